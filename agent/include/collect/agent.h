@@ -1,0 +1,89 @@
+/* collect/agent.h: records calls and returns of this process and streams them to a collector.
+ *
+ * C99; includes only <stdint.h> and <stddef.h>. A program built with -finstrument-functions needs
+ * none of this: linking or preloading the library and COLLECT_* variables are enough (AGENT.md).
+ * Every function may be called from any thread, at any time, and never fails loudly: an agent that
+ * can't run stays off, and collect_agent_status() says why.
+ */
+#ifndef COLLECT_AGENT_H_
+#define COLLECT_AGENT_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define COLLECT_EXPORT __attribute__((visibility("default")))
+#else
+#define COLLECT_EXPORT
+#endif
+
+#define COLLECT_AGENT_API_VERSION 1
+
+typedef enum collect_full_policy {
+  COLLECT_FULL_DROP = 0,      /* the new event is lost, and counted */
+  COLLECT_FULL_OVERWRITE = 1, /* the oldest events are lost, and counted */
+  COLLECT_FULL_WAIT = 2       /* the calling thread waits: for tests */
+} collect_full_policy;
+
+typedef enum collect_detail_mode {
+  COLLECT_DETAIL_OFF = 0,
+  COLLECT_DETAIL_ARMED = 1,
+  COLLECT_DETAIL_ON = 2
+} collect_detail_mode;
+
+/* Zero means the default for every field but struct_bytes. Strings are copied. */
+typedef struct collect_agent_options {
+  uint32_t struct_bytes; /* sizeof(collect_agent_options): lets later versions add fields */
+  uint32_t buffer_mb;    /* memory for rings, default 64 */
+  const char* connect;   /* "host:port" or "unix:/path"; or else … */
+  const char* listen;    /* "tcp:port", "unix:/path" or "abstract:name" */
+  const char* token_file;
+  const char* tag;      /* an opaque label, shown by the collector */
+  uint32_t full_policy; /* collect_full_policy */
+  uint32_t atf_version; /* 1 or 2, default 2 */
+  uint32_t detail;      /* collect_detail_mode */
+  uint32_t start_idle;  /* 1: record nothing until the collector asks */
+} collect_agent_options;
+
+typedef struct collect_agent_stats {
+  uint32_t struct_bytes; /* in: sizeof(collect_agent_stats) */
+  uint32_t recording;    /* 1 while events are recorded */
+  uint32_t connected;    /* 1 while a collector is there */
+  uint32_t threads;
+  uint64_t recorded;
+  uint64_t lost;
+  uint64_t detail_recorded;
+  uint64_t detail_lost;
+  uint64_t buffer_used;  /* bytes */
+  uint64_t buffer_bytes;
+} collect_agent_stats;
+
+/* Starts the agent. 0: it runs; otherwise a negative value, and collect_agent_status() says why.
+ * A second call while it runs changes nothing and returns 0. */
+COLLECT_EXPORT int collect_agent_start(const collect_agent_options* options);
+
+/* Ships what is recorded, says goodbye and ends the drain thread; waits at most timeout_ms. */
+COLLECT_EXPORT void collect_agent_stop(uint32_t timeout_ms);
+
+/* One event: `function` is the address of the function, `call_site` where it returns to (may be
+ * null). Costs a branch while nothing is recorded. Async-signal-safe. */
+COLLECT_EXPORT void collect_enter(const void* function, const void* call_site);
+COLLECT_EXPORT void collect_exit(const void* function, const void* call_site);
+
+/* The frame of `function` is left by an exception. */
+COLLECT_EXPORT void collect_exception(const void* function, const void* call_site);
+
+COLLECT_EXPORT void collect_agent_get_stats(collect_agent_stats* stats);
+
+/* A static English sentence: what the agent does, or why it does not run. Never null. */
+COLLECT_EXPORT const char* collect_agent_status(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* COLLECT_AGENT_H_ */

@@ -1,0 +1,161 @@
+// The recorder: threads write events into pages, the drain thread takes the pages away.
+//
+// Ownership. A *stream* is one thread within one recording: it has an index lane and a detail lane,
+// each a chain of pages from one process-wide pool. The thread writes (producer), the drain thread
+// reads, ships and frees (consumer); everything below marked [drain] is called by the drain thread
+// alone. Nothing here allocates memory or takes a lock that the host program could hold.
+//
+// Pages hold ATF records as they will stand in the file. A page stays in memory until its records
+// are acknowledged, so a broken link loses nothing as long as the pool lasts.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "agent/settings.h"
+#include "proto/wire/layout.h"
+
+namespace collect::agent {
+
+using wire::Lane;
+
+inline constexpr uint32_t kPageBytes = 64 * 1024;
+inline constexpr uint32_t kMaxStreams = 8192;      // alive at once, closed but unacknowledged included
+inline constexpr uint32_t kMaxModules = 4096;
+inline constexpr uint32_t kMaxBuildId = 64;
+inline constexpr uint32_t kMaxModulePath = 512;
+inline constexpr uint32_t kMaxFilterFunctions = wire::kMaxFilterFunctions;
+inline constexpr uint32_t kMaxFilterThreads = wire::kMaxFilterThreads;
+
+struct Stream;  // opaque outside agent/ring
+
+struct StreamInfo {
+  uint32_t stream_id;
+  uint32_t recording;
+  uint32_t thread_id;
+  char name[32];  // as the kernel has it now; may change until the thread ends
+  uint64_t start_ns;
+};
+
+// A run of whole records of one page, ready to be sent: what PageHeader needs, and the bytes, which
+// stay valid and unchanged until they are acknowledged.
+struct Span {
+  const uint8_t* bytes;  // null with record_count 0: a loss alone
+  uint32_t byte_count;
+  uint32_t record_count;
+  uint16_t flags;  // wire::PageFlags
+  uint64_t first_seq;
+  uint64_t first_ns;
+  uint64_t last_ns;
+  uint32_t lost_reasons;
+  uint64_t lost_total;
+  uint64_t lost_first_ns;
+  uint64_t lost_last_ns;
+};
+
+struct StreamCounts {
+  uint64_t index_count;  // records numbered so far, per lane
+  uint64_t index_lost;   // records dropped so far (overwritten ones are numbered, not dropped)
+  uint64_t detail_count;
+  uint64_t detail_lost;
+};
+
+struct ModuleRecord {
+  uint32_t module_id;
+  char path[kMaxModulePath];
+  uint8_t build_id[kMaxBuildId];
+  uint32_t build_id_bytes;
+  uint64_t base_address;  // load bias
+  uint64_t size;
+  uint64_t loaded_ns;
+  std::atomic<uint64_t> unloaded_ns;  // 0 while loaded
+};
+
+struct RecorderStats {
+  uint64_t recorded;
+  uint64_t lost;
+  uint64_t detail_recorded;
+  uint64_t detail_lost;
+  uint64_t lost_without_stream;
+  uint64_t buffer_used;
+  uint64_t buffer_bytes;
+  uint32_t threads;
+};
+
+struct DetailFilter {
+  uint32_t thread_count = 0;
+  uint32_t thread_ids[kMaxFilterThreads];
+  uint32_t function_count = 0;
+  uint64_t function_ids[kMaxFilterFunctions];
+};
+
+struct DetailChange {
+  uint64_t at_ns;
+  uint64_t pre_roll_from_ns;  // 0 without pre-roll
+  uint64_t pre_roll_records;
+};
+
+// ---- set-up. Called once per process, before any event; again in a forked child. False: no memory.
+bool recorder_init(const Settings& settings);
+bool recorder_ready();
+// Device clock, ns: the platform's continuous clock, read by the CPU counter.
+uint64_t now_ns();
+
+// ---- recording state [drain]
+uint32_t start_recording();  // returns its number, counting from 1; the old one must have ended
+// Stops the hooks and waits until none is inside. Streams stay until they are released.
+void stop_recording();
+bool is_recording();
+uint32_t current_recording();  // or the last one; 0 before any
+uint64_t recording_start_ns();
+uint64_t recording_start_unix_ns();
+
+// ---- detail [drain]. mode: wire DetailMode values 0 off, 1 armed, 2 on. `filter` may be null.
+DetailChange set_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter* filter);
+uint32_t detail_mode();
+
+// ---- streams [drain]
+// Slots 0 .. stream_slots()-1; an unused slot is null. New streams may appear at any time.
+uint32_t stream_slots();
+Stream* stream_at(uint32_t slot);
+void stream_info(Stream& stream, StreamInfo& info);
+StreamCounts stream_counts(Stream& stream);
+// True when nothing more will be written: the thread is gone, or the recording was stopped.
+bool stream_ended(Stream& stream);
+uint64_t stream_end_ns(Stream& stream);
+
+// The next unsent run of records, at most `max_bytes` of them; false when there is none now. With
+// `flush` false, a page that is still being filled is handed out only when half full, so that a busy
+// thread gives large pages; with true, whatever is there. A span must be followed by mark_sent or
+// dropped (the link broke: rewind follows).
+bool next_span(Stream& stream, Lane lane, uint32_t max_bytes, bool flush, Span& span);
+void mark_sent(Stream& stream, Lane lane, const Span& span);
+// Everything below `next` is stored at the collector: frees whole pages.
+void acknowledge(Stream& stream, Lane lane, uint64_t next);
+// After a reconnect: the next span begins at `next`, or at the oldest record still held.
+void rewind(Stream& stream, Lane lane, uint64_t next);
+bool all_acknowledged(Stream& stream);
+// Gives slot and pages back. The stream has ended and all is acknowledged, or the recording is over
+// and nobody wants it any more.
+void release_stream(Stream& stream);
+
+// ---- modules [drain]. Append-only; 0 .. module_count()-1. A record that refers to a module is
+// committed after the module is counted: read the count after taking a span, send modules first.
+uint32_t module_count();
+const ModuleRecord& module_at(uint32_t index);
+uint32_t module_changes();  // counts unloads too, so that a change can be seen
+
+// ---- housekeeping [drain], at its pace: every few ms while there is work
+void poll_threads();      // finds threads that ended; cheap, call every ~50 ms
+void recalibrate_clock();  // call every ~100 ms
+RecorderStats recorder_stats();
+
+// With FullPolicy::kWait: whether a full ring may still hold the program up. The drain thread clears
+// it when the link has been gone for too long and at exit, so that the host program goes on.
+void allow_waiting(bool allowed);
+
+// Marks the calling thread as the agent's own: its calls are never recorded.
+void ignore_this_thread();
+
+}  // namespace collect::agent

@@ -1,0 +1,36 @@
+// What an agent was told to do, from the C API or from COLLECT_* variables. AGENT.md lists them.
+// Plain data in fixed storage: read once at start, constant afterwards.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace collect::agent {
+
+enum class FullPolicy : uint8_t { kDrop, kOverwrite, kWait };
+enum class Role : uint8_t { kNone, kConnect, kListen };
+
+inline constexpr size_t kMaxAddress = 256;
+inline constexpr uint32_t kDefaultBufferMb = 64;
+inline constexpr uint32_t kMinBufferMb = 1;
+inline constexpr uint32_t kMaxBufferMb = 16 * 1024;
+
+struct Settings {
+  Role role = Role::kNone;
+  char address[kMaxAddress] = {};     // "host:port", "unix:/path", "abstract:name", "tcp:port"
+  char token_file[kMaxAddress] = {};  // read by the drain thread at each connect
+  char tag[64] = {};
+  FullPolicy full = FullPolicy::kDrop;
+  uint32_t buffer_mb = kDefaultBufferMb;
+  uint8_t atf_version = 2;
+  uint8_t detail = 0;  // 0 off, 1 armed, 2 on: from the first event
+  bool start_recording = true;
+  bool log = false;  // COLLECT_LOG=1: a line to standard error for what an engineer may want to know
+  uint32_t exit_flush_ms = 5000;  // how long exit() may wait for the collector to take the rest
+};
+
+// Fills `settings` from the environment. Returns false and a static sentence in `*error` when a
+// variable holds something else than AGENT.md says; the agent then stays off and says so if logging.
+bool settings_from_environment(Settings& settings, const char** error);
+
+}  // namespace collect::agent

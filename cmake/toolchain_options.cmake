@@ -1,0 +1,38 @@
+# Warnings, sanitizers, linker and compiler cache: what holds for every target of ours.
+# `collect_target(<target>)` applies it; generated code is left alone.
+
+find_program(COLLECT_CCACHE ccache)
+if(COLLECT_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${COLLECT_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${COLLECT_CCACHE})
+endif()
+
+find_program(COLLECT_MOLD mold)
+if(COLLECT_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+find_package(Threads REQUIRED)
+
+if(COLLECT_SANITIZE)
+  add_compile_options(-fsanitize=${COLLECT_SANITIZE} -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${COLLECT_SANITIZE})
+elseif(COLLECT_FUZZ)
+  add_compile_options(-fsanitize=address,undefined,fuzzer-no-link -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+# Asio 1.22 looks for <experimental/coroutine> under clang; the standard ones are there.
+add_compile_definitions(ASIO_STANDALONE ASIO_NO_DEPRECATED)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  add_compile_definitions(ASIO_HAS_CO_AWAIT ASIO_HAS_STD_COROUTINE)
+endif()
+
+function(collect_target target)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Werror -Wshadow -Wconversion -Wno-sign-conversion
+    $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor;-Woverloaded-virtual>)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+endfunction()

@@ -1,0 +1,54 @@
+// What the control service asks of the collector, and nothing more: collector.h implements it, the
+// gRPC service calls it, and neither knows the other's types beyond proto/control.
+//
+// Thread rules: every function may be called from any thread. None blocks on the network or a disk:
+// what takes time answers through its callback, exactly once, on a thread of the collector's. Watch
+// callbacks come one at a time for each watch, and none comes after `unwatch` returned.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "formats/core/result.h"
+#include "proto/control/v1/control.pb.h"
+
+namespace collect::control {
+
+namespace api = ::collect::control::v1;
+
+using WatchId = uint64_t;
+
+template <class T>
+using Callback = std::function<void(Result<T>)>;
+
+class CollectorApi {
+ public:
+  virtual ~CollectorApi() = default;
+
+  // Snapshots: copied under a short lock. `filter` as in the requests.
+  virtual std::vector<api::Agent> agents(const std::string& filter) = 0;
+  virtual std::vector<api::Session> sessions(const std::string& filter) = 0;  // newest first
+  virtual Result<api::Session> session(const std::string& name) = 0;  // empty: the newest
+  virtual api::Stats stats() = 0;
+
+  virtual WatchId watch_agents(std::function<void(const api::AgentEvent&)> on_event) = 0;
+  // Ends with the sealed session, or with an error when it is deleted. At most one call per
+  // `interval_ms` but for changes of state, which are reported at once.
+  virtual Result<WatchId> watch_session(const std::string& name, uint32_t interval_ms,
+                                        std::function<void(const api::Session&, bool last)>) = 0;
+  virtual void unwatch(WatchId id) = 0;
+
+  virtual void attach(const std::string& address, Callback<api::Agent> done) = 0;
+  virtual void detach(const std::string& name, Callback<api::Agent> done) = 0;
+  virtual void start_session(const std::string& agent,
+                             Callback<std::vector<api::Session>> done) = 0;
+  // Answers when the files are sealed.
+  virtual void stop_session(const std::string& name, Callback<std::vector<api::Session>> done) = 0;
+  virtual void manifest(const std::string& name, Callback<api::Manifest> done) = 0;
+  virtual void set_detail(api::DetailMode mode, const api::DetailRequest& request,
+                          Callback<api::DetailResponse> done) = 0;
+};
+
+}  // namespace collect::control

@@ -1,0 +1,111 @@
+// The fixed bytes of the agent protocol: the frame header and the page header, their limits and
+// frame types. WIRE.md is normative. Used by both ends: no allocation, no exceptions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace collect::wire {
+
+inline constexpr uint32_t kProtocolVersion = 1;
+inline constexpr uint32_t kFrameMagic = 0x31574C43;  // "CLW1" on the wire
+
+// A frame is this header and `body_bytes` of body. The header has its own checksum, so that the
+// length is trusted before it is used.
+struct FrameHeader {       // 24 bytes, little-endian
+  uint32_t magic;          //  0  kFrameMagic
+  uint16_t type;           //  4  FrameType; an unknown one is skipped
+  uint16_t flags;          //  6  zero
+  uint32_t body_bytes;     //  8  at most kMaxControlBody or kMaxPageBody
+  uint32_t body_crc32c;    // 12  control frame: of the body; page frame: of its PageHeader
+  uint32_t reserved;       // 16  zero
+  uint32_t header_crc32c;  // 20  of bytes 0..19
+};
+static_assert(sizeof(FrameHeader) == 24 && offsetof(FrameHeader, header_crc32c) == 20);
+static_assert(std::has_unique_object_representations_v<FrameHeader>);
+
+enum class FrameType : uint16_t {
+  // Either channel, to begin and to end it. Bodies are messages of wire.proto of the same name.
+  kDial = 1,     // collector -> agent, first frame where the collector dialled
+  kHello = 2,    // agent -> collector, first frame of the agent on every connection
+  kResume = 3,   // collector -> agent, data channel, before Welcome: positions of known streams
+  kWelcome = 4,  // collector -> agent
+  kRefuse = 5,   // either way: a reason, then the sender closes
+
+  // Data channel, agent -> collector, in order with the pages.
+  kRecordingStart = 16,
+  kModules = 17,
+  kStreamOpen = 18,
+  kPage = 19,  // body: PageHeader, then the bytes
+  kStreamClose = 20,
+  kDetailState = 21,
+  kRecordingEnd = 22,
+
+  // Control channel.
+  kAck = 32,            // collector -> agent
+  kCommand = 33,        // collector -> agent
+  kCommandResult = 34,  // agent -> collector
+  kClockProbe = 35,     // collector -> agent
+  kClockReply = 36,     // agent -> collector
+  kHeartbeat = 37,      // both ways; the agent's carries its counters
+  kBye = 38,            // either way: an orderly end
+};
+
+enum class Lane : uint8_t { kIndex = 0, kDetail = 1 };
+enum class Codec : uint8_t { kRaw = 0 };
+
+enum PageFlags : uint16_t {
+  // Detail lane: recorded while detail was armed. The index events of these records were shipped
+  // without a forward link; the collector sets it.
+  kPagePreRoll = 1u << 0,
+};
+
+// Why records are missing; a set, because several may hold for one gap.
+enum LostReason : uint32_t {
+  kLostRingFull = 1u << 0,     // no free page at hook time, policy drop
+  kLostOverwritten = 1u << 1,  // numbered, then overwritten before it was shipped
+  kLostReentry = 1u << 2,      // a hook inside a hook (a signal handler, or the agent itself)
+  kLostNoMemory = 1u << 3,     // no memory for a ring
+  kLostForgotten = 1u << 4,    // the collector's own: numbered, but no longer held by either side
+};
+
+// Ring bytes as they are, and what is known of them. Follows the FrameHeader of a kPage frame.
+// A page with no records carries a loss alone.
+struct PageHeader {          // 72 bytes, little-endian
+  uint32_t stream_id;        //  0  from StreamOpen
+  uint8_t lane;              //  4  Lane
+  uint8_t codec;             //  5  Codec
+  uint16_t flags;            //  6  PageFlags
+  uint64_t first_seq;        //  8  number of the first record within its stream and lane
+  uint32_t record_count;     // 16
+  uint32_t raw_bytes;        // 20  length after decoding; equals the sent length with kRaw
+  uint32_t bytes_crc32c;     // 24  of the bytes as sent
+  uint32_t lost_reasons;     // 28  LostReason set for the loss right before this page
+  uint64_t lost_total;       // 32  records of this lane dropped before first_seq since the stream's
+                             //     start; dropped records have no number. Cumulative, so that a
+                             //     page sent twice does not count twice
+  uint64_t lost_first_ns;    // 40  times of the first and the last record lost right before
+  uint64_t lost_last_ns;     // 48  this page; 0 when none
+  uint64_t first_ns;         // 56  timestamps of the first and the last record; 0 when none
+  uint64_t last_ns;          // 64
+};
+static_assert(sizeof(PageHeader) == 72 && offsetof(PageHeader, last_ns) == 64);
+static_assert(std::has_unique_object_representations_v<PageHeader>);
+static_assert((sizeof(FrameHeader) + sizeof(PageHeader)) % 32 == 0);
+
+// Limits. Checked before memory is taken for a length.
+inline constexpr uint32_t kMaxControlBody = 64 * 1024;
+inline constexpr uint32_t kMaxPageBytes = 1024 * 1024;
+inline constexpr uint32_t kMaxPageBody = sizeof(PageHeader) + kMaxPageBytes;
+inline constexpr uint32_t kMaxFrameBytes = sizeof(FrameHeader) + kMaxPageBody;
+
+// The limits of repeated fields; wire.options holds the same numbers for the agent, and a test
+// compares them.
+inline constexpr uint32_t kMaxModulesPerFrame = 16;
+inline constexpr uint32_t kMaxAcksPerFrame = 64;
+inline constexpr uint32_t kMaxResumesPerFrame = 64;
+inline constexpr uint32_t kMaxFilterThreads = 256;
+inline constexpr uint32_t kMaxFilterFunctions = 4096;
+
+}  // namespace collect::wire

@@ -1,0 +1,54 @@
+// The file system as a parameter, so that tests can fill it, break it and forget what was not
+// synced. posix_fs.h gives the real one. Thread-safe; File objects are not.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/core/bytes.h"
+#include "formats/core/result.h"
+
+namespace collect::storage {
+
+class File {
+ public:
+  virtual ~File() = default;
+  virtual const std::string& path() const = 0;
+  virtual Result<uint64_t> size() = 0;
+  // All or an error; after an error the range may hold any part of the bytes.
+  virtual Status write_at(uint64_t offset, std::span<const Bytes> parts) = 0;
+  // Reads up to out.size() bytes; fewer only at the end of the file.
+  virtual Result<size_t> read_at(uint64_t offset, MutableBytes out) = 0;
+  virtual Status truncate(uint64_t bytes) = 0;
+  virtual Status sync() = 0;  // data and what is needed to read it back
+};
+
+enum class OpenMode : uint8_t {
+  kCreate,     // must not exist; read and write
+  kReadWrite,  // must exist
+  kRead,
+};
+
+struct SpaceInfo {
+  uint64_t free_bytes = 0;
+  uint64_t total_bytes = 0;
+};
+
+class Fs {
+ public:
+  virtual ~Fs() = default;
+  virtual Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) = 0;
+  virtual Status make_directories(const std::string& path) = 0;
+  virtual Status make_directory(const std::string& path) = 0;  // kAlreadyExists when it is there
+  virtual Status rename(const std::string& from, const std::string& to) = 0;
+  virtual Status remove_file(const std::string& path) = 0;
+  virtual Status sync_directory(const std::string& path) = 0;
+  virtual Result<std::vector<std::string>> list_directory(const std::string& path) = 0;
+  virtual bool exists(const std::string& path) = 0;
+  virtual Result<SpaceInfo> space(const std::string& path) = 0;
+};
+
+}  // namespace collect::storage
