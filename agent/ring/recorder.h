@@ -150,6 +150,7 @@ uint32_t module_changes();  // counts unloads too, so that a change can be seen
 void poll_threads();      // finds threads that ended; cheap, call every ~50 ms
 void recalibrate_clock();  // call every ~100 ms
 RecorderStats recorder_stats();
+RecorderStats published_stats();  // what recorder_stats() last found; any thread
 
 // With FullPolicy::kWait: whether a full ring may still hold the program up. The drain thread clears
 // it when the link has been gone for too long and at exit, so that the host program goes on.

@@ -1,0 +1,112 @@
+#include "agent/lifecycle.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "agent/drain/drain.h"
+#include "agent/ring/stream.h"
+
+namespace collect::agent {
+namespace {
+
+enum class Phase : uint32_t { kOff, kStarting, kRunning, kStopping, kStopped };
+
+std::atomic<Phase> phase{Phase::kOff};
+std::atomic<const char*> status{"the agent was not started"};
+std::atomic<pid_t> owner{0};
+Settings started_with;
+
+// In the child only the forking thread exists. Nothing is started here: most children exec at once.
+// The first event starts the agent anew; the rings were not copied (MADV_WIPEONFORK).
+void after_fork_in_child() {
+  tls_stream = nullptr;
+  if (phase.load(std::memory_order_relaxed) != Phase::kRunning) return;
+  g_state.store((g_state.load(std::memory_order_relaxed) & ~kStateFlags) + kStateEpoch +
+                (kStateRecording | kStateForked));
+}
+
+StartError start_parts(const Settings& settings) {
+  if (!recorder_init(settings)) {
+    status.store("the agent is off: no memory for its rings");
+    return StartError::kNoMemory;
+  }
+  owner.store(getpid(), std::memory_order_relaxed);
+  if (!drain_start(settings)) {
+    status.store("the agent is off: its drain thread could not be started");
+    return StartError::kNoThread;
+  }
+  return StartError::kNone;
+}
+
+}  // namespace
+
+StartError start_agent(const Settings& settings) {
+  Phase expected = Phase::kOff;
+  if (!phase.compare_exchange_strong(expected, Phase::kStarting)) {
+    expected = Phase::kStopped;
+    if (!phase.compare_exchange_strong(expected, Phase::kStarting)) return StartError::kNone;
+  }
+  static std::atomic<bool> fork_handled{false};
+  if (!fork_handled.exchange(true)) (void)pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  started_with = settings;
+  const StartError error = start_parts(settings);
+  phase.store(error == StartError::kNone ? Phase::kRunning : Phase::kOff);
+  return error;
+}
+
+void stop_agent(uint32_t timeout_ms) {
+  Phase expected = Phase::kRunning;
+  if (!phase.compare_exchange_strong(expected, Phase::kStopping)) return;
+  drain_stop(timeout_ms);
+  status.store("the agent was stopped");
+  phase.store(Phase::kStopped);
+}
+
+bool agent_running() { return phase.load(std::memory_order_acquire) == Phase::kRunning; }
+
+void restart_in_child() {
+  // Several threads of the child may come here at once; one starts, the others record a moment later.
+  static std::atomic<pid_t> restarted{0};
+  const pid_t pid = getpid();
+  pid_t before = restarted.load();
+  if (before == pid || !restarted.compare_exchange_strong(before, pid)) return;
+  // A vfork child runs in the parent's memory: it must not start anything here.
+  if (owner.load(std::memory_order_relaxed) == pid) return;
+  g_state.store((g_state.load() & ~kStateFlags) + kStateEpoch);
+  drain_after_fork_in_child();
+  if (start_parts(started_with) != StartError::kNone) phase.store(Phase::kOff);
+}
+
+void before_immediate_exit() {
+  if (!agent_running() || owner.load(std::memory_order_relaxed) != getpid()) return;
+  if ((g_state.load(std::memory_order_relaxed) & kStateForked) != 0) return;
+  const int saved_errno = errno;
+  stop_agent(started_with.exit_flush_ms);
+  errno = saved_errno;
+}
+
+const char* agent_status() {
+  if (phase.load(std::memory_order_acquire) == Phase::kRunning) return drain_status();
+  return status.load(std::memory_order_relaxed);
+}
+
+}  // namespace collect::agent
+
+namespace {
+
+__attribute__((constructor)) void start_from_environment() {
+  collect::agent::Settings settings;
+  const char* error = nullptr;
+  if (!collect::agent::settings_from_environment(settings, &error)) {
+    collect::agent::log_line(settings.log, error);
+    return;
+  }
+  if (settings.role == collect::agent::Role::kNone) return;
+  (void)collect::agent::start_agent(settings);
+}
+
+// Runs in exit(), after the program's own destructors.
+__attribute__((destructor)) void stop_at_exit() { collect::agent::before_immediate_exit(); }
+
+}  // namespace

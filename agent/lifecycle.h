@@ -1,0 +1,30 @@
+// When the agent starts and ends: with the library, with the process, in a forked child, or by the
+// C API.
+#pragma once
+
+#include <cstdint>
+
+#include "agent/settings.h"
+
+namespace collect::agent {
+
+enum class StartError : uint8_t { kNone, kSettings, kNoMemory, kNoThread };
+
+// Starts recorder and drain thread once per process. Any thread.
+StartError start_agent(const Settings& settings);
+// Ships the rest and ends the drain thread; waits at most `timeout_ms`. Any thread, repeatable.
+void stop_agent(uint32_t timeout_ms);
+bool agent_running();
+
+// First event in a forked child: the parent's rings and thread are not here, so begin anew, as a
+// process of its own. Called from a hook.
+void restart_in_child();
+
+// The process is about to end without running destructors (_exit): ship the rest, unless this is a
+// vfork child, which only borrows the parent's memory.
+void before_immediate_exit();
+
+// A static sentence for collect_agent_status().
+const char* agent_status();
+
+}  // namespace collect::agent

@@ -1,0 +1,196 @@
+#include "agent/ring/hooks.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/lifecycle.h"
+#include "agent/ring/detail.h"
+#include "agent/ring/hooks_inline.h"
+#include "agent/ring/lane_pages.h"
+#include "agent/ring/modules.h"
+
+namespace collect::agent {
+namespace {
+
+// A hook inside a hook: a signal handler's, or one of the agent itself. The outer one owns the ring,
+// so this event is counted as lost; a null end makes the outer's next event note where.
+void nested_event(Stream* stream) {
+  if (stream == &g_ignored) return;
+  if (stream == &g_registering) {
+    count_lost_without_stream();
+    return;
+  }
+  count_lost(stream->lane(Lane::kIndex), wire::kLostReentry, stream->last_ns);
+  stream->end = nullptr;
+}
+
+// Gives the calling thread a stream of the recording that runs now.
+Stream* register_thread() {
+  tls_stream = &g_registering;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  Stream* stream = stream_take();
+  if (stream == nullptr) {
+    tls_stream = nullptr;
+    count_lost_without_stream();
+    return nullptr;
+  }
+  stream->recording = current_recording();
+  stream->thread_id = os_thread_id();
+  stream->stream_id = next_stream_id();
+  stream->start_ns = now_ns();
+  stream->detail_thread = filter_takes_thread(stream->thread_id);
+  stream->busy.store(1, std::memory_order_relaxed);
+  stream->state.store(StreamState::kLive, std::memory_order_release);  // pairs with stream_at
+  tls_stream = stream;
+  return stream;
+}
+
+void refresh(Stream& stream, uint64_t state) {
+  stream.clock = clock_line();
+  stream.module_bytes = 0;
+  stream.epoch_state = state;
+  stream.detail_thread = filter_takes_thread(stream.thread_id);
+  stream.expected = (state & kStateGeneral) == 0 ? state : 0;  // 0 has no recording bit: no match
+}
+
+// The function's id; the module is kept for the next event.
+uint64_t function_id(Stream& stream, uint64_t function, uint64_t state) {
+  if ((state & kStateModulesChanging) != 0) (void)modules_scan();
+  const uint64_t offset = function - stream.module_base;
+  if (offset < stream.module_bytes && (state & kStateModulesChanging) == 0) {
+    return stream.module_id_high | offset;
+  }
+  ModuleRange range;
+  if (!module_find(function, range)) {
+    stream.module_bytes = 0;
+    return uint64_t{kUnknownModule} << 32 | (function & 0xFFFFFFFFu);
+  }
+  stream.module_base = range.base;
+  stream.module_bytes = range.bytes;
+  stream.module_id_high = uint64_t{range.module_id} << 32;
+  return stream.module_id_high | (function - range.base);
+}
+
+void write_event(Stream& stream, uint64_t ns, uint64_t id, atf::EventKind kind, uint32_t depth,
+                 uint64_t detail_seq, uint64_t state) {
+  uint8_t* pos = stream.pos;
+  if ((state & kStateVersion1) != 0) {
+    const atf::IndexEventV1 event{ns,
+                                  id,
+                                  stream.thread_id,
+                                  static_cast<uint32_t>(kind),
+                                  depth,
+                                  detail_seq == atf::kNoDetail ? atf::kNoDetailV1
+                                                               : static_cast<uint32_t>(detail_seq)};
+    memcpy(pos, &event, sizeof event);
+  } else {
+    const atf::IndexEventV2 event{ns, id, detail_seq, static_cast<uint8_t>(kind), {}};
+    memcpy(pos, &event, sizeof event);
+  }
+  stream.pos = pos + atf::kEventBytes;
+  stream.committed->fetch_add(atf::kEventBytes, std::memory_order_release);
+}
+
+// The depth that the event carries (version 1): a call and its return carry the same.
+uint32_t step_depth(Stream& stream, atf::EventKind kind) {
+  if (kind == atf::EventKind::kCall) return ++stream.depth;
+  return stream.depth == 0 ? 0 : stream.depth--;
+}
+
+enum class Wait : uint8_t { kRetry, kGiveUp, kOver };
+
+// With FullPolicy::kWait, holds the program until a page may be free. A safe point: the recording can
+// end meanwhile, and then this stream must not be written any more.
+Wait wait_for_page(Stream& stream) {
+  if (settings().full != FullPolicy::kWait) return Wait::kGiveUp;
+  stream.waiting.store(1, std::memory_order_release);
+  Wait outcome = Wait::kGiveUp;
+  while (waiting_allowed() && outcome == Wait::kGiveUp) {
+    if ((g_state.load(std::memory_order_acquire) & kStateRecording) == 0) break;
+    const timespec pause{0, 50000};
+    nanosleep(&pause, nullptr);
+    if (pool_used_bytes() < pool_bytes()) outcome = Wait::kRetry;
+  }
+  stream.waiting.store(0, std::memory_order_seq_cst);
+  // Whoever quiesced meanwhile took a waiting thread for a quiet one.
+  const bool over = (g_state.load(std::memory_order_seq_cst) & kStateRecording) == 0 ||
+                    stream.recording != current_recording();
+  return over ? Wait::kOver : outcome;
+}
+
+enum class Outcome : uint8_t { kDone, kTryAgain };
+
+Outcome record_busy(Stream& stream, uint64_t function, atf::EventKind kind, const HookFrame& frame,
+                    uint32_t depth) {
+  const uint64_t state = g_state.load(std::memory_order_relaxed);
+  if ((state & kStateRecording) == 0) return Outcome::kDone;
+  if (stream.epoch_state != state) refresh(stream, state);
+  const uint64_t id = function_id(stream, function, state);
+  uint64_t ns = clock_now(stream.clock);
+  if (ns < stream.last_ns) ns = stream.last_ns;
+  stream.last_ns = ns;
+
+  LaneState& index = stream.lane(Lane::kIndex);
+  if (stream.pos >= stream.end) {
+    uint32_t reasons = 0;
+    if (!open_index_page(stream, &reasons)) {
+      const Wait wait = wait_for_page(stream);
+      if (wait == Wait::kRetry) return Outcome::kTryAgain;
+      if (wait == Wait::kGiveUp) count_lost(index, reasons, ns);
+      return Outcome::kDone;
+    }
+  }
+  // Index place first, then the detail record, then the index event that links to it: neither lane
+  // ever refers to what is not there.
+  uint64_t detail_seq = atf::kNoDetail;
+  if ((state & (kStateDetailArmed | kStateDetailOn)) != 0 && stream.detail_thread &&
+      filter_takes_function(id)) {
+    const DetailRecord record{id, ns, index_next_seq(stream), kind, frame};
+    detail_seq = write_detail(stream, record, state);
+  }
+  write_event(stream, ns, id, kind, depth, detail_seq, state);
+  return Outcome::kDone;
+}
+
+}  // namespace
+
+[[gnu::noinline]] void general_event(Stream* stream, uint64_t function, atf::EventKind kind,
+                                     const HookFrame& frame) {
+  if (stream != nullptr && stream->busy.load(std::memory_order_relaxed) != 0) {
+    nested_event(stream);
+    return;
+  }
+  const int saved_errno = errno;
+  if (COLLECT_UNLIKELY((g_state.load(std::memory_order_relaxed) & kStateForked) != 0)) {
+    tls_stream = &g_registering;
+    restart_in_child();
+    tls_stream = nullptr;
+    stream = nullptr;
+  }
+  // A stream of an earlier recording stays with the drain thread; this thread begins a new one.
+  if (stream != nullptr && stream->recording != current_recording()) stream = nullptr;
+  if (stream == nullptr) {
+    stream = register_thread();
+    if (stream == nullptr) {
+      errno = saved_errno;
+      return;
+    }
+  } else {
+    stream->busy.store(1, std::memory_order_relaxed);
+  }
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const uint32_t depth = step_depth(*stream, kind);
+  while (record_busy(*stream, function, kind, frame, depth) == Outcome::kTryAgain) {
+  }
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  stream->busy.store(0, std::memory_order_release);
+  errno = saved_errno;
+}
+
+void on_event(uint64_t function, atf::EventKind kind, const HookFrame& frame) {
+  Stream* stream = nullptr;
+  if (!record_short(function, kind, stream)) general_event(stream, function, kind, frame);
+}
+
+}  // namespace collect::agent

@@ -1,0 +1,23 @@
+// The hot path: one call or return becomes one record in the calling thread's ring.
+#pragma once
+
+#include <cstdint>
+
+#include "formats/atf/layout.h"
+
+namespace collect::agent {
+
+// What a shim knows about the instrumented function's frame at the time of the hook; zero when it
+// does not. Used for detail records only.
+struct HookFrame {
+  uint64_t call_site = 0;      // where the function returns to
+  uint64_t frame_pointer = 0;  // the register's value in the function
+  uint64_t stack_pointer = 0;
+  const uint64_t* registers = nullptr;  // x0-x7, or the argument registers in order
+  uint16_t valid = 0;                   // atf::DetailFlags
+};
+
+// Async-signal-safe; keeps errno. Costs one predictable branch while nothing is recorded.
+void on_event(uint64_t function, atf::EventKind kind, const HookFrame& frame);
+
+}  // namespace collect::agent

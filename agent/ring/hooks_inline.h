@@ -1,0 +1,51 @@
+// The short path of a hook, inlined into each shim so that a call costs no second call. See hooks.h.
+#pragma once
+
+#include "agent/ring/hooks.h"
+#include "agent/ring/stream.h"
+
+namespace collect::agent {
+
+// Everything that the short path does not do: first events, full pages, other modules, detail,
+// version 1, nested hooks. `stream` may be null.
+void general_event(Stream* stream, uint64_t function, atf::EventKind kind, const HookFrame& frame);
+
+// The short path. True: the event is done with. False: it is the general path's, with `stream`, which
+// the shim calls itself, so that it looks at the frame only then.
+[[gnu::always_inline]] inline bool record_short(uint64_t function, atf::EventKind kind,
+                                                Stream*& stream) {
+  if (COLLECT_LIKELY((g_state.load(std::memory_order_relaxed) & kStateRecording) == 0)) return true;
+  stream = tls_stream;
+  if (COLLECT_UNLIKELY(stream == nullptr || stream->busy.load(std::memory_order_relaxed) != 0)) {
+    return false;
+  }
+  // busy is visible to a signal handler on this thread at once, and to the drain thread by the
+  // barrier that it asks the kernel for: see quiesce().
+  stream->busy.store(1, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  uint8_t* pos = stream->pos;
+  const uint64_t offset = function - stream->module_base;
+  if (COLLECT_UNLIKELY(g_state.load(std::memory_order_relaxed) != stream->expected ||
+                       pos >= stream->end || offset >= stream->module_bytes)) {
+    stream->busy.store(0, std::memory_order_relaxed);
+    return false;
+  }
+  uint64_t now = line_ns(stream->clock, read_counter());
+  if (now < stream->last_ns) now = stream->last_ns;
+  stream->last_ns = now;
+  auto* event = reinterpret_cast<uint64_t*>(pos);  // our own memory, aligned to 32
+  event[0] = now;
+  event[1] = stream->module_id_high | offset;
+  event[2] = atf::kNoDetail;
+  event[3] = static_cast<uint8_t>(kind);
+  stream->pos = pos + atf::kEventBytes;
+  // Pages are aligned to their size, so the low half of the address is the offset in the page.
+  const auto in_page = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pos) & (kPageBytes - 1));
+  stream->committed->store(in_page + static_cast<uint32_t>(atf::kEventBytes),
+                           std::memory_order_release);  // pairs with next_span's acquire
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  stream->busy.store(0, std::memory_order_relaxed);
+  return true;
+}
+
+}  // namespace collect::agent

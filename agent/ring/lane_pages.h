@@ -1,0 +1,40 @@
+// The producer's side of a lane: opening the next page, and, with FullPolicy::kOverwrite, taking the
+// oldest one back. Pages of a lane form a chain from LaneState::head to LaneState::open.
+#pragma once
+
+#include "agent/ring/stream.h"
+
+namespace collect::agent {
+
+// Closes the open page, if any, and opens the next for index events. False: no page; `*reasons` says
+// why. Losses counted since the last page was opened are noted in the new one.
+bool open_index_page(Stream& stream, uint32_t* reasons);
+
+// Number of the next index record of a stream that has a page open.
+uint64_t index_next_seq(const Stream& stream);
+
+// Appends a page to a lane's chain. `page` is complete but for its records.
+void link_page(LaneState& lane, PageRef page);
+
+// A page for `lane`: a free one, or by policy its own oldest one.
+PageRef take_page(LaneState& lane, Lane which, uint32_t* reasons);
+
+// Moves what was counted as lost since the last page into `info`.
+void note_losses(LaneState& lane, PageInfo& info);
+
+uint64_t records_of(const PageInfo& info, Lane lane);
+
+// Held over a few loads and stores only. The drain thread and the producer take it, and only with
+// FullPolicy::kOverwrite.
+class ChainLock {
+ public:
+  explicit ChainLock(LaneState& lane);
+  ~ChainLock();
+  ChainLock(const ChainLock&) = delete;
+  ChainLock& operator=(const ChainLock&) = delete;
+
+ private:
+  LaneState* lane_;  // null: not needed
+};
+
+}  // namespace collect::agent

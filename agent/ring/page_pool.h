@@ -1,0 +1,56 @@
+// The process-wide pool of ring pages: one mapping taken at start, handed out page by page.
+//
+// Any thread takes pages, the drain thread gives them back. Lock-free, no allocation, safe in a
+// signal handler. A page that was never used before is faulted in when it is taken, so that a memory
+// limit shows as "no page" and is counted, never as a signal in the host program.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "agent/ring/recorder.h"
+
+namespace collect::agent {
+
+// Two lines of 64 bytes on x86-64, one of 128 on Apple arm64.
+inline constexpr size_t kCacheLine = 128;
+
+using PageRef = uint32_t;  // page number + 1; 0 is none
+
+struct alignas(kCacheLine) PageInfo {
+  // Producer's. Readers look at `next` first: once it is set, nothing else changes any more.
+  std::atomic<uint32_t> committed;  // bytes of whole records; released after each record
+  std::atomic<PageRef> next;        // the lane's following page; released when this one is closed
+  uint32_t begin;                   // first byte that counts (pre-roll may start inside)
+  std::atomic<uint32_t> records;    // of the detail lane; index pages derive it
+  uint64_t first_seq;
+  uint64_t lost_total;
+  uint64_t lost_first_ns;
+  uint64_t lost_last_ns;
+  uint32_t lost_reasons;
+  uint16_t flags;
+  std::atomic<PageRef> free_next;  // the pool's
+
+  // Drain thread's.
+  alignas(kCacheLine) uint32_t sent;  // bytes handed out, from the page's start
+  uint32_t sent_records;
+  std::atomic<uint32_t> pinned;  // handed out and not acknowledged: must not be overwritten
+};
+
+// Maps the pool and its page table; halves the size down to kMinBufferMb when memory is short.
+bool pool_init(uint32_t buffer_mb);
+uint64_t pool_bytes();
+
+// A page with its PageInfo cleared, or 0 when none is free. `*reasons` gets the LostReason then.
+PageRef pool_take(uint32_t* reasons);
+void pool_give(PageRef page);
+uint64_t pool_used_bytes();
+
+PageInfo& page_info(PageRef page);
+uint8_t* page_bytes(PageRef page);  // kPageBytes, aligned to kPageBytes
+
+// Memory of the agent's own that a forked child finds zeroed instead of copied.
+void* map_private(size_t bytes);
+
+}  // namespace collect::agent

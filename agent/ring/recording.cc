@@ -1,0 +1,324 @@
+// Recordings: set-up, start and stop, detail, and what the drain thread keeps an eye on.
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/ring/detail.h"
+#include "agent/ring/modules.h"
+#include "agent/ring/stream.h"
+
+namespace collect::agent {
+
+void release_pages(Stream& stream);  // stream_reader.cc
+
+namespace {
+
+Settings the_settings;
+std::atomic<bool> ready{false};
+std::atomic<bool> may_wait{true};
+std::atomic<uint32_t> recording_number{0};
+
+// Drain thread's.
+uint64_t start_ns = 0;
+uint64_t start_unix_ns = 0;
+uint32_t detail_now = 0;
+StreamCounts released_counts{};  // of this recording's streams that are gone already
+bool barrier_works = false;
+
+// A copy of the last statistics for other threads, word by word: each figure is true by itself.
+constexpr size_t kStatsWords = sizeof(RecorderStats) / sizeof(uint64_t);
+static_assert(sizeof(RecorderStats) % sizeof(uint64_t) == 0);
+std::atomic<uint64_t> published[kStatsWords];
+
+void publish_stats(const RecorderStats& stats) {
+  uint64_t words[kStatsWords];
+  memcpy(words, &stats, sizeof stats);
+  for (size_t i = 0; i < kStatsWords; ++i) published[i].store(words[i], std::memory_order_relaxed);
+}
+
+uint32_t newest_polled_stream = 0;
+
+// Changed while no hook is inside.
+DetailFilter filter;
+
+template <class Visit>
+void for_each_stream(Visit visit) {
+  const uint32_t used = stream_slots();
+  for (uint32_t slot = 0; slot < used; ++slot) {
+    if (Stream* stream = stream_at(slot)) visit(*stream);
+  }
+}
+
+// Makes a store of ours visible to every running thread of the process, and their stores to us,
+// without a fence in the hooks. Where the kernel has no such call, time does it.
+void barrier_all_threads() {
+  if (barrier_works && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) return;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const timespec pause{0, 10000000};
+  nanosleep(&pause, nullptr);
+}
+
+// Small and rare; qsort might allocate.
+void sort_ids(uint64_t* ids, uint32_t count) {
+  for (uint32_t gap = count / 2; gap > 0; gap /= 2) {
+    for (uint32_t i = gap; i < count; ++i) {
+      for (uint32_t k = i; k >= gap && ids[k - gap] > ids[k]; k -= gap) {
+        const uint64_t moved = ids[k];
+        ids[k] = ids[k - gap];
+        ids[k - gap] = moved;
+      }
+    }
+  }
+}
+
+uint64_t detail_flag(uint32_t mode) {
+  if (mode == 2) return kStateDetailOn;
+  return mode == 1 ? uint64_t{kStateDetailArmed} : 0;
+}
+
+void add(StreamCounts& sum, const StreamCounts& counts) {
+  sum.index_count += counts.index_count;
+  sum.index_lost += counts.index_lost;
+  sum.detail_count += counts.detail_count;
+  sum.detail_lost += counts.detail_lost;
+}
+
+void read_thread_name(uint32_t thread_id, char (&name)[32]) {
+  char path[48] = "/proc/self/task/";
+  size_t at = strlen(path);
+  char digits[12];
+  size_t count = 0;
+  do {
+    digits[count++] = static_cast<char>('0' + thread_id % 10);
+    thread_id /= 10;
+  } while (thread_id != 0);
+  while (count > 0) path[at++] = digits[--count];
+  memcpy(path + at, "/comm", 6);
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;  // gone already: what was read before stays
+  const ssize_t bytes = read(file, name, sizeof name - 1);
+  (void)close(file);
+  if (bytes <= 0) return;
+  name[name[bytes - 1] == '\n' ? bytes - 1 : bytes] = '\0';
+}
+
+}  // namespace
+
+const Settings& settings() { return the_settings; }
+bool waiting_allowed() { return may_wait.load(std::memory_order_relaxed); }
+void allow_waiting(bool allowed) { may_wait.store(allowed, std::memory_order_relaxed); }
+
+bool recorder_init(const Settings& wanted) {
+  the_settings = wanted;
+  g_state.store(g_state.load() & ~kStateFlags);
+  clock_init();
+  if (!pool_init(wanted.buffer_mb) || !streams_init() || !modules_init()) return false;
+  barrier_works =
+      syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  recording_number.store(0);
+  newest_polled_stream = 0;
+  detail_now = wanted.detail;
+  filter.thread_count = filter.function_count = 0;
+  may_wait.store(true);
+  ready.store(true, std::memory_order_release);
+  return true;
+}
+
+bool recorder_ready() { return ready.load(std::memory_order_acquire); }
+uint64_t now_ns() { return clock_now(clock_line()); }
+
+bool filter_takes_thread(uint32_t thread_id) {
+  if (filter.thread_count == 0) return true;
+  for (uint32_t i = 0; i < filter.thread_count; ++i) {
+    if (filter.thread_ids[i] == thread_id) return true;
+  }
+  return false;
+}
+
+bool filter_takes_function(uint64_t id) {
+  if (filter.function_count == 0) return true;
+  uint32_t low = 0;
+  uint32_t high = filter.function_count;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    if (filter.function_ids[middle] == id) return true;
+    if (filter.function_ids[middle] < id) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return false;
+}
+
+bool is_quiet(Stream& stream) {
+  return stream.busy.load(std::memory_order_acquire) == 0 ||
+         stream.waiting.load(std::memory_order_acquire) != 0;
+}
+
+void quiesce() {
+  barrier_all_threads();
+  const uint64_t deadline = read_system_clock() + uint64_t{kQuiesceMs} * 1000000;
+  for_each_stream([&](Stream& stream) {
+    while (!is_quiet(stream) && read_system_clock() < deadline) sched_yield();
+  });
+}
+
+uint32_t start_recording() {
+  start_ns = now_ns();
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  start_unix_ns = uint64_t(now.tv_sec) * 1000000000u + uint64_t(now.tv_nsec);
+  released_counts = {};
+  const uint32_t number = recording_number.fetch_add(1, std::memory_order_seq_cst) + 1;
+  uint64_t set = kStateRecording | detail_flag(detail_now);
+  if (the_settings.atf_version == 1) set |= kStateVersion1;
+  if (clock_line().ns_per_tick == 0) set |= kStateSlowClock;
+  change_state(set, kStateDetailArmed | kStateDetailOn);
+  return number;
+}
+
+void stop_recording() {
+  change_state(0, kStateRecording);
+  quiesce();
+  for_each_stream([](Stream& stream) {
+    if (is_quiet(stream)) drop_armed(stream);
+  });
+}
+
+bool is_recording() { return (g_state.load(std::memory_order_relaxed) & kStateRecording) != 0; }
+uint32_t current_recording() { return recording_number.load(std::memory_order_relaxed); }
+uint64_t recording_start_ns() { return start_ns; }
+uint64_t recording_start_unix_ns() { return start_unix_ns; }
+uint32_t detail_mode() { return detail_now; }
+
+DetailChange set_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter* wanted) {
+  const bool was_armed = detail_now == 1;
+  change_state(0, kStateDetailArmed | kStateDetailOn);
+  quiesce();
+  if (wanted != nullptr) {
+    filter = *wanted;
+    sort_ids(filter.function_ids, filter.function_count);
+  } else {
+    filter.thread_count = filter.function_count = 0;
+  }
+  DetailChange change{now_ns(), 0, 0};
+  const bool with_pre_roll = was_armed && mode == 2 && pre_roll_ns != 0;
+  const uint64_t cut = change.at_ns > pre_roll_ns ? change.at_ns - pre_roll_ns : 0;
+  if (with_pre_roll || mode != 1) {
+    for_each_stream([&](Stream& stream) {
+      if (!is_quiet(stream) || stream.recording != current_recording()) return;
+      if (!with_pre_roll) {
+        drop_armed(stream);
+        return;
+      }
+      const PreRoll shipped = ship_armed(stream, cut);
+      if (shipped.records == 0) return;
+      change.pre_roll_records += shipped.records;
+      if (change.pre_roll_from_ns == 0 || shipped.from_ns < change.pre_roll_from_ns) {
+        change.pre_roll_from_ns = shipped.from_ns;
+      }
+    });
+  }
+  detail_now = mode;
+  if (is_recording()) change_state(detail_flag(mode), 0);
+  return change;
+}
+
+void stream_info(Stream& stream, StreamInfo& info) {
+  if (!stream.ended) read_thread_name(stream.thread_id, stream.name);
+  info.stream_id = stream.stream_id;
+  info.recording = stream.recording;
+  info.thread_id = stream.thread_id;
+  memcpy(info.name, stream.name, sizeof info.name);
+  info.start_ns = stream.start_ns;
+}
+
+bool stream_ended(Stream& stream) {
+  if (stream.ended) return true;
+  if (is_recording() && stream.recording == current_recording()) return false;
+  if (!is_quiet(stream)) return false;
+  stream.ended = true;
+  stream.end_ns = now_ns();
+  return true;
+}
+
+uint64_t stream_end_ns(Stream& stream) { return stream.end_ns; }
+
+void release_stream(Stream& stream) {
+  if (stream.recording == current_recording()) add(released_counts, stream_counts(stream));
+  release_pages(stream);
+  stream_give(stream);
+}
+
+namespace {
+
+// A stream younger than `newest_polled` ends every older one of the same thread id: the number was
+// given to a new thread, which has a stream of its own.
+void end_namesakes(uint32_t newest_polled) {
+  for_each_stream([&](Stream& young) {
+    if (young.stream_id <= newest_polled) return;
+    for_each_stream([&](Stream& old) {
+      if (old.ended || old.thread_id != young.thread_id || old.stream_id >= young.stream_id) return;
+      old.ended = true;
+      old.end_ns = young.start_ns;
+    });
+  });
+}
+
+}  // namespace
+
+void poll_threads() {
+  const pid_t pid = getpid();
+  const uint32_t newest_before = newest_polled_stream;
+  for_each_stream([&](Stream& stream) {
+    if (stream.stream_id > newest_polled_stream) newest_polled_stream = stream.stream_id;
+    if (stream.ended) return;
+    if (syscall(SYS_tgkill, pid, stream.thread_id, 0) == -1 && errno == ESRCH) {
+      stream.ended = true;
+      stream.end_ns = now_ns();
+    }
+  });
+  if (newest_polled_stream != newest_before) end_namesakes(newest_before);
+}
+
+void recalibrate_clock() {
+  if (clock_fit()) change_state(0, 0);
+}
+
+RecorderStats recorder_stats() {
+  StreamCounts sum = released_counts;
+  uint32_t threads = 0;
+  for_each_stream([&](Stream& stream) {
+    if (stream.recording != current_recording()) return;
+    add(sum, stream_counts(stream));
+    if (!stream.ended) ++threads;
+  });
+  RecorderStats stats{};
+  stats.recorded = sum.index_count;
+  stats.lost = sum.index_lost;
+  stats.detail_recorded = sum.detail_count;
+  stats.detail_lost = sum.detail_lost;
+  stats.lost_without_stream = lost_without_stream();
+  stats.buffer_used = pool_used_bytes();
+  stats.buffer_bytes = pool_bytes();
+  stats.threads = threads;
+  publish_stats(stats);
+  return stats;
+}
+
+RecorderStats published_stats() {
+  RecorderStats stats;
+  uint64_t words[kStatsWords];
+  for (size_t i = 0; i < kStatsWords; ++i) words[i] = published[i].load(std::memory_order_relaxed);
+  memcpy(&stats, words, sizeof stats);
+  return stats;
+}
+
+}  // namespace collect::agent

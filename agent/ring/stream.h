@@ -1,0 +1,144 @@
+// What agent/ring shares between its files: the recording state that every hook looks at, and the
+// stream, one thread's place within one recording.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "agent/ring/clock.h"
+#include "agent/ring/page_pool.h"
+#include "agent/ring/recorder.h"
+
+#define COLLECT_LIKELY(x) __builtin_expect(!!(x), 1)
+#define COLLECT_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+namespace collect::agent {
+
+// The one word that hooks look at. Low byte: flags; above: the epoch, which changes with anything
+// that a thread keeps a copy of (clock line, modules, recording, detail), so that one comparison
+// tells a hook that its copies hold.
+enum StateFlags : uint64_t {
+  kStateRecording = 1u << 0,
+  kStateDetailArmed = 1u << 1,
+  kStateDetailOn = 1u << 2,
+  kStateVersion1 = 1u << 3,
+  kStateModulesChanging = 1u << 4,  // a dlclose is under way: look modules up without a cache
+  kStateSlowClock = 1u << 5,        // no invariant counter
+  kStateForked = 1u << 6,           // a forked child that has not started its own agent yet
+  kStateFlags = 0xFF,
+  kStateEpoch = 0x100,
+};
+// Any of these means that the short path does not apply.
+inline constexpr uint64_t kStateGeneral = kStateDetailArmed | kStateDetailOn | kStateVersion1 |
+                                          kStateModulesChanging | kStateSlowClock | kStateForked;
+
+// Hidden, so that hooks reach them without the offset table.
+#pragma GCC visibility push(hidden)
+extern std::atomic<uint64_t> g_state;
+
+// Sets and clears flags and begins a new epoch. Any thread. Returns the new state.
+uint64_t change_state(uint64_t set, uint64_t clear);
+
+struct LaneState {
+  // Producer's; the drain thread touches them only while no hook is inside (quiesced).
+  PageRef open = 0;       // page being filled
+  uint64_t next_seq = 0;  // of the first record of the next page
+  std::atomic<uint64_t> lost_total{0};
+  std::atomic<uint64_t> lost_first_ns{0};  // since the last page was opened
+  std::atomic<uint64_t> lost_last_ns{0};
+  std::atomic<uint32_t> lost_reasons{0};
+  std::atomic<PageRef> first{0};  // set once, with release: the lane's first page ever
+
+  // With FullPolicy::kOverwrite both sides cut pages out of the chain; never held over a system call.
+  std::atomic<uint32_t> lock{0};
+
+  // Drain thread's; `head` also the producer's under `lock`.
+  PageRef head = 0;  // oldest page held
+  PageRef send = 0;  // page that the next span comes from
+  uint64_t lost_sent = 0;      // lost_total of the last span handed out
+};
+
+enum class StreamState : uint32_t { kFree, kOpening, kLive };
+
+struct alignas(kCacheLine) Stream {
+  constexpr Stream() = default;
+  constexpr explicit Stream(uint32_t is_busy) : busy(is_busy) {}
+
+  // Producer's, the short path's own lines.
+  std::atomic<uint32_t> busy{0};  // a hook is inside; read by the drain thread to quiesce
+  uint32_t recording = 0;
+  uint64_t expected = 0;  // g_state for which the copies below hold and the short path applies
+  uint8_t* pos = nullptr;
+  uint8_t* end = nullptr;  // null forces the general path
+  std::atomic<uint32_t>* committed = nullptr;
+  uint64_t module_base = 0;
+  uint64_t module_bytes = 0;
+  uint64_t module_id_high = 0;  // module id << 32
+  uint64_t last_ns = 0;
+  ClockLine clock;
+
+  // Producer's, general path.
+  uint64_t epoch_state = 0;  // g_state of the last refresh
+  uint32_t depth = 0;
+  uint32_t thread_id = 0;
+  std::atomic<uint32_t> waiting{0};  // inside a hook, but at a safe point: waits for a page
+  bool detail_thread = false;        // this thread passes the detail filter
+  // Armed detail: a chain of its own that only this thread touches, but for quiesced changes.
+  PageRef armed_first = 0;
+  PageRef armed_open = 0;
+  uint32_t armed_pages = 0;
+
+  LaneState lanes[2];
+
+  // Set by the producer before kLive is released, constant afterwards.
+  uint32_t stream_id = 0;
+  uint64_t start_ns = 0;
+  std::atomic<StreamState> state{StreamState::kFree};
+  std::atomic<uint32_t> free_next{0};
+
+  // Drain thread's.
+  bool ended = false;
+  uint64_t end_ns = 0;
+  char name[32] = {};
+
+  LaneState& lane(Lane which) { return lanes[static_cast<uint32_t>(which)]; }
+};
+
+// The calling thread's stream; null before its first event. Two streams of no thread stand for
+// "being registered" and "never recorded": both are always busy.
+extern __thread Stream* tls_stream __attribute__((tls_model("initial-exec")));
+extern Stream g_registering;
+extern Stream g_ignored;
+#pragma GCC visibility pop
+
+// Slots for streams; any thread takes, the drain thread gives.
+bool streams_init();
+Stream* stream_take();
+void stream_give(Stream& stream);
+uint32_t next_stream_id();
+void count_lost_without_stream();
+uint64_t lost_without_stream();
+
+// The settings of the process, constant after recorder_init.
+const Settings& settings();
+bool waiting_allowed();
+
+// Counts one lost record of a lane. Also from a signal handler that interrupted a hook.
+void count_lost(LaneState& lane, uint32_t reason, uint64_t ns);
+
+struct FilterSnapshot;
+// Whether detail is wanted of this thread, of this function. Producer side; the filter changes only
+// while no hook is inside.
+bool filter_takes_thread(uint32_t thread_id);
+bool filter_takes_function(uint64_t function_id);
+
+// Makes every hook that saw the old g_state leave, and returns when none is inside any more (or
+// waits for a page, which is a safe point). False for `*stuck` streams after kQuiesceMs. [drain]
+void quiesce();
+bool is_quiet(Stream& stream);
+inline constexpr uint32_t kQuiesceMs = 1000;
+
+uint32_t os_thread_id();
+
+}  // namespace collect::agent

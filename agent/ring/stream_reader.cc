@@ -1,0 +1,178 @@
+// The drain thread's side of a stream: runs of records to send, what was acknowledged, what is to be
+// sent again. See recorder.h.
+#include "agent/ring/detail.h"
+#include "agent/ring/lane_pages.h"
+#include "agent/ring/stream.h"
+#include "formats/atf/layout.h"
+#include "formats/core/bytes.h"
+
+namespace collect::agent {
+namespace {
+
+constexpr size_t kDetailTimestamp = offsetof(atf::DetailHeaderV2, timestamp_ns);
+
+// The page that the next span comes from; 0 before the lane's first.
+PageRef sending_page(LaneState& lane) {
+  if (lane.head == 0) lane.head = lane.first.load(std::memory_order_acquire);
+  if (lane.send == 0) lane.send = lane.head;
+  return lane.send;
+}
+
+void fill_index_span(const uint8_t* bytes, uint32_t max_bytes, uint32_t available, Span& span) {
+  const uint32_t limit = max_bytes < available ? max_bytes : available;
+  span.record_count = limit / static_cast<uint32_t>(atf::kEventBytes);
+  span.byte_count = span.record_count * static_cast<uint32_t>(atf::kEventBytes);
+  span.first_ns = load_le<uint64_t>(bytes);
+  span.last_ns = load_le<uint64_t>(bytes + span.byte_count - atf::kEventBytes);
+}
+
+void fill_detail_span(const uint8_t* bytes, uint32_t max_bytes, uint32_t available, Span& span) {
+  span.first_ns = load_le<uint64_t>(bytes + kDetailTimestamp);
+  while (span.byte_count < available) {
+    const auto length = load_le<uint32_t>(bytes + span.byte_count);
+    if (span.record_count != 0 && span.byte_count + length > max_bytes) break;
+    span.last_ns = load_le<uint64_t>(bytes + span.byte_count + kDetailTimestamp);
+    span.byte_count += length;
+    ++span.record_count;
+  }
+}
+
+// Bytes of the page's first `records` records, from `begin`.
+uint32_t bytes_of(PageRef page, Lane lane, uint64_t records) {
+  const PageInfo& info = page_info(page);
+  if (lane == Lane::kIndex) return static_cast<uint32_t>(records * atf::kEventBytes);
+  uint32_t at = info.begin;
+  for (uint64_t i = 0; i < records; ++i) at += load_le<uint32_t>(page_bytes(page) + at);
+  return at - info.begin;
+}
+
+uint64_t lane_count(LaneState& lane, Lane which) {
+  const ChainLock lock(lane);
+  PageRef page = lane.send != 0 ? lane.send : lane.head;
+  if (page == 0) page = lane.first.load(std::memory_order_acquire);
+  if (page == 0) return 0;
+  while (const PageRef next = page_info(page).next.load(std::memory_order_acquire)) page = next;
+  const PageInfo& info = page_info(page);
+  return info.first_seq + records_of(info, which);
+}
+
+void free_chain(LaneState& lane) {
+  PageRef page = lane.head != 0 ? lane.head : lane.first.load(std::memory_order_acquire);
+  while (page != 0) {
+    const PageRef next = page_info(page).next.load(std::memory_order_acquire);
+    pool_give(page);
+    page = next;
+  }
+}
+
+}  // namespace
+
+bool next_span(Stream& stream, Lane which, uint32_t max_bytes, bool flush, Span& span) {
+  LaneState& lane = stream.lane(which);
+  const ChainLock lock(lane);
+  for (PageRef page = sending_page(lane); page != 0; page = lane.send) {
+    PageInfo& info = page_info(page);
+    const PageRef next = info.next.load(std::memory_order_acquire);
+    const uint32_t committed = info.committed.load(std::memory_order_acquire);
+    const uint32_t available = committed > info.sent ? committed - info.sent : 0;
+    if (available == 0) {
+      if (next == 0) return false;
+      lane.send = next;
+      continue;
+    }
+    if (next == 0 && !flush && available < kPageBytes / 2) return false;
+    const uint8_t* bytes = page_bytes(page) + info.sent;
+    span = Span{};
+    span.bytes = bytes;
+    span.flags = info.flags;
+    span.first_seq = info.first_seq + info.sent_records;
+    span.lost_total = info.lost_total;
+    if (info.sent_records == 0) {
+      span.lost_reasons = info.lost_reasons;
+      span.lost_first_ns = info.lost_first_ns;
+      span.lost_last_ns = info.lost_last_ns;
+    }
+    if (which == Lane::kIndex) {
+      fill_index_span(bytes, max_bytes, available, span);
+    } else {
+      fill_detail_span(bytes, max_bytes, available, span);
+    }
+    info.pinned.store(1, std::memory_order_relaxed);
+    return true;
+  }
+  return false;
+}
+
+void mark_sent(Stream& stream, Lane which, const Span& span) {
+  LaneState& lane = stream.lane(which);
+  PageInfo& info = page_info(lane.send);
+  info.sent += span.byte_count;
+  info.sent_records += span.record_count;
+}
+
+void acknowledge(Stream& stream, Lane which, uint64_t next_seq) {
+  LaneState& lane = stream.lane(which);
+  const ChainLock lock(lane);
+  while (lane.head != 0) {
+    PageInfo& info = page_info(lane.head);
+    const PageRef next = info.next.load(std::memory_order_acquire);
+    const uint64_t end_seq = info.first_seq + records_of(info, which);
+    if (end_seq > next_seq) return;
+    if (info.first_seq + info.sent_records == end_seq) {
+      info.pinned.store(0, std::memory_order_relaxed);
+    }
+    // The open page stays with its thread. A page that was not sent at all stays too: after a rewind
+    // the collector may already have what we are about to send again.
+    if (next == 0 || info.sent_records != records_of(info, which)) return;
+    if (lane.send == lane.head) lane.send = next;
+    pool_give(lane.head);
+    lane.head = next;
+  }
+}
+
+void rewind(Stream& stream, Lane which, uint64_t next_seq) {
+  LaneState& lane = stream.lane(which);
+  const ChainLock lock(lane);
+  lane.send = 0;
+  PageRef page = sending_page(lane);
+  while (page != 0) {
+    PageInfo& info = page_info(page);
+    const PageRef next = info.next.load(std::memory_order_acquire);
+    const uint64_t records = records_of(info, which);
+    const uint64_t have = next_seq <= info.first_seq ? 0 : next_seq - info.first_seq;
+    info.sent_records = static_cast<uint32_t>(have < records ? have : records);
+    info.sent = info.begin + bytes_of(page, which, info.sent_records);
+    info.pinned.store(0, std::memory_order_relaxed);
+    page = next;
+  }
+}
+
+bool all_acknowledged(Stream& stream) {
+  for (const Lane which : {Lane::kIndex, Lane::kDetail}) {
+    LaneState& lane = stream.lane(which);
+    const ChainLock lock(lane);
+    const PageRef page = sending_page(lane);
+    if (page == 0) continue;
+    if (lane.head != page) return false;
+    const PageInfo& info = page_info(page);
+    if (info.next.load(std::memory_order_acquire) != 0) return false;
+    if (info.sent_records != records_of(info, which)) return false;
+    if (info.pinned.load(std::memory_order_relaxed) != 0) return false;
+  }
+  return true;
+}
+
+StreamCounts stream_counts(Stream& stream) {
+  LaneState& index = stream.lane(Lane::kIndex);
+  LaneState& detail = stream.lane(Lane::kDetail);
+  return {lane_count(index, Lane::kIndex), index.lost_total.load(std::memory_order_relaxed),
+          lane_count(detail, Lane::kDetail), detail.lost_total.load(std::memory_order_relaxed)};
+}
+
+void release_pages(Stream& stream) {
+  free_chain(stream.lane(Lane::kIndex));
+  free_chain(stream.lane(Lane::kDetail));
+  drop_armed(stream);
+}
+
+}  // namespace collect::agent

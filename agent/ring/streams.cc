@@ -1,0 +1,109 @@
+// The table of streams, and the recording state that all threads share.
+#include "agent/ring/stream.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <new>
+
+namespace collect::agent {
+namespace {
+
+Stream* slots = nullptr;  // kMaxStreams of them, untouched until used
+std::atomic<uint32_t> slots_used{0};
+std::atomic<uint64_t> free_head{0};  // slot + 1, and a change counter in the high half
+std::atomic<uint32_t> last_stream_id{0};
+std::atomic<uint64_t> without_stream{0};
+
+Stream* pop_free() {
+  uint64_t head = free_head.load(std::memory_order_acquire);
+  for (;;) {
+    const auto slot = static_cast<uint32_t>(head);
+    if (slot == 0) return nullptr;
+    Stream& stream = slots[slot - 1];
+    const uint64_t next = stream.free_next.load(std::memory_order_relaxed);
+    if (free_head.compare_exchange_weak(head, ((head >> 32) + 1) << 32 | next,
+                                        std::memory_order_acquire)) {
+      return &stream;
+    }
+  }
+}
+
+}  // namespace
+
+std::atomic<uint64_t> g_state{0};
+__thread Stream* tls_stream __attribute__((tls_model("initial-exec"))) = nullptr;
+
+// Constant-initialised, so that a hook that fires before any constructor finds them.
+constinit Stream g_registering{1};
+constinit Stream g_ignored{1};
+
+uint64_t change_state(uint64_t set, uint64_t clear) {
+  uint64_t state = g_state.load(std::memory_order_relaxed);
+  uint64_t changed;
+  do {
+    const uint64_t flags = ((state & kStateFlags) & ~clear) | set;
+    changed = ((state & ~kStateFlags) + kStateEpoch) | flags;
+  } while (!g_state.compare_exchange_weak(state, changed, std::memory_order_seq_cst));
+  return changed;
+}
+
+bool streams_init() {
+  if (slots == nullptr) slots = static_cast<Stream*>(map_private(sizeof(Stream) * kMaxStreams));
+  if (slots == nullptr) return false;
+  slots_used.store(0, std::memory_order_relaxed);
+  free_head.store(0, std::memory_order_relaxed);
+  without_stream.store(0, std::memory_order_relaxed);
+  return true;
+}
+
+Stream* stream_take() {
+  Stream* stream = pop_free();
+  if (stream == nullptr) {
+    uint32_t number = slots_used.load(std::memory_order_relaxed);
+    do {
+      if (number == kMaxStreams) return nullptr;
+    } while (!slots_used.compare_exchange_weak(number, number + 1, std::memory_order_relaxed));
+    stream = &slots[number];
+  }
+  new (stream) Stream{};
+  stream->state.store(StreamState::kOpening, std::memory_order_relaxed);
+  return stream;
+}
+
+void stream_give(Stream& stream) {
+  stream.state.store(StreamState::kFree, std::memory_order_release);
+  const auto slot = static_cast<uint32_t>(&stream - slots) + 1;
+  uint64_t head = free_head.load(std::memory_order_relaxed);
+  uint64_t changed;
+  do {
+    stream.free_next.store(static_cast<uint32_t>(head), std::memory_order_relaxed);
+    changed = ((head >> 32) + 1) << 32 | slot;
+  } while (!free_head.compare_exchange_weak(head, changed, std::memory_order_release));
+}
+
+uint32_t next_stream_id() { return last_stream_id.fetch_add(1, std::memory_order_relaxed) + 1; }
+void count_lost_without_stream() { without_stream.fetch_add(1, std::memory_order_relaxed); }
+uint64_t lost_without_stream() { return without_stream.load(std::memory_order_relaxed); }
+
+void count_lost(LaneState& lane, uint32_t reason, uint64_t ns) {
+  uint64_t none = 0;
+  (void)lane.lost_first_ns.compare_exchange_strong(none, ns, std::memory_order_relaxed);
+  lane.lost_last_ns.store(ns, std::memory_order_relaxed);
+  lane.lost_reasons.fetch_or(reason, std::memory_order_relaxed);
+  lane.lost_total.fetch_add(1, std::memory_order_release);
+}
+
+uint32_t os_thread_id() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
+
+uint32_t stream_slots() { return slots_used.load(std::memory_order_acquire); }
+
+Stream* stream_at(uint32_t slot) {
+  Stream& stream = slots[slot];
+  return stream.state.load(std::memory_order_acquire) == StreamState::kLive ? &stream : nullptr;
+}
+
+void ignore_this_thread() { tls_stream = &g_ignored; }
+
+}  // namespace collect::agent

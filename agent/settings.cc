@@ -1,0 +1,99 @@
+#include "agent/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+namespace collect::agent {
+namespace {
+
+template <size_t kBytes>
+bool take_text(const char* name, char (&to)[kBytes], bool* given = nullptr) {
+  const char* value = getenv(name);
+  if (given != nullptr) *given = value != nullptr && value[0] != '\0';
+  if (value == nullptr) return true;
+  const size_t bytes = strnlen(value, kBytes);
+  if (bytes == kBytes) return false;
+  memcpy(to, value, bytes + 1);
+  return true;
+}
+
+bool take_number(const char* name, uint32_t low, uint32_t high, uint32_t& to) {
+  const char* value = getenv(name);
+  if (value == nullptr || value[0] == '\0') return true;
+  uint64_t number = 0;
+  for (const char* at = value; *at != '\0'; ++at) {
+    if (*at < '0' || *at > '9' || at - value > 9) return false;
+    number = number * 10 + static_cast<uint64_t>(*at - '0');
+  }
+  if (number < low || number > high) return false;
+  to = static_cast<uint32_t>(number);
+  return true;
+}
+
+// The place of the variable's value in `words`; `fallback` when it is not set, `count` when it is none
+// of them.
+uint32_t take_word(const char* name, const char* const* words, uint32_t count, uint32_t fallback) {
+  const char* value = getenv(name);
+  if (value == nullptr || value[0] == '\0') return fallback;
+  uint32_t at = 0;
+  while (at < count && strcmp(value, words[at]) != 0) ++at;
+  return at;
+}
+
+const char* take_addresses(Settings& settings) {
+  bool given = false;
+  if (!take_text("COLLECT_CONNECT", settings.address, &given)) {
+    return "COLLECT_CONNECT is too long";
+  }
+  if (given) {
+    settings.role = Role::kConnect;
+    return nullptr;
+  }
+  if (!take_text("COLLECT_LISTEN", settings.address, &given)) return "COLLECT_LISTEN is too long";
+  if (given) settings.role = Role::kListen;
+  return nullptr;
+}
+
+const char* take_words(Settings& settings) {
+  static constexpr const char* kFull[] = {"drop", "overwrite", "wait"};
+  static constexpr const char* kDetail[] = {"off", "armed", "on"};
+  static constexpr const char* kStart[] = {"recording", "idle"};
+  static constexpr const char* kDrain[] = {"thread"};
+  const uint32_t full = take_word("COLLECT_FULL", kFull, 3, 0);
+  if (full == 3) return "COLLECT_FULL must be drop, overwrite or wait";
+  const uint32_t detail = take_word("COLLECT_DETAIL", kDetail, 3, 0);
+  if (detail == 3) return "COLLECT_DETAIL must be off, armed or on";
+  const uint32_t start = take_word("COLLECT_START", kStart, 2, 0);
+  if (start == 2) return "COLLECT_START must be recording or idle";
+  if (take_word("COLLECT_DRAIN", kDrain, 1, 0) != 0) return "COLLECT_DRAIN must be thread";
+  settings.full = static_cast<FullPolicy>(full);
+  settings.detail = static_cast<uint8_t>(detail);
+  settings.start_recording = start == 0;
+  return nullptr;
+}
+
+}  // namespace
+
+bool settings_from_environment(Settings& settings, const char** error) {
+  const char* log = getenv("COLLECT_LOG");
+  settings.log = log != nullptr && log[0] != '\0' && strcmp(log, "0") != 0;
+  *error = take_addresses(settings);
+  if (*error == nullptr) *error = take_words(settings);
+  if (*error != nullptr) return false;
+  uint32_t version = settings.atf_version;
+  if (!take_text("COLLECT_TOKEN_FILE", settings.token_file)) {
+    *error = "COLLECT_TOKEN_FILE is too long";
+  } else if (!take_text("COLLECT_TAG", settings.tag)) {
+    *error = "COLLECT_TAG is too long";
+  } else if (!take_number("COLLECT_BUFFER_MB", kMinBufferMb, kMaxBufferMb, settings.buffer_mb)) {
+    *error = "COLLECT_BUFFER_MB must be a number from 1 to 16384";
+  } else if (!take_number("COLLECT_ATF_VERSION", 1, 2, version)) {
+    *error = "COLLECT_ATF_VERSION must be 1 or 2";
+  } else if (!take_number("COLLECT_EXIT_FLUSH_MS", 0, 600000, settings.exit_flush_ms)) {
+    *error = "COLLECT_EXIT_FLUSH_MS must be a number from 0 to 600000";
+  }
+  settings.atf_version = static_cast<uint8_t>(version);
+  return *error == nullptr;
+}
+
+}  // namespace collect::agent
