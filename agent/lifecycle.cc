@@ -26,14 +26,17 @@ void after_fork_in_child() {
                 (kStateRecording | kStateForked));
 }
 
-StartError start_parts(const Settings& settings) {
-  if (!recorder_init(settings)) {
+// `fresh`: no thread of this process has recorded anything yet.
+StartError start_parts(const Settings& settings, bool fresh) {
+  if (!fresh && recorder_ready()) {
+    recorder_configure(settings);
+  } else if (!recorder_init(settings)) {
     status.store("the agent is off: no memory for its rings");
     return StartError::kNoMemory;
   }
   owner.store(getpid(), std::memory_order_relaxed);
   if (!drain_start(settings)) {
-    status.store("the agent is off: its drain thread could not be started");
+    status.store(drain_status());
     return StartError::kNoThread;
   }
   return StartError::kNone;
@@ -48,9 +51,9 @@ StartError start_agent(const Settings& settings) {
     if (!phase.compare_exchange_strong(expected, Phase::kStarting)) return StartError::kNone;
   }
   static std::atomic<bool> fork_handled{false};
-  if (!fork_handled.exchange(true)) (void)pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  if (!fork_handled.exchange(true)) (void)pthread_atfork(drain_before_fork, drain_after_fork_in_parent, after_fork_in_child);
   started_with = settings;
-  const StartError error = start_parts(settings);
+  const StartError error = start_parts(settings, false);
   phase.store(error == StartError::kNone ? Phase::kRunning : Phase::kOff);
   return error;
 }
@@ -75,7 +78,7 @@ void restart_in_child() {
   if (owner.load(std::memory_order_relaxed) == pid) return;
   g_state.store((g_state.load() & ~kStateFlags) + kStateEpoch);
   drain_after_fork_in_child();
-  if (start_parts(started_with) != StartError::kNone) phase.store(Phase::kOff);
+  if (start_parts(started_with, true) != StartError::kNone) phase.store(Phase::kOff);
 }
 
 void before_immediate_exit() {

@@ -32,6 +32,12 @@ enum class OpenMode : uint8_t {
   kRead,
 };
 
+// An exclusive lock, held until this object goes; the end of the process releases it too.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
 struct SpaceInfo {
   uint64_t free_bytes = 0;
   uint64_t total_bytes = 0;
@@ -43,12 +49,17 @@ class Fs {
   virtual Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) = 0;
   virtual Status make_directories(const std::string& path) = 0;
   virtual Status make_directory(const std::string& path) = 0;  // kAlreadyExists when it is there
-  virtual Status rename(const std::string& from, const std::string& to) = 0;
+  virtual Status rename(const std::string& from, const std::string& to) = 0;  // replaces `to`
   virtual Status remove_file(const std::string& path) = 0;
+  virtual Status remove_directory(const std::string& path) = 0;  // must be empty
   virtual Status sync_directory(const std::string& path) = 0;
-  virtual Result<std::vector<std::string>> list_directory(const std::string& path) = 0;
+  virtual Result<std::vector<std::string>> list_directory(
+      const std::string& path) = 0;  // sorted, without "." and ".."
   virtual bool exists(const std::string& path) = 0;
   virtual Result<SpaceInfo> space(const std::string& path) = 0;
+  // Makes the file when it is missing. kUnavailable while another holder, here or in another
+  // process, has it.
+  virtual Result<std::unique_ptr<FileLock>> lock(const std::string& path) = 0;
 };
 
 }  // namespace collect::storage

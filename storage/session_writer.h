@@ -7,149 +7,25 @@
 // thread and the modules given before it, so whatever was stored can be read, whatever happens next.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "formats/atf/layout.h"
 #include "formats/core/result.h"
 #include "storage/fs.h"
+#include "storage/session_types.h"
 
 namespace collect::storage {
-
-enum class Durability : uint8_t {
-  kOs,     // stored means: survives the end of the daemon
-  kFsync,  // stored means: survives power loss
-};
-
-enum class SessionState : uint8_t { kRecording, kComplete, kRecovered, kFailed };
-
-struct SessionIdentity {
-  std::array<uint8_t, 16> process_id{};  // of the agent, random; with `recording` it names the session
-  uint32_t recording = 0;
-  uint32_t pid = 0;
-  uint32_t parent_pid = 0;
-  std::string process_name;
-  std::string executable;
-  std::string device_id;
-  std::string device_model;
-  std::string boot_id;
-  std::string tag;
-  std::string agent_version;
-  atf::Arch arch{};
-  atf::Os os{};
-  atf::ClockType clock{};
-  atf::Version version = atf::Version::kV2;
-  uint64_t start_ns = 0;       // device clock
-  uint64_t start_unix_ns = 0;  // device's idea of the time of day
-};
-
-struct ModuleInfo {
-  uint32_t module_id = 0;
-  std::string path;  // as the device said it: shown, never opened without its build id (symbols.h)
-  std::vector<uint8_t> build_id;
-  uint64_t base_address = 0;
-  uint64_t size = 0;
-  uint64_t loaded_ns = 0;
-  uint64_t unloaded_ns = 0;
-};
-
-struct StreamInfo {
-  uint32_t stream_id = 0;
-  uint32_t thread_id = 0;
-  std::string thread_name;
-  uint64_t start_ns = 0;
-};
-
-enum class Lane : uint8_t { kIndex = 0, kDetail = 1 };
-
-// Ring bytes that were checked against `bytes_crc32c` already. The bytes are borrowed for the call.
-// Fields as in wire/layout.h PageHeader.
-struct Page {
-  uint32_t stream_id = 0;
-  Lane lane = Lane::kIndex;
-  bool pre_roll = false;
-  uint64_t first_seq = 0;
-  uint32_t record_count = 0;
-  uint32_t bytes_crc32c = 0;
-  uint32_t lost_reasons = 0;
-  uint64_t lost_total = 0;
-  uint64_t lost_first_ns = 0;
-  uint64_t lost_last_ns = 0;
-  uint64_t first_ns = 0;
-  uint64_t last_ns = 0;
-  Bytes bytes;
-};
-
-struct StreamEnd {
-  uint32_t stream_id = 0;
-  std::string thread_name;
-  uint64_t end_ns = 0;
-  uint64_t index_count = 0;
-  uint64_t index_lost = 0;
-  uint64_t detail_count = 0;
-  uint64_t detail_lost = 0;
-};
-
-struct DetailStateChange {
-  std::string mode;  // "off", "armed", "on"
-  uint64_t at_ns = 0;
-  uint64_t pre_roll_from_ns = 0;
-  uint64_t pre_roll_records = 0;
-  std::string reason;
-};
-
-// Device clock = collector's CLOCK_BOOTTIME + offset_ns, at collector time `at_ns`.
-struct ClockSync {
-  uint64_t at_ns = 0;
-  int64_t offset_ns = 0;
-  uint64_t uncertainty_ns = 0;
-  double drift_ppb = 0;
-};
-
-// What the collector wants next of a stream; everything below is stored. In the numbering of the
-// agent, which counts overwritten records too.
-struct StreamPosition {
-  uint32_t stream_id = 0;
-  uint64_t index_next = 0;
-  uint64_t detail_next = 0;
-};
-
-struct SessionTotals {
-  uint32_t threads = 0;
-  uint64_t events = 0;
-  uint64_t detail_records = 0;
-  uint64_t lost_events = 0;
-  uint64_t lost_detail_records = 0;
-  uint64_t stored_bytes = 0;
-  uint64_t first_ns = 0;
-  uint64_t last_ns = 0;
-};
-
-struct SessionOptions {
-  std::string root;
-  Durability durability = Durability::kOs;
-  bool symbolize = true;            // look names up at seal time
-  std::vector<std::string> symbol_directories;  // searched by build id and by file name
-};
-
-// Limits of one session; a peer that goes beyond gets kLimit.
-inline constexpr uint32_t kMaxThreads = 65536;
-inline constexpr uint32_t kMaxModules = 16384;
-inline constexpr uint32_t kMaxGapsPerThread = 1024;  // later ones are merged into the last, exactly
-                                                     // counted
-inline constexpr uint32_t kMaxDetailWindows = 4096;
 
 class SessionWriter {
  public:
   // Makes <root>/session_…/pid_<pid>/ and its first manifest. Distinct names within one second.
   static Result<std::unique_ptr<SessionWriter>> create(Fs& fs, const SessionOptions& options,
                                                        SessionIdentity identity);
-  // Opens an unsealed session directory again, cut back to whole records.
+  // Opens an unsealed session directory again, cut back to whole records. kCancelled: it is sealed,
+  // or its sealing was begun (recover_session finishes that).
   static Result<std::unique_ptr<SessionWriter>> resume(Fs& fs, const SessionOptions& options,
                                                        const std::string& directory);
   virtual ~SessionWriter() = default;
@@ -188,5 +64,18 @@ class SessionWriter {
   // manifest. `reason` stands in the manifest. After this only totals() and the names may be asked.
   virtual Status seal(SessionState state, const std::string& reason) = 0;
 };
+
+struct RecoveredSession {
+  SessionState state = SessionState::kRecovered;
+  std::string reason;
+  SessionTotals totals;
+  bool was_sealed = false;            // there was nothing to do
+  std::vector<std::string> problems;  // threads that cannot be read, bytes that were cut off
+};
+
+// Seals a session whose agent is gone: at the start of the daemon, or of `collectctl`. Finishes a
+// seal that was interrupted. Works without a manifest too, from the thread directories.
+Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
+                                         const std::string& directory);
 
 }  // namespace collect::storage

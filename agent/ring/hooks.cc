@@ -39,7 +39,6 @@ Stream* register_thread() {
   stream->thread_id = os_thread_id();
   stream->stream_id = next_stream_id();
   stream->start_ns = now_ns();
-  stream->detail_thread = filter_takes_thread(stream->thread_id);
   stream->busy.store(1, std::memory_order_relaxed);
   stream->state.store(StreamState::kLive, std::memory_order_release);  // pairs with stream_at
   tls_stream = stream;
@@ -49,9 +48,11 @@ Stream* register_thread() {
 void refresh(Stream& stream, uint64_t state) {
   stream.clock = clock_line();
   stream.module_bytes = 0;
-  stream.epoch_state = state;
-  stream.detail_thread = filter_takes_thread(stream.thread_id);
+  // The filter may be changed while neither flag is set.
+  const bool detail = (state & (kStateDetailArmed | kStateDetailOn)) != 0;
+  stream.detail_thread = detail && filter_takes_thread(stream.thread_id);
   stream.expected = (state & kStateGeneral) == 0 ? state : 0;  // 0 has no recording bit: no match
+  stream.epoch_state.store(state, std::memory_order_release);  // pairs with is_quiet's acquire
 }
 
 // The function's id; the module is kept for the next event.
@@ -123,9 +124,10 @@ enum class Outcome : uint8_t { kDone, kTryAgain };
 
 Outcome record_busy(Stream& stream, uint64_t function, atf::EventKind kind, const HookFrame& frame,
                     uint32_t depth) {
-  const uint64_t state = g_state.load(std::memory_order_relaxed);
+  // Acquires what was changed before the state was: the filter, and lanes that got pre-roll.
+  const uint64_t state = g_state.load(std::memory_order_acquire);
   if ((state & kStateRecording) == 0) return Outcome::kDone;
-  if (stream.epoch_state != state) refresh(stream, state);
+  if (stream.epoch_state.load(std::memory_order_relaxed) != state) refresh(stream, state);
   const uint64_t id = function_id(stream, function, state);
   uint64_t ns = clock_now(stream.clock);
   if (ns < stream.last_ns) ns = stream.last_ns;

@@ -96,8 +96,11 @@ struct DetailChange {
   uint64_t pre_roll_records;
 };
 
-// ---- set-up. Called once per process, before any event; again in a forked child. False: no memory.
+// ---- set-up. Called once per process, before any event; again in a forked child, whose only thread
+// has no stream. False: no memory.
 bool recorder_init(const Settings& settings);
+// New settings for a recorder that is there, while nothing is recorded; its memory stays as it is.
+void recorder_configure(const Settings& settings);
 bool recorder_ready();
 // Device clock, ns: the platform's continuous clock, read by the CPU counter.
 uint64_t now_ns();

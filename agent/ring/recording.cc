@@ -117,6 +117,7 @@ void allow_waiting(bool allowed) { may_wait.store(allowed, std::memory_order_rel
 bool recorder_init(const Settings& wanted) {
   the_settings = wanted;
   g_state.store(g_state.load() & ~kStateFlags);
+  if (tls_stream != &g_registering) tls_stream = nullptr;
   clock_init();
   if (!pool_init(wanted.buffer_mb) || !streams_init() || !modules_init()) return false;
   barrier_works =
@@ -128,6 +129,14 @@ bool recorder_init(const Settings& wanted) {
   may_wait.store(true);
   ready.store(true, std::memory_order_release);
   return true;
+}
+
+void recorder_configure(const Settings& wanted) {
+  const uint32_t buffer_mb = the_settings.buffer_mb;
+  the_settings = wanted;
+  the_settings.buffer_mb = buffer_mb;
+  detail_now = wanted.detail;
+  may_wait.store(true);
 }
 
 bool recorder_ready() { return ready.load(std::memory_order_acquire); }
@@ -157,16 +166,17 @@ bool filter_takes_function(uint64_t id) {
   return false;
 }
 
-bool is_quiet(Stream& stream) {
+bool is_quiet(Stream& stream, uint64_t state) {
   return stream.busy.load(std::memory_order_acquire) == 0 ||
-         stream.waiting.load(std::memory_order_acquire) != 0;
+         stream.waiting.load(std::memory_order_acquire) != 0 ||
+         stream.epoch_state.load(std::memory_order_acquire) / kStateEpoch >= state / kStateEpoch;
 }
 
-void quiesce() {
+void quiesce(uint64_t state) {
   barrier_all_threads();
   const uint64_t deadline = read_system_clock() + uint64_t{kQuiesceMs} * 1000000;
   for_each_stream([&](Stream& stream) {
-    while (!is_quiet(stream) && read_system_clock() < deadline) sched_yield();
+    while (!is_quiet(stream, state) && read_system_clock() < deadline) sched_yield();
   });
 }
 
@@ -185,10 +195,10 @@ uint32_t start_recording() {
 }
 
 void stop_recording() {
-  change_state(0, kStateRecording);
-  quiesce();
-  for_each_stream([](Stream& stream) {
-    if (is_quiet(stream)) drop_armed(stream);
+  const uint64_t state = change_state(0, kStateRecording);
+  quiesce(state);
+  for_each_stream([state](Stream& stream) {
+    if (is_quiet(stream, state)) drop_armed(stream);
   });
 }
 
@@ -200,8 +210,8 @@ uint32_t detail_mode() { return detail_now; }
 
 DetailChange set_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter* wanted) {
   const bool was_armed = detail_now == 1;
-  change_state(0, kStateDetailArmed | kStateDetailOn);
-  quiesce();
+  const uint64_t state = change_state(0, kStateDetailArmed | kStateDetailOn);
+  quiesce(state);
   if (wanted != nullptr) {
     filter = *wanted;
     sort_ids(filter.function_ids, filter.function_count);
@@ -213,7 +223,7 @@ DetailChange set_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter*
   const uint64_t cut = change.at_ns > pre_roll_ns ? change.at_ns - pre_roll_ns : 0;
   if (with_pre_roll || mode != 1) {
     for_each_stream([&](Stream& stream) {
-      if (!is_quiet(stream) || stream.recording != current_recording()) return;
+      if (!is_quiet(stream, state) || stream.recording != current_recording()) return;
       if (!with_pre_roll) {
         drop_armed(stream);
         return;
@@ -243,7 +253,7 @@ void stream_info(Stream& stream, StreamInfo& info) {
 bool stream_ended(Stream& stream) {
   if (stream.ended) return true;
   if (is_recording() && stream.recording == current_recording()) return false;
-  if (!is_quiet(stream)) return false;
+  if (!is_quiet(stream, g_state.load(std::memory_order_relaxed))) return false;
   stream.ended = true;
   stream.end_ns = now_ns();
   return true;

@@ -33,9 +33,8 @@ enum StateFlags : uint64_t {
 inline constexpr uint64_t kStateGeneral = kStateDetailArmed | kStateDetailOn | kStateVersion1 |
                                           kStateModulesChanging | kStateSlowClock | kStateForked;
 
-// Hidden, so that hooks reach them without the offset table.
-#pragma GCC visibility push(hidden)
-extern std::atomic<uint64_t> g_state;
+// Hidden, so that hooks reach it without the offset table.
+[[gnu::visibility("hidden")]] extern std::atomic<uint64_t> g_state;
 
 // Sets and clears flags and begins a new epoch. Any thread. Returns the new state.
 uint64_t change_state(uint64_t set, uint64_t clear);
@@ -79,7 +78,7 @@ struct alignas(kCacheLine) Stream {
   ClockLine clock;
 
   // Producer's, general path.
-  uint64_t epoch_state = 0;  // g_state of the last refresh
+  std::atomic<uint64_t> epoch_state{0};  // g_state of the last refresh
   uint32_t depth = 0;
   uint32_t thread_id = 0;
   std::atomic<uint32_t> waiting{0};  // inside a hook, but at a safe point: waits for a page
@@ -107,10 +106,10 @@ struct alignas(kCacheLine) Stream {
 
 // The calling thread's stream; null before its first event. Two streams of no thread stand for
 // "being registered" and "never recorded": both are always busy.
-extern __thread Stream* tls_stream __attribute__((tls_model("initial-exec")));
-extern Stream g_registering;
-extern Stream g_ignored;
-#pragma GCC visibility pop
+extern __thread Stream* tls_stream
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+[[gnu::visibility("hidden")]] extern Stream g_registering;
+[[gnu::visibility("hidden")]] extern Stream g_ignored;
 
 // Slots for streams; any thread takes, the drain thread gives.
 bool streams_init();
@@ -133,10 +132,11 @@ struct FilterSnapshot;
 bool filter_takes_thread(uint32_t thread_id);
 bool filter_takes_function(uint64_t function_id);
 
-// Makes every hook that saw the old g_state leave, and returns when none is inside any more (or
-// waits for a page, which is a safe point). False for `*stuck` streams after kQuiesceMs. [drain]
-void quiesce();
-bool is_quiet(Stream& stream);
+// Returns when no hook that saw an older g_state than `state` is inside any more: each stream is idle,
+// or waits for a page (a safe point), or has seen `state`. Gives up on a stream after kQuiesceMs;
+// is_quiet then says so. [drain]
+void quiesce(uint64_t state);
+bool is_quiet(Stream& stream, uint64_t state);
 inline constexpr uint32_t kQuiesceMs = 1000;
 
 uint32_t os_thread_id();

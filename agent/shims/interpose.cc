@@ -1,5 +1,5 @@
-// Calls of the host program that the agent must know about, in the shared library only: it stands
-// before the C library in the search order when it is preloaded or linked.
+// Calls of the host program that the agent must know about. The library stands before the C library
+// in the search order when it is preloaded or linked.
 //
 // dlclose, because another library may come to lie at the same addresses at once. (dlopen is left
 // alone: the C library looks at who calls it.) _exit and _Exit, because they run no destructors.

@@ -33,11 +33,15 @@ class CollectorApi {
   virtual Result<api::Session> session(const std::string& name) = 0;  // empty: the newest
   virtual api::Stats stats() = 0;
 
+  // Every change from now on. The service looks up the present agents itself, after this returned:
+  // PRESENT events from here are allowed and not needed.
   virtual WatchId watch_agents(std::function<void(const api::AgentEvent&)> on_event) = 0;
   // Ends with the sealed session, or with an error when it is deleted. At most one call per
-  // `interval_ms` but for changes of state, which are reported at once.
+  // `interval_ms` but for changes of state, which are reported at once. The service shows the
+  // present state itself and does not ask for sessions that are sealed.
   virtual Result<WatchId> watch_session(const std::string& name, uint32_t interval_ms,
                                         std::function<void(const api::Session&, bool last)>) = 0;
+  // Called once for each watch, also for one that has ended; never from inside a callback.
   virtual void unwatch(WatchId id) = 0;
 
   virtual void attach(const std::string& address, Callback<api::Agent> done) = 0;

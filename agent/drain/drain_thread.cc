@@ -1,0 +1,226 @@
+#include "agent/drain/drain_thread.h"
+
+#include "agent/drain/status.h"
+
+namespace collect::agent {
+
+const char* DrainThread::prepare(const Settings& settings) {
+  settings_ = settings;
+  enable_log(settings.log);
+  const char* error = link_.prepare(settings_, shipper_.streams());
+  if (error != nullptr) return error;
+  shipper_.explainer().set_atf_version(settings.atf_version);
+  if (settings.start_recording) begin_recording();
+  return nullptr;
+}
+
+void DrainThread::request_stop(uint32_t timeout_ms) {
+  stop_deadline_ms_.store(monotonic_ms() + timeout_ms, std::memory_order_relaxed);
+  // Pairs with the acquire in finished(): the deadline is seen with the request.
+  stop_.store(true, std::memory_order_release);
+}
+
+void DrainThread::drop_recording() {
+  if (is_recording()) stop_recording();
+  shipper_.forget_recording();
+  phase_ = Phase::kIdle;
+}
+
+void DrainThread::run() {
+  ignore_this_thread();
+  while (!finished()) round();
+  allow_waiting(false);
+  drop_recording();
+  link_.shut(true);
+  connected_.store(false, std::memory_order_relaxed);
+  if (!link_.given_up()) set_status("the agent was stopped");
+}
+
+void DrainThread::round() {
+  now_ms_ = monotonic_ms();
+  link_.step(now_ms_);
+  listen_port_.store(link_.listen_port(), std::memory_order_relaxed);
+  if (link_.take_came_up()) link_came_up();
+  // Answers are owed on the link that asked.
+  if (!link_.is_up()) flush_count_ = 0;
+  connected_.store(link_.is_up(), std::memory_order_relaxed);
+  bool moved = false;
+  if (link_.control().step == ChannelStep::kOpen) read_control();
+  if (link_.is_up() && read_data()) moved = ship();
+  keep_house();
+  if (link_.control().step == ChannelStep::kOpen) (void)link_.flush(now_ms_, link_.control());
+  wait(moved);
+}
+
+// Whether the thread may end: at once when nothing is left to say, at the deadline in any case.
+bool DrainThread::finished() {
+  // Without a collector to come, everything recorded would be for nobody.
+  if (link_.given_up()) return true;
+  if (!stop_.load(std::memory_order_acquire)) return false;
+  now_ms_ = monotonic_ms();
+  const uint64_t deadline_ms = stop_deadline_ms_.load(std::memory_order_relaxed);
+  if (!stop_seen_) {
+    stop_seen_ = true;
+    was_up_at_stop_ = link_.is_up();
+    rounds_failed_at_stop_ = link_.rounds_failed();
+    if (settings_.role == Role::kConnect) link_.retry_now();
+    start_pending_ = false;
+    if (phase_ == Phase::kRecording) end_recording("exit");
+  }
+  if (phase_ == Phase::kEnding && now_ms_ < deadline_ms) {
+    // A collector that was there will be back. One that was not gets one more chance, if it is us
+    // who connect.
+    if (link_.is_up() || was_up_at_stop_ || link_.is_opening()) return false;
+    if (settings_.role == Role::kConnect && link_.rounds_failed() == rounds_failed_at_stop_) {
+      return false;
+    }
+  }
+  if (phase_ == Phase::kEnding && now_ms_ >= deadline_ms) allow_waiting(false);
+  if (!link_.is_up()) return true;
+  if (!goodbye_said_) {
+    goodbye_said_ = true;
+    collect_wire_Bye bye = collect_wire_Bye_init_zero;
+    copy_utf8(bye.reason, sizeof bye.reason, "exit", 4);
+    send_control(wire::FrameType::kBye, collect_wire_Bye_fields, &bye);
+  }
+  return link_.control().out.is_empty() || now_ms_ >= deadline_ms + kGoodbyeMs;
+}
+
+void DrainThread::link_came_up() {
+  shipper_.begin_link(link_.resumed());
+  heartbeat_at_ms_ = now_ms_;
+  busy_ms_ = now_ms_;
+  allow_waiting(true);
+}
+
+// True while the link is up.
+bool DrainThread::read_data() {
+  Channel& data = link_.data();
+  if (!link_.read(now_ms_, data)) return false;
+  wire::Frame frame;
+  while (link_.next_frame(now_ms_, data, frame)) {
+    if (frame.type == wire::FrameType::kRefuse) {
+      link_.refused(now_ms_, frame.body);
+    } else if (is_known_type(frame.type)) {
+      link_.refuse(now_ms_, data, collect_wire_RefuseCode_REFUSE_PROTOCOL,
+                   "not what a collector says on the data channel");
+    }
+  }
+  return link_.is_up();
+}
+
+// Sends for a while; the control channel is looked at between two writes.
+bool DrainThread::ship() {
+  bool moved = false;
+  for (uint32_t i = 0; i < kPumpsPerRound && link_.is_up(); ++i) {
+    const PumpStatus status = shipper_.pump(link_.data().socket, link_.data().out, now_ms_);
+    if (status == PumpStatus::kBroken) {
+      link_.break_link(now_ms_, "pages can't be sent");
+      return false;
+    }
+    if (status != PumpStatus::kMoved) break;
+    moved = true;
+    read_control();
+  }
+  if (shipper_.take_flush_done()) answer_flushes();
+  return moved;
+}
+
+void DrainThread::keep_house() {
+  if (now_ms_ >= poll_threads_at_ms_) {
+    poll_threads_at_ms_ = now_ms_ + kPollThreadsMs;
+    if (phase_ == Phase::kRecording) poll_threads();
+  }
+  if (now_ms_ >= calibrate_at_ms_) {
+    calibrate_at_ms_ = now_ms_ + kCalibrateMs;
+    recalibrate_clock();
+    (void)recorder_stats();  // publishes them for other threads
+  }
+  watch_detail_timer();
+  if (!link_.is_up()) {
+    if (now_ms_ - link_.down_since_ms() > kMaxDownWhileWaitingMs) allow_waiting(false);
+    return;
+  }
+  if (now_ms_ >= heartbeat_at_ms_) send_heartbeat();
+  if (link_.is_silent(now_ms_)) link_.break_link(now_ms_, "nothing was heard of it for too long");
+}
+
+// How long nobody needs this thread, unless a socket says so.
+int DrainThread::wait_ms() const {
+  if (stop_seen_) return 1;
+  if (phase_ == Phase::kIdle) return kOffWaitMs;
+  if (!link_.is_up()) return kIdleWaitMs;
+  if (now_ms_ - busy_ms_ < kBusyMs) return 1;
+  // A program fills about a gigabyte a second at most: half of the buffer is still free afterwards.
+  const auto half_full_ms = static_cast<int>(settings_.buffer_mb / 2);
+  if (half_full_ms < 1) return 1;
+  return half_full_ms < kIdleWaitMs ? half_full_ms : kIdleWaitMs;
+}
+
+void DrainThread::wait(bool moved) {
+  if (shipper_.take_filled_page()) busy_ms_ = now_ms_;
+  if (moved) return;
+  int timeout_ms = wait_ms();
+  if (detail_until_ns_ != 0) {
+    const uint64_t now = now_ns();
+    const uint64_t left_ms = detail_until_ns_ > now ? (detail_until_ns_ - now) / 1000000 + 1 : 0;
+    if (left_ms < static_cast<uint64_t>(timeout_ms)) timeout_ms = static_cast<int>(left_ms);
+  }
+  pollfd descriptors[kMaxLinkPolls];
+  const size_t count = link_.fill_poll(descriptors, now_ms_, shipper_.wants_to_write());
+  (void)poll(descriptors, static_cast<nfds_t>(count), timeout_ms);
+}
+
+// ---- recording
+
+void DrainThread::begin_recording() {
+  (void)start_recording();
+  phase_ = Phase::kRecording;
+  shipper_.begin_recording();
+  if (detail_mode() != 0) {
+    shipper_.explainer().add_detail_state(detail_mode(), {recording_start_ns(), 0, 0}, "start");
+  }
+}
+
+void DrainThread::end_recording(const char* reason) {
+  stop_recording();
+  const uint64_t end_ns = now_ns();
+  phase_ = Phase::kEnding;
+  detail_until_ns_ = 0;
+  if (detail_mode() != 0) {
+    shipper_.explainer().add_detail_state(0, {end_ns, 0, 0}, "recording ended");
+  }
+  // The next recording begins as the settings say.
+  (void)set_detail(settings_.detail, 0, nullptr);
+  filtered_ = false;
+  shipper_.end_recording(end_ns, reason);
+}
+
+void DrainThread::recording_is_over() {
+  if (is_recording()) stop_recording();
+  const bool torn = shipper_.mid_frame();
+  shipper_.forget_recording();
+  phase_ = Phase::kIdle;
+  if (torn) link_.break_link(now_ms_, "the collector ended the recording in the middle of a page");
+  if (!start_pending_) return;
+  start_pending_ = false;
+  begin_recording();
+  answer(start_command_, nullptr, recording_start_ns(), 0);
+}
+
+void DrainThread::change_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter* filter,
+                                const char* reason, DetailChange& change) {
+  change = set_detail(mode, pre_roll_ns, filter);
+  if (phase_ == Phase::kRecording) shipper_.explainer().add_detail_state(mode, change, reason);
+}
+
+void DrainThread::watch_detail_timer() {
+  if (detail_until_ns_ == 0 || now_ns() < detail_until_ns_) return;
+  detail_until_ns_ = 0;
+  filtered_ = filtered_before_;
+  if (filtered_) filter_ = filter_before_;
+  DetailChange change{};
+  change_detail(detail_before_, 0, filtered_ ? &filter_ : nullptr, "duration", change);
+}
+
+}  // namespace collect::agent

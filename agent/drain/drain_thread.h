@@ -1,0 +1,120 @@
+// The drain thread: the only one of the agent. Ships what the recorder holds, does what the collector
+// says, and keeps house. AGENT.md has the ownership table.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "agent/drain/link.h"
+#include "agent/drain/shipper.h"
+#include "agent/ring/recorder.h"
+#include "agent/settings.h"
+
+namespace collect::agent {
+
+inline constexpr uint64_t kMaxDownWhileWaitingMs = 30000;  // then FullPolicy::kWait waits no longer
+inline constexpr uint64_t kPollThreadsMs = 50;
+inline constexpr uint64_t kCalibrateMs = 100;
+inline constexpr uint64_t kBusyMs = 20;  // after data flowed, look at the rings every millisecond
+inline constexpr int kIdleWaitMs = 20;   // while recording; less with small buffers
+inline constexpr int kOffWaitMs = 50;    // while not
+inline constexpr uint64_t kGoodbyeMs = 200;  // for the last frames, beyond the flush limit
+inline constexpr uint32_t kMaxFlushes = 8;
+inline constexpr uint32_t kPumpsPerRound = 16;
+inline constexpr uint32_t kFramesPerRound = 64;
+
+class DrainThread {
+ public:
+  // On the thread that starts the agent; the recording begins here, so that no event is missed while
+  // the thread comes up. Null or a static sentence.
+  const char* prepare(const Settings& settings);
+  void run();
+
+  // Any thread.
+  void request_stop(uint32_t timeout_ms);
+  bool is_connected() const { return connected_.load(std::memory_order_relaxed); }
+  uint16_t listen_port() const { return listen_port_.load(std::memory_order_relaxed); }
+
+  // In a forked child, where no drain thread runs: closes the child's copies of the sockets.
+  void abandon() { link_.shut(false); }
+  // Gives up a recording that was begun and can't be shipped.
+  void drop_recording();
+
+ private:
+  enum class Phase : uint8_t { kIdle, kRecording, kEnding };
+
+  void round();
+  bool finished();
+  void link_came_up();
+  void keep_house();
+  int wait_ms() const;
+  void wait(bool moved);
+
+  // Control channel (commands.cc).
+  void read_control();
+  void take_control_frame(const wire::Frame& frame);
+  void answer_probe(Bytes body);
+  void take_ack(Bytes body);
+  void take_command(Bytes body);
+  void set_detail_by_command();
+  void answer(uint64_t command_id, const char* error, uint64_t at_ns, uint64_t pre_roll_records);
+  void send_control(wire::FrameType type, const pb_msgdesc_t* fields, const void* message);
+  void start_by_command();
+  void stop_by_command();
+  void flush_by_command();
+  void answer_flushes();
+  void send_heartbeat();
+  void protocol_error(const char* reason);
+
+  bool read_data();
+  bool ship();
+
+  // Recording.
+  void begin_recording();
+  void end_recording(const char* reason);
+  void recording_is_over();
+  void change_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter* filter,
+                     const char* reason, DetailChange& change);
+  void watch_detail_timer();
+
+  Settings settings_;
+  Link link_;
+  Shipper shipper_;
+
+  Phase phase_ = Phase::kIdle;
+  bool start_pending_ = false;  // a StartRecording that waits for the end of the recording before
+  uint64_t start_command_ = 0;
+  uint32_t flush_count_ = 0;  // Flush commands that wait for their pages
+  uint64_t flush_commands_[kMaxFlushes];
+
+  // Detail recording for a limited time: when it ends, and what it was before.
+  uint64_t detail_until_ns_ = 0;
+  uint32_t detail_before_ = 0;
+  bool filtered_before_ = false;
+  bool filtered_ = false;
+  DetailFilter filter_;
+  DetailFilter filter_before_;
+
+  uint64_t now_ms_ = 0;
+  uint64_t busy_ms_ = 0;  // when a page was last found well filled
+  uint64_t heartbeat_at_ms_ = 0;
+  uint64_t poll_threads_at_ms_ = 0;
+  uint64_t calibrate_at_ms_ = 0;
+  uint64_t probe_ns_ = 0;  // when the bytes being looked at arrived
+  bool goodbye_said_ = false;
+  bool stop_seen_ = false;
+  bool was_up_at_stop_ = false;
+  uint32_t rounds_failed_at_stop_ = 0;
+
+  collect_wire_Command command_;  // 33 KiB
+  collect_wire_Ack ack_;
+
+  // Written by other threads.
+  std::atomic<bool> stop_{false};
+  std::atomic<uint64_t> stop_deadline_ms_{0};
+  // Written for other threads.
+  std::atomic<bool> connected_{false};
+  std::atomic<uint16_t> listen_port_{0};
+};
+
+}  // namespace collect::agent

@@ -1,0 +1,49 @@
+// What explains the pages, sent before them: the recording, its detail changes, modules, streams. It
+// knows what this link has been told already. Drain thread only.
+#pragma once
+
+#include <cstdint>
+
+#include "agent/drain/frames.h"
+#include "agent/drain/stream_table.h"
+#include "agent/ring/recorder.h"
+
+namespace collect::agent {
+
+// Changes of detail recording that are told again after a reconnect; older ones were told before.
+inline constexpr uint32_t kMaxDetailStates = 16;
+
+class Explainer {
+ public:
+  void set_atf_version(uint32_t version) { atf_version_ = version; }
+  // A recording begins: nothing of it was told to anybody.
+  void begin_recording();
+  // A link begins: the collector may know nothing.
+  void begin_link();
+
+  void add_detail_state(uint32_t mode, const DetailChange& change, const char* reason);
+
+  // Puts what is still to be told into `out`; false when `out` had no room for all of it.
+  bool explain(StreamTable& streams, SendBuffer& out);
+  // Whether modules appeared or changed since they were told.
+  bool modules_changed() const { return modules_seen_ != module_changes(); }
+  bool tell_modules(SendBuffer& out);
+
+ private:
+  bool tell_recording(SendBuffer& out);
+  bool tell_detail(SendBuffer& out);
+  bool tell_streams(StreamTable& streams, SendBuffer& out);
+  bool is_untold(uint32_t index) const;
+
+  uint32_t atf_version_ = 0;  // of the ring's records
+  bool recording_told_ = false;
+  uint32_t modules_seen_ = 0;  // module_changes() when all modules were told
+  uint32_t modules_told_ = 0;
+  uint8_t unload_told_[kMaxModules / 8];
+  uint64_t detail_count_ = 0;  // changes of this recording so far
+  uint64_t detail_told_ = 0;
+  collect_wire_DetailState detail_[kMaxDetailStates];
+  collect_wire_Modules modules_;  // being filled; too large for the thread's stack
+};
+
+}  // namespace collect::agent

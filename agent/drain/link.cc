@@ -1,0 +1,222 @@
+#include "agent/drain/link.h"
+
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "agent/drain/status.h"
+#include "agent/ring/recorder.h"
+
+namespace collect::agent {
+
+uint64_t monotonic_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1000000;
+}
+
+uint64_t retry_delay_ms(uint32_t attempt, uint64_t random) {
+  uint64_t longest = kFirstRetryMs;
+  for (uint32_t i = 0; i < attempt && longest < kLastRetryMs; ++i) longest *= 2;
+  if (longest > kLastRetryMs) longest = kLastRetryMs;
+  return longest / 2 + random % (longest / 2 + 1);
+}
+
+const char* Link::prepare(const Settings& settings, StreamTable& streams) {
+  settings_ = &settings;
+  streams_ = &streams;
+  role_ = settings.role;
+  reason_[0] = collector_[0] = '\0';
+  if (role_ == Role::kNone) return "no collector's address is set";
+  fill_identity(settings, hello_);
+  std::memcpy(&random_, hello_.process_id, sizeof random_);
+  random_ |= 1;
+  down_since_ms_ = monotonic_ms();
+  if (role_ == Role::kConnect) return resolve_connect(settings.address, addresses_);
+  return resolve_listen(settings.address, addresses_);
+}
+
+uint64_t Link::random() {
+  random_ ^= random_ << 13;
+  random_ ^= random_ >> 7;
+  random_ ^= random_ << 17;
+  return random_;
+}
+
+void Link::schedule(uint64_t now_ms) {
+  retry_at_ms_ = now_ms + retry_delay_ms(attempt_, random());
+  if (attempt_ < 32) ++attempt_;
+}
+
+void Link::close_pair() {
+  for (Channel* channel : {&control_, &data_}) {
+    channel->socket.close();
+    channel->step = ChannelStep::kClosed;
+    channel->in.clear();
+    channel->out.clear();
+  }
+}
+
+void Link::break_link(uint64_t now_ms, const char* why) {
+  const bool was_up = is_up();
+  close_pair();
+  came_up_ = false;
+  if (was_up) {
+    down_since_ms_ = now_ms;
+    if (now_ms - up_since_ms_ >= kStableMs) attempt_ = 0;
+  } else {
+    ++rounds_failed_;
+  }
+  schedule(now_ms);
+  if (!given_up_) {
+    set_status(was_up ? "the link to the collector broke: " : "no link to the collector: ", why,
+               role_ == Role::kConnect ? "; trying again" : "; listening for the next");
+  }
+}
+
+void Link::refuse(uint64_t now_ms, Channel& channel, collect_wire_RefuseCode code,
+                  const char* reason) {
+  turn_away(channel.socket, code, reason, true);
+  break_link(now_ms, reason);
+}
+
+void Link::refused(uint64_t now_ms, Bytes body) {
+  collect_wire_Refuse refuse = collect_wire_Refuse_init_zero;
+  if (!decode_message(body, collect_wire_Refuse_fields, &refuse)) {
+    break_link(now_ms, "a refusal that can't be read");
+    return;
+  }
+  // It is shown on terminals: nothing but text.
+  const size_t length = copy_utf8(reason_, sizeof reason_, refuse.reason, sizeof refuse.reason);
+  for (size_t i = 0; i < length; ++i) {
+    if (static_cast<uint8_t>(reason_[i]) < 0x20 || reason_[i] == 0x7F) reason_[i] = '?';
+  }
+  break_link(now_ms, "the collector refused it");
+  // Another collector may come to one that listens.
+  given_up_ = role_ == Role::kConnect && !refuse.retry;
+  set_status("refused by the collector: ", reason_,
+             given_up_ ? "; not tried again" : "; trying again later");
+}
+
+bool Link::read(uint64_t now_ms, Channel& channel) {
+  switch (channel.in.fill(channel.socket)) {
+    case IoStatus::kDone: heard(now_ms); return true;
+    case IoStatus::kAgain: return true;
+    case IoStatus::kEnd: break_link(now_ms, "the collector closed it"); return false;
+    case IoStatus::kLost: break_link(now_ms, "the program closed its descriptor"); return false;
+    case IoStatus::kError: break;
+  }
+  break_link(now_ms, "it can't be read");
+  return false;
+}
+
+bool Link::next_frame(uint64_t now_ms, Channel& channel, wire::Frame& frame) {
+  if (channel.step == ChannelStep::kClosed) return false;
+  const wire::Decoded decoded = channel.in.next(frame);
+  if (decoded.status == wire::DecodeStatus::kBad) {
+    refuse(now_ms, channel, collect_wire_RefuseCode_REFUSE_PROTOCOL,
+           wire::frame_error_text(decoded.error));
+    return false;
+  }
+  if (decoded.status == wire::DecodeStatus::kNeedMore) {
+    // Pages never come this way, so every frame fits the buffer.
+    if (decoded.need_bytes > kFrameBufferBytes) {
+      refuse(now_ms, channel, collect_wire_RefuseCode_REFUSE_PROTOCOL,
+             "a collector does not send pages");
+    }
+    return false;
+  }
+  channel.in.consume(frame);
+  return true;
+}
+
+bool Link::flush(uint64_t now_ms, Channel& channel) {
+  switch (channel.out.flush(channel.socket)) {
+    case IoStatus::kDone:
+    case IoStatus::kAgain: return true;
+    case IoStatus::kLost: break_link(now_ms, "the program closed its descriptor"); return false;
+    case IoStatus::kEnd: break_link(now_ms, "the collector closed it"); return false;
+    case IoStatus::kError: break;
+  }
+  break_link(now_ms, "it can't be written");
+  return false;
+}
+
+bool Link::take_came_up() {
+  const bool came_up = came_up_;
+  came_up_ = false;
+  return came_up;
+}
+
+bool Link::is_opening() const {
+  if (given_up_ || is_up()) return false;
+  if (control_.step != ChannelStep::kClosed || data_.step != ChannelStep::kClosed) return true;
+  for (const Pending& pending : pending_) {
+    if (pending.socket.is_open()) return true;
+  }
+  return false;
+}
+
+void Link::step(uint64_t now_ms) {
+  if (given_up_) return;
+  if (role_ == Role::kConnect) step_connect(now_ms);
+  if (role_ == Role::kListen) step_listen(now_ms);
+  const bool was_up = is_up();
+  for (Channel* channel : {&control_, &data_}) {
+    if (channel->step == ChannelStep::kGreeting) step_greeting(now_ms, *channel);
+  }
+  if (!was_up && is_up()) {
+    came_up_ = true;
+    up_since_ms_ = now_ms;
+    rounds_failed_ = 0;
+    heard(now_ms);
+    set_status("connected to ", collector_[0] != '\0' ? collector_ : "a collector", " by ",
+               settings_->address);
+  }
+  // One half alone is no link.
+  for (Channel* channel : {&control_, &data_}) {
+    if (!is_up() && channel->step != ChannelStep::kClosed && now_ms >= channel->deadline_ms) {
+      break_link(now_ms, "the handshake took too long");
+    }
+  }
+}
+
+void Link::shut(bool ours) {
+  close_pair();
+  for (Pending& pending : pending_) pending.socket.close();
+  if (ours && unlink_path_ && listener_.is_ours()) {
+    unlink(reinterpret_cast<const sockaddr_un*>(&addresses_.items[listening_on_].storage)->sun_path);
+  }
+  listener_.close();
+}
+
+size_t Link::fill_poll(pollfd* out, uint64_t now_ms, bool data_wants_out) {
+  size_t count = 0;
+  for (Channel* channel : {&control_, &data_}) {
+    if (channel->step == ChannelStep::kClosed) continue;
+    const bool connecting = channel->step == ChannelStep::kConnecting;
+    const bool wants_out = connecting || !channel->out.is_empty() ||
+                           (is_data(*channel) && data_wants_out);
+    short events = wants_out ? POLLOUT : 0;
+    if (!connecting) events = static_cast<short>(events | POLLIN);
+    out[count++] = {channel->socket.fd(), events, 0};
+  }
+  bool has_room = false;
+  for (Pending& pending : pending_) {
+    if (pending.socket.is_open()) {
+      out[count++] = {pending.socket.fd(), POLLIN, 0};
+    } else {
+      has_room = true;
+    }
+  }
+  // With all places taken, the next ones wait in the kernel's queue until a deadline frees a place.
+  if (listener_.is_open() && has_room && now_ms >= accept_at_ms_) {
+    out[count++] = {listener_.fd(), POLLIN, 0};
+  }
+  return count;
+}
+
+}  // namespace collect::agent

@@ -1,0 +1,162 @@
+// The pair of connections to one collector: connecting or listening, the handshake, and finding out
+// that it is gone. Drain thread only, but for prepare(). Nothing allocates.
+//
+// A pair lives and dies together. What is sent and received on it once it is up is not its business.
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+
+#include "agent/drain/frames.h"
+#include "agent/drain/hello.h"
+#include "agent/drain/stream_table.h"
+#include "agent/settings.h"
+#include "agent/transport/address.h"
+#include "agent/transport/socket.h"
+
+namespace collect::agent {
+
+inline constexpr uint64_t kHandshakeMs = 5000;  // for the other side's first frame
+inline constexpr uint64_t kPairMs = 10000;      // for the other half of the pair
+inline constexpr uint64_t kFirstRetryMs = 50;
+inline constexpr uint64_t kLastRetryMs = 2000;
+inline constexpr uint64_t kStableMs = 5000;  // a link that held this long starts the intervals anew
+inline constexpr uint32_t kMinHeartbeatMs = 50;
+inline constexpr uint32_t kMaxHeartbeatMs = 60000;
+inline constexpr uint32_t kDefaultHeartbeatMs = 1000;
+inline constexpr uint32_t kDeadIntervals = 3;
+inline constexpr uint64_t kAcceptPauseMs = 100;  // after the system had no descriptor or memory for one
+inline constexpr uint32_t kMaxPending = 4;  // accepted, and have not said Dial yet
+inline constexpr size_t kMaxDialBytes = 1024;
+inline constexpr size_t kMaxLinkPolls = 3 + kMaxPending;
+
+uint64_t monotonic_ms();
+
+// Milliseconds before attempt `attempt` (counting from 0) after a failure: growing to kLastRetryMs,
+// at least half of it, the rest by `random`.
+uint64_t retry_delay_ms(uint32_t attempt, uint64_t random);
+
+enum class ChannelStep : uint8_t { kClosed, kConnecting, kGreeting, kOpen };
+
+struct Channel {
+  Socket socket;
+  ChannelStep step = ChannelStep::kClosed;
+  uint64_t deadline_ms = 0;  // until it must be open
+  ReceiveBuffer in;
+  SendBuffer out;
+};
+
+class Link {
+ public:
+  // Resolves the address; null or a static sentence. On the thread that starts the agent.
+  const char* prepare(const Settings& settings, StreamTable& streams);
+
+  // Connects, accepts, shakes hands, watches deadlines. Cheap when there is nothing to do.
+  void step(uint64_t now_ms);
+
+  bool is_up() const {
+    return control_.step == ChannelStep::kOpen && data_.step == ChannelStep::kOpen;
+  }
+  // True once after the pair has come up.
+  bool take_came_up();
+  // Whether the collector holds the recording: Welcome.resumed of the data channel.
+  bool resumed() const { return resumed_; }
+  uint32_t heartbeat_ms() const { return heartbeat_ms_; }
+  // The collector said that there is no use in trying again.
+  bool given_up() const { return given_up_; }
+  // Whether a collector may still come: an attempt is under way, or the last round was not tried yet.
+  bool is_opening() const;
+  // Since when there is no link; meaningless while it is up.
+  uint64_t down_since_ms() const { return down_since_ms_; }
+  uint32_t rounds_failed() const { return rounds_failed_; }
+  void retry_now() { retry_at_ms_ = 0; }
+
+  Channel& control() { return control_; }
+  Channel& data() { return data_; }
+  void heard(uint64_t now_ms) { heard_ms_ = now_ms; }
+  bool is_silent(uint64_t now_ms) const {
+    return now_ms - heard_ms_ > uint64_t{kDeadIntervals} * heartbeat_ms_;
+  }
+
+  // Closes both; `why` is for the status. The next attempt is scheduled.
+  void break_link(uint64_t now_ms, const char* why);
+  // Tells the collector why on `channel`, then breaks the link.
+  void refuse(uint64_t now_ms, Channel& channel, collect_wire_RefuseCode code, const char* reason);
+  void refused(uint64_t now_ms, Bytes body);
+  // Reads what `channel` has; breaks the link on an end or an error. False: the link is down.
+  bool read(uint64_t now_ms, Channel& channel);
+  // The next frame of an open or greeting channel; false when there is none, or the link broke.
+  bool next_frame(uint64_t now_ms, Channel& channel, wire::Frame& frame);
+  bool flush(uint64_t now_ms, Channel& channel);
+
+  // Closes everything, the listener too. `ours`: false in a forked child, whose parent goes on
+  // listening on the same path.
+  void shut(bool ours);
+  size_t fill_poll(pollfd* out, uint64_t now_ms, bool data_wants_out);
+  uint16_t listen_port() const { return listen_port_; }
+
+ private:
+  struct Pending {
+    Socket socket;
+    uint64_t deadline_ms = 0;
+    size_t used = 0;
+    uint8_t bytes[kMaxDialBytes];
+  };
+
+  void step_connect(uint64_t now_ms);
+  void begin_connect(uint64_t now_ms, Channel& channel);
+  void watch_connect(uint64_t now_ms, Channel& channel);
+  void connect_failed(uint64_t now_ms, int error);
+  void step_listen(uint64_t now_ms);
+  bool open_listener(uint64_t now_ms);
+  void accept_waiting(uint64_t now_ms);
+  void step_pending(uint64_t now_ms, Pending& pending);
+  void dialled(uint64_t now_ms, Pending& pending, const wire::Frame& frame);
+  void turn_away(Socket& socket, collect_wire_RefuseCode code, const char* reason, bool retry);
+
+  void greet(uint64_t now_ms, Channel& channel);
+  bool send_hello(uint64_t now_ms, Channel& channel);
+  void step_greeting(uint64_t now_ms, Channel& channel);
+  void take_greeting_frame(uint64_t now_ms, Channel& channel, const wire::Frame& frame);
+  void welcomed(uint64_t now_ms, Channel& channel, Bytes body);
+  void close_pair();
+  void schedule(uint64_t now_ms);
+  void say_waiting();
+  uint64_t random();
+  bool is_data(const Channel& channel) const { return &channel == &data_; }
+
+  // Constant after prepare().
+  Role role_ = Role::kNone;
+  const Settings* settings_ = nullptr;
+  StreamTable* streams_ = nullptr;  // the shipper's; told what the collector holds
+  collect_wire_Hello hello_;
+  AddressList addresses_;
+
+  Channel control_;
+  Channel data_;
+  Socket listener_;
+  uint16_t listen_port_ = 0;
+  uint32_t listening_on_ = 0;  // which address
+  uint64_t accept_at_ms_ = 0;  // not before
+  Pending pending_[kMaxPending];
+
+  uint32_t address_ = 0;        // the next one to try
+  uint32_t rounds_failed_ = 0;  // times that every address was tried in vain, since the last link
+  uint32_t attempt_ = 0;
+  uint64_t retry_at_ms_ = 0;
+  uint64_t down_since_ms_ = 0;
+  uint64_t up_since_ms_ = 0;
+  uint64_t heard_ms_ = 0;
+  uint64_t random_ = 1;
+  uint32_t heartbeat_ms_ = kDefaultHeartbeatMs;
+  bool resumed_ = false;
+  bool came_up_ = false;
+  bool given_up_ = false;
+  bool unlink_path_ = false;
+  char reason_[256];     // of the last break or refusal, printable
+  char collector_[64];
+  Token token_;
+};
+
+}  // namespace collect::agent

@@ -1,0 +1,268 @@
+#include "agent/drain/shipper.h"
+
+#include "agent/crc32c.h"
+#include "agent/text.h"
+
+namespace collect::agent {
+
+void Shipper::begin_link(bool resumed) {
+  blocked_ = false;
+  drop_batch();
+  end_pushed_ = false;
+  streams_.refresh();
+  streams_.begin_link(resumed);
+  explainer_.begin_link();
+}
+
+void Shipper::begin_recording() {
+  ending_ = end_pushed_ = false;
+  explainer_.begin_recording();
+}
+
+void Shipper::end_recording(uint64_t end_ns, const char* reason) {
+  ending_ = true;
+  end_pushed_ = false;
+  end_ = collect_wire_RecordingEnd_init_zero;
+  end_.recording = current_recording();
+  end_.end_ns = end_ns;
+  copy_utf8(end_.reason, sizeof end_.reason, reason, sizeof end_.reason);
+}
+
+void Shipper::forget_recording() {
+  ending_ = end_pushed_ = false;
+  drop_batch();
+  streams_.release_all();
+  if (flush_wanted_) {
+    flush_wanted_ = false;
+    flush_done_ = true;
+  }
+}
+
+bool Shipper::batch_is_full() const {
+  return page_count_ == kMaxBatchPages || batch_bytes_ + kPageBytes > kMaxBatchBytes;
+}
+
+void Shipper::add_page(StreamSlot& slot, Lane lane, const Span& span) {
+  const auto lane_number = static_cast<uint32_t>(lane);
+  wire::PageHeader page{};
+  page.stream_id = slot.stream_id;
+  page.lane = static_cast<uint8_t>(lane);
+  page.codec = static_cast<uint8_t>(wire::Codec::kRaw);
+  page.flags = span.flags;
+  page.first_seq = span.first_seq;
+  page.record_count = span.record_count;
+  page.raw_bytes = span.byte_count;
+  page.bytes_crc32c = crc32c(Bytes(span.bytes, span.byte_count), 0);
+  page.lost_reasons = span.lost_reasons;
+  page.lost_total = span.lost_total;
+  page.lost_first_ns = span.lost_first_ns;
+  page.lost_last_ns = span.lost_last_ns;
+  page.first_ns = span.first_ns;
+  page.last_ns = span.last_ns;
+  uint8_t* const prefix = prefixes_[page_count_];
+  wire::encode_page_prefix(page, span.byte_count, crc32c, prefix);
+  parts_[1 + part_count_++] = {prefix, wire::kPagePrefixBytes};
+  if (span.byte_count != 0) {
+    parts_[1 + part_count_++] = {const_cast<uint8_t*>(span.bytes), span.byte_count};
+  }
+  pages_[page_count_++] = {&slot, lane_number, span.first_seq + span.record_count, span.lost_total};
+  batch_bytes_ += span.byte_count;
+  if (span.byte_count >= kPageBytes / 2) filled_page_ = true;
+  slot.batch = batch_number_;
+  slot.lost_sent[lane_number] = span.lost_total;
+}
+
+bool Shipper::take_span(StreamSlot& slot, Lane lane, bool flush, uint64_t now_ms) {
+  Span span;
+  if (!next_span(*slot.stream, lane, kPageBytes, flush, span)) {
+    // Asked for everything and there was nothing: the next record is young.
+    if (flush) slot.flushed_ms[static_cast<uint32_t>(lane)] = now_ms;
+    return false;
+  }
+  add_page(slot, lane, span);
+  mark_sent(*slot.stream, lane, span);
+  if (flush) slot.flushed_ms[static_cast<uint32_t>(lane)] = now_ms;
+  return true;
+}
+
+// One page of each stream in turn, until the batch is full or a whole round gave nothing.
+void Shipper::fill_lane(Lane lane, uint64_t now_ms) {
+  const auto lane_number = static_cast<uint32_t>(lane);
+  const uint32_t count = streams_.size();
+  uint32_t slot_number = turn_[lane_number];
+  for (uint32_t without = 0; without < count && !batch_is_full();) {
+    if (slot_number >= count) slot_number = 0;
+    StreamSlot& slot = streams_.at(slot_number++);
+    ++without;
+    if (slot.stream == nullptr || !slot.opened || slot.close_sent) continue;
+    const bool flush = flush_wanted_ || stream_ended(*slot.stream) ||
+                       now_ms - slot.flushed_ms[lane_number] >= kFlushMs;
+    if (take_span(slot, lane, flush, now_ms)) without = 0;
+  }
+  turn_[lane_number] = slot_number;
+}
+
+bool Shipper::add_trailing_loss(StreamSlot& slot) {
+  const StreamCounts counts = stream_counts(*slot.stream);
+  const uint64_t next[2] = {counts.index_count, counts.detail_count};
+  const uint64_t lost[2] = {counts.index_lost, counts.detail_lost};
+  bool added = false;
+  for (uint32_t lane = 0; lane < 2; ++lane) {
+    if (lost[lane] <= slot.lost_sent[lane]) continue;
+    if (page_count_ == kMaxBatchPages) return true;
+    Span span{};
+    span.first_seq = next[lane];
+    span.lost_total = lost[lane];
+    add_page(slot, static_cast<Lane>(lane), span);
+    added = true;
+  }
+  return added;
+}
+
+bool Shipper::push_stream_close(StreamSlot& slot, SendBuffer& buffer) {
+  StreamInfo info;
+  stream_info(*slot.stream, info);
+  const StreamCounts counts = stream_counts(*slot.stream);
+  collect_wire_StreamClose close = collect_wire_StreamClose_init_zero;
+  close.stream_id = slot.stream_id;
+  copy_utf8(close.thread_name, sizeof close.thread_name, info.name, sizeof info.name);
+  close.end_ns = stream_end_ns(*slot.stream);
+  close.index_count = counts.index_count;
+  close.index_lost = counts.index_lost;
+  close.detail_count = counts.detail_count;
+  close.detail_lost = counts.detail_lost;
+  slot.close_sent =
+      buffer.push(wire::FrameType::kStreamClose, collect_wire_StreamClose_fields, &close);
+  return slot.close_sent;
+}
+
+// Closes streams that ended and have nothing left to send. A stream with pages in this batch waits
+// for the next: what is in `buffer` goes before the batch.
+void Shipper::finish_streams(SendBuffer& buffer) {
+  bool all_closed = true;
+  for (uint32_t i = 0; i < streams_.size(); ++i) {
+    StreamSlot& slot = streams_.at(i);
+    if (slot.stream == nullptr || slot.close_sent) continue;
+    const bool can_close = slot.opened && slot.batch != batch_number_ && !batch_is_full() &&
+                           stream_ended(*slot.stream);
+    // Whatever its place in the order of lanes, an ended stream is emptied: its memory can go then.
+    if (!can_close || take_span(slot, Lane::kIndex, true, 0) ||
+        take_span(slot, Lane::kDetail, true, 0) || add_trailing_loss(slot) ||
+        !push_stream_close(slot, buffer)) {
+      all_closed = false;
+    }
+  }
+  if (all_closed && ending_ && page_count_ == 0) push_recording_end(buffer);
+}
+
+void Shipper::push_recording_end(SendBuffer& buffer) {
+  if (end_pushed_) return;
+  end_.lost_without_stream = recorder_stats().lost_without_stream;
+  end_pushed_ =
+      buffer.push(wire::FrameType::kRecordingEnd, collect_wire_RecordingEnd_fields, &end_);
+}
+
+// Makes the next batch; false when there is nothing to send.
+bool Shipper::fill(SendBuffer& buffer, uint64_t now_ms) {
+  if (current_recording() == 0 || (!is_recording() && !ending_)) return !buffer.is_empty();
+  ++batch_number_;
+  drop_batch();
+  streams_.refresh();
+  if (!explainer_.explain(streams_, buffer)) return true;  // the rest when there is room again
+  fill_lane(Lane::kIndex, now_ms);
+  fill_lane(Lane::kDetail, now_ms);
+  finish_streams(buffer);
+  check_flush();
+  return page_count_ != 0 || !buffer.is_empty();
+}
+
+// What is left of the buffer and then of the batch, in one call.
+IoResult Shipper::write_out(Socket& data, SendBuffer& buffer) {
+  uint32_t begin = 1 + part_begin_;
+  uint32_t count = part_count_ - part_begin_;
+  const iovec before = buffer.unsent();
+  if (before.iov_len != 0) {
+    parts_[--begin] = before;
+    // Modules that these pages refer to may not all be in the buffer yet: then it goes alone.
+    count = explainer_.modules_changed() ? 1 : count + 1;
+  }
+  const IoResult result = data.send(parts_ + begin, count);
+  if (result.status != IoStatus::kDone) return result;
+  size_t left = result.bytes;
+  const size_t of_buffer = left < before.iov_len ? left : before.iov_len;
+  if (of_buffer != 0) buffer.sent(of_buffer);
+  left -= of_buffer;
+  if (left != 0) batch_begun_ = true;
+  while (part_begin_ < part_count_ && left >= parts_[1 + part_begin_].iov_len) {
+    left -= parts_[1 + part_begin_++].iov_len;
+  }
+  if (left != 0) {
+    iovec& part = parts_[1 + part_begin_];
+    part.iov_base = static_cast<uint8_t*>(part.iov_base) + left;
+    part.iov_len -= left;
+  }
+  return result;
+}
+
+void Shipper::batch_was_sent() {
+  for (uint32_t i = 0; i < page_count_; ++i) {
+    pages_[i].slot->handed[pages_[i].lane] = pages_[i].end_seq;
+  }
+  drop_batch();
+}
+
+void Shipper::drop_batch() {
+  page_count_ = batch_bytes_ = part_count_ = part_begin_ = 0;
+  batch_begun_ = false;
+}
+
+PumpStatus Shipper::pump(Socket& data, SendBuffer& buffer, uint64_t now_ms) {
+  const bool under_way = part_begin_ < part_count_;
+  blocked_ = false;
+  if (!under_way && buffer.is_empty() && !fill(buffer, now_ms)) return PumpStatus::kNothing;
+  // Records are taken first and modules counted after: a module that a record of this batch refers
+  // to is known by now, and goes before it.
+  if (!batch_begun_ && part_count_ != 0) (void)explainer_.tell_modules(buffer);
+  const IoResult result = write_out(data, buffer);
+  if (result.status == IoStatus::kAgain) {
+    blocked_ = true;
+    return PumpStatus::kBlocked;
+  }
+  if (result.status != IoStatus::kDone) return PumpStatus::kBroken;
+  if (part_begin_ == part_count_ && buffer.is_empty()) batch_was_sent();
+  return PumpStatus::kMoved;
+}
+
+void Shipper::request_flush() {
+  streams_.refresh();
+  for (uint32_t i = 0; i < streams_.size(); ++i) {
+    StreamSlot& slot = streams_.at(i);
+    if (slot.stream == nullptr) continue;
+    const StreamCounts counts = stream_counts(*slot.stream);
+    slot.flush_target[0] = counts.index_count;
+    slot.flush_target[1] = counts.detail_count;
+  }
+  flush_wanted_ = true;
+  flush_done_ = false;
+}
+
+// Done when nothing of what was there at the request waits in the rings or in this batch.
+void Shipper::check_flush() {
+  if (!flush_wanted_) return;
+  for (uint32_t i = 0; i < streams_.size(); ++i) {
+    const StreamSlot& slot = streams_.at(i);
+    if (slot.stream == nullptr || slot.close_sent) continue;
+    if (slot.batch == batch_number_) return;
+    if (slot.handed[0] < slot.flush_target[0] || slot.handed[1] < slot.flush_target[1]) return;
+  }
+  flush_wanted_ = false;
+  flush_done_ = true;
+}
+
+bool Shipper::take_flush_done() {
+  const bool done = flush_done_;
+  flush_done_ = false;
+  return done;
+}
+
+}  // namespace collect::agent

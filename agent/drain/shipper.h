@@ -1,0 +1,111 @@
+// The data channel while the link is up: explanations, then pages, straight from the rings with one
+// gathering write; never blocks. Drain thread only; static storage, no copies of page bytes.
+//
+// Order: index lanes of all streams in turn, then detail lanes. A batch is small enough that the
+// control channel is looked at between two of them.
+#pragma once
+
+#include <cstdint>
+
+#include "agent/drain/explainer.h"
+#include "agent/drain/frames.h"
+#include "agent/drain/stream_table.h"
+#include "agent/ring/recorder.h"
+#include "agent/transport/socket.h"
+#include "proto/wire/frame_encoder.h"
+
+namespace collect::agent {
+
+inline constexpr uint32_t kMaxBatchPages = 64;
+inline constexpr uint32_t kMaxBatchBytes = 512 * 1024;
+// How old a record may get in a page that is still being filled: what a crash can cost.
+inline constexpr uint64_t kFlushMs = 20;
+
+enum class PumpStatus : uint8_t {
+  kMoved,    // bytes went; there may be more
+  kNothing,  // nothing to send now
+  kBlocked,  // the socket takes no more: poll for it
+  kBroken,   // the link is gone
+};
+
+class Shipper {
+ public:
+  StreamTable& streams() { return streams_; }
+  Explainer& explainer() { return explainer_; }
+
+  // Both channels are welcomed. Sends everything again that explains the data, and rewinds.
+  void begin_link(bool resumed);
+  void begin_recording();
+  // The recording was stopped: after the last page and the last StreamClose, RecordingEnd is sent, and
+  // again on later links, until forget_recording().
+  void end_recording(uint64_t end_ns, const char* reason);
+  // Releases every stream. A frame that was sent in part can't be finished then: see mid_frame().
+  void forget_recording();
+  bool mid_frame() const { return batch_begun_; }
+
+  // At most one write to `data`; `buffer` holds the frames that go before the pages.
+  PumpStatus pump(Socket& data, SendBuffer& buffer, uint64_t now_ms);
+  bool wants_to_write() const { return blocked_; }
+
+  // True once after a page was found at least half full: the program is busy.
+  bool take_filled_page() {
+    const bool filled = filled_page_;
+    filled_page_ = false;
+    return filled;
+  }
+
+  // Ships pages in the making too, up to what was recorded so far.
+  void request_flush();
+  // Once, when the last request has been fulfilled.
+  bool take_flush_done();
+
+ private:
+  struct BatchPage {
+    StreamSlot* slot;
+    uint32_t lane;
+    uint64_t end_seq;
+    uint64_t lost_total;
+  };
+
+  bool fill(SendBuffer& buffer, uint64_t now_ms);
+  void fill_lane(Lane lane, uint64_t now_ms);
+  bool take_span(StreamSlot& slot, Lane lane, bool flush, uint64_t now_ms);
+  void add_page(StreamSlot& slot, Lane lane, const Span& span);
+  bool batch_is_full() const;
+  // The loss after the last record of a stream that ended, if no page told it yet.
+  bool add_trailing_loss(StreamSlot& slot);
+  void finish_streams(SendBuffer& buffer);
+  bool push_stream_close(StreamSlot& slot, SendBuffer& buffer);
+  void push_recording_end(SendBuffer& buffer);
+  void batch_was_sent();
+  void drop_batch();
+  void check_flush();
+  IoResult write_out(Socket& data, SendBuffer& buffer);
+
+  StreamTable streams_;
+  Explainer explainer_;
+
+  // The batch on its way: pages of it, and their parts still to be sent.
+  bool blocked_ = false;
+  bool batch_begun_ = false;  // some of it was sent: nothing can go before it any more
+  bool filled_page_ = false;
+  uint32_t batch_number_ = 1;
+  uint32_t page_count_ = 0;
+  uint32_t batch_bytes_ = 0;
+  uint32_t part_count_ = 0;
+  uint32_t part_begin_ = 0;
+  BatchPage pages_[kMaxBatchPages];
+  uint8_t prefixes_[kMaxBatchPages][wire::kPagePrefixBytes];
+  // The first place is kept for the frames that go before.
+  iovec parts_[1 + 2 * kMaxBatchPages];
+
+  uint32_t turn_[2] = {0, 0};  // per lane: the slot that is first in the next round
+  bool flush_wanted_ = false;
+  bool flush_done_ = false;
+
+  bool ending_ = false;
+  bool end_pushed_ = false;  // on this link
+  collect_wire_RecordingEnd end_;
+};
+
+}  // namespace collect::agent

@@ -1,0 +1,61 @@
+// What the drain thread knows of each stream beyond what the recorder does: how far it was sent on
+// this link, and what the collector said. Drain thread only; static storage, touched as far as used.
+#pragma once
+
+#include <cstdint>
+
+#include "agent/ring/recorder.h"
+#include "proto/wire/wire.nanopb.h"
+
+namespace collect::agent {
+
+struct StreamSlot {
+  Stream* stream;  // null: unused
+  uint32_t stream_id;
+  uint32_t recording;
+  // Of this link:
+  bool opened;      // StreamOpen is on its way
+  bool close_sent;  // StreamClose too
+  uint32_t batch;   // the last batch that carries records of this stream
+  uint64_t handed[2];  // per lane: the next record number after what the kernel has taken
+  uint64_t resume[2];  // where the collector wants to go on
+  uint64_t lost_sent[2];  // lost_total of the last page
+  // Of the stream:
+  uint64_t flushed_ms[2];    // when a page in the making was last asked for
+  uint64_t flush_target[2];  // a Flush command waits for these record numbers
+  bool closed_at_collector;
+};
+
+class StreamTable {
+ public:
+  // Finds streams that appeared.
+  void refresh();
+  uint32_t size() const { return size_; }
+  StreamSlot& at(uint32_t slot) { return slots_[slot]; }
+  StreamSlot* find(uint32_t stream_id);
+
+  // A link begins: nothing was sent on it, and the collector has said nothing yet.
+  void begin_handshake();
+  // The collector's word in its handshake, before the link is up.
+  void resume(const collect_wire_StreamPosition& position);
+  // Both channels are welcomed: every stream goes on where the collector wants it to. With `resumed`
+  // false the collector has nothing, and gets all that is held.
+  void begin_link(bool resumed);
+  // From an Ack. Gives back what is no longer needed.
+  void acknowledge(const collect_wire_StreamPosition& position);
+
+  void release(StreamSlot& slot);
+  void release_all();
+  bool is_empty() const { return used_ == 0; }
+
+ private:
+  static constexpr uint32_t kHintSlots = 2 * kMaxStreams;
+
+  uint32_t size_ = 0;  // slots that may be in use
+  uint32_t used_ = 0;
+  StreamSlot slots_[kMaxStreams];
+  // Slot of stream id modulo the size; a guess that find() checks.
+  uint16_t hints_[kHintSlots] = {};
+};
+
+}  // namespace collect::agent

@@ -1,0 +1,36 @@
+// Where a collector is, or where the agent waits for one. Parsed and resolved once, on the thread
+// that starts the agent: a name other than localhost asks the system's resolver, which may allocate.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstdint>
+
+namespace collect::agent {
+
+inline constexpr uint32_t kMaxAddresses = 16;  // of one name, or of one port range
+
+struct Address {
+  sockaddr_storage storage;
+  socklen_t bytes;
+  // A Unix socket that is listened on takes connections of root, of the Android shell and of its own
+  // user only; the kernel says who it is.
+  bool is_local() const { return storage.ss_family == AF_UNIX; }
+};
+
+struct AddressList {
+  Address items[kMaxAddresses];
+  uint32_t count;
+};
+
+// "host:port", "[v6]:port", "unix:/path", "abstract:name". Returns null, or a static sentence.
+const char* resolve_connect(const char* text, AddressList& out);
+// "tcp:port" and "tcp:first-last" on loopback (0: any free port), "unix:/path", "abstract:name";
+// "abstract:" alone stands for collect_agent_<pid>. Of several, the first free one is used.
+const char* resolve_listen(const char* text, AddressList& out);
+
+// Port of an internet address; 0 of any other.
+uint16_t port_of(const Address& address);
+
+}  // namespace collect::agent

@@ -1,0 +1,275 @@
+#include "agent/transport/socket.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+namespace collect::agent {
+namespace {
+
+constexpr int kListenBacklog = 8;
+constexpr int kLocalSendBytes = 4 * 1024 * 1024;  // the kernel cuts it to net.core.wmem_max
+
+#if defined(MSG_NOSIGNAL)
+constexpr int kNoSignal = MSG_NOSIGNAL;
+#else
+constexpr int kNoSignal = 0;  // SO_NOSIGPIPE is set instead
+#endif
+
+// Held while descriptors are made or closed, and by a thread that forks.
+std::atomic<uint32_t> g_changing{0};
+
+void lock_changes() {
+  uint32_t expected = 0;
+  // Pairs with the release in unlock_changes: what the other side did to descriptors is seen.
+  while (!g_changing.compare_exchange_weak(expected, 1, std::memory_order_acquire)) {
+    expected = 0;
+    sched_yield();
+  }
+}
+void unlock_changes() { g_changing.store(0, std::memory_order_release); }
+
+struct Changing {
+  Changing() { lock_changes(); }
+  ~Changing() { unlock_changes(); }
+  Changing(const Changing&) = delete;
+  Changing& operator=(const Changing&) = delete;
+};
+
+int high_descriptor(int low_fd) {
+  int floor = kDescriptorFloor;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      limit.rlim_cur < static_cast<rlim_t>(kDescriptorFloor + kDescriptorMargin)) {
+    floor = static_cast<int>(limit.rlim_cur) - kDescriptorMargin;
+  }
+  for (; floor > 2; floor /= 2) {
+    const int high = fcntl(low_fd, F_DUPFD_CLOEXEC, floor);
+    if (high >= 0) return high;
+  }
+  return -1;
+}
+
+bool peer_may_connect(int fd) {
+#if defined(__linux__)
+  constexpr uid_t kAndroidShell = 2000;
+  ucred peer{};
+  socklen_t bytes = sizeof peer;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) return false;
+  return peer.uid == 0 || peer.uid == kAndroidShell || peer.uid == geteuid();
+#else
+  uid_t user = 0;
+  gid_t group = 0;
+  if (getpeereid(fd, &user, &group) != 0) return false;
+  return user == 0 || user == geteuid();
+#endif
+}
+
+const sockaddr* raw(const Address& address) {
+  return reinterpret_cast<const sockaddr*>(&address.storage);
+}
+
+bool is_path(const Address& address) {
+  return address.is_local() && reinterpret_cast<const sockaddr_un*>(&address.storage)->sun_path[0];
+}
+
+// TCP can connect to itself when a loopback port is free: nobody listens there then.
+bool is_connected_to_itself(int fd) {
+  sockaddr_storage here{};
+  sockaddr_storage there{};
+  socklen_t here_bytes = sizeof here;
+  socklen_t there_bytes = sizeof there;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&here), &here_bytes) != 0 ||
+      getpeername(fd, reinterpret_cast<sockaddr*>(&there), &there_bytes) != 0) {
+    return false;
+  }
+  if (here.ss_family != AF_INET && here.ss_family != AF_INET6) return false;
+  return here_bytes == there_bytes && std::memcmp(&here, &there, here_bytes) == 0;
+}
+
+void set_options(int fd, bool is_local) {
+  const int on = 1;
+  if (!is_local) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+#if defined(SO_NOSIGPIPE)
+  setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
+#endif
+}
+
+}  // namespace
+
+void sockets_before_fork() { lock_changes(); }
+void sockets_after_fork() { unlock_changes(); }
+
+// Takes `low_fd` in any case; 0 or errno. Under the lock.
+int Socket::adopt(int low_fd) {
+  int fd = high_descriptor(low_fd);
+  if (fd >= 0) {
+    ::close(low_fd);
+  } else {
+    fd = low_fd;  // no room above: a low number is better than no collector
+  }
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
+  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+  struct stat identity {};
+  if (fstat(fd, &identity) != 0) {
+    const int error = errno;
+    ::close(fd);
+    return error;
+  }
+  device_ = identity.st_dev;
+  inode_ = identity.st_ino;
+  fd_ = fd;
+  return 0;
+}
+
+bool Socket::is_ours() const {
+  struct stat identity {};
+  return fd_ >= 0 && fstat(fd_, &identity) == 0 && S_ISSOCK(identity.st_mode) &&
+         identity.st_dev == device_ && identity.st_ino == inode_;
+}
+
+void Socket::close() {
+  if (fd_ < 0) return;
+  const Changing changing;
+  if (is_ours()) ::close(fd_);
+  fd_ = -1;
+}
+
+IoResult Socket::send(const iovec* parts, size_t count) {
+  if (!is_ours()) return {IoStatus::kLost, EBADF, 0};
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(parts);
+  message.msg_iovlen = static_cast<decltype(message.msg_iovlen)>(count);
+  ssize_t sent = 0;
+  do {
+    sent = sendmsg(fd_, &message, MSG_DONTWAIT | kNoSignal);
+  } while (sent < 0 && errno == EINTR);
+  if (sent >= 0) return {IoStatus::kDone, 0, static_cast<size_t>(sent)};
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return {IoStatus::kAgain, 0, 0};
+  if (errno == EBADF || errno == ENOTSOCK) return {IoStatus::kLost, errno, 0};
+  if (errno == EPIPE || errno == ECONNRESET) return {IoStatus::kEnd, errno, 0};
+  return {IoStatus::kError, errno, 0};
+}
+
+IoResult Socket::receive(uint8_t* out, size_t size) {
+  if (!is_ours()) return {IoStatus::kLost, EBADF, 0};
+  ssize_t got = 0;
+  do {
+    got = recv(fd_, out, size, MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got > 0) return {IoStatus::kDone, 0, static_cast<size_t>(got)};
+  if (got == 0) return {IoStatus::kEnd, 0, 0};
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return {IoStatus::kAgain, 0, 0};
+  if (errno == EBADF || errno == ENOTSOCK) return {IoStatus::kLost, errno, 0};
+  if (errno == ECONNRESET) return {IoStatus::kEnd, errno, 0};
+  return {IoStatus::kError, errno, 0};
+}
+
+int Socket::connect(const Address& address, bool* connected) {
+  *connected = false;
+  {
+    const Changing changing;
+    const int low_fd = socket(address.storage.ss_family, SOCK_STREAM, 0);
+    if (low_fd < 0) return errno;
+    const int failed = adopt(low_fd);
+    if (failed != 0) return failed;
+  }
+  is_local_ = address.is_local();
+  set_options(fd_, is_local_);
+  int error = ::connect(fd_, raw(address), address.bytes) == 0 ? 0 : errno;
+  if (error == 0) {
+    error = finish_connect();
+    *connected = error == 0;
+  } else if (error == EINPROGRESS || error == EINTR) {
+    return 0;
+  }
+  if (error != 0) close();
+  return error;
+}
+
+int Socket::finish_connect() {
+  if (!is_ours()) return EBADF;
+  int error = 0;
+  socklen_t bytes = sizeof error;
+  if (getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) return errno;
+  if (error == 0 && is_connected_to_itself(fd_)) error = ECONNREFUSED;
+  return error;
+}
+
+int Socket::bind_and_listen(const Address& address) {
+  const int on = 1;
+  if (!address.is_local()) setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(fd_, raw(address), address.bytes) != 0) return errno;
+  return ::listen(fd_, kListenBacklog) == 0 ? 0 : errno;
+}
+
+int Socket::listen(const Address& address) {
+  if (is_path(address)) {
+    // A socket file outlives its listener. If nobody answers there it is a dead one's.
+    const char* path = reinterpret_cast<const sockaddr_un*>(&address.storage)->sun_path;
+    struct stat found {};
+    if (lstat(path, &found) == 0 && S_ISSOCK(found.st_mode)) {
+      Socket probe;
+      bool connected = false;
+      const int error = probe.connect(address, &connected);
+      probe.close();
+      if (error == ECONNREFUSED) unlink(path);
+    }
+  }
+  {
+    const Changing changing;
+    const int low_fd = socket(address.storage.ss_family, SOCK_STREAM, 0);
+    if (low_fd < 0) return errno;
+    const int failed = adopt(low_fd);
+    if (failed != 0) return failed;
+  }
+  is_local_ = address.is_local();
+  const int error = bind_and_listen(address);
+  if (error != 0) close();
+  return error;
+}
+
+int Socket::accept(Socket& out) {
+  if (!is_ours()) return EBADF;
+  {
+    const Changing changing;
+    const int low_fd = ::accept(fd_, nullptr, nullptr);
+    if (low_fd < 0) return errno == EWOULDBLOCK ? EAGAIN : errno;
+    const int failed = out.adopt(low_fd);
+    if (failed != 0) return failed;
+  }
+  out.is_local_ = is_local_;
+  if (is_local_ && !peer_may_connect(out.fd_)) {
+    out.close();
+    return EACCES;
+  }
+  set_options(out.fd_, is_local_);
+  return 0;
+}
+
+uint16_t Socket::local_port() const {
+  Address address{};
+  address.bytes = sizeof address.storage;
+  if (!is_ours() ||
+      getsockname(fd_, reinterpret_cast<sockaddr*>(&address.storage), &address.bytes) != 0) {
+    return 0;
+  }
+  return port_of(address);
+}
+
+// Over TCP the kernel's own tuning goes further than what an ordinary process may ask for, and asking
+// turns it off.
+void Socket::widen_send_buffer() {
+  if (!is_local_ || !is_ours()) return;
+  setsockopt(fd_, SOL_SOCKET, SO_SNDBUF, &kLocalSendBytes, sizeof kLocalSendBytes);
+}
+
+}  // namespace collect::agent

@@ -1,0 +1,338 @@
+#include "daemon/collector.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#include <cstdio>
+
+#include "daemon/config.h"
+#include "daemon/control/name_filter.h"
+#include "storage/manifest.h"
+
+namespace collect::daemon {
+namespace {
+
+bool is_up(const ingest::AgentSnapshot& agent) {
+  return agent.state == ingest::AgentState::kConnected ||
+         agent.state == ingest::AgentState::kRecording;
+}
+
+uint64_t resident_bytes() {
+  std::FILE* file = std::fopen("/proc/self/statm", "re");
+  if (file == nullptr) return 0;
+  unsigned long long total = 0;
+  unsigned long long resident = 0;
+  const int read = std::fscanf(file, "%llu %llu", &total, &resident);
+  std::fclose(file);
+  return read == 2 ? resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
+}
+
+// Collects the answers of several agents; the last one to answer hands them on.
+struct SessionAnswers {
+  std::mutex mutex;
+  size_t missing = 0;
+  std::vector<api::Session> sessions;
+  std::optional<Error> error;  // the first
+  control::Callback<std::vector<api::Session>> done;
+};
+
+}  // namespace
+
+Collector::Collector(const ingest::IngestOptions& options, storage::Fs& fs)
+    : root_(options.storage.root),
+      symbol_directories_(options.storage.symbol_directories),
+      fs_(fs) {}
+
+Collector::~Collector() {
+  ingest_.reset();
+  files_.join();
+  watches_.stop();
+}
+
+Result<std::unique_ptr<Collector>> Collector::create(ingest::IngestOptions options,
+                                                     storage::Fs& fs) {
+  std::unique_ptr<Collector> collector(new Collector(options, fs));
+  auto ingest = ingest::Ingest::bind(std::move(options), fs, *collector);
+  if (!ingest.ok()) return ingest.error();
+  collector->ingest_ = std::move(ingest).value();
+  return collector;
+}
+
+void Collector::run() { ingest_->run(); }
+
+bool Collector::stop(std::chrono::milliseconds bound) { return ingest_->stop(bound); }
+
+// ---- what ingest reports
+
+void Collector::agent_changed(const ingest::AgentSnapshot& agent) {
+  const auto change = registry_.put(agent);
+  const api::Agent message = to_message(agent);
+  watches_.agent_event(change == CollectorRegistry::Change::kAdded ? api::AgentEvent::ADDED
+                                                                   : api::AgentEvent::CHANGED,
+                       message);
+  if (!agent.dialled || !is_up(agent)) return;
+  std::vector<uint64_t> waiting;
+  {
+    std::lock_guard lock(attach_mutex_);
+    for (const PendingAttach& attach : attaching_) {
+      if (attach.address == agent.address) waiting.push_back(attach.id);
+    }
+  }
+  for (const uint64_t id : waiting) answer_attach(id, message);
+}
+
+void Collector::agent_removed(ingest::AgentId id) {
+  const auto agent = registry_.remove_agent(id);
+  if (agent.ok()) watches_.agent_event(api::AgentEvent::REMOVED, to_message(*agent));
+}
+
+void Collector::session_changed(const ingest::SessionSnapshot& session) {
+  registry_.put(session);
+  watches_.session_event(session.name, to_message(session), is_over(session.state));
+}
+
+// ---- looking
+
+std::vector<api::Agent> Collector::agents(const std::string& filter) {
+  std::vector<api::Agent> all;
+  for (const ingest::AgentSnapshot& agent : registry_.agents()) {
+    api::Agent message = to_message(agent);
+    if (control::matches(message, filter)) all.push_back(std::move(message));
+  }
+  return all;
+}
+
+std::vector<api::Session> Collector::sessions(const std::string& filter) {
+  std::vector<api::Session> all;
+  for (const ingest::SessionSnapshot& session : registry_.sessions()) {
+    api::Session message = to_message(session);
+    if (control::matches(message, filter)) all.push_back(std::move(message));
+  }
+  return all;
+}
+
+Result<api::Session> Collector::session(const std::string& name) {
+  const auto found = registry_.session(name);
+  if (!found.ok()) return found.error();
+  return to_message(*found);
+}
+
+api::Stats Collector::stats() {
+  const ingest::IngestCounters& counters = ingest_->counters();
+  api::Stats stats;
+  stats.set_version(kVersion);
+  *stats.mutable_started_at() = timestamp(started_at_);
+  stats.set_root(root_);
+  stats.set_ingest_address(ingest_->address());
+  for (const ingest::AgentSnapshot& agent : registry_.agents()) {
+    if (is_up(agent)) stats.set_agents_connected(stats.agents_connected() + 1);
+  }
+  for (const ingest::SessionSnapshot& session : registry_.sessions()) {
+    if (!is_over(session.state)) stats.set_sessions_active(stats.sessions_active() + 1);
+  }
+  stats.set_connections_accepted(counters.connections_accepted);
+  stats.set_connections_refused(counters.connections_refused);
+  stats.set_bytes_received(counters.bytes_received);
+  stats.set_bytes_stored(counters.bytes_stored);
+  stats.set_pages_stored(counters.pages_stored);
+  stats.set_pages_bad_checksum(counters.pages_bad_checksum);
+  stats.set_events_stored(counters.events_stored);
+  stats.set_events_lost(counters.events_lost);
+  stats.set_detail_records_stored(counters.detail_records_stored);
+  const auto space = fs_.space(root_);
+  if (space.ok()) stats.set_disk_free_bytes(space->free_bytes);
+  stats.set_resident_bytes(resident_bytes());
+  return stats;
+}
+
+void Collector::manifest(const std::string& name, control::Callback<api::Manifest> done) {
+  const auto session = registry_.session(name);
+  if (!session.ok()) {
+    done(session.error());
+    return;
+  }
+  asio::post(files_, [this, shown = *session, done = std::move(done)] {
+    auto json = storage::read_manifest_json(fs_, shown.directory);
+    if (json.ok()) {
+      done(manifest_message(shown.name, std::move(json).value()));
+    } else {
+      done(json.error());
+    }
+  });
+}
+
+// ---- watching
+
+control::WatchId Collector::watch_agents(std::function<void(const api::AgentEvent&)> on_event) {
+  return watches_.watch_agents(std::move(on_event));
+}
+
+Result<control::WatchId> Collector::watch_session(
+    const std::string& name, uint32_t interval_ms,
+    std::function<void(const api::Session&, bool last)> on_session) {
+  const auto session = registry_.session(name);
+  if (!session.ok()) return session.error();
+  const control::WatchId id = watches_.watch_session(
+      session->name, std::chrono::milliseconds(interval_ms), std::move(on_session));
+  // Looked at again behind the subscription, or an end between the two would never be told.
+  const auto now = registry_.session(session->name);
+  if (now.ok()) watches_.session_event(now->name, to_message(*now), is_over(now->state));
+  return id;
+}
+
+void Collector::unwatch(control::WatchId id) { watches_.unwatch(id); }
+
+// ---- attaching
+
+void Collector::attach(const std::string& address, control::Callback<api::Agent> done) {
+  ingest_->attach(address, [this, done = std::move(done)](Result<ingest::AgentSnapshot> entry) {
+    if (!entry.ok()) {
+      done(entry.error());
+      return;
+    }
+    uint64_t id = 0;
+    {
+      std::lock_guard lock(attach_mutex_);
+      id = next_attach_++;
+      attaching_.push_back({id, entry->address, done});
+    }
+    for (const ingest::AgentSnapshot& agent : registry_.agents()) {
+      if (agent.dialled && agent.address == entry->address && is_up(agent)) {
+        answer_attach(id, to_message(agent));
+        return;
+      }
+    }
+    auto timer = std::make_shared<asio::steady_timer>(watches_.io(), kAttachWait);
+    timer->async_wait([this, id, timer, name = agent_name(entry->id),
+                       dialling = to_message(*entry)](const std::error_code&) {
+      const auto now = registry_.agent(name);  // with what went wrong so far
+      answer_attach(id, now.ok() ? to_message(*now) : dialling);
+    });
+  });
+}
+
+void Collector::answer_attach(uint64_t id, const api::Agent& agent) {
+  control::Callback<api::Agent> done;
+  {
+    std::lock_guard lock(attach_mutex_);
+    const auto found = std::find_if(attaching_.begin(), attaching_.end(),
+                                    [id](const PendingAttach& attach) { return attach.id == id; });
+    if (found == attaching_.end()) return;
+    done = std::move(found->done);
+    attaching_.erase(found);
+  }
+  done(agent);
+}
+
+void Collector::detach(const std::string& name, control::Callback<api::Agent> done) {
+  const auto agent = registry_.agent_to_detach(name);
+  if (!agent.ok()) {
+    done(agent.error());
+    return;
+  }
+  const auto then_the_process = [this, agent = *agent, done](Result<std::string>) {
+    if (agent.state == ingest::AgentState::kDialing) {
+      api::Agent message = to_message(agent);
+      message.set_state(api::GONE);
+      message.set_status("detached by command");
+      done(std::move(message));
+      return;
+    }
+    ingest_->detach(agent.process_id, [done](Result<ingest::AgentSnapshot> gone) {
+      if (gone.ok()) {
+        done(to_message(*gone));
+      } else {
+        done(gone.error());
+      }
+    });
+  };
+  if (agent->dialled) {
+    ingest_->detach_address(agent->address, then_the_process);
+  } else {
+    then_the_process(std::string());
+  }
+}
+
+// ---- recording
+
+void Collector::start_session(const std::string& agent,
+                              control::Callback<std::vector<api::Session>> done) {
+  auto targets = registry_.targets(agent);
+  if (!targets.ok()) {
+    done(targets.error());
+    return;
+  }
+  if (agent.empty()) {
+    std::erase_if(*targets, [](const ingest::AgentSnapshot& one) {
+      return one.state != ingest::AgentState::kConnected;
+    });
+    if (targets->empty()) {
+      done(Error{Code::kUnsupported, "every connected agent records already"});
+      return;
+    }
+  }
+  act_on_sessions(*targets, &ingest::Ingest::start_recording, std::move(done));
+}
+
+void Collector::stop_session(const std::string& name,
+                             control::Callback<std::vector<api::Session>> done) {
+  const auto named = registry_.session(name);
+  if (!name.empty() && named.ok() && is_over(named->state)) {
+    done(std::vector<api::Session>{to_message(*named)});  // what was asked for holds already
+    return;
+  }
+  std::vector<ingest::AgentSnapshot> agents;
+  if (name.empty() || named.ok()) {
+    for (const ingest::SessionSnapshot& session : registry_.sessions()) {
+      const bool is_meant = name.empty() ? !is_over(session.state) : session.name == named->name;
+      const auto agent = registry_.agent(std::to_string(session.agent));
+      if (is_meant && agent.ok()) agents.push_back(*agent);
+    }
+    if (agents.empty()) {
+      done(Error{Code::kNotFound, "no session records now"});
+      return;
+    }
+  } else {
+    auto targets = registry_.targets(name);
+    if (!targets.ok()) {
+      done(targets.error());
+      return;
+    }
+    agents = std::move(*targets);
+  }
+  act_on_sessions(agents, &ingest::Ingest::stop_recording, std::move(done));
+}
+
+void Collector::act_on_sessions(const std::vector<ingest::AgentSnapshot>& agents, Act act,
+                                control::Callback<std::vector<api::Session>> done) {
+  auto answers = std::make_shared<SessionAnswers>();
+  answers->missing = agents.size();
+  answers->done = std::move(done);
+  const auto on_answer = [answers](Result<ingest::SessionSnapshot> result) {
+    std::unique_lock lock(answers->mutex);
+    if (result.ok()) {
+      answers->sessions.push_back(to_message(*result));
+    } else if (!answers->error) {
+      answers->error = result.error();
+    }
+    if (--answers->missing != 0) return;
+    lock.unlock();
+    if (answers->sessions.empty() && answers->error) {
+      answers->done(*answers->error);
+    } else {
+      answers->done(std::move(answers->sessions));
+    }
+  };
+  for (const ingest::AgentSnapshot& agent : agents) {
+    if (agent.state == ingest::AgentState::kDialing) {
+      on_answer(Error{Code::kUnavailable,
+                      agent_name(agent.id) + " does not answer yet: " + agent.status});
+    } else {
+      (*ingest_.*act)(agent.process_id, on_answer);
+    }
+  }
+}
+
+}  // namespace collect::daemon

@@ -1,0 +1,93 @@
+// The collector as the control plane sees it: what ingest reports is kept and shown, what people ask
+// for is turned into commands to agents. DAEMON.md has the picture.
+//
+// Threads: the CollectorApi may be called from any thread. Answers come on ingest's io threads or on
+// the collector's own; reading files has a thread of its own.
+#pragma once
+
+#include <asio/thread_pool.hpp>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "daemon/collector_registry.h"
+#include "daemon/collector_watch.h"
+#include "daemon/control/collector_api.h"
+#include "daemon/ingest/ingest.h"
+
+namespace collect::daemon {
+
+// How long AttachAgent waits for somebody to answer before it shows the address as DIALING.
+inline constexpr std::chrono::milliseconds kAttachWait{2'000};
+
+class Collector final : public control::CollectorApi, private ingest::IngestObserver {
+ public:
+  // Binds the ingest address; nobody is served before run(). `fs` outlives the collector.
+  static Result<std::unique_ptr<Collector>> create(ingest::IngestOptions options, storage::Fs& fs);
+  ~Collector() override;
+
+  void run();
+  // As Ingest::stop. The control server has ended before.
+  bool stop(std::chrono::milliseconds bound);
+
+  const std::string& ingest_address() const { return ingest_->address(); }
+  void set_token(std::string token) { ingest_->set_token(std::move(token)); }
+
+  // CollectorApi
+  std::vector<api::Agent> agents(const std::string& filter) override;
+  std::vector<api::Session> sessions(const std::string& filter) override;
+  Result<api::Session> session(const std::string& name) override;
+  api::Stats stats() override;
+  control::WatchId watch_agents(std::function<void(const api::AgentEvent&)> on_event) override;
+  Result<control::WatchId> watch_session(
+      const std::string& name, uint32_t interval_ms,
+      std::function<void(const api::Session&, bool last)> on_session) override;
+  void unwatch(control::WatchId id) override;
+  void attach(const std::string& address, control::Callback<api::Agent> done) override;
+  void detach(const std::string& name, control::Callback<api::Agent> done) override;
+  void start_session(const std::string& agent,
+                     control::Callback<std::vector<api::Session>> done) override;
+  void stop_session(const std::string& name,
+                    control::Callback<std::vector<api::Session>> done) override;
+  void manifest(const std::string& name, control::Callback<api::Manifest> done) override;
+  void set_detail(api::DetailMode mode, const api::DetailRequest& request,
+                  control::Callback<api::DetailResponse> done) override;
+
+ private:
+  Collector(const ingest::IngestOptions& options, storage::Fs& fs);
+
+  // IngestObserver
+  void agent_changed(const ingest::AgentSnapshot& agent) override;
+  void agent_removed(ingest::AgentId id) override;
+  void session_changed(const ingest::SessionSnapshot& session) override;
+
+  // Starts or stops each of `agents`, and answers with all that succeeded, or the first error.
+  using Act = void (ingest::Ingest::*)(const ingest::ProcessId&,
+                                       ingest::Answer<ingest::SessionSnapshot>);
+  void act_on_sessions(const std::vector<ingest::AgentSnapshot>& agents, Act act,
+                       control::Callback<std::vector<api::Session>> done);
+
+  struct PendingAttach {
+    uint64_t id = 0;
+    std::string address;
+    control::Callback<api::Agent> done;
+  };
+  void answer_attach(uint64_t id, const api::Agent& agent);
+
+  const std::string root_;
+  const std::vector<std::string> symbol_directories_;
+  storage::Fs& fs_;
+  const ingest::SystemTime started_at_ = std::chrono::system_clock::now();
+  CollectorRegistry registry_;
+  CollectorWatches watches_;
+  asio::thread_pool files_{1};
+  std::mutex attach_mutex_;
+  std::vector<PendingAttach> attaching_;  // guarded by attach_mutex_
+  uint64_t next_attach_ = 1;              // guarded by attach_mutex_
+  // Last, so that its threads end before what they report to.
+  std::unique_ptr<ingest::Ingest> ingest_;
+};
+
+}  // namespace collect::daemon

@@ -1,0 +1,184 @@
+#include "daemon/collector_messages.h"
+
+#include <google/protobuf/util/time_util.h>
+
+#include <chrono>
+
+#include "storage/manifest.h"
+
+namespace collect::daemon {
+namespace {
+
+constexpr std::string_view kAgentPrefix = "agents/";
+constexpr std::string_view kSessionPrefix = "sessions/";
+
+api::AgentState to_message(ingest::AgentState state) {
+  switch (state) {
+    case ingest::AgentState::kDialing: return api::DIALING;
+    case ingest::AgentState::kConnected: return api::CONNECTED;
+    case ingest::AgentState::kRecording: return api::RECORDING;
+    case ingest::AgentState::kDisconnected: return api::DISCONNECTED;
+    case ingest::AgentState::kGone: return api::GONE;
+  }
+  return api::AGENT_STATE_UNSPECIFIED;
+}
+
+api::SessionState to_message(ingest::SessionState state) {
+  switch (state) {
+    case ingest::SessionState::kActive: return api::ACTIVE;
+    case ingest::SessionState::kInterrupted: return api::INTERRUPTED;
+    case ingest::SessionState::kSealing: return api::SEALING;
+    case ingest::SessionState::kComplete: return api::COMPLETE;
+    case ingest::SessionState::kRecovered: return api::RECOVERED;
+    case ingest::SessionState::kFailed: return api::FAILED;
+  }
+  return api::SESSION_STATE_UNSPECIFIED;
+}
+
+api::DetailMode to_message(ingest::DetailMode mode) {
+  switch (mode) {
+    case ingest::DetailMode::kOff: return api::OFF;
+    case ingest::DetailMode::kArmed: return api::ARMED;
+    case ingest::DetailMode::kOn: return api::ON;
+  }
+  return api::DETAIL_MODE_UNSPECIFIED;
+}
+
+void add_parts(const storage::Manifest& manifest, api::Manifest& message) {
+  for (const storage::ManifestThread& thread : manifest.threads) {
+    api::ManifestThread* out = message.add_threads();
+    out->set_id(thread.id);
+    out->set_thread_id(thread.thread_id);
+    out->set_name(thread.name);
+    out->set_has_detail(thread.has_detail);
+    out->set_events(thread.events);
+    out->set_detail_records(thread.detail_records);
+    out->set_lost_events(thread.lost_events);
+    out->set_lost_detail_records(thread.lost_detail_records);
+  }
+  for (const storage::ModuleInfo& module : manifest.modules) {
+    api::ManifestModule* out = message.add_modules();
+    out->set_module_id(module.module_id);
+    out->set_path(module.path);
+    out->set_build_id(storage::hex_bytes(module.build_id));
+    out->set_base_address(module.base_address);
+    out->set_size(module.size);
+  }
+  for (const storage::Gap& gap : manifest.gaps) {
+    api::ManifestGap* out = message.add_gaps();
+    out->set_thread(gap.thread);
+    out->set_lane(std::string(storage::lane_name(gap.lane)));
+    out->set_before_seq(gap.before_seq);
+    out->set_lost(gap.lost);
+    out->set_first_ns(gap.first_ns);
+    out->set_last_ns(gap.last_ns);
+    std::string reasons;
+    for (const std::string& reason : storage::lost_reason_names(gap.reasons)) {
+      reasons += (reasons.empty() ? "" : ", ") + reason;
+    }
+    out->set_reason(reasons);
+  }
+  for (const storage::DetailWindow& window : manifest.detail_windows) {
+    api::ManifestDetailWindow* out = message.add_detail_windows();
+    out->set_mode(window.mode);
+    out->set_start_ns(window.start_ns);
+    out->set_end_ns(window.end_ns);
+    out->set_pre_roll_from_ns(window.pre_roll_from_ns);
+    out->set_pre_roll_records(window.pre_roll_records);
+  }
+}
+
+}  // namespace
+
+google::protobuf::Timestamp timestamp(ingest::SystemTime time) {
+  return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count());
+}
+
+std::string agent_name(ingest::AgentId id) { return std::string(kAgentPrefix) + std::to_string(id); }
+
+std::string_view bare_agent_name(std::string_view name) {
+  if (name.starts_with(kAgentPrefix)) name.remove_prefix(kAgentPrefix.size());
+  return name;
+}
+
+std::string_view bare_session_name(std::string_view name) {
+  if (name.starts_with(kSessionPrefix)) name.remove_prefix(kSessionPrefix.size());
+  return name;
+}
+
+api::Agent to_message(const ingest::AgentSnapshot& agent) {
+  api::Agent message;
+  message.set_name(agent_name(agent.id));
+  message.set_state(to_message(agent.state));
+  message.set_process_name(agent.process_name);
+  message.set_pid(agent.pid);
+  message.set_parent_pid(agent.parent_pid);
+  message.set_device_id(agent.device_id);
+  message.set_device_model(agent.device_model);
+  message.set_os(agent.os);
+  message.set_arch(agent.arch);
+  message.set_address(agent.address);
+  if (!agent.session.empty()) message.set_session(std::string(kSessionPrefix) + agent.session);
+  message.set_detail(to_message(agent.detail));
+  message.set_tag(agent.tag);
+  message.set_agent_version(agent.agent_version);
+  if (agent.connected_at != ingest::SystemTime{}) {
+    *message.mutable_connected_at() = timestamp(agent.connected_at);
+  }
+  message.set_status(agent.status);
+  message.set_executable(agent.executable);
+  message.set_reconnects(agent.reconnects);
+  return message;
+}
+
+api::Session to_message(const ingest::SessionSnapshot& session) {
+  api::Session message;
+  message.set_name(std::string(kSessionPrefix) + session.name);
+  message.set_state(to_message(session.state));
+  message.set_path(session.directory);
+  if (session.agent != 0) message.set_agent(agent_name(session.agent));
+  message.set_process_name(session.process_name);
+  message.set_pid(session.pid);
+  message.set_device_id(session.device_id);
+  message.set_tag(session.tag);
+  *message.mutable_start_time() = timestamp(session.start_time);
+  if (session.end_time != ingest::SystemTime{}) {
+    *message.mutable_end_time() = timestamp(session.end_time);
+  }
+  message.set_threads(session.totals.threads);
+  message.set_events(session.totals.events);
+  message.set_detail_records(session.totals.detail_records);
+  message.set_lost_events(session.totals.lost_events);
+  message.set_lost_detail_records(session.totals.lost_detail_records);
+  message.set_stored_bytes(session.totals.stored_bytes);
+  message.set_detail(to_message(session.detail));
+  message.set_status(session.status);
+  return message;
+}
+
+Result<api::Manifest> manifest_message(const std::string& session_name, std::string json) {
+  Result<storage::Manifest> manifest = storage::manifest_from_json(json);
+  if (!manifest.ok()) return manifest.error();
+  api::Manifest message;
+  message.set_session(std::string(kSessionPrefix) + session_name);
+  message.set_json(std::move(json));
+  message.set_format_version_major(2);
+  message.set_format_version_minor(1);
+  message.set_state(std::string(storage::session_state_name(manifest->state)));
+  message.set_time_start_ns(manifest->time_start_ns);
+  message.set_time_end_ns(manifest->time_end_ns);
+  message.set_symbol_count(manifest->symbols.size());
+  add_parts(*manifest, message);
+  return message;
+}
+
+wire::DetailMode to_wire(api::DetailMode mode) {
+  switch (mode) {
+    case api::ON: return wire::DETAIL_ON;
+    case api::ARMED: return wire::DETAIL_ARMED;
+    default: return wire::DETAIL_OFF;
+  }
+}
+
+}  // namespace collect::daemon

@@ -1,0 +1,29 @@
+// Snapshots of ingest and manifests on disk, in the words of the control plane.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "daemon/ingest/snapshot.h"
+#include "formats/core/result.h"
+#include "proto/control/v1/control.pb.h"
+#include "proto/wire/wire.pb.h"
+
+namespace collect::daemon {
+
+namespace api = ::collect::control::v1;
+
+api::Agent to_message(const ingest::AgentSnapshot& agent);
+api::Session to_message(const ingest::SessionSnapshot& session);
+// `json` is the manifest as it stands on disk. kDamaged when it is none.
+Result<api::Manifest> manifest_message(const std::string& session_name, std::string json);
+
+std::string agent_name(ingest::AgentId id);  // "agents/7"
+// Names as people give them: with or without the prefix.
+std::string_view bare_agent_name(std::string_view name);    // "7"
+std::string_view bare_session_name(std::string_view name);  // "session_…/pid_N"
+
+google::protobuf::Timestamp timestamp(ingest::SystemTime time);
+wire::DetailMode to_wire(api::DetailMode mode);
+
+}  // namespace collect::daemon

@@ -1,0 +1,194 @@
+#include "daemon/collector_registry.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "daemon/collector_messages.h"
+
+namespace collect::daemon {
+namespace {
+
+constexpr size_t kNamedInMessage = 8;
+
+std::optional<uint64_t> number_of(std::string_view text) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+bool is_connected(const ingest::AgentSnapshot& agent) {
+  return agent.state == ingest::AgentState::kConnected ||
+         agent.state == ingest::AgentState::kRecording;
+}
+
+bool answers_to(const ingest::AgentSnapshot& agent, std::string_view target) {
+  return agent.process_name == target || agent.device_id == target || agent.tag == target ||
+         std::to_string(agent.pid) == target ||
+         (!agent.session.empty() && agent.session == bare_session_name(target));
+}
+
+bool is_newer(const ingest::SessionSnapshot& a, const ingest::SessionSnapshot& b) {
+  return std::tie(a.start_time, a.name) > std::tie(b.start_time, b.name);
+}
+
+}  // namespace
+
+CollectorRegistry::Change CollectorRegistry::put(const ingest::AgentSnapshot& agent) {
+  std::lock_guard lock(mutex_);
+  const bool is_new = agents_.insert_or_assign(agent.id, agent).second;
+  if (agent.state == ingest::AgentState::kGone) forget_old_agents();
+  return is_new ? Change::kAdded : Change::kChanged;
+}
+
+CollectorRegistry::Change CollectorRegistry::put(const ingest::SessionSnapshot& session) {
+  std::lock_guard lock(mutex_);
+  const bool is_new = sessions_.insert_or_assign(session.name, session).second;
+  if (is_over(session.state)) forget_old_sessions();
+  return is_new ? Change::kAdded : Change::kChanged;
+}
+
+Result<ingest::AgentSnapshot> CollectorRegistry::remove_agent(ingest::AgentId id) {
+  std::lock_guard lock(mutex_);
+  const auto found = agents_.find(id);
+  if (found == agents_.end()) return Error{Code::kNotFound, agent_name(id) + " is not known"};
+  ingest::AgentSnapshot agent = std::move(found->second);
+  agents_.erase(found);
+  return agent;
+}
+
+void CollectorRegistry::forget_old_agents() {
+  size_t ended = 0;
+  for (const auto& [id, agent] : agents_) ended += agent.state == ingest::AgentState::kGone;
+  for (auto at = agents_.begin(); ended > kMaxEndedAgents && at != agents_.end();) {
+    const bool is_gone = at->second.state == ingest::AgentState::kGone;
+    at = is_gone ? agents_.erase(at) : std::next(at);
+    ended -= is_gone;
+  }
+}
+
+void CollectorRegistry::forget_old_sessions() {
+  if (sessions_.size() <= kMaxEndedSessions) return;
+  std::vector<std::map<std::string, ingest::SessionSnapshot>::iterator> ended;
+  for (auto at = sessions_.begin(); at != sessions_.end(); ++at) {
+    if (is_over(at->second.state)) ended.push_back(at);
+  }
+  if (ended.size() <= kMaxEndedSessions) return;
+  const auto oldest = std::min_element(
+      ended.begin(), ended.end(), [](auto a, auto b) { return is_newer(b->second, a->second); });
+  sessions_.erase(*oldest);
+}
+
+std::vector<ingest::AgentSnapshot> CollectorRegistry::agents() const {
+  std::lock_guard lock(mutex_);
+  std::vector<ingest::AgentSnapshot> all;
+  all.reserve(agents_.size());
+  for (const auto& [id, agent] : agents_) all.push_back(agent);
+  return all;
+}
+
+std::vector<ingest::SessionSnapshot> CollectorRegistry::sessions() const {
+  std::vector<ingest::SessionSnapshot> all;
+  {
+    std::lock_guard lock(mutex_);
+    all.reserve(sessions_.size());
+    for (const auto& [name, session] : sessions_) all.push_back(session);
+  }
+  std::sort(all.begin(), all.end(), is_newer);
+  return all;
+}
+
+std::string CollectorRegistry::agent_list() const {
+  std::string list;
+  size_t named = 0;
+  for (const auto& [id, agent] : agents_) {
+    if (agent.state == ingest::AgentState::kGone) continue;
+    if (++named > kNamedInMessage) return list + ", …";
+    list += (list.empty() ? "" : ", ") + agent_name(id) + " (" +
+            (agent.process_name.empty() ? agent.address : agent.process_name) + ")";
+  }
+  return list.empty() ? "none" : list;
+}
+
+std::string CollectorRegistry::session_list() const {
+  std::string list;
+  size_t named = 0;
+  for (auto at = sessions_.rbegin(); at != sessions_.rend(); ++at) {
+    if (++named > kNamedInMessage) return list + ", …";
+    list += (list.empty() ? "" : ", ") + at->first;
+  }
+  return list.empty() ? "none" : list;
+}
+
+Result<ingest::AgentSnapshot> CollectorRegistry::agent(std::string_view name) const {
+  std::lock_guard lock(mutex_);
+  const auto id = number_of(bare_agent_name(name));
+  const auto found = id ? agents_.find(*id) : agents_.end();
+  if (found != agents_.end()) return found->second;
+  return Error{Code::kNotFound,
+               "no agent \"" + std::string(name) + "\"; there are: " + agent_list()};
+}
+
+Result<ingest::AgentSnapshot> CollectorRegistry::agent_to_detach(std::string_view name) const {
+  Result<ingest::AgentSnapshot> named = agent(name);
+  if (named.ok()) return named;
+  std::vector<ingest::AgentSnapshot> dialled = agents();
+  std::erase_if(dialled, [name](const auto& one) {
+    return one.address != name || one.state == ingest::AgentState::kGone;
+  });
+  if (dialled.size() == 1) return dialled.front();
+  const auto meant = targets(name);
+  if (!meant.ok()) return named;
+  if (meant->size() == 1) return meant->front();
+  return Error{Code::kInvalidArgument, "\"" + std::string(name) + "\" means " +
+                                           std::to_string(meant->size()) +
+                                           " agents: name one, as in agents/" +
+                                           std::to_string(meant->front().id)};
+}
+
+Result<ingest::SessionSnapshot> CollectorRegistry::session(std::string_view name) const {
+  std::lock_guard lock(mutex_);
+  if (name.empty()) {
+    const ingest::SessionSnapshot* newest = nullptr;
+    for (const auto& [key, session] : sessions_) {
+      if (newest == nullptr || is_newer(session, *newest)) newest = &session;
+    }
+    if (newest != nullptr) return *newest;
+    return Error{Code::kNotFound, "there is no session yet"};
+  }
+  const auto found = sessions_.find(std::string(bare_session_name(name)));
+  if (found != sessions_.end()) return found->second;
+  return Error{Code::kNotFound,
+               "no session \"" + std::string(name) + "\"; there are: " + session_list()};
+}
+
+Result<std::vector<ingest::AgentSnapshot>> CollectorRegistry::targets(
+    std::string_view target) const {
+  std::lock_guard lock(mutex_);
+  std::vector<ingest::AgentSnapshot> found;
+  const auto id = target.starts_with("agents/") ? number_of(bare_agent_name(target)) : std::nullopt;
+  for (const auto& [key, agent] : agents_) {
+    const bool is_meant = target.empty() ? is_connected(agent)
+                          : id           ? key == *id
+                                         : answers_to(agent, target);
+    if (is_meant) found.push_back(agent);
+  }
+  // Of several processes that answered to a word, the living ones are meant.
+  if (std::any_of(found.begin(), found.end(), is_connected)) {
+    std::erase_if(found, [](const auto& agent) { return !is_connected(agent); });
+  }
+  const auto short_id = number_of(target);
+  if (found.empty() && short_id && agents_.contains(*short_id)) {
+    found.push_back(agents_.at(*short_id));
+  }
+  if (!found.empty()) return found;
+  if (target.empty()) {
+    return Error{Code::kNotFound, "no agent is connected; known: " + agent_list()};
+  }
+  return Error{Code::kNotFound, "nothing answers to \"" + std::string(target) +
+                                    "\"; agents: " + agent_list() +
+                                    "; sessions: " + session_list()};
+}
+
+}  // namespace collect::daemon

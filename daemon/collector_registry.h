@@ -1,0 +1,55 @@
+// What is known of agents and sessions right now: copies, updated by ingest's threads, read by
+// anybody. One short lock; nothing is called while it is held.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/ingest/snapshot.h"
+#include "formats/core/result.h"
+
+namespace collect::daemon {
+
+// Ended ones that are still listed; the oldest goes first. What is alive is always listed.
+inline constexpr size_t kMaxEndedAgents = 1'000;
+inline constexpr size_t kMaxEndedSessions = 1'000;
+
+class CollectorRegistry {
+ public:
+  enum class Change : uint8_t { kAdded, kChanged, kNone };
+
+  Change put(const ingest::AgentSnapshot& agent);
+  Change put(const ingest::SessionSnapshot& session);
+  // The removed one; absent when it was not there.
+  Result<ingest::AgentSnapshot> remove_agent(ingest::AgentId id);
+
+  std::vector<ingest::AgentSnapshot> agents() const;      // by id
+  std::vector<ingest::SessionSnapshot> sessions() const;  // newest first
+
+  // By name, "agents/7" or "7". kNotFound says what there is.
+  Result<ingest::AgentSnapshot> agent(std::string_view name) const;
+  // The same, or the address that is dialled, or any word that means exactly one agent.
+  Result<ingest::AgentSnapshot> agent_to_detach(std::string_view name) const;
+  // By name with or without "sessions/"; empty: the newest. kNotFound says what there is.
+  Result<ingest::SessionSnapshot> session(std::string_view name) const;
+
+  // The agents that people mean by `target`: the name of an agent, of a session, a process name, a
+  // pid, a device id or a tag. Empty: every one that is connected. kNotFound says what there is.
+  Result<std::vector<ingest::AgentSnapshot>> targets(std::string_view target) const;
+
+ private:
+  std::string agent_list() const;  // with mutex_ held: for messages
+  std::string session_list() const;
+  void forget_old_agents();
+  void forget_old_sessions();
+
+  mutable std::mutex mutex_;
+  std::map<ingest::AgentId, ingest::AgentSnapshot> agents_;
+  std::map<std::string, ingest::SessionSnapshot> sessions_;
+};
+
+}  // namespace collect::daemon

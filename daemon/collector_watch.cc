@@ -1,0 +1,150 @@
+#include "daemon/collector_watch.h"
+
+#include <pthread.h>
+
+#include <asio/post.hpp>
+#include <vector>
+
+namespace collect::daemon {
+
+using Clock = std::chrono::steady_clock;
+
+CollectorWatches::CollectorWatches() {
+  thread_ = std::thread([this] { io_.run(); });
+  (void)pthread_setname_np(thread_.native_handle(), "collector");
+}
+
+CollectorWatches::~CollectorWatches() { stop(); }
+
+void CollectorWatches::stop() {
+  io_.stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+uint64_t CollectorWatches::add(WatchRef watch) {
+  std::lock_guard lock(mutex_);
+  const uint64_t id = next_id_++;
+  watches_[id] = std::move(watch);
+  return id;
+}
+
+uint64_t CollectorWatches::watch_agents(OnAgent on_event) {
+  auto watch = std::make_shared<Watch>();
+  watch->on_agent = std::move(on_event);
+  return add(std::move(watch));
+}
+
+uint64_t CollectorWatches::watch_session(const std::string& name,
+                                         std::chrono::milliseconds interval,
+                                         OnSession on_session) {
+  auto watch = std::make_shared<Watch>();
+  watch->session = name;
+  watch->on_session = std::move(on_session);
+  watch->interval = interval;
+  return add(std::move(watch));
+}
+
+void CollectorWatches::unwatch(uint64_t id) {
+  WatchRef watch;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = watches_.find(id);
+    if (found == watches_.end()) return;
+    watch = std::move(found->second);
+    watches_.erase(found);
+  }
+  std::lock_guard calling(watch->calling);  // waits for a call that runs
+  watch->ended = true;
+}
+
+void CollectorWatches::agent_event(api::AgentEvent::Kind kind, const api::Agent& agent) {
+  std::lock_guard lock(mutex_);
+  for (auto& [id, watch] : watches_) {
+    if (!watch->on_agent) continue;
+    api::AgentEvent& event = watch->events[agent.name()];
+    // Who has not heard of an agent yet hears that it was added, however often it changed since.
+    const bool unheard = event.kind() == api::AgentEvent::ADDED && kind == api::AgentEvent::CHANGED;
+    if (!unheard) event.set_kind(kind);
+    *event.mutable_agent() = agent;
+    schedule(watch, Clock::now());
+  }
+}
+
+void CollectorWatches::session_event(const std::string& name, const api::Session& session,
+                                     bool last) {
+  std::lock_guard lock(mutex_);
+  for (auto& [id, watch] : watches_) {
+    if (!watch->on_session || watch->session != name) continue;
+    watch->newest = session;
+    watch->last = watch->last || last;
+    const bool changed_state = watch->shown_state != session.state();
+    watch->urgent = watch->urgent || changed_state;
+    if (watch->urgent) {
+      watch->scheduled = false;  // sooner than what is scheduled
+      schedule(watch, Clock::now());
+    } else {
+      schedule(watch, watch->next_call);
+    }
+  }
+}
+
+// With mutex_ held.
+void CollectorWatches::schedule(const WatchRef& watch, Clock::time_point when) {
+  if (watch->scheduled) return;
+  watch->scheduled = true;
+  if (when <= Clock::now()) {
+    asio::post(io_, [this, watch] { deliver(watch); });
+    return;
+  }
+  auto timer = std::make_shared<asio::steady_timer>(io_, when);
+  timer->async_wait([this, watch, timer](const std::error_code& error) {
+    if (!error) deliver(watch);
+  });
+}
+
+void CollectorWatches::deliver(const WatchRef& watch) {
+  if (watch->on_agent) {
+    deliver_agents(*watch);
+  } else {
+    deliver_session(watch);
+  }
+}
+
+void CollectorWatches::deliver_agents(Watch& watch) {
+  std::map<std::string, api::AgentEvent> events;
+  {
+    std::lock_guard lock(mutex_);
+    watch.scheduled = false;
+    events.swap(watch.events);
+  }
+  for (const auto& [name, event] : events) {
+    std::lock_guard calling(watch.calling);
+    if (watch.ended) return;
+    watch.on_agent(event);
+  }
+}
+
+void CollectorWatches::deliver_session(const WatchRef& watch) {
+  std::optional<api::Session> session;
+  bool last = false;
+  {
+    std::lock_guard lock(mutex_);
+    watch->scheduled = false;
+    if (!watch->newest) return;
+    if (!watch->urgent && Clock::now() < watch->next_call) {
+      schedule(watch, watch->next_call);
+      return;
+    }
+    session.swap(watch->newest);
+    last = watch->last;
+    watch->urgent = false;
+    watch->shown_state = session->state();
+    watch->next_call = Clock::now() + watch->interval;
+  }
+  std::lock_guard calling(watch->calling);
+  if (watch->ended) return;
+  watch->on_session(*session, last);
+  watch->ended = last;
+}
+
+}  // namespace collect::daemon

@@ -1,0 +1,147 @@
+// The one translation unit that knows CLI11.
+#include "daemon/config.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "daemon/ingest/address.h"
+#include "daemon/ingest/limits.h"
+
+namespace collect::daemon {
+namespace {
+
+std::string flag_of(std::string_view key) {
+  std::string flag = "--" + std::string(key);
+  std::replace(flag.begin() + 2, flag.end(), '_', '-');
+  return flag;
+}
+
+std::string out_of(uint64_t value, uint64_t low, uint64_t high) {
+  if (value >= low && value <= high) return {};
+  return std::to_string(value) + " is not within " + std::to_string(low) + " and " +
+         std::to_string(high);
+}
+
+std::string address_fault(const std::string& text) {
+  const auto address = ingest::parse_address(text);
+  return address.ok() ? std::string() : address.error().message;
+}
+
+std::string one_of(const std::string& value, std::initializer_list<std::string_view> words) {
+  std::string list;
+  for (const std::string_view word : words) {
+    if (value == word) return {};
+    list += (list.empty() ? "" : ", ") + std::string(word);
+  }
+  return "\"" + value + "\" is none of " + list;
+}
+
+// CLI11 says some things in several lines; a start that fails says one.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+struct FlagsOnly {
+  std::string config_file;
+  int ready_fd = -1;
+  bool print_config = false;
+  bool help = false;
+  bool version = false;
+};
+
+void declare_flags(CLI::App& app, Config& config, FlagsOnly& flags) {
+  app.set_help_flag();
+  app.add_flag("-h,--help", flags.help, "show this and exit");
+  app.add_flag("--version", flags.version, "show the version and exit");
+  app.add_option("--config", flags.config_file, "TOML file with any of the keys below")
+      ->type_name("FILE");
+  app.add_flag("--print-config", flags.print_config, "show the effective configuration and exit");
+  app.add_option("--ready-fd", flags.ready_fd,
+                 "descriptor that gets one JSON line when everything is up")
+      ->type_name("N");
+  each_key(config, [&app](const char* key, const char* help, auto& field) {
+    app.add_option(flag_of(key), field, help);
+  });
+}
+
+// One pass over the flags; `config` keeps what no flag names.
+Status parse_flags(int argc, const char* const* argv, Config& config, FlagsOnly& flags,
+                   std::string* help) {
+  CLI::App app{"collectord: collects what agents record, into session directories", "collectord"};
+  declare_flags(app, config, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return Error{Code::kInvalidArgument, first_line(error.what()) + " (see --help)"};
+  }
+  if (help != nullptr) *help = app.help();
+  return {};
+}
+
+}  // namespace
+
+std::string value_fault(std::string_view key, const Config& config) {
+  if (key == "ingest") return address_fault(config.ingest);
+  if (key == "attach") {
+    for (const std::string& address : config.attach) {
+      if (std::string fault = address_fault(address); !fault.empty()) return fault;
+    }
+    if (config.attach.size() > ingest::kMaxAttachedAddresses) return "too many addresses";
+    return {};
+  }
+  if (key == "durability") return one_of(config.durability, {"os", "fsync"});
+  if (key == "log_level") {
+    return one_of(config.log_level, {"trace", "debug", "info", "warn", "error", "off"});
+  }
+  if (key == "heartbeat_ms") {
+    return out_of(config.heartbeat_ms, static_cast<uint64_t>(ingest::kMinHeartbeat.count()),
+                  static_cast<uint64_t>(ingest::kMaxHeartbeat.count()));
+  }
+  if (key == "resume_ms") return out_of(config.resume_ms, 0, 7ull * 24 * 3600 * 1000);
+  if (key == "max_connections") return out_of(config.max_connections, 2, 1u << 20);
+  if (key == "threads_per_agent") {
+    return out_of(config.threads_per_agent, 1, storage::kMaxThreads);
+  }
+  if (key == "queue_bytes") {
+    return out_of(config.queue_bytes, ingest::kMinQueueBytes, 1ull << 32);
+  }
+  return {};
+}
+
+std::string default_root() {
+  return ::access(kServiceRoot, W_OK | X_OK) == 0 ? kServiceRoot : kDefaultRoot;
+}
+
+storage::Durability durability_of(const Config& config) {
+  return config.durability == "fsync" ? storage::Durability::kFsync : storage::Durability::kOs;
+}
+
+Result<CommandLine> read_command_line(int argc, const char* const* argv) {
+  CommandLine line;
+  FlagsOnly flags;
+  // Twice, because the file that a flag names comes before the flags.
+  Config ignored;
+  std::string help;
+  COLLECT_TRY(parse_flags(argc, argv, ignored, flags, &help));
+  if (flags.help || flags.version) {
+    line.print = flags.help ? help : "collectord " + std::string(kVersion) + "\n";
+    return line;
+  }
+  if (!flags.config_file.empty()) COLLECT_TRY(read_config_file(flags.config_file, line.config));
+  FlagsOnly again;
+  COLLECT_TRY(parse_flags(argc, argv, line.config, again, nullptr));
+  std::string fault;
+  each_key(line.config, [&](const char* key, const char*, auto&) {
+    if (!fault.empty()) return;
+    const std::string why = value_fault(key, line.config);
+    if (!why.empty()) fault = flag_of(key) + ": " + why;
+  });
+  if (!fault.empty()) return Error{Code::kInvalidArgument, fault};
+  if (line.config.root.empty()) line.config.root = default_root();
+  line.config_file = flags.config_file;
+  line.ready_fd = flags.ready_fd;
+  if (flags.print_config) line.print = config_to_toml(line.config);
+  return line;
+}
+
+}  // namespace collect::daemon

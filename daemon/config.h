@@ -1,0 +1,84 @@
+// The daemon's settings: defaults, then the TOML file, then the flags. Every key of the file is also
+// a flag, with - for _. DAEMON.md "Configuration" has the table.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/core/result.h"
+#include "storage/session_types.h"
+
+namespace collect::daemon {
+
+inline constexpr char kVersion[] = "0.1.0";
+inline constexpr char kServiceRoot[] = "/var/lib/collectord";
+inline constexpr char kDefaultRoot[] = "ada_traces";
+inline constexpr uint64_t kMaxConfigBytes = 1u << 20;
+
+struct Config {
+  std::string root;  // empty until default_root() or somebody says otherwise
+  std::string ingest = "127.0.0.1:7710";
+  std::string control = "127.0.0.1:7711";
+  std::string durability = "os";  // or "fsync"
+  std::string token_file;
+  std::vector<std::string> attach;
+  uint64_t heartbeat_ms = 2'000;
+  uint64_t resume_ms = 60'000;
+  uint64_t max_connections = 4'096;
+  uint64_t threads_per_agent = 16'384;
+  uint64_t queue_bytes = 32u << 20;
+  std::string log_level = "info";
+  bool symbolize = true;
+  std::vector<std::string> symbol_directories;
+};
+
+// Calls visit(key, help, field) for every key: the one list of them.
+template <class Settings, class Visit>
+void each_key(Settings& config, Visit&& visit) {
+  visit("root", "directory that sessions are written into", config.root);
+  visit("ingest", "where agents connect: host:port, unix:/path or abstract:name", config.ingest);
+  visit("control", "where the control plane listens: host:port or unix:/path", config.control);
+  visit("durability", "what an acknowledged byte survives: os (the daemon) or fsync (the power)",
+        config.durability);
+  visit("token_file", "file with the token that agents must show", config.token_file);
+  visit("attach", "addresses of agents that listen, to be dialled until they are detached",
+        config.attach);
+  visit("heartbeat_ms", "pace of heartbeats; three missed ones end a link", config.heartbeat_ms);
+  visit("resume_ms", "how long a session waits for an agent whose link broke", config.resume_ms);
+  visit("max_connections", "connections of agents at once", config.max_connections);
+  visit("threads_per_agent", "threads of one agent at once", config.threads_per_agent);
+  visit("queue_bytes", "bytes of one session that may wait for the disk", config.queue_bytes);
+  visit("log_level", "trace, debug, info, warn, error or off", config.log_level);
+  visit("symbolize", "whether names are looked up when a session is sealed", config.symbolize);
+  visit("symbol_directories", "where unstripped files are searched by build id",
+        config.symbol_directories);
+}
+
+// A sentence about the key's value when it can't be used; empty when it can.
+std::string value_fault(std::string_view key, const Config& config);
+
+// kServiceRoot when it is there and writable, else kDefaultRoot below the current directory.
+std::string default_root();
+
+// config_file.cc. Errors name file, line and column: "collectord.toml:3:1: …".
+Status read_config_file(const std::string& path, Config& config);
+std::string config_to_toml(const Config& config);
+// The token without its line end; kInvalidArgument when it is empty or too long.
+Result<std::string> read_token_file(const std::string& path);
+
+struct CommandLine {
+  Config config;
+  std::string config_file;
+  int ready_fd = -1;               // one JSON line goes there when everything is up
+  std::optional<std::string> print;  // to standard output, and nothing else is done
+};
+
+// The flags, over the file that --config names. kInvalidArgument with one line.
+Result<CommandLine> read_command_line(int argc, const char* const* argv);
+
+storage::Durability durability_of(const Config& config);
+
+}  // namespace collect::daemon

@@ -1,0 +1,47 @@
+// collect.control.v1.Collector: checks requests, asks the collector, turns answers and errors into
+// gRPC's. Internal to daemon/control: this header pulls in gRPC.
+#pragma once
+
+#include <memory>
+
+#include "daemon/control/collector_api.h"
+#include "daemon/control/reactors.h"
+#include "proto/control/v1/control.grpc.pb.h"
+
+namespace collect::control {
+
+class CollectorService final : public api::Collector::CallbackService {
+ public:
+  CollectorService(CollectorApi& collector, std::shared_ptr<LiveCalls> live);
+
+ private:
+  using Context = grpc::CallbackServerContext;
+  using Unary = grpc::ServerUnaryReactor;
+
+  Unary* ListAgents(Context*, const api::ListAgentsRequest*, api::ListAgentsResponse*) override;
+  grpc::ServerWriteReactor<api::AgentEvent>* WatchAgents(Context*,
+                                                         const api::WatchAgentsRequest*) override;
+  Unary* AttachAgent(Context*, const api::AttachAgentRequest*, api::Agent*) override;
+  Unary* DetachAgent(Context*, const api::DetachAgentRequest*, api::Agent*) override;
+  Unary* ListSessions(Context*, const api::ListSessionsRequest*,
+                      api::ListSessionsResponse*) override;
+  Unary* GetSession(Context*, const api::GetSessionRequest*, api::Session*) override;
+  Unary* StartSession(Context*, const api::StartSessionRequest*,
+                      api::StartSessionResponse*) override;
+  Unary* StopSession(Context*, const api::StopSessionRequest*, api::StopSessionResponse*) override;
+  grpc::ServerWriteReactor<api::Session>* WatchSession(Context*,
+                                                       const api::WatchSessionRequest*) override;
+  Unary* GetManifest(Context*, const api::GetManifestRequest*, api::Manifest*) override;
+  Unary* ArmDetail(Context*, const api::DetailRequest*, api::DetailResponse*) override;
+  Unary* StartDetail(Context*, const api::DetailRequest*, api::DetailResponse*) override;
+  Unary* StopDetail(Context*, const api::DetailRequest*, api::DetailResponse*) override;
+  Unary* GetStats(Context*, const api::GetStatsRequest*, api::Stats*) override;
+
+  Unary* set_detail(api::DetailMode mode, const api::DetailRequest& request,
+                    api::DetailResponse* response);
+
+  CollectorApi& collector_;
+  const std::shared_ptr<LiveCalls> live_;
+};
+
+}  // namespace collect::control

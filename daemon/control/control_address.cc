@@ -1,0 +1,160 @@
+#include "daemon/control/control_address.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+namespace collect::control {
+namespace {
+
+constexpr std::string_view kUnixPrefix = "unix:";
+constexpr size_t kMaxUnixPath = sizeof(sockaddr_un::sun_path) - 1;
+
+Error invalid(std::string_view text, std::string_view why) {
+  return {Code::kInvalidArgument, "control address \"" + std::string(text) + "\": " +
+                                      std::string(why)};
+}
+
+class Socket {
+ public:
+  explicit Socket(int family) : fd_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {}
+  ~Socket() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+bool is_loopback(const std::string& host) {
+  if (host == "localhost" || host == "[::1]") return true;
+  in_addr address{};
+  return ::inet_pton(AF_INET, host.c_str(), &address) == 1 &&
+         (ntohl(address.s_addr) >> 24) == 127;
+}
+
+sockaddr_un unix_address(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), std::min(path.size(), kMaxUnixPath));
+  return address;
+}
+
+int bind_tcp(const ControlAddress& address) {
+  const bool six = address.host == "[::1]";
+  Socket socket(six ? AF_INET6 : AF_INET);
+  if (socket.fd() < 0) return errno;
+  const int on = 1;
+  ::setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  int result = 0;
+  if (six) {
+    sockaddr_in6 bound{};
+    bound.sin6_family = AF_INET6;
+    bound.sin6_addr = in6addr_loopback;
+    bound.sin6_port = htons(address.port);
+    result = ::bind(socket.fd(), reinterpret_cast<sockaddr*>(&bound), sizeof(bound));
+  } else {
+    sockaddr_in bound{};
+    bound.sin_family = AF_INET;
+    bound.sin_port = htons(address.port);
+    if (::inet_pton(AF_INET, address.host.c_str(), &bound.sin_addr) != 1) {
+      bound.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    }
+    result = ::bind(socket.fd(), reinterpret_cast<sockaddr*>(&bound), sizeof(bound));
+  }
+  if (result != 0) return errno;
+  return ::listen(socket.fd(), 1) == 0 ? 0 : errno;
+}
+
+int bind_unix(const ControlAddress& address) {
+  Socket socket(AF_UNIX);
+  if (socket.fd() < 0) return errno;
+  sockaddr_un bound = unix_address(address.path);
+  if (::bind(socket.fd(), reinterpret_cast<sockaddr*>(&bound), sizeof(bound)) != 0) return errno;
+  ::unlink(address.path.c_str());
+  return 0;
+}
+
+}  // namespace
+
+std::string ControlAddress::target() const {
+  return unix_socket ? std::string(kUnixPrefix) + path : host + ":" + std::to_string(port);
+}
+
+Result<ControlAddress> parse_control_address(std::string_view text) {
+  ControlAddress address;
+  if (text.starts_with(kUnixPrefix)) {
+    address.unix_socket = true;
+    address.path = text.substr(kUnixPrefix.size());
+    if (address.path.empty() || address.path[0] != '/' ||
+        address.path.find('\0') != std::string::npos) {
+      return invalid(text, "a Unix socket needs an absolute path, as in unix:/run/collectord.sock");
+    }
+    if (address.path.size() > kMaxUnixPath) {
+      return invalid(text, "the path has more than " + std::to_string(kMaxUnixPath) +
+                               " bytes; the system allows no longer ones");
+    }
+    return address;
+  }
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) {
+    return invalid(text, "write host:port, as in 127.0.0.1:7711, or unix:/path");
+  }
+  address.host = text.substr(0, colon);
+  const std::string_view port = text.substr(colon + 1);
+  const auto parsed = std::from_chars(port.data(), port.data() + port.size(), address.port);
+  if (port.empty() || parsed.ec != std::errc() || parsed.ptr != port.data() + port.size()) {
+    return invalid(text, "the port is a number from 0 to 65535");
+  }
+  if (!is_loopback(address.host)) {
+    return invalid(text,
+                   "only loopback addresses are served without credentials; listen on 127.0.0.1 "
+                   "and reach it from elsewhere with ssh -L 7711:127.0.0.1:7711");
+  }
+  return address;
+}
+
+Error listen_error(const ControlAddress& address) {
+  const int error = address.unix_socket ? bind_unix(address) : bind_tcp(address);
+  if (error == EADDRINUSE) {
+    return {Code::kAlreadyExists,
+            address.target() +
+                " is in use, perhaps by another collectord; stop it or choose another control "
+                "address"};
+  }
+  if (error == 0) return {Code::kIo, "gRPC could not listen on " + address.target()};
+  return errno_error(error, "cannot listen on " + address.target());
+}
+
+Status check_free(const ControlAddress& address) {
+  if (!address.unix_socket) return {};
+  struct stat status {};
+  if (::lstat(address.path.c_str(), &status) != 0) return {};
+  if (!S_ISSOCK(status.st_mode)) {
+    return Error{Code::kAlreadyExists,
+                 address.path + " exists and is no socket; choose another control address"};
+  }
+  Socket socket(AF_UNIX);
+  if (socket.fd() < 0) return errno_error(errno, "cannot make a Unix socket");
+  sockaddr_un peer = unix_address(address.path);
+  if (::connect(socket.fd(), reinterpret_cast<sockaddr*>(&peer), sizeof(peer)) == 0) {
+    return Error{Code::kAlreadyExists,
+                 address.target() +
+                     " is in use, perhaps by another collectord; stop it or choose another control "
+                     "address"};
+  }
+  return {};
+}
+
+}  // namespace collect::control

@@ -1,0 +1,215 @@
+// The server's side of one call, for handlers that answer later. gRPC may cancel while the collector
+// answers and while the server shuts down; whoever claims a call first finishes it, so that each is
+// finished exactly once, and the others' words go nowhere.
+//
+// A call owns itself until OnDone; callbacks that come even later hold it by shared_ptr. Internal to
+// daemon/control: this header pulls in gRPC.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "formats/core/result.h"
+
+namespace collect::control {
+
+inline constexpr size_t kMaxLiveWatches = 1024;  // of all clients together
+
+grpc::Status to_grpc_status(const Error& error);
+
+// The calls that have not ended, and the means to end the endless ones among them.
+class LiveCalls {
+ public:
+  using EndWatch = std::function<void()>;
+
+  // A watch is about to run. Returns 0 when the server is closing or has too many.
+  uint64_t add_watch(EndWatch end);
+  void remove_watch(uint64_t id);
+  void enter();
+  void leave();
+
+  bool closing() const;
+  void end_watches();  // and admits no new ones
+  void wait_until_idle();
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable idle_;
+  std::unordered_map<uint64_t, EndWatch> watches_;
+  uint64_t last_id_ = 0;
+  size_t calls_ = 0;
+  bool closing_ = false;
+};
+
+// A call with one answer. `Response` stays valid until Finish.
+template <class Response>
+class UnaryCall final : public grpc::ServerUnaryReactor,
+                        public std::enable_shared_from_this<UnaryCall<Response>> {
+ public:
+  static std::shared_ptr<UnaryCall> open(std::shared_ptr<LiveCalls> live, Response* response) {
+    std::shared_ptr<UnaryCall> call(new UnaryCall(std::move(live), response));
+    call->live_->enter();
+    call->self_ = call;
+    return call;
+  }
+
+  void answer(Result<Response> result) {
+    if (finished_.exchange(true)) return;
+    if (!result.ok()) {
+      Finish(to_grpc_status(result.error()));
+      return;
+    }
+    *response_ = std::move(*result);
+    Finish(grpc::Status::OK);
+  }
+
+ private:
+  UnaryCall(std::shared_ptr<LiveCalls> live, Response* response)
+      : live_(std::move(live)), response_(response) {}
+
+  void OnCancel() override {
+    if (finished_.exchange(true)) return;
+    Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the client or the server gave up waiting"));
+  }
+
+  void OnDone() override {
+    const std::shared_ptr<UnaryCall> self = std::move(self_);
+    live_->leave();
+  }
+
+  const std::shared_ptr<LiveCalls> live_;
+  Response* const response_;  // gRPC's; touched only by the one who claimed the call
+  std::atomic<bool> finished_{false};
+  std::shared_ptr<UnaryCall> self_;  // until OnDone
+};
+
+// A stream of messages that ends when the client, the server or what is watched ends. `Backlog`
+// holds what the client has not taken yet (watch_backlog.h).
+template <class Message, class Backlog>
+class WatchCall final : public grpc::ServerWriteReactor<Message>,
+                        public std::enable_shared_from_this<WatchCall<Message, Backlog>> {
+ public:
+  static std::shared_ptr<WatchCall> open(std::shared_ptr<LiveCalls> live) {
+    std::shared_ptr<WatchCall> call(new WatchCall(std::move(live)));
+    call->live_->enter();
+    call->self_ = call;
+    std::weak_ptr<WatchCall> weak = call;
+    call->watch_id_ = call->live_->add_watch([weak] {
+      if (const auto watch = weak.lock()) {
+        watch->end_now({grpc::StatusCode::UNAVAILABLE,
+                        "the collector is shutting down; watch again when it is back"});
+      }
+    });
+    if (call->watch_id_ == 0) {
+      call->end_now(call->live_->closing()
+                        ? grpc::Status(grpc::StatusCode::UNAVAILABLE,
+                                       "the collector is shutting down")
+                        : grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                                       "too many watches run already; end some of them"));
+    }
+    return call;
+  }
+
+  bool ended() const {
+    const std::lock_guard lock(mutex_);
+    return finished_ || end_wanted_;
+  }
+
+  // What lets go of the source of messages. Set before the handler returns, called in OnDone.
+  void set_release(std::function<void()> release) { release_ = std::move(release); }
+
+  // Runs `change(backlog)` unless the watch has ended, then sends what waits.
+  template <class Change>
+  void update(Change&& change) {
+    const std::lock_guard lock(mutex_);
+    if (finished_ || end_wanted_) return;
+    change(backlog_);
+    if (backlog_.overflowed()) {
+      finish_locked({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                     "this client reads too slowly; watch again for the present state"});
+      return;
+    }
+    send_locked();
+  }
+
+  // Ends after everything that waits was sent.
+  void end_when_sent(grpc::Status status) {
+    const std::lock_guard lock(mutex_);
+    if (finished_ || end_wanted_) return;
+    end_wanted_ = true;
+    end_status_ = std::move(status);
+    send_locked();
+  }
+
+  void end_now(grpc::Status status) {
+    const std::lock_guard lock(mutex_);
+    finish_locked(std::move(status));
+  }
+
+ private:
+  explicit WatchCall(std::shared_ptr<LiveCalls> live) : live_(std::move(live)) {}
+
+  void OnWriteDone(bool ok) override {
+    const std::lock_guard lock(mutex_);
+    writing_ = false;
+    if (!ok) {
+      finish_locked({grpc::StatusCode::CANCELLED, "the client went away"});
+      return;
+    }
+    send_locked();
+  }
+
+  void OnCancel() override { end_now({grpc::StatusCode::CANCELLED, "the client went away"}); }
+
+  void OnDone() override {
+    const std::shared_ptr<WatchCall> self = std::move(self_);
+    if (watch_id_ != 0) live_->remove_watch(watch_id_);
+    if (release_) release_();
+    live_->leave();
+  }
+
+  // gRPC runs our reactions on its own threads, never inside StartWrite or Finish: both may be
+  // called under the lock, which keeps a write from following the end.
+  void send_locked() {
+    if (finished_ || writing_) return;
+    if (!backlog_.empty()) {
+      current_ = backlog_.take();
+      writing_ = true;
+      this->StartWrite(&current_);
+      return;
+    }
+    if (end_wanted_) finish_locked(std::move(end_status_));
+  }
+
+  void finish_locked(grpc::Status status) {
+    if (finished_) return;
+    finished_ = true;
+    this->Finish(std::move(status));
+  }
+
+  // Constant once the handler has returned.
+  const std::shared_ptr<LiveCalls> live_;
+  uint64_t watch_id_ = 0;
+  std::function<void()> release_;
+  std::shared_ptr<WatchCall> self_;  // until OnDone
+
+  mutable std::mutex mutex_;  // guards what follows
+  Backlog backlog_;
+  Message current_;  // gRPC reads it while writing_
+  bool writing_ = false;
+  bool finished_ = false;
+  bool end_wanted_ = false;
+  grpc::Status end_status_;
+};
+
+}  // namespace collect::control

@@ -1,0 +1,76 @@
+#include "daemon/control/request_checks.h"
+
+#include <algorithm>
+
+namespace collect::control {
+namespace {
+
+constexpr int32_t kNanosPerSecond = 1'000'000'000;
+
+Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+
+bool printable(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0x20 && byte != 0x7f;
+  });
+}
+
+Status check_duration(std::string_view field, const google::protobuf::Duration& duration) {
+  if (duration.seconds() < 0 || duration.nanos() < 0 || duration.nanos() >= kNanosPerSecond) {
+    return invalid(std::string(field) + " must not be negative; write seconds, for example \"5s\"");
+  }
+  if (duration.seconds() > kMaxDetailSeconds) {
+    return invalid(std::string(field) + " is longer than " + std::to_string(kMaxDetailSeconds) +
+                   "s; leave it out to record until StopDetail");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_name(std::string_view field, const std::string& name) {
+  if (name.size() > kMaxNameBytes) {
+    return invalid(std::string(field) + " has " + std::to_string(name.size()) +
+                   " bytes, at most " + std::to_string(kMaxNameBytes) + " are allowed");
+  }
+  if (!printable(name)) return invalid(std::string(field) + " holds control characters");
+  return {};
+}
+
+Status check_detail(const v1::DetailRequest& request) {
+  COLLECT_TRY(check_name("target", request.target()));
+  if (request.threads_size() > kMaxDetailThreads) {
+    return invalid("threads has " + std::to_string(request.threads_size()) + " entries, at most " +
+                   std::to_string(kMaxDetailThreads) +
+                   " are allowed; leave it empty for all threads");
+  }
+  if (request.functions_size() > kMaxDetailFunctions) {
+    return invalid("functions has " + std::to_string(request.functions_size()) +
+                   " entries, at most " + std::to_string(kMaxDetailFunctions) +
+                   " are allowed; patterns with * cover many");
+  }
+  for (const std::string& function : request.functions()) {
+    if (function.empty() || function.size() > kMaxFunctionPatternBytes || !printable(function)) {
+      return invalid(
+          "functions holds an entry that is empty, too long or not text; write a name, a pattern "
+          "with * or a \"0x…\" id");
+    }
+  }
+  COLLECT_TRY(check_duration("duration", request.duration()));
+  return check_duration("pre_roll", request.pre_roll());
+}
+
+Result<uint32_t> watch_interval_ms(const v1::WatchSessionRequest& request) {
+  if (!request.has_interval()) return kDefaultWatchIntervalMs;
+  const google::protobuf::Duration& interval = request.interval();
+  if (interval.seconds() < 0 || interval.nanos() < 0 || interval.nanos() >= kNanosPerSecond) {
+    return invalid("interval must not be negative; write seconds, for example \"0.5s\"");
+  }
+  const int64_t seconds = std::min<int64_t>(interval.seconds(), kMaxWatchIntervalMs / 1000);
+  const int64_t ms = seconds * 1000 + interval.nanos() / 1'000'000;
+  return static_cast<uint32_t>(
+      std::clamp<int64_t>(ms, kMinWatchIntervalMs, kMaxWatchIntervalMs));
+}
+
+}  // namespace collect::control

@@ -1,0 +1,30 @@
+// What a request may hold before the collector sees it: lengths, counts and durations within named
+// limits. Every message says what to send instead.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "formats/core/result.h"
+#include "proto/control/v1/control.pb.h"
+
+namespace collect::control {
+
+inline constexpr int kMaxRequestBytes = 1 << 20;
+inline constexpr size_t kMaxNameBytes = 512;  // resource names, filters, addresses
+inline constexpr int kMaxDetailThreads = 4096;
+inline constexpr int kMaxDetailFunctions = 1024;
+inline constexpr size_t kMaxFunctionPatternBytes = 1024;
+inline constexpr int64_t kMaxDetailSeconds = 7 * 24 * 3600;  // duration and pre_roll
+inline constexpr uint32_t kDefaultWatchIntervalMs = 1000;
+inline constexpr uint32_t kMinWatchIntervalMs = 50;  // shorter wishes get this
+inline constexpr uint32_t kMaxWatchIntervalMs = 3600 * 1000;
+
+// `field` is the request's field for the message. Names are printable text of bounded length.
+Status check_name(std::string_view field, const std::string& name);
+Status check_detail(const v1::DetailRequest& request);
+Result<uint32_t> watch_interval_ms(const v1::WatchSessionRequest& request);
+
+}  // namespace collect::control

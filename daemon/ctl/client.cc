@@ -1,0 +1,207 @@
+#include "daemon/ctl/client.h"
+
+#include <grpc/support/log.h>
+#include <grpcpp/grpcpp.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "proto/control/v1/control.grpc.pb.h"
+
+namespace collect::ctl {
+namespace {
+
+constexpr uint32_t kPageSize = 1000;
+
+Code code_of(grpc::StatusCode code) {
+  switch (code) {
+    case grpc::StatusCode::INVALID_ARGUMENT: return Code::kInvalidArgument;
+    case grpc::StatusCode::NOT_FOUND: return Code::kNotFound;
+    case grpc::StatusCode::ALREADY_EXISTS: return Code::kAlreadyExists;
+    case grpc::StatusCode::DATA_LOSS: return Code::kDamaged;
+    case grpc::StatusCode::FAILED_PRECONDITION:
+    case grpc::StatusCode::UNIMPLEMENTED: return Code::kUnsupported;
+    case grpc::StatusCode::RESOURCE_EXHAUSTED: return Code::kLimit;
+    case grpc::StatusCode::PERMISSION_DENIED:
+    case grpc::StatusCode::UNAUTHENTICATED: return Code::kPermission;
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::DEADLINE_EXCEEDED: return Code::kUnavailable;
+    case grpc::StatusCode::CANCELLED:
+    case grpc::StatusCode::ABORTED: return Code::kCancelled;
+    default: return Code::kIo;
+  }
+}
+
+std::shared_ptr<grpc::Channel> dial(const std::string& address) {
+  if (std::getenv("GRPC_VERBOSITY") == nullptr) {
+    gpr_set_log_function([](gpr_log_func_args*) {});  // our errors say it in one line
+  }
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // a proxy cannot reach our loopback
+  arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+void set_deadline(grpc::ClientContext& context, std::chrono::milliseconds deadline) {
+  context.set_deadline(std::chrono::system_clock::now() + deadline);
+}
+
+}  // namespace
+
+struct Client::Connection {
+  using Stub = api::Collector::Stub;
+
+  explicit Connection(const std::string& to)
+      : address(to), channel(dial(to)), stub(api::Collector::NewStub(channel)) {}
+
+  Error error(const grpc::Status& status) const {
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE && !answered &&
+        channel->GetState(false) != GRPC_CHANNEL_READY) {
+      return {Code::kUnavailable, "no collector answers at " + address +
+                                      "; start collectord, or name its address with --control"};
+    }
+    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+      return {Code::kUnavailable, "the collector at " + address + " did not answer in time"};
+    }
+    return {code_of(status.error_code()), status.error_message()};
+  }
+
+  template <class Request, class Response>
+  Result<Response> call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                     Response*),
+                        const Request& request, std::chrono::milliseconds deadline) {
+    grpc::ClientContext context;
+    set_deadline(context, deadline);
+    Response response;
+    const grpc::Status status = (stub.get()->*method)(&context, request, &response);
+    if (!status.ok()) return error(status);
+    answered = true;
+    return response;
+  }
+
+  template <class Message>
+  Status read_all(grpc::ClientContext& context, std::unique_ptr<grpc::ClientReader<Message>> reader,
+                  const std::function<bool(const Message&)>& on_message) {
+    Message message;
+    bool wanted = true;
+    while (wanted && reader->Read(&message)) {
+      answered = true;
+      wanted = on_message(message);
+    }
+    if (!wanted) context.TryCancel();
+    const grpc::Status status = reader->Finish();
+    if (!wanted || status.ok()) return {};
+    return error(status);
+  }
+
+  const std::string address;
+  const std::shared_ptr<grpc::Channel> channel;
+  const std::unique_ptr<Stub> stub;
+  bool answered = false;  // once: what fails later is no wrong address
+};
+
+Client::Client(const std::string& address)
+    : address_(address), connection_(std::make_unique<Connection>(address)) {}
+
+Client::~Client() = default;
+
+Result<std::vector<api::Agent>> Client::agents(const std::string& filter) {
+  std::vector<api::Agent> agents;
+  api::ListAgentsRequest request;
+  request.set_filter(filter);
+  request.set_page_size(kPageSize);
+  do {
+    auto page = connection_->call(&Connection::Stub::ListAgents, request, kQuickDeadline);
+    if (!page.ok()) return page.error();
+    for (api::Agent& agent : *page->mutable_agents()) agents.push_back(std::move(agent));
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty());
+  return agents;
+}
+
+Result<std::vector<api::Session>> Client::sessions(const std::string& filter) {
+  std::vector<api::Session> sessions;
+  api::ListSessionsRequest request;
+  request.set_filter(filter);
+  request.set_page_size(kPageSize);
+  do {
+    auto page = connection_->call(&Connection::Stub::ListSessions, request, kQuickDeadline);
+    if (!page.ok()) return page.error();
+    for (api::Session& session : *page->mutable_sessions()) sessions.push_back(std::move(session));
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty());
+  return sessions;
+}
+
+Result<api::Session> Client::session(const std::string& name) {
+  api::GetSessionRequest request;
+  request.set_name(name);
+  return connection_->call(&Connection::Stub::GetSession, request, kQuickDeadline);
+}
+
+Result<api::Agent> Client::attach(const std::string& address) {
+  api::AttachAgentRequest request;
+  request.set_address(address);
+  return connection_->call(&Connection::Stub::AttachAgent, request, kSlowDeadline);
+}
+
+Result<api::Agent> Client::detach(const std::string& name) {
+  api::DetachAgentRequest request;
+  request.set_name(name);
+  return connection_->call(&Connection::Stub::DetachAgent, request, kSlowDeadline);
+}
+
+Result<api::StartSessionResponse> Client::start_session(const std::string& agent) {
+  api::StartSessionRequest request;
+  request.set_agent(agent);
+  return connection_->call(&Connection::Stub::StartSession, request, kSlowDeadline);
+}
+
+Result<api::StopSessionResponse> Client::stop_session(const std::string& name) {
+  api::StopSessionRequest request;
+  request.set_name(name);
+  return connection_->call(&Connection::Stub::StopSession, request, kSlowDeadline);
+}
+
+Result<api::Manifest> Client::manifest(const std::string& name) {
+  api::GetManifestRequest request;
+  request.set_name(name);
+  return connection_->call(&Connection::Stub::GetManifest, request, kSlowDeadline);
+}
+
+Result<api::DetailResponse> Client::set_detail(api::DetailMode mode,
+                                               const api::DetailRequest& request) {
+  const auto method = mode == api::ON      ? &Connection::Stub::StartDetail
+                      : mode == api::ARMED ? &Connection::Stub::ArmDetail
+                                           : &Connection::Stub::StopDetail;
+  return connection_->call(method, request, kSlowDeadline);
+}
+
+Result<api::Stats> Client::stats(std::chrono::milliseconds deadline) {
+  return connection_->call(&Connection::Stub::GetStats, api::GetStatsRequest(), deadline);
+}
+
+Status Client::watch_agents(const std::string& filter,
+                            const std::function<bool(const api::AgentEvent&)>& on_event) {
+  // First something short: it tells a wrong address from a collector that leaves.
+  if (auto alive = stats(); !alive.ok()) return alive.error();
+  api::WatchAgentsRequest request;
+  request.set_filter(filter);
+  grpc::ClientContext context;
+  return connection_->read_all<api::AgentEvent>(
+      context, connection_->stub->WatchAgents(&context, request), on_event);
+}
+
+Status Client::watch_session(const std::string& name, std::chrono::milliseconds interval,
+                             const std::function<bool(const api::Session&)>& on_state) {
+  if (auto alive = stats(); !alive.ok()) return alive.error();
+  api::WatchSessionRequest request;
+  request.set_name(name);
+  request.mutable_interval()->set_seconds(interval.count() / 1000);
+  request.mutable_interval()->set_nanos(static_cast<int32_t>(interval.count() % 1000 * 1'000'000));
+  grpc::ClientContext context;
+  return connection_->read_all<api::Session>(
+      context, connection_->stub->WatchSession(&context, request), on_state);
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,61 @@
+// A connection to a collector's control plane. Every call is bounded: by a deadline, or, for the
+// watches, by their callback. gRPC stays inside client.cc.
+//
+// One thread at a time.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/core/result.h"
+#include "proto/control/v1/control.pb.h"
+
+namespace collect::ctl {
+
+namespace api = ::collect::control::v1;
+
+inline constexpr const char* kDefaultControlAddress = "127.0.0.1:7711";
+// Starting, stopping and detaching wait for agents and disks, everything else answers at once.
+inline constexpr std::chrono::seconds kQuickDeadline{10};
+inline constexpr std::chrono::seconds kSlowDeadline{120};
+// A manifest carries the name of every function that was seen.
+inline constexpr int kMaxAnswerBytes = 1 << 30;
+
+class Client {
+ public:
+  // Dials lazily: a wrong address shows in the first call.
+  explicit Client(const std::string& address);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  const std::string& address() const { return address_; }
+
+  Result<std::vector<api::Agent>> agents(const std::string& filter);       // every page
+  Result<std::vector<api::Session>> sessions(const std::string& filter);   // every page
+  Result<api::Session> session(const std::string& name);
+  Result<api::Agent> attach(const std::string& address);
+  Result<api::Agent> detach(const std::string& name);
+  Result<api::StartSessionResponse> start_session(const std::string& agent);
+  Result<api::StopSessionResponse> stop_session(const std::string& name);
+  Result<api::Manifest> manifest(const std::string& name);
+  // OFF, ARMED or ON.
+  Result<api::DetailResponse> set_detail(api::DetailMode mode, const api::DetailRequest& request);
+  Result<api::Stats> stats(std::chrono::milliseconds deadline = kQuickDeadline);
+
+  // Run until the stream ends or the callback returns false, which is no error.
+  Status watch_agents(const std::string& filter,
+                      const std::function<bool(const api::AgentEvent&)>& on_event);
+  Status watch_session(const std::string& name, std::chrono::milliseconds interval,
+                       const std::function<bool(const api::Session&)>& on_state);
+
+ private:
+  struct Connection;
+  const std::string address_;
+  const std::unique_ptr<Connection> connection_;
+};
+
+}  // namespace collect::ctl

@@ -1,0 +1,31 @@
+// `collectctl dump PATH`: the events, as indented text or as JSON lines. Streams: memory does not
+// grow with the files.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace collect::ctl {
+
+struct DumpOptions {
+  std::string path;  // session, thread or file; or a directory above sessions
+  bool json = false;
+  bool merged = false;  // time order across threads instead of thread after thread
+  bool detail = false;  // with registers and stack bytes, where there are any
+  std::vector<uint32_t> threads;  // N of thread_N; empty: all
+  uint64_t from_ns = 0;
+  uint64_t to_ns = std::numeric_limits<uint64_t>::max();  // inclusive
+  std::vector<std::string> functions;  // exact name, glob with * and ?, or 0x id; empty: all
+  uint64_t limit = std::numeric_limits<uint64_t>::max();  // events printed
+  bool color = false;
+  bool progress = false;
+};
+
+// 0: all that was asked for was printed, or the reader of `out` went away; 1: some threads could not
+// be read; 2: the path itself cannot be read, or an option makes no sense.
+int dump(const DumpOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace collect::ctl

@@ -1,0 +1,388 @@
+#include "daemon/ctl/inspect.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "daemon/ctl/text_out.h"
+#include "daemon/ctl/trace_check.h"
+
+namespace collect::ctl {
+namespace {
+
+std::string_view kind_name(TraceKind kind) {
+  switch (kind) {
+    case TraceKind::kSession: return "session";
+    case TraceKind::kThread: return "thread";
+    case TraceKind::kIndexFile: return "index";
+    case TraceKind::kDetailFile: return "detail";
+    case TraceKind::kUnknownFile: return "unknown";
+  }
+  return "session";
+}
+
+std::string_view grade_color(atf::Grade grade) {
+  switch (grade) {
+    case atf::Grade::kOk: return "\x1b[32m";
+    case atf::Grade::kRecovered: return "\x1b[33m";
+    default: return "\x1b[31m";
+  }
+}
+
+std::string_view first_sentence(const atf::ThreadReport& thread) {
+  return thread.findings.list().empty() ? std::string_view("nothing to read")
+                                        : std::string_view(thread.findings.list()[0].sentence);
+}
+
+class TextInspection {
+ public:
+  TextInspection(const InspectOptions& options, const Trace& trace, const TraceReport& report,
+                 TextOut& out)
+      : options_(options), trace_(trace), report_(report), out_(out) {}
+
+  void print() {
+    out_.printable(trace_.path);
+    out_.put(": ATF ");
+    out_.put(kind_name(trace_.kind));
+    out_.put(", ");
+    if (options_.color) out_.put(grade_color(report_.grade));
+    out_.put(atf::to_text(report_.grade));
+    if (options_.color) out_.put("\x1b[0m");
+    out_.put('\n');
+    print_session();
+    for (size_t i = 0; i < report_.threads.size(); ++i) print_thread(report_.threads[i]);
+    print_health();
+  }
+
+ private:
+  void line(std::string_view label) {
+    out_.put("  ");
+    out_.put(label);
+    out_.repeat(' ', label.size() < 10 ? 10 - label.size() : 1);
+  }
+
+  void print_session() {
+    if (const auto& manifest = report_.manifest; manifest && trace_.kind == TraceKind::kSession) {
+      line("manifest");
+      out_.put(manifest->state.empty() ? "format " : manifest->state);
+      if (!manifest->state.empty()) out_.put(", format ");
+      out_.printable(manifest->format_version);
+      if (!manifest->process_name.empty()) {
+        out_.put(", process ");
+        out_.printable(manifest->process_name);
+      }
+      out_.put(", ");
+      out_.dec(manifest->modules.size());
+      out_.put(" modules, ");
+      out_.dec(manifest->symbols.size());
+      out_.put(" symbols\n");
+    }
+    line("events");
+    out_.dec(report_.events());
+    out_.put(" in ");
+    out_.dec(report_.threads.size());
+    out_.put(" threads, ");
+    out_.dec(report_.detail_records());
+    out_.put(" details, ");
+    out_.dec(report_.lost_events());
+    out_.put(" lost\n");
+    if (!report_.first_ns()) return;
+    line("time");
+    out_.dec(*report_.first_ns());
+    out_.put("..");
+    out_.dec(*report_.last_ns());
+    out_.put(" ns (");
+    out_.micros(static_cast<int64_t>(*report_.last_ns() - *report_.first_ns()), 0);
+    out_.put(" us)\n");
+  }
+
+  void print_thread(const atf::ThreadReport& thread) {
+    out_.put("thread ");
+    out_.dec(thread.n);
+    const ManifestThread* said = report_.manifest ? report_.manifest->thread(thread.n) : nullptr;
+    if (said != nullptr && !said->name.empty()) {
+      out_.put(" \"");
+      out_.printable(said->name);
+      out_.put('"');
+    }
+    if (thread.rejected) {
+      out_.put(": rejected: ");
+      out_.printable(first_sentence(thread));
+      out_.put('\n');
+      return;
+    }
+    out_.put('\n');
+    if (thread.header) print_index(thread);
+    if (thread.detail.present) print_detail(thread.detail);
+  }
+
+  void print_index(const atf::ThreadReport& thread) {
+    const atf::IndexHeader& header = *thread.header;
+    line("header");
+    out_.put("version ");
+    out_.dec(static_cast<uint64_t>(header.version));
+    out_.put(", ");
+    out_.put(atf::to_text(header.arch));
+    out_.put(", ");
+    out_.put(atf::to_text(header.os));
+    out_.put(", clock ");
+    out_.put(atf::to_text(header.clock));
+    out_.put(", thread id ");
+    out_.dec(header.thread_id);
+    out_.put('\n');
+    line("index");
+    out_.put(atf::to_text(thread.state));
+    out_.put(", checksum ");
+    out_.put(atf::to_text(thread.checksum));
+    out_.put(", ");
+    out_.dec(thread.events);
+    out_.put(" events: ");
+    out_.dec(thread.calls);
+    out_.put(" calls, ");
+    out_.dec(thread.returns);
+    out_.put(" returns, ");
+    out_.dec(thread.exceptions);
+    out_.put(" exceptions, ");
+    out_.dec(thread.functions);
+    out_.put(" functions\n");
+    if (!thread.first_ns) return;
+    line("time");
+    out_.dec(*thread.first_ns);
+    out_.put("..");
+    out_.dec(*thread.last_ns);
+    out_.put(" ns\n");
+  }
+
+  void print_detail(const atf::DetailReport& detail) {
+    line("detail");
+    if (detail.rejected) {
+      out_.put("rejected\n");
+      return;
+    }
+    out_.put(atf::to_text(detail.state));
+    out_.put(", checksum ");
+    out_.put(atf::to_text(detail.checksum));
+    out_.put(", ");
+    out_.dec(detail.records);
+    out_.put(" records, ");
+    out_.dec(detail.bytes);
+    out_.put(" bytes; payloads: ");
+    out_.dec(detail.documented_payloads);
+    out_.put(" documented, ");
+    out_.dec(detail.tracer_payloads);
+    out_.put(" tracer blocks, ");
+    out_.dec(detail.opaque_payloads);
+    out_.put(" opaque\n");
+  }
+
+  void print_health() {
+    const uint64_t errors = report_.count(atf::Severity::kError);
+    const uint64_t warnings = report_.count(atf::Severity::kWarning);
+    if (errors + warnings == 0) return;
+    out_.dec(errors);
+    out_.put(" errors, ");
+    out_.dec(warnings);
+    out_.put(" warnings; collectctl verify lists them\n");
+  }
+
+  const InspectOptions& options_;
+  const Trace& trace_;
+  const TraceReport& report_;
+  TextOut& out_;
+};
+
+// One JSON document, keys in the order that they are written here.
+class JsonInspection {
+ public:
+  JsonInspection(const Trace& trace, const TraceReport& report, TextOut& out)
+      : trace_(trace), report_(report), out_(out) {}
+
+  void print() {
+    open('{');
+    text("path", trace_.path);
+    text("format", "atf");
+    text("kind", kind_name(trace_.kind));
+    text("result", atf::to_text(report_.grade));
+    number("events", report_.events());
+    number("detail_records", report_.detail_records());
+    number("lost_events", report_.lost_events());
+    time("first_ns", report_.first_ns());
+    time("last_ns", report_.last_ns());
+    number("errors", report_.count(atf::Severity::kError));
+    number("warnings", report_.count(atf::Severity::kWarning));
+    key("manifest");
+    print_manifest();
+    key("threads");
+    open('[');
+    for (const atf::ThreadReport& thread : report_.threads) print_thread(thread);
+    close(']');
+    close('}');
+    out_.put('\n');
+  }
+
+ private:
+  void separate() {
+    if (!first_) out_.put(',');
+    first_ = false;
+  }
+  void open(char bracket) {
+    out_.put(bracket);
+    first_ = true;
+  }
+  void close(char bracket) {
+    out_.put(bracket);
+    first_ = false;
+  }
+  void key(std::string_view name) {
+    separate();
+    out_.json_string(name);
+    out_.put(':');
+  }
+  void text(std::string_view name, std::string_view value) {
+    key(name);
+    out_.json_string(value);
+  }
+  void number(std::string_view name, uint64_t value) {
+    key(name);
+    out_.dec(value);
+  }
+  void time(std::string_view name, const std::optional<uint64_t>& value) {
+    key(name);
+    if (value) {
+      out_.dec(*value);
+    } else {
+      out_.put("null");
+    }
+  }
+
+  void print_manifest() {
+    if (!report_.manifest) {
+      out_.put("null");
+      return;
+    }
+    const SessionManifest& manifest = *report_.manifest;
+    open('{');
+    text("format_version", manifest.format_version);
+    text("state", manifest.state);
+    text("process", manifest.process_name);
+    number("threads", manifest.threads.size());
+    number("modules", manifest.modules.size());
+    number("symbols", manifest.symbols.size());
+    number("gaps", manifest.gaps.size());
+    close('}');
+  }
+
+  void print_thread(const atf::ThreadReport& thread) {
+    separate();
+    open('{');
+    number("thread", thread.n);
+    if (thread.rejected) {
+      text("state", "rejected");
+      text("error", first_sentence(thread));
+      close('}');
+      return;
+    }
+    text("state", atf::to_text(thread.state));
+    if (thread.header) print_index(thread);
+    number("errors", thread.findings.errors());
+    number("warnings", thread.findings.warnings());
+    key("detail");
+    print_detail(thread.detail);
+    close('}');
+  }
+
+  void print_index(const atf::ThreadReport& thread) {
+    const atf::IndexHeader& header = *thread.header;
+    number("version", static_cast<uint64_t>(header.version));
+    number("tid", header.thread_id);
+    text("arch", atf::to_text(header.arch));
+    text("os", atf::to_text(header.os));
+    text("clock", atf::to_text(header.clock));
+    text("checksum", atf::to_text(thread.checksum));
+    number("events", thread.events);
+    number("calls", thread.calls);
+    number("returns", thread.returns);
+    number("exceptions", thread.exceptions);
+    number("functions", thread.functions);
+    number("links", thread.links);
+    time("first_ns", thread.first_ns);
+    time("last_ns", thread.last_ns);
+    time("min_ns", thread.min_ns);
+    time("max_ns", thread.max_ns);
+    number("backward_steps", thread.backward_steps);
+    number("trailing_bytes", thread.trailing_bytes);
+  }
+
+  void print_detail(const atf::DetailReport& detail) {
+    if (!detail.present) {
+      out_.put("null");
+      return;
+    }
+    open('{');
+    text("state", detail.rejected ? std::string_view("rejected") : atf::to_text(detail.state));
+    text("checksum", atf::to_text(detail.checksum));
+    number("records", detail.records);
+    number("bytes", detail.bytes);
+    number("trailing_bytes", detail.trailing_bytes);
+    number("documented_payloads", detail.documented_payloads);
+    number("tracer_payloads", detail.tracer_payloads);
+    number("opaque_payloads", detail.opaque_payloads);
+    close('}');
+  }
+
+  const Trace& trace_;
+  const TraceReport& report_;
+  TextOut& out_;
+  bool first_ = true;
+};
+
+}  // namespace
+
+namespace {
+
+// A file that begins like no format we know, shown by its first bytes.
+void print_unknown(TextOut& out, const Trace& trace, bool json) {
+  constexpr size_t kShownBytes = 16;
+  const Bytes content = trace.threads[0].index.bytes();
+  const Bytes shown = content.first(std::min(kShownBytes, content.size()));
+  if (json) {
+    out.put("{\"path\":");
+    out.json_string(trace.path);
+    out.put(",\"format\":null,\"result\":\"rejected\",\"begins_with\":\"");
+    out.hex_bytes(shown);
+    out.put("\"}\n");
+    return;
+  }
+  out.printable(trace.path);
+  if (content.empty()) {
+    out.put(": empty\n");
+    return;
+  }
+  out.put(": no format that is known here; it begins with ");
+  out.hex_bytes(shown);
+  out.put('\n');
+}
+
+}  // namespace
+
+int inspect(const InspectOptions& options, std::ostream& out, std::ostream& err) {
+  auto trace = open_trace(options.path);
+  if (!trace) {
+    err << "inspect: " << to_string(trace.error()) << "\n";
+    return 2;
+  }
+  if (!trace->choice.empty()) err << "inspect: " << trace->choice << "\n";
+  TextOut text(out);
+  if (trace->kind == TraceKind::kUnknownFile) {
+    print_unknown(text, *trace, options.json);
+    return 1;
+  }
+  const TraceReport report = check_trace(*trace, progress_line(err, options.progress));
+  if (options.json) {
+    JsonInspection(*trace, report, text).print();
+  } else {
+    TextInspection(options, *trace, report, text).print();
+  }
+  return report.grade == atf::Grade::kRejected ? 1 : 0;
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,99 @@
+// What manifest.json says: threads, losses, totals, and names for function ids. Lenient, because
+// published writers leave control characters raw; what is missing keeps its default, what is wrong
+// becomes a sentence in `problems`.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/core/result.h"
+
+namespace collect::ctl {
+
+struct ManifestThread {
+  uint32_t id = 0;
+  std::optional<bool> has_detail;
+  std::optional<uint32_t> thread_id;
+  std::string name;
+  std::optional<uint64_t> events;
+  std::optional<uint64_t> detail_records;
+  std::optional<uint64_t> lost_events;
+  std::optional<uint64_t> lost_detail_records;
+};
+
+struct ManifestModule {
+  uint32_t module_id = 0;
+  std::string path;
+};
+
+struct ManifestSymbol {
+  uint64_t function_id = 0;
+  std::string name;
+};
+
+struct ManifestGap {
+  uint32_t thread = 0;
+  bool detail_lane = false;
+  uint64_t lost = 0;
+};
+
+struct ManifestProblem {
+  std::string place;  // a JSON pointer, as "/symbols/3/function_id"
+  std::string sentence;
+};
+
+struct SessionManifest {
+  static constexpr size_t kMaxProblems = 100;
+
+  // kDamaged: not JSON even with raw control characters and bad UTF-8 forgiven, or no list of threads.
+  static Result<SessionManifest> parse(std::string_view text);
+
+  const ManifestThread* thread(uint32_t id) const;
+
+  std::string format_version;
+  std::string state;  // "recording", "complete", "recovered", "failed"; empty in files of others
+  std::string process_name;
+  std::vector<ManifestThread> threads;
+  std::unordered_map<uint32_t, size_t> positions;  // thread id -> position in `threads`
+  std::vector<ManifestModule> modules;
+  std::vector<ManifestSymbol> symbols;
+  std::vector<ManifestGap> gaps;
+  std::optional<uint64_t> total_events;
+  std::optional<uint64_t> total_detail_records;
+  std::optional<uint64_t> total_lost_events;
+  std::optional<uint64_t> total_lost_detail_records;
+  uint64_t lost_without_stream = 0;
+  uint64_t time_start_ns = 0;
+  uint64_t time_end_ns = 0;
+  std::vector<ManifestProblem> problems;
+};
+
+// Names for function ids: the manifest's symbol, else "module+0xoffset", else "0xid".
+class NameTable {
+ public:
+  NameTable() = default;
+  explicit NameTable(const SessionManifest& manifest);
+  NameTable(const NameTable&) = delete;
+  NameTable& operator=(const NameTable&) = delete;
+
+  // Valid until the next call. Not thread-safe: it keeps the last answers.
+  std::string_view name_of(uint64_t function_id) const;
+
+ private:
+  static constexpr int kCacheBits = 12;
+  struct Cached {
+    uint64_t function_id = 0;
+    const std::string* name = nullptr;  // in symbols_
+  };
+  std::unordered_map<uint64_t, std::string> symbols_;
+  std::unordered_map<uint32_t, std::string> modules_;  // file names without folders
+  mutable std::array<Cached, size_t{1} << kCacheBits> cache_{};
+  mutable std::string made_;
+};
+
+}  // namespace collect::ctl

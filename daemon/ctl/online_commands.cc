@@ -1,0 +1,292 @@
+#include "daemon/ctl/online_commands.h"
+
+#include <utility>
+
+#include "daemon/ctl/client.h"
+#include "daemon/ctl/json.h"
+#include "daemon/ctl/text.h"
+
+namespace collect::ctl {
+namespace {
+
+std::string agent_table(const std::vector<api::Agent>& agents) {
+  Table table({"AGENT", "STATE", "PROCESS", "PID", "DEVICE", "DETAIL", "SESSION", "STATUS"});
+  table.right(3);
+  for (const api::Agent& agent : agents) {
+    const std::string& device =
+        agent.device_model().empty() ? agent.device_id() : agent.device_model();
+    table.add({short_name(agent.name()), std::string(state_word(agent.state())),
+               printable(agent.process_name()), agent.pid() == 0 ? "" : std::to_string(agent.pid()),
+               printable(device), std::string(mode_word(agent.detail())),
+               short_name(agent.session()),
+               printable(agent.status().empty() ? agent.address() : agent.status())});
+  }
+  return table.text();
+}
+
+std::string session_table(const std::vector<api::Session>& sessions) {
+  Table table({"SESSION", "STATE", "PROCESS", "THREADS", "EVENTS", "LOST", "DETAIL", "TIME",
+               "STORED", "STATUS"});
+  for (size_t column : {3, 4, 5, 6, 7, 8}) table.right(column);
+  for (const api::Session& session : sessions) {
+    table.add({short_name(session.name()), std::string(state_word(session.state())),
+               printable(session.process_name()), std::to_string(session.threads()),
+               with_thousands(session.events()),
+               with_thousands(session.lost_events() + session.lost_detail_records()),
+               with_thousands(session.detail_records()), short_duration(session_seconds(session)),
+               short_bytes(session.stored_bytes()), printable(session.status())});
+  }
+  return table.text();
+}
+
+template <class Message, class Human>
+int print(const Online& online, const Message& message, Human&& human) {
+  if (online.json) {
+    online.out << to_json(message) << "\n";
+  } else {
+    online.out << human();
+  }
+  online.out.flush();
+  return kExitOk;
+}
+
+template <class Response>
+int print_sessions(const Online& online, const Result<Response>& response, const char* none) {
+  if (!response.ok()) return failed(online.err, response.error());
+  return print(online, *response, [&]() -> std::string {
+    const std::vector<api::Session> sessions(response->sessions().begin(),
+                                             response->sessions().end());
+    return sessions.empty() ? none : session_table(sessions);
+  });
+}
+
+std::string watch_line(const api::Session& session) {
+  const double seconds = session_seconds(session);
+  std::string line = short_name(session.name()) + "  " + std::string(state_word(session.state())) +
+                     "  " + short_duration(seconds) + "  " + with_thousands(session.events()) +
+                     " events";
+  if (seconds > 0) line += " (" + short_rate(static_cast<double>(session.events()) / seconds) + ")";
+  line += "  " + std::to_string(session.threads()) + " threads  " +
+          with_thousands(session.detail_records()) + " detail (" +
+          std::string(mode_word(session.detail())) + ")  " + short_bytes(session.stored_bytes());
+  const uint64_t lost = session.lost_events() + session.lost_detail_records();
+  line += "  lost " + with_thousands(lost);
+  if (!session.status().empty()) line += "  " + printable(session.status());
+  return line;
+}
+
+int watch_session(const Online& online, const WatchOptions& options) {
+  Client client(online.control);
+  api::Session last;
+  const Status status = client.watch_session(
+      options.session, options.interval, [&](const api::Session& session) {
+        last = session;
+        if (online.json) {
+          online.out << to_json(session) << "\n";
+        } else if (online.terminal) {
+          online.out << "\r\x1b[K" << watch_line(session);  // the same line again
+        } else {
+          online.out << watch_line(session) << "\n";
+        }
+        online.out.flush();
+        return online.out.good();
+      });
+  if (online.terminal && !online.json && !last.name().empty()) online.out << "\n";
+  if (!status.ok()) return failed(online.err, status.error());
+  if (!online.json && is_sealed(last)) online.out << "files: " << last.path() << "\n";
+  online.out.flush();
+  return last.state() == api::FAILED ? kExitFailed : kExitOk;
+}
+
+std::string_view event_word(api::AgentEvent::Kind kind) {
+  switch (kind) {
+    case api::AgentEvent::PRESENT: return "present";
+    case api::AgentEvent::ADDED: return "added";
+    case api::AgentEvent::CHANGED: return "changed";
+    case api::AgentEvent::REMOVED: return "removed";
+    default: return "unknown";
+  }
+}
+
+int watch_agents(const Online& online, const WatchOptions& options) {
+  Client client(online.control);
+  const Status status =
+      client.watch_agents(options.filter, [&](const api::AgentEvent& event) {
+        if (online.json) {
+          online.out << to_json(event) << "\n";
+        } else {
+          const api::Agent& agent = event.agent();
+          online.out << event_word(event.kind()) << "  " << short_name(agent.name()) << "  "
+                     << state_word(agent.state()) << "  " << printable(agent.process_name());
+          if (agent.pid() != 0) online.out << " (" << agent.pid() << ")";
+          if (!agent.session().empty()) online.out << "  " << short_name(agent.session());
+          if (!agent.status().empty()) online.out << "  " << printable(agent.status());
+          online.out << "\n";
+        }
+        online.out.flush();
+        return online.out.good();
+      });
+  return status.ok() ? kExitOk : failed(online.err, status.error());
+}
+
+void set_duration(google::protobuf::Duration* field, std::chrono::nanoseconds value) {
+  field->set_seconds(value.count() / 1'000'000'000);
+  field->set_nanos(static_cast<int32_t>(value.count() % 1'000'000'000));
+}
+
+std::string manifest_text(const api::Manifest& manifest) {
+  std::string text = short_name(manifest.session()) + "  " + printable(manifest.state()) +
+                     "  format " + std::to_string(manifest.format_version_major()) + "." +
+                     std::to_string(manifest.format_version_minor()) + "  " +
+                     with_thousands(manifest.symbol_count()) + " symbols\n\n";
+  Table threads({"THREAD", "TID", "EVENTS", "LOST", "DETAIL", "NAME"});
+  for (size_t column : {0, 1, 2, 3, 4}) threads.right(column);
+  for (const api::ManifestThread& thread : manifest.threads()) {
+    threads.add({std::to_string(thread.id()), std::to_string(thread.thread_id()),
+                 with_thousands(thread.events()),
+                 with_thousands(thread.lost_events() + thread.lost_detail_records()),
+                 with_thousands(thread.detail_records()), printable(thread.name())});
+  }
+  text += threads.text() + "\n";
+  Table modules({"MODULE", "BUILD ID", "PATH"});
+  modules.right(0);
+  for (const api::ManifestModule& module : manifest.modules()) {
+    modules.add({std::to_string(module.module_id()), printable(module.build_id()),
+                 printable(module.path())});
+  }
+  text += modules.text();
+  for (const api::ManifestGap& gap : manifest.gaps()) {
+    text += "gap: thread " + std::to_string(gap.thread()) + " " + printable(gap.lane()) + ": " +
+            with_thousands(gap.lost()) + " lost before record " + std::to_string(gap.before_seq()) +
+            ": " + printable(gap.reason()) + "\n";
+  }
+  for (const api::ManifestDetailWindow& window : manifest.detail_windows()) {
+    text += "detail " + printable(window.mode()) + ": " + std::to_string(window.start_ns()) +
+            " to " + (window.end_ns() == 0 ? "now" : std::to_string(window.end_ns())) + " ns\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+int failed(std::ostream& err, const Error& error) {
+  err << "collectctl: " << printable(error.message) << "\n";
+  err.flush();
+  return kExitFailed;
+}
+
+int list_agents(const Online& online, const std::string& filter) {
+  Result<std::vector<api::Agent>> agents = Client(online.control).agents(filter);
+  if (!agents.ok()) return failed(online.err, agents.error());
+  api::ListAgentsResponse response;
+  for (const api::Agent& agent : *agents) *response.add_agents() = agent;
+  return print(online, response, [&]() -> std::string {
+    if (!agents->empty()) return agent_table(*agents);
+    return filter.empty() ? "no agents; start one with: collectctl run -- ./program\n"
+                          : "no agent matches\n";
+  });
+}
+
+int attach_agent(const Online& online, const std::string& address) {
+  const Result<api::Agent> agent = Client(online.control).attach(address);
+  if (!agent.ok()) return failed(online.err, agent.error());
+  return print(online, *agent, [&] { return agent_table({*agent}); });
+}
+
+int detach_agent(const Online& online, const std::string& name) {
+  const Result<api::Agent> agent = Client(online.control).detach(name);
+  if (!agent.ok()) return failed(online.err, agent.error());
+  return print(online, *agent, [&] { return agent_table({*agent}); });
+}
+
+int list_sessions(const Online& online, const std::string& filter) {
+  Result<std::vector<api::Session>> sessions = Client(online.control).sessions(filter);
+  if (!sessions.ok()) return failed(online.err, sessions.error());
+  api::ListSessionsResponse response;
+  for (const api::Session& session : *sessions) *response.add_sessions() = session;
+  return print(online, response, [&]() -> std::string {
+    if (!sessions->empty()) return session_table(*sessions);
+    return filter.empty() ? "no sessions yet\n" : "no session matches\n";
+  });
+}
+
+int start_session(const Online& online, const std::string& agent) {
+  return print_sessions(online, Client(online.control).start_session(agent),
+                        "no agent is attached and idle\n");
+}
+
+int stop_session(const Online& online, const std::string& name) {
+  return print_sessions(online, Client(online.control).stop_session(name),
+                        "no session records\n");
+}
+
+int show_manifest(const Online& online, const std::string& session) {
+  const Result<api::Manifest> manifest = Client(online.control).manifest(session);
+  if (!manifest.ok()) return failed(online.err, manifest.error());
+  online.out << (online.json ? manifest->json() : manifest_text(*manifest));
+  online.out.flush();
+  return kExitOk;
+}
+
+int set_detail(const Online& online, const DetailOptions& options) {
+  api::DetailRequest request;
+  request.set_target(options.target);
+  request.mutable_threads()->Add(options.threads.begin(), options.threads.end());
+  for (const std::string& function : options.functions) request.add_functions(function);
+  if (options.duration.count() > 0) set_duration(request.mutable_duration(), options.duration);
+  if (options.pre_roll.count() > 0) set_duration(request.mutable_pre_roll(), options.pre_roll);
+  const Result<api::DetailResponse> response =
+      Client(online.control).set_detail(options.mode, request);
+  if (!response.ok()) return failed(online.err, response.error());
+  int code = response->outcomes().empty() ? kExitFailed : kExitOk;
+  for (const api::DetailOutcome& outcome : response->outcomes()) {
+    if (!outcome.ok()) code = kExitFailed;
+  }
+  print(online, *response, [&] {
+    Table table({"AGENT", "SESSION", "DETAIL", "PRE-ROLL", "FUNCTIONS", "RESULT"});
+    table.right(3);
+    table.right(4);
+    for (const api::DetailOutcome& outcome : response->outcomes()) {
+      table.add({short_name(outcome.agent()), short_name(outcome.session()),
+                 std::string(mode_word(outcome.detail())),
+                 with_thousands(outcome.pre_roll_records()),
+                 options.functions.empty() ? "all" : std::to_string(outcome.functions_matched()),
+                 outcome.ok() ? "ok" : printable(outcome.error())});
+    }
+    return table.empty() ? std::string() : table.text();
+  });
+  if (response->outcomes().empty()) {
+    online.err << "collectctl: no agent is attached; see collectctl agents\n";
+  }
+  return code;
+}
+
+int watch(const Online& online, const WatchOptions& options) {
+  return options.agents ? watch_agents(online, options) : watch_session(online, options);
+}
+
+int show_stats(const Online& online) {
+  const Result<api::Stats> stats = Client(online.control).stats();
+  if (!stats.ok()) return failed(online.err, stats.error());
+  return print(online, *stats, [&] {
+    Table table({"collectord " + printable(stats->version()), ""});
+    table.add({"root", printable(stats->root())});
+    table.add({"ingest", printable(stats->ingest_address())});
+    table.add({"agents connected", with_thousands(stats->agents_connected())});
+    table.add({"sessions recording", with_thousands(stats->sessions_active())});
+    table.add({"connections accepted", with_thousands(stats->connections_accepted())});
+    table.add({"connections refused", with_thousands(stats->connections_refused())});
+    table.add({"received", short_bytes(stats->bytes_received())});
+    table.add({"stored", short_bytes(stats->bytes_stored())});
+    table.add({"pages", with_thousands(stats->pages_stored())});
+    table.add({"pages with a bad checksum", with_thousands(stats->pages_bad_checksum())});
+    table.add({"events", with_thousands(stats->events_stored())});
+    table.add({"events lost", with_thousands(stats->events_lost())});
+    table.add({"detail records", with_thousands(stats->detail_records_stored())});
+    table.add({"disk free", short_bytes(stats->disk_free_bytes())});
+    table.add({"memory", short_bytes(stats->resident_bytes())});
+    return table.text();
+  });
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,60 @@
+// The commands that talk to a running collector. Each returns the exit code: 0, or 1 after one line
+// on the error stream.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "formats/core/result.h"
+#include "proto/control/v1/control.pb.h"
+
+namespace collect::ctl {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+
+// Where a command talks to and prints to.
+struct Online {
+  std::string control;    // address of the collector
+  bool json = false;      // protobuf JSON, one message a line
+  bool terminal = false;  // standard output is one: live lines may be rewritten
+  std::ostream& out;
+  std::ostream& err;
+};
+
+struct DetailOptions {
+  control::v1::DetailMode mode = control::v1::DETAIL_MODE_UNSPECIFIED;
+  std::string target;  // session or agent; empty: every agent
+  std::vector<uint32_t> threads;
+  std::vector<std::string> functions;
+  std::chrono::nanoseconds duration{0};  // 0: until stopped
+  std::chrono::nanoseconds pre_roll{0};
+};
+
+struct WatchOptions {
+  std::string session;  // empty: the newest
+  bool agents = false;
+  std::string filter;  // of agents
+  std::chrono::milliseconds interval{1000};
+};
+
+int list_agents(const Online& online, const std::string& filter);
+int attach_agent(const Online& online, const std::string& address);
+int detach_agent(const Online& online, const std::string& name);
+int list_sessions(const Online& online, const std::string& filter);
+int start_session(const Online& online, const std::string& agent);
+int stop_session(const Online& online, const std::string& name);
+// With json: the manifest file, byte for byte.
+int show_manifest(const Online& online, const std::string& session);
+int set_detail(const Online& online, const DetailOptions& options);
+int watch(const Online& online, const WatchOptions& options);
+int show_stats(const Online& online);
+
+// Prints "collectctl: <message>" and returns kExitFailed.
+int failed(std::ostream& err, const Error& error);
+
+}  // namespace collect::ctl

@@ -1,0 +1,265 @@
+#include "daemon/ctl/report.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "daemon/ctl/call_stack.h"
+#include "daemon/ctl/names.h"
+#include "daemon/ctl/session_files.h"
+#include "daemon/ctl/text_out.h"
+#include "daemon/ctl/trace_check.h"
+
+namespace collect::ctl {
+namespace {
+
+struct FunctionTimes {
+  uint64_t calls = 0;
+  uint64_t total_ns = 0;  // recursive calls count once, in the outermost
+  uint64_t self_ns = 0;
+  uint64_t exceptions = 0;
+  uint64_t open = 0;            // still open at the end of their thread
+  uint64_t without_return = 0;  // closed by the return of an outer call
+};
+
+struct Row {
+  uint64_t function_id = 0;
+  std::string name;
+  FunctionTimes times;
+};
+
+class Profile {
+ public:
+  void add(const atf::IndexReader& index) {
+    ++threads_;
+    events_ += index.size();
+    uint64_t last_ns = 0;
+    index.events().for_each([&](uint64_t, const atf::IndexEvent& event) {
+      last_ns = std::max(last_ns, event.timestamp_ns);
+      add_event(event);
+    });
+    stack_.finish(last_ns, [&](const CallStack::Ended& ended) {
+      count(ended);
+      ++times_[ended.slot].open;
+      ++open_;
+    });
+  }
+
+  std::vector<Row> rows(const NameTable& names, ReportSort sort) const {
+    std::vector<Row> rows;
+    for (uint32_t slot = 0; slot < times_.size(); ++slot) {
+      const uint64_t id = slots_.function_of(slot);
+      rows.push_back({id,
+                      id == FunctionSlots::kOther ? "(all other functions)"
+                                                  : std::string(names.name_of(id)),
+                      times_[slot]});
+    }
+    const auto by = [&](auto value) {
+      // The id breaks ties, so that two runs print the same.
+      std::sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
+        return value(a) != value(b) ? value(a) > value(b) : a.function_id < b.function_id;
+      });
+    };
+    switch (sort) {
+      case ReportSort::kTotal: by([](const Row& row) { return row.times.total_ns; }); break;
+      case ReportSort::kSelf: by([](const Row& row) { return row.times.self_ns; }); break;
+      case ReportSort::kCalls: by([](const Row& row) { return row.times.calls; }); break;
+      case ReportSort::kName:
+        std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+          return a.name != b.name ? a.name < b.name : a.function_id < b.function_id;
+        });
+        break;
+    }
+    return rows;
+  }
+
+  uint64_t threads() const { return threads_; }
+  uint64_t events() const { return events_; }
+  uint64_t open() const { return open_; }
+  uint64_t without_return() const { return without_return_; }
+  uint64_t unmatched_returns() const { return unmatched_returns_; }
+  uint64_t too_deep() const { return too_deep_; }
+  uint64_t unknown_kinds() const { return unknown_kinds_; }
+
+ private:
+  void add_event(const atf::IndexEvent& event) {
+    const uint32_t slot = slots_.slot_of(event.function_id);
+    if (slot >= times_.size()) times_.resize(slot + 1);
+    switch (event.kind) {
+      case atf::EventKind::kCall:
+        ++times_[slot].calls;
+        if (!stack_.call(slot, event.timestamp_ns)) ++too_deep_;
+        break;
+      case atf::EventKind::kReturn:
+        if (!stack_.leave(slot, event.timestamp_ns, [&](const CallStack::Ended& ended) {
+              count(ended);
+              if (ended.returned) return;
+              ++times_[ended.slot].without_return;
+              ++without_return_;
+            })) {
+          ++unmatched_returns_;
+        }
+        break;
+      case atf::EventKind::kException:
+        // Thrown through the function; the return that follows, or an outer one, ends the call.
+        ++times_[slot].exceptions;
+        break;
+      default: ++unknown_kinds_;
+    }
+  }
+
+  void count(const CallStack::Ended& ended) {
+    FunctionTimes& times = times_[ended.slot];
+    times.self_ns += ended.self_ns;
+    if (ended.outermost) times.total_ns += ended.total_ns;
+  }
+
+  FunctionSlots slots_;
+  CallStack stack_;
+  std::vector<FunctionTimes> times_;  // by slot
+  uint64_t threads_ = 0;
+  uint64_t events_ = 0;
+  uint64_t open_ = 0;
+  uint64_t without_return_ = 0;
+  uint64_t unmatched_returns_ = 0;
+  uint64_t too_deep_ = 0;
+  uint64_t unknown_kinds_ = 0;
+};
+
+// "  12.345 ms": three decimals of the largest unit that keeps a digit before the point.
+void put_time(TextOut& out, uint64_t ns) {
+  struct Unit {
+    uint64_t ns;
+    const char* name;
+  };
+  constexpr Unit kUnits[] = {{1'000'000'000, " s "}, {1'000'000, " ms"}, {1'000, " us"}};
+  const Unit* unit = &kUnits[2];
+  for (const Unit& candidate : kUnits) {
+    if (ns >= candidate.ns) {
+      unit = &candidate;
+      break;
+    }
+  }
+  // In thousandths of the unit, which micros() prints with three decimals.
+  out.micros(static_cast<int64_t>(ns / (unit->ns / 1000)), 9);
+  out.put(unit->name);
+}
+
+void print_text(TextOut& out, const std::vector<Row>& rows, const Profile& profile, uint64_t lost,
+                bool color) {
+  if (color) out.put("\x1b[1m");
+  out.put("  Total time     Self time         Calls  Function");
+  if (color) out.put("\x1b[0m");
+  out.put('\n');
+  for (const Row& row : rows) {
+    put_time(out, row.times.total_ns);
+    out.put("  ");
+    put_time(out, row.times.self_ns);
+    out.dec(row.times.calls, 14);
+    out.put("  ");
+    out.printable(row.name);
+    out.put('\n');
+  }
+  const auto remark = [&](uint64_t count, std::string_view what) {
+    if (count == 0) return;
+    out.put("# ");
+    out.dec(count);
+    out.put(what);
+    out.put('\n');
+  };
+  remark(profile.open(), " calls were open at the end: counted up to their thread's last event");
+  remark(profile.without_return(), " calls have no return: counted up to the return of an outer call");
+  remark(profile.unmatched_returns(), " returns without a call: not counted");
+  remark(profile.too_deep(), " calls too deep to be timed");
+  remark(profile.unknown_kinds(), " events of unknown kind: not counted");
+  remark(lost, " events were lost while recording: times around them are estimates");
+}
+
+void print_json(TextOut& out, const Trace& trace, const std::vector<Row>& rows,
+                const Profile& profile, uint64_t lost) {
+  const auto field = [&](std::string_view key, uint64_t value) {
+    out.put(",\"");
+    out.put(key);
+    out.put("\":");
+    out.dec(value);
+  };
+  out.put("{\"path\":");
+  out.json_string(trace.path);
+  field("threads", profile.threads());
+  field("events", profile.events());
+  field("lost_events", lost);
+  field("open_calls", profile.open());
+  field("calls_without_return", profile.without_return());
+  field("unmatched_returns", profile.unmatched_returns());
+  field("untimed_calls", profile.too_deep());
+  field("unknown_kinds", profile.unknown_kinds());
+  out.put(",\"functions\":[");
+  const char* comma = "";
+  for (const Row& row : rows) {
+    out.put(comma);
+    comma = ",";
+    out.put("{\"function_id\":\"");
+    out.hex(row.function_id);
+    out.put("\",\"name\":");
+    out.json_string(row.name);
+    field("calls", row.times.calls);
+    field("total_ns", row.times.total_ns);
+    field("self_ns", row.times.self_ns);
+    field("exceptions", row.times.exceptions);
+    field("open_calls", row.times.open);
+    field("calls_without_return", row.times.without_return);
+    out.put('}');
+  }
+  out.put("]}\n");
+}
+
+}  // namespace
+
+int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
+  auto trace = open_trace(options.path);
+  if (!trace) {
+    err << "report: " << to_string(trace.error()) << "\n";
+    return 2;
+  }
+  if (!trace->choice.empty()) err << "report: " << trace->choice << "\n";
+  SessionManifest manifest;
+  if (trace->manifest) {
+    auto parsed = SessionManifest::parse(*trace->manifest);
+    if (parsed) {
+      manifest = std::move(parsed).value();
+    } else {
+      err << "report: " << trace->manifest_path << ": " << parsed.error().message
+          << "; functions stay unnamed\n";
+    }
+  }
+  const NameTable names(manifest);
+  const atf::SessionReader session(trace->files(options.threads));
+  const auto progress = progress_line(err, options.progress);
+  Profile profile;
+  bool unreadable = false;
+  uint64_t lost = manifest.lost_without_stream;
+  for (size_t i = 0; i < session.threads().size(); ++i) {
+    progress(i, session.threads().size());
+    const atf::SessionThread& thread = session.threads()[i];
+    if (!thread.index) {
+      unreadable = true;
+      err << "report: thread " << thread.n << ": " << thread.findings.list().front().sentence
+          << "; left out\n";
+      continue;
+    }
+    profile.add(*thread.index);
+    const ManifestThread* said = manifest.thread(thread.n);
+    if (said != nullptr) lost += said->lost_events.value_or(0);
+  }
+  progress(session.threads().size(), session.threads().size());
+  std::vector<Row> rows = profile.rows(names, options.sort);
+  if (rows.size() > options.limit) rows.resize(options.limit);
+  TextOut text(out);
+  if (options.json) {
+    print_json(text, *trace, rows, profile, lost);
+  } else {
+    print_text(text, rows, profile, lost, options.color);
+  }
+  return unreadable ? 1 : 0;
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,137 @@
+#include "daemon/ctl/run_command.h"
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "daemon/ctl/client.h"
+#include "daemon/ctl/embedded_daemon.h"
+#include "daemon/ctl/job.h"
+#include "daemon/ctl/online_commands.h"
+#include "daemon/ctl/program_paths.h"
+#include "daemon/ctl/run_sessions.h"
+#include "daemon/ctl/run_summary.h"
+#include "daemon/ctl/text.h"
+
+namespace collect::ctl {
+namespace {
+
+// A collector that runs answers at once; nothing else should hold up the program for long.
+constexpr std::chrono::milliseconds kProbeDeadline{1000};
+
+struct Collector {
+  std::unique_ptr<EmbeddedDaemon> embedded;  // null when one ran already
+  std::string ingest;
+  std::string control;
+  std::string root;
+};
+
+// A collector that listens everywhere is dialled on this machine.
+std::string dialable(const std::string& address) {
+  for (std::string_view any : {"0.0.0.0:", "[::]:", "*:"}) {
+    if (address.starts_with(any)) return "127.0.0.1:" + address.substr(any.size());
+  }
+  return address;
+}
+
+Result<Collector> find_collector(const RunOptions& options, JobSignals& signals) {
+  Collector collector;
+  if (options.root.empty()) {
+    collector.control = options.control.empty() ? kDefaultControlAddress : options.control;
+    const Result<api::Stats> stats = Client(collector.control).stats(kProbeDeadline);
+    if (stats.ok()) {
+      collector.ingest = dialable(stats->ingest_address());
+      collector.root = stats->root();
+      return collector;
+    }
+    if (!options.control.empty()) return stats.error();
+  }
+  const Result<std::string> program = find_collectord();
+  if (!program.ok()) return program.error();
+  const std::string root = options.root.empty() ? kDefaultRoot : options.root;
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(root, error);
+  collector.root = error ? root : absolute.string();
+  auto daemon =
+      EmbeddedDaemon::start(*program, collector.root,
+                            options.control.empty() ? "127.0.0.1:0" : options.control, signals);
+  if (!daemon.ok()) return daemon.error();
+  collector.embedded = std::move(*daemon);
+  collector.ingest = collector.embedded->addresses().ingest;
+  collector.control = collector.embedded->addresses().control;
+  return collector;
+}
+
+void announce(const Collector& collector, std::ostream& err) {
+  err << "collectctl: " << (collector.embedded ? "recording to " : "recording to the collector in ")
+      << collector.root << "\n"
+      << "collectctl: control plane: collectctl --control " << collector.control
+      << " detail start    (or grpcurl -plaintext " << collector.control << " list)\n";
+  err.flush();
+}
+
+RunOutcome finish(const Collector& collector, const std::string& tag, JobSignals& signals,
+                  std::ostream& err) {
+  RunOutcome outcome;
+  Client client(collector.control);
+  const SealWait wait{tag, collector.embedded == nullptr, is_alive};
+  RunSessions followed = wait_until_sealed(client, wait, signals, err);
+  outcome.agent_seen = followed.agent_seen;
+  outcome.sessions = std::move(followed.sessions);
+  outcome.trouble = std::move(followed.trouble);
+  return outcome;
+}
+
+int failed_before_start(std::ostream& err, const Error& error, int code) {
+  failed(err, error);
+  return code;
+}
+
+int code_for(const Error& error) {
+  if (error.code == Code::kNotFound) return kExitNotFound;
+  return error.code == Code::kPermission ? kExitNotExecutable : kExitRunFailed;
+}
+
+}  // namespace
+
+int run_program(const RunOptions& options, std::ostream& err) {
+  JobSignals signals;
+  const Result<std::string> program = find_program(options.command.front());
+  if (!program.ok()) return failed_before_start(err, program.error(), code_for(program.error()));
+  AgentSettings agent = options.agent;
+  Result<std::string> library = find_agent_library();
+  if (!library.ok()) return failed_before_start(err, library.error(), kExitRunFailed);
+  agent.library = std::move(*library);
+  agent.tag = new_run_tag();
+  Result<Collector> collector = find_collector(options, signals);
+  if (!collector.ok()) return failed_before_start(err, collector.error(), kExitRunFailed);
+  agent.connect = collector->ingest;
+  const auto environment = agent_environment(own_environment(), agent);
+  if (!environment.ok()) return failed_before_start(err, environment.error(), kExitRunFailed);
+  if (!options.quiet && !options.json) announce(*collector, err);
+
+  const Result<pid_t> child = start_program(*program, options.command, *environment, signals);
+  if (!child.ok()) return failed_before_start(err, child.error(), code_for(child.error()));
+  const int exit_code = wait_for_program(*child, signals);
+
+  RunOutcome outcome = finish(*collector, agent.tag, signals, err);
+  outcome.program = options.command.front();
+  outcome.exit_code = exit_code;
+  if (collector->embedded) {
+    if (Status stopped = collector->embedded->stop(signals); !stopped.ok()) {
+      outcome.trouble += (outcome.trouble.empty() ? "" : "; ") + stopped.error().message;
+    }
+  }
+  if (options.json) {
+    err << run_summary_json(outcome);
+  } else if (const auto* largest = largest_session(outcome.sessions);
+             !options.quiet || !outcome.trouble.empty() || largest == nullptr) {
+    if (largest != nullptr) outcome.top = top_functions(*largest);
+    err << run_summary_text(outcome);
+  }
+  err.flush();
+  return exit_code;
+}
+
+}  // namespace collect::ctl

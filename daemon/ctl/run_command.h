@@ -1,0 +1,32 @@
+// `collectctl run -- CMD…`: the program as the user would start it, traced.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "daemon/ctl/run_environment.h"
+
+namespace collect::ctl {
+
+// As env(1) and timeout(1) have it.
+inline constexpr int kExitRunFailed = 125;
+inline constexpr int kExitNotExecutable = 126;
+inline constexpr int kExitNotFound = 127;
+
+struct RunOptions {
+  std::vector<std::string> command;  // not empty
+  std::string root;                  // given: an embedded collector stores there
+  std::string control;               // address; empty: not given
+  AgentSettings agent;               // library, connect and tag are filled in here
+  bool json = false;                 // the summary as one line of JSON
+  bool quiet = false;                // no word from us unless something is wrong
+};
+
+inline constexpr const char* kDefaultRoot = "ada_traces";
+
+// Returns the program's own exit code (128 + signal), or one of the three above. Everything that
+// we say goes to `err`. To be called before any other thread exists.
+int run_program(const RunOptions& options, std::ostream& err);
+
+}  // namespace collect::ctl

@@ -1,0 +1,73 @@
+#include "daemon/ctl/run_environment.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+
+namespace collect::ctl {
+namespace {
+
+bool has_name(const std::string& entry, const std::string& name) {
+  return entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name);
+}
+
+void set(std::vector<std::string>& environment, const std::string& name,
+         const std::string& value) {
+  std::erase_if(environment, [&](const std::string& entry) { return has_name(entry, name); });
+  environment.push_back(name + "=" + value);
+}
+
+std::string value_of(const std::vector<std::string>& environment, const std::string& name) {
+  for (const std::string& entry : environment) {
+    if (has_name(entry, name)) return entry.substr(name.size() + 1);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> agent_environment(const std::vector<std::string>& base,
+                                                   const AgentSettings& settings) {
+  if (settings.library.find_first_of(": \t\n") != std::string::npos) {
+    return Error{Code::kInvalidArgument,
+                 "LD_PRELOAD cannot hold the path \"" + settings.library +
+                     "\": spaces and colons separate its entries; install the agent elsewhere"};
+  }
+  std::vector<std::string> environment = base;
+  const std::string preloaded = value_of(base, "LD_PRELOAD");
+  set(environment, "LD_PRELOAD",
+      preloaded.empty() ? settings.library : settings.library + ":" + preloaded);
+  // An agent has one role; a caller's own wish to listen would win over ours.
+  std::erase_if(environment,
+                [](const std::string& entry) { return has_name(entry, "COLLECT_LISTEN"); });
+  set(environment, "COLLECT_CONNECT", settings.connect);
+  set(environment, "COLLECT_TAG", settings.tag);
+  if (settings.detail) set(environment, "COLLECT_DETAIL", *settings.detail);
+  if (settings.full) set(environment, "COLLECT_FULL", *settings.full);
+  if (settings.buffer_mb) {
+    set(environment, "COLLECT_BUFFER_MB", std::to_string(*settings.buffer_mb));
+  }
+  if (settings.atf_version) {
+    set(environment, "COLLECT_ATF_VERSION", std::to_string(*settings.atf_version));
+  }
+  return environment;
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> entries;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    entries.emplace_back(*entry);
+  }
+  return entries;
+}
+
+std::string new_run_tag() {
+  std::random_device random;
+  char text[32];
+  std::snprintf(text, sizeof(text), "run-%08x%08x", random(), random());
+  return text;
+}
+
+}  // namespace collect::ctl

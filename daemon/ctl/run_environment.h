@@ -1,0 +1,35 @@
+// The environment of a traced program: the caller's, with the agent preloaded and told where to go.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/core/result.h"
+
+namespace collect::ctl {
+
+// What an agent reads from COLLECT_* variables; unset ones stay as the caller has them.
+struct AgentSettings {
+  std::string library;  // absolute path
+  std::string connect;  // "host:port" of the collector's ingest
+  std::string tag;
+  std::optional<std::string> detail;  // off, armed, on
+  std::optional<std::string> full;    // drop, overwrite, wait
+  std::optional<uint32_t> buffer_mb;
+  std::optional<uint32_t> atf_version;
+};
+
+// "NAME=value" entries. LD_PRELOAD keeps what it had, after the agent. kInvalidArgument when the
+// library's path cannot stand in LD_PRELOAD.
+Result<std::vector<std::string>> agent_environment(const std::vector<std::string>& base,
+                                                   const AgentSettings& settings);
+
+// This process's environment.
+std::vector<std::string> own_environment();
+
+// "run-" and 64 random bits: the same for every process of one run.
+std::string new_run_tag();
+
+}  // namespace collect::ctl

@@ -1,0 +1,158 @@
+#include "daemon/ctl/run_sessions.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "daemon/ctl/text.h"
+
+namespace collect::ctl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kFirstLook{5};
+constexpr std::chrono::milliseconds kLastLook{250};  // looks grow rarer up to this
+
+struct View {
+  std::vector<api::Agent> agents;
+  std::vector<api::Session> sessions;
+};
+
+Result<View> look(Client& client, const std::string& tag) {
+  View view;
+  Result<std::vector<api::Agent>> agents = client.agents(tag);
+  if (!agents.ok()) return agents.error();
+  Result<std::vector<api::Session>> sessions = client.sessions(tag);
+  if (!sessions.ok()) return sessions.error();
+  // A filter matches other words too; the tag is ours alone.
+  for (api::Agent& agent : *agents) {
+    if (agent.tag() == tag) view.agents.push_back(std::move(agent));
+  }
+  for (api::Session& session : *sessions) {
+    if (session.tag() == tag) view.sessions.push_back(std::move(session));
+  }
+  std::reverse(view.sessions.begin(), view.sessions.end());
+  return view;
+}
+
+// Changes whenever something moves.
+std::string fingerprint(const View& view) {
+  std::string text;
+  for (const api::Agent& agent : view.agents) text += std::to_string(agent.state()) + ",";
+  for (const api::Session& session : view.sessions) {
+    text += std::to_string(session.state()) + ":" + std::to_string(session.events()) + ":" +
+            std::to_string(session.detail_records()) + ";";
+  }
+  return text;
+}
+
+bool ends_waiting(int signal) {
+  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+}
+
+class Waiter {
+ public:
+  Waiter(Client& client, const SealWait& wait, JobSignals& signals, std::ostream& err)
+      : client_(client), wait_(wait), signals_(signals), err_(err) {}
+
+  RunSessions run() {
+    std::chrono::milliseconds pause = kFirstLook;
+    while (true) {
+      Result<View> view = look(client_, wait_.tag);
+      if (!view.ok()) {
+        result_.trouble = "lost touch with the collector: " + view.error().message;
+        return std::move(result_);
+      }
+      result_.agent_seen =
+          result_.agent_seen || !view->agents.empty() || !view->sessions.empty();
+      if (fingerprint(*view) != last_) {
+        last_ = fingerprint(*view);
+        last_change_ = Clock::now();
+      }
+      const bool done = is_done(*view);
+      seal_orphans(*view);
+      result_.sessions = std::move(view->sessions);
+      if (done) return std::move(result_);
+      if (Clock::now() - last_change_ > kSealStallBound) {
+        result_.trouble = "nothing moved for " +
+                          std::to_string(kSealStallBound.count() / 1000) +
+                          " s; the session was not sealed by its agent";
+        return std::move(result_);
+      }
+      tell();
+      if (ends_waiting(signals_.wait(pause).number)) {
+        result_.trouble = "stopped waiting for the rest of the recording";
+        return std::move(result_);
+      }
+      pause = std::min(pause * 2, kLastLook);
+    }
+  }
+
+ private:
+  bool is_done(const View& view) const {
+    if (view.agents.empty() && view.sessions.empty()) {
+      return Clock::now() - begin_ > kConnectGrace;
+    }
+    const auto waits_for_session = [this](const api::Session& session) {
+      if (is_sealed(session)) return false;
+      return !(wait_.collector_stays && lives(session.pid()));
+    };
+    const auto waits_for_agent = [this](const api::Agent& agent) {
+      // A link that broke shows in its session, if there is one.
+      const bool linked = agent.state() == api::CONNECTED || agent.state() == api::RECORDING;
+      return linked && !(wait_.collector_stays && lives(agent.pid()));
+    };
+    return std::none_of(view.sessions.begin(), view.sessions.end(), waits_for_session) &&
+           std::none_of(view.agents.begin(), view.agents.end(), waits_for_agent);
+  }
+
+  // A process that crashed or was killed never comes back to resume: its session can be sealed now.
+  void seal_orphans(const View& view) {
+    for (const api::Session& session : view.sessions) {
+      if (session.state() != api::INTERRUPTED || lives(session.pid())) continue;
+      if (!stopped_.insert(session.name()).second) continue;
+      // An error here is no loss: the session is then sealed when the collector decides so.
+      (void)client_.stop_session(session.name());
+    }
+  }
+
+  void tell() {
+    if (told_ || Clock::now() - begin_ < kSealSilence) return;
+    told_ = true;
+    const auto running = std::find_if(
+        result_.sessions.begin(), result_.sessions.end(),
+        [this](const api::Session& session) { return !is_sealed(session) && lives(session.pid()); });
+    if (running != result_.sessions.end()) {
+      err_ << "collectctl: process " << running->pid()
+           << " of this run still records; waiting for it, Ctrl-C stops waiting\n";
+    } else {
+      err_ << "collectctl: waiting for the last events to be stored; Ctrl-C stops waiting\n";
+    }
+    err_.flush();
+  }
+
+  bool lives(uint32_t pid) const {
+    return pid != 0 && wait_.process_lives(static_cast<pid_t>(pid));
+  }
+
+  Client& client_;
+  const SealWait& wait_;
+  JobSignals& signals_;
+  std::ostream& err_;
+  RunSessions result_;
+  const Clock::time_point begin_ = Clock::now();
+  Clock::time_point last_change_ = begin_;
+  std::string last_;
+  std::set<std::string> stopped_;
+  bool told_ = false;
+};
+
+}  // namespace
+
+RunSessions wait_until_sealed(Client& client, const SealWait& wait, JobSignals& signals,
+                              std::ostream& err) {
+  return Waiter(client, wait, signals, err).run();
+}
+
+}  // namespace collect::ctl

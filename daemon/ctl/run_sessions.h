@@ -1,0 +1,42 @@
+// Follows the sessions of one run, which share a tag, until their files are sealed.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "daemon/ctl/client.h"
+#include "daemon/ctl/job.h"
+#include "formats/core/result.h"
+
+namespace collect::ctl {
+
+// A process that has ended without a word from its agent gets this long to show up: what it sent
+// may still be on its way through the sockets.
+inline constexpr std::chrono::milliseconds kConnectGrace{1000};
+// Without any progress for this long, nothing more is expected.
+inline constexpr std::chrono::milliseconds kSealStallBound{30'000};
+// Waiting longer than this is worth a line.
+inline constexpr std::chrono::milliseconds kSealSilence{1000};
+
+struct RunSessions {
+  bool agent_seen = false;
+  std::vector<api::Session> sessions;  // oldest first
+  std::string trouble;                 // why waiting ended early; empty when all are sealed
+};
+
+struct SealWait {
+  std::string tag;
+  // Processes of the run that still live may go on recording into a collector that stays; one that
+  // leaves with the run has to wait for them.
+  bool collector_stays = false;
+  std::function<bool(pid_t)> process_lives;  // on this machine
+};
+
+// Returns early when SIGINT, SIGTERM or SIGHUP arrives.
+RunSessions wait_until_sealed(Client& client, const SealWait& wait, JobSignals& signals,
+                              std::ostream& err);
+
+}  // namespace collect::ctl

@@ -1,0 +1,172 @@
+#include "daemon/ctl/run_summary.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "daemon/ctl/json.h"
+#include "daemon/ctl/report.h"
+#include "daemon/ctl/text.h"
+
+namespace collect::ctl {
+namespace {
+
+using control::v1::Session;
+
+std::string line(const char* label, const std::string& text) {
+  char start[32];
+  std::snprintf(start, sizeof(start), "  %-10s ", label);
+  return start + text + "\n";
+}
+
+// A path as it can be pasted into a shell.
+std::string quoted(const std::string& path) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=:,@%";
+  if (path.find_first_not_of(kPlain) == std::string::npos) return path;
+  std::string text = "'";
+  for (char c : path) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string plural(uint64_t count, const std::string& noun) {
+  return with_thousands(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string loss_text(const Session& session) {
+  std::string text;
+  if (session.lost_events() != 0) text += plural(session.lost_events(), "event");
+  if (session.lost_detail_records() != 0) {
+    if (!text.empty()) text += " and ";
+    text += plural(session.lost_detail_records(), "detail record");
+  }
+  return text;
+}
+
+std::string session_lines(const Session& session) {
+  std::string state(state_word(session.state()));
+  if (!is_sealed(session)) state += ", not sealed yet";
+  std::string text = line("session", session.path() + "  (" + state + ")");
+  if (!session.status().empty()) text += line("", printable(session.status()));
+  const double seconds = session_seconds(session);
+  std::string recorded = plural(session.events(), "event") + " of " +
+                         plural(session.threads(), "thread") + " in " + short_duration(seconds);
+  if (seconds > 0) {
+    recorded += " (" + short_rate(static_cast<double>(session.events()) / seconds) + ")";
+  }
+  text += line("recorded", recorded + ", " + short_bytes(session.stored_bytes()));
+  text += line("detail", session.detail_records() == 0
+                             ? std::string("none (--detail on, or collectctl detail start)")
+                             : plural(session.detail_records(), "record"));
+  const std::string lost = loss_text(session);
+  text += line("lost", lost.empty() ? "nothing" : lost);
+  if (!lost.empty()) {
+    text += line("", "a larger ring may hold them (--buffer 512); --full wait loses nothing and");
+    text += line("", "slows the program down to what the disk takes");
+  }
+  return text;
+}
+
+std::string session_list(const std::vector<Session>& sessions) {
+  Table table({"  PROCESS", "PID", "EVENTS", "LOST", "STATE", "SESSION"});
+  for (size_t column : {1, 2, 3}) table.right(column);
+  for (size_t i = 0; i < std::min(sessions.size(), kMaxListedSessions); ++i) {
+    const Session& session = sessions[i];
+    table.add({"  " + printable(session.process_name()), std::to_string(session.pid()),
+               with_thousands(session.events()),
+               with_thousands(session.lost_events() + session.lost_detail_records()),
+               std::string(state_word(session.state())), session.path()});
+  }
+  std::string text = table.text();
+  if (sessions.size() > kMaxListedSessions) {
+    text += "  and " + std::to_string(sessions.size() - kMaxListedSessions) +
+            " more: collectctl sessions\n";
+  }
+  return text;
+}
+
+std::string nothing_recorded(const RunOutcome& outcome) {
+  if (!outcome.agent_seen) {
+    return "  No process of this run reached the collector. It may be linked statically or be\n"
+           "  set-user-id (LD_PRELOAD does nothing then), have cleared its environment, or have\n"
+           "  ended at once. COLLECT_LOG=1 makes the agent say what it does.\n";
+  }
+  return "  The program ran with the agent, and not one traced function was called: it is not\n"
+         "  instrumented. Build it, and the libraries you care about, with\n"
+         "      -finstrument-functions -g\n"
+         "  in CFLAGS and CXXFLAGS, link it dynamically, and run it again. No source changes.\n";
+}
+
+}  // namespace
+
+const Session* largest_session(const std::vector<Session>& sessions) {
+  const auto largest = std::max_element(
+      sessions.begin(), sessions.end(),
+      [](const Session& a, const Session& b) { return a.events() < b.events(); });
+  return largest == sessions.end() || largest->events() == 0 ? nullptr : &*largest;
+}
+
+std::vector<TopFunction> top_functions(const Session& session) {
+  if (session.events() > kMaxQuickEvents || !is_sealed(session)) return {};
+  ReportOptions options;
+  options.path = session.path();
+  options.sort = ReportSort::kSelf;
+  options.json = true;
+  std::ostringstream out;
+  std::ostringstream err;
+  if (report(options, out, err) != 0) return {};
+  const auto json = nlohmann::json::parse(out.str(), nullptr, false);
+  if (!json.is_object() || !json.contains("functions")) return {};
+  std::vector<TopFunction> top;
+  double all_ns = 0;
+  for (const auto& function : json["functions"]) {
+    const auto self_ns = function.value("self_ns", 0.0);
+    all_ns += self_ns;
+    if (top.size() < kTopFunctions) {
+      top.push_back({function.value("name", ""), function.value("calls", uint64_t{0}), self_ns});
+    }
+  }
+  if (all_ns <= 0) return {};
+  for (TopFunction& function : top) function.self_share /= all_ns;
+  return top;
+}
+
+std::string run_summary_text(const RunOutcome& outcome) {
+  std::string text = "collectctl: " + printable(outcome.program) + " ended with exit code " +
+                     std::to_string(outcome.exit_code) + "\n";
+  if (!outcome.trouble.empty()) text += line("trouble", printable(outcome.trouble));
+  const Session* largest = largest_session(outcome.sessions);
+  if (largest == nullptr) {
+    // Without our own trouble, silence has its cause in the program.
+    return outcome.trouble.empty() ? text + nothing_recorded(outcome) : text;
+  }
+  if (outcome.sessions.size() > 1) text += session_list(outcome.sessions) + "\n";
+  text += session_lines(*largest);
+  for (size_t i = 0; i < outcome.top.size(); ++i) {
+    const TopFunction& function = outcome.top[i];
+    char share[32];
+    std::snprintf(share, sizeof(share), "%5.1f %%  ", function.self_share * 100);
+    text += line(i == 0 ? "self time" : "", share + printable(function.name) + "  " +
+                                                plural(function.calls, "call"));
+  }
+  const std::string path = quoted(largest->path());
+  text += line("next", "collectctl report " + path);
+  text += line("", "collectctl dump --merged " + path + " | less");
+  text += line("", "collectctl verify " + path);
+  return text;
+}
+
+std::string run_summary_json(const RunOutcome& outcome) {
+  nlohmann::ordered_json json;
+  json["exit_code"] = outcome.exit_code;
+  json["agent_seen"] = outcome.agent_seen;
+  json["sessions"] = nlohmann::ordered_json::array();
+  for (const Session& session : outcome.sessions) {
+    json["sessions"].push_back(nlohmann::ordered_json::parse(to_json(session), nullptr, false));
+  }
+  json["trouble"] = outcome.trouble;
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,75 @@
+// Opens what a PATH on the command line means, read-only: a session (pid directory), one thread of
+// it, one file, or a directory above sessions, of which the newest is taken. The format readers work
+// on the bytes that are kept mapped here.
+//
+// A file that shrinks while it is mapped ends the program (SIGBUS); collectord never shortens a
+// thread file below what it has published.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/atf/session_reader.h"
+#include "formats/core/bytes.h"
+#include "formats/core/result.h"
+
+namespace collect::ctl {
+
+// Files up to this size are copied: a session may have more threads than a process may have mappings.
+inline constexpr uint64_t kMaxCopiedBytes = 64 << 10;
+inline constexpr uint64_t kMaxManifestBytes = 256 << 20;  // a larger manifest is not read
+inline constexpr int kMaxSearchDepth = 5;                 // below a directory above sessions
+inline constexpr size_t kMaxSearchedDirectories = 100000;
+
+// The bytes of one file, mapped or copied. Movable; the bytes stay where they are.
+class FileBytes {
+ public:
+  static Result<FileBytes> open(const std::string& path);
+  FileBytes() = default;
+  FileBytes(FileBytes&& other) noexcept { swap(other); }
+  FileBytes& operator=(FileBytes&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~FileBytes();
+
+  Bytes bytes() const { return mapping_ != nullptr ? Bytes(mapping_, size_) : Bytes(copy_); }
+
+ private:
+  void swap(FileBytes& other) noexcept;
+  const uint8_t* mapping_ = nullptr;
+  size_t size_ = 0;
+  std::vector<uint8_t> copy_;
+};
+
+struct TraceThread {
+  uint32_t n = 0;
+  std::string index_path;
+  std::string detail_path;
+  FileBytes index;                  // no bytes where it could not be opened
+  std::optional<FileBytes> detail;  // absent when there is no file
+  std::optional<Error> error;       // of opening either
+};
+
+// A file is what its first bytes say, whatever its name.
+enum class TraceKind : uint8_t { kSession, kThread, kIndexFile, kDetailFile, kUnknownFile };
+
+struct Trace {
+  TraceKind kind{};
+  std::string path;    // what was opened, which may lie below what was asked for
+  std::string choice;  // a sentence when one session was chosen, else empty
+  std::vector<TraceThread> threads;  // by n
+  std::string manifest_path;
+  std::optional<std::string> manifest;  // its text, where it could be read
+  std::optional<Error> manifest_error;
+
+  // Of all threads, or of those whose n is in `only`.
+  std::vector<atf::ThreadFiles> files(const std::vector<uint32_t>& only = {}) const;
+};
+
+// kNotFound, kPermission, kIo: the path, or no session below it.
+Result<Trace> open_trace(const std::string& path);
+
+}  // namespace collect::ctl

@@ -1,0 +1,185 @@
+#include "daemon/ctl/text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+namespace collect::ctl {
+namespace {
+
+namespace api = control::v1;
+
+std::string formatted(const char* format, double value, const char* unit) {
+  char text[64];
+  std::snprintf(text, sizeof(text), format, value, unit);
+  return text;
+}
+
+std::string scaled(double value, const char* suffix) {
+  static constexpr const char* kUnits[] = {"", "k", "M", "G", "T", "P"};
+  size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < std::size(kUnits)) {
+    value /= 1000;
+    ++unit;
+  }
+  const std::string tail = std::string(kUnits[unit]) + suffix;
+  return formatted(unit == 0 || value >= 99.95 ? "%.0f %s" : "%.1f %s", value, tail.c_str());
+}
+
+double seconds_of(const google::protobuf::Timestamp& time) {
+  return static_cast<double>(time.seconds()) + time.nanos() / 1e9;
+}
+
+// Columns, not bytes: continuation bytes of UTF-8 take no room.
+size_t columns(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+}  // namespace
+
+std::string with_thousands(uint64_t number) {
+  std::string text = std::to_string(number);
+  for (size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
+}
+
+std::string short_bytes(uint64_t bytes) { return scaled(static_cast<double>(bytes), "B"); }
+
+std::string short_rate(double per_second) {
+  std::string text = scaled(per_second, "/s");
+  if (per_second < 999.5) text.erase(text.find(' '), 1);
+  return text;
+}
+
+std::string short_duration(double seconds) {
+  if (seconds < 0.9995) return formatted("%.0f %s", seconds * 1000, "ms");
+  if (seconds < 60) return formatted("%.1f %s", seconds, "s");
+  const auto whole = static_cast<uint64_t>(seconds);
+  char text[64];
+  if (whole < 3600) {
+    std::snprintf(text, sizeof(text), "%u min %02u s", static_cast<unsigned>(whole / 60),
+                  static_cast<unsigned>(whole % 60));
+  } else {
+    std::snprintf(text, sizeof(text), "%llu h %02u min",
+                  static_cast<unsigned long long>(whole / 3600),
+                  static_cast<unsigned>(whole / 60 % 60));
+  }
+  return text;
+}
+
+std::string_view state_word(api::AgentState state) {
+  switch (state) {
+    case api::DIALING: return "dialling";
+    case api::CONNECTED: return "idle";
+    case api::RECORDING: return "recording";
+    case api::DISCONNECTED: return "disconnected";
+    case api::GONE: return "gone";
+    default: return "unknown";
+  }
+}
+
+std::string_view state_word(api::SessionState state) {
+  switch (state) {
+    case api::ACTIVE: return "recording";
+    case api::INTERRUPTED: return "interrupted";
+    case api::SEALING: return "sealing";
+    case api::COMPLETE: return "complete";
+    case api::RECOVERED: return "recovered";
+    case api::FAILED: return "failed";
+    default: return "unknown";
+  }
+}
+
+std::string_view mode_word(api::DetailMode mode) {
+  switch (mode) {
+    case api::ARMED: return "armed";
+    case api::ON: return "on";
+    default: return "off";
+  }
+}
+
+bool is_sealed(const api::Session& session) {
+  return session.state() == api::COMPLETE || session.state() == api::RECOVERED ||
+         session.state() == api::FAILED;
+}
+
+double session_seconds(const api::Session& session) {
+  if (!session.has_start_time()) return 0;
+  const double end =
+      session.has_end_time()
+          ? seconds_of(session.end_time())
+          : std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
+                .count();
+  return std::max(0.0, end - seconds_of(session.start_time()));
+}
+
+std::string short_name(std::string_view name) {
+  for (std::string_view prefix : {"agents/", "sessions/"}) {
+    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  }
+  return std::string(name);
+}
+
+std::string printable(std::string_view text) {
+  std::string safe(text);
+  for (char& c : safe) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) c = '?';
+  }
+  return safe;
+}
+
+Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
+  const auto refuse = [text]() -> Error {
+    return {Code::kInvalidArgument, "\"" + std::string(text) +
+                                        "\" is no duration; write 5s, 200ms, 1.5m or 2h"};
+  };
+  double number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number,
+                                      std::chars_format::fixed);
+  if (parsed.ec != std::errc() || !std::isfinite(number) || number < 0) return refuse();
+  const std::string_view unit(parsed.ptr,
+                              static_cast<size_t>(text.data() + text.size() - parsed.ptr));
+  double ns = 0;
+  if (unit.empty() || unit == "s") {
+    ns = number * 1e9;
+  } else if (unit == "ms") {
+    ns = number * 1e6;
+  } else if (unit == "us") {
+    ns = number * 1e3;
+  } else if (unit == "m" || unit == "min") {
+    ns = number * 60e9;
+  } else if (unit == "h") {
+    ns = number * 3600e9;
+  } else {
+    return refuse();
+  }
+  if (ns > 9e18) return refuse();
+  return std::chrono::nanoseconds(static_cast<int64_t>(std::llround(ns)));
+}
+
+std::string Table::text() const {
+  std::vector<size_t> widths;
+  for (const auto& row : rows_) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns(row[i]));
+  }
+  std::string text;
+  for (const auto& row : rows_) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      const std::string padding(widths[i] - columns(row[i]), ' ');
+      const bool right = std::find(right_.begin(), right_.end(), i) != right_.end();
+      if (i != 0) line += "  ";
+      line += right ? padding + row[i] : row[i] + padding;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace collect::ctl

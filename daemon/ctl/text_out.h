@@ -1,0 +1,46 @@
+// Text into a stream by the block: numbers by std::to_chars, no formatting machinery per field.
+// When the reader goes away (a closed pipe), ok() turns false and the rest is dropped quietly.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <iosfwd>
+#include <string_view>
+
+#include "formats/core/bytes.h"
+
+namespace collect::ctl {
+
+class TextOut {
+ public:
+  explicit TextOut(std::ostream& out) : out_(out) {}
+  ~TextOut() { flush(); }
+  TextOut(const TextOut&) = delete;
+  TextOut& operator=(const TextOut&) = delete;
+
+  void put(std::string_view text);
+  void put(char c) { put(std::string_view(&c, 1)); }
+  void repeat(char c, size_t count);
+  void dec(uint64_t number);
+  void dec(uint64_t number, size_t width);  // right-aligned with spaces
+  void hex(uint64_t number);                // "0x2a"
+  void hex_bytes(Bytes bytes);              // "00ff"
+  // Nanoseconds as microseconds with three decimals, right-aligned.
+  void micros(int64_t ns, size_t width);
+  void json_string(std::string_view text);  // with quotes
+  // A foreign string on a terminal: control characters become '?', so that it cannot move the cursor.
+  void printable(std::string_view text);
+
+  void flush();
+  bool ok() const { return ok_; }
+
+ private:
+  static constexpr size_t kBufferBytes = size_t{1} << 16;
+
+  std::ostream& out_;
+  std::array<char, kBufferBytes> buffer_;
+  size_t used_ = 0;
+  bool ok_ = true;
+};
+
+}  // namespace collect::ctl

@@ -1,0 +1,240 @@
+#include "daemon/ctl/trace_check.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <ostream>
+
+namespace collect::ctl {
+namespace {
+
+using atf::Severity;
+
+class ManifestCheck {
+ public:
+  ManifestCheck(const Trace& trace, TraceReport& report) : trace_(trace), report_(report) {}
+
+  void run() {
+    if (!trace_.manifest) {
+      // A thread or a file may lie anywhere; only a session is expected to have one.
+      if (trace_.kind != TraceKind::kSession) return;
+      add(Severity::kWarning, "",
+          trace_.manifest_error ? trace_.manifest_error->message : "there is no manifest");
+      return;
+    }
+    auto manifest = SessionManifest::parse(*trace_.manifest);
+    if (!manifest) {
+      add(Severity::kWarning, "", manifest.error().message);
+      return;
+    }
+    report_.manifest = std::move(manifest).value();
+    for (const ManifestProblem& problem : report_.manifest->problems) {
+      add(Severity::kError, problem.place, problem.sentence);
+    }
+    if (trace_.kind != TraceKind::kSession) return;
+    check_list();
+    for (size_t i = 0; i < report_.manifest->threads.size(); ++i) check_thread(i);
+    check_times();
+    if (is_live()) {
+      add(Severity::kNote, "/state", "the session is still recording, or was never sealed");
+      return;  // counts on disk run behind the files
+    }
+    check_totals();
+    check_gaps();
+  }
+
+ private:
+  void add(Severity severity, std::string place, std::string sentence) {
+    report_.manifest_findings.push_back({severity, std::move(place), std::move(sentence)});
+  }
+  bool is_live() const { return report_.manifest->state == "recording"; }
+
+  void check_list() {
+    std::vector<uint32_t> listed, there;
+    for (const ManifestThread& thread : report_.manifest->threads) listed.push_back(thread.id);
+    for (const TraceThread& thread : trace_.threads) there.push_back(thread.n);
+    std::sort(listed.begin(), listed.end());
+    if (listed != there) {
+      add(Severity::kWarning, "/threads",
+          "lists other threads than the directory holds (" + std::to_string(listed.size()) +
+              " listed, " + std::to_string(there.size()) + " there)");
+    }
+  }
+
+  void compare(const std::optional<uint64_t>& said, uint64_t found, const std::string& place,
+               const char* what) {
+    if (!said || *said == found) return;
+    add(Severity::kError, place,
+        "says " + std::to_string(*said) + " " + what + ", the files have " +
+            std::to_string(found));
+  }
+
+  void check_thread(size_t position) {
+    const ManifestThread& said = report_.manifest->threads[position];
+    const auto found =
+        std::lower_bound(report_.threads.begin(), report_.threads.end(), said.id,
+                         [](const atf::ThreadReport& a, uint32_t n) { return a.n < n; });
+    if (found == report_.threads.end() || found->n != said.id) return;
+    const std::string place = "/threads/" + std::to_string(position);
+    if (said.has_detail.value_or(false) != found->detail.present) {
+      add(Severity::kWarning, place + "/has_detail",
+          "is wrong for thread " + std::to_string(said.id));
+    }
+    if (found->rejected) return;
+    compare(said.thread_id ? std::optional<uint64_t>(*said.thread_id) : std::nullopt,
+            found->header->thread_id, place + "/thread_id", "as the thread id");
+    if (is_live()) return;
+    compare(said.events, found->events, place + "/events", "events");
+    if (found->detail.rejected) return;
+    compare(said.detail_records, found->detail.records, place + "/detail_records",
+            "detail records");
+  }
+
+  void check_times() {
+    const SessionManifest& manifest = *report_.manifest;
+    const auto first = report_.first_ns();
+    if (!first || manifest.time_end_ns == 0 || is_live()) return;
+    if (*first < manifest.time_start_ns || *report_.last_ns() > manifest.time_end_ns) {
+      add(Severity::kWarning, "/time_start_ns",
+          "the events lie outside the manifest's time range");
+    }
+  }
+
+  void check_totals() {
+    const SessionManifest& manifest = *report_.manifest;
+    compare(manifest.total_events, report_.events(), "/totals/events", "events");
+    compare(manifest.total_detail_records, report_.detail_records(), "/totals/detail_records",
+            "detail records");
+    uint64_t events = 0, records = 0;
+    for (const ManifestThread& thread : manifest.threads) {
+      events += thread.lost_events.value_or(0);
+      records += thread.lost_detail_records.value_or(0);
+    }
+    const auto compare_lost = [&](const std::optional<uint64_t>& said, uint64_t sum,
+                                  const char* place) {
+      if (!said || *said == sum) return;
+      add(Severity::kError, place,
+          "says " + std::to_string(*said) + " lost, the threads say " + std::to_string(sum));
+    };
+    compare_lost(manifest.total_lost_events, events, "/totals/lost_events");
+    compare_lost(manifest.total_lost_detail_records, records, "/totals/lost_detail_records");
+  }
+
+  // What is missing is explained by a gap each: their sum is the thread's loss.
+  void check_gaps() {
+    const SessionManifest& manifest = *report_.manifest;
+    std::map<uint32_t, std::array<uint64_t, 2>> sums;
+    for (const ManifestGap& gap : manifest.gaps) sums[gap.thread][gap.detail_lane ? 1 : 0] += gap.lost;
+    for (size_t i = 0; i < manifest.threads.size(); ++i) {
+      const ManifestThread& thread = manifest.threads[i];
+      const auto& sum = sums[thread.id];
+      const std::string place = "/threads/" + std::to_string(i);
+      const auto compare_gaps = [&](const std::optional<uint64_t>& said, uint64_t gaps,
+                                    const char* key) {
+        if (!said || *said == gaps) return;
+        add(Severity::kError, place + key,
+            "says " + std::to_string(*said) + " lost, the gaps explain " + std::to_string(gaps));
+      };
+      compare_gaps(thread.lost_events, sum[0], "/lost_events");
+      compare_gaps(thread.lost_detail_records, sum[1], "/lost_detail_records");
+    }
+  }
+
+  const Trace& trace_;
+  TraceReport& report_;
+};
+
+}  // namespace
+
+uint64_t TraceReport::events() const {
+  uint64_t sum = 0;
+  for (const atf::ThreadReport& thread : threads) sum += thread.events;
+  return sum;
+}
+
+uint64_t TraceReport::detail_records() const {
+  uint64_t sum = 0;
+  for (const atf::ThreadReport& thread : threads) sum += thread.detail.records;
+  return sum;
+}
+
+uint64_t TraceReport::lost_events() const {
+  if (!manifest) return 0;
+  uint64_t sum = manifest->lost_without_stream;
+  for (const ManifestThread& thread : manifest->threads) sum += thread.lost_events.value_or(0);
+  return sum;
+}
+
+std::optional<uint64_t> TraceReport::first_ns() const {
+  std::optional<uint64_t> first;
+  for (const atf::ThreadReport& thread : threads) {
+    if (thread.min_ns) first = std::min(first.value_or(*thread.min_ns), *thread.min_ns);
+  }
+  return first;
+}
+
+std::optional<uint64_t> TraceReport::last_ns() const {
+  std::optional<uint64_t> last;
+  for (const atf::ThreadReport& thread : threads) {
+    if (thread.max_ns) last = std::max(last.value_or(0), *thread.max_ns);
+  }
+  return last;
+}
+
+uint64_t TraceReport::count(Severity severity) const {
+  uint64_t sum = 0;
+  for (const atf::ThreadReport& thread : threads) {
+    if (severity == Severity::kError) sum += thread.findings.errors();
+    if (severity == Severity::kWarning) sum += thread.findings.warnings();
+    if (severity == Severity::kNote) sum += thread.findings.notes();
+  }
+  for (const ManifestFinding& finding : manifest_findings) {
+    if (finding.severity == severity) ++sum;
+  }
+  return sum;
+}
+
+TraceReport check_trace(const Trace& trace, const std::function<void(size_t, size_t)>& progress) {
+  TraceReport report;
+  for (size_t i = 0; i < trace.threads.size(); ++i) {
+    progress(i, trace.threads.size());
+    const TraceThread& thread = trace.threads[i];
+    std::optional<Bytes> detail;
+    if (thread.detail) detail = thread.detail->bytes();
+    report.threads.push_back(trace.kind == TraceKind::kDetailFile
+                                 ? atf::check_detail_alone(thread.n, *detail)
+                                 : atf::check_thread(thread.n, thread.index.bytes(), detail));
+    if (thread.error) {
+      report.threads.back().findings.add(Severity::kError, atf::Lane::kIndex, atf::Check::kHeader,
+                                         0, thread.error->message);
+    }
+  }
+  progress(trace.threads.size(), trace.threads.size());
+  ManifestCheck(trace, report).run();
+  report.grade = atf::grade_of(report.threads);
+  // A program that recorded nothing: the manifest alone is the whole, readable session.
+  if (trace.threads.empty() && report.manifest && report.manifest->threads.empty()) {
+    report.grade = report.manifest->state == "recording" ? atf::Grade::kRecovered : atf::Grade::kOk;
+  }
+  const bool contradicted = std::any_of(
+      report.manifest_findings.begin(), report.manifest_findings.end(),
+      [](const ManifestFinding& finding) { return finding.severity == Severity::kError; });
+  if (contradicted && (report.grade == atf::Grade::kOk || report.grade == atf::Grade::kRecovered)) {
+    report.grade = atf::Grade::kDamaged;
+  }
+  return report;
+}
+
+std::function<void(size_t, size_t)> progress_line(std::ostream& err, bool wanted) {
+  if (!wanted) return [](size_t, size_t) {};
+  return [&err](size_t done, size_t all) {
+    if (all < 2) return;
+    if (done == all) {
+      err << "\r\x1b[K" << std::flush;
+    } else if (done % 16 == 0 || all < 256) {
+      err << "\rchecking thread " << done + 1 << " of " << all << std::flush;
+    }
+  };
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,42 @@
+// All checks on an opened trace: files and links (formats/atf/check.h) and what the manifest says
+// about them. verify and inspect print it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/ctl/names.h"
+#include "daemon/ctl/session_files.h"
+#include "formats/atf/check.h"
+
+namespace collect::ctl {
+
+struct ManifestFinding {
+  atf::Severity severity{};
+  std::string place;  // a JSON pointer; empty for the whole file
+  std::string sentence;
+};
+
+struct TraceReport {
+  std::vector<atf::ThreadReport> threads;  // in the order of Trace::threads
+  std::optional<SessionManifest> manifest;
+  std::vector<ManifestFinding> manifest_findings;
+  atf::Grade grade{};  // FORMAT.md "Grades"; a manifest that contradicts the files is damage too
+
+  uint64_t events() const;
+  uint64_t detail_records() const;
+  uint64_t lost_events() const;  // as the manifest says
+  std::optional<uint64_t> first_ns() const;
+  std::optional<uint64_t> last_ns() const;
+  uint64_t count(atf::Severity severity) const;
+};
+
+// `progress` is told before each thread: its position and the number of threads.
+TraceReport check_trace(const Trace& trace, const std::function<void(size_t, size_t)>& progress);
+
+// A progress line on a terminal; says nothing before `err` has something worth waiting for.
+std::function<void(size_t, size_t)> progress_line(std::ostream& err, bool wanted);
+
+}  // namespace collect::ctl

@@ -1,0 +1,191 @@
+#include "daemon/ctl/verify.h"
+
+#include <ostream>
+
+#include "daemon/ctl/text_out.h"
+#include "daemon/ctl/trace_check.h"
+
+namespace collect::ctl {
+namespace {
+
+using atf::Severity;
+
+std::string_view severity_name(Severity severity) {
+  switch (severity) {
+    case Severity::kNote: return "note";
+    case Severity::kWarning: return "warning";
+    case Severity::kError: return "error";
+  }
+  return "error";
+}
+
+const std::string& path_of(const TraceThread& thread, atf::Lane lane) {
+  return lane == atf::Lane::kIndex ? thread.index_path : thread.detail_path;
+}
+
+class VerifyPrinter {
+ public:
+  VerifyPrinter(const VerifyOptions& options, const Trace& trace, const TraceReport& report,
+                std::ostream& out)
+      : options_(options), trace_(trace), report_(report), out_(out) {}
+
+  int print() {
+    const bool bad = report_.grade != atf::Grade::kOk && report_.grade != atf::Grade::kRecovered;
+    const uint64_t lesser = report_.count(Severity::kWarning) + report_.count(Severity::kNote);
+    const bool failed =
+        bad || (options_.strict && (lesser != 0 || report_.grade != atf::Grade::kOk));
+    if (options_.json) {
+      print_json(failed);
+    } else {
+      print_text(failed);
+    }
+    return failed ? 1 : 0;
+  }
+
+ private:
+  // Notes say that something is unusual, not that it is wrong.
+  bool shown(Severity severity) const { return options_.strict || severity != Severity::kNote; }
+
+  void print_text(bool failed) {
+    for (const ManifestFinding& finding : report_.manifest_findings) {
+      if (!shown(finding.severity)) continue;
+      out_.printable(trace_.manifest_path);
+      out_.put(": ");
+      if (!finding.place.empty()) {
+        out_.put(finding.place);
+        out_.put(": ");
+      }
+      print_sentence(finding.severity, finding.sentence);
+    }
+    for (size_t i = 0; i < report_.threads.size(); ++i) {
+      const atf::Findings& findings = report_.threads[i].findings;
+      for (const atf::Finding& finding : findings.list()) {
+        if (!shown(finding.severity)) continue;
+        out_.printable(path_of(trace_.threads[i], finding.lane));
+        out_.put(": offset ");
+        out_.dec(finding.offset);
+        out_.put(": ");
+        print_sentence(finding.severity, finding.sentence);
+      }
+      if (findings.unlisted() == 0) continue;
+      out_.printable(trace_.threads[i].index_path);
+      out_.put(": and ");
+      out_.dec(findings.unlisted());
+      out_.put(" findings more\n");
+    }
+    if (failed && options_.strict && report_.grade == atf::Grade::kRecovered) {
+      out_.printable(trace_.path);
+      out_.put(": was never finalized\n");
+    }
+    if (!failed) print_summary();
+  }
+
+  void print_sentence(Severity severity, std::string_view sentence) {
+    if (severity != Severity::kError) {
+      out_.put(severity_name(severity));
+      out_.put(": ");
+    }
+    out_.printable(sentence);
+    out_.put('\n');
+  }
+
+  void print_summary() {
+    if (options_.color) out_.put("\x1b[32m");
+    out_.put(atf::to_text(report_.grade));
+    if (options_.color) out_.put("\x1b[0m");
+    out_.put(": ");
+    out_.printable(trace_.path);
+    out_.put(": ");
+    out_.dec(report_.threads.size());
+    out_.put(" threads, ");
+    out_.dec(report_.events());
+    out_.put(" events, ");
+    out_.dec(report_.detail_records());
+    out_.put(" details, ");
+    out_.dec(report_.lost_events());
+    out_.put(" lost");
+    if (report_.count(Severity::kWarning) != 0) {
+      out_.put(", ");
+      out_.dec(report_.count(Severity::kWarning));
+      out_.put(" warnings");
+    }
+    out_.put('\n');
+  }
+
+  void json_number(std::string_view key, uint64_t value) {
+    out_.json_string(key);
+    out_.put(':');
+    out_.dec(value);
+    out_.put(',');
+  }
+
+  void print_json(bool failed) {
+    out_.put("{\"path\":");
+    out_.json_string(trace_.path);
+    out_.put(",\"result\":");
+    out_.json_string(atf::to_text(report_.grade));
+    out_.put(",\"ok\":");
+    out_.put(failed ? "false" : "true");
+    out_.put(',');
+    json_number("threads", report_.threads.size());
+    json_number("events", report_.events());
+    json_number("detail_records", report_.detail_records());
+    json_number("lost_events", report_.lost_events());
+    json_number("errors", report_.count(Severity::kError));
+    json_number("warnings", report_.count(Severity::kWarning));
+    json_number("notes", report_.count(Severity::kNote));
+    out_.put("\"findings\":[");
+    const char* comma = "";
+    for (const ManifestFinding& finding : report_.manifest_findings) {
+      out_.put(comma);
+      comma = ",";
+      out_.put("{\"path\":");
+      out_.json_string(trace_.manifest_path);
+      out_.put(",\"pointer\":");
+      out_.json_string(finding.place);
+      print_json_finding(finding.severity, "manifest", finding.sentence);
+    }
+    for (size_t i = 0; i < report_.threads.size(); ++i) {
+      for (const atf::Finding& finding : report_.threads[i].findings.list()) {
+        out_.put(comma);
+        comma = ",";
+        out_.put("{\"path\":");
+        out_.json_string(path_of(trace_.threads[i], finding.lane));
+        out_.put(",\"offset\":");
+        out_.dec(finding.offset);
+        print_json_finding(finding.severity, atf::check_name(finding.check), finding.sentence);
+      }
+    }
+    out_.put("]}\n");
+  }
+
+  void print_json_finding(Severity severity, std::string_view check, std::string_view sentence) {
+    out_.put(",\"severity\":");
+    out_.json_string(severity_name(severity));
+    out_.put(",\"check\":");
+    out_.json_string(check);
+    out_.put(",\"sentence\":");
+    out_.json_string(sentence);
+    out_.put('}');
+  }
+
+  const VerifyOptions& options_;
+  const Trace& trace_;
+  const TraceReport& report_;
+  TextOut out_;
+};
+
+}  // namespace
+
+int verify(const VerifyOptions& options, std::ostream& out, std::ostream& err) {
+  auto trace = open_trace(options.path);
+  if (!trace) {
+    err << "verify: " << to_string(trace.error()) << "\n";
+    return 2;
+  }
+  if (!trace->choice.empty()) err << "verify: " << trace->choice << "\n";
+  const TraceReport report = check_trace(*trace, progress_line(err, options.progress));
+  return VerifyPrinter(options, *trace, report, out).print();
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,22 @@
+// `collectctl verify PATH`: every check there is, on files, links and the manifest.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+
+namespace collect::ctl {
+
+struct VerifyOptions {
+  std::string path;  // session, thread or file; or a directory above sessions
+  bool json = false;  // one document
+  // Warnings, notes and "never finalized" count as findings too.
+  bool strict = false;
+  bool color = false;
+  bool progress = false;
+};
+
+// 0: one line "ok: …" (or "recovered: …": readable, never finalized), after warnings if there are
+// any. 1: one line per finding, "path: offset N: sentence". 2: the path itself cannot be read.
+int verify(const VerifyOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace collect::ctl

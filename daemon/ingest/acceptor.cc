@@ -1,0 +1,117 @@
+#include "daemon/ingest/acceptor.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/ingest/limits.h"
+
+namespace collect::ingest {
+namespace {
+
+constexpr milliseconds kAcceptPause{100};  // out of descriptors: others must end first
+
+// A Unix socket whose owner is gone leaves its file behind; nothing listens there any more.
+void remove_stale_socket(const Endpoint& endpoint, const std::string& path) {
+  struct stat info{};
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return;
+  asio::io_context io;
+  Socket probe(io);
+  std::error_code error;
+  probe.connect(endpoint, error);
+  if (error == asio::error::connection_refused) ::unlink(path.c_str());
+}
+
+}  // namespace
+
+Acceptor::Acceptor(IngestCore& core, asio::io_context& io, OnHello on_hello)
+    : core_(core), io_(io), on_hello_(std::move(on_hello)), listener_(io), pause_(io) {}
+
+Acceptor::~Acceptor() {
+  if (!unix_path_.empty()) ::unlink(unix_path_.c_str());
+}
+
+Status Acceptor::open(const std::string& text) {
+  Result<Address> address = parse_address(text);
+  if (!address.ok()) return address.error();
+  Result<Endpoint> endpoint = resolve_endpoint(*address);
+  if (!endpoint.ok()) return endpoint.error();
+  if (!is_local(*endpoint)) {
+    return Error{Code::kInvalidArgument,
+                 "ingest address " + text +
+                     ": other machines could connect without encryption or a check of who they "
+                     "are; use 127.0.0.1, [::1] or unix:/path, and a tunnel from elsewhere"};
+  }
+  const bool is_unix = address->kind == Address::Kind::kUnix;
+  if (is_unix) remove_stale_socket(*endpoint, address->host);
+  const auto failed = [&text](const std::error_code& error) -> Status {
+    if (error == asio::error::address_in_use) {
+      return Error{Code::kAlreadyExists,
+                   "ingest address " + text + " is in use; another collectord may be running"};
+    }
+    return errno_error(error.value(), "ingest address " + text);
+  };
+  std::error_code error;
+  listener_.open(endpoint->protocol(), error);
+  if (error) return failed(error);
+  prepare_socket(listener_.native_handle());
+  if (!is_unix) listener_.set_option(asio::socket_base::reuse_address(true), error);
+  listener_.bind(*endpoint, error);
+  if (error) return failed(error);
+  if (is_unix) unix_path_ = address->host;
+  listener_.listen(asio::socket_base::max_listen_connections, error);
+  if (error) return failed(error);
+  const Endpoint bound = listener_.local_endpoint(error);
+  if (error) return failed(error);
+  address_ = endpoint_text(bound);
+  return {};
+}
+
+void Acceptor::start() { accept_next(); }
+
+void Acceptor::stop() {
+  std::error_code ignored;
+  listener_.close(ignored);
+  pause_.cancel();
+}
+
+void Acceptor::accept_next() {
+  listener_.async_accept(
+      io_, [self = shared_from_this()](const std::error_code& error, Socket socket) {
+        if (error == asio::error::operation_aborted || !self->listener_.is_open()) return;
+        if (!error) {
+          self->on_accepted(std::move(socket));
+          self->accept_next();
+          return;
+        }
+        const std::string line =
+            self->core_.refusal_lines.admit("ingest: accept: " + error.message());
+        if (!line.empty()) spdlog::warn("{}", line);
+        self->pause_.expires_after(kAcceptPause);
+        self->pause_.async_wait([self](const std::error_code& cancelled) {
+          if (!cancelled) self->accept_next();
+        });
+      });
+}
+
+void Acceptor::on_accepted(Socket socket) {
+  core_.counters.connections_accepted.fetch_add(1, std::memory_order_relaxed);
+  prepare_socket(socket.native_handle());
+  std::string peer = peer_text(socket);
+  auto link = std::make_shared<Link>(std::move(socket), std::move(peer));
+  if (core_.connections.fetch_add(1) >= core_.options.max_connections) {
+    core_.connections.fetch_sub(1);
+    const std::string reason =
+        "more than " + std::to_string(core_.options.max_connections) + " connections (max_connections)";
+    core_.refused(link->peer(), reason);
+    link->refuse(wire::REFUSE_LIMIT, reason, true);
+    return;
+  }
+  link->hold(std::shared_ptr<void>(&core_, [](void* core) {
+    static_cast<IngestCore*>(core)->connections.fetch_sub(1);
+  }));
+  HelloWaiter::wait(core_, std::move(link), on_hello_, [](const std::string&) {});
+}
+
+}  // namespace collect::ingest

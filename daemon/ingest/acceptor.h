@@ -1,0 +1,43 @@
+// Listens for agents that connect in. Runs on one io thread; every connection is handed to the owner
+// of its process once its hello is known.
+#pragma once
+
+#include <asio/basic_socket_acceptor.hpp>
+#include <asio/steady_timer.hpp>
+#include <memory>
+#include <string>
+
+#include "daemon/ingest/hello_waiter.h"
+
+namespace collect::ingest {
+
+class Acceptor : public std::enable_shared_from_this<Acceptor> {
+ public:
+  using OnHello = HelloWaiter::OnHello;
+
+  Acceptor(IngestCore& core, asio::io_context& io, OnHello on_hello);
+  ~Acceptor();
+
+  // kInvalidArgument: no such address, or one that others than this machine can reach.
+  // kAlreadyExists: somebody listens there. Called before the io thread runs.
+  Status open(const std::string& address);
+  void start();
+  void stop();  // on the io thread
+  const std::string& address() const { return address_; }  // with the real port
+
+ private:
+  using Listener = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
+
+  void accept_next();
+  void on_accepted(Socket socket);
+
+  IngestCore& core_;
+  asio::io_context& io_;
+  const OnHello on_hello_;
+  Listener listener_;
+  asio::steady_timer pause_;
+  std::string address_;
+  std::string unix_path_;  // to be removed at the end
+};
+
+}  // namespace collect::ingest

@@ -1,0 +1,40 @@
+// Addresses as people write them: "host:port", "[v6]:port", "unix:/path", "abstract:name".
+#pragma once
+
+#include <asio/generic/stream_protocol.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "formats/core/result.h"
+
+namespace collect::ingest {
+
+using Socket = asio::generic::stream_protocol::socket;
+using Endpoint = asio::generic::stream_protocol::endpoint;
+
+struct Address {
+  enum class Kind : uint8_t { kTcp, kUnix, kAbstract };
+  Kind kind = Kind::kTcp;
+  std::string host;  // kTcp: name or number; else the path or the abstract name
+  uint16_t port = 0;
+};
+
+Result<Address> parse_address(std::string_view text);
+std::string to_string(const Address& address);
+
+// The endpoint of a Unix address, or of a TCP address whose host is a number or "localhost".
+// kUnsupported: the host has to be looked up.
+Result<Endpoint> numeric_endpoint(const Address& address);
+// The same, and looks names up; may block for as long as the resolver likes.
+Result<Endpoint> resolve_endpoint(const Address& address);
+
+// Whether only this machine can reach it.
+bool is_local(const Endpoint& endpoint);
+std::string endpoint_text(const Endpoint& endpoint);
+// The peer of a connected socket, for the log: "127.0.0.1:40312" or "unix".
+std::string peer_text(const Socket& socket);
+// Close-on-exec (Asio does not set it) and, with TCP, no delay.
+void prepare_socket(int native_handle);
+
+}  // namespace collect::ingest

@@ -1,0 +1,40 @@
+// Relates a device's clock to ours from probes with four timestamps. The probe with the smallest
+// round trip of a burst counts; offset and drift are fitted over the last bursts. Pure arithmetic.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "storage/session_writer.h"
+
+namespace collect::ingest {
+
+// t1 and t4 on the collector's clock, t2 and t3 on the device's.
+struct ClockSample {
+  uint64_t t1_ns = 0;
+  uint64_t t2_ns = 0;
+  uint64_t t3_ns = 0;
+  uint64_t t4_ns = 0;
+};
+
+class ClockFit {
+ public:
+  void begin_burst() { best_.reset(); }
+  // Samples whose times contradict each other are ignored: the device may say anything.
+  void add(const ClockSample& sample);
+  // Closes the burst; empty when it had no usable sample.
+  std::optional<storage::ClockSync> end_burst();
+
+ private:
+  struct Point {
+    uint64_t at_ns = 0;  // collector's clock, middle of the round trip
+    int64_t offset_ns = 0;
+    uint64_t round_trip_ns = 0;
+  };
+
+  std::optional<Point> best_;
+  std::deque<Point> points_;  // the best of each burst, oldest first, at most kFittedBursts
+};
+
+}  // namespace collect::ingest

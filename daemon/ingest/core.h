@@ -1,0 +1,73 @@
+// What every part of ingest shares, made once by Ingest and outliving all of them. Everything here
+// is constant after start or thread-safe.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "daemon/ingest/buffer_pool.h"
+#include "daemon/ingest/options.h"
+#include "daemon/ingest/session_pipe.h"
+#include "daemon/ingest/snapshot.h"
+#include "daemon/ingest/writer_pool.h"
+
+namespace collect::ingest {
+
+// The last few process ids of a kind; the oldest is forgotten first.
+class RememberedProcesses {
+ public:
+  void add(const ProcessId& id);
+  void remove(const ProcessId& id);
+  bool holds(const ProcessId& id) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<ProcessId> ids_;
+  std::deque<ProcessId> order_;
+};
+
+// Lets a bounded number of log lines through in each period and counts the rest.
+class LineLimit {
+ public:
+  // Empty: not this one. Else the line, with what was left out before it.
+  std::string admit(const std::string& line);
+
+ private:
+  std::mutex mutex_;
+  std::chrono::steady_clock::time_point period_start_{};
+  uint32_t lines_ = 0;
+  uint64_t left_out_ = 0;
+};
+
+struct IngestCore {
+  IngestCore(IngestOptions given, storage::Fs& file_system, IngestObserver& watcher);
+
+  const IngestOptions options;
+  storage::Fs& fs;
+  IngestObserver& observer;
+  IngestCounters counters;
+  const std::shared_ptr<BufferPool> buffers;
+  WriterPool writers;
+  const SessionPipe::World pipe_world;
+  std::atomic<AgentId> next_agent_id{1};
+  std::atomic<uint32_t> connections{0};
+  std::atomic<uint64_t> live_sessions{0};  // not sealed yet
+  std::atomic<bool> stopping{false};
+  RememberedProcesses detached;
+  LineLimit refusal_lines;
+
+  std::string token() const;
+  void set_token(std::string token);
+  // Logs and counts a connection that was turned away.
+  void refused(const std::string& peer, const std::string& reason);
+
+ private:
+  mutable std::mutex token_mutex_;
+  std::string token_;
+};
+
+}  // namespace collect::ingest

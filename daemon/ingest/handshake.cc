@@ -1,0 +1,192 @@
+#include "daemon/ingest/handshake.h"
+
+#include <algorithm>
+
+namespace collect::ingest {
+namespace {
+
+std::string os_name(uint32_t os) {
+  switch (os) {
+    case wire::OS_IOS: return "ios";
+    case wire::OS_ANDROID: return "android";
+    case wire::OS_MACOS: return "macos";
+    case wire::OS_LINUX: return "linux";
+    case wire::OS_WINDOWS: return "windows";
+    default: return "unknown";
+  }
+}
+
+std::string arch_name(uint32_t arch) {
+  switch (arch) {
+    case wire::ARCH_X86_64: return "x86_64";
+    case wire::ARCH_ARM64: return "arm64";
+    default: return "unknown";
+  }
+}
+
+Refusal protocol(std::string reason) { return {wire::REFUSE_PROTOCOL, std::move(reason), false}; }
+
+bool is_known(const wire::Hello& hello) {
+  return hello.os() >= wire::OS_IOS && hello.os() <= wire::OS_WINDOWS &&
+         hello.arch() >= wire::ARCH_X86_64 && hello.arch() <= wire::ARCH_ARM64 &&
+         hello.clock_type() >= 1 && hello.clock_type() <= 3;
+}
+
+}  // namespace
+
+bool equal_in_constant_time(std::string_view a, std::string_view b) {
+  unsigned difference = a.size() == b.size() ? 0u : 1u;
+  for (size_t at = 0; at < a.size(); ++at) {
+    const char other = b.empty() ? '\0' : b[at % b.size()];
+    difference |= static_cast<unsigned char>(a[at] ^ other);
+  }
+  return difference == 0;
+}
+
+std::optional<Refusal> check_untrusted_hello(const wire::Hello& hello, std::string_view token) {
+  if (hello.min_version() > wire::kProtocolVersion ||
+      hello.max_version() < wire::kProtocolVersion) {
+    return Refusal{wire::REFUSE_VERSION,
+                   "this collector speaks version " + std::to_string(wire::kProtocolVersion) +
+                       " of the protocol, the agent versions " +
+                       std::to_string(hello.min_version()) + " to " +
+                       std::to_string(hello.max_version()),
+                   false};
+  }
+  if (!token.empty() && !equal_in_constant_time(token, hello.token())) {
+    return Refusal{wire::REFUSE_TOKEN,
+                   hello.token().empty() ? "this collector asks for a token, and the agent has none"
+                                         : "the token is wrong",
+                   false};
+  }
+  if (hello.channel() != wire::CHANNEL_CONTROL && hello.channel() != wire::CHANNEL_DATA) {
+    return protocol("the hello names no channel");
+  }
+  if (hello.process_id().size() != std::tuple_size_v<ProcessId>) {
+    return protocol("the hello's process id has " + std::to_string(hello.process_id().size()) +
+                    " bytes instead of 16");
+  }
+  if (hello.atf_version() != 1 && hello.atf_version() != 2) {
+    return Refusal{wire::REFUSE_VERSION,
+                   "ATF version " + std::to_string(hello.atf_version()) + " is not 1 or 2", false};
+  }
+  if (!is_known(hello)) return protocol("the hello's os, arch or clock type is unknown");
+  return std::nullopt;
+}
+
+ProcessId process_id_of(const wire::Hello& hello) {
+  ProcessId id{};
+  COLLECT_CHECK(hello.process_id().size() == id.size());
+  std::copy(hello.process_id().begin(), hello.process_id().end(), id.begin());
+  return id;
+}
+
+AgentSnapshot agent_from_hello(const wire::Hello& hello) {
+  AgentSnapshot agent;
+  agent.process_id = process_id_of(hello);
+  agent.process_name = hello.process_name();
+  agent.executable = hello.executable();
+  agent.pid = hello.pid();
+  agent.parent_pid = hello.parent_pid();
+  agent.device_id = hello.device_id();
+  agent.device_model = hello.device_model();
+  agent.os = os_name(hello.os());
+  agent.arch = arch_name(hello.arch());
+  agent.tag = hello.tag();
+  agent.agent_version = hello.agent_version();
+  agent.detail = static_cast<DetailMode>(std::clamp<int>(hello.detail(), 0, 2));
+  agent.modules = std::make_shared<const std::vector<storage::ModuleInfo>>();
+  return agent;
+}
+
+AgentSnapshot agent_from_identity(const storage::SessionIdentity& identity) {
+  AgentSnapshot agent;
+  agent.process_id = identity.process_id;
+  agent.process_name = identity.process_name;
+  agent.executable = identity.executable;
+  agent.pid = identity.pid;
+  agent.parent_pid = identity.parent_pid;
+  agent.device_id = identity.device_id;
+  agent.device_model = identity.device_model;
+  agent.os = os_name(static_cast<uint32_t>(identity.os));
+  agent.arch = arch_name(static_cast<uint32_t>(identity.arch));
+  agent.tag = identity.tag;
+  agent.agent_version = identity.agent_version;
+  agent.modules = std::make_shared<const std::vector<storage::ModuleInfo>>();
+  return agent;
+}
+
+storage::SessionIdentity identity_from(const wire::Hello& hello,
+                                       const wire::RecordingStart& start) {
+  storage::SessionIdentity identity;
+  identity.process_id = process_id_of(hello);
+  identity.recording = start.recording();
+  identity.pid = hello.pid();
+  identity.parent_pid = hello.parent_pid();
+  identity.process_name = hello.process_name();
+  identity.executable = hello.executable();
+  identity.device_id = hello.device_id();
+  identity.device_model = hello.device_model();
+  identity.boot_id = hello.boot_id();
+  identity.tag = hello.tag();
+  identity.agent_version = hello.agent_version();
+  identity.arch = static_cast<atf::Arch>(hello.arch());
+  identity.os = static_cast<atf::Os>(hello.os());
+  identity.clock = static_cast<atf::ClockType>(hello.clock_type());
+  identity.version = static_cast<atf::Version>(start.atf_version());
+  identity.start_ns = start.start_ns();
+  identity.start_unix_ns = start.start_unix_ns();
+  return identity;
+}
+
+std::vector<storage::ModuleInfo> to_storage(const wire::Modules& modules) {
+  std::vector<storage::ModuleInfo> out;
+  out.reserve(static_cast<size_t>(modules.modules_size()));
+  for (const wire::Module& module : modules.modules()) {
+    storage::ModuleInfo info;
+    info.module_id = module.module_id();
+    info.path = module.path();
+    info.build_id.assign(module.build_id().begin(), module.build_id().end());
+    info.base_address = module.base_address();
+    info.size = module.size();
+    info.loaded_ns = module.loaded_ns();
+    info.unloaded_ns = module.unloaded_ns();
+    out.push_back(std::move(info));
+  }
+  return out;
+}
+
+storage::StreamInfo to_storage(const wire::StreamOpen& stream) {
+  storage::StreamInfo info;
+  info.stream_id = stream.stream_id();
+  info.thread_id = stream.thread_id();
+  info.thread_name = stream.thread_name();
+  info.start_ns = stream.start_ns();
+  return info;
+}
+
+storage::StreamEnd to_storage(const wire::StreamClose& stream) {
+  storage::StreamEnd end;
+  end.stream_id = stream.stream_id();
+  end.thread_name = stream.thread_name();
+  end.end_ns = stream.end_ns();
+  end.index_count = stream.index_count();
+  end.index_lost = stream.index_lost();
+  end.detail_count = stream.detail_count();
+  end.detail_lost = stream.detail_lost();
+  return end;
+}
+
+storage::DetailStateChange to_storage(const wire::DetailState& change) {
+  storage::DetailStateChange out;
+  out.mode = change.mode() == wire::DETAIL_ON      ? "on"
+             : change.mode() == wire::DETAIL_ARMED ? "armed"
+                                                   : "off";
+  out.at_ns = change.at_ns();
+  out.pre_roll_from_ns = change.pre_roll_from_ns();
+  out.pre_roll_records = change.pre_roll_records();
+  out.reason = change.reason();
+  return out;
+}
+
+}  // namespace collect::ingest

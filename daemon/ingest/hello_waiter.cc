@@ -1,0 +1,91 @@
+#include "daemon/ingest/hello_waiter.h"
+
+#include <asio/post.hpp>
+
+#include "daemon/ingest/handshake.h"
+#include "daemon/ingest/limits.h"
+
+namespace collect::ingest {
+
+void HelloWaiter::wait(IngestCore& core, std::shared_ptr<Link> link, OnHello on_hello,
+                       OnFailure on_failure) {
+  std::make_shared<HelloWaiter>(core, std::move(link), std::move(on_hello), std::move(on_failure))
+      ->start();
+}
+
+HelloWaiter::HelloWaiter(IngestCore& core, std::shared_ptr<Link> link, OnHello on_hello,
+                         OnFailure on_failure)
+    : core_(core),
+      link_(std::move(link)),
+      on_hello_(std::move(on_hello)),
+      on_failure_(std::move(on_failure)),
+      deadline_(link_->socket().get_executor(), kHelloDeadline) {}
+
+void HelloWaiter::start() {
+  const auto self = shared_from_this();
+  link_->set_owner(self);
+  deadline_.async_wait([self](const std::error_code& error) {
+    if (error || !self->link_) return;
+    self->refuse(wire::REFUSE_PROTOCOL,
+                 "no hello within " + std::to_string(kHelloDeadline.count() / 1000) + " s", true);
+  });
+  link_->read_control_frames();
+}
+
+void HelloWaiter::finish() {
+  deadline_.cancel();
+  link_.reset();
+}
+
+void HelloWaiter::refuse(wire::RefuseCode code, const std::string& reason, bool retry) {
+  const std::shared_ptr<Link> link = link_;
+  finish();
+  core_.refused(link->peer(), reason);
+  link->refuse(code, reason, retry);
+  on_failure_(reason);
+}
+
+void HelloWaiter::on_frame(Link& link, const wire::Frame& frame) {
+  if (!link_) return;
+  if (frame.type == wire::FrameType::kRefuse) {
+    const Result<wire::Refuse> refusal = parse_body<wire::Refuse>(frame);
+    link.fail("refused by the agent: " + (refusal.ok() ? refusal->reason() : "without a reason"));
+    return;
+  }
+  if (frame.type != wire::FrameType::kHello) {
+    refuse(wire::REFUSE_PROTOCOL,
+           "the first frame has type " + std::to_string(static_cast<unsigned>(frame.type)) +
+               " and is no hello",
+           true);
+    return;
+  }
+  const Result<wire::Hello> hello = parse_body<wire::Hello>(frame);
+  if (!hello.ok()) {
+    refuse(wire::REFUSE_PROTOCOL, hello.error().message, true);
+    return;
+  }
+  if (const auto refusal = check_untrusted_hello(*hello, core_.token())) {
+    refuse(refusal->code, refusal->reason, refusal->retry);
+    return;
+  }
+  const std::shared_ptr<Link> checked = link_;
+  finish();
+  checked->set_owner(nullptr);  // so that it stops reading behind this frame
+  // Not from here: the link still looks at its buffer.
+  asio::post(checked->socket().get_executor(),
+             [on_hello = on_hello_, checked, given = *hello] { on_hello(checked, given); });
+}
+
+void HelloWaiter::on_bad_frame(Link&, wire::FrameError error) {
+  if (link_) refuse(wire::REFUSE_PROTOCOL, wire::frame_error_text(error), true);
+}
+
+void HelloWaiter::on_link_end(Link& link, const std::string& reason) {
+  if (!link_) return;
+  finish();
+  // An adb forward or iproxy without an app behind it accepts and ends: no reason for a log line.
+  if (link.received_bytes() != 0) core_.refused(link.peer(), "before its hello: " + reason);
+  on_failure_(reason);
+}
+
+}  // namespace collect::ingest

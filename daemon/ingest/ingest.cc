@@ -1,0 +1,277 @@
+#include "daemon/ingest/ingest.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+#include <cstring>
+#include <thread>
+
+#include "daemon/ingest/handshake.h"
+#include "storage/manifest.h"
+#include "storage/session_layout.h"
+
+namespace collect::ingest {
+namespace {
+
+constexpr milliseconds kStopPoll{2};
+
+Error unknown_process() {
+  return {Code::kNotFound, "this agent is gone, and its process is not known any more"};
+}
+
+SystemTime system_time(uint64_t unix_ns) {
+  return SystemTime(std::chrono::duration_cast<SystemTime::duration>(
+      std::chrono::nanoseconds(unix_ns)));
+}
+
+SessionSnapshot snapshot_of(const storage::Manifest& manifest,
+                            const storage::SessionPlace& place) {
+  SessionSnapshot shown;
+  shown.name = place.name;
+  shown.directory = place.directory;
+  shown.state = manifest.state == storage::SessionState::kComplete    ? SessionState::kComplete
+                : manifest.state == storage::SessionState::kRecovered ? SessionState::kRecovered
+                                                                      : SessionState::kFailed;
+  shown.recording = manifest.identity.recording;
+  shown.process_name = manifest.identity.process_name;
+  shown.pid = manifest.identity.pid;
+  shown.device_id = manifest.identity.device_id;
+  shown.tag = manifest.identity.tag;
+  shown.start_time = system_time(manifest.created_unix_ns);
+  shown.end_time = system_time(manifest.finished_unix_ns);
+  shown.totals = manifest.totals;
+  shown.status = manifest.reason;
+  return shown;
+}
+
+}  // namespace
+
+Ingest::Ingest(IngestOptions options, storage::Fs& fs, IngestObserver& observer)
+    : core_(std::move(options), fs, observer) {
+  const unsigned wanted = core_.options.io_threads;
+  const unsigned count = std::clamp(wanted != 0 ? wanted : std::thread::hardware_concurrency(), 1u,
+                                    kMaxIoThreads);
+  for (unsigned index = 0; index < count; ++index) {
+    threads_.push_back(std::make_unique<IoThread>(core_));
+  }
+}
+
+Result<std::unique_ptr<Ingest>> Ingest::bind(IngestOptions options, storage::Fs& fs,
+                                             IngestObserver& observer) {
+  std::unique_ptr<Ingest> ingest(new Ingest(std::move(options), fs, observer));
+  Status opened = ingest->open();
+  if (!opened.ok()) return opened.error();
+  return ingest;
+}
+
+Ingest::~Ingest() { stop(milliseconds{0}); }
+
+Status Ingest::open() {
+  asio::io_context& first = threads_.front()->io();
+  acceptor_ = std::make_shared<Acceptor>(
+      core_, first,
+      [this](std::shared_ptr<Link> link, const wire::Hello& hello) { route(link, hello, ""); });
+  COLLECT_TRY(acceptor_->open(core_.options.listen));
+  dialler_ = std::make_unique<Dialler>(
+      core_, first,
+      [this](std::shared_ptr<Link> link, const wire::Hello& hello, const std::string& dialled) {
+        route(std::move(link), hello, dialled);
+      });
+  return {};
+}
+
+void Ingest::run() {
+  COLLECT_CHECK(!running_);
+  running_ = true;
+  restore_sessions();
+  acceptor_->start();
+  for (const std::string& address : core_.options.attach) {
+    // On this thread, because no io thread runs yet; the config has checked the address.
+    const Result<AgentSnapshot> attached = dialler_->attach(address);
+    if (!attached.ok()) spdlog::warn("attach {}: {}", address, to_string(attached.error()));
+  }
+  for (auto& thread : threads_) thread->run();
+  core_.writers.schedule_seal([this] { list_old_sessions(); });
+}
+
+// Before anybody can connect, so that an agent that comes back finds its session. Only what was
+// being written is looked at: a session keeps its reserve file until its sealing begins.
+void Ingest::restore_sessions() {
+  const std::string& root = core_.options.storage.root;
+  auto places = storage::list_sessions(core_.fs, root);
+  if (!places.ok()) {
+    spdlog::warn("{}: old sessions are not resumed: {}", root, to_string(places.error()));
+    return;
+  }
+  for (const storage::SessionPlace& place : *places) {
+    if (!core_.fs.exists(place.directory + "/" + storage::kReserveFile)) continue;
+    const auto manifest = storage::read_manifest(core_.fs, place.directory);
+    if (!manifest.ok() || manifest->sealing ||
+        manifest->state != storage::SessionState::kRecording) {
+      continue;
+    }
+    const storage::SessionIdentity& identity = manifest->identity;
+    resumable_.push_back(place.directory);
+    spdlog::info("{} was not sealed; it waits {} s for its agent", place.name,
+                 core_.options.resume.count() / 1000);
+    owner_of(identity.process_id)
+        .find_or_make(agent_from_identity(identity))
+        .restore(place.name, place.directory, identity.recording,
+                 system_time(manifest->created_unix_ns));
+  }
+}
+
+// On the sealing thread: names the sessions that are on disk, and finishes those whose sealing was
+// interrupted, or whose beginning was.
+void Ingest::list_old_sessions() {
+  auto places = storage::list_sessions(core_.fs, core_.options.storage.root);
+  if (!places.ok()) return;  // said by restore_sessions
+  const SystemTime started = std::chrono::system_clock::now();
+  size_t looked_at = 0;
+  for (auto place = places->rbegin(); place != places->rend(); ++place) {
+    if (core_.stopping || ++looked_at > kListedSessions) return;
+    if (std::find(resumable_.begin(), resumable_.end(), place->directory) != resumable_.end()) {
+      continue;
+    }
+    auto manifest = storage::read_manifest(core_.fs, place->directory);
+    const bool is_new = manifest.ok() && system_time(manifest->created_unix_ns) >= started;
+    if (is_new) continue;  // begun since this collector started
+    if (!manifest.ok() || manifest->state == storage::SessionState::kRecording) {
+      const auto recovered =
+          storage::recover_session(core_.fs, core_.options.storage, place->directory);
+      if (!recovered.ok()) {
+        spdlog::warn("{}: {}", place->name, to_string(recovered.error()));
+        continue;
+      }
+      spdlog::info("{} is sealed: {} events: {}", place->name, recovered->totals.events,
+                   recovered->reason);
+      manifest = storage::read_manifest(core_.fs, place->directory);
+    }
+    if (manifest.ok()) core_.observer.session_changed(snapshot_of(*manifest, *place));
+  }
+}
+
+IoThread& Ingest::owner_of(const ProcessId& process) {
+  uint64_t word = 0;  // the id is random: any part of it is a hash
+  std::memcpy(&word, process.data(), sizeof word);
+  return *threads_[word % threads_.size()];
+}
+
+void Ingest::route(std::shared_ptr<Link> link, const wire::Hello& hello,
+                   const std::string& dialled) {
+  const ProcessId process = process_id_of(hello);
+  if (!dialled.empty()) {
+    core_.detached.remove(process);
+  } else if (core_.detached.holds(process)) {
+    core_.refused(link->peer(), "detached by command");
+    link->refuse(wire::REFUSE_DETACHED, "detached by command", false);
+    return;
+  }
+  auto handover = std::make_shared<Handover>();
+  std::error_code error;
+  handover->family = link->socket().local_endpoint(error).protocol().family();
+  handover->peer = link->peer();
+  handover->dialled = dialled;
+  handover->hello = hello;
+  handover->early = link->take_early();
+  handover->leases = link->take_leases();
+  handover->handle = link->release();
+  if (error || handover->handle < 0) {
+    core_.refused(handover->peer, error ? error.message() : "the socket can't change its thread");
+    return;
+  }
+  owner_of(process).take(std::move(handover));
+}
+
+void Ingest::with_peer(const ProcessId& process, std::function<void(Peer*)> work) {
+  IoThread& thread = owner_of(process);
+  asio::post(thread.io(),
+             [&thread, process, work = std::move(work)] { work(thread.find(process)); });
+}
+
+void Ingest::attach(const std::string& address, Answer<AgentSnapshot> done) {
+  asio::post(threads_.front()->io(),
+             [this, address, done = std::move(done)] { done(dialler_->attach(address)); });
+}
+
+void Ingest::detach_address(const std::string& address, Answer<std::string> done) {
+  asio::post(threads_.front()->io(), [this, address, done = std::move(done)] {
+    if (dialler_->detach(address)) {
+      done(address);
+    } else {
+      done(Error{Code::kNotFound, address + " is not attached"});
+    }
+  });
+}
+
+void Ingest::detach(const ProcessId& process, Answer<AgentSnapshot> done) {
+  with_peer(process, [done = std::move(done)](Peer* peer) {
+    if (peer == nullptr) {
+      done(unknown_process());
+    } else {
+      peer->detach(done);
+    }
+  });
+}
+
+void Ingest::start_recording(const ProcessId& process, Answer<SessionSnapshot> done) {
+  with_peer(process, [done = std::move(done)](Peer* peer) {
+    if (peer == nullptr) {
+      done(unknown_process());
+    } else {
+      peer->start_recording(done);
+    }
+  });
+}
+
+void Ingest::stop_recording(const ProcessId& process, Answer<SessionSnapshot> done) {
+  with_peer(process, [done = std::move(done)](Peer* peer) {
+    if (peer == nullptr) {
+      done(unknown_process());
+    } else {
+      peer->stop_recording(done);
+    }
+  });
+}
+
+void Ingest::command(const ProcessId& process, wire::Command command,
+                     Answer<wire::CommandResult> done) {
+  with_peer(process, [command = std::move(command), done = std::move(done)](Peer* peer) {
+    if (peer == nullptr) {
+      done(unknown_process());
+    } else {
+      peer->command(command, done);
+    }
+  });
+}
+
+bool Ingest::stop(milliseconds bound) {
+  if (!running_) return core_.live_sessions == 0;
+  running_ = false;
+  core_.stopping = true;
+  const auto deadline = std::chrono::steady_clock::now() + bound;
+  asio::post(threads_.front()->io(), [this] {
+    acceptor_->stop();
+    dialler_->stop();
+  });
+  std::atomic<size_t> told{0};
+  for (auto& thread : threads_) {
+    asio::post(thread->io(), [&thread, &told] {
+      for (auto& [id, peer] : thread->peers()) peer->shut_down();
+      ++told;
+    });
+  }
+  // Reports of sealed sessions come to the io threads, which go on until all is done.
+  while (told != threads_.size() || core_.live_sessions != 0) {
+    if (std::chrono::steady_clock::now() >= deadline && told == threads_.size()) break;
+    std::this_thread::sleep_for(kStopPoll);
+  }
+  const bool all_sealed = core_.live_sessions == 0;
+  for (auto& thread : threads_) thread->io().stop();
+  core_.writers.stop();  // no writer posts to an io thread that is gone
+  for (auto& thread : threads_) thread->join();
+  return all_sealed;
+}
+
+}  // namespace collect::ingest

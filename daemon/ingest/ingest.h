@@ -1,0 +1,69 @@
+// The agents' side of the daemon: listens, dials, keeps every process's recording flowing into its
+// session. DAEMON.md has the picture and the thread table.
+//
+// Every function may be called from any thread but run() and stop(), which belong to the owner.
+// Answers come on io threads, exactly once; after stop() began, none may come at all.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/ingest/acceptor.h"
+#include "daemon/ingest/core.h"
+#include "daemon/ingest/dialler.h"
+#include "daemon/ingest/io_thread.h"
+
+namespace collect::ingest {
+
+class Ingest {
+ public:
+  // Binds the address; nobody is served before run(). `fs` and `observer` outlive it.
+  static Result<std::unique_ptr<Ingest>> bind(IngestOptions options, storage::Fs& fs,
+                                              IngestObserver& observer);
+  ~Ingest();
+
+  // Once: finds the sessions that a former collector left open, serves, dials. The observer is
+  // called from here on.
+  void run();
+
+  const std::string& address() const { return acceptor_->address(); }
+  const IngestCounters& counters() const { return core_.counters; }
+  void set_token(std::string token) { core_.set_token(std::move(token)); }
+
+  // Dials the address until it is detached. Answers with its entry, at once.
+  void attach(const std::string& address, Answer<AgentSnapshot> done);
+  // An address that nobody answers at; kNotFound when it is not attached.
+  void detach_address(const std::string& address, Answer<std::string> done);
+
+  // Of the process with this id; kNotFound when it is not known any more.
+  void detach(const ProcessId& process, Answer<AgentSnapshot> done);
+  void start_recording(const ProcessId& process, Answer<SessionSnapshot> done);
+  void stop_recording(const ProcessId& process, Answer<SessionSnapshot> done);
+  void command(const ProcessId& process, wire::Command command,
+               Answer<wire::CommandResult> done);
+
+  // Stops listening, tells the agents, seals every session within the bound. What is not sealed by
+  // then is recovered by the next start. True: everything is sealed.
+  bool stop(milliseconds bound);
+
+ private:
+  Ingest(IngestOptions options, storage::Fs& fs, IngestObserver& observer);
+
+  Status open();
+  void restore_sessions();
+  void list_old_sessions();
+  void route(std::shared_ptr<Link> link, const wire::Hello& hello, const std::string& dialled);
+  IoThread& owner_of(const ProcessId& process);
+  void with_peer(const ProcessId& process, std::function<void(Peer*)> work);
+
+  IngestCore core_;
+  std::vector<std::unique_ptr<IoThread>> threads_;
+  std::shared_ptr<Acceptor> acceptor_;
+  std::unique_ptr<Dialler> dialler_;
+  std::vector<std::string> resumable_;  // directories; constant after run() began
+  bool running_ = false;
+};
+
+}  // namespace collect::ingest

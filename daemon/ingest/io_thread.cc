@@ -1,0 +1,82 @@
+#include "daemon/ingest/io_thread.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+
+#include "daemon/ingest/limits.h"
+
+namespace collect::ingest {
+
+Handover::~Handover() {
+  if (handle >= 0) ::close(handle);
+}
+
+IoThread::IoThread(IngestCore& core) : core_(core) {}
+
+IoThread::~IoThread() { join(); }
+
+void IoThread::run() {
+  sweep_later();
+  thread_ = std::thread([this] { io_.run(); });
+  (void)pthread_setname_np(thread_.native_handle(), "ingest");
+}
+
+void IoThread::join() {
+  io_.stop();
+  if (thread_.joinable()) thread_.join();
+  peers_.clear();
+}
+
+void IoThread::take(std::shared_ptr<Handover> handover) {
+  asio::post(io_, [this, handover = std::move(handover)] { adopt(*handover); });
+}
+
+void IoThread::adopt(Handover& handover) {
+  Socket socket(io_);
+  std::error_code error;
+  socket.assign(asio::generic::stream_protocol(handover.family, 0), handover.handle, error);
+  if (error) {
+    core_.refused(handover.peer, error.message());
+    return;
+  }
+  handover.handle = -1;
+  auto link = std::make_shared<Link>(std::move(socket), handover.peer, std::move(handover.early));
+  for (auto& lease : handover.leases) link->hold(std::move(lease));
+  if (core_.stopping) {
+    link->refuse(wire::REFUSE_SHUTTING_DOWN, "the collector stops", true);
+    return;
+  }
+  Peer& peer = find_or_make(agent_from_hello(handover.hello));
+  peer.adopt(std::move(link), handover.hello, handover.dialled);
+}
+
+Peer* IoThread::find(const ProcessId& id) {
+  const auto found = peers_.find(id);
+  return found == peers_.end() ? nullptr : found->second.get();
+}
+
+Peer& IoThread::find_or_make(AgentSnapshot agent) {
+  std::shared_ptr<Peer>& peer = peers_[agent.process_id];
+  if (!peer) peer = std::make_shared<Peer>(core_, io_, std::move(agent));
+  return *peer;
+}
+
+void IoThread::sweep_later() {
+  const milliseconds pace =
+      std::clamp(core_.options.heartbeat / 4, milliseconds{10}, kSweepInterval);
+  sweep_timer_.expires_after(pace);
+  sweep_timer_.async_wait([this](const std::error_code& error) {
+    if (error) return;
+    const SteadyTime now = std::chrono::steady_clock::now();
+    for (auto at = peers_.begin(); at != peers_.end();) {
+      const std::shared_ptr<Peer> peer = at->second;
+      at = peer->sweep(now) ? std::next(at) : peers_.erase(at);
+    }
+    sweep_later();
+  });
+}
+
+}  // namespace collect::ingest

@@ -1,0 +1,63 @@
+// One io_context with its thread and the peers that live on it. A process belongs to the thread that
+// its process id hashes to, with both of its links, so a peer needs no lock.
+#pragma once
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "daemon/ingest/core.h"
+#include "daemon/ingest/peer.h"
+
+namespace collect::ingest {
+
+// A connected socket on its way to its owner's thread.
+struct Handover {
+  Handover() = default;
+  Handover(const Handover&) = delete;
+  Handover& operator=(const Handover&) = delete;
+  ~Handover();
+
+  int handle = -1;
+  int family = 0;
+  std::string peer;
+  std::string dialled;
+  std::vector<uint8_t> early;
+  std::vector<std::shared_ptr<void>> leases;
+  wire::Hello hello;
+};
+
+class IoThread {
+ public:
+  explicit IoThread(IngestCore& core);
+  ~IoThread();  // as join()
+
+  void run();   // starts the thread
+  void join();  // stops the io_context, whatever is pending, and joins
+
+  asio::io_context& io() { return io_; }
+  void take(std::shared_ptr<Handover> handover);  // any thread
+
+  // ---- on the thread
+  Peer* find(const ProcessId& id);
+  Peer& find_or_make(AgentSnapshot agent);
+  std::map<ProcessId, std::shared_ptr<Peer>>& peers() { return peers_; }
+
+ private:
+  void adopt(Handover& handover);
+  void sweep_later();
+
+  IngestCore& core_;
+  asio::io_context io_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
+  std::map<ProcessId, std::shared_ptr<Peer>> peers_;  // this thread only
+  asio::steady_timer sweep_timer_{io_};
+  std::thread thread_;
+};
+
+}  // namespace collect::ingest

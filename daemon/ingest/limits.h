@@ -1,0 +1,86 @@
+// Every limit and pace of ingest, in one place. What a user may change is in IngestOptions and has
+// its default here; DAEMON.md has the table.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "proto/wire/layout.h"
+
+namespace collect::ingest {
+
+using std::chrono::milliseconds;
+
+// What an agent that answers does at once; a stranger that says nothing is let go (WIRE.md).
+inline constexpr milliseconds kHelloDeadline{5'000};
+// A process has two connections; one alone for this long is let go.
+inline constexpr milliseconds kPairDeadline{10'000};
+// After Refuse: how long, and how many bytes, the peer may take to read it. Closing at once would
+// reset the connection under the reason.
+inline constexpr milliseconds kLingerDeadline{1'000};
+inline constexpr size_t kLingerBytes = 16u << 20;
+
+inline constexpr milliseconds kDefaultHeartbeat{2'000};
+inline constexpr milliseconds kMinHeartbeat{50};
+inline constexpr milliseconds kMaxHeartbeat{60'000};
+inline constexpr int kDeadAfterHeartbeats = 3;
+// A frame that was begun on a data channel and does not move for this long ends the connection.
+inline constexpr milliseconds kFrameStall{30'000};
+inline constexpr milliseconds kSweepInterval{500};
+// A session whose agent is away is kept open for this long, then sealed as recovered.
+inline constexpr milliseconds kDefaultResume{60'000};
+
+inline constexpr milliseconds kCommandTimeout{10'000};
+// After a stop command: how long an agent may ship nothing before its session is sealed without it.
+inline constexpr milliseconds kStopIdleDeadline{10'000};
+// At the end of the daemon: how long sealing may take in all.
+inline constexpr milliseconds kShutdownBound{10'000};
+
+// One read buffer: a whole frame of any size fits, and there is room to read ahead.
+inline constexpr size_t kReadBufferBytes = (1u << 20) + 4096;
+static_assert(kReadBufferBytes >= wire::kMaxFrameBytes);
+inline constexpr size_t kMaxReadBuffers = 256;   // of the process
+inline constexpr size_t kKeptReadBuffers = 8;    // free ones that are not given back to the system
+// A connection gives way to the others of its thread after this many bytes.
+inline constexpr size_t kReadTurnBytes = 4u << 20;
+// Control frames are read into a small buffer that grows as far as one frame needs.
+inline constexpr size_t kControlReadBytes = 4096;
+inline constexpr size_t kMaxSendQueueBytes = 1u << 20;  // what a peer has not read yet
+
+inline constexpr size_t kDefaultQueueBytes = 32u << 20;  // of one session, waiting for its writer
+inline constexpr size_t kMinQueueBytes = 2u << 20;
+// Frames other than pages that may wait for the writer of one session.
+inline constexpr size_t kMaxQueuedItems = 16'384;
+inline constexpr uint32_t kDefaultMaxConnections = 4'096;
+inline constexpr uint32_t kDefaultThreadsPerAgent = 16'384;  // streams open at once
+inline constexpr uint32_t kMaxIoThreads = 4;
+inline constexpr uint32_t kMaxWriterThreads = 4;
+inline constexpr uint32_t kMaxAttachedAddresses = 256;
+// Sealed sessions that are looked through for one that an agent repeats because the ack was lost.
+inline constexpr size_t kRecentSessions = 64;
+// Sessions on disk that are looked at when the collector starts: the newest.
+inline constexpr size_t kListedSessions = 1'000;
+inline constexpr size_t kMaxPendingCommands = 256;  // of one agent
+inline constexpr size_t kMaxRememberedProcesses = 1'024;  // detached, or sealed: by process id
+inline constexpr size_t kMaxTokenBytes = 256;
+inline constexpr uint64_t kMinFreeBytes = 16u << 20;  // on the root's disk, to begin a session
+
+// Clock sync: probes of one burst, pause between bursts, bursts that the fit looks at.
+inline constexpr uint32_t kProbesPerBurst = 16;
+inline constexpr milliseconds kBurstInterval{5'000};
+inline constexpr milliseconds kProbeDeadline{1'000};
+inline constexpr size_t kFittedBursts = 32;
+
+// Dialling: an address that does not answer is tried again after a growing pause.
+inline constexpr milliseconds kFirstRedial{100};
+inline constexpr milliseconds kMaxRedial{2'000};
+inline constexpr milliseconds kDialDeadline{5'000};
+
+// Changes of counters reach the observer at most this often; changes of state at once.
+inline constexpr milliseconds kProgressInterval{100};
+// Log lines about refused strangers: at most this many in ten seconds.
+inline constexpr uint32_t kRefusalLinesPerPeriod = 20;
+inline constexpr milliseconds kRefusalLogPeriod{10'000};
+
+}  // namespace collect::ingest

@@ -1,0 +1,201 @@
+#include "daemon/ingest/link.h"
+
+#include <algorithm>
+#include <asio/buffer.hpp>
+#include <asio/write.hpp>
+
+#include "daemon/ingest/limits.h"
+#include "formats/core/crc32.h"
+
+namespace collect::ingest {
+
+Link::Link(Socket socket, std::string peer, std::vector<uint8_t> early)
+    : socket_(std::move(socket)),
+      peer_(std::move(peer)),
+      buffer_(std::move(early)),
+      filled_(buffer_.size()),
+      linger_timer_(socket_.get_executor()) {
+  std::error_code ignored;
+  socket_.non_blocking(true, ignored);
+}
+
+Link::~Link() = default;
+
+void Link::read_control_frames() {
+  if (state_ != State::kOpen) return;
+  const auto self = shared_from_this();
+  if (deliver_frames()) read_more();
+}
+
+void Link::read_more() {
+  if (buffer_.size() < kControlReadBytes) buffer_.resize(kControlReadBytes);
+  const auto room = asio::buffer(buffer_.data() + filled_, buffer_.size() - filled_);
+  socket_.async_read_some(room, [self = shared_from_this()](const std::error_code& error,
+                                                            size_t count) {
+    self->on_read(error, count);
+  });
+}
+
+void Link::on_read(const std::error_code& error, size_t count) {
+  if (state_ != State::kOpen || error == asio::error::operation_aborted) return;
+  if (error) {
+    fail(error == asio::error::eof ? "closed by the peer" : error.message());
+    return;
+  }
+  filled_ += count;
+  received_bytes_ += count;
+  if (deliver_frames()) read_more();
+}
+
+// False when the link is not to be read any more. Leaves room for the frame that has begun.
+bool Link::deliver_frames() {
+  size_t front = 0;
+  bool go_on = true;
+  while (go_on) {
+    wire::Frame frame;
+    const Bytes rest(buffer_.data() + front, filled_ - front);
+    const wire::Decoded decoded = wire::decode_frame(rest, &crc32c, frame);
+    const std::shared_ptr<LinkOwner> owner = owner_;  // it may let go of the link meanwhile
+    if (decoded.status == wire::DecodeStatus::kBad) {
+      if (owner) owner->on_bad_frame(*this, decoded.error);
+      return false;
+    }
+    if (decoded.status == wire::DecodeStatus::kNeedMore) {
+      std::copy(rest.begin(), rest.end(), buffer_.begin());
+      filled_ = rest.size();
+      buffer_.resize(std::max<size_t>(decoded.need_bytes, kControlReadBytes));
+      return true;
+    }
+    if (owner) owner->on_frame(*this, frame);
+    front += frame.frame_bytes;
+    go_on = state_ == State::kOpen && owner_ == owner;
+  }
+  // Whoever took over reads on from here.
+  std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(front),
+            buffer_.begin() + static_cast<std::ptrdiff_t>(filled_), buffer_.begin());
+  filled_ -= front;
+  return false;
+}
+
+std::vector<uint8_t> Link::take_early() {
+  std::vector<uint8_t> early(buffer_.begin(),
+                             buffer_.begin() + static_cast<std::ptrdiff_t>(filled_));
+  filled_ = 0;
+  buffer_ = {};
+  return early;
+}
+
+void Link::send(wire::FrameType type, const google::protobuf::MessageLite& message) {
+  if (state_ != State::kOpen) return;
+  std::string frame(sizeof(wire::FrameHeader), '\0');
+  COLLECT_CHECK(message.AppendToString(&frame));
+  const Bytes whole(reinterpret_cast<const uint8_t*>(frame.data()), frame.size());
+  const Bytes body = whole.subspan(sizeof(wire::FrameHeader));
+  COLLECT_CHECK(body.size() <= wire::kMaxControlBody);
+  wire::encode_control_header(type, body, &crc32c, reinterpret_cast<uint8_t*>(frame.data()));
+  if (queue_bytes_ + frame.size() > kMaxSendQueueBytes) {
+    fail("does not read what it is sent");
+    return;
+  }
+  queue_bytes_ += frame.size();
+  queue_.push_back(std::move(frame));
+  ++sent_frames_;
+  if (!writing_) write_next();
+}
+
+void Link::write_next() {
+  writing_ = true;
+  asio::async_write(socket_, asio::buffer(queue_.front()),
+                    [self = shared_from_this()](const std::error_code& error, size_t) {
+                      self->writing_ = false;
+                      if (self->state_ == State::kClosed) return;
+                      if (error) {
+                        self->fail(error.message());
+                        return;
+                      }
+                      self->queue_bytes_ -= self->queue_.front().size();
+                      self->queue_.pop_front();
+                      if (!self->queue_.empty()) {
+                        self->write_next();
+                      } else if (self->linger_when_sent_) {
+                        self->begin_linger();
+                      }
+                    });
+}
+
+void Link::refuse(wire::RefuseCode code, const std::string& reason, bool retry) {
+  wire::Refuse refusal;
+  refusal.set_code(code);
+  refusal.set_reason(reason.substr(0, 255));  // what the agent's fixed-size message holds
+  refusal.set_retry(retry);
+  owner_.reset();
+  send(wire::FrameType::kRefuse, refusal);
+  close_after_sending();
+}
+
+void Link::close_after_sending() {
+  if (state_ != State::kOpen) return;
+  owner_.reset();
+  state_ = State::kLingering;
+  linger_when_sent_ = true;
+  linger_timer_.expires_after(kLingerDeadline);
+  linger_timer_.async_wait([self = shared_from_this()](const std::error_code& error) {
+    if (!error) self->close();
+  });
+  if (!writing_) begin_linger();
+}
+
+// The peer reads the last frame only if its own unread bytes do not reset the connection first: so
+// they are taken, and thrown away, until it closes.
+void Link::begin_linger() {
+  std::error_code ignored;
+  socket_.shutdown(asio::socket_base::shutdown_send, ignored);
+  buffer_.resize(kControlReadBytes);
+  linger_more();
+}
+
+void Link::linger_more() {
+  if (state_ != State::kLingering) return;
+  socket_.async_read_some(asio::buffer(buffer_), [self = shared_from_this()](
+                                                     const std::error_code& error, size_t count) {
+    if (self->state_ != State::kLingering) return;
+    self->lingered_bytes_ += count;
+    if (error || self->lingered_bytes_ > kLingerBytes) {
+      self->close();
+    } else {
+      self->linger_more();
+    }
+  });
+}
+
+void Link::close() {
+  if (state_ == State::kClosed) return;
+  state_ = State::kClosed;
+  owner_.reset();
+  linger_timer_.cancel();
+  std::error_code ignored;
+  socket_.close(ignored);
+  leases_.clear();
+}
+
+void Link::fail(const std::string& reason) {
+  if (state_ != State::kOpen) {
+    close();
+    return;
+  }
+  const std::shared_ptr<LinkOwner> owner = std::move(owner_);
+  const auto self = shared_from_this();
+  close();
+  if (owner) owner->on_link_end(*this, reason);
+}
+
+int Link::release() {
+  state_ = State::kClosed;
+  owner_.reset();
+  linger_timer_.cancel();
+  std::error_code error;
+  const int handle = socket_.release(error);
+  return error ? -1 : handle;
+}
+
+}  // namespace collect::ingest

@@ -1,0 +1,242 @@
+#include "daemon/ingest/peer.h"
+
+#include <spdlog/spdlog.h>
+
+#include "daemon/ingest/handshake.h"
+#include "daemon/ingest/limits.h"
+
+namespace collect::ingest {
+
+Peer::Peer(IngestCore& core, asio::io_context& io, AgentSnapshot agent)
+    : core_(core), io_(io), agent_(std::move(agent)) {
+  agent_.id = core_.next_agent_id.fetch_add(1);
+  down_since_ = std::chrono::steady_clock::now();
+}
+
+Peer::~Peer() = default;
+
+void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello,
+                 const std::string& dialled) {
+  const bool is_control = hello.channel() == wire::CHANNEL_CONTROL;
+  // The agent knows better than we whether its old links live. A half pair loses only the half that
+  // is replaced: the two channels may open in any order.
+  if (control_ && data_) {
+    drop_links("the process connected anew");
+  } else if (is_control ? control_ != nullptr : data_ != nullptr) {
+    (is_control ? control_ : data_)->close();
+  }
+  hello_ = hello;
+  AgentSnapshot fresh = agent_from_hello(hello);
+  fresh.id = agent_.id;
+  fresh.state = agent_.state;
+  fresh.session = agent_.session;
+  fresh.modules = agent_.modules;
+  fresh.connected_at = agent_.connected_at;
+  fresh.reconnects = agent_.reconnects;
+  fresh.address = dialled.empty() ? link->peer() : dialled;
+  fresh.dialled = !dialled.empty();
+  fresh.status = agent_.status;
+  agent_ = std::move(fresh);
+  dialled_ = dialled;
+  said_goodbye_ = false;
+  half_since_ = std::chrono::steady_clock::now();
+  link->set_owner(shared_from_this());
+  if (is_control) {
+    control_ = std::move(link);
+    counted_control_bytes_ = 0;
+    adopt_control(hello);
+  } else {
+    data_ = std::move(link);
+    counted_data_bytes_ = 0;
+    adopt_data(hello);
+  }
+}
+
+void Peer::adopt_control(const wire::Hello&) {
+  wire::Welcome welcome;
+  welcome.set_version(wire::kProtocolVersion);
+  welcome.set_collector(core_.options.version);
+  welcome.set_heartbeat_ms(static_cast<uint32_t>(core_.options.heartbeat.count()));
+  if (session_ && session_->opened) welcome.set_session(session_->shown.name);
+  const std::shared_ptr<Link> link = control_;  // sending may fail and end it
+  link->send(wire::FrameType::kWelcome, welcome);
+  if (control_ != link) return;
+  control_up_ = true;
+  control_heard_at_ = control_sent_at_ = std::chrono::steady_clock::now();
+  control_sent_frames_ = link->sent_frames();
+  next_burst_at_ = control_heard_at_;
+  in_burst_ = false;
+  if (connected()) became_connected();
+  link->read_control_frames();
+}
+
+void Peer::adopt_data(const wire::Hello& hello) {
+  if (session_ && session_->recording == hello.recording() && hello.recording() != 0) {
+    // The positions must count what the old connection brought, which may still be queued.
+    welcome_ticket_ = next_ticket_++;
+    session_->pipe->push(PositionsWanted{welcome_ticket_});
+    return;
+  }
+  welcome_data(nullptr);
+}
+
+void Peer::became_connected() {
+  if (was_connected_) ++agent_.reconnects;
+  was_connected_ = true;
+  agent_.connected_at = std::chrono::system_clock::now();
+  if (session_) {
+    session_->waiting_since.reset();
+    session_->shown.state = SessionState::kActive;
+    session_->shown.status.clear();
+    show_session(*session_, true);
+  }
+  set_state(session_ ? AgentState::kRecording : AgentState::kConnected, "");
+  spdlog::info("agents/{} {} (pid {}, {}) connected from {}{}", agent_.id, agent_.process_name,
+               agent_.pid, agent_.device_id, agent_.address,
+               agent_.reconnects != 0 ? ", again" : "");
+  if (agent_.reconnects != 0 && session_) {
+    session_->pipe->push(SessionNote{"the agent came back from " + agent_.address});
+  }
+  // A recording that was ended here while the agent was away goes on there.
+  if (hello_.is_recording() && hello_.recording() != 0 &&
+      hello_.recording() <= finished_recording_) {
+    wire::Command stop;
+    stop.mutable_stop_recording();
+    command(std::move(stop), [](Result<wire::CommandResult>) {});
+  }
+}
+
+void Peer::on_link_end(Link& link, const std::string& reason) {
+  if (&link == control_.get() || &link == data_.get()) {
+    drop_links(std::string(&link == control_.get() ? "control" : "data") + " link: " + reason);
+  }
+}
+
+void Peer::on_bad_frame(Link& link, wire::FrameError error) {
+  (void)link;
+  violation(wire::frame_error_text(error));
+}
+
+// The pair lives and dies together.
+void Peer::drop_links(const std::string& reason) {
+  end_both();
+  links_are_down(reason);
+}
+
+void Peer::refuse_both(wire::RefuseCode code, const std::string& reason, bool retry) {
+  core_.refused("agents/" + std::to_string(agent_.id) + " (" + agent_.process_name + ")", reason);
+  if (reader_) reader_->stop();
+  if (control_) control_->refuse(code, reason, retry);
+  if (data_) data_->refuse(code, reason, retry);
+  links_are_down(reason);
+}
+
+void Peer::end_both() {
+  if (reader_) reader_->stop();
+  if (control_) control_->close();
+  if (data_) data_->close();
+}
+
+// After both ended, whoever ended them.
+void Peer::links_are_down(const std::string& reason) {
+  const bool was_up = connected();
+  reader_.reset();
+  control_.reset();
+  data_.reset();
+  control_up_ = data_up_ = false;
+  welcome_ticket_ = 0;
+  intake_ = Intake::kNone;
+  streams_.clear();
+  in_burst_ = false;
+  down_since_ = std::chrono::steady_clock::now();
+  fail_commands("the agent's connection ended: " + reason);
+  if (said_goodbye_ || detaching_) {
+    seal(storage::SessionState::kRecovered, reason);
+    set_state(AgentState::kGone, reason);
+  } else {
+    if (session_ && session_->stop_asked_at) {
+      finished_recording_ = std::max(finished_recording_, session_->recording);
+      seal(storage::SessionState::kRecovered, "stopped while its agent was away: " + reason);
+    }
+    interrupt_session();
+    if (was_up || agent_.state != AgentState::kGone) set_state(AgentState::kDisconnected, reason);
+  }
+  if (was_up) spdlog::info("agents/{} {} disconnected: {}", agent_.id, agent_.process_name, reason);
+}
+
+void Peer::detach(Answer<AgentSnapshot> done) {
+  core_.detached.add(agent_.process_id);
+  detaching_ = true;
+  const auto self = shared_from_this();
+  const auto finish = [self, done](Result<SessionSnapshot>) {
+    self->refuse_both(wire::REFUSE_DETACHED, "detached by command", false);
+    done(self->agent_);
+  };
+  if (session_ && connected()) {
+    stop_recording(finish);
+    return;
+  }
+  if (session_) {
+    finished_recording_ = std::max(finished_recording_, session_->recording);
+    seal(storage::SessionState::kRecovered, "detached while its agent was away");
+  }
+  finish(SessionSnapshot{});
+}
+
+void Peer::shut_down() {
+  wire::Bye bye;
+  bye.set_reason("the collector stops");
+  bye.set_will_return(true);
+  if (reader_) reader_->stop();
+  if (control_) {
+    control_->send(wire::FrameType::kBye, bye);
+    if (control_) control_->close_after_sending();
+  }
+  if (data_) data_->close_after_sending();
+  if (session_) seal(storage::SessionState::kRecovered, "collector stopped");
+  links_are_down("the collector stops");
+}
+
+bool Peer::sweep(SteadyTime now) {
+  const auto self = shared_from_this();
+  if (control_) {
+    const uint64_t received = control_->received_bytes();
+    core_.counters.bytes_received.fetch_add(received - counted_control_bytes_);
+    counted_control_bytes_ = received;
+  }
+  if (reader_) {
+    const uint64_t received = reader_->received_bytes();
+    core_.counters.bytes_received.fetch_add(received - counted_data_bytes_);
+    counted_data_bytes_ = received;
+  }
+  if ((control_ != nullptr) != (data_ != nullptr) && now - half_since_ > kPairDeadline) {
+    drop_links(control_ ? "no data channel came" : "no control channel came");
+  }
+  if (reader_ && !reader_->check_idle(now)) drop_links("a frame on data came to a stop half-way");
+  if (control_up_) sweep_control(now);
+  sweep_commands(now);
+  sweep_sessions(now);
+  if (control_ || data_ || session_ || !sealing_.empty()) return true;
+  if (agent_.state != AgentState::kGone && now - down_since_ <= core_.options.resume) return true;
+  if (agent_.state != AgentState::kGone) set_state(AgentState::kGone, "did not come back");
+  return false;
+}
+
+void Peer::set_state(AgentState state, const std::string& status) {
+  agent_.state = state;
+  agent_.status = status;
+  show_agent();
+}
+
+void Peer::show_agent() { core_.observer.agent_changed(agent_); }
+
+void Peer::say(const std::string& what) {
+  spdlog::info("agents/{} {}: {}", agent_.id, agent_.process_name, what);
+  if (session_) session_->pipe->push(SessionNote{what});
+}
+
+bool Peer::has_session(const std::string& name) const {
+  return session_ && session_->opened && session_->shown.name == name;
+}
+
+}  // namespace collect::ingest

@@ -1,0 +1,207 @@
+// One process that streams, or has streamed: its two links, its recording, its commands.
+//
+// Belongs to one io thread from its first hello to the end: links, timers and session reports of
+// this process all run there, so nothing here is locked. Others reach it by posting to that thread
+// (Ingest does). The peer outlives its links: it waits for the process to come back and resume.
+//
+// Four files: peer.cc (links and life), peer_data.cc (the data channel), peer_control.cc (the control
+// channel, clock and commands), peer_session.cc (sessions and what writers report).
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "daemon/ingest/clock_fit.h"
+#include "daemon/ingest/core.h"
+#include "daemon/ingest/handshake.h"
+#include "daemon/ingest/link.h"
+#include "daemon/ingest/page_reader.h"
+#include "daemon/ingest/session_pipe.h"
+#include "daemon/ingest/snapshot.h"
+#include "proto/wire/wire.pb.h"
+
+namespace collect::ingest {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+template <class T>
+using Answer = std::function<void(Result<T>)>;  // called exactly once, on the peer's io thread
+
+// A session as the io thread sees it; its files are behind `pipe`.
+struct LiveSession {
+  uint32_t recording = 0;
+  SessionSnapshot shown;
+  std::shared_ptr<SessionPipe> pipe;
+  bool opened = false;   // it has a name; before that nobody is told of it
+  bool sealing = false;  // nothing more goes into it
+  bool unshown = false;  // counters changed since `shown_at`
+  SteadyTime shown_at{};
+  SteadyTime progress_at{};               // something arrived
+  std::optional<SteadyTime> waiting_since;  // its agent is away
+  std::optional<SteadyTime> stop_asked_at;
+  std::vector<Answer<SessionSnapshot>> when_sealed;
+};
+
+class Peer final : public LinkOwner, public PageSink, public std::enable_shared_from_this<Peer> {
+ public:
+  Peer(IngestCore& core, asio::io_context& io, AgentSnapshot agent);
+  ~Peer() override;
+
+  // A connection whose hello was checked. Replaces what the process had on that channel.
+  void adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std::string& dialled);
+  // A session that a former collector left unsealed; this process may come back for it.
+  void restore(const std::string& name, const std::string& directory, uint32_t recording,
+               SystemTime start);
+  // Time passes. False: this peer is over and may be forgotten.
+  bool sweep(SteadyTime now);
+
+  void start_recording(Answer<SessionSnapshot> done);
+  void stop_recording(Answer<SessionSnapshot> done);  // answers when sealed
+  void command(wire::Command command, Answer<wire::CommandResult> done);
+  void detach(Answer<AgentSnapshot> done);
+  void shut_down();
+  // Ends both links, so that whoever dialled begins anew; the session waits.
+  void drop_links(const std::string& reason);
+
+  const AgentSnapshot& agent() const { return agent_; }
+  const std::string& dialled() const { return dialled_; }
+  bool connected() const { return control_up_ && data_up_; }
+  bool has_session(const std::string& name) const;
+
+  // LinkOwner and PageSink
+  void on_frame(Link& link, const wire::Frame& frame) override;
+  void on_bad_frame(Link& link, wire::FrameError error) override;
+  void on_link_end(Link& link, const std::string& reason) override;
+  bool on_pages(PageBatch batch) override;
+  bool on_data_frame(const wire::Frame& frame) override;
+  void on_bad_data(wire::FrameError error) override;
+  bool wants_more() override;
+
+ private:
+  using SessionRef = std::shared_ptr<LiveSession>;
+  // What arrived of a stream on this connection; numbers may not go back within it.
+  struct StreamProgress {
+    uint64_t next[2] = {0, 0};
+  };
+  struct PendingCommand {
+    Answer<wire::CommandResult> done;
+    SteadyTime deadline;
+  };
+  struct PendingStart {
+    uint32_t recording = 0;
+    Answer<SessionSnapshot> done;
+    SteadyTime deadline;
+  };
+  enum class Intake : uint8_t { kNone, kStore, kDrop };  // of the data channel's recording
+
+  // peer.cc
+  void adopt_control(const wire::Hello& hello);
+  void adopt_data(const wire::Hello& hello);
+  void became_connected();
+  void links_are_down(const std::string& reason);
+  void refuse_both(wire::RefuseCode code, const std::string& reason, bool retry);
+  void end_both();
+  void set_state(AgentState state, const std::string& status);
+  void show_agent();
+  void say(const std::string& what);  // to the log and to the session
+
+  // peer_data.cc
+  void welcome_data(const std::vector<storage::StreamPosition>* positions);
+  // Always false: "stop reading".
+  bool violation(const std::string& what);
+  bool on_recording_start(const wire::Frame& frame);
+  bool begin_recording(const wire::RecordingStart& start);
+  bool on_modules(const wire::Frame& frame);
+  bool on_stream_open(const wire::Frame& frame);
+  bool on_stream_close(const wire::Frame& frame);
+  bool on_detail_state(const wire::Frame& frame);
+  bool on_recording_end(const wire::Frame& frame);
+  std::string page_fault(const storage::Page& page);
+  void keep(SessionItem item);  // into the session, unless the recording is dropped
+  template <class Message>
+  std::optional<Message> parsed(const wire::Frame& frame) {
+    Result<Message> message = parse_body<Message>(frame);
+    if (message.ok()) return std::move(message).value();
+    violation(message.error().message);
+    return std::nullopt;
+  }
+
+  // peer_control.cc
+  void on_heartbeat(const wire::Frame& frame);
+  void on_command_result(const wire::Frame& frame);
+  void on_clock_reply(const wire::Frame& frame, uint64_t received_ns);
+  void on_bye(const wire::Frame& frame);
+  void begin_burst();
+  void send_probe();
+  void end_burst();
+  void send_acks(const SessionReport& report);
+  void ack_recording_ended(uint32_t recording);
+  void fail_commands(const std::string& reason);
+  void sweep_control(SteadyTime now);
+  void sweep_commands(SteadyTime now);
+
+  // peer_session.cc
+  SessionRef make_session(uint32_t recording, SystemTime start);
+  void on_report(const SessionRef& session, SessionReport report);
+  void on_opened(const SessionRef& session, const SessionReport::Opened& opened);
+  void on_repeated(const SessionRef& session, const std::string& name);
+  void on_failed(const SessionRef& session, const Error& error);
+  void on_sealed(const SessionRef& session, const SessionReport::Sealed& sealed);
+  void seal(storage::SessionState state, const std::string& reason);  // session_
+  void interrupt_session();
+  void show_session(LiveSession& session, bool now);
+  void sweep_sessions(SteadyTime now);
+  void answer_starts();
+
+  IngestCore& core_;
+  asio::io_context& io_;
+  AgentSnapshot agent_;
+  std::string dialled_;  // the address where the collector dialled; else empty
+  wire::Hello hello_;    // the last one
+
+  std::shared_ptr<Link> control_;
+  std::shared_ptr<Link> data_;
+  std::shared_ptr<PageReader> reader_;
+  bool control_up_ = false;  // welcomed
+  bool data_up_ = false;
+  bool was_connected_ = false;
+  bool said_goodbye_ = false;
+  bool detaching_ = false;
+  SteadyTime half_since_{};
+  SteadyTime down_since_{};
+  SteadyTime control_heard_at_{};
+  SteadyTime control_sent_at_{};
+  uint64_t control_sent_frames_ = 0;
+  uint64_t counted_control_bytes_ = 0;
+  uint64_t counted_data_bytes_ = 0;
+
+  SessionRef session_;                // open, or interrupted
+  std::vector<SessionRef> sealing_;   // ended, on their way to being sealed
+  Intake intake_ = Intake::kNone;
+  uint32_t intake_recording_ = 0;
+  uint32_t finished_recording_ = 0;  // this one and those before are over for good: repeats are dropped
+  std::unordered_map<uint32_t, StreamProgress> streams_;
+  uint64_t welcome_ticket_ = 0;  // of the positions that the data channel's Welcome waits for; 0 none
+  uint64_t next_ticket_ = 1;
+
+  std::map<uint64_t, PendingCommand> commands_;
+  uint64_t next_command_ = 1;
+  std::vector<PendingStart> starts_;
+
+  ClockFit clock_fit_;
+  std::optional<storage::ClockSync> clock_sync_;
+  uint32_t burst_ = 0;
+  uint32_t probe_ = 0;
+  bool in_burst_ = false;
+  uint64_t probe_sent_ns_ = 0;
+  SteadyTime probe_sent_at_{};
+  SteadyTime next_burst_at_{};
+};
+
+}  // namespace collect::ingest

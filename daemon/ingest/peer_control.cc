@@ -1,0 +1,279 @@
+// The control channel of a peer: heartbeats, clock sync, commands, acks.
+#include <spdlog/spdlog.h>
+#include <time.h>
+
+#include <algorithm>
+
+#include "daemon/ingest/limits.h"
+#include "daemon/ingest/peer.h"
+
+namespace collect::ingest {
+namespace {
+
+// The collector's clock in clock sync: continuous, like the devices'.
+uint64_t boottime_ns() {
+  timespec now{};
+  COLLECT_CHECK(clock_gettime(CLOCK_BOOTTIME, &now) == 0);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+void Peer::on_frame(Link& link, const wire::Frame& frame) {
+  const uint64_t received_ns = boottime_ns();
+  if (&link != control_.get()) return;
+  control_heard_at_ = std::chrono::steady_clock::now();
+  switch (frame.type) {
+    case wire::FrameType::kHeartbeat: on_heartbeat(frame); return;
+    case wire::FrameType::kCommandResult: on_command_result(frame); return;
+    case wire::FrameType::kClockReply: on_clock_reply(frame, received_ns); return;
+    case wire::FrameType::kBye: on_bye(frame); return;
+    case wire::FrameType::kRefuse: {
+      const auto refusal = parsed<wire::Refuse>(frame);
+      if (refusal) drop_links("refused by the agent: " + refusal->reason());
+      return;
+    }
+    default: break;
+  }
+  const bool is_known =
+      (frame.type >= wire::FrameType::kDial && frame.type <= wire::FrameType::kRefuse) ||
+      (frame.type >= wire::FrameType::kRecordingStart &&
+       frame.type <= wire::FrameType::kRecordingEnd) ||
+      (frame.type >= wire::FrameType::kAck && frame.type <= wire::FrameType::kBye);
+  if (is_known) {
+    violation("frame type " + std::to_string(static_cast<unsigned>(frame.type)) +
+              " does not belong on the control channel");
+  }
+}
+
+void Peer::on_heartbeat(const wire::Frame& frame) {
+  const auto beat = parsed<wire::Heartbeat>(frame);
+  if (!beat) return;
+  const auto mode = static_cast<DetailMode>(std::clamp<int>(beat->detail(), 0, 2));
+  if (session_ && intake_ == Intake::kStore && beat->lost_without_stream() != 0 &&
+      beat->recording() == session_->recording) {
+    session_->pipe->push(LostWithoutStream{beat->lost_without_stream()});
+  }
+  if (mode == agent_.detail) return;
+  agent_.detail = mode;
+  if (session_) {
+    session_->shown.detail = mode;
+    show_session(*session_, true);
+  }
+  show_agent();
+}
+
+void Peer::on_bye(const wire::Frame& frame) {
+  const auto bye = parsed<wire::Bye>(frame);
+  if (!bye) return;
+  said_goodbye_ = !bye->will_return();
+  // What the agent sent on data before its Bye is still on the way: the data channel's own end says
+  // when it has all come. The sweep ends it if that never happens.
+  if (said_goodbye_ && data_up_ && session_) {
+    control_up_ = false;
+    half_since_ = std::chrono::steady_clock::now();
+    control_->close();
+    control_.reset();
+    fail_commands("the agent said goodbye: " + bye->reason());
+    return;
+  }
+  drop_links("the agent said goodbye: " + bye->reason());
+}
+
+// ---- clock
+
+void Peer::begin_burst() {
+  in_burst_ = true;
+  ++burst_;
+  probe_ = 0;
+  clock_fit_.begin_burst();
+  send_probe();
+}
+
+void Peer::send_probe() {
+  wire::ClockProbe probe;
+  probe.set_burst(burst_);
+  probe.set_number(probe_);
+  probe_sent_at_ = std::chrono::steady_clock::now();
+  probe_sent_ns_ = boottime_ns();
+  probe.set_t1_ns(probe_sent_ns_);
+  control_->send(wire::FrameType::kClockProbe, probe);
+}
+
+void Peer::on_clock_reply(const wire::Frame& frame, uint64_t received_ns) {
+  const auto reply = parsed<wire::ClockReply>(frame);
+  if (!reply || !in_burst_ || reply->burst() != burst_ || reply->number() != probe_) return;
+  clock_fit_.add({probe_sent_ns_, reply->t2_ns(), reply->t3_ns(), received_ns});
+  ++probe_;
+  if (probe_ < kProbesPerBurst) {
+    send_probe();
+  } else {
+    end_burst();
+  }
+}
+
+void Peer::end_burst() {
+  in_burst_ = false;
+  next_burst_at_ = std::chrono::steady_clock::now() + kBurstInterval;
+  const std::optional<storage::ClockSync> sync = clock_fit_.end_burst();
+  if (!sync) return;
+  clock_sync_ = sync;
+  if (session_) session_->pipe->push(*sync);
+}
+
+// ---- commands
+
+void Peer::command(wire::Command command, Answer<wire::CommandResult> done) {
+  const std::string name = "agents/" + std::to_string(agent_.id);
+  if (!connected()) {
+    done(Error{Code::kUnavailable, name + " is not connected"});
+    return;
+  }
+  if (commands_.size() >= kMaxPendingCommands) {
+    done(Error{Code::kLimit, name + " has not answered " + std::to_string(kMaxPendingCommands) +
+                                 " commands yet"});
+    return;
+  }
+  const uint64_t id = next_command_++;
+  command.set_command_id(id);
+  commands_[id] = {std::move(done), std::chrono::steady_clock::now() + kCommandTimeout};
+  control_->send(wire::FrameType::kCommand, command);
+}
+
+void Peer::on_command_result(const wire::Frame& frame) {
+  const auto result = parsed<wire::CommandResult>(frame);
+  if (!result) return;
+  const auto pending = commands_.find(result->command_id());
+  if (pending == commands_.end()) return;  // too late: it was answered by its timeout
+  const Answer<wire::CommandResult> done = std::move(pending->second.done);
+  commands_.erase(pending);
+  done(*result);
+}
+
+void Peer::fail_commands(const std::string& reason) {
+  std::map<uint64_t, PendingCommand> commands;
+  commands.swap(commands_);
+  std::vector<PendingStart> starts;
+  starts.swap(starts_);
+  for (auto& [id, pending] : commands) pending.done(Error{Code::kUnavailable, reason});
+  for (PendingStart& start : starts) start.done(Error{Code::kUnavailable, reason});
+}
+
+void Peer::sweep_commands(SteadyTime now) {
+  std::vector<Answer<wire::CommandResult>> late;
+  for (auto at = commands_.begin(); at != commands_.end();) {
+    if (at->second.deadline > now) {
+      ++at;
+      continue;
+    }
+    late.push_back(std::move(at->second.done));
+    at = commands_.erase(at);
+  }
+  const std::string reason = "agents/" + std::to_string(agent_.id) + " did not answer within " +
+                             std::to_string(kCommandTimeout.count() / 1000) + " s";
+  for (const auto& done : late) done(Error{Code::kUnavailable, reason});
+  std::vector<Answer<SessionSnapshot>> late_starts;
+  std::erase_if(starts_, [&](PendingStart& start) {
+    if (start.deadline > now) return false;
+    late_starts.push_back(std::move(start.done));
+    return true;
+  });
+  for (const auto& done : late_starts) done(Error{Code::kUnavailable, reason});
+}
+
+void Peer::start_recording(Answer<SessionSnapshot> done) {
+  if (session_) {
+    done(Error{Code::kAlreadyExists, "agents/" + std::to_string(agent_.id) +
+                                         " records already, into " + session_->shown.name});
+    return;
+  }
+  wire::Command start;
+  start.mutable_start_recording();
+  const auto self = shared_from_this();
+  command(std::move(start), [self, done](Result<wire::CommandResult> result) {
+    if (!result.ok()) {
+      done(result.error());
+    } else if (!result->ok()) {
+      done(Error{Code::kUnavailable, "the agent says: " + result->error()});
+    } else {
+      self->starts_.push_back(
+          {result->recording(), done, std::chrono::steady_clock::now() + kCommandTimeout});
+      self->answer_starts();
+    }
+  });
+}
+
+void Peer::stop_recording(Answer<SessionSnapshot> done) {
+  if (!session_) {
+    if (!sealing_.empty()) {
+      sealing_.back()->when_sealed.push_back(std::move(done));
+    } else {
+      done(Error{Code::kNotFound,
+                 "agents/" + std::to_string(agent_.id) + " does not record now"});
+    }
+    return;
+  }
+  const SessionRef session = session_;
+  session->when_sealed.push_back(std::move(done));
+  if (!connected()) {
+    finished_recording_ = std::max(finished_recording_, session->recording);
+    seal(storage::SessionState::kRecovered, "stopped while its agent was away");
+    return;
+  }
+  if (session->stop_asked_at) return;
+  session->stop_asked_at = std::chrono::steady_clock::now();
+  wire::Command stop;
+  stop.mutable_stop_recording();
+  // The answer that counts is the end of the recording on data; the sweep has its deadline.
+  command(std::move(stop), [](Result<wire::CommandResult>) {});
+}
+
+// ---- acks and time
+
+void Peer::send_acks(const SessionReport& report) {
+  if (!control_up_ || report.stored.empty()) return;
+  wire::Ack ack;
+  for (const auto& [stream, stored] : report.stored) {
+    wire::StreamPosition* position = ack.add_positions();
+    position->set_stream_id(stream);
+    position->set_index_next(stored.index_next);
+    position->set_detail_next(stored.detail_next);
+    position->set_closed(stored.closed);
+    if (ack.positions_size() < static_cast<int>(wire::kMaxAcksPerFrame)) continue;
+    control_->send(wire::FrameType::kAck, ack);
+    if (!control_up_) return;
+    ack.Clear();
+  }
+  if (ack.positions_size() != 0) control_->send(wire::FrameType::kAck, ack);
+}
+
+void Peer::ack_recording_ended(uint32_t recording) {
+  if (!control_up_) return;
+  for (const SessionRef& session : sealing_) {
+    if (session->recording == recording) return;  // said when it is sealed
+  }
+  wire::Ack ack;
+  ack.set_recording_ended(recording);
+  control_->send(wire::FrameType::kAck, ack);
+}
+
+void Peer::sweep_control(SteadyTime now) {
+  const milliseconds heartbeat = core_.options.heartbeat;
+  if (now - control_heard_at_ > heartbeat * kDeadAfterHeartbeats) {
+    drop_links("nothing was heard of the agent for " +
+               std::to_string((heartbeat * kDeadAfterHeartbeats).count()) + " ms");
+    return;
+  }
+  if (control_->sent_frames() != control_sent_frames_) {
+    control_sent_frames_ = control_->sent_frames();
+    control_sent_at_ = now;
+  } else if (now - control_sent_at_ >= heartbeat / 2) {
+    control_->send(wire::FrameType::kHeartbeat, wire::Heartbeat());
+    control_sent_at_ = now;
+  }
+  if (!control_up_) return;
+  if (in_burst_ && now - probe_sent_at_ > kProbeDeadline) end_burst();
+  if (!in_burst_ && now >= next_burst_at_ && connected()) begin_burst();
+}
+
+}  // namespace collect::ingest

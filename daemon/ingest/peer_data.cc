@@ -1,0 +1,261 @@
+// The data channel of a peer: WIRE.md "Explaining before recording" and "Acks and resume".
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "daemon/ingest/handshake.h"
+#include "daemon/ingest/limits.h"
+#include "daemon/ingest/peer.h"
+
+namespace collect::ingest {
+
+// With positions, the session that the agent named goes on; without, nothing is known of it.
+void Peer::welcome_data(const std::vector<storage::StreamPosition>* positions) {
+  const std::shared_ptr<Link> link = data_;
+  if (!link) return;
+  const size_t count = positions == nullptr ? 0 : positions->size();
+  for (size_t first = 0; first < count; first += wire::kMaxResumesPerFrame) {
+    wire::Resume resume;
+    const size_t end = std::min<size_t>(count, first + wire::kMaxResumesPerFrame);
+    for (size_t at = first; at < end; ++at) {
+      const storage::StreamPosition& known = (*positions)[at];
+      wire::StreamPosition* position = resume.add_positions();
+      position->set_stream_id(known.stream_id);
+      position->set_index_next(known.index_next);
+      position->set_detail_next(known.detail_next);
+      position->set_closed(known.closed);
+    }
+    link->send(wire::FrameType::kResume, resume);
+  }
+  wire::Welcome welcome;
+  welcome.set_version(wire::kProtocolVersion);
+  welcome.set_collector(core_.options.version);
+  welcome.set_heartbeat_ms(static_cast<uint32_t>(core_.options.heartbeat.count()));
+  welcome.set_resumed(positions != nullptr);
+  if (session_ && session_->opened) welcome.set_session(session_->shown.name);
+  link->send(wire::FrameType::kWelcome, welcome);
+  if (data_ != link) return;  // sending failed and ended it
+  data_up_ = true;
+  streams_.clear();
+  intake_ = Intake::kNone;
+  reader_ = std::make_shared<PageReader>(link, shared_from_this(), core_.buffers);
+  if (connected()) became_connected();
+  if (reader_) reader_->start();
+}
+
+bool Peer::wants_more() { return !session_ || intake_ != Intake::kStore || !session_->pipe->full(); }
+
+void Peer::on_bad_data(wire::FrameError error) {
+  if (error == wire::FrameError::kPageChecksum) {
+    core_.counters.pages_bad_checksum.fetch_add(1, std::memory_order_relaxed);
+  }
+  violation(wire::frame_error_text(error));
+}
+
+// The connection ends with a reason; the session waits, as after any other break.
+bool Peer::violation(const std::string& what) {
+  if (session_) {
+    session_->pipe->push(SessionNote{"the connection was refused: " + what});
+  }
+  refuse_both(wire::REFUSE_PROTOCOL, what, true);
+  return false;
+}
+
+void Peer::keep(SessionItem item) {
+  if (intake_ != Intake::kStore || !session_) return;
+  session_->progress_at = std::chrono::steady_clock::now();
+  session_->pipe->push(std::move(item));
+}
+
+// Empty when the page may come now.
+std::string Peer::page_fault(const storage::Page& page) {
+  const auto stream = streams_.find(page.stream_id);
+  if (stream == streams_.end()) {
+    return "page of stream " + std::to_string(page.stream_id) + ", which is not open";
+  }
+  uint64_t& next = stream->second.next[static_cast<size_t>(page.lane)];
+  if (page.first_seq < next) {
+    return "page of stream " + std::to_string(page.stream_id) + " jumps back from record " +
+           std::to_string(next) + " to " + std::to_string(page.first_seq);
+  }
+  next = page.first_seq + page.record_count;
+  return {};
+}
+
+bool Peer::on_pages(PageBatch batch) {
+  std::string fault;
+  size_t good = 0;
+  while (good < batch.pages.size()) {
+    fault = page_fault(batch.pages[good]);
+    if (!fault.empty()) break;
+    ++good;
+  }
+  batch.pages.resize(good);
+  if (good != 0) keep(std::move(batch));
+  return fault.empty() || violation(fault);
+}
+
+bool Peer::on_data_frame(const wire::Frame& frame) {
+  switch (frame.type) {
+    case wire::FrameType::kRecordingStart: return on_recording_start(frame);
+    case wire::FrameType::kModules: return on_modules(frame);
+    case wire::FrameType::kStreamOpen: return on_stream_open(frame);
+    case wire::FrameType::kStreamClose: return on_stream_close(frame);
+    case wire::FrameType::kDetailState: return on_detail_state(frame);
+    case wire::FrameType::kRecordingEnd: return on_recording_end(frame);
+    case wire::FrameType::kRefuse: {
+      const auto refusal = parsed<wire::Refuse>(frame);
+      if (refusal) drop_links("refused by the agent: " + refusal->reason());
+      return false;
+    }
+    case wire::FrameType::kDial:
+    case wire::FrameType::kHello:
+    case wire::FrameType::kResume:
+    case wire::FrameType::kWelcome:
+    case wire::FrameType::kAck:
+    case wire::FrameType::kCommand:
+    case wire::FrameType::kCommandResult:
+    case wire::FrameType::kClockProbe:
+    case wire::FrameType::kClockReply:
+    case wire::FrameType::kHeartbeat:
+    case wire::FrameType::kBye:
+      return violation("frame type " + std::to_string(static_cast<unsigned>(frame.type)) +
+                       " does not belong on the data channel");
+    default: return true;  // of a later version: skipped
+  }
+}
+
+bool Peer::on_recording_start(const wire::Frame& frame) {
+  const auto start = parsed<wire::RecordingStart>(frame);
+  if (!start) return false;
+  if (start->recording() == 0) return violation("a recording is numbered from 1");
+  if (start->atf_version() != hello_.atf_version()) {
+    return violation("the recording's ATF version is not that of the hello");
+  }
+  const bool repeated = intake_ != Intake::kNone && intake_recording_ == start->recording();
+  if (repeated) return true;
+  streams_.clear();
+  intake_recording_ = start->recording();
+  if (start->recording() <= finished_recording_) {
+    intake_ = Intake::kDrop;
+    ack_recording_ended(start->recording());
+    return true;
+  }
+  return begin_recording(*start);
+}
+
+bool Peer::begin_recording(const wire::RecordingStart& start) {
+  intake_ = Intake::kStore;
+  if (session_ && session_->recording == start.recording()) return true;  // resumed
+  if (session_) {
+    if (session_->recording > start.recording()) {
+      return violation("recording " + std::to_string(start.recording()) + " after recording " +
+                       std::to_string(session_->recording));
+    }
+    seal(storage::SessionState::kRecovered, "the agent began another recording without its end");
+  }
+  session_ = make_session(start.recording(), std::chrono::system_clock::now());
+  session_->pipe->push(SessionOpen{identity_from(hello_, start)});
+  if (clock_sync_) session_->pipe->push(*clock_sync_);
+  agent_.modules = std::make_shared<const std::vector<storage::ModuleInfo>>();
+  return true;
+}
+
+bool Peer::on_modules(const wire::Frame& frame) {
+  auto modules = parsed<wire::Modules>(frame);
+  if (!modules) return false;
+  if (intake_ == Intake::kNone) return violation("modules before a recording began");
+  if (modules->modules_size() > static_cast<int>(wire::kMaxModulesPerFrame)) {
+    return violation("more than 16 modules in one frame");
+  }
+  if (intake_ != Intake::kStore) return true;
+  std::vector<storage::ModuleInfo> infos = to_storage(*modules);
+  auto known = std::make_shared<std::vector<storage::ModuleInfo>>(*agent_.modules);
+  for (const storage::ModuleInfo& info : infos) {
+    const auto old = std::find_if(known->begin(), known->end(), [&info](const auto& module) {
+      return module.module_id == info.module_id;
+    });
+    if (old != known->end()) {
+      *old = info;
+    } else if (known->size() < storage::kMaxModules) {
+      known->push_back(info);
+    }
+  }
+  agent_.modules = std::move(known);
+  show_agent();
+  keep(std::move(infos));
+  return true;
+}
+
+bool Peer::on_stream_open(const wire::Frame& frame) {
+  const auto stream = parsed<wire::StreamOpen>(frame);
+  if (!stream) return false;
+  if (intake_ == Intake::kNone || stream->recording() != intake_recording_) {
+    return violation("stream " + std::to_string(stream->stream_id()) +
+                     " of a recording that did not begin");
+  }
+  if (streams_.contains(stream->stream_id())) return true;
+  if (streams_.size() >= core_.options.threads_per_agent) {
+    const std::string reason = "more than " + std::to_string(core_.options.threads_per_agent) +
+                               " threads at once (threads_per_agent)";
+    if (session_) session_->pipe->push(SessionNote{"the connection was refused: " + reason});
+    refuse_both(wire::REFUSE_LIMIT, reason, false);
+    return false;
+  }
+  streams_[stream->stream_id()] = {};
+  keep(to_storage(*stream));
+  return true;
+}
+
+bool Peer::on_stream_close(const wire::Frame& frame) {
+  const auto stream = parsed<wire::StreamClose>(frame);
+  if (!stream) return false;
+  const auto known = streams_.find(stream->stream_id());
+  if (known == streams_.end()) {
+    return violation("close of stream " + std::to_string(stream->stream_id()) +
+                     ", which is not open");
+  }
+  if (stream->index_count() < known->second.next[0] ||
+      stream->detail_count() < known->second.next[1]) {
+    return violation("stream " + std::to_string(stream->stream_id()) +
+                     " closes with fewer records than it sent");
+  }
+  streams_.erase(known);
+  keep(to_storage(*stream));
+  return true;
+}
+
+bool Peer::on_detail_state(const wire::Frame& frame) {
+  const auto change = parsed<wire::DetailState>(frame);
+  if (!change) return false;
+  if (intake_ == Intake::kNone) return violation("a detail state before a recording began");
+  agent_.detail = static_cast<DetailMode>(std::clamp<int>(change->mode(), 0, 2));
+  if (session_) {
+    session_->shown.detail = agent_.detail;
+    show_session(*session_, true);
+  }
+  show_agent();
+  keep(to_storage(*change));
+  return true;
+}
+
+bool Peer::on_recording_end(const wire::Frame& frame) {
+  const auto end = parsed<wire::RecordingEnd>(frame);
+  if (!end) return false;
+  if (intake_ == Intake::kNone || end->recording() != intake_recording_) {
+    return violation("the end of a recording that did not begin");
+  }
+  if (intake_ == Intake::kDrop) {
+    ack_recording_ended(end->recording());
+  } else if (session_) {
+    if (end->lost_without_stream() != 0) keep(LostWithoutStream{end->lost_without_stream()});
+    finished_recording_ = end->recording();
+    seal(storage::SessionState::kComplete, end->reason());
+    set_state(AgentState::kConnected, "");
+  }
+  intake_ = Intake::kNone;
+  streams_.clear();
+  return true;
+}
+
+}  // namespace collect::ingest

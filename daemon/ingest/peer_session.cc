@@ -1,0 +1,244 @@
+// Sessions of a peer, and what their writers report.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "daemon/ingest/limits.h"
+#include "daemon/ingest/peer.h"
+
+namespace collect::ingest {
+namespace {
+
+SessionState shown_state(storage::SessionState state) {
+  switch (state) {
+    case storage::SessionState::kRecording: return SessionState::kActive;
+    case storage::SessionState::kComplete: return SessionState::kComplete;
+    case storage::SessionState::kRecovered: return SessionState::kRecovered;
+    case storage::SessionState::kFailed: break;
+  }
+  return SessionState::kFailed;
+}
+
+}  // namespace
+
+Peer::SessionRef Peer::make_session(uint32_t recording, SystemTime start) {
+  auto session = std::make_shared<LiveSession>();
+  session->recording = recording;
+  session->progress_at = std::chrono::steady_clock::now();
+  SessionSnapshot& shown = session->shown;
+  shown.agent = agent_.id;
+  shown.recording = recording;
+  shown.state = SessionState::kActive;
+  shown.process_name = agent_.process_name;
+  shown.pid = agent_.pid;
+  shown.device_id = agent_.device_id;
+  shown.tag = agent_.tag;
+  shown.start_time = start;
+  shown.detail = agent_.detail;
+  // Weak, because the session holds the pipe and the pipe holds this.
+  const auto on_report = [peer = weak_from_this(),
+                          live = std::weak_ptr<LiveSession>(session)](SessionReport report) {
+    const auto self = peer.lock();
+    const auto reported = live.lock();
+    if (self && reported) self->on_report(reported, std::move(report));
+  };
+  session->pipe = std::make_shared<SessionPipe>(core_.pipe_world, io_.get_executor(), on_report);
+  core_.live_sessions.fetch_add(1);
+  return session;
+}
+
+void Peer::restore(const std::string& name, const std::string& directory, uint32_t recording,
+                   SystemTime start) {
+  if (session_ && session_->recording > recording) {
+    // Of two that were left open, only the newer one can go on.
+    const SessionRef newer = std::move(session_);
+    restore(name, directory, recording, start);
+    seal(storage::SessionState::kRecovered, "a later recording of the same process was begun");
+    session_ = newer;
+    return;
+  }
+  if (session_) {
+    seal(storage::SessionState::kRecovered, "a later recording of the same process was begun");
+  }
+  session_ = make_session(recording, start);
+  session_->opened = true;
+  session_->shown.name = name;
+  session_->shown.directory = directory;
+  session_->pipe->push(SessionResume{directory});
+  agent_.session = name;
+  interrupt_session();
+  set_state(AgentState::kDisconnected,
+            "recorded when the collector ended; its session waits for it to come back");
+}
+
+void Peer::on_report(const SessionRef& session, SessionReport report) {
+  if (report.repeated) {
+    on_repeated(session, *report.repeated);
+    return;
+  }
+  if (report.opened) on_opened(session, *report.opened);
+  session->shown.totals = report.totals;
+  session->unshown = true;
+  for (const auto& [ticket, positions] : report.positions) {
+    if (ticket == welcome_ticket_ && session == session_) {
+      welcome_ticket_ = 0;
+      welcome_data(&positions);
+    }
+  }
+  send_acks(report);
+  if (report.failed) on_failed(session, *report.failed);
+  if (report.sealed) on_sealed(session, *report.sealed);
+  if (session->unshown &&
+      std::chrono::steady_clock::now() - session->shown_at >= kProgressInterval) {
+    show_session(*session, true);
+  }
+  // wants_more() is asked again: perhaps of another session by now, which is as well.
+  if (report.drained && reader_) reader_->resume();
+}
+
+void Peer::on_opened(const SessionRef& session, const SessionReport::Opened& opened) {
+  session->opened = true;
+  session->shown.name = opened.name;
+  session->shown.directory = opened.directory;
+  show_session(*session, true);
+  if (session != session_ && agent_.session != "") return;  // an older one, being sealed
+  agent_.session = opened.name;
+  if (session == session_ && connected()) {
+    set_state(AgentState::kRecording, "");
+    spdlog::info("agents/{} {} records into {}", agent_.id, agent_.process_name, opened.directory);
+  } else {
+    show_agent();
+  }
+  answer_starts();
+}
+
+void Peer::answer_starts() {
+  if (!session_ || !session_->opened) return;
+  std::vector<PendingStart> begun;
+  std::erase_if(starts_, [&](PendingStart& start) {
+    if (start.recording != session_->recording) return false;
+    begun.push_back(std::move(start));
+    return true;
+  });
+  const SessionSnapshot shown = session_->shown;
+  for (const PendingStart& start : begun) start.done(shown);
+}
+
+// The agent did not hear that this recording was sealed: its data is dropped, and it is told again.
+void Peer::on_repeated(const SessionRef& session, const std::string& name) {
+  session->pipe->drop_reports();
+  core_.live_sessions.fetch_sub(1);
+  std::erase(sealing_, session);
+  finished_recording_ = std::max(finished_recording_, session->recording);
+  if (session == session_) {
+    session_.reset();
+    intake_ = Intake::kDrop;
+  }
+  session->shown.name = name;
+  agent_.session = name;
+  show_agent();
+  spdlog::info("agents/{} {} repeats {}, which is complete", agent_.id, agent_.process_name, name);
+  const auto waiters = std::move(session->when_sealed);
+  session->when_sealed.clear();
+  for (const auto& done : waiters) done(session->shown);
+  ack_recording_ended(session->recording);
+  if (reader_) reader_->resume();
+}
+
+void Peer::on_failed(const SessionRef& session, const Error& error) {
+  const bool is_current = session == session_;
+  spdlog::error("agents/{} {}: {}: {}", agent_.id, agent_.process_name,
+                session->opened ? session->shown.name : "no session", to_string(error));
+  if (is_storage_fault(error.code) || !session->opened) {
+    if (is_current) {
+      session->sealing = true;
+      sealing_.push_back(std::move(session_));  // the pipe seals it by itself
+      session_.reset();
+    }
+    session->shown.status = to_string(error);
+    if (is_current && (control_ || data_)) {
+      refuse_both(wire::REFUSE_STORAGE, to_string(error), true);
+    }
+    return;
+  }
+  if (!is_current) return;
+  finished_recording_ = std::max(finished_recording_, session->recording);
+  seal(storage::SessionState::kRecovered, "the agent's data was refused: " + to_string(error));
+  refuse_both(wire::REFUSE_PROTOCOL, to_string(error), false);
+}
+
+void Peer::seal(storage::SessionState state, const std::string& reason) {
+  if (!session_) return;
+  session_->sealing = true;
+  session_->waiting_since.reset();
+  session_->shown.state = SessionState::kSealing;
+  session_->pipe->push(SessionSeal{state, reason});
+  show_session(*session_, true);
+  sealing_.push_back(std::move(session_));
+  session_.reset();
+  if (intake_ == Intake::kStore) intake_ = Intake::kDrop;
+}
+
+void Peer::on_sealed(const SessionRef& session, const SessionReport::Sealed& sealed) {
+  if (session == session_) session_.reset();  // an old one that turned out not to be resumable
+  if (!session_ && welcome_ticket_ != 0) {
+    welcome_ticket_ = 0;
+    welcome_data(nullptr);
+  }
+  std::erase(sealing_, session);
+  session->pipe->drop_reports();
+  SessionSnapshot& shown = session->shown;
+  shown.state = shown_state(sealed.state);
+  shown.status = sealed.reason;
+  shown.end_time = std::chrono::system_clock::now();
+  show_session(*session, true);
+  if (session->opened) {
+    spdlog::info("{} is sealed: {} events, {} lost, {} threads{}{}", shown.name,
+                 shown.totals.events, shown.totals.lost_events, shown.totals.threads,
+                 sealed.reason.empty() ? "" : ": ", sealed.reason);
+  }
+  core_.live_sessions.fetch_sub(1);
+  if (session->recording <= finished_recording_) ack_recording_ended(session->recording);
+  const auto waiters = std::move(session->when_sealed);
+  session->when_sealed.clear();
+  for (const auto& done : waiters) done(shown);
+}
+
+void Peer::interrupt_session() {
+  if (!session_ || session_->waiting_since) return;
+  session_->waiting_since = std::chrono::steady_clock::now();
+  session_->shown.state = SessionState::kInterrupted;
+  session_->shown.status = "its agent is away";
+  show_session(*session_, true);
+}
+
+void Peer::show_session(LiveSession& session, bool now) {
+  if (!session.opened || !now) {
+    session.unshown = true;
+    return;
+  }
+  session.unshown = false;
+  session.shown_at = std::chrono::steady_clock::now();
+  core_.observer.session_changed(session.shown);
+}
+
+void Peer::sweep_sessions(SteadyTime now) {
+  if (session_ && session_->waiting_since &&
+      now - *session_->waiting_since > core_.options.resume) {
+    seal(storage::SessionState::kRecovered, "its agent did not come back");
+  }
+  if (session_ && session_->stop_asked_at &&
+      now - std::max(*session_->stop_asked_at, session_->progress_at) > kStopIdleDeadline) {
+    finished_recording_ = std::max(finished_recording_, session_->recording);
+    seal(storage::SessionState::kRecovered, "the agent did not end the recording when told to");
+  }
+  std::vector<SessionRef> live = sealing_;
+  if (session_) live.push_back(session_);
+  for (const SessionRef& session : live) {
+    if (session->unshown && now - session->shown_at >= kProgressInterval) {
+      show_session(*session, true);
+    }
+  }
+}
+
+}  // namespace collect::ingest

@@ -1,0 +1,154 @@
+// One session's way from its io thread to its files: a bounded queue in order, and the one
+// SessionWriter behind it.
+//
+//   io thread:      push(), full()          <- reports, coalesced: at most one is on its way
+//   writer thread:  run(): take all, write, commit, report
+//   sealing thread: the last step, because looking symbols up may take seconds
+//
+// Members say which of the three owns them; the steps follow one another, never at once.
+#pragma once
+
+#include <asio/any_io_executor.hpp>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <variant>
+#include <vector>
+
+#include "daemon/ingest/page_reader.h"
+#include "daemon/ingest/snapshot.h"
+#include "storage/session_writer.h"
+
+namespace collect::ingest {
+
+class WriterPool;
+
+struct SessionOpen {
+  storage::SessionIdentity identity;
+};
+// Opens a session again that a former collector left unsealed.
+struct SessionResume {
+  std::string directory;
+};
+struct SessionNote {
+  std::string text;
+};
+struct LostWithoutStream {
+  uint64_t count = 0;
+};
+// Asks for all positions, after everything queued before it.
+struct PositionsWanted {
+  uint64_t ticket = 0;
+};
+struct SessionSeal {
+  storage::SessionState state{};
+  std::string reason;
+};
+
+using SessionItem =
+    std::variant<SessionOpen, SessionResume, PageBatch, std::vector<storage::ModuleInfo>, storage::StreamInfo,
+                 storage::StreamEnd, storage::DetailStateChange, storage::ClockSync, SessionNote,
+                 LostWithoutStream, PositionsWanted, SessionSeal>;
+
+// What happened since the last report. Everything in it was written and committed.
+struct SessionReport {
+  struct Opened {
+    std::string name;
+    std::string directory;
+  };
+  struct Sealed {
+    storage::SessionState state{};
+    std::string reason;
+  };
+  std::optional<Opened> opened;
+  // Instead: this recording is sealed and complete already, in this session. Nothing is stored.
+  std::optional<std::string> repeated;
+  std::unordered_map<uint32_t, storage::StreamPosition> stored;  // newest per stream that moved
+  std::vector<std::pair<uint64_t, std::vector<storage::StreamPosition>>> positions;  // by ticket
+  storage::SessionTotals totals;
+  std::optional<Error> failed;  // kDamaged, kLimit, …: the agent's fault; kNoSpace, kIo, …: ours
+  std::optional<Sealed> sealed;
+  bool drained = false;  // full() is false again
+};
+
+// Whether the error is the disk's, not the agent's.
+bool is_storage_fault(Code code);
+
+class SessionPipe : public std::enable_shared_from_this<SessionPipe> {
+ public:
+  struct World {  // outlives the pipe
+    WriterPool* writers;
+    storage::Fs* fs;
+    const storage::SessionOptions* options;
+    IngestCounters* counters;
+    size_t queue_bytes;
+  };
+  using OnReport = std::function<void(SessionReport)>;
+
+  // Reports come on `io`, until drop_reports(). The first item opens or resumes the session.
+  SessionPipe(const World& world, asio::any_io_executor io, OnReport on_report);
+
+  // ---- io thread
+  void push(SessionItem item);
+  // True: push no more pages until a report says `drained`.
+  bool full();
+  void drop_reports() { on_report_ = nullptr; }
+
+  // ---- writer thread: called by WriterPool whenever something was pushed
+  void run();
+
+ private:
+  friend class WriterPool;
+
+  Status store(const SessionItem& item);
+  Status store_pages(const std::vector<SessionItem>& items, size_t first, size_t end);
+  Status open(const SessionOpen& item);
+  Status resume(const SessionResume& item);
+  Status close_stream(const storage::StreamEnd& end);
+  void handle(const std::vector<SessionItem>& items);
+  void finish_round(const std::vector<uint64_t>& tickets);
+  void fail(const Error& error);
+  void begin_seal(SessionSeal seal);
+  void finish_seal(SessionSeal seal);
+  void recover(SessionSeal& seal);
+  void count_totals();
+  storage::StreamPosition& position_of(uint32_t stream);
+  void publish();
+  void send_report();
+  void deliver();
+
+  // constant after construction
+  const World world_;
+  const asio::any_io_executor io_;
+  size_t writer_index_ = 0;
+
+  // io thread
+  OnReport on_report_;
+
+  // guarded by mutex_
+  mutable std::mutex mutex_;
+  std::vector<SessionItem> queue_;
+  size_t queued_bytes_ = 0;
+  bool scheduled_ = false;
+  bool was_full_ = false;
+  bool report_on_its_way_ = false;
+  SessionReport report_;
+
+  // writer thread; from begin_seal on, the sealing thread
+  std::unique_ptr<storage::SessionWriter> writer_;
+  std::unordered_map<uint32_t, storage::StreamPosition> positions_;
+  std::unordered_set<uint32_t> touched_;  // streams whose position moved in this round
+  std::vector<storage::Page> run_of_pages_;
+  SessionReport news_;
+  storage::SessionTotals counted_;
+  std::string recover_directory_;  // of an old session that can't go on: it is only to be sealed
+  uint64_t last_detail_change_ns_ = 0;
+  bool failed_ = false;  // nothing more is stored
+  bool sealing_ = false;
+};
+
+}  // namespace collect::ingest

@@ -1,0 +1,98 @@
+// What ingest tells the collector: copies of an agent's or a session's state at every change, and
+// counters. No protobuf here: collector.h translates for the control plane.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "storage/session_writer.h"
+
+namespace collect::ingest {
+
+using ProcessId = std::array<uint8_t, 16>;
+using AgentId = uint64_t;  // ours, counts from 1
+using SystemTime = std::chrono::system_clock::time_point;
+
+enum class AgentState : uint8_t { kDialing, kConnected, kRecording, kDisconnected, kGone };
+enum class SessionState : uint8_t {
+  kActive,
+  kInterrupted,
+  kSealing,
+  kComplete,
+  kRecovered,
+  kFailed,
+};
+enum class DetailMode : uint8_t { kOff = 0, kArmed = 1, kOn = 2 };
+
+inline bool is_over(SessionState state) { return state >= SessionState::kComplete; }
+
+struct AgentSnapshot {
+  AgentId id = 0;
+  AgentState state{};
+  ProcessId process_id{};
+  std::string process_name;
+  std::string executable;
+  uint32_t pid = 0;
+  uint32_t parent_pid = 0;
+  std::string device_id;
+  std::string device_model;
+  std::string os;
+  std::string arch;
+  std::string address;  // of the peer, or the one that is dialled
+  std::string tag;
+  std::string agent_version;
+  std::string session;  // name of the current or last one
+  DetailMode detail{};
+  SystemTime connected_at{};
+  std::string status;
+  uint32_t reconnects = 0;
+  bool dialled = false;
+  // Modules of the current recording, for names to function ids. Never null.
+  std::shared_ptr<const std::vector<storage::ModuleInfo>> modules;
+};
+
+struct SessionSnapshot {
+  std::string name;  // "session_YYYYMMDD_HHMMSS/pid_N"
+  std::string directory;
+  SessionState state{};
+  AgentId agent = 0;
+  uint32_t recording = 0;
+  std::string process_name;
+  uint32_t pid = 0;
+  std::string device_id;
+  std::string tag;
+  SystemTime start_time{};
+  SystemTime end_time{};  // epoch while it goes on
+  storage::SessionTotals totals;
+  DetailMode detail{};
+  std::string status;
+};
+
+// Thread-safe; called on io threads, so it must not block.
+class IngestObserver {
+ public:
+  virtual ~IngestObserver() = default;
+  virtual void agent_changed(const AgentSnapshot& agent) = 0;
+  // The entry of a dialled address that is an agent of its own now, or is dialled no more.
+  virtual void agent_removed(AgentId id) = 0;
+  virtual void session_changed(const SessionSnapshot& session) = 0;
+};
+
+struct IngestCounters {
+  std::atomic<uint64_t> connections_accepted{0};
+  std::atomic<uint64_t> connections_refused{0};
+  std::atomic<uint64_t> bytes_received{0};
+  std::atomic<uint64_t> bytes_stored{0};
+  std::atomic<uint64_t> pages_stored{0};
+  std::atomic<uint64_t> pages_bad_checksum{0};
+  std::atomic<uint64_t> events_stored{0};
+  std::atomic<uint64_t> events_lost{0};
+  std::atomic<uint64_t> detail_records_stored{0};
+};
+
+}  // namespace collect::ingest

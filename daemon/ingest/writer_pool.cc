@@ -1,0 +1,73 @@
+#include "daemon/ingest/writer_pool.h"
+
+#include <pthread.h>
+
+#include "daemon/ingest/session_pipe.h"
+
+namespace collect::ingest {
+
+WriterPool::WriterPool(unsigned writer_threads) {
+  for (unsigned index = 0; index < writer_threads; ++index) {
+    auto lane = std::make_unique<Lane>();
+    Lane& started = *lane;
+    lane->thread = std::thread([&started] { serve(started); });
+    (void)pthread_setname_np(lane->thread.native_handle(), "writer");
+    writers_.push_back(std::move(lane));
+  }
+  sealer_.thread = std::thread([this] { serve(sealer_); });
+  (void)pthread_setname_np(sealer_.thread.native_handle(), "sealer");
+}
+
+WriterPool::~WriterPool() { stop(); }
+
+size_t WriterPool::assign() {
+  std::lock_guard lock(assign_mutex_);
+  return next_++ % writers_.size();
+}
+
+void WriterPool::schedule(size_t writer, std::shared_ptr<SessionPipe> pipe) {
+  add(*writers_[writer], [pipe = std::move(pipe)] { pipe->run(); });
+}
+
+void WriterPool::schedule_seal(std::function<void()> work) { add(sealer_, std::move(work)); }
+
+void WriterPool::add(Lane& lane, std::function<void()> work) {
+  {
+    std::lock_guard lock(lane.mutex);
+    if (lane.stopping) return;
+    lane.work.push_back(std::move(work));
+  }
+  lane.wake.notify_one();
+}
+
+void WriterPool::serve(Lane& lane) {
+  std::unique_lock lock(lane.mutex);
+  while (true) {
+    lane.wake.wait(lock, [&lane] { return lane.stopping || !lane.work.empty(); });
+    if (lane.stopping) return;
+    std::function<void()> work = std::move(lane.work.front());
+    lane.work.pop_front();
+    lock.unlock();
+    work();
+    work = nullptr;  // may end a session: not under the lock
+    lock.lock();
+  }
+}
+
+void WriterPool::stop() {
+  std::vector<Lane*> lanes{&sealer_};
+  for (const auto& writer : writers_) lanes.push_back(writer.get());
+  for (Lane* lane : lanes) {
+    {
+      std::lock_guard lock(lane->mutex);
+      lane->stopping = true;
+    }
+    lane->wake.notify_all();
+  }
+  for (Lane* lane : lanes) {
+    if (lane->thread.joinable()) lane->thread.join();
+    lane->work.clear();
+  }
+}
+
+}  // namespace collect::ingest

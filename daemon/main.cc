@@ -1,0 +1,179 @@
+// collectord: reads its settings, starts the collector and its control plane, waits for signals.
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "daemon/collector.h"
+#include "daemon/config.h"
+#include "daemon/control/control_server.h"
+#include "daemon/ingest/limits.h"
+#include "storage/posix_fs.h"
+#include "storage/session_layout.h"
+
+namespace collect::daemon {
+namespace {
+
+constexpr int kExitRefused = 2;  // it did not start: the one line on stderr says why
+
+int refuse(const std::string& why) {
+  std::string line = "collectord: " + why;
+  for (char& c : line) {
+    if (c == '\n') c = ' ';
+  }
+  std::fprintf(stderr, "%s\n", line.c_str());
+  return kExitRefused;
+}
+
+void set_up_log(const Config& config) {
+  auto logger = spdlog::stderr_logger_mt("collectord");
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
+  spdlog::set_default_logger(std::move(logger));
+  spdlog::set_level(spdlog::level::from_str(config.log_level));
+}
+
+// Every thread that starts later inherits the mask: signals are taken by sigwait alone.
+sigset_t take_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // A peer that goes away while it is written to is an error of that write, not of the process.
+  signal(SIGPIPE, SIG_IGN);
+  return signals;
+}
+
+Result<ingest::IngestOptions> ingest_options(const Config& config) {
+  ingest::IngestOptions options;
+  options.listen = config.ingest;
+  options.attach = config.attach;
+  options.version = "collectord " + std::string(kVersion);
+  options.heartbeat = ingest::milliseconds(config.heartbeat_ms);
+  options.resume = ingest::milliseconds(config.resume_ms);
+  options.max_connections = static_cast<uint32_t>(config.max_connections);
+  options.threads_per_agent = static_cast<uint32_t>(config.threads_per_agent);
+  options.queue_bytes = config.queue_bytes;
+  options.storage.durability = durability_of(config);
+  options.storage.symbolize = config.symbolize;
+  options.storage.symbol_directories = config.symbol_directories;
+  std::error_code error;
+  options.storage.root = std::filesystem::absolute(config.root, error).lexically_normal().string();
+  if (error) return errno_error(error.value(), config.root);
+  if (!config.token_file.empty()) {
+    Result<std::string> token = read_token_file(config.token_file);
+    if (!token.ok()) return Error{token.code(), "token_file: " + token.error().message};
+    options.token = std::move(token).value();
+  }
+  return options;
+}
+
+Status announce(int ready_fd, const Collector& collector, const control::ControlServer& control,
+                const std::string& root) {
+  // A failure to tell systemd is no reason to stop: it has its own timeout.
+  (void)sd_notify(0, "READY=1");
+  if (ready_fd < 0) return {};
+  const nlohmann::json where = {
+      {"ingest", collector.ingest_address()}, {"control", control.address()}, {"root", root}};
+  const std::string line = where.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  size_t written = 0;
+  while (written < line.size()) {
+    const ssize_t count = ::write(ready_fd, line.data() + written, line.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return errno_error(errno, "--ready-fd " + std::to_string(ready_fd));
+    written += static_cast<size_t>(count);
+  }
+  ::close(ready_fd);
+  return {};
+}
+
+// What can change while it runs: the token and the log level.
+void reload(const CommandLine& line, Collector& collector) {
+  Config fresh = line.config;
+  if (!line.config_file.empty()) {
+    const Status read = read_config_file(line.config_file, fresh);
+    if (!read.ok()) {
+      spdlog::error("reload: {}; nothing was changed", read.error().message);
+      return;
+    }
+  }
+  std::string token;
+  if (!fresh.token_file.empty()) {
+    Result<std::string> read = read_token_file(fresh.token_file);
+    if (!read.ok()) {
+      spdlog::error("reload: token_file: {}; nothing was changed", read.error().message);
+      return;
+    }
+    token = std::move(read).value();
+  }
+  collector.set_token(std::move(token));
+  spdlog::set_level(spdlog::level::from_str(fresh.log_level));
+  spdlog::info("reloaded token and log level");
+}
+
+void wait_for_the_end(const sigset_t& signals, const CommandLine& line, Collector& collector) {
+  while (true) {
+    int number = 0;
+    if (sigwait(&signals, &number) != 0) continue;
+    if (number != SIGHUP) {
+      spdlog::info("told to stop ({})", number == SIGINT ? "SIGINT" : "SIGTERM");
+      return;
+    }
+    reload(line, collector);
+  }
+}
+
+int serve(const CommandLine& line) {
+  const sigset_t signals = take_signals();
+  Result<ingest::IngestOptions> options = ingest_options(line.config);
+  if (!options.ok()) return refuse(options.error().message);
+  const std::string root = options->storage.root;
+
+  storage::PosixFs fs;
+  auto collector = Collector::create(std::move(options).value(), fs);
+  if (!collector.ok()) return refuse(collector.error().message);
+  auto lock = storage::RootLock::take(fs, root);
+  if (!lock.ok()) {
+    return refuse(lock.error().code == Code::kUnavailable
+                      ? "root " + root + " is in use by another collectord"
+                      : "root: " + lock.error().message);
+  }
+  auto control = control::ControlServer::start(line.config.control, **collector);
+  if (!control.ok()) return refuse("control address: " + control.error().message);
+  (*collector)->run();
+  const Status announced = announce(line.ready_fd, **collector, **control, root);
+  if (!announced.ok()) spdlog::warn("{}", announced.error().message);
+  spdlog::info("collectord {} is ready: agents at {}, control at {}, sessions below {}", kVersion,
+               (*collector)->ingest_address(), (*control)->address(), root);
+
+  wait_for_the_end(signals, line, **collector);
+  (void)sd_notify(0, "STOPPING=1");
+  const bool all_sealed = (*collector)->stop(ingest::kShutdownBound);
+  if (!all_sealed) spdlog::warn("not every session could be sealed; the next start recovers them");
+  (*control)->shutdown(control::ControlServer::kShutdownDeadline);
+  return EXIT_SUCCESS;
+}
+
+int run(int argc, char** argv) {
+  Result<CommandLine> line = read_command_line(argc, argv);
+  if (!line.ok()) return refuse(line.error().message);
+  if (line->print) {
+    std::fputs(line->print->c_str(), stdout);
+    return std::fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  }
+  set_up_log(line->config);
+  return serve(*line);
+}
+
+}  // namespace
+}  // namespace collect::daemon
+
+int main(int argc, char** argv) { return collect::daemon::run(argc, argv); }

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# From a bare Debian 12 to a recorded program:  bash deploy/quickstart.sh
+#
+# Installs what is missing, builds, then does the main job: a program that parses JSON on four threads
+# with a library of 24,000 lines that knows nothing of us is traced, function by function, into files;
+# while it runs, detail recording is switched on and off through gRPC. Takes a few minutes the first
+# time, most of it the build, and a few seconds when run again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source deploy/setup.sh
+
+step() { printf '\n%s\n' "== $*"; }
+# Shows a command as one would type it, and runs it.
+shown() {
+  printf '$ %s\n' "$*"
+  "$@"
+}
+
+step "1/5  Packages"
+install_packages build
+find_grpc_clients
+
+step "2/5  Build (the log is build/logs/build-release.log)"
+build_preset release collectord collectctl collect_agent json_iso_codes
+say "Programs are in build/release/bin, the agent is build/release/lib/libcollect_agent.so."
+bin=build/release/bin
+
+step "3/5  Record"
+traces=$root/build/quickstart
+mkdir -p "$traces"
+ingest=127.0.0.1:7710 control=127.0.0.1:7711
+for port in 7710 7711; do
+  if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+    say "Port $port is in use, so this run takes free ports instead of the usual 7710 and 7711."
+    ingest=127.0.0.1:0 control=127.0.0.1:0
+  fi
+done
+rm -f "$logs/ready"
+"$bin/collectord" --root "$traces" --ingest "$ingest" --control "$control" --ready-fd 3 \
+  3>"$logs/ready" >"$logs/collectord.log" 2>&1 &
+daemon=$!
+trap 'kill "$daemon" 2>/dev/null || true; wait "$daemon" 2>/dev/null || true' EXIT
+for _ in $(seq 100); do
+  grep -q control "$logs/ready" && break
+  kill -0 "$daemon" 2>/dev/null || fail "collectord did not start: $(tail -n 3 "$logs/collectord.log")"
+  sleep 0.1
+done
+control=$(sed -n 's/.*"control":"\([^"]*\)".*/\1/p' "$logs/ready")
+say "collectord is running: files go to $traces, control is at $control."
+say "A program is now traced. It was built with -finstrument-functions and needs no other change:"
+COLLECT_FULL=wait shown "$bin/collectctl" --control "$control" run -- \
+  "$bin/json_iso_codes" 2 4 250 >"$logs/run.log" 2>&1 &
+job=$!
+printf '$ %s\n' "collectctl run -- json_iso_codes 2 4 250"
+
+# A stranger's gRPC client: it knows nothing but the address, the rest comes by reflection.
+service=collect.control.v1.Collector
+call() {
+  if [ -n "$grpcurl" ]; then
+    if [ -z "${2:-}" ]; then
+      shown "$grpcurl" -plaintext "$control" list "$service"
+    else
+      shown "$grpcurl" -plaintext -d "$2" "$control" "$service/$1"
+    fi
+  elif [ -n "$buf" ]; then
+    if [ -z "${2:-}" ]; then
+      shown "$buf" curl --protocol grpc --http2-prior-knowledge --list-methods "http://$control"
+    else
+      shown "$buf" curl --protocol grpc --http2-prior-knowledge -d "$2" \
+        "http://$control/$service/$1"
+    fi
+  else
+    return 1
+  fi
+}
+for _ in $(seq 100); do
+  "$bin/collectctl" --control "$control" --json sessions 2>/dev/null | grep -q json_iso_codes && break
+  sleep 0.1
+done
+
+step "4/5  Steer it while it runs"
+if [ -n "$grpcurl$buf" ]; then
+  say "What can be called (found by reflection):"
+  call list
+  say "Detail on: from now on every call also stores registers and stack bytes."
+  call StartDetail '{}'
+  say "Detail off again:"
+  call StopDetail '{}'
+  say "The manifest, while recording (its first lines):"
+  call GetManifest '{}' >"$logs/manifest.log"
+  head -n 12 "$logs/manifest.log" | cut -c 1-120
+else
+  say "Neither grpcurl nor buf is here; collectctl does the same:"
+  shown "$bin/collectctl" --control "$control" detail start
+  shown "$bin/collectctl" --control "$control" detail stop
+  shown "$bin/collectctl" --control "$control" manifest >"$logs/manifest.log"
+fi
+say "Waiting for the program to end …"
+wait "$job" || fail "the traced program failed: $(tail -n 20 "$logs/run.log")"
+cat "$logs/run.log"
+
+step "5/5  Look at it"
+session=$(find "$traces" -mindepth 2 -maxdepth 2 -type d -name 'pid_*' -printf '%T@ %p\n' |
+  sort -n | tail -n 1 | cut -d ' ' -f 2-)
+shown "$bin/collectctl" verify "$session"
+say ""
+say "The functions that took most time:"
+"$bin/collectctl" report "$session" >"$logs/report.log"
+head -n 15 "$logs/report.log" | cut -c 1-150
+say ""
+say "Some events, as they happened:"
+("$bin/collectctl" dump "$session/thread_1" 2>/dev/null || true) | head -n 8 | cut -c 1-150
+
+cat <<END
+
+Done. Everything that was recorded is in
+  $session   ($(du -sh "$session" | cut -f 1))
+
+What to try next:
+  $bin/collectctl report $session
+  $bin/collectctl dump --json $session | head
+  $bin/collectord --root $traces        and, in another terminal:
+  $bin/collectctl run -- ./your_program    (built with -finstrument-functions)
+  $bin/collectctl detail start             (and: detail stop, agents, sessions, watch)
+  rm -r $traces                          gives the space back
+README.md has the rest.
+END

@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs every test:  bash deploy/test.sh
+#
+# The release build and all of its tests come first, then the fuzz targets for a few seconds each,
+# then the rooms' own tests under ASan+UBSan and under TSan. COLLECT_TEST_MINUTES (default 25) bounds
+# the whole: a phase that would begin with too little left is skipped, and says so.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source deploy/setup.sh
+
+minutes=${COLLECT_TEST_MINUTES:-25}
+fuzz_seconds=${COLLECT_FUZZ_SECONDS:-5}
+began=$SECONDS
+summary=()
+failed=()
+
+# phase NAME LEAST_SECONDS FUNCTION: runs it unless less time than that is left. In a subshell, so
+# that its end ends only the phase.
+phase() {
+  local name=$1 least=$2 function=$3 start=$SECONDS left status=0
+  left=$((minutes * 60 - (SECONDS - began)))
+  if [ "$left" -lt "$least" ]; then
+    say "== $name: SKIPPED, $left s left of $minutes min (COLLECT_TEST_MINUTES=60 runs everything)"
+    summary+=("$(printf '%-34s skipped, no time left' "$name")")
+    return
+  fi
+  say "== $name"
+  set +e
+  (set -e; "$function")
+  status=$?
+  set -e
+  if [ $status != 0 ]; then failed+=("$name"); fi
+  phase_status=$status
+  summary+=("$(printf '%-34s %4d s  %s' "$name" $((SECONDS - start)) \
+    "$([ $status = 0 ] && echo passed || echo FAILED)")")
+}
+
+packages() { install_packages build test; }
+release_build() { build_preset release; }
+
+release_tests() {
+  find_grpc_clients
+  export COLLECT_BUF=$buf COLLECT_GRPCURL=$grpcurl
+  ctest --test-dir build/release --output-on-failure --no-tests=error -j "$(nproc)" 2>&1 |
+    tee "$logs/ctest-release.log"
+}
+
+fuzz() {
+  local target name
+  quietly configure-fuzz cmake --preset fuzz
+  quietly build-fuzz cmake --build build/fuzz --target tests/fuzz/all
+  for target in build/fuzz/bin/*fuzz*; do
+    name=${target##*/}
+    mkdir -p "build/fuzz/corpus/$name"
+    if "$target" -max_total_time="$fuzz_seconds" -rss_limit_mb=2048 -timeout=10 \
+      -artifact_prefix="build/fuzz/" "build/fuzz/corpus/$name" >"$logs/$name.log" 2>&1; then
+      say "$name: $(grep -E '^Done ' "$logs/$name.log")"
+    else
+      tail -n 30 "$logs/$name.log"
+      fail "$name found something; the input is in build/fuzz/"
+    fi
+  done
+}
+
+# sanitized PRESET CTEST_OPTIONS…: builds and runs the tests that ctest selects with these options.
+sanitized() {
+  local preset=$1 tests
+  shift
+  quietly "configure-$preset" cmake --preset "$preset"
+  tests=$(ctest --test-dir "build/$preset" -N "$@" | sed -n 's/^ *Test *#[0-9]*: \([^ ]*\).*/\1/p')
+  [ -n "$tests" ] || fail "ctest selects no test with $*"
+  # shellcheck disable=SC2086  # a test program has the name of its test
+  quietly "build-$preset" cmake --build "build/$preset" --target $tests
+  ctest --test-dir "build/$preset" --output-on-failure --no-tests=error -j "$(nproc)" "$@" 2>&1 |
+    tail -n 60
+}
+
+# Tests of the whole and of the source text say nothing more under a sanitizer.
+asan() { sanitized asan -E '^(e2e_|tidy_|agent_header|bench_)'; }
+tsan() { sanitized tsan -R 'ring|recorder|drain|agent|ingest|collector|watch|control' \
+  -E '^(e2e_|tidy_|agent_header|bench_)'; }
+
+phase_status=0
+for needed in packages "release build"; do
+  phase "$needed" 0 "${needed// /_}"
+  [ $phase_status = 0 ] || fail "$needed failed, and nothing goes without it"
+done
+phase "release tests" 0 release_tests
+phase "fuzz targets, ${fuzz_seconds} s each" 180 fuzz
+phase "rooms under ASan + UBSan" 300 asan
+phase "threads under TSan" 300 tsan
+
+say ""
+printf '%s\n' "${summary[@]}"
+say "total $((SECONDS - began)) s"
+if [ ${#failed[@]} -gt 0 ]; then
+  say "FAILED: ${failed[*]}"
+  [ -f "$logs/ctest-release.log" ] && grep -E '% tests passed' "$logs/ctest-release.log" || true
+  exit 1
+fi
+# CTest's own words on the release tests, last.
+grep -E '% tests passed' "$logs/ctest-release.log"

@@ -1,0 +1,210 @@
+#include "storage/manifest.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <utility>
+
+
+namespace collect::storage {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+
+std::string hex_number(uint64_t number) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+// A UUID where the build id has 16 bytes, as Mach-O images do.
+std::string uuid_text(Bytes id) {
+  const std::string hex = hex_bytes(id);
+  return hex.substr(0, 8) + "-" + hex.substr(8, 4) + "-" + hex.substr(12, 4) + "-" +
+         hex.substr(16, 4) + "-" + hex.substr(20);
+}
+
+Json process_json(const SessionIdentity& identity) {
+  return {{"process_id", hex_bytes(identity.process_id)},
+          {"recording", identity.recording},
+          {"pid", identity.pid},
+          {"parent_pid", identity.parent_pid},
+          {"name", identity.process_name},
+          {"executable", identity.executable},
+          {"device_id", identity.device_id},
+          {"device_model", identity.device_model},
+          {"boot_id", identity.boot_id},
+          {"tag", identity.tag},
+          {"agent_version", identity.agent_version},
+          {"arch", static_cast<uint32_t>(identity.arch)},
+          {"os", static_cast<uint32_t>(identity.os)},
+          {"atf_version", static_cast<uint32_t>(identity.version)},
+          {"start_ns", identity.start_ns},
+          {"start_unix_ns", identity.start_unix_ns}};
+}
+
+Json thread_json(const ManifestThread& thread) {
+  return {{"id", thread.id},
+          {"has_detail", thread.has_detail},
+          {"thread_id", thread.thread_id},
+          {"name", thread.name},
+          {"stream_id", thread.stream_id},
+          {"ended", thread.ended},
+          {"events", thread.events},
+          {"detail_records", thread.detail_records},
+          {"lost_events", thread.lost_events},
+          {"lost_detail_records", thread.lost_detail_records},
+          {"index_next", thread.index_next},
+          {"detail_next", thread.detail_next},
+          {"start_ns", thread.start_ns},
+          {"end_ns", thread.end_ns},
+          {"time_start_ns", thread.first_ns},
+          {"time_end_ns", thread.last_ns}};
+}
+
+Json module_json(const ModuleInfo& module) {
+  Json json = {{"module_id", module.module_id}, {"path", module.path}};
+  // The public format leaves out what is not known.
+  if (module.base_address != 0) json["base_address"] = hex_number(module.base_address);
+  if (module.size != 0) json["size"] = module.size;
+  if (module.build_id.size() == 16) json["uuid"] = uuid_text(module.build_id);
+  if (!module.build_id.empty()) json["build_id"] = hex_bytes(module.build_id);
+  json["loaded_ns"] = module.loaded_ns;
+  if (module.unloaded_ns != 0) json["unloaded_ns"] = module.unloaded_ns;
+  return json;
+}
+
+Json gap_json(const Gap& gap) {
+  Json json = {{"thread", gap.thread},
+               {"lane", lane_name(gap.lane)},
+               {"before_seq", gap.before_seq},
+               {"lost", gap.lost},
+               {"numbered_lost", gap.numbered_lost},
+               {"first_ns", gap.first_ns},
+               {"last_ns", gap.last_ns},
+               {"reasons", lost_reason_names(gap.reasons)}};
+  if (gap.merged > 1) json["merged"] = gap.merged;
+  return json;
+}
+
+Json window_json(const DetailWindow& window) {
+  return {{"mode", window.mode},
+          {"start_ns", window.start_ns},
+          {"end_ns", window.end_ns},
+          {"pre_roll_from_ns", window.pre_roll_from_ns},
+          {"pre_roll_records", window.pre_roll_records},
+          {"reason", window.reason}};
+}
+
+Json clock_sync_json(const ClockSync& sync) {
+  return {{"at_ns", sync.at_ns},
+          {"offset_ns", sync.offset_ns},
+          {"uncertainty_ns", sync.uncertainty_ns},
+          {"drift_ppb", sync.drift_ppb}};
+}
+
+Json totals_json(const Manifest& manifest) {
+  const SessionTotals& totals = manifest.totals;
+  return {{"threads", totals.threads},
+          {"events", totals.events},
+          {"detail_records", totals.detail_records},
+          {"lost_events", totals.lost_events},
+          {"lost_detail_records", totals.lost_detail_records},
+          {"lost_without_stream", manifest.lost_without_stream},
+          {"stored_bytes", totals.stored_bytes}};
+}
+
+Json symbol_json(const Symbol& symbol) {
+  return {{"function_id", hex_number(symbol.function_id)},
+          {"module_id", static_cast<uint32_t>(symbol.function_id >> 32)},
+          {"symbol_index", static_cast<uint32_t>(symbol.function_id)},
+          {"name", symbol.name}};
+}
+
+Json module_symbols_json(const ModuleSymbols& module) {
+  Json json = {{"module_id", module.module_id},
+               {"functions", module.functions},
+               {"named", module.named}};
+  if (!module.source.empty()) json["source"] = module.source;
+  if (!module.problem.empty()) json["problem"] = module.problem;
+  return json;
+}
+
+template <class T, class Function>
+Json list_json(const std::vector<T>& list, Function to_json) {
+  Json json = Json::array();
+  for (const T& item : list) json.push_back(to_json(item));
+  return json;
+}
+
+}  // namespace
+
+std::string_view session_state_name(SessionState state) {
+  switch (state) {
+    case SessionState::kRecording: return "recording";
+    case SessionState::kComplete: return "complete";
+    case SessionState::kRecovered: return "recovered";
+    case SessionState::kFailed: return "failed";
+  }
+  return "recording";
+}
+
+std::string_view lane_name(Lane lane) { return lane == Lane::kIndex ? "index" : "detail"; }
+
+std::vector<std::string> lost_reason_names(uint32_t reasons) {
+  std::vector<std::string> names;
+  for (const LostReasonName& reason : kLostReasonNames) {
+    if (reasons & reason.bit) names.emplace_back(reason.name);
+  }
+  return names;
+}
+
+std::string hex_bytes(Bytes bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string hex;
+  hex.reserve(bytes.size() * 2);
+  for (const uint8_t byte : bytes) {
+    hex += kDigits[byte >> 4];
+    hex += kDigits[byte & 15];
+  }
+  return hex;
+}
+
+void bound_text(std::string& text) {
+  if (text.size() > kMaxTextBytes) text.resize(kMaxTextBytes);
+}
+
+std::string manifest_to_json(const Manifest& manifest) {
+  const SessionIdentity& identity = manifest.identity;
+  Json json;
+  json["threads"] = list_json(manifest.threads, thread_json);
+  json["time_start_ns"] = manifest.time_start_ns;
+  json["time_end_ns"] = manifest.time_end_ns;
+  json["clock_type"] = static_cast<uint32_t>(identity.clock);
+  json["modules"] = list_json(manifest.modules, module_json);
+  json["symbols"] = list_json(manifest.symbols, symbol_json);
+  json["format_version"] = identity.version == atf::Version::kV1 ? "2.1" : "2.2";
+  json["state"] = session_state_name(manifest.state);
+  json["reason"] = manifest.reason;
+  if (manifest.sealing) json["sealing"] = session_state_name(manifest.sealing_state);
+  json["created_unix_ns"] = manifest.created_unix_ns;
+  json["finished_unix_ns"] = manifest.finished_unix_ns;
+  json["process"] = process_json(identity);
+  json["gaps"] = list_json(manifest.gaps, gap_json);
+  json["detail_windows"] = list_json(manifest.detail_windows, window_json);
+  if (manifest.detail_windows_left_out != 0) {
+    json["detail_windows_left_out"] = manifest.detail_windows_left_out;
+  }
+  json["clock_sync"] = list_json(manifest.clock_syncs, clock_sync_json);
+  json["events"] = list_json(manifest.notes, [](const Note& note) {
+    return Json{{"at_unix_ns", note.at_unix_ns}, {"what", note.what}};
+  });
+  if (manifest.notes_left_out != 0) json["events_left_out"] = manifest.notes_left_out;
+  json["module_symbols"] = list_json(manifest.module_symbols, module_symbols_json);
+  if (manifest.symbols_left_out != 0) json["symbols_left_out"] = manifest.symbols_left_out;
+  json["totals"] = totals_json(manifest);
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace collect::storage

@@ -1,0 +1,138 @@
+// manifest.json: what a session is, which threads and modules it has, what is missing from it and
+// why. A superset of the public format_version "2.1"; STORAGE.md "Manifest" has the keys. This file
+// knows the model and its JSON; manifest_file.h puts it on the disk.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/core/result.h"
+#include "storage/fs.h"
+#include "storage/session_types.h"
+
+namespace collect::storage {
+
+inline constexpr uint64_t kMaxManifestBytes = 256ull << 20;  // a larger file is not read
+inline constexpr size_t kMaxTextBytes = 4096;  // of each string of a peer; the rest is cut
+inline constexpr size_t kMaxBuildIdBytes = 64;
+inline constexpr size_t kMaxClockSyncs = 1024;  // then every second one goes
+inline constexpr size_t kMaxNotes = 1024;       // later ones are only counted
+
+struct ManifestThread {
+  uint32_t id = 0;  // N of thread_N
+  uint32_t stream_id = 0;
+  uint32_t thread_id = 0;
+  std::string name;
+  bool has_detail = false;
+  bool ended = false;
+  uint64_t events = 0;
+  uint64_t detail_records = 0;
+  uint64_t lost_events = 0;
+  uint64_t lost_detail_records = 0;
+  uint64_t start_ns = 0;  // of the thread, as the agent said
+  uint64_t end_ns = 0;
+  uint64_t index_next = 0;  // SessionWriter::positions()
+  uint64_t detail_next = 0;
+  uint64_t first_ns = 0;  // of the first and the last event stored
+  uint64_t last_ns = 0;
+  bool unlisted = false;  // not in the JSON: found as a directory that no manifest names
+};
+
+struct Gap {
+  uint32_t thread = 0;  // N of thread_N
+  Lane lane = Lane::kIndex;
+  uint32_t reasons = 0;         // LostReason set
+  uint64_t before_seq = 0;      // position in the file of the first record after the gap
+  uint64_t lost = 0;            // records, all reasons
+  uint64_t numbered_lost = 0;   // of these, the ones that had numbers
+  uint64_t first_ns = 0;        // times of the first and last record lost, 0 when not known
+  uint64_t last_ns = 0;
+  uint32_t merged = 1;          // how many gaps this one stands for (kMaxGapsPerThread)
+};
+
+struct DetailWindow {
+  std::string mode;  // "armed" or "on"
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;  // 0 while open
+  uint64_t pre_roll_from_ns = 0;
+  uint64_t pre_roll_records = 0;
+  std::string reason;
+};
+
+struct Note {
+  uint64_t at_unix_ns = 0;
+  std::string what;
+};
+
+struct Symbol {
+  uint64_t function_id = 0;
+  std::string name;  // demangled
+};
+
+// How naming went for one module.
+struct ModuleSymbols {
+  uint32_t module_id = 0;
+  std::string source;  // the file that names came from; empty without one
+  std::string problem;  // why there is none
+  uint64_t functions = 0;  // seen in the events
+  uint64_t named = 0;
+};
+
+struct Manifest {
+  SessionState state = SessionState::kRecording;
+  std::string reason;
+  // Set before the first file is sealed: how the session is to end. Recovery finishes with it.
+  bool sealing = false;
+  SessionState sealing_state = SessionState::kRecording;
+  uint64_t time_start_ns = 0;
+  uint64_t time_end_ns = 0;
+  SessionIdentity identity;
+  uint64_t created_unix_ns = 0;   // the collector's clock
+  uint64_t finished_unix_ns = 0;
+  std::vector<ManifestThread> threads;
+  std::vector<ModuleInfo> modules;
+  std::vector<Symbol> symbols;
+  std::vector<ModuleSymbols> module_symbols;
+  uint64_t symbols_left_out = 0;
+  std::vector<Gap> gaps;
+  std::vector<DetailWindow> detail_windows;
+  uint64_t detail_windows_left_out = 0;
+  std::vector<ClockSync> clock_syncs;
+  std::vector<Note> notes;
+  uint64_t notes_left_out = 0;
+  uint64_t lost_without_stream = 0;
+  SessionTotals totals;
+};
+
+struct LostReasonName {
+  uint32_t bit;
+  const char* name;
+};
+inline constexpr LostReasonName kLostReasonNames[] = {
+    {kLostRingFull, "ring_full"},
+    {kLostOverwritten, "overwritten"},
+    {kLostReentry, "reentry"},
+    {kLostNoMemory, "no_memory"},
+    {kLostForgotten, "forgotten"},
+    {kLostUnlinked, "unlinked"},
+    {kLostDamaged, "damaged"},
+};
+
+std::string_view session_state_name(SessionState state);
+std::string_view lane_name(Lane lane);
+std::vector<std::string> lost_reason_names(uint32_t reasons);
+std::string hex_bytes(Bytes bytes);
+void bound_text(std::string& text);  // to kMaxTextBytes
+
+// Text that is not UTF-8 becomes U+FFFD; it never fails.
+std::string manifest_to_json(const Manifest& manifest);
+// Unknown keys are ignored, missing ones keep their defaults. kDamaged: not JSON, or a key that
+// everything hangs on has another type.
+Result<Manifest> manifest_from_json(std::string_view json);
+
+Result<std::string> read_manifest_json(Fs& fs, const std::string& directory);
+Result<Manifest> read_manifest(Fs& fs, const std::string& directory);
+
+}  // namespace collect::storage

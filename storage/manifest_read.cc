@@ -1,0 +1,277 @@
+// The other direction of manifest.cc. Manifests of other writers, and damaged ones, come here too.
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+
+#include "storage/manifest.h"
+#include "storage/session_layout.h"
+
+namespace collect::storage {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr SessionState kStates[] = {SessionState::kRecording, SessionState::kComplete,
+                                    SessionState::kRecovered, SessionState::kFailed};
+
+// ---- reading: a key of the wrong type is as good as a missing one
+
+uint64_t number(const Json& json, const char* key) {
+  const auto it = json.find(key);
+  if (it == json.end() || !it->is_number_integer()) return 0;
+  return it->get<uint64_t>();
+}
+
+uint32_t number32(const Json& json, const char* key) {
+  const uint64_t value = number(json, key);
+  return value <= UINT32_MAX ? static_cast<uint32_t>(value) : 0;
+}
+
+std::string text(const Json& json, const char* key) {
+  const auto it = json.find(key);
+  return it != json.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+bool flag(const Json& json, const char* key) {
+  const auto it = json.find(key);
+  return it != json.end() && it->is_boolean() && it->get<bool>();
+}
+
+uint64_t hex_value(const std::string& text) {
+  if (!text.starts_with("0x")) return 0;
+  uint64_t value = 0;
+  std::from_chars(text.data() + 2, text.data() + text.size(), value, 16);
+  return value;
+}
+
+std::vector<uint8_t> bytes_of_hex(std::string_view hex) {
+  std::vector<uint8_t> bytes;
+  for (size_t i = 0; i + 1 < hex.size(); i += 2) {
+    uint8_t byte = 0;
+    const auto [end, error] = std::from_chars(hex.data() + i, hex.data() + i + 2, byte, 16);
+    if (error != std::errc{} || end != hex.data() + i + 2) return {};
+    bytes.push_back(byte);
+  }
+  return bytes;
+}
+
+template <class T, class Function>
+void read_list(const Json& json, const char* key, std::vector<T>& out, Function from_json) {
+  const auto it = json.find(key);
+  if (it == json.end() || !it->is_array()) return;
+  for (const Json& item : *it) {
+    if (item.is_object()) out.push_back(from_json(item));
+  }
+}
+
+SessionState state_of(const std::string& name) {
+  for (const SessionState state : kStates) {
+    if (session_state_name(state) == name) return state;
+  }
+  return SessionState::kRecording;
+}
+
+SessionIdentity identity_of(const Json& json) {
+  SessionIdentity identity;
+  const std::vector<uint8_t> process_id = bytes_of_hex(text(json, "process_id"));
+  if (process_id.size() == identity.process_id.size()) {
+    std::copy(process_id.begin(), process_id.end(), identity.process_id.begin());
+  }
+  identity.recording = number32(json, "recording");
+  identity.pid = number32(json, "pid");
+  identity.parent_pid = number32(json, "parent_pid");
+  identity.process_name = text(json, "name");
+  identity.executable = text(json, "executable");
+  identity.device_id = text(json, "device_id");
+  identity.device_model = text(json, "device_model");
+  identity.boot_id = text(json, "boot_id");
+  identity.tag = text(json, "tag");
+  identity.agent_version = text(json, "agent_version");
+  identity.arch = static_cast<atf::Arch>(number(json, "arch") & 0xFF);
+  identity.os = static_cast<atf::Os>(number(json, "os") & 0xFF);
+  identity.version = number(json, "atf_version") == 1 ? atf::Version::kV1 : atf::Version::kV2;
+  identity.start_ns = number(json, "start_ns");
+  identity.start_unix_ns = number(json, "start_unix_ns");
+  return identity;
+}
+
+ManifestThread thread_of(const Json& json) {
+  ManifestThread thread;
+  thread.id = number32(json, "id");
+  thread.stream_id = number32(json, "stream_id");
+  thread.thread_id = number32(json, "thread_id");
+  thread.name = text(json, "name");
+  thread.has_detail = flag(json, "has_detail");
+  thread.ended = flag(json, "ended");
+  thread.events = number(json, "events");
+  thread.detail_records = number(json, "detail_records");
+  thread.lost_events = number(json, "lost_events");
+  thread.lost_detail_records = number(json, "lost_detail_records");
+  thread.index_next = number(json, "index_next");
+  thread.detail_next = number(json, "detail_next");
+  thread.start_ns = number(json, "start_ns");
+  thread.end_ns = number(json, "end_ns");
+  thread.first_ns = number(json, "time_start_ns");
+  thread.last_ns = number(json, "time_end_ns");
+  return thread;
+}
+
+ModuleInfo module_of(const Json& json) {
+  ModuleInfo module;
+  module.module_id = number32(json, "module_id");
+  module.path = text(json, "path");
+  module.build_id = bytes_of_hex(text(json, "build_id"));
+  module.base_address = hex_value(text(json, "base_address"));
+  module.size = number(json, "size");
+  module.loaded_ns = number(json, "loaded_ns");
+  module.unloaded_ns = number(json, "unloaded_ns");
+  return module;
+}
+
+Gap gap_of(const Json& json) {
+  Gap gap;
+  gap.thread = number32(json, "thread");
+  gap.lane = text(json, "lane") == lane_name(Lane::kDetail) ? Lane::kDetail : Lane::kIndex;
+  gap.before_seq = number(json, "before_seq");
+  gap.lost = number(json, "lost");
+  gap.numbered_lost = number(json, "numbered_lost");
+  gap.first_ns = number(json, "first_ns");
+  gap.last_ns = number(json, "last_ns");
+  gap.merged = std::max(1u, number32(json, "merged"));
+  const auto reasons = json.find("reasons");
+  if (reasons == json.end() || !reasons->is_array()) return gap;
+  for (const Json& reason : *reasons) {
+    for (const LostReasonName& known : kLostReasonNames) {
+      if (reason.is_string() && reason.get<std::string>() == known.name) gap.reasons |= known.bit;
+    }
+  }
+  return gap;
+}
+
+DetailWindow window_of(const Json& json) {
+  DetailWindow window;
+  window.mode = text(json, "mode");
+  window.start_ns = number(json, "start_ns");
+  window.end_ns = number(json, "end_ns");
+  window.pre_roll_from_ns = number(json, "pre_roll_from_ns");
+  window.pre_roll_records = number(json, "pre_roll_records");
+  window.reason = text(json, "reason");
+  return window;
+}
+
+ClockSync clock_sync_of(const Json& json) {
+  ClockSync sync;
+  sync.at_ns = number(json, "at_ns");
+  sync.offset_ns = static_cast<int64_t>(number(json, "offset_ns"));
+  sync.uncertainty_ns = number(json, "uncertainty_ns");
+  const auto drift = json.find("drift_ppb");
+  if (drift != json.end() && drift->is_number()) sync.drift_ppb = drift->get<double>();
+  return sync;
+}
+
+ModuleSymbols module_symbols_of(const Json& json) {
+  ModuleSymbols module;
+  module.module_id = number32(json, "module_id");
+  module.functions = number(json, "functions");
+  module.named = number(json, "named");
+  module.source = text(json, "source");
+  module.problem = text(json, "problem");
+  return module;
+}
+
+SessionTotals totals_of(const Json& json) {
+  SessionTotals totals;
+  totals.threads = number32(json, "threads");
+  totals.events = number(json, "events");
+  totals.detail_records = number(json, "detail_records");
+  totals.lost_events = number(json, "lost_events");
+  totals.lost_detail_records = number(json, "lost_detail_records");
+  totals.stored_bytes = number(json, "stored_bytes");
+  return totals;
+}
+
+}  // namespace
+
+Result<Manifest> manifest_from_json(std::string_view text_json) {
+  const Json json = Json::parse(text_json, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded() || !json.is_object()) {
+    return Error{Code::kDamaged, "manifest: not a JSON object"};
+  }
+  const auto threads = json.find("threads");
+  if (threads == json.end() || !threads->is_array()) {
+    return Error{Code::kDamaged, "manifest: no list of threads"};
+  }
+  Manifest manifest;
+  if (const auto process = json.find("process"); process != json.end() && process->is_object()) {
+    manifest.identity = identity_of(*process);
+  }
+  manifest.identity.clock = static_cast<atf::ClockType>(number(json, "clock_type") & 0xFF);
+  // Files of others: without a "process" the version stands in format_version alone.
+  if (!json.contains("process")) {
+    manifest.identity.version =
+        text(json, "format_version") == "2.2" ? atf::Version::kV2 : atf::Version::kV1;
+  }
+  // Sessions of other writers have no state: they are none of ours to recover.
+  manifest.state =
+      json.contains("state") ? state_of(text(json, "state")) : SessionState::kComplete;
+  manifest.reason = text(json, "reason");
+  manifest.sealing = json.contains("sealing");
+  manifest.sealing_state = state_of(text(json, "sealing"));
+  manifest.time_start_ns = number(json, "time_start_ns");
+  manifest.time_end_ns = number(json, "time_end_ns");
+  manifest.created_unix_ns = number(json, "created_unix_ns");
+  manifest.finished_unix_ns = number(json, "finished_unix_ns");
+  read_list(json, "threads", manifest.threads, thread_of);
+  read_list(json, "modules", manifest.modules, module_of);
+  read_list(json, "symbols", manifest.symbols, [](const Json& symbol) {
+    return Symbol{hex_value(text(symbol, "function_id")), text(symbol, "name")};
+  });
+  read_list(json, "module_symbols", manifest.module_symbols, module_symbols_of);
+  read_list(json, "gaps", manifest.gaps, gap_of);
+  read_list(json, "detail_windows", manifest.detail_windows, window_of);
+  read_list(json, "clock_sync", manifest.clock_syncs, clock_sync_of);
+  read_list(json, "events", manifest.notes, [](const Json& note) {
+    return Note{number(note, "at_unix_ns"), text(note, "what")};
+  });
+  manifest.detail_windows_left_out = number(json, "detail_windows_left_out");
+  manifest.notes_left_out = number(json, "events_left_out");
+  manifest.symbols_left_out = number(json, "symbols_left_out");
+  if (const auto totals = json.find("totals"); totals != json.end() && totals->is_object()) {
+    manifest.totals = totals_of(*totals);
+    manifest.lost_without_stream = number(*totals, "lost_without_stream");
+  }
+  manifest.totals.first_ns = manifest.time_start_ns;
+  manifest.totals.last_ns = manifest.time_end_ns;
+  return manifest;
+}
+
+Result<std::string> read_manifest_json(Fs& fs, const std::string& directory) {
+  auto file = fs.open(directory + "/" + kManifestFile, OpenMode::kRead);
+  if (!file.ok()) return file.error();
+  auto size = (*file)->size();
+  if (!size.ok()) return size.error();
+  if (*size > kMaxManifestBytes) {
+    return Error{Code::kLimit, (*file)->path() + ": " + std::to_string(*size) +
+                                   " bytes is more than a manifest has"};
+  }
+  std::string json(*size, '\0');
+  auto got = (*file)->read_at(
+      0, MutableBytes(reinterpret_cast<uint8_t*>(json.data()), json.size()));
+  if (!got.ok()) return got.error();
+  json.resize(*got);
+  return json;
+}
+
+Result<Manifest> read_manifest(Fs& fs, const std::string& directory) {
+  auto json = read_manifest_json(fs, directory);
+  if (!json.ok()) return json.error();
+  auto manifest = manifest_from_json(*json);
+  if (!manifest.ok()) {
+    return Error{manifest.code(), directory + "/" + kManifestFile + ": " +
+                                      manifest.error().message};
+  }
+  return manifest;
+}
+
+}  // namespace collect::storage

@@ -1,0 +1,378 @@
+#include "storage/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/manifest_file.h"
+
+namespace collect::storage {
+namespace {
+
+// Texts of peers are shown, never used: bounded here, made valid UTF-8 when they are written.
+void bound(SessionIdentity& identity) {
+  for (std::string* text :
+       {&identity.process_name, &identity.executable, &identity.device_id, &identity.device_model,
+        &identity.boot_id, &identity.tag, &identity.agent_version}) {
+    bound_text(*text);
+  }
+}
+
+// Every second element goes, the first and the last stay.
+template <class T>
+void thin_out(std::vector<T>& list) {
+  size_t kept = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (i % 2 == 0 || i + 1 == list.size()) list[kept++] = list[i];
+  }
+  list.resize(kept);
+}
+
+bool is_disk_error(Code code) {
+  return code != Code::kDamaged && code != Code::kLimit && code != Code::kInvalidArgument;
+}
+
+}  // namespace
+
+Session::Session(Fs& fs, const SessionOptions& options, SessionPlace place)
+    : fs_(fs), options_(options), place_(std::move(place)), reserve_(fs, place_.directory) {}
+
+Status Session::begin(SessionIdentity identity) {
+  bound(identity);
+  manifest_.identity = std::move(identity);
+  manifest_.created_unix_ns = clock().unix_ns();
+  COLLECT_TRY(reserve_.grow_to(kReserveBytes));
+  // The first version is always durable: without it the rest could not be attributed.
+  return write_manifest_now(true);
+}
+
+ThreadFormat Session::thread_format(uint32_t thread_id) const {
+  const SessionIdentity& identity = manifest_.identity;
+  return {identity.version, identity.arch, identity.os, identity.clock, thread_id};
+}
+
+Status Session::fail(Status status) {
+  if (failure_.ok()) failure_ = status;
+  return status;
+}
+
+Status Session::add_modules(std::span<const ModuleInfo> modules) {
+  for (const ModuleInfo& module : modules) {
+    const auto known = by_module_.find(module.module_id);
+    if (known != by_module_.end()) {
+      ModuleInfo& ours = manifest_.modules[known->second];
+      if (ours.unloaded_ns == module.unloaded_ns) continue;
+      ours.unloaded_ns = module.unloaded_ns;
+      manifest_dirty_ = true;
+      continue;
+    }
+    if (manifest_.modules.size() == kMaxModules) {
+      return Error{Code::kLimit, name() + ": more than " + std::to_string(kMaxModules) +
+                                     " modules"};
+    }
+    by_module_[module.module_id] = manifest_.modules.size();
+    ModuleInfo ours = module;
+    bound_text(ours.path);
+    if (ours.build_id.size() > kMaxBuildIdBytes) ours.build_id.resize(kMaxBuildIdBytes);
+    manifest_.modules.push_back(std::move(ours));
+    manifest_needed_ = true;
+  }
+  return {};
+}
+
+Status Session::open_stream(const StreamInfo& stream) {
+  std::string thread_name = stream.thread_name;
+  bound_text(thread_name);
+  if (const auto known = by_stream_.find(stream.stream_id); known != by_stream_.end()) {
+    ManifestThread& ours = manifest_.threads[known->second];
+    if (ours.thread_id != stream.thread_id) {
+      return Error{Code::kDamaged, name() + ": stream " + std::to_string(stream.stream_id) +
+                                       " was opened for another thread"};
+    }
+    if (!thread_name.empty() && ours.name != thread_name) {
+      ours.name = thread_name;
+      manifest_dirty_ = true;
+    }
+    return {};
+  }
+  if (!failure_.ok()) return failure_;
+  if (threads_.size() == kMaxThreads) {
+    return Error{Code::kLimit, name() + ": more than " + std::to_string(kMaxThreads) +
+                                   " threads"};
+  }
+  const uint32_t id = manifest_.threads.empty() ? 0 : manifest_.threads.back().id + 1;
+  COLLECT_TRY(fail(
+      reserve_.grow_to(kReserveBytes + (threads_.size() + 1) * kReserveBytesPerThread)));
+  const StreamIdentity identity{stream.stream_id, stream.start_ns, thread_name};
+  auto writer = ThreadWriter::create(fs_, options_.durability,
+                                     directory() + "/" + thread_directory_name(id),
+                                     thread_format(stream.thread_id), identity);
+  if (!writer.ok()) return fail(writer.error());
+  ManifestThread thread;
+  thread.id = id;
+  thread.stream_id = stream.stream_id;
+  thread.thread_id = stream.thread_id;
+  thread.name = thread_name;
+  thread.start_ns = stream.start_ns;
+  manifest_.threads.push_back(std::move(thread));
+  const uint32_t slot = static_cast<uint32_t>(threads_.size());
+  threads_.push_back({std::move(*writer), ++use_counter_, false});
+  mark_uncommitted(slot);
+  by_stream_[stream.stream_id] = slot;
+  ++open_threads_;
+  limit_open_files();
+  directory_unsynced_ = true;
+  manifest_dirty_ = true;
+  if (threads_.size() <= kThreadsNamedAtOnce) manifest_needed_ = true;
+  return {};
+}
+
+Status Session::append_pages(std::span<const Page> pages) {
+  if (!failure_.ok()) return failure_;
+  if (manifest_needed_) COLLECT_TRY(fail(write_manifest_now(durable())));
+  while (!pages.empty()) {
+    const Page& first = pages.front();
+    size_t run = 1;
+    while (run < pages.size() && pages[run].stream_id == first.stream_id &&
+           pages[run].lane == first.lane) {
+      ++run;
+    }
+    COLLECT_TRY(append_run(pages.first(run)));
+    pages = pages.subspan(run);
+  }
+  return {};
+}
+
+Status Session::append_run(std::span<const Page> pages) {
+  const Page& first = pages.front();
+  const auto known = by_stream_.find(first.stream_id);
+  if (known == by_stream_.end()) {
+    return Error{Code::kDamaged, name() + ": page of stream " + std::to_string(first.stream_id) +
+                                     ", which was not opened"};
+  }
+  Thread& thread = threads_[known->second];
+  if (thread.writer == nullptr) {
+    return Error{Code::kIo, name() + ": the files of thread " + std::to_string(known->second) +
+                                " cannot be read"};
+  }
+  ThreadWriter& writer = *thread.writer;
+  const bool was_open = writer.has_open_files();
+  const uint64_t lost_before = writer.lost(first.lane);
+  const bool had_detail = writer.has_detail();
+  const Status status = writer.append(pages);
+  thread.last_use = ++use_counter_;
+  mark_uncommitted(known->second);
+  manifest_dirty_ = true;
+  if (writer.lost(first.lane) != lost_before || writer.has_detail() != had_detail) {
+    manifest_urgent_ = true;
+  }
+  if (!was_open && writer.has_open_files()) {
+    ++open_threads_;
+    limit_open_files();
+  }
+  if (!status.ok() && is_disk_error(status.code())) return fail(status);
+  return status;
+}
+
+void Session::mark_uncommitted(uint32_t slot) {
+  if (!durable() || threads_[slot].uncommitted) return;
+  threads_[slot].uncommitted = true;
+  uncommitted_.push_back(slot);
+}
+
+// A quarter is closed at once, so that the search for the oldest is paid rarely.
+void Session::limit_open_files() {
+  if (open_threads_ <= kMaxOpenThreads) return;
+  std::vector<Thread*> open;
+  for (Thread& thread : threads_) {
+    if (thread.writer != nullptr && thread.writer->has_open_files()) open.push_back(&thread);
+  }
+  const size_t count = std::min(open.size(), kMaxOpenThreads / 4);
+  std::partial_sort(open.begin(), open.begin() + static_cast<ptrdiff_t>(count), open.end(),
+                    [](const Thread* a, const Thread* b) { return a->last_use < b->last_use; });
+  for (size_t i = 0; i < count; ++i) open[i]->writer->close_files();
+  open_threads_ = open.size() - count;
+}
+
+Status Session::close_stream(const StreamEnd& end) {
+  const auto known = by_stream_.find(end.stream_id);
+  if (known == by_stream_.end()) {
+    return Error{Code::kDamaged, name() + ": end of stream " + std::to_string(end.stream_id) +
+                                     ", which was not opened"};
+  }
+  // Told again after a reconnect: what it says is counted once.
+  ManifestThread& thread = manifest_.threads[known->second];
+  ThreadWriter* writer = threads_[known->second].writer.get();
+  Status index;
+  Status detail;
+  if (writer != nullptr) {
+    index = writer->expect(Lane::kIndex, end.index_count, end.index_lost, kLostForgotten,
+                           end.end_ns);
+    detail = writer->expect(Lane::kDetail, end.detail_count, end.detail_lost, kLostForgotten,
+                            end.end_ns);
+    for (const Status& status : {index, detail}) {
+      if (!status.ok() && !is_disk_error(status.code())) return status;
+    }
+    const Status committed = writer->commit();
+    if (writer->has_open_files()) --open_threads_;
+    writer->close_files();
+    if (!committed.ok()) return fail(committed);
+  }
+  thread.ended = true;
+  thread.end_ns = end.end_ns;
+  if (!end.thread_name.empty()) {
+    thread.name = end.thread_name;
+    bound_text(thread.name);
+  }
+  manifest_dirty_ = true;
+  manifest_urgent_ = true;
+  COLLECT_TRY(fail(index));
+  return fail(detail);
+}
+
+Status Session::detail_state(const DetailStateChange& change) {
+  auto& windows = manifest_.detail_windows;
+  const bool open = !windows.empty() && windows.back().end_ns == 0;
+  if (!windows.empty()) {
+    const DetailWindow& last = windows.back();
+    // Told again after a reconnect, or older than what is known.
+    if (open && last.mode == change.mode && last.start_ns == change.at_ns) return {};
+    if (change.at_ns < std::max(last.start_ns, last.end_ns)) return {};
+    if (!open && change.mode == "off") return {};
+  } else if (change.mode == "off") {
+    return {};
+  }
+  if (open) {
+    windows.back().end_ns = std::max<uint64_t>(change.at_ns, 1);
+    if (change.mode == "off") windows.back().reason = change.reason;
+  }
+  manifest_dirty_ = true;
+  manifest_urgent_ = true;
+  if (change.mode == "off") return {};
+  if (windows.size() == kMaxDetailWindows) {
+    ++manifest_.detail_windows_left_out;
+    return {};
+  }
+  DetailWindow window{change.mode, change.at_ns, 0, change.pre_roll_from_ns,
+                      change.pre_roll_records, change.reason};
+  bound_text(window.mode);
+  bound_text(window.reason);
+  windows.push_back(std::move(window));
+  return {};
+}
+
+Status Session::clock_sync(const ClockSync& sync) {
+  if (manifest_.clock_syncs.size() == kMaxClockSyncs) thin_out(manifest_.clock_syncs);
+  manifest_.clock_syncs.push_back(sync);
+  manifest_dirty_ = true;
+  return {};
+}
+
+Status Session::note(const std::string& what) {
+  manifest_dirty_ = true;
+  if (manifest_.notes.size() == kMaxNotes) {
+    ++manifest_.notes_left_out;
+    return {};
+  }
+  Note note{clock().unix_ns(), what};
+  bound_text(note.what);
+  manifest_.notes.push_back(std::move(note));
+  return {};
+}
+
+void Session::set_lost_without_stream(uint64_t count) {
+  if (count <= manifest_.lost_without_stream) return;
+  manifest_.lost_without_stream = count;
+  manifest_dirty_ = true;
+}
+
+Status Session::commit() {
+  if (!failure_.ok()) return failure_;
+  if (durable()) {
+    while (!uncommitted_.empty()) {
+      Thread& thread = threads_[uncommitted_.back()];
+      COLLECT_TRY(fail(thread.writer->commit()));
+      thread.uncommitted = false;
+      uncommitted_.pop_back();
+    }
+    if (directory_unsynced_) COLLECT_TRY(fail(fs_.sync_directory(directory())));
+    directory_unsynced_ = false;
+  }
+  const uint64_t interval = std::max(kManifestIntervalNs, 20 * manifest_cost_ns_);
+  const bool due = manifest_dirty_ && clock().monotonic_ns() - manifest_written_ns_ >= interval;
+  if (!manifest_needed_ && !manifest_urgent_ && !due) return {};
+  return fail(write_manifest_now(durable()));
+}
+
+std::vector<StreamPosition> Session::positions() const {
+  std::vector<StreamPosition> positions;
+  positions.reserve(by_stream_.size());
+  for (const auto& [stream_id, slot] : by_stream_) {
+    const ThreadWriter* writer = threads_[slot].writer.get();
+    if (writer == nullptr) continue;
+    positions.push_back(
+        {stream_id, writer->position(Lane::kIndex), writer->position(Lane::kDetail)});
+  }
+  std::sort(positions.begin(), positions.end(),
+            [](const auto& a, const auto& b) { return a.stream_id < b.stream_id; });
+  return positions;
+}
+
+SessionTotals Session::totals() const {
+  SessionTotals totals;
+  totals.threads = static_cast<uint32_t>(threads_.size());
+  for (const Thread& thread : threads_) {
+    if (thread.writer == nullptr) continue;
+    const LaneSummary& index = thread.writer->summary(Lane::kIndex);
+    const LaneSummary& detail = thread.writer->summary(Lane::kDetail);
+    totals.events += index.records;
+    totals.detail_records += detail.records;
+    totals.lost_events += thread.writer->lost(Lane::kIndex);
+    totals.lost_detail_records += thread.writer->lost(Lane::kDetail);
+    totals.stored_bytes += index.bytes + detail.bytes;
+    if (index.records == 0) continue;
+    if (totals.first_ns == 0 || index.first_ns < totals.first_ns) {
+      totals.first_ns = index.first_ns;
+    }
+    totals.last_ns = std::max(totals.last_ns, index.last_ns);
+  }
+  return totals;
+}
+
+void Session::refresh_manifest() {
+  manifest_.totals = totals();
+  manifest_.time_start_ns = manifest_.totals.first_ns;
+  manifest_.time_end_ns = manifest_.totals.last_ns;
+  manifest_.gaps.clear();
+  for (size_t slot = 0; slot < threads_.size(); ++slot) {
+    const ThreadWriter* writer = threads_[slot].writer.get();
+    if (writer == nullptr) continue;
+    ManifestThread& thread = manifest_.threads[slot];
+    thread.has_detail = writer->has_detail();
+    thread.events = writer->summary(Lane::kIndex).records;
+    thread.detail_records = writer->summary(Lane::kDetail).records;
+    thread.lost_events = writer->lost(Lane::kIndex);
+    thread.lost_detail_records = writer->lost(Lane::kDetail);
+    thread.index_next = writer->position(Lane::kIndex);
+    thread.detail_next = writer->position(Lane::kDetail);
+    thread.first_ns = writer->summary(Lane::kIndex).first_ns;
+    thread.last_ns = writer->summary(Lane::kIndex).last_ns;
+    for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
+      for (Gap gap : writer->gaps(lane).gaps()) {
+        gap.thread = thread.id;
+        manifest_.gaps.push_back(gap);
+      }
+    }
+  }
+}
+
+Status Session::write_manifest_now(bool durable) {
+  refresh_manifest();
+  const uint64_t before = clock().monotonic_ns();
+  COLLECT_TRY(write_manifest(fs_, directory(), manifest_, durable));
+  manifest_written_ns_ = clock().monotonic_ns();
+  manifest_cost_ns_ = manifest_written_ns_ - before;
+  manifest_needed_ = manifest_urgent_ = manifest_dirty_ = false;
+  return {};
+}
+
+}  // namespace collect::storage

@@ -1,0 +1,100 @@
+// The SessionWriter that writes files. session_writer.h says what it promises; this is how it is made
+// up: threads, each with its files (thread_writer.h), and the manifest, kept in memory and written
+// when something in it must not be lost, else once a second.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "storage/manifest.h"
+#include "storage/session_layout.h"
+#include "storage/session_reserve.h"
+#include "storage/session_writer.h"
+#include "storage/thread_writer.h"
+
+namespace collect::storage {
+
+// How many threads of one session keep files open; the least recently written are closed first.
+inline constexpr size_t kMaxOpenThreads = 256;
+// The manifest in memory is on the disk after this time at the latest; longer when writing it takes
+// more than a twentieth of the time.
+inline constexpr uint64_t kManifestIntervalNs = 1'000'000'000;
+// A page of one of so many first threads waits for the manifest that names it. Of the later ones,
+// the stream journal names them (a manifest for each would cost their number squared).
+inline constexpr size_t kThreadsNamedAtOnce = 64;
+
+class Session final : public SessionWriter {
+ public:
+  Session(Fs& fs, const SessionOptions& options, SessionPlace place);
+
+  Status begin(SessionIdentity identity);
+  Status reopen(Manifest manifest, std::vector<std::string>* problems);
+
+  const std::string& directory() const override { return place_.directory; }
+  const std::string& name() const override { return place_.name; }
+  const SessionIdentity& identity() const override { return manifest_.identity; }
+  Status add_modules(std::span<const ModuleInfo> modules) override;
+  Status open_stream(const StreamInfo& stream) override;
+  Status append_pages(std::span<const Page> pages) override;
+  Status close_stream(const StreamEnd& end) override;
+  Status detail_state(const DetailStateChange& change) override;
+  Status clock_sync(const ClockSync& sync) override;
+  Status note(const std::string& what) override;
+  void set_lost_without_stream(uint64_t count) override;
+  Status commit() override;
+  std::vector<StreamPosition> positions() const override;
+  SessionTotals totals() const override;
+  Status seal(SessionState state, const std::string& reason) override;
+
+  // Counts as lost what the manifest on disk had and the files no longer have.
+  void account_for_damage();
+  Status reserve_again();
+  const Manifest& manifest() const { return manifest_; }
+
+ private:
+  struct Thread {
+    std::unique_ptr<ThreadWriter> writer;  // null: its files cannot be read
+    uint64_t last_use = 0;
+    bool uncommitted = false;
+  };
+
+  ThreadFormat thread_format(uint32_t thread_id) const;
+  Status append_run(std::span<const Page> pages);
+  void reopen_thread(ManifestThread& thread, std::vector<std::string>* problems);
+  void mark_uncommitted(uint32_t slot);
+  void limit_open_files();
+  void refresh_manifest();
+  Status write_manifest_now(bool durable);
+  Status fail(Status status);
+  void add_symbols();
+  Status clean_up();
+  bool durable() const { return options_.durability == Durability::kFsync; }
+  Clock& clock() const { return options_.clock != nullptr ? *options_.clock : system_clock(); }
+
+  // Constant after construction.
+  Fs& fs_;
+  const SessionOptions options_;
+  const SessionPlace place_;
+
+  SessionReserve reserve_;
+  Manifest manifest_;
+  std::vector<Thread> threads_;                      // same order as manifest_.threads
+  std::unordered_map<uint32_t, uint32_t> by_stream_;  // stream id -> place in threads_
+  std::unordered_map<uint32_t, size_t> by_module_;
+  std::vector<uint32_t> uncommitted_;  // places in threads_, for commit()
+  uint64_t use_counter_ = 0;
+  size_t open_threads_ = 0;
+
+  bool manifest_needed_ = false;  // before the next page
+  bool manifest_urgent_ = false;  // before the next ack
+  bool manifest_dirty_ = false;
+  bool directory_unsynced_ = false;
+  uint64_t manifest_written_ns_ = 0;
+  uint64_t manifest_cost_ns_ = 0;
+  bool sealed_ = false;
+  Status failure_;  // the first write error: nothing more is stored after it
+};
+
+}  // namespace collect::storage

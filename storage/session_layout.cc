@@ -1,0 +1,152 @@
+#include "storage/session_layout.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <ctime>
+#include <tuple>
+#include <utility>
+
+namespace collect::storage {
+namespace {
+
+constexpr std::string_view kSessionPrefix = "session_";
+constexpr std::string_view kPidPrefix = "pid_";
+constexpr std::string_view kThreadPrefix = "thread_";
+
+// Digits without a sign or a leading zero, so that each number has exactly one name.
+std::optional<uint32_t> parse_number(std::string_view digits) {
+  if (digits.empty() || (digits.size() > 1 && digits[0] == '0')) return std::nullopt;
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+  return number;
+}
+
+std::optional<uint32_t> parse_numbered(std::string_view name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  return parse_number(name.substr(prefix.size()));
+}
+
+bool all_digits(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// The suffix _N of a session name; 1 when it has none.
+uint32_t attempt_of(std::string_view name) {
+  constexpr size_t kPlain = kSessionPrefix.size() + 15;
+  if (name.size() <= kPlain) return 1;
+  return parse_number(name.substr(kPlain + 1)).value_or(1);
+}
+
+}  // namespace
+
+std::string session_name(uint64_t unix_ns, uint32_t attempt) {
+  const time_t seconds = static_cast<time_t>(unix_ns / 1'000'000'000);
+  std::tm local{};
+  ::localtime_r(&seconds, &local);
+  char stamp[32];
+  const size_t length = std::strftime(stamp, sizeof stamp, "%Y%m%d_%H%M%S", &local);
+  std::string name = std::string(kSessionPrefix) + std::string(stamp, length);
+  if (attempt > 1) name += "_" + std::to_string(attempt);
+  return name;
+}
+
+std::string pid_directory_name(uint32_t pid) {
+  return std::string(kPidPrefix) + std::to_string(pid);
+}
+
+std::string thread_directory_name(uint32_t id) {
+  return std::string(kThreadPrefix) + std::to_string(id);
+}
+
+bool is_session_name(std::string_view name) {
+  if (!name.starts_with(kSessionPrefix)) return false;
+  name.remove_prefix(kSessionPrefix.size());
+  if (name.size() < 15 || !all_digits(name.substr(0, 8)) || name[8] != '_' ||
+      !all_digits(name.substr(9, 6))) {
+    return false;
+  }
+  if (name.size() == 15) return true;
+  const std::optional<uint32_t> attempt = parse_number(name.substr(16));
+  return name[15] == '_' && attempt && *attempt >= 2;
+}
+
+std::optional<uint32_t> parse_pid_directory(std::string_view name) {
+  return parse_numbered(name, kPidPrefix);
+}
+
+std::optional<uint32_t> parse_thread_directory(std::string_view name) {
+  return parse_numbered(name, kThreadPrefix);
+}
+
+std::optional<SessionPlace> parse_place(const std::string& root, std::string_view name) {
+  const size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  const std::optional<uint32_t> pid = parse_pid_directory(name.substr(slash + 1));
+  if (!is_session_name(name.substr(0, slash)) || !pid) return std::nullopt;
+  SessionPlace place;
+  place.session = name.substr(0, slash);
+  place.pid = *pid;
+  place.name = place.session + "/" + pid_directory_name(*pid);
+  place.directory = root + "/" + place.name;
+  return place;
+}
+
+Result<SessionPlace> make_session_directory(Fs& fs, const std::string& root, uint64_t unix_ns,
+                                            uint32_t pid) {
+  COLLECT_TRY(fs.make_directories(root));
+  SessionPlace place;
+  place.pid = pid;
+  for (uint32_t attempt = 1;; ++attempt) {
+    place.session = session_name(unix_ns, attempt);
+    const Status made = fs.make_directory(root + "/" + place.session);
+    if (made.ok()) break;
+    if (made.code() != Code::kAlreadyExists) return made.error();
+    if (attempt == kMaxSessionsPerSecond) {
+      return Error{Code::kLimit, root + ": more than " + std::to_string(attempt) +
+                                     " sessions in one second"};
+    }
+  }
+  const std::string session_directory = root + "/" + place.session;
+  place.name = place.session + "/" + pid_directory_name(pid);
+  place.directory = root + "/" + place.name;
+  Status made = fs.make_directory(place.directory);
+  if (made.ok()) made = fs.sync_directory(session_directory);
+  if (made.ok()) made = fs.sync_directory(root);
+  if (made.ok()) return place;
+  // An empty session directory would be taken for a lost session. What cannot be removed now is
+  // still recognised as empty by recovery, so the results need no answer.
+  (void)fs.remove_directory(place.directory);
+  (void)fs.remove_directory(session_directory);
+  return made.error();
+}
+
+Result<std::vector<SessionPlace>> list_sessions(Fs& fs, const std::string& root) {
+  auto sessions = fs.list_directory(root);
+  if (!sessions.ok()) return sessions.error();
+  std::vector<SessionPlace> places;
+  for (const std::string& session : *sessions) {
+    if (!is_session_name(session)) continue;
+    auto children = fs.list_directory(root + "/" + session);
+    if (!children.ok()) continue;  // removed meanwhile, or a file of that name
+    for (const std::string& child : *children) {
+      if (auto place = parse_place(root, session + "/" + child)) places.push_back(*place);
+    }
+  }
+  std::sort(places.begin(), places.end(), [](const SessionPlace& a, const SessionPlace& b) {
+    constexpr size_t kPlain = kSessionPrefix.size() + 15;
+    return std::make_tuple(a.session.substr(0, kPlain), attempt_of(a.session), a.pid) <
+           std::make_tuple(b.session.substr(0, kPlain), attempt_of(b.session), b.pid);
+  });
+  return places;
+}
+
+Result<RootLock> RootLock::take(Fs& fs, const std::string& root) {
+  COLLECT_TRY(fs.make_directories(root));
+  auto lock = fs.lock(root + "/" + kRootLockFile);
+  if (!lock.ok()) return lock.error();
+  return RootLock(std::move(*lock));
+}
+
+}  // namespace collect::storage

@@ -1,0 +1,68 @@
+// Every name below a root directory, in one place: made here, recognised here. STORAGE.md "Layout".
+// No string of a peer is ever part of a path: names consist of our own words, digits and nothing
+// else, and a name that comes from outside is parsed and made again before it is used.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/core/result.h"
+#include "storage/fs.h"
+
+namespace collect::storage {
+
+inline constexpr char kRootLockFile[] = ".collectord.lock";
+inline constexpr char kManifestFile[] = "manifest.json";
+inline constexpr char kManifestTemporaryFile[] = "manifest.json.new";
+inline constexpr char kReserveFile[] = "reserve.space";
+inline constexpr char kIndexFile[] = "index.atf";
+inline constexpr char kDetailFile[] = "detail.atf";
+inline constexpr char kDetailTemporaryFile[] = "detail.atf.new";
+inline constexpr char kStreamJournalFile[] = "gaps.journal";
+
+// How many sessions may begin within one second.
+inline constexpr uint32_t kMaxSessionsPerSecond = 10000;
+
+// One pid directory: the unit that readers open.
+struct SessionPlace {
+  std::string session;  // "session_20260131_235959" or "session_20260131_235959_2"
+  uint32_t pid = 0;
+  std::string name;       // "<session>/pid_<pid>"
+  std::string directory;  // "<root>/<name>"
+};
+
+std::string session_name(uint64_t unix_ns, uint32_t attempt);  // local time; attempt counts from 1
+std::string pid_directory_name(uint32_t pid);
+std::string thread_directory_name(uint32_t id);
+
+bool is_session_name(std::string_view name);
+std::optional<uint32_t> parse_pid_directory(std::string_view name);
+std::optional<uint32_t> parse_thread_directory(std::string_view name);
+
+// The place named "session_…/pid_…", whether it exists or not; absent for any other words.
+std::optional<SessionPlace> parse_place(const std::string& root, std::string_view name);
+
+// Makes <root> where needed, the session directory and the pid directory, and syncs what names
+// them. mkdir decides between two that begin in the same second, so also between two processes.
+Result<SessionPlace> make_session_directory(Fs& fs, const std::string& root, uint64_t unix_ns,
+                                            uint32_t pid);
+
+// All places below the root, oldest first. What bears another name is left out.
+Result<std::vector<SessionPlace>> list_sessions(Fs& fs, const std::string& root);
+
+// Held by a daemon as long as it uses a root, so that no second one recovers its live sessions.
+class RootLock {
+ public:
+  // Makes the root where needed. kUnavailable when another holds it.
+  static Result<RootLock> take(Fs& fs, const std::string& root);
+
+ private:
+  explicit RootLock(std::unique_ptr<FileLock> lock) : lock_(std::move(lock)) {}
+  std::unique_ptr<FileLock> lock_;
+};
+
+}  // namespace collect::storage

@@ -1,0 +1,233 @@
+// What becomes of a session directory that was not sealed: it is resumed when its agent comes back,
+// else recovered. STORAGE.md "Recovery" has the table.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "storage/session.h"
+
+namespace collect::storage {
+namespace {
+
+SessionPlace place_of(const std::string& directory) {
+  std::filesystem::path path = std::filesystem::path(directory).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  SessionPlace place;
+  place.session = path.parent_path().filename().string();
+  place.pid = parse_pid_directory(path.filename().string()).value_or(0);
+  place.name = place.session + "/" + path.filename().string();
+  place.directory = path.string();
+  return place;
+}
+
+Result<std::vector<uint32_t>> thread_ids_in(Fs& fs, const std::string& directory) {
+  auto names = fs.list_directory(directory);
+  if (!names.ok()) return names.error();
+  std::vector<uint32_t> ids;
+  for (const std::string& name : *names) {
+    if (const auto id = parse_thread_directory(name)) ids.push_back(*id);
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+// What the directory itself says of a session whose manifest is gone.
+Manifest manifest_without_file(Fs& fs, const SessionPlace& place,
+                               const std::vector<uint32_t>& thread_ids) {
+  Manifest manifest;
+  manifest.identity.pid = place.pid;
+  for (const uint32_t id : thread_ids) {
+    const auto format = read_thread_format(
+        fs, place.directory + "/" + thread_directory_name(id) + "/" + kIndexFile);
+    if (!format.ok()) continue;
+    manifest.identity.version = format.value().version;
+    manifest.identity.arch = format.value().arch;
+    manifest.identity.os = format.value().os;
+    manifest.identity.clock = format.value().clock;
+    break;
+  }
+  return manifest;
+}
+
+Status remove_if_there(Fs& fs, const std::string& path) {
+  return fs.exists(path) ? fs.remove_file(path) : Status();
+}
+
+// A thread directory that was being made when the daemon ended: events come after a whole header, so
+// it has none, and no manifest names it. Removed; an agent that comes back opens the stream again.
+Result<bool> remove_unborn_thread(Fs& fs, const std::string& directory) {
+  const std::string index = directory + "/" + kIndexFile;
+  if (fs.exists(index)) {
+    auto file = fs.open(index, OpenMode::kRead);
+    if (!file.ok()) return file.error();
+    auto size = (*file)->size();
+    if (!size.ok()) return size.error();
+    if (*size >= atf::kHeaderBytes) return false;
+  }
+  for (const char* name : {kIndexFile, kDetailFile, kStreamJournalFile}) {
+    COLLECT_TRY(remove_if_there(fs, directory + "/" + name));
+  }
+  COLLECT_TRY(fs.remove_directory(directory));
+  return true;
+}
+
+// What a daemon that ended between the last manifest and the clean-up left behind.
+Status remove_leftovers(Fs& fs, const std::string& directory) {
+  COLLECT_TRY(remove_if_there(fs, directory + "/" + kManifestTemporaryFile));
+  COLLECT_TRY(remove_if_there(fs, directory + "/" + kReserveFile));
+  auto ids = thread_ids_in(fs, directory);
+  if (!ids.ok()) return ids.error();
+  for (const uint32_t id : *ids) {
+    COLLECT_TRY(remove_if_there(
+        fs, directory + "/" + thread_directory_name(id) + "/" + kStreamJournalFile));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Session::reopen(Manifest manifest, std::vector<std::string>* problems) {
+  auto ids = thread_ids_in(fs_, directory());
+  if (!ids.ok()) return ids.error();
+  std::map<uint32_t, ManifestThread> threads;
+  for (ManifestThread& thread : manifest.threads) threads[thread.id] = std::move(thread);
+  for (const uint32_t id : *ids) {
+    if (threads.contains(id)) continue;
+    auto removed = remove_unborn_thread(fs_, directory() + "/" + thread_directory_name(id));
+    if (!removed.ok()) return removed.error();
+    if (*removed) continue;
+    threads[id].id = id;
+    threads[id].unlisted = true;
+  }
+  if (threads.size() > kMaxThreads) {
+    return Error{Code::kLimit, name() + ": more than " + std::to_string(kMaxThreads) +
+                                   " threads"};
+  }
+  manifest.threads.clear();
+  manifest_ = std::move(manifest);
+  for (size_t i = 0; i < manifest_.modules.size(); ++i) {
+    by_module_[manifest_.modules[i].module_id] = i;
+  }
+  for (auto& [id, thread] : threads) {
+    manifest_.threads.push_back(std::move(thread));
+    reopen_thread(manifest_.threads.back(), problems);
+  }
+  COLLECT_TRY(remove_if_there(fs_, directory() + "/" + kManifestTemporaryFile));
+  COLLECT_TRY(remove_if_there(fs_, directory() + "/" + kReserveFile));
+  manifest_dirty_ = true;
+  manifest_urgent_ = true;
+  return {};
+}
+
+// A thread that cannot be read is left out alone; the others go on.
+void Session::reopen_thread(ManifestThread& thread, std::vector<std::string>* problems) {
+  const uint32_t slot = static_cast<uint32_t>(threads_.size());
+  std::optional<ThreadFormat> format;
+  if (!thread.unlisted) format = thread_format(thread.thread_id);
+  const std::string where = thread_directory_name(thread.id);
+  auto writer = ThreadWriter::reopen(fs_, options_.durability, directory() + "/" + where, format);
+  threads_.push_back({});
+  if (!writer.ok()) {
+    problems->push_back(where + ": " + to_string(writer.error()));
+    if (!thread.unlisted) by_stream_[thread.stream_id] = slot;
+    return;
+  }
+  const std::unique_ptr<ThreadWriter>& opened = *writer;
+  if (opened->cut_bytes() != 0) {
+    problems->push_back(where + ": " + std::to_string(opened->cut_bytes()) +
+                        " bytes behind the last whole record were cut off");
+  }
+  if (thread.unlisted) {
+    thread.thread_id = opened->format().thread_id;
+    if (const StreamIdentity* identity = opened->identity()) {
+      thread.stream_id = identity->stream_id;
+      thread.name = identity->thread_name;
+      thread.start_ns = identity->start_ns;
+      thread.unlisted = false;
+    }
+  }
+  if (!thread.unlisted) by_stream_[thread.stream_id] = slot;
+  opened->close_files();
+  threads_.back() = {std::move(*writer), 0, false};
+  mark_uncommitted(slot);
+}
+
+void Session::account_for_damage() {
+  for (size_t slot = 0; slot < threads_.size(); ++slot) {
+    ThreadWriter* writer = threads_[slot].writer.get();
+    if (writer == nullptr) continue;
+    const ManifestThread& thread = manifest_.threads[slot];
+    const uint32_t detail_reason =
+        writer->detail_was_sealed() ? kLostUnlinked : kLostDamaged;
+    // The gap is counted even where its journal entry cannot be written, and sealing comes next.
+    (void)writer->expect(Lane::kIndex, thread.index_next, 0, kLostDamaged, 0);
+    (void)writer->expect(Lane::kDetail, thread.detail_next, 0, detail_reason, 0);
+  }
+}
+
+Result<std::unique_ptr<SessionWriter>> SessionWriter::resume(Fs& fs,
+                                                             const SessionOptions& options,
+                                                             const std::string& directory) {
+  auto manifest = read_manifest(fs, directory);
+  if (!manifest.ok()) return manifest.error();
+  if (manifest->state != SessionState::kRecording || manifest->sealing) {
+    return Error{Code::kCancelled, directory + ": the session is sealed"};
+  }
+  auto session = std::make_unique<Session>(fs, options, place_of(directory));
+  std::vector<std::string> problems;
+  COLLECT_TRY(session->reopen(std::move(*manifest), &problems));
+  COLLECT_TRY(session->note("resumed after the daemon ended"));
+  for (const std::string& problem : problems) COLLECT_TRY(session->note(problem));
+  COLLECT_TRY(session->reserve_again());
+  return std::unique_ptr<SessionWriter>(std::move(session));
+}
+
+Status Session::reserve_again() {
+  return reserve_.grow_to(kReserveBytes + threads_.size() * kReserveBytesPerThread);
+}
+
+Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
+                                         const std::string& directory) {
+  RecoveredSession recovered;
+  const SessionPlace place = place_of(directory);
+  auto manifest = read_manifest(fs, directory);
+  if (!manifest.ok()) {
+    if (manifest.code() != Code::kNotFound && manifest.code() != Code::kDamaged) {
+      return manifest.error();
+    }
+    auto ids = thread_ids_in(fs, directory);
+    if (!ids.ok()) return ids.error();
+    if (ids->empty()) {
+      COLLECT_TRY(remove_leftovers(fs, directory));
+      COLLECT_TRY(remove_if_there(fs, directory + "/" + kManifestFile));
+      COLLECT_TRY(fs.remove_directory(directory));
+      return Error{Code::kNotFound, directory + ": nothing was recorded there; removed"};
+    }
+    recovered.problems.push_back(to_string(manifest.error()));
+    manifest = manifest_without_file(fs, place, *ids);
+  }
+  if (manifest->state != SessionState::kRecording) {
+    COLLECT_TRY(remove_leftovers(fs, directory));
+    recovered.state = manifest->state;
+    recovered.reason = manifest->reason;
+    recovered.totals = manifest->totals;
+    recovered.was_sealed = true;
+    return recovered;
+  }
+  recovered.state = manifest->sealing ? manifest->sealing_state : SessionState::kRecovered;
+  recovered.reason =
+      manifest->sealing ? manifest->reason : "the daemon ended before the session did";
+  Session session(fs, options, place);
+  COLLECT_TRY(session.reopen(std::move(*manifest), &recovered.problems));
+  session.account_for_damage();
+  for (const std::string& problem : recovered.problems) COLLECT_TRY(session.note(problem));
+  COLLECT_TRY(session.seal(recovered.state, recovered.reason));
+  recovered.state = session.manifest().state;
+  recovered.reason = session.manifest().reason;
+  recovered.totals = session.totals();
+  return recovered;
+}
+
+}  // namespace collect::storage

@@ -1,0 +1,113 @@
+// The two ends of a session: making it and sealing it.
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "storage/manifest_file.h"
+#include "storage/session.h"
+#include "storage/symbols.h"
+
+namespace collect::storage {
+namespace {
+
+Result<std::string> absolute_path(const std::string& path) {
+  std::error_code error;
+  std::string absolute = std::filesystem::absolute(path, error).lexically_normal().string();
+  if (error) return Error{Code::kIo, path + ": no absolute path: " + error.message()};
+  while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
+  return absolute;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SessionWriter>> SessionWriter::create(Fs& fs,
+                                                             const SessionOptions& options,
+                                                             SessionIdentity identity) {
+  auto root = absolute_path(options.root);
+  if (!root.ok()) return root.error();
+  Clock& clock = options.clock != nullptr ? *options.clock : system_clock();
+  auto place = make_session_directory(fs, *root, clock.unix_ns(), identity.pid);
+  if (!place.ok()) return place.error();
+  const std::string directory = place->directory;
+  const std::string session_directory = *root + "/" + place->session;
+  auto session = std::make_unique<Session>(fs, options, std::move(*place));
+  const Status begun = session->begin(std::move(identity));
+  if (!begun.ok()) {
+    // Best effort: what stays is a directory without threads, which recovery removes.
+    (void)fs.remove_file(directory + "/" + kReserveFile);
+    (void)fs.remove_file(directory + "/" + kManifestFile);
+    (void)fs.remove_directory(directory);
+    (void)fs.remove_directory(session_directory);
+    return begun.error();
+  }
+  return std::unique_ptr<SessionWriter>(std::move(session));
+}
+
+void Session::add_symbols() {
+  FunctionSet functions;
+  for (Thread& thread : threads_) {
+    if (thread.writer == nullptr) continue;
+    const Status seen = thread.writer->collect_functions(functions);
+    thread.writer->close_files();
+    // Names are a convenience: the session is whole without them.
+    if (!seen.ok()) (void)note("symbols: " + to_string(seen.error()));
+  }
+  name_functions(functions, options_.symbol_directories, manifest_);
+  if (functions.overflowed()) {
+    (void)note("symbols: more than " + std::to_string(kMaxSeenFunctions) + " functions");
+  }
+}
+
+Status Session::seal(SessionState state, const std::string& reason) {
+  if (sealed_) return clean_up();
+  COLLECT_CHECK(state != SessionState::kRecording);
+  Status first_error = reserve_.release();
+  manifest_.sealing = true;
+  manifest_.sealing_state = failure_.ok() ? state : SessionState::kFailed;
+  manifest_.reason = reason;
+  if (!failure_.ok()) {
+    manifest_.reason += manifest_.reason.empty() ? "" : "; ";
+    manifest_.reason += to_string(failure_.error());
+  }
+  bound_text(manifest_.reason);
+  if (!manifest_.detail_windows.empty() && manifest_.detail_windows.back().end_ns == 0) {
+    manifest_.detail_windows.back().end_ns = std::max<uint64_t>(totals().last_ns, 1);
+  }
+  const Status marked = write_manifest_now(durable());
+  if (first_error.ok()) first_error = marked;
+  for (Thread& thread : threads_) {
+    if (thread.writer == nullptr) continue;
+    const Status status = thread.writer->seal();
+    thread.writer->close_files();
+    if (status.ok()) continue;
+    if (first_error.ok()) first_error = status;
+  }
+  const bool whole = std::all_of(threads_.begin(), threads_.end(), [](const Thread& thread) {
+    return thread.writer == nullptr || thread.writer->sealed();
+  });
+  if (!whole) {
+    // The manifest on disk still says "recording": the next start tries again.
+    return first_error;
+  }
+  if (options_.symbolize) add_symbols();
+  manifest_.sealing = false;
+  manifest_.state = manifest_.sealing_state;
+  manifest_.finished_unix_ns = clock().unix_ns();
+  COLLECT_TRY(write_manifest_now(true));
+  sealed_ = true;
+  const Status cleaned = clean_up();
+  return first_error.ok() ? cleaned : first_error;
+}
+
+// What only an unsealed session needs. The next start of the daemon removes what stays here.
+Status Session::clean_up() {
+  Status first_error = reserve_.release();
+  for (Thread& thread : threads_) {
+    if (thread.writer == nullptr) continue;
+    const Status removed = thread.writer->remove_journal();
+    if (first_error.ok()) first_error = removed;
+  }
+  return first_error;
+}
+
+}  // namespace collect::storage

@@ -1,0 +1,156 @@
+// What storage is told and what it tells: plain values, no behaviour. session_writer.h is the contract
+// that uses them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "formats/atf/layout.h"
+#include "formats/core/bytes.h"
+#include "storage/clock.h"
+
+namespace collect::storage {
+
+enum class Durability : uint8_t {
+  kOs,     // stored means: survives the end of the daemon
+  kFsync,  // stored means: survives power loss
+};
+
+enum class SessionState : uint8_t { kRecording, kComplete, kRecovered, kFailed };
+
+struct SessionIdentity {
+  std::array<uint8_t, 16> process_id{};  // of the agent, random; with `recording` it names the session
+  uint32_t recording = 0;
+  uint32_t pid = 0;
+  uint32_t parent_pid = 0;
+  std::string process_name;
+  std::string executable;
+  std::string device_id;
+  std::string device_model;
+  std::string boot_id;
+  std::string tag;
+  std::string agent_version;
+  atf::Arch arch{};
+  atf::Os os{};
+  atf::ClockType clock{};
+  atf::Version version = atf::Version::kV2;
+  uint64_t start_ns = 0;       // device clock
+  uint64_t start_unix_ns = 0;  // device's idea of the time of day
+};
+
+struct ModuleInfo {
+  uint32_t module_id = 0;
+  std::string path;  // as the device said it: shown, never opened without its build id (symbols.h)
+  std::vector<uint8_t> build_id;
+  uint64_t base_address = 0;
+  uint64_t size = 0;
+  uint64_t loaded_ns = 0;
+  uint64_t unloaded_ns = 0;
+};
+
+struct StreamInfo {
+  uint32_t stream_id = 0;
+  uint32_t thread_id = 0;
+  std::string thread_name;
+  uint64_t start_ns = 0;
+};
+
+enum class Lane : uint8_t { kIndex = 0, kDetail = 1 };
+
+// Why records are missing; a set. The first five have the values of the agent protocol
+// (wire::LostReason); ingest asserts that they are equal.
+enum LostReason : uint32_t {
+  kLostRingFull = 1u << 0,
+  kLostOverwritten = 1u << 1,
+  kLostReentry = 1u << 2,
+  kLostNoMemory = 1u << 3,
+  kLostForgotten = 1u << 4,  // numbered, but neither stored nor held by the agent any more
+  kLostUnlinked = 1u << 16,  // a detail record that came whole, but whose index event was lost
+  kLostDamaged = 1u << 17,   // was stored, and found unreadable after a crash
+};
+
+// A page with more bytes than this is refused; the wire has fewer.
+inline constexpr size_t kMaxPageBytes = 4u << 20;
+
+// Ring bytes that were checked against `bytes_crc32c` already. The bytes are borrowed for the call.
+// Fields as in wire/layout.h PageHeader.
+struct Page {
+  uint32_t stream_id = 0;
+  Lane lane = Lane::kIndex;
+  bool pre_roll = false;
+  uint64_t first_seq = 0;
+  uint32_t record_count = 0;
+  uint32_t bytes_crc32c = 0;
+  uint32_t lost_reasons = 0;
+  uint64_t lost_total = 0;
+  uint64_t lost_first_ns = 0;
+  uint64_t lost_last_ns = 0;
+  uint64_t first_ns = 0;
+  uint64_t last_ns = 0;
+  Bytes bytes;
+};
+
+struct StreamEnd {
+  uint32_t stream_id = 0;
+  std::string thread_name;
+  uint64_t end_ns = 0;
+  uint64_t index_count = 0;
+  uint64_t index_lost = 0;
+  uint64_t detail_count = 0;
+  uint64_t detail_lost = 0;
+};
+
+struct DetailStateChange {
+  std::string mode;  // "off", "armed", "on"
+  uint64_t at_ns = 0;
+  uint64_t pre_roll_from_ns = 0;
+  uint64_t pre_roll_records = 0;
+  std::string reason;
+};
+
+// Device clock = collector's CLOCK_BOOTTIME + offset_ns, at collector time `at_ns`.
+struct ClockSync {
+  uint64_t at_ns = 0;
+  int64_t offset_ns = 0;
+  uint64_t uncertainty_ns = 0;
+  double drift_ppb = 0;
+};
+
+// What the collector wants next of a stream; everything below is stored. In the numbering of the
+// agent, which counts overwritten records too.
+struct StreamPosition {
+  uint32_t stream_id = 0;
+  uint64_t index_next = 0;
+  uint64_t detail_next = 0;
+  bool closed = false;  // close_stream was stored for it, in this process or before a restart
+};
+
+struct SessionTotals {
+  uint32_t threads = 0;
+  uint64_t events = 0;
+  uint64_t detail_records = 0;
+  uint64_t lost_events = 0;
+  uint64_t lost_detail_records = 0;
+  uint64_t stored_bytes = 0;
+  uint64_t first_ns = 0;
+  uint64_t last_ns = 0;
+};
+
+struct SessionOptions {
+  std::string root;
+  Durability durability = Durability::kOs;
+  bool symbolize = true;            // look names up at seal time
+  std::vector<std::string> symbol_directories;  // searched by build id and by file name
+  Clock* clock = nullptr;           // null: the system's; borrowed, outlives the session
+};
+
+// Limits of one session; a peer that goes beyond gets kLimit.
+inline constexpr uint32_t kMaxThreads = 65536;
+inline constexpr uint32_t kMaxModules = 16384;
+inline constexpr uint32_t kMaxGapsPerThread = 1024;  // later ones are merged into the last, exactly
+                                                     // counted
+inline constexpr uint32_t kMaxDetailWindows = 4096;
+
+}  // namespace collect::storage

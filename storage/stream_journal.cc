@@ -1,0 +1,176 @@
+#include "storage/stream_journal.h"
+
+#include <algorithm>
+#include <array>
+
+#include "formats/core/crc32.h"
+#include "storage/session_layout.h"
+
+namespace collect::storage {
+namespace {
+
+constexpr size_t kEntryBytes = 64;
+constexpr size_t kEntriesPerRead = 1024;
+constexpr size_t kNameBytes = 48;
+static_assert(4 + 4 + 8 + kNameBytes == kEntryBytes);      // identity
+static_assert(4 + 4 + 1 + 15 + 5 * 8 == kEntryBytes);  // gap
+
+using Entry = std::array<uint8_t, kEntryBytes>;
+
+void put_checksum(Entry& entry) { store_le(entry.data(), crc32c(Bytes(entry).subspan<4>())); }
+
+bool holds(const uint8_t* entry) {
+  return load_le<uint32_t>(entry) == crc32c(Bytes(entry + 4, kEntryBytes - 4));
+}
+
+Status write_entry(File& file, uint64_t slot, const Entry& entry) {
+  const Bytes parts[] = {entry};
+  return file.write_at(slot * kEntryBytes, parts);
+}
+
+Entry encode(const StreamIdentity& identity) {
+  Entry entry{};
+  const size_t length = std::min(identity.thread_name.size(), kNameBytes);
+  ByteWriter to(MutableBytes(entry).subspan<4>());
+  to.u32(identity.stream_id);
+  to.u64(identity.start_ns);
+  to.bytes(Bytes(reinterpret_cast<const uint8_t*>(identity.thread_name.data()), length));
+  put_checksum(entry);
+  return entry;
+}
+
+StreamIdentity decode_identity(const uint8_t* entry) {
+  StreamIdentity identity;
+  identity.stream_id = load_le<uint32_t>(entry + 4);
+  identity.start_ns = load_le<uint64_t>(entry + 8);
+  const char* name = reinterpret_cast<const char*>(entry + 16);
+  identity.thread_name.assign(name, std::find(name, name + kNameBytes, '\0'));
+  return identity;
+}
+
+Entry encode(const GapEntry& gap) {
+  Entry entry{};
+  ByteWriter to(MutableBytes(entry).subspan<4>());
+  to.u32(gap.reasons);
+  to.u8(static_cast<uint8_t>(gap.lane));
+  to.zeros(15);
+  to.u64(gap.before_seq);
+  to.u64(gap.lost);
+  to.u64(gap.numbered_lost);
+  to.u64(gap.first_ns);
+  to.u64(gap.last_ns);
+  put_checksum(entry);
+  return entry;
+}
+
+GapEntry decode_gap(const uint8_t* entry) {
+  ByteReader from(Bytes(entry, kEntryBytes));
+  from.skip(4);
+  GapEntry gap;
+  gap.reasons = from.u32();
+  gap.lane = from.u8() == 0 ? Lane::kIndex : Lane::kDetail;
+  from.skip(15);
+  gap.before_seq = from.u64();
+  gap.lost = from.u64();
+  gap.numbered_lost = from.u64();
+  gap.first_ns = from.u64();
+  gap.last_ns = from.u64();
+  return gap;
+}
+
+}  // namespace
+
+StreamJournal::StreamJournal(Fs& fs, const std::string& directory)
+    : fs_(fs), path_(directory + "/" + kStreamJournalFile) {}
+
+Status StreamJournal::create(const StreamIdentity& identity) {
+  auto file = fs_.open(path_, OpenMode::kCreate);
+  if (!file.ok()) return file.error();
+  file_ = std::move(*file);
+  identity_ = std::make_unique<StreamIdentity>(identity);
+  return write_entry(*file_, 0, encode(identity));
+}
+
+Status StreamJournal::ensure_open() {
+  if (file_ != nullptr) return {};
+  const bool is_new = !fs_.exists(path_);
+  auto file = fs_.open(path_, is_new ? OpenMode::kCreate : OpenMode::kReadWrite);
+  if (!file.ok()) return file.error();
+  file_ = std::move(*file);
+  return {};
+}
+
+Status StreamJournal::write_slot(uint64_t slot, const GapEntry& gap) {
+  COLLECT_TRY(ensure_open());
+  COLLECT_TRY(write_entry(*file_, slot, encode(gap)));
+  const size_t lane = static_cast<size_t>(gap.lane);
+  newest_slot_[lane] = slot;
+  newest_before_[lane] = gap.before_seq;
+  return {};
+}
+
+Status StreamJournal::put(const GapEntry& gap, bool sync_it) {
+  const bool replaces = would_replace(gap);
+  block_.clear();
+  COLLECT_TRY(write_slot(replaces ? newest_slot_[static_cast<size_t>(gap.lane)] : slots_, gap));
+  if (!replaces) ++slots_;
+  return sync_it ? file_->sync() : Status();
+}
+
+Result<const uint8_t*> StreamJournal::entry_at(uint64_t slot) {
+  if (file_ == nullptr && !fs_.exists(path_)) return static_cast<const uint8_t*>(nullptr);
+  COLLECT_TRY(ensure_open());
+  const uint64_t held = block_.size() / kEntryBytes;
+  if (slot < block_first_slot_ || slot >= block_first_slot_ + held) {
+    block_.resize(kEntriesPerRead * kEntryBytes);
+    auto got = file_->read_at(slot * kEntryBytes, block_);
+    block_.resize(got.ok() ? *got / kEntryBytes * kEntryBytes : 0);
+    block_first_slot_ = slot;
+    if (!got.ok()) return got.error();
+    if (block_.empty()) return static_cast<const uint8_t*>(nullptr);
+  }
+  const uint8_t* at = block_.data() + (slot - block_first_slot_) * kEntryBytes;
+  return holds(at) ? at : nullptr;
+}
+
+Result<bool> StreamJournal::read(uint64_t number, GapEntry& gap) {
+  auto entry = entry_at(number + 1);
+  if (!entry.ok()) return entry.error();
+  if (*entry == nullptr) return false;
+  gap = decode_gap(*entry);
+  return true;
+}
+
+Status StreamJournal::reopen(const std::function<bool(const GapEntry&)>& keep) {
+  auto first = entry_at(0);
+  if (!first.ok()) return first.error();
+  if (*first != nullptr) identity_ = std::make_unique<StreamIdentity>(decode_identity(*first));
+  // Gaps that do not fit stand at the end of their lane only, but the other lane's may follow: the
+  // list is written again without them, each to a slot at or before its own.
+  slots_ = 1;
+  for (uint64_t number = 0;; ++number) {
+    GapEntry gap;
+    auto there = read(number, gap);
+    if (!there.ok()) return there.error();
+    if (!*there) break;
+    if (!keep(gap)) continue;
+    const uint64_t slot = slots_++;
+    const size_t lane = static_cast<size_t>(gap.lane);
+    newest_slot_[lane] = slot;
+    newest_before_[lane] = gap.before_seq;
+    if (slot != number + 1) COLLECT_TRY(write_slot(slot, gap));
+  }
+  block_.clear();
+  if (file_ == nullptr) return {};
+  return file_->truncate(slots_ * kEntryBytes);
+}
+
+Status StreamJournal::sync() { return file_ != nullptr ? file_->sync() : Status(); }
+
+Status StreamJournal::remove() {
+  file_.reset();
+  if (!fs_.exists(path_)) return {};
+  return fs_.remove_file(path_);
+}
+
+}  // namespace collect::storage

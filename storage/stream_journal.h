@@ -1,0 +1,83 @@
+// stream.journal of a thread: which stream it is, and every gap of its two lanes, each written before
+// the page that follows it. Lives as long as the session is not sealed.
+//
+// Without it, a crash between a page and the next manifest would leave positions that are too low:
+// the agent would send again what is stored, and nobody could tell. It is exact where the manifest
+// merges, so the relink pass maps record numbers to file positions by it.
+//
+// A list of 64-byte entries, little-endian, each beginning with the CRC-32C of its other 60 bytes.
+// The first: u32 stream_id, u64 start_ns, 48 bytes of name, zero-padded. The others: u32 reasons, u8
+// lane, 15 zero, u64 before_seq, lost, numbered_lost, first_ns, last_ns. It ends with the first entry
+// that is torn.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/core/result.h"
+#include "storage/fs.h"
+#include "storage/manifest.h"
+
+namespace collect::storage {
+
+struct StreamIdentity {
+  uint32_t stream_id = 0;
+  uint64_t start_ns = 0;
+  std::string thread_name;  // the journal keeps 48 bytes of it
+};
+
+// All that is missing before one record.
+struct GapEntry {
+  Lane lane = Lane::kIndex;
+  uint32_t reasons = 0;
+  uint64_t before_seq = 0;
+  uint64_t lost = 0;
+  uint64_t numbered_lost = 0;
+  uint64_t first_ns = 0;
+  uint64_t last_ns = 0;
+};
+
+class StreamJournal {
+ public:
+  StreamJournal(Fs& fs, const std::string& directory);
+
+  Status create(const StreamIdentity& identity);
+  // Reads what is there, leaves out the gaps that do not fit (`keep` says no) and everything torn,
+  // and goes on behind them. The identity is absent when it cannot be read.
+  Status reopen(const std::function<bool(const GapEntry&)>& keep);
+  const std::unique_ptr<StreamIdentity>& identity() const { return identity_; }
+
+  // Appends, or replaces the newest gap of that lane when it stands before the same record.
+  Status put(const GapEntry& gap, bool sync);
+  bool would_replace(const GapEntry& gap) const {
+    const size_t lane = static_cast<size_t>(gap.lane);
+    return newest_slot_[lane] != 0 && newest_before_[lane] == gap.before_seq;
+  }
+  // The gap of that number, from 0; false behind the last one. Reads blocks, so gaps asked in order
+  // cost little.
+  Result<bool> read(uint64_t number, GapEntry& gap);
+
+  Status sync();
+  void close() { file_.reset(); }
+  Status remove();
+
+ private:
+  Status ensure_open();
+  Result<const uint8_t*> entry_at(uint64_t slot);  // null behind the end
+  Status write_slot(uint64_t slot, const GapEntry& gap);
+
+  Fs& fs_;
+  const std::string path_;
+  std::unique_ptr<File> file_;
+  std::unique_ptr<StreamIdentity> identity_;
+  std::vector<uint8_t> block_;  // what reading holds; empty when the file changed
+  uint64_t block_first_slot_ = 0;
+  uint64_t slots_ = 1;          // the first is the identity's
+  uint64_t newest_slot_[2] = {};
+  uint64_t newest_before_[2] = {};
+};
+
+}  // namespace collect::storage

@@ -1,0 +1,318 @@
+#include "storage/thread_writer.h"
+
+#include <utility>
+
+#include "formats/atf/headers.h"
+#include "formats/atf/writer.h"
+#include "formats/core/crc32.h"
+#include "storage/relink.h"
+#include "storage/session_layout.h"
+
+namespace collect::storage {
+namespace {
+
+size_t lane_index(Lane lane) { return static_cast<size_t>(lane); }
+
+std::string page_text(const Page& page) {
+  return std::string(lane_name(page.lane)) + " page of stream " + std::to_string(page.stream_id) +
+         " at record " + std::to_string(page.first_seq);
+}
+
+}  // namespace
+
+ThreadWriter::ThreadWriter(Fs& fs, Durability durability, std::string directory,
+                           const ThreadFormat& format)
+    : fs_(fs),
+      durability_(durability),
+      directory_(std::move(directory)),
+      format_(format),
+      index_(fs, directory_ + "/" + kIndexFile, Lane::kIndex, format),
+      detail_(fs, directory_ + "/" + kDetailFile, Lane::kDetail, format),
+      journal_(fs, directory_) {}
+
+Result<std::unique_ptr<ThreadWriter>> ThreadWriter::create(Fs& fs, Durability durability,
+                                                           const std::string& directory,
+                                                           const ThreadFormat& format,
+                                                           const StreamIdentity& identity) {
+  COLLECT_TRY(fs.make_directory(directory));
+  std::unique_ptr<ThreadWriter> thread(new ThreadWriter(fs, durability, directory, format));
+  // The journal first: an index file without one would be a thread that nobody can name.
+  Status made = thread->journal_.create(identity);
+  if (made.ok() && durability == Durability::kFsync) made = thread->journal_.sync();
+  if (made.ok()) made = thread->index_.create(false);
+  if (!made.ok()) {
+    // Best effort; what stays is a thread without events.
+    (void)thread->journal_.remove();
+    (void)fs.remove_directory(directory);
+    return made.error();
+  }
+  thread->journal_.close();
+  return thread;
+}
+
+Result<std::unique_ptr<ThreadWriter>> ThreadWriter::reopen(Fs& fs, Durability durability,
+                                                           const std::string& directory,
+                                                           std::optional<ThreadFormat> format) {
+  if (!format) {
+    auto found = read_thread_format(fs, directory + "/" + kIndexFile);
+    if (!found.ok()) return found.error();
+    format = *found;
+  }
+  std::unique_ptr<ThreadWriter> thread(new ThreadWriter(fs, durability, directory, *format));
+  const std::string leftover = directory + "/" + kDetailTemporaryFile;
+  if (fs.exists(leftover)) COLLECT_TRY(fs.remove_file(leftover));
+  if (fs.exists(thread->index_.path())) {
+    COLLECT_TRY(thread->index_.reopen());
+  } else {
+    // The manifest names the thread, but the crash came before its file.
+    const Status made = fs.make_directory(directory);
+    if (!made.ok() && made.code() != Code::kAlreadyExists) return made.error();
+    COLLECT_TRY(thread->index_.create(false));
+  }
+  if (fs.exists(thread->detail_.path())) COLLECT_TRY(thread->detail_.reopen());
+  COLLECT_TRY(thread->restore_gaps());
+  if (!thread->index_.sealed()) {
+    COLLECT_TRY(thread->index_.mark_has_detail(thread->detail_.exists()));
+  }
+  return thread;
+}
+
+Status ThreadWriter::restore_gaps() {
+  // A gap behind the last record belongs to a page that was cut off: the agent will tell it again.
+  // A sealed detail file has fewer records than its gaps knew when records were dropped from it.
+  COLLECT_TRY(journal_.reopen([&](const GapEntry& gap) {
+    return gap.before_seq <= summary(gap.lane).records || file(gap.lane).sealed();
+  }));
+  for (uint64_t slot = 0;; ++slot) {
+    GapEntry gap;
+    auto there = journal_.read(slot, gap);
+    if (!there.ok()) return there.error();
+    if (!*there) break;
+    newest_[lane_index(gap.lane)] = gap;
+    gap.before_seq = std::min(gap.before_seq, summary(gap.lane).records);
+    count_gap(gap);
+  }
+  journal_.close();
+  return {};
+}
+
+void ThreadWriter::count_gap(const GapEntry& entry) {
+  Gap gap;
+  gap.lane = entry.lane;
+  gap.reasons = entry.reasons;
+  gap.before_seq = entry.before_seq;
+  gap.lost = entry.lost;
+  gap.numbered_lost = entry.numbered_lost;
+  gap.first_ns = entry.first_ns;
+  gap.last_ns = entry.last_ns;
+  const size_t lane = lane_index(entry.lane);
+  gaps_[lane].add(gap);
+  numbered_lost_[lane] += entry.numbered_lost;
+  dropped_[lane] += entry.lost - entry.numbered_lost;
+}
+
+// The journal holds one entry for all that is missing before one record; memory counts the addition.
+Status ThreadWriter::put_gap(const GapEntry& gap) {
+  GapEntry entry = gap;
+  if (journal_.would_replace(gap)) {
+    const GapEntry& newest = newest_[lane_index(gap.lane)];
+    entry.lost += newest.lost;
+    entry.numbered_lost += newest.numbered_lost;
+    entry.reasons |= newest.reasons;
+    if (newest.first_ns != 0) entry.first_ns = newest.first_ns;
+    entry.last_ns = std::max(entry.last_ns, newest.last_ns);
+  }
+  COLLECT_TRY(journal_.put(entry, durability_ == Durability::kFsync));
+  newest_[lane_index(gap.lane)] = entry;
+  count_gap(gap);
+  return {};
+}
+
+Status ThreadWriter::check_page(const Page& page) const {
+  if (page.bytes.size() > kMaxPageBytes) {
+    return Error{Code::kDamaged, page_text(page) + ": " + std::to_string(page.bytes.size()) +
+                                     " bytes are more than a page has"};
+  }
+  if (page.first_seq >= kMaxRecordNumber || page.lost_total >= kMaxRecordNumber) {
+    return Error{Code::kDamaged, page_text(page) + ": no such record number"};
+  }
+  const uint64_t least = page.lane == Lane::kIndex ? atf::kEventBytes : atf::kDetailHeaderBytes;
+  const bool lengths_fit = page.lane == Lane::kIndex
+                               ? page.bytes.size() == page.record_count * least
+                               : page.bytes.size() >= page.record_count * least;
+  if (!lengths_fit || (page.record_count == 0 && !page.bytes.empty())) {
+    return Error{Code::kDamaged, page_text(page) + ": " + std::to_string(page.record_count) +
+                                     " records in " + std::to_string(page.bytes.size()) +
+                                     " bytes"};
+  }
+  return {};
+}
+
+Status ThreadWriter::take(const Page& page, Run& run) {
+  COLLECT_TRY(check_page(page));
+  const size_t lane = lane_index(page.lane);
+  const uint64_t position = run.after.records + numbered_lost_[lane];
+  const uint64_t stored_already =
+      page.first_seq < position
+          ? std::min<uint64_t>(position - page.first_seq, page.record_count)
+          : 0;
+  const uint64_t fresh = page.record_count - stored_already;
+
+  Bytes bytes = page.bytes;
+  if (fresh == 0) {
+    bytes = {};
+  } else if (stored_already != 0) {
+    bytes = bytes.subspan(page.lane == Lane::kIndex ? stored_already * atf::kEventBytes
+                                                    : detail_bytes(bytes, stored_already));
+  }
+  LaneSummary after = run.after;
+  scan_lane(page.lane, format_.records(), bytes, fresh, after);
+  if (after.records - run.after.records != fresh ||
+      after.bytes - run.after.bytes != bytes.size()) {
+    const uint64_t good = after.records - run.after.records;
+    return Error{Code::kDamaged, page_text(page) + ": record " +
+                                     std::to_string(page.first_seq + stored_already + good) +
+                                     " does not hold"};
+  }
+  if (format_.version == atf::Version::kV1 && after.records >= atf::kMaxEventsV1) {
+    return Error{Code::kLimit, page_text(page) + ": more records than version 1 can number"};
+  }
+
+  GapEntry gap;
+  gap.lane = page.lane;
+  gap.numbered_lost = page.first_seq > position ? page.first_seq - position : 0;
+  gap.lost = gap.numbered_lost +
+             (page.lost_total > dropped_[lane] ? page.lost_total - dropped_[lane] : 0);
+  if (gap.lost != 0) {
+    COLLECT_TRY(flush(run));
+    gap.before_seq = run.after.records;
+    gap.reasons = page.lost_reasons;
+    if (gap.numbered_lost != 0 && (gap.reasons & kLostOverwritten) == 0) {
+      gap.reasons |= kLostForgotten;
+    }
+    gap.first_ns = page.lost_first_ns;
+    gap.last_ns = page.lost_last_ns;
+    COLLECT_TRY(put_gap(gap));
+  }
+  if (fresh == 0) return {};
+  const bool checked = stored_already == 0 && format_.version == atf::Version::kV2;
+  after.checksum = checked ? crc32c_combine(run.after.checksum, page.bytes_crc32c, bytes.size())
+                           : atf::section_checksum(format_.version, bytes, run.after.checksum);
+  run.parts.push_back(bytes);
+  run.after = after;
+  return {};
+}
+
+Status ThreadWriter::append(std::span<const Page> pages) {
+  if (pages.empty()) return {};
+  Run run{pages.front().lane, {}, summary(pages.front().lane)};
+  for (const Page& page : pages) {
+    COLLECT_CHECK(page.lane == run.lane);
+    const Status taken = take(page, run);
+    if (taken.ok()) continue;
+    COLLECT_TRY(flush(run));  // what came before the bad page is good
+    return taken;
+  }
+  return flush(run);
+}
+
+Status ThreadWriter::flush(Run& run) {
+  if (run.parts.empty()) return {};
+  if (run.lane == Lane::kDetail && !detail_.exists()) COLLECT_TRY(begin_detail());
+  const Status written = file(run.lane).append(run.parts, run.after);
+  run.parts.clear();
+  run.after = summary(run.lane);
+  return written;
+}
+
+Status ThreadWriter::begin_detail() {
+  COLLECT_TRY(detail_.create(false));
+  directory_unsynced_ = true;
+  // Readers take the flag as a hint, so a crash between the two is no contradiction.
+  return index_.mark_has_detail(true);
+}
+
+Status ThreadWriter::expect(Lane lane, uint64_t numbered, uint64_t dropped, uint32_t reason,
+                            uint64_t at_ns) {
+  if (numbered >= kMaxRecordNumber || dropped >= kMaxRecordNumber) {
+    return Error{Code::kDamaged, directory_ + ": the stream's end names no possible counts"};
+  }
+  GapEntry gap;
+  gap.lane = lane;
+  gap.before_seq = summary(lane).records;
+  gap.numbered_lost = numbered > position(lane) ? numbered - position(lane) : 0;
+  const uint64_t known = this->dropped(lane);
+  gap.lost = gap.numbered_lost + (dropped > known ? dropped - known : 0);
+  if (gap.lost == 0) return {};
+  gap.reasons = reason;
+  gap.first_ns = summary(lane).last_ns;
+  gap.last_ns = std::max(at_ns, summary(lane).last_ns);
+  const Status put = put_gap(gap);
+  // No page follows, so nothing hangs on the journal: the manifest can still tell it.
+  if (!put.ok()) count_gap(gap);
+  return put;
+}
+
+Status ThreadWriter::commit() {
+  if (durability_ != Durability::kFsync) return {};
+  COLLECT_TRY(index_.sync());
+  COLLECT_TRY(detail_.sync());
+  if (!directory_unsynced_) return {};
+  COLLECT_TRY(fs_.sync_directory(directory_));
+  directory_unsynced_ = false;
+  return {};
+}
+
+void ThreadWriter::close_files() {
+  index_.close();
+  detail_.close();
+  journal_.close();
+}
+
+bool ThreadWriter::has_open_files() const { return index_.is_open() || detail_.is_open(); }
+
+Status ThreadWriter::seal() {
+  if (index_.sealed()) return {};
+  const bool durable = durability_ == Durability::kFsync;
+  const bool agree = links_agree(index_.summary(), detail_.summary());
+  const RelinkContext context{fs_,    directory_, format_,        index_,
+                              detail_, journal_,   gaps_[lane_index(Lane::kDetail)], durable};
+  if (detail_.exists() && detail_.summary().records == 0) {
+    COLLECT_TRY(detail_.remove());  // made for a page that could not be written
+  } else if (detail_.exists() && !detail_.sealed()) {
+    if (agree) {
+      COLLECT_TRY(detail_.seal(durable));
+    } else {
+      auto dropped = relink_detail(context);
+      if (!dropped.ok()) return dropped.error();
+      numbered_lost_[lane_index(Lane::kDetail)] += *dropped;
+    }
+  }
+  if (!agree) COLLECT_TRY(relink_index(context));
+  COLLECT_TRY(index_.mark_has_detail(detail_.exists()));
+  COLLECT_TRY(index_.seal(durable));
+  if (durable) COLLECT_TRY(fs_.sync_directory(directory_));
+  close_files();
+  return {};
+}
+
+Status ThreadWriter::collect_functions(FunctionSet& functions) {
+  // Small blocks stay in the cache between the read and the look.
+  constexpr size_t kBlockBytes = 256 * 1024;
+  std::vector<uint8_t> buffer(kBlockBytes);
+  for (uint64_t offset = 0; offset < index_.summary().bytes;) {
+    auto got = index_.read_section(offset, buffer);
+    if (!got.ok()) return got.error();
+    if (*got < atf::kEventBytes) {
+      return Error{Code::kTruncated, index_.path() + ": shorter than its events"};
+    }
+    const size_t whole = *got / atf::kEventBytes * atf::kEventBytes;
+    functions.add_events(Bytes(buffer).first(whole));
+    offset += whole;
+  }
+  return {};
+}
+
+Status ThreadWriter::remove_journal() { return journal_.remove(); }
+
+}  // namespace collect::storage

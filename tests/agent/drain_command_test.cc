@@ -1,0 +1,284 @@
+// The control channel: commands, clock, heartbeats; and how recordings end.
+#include "tests/agent/drain_fixture.h"
+
+namespace collect::agent {
+namespace {
+
+class DrainCommandTest : public DrainTest {
+ protected:
+  static wire::Command set_detail(wire::DetailMode mode) {
+    wire::Command command;
+    command.mutable_set_detail()->set_mode(mode);
+    return command;
+  }
+};
+
+TEST_F(DrainCommandTest, StopsARecordingAndStartsTheNext) {
+  ASSERT_TRUE(drain_start(connecting()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  fake::write_index(stream, 100);
+  collector.welcome_pair();
+  wire::Command stop;
+  stop.mutable_stop_recording();
+  const auto stopped = collector.command(stop);
+  EXPECT_TRUE(stopped.ok()) << stopped.error();
+  EXPECT_EQ(stopped.recording(), 1u);
+  EXPECT_FALSE(is_recording());
+
+  wire::RecordingEnd end;
+  ASSERT_TRUE(end.ParseFromString(collector.take_until(FrameType::kRecordingEnd).body));
+  EXPECT_EQ(end.recording(), 1u);
+  EXPECT_EQ(end.reason(), "command");
+  EXPECT_EQ(end.lost_without_stream(), 3u);
+  EXPECT_TRUE(collector.closed.contains(stream));
+  expect_index(stream, 100);
+
+  // Stop again, and start: the start waits until the first recording is sealed.
+  EXPECT_TRUE(collector.command(stop).ok());
+  wire::Command start;
+  start.set_command_id(500);
+  start.mutable_start_recording();
+  collector.control.send(FrameType::kCommand, start);
+  wire::Ack sealed = collector.ack();
+  sealed.set_recording_ended(1);
+  collector.control.send(FrameType::kAck, sealed);
+  const auto started =
+      collector.control.expect<wire::CommandResult>(FrameType::kCommandResult);
+  EXPECT_EQ(started.command_id(), 500u);
+  EXPECT_TRUE(started.ok());
+  EXPECT_EQ(started.recording(), 2u);
+  EXPECT_TRUE(fake::was_released(stream));
+
+  // The second session knows nothing of the first: modules are told again.
+  const size_t modules_before = collector.modules.size();
+  const uint32_t next = fake::add_stream(1, "main");
+  fake::write_index(next, 3);
+  wire::RecordingStart again;
+  ASSERT_TRUE(again.ParseFromString(collector.take_until(FrameType::kRecordingStart).body));
+  EXPECT_EQ(again.recording(), 2u);
+  collector.take_records(next, 0, 3);
+  EXPECT_EQ(collector.modules.size(), modules_before + 1);
+  EXPECT_EQ(collector.opened[next].recording(), 2u);
+  start.clear_command_id();
+  const auto running = collector.command(start);
+  EXPECT_TRUE(running.ok());
+  EXPECT_EQ(running.recording(), 2u);
+}
+
+TEST_F(DrainCommandTest, AnIdleAgentRecordsNothingUntilItIsTold) {
+  Settings settings = connecting();
+  settings.start_recording = false;
+  ASSERT_TRUE(drain_start(settings));
+  collector.welcome_pair();
+  EXPECT_EQ(collector.data_hello.recording(), 0u);
+  EXPECT_FALSE(collector.data_hello.is_recording());
+  wire::Command start;
+  start.mutable_start_recording();
+  EXPECT_EQ(collector.command(start).recording(), 1u);
+  EXPECT_EQ(collector.take()->type, FrameType::kRecordingStart);
+}
+
+TEST_F(DrainCommandTest, RecordingEndIsRepeatedUntilItIsAcknowledged) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.welcome_pair();
+  wire::Command stop;
+  stop.mutable_stop_recording();
+  ASSERT_TRUE(collector.command(stop).ok());
+  collector.take_until(FrameType::kRecordingEnd);
+  collector.data.close();
+  collector.control.close();
+  collector.welcome_pair(true);
+  EXPECT_FALSE(collector.data_hello.is_recording());
+  EXPECT_EQ(collector.data_hello.recording(), 1u);
+  EXPECT_EQ(collector.take()->type, FrameType::kRecordingStart);
+  collector.seal();
+}
+
+TEST_F(DrainCommandTest, DetailGoesOnForATimeAndBackToWhatItWas) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.welcome_pair();
+  ASSERT_TRUE(collector.command(set_detail(wire::DETAIL_ARMED)).ok());
+  wire::Command on = set_detail(wire::DETAIL_ON);
+  on.mutable_set_detail()->set_pre_roll_ns(1000);
+  on.mutable_set_detail()->set_duration_ns(30'000'000);
+  on.mutable_set_detail()->add_thread_ids(1);
+  for (int i = 0; i < 4096; ++i) on.mutable_set_detail()->add_function_ids(1000000000u + i);
+  const auto result = collector.command(on);
+  EXPECT_TRUE(result.ok());
+  EXPECT_EQ(result.pre_roll_records(), 5u);
+  while (collector.detail_states.size() < 3) collector.take_until(FrameType::kDetailState);
+  EXPECT_EQ(collector.detail_states[0].mode(), wire::DETAIL_ARMED);
+  EXPECT_EQ(collector.detail_states[1].mode(), wire::DETAIL_ON);
+  EXPECT_EQ(collector.detail_states[1].reason(), "command");
+  EXPECT_EQ(collector.detail_states[1].at_ns(), result.at_ns());
+  EXPECT_EQ(collector.detail_states[1].pre_roll_from_ns(), result.at_ns() - 1000);
+  EXPECT_EQ(collector.detail_states[2].mode(), wire::DETAIL_ARMED);
+  EXPECT_EQ(collector.detail_states[2].reason(), "duration");
+  EXPECT_GE(collector.detail_states[2].at_ns(), result.at_ns() + 30'000'000);
+  EXPECT_EQ(detail_mode(), 1u);
+  EXPECT_EQ(fake::detail_filter_functions(), 0u);
+}
+
+TEST_F(DrainCommandTest, FiltersReachTheRecorder) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.welcome_pair();
+  wire::Command on = set_detail(wire::DETAIL_ON);
+  for (uint32_t i = 0; i < wire::kMaxFilterThreads; ++i) on.mutable_set_detail()->add_thread_ids(i);
+  for (uint32_t i = 0; i < wire::kMaxFilterFunctions; ++i) {
+    on.mutable_set_detail()->add_function_ids(i);
+  }
+  EXPECT_TRUE(collector.command(on).ok());
+  EXPECT_EQ(fake::detail_filter_threads(), wire::kMaxFilterThreads);
+  EXPECT_EQ(fake::detail_filter_functions(), wire::kMaxFilterFunctions);
+}
+
+TEST_F(DrainCommandTest, DetailChangesAreToldAgainAfterAReconnectAndEndWithTheRecording) {
+  Settings settings = connecting();
+  ASSERT_TRUE(drain_start(settings));
+  collector.welcome_pair();
+  ASSERT_TRUE(collector.command(set_detail(wire::DETAIL_ON)).ok());
+  collector.take_until(FrameType::kDetailState);
+  collector.data.close();
+  collector.control.close();
+  collector.welcome_pair(true);
+  collector.take_until(FrameType::kDetailState);
+  EXPECT_EQ(collector.detail_states[0].at_ns(), collector.detail_states[1].at_ns());
+  wire::Command stop;
+  stop.mutable_stop_recording();
+  ASSERT_TRUE(collector.command(stop).ok());
+  collector.take_until(FrameType::kDetailState);
+  EXPECT_EQ(collector.detail_states[2].mode(), wire::DETAIL_OFF);
+  EXPECT_EQ(collector.detail_states[2].reason(), "recording ended");
+  EXPECT_EQ(detail_mode(), 0u);
+}
+
+TEST_F(DrainCommandTest, AFlushIsAnsweredWhenItsRecordsAreOnTheirWay) {
+  ASSERT_TRUE(drain_start(connecting()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  collector.welcome_pair();
+  fake::write_index(stream, 321);
+  wire::Command flush;
+  flush.mutable_flush();
+  ASSERT_TRUE(collector.command(flush).ok());
+  collector.take_records(stream, 0, 321);
+  expect_index(stream, 321);
+}
+
+TEST_F(DrainCommandTest, UnknownCommandsAndModesGetAnError) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.welcome_pair();
+  const auto empty = collector.command(wire::Command());
+  EXPECT_FALSE(empty.ok());
+  EXPECT_FALSE(empty.error().empty());
+  EXPECT_FALSE(collector.command(set_detail(static_cast<wire::DetailMode>(77))).ok());
+  // A frame of a later version is skipped.
+  collector.control.send_frame(static_cast<FrameType>(200), "whatever");
+  EXPECT_TRUE(collector.command(set_detail(wire::DETAIL_OFF)).ok());
+}
+
+TEST_F(DrainCommandTest, ACommandBeyondTheLimitsEndsTheLinkWithAReason) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.welcome_pair();
+  wire::Command on = set_detail(wire::DETAIL_ON);
+  for (uint32_t i = 0; i <= wire::kMaxFilterThreads; ++i) {
+    on.mutable_set_detail()->add_thread_ids(i);
+  }
+  on.set_command_id(1);
+  collector.control.send(FrameType::kCommand, on);
+  const auto refuse = collector.control.expect<wire::Refuse>(FrameType::kRefuse);
+  EXPECT_EQ(refuse.code(), wire::REFUSE_PROTOCOL);
+  EXPECT_TRUE(collector.data.ends());
+  collector.welcome_pair(true);  // and the agent comes back
+}
+
+TEST_F(DrainCommandTest, ClockProbesAreAnsweredWithBothTimes) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.welcome_pair();
+  for (uint32_t i = 0; i < 16; ++i) {
+    wire::ClockProbe probe;
+    probe.set_burst(3);
+    probe.set_number(i);
+    probe.set_t1_ns(now_ns());
+    collector.control.send(FrameType::kClockProbe, probe);
+    const auto reply = collector.control.expect<wire::ClockReply>(FrameType::kClockReply);
+    const uint64_t t4 = now_ns();
+    EXPECT_EQ(reply.burst(), 3u);
+    EXPECT_EQ(reply.number(), i);
+    EXPECT_EQ(reply.t1_ns(), probe.t1_ns());
+    // The fake's device clock is this machine's.
+    EXPECT_GE(reply.t2_ns(), probe.t1_ns());
+    EXPECT_GE(reply.t3_ns(), reply.t2_ns());
+    EXPECT_LE(reply.t3_ns(), t4);
+  }
+}
+
+TEST_F(DrainCommandTest, HeartbeatsCarryTheCounters) {
+  ASSERT_TRUE(drain_start(connecting()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  fake::write_index(stream, 42);
+  fake::lose_index(stream, 2, wire::kLostRingFull);
+  collector.welcome_pair();
+  const auto heartbeat = collector.control.expect<wire::Heartbeat>(FrameType::kHeartbeat);
+  EXPECT_EQ(heartbeat.recorded(), 42u);
+  EXPECT_EQ(heartbeat.lost(), 2u);
+  EXPECT_EQ(heartbeat.threads(), 1u);
+  EXPECT_EQ(heartbeat.recording(), 1u);
+  EXPECT_TRUE(heartbeat.is_recording());
+  EXPECT_EQ(heartbeat.buffer_bytes(), 64u << 20);
+}
+
+TEST_F(DrainCommandTest, ASilentCollectorIsTakenForDead) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.welcome_pair(false, 50);
+  EXPECT_TRUE(drain_connected() || eventually([] { return drain_connected(); }));
+  Peer silent_control = std::move(collector.control);
+  Peer silent_data = std::move(collector.data);
+  collector.welcome_pair(false);  // the agent has come again by itself
+  EXPECT_TRUE(silent_control.ends());
+}
+
+TEST_F(DrainCommandTest, StopShipsTheRestAndSaysGoodbye) {
+  ASSERT_TRUE(drain_start(connecting()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  fake::write_index(stream, 5000);
+  fake::write_detail(stream, 100);
+  collector.welcome_pair();
+  std::thread stopping([] { drain_stop(60000); });
+  collector.take_until(FrameType::kStreamClose);
+  EXPECT_EQ(collector.closed[stream].detail_count(), 100u);
+  expect_index(stream, 5000);
+  collector.seal();
+  const auto bye = collector.control.expect<wire::Bye>(FrameType::kBye);
+  EXPECT_EQ(bye.reason(), "exit");
+  EXPECT_FALSE(bye.will_return());
+  stopping.join();
+  EXPECT_TRUE(collector.data.ends());
+  EXPECT_FALSE(drain_connected());
+  EXPECT_EQ(fake::streams_held(), 0u);
+  EXPECT_FALSE(fake::waiting_is_allowed());
+}
+
+TEST_F(DrainCommandTest, StopWaitsNoLongerThanItMayForACollectorThatDoesNotSeal) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.welcome_pair();
+  ASSERT_TRUE(eventually([] { return drain_connected(); }));
+  drain_stop(100);
+  // The last word comes all the same.
+  EXPECT_FALSE(collector.control.expect<wire::Bye>(FrameType::kBye).will_return());
+}
+
+TEST_F(DrainCommandTest, ACollectorMayEndARecordingItself) {
+  ASSERT_TRUE(drain_start(connecting()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  fake::write_index(stream, 10);
+  collector.welcome_pair();
+  collector.take_records(stream, 0, 10);
+  wire::Ack ended;
+  ended.set_recording_ended(1);
+  collector.control.send(FrameType::kAck, ended);
+  EXPECT_TRUE(eventually([&] { return fake::was_released(stream); }));
+  EXPECT_FALSE(is_recording());
+}
+
+}  // namespace
+}  // namespace collect::agent

@@ -1,0 +1,362 @@
+// Connecting, listening, refusals, and a host program that is careless with descriptors.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "agent/drain/link.h"
+#include "tests/agent/drain_fixture.h"
+
+namespace collect::agent {
+namespace {
+
+class DrainLinkTest : public DrainTest {
+ protected:
+  // Sockets of the agent: they lie above everything that this program opens.
+  static std::vector<int> agent_sockets() {
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    const int top = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 65536));
+    std::vector<int> found;
+    for (int fd = std::min(kDescriptorFloor, top - kDescriptorMargin); fd < top; ++fd) {
+      struct stat what {};
+      if (fstat(fd, &what) == 0 && S_ISSOCK(what.st_mode)) found.push_back(fd);
+    }
+    return found;
+  }
+
+  std::string write_token(const std::string& content) {
+    const std::string path = testing::TempDir() + "drain_token_" + std::to_string(getpid());
+    std::ofstream(path) << content;
+    return path;
+  }
+  static void set_token_file(Settings& settings, const std::string& path) {
+    std::memcpy(settings.token_file, path.c_str(), path.size() + 1);
+  }
+
+  void expect_service(uint32_t stream, uint32_t records) {
+    fake::write_index(stream, records);
+    collector.take_records(stream, 0, collector.lane(stream, 0).next + records);
+    EXPECT_FALSE(HasFailure());
+  }
+};
+
+TEST_F(DrainLinkTest, KeepsTryingUntilACollectorComes) {
+  ASSERT_TRUE(drain_start(connecting()));
+  for (int i = 0; i < 3; ++i) collector.accept().close();  // a collector that dies at once
+  const uint32_t stream = fake::add_stream(1, "main");
+  collector.welcome_pair();
+  expect_service(stream, 10);
+}
+
+TEST_F(DrainLinkTest, RetriesGrowAndStayWithinTheirBounds) {
+  for (uint32_t attempt = 0; attempt < 40; ++attempt) {
+    for (const uint64_t random : {uint64_t{0}, uint64_t{12345}, UINT64_MAX}) {
+      const uint64_t delay = retry_delay_ms(attempt, random);
+      EXPECT_LE(delay, kLastRetryMs);
+      EXPECT_GE(delay, kFirstRetryMs / 2);
+      if (attempt >= 6) {
+        EXPECT_GE(delay, kLastRetryMs / 2);
+      }
+    }
+  }
+  EXPECT_LE(retry_delay_ms(0, UINT64_MAX), kFirstRetryMs);
+}
+
+TEST_F(DrainLinkTest, ARefusalForGoodEndsTheRecording) {
+  ASSERT_TRUE(drain_start(connecting()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  fake::write_index(stream, 10);
+  collector.control = collector.accept();
+  (void)collector.control.expect<wire::Hello>(FrameType::kHello);
+  wire::Refuse refuse;
+  refuse.set_code(wire::REFUSE_TOKEN);
+  refuse.set_reason("no \x1b[31mtoken");
+  collector.control.send(FrameType::kRefuse, refuse);
+  EXPECT_TRUE(eventually([] { return !is_recording(); }));
+  EXPECT_TRUE(eventually([&] { return fake::was_released(stream); }));
+  EXPECT_TRUE(collector.control.ends());
+  EXPECT_EQ(std::string(drain_status()),
+            "refused by the collector: no ?[31mtoken; not tried again");
+  // It can be started again, when something has changed.
+  ASSERT_TRUE(eventually([&] { return drain_start(connecting()) && is_recording(); }));
+  collector.welcome_pair();
+}
+
+TEST_F(DrainLinkTest, ARefusalForNowIsTriedAgain) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.control = collector.accept();
+  wire::Refuse refuse;
+  refuse.set_code(wire::REFUSE_SHUTTING_DOWN);
+  refuse.set_reason("later");
+  refuse.set_retry(true);
+  collector.control.send(FrameType::kRefuse, refuse);
+  EXPECT_TRUE(eventually([] {
+    return std::string(drain_status()) == "refused by the collector: later; trying again later";
+  }));
+  collector.welcome_pair();
+  EXPECT_TRUE(is_recording());
+}
+
+TEST_F(DrainLinkTest, AWelcomeOfAnotherVersionIsRefused) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.control = collector.accept();
+  wire::Welcome welcome;
+  welcome.set_version(2);
+  collector.control.send(FrameType::kWelcome, welcome);
+  EXPECT_EQ(collector.control.expect<wire::Refuse>(FrameType::kRefuse).code(),
+            wire::REFUSE_VERSION);
+}
+
+TEST_F(DrainLinkTest, GarbageFromTheCollectorIsRefusedAndTheAgentComesBack) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.welcome_pair();
+  collector.control.send_bytes("HTTP/1.1 400 Bad Request\r\n\r\n");
+  EXPECT_EQ(collector.control.expect<wire::Refuse>(FrameType::kRefuse).code(),
+            wire::REFUSE_PROTOCOL);
+  EXPECT_TRUE(collector.data.ends());
+  const uint32_t stream = fake::add_stream(1, "main");
+  collector.welcome_pair(true);
+  expect_service(stream, 10);
+}
+
+TEST_F(DrainLinkTest, TheTokenOfTheFileIsShown) {
+  Settings settings = connecting();
+  set_token_file(settings, write_token("  secret token\n"));
+  ASSERT_TRUE(drain_start(settings));
+  collector.welcome_pair();
+  EXPECT_EQ(collector.control_hello.token(), "secret token");
+  EXPECT_EQ(collector.data_hello.token(), "secret token");
+}
+
+TEST_F(DrainLinkTest, WithoutItsTokenTheAgentDoesNotConnect) {
+  Settings settings = connecting();
+  set_token_file(settings, "/nowhere/token");
+  ASSERT_TRUE(drain_start(settings));
+  EXPECT_TRUE(eventually([] {
+    return std::string(drain_status()).find("token file can't be read") != std::string::npos;
+  }));
+}
+
+TEST_F(DrainLinkTest, ListensAndSurvivesStrangers) {
+  ASSERT_TRUE(drain_start(listening("tcp:0")));
+  const uint32_t stream = fake::add_stream(1, "main");
+  const uint16_t port = listen_port();
+  Peer browser = Peer::dial_tcp(port);
+  browser.send_bytes("GET / HTTP/1.1\r\n");
+  EXPECT_EQ(browser.expect<wire::Refuse>(FrameType::kRefuse).code(), wire::REFUSE_PROTOCOL);
+  Peer gone = Peer::dial_tcp(port);
+  gone.close();
+  Peer eager = Peer::dial_tcp(port);
+  eager.send_frame(FrameType::kHeartbeat, "");
+  EXPECT_EQ(eager.expect<wire::Refuse>(FrameType::kRefuse).code(), wire::REFUSE_PROTOCOL);
+  Peer long_winded = Peer::dial_tcp(port);
+  long_winded.send_frame(FrameType::kDial, std::string(5000, 'x'));
+  EXPECT_EQ(long_winded.expect<wire::Refuse>(FrameType::kRefuse).code(), wire::REFUSE_PROTOCOL);
+  wire::Dial future;
+  future.set_channel(wire::CHANNEL_CONTROL);
+  future.set_min_version(2);
+  future.set_max_version(9);
+  Peer modern = Peer::dial_tcp(port);
+  modern.send(FrameType::kDial, future);
+  EXPECT_EQ(modern.expect<wire::Refuse>(FrameType::kRefuse).code(), wire::REFUSE_VERSION);
+  Peer silent = Peer::dial_tcp(port);  // says nothing, and keeps its place for a while
+
+  collector.dial_pair(port);
+  expect_service(stream, 10);
+
+  wire::Dial second;
+  second.set_channel(wire::CHANNEL_CONTROL);
+  second.set_min_version(1);
+  second.set_max_version(1);
+  Peer rival = Peer::dial_tcp(port);
+  rival.send(FrameType::kDial, second);
+  const auto refuse = rival.expect<wire::Refuse>(FrameType::kRefuse);
+  EXPECT_EQ(refuse.code(), wire::REFUSE_DUPLICATE);
+  EXPECT_TRUE(refuse.retry());
+  expect_service(stream, 10);
+
+  // When the first is gone, another may come.
+  collector.control.close();
+  collector.data.close();
+  ASSERT_TRUE(eventually([] { return !drain_connected(); }));
+  collector.dial_pair(port, "", true);
+  expect_service(stream, 10);
+  expect_index(stream, 30);
+}
+
+TEST_F(DrainLinkTest, AListenerWantsItsToken) {
+  Settings settings = listening("tcp:0");
+  set_token_file(settings, write_token("right\n"));
+  ASSERT_TRUE(drain_start(settings));
+  const uint32_t stream = fake::add_stream(1, "main");
+  wire::Dial dial;
+  dial.set_channel(wire::CHANNEL_CONTROL);
+  dial.set_min_version(1);
+  dial.set_max_version(1);
+  for (const char* token : {"", "wrong", "righ", "right "}) {
+    Peer peer = Peer::dial_tcp(listen_port());
+    dial.set_token(token);
+    peer.send(FrameType::kDial, dial);
+    EXPECT_EQ(peer.expect<wire::Refuse>(FrameType::kRefuse).code(), wire::REFUSE_TOKEN) << token;
+  }
+  collector.dial_pair(listen_port(), "right");
+  expect_service(stream, 5);
+}
+
+TEST_F(DrainLinkTest, ListensOnUnixAndAbstractSockets) {
+  const std::string path = testing::TempDir() + "drain_socket_" + std::to_string(getpid());
+  const std::string names[] = {path, std::string(1, '\0') + "collect_agent_" +
+                                         std::to_string(getpid())};
+  const std::string addresses[] = {"unix:" + path, "abstract:"};
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(drain_start(listening(addresses[i])));
+    Peer peer;
+    ASSERT_TRUE(eventually([&] {
+      peer = Peer::dial_unix(names[i]);
+      return peer.is_open();
+    }));
+    wire::Dial dial;
+    dial.set_channel(wire::CHANNEL_CONTROL);
+    dial.set_min_version(1);
+    dial.set_max_version(1);
+    peer.send(FrameType::kDial, dial);
+    EXPECT_EQ(peer.expect<wire::Hello>(FrameType::kHello).pid(), static_cast<uint32_t>(getpid()));
+    drain_stop(0);
+  }
+  EXPECT_NE(access(path.c_str(), F_OK), 0) << "the socket file was left behind";
+}
+
+TEST_F(DrainLinkTest, ItsDescriptorsAreHighAndCloseOnExec) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.welcome_pair();
+  ASSERT_TRUE(eventually([] { return drain_connected(); }));
+  const auto sockets = agent_sockets();
+  EXPECT_EQ(sockets.size(), 2u);
+  for (const int fd : sockets) EXPECT_NE(fcntl(fd, F_GETFD) & FD_CLOEXEC, 0);
+}
+
+TEST_F(DrainLinkTest, AProgramThatClosesEveryDescriptorCostsAReconnect) {
+  ASSERT_TRUE(drain_start(connecting()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  collector.welcome_pair();
+  expect_service(stream, 10);
+  for (const int fd : agent_sockets()) close(fd);
+  collector.welcome_pair(true);
+  expect_service(stream, 10);
+  expect_index(stream, 20);
+}
+
+TEST_F(DrainLinkTest, AProgramThatReusesItsDescriptorsKeepsThem) {
+  ASSERT_TRUE(drain_start(connecting()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  collector.welcome_pair();
+  expect_service(stream, 10);
+  const auto sockets = agent_sockets();
+  ASSERT_EQ(sockets.size(), 2u);
+  int ours[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ours), 0);
+  for (const int fd : sockets) ASSERT_EQ(dup2(ours[0], fd), fd);
+  fake::write_index(stream, 10);
+  collector.welcome_pair(true);
+  collector.take_records(stream, 0, 20);
+  expect_index(stream, 20);
+  for (const int fd : sockets) {
+    struct stat was {};
+    struct stat is {};
+    ASSERT_EQ(fstat(ours[0], &was), 0);
+    ASSERT_EQ(fstat(fd, &is), 0) << "the agent closed a descriptor of the program";
+    EXPECT_EQ(was.st_ino, is.st_ino);
+    close(fd);
+  }
+  char byte = 0;
+  EXPECT_EQ(recv(ours[1], &byte, 1, MSG_DONTWAIT), -1) << "the agent wrote to the program's socket";
+  close(ours[0]);
+  close(ours[1]);
+}
+
+TEST_F(DrainLinkTest, AListenerThatWasClosedListensAgain) {
+  ASSERT_TRUE(drain_start(listening("tcp:0")));
+  const uint16_t port = listen_port();
+  const auto sockets = agent_sockets();
+  ASSERT_EQ(sockets.size(), 1u);
+  close(sockets[0]);
+  ASSERT_TRUE(eventually([&] { return drain_listen_port() != port; }));
+  collector.dial_pair(drain_listen_port());
+}
+
+// The child closes its copies, and the parent's link lives on.
+TEST_F(DrainLinkTest, AForkedChildLetsGoWithoutDisturbingTheParent) {
+  ASSERT_TRUE(drain_start(connecting()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  collector.welcome_pair();
+  expect_service(stream, 10);
+  drain_before_fork();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    drain_after_fork_in_child();
+    _exit(agent_sockets().empty() && !drain_connected() ? 0 : 1);
+  }
+  drain_after_fork_in_parent();
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  expect_service(stream, 10);
+  expect_index(stream, 20);
+}
+
+TEST_F(DrainLinkTest, StopWithoutACollectorIsQuick) {
+  // Nobody has listened on this port for a while: it was ours and is closed.
+  uint16_t port = 0;
+  {
+    ScriptedCollector gone;
+    port = static_cast<uint16_t>(std::stoi(gone.address().substr(gone.address().find(':') + 1)));
+  }
+  Settings settings;
+  settings.role = Role::kConnect;
+  set_address(settings, "127.0.0.1:" + std::to_string(port));
+  ASSERT_TRUE(drain_start(settings));
+  fake::write_index(fake::add_stream(1, "main"), 10);
+  const auto before = std::chrono::steady_clock::now();
+  drain_stop(300000);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::minutes(1));
+  ASSERT_TRUE(drain_start(listening("tcp:0")));
+  drain_stop(300000);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::minutes(1));
+}
+
+TEST_F(DrainLinkTest, AShortProgramStillReachesItsCollector) {
+  ASSERT_TRUE(drain_start(connecting()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  fake::write_index(stream, 10);
+  std::thread stopping([] { drain_stop(60000); });
+  collector.welcome_pair();
+  collector.seal();
+  stopping.join();
+  expect_index(stream, 10);
+}
+
+TEST_F(DrainLinkTest, BadAddressesAreRefusedWithASentence) {
+  Settings settings;
+  EXPECT_FALSE(drain_start(settings));
+  for (const char* address : {"", "host", "host:", "host:0", "host:65536", "host:1x", ":7710"}) {
+    settings = Settings();
+    settings.role = Role::kConnect;
+    set_address(settings, address);
+    EXPECT_FALSE(drain_start(settings)) << address;
+    EXPECT_NE(std::string(drain_status()).find("the agent is off: "), std::string::npos);
+  }
+  for (const char* address : {"", "tcp:", "tcp:x", "tcp:10-5", "tcp:1000-2000", "unix:", "7710"}) {
+    EXPECT_FALSE(drain_start(listening(address))) << address;
+  }
+  EXPECT_FALSE(is_recording());
+}
+
+}  // namespace
+}  // namespace collect::agent

@@ -1,0 +1,396 @@
+#include "tests/agent/fake_recorder.h"
+
+#include <time.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "formats/core/bytes.h"
+
+namespace collect::agent {
+
+namespace {
+constexpr size_t kLaneBytes = 16u << 20;  // reserved, so that spans never move
+}
+
+struct FakeLane {
+  std::vector<uint8_t> bytes;
+  std::vector<size_t> starts;  // of each record; where the next one begins at the end
+  uint64_t sent = 0;
+  uint64_t acknowledged = 0;
+  uint64_t lost = 0;
+  uint64_t lost_told = 0;
+  uint32_t reasons = 0;
+
+  uint64_t count() const { return starts.empty() ? 0 : starts.size() - 1; }
+  void append(const uint8_t* record, size_t size) {
+    if (starts.empty()) {
+      bytes.reserve(kLaneBytes);
+      starts.push_back(0);
+    }
+    bytes.insert(bytes.end(), record, record + size);
+    starts.push_back(bytes.size());
+  }
+};
+
+struct Stream {
+  uint32_t id = 0;
+  uint32_t recording = 0;
+  uint32_t thread_id = 0;
+  std::string name;
+  bool ended = false;
+  FakeLane lanes[2];
+};
+
+namespace {
+
+struct State {
+  std::mutex mutex;
+  std::array<std::unique_ptr<Stream>, kMaxStreams> slots;
+  uint32_t used_slots = 0;
+  uint32_t next_stream = 1;
+  std::set<uint32_t> released;
+  std::vector<std::unique_ptr<ModuleRecord>> modules;
+  uint32_t module_changes = 0;
+  uint32_t recording = 0;
+  bool recording_now = false;
+  uint64_t start_ns = 0;
+  uint32_t detail = 0;
+  uint32_t filter_threads = 0;
+  uint32_t filter_functions = 0;
+  bool waiting = true;
+  std::function<void()> after_span;
+};
+
+State& state() {
+  static State the_state;
+  return the_state;
+}
+
+Stream& stream_of(uint32_t id) {
+  for (auto& slot : state().slots) {
+    if (slot && slot->id == id) return *slot;
+  }
+  std::abort();  // the test names a stream that it has not made
+}
+
+using Lock = std::lock_guard<std::mutex>;
+
+}  // namespace
+
+namespace fake {
+
+void reset() {
+  const Lock lock(state().mutex);
+  State& s = state();
+  for (auto& slot : s.slots) slot.reset();
+  s.used_slots = 0;
+  s.next_stream = 1;
+  s.released.clear();
+  s.modules.clear();
+  s.module_changes = s.recording = s.detail = s.filter_threads = s.filter_functions = 0;
+  s.recording_now = false;
+  s.waiting = true;
+  s.after_span = nullptr;
+}
+
+uint32_t add_stream(uint32_t thread_id, const std::string& name) {
+  const Lock lock(state().mutex);
+  State& s = state();
+  uint32_t slot = 0;
+  while (s.slots[slot]) ++slot;
+  if (slot + 1 > s.used_slots) s.used_slots = slot + 1;
+  s.slots[slot] = std::make_unique<Stream>();
+  Stream& stream = *s.slots[slot];
+  stream.id = s.next_stream++;
+  stream.recording = s.recording;
+  stream.thread_id = thread_id;
+  stream.name = name;
+  return stream.id;
+}
+
+Bytes32 index_record(uint32_t stream_id, uint64_t number) {
+  Bytes32 record{};
+  store_le<uint64_t>(record.bytes, 1000 + number);
+  store_le<uint64_t>(record.bytes + 8, uint64_t{stream_id} << 32 | number);
+  store_le<uint64_t>(record.bytes + 16, UINT64_MAX);
+  record.bytes[24] = static_cast<uint8_t>(1 + number % 2);
+  return record;
+}
+
+std::vector<uint8_t> detail_record(uint64_t number) {
+  std::vector<uint8_t> record(24 + number % 100, static_cast<uint8_t>(number));
+  store_le<uint32_t>(record.data(), static_cast<uint32_t>(record.size()));
+  store_le<uint64_t>(record.data() + 16, 1000 + number);
+  return record;
+}
+
+void write_index(uint32_t stream_id, uint32_t count) {
+  const Lock lock(state().mutex);
+  FakeLane& lane = stream_of(stream_id).lanes[0];
+  for (uint32_t i = 0; i < count; ++i) {
+    lane.append(index_record(stream_id, lane.count()).bytes, 32);
+  }
+}
+
+void write_detail(uint32_t stream_id, uint32_t count) {
+  const Lock lock(state().mutex);
+  FakeLane& lane = stream_of(stream_id).lanes[1];
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto record = detail_record(lane.count());
+    lane.append(record.data(), record.size());
+  }
+}
+
+void lose_index(uint32_t stream_id, uint64_t count, uint32_t reasons) {
+  const Lock lock(state().mutex);
+  FakeLane& lane = stream_of(stream_id).lanes[0];
+  lane.lost += count;
+  lane.reasons |= reasons;
+}
+
+void end_stream(uint32_t stream_id) {
+  const Lock lock(state().mutex);
+  stream_of(stream_id).ended = true;
+}
+
+void add_module(const std::string& path) {
+  const Lock lock(state().mutex);
+  State& s = state();
+  auto module = std::make_unique<ModuleRecord>();
+  module->module_id = static_cast<uint32_t>(s.modules.size());
+  std::memcpy(module->path, path.c_str(), path.size() + 1);
+  module->build_id_bytes = 20;
+  module->build_id[19] = 0x42;
+  module->base_address = 0x7f0000000000;
+  s.modules.push_back(std::move(module));
+  ++s.module_changes;
+}
+
+void unload_module(uint32_t module_id) {
+  const Lock lock(state().mutex);
+  state().modules[module_id]->unloaded_ns.store(77);
+  ++state().module_changes;
+}
+
+void after_next_span(std::function<void()> act) {
+  const Lock lock(state().mutex);
+  state().after_span = std::move(act);
+}
+
+uint64_t acknowledged(uint32_t stream_id, Lane lane) {
+  const Lock lock(state().mutex);
+  return stream_of(stream_id).lanes[static_cast<size_t>(lane)].acknowledged;
+}
+
+bool was_released(uint32_t stream_id) {
+  const Lock lock(state().mutex);
+  return state().released.contains(stream_id);
+}
+
+uint32_t streams_held() {
+  const Lock lock(state().mutex);
+  uint32_t count = 0;
+  for (auto& slot : state().slots) count += slot ? 1 : 0;
+  return count;
+}
+
+bool waiting_is_allowed() {
+  const Lock lock(state().mutex);
+  return state().waiting;
+}
+
+uint32_t detail_filter_functions() {
+  const Lock lock(state().mutex);
+  return state().filter_functions;
+}
+uint32_t detail_filter_threads() {
+  const Lock lock(state().mutex);
+  return state().filter_threads;
+}
+
+}  // namespace fake
+
+uint64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+uint32_t start_recording() {
+  const Lock lock(state().mutex);
+  state().recording_now = true;
+  state().start_ns = now_ns();
+  return ++state().recording;
+}
+
+void stop_recording() {
+  const Lock lock(state().mutex);
+  state().recording_now = false;
+}
+
+bool is_recording() {
+  const Lock lock(state().mutex);
+  return state().recording_now;
+}
+
+uint32_t current_recording() {
+  const Lock lock(state().mutex);
+  return state().recording;
+}
+
+uint64_t recording_start_ns() { return state().start_ns; }
+uint64_t recording_start_unix_ns() { return 1'700'000'000'000'000'000; }
+
+DetailChange set_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter* filter) {
+  const Lock lock(state().mutex);
+  state().detail = mode;
+  state().filter_threads = filter != nullptr ? filter->thread_count : 0;
+  state().filter_functions = filter != nullptr ? filter->function_count : 0;
+  DetailChange change{now_ns(), 0, 0};
+  if (pre_roll_ns != 0) {
+    change.pre_roll_from_ns = change.at_ns - pre_roll_ns;
+    change.pre_roll_records = 5;
+  }
+  return change;
+}
+
+uint32_t detail_mode() {
+  const Lock lock(state().mutex);
+  return state().detail;
+}
+
+uint32_t stream_slots() {
+  const Lock lock(state().mutex);
+  return state().used_slots;
+}
+
+Stream* stream_at(uint32_t slot) {
+  const Lock lock(state().mutex);
+  return state().slots[slot].get();
+}
+
+void stream_info(Stream& stream, StreamInfo& info) {
+  const Lock lock(state().mutex);
+  info = StreamInfo{};
+  info.stream_id = stream.id;
+  info.recording = stream.recording;
+  info.thread_id = stream.thread_id;
+  std::memcpy(info.name, stream.name.data(), std::min(stream.name.size(), sizeof info.name - 1));
+  info.start_ns = 500;
+}
+
+StreamCounts stream_counts(Stream& stream) {
+  const Lock lock(state().mutex);
+  return {stream.lanes[0].count(), stream.lanes[0].lost, stream.lanes[1].count(),
+          stream.lanes[1].lost};
+}
+
+bool stream_ended(Stream& stream) {
+  const Lock lock(state().mutex);
+  return stream.ended || !state().recording_now || stream.recording != state().recording;
+}
+
+uint64_t stream_end_ns(Stream&) { return 9000; }
+
+bool next_span(Stream& stream, Lane which, uint32_t max_bytes, bool flush, Span& span) {
+  std::function<void()> act;
+  {
+    const Lock lock(state().mutex);
+    FakeLane& lane = stream.lanes[static_cast<size_t>(which)];
+    if (lane.sent >= lane.count()) return false;
+    const size_t begin = lane.starts[lane.sent];
+    if (!flush && lane.bytes.size() - begin < kPageBytes / 2) return false;
+    uint64_t end = lane.sent + 1;
+    while (end < lane.count() && lane.starts[end + 1] - begin <= max_bytes) ++end;
+    span = Span{};
+    span.bytes = lane.bytes.data() + begin;
+    span.byte_count = static_cast<uint32_t>(lane.starts[end] - begin);
+    span.record_count = static_cast<uint32_t>(end - lane.sent);
+    span.first_seq = lane.sent;
+    span.first_ns = 1000 + lane.sent;
+    span.last_ns = 1000 + end - 1;
+    span.lost_total = lane.lost;
+    if (lane.lost != lane.lost_told) span.lost_reasons = lane.reasons;
+    act.swap(state().after_span);
+  }
+  if (act) act();
+  return true;
+}
+
+void mark_sent(Stream& stream, Lane which, const Span& span) {
+  const Lock lock(state().mutex);
+  FakeLane& lane = stream.lanes[static_cast<size_t>(which)];
+  lane.sent = span.first_seq + span.record_count;
+  lane.lost_told = span.lost_total;
+}
+
+void acknowledge(Stream& stream, Lane which, uint64_t next) {
+  const Lock lock(state().mutex);
+  FakeLane& lane = stream.lanes[static_cast<size_t>(which)];
+  lane.acknowledged = std::max(lane.acknowledged, next);
+}
+
+void rewind(Stream& stream, Lane which, uint64_t next) {
+  const Lock lock(state().mutex);
+  FakeLane& lane = stream.lanes[static_cast<size_t>(which)];
+  lane.sent = std::max(next, lane.acknowledged);
+  lane.lost_told = 0;
+}
+
+bool all_acknowledged(Stream& stream) {
+  const Lock lock(state().mutex);
+  return stream.lanes[0].acknowledged == stream.lanes[0].count() &&
+         stream.lanes[1].acknowledged == stream.lanes[1].count();
+}
+
+void release_stream(Stream& stream) {
+  const Lock lock(state().mutex);
+  state().released.insert(stream.id);
+  for (auto& slot : state().slots) {
+    if (slot.get() == &stream) slot.reset();
+  }
+}
+
+uint32_t module_count() {
+  const Lock lock(state().mutex);
+  return static_cast<uint32_t>(state().modules.size());
+}
+
+const ModuleRecord& module_at(uint32_t index) {
+  const Lock lock(state().mutex);
+  return *state().modules[index];
+}
+
+uint32_t module_changes() {
+  const Lock lock(state().mutex);
+  return state().module_changes;
+}
+
+RecorderStats recorder_stats() {
+  const Lock lock(state().mutex);
+  RecorderStats stats{};
+  for (auto& slot : state().slots) {
+    if (!slot) continue;
+    stats.recorded += slot->lanes[0].count();
+    stats.lost += slot->lanes[0].lost;
+    ++stats.threads;
+  }
+  stats.lost_without_stream = 3;
+  stats.buffer_bytes = 64u << 20;
+  return stats;
+}
+
+void allow_waiting(bool allowed) {
+  const Lock lock(state().mutex);
+  state().waiting = allowed;
+}
+
+void poll_threads() {}
+void recalibrate_clock() {}
+void ignore_this_thread() {}
+
+}  // namespace collect::agent

@@ -1,0 +1,339 @@
+// The recorder with real threads and a drain of the test's: nothing lost that is not counted, nothing
+// out of order, numbers without holes.
+#include "agent/ring/recorder.h"
+
+#include <gnu/libc-version.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/time.h>
+
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "agent/ring/clock.h"
+#include "agent/ring/hooks.h"
+#include "agent/ring/modules.h"
+#include "tests/agent/ring/ring_drain.h"
+
+namespace collect::agent {
+namespace {
+
+constexpr uint32_t kEventsPerPage = kPageBytes / atf::kEventBytes;
+
+// Two addresses inside this program, so that they belong to module 0.
+uint64_t function_a() { return reinterpret_cast<uint64_t>(&function_a); }
+uint64_t function_b() { return reinterpret_cast<uint64_t>(&function_b); }
+
+Settings settings_with(FullPolicy full, uint32_t buffer_mb = 1, uint8_t version = 2) {
+  Settings settings;
+  settings.full = full;
+  settings.buffer_mb = buffer_mb;
+  settings.atf_version = version;
+  return settings;
+}
+
+void record_pairs(uint64_t count, uint64_t function = function_a()) {
+  const HookFrame frame;
+  for (uint64_t i = 0; i < count; ++i) {
+    on_event(function, atf::EventKind::kCall, frame);
+    on_event(function, atf::EventKind::kReturn, frame);
+  }
+}
+
+void expect_sound(const TakenStream& stream) {
+  uint64_t last = 0;
+  for (const atf::IndexEventV2& event : stream.events()) {
+    ASSERT_GE(event.timestamp_ns, last);
+    ASSERT_GE(event.event_kind, 1);
+    ASSERT_LE(event.event_kind, 3);
+    last = event.timestamp_ns;
+  }
+}
+
+TEST(Recorder, IdleRecordsNothing) {
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kDrop)));
+  record_pairs(10);
+  EXPECT_EQ(stream_slots(), 0u);
+}
+
+TEST(Recorder, KeepsEveryEventOfEveryThreadInOrder) {
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kWait, 2)));
+  EXPECT_EQ(start_recording(), 1u);
+  RingDrain drain;
+  std::atomic<bool> done{false};
+  std::thread drainer([&] {
+    ignore_this_thread();
+    while (!done.load()) {
+      drain.take();
+      recalibrate_clock();
+    }
+  });
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back([] { record_pairs(100000); });
+  for (auto& thread : threads) thread.join();
+  done = true;
+  drainer.join();
+  drain.finish();
+  EXPECT_EQ(drain.streams.size(), 4u);
+  EXPECT_EQ(drain.records(), 800000u);
+  EXPECT_EQ(drain.lost(), 0u);
+  for (const auto& [id, stream] : drain.streams) {
+    expect_sound(stream);
+    const auto events = stream.events();
+    ASSERT_EQ(events.size(), 200000u);
+    for (size_t i = 0; i < events.size(); ++i) {
+      ASSERT_EQ(events[i].event_kind, i % 2 + 1);
+      ASSERT_EQ(events[i].function_id, function_a() - module_at(0).base_address);
+      ASSERT_EQ(events[i].detail_seq, atf::kNoDetail);
+    }
+  }
+  EXPECT_EQ(recorder_stats().buffer_used, 0u);
+}
+
+TEST(Recorder, DropCountsEveryLostEventAndSaysWhere) {
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kDrop)));
+  start_recording();
+  constexpr uint64_t kRoom = 16 * kEventsPerPage;  // 1 MiB
+  record_pairs(kRoom);                             // twice what fits
+  RingDrain drain;
+  drain.take();
+  EXPECT_EQ(drain.records(), kRoom);
+  EXPECT_EQ(drain.lost(), kRoom);
+  record_pairs(5);
+  drain.take();
+  ASSERT_EQ(drain.streams.size(), 1u);
+  const TakenStream& stream = drain.streams.begin()->second;
+  EXPECT_EQ(stream.index.skipped, 0u);  // dropped events have no numbers
+  const Span& after = stream.index.spans.back();
+  EXPECT_EQ(after.first_seq, kRoom);
+  EXPECT_EQ(after.lost_total, kRoom);
+  EXPECT_EQ(after.lost_reasons, wire::kLostRingFull);
+  EXPECT_GT(after.lost_first_ns, 0u);
+  EXPECT_LE(after.lost_first_ns, after.lost_last_ns);
+  EXPECT_LE(after.lost_last_ns, after.first_ns);
+  drain.finish();
+  EXPECT_EQ(drain.records() + drain.lost(), 2 * kRoom + 10);
+}
+
+TEST(Recorder, OverwriteKeepsTheNewestAndNumbersTheHole) {
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kOverwrite)));
+  start_recording();
+  constexpr uint64_t kEvents = 40 * kEventsPerPage;
+  record_pairs(kEvents / 2);
+  RingDrain drain;
+  drain.finish();
+  EXPECT_EQ(drain.records() + drain.lost(), kEvents);
+  const TakenStream& stream = drain.streams.begin()->second;
+  EXPECT_EQ(stream.index.records, 16u * kEventsPerPage);
+  EXPECT_EQ(stream.index.skipped, kEvents - stream.index.records);
+  EXPECT_EQ(stream.index.lost_total, 0u);
+  const Span& first = stream.index.spans.front();
+  EXPECT_EQ(first.first_seq, stream.index.skipped);
+  EXPECT_EQ(first.lost_reasons, wire::kLostOverwritten);
+  EXPECT_LE(first.lost_first_ns, first.lost_last_ns);
+  EXPECT_LE(first.lost_last_ns, first.first_ns);
+}
+
+TEST(Recorder, OverwriteLeavesPagesAloneThatAreBeingSent) {
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kOverwrite)));
+  start_recording();
+  record_pairs(kEventsPerPage * 2);  // four pages
+  Stream* stream = stream_at(0);
+  ASSERT_NE(stream, nullptr);
+  Span held{};
+  ASSERT_TRUE(next_span(*stream, Lane::kIndex, 1u << 20, true, held));
+  const std::vector<uint8_t> before(held.bytes, held.bytes + held.byte_count);
+  mark_sent(*stream, Lane::kIndex, held);
+  record_pairs(kEventsPerPage * 40);
+  EXPECT_EQ(std::memcmp(before.data(), held.bytes, before.size()), 0);
+  RingDrain drain;
+  rewind(*stream, Lane::kIndex, 0);
+  drain.finish();
+  EXPECT_EQ(drain.records() + drain.lost(), kEventsPerPage * 84u);
+}
+
+TEST(Recorder, WaitGivesUpWhenWaitingIsNotAllowed) {
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kWait)));
+  start_recording();
+  allow_waiting(false);
+  record_pairs(16 * kEventsPerPage);
+  RingDrain drain;
+  drain.finish();
+  EXPECT_EQ(drain.records(), 16u * kEventsPerPage);
+  EXPECT_EQ(drain.records() + drain.lost(), 32u * kEventsPerPage);
+}
+
+TEST(Recorder, UnacknowledgedRecordsAreSentAgainFromAnyPosition) {
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kDrop)));
+  start_recording();
+  record_pairs(kEventsPerPage * 2 + 7);
+  RingDrain first;
+  first.take(false);
+  const std::vector<uint8_t> all = first.streams.begin()->second.index.bytes;
+  const uint64_t records = all.size() / atf::kEventBytes;
+  Stream* stream = stream_at(0);
+  for (const uint64_t from : {uint64_t{0}, uint64_t{1}, uint64_t{kEventsPerPage - 1},
+                              uint64_t{kEventsPerPage}, uint64_t{kEventsPerPage + 1}, records}) {
+    rewind(*stream, Lane::kIndex, from);
+    std::vector<uint8_t> again;
+    Span span{};
+    uint64_t expected = from;
+    while (next_span(*stream, Lane::kIndex, 5000, true, span)) {
+      EXPECT_EQ(span.first_seq, expected);
+      EXPECT_LE(span.byte_count, 5000u);
+      expected += span.record_count;
+      again.insert(again.end(), span.bytes, span.bytes + span.byte_count);
+      mark_sent(*stream, Lane::kIndex, span);
+    }
+    EXPECT_EQ(again, std::vector<uint8_t>(all.begin() + static_cast<long>(from * 32), all.end()));
+  }
+  acknowledge(*stream, Lane::kIndex, records);
+  EXPECT_TRUE(all_acknowledged(*stream));
+  RingDrain rest;
+  stop_recording();
+  EXPECT_TRUE(stream_ended(*stream));
+  release_stream(*stream);
+  EXPECT_EQ(recorder_stats().buffer_used, 0u);
+}
+
+TEST(Recorder, VersionOneEventsCarryThreadAndDepth) {
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kDrop, 1, 1)));
+  start_recording();
+  const HookFrame frame;
+  on_event(function_a(), atf::EventKind::kCall, frame);
+  on_event(function_b(), atf::EventKind::kCall, frame);
+  on_event(function_b(), atf::EventKind::kReturn, frame);
+  on_event(function_a(), atf::EventKind::kException, frame);
+  RingDrain drain;
+  drain.finish();
+  const TakenStream& stream = drain.streams.begin()->second;
+  ASSERT_EQ(stream.index.bytes.size(), 4 * sizeof(atf::IndexEventV1));
+  std::vector<atf::IndexEventV1> events(4);
+  std::memcpy(events.data(), stream.index.bytes.data(), stream.index.bytes.size());
+  const uint32_t depths[] = {1, 2, 2, 1};
+  const uint32_t kinds[] = {1, 1, 2, 3};
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(events[i].call_depth, depths[i]);
+    EXPECT_EQ(events[i].event_kind, kinds[i]);
+    EXPECT_EQ(events[i].thread_id, stream.thread_id);
+    EXPECT_EQ(events[i].detail_seq, atf::kNoDetailV1);
+  }
+}
+
+TEST(Recorder, RecordingsFollowEachOtherWithStreamsOfTheirOwn) {
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kDrop)));
+  for (uint32_t recording = 1; recording <= 3; ++recording) {
+    EXPECT_EQ(start_recording(), recording);
+    record_pairs(recording * 10);
+    RingDrain drain;
+    drain.finish();
+    ASSERT_EQ(drain.streams.size(), 1u);
+    EXPECT_EQ(drain.streams.begin()->second.recording, recording);
+    EXPECT_EQ(drain.records(), recording * 20);
+    EXPECT_EQ(drain.streams.begin()->second.index.spans.front().first_seq, 0u);
+    record_pairs(100);  // between recordings: not recorded
+  }
+  EXPECT_EQ(recorder_stats().buffer_used, 0u);
+}
+
+TEST(Recorder, EndedThreadsAreFoundAndTheirSlotsUsedAgain) {
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kWait, 1)));
+  start_recording();
+  RingDrain drain;
+  std::set<uint32_t> seen;
+  for (int i = 0; i < 300; ++i) {
+    std::thread([] { record_pairs(3); }).join();
+    drain.take();
+    poll_threads();
+    for (uint32_t slot = 0; slot < stream_slots(); ++slot) {
+      Stream* stream = stream_at(slot);
+      if (stream == nullptr || !stream_ended(*stream)) continue;
+      StreamInfo info{};
+      stream_info(*stream, info);
+      EXPECT_TRUE(seen.insert(info.stream_id).second);
+      EXPECT_GE(stream_end_ns(*stream), info.start_ns);
+      drain.take();
+      release_stream(*stream);
+    }
+  }
+  drain.finish();
+  EXPECT_EQ(drain.streams.size(), 300u);
+  EXPECT_EQ(drain.records(), 1800u);
+  EXPECT_EQ(drain.lost(), 0u);
+  EXPECT_LT(stream_slots(), 10u);
+  EXPECT_EQ(recorder_stats().recorded, 1800u);
+}
+
+std::atomic<uint64_t> in_handler{0};
+void handler(int) {
+  record_pairs(1, function_b());
+  in_handler.fetch_add(2);
+}
+
+TEST(Recorder, SignalHandlersAreRecordedOrCounted) {
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kWait, 4)));
+  start_recording();
+  RingDrain drain;
+  std::atomic<bool> done{false};
+  sigset_t blocked;
+  sigset_t before;
+  sigfillset(&blocked);
+  pthread_sigmask(SIG_SETMASK, &blocked, &before);
+  std::thread drainer([&] {
+    ignore_this_thread();
+    while (!done.load()) drain.take();
+  });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  struct sigaction action {};
+  action.sa_handler = handler;
+  struct sigaction old {};
+  sigaction(SIGALRM, &action, &old);
+  in_handler = 0;
+  const itimerval timer{{0, 50}, {0, 50}};
+  setitimer(ITIMER_REAL, &timer, nullptr);
+  uint64_t pairs = 0;
+  while (in_handler.load() < 4000) {
+    record_pairs(1000);
+    pairs += 1000;
+  }
+  const itimerval off{};
+  setitimer(ITIMER_REAL, &off, nullptr);
+  sigaction(SIGALRM, &old, nullptr);
+  done = true;
+  drainer.join();
+  drain.finish();
+  EXPECT_EQ(drain.records() + drain.lost(), pairs * 2 + in_handler.load());
+  for (const auto& [id, stream] : drain.streams) expect_sound(stream);
+}
+
+TEST(Modules, AddressesBelongToTheirObjects) {
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kDrop)));
+  ModuleRange range;
+  ASSERT_TRUE(module_find(function_a(), range));
+  EXPECT_EQ(range.module_id, 0u);
+  EXPECT_GT(module_at(0).build_id_bytes, 0u);
+  ASSERT_TRUE(module_find(reinterpret_cast<uint64_t>(&gnu_get_libc_version), range));
+  EXPECT_NE(range.module_id, 0u);
+  EXPECT_NE(std::string(module_at(range.module_id).path).find("libc"), std::string::npos);
+  EXPECT_FALSE(module_find(16, range));
+}
+
+TEST(Clock, FollowsTheSystemClockAndNeverRunsBackwards) {
+  clock_init();
+  uint64_t last = 0;
+  for (int fit = 0; fit < 50; ++fit) {
+    for (int i = 0; i < 20000; ++i) {
+      const uint64_t now = clock_now(clock_line());
+      ASSERT_GE(now, last);
+      last = now;
+    }
+    (void)clock_fit();
+  }
+  const uint64_t ours = clock_now(clock_line());
+  const uint64_t theirs = read_system_clock();
+  EXPECT_LT(theirs > ours ? theirs - ours : ours - theirs, 1000000u);
+}
+
+}  // namespace
+}  // namespace collect::agent

@@ -1,0 +1,101 @@
+// Takes what the recorder hands out, as the drain thread does, and keeps it per stream for a test to
+// look at.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "agent/ring/recorder.h"
+#include "formats/atf/layout.h"
+#include "formats/core/bytes.h"
+
+namespace collect::agent {
+
+struct TakenLane {
+  std::vector<uint8_t> bytes;
+  std::vector<Span> spans;  // `bytes` pointers are not valid any more
+  uint64_t records = 0;
+  uint64_t skipped = 0;  // numbers that were jumped over
+  uint64_t lost_total = 0;
+
+  uint64_t next() const { return records + skipped; }
+};
+
+struct TakenStream {
+  uint32_t thread_id = 0;
+  uint32_t recording = 0;
+  TakenLane index;
+  TakenLane detail;
+
+  std::vector<atf::IndexEventV2> events() const {
+    std::vector<atf::IndexEventV2> events(index.bytes.size() / sizeof(atf::IndexEventV2));
+    if (!events.empty()) std::memcpy(events.data(), index.bytes.data(), index.bytes.size());
+    return events;
+  }
+};
+
+class RingDrain {
+ public:
+  // Everything that can be had now; acknowledged when `acknowledge_too`.
+  void take(bool acknowledge_too = true) {
+    for (uint32_t slot = 0; slot < stream_slots(); ++slot) {
+      Stream* stream = stream_at(slot);
+      if (stream == nullptr) continue;
+      StreamInfo info{};
+      stream_info(*stream, info);
+      TakenStream& taken = streams[info.stream_id];
+      taken.thread_id = info.thread_id;
+      taken.recording = info.recording;
+      take_lane(*stream, Lane::kIndex, taken.index, acknowledge_too);
+      take_lane(*stream, Lane::kDetail, taken.detail, acknowledge_too);
+      const StreamCounts counts = stream_counts(*stream);
+      taken.index.lost_total = counts.index_lost;
+      taken.detail.lost_total = counts.detail_lost;
+    }
+  }
+
+  uint64_t records() const {
+    uint64_t sum = 0;
+    for (const auto& [id, stream] : streams) sum += stream.index.records;
+    return sum;
+  }
+  uint64_t lost() const {
+    uint64_t sum = 0;
+    for (const auto& [id, stream] : streams) sum += stream.index.lost_total + stream.index.skipped;
+    return sum;
+  }
+
+  // Ends the recording and gives every stream back.
+  void finish() {
+    stop_recording();
+    take();
+    for (uint32_t slot = 0; slot < stream_slots(); ++slot) {
+      Stream* stream = stream_at(slot);
+      if (stream == nullptr) continue;
+      EXPECT_TRUE(stream_ended(*stream));
+      EXPECT_TRUE(all_acknowledged(*stream));
+      release_stream(*stream);
+    }
+  }
+
+  std::map<uint32_t, TakenStream> streams;
+
+ private:
+  static void take_lane(Stream& stream, Lane which, TakenLane& lane, bool acknowledge_too) {
+    Span span{};
+    while (next_span(stream, which, 1u << 20, true, span)) {
+      ASSERT_GE(span.first_seq, lane.next());
+      lane.skipped += span.first_seq - lane.next();
+      lane.records += span.record_count;
+      lane.bytes.insert(lane.bytes.end(), span.bytes, span.bytes + span.byte_count);
+      lane.spans.push_back(span);
+      mark_sent(stream, which, span);
+      if (acknowledge_too) acknowledge(stream, which, lane.next());
+    }
+  }
+};
+
+}  // namespace collect::agent

@@ -1,0 +1,149 @@
+// One traced process at full speed, to sealed and verified files: events per second, nothing lost;
+// and what the agent and the daemon take in memory.
+//
+// bench_end_to_end MILLION_PAIRS REPEATS
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/bench/contract.h"
+#include "tests/bench/cpu_time.h"
+#include "tests/e2e/collector_process.h"
+#include "tests/e2e/recorded_session.h"
+
+namespace collect::bench {
+namespace {
+
+struct Run {
+  double sealed_rate = 0;    // million events a second until the files are sealed
+  double verified_rate = 0;  // … until they are verified too
+};
+
+long resident_kb(const std::string& status) {
+  std::istringstream lines(status);
+  std::string line;
+  long kb = 0;
+  while (std::getline(lines, line)) {
+    if (std::sscanf(line.c_str(), "VmRSS: %ld", &kb) == 1) break;
+    if (std::sscanf(line.c_str(), "rss_kb %ld", &kb) == 1) break;
+  }
+  return kb;
+}
+
+long daemon_kb(e2e::CollectorProcess& collector) {
+  const std::string pid = std::to_string(collector.process().pid());
+  return resident_kb(e2e::read_text_file("/proc/" + pid + "/status"));
+}
+
+std::string hook_loop() {
+  return std::string(BENCH_PROGRAMS) + "/hook_loop";
+}
+
+void fail(const std::string& why) {
+  std::printf("%s\n", why.c_str());
+  std::exit(1);
+}
+
+Run full_speed(uint64_t pairs, int threads) {
+  e2e::Scratch scratch;
+  e2e::CollectorProcess collector(scratch);
+  const double begin = wall_seconds();
+  e2e::ChildProcess job(scratch.path(),
+                        {hook_loop(), std::to_string(pairs), std::to_string(threads)},
+                        collector.tracing("wait"));
+  if (!job.wait(e2e::seconds(120)).exited_with(0)) fail("hook_loop failed");
+  std::vector<e2e::RecordedSession> sessions =
+      e2e::sealed_sessions(collector.root(), job.pid(), e2e::seconds(120));
+  const double sealed = wall_seconds() - begin;
+  if (sessions.size() != 1) fail("no session");
+  const e2e::SessionTotals totals = sessions[0].totals();
+  const uint64_t expected = 2 * pairs * static_cast<uint64_t>(threads);
+  if (totals.events != expected || totals.lost != 0) {
+    fail(std::to_string(totals.events) + " of " + std::to_string(expected) + " events, " +
+         std::to_string(totals.lost) + " lost");
+  }
+  const double verify_begin = wall_seconds();
+  const e2e::Ending verified = collector.ctl({"verify", sessions[0].directory()});
+  const double verified_in = sealed + wall_seconds() - verify_begin;
+  if (!verified.exited_with(0)) fail("verify: " + verified.output + verified.errors);
+  const double events = static_cast<double>(expected) * 1e-6;
+  return {events / sealed, events / verified_in};
+}
+
+void report_speed(uint64_t pairs, int threads, int repeats) {
+  std::vector<double> sealed, verified;
+  for (int i = 0; i < repeats; ++i) {
+    const Run run = full_speed(pairs / static_cast<uint64_t>(threads), threads);
+    sealed.push_back(run.sealed_rate);
+    verified.push_back(run.verified_rate);
+  }
+  std::sort(sealed.begin(), sealed.end());
+  std::sort(verified.begin(), verified.end());
+  const std::string who = std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+  report("traced process to sealed and verified files, " + who, verified[verified.size() / 2],
+         Side::kAtLeast, 30, "M ev/s", 1);
+  mention("  until sealed", sealed[sealed.size() / 2], "M ev/s", 1);
+}
+
+long loop_kb(const std::string& scratch, const e2e::Environment& environment, uint64_t pairs,
+             int threads) {
+  const e2e::Ending ending =
+      e2e::run(scratch, {hook_loop(), std::to_string(pairs), std::to_string(threads)}, environment);
+  const size_t at = ending.output.find("rss_kb");
+  if (at == std::string::npos) fail("hook_loop printed no memory");
+  return resident_kb(ending.output.substr(at));
+}
+
+void report_memory() {
+  e2e::Scratch scratch;
+  e2e::CollectorProcess collector(scratch);
+  mention("collectord, idle", static_cast<double>(daemon_kb(collector)) / 1024, "MB", 1);
+  e2e::Environment idle = collector.tracing();
+  idle["COLLECT_START"] = "idle";
+  const long plain = loop_kb(scratch.path(), {}, 1000, 1);
+  const long attached = loop_kb(scratch.path(), idle, 1000, 1);
+  mention("agent's memory, attached and idle", static_cast<double>(attached - plain) / 1024, "MB",
+          2);
+  const long busy = loop_kb(scratch.path(), collector.tracing(), 10'000'000, 1);
+  mention("agent's memory, one thread at full speed (64 MB ring)",
+          static_cast<double>(busy - plain) / 1024, "MB", 1);
+  const long plain_threads = loop_kb(scratch.path(), {}, 100, 400);
+  const long threads = loop_kb(scratch.path(), collector.tracing(), 100, 400);
+  mention("agent's memory for each thread that does little",
+          static_cast<double>(threads - plain_threads - (attached - plain)) / 400, "KiB", 1);
+
+  const long before = daemon_kb(collector);
+  e2e::ChildProcess many(scratch.path(), {hook_loop(), "100", "400", "100000"},
+                         collector.tracing());
+  const bool there = e2e::eventually(e2e::seconds(30), [&collector, &many] {
+    const auto directories = e2e::session_directories(collector.root(), many.pid());
+    return !directories.empty() && std::filesystem::exists(directories[0] + "/thread_399");
+  });
+  if (!there) fail("no 400 streams");
+  report("collectord's memory for each idle stream",
+         static_cast<double>(daemon_kb(collector) - before) / 400, Side::kAtMost, 8, "KiB", 1);
+
+  const std::string stripped = scratch / "agent.so";
+  e2e::run(scratch.path(), {"strip", "-o", stripped, e2e::agent_library()});
+  report("libcollect_agent.so, stripped",
+         static_cast<double>(std::filesystem::file_size(stripped)) / 1024, Side::kAtMost, 300,
+         "KiB", 0);
+}
+
+}  // namespace
+}  // namespace collect::bench
+
+int main(int argc, char** argv) {
+  using namespace collect::bench;
+  const uint64_t pairs = (argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 20) * 1'000'000;
+  const int repeats = argc > 2 ? std::atoi(argv[2]) : 3;
+  report_speed(pairs, 1, repeats);
+  report_speed(pairs, 2, repeats);
+  report_memory();
+  return 0;
+}

@@ -1,0 +1,140 @@
+// Nanoseconds of the traced thread's CPU per call + return, side by side in one run: without hooks,
+// with empty ones, with the floor's, with the agent's. Each sample is a process of its own
+// (hook_loop), because a process has one set of hooks; the variants take turns, so that a slow
+// moment of the machine meets all of them.
+//
+// bench_hooks [--repeats N] [--pairs N], then Google Benchmark's own flags.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/bench/contract.h"
+#include "tests/e2e/child_process.h"
+#include "tests/e2e/collector_process.h"
+
+namespace collect::bench {
+namespace {
+
+constexpr uint64_t kPairs = 4'000'000;
+
+struct Variant {
+  const char* name;
+  const char* program;
+  e2e::Environment environment;
+};
+
+std::string hooks(const char* library) {
+  return std::string(BENCH_LIBRARIES) + "/" + library;
+}
+
+// Nobody answers there: the ring turns over and nothing is shipped.
+std::string nobody() {
+  return "127.0.0.1:" + std::to_string(e2e::free_port());
+}
+
+std::vector<double> sample(const std::string& scratch, const Variant& variant, uint64_t pairs) {
+  const e2e::Ending ending = e2e::run(
+      scratch,
+      {std::string(BENCH_PROGRAMS) + "/" + variant.program, std::to_string(pairs), "1", "3"},
+      variant.environment);
+  std::vector<double> numbers;
+  std::istringstream lines(ending.output);
+  for (double ns = 0; lines >> ns;) numbers.push_back(ns);
+  return numbers;
+}
+
+double median(std::vector<double> numbers) {
+  if (numbers.empty()) return 0;
+  std::sort(numbers.begin(), numbers.end());
+  return numbers[numbers.size() / 2];
+}
+
+// Takes the flag and its value out of the command line.
+uint64_t take_flag(int& argc, char** argv, const char* name, uint64_t otherwise) {
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (std::strcmp(argv[i], name) != 0) continue;
+    const uint64_t value = std::strtoull(argv[i + 1], nullptr, 10);
+    std::copy(argv + i + 2, argv + argc, argv + i);
+    argc -= 2;
+    return value;
+  }
+  return otherwise;
+}
+
+std::vector<Variant> variants(const e2e::CollectorProcess& collector) {
+  e2e::Environment drained = collector.tracing("wait");
+  e2e::Environment idle = collector.tracing("wait");
+  idle["COLLECT_START"] = "idle";
+  return {
+      {"no_hooks", "hook_loop_plain", {}},
+      {"empty_hooks", "hook_loop", {{"LD_PRELOAD", hooks("libempty_hooks.so")}}},
+      {"floor", "hook_loop", {{"LD_PRELOAD", hooks("libfloor_hooks.so")}}},
+      {"agent_recording",
+       "hook_loop",
+       {{"LD_PRELOAD", e2e::agent_library()},
+        {"COLLECT_CONNECT", nobody()},
+        {"COLLECT_FULL", "overwrite"},
+        {"COLLECT_BUFFER_MB", "1"}}},
+      {"agent_recording_64mb",
+       "hook_loop",
+       {{"LD_PRELOAD", e2e::agent_library()},
+        {"COLLECT_CONNECT", nobody()},
+        {"COLLECT_FULL", "overwrite"}}},
+      {"agent_drained", "hook_loop", drained},
+      {"agent_idle", "hook_loop", idle},
+  };
+}
+
+int run(int argc, char** argv) {
+  const uint64_t repeats = take_flag(argc, argv, "--repeats", 5);
+  const uint64_t pairs = take_flag(argc, argv, "--pairs", kPairs);
+  e2e::Scratch scratch;
+  e2e::CollectorProcess collector(scratch);
+  const std::vector<Variant> all = variants(collector);
+  std::map<std::string, std::vector<double>> taken;
+  for (uint64_t i = 0; i < repeats; ++i) {
+    for (const Variant& variant : all) {
+      const std::vector<double> numbers = sample(scratch.path(), variant, pairs);
+      taken[variant.name].insert(taken[variant.name].end(), numbers.begin(), numbers.end());
+    }
+  }
+  // Google Benchmark shows and exports them: one iteration is one call + return.
+  for (const Variant& variant : all) {
+    const double ns = median(taken[variant.name]);
+    benchmark::RegisterBenchmark(variant.name,
+                                 [ns](benchmark::State& state) {
+                                   for (auto _ : state) state.SetIterationTime(ns * 1e-9);
+                                 })
+        ->UseManualTime()
+        ->Iterations(1);
+  }
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  std::map<std::string, double> ns;
+  for (const auto& [name, numbers] : taken) ns[name] = median(numbers);
+  std::printf("\n");
+  report("hot path: recording / floor", ns["agent_recording"] / ns["floor"], Side::kAtMost, 1.35,
+         "x");
+  mention("  the same, ring of 64 MB (beyond the caches)", ns["agent_recording_64mb"] / ns["floor"],
+          "x");
+  mention("  the same, drained by collectord", ns["agent_drained"] / ns["floor"], "x");
+  report("recording stopped: per hook, over an empty hook",
+         (ns["agent_idle"] - ns["empty_hooks"]) / 2, Side::kAtMost, 2.0, "ns");
+  mention("floor, call + return", ns["floor"], "ns");
+  mention("recording, call + return", ns["agent_recording"], "ns");
+  return ns["agent_recording"] > 0 && ns["floor"] > 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace collect::bench
+
+int main(int argc, char** argv) {
+  return collect::bench::run(argc, argv);
+}

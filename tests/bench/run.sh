@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Prints where we stand against the performance contract:  tests/bench/run.sh [--brief] [DIRECTORY]
+#
+# DIRECTORY holds the benchmarks, build/release/bin/bench by default. The machine should have nothing
+# else to do. --brief takes a few seconds, proves that everything runs, and measures nothing.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+
+repeats=5 pairs=4000000 megabytes=1500 million=40 seconds=2 brief=
+if [ "${1:-}" = --brief ]; then
+  brief=1 repeats=1 pairs=100000 megabytes=40 million=1 seconds=0.05
+  shift
+fi
+programs=${1:-$root/build/release/bin/bench}
+[ -x "$programs/bench_hooks" ] || {
+  echo "no benchmarks in $programs; build them: cmake --build --preset release" >&2
+  exit 2
+}
+
+echo "== hooks: ns of the traced thread's CPU for one call + return"
+"$programs/bench_hooks" --repeats "$repeats" --pairs "$pairs"
+echo
+echo "== ingest: CPU seconds for each GB stored, beside a bare read + write sink"
+disk=$(mktemp -d "$programs/ingest_XXXXXX")
+trap 'rm -rf "$disk"' EXIT
+if [ -n "$brief" ]; then
+  "$programs/bench_ingest" "$megabytes" 1 "$disk"
+else
+  "$programs/bench_ingest" "$megabytes" "$repeats" /dev/shm "$disk"
+fi
+echo
+echo "== end to end, and memory"
+"$programs/bench_end_to_end" "$million" "$((repeats > 3 ? 3 : repeats))"
+echo
+echo "== readers"
+"$programs/bench_readers" --benchmark_min_time="$seconds"

@@ -1,0 +1,251 @@
+#include "daemon/control/control_server.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/dynamic_message.h>
+#include <google/protobuf/text_format.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/support/proto_buffer_reader.h>
+#include <grpcpp/support/proto_buffer_writer.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <thread>
+
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "tests/daemon/control/server_fixture.h"
+
+namespace collect::control {
+namespace {
+
+using ::testing::HasSubstr;
+using grpc::health::v1::Health;
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+
+class ControlServerTest : public ServerFixture {
+ protected:
+  // Asks the reflection service one question, in text form, and returns the answer in text form.
+  // Its messages are known to the reflection library that is linked here; no header declares them.
+  std::string reflect(const std::string& question) {
+    const auto* pool = google::protobuf::DescriptorPool::generated_pool();
+    google::protobuf::DynamicMessageFactory factory(pool);
+    const auto make = [&](const char* name) {
+      const auto* type = pool->FindMessageTypeByName(name);
+      return std::unique_ptr<google::protobuf::Message>(factory.GetPrototype(type)->New());
+    };
+    const auto request = make("grpc.reflection.v1alpha.ServerReflectionRequest");
+    const auto response = make("grpc.reflection.v1alpha.ServerReflectionResponse");
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(question, request.get()));
+
+    grpc::GenericStub stub(channel_);
+    grpc::CompletionQueue queue;
+    const auto made = context();
+    auto stream = stub.PrepareCall(
+        made.get(), "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+    const auto wait = [&queue] {
+      void* tag = nullptr;
+      bool ok = false;
+      EXPECT_TRUE(queue.Next(&tag, &ok));
+      return ok;
+    };
+    stream->StartCall(nullptr);
+    EXPECT_TRUE(wait());
+    grpc::ByteBuffer sent;
+    bool own = false;
+    EXPECT_TRUE((grpc::GenericSerialize<grpc::ProtoBufferWriter, google::protobuf::Message>(
+                     *request, &sent, &own))
+                    .ok());
+    stream->Write(sent, nullptr);
+    EXPECT_TRUE(wait());
+    grpc::ByteBuffer received;
+    stream->Read(&received, nullptr);
+    EXPECT_TRUE(wait());
+    EXPECT_TRUE((grpc::GenericDeserialize<grpc::ProtoBufferReader, google::protobuf::Message>(
+                     &received, response.get()))
+                    .ok());
+    made->TryCancel();
+    grpc::Status status;
+    stream->Finish(&status, nullptr);
+    wait();
+    queue.Shutdown();
+    return response->DebugString();
+  }
+};
+
+TEST_F(ControlServerTest, ReflectionListsAndDescribesTheServices) {
+  const std::string listed = reflect("list_services: \"*\"");
+  for (const char* service : {"collect.control.v1.Collector", "grpc.health.v1.Health",
+                              "grpc.reflection.v1alpha.ServerReflection"}) {
+    EXPECT_THAT(listed, HasSubstr(std::string("name: \"") + service + "\""));
+    EXPECT_THAT(reflect(std::string("file_containing_symbol: \"") + service + "\""),
+                HasSubstr("file_descriptor_proto"));
+  }
+  EXPECT_THAT(reflect("file_containing_symbol: \"no.such.Service\""), HasSubstr("error_response"));
+}
+
+TEST_F(ControlServerTest, HealthIsServing) {
+  const auto stub = Health::NewStub(channel_);
+  for (const char* service : {"", "collect.control.v1.Collector"}) {
+    HealthCheckRequest request;
+    request.set_service(service);
+    HealthCheckResponse response;
+    const auto made = context();
+    ASSERT_TRUE(stub->Check(made.get(), request, &response).ok());
+    EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
+  }
+  HealthCheckRequest unknown;
+  unknown.set_service("other");
+  HealthCheckResponse response;
+  const auto made = context();
+  EXPECT_EQ(stub->Check(made.get(), unknown, &response).error_code(), grpc::StatusCode::NOT_FOUND);
+  const auto watch_context = context();
+  const auto watch = stub->Watch(watch_context.get(), unknown);
+  ASSERT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVICE_UNKNOWN);
+}
+
+TEST_F(ControlServerTest, ASecondServerOnThePortFails) {
+  FakeCollector other;
+  const auto second = ControlServer::start(server_->address(), other);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.code(), Code::kAlreadyExists);
+  EXPECT_THAT(second.error().message, HasSubstr(server_->address()));
+  EXPECT_THAT(second.error().message, HasSubstr("in use"));
+}
+
+TEST_F(ControlServerTest, ThePortIsFreeAfterShutdown) {
+  const std::string address = server_->address();
+  server_->shutdown(ControlServer::kShutdownDeadline);
+  server_->shutdown(ControlServer::kShutdownDeadline);  // again does nothing
+  FakeCollector other;
+  const auto second = ControlServer::start(address, other);
+  EXPECT_TRUE(second.ok()) << to_string(second.error());
+}
+
+TEST_F(ControlServerTest, RefusesAddressesThatNeedCredentials) {
+  const auto open = ControlServer::start("0.0.0.0:0", collector_);
+  ASSERT_FALSE(open.ok());
+  EXPECT_EQ(open.code(), Code::kInvalidArgument);
+}
+
+// The deadline is far away: live watches, busy and idle, must not make shutdown wait for it.
+TEST_F(ControlServerTest, ShutdownEndsLiveStreamsFirst) {
+  collector_.add_agent("1", "lua", api::RECORDING);
+  collector_.add_session("one", api::ACTIVE);
+  const auto agents_context = context();
+  const auto agents = stub_->WatchAgents(agents_context.get(), {});
+  const auto session_context = context();
+  const auto session = stub_->WatchSession(session_context.get(), {});
+  const auto health_stub = Health::NewStub(channel_);
+  const auto health_context = context();
+  const auto health = health_stub->Watch(health_context.get(), {});
+  api::AgentEvent event;
+  ASSERT_TRUE(agents->Read(&event));
+  api::Session state;
+  ASSERT_TRUE(session->Read(&state));
+  HealthCheckResponse serving;
+  ASSERT_TRUE(health->Read(&serving));
+
+  auto down = std::async(std::launch::async, [this] { server_->shutdown(kTestDeadline * 10); });
+  EXPECT_FALSE(agents->Read(&event));
+  EXPECT_EQ(agents->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_FALSE(session->Read(&state));
+  EXPECT_EQ(session->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  while (health->Read(&serving)) {
+  }
+  EXPECT_EQ(health->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(down.wait_for(kTestDeadline), std::future_status::ready);
+  collector_.wait_for_watches(0);
+}
+
+TEST_F(ControlServerTest, ShutdownCancelsCallsThatNobodyAnswers) {
+  collector_.hold_answers();
+  std::thread client([this] {
+    api::StopSessionResponse response;
+    EXPECT_FALSE(call(&api::Collector::Stub::StopSession, {}, &response).ok());
+  });
+  collector_.wait_for_held(1);
+  auto down = std::async(std::launch::async,
+                         [this] { server_->shutdown(std::chrono::milliseconds(100)); });
+  EXPECT_EQ(down.wait_for(kTestDeadline), std::future_status::ready);
+  client.join();
+  server_.reset();
+  collector_.release_all();  // the late answer finds nobody
+}
+
+TEST_F(ControlServerTest, ShutdownDoesNotWaitForAClientThatNeverReads) {
+  const auto made = context();
+  const auto reader = stub_->WatchAgents(made.get(), {});
+  collector_.wait_for_watches(1);
+  for (int i = 0; i < 2000; ++i) {
+    api::Agent agent;
+    agent.set_name("agents/" + std::to_string(i));
+    agent.set_status(std::string(1000, 's'));
+    collector_.change_agent(api::AgentEvent::ADDED, agent);
+  }
+  auto down = std::async(std::launch::async,
+                         [this] { server_->shutdown(std::chrono::milliseconds(200)); });
+  EXPECT_EQ(down.wait_for(kTestDeadline), std::future_status::ready);
+  made->TryCancel();
+}
+
+class UnixSocketTest : public ::testing::Test {
+ protected:
+  UnixSocketTest() {
+    std::string pattern = ::testing::TempDir() + "control-XXXXXX";
+    EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+  }
+  ~UnixSocketTest() override { std::filesystem::remove_all(directory_); }
+
+  std::filesystem::path directory_;
+  FakeCollector collector_;
+};
+
+TEST_F(UnixSocketTest, ServesOnlyItsUser) {
+  const std::string path = directory_ / "control.sock";
+  auto server = ControlServer::start("unix:" + path, collector_);
+  ASSERT_TRUE(server.ok()) << to_string(server.error());
+  EXPECT_EQ((*server)->port(), 0);
+  EXPECT_EQ((*server)->address(), "unix:" + path);
+  struct stat status {};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+
+  const auto channel =
+      grpc::CreateChannel((*server)->address(), grpc::InsecureChannelCredentials());
+  const auto stub = api::Collector::NewStub(channel);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kTestDeadline);
+  api::Stats stats;
+  EXPECT_TRUE(stub->GetStats(&context, {}, &stats).ok());
+
+  const auto second = ControlServer::start("unix:" + path, collector_);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.code(), Code::kAlreadyExists);
+  grpc::ClientContext again;
+  again.set_deadline(std::chrono::system_clock::now() + kTestDeadline);
+  EXPECT_TRUE(stub->GetStats(&again, {}, &stats).ok()) << "the second must not take the path";
+}
+
+TEST_F(UnixSocketTest, DoesNotReplaceAFile) {
+  const auto path = directory_ / "notes.txt";
+  std::ofstream(path) << "mine";
+  EXPECT_FALSE(ControlServer::start("unix:" + path.string(), collector_).ok());
+  EXPECT_TRUE(std::filesystem::is_regular_file(path));
+}
+
+TEST_F(UnixSocketTest, SaysWhyADirectoryCannotHoldIt) {
+  const auto server =
+      ControlServer::start("unix:" + (directory_ / "missing/x.sock").string(), collector_);
+  ASSERT_FALSE(server.ok());
+  EXPECT_EQ(server.code(), Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace collect::control

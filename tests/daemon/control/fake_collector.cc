@@ -1,0 +1,250 @@
+#include "tests/daemon/control/fake_collector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/control/name_filter.h"
+
+namespace collect::control {
+
+void FakeCollector::add_agent(const std::string& id, const std::string& process,
+                              api::AgentState state) {
+  const std::lock_guard lock(mutex_);
+  api::Agent agent;
+  agent.set_name("agents/" + id);
+  agent.set_process_name(process);
+  agent.set_pid(static_cast<uint32_t>(4000 + agents_.size()));
+  agent.set_state(state);
+  agents_.push_back(agent);
+}
+
+void FakeCollector::add_session(const std::string& id, api::SessionState state) {
+  const std::lock_guard lock(mutex_);
+  api::Session session;
+  session.set_name("sessions/" + id);
+  session.set_state(state);
+  session.set_tag("tag-" + id);
+  session.set_path("/data/" + id);
+  sessions_.insert(sessions_.begin(), session);
+}
+
+void FakeCollector::change_agent(api::AgentEvent::Kind kind, const api::Agent& agent) {
+  const std::lock_guard callback_lock(callback_mutex_);
+  std::vector<std::function<void(const api::AgentEvent&)>> watchers;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(agents_, [&](const auto& known) { return known.name() == agent.name(); });
+    if (kind != api::AgentEvent::REMOVED) agents_.push_back(agent);
+    for (auto& [id, watcher] : agent_watchers_) watchers.push_back(watcher);
+  }
+  api::AgentEvent event;
+  event.set_kind(kind);
+  *event.mutable_agent() = agent;
+  for (auto& watcher : watchers) watcher(event);
+}
+
+void FakeCollector::change_session(const api::Session& session, bool last) {
+  const std::lock_guard callback_lock(callback_mutex_);
+  std::vector<std::function<void(const api::Session&, bool)>> watchers;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& known : sessions_) {
+      if (known.name() == session.name()) known = session;
+    }
+    for (auto& [id, watcher] : session_watchers_) {
+      if (watcher.name == session.name()) watchers.push_back(watcher.on_change);
+    }
+  }
+  for (auto& watcher : watchers) watcher(session, last);
+}
+
+void FakeCollector::hold_answers() {
+  const std::lock_guard lock(mutex_);
+  hold_ = true;
+}
+
+void FakeCollector::release_all() {
+  std::vector<std::function<void()>> held;
+  {
+    const std::lock_guard lock(mutex_);
+    hold_ = false;
+    held.swap(held_);
+  }
+  for (auto& answer : held) answer();
+}
+
+void FakeCollector::wait_for_held(size_t count) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return held_.size() >= count; });
+}
+
+void FakeCollector::wait_for_watches(size_t count) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock,
+                [&] { return agent_watchers_.size() + session_watchers_.size() == count; });
+}
+
+void FakeCollector::fail_with(Error error) {
+  const std::lock_guard lock(mutex_);
+  failure_ = std::make_unique<Error>(std::move(error));
+}
+
+void FakeCollector::set_ingest_address(const std::string& address) {
+  const std::lock_guard lock(mutex_);
+  ingest_address_ = address;
+}
+
+std::string FakeCollector::last_argument() {
+  const std::lock_guard lock(mutex_);
+  return last_argument_;
+}
+
+api::DetailRequest FakeCollector::last_detail() {
+  const std::lock_guard lock(mutex_);
+  return last_detail_;
+}
+
+api::DetailMode FakeCollector::last_mode() {
+  const std::lock_guard lock(mutex_);
+  return last_mode_;
+}
+
+uint32_t FakeCollector::last_interval_ms() {
+  const std::lock_guard lock(mutex_);
+  return last_interval_ms_;
+}
+
+std::vector<api::Agent> FakeCollector::agents(const std::string& filter) {
+  const std::lock_guard lock(mutex_);
+  std::vector<api::Agent> found;
+  for (const api::Agent& agent : agents_) {
+    if (matches(agent, filter)) found.push_back(agent);
+  }
+  return found;
+}
+
+std::vector<api::Session> FakeCollector::sessions(const std::string& filter) {
+  const std::lock_guard lock(mutex_);
+  std::vector<api::Session> found;
+  for (const api::Session& session : sessions_) {
+    if (matches(session, filter)) found.push_back(session);
+  }
+  return found;
+}
+
+Result<api::Session> FakeCollector::session(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  for (const api::Session& session : sessions_) {
+    if (name.empty() || session.name() == name) return session;
+  }
+  return Error{Code::kNotFound, "no session is named \"" + name + "\""};
+}
+
+api::Stats FakeCollector::stats() {
+  const std::lock_guard lock(mutex_);
+  api::Stats stats;
+  stats.set_ingest_address(ingest_address_);
+  stats.set_root("/data");
+  stats.set_version("fake");
+  stats.set_events_stored(123);
+  return stats;
+}
+
+WatchId FakeCollector::watch_agents(std::function<void(const api::AgentEvent&)> on_event) {
+  const std::lock_guard lock(mutex_);
+  agent_watchers_[++last_watch_] = std::move(on_event);
+  changed_.notify_all();
+  return last_watch_;
+}
+
+Result<WatchId> FakeCollector::watch_session(
+    const std::string& name, uint32_t interval_ms,
+    std::function<void(const api::Session&, bool)> on_change) {
+  const std::lock_guard lock(mutex_);
+  last_interval_ms_ = interval_ms;
+  session_watchers_[++last_watch_] = {name, std::move(on_change)};
+  changed_.notify_all();
+  return last_watch_;
+}
+
+void FakeCollector::unwatch(WatchId id) {
+  const std::lock_guard callback_lock(callback_mutex_);
+  const std::lock_guard lock(mutex_);
+  agent_watchers_.erase(id);
+  session_watchers_.erase(id);
+  changed_.notify_all();
+}
+
+template <class T>
+void FakeCollector::answer(const std::string& argument, T value, Callback<T> done) {
+  std::function<void()> now;
+  {
+    const std::lock_guard lock(mutex_);
+    last_argument_ = argument;
+    if (failure_) {
+      now = [done, error = *failure_] { done(error); };
+    } else {
+      now = [done, value = std::move(value)] { done(value); };
+    }
+    if (hold_) {
+      held_.push_back(std::move(now));
+      now = nullptr;
+      changed_.notify_all();
+    }
+  }
+  if (now) now();
+}
+
+void FakeCollector::attach(const std::string& address, Callback<api::Agent> done) {
+  api::Agent agent;
+  agent.set_name("agents/dialled");
+  agent.set_address(address);
+  agent.set_state(api::DIALING);
+  answer(address, agent, std::move(done));
+}
+
+void FakeCollector::detach(const std::string& name, Callback<api::Agent> done) {
+  api::Agent agent;
+  agent.set_name(name);
+  agent.set_state(api::GONE);
+  answer(name, agent, std::move(done));
+}
+
+void FakeCollector::start_session(const std::string& agent,
+                                  Callback<std::vector<api::Session>> done) {
+  api::Session session;
+  session.set_name("sessions/started");
+  session.set_agent(agent);
+  answer(agent, std::vector{session}, std::move(done));
+}
+
+void FakeCollector::stop_session(const std::string& name,
+                                 Callback<std::vector<api::Session>> done) {
+  std::vector<api::Session> stopped = sessions("");
+  for (api::Session& session : stopped) session.set_state(api::COMPLETE);
+  answer(name, std::move(stopped), std::move(done));
+}
+
+void FakeCollector::manifest(const std::string& name, Callback<api::Manifest> done) {
+  api::Manifest manifest;
+  manifest.set_session(name);
+  manifest.set_json("{\"format_version\":\"2.1\"}\n");
+  answer(name, manifest, std::move(done));
+}
+
+void FakeCollector::set_detail(api::DetailMode mode, const api::DetailRequest& request,
+                               Callback<api::DetailResponse> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    last_mode_ = mode;
+    last_detail_ = request;
+  }
+  api::DetailResponse response;
+  auto& outcome = *response.add_outcomes();
+  outcome.set_agent("agents/1");
+  outcome.set_ok(true);
+  outcome.set_detail(mode);
+  answer(request.target(), response, std::move(done));
+}
+
+}  // namespace collect::control

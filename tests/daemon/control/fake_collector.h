@@ -1,0 +1,85 @@
+// A collector that a test writes the script of: it holds lists, keeps callbacks on request, and
+// records what it was asked.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "daemon/control/collector_api.h"
+
+namespace collect::control {
+
+class FakeCollector : public CollectorApi {
+ public:
+  void add_agent(const std::string& id, const std::string& process, api::AgentState state);
+  void add_session(const std::string& id, api::SessionState state);  // in front: the newest
+
+  // Changes a thing and tells its watchers.
+  void change_agent(api::AgentEvent::Kind kind, const api::Agent& agent);
+  void change_session(const api::Session& session, bool last);
+
+  // While held, slow calls are remembered and answered by release_all().
+  void hold_answers();
+  void release_all();
+  void wait_for_held(size_t count);
+  void wait_for_watches(size_t count);
+
+  void set_ingest_address(const std::string& address);
+
+  // The error that every slow call answers with, if any.
+  void fail_with(Error error);
+
+  std::string last_argument();
+  api::DetailRequest last_detail();
+  api::DetailMode last_mode();
+  uint32_t last_interval_ms();
+
+  std::vector<api::Agent> agents(const std::string& filter) override;
+  std::vector<api::Session> sessions(const std::string& filter) override;
+  Result<api::Session> session(const std::string& name) override;
+  api::Stats stats() override;
+  WatchId watch_agents(std::function<void(const api::AgentEvent&)> on_event) override;
+  Result<WatchId> watch_session(const std::string& name, uint32_t interval_ms,
+                                std::function<void(const api::Session&, bool)> on_change) override;
+  void unwatch(WatchId id) override;
+  void attach(const std::string& address, Callback<api::Agent> done) override;
+  void detach(const std::string& name, Callback<api::Agent> done) override;
+  void start_session(const std::string& agent, Callback<std::vector<api::Session>> done) override;
+  void stop_session(const std::string& name, Callback<std::vector<api::Session>> done) override;
+  void manifest(const std::string& name, Callback<api::Manifest> done) override;
+  void set_detail(api::DetailMode mode, const api::DetailRequest& request,
+                  Callback<api::DetailResponse> done) override;
+
+ private:
+  struct SessionWatcher {
+    std::string name;
+    std::function<void(const api::Session&, bool)> on_change;
+  };
+
+  template <class T>
+  void answer(const std::string& argument, T value, Callback<T> done);
+
+  std::mutex mutex_;  // guards everything; callbacks run under callback_mutex_ only
+  std::mutex callback_mutex_;
+  std::condition_variable changed_;
+  std::vector<api::Agent> agents_;
+  std::vector<api::Session> sessions_;
+  std::map<WatchId, std::function<void(const api::AgentEvent&)>> agent_watchers_;
+  std::map<WatchId, SessionWatcher> session_watchers_;
+  WatchId last_watch_ = 0;
+  bool hold_ = false;
+  std::vector<std::function<void()>> held_;
+  std::unique_ptr<Error> failure_;
+  std::string last_argument_;
+  api::DetailRequest last_detail_;
+  api::DetailMode last_mode_ = api::DETAIL_MODE_UNSPECIFIED;
+  uint32_t last_interval_ms_ = 0;
+  std::string ingest_address_ = "127.0.0.1:7710";
+};
+
+}  // namespace collect::control

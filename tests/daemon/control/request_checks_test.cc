@@ -1,0 +1,71 @@
+#include "daemon/control/request_checks.h"
+
+#include <gtest/gtest.h>
+
+namespace collect::control {
+namespace {
+
+TEST(RequestChecksTest, NamesAreBoundedText) {
+  EXPECT_TRUE(check_name("name", "").ok());
+  EXPECT_TRUE(check_name("name", "agents/ü-1").ok());
+  EXPECT_TRUE(check_name("name", std::string(kMaxNameBytes, 'x')).ok());
+  EXPECT_FALSE(check_name("name", std::string(kMaxNameBytes + 1, 'x')).ok());
+  EXPECT_FALSE(check_name("name", "a\nb").ok());
+  EXPECT_FALSE(check_name("name", std::string("a\0b", 3)).ok());
+}
+
+TEST(RequestChecksTest, AnEmptyDetailRequestIsFine) { EXPECT_TRUE(check_detail({}).ok()); }
+
+TEST(RequestChecksTest, DetailLimitsPlusOne) {
+  v1::DetailRequest request;
+  for (int i = 0; i < kMaxDetailThreads; ++i) request.add_threads(1);
+  EXPECT_TRUE(check_detail(request).ok());
+  request.add_threads(1);
+  EXPECT_FALSE(check_detail(request).ok());
+
+  request.Clear();
+  for (int i = 0; i < kMaxDetailFunctions; ++i) request.add_functions("f*");
+  EXPECT_TRUE(check_detail(request).ok());
+  request.add_functions("f*");
+  EXPECT_FALSE(check_detail(request).ok());
+
+  request.Clear();
+  request.add_functions(std::string(kMaxFunctionPatternBytes, 'f'));
+  EXPECT_TRUE(check_detail(request).ok());
+  request.set_functions(0, std::string(kMaxFunctionPatternBytes + 1, 'f'));
+  EXPECT_FALSE(check_detail(request).ok());
+  request.set_functions(0, "");
+  EXPECT_FALSE(check_detail(request).ok());
+}
+
+TEST(RequestChecksTest, DurationsAreNotNegative) {
+  v1::DetailRequest request;
+  request.mutable_duration()->set_seconds(kMaxDetailSeconds);
+  request.mutable_pre_roll()->set_nanos(999'999'999);
+  EXPECT_TRUE(check_detail(request).ok());
+  request.mutable_pre_roll()->set_nanos(1'000'000'000);
+  EXPECT_FALSE(check_detail(request).ok());
+  request.mutable_pre_roll()->set_nanos(-1);
+  EXPECT_FALSE(check_detail(request).ok());
+  request.clear_pre_roll();
+  request.mutable_duration()->set_seconds(-1);
+  EXPECT_FALSE(check_detail(request).ok());
+  request.mutable_duration()->set_seconds(kMaxDetailSeconds + 1);
+  EXPECT_FALSE(check_detail(request).ok());
+}
+
+TEST(RequestChecksTest, WatchIntervalsAreClamped) {
+  v1::WatchSessionRequest request;
+  EXPECT_EQ(*watch_interval_ms(request), kDefaultWatchIntervalMs);
+  request.mutable_interval()->set_nanos(1);
+  EXPECT_EQ(*watch_interval_ms(request), kMinWatchIntervalMs);
+  request.mutable_interval()->set_nanos(250'000'000);
+  EXPECT_EQ(*watch_interval_ms(request), 250u);
+  request.mutable_interval()->set_seconds(INT64_MAX);
+  EXPECT_EQ(*watch_interval_ms(request), kMaxWatchIntervalMs);
+  request.mutable_interval()->set_seconds(-1);
+  EXPECT_FALSE(watch_interval_ms(request).ok());
+}
+
+}  // namespace
+}  // namespace collect::control

@@ -1,0 +1,129 @@
+#include "daemon/ctl/embedded_daemon.h"
+#include "daemon/ctl/program_paths.h"
+#include "daemon/ctl/run_environment.h"
+#include "daemon/ctl/run_summary.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace collect::ctl {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+AgentSettings settings() {
+  AgentSettings made;
+  made.library = "/opt/lib/agent.so";
+  made.connect = "127.0.0.1:1";
+  made.tag = "run-1";
+  return made;
+}
+
+TEST(RunEnvironmentTest, AddsOnlyWhatItMust) {
+  const auto environment = agent_environment({"HOME=/root", "LD_PRELOADX=1"}, settings());
+  ASSERT_TRUE(environment.ok());
+  EXPECT_THAT(*environment,
+              UnorderedElementsAre("HOME=/root", "LD_PRELOADX=1", "LD_PRELOAD=/opt/lib/agent.so",
+                                   "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1"));
+}
+
+TEST(RunEnvironmentTest, FlagsWinOverTheCallersVariables) {
+  AgentSettings given = settings();
+  given.detail = "on";
+  given.full = "overwrite";
+  given.buffer_mb = 8;
+  given.atf_version = 1;
+  const auto environment = agent_environment(
+      {"COLLECT_DETAIL=off", "COLLECT_FULL=wait", "COLLECT_BUFFER_MB=1", "COLLECT_ATF_VERSION=2",
+       "COLLECT_CONNECT=elsewhere:1", "COLLECT_TAG=mine", "COLLECT_LISTEN=tcp:1",
+       "COLLECT_LOG=1", "LD_PRELOAD=libm.so.6"},
+      given);
+  ASSERT_TRUE(environment.ok());
+  EXPECT_THAT(*environment,
+              UnorderedElementsAre("COLLECT_LOG=1", "LD_PRELOAD=/opt/lib/agent.so:libm.so.6",
+                                   "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1",
+                                   "COLLECT_DETAIL=on", "COLLECT_FULL=overwrite",
+                                   "COLLECT_BUFFER_MB=8", "COLLECT_ATF_VERSION=1"));
+}
+
+TEST(RunEnvironmentTest, APathThatThePreloaderWouldSplitIsRefused) {
+  for (const char* path : {"/with space/agent.so", "/with:colon/agent.so"}) {
+    AgentSettings given = settings();
+    given.library = path;
+    const auto environment = agent_environment({}, given);
+    ASSERT_FALSE(environment.ok());
+    EXPECT_THAT(environment.error().message, HasSubstr(path));
+  }
+}
+
+TEST(RunEnvironmentTest, TagsFitAndDiffer) {
+  const std::string tag = new_run_tag();
+  EXPECT_LT(tag.size(), 64u);  // the agent's field
+  EXPECT_NE(tag, new_run_tag());
+}
+
+TEST(ProgramPathsTest, TheAgentLiesBesideTheProgram) {
+  const auto candidates = agent_library_candidates("/usr/bin");
+  ASSERT_EQ(candidates.size(), 2u);
+  EXPECT_EQ(candidates[0], "/usr/bin/../lib/libcollect_agent.so");
+  EXPECT_THAT(candidates[1], HasSubstr("/usr/bin/../lib/"));
+  EXPECT_THAT(candidates[1], HasSubstr("-linux-gnu/libcollect_agent.so"));
+}
+
+TEST(ProgramPathsTest, FindsProgramsLikeAShell) {
+  EXPECT_EQ(*find_program("/bin/sh"), "/bin/sh");
+  EXPECT_THAT(*find_program("sh"), ::testing::EndsWith("/sh"));
+  EXPECT_EQ(find_program("").code(), Code::kNotFound);
+  EXPECT_EQ(find_program("/etc/passwd").code(), Code::kPermission);
+  EXPECT_EQ(find_program("/etc/no-such-file").code(), Code::kNotFound);
+}
+
+TEST(EmbeddedDaemonTest, ReadyLine) {
+  const auto addresses =
+      parse_ready("{\"pid\":7,\"ingest\":\"127.0.0.1:1\",\"control\":\"unix:/x\"}\n");
+  ASSERT_TRUE(addresses.ok());
+  EXPECT_EQ(addresses->ingest, "127.0.0.1:1");
+  EXPECT_EQ(addresses->control, "unix:/x");
+  for (const char* bad :
+       {"", "ready\n", "{}", "[]", "7", "{\"ingest\":\"a\"}", "{\"ingest\":\"a\",\"control\":7}",
+        "{\"ingest\":\"\",\"control\":\"\"}", "{\"ingest\":\"a\",\"control\":\"b\""}) {
+    EXPECT_FALSE(parse_ready(bad).ok()) << bad;
+  }
+}
+
+TEST(RunSummaryTest, SeveralProcessesOfOneRun) {
+  RunOutcome outcome;
+  outcome.program = "make";
+  outcome.agent_seen = true;
+  for (uint32_t i = 0; i < kMaxListedSessions + 2; ++i) {
+    control::v1::Session session;
+    session.set_process_name("cc\x1b" + std::to_string(i));
+    session.set_pid(100 + i);
+    session.set_events(i * 10);
+    session.set_path("/with space/pid_" + std::to_string(i));
+    session.set_state(control::v1::COMPLETE);
+    outcome.sessions.push_back(session);
+  }
+  outcome.top = {{"luaV_execute", 1234, 0.352}};
+  const std::string text = run_summary_text(outcome);
+  EXPECT_THAT(text, HasSubstr("cc?3"));
+  EXPECT_THAT(text, HasSubstr("and 2 more"));
+  EXPECT_THAT(text, HasSubstr("report '/with space/pid_11'"));  // the largest
+  EXPECT_THAT(text, HasSubstr("35.2 %  luaV_execute  1,234 calls"));
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 24);  // one screen
+}
+
+TEST(RunSummaryTest, TroubleIsNotBlamedOnTheProgram) {
+  RunOutcome outcome;
+  outcome.program = "app";
+  outcome.trouble = "lost touch with the collector";
+  const std::string text = run_summary_text(outcome);
+  EXPECT_THAT(text, HasSubstr("lost touch"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("-finstrument-functions")));
+}
+
+}  // namespace
+}  // namespace collect::ctl

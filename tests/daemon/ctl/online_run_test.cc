@@ -1,0 +1,215 @@
+// `collectctl run` as a whole, against a scripted collectord and a preloaded library.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/types.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "daemon/control/control_server.h"
+#include "tests/daemon/control/fake_collector.h"
+#include "tests/daemon/ctl/program_runner.h"
+
+namespace collect::ctl {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class RunTest : public ::testing::Test {
+ protected:
+  RunTest() {
+    runner_.environment = {{"COLLECT_COLLECTORD", FAKE_COLLECTORD_PROGRAM},
+                           {"COLLECT_AGENT_LIBRARY", FAKE_AGENT_LIBRARY},
+                           {"FAKE_COLLECTORD", "session"},
+                           {"FAKE_EVENTS", "1234567"},
+                           {"LD_PRELOAD", ""}};
+  }
+
+  // Always with a collector of its own: the machine's may be running.
+  Ran run(const std::vector<std::string>& command, const std::vector<std::string>& options = {}) {
+    return runner_.run(line(command, options));
+  }
+
+  static std::vector<std::string> line(const std::vector<std::string>& command,
+                                       const std::vector<std::string>& options = {}) {
+    std::vector<std::string> arguments = {"run", "-o", "traces"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    arguments.push_back("--");
+    arguments.insert(arguments.end(), command.begin(), command.end());
+    return arguments;
+  }
+
+  bool daemon_ended() const {
+    return std::filesystem::exists(runner_.directory() / "traces/ended");
+  }
+
+  ProgramRunner runner_;
+};
+
+TEST_F(RunTest, PassesTheExitCodeOnAndStopsItsCollector) {
+  for (int code : {0, 1, 7, 125, 255}) {
+    const Ran ran = run({"sh", "-c", "exit " + std::to_string(code)});
+    EXPECT_EQ(ran.exit_code, code) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("exit code " + std::to_string(code)));
+  }
+  EXPECT_TRUE(daemon_ended());
+}
+
+TEST_F(RunTest, ASignalIsItsNumberPlus128) {
+  EXPECT_EQ(run({"sh", "-c", "kill -9 $$"}).exit_code, 128 + SIGKILL);
+  EXPECT_EQ(run({"sh", "-c", "kill -SEGV $$"}).exit_code, 128 + SIGSEGV);
+}
+
+TEST_F(RunTest, ProgramsThatCannotStart) {
+  Ran ran = run({"no-such-program-anywhere"});
+  EXPECT_EQ(ran.exit_code, 127);
+  EXPECT_THAT(ran.err, HasSubstr("no-such-program-anywhere"));
+  EXPECT_EQ(run({"./missing"}).exit_code, 127);
+  std::ofstream(runner_.directory() / "data.txt") << "no program";
+  EXPECT_EQ(run({"./data.txt"}).exit_code, 126);
+  std::filesystem::permissions(runner_.directory() / "data.txt",
+                               std::filesystem::perms::owner_all);
+  EXPECT_EQ(run({"./data.txt"}).exit_code, 126);
+  EXPECT_EQ(run({"."}).exit_code, 127);
+}
+
+TEST_F(RunTest, OurOwnFailuresAre125) {
+  runner_.environment["FAKE_COLLECTORD"] = "refuse";
+  Ran ran = run({"true"});
+  EXPECT_EQ(ran.exit_code, 125);
+  EXPECT_THAT(ran.err, HasSubstr("the disk is on fire"));
+  runner_.environment["COLLECT_COLLECTORD"] = "/nonexistent/collectord";
+  EXPECT_EQ(run({"true"}).exit_code, 125);
+  runner_.environment["COLLECT_AGENT_LIBRARY"] = "/nonexistent/agent.so";
+  ran = run({"true"});
+  EXPECT_EQ(ran.exit_code, 125);
+  EXPECT_THAT(ran.err, HasSubstr("COLLECT_AGENT_LIBRARY"));
+  std::ofstream(runner_.directory() / "file") << "";
+  runner_.environment["COLLECT_AGENT_LIBRARY"] = FAKE_AGENT_LIBRARY;
+  runner_.environment["COLLECT_COLLECTORD"] = FAKE_COLLECTORD_PROGRAM;
+  EXPECT_EQ(runner_.run({"run", "-o", "file/below", "true"}).exit_code, 125);
+}
+
+TEST_F(RunTest, TheProgramGetsTheAgentAndItsSettings) {
+  runner_.environment["COLLECT_LISTEN"] = "tcp:1";
+  runner_.environment["COLLECT_LOG"] = "1";
+  const Ran ran = run({"sh", "-c",
+                       "echo \"$LD_PRELOAD|$COLLECT_CONNECT|$COLLECT_DETAIL|$COLLECT_FULL|"
+                       "$COLLECT_BUFFER_MB|$COLLECT_ATF_VERSION|$COLLECT_LISTEN|$COLLECT_LOG\"; "
+                       "echo \"$COLLECT_TAG\" >&1"},
+                      {"--detail", "armed", "--full=wait", "--buffer", "512", "--atf-version", "1"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr(std::string(FAKE_AGENT_LIBRARY) +
+                                 "|127.0.0.1:1234|armed|wait|512|1||1\nrun-"));
+}
+
+TEST_F(RunTest, AnEarlierPreloadStays) {
+  runner_.environment["LD_PRELOAD"] = "libm.so.6";
+  const Ran ran = run({"sh", "-c", "echo $LD_PRELOAD"});
+  EXPECT_EQ(ran.out, std::string(FAKE_AGENT_LIBRARY) + ":libm.so.6\n");
+}
+
+TEST_F(RunTest, StreamsAndArgumentsAreTheProgramsOwn) {
+  runner_.input = "from standard input\n";
+  Ran ran = run({"cat", "-"});
+  EXPECT_EQ(ran.out, "from standard input\n");
+  ran = run({"echo", "--json", "--", "-o", "x"});
+  EXPECT_EQ(ran.out, "--json -- -o x\n");
+  // Without "--" the first word that is no option of ours is the program.
+  ran = runner_.run({"run", "-q", "-o", "traces", "echo", "--detail", "sideways"});
+  EXPECT_EQ(ran.out, "--detail sideways\n");
+  EXPECT_EQ(ran.err, "");
+}
+
+TEST_F(RunTest, TermReachesTheProgram) {
+  const pid_t pid = runner_.start(
+      line({"sh", "-c", "trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done"}));
+  ASSERT_TRUE(eventually([&] { return runner_.out_so_far() == "ready\n"; }));
+  ::kill(pid, SIGTERM);
+  const Ran ran = runner_.finish(pid);
+  EXPECT_EQ(ran.exit_code, 9) << ran.err;
+  EXPECT_TRUE(daemon_ended());
+}
+
+TEST_F(RunTest, TheCollectorDoesNotOutliveUs) {
+  const pid_t pid = runner_.start(line({"sh", "-c", "echo ready; exec sleep 2"}));
+  ASSERT_TRUE(eventually([&] { return runner_.out_so_far() == "ready\n"; }));
+  ::kill(pid, SIGKILL);
+  runner_.finish(pid);
+  EXPECT_TRUE(eventually([&] { return daemon_ended(); }));
+}
+
+TEST_F(RunTest, SummaryOfASession) {
+  const Ran ran = run({"true"});
+  EXPECT_THAT(ran.err, HasSubstr("grpcurl -plaintext 127.0.0.1:"));
+  EXPECT_THAT(ran.err, HasSubstr("/data/session_20250101_000000/pid_1"));
+  EXPECT_THAT(ran.err, HasSubstr("1,234,567 events of 2 threads in 2.0 s (617 k/s)"));
+  EXPECT_THAT(ran.err, HasSubstr("collectctl report /data/session_20250101_000000/pid_1"));
+  EXPECT_THAT(ran.err, Not(HasSubstr("--buffer")));
+}
+
+TEST_F(RunTest, LossIsSaidWithItsRemedy) {
+  runner_.environment["FAKE_LOST"] = "42";
+  const Ran ran = run({"true"});
+  EXPECT_THAT(ran.err, HasSubstr("42 events"));
+  EXPECT_THAT(ran.err, HasSubstr("--buffer"));
+  EXPECT_THAT(ran.err, HasSubstr("--full wait"));
+}
+
+TEST_F(RunTest, AProgramWithoutInstrumentationIsExplained) {
+  runner_.environment["FAKE_COLLECTORD"] = "agent";
+  Ran ran = run({"true"});
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_THAT(ran.err, HasSubstr("-finstrument-functions"));
+  runner_.environment["FAKE_COLLECTORD"] = "session";
+  runner_.environment["FAKE_EVENTS"] = "0";
+  EXPECT_THAT(run({"true"}).err, HasSubstr("-finstrument-functions"));
+  runner_.environment["FAKE_COLLECTORD"] = "silent";
+  ran = run({"true"});
+  EXPECT_THAT(ran.err, HasSubstr("No process of this run reached the collector"));
+}
+
+TEST_F(RunTest, ACrashedProgramsSessionIsSealedAtOnce) {
+  runner_.environment["FAKE_COLLECTORD"] = "crash";
+  const Ran ran = run({"sh", "-c", "kill -ABRT $$"});
+  EXPECT_EQ(ran.exit_code, 128 + SIGABRT);
+  EXPECT_THAT(ran.err, HasSubstr("(recovered)"));
+}
+
+TEST_F(RunTest, JsonSummaryIsTheLastLine) {
+  const Ran ran = run({"sh", "-c", "exit 3"}, {"--json"});
+  EXPECT_EQ(ran.exit_code, 3);
+  EXPECT_THAT(ran.err, ::testing::StartsWith("{\"exit_code\":3,\"agent_seen\":true,"));
+  EXPECT_THAT(ran.err, HasSubstr("\"events\":\"1234567\""));
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1);
+}
+
+TEST_F(RunTest, ARunningCollectorIsUsed) {
+  control::FakeCollector collector;
+  collector.set_ingest_address("0.0.0.0:9999");
+  auto server = control::ControlServer::start("127.0.0.1:0", collector);
+  ASSERT_TRUE(server.ok()) << to_string(server.error());
+  runner_.environment["COLLECT_COLLECTORD"] = "/nonexistent";
+  const std::vector<std::string> command = {"sh", "-c", "echo $COLLECT_CONNECT; exit 4"};
+  std::vector<std::string> arguments = {"run", "--control", (*server)->address(), "--"};
+  arguments.insert(arguments.end(), command.begin(), command.end());
+  Ran ran = runner_.run(arguments);
+  EXPECT_EQ(ran.exit_code, 4) << ran.err;
+  EXPECT_EQ(ran.out, "127.0.0.1:9999\n");
+  EXPECT_FALSE(std::filesystem::exists(runner_.directory() / "ada_traces"));
+
+  // Nobody at the address that the user gave: said before the program starts.
+  const std::string address = (*server)->address();
+  server->reset();
+  arguments[2] = address;
+  ran = runner_.run(arguments);
+  EXPECT_EQ(ran.exit_code, 125);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_THAT(ran.err, HasSubstr(address));
+}
+
+}  // namespace
+}  // namespace collect::ctl

@@ -1,0 +1,63 @@
+#include "daemon/ctl/text.h"
+
+#include <gtest/gtest.h>
+
+namespace collect::ctl {
+namespace {
+
+using std::chrono::nanoseconds;
+
+TEST(TextTest, Numbers) {
+  EXPECT_EQ(with_thousands(0), "0");
+  EXPECT_EQ(with_thousands(999), "999");
+  EXPECT_EQ(with_thousands(1000), "1,000");
+  EXPECT_EQ(with_thousands(UINT64_MAX), "18,446,744,073,709,551,615");
+  EXPECT_EQ(short_bytes(0), "0 B");
+  EXPECT_EQ(short_bytes(999), "999 B");
+  EXPECT_EQ(short_bytes(1500), "1.5 kB");
+  EXPECT_EQ(short_bytes(395'061'000), "395 MB");
+  EXPECT_EQ(short_bytes(999'999), "1.0 MB");
+  EXPECT_EQ(short_rate(12'345'678), "12.3 M/s");
+  EXPECT_EQ(short_rate(850), "850/s");
+  EXPECT_EQ(short_duration(0.85), "850 ms");
+  EXPECT_EQ(short_duration(12.34), "12.3 s");
+  EXPECT_EQ(short_duration(125), "2 min 05 s");
+  EXPECT_EQ(short_duration(7500), "2 h 05 min");
+}
+
+TEST(TextTest, DurationsAsPeopleTypeThem) {
+  EXPECT_EQ(*parse_duration("5s"), nanoseconds(5'000'000'000));
+  EXPECT_EQ(*parse_duration("5"), nanoseconds(5'000'000'000));
+  EXPECT_EQ(*parse_duration("200ms"), nanoseconds(200'000'000));
+  EXPECT_EQ(*parse_duration("1.5m"), nanoseconds(90'000'000'000));
+  EXPECT_EQ(*parse_duration("2h"), nanoseconds(7'200'000'000'000));
+  EXPECT_EQ(*parse_duration("0"), nanoseconds(0));
+  EXPECT_EQ(*parse_duration("10us"), nanoseconds(10'000));
+  for (const char* bad : {"", "s", "-1s", "5x", "5 s", "nan", "inf", "1e3s", "99999999999h"}) {
+    EXPECT_FALSE(parse_duration(bad).ok()) << bad;
+  }
+}
+
+TEST(TextTest, APeersTextCannotMoveTheCursor) {
+  EXPECT_EQ(printable("a\x1b[2Jb\r\nc\x7f ü"), "a?[2Jb??c? ü");
+}
+
+TEST(TextTest, TablesAlign) {
+  Table table({"NAME", "N"});
+  table.right(1);
+  table.add({"lua", "7"});
+  table.add({"größer", "1,234"});
+  EXPECT_EQ(table.text(),
+            "NAME        N\n"
+            "lua         7\n"
+            "größer  1,234\n");
+}
+
+TEST(TextTest, NamesWithoutTheirPrefix) {
+  EXPECT_EQ(short_name("agents/7"), "7");
+  EXPECT_EQ(short_name("sessions/session_x/pid_1"), "session_x/pid_1");
+  EXPECT_EQ(short_name("x"), "x");
+}
+
+}  // namespace
+}  // namespace collect::ctl

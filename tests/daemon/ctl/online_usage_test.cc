@@ -1,0 +1,98 @@
+// What collectctl says to a wrong command line: one line, and exit code 2.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/daemon/ctl/program_runner.h"
+
+namespace collect::ctl {
+namespace {
+
+using ::testing::HasSubstr;
+
+class UsageTest : public ::testing::Test {
+ protected:
+  ProgramRunner runner_;
+};
+
+TEST_F(UsageTest, MistakesGetOneLineAndExitCode2) {
+  const std::vector<std::vector<std::string>> mistakes = {
+      {},
+      {"bogus"},
+      {"--bogus"},
+      {"agents", "--bogus"},
+      {"attach"},
+      {"detach"},
+      {"agents", "one", "two"},
+      {"detail"},
+      {"detail", "sideways"},
+      {"detail", "start", "--duration", "soon"},
+      {"detail", "start", "--duration", "-1s"},
+      {"detail", "start", "--thread", "x"},
+      {"detail", "stop", "--duration", "1s"},
+      {"watch", "--interval", "x"},
+      {"watch", "--filter", "x"},
+      {"inspect"},
+      {"verify"},
+      {"dump"},
+      {"report", "--sort", "color", "path"},
+  };
+  for (const auto& mistake : mistakes) {
+    const Ran ran = runner_.run(mistake);
+    const std::string line = ::testing::PrintToString(mistake);
+    EXPECT_EQ(ran.exit_code, 2) << line;
+    EXPECT_EQ(ran.out, "") << line;
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << line << ran.err;
+    EXPECT_THAT(ran.err, ::testing::StartsWith("collectctl: ")) << line;
+    EXPECT_THAT(ran.err, HasSubstr("--help")) << line;
+  }
+}
+
+TEST_F(UsageTest, RunsMistakesAre125SoThatTheProgramsCodesStayItsOwn) {
+  const std::vector<std::vector<std::string>> mistakes = {{"run"},
+                                                          {"run", "--"},
+                                                          {"run", "--bogus", "--", "true"},
+                                                          {"run", "--detail", "maybe", "true"},
+                                                          {"run", "--full", "maybe", "true"},
+                                                          {"run", "--buffer", "0", "true"},
+                                                          {"run", "--buffer", "16385", "true"},
+                                                          {"run", "--atf-version", "3", "true"}};
+  for (const auto& mistake : mistakes) {
+    const Ran ran = runner_.run(mistake);
+    EXPECT_EQ(ran.exit_code, 125) << ::testing::PrintToString(mistake);
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("collectctl run --help"));
+  }
+}
+
+TEST_F(UsageTest, HelpAndVersion) {
+  for (const char* command :
+       {"run", "agents", "attach", "detach", "sessions", "start", "stop", "manifest", "detail",
+        "watch", "stats", "inspect", "verify", "dump", "report"}) {
+    const Ran ran = runner_.run({command, "--help"});
+    EXPECT_EQ(ran.exit_code, 0) << command;
+    EXPECT_THAT(ran.out, HasSubstr("Usage: collectctl " + std::string(command)));
+    EXPECT_EQ(ran.err, "");
+  }
+  const Ran all = runner_.run({"--help"});
+  EXPECT_EQ(all.exit_code, 0);
+  EXPECT_THAT(all.out, HasSubstr("Examples:"));
+  EXPECT_THAT(runner_.run({"run", "--help"}).out, HasSubstr("128 + N"));
+  const Ran version = runner_.run({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.out, ::testing::StartsWith("collectctl "));
+}
+
+TEST_F(UsageTest, NoCollectorIsExitCode1AndOneLine) {
+  // Port 1 of the loopback is privileged and unused.
+  const Ran ran = runner_.run({"--control", "127.0.0.1:1", "agents"});
+  EXPECT_EQ(ran.exit_code, 1);
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("127.0.0.1:1"));
+  runner_.environment["COLLECT_CONTROL"] = "127.0.0.1:2";
+  EXPECT_THAT(runner_.run({"stats"}).err, HasSubstr("127.0.0.1:2"));
+}
+
+}  // namespace
+}  // namespace collect::ctl

@@ -1,0 +1,115 @@
+#include "tests/e2e/collector_process.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace collect::e2e {
+namespace {
+
+constexpr seconds kReadyLimit{20};
+
+sockaddr_in loopback(uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+}  // namespace
+
+std::string program(const std::string& name) {
+  return std::string(E2E_BIN) + "/" + name;
+}
+std::string traced_program(const std::string& name) {
+  return std::string(E2E_PROGRAMS) + "/" + name;
+}
+std::string agent_library() {
+  return std::string(E2E_LIB) + "/libcollect_agent.so";
+}
+
+std::string reference_directory() {
+  const char* directory = std::getenv("COLLECT_REFERENCE");
+  if (directory == nullptr || !std::filesystem::is_directory(directory)) return {};
+  return directory;
+}
+
+uint16_t free_port() {
+  const int probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = loopback(0);
+  socklen_t length = sizeof address;
+  EXPECT_EQ(bind(probe, reinterpret_cast<sockaddr*>(&address), length), 0);
+  getsockname(probe, reinterpret_cast<sockaddr*>(&address), &length);
+  close(probe);
+  return ntohs(address.sin_port);
+}
+
+bool answers(uint16_t port) {
+  const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_in address = loopback(port);
+  const int outcome = connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  close(client);
+  return outcome == 0;
+}
+
+CollectorProcess::CollectorProcess(const Scratch& scratch, const Arguments& more,
+                                   const std::string& root)
+    : scratch_(scratch.path()),
+      root_(root.empty() ? scratch / "root" : root),
+      more_(more),
+      ingest_port_(free_port()),
+      control_port_(free_port()) {
+  std::filesystem::create_directories(root_);
+  start();
+}
+
+void CollectorProcess::start() {
+  Arguments command = {program("collectord"), "--root", root_, "--ingest", ingest(),
+                       "--control",           control()};
+  command.insert(command.end(), more_.begin(), more_.end());
+  process_ = std::make_unique<ChildProcess>(scratch_, command);
+  const bool ready = eventually(kReadyLimit, [this] {
+    return !process_->running() || (answers(ingest_port_) && answers(control_port_));
+  });
+  EXPECT_TRUE(ready && process_->running())
+      << "collectord is not ready: " << process_->errors() << process_->output();
+}
+
+void CollectorProcess::start_again() {
+  start();
+}
+
+const Ending& CollectorProcess::stop(seconds limit) {
+  process_->send_signal(SIGTERM);
+  return process_->wait(limit);
+}
+
+CollectorProcess::~CollectorProcess() {
+  const bool was_running = process_->running();
+  const Ending& ending = stop();
+  if (!was_running) return;
+  EXPECT_TRUE(ending.exited_with(0)) << "collectord: " << ending.describe() << "\n"
+                                     << ending.errors;
+}
+
+Environment CollectorProcess::tracing(const std::string& full_policy, int atf_version) const {
+  return {{"LD_PRELOAD", agent_library()},
+          {"COLLECT_CONNECT", ingest()},
+          {"COLLECT_FULL", full_policy},
+          {"COLLECT_ATF_VERSION", std::to_string(atf_version)}};
+}
+
+Ending CollectorProcess::ctl(const Arguments& arguments, seconds limit) const {
+  Arguments command = {program("collectctl"), "--control", control()};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return run(scratch_, command, {}, limit);
+}
+
+}  // namespace collect::e2e

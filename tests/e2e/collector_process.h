@@ -1,0 +1,56 @@
+// A real collectord on ports of its own, and what it takes to trace a program with it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "tests/e2e/child_process.h"
+
+namespace collect::e2e {
+
+// Programs of the build tree, by name.
+std::string program(const std::string& name);         // bin/
+std::string traced_program(const std::string& name);  // bin/e2e/
+std::string agent_library();                          // lib/libcollect_agent.so
+// The reference pack, or empty.
+std::string reference_directory();
+
+uint16_t free_port();
+bool answers(uint16_t port);
+
+class CollectorProcess {
+ public:
+  // Starts it and waits until both ports answer. `more` are further flags; `root` is a directory of
+  // the scratch when it is not given.
+  explicit CollectorProcess(const Scratch& scratch, const Arguments& more = {},
+                            const std::string& root = "");
+  // SIGTERM, and a failure when it does not end in time.
+  ~CollectorProcess();
+
+  const std::string& root() const { return root_; }
+  uint16_t ingest_port() const { return ingest_port_; }
+  uint16_t control_port() const { return control_port_; }
+  std::string ingest() const { return "127.0.0.1:" + std::to_string(ingest_port_); }
+  std::string control() const { return "127.0.0.1:" + std::to_string(control_port_); }
+  ChildProcess& process() { return *process_; }
+  const Ending& stop(seconds limit = seconds(30));
+  void start_again();  // after it ended: same root, same ports
+
+  // What makes the agent stream a program to this collector.
+  Environment tracing(const std::string& full_policy = "wait", int atf_version = 2) const;
+  // collectctl with the address of this collector.
+  Ending ctl(const Arguments& arguments, seconds limit = seconds(60)) const;
+
+ private:
+  void start();
+
+  std::string scratch_;
+  std::string root_;
+  Arguments more_;
+  uint16_t ingest_port_;
+  uint16_t control_port_;
+  std::unique_ptr<ChildProcess> process_;
+};
+
+}  // namespace collect::e2e

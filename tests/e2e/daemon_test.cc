@@ -1,0 +1,224 @@
+// How collectord starts, refuses to start, and ends.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/collector_process.h"
+#include "tests/e2e/recorded_session.h"
+
+namespace collect::e2e {
+namespace {
+
+Arguments daemon(const std::string& root, uint16_t ingest, uint16_t control) {
+  return {program("collectord"),
+          "--root",
+          root,
+          "--ingest",
+          "127.0.0.1:" + std::to_string(ingest),
+          "--control",
+          "127.0.0.1:" + std::to_string(control)};
+}
+
+// Refused at the start: exit code 2, one clear line that names the culprit, nothing begun.
+void expect_refused(const Ending& ending, const std::string& named) {
+  EXPECT_TRUE(ending.exited_with(2)) << ending.describe() << "\n" << ending.errors;
+  EXPECT_NE(ending.errors.find(named), std::string::npos) << ending.errors;
+  EXPECT_EQ(std::count(ending.errors.begin(), ending.errors.end(), '\n'), 1)
+      << "one line, please:\n"
+      << ending.errors;
+}
+
+TEST(DaemonTest, StartsOncePerPort) {
+  Scratch scratch;
+  CollectorProcess collector(scratch);
+  const std::string other = scratch / "other_root";
+  expect_refused(run(scratch.path(), daemon(other, collector.ingest_port(), free_port())),
+                 std::to_string(collector.ingest_port()));
+  expect_refused(run(scratch.path(), daemon(other, free_port(), collector.control_port())),
+                 std::to_string(collector.control_port()));
+}
+
+TEST(DaemonTest, StartsOncePerRoot) {
+  Scratch scratch;
+  CollectorProcess collector(scratch);
+  expect_refused(run(scratch.path(), daemon(collector.root(), free_port(), free_port())),
+                 collector.root());
+}
+
+TEST(DaemonTest, RootThatCannotBeWritten) {
+  Scratch scratch;
+  write_text_file(scratch / "a_file", "in the way\n");
+  expect_refused(run(scratch.path(), daemon(scratch / "a_file/root", free_port(), free_port())),
+                 "a_file");
+  // /proc is not writable for root either.
+  expect_refused(run(scratch.path(), daemon("/proc/collect_root", free_port(), free_port())),
+                 "/proc/collect_root");
+}
+
+TEST(DaemonTest, ConfigErrorsNameTheLine) {
+  Scratch scratch;
+  const std::string config = scratch / "collectord.toml";
+  write_text_file(config, "# fine\nroot = \"" + (scratch / "r") + "\"\ningest = \n");
+  expect_refused(run(scratch.path(), {program("collectord"), "--config", config}),
+                 "collectord.toml:3");
+  write_text_file(config, "root = \"" + (scratch / "r") + "\"\n\nno_such_key = 1\n");
+  expect_refused(run(scratch.path(), {program("collectord"), "--config", config}), "no_such_key");
+  write_text_file(config, "\n\n\nroot = 42\n");
+  expect_refused(run(scratch.path(), {program("collectord"), "--config", config}),
+                 "collectord.toml:4");
+  expect_refused(run(scratch.path(), {program("collectord"), "--config", scratch / "missing.toml"}),
+                 "missing.toml");
+  EXPECT_FALSE(std::filesystem::exists(scratch / "r")) << "nothing half-started";
+}
+
+TEST(DaemonTest, UnknownFlagsAndBadAddresses) {
+  Scratch scratch;
+  expect_refused(run(scratch.path(), {program("collectord"), "--no-such-flag"}), "--no-such-flag");
+  Arguments command = daemon(scratch / "r", free_port(), free_port());
+  command[4] = "nowhere";
+  expect_refused(run(scratch.path(), command), "nowhere");
+}
+
+// Anything but loopback needs credentials, which this build has not: it does not start.
+TEST(DaemonTest, OtherAddressesThanLoopbackAreRefused) {
+  Scratch scratch;
+  Arguments command = daemon(scratch / "r", free_port(), free_port());
+  command[4] = "0.0.0.0:" + std::to_string(free_port());
+  expect_refused(run(scratch.path(), command), "0.0.0.0");
+  command = daemon(scratch / "r", free_port(), free_port());
+  command[6] = "0.0.0.0:" + std::to_string(free_port());
+  expect_refused(run(scratch.path(), command), "0.0.0.0");
+}
+
+TEST(DaemonTest, PrintsItsEffectiveConfiguration) {
+  Scratch scratch;
+  const std::string config = scratch / "collectord.toml";
+  write_text_file(config, "root = \"" + (scratch / "from_file") + "\"\n");
+  const Ending ending = run(scratch.path(), {program("collectord"), "--config", config, "--ingest",
+                                             "127.0.0.1:4711", "--print-config"});
+  EXPECT_TRUE(ending.exited_with(0)) << ending.errors;
+  EXPECT_NE(ending.output.find(scratch / "from_file"), std::string::npos) << ending.output;
+  EXPECT_NE(ending.output.find("127.0.0.1:4711"), std::string::npos) << ending.output;
+  // What it prints is a configuration.
+  write_text_file(scratch / "again.toml", ending.output);
+  const Ending again = run(scratch.path(), {program("collectord"), "--config",
+                                            scratch / "again.toml", "--print-config"});
+  EXPECT_EQ(again.output, ending.output) << again.errors;
+}
+
+// A program runs until it is told to end: its first line of output says that it is at work.
+void expect_sessions_when_told(int number) {
+  Scratch scratch;
+  CollectorProcess collector(scratch);
+  Environment environment = collector.tracing();
+  ChildProcess job(scratch.path(), {traced_program("json_iso_codes_counted"), "1000", "2", "20"},
+                   environment);
+  // Two counts, one after the other: the recording is under way.
+  ASSERT_TRUE(eventually(seconds(30), [&] {
+    const std::vector<std::string> directories = session_directories(collector.root(), job.pid());
+    std::error_code none;
+    return !directories.empty() &&
+           std::filesystem::file_size(directories[0] + "/thread_1/index.atf", none) > 100'000 &&
+           !none;
+  }));
+  if (number == SIGTERM) {
+    // The daemon is told to end in mid-run. The program does not notice.
+    const Ending& ending = collector.stop();
+    EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+    EXPECT_TRUE(job.running());
+  } else {
+    job.send_signal(number);
+    job.wait(seconds(10));
+    // The session waits for its agent to come back, until somebody says that it need not.
+    EXPECT_TRUE(collector.stop().exited_with(0));
+  }
+  const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), job.pid());
+  ASSERT_EQ(sessions.size(), 1u);
+  EXPECT_EQ(sessions[0].state(), "recovered");
+  uint64_t in_files = 0;
+  for (const CountedThread& thread : sessions[0].count_threads()) {
+    in_files += thread.calls + thread.returns;
+  }
+  EXPECT_GT(in_files, 1000u);
+  EXPECT_EQ(in_files, sessions[0].totals().events);
+  const Ending verified =
+      run(scratch.path(), {program("collectctl"), "verify", sessions[0].directory()});
+  EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;
+}
+
+TEST(DaemonTest, TerminationInMidRunSealsTheSession) {
+  expect_sessions_when_told(SIGTERM);
+}
+TEST(DaemonTest, KilledProgramLeavesAReadableSession) {
+  expect_sessions_when_told(SIGKILL);
+}
+
+// The daemon is killed in mid-run and started again: the session goes on, and nothing is missing.
+TEST(DaemonTest, KilledDaemonResumesItsSessions) {
+  Scratch scratch;
+  CollectorProcess collector(scratch);
+  Environment environment = collector.tracing();
+  environment["COUNT_FILE"] = scratch / "count";
+  ChildProcess job(scratch.path(), {traced_program("json_iso_codes_counted"), "1", "2", "300"},
+                   environment);
+  ASSERT_TRUE(eventually(
+      seconds(30), [&] { return !session_directories(collector.root(), job.pid()).empty(); }));
+  collector.process().send_signal(SIGKILL);
+  collector.process().wait(seconds(10));
+  ASSERT_TRUE(job.running());
+  collector.start_again();
+  ASSERT_TRUE(job.wait(seconds(120)).exited_with(0));
+  const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), job.pid());
+  ASSERT_EQ(sessions.size(), 1u) << "the recording is one session, not two";
+  expect_exactly(sessions[0], read_count(scratch / "count", job.pid()));
+}
+
+// The disk is full: that session ends readable, the daemon lives on.
+TEST(DaemonTest, FullDiskEndsTheSessionNotTheDaemon) {
+  Scratch scratch;
+  const std::string small = scratch / "small";
+  std::filesystem::create_directories(small);
+  if (!run(scratch.path(), {"mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", small})
+           .exited_with(0)) {
+    GTEST_SKIP() << "mounting is not permitted here (it takes root)";
+  }
+  {
+    CollectorProcess collector(scratch, {}, small);
+    ChildProcess job(scratch.path(), {traced_program("json_iso_codes_counted"), "1", "2"},
+                     collector.tracing("drop"));
+    EXPECT_TRUE(job.wait(seconds(120)).exited_with(0));
+    const std::vector<RecordedSession> sessions = sealed_sessions(small, job.pid());
+    EXPECT_EQ(sessions.size(), 1u);
+    if (!sessions.empty()) {
+      EXPECT_EQ(sessions[0].state(), "failed");
+      EXPECT_GT(sessions[0].totals().events, 0u);
+      const Ending verified = collector.ctl({"verify", sessions[0].directory()});
+      EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;
+    }
+    EXPECT_TRUE(collector.process().running());
+    EXPECT_TRUE(collector.ctl({"sessions"}).exited_with(0));
+  }
+  EXPECT_TRUE(run(scratch.path(), {"umount", small}).exited_with(0));
+}
+
+TEST(DaemonTest, IsReadySoonAndIdleIsSmall) {
+  Scratch scratch;
+  CollectorProcess collector(scratch);
+  std::ifstream status("/proc/" + std::to_string(collector.process().pid()) + "/status");
+  std::string word;
+  long resident_kb = 0;
+  while (status >> word) {
+    if (word == "VmRSS:") status >> resident_kb;
+  }
+  EXPECT_GT(resident_kb, 0);
+  EXPECT_LT(resident_kb, 40 * 1024) << "an idle daemon takes less than 40 MB";
+}
+
+}  // namespace
+}  // namespace collect::e2e

@@ -1,0 +1,179 @@
+#include "tests/e2e/raw_agent.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "formats/atf/layout.h"
+#include "formats/core/crc32.h"
+#include "proto/wire/frame_decoder.h"
+#include "proto/wire/frame_encoder.h"
+
+namespace collect::e2e {
+namespace {
+
+constexpr timeval kReceiveLimit{20, 0};
+
+uint32_t checksum(Bytes bytes, uint32_t previous) {
+  return crc32c(bytes, previous);
+}
+
+}  // namespace
+
+RawConnection::RawConnection(uint16_t port) {
+  socket_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &kReceiveLimit, sizeof kReceiveLimit);
+  setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &kReceiveLimit, sizeof kReceiveLimit);
+  at_end_ = connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0;
+}
+
+RawConnection::~RawConnection() {
+  close(socket_);
+}
+
+bool RawConnection::send(const Octets& bytes) {
+  size_t sent = 0;
+  while (sent < bytes.size()) {
+    const ssize_t now = ::send(socket_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+    if (now <= 0) return false;
+    sent += static_cast<size_t>(now);
+  }
+  return true;
+}
+
+bool RawConnection::send(wire::FrameType type, const google::protobuf::MessageLite& message) {
+  return send(frame_bytes(type, message.SerializeAsString()));
+}
+
+bool RawConnection::read_more() {
+  uint8_t chunk[65536];
+  const ssize_t now = at_end_ ? 0 : recv(socket_, chunk, sizeof chunk, 0);
+  if (now <= 0) {
+    // A reset is an end too; silence for the whole limit is not.
+    at_end_ = now == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+    return false;
+  }
+  buffer_.insert(buffer_.end(), chunk, chunk + now);
+  return true;
+}
+
+std::optional<ReceivedFrame> RawConnection::receive() {
+  for (;;) {
+    wire::Frame frame;
+    const wire::Decoded decoded = wire::decode_frame(buffer_, checksum, frame);
+    if (decoded.status == wire::DecodeStatus::kBad) return std::nullopt;
+    if (decoded.status == wire::DecodeStatus::kFrame) {
+      ReceivedFrame received{frame.type, std::string(frame.body.begin(), frame.body.end())};
+      buffer_.erase(buffer_.begin(), buffer_.begin() + frame.frame_bytes);
+      return received;
+    }
+    if (!read_more()) return std::nullopt;
+  }
+}
+
+std::optional<wire::Refuse> RawConnection::refusal() {
+  while (const std::optional<ReceivedFrame> frame = receive()) {
+    if (frame->type != wire::FrameType::kRefuse) continue;
+    wire::Refuse refuse;
+    if (!refuse.ParseFromString(frame->body)) return std::nullopt;
+    return refuse;
+  }
+  return std::nullopt;
+}
+
+bool RawConnection::is_closed_by_peer() {
+  while (read_more()) buffer_.clear();
+  return at_end_;
+}
+
+Octets frame_bytes(wire::FrameType type, const std::string& body) {
+  const auto* start = reinterpret_cast<const uint8_t*>(body.data());
+  Octets bytes(sizeof(wire::FrameHeader));
+  wire::encode_control_header(type, Bytes(start, body.size()), checksum, bytes.data());
+  bytes.insert(bytes.end(), start, start + body.size());
+  return bytes;
+}
+
+Octets events(uint64_t first_ns, uint32_t count) {
+  Octets bytes(size_t{count} * atf::kEventBytes);
+  for (uint32_t i = 0; i < count; ++i) {
+    atf::IndexEventV2 event{};
+    event.timestamp_ns = first_ns + i;
+    event.function_id = 0x1000;
+    event.detail_seq = atf::kNoDetail;
+    event.event_kind =
+        static_cast<uint8_t>(i % 2 == 0 ? atf::EventKind::kCall : atf::EventKind::kReturn);
+    std::memcpy(bytes.data() + size_t{i} * atf::kEventBytes, &event, sizeof event);
+  }
+  return bytes;
+}
+
+Octets page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records,
+                  bool checksum_error) {
+  wire::PageHeader page{};
+  page.stream_id = stream_id;
+  page.first_seq = first_seq;
+  page.record_count = static_cast<uint32_t>(records.size() / atf::kEventBytes);
+  page.raw_bytes = static_cast<uint32_t>(records.size());
+  page.bytes_crc32c = crc32c(records) ^ (checksum_error ? 1u : 0u);
+  if (page.record_count > 0) {
+    page.first_ns = load_le<uint64_t>(records.data());
+    page.last_ns = load_le<uint64_t>(records.data() + records.size() - atf::kEventBytes);
+  }
+  Octets bytes(wire::kPagePrefixBytes);
+  wire::encode_page_prefix(page, page.raw_bytes, checksum, bytes.data());
+  bytes.insert(bytes.end(), records.begin(), records.end());
+  return bytes;
+}
+
+wire::Hello hello(wire::Channel channel, uint32_t pid, const std::string& process_id) {
+  wire::Hello hello;
+  hello.set_channel(channel);
+  hello.set_min_version(wire::kProtocolVersion);
+  hello.set_max_version(wire::kProtocolVersion);
+  hello.set_process_id(process_id);
+  hello.set_os(wire::OS_LINUX);
+  hello.set_arch(wire::ARCH_X86_64);
+  hello.set_pid(pid);
+  hello.set_process_name("raw_agent");
+  hello.set_device_id("test");
+  hello.set_clock_type(3);
+  hello.set_atf_version(2);
+  hello.set_recording(1);
+  hello.set_is_recording(true);
+  return hello;
+}
+
+RawAgent::RawAgent(uint16_t port, uint32_t pid)
+    : control(port), data(port), process_id("0123456789ab") {
+  // 16 bytes, different for each process number.
+  for (int shift = 0; shift < 32; shift += 8) {
+    process_id.push_back(static_cast<char>(pid >> shift & 0xFF));
+  }
+  control.send(wire::FrameType::kHello, hello(wire::CHANNEL_CONTROL, pid, process_id));
+  const std::optional<ReceivedFrame> first = control.receive();
+  if (!first || first->type != wire::FrameType::kWelcome) return;
+  data.send(wire::FrameType::kHello, hello(wire::CHANNEL_DATA, pid, process_id));
+  const std::optional<ReceivedFrame> second = data.receive();
+  if (!second || second->type != wire::FrameType::kWelcome) return;
+  wire::RecordingStart start;
+  start.set_recording(1);
+  start.set_start_ns(1);
+  start.set_atf_version(2);
+  wire::StreamOpen open;
+  open.set_recording(1);
+  open.set_stream_id(1);
+  open.set_thread_id(pid);
+  open.set_start_ns(1);
+  ready = data.send(wire::FrameType::kRecordingStart, start) &&
+          data.send(wire::FrameType::kStreamOpen, open);
+}
+
+}  // namespace collect::e2e

@@ -1,0 +1,65 @@
+// An agent by hand: one connection to a collector's ingest port, on which a test says whatever it
+// likes, rightly or wrongly. Blocking, with a bound on every wait.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "proto/wire/layout.h"
+#include "proto/wire/wire.pb.h"
+
+namespace collect::e2e {
+
+using Octets = std::vector<uint8_t>;
+
+struct ReceivedFrame {
+  wire::FrameType type{};
+  std::string body;
+};
+
+class RawConnection {
+ public:
+  explicit RawConnection(uint16_t port);
+  ~RawConnection();
+  RawConnection(const RawConnection&) = delete;
+  RawConnection& operator=(const RawConnection&) = delete;
+
+  // False when the collector has closed already.
+  bool send(const Octets& bytes);
+  bool send(wire::FrameType type, const google::protobuf::MessageLite& message);
+  // The next whole frame; nothing when the collector closes or is silent for too long.
+  std::optional<ReceivedFrame> receive();
+  // Skips to the Refuse, if one comes before the end.
+  std::optional<wire::Refuse> refusal();
+  // The collector closed within the bound; what it said before is skipped.
+  bool is_closed_by_peer();
+
+ private:
+  bool read_more();
+  int socket_ = -1;
+  Octets buffer_;
+  bool at_end_ = false;
+};
+
+Octets frame_bytes(wire::FrameType type, const std::string& body);
+// `records` whole 32-byte version 2 events; the checksum is right unless `checksum_error`.
+Octets page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records,
+                  bool checksum_error = false);
+// `count` events beginning at this time, calls and returns in turn.
+Octets events(uint64_t first_ns, uint32_t count);
+
+wire::Hello hello(wire::Channel channel, uint32_t pid, const std::string& process_id);
+
+// Both channels of one process, welcomed, with recording 1 and stream 1 open: ready for pages.
+class RawAgent {
+ public:
+  RawAgent(uint16_t port, uint32_t pid);
+  RawConnection control;
+  RawConnection data;
+  std::string process_id;
+  bool ready = false;
+};
+
+}  // namespace collect::e2e

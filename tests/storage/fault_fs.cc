@@ -1,0 +1,181 @@
+#include "tests/storage/fault_fs.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace collect::storage::test {
+namespace {
+
+std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+}  // namespace
+
+class FaultFile final : public File {
+ public:
+  FaultFile(FaultFs& fs, std::unique_ptr<File> file, std::shared_ptr<FaultFs::Inode> inode)
+      : fs_(fs), file_(std::move(file)), inode_(std::move(inode)) {}
+
+  const std::string& path() const override { return file_->path(); }
+  Result<uint64_t> size() override { return file_->size(); }
+  Result<size_t> read_at(uint64_t offset, MutableBytes out) override {
+    return file_->read_at(offset, out);
+  }
+
+  Status write_at(uint64_t offset, std::span<const Bytes> parts) override {
+    std::vector<uint8_t> bytes;
+    for (const Bytes part : parts) bytes.insert(bytes.end(), part.begin(), part.end());
+    const Status changed = fs_.change();
+    if (!changed.ok()) {
+      if (fs_.plan_.short_write && !fs_.crashed_before_) {
+        (void)write_part(offset, bytes, bytes.size() / 2);
+      }
+      return changed;
+    }
+    const uint64_t end = std::max(inode_->bytes, offset + bytes.size());
+    const uint64_t used = fs_.used();
+    if (used - inode_->bytes + end > fs_.plan_.capacity) {
+      const uint64_t room = fs_.plan_.capacity - std::min(fs_.plan_.capacity, used - inode_->bytes);
+      const uint64_t fits = room > offset ? std::min<uint64_t>(room - offset, bytes.size()) : 0;
+      if (offset + bytes.size() > inode_->bytes) {
+        fs_.failed_ = true;
+        (void)write_part(offset, bytes, static_cast<size_t>(fits));
+        return Error{Code::kNoSpace, path() + ": the disk is full"};
+      }
+    }
+    return write_part(offset, bytes, bytes.size());
+  }
+
+  Status truncate(uint64_t bytes) override {
+    COLLECT_TRY(fs_.change());
+    COLLECT_TRY(file_->truncate(bytes));
+    inode_->bytes = bytes;
+    return {};
+  }
+
+  Status sync() override {
+    COLLECT_TRY(fs_.change());
+    inode_->synced.resize(inode_->bytes);
+    auto got = file_->read_at(0, inode_->synced);
+    return got.ok() ? Status() : Status(got.error());
+  }
+
+ private:
+  Status write_part(uint64_t offset, const std::vector<uint8_t>& bytes, size_t count) {
+    if (count == 0) return {};
+    const Bytes part[] = {Bytes(bytes).first(count)};
+    COLLECT_TRY(file_->write_at(offset, part));
+    inode_->bytes = std::max(inode_->bytes, offset + count);
+    return {};
+  }
+
+  FaultFs& fs_;
+  std::unique_ptr<File> file_;
+  std::shared_ptr<FaultFs::Inode> inode_;
+};
+
+Status FaultFs::change() {
+  crashed_before_ = crashed_;
+  if (crashed_) return Error{Code::kIo, "the process is gone"};
+  const bool fails = fails_now();
+  ++changes_;
+  if (!fails) return {};
+  failed_ = true;
+  crashed_ = plan_.crash;
+  return Error{plan_.code, "change " + std::to_string(plan_.fail_at) + " fails on request"};
+}
+
+uint64_t FaultFs::used() const {
+  uint64_t bytes = 0;
+  for (const auto& [path, inode] : files_) bytes += inode->bytes;
+  return bytes;
+}
+
+Result<std::unique_ptr<File>> FaultFs::open(const std::string& path, OpenMode mode) {
+  if (mode == OpenMode::kCreate) COLLECT_TRY(change());
+  if (crashed_) return Error{Code::kIo, "the process is gone"};
+  auto file = real_.open(path, mode);
+  if (!file.ok()) return file.error();
+  std::shared_ptr<Inode>& inode = files_[path];
+  if (inode == nullptr) {
+    inode = std::make_shared<Inode>();
+    auto size = (*file)->size();
+    inode->bytes = size.ok() ? *size : 0;
+  }
+  return std::unique_ptr<File>(std::make_unique<FaultFile>(*this, std::move(*file), inode));
+}
+
+Status FaultFs::make_directories(const std::string& path) {
+  COLLECT_TRY(change());
+  COLLECT_TRY(real_.make_directories(path));
+  durable_directories_.insert(path);
+  return {};
+}
+
+Status FaultFs::make_directory(const std::string& path) {
+  COLLECT_TRY(change());
+  COLLECT_TRY(real_.make_directory(path));
+  directories_.insert(path);
+  return {};
+}
+
+Status FaultFs::rename(const std::string& from, const std::string& to) {
+  COLLECT_TRY(change());
+  COLLECT_TRY(real_.rename(from, to));
+  files_[to] = files_[from];
+  files_.erase(from);
+  return {};
+}
+
+Status FaultFs::remove_file(const std::string& path) {
+  COLLECT_TRY(change());
+  COLLECT_TRY(real_.remove_file(path));
+  files_.erase(path);
+  return {};
+}
+
+Status FaultFs::remove_directory(const std::string& path) {
+  COLLECT_TRY(change());
+  COLLECT_TRY(real_.remove_directory(path));
+  directories_.erase(path);
+  return {};
+}
+
+Status FaultFs::sync_directory(const std::string& path) {
+  COLLECT_TRY(change());
+  std::erase_if(durable_, [&](const auto& entry) { return parent_of(entry.first) == path; });
+  for (const auto& [name, inode] : files_) {
+    if (parent_of(name) == path) durable_[name] = inode;
+  }
+  for (const std::string& directory : directories_) {
+    if (parent_of(directory) == path) durable_directories_.insert(directory);
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> FaultFs::list_directory(const std::string& path) {
+  if (crashed_) return Error{Code::kIo, "the process is gone"};
+  return real_.list_directory(path);
+}
+
+void FaultFs::lose_power(const std::string& root) {
+  for (const auto& entry : std::filesystem::directory_iterator(root)) {
+    std::filesystem::remove_all(entry.path());
+  }
+  // A directory that is durable lies in durable ones only if those were synced too.
+  for (const std::string& directory : durable_directories_) {
+    if (directory.starts_with(root + "/") && !std::filesystem::exists(parent_of(directory))) {
+      continue;
+    }
+    std::filesystem::create_directories(directory);
+  }
+  for (const auto& [path, inode] : durable_) {
+    if (!std::filesystem::exists(parent_of(path))) continue;
+    PosixFs fs;
+    auto file = fs.open(path, OpenMode::kCreate);
+    COLLECT_CHECK(file.ok());
+    const Bytes parts[] = {inode->synced};
+    COLLECT_CHECK((*file)->write_at(0, parts).ok());
+  }
+}
+
+}  // namespace collect::storage::test

@@ -1,0 +1,153 @@
+// What the session tests share: a directory of their own, a clock that stands still until it is told
+// otherwise, and the independent checker of the reference pack.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "storage/manifest.h"
+#include "storage/posix_fs.h"
+#include "storage/session_layout.h"
+#include "storage/session_writer.h"
+#include "tests/storage/fake_stream.h"
+
+namespace collect::storage::test {
+
+#define ASSERT_OK(expression)                                             \
+  do {                                                                    \
+    const auto& assert_ok_result = (expression);                          \
+    ASSERT_TRUE(assert_ok_result.ok()) << to_string(assert_ok_result.error()); \
+  } while (false)
+#define EXPECT_OK(expression)                                             \
+  do {                                                                    \
+    const auto& expect_ok_result = (expression);                          \
+    EXPECT_TRUE(expect_ok_result.ok()) << to_string(expect_ok_result.error()); \
+  } while (false)
+
+class FakeClock final : public Clock {
+ public:
+  uint64_t unix_ns() override { return unix; }
+  uint64_t monotonic_ns() override { return monotonic; }
+  uint64_t unix = 1'800'000'000'000'000'000;
+  uint64_t monotonic = 1'000'000'000'000;
+};
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string name = (std::filesystem::temp_directory_path() / "storage_XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) std::abort();
+    path_ = name;
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+inline std::vector<uint8_t> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+inline void write_file(const std::string& path, const std::vector<uint8_t>& bytes) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
+}
+
+// The reference checker's words; empty when the pack is not there.
+inline std::string reference_check(const std::string& directory) {
+  const char* reference = std::getenv("COLLECT_REFERENCE");
+  if (reference == nullptr) return "";
+  const std::string tool = std::string(reference) + "/tools/atf_check.py";
+  if (!std::filesystem::exists(tool)) return "";
+  FILE* pipe = ::popen(("python3 " + tool + " " + directory + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return "";
+  std::string text;
+  std::array<char, 4096> buffer{};
+  while (const size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+    text.append(buffer.data(), got);
+  }
+  const int status = ::pclose(pipe);
+  return status == 0 ? text : text + "exit status " + std::to_string(status);
+}
+// The session is whole and quiet: no error, no warning.
+inline void expect_reference_ok(const std::string& directory) {
+  if (!std::filesystem::exists(directory + "/thread_0")) return;  // it refuses what has no thread
+  const std::string words = reference_check(directory);
+  if (words.empty()) return;  // the tests that live on it skip; the others go on
+  EXPECT_NE(words.find(": ok, "), std::string::npos) << words;
+  EXPECT_EQ(words.find("warning"), std::string::npos) << words;
+  EXPECT_EQ(words.find("error"), std::string::npos) << words;
+}
+
+inline SessionIdentity test_identity(atf::Version version = atf::Version::kV2) {
+  SessionIdentity identity;
+  identity.process_id = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  identity.recording = 1;
+  identity.pid = 4711;
+  identity.process_name = "program";
+  identity.arch = atf::Arch::kX86_64;
+  identity.os = atf::Os::kLinux;
+  identity.clock = atf::ClockType::kBoottime;
+  identity.version = version;
+  return identity;
+}
+
+// Events section of a file whose header and footer are there.
+inline std::vector<uint8_t> section_of(const std::string& path) {
+  std::vector<uint8_t> bytes = read_file(path);
+  if (bytes.size() < 128) return {};
+  return {bytes.begin() + 64, bytes.end() - 64};
+}
+
+class SessionTest : public ::testing::Test {
+ protected:
+  SessionOptions options() {
+    SessionOptions options;
+    options.root = root.path();
+    options.clock = &clock;
+    options.symbolize = false;
+    return options;
+  }
+  std::unique_ptr<SessionWriter> make(atf::Version version = atf::Version::kV2) {
+    auto session = SessionWriter::create(fs, options(), test_identity(version));
+    EXPECT_TRUE(session.ok()) << to_string(session.error());
+    return session.ok() ? std::move(*session) : nullptr;
+  }
+  static Status append(SessionWriter& session, const Page& page) {
+    return session.append_pages(std::span<const Page>(&page, 1));
+  }
+  Manifest manifest_of(const std::string& directory) {
+    auto manifest = read_manifest(fs, directory);
+    EXPECT_TRUE(manifest.ok()) << to_string(manifest.error());
+    return manifest.ok() ? *manifest : Manifest{};
+  }
+
+  std::vector<std::string> list_sessions_of(const std::string& path) {
+    auto places = list_sessions(fs, path);
+    std::vector<std::string> names;
+    if (places.ok()) {
+      for (const SessionPlace& place : *places) names.push_back(place.name);
+    }
+    return names;
+  }
+
+  PosixFs fs;
+  FakeClock clock;
+  TemporaryDirectory root;
+};
+
+}  // namespace collect::storage::test

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""House rules that a program can see: sizes, words, calls, names, documents.
+Usage: check_house.py [ROOT]"""
+
+import os
+import re
+import sys
+
+import tree
+
+CODE_LINES = 400
+TEST_LINES = 600
+# Path -> why it may be longer. Growing is a sign to find the second room, not to add a line here.
+LONG_FILES = {}
+
+# Spelled in pieces, so that this file passes its own check.
+BANNED_WORDS = ["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK"]
+BANNED_CALLS = {
+    "sprintf": "snprintf knows its buffer",
+    "vsprintf": "vsnprintf knows its buffer",
+    "strcpy": "copy a counted range",
+    "strcat": "append to a counted range",
+    "gets": "read a counted range",
+    "system": "posix_spawn a program with its arguments",
+    "tmpnam": "mkstemp makes the file with the name",
+    "alloca": "the stack of a host thread is not ours",
+    "rand": "take randomness as a parameter",
+}
+VAGUE_NAMES = re.compile(r"(^|_)(utils?|helpers?|managers?|common|misc)(_|\.|$)")
+
+# Folder with code in it -> its document.
+DOCUMENTS = {
+    "formats/atf": "formats/atf/FORMAT.md", "formats/rtc": "formats/rtc/FORMAT.md",
+    "formats/wtf": "formats/wtf/FORMAT.md", "formats/dial9": "formats/dial9/FORMAT.md",
+    "proto/wire": "proto/wire/WIRE.md", "agent": "agent/AGENT.md",
+    "storage": "storage/STORAGE.md", "daemon": "daemon/DAEMON.md",
+}
+TOP_LEVEL = {
+    "daemon", "agent", "proto", "storage", "formats", "deploy", "tests", "cmake", ".ci",
+    "CMakeLists.txt", "CMakePresets.json", "README.md", "STYLE.md", "LICENSE",
+}
+PUBLIC_HEADER = "agent/include/collect/agent.h"
+
+
+def check_size(path, text):
+    if not path.endswith((".h", ".cc", ".c", ".S", ".py", ".sh")):
+        return
+    limit = TEST_LINES if path.startswith("tests/") else CODE_LINES
+    lines = text.count("\n")
+    if lines > limit and path not in LONG_FILES:
+        yield tree.Finding(path, 0, f"{lines} lines, limit {limit}", "find the second file in it")
+
+
+def check_words(path, text):
+    for number, line in enumerate(text.split("\n"), 1):
+        for word in BANNED_WORDS:
+            if re.search(rf"\b{word}\b", line):
+                yield tree.Finding(path, number, f"contains {word}",
+                                   "do it now, or leave it out and write down the limit")
+
+
+def check_source(path, text):
+    if not path.endswith((".h", ".cc", ".c")):
+        return
+    code = tree.without_comments_and_strings(text)
+    for number, line in enumerate(code.split("\n"), 1):
+        for call, remedy in BANNED_CALLS.items():
+            if re.search(rf"(?<![\w.>]){call}\s*\(", line):
+                yield tree.Finding(path, number, f"calls {call}", remedy)
+        if re.match(r"\s*using\s+namespace\s+std\s*;", line):
+            yield tree.Finding(path, number, "opens namespace std", "name what you use")
+    if path.endswith(".h") and "#pragma once" not in text and path != PUBLIC_HEADER:
+        yield tree.Finding(path, 0, "has no #pragma once", "add it after the opening comment")
+    if len(text) > 1 and not text.endswith("\n"):
+        yield tree.Finding(path, 0, "does not end with a newline", "add it")
+
+
+def check_name(path):
+    leaf = os.path.basename(path)
+    if path.endswith((".h", ".cc", ".c", ".py")) and not re.fullmatch(r"[a-z0-9_]+\.[a-z]+", leaf):
+        yield tree.Finding(path, 0, "is not named in snake_case", "rename it")
+    if VAGUE_NAMES.search(leaf):
+        yield tree.Finding(path, 0, "has a name that says nothing", "name what it does")
+
+
+def check_public_header(root):
+    text = tree.read(root, PUBLIC_HEADER)
+    for name in re.findall(r"#\s*include\s*[<\"]([^>\"]+)", text):
+        if name not in ("stdint.h", "stddef.h"):
+            yield tree.Finding(PUBLIC_HEADER, 0, f"includes {name}",
+                               "the C ABI needs <stdint.h> and <stddef.h> alone")
+
+
+def check_documents(root, paths):
+    for folder, document in DOCUMENTS.items():
+        has_code = any(p.startswith(folder + "/") and p.endswith((".h", ".cc")) for p in paths)
+        if not has_code:
+            continue
+        if document not in paths:
+            yield tree.Finding(folder, 0, "has no document", f"write {document}")
+            continue
+        headings = re.findall(r"^#+\s+(.*)$", tree.read(root, document), flags=re.M)
+        for wanted in ("Limits", "Errata"):
+            if not any(wanted.lower() in heading.lower() for heading in headings):
+                yield tree.Finding(document, 0, f"has no section {wanted}",
+                                   "every room's document ends with Limits and Errata")
+
+
+def check_top_level(root, paths):
+    for name in sorted({p.split("/")[0] for p in paths} - TOP_LEVEL):
+        if not name.startswith("."):
+            yield tree.Finding(name, 0, "is not a folder or file of the house",
+                               "move it into the room that it belongs to")
+    readme = tree.read(root, "README.md") if "README.md" in paths else ""
+    for command in ("bash deploy/quickstart.sh", "bash deploy/test.sh"):
+        if command not in readme:
+            yield tree.Finding("README.md", 0, f"does not show `{command}`", "show both commands")
+
+
+def check_links(root, path, text, paths):
+    """Relative links in documents lead somewhere."""
+    if not path.endswith(".md"):
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", line):
+            if "://" in target or target.startswith("mailto:"):
+                continue
+            there = os.path.normpath(os.path.join(os.path.dirname(path), target))
+            if not os.path.exists(os.path.join(root, there)):
+                yield tree.Finding(path, number, f"links {target}, which is not there",
+                                   "correct the link")
+
+
+def main():
+    root = tree.repository_root(sys.argv[1:])
+    paths = tree.files(root)
+    findings, looked_at = [], 0
+    for path in paths:
+        findings += check_name(path)
+        if not (tree.is_code(path) or path.endswith((".md", ".txt", ".cmake"))):
+            continue
+        looked_at += 1
+        text = tree.read(root, path)
+        for check in (check_size, check_words, check_source):
+            findings += check(path, text)
+        findings += check_links(root, path, text, paths)
+    if PUBLIC_HEADER in paths:
+        findings += check_public_header(root)
+    findings += check_documents(root, paths)
+    findings += check_top_level(root, paths)
+    tree.finish("house", findings, looked_at)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Who may include and link whom. The table below is the one that README.md shows; a room that is
+missing here may not exist. Usage: check_layers.py [ROOT]"""
+
+import posixpath
+import re
+import sys
+
+import tree
+
+# Room -> rooms it may include, besides itself. A single header may stand for a room.
+ROOMS = {
+    "formats/core": [],
+    "formats/atf": ["formats/core"],
+    "formats/rtc": ["formats/core"],
+    "formats/wtf": ["formats/core"],
+    "formats/dial9": ["formats/core"],
+    "proto/wire": ["formats/core"],
+    "proto/control": [],
+    "agent": ["proto/wire", "formats/core", "formats/atf/layout.h"],
+    "storage": ["formats"],
+    "daemon/ingest": ["proto/wire", "storage", "formats/core", "formats/atf/layout.h"],
+    "daemon/attach": ["formats/core"],
+    "daemon/control": ["proto/control", "formats/core"],
+    "daemon/ctl": ["proto/control", "formats"],
+    # main, collector, config: where the rooms meet. The CLI is its own program.
+    "daemon": ["formats", "proto", "storage", "daemon/ingest", "daemon/attach", "daemon/control"],
+}
+TOP_LEVEL = ["daemon", "agent", "proto", "storage", "formats"]
+
+# What comes from outside the project, and the rooms that must not know it.
+SOCKETS = r"(sys/socket|sys/un|netinet/.*|arpa/.*|netdb|sys/epoll|asio)(\.h)?(/.*)?(\.hpp)?"
+OUTSIDE = [
+    (SOCKETS, ["formats", "proto", "storage"], "bytes never meet sockets"),
+    (r"grpcpp/.*|grpc/.*", ["formats", "agent", "storage", "daemon/ingest", "daemon/attach"],
+     "gRPC belongs to the control plane"),
+    (r"google/protobuf/.*", ["formats", "agent", "storage", "daemon/attach"],
+     "only the daemon's ends of the two protocols speak libprotobuf"),
+    (r"(fstream|filesystem|fcntl\.h|sys/mman\.h|sys/stat\.h|unistd\.h)", ["formats/core", "proto"],
+     "codecs know bytes, not files"),
+]
+
+# Target -> room, for link lines. Everything not listed and not collect_* comes from outside.
+TARGETS = {
+    "collect_core": "formats/core", "collect_atf": "formats/atf", "collect_rtc": "formats/rtc",
+    "collect_wtf": "formats/wtf", "collect_dial9": "formats/dial9",
+    "collect_wire": "proto/wire", "collect_wire_messages": "proto/wire",
+    "collect_control_api": "proto/control",
+    "collect_agent": "agent", "collect_agent_static": "agent", "collect_agent_objects": "agent",
+    "collect_storage": "storage", "collect_ingest": "daemon/ingest",
+    "collect_attach": "daemon/attach", "collect_control": "daemon/control",
+    "collectord": "daemon", "collectctl": "daemon/ctl",
+}
+OUTSIDE_TARGETS = [
+    (r"gRPC::.*|grpc.*", ["formats", "agent", "storage", "daemon/ingest", "daemon/attach"]),
+    (r"protobuf::.*", ["formats", "agent", "storage", "daemon/attach"]),
+]
+
+
+def room_of(path):
+    """The room a file lies in: the longest room name that is a folder of its path."""
+    folder = posixpath.dirname(path)
+    while folder:
+        if folder in ROOMS:
+            return folder
+        folder = posixpath.dirname(folder)
+    return None
+
+
+def within(path, scope):
+    return path == scope or path.startswith(scope + "/")
+
+
+def may_use(room, path, target_room):
+    if target_room == room:
+        return True
+    return any(within(path, scope) or within(target_room, scope) for scope in ROOMS[room])
+
+
+def check_includes(root, path, room):
+    text = tree.read(root, path)
+    for number, line in enumerate(text.split("\n"), 1):
+        match = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+        if not match:
+            continue
+        name = match.group(2)
+        # The agent's public header is included as its users do it.
+        if name == "collect/agent.h":
+            name = "agent/include/collect/agent.h"
+        top = name.split("/")[0]
+        if top in TOP_LEVEL and "/" in name:
+            target_room = room_of(name)
+            if target_room is None:
+                yield tree.Finding(path, number, f"includes {name}, which lies in no known room",
+                                   "add the room to ROOMS in tests/tidy/check_layers.py")
+            elif not may_use(room, name, target_room):
+                allowed = ", ".join(ROOMS[room]) or "no other room"
+                yield tree.Finding(path, number, f"{room} must not include {name}",
+                                   f"it may include {allowed}: hand the data over as plain values")
+            continue
+        if name.startswith("tests/"):
+            yield tree.Finding(path, number, f"includes {name}", "tests depend on code, never back")
+        for pattern, rooms, why in OUTSIDE:
+            if re.fullmatch(pattern, name) and any(within(room, r) for r in rooms):
+                yield tree.Finding(path, number, f"{room} must not include <{name}>", why)
+        if room == "agent" and name.endswith("wire.pb.h") and "/" in name:
+            yield tree.Finding(path, number, "the agent includes libprotobuf's wire.pb.h",
+                               "use the nanopb one")
+
+
+def check_links(root, path):
+    text = re.sub(r"#[^\n]*", "", tree.read(root, path))
+    folder = posixpath.dirname(path)
+    for match in re.finditer(r"target_link_libraries\s*\(\s*(\S+)([^)]*)\)", text):
+        number = text.count("\n", 0, match.start()) + 1
+        target = match.group(1)
+        room = TARGETS.get(target) or room_of(folder + "/x")
+        if room is None:
+            continue
+        for library in match.group(2).split():
+            linked = TARGETS.get(library)
+            if linked and not may_use(room, linked, linked) and not (
+                    room == "agent" and linked == "formats/atf"):
+                yield tree.Finding(path, number, f"{target} ({room}) must not link {library}",
+                                   f"it may link {', '.join(ROOMS[room]) or 'no other room'}")
+            if library.startswith("collect_") and not linked and room_of(folder + "/x") != room:
+                yield tree.Finding(path, number, f"{target} links {library}, a target of no room",
+                                   "add it to TARGETS in tests/tidy/check_layers.py")
+            for pattern, rooms in OUTSIDE_TARGETS:
+                if re.fullmatch(pattern, library) and any(within(room, r) for r in rooms):
+                    yield tree.Finding(path, number, f"{target} ({room}) must not link {library}",
+                                       "move what needs it to a room that may")
+
+
+def main():
+    root = tree.repository_root(sys.argv[1:])
+    findings, looked_at = [], 0
+    for path in tree.files(root):
+        if path.split("/")[0] not in TOP_LEVEL:
+            continue
+        if path.endswith((".h", ".cc", ".c", ".S")):
+            looked_at += 1
+            room = room_of(path)
+            if room is None:
+                findings.append(tree.Finding(path, 0, "lies in no known room",
+                                             "move it, or add the room to check_layers.py"))
+            else:
+                findings += check_includes(root, path, room)
+        elif path.endswith("CMakeLists.txt"):
+            looked_at += 1
+            findings += check_links(root, path)
+    tree.finish("layers", findings, looked_at)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""The tidy checks find what they are for: each case plants one fault in a small tree that is
+otherwise clean, and expects the one line that names it."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+CLEAN = {
+    "README.md": "`bash deploy/quickstart.sh` and `bash deploy/test.sh`\n",
+    "formats/core/result.h": "#pragma once\n#include <string>\n",
+    "formats/atf/reader.cc": '#include "formats/core/result.h"\n',
+    "formats/atf/FORMAT.md": "# ATF\n## Limits\n## Errata\n",
+    "storage/STORAGE.md": "# Storage\n## Limits\n## Errata\n",
+    "storage/writer.cc": '#include "formats/atf/layout.h"\n',
+    "storage/CMakeLists.txt": "target_link_libraries(collect_storage PUBLIC collect_atf)\n",
+    "daemon/DAEMON.md": "# Daemon\n## Limits\n## Errata\n",
+    "daemon/ingest/page.cc": '#include "storage/fs.h"\n#include <asio/ip/tcp.hpp>\n',
+    "agent/AGENT.md": "# Agent\n## Limits\n## Errata\n",
+    "agent/include/collect/agent.h": "#include <stdint.h>\n#include <stddef.h>\n",
+    "agent/ring/ring.cc": '#include "formats/atf/layout.h"\n',
+}
+
+FAULTS = [
+    # check, path, content, part of the line that must be printed
+    ("check_layers.py", "storage/writer.cc", '#include "proto/wire/layout.h"\n',
+     "storage/writer.cc:1: storage must not include proto/wire/layout.h"),
+    ("check_layers.py", "storage/writer.cc", '#include "daemon/ingest/page.h"\n',
+     "storage must not include daemon/ingest/page.h"),
+    ("check_layers.py", "formats/atf/reader.cc", '#include "formats/rtc/reader.h"\n',
+     "formats/atf must not include formats/rtc/reader.h"),
+    ("check_layers.py", "formats/core/result.h", "#pragma once\n#include <sys/socket.h>\n",
+     "formats/core must not include <sys/socket.h>"),
+    ("check_layers.py", "agent/ring/ring.cc", '#include "formats/atf/reader.h"\n',
+     "agent must not include formats/atf/reader.h"),
+    ("check_layers.py", "agent/ring/ring.cc", "#include <grpcpp/grpcpp.h>\n",
+     "agent must not include <grpcpp/grpcpp.h>"),
+    ("check_layers.py", "daemon/ctl/run.cc", '#include "daemon/ingest/page.h"\n',
+     "daemon/ctl must not include daemon/ingest/page.h"),
+    ("check_layers.py", "formats/new/x.cc", "\n", "formats/new/x.cc: lies in no known room"),
+    ("check_layers.py", "storage/CMakeLists.txt",
+     "target_link_libraries(collect_storage\n  PUBLIC collect_wire)\n",
+     "must not link collect_wire"),
+    ("check_layers.py", "agent/CMakeLists.txt",
+     "target_link_libraries(collect_agent PRIVATE gRPC::grpc++)\n", "must not link gRPC::grpc++"),
+    ("check_house.py", "storage/writer.cc", "// TO" + "DO: later\n",
+     "storage/writer.cc:1: contains TO" + "DO"),
+    ("check_house.py", "storage/writer.cc", "int x = sprintf(a, b);\n", "calls sprintf"),
+    ("check_house.py", "storage/writer.cc", "void f() { std::system(command); }\n",
+     "calls system"),
+    ("check_house.py", "storage/writer.cc", "\n" * 401, "401 lines, limit 400"),
+    ("check_house.py", "tests/storage/writer_test.cc", "\n" * 601, "601 lines, limit 600"),
+    ("check_house.py", "storage/file_utils.cc", "\n", "has a name that says nothing"),
+    ("check_house.py", "storage/FileWriter.cc", "\n", "is not named in snake_case"),
+    ("check_house.py", "storage/fs.h", "int x;\n", "has no #pragma once"),
+    ("check_house.py", "agent/include/collect/agent.h", "#include <stdio.h>\n",
+     "includes stdio.h"),
+    ("check_house.py", "storage/STORAGE.md", "# Storage\n## Limits\n", "has no section Errata"),
+    ("check_house.py", "README.md", "`bash deploy/test.sh`\n",
+     "does not show `bash deploy/quickstart.sh`"),
+    ("check_house.py", "README.md",
+     CLEAN["README.md"] + "[x](storage/NOWHERE.md)\n", "links storage/NOWHERE.md"),
+    ("check_house.py", "scripts/x.py", "\n", "scripts: is not a folder or file of the house"),
+]
+
+
+def run(check, tree):
+    with tempfile.TemporaryDirectory() as root:
+        for path, content in tree.items():
+            full = os.path.join(root, path)
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            with open(full, "w", encoding="utf-8") as file:
+                file.write(content)
+        outcome = subprocess.run([sys.executable, os.path.join(HERE, check), root],
+                                 capture_output=True, text=True)
+        return outcome.returncode, outcome.stdout + outcome.stderr
+
+
+class Tidy(unittest.TestCase):
+    def test_clean_tree_passes(self):
+        for check in ("check_layers.py", "check_house.py"):
+            code, output = run(check, CLEAN)
+            self.assertEqual(code, 0, output)
+
+    def test_each_fault_is_named(self):
+        for check, path, content, expected in FAULTS:
+            with self.subTest(expected):
+                code, output = run(check, {**CLEAN, path: content})
+                self.assertEqual(code, 1, output)
+                self.assertIn(expected, output)
+                self.assertIn("1 findings", output, "one fault, one line")
+
+    def test_words_in_comments_are_not_calls(self):
+        code, output = run("check_house.py", {
+            **CLEAN, "storage/writer.cc": '// sprintf(x) and system(y)\nauto s = "gets(z)";\n'})
+        self.assertEqual(code, 0, output)
+
+    def test_an_empty_tree_is_a_finding(self):
+        code, _ = run("check_layers.py", {"README.md": "x\n"})
+        self.assertEqual(code, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
