@@ -59,7 +59,9 @@ int collect_agent_start(const collect_agent_options* options) {
   return -static_cast<int>(agent::start_agent(settings));
 }
 
-void collect_agent_stop(uint32_t timeout_ms) { agent::stop_agent(timeout_ms); }
+void collect_agent_stop(uint32_t timeout_ms) {
+  agent::stop_agent(timeout_ms);
+}
 
 void collect_enter(const void* function, const void* call_site) {
   event(function, call_site, collect::atf::EventKind::kCall);
@@ -91,6 +93,8 @@ void collect_agent_get_stats(collect_agent_stats* stats) {
   stats->buffer_bytes = now.buffer_bytes;
 }
 
-const char* collect_agent_status(void) { return agent::agent_status(); }
+const char* collect_agent_status(void) {
+  return agent::agent_status();
+}
 
 }  // extern "C"

@@ -1,6 +1,6 @@
 // CRC-32C by the CPU's own instruction, for the agent, which brings no library. Same contract as
-// collect::crc32c: starts from and returns the finished value, so that crc32c(b, crc32c(a)) is that of
-// a ++ b. Any thread; no allocation. Three lanes run side by side, because the instruction takes
+// collect::crc32c: starts from and returns the finished value, so that crc32c(b, crc32c(a)) is that
+// of a ++ b. Any thread; no allocation. Three lanes run side by side, because the instruction takes
 // three cycles and one can start in each; a table without it.
 #pragma once
 
@@ -42,10 +42,10 @@ constexpr uint32_t multiply(uint32_t a, uint32_t b) {
 
 using ByteTable = std::array<uint32_t, 256>;
 
-// table[k][v] is v << 8k, moved on over `zero_bytes` zero bytes: the lanes of a block are joined with
-// four look-ups.
+// table[k][v] is v << 8k, moved on over `zero_bytes` zero bytes: the lanes of a block are joined
+// with four look-ups.
 constexpr std::array<ByteTable, 4> shift_tables(size_t zero_bytes) {
-  uint32_t power = 1u << 31;       // x^0
+  uint32_t power = 1u << 31;         // x^0
   uint32_t square = 1u << (31 - 8);  // x^8: one byte
   for (size_t n = zero_bytes; n != 0; n >>= 1) {
     if ((n & 1) != 0) power = multiply(power, square);

@@ -20,6 +20,8 @@ Settings started_with;
 // In the child only the forking thread exists. Nothing is started here: most children exec at once.
 // The first event starts the agent anew; the rings were not copied (MADV_WIPEONFORK).
 void after_fork_in_child() {
+  drain_after_fork_in_parent();  // the lock was copied while held; a child may fork before any
+                                 // event
   tls_stream = nullptr;
   if (phase.load(std::memory_order_relaxed) != Phase::kRunning) return;
   g_state.store((g_state.load(std::memory_order_relaxed) & ~kStateFlags) + kStateEpoch +
@@ -51,7 +53,8 @@ StartError start_agent(const Settings& settings) {
     if (!phase.compare_exchange_strong(expected, Phase::kStarting)) return StartError::kNone;
   }
   static std::atomic<bool> fork_handled{false};
-  if (!fork_handled.exchange(true)) (void)pthread_atfork(drain_before_fork, drain_after_fork_in_parent, after_fork_in_child);
+  if (!fork_handled.exchange(true))
+    (void)pthread_atfork(drain_before_fork, drain_after_fork_in_parent, after_fork_in_child);
   started_with = settings;
   const StartError error = start_parts(settings, false);
   phase.store(error == StartError::kNone ? Phase::kRunning : Phase::kOff);
@@ -66,10 +69,13 @@ void stop_agent(uint32_t timeout_ms) {
   phase.store(Phase::kStopped);
 }
 
-bool agent_running() { return phase.load(std::memory_order_acquire) == Phase::kRunning; }
+bool agent_running() {
+  return phase.load(std::memory_order_acquire) == Phase::kRunning;
+}
 
 void restart_in_child() {
-  // Several threads of the child may come here at once; one starts, the others record a moment later.
+  // Several threads of the child may come here at once; one starts, the others record a moment
+  // later.
   static std::atomic<pid_t> restarted{0};
   const pid_t pid = getpid();
   pid_t before = restarted.load();
@@ -110,6 +116,8 @@ __attribute__((constructor)) void start_from_environment() {
 }
 
 // Runs in exit(), after the program's own destructors.
-__attribute__((destructor)) void stop_at_exit() { collect::agent::before_immediate_exit(); }
+__attribute__((destructor)) void stop_at_exit() {
+  collect::agent::before_immediate_exit();
+}
 
 }  // namespace

@@ -30,8 +30,8 @@ bool take_number(const char* name, uint32_t low, uint32_t high, uint32_t& to) {
   return true;
 }
 
-// The place of the variable's value in `words`; `fallback` when it is not set, `count` when it is none
-// of them.
+// The place of the variable's value in `words`; `fallback` when it is not set, `count` when it is
+// none of them.
 uint32_t take_word(const char* name, const char* const* words, uint32_t count, uint32_t fallback) {
   const char* value = getenv(name);
   if (value == nullptr || value[0] == '\0') return fallback;

@@ -25,12 +25,14 @@ struct Settings {
   uint8_t atf_version = 2;
   uint8_t detail = 0;  // 0 off, 1 armed, 2 on: from the first event
   bool start_recording = true;
-  bool log = false;  // COLLECT_LOG=1: a line to standard error for what an engineer may want to know
+  bool log =
+      false;  // COLLECT_LOG=1: a line to standard error for what an engineer may want to know
   uint32_t exit_flush_ms = 5000;  // how long exit() may wait for the collector to take the rest
 };
 
 // Fills `settings` from the environment. Returns false and a static sentence in `*error` when a
-// variable holds something else than AGENT.md says; the agent then stays off and says so if logging.
+// variable holds something else than AGENT.md says; the agent then stays off and says so if
+// logging.
 bool settings_from_environment(Settings& settings, const char** error);
 
 }  // namespace collect::agent

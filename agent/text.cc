@@ -56,22 +56,35 @@ size_t copy_utf8(char* out, size_t out_bytes, const char* source, size_t source_
 
 const char* errno_text(int error_number) {
   switch (error_number) {
-    case ECONNREFUSED: return "nobody listens there";
-    case ENOENT: return "no such file";
-    case ETIMEDOUT: return "no answer in time";
-    case ECONNRESET: return "the connection was reset";
-    case EPIPE: return "the connection is gone";
-    case EHOSTUNREACH: return "no route to the host";
-    case ENETUNREACH: return "the network can't be reached";
-    case EADDRINUSE: return "the address is in use";
+    case ECONNREFUSED:
+      return "nobody listens there";
+    case ENOENT:
+      return "no such file";
+    case ETIMEDOUT:
+      return "no answer in time";
+    case ECONNRESET:
+      return "the connection was reset";
+    case EPIPE:
+      return "the connection is gone";
+    case EHOSTUNREACH:
+      return "no route to the host";
+    case ENETUNREACH:
+      return "the network can't be reached";
+    case EADDRINUSE:
+      return "the address is in use";
     case EACCES:
-    case EPERM: return "permission denied";
+    case EPERM:
+      return "permission denied";
     case EMFILE:
-    case ENFILE: return "too many open files";
+    case ENFILE:
+      return "too many open files";
     case ENOMEM:
-    case ENOBUFS: return "not enough memory";
-    case EAFNOSUPPORT: return "the address family is not supported";
-    default: return "the system call failed";
+    case ENOBUFS:
+      return "not enough memory";
+    case EAFNOSUPPORT:
+      return "the address family is not supported";
+    default:
+      return "the system call failed";
   }
 }
 

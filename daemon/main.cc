@@ -147,7 +147,7 @@ int serve(const CommandLine& line) {
                       : "root: " + lock.error().message);
   }
   auto control = control::ControlServer::start(line.config.control, **collector);
-  if (!control.ok()) return refuse("control address: " + control.error().message);
+  if (!control.ok()) return refuse(control.error().message);
   (*collector)->run();
   const Status announced = announce(line.ready_fd, **collector, **control, root);
   if (!announced.ok()) spdlog::warn("{}", announced.error().message);

@@ -227,34 +227,34 @@ Status rewrite(const RelinkContext& context, LaneFile& out, std::vector<Gap>& pl
   return out.seal(context.durable);
 }
 
-void merge_gaps(GapList& into, std::vector<Gap> places, const GapList& drops) {
-  places.insert(places.end(), drops.gaps().begin(), drops.gaps().end());
+// Counts the drops at the moment when the files have lost them, before anything else can fail.
+void count_drops(const RelinkContext& context, std::vector<Gap> places, const Drops& drops) {
+  places.insert(places.end(), drops.gaps.gaps().begin(), drops.gaps.gaps().end());
   std::stable_sort(places.begin(), places.end(), [](const Gap& a, const Gap& b) {
     return a.before_seq < b.before_seq;
   });
   GapList merged;
   for (const Gap& gap : places) merged.add(gap);
-  into = std::move(merged);
+  context.detail_gaps = std::move(merged);
+  context.detail_numbered_lost += drops.records;
 }
 
 // Keeps the first records, up to the one that would have to change.
-Result<uint64_t> keep_clean(const RelinkContext& context, const Survey& found) {
+Status keep_clean(const RelinkContext& context, const Survey& found) {
   Drops drops;
   drops.add(found.clean.records, context.detail.summary().records - found.clean.records,
             found.first_dropped_ns, found.last_ns);
-  if (found.clean.records == 0) {
-    const Status removed = context.detail.remove();
-    if (!removed.ok()) return removed.error();
-  } else {
-    const Status cut = context.detail.cut(found.clean);
-    if (!cut.ok()) return cut.error();
-    const Status sealed = context.detail.seal(context.durable);
-    if (!sealed.ok()) return sealed.error();
-  }
   std::vector<Gap> places = context.detail_gaps.gaps();
   for (Gap& gap : places) gap.before_seq = std::min(gap.before_seq, found.clean.records);
-  merge_gaps(context.detail_gaps, std::move(places), drops.gaps);
-  return drops.records;
+  if (found.clean.records == 0) {
+    COLLECT_TRY(context.detail.remove());
+    count_drops(context, std::move(places), drops);
+    return {};
+  }
+  const Status cut = context.detail.cut(found.clean);  // where it fails, seal() tries it again
+  count_drops(context, std::move(places), drops);
+  COLLECT_TRY(cut);
+  return context.detail.seal(context.durable);
 }
 
 void set_link(atf::Version version, uint8_t* event, uint64_t link, bool& changed) {
@@ -278,30 +278,28 @@ bool links_agree(const LaneSummary& index, const LaneSummary& detail) {
          index.link_hash == detail.link_hash;
 }
 
-Result<uint64_t> relink_detail(const RelinkContext& context) {
+Status relink_detail(const RelinkContext& context) {
   auto found = survey(context);
   if (!found.ok()) return found.error();
   if (found->clean.records == context.detail.summary().records) {
-    const Status sealed = context.detail.seal(context.durable);
-    if (!sealed.ok()) return sealed.error();
-    return uint64_t{0};
+    return context.detail.seal(context.durable);
   }
   if (found->kept_behind == 0) return keep_clean(context, *found);
 
-  LaneFile out(context.fs, context.directory + "/" + kDetailTemporaryFile, Lane::kDetail,
-               context.format);
+  const std::string temporary = context.directory + "/" + kDetailTemporaryFile;
+  if (context.fs.exists(temporary)) COLLECT_TRY(context.fs.remove_file(temporary));
+  LaneFile out(context.fs, temporary, Lane::kDetail, context.format);
   std::vector<Gap> places = context.detail_gaps.gaps();
   Drops drops;
   const Status written = rewrite(context, out, places, drops);
   if (!written.ok()) {
     if (out.exists()) COLLECT_TRY(out.remove());
     if (written.code() == Code::kNoSpace) return keep_clean(context, *found);
-    return written.error();
+    return written;
   }
   COLLECT_TRY(context.detail.replace_by_sealed(out));
-  merge_gaps(context.detail_gaps, std::move(places), drops.gaps);
-  if (context.durable) COLLECT_TRY(context.fs.sync_directory(context.directory));
-  return drops.records;
+  count_drops(context, std::move(places), drops);
+  return context.durable ? context.fs.sync_directory(context.directory) : Status();
 }
 
 Status relink_index(const RelinkContext& context) {

@@ -30,13 +30,14 @@ struct RelinkContext {
   LaneFile& detail;
   StreamJournal& journal;
   GapList& detail_gaps;  // their places move when records before them are dropped
+  uint64_t& detail_numbered_lost;
   bool durable;
 };
 
-// Rebases the detail file and seals it; removes it when nothing of it is left. Returns the number of
-// records dropped, which are also in `detail_gaps`. When there is no space for the new file, the
-// records from the first one that would change on are dropped.
-Result<uint64_t> relink_detail(const RelinkContext& context);
+// Rebases the detail file and seals it; removes it when nothing of it is left. Records that are
+// dropped are counted in the context, also when a later step fails. When there is no space for the
+// new file, the records from the first one that would change on are dropped.
+Status relink_detail(const RelinkContext& context);
 
 // Sets the forward links by the sealed detail file, or clears them without one.
 Status relink_index(const RelinkContext& context);

@@ -22,7 +22,7 @@ inline constexpr char kReserveFile[] = "reserve.space";
 inline constexpr char kIndexFile[] = "index.atf";
 inline constexpr char kDetailFile[] = "detail.atf";
 inline constexpr char kDetailTemporaryFile[] = "detail.atf.new";
-inline constexpr char kStreamJournalFile[] = "gaps.journal";
+inline constexpr char kStreamJournalFile[] = "stream.journal";
 
 // How many sessions may begin within one second.
 inline constexpr uint32_t kMaxSessionsPerSecond = 10000;

@@ -159,8 +159,10 @@ void Session::account_for_damage() {
     ThreadWriter* writer = threads_[slot].writer.get();
     if (writer == nullptr) continue;
     const ManifestThread& thread = manifest_.threads[slot];
-    const uint32_t detail_reason =
-        writer->detail_was_sealed() ? kLostUnlinked : kLostDamaged;
+    // A seal that was interrupted may have dropped records of lost events, or all of them.
+    const bool dropped_by_seal =
+        writer->detail_was_sealed() || (manifest_.sealing && !writer->has_detail());
+    const uint32_t detail_reason = dropped_by_seal ? kLostUnlinked : kLostDamaged;
     // The gap is counted even where its journal entry cannot be written, and sealing comes next.
     (void)writer->expect(Lane::kIndex, thread.index_next, 0, kLostDamaged, 0);
     (void)writer->expect(Lane::kDetail, thread.detail_next, 0, detail_reason, 0);

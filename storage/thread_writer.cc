@@ -275,17 +275,18 @@ Status ThreadWriter::seal() {
   if (index_.sealed()) return {};
   const bool durable = durability_ == Durability::kFsync;
   const bool agree = links_agree(index_.summary(), detail_.summary());
-  const RelinkContext context{fs_,    directory_, format_,        index_,
-                              detail_, journal_,   gaps_[lane_index(Lane::kDetail)], durable};
+  const size_t detail_lane = lane_index(Lane::kDetail);
+  const RelinkContext context{fs_,      directory_, format_,
+                              index_,   detail_,    journal_,
+                              gaps_[detail_lane],   numbered_lost_[detail_lane],
+                              durable};
   if (detail_.exists() && detail_.summary().records == 0) {
     COLLECT_TRY(detail_.remove());  // made for a page that could not be written
   } else if (detail_.exists() && !detail_.sealed()) {
     if (agree) {
       COLLECT_TRY(detail_.seal(durable));
     } else {
-      auto dropped = relink_detail(context);
-      if (!dropped.ok()) return dropped.error();
-      numbered_lost_[lane_index(Lane::kDetail)] += *dropped;
+      COLLECT_TRY(relink_detail(context));
     }
   }
   if (!agree) COLLECT_TRY(relink_index(context));

@@ -39,12 +39,23 @@ void DrainThread::read_control() {
 
 void DrainThread::take_control_frame(const wire::Frame& frame) {
   switch (frame.type) {
-    case wire::FrameType::kClockProbe: answer_probe(frame.body); return;
-    case wire::FrameType::kAck: take_ack(frame.body); return;
-    case wire::FrameType::kCommand: take_command(frame.body); return;
-    case wire::FrameType::kHeartbeat: return;  // hearing it is all there is to it
-    case wire::FrameType::kBye: link_.break_link(now_ms_, "the collector said goodbye"); return;
-    case wire::FrameType::kRefuse: link_.refused(now_ms_, frame.body); return;
+    case wire::FrameType::kClockProbe:
+      answer_probe(frame.body);
+      return;
+    case wire::FrameType::kAck:
+      take_ack(frame.body);
+      return;
+    case wire::FrameType::kCommand:
+      take_command(frame.body);
+      return;
+    case wire::FrameType::kHeartbeat:
+      return;  // hearing it is all there is to it
+    case wire::FrameType::kBye:
+      link_.break_link(now_ms_, "the collector said goodbye");
+      return;
+    case wire::FrameType::kRefuse:
+      link_.refused(now_ms_, frame.body);
+      return;
     default:
       if (is_known_type(frame.type)) {
         protocol_error("not what a collector says on the control channel");
@@ -108,11 +119,20 @@ void DrainThread::take_command(Bytes body) {
     return;
   }
   switch (command_.which_what) {
-    case collect_wire_Command_start_recording_tag: start_by_command(); return;
-    case collect_wire_Command_stop_recording_tag: stop_by_command(); return;
-    case collect_wire_Command_set_detail_tag: set_detail_by_command(); return;
-    case collect_wire_Command_flush_tag: flush_by_command(); return;
-    default: answer(id, "this agent does not know the command", now_ns(), 0);
+    case collect_wire_Command_start_recording_tag:
+      start_by_command();
+      return;
+    case collect_wire_Command_stop_recording_tag:
+      stop_by_command();
+      return;
+    case collect_wire_Command_set_detail_tag:
+      set_detail_by_command();
+      return;
+    case collect_wire_Command_flush_tag:
+      flush_by_command();
+      return;
+    default:
+      answer(id, "this agent does not know the command", now_ns(), 0);
   }
 }
 

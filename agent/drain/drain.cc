@@ -15,10 +15,12 @@ namespace collect::agent {
 namespace {
 
 constexpr size_t kStackBytes = 256 * 1024;
-// The thread keeps its deadline itself. If the system does not let it run, exit() goes on without it.
+// The thread keeps its deadline itself. If the system does not let it run, exit() goes on without
+// it.
 constexpr uint32_t kStopSlackMs = 3000;
 
-// More than a megabyte of buffers and tables, touched as far as used. Constructed anew at each start.
+// More than a megabyte of buffers and tables, touched as far as used. Constructed anew at each
+// start.
 alignas(DrainThread) unsigned char g_memory[sizeof(DrainThread)];
 
 // Written by the thread that starts and stops the agent.
@@ -115,7 +117,9 @@ bool drain_connected() {
   return drain != nullptr && drain->is_connected();
 }
 
-const char* drain_status() { return status(); }
+const char* drain_status() {
+  return status();
+}
 
 uint16_t drain_listen_port() {
   const DrainThread* const drain = g_drain.load(std::memory_order_acquire);
@@ -127,8 +131,12 @@ void log_line(bool enabled, const char* text) {
   log_line(text);
 }
 
-void drain_before_fork() { sockets_before_fork(); }
-void drain_after_fork_in_parent() { sockets_after_fork(); }
+void drain_before_fork() {
+  sockets_before_fork();
+}
+void drain_after_fork_in_parent() {
+  sockets_after_fork();
+}
 
 void drain_after_fork_in_child() {
   const int saved_errno = errno;

@@ -7,14 +7,14 @@
 
 namespace collect::agent {
 
-// Starts the thread, after recorder_init(). Begins the first recording on the calling thread, if the
-// settings say so: events count from here on. May ask the system's resolver for a host's name. False:
-// drain_status() says why. A second call while it runs changes nothing and returns true.
+// Starts the thread, after recorder_init(). Begins the first recording on the calling thread, if
+// the settings say so: events count from here on. May ask the system's resolver for a host's name.
+// False: drain_status() says why. A second call while it runs changes nothing and returns true.
 bool drain_start(const Settings& settings);
 
 // Ends the recording, ships what is left, waits until the collector has sealed it, and ends the
-// thread; at most about `timeout_ms`, and not at all when no collector is there. Repeatable. Not from
-// two threads at once.
+// thread; at most about `timeout_ms`, and not at all when no collector is there. Repeatable. Not
+// from two threads at once.
 void drain_stop(uint32_t timeout_ms);
 
 // Any thread.
@@ -28,8 +28,8 @@ void log_line(bool enabled, const char* text);
 
 // Around fork, on the forking thread: between the first two no descriptor of ours is half-made. The
 // last one, in the child, closes the child's copies without disturbing the parent's connection; the
-// child begins anew with drain_start(). Without the first two the last one works all the same, but a
-// descriptor that was being made at that moment stays open in the child.
+// child begins anew with drain_start(). Without the first two the last one works all the same, but
+// a descriptor that was being made at that moment stays open in the child.
 void drain_before_fork();
 void drain_after_fork_in_parent();
 void drain_after_fork_in_child();

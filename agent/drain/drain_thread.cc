@@ -137,11 +137,11 @@ void DrainThread::keep_house() {
     (void)recorder_stats();  // publishes them for other threads
   }
   watch_detail_timer();
+  if (link_.control().step == ChannelStep::kOpen && now_ms_ >= heartbeat_at_ms_) send_heartbeat();
   if (!link_.is_up()) {
     if (now_ms_ - link_.down_since_ms() > kMaxDownWhileWaitingMs) allow_waiting(false);
     return;
   }
-  if (now_ms_ >= heartbeat_at_ms_) send_heartbeat();
   if (link_.is_silent(now_ms_)) link_.break_link(now_ms_, "nothing was heard of it for too long");
 }
 

@@ -1,5 +1,5 @@
-// The drain thread: the only one of the agent. Ships what the recorder holds, does what the collector
-// says, and keeps house. AGENT.md has the ownership table.
+// The drain thread: the only one of the agent. Ships what the recorder holds, does what the
+// collector says, and keeps house. AGENT.md has the ownership table.
 #pragma once
 
 #include <atomic>
@@ -25,8 +25,8 @@ inline constexpr uint32_t kFramesPerRound = 64;
 
 class DrainThread {
  public:
-  // On the thread that starts the agent; the recording begins here, so that no event is missed while
-  // the thread comes up. Null or a static sentence.
+  // On the thread that starts the agent; the recording begins here, so that no event is missed
+  // while the thread comes up. Null or a static sentence.
   const char* prepare(const Settings& settings);
   void run();
 

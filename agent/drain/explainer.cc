@@ -96,7 +96,8 @@ bool Explainer::tell_modules(SendBuffer& out) {
     }
     if (i >= modules_told_) modules_told_ = i + 1;
     if (modules_.modules_count == wire::kMaxModulesPerFrame || i + 1 == count) {
-      if (!out.push(wire::FrameType::kModules, collect_wire_Modules_fields, &modules_)) return false;
+      if (!out.push(wire::FrameType::kModules, collect_wire_Modules_fields, &modules_))
+        return false;
       modules_.modules_count = 0;
     }
   }

@@ -1,5 +1,5 @@
-// What explains the pages, sent before them: the recording, its detail changes, modules, streams. It
-// knows what this link has been told already. Drain thread only.
+// What explains the pages, sent before them: the recording, its detail changes, modules, streams.
+// It knows what this link has been told already. Drain thread only.
 #pragma once
 
 #include <cstdint>

@@ -27,8 +27,8 @@ size_t encode_frame(MutableBytes out, wire::FrameType type, const pb_msgdesc_t* 
 // Whether this version of the protocol has such a frame, so that it is an error in the wrong place.
 bool is_known_type(wire::FrameType type);
 
-// The number in an enum field of a received message: it may be none of the enumerators, so it is not
-// loaded as the enum.
+// The number in an enum field of a received message: it may be none of the enumerators, so it is
+// not loaded as the enum.
 template <class Enum>
 uint32_t enum_number(const Enum& field) {
   static_assert(sizeof(Enum) == sizeof(uint32_t));

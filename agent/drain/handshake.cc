@@ -161,7 +161,8 @@ void Link::dialled(uint64_t now_ms, Pending& pending, const wire::Frame& frame) 
   const uint32_t wanted = enum_number(dial.channel);
   if (!is_dial || (wanted != collect_wire_Channel_CHANNEL_CONTROL &&
                    wanted != collect_wire_Channel_CHANNEL_DATA)) {
-    turn_away(socket, collect_wire_RefuseCode_REFUSE_PROTOCOL, "the first frame is not a Dial", true);
+    turn_away(socket, collect_wire_RefuseCode_REFUSE_PROTOCOL, "the first frame is not a Dial",
+              true);
     return;
   }
   if (dial.min_version > wire::kProtocolVersion || dial.max_version < wire::kProtocolVersion) {
@@ -202,8 +203,8 @@ void Link::greet(uint64_t now_ms, Channel& channel) {
 }
 
 bool Link::send_hello(uint64_t now_ms, Channel& channel) {
-  hello_.channel = is_data(channel) ? collect_wire_Channel_CHANNEL_DATA
-                                    : collect_wire_Channel_CHANNEL_CONTROL;
+  hello_.channel =
+      is_data(channel) ? collect_wire_Channel_CHANNEL_DATA : collect_wire_Channel_CHANNEL_CONTROL;
   // Only an agent that connects has to prove itself: a collector that dials has chosen the agent.
   hello_.token.size = 0;
   if (role_ == Role::kConnect && token_.readable) {
@@ -229,11 +230,16 @@ void Link::step_greeting(uint64_t now_ms, Channel& channel) {
 
 void Link::take_greeting_frame(uint64_t now_ms, Channel& channel, const wire::Frame& frame) {
   switch (frame.type) {
-    case wire::FrameType::kWelcome: welcomed(now_ms, channel, frame.body); return;
-    case wire::FrameType::kRefuse: refused(now_ms, frame.body); return;
+    case wire::FrameType::kWelcome:
+      welcomed(now_ms, channel, frame.body);
+      return;
+    case wire::FrameType::kRefuse:
+      refused(now_ms, frame.body);
+      return;
     case wire::FrameType::kResume: {
       static collect_wire_Resume resume;  // 1.5 KiB; drain thread only
-      if (!is_data(channel) || !decode_message(frame.body, collect_wire_Resume_fields, &resume)) break;
+      if (!is_data(channel) || !decode_message(frame.body, collect_wire_Resume_fields, &resume))
+        break;
       for (pb_size_t i = 0; i < resume.positions_count; ++i) streams_->resume(resume.positions[i]);
       return;
     }

@@ -35,7 +35,9 @@ size_t read_file(const char* path, char* out, size_t size) {
   return used;
 }
 
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
 
 // The first line of a file, as a string of the message.
 void read_line(const char* path, char* out, size_t out_bytes) {

@@ -11,6 +11,26 @@
 #include "agent/ring/recorder.h"
 
 namespace collect::agent {
+namespace {
+
+// The last address that was resolved, so that a forked child, which may start in the middle of
+// anything, does not have to ask the system's resolver. Used by the thread that starts the agent.
+char g_resolved[kMaxAddress];
+AddressList g_addresses;
+
+const char* resolve_once(const char* text, AddressList& out) {
+  if (g_addresses.count != 0 && std::strcmp(g_resolved, text) == 0) {
+    out = g_addresses;
+    return nullptr;
+  }
+  const char* const error = resolve_connect(text, out);
+  if (error != nullptr) return error;
+  std::memcpy(g_resolved, text, std::strlen(text) + 1);
+  g_addresses = out;
+  return nullptr;
+}
+
+}  // namespace
 
 uint64_t monotonic_ms() {
   timespec now{};
@@ -35,7 +55,7 @@ const char* Link::prepare(const Settings& settings, StreamTable& streams) {
   std::memcpy(&random_, hello_.process_id, sizeof random_);
   random_ |= 1;
   down_since_ms_ = monotonic_ms();
-  if (role_ == Role::kConnect) return resolve_connect(settings.address, addresses_);
+  if (role_ == Role::kConnect) return resolve_once(settings.address, addresses_);
   return resolve_listen(settings.address, addresses_);
 }
 
@@ -103,11 +123,19 @@ void Link::refused(uint64_t now_ms, Bytes body) {
 
 bool Link::read(uint64_t now_ms, Channel& channel) {
   switch (channel.in.fill(channel.socket)) {
-    case IoStatus::kDone: heard(now_ms); return true;
-    case IoStatus::kAgain: return true;
-    case IoStatus::kEnd: break_link(now_ms, "the collector closed it"); return false;
-    case IoStatus::kLost: break_link(now_ms, "the program closed its descriptor"); return false;
-    case IoStatus::kError: break;
+    case IoStatus::kDone:
+      heard(now_ms);
+      return true;
+    case IoStatus::kAgain:
+      return true;
+    case IoStatus::kEnd:
+      break_link(now_ms, "the collector closed it");
+      return false;
+    case IoStatus::kLost:
+      break_link(now_ms, "the program closed its descriptor");
+      return false;
+    case IoStatus::kError:
+      break;
   }
   break_link(now_ms, "it can't be read");
   return false;
@@ -136,10 +164,16 @@ bool Link::next_frame(uint64_t now_ms, Channel& channel, wire::Frame& frame) {
 bool Link::flush(uint64_t now_ms, Channel& channel) {
   switch (channel.out.flush(channel.socket)) {
     case IoStatus::kDone:
-    case IoStatus::kAgain: return true;
-    case IoStatus::kLost: break_link(now_ms, "the program closed its descriptor"); return false;
-    case IoStatus::kEnd: break_link(now_ms, "the collector closed it"); return false;
-    case IoStatus::kError: break;
+    case IoStatus::kAgain:
+      return true;
+    case IoStatus::kLost:
+      break_link(now_ms, "the program closed its descriptor");
+      return false;
+    case IoStatus::kEnd:
+      break_link(now_ms, "the collector closed it");
+      return false;
+    case IoStatus::kError:
+      break;
   }
   break_link(now_ms, "it can't be written");
   return false;
@@ -188,7 +222,8 @@ void Link::shut(bool ours) {
   close_pair();
   for (Pending& pending : pending_) pending.socket.close();
   if (ours && unlink_path_ && listener_.is_ours()) {
-    unlink(reinterpret_cast<const sockaddr_un*>(&addresses_.items[listening_on_].storage)->sun_path);
+    unlink(
+        reinterpret_cast<const sockaddr_un*>(&addresses_.items[listening_on_].storage)->sun_path);
   }
   listener_.close();
 }
@@ -198,8 +233,8 @@ size_t Link::fill_poll(pollfd* out, uint64_t now_ms, bool data_wants_out) {
   for (Channel* channel : {&control_, &data_}) {
     if (channel->step == ChannelStep::kClosed) continue;
     const bool connecting = channel->step == ChannelStep::kConnecting;
-    const bool wants_out = connecting || !channel->out.is_empty() ||
-                           (is_data(*channel) && data_wants_out);
+    const bool wants_out =
+        connecting || !channel->out.is_empty() || (is_data(*channel) && data_wants_out);
     short events = wants_out ? POLLOUT : 0;
     if (!connecting) events = static_cast<short>(events | POLLIN);
     out[count++] = {channel->socket.fd(), events, 0};

@@ -1,7 +1,8 @@
 // The pair of connections to one collector: connecting or listening, the handshake, and finding out
 // that it is gone. Drain thread only, but for prepare(). Nothing allocates.
 //
-// A pair lives and dies together. What is sent and received on it once it is up is not its business.
+// A pair lives and dies together. What is sent and received on it once it is up is not its
+// business.
 #pragma once
 
 #include <poll.h>
@@ -26,7 +27,8 @@ inline constexpr uint32_t kMinHeartbeatMs = 50;
 inline constexpr uint32_t kMaxHeartbeatMs = 60000;
 inline constexpr uint32_t kDefaultHeartbeatMs = 1000;
 inline constexpr uint32_t kDeadIntervals = 3;
-inline constexpr uint64_t kAcceptPauseMs = 100;  // after the system had no descriptor or memory for one
+inline constexpr uint64_t kAcceptPauseMs =
+    100;                                    // after the system had no descriptor or memory for one
 inline constexpr uint32_t kMaxPending = 4;  // accepted, and have not said Dial yet
 inline constexpr size_t kMaxDialBytes = 1024;
 inline constexpr size_t kMaxLinkPolls = 3 + kMaxPending;
@@ -65,7 +67,8 @@ class Link {
   uint32_t heartbeat_ms() const { return heartbeat_ms_; }
   // The collector said that there is no use in trying again.
   bool given_up() const { return given_up_; }
-  // Whether a collector may still come: an attempt is under way, or the last round was not tried yet.
+  // Whether a collector may still come: an attempt is under way, or the last round was not tried
+  // yet.
   bool is_opening() const;
   // Since when there is no link; meaningless while it is up.
   uint64_t down_since_ms() const { return down_since_ms_; }
@@ -154,7 +157,7 @@ class Link {
   bool came_up_ = false;
   bool given_up_ = false;
   bool unlink_path_ = false;
-  char reason_[256];     // of the last break or refusal, printable
+  char reason_[256];  // of the last break or refusal, printable
   char collector_[64];
   Token token_;
 };

@@ -103,17 +103,14 @@ void Shipper::fill_lane(Lane lane, uint64_t now_ms) {
 }
 
 bool Shipper::add_trailing_loss(StreamSlot& slot) {
-  const StreamCounts counts = stream_counts(*slot.stream);
-  const uint64_t next[2] = {counts.index_count, counts.detail_count};
-  const uint64_t lost[2] = {counts.index_lost, counts.detail_lost};
   bool added = false;
-  for (uint32_t lane = 0; lane < 2; ++lane) {
-    if (lost[lane] <= slot.lost_sent[lane]) continue;
-    if (page_count_ == kMaxBatchPages) return true;
+  for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
     Span span{};
-    span.first_seq = next[lane];
-    span.lost_total = lost[lane];
-    add_page(slot, static_cast<Lane>(lane), span);
+    if (!trailing_loss(*slot.stream, lane, slot.lost_sent[static_cast<uint32_t>(lane)], span)) {
+      continue;
+    }
+    if (page_count_ == kMaxBatchPages) return true;
+    add_page(slot, lane, span);
     added = true;
   }
   return added;

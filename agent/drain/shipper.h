@@ -36,8 +36,8 @@ class Shipper {
   // Both channels are welcomed. Sends everything again that explains the data, and rewinds.
   void begin_link(bool resumed);
   void begin_recording();
-  // The recording was stopped: after the last page and the last StreamClose, RecordingEnd is sent, and
-  // again on later links, until forget_recording().
+  // The recording was stopped: after the last page and the last StreamClose, RecordingEnd is sent,
+  // and again on later links, until forget_recording().
   void end_recording(uint64_t end_ns, const char* reason);
   // Releases every stream. A frame that was sent in part can't be finished then: see mid_frame().
   void forget_recording();

@@ -31,9 +31,13 @@ void set_status(const char* first, const char* second, const char* third, const 
   log_line(sentence);
 }
 
-const char* status() { return g_status.load(std::memory_order_acquire); }
+const char* status() {
+  return g_status.load(std::memory_order_acquire);
+}
 
-void enable_log(bool enabled) { g_log.store(enabled, std::memory_order_relaxed); }
+void enable_log(bool enabled) {
+  g_log.store(enabled, std::memory_order_relaxed);
+}
 
 void log_line(const char* text) {
   if (!g_log.load(std::memory_order_relaxed)) return;

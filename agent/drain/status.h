@@ -7,8 +7,9 @@ namespace collect::agent {
 
 inline constexpr size_t kStatusBytes = 384;
 
-// Makes the parts, joined, the agent's status; logs it when it changed and logging is on. One thread
-// at a time: the one that starts or stops the agent while no drain thread runs, else the drain thread.
+// Makes the parts, joined, the agent's status; logs it when it changed and logging is on. One
+// thread at a time: the one that starts or stops the agent while no drain thread runs, else the
+// drain thread.
 void set_status(const char* first, const char* second = "", const char* third = "",
                 const char* fourth = "");
 

@@ -3,7 +3,9 @@
 namespace collect::agent {
 namespace {
 
-uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+uint64_t least(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
 
 // Frees what the collector has. `limit`: what was sent, which is as far as an ack can reach.
 void free_stored(StreamSlot& slot, const collect_wire_StreamPosition& position,
@@ -16,7 +18,8 @@ void free_stored(StreamSlot& slot, const collect_wire_StreamPosition& position,
 
 void StreamTable::refresh() {
   // Slots beyond the last size hold whatever an earlier life of this memory left.
-  for (const uint32_t count = stream_slots(); size_ < count; ++size_) slots_[size_].stream = nullptr;
+  for (const uint32_t count = stream_slots(); size_ < count; ++size_)
+    slots_[size_].stream = nullptr;
   for (uint32_t i = 0; i < size_; ++i) {
     StreamSlot& slot = slots_[i];
     if (slot.stream != nullptr) continue;

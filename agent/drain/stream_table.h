@@ -1,5 +1,6 @@
 // What the drain thread knows of each stream beyond what the recorder does: how far it was sent on
-// this link, and what the collector said. Drain thread only; static storage, touched as far as used.
+// this link, and what the collector said. Drain thread only; static storage, touched as far as
+// used.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +15,11 @@ struct StreamSlot {
   uint32_t stream_id;
   uint32_t recording;
   // Of this link:
-  bool opened;      // StreamOpen is on its way
-  bool close_sent;  // StreamClose too
-  uint32_t batch;   // the last batch that carries records of this stream
-  uint64_t handed[2];  // per lane: the next record number after what the kernel has taken
-  uint64_t resume[2];  // where the collector wants to go on
+  bool opened;            // StreamOpen is on its way
+  bool close_sent;        // StreamClose too
+  uint32_t batch;         // the last batch that carries records of this stream
+  uint64_t handed[2];     // per lane: the next record number after what the kernel has taken
+  uint64_t resume[2];     // where the collector wants to go on
   uint64_t lost_sent[2];  // lost_total of the last page
   // Of the stream:
   uint64_t flushed_ms[2];    // when a page in the making was last asked for
@@ -38,8 +39,8 @@ class StreamTable {
   void begin_handshake();
   // The collector's word in its handshake, before the link is up.
   void resume(const collect_wire_StreamPosition& position);
-  // Both channels are welcomed: every stream goes on where the collector wants it to. With `resumed`
-  // false the collector has nothing, and gets all that is held.
+  // Both channels are welcomed: every stream goes on where the collector wants it to. With
+  // `resumed` false the collector has nothing, and gets all that is held.
   void begin_link(bool resumed);
   // From an Ack. Gives back what is no longer needed.
   void acknowledge(const collect_wire_StreamPosition& position);

@@ -1,9 +1,9 @@
 // The device clock, in nanoseconds, from the CPU's counter.
 //
-// A line (base, slope) maps counter ticks to the platform's continuous clock. The drain thread fits a
-// new line now and then; lines join without a step, so that a thread's times never run backwards, and
-// each thread keeps its own copy, refreshed when the recorder's epoch changes. Where the counter can't
-// be trusted (not invariant), the system's clock is asked each time.
+// A line (base, slope) maps counter ticks to the platform's continuous clock. The drain thread fits
+// a new line now and then; lines join without a step, so that a thread's times never run backwards,
+// and each thread keeps its own copy, refreshed when the recorder's epoch changes. Where the
+// counter can't be trusted (not invariant), the system's clock is asked each time.
 #pragma once
 
 #include <time.h>

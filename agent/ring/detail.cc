@@ -26,10 +26,10 @@ __attribute__((no_sanitize("address", "thread"))) void copy_stack(uint8_t* to, u
   for (uint32_t i = 0; i < bytes; ++i) to[i] = source[i];
 }
 
-uint32_t encode(uint8_t* out, const Stream& stream, const DetailRecord& record, uint32_t stack_bytes,
-                bool version_1) {
-  const auto total = static_cast<uint32_t>(atf::kDetailHeaderBytes + atf::kFunctionPayloadBytes) +
-                     stack_bytes;
+uint32_t encode(uint8_t* out, const Stream& stream, const DetailRecord& record,
+                uint32_t stack_bytes, bool version_1) {
+  const auto total =
+      static_cast<uint32_t>(atf::kDetailHeaderBytes + atf::kFunctionPayloadBytes) + stack_bytes;
   const auto type = record.kind == atf::EventKind::kCall ? atf::DetailType::kFunctionCall
                                                          : atf::DetailType::kFunctionReturn;
   if (version_1) {
@@ -78,7 +78,8 @@ bool detail_may_grow() {
   return pool_bytes() - pool_used_bytes() > pool_bytes() / kDetailReserveDivisor;
 }
 
-uint64_t write_on(Stream& stream, const DetailRecord& record, uint32_t stack_bytes, bool version_1) {
+uint64_t write_on(Stream& stream, const DetailRecord& record, uint32_t stack_bytes,
+                  bool version_1) {
   LaneState& lane = stream.lane(Lane::kDetail);
   const auto bytes = static_cast<uint32_t>(atf::kMaxDetailBytes);
   // A page of pre-roll is not continued: its flag holds for all of its records.
@@ -113,8 +114,8 @@ void free_armed_page(PageRef page) {
   armed_pages_total.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// A page for the armed chain: a free one while armed pages stay under their share, else the thread's
-// own oldest.
+// A page for the armed chain: a free one while armed pages stay under their share, else the
+// thread's own oldest.
 PageRef take_armed_page(Stream& stream) {
   const uint64_t share = pool_bytes() / kPageBytes / kArmedDivisor;
   PageRef page = 0;

@@ -1,6 +1,6 @@
-// Detail records: registers and stack beside an event. On: into the stream's detail lane. Armed: into
-// a chain that the thread keeps to itself and overwrites from its oldest page on, until StartDetail
-// asks for it as pre-roll.
+// Detail records: registers and stack beside an event. On: into the stream's detail lane. Armed:
+// into a chain that the thread keeps to itself and overwrites from its oldest page on, until
+// StartDetail asks for it as pre-roll.
 #pragma once
 
 #include "agent/ring/hooks.h"
@@ -16,8 +16,8 @@ struct DetailRecord {
   const HookFrame& frame;
 };
 
-// The record's number for the index event to link to, or atf::kNoDetail: armed records have none yet,
-// and a record that found no room is counted as lost.
+// The record's number for the index event to link to, or atf::kNoDetail: armed records have none
+// yet, and a record that found no room is counted as lost.
 uint64_t write_detail(Stream& stream, const DetailRecord& record, uint64_t state);
 
 struct PreRoll {

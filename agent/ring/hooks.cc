@@ -13,8 +13,8 @@
 namespace collect::agent {
 namespace {
 
-// A hook inside a hook: a signal handler's, or one of the agent itself. The outer one owns the ring,
-// so this event is counted as lost; a null end makes the outer's next event note where.
+// A hook inside a hook: a signal handler's, or one of the agent itself. The outer one owns the
+// ring, so this event is counted as lost; a null end makes the outer's next event note where.
 void nested_event(Stream* stream) {
   if (stream == &g_ignored) return;
   if (stream == &g_registering) {
@@ -40,7 +40,7 @@ Stream* register_thread() {
   stream->stream_id = next_stream_id();
   stream->start_ns = now_ns();
   stream->busy.store(1, std::memory_order_relaxed);
-  stream->state.store(StreamState::kLive, std::memory_order_release);  // pairs with stream_at
+  stream_publish(*stream);
   tls_stream = stream;
   return stream;
 }
@@ -77,13 +77,13 @@ void write_event(Stream& stream, uint64_t ns, uint64_t id, atf::EventKind kind, 
                  uint64_t detail_seq, uint64_t state) {
   uint8_t* pos = stream.pos;
   if ((state & kStateVersion1) != 0) {
-    const atf::IndexEventV1 event{ns,
-                                  id,
-                                  stream.thread_id,
-                                  static_cast<uint32_t>(kind),
-                                  depth,
-                                  detail_seq == atf::kNoDetail ? atf::kNoDetailV1
-                                                               : static_cast<uint32_t>(detail_seq)};
+    const atf::IndexEventV1 event{
+        ns,
+        id,
+        stream.thread_id,
+        static_cast<uint32_t>(kind),
+        depth,
+        detail_seq == atf::kNoDetail ? atf::kNoDetailV1 : static_cast<uint32_t>(detail_seq)};
     memcpy(pos, &event, sizeof event);
   } else {
     const atf::IndexEventV2 event{ns, id, detail_seq, static_cast<uint8_t>(kind), {}};
@@ -101,8 +101,8 @@ uint32_t step_depth(Stream& stream, atf::EventKind kind) {
 
 enum class Wait : uint8_t { kRetry, kGiveUp, kOver };
 
-// With FullPolicy::kWait, holds the program until a page may be free. A safe point: the recording can
-// end meanwhile, and then this stream must not be written any more.
+// With FullPolicy::kWait, holds the program until a page may be free. A safe point: the recording
+// can end meanwhile, and then this stream must not be written any more.
 Wait wait_for_page(Stream& stream) {
   if (settings().full != FullPolicy::kWait) return Wait::kGiveUp;
   stream.waiting.store(1, std::memory_order_release);

@@ -1,4 +1,5 @@
-// The short path of a hook, inlined into each shim so that a call costs no second call. See hooks.h.
+// The short path of a hook, inlined into each shim so that a call costs no second call. See
+// hooks.h.
 #pragma once
 
 #include "agent/ring/hooks.h"
@@ -10,8 +11,8 @@ namespace collect::agent {
 // version 1, nested hooks. `stream` may be null.
 void general_event(Stream* stream, uint64_t function, atf::EventKind kind, const HookFrame& frame);
 
-// The short path. True: the event is done with. False: it is the general path's, with `stream`, which
-// the shim calls itself, so that it looks at the frame only then.
+// The short path. True: the event is done with. False: it is the general path's, with `stream`,
+// which the shim calls itself, so that it looks at the frame only then.
 [[gnu::always_inline]] inline bool record_short(uint64_t function, atf::EventKind kind,
                                                 Stream*& stream) {
   if (COLLECT_LIKELY((g_state.load(std::memory_order_relaxed) & kStateRecording) == 0)) return true;

@@ -26,8 +26,8 @@ void page_times(PageRef page, Lane lane, uint64_t* first, uint64_t* last) {
   }
 }
 
-// Takes the oldest page that nobody is sending out of the chain. Its records are lost: their numbers
-// are skipped, and the following page says between which times.
+// Takes the oldest page that nobody is sending out of the chain. Its records are lost: their
+// numbers are skipped, and the following page says between which times.
 PageRef steal_oldest(LaneState& lane, Lane which) {
   const ChainLock lock(lane);
   PageRef before = 0;
@@ -128,8 +128,8 @@ bool open_index_page(Stream& stream, uint32_t* reasons) {
 uint64_t index_next_seq(const Stream& stream) {
   const LaneState& lane = stream.lanes[static_cast<uint32_t>(Lane::kIndex)];
   const PageInfo& info = page_info(lane.open);
-  return info.first_seq + (info.committed.load(std::memory_order_relaxed) - info.begin) /
-                              atf::kEventBytes;
+  return info.first_seq +
+         (info.committed.load(std::memory_order_relaxed) - info.begin) / atf::kEventBytes;
 }
 
 }  // namespace collect::agent

@@ -1,13 +1,13 @@
-// The producer's side of a lane: opening the next page, and, with FullPolicy::kOverwrite, taking the
-// oldest one back. Pages of a lane form a chain from LaneState::head to LaneState::open.
+// The producer's side of a lane: opening the next page, and, with FullPolicy::kOverwrite, taking
+// the oldest one back. Pages of a lane form a chain from LaneState::head to LaneState::open.
 #pragma once
 
 #include "agent/ring/stream.h"
 
 namespace collect::agent {
 
-// Closes the open page, if any, and opens the next for index events. False: no page; `*reasons` says
-// why. Losses counted since the last page was opened are noted in the new one.
+// Closes the open page, if any, and opens the next for index events. False: no page; `*reasons`
+// says why. Losses counted since the last page was opened are noted in the new one.
 bool open_index_page(Stream& stream, uint32_t* reasons);
 
 // Number of the next index record of a stream that has a page open.

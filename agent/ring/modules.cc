@@ -159,9 +159,9 @@ struct ScanResult {
   bool changed = false;
 };
 
-// Runs with the loader's lock held: the outer dl_iterate_phdr took it, the inner one takes it again,
-// which the same thread may. So scans exclude each other without a lock of ours, which a callback of
-// the host's own dl_iterate_phdr could deadlock with.
+// Runs with the loader's lock held: the outer dl_iterate_phdr took it, the inner one takes it
+// again, which the same thread may. So scans exclude each other without a lock of ours, which a
+// callback of the host's own dl_iterate_phdr could deadlock with.
 int scan_in_lock(dl_phdr_info* info, size_t size, void* argument) {
   auto* result = static_cast<ScanResult*>(argument);
   uint64_t adds = 0;
@@ -238,8 +238,14 @@ bool module_find(uint64_t address, ModuleRange& range) {
   return false;
 }
 
-uint32_t module_count() { return modules.count.load(std::memory_order_acquire); }
-const ModuleRecord& module_at(uint32_t index) { return modules.records[index]; }
-uint32_t module_changes() { return modules.changes.load(std::memory_order_acquire); }
+uint32_t module_count() {
+  return modules.count.load(std::memory_order_acquire);
+}
+const ModuleRecord& module_at(uint32_t index) {
+  return modules.records[index];
+}
+uint32_t module_changes() {
+  return modules.changes.load(std::memory_order_acquire);
+}
 
 }  // namespace collect::agent

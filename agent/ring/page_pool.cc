@@ -58,8 +58,8 @@ PageRef take_untouched(uint32_t* reasons) {
 }  // namespace
 
 void* map_private(size_t bytes) {
-  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                  -1, 0);
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return nullptr;
 #ifdef MADV_WIPEONFORK
   (void)madvise(at, bytes, MADV_WIPEONFORK);
@@ -91,7 +91,9 @@ bool pool_init(uint32_t buffer_mb) {
   return false;
 }
 
-uint64_t pool_bytes() { return uint64_t{pool.count} * kPageBytes; }
+uint64_t pool_bytes() {
+  return uint64_t{pool.count} * kPageBytes;
+}
 
 PageRef pool_take(uint32_t* reasons) {
   PageRef page = pop_free();
@@ -134,8 +136,12 @@ uint64_t pool_used_bytes() {
   return touched > unused ? uint64_t{touched - unused} * kPageBytes : 0;
 }
 
-PageInfo& page_info(PageRef page) { return pool.infos[page - 1]; }
+PageInfo& page_info(PageRef page) {
+  return pool.infos[page - 1];
+}
 
-uint8_t* page_bytes(PageRef page) { return pool.pages + size_t{page - 1} * kPageBytes; }
+uint8_t* page_bytes(PageRef page) {
+  return pool.pages + size_t{page - 1} * kPageBytes;
+}
 
 }  // namespace collect::agent

@@ -1,8 +1,8 @@
 // The process-wide pool of ring pages: one mapping taken at start, handed out page by page.
 //
 // Any thread takes pages, the drain thread gives them back. Lock-free, no allocation, safe in a
-// signal handler. A page that was never used before is faulted in when it is taken, so that a memory
-// limit shows as "no page" and is counted, never as a signal in the host program.
+// signal handler. A page that was never used before is faulted in when it is taken, so that a
+// memory limit shows as "no page" and is counted, never as a signal in the host program.
 #pragma once
 
 #include <atomic>

@@ -21,7 +21,7 @@ namespace collect::agent {
 using wire::Lane;
 
 inline constexpr uint32_t kPageBytes = 64 * 1024;
-inline constexpr uint32_t kMaxStreams = 8192;      // alive at once, closed but unacknowledged included
+inline constexpr uint32_t kMaxStreams = 8192;  // alive at once, closed but unacknowledged included
 inline constexpr uint32_t kMaxModules = 4096;
 inline constexpr uint32_t kMaxBuildId = 64;
 inline constexpr uint32_t kMaxModulePath = 512;
@@ -96,8 +96,8 @@ struct DetailChange {
   uint64_t pre_roll_records;
 };
 
-// ---- set-up. Called once per process, before any event; again in a forked child, whose only thread
-// has no stream. False: no memory.
+// ---- set-up. Called once per process, before any event; again in a forked child, whose only
+// thread has no stream. False: no memory.
 bool recorder_init(const Settings& settings);
 // New settings for a recorder that is there, while nothing is recorded; its memory stays as it is.
 void recorder_configure(const Settings& settings);
@@ -129,11 +129,14 @@ bool stream_ended(Stream& stream);
 uint64_t stream_end_ns(Stream& stream);
 
 // The next unsent run of records, at most `max_bytes` of them; false when there is none now. With
-// `flush` false, a page that is still being filled is handed out only when half full, so that a busy
-// thread gives large pages; with true, whatever is there. A span must be followed by mark_sent or
-// dropped (the link broke: rewind follows).
+// `flush` false, a page that is still being filled is handed out only when half full, so that a
+// busy thread gives large pages; with true, whatever is there. A span must be followed by mark_sent
+// or dropped (the link broke: rewind follows).
 bool next_span(Stream& stream, Lane lane, uint32_t max_bytes, bool flush, Span& span);
 void mark_sent(Stream& stream, Lane lane, const Span& span);
+// The losses of an ended stream after its last record, as a span of no records. False when no more
+// than `lost_sent` were lost in all.
+bool trailing_loss(Stream& stream, Lane lane, uint64_t lost_sent, Span& span);
 // Everything below `next` is stored at the collector: frees whole pages.
 void acknowledge(Stream& stream, Lane lane, uint64_t next);
 // After a reconnect: the next span begins at `next`, or at the oldest record still held.
@@ -150,13 +153,13 @@ const ModuleRecord& module_at(uint32_t index);
 uint32_t module_changes();  // counts unloads too, so that a change can be seen
 
 // ---- housekeeping [drain], at its pace: every few ms while there is work
-void poll_threads();      // finds threads that ended; cheap, call every ~50 ms
+void poll_threads();       // finds threads that ended; cheap, call every ~50 ms
 void recalibrate_clock();  // call every ~100 ms
 RecorderStats recorder_stats();
 RecorderStats published_stats();  // what recorder_stats() last found; any thread
 
-// With FullPolicy::kWait: whether a full ring may still hold the program up. The drain thread clears
-// it when the link has been gone for too long and at exit, so that the host program goes on.
+// With FullPolicy::kWait: whether a full ring may still hold the program up. The drain thread
+// clears it when the link has been gone for too long and at exit, so that the host program goes on.
 void allow_waiting(bool allowed);
 
 // Marks the calling thread as the agent's own: its calls are never recorded.

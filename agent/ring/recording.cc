@@ -110,9 +110,15 @@ void read_thread_name(uint32_t thread_id, char (&name)[32]) {
 
 }  // namespace
 
-const Settings& settings() { return the_settings; }
-bool waiting_allowed() { return may_wait.load(std::memory_order_relaxed); }
-void allow_waiting(bool allowed) { may_wait.store(allowed, std::memory_order_relaxed); }
+const Settings& settings() {
+  return the_settings;
+}
+bool waiting_allowed() {
+  return may_wait.load(std::memory_order_relaxed);
+}
+void allow_waiting(bool allowed) {
+  may_wait.store(allowed, std::memory_order_relaxed);
+}
 
 bool recorder_init(const Settings& wanted) {
   the_settings = wanted;
@@ -120,8 +126,7 @@ bool recorder_init(const Settings& wanted) {
   if (tls_stream != &g_registering) tls_stream = nullptr;
   clock_init();
   if (!pool_init(wanted.buffer_mb) || !streams_init() || !modules_init()) return false;
-  barrier_works =
-      syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  barrier_works = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
   recording_number.store(0);
   newest_polled_stream = 0;
   detail_now = wanted.detail;
@@ -139,8 +144,12 @@ void recorder_configure(const Settings& wanted) {
   may_wait.store(true);
 }
 
-bool recorder_ready() { return ready.load(std::memory_order_acquire); }
-uint64_t now_ns() { return clock_now(clock_line()); }
+bool recorder_ready() {
+  return ready.load(std::memory_order_acquire);
+}
+uint64_t now_ns() {
+  return clock_now(clock_line());
+}
 
 bool filter_takes_thread(uint32_t thread_id) {
   if (filter.thread_count == 0) return true;
@@ -202,11 +211,21 @@ void stop_recording() {
   });
 }
 
-bool is_recording() { return (g_state.load(std::memory_order_relaxed) & kStateRecording) != 0; }
-uint32_t current_recording() { return recording_number.load(std::memory_order_relaxed); }
-uint64_t recording_start_ns() { return start_ns; }
-uint64_t recording_start_unix_ns() { return start_unix_ns; }
-uint32_t detail_mode() { return detail_now; }
+bool is_recording() {
+  return (g_state.load(std::memory_order_relaxed) & kStateRecording) != 0;
+}
+uint32_t current_recording() {
+  return recording_number.load(std::memory_order_relaxed);
+}
+uint64_t recording_start_ns() {
+  return start_ns;
+}
+uint64_t recording_start_unix_ns() {
+  return start_unix_ns;
+}
+uint32_t detail_mode() {
+  return detail_now;
+}
 
 DetailChange set_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter* wanted) {
   const bool was_armed = detail_now == 1;
@@ -259,7 +278,9 @@ bool stream_ended(Stream& stream) {
   return true;
 }
 
-uint64_t stream_end_ns(Stream& stream) { return stream.end_ns; }
+uint64_t stream_end_ns(Stream& stream) {
+  return stream.end_ns;
+}
 
 void release_stream(Stream& stream) {
   if (stream.recording == current_recording()) add(released_counts, stream_counts(stream));

@@ -49,16 +49,14 @@ struct LaneState {
   std::atomic<uint32_t> lost_reasons{0};
   std::atomic<PageRef> first{0};  // set once, with release: the lane's first page ever
 
-  // With FullPolicy::kOverwrite both sides cut pages out of the chain; never held over a system call.
+  // With FullPolicy::kOverwrite both sides cut pages out of the chain; never held over a system
+  // call.
   std::atomic<uint32_t> lock{0};
 
   // Drain thread's; `head` also the producer's under `lock`.
   PageRef head = 0;  // oldest page held
   PageRef send = 0;  // page that the next span comes from
-  uint64_t lost_sent = 0;      // lost_total of the last span handed out
 };
-
-enum class StreamState : uint32_t { kFree, kOpening, kLive };
 
 struct alignas(kCacheLine) Stream {
   constexpr Stream() = default;
@@ -90,11 +88,9 @@ struct alignas(kCacheLine) Stream {
 
   LaneState lanes[2];
 
-  // Set by the producer before kLive is released, constant afterwards.
+  // Set by the producer before the stream is published, constant afterwards.
   uint32_t stream_id = 0;
   uint64_t start_ns = 0;
-  std::atomic<StreamState> state{StreamState::kFree};
-  std::atomic<uint32_t> free_next{0};
 
   // Drain thread's.
   bool ended = false;
@@ -106,14 +102,15 @@ struct alignas(kCacheLine) Stream {
 
 // The calling thread's stream; null before its first event. Two streams of no thread stand for
 // "being registered" and "never recorded": both are always busy.
-extern __thread Stream* tls_stream
-    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern __thread Stream* tls_stream __attribute__((tls_model("initial-exec"), visibility("hidden")));
 [[gnu::visibility("hidden")]] extern Stream g_registering;
 [[gnu::visibility("hidden")]] extern Stream g_ignored;
 
-// Slots for streams; any thread takes, the drain thread gives.
+// Slots for streams; any thread takes, fills and publishes, the drain thread gives back. Before it
+// is published, the drain thread does not see a stream.
 bool streams_init();
 Stream* stream_take();
+void stream_publish(Stream& stream);
 void stream_give(Stream& stream);
 uint32_t next_stream_id();
 void count_lost_without_stream();
@@ -132,9 +129,9 @@ struct FilterSnapshot;
 bool filter_takes_thread(uint32_t thread_id);
 bool filter_takes_function(uint64_t function_id);
 
-// Returns when no hook that saw an older g_state than `state` is inside any more: each stream is idle,
-// or waits for a page (a safe point), or has seen `state`. Gives up on a stream after kQuiesceMs;
-// is_quiet then says so. [drain]
+// Returns when no hook that saw an older g_state than `state` is inside any more: each stream is
+// idle, or waits for a page (a safe point), or has seen `state`. Gives up on a stream after
+// kQuiesceMs; is_quiet then says so. [drain]
 void quiesce(uint64_t state);
 bool is_quiet(Stream& stream, uint64_t state);
 inline constexpr uint32_t kQuiesceMs = 1000;

@@ -1,5 +1,5 @@
-// The drain thread's side of a stream: runs of records to send, what was acknowledged, what is to be
-// sent again. See recorder.h.
+// The drain thread's side of a stream: runs of records to send, what was acknowledged, what is to
+// be sent again. See recorder.h.
 #include "agent/ring/detail.h"
 #include "agent/ring/lane_pages.h"
 #include "agent/ring/stream.h"
@@ -110,6 +110,20 @@ void mark_sent(Stream& stream, Lane which, const Span& span) {
   info.sent_records += span.record_count;
 }
 
+bool trailing_loss(Stream& stream, Lane which, uint64_t lost_sent, Span& span) {
+  LaneState& lane = stream.lane(which);
+  const uint64_t lost = lane.lost_total.load(std::memory_order_acquire);
+  if (lost <= lost_sent) return false;
+  span = Span{};
+  span.first_seq = lane_count(lane, which);
+  span.lost_total = lost;
+  // What no page took over, because none was opened any more.
+  span.lost_reasons = lane.lost_reasons.load(std::memory_order_relaxed);
+  span.lost_first_ns = lane.lost_first_ns.load(std::memory_order_relaxed);
+  span.lost_last_ns = lane.lost_last_ns.load(std::memory_order_relaxed);
+  return true;
+}
+
 void acknowledge(Stream& stream, Lane which, uint64_t next_seq) {
   LaneState& lane = stream.lane(which);
   const ChainLock lock(lane);
@@ -121,8 +135,8 @@ void acknowledge(Stream& stream, Lane which, uint64_t next_seq) {
     if (info.first_seq + info.sent_records == end_seq) {
       info.pinned.store(0, std::memory_order_relaxed);
     }
-    // The open page stays with its thread. A page that was not sent at all stays too: after a rewind
-    // the collector may already have what we are about to send again.
+    // The open page stays with its thread. A page that was not sent at all stays too: after a
+    // rewind the collector may already have what we are about to send again.
     if (next == 0 || info.sent_records != records_of(info, which)) return;
     if (lane.send == lane.head) lane.send = next;
     pool_give(lane.head);

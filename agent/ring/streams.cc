@@ -10,7 +10,14 @@
 namespace collect::agent {
 namespace {
 
-Stream* slots = nullptr;  // kMaxStreams of them, untouched until used
+// What is known of a slot beside its stream, which is made anew each time the slot is taken.
+struct Slot {
+  std::atomic<uint32_t> published;
+  std::atomic<uint32_t> free_next;
+};
+
+Stream* streams = nullptr;  // kMaxStreams of them, untouched until used
+Slot* slots = nullptr;      // as many
 std::atomic<uint32_t> slots_used{0};
 std::atomic<uint64_t> free_head{0};  // slot + 1, and a change counter in the high half
 std::atomic<uint32_t> last_stream_id{0};
@@ -21,11 +28,10 @@ Stream* pop_free() {
   for (;;) {
     const auto slot = static_cast<uint32_t>(head);
     if (slot == 0) return nullptr;
-    Stream& stream = slots[slot - 1];
-    const uint64_t next = stream.free_next.load(std::memory_order_relaxed);
+    const uint64_t next = slots[slot - 1].free_next.load(std::memory_order_relaxed);
     if (free_head.compare_exchange_weak(head, ((head >> 32) + 1) << 32 | next,
                                         std::memory_order_acquire)) {
-      return &stream;
+      return &streams[slot - 1];
     }
   }
 }
@@ -50,8 +56,12 @@ uint64_t change_state(uint64_t set, uint64_t clear) {
 }
 
 bool streams_init() {
-  if (slots == nullptr) slots = static_cast<Stream*>(map_private(sizeof(Stream) * kMaxStreams));
-  if (slots == nullptr) return false;
+  if (streams == nullptr) streams = static_cast<Stream*>(map_private(sizeof(Stream) * kMaxStreams));
+  if (slots == nullptr) slots = static_cast<Slot*>(map_private(sizeof(Slot) * kMaxStreams));
+  if (streams == nullptr || slots == nullptr) return false;
+  for (uint32_t i = slots_used.load(std::memory_order_relaxed); i > 0; --i) {
+    slots[i - 1].published.store(0, std::memory_order_relaxed);
+  }
   slots_used.store(0, std::memory_order_relaxed);
   free_head.store(0, std::memory_order_relaxed);
   without_stream.store(0, std::memory_order_relaxed);
@@ -65,27 +75,35 @@ Stream* stream_take() {
     do {
       if (number == kMaxStreams) return nullptr;
     } while (!slots_used.compare_exchange_weak(number, number + 1, std::memory_order_relaxed));
-    stream = &slots[number];
+    stream = &streams[number];
   }
-  new (stream) Stream{};
-  stream->state.store(StreamState::kOpening, std::memory_order_relaxed);
-  return stream;
+  return new (stream) Stream{};
+}
+
+void stream_publish(Stream& stream) {
+  slots[&stream - streams].published.store(1, std::memory_order_release);  // pairs with stream_at
 }
 
 void stream_give(Stream& stream) {
-  stream.state.store(StreamState::kFree, std::memory_order_release);
-  const auto slot = static_cast<uint32_t>(&stream - slots) + 1;
+  const auto slot = static_cast<uint32_t>(&stream - streams) + 1;
+  slots[slot - 1].published.store(0, std::memory_order_relaxed);
   uint64_t head = free_head.load(std::memory_order_relaxed);
   uint64_t changed;
   do {
-    stream.free_next.store(static_cast<uint32_t>(head), std::memory_order_relaxed);
+    slots[slot - 1].free_next.store(static_cast<uint32_t>(head), std::memory_order_relaxed);
     changed = ((head >> 32) + 1) << 32 | slot;
   } while (!free_head.compare_exchange_weak(head, changed, std::memory_order_release));
 }
 
-uint32_t next_stream_id() { return last_stream_id.fetch_add(1, std::memory_order_relaxed) + 1; }
-void count_lost_without_stream() { without_stream.fetch_add(1, std::memory_order_relaxed); }
-uint64_t lost_without_stream() { return without_stream.load(std::memory_order_relaxed); }
+uint32_t next_stream_id() {
+  return last_stream_id.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+void count_lost_without_stream() {
+  without_stream.fetch_add(1, std::memory_order_relaxed);
+}
+uint64_t lost_without_stream() {
+  return without_stream.load(std::memory_order_relaxed);
+}
 
 void count_lost(LaneState& lane, uint32_t reason, uint64_t ns) {
   uint64_t none = 0;
@@ -95,15 +113,21 @@ void count_lost(LaneState& lane, uint32_t reason, uint64_t ns) {
   lane.lost_total.fetch_add(1, std::memory_order_release);
 }
 
-uint32_t os_thread_id() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
-
-uint32_t stream_slots() { return slots_used.load(std::memory_order_acquire); }
-
-Stream* stream_at(uint32_t slot) {
-  Stream& stream = slots[slot];
-  return stream.state.load(std::memory_order_acquire) == StreamState::kLive ? &stream : nullptr;
+uint32_t os_thread_id() {
+  return static_cast<uint32_t>(syscall(SYS_gettid));
 }
 
-void ignore_this_thread() { tls_stream = &g_ignored; }
+uint32_t stream_slots() {
+  return slots_used.load(std::memory_order_acquire);
+}
+
+Stream* stream_at(uint32_t slot) {
+  const bool published = slots[slot].published.load(std::memory_order_acquire) != 0;
+  return published ? &streams[slot] : nullptr;
+}
+
+void ignore_this_thread() {
+  tls_stream = &g_ignored;
+}
 
 }  // namespace collect::agent

@@ -17,12 +17,13 @@ using collect::atf::EventKind;
   frame.call_site = reinterpret_cast<uint64_t>(call_site);
   frame.frame_pointer = hook_frame[0];
 #if defined(__x86_64__)
-  frame.stack_pointer = reinterpret_cast<uint64_t>(hook_frame + 2);  // above it and the return address
+  frame.stack_pointer =
+      reinterpret_cast<uint64_t>(hook_frame + 2);  // above it and the return address
 #else
   frame.stack_pointer = frame.frame_pointer;  // the frame record lies at the frame's lower end
 #endif
-  frame.valid = collect::atf::kDetailLrValid | collect::atf::kDetailFpValid |
-                collect::atf::kDetailSpValid;
+  frame.valid =
+      collect::atf::kDetailLrValid | collect::atf::kDetailFpValid | collect::atf::kDetailSpValid;
   agent::general_event(stream, function, kind, frame);
 }
 

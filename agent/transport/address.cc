@@ -52,7 +52,8 @@ void set_v6(Address& address, const in6_addr& host, uint16_t port) {
   address.bytes = sizeof in;
 }
 
-// `name_offset` is 1 for abstract names, which begin with a zero byte and end where the length says.
+// `name_offset` is 1 for abstract names, which begin with a zero byte and end where the length
+// says.
 const char* set_unix(const char* name, size_t name_offset, AddressList& out) {
   sockaddr_un un{};
   un.sun_family = AF_UNIX;

@@ -1,5 +1,6 @@
 // Where a collector is, or where the agent waits for one. Parsed and resolved once, on the thread
-// that starts the agent: a name other than localhost asks the system's resolver, which may allocate.
+// that starts the agent: a name other than localhost asks the system's resolver, which may
+// allocate.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,8 +15,8 @@ inline constexpr uint32_t kMaxAddresses = 16;  // of one name, or of one port ra
 struct Address {
   sockaddr_storage storage;
   socklen_t bytes;
-  // A Unix socket that is listened on takes connections of root, of the Android shell and of its own
-  // user only; the kernel says who it is.
+  // A Unix socket that is listened on takes connections of root, of the Android shell and of its
+  // own user only; the kernel says who it is.
   bool is_local() const { return storage.ss_family == AF_UNIX; }
 };
 

@@ -35,7 +35,9 @@ void lock_changes() {
     sched_yield();
   }
 }
-void unlock_changes() { g_changing.store(0, std::memory_order_release); }
+void unlock_changes() {
+  g_changing.store(0, std::memory_order_release);
+}
 
 struct Changing {
   Changing() { lock_changes(); }
@@ -105,8 +107,12 @@ void set_options(int fd, bool is_local) {
 
 }  // namespace
 
-void sockets_before_fork() { lock_changes(); }
-void sockets_after_fork() { unlock_changes(); }
+void sockets_before_fork() {
+  lock_changes();
+}
+void sockets_after_fork() {
+  unlock_changes();
+}
 
 // Takes `low_fd` in any case; 0 or errno. Under the lock.
 int Socket::adopt(int low_fd) {
@@ -118,7 +124,7 @@ int Socket::adopt(int low_fd) {
   }
   fcntl(fd, F_SETFD, FD_CLOEXEC);
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-  struct stat identity {};
+  struct stat identity{};
   if (fstat(fd, &identity) != 0) {
     const int error = errno;
     ::close(fd);
@@ -131,7 +137,7 @@ int Socket::adopt(int low_fd) {
 }
 
 bool Socket::is_ours() const {
-  struct stat identity {};
+  struct stat identity{};
   return fd_ >= 0 && fstat(fd_, &identity) == 0 && S_ISSOCK(identity.st_mode) &&
          identity.st_dev == device_ && identity.st_ino == inode_;
 }
@@ -215,7 +221,7 @@ int Socket::listen(const Address& address) {
   if (is_path(address)) {
     // A socket file outlives its listener. If nobody answers there it is a dead one's.
     const char* path = reinterpret_cast<const sockaddr_un*>(&address.storage)->sun_path;
-    struct stat found {};
+    struct stat found{};
     if (lstat(path, &found) == 0 && S_ISSOCK(found.st_mode)) {
       Socket probe;
       bool connected = false;
@@ -265,8 +271,8 @@ uint16_t Socket::local_port() const {
   return port_of(address);
 }
 
-// Over TCP the kernel's own tuning goes further than what an ordinary process may ask for, and asking
-// turns it off.
+// Over TCP the kernel's own tuning goes further than what an ordinary process may ask for, and
+// asking turns it off.
 void Socket::widen_send_buffer() {
   if (!is_local_ || !is_ours()) return;
   setsockopt(fd_, SOL_SOCKET, SO_SNDBUF, &kLocalSendBytes, sizeof kLocalSendBytes);

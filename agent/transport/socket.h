@@ -1,6 +1,6 @@
-// Sockets of a guest: high-numbered, close-on-exec, non-blocking, without SIGPIPE, and checked before
-// every use. The host program may close every descriptor it sees, and open something else under the
-// same number; then the socket is lost to us, and what has its number is not touched.
+// Sockets of a guest: high-numbered, close-on-exec, non-blocking, without SIGPIPE, and checked
+// before every use. The host program may close every descriptor it sees, and open something else
+// under the same number; then the socket is lost to us, and what has its number is not touched.
 //
 // Drain thread only, but for the fork functions at the end. Nothing allocates.
 #pragma once
@@ -15,8 +15,8 @@
 
 namespace collect::agent {
 
-// Descriptors are moved up to here, or to just below the process's limit: programs that count on low
-// numbers, or close a range of them, keep what they expect.
+// Descriptors are moved up to here, or to just below the process's limit: programs that count on
+// low numbers, or close a range of them, keep what they expect.
 inline constexpr int kDescriptorFloor = 3000;
 inline constexpr int kDescriptorMargin = 24;  // below a limit that is lower than that
 
@@ -71,8 +71,8 @@ class Socket {
   bool is_local_ = false;
 };
 
-// fork takes a copy of every descriptor. Between these two calls no socket is half-made, so that the
-// child knows, and can close, all of them. Called around fork on the forking thread.
+// fork takes a copy of every descriptor. Between these two calls no socket is half-made, so that
+// the child knows, and can close, all of them. Called around fork on the forking thread.
 void sockets_before_fork();
 void sockets_after_fork();
 

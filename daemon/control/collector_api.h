@@ -30,7 +30,7 @@ class CollectorApi {
   // Snapshots: copied under a short lock. `filter` as in the requests.
   virtual std::vector<api::Agent> agents(const std::string& filter) = 0;
   virtual std::vector<api::Session> sessions(const std::string& filter) = 0;  // newest first
-  virtual Result<api::Session> session(const std::string& name) = 0;  // empty: the newest
+  virtual Result<api::Session> session(const std::string& name) = 0;          // empty: the newest
   virtual api::Stats stats() = 0;
 
   // Every change from now on. The service looks up the present agents itself, after this returned:

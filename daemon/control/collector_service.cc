@@ -57,18 +57,28 @@ Callback<std::vector<api::Session>> answer_sessions(std::shared_ptr<UnaryCall<Re
 
 grpc::Status to_grpc_status(const Error& error) {
   switch (error.code) {
-    case Code::kInvalidArgument: return {grpc::StatusCode::INVALID_ARGUMENT, error.message};
-    case Code::kNotFound: return {grpc::StatusCode::NOT_FOUND, error.message};
-    case Code::kAlreadyExists: return {grpc::StatusCode::ALREADY_EXISTS, error.message};
+    case Code::kInvalidArgument:
+      return {grpc::StatusCode::INVALID_ARGUMENT, error.message};
+    case Code::kNotFound:
+      return {grpc::StatusCode::NOT_FOUND, error.message};
+    case Code::kAlreadyExists:
+      return {grpc::StatusCode::ALREADY_EXISTS, error.message};
     case Code::kDamaged:
-    case Code::kTruncated: return {grpc::StatusCode::DATA_LOSS, error.message};
-    case Code::kUnsupported: return {grpc::StatusCode::FAILED_PRECONDITION, error.message};
+    case Code::kTruncated:
+      return {grpc::StatusCode::DATA_LOSS, error.message};
+    case Code::kUnsupported:
+      return {grpc::StatusCode::FAILED_PRECONDITION, error.message};
     case Code::kLimit:
-    case Code::kNoSpace: return {grpc::StatusCode::RESOURCE_EXHAUSTED, error.message};
-    case Code::kIo: return {grpc::StatusCode::INTERNAL, error.message};
-    case Code::kPermission: return {grpc::StatusCode::PERMISSION_DENIED, error.message};
-    case Code::kUnavailable: return {grpc::StatusCode::UNAVAILABLE, error.message};
-    case Code::kCancelled: return {grpc::StatusCode::CANCELLED, error.message};
+    case Code::kNoSpace:
+      return {grpc::StatusCode::RESOURCE_EXHAUSTED, error.message};
+    case Code::kIo:
+      return {grpc::StatusCode::INTERNAL, error.message};
+    case Code::kPermission:
+      return {grpc::StatusCode::PERMISSION_DENIED, error.message};
+    case Code::kUnavailable:
+      return {grpc::StatusCode::UNAVAILABLE, error.message};
+    case Code::kCancelled:
+      return {grpc::StatusCode::CANCELLED, error.message};
   }
   return {grpc::StatusCode::UNKNOWN, error.message};
 }
@@ -214,11 +224,11 @@ grpc::ServerWriteReactor<api::Session>* CollectorService::WatchSession(
         now->name(), *interval_ms, [watch](const api::Session& session, bool last) {
           watch->update([&session](auto& backlog) { backlog.put(session); });
           if (!last) return;
-          watch->end_when_sent(is_sealed(session)
-                                   ? grpc::Status::OK
-                                   : grpc::Status(grpc::StatusCode::ABORTED,
-                                                  "the session ended before it was sealed: " +
-                                                      session.status()));
+          watch->end_when_sent(
+              is_sealed(session)
+                  ? grpc::Status::OK
+                  : grpc::Status(grpc::StatusCode::ABORTED,
+                                 "the session ended before it was sealed: " + session.status()));
         });
     if (!id.ok()) return refuse(id.error());
     watch->set_release([this, id = *id] { collector_.unwatch(id); });
@@ -275,8 +285,7 @@ grpc::ServerUnaryReactor* CollectorService::set_detail(api::DetailMode mode,
   return call.get();
 }
 
-grpc::ServerUnaryReactor* CollectorService::GetStats(Context* context,
-                                                     const api::GetStatsRequest*,
+grpc::ServerUnaryReactor* CollectorService::GetStats(Context* context, const api::GetStatsRequest*,
                                                      api::Stats* response) {
   *response = collector_.stats();
   return reply(context, {});

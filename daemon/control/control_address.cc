@@ -19,8 +19,8 @@ constexpr std::string_view kUnixPrefix = "unix:";
 constexpr size_t kMaxUnixPath = sizeof(sockaddr_un::sun_path) - 1;
 
 Error invalid(std::string_view text, std::string_view why) {
-  return {Code::kInvalidArgument, "control address \"" + std::string(text) + "\": " +
-                                      std::string(why)};
+  return {Code::kInvalidArgument,
+          "control address \"" + std::string(text) + "\": " + std::string(why)};
 }
 
 class Socket {
@@ -40,8 +40,7 @@ class Socket {
 bool is_loopback(const std::string& host) {
   if (host == "localhost" || host == "[::1]") return true;
   in_addr address{};
-  return ::inet_pton(AF_INET, host.c_str(), &address) == 1 &&
-         (ntohl(address.s_addr) >> 24) == 127;
+  return ::inet_pton(AF_INET, host.c_str(), &address) == 1 && (ntohl(address.s_addr) >> 24) == 127;
 }
 
 sockaddr_un unix_address(const std::string& path) {
@@ -139,7 +138,7 @@ Error listen_error(const ControlAddress& address) {
 
 Status check_free(const ControlAddress& address) {
   if (!address.unix_socket) return {};
-  struct stat status {};
+  struct stat status{};
   if (::lstat(address.path.c_str(), &status) != 0) return {};
   if (!S_ISSOCK(status.st_mode)) {
     return Error{Code::kAlreadyExists,

@@ -1,5 +1,5 @@
-// Where the control plane may listen: loopback and Unix sockets need no credentials, everything else
-// is refused until it has some.
+// Where the control plane may listen: loopback and Unix sockets need no credentials, everything
+// else is refused until it has some.
 #pragma once
 
 #include <cstdint>

@@ -118,11 +118,17 @@ Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& a
 
 ControlServer::ControlServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-ControlServer::~ControlServer() { shutdown(kShutdownDeadline); }
+ControlServer::~ControlServer() {
+  shutdown(kShutdownDeadline);
+}
 
-uint16_t ControlServer::port() const { return state_->port; }
+uint16_t ControlServer::port() const {
+  return state_->port;
+}
 
-const std::string& ControlServer::address() const { return state_->address; }
+const std::string& ControlServer::address() const {
+  return state_->address;
+}
 
 void ControlServer::shutdown(std::chrono::milliseconds deadline) {
   if (!state_->server) return;

@@ -1,9 +1,9 @@
 // The gRPC server of the control plane: collect.control.v1.Collector, the standard health service
 // and reflection, on one address. It knows agents and sessions only through CollectorApi.
 //
-// Threads: gRPC's own run the handlers; none of them waits for anything. The owner starts the server
-// last, when everything behind `collector` answers (health says SERVING from then on), and shuts it
-// down first, from a thread that CollectorApi::unwatch does not depend on.
+// Threads: gRPC's own run the handlers; none of them waits for anything. The owner starts the
+// server last, when everything behind `collector` answers (health says SERVING from then on), and
+// shuts it down first, from a thread that CollectorApi::unwatch does not depend on.
 #pragma once
 
 #include <chrono>

@@ -9,7 +9,9 @@ namespace {
 
 constexpr std::string_view kServiceName = "collect.control.v1.Collector";
 
-bool is_known(const std::string& service) { return service.empty() || service == kServiceName; }
+bool is_known(const std::string& service) {
+  return service.empty() || service == kServiceName;
+}
 
 HealthService::Response health(bool serving) {
   HealthService::Response response;
@@ -37,9 +39,8 @@ grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* cont
                                                const Request* request, Response* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   if (!is_known(request->service())) {
-    reactor->Finish({grpc::StatusCode::NOT_FOUND,
-                     "no such service here; ask for \"\" or \"" + std::string(kServiceName) +
-                         "\""});
+    reactor->Finish({grpc::StatusCode::NOT_FOUND, "no such service here; ask for \"\" or \"" +
+                                                      std::string(kServiceName) + "\""});
     return reactor;
   }
   {

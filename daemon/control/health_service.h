@@ -1,5 +1,5 @@
-// grpc.health.v1.Health. gRPC has its own, but reflection cannot describe that one, and clients that
-// learn the schema by reflection (grpcurl, buf) then fail. Internal to daemon/control.
+// grpc.health.v1.Health. gRPC has its own, but reflection cannot describe that one, and clients
+// that learn the schema by reflection (grpcurl, buf) then fail. Internal to daemon/control.
 #pragma once
 
 #include <memory>

@@ -13,8 +13,7 @@ constexpr size_t kFilterDigits = 8;
 
 // Ties a token to the filter it was made for; the checksum need not keep anybody out.
 std::string filter_mark(std::string_view filter) {
-  const auto crc =
-      crc32c({reinterpret_cast<const uint8_t*>(filter.data()), filter.size()});
+  const auto crc = crc32c({reinterpret_cast<const uint8_t*>(filter.data()), filter.size()});
   char text[kFilterDigits + 1];
   std::snprintf(text, sizeof(text), "%08x", static_cast<unsigned>(crc));
   return text;

@@ -1,9 +1,9 @@
-// The server's side of one call, for handlers that answer later. gRPC may cancel while the collector
-// answers and while the server shuts down; whoever claims a call first finishes it, so that each is
-// finished exactly once, and the others' words go nowhere.
+// The server's side of one call, for handlers that answer later. gRPC may cancel while the
+// collector answers and while the server shuts down; whoever claims a call first finishes it, so
+// that each is finished exactly once, and the others' words go nowhere.
 //
-// A call owns itself until OnDone; callbacks that come even later hold it by shared_ptr. Internal to
-// daemon/control: this header pulls in gRPC.
+// A call owns itself until OnDone; callbacks that come even later hold it by shared_ptr. Internal
+// to daemon/control: this header pulls in gRPC.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -111,11 +111,11 @@ class WatchCall final : public grpc::ServerWriteReactor<Message>,
       }
     });
     if (call->watch_id_ == 0) {
-      call->end_now(call->live_->closing()
-                        ? grpc::Status(grpc::StatusCode::UNAVAILABLE,
-                                       "the collector is shutting down")
-                        : grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                                       "too many watches run already; end some of them"));
+      call->end_now(
+          call->live_->closing()
+              ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "the collector is shutting down")
+              : grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                             "too many watches run already; end some of them"));
     }
     return call;
   }

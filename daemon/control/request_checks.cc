@@ -7,7 +7,9 @@ namespace {
 
 constexpr int32_t kNanosPerSecond = 1'000'000'000;
 
-Error invalid(std::string message) { return {Code::kInvalidArgument, std::move(message)}; }
+Error invalid(std::string message) {
+  return {Code::kInvalidArgument, std::move(message)};
+}
 
 bool printable(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) {
@@ -31,8 +33,8 @@ Status check_duration(std::string_view field, const google::protobuf::Duration& 
 
 Status check_name(std::string_view field, const std::string& name) {
   if (name.size() > kMaxNameBytes) {
-    return invalid(std::string(field) + " has " + std::to_string(name.size()) +
-                   " bytes, at most " + std::to_string(kMaxNameBytes) + " are allowed");
+    return invalid(std::string(field) + " has " + std::to_string(name.size()) + " bytes, at most " +
+                   std::to_string(kMaxNameBytes) + " are allowed");
   }
   if (!printable(name)) return invalid(std::string(field) + " holds control characters");
   return {};
@@ -69,8 +71,7 @@ Result<uint32_t> watch_interval_ms(const v1::WatchSessionRequest& request) {
   }
   const int64_t seconds = std::min<int64_t>(interval.seconds(), kMaxWatchIntervalMs / 1000);
   const int64_t ms = seconds * 1000 + interval.nanos() / 1'000'000;
-  return static_cast<uint32_t>(
-      std::clamp<int64_t>(ms, kMinWatchIntervalMs, kMaxWatchIntervalMs));
+  return static_cast<uint32_t>(std::clamp<int64_t>(ms, kMinWatchIntervalMs, kMaxWatchIntervalMs));
 }
 
 }  // namespace collect::control

@@ -1,6 +1,6 @@
-// The calls that are open on one thread, rebuilt from its events. Real traces lose returns (longjmp,
-// exceptions, ring overflow) and begin in the middle, so a return may close several calls or none.
-// Nothing here trusts the input: depth and the number of functions have limits.
+// The calls that are open on one thread, rebuilt from its events. Real traces lose returns
+// (longjmp, exceptions, ring overflow) and begin in the middle, so a return may close several calls
+// or none. Nothing here trusts the input: depth and the number of functions have limits.
 #pragma once
 
 #include <array>

@@ -34,8 +34,8 @@ class Client {
 
   const std::string& address() const { return address_; }
 
-  Result<std::vector<api::Agent>> agents(const std::string& filter);       // every page
-  Result<std::vector<api::Session>> sessions(const std::string& filter);   // every page
+  Result<std::vector<api::Agent>> agents(const std::string& filter);      // every page
+  Result<std::vector<api::Session>> sessions(const std::string& filter);  // every page
   Result<api::Session> session(const std::string& name);
   Result<api::Agent> attach(const std::string& address);
   Result<api::Agent> detach(const std::string& name);

@@ -40,7 +40,10 @@ class Dump {
  public:
   Dump(const DumpOptions& options, const atf::SessionReader& session, const NameTable& names,
        FunctionFilter& filter, std::vector<PrintedThread> threads, std::ostream& out)
-      : options_(options), session_(session), filter_(filter), out_(out),
+      : options_(options),
+        session_(session),
+        filter_(filter),
+        out_(out),
         json_(out_, names, threads),
         text_(out_, names, std::move(threads), origin_ns(session), options.merged) {
     for (const atf::SessionThread& thread : session.threads()) details_.emplace_back(thread);
@@ -56,8 +59,8 @@ class Dump {
   }
 
  private:
-  // A nearby zero for the text form: headers or first events, without reading the files. Where times
-  // step back some lines are negative.
+  // A nearby zero for the text form: headers or first events, without reading the files. Where
+  // times step back some lines are negative.
   static uint64_t origin_ns(const atf::SessionReader& session) {
     uint64_t origin = std::numeric_limits<uint64_t>::max();
     for (const atf::SessionThread& thread : session.threads()) {

@@ -13,8 +13,8 @@ namespace collect::ctl {
 struct DumpOptions {
   std::string path;  // session, thread or file; or a directory above sessions
   bool json = false;
-  bool merged = false;  // time order across threads instead of thread after thread
-  bool detail = false;  // with registers and stack bytes, where there are any
+  bool merged = false;            // time order across threads instead of thread after thread
+  bool detail = false;            // with registers and stack bytes, where there are any
   std::vector<uint32_t> threads;  // N of thread_N; empty: all
   uint64_t from_ns = 0;
   uint64_t to_ns = std::numeric_limits<uint64_t>::max();  // inclusive
@@ -24,8 +24,8 @@ struct DumpOptions {
   bool progress = false;
 };
 
-// 0: all that was asked for was printed, or the reader of `out` went away; 1: some threads could not
-// be read; 2: the path itself cannot be read, or an option makes no sense.
+// 0: all that was asked for was printed, or the reader of `out` went away; 1: some threads could
+// not be read; 2: the path itself cannot be read, or an option makes no sense.
 int dump(const DumpOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace collect::ctl

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -119,6 +120,11 @@ Result<std::unique_ptr<EmbeddedDaemon>> EmbeddedDaemon::start(const std::string&
   const std::string log_path = root + "/" + kDaemonLog;
   const Fd log(::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (log.get() < 0) return errno_error(errno, "cannot write " + log_path);
+  // The daemon inherits the descriptor and with it the lock: it lasts as long as either of us.
+  if (::flock(log.get(), LOCK_EX | LOCK_NB) != 0) {
+    return Error{Code::kAlreadyExists,
+                 "another run records into " + root + "; name another directory with -o"};
+  }
   const off_t log_start = ::lseek(log.get(), 0, SEEK_END);
   const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   int ends[2];
@@ -128,10 +134,9 @@ Result<std::unique_ptr<EmbeddedDaemon>> EmbeddedDaemon::start(const std::string&
   const Fd ready_read(ends[0]);
   Fd ready_write(ends[1]);
 
-  const std::vector<std::string> arguments = {
-      program,     "--root",  root,         "--ingest",
-      "127.0.0.1:0", "--control", control, "--ready-fd",
-      std::to_string(kReadyFd)};
+  const std::vector<std::string> arguments = {program,    "--root",      root,
+                                              "--ingest", "127.0.0.1:0", "--control",
+                                              control,    "--ready-fd",  std::to_string(kReadyFd)};
   const std::vector<std::string> environment = own_environment();
   const std::vector<char*> argument_pointers = c_strings(arguments);
   const std::vector<char*> environment_pointers = c_strings(environment);
@@ -171,8 +176,8 @@ Status EmbeddedDaemon::stop(JobSignals& signals) {
   }
   pid_ = 0;
   if (*code == 0) return {};
-  return Error{Code::kIo, "collectord ended with exit code " + std::to_string(*code) + "; see " +
-                              log_path_};
+  return Error{Code::kIo,
+               "collectord ended with exit code " + std::to_string(*code) + "; see " + log_path_};
 }
 
 }  // namespace collect::ctl

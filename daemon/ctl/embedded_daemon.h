@@ -28,7 +28,8 @@ Result<DaemonAddresses> parse_ready(const std::string& text);
 
 class EmbeddedDaemon {
  public:
-  // Creates `root` if need be, and returns when the daemon is ready. The error holds what it said.
+  // Creates `root` if need be, and returns when the daemon is ready. kAlreadyExists when another
+  // run records into `root`; any other error holds what the daemon said.
   static Result<std::unique_ptr<EmbeddedDaemon>> start(const std::string& program,
                                                        const std::string& root,
                                                        const std::string& control,

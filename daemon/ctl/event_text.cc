@@ -160,7 +160,9 @@ TextEvents::Moved TextEvents::move(size_t thread, const atf::IndexEvent& event) 
   return moved;
 }
 
-void TextEvents::pass(size_t thread, const atf::IndexEvent& event) { move(thread, event); }
+void TextEvents::pass(size_t thread, const atf::IndexEvent& event) {
+  move(thread, event);
+}
 
 void TextEvents::print_margin(size_t thread, std::optional<int64_t> since_ns,
                               std::optional<uint64_t> duration_ns, size_t depth) {

@@ -5,7 +5,8 @@
 
 namespace collect::ctl {
 
-// Greedy with one point to return to: linear in practice, never worse than the product of the sizes.
+// Greedy with one point to return to: linear in practice, never worse than the product of the
+// sizes.
 bool glob_matches(std::string_view pattern, std::string_view text) {
   size_t p = 0, t = 0;
   size_t star = std::string_view::npos, after_star = 0;
@@ -51,12 +52,11 @@ Result<FunctionFilter> FunctionFilter::make(const std::vector<std::string>& word
 bool FunctionFilter::wants(uint64_t function_id) {
   if (everything()) return true;
   if (const auto it = decided_.find(function_id); it != decided_.end()) return it->second;
-  const bool wanted =
-      std::find(ids_.begin(), ids_.end(), function_id) != ids_.end() ||
-      std::any_of(words_.begin(), words_.end(), [&](const std::string& word) {
-        const std::string_view name = names_->name_of(function_id);
-        return word == name || glob_matches(word, name);
-      });
+  const bool wanted = std::find(ids_.begin(), ids_.end(), function_id) != ids_.end() ||
+                      std::any_of(words_.begin(), words_.end(), [&](const std::string& word) {
+                        const std::string_view name = names_->name_of(function_id);
+                        return word == name || glob_matches(word, name);
+                      });
   if (decided_.size() < kMaxRemembered) decided_.emplace(function_id, wanted);
   return wanted;
 }

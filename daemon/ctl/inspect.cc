@@ -11,20 +11,28 @@ namespace {
 
 std::string_view kind_name(TraceKind kind) {
   switch (kind) {
-    case TraceKind::kSession: return "session";
-    case TraceKind::kThread: return "thread";
-    case TraceKind::kIndexFile: return "index";
-    case TraceKind::kDetailFile: return "detail";
-    case TraceKind::kUnknownFile: return "unknown";
+    case TraceKind::kSession:
+      return "session";
+    case TraceKind::kThread:
+      return "thread";
+    case TraceKind::kIndexFile:
+      return "index";
+    case TraceKind::kDetailFile:
+      return "detail";
+    case TraceKind::kUnknownFile:
+      return "unknown";
   }
   return "session";
 }
 
 std::string_view grade_color(atf::Grade grade) {
   switch (grade) {
-    case atf::Grade::kOk: return "\x1b[32m";
-    case atf::Grade::kRecovered: return "\x1b[33m";
-    default: return "\x1b[31m";
+    case atf::Grade::kOk:
+      return "\x1b[32m";
+    case atf::Grade::kRecovered:
+      return "\x1b[33m";
+    default:
+      return "\x1b[31m";
   }
 }
 

@@ -26,7 +26,9 @@ JobSignals::JobSignals() {
   ::pthread_sigmask(SIG_BLOCK, &blocked, &original_);
 }
 
-JobSignals::~JobSignals() { ::pthread_sigmask(SIG_SETMASK, &original_, nullptr); }
+JobSignals::~JobSignals() {
+  ::pthread_sigmask(SIG_SETMASK, &original_, nullptr);
+}
 
 Signal JobSignals::wait(std::chrono::milliseconds timeout) {
   timespec limit{};
@@ -35,8 +37,7 @@ Signal JobSignals::wait(std::chrono::milliseconds timeout) {
   siginfo_t info{};
   const int number = ::sigtimedwait(&waited_, &info, &limit);
   if (number < 0) return {};
-  return {number, info.si_code == SI_USER || info.si_code == SI_TKILL ||
-                      info.si_code == SI_QUEUE};
+  return {number, info.si_code == SI_USER || info.si_code == SI_TKILL || info.si_code == SI_QUEUE};
 }
 
 std::vector<char*> c_strings(const std::vector<std::string>& strings) {
@@ -75,9 +76,9 @@ int wait_for_program(pid_t pid, JobSignals& signals) {
   while (true) {
     if (const auto code = exit_code_if_ended(pid)) return *code;
     const Signal signal = signals.wait(kOneLook);
-    const bool forward = signal.number == SIGTERM || signal.number == SIGHUP ||
-                         ((signal.number == SIGINT || signal.number == SIGQUIT) &&
-                          signal.from_user);
+    const bool forward =
+        signal.number == SIGTERM || signal.number == SIGHUP ||
+        ((signal.number == SIGINT || signal.number == SIGQUIT) && signal.from_user);
     if (forward) ::kill(pid, signal.number);
   }
 }
@@ -93,6 +94,8 @@ std::optional<int> wait_bounded(pid_t pid, JobSignals& signals, std::chrono::mil
   }
 }
 
-bool is_alive(pid_t pid) { return ::kill(pid, 0) == 0 || errno == EPERM; }
+bool is_alive(pid_t pid) {
+  return ::kill(pid, 0) == 0 || errno == EPERM;
+}
 
 }  // namespace collect::ctl

@@ -3,8 +3,8 @@
 // blocked mask, so that signals wait until they are asked for and no handler is needed.
 #pragma once
 
-#include <csignal>
 #include <sys/types.h>
+#include <csignal>
 
 #include <chrono>
 #include <optional>
@@ -16,11 +16,12 @@
 namespace collect::ctl {
 
 struct Signal {
-  int number = 0;  // 0: none came in time
+  int number = 0;          // 0: none came in time
   bool from_user = false;  // somebody's kill(2); a terminal's reach the whole process group
 };
 
-// Blocks SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGCHLD and SIGPIPE; children get the mask that was there before.
+// Blocks SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGCHLD and SIGPIPE; children get the mask that was
+// there before.
 class JobSignals {
  public:
   JobSignals();
@@ -36,10 +37,10 @@ class JobSignals {
   sigset_t original_{};
 };
 
-// Starts `program` (a path) in this process group, with our standard streams. kNotFound, kPermission.
+// Starts `program` (a path) in this process group, with our standard streams. kNotFound,
+// kPermission.
 Result<pid_t> start_program(const std::string& program, const std::vector<std::string>& arguments,
-                            const std::vector<std::string>& environment,
-                            const JobSignals& signals);
+                            const std::vector<std::string>& environment, const JobSignals& signals);
 
 // The exit code as a shell gives it (128 + signal), once the process has ended.
 std::optional<int> exit_code_if_ended(pid_t pid);

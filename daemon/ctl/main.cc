@@ -39,7 +39,8 @@ constexpr const char* kFooter =
 constexpr const char* kRunFooter =
     "collectctl run [OPTIONS] [--] PROGRAM [ARGUMENTS]...\n"
     "\n"
-    "A collector that runs at --control (default 127.0.0.1:7711) is used. When none answers there,\n"
+    "A collector that runs at --control (default 127.0.0.1:7711) is used. When none answers "
+    "there,\n"
     "or with -o, run starts one of its own for this run. With -o, --control says where that one\n"
     "listens; otherwise a --control at which nobody answers is an error.\n"
     "\n"
@@ -52,7 +53,8 @@ constexpr const char* kRunFooter =
     "Examples:\n"
     "  collectctl run -- ./app input.json\n"
     "  collectctl run -o /var/tmp/traces --full wait -- ctest --output-on-failure\n"
-    "  collectctl run --detail armed -- ./server    then, in another terminal, at the address that\n"
+    "  collectctl run --detail armed -- ./server    then, in another terminal, at the address "
+    "that\n"
     "  run prints:  collectctl --control ADDR detail start --pre-roll 2s --duration 5s";
 
 // What the command line fills in and the chosen command reads.
@@ -74,9 +76,13 @@ struct Line {
   std::function<int()> command;
 };
 
-bool is_terminal(int fd) { return ::isatty(fd) == 1; }
+bool is_terminal(int fd) {
+  return ::isatty(fd) == 1;
+}
 
-bool wants_color() { return is_terminal(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr; }
+bool wants_color() {
+  return is_terminal(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
+}
 
 Online online(const Line& line) {
   const char* variable = std::getenv("COLLECT_CONTROL");
@@ -122,8 +128,9 @@ CLI::App* add_online(CLI::App& app, Line& line, const char* name, const char* wh
 CLI::App* add_run(CLI::App& app, Line& line) {
   CLI::App* command = add_command(app, "run", "Run a program and record it");
   RunOptions& run = line.run;
-  command->add_option("-o,--output", run.root,
-                      "Directory for the sessions (default: ada_traces, or the running collector's)");
+  command->add_option(
+      "-o,--output", run.root,
+      "Directory for the sessions (default: ada_traces, or the running collector's)");
   command
       ->add_option("--detail", run.agent.detail,
                    "Registers and stack bytes of each call: off, armed (kept in the ring for a "
@@ -160,12 +167,12 @@ void add_agent_commands(CLI::App& app, Line& line) {
   CLI::App* agents = add_online(app, line, "agents", "List the processes that stream, or have",
                                 [&line](const Online& to) { return list_agents(to, line.filter); });
   agents->add_option("FILTER", line.filter, "Process name, pid, device id or tag");
-  CLI::App* attach =
-      add_online(app, line, "attach", "Let the collector dial an agent that listens",
-                 [&line](const Online& to) { return attach_agent(to, line.name); });
+  CLI::App* attach = add_online(app, line, "attach", "Let the collector dial an agent that listens",
+                                [&line](const Online& to) { return attach_agent(to, line.name); });
   attach->add_option("ADDRESS", line.name, "host:port or unix:/path of the agent")->required();
-  attach->footer("Example: adb forward tcp:7720 localabstract:collect_agent_4711\n"
-                 "         collectctl attach 127.0.0.1:7720");
+  attach->footer(
+      "Example: adb forward tcp:7720 localabstract:collect_agent_4711\n"
+      "         collectctl attach 127.0.0.1:7720");
   CLI::App* detach = add_online(app, line, "detach", "Seal an agent's session and let it go",
                                 [&line](const Online& to) { return detach_agent(to, line.name); });
   detach->add_option("AGENT", line.name, "Name, as collectctl agents lists it")->required();
@@ -179,9 +186,8 @@ void add_session_commands(CLI::App& app, Line& line) {
   CLI::App* start = add_online(app, line, "start", "Start a recording",
                                [&line](const Online& to) { return start_session(to, line.name); });
   start->add_option("AGENT", line.name, "Which one (default: every idle agent)");
-  CLI::App* stop =
-      add_online(app, line, "stop", "Stop recordings and seal their files",
-                 [&line](const Online& to) { return stop_session(to, line.name); });
+  CLI::App* stop = add_online(app, line, "stop", "Stop recordings and seal their files",
+                              [&line](const Online& to) { return stop_session(to, line.name); });
   stop->add_option("SESSION", line.name, "Session or agent (default: every session that records)");
   CLI::App* manifest =
       add_online(app, line, "manifest", "Show a session's manifest; --json: the file as it is",
@@ -218,8 +224,9 @@ void add_detail(CLI::App& app, Line& line) {
       return set_detail(to, line.detail);
     });
     command->add_option("TARGET", line.detail.target, "Session or agent (default: everywhere)");
-    command->add_option("--thread", line.detail.threads,
-                        "Only this thread of the operating system; may be repeated")
+    command
+        ->add_option("--thread", line.detail.threads,
+                     "Only this thread of the operating system; may be repeated")
         ->allow_extra_args(false);
     return command;
   };
@@ -227,21 +234,23 @@ void add_detail(CLI::App& app, Line& line) {
   CLI::App* arm = add("arm", "Keep detail in the rings for a later start --pre-roll", api::ARMED);
   add("stop", "Stop recording detail", api::OFF);
   for (CLI::App* command : {start, arm}) {
-    command->add_option("--function", line.detail.functions,
-                        "Only this function: a name, a pattern with *, or a 0x… id; may be repeated")
+    command
+        ->add_option("--function", line.detail.functions,
+                     "Only this function: a name, a pattern with *, or a 0x… id; may be repeated")
         ->allow_extra_args(false);
   }
   start->add_option("--duration", line.duration, "Stop by itself after this time, for example 5s")
       ->check(duration_check());
-  start->add_option("--pre-roll", line.pre_roll, "Ship what was armed, back to this, for example 2s")
+  start
+      ->add_option("--pre-roll", line.pre_roll, "Ship what was armed, back to this, for example 2s")
       ->check(duration_check());
-  start->footer("Example: collectctl detail start --function 'parse_*' --duration 5s --pre-roll 2s");
+  start->footer(
+      "Example: collectctl detail start --function 'parse_*' --duration 5s --pre-roll 2s");
 }
 
 template <class Options>
 CLI::App* add_offline(CLI::App& app, Line& line, Options& options, const char* name,
-                      const char* what,
-                      int (*run)(const Options&, std::ostream&, std::ostream&)) {
+                      const char* what, int (*run)(const Options&, std::ostream&, std::ostream&)) {
   CLI::App* command = add_command(app, name, what);
   command->add_option("PATH", options.path, "A session, one thread or one file of it")->required();
   add_json(command, line);
@@ -270,8 +279,9 @@ void add_offline_commands(CLI::App& app, Line& line) {
       ->allow_extra_args(false);
   dumper->add_option("--from", line.dump.from_ns, "Only from this time on, in ns");
   dumper->add_option("--to", line.dump.to_ns, "Only up to this time, in ns");
-  dumper->add_option("--function", line.dump.functions,
-                     "Only this function: a name, a pattern with *, or a 0x… id; may be repeated")
+  dumper
+      ->add_option("--function", line.dump.functions,
+                   "Only this function: a name, a pattern with *, or a 0x… id; may be repeated")
       ->allow_extra_args(false);
   dumper->add_option("--limit", line.dump.limit, "At most so many events");
   dumper->footer("Example: collectctl dump --merged --function 'parse_*' --json PATH | jq .");
@@ -384,4 +394,6 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace
 }  // namespace collect::ctl
 
-int main(int argc, char** argv) { return collect::ctl::parse_and_run(argc, argv); }
+int main(int argc, char** argv) {
+  return collect::ctl::parse_and_run(argc, argv);
+}

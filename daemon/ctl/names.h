@@ -50,7 +50,8 @@ struct ManifestProblem {
 struct SessionManifest {
   static constexpr size_t kMaxProblems = 100;
 
-  // kDamaged: not JSON even with raw control characters and bad UTF-8 forgiven, or no list of threads.
+  // kDamaged: not JSON even with raw control characters and bad UTF-8 forgiven, or no list of
+  // threads.
   static Result<SessionManifest> parse(std::string_view text);
 
   const ManifestThread* thread(uint32_t id) const;

@@ -66,7 +66,8 @@ std::string watch_line(const api::Session& session) {
                      "  " + short_duration(seconds) + "  " + with_thousands(session.events()) +
                      " events";
   if (seconds > 0) line += " (" + short_rate(static_cast<double>(session.events()) / seconds) + ")";
-  line += "  " + std::to_string(session.threads()) + " threads  " +
+  line += "  " + std::to_string(session.threads()) +
+          (session.threads() == 1 ? " thread  " : " threads  ") +
           with_thousands(session.detail_records()) + " detail (" +
           std::string(mode_word(session.detail())) + ")  " + short_bytes(session.stored_bytes());
   const uint64_t lost = session.lost_events() + session.lost_detail_records();
@@ -78,8 +79,8 @@ std::string watch_line(const api::Session& session) {
 int watch_session(const Online& online, const WatchOptions& options) {
   Client client(online.control);
   api::Session last;
-  const Status status = client.watch_session(
-      options.session, options.interval, [&](const api::Session& session) {
+  const Status status =
+      client.watch_session(options.session, options.interval, [&](const api::Session& session) {
         last = session;
         if (online.json) {
           online.out << to_json(session) << "\n";
@@ -100,32 +101,36 @@ int watch_session(const Online& online, const WatchOptions& options) {
 
 std::string_view event_word(api::AgentEvent::Kind kind) {
   switch (kind) {
-    case api::AgentEvent::PRESENT: return "present";
-    case api::AgentEvent::ADDED: return "added";
-    case api::AgentEvent::CHANGED: return "changed";
-    case api::AgentEvent::REMOVED: return "removed";
-    default: return "unknown";
+    case api::AgentEvent::PRESENT:
+      return "present";
+    case api::AgentEvent::ADDED:
+      return "added";
+    case api::AgentEvent::CHANGED:
+      return "changed";
+    case api::AgentEvent::REMOVED:
+      return "removed";
+    default:
+      return "unknown";
   }
 }
 
 int watch_agents(const Online& online, const WatchOptions& options) {
   Client client(online.control);
-  const Status status =
-      client.watch_agents(options.filter, [&](const api::AgentEvent& event) {
-        if (online.json) {
-          online.out << to_json(event) << "\n";
-        } else {
-          const api::Agent& agent = event.agent();
-          online.out << event_word(event.kind()) << "  " << short_name(agent.name()) << "  "
-                     << state_word(agent.state()) << "  " << printable(agent.process_name());
-          if (agent.pid() != 0) online.out << " (" << agent.pid() << ")";
-          if (!agent.session().empty()) online.out << "  " << short_name(agent.session());
-          if (!agent.status().empty()) online.out << "  " << printable(agent.status());
-          online.out << "\n";
-        }
-        online.out.flush();
-        return online.out.good();
-      });
+  const Status status = client.watch_agents(options.filter, [&](const api::AgentEvent& event) {
+    if (online.json) {
+      online.out << to_json(event) << "\n";
+    } else {
+      const api::Agent& agent = event.agent();
+      online.out << event_word(event.kind()) << "  " << short_name(agent.name()) << "  "
+                 << state_word(agent.state()) << "  " << printable(agent.process_name());
+      if (agent.pid() != 0) online.out << " (" << agent.pid() << ")";
+      if (!agent.session().empty()) online.out << "  " << short_name(agent.session());
+      if (!agent.status().empty()) online.out << "  " << printable(agent.status());
+      online.out << "\n";
+    }
+    online.out.flush();
+    return online.out.good();
+  });
   return status.ok() ? kExitOk : failed(online.err, status.error());
 }
 
@@ -216,8 +221,7 @@ int start_session(const Online& online, const std::string& agent) {
 }
 
 int stop_session(const Online& online, const std::string& name) {
-  return print_sessions(online, Client(online.control).stop_session(name),
-                        "no session records\n");
+  return print_sessions(online, Client(online.control).stop_session(name), "no session records\n");
 }
 
 int show_manifest(const Online& online, const std::string& session) {

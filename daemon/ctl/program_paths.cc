@@ -19,7 +19,7 @@ constexpr const char* kMultiarch = "multiarch";
 #endif
 
 bool is_file(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
@@ -31,8 +31,8 @@ std::string absolute(const std::string& path) {
 
 Result<std::string> from_variable(const char* variable, const char* path) {
   if (is_file(path)) return absolute(path);
-  return Error{Code::kNotFound,
-               std::string(variable) + " names " + path + ", which is no file; correct or unset it"};
+  return Error{Code::kNotFound, std::string(variable) + " names " + path +
+                                    ", which is no file; correct or unset it"};
 }
 
 }  // namespace
@@ -77,9 +77,9 @@ Result<std::string> find_program(const std::string& name) {
   };
   if (name.find('/') != std::string::npos) {
     if (Status status = check(name); !status.ok()) {
-      return Error{status.code(), name + (status.code() == Code::kPermission
-                                              ? ": cannot be executed"
-                                              : ": no such program")};
+      return Error{status.code(),
+                   name + (status.code() == Code::kPermission ? ": cannot be executed"
+                                                              : ": no such program")};
     }
     return name;
   }

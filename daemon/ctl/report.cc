@@ -48,10 +48,10 @@ class Profile {
     std::vector<Row> rows;
     for (uint32_t slot = 0; slot < times_.size(); ++slot) {
       const uint64_t id = slots_.function_of(slot);
-      rows.push_back({id,
-                      id == FunctionSlots::kOther ? "(all other functions)"
-                                                  : std::string(names.name_of(id)),
-                      times_[slot]});
+      rows.push_back(
+          {id,
+           id == FunctionSlots::kOther ? "(all other functions)" : std::string(names.name_of(id)),
+           times_[slot]});
     }
     const auto by = [&](auto value) {
       // The id breaks ties, so that two runs print the same.
@@ -60,9 +60,15 @@ class Profile {
       });
     };
     switch (sort) {
-      case ReportSort::kTotal: by([](const Row& row) { return row.times.total_ns; }); break;
-      case ReportSort::kSelf: by([](const Row& row) { return row.times.self_ns; }); break;
-      case ReportSort::kCalls: by([](const Row& row) { return row.times.calls; }); break;
+      case ReportSort::kTotal:
+        by([](const Row& row) { return row.times.total_ns; });
+        break;
+      case ReportSort::kSelf:
+        by([](const Row& row) { return row.times.self_ns; });
+        break;
+      case ReportSort::kCalls:
+        by([](const Row& row) { return row.times.calls; });
+        break;
       case ReportSort::kName:
         std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
           return a.name != b.name ? a.name < b.name : a.function_id < b.function_id;
@@ -103,7 +109,8 @@ class Profile {
         // Thrown through the function; the return that follows, or an outer one, ends the call.
         ++times_[slot].exceptions;
         break;
-      default: ++unknown_kinds_;
+      default:
+        ++unknown_kinds_;
     }
   }
 
@@ -167,7 +174,8 @@ void print_text(TextOut& out, const std::vector<Row>& rows, const Profile& profi
     out.put('\n');
   };
   remark(profile.open(), " calls were open at the end: counted up to their thread's last event");
-  remark(profile.without_return(), " calls have no return: counted up to the return of an outer call");
+  remark(profile.without_return(),
+         " calls have no return: counted up to the return of an outer call");
   remark(profile.unmatched_returns(), " returns without a call: not counted");
   remark(profile.too_deep(), " calls too deep to be timed");
   remark(profile.unknown_kinds(), " events of unknown kind: not counted");

@@ -35,6 +35,12 @@ std::string dialable(const std::string& address) {
   return address;
 }
 
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path resolved = std::filesystem::absolute(path, error);
+  return error ? path : resolved.lexically_normal().string();
+}
+
 Result<Collector> find_collector(const RunOptions& options, JobSignals& signals) {
   Collector collector;
   if (options.root.empty()) {
@@ -49,13 +55,14 @@ Result<Collector> find_collector(const RunOptions& options, JobSignals& signals)
   }
   const Result<std::string> program = find_collectord();
   if (!program.ok()) return program.error();
-  const std::string root = options.root.empty() ? kDefaultRoot : options.root;
-  std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(root, error);
-  collector.root = error ? root : absolute.string();
-  auto daemon =
-      EmbeddedDaemon::start(*program, collector.root,
-                            options.control.empty() ? "127.0.0.1:0" : options.control, signals);
+  const std::string address = options.control.empty() ? "127.0.0.1:0" : options.control;
+  collector.root = absolute(options.root.empty() ? kDefaultRoot : options.root);
+  auto daemon = EmbeddedDaemon::start(*program, collector.root, address, signals);
+  for (int i = 2; options.root.empty() && !daemon.ok() && i <= kMaxDefaultRoots; ++i) {
+    if (daemon.code() != Code::kAlreadyExists) break;
+    collector.root = absolute(kDefaultRoot + ("-" + std::to_string(i)));
+    daemon = EmbeddedDaemon::start(*program, collector.root, address, signals);
+  }
   if (!daemon.ok()) return daemon.error();
   collector.embedded = std::move(*daemon);
   collector.ingest = collector.embedded->addresses().ingest;

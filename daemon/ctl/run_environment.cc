@@ -13,8 +13,7 @@ bool has_name(const std::string& entry, const std::string& name) {
   return entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name);
 }
 
-void set(std::vector<std::string>& environment, const std::string& name,
-         const std::string& value) {
+void set(std::vector<std::string>& environment, const std::string& name, const std::string& value) {
   std::erase_if(environment, [&](const std::string& entry) { return has_name(entry, name); });
   environment.push_back(name + "=" + value);
 }

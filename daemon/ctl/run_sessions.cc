@@ -64,8 +64,7 @@ class Waiter {
         result_.trouble = "lost touch with the collector: " + view.error().message;
         return std::move(result_);
       }
-      result_.agent_seen =
-          result_.agent_seen || !view->agents.empty() || !view->sessions.empty();
+      result_.agent_seen = result_.agent_seen || !view->agents.empty() || !view->sessions.empty();
       if (fingerprint(*view) != last_) {
         last_ = fingerprint(*view);
         last_change_ = Clock::now();
@@ -75,8 +74,7 @@ class Waiter {
       result_.sessions = std::move(view->sessions);
       if (done) return std::move(result_);
       if (Clock::now() - last_change_ > kSealStallBound) {
-        result_.trouble = "nothing moved for " +
-                          std::to_string(kSealStallBound.count() / 1000) +
+        result_.trouble = "nothing moved for " + std::to_string(kSealStallBound.count() / 1000) +
                           " s; the session was not sealed by its agent";
         return std::move(result_);
       }
@@ -120,9 +118,10 @@ class Waiter {
   void tell() {
     if (told_ || Clock::now() - begin_ < kSealSilence) return;
     told_ = true;
-    const auto running = std::find_if(
-        result_.sessions.begin(), result_.sessions.end(),
-        [this](const api::Session& session) { return !is_sealed(session) && lives(session.pid()); });
+    const auto running = std::find_if(result_.sessions.begin(), result_.sessions.end(),
+                                      [this](const api::Session& session) {
+                                        return !is_sealed(session) && lives(session.pid());
+                                      });
     if (running != result_.sessions.end()) {
       err_ << "collectctl: process " << running->pid()
            << " of this run still records; waiting for it, Ctrl-C stops waiting\n";

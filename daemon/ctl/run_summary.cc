@@ -48,7 +48,10 @@ std::string session_lines(const Session& session) {
   std::string state(state_word(session.state()));
   if (!is_sealed(session)) state += ", not sealed yet";
   std::string text = line("session", session.path() + "  (" + state + ")");
-  if (!session.status().empty()) text += line("", printable(session.status()));
+  // How a complete recording ended is no news.
+  if (!session.status().empty() && session.state() != control::v1::COMPLETE) {
+    text += line("", printable(session.status()));
+  }
   const double seconds = session_seconds(session);
   std::string recorded = plural(session.events(), "event") + " of " +
                          plural(session.threads(), "thread") + " in " + short_duration(seconds);
@@ -60,7 +63,12 @@ std::string session_lines(const Session& session) {
                              ? std::string("none (--detail on, or collectctl detail start)")
                              : plural(session.detail_records(), "record"));
   const std::string lost = loss_text(session);
-  text += line("lost", lost.empty() ? "nothing" : lost);
+  if (lost.empty() && session.state() == control::v1::RECOVERED) {
+    // Nobody was left to count: what the ring still held went with the process.
+    text += line("lost", "nothing that was counted; the last events before the end are missing");
+  } else {
+    text += line("lost", lost.empty() ? "nothing" : lost);
+  }
   if (!lost.empty()) {
     text += line("", "a larger ring may hold them (--buffer 512); --full wait loses nothing and");
     text += line("", "slows the program down to what the disk takes");
@@ -101,9 +109,9 @@ std::string nothing_recorded(const RunOutcome& outcome) {
 }  // namespace
 
 const Session* largest_session(const std::vector<Session>& sessions) {
-  const auto largest = std::max_element(
-      sessions.begin(), sessions.end(),
-      [](const Session& a, const Session& b) { return a.events() < b.events(); });
+  const auto largest =
+      std::max_element(sessions.begin(), sessions.end(),
+                       [](const Session& a, const Session& b) { return a.events() < b.events(); });
   return largest == sessions.end() || largest->events() == 0 ? nullptr : &*largest;
 }
 
@@ -147,8 +155,8 @@ std::string run_summary_text(const RunOutcome& outcome) {
     const TopFunction& function = outcome.top[i];
     char share[32];
     std::snprintf(share, sizeof(share), "%5.1f %%  ", function.self_share * 100);
-    text += line(i == 0 ? "self time" : "", share + printable(function.name) + "  " +
-                                                plural(function.calls, "call"));
+    text += line(i == 0 ? "self time" : "",
+                 share + printable(function.name) + "  " + plural(function.calls, "call"));
   }
   const std::string path = quoted(largest->path());
   text += line("next", "collectctl report " + path);

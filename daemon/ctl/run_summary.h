@@ -18,7 +18,7 @@ struct TopFunction {
 struct RunOutcome {
   std::string program;
   int exit_code = 0;
-  bool agent_seen = false;  // any process of this run said hello
+  bool agent_seen = false;                     // any process of this run said hello
   std::vector<control::v1::Session> sessions;  // of this run, sealed or not
   std::vector<TopFunction> top;                // of the largest session; may be empty
   std::string trouble;                         // a sentence, when something of ours went wrong

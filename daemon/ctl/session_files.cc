@@ -81,7 +81,8 @@ bool is_thread_directory(const fs::path& directory) {
 
 bool is_session_directory(const fs::path& directory) {
   std::error_code error;
-  // A bundle's manifest stands above its sessions; a session's own lists threads or lies beside them.
+  // A bundle's manifest stands above its sessions; a session's own lists threads or lies beside
+  // them.
   for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
     if (thread_number(it->path()) && it->is_directory(error)) return true;
   }
@@ -109,8 +110,8 @@ Result<Trace> open_session(const fs::path& directory, std::string choice) {
 }
 
 struct FoundSession {
-  std::string stamp;       // "YYYYMMDD_HHMMSS" of the nearest session_… above, or empty
-  uint32_t attempt = 0;    // N of session_…_N
+  std::string stamp;     // "YYYYMMDD_HHMMSS" of the nearest session_… above, or empty
+  uint32_t attempt = 0;  // N of session_…_N
   fs::file_time_type written;
   fs::path path;
   auto key() const { return std::tie(stamp, attempt, written, path); }
@@ -179,8 +180,8 @@ Result<Trace> open_file(const fs::path& file) {
     thread.detail = std::move(bytes).value();
     thread.index_path = (directory / "index.atf").string();
   } else {
-    trace.kind = begins_with(content, atf::kIndexMagic) ? TraceKind::kIndexFile
-                                                        : TraceKind::kUnknownFile;
+    trace.kind =
+        begins_with(content, atf::kIndexMagic) ? TraceKind::kIndexFile : TraceKind::kUnknownFile;
     thread.index_path = trace.path;
     thread.index = std::move(bytes).value();
     thread.detail_path = (directory / "detail.atf").string();
@@ -209,7 +210,7 @@ Result<FileBytes> FileBytes::open(const std::string& path) {
   // Not blocking: a named pipe in the place of a file is refused below, not waited for.
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) return errno_error(errno, path);
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file.fd, &status) != 0) return errno_error(errno, path);
   if (!S_ISREG(status.st_mode)) return Error{Code::kInvalidArgument, path + ": not a file"};
   FileBytes result;
@@ -248,7 +249,7 @@ std::vector<atf::ThreadFiles> Trace::files(const std::vector<uint32_t>& only) co
 }
 
 Result<Trace> open_trace(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   if (::stat(path.c_str(), &status) != 0) return errno_error(errno, path);
   // Without a trailing slash, so that filename() is the directory's own name.
   fs::path place = fs::path(path).lexically_normal();
@@ -260,8 +261,8 @@ Result<Trace> open_trace(const std::string& path) {
     Trace trace;
     trace.kind = TraceKind::kThread;
     trace.path = place.string();
-    trace.threads.push_back(open_thread(thread_number(place).value_or(0), place / "index.atf",
-                                        place / "detail.atf"));
+    trace.threads.push_back(
+        open_thread(thread_number(place).value_or(0), place / "index.atf", place / "detail.atf"));
     read_manifest(trace, fs::absolute(place).parent_path());
     return trace;
   }

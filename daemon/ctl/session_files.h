@@ -1,9 +1,9 @@
 // Opens what a PATH on the command line means, read-only: a session (pid directory), one thread of
-// it, one file, or a directory above sessions, of which the newest is taken. The format readers work
-// on the bytes that are kept mapped here.
+// it, one file, or a directory above sessions, of which the newest is taken. The format readers
+// work on the bytes that are kept mapped here.
 //
-// A file that shrinks while it is mapped ends the program (SIGBUS); collectord never shortens a
-// thread file below what it has published.
+// A file that shrinks while it is mapped ends the program (SIGBUS). collectord cuts off
+// half-written records at the end, and only while it recovers a session.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@
 
 namespace collect::ctl {
 
-// Files up to this size are copied: a session may have more threads than a process may have mappings.
+// Files up to this size are copied: a session may have more threads than a process may have
+// mappings.
 inline constexpr uint64_t kMaxCopiedBytes = 64 << 10;
 inline constexpr uint64_t kMaxManifestBytes = 256 << 20;  // a larger manifest is not read
 inline constexpr int kMaxSearchDepth = 5;                 // below a directory above sessions
@@ -58,8 +59,8 @@ enum class TraceKind : uint8_t { kSession, kThread, kIndexFile, kDetailFile, kUn
 
 struct Trace {
   TraceKind kind{};
-  std::string path;    // what was opened, which may lie below what was asked for
-  std::string choice;  // a sentence when one session was chosen, else empty
+  std::string path;                  // what was opened, which may lie below what was asked for
+  std::string choice;                // a sentence when one session was chosen, else empty
   std::vector<TraceThread> threads;  // by n
   std::string manifest_path;
   std::optional<std::string> manifest;  // its text, where it could be read

@@ -46,7 +46,9 @@ std::string with_thousands(uint64_t number) {
   return text;
 }
 
-std::string short_bytes(uint64_t bytes) { return scaled(static_cast<double>(bytes), "B"); }
+std::string short_bytes(uint64_t bytes) {
+  return scaled(static_cast<double>(bytes), "B");
+}
 
 std::string short_rate(double per_second) {
   std::string text = scaled(per_second, "/s");
@@ -72,32 +74,48 @@ std::string short_duration(double seconds) {
 
 std::string_view state_word(api::AgentState state) {
   switch (state) {
-    case api::DIALING: return "dialling";
-    case api::CONNECTED: return "idle";
-    case api::RECORDING: return "recording";
-    case api::DISCONNECTED: return "disconnected";
-    case api::GONE: return "gone";
-    default: return "unknown";
+    case api::DIALING:
+      return "dialling";
+    case api::CONNECTED:
+      return "idle";
+    case api::RECORDING:
+      return "recording";
+    case api::DISCONNECTED:
+      return "disconnected";
+    case api::GONE:
+      return "gone";
+    default:
+      return "unknown";
   }
 }
 
 std::string_view state_word(api::SessionState state) {
   switch (state) {
-    case api::ACTIVE: return "recording";
-    case api::INTERRUPTED: return "interrupted";
-    case api::SEALING: return "sealing";
-    case api::COMPLETE: return "complete";
-    case api::RECOVERED: return "recovered";
-    case api::FAILED: return "failed";
-    default: return "unknown";
+    case api::ACTIVE:
+      return "recording";
+    case api::INTERRUPTED:
+      return "interrupted";
+    case api::SEALING:
+      return "sealing";
+    case api::COMPLETE:
+      return "complete";
+    case api::RECOVERED:
+      return "recovered";
+    case api::FAILED:
+      return "failed";
+    default:
+      return "unknown";
   }
 }
 
 std::string_view mode_word(api::DetailMode mode) {
   switch (mode) {
-    case api::ARMED: return "armed";
-    case api::ON: return "on";
-    default: return "off";
+    case api::ARMED:
+      return "armed";
+    case api::ON:
+      return "on";
+    default:
+      return "off";
   }
 }
 
@@ -134,12 +152,12 @@ std::string printable(std::string_view text) {
 
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   const auto refuse = [text]() -> Error {
-    return {Code::kInvalidArgument, "\"" + std::string(text) +
-                                        "\" is no duration; write 5s, 200ms, 1.5m or 2h"};
+    return {Code::kInvalidArgument,
+            "\"" + std::string(text) + "\" is no duration; write 5s, 200ms, 1.5m or 2h"};
   };
   double number = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number,
-                                      std::chars_format::fixed);
+  const auto parsed =
+      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   if (parsed.ec != std::errc() || !std::isfinite(number) || number < 0) return refuse();
   const std::string_view unit(parsed.ptr,
                               static_cast<size_t>(text.data() + text.size() - parsed.ptr));

@@ -90,7 +90,8 @@ void TextOut::hex_bytes(Bytes bytes) {
 void TextOut::micros(int64_t ns, size_t width) {
   char digits[32];
   // Negative where a file's times step back behind its first.
-  const uint64_t size = ns < 0 ? uint64_t{0} - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
+  const uint64_t size =
+      ns < 0 ? uint64_t{0} - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
   char* at = digits;
   if (ns < 0) *at++ = '-';
   at = std::to_chars(at, digits + sizeof digits, size / 1000).ptr;
@@ -109,8 +110,8 @@ void TextOut::json_string(std::string_view text) {
   while (!text.empty()) {
     // Runs of plain characters go as one piece.
     size_t plain = 0;
-    while (plain < text.size() && text[plain] >= 0x20 && text[plain] < 0x7F &&
-           text[plain] != '"' && text[plain] != '\\') {
+    while (plain < text.size() && text[plain] >= 0x20 && text[plain] < 0x7F && text[plain] != '"' &&
+           text[plain] != '\\') {
       ++plain;
     }
     put(text.substr(0, plain));

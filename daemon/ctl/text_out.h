@@ -28,7 +28,8 @@ class TextOut {
   // Nanoseconds as microseconds with three decimals, right-aligned.
   void micros(int64_t ns, size_t width);
   void json_string(std::string_view text);  // with quotes
-  // A foreign string on a terminal: control characters become '?', so that it cannot move the cursor.
+  // A foreign string on a terminal: control characters become '?', so that it cannot move the
+  // cursor.
   void printable(std::string_view text);
 
   void flush();

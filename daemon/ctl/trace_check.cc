@@ -65,8 +65,7 @@ class ManifestCheck {
                const char* what) {
     if (!said || *said == found) return;
     add(Severity::kError, place,
-        "says " + std::to_string(*said) + " " + what + ", the files have " +
-            std::to_string(found));
+        "says " + std::to_string(*said) + " " + what + ", the files have " + std::to_string(found));
   }
 
   void check_thread(size_t position) {
@@ -95,8 +94,7 @@ class ManifestCheck {
     const auto first = report_.first_ns();
     if (!first || manifest.time_end_ns == 0 || is_live()) return;
     if (*first < manifest.time_start_ns || *report_.last_ns() > manifest.time_end_ns) {
-      add(Severity::kWarning, "/time_start_ns",
-          "the events lie outside the manifest's time range");
+      add(Severity::kWarning, "/time_start_ns", "the events lie outside the manifest's time range");
     }
   }
 
@@ -124,7 +122,8 @@ class ManifestCheck {
   void check_gaps() {
     const SessionManifest& manifest = *report_.manifest;
     std::map<uint32_t, std::array<uint64_t, 2>> sums;
-    for (const ManifestGap& gap : manifest.gaps) sums[gap.thread][gap.detail_lane ? 1 : 0] += gap.lost;
+    for (const ManifestGap& gap : manifest.gaps)
+      sums[gap.thread][gap.detail_lane ? 1 : 0] += gap.lost;
     for (size_t i = 0; i < manifest.threads.size(); ++i) {
       const ManifestThread& thread = manifest.threads[i];
       const auto& sum = sums[thread.id];

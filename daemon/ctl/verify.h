@@ -7,7 +7,7 @@
 namespace collect::ctl {
 
 struct VerifyOptions {
-  std::string path;  // session, thread or file; or a directory above sessions
+  std::string path;   // session, thread or file; or a directory above sessions
   bool json = false;  // one document
   // Warnings, notes and "never finalized" count as findings too.
   bool strict = false;

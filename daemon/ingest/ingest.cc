@@ -105,14 +105,17 @@ void Ingest::restore_sessions() {
     return;
   }
   for (const storage::SessionPlace& place : *places) {
-    if (!core_.fs.exists(place.directory + "/" + storage::kReserveFile)) continue;
+    if (!core_.fs.exists(place.directory + "/" + storage::kReserveFile)) {
+      old_places_.push_back(place);
+      continue;
+    }
     const auto manifest = storage::read_manifest(core_.fs, place.directory);
     if (!manifest.ok() || manifest->sealing ||
         manifest->state != storage::SessionState::kRecording) {
+      old_places_.push_back(place);
       continue;
     }
     const storage::SessionIdentity& identity = manifest->identity;
-    resumable_.push_back(place.directory);
     spdlog::info("{} was not sealed; it waits {} s for its agent", place.name,
                  core_.options.resume.count() / 1000);
     owner_of(identity.process_id)
@@ -123,20 +126,13 @@ void Ingest::restore_sessions() {
 }
 
 // On the sealing thread: names the sessions that are on disk, and finishes those whose sealing was
-// interrupted, or whose beginning was.
+// interrupted, or whose beginning was. Only those that were there before anybody was served: what is
+// just being made looks like what was left half-made.
 void Ingest::list_old_sessions() {
-  auto places = storage::list_sessions(core_.fs, core_.options.storage.root);
-  if (!places.ok()) return;  // said by restore_sessions
-  const SystemTime started = std::chrono::system_clock::now();
   size_t looked_at = 0;
-  for (auto place = places->rbegin(); place != places->rend(); ++place) {
-    if (core_.stopping || ++looked_at > kListedSessions) return;
-    if (std::find(resumable_.begin(), resumable_.end(), place->directory) != resumable_.end()) {
-      continue;
-    }
+  for (auto place = old_places_.rbegin(); place != old_places_.rend(); ++place) {
+    if (core_.stopping || ++looked_at > kListedSessions) break;
     auto manifest = storage::read_manifest(core_.fs, place->directory);
-    const bool is_new = manifest.ok() && system_time(manifest->created_unix_ns) >= started;
-    if (is_new) continue;  // begun since this collector started
     if (!manifest.ok() || manifest->state == storage::SessionState::kRecording) {
       const auto recovered =
           storage::recover_session(core_.fs, core_.options.storage, place->directory);
@@ -150,6 +146,7 @@ void Ingest::list_old_sessions() {
     }
     if (manifest.ok()) core_.observer.session_changed(snapshot_of(*manifest, *place));
   }
+  old_places_ = {};
 }
 
 IoThread& Ingest::owner_of(const ProcessId& process) {

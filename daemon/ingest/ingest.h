@@ -14,6 +14,7 @@
 #include "daemon/ingest/core.h"
 #include "daemon/ingest/dialler.h"
 #include "daemon/ingest/io_thread.h"
+#include "storage/session_layout.h"
 
 namespace collect::ingest {
 
@@ -62,7 +63,8 @@ class Ingest {
   std::vector<std::unique_ptr<IoThread>> threads_;
   std::shared_ptr<Acceptor> acceptor_;
   std::unique_ptr<Dialler> dialler_;
-  std::vector<std::string> resumable_;  // directories; constant after run() began
+  // Sealed before, or to be sealed now; run() fills it, the sealing thread uses it.
+  std::vector<storage::SessionPlace> old_places_;
   bool running_ = false;
 };
 

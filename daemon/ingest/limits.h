@@ -77,6 +77,8 @@ inline constexpr milliseconds kFirstRedial{100};
 inline constexpr milliseconds kMaxRedial{2'000};
 inline constexpr milliseconds kDialDeadline{5'000};
 
+// A session's manifest is made true this long after its last change at the latest, or twice.
+inline constexpr milliseconds kSettleInterval{1'000};
 // Changes of counters reach the observer at most this often; changes of state at once.
 inline constexpr milliseconds kProgressInterval{100};
 // Log lines about refused strangers: at most this many in ten seconds.

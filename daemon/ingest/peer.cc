@@ -20,7 +20,7 @@ void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello,
   const bool is_control = hello.channel() == wire::CHANNEL_CONTROL;
   // The agent knows better than we whether its old links live. A half pair loses only the half that
   // is replaced: the two channels may open in any order.
-  if (control_ && data_) {
+  if ((control_ && data_) || draining_) {
     drop_links("the process connected anew");
   } else if (is_control ? control_ != nullptr : data_ != nullptr) {
     (is_control ? control_ : data_)->close();
@@ -95,8 +95,9 @@ void Peer::became_connected() {
                agent_.pid, agent_.device_id, agent_.address,
                agent_.reconnects != 0 ? ", again" : "");
   if (agent_.reconnects != 0 && session_) {
-    session_->pipe->push(SessionNote{"the agent came back from " + agent_.address});
+    put(*session_, SessionNote{"the agent came back from " + agent_.address});
   }
+  begin_burst();
   // A recording that was ended here while the agent was away goes on there.
   if (hello_.is_recording() && hello_.recording() != 0 &&
       hello_.recording() <= finished_recording_) {
@@ -106,10 +107,27 @@ void Peer::became_connected() {
   }
 }
 
+// The pair lives and dies together. But what the process sent on data before it ended, or crashed,
+// may still be on its way: when control ends first, data is read to its own end.
 void Peer::on_link_end(Link& link, const std::string& reason) {
-  if (&link == control_.get() || &link == data_.get()) {
-    drop_links(std::string(&link == control_.get() ? "control" : "data") + " link: " + reason);
+  if (&link == control_.get() && data_up_) {
+    drain_data("control link: " + reason);
+  } else if (&link == control_.get() || &link == data_.get()) {
+    drop_links(draining_ ? drain_reason_
+                         : std::string(&link == data_.get() ? "data" : "control") +
+                               " link: " + reason);
   }
+}
+
+void Peer::drain_data(const std::string& reason) {
+  if (control_) control_->close();
+  control_.reset();
+  control_up_ = false;
+  in_burst_ = false;
+  draining_ = true;
+  drain_reason_ = reason;
+  half_since_ = std::chrono::steady_clock::now();  // the sweep ends it if data never does
+  fail_commands("the agent's connection ended: " + reason);
 }
 
 void Peer::on_bad_frame(Link& link, wire::FrameError error) {
@@ -117,7 +135,6 @@ void Peer::on_bad_frame(Link& link, wire::FrameError error) {
   violation(wire::frame_error_text(error));
 }
 
-// The pair lives and dies together.
 void Peer::drop_links(const std::string& reason) {
   end_both();
   links_are_down(reason);
@@ -139,7 +156,8 @@ void Peer::end_both() {
 
 // After both ended, whoever ended them.
 void Peer::links_are_down(const std::string& reason) {
-  const bool was_up = connected();
+  const bool was_up = connected() || draining_;
+  draining_ = false;
   reader_.reset();
   control_.reset();
   data_.reset();
@@ -158,6 +176,7 @@ void Peer::links_are_down(const std::string& reason) {
       finished_recording_ = std::max(finished_recording_, session_->recording);
       seal(storage::SessionState::kRecovered, "stopped while its agent was away: " + reason);
     }
+    if (session_ && was_up) put(*session_, SessionNote{"the link ended: " + reason});
     interrupt_session();
     if (was_up || agent_.state != AgentState::kGone) set_state(AgentState::kDisconnected, reason);
   }
@@ -210,7 +229,9 @@ bool Peer::sweep(SteadyTime now) {
     counted_data_bytes_ = received;
   }
   if ((control_ != nullptr) != (data_ != nullptr) && now - half_since_ > kPairDeadline) {
-    drop_links(control_ ? "no data channel came" : "no control channel came");
+    drop_links(draining_  ? drain_reason_
+               : control_ ? "no data channel came"
+                          : "no control channel came");
   }
   if (reader_ && !reader_->check_idle(now)) drop_links("a frame on data came to a stop half-way");
   if (control_up_) sweep_control(now);
@@ -232,7 +253,7 @@ void Peer::show_agent() { core_.observer.agent_changed(agent_); }
 
 void Peer::say(const std::string& what) {
   spdlog::info("agents/{} {}: {}", agent_.id, agent_.process_name, what);
-  if (session_) session_->pipe->push(SessionNote{what});
+  if (session_) put(*session_, SessionNote{what});
 }
 
 bool Peer::has_session(const std::string& name) const {

@@ -43,6 +43,8 @@ struct LiveSession {
   bool unshown = false;  // counters changed since `shown_at`
   SteadyTime shown_at{};
   SteadyTime progress_at{};               // something arrived
+  SteadyTime put_at{};                    // something went into the pipe
+  SteadyTime settled_at{};                // the last commit for its own sake
   std::optional<SteadyTime> waiting_since;  // its agent is away
   std::optional<SteadyTime> stop_asked_at;
   std::vector<Answer<SessionSnapshot>> when_sealed;
@@ -105,6 +107,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   void adopt_data(const wire::Hello& hello);
   void became_connected();
   void links_are_down(const std::string& reason);
+  void drain_data(const std::string& reason);
   void refuse_both(wire::RefuseCode code, const std::string& reason, bool retry);
   void end_both();
   void set_state(AgentState state, const std::string& status);
@@ -148,6 +151,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
 
   // peer_session.cc
   SessionRef make_session(uint32_t recording, SystemTime start);
+  void put(LiveSession& session, SessionItem item);
   void on_report(const SessionRef& session, SessionReport report);
   void on_opened(const SessionRef& session, const SessionReport::Opened& opened);
   void on_repeated(const SessionRef& session, const std::string& name);
@@ -171,6 +175,8 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   bool control_up_ = false;  // welcomed
   bool data_up_ = false;
   bool was_connected_ = false;
+  bool draining_ = false;  // control is gone, data is read to its end
+  std::string drain_reason_;
   bool said_goodbye_ = false;
   bool detaching_ = false;
   SteadyTime half_since_{};

@@ -52,7 +52,7 @@ void Peer::on_heartbeat(const wire::Frame& frame) {
   const auto mode = static_cast<DetailMode>(std::clamp<int>(beat->detail(), 0, 2));
   if (session_ && intake_ == Intake::kStore && beat->lost_without_stream() != 0 &&
       beat->recording() == session_->recording) {
-    session_->pipe->push(LostWithoutStream{beat->lost_without_stream()});
+    put(*session_, LostWithoutStream{beat->lost_without_stream()});
   }
   if (mode == agent_.detail) return;
   agent_.detail = mode;
@@ -67,17 +67,12 @@ void Peer::on_bye(const wire::Frame& frame) {
   const auto bye = parsed<wire::Bye>(frame);
   if (!bye) return;
   said_goodbye_ = !bye->will_return();
-  // What the agent sent on data before its Bye is still on the way: the data channel's own end says
-  // when it has all come. The sweep ends it if that never happens.
-  if (said_goodbye_ && data_up_ && session_) {
-    control_up_ = false;
-    half_since_ = std::chrono::steady_clock::now();
-    control_->close();
-    control_.reset();
-    fail_commands("the agent said goodbye: " + bye->reason());
-    return;
+  const std::string reason = "the agent said goodbye: " + bye->reason();
+  if (data_up_) {
+    drain_data(reason);
+  } else {
+    drop_links(reason);
   }
-  drop_links("the agent said goodbye: " + bye->reason());
 }
 
 // ---- clock
@@ -118,7 +113,7 @@ void Peer::end_burst() {
   const std::optional<storage::ClockSync> sync = clock_fit_.end_burst();
   if (!sync) return;
   clock_sync_ = sync;
-  if (session_) session_->pipe->push(*sync);
+  if (session_) put(*session_, *sync);
 }
 
 // ---- commands

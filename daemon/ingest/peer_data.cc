@@ -43,7 +43,11 @@ void Peer::welcome_data(const std::vector<storage::StreamPosition>* positions) {
   if (reader_) reader_->start();
 }
 
-bool Peer::wants_more() { return !session_ || intake_ != Intake::kStore || !session_->pipe->full(); }
+bool Peer::wants_more() {
+  if (!session_ || intake_ != Intake::kStore || !session_->pipe->full()) return true;
+  core_.counters.reads_held.fetch_add(1, std::memory_order_relaxed);
+  return false;
+}
 
 void Peer::on_bad_data(wire::FrameError error) {
   if (error == wire::FrameError::kPageChecksum) {
@@ -54,9 +58,7 @@ void Peer::on_bad_data(wire::FrameError error) {
 
 // The connection ends with a reason; the session waits, as after any other break.
 bool Peer::violation(const std::string& what) {
-  if (session_) {
-    session_->pipe->push(SessionNote{"the connection was refused: " + what});
-  }
+  if (session_) put(*session_, SessionNote{"the connection was refused: " + what});
   refuse_both(wire::REFUSE_PROTOCOL, what, true);
   return false;
 }
@@ -64,7 +66,7 @@ bool Peer::violation(const std::string& what) {
 void Peer::keep(SessionItem item) {
   if (intake_ != Intake::kStore || !session_) return;
   session_->progress_at = std::chrono::steady_clock::now();
-  session_->pipe->push(std::move(item));
+  put(*session_, std::move(item));
 }
 
 // Empty when the page may come now.
@@ -155,8 +157,8 @@ bool Peer::begin_recording(const wire::RecordingStart& start) {
     seal(storage::SessionState::kRecovered, "the agent began another recording without its end");
   }
   session_ = make_session(start.recording(), std::chrono::system_clock::now());
-  session_->pipe->push(SessionOpen{identity_from(hello_, start)});
-  if (clock_sync_) session_->pipe->push(*clock_sync_);
+  put(*session_, SessionOpen{identity_from(hello_, start)});
+  if (clock_sync_) put(*session_, *clock_sync_);
   agent_.modules = std::make_shared<const std::vector<storage::ModuleInfo>>();
   return true;
 }
@@ -198,7 +200,7 @@ bool Peer::on_stream_open(const wire::Frame& frame) {
   if (streams_.size() >= core_.options.threads_per_agent) {
     const std::string reason = "more than " + std::to_string(core_.options.threads_per_agent) +
                                " threads at once (threads_per_agent)";
-    if (session_) session_->pipe->push(SessionNote{"the connection was refused: " + reason});
+    if (session_) put(*session_, SessionNote{"the connection was refused: " + reason});
     refuse_both(wire::REFUSE_LIMIT, reason, false);
     return false;
   }

@@ -47,6 +47,11 @@ Peer::SessionRef Peer::make_session(uint32_t recording, SystemTime start) {
   return session;
 }
 
+void Peer::put(LiveSession& session, SessionItem item) {
+  session.put_at = std::chrono::steady_clock::now();
+  session.pipe->push(std::move(item));
+}
+
 void Peer::restore(const std::string& name, const std::string& directory, uint32_t recording,
                    SystemTime start) {
   if (session_ && session_->recording > recording) {
@@ -64,7 +69,7 @@ void Peer::restore(const std::string& name, const std::string& directory, uint32
   session_->opened = true;
   session_->shown.name = name;
   session_->shown.directory = directory;
-  session_->pipe->push(SessionResume{directory});
+  put(*session_, SessionResume{directory});
   agent_.session = name;
   interrupt_session();
   set_state(AgentState::kDisconnected,
@@ -231,6 +236,12 @@ void Peer::sweep_sessions(SteadyTime now) {
       now - std::max(*session_->stop_asked_at, session_->progress_at) > kStopIdleDeadline) {
     finished_recording_ = std::max(finished_recording_, session_->recording);
     seal(storage::SessionState::kRecovered, "the agent did not end the recording when told to");
+  }
+  // The manifest is not written for every change; when nothing more comes, it is made true.
+  const bool is_settled = !session_ || session_->put_at + kSettleInterval < session_->settled_at;
+  if (!is_settled && now - session_->settled_at >= kSettleInterval) {
+    session_->settled_at = now;
+    session_->pipe->push(CommitWanted{});
   }
   std::vector<SessionRef> live = sealing_;
   if (session_) live.push_back(session_);

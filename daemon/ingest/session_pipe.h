@@ -44,6 +44,8 @@ struct LostWithoutStream {
 struct PositionsWanted {
   uint64_t ticket = 0;
 };
+// Nothing but the commit that follows every round.
+struct CommitWanted {};
 struct SessionSeal {
   storage::SessionState state{};
   std::string reason;
@@ -52,7 +54,7 @@ struct SessionSeal {
 using SessionItem =
     std::variant<SessionOpen, SessionResume, PageBatch, std::vector<storage::ModuleInfo>, storage::StreamInfo,
                  storage::StreamEnd, storage::DetailStateChange, storage::ClockSync, SessionNote,
-                 LostWithoutStream, PositionsWanted, SessionSeal>;
+                 LostWithoutStream, PositionsWanted, CommitWanted, SessionSeal>;
 
 // What happened since the last report. Everything in it was written and committed.
 struct SessionReport {

@@ -93,6 +93,7 @@ struct IngestCounters {
   std::atomic<uint64_t> events_stored{0};
   std::atomic<uint64_t> events_lost{0};
   std::atomic<uint64_t> detail_records_stored{0};
+  std::atomic<uint64_t> reads_held{0};  // times that a socket was left unread for a full queue
 };
 
 }  // namespace collect::ingest

@@ -5,15 +5,17 @@
 #include <string>
 #include <unordered_set>
 
-#include "formats/atf/payload.h"
+#include "formats/atf/detail_check.h"
 
 namespace collect::atf {
 namespace {
 
-std::string number(uint64_t value) { return std::to_string(value); }
+std::string number(uint64_t value) {
+  return std::to_string(value);
+}
 
-// Counts distinct ids. A small direct-mapped cache in front of the set answers nearly every event of
-// a real trace, where few functions make most of the calls.
+// Counts distinct ids. A small direct-mapped cache in front of the set answers nearly every event
+// of a real trace, where few functions make most of the calls.
 class FunctionCounter {
  public:
   void add(uint64_t id) {
@@ -41,33 +43,16 @@ class ThreadCheck {
   }
 
   ThreadReport run();
-  ThreadReport run_detail_alone();
 
  private:
   void check_events();
   void check_event(uint64_t seq, const IndexEvent& event, bool v1);
   void summarize_events();
   void check_platform();
-  void check_detail();
-  void check_record(const DetailRecord& record, uint64_t seq, uint64_t offset);
-  void check_payload(const DetailRecord& record, uint64_t offset,
-                     const std::optional<IndexEvent>& event);
-  void check_detail_counts(const DetailReader& reader);
   void check_detail_flag();
 
   void add(Severity severity, Lane lane, Check check, uint64_t offset, std::string sentence) {
     report_.findings.add(severity, lane, check, offset, std::move(sentence));
-  }
-
-  // For findings that every record may cause: the sentence is built only while the list has room.
-  template <class MakeSentence>
-  void add_of_record(Severity severity, Lane lane, Check check, uint64_t offset,
-                     MakeSentence make) {
-    if (report_.findings.listing()) {
-      add(severity, lane, check, offset, make());
-    } else {
-      report_.findings.count(severity);
-    }
   }
 
   Bytes index_bytes_;
@@ -80,12 +65,6 @@ class ThreadCheck {
   uint64_t previous_ns_ = 0;
   std::optional<uint64_t> first_step_back_, first_unknown_kind_, first_bad_link_, first_reserved_;
   uint64_t reserved_ = 0;
-
-  // Of the record pass.
-  uint64_t min_index_seq_ = UINT64_MAX;
-  uint64_t max_index_seq_ = 0;
-  uint64_t first_record_ns_ = 0;
-  uint64_t last_record_ns_ = 0;
 };
 
 ThreadReport ThreadCheck::run() {
@@ -113,15 +92,13 @@ ThreadReport ThreadCheck::run() {
   check_platform();
   check_events();
   summarize_events();
-  check_detail();
+  if (detail_bytes_) {
+    check_detail_file(*detail_bytes_, &*index_, report_);
+  } else if (report_.links != 0) {
+    add(Severity::kError, Lane::kIndex, Check::kLinkNoFile, kHeaderBytes,
+        number(report_.links) + " events link to details and there is no detail file");
+  }
   check_detail_flag();
-  return std::move(report_);
-}
-
-ThreadReport ThreadCheck::run_detail_alone() {
-  check_detail();
-  report_.rejected = report_.detail.rejected;
-  report_.state = report_.detail.state;
   return std::move(report_);
 }
 
@@ -137,9 +114,15 @@ void ThreadCheck::check_platform() {
 
 inline void ThreadCheck::check_event(uint64_t seq, const IndexEvent& event, bool v1) {
   switch (event.kind) {
-    case EventKind::kCall: ++report_.calls; break;
-    case EventKind::kReturn: ++report_.returns; break;
-    case EventKind::kException: ++report_.exceptions; break;
+    case EventKind::kCall:
+      ++report_.calls;
+      break;
+    case EventKind::kReturn:
+      ++report_.returns;
+      break;
+    case EventKind::kException:
+      ++report_.exceptions;
+      break;
     default:
       if (report_.unknown_kinds++ == 0) first_unknown_kind_ = seq;
   }
@@ -155,7 +138,7 @@ inline void ThreadCheck::check_event(uint64_t seq, const IndexEvent& event, bool
   if (!v1) return;
   report_.max_depth = std::max<uint64_t>(report_.max_depth, event.call_depth);
   if (event.thread_id == report_.header->thread_id) return;
-  add_of_record(
+  report_.findings.add_lazily(
       Severity::kWarning, Lane::kIndex, Check::kThreadId, index_->offset_of(seq) + 16, [&] {
         return "event " + number(seq) + " carries thread id " + number(event.thread_id) +
                ", the header " + number(report_.header->thread_id);
@@ -181,8 +164,8 @@ void ThreadCheck::check_events() {
 
 void ThreadCheck::summarize_events() {
   if (first_unknown_kind_) {
-    const uint64_t offset = index_->offset_of(*first_unknown_kind_) +
-                            (index_->version() == Version::kV1 ? 20 : 24);
+    const uint64_t offset =
+        index_->offset_of(*first_unknown_kind_) + (index_->version() == Version::kV1 ? 20 : 24);
     add(Severity::kError, Lane::kIndex, Check::kKind, offset,
         number(report_.unknown_kinds) + " events of unknown kind, the first is event " +
             number(*first_unknown_kind_));
@@ -201,8 +184,7 @@ void ThreadCheck::summarize_events() {
         number(reserved_) + " events with reserved bytes that are not zero, the first is event " +
             number(*first_reserved_));
   }
-  if (!index_->footer() || report_.events == 0 ||
-      index_->footer()->event_count != report_.events) {
+  if (!index_->footer() || report_.events == 0 || index_->footer()->event_count != report_.events) {
     return;
   }
   if (index_->footer()->time_start_ns != *report_.first_ns ||
@@ -212,171 +194,8 @@ void ThreadCheck::summarize_events() {
   }
 }
 
-void ThreadCheck::check_detail() {
-  if (!detail_bytes_) {
-    if (report_.links != 0) {
-      add(Severity::kError, Lane::kIndex, Check::kLinkNoFile, kHeaderBytes,
-          number(report_.links) + " events link to details and there is no detail file");
-    }
-    return;
-  }
-  auto reader = DetailReader::open(*detail_bytes_, report_.findings);
-  if (reader && index_ && reader->version() != index_->version()) {
-    add(Severity::kError, Lane::kDetail, Check::kDetailHeader, 5,
-        "the detail file's version differs from the index file's");
-    reader.reset();
-  }
-  if (!reader) {
-    report_.detail.rejected = true;
-    return;
-  }
-  report_.detail.header = reader->header();
-  report_.detail.state = reader->state();
-  if (index_ && reader->header().thread_id != index_->header().thread_id) {
-    add(Severity::kError, Lane::kDetail, Check::kDetailThreadId, 12,
-        "the detail file is of thread " + number(reader->header().thread_id) +
-            ", the index of thread " + number(index_->header().thread_id));
-  }
-  DetailCursor cursor = reader->records();
-  for (;;) {
-    const uint64_t offset = cursor.offset();
-    const uint64_t seq = cursor.seq();
-    const auto record = cursor.next();
-    if (!record) break;
-    check_record(*record, seq, offset);
-  }
-  report_.detail.records = cursor.seq();
-  report_.detail.bytes = cursor.consumed_bytes();
-  report_.detail.trailing_bytes = reader->section_bytes() - cursor.consumed_bytes();
-  check_detail_counts(*reader);
-}
-
-void ThreadCheck::check_record(const DetailRecord& record, uint64_t seq, uint64_t offset) {
-  if (seq == 0) first_record_ns_ = record.timestamp_ns;
-  last_record_ns_ = record.timestamp_ns;
-  min_index_seq_ = std::min(min_index_seq_, record.index_seq);
-  max_index_seq_ = std::max(max_index_seq_, record.index_seq);
-  auto& types = report_.detail.types;
-  const auto type = static_cast<uint16_t>(record.type);
-  if (types.size() < kMaxCountedTypes || types.contains(type)) {
-    ++types[type];
-  } else {
-    ++types.rbegin()->second;
-  }
-  if (!index_) {
-    check_payload(record, offset, std::nullopt);
-    return;
-  }
-  const auto event = index_->get(record.index_seq);
-  if (!event) {
-    add_of_record(Severity::kWarning, Lane::kDetail, Check::kLinkPast, offset + 8, [&] {
-      return "detail " + number(seq) + " points to event " + number(record.index_seq) + ", past the index";
-    });
-  } else if (event->detail_seq != seq) {
-    add_of_record(Severity::kError, Lane::kDetail, Check::kLinkBack, offset + 8, [&] {
-      const std::string to =
-          event->detail_seq == kNoDetail ? "none" : "detail " + number(event->detail_seq);
-      return "detail " + number(seq) + " points to event " + number(record.index_seq) + ", which points to " + to;
-    });
-  } else if (event->timestamp_ns != record.timestamp_ns) {
-    add_of_record(Severity::kWarning, Lane::kDetail, Check::kLinkTime, offset + 16, [&] {
-      return "detail " + number(seq) + " has another time than its event " + number(record.index_seq);
-    });
-  }
-  if (index_->version() == Version::kV1 && record.thread_id != report_.header->thread_id) {
-    add_of_record(Severity::kWarning, Lane::kDetail, Check::kThreadId, offset + 12, [&] {
-      return "detail " + number(seq) + " carries thread id " + number(record.thread_id);
-    });
-  }
-  check_payload(record, offset, event);
-}
-
-void ThreadCheck::check_payload(const DetailRecord& record, uint64_t offset,
-                                const std::optional<IndexEvent>& event) {
-  DetailReport& detail = report_.detail;
-  const bool function =
-      record.type == DetailType::kFunctionCall || record.type == DetailType::kFunctionReturn;
-  const auto payload = function ? decode_function_payload(record.payload) : std::nullopt;
-  if (!payload) {
-    ++detail.opaque_payloads;
-    if (function) {
-      add_of_record(Severity::kNote, Lane::kDetail, Check::kPayload, offset + kDetailHeaderBytes,
-                    [&] {
-                      return "a function record with " + number(record.payload.size()) +
-                             " payload bytes that have neither known form";
-                    });
-    }
-    return;
-  }
-  ++(payload->form == PayloadForm::kDocumented ? detail.documented_payloads
-                                               : detail.tracer_payloads);
-  if (!event) return;
-  if (payload->function_id != event->function_id) {
-    add_of_record(Severity::kWarning, Lane::kDetail, Check::kPayloadFunction,
-                  offset + kDetailHeaderBytes, [&] {
-                    return "the payload names another function than event " +
-                           number(record.index_seq);
-                  });
-  }
-  const bool call = record.type == DetailType::kFunctionCall;
-  if ((call && event->kind == EventKind::kReturn) || (!call && event->kind == EventKind::kCall)) {
-    add_of_record(Severity::kWarning, Lane::kDetail, Check::kRecordType, offset + 4, [&] {
-      return "the record's type does not fit the kind of event " + number(record.index_seq);
-    });
-  }
-}
-
-void ThreadCheck::check_detail_counts(const DetailReader& reader) {
-  DetailReport& detail = report_.detail;
-  const uint64_t end = reader.header().events_offset + reader.section_bytes();
-  const bool finalized = reader.footer().has_value();
-  if (index_ && report_.links != detail.records) {
-    add(finalized ? Severity::kError : Severity::kWarning, Lane::kDetail, Check::kLinkCount, end,
-        number(detail.records) + " details, " + number(report_.links) + " links from the index");
-  }
-  if (detail.trailing_bytes != 0) {
-    add(finalized ? Severity::kError : Severity::kNote, Lane::kDetail, Check::kDetailWalk,
-        reader.header().events_offset + detail.bytes,
-        number(detail.trailing_bytes) + " bytes that are no whole record are not read");
-  }
-  if (!finalized) return;
-  detail.checksum = reader.checksum();
-  if (detail.checksum == ChecksumState::kBad) {
-    add(Severity::kError, Lane::kDetail, Check::kChecksum, end + 4,
-        "the checksum of the records section does not match");
-  }
-  if (reader.bytes_after_footer() != 0) {
-    add(Severity::kWarning, Lane::kDetail, Check::kAfterFooter, end + kFooterBytes,
-        number(reader.bytes_after_footer()) + " bytes after the footer are not read");
-  }
-  const DetailFileHeader& header = reader.header();
-  const DetailFooter& footer = *reader.footer();
-  const uint64_t bytes = reader.section_bytes();
-  const bool stale = detail.state == FileState::kStaleHeader;  // then the header claims nothing
-  const bool header_wrong =
-      !stale && (header.event_count != detail.records || header.bytes_length != bytes);
-  if (footer.event_count != detail.records || footer.bytes_length != bytes || header_wrong) {
-    add(Severity::kError, Lane::kDetail, Check::kDetailCounts, end,
-        "records/bytes: the header says " + number(header.event_count) + "/" +
-            number(header.bytes_length) + ", the footer " + number(footer.event_count) + "/" +
-            number(footer.bytes_length) + ", found " + number(detail.records) + "/" +
-            number(bytes));
-  }
-  if (detail.records == 0) return;
-  if (!stale &&
-      (header.index_seq_start != min_index_seq_ || header.index_seq_end != max_index_seq_)) {
-    add(Severity::kError, Lane::kDetail, Check::kDetailSeqRange, 44,
-        "the header covers events " + number(header.index_seq_start) + " to " +
-            number(header.index_seq_end) + ", the records " + number(min_index_seq_) + " to " +
-            number(max_index_seq_));
-  }
-  if (footer.time_start_ns != first_record_ns_ || footer.time_end_ns != last_record_ns_) {
-    add(Severity::kWarning, Lane::kDetail, Check::kTimeRange, end + 24,
-        "the footer's times are not those of the first and the last record");
-  }
-}
-
-// The flag is a hint that published writers set at the very end; only a finalized header must agree.
+// The flag is a hint that published writers set at the very end; only a finalized header must
+// agree.
 void ThreadCheck::check_detail_flag() {
   if (report_.state != FileState::kFinalized) return;
   if (index_->has_detail_flag() == report_.detail.present) return;
@@ -389,11 +208,16 @@ void ThreadCheck::check_detail_flag() {
 
 std::string_view to_text(Grade grade) {
   switch (grade) {
-    case Grade::kOk: return "ok";
-    case Grade::kRecovered: return "recovered";
-    case Grade::kDamaged: return "damaged";
-    case Grade::kPartial: return "partial";
-    case Grade::kRejected: return "rejected";
+    case Grade::kOk:
+      return "ok";
+    case Grade::kRecovered:
+      return "recovered";
+    case Grade::kDamaged:
+      return "damaged";
+    case Grade::kPartial:
+      return "partial";
+    case Grade::kRejected:
+      return "rejected";
   }
   return "unknown";
 }
@@ -403,7 +227,12 @@ ThreadReport check_thread(uint32_t n, Bytes index, std::optional<Bytes> detail) 
 }
 
 ThreadReport check_detail_alone(uint32_t n, Bytes detail) {
-  return ThreadCheck(n, {}, detail).run_detail_alone();
+  ThreadReport report;
+  report.n = n;
+  check_detail_file(detail, nullptr, report);
+  report.rejected = report.detail.rejected;
+  report.state = report.detail.state;
+  return report;
 }
 
 Grade grade_of(std::span<const ThreadReport> threads) {

@@ -15,7 +15,7 @@ namespace collect::atf {
 
 // Functions beyond this many distinct ones are not counted any more.
 inline constexpr size_t kMaxCountedFunctions = size_t{1} << 20;
-// Detail record types beyond this many distinct ones are counted together under the last.
+// Detail record types beyond this many distinct ones are not counted by type.
 inline constexpr size_t kMaxCountedTypes = 64;
 
 struct DetailReport {

@@ -65,24 +65,21 @@ class Findings {
  public:
   static constexpr size_t kMaxListed = 1000;
 
-  // True while another finding would be listed: asked before an expensive sentence is built.
-  bool listing() const { return list_.size() < kMaxListed; }
-
   void add(Finding finding) {
     count(finding.severity);
-    if (listing()) list_.push_back(std::move(finding));
+    if (list_.size() < kMaxListed) list_.push_back(std::move(finding));
   }
   void add(Severity severity, Lane lane, Check check, uint64_t offset, std::string sentence) {
     add({severity, lane, check, offset, std::move(sentence)});
   }
-  // Counts a finding whose sentence was not built because the list is full.
-  void count(Severity severity) { ++counts_[static_cast<size_t>(severity)]; }
-
-  void append(const Findings& other) {
-    for (size_t i = 0; i < 3; ++i) counts_[i] += other.counts_[i];
-    for (const Finding& finding : other.list_) {
-      if (!listing()) break;
-      list_.push_back(finding);
+  // For findings that every record may cause: the sentence is built only while the list has room.
+  template <class MakeSentence>
+  void add_lazily(Severity severity, Lane lane, Check check, uint64_t offset,
+                  MakeSentence make_sentence) {
+    if (list_.size() < kMaxListed) {
+      add({severity, lane, check, offset, make_sentence()});
+    } else {
+      count(severity);
     }
   }
 
@@ -93,6 +90,8 @@ class Findings {
   uint64_t unlisted() const { return errors() + warnings() + notes() - list_.size(); }
 
  private:
+  void count(Severity severity) { ++counts_[static_cast<size_t>(severity)]; }
+
   std::vector<Finding> list_;
   uint64_t counts_[3] = {};
 };

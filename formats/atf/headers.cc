@@ -26,8 +26,8 @@ std::optional<Finding> refuse_identity(Bytes file, Lane lane, const uint8_t (&ma
     return refusal(lane, 0, "the magic is not \"" + std::string(magic, magic + 4) + "\"");
   }
   if (file[4] != kLittleEndian) {
-    return refusal(lane, 4,
-                   "byte order " + std::to_string(file[4]) + "; only 1 (little-endian) is readable");
+    return refusal(
+        lane, 4, "byte order " + std::to_string(file[4]) + "; only 1 (little-endian) is readable");
   }
   if (file[5] != 1 && file[5] != 2) {
     return refusal(lane, 5, "version " + std::to_string(file[5]) + "; only 1 and 2 are known");

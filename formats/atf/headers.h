@@ -43,7 +43,7 @@ struct DetailFileHeader {
   uint32_t thread_id = 0;
   uint64_t events_offset = kEventsOffset;
   uint64_t event_count = 0;
-  uint64_t bytes_length = 0;  // of the events section
+  uint64_t bytes_length = 0;     // of the events section
   uint64_t index_seq_start = 0;  // smallest index_seq of the records
   uint64_t index_seq_end = 0;    // largest, inclusive
 };
@@ -70,18 +70,18 @@ struct IndexEvent {
 // A detail record; the payload is borrowed from the file.
 struct DetailRecord {
   DetailType type{};
-  uint16_t flags = 0;  // DetailFlags
-  uint64_t index_seq = 0;   // version 1: 32 bits
-  uint32_t thread_id = 0;   // version 1 only
+  uint16_t flags = 0;      // DetailFlags
+  uint64_t index_seq = 0;  // version 1: 32 bits
+  uint32_t thread_id = 0;  // version 1 only
   uint64_t timestamp_ns = 0;
   Bytes payload;
 };
 
 inline constexpr uint64_t kMaxEventsV1 = 0xFFFFFFFFull;  // of one thread, either lane
 
-// kTruncated: shorter than a header. kUnsupported: another magic, byte order, version or event size.
-// The message begins with "offset N: ". Offsets and counts are as stored and mean nothing before
-// they are compared with the file.
+// kTruncated: shorter than a header. kUnsupported: another magic, byte order, version or event
+// size. The message begins with "offset N: ". Offsets and counts are as stored and mean nothing
+// before they are compared with the file.
 Result<IndexHeader> decode_index_header(Bytes file);
 Result<DetailFileHeader> decode_detail_header(Bytes file);
 

@@ -81,14 +81,14 @@ inline constexpr size_t kDetailHeaderBytes = 24;
 
 // The documented function payload: 100 bytes, then `stack_size` bytes of stack. Its fields are
 // aligned, but its size is not a multiple of 8, so it is written and read as two parts.
-struct FunctionPayload {   // 100 bytes on disk; sizeof is 104
-  uint64_t function_id;    //   0
-  uint64_t x_regs[8];      //   8  arguments (call) or return value (return)
-  uint64_t lr;             //  72  return address of the function: its call site
-  uint64_t fp;             //  80
-  uint64_t sp;             //  88
-  uint16_t stack_size;     //  96  0..kMaxStackBytes
-  uint16_t reserved;       //  98
+struct FunctionPayload {  // 100 bytes on disk; sizeof is 104
+  uint64_t function_id;   //   0
+  uint64_t x_regs[8];     //   8  arguments (call) or return value (return)
+  uint64_t lr;            //  72  return address of the function: its call site
+  uint64_t fp;            //  80
+  uint64_t sp;            //  88
+  uint16_t stack_size;    //  96  0..kMaxStackBytes
+  uint16_t reserved;      //  98
 };
 static_assert(offsetof(FunctionPayload, stack_size) == 96);
 inline constexpr size_t kFunctionPayloadBytes = 100;

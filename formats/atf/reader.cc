@@ -32,57 +32,78 @@ std::string events_offset_sentence(uint64_t events_offset, Bytes file) {
 
 std::string_view to_text(FileState state) {
   switch (state) {
-    case FileState::kFinalized: return "finalized";
-    case FileState::kStaleHeader: return "stale-header";
-    case FileState::kUnfinalized: return "unfinalized";
+    case FileState::kFinalized:
+      return "finalized";
+    case FileState::kStaleHeader:
+      return "stale-header";
+    case FileState::kUnfinalized:
+      return "unfinalized";
   }
   return "unknown";
 }
 
 std::string_view to_text(ChecksumState state) {
   switch (state) {
-    case ChecksumState::kNone: return "none";
-    case ChecksumState::kUnchecked: return "unchecked";
-    case ChecksumState::kGood: return "ok";
-    case ChecksumState::kOtherAlgorithm: return "other-algorithm";
-    case ChecksumState::kBad: return "bad";
+    case ChecksumState::kNone:
+      return "none";
+    case ChecksumState::kUnchecked:
+      return "unchecked";
+    case ChecksumState::kGood:
+      return "ok";
+    case ChecksumState::kOtherAlgorithm:
+      return "other-algorithm";
+    case ChecksumState::kBad:
+      return "bad";
   }
   return "unknown";
 }
 
 std::string_view to_text(Arch arch) {
   switch (arch) {
-    case Arch::kX86_64: return "x86_64";
-    case Arch::kArm64: return "arm64";
+    case Arch::kX86_64:
+      return "x86_64";
+    case Arch::kArm64:
+      return "arm64";
   }
   return "unknown";
 }
 
 std::string_view to_text(Os os) {
   switch (os) {
-    case Os::kIos: return "ios";
-    case Os::kAndroid: return "android";
-    case Os::kMacos: return "macos";
-    case Os::kLinux: return "linux";
-    case Os::kWindows: return "windows";
+    case Os::kIos:
+      return "ios";
+    case Os::kAndroid:
+      return "android";
+    case Os::kMacos:
+      return "macos";
+    case Os::kLinux:
+      return "linux";
+    case Os::kWindows:
+      return "windows";
   }
   return "unknown";
 }
 
 std::string_view to_text(ClockType clock) {
   switch (clock) {
-    case ClockType::kMachContinuous: return "mach_continuous";
-    case ClockType::kQpc: return "qpc";
-    case ClockType::kBoottime: return "boottime";
+    case ClockType::kMachContinuous:
+      return "mach_continuous";
+    case ClockType::kQpc:
+      return "qpc";
+    case ClockType::kBoottime:
+      return "boottime";
   }
   return "unknown";
 }
 
 std::string_view to_text(EventKind kind) {
   switch (kind) {
-    case EventKind::kCall: return "call";
-    case EventKind::kReturn: return "return";
-    case EventKind::kException: return "exception";
+    case EventKind::kCall:
+      return "call";
+    case EventKind::kReturn:
+      return "return";
+    case EventKind::kException:
+      return "exception";
   }
   return "unknown";
 }
@@ -105,9 +126,9 @@ std::optional<IndexReader> IndexReader::open(Bytes file, Findings& findings) {
   return reader;
 }
 
-// Two places can hold the footer: where the header says, and the end of the file when the crash came
-// between writing the footer and rewriting the header. A candidate counts when its magic fits and it
-// does not lie before the events; of two, the one whose byte count equals its section wins.
+// Two places can hold the footer: where the header says, and the end of the file when the crash
+// came between writing the footer and rewriting the header. A candidate counts when its magic fits
+// and it does not lie before the events; of two, the one whose byte count equals its section wins.
 void IndexReader::find_footer(Bytes file) {
   struct Candidate {
     uint64_t offset;
@@ -202,8 +223,8 @@ std::optional<DetailReader> DetailReader::open(Bytes file, Findings& findings) {
 }
 
 // The detail header names no footer, but its own end of the events does. Records are of any length,
-// so an unfinalized file may end in stack bytes that spell the magic: behind a header that was never
-// completed, only a footer whose byte count is right counts.
+// so an unfinalized file may end in stack bytes that spell the magic: behind a header that was
+// never completed, only a footer whose byte count is right counts.
 void DetailReader::find_footer(Bytes file) {
   const uint64_t begin = header_.events_offset;
   const uint64_t last = file.size() - kFooterBytes;
@@ -238,7 +259,9 @@ const std::vector<uint64_t>& DetailReader::offsets() const {
   return *offsets_;
 }
 
-uint64_t DetailReader::size() const { return offsets().size(); }
+uint64_t DetailReader::size() const {
+  return offsets().size();
+}
 
 std::optional<DetailRecord> DetailReader::get(uint64_t seq) const {
   if (seq >= offsets().size()) return std::nullopt;

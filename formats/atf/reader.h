@@ -1,6 +1,7 @@
 // Readers of index.atf and detail.atf over bytes that the caller maps and keeps alive. They read
-// what is there as far as it holds, finalized or not, and say in Findings what they did not believe.
-// No allocation is ever sized by a number from the file: counts are capped by the bytes that exist.
+// what is there as far as it holds, finalized or not, and say in Findings what they did not
+// believe. No allocation is ever sized by a number from the file: counts are capped by the bytes
+// that exist.
 //
 // Opening costs the header and the footer only; check.h looks at everything. Const functions may be
 // called from any thread, except where it says otherwise.
@@ -31,12 +32,13 @@ enum class ChecksumState : uint8_t {
   kBad,
 };
 
-std::string_view to_text(FileState state);       // "finalized", "stale-header", "unfinalized"
-std::string_view to_text(ChecksumState state);   // "none", "unchecked", "ok", "other-algorithm", "bad"
-std::string_view to_text(Arch arch);             // "x86_64", or "unknown"
+std::string_view to_text(FileState state);  // "finalized", "stale-header", "unfinalized"
+std::string_view to_text(
+    ChecksumState state);             // "none", "unchecked", "ok", "other-algorithm", "bad"
+std::string_view to_text(Arch arch);  // "x86_64", or "unknown"
 std::string_view to_text(Os os);
 std::string_view to_text(ClockType clock);
-std::string_view to_text(EventKind kind);        // "call", "return", "exception", "unknown"
+std::string_view to_text(EventKind kind);  // "call", "return", "exception", "unknown"
 
 // Events as they lie in the file; a copy is two words. `for_each` calls f(seq, IndexEvent) with the
 // version decided once, outside the loop, so that the compiler sees fixed-offset loads.
@@ -121,8 +123,8 @@ class IndexReader {
   uint64_t size_ = 0;
 };
 
-// Walks detail records front to back without memory. Stops for good at a record that is shorter than
-// its header or reaches beyond the section.
+// Walks detail records front to back without memory. Stops for good at a record that is shorter
+// than its header or reaches beyond the section.
 class DetailCursor {
  public:
   DetailCursor(Version version, Bytes section, uint64_t section_offset)
@@ -158,8 +160,8 @@ class DetailReader {
   }
 
   // The first call of these three walks the file once and keeps 8 bytes per record (a record has at
-  // least 24, so that is at most a third of the file); afterwards each is O(1). That first call must
-  // not run on two threads at once.
+  // least 24, so that is at most a third of the file); afterwards each is O(1). That first call
+  // must not run on two threads at once.
   uint64_t size() const;
   std::optional<DetailRecord> get(uint64_t seq) const;
   std::optional<uint64_t> offset_of(uint64_t seq) const;

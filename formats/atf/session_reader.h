@@ -37,8 +37,8 @@ struct MergedEvent {
 
 class SessionReader;
 
-// Events of all threads in time order; of equal times the earlier thread comes first, within a thread
-// the earlier event. Borrows from the SessionReader.
+// Events of all threads in time order; of equal times the earlier thread comes first, within a
+// thread the earlier event. Borrows from the SessionReader.
 class MergedCursor {
  public:
   bool next(MergedEvent& out);

@@ -1,5 +1,5 @@
-// The events of one index file in time order. Sorted files are one run; where times step back, a new
-// run begins, and merging the runs is the sort: memory is 8 bytes per step back, not per event.
+// The events of one index file in time order. Sorted files are one run; where times step back, a
+// new run begins, and merging the runs is the sort: memory is 8 bytes per step back, not per event.
 #pragma once
 
 #include <cstdint>

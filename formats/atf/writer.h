@@ -1,6 +1,6 @@
-// Encodes ATF, both layouts: headers, footers, index events, detail records. Pure functions into the
-// caller's buffers; storage decides what is written where and when. The agent does not need this: its
-// rings hold the structs of layout.h.
+// Encodes ATF, both layouts: headers, footers, index events, detail records. Pure functions into
+// the caller's buffers; storage decides what is written where and when. The agent does not need
+// this: its rings hold the structs of layout.h.
 //
 // Order of a file that survives a crash (FORMAT.md "Writing"): header with zero counts, events,
 // footer, sync, header again with the counts, sync.

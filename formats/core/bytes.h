@@ -76,7 +76,8 @@ class ByteReader {
   bool ok_ = true;
 };
 
-// Writes front to back into a caller's buffer. A write past the end is dropped and makes ok() false.
+// Writes front to back into a caller's buffer. A write past the end is dropped and makes ok()
+// false.
 class ByteWriter {
  public:
   explicit ByteWriter(MutableBytes out) : out_(out) {}

@@ -9,18 +9,30 @@ namespace collect {
 
 std::string_view code_name(Code code) {
   switch (code) {
-    case Code::kInvalidArgument: return "invalid argument";
-    case Code::kNotFound: return "not found";
-    case Code::kAlreadyExists: return "already exists";
-    case Code::kDamaged: return "damaged";
-    case Code::kTruncated: return "truncated";
-    case Code::kUnsupported: return "unsupported";
-    case Code::kLimit: return "limit exceeded";
-    case Code::kNoSpace: return "no space";
-    case Code::kIo: return "I/O error";
-    case Code::kPermission: return "permission denied";
-    case Code::kUnavailable: return "unavailable";
-    case Code::kCancelled: return "cancelled";
+    case Code::kInvalidArgument:
+      return "invalid argument";
+    case Code::kNotFound:
+      return "not found";
+    case Code::kAlreadyExists:
+      return "already exists";
+    case Code::kDamaged:
+      return "damaged";
+    case Code::kTruncated:
+      return "truncated";
+    case Code::kUnsupported:
+      return "unsupported";
+    case Code::kLimit:
+      return "limit exceeded";
+    case Code::kNoSpace:
+      return "no space";
+    case Code::kIo:
+      return "I/O error";
+    case Code::kPermission:
+      return "permission denied";
+    case Code::kUnavailable:
+      return "unavailable";
+    case Code::kCancelled:
+      return "cancelled";
   }
   return "unknown";
 }
@@ -34,24 +46,32 @@ Error errno_error(int error_number, std::string what) {
   what += std::generic_category().message(error_number);
   switch (error_number) {
     case ENOENT:
-    case ENOTDIR: return {Code::kNotFound, std::move(what)};
-    case EEXIST: return {Code::kAlreadyExists, std::move(what)};
+    case ENOTDIR:
+      return {Code::kNotFound, std::move(what)};
+    case EEXIST:
+      return {Code::kAlreadyExists, std::move(what)};
     case ENOSPC:
     case EDQUOT:
-    case EFBIG: return {Code::kNoSpace, std::move(what)};
+    case EFBIG:
+      return {Code::kNoSpace, std::move(what)};
     case EACCES:
     case EPERM:
-    case EROFS: return {Code::kPermission, std::move(what)};
+    case EROFS:
+      return {Code::kPermission, std::move(what)};
     case EMFILE:
     case ENFILE:
-    case ENOMEM: return {Code::kLimit, std::move(what)};
+    case ENOMEM:
+      return {Code::kLimit, std::move(what)};
     case EAGAIN:
     case ECONNREFUSED:
     case ECONNRESET:
     case ETIMEDOUT:
-    case EADDRINUSE: return {Code::kUnavailable, std::move(what)};
-    case EINVAL: return {Code::kInvalidArgument, std::move(what)};
-    default: return {Code::kIo, std::move(what)};
+    case EADDRINUSE:
+      return {Code::kUnavailable, std::move(what)};
+    case EINVAL:
+      return {Code::kInvalidArgument, std::move(what)};
+    default:
+      return {Code::kIo, std::move(what)};
   }
 }
 

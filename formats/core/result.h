@@ -45,15 +45,15 @@ Error errno_error(int error_number, std::string what);
 [[noreturn]] void check_failed(const char* condition, const char* file, int line);
 
 // Ends the process loudly on a programmer error. Never for anything that came from outside.
-#define COLLECT_CHECK(condition)                                         \
-  do {                                                                   \
+#define COLLECT_CHECK(condition)                                               \
+  do {                                                                         \
     if (!(condition)) ::collect::check_failed(#condition, __FILE__, __LINE__); \
   } while (false)
 
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit
 
   bool ok() const { return state_.index() == 0; }
@@ -107,9 +107,9 @@ class [[nodiscard]] Result<void> {
 using Status = Result<void>;
 
 // Hands an error up: `COLLECT_TRY(fs.sync(file));`
-#define COLLECT_TRY(expression)                           \
-  do {                                                    \
-    auto collect_try_result = (expression);               \
+#define COLLECT_TRY(expression)                                      \
+  do {                                                               \
+    auto collect_try_result = (expression);                          \
     if (!collect_try_result.ok()) return collect_try_result.error(); \
   } while (false)
 

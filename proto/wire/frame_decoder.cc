@@ -8,8 +8,12 @@ namespace {
 constexpr uint32_t kIndexRecordBytes = 32;
 constexpr uint32_t kMinDetailRecordBytes = 24;
 
-Decoded bad(FrameError error) { return {DecodeStatus::kBad, error, 0}; }
-Decoded need(uint32_t bytes) { return {DecodeStatus::kNeedMore, FrameError::kNone, bytes}; }
+Decoded bad(FrameError error) {
+  return {DecodeStatus::kBad, error, 0};
+}
+Decoded need(uint32_t bytes) {
+  return {DecodeStatus::kNeedMore, FrameError::kNone, bytes};
+}
 
 // Whether lane, codec, counts and lengths can belong to one page.
 bool page_header_holds(const PageHeader& page, uint32_t sent_bytes) {
@@ -41,14 +45,22 @@ Decoded decode_page(const FrameHeader& header, Bytes body, Crc32c crc, Frame& fr
 
 const char* frame_error_text(FrameError error) {
   switch (error) {
-    case FrameError::kNone: return "no error";
-    case FrameError::kMagic: return "not the collect agent protocol (bad frame magic)";
-    case FrameError::kHeaderChecksum: return "frame header checksum is wrong";
-    case FrameError::kTooLong: return "frame is longer than the protocol allows";
-    case FrameError::kTooShort: return "page frame is shorter than its page header";
-    case FrameError::kBodyChecksum: return "frame body checksum is wrong";
-    case FrameError::kPageChecksum: return "page checksum is wrong";
-    case FrameError::kPageHeader: return "page header contradicts itself";
+    case FrameError::kNone:
+      return "no error";
+    case FrameError::kMagic:
+      return "not the collect agent protocol (bad frame magic)";
+    case FrameError::kHeaderChecksum:
+      return "frame header checksum is wrong";
+    case FrameError::kTooLong:
+      return "frame is longer than the protocol allows";
+    case FrameError::kTooShort:
+      return "page frame is shorter than its page header";
+    case FrameError::kBodyChecksum:
+      return "frame body checksum is wrong";
+    case FrameError::kPageChecksum:
+      return "page checksum is wrong";
+    case FrameError::kPageHeader:
+      return "page header contradicts itself";
   }
   return "unknown frame error";
 }

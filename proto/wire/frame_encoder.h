@@ -16,7 +16,8 @@ using Crc32c = uint32_t (*)(Bytes bytes, uint32_t previous);
 inline constexpr size_t kPagePrefixBytes = sizeof(FrameHeader) + sizeof(PageHeader);
 
 // The 24 bytes before a control frame's body. `body` is at most kMaxControlBody.
-void encode_control_header(FrameType type, Bytes body, Crc32c crc, uint8_t out[sizeof(FrameHeader)]);
+void encode_control_header(FrameType type, Bytes body, Crc32c crc,
+                           uint8_t out[sizeof(FrameHeader)]);
 
 // The 96 bytes before a page's bytes, which follow on the wire as they are: send both with one
 // gathering write. `page.bytes_crc32c` is taken as given; `sent_bytes` is the length that follows.

@@ -72,23 +72,23 @@ enum LostReason : uint32_t {
 
 // Ring bytes as they are, and what is known of them. Follows the FrameHeader of a kPage frame.
 // A page with no records carries a loss alone.
-struct PageHeader {          // 72 bytes, little-endian
-  uint32_t stream_id;        //  0  from StreamOpen
-  uint8_t lane;              //  4  Lane
-  uint8_t codec;             //  5  Codec
-  uint16_t flags;            //  6  PageFlags
-  uint64_t first_seq;        //  8  number of the first record within its stream and lane
-  uint32_t record_count;     // 16
-  uint32_t raw_bytes;        // 20  length after decoding; equals the sent length with kRaw
-  uint32_t bytes_crc32c;     // 24  of the bytes as sent
-  uint32_t lost_reasons;     // 28  LostReason set for the loss right before this page
-  uint64_t lost_total;       // 32  records of this lane dropped before first_seq since the stream's
-                             //     start; dropped records have no number. Cumulative, so that a
-                             //     page sent twice does not count twice
-  uint64_t lost_first_ns;    // 40  times of the first and the last record lost right before
-  uint64_t lost_last_ns;     // 48  this page; 0 when none
-  uint64_t first_ns;         // 56  timestamps of the first and the last record; 0 when none
-  uint64_t last_ns;          // 64
+struct PageHeader {        // 72 bytes, little-endian
+  uint32_t stream_id;      //  0  from StreamOpen
+  uint8_t lane;            //  4  Lane
+  uint8_t codec;           //  5  Codec
+  uint16_t flags;          //  6  PageFlags
+  uint64_t first_seq;      //  8  number of the first record within its stream and lane
+  uint32_t record_count;   // 16
+  uint32_t raw_bytes;      // 20  length after decoding; equals the sent length with kRaw
+  uint32_t bytes_crc32c;   // 24  of the bytes as sent
+  uint32_t lost_reasons;   // 28  LostReason set for the loss right before this page
+  uint64_t lost_total;     // 32  records of this lane dropped before first_seq since the stream's
+                           //     start; dropped records have no number. Cumulative, so that a
+                           //     page sent twice does not count twice
+  uint64_t lost_first_ns;  // 40  times of the first and the last record lost right before
+  uint64_t lost_last_ns;   // 48  this page; 0 when none
+  uint64_t first_ns;       // 56  timestamps of the first and the last record; 0 when none
+  uint64_t last_ns;        // 64
 };
 static_assert(sizeof(PageHeader) == 72 && offsetof(PageHeader, last_ns) == 64);
 static_assert(std::has_unique_object_representations_v<PageHeader>);

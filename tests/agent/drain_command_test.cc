@@ -42,8 +42,7 @@ TEST_F(DrainCommandTest, StopsARecordingAndStartsTheNext) {
   wire::Ack sealed = collector.ack();
   sealed.set_recording_ended(1);
   collector.control.send(FrameType::kAck, sealed);
-  const auto started =
-      collector.control.expect<wire::CommandResult>(FrameType::kCommandResult);
+  const auto started = collector.control.expect<wire::CommandResult>(FrameType::kCommandResult);
   EXPECT_EQ(started.command_id(), 500u);
   EXPECT_TRUE(started.ok());
   EXPECT_EQ(started.recording(), 2u);

@@ -242,8 +242,12 @@ uint32_t current_recording() {
   return state().recording;
 }
 
-uint64_t recording_start_ns() { return state().start_ns; }
-uint64_t recording_start_unix_ns() { return 1'700'000'000'000'000'000; }
+uint64_t recording_start_ns() {
+  return state().start_ns;
+}
+uint64_t recording_start_unix_ns() {
+  return 1'700'000'000'000'000'000;
+}
 
 DetailChange set_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter* filter) {
   const Lock lock(state().mutex);
@@ -289,12 +293,25 @@ StreamCounts stream_counts(Stream& stream) {
           stream.lanes[1].lost};
 }
 
+bool trailing_loss(Stream& stream, Lane which, uint64_t lost_sent, Span& span) {
+  const Lock lock(state().mutex);
+  const FakeLane& lane = stream.lanes[static_cast<size_t>(which)];
+  if (lane.lost <= lost_sent) return false;
+  span = Span{};
+  span.first_seq = lane.count();
+  span.lost_total = lane.lost;
+  span.lost_reasons = lane.reasons;
+  return true;
+}
+
 bool stream_ended(Stream& stream) {
   const Lock lock(state().mutex);
   return stream.ended || !state().recording_now || stream.recording != state().recording;
 }
 
-uint64_t stream_end_ns(Stream&) { return 9000; }
+uint64_t stream_end_ns(Stream&) {
+  return 9000;
+}
 
 bool next_span(Stream& stream, Lane which, uint32_t max_bytes, bool flush, Span& span) {
   std::function<void()> act;

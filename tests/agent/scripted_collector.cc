@@ -19,7 +19,9 @@ namespace {
 
 constexpr int kPatienceMs = 60000;
 
-uint32_t crc(Bytes bytes, uint32_t previous) { return crc32c(bytes, previous); }
+uint32_t crc(Bytes bytes, uint32_t previous) {
+  return crc32c(bytes, previous);
+}
 
 bool wait_for(int fd, short events) {
   pollfd waiting{fd, events, 0};
@@ -28,7 +30,9 @@ bool wait_for(int fd, short events) {
 
 }  // namespace
 
-void Peer::fail(const char* what) { ADD_FAILURE() << what; }
+void Peer::fail(const char* what) {
+  ADD_FAILURE() << what;
+}
 
 Peer::Peer(Peer&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), buffer_(std::move(other.buffer_)) {}
@@ -155,7 +159,9 @@ ScriptedCollector::ScriptedCollector() {
   port_ = ntohs(at.sin_port);
 }
 
-ScriptedCollector::~ScriptedCollector() { ::close(listener_); }
+ScriptedCollector::~ScriptedCollector() {
+  ::close(listener_);
+}
 
 Peer ScriptedCollector::accept() {
   if (!wait_for(listener_, POLLIN)) {

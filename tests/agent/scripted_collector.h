@@ -84,7 +84,8 @@ class ScriptedCollector {
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
   Peer accept();
-  // The whole handshake of an agent that connects. Resume positions from what is stored if `resume`.
+  // The whole handshake of an agent that connects. Resume positions from what is stored if
+  // `resume`.
   void welcome_pair(bool resumed = false, uint32_t heartbeat_ms = 1000);
   // The same with one that listens.
   void dial_pair(uint16_t port, const std::string& token = "", bool resumed = false);

@@ -90,7 +90,8 @@ TEST_P(HostManners, AreThoseWithoutTheAgent) {
   const Arguments command = command_line(manners, scratch);
   const Ending plain = run(scratch / "plain", command, {}, kProgramLimit);
 
-  CollectorProcess collector(scratch);
+  // An agent that died is not waited for as long as usual.
+  CollectorProcess collector(scratch, {"--resume-ms", "2000"});
   Environment environment = collector.tracing();
   const std::string count_path = scratch / "traced/count";
   environment["COUNT_FILE"] = count_path;

@@ -144,7 +144,10 @@ void FakeAgent::say_goodbye(bool will_return) {
   {
     std::lock_guard lock(send_mutex_);
     control_.send(wire::FrameType::kBye, bye);
+    // Closing at once could reset the connection under the Bye: probes may lie there unread.
+    control_.end_sending();
   }
+  (void)wait_control_end();
   disconnect();
 }
 

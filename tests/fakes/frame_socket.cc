@@ -81,6 +81,8 @@ void FrameSocket::close() {
   handle_ = -1;
 }
 
+void FrameSocket::end_sending() { ::shutdown(handle_, SHUT_WR); }
+
 void FrameSocket::reset() {
   const linger now{1, 0};
   (void)::setsockopt(handle_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
@@ -191,9 +193,12 @@ FrameSocket ListeningSocket::accept(std::chrono::milliseconds patience) {
 std::vector<uint8_t> frame_bytes(wire::FrameType type,
                                  const google::protobuf::MessageLite& message) {
   const std::string body = message.SerializeAsString();
+  return frame_bytes(type, Bytes(reinterpret_cast<const uint8_t*>(body.data()), body.size()));
+}
+
+std::vector<uint8_t> frame_bytes(wire::FrameType type, Bytes body) {
   std::vector<uint8_t> bytes(sizeof(wire::FrameHeader) + body.size());
-  const Bytes body_bytes(reinterpret_cast<const uint8_t*>(body.data()), body.size());
-  wire::encode_control_header(type, body_bytes, &crc32c, bytes.data());
+  wire::encode_control_header(type, body, &crc32c, bytes.data());
   std::copy(body.begin(), body.end(), bytes.begin() + sizeof(wire::FrameHeader));
   return bytes;
 }

@@ -41,6 +41,7 @@ class FrameSocket {
 
   bool is_open() const { return handle_ >= 0; }
   void close();
+  void end_sending();
   void reset();  // closes with a reset instead of an end
 
   bool send_bytes(Bytes bytes);
@@ -80,6 +81,7 @@ class ListeningSocket {
 
 // The bytes of a whole control frame, to be damaged by the test.
 std::vector<uint8_t> frame_bytes(wire::FrameType type, const google::protobuf::MessageLite& message);
+std::vector<uint8_t> frame_bytes(wire::FrameType type, Bytes body);
 std::vector<uint8_t> page_frame_bytes(wire::PageHeader page, Bytes bytes);
 
 }  // namespace collect::fakes

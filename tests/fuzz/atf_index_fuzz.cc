@@ -1,5 +1,5 @@
-// Any bytes as an index file: opened, iterated, looked up, put in time order, checked. What must hold
-// of every input is checked and ends the run.
+// Any bytes as an index file: opened, iterated, looked up, put in time order, checked. What must
+// hold of every input is checked and ends the run.
 #include <cstdint>
 
 #include "formats/atf/check.h"

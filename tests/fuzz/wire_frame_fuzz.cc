@@ -8,10 +8,14 @@
 
 namespace {
 
-uint32_t crc(collect::Bytes bytes, uint32_t previous) { return collect::crc32c(bytes, previous); }
+uint32_t crc(collect::Bytes bytes, uint32_t previous) {
+  return collect::crc32c(bytes, previous);
+}
 
 // Checksums would turn nearly every input away: in this mode each one is taken to be right.
-uint32_t no_crc(collect::Bytes, uint32_t) { return 0; }
+uint32_t no_crc(collect::Bytes, uint32_t) {
+  return 0;
+}
 
 void run(collect::Bytes input, collect::wire::Crc32c checksum) {
   while (!input.empty()) {
@@ -28,7 +32,8 @@ void run(collect::Bytes input, collect::wire::Crc32c checksum) {
     uint32_t sum = 0;
     for (const uint8_t byte : frame.body) sum += byte;
     for (const uint8_t byte : frame.page_bytes) sum += byte;
-    if (sum == 0xFFFFFFFF || frame.frame_bytes > input.size() || frame.frame_bytes == 0) std::abort();
+    if (sum == 0xFFFFFFFF || frame.frame_bytes > input.size() || frame.frame_bytes == 0)
+      std::abort();
     input = input.subspan(frame.frame_bytes);
   }
 }

@@ -1,6 +1,9 @@
 // The scan against a plain reading of the specification, over every prefix and every damage.
 #include "storage/record_scan.h"
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "formats/atf/headers.h"
 #include "tests/storage/session_fixture.h"
 
@@ -52,7 +55,7 @@ TEST_P(RecordScanTest, IndexPrefixesAndFlips) {
     EXPECT_EQ(summary.bytes, length / 32 * 32);
   }
   for (size_t at = 0; at < bytes.size(); ++at) {
-    for (const uint8_t flip : {0x01, 0x02, 0x80, 0xff}) {
+    for (const uint8_t flip : std::initializer_list<uint8_t>{0x01, 0x02, 0x80, 0xff}) {
       std::vector<uint8_t> damaged = bytes;
       damaged[at] ^= flip;
       LaneSummary summary;
@@ -80,7 +83,7 @@ TEST_P(RecordScanTest, DetailPrefixesAndFlips) {
     EXPECT_LT(summary.records, 20u);
   }
   for (size_t at = 0; at < bytes.size(); ++at) {
-    for (const uint8_t flip : {0x01, 0x80, 0xff}) {
+    for (const uint8_t flip : std::initializer_list<uint8_t>{0x01, 0x80, 0xff}) {
       std::vector<uint8_t> damaged = bytes;
       damaged[at] ^= flip;
       LaneSummary summary;

@@ -1,4 +1,5 @@
-// Detail records: links in both directions, what they hold, filters, and pre-roll from an armed ring.
+// Detail records: links in both directions, what they hold, filters, and pre-roll from an armed
+// ring.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -9,8 +10,12 @@
 namespace collect::agent {
 namespace {
 
-uint64_t function_a() { return reinterpret_cast<uint64_t>(&function_a); }
-uint64_t function_b() { return reinterpret_cast<uint64_t>(&function_b); }
+uint64_t function_a() {
+  return reinterpret_cast<uint64_t>(&function_a);
+}
+uint64_t function_b() {
+  return reinterpret_cast<uint64_t>(&function_b);
+}
 
 struct Detail {
   atf::DetailHeaderV2 header;
@@ -28,8 +33,8 @@ std::vector<Detail> details(const TakenStream& stream) {
                 atf::kFunctionPayloadBytes);
     const uint8_t* stack = bytes.data() + at + atf::kDetailHeaderBytes + atf::kFunctionPayloadBytes;
     detail.stack.assign(stack, stack + detail.payload.stack_size);
-    EXPECT_EQ(detail.header.total_length, atf::kDetailHeaderBytes + atf::kFunctionPayloadBytes +
-                                              detail.payload.stack_size);
+    EXPECT_EQ(detail.header.total_length,
+              atf::kDetailHeaderBytes + atf::kFunctionPayloadBytes + detail.payload.stack_size);
     at += detail.header.total_length;
     all.push_back(std::move(detail));
   }

@@ -5,6 +5,8 @@
 
 namespace collect::agent {
 
-void restart_in_child() { std::abort(); }
+void restart_in_child() {
+  std::abort();
+}
 
 }  // namespace collect::agent

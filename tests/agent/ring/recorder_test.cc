@@ -1,5 +1,5 @@
-// The recorder with real threads and a drain of the test's: nothing lost that is not counted, nothing
-// out of order, numbers without holes.
+// The recorder with real threads and a drain of the test's: nothing lost that is not counted,
+// nothing out of order, numbers without holes.
 #include "agent/ring/recorder.h"
 
 #include <gnu/libc-version.h>
@@ -22,8 +22,12 @@ namespace {
 constexpr uint32_t kEventsPerPage = kPageBytes / atf::kEventBytes;
 
 // Two addresses inside this program, so that they belong to module 0.
-uint64_t function_a() { return reinterpret_cast<uint64_t>(&function_a); }
-uint64_t function_b() { return reinterpret_cast<uint64_t>(&function_b); }
+uint64_t function_a() {
+  return reinterpret_cast<uint64_t>(&function_a);
+}
+uint64_t function_b() {
+  return reinterpret_cast<uint64_t>(&function_b);
+}
 
 Settings settings_with(FullPolicy full, uint32_t buffer_mb = 1, uint8_t version = 2) {
   Settings settings;
@@ -285,9 +289,9 @@ TEST(Recorder, SignalHandlersAreRecordedOrCounted) {
     while (!done.load()) drain.take();
   });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = handler;
-  struct sigaction old {};
+  struct sigaction old{};
   sigaction(SIGALRM, &action, &old);
   in_handler = 0;
   const itimerval timer{{0, 50}, {0, 50}};

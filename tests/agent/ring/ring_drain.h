@@ -1,5 +1,5 @@
-// Takes what the recorder hands out, as the drain thread does, and keeps it per stream for a test to
-// look at.
+// Takes what the recorder hands out, as the drain thread does, and keeps it per stream for a test
+// to look at.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -28,8 +28,8 @@ TEST_F(CollectorServiceTest, ListsAgentsByFilterAndPage) {
     for (const auto& agent : response.agents()) names.push_back(agent.name());
     request.set_page_token(response.next_page_token());
   } while (!request.page_token().empty());
-  EXPECT_THAT(names, ::testing::ElementsAre("agents/0", "agents/1", "agents/2", "agents/3",
-                                            "agents/4"));
+  EXPECT_THAT(names,
+              ::testing::ElementsAre("agents/0", "agents/1", "agents/2", "agents/3", "agents/4"));
   request.set_page_token("made up");
   api::ListAgentsResponse response;
   EXPECT_EQ(call(&Stub::ListAgents, request, &response).error_code(),

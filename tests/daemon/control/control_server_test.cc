@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -22,10 +23,10 @@
 namespace collect::control {
 namespace {
 
-using ::testing::HasSubstr;
 using grpc::health::v1::Health;
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
+using ::testing::HasSubstr;
 
 class ControlServerTest : public ServerFixture {
  protected:
@@ -133,6 +134,39 @@ TEST_F(ControlServerTest, RefusesAddressesThatNeedCredentials) {
   EXPECT_EQ(open.code(), Code::kInvalidArgument);
 }
 
+// What a stranger's client sees, with nothing but the address.
+TEST_F(ControlServerTest, PublicClientsNeedNoSchema) {
+  const auto run = [](const std::string& command) {
+    std::string output;
+    std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+    char buffer[4096];
+    while (pipe != nullptr && std::fgets(buffer, sizeof(buffer), pipe) != nullptr) output += buffer;
+    return std::make_pair(pipe == nullptr ? -1 : ::pclose(pipe), output);
+  };
+  const auto on_path = [&](const char* program) {
+    return run(std::string("command -v ") + program).first == 0;
+  };
+  const bool grpcurl = on_path("grpcurl");
+  const bool buf = on_path("buf");
+  if (!grpcurl && !buf) GTEST_SKIP() << "neither grpcurl nor buf is on PATH";
+  const std::string method = "collect.control.v1.Collector/StartDetail";
+  if (grpcurl) {
+    const std::string call = "grpcurl -plaintext " + server_->address() + " ";
+    EXPECT_THAT(run(call + "list").second, HasSubstr("collect.control.v1.Collector"));
+    const auto [code, output] = run(call + method);
+    EXPECT_EQ(code, 0) << output;
+  }
+  if (buf) {
+    const std::string call = "buf curl --protocol grpc --http2-prior-knowledge ";
+    const std::string base = "http://" + server_->address();
+    EXPECT_THAT(run(call + "--list-methods " + base).second, HasSubstr(method));
+    const auto [code, output] = run(call + "-d '{}' " + base + "/" + method);
+    EXPECT_EQ(code, 0) << output;
+    EXPECT_THAT(run(call + base + "/grpc.health.v1.Health/Check").second, HasSubstr("SERVING"));
+  }
+  EXPECT_EQ(collector_.last_mode(), api::ON);
+}
+
 // The deadline is far away: live watches, busy and idle, must not make shutdown wait for it.
 TEST_F(ControlServerTest, ShutdownEndsLiveStreamsFirst) {
   collector_.add_agent("1", "lua", api::RECORDING);
@@ -170,8 +204,8 @@ TEST_F(ControlServerTest, ShutdownCancelsCallsThatNobodyAnswers) {
     EXPECT_FALSE(call(&api::Collector::Stub::StopSession, {}, &response).ok());
   });
   collector_.wait_for_held(1);
-  auto down = std::async(std::launch::async,
-                         [this] { server_->shutdown(std::chrono::milliseconds(100)); });
+  auto down =
+      std::async(std::launch::async, [this] { server_->shutdown(std::chrono::milliseconds(100)); });
   EXPECT_EQ(down.wait_for(kTestDeadline), std::future_status::ready);
   client.join();
   server_.reset();
@@ -188,8 +222,8 @@ TEST_F(ControlServerTest, ShutdownDoesNotWaitForAClientThatNeverReads) {
     agent.set_status(std::string(1000, 's'));
     collector_.change_agent(api::AgentEvent::ADDED, agent);
   }
-  auto down = std::async(std::launch::async,
-                         [this] { server_->shutdown(std::chrono::milliseconds(200)); });
+  auto down =
+      std::async(std::launch::async, [this] { server_->shutdown(std::chrono::milliseconds(200)); });
   EXPECT_EQ(down.wait_for(kTestDeadline), std::future_status::ready);
   made->TryCancel();
 }
@@ -213,7 +247,7 @@ TEST_F(UnixSocketTest, ServesOnlyItsUser) {
   ASSERT_TRUE(server.ok()) << to_string(server.error());
   EXPECT_EQ((*server)->port(), 0);
   EXPECT_EQ((*server)->address(), "unix:" + path);
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
 

@@ -80,8 +80,7 @@ void FakeCollector::wait_for_held(size_t count) {
 
 void FakeCollector::wait_for_watches(size_t count) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock,
-                [&] { return agent_watchers_.size() + session_watchers_.size() == count; });
+  changed_.wait(lock, [&] { return agent_watchers_.size() + session_watchers_.size() == count; });
 }
 
 void FakeCollector::fail_with(Error error) {

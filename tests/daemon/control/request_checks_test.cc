@@ -14,7 +14,9 @@ TEST(RequestChecksTest, NamesAreBoundedText) {
   EXPECT_FALSE(check_name("name", std::string("a\0b", 3)).ok());
 }
 
-TEST(RequestChecksTest, AnEmptyDetailRequestIsFine) { EXPECT_TRUE(check_detail({}).ok()); }
+TEST(RequestChecksTest, AnEmptyDetailRequestIsFine) {
+  EXPECT_TRUE(check_detail({}).ok());
+}
 
 TEST(RequestChecksTest, DetailLimitsPlusOne) {
   v1::DetailRequest request;

@@ -2,9 +2,9 @@
 // collector. FAKE_COLLECTORD says what it plays, "refuse", "silent", "agent" (a process said hello
 // and recorded nothing), "session" (one sealed session), "crash" (a session whose process is gone),
 // "events" and "lost" counts in FAKE_EVENTS and FAKE_LOST.
-#include <csignal>
 #include <sys/prctl.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <cstdio>
 #include <cstdlib>
@@ -83,7 +83,7 @@ int serve(const std::map<std::string, std::string>& options) {
     std::fprintf(stderr, "%s\n", server.error().message.c_str());
     return 2;
   }
-  const std::string ready = 
+  const std::string ready =
       R"({"ingest":"127.0.0.1:1234","control":")" + (*server)->address() + "\"}\n";
   const int fd = std::stoi(options.at("--ready-fd"));
   if (::write(fd, ready.data(), ready.size()) != static_cast<ssize_t>(ready.size())) return 1;

@@ -69,12 +69,10 @@ TEST_F(Dump, JsonLinesHaveExactlyTheseKeys) {
   EXPECT_EQ(printed[0],
             R"({"thread":0,"tid":4711,"seq":0,"ts_ns":1000,"kind":"call","function_id":"0x100",)"
             R"json("name":"parse(char*)","detail_seq":0})json");
-  EXPECT_EQ(printed[1],
-            R"({"thread":0,"tid":4711,"seq":1,"ts_ns":1010,"kind":"return",)"
-            R"("function_id":"0x100000101","name":"libz.so+0x101","detail_seq":null})");
-  EXPECT_EQ(printed[2],
-            R"({"thread":0,"tid":4711,"seq":2,"ts_ns":1020,"kind":"call",)"
-            R"("function_id":"0x200000102","name":"0x200000102","detail_seq":null})");
+  EXPECT_EQ(printed[1], R"({"thread":0,"tid":4711,"seq":1,"ts_ns":1010,"kind":"return",)"
+                        R"("function_id":"0x100000101","name":"libz.so+0x101","detail_seq":null})");
+  EXPECT_EQ(printed[2], R"({"thread":0,"tid":4711,"seq":2,"ts_ns":1020,"kind":"call",)"
+                        R"("function_id":"0x200000102","name":"0x200000102","detail_seq":null})");
 }
 
 TEST_F(Dump, TextIndentsByDepthWithRelativeTimes) {
@@ -230,8 +228,9 @@ TEST_F(Dump, ABadThreadIsLeftOutAndSaid) {
 TEST_F(Dump, NamesAreEscaped) {
   write_two_threads();
   // Published writers leave control characters raw; a quote and bytes that are not UTF-8 come too.
-  write_text(session_ / "manifest.json",
-             "{\"threads\":[],\"symbols\":[{\"function_id\":\"0x10\",\"name\":\"a\x01\\\"\xC3\xA9\"}]}");
+  write_text(
+      session_ / "manifest.json",
+      "{\"threads\":[],\"symbols\":[{\"function_id\":\"0x10\",\"name\":\"a\x01\\\"\xC3\xA9\"}]}");
   options_.json = true;
   options_.functions = {"0x10"};
   EXPECT_EQ(run(), 0);

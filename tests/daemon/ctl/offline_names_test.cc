@@ -29,7 +29,8 @@ TEST(SessionManifest, ReadsThePublicFormat) {
 
 TEST(SessionManifest, ForgivesRawControlCharactersAndBadUtf8) {
   const auto manifest = SessionManifest::parse(
-      "{\"threads\":[],\n\"symbols\":[{\"function_id\":\"0x1\",\"name\":\"a\nb\tc\\\"\\\\\x01\"}]}");
+      "{\"threads\":[],\n\"symbols\":[{\"function_id\":\"0x1\",\"name\":\"a\nb\tc\\\"\\\\\x01\"}]"
+      "}");
   ASSERT_TRUE(manifest.ok());
   EXPECT_EQ(manifest.value().symbols[0].name, "a\nb\tc\"\\\x01");
   const auto bytes = SessionManifest::parse(
@@ -45,7 +46,8 @@ TEST(SessionManifest, GarbageIsRefused) {
 }
 
 TEST(SessionManifest, WrongTypesAreProblemsAndNotCrashes) {
-  const auto manifest = SessionManifest::parse(R"({"threads":[1,{"id":-1},{"id":"x"},{"id":7},{"id":7},
+  const auto manifest =
+      SessionManifest::parse(R"({"threads":[1,{"id":-1},{"id":"x"},{"id":7},{"id":7},
     {"id":4294967296}],"modules":[null,{"module_id":"0"}],"gaps":[3,{"thread":1}],"totals":[],
     "symbols":[[],{"function_id":7},{"function_id":"0x"},{"function_id":"0x1g"},{"name":"n"}]})");
   ASSERT_TRUE(manifest.ok());

@@ -92,7 +92,8 @@ TEST_F(Report, RecursionCountsTotalOnce) {
 }
 
 TEST_F(Report, OpenCallsCountUpToTheEnd) {
-  const json document = run({{{0, kCall, kA}, {10, kCall, kB}, {30, kReturn, kB}, {70, kCall, kC}}});
+  const json document =
+      run({{{0, kCall, kA}, {10, kCall, kB}, {30, kReturn, kB}, {70, kCall, kC}}});
   expect(document, "a", 1, 70, 50);
   expect(document, "c", 1, 0, 0);
   EXPECT_EQ(document["open_calls"], 2);
@@ -104,8 +105,11 @@ TEST_F(Report, OpenCallsCountUpToTheEnd) {
 }
 
 TEST_F(Report, ReturnsWithoutACallAreCountedAndHarmless) {
-  const json document =
-      run({{{5, kReturn, kC}, {10, kCall, kA}, {20, kReturn, kB}, {30, kReturn, kA}, {31, kReturn, kA}}});
+  const json document = run({{{5, kReturn, kC},
+                              {10, kCall, kA},
+                              {20, kReturn, kB},
+                              {30, kReturn, kA},
+                              {31, kReturn, kA}}});
   expect(document, "a", 1, 20, 20);
   expect(document, "b", 0, 0, 0);
   EXPECT_EQ(document["unmatched_returns"], 3);
@@ -134,14 +138,15 @@ TEST_F(Report, ThreadsAddUpAndDoNotMix) {
 }
 
 TEST_F(Report, TimeThatStepsBackMakesNoNegativeTimes) {
-  const json document = run({{{100, kCall, kA}, {50, kCall, kB}, {90, kReturn, kB}, {20, kReturn, kA}}});
+  const json document =
+      run({{{100, kCall, kA}, {50, kCall, kB}, {90, kReturn, kB}, {20, kReturn, kA}}});
   expect(document, "a", 1, 0, 0);
   expect(document, "b", 1, 40, 40);
 }
 
 TEST_F(Report, SortsAndLimits) {
-  const std::vector<Step> steps = {{0, kCall, kB},    {1, kReturn, kB},   {1, kCall, kB},
-                                   {2, kReturn, kB},  {2, kCall, kA},     {10, kCall, kC},
+  const std::vector<Step> steps = {{0, kCall, kB},     {1, kReturn, kB},  {1, kCall, kB},
+                                   {2, kReturn, kB},   {2, kCall, kA},    {10, kCall, kC},
                                    {100, kReturn, kC}, {110, kReturn, kA}};
   const auto order = [&](ReportSort sort) {
     options_.sort = sort;
@@ -159,7 +164,10 @@ TEST_F(Report, SortsAndLimits) {
 }
 
 TEST_F(Report, TextColumns) {
-  run({{{0, kCall, kA}, {1'500'000, kCall, kB}, {1'512'345, kReturn, kB}, {2'500'000'000, kReturn, kA}}});
+  run({{{0, kCall, kA},
+        {1'500'000, kCall, kB},
+        {1'512'345, kReturn, kB},
+        {2'500'000'000, kReturn, kA}}});
   options_.json = false;
   out_.str("");
   EXPECT_EQ(report(options_, out_, err_), 0);

@@ -58,7 +58,8 @@ TEST_F(Verify, EachFindingIsOneLineWithPathAndOffset) {
   EXPECT_EQ(run(session_), 1);
   const std::string file = (session_ / "thread_0" / "index.atf").string();
   EXPECT_EQ(out_.str(), file + ": offset 452: the checksum of the events section does not match\n" +
-                            file + ": offset 152: 1 events of unknown kind, the first is event 2\n");
+                            file +
+                            ": offset 152: 1 events of unknown kind, the first is event 2\n");
 }
 
 TEST_F(Verify, WhatCannotBeReadAtAllIsTwo) {
@@ -104,8 +105,8 @@ TEST_F(Verify, AMissingManifestIsAWarning) {
 
 TEST_F(Verify, TheManifestMustAgreeWithTheFiles) {
   write_planned_session();
-  EXPECT_NE(with_manifest("\"events\":12,\n", "\"events\":13,\n").find(
-                "/threads/0/events: says 13 events, the files have 12"),
+  EXPECT_NE(with_manifest("\"events\":12,\n", "\"events\":13,\n")
+                .find("/threads/0/events: says 13 events, the files have 12"),
             std::string::npos)
       << out_.str();
   EXPECT_EQ(code_, 1);

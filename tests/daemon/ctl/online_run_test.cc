@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "daemon/control/control_server.h"
+#include "daemon/ctl/client.h"
 #include "tests/daemon/control/fake_collector.h"
 #include "tests/daemon/ctl/program_runner.h"
 
@@ -70,8 +71,7 @@ TEST_F(RunTest, ProgramsThatCannotStart) {
   EXPECT_EQ(run({"./missing"}).exit_code, 127);
   std::ofstream(runner_.directory() / "data.txt") << "no program";
   EXPECT_EQ(run({"./data.txt"}).exit_code, 126);
-  std::filesystem::permissions(runner_.directory() / "data.txt",
-                               std::filesystem::perms::owner_all);
+  std::filesystem::permissions(runner_.directory() / "data.txt", std::filesystem::perms::owner_all);
   EXPECT_EQ(run({"./data.txt"}).exit_code, 126);
   EXPECT_EQ(run({"."}).exit_code, 127);
 }
@@ -96,11 +96,12 @@ TEST_F(RunTest, OurOwnFailuresAre125) {
 TEST_F(RunTest, TheProgramGetsTheAgentAndItsSettings) {
   runner_.environment["COLLECT_LISTEN"] = "tcp:1";
   runner_.environment["COLLECT_LOG"] = "1";
-  const Ran ran = run({"sh", "-c",
-                       "echo \"$LD_PRELOAD|$COLLECT_CONNECT|$COLLECT_DETAIL|$COLLECT_FULL|"
-                       "$COLLECT_BUFFER_MB|$COLLECT_ATF_VERSION|$COLLECT_LISTEN|$COLLECT_LOG\"; "
-                       "echo \"$COLLECT_TAG\" >&1"},
-                      {"--detail", "armed", "--full=wait", "--buffer", "512", "--atf-version", "1"});
+  const Ran ran =
+      run({"sh", "-c",
+           "echo \"$LD_PRELOAD|$COLLECT_CONNECT|$COLLECT_DETAIL|$COLLECT_FULL|"
+           "$COLLECT_BUFFER_MB|$COLLECT_ATF_VERSION|$COLLECT_LISTEN|$COLLECT_LOG\"; "
+           "echo \"$COLLECT_TAG\" >&1"},
+          {"--detail", "armed", "--full=wait", "--buffer", "512", "--atf-version", "1"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr(std::string(FAKE_AGENT_LIBRARY) +
                                  "|127.0.0.1:1234|armed|wait|512|1||1\nrun-"));
@@ -140,6 +141,23 @@ TEST_F(RunTest, TheCollectorDoesNotOutliveUs) {
   ::kill(pid, SIGKILL);
   runner_.finish(pid);
   EXPECT_TRUE(eventually([&] { return daemon_ended(); }));
+}
+
+TEST_F(RunTest, ARootBelongsToOneRunAtATime) {
+  const Ran ran = run({COLLECTCTL, "run", "-o", "traces", "--", "true"});
+  EXPECT_EQ(ran.exit_code, 125);
+  EXPECT_THAT(ran.err, HasSubstr("another run records into"));
+}
+
+TEST_F(RunTest, RunsAtTheSameTimeFindRootsByThemselves) {
+  if (Client(kDefaultControlAddress).stats().ok()) {
+    GTEST_SKIP() << "a collector runs at " << kDefaultControlAddress << " and would be used";
+  }
+  const Ran ran = runner_.run({"run", "--", COLLECTCTL, "run", "--", COLLECTCTL, "run", "true"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  for (const char* root : {"ada_traces", "ada_traces-2", "ada_traces-3"}) {
+    EXPECT_TRUE(std::filesystem::exists(runner_.directory() / root / "ended")) << root;
+  }
 }
 
 TEST_F(RunTest, SummaryOfASession) {

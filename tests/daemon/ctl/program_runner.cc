@@ -82,6 +82,8 @@ Ran ProgramRunner::run(const std::vector<std::string>& arguments) {
   return finish(start(arguments));
 }
 
-std::string ProgramRunner::out_so_far() const { return contents(directory_ / "stdout"); }
+std::string ProgramRunner::out_so_far() const {
+  return contents(directory_ / "stdout");
+}
 
 }  // namespace collect::ctl

@@ -111,11 +111,12 @@ static int few(void) {
   limit.rlim_cur = 20;
   setrlimit(RLIMIT_NOFILE, &limit);
   work_a_while();
+  int fds[64];
   int opened = 0;
-  while (open("/dev/null", O_RDONLY) >= 0) ++opened;
-  printf("opened %d, then: %s\n", opened,
-         errno == EMFILE ? "no more descriptors" : "another error");
+  while (opened < 64 && (fds[opened] = open("/dev/null", O_RDONLY)) >= 0) ++opened;
+  printf("opened %d, then: %s\n", opened, errno == EMFILE ? "no more descriptors" : "another error");
   work_a_while();
+  while (opened > 0) close(fds[--opened]);
   return 0;
 }
 

@@ -134,6 +134,10 @@ int main(int argc, char** argv) {
   }
   if (strcmp(mode, "segv") == 0) {
     signal(SIGSEGV, on_fault);
+    for (int i = 0; i < 100; ++i) { /* long enough that a recording is under way */
+      (void)work(1000);
+      usleep(5000);
+    }
     printf("about to fail\n");
     fflush(stdout);
     volatile int* nowhere = NULL;

@@ -127,7 +127,8 @@ TEST_P(DecoderCases, EveryLimitPlusOne) {
   const ThreadBytes made = build_thread(plan());
   const size_t index_footer = made.index.size() - kFooterBytes;
   const size_t detail_footer = made.detail.size() - kFooterBytes;
-  for (const size_t at : {size_t{24}, size_t{32}, size_t{40}, index_footer + 8, index_footer + 32}) {
+  for (const size_t at :
+       {size_t{24}, size_t{32}, size_t{40}, index_footer + 8, index_footer + 32}) {
     for (const uint64_t add : {uint64_t{1}, UINT64_MAX - load_le<uint64_t>(&made.index[at])}) {
       std::vector<uint8_t> bytes = made.index;
       store_le<uint64_t>(&bytes[at], load_le<uint64_t>(&bytes[at]) + add);
@@ -147,7 +148,8 @@ TEST_P(DecoderCases, EveryLimitPlusOne) {
     }
   }
   std::vector<uint8_t> bytes = made.detail;
-  for (const uint32_t length : {0u, 23u, static_cast<uint32_t>(detail_footer - 64 + 1), 0xFFFFFFFFu}) {
+  for (const uint32_t length :
+       {0u, 23u, static_cast<uint32_t>(detail_footer - 64 + 1), 0xFFFFFFFFu}) {
     store_le<uint32_t>(&bytes[64], length);
     const Seen seen = read_everything(made.index, bytes);
     EXPECT_EQ(seen.report.detail.records, 0u) << length;

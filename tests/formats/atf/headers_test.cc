@@ -238,6 +238,36 @@ DetailRecord sample_record(Bytes payload) {
   return record;
 }
 
+// The worked example of FORMAT.md, byte for byte; its checksum was computed by another program.
+TEST(WorkedExample, OfTheFormatDocument) {
+  IndexHeader header{Version::kV2, Arch::kArm64, Os::kAndroid, ClockType::kBoottime};
+  header.flags = kIndexFlagHasDetailFile;
+  header.thread_id = 7;
+  header.event_count = 1;
+  header.footer_offset = 96;
+  header.time_start_ns = header.time_end_ns = 1000;
+  IndexEvent event;
+  event.timestamp_ns = 1000;
+  event.function_id = 0x100000002;
+  event.detail_seq = 0;
+  event.kind = EventKind::kCall;
+  std::array<uint8_t, 160> file;
+  encode_index_header(header, HeaderOut(file.data(), 64));
+  encode_index_event(Version::kV2, event, std::span<uint8_t, 32>(file.data() + 64, 32));
+  const uint32_t checksum = section_checksum(Version::kV2, Bytes(file).subspan(64, 32));
+  encode_index_footer({checksum, 1, 1000, 1000, 32}, HeaderOut(file.data() + 96, 64));
+  EXPECT_EQ(vector_of(file), from_hex("4154493201020202 0100000007000000"
+                                      "0300000020000000 0100000000000000"
+                                      "4000000000000000 6000000000000000"
+                                      "e803000000000000 e803000000000000"
+                                      "e803000000000000 0200000001000000"
+                                      "0000000000000000 0100000000000000"
+                                      "32495441f50906a8 0100000000000000"
+                                      "e803000000000000 e803000000000000"
+                                      "2000000000000000 0000000000000000"
+                                      "0000000000000000 0000000000000000"));
+}
+
 TEST(DetailRecord, BytesOfBothVersions) {
   const std::vector<uint8_t> payload = {'a', 'b', 'c', 'd'};
   std::array<uint8_t, 28> out;
@@ -245,7 +275,8 @@ TEST(DetailRecord, BytesOfBothVersions) {
   EXPECT_EQ(vector_of(out),
             from_hex("1c000000 0400 0201 09000000 07000000 6c07000000000000 61626364"));
   ASSERT_EQ(encode_detail_record(Version::kV2, sample_record(payload), out), 28u);
-  EXPECT_EQ(vector_of(out), from_hex("1c000000 0400 0201 0900000000000000 6c07000000000000 61626364"));
+  EXPECT_EQ(vector_of(out),
+            from_hex("1c000000 0400 0201 0900000000000000 6c07000000000000 61626364"));
   const auto back = decode_detail_record(Version::kV2, out);
   ASSERT_TRUE(back);
   EXPECT_EQ(back->type, DetailType::kFunctionReturn);

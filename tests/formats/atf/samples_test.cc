@@ -19,10 +19,9 @@ namespace fs = std::filesystem;
 
 // Rules that we check and the pack's checker does not: they are not in its counts.
 bool is_extra(Check check) {
-  static const std::set<Check> extra = {Check::kTimeRange,    Check::kDetailWalk,
-                                        Check::kPayload,      Check::kPayloadFunction,
-                                        Check::kRecordType,   Check::kReserved,
-                                        Check::kPlatform};
+  static const std::set<Check> extra = {
+      Check::kTimeRange,  Check::kDetailWalk, Check::kPayload, Check::kPayloadFunction,
+      Check::kRecordType, Check::kReserved,   Check::kPlatform};
   return extra.contains(check);
 }
 
@@ -42,7 +41,9 @@ std::string sentences(const ThreadReport& report) {
   return all;
 }
 
-std::string text_in(const json& object, const char* key) { return object[key].get<std::string>(); }
+std::string text_in(const json& object, const char* key) {
+  return object[key].get<std::string>();
+}
 
 std::optional<uint64_t> time_in(const json& object, const char* key) {
   if (!object.contains(key) || object[key].is_null()) return std::nullopt;

@@ -40,9 +40,8 @@ class WrittenFiles : public ::testing::TestWithParam<Version> {
     int status = 0;
     run("python3 --version 2>/dev/null", status);
     if (status != 0) GTEST_SKIP() << "python3 is not there";
-    folder_ = fs::path(::testing::TempDir()) /
-              ("atf_written_" + std::to_string(getpid()) + "_" +
-               std::to_string(static_cast<int>(GetParam())));
+    folder_ = fs::path(::testing::TempDir()) / ("atf_written_" + std::to_string(getpid()) + "_" +
+                                                std::to_string(static_cast<int>(GetParam())));
   }
   void TearDown() override {
     if (!folder_.empty()) fs::remove_all(folder_);

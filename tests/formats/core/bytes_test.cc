@@ -9,7 +9,8 @@ namespace collect {
 namespace {
 
 TEST(ByteReader, ReadsLittleEndianAtAnyAlignment) {
-  const std::vector<uint8_t> bytes = {0xAA, 0x34, 0x12, 0x78, 0x56, 0x34, 0x12, 8, 7, 6, 5, 4, 3, 2, 1};
+  const std::vector<uint8_t> bytes = {0xAA, 0x34, 0x12, 0x78, 0x56, 0x34, 0x12, 8,
+                                      7,    6,    5,    4,    3,    2,    1};
   ByteReader in(bytes);
   EXPECT_EQ(in.u8(), 0xAA);
   EXPECT_EQ(in.u16(), 0x1234);
@@ -50,8 +51,8 @@ TEST(ByteWriter, WritesWhatTheReaderReads) {
   out.u64(0x08090A0B0C0D0E0F);
   out.zeros(3);
   EXPECT_TRUE(out.ok());
-  const std::array<uint8_t, 18> expected = {1,    3,    2,    7,    6,    5,    4, 0x0F, 0x0E,
-                                            0x0D, 0x0C, 0x0B, 0x0A, 9,    8,    0, 0,    0};
+  const std::array<uint8_t, 18> expected = {1,    3,    2,    7,    6, 5, 4, 0x0F, 0x0E,
+                                            0x0D, 0x0C, 0x0B, 0x0A, 9, 8, 0, 0,    0};
   EXPECT_EQ(buffer, expected);
 }
 

@@ -14,7 +14,9 @@ namespace collect::wire {
 
 using ByteVector = std::vector<uint8_t>;
 
-inline uint32_t crc(Bytes bytes, uint32_t previous) { return crc32c(bytes, previous); }
+inline uint32_t crc(Bytes bytes, uint32_t previous) {
+  return crc32c(bytes, previous);
+}
 
 inline ByteVector control_frame(FrameType type, std::string_view body) {
   ByteVector frame(sizeof(FrameHeader) + body.size());

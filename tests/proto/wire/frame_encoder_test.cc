@@ -22,7 +22,8 @@ ByteVector documented_bytes() {
     if (!in_example || !line.starts_with("    ")) continue;
     std::istringstream words(line);
     for (std::string word; words >> word;) {
-      if (word.size() != 2 || word.find_first_not_of("0123456789abcdef") != std::string::npos) break;
+      if (word.size() != 2 || word.find_first_not_of("0123456789abcdef") != std::string::npos)
+        break;
       bytes.push_back(static_cast<uint8_t>(std::stoul(word, nullptr, 16)));
     }
   }
@@ -48,7 +49,9 @@ ByteVector example_page() {
 }
 
 TEST(FrameEncoder, MakesTheBytesOfTheDocument) {
-  const ByteVector bye = control_frame(FrameType::kBye, "\x0a\x04" "exit");
+  const ByteVector bye = control_frame(FrameType::kBye,
+                                       "\x0a\x04"
+                                       "exit");
   const ByteVector page = example_page();
   ASSERT_EQ(bye.size(), 30u);
   ASSERT_EQ(page.size(), 128u);

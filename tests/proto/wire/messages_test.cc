@@ -1,5 +1,5 @@
-// wire.proto twice: the agent's nanopb and the daemon's libprotobuf must agree on every message, and
-// wire.options must hold the limits of layout.h.
+// wire.proto twice: the agent's nanopb and the daemon's libprotobuf must agree on every message,
+// and wire.options must hold the limits of layout.h.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/dynamic_message.h>
 #include <google/protobuf/util/message_differencer.h>
@@ -34,12 +34,12 @@ struct NanopbMessage {
 #define NANOPB(name) \
   {#name, collect_wire_##name##_fields, sizeof(collect_wire_##name), collect_wire_##name##_size}
 const NanopbMessage kMessages[] = {
-    NANOPB(Dial),          NANOPB(Hello),         NANOPB(StreamPosition), NANOPB(Resume),
-    NANOPB(Welcome),       NANOPB(Refuse),        NANOPB(RecordingStart), NANOPB(Module),
-    NANOPB(Modules),       NANOPB(StreamOpen),    NANOPB(StreamClose),    NANOPB(DetailState),
-    NANOPB(RecordingEnd),  NANOPB(Ack),           NANOPB(Command),        NANOPB(StartRecording),
-    NANOPB(StopRecording), NANOPB(Flush),         NANOPB(SetDetail),      NANOPB(CommandResult),
-    NANOPB(ClockProbe),    NANOPB(ClockReply),    NANOPB(Heartbeat),      NANOPB(Bye)};
+    NANOPB(Dial),          NANOPB(Hello),      NANOPB(StreamPosition), NANOPB(Resume),
+    NANOPB(Welcome),       NANOPB(Refuse),     NANOPB(RecordingStart), NANOPB(Module),
+    NANOPB(Modules),       NANOPB(StreamOpen), NANOPB(StreamClose),    NANOPB(DetailState),
+    NANOPB(RecordingEnd),  NANOPB(Ack),        NANOPB(Command),        NANOPB(StartRecording),
+    NANOPB(StopRecording), NANOPB(Flush),      NANOPB(SetDetail),      NANOPB(CommandResult),
+    NANOPB(ClockProbe),    NANOPB(ClockReply), NANOPB(Heartbeat),      NANOPB(Bye)};
 #undef NANOPB
 
 const Descriptor* descriptor_of(const std::string& name) {
@@ -53,7 +53,8 @@ std::unique_ptr<Message> new_message(const std::string& name) {
       google::protobuf::MessageFactory::generated_factory()->GetPrototype(descriptor)->New());
 }
 
-// Distinct, large values in every field; lists and strings short enough for any limit but given ones.
+// Distinct, large values in every field; lists and strings short enough for any limit but given
+// ones.
 void fill(Message& message, int seed) {
   const auto* reflection = message.GetReflection();
   const Descriptor* descriptor = message.GetDescriptor();
@@ -80,15 +81,22 @@ void fill(Message& message, int seed) {
           many ? reflection->AddUInt32(&message, field, small)
                : reflection->SetUInt32(&message, field, small);
           break;
-        case FieldDescriptor::CPPTYPE_BOOL: reflection->SetBool(&message, field, true); break;
-        case FieldDescriptor::CPPTYPE_ENUM: reflection->SetEnumValue(&message, field, 1); break;
-        case FieldDescriptor::CPPTYPE_STRING: reflection->SetString(&message, field, bytes); break;
+        case FieldDescriptor::CPPTYPE_BOOL:
+          reflection->SetBool(&message, field, true);
+          break;
+        case FieldDescriptor::CPPTYPE_ENUM:
+          reflection->SetEnumValue(&message, field, 1);
+          break;
+        case FieldDescriptor::CPPTYPE_STRING:
+          reflection->SetString(&message, field, bytes);
+          break;
         case FieldDescriptor::CPPTYPE_MESSAGE:
           fill(many ? *reflection->AddMessage(&message, field)
                     : *reflection->MutableMessage(&message, field),
                seed + n);
           break;
-        default: FAIL() << "a type that this test does not know: " << field->full_name();
+        default:
+          FAIL() << "a type that this test does not know: " << field->full_name();
       }
     }
   }
@@ -227,7 +235,10 @@ TEST(Messages, FieldsOfALaterVersionAreSkipped) {
   welcome.set_version(1);
   welcome.set_collector("c");
   // Field 1000, length-delimited, three bytes; and field 1001, a varint.
-  const std::string bytes = welcome.SerializeAsString() + "\xc2\x3e\x03" "abc" "\xc8\x3e\x05";
+  const std::string bytes = welcome.SerializeAsString() +
+                            "\xc2\x3e\x03"
+                            "abc"
+                            "\xc8\x3e\x05";
   collect_wire_Welcome out = collect_wire_Welcome_init_zero;
   pb_istream_t stream =
       pb_istream_from_buffer(reinterpret_cast<const pb_byte_t*>(bytes.data()), bytes.size());

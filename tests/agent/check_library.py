@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""What a guest may bring into somebody else's process. Usage: check_library.py LIBRARY"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+MAX_STRIPPED_BYTES = 300 * 1024
+# The loader and libgcc_s belong to every process; older C libraries keep threads apart.
+ALLOWED_LIBRARIES = r"(libc|libpthread|libdl|ld-linux.*|libgcc_s)\.so\.\d+"
+# What others may see: the C API, the compiler's hooks, and the functions that it stands in for.
+ALLOWED_EXPORTS = r"collect_\w+|__cyg_profile_func_(enter|exit)|_exit|_Exit|dlclose"
+# Nothing here may take the program's allocator, its streams or a C++ runtime. (nanopb's decoder names
+# realloc and free for pointer fields, of which wire.options makes none.)
+BANNED_IMPORTS = r"malloc|calloc|printf|fprintf|fopen|fwrite|_Z\w+|__cxa_throw|strerror"
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def main():
+    library = sys.argv[1]
+    findings = []
+
+    with tempfile.TemporaryDirectory() as folder:
+        stripped = os.path.join(folder, "stripped.so")
+        run("strip", "-o", stripped, library)
+        size = os.path.getsize(stripped)
+    if size >= MAX_STRIPPED_BYTES:
+        findings.append(f"{size} bytes stripped, limit {MAX_STRIPPED_BYTES}")
+
+    dynamic = run("readelf", "-d", "-W", library)
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+    findings += [f"needs {name}" for name in needed if not re.fullmatch(ALLOWED_LIBRARIES, name)]
+    for flag in ("NOW", "NODELETE"):
+        if not re.search(rf"FLAGS_1.*\b{flag}\b", dynamic):
+            findings.append(f"is not linked with -z {flag.lower()}")
+    if "TEXTREL" in dynamic:
+        findings.append("has text relocations")
+
+    exports = re.findall(r"^\S+ \S (\S+)$", run("nm", "-D", "--defined-only", library), re.M)
+    findings += [f"exports {name}" for name in exports if not re.fullmatch(ALLOWED_EXPORTS, name)]
+    if "collect_agent_start" not in exports:
+        findings.append("does not export collect_agent_start")
+
+    imports = re.findall(r"\b[Uw] ([^\s@]+)", run("nm", "-D", "--undefined-only", library))
+    findings += [f"uses {name}" for name in imports if re.fullmatch(BANNED_IMPORTS, name)]
+
+    for finding in findings:
+        print(f"{library}: {finding}")
+    print(f"{size} bytes stripped, needs {', '.join(needed)}, {len(exports)} exports")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

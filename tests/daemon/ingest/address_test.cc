@@ -1,0 +1,59 @@
+#include "daemon/ingest/address.h"
+
+#include <gtest/gtest.h>
+
+#include "daemon/ingest/handshake.h"
+
+namespace collect::ingest {
+namespace {
+
+TEST(AddressTest, ReadsWhatPeopleWrite) {
+  const auto tcp = parse_address("localhost:7710");
+  ASSERT_TRUE(tcp.ok());
+  EXPECT_EQ(tcp->host, "localhost");
+  EXPECT_EQ(tcp->port, 7710);
+  const auto v6 = parse_address("[::1]:1");
+  ASSERT_TRUE(v6.ok());
+  EXPECT_EQ(v6->host, "::1");
+  EXPECT_EQ(to_string(*v6), "[::1]:1");
+  const auto path = parse_address("unix:/run/a:b");
+  ASSERT_TRUE(path.ok());
+  EXPECT_EQ(path->kind, Address::Kind::kUnix);
+  EXPECT_EQ(path->host, "/run/a:b");
+  EXPECT_EQ(to_string(*parse_address("abstract:collect_agent_1")), "abstract:collect_agent_1");
+}
+
+TEST(AddressTest, RefusesWhatIsNone) {
+  const std::string long_path = "unix:/" + std::string(200, 'x');
+  for (const std::string& text :
+       {std::string(), std::string("x"), std::string("h:"), std::string("h:99999"),
+        std::string("h:1x"), std::string("h:-1"), std::string("unix:"), long_path}) {
+    EXPECT_FALSE(parse_address(text).ok()) << text;
+  }
+}
+
+TEST(AddressTest, KnowsWhatOthersCanReach) {
+  const auto local = [](const char* text) {
+    return is_local(*resolve_endpoint(*parse_address(text)));
+  };
+  EXPECT_TRUE(local("127.0.0.1:1"));
+  EXPECT_TRUE(local("127.200.0.1:1"));
+  EXPECT_TRUE(local("localhost:1"));
+  EXPECT_TRUE(local("[::1]:1"));
+  EXPECT_TRUE(local("unix:/x"));
+  EXPECT_FALSE(local("0.0.0.0:1"));
+  EXPECT_FALSE(local("[::]:1"));
+  EXPECT_FALSE(local("192.168.1.1:1"));
+}
+
+TEST(HandshakeTest, ComparesTokensWhole) {
+  EXPECT_TRUE(equal_in_constant_time("abc", "abc"));
+  EXPECT_FALSE(equal_in_constant_time("abc", "abd"));
+  EXPECT_FALSE(equal_in_constant_time("abc", "abcabc"));
+  EXPECT_FALSE(equal_in_constant_time("abcabc", "abc"));
+  EXPECT_FALSE(equal_in_constant_time("abc", ""));
+  EXPECT_TRUE(equal_in_constant_time("", ""));
+}
+
+}  // namespace
+}  // namespace collect::ingest

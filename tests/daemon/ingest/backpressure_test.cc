@@ -1,0 +1,153 @@
+// A disk that is slow, full or broken.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/daemon/ingest/ingest_fixture.h"
+
+namespace collect::ingest {
+namespace {
+
+using fakes::FakeAgent;
+using fakes::index_events;
+
+// Passes everything on, but writes into index files wait at a gate, or fail.
+class GatedFs final : public storage::Fs {
+ public:
+  Result<std::unique_ptr<storage::File>> open(const std::string& path,
+                                              storage::OpenMode mode) override {
+    auto file = posix_.open(path, mode);
+    if (!file.ok() || !path.ends_with("index.atf")) return file;
+    return std::unique_ptr<storage::File>(new GatedFile(*this, std::move(file).value()));
+  }
+
+  Status make_directories(const std::string& path) override {
+    return posix_.make_directories(path);
+  }
+  Status make_directory(const std::string& path) override { return posix_.make_directory(path); }
+  Status rename(const std::string& from, const std::string& to) override {
+    return posix_.rename(from, to);
+  }
+  Status remove_file(const std::string& path) override { return posix_.remove_file(path); }
+  Status remove_directory(const std::string& path) override {
+    return posix_.remove_directory(path);
+  }
+  Status sync_directory(const std::string& path) override { return posix_.sync_directory(path); }
+  Result<std::vector<std::string>> list_directory(const std::string& path) override {
+    return posix_.list_directory(path);
+  }
+  bool exists(const std::string& path) override { return posix_.exists(path); }
+  Result<storage::SpaceInfo> space(const std::string& path) override { return posix_.space(path); }
+  Result<std::unique_ptr<storage::FileLock>> lock(const std::string& path) override {
+    return posix_.lock(path);
+  }
+
+  void shut() {
+    std::lock_guard lock(mutex_);
+    is_open_ = false;
+  }
+  void let_pass() {
+    std::lock_guard lock(mutex_);
+    is_open_ = true;
+    changed_.notify_all();
+  }
+  std::atomic<bool> full{false};
+
+ private:
+  class GatedFile final : public storage::File {
+   public:
+    GatedFile(GatedFs& fs, std::unique_ptr<storage::File> file)
+        : fs_(fs), file_(std::move(file)) {}
+    const std::string& path() const override { return file_->path(); }
+    Result<uint64_t> size() override { return file_->size(); }
+    Status write_at(uint64_t offset, std::span<const Bytes> parts) override {
+      if (fs_.full) return Error{Code::kNoSpace, path() + ": write: the test's disk is full"};
+      {
+        std::unique_lock lock(fs_.mutex_);
+        fs_.changed_.wait(lock, [this] { return fs_.is_open_; });
+      }
+      return file_->write_at(offset, parts);
+    }
+    Result<size_t> read_at(uint64_t offset, MutableBytes out) override {
+      return file_->read_at(offset, out);
+    }
+    Status truncate(uint64_t bytes) override { return file_->truncate(bytes); }
+    Status sync() override { return file_->sync(); }
+
+   private:
+    GatedFs& fs_;
+    const std::unique_ptr<storage::File> file_;
+  };
+
+  storage::PosixFs posix_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_open_ = true;
+};
+
+class BackpressureTest : public IngestTest {
+ protected:
+  BackpressureTest() { fs_ = &gated_; }
+  ~BackpressureTest() override {
+    gated_.let_pass();
+    ingest_.reset();
+  }
+  GatedFs gated_;
+};
+
+TEST_F(BackpressureTest, FullQueueStopsTheReadingAndLosesNothing) {
+  options_.queue_bytes = kMinQueueBytes;
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  gated_.shut();
+  constexpr uint64_t kEvents = 2'000'000;  // 64 MB: more than queue and socket buffers hold
+  std::thread sender([&] {
+    for (uint64_t sent = 0; sent < kEvents; sent += 2000) {
+      if (!agent.send_events(1, sent, 2000)) return;
+    }
+  });
+  EXPECT_TRUE(eventually([this] { return ingest_->counters().reads_held > 0; }));
+  EXPECT_EQ(ingest_->counters().events_stored, 0u);
+  EXPECT_LE(ingest_->counters().bytes_received, 2 * kMinQueueBytes + kReadTurnBytes);
+  gated_.let_pass();
+  sender.join();
+  ASSERT_TRUE(agent.close_stream(1, kEvents));
+  ASSERT_TRUE(agent.end_recording());
+  ASSERT_TRUE(agent.wait_recording_ended(1));
+  const auto session = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->totals.lost_events, 0u);
+  EXPECT_TRUE(stored_events(*session, 0, kEvents) == index_events(0, kEvents));
+}
+
+TEST_F(BackpressureTest, FullDiskEndsItsSessionAndNothingElse) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 100));
+  ASSERT_TRUE(agent.wait_stored(1, 100));
+  gated_.full = true;
+  ASSERT_TRUE(agent.send_events(1, 100, 100));
+  ASSERT_TRUE(agent.wait_refused());
+  EXPECT_EQ(agent.refused()->code(), wire::REFUSE_STORAGE);
+  EXPECT_TRUE(agent.refused()->retry());
+  EXPECT_THAT(agent.refused()->reason(), testing::HasSubstr("disk is full"));
+  const auto failed = reported_.session_in(SessionState::kFailed);
+  ASSERT_TRUE(failed.has_value());
+  EXPECT_EQ(failed->totals.events, 100u);
+  gated_.full = false;
+  fakes::FakeProcess process;
+  process.id_byte = 2;
+  FakeAgent other(process);
+  ASSERT_TRUE(other.connect(address()));
+  record_all(other, 1, 1, 100);
+}
+
+}  // namespace
+}  // namespace collect::ingest

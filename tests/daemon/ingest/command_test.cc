@@ -1,0 +1,161 @@
+// Commands to agents: start, stop, detach, and those that get no answer.
+#include <gmock/gmock.h>
+
+#include "tests/daemon/ingest/ingest_fixture.h"
+
+namespace collect::ingest {
+namespace {
+
+using fakes::FakeAgent;
+
+class CommandTest : public IngestTest {
+ protected:
+  ProcessId process(uint8_t byte = 1) {
+    ProcessId id;
+    id.fill(byte);
+    return id;
+  }
+  void wait_connected() {
+    ASSERT_TRUE(reported_.agent([](const auto& a) { return a.state == AgentState::kConnected; }));
+  }
+};
+
+TEST_F(CommandTest, StartAnswersWithTheSession) {
+  start();
+  FakeAgent agent;
+  agent.on_command([&agent](const wire::Command& command, wire::CommandResult& result) {
+    EXPECT_TRUE(command.has_start_recording());
+    result.set_recording(1);
+    EXPECT_TRUE(agent.start_recording(1));
+  });
+  ASSERT_TRUE(agent.connect(address()));
+  wait_connected();
+  const auto session = answer_of<SessionSnapshot>(
+      [&](auto done) { ingest_->start_recording(process(), done); });
+  ASSERT_TRUE(session.ok()) << to_string(session.error());
+  EXPECT_EQ(session->state, SessionState::kActive);
+  EXPECT_FALSE(session->name.empty());
+  const auto again = answer_of<SessionSnapshot>(
+      [&](auto done) { ingest_->start_recording(process(), done); });
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.code(), Code::kAlreadyExists);
+}
+
+TEST_F(CommandTest, AgentThatCannotStartSaysWhy) {
+  start();
+  FakeAgent agent;
+  agent.on_command([](const wire::Command&, wire::CommandResult& result) {
+    result.set_ok(false);
+    result.set_error("no memory");
+  });
+  ASSERT_TRUE(agent.connect(address()));
+  wait_connected();
+  const auto session = answer_of<SessionSnapshot>(
+      [&](auto done) { ingest_->start_recording(process(), done); });
+  ASSERT_FALSE(session.ok());
+  EXPECT_THAT(session.error().message, testing::HasSubstr("no memory"));
+}
+
+TEST_F(CommandTest, StopAnswersWhenTheFilesAreSealed) {
+  start();
+  FakeAgent agent;
+  agent.on_command([&agent](const wire::Command& command, wire::CommandResult&) {
+    if (!command.has_stop_recording()) return;
+    EXPECT_TRUE(agent.close_stream(1, 100));
+    EXPECT_TRUE(agent.end_recording("command"));
+  });
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 100));
+  ASSERT_TRUE(agent.wait_stored(1, 100));
+  const auto session = answer_of<SessionSnapshot>(
+      [&](auto done) { ingest_->stop_recording(process(), done); });
+  ASSERT_TRUE(session.ok()) << to_string(session.error());
+  EXPECT_EQ(session->state, SessionState::kComplete);
+  EXPECT_EQ(stored_events(*session, 0, 100), fakes::index_events(0, 100));
+  const auto again = answer_of<SessionSnapshot>(
+      [&](auto done) { ingest_->stop_recording(process(), done); });
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.code(), Code::kNotFound);
+}
+
+TEST_F(CommandTest, StopWhileTheAgentIsAwaySealsAndHoldsWhenItReturns) {
+  start();
+  FakeAgent agent;
+  std::atomic<bool> told_to_stop{false};
+  agent.on_command([&](const wire::Command& command, wire::CommandResult&) {
+    if (command.has_stop_recording()) told_to_stop = true;
+  });
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 100));
+  ASSERT_TRUE(agent.wait_stored(1, 100));
+  agent.disconnect();
+  ASSERT_TRUE(reported_.session_in(SessionState::kInterrupted).has_value());
+  const auto session = answer_of<SessionSnapshot>(
+      [&](auto done) { ingest_->stop_recording(process(), done); });
+  ASSERT_TRUE(session.ok()) << to_string(session.error());
+  EXPECT_EQ(session->state, SessionState::kRecovered);
+  ASSERT_TRUE(agent.connect(address()));
+  EXPECT_TRUE(eventually([&] { return told_to_stop.load(); }));
+  ASSERT_TRUE(agent.start_recording(1));
+  EXPECT_TRUE(agent.wait_recording_ended(1));
+  EXPECT_EQ(reported_.session_count(), 1u);
+}
+
+TEST_F(CommandTest, DetachedAgentIsRefusedFromThenOn) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  wait_connected();
+  const auto gone =
+      answer_of<AgentSnapshot>([&](auto done) { ingest_->detach(process(), done); });
+  ASSERT_TRUE(gone.ok());
+  EXPECT_EQ(gone->state, AgentState::kGone);
+  ASSERT_TRUE(agent.wait_refused());
+  EXPECT_EQ(agent.refused()->code(), wire::REFUSE_DETACHED);
+  EXPECT_FALSE(agent.connect(address()));
+  EXPECT_EQ(agent.refused()->code(), wire::REFUSE_DETACHED);
+}
+
+TEST_F(CommandTest, BrokenLinkAnswersWhatIsPending) {
+  start();
+  FakeAgent agent;
+  std::mutex held;
+  std::unique_lock hold(held);
+  agent.on_command([&held](const wire::Command&, wire::CommandResult&) {
+    std::lock_guard wait(held);  // the answer never comes while the link lives
+  });
+  ASSERT_TRUE(agent.connect(address()));
+  wait_connected();
+  wire::Command flush;
+  flush.mutable_flush();
+  struct Waiting {
+    std::mutex mutex;
+    std::optional<Result<wire::CommandResult>> result;
+  } waiting;
+  ingest_->command(process(), flush, [&waiting](Result<wire::CommandResult> result) {
+    std::lock_guard lock(waiting.mutex);
+    waiting.result = std::move(result);
+  });
+  agent.data().reset();
+  EXPECT_TRUE(eventually([&] {
+    std::lock_guard lock(waiting.mutex);
+    return waiting.result.has_value() && !waiting.result->ok() &&
+           waiting.result->code() == Code::kUnavailable;
+  }));
+  hold.unlock();
+}
+
+TEST_F(CommandTest, NobodyIsNotFound) {
+  start();
+  const auto answer = answer_of<SessionSnapshot>(
+      [&](auto done) { ingest_->stop_recording(process(99), done); });
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.code(), Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace collect::ingest

@@ -1,0 +1,120 @@
+// The collector dials agents that listen.
+#include <gmock/gmock.h>
+
+#include "tests/daemon/ingest/ingest_fixture.h"
+
+namespace collect::ingest {
+namespace {
+
+using fakes::FakeAgent;
+using fakes::FrameSocket;
+using fakes::ListeningSocket;
+
+class DiallerTest : public IngestTest {
+ protected:
+  Result<AgentSnapshot> attach(const std::string& to) {
+    return answer_of<AgentSnapshot>([&](auto done) { ingest_->attach(to, done); });
+  }
+  // Takes the two connections of one attempt, and checks what they begin with.
+  bool answer(ListeningSocket& listener, FakeAgent& agent) {
+    FrameSocket control = listener.accept();
+    const auto dial = control.receive_type(wire::FrameType::kDial);
+    if (!dial) return false;
+    EXPECT_EQ(dial->parsed<wire::Dial>().channel(), wire::CHANNEL_CONTROL);
+    EXPECT_EQ(dial->parsed<wire::Dial>().collector(), "collector under test");
+    if (!control.send(wire::FrameType::kHello, agent.hello(wire::CHANNEL_CONTROL))) return false;
+    FrameSocket data = listener.accept();
+    const auto second = data.receive_type(wire::FrameType::kDial);
+    if (!second) return false;
+    EXPECT_EQ(second->parsed<wire::Dial>().channel(), wire::CHANNEL_DATA);
+    return agent.serve(std::move(control), std::move(data));
+  }
+};
+
+TEST_F(DiallerTest, ListeningAgentIsDialledAndRecorded) {
+  ListeningSocket listener;
+  start();
+  const auto entry = attach(listener.address());
+  ASSERT_TRUE(entry.ok());
+  EXPECT_EQ(entry->state, AgentState::kDialing);
+  EXPECT_EQ(entry->address, listener.address());
+  FakeAgent agent;
+  ASSERT_TRUE(answer(listener, agent));
+  record_all(agent, 1, 1, 100);
+  const auto session = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(stored_events(*session, 0, 100), fakes::index_events(0, 100));
+  const auto shown = reported_.agent([](const auto& a) { return a.process_name == "fake"; });
+  ASSERT_TRUE(shown.has_value());
+  EXPECT_TRUE(shown->dialled);
+  EXPECT_EQ(shown->address, listener.address());
+}
+
+TEST_F(DiallerTest, AddressesOfTheConfigurationAreDialled) {
+  ListeningSocket listener(root_ + "/agent.sock");
+  options_.attach = {listener.address()};
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(answer(listener, agent));
+  record_all(agent, 1, 1, 10);
+}
+
+// As adb forward and iproxy do it when no app listens behind them.
+TEST_F(DiallerTest, EndBeforeTheHelloIsNoAgentYet) {
+  ListeningSocket listener;
+  start();
+  ASSERT_TRUE(attach(listener.address()).ok());
+  for (int attempt = 0; attempt < 3; ++attempt) listener.accept().close();
+  FakeAgent agent;
+  ASSERT_TRUE(answer(listener, agent));
+  EXPECT_EQ(ingest_->counters().connections_refused, 0u);
+}
+
+TEST_F(DiallerTest, BrokenLinkIsDialledAgainAndResumed) {
+  ListeningSocket listener;
+  start();
+  ASSERT_TRUE(attach(listener.address()).ok());
+  FakeAgent agent;
+  ASSERT_TRUE(answer(listener, agent));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 100));
+  ASSERT_TRUE(agent.wait_stored(1, 100));
+  agent.disconnect();
+  ASSERT_TRUE(answer(listener, agent));
+  EXPECT_TRUE(agent.welcome().resumed());
+  EXPECT_EQ(agent.resumed().at(1).index_next(), 100u);
+}
+
+TEST_F(DiallerTest, NobodyThereShowsAsDialing) {
+  std::string nowhere;
+  {
+    ListeningSocket listener;
+    nowhere = listener.address();
+  }
+  start();
+  ASSERT_TRUE(attach(nowhere).ok());
+  EXPECT_TRUE(reported_.agent([](const auto& agent) {
+    return agent.state == AgentState::kDialing &&
+           agent.status.find("refused") != std::string::npos;
+  }));
+  const auto detached = answer_of<std::string>(
+      [&](auto done) { ingest_->detach_address(nowhere, done); });
+  EXPECT_TRUE(detached.ok());
+  const auto again = answer_of<std::string>(
+      [&](auto done) { ingest_->detach_address(nowhere, done); });
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.code(), Code::kNotFound);
+}
+
+TEST_F(DiallerTest, AddressesThatAreNoneAreRefused) {
+  start();
+  for (const char* text : {"", "nowhere", "host:", "host:65536", "127.0.0.1:0", "unix:", ":1"}) {
+    const auto entry = attach(text);
+    ASSERT_FALSE(entry.ok()) << text;
+    EXPECT_EQ(entry.code(), Code::kInvalidArgument) << text;
+  }
+}
+
+}  // namespace
+}  // namespace collect::ingest

@@ -1,0 +1,282 @@
+// Recordings from their start to their files, with and without breaks between.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "tests/daemon/ingest/ingest_fixture.h"
+
+namespace collect::ingest {
+namespace {
+
+using fakes::FakeAgent;
+using fakes::FakeProcess;
+using fakes::index_events;
+using testing::HasSubstr;
+
+TEST_F(IngestTest, OneRecordingBecomesOneCompleteSession) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  EXPECT_FALSE(agent.welcome().resumed());
+  EXPECT_EQ(agent.welcome().version(), 1u);
+  EXPECT_EQ(agent.welcome().heartbeat_ms(), 1000u);
+  record_all(agent, 1, 7, 10'001);
+
+  const auto session = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->totals.events, 10'001u);
+  EXPECT_EQ(session->totals.lost_events, 0u);
+  EXPECT_EQ(session->totals.threads, 1u);
+  EXPECT_EQ(session->pid, 4711u);
+  EXPECT_EQ(session->process_name, "fake");
+  EXPECT_EQ(session->recording, 1u);
+  EXPECT_EQ(stored_events(*session, 0, 10'001), index_events(0, 10'001));
+  EXPECT_EQ(ingest_->counters().events_stored, 10'001u);
+  EXPECT_THAT(manifest(*session), HasSubstr("\"complete\""));
+}
+
+TEST_F(IngestTest, SecondRecordingOfAProcessIsASessionOfItsOwn) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  record_all(agent, 1, 1, 100);
+  record_all(agent, 2, 2, 200);
+  const auto first = reported_.session([](const auto& s) { return s.recording == 1; });
+  const auto second = reported_.session([](const auto& s) {
+    return s.recording == 2 && s.state == SessionState::kComplete;
+  });
+  ASSERT_TRUE(first && second);
+  EXPECT_NE(first->name, second->name);
+  EXPECT_EQ(stored_events(*first, 0, 100), index_events(0, 100));
+  EXPECT_EQ(stored_events(*second, 0, 200), index_events(0, 200));
+}
+
+TEST_F(IngestTest, UnixSocketServesToo) {
+  options_.listen = "unix:" + root_ + "/ingest.sock";
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  record_all(agent, 1, 1, 10);
+  EXPECT_TRUE(reported_.session_in(SessionState::kComplete).has_value());
+}
+
+TEST_F(IngestTest, ResumesAfterACutInMidFrameWithExactContents) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(3, 33));
+  ASSERT_TRUE(agent.send_events(3, 0, 1000));
+  ASSERT_TRUE(agent.wait_stored(3, 1000));
+  const auto whole = fakes::page_frame_bytes(fakes::index_page_header(3, 1000, 1000),
+                                             index_events(1000, 1000));
+  ASSERT_TRUE(agent.data().send_bytes(Bytes(whole).first(whole.size() / 2)));
+  agent.disconnect();
+  const auto interrupted = reported_.session_in(SessionState::kInterrupted);
+  ASSERT_TRUE(interrupted.has_value());
+
+  ASSERT_TRUE(agent.connect(address()));
+  EXPECT_TRUE(agent.welcome().resumed());
+  EXPECT_EQ(agent.welcome().session(), interrupted->name);
+  ASSERT_TRUE(agent.resumed().contains(3));
+  EXPECT_EQ(agent.resumed().at(3).index_next(), 1000u);
+  EXPECT_FALSE(agent.resumed().at(3).closed());
+  // What explains the data comes again; a page may overlap what is stored.
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(3, 33));
+  ASSERT_TRUE(agent.send_events(3, 500, 1500));
+  ASSERT_TRUE(agent.close_stream(3, 2000));
+  ASSERT_TRUE(agent.end_recording());
+  ASSERT_TRUE(agent.wait_recording_ended(1));
+  const auto session = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->name, interrupted->name);
+  EXPECT_EQ(session->totals.lost_events, 0u);
+  EXPECT_EQ(stored_events(*session, 0, 2000), index_events(0, 2000));
+  EXPECT_EQ(reported_.session_count(), 1u);
+  const auto back = reported_.agent([](const auto& one) { return one.reconnects == 1; });
+  EXPECT_TRUE(back.has_value());
+}
+
+// The old connection's pages are still queued when the process is back: the positions that the
+// agent is given must count them.
+TEST_F(IngestTest, ResumePositionsCountWhatTheOldConnectionBrought) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  uint64_t sent = 0;
+  for (; sent < 200'000; sent += 2000) ASSERT_TRUE(agent.send_events(1, sent, 2000));
+  ASSERT_TRUE(agent.wait_stored(1, 2000));
+  agent.disconnect();
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.resumed().contains(1));
+  const uint64_t next = agent.resumed().at(1).index_next();
+  EXPECT_EQ(next % 2000, 0u);
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  for (uint64_t at = next; at < sent; at += 2000) ASSERT_TRUE(agent.send_events(1, at, 2000));
+  ASSERT_TRUE(agent.close_stream(1, sent));
+  ASSERT_TRUE(agent.end_recording());
+  ASSERT_TRUE(agent.wait_recording_ended(1));
+  const auto session = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(stored_events(*session, 0, sent), index_events(0, static_cast<uint32_t>(sent)));
+}
+
+TEST_F(IngestTest, NewConnectionOfAProcessReplacesAHalfOpenOne) {
+  start();
+  FakeAgent old;
+  ASSERT_TRUE(old.connect(address()));
+  ASSERT_TRUE(old.start_recording(1));
+  ASSERT_TRUE(old.open_stream(1, 11));
+  ASSERT_TRUE(old.send_events(1, 0, 10));
+  ASSERT_TRUE(old.wait_stored(1, 10));
+  FakeAgent again;
+  again.set_recording(1, true);
+  ASSERT_TRUE(again.connect(address()));
+  EXPECT_TRUE(again.welcome().resumed());
+  EXPECT_EQ(again.resumed().at(1).index_next(), 10u);
+  EXPECT_TRUE(old.wait_control_end());
+}
+
+// The seal's ack was lost with the link: the agent repeats the recording, and nothing is stored
+// twice.
+TEST_F(IngestTest, RepeatedRecordingIsDroppedAndAcknowledgedAgain) {
+  start();
+  {
+    FakeAgent agent;
+    ASSERT_TRUE(agent.connect(address()));
+    record_all(agent, 1, 1, 50);
+  }
+  const auto repeat = [this] {
+    FakeAgent agent;
+    agent.set_recording(1, false);
+    ASSERT_TRUE(agent.connect(address()));
+    ASSERT_TRUE(agent.start_recording(1));
+    ASSERT_TRUE(agent.open_stream(1, 101));
+    ASSERT_TRUE(agent.send_events(1, 0, 50));
+    ASSERT_TRUE(agent.end_recording());
+    EXPECT_TRUE(agent.wait_recording_ended(1));
+  };
+  repeat();
+  start();  // and a collector that knows nothing of it but the files
+  repeat();
+  EXPECT_EQ(reported_.session_count(), 1u);
+}
+
+TEST_F(IngestTest, SessionOfAnAgentThatStaysAwayIsSealedAsRecovered) {
+  options_.resume = milliseconds{50};
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 10));
+  ASSERT_TRUE(agent.wait_stored(1, 10));
+  agent.disconnect();
+  const auto session = reported_.session_in(SessionState::kRecovered);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(stored_events(*session, 0, 10), index_events(0, 10));
+  EXPECT_TRUE(reported_.agent([](const auto& one) { return one.state == AgentState::kGone; }));
+}
+
+TEST_F(IngestTest, GoodbyeWithoutAnEndSealsAtOnce) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 10));
+  agent.say_goodbye(false);
+  const auto session = reported_.session_in(SessionState::kRecovered);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->totals.events, 10u);  // what was on the way came in
+}
+
+TEST_F(IngestTest, StoppingTellsTheAgentsAndSealsWhatRecords) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 10));
+  ASSERT_TRUE(agent.wait_stored(1, 10));
+  EXPECT_TRUE(ingest_->stop(fakes::kPatience));
+  EXPECT_TRUE(agent.wait_bye());
+  const auto session = reported_.session_in(SessionState::kRecovered);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->status, "collector stopped");
+  EXPECT_EQ(stored_events(*session, 0, 10), index_events(0, 10));
+}
+
+// A collector that was killed left the session unsealed; its successor goes on with the same files.
+// The copy of a live root is what kill -9 leaves: everything that was acknowledged is in it.
+TEST_F(IngestTest, SuccessorResumesWhatAKilledCollectorLeftOpen) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 500));
+  ASSERT_TRUE(agent.wait_stored(1, 500));
+  const std::string left = root_ + "_left";
+  std::filesystem::copy(root_, left, std::filesystem::copy_options::recursive);
+  agent.disconnect();
+  options_.storage.root = left;
+  start();
+  ASSERT_TRUE(reported_.session_in(SessionState::kInterrupted).has_value());
+  ASSERT_TRUE(agent.connect(address()));
+  EXPECT_TRUE(agent.welcome().resumed());
+  ASSERT_TRUE(agent.resumed().contains(1));
+  EXPECT_EQ(agent.resumed().at(1).index_next(), 500u);
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 500, 500));
+  ASSERT_TRUE(agent.close_stream(1, 1000));
+  ASSERT_TRUE(agent.end_recording());
+  ASSERT_TRUE(agent.wait_recording_ended(1));
+  const auto session = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_TRUE(session->directory.starts_with(left));
+  EXPECT_EQ(stored_events(*session, 0, 1000), index_events(0, 1000));
+  ingest_.reset();
+  std::filesystem::remove_all(left);
+}
+
+// Old sessions are listed in the background, and half-made ones removed: a session that was just
+// being made was taken for one of those.
+TEST_F(IngestTest, SessionThatBeginsDuringTheStartIsLeftAlone) {
+  for (int round = 0; round < 20; ++round) {
+    start();
+    FakeAgent agent;
+    agent.set_recording(static_cast<uint32_t>(round), false);
+    ASSERT_TRUE(agent.connect(address()));
+    record_all(agent, static_cast<uint32_t>(round) + 1, 1, 10);
+  }
+  start();
+  EXPECT_TRUE(eventually([this] { return reported_.session_count() == 20; }));
+}
+
+TEST_F(IngestTest, ClockSyncFindsTheDevicesOffset) {
+  start();
+  FakeProcess process;
+  process.clock_ahead_ns = 123'000'000'000;
+  FakeAgent agent(process);
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  const auto session = reported_.session_in(SessionState::kActive);
+  ASSERT_TRUE(session.has_value());
+  std::string json;
+  ASSERT_TRUE(eventually([&] {
+    json = manifest(*session);
+    return json.find("offset_ns") != std::string::npos;
+  }));
+  const size_t at = json.find("\"offset_ns\"");
+  const int64_t offset = std::atoll(json.c_str() + json.find(':', at) + 1);
+  EXPECT_NEAR(static_cast<double>(offset), 123e9, 1e9);
+}
+
+}  // namespace
+}  // namespace collect::ingest
