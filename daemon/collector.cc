@@ -60,9 +60,13 @@ Result<std::unique_ptr<Collector>> Collector::create(ingest::IngestOptions optio
   return collector;
 }
 
-void Collector::run() { ingest_->run(); }
+void Collector::run() {
+  ingest_->run();
+}
 
-bool Collector::stop(std::chrono::milliseconds bound) { return ingest_->stop(bound); }
+bool Collector::stop(std::chrono::milliseconds bound) {
+  return ingest_->stop(bound);
+}
 
 // ---- what ingest reports
 
@@ -182,7 +186,9 @@ Result<control::WatchId> Collector::watch_session(
   return id;
 }
 
-void Collector::unwatch(control::WatchId id) { watches_.unwatch(id); }
+void Collector::unwatch(control::WatchId id) {
+  watches_.unwatch(id);
+}
 
 // ---- attaching
 

@@ -1,8 +1,8 @@
-// The collector as the control plane sees it: what ingest reports is kept and shown, what people ask
-// for is turned into commands to agents. DAEMON.md has the picture.
+// The collector as the control plane sees it: what ingest reports is kept and shown, what people
+// ask for is turned into commands to agents. DAEMON.md has the picture.
 //
-// Threads: the CollectorApi may be called from any thread. Answers come on ingest's io threads or on
-// the collector's own; reading files has a thread of its own.
+// Threads: the CollectorApi may be called from any thread. Answers come on ingest's io threads or
+// on the collector's own; reading files has a thread of its own.
 #pragma once
 
 #include <asio/thread_pool.hpp>
@@ -29,7 +29,7 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
   ~Collector() override;
 
   void run();
-  // As Ingest::stop. The control server has ended before.
+  // As Ingest::stop. What is asked from then on and needs an agent is not answered any more.
   bool stop(std::chrono::milliseconds bound);
 
   const std::string& ingest_address() const { return ingest_->address(); }
@@ -68,6 +68,12 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
                                        ingest::Answer<ingest::SessionSnapshot>);
   void act_on_sessions(const std::vector<ingest::AgentSnapshot>& agents, Act act,
                        control::Callback<std::vector<api::Session>> done);
+
+  struct DetailCall;  // collector_detail.cc
+  void resolve_and_send_detail(const std::shared_ptr<DetailCall>& call,
+                               const ingest::AgentSnapshot& agent);
+  void send_detail(const std::shared_ptr<DetailCall>& call, const ingest::AgentSnapshot& agent,
+                   const std::vector<uint64_t>& functions);
 
   struct PendingAttach {
     uint64_t id = 0;

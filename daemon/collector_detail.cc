@@ -9,22 +9,6 @@
 namespace collect::daemon {
 namespace {
 
-// Collects the outcomes of several agents; the last one to answer hands them on.
-struct DetailAnswers {
-  std::mutex mutex;
-  size_t missing = 0;
-  api::DetailResponse response;
-  control::Callback<api::DetailResponse> done;
-
-  void add(api::DetailOutcome outcome) {
-    std::unique_lock lock(mutex);
-    *response.add_outcomes() = std::move(outcome);
-    if (--missing != 0) return;
-    lock.unlock();
-    done(std::move(response));
-  }
-};
-
 Result<wire::Command> detail_command(api::DetailMode mode, const api::DetailRequest& request) {
   using google::protobuf::util::TimeUtil;
   if (request.threads_size() > static_cast<int>(wire::kMaxFilterThreads)) {
@@ -65,65 +49,94 @@ void add_result(const wire::CommandResult& result, api::DetailMode mode,
 
 }  // namespace
 
+// One request on its way to several agents; the last one to answer hands the outcomes on.
+struct Collector::DetailCall {
+  api::DetailMode mode{};
+  wire::Command command;
+  FunctionPatterns patterns;
+  control::Callback<api::DetailResponse> done;
+  std::mutex mutex;
+  size_t missing = 0;            // guarded by mutex
+  api::DetailResponse response;  // guarded by mutex
+
+  void add(api::DetailOutcome outcome) {
+    std::unique_lock lock(mutex);
+    *response.add_outcomes() = std::move(outcome);
+    if (--missing != 0) return;
+    lock.unlock();
+    done(std::move(response));
+  }
+  void fail(const ingest::AgentSnapshot& agent, const std::string& why) {
+    api::DetailOutcome outcome = outcome_for(agent);
+    outcome.set_error(why);
+    add(std::move(outcome));
+  }
+};
+
 void Collector::set_detail(api::DetailMode mode, const api::DetailRequest& request,
                            control::Callback<api::DetailResponse> done) {
   const auto targets = registry_.targets(request.target());
-  if (!targets.ok()) {
-    done(targets.error());
+  Result<wire::Command> command = detail_command(mode, request);
+  Result<FunctionPatterns> patterns =
+      FunctionPatterns::parse({request.functions().begin(), request.functions().end()});
+  if (!targets.ok() || !command.ok() || !patterns.ok()) {
+    done(!targets.ok() ? targets.error() : !command.ok() ? command.error() : patterns.error());
     return;
   }
-  const Result<wire::Command> command = detail_command(mode, request);
-  if (!command.ok()) {
-    done(command.error());
-    return;
-  }
-  const auto patterns = FunctionPatterns::parse({request.functions().begin(),
-                                                 request.functions().end()});
-  if (!patterns.ok()) {
-    done(patterns.error());
-    return;
-  }
-  auto answers = std::make_shared<DetailAnswers>();
-  answers->missing = targets->size();
-  answers->done = std::move(done);
+  auto call = std::make_shared<DetailCall>();
+  call->mode = mode;
+  call->command = std::move(command).value();
+  call->patterns = std::move(patterns).value();
+  call->done = std::move(done);
+  call->missing = targets->size();
   for (const ingest::AgentSnapshot& agent : *targets) {
-    const auto send = [this, mode, agent, answers](wire::Command ready, uint32_t matched) {
-      ingest_->command(agent.process_id, std::move(ready),
-                       [mode, agent, answers, matched](Result<wire::CommandResult> result) {
-                         api::DetailOutcome outcome = outcome_for(agent);
-                         outcome.set_functions_matched(matched);
-                         if (result.ok()) {
-                           add_result(*result, mode, outcome);
-                         } else {
-                           outcome.set_error(result.error().message);
-                         }
-                         answers->add(std::move(outcome));
-                       });
-    };
     if (agent.state == ingest::AgentState::kDialing) {
-      api::DetailOutcome outcome = outcome_for(agent);
-      outcome.set_error("does not answer yet: " + agent.status);
-      answers->add(std::move(outcome));
-      continue;
+      call->fail(agent, "does not answer yet: " + agent.status);
+    } else if (call->patterns.empty()) {
+      send_detail(call, agent, {});
+    } else {
+      resolve_and_send_detail(call, agent);
     }
-    if (patterns->empty()) {
-      send(*command, 0);
-      continue;
+  }
+}
+
+void Collector::resolve_and_send_detail(const std::shared_ptr<DetailCall>& call,
+                                        const ingest::AgentSnapshot& agent) {
+  const auto resolve = [this, call, agent](const std::vector<storage::ModuleInfo>& modules) {
+    const auto matched = call->patterns.resolve(modules, symbol_directories_);
+    if (matched.ok()) {
+      send_detail(call, agent, *matched);
+    } else {
+      call->fail(agent, matched.error().message);
+    }
+  };
+  ingest_->modules(agent.process_id, [this, call, agent,
+                                      resolve](Result<std::vector<storage::ModuleInfo>> modules) {
+    if (!modules.ok()) {
+      call->fail(agent, modules.error().message);
+      return;
     }
     // Symbol files are read: not on a thread that others wait for.
-    asio::post(files_, [this, agent, answers, send, patterns = *patterns, ready = *command] {
-      const auto matched = patterns.resolve(*agent.modules, symbol_directories_);
-      if (!matched.ok()) {
-        api::DetailOutcome outcome = outcome_for(agent);
-        outcome.set_error(matched.error().message);
-        answers->add(std::move(outcome));
-        return;
-      }
-      wire::Command filled = ready;
-      for (const uint64_t id : *matched) filled.mutable_set_detail()->add_function_ids(id);
-      send(std::move(filled), static_cast<uint32_t>(matched->size()));
-    });
-  }
+    asio::post(files_, [resolve, known = std::move(modules).value()] { resolve(known); });
+  });
+}
+
+void Collector::send_detail(const std::shared_ptr<DetailCall>& call,
+                            const ingest::AgentSnapshot& agent,
+                            const std::vector<uint64_t>& functions) {
+  wire::Command command = call->command;
+  for (const uint64_t id : functions) command.mutable_set_detail()->add_function_ids(id);
+  ingest_->command(agent.process_id, std::move(command),
+                   [call, agent, matched = functions.size()](Result<wire::CommandResult> result) {
+                     if (!result.ok()) {
+                       call->fail(agent, result.error().message);
+                       return;
+                     }
+                     api::DetailOutcome outcome = outcome_for(agent);
+                     outcome.set_functions_matched(static_cast<uint32_t>(matched));
+                     add_result(*result, call->mode, outcome);
+                     call->add(std::move(outcome));
+                   });
 }
 
 }  // namespace collect::daemon

@@ -97,16 +97,14 @@ Result<std::vector<uint64_t>> FunctionPatterns::resolve(
   const auto missing = std::find(matched.begin(), matched.end(), false);
   if (missing != matched.end()) {
     const std::string& pattern = patterns_[static_cast<size_t>(missing - matched.begin())];
-    return Error{Code::kNotFound,
-                 "no function \"" + pattern + "\" in the " + std::to_string(modules.size()) +
-                     " modules of this agent" +
-                     (first_problem.empty() ? "" : " (" + first_problem + ")")};
+    return Error{Code::kNotFound, "no function \"" + pattern + "\" in the " +
+                                      std::to_string(modules.size()) + " modules of this agent" +
+                                      (first_problem.empty() ? "" : " (" + first_problem + ")")};
   }
   if (ids.size() > wire::kMaxFilterFunctions) {
-    return Error{Code::kLimit, std::to_string(ids.size()) +
-                                   " functions match, and an agent holds at most " +
-                                   std::to_string(wire::kMaxFilterFunctions) +
-                                   ": narrow the patterns"};
+    return Error{Code::kLimit,
+                 std::to_string(ids.size()) + " functions match, and an agent holds at most " +
+                     std::to_string(wire::kMaxFilterFunctions) + ": narrow the patterns"};
   }
   return std::vector<uint64_t>(ids.begin(), ids.end());
 }

@@ -27,8 +27,8 @@ class FunctionPatterns {
   std::vector<std::string> patterns_;
 };
 
-// Whether the pattern means a function of this name: the linkage name, the name as C++ writes it, or
-// the latter without its arguments. * stands for any text.
+// Whether the pattern means a function of this name: the linkage name, the name as C++ writes it,
+// or the latter without its arguments. * stands for any text.
 bool means_function(std::string_view pattern, std::string_view linkage_name,
                     std::string_view demangled);
 

@@ -14,32 +14,46 @@ constexpr std::string_view kSessionPrefix = "sessions/";
 
 api::AgentState to_message(ingest::AgentState state) {
   switch (state) {
-    case ingest::AgentState::kDialing: return api::DIALING;
-    case ingest::AgentState::kConnected: return api::CONNECTED;
-    case ingest::AgentState::kRecording: return api::RECORDING;
-    case ingest::AgentState::kDisconnected: return api::DISCONNECTED;
-    case ingest::AgentState::kGone: return api::GONE;
+    case ingest::AgentState::kDialing:
+      return api::DIALING;
+    case ingest::AgentState::kConnected:
+      return api::CONNECTED;
+    case ingest::AgentState::kRecording:
+      return api::RECORDING;
+    case ingest::AgentState::kDisconnected:
+      return api::DISCONNECTED;
+    case ingest::AgentState::kGone:
+      return api::GONE;
   }
   return api::AGENT_STATE_UNSPECIFIED;
 }
 
 api::SessionState to_message(ingest::SessionState state) {
   switch (state) {
-    case ingest::SessionState::kActive: return api::ACTIVE;
-    case ingest::SessionState::kInterrupted: return api::INTERRUPTED;
-    case ingest::SessionState::kSealing: return api::SEALING;
-    case ingest::SessionState::kComplete: return api::COMPLETE;
-    case ingest::SessionState::kRecovered: return api::RECOVERED;
-    case ingest::SessionState::kFailed: return api::FAILED;
+    case ingest::SessionState::kActive:
+      return api::ACTIVE;
+    case ingest::SessionState::kInterrupted:
+      return api::INTERRUPTED;
+    case ingest::SessionState::kSealing:
+      return api::SEALING;
+    case ingest::SessionState::kComplete:
+      return api::COMPLETE;
+    case ingest::SessionState::kRecovered:
+      return api::RECOVERED;
+    case ingest::SessionState::kFailed:
+      return api::FAILED;
   }
   return api::SESSION_STATE_UNSPECIFIED;
 }
 
 api::DetailMode to_message(ingest::DetailMode mode) {
   switch (mode) {
-    case ingest::DetailMode::kOff: return api::OFF;
-    case ingest::DetailMode::kArmed: return api::ARMED;
-    case ingest::DetailMode::kOn: return api::ON;
+    case ingest::DetailMode::kOff:
+      return api::OFF;
+    case ingest::DetailMode::kArmed:
+      return api::ARMED;
+    case ingest::DetailMode::kOn:
+      return api::ON;
   }
   return api::DETAIL_MODE_UNSPECIFIED;
 }
@@ -95,7 +109,9 @@ google::protobuf::Timestamp timestamp(ingest::SystemTime time) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count());
 }
 
-std::string agent_name(ingest::AgentId id) { return std::string(kAgentPrefix) + std::to_string(id); }
+std::string agent_name(ingest::AgentId id) {
+  return std::string(kAgentPrefix) + std::to_string(id);
+}
 
 std::string_view bare_agent_name(std::string_view name) {
   if (name.starts_with(kAgentPrefix)) name.remove_prefix(kAgentPrefix.size());
@@ -175,9 +191,12 @@ Result<api::Manifest> manifest_message(const std::string& session_name, std::str
 
 wire::DetailMode to_wire(api::DetailMode mode) {
   switch (mode) {
-    case api::ON: return wire::DETAIL_ON;
-    case api::ARMED: return wire::DETAIL_ARMED;
-    default: return wire::DETAIL_OFF;
+    case api::ON:
+      return wire::DETAIL_ON;
+    case api::ARMED:
+      return wire::DETAIL_ARMED;
+    default:
+      return wire::DETAIL_OFF;
   }
 }
 

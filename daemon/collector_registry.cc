@@ -141,10 +141,9 @@ Result<ingest::AgentSnapshot> CollectorRegistry::agent_to_detach(std::string_vie
   const auto meant = targets(name);
   if (!meant.ok()) return named;
   if (meant->size() == 1) return meant->front();
-  return Error{Code::kInvalidArgument, "\"" + std::string(name) + "\" means " +
-                                           std::to_string(meant->size()) +
-                                           " agents: name one, as in agents/" +
-                                           std::to_string(meant->front().id)};
+  return Error{Code::kInvalidArgument,
+               "\"" + std::string(name) + "\" means " + std::to_string(meant->size()) +
+                   " agents: name one, as in agents/" + std::to_string(meant->front().id)};
 }
 
 Result<ingest::SessionSnapshot> CollectorRegistry::session(std::string_view name) const {
@@ -186,9 +185,8 @@ Result<std::vector<ingest::AgentSnapshot>> CollectorRegistry::targets(
   if (target.empty()) {
     return Error{Code::kNotFound, "no agent is connected; known: " + agent_list()};
   }
-  return Error{Code::kNotFound, "nothing answers to \"" + std::string(target) +
-                                    "\"; agents: " + agent_list() +
-                                    "; sessions: " + session_list()};
+  return Error{Code::kNotFound, "nothing answers to \"" + std::string(target) + "\"; agents: " +
+                                    agent_list() + "; sessions: " + session_list()};
 }
 
 }  // namespace collect::daemon

@@ -14,7 +14,9 @@ CollectorWatches::CollectorWatches() {
   (void)pthread_setname_np(thread_.native_handle(), "collector");
 }
 
-CollectorWatches::~CollectorWatches() { stop(); }
+CollectorWatches::~CollectorWatches() {
+  stop();
+}
 
 void CollectorWatches::stop() {
   io_.stop();
@@ -35,8 +37,7 @@ uint64_t CollectorWatches::watch_agents(OnAgent on_event) {
 }
 
 uint64_t CollectorWatches::watch_session(const std::string& name,
-                                         std::chrono::milliseconds interval,
-                                         OnSession on_session) {
+                                         std::chrono::milliseconds interval, OnSession on_session) {
   auto watch = std::make_shared<Watch>();
   watch->session = name;
   watch->on_session = std::move(on_session);

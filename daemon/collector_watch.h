@@ -1,6 +1,6 @@
-// Hands changes to those who watch: one thread delivers, each watch gets its calls one at a time, and
-// none after it was ended. What a slow watch has not been given yet is merged: the newest state of
-// each agent, or of the session, so nothing grows with the number of changes.
+// Hands changes to those who watch: one thread delivers, each watch gets its calls one at a time,
+// and none after it was ended. What a slow watch has not been given yet is merged: the newest state
+// of each agent, or of the session, so nothing grows with the number of changes.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>

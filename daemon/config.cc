@@ -39,7 +39,9 @@ std::string one_of(const std::string& value, std::initializer_list<std::string_v
 }
 
 // CLI11 says some things in several lines; a start that fails says one.
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
 
 struct FlagsOnly {
   std::string config_file;

@@ -1,5 +1,5 @@
-// The daemon's settings: defaults, then the TOML file, then the flags. Every key of the file is also
-// a flag, with - for _. DAEMON.md "Configuration" has the table.
+// The daemon's settings: defaults, then the TOML file, then the flags. Every key of the file is
+// also a flag, with - for _. DAEMON.md "Configuration" has the table.
 #pragma once
 
 #include <cstdint>
@@ -72,7 +72,7 @@ Result<std::string> read_token_file(const std::string& path);
 struct CommandLine {
   Config config;
   std::string config_file;
-  int ready_fd = -1;               // one JSON line goes there when everything is up
+  int ready_fd = -1;                 // one JSON line goes there when everything is up
   std::optional<std::string> print;  // to standard output, and nothing else is done
 };
 

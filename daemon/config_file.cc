@@ -3,11 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <toml++/toml.h>
 #include <algorithm>
 #include <cerrno>
 #include <set>
 #include <sstream>
-#include <toml++/toml.h>
 
 #include "daemon/config.h"
 #include "daemon/ingest/limits.h"
@@ -69,15 +69,25 @@ bool take(const toml::node& node, std::vector<std::string>& field) {
   return true;
 }
 
-const char* wanted(const std::string&) { return "a string"; }
-const char* wanted(const bool&) { return "true or false"; }
-const char* wanted(const uint64_t&) { return "a number that is not negative"; }
-const char* wanted(const std::vector<std::string>&) { return "a list of strings"; }
+const char* wanted(const std::string&) {
+  return "a string";
+}
+const char* wanted(const bool&) {
+  return "true or false";
+}
+const char* wanted(const uint64_t&) {
+  return "a number that is not negative";
+}
+const char* wanted(const std::vector<std::string>&) {
+  return "a list of strings";
+}
 
 void put(toml::table& table, const char* key, const std::string& field) {
   table.insert(key, field);
 }
-void put(toml::table& table, const char* key, bool field) { table.insert(key, field); }
+void put(toml::table& table, const char* key, bool field) {
+  table.insert(key, field);
+}
 void put(toml::table& table, const char* key, uint64_t field) {
   table.insert(key, static_cast<int64_t>(field));
 }
@@ -131,9 +141,8 @@ Status read_config_file(const std::string& path, Config& config) {
 
 std::string config_to_toml(const Config& config) {
   toml::table table;
-  each_key(config, [&table](const char* key, const char*, const auto& field) {
-    put(table, key, field);
-  });
+  each_key(config,
+           [&table](const char* key, const char*, const auto& field) { put(table, key, field); });
   std::ostringstream out;
   out << table << "\n";
   return out.str();

@@ -83,7 +83,8 @@ Status announce(int ready_fd, const Collector& collector, const control::Control
   if (ready_fd < 0) return {};
   const nlohmann::json where = {
       {"ingest", collector.ingest_address()}, {"control", control.address()}, {"root", root}};
-  const std::string line = where.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::string line =
+      where.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   size_t written = 0;
   while (written < line.size()) {
     const ssize_t count = ::write(ready_fd, line.data() + written, line.size() - written);
@@ -176,4 +177,6 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace collect::daemon
 
-int main(int argc, char** argv) { return collect::daemon::run(argc, argv); }
+int main(int argc, char** argv) {
+  return collect::daemon::run(argc, argv);
+}

@@ -23,7 +23,7 @@ Result<int> open_regular(const std::string& path) {
 #ifdef O_PATH
   const int handle = ::open(path.c_str(), O_PATH | O_CLOEXEC);
   if (handle < 0) return errno_error(errno, path + ": open");
-  struct stat st {};
+  struct stat st{};
   const bool regular = ::fstat(handle, &st) == 0 && S_ISREG(st.st_mode);
   int fd = -1;
   if (regular) {
@@ -38,7 +38,7 @@ Result<int> open_regular(const std::string& path) {
 #else
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
   if (fd < 0) return errno_error(errno, path + ": open");
-  struct stat st {};
+  struct stat st{};
   if (::fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) return fd;
   ::close(fd);
   return Error{Code::kInvalidArgument, path + ": not a regular file"};
@@ -48,9 +48,12 @@ Result<int> open_regular(const std::string& path) {
 // Global names before weak before local ones: the public one is what a reader looks for.
 uint32_t rank_of(const GElf_Sym& symbol) {
   switch (GELF_ST_BIND(symbol.st_info)) {
-    case STB_GLOBAL: return 0;
-    case STB_WEAK: return 1;
-    default: return 2;
+    case STB_GLOBAL:
+      return 0;
+    case STB_WEAK:
+      return 1;
+    default:
+      return 2;
   }
 }
 
@@ -113,8 +116,8 @@ Status ElfSymbols::load() {
     return elf_error(path_, "symbol table");
   }
   if (header.sh_size > kMaxElfTableBytes || header.sh_entsize == 0) {
-    return Error{Code::kLimit, path_ + ": symbol table of " + std::to_string(header.sh_size) +
-                                   " bytes"};
+    return Error{Code::kLimit,
+                 path_ + ": symbol table of " + std::to_string(header.sh_size) + " bytes"};
   }
   Elf_Data* data = elf_getdata(section, nullptr);
   if (data == nullptr) return elf_error(path_, "symbol table");
@@ -128,15 +131,17 @@ Status ElfSymbols::load() {
     entries_.push_back({symbol.st_value, symbol.st_size, rank_of(symbol), symbol.st_name});
   }
   std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
-    return a.value != b.value ? a.value < b.value : a.rank != b.rank ? a.rank < b.rank
-                                                                     : a.name < b.name;
+    return a.value != b.value ? a.value < b.value
+           : a.rank != b.rank ? a.rank < b.rank
+                              : a.name < b.name;
   });
   return {};
 }
 
 FunctionSymbol ElfSymbols::find(uint64_t address) const {
-  auto at = std::upper_bound(entries_.begin(), entries_.end(), address,
-                             [](uint64_t value, const Entry& entry) { return value < entry.value; });
+  auto at =
+      std::upper_bound(entries_.begin(), entries_.end(), address,
+                       [](uint64_t value, const Entry& entry) { return value < entry.value; });
   if (at == entries_.begin()) return {};
   const uint64_t value = std::prev(at)->value;
   at = std::lower_bound(entries_.begin(), entries_.end(), value,
@@ -147,8 +152,7 @@ FunctionSymbol ElfSymbols::find(uint64_t address) const {
   return {name, address - value};
 }
 
-void ElfSymbols::each_function(
-    const std::function<void(uint64_t, std::string_view)>& visit) const {
+void ElfSymbols::each_function(const std::function<void(uint64_t, std::string_view)>& visit) const {
   for (const Entry& entry : entries_) {
     const char* name = elf_strptr(elf_, strings_section_, entry.name);
     if (name != nullptr && *name != '\0') visit(entry.value, name);

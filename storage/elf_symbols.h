@@ -1,6 +1,6 @@
-// The function names of one ELF file. The path may have come from a peer, so the file is opened only
-// if it is a regular one (never a device or a pipe), read with read(2) and not mapped (it may shrink
-// meanwhile), and nothing but its build id is believed before that was compared.
+// The function names of one ELF file. The path may have come from a peer, so the file is opened
+// only if it is a regular one (never a device or a pipe), read with read(2) and not mapped (it may
+// shrink meanwhile), and nothing but its build id is believed before that was compared.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Elf;
 
 namespace collect::storage {
 
-inline constexpr size_t kMaxElfSymbols = 4u << 20;        // of one file; further ones are not read
+inline constexpr size_t kMaxElfSymbols = 4u << 20;         // of one file; further ones are not read
 inline constexpr uint64_t kMaxElfTableBytes = 1ull << 30;  // a larger symbol table is refused
 
 struct FunctionSymbol {

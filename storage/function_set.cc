@@ -7,7 +7,9 @@
 namespace collect::storage {
 namespace {
 
-uint64_t mix(uint64_t id) { return (id * 0x9E3779B97F4A7C15ull) >> 32; }
+uint64_t mix(uint64_t id) {
+  return (id * 0x9E3779B97F4A7C15ull) >> 32;
+}
 
 }  // namespace
 

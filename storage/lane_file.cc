@@ -162,13 +162,13 @@ Status LaneFile::seal(bool durable) {
   COLLECT_TRY(restore_length());
   Block block{};
   if (lane_ == Lane::kIndex) {
-    atf::encode_index_footer({summary_.checksum, summary_.records, summary_.first_ns,
-                              summary_.last_ns, summary_.bytes},
-                             block);
+    atf::encode_index_footer(
+        {summary_.checksum, summary_.records, summary_.first_ns, summary_.last_ns, summary_.bytes},
+        block);
   } else {
-    atf::encode_detail_footer({summary_.checksum, summary_.records, summary_.bytes,
-                               summary_.first_ns, summary_.last_ns},
-                              block);
+    atf::encode_detail_footer(
+        {summary_.checksum, summary_.records, summary_.bytes, summary_.first_ns, summary_.last_ns},
+        block);
   }
   const Status footer = write_one(*file_, kEventsOffset + summary_.bytes, block);
   if (!footer.ok()) {
@@ -250,8 +250,7 @@ Status LaneFile::scan_file(uint64_t section_bytes) {
     scan_lane(lane_, format_.records(), want.first(*got), UINT64_MAX, next);
     const size_t whole = static_cast<size_t>(next.bytes - summary_.bytes);
     if (whole == 0) return {};
-    next.checksum =
-        atf::section_checksum(format_.version, want.first(whole), summary_.checksum);
+    next.checksum = atf::section_checksum(format_.version, want.first(whole), summary_.checksum);
     summary_ = next;
   }
   return {};
@@ -269,8 +268,8 @@ Status LaneFile::reopen() {
   if (!got.ok()) return got.error();
   const bool header_good = understands(Bytes(header.data(), *got));
   if (header_good && lane_ == Lane::kIndex) {
-    header_has_detail_ = (atf::decode_index_header(header).value().flags &
-                          atf::kIndexFlagHasDetailFile) != 0;
+    header_has_detail_ =
+        (atf::decode_index_header(header).value().flags & atf::kIndexFlagHasDetailFile) != 0;
   }
   uint64_t section_bytes = *size - std::min<uint64_t>(*size, kEventsOffset);
   uint32_t stored_checksum = 0;

@@ -1,4 +1,5 @@
-// One file of a thread, index.atf or detail.atf, while it grows: header, whole records, nothing else.
+// One file of a thread, index.atf or detail.atf, while it grows: header, whole records, nothing
+// else.
 //
 // Owned by its ThreadWriter, used on the storage thread. After a failed write the file is cut back
 // to the records that were counted; if even that fails, it is tried again before the next write and

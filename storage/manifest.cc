@@ -5,12 +5,10 @@
 #include <cstdio>
 #include <utility>
 
-
 namespace collect::storage {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
 
 std::string hex_number(uint64_t number) {
   char text[24];
@@ -123,9 +121,8 @@ Json symbol_json(const Symbol& symbol) {
 }
 
 Json module_symbols_json(const ModuleSymbols& module) {
-  Json json = {{"module_id", module.module_id},
-               {"functions", module.functions},
-               {"named", module.named}};
+  Json json = {
+      {"module_id", module.module_id}, {"functions", module.functions}, {"named", module.named}};
   if (!module.source.empty()) json["source"] = module.source;
   if (!module.problem.empty()) json["problem"] = module.problem;
   return json;
@@ -142,15 +139,21 @@ Json list_json(const std::vector<T>& list, Function to_json) {
 
 std::string_view session_state_name(SessionState state) {
   switch (state) {
-    case SessionState::kRecording: return "recording";
-    case SessionState::kComplete: return "complete";
-    case SessionState::kRecovered: return "recovered";
-    case SessionState::kFailed: return "failed";
+    case SessionState::kRecording:
+      return "recording";
+    case SessionState::kComplete:
+      return "complete";
+    case SessionState::kRecovered:
+      return "recovered";
+    case SessionState::kFailed:
+      return "failed";
   }
   return "recording";
 }
 
-std::string_view lane_name(Lane lane) { return lane == Lane::kIndex ? "index" : "detail"; }
+std::string_view lane_name(Lane lane) {
+  return lane == Lane::kIndex ? "index" : "detail";
+}
 
 std::vector<std::string> lost_reason_names(uint32_t reasons) {
   std::vector<std::string> names;

@@ -43,13 +43,13 @@ struct ManifestThread {
 struct Gap {
   uint32_t thread = 0;  // N of thread_N
   Lane lane = Lane::kIndex;
-  uint32_t reasons = 0;         // LostReason set
-  uint64_t before_seq = 0;      // position in the file of the first record after the gap
-  uint64_t lost = 0;            // records, all reasons
-  uint64_t numbered_lost = 0;   // of these, the ones that had numbers
-  uint64_t first_ns = 0;        // times of the first and last record lost, 0 when not known
+  uint32_t reasons = 0;        // LostReason set
+  uint64_t before_seq = 0;     // position in the file of the first record after the gap
+  uint64_t lost = 0;           // records, all reasons
+  uint64_t numbered_lost = 0;  // of these, the ones that had numbers
+  uint64_t first_ns = 0;       // times of the first and last record lost, 0 when not known
   uint64_t last_ns = 0;
-  uint32_t merged = 1;          // how many gaps this one stands for (kMaxGapsPerThread)
+  uint32_t merged = 1;  // how many gaps this one stands for (kMaxGapsPerThread)
 };
 
 struct DetailWindow {
@@ -74,8 +74,8 @@ struct Symbol {
 // How naming went for one module.
 struct ModuleSymbols {
   uint32_t module_id = 0;
-  std::string source;  // the file that names came from; empty without one
-  std::string problem;  // why there is none
+  std::string source;      // the file that names came from; empty without one
+  std::string problem;     // why there is none
   uint64_t functions = 0;  // seen in the events
   uint64_t named = 0;
 };
@@ -89,7 +89,7 @@ struct Manifest {
   uint64_t time_start_ns = 0;
   uint64_t time_end_ns = 0;
   SessionIdentity identity;
-  uint64_t created_unix_ns = 0;   // the collector's clock
+  uint64_t created_unix_ns = 0;  // the collector's clock
   uint64_t finished_unix_ns = 0;
   std::vector<ManifestThread> threads;
   std::vector<ModuleInfo> modules;
@@ -111,12 +111,8 @@ struct LostReasonName {
   const char* name;
 };
 inline constexpr LostReasonName kLostReasonNames[] = {
-    {kLostRingFull, "ring_full"},
-    {kLostOverwritten, "overwritten"},
-    {kLostReentry, "reentry"},
-    {kLostNoMemory, "no_memory"},
-    {kLostForgotten, "forgotten"},
-    {kLostUnlinked, "unlinked"},
+    {kLostRingFull, "ring_full"}, {kLostOverwritten, "overwritten"}, {kLostReentry, "reentry"},
+    {kLostNoMemory, "no_memory"}, {kLostForgotten, "forgotten"},     {kLostUnlinked, "unlinked"},
     {kLostDamaged, "damaged"},
 };
 

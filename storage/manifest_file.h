@@ -11,7 +11,6 @@ namespace collect::storage {
 
 // Writes a temporary file and renames it over the old one. With `durable`, file and directory are
 // synced in between, so that power loss leaves the old version or the new one.
-Status write_manifest(Fs& fs, const std::string& directory, const Manifest& manifest,
-                      bool durable);
+Status write_manifest(Fs& fs, const std::string& directory, const Manifest& manifest, bool durable);
 
 }  // namespace collect::storage

@@ -213,8 +213,7 @@ Result<Manifest> manifest_from_json(std::string_view text_json) {
         text(json, "format_version") == "2.2" ? atf::Version::kV2 : atf::Version::kV1;
   }
   // Sessions of other writers have no state: they are none of ours to recover.
-  manifest.state =
-      json.contains("state") ? state_of(text(json, "state")) : SessionState::kComplete;
+  manifest.state = json.contains("state") ? state_of(text(json, "state")) : SessionState::kComplete;
   manifest.reason = text(json, "reason");
   manifest.sealing = json.contains("sealing");
   manifest.sealing_state = state_of(text(json, "sealing"));
@@ -231,9 +230,8 @@ Result<Manifest> manifest_from_json(std::string_view text_json) {
   read_list(json, "gaps", manifest.gaps, gap_of);
   read_list(json, "detail_windows", manifest.detail_windows, window_of);
   read_list(json, "clock_sync", manifest.clock_syncs, clock_sync_of);
-  read_list(json, "events", manifest.notes, [](const Json& note) {
-    return Note{number(note, "at_unix_ns"), text(note, "what")};
-  });
+  read_list(json, "events", manifest.notes,
+            [](const Json& note) { return Note{number(note, "at_unix_ns"), text(note, "what")}; });
   manifest.detail_windows_left_out = number(json, "detail_windows_left_out");
   manifest.notes_left_out = number(json, "events_left_out");
   manifest.symbols_left_out = number(json, "symbols_left_out");
@@ -256,8 +254,8 @@ Result<std::string> read_manifest_json(Fs& fs, const std::string& directory) {
                                    " bytes is more than a manifest has"};
   }
   std::string json(*size, '\0');
-  auto got = (*file)->read_at(
-      0, MutableBytes(reinterpret_cast<uint8_t*>(json.data()), json.size()));
+  auto got =
+      (*file)->read_at(0, MutableBytes(reinterpret_cast<uint8_t*>(json.data()), json.size()));
   if (!got.ok()) return got.error();
   json.resize(*got);
   return json;
@@ -268,8 +266,8 @@ Result<Manifest> read_manifest(Fs& fs, const std::string& directory) {
   if (!json.ok()) return json.error();
   auto manifest = manifest_from_json(*json);
   if (!manifest.ok()) {
-    return Error{manifest.code(), directory + "/" + kManifestFile + ": " +
-                                      manifest.error().message};
+    return Error{manifest.code(),
+                 directory + "/" + kManifestFile + ": " + manifest.error().message};
   }
   return manifest;
 }

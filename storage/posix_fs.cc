@@ -69,15 +69,15 @@ class PosixFile final : public File {
   const std::string& path() const override { return path_; }
 
   Result<uint64_t> size() override {
-    struct stat st {};
+    struct stat st{};
     if (::fstat(fd_.get(), &st) != 0) return errno_error(errno, path_ + ": size");
     return static_cast<uint64_t>(st.st_size);
   }
 
   Status write_at(uint64_t offset, std::span<const Bytes> parts) override {
     iovec vectors[kPartsPerWrite];
-    size_t next = 0;   // the first part that is not written whole
-    size_t done = 0;   // bytes of it that are
+    size_t next = 0;  // the first part that is not written whole
+    size_t done = 0;  // bytes of it that are
     while (true) {
       size_t count = 0;
       for (size_t i = next; i < parts.size() && count < kPartsPerWrite; ++i) {
@@ -89,8 +89,8 @@ class PosixFile final : public File {
         ++count;
       }
       if (count == 0) return {};
-      const ssize_t wrote = ::pwritev(fd_.get(), vectors, static_cast<int>(count),
-                                      static_cast<off_t>(offset));
+      const ssize_t wrote =
+          ::pwritev(fd_.get(), vectors, static_cast<int>(count), static_cast<off_t>(offset));
       if (wrote < 0) {
         if (errno == EINTR) continue;
         return errno_error(errno, path_ + ": write at " + std::to_string(offset));
@@ -107,8 +107,8 @@ class PosixFile final : public File {
   Result<size_t> read_at(uint64_t offset, MutableBytes out) override {
     size_t got = 0;
     while (got < out.size()) {
-      const ssize_t n = ::pread(fd_.get(), out.data() + got, out.size() - got,
-                                static_cast<off_t>(offset + got));
+      const ssize_t n =
+          ::pread(fd_.get(), out.data() + got, out.size() - got, static_cast<off_t>(offset + got));
       if (n < 0) {
         if (errno == EINTR) continue;
         return errno_error(errno, path_ + ": read at " + std::to_string(offset + got));
@@ -164,7 +164,7 @@ Status PosixFs::make_directories(const std::string& path) {
     const std::string level = path.substr(0, at);
     if (::mkdir(level.c_str(), 0755) == 0) continue;
     const int error_number = errno;
-    struct stat st {};
+    struct stat st{};
     if (::stat(level.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) continue;
     return errno_error(error_number, level + ": make directory");
   }
@@ -223,12 +223,12 @@ Result<std::vector<std::string>> PosixFs::list_directory(const std::string& path
 }
 
 bool PosixFs::exists(const std::string& path) {
-  struct stat st {};
+  struct stat st{};
   return ::lstat(path.c_str(), &st) == 0;
 }
 
 Result<SpaceInfo> PosixFs::space(const std::string& path) {
-  struct statvfs info {};
+  struct statvfs info{};
   if (::statvfs(path.c_str(), &info) != 0) return errno_error(errno, path + ": free space");
   SpaceInfo space;
   space.free_bytes = static_cast<uint64_t>(info.f_bavail) * info.f_frsize;

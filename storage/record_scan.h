@@ -24,8 +24,8 @@ struct LaneSummary {
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;
   // Links to the other lane, in the numbers that stand in the records. Index: of the events that
-  // have a detail record. Detail: all. Equal link counts and hashes of the two lanes mean that every
-  // forward link meets its backward link (the hash depends on the order).
+  // have a detail record. Detail: all. Equal link counts and hashes of the two lanes mean that
+  // every forward link meets its backward link (the hash depends on the order).
   uint64_t links = 0;
   uint64_t link_hash = 0;
   uint64_t first_link = 0;

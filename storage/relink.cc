@@ -79,8 +79,8 @@ class DetailWalker {
       if (!got.ok()) return got.error();
       filled_ = *got;
       if (!loaded(atf::kDetailHeaderBytes) || !loaded(load_le<uint32_t>(buffer_.data()))) {
-        return Error{Code::kDamaged, file_.path() + ": shorter than its records at " +
-                                         std::to_string(offset_)};
+        return Error{Code::kDamaged,
+                     file_.path() + ": shorter than its records at " + std::to_string(offset_)};
       }
     }
     uint8_t* record = buffer_.data() + at_;
@@ -230,8 +230,8 @@ Status rewrite(const RelinkContext& context, LaneFile& out, std::vector<Gap>& pl
 // Counts the drops at the moment when the files have lost them, before anything else can fail.
 void count_drops(const RelinkContext& context, std::vector<Gap> places, const Drops& drops) {
   places.insert(places.end(), drops.gaps.gaps().begin(), drops.gaps.gaps().end());
-  std::stable_sort(places.begin(), places.end(), [](const Gap& a, const Gap& b) {
-    return a.before_seq < b.before_seq;
+  std::sort(places.begin(), places.end(), [](const Gap& a, const Gap& b) {
+    return a.before_seq != b.before_seq ? a.before_seq < b.before_seq : a.first_ns < b.first_ns;
   });
   GapList merged;
   for (const Gap& gap : places) merged.add(gap);

@@ -1,21 +1,22 @@
 // Makes the links of a thread's two files agree, once, before they are sealed. STORAGE.md "Links".
 //
 // Records carry the agent's numbers. They equal file positions as long as nothing numbered was lost
-// and no detail record came as pre-roll; then links_agree() holds and nothing is touched. Otherwise:
-// index_seq of each detail record becomes the file position of its event, records whose event was
-// lost are dropped and counted, and detail_seq of each event becomes the position of its record.
+// and no detail record came as pre-roll; then links_agree() holds and nothing is touched.
+// Otherwise: index_seq of each detail record becomes the file position of its event, records whose
+// event was lost are dropped and counted, and detail_seq of each event becomes the position of its
+// record.
 //
 // Memory is bounded by two scan blocks. A crash at any point leaves files from which the same pass
-// gives the same result: the detail file is replaced as a whole, sealed, by a rename; only after that
-// the index is patched in place, from what the detail file says alone.
+// gives the same result: the detail file is replaced as a whole, sealed, by a rename; only after
+// that the index is patched in place, from what the detail file says alone.
 #pragma once
 
 #include <string>
 
 #include "formats/core/result.h"
-#include "storage/stream_journal.h"
 #include "storage/gap_list.h"
 #include "storage/lane_file.h"
+#include "storage/stream_journal.h"
 
 namespace collect::storage {
 

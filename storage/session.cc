@@ -66,8 +66,8 @@ Status Session::add_modules(std::span<const ModuleInfo> modules) {
       continue;
     }
     if (manifest_.modules.size() == kMaxModules) {
-      return Error{Code::kLimit, name() + ": more than " + std::to_string(kMaxModules) +
-                                     " modules"};
+      return Error{Code::kLimit,
+                   name() + ": more than " + std::to_string(kMaxModules) + " modules"};
     }
     by_module_[module.module_id] = manifest_.modules.size();
     ModuleInfo ours = module;
@@ -96,16 +96,15 @@ Status Session::open_stream(const StreamInfo& stream) {
   }
   if (!failure_.ok()) return failure_;
   if (threads_.size() == kMaxThreads) {
-    return Error{Code::kLimit, name() + ": more than " + std::to_string(kMaxThreads) +
-                                   " threads"};
+    return Error{Code::kLimit, name() + ": more than " + std::to_string(kMaxThreads) + " threads"};
   }
   const uint32_t id = manifest_.threads.empty() ? 0 : manifest_.threads.back().id + 1;
-  COLLECT_TRY(fail(
-      reserve_.grow_to(kReserveBytes + (threads_.size() + 1) * kReserveBytesPerThread)));
+  COLLECT_TRY(
+      fail(reserve_.grow_to(kReserveBytes + (threads_.size() + 1) * kReserveBytesPerThread)));
   const StreamIdentity identity{stream.stream_id, stream.start_ns, thread_name};
-  auto writer = ThreadWriter::create(fs_, options_.durability,
-                                     directory() + "/" + thread_directory_name(id),
-                                     thread_format(stream.thread_id), identity);
+  auto writer =
+      ThreadWriter::create(fs_, options_.durability, directory() + "/" + thread_directory_name(id),
+                           thread_format(stream.thread_id), identity);
   if (!writer.ok()) return fail(writer.error());
   ManifestThread thread;
   thread.id = id;
@@ -205,8 +204,8 @@ Status Session::close_stream(const StreamEnd& end) {
   Status index;
   Status detail;
   if (writer != nullptr) {
-    index = writer->expect(Lane::kIndex, end.index_count, end.index_lost, kLostForgotten,
-                           end.end_ns);
+    index =
+        writer->expect(Lane::kIndex, end.index_count, end.index_lost, kLostForgotten, end.end_ns);
     detail = writer->expect(Lane::kDetail, end.detail_count, end.detail_lost, kLostForgotten,
                             end.end_ns);
     for (const Status& status : {index, detail}) {
@@ -252,8 +251,9 @@ Status Session::detail_state(const DetailStateChange& change) {
     ++manifest_.detail_windows_left_out;
     return {};
   }
-  DetailWindow window{change.mode, change.at_ns, 0, change.pre_roll_from_ns,
-                      change.pre_roll_records, change.reason};
+  DetailWindow window{
+      change.mode,  change.at_ns, 0, change.pre_roll_from_ns, change.pre_roll_records,
+      change.reason};
   bound_text(window.mode);
   bound_text(window.reason);
   windows.push_back(std::move(window));

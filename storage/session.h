@@ -1,6 +1,6 @@
-// The SessionWriter that writes files. session_writer.h says what it promises; this is how it is made
-// up: threads, each with its files (thread_writer.h), and the manifest, kept in memory and written
-// when something in it must not be lost, else once a second.
+// The SessionWriter that writes files. session_writer.h says what it promises; this is how it is
+// made up: threads, each with its files (thread_writer.h), and the manifest, kept in memory and
+// written when something in it must not be lost, else once a second.
 #pragma once
 
 #include <memory>
@@ -80,7 +80,7 @@ class Session final : public SessionWriter {
 
   SessionReserve reserve_;
   Manifest manifest_;
-  std::vector<Thread> threads_;                      // same order as manifest_.threads
+  std::vector<Thread> threads_;                       // same order as manifest_.threads
   std::unordered_map<uint32_t, uint32_t> by_stream_;  // stream id -> place in threads_
   std::unordered_map<uint32_t, size_t> by_module_;
   std::vector<uint32_t> uncommitted_;  // places in threads_, for commit()

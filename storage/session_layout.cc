@@ -104,8 +104,8 @@ Result<SessionPlace> make_session_directory(Fs& fs, const std::string& root, uin
     if (made.ok()) break;
     if (made.code() != Code::kAlreadyExists) return made.error();
     if (attempt == kMaxSessionsPerSecond) {
-      return Error{Code::kLimit, root + ": more than " + std::to_string(attempt) +
-                                     " sessions in one second"};
+      return Error{Code::kLimit,
+                   root + ": more than " + std::to_string(attempt) + " sessions in one second"};
     }
   }
   const std::string session_directory = root + "/" + place.session;

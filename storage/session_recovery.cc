@@ -55,8 +55,9 @@ Status remove_if_there(Fs& fs, const std::string& path) {
   return fs.exists(path) ? fs.remove_file(path) : Status();
 }
 
-// A thread directory that was being made when the daemon ended: events come after a whole header, so
-// it has none, and no manifest names it. Removed; an agent that comes back opens the stream again.
+// A thread directory that was being made when the daemon ended: events come after a whole header,
+// so it has none, and no manifest names it. Removed; an agent that comes back opens the stream
+// again.
 Result<bool> remove_unborn_thread(Fs& fs, const std::string& directory) {
   const std::string index = directory + "/" + kIndexFile;
   if (fs.exists(index)) {
@@ -102,8 +103,7 @@ Status Session::reopen(Manifest manifest, std::vector<std::string>* problems) {
     threads[id].unlisted = true;
   }
   if (threads.size() > kMaxThreads) {
-    return Error{Code::kLimit, name() + ": more than " + std::to_string(kMaxThreads) +
-                                   " threads"};
+    return Error{Code::kLimit, name() + ": more than " + std::to_string(kMaxThreads) + " threads"};
   }
   manifest.threads.clear();
   manifest_ = std::move(manifest);
@@ -169,8 +169,7 @@ void Session::account_for_damage() {
   }
 }
 
-Result<std::unique_ptr<SessionWriter>> SessionWriter::resume(Fs& fs,
-                                                             const SessionOptions& options,
+Result<std::unique_ptr<SessionWriter>> SessionWriter::resume(Fs& fs, const SessionOptions& options,
                                                              const std::string& directory) {
   auto manifest = read_manifest(fs, directory);
   if (!manifest.ok()) return manifest.error();

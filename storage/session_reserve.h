@@ -10,7 +10,7 @@
 
 namespace collect::storage {
 
-inline constexpr uint64_t kReserveBytes = 64 * 1024;          // manifests, old and new
+inline constexpr uint64_t kReserveBytes = 64 * 1024;           // manifests, old and new
 inline constexpr uint64_t kReserveBytesPerThread = 12 * 1024;  // a block for each footer, its line
 
 class SessionReserve {

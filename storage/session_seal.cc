@@ -20,8 +20,7 @@ Result<std::string> absolute_path(const std::string& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<SessionWriter>> SessionWriter::create(Fs& fs,
-                                                             const SessionOptions& options,
+Result<std::unique_ptr<SessionWriter>> SessionWriter::create(Fs& fs, const SessionOptions& options,
                                                              SessionIdentity identity) {
   auto root = absolute_path(options.root);
   if (!root.ok()) return root.error();

@@ -1,5 +1,5 @@
-// What storage is told and what it tells: plain values, no behaviour. session_writer.h is the contract
-// that uses them.
+// What storage is told and what it tells: plain values, no behaviour. session_writer.h is the
+// contract that uses them.
 #pragma once
 
 #include <array>
@@ -21,7 +21,8 @@ enum class Durability : uint8_t {
 enum class SessionState : uint8_t { kRecording, kComplete, kRecovered, kFailed };
 
 struct SessionIdentity {
-  std::array<uint8_t, 16> process_id{};  // of the agent, random; with `recording` it names the session
+  std::array<uint8_t, 16>
+      process_id{};  // of the agent, random; with `recording` it names the session
   uint32_t recording = 0;
   uint32_t pid = 0;
   uint32_t parent_pid = 0;
@@ -141,9 +142,9 @@ struct SessionTotals {
 struct SessionOptions {
   std::string root;
   Durability durability = Durability::kOs;
-  bool symbolize = true;            // look names up at seal time
+  bool symbolize = true;                        // look names up at seal time
   std::vector<std::string> symbol_directories;  // searched by build id and by file name
-  Clock* clock = nullptr;           // null: the system's; borrowed, outlives the session
+  Clock* clock = nullptr;  // null: the system's; borrowed, outlives the session
 };
 
 // Limits of one session; a peer that goes beyond gets kLimit.

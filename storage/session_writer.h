@@ -4,7 +4,8 @@
 // files and formats; it knows neither sockets nor protobuf: ingest translates.
 //
 // Order of the promises: a page is written only after the manifest on disk names its session, its
-// thread and the modules given before it, so whatever was stored can be read, whatever happens next.
+// thread and the modules given before it, so whatever was stored can be read, whatever happens
+// next.
 #pragma once
 
 #include <cstdint>
@@ -40,10 +41,10 @@ class SessionWriter {
   virtual Status open_stream(const StreamInfo& stream) = 0;
 
   // Stores the pages in order; neighbouring pages of one file become one gathering write. A page
-  // that is stored already is skipped, one that is stored in part is cut, one that begins beyond the
-  // next record leaves a gap of kLostForgotten or kLostOverwritten in the manifest. kDamaged: the
-  // bytes are not records (counts, lengths, kinds, times running backwards are the peer's fault);
-  // nothing of that page was stored. kNoSpace, kIo: as much as was written stays counted.
+  // that is stored already is skipped, one that is stored in part is cut, one that begins beyond
+  // the next record leaves a gap of kLostForgotten or kLostOverwritten in the manifest. kDamaged:
+  // the bytes are not records (counts, lengths, kinds, times running backwards are the peer's
+  // fault); nothing of that page was stored. kNoSpace, kIo: as much as was written stays counted.
   virtual Status append_pages(std::span<const Page> pages) = 0;
 
   virtual Status close_stream(const StreamEnd& end) = 0;

@@ -12,12 +12,14 @@ namespace {
 constexpr size_t kEntryBytes = 64;
 constexpr size_t kEntriesPerRead = 1024;
 constexpr size_t kNameBytes = 48;
-static_assert(4 + 4 + 8 + kNameBytes == kEntryBytes);      // identity
+static_assert(4 + 4 + 8 + kNameBytes == kEntryBytes);  // identity
 static_assert(4 + 4 + 1 + 15 + 5 * 8 == kEntryBytes);  // gap
 
 using Entry = std::array<uint8_t, kEntryBytes>;
 
-void put_checksum(Entry& entry) { store_le(entry.data(), crc32c(Bytes(entry).subspan<4>())); }
+void put_checksum(Entry& entry) {
+  store_le(entry.data(), crc32c(Bytes(entry).subspan<4>()));
+}
 
 bool holds(const uint8_t* entry) {
   return load_le<uint32_t>(entry) == crc32c(Bytes(entry + 4, kEntryBytes - 4));
@@ -165,7 +167,9 @@ Status StreamJournal::reopen(const std::function<bool(const GapEntry&)>& keep) {
   return file_->truncate(slots_ * kEntryBytes);
 }
 
-Status StreamJournal::sync() { return file_ != nullptr ? file_->sync() : Status(); }
+Status StreamJournal::sync() {
+  return file_ != nullptr ? file_->sync() : Status();
+}
 
 Status StreamJournal::remove() {
   file_.reset();

@@ -1,14 +1,14 @@
-// stream.journal of a thread: which stream it is, and every gap of its two lanes, each written before
-// the page that follows it. Lives as long as the session is not sealed.
+// stream.journal of a thread: which stream it is, and every gap of its two lanes, each written
+// before the page that follows it. Lives as long as the session is not sealed.
 //
 // Without it, a crash between a page and the next manifest would leave positions that are too low:
 // the agent would send again what is stored, and nobody could tell. It is exact where the manifest
 // merges, so the relink pass maps record numbers to file positions by it.
 //
 // A list of 64-byte entries, little-endian, each beginning with the CRC-32C of its other 60 bytes.
-// The first: u32 stream_id, u64 start_ns, 48 bytes of name, zero-padded. The others: u32 reasons, u8
-// lane, 15 zero, u64 before_seq, lost, numbered_lost, first_ns, last_ns. It ends with the first entry
-// that is torn.
+// The first: u32 stream_id, u64 start_ns, 48 bytes of name, zero-padded. The others: u32 reasons,
+// u8 lane, 15 zero, u64 before_seq, lost, numbered_lost, first_ns, last_ns. It ends with the first
+// entry that is torn.
 #pragma once
 
 #include <cstdint>
@@ -75,7 +75,7 @@ class StreamJournal {
   std::unique_ptr<StreamIdentity> identity_;
   std::vector<uint8_t> block_;  // what reading holds; empty when the file changed
   uint64_t block_first_slot_ = 0;
-  uint64_t slots_ = 1;          // the first is the identity's
+  uint64_t slots_ = 1;  // the first is the identity's
   uint64_t newest_slot_[2] = {};
   uint64_t newest_before_[2] = {};
 };

@@ -39,8 +39,7 @@ std::vector<std::string> build_id_paths(const std::string& directory,
 
 class SymbolFinder {
  public:
-  explicit SymbolFinder(const std::vector<std::string>& directories)
-      : directories_(directories) {}
+  explicit SymbolFinder(const std::vector<std::string>& directories) : directories_(directories) {}
 
   // The best file for the module, loaded; null, with the reason in `said`, when there is none.
   ElfFile find(const ModuleInfo& module, ModuleSymbols& said) const {

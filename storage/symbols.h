@@ -18,7 +18,7 @@
 namespace collect::storage {
 
 inline constexpr size_t kMaxManifestSymbols = 200'000;
-inline constexpr size_t kMaxSymbolNameBytes = 2048;       // longer names are cut, and end in "..."
+inline constexpr size_t kMaxSymbolNameBytes = 2048;  // longer names are cut, and end in "..."
 inline constexpr uint64_t kMaxManifestSymbolBytes = 64ull << 20;  // of all names together
 
 // Replaces the manifest's symbols and module_symbols. What is not found is said there.

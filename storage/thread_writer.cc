@@ -11,7 +11,9 @@
 namespace collect::storage {
 namespace {
 
-size_t lane_index(Lane lane) { return static_cast<size_t>(lane); }
+size_t lane_index(Lane lane) {
+  return static_cast<size_t>(lane);
+}
 
 std::string page_text(const Page& page) {
   return std::string(lane_name(page.lane)) + " page of stream " + std::to_string(page.stream_id) +
@@ -111,7 +113,8 @@ void ThreadWriter::count_gap(const GapEntry& entry) {
   dropped_[lane] += entry.lost - entry.numbered_lost;
 }
 
-// The journal holds one entry for all that is missing before one record; memory counts the addition.
+// The journal holds one entry for all that is missing before one record; memory counts the
+// addition.
 Status ThreadWriter::put_gap(const GapEntry& gap) {
   GapEntry entry = gap;
   if (journal_.would_replace(gap)) {
@@ -142,8 +145,7 @@ Status ThreadWriter::check_page(const Page& page) const {
                                : page.bytes.size() >= page.record_count * least;
   if (!lengths_fit || (page.record_count == 0 && !page.bytes.empty())) {
     return Error{Code::kDamaged, page_text(page) + ": " + std::to_string(page.record_count) +
-                                     " records in " + std::to_string(page.bytes.size()) +
-                                     " bytes"};
+                                     " records in " + std::to_string(page.bytes.size()) + " bytes"};
   }
   return {};
 }
@@ -153,9 +155,8 @@ Status ThreadWriter::take(const Page& page, Run& run) {
   const size_t lane = lane_index(page.lane);
   const uint64_t position = run.after.records + numbered_lost_[lane];
   const uint64_t stored_already =
-      page.first_seq < position
-          ? std::min<uint64_t>(position - page.first_seq, page.record_count)
-          : 0;
+      page.first_seq < position ? std::min<uint64_t>(position - page.first_seq, page.record_count)
+                                : 0;
   const uint64_t fresh = page.record_count - stored_already;
 
   Bytes bytes = page.bytes;
@@ -167,8 +168,7 @@ Status ThreadWriter::take(const Page& page, Run& run) {
   }
   LaneSummary after = run.after;
   scan_lane(page.lane, format_.records(), bytes, fresh, after);
-  if (after.records - run.after.records != fresh ||
-      after.bytes - run.after.bytes != bytes.size()) {
+  if (after.records - run.after.records != fresh || after.bytes - run.after.bytes != bytes.size()) {
     const uint64_t good = after.records - run.after.records;
     return Error{Code::kDamaged, page_text(page) + ": record " +
                                      std::to_string(page.first_seq + stored_already + good) +
@@ -181,8 +181,8 @@ Status ThreadWriter::take(const Page& page, Run& run) {
   GapEntry gap;
   gap.lane = page.lane;
   gap.numbered_lost = page.first_seq > position ? page.first_seq - position : 0;
-  gap.lost = gap.numbered_lost +
-             (page.lost_total > dropped_[lane] ? page.lost_total - dropped_[lane] : 0);
+  gap.lost =
+      gap.numbered_lost + (page.lost_total > dropped_[lane] ? page.lost_total - dropped_[lane] : 0);
   if (gap.lost != 0) {
     COLLECT_TRY(flush(run));
     gap.before_seq = run.after.records;
@@ -269,16 +269,23 @@ void ThreadWriter::close_files() {
   journal_.close();
 }
 
-bool ThreadWriter::has_open_files() const { return index_.is_open() || detail_.is_open(); }
+bool ThreadWriter::has_open_files() const {
+  return index_.is_open() || detail_.is_open();
+}
 
 Status ThreadWriter::seal() {
   if (index_.sealed()) return {};
   const bool durable = durability_ == Durability::kFsync;
   const bool agree = links_agree(index_.summary(), detail_.summary());
   const size_t detail_lane = lane_index(Lane::kDetail);
-  const RelinkContext context{fs_,      directory_, format_,
-                              index_,   detail_,    journal_,
-                              gaps_[detail_lane],   numbered_lost_[detail_lane],
+  const RelinkContext context{fs_,
+                              directory_,
+                              format_,
+                              index_,
+                              detail_,
+                              journal_,
+                              gaps_[detail_lane],
+                              numbered_lost_[detail_lane],
                               durable};
   if (detail_.exists() && detail_.summary().records == 0) {
     COLLECT_TRY(detail_.remove());  // made for a page that could not be written
@@ -314,6 +321,8 @@ Status ThreadWriter::collect_functions(FunctionSet& functions) {
   return {};
 }
 
-Status ThreadWriter::remove_journal() { return journal_.remove(); }
+Status ThreadWriter::remove_journal() {
+  return journal_.remove();
+}
 
 }  // namespace collect::storage

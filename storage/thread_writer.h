@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "formats/core/result.h"
-#include "storage/stream_journal.h"
 #include "storage/function_set.h"
 #include "storage/gap_list.h"
 #include "storage/lane_file.h"
+#include "storage/stream_journal.h"
 
 namespace collect::storage {
 

@@ -68,7 +68,9 @@ Status Acceptor::open(const std::string& text) {
   return {};
 }
 
-void Acceptor::start() { accept_next(); }
+void Acceptor::start() {
+  accept_next();
+}
 
 void Acceptor::stop() {
   std::error_code ignored;
@@ -77,22 +79,21 @@ void Acceptor::stop() {
 }
 
 void Acceptor::accept_next() {
-  listener_.async_accept(
-      io_, [self = shared_from_this()](const std::error_code& error, Socket socket) {
-        if (error == asio::error::operation_aborted || !self->listener_.is_open()) return;
-        if (!error) {
-          self->on_accepted(std::move(socket));
-          self->accept_next();
-          return;
-        }
-        const std::string line =
-            self->core_.refusal_lines.admit("ingest: accept: " + error.message());
-        if (!line.empty()) spdlog::warn("{}", line);
-        self->pause_.expires_after(kAcceptPause);
-        self->pause_.async_wait([self](const std::error_code& cancelled) {
-          if (!cancelled) self->accept_next();
-        });
-      });
+  listener_.async_accept(io_, [self = shared_from_this()](const std::error_code& error,
+                                                          Socket socket) {
+    if (error == asio::error::operation_aborted || !self->listener_.is_open()) return;
+    if (!error) {
+      self->on_accepted(std::move(socket));
+      self->accept_next();
+      return;
+    }
+    const std::string line = self->core_.refusal_lines.admit("ingest: accept: " + error.message());
+    if (!line.empty()) spdlog::warn("{}", line);
+    self->pause_.expires_after(kAcceptPause);
+    self->pause_.async_wait([self](const std::error_code& cancelled) {
+      if (!cancelled) self->accept_next();
+    });
+  });
 }
 
 void Acceptor::on_accepted(Socket socket) {
@@ -102,15 +103,14 @@ void Acceptor::on_accepted(Socket socket) {
   auto link = std::make_shared<Link>(std::move(socket), std::move(peer));
   if (core_.connections.fetch_add(1) >= core_.options.max_connections) {
     core_.connections.fetch_sub(1);
-    const std::string reason =
-        "more than " + std::to_string(core_.options.max_connections) + " connections (max_connections)";
+    const std::string reason = "more than " + std::to_string(core_.options.max_connections) +
+                               " connections (max_connections)";
     core_.refused(link->peer(), reason);
     link->refuse(wire::REFUSE_LIMIT, reason, true);
     return;
   }
-  link->hold(std::shared_ptr<void>(&core_, [](void* core) {
-    static_cast<IngestCore*>(core)->connections.fetch_sub(1);
-  }));
+  link->hold(std::shared_ptr<void>(
+      &core_, [](void* core) { static_cast<IngestCore*>(core)->connections.fetch_sub(1); }));
   HelloWaiter::wait(core_, std::move(link), on_hello_, [](const std::string&) {});
 }
 

@@ -1,5 +1,5 @@
-// Listens for agents that connect in. Runs on one io thread; every connection is handed to the owner
-// of its process once its hello is known.
+// Listens for agents that connect in. Runs on one io thread; every connection is handed to the
+// owner of its process once its hello is known.
 #pragma once
 
 #include <asio/basic_socket_acceptor.hpp>
@@ -22,7 +22,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   // kAlreadyExists: somebody listens there. Called before the io thread runs.
   Status open(const std::string& address);
   void start();
-  void stop();  // on the io thread
+  void stop();                                             // on the io thread
   const std::string& address() const { return address_; }  // with the real port
 
  private:

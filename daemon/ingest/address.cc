@@ -20,9 +20,8 @@ constexpr std::string_view kAbstractPrefix = "abstract:";
 constexpr size_t kMaxUnixPath = sizeof(sockaddr_un::sun_path) - 1;
 
 Error wrong(std::string_view text, std::string_view why) {
-  return {Code::kInvalidArgument,
-          "address \"" + std::string(text) + "\": " + std::string(why) +
-              " (want host:port, unix:/path or abstract:name)"};
+  return {Code::kInvalidArgument, "address \"" + std::string(text) + "\": " + std::string(why) +
+                                      " (want host:port, unix:/path or abstract:name)"};
 }
 
 Result<Address> parse_local(std::string_view text, std::string_view name, Address::Kind kind) {
@@ -70,9 +69,12 @@ Result<Address> parse_address(std::string_view text) {
 
 std::string to_string(const Address& address) {
   switch (address.kind) {
-    case Address::Kind::kUnix: return std::string(kUnixPrefix) + address.host;
-    case Address::Kind::kAbstract: return std::string(kAbstractPrefix) + address.host;
-    case Address::Kind::kTcp: break;
+    case Address::Kind::kUnix:
+      return std::string(kUnixPrefix) + address.host;
+    case Address::Kind::kAbstract:
+      return std::string(kAbstractPrefix) + address.host;
+    case Address::Kind::kTcp:
+      break;
   }
   const bool is_v6 = address.host.find(':') != std::string::npos;
   return (is_v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);

@@ -1,6 +1,6 @@
 // Page buffers of the data channels: 1 MiB, page-aligned, bounded in number for the whole process.
-// A buffer is shared by the connection that reads into its free end and by the batches that wait for
-// a writer; it returns here when the last of them lets go.
+// A buffer is shared by the connection that reads into its free end and by the batches that wait
+// for a writer; it returns here when the last of them lets go.
 //
 // Thread-safe. A connection that finds no buffer stops reading and is called when one is free.
 #pragma once

@@ -20,7 +20,6 @@ DialTarget::DialTarget(IngestCore& core, asio::io_context& io, Address address, 
   shown_.id = core.next_agent_id.fetch_add(1);
   shown_.address = text_;
   shown_.dialled = true;
-  shown_.modules = std::make_shared<const std::vector<storage::ModuleInfo>>();
 }
 
 void DialTarget::start() {
@@ -76,15 +75,15 @@ void DialTarget::dial() {
 void DialTarget::connect(const Endpoint& endpoint) {
   auto socket = std::make_shared<Socket>(io_);
   const uint64_t attempt = attempt_;
-  socket->async_connect(endpoint, [self = shared_from_this(), socket,
-                                   attempt](const std::error_code& error) {
-    if (attempt != self->attempt_) return;
-    if (error) {
-      self->on_failure(error.message());
-    } else {
-      self->on_connected(socket);
-    }
-  });
+  socket->async_connect(endpoint,
+                        [self = shared_from_this(), socket, attempt](const std::error_code& error) {
+                          if (attempt != self->attempt_) return;
+                          if (error) {
+                            self->on_failure(error.message());
+                          } else {
+                            self->on_connected(socket);
+                          }
+                        });
 }
 
 void DialTarget::on_connected(std::shared_ptr<Socket> socket) {

@@ -1,6 +1,6 @@
 // Connects to agents that listen: both channels, again and again until the address is detached. A
-// plain `adb forward` or `iproxy` accepts here and ends when no app listens behind it: an end before
-// the hello means "no agent there yet".
+// plain `adb forward` or `iproxy` accepts here and ends when no app listens behind it: an end
+// before the hello means "no agent there yet".
 //
 // Runs on one io thread. Each address shows as an agent in state DIALING while nobody answers.
 #pragma once
@@ -18,8 +18,8 @@ namespace collect::ingest {
 
 class DialTarget : public std::enable_shared_from_this<DialTarget> {
  public:
-  using OnHello = std::function<void(std::shared_ptr<Link>, const wire::Hello&,
-                                     const std::string& dialled)>;
+  using OnHello =
+      std::function<void(std::shared_ptr<Link>, const wire::Hello&, const std::string& dialled)>;
 
   DialTarget(IngestCore& core, asio::io_context& io, Address address, OnHello on_hello);
 

@@ -2,29 +2,51 @@
 
 #include <algorithm>
 
+#include "daemon/ingest/limits.h"
+
 namespace collect::ingest {
 namespace {
 
 std::string os_name(uint32_t os) {
   switch (os) {
-    case wire::OS_IOS: return "ios";
-    case wire::OS_ANDROID: return "android";
-    case wire::OS_MACOS: return "macos";
-    case wire::OS_LINUX: return "linux";
-    case wire::OS_WINDOWS: return "windows";
-    default: return "unknown";
+    case wire::OS_IOS:
+      return "ios";
+    case wire::OS_ANDROID:
+      return "android";
+    case wire::OS_MACOS:
+      return "macos";
+    case wire::OS_LINUX:
+      return "linux";
+    case wire::OS_WINDOWS:
+      return "windows";
+    default:
+      return "unknown";
   }
 }
 
 std::string arch_name(uint32_t arch) {
   switch (arch) {
-    case wire::ARCH_X86_64: return "x86_64";
-    case wire::ARCH_ARM64: return "arm64";
-    default: return "unknown";
+    case wire::ARCH_X86_64:
+      return "x86_64";
+    case wire::ARCH_ARM64:
+      return "arm64";
+    default:
+      return "unknown";
   }
 }
 
-Refusal protocol(std::string reason) { return {wire::REFUSE_PROTOCOL, std::move(reason), false}; }
+bool is_too_long(const wire::Hello& hello) {
+  for (const std::string* name :
+       {&hello.process_name(), &hello.device_id(), &hello.device_model(), &hello.boot_id(),
+        &hello.tag(), &hello.agent_version(), &hello.token()}) {
+    if (name->size() > kMaxNameBytes) return true;
+  }
+  return hello.executable().size() > kMaxPathBytes;
+}
+
+Refusal protocol(std::string reason) {
+  return {wire::REFUSE_PROTOCOL, std::move(reason), false};
+}
 
 bool is_known(const wire::Hello& hello) {
   return hello.os() >= wire::OS_IOS && hello.os() <= wire::OS_WINDOWS &&
@@ -70,6 +92,7 @@ std::optional<Refusal> check_untrusted_hello(const wire::Hello& hello, std::stri
     return Refusal{wire::REFUSE_VERSION,
                    "ATF version " + std::to_string(hello.atf_version()) + " is not 1 or 2", false};
   }
+  if (is_too_long(hello)) return protocol("a name in the hello is longer than the protocol allows");
   if (!is_known(hello)) return protocol("the hello's os, arch or clock type is unknown");
   return std::nullopt;
 }
@@ -95,7 +118,6 @@ AgentSnapshot agent_from_hello(const wire::Hello& hello) {
   agent.tag = hello.tag();
   agent.agent_version = hello.agent_version();
   agent.detail = static_cast<DetailMode>(std::clamp<int>(hello.detail(), 0, 2));
-  agent.modules = std::make_shared<const std::vector<storage::ModuleInfo>>();
   return agent;
 }
 
@@ -112,7 +134,6 @@ AgentSnapshot agent_from_identity(const storage::SessionIdentity& identity) {
   agent.arch = arch_name(static_cast<uint32_t>(identity.arch));
   agent.tag = identity.tag;
   agent.agent_version = identity.agent_version;
-  agent.modules = std::make_shared<const std::vector<storage::ModuleInfo>>();
   return agent;
 }
 

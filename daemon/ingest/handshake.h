@@ -27,8 +27,7 @@ bool equal_in_constant_time(std::string_view a, std::string_view b);
 
 ProcessId process_id_of(const wire::Hello& hello);  // after the check
 AgentSnapshot agent_from_hello(const wire::Hello& hello);
-storage::SessionIdentity identity_from(const wire::Hello& hello,
-                                       const wire::RecordingStart& start);
+storage::SessionIdentity identity_from(const wire::Hello& hello, const wire::RecordingStart& start);
 // A session found on disk has an agent that is away.
 AgentSnapshot agent_from_identity(const storage::SessionIdentity& identity);
 
@@ -42,9 +41,8 @@ template <class Message>
 Result<Message> parse_body(const wire::Frame& frame) {
   Message message;
   if (!message.ParseFromArray(frame.body.data(), static_cast<int>(frame.body.size()))) {
-    return Error{Code::kDamaged,
-                 "frame type " + std::to_string(static_cast<unsigned>(frame.type)) +
-                     ": the body is no " + message.GetTypeName()};
+    return Error{Code::kDamaged, "frame type " + std::to_string(static_cast<unsigned>(frame.type)) +
+                                     ": the body is no " + message.GetTypeName()};
   }
   return message;
 }

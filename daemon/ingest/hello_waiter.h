@@ -1,5 +1,5 @@
-// A connection before its hello: waits for the first frame up to a deadline, checks it, and hands the
-// connection on. What sends anything else gets a reason and is let go.
+// A connection before its hello: waits for the first frame up to a deadline, checks it, and hands
+// the connection on. What sends anything else gets a reason and is let go.
 #pragma once
 
 #include <asio/steady_timer.hpp>
@@ -22,8 +22,7 @@ class HelloWaiter final : public LinkOwner, public std::enable_shared_from_this<
   static void wait(IngestCore& core, std::shared_ptr<Link> link, OnHello on_hello,
                    OnFailure on_failure);
 
-  HelloWaiter(IngestCore& core, std::shared_ptr<Link> link, OnHello on_hello,
-              OnFailure on_failure);
+  HelloWaiter(IngestCore& core, std::shared_ptr<Link> link, OnHello on_hello, OnFailure on_failure);
 
   void on_frame(Link& link, const wire::Frame& frame) override;
   void on_bad_frame(Link& link, wire::FrameError error) override;

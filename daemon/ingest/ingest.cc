@@ -21,12 +21,11 @@ Error unknown_process() {
 }
 
 SystemTime system_time(uint64_t unix_ns) {
-  return SystemTime(std::chrono::duration_cast<SystemTime::duration>(
-      std::chrono::nanoseconds(unix_ns)));
+  return SystemTime(
+      std::chrono::duration_cast<SystemTime::duration>(std::chrono::nanoseconds(unix_ns)));
 }
 
-SessionSnapshot snapshot_of(const storage::Manifest& manifest,
-                            const storage::SessionPlace& place) {
+SessionSnapshot snapshot_of(const storage::Manifest& manifest, const storage::SessionPlace& place) {
   SessionSnapshot shown;
   shown.name = place.name;
   shown.directory = place.directory;
@@ -50,8 +49,8 @@ SessionSnapshot snapshot_of(const storage::Manifest& manifest,
 Ingest::Ingest(IngestOptions options, storage::Fs& fs, IngestObserver& observer)
     : core_(std::move(options), fs, observer) {
   const unsigned wanted = core_.options.io_threads;
-  const unsigned count = std::clamp(wanted != 0 ? wanted : std::thread::hardware_concurrency(), 1u,
-                                    kMaxIoThreads);
+  const unsigned count =
+      std::clamp(wanted != 0 ? wanted : std::thread::hardware_concurrency(), 1u, kMaxIoThreads);
   for (unsigned index = 0; index < count; ++index) {
     threads_.push_back(std::make_unique<IoThread>(core_));
   }
@@ -65,7 +64,9 @@ Result<std::unique_ptr<Ingest>> Ingest::bind(IngestOptions options, storage::Fs&
   return ingest;
 }
 
-Ingest::~Ingest() { stop(milliseconds{0}); }
+Ingest::~Ingest() {
+  stop(milliseconds{0});
+}
 
 Status Ingest::open() {
   asio::io_context& first = threads_.front()->io();
@@ -126,8 +127,8 @@ void Ingest::restore_sessions() {
 }
 
 // On the sealing thread: names the sessions that are on disk, and finishes those whose sealing was
-// interrupted, or whose beginning was. Only those that were there before anybody was served: what is
-// just being made looks like what was left half-made.
+// interrupted, or whose beginning was. Only those that were there before anybody was served: what
+// is just being made looks like what was left half-made.
 void Ingest::list_old_sessions() {
   size_t looked_at = 0;
   for (auto place = old_places_.rbegin(); place != old_places_.rend(); ++place) {
@@ -228,6 +229,16 @@ void Ingest::stop_recording(const ProcessId& process, Answer<SessionSnapshot> do
       done(unknown_process());
     } else {
       peer->stop_recording(done);
+    }
+  });
+}
+
+void Ingest::modules(const ProcessId& process, Answer<std::vector<storage::ModuleInfo>> done) {
+  with_peer(process, [done = std::move(done)](Peer* peer) {
+    if (peer == nullptr) {
+      done(unknown_process());
+    } else {
+      done(peer->modules());
     }
   });
 }

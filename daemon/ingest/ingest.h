@@ -42,8 +42,8 @@ class Ingest {
   void detach(const ProcessId& process, Answer<AgentSnapshot> done);
   void start_recording(const ProcessId& process, Answer<SessionSnapshot> done);
   void stop_recording(const ProcessId& process, Answer<SessionSnapshot> done);
-  void command(const ProcessId& process, wire::Command command,
-               Answer<wire::CommandResult> done);
+  void modules(const ProcessId& process, Answer<std::vector<storage::ModuleInfo>> done);
+  void command(const ProcessId& process, wire::Command command, Answer<wire::CommandResult> done);
 
   // Stops listening, tells the agents, seals every session within the bound. What is not sealed by
   // then is recovered by the next start. True: everything is sealed.

@@ -16,7 +16,9 @@ Handover::~Handover() {
 
 IoThread::IoThread(IngestCore& core) : core_(core) {}
 
-IoThread::~IoThread() { join(); }
+IoThread::~IoThread() {
+  join();
+}
 
 void IoThread::run() {
   sweep_later();
@@ -71,9 +73,10 @@ void IoThread::sweep_later() {
   sweep_timer_.async_wait([this](const std::error_code& error) {
     if (error) return;
     const SteadyTime now = std::chrono::steady_clock::now();
+    const bool may_linger = peers_.size() <= kMaxIdlePeers;
     for (auto at = peers_.begin(); at != peers_.end();) {
       const std::shared_ptr<Peer> peer = at->second;
-      at = peer->sweep(now) ? std::next(at) : peers_.erase(at);
+      at = peer->sweep(now, may_linger) ? std::next(at) : peers_.erase(at);
     }
     sweep_later();
   });

@@ -1,5 +1,5 @@
-// One io_context with its thread and the peers that live on it. A process belongs to the thread that
-// its process id hashes to, with both of its links, so a peer needs no lock.
+// One io_context with its thread and the peers that live on it. A process belongs to the thread
+// that its process id hashes to, with both of its links, so a peer needs no lock.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>

@@ -40,8 +40,8 @@ inline constexpr milliseconds kShutdownBound{10'000};
 // One read buffer: a whole frame of any size fits, and there is room to read ahead.
 inline constexpr size_t kReadBufferBytes = (1u << 20) + 4096;
 static_assert(kReadBufferBytes >= wire::kMaxFrameBytes);
-inline constexpr size_t kMaxReadBuffers = 256;   // of the process
-inline constexpr size_t kKeptReadBuffers = 8;    // free ones that are not given back to the system
+inline constexpr size_t kMaxReadBuffers = 256;  // of the process
+inline constexpr size_t kKeptReadBuffers = 8;   // free ones that are not given back to the system
 // A connection gives way to the others of its thread after this many bytes.
 inline constexpr size_t kReadTurnBytes = 4u << 20;
 // Control frames are read into a small buffer that grows as far as one frame needs.
@@ -61,8 +61,15 @@ inline constexpr uint32_t kMaxAttachedAddresses = 256;
 inline constexpr size_t kRecentSessions = 64;
 // Sessions on disk that are looked at when the collector starts: the newest.
 inline constexpr size_t kListedSessions = 1'000;
-inline constexpr size_t kMaxPendingCommands = 256;  // of one agent
+inline constexpr size_t kMaxPendingCommands = 256;        // of one agent
 inline constexpr size_t kMaxRememberedProcesses = 1'024;  // detached, or sealed: by process id
+// Strings of agents; no shorter than what WIRE.md allows.
+inline constexpr size_t kMaxNameBytes = 256;
+inline constexpr size_t kMaxPathBytes = 512;
+inline constexpr size_t kMaxBuildIdBytes = 64;
+// Processes of one io thread that are away and have no session open: beyond this they are
+// forgotten.
+inline constexpr size_t kMaxIdlePeers = 1'024;
 inline constexpr size_t kMaxTokenBytes = 256;
 inline constexpr uint64_t kMinFreeBytes = 16u << 20;  // on the root's disk, to begin a session
 

@@ -30,10 +30,10 @@ void Link::read_control_frames() {
 void Link::read_more() {
   if (buffer_.size() < kControlReadBytes) buffer_.resize(kControlReadBytes);
   const auto room = asio::buffer(buffer_.data() + filled_, buffer_.size() - filled_);
-  socket_.async_read_some(room, [self = shared_from_this()](const std::error_code& error,
-                                                            size_t count) {
-    self->on_read(error, count);
-  });
+  socket_.async_read_some(room,
+                          [self = shared_from_this()](const std::error_code& error, size_t count) {
+                            self->on_read(error, count);
+                          });
 }
 
 void Link::on_read(const std::error_code& error, size_t count) {
@@ -156,16 +156,16 @@ void Link::begin_linger() {
 
 void Link::linger_more() {
   if (state_ != State::kLingering) return;
-  socket_.async_read_some(asio::buffer(buffer_), [self = shared_from_this()](
-                                                     const std::error_code& error, size_t count) {
-    if (self->state_ != State::kLingering) return;
-    self->lingered_bytes_ += count;
-    if (error || self->lingered_bytes_ > kLingerBytes) {
-      self->close();
-    } else {
-      self->linger_more();
-    }
-  });
+  socket_.async_read_some(asio::buffer(buffer_),
+                          [self = shared_from_this()](const std::error_code& error, size_t count) {
+                            if (self->state_ != State::kLingering) return;
+                            self->lingered_bytes_ += count;
+                            if (error || self->lingered_bytes_ > kLingerBytes) {
+                              self->close();
+                            } else {
+                              self->linger_more();
+                            }
+                          });
 }
 
 void Link::close() {

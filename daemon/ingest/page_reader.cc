@@ -93,9 +93,8 @@ void PageReader::read_turn() {
     }
     if (!ensure_buffer()) {
       state_ = State::kNoBuffer;
-      pool_->wait([self] {
-        asio::post(self->link_->socket().get_executor(), [self] { self->resume(); });
-      });
+      pool_->wait(
+          [self] { asio::post(self->link_->socket().get_executor(), [self] { self->resume(); }); });
       return;
     }
     if (unread() >= need_bytes_ && !decode_what_came()) return;  // bytes read before this reader

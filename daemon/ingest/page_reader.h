@@ -66,10 +66,10 @@ class PageReader : public std::enable_shared_from_this<PageReader> {
   const std::shared_ptr<BufferPool> pool_;
   State state_ = State::kIdle;
   BufferRef buffer_;
-  size_t begin_ = 0;  // first byte of buffer_ that is not decoded
-  size_t end_ = 0;    // end of what was read
+  size_t begin_ = 0;                               // first byte of buffer_ that is not decoded
+  size_t end_ = 0;                                 // end of what was read
   size_t need_bytes_ = sizeof(wire::FrameHeader);  // of the frame at begin_, as far as known
-  std::vector<uint8_t> parked_;  // the same bytes, while there is no buffer_
+  std::vector<uint8_t> parked_;                    // the same bytes, while there is no buffer_
   PageBatch batch_;
   uint64_t received_bytes_ = 0;
   std::chrono::steady_clock::time_point last_read_{};

@@ -15,8 +15,7 @@ Peer::Peer(IngestCore& core, asio::io_context& io, AgentSnapshot agent)
 
 Peer::~Peer() = default;
 
-void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello,
-                 const std::string& dialled) {
+void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std::string& dialled) {
   const bool is_control = hello.channel() == wire::CHANNEL_CONTROL;
   // The agent knows better than we whether its old links live. A half pair loses only the half that
   // is replaced: the two channels may open in any order.
@@ -30,7 +29,6 @@ void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello,
   fresh.id = agent_.id;
   fresh.state = agent_.state;
   fresh.session = agent_.session;
-  fresh.modules = agent_.modules;
   fresh.connected_at = agent_.connected_at;
   fresh.reconnects = agent_.reconnects;
   fresh.address = dialled.empty() ? link->peer() : dialled;
@@ -113,9 +111,9 @@ void Peer::on_link_end(Link& link, const std::string& reason) {
   if (&link == control_.get() && data_up_) {
     drain_data("control link: " + reason);
   } else if (&link == control_.get() || &link == data_.get()) {
-    drop_links(draining_ ? drain_reason_
-                         : std::string(&link == data_.get() ? "data" : "control") +
-                               " link: " + reason);
+    drop_links(draining_
+                   ? drain_reason_
+                   : std::string(&link == data_.get() ? "data" : "control") + " link: " + reason);
   }
 }
 
@@ -216,7 +214,7 @@ void Peer::shut_down() {
   links_are_down("the collector stops");
 }
 
-bool Peer::sweep(SteadyTime now) {
+bool Peer::sweep(SteadyTime now, bool may_linger) {
   const auto self = shared_from_this();
   if (control_) {
     const uint64_t received = control_->received_bytes();
@@ -238,7 +236,8 @@ bool Peer::sweep(SteadyTime now) {
   sweep_commands(now);
   sweep_sessions(now);
   if (control_ || data_ || session_ || !sealing_.empty()) return true;
-  if (agent_.state != AgentState::kGone && now - down_since_ <= core_.options.resume) return true;
+  const bool lingers = may_linger && was_connected_ && agent_.state != AgentState::kGone;
+  if (lingers && now - down_since_ <= core_.options.resume) return true;
   if (agent_.state != AgentState::kGone) set_state(AgentState::kGone, "did not come back");
   return false;
 }
@@ -249,7 +248,9 @@ void Peer::set_state(AgentState state, const std::string& status) {
   show_agent();
 }
 
-void Peer::show_agent() { core_.observer.agent_changed(agent_); }
+void Peer::show_agent() {
+  core_.observer.agent_changed(agent_);
+}
 
 void Peer::say(const std::string& what) {
   spdlog::info("agents/{} {}: {}", agent_.id, agent_.process_name, what);

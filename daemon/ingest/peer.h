@@ -4,8 +4,8 @@
 // this process all run there, so nothing here is locked. Others reach it by posting to that thread
 // (Ingest does). The peer outlives its links: it waits for the process to come back and resume.
 //
-// Four files: peer.cc (links and life), peer_data.cc (the data channel), peer_control.cc (the control
-// channel, clock and commands), peer_session.cc (sessions and what writers report).
+// Four files: peer.cc (links and life), peer_data.cc (the data channel), peer_control.cc (the
+// control channel, clock and commands), peer_session.cc (sessions and what writers report).
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -42,9 +42,9 @@ struct LiveSession {
   bool sealing = false;  // nothing more goes into it
   bool unshown = false;  // counters changed since `shown_at`
   SteadyTime shown_at{};
-  SteadyTime progress_at{};               // something arrived
-  SteadyTime put_at{};                    // something went into the pipe
-  SteadyTime settled_at{};                // the last commit for its own sake
+  SteadyTime progress_at{};                 // something arrived
+  SteadyTime put_at{};                      // something went into the pipe
+  SteadyTime settled_at{};                  // the last commit for its own sake
   std::optional<SteadyTime> waiting_since;  // its agent is away
   std::optional<SteadyTime> stop_asked_at;
   std::vector<Answer<SessionSnapshot>> when_sealed;
@@ -60,8 +60,9 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   // A session that a former collector left unsealed; this process may come back for it.
   void restore(const std::string& name, const std::string& directory, uint32_t recording,
                SystemTime start);
-  // Time passes. False: this peer is over and may be forgotten.
-  bool sweep(SteadyTime now);
+  // Time passes. False: this peer is over and may be forgotten. Without `may_linger`, one that is
+  // away and has no session is over at once.
+  bool sweep(SteadyTime now, bool may_linger);
 
   void start_recording(Answer<SessionSnapshot> done);
   void stop_recording(Answer<SessionSnapshot> done);  // answers when sealed
@@ -73,6 +74,8 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
 
   const AgentSnapshot& agent() const { return agent_; }
   const std::string& dialled() const { return dialled_; }
+  // Of the current recording, or the last one.
+  std::vector<storage::ModuleInfo> modules() const;
   bool connected() const { return control_up_ && data_up_; }
   bool has_session(const std::string& name) const;
 
@@ -187,13 +190,16 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   uint64_t counted_control_bytes_ = 0;
   uint64_t counted_data_bytes_ = 0;
 
-  SessionRef session_;                // open, or interrupted
-  std::vector<SessionRef> sealing_;   // ended, on their way to being sealed
+  SessionRef session_;               // open, or interrupted
+  std::vector<SessionRef> sealing_;  // ended, on their way to being sealed
   Intake intake_ = Intake::kNone;
   uint32_t intake_recording_ = 0;
-  uint32_t finished_recording_ = 0;  // this one and those before are over for good: repeats are dropped
+  uint32_t finished_recording_ =
+      0;  // this one and those before are over for good: repeats are dropped
   std::unordered_map<uint32_t, StreamProgress> streams_;
-  uint64_t welcome_ticket_ = 0;  // of the positions that the data channel's Welcome waits for; 0 none
+  std::map<uint32_t, storage::ModuleInfo> modules_;  // for names to function ids
+  uint64_t welcome_ticket_ =
+      0;  // of the positions that the data channel's Welcome waits for; 0 none
   uint64_t next_ticket_ = 1;
 
   std::map<uint64_t, PendingCommand> commands_;

@@ -24,16 +24,25 @@ void Peer::on_frame(Link& link, const wire::Frame& frame) {
   if (&link != control_.get()) return;
   control_heard_at_ = std::chrono::steady_clock::now();
   switch (frame.type) {
-    case wire::FrameType::kHeartbeat: on_heartbeat(frame); return;
-    case wire::FrameType::kCommandResult: on_command_result(frame); return;
-    case wire::FrameType::kClockReply: on_clock_reply(frame, received_ns); return;
-    case wire::FrameType::kBye: on_bye(frame); return;
+    case wire::FrameType::kHeartbeat:
+      on_heartbeat(frame);
+      return;
+    case wire::FrameType::kCommandResult:
+      on_command_result(frame);
+      return;
+    case wire::FrameType::kClockReply:
+      on_clock_reply(frame, received_ns);
+      return;
+    case wire::FrameType::kBye:
+      on_bye(frame);
+      return;
     case wire::FrameType::kRefuse: {
       const auto refusal = parsed<wire::Refuse>(frame);
       if (refusal) drop_links("refused by the agent: " + refusal->reason());
       return;
     }
-    default: break;
+    default:
+      break;
   }
   const bool is_known =
       (frame.type >= wire::FrameType::kDial && frame.type <= wire::FrameType::kRefuse) ||
@@ -203,8 +212,7 @@ void Peer::stop_recording(Answer<SessionSnapshot> done) {
     if (!sealing_.empty()) {
       sealing_.back()->when_sealed.push_back(std::move(done));
     } else {
-      done(Error{Code::kNotFound,
-                 "agents/" + std::to_string(agent_.id) + " does not record now"});
+      done(Error{Code::kNotFound, "agents/" + std::to_string(agent_.id) + " does not record now"});
     }
     return;
   }

@@ -99,12 +99,18 @@ bool Peer::on_pages(PageBatch batch) {
 
 bool Peer::on_data_frame(const wire::Frame& frame) {
   switch (frame.type) {
-    case wire::FrameType::kRecordingStart: return on_recording_start(frame);
-    case wire::FrameType::kModules: return on_modules(frame);
-    case wire::FrameType::kStreamOpen: return on_stream_open(frame);
-    case wire::FrameType::kStreamClose: return on_stream_close(frame);
-    case wire::FrameType::kDetailState: return on_detail_state(frame);
-    case wire::FrameType::kRecordingEnd: return on_recording_end(frame);
+    case wire::FrameType::kRecordingStart:
+      return on_recording_start(frame);
+    case wire::FrameType::kModules:
+      return on_modules(frame);
+    case wire::FrameType::kStreamOpen:
+      return on_stream_open(frame);
+    case wire::FrameType::kStreamClose:
+      return on_stream_close(frame);
+    case wire::FrameType::kDetailState:
+      return on_detail_state(frame);
+    case wire::FrameType::kRecordingEnd:
+      return on_recording_end(frame);
     case wire::FrameType::kRefuse: {
       const auto refusal = parsed<wire::Refuse>(frame);
       if (refusal) drop_links("refused by the agent: " + refusal->reason());
@@ -123,7 +129,8 @@ bool Peer::on_data_frame(const wire::Frame& frame) {
     case wire::FrameType::kBye:
       return violation("frame type " + std::to_string(static_cast<unsigned>(frame.type)) +
                        " does not belong on the data channel");
-    default: return true;  // of a later version: skipped
+    default:
+      return true;  // of a later version: skipped
   }
 }
 
@@ -159,7 +166,7 @@ bool Peer::begin_recording(const wire::RecordingStart& start) {
   session_ = make_session(start.recording(), std::chrono::system_clock::now());
   put(*session_, SessionOpen{identity_from(hello_, start)});
   if (clock_sync_) put(*session_, *clock_sync_);
-  agent_.modules = std::make_shared<const std::vector<storage::ModuleInfo>>();
+  modules_.clear();
   return true;
 }
 
@@ -170,23 +177,24 @@ bool Peer::on_modules(const wire::Frame& frame) {
   if (modules->modules_size() > static_cast<int>(wire::kMaxModulesPerFrame)) {
     return violation("more than 16 modules in one frame");
   }
-  if (intake_ != Intake::kStore) return true;
   std::vector<storage::ModuleInfo> infos = to_storage(*modules);
-  auto known = std::make_shared<std::vector<storage::ModuleInfo>>(*agent_.modules);
   for (const storage::ModuleInfo& info : infos) {
-    const auto old = std::find_if(known->begin(), known->end(), [&info](const auto& module) {
-      return module.module_id == info.module_id;
-    });
-    if (old != known->end()) {
-      *old = info;
-    } else if (known->size() < storage::kMaxModules) {
-      known->push_back(info);
+    if (info.path.size() > kMaxPathBytes || info.build_id.size() > kMaxBuildIdBytes) {
+      return violation("a module's path or build id is longer than the protocol allows");
+    }
+    if (modules_.size() < storage::kMaxModules || modules_.contains(info.module_id)) {
+      modules_[info.module_id] = info;  // beyond it, storage says so
     }
   }
-  agent_.modules = std::move(known);
-  show_agent();
   keep(std::move(infos));
   return true;
+}
+
+std::vector<storage::ModuleInfo> Peer::modules() const {
+  std::vector<storage::ModuleInfo> all;
+  all.reserve(modules_.size());
+  for (const auto& [id, module] : modules_) all.push_back(module);
+  return all;
 }
 
 bool Peer::on_stream_open(const wire::Frame& frame) {
@@ -196,6 +204,7 @@ bool Peer::on_stream_open(const wire::Frame& frame) {
     return violation("stream " + std::to_string(stream->stream_id()) +
                      " of a recording that did not begin");
   }
+  if (stream->thread_name().size() > kMaxNameBytes) return violation("a thread's name is too long");
   if (streams_.contains(stream->stream_id())) return true;
   if (streams_.size() >= core_.options.threads_per_agent) {
     const std::string reason = "more than " + std::to_string(core_.options.threads_per_agent) +
@@ -222,6 +231,7 @@ bool Peer::on_stream_close(const wire::Frame& frame) {
     return violation("stream " + std::to_string(stream->stream_id()) +
                      " closes with fewer records than it sent");
   }
+  if (stream->thread_name().size() > kMaxNameBytes) return violation("a thread's name is too long");
   streams_.erase(known);
   keep(to_storage(*stream));
   return true;

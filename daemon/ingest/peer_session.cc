@@ -11,10 +11,14 @@ namespace {
 
 SessionState shown_state(storage::SessionState state) {
   switch (state) {
-    case storage::SessionState::kRecording: return SessionState::kActive;
-    case storage::SessionState::kComplete: return SessionState::kComplete;
-    case storage::SessionState::kRecovered: return SessionState::kRecovered;
-    case storage::SessionState::kFailed: break;
+    case storage::SessionState::kRecording:
+      return SessionState::kActive;
+    case storage::SessionState::kComplete:
+      return SessionState::kComplete;
+    case storage::SessionState::kRecovered:
+      return SessionState::kRecovered;
+    case storage::SessionState::kFailed:
+      break;
   }
   return SessionState::kFailed;
 }

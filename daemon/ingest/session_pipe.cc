@@ -11,13 +11,17 @@
 namespace collect::ingest {
 namespace {
 
+// What the item holds up in memory, roughly; the same before and after it was handled.
 size_t bytes_of(const SessionItem& item) {
-  const auto* batch = std::get_if<PageBatch>(&item);
-  return batch == nullptr ? 0 : batch->bytes;
+  if (const auto* batch = std::get_if<PageBatch>(&item)) return batch->bytes;
+  if (const auto* modules = std::get_if<std::vector<storage::ModuleInfo>>(&item)) {
+    return modules->size() * (sizeof(storage::ModuleInfo) + kMaxPathBytes);
+  }
+  return sizeof(SessionItem) + kMaxNameBytes;
 }
 
-// The name of the complete session of the same recording. An agent repeats a recording when the link
-// broke, and this collector ended, between the seal and the agent's hearing of it.
+// The name of the complete session of the same recording. An agent repeats a recording when the
+// link broke, and this collector ended, between the seal and the agent's hearing of it.
 std::optional<std::string> find_complete(storage::Fs& fs, const std::string& root,
                                          const storage::SessionIdentity& identity) {
   auto places = storage::list_sessions(fs, root);
@@ -44,8 +48,10 @@ bool is_storage_fault(Code code) {
     case Code::kIo:
     case Code::kPermission:
     case Code::kAlreadyExists:
-    case Code::kUnavailable: return true;
-    default: return false;
+    case Code::kUnavailable:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -278,9 +284,8 @@ void SessionPipe::fail(const Error& error) {
 void SessionPipe::begin_seal(SessionSeal seal) {
   sealing_ = true;
   publish();
-  world_.writers->schedule_seal([self = shared_from_this(), seal = std::move(seal)] {
-    self->finish_seal(seal);
-  });
+  world_.writers->schedule_seal(
+      [self = shared_from_this(), seal = std::move(seal)] { self->finish_seal(seal); });
 }
 
 // ---- sealing thread; the writer thread only drops items from here on
@@ -302,8 +307,7 @@ void SessionPipe::finish_seal(SessionSeal seal) {
 }
 
 void SessionPipe::recover(SessionSeal& seal) {
-  const auto recovered =
-      storage::recover_session(*world_.fs, *world_.options, recover_directory_);
+  const auto recovered = storage::recover_session(*world_.fs, *world_.options, recover_directory_);
   if (!recovered.ok()) {
     seal = {storage::SessionState::kFailed, to_string(recovered.error())};
     return;

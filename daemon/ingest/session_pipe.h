@@ -52,9 +52,10 @@ struct SessionSeal {
 };
 
 using SessionItem =
-    std::variant<SessionOpen, SessionResume, PageBatch, std::vector<storage::ModuleInfo>, storage::StreamInfo,
-                 storage::StreamEnd, storage::DetailStateChange, storage::ClockSync, SessionNote,
-                 LostWithoutStream, PositionsWanted, CommitWanted, SessionSeal>;
+    std::variant<SessionOpen, SessionResume, PageBatch, std::vector<storage::ModuleInfo>,
+                 storage::StreamInfo, storage::StreamEnd, storage::DetailStateChange,
+                 storage::ClockSync, SessionNote, LostWithoutStream, PositionsWanted, CommitWanted,
+                 SessionSeal>;
 
 // What happened since the last report. Everything in it was written and committed.
 struct SessionReport {

@@ -6,9 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "storage/session_writer.h"
 
@@ -29,7 +27,9 @@ enum class SessionState : uint8_t {
 };
 enum class DetailMode : uint8_t { kOff = 0, kArmed = 1, kOn = 2 };
 
-inline bool is_over(SessionState state) { return state >= SessionState::kComplete; }
+inline bool is_over(SessionState state) {
+  return state >= SessionState::kComplete;
+}
 
 struct AgentSnapshot {
   AgentId id = 0;
@@ -52,8 +52,6 @@ struct AgentSnapshot {
   std::string status;
   uint32_t reconnects = 0;
   bool dialled = false;
-  // Modules of the current recording, for names to function ids. Never null.
-  std::shared_ptr<const std::vector<storage::ModuleInfo>> modules;
 };
 
 struct SessionSnapshot {

@@ -18,7 +18,9 @@ WriterPool::WriterPool(unsigned writer_threads) {
   (void)pthread_setname_np(sealer_.thread.native_handle(), "sealer");
 }
 
-WriterPool::~WriterPool() { stop(); }
+WriterPool::~WriterPool() {
+  stop();
+}
 
 size_t WriterPool::assign() {
   std::lock_guard lock(assign_mutex_);
@@ -29,7 +31,9 @@ void WriterPool::schedule(size_t writer, std::shared_ptr<SessionPipe> pipe) {
   add(*writers_[writer], [pipe = std::move(pipe)] { pipe->run(); });
 }
 
-void WriterPool::schedule_seal(std::function<void()> work) { add(sealer_, std::move(work)); }
+void WriterPool::schedule_seal(std::function<void()> work) {
+  add(sealer_, std::move(work));
+}
 
 void WriterPool::add(Lane& lane, std::function<void()> work) {
   {

@@ -74,6 +74,7 @@ TEST(RealJobTest, IndependentCheckerAcceptsIndexAndDetail) {
     Environment environment = collector.tracing("wait", std::atoi(version));
     environment["COUNT_FILE"] = scratch / "count";
     environment["COLLECT_DETAIL"] = "on";
+    environment["COLLECT_BUFFER_MB"] = "256";  // all of it fits: detail records do not wait
     ChildProcess job(scratch.path(), {traced_program("threads"), "short"}, environment);
     ASSERT_TRUE(job.wait(kJobLimit).exited_with(0));
     const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), job.pid());
@@ -148,6 +149,13 @@ class Steering : public testing::TestWithParam<const char*> {
   }
 };
 
+bool has_detail_file(const std::string& session) {
+  for (const auto& thread : std::filesystem::directory_iterator(session)) {
+    if (std::filesystem::exists(thread.path() / "detail.atf")) return true;
+  }
+  return false;
+}
+
 TEST_P(Steering, DetailGoesOnAndOffInMidRun) {
   if (grpc_client(GetParam()).empty()) {
     GTEST_SKIP() << GetParam() << " names no program (deploy/test.sh sets it)";
@@ -156,8 +164,8 @@ TEST_P(Steering, DetailGoesOnAndOffInMidRun) {
   CollectorProcess collector(scratch);
   Environment environment = collector.tracing();
   environment["COUNT_FILE"] = scratch / "count";
-  // Two rounds with a pause after each of the 28 documents: some ten seconds to steer in.
-  ChildProcess job(scratch.path(), {traced_program("json_iso_codes_counted"), "2", "2", "700"},
+  // Many rounds with a pause after each document: it runs for longer than the steering takes.
+  ChildProcess job(scratch.path(), {traced_program("json_iso_codes_counted"), "3", "2", "400"},
                    environment);
   ASSERT_TRUE(eventually(
       seconds(20), [&] { return !session_directories(collector.root(), job.pid()).empty(); }));
@@ -174,6 +182,9 @@ TEST_P(Steering, DetailGoesOnAndOffInMidRun) {
   const json outcome = json::parse(started.output, nullptr, false);
   ASSERT_TRUE(outcome.is_object() && outcome.contains("outcomes")) << started.output;
   EXPECT_EQ(outcome["outcomes"][0].value("ok", false), true) << started.output;
+  EXPECT_TRUE(eventually(seconds(20), [&] {
+    return has_detail_file(session_directories(collector.root(), job.pid()).front());
+  })) << "no detail record came";
   const Ending stopped = call(collector, scratch, "StopDetail", "{}");
   ASSERT_TRUE(stopped.exited_with(0)) << stopped.errors;
   const Ending fetched = call(collector, scratch, "GetManifest", "{}");

@@ -47,7 +47,9 @@ wire::PageHeader index_page_header(uint32_t stream, uint64_t first_seq, uint32_t
 
 FakeAgent::FakeAgent(FakeProcess process) : process_(std::move(process)) {}
 
-FakeAgent::~FakeAgent() { disconnect(); }
+FakeAgent::~FakeAgent() {
+  disconnect();
+}
 
 wire::Hello FakeAgent::hello(wire::Channel channel) const {
   wire::Hello hello;
@@ -93,7 +95,8 @@ bool FakeAgent::serve(FrameSocket control, FrameSocket data) {
   const auto answer = control.receive();
   if (!answer || answer->type != wire::FrameType::kWelcome) {
     std::lock_guard lock(mutex_);
-    if (answer && answer->type == wire::FrameType::kRefuse) refusal_ = answer->parsed<wire::Refuse>();
+    if (answer && answer->type == wire::FrameType::kRefuse)
+      refusal_ = answer->parsed<wire::Refuse>();
     return false;
   }
   heartbeat_ms_ = answer->parsed<wire::Welcome>().heartbeat_ms();

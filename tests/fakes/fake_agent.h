@@ -1,6 +1,6 @@
-// An agent that does what the test says: speaks WIRE.md from the agent's side over real sockets, with
-// libprotobuf, and shares no code with agent/. The control channel is served by a thread of its own
-// (heartbeats, clock probes, commands, acks); the data channel is driven by the test.
+// An agent that does what the test says: speaks WIRE.md from the agent's side over real sockets,
+// with libprotobuf, and shares no code with agent/. The control channel is served by a thread of
+// its own (heartbeats, clock probes, commands, acks); the data channel is driven by the test.
 #pragma once
 
 #include <atomic>
@@ -91,8 +91,8 @@ class FakeAgent {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  uint32_t recording_ = 0;        // guarded by mutex_
-  bool is_recording_ = false;     // guarded by mutex_
+  uint32_t recording_ = 0;                          // guarded by mutex_
+  bool is_recording_ = false;                       // guarded by mutex_
   std::map<uint32_t, wire::StreamPosition> acked_;  // guarded by mutex_
   std::set<uint32_t> ended_;                        // guarded by mutex_
   std::optional<wire::Refuse> refusal_;             // guarded by mutex_

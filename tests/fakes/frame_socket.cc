@@ -43,7 +43,9 @@ sockaddr_un unix_address(const std::string& path) {
 
 }  // namespace
 
-FrameSocket::FrameSocket(FrameSocket&& other) noexcept { *this = std::move(other); }
+FrameSocket::FrameSocket(FrameSocket&& other) noexcept {
+  *this = std::move(other);
+}
 
 FrameSocket& FrameSocket::operator=(FrameSocket&& other) noexcept {
   if (this == &other) return *this;
@@ -63,8 +65,8 @@ FrameSocket FrameSocket::connect(const std::string& address) {
   } else {
     sockaddr_in where{};
     where.sin_family = AF_INET;
-    where.sin_port = htons(
-        static_cast<uint16_t>(std::atoi(address.substr(address.rfind(':') + 1).c_str())));
+    where.sin_port =
+        htons(static_cast<uint16_t>(std::atoi(address.substr(address.rfind(':') + 1).c_str())));
     where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     handle = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const int on = 1;
@@ -81,7 +83,9 @@ void FrameSocket::close() {
   handle_ = -1;
 }
 
-void FrameSocket::end_sending() { ::shutdown(handle_, SHUT_WR); }
+void FrameSocket::end_sending() {
+  ::shutdown(handle_, SHUT_WR);
+}
 
 void FrameSocket::reset() {
   const linger now{1, 0};

@@ -1,5 +1,5 @@
-// A blocking socket that speaks frames of the agent protocol, whole ones and broken ones. For tests:
-// every wait has a deadline, and nothing throws.
+// A blocking socket that speaks frames of the agent protocol, whole ones and broken ones. For
+// tests: every wait has a deadline, and nothing throws.
 #pragma once
 
 #include <chrono>
@@ -48,7 +48,8 @@ class FrameSocket {
   bool send(wire::FrameType type, const google::protobuf::MessageLite& message);
   bool send_page(const wire::PageHeader& page, Bytes bytes);
 
-  // The next frame; empty at the end of the stream, on a bad frame, or when time is up (timed_out()).
+  // The next frame; empty at the end of the stream, on a bad frame, or when time is up
+  // (timed_out()).
   std::optional<ReceivedFrame> receive(std::chrono::milliseconds patience = kPatience);
   // The next frame of this type, skipping others.
   std::optional<ReceivedFrame> receive_type(wire::FrameType type,
@@ -80,7 +81,8 @@ class ListeningSocket {
 };
 
 // The bytes of a whole control frame, to be damaged by the test.
-std::vector<uint8_t> frame_bytes(wire::FrameType type, const google::protobuf::MessageLite& message);
+std::vector<uint8_t> frame_bytes(wire::FrameType type,
+                                 const google::protobuf::MessageLite& message);
 std::vector<uint8_t> frame_bytes(wire::FrameType type, Bytes body);
 std::vector<uint8_t> page_frame_bytes(wire::PageHeader page, Bytes bytes);
 

@@ -1,5 +1,5 @@
-// A traced thread for tests: events with the agent's numbers, pages of them, and what the files of a
-// sealed session must hold, worked out from the specification's structs and not by the code under
+// A traced thread for tests: events with the agent's numbers, pages of them, and what the files of
+// a sealed session must hold, worked out from the specification's structs and not by the code under
 // test.
 #pragma once
 
@@ -20,21 +20,26 @@ class FakeStream {
 
   enum class Detail { kNone, kLinked, kPreRoll };
 
-  // One event; with a detail record of 24 + `payload` bytes when asked for. kPreRoll leaves the
-  // event without its forward link.
-  void add(Detail detail = Detail::kNone, uint32_t payload = 100) {
+  // One event; with a detail record, the documented payload and so many bytes of stack in it, when
+  // asked for. kPreRoll leaves the event without its forward link.
+  void add(Detail detail = Detail::kNone, uint16_t stack_bytes = 16) {
     const uint64_t seq = events_;
     const uint64_t link = detail == Detail::kLinked ? details_.size() : atf::kNoDetail;
     time_ns_ += 7 + seq % 3;
     append_event(seq, link);
     if (detail == Detail::kNone) return;
-    std::vector<uint8_t> record(atf::kDetailHeaderBytes + payload, uint8_t(seq));
+    std::vector<uint8_t> record(atf::kDetailHeaderBytes + atf::kFunctionPayloadBytes + stack_bytes,
+                                uint8_t(seq));
     put_detail_header(record, seq);
+    uint8_t* payload = record.data() + atf::kDetailHeaderBytes;
+    store_le(payload, function_id(seq));
+    store_le(payload + 96, stack_bytes);
+    store_le(payload + 98, uint16_t(0));
     detail_of_.push_back(seq);
     details_.push_back(std::move(record));
   }
   void add_many(size_t count, Detail detail = Detail::kNone) {
-    for (size_t i = 0; i < count; ++i) add(detail, uint32_t(60 + i % 50));
+    for (size_t i = 0; i < count; ++i) add(detail, uint16_t(i % 50));
   }
 
   uint64_t events() const { return events_; }
@@ -46,7 +51,8 @@ class FakeStream {
 
   StreamInfo info() const { return {stream_id_, thread_id_, "thread", 1000}; }
 
-  // Records [first, first + count) as a page. The bytes stay valid while this object is not changed.
+  // Records [first, first + count) as a page. The bytes stay valid while this object is not
+  // changed.
   Page index_page(uint64_t first, uint64_t count) {
     Page page = empty_page(Lane::kIndex, first, count);
     page.bytes = Bytes(index_).subspan(first * atf::kEventBytes, count * atf::kEventBytes);
@@ -118,12 +124,13 @@ class FakeStream {
     return page;
   }
 
+  static uint64_t function_id(uint64_t seq) { return 0x1000 + 16 * (seq / 2 % 5); }
+
   void append_event(uint64_t seq, uint64_t link) {
-    const uint64_t function_id = 0x1000 + 16 * (seq / 2 % 5);
     const uint8_t kind = seq % 2 == 0 ? 1 : 2;
     uint8_t event[atf::kEventBytes] = {};
     store_le(event, time_ns_);
-    store_le(event + 8, function_id);
+    store_le(event + 8, function_id(seq));
     if (version_ == atf::Version::kV1) {
       store_le(event + 16, thread_id_);
       store_le(event + 20, uint32_t(kind));

@@ -6,7 +6,9 @@
 namespace collect::storage::test {
 namespace {
 
-std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+std::string parent_of(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
 
 }  // namespace
 

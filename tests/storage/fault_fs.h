@@ -13,7 +13,7 @@
 namespace collect::storage::test {
 
 struct FaultPlan {
-  uint64_t fail_at = UINT64_MAX;   // number of the change that fails, from 0
+  uint64_t fail_at = UINT64_MAX;  // number of the change that fails, from 0
   Code code = Code::kIo;
   bool crash = false;              // everything after it fails too
   bool short_write = false;        // the failing write leaves half of its bytes
@@ -62,7 +62,7 @@ class FaultFs final : public Fs {
   uint64_t changes_ = 0;
   bool failed_ = false;
   bool crashed_ = false;
-  bool crashed_before_ = false;  // the change that was just asked for
+  bool crashed_before_ = false;                            // the change that was just asked for
   std::map<std::string, std::shared_ptr<Inode>> files_;    // as they are
   std::map<std::string, std::shared_ptr<Inode>> durable_;  // as a power loss leaves them
   std::set<std::string> durable_directories_;

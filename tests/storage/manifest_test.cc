@@ -40,11 +40,15 @@ Manifest full_manifest() {
   t.first_ns = 101;
   t.last_ns = 199;
   m.threads = {t};
-  m.modules = {{4159724229u, "/bin/program",
-                {0x55, 0x0e, 0x84, 0, 0xe2, 0x9b, 0x41, 0xd4, 0xa7, 0x16, 0x44, 0x66, 0x55, 0x44,
-                 0, 0},
-                0x100000000, 65536, 50, 60},
-               {1, "[vdso]", {}, 0, 0, 0, 0}};
+  m.modules = {
+      {4159724229u,
+       "/bin/program",
+       {0x55, 0x0e, 0x84, 0, 0xe2, 0x9b, 0x41, 0xd4, 0xa7, 0x16, 0x44, 0x66, 0x55, 0x44, 0, 0},
+       0x100000000,
+       65536,
+       50,
+       60},
+      {1, "[vdso]", {}, 0, 0, 0, 0}};
   m.symbols = {{0xf7f05ac500000001ull, "main"}};
   m.module_symbols = {{1, "", "no file", 3, 0}, {2, "/bin/x", "", 7, 6}};
   m.symbols_left_out = 4;

@@ -119,9 +119,9 @@ class SessionFaultTest : public SessionTest {
                                const std::vector<StreamPosition>& promised) {
     const std::vector<StreamPosition> positions = session.positions();
     for (const StreamPosition& promise : promised) {
-      const auto held = std::find_if(
-          positions.begin(), positions.end(),
-          [&](const StreamPosition& p) { return p.stream_id == promise.stream_id; });
+      const auto held =
+          std::find_if(positions.begin(), positions.end(),
+                       [&](const StreamPosition& p) { return p.stream_id == promise.stream_id; });
       ASSERT_NE(held, positions.end());
       EXPECT_GE(held->index_next, promise.index_next);
       EXPECT_GE(held->detail_next, promise.detail_next);
@@ -144,6 +144,7 @@ class SessionFaultTest : public SessionTest {
                     bool power_was_lost = false) {
     const Manifest manifest = manifest_of(directory);
     EXPECT_NE(manifest.state, SessionState::kRecording);
+    expect_reader_ok(directory);
     uint64_t events = 0;
     for (const ManifestThread& thread : manifest.threads) {
       const std::string files = directory + "/thread_" + std::to_string(thread.id);
@@ -157,9 +158,9 @@ class SessionFaultTest : public SessionTest {
     EXPECT_FALSE(std::filesystem::exists(directory + "/reserve.space"));
     EXPECT_FALSE(std::filesystem::exists(directory + "/manifest.json.new"));
     for (const StreamPosition& position : promised) {
-      const auto thread = std::find_if(
-          manifest.threads.begin(), manifest.threads.end(),
-          [&](const ManifestThread& t) { return t.stream_id == position.stream_id; });
+      const auto thread =
+          std::find_if(manifest.threads.begin(), manifest.threads.end(),
+                       [&](const ManifestThread& t) { return t.stream_id == position.stream_id; });
       ASSERT_NE(thread, manifest.threads.end());
       // Of stream 1, the three overwritten events are the only ones with numbers that were lost.
       const uint64_t overwritten = thread->stream_id == 1 && position.index_next > 8 ? 3 : 0;
@@ -354,8 +355,7 @@ TEST_F(SessionFaultTest, PowerLossKeepsWhatWasPromised) {
     if (k % 2 == 1) {
       // The agent comes back, and holds everything that was not acknowledged.
       auto session = SessionWriter::resume(fs, durable, scenario.directory);
-      EXPECT_TRUE(session.ok() || session.code() == Code::kCancelled)
-          << to_string(session.error());
+      EXPECT_TRUE(session.ok() || session.code() == Code::kCancelled) << to_string(session.error());
       if (session.ok()) {
         expect_positions(**session, scenario.promised);
         ASSERT_OK(scenario.finish(**session));

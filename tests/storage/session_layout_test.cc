@@ -12,7 +12,7 @@ namespace {
 TEST(SessionLayout, NamesAreLocalTime) {
   const char* before = std::getenv("TZ");
   const std::string kept = before != nullptr ? before : "";
-  ::setenv("TZ", "XXX-2", 1);  // two hours east of Greenwich
+  ::setenv("TZ", "EAST-2", 1);  // two hours east of Greenwich
   ::tzset();
   EXPECT_EQ(session_name(1'000'000'000ull * 1'000'000'000, 1), "session_20010909_034640");
   EXPECT_EQ(session_name(1'000'000'000ull * 1'000'000'000, 3), "session_20010909_034640_3");
@@ -21,8 +21,8 @@ TEST(SessionLayout, NamesAreLocalTime) {
 }
 
 TEST(SessionLayout, RecognisesItsOwnNamesOnly) {
-  for (const char* good : {"session_20260131_235959", "session_20260131_235959_2",
-                           "session_20260131_235959_9999"}) {
+  for (const char* good :
+       {"session_20260131_235959", "session_20260131_235959_2", "session_20260131_235959_9999"}) {
     EXPECT_TRUE(is_session_name(good)) << good;
   }
   for (const char* bad :

@@ -60,8 +60,7 @@ const LinkCase kCases[] = {
     {"both, every other way", {0, 5, 6, 13, 20, 21, 30, 44}, {1, 2, 6, 11, 12, 20, 29}},
 };
 
-class SessionLinksTest : public SessionTest,
-                         public ::testing::WithParamInterface<atf::Version> {
+class SessionLinksTest : public SessionTest, public ::testing::WithParamInterface<atf::Version> {
  protected:
   // Pages of the records that are not lost, at most `most` in each.
   static std::vector<Page> pages(FakeStream& stream, Lane lane, const Numbers& lost,
@@ -84,6 +83,7 @@ class SessionLinksTest : public SessionTest,
   }
 
   void expect_links(const std::string& directory, const FakeStream& stream, const LinkCase& test) {
+    expect_reader_ok(directory);
     const auto expected = stream.expected(test.lost_events, test.lost_details);
     EXPECT_EQ(section_of(directory + "/thread_0/index.atf"), expected.index);
     EXPECT_EQ(section_of(directory + "/thread_0/detail.atf"), expected.detail);
@@ -174,7 +174,7 @@ TEST_P(SessionLinksTest, SurviveAnInterruptedSealAtEveryPoint) {
 TEST_P(SessionLinksTest, WithoutSpaceForANewFileKeepsTheFirstRecords) {
   const LinkCase test{"", range(10, 12), {}};
   FakeStream stream(GetParam(), 1, 100);
-  for (int i = 0; i < 45; ++i) stream.add(i < 20 ? Detail::kPreRoll : Detail::kNone, 250);
+  for (int i = 0; i < 45; ++i) stream.add(i < 20 ? Detail::kPreRoll : Detail::kNone, 150);
   FaultFs full;
   auto made = SessionWriter::create(full, options(), test_identity(GetParam()));
   ASSERT_OK(made);
@@ -185,8 +185,8 @@ TEST_P(SessionLinksTest, WithoutSpaceForANewFileKeepsTheFirstRecords) {
   ASSERT_OK(session->close_stream(stream.end()));
   FaultPlan plan;
   // Without the reserve there is room for another manifest, but not for another detail file.
-  plan.capacity = full.used() - std::filesystem::file_size(session->directory() +
-                                                           "/reserve.space") + 4000;
+  plan.capacity =
+      full.used() - std::filesystem::file_size(session->directory() + "/reserve.space") + 4000;
   full.set_plan(plan);
   ASSERT_OK(session->seal(SessionState::kComplete, ""));
   // The details of events 0-9 stay; 10 and 11 went, those of 12-19 would have to be rewritten.

@@ -8,8 +8,7 @@ namespace {
 
 using Detail = FakeStream::Detail;
 
-class SessionRecoveryTest : public SessionTest,
-                            public ::testing::WithParamInterface<atf::Version> {
+class SessionRecoveryTest : public SessionTest, public ::testing::WithParamInterface<atf::Version> {
  protected:
   SessionRecoveryTest() : stream(GetParam(), 1, 100) { stream.add_many(40, Detail::kLinked); }
 
@@ -172,8 +171,7 @@ TEST_P(SessionRecoveryTest, ASealedSessionStaysAsItIs) {
   EXPECT_TRUE(again->was_sealed);
   EXPECT_EQ(again->totals.events, 40u);
   EXPECT_EQ(read_file(directory + "/manifest.json"), manifest);
-  EXPECT_EQ(*fs.list_directory(directory),
-            (std::vector<std::string>{"manifest.json", "thread_0"}));
+  EXPECT_EQ(*fs.list_directory(directory), (std::vector<std::string>{"manifest.json", "thread_0"}));
   EXPECT_EQ(*fs.list_directory(directory + "/thread_0"),
             (std::vector<std::string>{"detail.atf", "index.atf"}));
 }

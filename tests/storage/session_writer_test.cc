@@ -232,8 +232,10 @@ TEST_P(SessionWriterVersionTest, RefusesAPageThatDoesNotHoldAndKeepsTheOthers) {
   const atf::Version version = GetParam();
   const size_t kind_at = version == atf::Version::kV1 ? 20 : 24;
   const std::pair<const char*, size_t> damages[] = {
-      {"kind", 5 * 32 + kind_at}, {"reserved or kind", 5 * 32 + kind_at + 3},
-      {"time", 5 * 32 + 7},       {"link", 5 * 32 + (version == atf::Version::kV1 ? 28u : 16u)},
+      {"kind", 5 * 32 + kind_at},
+      {"reserved or kind", 5 * 32 + kind_at + 3},
+      {"time", 5 * 32 + 7},
+      {"link", 5 * 32 + (version == atf::Version::kV1 ? 28u : 16u)},
   };
   for (const auto& [what, at] : damages) {
     SCOPED_TRACE(what);
@@ -253,8 +255,7 @@ TEST_P(SessionWriterVersionTest, RefusesAPageThatDoesNotHoldAndKeepsTheOthers) {
     const Status status = session->append_pages(pages);
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.code(), Code::kDamaged);
-    EXPECT_NE(status.error().message.find("record 5"), std::string::npos)
-        << status.error().message;
+    EXPECT_NE(status.error().message.find("record 5"), std::string::npos) << status.error().message;
     EXPECT_EQ(session->positions()[0].index_next, 4u);
     // The peer may come again with good bytes.
     ASSERT_OK(append(*session, stream.index_page(4, 6)));
@@ -280,9 +281,8 @@ TEST_F(SessionWriterTest, RefusesCountsAndNumbersThatCannotBe) {
   EXPECT_TRUE(refused(stream.index_page(0, 4), [](Page& p) { p.stream_id = 2; }));
   EXPECT_TRUE(refused(stream.detail_page(0, 4), [](Page& p) { p.record_count = 3; }));
   EXPECT_TRUE(refused(stream.detail_page(0, 4), [](Page& p) { p.record_count = 5; }));
-  EXPECT_TRUE(refused(stream.detail_page(0, 4), [](Page& p) {
-    p.bytes = p.bytes.first(p.bytes.size() - 1);
-  }));
+  EXPECT_TRUE(refused(stream.detail_page(0, 4),
+                      [](Page& p) { p.bytes = p.bytes.first(p.bytes.size() - 1); }));
   EXPECT_EQ(session->totals().events, 0u);
   EXPECT_EQ(session->totals().detail_records, 0u);
   StreamEnd end = stream.end();

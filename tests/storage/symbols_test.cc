@@ -33,7 +33,9 @@ uint64_t known_address() {
   return reinterpret_cast<uint64_t>(&function_to_be_named) - load_bias();
 }
 
-std::string own_path() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+std::string own_path() {
+  return std::filesystem::read_symlink("/proc/self/exe").string();
+}
 
 ModuleInfo own_module() {
   auto file = ElfSymbols::open(own_path());

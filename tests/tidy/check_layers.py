@@ -49,7 +49,9 @@ TARGETS = {
     "collect_agent": "agent", "collect_agent_static": "agent", "collect_agent_objects": "agent",
     "collect_storage": "storage", "collect_ingest": "daemon/ingest",
     "collect_attach": "daemon/attach", "collect_control": "daemon/control",
-    "collectord": "daemon", "collectctl": "daemon/ctl",
+    "collect_daemon": "daemon", "collectord": "daemon",
+    "collect_ctl_offline": "daemon/ctl", "collect_ctl_online": "daemon/ctl",
+    "collectctl": "daemon/ctl",
 }
 OUTSIDE_TARGETS = [
     (r"gRPC::.*|grpc.*", ["formats", "agent", "storage", "daemon/ingest", "daemon/attach"]),

@@ -57,8 +57,7 @@ class GatedFs final : public storage::Fs {
  private:
   class GatedFile final : public storage::File {
    public:
-    GatedFile(GatedFs& fs, std::unique_ptr<storage::File> file)
-        : fs_(fs), file_(std::move(file)) {}
+    GatedFile(GatedFs& fs, std::unique_ptr<storage::File> file) : fs_(fs), file_(std::move(file)) {}
     const std::string& path() const override { return file_->path(); }
     Result<uint64_t> size() override { return file_->size(); }
     Status write_at(uint64_t offset, std::span<const Bytes> parts) override {

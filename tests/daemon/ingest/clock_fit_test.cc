@@ -65,9 +65,9 @@ TEST(ClockFitTest, ClockThatJumpedBeginsAnew) {
 TEST(ClockFitTest, ContradictionsAreIgnored) {
   ClockFit fit;
   fit.begin_burst();
-  fit.add({10, 5, 4, 20});                    // sent before it was received
-  fit.add({10, 5, 100, 20});                  // took longer inside than outside
-  fit.add({20, 5, 6, 10});                    // came back before it left
+  fit.add({10, 5, 4, 20});                        // sent before it was received
+  fit.add({10, 5, 100, 20});                      // took longer inside than outside
+  fit.add({20, 5, 6, 10});                        // came back before it left
   fit.add({10, UINT64_MAX - 1, UINT64_MAX, 20});  // no time that there can be
   EXPECT_FALSE(fit.end_burst().has_value());
 }

@@ -30,13 +30,13 @@ TEST_F(CommandTest, StartAnswersWithTheSession) {
   });
   ASSERT_TRUE(agent.connect(address()));
   wait_connected();
-  const auto session = answer_of<SessionSnapshot>(
-      [&](auto done) { ingest_->start_recording(process(), done); });
+  const auto session =
+      answer_of<SessionSnapshot>([&](auto done) { ingest_->start_recording(process(), done); });
   ASSERT_TRUE(session.ok()) << to_string(session.error());
   EXPECT_EQ(session->state, SessionState::kActive);
   EXPECT_FALSE(session->name.empty());
-  const auto again = answer_of<SessionSnapshot>(
-      [&](auto done) { ingest_->start_recording(process(), done); });
+  const auto again =
+      answer_of<SessionSnapshot>([&](auto done) { ingest_->start_recording(process(), done); });
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.code(), Code::kAlreadyExists);
 }
@@ -50,8 +50,8 @@ TEST_F(CommandTest, AgentThatCannotStartSaysWhy) {
   });
   ASSERT_TRUE(agent.connect(address()));
   wait_connected();
-  const auto session = answer_of<SessionSnapshot>(
-      [&](auto done) { ingest_->start_recording(process(), done); });
+  const auto session =
+      answer_of<SessionSnapshot>([&](auto done) { ingest_->start_recording(process(), done); });
   ASSERT_FALSE(session.ok());
   EXPECT_THAT(session.error().message, testing::HasSubstr("no memory"));
 }
@@ -69,13 +69,13 @@ TEST_F(CommandTest, StopAnswersWhenTheFilesAreSealed) {
   ASSERT_TRUE(agent.open_stream(1, 11));
   ASSERT_TRUE(agent.send_events(1, 0, 100));
   ASSERT_TRUE(agent.wait_stored(1, 100));
-  const auto session = answer_of<SessionSnapshot>(
-      [&](auto done) { ingest_->stop_recording(process(), done); });
+  const auto session =
+      answer_of<SessionSnapshot>([&](auto done) { ingest_->stop_recording(process(), done); });
   ASSERT_TRUE(session.ok()) << to_string(session.error());
   EXPECT_EQ(session->state, SessionState::kComplete);
   EXPECT_EQ(stored_events(*session, 0, 100), fakes::index_events(0, 100));
-  const auto again = answer_of<SessionSnapshot>(
-      [&](auto done) { ingest_->stop_recording(process(), done); });
+  const auto again =
+      answer_of<SessionSnapshot>([&](auto done) { ingest_->stop_recording(process(), done); });
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.code(), Code::kNotFound);
 }
@@ -94,8 +94,8 @@ TEST_F(CommandTest, StopWhileTheAgentIsAwaySealsAndHoldsWhenItReturns) {
   ASSERT_TRUE(agent.wait_stored(1, 100));
   agent.disconnect();
   ASSERT_TRUE(reported_.session_in(SessionState::kInterrupted).has_value());
-  const auto session = answer_of<SessionSnapshot>(
-      [&](auto done) { ingest_->stop_recording(process(), done); });
+  const auto session =
+      answer_of<SessionSnapshot>([&](auto done) { ingest_->stop_recording(process(), done); });
   ASSERT_TRUE(session.ok()) << to_string(session.error());
   EXPECT_EQ(session->state, SessionState::kRecovered);
   ASSERT_TRUE(agent.connect(address()));
@@ -110,8 +110,7 @@ TEST_F(CommandTest, DetachedAgentIsRefusedFromThenOn) {
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));
   wait_connected();
-  const auto gone =
-      answer_of<AgentSnapshot>([&](auto done) { ingest_->detach(process(), done); });
+  const auto gone = answer_of<AgentSnapshot>([&](auto done) { ingest_->detach(process(), done); });
   ASSERT_TRUE(gone.ok());
   EXPECT_EQ(gone->state, AgentState::kGone);
   ASSERT_TRUE(agent.wait_refused());
@@ -151,8 +150,8 @@ TEST_F(CommandTest, BrokenLinkAnswersWhatIsPending) {
 
 TEST_F(CommandTest, NobodyIsNotFound) {
   start();
-  const auto answer = answer_of<SessionSnapshot>(
-      [&](auto done) { ingest_->stop_recording(process(99), done); });
+  const auto answer =
+      answer_of<SessionSnapshot>([&](auto done) { ingest_->stop_recording(process(99), done); });
   ASSERT_FALSE(answer.ok());
   EXPECT_EQ(answer.code(), Code::kNotFound);
 }

@@ -95,14 +95,13 @@ TEST_F(DiallerTest, NobodyThereShowsAsDialing) {
   start();
   ASSERT_TRUE(attach(nowhere).ok());
   EXPECT_TRUE(reported_.agent([](const auto& agent) {
-    return agent.state == AgentState::kDialing &&
-           agent.status.find("refused") != std::string::npos;
+    return agent.state == AgentState::kDialing && agent.status.find("refused") != std::string::npos;
   }));
-  const auto detached = answer_of<std::string>(
-      [&](auto done) { ingest_->detach_address(nowhere, done); });
+  const auto detached =
+      answer_of<std::string>([&](auto done) { ingest_->detach_address(nowhere, done); });
   EXPECT_TRUE(detached.ok());
-  const auto again = answer_of<std::string>(
-      [&](auto done) { ingest_->detach_address(nowhere, done); });
+  const auto again =
+      answer_of<std::string>([&](auto done) { ingest_->detach_address(nowhere, done); });
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.code(), Code::kNotFound);
 }

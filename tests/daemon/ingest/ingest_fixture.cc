@@ -122,9 +122,9 @@ void IngestTest::record_all(fakes::FakeAgent& agent, uint32_t recording, uint32_
 
 std::vector<uint8_t> IngestTest::stored_events(const SessionSnapshot& session, uint32_t thread,
                                                uint64_t count) {
-  std::ifstream file(session.directory + "/" + storage::thread_directory_name(thread) +
-                         "/index.atf",
-                     std::ios::binary);
+  std::ifstream file(
+      session.directory + "/" + storage::thread_directory_name(thread) + "/index.atf",
+      std::ios::binary);
   std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(file), {}};
   const size_t wanted = atf::kHeaderBytes + count * atf::kEventBytes + atf::kFooterBytes;
   EXPECT_EQ(bytes.size(), wanted);

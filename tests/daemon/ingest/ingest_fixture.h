@@ -82,7 +82,8 @@ Result<T> IngestTest::answer_of(const std::function<void(Answer<T>)>& ask) {
     waiting->came.notify_all();
   });
   std::unique_lock lock(waiting->mutex);
-  if (!waiting->came.wait_for(lock, fakes::kPatience, [&] { return waiting->result.has_value(); })) {
+  if (!waiting->came.wait_for(lock, fakes::kPatience,
+                              [&] { return waiting->result.has_value(); })) {
     return Error{Code::kCancelled, "no answer came"};
   }
   return *waiting->result;

@@ -54,16 +54,16 @@ class MisbehaviourTest : public IngestTest {
         [](const auto& s) { return s.process_name == "bad" && s.state != SessionState::kActive; });
     ASSERT_TRUE(session.has_value());
     EXPECT_EQ(session->totals.events, 100u);
-    EXPECT_TRUE(eventually([&] {
-      return manifest(*session).find(reason) != std::string::npos;
-    })) << manifest(*session);
+    EXPECT_TRUE(eventually([&] { return manifest(*session).find(reason) != std::string::npos; }))
+        << manifest(*session);
   }
 };
 
 TEST_F(MisbehaviourTest, GarbageIsRefusedAfterFourBytes) {
   start();
   const std::string text = "GET ";
-  const auto refusal = refusal_of(Bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
+  const auto refusal =
+      refusal_of(Bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
   EXPECT_EQ(refusal.code(), wire::REFUSE_PROTOCOL);
   EXPECT_THAT(refusal.reason(), HasSubstr("magic"));
   EXPECT_TRUE(eventually([this] { return ingest_->counters().connections_refused == 1; }));
@@ -124,8 +124,9 @@ TEST_F(MisbehaviourTest, HellosThatSayNothingAreRefused) {
   hello.set_atf_version(2);
   hello.set_os(static_cast<wire::Os>(77));
   EXPECT_THAT(refusal_of(hello).reason(), HasSubstr("unknown"));
-  EXPECT_THAT(refusal_of(fakes::frame_bytes(wire::FrameType::kHeartbeat, wire::Heartbeat())).reason(),
-              HasSubstr("no hello"));
+  EXPECT_THAT(
+      refusal_of(fakes::frame_bytes(wire::FrameType::kHeartbeat, wire::Heartbeat())).reason(),
+      HasSubstr("no hello"));
 }
 
 TEST_F(MisbehaviourTest, EveryPrefixOfAHelloIsLetGo) {
@@ -193,7 +194,8 @@ TEST_F(MisbehaviourTest, BodyThatIsNoMessage) {
 TEST_F(MisbehaviourTest, TooManyModulesInAFrame) {
   start();
   wire::Modules modules;
-  for (uint32_t id = 0; id <= wire::kMaxModulesPerFrame; ++id) modules.add_modules()->set_module_id(id);
+  for (uint32_t id = 0; id <= wire::kMaxModulesPerFrame; ++id)
+    modules.add_modules()->set_module_id(id);
   expect_refused(fakes::frame_bytes(wire::FrameType::kModules, modules), "more than 16 modules");
 }
 

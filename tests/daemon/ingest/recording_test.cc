@@ -42,9 +42,8 @@ TEST_F(IngestTest, SecondRecordingOfAProcessIsASessionOfItsOwn) {
   record_all(agent, 1, 1, 100);
   record_all(agent, 2, 2, 200);
   const auto first = reported_.session([](const auto& s) { return s.recording == 1; });
-  const auto second = reported_.session([](const auto& s) {
-    return s.recording == 2 && s.state == SessionState::kComplete;
-  });
+  const auto second = reported_.session(
+      [](const auto& s) { return s.recording == 2 && s.state == SessionState::kComplete; });
   ASSERT_TRUE(first && second);
   EXPECT_NE(first->name, second->name);
   EXPECT_EQ(stored_events(*first, 0, 100), index_events(0, 100));
@@ -68,8 +67,8 @@ TEST_F(IngestTest, ResumesAfterACutInMidFrameWithExactContents) {
   ASSERT_TRUE(agent.open_stream(3, 33));
   ASSERT_TRUE(agent.send_events(3, 0, 1000));
   ASSERT_TRUE(agent.wait_stored(3, 1000));
-  const auto whole = fakes::page_frame_bytes(fakes::index_page_header(3, 1000, 1000),
-                                             index_events(1000, 1000));
+  const auto whole =
+      fakes::page_frame_bytes(fakes::index_page_header(3, 1000, 1000), index_events(1000, 1000));
   ASSERT_TRUE(agent.data().send_bytes(Bytes(whole).first(whole.size() / 2)));
   agent.disconnect();
   const auto interrupted = reported_.session_in(SessionState::kInterrupted);

@@ -25,6 +25,7 @@
 
 #define MAX_THREADS 4096
 #define MAX_FUNCTIONS 256
+#define MAX_MODULES 64
 #define FNV_PRIME 1099511628211ull
 #define FNV_START 14695981039346656037ull
 
@@ -51,12 +52,28 @@ static pthread_mutex_t functions_mutex = PTHREAD_MUTEX_INITIALIZER;
 static __thread struct thread_count* own;
 static _Atomic(hook) next_enter, next_exit;
 static _Atomic uintptr_t load_base;
+/* Of the program and the libraries that it was started with. An inlined copy of a function of the
+ * C++ library reports the library's address: its place is an offset from that library's base. */
+static struct {
+  uintptr_t begin, end, base;
+} modules[MAX_MODULES];
+static uint32_t modules_used;
 static _Atomic int count_modules;
 
-static int first_module(struct dl_phdr_info* info, size_t size, void* data) {
+static int note_module(struct dl_phdr_info* info, size_t size, void* unused) {
   (void)size;
-  *(uintptr_t*)data = info->dlpi_addr;
-  return 1; /* the main executable comes first */
+  (void)unused;
+  if (modules_used == MAX_MODULES) return 1;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    if (info->dlpi_phdr[i].p_type != PT_LOAD) continue;
+    uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+    uintptr_t end = begin + info->dlpi_phdr[i].p_memsz;
+    if (modules[modules_used].end == 0) modules[modules_used].begin = begin;
+    modules[modules_used].end = end;
+  }
+  modules[modules_used].base = info->dlpi_addr;
+  ++modules_used;
+  return 0;
 }
 
 static void forget_parents_counts(void) {
@@ -70,9 +87,8 @@ static void forget_parents_counts(void) {
 }
 
 static void prepare(void) {
-  uintptr_t base = 0;
-  dl_iterate_phdr(first_module, &base);
-  load_base = base;
+  dl_iterate_phdr(note_module, NULL);
+  load_base = modules[0].base; /* the main executable comes first */
   count_modules = getenv("COUNT_MODULES") != NULL;
   /* ISO C has no cast from an object to a function pointer; POSIX promises the same bits. */
   void* found = dlsym(RTLD_NEXT, "__cyg_profile_func_exit");
@@ -115,8 +131,15 @@ static void count_function(void* function) {
   pthread_mutex_unlock(&functions_mutex);
 }
 
+static uintptr_t offset_of(uintptr_t address) {
+  for (uint32_t i = 0; i < modules_used; ++i) {
+    if (address >= modules[i].begin && address < modules[i].end) return address - modules[i].base;
+  }
+  return address - load_base;
+}
+
 static void roll(struct thread_count* mine, void* function, uint64_t is_return) {
-  uint64_t value = ((uint64_t)((uintptr_t)function - load_base) << 1) | is_return;
+  uint64_t value = ((uint64_t)offset_of((uintptr_t)function) << 1) | is_return;
   uint64_t hash = atomic_load_explicit(&mine->hash, memory_order_relaxed);
   atomic_store_explicit(&mine->hash, (hash ^ value) * FNV_PRIME, memory_order_relaxed);
 }

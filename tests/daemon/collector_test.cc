@@ -1,0 +1,402 @@
+// The collector behind the control plane, with fake agents before it.
+#include "daemon/collector.h"
+
+#include <gmock/gmock.h>
+#include <spdlog/spdlog.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "storage/elf_symbols.h"
+#include "storage/posix_fs.h"
+#include "tests/fakes/fake_agent.h"
+
+// Looked up by name in this very program.
+extern "C" __attribute__((noinline, used)) int collector_test_landmark(int value) {
+  return value + 1;
+}
+
+namespace collect::daemon {
+namespace {
+
+using fakes::FakeAgent;
+using fakes::FakeProcess;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+constexpr uint32_t kNoInterval = 0;
+
+template <class T>
+class Waiting {
+ public:
+  control::Callback<T> callback() {
+    return [state = state_](Result<T> result) {
+      std::lock_guard lock(state->mutex);
+      EXPECT_FALSE(state->result.has_value()) << "answered twice";
+      state->result = std::move(result);
+      state->came.notify_all();
+    };
+  }
+  Result<T> get() {
+    std::unique_lock lock(state_->mutex);
+    const bool came = state_->came.wait_for(lock, fakes::kPatience,
+                                            [this] { return state_->result.has_value(); });
+    if (!came) return Error{Code::kCancelled, "no answer came"};
+    return *state_->result;
+  }
+
+ private:
+  struct State {
+    std::mutex mutex;
+    std::condition_variable came;
+    std::optional<Result<T>> result;
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+class CollectorTest : public testing::Test {
+ protected:
+  CollectorTest() {
+    spdlog::set_level(spdlog::level::off);
+    std::string pattern = std::filesystem::temp_directory_path() / "collector_test_XXXXXX";
+    root_ = ::mkdtemp(pattern.data());
+    ingest::IngestOptions options;
+    options.listen = "127.0.0.1:0";
+    options.version = "collector under test";
+    options.storage.root = root_;
+    options.storage.symbolize = false;
+    auto collector = Collector::create(options, fs_);
+    EXPECT_TRUE(collector.ok());
+    collector_ = std::move(collector).value();
+    collector_->run();
+  }
+  ~CollectorTest() override {
+    collector_.reset();
+    std::filesystem::remove_all(root_);
+  }
+
+  // Waits until the collector shows an agent that fits.
+  api::Agent shown(const std::function<bool(const api::Agent&)>& fits) {
+    const auto deadline = std::chrono::steady_clock::now() + fakes::kPatience;
+    while (std::chrono::steady_clock::now() < deadline) {
+      for (const api::Agent& agent : collector_->agents("")) {
+        if (fits(agent)) return agent;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ADD_FAILURE() << "no such agent";
+    return {};
+  }
+  api::Agent shown(const std::string& process, api::AgentState state) {
+    return shown(
+        [&](const api::Agent& a) { return a.process_name() == process && a.state() == state; });
+  }
+  void begin(FakeAgent& agent, uint32_t recording, uint32_t events) {
+    ASSERT_TRUE(agent.start_recording(recording));
+    ASSERT_TRUE(agent.open_stream(recording, 7));
+    ASSERT_TRUE(agent.send_events(recording, 0, events));
+    ASSERT_TRUE(agent.wait_stored(recording, events));
+  }
+  api::DetailResponse detail(api::DetailMode mode, const api::DetailRequest& request) {
+    Waiting<api::DetailResponse> waiting;
+    collector_->set_detail(mode, request, waiting.callback());
+    const auto response = waiting.get();
+    EXPECT_TRUE(response.ok()) << to_string(response.error());
+    return response.ok() ? *response : api::DetailResponse();
+  }
+
+  std::string root_;
+  storage::PosixFs fs_;
+  std::unique_ptr<Collector> collector_;
+};
+
+FakeProcess process(uint8_t id, const std::string& name, uint32_t pid) {
+  FakeProcess made;
+  made.id_byte = id;
+  made.name = name;
+  made.pid = pid;
+  made.tag = "tag-" + name;
+  return made;
+}
+
+TEST_F(CollectorTest, ShowsAgentsAndSessionsByEveryName) {
+  FakeAgent app(process(1, "app", 10));
+  FakeAgent other(process(2, "other", 20));
+  ASSERT_TRUE(app.connect(collector_->ingest_address()));
+  ASSERT_TRUE(other.connect(collector_->ingest_address()));
+  shown("other", api::CONNECTED);
+  begin(app, 1, 100);
+  const api::Agent agent = shown("app", api::RECORDING);
+  EXPECT_THAT(agent.name(), HasSubstr("agents/"));
+  EXPECT_EQ(agent.os(), "linux");
+  EXPECT_EQ(agent.arch(), "x86_64");
+  for (const char* filter : {"app", "10", "tag-app"}) {
+    EXPECT_THAT(collector_->agents(filter), SizeIs(1)) << filter;
+    EXPECT_THAT(collector_->sessions(filter), SizeIs(1)) << filter;
+  }
+  EXPECT_THAT(collector_->agents("device"), SizeIs(2));
+  EXPECT_THAT(collector_->agents("nobody"), SizeIs(0));
+
+  const auto newest = collector_->session("");
+  ASSERT_TRUE(newest.ok());
+  EXPECT_EQ(newest->name(), agent.session());
+  EXPECT_EQ(newest->agent(), agent.name());
+  EXPECT_EQ(newest->state(), api::ACTIVE);
+  EXPECT_TRUE(collector_->session(newest->name().substr(9)).ok());  // without "sessions/"
+  const auto nothing = collector_->session("session_20000101_000000/pid_1");
+  ASSERT_FALSE(nothing.ok());
+  EXPECT_EQ(nothing.code(), Code::kNotFound);
+  EXPECT_THAT(nothing.error().message, HasSubstr(newest->name().substr(9)));
+
+  const api::Stats stats = collector_->stats();
+  EXPECT_EQ(stats.agents_connected(), 2u);
+  EXPECT_EQ(stats.sessions_active(), 1u);
+  EXPECT_EQ(stats.connections_accepted(), 4u);
+  EXPECT_EQ(stats.events_stored(), 100u);
+  EXPECT_EQ(stats.root(), root_);
+  EXPECT_GT(stats.disk_free_bytes(), 0u);
+  EXPECT_GT(stats.resident_bytes(), 0u);
+}
+
+TEST_F(CollectorTest, StartsAndStopsByEmptyRequests) {
+  FakeAgent agent(process(1, "app", 10));
+  agent.on_command([&](const wire::Command& command, wire::CommandResult& result) {
+    result.set_recording(1);
+    if (command.has_start_recording()) {
+      EXPECT_TRUE(agent.start_recording(1));
+    } else if (command.has_stop_recording()) {
+      EXPECT_TRUE(agent.end_recording("command"));
+    }
+  });
+  Waiting<std::vector<api::Session>> nobody;
+  collector_->stop_session("", nobody.callback());
+  EXPECT_EQ(nobody.get().code(), Code::kNotFound);
+  ASSERT_TRUE(agent.connect(collector_->ingest_address()));
+  shown("app", api::CONNECTED);
+  Waiting<std::vector<api::Session>> started;
+  collector_->start_session("", started.callback());
+  const auto begun = started.get();
+  ASSERT_TRUE(begun.ok()) << to_string(begun.error());
+  ASSERT_THAT(*begun, SizeIs(1));
+  EXPECT_EQ(begun->front().state(), api::ACTIVE);
+  Waiting<std::vector<api::Session>> again;
+  collector_->start_session("app", again.callback());
+  EXPECT_EQ(again.get().code(), Code::kAlreadyExists);
+  Waiting<std::vector<api::Session>> stopped;
+  collector_->stop_session("", stopped.callback());
+  const auto ended = stopped.get();
+  ASSERT_TRUE(ended.ok()) << to_string(ended.error());
+  EXPECT_EQ(ended->front().name(), begun->front().name());
+  EXPECT_EQ(ended->front().state(), api::COMPLETE);
+  Waiting<std::vector<api::Session>> once_more;  // what was asked for holds already
+  collector_->stop_session(ended->front().name(), once_more.callback());
+  EXPECT_TRUE(once_more.get().ok());
+
+  Waiting<api::Manifest> manifest;
+  collector_->manifest("", manifest.callback());
+  const auto message = manifest.get();
+  ASSERT_TRUE(message.ok()) << to_string(message.error());
+  EXPECT_EQ(message->session(), ended->front().name());
+  EXPECT_EQ(message->state(), "complete");
+  EXPECT_THAT(message->json(), HasSubstr("\"threads\""));
+}
+
+TEST_F(CollectorTest, DetailReachesTheAgentAsAsked) {
+  std::mutex mutex;
+  std::vector<wire::SetDetail> told;
+  FakeAgent agent(process(1, "app", 10));
+  agent.on_command([&](const wire::Command& command, wire::CommandResult& result) {
+    std::lock_guard lock(mutex);
+    told.push_back(command.set_detail());
+    result.set_at_ns(77);
+    result.set_pre_roll_records(3);
+  });
+  ASSERT_TRUE(agent.connect(collector_->ingest_address()));
+  begin(agent, 1, 10);
+  const api::Agent shown_agent = shown("app", api::RECORDING);
+
+  api::DetailRequest request;
+  request.add_threads(7);
+  request.add_functions("0x100000040");
+  request.mutable_duration()->set_seconds(2);
+  request.mutable_pre_roll()->set_nanos(500);
+  const api::DetailResponse response = detail(api::ON, request);
+  ASSERT_THAT(response.outcomes(), SizeIs(1));
+  const api::DetailOutcome& outcome = response.outcomes(0);
+  EXPECT_TRUE(outcome.ok()) << outcome.error();
+  EXPECT_EQ(outcome.agent(), shown_agent.name());
+  EXPECT_EQ(outcome.session(), shown_agent.session());
+  EXPECT_EQ(outcome.at_ns(), 77u);
+  EXPECT_EQ(outcome.pre_roll_records(), 3u);
+  EXPECT_EQ(outcome.functions_matched(), 1u);
+  for (const std::string& target : {shown_agent.name(), shown_agent.session(), std::string("10"),
+                                    std::string("app"), std::string("tag-app")}) {
+    request.Clear();
+    request.set_target(target);
+    EXPECT_TRUE(detail(api::OFF, request).outcomes(0).ok()) << target;
+  }
+  std::lock_guard lock(mutex);
+  ASSERT_THAT(told, SizeIs(6));
+  EXPECT_EQ(told[0].mode(), wire::DETAIL_ON);
+  EXPECT_THAT(told[0].thread_ids(), ElementsAre(7));
+  EXPECT_THAT(told[0].function_ids(), ElementsAre(0x100000040));
+  EXPECT_EQ(told[0].duration_ns(), 2'000'000'000u);
+  EXPECT_EQ(told[0].pre_roll_ns(), 500u);
+  EXPECT_EQ(told[1].mode(), wire::DETAIL_OFF);
+}
+
+TEST_F(CollectorTest, FunctionsAreFoundByName) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const auto elf = storage::ElfSymbols::open(self);
+  ASSERT_TRUE(elf.ok());
+  std::mutex mutex;
+  std::vector<uint64_t> ids;
+  FakeAgent agent(process(1, "app", 10));
+  agent.on_command([&](const wire::Command& command, wire::CommandResult&) {
+    std::lock_guard lock(mutex);
+    ids.assign(command.set_detail().function_ids().begin(),
+               command.set_detail().function_ids().end());
+  });
+  ASSERT_TRUE(agent.connect(collector_->ingest_address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  wire::Modules modules;
+  wire::Module* module = modules.add_modules();
+  module->set_module_id(5);
+  module->set_path(self);
+  module->set_build_id(std::string((*elf)->build_id().begin(), (*elf)->build_id().end()));
+  module->set_size((*elf)->image_bytes());
+  ASSERT_TRUE(agent.data().send(wire::FrameType::kModules, modules));
+  begin(agent, 1, 10);
+
+  api::DetailRequest request;
+  request.add_functions("collector_test_land*");
+  const api::DetailResponse found = detail(api::ON, request);
+  EXPECT_TRUE(found.outcomes(0).ok()) << found.outcomes(0).error();
+  {
+    std::lock_guard lock(mutex);
+    ASSERT_THAT(ids, SizeIs(1));
+    EXPECT_EQ(ids[0] >> 32, 5u);
+    ASSERT_TRUE((*elf)->load().ok());
+    EXPECT_EQ((*elf)->find(static_cast<uint32_t>(ids[0])).name, "collector_test_landmark");
+  }
+  request.set_functions(0, "no_such_function");
+  const api::DetailResponse missing = detail(api::ON, request);
+  EXPECT_FALSE(missing.outcomes(0).ok());
+  EXPECT_THAT(missing.outcomes(0).error(), HasSubstr("no_such_function"));
+  request.set_functions(0, "*");
+  const api::DetailResponse all = detail(api::ON, request);
+  EXPECT_FALSE(all.outcomes(0).ok());
+  EXPECT_THAT(all.outcomes(0).error(), HasSubstr("at most 4096"));
+}
+
+TEST_F(CollectorTest, DetailForNobodySaysWhoThereIs) {
+  FakeAgent agent(process(1, "app", 10));
+  ASSERT_TRUE(agent.connect(collector_->ingest_address()));
+  shown("app", api::CONNECTED);
+  api::DetailRequest request;
+  request.set_target("nobody");
+  Waiting<api::DetailResponse> waiting;
+  collector_->set_detail(api::ON, request, waiting.callback());
+  const auto response = waiting.get();
+  ASSERT_FALSE(response.ok());
+  EXPECT_EQ(response.code(), Code::kNotFound);
+  EXPECT_THAT(response.error().message, HasSubstr("app"));
+}
+
+TEST_F(CollectorTest, WatchesSeeEveryChangeAndNothingAfterTheirEnd) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<api::AgentEvent> events;
+  const auto agents = collector_->watch_agents([&](const api::AgentEvent& event) {
+    std::lock_guard lock(mutex);
+    events.push_back(event);
+    changed.notify_all();
+  });
+  FakeAgent agent(process(1, "app", 10));
+  ASSERT_TRUE(agent.connect(collector_->ingest_address()));
+  begin(agent, 1, 10);
+  shown("app", api::RECORDING);
+  {
+    std::unique_lock lock(mutex);
+    ASSERT_TRUE(changed.wait_for(lock, fakes::kPatience, [&] {
+      return !events.empty() && events.back().agent().state() == api::RECORDING;
+    }));
+    EXPECT_EQ(events.front().kind(), api::AgentEvent::ADDED);
+  }
+  collector_->unwatch(agents);
+  const size_t before = events.size();
+
+  std::vector<std::pair<api::Session, bool>> sessions;
+  const auto session =
+      collector_->watch_session("", kNoInterval, [&](const api::Session& now, bool last) {
+        std::lock_guard lock(mutex);
+        sessions.emplace_back(now, last);
+        changed.notify_all();
+      });
+  ASSERT_TRUE(session.ok());
+  ASSERT_TRUE(agent.close_stream(1, 10));
+  ASSERT_TRUE(agent.end_recording());
+  {
+    std::unique_lock lock(mutex);
+    ASSERT_TRUE(changed.wait_for(lock, fakes::kPatience,
+                                 [&] { return !sessions.empty() && sessions.back().second; }));
+    EXPECT_EQ(sessions.back().first.state(), api::COMPLETE);
+    EXPECT_EQ(sessions.back().first.events(), 10u);
+  }
+  collector_->unwatch(*session);
+  EXPECT_EQ(events.size(), before);
+  EXPECT_FALSE(collector_->watch_session("nothing", kNoInterval, [](const auto&, bool) {}).ok());
+}
+
+TEST_F(CollectorTest, AttachAnswersWithTheAgentAndDetachLetsItGo) {
+  fakes::ListeningSocket listener;
+  Waiting<api::Agent> attached;
+  collector_->attach(listener.address(), attached.callback());
+  FakeAgent agent(process(1, "phone app", 10));
+  fakes::FrameSocket control = listener.accept();
+  ASSERT_TRUE(control.receive_type(wire::FrameType::kDial).has_value());
+  ASSERT_TRUE(control.send(wire::FrameType::kHello, agent.hello(wire::CHANNEL_CONTROL)));
+  fakes::FrameSocket data = listener.accept();
+  ASSERT_TRUE(data.receive_type(wire::FrameType::kDial).has_value());
+  ASSERT_TRUE(agent.serve(std::move(control), std::move(data)));
+  const auto answer = attached.get();
+  ASSERT_TRUE(answer.ok());
+  // The agent, unless nobody answered for the two seconds that AttachAgent waits.
+  EXPECT_EQ(answer->address(), listener.address());
+  shown("phone app", api::CONNECTED);
+  Waiting<api::Agent> detached;
+  collector_->detach(listener.address(), detached.callback());
+  const auto gone = detached.get();
+  ASSERT_TRUE(gone.ok()) << to_string(gone.error());
+  EXPECT_EQ(gone->state(), api::GONE);
+  ASSERT_TRUE(agent.wait_refused());
+  EXPECT_EQ(agent.refused()->code(), wire::REFUSE_DETACHED);
+  Waiting<api::Agent> wrong;
+  collector_->attach("nowhere", wrong.callback());
+  EXPECT_EQ(wrong.get().code(), Code::kInvalidArgument);
+}
+
+TEST_F(CollectorTest, NobodyAtTheAddressIsShownAsDialing) {
+  std::string nowhere;
+  {
+    fakes::ListeningSocket listener;
+    nowhere = listener.address();
+  }
+  Waiting<api::Agent> attached;
+  collector_->attach(nowhere, attached.callback());
+  const auto entry = attached.get();
+  ASSERT_TRUE(entry.ok());
+  EXPECT_EQ(entry->state(), api::DIALING);
+  EXPECT_THAT(entry->status(), HasSubstr("refused"));
+  Waiting<std::vector<api::Session>> start;
+  collector_->start_session(entry->name(), start.callback());
+  EXPECT_EQ(start.get().code(), Code::kUnavailable);
+  Waiting<api::Agent> detached;
+  collector_->detach(entry->name(), detached.callback());
+  EXPECT_TRUE(detached.get().ok());
+  EXPECT_THAT(collector_->agents(""), SizeIs(0));
+}
+
+}  // namespace
+}  // namespace collect::daemon

@@ -1,0 +1,152 @@
+#include "daemon/config.h"
+
+#include <gmock/gmock.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace collect::daemon {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+class ConfigTest : public testing::Test {
+ protected:
+  ConfigTest() {
+    std::string pattern = std::filesystem::temp_directory_path() / "config_test_XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+  }
+  ~ConfigTest() override { std::filesystem::remove_all(directory_); }
+
+  std::string file(const std::string& name, const std::string& text) {
+    const std::string path = directory_ + "/" + name;
+    std::ofstream(path) << text;
+    return path;
+  }
+  Result<CommandLine> read(std::vector<std::string> flags) {
+    std::vector<const char*> arguments{"collectord"};
+    for (const std::string& flag : flags) arguments.push_back(flag.c_str());
+    return read_command_line(static_cast<int>(arguments.size()), arguments.data());
+  }
+  // The one line of a refusal.
+  std::string fault(std::vector<std::string> flags) {
+    const auto line = read(std::move(flags));
+    EXPECT_FALSE(line.ok());
+    if (line.ok()) return {};
+    EXPECT_THAT(line.error().message, Not(HasSubstr("\n")));
+    return line.error().message;
+  }
+  std::string file_fault(const std::string& text) {
+    return fault({"--config", file("collectord.toml", text)});
+  }
+
+  std::string directory_;
+};
+
+TEST_F(ConfigTest, DefaultsNeedNothing) {
+  const auto line = read({});
+  ASSERT_TRUE(line.ok());
+  EXPECT_EQ(line->config.ingest, "127.0.0.1:7710");
+  EXPECT_EQ(line->config.control, "127.0.0.1:7711");
+  EXPECT_EQ(line->config.root, default_root());
+  EXPECT_EQ(line->config.durability, "os");
+  EXPECT_EQ(line->ready_fd, -1);
+  EXPECT_FALSE(line->print.has_value());
+}
+
+TEST_F(ConfigTest, FlagsWinOverTheFile) {
+  const std::string path = file("c.toml",
+                                "root = '/from/file'\n"
+                                "heartbeat_ms = 500\n"
+                                "attach = ['127.0.0.1:1', 'unix:/a']\n"
+                                "symbolize = false\n"
+                                "durability = 'fsync'\n");
+  const auto line = read({"--config", path, "--root", "/from/flag", "--attach", "127.0.0.1:2"});
+  ASSERT_TRUE(line.ok()) << to_string(line.error());
+  EXPECT_EQ(line->config.root, "/from/flag");
+  EXPECT_EQ(line->config.heartbeat_ms, 500u);
+  EXPECT_THAT(line->config.attach, ElementsAre("127.0.0.1:2"));
+  EXPECT_FALSE(line->config.symbolize);
+  EXPECT_EQ(durability_of(line->config), storage::Durability::kFsync);
+  EXPECT_EQ(line->config_file, path);
+}
+
+TEST_F(ConfigTest, EveryKeyIsAFlag) {
+  Config keys;
+  each_key(keys, [this](const char* key, const char*, auto&) {
+    std::string flag = "--" + std::string(key);
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    const auto line = read({flag});
+    ASSERT_FALSE(line.ok());
+    EXPECT_THAT(line.error().message, Not(HasSubstr("not expected"))) << flag;
+  });
+}
+
+TEST_F(ConfigTest, PrintedConfigurationIsAConfiguration) {
+  const auto line =
+      read({"--root", "/tmp/with 'quotes' and \"more\"", "--ingest", "unix:/x",
+            "--symbol-directories", "/a", "/b", "--resume-ms", "7", "--print-config"});
+  ASSERT_TRUE(line.ok()) << to_string(line.error());
+  ASSERT_TRUE(line->print.has_value());
+  const auto again = read({"--config", file("again.toml", *line->print), "--print-config"});
+  ASSERT_TRUE(again.ok()) << to_string(again.error());
+  EXPECT_EQ(again->print, line->print);
+  EXPECT_EQ(again->config.root, "/tmp/with 'quotes' and \"more\"");
+  EXPECT_THAT(again->config.symbol_directories, ElementsAre("/a", "/b"));
+  EXPECT_EQ(again->config.resume_ms, 7u);
+}
+
+TEST_F(ConfigTest, FileErrorsNameLineAndColumn) {
+  EXPECT_THAT(file_fault("root = '/x'\ningest = \n"), HasSubstr("collectord.toml:2:"));
+  EXPECT_THAT(file_fault("\n\nrooot = '/x'\n"),
+              HasSubstr("collectord.toml:3:1: unknown key \"rooot\""));
+  EXPECT_THAT(file_fault("\nroot = 42\n"), HasSubstr("collectord.toml:2:8: root is not a string"));
+  EXPECT_THAT(file_fault("heartbeat_ms = -1\n"), HasSubstr("collectord.toml:1:16"));
+  EXPECT_THAT(file_fault("heartbeat_ms = 10\n"), HasSubstr("10 is not within 50 and 60000"));
+  EXPECT_THAT(file_fault("heartbeat_ms = 5.0\n"), HasSubstr("heartbeat_ms is not a number"));
+  EXPECT_THAT(file_fault("attach = ['127.0.0.1:1', 2]\n"), HasSubstr("attach is not a list"));
+  EXPECT_THAT(file_fault("attach = ['nowhere']\n"), HasSubstr("the port is missing"));
+  EXPECT_THAT(file_fault("durability = 'maybe'\n"), HasSubstr("\"maybe\" is none of os, fsync"));
+  EXPECT_THAT(file_fault("[limits]\nqueue = 1\n"), HasSubstr("unknown key \"limits\""));
+  EXPECT_THAT(file_fault("root = '/x'\nroot = '/y'\n"), HasSubstr("collectord.toml:2:"));
+  EXPECT_THAT(file_fault(std::string(kMaxConfigBytes + 1, '#')), HasSubstr("larger than"));
+  EXPECT_THAT(fault({"--config", directory_ + "/missing.toml"}), HasSubstr("missing.toml"));
+  EXPECT_THAT(fault({"--config", directory_}), HasSubstr(directory_));
+}
+
+TEST_F(ConfigTest, FlagErrorsNameTheFlag) {
+  EXPECT_THAT(fault({"--no-such-flag"}), HasSubstr("--no-such-flag"));
+  EXPECT_THAT(fault({"stray"}), HasSubstr("stray"));
+  EXPECT_THAT(fault({"--heartbeat-ms", "soon"}), HasSubstr("--heartbeat-ms"));
+  EXPECT_THAT(fault({"--heartbeat-ms", "60001"}), HasSubstr("--heartbeat-ms: 60001"));
+  EXPECT_THAT(fault({"--ingest", "nowhere"}), HasSubstr("nowhere"));
+  EXPECT_THAT(fault({"--log-level", "loud"}), HasSubstr("--log-level"));
+  EXPECT_THAT(fault({"--max-connections", "1"}), HasSubstr("--max-connections"));
+  EXPECT_THAT(fault({"--queue-bytes", "0"}), HasSubstr("--queue-bytes"));
+}
+
+TEST_F(ConfigTest, HelpAndVersionArePrinted) {
+  const auto help = read({"--help"});
+  ASSERT_TRUE(help.ok() && help->print);
+  Config keys;
+  each_key(keys, [&](const char*, const char* text, auto&) {
+    EXPECT_THAT(*help->print, HasSubstr(std::string(text).substr(0, 20)));
+  });
+  const auto version = read({"--version"});
+  ASSERT_TRUE(version.ok() && version->print);
+  EXPECT_THAT(*version->print, HasSubstr(kVersion));
+}
+
+TEST_F(ConfigTest, TokenIsOneLine) {
+  EXPECT_EQ(*read_token_file(file("t", "secret\n")), "secret");
+  EXPECT_EQ(*read_token_file(file("t", "secret")), "secret");
+  EXPECT_FALSE(read_token_file(file("t", "\n")).ok());
+  EXPECT_FALSE(read_token_file(file("t", std::string(257, 'x'))).ok());
+  EXPECT_FALSE(read_token_file(directory_ + "/missing").ok());
+}
+
+}  // namespace
+}  // namespace collect::daemon
