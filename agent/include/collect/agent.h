@@ -58,7 +58,7 @@ typedef struct collect_agent_stats {
   uint64_t lost;
   uint64_t detail_recorded;
   uint64_t detail_lost;
-  uint64_t buffer_used;  /* bytes */
+  uint64_t buffer_used; /* bytes */
   uint64_t buffer_bytes;
 } collect_agent_stats;
 

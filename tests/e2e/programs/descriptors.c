@@ -114,7 +114,8 @@ static int few(void) {
   int fds[64];
   int opened = 0;
   while (opened < 64 && (fds[opened] = open("/dev/null", O_RDONLY)) >= 0) ++opened;
-  printf("opened %d, then: %s\n", opened, errno == EMFILE ? "no more descriptors" : "another error");
+  printf("opened %d, then: %s\n", opened,
+         errno == EMFILE ? "no more descriptors" : "another error");
   work_a_while();
   while (opened > 0) close(fds[--opened]);
   return 0;
