@@ -7,6 +7,9 @@ if(COLLECT_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${COLLECT_CCACHE})
 endif()
 
+# No path of the machine that built it in any object.
+add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
+
 find_program(COLLECT_MOLD mold)
 if(COLLECT_MOLD)
   add_link_options(-fuse-ld=mold)

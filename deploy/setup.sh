@@ -7,6 +7,9 @@ buf_version=1.75.0
 logs=$root/build/logs
 mkdir -p "$logs" "$tools"
 
+# One compiler cache for all checkouts: what is the same but for the folder is not compiled again.
+export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+
 say() { printf '%s\n' "$*"; }
 
 fail() {
