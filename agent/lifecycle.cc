@@ -20,9 +20,8 @@ Settings started_with;
 // In the child only the forking thread exists. Nothing is started here: most children exec at once.
 // The first event starts the agent anew; the rings were not copied (MADV_WIPEONFORK).
 void after_fork_in_child() {
-  drain_after_fork_in_parent();  // the lock was copied while held; a child may fork before any
-                                 // event
   tls_stream = nullptr;
+  drain_after_fork_in_child();
   if (phase.load(std::memory_order_relaxed) != Phase::kRunning) return;
   g_state.store((g_state.load(std::memory_order_relaxed) & ~kStateFlags) + kStateEpoch +
                 (kStateRecording | kStateForked));
@@ -83,7 +82,6 @@ void restart_in_child() {
   // A vfork child runs in the parent's memory: it must not start anything here.
   if (owner.load(std::memory_order_relaxed) == pid) return;
   g_state.store((g_state.load() & ~kStateFlags) + kStateEpoch);
-  drain_after_fork_in_child();
   if (start_parts(started_with, true) != StartError::kNone) phase.store(Phase::kOff);
 }
 

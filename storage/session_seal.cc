@@ -92,7 +92,14 @@ Status Session::seal(SessionState state, const std::string& reason) {
   manifest_.sealing = false;
   manifest_.state = manifest_.sealing_state;
   manifest_.finished_unix_ns = clock().unix_ns();
-  COLLECT_TRY(write_manifest_now(true));
+  Status written = write_manifest_now(true);
+  if (!written.ok() && written.code() == Code::kNoSpace && !manifest_.symbols.empty()) {
+    // Names may be larger than all that is left; without them the session is as whole.
+    manifest_.symbols.clear();
+    (void)note("symbols: left out, because there is no space for them");
+    written = write_manifest_now(true);
+  }
+  COLLECT_TRY(written);
   sealed_ = true;
   const Status cleaned = clean_up();
   return first_error.ok() ? cleaned : first_error;

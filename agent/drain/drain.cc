@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include <atomic>
@@ -34,8 +35,13 @@ void* run_thread(void* drain) {
 #else
   pthread_setname_np(pthread_self(), "collect-drain");
 #endif
-  static_cast<DrainThread*>(drain)->run();
+  auto* const self = static_cast<DrainThread*>(drain);
+  self->run();
+  const bool leaves_process = self->leaves_process();
   g_ended.store(true, std::memory_order_release);
+  // What the C library does when the last thread of a process ends; it does not see it, because of
+  // us.
+  if (leaves_process) exit(0);
   return nullptr;
 }
 

@@ -130,6 +130,10 @@ void DrainThread::keep_house() {
   if (now_ms_ >= poll_threads_at_ms_) {
     poll_threads_at_ms_ = now_ms_ + kPollThreadsMs;
     if (phase_ == Phase::kRecording) poll_threads();
+    if (!leaves_process_ && only_this_thread_left()) {
+      leaves_process_ = true;
+      request_stop(settings_.exit_flush_ms);
+    }
   }
   if (now_ms_ >= calibrate_at_ms_) {
     calibrate_at_ms_ = now_ms_ + kCalibrateMs;

@@ -29,6 +29,8 @@ class DrainThread {
   // while the thread comes up. Null or a static sentence.
   const char* prepare(const Settings& settings);
   void run();
+  // After run(): the program is over but for this thread, which now has to end the process.
+  bool leaves_process() const { return leaves_process_; }
 
   // Any thread.
   void request_stop(uint32_t timeout_ms);
@@ -102,6 +104,7 @@ class DrainThread {
   uint64_t calibrate_at_ms_ = 0;
   uint64_t probe_ns_ = 0;  // when the bytes being looked at arrived
   bool goodbye_said_ = false;
+  bool leaves_process_ = false;
   bool stop_seen_ = false;
   bool was_up_at_stop_ = false;
   uint32_t rounds_failed_at_stop_ = 0;

@@ -1,6 +1,7 @@
 #include "agent/ring/hooks.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -25,8 +26,40 @@ void nested_event(Stream* stream) {
   stream->end = nullptr;
 }
 
+// A signal's frame on x86-64 and arm64 is larger than this, so a hook that a handler runs lies at
+// least so much deeper than the hook that it interrupted.
+constexpr uint64_t kLeastSignalFrame = 512;
+
+bool on_alternate_stack() {
+  stack_t stack;
+  return sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_ONSTACK) != 0;
+}
+
+// Whether the hook that marked the stream busy is gone: a handler interrupted it and left by
+// siglongjmp. Then its frame, lower on this stack than `frame`, cannot be alive.
+bool is_abandoned(const Stream& stream, uint64_t frame) {
+  if (&stream == &g_registering || &stream == &g_ignored) return false;
+  const uint64_t busy = stream.busy.load(std::memory_order_relaxed);
+  const uint64_t outer = busy & ~kBusyGeneral;
+  // The general path may call into code of the host, whose hooks nest without a signal.
+  const uint64_t slack = (busy & kBusyGeneral) != 0 ? 0 : kLeastSignalFrame;
+  return frame + slack > outer && !on_alternate_stack();
+}
+
+// Makes a stream whole again that a hook left in the middle of things: what was not committed is
+// gone, and a page that was linked but not entered is entered.
+void recover_abandoned(Stream& stream) {
+  for (LaneState& lane : stream.lanes) recover_chain(lane);
+  stream.waiting.store(0, std::memory_order_relaxed);
+  const LaneState& index = stream.lane(Lane::kIndex);
+  stream.end = nullptr;  // the next event begins a page
+  if (index.open != 0) stream.committed = &page_info(index.open).committed;
+  count_lost(stream.lane(Lane::kIndex), wire::kLostReentry, stream.last_ns);
+  stream.busy.store(0, std::memory_order_relaxed);
+}
+
 // Gives the calling thread a stream of the recording that runs now.
-Stream* register_thread() {
+Stream* register_thread(uint64_t frame) {
   tls_stream = &g_registering;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   Stream* stream = stream_take();
@@ -39,7 +72,7 @@ Stream* register_thread() {
   stream->thread_id = os_thread_id();
   stream->stream_id = next_stream_id();
   stream->start_ns = now_ns();
-  stream->busy.store(1, std::memory_order_relaxed);
+  stream->busy.store(frame, std::memory_order_relaxed);
   stream_publish(*stream);
   tls_stream = stream;
   return stream;
@@ -159,9 +192,13 @@ Outcome record_busy(Stream& stream, uint64_t function, atf::EventKind kind, cons
 
 [[gnu::noinline]] void general_event(Stream* stream, uint64_t function, atf::EventKind kind,
                                      const HookFrame& frame) {
+  const uint64_t here = reinterpret_cast<uint64_t>(__builtin_frame_address(0)) | kBusyGeneral;
   if (stream != nullptr && stream->busy.load(std::memory_order_relaxed) != 0) {
-    nested_event(stream);
-    return;
+    if (!is_abandoned(*stream, here)) {
+      nested_event(stream);
+      return;
+    }
+    recover_abandoned(*stream);
   }
   const int saved_errno = errno;
   if (COLLECT_UNLIKELY((g_state.load(std::memory_order_relaxed) & kStateForked) != 0)) {
@@ -173,13 +210,13 @@ Outcome record_busy(Stream& stream, uint64_t function, atf::EventKind kind, cons
   // A stream of an earlier recording stays with the drain thread; this thread begins a new one.
   if (stream != nullptr && stream->recording != current_recording()) stream = nullptr;
   if (stream == nullptr) {
-    stream = register_thread();
+    stream = register_thread(here);
     if (stream == nullptr) {
       errno = saved_errno;
       return;
     }
   } else {
-    stream->busy.store(1, std::memory_order_relaxed);
+    stream->busy.store(here, std::memory_order_relaxed);
   }
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const uint32_t depth = step_depth(*stream, kind);

@@ -22,7 +22,8 @@ void general_event(Stream* stream, uint64_t function, atf::EventKind kind, const
   }
   // busy is visible to a signal handler on this thread at once, and to the drain thread by the
   // barrier that it asks the kernel for: see quiesce().
-  stream->busy.store(1, std::memory_order_relaxed);
+  stream->busy.store(reinterpret_cast<uint64_t>(__builtin_frame_address(0)),
+                     std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   uint8_t* pos = stream->pos;
   const uint64_t offset = function - stream->module_base;

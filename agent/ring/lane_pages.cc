@@ -29,7 +29,7 @@ void page_times(PageRef page, Lane lane, uint64_t* first, uint64_t* last) {
 // Takes the oldest page that nobody is sending out of the chain. Its records are lost: their
 // numbers are skipped, and the following page says between which times.
 PageRef steal_oldest(LaneState& lane, Lane which) {
-  const ChainLock lock(lane);
+  const ChainLock lock(lane, ChainLock::Side::kProducer);
   PageRef before = 0;
   PageRef page = lane.head != 0 ? lane.head : lane.first.load(std::memory_order_relaxed);
   if (lane.head == 0) lane.head = page;
@@ -61,10 +61,15 @@ PageRef steal_oldest(LaneState& lane, Lane which) {
 
 }  // namespace
 
-ChainLock::ChainLock(LaneState& lane)
+ChainLock::ChainLock(LaneState& lane, Side side)
     : lane_(settings().full == FullPolicy::kOverwrite ? &lane : nullptr) {
   if (lane_ == nullptr) return;
-  while (lane_->lock.exchange(1, std::memory_order_acquire) != 0) sched_yield();
+  uint32_t free = 0;
+  while (!lane_->lock.compare_exchange_weak(free, static_cast<uint32_t>(side),
+                                            std::memory_order_acquire)) {
+    free = 0;
+    sched_yield();
+  }
 }
 
 ChainLock::~ChainLock() {
@@ -87,7 +92,7 @@ void link_page(LaneState& lane, PageRef page) {
   if (lane.open == 0) {
     lane.first.store(page, std::memory_order_release);  // pairs with next_span's acquire
   } else {
-    const ChainLock lock(lane);
+    const ChainLock lock(lane, ChainLock::Side::kProducer);
     page_info(lane.open).next.store(page, std::memory_order_release);
   }
   lane.open = page;
@@ -100,6 +105,16 @@ PageRef take_page(LaneState& lane, Lane which, uint32_t* reasons) {
   if (stolen == 0) return 0;
   pool_give(stolen);
   return pool_take(reasons);
+}
+
+void recover_chain(LaneState& lane) {
+  uint32_t mine = static_cast<uint32_t>(ChainLock::Side::kProducer);
+  (void)lane.lock.compare_exchange_strong(mine, 0, std::memory_order_release);
+  if (lane.open == 0) lane.open = lane.first.load(std::memory_order_relaxed);
+  if (lane.open == 0) return;
+  while (const PageRef next = page_info(lane.open).next.load(std::memory_order_relaxed)) {
+    lane.open = next;
+  }
 }
 
 bool open_index_page(Stream& stream, uint32_t* reasons) {

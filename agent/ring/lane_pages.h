@@ -24,11 +24,17 @@ void note_losses(LaneState& lane, PageInfo& info);
 
 uint64_t records_of(const PageInfo& info, Lane lane);
 
+// After a hook was abandoned in the middle: nothing of it is held any more, and `open` is the
+// chain's last page.
+void recover_chain(LaneState& lane);
+
 // Held over a few loads and stores only. The drain thread and the producer take it, and only with
 // FullPolicy::kOverwrite.
 class ChainLock {
  public:
-  explicit ChainLock(LaneState& lane);
+  enum class Side : uint32_t { kProducer = 1, kDrain = 2 };
+
+  ChainLock(LaneState& lane, Side side);
   ~ChainLock();
   ChainLock(const ChainLock&) = delete;
   ChainLock& operator=(const ChainLock&) = delete;

@@ -153,7 +153,10 @@ const ModuleRecord& module_at(uint32_t index);
 uint32_t module_changes();  // counts unloads too, so that a change can be seen
 
 // ---- housekeeping [drain], at its pace: every few ms while there is work
-void poll_threads();       // finds threads that ended; cheap, call every ~50 ms
+void poll_threads();  // finds threads that ended; cheap, call every ~50 ms
+// Only the calling thread and an ended main thread are left: without the agent, the program would
+// be over. (The last thread of a process whose main thread left by pthread_exit ends it.)
+bool only_this_thread_left();
 void recalibrate_clock();  // call every ~100 ms
 RecorderStats recorder_stats();
 RecorderStats published_stats();  // what recorder_stats() last found; any thread

@@ -39,6 +39,8 @@ inline constexpr uint64_t kStateGeneral = kStateDetailArmed | kStateDetailOn | k
 // Sets and clears flags and begins a new epoch. Any thread. Returns the new state.
 uint64_t change_state(uint64_t set, uint64_t clear);
 
+inline constexpr uint64_t kBusyGeneral = 1;  // frames are aligned, so the bit is free
+
 struct LaneState {
   // Producer's; the drain thread touches them only while no hook is inside (quiesced).
   PageRef open = 0;       // page being filled
@@ -51,7 +53,7 @@ struct LaneState {
 
   // With FullPolicy::kOverwrite both sides cut pages out of the chain; never held over a system
   // call.
-  std::atomic<uint32_t> lock{0};
+  std::atomic<uint32_t> lock{0};  // ChainLock::Side, or 0
 
   // Drain thread's; `head` also the producer's under `lock`.
   PageRef head = 0;  // oldest page held
@@ -60,10 +62,12 @@ struct LaneState {
 
 struct alignas(kCacheLine) Stream {
   constexpr Stream() = default;
-  constexpr explicit Stream(uint32_t is_busy) : busy(is_busy) {}
+  constexpr explicit Stream(uint64_t is_busy) : busy(is_busy) {}
 
   // Producer's, the short path's own lines.
-  std::atomic<uint32_t> busy{0};  // a hook is inside; read by the drain thread to quiesce
+  // A hook is inside: the address of its frame, with kBusyGeneral in the general path; else 0. Read
+  // by the drain thread to quiesce.
+  std::atomic<uint64_t> busy{0};
   uint32_t recording = 0;
   uint64_t expected = 0;  // g_state for which the copies below hold and the short path applies
   uint8_t* pos = nullptr;

@@ -47,7 +47,7 @@ uint32_t bytes_of(PageRef page, Lane lane, uint64_t records) {
 }
 
 uint64_t lane_count(LaneState& lane, Lane which) {
-  const ChainLock lock(lane);
+  const ChainLock lock(lane, ChainLock::Side::kDrain);
   PageRef page = lane.send != 0 ? lane.send : lane.head;
   if (page == 0) page = lane.first.load(std::memory_order_acquire);
   if (page == 0) return 0;
@@ -69,7 +69,7 @@ void free_chain(LaneState& lane) {
 
 bool next_span(Stream& stream, Lane which, uint32_t max_bytes, bool flush, Span& span) {
   LaneState& lane = stream.lane(which);
-  const ChainLock lock(lane);
+  const ChainLock lock(lane, ChainLock::Side::kDrain);
   for (PageRef page = sending_page(lane); page != 0; page = lane.send) {
     PageInfo& info = page_info(page);
     const PageRef next = info.next.load(std::memory_order_acquire);
@@ -126,7 +126,7 @@ bool trailing_loss(Stream& stream, Lane which, uint64_t lost_sent, Span& span) {
 
 void acknowledge(Stream& stream, Lane which, uint64_t next_seq) {
   LaneState& lane = stream.lane(which);
-  const ChainLock lock(lane);
+  const ChainLock lock(lane, ChainLock::Side::kDrain);
   while (lane.head != 0) {
     PageInfo& info = page_info(lane.head);
     const PageRef next = info.next.load(std::memory_order_acquire);
@@ -146,7 +146,7 @@ void acknowledge(Stream& stream, Lane which, uint64_t next_seq) {
 
 void rewind(Stream& stream, Lane which, uint64_t next_seq) {
   LaneState& lane = stream.lane(which);
-  const ChainLock lock(lane);
+  const ChainLock lock(lane, ChainLock::Side::kDrain);
   lane.send = 0;
   PageRef page = sending_page(lane);
   while (page != 0) {
@@ -164,7 +164,7 @@ void rewind(Stream& stream, Lane which, uint64_t next_seq) {
 bool all_acknowledged(Stream& stream) {
   for (const Lane which : {Lane::kIndex, Lane::kDetail}) {
     LaneState& lane = stream.lane(which);
-    const ChainLock lock(lane);
+    const ChainLock lock(lane, ChainLock::Side::kDrain);
     const PageRef page = sending_page(lane);
     if (page == 0) continue;
     if (lane.head != page) return false;

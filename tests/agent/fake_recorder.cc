@@ -407,6 +407,10 @@ void allow_waiting(bool allowed) {
 }
 
 void poll_threads() {}
+bool only_this_thread_left() {
+  return false;
+}
+
 void recalibrate_clock() {}
 void ignore_this_thread() {}
 
