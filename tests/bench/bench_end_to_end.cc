@@ -63,8 +63,9 @@ Run full_speed(uint64_t pairs, int threads) {
   if (sessions.size() != 1) fail("no session");
   const e2e::SessionTotals totals = sessions[0].totals();
   const uint64_t expected = 2 * pairs * static_cast<uint64_t>(threads);
-  if (totals.events != expected || totals.lost != 0) {
-    fail(std::to_string(totals.events) + " of " + std::to_string(expected) + " events, " +
+  // The program's few other functions come on top; e2e_real_job_test compares exactly.
+  if (totals.events < expected || totals.lost != 0) {
+    fail(std::to_string(totals.events) + " of at least " + std::to_string(expected) + " events, " +
          std::to_string(totals.lost) + " lost");
   }
   const double verify_begin = wall_seconds();
