@@ -137,7 +137,12 @@ Result<ingest::AgentSnapshot> CollectorRegistry::agent_to_detach(std::string_vie
   std::erase_if(dialled, [name](const auto& one) {
     return one.address != name || one.state == ingest::AgentState::kGone;
   });
-  if (dialled.size() == 1) return dialled.front();
+  // For a moment, the process that answered stands beside the address that was dialled.
+  const auto answered = std::find_if(dialled.begin(), dialled.end(), [](const auto& one) {
+    return one.state != ingest::AgentState::kDialing;
+  });
+  if (answered != dialled.end()) return *answered;
+  if (!dialled.empty()) return dialled.front();
   const auto meant = targets(name);
   if (!meant.ok()) return named;
   if (meant->size() == 1) return meant->front();

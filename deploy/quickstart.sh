@@ -48,29 +48,30 @@ done
 control=$(sed -n 's/.*"control":"\([^"]*\)".*/\1/p' "$logs/ready")
 say "collectord is running: files go to $traces, control is at $control."
 say "A program is now traced. It was built with -finstrument-functions and needs no other change:"
-COLLECT_FULL=wait shown "$bin/collectctl" --control "$control" run -- \
+say "$ collectctl run --full wait --buffer 512 -- json_iso_codes 2 4 250"
+"$bin/collectctl" --control "$control" run --full wait --buffer 512 -- \
   "$bin/json_iso_codes" 2 4 250 >"$logs/run.log" 2>&1 &
 job=$!
-printf '$ %s\n' "collectctl run -- json_iso_codes 2 4 250"
 
 # A stranger's gRPC client: it knows nothing but the address, the rest comes by reflection.
 service=collect.control.v1.Collector
+list_methods() {
+  if [ -n "$grpcurl" ]; then
+    say "$ grpcurl -plaintext $control list $service"
+    "$grpcurl" -plaintext "$control" list "$service"
+  else
+    say "$ buf curl --protocol grpc --http2-prior-knowledge --list-methods http://$control"
+    "$buf" curl --protocol grpc --http2-prior-knowledge --list-methods "http://$control"
+  fi
+}
+# call METHOD: with an empty request, which does the obvious thing.
 call() {
   if [ -n "$grpcurl" ]; then
-    if [ -z "${2:-}" ]; then
-      shown "$grpcurl" -plaintext "$control" list "$service"
-    else
-      shown "$grpcurl" -plaintext -d "$2" "$control" "$service/$1"
-    fi
-  elif [ -n "$buf" ]; then
-    if [ -z "${2:-}" ]; then
-      shown "$buf" curl --protocol grpc --http2-prior-knowledge --list-methods "http://$control"
-    else
-      shown "$buf" curl --protocol grpc --http2-prior-knowledge -d "$2" \
-        "http://$control/$service/$1"
-    fi
+    say "$ grpcurl -plaintext -d '{}' $control $service/$1"
+    "$grpcurl" -plaintext -d '{}' "$control" "$service/$1"
   else
-    return 1
+    say "$ buf curl --protocol grpc --http2-prior-knowledge -d '{}' http://$control/$service/$1"
+    "$buf" curl --protocol grpc --http2-prior-knowledge -d '{}' "http://$control/$service/$1"
   fi
 }
 for _ in $(seq 100); do
@@ -81,13 +82,13 @@ done
 step "4/5  Steer it while it runs"
 if [ -n "$grpcurl$buf" ]; then
   say "What can be called (found by reflection):"
-  call list
+  list_methods
   say "Detail on: from now on every call also stores registers and stack bytes."
-  call StartDetail '{}'
+  call StartDetail
   say "Detail off again:"
-  call StopDetail '{}'
+  call StopDetail
   say "The manifest, while recording (its first lines):"
-  call GetManifest '{}' >"$logs/manifest.log"
+  call GetManifest >"$logs/manifest.log"
   head -n 12 "$logs/manifest.log" | cut -c 1-120
 else
   say "Neither grpcurl nor buf is here; collectctl does the same:"
@@ -104,9 +105,9 @@ session=$(find "$traces" -mindepth 2 -maxdepth 2 -type d -name 'pid_*' -printf '
   sort -n | tail -n 1 | cut -d ' ' -f 2-)
 shown "$bin/collectctl" verify "$session"
 say ""
-say "The functions that took most time:"
-"$bin/collectctl" report "$session" >"$logs/report.log"
-head -n 15 "$logs/report.log" | cut -c 1-150
+say "The functions that took most time by themselves:"
+shown "$bin/collectctl" report --sort self --limit 12 "$session" >"$logs/report.log"
+cut -c 1-150 "$logs/report.log"
 say ""
 say "Some events, as they happened:"
 ("$bin/collectctl" dump "$session/thread_1" 2>/dev/null || true) | head -n 8 | cut -c 1-150

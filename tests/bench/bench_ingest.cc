@@ -2,6 +2,9 @@
 // gets the same bytes over loopback in the same run. Sealing is within the collector's figure.
 //
 // bench_ingest MEGABYTES REPEATS DIRECTORY…
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -76,13 +79,18 @@ Cost collector(const std::string& directory, int connections, const PreparedPage
   return cost(cpu, wall, pages.stored_bytes * static_cast<uint64_t>(connections));
 }
 
+std::string kind_of(const std::string& directory) {
+  struct statfs status{};
+  if (statfs(directory.c_str(), &status) != 0) return "unknown";
+  return status.f_type == TMPFS_MAGIC ? "tmpfs" : "disk";
+}
+
 double median(std::vector<double> numbers) {
   std::sort(numbers.begin(), numbers.end());
   return numbers[numbers.size() / 2];
 }
 
-void measure(const std::string& name, const std::string& directory, int connections, uint64_t bytes,
-             int repeats) {
+void measure(const std::string& directory, int connections, uint64_t bytes, int repeats) {
   const PreparedPages pages = prepare_pages(bytes / static_cast<uint64_t>(connections));
   std::vector<double> bare, ours, ratio, bare_rate, rate;
   for (int i = 0; i < repeats; ++i) {
@@ -94,7 +102,8 @@ void measure(const std::string& name, const std::string& directory, int connecti
     bare_rate.push_back(sink.gb_per_second);
     rate.push_back(full.gb_per_second);
   }
-  const std::string where = name + ", " + std::to_string(connections) + " connections";
+  const std::string where = kind_of(directory) + ", " + std::to_string(connections) +
+                            (connections == 1 ? " connection" : " connections");
   report("ingest / bare sink, CPU per GB, " + where, median(ratio), Side::kAtMost, 1.1, "x");
   mention("  collectord", median(ours), "CPU-s/GB");
   mention("  bare sink", median(bare), "CPU-s/GB");
@@ -117,7 +126,7 @@ int main(int argc, char** argv) {
     const std::string directory = std::string(argv[i]) + "/collect_bench_ingest";
     std::filesystem::create_directories(directory);
     for (const int connections : {1, 4}) {
-      measure(argv[i], directory, connections, bytes, repeats);
+      measure(directory, connections, bytes, repeats);
     }
     std::filesystem::remove_all(directory);
   }

@@ -9,6 +9,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 repeats=5 pairs=4000000 megabytes=1500 million=40 seconds=2 brief=
 if [ "${1:-}" = --brief ]; then
   brief=1 repeats=1 pairs=100000 megabytes=40 million=1 seconds=0.05
+  echo "Brief: this proves that everything runs. The figures below mean nothing."
   shift
 fi
 programs=${1:-$root/build/release/bin/bench}

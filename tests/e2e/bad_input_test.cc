@@ -173,6 +173,38 @@ TEST_F(BadPages, PageThatNeverEnds) {
   expect_fifty_kept();
 }
 
+// With a token asked for, an agent without it is refused, and one that reads it from its file is
+// not.
+TEST(Token, IsAskedForAndCompared) {
+  Scratch scratch;
+  write_text_file(scratch / "token", "correct horse battery staple\n");
+  write_text_file(scratch / "wrong", "correct horse battery stable\n");
+  CollectorProcess collector(scratch, {"--token-file", scratch / "token"});
+  for (const std::string& token : {std::string(), std::string("correct horse battery stable")}) {
+    RawConnection stranger(collector.ingest_port());
+    wire::Hello greeting = hello(wire::CHANNEL_CONTROL, kPid, std::string(16, 't'));
+    greeting.set_token(token);
+    ASSERT_TRUE(stranger.send(wire::FrameType::kHello, greeting));
+    const std::optional<wire::Refuse> refuse = stranger.refusal();
+    ASSERT_TRUE(refuse);
+    EXPECT_EQ(refuse->code(), wire::REFUSE_TOKEN) << refuse->reason();
+    EXPECT_TRUE(stranger.is_closed_by_peer());
+  }
+  Environment environment = collector.tracing();
+  environment["COUNT_FILE"] = scratch / "count";
+  environment["COLLECT_TOKEN_FILE"] = scratch / "wrong";
+  EXPECT_TRUE(run(scratch.path(), {traced_program("manners")}, environment).exited_with(0));
+  EXPECT_TRUE(session_directories(collector.root()).empty()) << "refused, and yet recorded";
+  environment["COLLECT_TOKEN_FILE"] = scratch / "token";
+  ChildProcess job(scratch.path(), {traced_program("manners")}, environment);
+  ASSERT_TRUE(job.wait(seconds(60)).exited_with(0));
+  const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), job.pid());
+  ASSERT_EQ(sessions.size(), 1u);
+  expect_exactly(sessions[0], read_count(scratch / "count", job.pid()));
+  EXPECT_EQ(collector.process().errors().find("battery"), std::string::npos)
+      << "a token stands in the log";
+}
+
 // A hundred strangers that connect and say nothing, while the witness goes on.
 TEST_F(BadInput, ManySilentConnections) {
   std::vector<std::unique_ptr<RawConnection>> silent;
