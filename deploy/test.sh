@@ -4,6 +4,7 @@
 # The release build and all of its tests come first, then the fuzz targets for a few seconds each,
 # then the rooms' own tests under ASan+UBSan and under TSan. COLLECT_TEST_MINUTES (default 25) bounds
 # the whole: a phase that would begin with too little left is skipped, and says so.
+# COLLECT_TEST_SANITIZERS=no leaves the last two out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source deploy/setup.sh
@@ -76,8 +77,10 @@ for needed in packages "release build"; do
 done
 phase "release tests" 0 release_tests
 phase "fuzz targets, 5 s each" 180 fuzz
-phase "rooms under ASan + UBSan" 300 asan
-phase "threads under TSan" 300 tsan
+if [ "${COLLECT_TEST_SANITIZERS:-yes}" = yes ]; then
+  phase "rooms under ASan + UBSan" 300 asan
+  phase "threads under TSan" 300 tsan
+fi
 
 say ""
 printf '%s\n' "${summary[@]}"

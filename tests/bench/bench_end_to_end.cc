@@ -134,7 +134,7 @@ void report_memory() {
   const long before = daemon_kb(collector);
   e2e::ChildProcess many(scratch.path(), {hook_loop(), "100", "400", "100000"},
                          collector.tracing());
-  const bool there = e2e::eventually(e2e::seconds(30), [&collector, &many] {
+  const bool there = e2e::eventually(e2e::seconds(120), [&collector, &many] {
     const auto directories = e2e::session_directories(collector.root(), many.pid());
     return !directories.empty() && std::filesystem::exists(directories[0] + "/thread_399");
   });
