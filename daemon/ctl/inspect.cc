@@ -183,8 +183,8 @@ class TextInspection {
   }
 
   void print_health() {
-    const uint64_t errors = report_.count(atf::Severity::kError);
-    const uint64_t warnings = report_.count(atf::Severity::kWarning);
+    const uint64_t errors = report_.count(Severity::kError);
+    const uint64_t warnings = report_.count(Severity::kWarning);
     if (errors + warnings == 0) return;
     out_.dec(errors);
     out_.put(" errors, ");
@@ -215,8 +215,8 @@ class JsonInspection {
     number("lost_events", report_.lost_events());
     time("first_ns", report_.first_ns());
     time("last_ns", report_.last_ns());
-    number("errors", report_.count(atf::Severity::kError));
-    number("warnings", report_.count(atf::Severity::kWarning));
+    number("errors", report_.count(Severity::kError));
+    number("warnings", report_.count(Severity::kWarning));
     key("manifest");
     print_manifest();
     key("threads");

@@ -8,7 +8,6 @@
 namespace collect::ctl {
 namespace {
 
-using atf::Severity;
 
 class ManifestCheck {
  public:

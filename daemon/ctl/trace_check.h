@@ -14,7 +14,7 @@
 namespace collect::ctl {
 
 struct ManifestFinding {
-  atf::Severity severity{};
+  Severity severity{};
   std::string place;  // a JSON pointer; empty for the whole file
   std::string sentence;
 };
@@ -30,7 +30,7 @@ struct TraceReport {
   uint64_t lost_events() const;  // as the manifest says
   std::optional<uint64_t> first_ns() const;
   std::optional<uint64_t> last_ns() const;
-  uint64_t count(atf::Severity severity) const;
+  uint64_t count(Severity severity) const;
 };
 
 // `progress` is told before each thread: its position and the number of threads.

@@ -8,7 +8,6 @@
 namespace collect::ctl {
 namespace {
 
-using atf::Severity;
 
 std::string_view severity_name(Severity severity) {
   switch (severity) {

@@ -1,21 +1,14 @@
-// What a reader found wrong, in words, with the place. Skipping quietly is a bug: everything that a
-// reader leaves out or does not believe ends here, and a hostile file cannot make the list grow
-// without bound.
+// What a reader of ATF can find wrong, with the lane and the rule that was broken.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
+
+#include "formats/core/findings.h"
 
 namespace collect::atf {
-
-enum class Severity : uint8_t {
-  kNote,     // unusual, nothing lost; does not change the grade
-  kWarning,  // worth knowing; does not change the grade
-  kError,    // the file contradicts itself: grade "damaged"
-};
 
 enum class Lane : uint8_t { kIndex, kDetail };
 
@@ -60,40 +53,19 @@ struct Finding {
   std::string sentence;  // without path and offset
 };
 
-// Keeps the first kMaxListed findings and counts all of them.
-class Findings {
+class Findings : public FindingList<Finding> {
  public:
-  static constexpr size_t kMaxListed = 1000;
+  using FindingList::add;
+  using FindingList::add_lazily;
 
-  void add(Finding finding) {
-    count(finding.severity);
-    if (list_.size() < kMaxListed) list_.push_back(std::move(finding));
-  }
   void add(Severity severity, Lane lane, Check check, uint64_t offset, std::string sentence) {
     add({severity, lane, check, offset, std::move(sentence)});
   }
-  // For findings that every record may cause: the sentence is built only while the list has room.
   template <class MakeSentence>
   void add_lazily(Severity severity, Lane lane, Check check, uint64_t offset,
                   MakeSentence make_sentence) {
-    if (list_.size() < kMaxListed) {
-      add({severity, lane, check, offset, make_sentence()});
-    } else {
-      count(severity);
-    }
+    add_lazily(severity, [&] { return Finding{severity, lane, check, offset, make_sentence()}; });
   }
-
-  const std::vector<Finding>& list() const { return list_; }
-  uint64_t errors() const { return counts_[static_cast<size_t>(Severity::kError)]; }
-  uint64_t warnings() const { return counts_[static_cast<size_t>(Severity::kWarning)]; }
-  uint64_t notes() const { return counts_[static_cast<size_t>(Severity::kNote)]; }
-  uint64_t unlisted() const { return errors() + warnings() + notes() - list_.size(); }
-
- private:
-  void count(Severity severity) { ++counts_[static_cast<size_t>(severity)]; }
-
-  std::vector<Finding> list_;
-  uint64_t counts_[3] = {};
 };
 
 }  // namespace collect::atf
