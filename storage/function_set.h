@@ -1,5 +1,5 @@
-// The function ids that occur in a session, gathered from its index files at seal time. Bounded: 16
-// MiB, whatever the files hold.
+// The function ids that occur in a session, gathered while its pages are stored. Bounded: 16 MiB,
+// whatever the pages hold.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ inline constexpr size_t kMaxSeenFunctions = 1u << 20;  // further ones are not n
 
 class FunctionSet {
  public:
-  FunctionSet() : slots_(1u << 12) {
+  FunctionSet() : slots_(1u << 8) {
     recent_[0] = 1;  // 0 is empty elsewhere; id 0 belongs here, and id 1 does not
   }
 

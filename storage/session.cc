@@ -168,8 +168,26 @@ Status Session::append_run(std::span<const Page> pages) {
     ++open_threads_;
     limit_open_files();
   }
+  see_functions(pages, status.ok(), writer);
   if (!status.ok() && is_disk_error(status.code())) return fail(status);
   return status;
+}
+
+// The pages are still in the processor's cache, so sealing need not read the files again. Of pages
+// that were not all stored, the file knows which were.
+void Session::see_functions(std::span<const Page> pages, bool all_stored, ThreadWriter& writer) {
+  if (!options_.symbolize || pages.front().lane != Lane::kIndex) return;
+  if (!all_stored) {
+    see_stored_functions(writer);
+    return;
+  }
+  for (const Page& page : pages) functions_.add_events(page.bytes);
+}
+
+void Session::see_stored_functions(ThreadWriter& writer) {
+  const Status seen = writer.collect_functions(functions_);
+  // Names are a convenience: the session is whole without them.
+  if (!seen.ok()) (void)note("symbols: " + to_string(seen.error()));
 }
 
 void Session::mark_uncommitted(uint32_t slot) {

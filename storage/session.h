@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "storage/function_set.h"
 #include "storage/manifest.h"
 #include "storage/session_layout.h"
 #include "storage/session_reserve.h"
@@ -68,6 +69,8 @@ class Session final : public SessionWriter {
   void refresh_manifest();
   Status write_manifest_now(bool durable);
   Status fail(Status status);
+  void see_functions(std::span<const Page> pages, bool all_stored, ThreadWriter& writer);
+  void see_stored_functions(ThreadWriter& writer);
   void add_symbols();
   Status clean_up();
   bool durable() const { return options_.durability == Durability::kFsync; }
@@ -84,6 +87,7 @@ class Session final : public SessionWriter {
   std::unordered_map<uint32_t, uint32_t> by_stream_;  // stream id -> place in threads_
   std::unordered_map<uint32_t, size_t> by_module_;
   std::vector<uint32_t> uncommitted_;  // places in threads_, for commit()
+  FunctionSet functions_;  // that occur in the index files, when they are to be named
   uint64_t use_counter_ = 0;
   size_t open_threads_ = 0;
 

@@ -149,6 +149,7 @@ void Session::reopen_thread(ManifestThread& thread, std::vector<std::string>* pr
     }
   }
   if (!thread.unlisted) by_stream_[thread.stream_id] = slot;
+  if (options_.symbolize) see_stored_functions(*opened);
   opened->close_files();
   threads_.back() = {std::move(*writer), 0, false};
   mark_uncommitted(slot);

@@ -43,16 +43,8 @@ Result<std::unique_ptr<SessionWriter>> SessionWriter::create(Fs& fs, const Sessi
 }
 
 void Session::add_symbols() {
-  FunctionSet functions;
-  for (Thread& thread : threads_) {
-    if (thread.writer == nullptr) continue;
-    const Status seen = thread.writer->collect_functions(functions);
-    thread.writer->close_files();
-    // Names are a convenience: the session is whole without them.
-    if (!seen.ok()) (void)note("symbols: " + to_string(seen.error()));
-  }
-  name_functions(functions, options_.symbol_directories, manifest_);
-  if (functions.overflowed()) {
+  name_functions(functions_, options_.symbol_directories, manifest_);
+  if (functions_.overflowed()) {
     (void)note("symbols: more than " + std::to_string(kMaxSeenFunctions) + " functions");
   }
 }

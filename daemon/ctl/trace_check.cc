@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <map>
 #include <ostream>
+#include <thread>
+#include <vector>
 
 namespace collect::ctl {
 namespace {
-
 
 class ManifestCheck {
  public:
@@ -192,22 +194,47 @@ uint64_t TraceReport::count(Severity severity) const {
   return sum;
 }
 
+namespace {
+
+atf::ThreadReport check_one(const Trace& trace, const TraceThread& thread) {
+  std::optional<Bytes> detail;
+  if (thread.detail) detail = thread.detail->bytes();
+  atf::ThreadReport report = trace.kind == TraceKind::kDetailFile
+                                 ? atf::check_detail_alone(thread.n, *detail)
+                                 : atf::check_thread(thread.n, thread.index.bytes(), detail);
+  if (thread.error) {
+    report.findings.add(Severity::kError, atf::Lane::kIndex, atf::Check::kHeader, 0,
+                        thread.error->message);
+  }
+  return report;
+}
+
+}  // namespace
+
 TraceReport check_trace(const Trace& trace, const std::function<void(size_t, size_t)>& progress) {
   TraceReport report;
-  for (size_t i = 0; i < trace.threads.size(); ++i) {
-    progress(i, trace.threads.size());
-    const TraceThread& thread = trace.threads[i];
-    std::optional<Bytes> detail;
-    if (thread.detail) detail = thread.detail->bytes();
-    report.threads.push_back(trace.kind == TraceKind::kDetailFile
-                                 ? atf::check_detail_alone(thread.n, *detail)
-                                 : atf::check_thread(thread.n, thread.index.bytes(), detail));
-    if (thread.error) {
-      report.threads.back().findings.add(Severity::kError, atf::Lane::kIndex, atf::Check::kHeader,
-                                         0, thread.error->message);
+  const size_t count = trace.threads.size();
+  report.threads.resize(count);
+  std::atomic<size_t> next{0};
+  const auto check_next = [&] {
+    const size_t i = next.fetch_add(1, std::memory_order_relaxed);
+    if (i < count) report.threads[i] = check_one(trace, trace.threads[i]);
+    return i;
+  };
+  {
+    std::vector<std::jthread> others;
+    const size_t workers = std::min<size_t>(count, std::thread::hardware_concurrency());
+    for (size_t i = 1; i < workers; ++i) {
+      others.emplace_back([&check_next, count] {
+        while (check_next() < count) {
+        }
+      });
     }
+    // This thread works too, and is the only one that talks.
+    progress(0, count);
+    for (size_t i = check_next(); i < count; i = check_next()) progress(i, count);
   }
-  progress(trace.threads.size(), trace.threads.size());
+  progress(count, count);
   ManifestCheck(trace, report).run();
   report.grade = atf::grade_of(report.threads);
   // A program that recorded nothing: the manifest alone is the whole, readable session.

@@ -1,6 +1,8 @@
 #include "daemon/ingest/buffer_pool.h"
 
-#include <cstdlib>
+#include <sys/mman.h>
+
+#include <algorithm>
 
 #include "daemon/ingest/limits.h"
 #include "formats/core/result.h"
@@ -8,13 +10,22 @@
 namespace collect::ingest {
 namespace {
 
-constexpr size_t kAlignment = 4096;
-static_assert(kReadBufferBytes % kAlignment == 0);
+// Mapped and not allocated: what goes back, goes back to the system.
+uint8_t* map_buffer() {
+  void* mapped = ::mmap(nullptr, kReadBufferBytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  COLLECT_CHECK(mapped != MAP_FAILED);  // the pool's bound is small: it can't serve without
+  return static_cast<uint8_t*>(mapped);
+}
+
+void unmap_buffer(uint8_t* bytes) {
+  (void)::munmap(bytes, kReadBufferBytes);
+}
 
 }  // namespace
 
 BufferPool::~BufferPool() {
-  for (uint8_t* bytes : free_) std::free(bytes);
+  for (uint8_t* bytes : free_) unmap_buffer(bytes);
 }
 
 BufferRef BufferPool::acquire() {
@@ -25,14 +36,25 @@ BufferRef BufferPool::acquire() {
     if (!free_.empty()) {
       bytes = free_.back();
       free_.pop_back();
+      least_free_ = std::min(least_free_, free_.size());
     }
     ++in_use_;
   }
-  if (bytes == nullptr) {
-    bytes = static_cast<uint8_t*>(std::aligned_alloc(kAlignment, kReadBufferBytes));
-  }
-  COLLECT_CHECK(bytes != nullptr);  // the pool's bound is small: without it the daemon can't serve
+  if (bytes == nullptr) bytes = map_buffer();
   return std::make_shared<Buffer>(bytes, shared_from_this());
+}
+
+void BufferPool::trim() {
+  std::vector<uint8_t*> idle;
+  {
+    std::lock_guard lock(mutex_);
+    // The front of the list is what nobody came down to.
+    const auto end = free_.begin() + static_cast<ptrdiff_t>(least_free_);
+    idle.assign(free_.begin(), end);
+    free_.erase(free_.begin(), end);
+    least_free_ = free_.size();
+  }
+  for (uint8_t* bytes : idle) unmap_buffer(bytes);
 }
 
 void BufferPool::wait(std::function<void()> when_free) {
@@ -58,13 +80,9 @@ void BufferPool::give_back(uint8_t* bytes) {
   {
     std::lock_guard lock(mutex_);
     --in_use_;
-    if (free_.size() < kKeptReadBuffers) {
-      free_.push_back(bytes);
-      bytes = nullptr;
-    }
+    free_.push_back(bytes);
     waiters.swap(waiters_);
   }
-  std::free(bytes);
   // All of them, because one alone may have lost its connection and would not pass the word on.
   for (const std::function<void()>& waiter : waiters) waiter();
 }

@@ -48,6 +48,8 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   // again. Calls at once when one is free already.
   void wait(std::function<void()> when_free);
   size_t in_use() const { return in_use_.load(std::memory_order_relaxed); }
+  // Gives the buffers back to the system that lay free since the last call.
+  void trim();
   // More than half are in use: nobody should keep one that he can do without.
   bool scarce() const { return in_use() * 2 > max_buffers_; }
 
@@ -56,7 +58,8 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
   const size_t max_buffers_;
   mutable std::mutex mutex_;
-  std::vector<uint8_t*> free_;                  // guarded by mutex_
+  std::vector<uint8_t*> free_;                  // guarded by mutex_; used from its end
+  size_t least_free_ = 0;                       // guarded by mutex_; since the last trim
   std::vector<std::function<void()>> waiters_;  // guarded by mutex_
   std::atomic<size_t> in_use_{0};               // changed under mutex_
 };

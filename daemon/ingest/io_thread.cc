@@ -78,6 +78,7 @@ void IoThread::sweep_later() {
       const std::shared_ptr<Peer> peer = at->second;
       at = peer->sweep(now, may_linger) ? std::next(at) : peers_.erase(at);
     }
+    core_.buffers->trim();
     sweep_later();
   });
 }

@@ -41,7 +41,6 @@ inline constexpr milliseconds kShutdownBound{10'000};
 inline constexpr size_t kReadBufferBytes = (1u << 20) + 4096;
 static_assert(kReadBufferBytes >= wire::kMaxFrameBytes);
 inline constexpr size_t kMaxReadBuffers = 256;  // of the process
-inline constexpr size_t kKeptReadBuffers = 8;   // free ones that are not given back to the system
 // A connection gives way to the others of its thread after this many bytes.
 inline constexpr size_t kReadTurnBytes = 4u << 20;
 // Control frames are read into a small buffer that grows as far as one frame needs.

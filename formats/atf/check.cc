@@ -6,12 +6,20 @@
 #include <unordered_set>
 
 #include "formats/atf/detail_check.h"
+#include "formats/atf/writer.h"
 
 namespace collect::atf {
 namespace {
 
+constexpr uint64_t kBlockEvents = 4096;  // 128 KiB: stays in a core's own cache
+
 std::string number(uint64_t value) {
   return std::to_string(value);
+}
+
+// Of a version 2 event: the kind and its seven reserved bytes are one word.
+bool has_reserved_bits(const uint8_t* event) {
+  return load_le<uint64_t>(event + offsetof(IndexEventV2, event_kind)) >> 8 != 0;
 }
 
 // Counts distinct ids. A small direct-mapped cache in front of the set answers nearly every event
@@ -46,7 +54,9 @@ class ThreadCheck {
 
  private:
   void check_events();
-  void check_event(uint64_t seq, const IndexEvent& event, bool v1);
+  template <Version kVersion>
+  void walk_events();
+  void check_thread_id(uint64_t seq, const IndexEvent& event);
   void summarize_events();
   void check_platform();
   void check_detail_flag();
@@ -62,7 +72,6 @@ class ThreadCheck {
   FunctionCounter functions_;
 
   // Of the event pass: where something happened first, so that one finding names the place.
-  uint64_t previous_ns_ = 0;
   std::optional<uint64_t> first_step_back_, first_unknown_kind_, first_bad_link_, first_reserved_;
   uint64_t reserved_ = 0;
 };
@@ -76,8 +85,9 @@ ThreadReport ThreadCheck::run() {
   report_.header = index_->header();
   report_.state = index_->state();
   report_.events = index_->size();
-  report_.checksum = index_->checksum();
   if (index_->state() == FileState::kUnfinalized) report_.trailing_bytes = index_->trailing_bytes();
+  check_platform();
+  check_events();
   if (report_.checksum == ChecksumState::kBad) {
     add(Severity::kError, Lane::kIndex, Check::kChecksum, index_->footer_offset() + 4,
         "the checksum of the events section does not match");
@@ -89,8 +99,6 @@ ThreadReport ThreadCheck::run() {
     add(Severity::kNote, Lane::kIndex, Check::kFooterCount, index_->offset_of(report_.events),
         number(report_.trailing_bytes) + " bytes of a half-written event are not read");
   }
-  check_platform();
-  check_events();
   summarize_events();
   if (detail_bytes_) {
     check_detail_file(*detail_bytes_, &*index_, report_);
@@ -112,32 +120,56 @@ void ThreadCheck::check_platform() {
   }
 }
 
-inline void ThreadCheck::check_event(uint64_t seq, const IndexEvent& event, bool v1) {
-  switch (event.kind) {
-    case EventKind::kCall:
-      ++report_.calls;
-      break;
-    case EventKind::kReturn:
-      ++report_.returns;
-      break;
-    case EventKind::kException:
-      ++report_.exceptions;
-      break;
-    default:
-      if (report_.unknown_kinds++ == 0) first_unknown_kind_ = seq;
+// Counts in locals, which the compiler keeps in registers; what happens rarely is a member.
+template <Version kVersion>
+void ThreadCheck::walk_events() {
+  constexpr size_t kKinds = 4;  // 0 stands for every unknown one
+  uint64_t kinds[kKinds] = {};
+  uint64_t previous = index_->time_of(0), least = previous, most = previous;
+  uint64_t links = 0;
+  uint32_t depth = 0;
+  const uint8_t* const section = index_->section_bytes().data();
+  const auto look = [&](uint64_t seq, const IndexEvent& event) {
+    const size_t kind = event.kind_raw < kKinds ? event.kind_raw : 0;
+    if (kinds[kind]++ == 0 && kind == 0) first_unknown_kind_ = seq;
+    const uint64_t time = event.timestamp_ns;
+    if (time < previous && report_.backward_steps++ == 0) first_step_back_ = seq;
+    previous = time;
+    least = std::min(least, time);
+    most = std::max(most, time);
+    functions_.add(event.function_id);
+    if (event.detail_seq != kNoDetail) {
+      if (event.detail_seq != links && !first_bad_link_) first_bad_link_ = seq;
+      ++links;
+    }
+    if constexpr (kVersion == Version::kV1) {
+      depth = std::max(depth, event.call_depth);
+      if (event.thread_id != index_->header().thread_id) check_thread_id(seq, event);
+    } else {
+      const uint8_t* at = section + seq * kEventBytes;
+      if (has_reserved_bits(at) && reserved_++ == 0) first_reserved_ = seq;
+    }
+  };
+  // Memory is the limit: what the checksum brought into the cache is looked at right away.
+  uint32_t checksum = 0;
+  for (uint64_t first = 0; first < report_.events; first += kBlockEvents) {
+    const EventSpan block = index_->events(first, kBlockEvents);
+    checksum = section_checksum(kVersion, block.bytes(), checksum);
+    block.for_each(look);
   }
-  if (event.timestamp_ns < previous_ns_ && report_.backward_steps++ == 0) first_step_back_ = seq;
-  previous_ns_ = event.timestamp_ns;
-  report_.min_ns = std::min(*report_.min_ns, event.timestamp_ns);
-  report_.max_ns = std::max(*report_.max_ns, event.timestamp_ns);
-  functions_.add(event.function_id);
-  if (event.detail_seq != kNoDetail) {
-    if (event.detail_seq != report_.links && !first_bad_link_) first_bad_link_ = seq;
-    ++report_.links;
-  }
-  if (!v1) return;
-  report_.max_depth = std::max<uint64_t>(report_.max_depth, event.call_depth);
-  if (event.thread_id == report_.header->thread_id) return;
+  const Bytes rest = index_->section_bytes().subspan(report_.events * kEventBytes);
+  report_.checksum = index_->checksum(section_checksum(kVersion, rest, checksum));
+  report_.unknown_kinds = kinds[0];
+  report_.calls = kinds[static_cast<size_t>(EventKind::kCall)];
+  report_.returns = kinds[static_cast<size_t>(EventKind::kReturn)];
+  report_.exceptions = kinds[static_cast<size_t>(EventKind::kException)];
+  report_.min_ns = least;
+  report_.max_ns = most;
+  report_.links = links;
+  report_.max_depth = depth;
+}
+
+void ThreadCheck::check_thread_id(uint64_t seq, const IndexEvent& event) {
   report_.findings.add_lazily(
       Severity::kWarning, Lane::kIndex, Check::kThreadId, index_->offset_of(seq) + 16, [&] {
         return "event " + number(seq) + " carries thread id " + number(event.thread_id) +
@@ -146,20 +178,18 @@ inline void ThreadCheck::check_event(uint64_t seq, const IndexEvent& event, bool
 }
 
 void ThreadCheck::check_events() {
-  if (report_.events == 0) return;
-  report_.first_ns = report_.min_ns = report_.max_ns = previous_ns_ = index_->time_of(0);
-  report_.last_ns = index_->time_of(report_.events - 1);
-  const bool v1 = index_->version() == Version::kV1;
-  index_->events().for_each(
-      [&](uint64_t seq, const IndexEvent& event) { check_event(seq, event, v1); });
-  report_.functions = functions_.count();
-  if (v1) return;
-  const uint8_t* at = index_->events().bytes().data();
-  for (uint64_t seq = 0; seq < report_.events; ++seq, at += kEventBytes) {
-    // The kind and its seven reserved bytes as one word.
-    if (load_le<uint64_t>(at + offsetof(IndexEventV2, event_kind)) >> 8 == 0) continue;
-    if (reserved_++ == 0) first_reserved_ = seq;
+  if (report_.events == 0) {
+    report_.checksum = index_->checksum();
+    return;
   }
+  report_.first_ns = index_->time_of(0);
+  report_.last_ns = index_->time_of(report_.events - 1);
+  if (index_->version() == Version::kV1) {
+    walk_events<Version::kV1>();
+  } else {
+    walk_events<Version::kV2>();
+  }
+  report_.functions = functions_.count();
 }
 
 void ThreadCheck::summarize_events() {

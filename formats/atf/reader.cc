@@ -199,6 +199,11 @@ ChecksumState IndexReader::checksum() const {
   return compare_checksum(header_.version, section_, footer_->checksum);
 }
 
+ChecksumState IndexReader::checksum(uint32_t computed) const {
+  const bool good = footer_ && footer_->checksum != 0 && footer_->checksum == computed;
+  return good ? ChecksumState::kGood : checksum();
+}
+
 std::optional<DetailRecord> DetailCursor::next() {
   auto record = decode_detail_record(version_, section_.subspan(at_));
   if (!record) return std::nullopt;

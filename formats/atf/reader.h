@@ -110,6 +110,10 @@ class IndexReader {
 
   // Reads the whole section.
   ChecksumState checksum() const;
+  // The same for who reads it anyway: `computed` is section_checksum() of section_bytes().
+  ChecksumState checksum(uint32_t computed) const;
+  // What the checksum covers: the events, and what a wrong footer leaves behind them.
+  Bytes section_bytes() const { return section_; }
 
  private:
   IndexReader() = default;

@@ -3,12 +3,14 @@
 //
 // bench_end_to_end MILLION_PAIRS REPEATS
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/bench/contract.h"
@@ -38,6 +40,16 @@ long resident_kb(const std::string& status) {
 long daemon_kb(e2e::CollectorProcess& collector) {
   const std::string pid = std::to_string(collector.process().pid());
   return resident_kb(e2e::read_text_file("/proc/" + pid + "/status"));
+}
+
+// What a burst needed goes back within a second or two: the lowest figure counts.
+long settled_kb(e2e::CollectorProcess& collector) {
+  long least = daemon_kb(collector);
+  for (int i = 0; i < 30; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    least = std::min(least, daemon_kb(collector));
+  }
+  return least;
 }
 
 std::string hook_loop() {
@@ -131,7 +143,7 @@ void report_memory() {
   mention("agent's memory for each thread that does little",
           static_cast<double>(threads - plain_threads - (attached - plain)) / 400, "KiB", 1);
 
-  const long before = daemon_kb(collector);
+  const long before = settled_kb(collector);
   e2e::ChildProcess many(scratch.path(), {hook_loop(), "100", "400", "100000"},
                          collector.tracing());
   const bool there = e2e::eventually(e2e::seconds(120), [&collector, &many] {
@@ -140,7 +152,7 @@ void report_memory() {
   });
   if (!there) fail("no 400 streams");
   report("collectord's memory for each idle stream",
-         static_cast<double>(daemon_kb(collector) - before) / 400, Side::kAtMost, 8, "KiB", 1);
+         static_cast<double>(settled_kb(collector) - before) / 400, Side::kAtMost, 8, "KiB", 1);
 
   const std::string stripped = scratch / "agent.so";
   e2e::run(scratch.path(), {"strip", "-o", stripped, e2e::agent_library()});

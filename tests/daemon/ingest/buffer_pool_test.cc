@@ -1,0 +1,64 @@
+#include "daemon/ingest/buffer_pool.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <vector>
+
+#include "daemon/ingest/limits.h"
+
+namespace collect::ingest {
+namespace {
+
+// Whether the system still has the page mapped for this process.
+bool is_mapped(uint8_t* page) {
+  unsigned char resident = 0;
+  return mincore(page, 1, &resident) == 0;
+}
+
+TEST(BufferPool, GivesOutNoMoreThanItsBoundAndCallsWhoWaits) {
+  const auto pool = std::make_shared<BufferPool>(2);
+  BufferRef first = pool->acquire();
+  const BufferRef second = pool->acquire();
+  ASSERT_TRUE(first && second);
+  EXPECT_FALSE(pool->acquire());
+  int calls = 0;
+  pool->wait([&calls] { ++calls; });
+  EXPECT_EQ(calls, 0);
+  first.reset();
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(pool->acquire());
+}
+
+TEST(BufferPool, TheBufferUsedLastIsUsedNext) {
+  const auto pool = std::make_shared<BufferPool>(8);
+  BufferRef buffer = pool->acquire();
+  BufferRef other = pool->acquire();
+  uint8_t* const bytes = buffer->data();
+  other.reset();
+  buffer.reset();
+  EXPECT_EQ(pool->acquire()->data(), bytes);
+}
+
+TEST(BufferPool, TrimKeepsWhatWasNeededSinceTheLastTrim) {
+  const auto pool = std::make_shared<BufferPool>(8);
+  std::vector<BufferRef> burst;
+  for (int i = 0; i < 4; ++i) burst.push_back(pool->acquire());
+  uint8_t* const last = burst.back()->data();
+  std::vector<uint8_t*> all;
+  for (const BufferRef& buffer : burst) all.push_back(buffer->data());
+  for (BufferRef& buffer : burst) buffer.reset();  // `last` comes back last
+
+  pool->trim();  // four were in use until now
+  for (uint8_t* bytes : all) EXPECT_TRUE(is_mapped(bytes));
+  pool->acquire().reset();  // one is needed
+  pool->trim();
+  EXPECT_TRUE(is_mapped(last));
+  int mapped = 0;
+  for (uint8_t* bytes : all) mapped += is_mapped(bytes) ? 1 : 0;
+  EXPECT_EQ(mapped, 1);
+  EXPECT_EQ(pool->acquire()->data(), last);
+}
+
+}  // namespace
+}  // namespace collect::ingest
