@@ -74,12 +74,8 @@ void append(Stream& stream, PageRef page, const DetailRecord& record, uint32_t s
   info.committed.store(at + total, std::memory_order_release);  // pairs with next_span's acquire
 }
 
-bool detail_may_grow() {
-  return pool_bytes() - pool_used_bytes() > pool_bytes() / kDetailReserveDivisor;
-}
-
-uint64_t write_on(Stream& stream, const DetailRecord& record, uint32_t stack_bytes,
-                  bool version_1) {
+bool write_on(Stream& stream, const DetailRecord& record, uint32_t stack_bytes, bool version_1,
+              uint64_t* seq, uint32_t* reasons) {
   LaneState& lane = stream.lane(Lane::kDetail);
   const auto bytes = static_cast<uint32_t>(atf::kMaxDetailBytes);
   // A page of pre-roll is not continued: its flag holds for all of its records.
@@ -91,22 +87,19 @@ uint64_t write_on(Stream& stream, const DetailRecord& record, uint32_t stack_byt
       const PageInfo& old = page_info(lane.open);
       lane.next_seq = old.first_seq + records_of(old, Lane::kDetail);
     }
-    uint32_t reasons = wire::kLostRingFull;
+    *reasons = wire::kLostRingFull;
     const bool may = settings().full == FullPolicy::kOverwrite || detail_may_grow();
-    const PageRef page = may ? take_page(lane, Lane::kDetail, &reasons) : 0;
-    if (page == 0) {
-      count_lost(lane, reasons, record.ns);
-      return atf::kNoDetail;
-    }
+    const PageRef page = may ? take_page(lane, Lane::kDetail, reasons) : 0;
+    if (page == 0) return false;
     PageInfo& info = page_info(page);
     info.first_seq = lane.next_seq;
     note_losses(lane, info);
     link_page(lane, page);
   }
   const PageInfo& info = page_info(lane.open);
-  const uint64_t seq = info.first_seq + info.records.load(std::memory_order_relaxed);
+  *seq = info.first_seq + info.records.load(std::memory_order_relaxed);
   append(stream, lane.open, record, stack_bytes, version_1);
-  return seq;
+  return true;
 }
 
 void free_armed_page(PageRef page) {
@@ -163,12 +156,19 @@ uint32_t cut_page(PageRef page, uint64_t cut_ns, uint32_t* skipped) {
 
 }  // namespace
 
-uint64_t write_detail(Stream& stream, const DetailRecord& record, uint64_t state) {
+bool detail_may_grow() {
+  return pool_bytes() - pool_used_bytes() > pool_bytes() / kDetailReserveDivisor;
+}
+
+bool write_detail(Stream& stream, const DetailRecord& record, uint64_t state, uint64_t* seq,
+                  uint32_t* reasons) {
   const uint32_t stack_bytes = readable_stack(record.frame.stack_pointer);
   const bool version_1 = (state & kStateVersion1) != 0;
-  if ((state & kStateDetailOn) != 0) return write_on(stream, record, stack_bytes, version_1);
+  if ((state & kStateDetailOn) != 0) {
+    return write_on(stream, record, stack_bytes, version_1, seq, reasons);
+  }
   write_armed(stream, record, stack_bytes, version_1);
-  return atf::kNoDetail;
+  return true;
 }
 
 PreRoll ship_armed(Stream& stream, uint64_t cut_ns) {

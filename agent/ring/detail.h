@@ -16,9 +16,14 @@ struct DetailRecord {
   const HookFrame& frame;
 };
 
-// The record's number for the index event to link to, or atf::kNoDetail: armed records have none
-// yet, and a record that found no room is counted as lost.
-uint64_t write_detail(Stream& stream, const DetailRecord& record, uint64_t state);
+// False, with the LostReason, when the record found no room: the caller waits, or counts it as
+// lost.
+// `*seq` gets the record's number for the index event to link to; armed records have none yet and
+// leave it as it is.
+bool write_detail(Stream& stream, const DetailRecord& record, uint64_t state, uint64_t* seq,
+                  uint32_t* reasons);
+// Whether the pool has a page for detail.
+bool detail_may_grow();
 
 struct PreRoll {
   uint64_t records = 0;

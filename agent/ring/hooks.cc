@@ -134,23 +134,41 @@ uint32_t step_depth(Stream& stream, atf::EventKind kind) {
 
 enum class Wait : uint8_t { kRetry, kGiveUp, kOver };
 
-// With FullPolicy::kWait, holds the program until a page may be free. A safe point: the recording
-// can end meanwhile, and then this stream must not be written any more.
-Wait wait_for_page(Stream& stream) {
-  if (settings().full != FullPolicy::kWait) return Wait::kGiveUp;
+bool page_may_be_free(Lane lane) {
+  return lane == Lane::kDetail ? detail_may_grow() : pool_used_bytes() < pool_bytes();
+}
+
+// With FullPolicy::kWait, holds the program until a page of the lane may be free, or until that
+// can't be expected any more. kGiveUp is said at once, before anything can change. After a wait the
+// caller begins anew, for it was a safe point: detail may have been switched, and the recording may
+// be over, and then this stream must not be written any more.
+Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
+  // Memory that the system does not give is not waited for.
+  const bool hopeless = (reasons & wire::kLostNoMemory) != 0 ||
+                        (stream.waited_in_vain && stream.vain_turns == pool_turns());
+  if (settings().full != FullPolicy::kWait || hopeless || !waiting_allowed()) return Wait::kGiveUp;
+  stream.waited_in_vain = false;
+  uint32_t turns = pool_turns();
+  uint64_t moved_at_ns = read_system_clock();
   stream.waiting.store(1, std::memory_order_release);
-  Wait outcome = Wait::kGiveUp;
-  while (waiting_allowed() && outcome == Wait::kGiveUp) {
-    if ((g_state.load(std::memory_order_acquire) & kStateRecording) == 0) break;
+  while (waiting_allowed() && !page_may_be_free(lane) && !stream.waited_in_vain &&
+         (g_state.load(std::memory_order_acquire) & kStateRecording) != 0) {
     const timespec pause{0, 50000};
     nanosleep(&pause, nullptr);
-    if (pool_used_bytes() < pool_bytes()) outcome = Wait::kRetry;
+    const uint64_t now_ns = read_system_clock();
+    if (pool_turns() != turns) {
+      turns = pool_turns();
+      moved_at_ns = now_ns;
+    } else if (now_ns - moved_at_ns > kMaxWaitNs) {
+      stream.waited_in_vain = true;
+      stream.vain_turns = turns;
+    }
   }
   stream.waiting.store(0, std::memory_order_seq_cst);
   // Whoever quiesced meanwhile took a waiting thread for a quiet one.
   const bool over = (g_state.load(std::memory_order_seq_cst) & kStateRecording) == 0 ||
                     stream.recording != current_recording();
-  return over ? Wait::kOver : outcome;
+  return over ? Wait::kOver : Wait::kRetry;
 }
 
 enum class Outcome : uint8_t { kDone, kTryAgain };
@@ -170,7 +188,7 @@ Outcome record_busy(Stream& stream, uint64_t function, atf::EventKind kind, cons
   if (stream.pos >= stream.end) {
     uint32_t reasons = 0;
     if (!open_index_page(stream, &reasons)) {
-      const Wait wait = wait_for_page(stream);
+      const Wait wait = wait_for_page(stream, Lane::kIndex, reasons);
       if (wait == Wait::kRetry) return Outcome::kTryAgain;
       if (wait == Wait::kGiveUp) count_lost(index, reasons, ns);
       return Outcome::kDone;
@@ -182,7 +200,13 @@ Outcome record_busy(Stream& stream, uint64_t function, atf::EventKind kind, cons
   if ((state & (kStateDetailArmed | kStateDetailOn)) != 0 && stream.detail_thread &&
       filter_takes_function(id)) {
     const DetailRecord record{id, ns, index_next_seq(stream), kind, frame};
-    detail_seq = write_detail(stream, record, state);
+    uint32_t reasons = 0;
+    if (!write_detail(stream, record, state, &detail_seq, &reasons)) {
+      const Wait wait = wait_for_page(stream, Lane::kDetail, reasons);
+      if (wait == Wait::kRetry) return Outcome::kTryAgain;
+      if (wait == Wait::kOver) return Outcome::kDone;
+      count_lost(stream.lane(Lane::kDetail), reasons, ns);
+    }
   }
   write_event(stream, ns, id, kind, depth, detail_seq, state);
   return Outcome::kDone;

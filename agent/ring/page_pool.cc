@@ -136,6 +136,10 @@ uint64_t pool_used_bytes() {
   return touched > unused ? uint64_t{touched - unused} * kPageBytes : 0;
 }
 
+uint32_t pool_turns() {
+  return static_cast<uint32_t>(pool.free_head.load(std::memory_order_relaxed) >> 32);
+}
+
 PageInfo& page_info(PageRef page) {
   return pool.infos[page - 1];
 }

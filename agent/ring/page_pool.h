@@ -46,6 +46,8 @@ uint64_t pool_bytes();
 PageRef pool_take(uint32_t* reasons);
 void pool_give(PageRef page);
 uint64_t pool_used_bytes();
+// Another number whenever a page was given back or taken again; the same while nothing moves.
+uint32_t pool_turns();
 
 PageInfo& page_info(PageRef page);
 uint8_t* page_bytes(PageRef page);  // kPageBytes, aligned to kPageBytes

@@ -84,7 +84,9 @@ struct alignas(kCacheLine) Stream {
   uint32_t depth = 0;
   uint32_t thread_id = 0;
   std::atomic<uint32_t> waiting{0};  // inside a hook, but at a safe point: waits for a page
-  bool detail_thread = false;        // this thread passes the detail filter
+  bool waited_in_vain = false;  // no page moved for kMaxWaitNs, when pool_turns() was `vain_turns`
+  uint32_t vain_turns = 0;
+  bool detail_thread = false;  // this thread passes the detail filter
   // Armed detail: a chain of its own that only this thread touches, but for quiesced changes.
   PageRef armed_first = 0;
   PageRef armed_open = 0;
@@ -123,6 +125,8 @@ uint64_t lost_without_stream();
 // The settings of the process, constant after recorder_init.
 const Settings& settings();
 bool waiting_allowed();
+// A full ring holds a program up for no longer than this without a single page coming free.
+inline constexpr uint64_t kMaxWaitNs = 30'000'000'000;
 
 // Counts one lost record of a lane. Also from a signal handler that interrupted a hook.
 void count_lost(LaneState& lane, uint32_t reason, uint64_t ns);

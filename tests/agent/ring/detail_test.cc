@@ -203,6 +203,51 @@ TEST_F(DetailTest, IndexEventsComeFirstWhenRoomIsShort) {
   EXPECT_EQ(linked, stream.detail.records);
 }
 
+TEST(DetailWait, HoldsTheProgramAndLosesNothing) {
+  constexpr uint64_t kPairs = 20000;
+  Settings settings;
+  settings.buffer_mb = 4;
+  settings.full = FullPolicy::kWait;
+  ASSERT_TRUE(recorder_init(settings));
+  allow_waiting(true);
+  start_recording();
+  set_detail(2, 0, nullptr);
+  std::atomic<bool> done{false};
+  std::thread program([&] {
+    alignas(4096) uint64_t stack[512] = {};
+    record_pairs(kPairs, function_a(), frame_at(stack));
+    done = true;
+  });
+  RingDrain drain;
+  while (!done.load()) drain.take();
+  program.join();
+  drain.finish();
+  EXPECT_EQ(drain.lost(), 0u);
+  ASSERT_EQ(drain.streams.size(), 1u);
+  const TakenStream& stream = drain.streams.begin()->second;
+  EXPECT_EQ(stream.detail.lost_total, 0u);
+  EXPECT_EQ(stream.index.records, 2 * kPairs);
+  EXPECT_EQ(details(stream).size(), 2 * kPairs);
+}
+
+TEST(DetailWait, CountsTheLossWhenWaitingIsNotAllowed) {
+  Settings settings;
+  settings.buffer_mb = 4;
+  settings.full = FullPolicy::kWait;
+  ASSERT_TRUE(recorder_init(settings));
+  allow_waiting(false);
+  start_recording();
+  set_detail(2, 0, nullptr);
+  alignas(4096) uint64_t stack[512] = {};
+  record_pairs(10000, function_a(), frame_at(stack));
+  const RecorderStats stats = recorder_stats();
+  EXPECT_GT(stats.detail_lost, 0u);
+  EXPECT_EQ(stats.detail_recorded + stats.detail_lost, 20000u);
+  EXPECT_EQ(stats.recorded + stats.lost, 20000u);
+  RingDrain drain;
+  drain.finish();
+}
+
 TEST_F(DetailTest, ChangesWhileThreadsRecord) {
   std::atomic<bool> done{false};
   std::vector<std::thread> threads;
