@@ -2,12 +2,14 @@
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -50,6 +52,17 @@ sigset_t take_signals() {
   // A peer that goes away while it is written to is an error of that write, not of the process.
   signal(SIGPIPE, SIG_IGN);
   return signals;
+}
+
+// A session keeps up to 256 threads' files open, an agent takes two sockets: the usual soft limit of
+// 1,024 descriptors is for programs that use select().
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    spdlog::warn("the limit of open files stays as it is: {}", std::strerror(errno));
+  }
 }
 
 Result<ingest::IngestOptions> ingest_options(const Config& config) {
@@ -171,6 +184,7 @@ int run(int argc, char** argv) {
     return std::fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
   }
   set_up_log(line->config);
+  raise_descriptor_limit();
   return serve(*line);
 }
 

@@ -10,6 +10,12 @@
 namespace collect::ingest {
 namespace {
 
+static_assert(uint32_t{storage::kLostRingFull} == wire::kLostRingFull);
+static_assert(uint32_t{storage::kLostOverwritten} == wire::kLostOverwritten);
+static_assert(uint32_t{storage::kLostReentry} == wire::kLostReentry);
+static_assert(uint32_t{storage::kLostNoMemory} == wire::kLostNoMemory);
+static_assert(uint32_t{storage::kLostForgotten} == wire::kLostForgotten);
+
 storage::Page to_storage(const wire::PageHeader& header, Bytes bytes) {
   storage::Page page;
   page.stream_id = header.stream_id;
