@@ -290,13 +290,15 @@ void Collector::stop_session(const std::string& name,
     return;
   }
   std::vector<ingest::AgentSnapshot> agents;
+  std::vector<std::string> feeds;
   if (name.empty() || named.ok()) {
     for (const ingest::SessionSnapshot& session : registry_.sessions()) {
       const bool is_meant = name.empty() ? !is_over(session.state) : session.name == named->name;
+      if (is_meant && session.agent == 0 && !is_over(session.state)) feeds.push_back(session.name);
       const auto agent = registry_.agent(std::to_string(session.agent));
       if (is_meant && agent.ok()) agents.push_back(*agent);
     }
-    if (agents.empty()) {
+    if (agents.empty() && feeds.empty()) {
       done(Error{Code::kNotFound, "no session records now"});
       return;
     }
@@ -308,13 +310,14 @@ void Collector::stop_session(const std::string& name,
     }
     agents = std::move(*targets);
   }
-  act_on_sessions(agents, &ingest::Ingest::stop_recording, std::move(done));
+  act_on_sessions(agents, &ingest::Ingest::stop_recording, std::move(done), feeds);
 }
 
 void Collector::act_on_sessions(const std::vector<ingest::AgentSnapshot>& agents, Act act,
-                                control::Callback<std::vector<api::Session>> done) {
+                                control::Callback<std::vector<api::Session>> done,
+                                const std::vector<std::string>& feeds_to_stop) {
   auto answers = std::make_shared<SessionAnswers>();
-  answers->missing = agents.size();
+  answers->missing = agents.size() + feeds_to_stop.size();
   answers->done = std::move(done);
   const auto on_answer = [answers](Result<ingest::SessionSnapshot> result) {
     std::unique_lock lock(answers->mutex);
@@ -331,6 +334,7 @@ void Collector::act_on_sessions(const std::vector<ingest::AgentSnapshot>& agents
       answers->done(std::move(answers->sessions));
     }
   };
+  for (const std::string& session : feeds_to_stop) ingest_->stop_feed(session, on_answer);
   for (const ingest::AgentSnapshot& agent : agents) {
     if (agent.state == ingest::AgentState::kDialing) {
       on_answer(Error{Code::kUnavailable,

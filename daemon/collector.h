@@ -54,6 +54,10 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
   void manifest(const std::string& name, control::Callback<api::Manifest> done) override;
   void set_detail(api::DetailMode mode, const api::DetailRequest& request,
                   control::Callback<api::DetailResponse> done) override;
+  void annotate(const api::AnnotateRequest& request,
+                control::Callback<api::AnnotateResponse> done) override;
+  void roll_container(const api::RollContainerRequest& request,
+                      control::Callback<api::RollContainerResponse> done) override;
 
  private:
   Collector(const ingest::IngestOptions& options, storage::Fs& fs);
@@ -63,11 +67,13 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
   void agent_removed(ingest::AgentId id) override;
   void session_changed(const ingest::SessionSnapshot& session) override;
 
-  // Starts or stops each of `agents`, and answers with all that succeeded, or the first error.
+  // Starts or stops each of `agents`, ends the dial9 feeds of the sessions named, and answers with
+  // all that succeeded, or the first error.
   using Act = void (ingest::Ingest::*)(const ingest::ProcessId&,
                                        ingest::Answer<ingest::SessionSnapshot>);
   void act_on_sessions(const std::vector<ingest::AgentSnapshot>& agents, Act act,
-                       control::Callback<std::vector<api::Session>> done);
+                       control::Callback<std::vector<api::Session>> done,
+                       const std::vector<std::string>& feeds_to_stop = {});
 
   struct DetailCall;  // collector_detail.cc
   void resolve_and_send_detail(const std::shared_ptr<DetailCall>& call,

@@ -31,6 +31,10 @@ struct Config {
   uint64_t threads_per_agent = 16'384;
   uint64_t queue_bytes = 32u << 20;
   std::string log_level = "info";
+  bool rtc = true;
+  uint64_t rtc_roll_bytes = 256u << 20;
+  uint64_t rtc_roll_s = 0;
+  uint64_t rtc_budget_bytes = uint64_t{4} << 30;
   bool symbolize = true;
   std::vector<std::string> symbol_directories;
 };
@@ -52,6 +56,14 @@ void each_key(Settings& config, Visit&& visit) {
   visit("threads_per_agent", "threads of one agent at once", config.threads_per_agent);
   visit("queue_bytes", "bytes of one session that may wait for the disk", config.queue_bytes);
   visit("log_level", "trace, debug, info, warn, error or off", config.log_level);
+  visit("rtc", "whether every session is also written as RTC containers", config.rtc);
+  visit("rtc_roll_bytes", "size of a container, beyond which the next one begins; 0: no such size",
+        config.rtc_roll_bytes);
+  visit("rtc_roll_s", "age of a container, beyond which the next one begins; 0: no such age",
+        config.rtc_roll_s);
+  visit("rtc_budget_bytes",
+        "size of a session's containers together, beyond which the oldest is removed; 0: no limit",
+        config.rtc_budget_bytes);
   visit("symbolize", "whether names are looked up when a session is sealed", config.symbolize);
   visit("symbol_directories", "where unstripped files are searched by build id",
         config.symbol_directories);

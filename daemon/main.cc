@@ -54,8 +54,8 @@ sigset_t take_signals() {
   return signals;
 }
 
-// A session keeps up to 256 threads' files open, an agent takes two sockets: the usual soft limit of
-// 1,024 descriptors is for programs that use select().
+// A session keeps up to 256 threads' files open, an agent takes two sockets: the usual soft limit
+// of 1,024 descriptors is for programs that use select().
 void raise_descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
@@ -76,6 +76,10 @@ Result<ingest::IngestOptions> ingest_options(const Config& config) {
   options.threads_per_agent = static_cast<uint32_t>(config.threads_per_agent);
   options.queue_bytes = config.queue_bytes;
   options.storage.durability = durability_of(config);
+  options.storage.capture.enabled = config.rtc;
+  options.storage.capture.roll_bytes = config.rtc_roll_bytes;
+  options.storage.capture.roll_ns = config.rtc_roll_s * 1'000'000'000u;
+  options.storage.capture.budget_bytes = config.rtc_budget_bytes;
   options.storage.symbolize = config.symbolize;
   options.storage.symbol_directories = config.symbol_directories;
   std::error_code error;

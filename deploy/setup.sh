@@ -4,6 +4,7 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 tools=$root/build/tools
 buf_version=1.75.0
+wtf_reader_version=2015.7.15-1
 logs=$root/build/logs
 mkdir -p "$logs" "$tools"
 
@@ -70,27 +71,41 @@ install_packages() {
     apt-get install -y --no-install-recommends $missing
 }
 
-# A gRPC client for the command line: grpcurl if it is there, and buf from npm. Sets `buf` and
-# `grpcurl` to programs, or to nothing. The C++ tests and collectctl need neither.
-find_grpc_clients() {
-  grpcurl=$(command -v grpcurl || true)
-  buf=$(command -v buf || true)
-  [ -n "$buf" ] && return
-  buf=$tools/node_modules/.bin/buf
-  [ -x "$buf" ] && return
+# npm_package NAME VERSION FILE: into a folder of its own (npm removes what it does not know), if it
+# is not there. `npm_modules` is where; false when that failed.
+npm_package() {
+  local name=$1 version=$2 file=$3
+  npm_modules=$tools/${name##*/}/node_modules
+  [ -e "$npm_modules/$file" ] && return
   if ! command -v npm >/dev/null; then
     # NodeSource's nodejs brings its own npm and excludes Debian's package.
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends npm \
       >"$logs/apt-npm.log" 2>&1 || true
   fi
   if command -v npm >/dev/null &&
-    timeout 180 npm install --prefix "$tools" --no-save --no-audit --no-fund --ignore-scripts \
-      "@bufbuild/buf@$buf_version" >"$logs/npm-buf.log" 2>&1 && [ -x "$buf" ]; then
-    say "Installed buf $buf_version from npm into build/tools."
-  else
-    buf=
-    say "Skipped: buf is not available (npm i @bufbuild/buf failed, see build/logs/npm-buf.log)."
+    timeout 180 npm install --prefix "$tools/${name##*/}" --no-save --no-audit --no-fund --ignore-scripts \
+      "$name@$version" >"$logs/npm-${name##*/}.log" 2>&1 && [ -e "$npm_modules/$file" ]; then
+    say "Installed $name $version from npm into build/tools."
+    return
   fi
+  say "Skipped: $name is not available (see build/logs/npm-${name##*/}.log)."
+  return 1
+}
+
+# A gRPC client for the command line: grpcurl if it is there, and buf from npm. Sets `buf` and
+# `grpcurl`, empty where there is none.
+find_grpc_clients() {
+  grpcurl=$(command -v grpcurl || true)
+  buf=$(command -v buf || true)
+  [ -n "$buf" ] && return
+  npm_package @bufbuild/buf "$buf_version" .bin/buf && buf=$npm_modules/.bin/buf || buf=
+}
+
+# The reference reader of WTF-trace, which our files are held against. Sets `node_path`, empty
+# without it.
+find_wtf_reader() {
+  npm_package tracing-framework "$wtf_reader_version" tracing-framework/package.json &&
+    node_path=$npm_modules || node_path=
 }
 
 # build_preset PRESET [TARGET…]

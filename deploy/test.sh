@@ -40,7 +40,9 @@ release_build() { build_preset release; }
 
 release_tests() {
   find_grpc_clients
+  find_wtf_reader
   export COLLECT_BUF=$buf COLLECT_GRPCURL=$grpcurl
+  if [ -n "$node_path" ]; then export NODE_PATH=$node_path; fi
   ctest --test-dir build/release --output-on-failure --no-tests=error -j "$(nproc)" 2>&1 |
     tee "$logs/ctest-release.log"
 }

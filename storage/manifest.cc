@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "storage/session_layout.h"
+
 namespace collect::storage {
 namespace {
 
@@ -128,6 +130,31 @@ Json module_symbols_json(const ModuleSymbols& module) {
   return json;
 }
 
+Json foreign_stream_json(const ForeignStream& stream) {
+  Json json = {{"kind", foreign_kind_name(stream.kind)},
+               {"file", foreign_file_name(stream.kind)},
+               {"bytes", stream.bytes}};
+  if (stream.refused_bytes != 0) json["refused_bytes"] = stream.refused_bytes;
+  if (!stream.problem.empty()) json["problem"] = stream.problem;
+  return json;
+}
+
+Json container_json(const Container& container) {
+  return {{"name", container.name},
+          {"state", container.state},
+          {"bytes", container.bytes},
+          {"first_ns", container.first_ns},
+          {"last_ns", container.last_ns}};
+}
+
+Json marker_json(const Marker& marker) {
+  return {{"at_ns", marker.at_ns}, {"text", marker.text}};
+}
+
+Json note_json(const Note& note) {
+  return {{"at_unix_ns", note.at_unix_ns}, {"what", note.what}};
+}
+
 template <class T, class Function>
 Json list_json(const std::vector<T>& list, Function to_json) {
   Json json = Json::array();
@@ -153,6 +180,14 @@ std::string_view session_state_name(SessionState state) {
 
 std::string_view lane_name(Lane lane) {
   return lane == Lane::kIndex ? "index" : "detail";
+}
+
+std::string_view foreign_kind_name(ForeignKind kind) {
+  switch (kind) {
+    case ForeignKind::kDial9:
+      break;
+  }
+  return "dial9";
 }
 
 std::vector<std::string> lost_reason_names(uint32_t reasons) {
@@ -200,14 +235,34 @@ std::string manifest_to_json(const Manifest& manifest) {
     json["detail_windows_left_out"] = manifest.detail_windows_left_out;
   }
   json["clock_sync"] = list_json(manifest.clock_syncs, clock_sync_json);
-  json["events"] = list_json(manifest.notes, [](const Note& note) {
-    return Json{{"at_unix_ns", note.at_unix_ns}, {"what", note.what}};
-  });
+  json["events"] = list_json(manifest.notes, note_json);
   if (manifest.notes_left_out != 0) json["events_left_out"] = manifest.notes_left_out;
   json["module_symbols"] = list_json(manifest.module_symbols, module_symbols_json);
   if (manifest.symbols_left_out != 0) json["symbols_left_out"] = manifest.symbols_left_out;
+  if (!manifest.foreign_streams.empty()) {
+    json["foreign_streams"] = list_json(manifest.foreign_streams, foreign_stream_json);
+  }
+  json["containers"] = list_json(manifest.containers, container_json);
+  if (manifest.containers_removed != 0) json["containers_removed"] = manifest.containers_removed;
+  json["markers"] = list_json(manifest.markers, marker_json);
+  if (manifest.markers_left_out != 0) json["markers_left_out"] = manifest.markers_left_out;
   json["totals"] = totals_json(manifest);
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string manifest_delta_to_json(const Manifest& delta) {
+  Json json;
+  json["threads"] = list_json(delta.threads, thread_json);
+  const auto put = [&json](const char* key, const auto& list, auto to_json) {
+    if (!list.empty()) json[key] = list_json(list, to_json);
+  };
+  put("modules", delta.modules, module_json);
+  put("detail_windows", delta.detail_windows, window_json);
+  put("clock_sync", delta.clock_syncs, clock_sync_json);
+  put("events", delta.notes, note_json);
+  put("markers", delta.markers, marker_json);
+  if (delta.lost_without_stream != 0) json["totals"] = totals_json(delta);
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace collect::storage

@@ -19,6 +19,7 @@ inline constexpr size_t kMaxTextBytes = 4096;  // of each string of a peer; the 
 inline constexpr size_t kMaxBuildIdBytes = 64;
 inline constexpr size_t kMaxClockSyncs = 1024;  // then every second one goes
 inline constexpr size_t kMaxNotes = 1024;       // later ones are only counted
+inline constexpr size_t kMaxMarkers = 65'536;   // later ones are only counted
 
 struct ManifestThread {
   uint32_t id = 0;  // N of thread_N
@@ -80,30 +81,52 @@ struct ModuleSymbols {
   uint64_t named = 0;
 };
 
+// One RTC container of the session.
+struct Container {
+  std::string name{};
+  std::string state{};  // "open", "finished", "unfinished"
+  uint64_t bytes = 0;
+  uint64_t first_ns = 0;  // of its records
+  uint64_t last_ns = 0;
+};
+
+// A stream of another format, in a file of its own.
+struct ForeignStream {
+  ForeignKind kind{};
+  uint64_t bytes = 0;          // stored: whole frames
+  uint64_t refused_bytes = 0;  // came, or were there, and are no whole frames
+  std::string problem{};       // where and why; empty when the stream ended at a frame's end
+};
+
 struct Manifest {
   SessionState state = SessionState::kRecording;
-  std::string reason;
+  std::string reason{};
   // Set before the first file is sealed: how the session is to end. Recovery finishes with it.
   bool sealing = false;
   SessionState sealing_state = SessionState::kRecording;
   uint64_t time_start_ns = 0;
   uint64_t time_end_ns = 0;
-  SessionIdentity identity;
+  SessionIdentity identity{};
   uint64_t created_unix_ns = 0;  // the collector's clock
   uint64_t finished_unix_ns = 0;
-  std::vector<ManifestThread> threads;
-  std::vector<ModuleInfo> modules;
-  std::vector<Symbol> symbols;
-  std::vector<ModuleSymbols> module_symbols;
+  std::vector<ManifestThread> threads{};
+  std::vector<ModuleInfo> modules{};
+  std::vector<Symbol> symbols{};
+  std::vector<ModuleSymbols> module_symbols{};
   uint64_t symbols_left_out = 0;
-  std::vector<Gap> gaps;
-  std::vector<DetailWindow> detail_windows;
+  std::vector<Gap> gaps{};
+  std::vector<DetailWindow> detail_windows{};
   uint64_t detail_windows_left_out = 0;
-  std::vector<ClockSync> clock_syncs;
-  std::vector<Note> notes;
+  std::vector<ClockSync> clock_syncs{};
+  std::vector<Note> notes{};
   uint64_t notes_left_out = 0;
+  std::vector<ForeignStream> foreign_streams{};
+  std::vector<Container> containers{};
+  uint64_t containers_removed = 0;
+  std::vector<Marker> markers{};
+  uint64_t markers_left_out = 0;
   uint64_t lost_without_stream = 0;
-  SessionTotals totals;
+  SessionTotals totals{};
 };
 
 struct LostReasonName {
@@ -118,12 +141,16 @@ inline constexpr LostReasonName kLostReasonNames[] = {
 
 std::string_view session_state_name(SessionState state);
 std::string_view lane_name(Lane lane);
+std::string_view foreign_kind_name(ForeignKind kind);  // "dial9"
 std::vector<std::string> lost_reason_names(uint32_t reasons);
 std::string hex_bytes(Bytes bytes);
 void bound_text(std::string& text);  // to kMaxTextBytes
 
 // Text that is not UTF-8 becomes U+FFFD; it never fails.
 std::string manifest_to_json(const Manifest& manifest);
+// The same keys in one line, without lists that are empty: for a manifest that holds only what is
+// new. manifest_from_json reads it.
+std::string manifest_delta_to_json(const Manifest& delta);
 // Unknown keys are ignored, missing ones keep their defaults. kDamaged: not JSON, or a key that
 // everything hangs on has another type.
 Result<Manifest> manifest_from_json(std::string_view json);

@@ -180,6 +180,25 @@ ModuleSymbols module_symbols_of(const Json& json) {
   return module;
 }
 
+Container container_of(const Json& json) {
+  return {text(json, "name"), text(json, "state"), number(json, "bytes"), number(json, "first_ns"),
+          number(json, "last_ns")};
+}
+
+// The file's name follows from the kind: what the manifest says of it is never used.
+void read_foreign_streams(const Json& json, std::vector<ForeignStream>& out) {
+  const auto list = json.find("foreign_streams");
+  if (list == json.end() || !list->is_array()) return;
+  for (const ForeignKind kind : kForeignKinds) {
+    for (const Json& item : *list) {
+      if (!item.is_object() || text(item, "kind") != foreign_kind_name(kind)) continue;
+      out.push_back(
+          {kind, number(item, "bytes"), number(item, "refused_bytes"), text(item, "problem")});
+      break;
+    }
+  }
+}
+
 SessionTotals totals_of(const Json& json) {
   SessionTotals totals;
   totals.threads = number32(json, "threads");
@@ -232,6 +251,13 @@ Result<Manifest> manifest_from_json(std::string_view text_json) {
   read_list(json, "clock_sync", manifest.clock_syncs, clock_sync_of);
   read_list(json, "events", manifest.notes,
             [](const Json& note) { return Note{number(note, "at_unix_ns"), text(note, "what")}; });
+  read_foreign_streams(json, manifest.foreign_streams);
+  read_list(json, "containers", manifest.containers, container_of);
+  manifest.containers_removed = number(json, "containers_removed");
+  read_list(json, "markers", manifest.markers, [](const Json& marker) {
+    return Marker{number(marker, "at_ns"), text(marker, "text")};
+  });
+  manifest.markers_left_out = number(json, "markers_left_out");
   manifest.detail_windows_left_out = number(json, "detail_windows_left_out");
   manifest.notes_left_out = number(json, "events_left_out");
   manifest.symbols_left_out = number(json, "symbols_left_out");

@@ -17,16 +17,6 @@ void bound(SessionIdentity& identity) {
   }
 }
 
-// Every second element goes, the first and the last stay.
-template <class T>
-void thin_out(std::vector<T>& list) {
-  size_t kept = 0;
-  for (size_t i = 0; i < list.size(); ++i) {
-    if (i % 2 == 0 || i + 1 == list.size()) list[kept++] = list[i];
-  }
-  list.resize(kept);
-}
-
 bool is_disk_error(Code code) {
   return code != Code::kDamaged && code != Code::kLimit && code != Code::kInvalidArgument;
 }
@@ -34,7 +24,11 @@ bool is_disk_error(Code code) {
 }  // namespace
 
 Session::Session(Fs& fs, const SessionOptions& options, SessionPlace place)
-    : fs_(fs), options_(options), place_(std::move(place)), reserve_(fs, place_.directory) {}
+    : fs_(fs),
+      options_(options),
+      place_(std::move(place)),
+      reserve_(fs, place_.directory),
+      roller_(fs, place_.directory, options.capture, options.durability, clock()) {}
 
 Status Session::begin(SessionIdentity identity) {
   bound(identity);
@@ -52,6 +46,8 @@ ThreadFormat Session::thread_format(uint32_t thread_id) const {
 
 Status Session::fail(Status status) {
   if (failure_.ok()) failure_ = status;
+  // What is left of a full disk is for footers and the manifest.
+  if (!status.ok()) roller_.abandon();
   return status;
 }
 
@@ -63,6 +59,7 @@ Status Session::add_modules(std::span<const ModuleInfo> modules) {
       if (ours.unloaded_ns == module.unloaded_ns) continue;
       ours.unloaded_ns = module.unloaded_ns;
       manifest_dirty_ = true;
+      roller_.change({.modules = {ours}});
       continue;
     }
     if (manifest_.modules.size() == kMaxModules) {
@@ -73,6 +70,7 @@ Status Session::add_modules(std::span<const ModuleInfo> modules) {
     ModuleInfo ours = module;
     bound_text(ours.path);
     if (ours.build_id.size() > kMaxBuildIdBytes) ours.build_id.resize(kMaxBuildIdBytes);
+    roller_.change({.modules = {ours}});
     manifest_.modules.push_back(std::move(ours));
     manifest_needed_ = true;
   }
@@ -91,6 +89,7 @@ Status Session::open_stream(const StreamInfo& stream) {
     if (!thread_name.empty() && ours.name != thread_name) {
       ours.name = thread_name;
       manifest_dirty_ = true;
+      roller_.change({.threads = {ours}});
     }
     return {};
   }
@@ -112,6 +111,7 @@ Status Session::open_stream(const StreamInfo& stream) {
   thread.thread_id = stream.thread_id;
   thread.name = thread_name;
   thread.start_ns = stream.start_ns;
+  roller_.change({.threads = {thread}});
   manifest_.threads.push_back(std::move(thread));
   const uint32_t slot = static_cast<uint32_t>(threads_.size());
   threads_.push_back({std::move(*writer), ++use_counter_, false});
@@ -155,6 +155,7 @@ Status Session::append_run(std::span<const Page> pages) {
   }
   ThreadWriter& writer = *thread.writer;
   const bool was_open = writer.has_open_files();
+  const uint64_t position_before = writer.position(first.lane);
   const uint64_t lost_before = writer.lost(first.lane);
   const bool had_detail = writer.has_detail();
   const Status status = writer.append(pages);
@@ -169,6 +170,7 @@ Status Session::append_run(std::span<const Page> pages) {
     limit_open_files();
   }
   see_functions(pages, status.ok(), writer);
+  capture_pages(pages, position_before, writer);
   if (!status.ok() && is_disk_error(status.code())) return fail(status);
   return status;
 }
@@ -182,6 +184,30 @@ void Session::see_functions(std::span<const Page> pages, bool all_stored, Thread
     return;
   }
   for (const Page& page : pages) functions_.add_events(page.bytes);
+}
+
+void Session::make_capture_room() {
+  if (!roller_.wants_room()) return;
+  refresh_manifest();
+  roller_.make_room(manifest_);
+}
+
+// Every page of which something was stored now: also those in front of one that was refused.
+void Session::capture_pages(std::span<const Page> pages, uint64_t from,
+                            const ThreadWriter& writer) {
+  if (!roller_.enabled()) return;
+  make_capture_room();
+  const uint64_t position = writer.position(pages.front().lane);
+  for (const Page& page : pages) {
+    const uint64_t end = page.first_seq + page.record_count;
+    const bool stored = end <= position && (end > from || page.record_count == 0);
+    if (stored) roller_.page(page);
+  }
+  note_capture_problem();
+}
+
+void Session::note_capture_problem() {
+  if (const auto problem = roller_.take_problem()) (void)note(*problem);
 }
 
 void Session::see_stored_functions(ThreadWriter& writer) {
@@ -240,72 +266,20 @@ Status Session::close_stream(const StreamEnd& end) {
     thread.name = end.thread_name;
     bound_text(thread.name);
   }
+  refresh_thread(known->second);
+  roller_.change({.threads = {thread}});
   manifest_dirty_ = true;
   manifest_urgent_ = true;
   COLLECT_TRY(fail(index));
   return fail(detail);
 }
 
-Status Session::detail_state(const DetailStateChange& change) {
-  auto& windows = manifest_.detail_windows;
-  const bool open = !windows.empty() && windows.back().end_ns == 0;
-  if (!windows.empty()) {
-    const DetailWindow& last = windows.back();
-    // Told again after a reconnect, or older than what is known.
-    if (open && last.mode == change.mode && last.start_ns == change.at_ns) return {};
-    if (change.at_ns < std::max(last.start_ns, last.end_ns)) return {};
-    if (!open && change.mode == "off") return {};
-  } else if (change.mode == "off") {
-    return {};
-  }
-  if (open) {
-    windows.back().end_ns = std::max<uint64_t>(change.at_ns, 1);
-    if (change.mode == "off") windows.back().reason = change.reason;
-  }
-  manifest_dirty_ = true;
-  manifest_urgent_ = true;
-  if (change.mode == "off") return {};
-  if (windows.size() == kMaxDetailWindows) {
-    ++manifest_.detail_windows_left_out;
-    return {};
-  }
-  DetailWindow window{
-      change.mode,  change.at_ns, 0, change.pre_roll_from_ns, change.pre_roll_records,
-      change.reason};
-  bound_text(window.mode);
-  bound_text(window.reason);
-  windows.push_back(std::move(window));
-  return {};
-}
-
-Status Session::clock_sync(const ClockSync& sync) {
-  if (manifest_.clock_syncs.size() == kMaxClockSyncs) thin_out(manifest_.clock_syncs);
-  manifest_.clock_syncs.push_back(sync);
-  manifest_dirty_ = true;
-  return {};
-}
-
-Status Session::note(const std::string& what) {
-  manifest_dirty_ = true;
-  if (manifest_.notes.size() == kMaxNotes) {
-    ++manifest_.notes_left_out;
-    return {};
-  }
-  Note note{clock().unix_ns(), what};
-  bound_text(note.what);
-  manifest_.notes.push_back(std::move(note));
-  return {};
-}
-
-void Session::set_lost_without_stream(uint64_t count) {
-  if (count <= manifest_.lost_without_stream) return;
-  manifest_.lost_without_stream = count;
-  manifest_dirty_ = true;
-}
-
 Status Session::commit() {
   if (!failure_.ok()) return failure_;
+  roller_.flush();
+  note_capture_problem();
   if (durable()) {
+    COLLECT_TRY(fail(commit_foreign()));
     while (!uncommitted_.empty()) {
       Thread& thread = threads_[uncommitted_.back()];
       COLLECT_TRY(fail(thread.writer->commit()));
@@ -353,6 +327,7 @@ SessionTotals Session::totals() const {
     }
     totals.last_ns = std::max(totals.last_ns, index.last_ns);
   }
+  totals.stored_bytes += foreign_bytes();
   return totals;
 }
 
@@ -362,25 +337,38 @@ void Session::refresh_manifest() {
   manifest_.time_end_ns = manifest_.totals.last_ns;
   manifest_.gaps.clear();
   for (size_t slot = 0; slot < threads_.size(); ++slot) {
+    refresh_thread(slot);
     const ThreadWriter* writer = threads_[slot].writer.get();
     if (writer == nullptr) continue;
-    ManifestThread& thread = manifest_.threads[slot];
-    thread.has_detail = writer->has_detail();
-    thread.events = writer->summary(Lane::kIndex).records;
-    thread.detail_records = writer->summary(Lane::kDetail).records;
-    thread.lost_events = writer->lost(Lane::kIndex);
-    thread.lost_detail_records = writer->lost(Lane::kDetail);
-    thread.index_next = writer->position(Lane::kIndex);
-    thread.detail_next = writer->position(Lane::kDetail);
-    thread.first_ns = writer->summary(Lane::kIndex).first_ns;
-    thread.last_ns = writer->summary(Lane::kIndex).last_ns;
     for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
       for (Gap gap : writer->gaps(lane).gaps()) {
-        gap.thread = thread.id;
+        gap.thread = manifest_.threads[slot].id;
         manifest_.gaps.push_back(gap);
       }
     }
   }
+  refresh_foreign();
+  refresh_containers();
+}
+
+void Session::refresh_thread(size_t slot) {
+  const ThreadWriter* writer = threads_[slot].writer.get();
+  if (writer == nullptr) return;
+  ManifestThread& thread = manifest_.threads[slot];
+  thread.has_detail = writer->has_detail();
+  thread.events = writer->summary(Lane::kIndex).records;
+  thread.detail_records = writer->summary(Lane::kDetail).records;
+  thread.lost_events = writer->lost(Lane::kIndex);
+  thread.lost_detail_records = writer->lost(Lane::kDetail);
+  thread.index_next = writer->position(Lane::kIndex);
+  thread.detail_next = writer->position(Lane::kDetail);
+  thread.first_ns = writer->summary(Lane::kIndex).first_ns;
+  thread.last_ns = writer->summary(Lane::kIndex).last_ns;
+}
+
+void Session::refresh_containers() {
+  manifest_.containers = roller_.containers();
+  manifest_.containers_removed = roller_.removed();
 }
 
 Status Session::write_manifest_now(bool durable) {

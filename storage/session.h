@@ -8,8 +8,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "storage/foreign_file.h"
 #include "storage/function_set.h"
 #include "storage/manifest.h"
+#include "storage/rtc_roller.h"
 #include "storage/session_layout.h"
 #include "storage/session_reserve.h"
 #include "storage/session_writer.h"
@@ -39,11 +41,16 @@ class Session final : public SessionWriter {
   Status add_modules(std::span<const ModuleInfo> modules) override;
   Status open_stream(const StreamInfo& stream) override;
   Status append_pages(std::span<const Page> pages) override;
+  Status append_foreign(ForeignKind kind, std::span<const Bytes> parts) override;
+  Status end_foreign(ForeignKind kind, uint64_t refused_bytes, const std::string& problem) override;
   Status close_stream(const StreamEnd& end) override;
   Status detail_state(const DetailStateChange& change) override;
   Status clock_sync(const ClockSync& sync) override;
   Status note(const std::string& what) override;
   void set_lost_without_stream(uint64_t count) override;
+  Status marker(const Marker& marker) override;
+  Result<std::string> roll_container() override;
+  void adopt_symbols(std::vector<Symbol> symbols, std::vector<ModuleSymbols> modules) override;
   Status commit() override;
   std::vector<StreamPosition> positions() const override;
   SessionTotals totals() const override;
@@ -61,16 +68,33 @@ class Session final : public SessionWriter {
     bool uncommitted = false;
   };
 
+  struct Foreign {
+    ForeignKind kind{};
+    std::unique_ptr<ForeignFile> file;  // null: it cannot be read
+  };
+
   ThreadFormat thread_format(uint32_t thread_id) const;
   Status append_run(std::span<const Page> pages);
+  Result<ForeignFile*> foreign_file(ForeignKind kind);
+  void reopen_foreign(std::vector<std::string>* problems);
+  std::vector<std::string> reopen_foreign_file(Foreign& foreign, ForeignStream& stream);
+  Status commit_foreign();
+  Status seal_foreign();
+  uint64_t foreign_bytes() const;
+  void refresh_foreign();
   void reopen_thread(ManifestThread& thread, std::vector<std::string>* problems);
   void mark_uncommitted(uint32_t slot);
   void limit_open_files();
   void refresh_manifest();
+  void refresh_thread(size_t slot);
+  void refresh_containers();
   Status write_manifest_now(bool durable);
   Status fail(Status status);
   void see_functions(std::span<const Page> pages, bool all_stored, ThreadWriter& writer);
   void see_stored_functions(ThreadWriter& writer);
+  void make_capture_room();
+  void capture_pages(std::span<const Page> pages, uint64_t from, const ThreadWriter& writer);
+  void note_capture_problem();
   void add_symbols();
   Status clean_up();
   bool durable() const { return options_.durability == Durability::kFsync; }
@@ -82,12 +106,14 @@ class Session final : public SessionWriter {
   const SessionPlace place_;
 
   SessionReserve reserve_;
+  RtcRoller roller_;
   Manifest manifest_;
   std::vector<Thread> threads_;                       // same order as manifest_.threads
+  std::vector<Foreign> foreign_;                      // same order as manifest_.foreign_streams
   std::unordered_map<uint32_t, uint32_t> by_stream_;  // stream id -> place in threads_
   std::unordered_map<uint32_t, size_t> by_module_;
   std::vector<uint32_t> uncommitted_;  // places in threads_, for commit()
-  FunctionSet functions_;  // that occur in the index files, when they are to be named
+  FunctionSet functions_;              // that occur in the index files, when they are to be named
   uint64_t use_counter_ = 0;
   size_t open_threads_ = 0;
 
@@ -98,6 +124,7 @@ class Session final : public SessionWriter {
   uint64_t manifest_written_ns_ = 0;
   uint64_t manifest_cost_ns_ = 0;
   bool sealed_ = false;
+  bool symbols_adopted_ = false;
   Status failure_;  // the first write error: nothing more is stored after it
 };
 

@@ -80,6 +80,32 @@ std::optional<uint32_t> parse_thread_directory(std::string_view name) {
   return parse_numbered(name, kThreadPrefix);
 }
 
+const char* foreign_file_name(ForeignKind kind) {
+  switch (kind) {
+    case ForeignKind::kDial9:
+      break;
+  }
+  return kDial9File;
+}
+
+std::string container_name(uint32_t number) {
+  char name[32];
+  std::snprintf(name, sizeof name, "capture-%06u.rtc", number);
+  return name;
+}
+
+std::optional<uint32_t> parse_container_name(std::string_view name) {
+  constexpr std::string_view kPrefix = "capture-";
+  constexpr std::string_view kSuffix = ".rtc";
+  if (name.size() != kPrefix.size() + 6 + kSuffix.size() || !name.starts_with(kPrefix) ||
+      !name.ends_with(kSuffix)) {
+    return std::nullopt;
+  }
+  const std::string_view digits = name.substr(kPrefix.size(), 6);
+  if (!all_digits(digits)) return std::nullopt;
+  return parse_number(digits.substr(std::min(digits.find_first_not_of('0'), digits.size() - 1)));
+}
+
 std::optional<SessionPlace> parse_place(const std::string& root, std::string_view name) {
   const size_t slash = name.find('/');
   if (slash == std::string_view::npos) return std::nullopt;

@@ -12,6 +12,7 @@
 
 #include "formats/core/result.h"
 #include "storage/fs.h"
+#include "storage/session_types.h"
 
 namespace collect::storage {
 
@@ -23,6 +24,10 @@ inline constexpr char kIndexFile[] = "index.atf";
 inline constexpr char kDetailFile[] = "detail.atf";
 inline constexpr char kDetailTemporaryFile[] = "detail.atf.new";
 inline constexpr char kStreamJournalFile[] = "stream.journal";
+inline constexpr char kDial9File[] = "stream.dial9";
+
+// "capture-000001.rtc"; numbers beyond six digits do not exist.
+inline constexpr uint32_t kMaxContainerNumber = 999'999;
 
 // How many sessions may begin within one second.
 inline constexpr uint32_t kMaxSessionsPerSecond = 10000;
@@ -42,6 +47,9 @@ std::string thread_directory_name(uint32_t id);
 bool is_session_name(std::string_view name);
 std::optional<uint32_t> parse_pid_directory(std::string_view name);
 std::optional<uint32_t> parse_thread_directory(std::string_view name);
+const char* foreign_file_name(ForeignKind kind);
+std::string container_name(uint32_t number);
+std::optional<uint32_t> parse_container_name(std::string_view name);
 
 // The place named "session_…/pid_…", whether it exists or not; absent for any other words.
 std::optional<SessionPlace> parse_place(const std::string& root, std::string_view name);

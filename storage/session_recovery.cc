@@ -33,6 +33,13 @@ Result<std::vector<uint32_t>> thread_ids_in(Fs& fs, const std::string& directory
   return ids;
 }
 
+std::optional<ForeignKind> foreign_stream_in(Fs& fs, const std::string& directory) {
+  for (const ForeignKind kind : kForeignKinds) {
+    if (fs.exists(directory + "/" + foreign_file_name(kind))) return kind;
+  }
+  return std::nullopt;
+}
+
 // What the directory itself says of a session whose manifest is gone.
 Manifest manifest_without_file(Fs& fs, const SessionPlace& place,
                                const std::vector<uint32_t>& thread_ids) {
@@ -106,6 +113,7 @@ Status Session::reopen(Manifest manifest, std::vector<std::string>* problems) {
     return Error{Code::kLimit, name() + ": more than " + std::to_string(kMaxThreads) + " threads"};
   }
   manifest.threads.clear();
+  roller_.adopt(manifest.containers, manifest.containers_removed);
   manifest_ = std::move(manifest);
   for (size_t i = 0; i < manifest_.modules.size(); ++i) {
     by_module_[manifest_.modules[i].module_id] = i;
@@ -114,6 +122,7 @@ Status Session::reopen(Manifest manifest, std::vector<std::string>* problems) {
     manifest_.threads.push_back(std::move(thread));
     reopen_thread(manifest_.threads.back(), problems);
   }
+  reopen_foreign(problems);
   COLLECT_TRY(remove_if_there(fs_, directory() + "/" + kManifestTemporaryFile));
   COLLECT_TRY(remove_if_there(fs_, directory() + "/" + kReserveFile));
   manifest_dirty_ = true;
@@ -201,7 +210,8 @@ Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
     }
     auto ids = thread_ids_in(fs, directory);
     if (!ids.ok()) return ids.error();
-    if (ids->empty()) {
+    const std::optional<ForeignKind> foreign = foreign_stream_in(fs, directory);
+    if (ids->empty() && !foreign) {
       COLLECT_TRY(remove_leftovers(fs, directory));
       COLLECT_TRY(remove_if_there(fs, directory + "/" + kManifestFile));
       COLLECT_TRY(fs.remove_directory(directory));
@@ -209,6 +219,7 @@ Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
     }
     recovered.problems.push_back(to_string(manifest.error()));
     manifest = manifest_without_file(fs, place, *ids);
+    if (foreign) manifest->identity.process_name = foreign_kind_name(*foreign);
   }
   if (manifest->state != SessionState::kRecording) {
     COLLECT_TRY(remove_leftovers(fs, directory));

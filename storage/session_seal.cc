@@ -66,6 +66,8 @@ Status Session::seal(SessionState state, const std::string& reason) {
   }
   const Status marked = write_manifest_now(durable());
   if (first_error.ok()) first_error = marked;
+  const Status foreign = seal_foreign();
+  if (!foreign.ok()) return foreign;  // as below: the next start tries again
   for (Thread& thread : threads_) {
     if (thread.writer == nullptr) continue;
     const Status status = thread.writer->seal();
@@ -80,10 +82,14 @@ Status Session::seal(SessionState state, const std::string& reason) {
     // The manifest on disk still says "recording": the next start tries again.
     return first_error;
   }
-  if (options_.symbolize) add_symbols();
+  if (options_.symbolize && !symbols_adopted_) add_symbols();
   manifest_.sealing = false;
   manifest_.state = manifest_.sealing_state;
   manifest_.finished_unix_ns = clock().unix_ns();
+  refresh_manifest();
+  roller_.finish(manifest_);
+  note_capture_problem();
+  refresh_containers();
   Status written = write_manifest_now(true);
   if (!written.ok() && written.code() == Code::kNoSpace && !manifest_.symbols.empty()) {
     // Names may be larger than all that is left; without them the session is as whole.

@@ -119,6 +119,12 @@ struct ClockSync {
   double drift_ppb = 0;
 };
 
+// What a person said about a moment, on the device clock.
+struct Marker {
+  uint64_t at_ns = 0;
+  std::string text;
+};
+
 // What the collector wants next of a stream; everything below is stored. In the numbering of the
 // agent, which counts overwritten records too.
 struct StreamPosition {
@@ -127,6 +133,10 @@ struct StreamPosition {
   uint64_t detail_next = 0;
   bool closed = false;  // close_stream was stored for it, in this process or before a restart
 };
+
+// A format of others whose streams are stored as they come, byte for byte.
+enum class ForeignKind : uint8_t { kDial9 = 0 };
+inline constexpr ForeignKind kForeignKinds[] = {ForeignKind::kDial9};
 
 struct SessionTotals {
   uint32_t threads = 0;
@@ -139,11 +149,20 @@ struct SessionTotals {
   uint64_t last_ns = 0;
 };
 
+// RTC containers beside the thread files (rtc_roller.h).
+struct CaptureOptions {
+  bool enabled = false;
+  uint64_t roll_bytes = uint64_t{256} << 20;  // 0: not by size
+  uint64_t roll_ns = 0;                       // 0: not by age
+  uint64_t budget_bytes = 0;                  // of a session's containers; 0: none is removed
+};
+
 struct SessionOptions {
   std::string root;
   Durability durability = Durability::kOs;
   bool symbolize = true;                        // look names up at seal time
   std::vector<std::string> symbol_directories;  // searched by build id and by file name
+  CaptureOptions capture;
   Clock* clock = nullptr;  // null: the system's; borrowed, outlives the session
 };
 

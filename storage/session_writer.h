@@ -16,6 +16,7 @@
 
 #include "formats/core/result.h"
 #include "storage/fs.h"
+#include "storage/manifest.h"
 #include "storage/session_types.h"
 
 namespace collect::storage {
@@ -47,12 +48,25 @@ class SessionWriter {
   // fault); nothing of that page was stored. kNoSpace, kIo: as much as was written stays counted.
   virtual Status append_pages(std::span<const Page> pages) = 0;
 
+  // Stores the next bytes of a stream of another format: the parts, one behind the other, are whole
+  // frames that the caller has checked. They become one object of the container.
+  virtual Status append_foreign(ForeignKind kind, std::span<const Bytes> parts) = 0;
+  // The stream's last word: bytes that came and are no whole frames, and where and why.
+  virtual Status end_foreign(ForeignKind kind, uint64_t refused_bytes,
+                             const std::string& problem) = 0;
+
   virtual Status close_stream(const StreamEnd& end) = 0;
   virtual Status detail_state(const DetailStateChange& change) = 0;
   virtual Status clock_sync(const ClockSync& sync) = 0;
   // Adds a line to the manifest's "events": a refused connection, a reconnect, a damaged page.
   virtual Status note(const std::string& what) = 0;
   virtual void set_lost_without_stream(uint64_t count) = 0;
+  // Into the manifest and the open container. A repeat (same time, same text) is taken silently.
+  virtual Status marker(const Marker& marker) = 0;
+  // Ends the RTC container and begins the next; its path. kUnsupported when none are written.
+  virtual Result<std::string> roll_container() = 0;
+  // Names that are known already: seal() looks none up.
+  virtual void adopt_symbols(std::vector<Symbol> symbols, std::vector<ModuleSymbols> modules) = 0;
 
   // Makes everything appended so far durable as SessionOptions say, and the manifest true. Called
   // before an ack; cheap when there is nothing to do.

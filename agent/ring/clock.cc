@@ -60,10 +60,10 @@ uint64_t slope(const Pair& from, const Pair& to) {
 void publish(const ClockLine& line) {
   const uint32_t version = line_version.load(std::memory_order_relaxed);
   line_version.store(version + 1, std::memory_order_relaxed);  // odd: being written
-  std::atomic_thread_fence(std::memory_order_release);
-  line_ticks.store(line.base_ticks, std::memory_order_relaxed);
-  line_ns_base.store(line.base_ns, std::memory_order_relaxed);
-  line_slope.store(line.ns_per_tick, std::memory_order_relaxed);
+  // Releases, so that whoever sees one of these sees the odd version too.
+  line_ticks.store(line.base_ticks, std::memory_order_release);
+  line_ns_base.store(line.base_ns, std::memory_order_release);
+  line_slope.store(line.ns_per_tick, std::memory_order_release);
   line_version.store(version + 2, std::memory_order_release);  // pairs with clock_line's acquire
 }
 
@@ -109,10 +109,9 @@ bool clock_fit() {
 ClockLine clock_line() {
   for (;;) {
     const uint32_t before = line_version.load(std::memory_order_acquire);
-    const ClockLine line{line_ticks.load(std::memory_order_relaxed),
-                         line_ns_base.load(std::memory_order_relaxed),
-                         line_slope.load(std::memory_order_relaxed)};
-    std::atomic_thread_fence(std::memory_order_acquire);
+    const ClockLine line{line_ticks.load(std::memory_order_acquire),
+                         line_ns_base.load(std::memory_order_acquire),
+                         line_slope.load(std::memory_order_acquire)};
     if (line_version.load(std::memory_order_relaxed) == before && before % 2 == 0) return line;
   }
 }

@@ -19,6 +19,17 @@ struct LiveRange {
   uint32_t index;  // into records, which is the module id
 };
 
+// A table that is read while it is written, between two looks at its version: each word is released
+// by the writer and acquired by the reader, so that who sees a new one sees the odd version too.
+template <class T>
+void put(T& place, T value) {
+  std::atomic_ref<T>(place).store(value, std::memory_order_release);
+}
+template <class T>
+T get(T& place) {
+  return std::atomic_ref<T>(place).load(std::memory_order_acquire);
+}
+
 struct Modules {
   ModuleRecord* records = nullptr;
   std::atomic<uint32_t> count{0};
@@ -149,9 +160,13 @@ void mark_unloaded() {
 void publish_live() {
   const uint32_t version = modules.version.load(std::memory_order_relaxed);
   modules.version.store(version + 1, std::memory_order_relaxed);  // odd: readers retry
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  memcpy(modules.live, modules.next, sizeof(LiveRange) * modules.next_count);
-  modules.live_count = modules.next_count;
+  for (uint32_t i = 0; i < modules.next_count; ++i) {
+    put(modules.live[i].begin, modules.next[i].begin);
+    put(modules.live[i].end, modules.next[i].end);
+    put(modules.live[i].base, modules.next[i].base);
+    put(modules.live[i].index, modules.next[i].index);
+  }
+  put(modules.live_count, modules.next_count);
   modules.version.store(version + 2, std::memory_order_release);  // pairs with look_up's acquire
 }
 
@@ -169,7 +184,7 @@ int scan_in_lock(dl_phdr_info* info, size_t size, void* argument) {
   if (size >= offsetof(dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
     adds = info->dlpi_adds;
     subs = info->dlpi_subs;
-    if (modules.live_count != 0 && adds == modules.adds.load(std::memory_order_relaxed) &&
+    if (get(modules.live_count) != 0 && adds == modules.adds.load(std::memory_order_relaxed) &&
         subs == modules.subs.load(std::memory_order_relaxed)) {
       return 1;
     }
@@ -190,10 +205,11 @@ bool look_up(uint64_t address, ModuleRange& found) {
     const uint32_t before = modules.version.load(std::memory_order_acquire);
     bool hit = false;
     uint32_t low = 0;
-    uint32_t high = modules.live_count;
+    uint32_t high = get(modules.live_count);
     while (low < high) {
       const uint32_t middle = (low + high) / 2;
-      const LiveRange range = modules.live[middle];
+      LiveRange& live = modules.live[middle];
+      const LiveRange range{get(live.begin), get(live.end), get(live.base), get(live.index)};
       if (address < range.begin) {
         high = middle;
       } else if (address >= range.end) {
@@ -204,7 +220,6 @@ bool look_up(uint64_t address, ModuleRange& found) {
         break;
       }
     }
-    std::atomic_thread_fence(std::memory_order_acquire);
     if (before % 2 == 0 && modules.version.load(std::memory_order_relaxed) == before) return hit;
   }
 }

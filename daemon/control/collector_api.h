@@ -53,6 +53,10 @@ class CollectorApi {
   virtual void manifest(const std::string& name, Callback<api::Manifest> done) = 0;
   virtual void set_detail(api::DetailMode mode, const api::DetailRequest& request,
                           Callback<api::DetailResponse> done) = 0;
+  virtual void annotate(const api::AnnotateRequest& request,
+                        Callback<api::AnnotateResponse> done) = 0;
+  virtual void roll_container(const api::RollContainerRequest& request,
+                              Callback<api::RollContainerResponse> done) = 0;
 };
 
 }  // namespace collect::control

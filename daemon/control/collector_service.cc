@@ -285,6 +285,30 @@ grpc::ServerUnaryReactor* CollectorService::set_detail(api::DetailMode mode,
   return call.get();
 }
 
+grpc::ServerUnaryReactor* CollectorService::Annotate(Context* context,
+                                                     const api::AnnotateRequest* request,
+                                                     api::AnnotateResponse* response) {
+  if (Status sound = check_annotation(*request); !sound.ok()) return reply(context, sound);
+  const auto call = UnaryCall<api::AnnotateResponse>::open(live_, response);
+  collector_.annotate(*request, [call](Result<api::AnnotateResponse> outcome) {
+    call->answer(std::move(outcome));
+  });
+  return call.get();
+}
+
+grpc::ServerUnaryReactor* CollectorService::RollContainer(Context* context,
+                                                          const api::RollContainerRequest* request,
+                                                          api::RollContainerResponse* response) {
+  if (Status named = check_name("target", request->target()); !named.ok()) {
+    return reply(context, named);
+  }
+  const auto call = UnaryCall<api::RollContainerResponse>::open(live_, response);
+  collector_.roll_container(*request, [call](Result<api::RollContainerResponse> outcome) {
+    call->answer(std::move(outcome));
+  });
+  return call.get();
+}
+
 grpc::ServerUnaryReactor* CollectorService::GetStats(Context* context, const api::GetStatsRequest*,
                                                      api::Stats* response) {
   *response = collector_.stats();

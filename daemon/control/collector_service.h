@@ -35,6 +35,9 @@ class CollectorService final : public api::Collector::CallbackService {
   Unary* ArmDetail(Context*, const api::DetailRequest*, api::DetailResponse*) override;
   Unary* StartDetail(Context*, const api::DetailRequest*, api::DetailResponse*) override;
   Unary* StopDetail(Context*, const api::DetailRequest*, api::DetailResponse*) override;
+  Unary* Annotate(Context*, const api::AnnotateRequest*, api::AnnotateResponse*) override;
+  Unary* RollContainer(Context*, const api::RollContainerRequest*,
+                       api::RollContainerResponse*) override;
   Unary* GetStats(Context*, const api::GetStatsRequest*, api::Stats*) override;
 
   Unary* set_detail(api::DetailMode mode, const api::DetailRequest& request,

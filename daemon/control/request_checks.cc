@@ -63,6 +63,18 @@ Status check_detail(const v1::DetailRequest& request) {
   return check_duration("pre_roll", request.pre_roll());
 }
 
+Status check_annotation(const v1::AnnotateRequest& request) {
+  COLLECT_TRY(check_name("target", request.target()));
+  if (request.text().empty()) {
+    return invalid("text is empty; write what the marker says, as in {\"text\": \"door opens\"}");
+  }
+  if (request.text().size() > kMaxAnnotationBytes) {
+    return invalid("text has " + std::to_string(request.text().size()) + " bytes, at most " +
+                   std::to_string(kMaxAnnotationBytes) + " are allowed");
+  }
+  return {};
+}
+
 Result<uint32_t> watch_interval_ms(const v1::WatchSessionRequest& request) {
   if (!request.has_interval()) return kDefaultWatchIntervalMs;
   const google::protobuf::Duration& interval = request.interval();

@@ -17,6 +17,7 @@ inline constexpr size_t kMaxNameBytes = 512;  // resource names, filters, addres
 inline constexpr int kMaxDetailThreads = 4096;
 inline constexpr int kMaxDetailFunctions = 1024;
 inline constexpr size_t kMaxFunctionPatternBytes = 1024;
+inline constexpr size_t kMaxAnnotationBytes = 4096;          // what a manifest keeps of a text
 inline constexpr int64_t kMaxDetailSeconds = 7 * 24 * 3600;  // duration and pre_roll
 inline constexpr uint32_t kDefaultWatchIntervalMs = 1000;
 inline constexpr uint32_t kMinWatchIntervalMs = 50;  // shorter wishes get this
@@ -25,6 +26,7 @@ inline constexpr uint32_t kMaxWatchIntervalMs = 3600 * 1000;
 // `field` is the request's field for the message. Names are printable text of bounded length.
 Status check_name(std::string_view field, const std::string& name);
 Status check_detail(const v1::DetailRequest& request);
+Status check_annotation(const v1::AnnotateRequest& request);
 Result<uint32_t> watch_interval_ms(const v1::WatchSessionRequest& request);
 
 }  // namespace collect::control

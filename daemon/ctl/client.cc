@@ -187,6 +187,19 @@ Result<api::DetailResponse> Client::set_detail(api::DetailMode mode,
   return connection_->call(method, request, kSlowDeadline);
 }
 
+Result<api::AnnotateResponse> Client::annotate(const std::string& target, const std::string& text) {
+  api::AnnotateRequest request;
+  request.set_target(target);
+  request.set_text(text);
+  return connection_->call(&Connection::Stub::Annotate, request, kSlowDeadline);
+}
+
+Result<api::RollContainerResponse> Client::roll_container(const std::string& target) {
+  api::RollContainerRequest request;
+  request.set_target(target);
+  return connection_->call(&Connection::Stub::RollContainer, request, kSlowDeadline);
+}
+
 Result<api::Stats> Client::stats(std::chrono::milliseconds deadline) {
   return connection_->call(&Connection::Stub::GetStats, api::GetStatsRequest(), deadline);
 }

@@ -44,6 +44,8 @@ class Client {
   Result<api::Manifest> manifest(const std::string& name);
   // OFF, ARMED or ON.
   Result<api::DetailResponse> set_detail(api::DetailMode mode, const api::DetailRequest& request);
+  Result<api::AnnotateResponse> annotate(const std::string& target, const std::string& text);
+  Result<api::RollContainerResponse> roll_container(const std::string& target);
   Result<api::Stats> stats(std::chrono::milliseconds deadline = kQuickDeadline);
 
   // Run until the stream ends or the callback returns false, which is no error.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/event_text.h"
 #include "daemon/ctl/function_filter.h"
 #include "daemon/ctl/names.h"
@@ -195,6 +196,11 @@ int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
     return 2;
   }
   if (!trace->choice.empty()) err << "dump: " << trace->choice << "\n";
+  if (trace->kind == TraceKind::kUnknownFile) {
+    if (const CaptureFormat* format = capture_format_of(trace->file())) {
+      return dump_capture(*format, options, trace->path, trace->file(), out, err);
+    }
+  }
   if (trace->kind == TraceKind::kDetailFile) return dump_detail_alone(options, *trace, out, err);
   SessionManifest manifest;
   if (trace->manifest) {

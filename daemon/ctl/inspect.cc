@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/text_out.h"
 #include "daemon/ctl/trace_check.h"
 
@@ -343,10 +344,6 @@ class JsonInspection {
   bool first_ = true;
 };
 
-}  // namespace
-
-namespace {
-
 // A file that begins like no format we know, shown by its first bytes.
 void print_unknown(TextOut& out, const Trace& trace, bool json) {
   constexpr size_t kShownBytes = 16;
@@ -379,6 +376,11 @@ int inspect(const InspectOptions& options, std::ostream& out, std::ostream& err)
     return 2;
   }
   if (!trace->choice.empty()) err << "inspect: " << trace->choice << "\n";
+  if (trace->kind == TraceKind::kUnknownFile) {
+    if (const CaptureFormat* format = capture_format_of(trace->file())) {
+      return inspect_capture(*format, options, trace->path, trace->file(), out, err);
+    }
+  }
   TextOut text(out);
   if (trace->kind == TraceKind::kUnknownFile) {
     print_unknown(text, *trace, options.json);

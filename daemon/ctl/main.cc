@@ -1,8 +1,7 @@
 // collectctl: the command line. Options to option structs, and exit codes; the commands themselves
-// are in run_command.h, online_commands.h, and, for files, inspect.h, verify.h, dump.h, report.h.
+// are in run_command.h and online_commands.h; those for files are declared in file_command_line.cc.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdlib>
 #include <functional>
@@ -11,13 +10,8 @@
 #include <vector>
 
 #include "daemon/ctl/client.h"
-#include "daemon/ctl/dump.h"
-#include "daemon/ctl/inspect.h"
-#include "daemon/ctl/online_commands.h"
-#include "daemon/ctl/report.h"
-#include "daemon/ctl/run_command.h"
+#include "daemon/ctl/command_line.h"
 #include "daemon/ctl/text.h"
-#include "daemon/ctl/verify.h"
 
 namespace collect::ctl {
 namespace {
@@ -57,33 +51,6 @@ constexpr const char* kRunFooter =
     "that\n"
     "  run prints:  collectctl --control ADDR detail start --pre-roll 2s --duration 5s";
 
-// What the command line fills in and the chosen command reads.
-struct Line {
-  std::string control;
-  bool json = false;
-  RunOptions run;
-  DetailOptions detail;
-  WatchOptions watch;
-  InspectOptions inspect;
-  VerifyOptions verify;
-  DumpOptions dump;
-  ReportOptions report;
-  std::string filter;
-  std::string name;
-  std::string duration;
-  std::string pre_roll;
-  std::string interval = "1s";
-  std::function<int()> command;
-};
-
-bool is_terminal(int fd) {
-  return ::isatty(fd) == 1;
-}
-
-bool wants_color() {
-  return is_terminal(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
-}
-
 Online online(const Line& line) {
   const char* variable = std::getenv("COLLECT_CONTROL");
   std::string control = line.control;
@@ -102,16 +69,6 @@ CLI::Validator duration_check() {
 
 std::chrono::nanoseconds duration_of(const std::string& text) {
   return text.empty() ? std::chrono::nanoseconds(0) : *parse_duration(text);
-}
-
-CLI::App* add_command(CLI::App& app, const char* name, const char* what) {
-  CLI::App* command = app.add_subcommand(name, what);
-  command->set_help_flag("-h,--help", "Say what this command takes");
-  return command;
-}
-
-void add_json(CLI::App* command, Line& line) {
-  command->add_flag("--json", line.json, "JSON for programs instead of tables for people");
 }
 
 CLI::App* add_online(CLI::App& app, Line& line, const char* name, const char* what,
@@ -193,6 +150,15 @@ void add_session_commands(CLI::App& app, Line& line) {
       add_online(app, line, "manifest", "Show a session's manifest; --json: the file as it is",
                  [&line](const Online& to) { return show_manifest(to, line.name); });
   manifest->add_option("SESSION", line.name, "Which one (default: the newest)");
+  CLI::App* mark =
+      add_online(app, line, "annotate", "Put a marker with a text at this moment of the recordings",
+                 [&line](const Online& to) { return annotate(to, line.name, line.text); });
+  mark->add_option("TEXT", line.text, "What it says")->required();
+  mark->add_option("TARGET", line.name, "Session or agent (default: every session that records)");
+  CLI::App* roll = add_online(app, line, "roll",
+                              "End the RTC container of the recordings and begin the next one",
+                              [&line](const Online& to) { return roll_container(to, line.name); });
+  roll->add_option("TARGET", line.name, "Session or agent (default: every session that records)");
   add_online(app, line, "stats", "Show what the collector has done so far", show_stats);
 }
 
@@ -246,57 +212,6 @@ void add_detail(CLI::App& app, Line& line) {
       ->check(duration_check());
   start->footer(
       "Example: collectctl detail start --function 'parse_*' --duration 5s --pre-roll 2s");
-}
-
-template <class Options>
-CLI::App* add_offline(CLI::App& app, Line& line, Options& options, const char* name,
-                      const char* what, int (*run)(const Options&, std::ostream&, std::ostream&)) {
-  CLI::App* command = add_command(app, name, what);
-  command->add_option("PATH", options.path, "A session, one thread or one file of it")->required();
-  add_json(command, line);
-  command->callback([&line, &options, run] {
-    line.command = [&line, &options, run] {
-      options.json = line.json;
-      options.color = wants_color() && !line.json;
-      options.progress = is_terminal(STDERR_FILENO);
-      return run(options, std::cout, std::cerr);
-    };
-  });
-  return command;
-}
-
-void add_offline_commands(CLI::App& app, Line& line) {
-  add_offline(app, line, line.inspect, "inspect", "Say what a file or session is and how it fares",
-              inspect);
-  CLI::App* verifier = add_offline(app, line, line.verify, "verify",
-                                   "Make every check there is; exit code 1 when one fails", verify);
-  verifier->add_flag("--strict", line.verify.strict, "Warnings count as findings");
-
-  CLI::App* dumper = add_offline(app, line, line.dump, "dump", "Print the events", dump);
-  dumper->add_flag("--merged", line.dump.merged, "In time order across threads");
-  dumper->add_flag("--detail", line.dump.detail, "With registers and stack bytes");
-  dumper->add_option("--thread", line.dump.threads, "Only thread_N; may be repeated")
-      ->allow_extra_args(false);
-  dumper->add_option("--from", line.dump.from_ns, "Only from this time on, in ns");
-  dumper->add_option("--to", line.dump.to_ns, "Only up to this time, in ns");
-  dumper
-      ->add_option("--function", line.dump.functions,
-                   "Only this function: a name, a pattern with *, or a 0x… id; may be repeated")
-      ->allow_extra_args(false);
-  dumper->add_option("--limit", line.dump.limit, "At most so many events");
-  dumper->footer("Example: collectctl dump --merged --function 'parse_*' --json PATH | jq .");
-
-  CLI::App* reporter = add_offline(app, line, line.report, "report",
-                                   "Calls, total and self time of each function", report);
-  reporter->add_option("--sort", line.report.sort, "By total, self, calls or name")
-      ->transform(CLI::CheckedTransformer(
-          std::vector<std::pair<std::string, ReportSort>>{{"total", ReportSort::kTotal},
-                                                          {"self", ReportSort::kSelf},
-                                                          {"calls", ReportSort::kCalls},
-                                                          {"name", ReportSort::kName}}));
-  reporter->add_option("--limit", line.report.limit, "At most so many functions");
-  reporter->add_option("--thread", line.report.threads, "Only thread_N; may be repeated")
-      ->allow_extra_args(false);
 }
 
 // True when `argument` is an option of `command` whose value is the next argument.
@@ -369,7 +284,7 @@ int parse_and_run(int argc, char** argv) {
   add_watch(app, line);
   add_agent_commands(app, line);
   add_session_commands(app, line);
-  add_offline_commands(app, line);
+  add_file_commands(app, line);
 
   std::vector<std::string> arguments = split_off_program(app, run, argc, argv, line);
   if (const std::string unknown = unknown_command(app, arguments); !unknown.empty()) {

@@ -265,6 +265,43 @@ int set_detail(const Online& online, const DetailOptions& options) {
   return code;
 }
 
+namespace {
+
+// What each session answered; not ok when one could not.
+template <class Response, class Show>
+int print_outcomes(const Online& online, const Result<Response>& response, const char* column,
+                   Show show) {
+  if (!response.ok()) return failed(online.err, response.error());
+  int code = response->outcomes().empty() ? kExitFailed : kExitOk;
+  for (const api::SessionOutcome& outcome : response->outcomes()) {
+    if (!outcome.ok()) code = kExitFailed;
+  }
+  print(online, *response, [&] {
+    Table table({"AGENT", "SESSION", column, "RESULT"});
+    for (const api::SessionOutcome& outcome : response->outcomes()) {
+      table.add({short_name(outcome.agent()), short_name(outcome.session()),
+                 outcome.ok() ? show(outcome) : std::string("-"),
+                 outcome.ok() ? "ok" : printable(outcome.error())});
+    }
+    return table.text();
+  });
+  return code;
+}
+
+}  // namespace
+
+int annotate(const Online& online, const std::string& target, const std::string& text) {
+  return print_outcomes(
+      online, Client(online.control).annotate(target, text), "AT (ns)",
+      [](const api::SessionOutcome& outcome) { return std::to_string(outcome.at_ns()); });
+}
+
+int roll_container(const Online& online, const std::string& target) {
+  return print_outcomes(
+      online, Client(online.control).roll_container(target), "NOW WRITES",
+      [](const api::SessionOutcome& outcome) { return printable(outcome.container()); });
+}
+
 int watch(const Online& online, const WatchOptions& options) {
   return options.agents ? watch_agents(online, options) : watch_session(online, options);
 }

@@ -51,6 +51,8 @@ int stop_session(const Online& online, const std::string& name);
 // With json: the manifest file, byte for byte.
 int show_manifest(const Online& online, const std::string& session);
 int set_detail(const Online& online, const DetailOptions& options);
+int annotate(const Online& online, const std::string& target, const std::string& text);
+int roll_container(const Online& online, const std::string& target);
 int watch(const Online& online, const WatchOptions& options);
 int show_stats(const Online& online);
 

@@ -13,6 +13,8 @@
 #include <tuple>
 #include <utility>
 
+#include "daemon/ctl/gzip_file.h"
+
 namespace collect::ctl {
 namespace {
 
@@ -210,13 +212,23 @@ Result<FileBytes> FileBytes::open(const std::string& path) {
   // Not blocking: a named pipe in the place of a file is refused below, not waited for.
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) return errno_error(errno, path);
+  auto own = take(file.fd, path);
+  if (!own.ok() || !looks_like_gzip(own->bytes())) return own;
+  const auto inflated = inflate_gzip(file.fd, path);
+  if (!inflated.ok()) return inflated.error();
+  const Descriptor unnamed{*inflated};
+  return take(unnamed.fd, path);
+}
+
+// The file's bytes as they are; they do not need the descriptor any more.
+Result<FileBytes> FileBytes::take(int fd, const std::string& path) {
   struct stat status{};
-  if (::fstat(file.fd, &status) != 0) return errno_error(errno, path);
+  if (::fstat(fd, &status) != 0) return errno_error(errno, path);
   if (!S_ISREG(status.st_mode)) return Error{Code::kInvalidArgument, path + ": not a file"};
   FileBytes result;
   const auto size = static_cast<uint64_t>(status.st_size);
   if (size > kMaxCopiedBytes) {
-    void* at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+    void* at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (at == MAP_FAILED) return errno_error(errno, path);
     // Everything here reads front to back; a larger read-ahead is a hint that may fail.
     (void)::madvise(at, size, MADV_SEQUENTIAL);
@@ -227,7 +239,8 @@ Result<FileBytes> FileBytes::open(const std::string& path) {
   result.copy_.resize(size);
   size_t done = 0;
   while (done < size) {
-    const ssize_t got = ::read(file.fd, result.copy_.data() + done, size - done);
+    const ssize_t got =
+        ::pread(fd, result.copy_.data() + done, size - done, static_cast<off_t>(done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno_error(errno, path);
     if (got == 0) break;

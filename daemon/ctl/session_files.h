@@ -24,7 +24,8 @@ inline constexpr uint64_t kMaxManifestBytes = 256 << 20;  // a larger manifest i
 inline constexpr int kMaxSearchDepth = 5;                 // below a directory above sessions
 inline constexpr size_t kMaxSearchedDirectories = 100000;
 
-// The bytes of one file, mapped or copied. Movable; the bytes stay where they are.
+// The bytes of one file, mapped or copied; of a gzip file, what it holds (gzip_file.h). Movable;
+// the bytes stay where they are.
 class FileBytes {
  public:
   static Result<FileBytes> open(const std::string& path);
@@ -39,6 +40,7 @@ class FileBytes {
   Bytes bytes() const { return mapping_ != nullptr ? Bytes(mapping_, size_) : Bytes(copy_); }
 
  private:
+  static Result<FileBytes> take(int fd, const std::string& path);
   void swap(FileBytes& other) noexcept;
   const uint8_t* mapping_ = nullptr;
   size_t size_ = 0;
@@ -65,6 +67,9 @@ struct Trace {
   std::string manifest_path;
   std::optional<std::string> manifest;  // its text, where it could be read
   std::optional<Error> manifest_error;
+
+  // Of kUnknownFile: all of its bytes, which may be a capture of another format.
+  Bytes file() const { return threads.front().index.bytes(); }
 
   // Of all threads, or of those whose n is in `only`.
   std::vector<atf::ThreadFiles> files(const std::vector<uint32_t>& only = {}) const;

@@ -1,4 +1,4 @@
-// How numbers, states and lists look to people.
+// How states and lists look to people.
 #pragma once
 
 #include <chrono>
@@ -7,15 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/ctl/figures.h"
 #include "formats/core/result.h"
 #include "proto/control/v1/control.pb.h"
 
 namespace collect::ctl {
-
-std::string with_thousands(uint64_t number);  // "12,345,678"
-std::string short_bytes(uint64_t bytes);      // "1.5 GB", decimal as disks and links count
-std::string short_rate(double per_second);    // "12.3 M/s"
-std::string short_duration(double seconds);   // "850 ms", "12.3 s", "2 h 05 min"
 
 // "recording", "sealed": the words of the terminal.
 std::string_view state_word(control::v1::AgentState state);
@@ -28,9 +24,6 @@ double session_seconds(const control::v1::Session& session);
 
 // The name without "agents/" or "sessions/".
 std::string short_name(std::string_view name);
-
-// A peer's text on our terminal: control characters become '?', so that it cannot move the cursor.
-std::string printable(std::string_view text);
 
 // "5s", "200ms", "1.5m", "2h"; a bare number counts seconds.
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text);

@@ -2,12 +2,12 @@
 
 #include <ostream>
 
+#include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/text_out.h"
 #include "daemon/ctl/trace_check.h"
 
 namespace collect::ctl {
 namespace {
-
 
 std::string_view severity_name(Severity severity) {
   switch (severity) {
@@ -186,6 +186,11 @@ int verify(const VerifyOptions& options, std::ostream& out, std::ostream& err) {
     return 2;
   }
   if (!trace->choice.empty()) err << "verify: " << trace->choice << "\n";
+  if (trace->kind == TraceKind::kUnknownFile) {
+    if (const CaptureFormat* format = capture_format_of(trace->file())) {
+      return verify_capture(*format, options, trace->path, trace->file(), out, err);
+    }
+  }
   const TraceReport report = check_trace(*trace, progress_line(err, options.progress));
   return VerifyPrinter(options, *trace, report, out).print();
 }

@@ -25,8 +25,13 @@ void remove_stale_socket(const Endpoint& endpoint, const std::string& path) {
 
 }  // namespace
 
-Acceptor::Acceptor(IngestCore& core, asio::io_context& io, OnHello on_hello)
-    : core_(core), io_(io), on_hello_(std::move(on_hello)), listener_(io), pause_(io) {}
+Acceptor::Acceptor(IngestCore& core, asio::io_context& io, OnHello on_hello, OnFeed on_feed)
+    : core_(core),
+      io_(io),
+      on_hello_(std::move(on_hello)),
+      on_feed_(std::move(on_feed)),
+      listener_(io),
+      pause_(io) {}
 
 Acceptor::~Acceptor() {
   if (!unix_path_.empty()) ::unlink(unix_path_.c_str());
@@ -111,7 +116,7 @@ void Acceptor::on_accepted(Socket socket) {
   }
   link->hold(std::shared_ptr<void>(
       &core_, [](void* core) { static_cast<IngestCore*>(core)->connections.fetch_sub(1); }));
-  HelloWaiter::wait(core_, std::move(link), on_hello_, [](const std::string&) {});
+  HelloWaiter::wait(core_, std::move(link), on_hello_, [](const std::string&) {}, on_feed_);
 }
 
 }  // namespace collect::ingest

@@ -1,5 +1,5 @@
-// Listens for agents that connect in. Runs on one io thread; every connection is handed to the
-// owner of its process once its hello is known.
+// Listens for agents and dial9 feeds that connect in. Runs on one io thread; every connection is
+// handed to the owner of its process once its hello is known.
 #pragma once
 
 #include <asio/basic_socket_acceptor.hpp>
@@ -14,8 +14,9 @@ namespace collect::ingest {
 class Acceptor : public std::enable_shared_from_this<Acceptor> {
  public:
   using OnHello = HelloWaiter::OnHello;
+  using OnFeed = HelloWaiter::OnFeed;
 
-  Acceptor(IngestCore& core, asio::io_context& io, OnHello on_hello);
+  Acceptor(IngestCore& core, asio::io_context& io, OnHello on_hello, OnFeed on_feed);
   ~Acceptor();
 
   // kInvalidArgument: no such address, or one that others than this machine can reach.
@@ -34,6 +35,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   IngestCore& core_;
   asio::io_context& io_;
   const OnHello on_hello_;
+  const OnFeed on_feed_;
   Listener listener_;
   asio::steady_timer pause_;
   std::string address_;

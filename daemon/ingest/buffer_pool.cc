@@ -12,8 +12,8 @@ namespace {
 
 // Mapped and not allocated: what goes back, goes back to the system.
 uint8_t* map_buffer() {
-  void* mapped = ::mmap(nullptr, kReadBufferBytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* mapped =
+      ::mmap(nullptr, kReadBufferBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   COLLECT_CHECK(mapped != MAP_FAILED);  // the pool's bound is small: it can't serve without
   return static_cast<uint8_t*>(mapped);
 }

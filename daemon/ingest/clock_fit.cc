@@ -14,6 +14,12 @@ constexpr double kMaxDriftPpb = 1'000'000;  // 0.1 %: no quartz is worse; beyond
 
 }  // namespace
 
+uint64_t boottime_ns() {
+  timespec now{};
+  COLLECT_CHECK(clock_gettime(CLOCK_BOOTTIME, &now) == 0);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
 void ClockFit::add(const ClockSample& sample) {
   if (sample.t4_ns < sample.t1_ns || sample.t3_ns < sample.t2_ns) return;
   const uint64_t there_and_back = sample.t4_ns - sample.t1_ns;

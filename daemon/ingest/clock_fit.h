@@ -18,6 +18,9 @@ struct ClockSample {
   uint64_t t4_ns = 0;
 };
 
+// The collector's clock in clock sync: continuous, like the devices'.
+uint64_t boottime_ns();
+
 class ClockFit {
  public:
   void begin_burst() { best_.reset(); }

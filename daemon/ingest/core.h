@@ -55,6 +55,7 @@ struct IngestCore {
   const SessionPipe::World pipe_world;
   std::atomic<AgentId> next_agent_id{1};
   std::atomic<uint32_t> connections{0};
+  std::atomic<uint32_t> feeds{0};          // connected
   std::atomic<uint64_t> live_sessions{0};  // not sealed yet
   std::atomic<bool> stopping{false};
   RememberedProcesses detached;

@@ -118,8 +118,10 @@ void DialTarget::on_welcome(std::shared_ptr<Link> link, const wire::Hello& hello
     return;
   }
   ++links_;
-  link->hold(std::shared_ptr<void>(nullptr, [self = shared_from_this()](void*) {
-    asio::post(self->io_, [self] { self->on_lease_ended(); });
+  // Weak, because at the very end a link may outlive the dialler and its io thread.
+  link->hold(std::shared_ptr<void>(nullptr, [target = weak_from_this()](void*) {
+    const auto self = target.lock();
+    if (self) asio::post(self->io_, [self] { self->on_lease_ended(); });
   }));
   on_hello_(std::move(link), hello, text_);
   if (step_ == Step::kControl) {

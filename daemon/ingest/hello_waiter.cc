@@ -1,24 +1,29 @@
 #include "daemon/ingest/hello_waiter.h"
 
+#include <algorithm>
 #include <asio/post.hpp>
+#include <iterator>
 
 #include "daemon/ingest/handshake.h"
 #include "daemon/ingest/limits.h"
+#include "formats/dial9/layout.h"
 
 namespace collect::ingest {
 
 void HelloWaiter::wait(IngestCore& core, std::shared_ptr<Link> link, OnHello on_hello,
-                       OnFailure on_failure) {
-  std::make_shared<HelloWaiter>(core, std::move(link), std::move(on_hello), std::move(on_failure))
+                       OnFailure on_failure, OnFeed on_feed) {
+  std::make_shared<HelloWaiter>(core, std::move(link), std::move(on_hello), std::move(on_failure),
+                                std::move(on_feed))
       ->start();
 }
 
 HelloWaiter::HelloWaiter(IngestCore& core, std::shared_ptr<Link> link, OnHello on_hello,
-                         OnFailure on_failure)
+                         OnFailure on_failure, OnFeed on_feed)
     : core_(core),
       link_(std::move(link)),
       on_hello_(std::move(on_hello)),
       on_failure_(std::move(on_failure)),
+      on_feed_(std::move(on_feed)),
       deadline_(link_->socket().get_executor(), kHelloDeadline) {}
 
 void HelloWaiter::start() {
@@ -76,8 +81,42 @@ void HelloWaiter::on_frame(Link& link, const wire::Frame& frame) {
              [on_hello = on_hello_, checked, given = *hello] { on_hello(checked, given); });
 }
 
-void HelloWaiter::on_bad_frame(Link&, wire::FrameError error) {
-  if (link_) refuse(wire::REFUSE_PROTOCOL, wire::frame_error_text(error), true);
+void HelloWaiter::on_bad_frame(Link& link, wire::FrameError error) {
+  if (!link_) return;
+  const Bytes head = link.unread();
+  if (on_feed_ && head.size() >= sizeof dial9::kMagic &&
+      std::equal(std::begin(dial9::kMagic), std::end(dial9::kMagic), head.begin())) {
+    on_dial9(link);
+    return;
+  }
+  refuse(wire::REFUSE_PROTOCOL, wire::frame_error_text(error), true);
+}
+
+// Who is refused here does not understand our frames: the log has the reason, the peer the end of
+// its connection.
+void HelloWaiter::on_dial9(Link& link) {
+  if (link.unread().size() < dial9::kHeaderBytes) {
+    link.read_more();  // the deadline holds
+    return;
+  }
+  const uint8_t version = link.unread()[sizeof dial9::kMagic];
+  std::string reason;
+  if (version != dial9::kFormatVersion) {
+    reason = "a dial9 stream of version " + std::to_string(version) + ", which is not known";
+  } else if (!core_.token().empty()) {
+    reason = "a dial9 stream: it can show no token, and this collector asks for one";
+  }
+  const std::shared_ptr<Link> checked = link_;
+  finish();
+  checked->set_owner(nullptr);
+  if (!reason.empty()) {
+    core_.refused(checked->peer(), reason);
+    checked->close();
+    on_failure_(reason);
+    return;
+  }
+  // Not from here: the link still looks at its buffer.
+  asio::post(checked->socket().get_executor(), [on_feed = on_feed_, checked] { on_feed(checked); });
 }
 
 void HelloWaiter::on_link_end(Link& link, const std::string& reason) {

@@ -1,5 +1,6 @@
 // A connection before its hello: waits for the first frame up to a deadline, checks it, and hands
-// the connection on. What sends anything else gets a reason and is let go.
+// the connection on. A dial9 stream is recognised by its header, and handed on too. What sends
+// anything else gets a reason and is let go.
 #pragma once
 
 #include <asio/steady_timer.hpp>
@@ -16,13 +17,19 @@ class HelloWaiter final : public LinkOwner, public std::enable_shared_from_this<
  public:
   // The hello holds; the link is open and nobody reads it.
   using OnHello = std::function<void(std::shared_ptr<Link>, const wire::Hello&)>;
-  // Exactly one of the two is called, unless the io thread ends first.
+  // Instead of a hello, a dial9 header came; the link is open, nobody reads it, and has the header
+  // among its early bytes.
+  using OnFeed = std::function<void(std::shared_ptr<Link>)>;
+  // Exactly one of them is called, unless the io thread ends first.
   using OnFailure = std::function<void(const std::string& reason)>;
 
+  // Without `on_feed` a dial9 stream is a stranger like any other: agents are dialled, feeds
+  // connect.
   static void wait(IngestCore& core, std::shared_ptr<Link> link, OnHello on_hello,
-                   OnFailure on_failure);
+                   OnFailure on_failure, OnFeed on_feed = nullptr);
 
-  HelloWaiter(IngestCore& core, std::shared_ptr<Link> link, OnHello on_hello, OnFailure on_failure);
+  HelloWaiter(IngestCore& core, std::shared_ptr<Link> link, OnHello on_hello, OnFailure on_failure,
+              OnFeed on_feed);
 
   void on_frame(Link& link, const wire::Frame& frame) override;
   void on_bad_frame(Link& link, wire::FrameError error) override;
@@ -30,6 +37,7 @@ class HelloWaiter final : public LinkOwner, public std::enable_shared_from_this<
 
  private:
   void start();
+  void on_dial9(Link& link);
   void refuse(wire::RefuseCode code, const std::string& reason, bool retry);
   void finish();
 
@@ -37,6 +45,7 @@ class HelloWaiter final : public LinkOwner, public std::enable_shared_from_this<
   std::shared_ptr<Link> link_;  // null when done
   OnHello on_hello_;
   OnFailure on_failure_;
+  OnFeed on_feed_;
   asio::steady_timer deadline_;
 };
 

@@ -72,7 +72,8 @@ Status Ingest::open() {
   asio::io_context& first = threads_.front()->io();
   acceptor_ = std::make_shared<Acceptor>(
       core_, first,
-      [this](std::shared_ptr<Link> link, const wire::Hello& hello) { route(link, hello, ""); });
+      [this](std::shared_ptr<Link> link, const wire::Hello& hello) { route(link, hello, ""); },
+      [this](std::shared_ptr<Link> link) { route_feed(std::move(link)); });
   COLLECT_TRY(acceptor_->open(core_.options.listen));
   dialler_ = std::make_unique<Dialler>(
       core_, first,
@@ -117,6 +118,10 @@ void Ingest::restore_sessions() {
       continue;
     }
     const storage::SessionIdentity& identity = manifest->identity;
+    if (identity.recording == 0) {  // a feed's: there is no agent that could come back for it
+      old_places_.push_back(place);
+      continue;
+    }
     spdlog::info("{} was not sealed; it waits {} s for its agent", place.name,
                  core_.options.resume.count() / 1000);
     owner_of(identity.process_id)
@@ -166,20 +171,41 @@ void Ingest::route(std::shared_ptr<Link> link, const wire::Hello& hello,
     link->refuse(wire::REFUSE_DETACHED, "detached by command", false);
     return;
   }
-  auto handover = std::make_shared<Handover>();
-  std::error_code error;
-  handover->family = link->socket().local_endpoint(error).protocol().family();
-  handover->peer = link->peer();
+  std::shared_ptr<Handover> handover = hand_over(*link);
+  if (!handover) return;
   handover->dialled = dialled;
   handover->hello = hello;
-  handover->early = link->take_early();
-  handover->leases = link->take_leases();
-  handover->handle = link->release();
-  if (error || handover->handle < 0) {
-    core_.refused(handover->peer, error ? error.message() : "the socket can't change its thread");
+  owner_of(process).take(std::move(handover));
+}
+
+// Feeds know no other connection: any thread will do.
+void Ingest::route_feed(std::shared_ptr<Link> link) {
+  if (core_.feeds.fetch_add(1) >= kMaxFeeds) {
+    core_.feeds.fetch_sub(1);
+    core_.refused(link->peer(), "more than " + std::to_string(kMaxFeeds) + " dial9 streams");
+    link->close();
     return;
   }
-  owner_of(process).take(std::move(handover));
+  link->hold(std::shared_ptr<void>(
+      &core_, [](void* core) { static_cast<IngestCore*>(core)->feeds.fetch_sub(1); }));
+  std::shared_ptr<Handover> handover = hand_over(*link);
+  if (!handover) return;
+  handover->is_feed = true;
+  threads_[next_feed_thread_++ % threads_.size()]->take(std::move(handover));
+}
+
+// Null when the socket is lost, which the log says.
+std::shared_ptr<Handover> Ingest::hand_over(Link& link) {
+  auto handover = std::make_shared<Handover>();
+  std::error_code error;
+  handover->family = link.socket().local_endpoint(error).protocol().family();
+  handover->peer = link.peer();
+  handover->early = link.take_early();
+  handover->leases = link.take_leases();
+  handover->handle = link.release();
+  if (!error && handover->handle >= 0) return handover;
+  core_.refused(handover->peer, error ? error.message() : "the socket can't change its thread");
+  return nullptr;
 }
 
 void Ingest::with_peer(const ProcessId& process, std::function<void(Peer*)> work) {
@@ -243,6 +269,46 @@ void Ingest::modules(const ProcessId& process, Answer<std::vector<storage::Modul
   });
 }
 
+void Ingest::annotate(const ProcessId& process, uint64_t at_ns, const std::string& text,
+                      Answer<uint64_t> done) {
+  with_peer(process, [at_ns, text, done = std::move(done)](Peer* peer) {
+    if (peer == nullptr) {
+      done(unknown_process());
+    } else {
+      peer->annotate(at_ns, text, done);
+    }
+  });
+}
+
+void Ingest::roll_container(const ProcessId& process, Answer<std::string> done) {
+  with_peer(process, [done = std::move(done)](Peer* peer) {
+    if (peer == nullptr) {
+      done(unknown_process());
+    } else {
+      peer->roll_container(done);
+    }
+  });
+}
+
+void Ingest::stop_feed(const std::string& session, Answer<SessionSnapshot> done) {
+  stop_feed_on(0, session, std::move(done));
+}
+
+// Asks one thread after the other: there are few, and only they know their feeds.
+void Ingest::stop_feed_on(size_t thread, const std::string& session, Answer<SessionSnapshot> done) {
+  if (thread == threads_.size()) {
+    done(Error{Code::kNotFound, session + " is over: no dial9 stream goes into it"});
+    return;
+  }
+  asio::post(threads_[thread]->io(), [this, thread, session, done = std::move(done)] {
+    if (Dial9Feed* const feed = threads_[thread]->find_feed(session)) {
+      feed->stop(done);
+    } else {
+      stop_feed_on(thread + 1, session, done);
+    }
+  });
+}
+
 void Ingest::command(const ProcessId& process, wire::Command command,
                      Answer<wire::CommandResult> done) {
   with_peer(process, [command = std::move(command), done = std::move(done)](Peer* peer) {
@@ -266,7 +332,7 @@ bool Ingest::stop(milliseconds bound) {
   std::atomic<size_t> told{0};
   for (auto& thread : threads_) {
     asio::post(thread->io(), [&thread, &told] {
-      for (auto& [id, peer] : thread->peers()) peer->shut_down();
+      thread->shut_down();
       ++told;
     });
   }

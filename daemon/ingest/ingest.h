@@ -45,6 +45,15 @@ class Ingest {
   void modules(const ProcessId& process, Answer<std::vector<storage::ModuleInfo>> done);
   void command(const ProcessId& process, wire::Command command, Answer<wire::CommandResult> done);
 
+  // Answers with the device clock of the marker; `at_ns` 0: now.
+  void annotate(const ProcessId& process, uint64_t at_ns, const std::string& text,
+                Answer<uint64_t> done);
+  // Answers with the path of the container that was begun.
+  void roll_container(const ProcessId& process, Answer<std::string> done);
+
+  // Ends the dial9 feed of this session; answers when it is sealed. kNotFound: no feed has it.
+  void stop_feed(const std::string& session, Answer<SessionSnapshot> done);
+
   // Stops listening, tells the agents, seals every session within the bound. What is not sealed by
   // then is recovered by the next start. True: everything is sealed.
   bool stop(milliseconds bound);
@@ -56,6 +65,9 @@ class Ingest {
   void restore_sessions();
   void list_old_sessions();
   void route(std::shared_ptr<Link> link, const wire::Hello& hello, const std::string& dialled);
+  void route_feed(std::shared_ptr<Link> link);
+  std::shared_ptr<Handover> hand_over(Link& link);
+  void stop_feed_on(size_t thread, const std::string& session, Answer<SessionSnapshot> done);
   IoThread& owner_of(const ProcessId& process);
   void with_peer(const ProcessId& process, std::function<void(Peer*)> work);
 
@@ -65,6 +77,7 @@ class Ingest {
   std::unique_ptr<Dialler> dialler_;
   // Sealed before, or to be sealed now; run() fills it, the sealing thread uses it.
   std::vector<storage::SessionPlace> old_places_;
+  size_t next_feed_thread_ = 0;  // io thread 0 only
   bool running_ = false;
 };
 

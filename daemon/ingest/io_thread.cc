@@ -30,6 +30,7 @@ void IoThread::join() {
   io_.stop();
   if (thread_.joinable()) thread_.join();
   peers_.clear();
+  feeds_.clear();
 }
 
 void IoThread::take(std::shared_ptr<Handover> handover) {
@@ -47,12 +48,38 @@ void IoThread::adopt(Handover& handover) {
   handover.handle = -1;
   auto link = std::make_shared<Link>(std::move(socket), handover.peer, std::move(handover.early));
   for (auto& lease : handover.leases) link->hold(std::move(lease));
+  if (handover.is_feed) {
+    adopt_feed(std::move(link));
+    return;
+  }
   if (core_.stopping) {
     link->refuse(wire::REFUSE_SHUTTING_DOWN, "the collector stops", true);
     return;
   }
   Peer& peer = find_or_make(agent_from_hello(handover.hello));
   peer.adopt(std::move(link), handover.hello, handover.dialled);
+}
+
+void IoThread::adopt_feed(std::shared_ptr<Link> link) {
+  if (core_.stopping) {
+    core_.refused(link->peer(), "a dial9 stream: the collector stops");
+    link->close();
+    return;
+  }
+  feeds_.push_back(std::make_shared<Dial9Feed>(core_, io_, std::move(link)));
+  feeds_.back()->start();
+}
+
+Dial9Feed* IoThread::find_feed(const std::string& session) {
+  for (const std::shared_ptr<Dial9Feed>& feed : feeds_) {
+    if (feed->has_session(session)) return feed.get();
+  }
+  return nullptr;
+}
+
+void IoThread::shut_down() {
+  for (auto& [id, peer] : peers_) peer->shut_down();
+  for (const std::shared_ptr<Dial9Feed>& feed : feeds_) feed->shut_down();
 }
 
 Peer* IoThread::find(const ProcessId& id) {
@@ -78,6 +105,7 @@ void IoThread::sweep_later() {
       const std::shared_ptr<Peer> peer = at->second;
       at = peer->sweep(now, may_linger) ? std::next(at) : peers_.erase(at);
     }
+    std::erase_if(feeds_, [now](const auto& feed) { return !feed->sweep(now); });
     core_.buffers->trim();
     sweep_later();
   });

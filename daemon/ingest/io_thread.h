@@ -1,5 +1,5 @@
-// One io_context with its thread and the peers that live on it. A process belongs to the thread
-// that its process id hashes to, with both of its links, so a peer needs no lock.
+// One io_context with its thread, and the peers and dial9 feeds that live on it. A process belongs
+// to the thread that its process id hashes to, with both of its links, so a peer needs no lock.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "daemon/ingest/core.h"
+#include "daemon/ingest/dial9_feed.h"
 #include "daemon/ingest/peer.h"
 
 namespace collect::ingest {
@@ -23,6 +24,7 @@ struct Handover {
   Handover& operator=(const Handover&) = delete;
   ~Handover();
 
+  bool is_feed = false;  // a dial9 stream, without any hello
   int handle = -1;
   int family = 0;
   std::string peer;
@@ -46,16 +48,20 @@ class IoThread {
   // ---- on the thread
   Peer* find(const ProcessId& id);
   Peer& find_or_make(AgentSnapshot agent);
-  std::map<ProcessId, std::shared_ptr<Peer>>& peers() { return peers_; }
+  Dial9Feed* find_feed(const std::string& session);
+  // The collector stops.
+  void shut_down();
 
  private:
   void adopt(Handover& handover);
+  void adopt_feed(std::shared_ptr<Link> link);
   void sweep_later();
 
   IngestCore& core_;
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
   std::map<ProcessId, std::shared_ptr<Peer>> peers_;  // this thread only
+  std::vector<std::shared_ptr<Dial9Feed>> feeds_;     // this thread only
   asio::steady_timer sweep_timer_{io_};
   std::thread thread_;
 };

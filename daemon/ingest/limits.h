@@ -53,6 +53,11 @@ inline constexpr size_t kMinQueueBytes = 2u << 20;
 inline constexpr size_t kMaxQueuedItems = 16'384;
 inline constexpr uint32_t kDefaultMaxConnections = 4'096;
 inline constexpr uint32_t kDefaultThreadsPerAgent = 16'384;  // streams open at once
+// dial9 feeds: connected at once, and what each may hold in memory beside read buffers. The
+// recorder's own frames have at most 1 MiB.
+inline constexpr uint32_t kMaxFeeds = 64;
+inline constexpr uint64_t kMaxFeedFrameBytes = 4u << 20;
+inline constexpr uint64_t kMaxFeedStateBytes = 16u << 20;  // schemas and annotations
 inline constexpr uint32_t kMaxIoThreads = 4;
 inline constexpr uint32_t kMaxWriterThreads = 4;
 inline constexpr uint32_t kMaxAttachedAddresses = 256;

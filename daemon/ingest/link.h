@@ -42,6 +42,8 @@ class Link : public std::enable_shared_from_this<Link> {
 
   void set_owner(std::shared_ptr<LinkOwner> owner) { owner_ = std::move(owner); }
   void read_control_frames();
+  // The owner wants another word with the bytes that were no frame, when there are more of them.
+  void read_more();
 
   void send(wire::FrameType type, const google::protobuf::MessageLite& message);
   // Says why, gives the peer a moment to read it, closes. The owner hears nothing more.
@@ -55,6 +57,8 @@ class Link : public std::enable_shared_from_this<Link> {
   bool open() const { return state_ == State::kOpen; }
   const std::string& peer() const { return peer_; }
   Socket& socket() { return socket_; }
+  // What was read and is not delivered, for on_bad_frame().
+  Bytes unread() const { return {buffer_.data(), filled_}; }
   // The bytes that were read beyond the last frame, for whoever reads on.
   std::vector<uint8_t> take_early();
   // Gives the connected descriptor away, to another thread; this link is closed then.
@@ -68,7 +72,6 @@ class Link : public std::enable_shared_from_this<Link> {
  private:
   enum class State : uint8_t { kOpen, kLingering, kClosed };
 
-  void read_more();
   void on_read(const std::error_code& error, size_t count);
   bool deliver_frames();
   void write_next();

@@ -68,6 +68,9 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   void stop_recording(Answer<SessionSnapshot> done);  // answers when sealed
   void command(wire::Command command, Answer<wire::CommandResult> done);
   void detach(Answer<AgentSnapshot> done);
+  // Of the session that records now; kNotFound without one.
+  void annotate(uint64_t at_ns, const std::string& text, Answer<uint64_t> done);
+  void roll_container(Answer<std::string> done);
   void shut_down();
   // Ends both links, so that whoever dialled begins anew; the session waits.
   void drop_links(const std::string& reason);
@@ -165,6 +168,9 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   void show_session(LiveSession& session, bool now);
   void sweep_sessions(SteadyTime now);
   void answer_starts();
+  void order(std::function<Result<std::string>(storage::SessionWriter&)> act,
+             Answer<std::string> done);
+  uint64_t device_now_ns() const;
 
   IngestCore& core_;
   asio::io_context& io_;

@@ -8,16 +8,6 @@
 #include "daemon/ingest/peer.h"
 
 namespace collect::ingest {
-namespace {
-
-// The collector's clock in clock sync: continuous, like the devices'.
-uint64_t boottime_ns() {
-  timespec now{};
-  COLLECT_CHECK(clock_gettime(CLOCK_BOOTTIME, &now) == 0);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
-}
-
-}  // namespace
 
 void Peer::on_frame(Link& link, const wire::Frame& frame) {
   const uint64_t received_ns = boottime_ns();

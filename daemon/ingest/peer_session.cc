@@ -7,23 +7,6 @@
 #include "daemon/ingest/peer.h"
 
 namespace collect::ingest {
-namespace {
-
-SessionState shown_state(storage::SessionState state) {
-  switch (state) {
-    case storage::SessionState::kRecording:
-      return SessionState::kActive;
-    case storage::SessionState::kComplete:
-      return SessionState::kComplete;
-    case storage::SessionState::kRecovered:
-      return SessionState::kRecovered;
-    case storage::SessionState::kFailed:
-      break;
-  }
-  return SessionState::kFailed;
-}
-
-}  // namespace
 
 Peer::SessionRef Peer::make_session(uint32_t recording, SystemTime start) {
   auto session = std::make_shared<LiveSession>();
@@ -211,6 +194,43 @@ void Peer::on_sealed(const SessionRef& session, const SessionReport::Sealed& sea
   const auto waiters = std::move(session->when_sealed);
   session->when_sealed.clear();
   for (const auto& done : waiters) done(shown);
+}
+
+void Peer::order(std::function<Result<std::string>(storage::SessionWriter&)> act,
+                 Answer<std::string> done) {
+  if (!session_ || !session_->opened) {
+    done(Error{Code::kNotFound, "agents/" + std::to_string(agent_.id) + " does not record now"});
+    return;
+  }
+  put(*session_, SessionOrder{std::move(act), std::move(done)});
+}
+
+// The collector's clock, moved by what the clock probes found; before any probe they are taken for
+// equal, which on one machine they are.
+uint64_t Peer::device_now_ns() const {
+  const auto now = static_cast<int64_t>(boottime_ns());
+  return static_cast<uint64_t>(now + (clock_sync_ ? clock_sync_->offset_ns : 0));
+}
+
+void Peer::annotate(uint64_t at_ns, const std::string& text, Answer<uint64_t> done) {
+  const storage::Marker marker{at_ns != 0 ? at_ns : device_now_ns(), text};
+  order(
+      [marker](storage::SessionWriter& writer) -> Result<std::string> {
+        const Status marked = writer.marker(marker);
+        if (!marked.ok()) return marked.error();
+        return std::string();
+      },
+      [done = std::move(done), at = marker.at_ns](Result<std::string> marked) {
+        if (marked.ok()) {
+          done(at);
+        } else {
+          done(marked.error());
+        }
+      });
+}
+
+void Peer::roll_container(Answer<std::string> done) {
+  order([](storage::SessionWriter& writer) { return writer.roll_container(); }, std::move(done));
 }
 
 void Peer::interrupt_session() {

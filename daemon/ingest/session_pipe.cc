@@ -14,6 +14,9 @@ namespace {
 // What the item holds up in memory, roughly; the same before and after it was handled.
 size_t bytes_of(const SessionItem& item) {
   if (const auto* batch = std::get_if<PageBatch>(&item)) return batch->bytes;
+  if (const auto* chunk = std::get_if<ForeignChunk>(&item)) {
+    return sizeof(SessionItem) + chunk->front.size() + chunk->bytes.size();
+  }
   if (const auto* modules = std::get_if<std::vector<storage::ModuleInfo>>(&item)) {
     return modules->size() * (sizeof(storage::ModuleInfo) + kMaxPathBytes);
   }
@@ -24,6 +27,7 @@ size_t bytes_of(const SessionItem& item) {
 // link broke, and this collector ended, between the seal and the agent's hearing of it.
 std::optional<std::string> find_complete(storage::Fs& fs, const std::string& root,
                                          const storage::SessionIdentity& identity) {
+  if (identity.recording == 0) return std::nullopt;  // no agent's: nobody repeats it
   auto places = storage::list_sessions(fs, root);
   if (!places.ok()) return std::nullopt;
   size_t looked_at = 0;
@@ -123,9 +127,15 @@ void SessionPipe::run() {
 void SessionPipe::handle(const std::vector<SessionItem>& items) {
   std::vector<uint64_t> tickets;
   const SessionSeal* seal = nullptr;
-  for (size_t at = 0; at < items.size() && !sealing_ && seal == nullptr;) {
+  size_t at = 0;
+  while (at < items.size() && !sealing_ && seal == nullptr) {
     if (const auto* wanted = std::get_if<PositionsWanted>(&items[at])) {
       tickets.push_back(wanted->ticket);
+      ++at;
+      continue;
+    }
+    if (const auto* order = std::get_if<SessionOrder>(&items[at])) {
+      carry_out(*order);
       ++at;
       continue;
     }
@@ -141,13 +151,35 @@ void SessionPipe::handle(const std::vector<SessionItem>& items) {
     if (!stored.ok()) fail(stored.error());
     at = end;
   }
+  for (; at < items.size(); ++at) {
+    if (const auto* order = std::get_if<SessionOrder>(&items[at])) {
+      answers_.emplace_back(order->done, Error{Code::kUnavailable, "the session is being sealed"});
+    }
+  }
   finish_round(tickets);
+  answer_orders();
   if (seal == nullptr || sealing_) return;
   SessionSeal last = *seal;
   if (failed_ && last.state == storage::SessionState::kComplete) {
     last = {storage::SessionState::kRecovered, "the agent's data was refused"};
   }
   begin_seal(std::move(last));
+}
+
+void SessionPipe::carry_out(const SessionOrder& order) {
+  if (writer_ && !failed_) {
+    answers_.emplace_back(order.done, order.act(*writer_));
+  } else {
+    answers_.emplace_back(order.done, Error{Code::kUnavailable, "nothing more is stored"});
+  }
+}
+
+void SessionPipe::answer_orders() {
+  if (answers_.empty()) return;
+  asio::post(io_, [answers = std::move(answers_)] {
+    for (const auto& [done, result] : answers) done(result);
+  });
+  answers_.clear();
 }
 
 // Neighbouring batches become one call, so that a writer that fell behind writes in larger pieces.
@@ -174,6 +206,13 @@ Status SessionPipe::store(const SessionItem& item) {
   COLLECT_CHECK(writer_ != nullptr);
   if (const auto* modules = std::get_if<std::vector<storage::ModuleInfo>>(&item)) {
     return writer_->add_modules(*modules);
+  }
+  if (const auto* chunk = std::get_if<ForeignChunk>(&item)) {
+    const Bytes parts[] = {chunk->front, chunk->bytes};
+    return writer_->append_foreign(chunk->kind, parts);
+  }
+  if (const auto* end = std::get_if<ForeignEnd>(&item)) {
+    return writer_->end_foreign(end->kind, end->refused_bytes, end->problem);
   }
   if (const auto* stream = std::get_if<storage::StreamInfo>(&item)) {
     return writer_->open_stream(*stream);

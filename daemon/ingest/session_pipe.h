@@ -34,6 +34,18 @@ struct SessionOpen {
 struct SessionResume {
   std::string directory;
 };
+// Whole frames of a stream of another format: `front`, then `bytes`, which point into `buffer`.
+struct ForeignChunk {
+  storage::ForeignKind kind{};
+  std::vector<uint8_t> front;
+  Bytes bytes;
+  BufferRef buffer;
+};
+struct ForeignEnd {
+  storage::ForeignKind kind{};
+  uint64_t refused_bytes = 0;
+  std::string problem;
+};
 struct SessionNote {
   std::string text;
 };
@@ -44,6 +56,12 @@ struct LostWithoutStream {
 struct PositionsWanted {
   uint64_t ticket = 0;
 };
+// Something that a person wants done with the session's files, in its place among what arrives.
+// Answered exactly once, on the io thread, after the commit that makes it last.
+struct SessionOrder {
+  std::function<Result<std::string>(storage::SessionWriter&)> act;
+  std::function<void(Result<std::string>)> done;
+};
 // Nothing but the commit that follows every round.
 struct CommitWanted {};
 struct SessionSeal {
@@ -52,10 +70,10 @@ struct SessionSeal {
 };
 
 using SessionItem =
-    std::variant<SessionOpen, SessionResume, PageBatch, std::vector<storage::ModuleInfo>,
-                 storage::StreamInfo, storage::StreamEnd, storage::DetailStateChange,
-                 storage::ClockSync, SessionNote, LostWithoutStream, PositionsWanted, CommitWanted,
-                 SessionSeal>;
+    std::variant<SessionOpen, SessionResume, PageBatch, ForeignChunk, ForeignEnd,
+                 std::vector<storage::ModuleInfo>, storage::StreamInfo, storage::StreamEnd,
+                 storage::DetailStateChange, storage::ClockSync, SessionNote, LostWithoutStream,
+                 PositionsWanted, SessionOrder, CommitWanted, SessionSeal>;
 
 // What happened since the last report. Everything in it was written and committed.
 struct SessionReport {
@@ -113,6 +131,8 @@ class SessionPipe : public std::enable_shared_from_this<SessionPipe> {
   Status resume(const SessionResume& item);
   Status close_stream(const storage::StreamEnd& end);
   void handle(const std::vector<SessionItem>& items);
+  void carry_out(const SessionOrder& order);
+  void answer_orders();
   void finish_round(const std::vector<uint64_t>& tickets);
   void fail(const Error& error);
   void begin_seal(SessionSeal seal);
@@ -146,6 +166,8 @@ class SessionPipe : public std::enable_shared_from_this<SessionPipe> {
   std::unordered_map<uint32_t, storage::StreamPosition> positions_;
   std::unordered_set<uint32_t> touched_;  // streams whose position moved in this round
   std::vector<storage::Page> run_of_pages_;
+  // Carried out in this round, or refused; answered behind the commit.
+  std::vector<std::pair<std::function<void(Result<std::string>)>, Result<std::string>>> answers_;
   SessionReport news_;
   storage::SessionTotals counted_;
   std::string recover_directory_;  // of an old session that can't go on: it is only to be sealed

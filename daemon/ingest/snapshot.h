@@ -31,6 +31,21 @@ inline bool is_over(SessionState state) {
   return state >= SessionState::kComplete;
 }
 
+// How a session that ended so, or goes on, is shown.
+inline SessionState shown_state(storage::SessionState state) {
+  switch (state) {
+    case storage::SessionState::kRecording:
+      return SessionState::kActive;
+    case storage::SessionState::kComplete:
+      return SessionState::kComplete;
+    case storage::SessionState::kRecovered:
+      return SessionState::kRecovered;
+    case storage::SessionState::kFailed:
+      break;
+  }
+  return SessionState::kFailed;
+}
+
 struct AgentSnapshot {
   AgentId id = 0;
   AgentState state{};

@@ -45,6 +45,16 @@ uint32_t shift(uint32_t crc, uint64_t bytes, const std::array<uint32_t, 64>& pow
 
 constexpr size_t kChunk = size_t{1} << 30;  // ISA-L takes an int length
 
+// ISA-L's kernels return with the upper halves of the vector registers in use. Until they are
+// cleared, SSE code of this thread, which is nearly all code, pays for it at every instruction: a
+// write of 16 bytes took 200 ns instead of 24. No inlining: here no vector register is live.
+[[gnu::noinline]] void release_vector_registers() {
+#if defined(__x86_64__)
+  static const bool has_avx = __builtin_cpu_supports("avx") != 0;
+  if (has_avx) __asm__ volatile("vzeroupper" ::: "memory");
+#endif
+}
+
 }  // namespace
 
 uint32_t crc32c(Bytes bytes, uint32_t previous) {
@@ -55,11 +65,14 @@ uint32_t crc32c(Bytes bytes, uint32_t previous) {
     state = crc32_iscsi(const_cast<unsigned char*>(bytes.data()), static_cast<int>(count), state);
     bytes = bytes.subspan(count);
   }
+  release_vector_registers();
   return ~state;
 }
 
 uint32_t crc32_ieee(Bytes bytes, uint32_t previous) {
-  return crc32_gzip_refl(previous, bytes.data(), bytes.size());
+  const uint32_t crc = crc32_gzip_refl(previous, bytes.data(), bytes.size());
+  release_vector_registers();
+  return crc;
 }
 
 uint32_t crc32c_combine(uint32_t a, uint32_t b, uint64_t b_bytes) {

@@ -53,9 +53,11 @@ Cost bare_sink(const std::string& directory, int connections, const PreparedPage
   return cost(cpu, wall, pages.bytes.size() * static_cast<uint64_t>(connections));
 }
 
-Cost collector(const std::string& directory, int connections, const PreparedPages& pages) {
+Cost collector(const std::string& directory, int connections, const PreparedPages& pages,
+               bool with_rtc) {
   e2e::Scratch scratch;
-  e2e::CollectorProcess collector(scratch, {}, directory + "/root");
+  e2e::CollectorProcess collector(scratch, {"--rtc", with_rtc ? "true" : "false"},
+                                  directory + "/root");
   const pid_t pid = collector.process().pid();
   const double cpu_before = process_cpu_seconds(pid);
   const double begin = wall_seconds();
@@ -92,10 +94,12 @@ double median(std::vector<double> numbers) {
 
 void measure(const std::string& directory, int connections, uint64_t bytes, int repeats) {
   const PreparedPages pages = prepare_pages(bytes / static_cast<uint64_t>(connections));
-  std::vector<double> bare, ours, ratio, bare_rate, rate;
+  std::vector<double> bare, ours, ratio, bare_rate, rate, rtc_ratio;
   for (int i = 0; i < repeats; ++i) {
     const Cost sink = bare_sink(directory, connections, pages);
-    const Cost full = collector(directory, connections, pages);
+    const Cost full = collector(directory, connections, pages, false);
+    const Cost with_rtc = collector(directory, connections, pages, true);
+    rtc_ratio.push_back(with_rtc.cpu_per_gb / sink.cpu_per_gb);
     bare.push_back(sink.cpu_per_gb);
     ours.push_back(full.cpu_per_gb);
     ratio.push_back(full.cpu_per_gb / sink.cpu_per_gb);
@@ -105,6 +109,7 @@ void measure(const std::string& directory, int connections, uint64_t bytes, int 
   const std::string where = kind_of(directory) + ", " + std::to_string(connections) +
                             (connections == 1 ? " connection" : " connections");
   report("ingest / bare sink, CPU per GB, " + where, median(ratio), Side::kAtMost, 1.1, "x");
+  report("  with RTC containers too", median(rtc_ratio), Side::kAtMost, 2.0, "x");
   mention("  collectord", median(ours), "CPU-s/GB");
   mention("  bare sink", median(bare), "CPU-s/GB");
   mention("  collectord, until sealed", median(rate), "GB/s");

@@ -9,6 +9,7 @@
 
 #include "storage/elf_symbols.h"
 #include "storage/posix_fs.h"
+#include "tests/fakes/dial9_stream.h"
 #include "tests/fakes/fake_agent.h"
 
 // Looked up by name in this very program.
@@ -157,6 +158,49 @@ TEST_F(CollectorTest, ShowsAgentsAndSessionsByEveryName) {
   EXPECT_EQ(stats.root(), root_);
   EXPECT_GT(stats.disk_free_bytes(), 0u);
   EXPECT_GT(stats.resident_bytes(), 0u);
+}
+
+// A dial9 stream is a session without an agent: listed, watched, and stopped like the others.
+TEST_F(CollectorTest, ShowsAndStopsADial9Feed) {
+  for (const bool by_name : {true, false}) {
+    fakes::FrameSocket feed = fakes::FrameSocket::connect(collector_->ingest_address());
+    ASSERT_TRUE(feed.send_bytes(fakes::kDial9Example));
+    api::Session session;
+    const auto deadline = std::chrono::steady_clock::now() + fakes::kPatience;
+    while (session.stored_bytes() != fakes::kDial9Example.size()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      for (const api::Session& one : collector_->sessions("dial9")) {
+        if (one.state() == api::ACTIVE) session = one;
+      }
+    }
+    EXPECT_EQ(session.process_name(), "dial9");
+    EXPECT_EQ(session.agent(), "");
+    EXPECT_EQ(session.pid(), 0u);
+    std::mutex mutex;
+    std::condition_variable came;
+    std::optional<api::Session> last;
+    const auto watch = collector_->watch_session(session.name(), kNoInterval,
+                                                 [&](const api::Session& now, bool is_last) {
+                                                   std::lock_guard lock(mutex);
+                                                   if (is_last) last = now;
+                                                   came.notify_all();
+                                                 });
+    ASSERT_TRUE(watch.ok());
+    Waiting<std::vector<api::Session>> stopped;
+    collector_->stop_session(by_name ? session.name() : "", stopped.callback());
+    const auto ended = stopped.get();
+    ASSERT_TRUE(ended.ok()) << to_string(ended.error());
+    ASSERT_THAT(*ended, SizeIs(1));
+    EXPECT_EQ(ended->front().name(), session.name());
+    EXPECT_EQ(ended->front().state(), api::COMPLETE);
+    EXPECT_TRUE(feed.ends());
+    std::unique_lock lock(mutex);
+    EXPECT_TRUE(came.wait_for(lock, fakes::kPatience, [&] { return last.has_value(); }));
+    EXPECT_EQ(last->state(), api::COMPLETE);
+    lock.unlock();
+    collector_->unwatch(*watch);
+  }
 }
 
 TEST_F(CollectorTest, StartsAndStopsByEmptyRequests) {

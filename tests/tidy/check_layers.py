@@ -19,10 +19,11 @@ ROOMS = {
     "proto/control": [],
     "agent": ["proto/wire", "formats/core", "formats/atf/layout.h"],
     "storage": ["formats"],
-    "daemon/ingest": ["proto/wire", "storage", "formats/core", "formats/atf/layout.h"],
+    "daemon/ingest": ["proto/wire", "storage", "formats/core", "formats/dial9",
+                      "formats/atf/layout.h"],
     "daemon/attach": ["formats/core"],
     "daemon/control": ["proto/control", "formats/core"],
-    "daemon/ctl": ["proto/control", "formats"],
+    "daemon/ctl": ["proto/control", "formats", "storage"],
     # main, collector, config: where the rooms meet. The CLI is its own program.
     "daemon": ["formats", "proto", "storage", "daemon/ingest", "daemon/attach", "daemon/control"],
 }

@@ -138,6 +138,24 @@ TEST_F(CollectorServiceTest, DetailRequestsArriveWhole) {
   }
 }
 
+TEST_F(CollectorServiceTest, MarkersAndContainersAreAskedFor) {
+  api::AnnotateRequest mark;
+  api::AnnotateResponse marked;
+  EXPECT_EQ(call(&Stub::Annotate, mark, &marked).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  mark.set_text("door opens");
+  mark.set_target("agents/1");
+  ASSERT_TRUE(call(&Stub::Annotate, mark, &marked).ok());
+  EXPECT_EQ(collector_.last_argument(), "agents/1|door opens");
+  EXPECT_EQ(marked.outcomes(0).at_ns(), 77u);
+  mark.set_text(std::string(kMaxAnnotationBytes + 1, 'x'));
+  EXPECT_EQ(call(&Stub::Annotate, mark, &marked).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+
+  api::RollContainerRequest roll;
+  api::RollContainerResponse rolled;
+  ASSERT_TRUE(call(&Stub::RollContainer, roll, &rolled).ok());
+  EXPECT_EQ(rolled.outcomes(0).container(), "/root/session/pid_1/capture-000002.rtc");
+}
+
 TEST_F(CollectorServiceTest, EveryCodeHasItsStatus) {
   const std::pair<Code, grpc::StatusCode> expected[] = {
       {Code::kInvalidArgument, grpc::StatusCode::INVALID_ARGUMENT},

@@ -246,4 +246,24 @@ void FakeCollector::set_detail(api::DetailMode mode, const api::DetailRequest& r
   answer(request.target(), response, std::move(done));
 }
 
+void FakeCollector::annotate(const api::AnnotateRequest& request,
+                             Callback<api::AnnotateResponse> done) {
+  api::AnnotateResponse response;
+  auto& outcome = *response.add_outcomes();
+  outcome.set_agent("agents/1");
+  outcome.set_ok(true);
+  outcome.set_at_ns(request.at_ns() == 0 ? 77 : request.at_ns());
+  answer(request.target() + "|" + request.text(), response, std::move(done));
+}
+
+void FakeCollector::roll_container(const api::RollContainerRequest& request,
+                                   Callback<api::RollContainerResponse> done) {
+  api::RollContainerResponse response;
+  auto& outcome = *response.add_outcomes();
+  outcome.set_agent("agents/1");
+  outcome.set_ok(true);
+  outcome.set_container("/root/session/pid_1/capture-000002.rtc");
+  answer(request.target(), response, std::move(done));
+}
+
 }  // namespace collect::control

@@ -54,6 +54,9 @@ class FakeCollector : public CollectorApi {
   void manifest(const std::string& name, Callback<api::Manifest> done) override;
   void set_detail(api::DetailMode mode, const api::DetailRequest& request,
                   Callback<api::DetailResponse> done) override;
+  void annotate(const api::AnnotateRequest& request, Callback<api::AnnotateResponse> done) override;
+  void roll_container(const api::RollContainerRequest& request,
+                      Callback<api::RollContainerResponse> done) override;
 
  private:
   struct SessionWatcher {

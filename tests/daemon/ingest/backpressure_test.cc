@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/daemon/ingest/ingest_fixture.h"
+#include "tests/fakes/dial9_stream.h"
 
 namespace collect::ingest {
 namespace {
@@ -12,13 +13,14 @@ namespace {
 using fakes::FakeAgent;
 using fakes::index_events;
 
-// Passes everything on, but writes into index files wait at a gate, or fail.
+// Passes everything on, but writes into index files and streams wait at a gate, or fail.
 class GatedFs final : public storage::Fs {
  public:
   Result<std::unique_ptr<storage::File>> open(const std::string& path,
                                               storage::OpenMode mode) override {
     auto file = posix_.open(path, mode);
-    if (!file.ok() || !path.ends_with("index.atf")) return file;
+    const bool is_gated = path.ends_with("index.atf") || path.ends_with("stream.dial9");
+    if (!file.ok() || !is_gated) return file;
     return std::unique_ptr<storage::File>(new GatedFile(*this, std::move(file).value()));
   }
 
@@ -146,6 +148,44 @@ TEST_F(BackpressureTest, FullDiskEndsItsSessionAndNothingElse) {
   FakeAgent other(process);
   ASSERT_TRUE(other.connect(address()));
   record_all(other, 1, 1, 100);
+}
+
+TEST_F(BackpressureTest, AFeedIsNotReadWhileItsQueueIsFull) {
+  options_.queue_bytes = kMinQueueBytes;
+  start();
+  gated_.shut();
+  // More than queue and socket buffers hold.
+  const std::vector<uint8_t> one = fakes::dial9_stream(1, 100'000);
+  constexpr int kRepeats = 6;
+  ASSERT_GT(one.size() * kRepeats, 32u << 20);
+  fakes::FrameSocket feed = fakes::FrameSocket::connect(address());
+  std::thread sender([&] {
+    for (int round = 0; round < kRepeats; ++round) {
+      if (!feed.send_bytes(one)) return;
+    }
+    feed.end_sending();
+  });
+  EXPECT_TRUE(eventually([this] { return ingest_->counters().reads_held > 0; }));
+  EXPECT_LE(ingest_->counters().bytes_received, 2 * kMinQueueBytes + kReadTurnBytes);
+  gated_.let_pass();
+  sender.join();
+  const auto session = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->totals.stored_bytes, one.size() * kRepeats);
+}
+
+TEST_F(BackpressureTest, FullDiskEndsAFeed) {
+  start();
+  fakes::FrameSocket feed = fakes::FrameSocket::connect(address());
+  ASSERT_TRUE(feed.send_bytes(fakes::kDial9Example));
+  ASSERT_TRUE(reported_.session([](const auto& s) { return s.totals.stored_bytes == 33; }));
+  gated_.full = true;
+  ASSERT_TRUE(feed.send_bytes(fakes::kDial9Example));
+  EXPECT_TRUE(feed.ends());
+  const auto failed = reported_.session_in(SessionState::kFailed);
+  ASSERT_TRUE(failed.has_value());
+  EXPECT_EQ(failed->totals.stored_bytes, 33u);
+  EXPECT_THAT(failed->status, testing::HasSubstr("disk is full"));
 }
 
 }  // namespace

@@ -1,0 +1,207 @@
+#include "daemon/ctl/captures/capture_format.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "daemon/ctl/figures.h"
+
+namespace collect::ctl {
+namespace {
+
+constexpr const CaptureFormat* kFormats[] = {&kRtcCapture, &kWtfCapture, &kDial9Capture};
+// A percentage is shown no oftener than this many bytes apart.
+constexpr uint64_t kProgressStep = 16u << 20;
+
+std::string_view severity_name(Severity severity) {
+  switch (severity) {
+    case Severity::kNote:
+      return "note";
+    case Severity::kWarning:
+      return "warning";
+    case Severity::kError:
+      break;
+  }
+  return "error";
+}
+
+// "checking 40 %" on a terminal, one line that is rewritten.
+BytesDone percent_line(std::ostream& err, bool wanted, uint64_t all) {
+  if (!wanted || all < 2 * kProgressStep) return {};
+  return [&err, all](uint64_t done) {
+    if (done >= all) {
+      err << "\r\x1b[K" << std::flush;
+    } else {
+      err << "\rchecking " << done * 100 / all << " %" << std::flush;
+    }
+  };
+}
+
+void print_finding(TextOut& out, const std::string& path, const CaptureFinding& finding) {
+  out.printable(path);
+  out.put(": offset ");
+  out.dec(finding.offset);
+  out.put(": ");
+  if (finding.severity != Severity::kError) {
+    out.put(severity_name(finding.severity));
+    out.put(": ");
+  }
+  out.printable(finding.sentence);
+  out.put('\n');
+}
+
+void put_json_findings(TextOut& out, const std::vector<CaptureFinding>& findings) {
+  out.put("\"findings\":[");
+  const char* comma = "";
+  for (const CaptureFinding& finding : findings) {
+    out.put(comma);
+    comma = ",";
+    out.put("{\"offset\":");
+    out.dec(finding.offset);
+    out.put(",\"severity\":");
+    out.json_string(severity_name(finding.severity));
+    out.put(",\"check\":");
+    out.json_string(finding.check);
+    out.put(",\"sentence\":");
+    out.json_string(finding.sentence);
+    out.put('}');
+  }
+  out.put(']');
+}
+
+void put_json_head(TextOut& out, const CaptureFormat& format, const std::string& path,
+                   const CaptureReport& report) {
+  out.put("{\"path\":");
+  out.json_string(path);
+  out.put(",\"format\":");
+  out.json_string(format.name);
+  out.put(",\"result\":");
+  out.json_string(to_text(report.grade));
+  for (const auto& [key, count] : {std::pair<const char*, uint64_t>{"errors", report.errors},
+                                   {"warnings", report.warnings},
+                                   {"notes", report.notes}}) {
+    out.put(",\"");
+    out.put(key);
+    out.put("\":");
+    out.dec(count);
+  }
+}
+
+}  // namespace
+
+std::string_view to_text(CaptureGrade grade) {
+  switch (grade) {
+    case CaptureGrade::kOk:
+      return "ok";
+    case CaptureGrade::kRecovered:
+      return "recovered";
+    case CaptureGrade::kDamaged:
+      return "damaged";
+    case CaptureGrade::kRejected:
+      break;
+  }
+  return "rejected";
+}
+
+std::span<const CaptureFormat* const> capture_formats() {
+  return kFormats;
+}
+
+const CaptureFormat* capture_format_of(Bytes file) {
+  const auto found = std::find_if(std::begin(kFormats), std::end(kFormats),
+                                  [file](const auto* format) { return format->looks_like(file); });
+  return found == std::end(kFormats) ? nullptr : *found;
+}
+
+int inspect_capture(const CaptureFormat& format, const InspectOptions& options,
+                    const std::string& path, Bytes file, std::ostream& out, std::ostream& err) {
+  const CaptureReport report = format.check(file, percent_line(err, options.progress, file.size()));
+  TextOut text(out);
+  if (options.json) {
+    put_json_head(text, format, path, report);
+    if (!report.json.empty()) text.put(',');
+    text.put(report.json);
+    text.put("}\n");
+    return report.grade == CaptureGrade::kRejected ? 1 : 0;
+  }
+  size_t width = 8;
+  for (const auto& [label, what] : report.facts) width = std::max(width, label.size());
+  const auto line = [&](std::string_view label, std::string_view what) {
+    text.put("  ");
+    text.put(label);
+    text.repeat(' ', width - std::min(width, label.size()) + 2);
+    text.printable(what);
+    text.put('\n');
+  };
+  text.printable(path);
+  text.put('\n');
+  line("format", format.title);
+  line("result", to_text(report.grade));
+  line("size", short_bytes(file.size()));
+  for (const auto& [label, what] : report.facts) line(label, what);
+  if (report.errors + report.warnings != 0) {
+    line("findings", std::to_string(report.errors) + " errors, " + std::to_string(report.warnings) +
+                         " warnings (collectctl verify lists them)");
+  }
+  return report.grade == CaptureGrade::kRejected ? 1 : 0;
+}
+
+int verify_capture(const CaptureFormat& format, const VerifyOptions& options,
+                   const std::string& path, Bytes file, std::ostream& out, std::ostream& err) {
+  const CaptureReport report = format.check(file, percent_line(err, options.progress, file.size()));
+  const bool is_sound =
+      report.grade == CaptureGrade::kOk || report.grade == CaptureGrade::kRecovered;
+  const bool strictly = report.grade == CaptureGrade::kOk && report.warnings + report.notes == 0;
+  const bool failed = !is_sound || report.errors != 0 || (options.strict && !strictly);
+  TextOut text(out);
+  if (options.json) {
+    put_json_head(text, format, path, report);
+    text.put(",\"ok\":");
+    text.put(failed ? "false," : "true,");
+    put_json_findings(text, report.findings);
+    text.put("}\n");
+    return failed ? 1 : 0;
+  }
+  for (const CaptureFinding& finding : report.findings) {
+    if (finding.severity == Severity::kNote && !options.strict) continue;
+    print_finding(text, path, finding);
+  }
+  const auto listed = static_cast<uint64_t>(std::count_if(
+      report.findings.begin(), report.findings.end(),
+      [&](const auto& finding) { return options.strict || finding.severity != Severity::kNote; }));
+  const uint64_t all = report.errors + report.warnings + (options.strict ? report.notes : 0);
+  if (all > listed) {
+    text.printable(path);
+    text.put(": ");
+    text.dec(all - listed);
+    text.put(" more findings are not listed\n");
+  }
+  if (failed && all == 0) {
+    text.printable(path);
+    text.put(": ");
+    text.put(to_text(report.grade));
+    text.put('\n');
+  }
+  if (!failed) {
+    text.put(to_text(report.grade));
+    text.put(": ");
+    text.printable(path);
+    text.put(": ");
+    text.put(format.title);
+    text.put(", ");
+    text.put(report.counts);
+    text.put('\n');
+  }
+  return failed ? 1 : 0;
+}
+
+int dump_capture(const CaptureFormat& format, const DumpOptions& options, const std::string& path,
+                 Bytes file, std::ostream& out, std::ostream& err) {
+  TextOut text(out);
+  const Status dumped = format.dump(options, file, text);
+  text.flush();
+  if (dumped.ok() || !text.ok()) return 0;
+  err << "dump: " << path << ": " << dumped.error().message << "\n";
+  return dumped.code() == Code::kInvalidArgument ? 2 : 1;
+}
+
+}  // namespace collect::ctl

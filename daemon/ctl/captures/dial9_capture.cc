@@ -1,0 +1,253 @@
+// dial9 streams: of any service, and our own sessions in them (convert/dial9_session.h).
+#include <algorithm>
+#include <ctime>
+#include <optional>
+#include <vector>
+
+#include "daemon/ctl/captures/capture_format.h"
+#include "daemon/ctl/captures/dial9_dump.h"
+#include "daemon/ctl/figures.h"
+#include "formats/dial9/check.h"
+
+namespace collect::ctl {
+namespace {
+
+constexpr size_t kShownNames = 12;        // event names that inspect lists for people
+constexpr size_t kShownName = 200;        // bytes of a name on one line
+constexpr size_t kCopiedBytes = 4 << 20;  // recover writes and reports in such pieces
+constexpr uint64_t kSecond = 1'000'000'000;
+
+// "2026-04-17T03:22:46Z"
+std::string utc_of(uint64_t unix_ns) {
+  const auto seconds = static_cast<time_t>(unix_ns / kSecond);
+  std::tm parts{};
+  char text[40];
+  if (::gmtime_r(&seconds, &parts) == nullptr ||
+      std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
+    return std::to_string(unix_ns) + " ns";
+  }
+  return text;
+}
+
+// ---- inspect and verify
+
+// Most frequent first.
+std::vector<std::pair<std::string, uint64_t>> names_by_count(const dial9::Report& report) {
+  std::vector<std::pair<std::string, uint64_t>> names(report.events_by_name.begin(),
+                                                      report.events_by_name.end());
+  std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
+  return names;
+}
+
+void describe_names(const dial9::Report& report, CaptureReport& out) {
+  const auto names = names_by_count(report);
+  std::string label = "names";
+  const size_t shown = std::min(names.size(), kShownNames);
+  for (size_t i = 0; i < shown; ++i) {
+    out.facts.emplace_back(std::exchange(label, ""), with_thousands(names[i].second) + " " +
+                                                         names[i].first.substr(0, kShownName));
+  }
+  uint64_t others = report.events_of_other_names;
+  for (size_t i = shown; i < names.size(); ++i) others += names[i].second;
+  if (others != 0) {
+    out.facts.emplace_back(std::exchange(label, ""), with_thousands(others) + " of other names");
+  }
+}
+
+void describe_times(const dial9::TimeSummary& times, CaptureReport& out) {
+  if (times.range_begin_ns) {
+    const uint64_t length = *times.range_end_ns - *times.range_begin_ns;
+    out.facts.emplace_back("time", dial9_seconds(*times.range_begin_ns) + " s to " +
+                                       dial9_seconds(*times.range_end_ns) + " s, " +
+                                       short_duration(static_cast<double>(length) / kSecond));
+  }
+  if (times.clock_sync) {
+    const dial9::ClockSync& sync = *times.clock_sync;
+    out.facts.emplace_back(
+        "clock", "at " + dial9_seconds(sync.time_ns) + " s it was " + utc_of(sync.realtime_ns));
+  }
+  if (times.older_than_earlier != 0) {
+    out.facts.emplace_back("order", with_thousands(times.older_than_earlier) +
+                                        " events are older than an earlier one, as recorders of "
+                                        "several threads write them");
+  }
+}
+
+void describe(const dial9::Report& report, CaptureReport& out) {
+  out.facts.emplace_back("sub-streams", with_thousands(report.sub_streams));
+  out.facts.emplace_back("events", with_thousands(report.events));
+  describe_names(report, out);
+  describe_times(report.times, out);
+  out.facts.emplace_back("pools", with_thousands(report.pool_strings) + " texts, " +
+                                      with_thousands(report.pool_stacks) + " stacks");
+  out.facts.emplace_back("frames", with_thousands(report.schemas) + " schemas, " +
+                                       with_thousands(report.string_pools) + " string pools, " +
+                                       with_thousands(report.stack_pools) + " stack pools, " +
+                                       with_thousands(report.resets) + " resets, " +
+                                       with_thousands(report.annotations) + " annotations");
+  if (report.problem) {
+    out.facts.emplace_back(
+        "not read", with_thousands(report.bytes - report.whole_bytes) + " bytes from offset " +
+                        std::to_string(report.whole_bytes) + ": " + report.problem->sentence);
+  }
+}
+
+// Builds the members of one JSON object, with texts as the room's own dump shows them.
+class JsonMembers {
+ public:
+  void number(std::string_view key, uint64_t value) {
+    begin(key);
+    json_ += std::to_string(value);
+  }
+  void number(std::string_view key, const std::optional<uint64_t>& value) {
+    if (value) number(key, *value);
+  }
+  void text(std::string_view key, std::string_view value) {
+    begin(key);
+    append(value);
+  }
+  void open(std::string_view key) {
+    begin(key);
+    json_ += '{';
+  }
+  void close() { json_ += '}'; }
+  std::string take() { return std::move(json_); }
+
+ private:
+  void begin(std::string_view key) {
+    if (!json_.empty() && json_.back() != '{') json_ += ',';
+    append(key);
+    json_ += ':';
+  }
+  void append(std::string_view text) {
+    json_ += '"';
+    for (const char c : text) {
+      constexpr char kDigits[] = "0123456789abcdef";
+      const auto byte = static_cast<uint8_t>(c);
+      if (byte < 0x20) {
+        json_ += "\\u00";
+        json_ += kDigits[byte >> 4];
+        json_ += kDigits[byte & 15];
+        continue;
+      }
+      if (c == '"' || c == '\\') json_ += '\\';
+      json_ += c;
+    }
+    json_ += '"';
+  }
+  std::string json_;
+};
+
+std::string to_json(const dial9::Report& report) {
+  JsonMembers json;
+  json.number("bytes", report.bytes);
+  json.number("whole_bytes", report.whole_bytes);
+  json.number("sub_streams", report.sub_streams);
+  json.number("schemas", report.schemas);
+  json.number("events", report.events);
+  json.number("string_pools", report.string_pools);
+  json.number("stack_pools", report.stack_pools);
+  json.number("resets", report.resets);
+  json.number("annotations", report.annotations);
+  json.number("pool_strings", report.pool_strings);
+  json.number("pool_stacks", report.pool_stacks);
+  json.open("events_by_name");
+  // The names are UTF-8: the decoder refuses a schema with another one.
+  for (const auto& [name, count] : report.events_by_name) json.number(name, count);
+  json.close();
+  json.number("events_of_other_names", report.events_of_other_names);
+  json.number("events_without_time", report.times.events_without_time);
+  json.number("events_older_than_an_earlier_one", report.times.older_than_earlier);
+  json.number("time_start_ns", report.times.range_begin_ns);
+  json.number("time_end_ns", report.times.range_end_ns);
+  if (report.times.clock_sync) {
+    json.open("clock_sync");
+    json.number("time_ns", report.times.clock_sync->time_ns);
+    json.number("realtime_ns", report.times.clock_sync->realtime_ns);
+    json.close();
+  }
+  if (report.problem) {
+    json.open("problem");
+    json.text("rule", dial9::rule_name(report.problem->rule));
+    json.number("frame_offset", report.problem->frame_offset);
+    json.number("offset", report.problem->offset);
+    json.text("sentence", report.problem->sentence);
+    json.close();
+  }
+  return json.take();
+}
+
+CaptureGrade grade_of(dial9::Grade grade) {
+  switch (grade) {
+    case dial9::Grade::kOk:
+      return CaptureGrade::kOk;
+    case dial9::Grade::kTruncated:
+      return CaptureGrade::kRecovered;
+    case dial9::Grade::kDamaged:
+      return CaptureGrade::kDamaged;
+    case dial9::Grade::kRejected:
+      break;
+  }
+  return CaptureGrade::kRejected;
+}
+
+CaptureReport check(Bytes file, const BytesDone& done) {
+  const dial9::Report report = dial9::check_stream(file);
+  if (done) done(file.size());
+  CaptureReport out;
+  out.grade = grade_of(report.grade);
+  out.counts = std::to_string(report.sub_streams) + " sub-streams, " +
+               std::to_string(report.schemas) + " schemas, " + std::to_string(report.events) +
+               " events";
+  describe(report, out);
+  out.json = to_json(report);
+  for (const dial9::Finding& finding : report.findings.list()) {
+    out.findings.push_back({finding.severity, finding.name(), finding.offset, finding.sentence});
+  }
+  out.errors = report.findings.errors();
+  out.warnings = report.findings.warnings();
+  out.notes = report.findings.notes();
+  return out;
+}
+
+// ---- recover
+
+// Frames have no lengths and no checksums, so everything up to the first one that does not hold is
+// kept as it is: a stream that ends behind a whole frame is a whole stream.
+Result<std::vector<std::string>> recover(Bytes file, ByteSink& out, const BytesDone& done) {
+  dial9::DecoderOptions options;
+  options.pools = dial9::PoolStorage::kNone;
+  dial9::Decoder decoder(options);
+  dial9::Visitor nobody;
+  const dial9::Decoded decoded = decoder.decode(file, nobody);
+  const auto problem = decoder.finish(file.subspan(decoded.bytes));
+  if (decoder.sub_streams() == 0) {
+    return Error{Code::kDamaged, problem ? problem->sentence : "there is no header"};
+  }
+  for (size_t at = 0; at < decoded.bytes; at += kCopiedBytes) {
+    COLLECT_TRY(out.write(file.subspan(at, std::min(kCopiedBytes, decoded.bytes - at))));
+    if (done) done(at);
+  }
+  if (done) done(file.size());
+  std::vector<std::string> missing;
+  if (!problem) return missing;
+  missing.push_back("the last " + std::to_string(file.size() - decoded.bytes) +
+                    " bytes, from offset " + std::to_string(decoded.bytes) + ": " +
+                    problem->sentence);
+  const auto next = dial9::find_header(file, decoded.bytes + 1);
+  if (next) {
+    missing.push_back("what looks like another stream, from offset " + std::to_string(*next) +
+                      ", is among them: frames have no lengths, so nothing tells a header from a "
+                      "value that looks like one");
+  }
+  return missing;
+}
+
+}  // namespace
+
+const CaptureFormat kDial9Capture{"dial9", "dial9 stream", dial9::looks_like_dial9,
+                                  check,   dump_dial9,     recover};
+
+}  // namespace collect::ctl

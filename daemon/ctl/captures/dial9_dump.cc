@@ -1,0 +1,279 @@
+#include "daemon/ctl/captures/dial9_dump.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <vector>
+
+#include "daemon/ctl/function_filter.h"
+#include "formats/dial9/json_lines.h"
+
+namespace collect::ctl {
+namespace {
+
+constexpr size_t kShownText = 200;       // bytes of a text on one line
+constexpr size_t kShownBytes = 32;       // of a value without meaning to us
+constexpr uint32_t kShownElements = 32;  // of a stack, a list or a map
+
+class TextSink final : public ByteSink {
+ public:
+  explicit TextSink(TextOut& out) : out_(out) {}
+  Status write(Bytes bytes) override {
+    out_.put(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    if (out_.ok()) return {};
+    return Error{Code::kCancelled, "nobody reads any more"};
+  }
+
+ private:
+  TextOut& out_;
+};
+
+// Which events are wanted, and when it is enough.
+class Selection {
+ public:
+  explicit Selection(const DumpOptions& options) : options_(options) {}
+
+  bool everything() const {
+    return options_.functions.empty() && options_.from_ns == 0 && options_.to_ns == UINT64_MAX &&
+           options_.limit == UINT64_MAX;
+  }
+  void forget_types() { wanted_.clear(); }
+  bool takes(const dial9::Event& event) {
+    if (printed_ == options_.limit) return false;
+    // An event without time lies in no window.
+    const bool windowed = options_.from_ns != 0 || options_.to_ns != UINT64_MAX;
+    if (windowed && (!event.has_timestamp() || event.timestamp_ns() < options_.from_ns ||
+                     event.timestamp_ns() > options_.to_ns)) {
+      return false;
+    }
+    if (!options_.functions.empty() && !wants_type(event.schema())) return false;
+    ++printed_;
+    return true;
+  }
+  bool full() const { return printed_ >= options_.limit; }
+
+ private:
+  bool wants_type(const dial9::KnownSchema& schema) {
+    if (schema.index() >= wanted_.size()) wanted_.resize(schema.index() + 1, kUndecided);
+    uint8_t& wanted = wanted_[schema.index()];
+    if (wanted == kUndecided) {
+      wanted = std::any_of(options_.functions.begin(), options_.functions.end(),
+                           [&](const auto& word) { return glob_matches(word, schema.name()); })
+                   ? kWanted
+                   : kUnwanted;
+    }
+    return wanted == kWanted;
+  }
+
+  static constexpr uint8_t kUndecided = 0, kWanted = 1, kUnwanted = 2;
+  const DumpOptions& options_;
+  std::vector<uint8_t> wanted_;  // by KnownSchema::index()
+  uint64_t printed_ = 0;
+};
+
+// The room's lines. With a selection, pools are left out: the events show what they mean.
+class JsonPrinter : public dial9::JsonLines {
+ public:
+  JsonPrinter(ByteSink& sink, const DumpOptions& options) : JsonLines(sink), selection_(options) {}
+
+  void on_header(uint64_t offset) {
+    selection_.forget_types();
+    JsonLines::on_header(offset);
+  }
+  void on_event(const dial9::Event& event) {
+    if (selection_.takes(event)) JsonLines::on_event(event);
+  }
+  void on_strings(dial9::FrameRange range, dial9::StringPoolView strings) {
+    if (selection_.everything()) JsonLines::on_strings(range, strings);
+  }
+  void on_stacks(dial9::FrameRange range, dial9::StackPoolView stacks) {
+    if (selection_.everything()) JsonLines::on_stacks(range, stacks);
+  }
+  bool wants_more() const { return JsonLines::wants_more() && !selection_.full(); }
+
+ private:
+  Selection selection_;
+};
+
+// "12.000000345  PollStart  worker=3 spawn_loc="src/main.rs:3""
+class TextPrinter : public dial9::Visitor {
+ public:
+  TextPrinter(TextOut& out, const DumpOptions& options) : out_(out), selection_(options) {}
+
+  void on_header(uint64_t) { selection_.forget_types(); }
+  void on_event(const dial9::Event& event) {
+    if (!selection_.takes(event)) return;
+    out_.put(event.has_timestamp() ? dial9_seconds(event.timestamp_ns()) : "-");
+    out_.put("  ");
+    out_.printable(event.schema().name());
+    out_.put(' ');
+    for (size_t field = 0; field < event.size(); ++field) {
+      out_.put(' ');
+      out_.printable(event.schema().field_name(field));
+      out_.put('=');
+      put_field(event, field);
+    }
+    out_.put('\n');
+  }
+  bool wants_more() const { return out_.ok() && !selection_.full(); }
+
+ private:
+  void put_field(const dial9::Event& event, size_t field) {
+    const dial9::Value& value = event[field];
+    if (!value.present()) return out_.put('-');
+    if (value.type() == dial9::FieldType::kPooledString ||
+        value.type() == dial9::FieldType::kString) {
+      const auto text = event.text(field);
+      return text ? put_text(*text) : put_unresolved("text", value);
+    }
+    if (value.type() == dial9::FieldType::kPooledStackFrames ||
+        value.type() == dial9::FieldType::kStackFrames) {
+      const auto stack = event.stack(field);
+      return stack ? put_stack(*stack) : put_unresolved("stack", value);
+    }
+    if (value.type() == dial9::FieldType::kStringMap) return put_map(value.string_map());
+    if (is_dynamic(value)) return put_dynamic(value);
+    put_plain(value);
+  }
+
+  static bool is_dynamic(const dial9::Value& value) {
+    return value.type() == dial9::FieldType::kDynamicList ||
+           value.type() == dial9::FieldType::kDynamicMap;
+  }
+  void put_text(std::string_view text) {
+    out_.json_string(text.substr(0, kShownText));
+    if (text.size() > kShownText) out_.put("…");
+  }
+  void put_unresolved(std::string_view what, const dial9::Value& value) {
+    out_.put('<');
+    out_.put(what);
+    out_.put('#');
+    out_.dec(value.pool_id());
+    out_.put('>');
+  }
+  void put_more(uint64_t more) {
+    if (more == 0) return;
+    out_.put(" …");
+    out_.dec(more);
+    out_.put(" more");
+  }
+  void put_stack(const dial9::StackView& stack) {
+    const uint32_t shown = std::min(stack.size(), kShownElements);
+    out_.put('[');
+    for (uint32_t i = 0; i < shown; ++i) {
+      if (i != 0) out_.put(' ');
+      out_.hex(stack[i]);
+    }
+    put_more(stack.size() - shown);
+    out_.put(']');
+  }
+  void put_map(dial9::StringMapView pairs) {
+    dial9::StringMapView::Pair pair;
+    out_.put('{');
+    for (uint32_t i = 0; i < kShownElements && pairs.next(pair); ++i) {
+      if (i != 0) out_.put(' ');
+      put_text(pair.key);
+      out_.put(':');
+      put_text(pair.value);
+    }
+    put_more(pairs.left());
+    out_.put('}');
+  }
+  // One level: what is nested deeper is for --json.
+  void put_dynamic(const dial9::Value& value) {
+    const bool is_map = value.type() == dial9::FieldType::kDynamicMap;
+    dial9::DynamicView elements = value.dynamic();
+    dial9::Value element;
+    out_.put(is_map ? '{' : '[');
+    const uint32_t shown = is_map ? 2 * kShownElements : kShownElements;
+    for (uint32_t i = 0; i < shown && elements.next(element); ++i) {
+      if (i != 0) out_.put(is_map && i % 2 == 1 ? ':' : ' ');
+      put_element(element);
+    }
+    put_more(is_map ? elements.left() / 2 : elements.left());
+    out_.put(is_map ? '}' : ']');
+  }
+  void put_element(const dial9::Value& element) {
+    switch (element.type()) {
+      case dial9::FieldType::kString:
+        return put_text(element.text());
+      case dial9::FieldType::kStackFrames:
+        return put_stack(element.stack());
+      case dial9::FieldType::kPooledString:
+        return put_unresolved("text", element);
+      case dial9::FieldType::kPooledStackFrames:
+        return put_unresolved("stack", element);
+      case dial9::FieldType::kDynamicList:
+        return out_.put("[…]");
+      case dial9::FieldType::kDynamicMap:
+      case dial9::FieldType::kStringMap:
+        return out_.put("{…}");
+      default:
+        return put_plain(element);
+    }
+  }
+  void put_plain(const dial9::Value& value) {
+    switch (value.type()) {
+      case dial9::FieldType::kBool:
+        return out_.put(value.boolean() ? "true" : "false");
+      case dial9::FieldType::kI64:
+        return out_.put(std::to_string(value.i64()));
+      case dial9::FieldType::kF64: {
+        char text[32];
+        std::snprintf(text, sizeof text, "%.17g", value.f64());
+        return out_.put(text);
+      }
+      case dial9::FieldType::kBytes: {
+        const Bytes bytes = value.bytes();
+        out_.hex_bytes(bytes.first(std::min(kShownBytes, bytes.size())));
+        return bytes.size() > kShownBytes ? put_more(bytes.size() - kShownBytes) : void();
+      }
+      default:
+        return out_.dec(value.u64());
+    }
+  }
+
+  TextOut& out_;
+  Selection selection_;
+};
+
+// The problem that ended reading, unless the printer had enough before.
+template <class Printer>
+std::optional<dial9::Problem> print(Bytes file, Printer& printer) {
+  if (!printer.wants_more()) return std::nullopt;
+  dial9::Decoder decoder;
+  const dial9::Decoded decoded = decoder.decode(file, printer);
+  if (decoded.state == dial9::DecodeState::kStopped) return std::nullopt;
+  return decoder.finish(file.subspan(decoded.bytes));
+}
+
+}  // namespace
+
+std::string dial9_seconds(uint64_t ns) {
+  std::string digits = std::to_string(ns % 1'000'000'000);
+  digits.insert(0, 9 - digits.size(), '0');
+  return std::to_string(ns / 1'000'000'000) + "." + digits;
+}
+
+Status dump_dial9(const DumpOptions& options, Bytes file, TextOut& out) {
+  if (!options.threads.empty() || options.merged || options.detail) {
+    return Error{Code::kInvalidArgument,
+                 "a dial9 stream has events of named types, not threads and calls: --function "
+                 "takes their names; collectctl convert --to atf makes a session of it"};
+  }
+  std::optional<dial9::Problem> problem;
+  if (options.json) {
+    TextSink sink(out);
+    JsonPrinter printer(sink, options);
+    problem = print(file, printer);
+    const Status written = printer.finish(problem);
+    if (!written.ok()) return written;
+  } else {
+    TextPrinter printer(out, options);
+    problem = print(file, printer);
+  }
+  if (!problem) return {};
+  return dial9::to_error(*problem);
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,367 @@
+// RTC containers: any application's, and our own sessions in them.
+#include <algorithm>
+#include <map>
+
+#include "daemon/ctl/captures/capture_format.h"
+#include "daemon/ctl/figures.h"
+#include "formats/rtc/check.h"
+#include "formats/rtc/writer.h"
+
+namespace collect::ctl {
+namespace {
+
+// Of an object without a format that can be shown.
+constexpr size_t kShownBytes = 32;
+constexpr size_t kShownText = 200;
+constexpr uint64_t kProgressStep = 16u << 20;
+
+std::string json_text(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20) {
+      constexpr char kDigits[] = "0123456789abcdef";
+      out += "\\u00";
+      out += kDigits[byte >> 4];
+      out += kDigits[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string seconds_text(int64_t ns) {
+  const bool negative = ns < 0;
+  const uint64_t amount = negative ? 0 - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
+  std::string digits = std::to_string(amount % 1'000'000'000);
+  digits.insert(0, 9 - digits.size(), '0');
+  return (negative ? "-" : "") + std::to_string(amount / 1'000'000'000) + "." + digits + " s";
+}
+
+CaptureGrade grade_of(const rtc::Summary& summary) {
+  if (summary.findings.errors() != 0) return CaptureGrade::kDamaged;
+  const bool finished = !summary.units.empty() && summary.units.back().crc != rtc::CrcState::kNone;
+  return finished && summary.head_bytes == 0 && summary.tail_bytes == 0 ? CaptureGrade::kOk
+                                                                        : CaptureGrade::kRecovered;
+}
+
+std::string crc_text(const rtc::Summary& summary) {
+  std::string text;
+  for (const rtc::CrcState state :
+       {rtc::CrcState::kIeee, rtc::CrcState::kPublished, rtc::CrcState::kMismatch,
+        rtc::CrcState::kNone, rtc::CrcState::kUnchecked}) {
+    const uint64_t units = summary.units_with(state);
+    if (units == 0) continue;
+    if (!text.empty()) text += ", ";
+    text += std::to_string(units) + " " + std::string(rtc::to_text(state));
+  }
+  return text.empty() ? "none" : text;
+}
+
+void describe(const rtc::Summary& summary, CaptureReport& report) {
+  auto& facts = report.facts;
+  facts.emplace_back("units", std::to_string(summary.units.size()) + " of " +
+                                  short_bytes(summary.geometry.unit_bytes) + ", minor units of " +
+                                  short_bytes(summary.geometry.minor_bytes));
+  facts.emplace_back("checksums", crc_text(summary));
+  facts.emplace_back("byte order", rtc::to_text(summary.endian));
+  if (summary.first_time_ns) {
+    facts.emplace_back("time", seconds_text(*summary.first_time_ns) + " to " +
+                                   seconds_text(*summary.last_time_ns));
+  }
+  if (summary.head_bytes + summary.tail_bytes + summary.skipped_bytes != 0) {
+    facts.emplace_back("not read", std::to_string(summary.head_bytes) + " bytes at the front, " +
+                                       std::to_string(summary.skipped_bytes) + " between, " +
+                                       std::to_string(summary.tail_bytes) + " at the end");
+  }
+  std::string label = "streams";
+  for (const rtc::StreamSummary& stream : summary.streams) {
+    std::string text = stream.info.label() + " (" + stream.info.format.text +
+                       "): " + with_thousands(stream.objects) + " objects, " +
+                       short_bytes(stream.bytes);
+    if (stream.incomplete != 0) text += ", " + std::to_string(stream.incomplete) + " cut off";
+    facts.emplace_back(std::exchange(label, ""), std::move(text));
+  }
+}
+
+std::string to_json(const rtc::Summary& summary) {
+  std::string json = "\"units\":" + std::to_string(summary.units.size()) +
+                     ",\"unit_bytes\":" + std::to_string(summary.geometry.unit_bytes) +
+                     ",\"minor_bytes\":" + std::to_string(summary.geometry.minor_bytes) +
+                     ",\"special_frames\":" + json_text(rtc::to_text(summary.special)) +
+                     ",\"endian\":" + json_text(rtc::to_text(summary.endian)) +
+                     ",\"bytes\":" + std::to_string(summary.bytes) +
+                     ",\"frames\":" + std::to_string(summary.frames) +
+                     ",\"objects\":" + std::to_string(summary.objects) +
+                     ",\"head_bytes\":" + std::to_string(summary.head_bytes) +
+                     ",\"tail_bytes\":" + std::to_string(summary.tail_bytes) +
+                     ",\"skipped_bytes\":" + std::to_string(summary.skipped_bytes);
+  if (summary.first_time_ns) {
+    json += ",\"time_start_ns\":" + std::to_string(*summary.first_time_ns) +
+            ",\"time_end_ns\":" + std::to_string(*summary.last_time_ns);
+  }
+  json += ",\"streams\":[";
+  for (const rtc::StreamSummary& stream : summary.streams) {
+    if (json.back() != '[') json += ',';
+    json += "{\"name\":" + json_text(stream.info.label()) +
+            ",\"format\":" + json_text(stream.info.format.text) +
+            ",\"objects\":" + std::to_string(stream.objects) +
+            ",\"bytes\":" + std::to_string(stream.bytes) +
+            ",\"incomplete\":" + std::to_string(stream.incomplete) + "}";
+  }
+  return json + "]";
+}
+
+// Tells how far the reader is, by the Units it leaves behind.
+class UnitProgress final : public rtc::ReaderObserver {
+ public:
+  explicit UnitProgress(const BytesDone& done) : done_(done) {}
+  void unit_ended(const rtc::UnitInfo& unit) override {
+    if (!done_ || unit.offset - told_ < kProgressStep) return;
+    told_ = unit.offset;
+    done_(told_);
+  }
+
+ private:
+  const BytesDone& done_;
+  uint64_t told_ = 0;
+};
+
+CaptureReport check(Bytes file, const BytesDone& done) {
+  CaptureReport report;
+  UnitProgress progress(done);
+  rtc::ReaderOptions options;
+  options.observer = &progress;
+  const Result<rtc::Summary> summary = rtc::check_file(file, options);
+  if (done) done(file.size());
+  if (!summary.ok()) {
+    report.grade = CaptureGrade::kRejected;
+    report.errors = 1;
+    report.findings.push_back({Severity::kError, "head", 0, summary.error().message});
+    return report;
+  }
+  report.grade = grade_of(*summary);
+  report.counts = std::to_string(summary->units.size()) + " units, " +
+                  std::to_string(summary->streams.size()) + " streams, " +
+                  std::to_string(summary->objects) + " objects";
+  report.json = to_json(*summary);
+  describe(*summary, report);
+  for (const rtc::Finding& finding : summary->findings.list()) {
+    report.findings.push_back(
+        {finding.severity, rtc::rule_name(finding.rule), finding.offset, finding.sentence});
+  }
+  report.errors = summary->findings.errors();
+  report.warnings = summary->findings.warnings();
+  report.notes = summary->findings.notes();
+  return report;
+}
+
+// ---- dump
+
+class ObjectPrinter {
+ public:
+  ObjectPrinter(const rtc::Reader& reader, TextOut& out) : reader_(reader), out_(out) {}
+
+  void print_text(const rtc::Object& object) {
+    if (object.time_ns) {
+      out_.put(seconds_text(*object.time_ns));
+    } else {
+      out_.put("-");
+    }
+    out_.put("  ");
+    out_.printable(object.stream->label());
+    out_.put("  ");
+    const Result<rtc::Value> value = reader_.value(object);
+    if (value.ok() && value->number) {
+      out_.put(number_text(*value));
+    } else if (value.ok() && std::holds_alternative<std::string_view>(value->raw)) {
+      const auto text = std::get<std::string_view>(value->raw);
+      out_.printable(text.substr(0, kShownText));
+      if (text.size() > kShownText) out_.put(" …");
+    } else {
+      const Bytes bytes = object.payload();
+      out_.dec(bytes.size());
+      out_.put(" bytes ");
+      out_.hex_bytes(bytes.first(std::min(kShownBytes, bytes.size())));
+      if (bytes.size() > kShownBytes) out_.put("…");
+    }
+    if (object.possibly_incomplete) out_.put("  (possibly only its end)");
+    out_.put('\n');
+  }
+
+  void print_json(const rtc::Object& object) {
+    out_.put("{\"offset\":");
+    out_.dec(object.offset);
+    out_.put(",\"stream\":");
+    out_.json_string(object.stream->label());
+    out_.put(",\"format\":");
+    out_.json_string(object.stream->format.text);
+    if (object.time_ns) {
+      out_.put(",\"time_ns\":");
+      out_.put(std::to_string(*object.time_ns));
+    }
+    if (object.possibly_incomplete) out_.put(",\"possibly_incomplete\":true");
+    const Result<rtc::Value> value = reader_.value(object);
+    if (value.ok() && value->number) {
+      out_.put(",\"value\":");
+      out_.put(number_text(*value));
+    } else if (value.ok() && std::holds_alternative<std::string_view>(value->raw)) {
+      out_.put(",\"text\":");
+      out_.json_string(std::get<std::string_view>(value->raw));
+    } else {
+      out_.put(",\"hex\":\"");
+      for (const Bytes part : object.fragments()) out_.hex_bytes(part);
+      out_.put('"');
+    }
+    out_.put("}\n");
+  }
+
+ private:
+  // Integers without gain and offset keep all their digits.
+  static std::string number_text(const rtc::Value& value) {
+    if (!value.has_gain_or_offset) {
+      if (const auto* whole = std::get_if<uint64_t>(&value.raw)) return std::to_string(*whole);
+      if (const auto* whole = std::get_if<int64_t>(&value.raw)) return std::to_string(*whole);
+    }
+    char text[32];
+    std::snprintf(text, sizeof text, "%.17g", *value.number);
+    // What JSON has no number for is shown as nothing.
+    const std::string_view shown(text);
+    return shown.find_first_of("ni") == std::string_view::npos ? text : "null";
+  }
+
+  const rtc::Reader& reader_;
+  TextOut& out_;
+};
+
+Status dump(const DumpOptions& options, Bytes file, TextOut& out) {
+  if (!options.threads.empty() || !options.functions.empty() || options.merged || options.detail) {
+    return Error{Code::kInvalidArgument,
+                 "an RTC container has streams, not threads and functions; collectctl convert "
+                 "--to atf makes a session of one that collectord wrote"};
+  }
+  auto reader = rtc::Reader::open(file);
+  if (!reader.ok()) return reader.error();
+  if (options.from_ns != 0) {
+    const auto moved = reader->seek_time(static_cast<int64_t>(options.from_ns));
+    if (!moved.ok()) return Error{Code::kInvalidArgument, moved.error().message};
+  }
+  ObjectPrinter printer(*reader, out);
+  rtc::Object object;
+  uint64_t printed = 0;
+  while (printed < options.limit && out.ok() && reader->next(object)) {
+    const bool timed = object.time_ns.has_value();
+    if (timed && *object.time_ns < static_cast<int64_t>(std::min<uint64_t>(
+                                       options.from_ns, std::numeric_limits<int64_t>::max()))) {
+      continue;
+    }
+    if (timed && *object.time_ns > 0 && static_cast<uint64_t>(*object.time_ns) > options.to_ns) {
+      break;
+    }
+    if (options.json) {
+      printer.print_json(object);
+    } else {
+      printer.print_text(object);
+    }
+    ++printed;
+  }
+  if (reader->findings().errors() == 0) return {};
+  return Error{Code::kDamaged, std::to_string(reader->findings().errors()) +
+                                   " errors on the way; collectctl verify lists them"};
+}
+
+// ---- recover
+
+// Copies objects into a new container, stream by stream of equal name and description.
+class Copier final : public rtc::ReaderObserver {
+ public:
+  Copier(ByteSink& out, const BytesDone& done) : sink_(out), progress_(done) {}
+
+  Result<std::vector<std::string>> run(Bytes file) {
+    rtc::ReaderOptions options;
+    options.observer = this;
+    auto reader = rtc::Reader::open(file, options);
+    if (!reader.ok()) return reader.error();
+    rtc::WriterOptions writing;
+    writing.geometry = reader->geometry();
+    auto writer = rtc::Writer::create(sink_, writing);
+    if (!writer.ok()) return writer.error();
+    rtc::Object object;
+    while (reader->next(object)) {
+      const Status copied = copy(*writer, object);
+      if (copied.ok()) continue;
+      // The writer is stricter than the reader: what is no value of its stream is left out.
+      if (copied.code() != Code::kInvalidArgument) return copied.error();
+      said_.push_back("at " + std::to_string(object.offset) + ": " + copied.error().message);
+    }
+    COLLECT_TRY(writer->finish());
+    for (const rtc::Finding& finding : reader->findings().list()) {
+      if (finding.severity != Severity::kError) continue;
+      said_.push_back("at " + std::to_string(finding.offset) + ": " + finding.sentence);
+    }
+    if (reader->head_bytes() != 0) {
+      said_.push_back(std::to_string(reader->head_bytes()) + " bytes in front of the first Marker");
+    }
+    if (dropped_ != 0) said_.push_back(std::to_string(dropped_) + " objects whose end is missing");
+    return std::move(said_);
+  }
+
+  void unit_ended(const rtc::UnitInfo& unit) override { progress_.unit_ended(unit); }
+  void object_dropped(const rtc::StreamInfo&, uint64_t) override { ++dropped_; }
+
+ private:
+  Status copy(rtc::Writer& writer, const rtc::Object& object) {
+    const rtc::StreamInfo& info = *object.stream;
+    const std::string key = info.label();
+    auto known = ids_.find(key);
+    if (known == ids_.end()) {
+      rtc::StreamInfo copy = info;
+      if (copy.name.empty()) copy.name = key;
+      auto opened = writer.open_stream(copy);
+      if (!opened.ok()) {
+        if (said_once_.insert({key, true}).second) {
+          said_.push_back("stream " + key + ": " + opened.error().message);
+        }
+        return {};
+      }
+      known = ids_.emplace(key, *opened).first;
+    }
+    if (info.is_clock) {
+      // Every Index repeats the clocks' values; the new container has its own repetitions.
+      const Bytes value = object.payload();
+      std::vector<uint8_t>& last = clocks_[key];
+      if (std::equal(value.begin(), value.end(), last.begin(), last.end())) return {};
+      last.assign(value.begin(), value.end());
+    }
+    const auto parts = object.fragments();
+    if (parts.empty()) return writer.write(known->second, {});
+    // A clock's value and a frame of fixed length are one write each.
+    if (info.length || info.is_clock) return writer.write(known->second, object.payload());
+    for (size_t i = 0; i < parts.size(); ++i) {
+      COLLECT_TRY(writer.write(known->second, parts[i], i + 1 < parts.size()));
+    }
+    return {};
+  }
+
+  ByteSink& sink_;
+  UnitProgress progress_;
+  std::map<std::string, uint64_t> ids_;
+  std::map<std::string, std::vector<uint8_t>> clocks_;
+  std::map<std::string, bool> said_once_;
+  std::vector<std::string> said_;
+  uint64_t dropped_ = 0;
+};
+
+Result<std::vector<std::string>> recover(Bytes file, ByteSink& out, const BytesDone& done) {
+  return Copier(out, done).run(file);
+}
+
+}  // namespace
+
+const CaptureFormat kRtcCapture{"rtc", "RTC container", rtc::looks_like_rtc, check, dump, recover};
+
+}  // namespace collect::ctl

@@ -1,0 +1,267 @@
+// WTF-trace files: binary of format version 10, the legacy version 3, and the JSON form.
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+
+#include "daemon/ctl/captures/capture_format.h"
+#include "daemon/ctl/captures/wtf_binary.h"
+#include "daemon/ctl/captures/wtf_dump.h"
+#include "daemon/ctl/figures.h"
+#include "formats/wtf/check.h"
+#include "formats/wtf/text.h"
+#include "formats/wtf/transcode.h"
+
+namespace collect::ctl {
+namespace {
+
+constexpr size_t kShownZones = 64;  // as facts; the JSON has all
+constexpr size_t kMaxSentences = 100;
+// A timebase from 1990 to 2200 is shown as a time of day; others are counts of something.
+constexpr double kMinTimebaseMs = 631'152'000'000;
+constexpr double kMaxTimebaseMs = 7'258'118'400'000;
+
+CaptureGrade grade_of(wtf::Grade grade) {
+  switch (grade) {
+    case wtf::Grade::kOk:
+      return CaptureGrade::kOk;
+    case wtf::Grade::kRecovered:
+      return CaptureGrade::kRecovered;
+    case wtf::Grade::kDamaged:
+      return CaptureGrade::kDamaged;
+    case wtf::Grade::kRejected:
+      break;
+  }
+  return CaptureGrade::kRejected;
+}
+
+std::string_view form_of(wtf::FileKind kind) {
+  switch (kind) {
+    case wtf::FileKind::kBinary:
+      return "binary";
+    case wtf::FileKind::kLegacy:
+      return "legacy";
+    case wtf::FileKind::kJson:
+      return "json";
+    case wtf::FileKind::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+std::string json_text(std::string_view text) {
+  std::string out;
+  wtf::append_json_string(out, wtf::safe_text(text));
+  return out;
+}
+
+// "2015-07-21 18:20:44.123 UTC", or the number as it is.
+std::string timebase_text(double ms) {
+  std::string text;
+  wtf::append_number(text, ms);
+  text += " ms";
+  if (!(ms >= kMinTimebaseMs && ms <= kMaxTimebaseMs)) return text;
+  const auto seconds = static_cast<time_t>(ms / 1000);
+  struct tm utc{};
+  char day[32];
+  if (::gmtime_r(&seconds, &utc) == nullptr ||
+      std::strftime(day, sizeof day, "%Y-%m-%d %H:%M:%S", &utc) == 0) {
+    return text;
+  }
+  char fraction[8];
+  std::snprintf(fraction, sizeof fraction, ".%03d", static_cast<int>(std::fmod(ms, 1000.0)));
+  return day + std::string(fraction) + " UTC (" + text + ")";
+}
+
+// "1.250000 s".
+std::string seconds_text(uint32_t us) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%u.%06u s", us / 1'000'000, us % 1'000'000);
+  return text;
+}
+
+std::string span_text(const std::optional<uint32_t>& first_us,
+                      const std::optional<uint32_t>& last_us) {
+  if (!first_us || !last_us) return "no events";
+  return seconds_text(*first_us) + " to " + seconds_text(*last_us);
+}
+
+std::string zone_text(const wtf::ZoneReport& zone) {
+  std::string text = zone.name ? "\"" + *zone.name + "\"" : "null";
+  if (zone.type && !zone.type->empty()) text += " (" + *zone.type + ")";
+  text += ": " + with_thousands(zone.events) + " events, " + with_thousands(zone.scopes) +
+          " scopes up to " + std::to_string(zone.max_scope_depth) + " deep";
+  for (const auto& [count, what] : {std::pair<uint64_t, const char*>{zone.frames, " frames"},
+                                    {zone.marks, " marks"},
+                                    {zone.time_ranges, " time ranges"},
+                                    {zone.unmatched_leaves, " leaves without a scope"},
+                                    {zone.open_scopes, " scopes never left"}}) {
+    if (count != 0) text += ", " + with_thousands(count) + what;
+  }
+  return text + ", " + span_text(zone.first_us, zone.last_us);
+}
+
+void describe(const wtf::FileReport& file, CaptureReport& report) {
+  auto& facts = report.facts;
+  facts.emplace_back("form", std::string(form_of(file.kind)) + ", format version " +
+                                 std::to_string(file.format_version));
+  if (file.header) {
+    facts.emplace_back("timebase", timebase_text(file.header->timebase_ms));
+    if (file.header->context && !file.header->context->title.empty()) {
+      facts.emplace_back("title", file.header->context->title);
+    }
+  }
+  facts.emplace_back("time", span_text(file.first_us, file.last_us));
+  if (file.chunks != 0) facts.emplace_back("chunks", with_thousands(file.chunks));
+  facts.emplace_back(
+      "events", with_thousands(file.events) + " of " + with_thousands(file.event_types) + " types");
+  if (file.resources != 0) facts.emplace_back("resources", with_thousands(file.resources));
+  facts.emplace_back("viewer", file.viewer_loads ? "the published viewer loads it"
+                                                 : "the published viewer refuses it");
+  std::string label = "zones";
+  for (size_t i = 0; i < std::min(file.zones.size(), kShownZones); ++i) {
+    facts.emplace_back(std::exchange(label, ""), zone_text(file.zones[i]));
+  }
+  if (file.zones.size() > kShownZones) {
+    facts.emplace_back("", with_thousands(file.zones.size() - kShownZones) + " more");
+  }
+}
+
+std::string optional_text(const std::optional<std::string>& text) {
+  return text ? json_text(*text) : "null";
+}
+
+std::string optional_number(const std::optional<uint32_t>& number) {
+  return number ? std::to_string(*number) : "null";
+}
+
+std::string zone_json(const wtf::ZoneReport& zone) {
+  std::string json = "{\"name\":" + optional_text(zone.name) +
+                     ",\"type\":" + optional_text(zone.type) +
+                     ",\"location\":" + optional_text(zone.location);
+  for (const auto& [key, count] : {std::pair<const char*, uint64_t>{"events", zone.events},
+                                   {"scopes", zone.scopes},
+                                   {"max_scope_depth", zone.max_scope_depth},
+                                   {"distinct_names", zone.distinct_names},
+                                   {"frames", zone.frames},
+                                   {"marks", zone.marks},
+                                   {"time_ranges", zone.time_ranges},
+                                   {"backward_steps", zone.backward_steps},
+                                   {"unmatched_leaves", zone.unmatched_leaves},
+                                   {"open_scopes", zone.open_scopes}}) {
+    json += ",\"" + std::string(key) + "\":" + std::to_string(count);
+  }
+  json += ",\"first_us\":" + optional_number(zone.first_us) +
+          ",\"last_us\":" + optional_number(zone.last_us) + ",\"most_frequent\":[";
+  const char* comma = "";
+  for (const auto& [name, count] : zone.most_frequent) {
+    json += comma + ("{\"name\":" + json_text(name)) + ",\"count\":" + std::to_string(count) + "}";
+    comma = ",";
+  }
+  return json + "]}";
+}
+
+std::string to_json(const wtf::FileReport& file) {
+  std::string json = "\"form\":" + json_text(form_of(file.kind)) +
+                     ",\"format_version\":" + std::to_string(file.format_version) +
+                     ",\"tool_version\":" + std::to_string(file.tool_version) +
+                     ",\"bytes\":" + std::to_string(file.bytes) + ",\"timebase_ms\":";
+  if (file.header && std::isfinite(file.header->timebase_ms)) {
+    wtf::append_number(json, file.header->timebase_ms);
+  } else {
+    json += "null";
+  }
+  json += ",\"first_us\":" + optional_number(file.first_us) +
+          ",\"last_us\":" + optional_number(file.last_us) +
+          ",\"chunks\":" + std::to_string(file.chunks) +
+          ",\"event_types\":" + std::to_string(file.event_types) +
+          ",\"events\":" + std::to_string(file.events) +
+          ",\"resources\":" + std::to_string(file.resources) +
+          ",\"viewer_loads\":" + (file.viewer_loads ? "true" : "false") + ",\"zones\":[";
+  const char* comma = "";
+  for (const wtf::ZoneReport& zone : file.zones) {
+    json += comma + zone_json(zone);
+    comma = ",";
+  }
+  return json + "]";
+}
+
+bool looks_like(Bytes file) {
+  return wtf::looks_like_wtf(file.first(std::min(file.size(), wtf::kSniffBytes)));
+}
+
+CaptureReport check(Bytes file, const BytesDone& done) {
+  const auto tell = [](void* context, uint64_t bytes) {
+    (*static_cast<const BytesDone*>(context))(bytes);
+  };
+  BytesDone progress = done;
+  const wtf::FileReport found =
+      done ? wtf::check_file(file, tell, &progress) : wtf::check_file(file);
+  if (done) done(file.size());
+  CaptureReport report;
+  report.grade = grade_of(found.grade);
+  report.counts = std::to_string(found.zones.size()) + " zones, " + std::to_string(found.events) +
+                  " events of " + std::to_string(found.event_types) + " types";
+  if (report.grade != CaptureGrade::kRejected) {
+    report.json = to_json(found);
+    describe(found, report);
+  }
+  for (const wtf::Finding& finding : found.findings.list()) {
+    report.findings.push_back(
+        {finding.severity, wtf::rule_name(finding.rule), finding.offset, finding.sentence});
+  }
+  report.errors = found.findings.errors();
+  report.warnings = found.findings.warnings();
+  report.notes = found.findings.notes();
+  return report;
+}
+
+// ---- recover
+
+// Tells how far the reader is whenever a chunk goes out.
+class ReportingSink final : public ByteSink {
+ public:
+  ReportingSink(ByteSink& sink, const wtf::Reader& reader, const BytesDone& done)
+      : sink_(sink), reader_(reader), done_(done) {}
+
+  Status write(Bytes bytes) override {
+    if (done_) done_(reader_.position());
+    return sink_.write(bytes);
+  }
+
+ private:
+  ByteSink& sink_;
+  const wtf::Reader& reader_;
+  const BytesDone& done_;
+};
+
+Result<std::vector<std::string>> recover(Bytes file, ByteSink& out, const BytesDone& done) {
+  wtf::Findings findings;
+  const auto binary = WtfBinary::of(file, findings);
+  if (!binary.ok()) return binary.error();
+  auto reader = wtf::Reader::open(binary->bytes(), findings);
+  if (!reader.ok()) return Error{Code::kDamaged, reader.error().message};
+  ReportingSink sink(out, **reader, done);
+  wtf::WriterOptions options;
+  options.pair_scopes = false;
+  wtf::Writer writer(sink, options);
+  COLLECT_TRY(wtf::transcode(**reader, writer, findings));
+  std::vector<std::string> sentences;
+  uint64_t more = 0;
+  for (const wtf::Finding& finding : findings.list()) {
+    if (finding.severity == Severity::kNote) continue;
+    if (sentences.size() < kMaxSentences) {
+      sentences.push_back("at " + std::to_string(finding.offset) + ": " + finding.sentence);
+    } else {
+      ++more;
+    }
+  }
+  more += findings.unlisted();
+  if (more != 0) sentences.push_back(std::to_string(more) + " more like these");
+  return sentences;
+}
+
+}  // namespace
+
+const CaptureFormat kWtfCapture{"wtf", "WTF-trace", looks_like, check, dump_wtf, recover};
+
+}  // namespace collect::ctl

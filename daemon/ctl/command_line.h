@@ -1,0 +1,51 @@
+// What main.cc and its second half, file_command_line.cc, share of the command line. CLI11 is known
+// to these two alone.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "daemon/ctl/convert/convert.h"
+#include "daemon/ctl/dump.h"
+#include "daemon/ctl/inspect.h"
+#include "daemon/ctl/online_commands.h"
+#include "daemon/ctl/recover.h"
+#include "daemon/ctl/report.h"
+#include "daemon/ctl/run_command.h"
+#include "daemon/ctl/verify.h"
+
+namespace collect::ctl {
+
+// What the command line fills in and the chosen command reads.
+struct Line {
+  std::string control;
+  bool json = false;
+  RunOptions run;
+  DetailOptions detail;
+  WatchOptions watch;
+  InspectOptions inspect;
+  VerifyOptions verify;
+  DumpOptions dump;
+  ReportOptions report;
+  ConvertOptions convert;
+  RecoverOptions recover;
+  std::string filter;
+  std::string name;
+  std::string text;  // of a marker
+  std::string duration;
+  std::string pre_roll;
+  std::string interval = "1s";
+  std::function<int()> command;
+};
+
+bool is_terminal(int fd);
+bool wants_color();
+
+CLI::App* add_command(CLI::App& app, const char* name, const char* what);
+void add_json(CLI::App* command, Line& line);
+
+// inspect, verify, dump, report, convert, recover.
+void add_file_commands(CLI::App& app, Line& line);
+
+}  // namespace collect::ctl

@@ -1,0 +1,298 @@
+#include "daemon/ctl/convert/convert.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <ostream>
+#include <system_error>
+
+#include "daemon/ctl/convert/convert_input.h"
+#include "daemon/ctl/convert/output_file.h"
+#include "daemon/ctl/convert/session_builder.h"
+#include "daemon/ctl/text_out.h"
+#include "formats/wtf/json.h"
+#include "formats/wtf/transcode.h"
+#include "storage/capture_replay.h"
+
+namespace collect::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A directory that goes away with what is in it.
+class TemporaryDirectory {
+ public:
+  static Result<TemporaryDirectory> create(const std::string& beside) {
+    std::string path = beside + ".session-XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr) return errno_error(errno, path);
+    return TemporaryDirectory(std::move(path));
+  }
+  TemporaryDirectory(TemporaryDirectory&& other) noexcept : path_(std::move(other.path_)) {
+    other.path_.clear();
+  }
+  TemporaryDirectory& operator=(TemporaryDirectory&&) = delete;
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryDirectory(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// ---- into a session
+
+Result<std::string> rebuild(const ConvertInput& input, const std::string& root, ConvertLog& log) {
+  storage::PosixFs files;
+  storage::SessionOptions options;
+  options.root = root;
+  storage::CaptureReplay replay(files, options);
+  uint64_t all = 0, before = 0;
+  for (const auto& [path, bytes] : input.files) all += bytes.bytes().size();
+  for (const auto& [path, bytes] : input.files) {
+    COLLECT_TRY(
+        replay.add(path, bytes.bytes(), [&](uint64_t done) { log.progress(before + done, all); }));
+    before += bytes.bytes().size();
+  }
+  auto report = replay.finish();
+  if (!report.ok()) return report.error();
+  for (std::string& problem : report->problems) log.say(std::move(problem));
+  if (report->problems_left_out != 0) {
+    log.say(std::to_string(report->problems_left_out) + " more problems");
+  }
+  log.leave_out("pages that do not hold", report->pages_refused);
+  log.count("events", report->totals.events);
+  log.count("detail_records", report->totals.detail_records);
+  log.count("lost_events", report->totals.lost_events);
+  return report->directory;
+}
+
+// Where the session is.
+Result<std::string> make_session(const ConvertInput& input, const std::string& root,
+                                 uint8_t atf_version, ConvertLog& log) {
+  if (input.source == Source::kRtc) return rebuild(input, root, log);
+  SessionBuilder builder(root, atf_version == 1 ? atf::Version::kV1 : atf::Version::kV2);
+  Status built;
+  if (input.source == Source::kDial9) {
+    built = dial9_to_atf(input.file(), builder, log);
+  } else if (input.source == Source::kWtf) {
+    built = wtf_to_atf(input.file(), builder, log);
+  } else {
+    // The JSON form is read by way of the binary one.
+    auto temporary = TemporaryDirectory::create(root);
+    if (!temporary.ok()) return temporary.error();
+    const std::string path = temporary->path() + "/binary.wtf-trace";
+    auto binary = OutputFile::create(path, true);
+    if (!binary.ok()) return binary.error();
+    wtf::Findings findings;
+    const auto totals = wtf::json_to_binary(input.file(), *binary, findings);
+    if (!totals.ok()) return totals.error();
+    for (const auto& finding : findings.list()) log.say(finding.sentence);
+    COLLECT_TRY(binary->commit());
+    auto bytes = FileBytes::open(path);
+    if (!bytes.ok()) return bytes.error();
+    built = wtf_to_atf(bytes->bytes(), builder, log);
+  }
+  if (!built.ok()) return built.error();
+  log.leave_out("times that stepped back within a thread, moved to the event before",
+                builder.moved_times());
+  log.count("events", builder.events());
+  return builder.finish(storage::SessionState::kComplete,
+                        "converted from " + std::string(name_of(input.source)));
+}
+
+// ---- out of a session
+
+Status write_target(const ConvertOptions& options, const Trace& trace, ConvertLog& log) {
+  switch (options.to) {
+    case Target::kRtc:
+      return atf_to_rtc(trace, options.output, log);
+    case Target::kWtf:
+      return atf_to_wtf(trace, options.output, log);
+    case Target::kDial9:
+      return atf_to_dial9(trace, options.output, log);
+    default:
+      break;
+  }
+  return Error{Code::kInvalidArgument, "an ATF session is one already"};
+}
+
+// Any binary WTF-trace as one of the present version.
+Result<uint64_t> to_present_version(Bytes file, ByteSink& out, wtf::Findings& findings) {
+  auto reader = wtf::Reader::open(file, findings);
+  if (!reader.ok()) return reader.error();
+  wtf::WriterOptions writing;
+  writing.pair_scopes = false;
+  wtf::Writer writer(out, writing);
+  COLLECT_TRY(wtf::transcode(**reader, writer, findings));
+  return writer.stats().events;
+}
+
+// The JSON form is made of the present version: a legacy file is brought there first.
+Result<uint64_t> to_json_form(Bytes file, const std::string& beside, ByteSink& out,
+                              wtf::Findings& findings) {
+  std::optional<TemporaryDirectory> temporary;
+  FileBytes present;
+  if (wtf::file_kind(file) == wtf::FileKind::kLegacy) {
+    auto directory = TemporaryDirectory::create(beside);
+    if (!directory.ok()) return directory.error();
+    temporary.emplace(std::move(*directory));
+    const std::string path = temporary->path() + "/present.wtf-trace";
+    auto copy = OutputFile::create(path, true);
+    if (!copy.ok()) return copy.error();
+    const auto events = to_present_version(file, *copy, findings);
+    if (!events.ok()) return events.error();
+    COLLECT_TRY(copy->commit());
+    auto opened = FileBytes::open(path);
+    if (!opened.ok()) return opened.error();
+    present = std::move(*opened);
+    file = present.bytes();
+  }
+  const auto totals = wtf::binary_to_json(file, {}, out, findings);
+  if (!totals.ok()) return totals.error();
+  return totals->events;
+}
+
+Result<uint64_t> to_binary_form(Bytes json, ByteSink& out, wtf::Findings& findings) {
+  const auto totals = wtf::json_to_binary(json, out, findings);
+  if (!totals.ok()) return totals.error();
+  return totals->events;
+}
+
+// WTF-trace in one form into the other, without a session in between: nothing is lost on the way.
+Status wtf_to_wtf(const ConvertOptions& options, Bytes file, Source source, ConvertLog& log) {
+  auto out = OutputFile::create(options.output, true);
+  if (!out.ok()) return out.error();
+  wtf::Findings findings;
+  const auto events = source == Source::kWtfJson ? to_binary_form(file, *out, findings)
+                      : options.to == Target::kWtfJson
+                          ? to_json_form(file, options.output, *out, findings)
+                          : to_present_version(file, *out, findings);
+  if (!events.ok()) return events.error();
+  log.count("events", *events);
+  for (const auto& finding : findings.list()) {
+    if (finding.severity == Severity::kError) log.say(finding.sentence);
+  }
+  COLLECT_TRY(out->commit());
+  log.wrote(options.output, out->size());
+  return {};
+}
+
+// The JSON form of what the binary form would be.
+Status session_to_wtf_json(const ConvertOptions& options, const Trace& trace, ConvertLog& log) {
+  auto temporary = TemporaryDirectory::create(options.output);
+  if (!temporary.ok()) return temporary.error();
+  const std::string path = temporary->path() + "/binary.wtf-trace";
+  ConvertLog parts;
+  COLLECT_TRY(atf_to_wtf(trace, path, parts));
+  for (const auto& [what, count] : parts.left_out()) log.leave_out(what, count);
+  for (const auto& [what, count] : parts.counts()) log.count(what, count);
+  for (const std::string& sentence : parts.said()) log.say(sentence);
+  int number = 0;
+  for (const auto& [part, bytes] : parts.written()) {
+    ConvertOptions one = options;
+    if (++number > 1) {
+      const fs::path whole(options.output);
+      one.output = (whole.parent_path() / whole.stem()).string() + "." + std::to_string(number) +
+                   whole.extension().string();
+    }
+    auto binary = FileBytes::open(part);
+    if (!binary.ok()) return binary.error();
+    ConvertLog ignored;
+    COLLECT_TRY(wtf_to_wtf(one, binary->bytes(), Source::kWtf, ignored));
+    for (const auto& [where, size] : ignored.written()) log.wrote(where, size);
+  }
+  return {};
+}
+
+Status run(const ConvertOptions& options, const ConvertInput& input, ConvertLog& log) {
+  const bool both_wtf = (input.source == Source::kWtf || input.source == Source::kWtfJson) &&
+                        (options.to == Target::kWtf || options.to == Target::kWtfJson);
+  if (both_wtf) return wtf_to_wtf(options, input.file(), input.source, log);
+  if (options.to == Target::kAtf) {
+    if (input.source == Source::kAtf) {
+      return Error{Code::kInvalidArgument, input.trace.path + ": is an ATF session already"};
+    }
+    auto made = make_session(input, options.output, options.atf_version, log);
+    if (!made.ok()) return made.error();
+    uint64_t bytes = 0;
+    std::error_code ignored;
+    for (const auto& entry : fs::recursive_directory_iterator(*made, ignored)) {
+      if (entry.is_regular_file(ignored)) bytes += entry.file_size(ignored);
+    }
+    log.wrote(*made, bytes);
+    return {};
+  }
+  std::optional<TemporaryDirectory> temporary;
+  const Trace* trace = &input.trace;
+  Trace built;
+  if (input.source != Source::kAtf) {
+    auto directory = TemporaryDirectory::create(options.output);
+    if (!directory.ok()) return directory.error();
+    temporary.emplace(std::move(*directory));
+    // What is counted of the session in between is counted again on the way out of it.
+    ConvertLog first([&log](uint64_t done, uint64_t all) { log.progress(done, 2 * all); });
+    auto made = make_session(input, temporary->path(), options.atf_version, first);
+    if (!made.ok()) return made.error();
+    for (const auto& [what, count] : first.left_out()) log.leave_out(what, count);
+    for (const std::string& sentence : first.said()) log.say(sentence);
+    auto opened = open_trace(*made);
+    if (!opened.ok()) return opened.error();
+    built = std::move(*opened);
+    trace = &built;
+  }
+  if (options.to == Target::kWtfJson) return session_to_wtf_json(options, *trace, log);
+  return write_target(options, *trace, log);
+}
+
+std::function<void(uint64_t, uint64_t)> progress_line(std::ostream& err, bool wanted) {
+  if (!wanted) return {};
+  // On a terminal, ten times a second at most.
+  return
+      [&err, next = std::chrono::steady_clock::time_point()](uint64_t done, uint64_t all) mutable {
+        const auto now = std::chrono::steady_clock::now();
+        if (done >= all) {
+          err << "\r\x1b[K" << std::flush;
+        } else if (now >= next) {
+          next = now + std::chrono::milliseconds(100);
+          err << "\rconverting " << done * 100 / std::max<uint64_t>(all, 1) << " %" << std::flush;
+        }
+      };
+}
+
+}  // namespace
+
+int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err) {
+  std::error_code ignored;
+  if (options.to != Target::kAtf && fs::exists(options.output, ignored) && !options.force) {
+    err << "convert: " << options.output << ": is there already; --force replaces it\n";
+    return 2;
+  }
+  auto input = open_convert_input(options.inputs);
+  if (!input.ok()) {
+    err << "convert: " << to_string(input.error()) << "\n";
+    return 2;
+  }
+  if (!input->trace.choice.empty()) err << "convert: " << input->trace.choice << "\n";
+  ConvertLog log(progress_line(err, options.progress));
+  const Status converted = run(options, *input, log);
+  if (options.progress) err << "\r\x1b[K" << std::flush;
+  if (!converted.ok()) {
+    for (const std::string& sentence : log.said()) err << "convert: " << sentence << "\n";
+    err << "convert: " << to_string(converted.error()) << "; nothing was made\n";
+    return 2;
+  }
+  TextOut text(out);
+  if (options.json) {
+    print_convert_json(options, input->source, log, text);
+  } else {
+    print_convert_text(log, text, err);
+  }
+  return log.left_out().empty() && log.said().empty() ? 0 : 1;
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,143 @@
+#include "daemon/ctl/recover.h"
+
+#include <filesystem>
+#include <ostream>
+#include <vector>
+
+#include "daemon/ctl/captures/capture_format.h"
+#include "daemon/ctl/convert/output_file.h"
+#include "daemon/ctl/figures.h"
+#include "daemon/ctl/session_files.h"
+#include "daemon/ctl/text_out.h"
+#include "storage/posix_fs.h"
+#include "storage/session_layout.h"
+#include "storage/session_writer.h"
+
+namespace collect::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  std::string path;    // what is whole now
+  std::string result;  // a sentence
+  std::vector<std::string> missing;
+};
+
+int print(const RecoverOptions& options, const Outcome& outcome, std::ostream& out,
+          std::ostream& err) {
+  TextOut text(out);
+  if (options.json) {
+    text.put("{\"path\":");
+    text.json_string(outcome.path);
+    text.put(",\"result\":");
+    text.json_string(outcome.result);
+    text.put(",\"missing\":[");
+    const char* comma = "";
+    for (const std::string& sentence : outcome.missing) {
+      text.put(comma);
+      comma = ",";
+      text.json_string(sentence);
+    }
+    text.put("]}\n");
+  } else {
+    text.printable(outcome.path);
+    text.put(": ");
+    text.printable(outcome.result);
+    text.put('\n');
+    text.flush();
+    for (const std::string& sentence : outcome.missing) {
+      err << "recover: missing: " << printable(sentence) << "\n";
+    }
+  }
+  return outcome.missing.empty() ? 0 : 1;
+}
+
+// The root that the session lies in: two levels above its pid directory.
+Result<Outcome> recover_session(const std::string& directory) {
+  std::error_code error;
+  const fs::path place = fs::canonical(directory, error);
+  if (error) return errno_error(error.value(), directory);
+  const std::string root = place.parent_path().parent_path().string();
+  const std::string name =
+      place.parent_path().filename().string() + "/" + place.filename().string();
+  if (!storage::parse_place(root, name)) {
+    return Error{Code::kUnsupported,
+                 directory +
+                     ": not a session of collectord (…/session_…/pid_…); nothing is changed "
+                     "in the sessions of others"};
+  }
+  storage::PosixFs files;
+  // A collector that is using this root recovers its sessions itself.
+  auto lock = storage::RootLock::take(files, root);
+  if (!lock.ok()) return lock.error();
+  storage::SessionOptions options;
+  options.root = root;
+  auto recovered = storage::recover_session(files, options, place.string());
+  if (!recovered.ok()) return recovered.error();
+  Outcome outcome;
+  outcome.path = directory;
+  outcome.missing = std::move(recovered->problems);
+  const std::string counts = with_thousands(recovered->totals.events) + " events, " +
+                             with_thousands(recovered->totals.lost_events) + " lost";
+  outcome.result = recovered->was_sealed
+                       ? "was sealed already: " + counts
+                       : "sealed as " + std::string(storage::session_state_name(recovered->state)) +
+                             ": " + counts;
+  return outcome;
+}
+
+Result<Outcome> recover_file(const CaptureFormat& format, const RecoverOptions& options,
+                             const std::string& path, Bytes file, std::ostream& err) {
+  if (options.output.empty()) {
+    return Error{
+        Code::kInvalidArgument,
+        path + ": say where the whole file is to go, with --output; this one stays as it is"};
+  }
+  auto output = OutputFile::create(options.output, options.force);
+  if (!output.ok()) return output.error();
+  BytesDone progress;
+  if (options.progress) {
+    progress = [&err, all = file.size()](uint64_t done) {
+      err << "\rrecovering " << done * 100 / std::max<uint64_t>(all, 1) << " %" << std::flush;
+    };
+  }
+  auto missing = format.recover(file, *output, progress);
+  if (options.progress) err << "\r\x1b[K" << std::flush;
+  if (!missing.ok()) return missing.error();
+  COLLECT_TRY(output->commit());
+  return Outcome{options.output,
+                 "a whole " + std::string(format.title) + " of " + short_bytes(output->size()),
+                 std::move(*missing)};
+}
+
+Result<Outcome> recover_path(const RecoverOptions& options, std::ostream& err) {
+  auto trace = open_trace(options.path);
+  if (!trace.ok()) return trace.error();
+  if (!trace->choice.empty()) err << "recover: " << trace->choice << "\n";
+  if (trace->kind == TraceKind::kSession) {
+    const std::string directory = trace->path;
+    *trace = Trace();  // unmapped: files are cut and written now
+    return recover_session(directory);
+  }
+  if (trace->kind == TraceKind::kUnknownFile) {
+    const Bytes file = trace->file();
+    if (const CaptureFormat* format = capture_format_of(file)) {
+      return recover_file(*format, options, trace->path, file, err);
+    }
+    return Error{Code::kUnsupported, options.path + ": no format that is known here"};
+  }
+  return Error{Code::kInvalidArgument,
+               options.path + ": a part of a session; name the session's directory"};
+}
+
+}  // namespace
+
+int recover(const RecoverOptions& options, std::ostream& out, std::ostream& err) {
+  const Result<Outcome> outcome = recover_path(options, err);
+  if (outcome.ok()) return print(options, *outcome, out, err);
+  err << "recover: " << to_string(outcome.error()) << "\n";
+  return 2;
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,78 @@
+// Looks at every byte of a file of any form that we read: the summary that `collectctl inspect`
+// shows and the findings that `collectctl verify` prints. It counts as the published viewer does:
+// definitions and zone events are no events, events are put in time order within their zone, zones
+// of equal name, type and location are one.
+//
+// One pass; a second one over the events of zones whose times step back, which are held (16 bytes
+// an event) to be sorted. Other memory: distinct names and zones, all limited.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "formats/core/bytes.h"
+#include "formats/wtf/finding.h"
+#include "formats/wtf/header.h"
+#include "formats/wtf/layout.h"
+
+namespace collect::wtf {
+
+// Distinct names of scope#enter and timeStamp events beyond these are not told apart.
+inline constexpr size_t kMaxCountedNames = size_t{1} << 20;
+// Frames and time ranges of one file beyond these are not counted.
+inline constexpr size_t kMaxCountedSpans = size_t{1} << 22;
+inline constexpr size_t kMostFrequent = 5;
+
+struct ZoneReport {
+  std::optional<std::string> name, type, location;  // absent: null in the file
+  uint64_t events = 0;
+  uint64_t scopes = 0;  // entered and left
+  uint64_t max_scope_depth = 0;
+  std::optional<uint32_t> first_us, last_us;
+  uint64_t distinct_names = 0;
+  // The most frequent names, by count and then by name; at most kMostFrequent.
+  std::vector<std::pair<std::string, uint64_t>> most_frequent;
+  uint64_t frames = 0;  // with a start and an end
+  uint64_t marks = 0;
+  uint64_t time_ranges = 0;
+  uint64_t backward_steps = 0;
+  uint64_t unmatched_leaves = 0;
+  uint64_t open_scopes = 0;  // at the end
+};
+
+enum class Grade : uint8_t {
+  kOk,
+  kRecovered,  // cut off, and whole up to there
+  kDamaged,    // readable in part, but the file contradicts itself
+  kRejected,   // nothing readable
+};
+
+std::string_view to_text(Grade grade);
+
+struct FileReport {
+  FileKind kind = FileKind::kUnknown;
+  uint32_t format_version = 0;
+  uint32_t tool_version = 0;
+  uint64_t bytes = 0;
+  uint64_t chunks = 0;  // 0 in legacy files
+  std::optional<FileHeader> header;
+  uint64_t event_types = 0;  // distinct names, those of scope#enter and timeStamp included
+  uint64_t events = 0;
+  std::optional<uint32_t> first_us, last_us;
+  std::vector<ZoneReport> zones;
+  uint64_t resources = 0;
+  Findings findings;
+
+  Grade grade = Grade::kRejected;
+  // Whether the published viewer's library would load it. In a JSON file it sees no JSON events.
+  bool viewer_loads = false;
+};
+
+// `progress`, when given, is called now and then with the bytes looked at so far.
+using Progress = void (*)(void* context, uint64_t bytes);
+FileReport check_file(Bytes file, Progress progress = nullptr, void* context = nullptr);
+
+}  // namespace collect::wtf

@@ -1,0 +1,32 @@
+// Writes the outer layers of format version 10: the file header and chunks of parts. writer.h and
+// the conversion from JSON stand on it; most callers want writer.h.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "formats/core/byte_sink.h"
+#include "formats/core/bytes.h"
+#include "formats/wtf/layout.h"
+
+namespace collect::wtf {
+
+struct PartOut {
+  uint32_t type = 0;
+  Bytes bytes;
+};
+
+struct ChunkOut {
+  uint32_t id = 0;
+  uint32_t type = 0;
+  uint32_t start_time = kNoTime;
+  uint32_t end_time = kNoTime;
+};
+
+Status write_file_header(ByteSink& sink, uint32_t tool_version = kToolVersion);
+
+// Parts in order, each padded to 4 bytes with zeros. kLimit, and nothing written, when the chunk
+// would be longer than its length field can say.
+Status write_chunk(ByteSink& sink, const ChunkOut& chunk, std::span<const PartOut> parts);
+
+}  // namespace collect::wtf

@@ -1,0 +1,41 @@
+// UTF-8, the pieces of JSON that are written, base64, and numbers as text. Pure functions that
+// append to the caller's string.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/core/bytes.h"
+
+namespace collect::wtf {
+
+// Bytes of the valid UTF-8 character that `text` begins with, 1 to 4; 0 if there is none.
+size_t utf8_size(std::string_view text);
+bool is_utf8(std::string_view text);
+// A lone surrogate becomes U+FFFD.
+void append_utf8(std::string& out, uint32_t code_point);
+std::string latin1_to_utf8(std::string_view bytes);
+
+// In quotes; everything that JSON wants escaped is. `text` is UTF-8.
+void append_json_string(std::string& out, std::string_view text);
+void append_number(std::string& out, int64_t value);
+// The shortest text that reads back as the same number; whole numbers below 1e15 without exponent.
+// `value` is finite.
+void append_number(std::string& out, double value);
+void append_number(std::string& out, float value);
+
+void append_base64(std::string& out, Bytes bytes);
+// Absent unless `text` is canonical base64 with its padding.
+std::optional<std::vector<uint8_t>> decode_base64(std::string_view text);
+
+inline Bytes bytes_of(std::string_view text) {
+  return Bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+}
+inline std::string_view text_of(Bytes bytes) {
+  return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+}  // namespace collect::wtf

@@ -1,0 +1,351 @@
+// Definitions, zones, chunks. The events are in writer_events.cc.
+#include "formats/wtf/writer.h"
+
+#include <algorithm>
+
+#include "formats/wtf/chunk_encoder.h"
+#include "formats/wtf/json_cursor.h"
+#include "formats/wtf/text.h"
+
+namespace collect::wtf {
+namespace {
+
+Error refused(std::string why) {
+  return {Code::kInvalidArgument, std::move(why)};
+}
+
+bool is_json_object(std::string_view text) {
+  JsonCursor cursor(text);
+  return cursor.peek() == JsonKind::kObject && cursor.skip() && cursor.at_end();
+}
+
+bool header_is_text(const FileHeader& header) {
+  bool good = true;
+  for (const std::string& flag : header.flags) good = good && is_utf8(flag);
+  if (header.context) {
+    const ContextInfo& context = *header.context;
+    const UserAgent& agent = context.user_agent;
+    for (const std::string* text :
+         {&context.uri, &context.title, &context.icon_uri, &context.task_id, &agent.value,
+          &agent.type, &agent.platform, &agent.platform_version, &agent.device}) {
+      good = good && is_utf8(*text);
+    }
+    for (const std::string& text : context.arguments) good = good && is_utf8(text);
+  }
+  return good;
+}
+
+std::string zone_key(std::string_view name, Writer::Text type, Writer::Text location) {
+  std::string key(name);
+  key += '\0';
+  for (const Writer::Text& text : {type, location}) {
+    key += text ? '\1' : '\0';
+    if (text) key.append(*text) += '\0';
+  }
+  return key;
+}
+
+// An argument that says nothing, for scopes that are entered again.
+std::vector<Arg> blank_arguments(const EventType& type) {
+  std::vector<Arg> arguments;
+  for (const Argument& argument : type.arguments) {
+    arguments.push_back(argument.array || is_string(argument.type) ? Arg() : Arg(0));
+  }
+  return arguments;
+}
+
+}  // namespace
+
+Writer::Writer(ByteSink& sink, const WriterOptions& options)
+    : sink_(sink), options_(options), zones_(1) {
+  open_ = &zones_[0];
+  types_.resize(kDefineWireId + 1);
+  auto define_type = std::make_unique<EventType>();
+  const Builtin& known = builtin(Role::kDefine);
+  define_type->wire_id = kDefineWireId;
+  define_type->flags = known.flags;
+  define_type->name = known.name;
+  define_type->signature = known.signature;
+  define_type->arguments = parse_signature(known.signature).value();
+  define_type->finish();
+  wire_ids_[define_type->name] = kDefineWireId;
+  types_[kDefineWireId] = std::move(define_type);
+}
+
+Status Writer::usable() const {
+  if (!status_.ok()) return status_;
+  if (!begun_) return refused("the file was not begun");
+  if (finished_) return refused("the file is finished");
+  return {};
+}
+
+// --- Definitions and zones ---
+
+Status Writer::begin(const FileHeader& header) {
+  if (begun_) return refused("the file was begun already");
+  if (!header.metadata.empty() && !is_json_object(header.metadata)) {
+    return refused("the header's metadata is no JSON object");
+  }
+  if (!header_is_text(header)) return refused("a text of the header is not UTF-8");
+  const std::string json = print_header(header);
+  if (json.size() > kMaxHeaderJsonBytes || !is_json(json)) {
+    return refused("the header is too long or nested too deeply");
+  }
+  begun_ = true;
+  events_.resize(options_.chunk_bytes + kChunkHeaderBytes);
+  const PartOut part{static_cast<uint32_t>(PartType::kFileHeader), bytes_of(json)};
+  status_ = write_file_header(sink_);
+  if (status_.ok()) {
+    status_ = write_chunk(sink_, {1, static_cast<uint32_t>(ChunkType::kFileHeader)}, {&part, 1});
+  }
+  stats_.chunks = 1;
+  stats_.bytes = kFileHeaderBytes + kChunkHeaderBytes + kPartEntryBytes + (json.size() + 3) / 4 * 4;
+  return status_;
+}
+
+Result<uint32_t> Writer::define(uint16_t event_class, uint32_t flags, std::string_view name,
+                                std::string_view signature) {
+  COLLECT_TRY(usable());
+  if (event_class > kClassScope) return refused("an event class other than instance and scope");
+  if (!is_event_name(name)) {
+    return refused("the name of an event type is empty, not UTF-8, or holds a NUL or a line end");
+  }
+  bool odd = false;
+  auto arguments = parse_signature(signature, &odd);
+  if (!arguments) return refused(arguments.error().message);
+  if (odd) return refused("an argument's name is repeated, or is no name");
+  const auto known = wire_ids_.find(name);
+  if (known != wire_ids_.end()) {
+    const EventType& type = *types_[known->second];
+    if (type.event_class == event_class && type.flags == flags && type.arguments == *arguments) {
+      return known->second;
+    }
+    return Error{Code::kAlreadyExists,
+                 "event type '" + std::string(name) + "' is defined otherwise"};
+  }
+  for (const Builtin& builtin_event : builtins()) {
+    if (builtin_event.name != name) continue;
+    if (event_class != builtin_event.event_class || flags != builtin_event.flags ||
+        *arguments != parse_signature(builtin_event.signature).value()) {
+      return Error{Code::kAlreadyExists, "'" + std::string(name) + "' is a builtin event"};
+    }
+  }
+  if (types_.size() > kMaxWireId) {
+    return Error{Code::kLimit, "all 65535 wire ids are in use; begin another file"};
+  }
+  auto type = std::make_unique<EventType>();
+  type->wire_id = static_cast<uint32_t>(types_.size());
+  type->event_class = event_class;
+  type->flags = flags;
+  type->name = name;
+  type->signature = print_signature(*arguments);
+  type->arguments = std::move(arguments).value();
+  type->finish();
+  const Text text = type->signature.empty() ? Text() : Text(type->signature);
+  const Arg words[] = {type->wire_id, event_class, flags, type->name, text};
+  COLLECT_TRY(put(kDefineWireId, open_->last_us, words));
+  if (type->role == Role::kScopeLeave) leave_type_ = type->wire_id;
+  plain_scope_.resize(type->wire_id + 1);
+  plain_scope_[type->wire_id] = type->is_scope() && type->arguments.empty();
+  wire_ids_[type->name] = type->wire_id;
+  types_.push_back(std::move(type));
+  const auto wire_id = static_cast<uint32_t>(types_.size() - 1);
+  COLLECT_TRY(end_event());
+  return wire_id;
+}
+
+Result<uint32_t> Writer::define_builtin(Role role) {
+  if (role == Role::kNone) return refused("no builtin event has that role");
+  const Builtin& known = builtin(role);
+  return define(known.event_class, known.flags, known.name, known.signature);
+}
+
+Result<uint16_t> Writer::create_zone(std::string_view name, Text type, Text location) {
+  COLLECT_TRY(usable());
+  for (const Text& text : {Text(name), type, location}) {
+    if (text && !is_safe_text(*text)) return refused("a zone's text is not UTF-8, or holds a NUL");
+  }
+  if (zones_.size() > kMaxZoneId) {
+    return Error{Code::kLimit, "all 65535 zone ids are in use; begin another file"};
+  }
+  std::string key = zone_key(name, type, location);
+  if (zone_keys_.count(key) != 0) {
+    return Error{Code::kAlreadyExists, "zone '" + std::string(name) + "' exists already"};
+  }
+  const auto create = define_builtin(Role::kZoneCreate);
+  if (!create) return create.error();
+  const auto id = static_cast<uint16_t>(zones_.size());
+  const Arg words[] = {id, name, type, location};
+  COLLECT_TRY(put(*create, open_->last_us, words));
+  OpenZone zone;
+  zone.made.name = name;
+  if (type) zone.made.type = *type;
+  if (location) zone.made.location = *location;
+  zones_.push_back(std::move(zone));
+  open_ = &zones_[zone_];
+  zone_keys_[std::move(key)] = id;
+  COLLECT_TRY(end_event());
+  return id;
+}
+
+Status Writer::set_zone(uint16_t zone) {
+  COLLECT_TRY(usable());
+  if (zone == 0 || zone >= zones_.size()) return refused("no zone has that id");
+  zone_ = zone;
+  open_ = &zones_[zone];
+  update_fast();
+  return {};
+}
+
+// --- From one file to the next ---
+
+WriterState Writer::state() const {
+  WriterState state;
+  for (size_t i = kDefineWireId + 1; i < types_.size(); ++i) state.types.push_back(*types_[i]);
+  for (size_t i = 1; i < zones_.size(); ++i) state.zones.push_back(zones_[i].made);
+  state.zone = zone_;
+  return state;
+}
+
+Status Writer::resume(const WriterState& state, uint64_t ns) {
+  COLLECT_TRY(usable());
+  if (types_.size() != kDefineWireId + 1 || zones_.size() != 1) {
+    return refused("resume() comes before any definition");
+  }
+  for (const EventType& type : state.types) {
+    const auto id = define(type.event_class, type.flags, type.name, type.signature);
+    if (!id) return id.error();
+    if (*id != type.wire_id) return refused("the state's wire ids have holes");
+  }
+  for (const WriterState::ZoneState& zone : state.zones) {
+    const auto id = create_zone(zone.name, zone.type ? Text(*zone.type) : Text(),
+                                zone.location ? Text(*zone.location) : Text());
+    if (!id) return id.error();
+    COLLECT_TRY(set_zone(*id));
+    for (const uint32_t scope : zone.open) {
+      if (scope >= types_.size()) return refused("an open scope of an undefined type");
+      COLLECT_TRY(enter(scope, ns, blank_arguments(*types_[scope])));
+    }
+  }
+  return state.zone == 0 ? Status() : set_zone(state.zone);
+}
+
+// --- Chunks ---
+
+void Writer::put_word(uint32_t word) {
+  uint8_t bytes[4];
+  store_le(bytes, word);
+  put_bytes(bytes);
+}
+
+void Writer::put_bytes(Bytes bytes) {
+  const size_t size = (bytes.size() + 3) / 4 * 4;
+  if (events_.size() - used_ < size) {
+    events_.resize(std::max(events_.size() * 2, used_ + size + kChunkHeaderBytes));
+  }
+  std::copy(bytes.begin(), bytes.end(), events_.begin() + static_cast<ptrdiff_t>(used_));
+  std::fill_n(events_.begin() + static_cast<ptrdiff_t>(used_ + bytes.size()), size - bytes.size(),
+              uint8_t{0});
+  used_ += size;
+}
+
+uint32_t Writer::intern(std::string_view text) {
+  const auto known = ordinals_.find(text);
+  if (known != ordinals_.end()) return known->second;
+  const auto ordinal = static_cast<uint32_t>(ordinals_.size());
+  ordinals_.emplace(text, ordinal);
+  table_.append(text) += '\0';
+  return ordinal;
+}
+
+Result<uint32_t> Writer::add_resource(uint32_t type, Bytes bytes) {
+  COLLECT_TRY(usable());
+  if (bytes.size() > kMaxArgumentBytes) return refused("a resource of more than 64 MiB");
+  if (!resources_.empty() && resource_bytes_ + bytes.size() > options_.chunk_bytes) {
+    COLLECT_TRY(write_out());
+  }
+  resources_.push_back({type, std::vector<uint8_t>(bytes.begin(), bytes.end())});
+  resource_bytes_ += bytes.size();
+  resource_waits_ = true;
+  update_fast();
+  return static_cast<uint32_t>(resources_.size() - 1);
+}
+
+Result<uint32_t> Writer::add_binary_resource(Bytes bytes) {
+  return add_resource(static_cast<uint32_t>(PartType::kBinaryResource), bytes);
+}
+
+Result<uint32_t> Writer::add_string_resource(std::string_view text) {
+  if (!is_utf8(text)) return refused("a string resource is not UTF-8");
+  return add_resource(static_cast<uint32_t>(PartType::kStringResource), bytes_of(text));
+}
+
+// Behind every event: the chunk ends with the one that fills it.
+Status Writer::end_event() {
+  const size_t size = used_ + table_.size() + resource_bytes_;
+  if (size >= options_.chunk_bytes && !resource_waits_) return write_out();
+  update_fast();
+  return {};
+}
+
+void Writer::update_fast() {
+  const size_t others = table_.size() + resource_bytes_ + 2 * kEventHeaderBytes;
+  fast_limit_ = options_.chunk_bytes > others ? options_.chunk_bytes - others : 0;
+  if (events_.size() < fast_limit_ + kEventHeaderBytes) {
+    fast_limit_ = events_.size() < kEventHeaderBytes ? 0 : events_.size() - kEventHeaderBytes;
+  }
+  fast_ = status_.ok() && begun_ && !finished_ && zone_ != 0 && zone_in_chunk_ == zone_ &&
+          !resource_waits_ && used_ < fast_limit_;
+}
+
+Status Writer::write_out() {
+  if (used_ == 0 && resources_.empty()) return {};
+  std::vector<PartOut> parts;
+  parts.push_back({static_cast<uint32_t>(PartType::kStringTable), bytes_of(table_)});
+  for (const Resource& resource : resources_) parts.push_back({resource.type, resource.bytes});
+  parts.push_back(
+      {static_cast<uint32_t>(PartType::kBinaryEventBuffer), Bytes(events_.data(), used_)});
+  ChunkOut chunk;
+  chunk.id = static_cast<uint32_t>(stats_.chunks + 1);
+  chunk.type = static_cast<uint32_t>(ChunkType::kEventData);
+  chunk.start_time = std::min(chunk_first_, chunk_last_);
+  chunk.end_time = chunk_last_;
+  status_ = write_chunk(sink_, chunk, parts);
+  ++stats_.chunks;
+  stats_.bytes += kChunkHeaderBytes + parts.size() * kPartEntryBytes;
+  for (const PartOut& part : parts) stats_.bytes += (part.bytes.size() + 3) / 4 * 4;
+  used_ = 0;
+  table_.clear();
+  ordinals_.clear();
+  resources_.clear();
+  resource_bytes_ = 0;
+  resource_waits_ = false;
+  zone_in_chunk_ = 0;
+  chunk_first_ = UINT32_MAX;
+  chunk_last_ = 0;
+  update_fast();
+  return status_;
+}
+
+Status Writer::flush() {
+  COLLECT_TRY(usable());
+  return write_out();
+}
+
+Status Writer::close_scopes(uint64_t ns) {
+  COLLECT_TRY(usable());
+  const uint64_t us = to_us(ns);
+  if (us > kMaxTimeUs) return bad_time(ns);
+  return leave_all(static_cast<uint32_t>(us));
+}
+
+Status Writer::finish() {
+  COLLECT_TRY(usable());
+  if (options_.pair_scopes) COLLECT_TRY(leave_all(std::nullopt));
+  COLLECT_TRY(write_out());
+  finished_ = true;
+  update_fast();
+  return {};
+}
+
+}  // namespace collect::wtf

@@ -1,0 +1,296 @@
+#include "storage/capture_replay.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "formats/core/crc32.h"
+#include "storage/capture_layout.h"
+
+namespace collect::storage {
+namespace {
+
+// After how many bytes of a container the caller hears how far it is.
+constexpr uint64_t kProgressStep = 8u << 20;
+
+// What the target's disk does is no fault of the container.
+bool is_target_fault(Code code) {
+  return code != Code::kDamaged && code != Code::kLimit && code != Code::kInvalidArgument;
+}
+
+Page page_of(const PageObject& object, Bytes bytes) {
+  Page page;
+  page.stream_id = object.stream_id;
+  page.lane = static_cast<Lane>(object.lane);
+  page.pre_roll = (object.flags & kPageObjectPreRoll) != 0;
+  page.first_seq = object.first_seq;
+  page.record_count = object.record_count;
+  page.bytes_crc32c = object.bytes_crc32c;
+  page.lost_reasons = object.lost_reasons;
+  page.lost_total = object.lost_total;
+  page.lost_first_ns = object.lost_first_ns;
+  page.lost_last_ns = object.lost_last_ns;
+  page.first_ns = object.first_ns;
+  page.last_ns = object.last_ns;
+  page.bytes = bytes;
+  return page;
+}
+
+std::string_view text_of(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+// The wall clock of the recording: its session is named, and its manifest dated, as it was.
+class CaptureReplay::RecordedClock final : public Clock {
+ public:
+  uint64_t unix_ns() override { return now_unix_ns; }
+  uint64_t monotonic_ns() override { return system_clock().monotonic_ns(); }
+  uint64_t now_unix_ns = 0;
+};
+
+bool is_capture(Bytes container) {
+  auto reader = rtc::Reader::open(container);
+  if (!reader.ok()) return false;
+  rtc::Frame frame;
+  while (reader->next_frame(frame)) {
+    if (frame.stream == nullptr) continue;
+    const auto streams = reader->streams();
+    const auto has = [&streams](std::string_view name) {
+      return std::any_of(streams.begin(), streams.end(),
+                         [name](const rtc::StreamInfo* one) { return one->name == name; });
+    };
+    return has(kManifestStream) && has(kIndexPagesStream) && has(kDetailPagesStream);
+  }
+  return false;
+}
+
+CaptureReplay::CaptureReplay(Fs& fs, SessionOptions options)
+    : fs_(fs), options_(std::move(options)), clock_(std::make_unique<RecordedClock>()) {
+  options_.clock = clock_.get();
+  options_.symbolize = false;
+}
+
+CaptureReplay::~CaptureReplay() = default;
+
+void CaptureReplay::problem(uint64_t offset, const std::string& sentence) {
+  if (report_.problems.size() == kMaxReplayProblems) {
+    ++report_.problems_left_out;
+    return;
+  }
+  report_.problems.push_back(name_ + ": at " + std::to_string(offset) + ": " + sentence);
+}
+
+Status CaptureReplay::add(const std::string& name, Bytes container,
+                          const std::function<void(uint64_t)>& progress) {
+  name_ = name;
+  auto opened = rtc::Reader::open(container);
+  if (!opened.ok()) return Error{opened.code(), name + ": " + opened.error().message};
+  rtc::Reader& reader = *opened;
+  rtc::Object object;
+  uint64_t told = 0;
+  uint64_t errors = 0;
+  while (reader.next(object)) {
+    if (const uint64_t now = reader.findings().errors(); now != errors) {
+      errors = now;
+      for (auto& [kind, stream] : foreign_) stream.doubt();
+    }
+    COLLECT_TRY(take(object));
+    if (progress && object.offset - told >= kProgressStep) {
+      told = object.offset;
+      progress(told);
+    }
+  }
+  for (const rtc::Finding& finding : reader.findings().list()) {
+    if (finding.severity == Severity::kError) problem(finding.offset, finding.sentence);
+  }
+  if (progress) progress(container.size());
+  if (!writer_) {
+    return Error{Code::kInvalidArgument, name +
+                                             ": no manifest can be read in it, so that it is not "
+                                             "known which session it is of"};
+  }
+  return writer_->commit();
+}
+
+Status CaptureReplay::take(const rtc::Object& object) {
+  const std::string& stream = object.stream->name;
+  if (stream == kManifestStream) return take_manifest(object.payload(), object.offset);
+  if (stream == kChangesStream) return take_change(object.payload(), object.offset);
+  if (stream == kIndexPagesStream || stream == kDetailPagesStream) {
+    return take_page(object.payload(), object.offset);
+  }
+  for (const ForeignKind kind : kForeignKinds) {
+    if (stream == foreign_kind_name(kind)) {
+      return take_foreign(kind, object.payload(), object.offset);
+    }
+  }
+  return {};  // clock, gaps, log, markers: said in the manifest and the pages too
+}
+
+Status CaptureReplay::take_manifest(Bytes json, uint64_t offset) {
+  auto manifest = manifest_from_json(text_of(json));
+  if (!manifest.ok()) {
+    problem(offset, manifest.error().message);
+    return {};
+  }
+  if (!writer_) {
+    COLLECT_TRY(begin(*manifest));
+  } else if (manifest->identity.process_id != writer_->identity().process_id ||
+             manifest->identity.recording != writer_->identity().recording) {
+    return Error{Code::kInvalidArgument,
+                 name_ + ": belongs to another session than the containers before it"};
+  }
+  last_ = std::move(*manifest);
+  expect_foreign(last_);
+  return explain(last_);
+}
+
+Status CaptureReplay::begin(const Manifest& manifest) {
+  clock_->now_unix_ns = manifest.created_unix_ns;
+  auto created = SessionWriter::create(fs_, options_, manifest.identity);
+  if (!created.ok()) return created.error();
+  writer_ = std::move(*created);
+  report_.directory = writer_->directory();
+  return {};
+}
+
+Status CaptureReplay::take_change(Bytes json, uint64_t offset) {
+  auto delta = manifest_from_json(text_of(json));
+  if (!delta.ok() || !writer_) {
+    problem(offset, delta.ok() ? "a change before any manifest" : delta.error().message);
+    return {};
+  }
+  return explain(*delta);
+}
+
+// Everything that a manifest says and a SessionWriter can be told. What is known already is taken
+// silently there; the ends of streams wait until all pages are through.
+Status CaptureReplay::explain(const Manifest& manifest) {
+  COLLECT_TRY(writer_->add_modules(manifest.modules));
+  for (const ManifestThread& thread : manifest.threads) {
+    const Status opened =
+        writer_->open_stream({thread.stream_id, thread.thread_id, thread.name, thread.start_ns});
+    if (!opened.ok()) return opened;
+    threads_[thread.stream_id] = thread;
+  }
+  for (const DetailWindow& window : manifest.detail_windows) {
+    COLLECT_TRY(writer_->detail_state({window.mode, window.start_ns, window.pre_roll_from_ns,
+                                       window.pre_roll_records, window.reason}));
+    if (window.end_ns != 0) {
+      COLLECT_TRY(writer_->detail_state({"off", window.end_ns, 0, 0, window.reason}));
+    }
+  }
+  for (const Marker& marker : manifest.markers) COLLECT_TRY(writer_->marker(marker));
+  if (manifest.lost_without_stream != 0) {
+    writer_->set_lost_without_stream(manifest.lost_without_stream);
+  }
+  return {};
+}
+
+Status CaptureReplay::take_page(Bytes object, uint64_t offset) {
+  ++report_.pages;
+  const auto refuse = [&](const std::string& sentence) {
+    ++report_.pages_refused;
+    problem(offset, sentence);
+    return Status();
+  };
+  if (object.size() < sizeof(PageObject)) return refuse("a page without its header");
+  const PageObject header = load_le<PageObject>(object.data());
+  if (header.header_bytes < sizeof header || header.header_bytes > object.size() ||
+      header.lane > static_cast<uint8_t>(Lane::kDetail)) {
+    return refuse("not the header of a page");
+  }
+  const Bytes bytes = object.subspan(header.header_bytes);
+  if (crc32c(bytes) != header.bytes_crc32c) {
+    return refuse("the page of stream " + std::to_string(header.stream_id) + " at record " +
+                  std::to_string(header.first_seq) + " does not have its checksum");
+  }
+  if (!writer_) return refuse("a page before any manifest");
+  const Page page = page_of(header, bytes);
+  const Status stored = writer_->append_pages({&page, 1});
+  if (stored.ok()) return {};
+  if (is_target_fault(stored.code())) return stored;
+  return refuse(stored.error().message);
+}
+
+void CaptureReplay::expect_foreign(const Manifest& manifest) {
+  for (const ForeignStream& stream : manifest.foreign_streams) {
+    foreign_.try_emplace(stream.kind, stream.kind).first->second.expect(stream.bytes);
+  }
+}
+
+Status CaptureReplay::take_foreign(ForeignKind kind, Bytes object, uint64_t offset) {
+  if (!writer_) {
+    problem(offset, "bytes of a stream before any manifest");
+    return {};
+  }
+  ForeignReplay& stream = foreign_.try_emplace(kind, kind).first->second;
+  auto missing = stream.take(*writer_, object);
+  if (!missing.ok()) return missing.error();
+  if (*missing) problem(offset, **missing);
+  return {};
+}
+
+Status CaptureReplay::finish_foreign() {
+  for (auto& [kind, stream] : foreign_) {
+    ForeignStream last{.kind = kind};
+    for (const ForeignStream& told : last_.foreign_streams) {
+      if (told.kind == kind) last = told;
+    }
+    auto missing = stream.finish(*writer_, last);
+    if (!missing.ok()) return missing.error();
+    if (*missing) problem(0, **missing);
+  }
+  return {};
+}
+
+Status CaptureReplay::close_ended_streams() {
+  for (const auto& [stream, thread] : threads_) {
+    if (!thread.ended) continue;
+    StreamEnd end;
+    end.stream_id = stream;
+    end.thread_name = thread.name;
+    end.end_ns = thread.end_ns;
+    end.index_count = thread.index_next;
+    end.detail_count = thread.detail_next;
+    // A manifest's loss holds the numbered ones too: those are the jump in the numbers.
+    const auto dropped = [](uint64_t lost, uint64_t next, uint64_t stored) {
+      const uint64_t numbered = next - std::min(next, stored);
+      return lost - std::min(lost, numbered);
+    };
+    end.index_lost = dropped(thread.lost_events, thread.index_next, thread.events);
+    end.detail_lost =
+        dropped(thread.lost_detail_records, thread.detail_next, thread.detail_records);
+    const Status closed = writer_->close_stream(end);
+    if (!closed.ok() && is_target_fault(closed.code())) return closed;
+    if (!closed.ok()) problem(0, closed.error().message);
+  }
+  return {};
+}
+
+Result<ReplayReport> CaptureReplay::finish() {
+  if (!writer_) return Error{Code::kNotFound, "no container held the beginning of a session"};
+  COLLECT_TRY(close_ended_streams());
+  COLLECT_TRY(finish_foreign());
+  for (const ClockSync& sync : last_.clock_syncs) COLLECT_TRY(writer_->clock_sync(sync));
+  for (const Note& note : last_.notes) {
+    clock_->now_unix_ns = note.at_unix_ns;
+    COLLECT_TRY(writer_->note(note.what));
+  }
+  const bool was_sealed = last_.state != SessionState::kRecording;
+  clock_->now_unix_ns = was_sealed ? last_.finished_unix_ns : system_clock().unix_ns();
+  for (const std::string& one : report_.problems) COLLECT_TRY(writer_->note("rebuilt: " + one));
+  writer_->adopt_symbols(last_.symbols, last_.module_symbols);
+  report_.state = was_sealed ? last_.state : SessionState::kRecovered;
+  if (!report_.problems.empty() && report_.state == SessionState::kComplete) {
+    report_.state = SessionState::kRecovered;
+  }
+  const std::string reason =
+      was_sealed ? last_.reason : "rebuilt from containers that end before the session did";
+  COLLECT_TRY(writer_->seal(report_.state, reason));
+  report_.totals = writer_->totals();
+  return std::move(report_);
+}
+
+}  // namespace collect::storage

@@ -1,0 +1,78 @@
+// RTC containers back into a session: what CaptureWriter wrote is given to a SessionWriter again,
+// call by call, so that the thread files come out as they were, byte for byte. Damaged and missing
+// parts show as gaps, counted like everything else that is lost.
+//
+// Containers are borrowed bytes (map them); any run of one session's, in order. Used on one thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/core/bytes.h"
+#include "formats/rtc/reader.h"
+#include "storage/foreign_replay.h"
+#include "storage/session_writer.h"
+
+namespace collect::storage {
+
+// Whether the container holds a session: it has the streams of capture_layout.h.
+bool is_capture(Bytes container);
+
+struct ReplayReport {
+  std::vector<std::string> problems;  // what could not be used, with container and offset
+  uint64_t problems_left_out = 0;     // beyond kMaxReplayProblems
+  uint64_t pages = 0;
+  uint64_t pages_refused = 0;
+  SessionTotals totals;
+  SessionState state = SessionState::kRecovered;
+  std::string directory;
+};
+inline constexpr size_t kMaxReplayProblems = 1000;
+
+class CaptureReplay {
+ public:
+  // The new session is made below `options.root`, named after the time that it was recorded at.
+  // `options.clock` and `options.symbolize` are not used: time and names are those of the
+  // containers.
+  CaptureReplay(Fs& fs, SessionOptions options);
+  ~CaptureReplay();
+
+  // The next container of the run. `name` is for messages; `progress` gets bytes of this container.
+  // kInvalidArgument: it belongs to another session, or holds none. kNoSpace, kIo: the target's
+  // disk.
+  Status add(const std::string& name, Bytes container,
+             const std::function<void(uint64_t)>& progress = {});
+  // Seals what was built. kNotFound when no container held a session's beginning.
+  Result<ReplayReport> finish();
+
+ private:
+  class RecordedClock;
+
+  Status take(const rtc::Object& object);
+  Status take_manifest(Bytes json, uint64_t offset);
+  Status take_change(Bytes json, uint64_t offset);
+  Status take_page(Bytes object, uint64_t offset);
+  Status take_foreign(ForeignKind kind, Bytes object, uint64_t offset);
+  void expect_foreign(const Manifest& manifest);
+  Status finish_foreign();
+  Status begin(const Manifest& manifest);
+  Status explain(const Manifest& manifest);
+  Status close_ended_streams();
+  void problem(uint64_t offset, const std::string& sentence);
+
+  Fs& fs_;
+  SessionOptions options_;
+  std::unique_ptr<RecordedClock> clock_;
+  std::unique_ptr<SessionWriter> writer_;
+  std::string name_;                                      // of the present container
+  Manifest last_;                                         // the newest whole manifest
+  std::unordered_map<uint32_t, ManifestThread> threads_;  // newest word on each, by stream
+  std::map<ForeignKind, ForeignReplay> foreign_;
+  ReplayReport report_;
+};
+
+}  // namespace collect::storage

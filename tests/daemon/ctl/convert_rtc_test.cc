@@ -1,0 +1,231 @@
+// RTC containers on the command line: a session into one and back, and what every command makes of
+// containers that are foreign, cut off or damaged.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+
+#include "daemon/ctl/convert/convert.h"
+#include "daemon/ctl/convert/session_builder.h"
+#include "daemon/ctl/dump.h"
+#include "daemon/ctl/inspect.h"
+#include "daemon/ctl/recover.h"
+#include "daemon/ctl/verify.h"
+#include "formats/atf/writer.h"
+
+namespace collect::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::string bytes_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+void put_bytes(const fs::path& path, const std::string& bytes) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+class RtcTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "rtc_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  // Three threads with nested calls, details, losses and a marker.
+  std::string make_session(atf::Version version, uint32_t seed) {
+    SessionBuilder builder((directory_ / "recorded").string(), version);
+    BuiltProcess process;
+    process.name = "program";
+    process.pid = 4711;
+    process.start_ns = 500;
+    process.start_unix_ns = 1'800'000'000'000'000'000;
+    process.arch = atf::Arch::kX86_64;
+    process.os = atf::Os::kLinux;
+    process.clock = atf::ClockType::kBoottime;
+    EXPECT_TRUE(builder.begin(process).ok());
+    std::mt19937 random(seed);
+    std::vector<uint64_t> now(3, 1000);
+    for (uint32_t i = 0; i < 3; ++i) EXPECT_TRUE(builder.add_thread(100 + i, "worker", 900).ok());
+    std::vector<uint8_t> payload(atf::kFunctionPayloadBytes + 8);
+    const std::vector<uint8_t> stack(8, 7);
+    for (int i = 0; i < 20'000; ++i) {
+      const auto thread = static_cast<uint32_t>(random() % 3);
+      now[thread] += random() % 50;
+      const bool call = random() % 2 == 0;
+      const uint64_t function = builder.function_of("f" + std::to_string(random() % 40));
+      Bytes detail;
+      if (i > 5000 && i < 9000) {
+        atf::FunctionPayload content{};
+        content.function_id = function;
+        const size_t size = atf::encode_function_payload(content, stack, payload);
+        detail = Bytes(payload).first(size);
+      }
+      if (i == 12'000) builder.lost(thread, storage::Lane::kIndex, 5, 1, now[thread], now[thread]);
+      if (i == 6'000) builder.lost(thread, storage::Lane::kDetail, 3, 1, now[thread], now[thread]);
+      const Status put =
+          builder.event(thread, now[thread], function,
+                        call ? atf::EventKind::kCall : atf::EventKind::kReturn, detail);
+      EXPECT_TRUE(put.ok()) << to_string(put.error());
+    }
+    EXPECT_TRUE(builder.marker(3000, "here").ok());
+    auto made = builder.finish(storage::SessionState::kComplete, "exit");
+    EXPECT_TRUE(made.ok());
+    return made.ok() ? *made : "";
+  }
+
+  int run_convert(const std::vector<std::string>& inputs, Target to, const fs::path& output) {
+    ConvertOptions options;
+    options.inputs = inputs;
+    options.to = to;
+    options.output = output.string();
+    options.json = true;
+    out_.str("");
+    err_.str("");
+    return convert(options, out_, err_);
+  }
+  // The first path of the report.
+  std::string written() { return json::parse(out_.str())["written"][0]["path"]; }
+  int run_verify(const std::string& path) {
+    out_.str("");
+    err_.str("");
+    return verify({.path = path}, out_, err_);
+  }
+
+  static void expect_same_threads(const std::string& a, const std::string& b) {
+    size_t files = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(a)) {
+      if (entry.path().extension() != ".atf") continue;
+      ++files;
+      const fs::path twin = fs::path(b) / fs::relative(entry.path(), a);
+      EXPECT_EQ(bytes_of(entry.path()), bytes_of(twin)) << twin;
+    }
+    EXPECT_EQ(files, 6u);
+  }
+
+  fs::path directory_;
+  std::ostringstream out_, err_;
+};
+
+TEST_F(RtcTest, ASessionComesBackByteForByte) {
+  for (const atf::Version version : {atf::Version::kV1, atf::Version::kV2}) {
+    const std::string session = make_session(version, 3);
+    EXPECT_EQ(run_verify(session), 0) << out_.str();
+    const std::string container = (directory_ / "one.rtc").string();
+    ASSERT_EQ(run_convert({session}, Target::kRtc, container), 0) << err_.str();
+    EXPECT_EQ(run_verify(container), 0) << out_.str();
+    ASSERT_EQ(run_convert({container}, Target::kAtf, directory_ / "back"), 0) << err_.str();
+    const std::string back = written();
+    expect_same_threads(session, back);
+    const json was = json::parse(bytes_of(session + "/manifest.json"));
+    const json is = json::parse(bytes_of(back + "/manifest.json"));
+    for (const char* key : {"gaps", "symbols", "markers", "totals", "state", "process"}) {
+      EXPECT_EQ(was[key], is[key]) << key;
+    }
+    fs::remove_all(directory_ / "recorded");
+    fs::remove_all(directory_ / "back");
+    fs::remove(container);
+  }
+}
+
+TEST_F(RtcTest, WhatIsThereIsNotOverwritten) {
+  const std::string session = make_session(atf::Version::kV2, 1);
+  const fs::path container = directory_ / "one.rtc";
+  put_bytes(container, "mine");
+  EXPECT_EQ(run_convert({session}, Target::kRtc, container), 2);
+  EXPECT_NE(err_.str().find("--force"), std::string::npos);
+  EXPECT_EQ(bytes_of(container), "mine");
+  EXPECT_EQ(run_convert({session}, Target::kAtf, directory_ / "x"), 2);
+  EXPECT_EQ(run_convert({(directory_ / "missing").string()}, Target::kRtc, directory_ / "y"), 2);
+  EXPECT_FALSE(fs::exists(directory_ / "y"));
+}
+
+TEST_F(RtcTest, ADamagedContainerIsRecoveredAsFarAsItHolds) {
+  const std::string session = make_session(atf::Version::kV2, 5);
+  const fs::path container = directory_ / "one.rtc";
+  ASSERT_EQ(run_convert({session}, Target::kRtc, container), 0) << err_.str();
+  std::string bytes = bytes_of(container);
+  for (size_t i = bytes.size() / 2; i < bytes.size() / 2 + 40; ++i) bytes[i] ^= 0x33;
+  const fs::path damaged = directory_ / "damaged.rtc";
+  put_bytes(damaged, bytes);
+  EXPECT_EQ(run_verify(damaged.string()), 1);
+
+  RecoverOptions options;
+  options.path = damaged.string();
+  EXPECT_EQ(recover(options, out_, err_), 2) << "a file needs an output";
+  options.output = (directory_ / "whole.rtc").string();
+  EXPECT_EQ(recover(options, out_, err_), 1) << err_.str();
+  EXPECT_EQ(run_verify(options.output), 0) << out_.str();
+
+  // The whole one still rebuilds the session, with what is missing counted.
+  const int code = run_convert({options.output}, Target::kAtf, directory_ / "rebuilt");
+  EXPECT_LE(code, 1) << err_.str();
+  const std::string rebuilt = written();
+  EXPECT_EQ(run_verify(rebuilt), 0) << out_.str();
+  const json manifest = json::parse(bytes_of(rebuilt + "/manifest.json"));
+  const uint64_t lost = manifest["totals"]["lost_events"];
+  const uint64_t events = manifest["totals"]["events"];
+  EXPECT_EQ(events + lost, 20'005u);
+}
+
+TEST_F(RtcTest, DumpShowsStreamsInOrder) {
+  const std::string session = make_session(atf::Version::kV2, 2);
+  const fs::path container = directory_ / "one.rtc";
+  ASSERT_EQ(run_convert({session}, Target::kRtc, container), 0) << err_.str();
+  out_.str("");
+  DumpOptions options;
+  options.path = container.string();
+  options.json = true;
+  EXPECT_EQ(dump(options, out_, err_), 0) << err_.str();
+  std::istringstream lines(out_.str());
+  std::map<std::string, int> objects;
+  for (std::string line; std::getline(lines, line);) ++objects[json::parse(line)["stream"]];
+  EXPECT_EQ(objects["manifest"], 2);
+  EXPECT_GT(objects["index pages"], 8);
+  EXPECT_GT(objects["detail pages"], 2);
+  EXPECT_GT(objects["clock"], 2);
+  options.threads = {1};
+  EXPECT_EQ(dump(options, out_, err_), 2) << "a container has no threads";
+}
+
+TEST_F(RtcTest, EverySampleIsReadByEveryCommand) {
+  const char* reference = std::getenv("COLLECT_REFERENCE");
+  if (reference == nullptr || !fs::exists(fs::path(reference) / "data/rtc")) {
+    GTEST_SKIP() << "no reference samples";
+  }
+  size_t samples = 0;
+  for (const auto& entry : fs::directory_iterator(fs::path(reference) / "data/rtc")) {
+    if (entry.path().extension() != ".rtc") continue;
+    ++samples;
+    const std::string path = entry.path().string();
+    out_.str("");
+    EXPECT_EQ(inspect({.path = path, .json = true}, out_, err_), 0) << path;
+    const json shown = json::parse(out_.str());
+    EXPECT_EQ(shown["format"], "rtc");
+    const int verdict = run_verify(path);
+    EXPECT_EQ(verdict == 0, shown["errors"] == 0) << path << out_.str();
+    RecoverOptions options;
+    options.path = path;
+    options.output = (directory_ / "whole.rtc").string();
+    options.force = true;
+    EXPECT_LE(recover(options, out_, err_), 1) << path << err_.str();
+    EXPECT_EQ(run_verify(options.output), 0) << path << out_.str();
+    // No session of ours: said, and nothing made.
+    EXPECT_EQ(run_convert({path}, Target::kAtf, directory_ / "none"), 2) << path;
+  }
+  EXPECT_GE(samples, 19u);
+}
+
+}  // namespace
+}  // namespace collect::ctl

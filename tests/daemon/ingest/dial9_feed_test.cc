@@ -1,0 +1,333 @@
+// dial9 streams that services send to the ingest port: whole, in pieces, broken, and beside agents.
+#include <gmock/gmock.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "tests/daemon/ingest/ingest_fixture.h"
+#include "tests/fakes/dial9_stream.h"
+
+namespace collect::ingest {
+namespace {
+
+using fakes::dial9_stream;
+using fakes::dial9_whole_bytes;
+using fakes::FrameSocket;
+using fakes::kDial9Example;
+using testing::HasSubstr;
+
+class Dial9FeedTest : public IngestTest {
+ protected:
+  FrameSocket connect() { return FrameSocket::connect(address()); }
+  // Sends the bytes and closes; the session that came of it, when it is over.
+  std::optional<SessionSnapshot> session_of(Bytes bytes) {
+    FrameSocket feed = connect();
+    EXPECT_TRUE(feed.send_bytes(bytes));
+    feed.end_sending();
+    EXPECT_TRUE(feed.ends());
+    return next_over();
+  }
+  // A session that is over and was not returned yet.
+  std::optional<SessionSnapshot> next_over() {
+    const auto session = reported_.session(
+        [this](const auto& one) { return is_over(one.state) && !seen_.contains(one.name); });
+    if (session) seen_.insert(session->name);
+    return session;
+  }
+  std::optional<SessionSnapshot> when_stored(uint64_t bytes) {
+    return reported_.session([bytes](const auto& one) { return one.totals.stored_bytes == bytes; });
+  }
+  static std::vector<uint8_t> bytes_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  static std::vector<uint8_t> stored(const SessionSnapshot& session) {
+    return bytes_of(session.directory + "/stream.dial9");
+  }
+
+  std::set<std::string> seen_;
+};
+
+TEST_F(Dial9FeedTest, AWholeStreamIsStoredByteForByte) {
+  start();
+  const std::vector<uint8_t> stream = dial9_stream(7, 8'000);
+  ASSERT_GT(stream.size(), 3 * kReadBufferBytes);
+  const auto session = session_of(stream);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->state, SessionState::kComplete);
+  EXPECT_EQ(session->process_name, "dial9");
+  EXPECT_EQ(session->pid, 0u);
+  EXPECT_EQ(session->agent, 0u);
+  EXPECT_TRUE(session->name.ends_with("/pid_0")) << session->name;
+  EXPECT_THAT(session->device_id, HasSubstr("127.0.0.1:"));
+  EXPECT_EQ(session->totals.stored_bytes, stream.size());
+  EXPECT_EQ(session->totals.threads, 0u);
+  EXPECT_EQ(ingest_->counters().bytes_stored, stream.size());
+  EXPECT_EQ(ingest_->counters().bytes_received, stream.size());
+  EXPECT_TRUE(stored(*session) == stream);
+  EXPECT_THAT(manifest(*session), HasSubstr("\"stream.dial9\""));
+}
+
+TEST_F(Dial9FeedTest, ByteByByteItIsTheSameStream) {
+  start();
+  const std::vector<uint8_t> stream = dial9_stream(3, 10);
+  FrameSocket feed = connect();
+  for (const uint8_t& byte : stream) ASSERT_TRUE(feed.send_bytes({&byte, 1}));
+  feed.close();
+  const auto session = next_over();
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->state, SessionState::kComplete);
+  EXPECT_EQ(stored(*session), stream);
+}
+
+TEST_F(Dial9FeedTest, AHeaderAloneIsAStream) {
+  start();
+  const auto session = session_of(Bytes(kDial9Example).first(5));
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->state, SessionState::kComplete);
+  EXPECT_EQ(stored(*session).size(), 5u);
+}
+
+TEST_F(Dial9FeedTest, ABrokenStreamKeepsItsWholeFrames) {
+  start();
+  const std::vector<uint8_t> stream = dial9_stream(3, 9'000);
+  std::mt19937 random(7);
+  for (int round = 0; round < 16; ++round) {
+    SCOPED_TRACE(round);
+    const Bytes cut = Bytes(stream).first(5 + random() % (stream.size() - 5));
+    const size_t whole = dial9_whole_bytes(cut);
+    const auto session = session_of(cut);
+    ASSERT_TRUE(session.has_value());
+    EXPECT_EQ(session->totals.stored_bytes, whole);
+    EXPECT_TRUE(stored(*session) == std::vector<uint8_t>(cut.begin(), cut.begin() + long(whole)));
+    if (whole == cut.size()) {
+      EXPECT_EQ(session->state, SessionState::kComplete);
+      continue;
+    }
+    EXPECT_EQ(session->state, SessionState::kRecovered);
+    EXPECT_THAT(session->status, HasSubstr("truncated: at"));
+    EXPECT_THAT(manifest(*session),
+                HasSubstr("\"refused_bytes\": " + std::to_string(cut.size() - whole)));
+  }
+}
+
+TEST_F(Dial9FeedTest, GarbageBehindAGoodPartEndsTheConnection) {
+  start();
+  for (const size_t good_events : {0u, 60'000u}) {
+    const std::vector<uint8_t> good = dial9_stream(1, uint32_t(good_events + 1));
+    std::vector<uint8_t> bytes = good;
+    bytes.insert(bytes.end(), {0xEE, 1, 2, 3});
+    FrameSocket feed = connect();
+    ASSERT_TRUE(feed.send_bytes(bytes));
+    EXPECT_TRUE(feed.ends());  // ours is still open
+    const auto session = next_over();
+    ASSERT_TRUE(session.has_value());
+    EXPECT_EQ(session->state, SessionState::kRecovered);
+    EXPECT_THAT(session->status, HasSubstr("tag: at " + std::to_string(good.size())));
+    EXPECT_THAT(session->status, HasSubstr("238"));
+    EXPECT_TRUE(stored(*session) == good);
+    EXPECT_THAT(manifest(*session), HasSubstr("\"refused_bytes\": 4"));
+  }
+}
+
+TEST_F(Dial9FeedTest, FramesMayBeLargerThanABufferUpToALimit) {
+  start();
+  const std::vector<uint8_t> large = fakes::dial9_stream_with_large_event(3u << 20);
+  const auto session = session_of(large);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->state, SessionState::kComplete);
+  EXPECT_TRUE(stored(*session) == large);
+
+  FrameSocket feed = connect();
+  (void)feed.send_bytes(fakes::dial9_stream_with_large_event(kMaxFeedFrameBytes));
+  EXPECT_TRUE(feed.ends());
+  const auto refused = next_over();
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->state, SessionState::kRecovered);
+  EXPECT_THAT(refused->status, HasSubstr("frame-size"));
+}
+
+TEST_F(Dial9FeedTest, AResetIsNoCleanEnd) {
+  start();
+  FrameSocket feed = connect();
+  ASSERT_TRUE(feed.send_bytes(kDial9Example));
+  ASSERT_TRUE(when_stored(kDial9Example.size()));
+  feed.reset();
+  const auto session = next_over();
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->state, SessionState::kRecovered);
+  EXPECT_THAT(session->status, HasSubstr("the connection broke"));
+  EXPECT_EQ(stored(*session), kDial9Example);
+}
+
+TEST_F(Dial9FeedTest, WhereATokenIsAskedForFeedsAreRefused) {
+  options_.token = "secret";
+  start();
+  FrameSocket feed = connect();
+  ASSERT_TRUE(feed.send_bytes(Bytes(kDial9Example).first(5)));
+  EXPECT_TRUE(feed.ends());
+  EXPECT_TRUE(eventually([this] { return ingest_->counters().connections_refused == 1; }));
+  EXPECT_EQ(reported_.session_count(), 0u);
+  ingest_->set_token("");
+  const auto session = session_of(kDial9Example);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->state, SessionState::kComplete);
+}
+
+TEST_F(Dial9FeedTest, OtherVersionsAndHalfHeadersAreNoFeeds) {
+  start();
+  const std::vector<std::vector<uint8_t>> strangers = {
+      {'T', 'R', 'C', 0, 2}, {'T', 'R', 'C', 0}, {'T', 'R', 'C'}, {'T', 'R', 'C', 1, 1}};
+  for (const std::vector<uint8_t>& bytes : strangers) {
+    FrameSocket feed = connect();
+    ASSERT_TRUE(feed.send_bytes(bytes));
+    feed.end_sending();
+    EXPECT_TRUE(feed.ends());
+  }
+  EXPECT_TRUE(
+      eventually([&] { return ingest_->counters().connections_refused == strangers.size(); }));
+  EXPECT_EQ(reported_.session_count(), 0u);
+}
+
+TEST_F(Dial9FeedTest, MoreFeedsThanTheLimitAreRefused) {
+  start();
+  std::vector<FrameSocket> feeds;
+  for (uint32_t count = 0; count < kMaxFeeds; ++count) {
+    feeds.push_back(connect());
+    ASSERT_TRUE(feeds.back().send_bytes(kDial9Example));
+  }
+  ASSERT_TRUE(eventually([this] { return reported_.session_count() == kMaxFeeds; }));
+  FrameSocket one_more = connect();
+  ASSERT_TRUE(one_more.send_bytes(kDial9Example));
+  EXPECT_TRUE(one_more.ends());
+  feeds.back().close();
+  ASSERT_TRUE(next_over());
+  EXPECT_TRUE(session_of(kDial9Example));  // there is room again
+}
+
+TEST_F(Dial9FeedTest, FeedsAndAgentsDoNotDisturbEachOther) {
+  options_.storage.capture.enabled = true;
+  start();
+  const std::vector<uint8_t> streams[] = {dial9_stream(4, 20'000, 1), dial9_stream(5, 15'000, 2)};
+  std::vector<std::thread> senders;
+  for (const std::vector<uint8_t>& stream : streams) {
+    senders.emplace_back([this, &stream] {
+      FrameSocket feed = connect();
+      for (size_t at = 0; at < stream.size(); at += 10'007) {
+        const size_t count = std::min<size_t>(10'007, stream.size() - at);
+        EXPECT_TRUE(feed.send_bytes(Bytes(stream).subspan(at, count)));
+      }
+    });
+  }
+  fakes::FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  record_all(agent, 1, 1, 50'000);
+  for (std::thread& sender : senders) sender.join();
+  size_t agents = 0, feeds = 0;
+  for (int count = 0; count < 3; ++count) {
+    const auto session = next_over();
+    ASSERT_TRUE(session.has_value());
+    EXPECT_EQ(session->state, SessionState::kComplete) << session->status;
+    if (session->agent != 0) {
+      ++agents;
+      EXPECT_EQ(session->totals.events, 50'000u);
+      continue;
+    }
+    ++feeds;
+    const std::vector<uint8_t> kept = stored(*session);
+    EXPECT_TRUE(kept == streams[0] || kept == streams[1]);
+    EXPECT_TRUE(std::filesystem::exists(session->directory + "/capture-000001.rtc"));
+  }
+  EXPECT_EQ(agents, 1u);
+  EXPECT_EQ(feeds, 2u);
+}
+
+TEST_F(Dial9FeedTest, StopEndsAFeedBehindItsLastWholeFrame) {
+  start();
+  FrameSocket feed = connect();
+  ASSERT_TRUE(feed.send_bytes(Bytes(kDial9Example).first(30)));  // within the second event
+  const auto session = when_stored(26);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->state, SessionState::kActive);
+  const auto nothing = answer_of<SessionSnapshot>(
+      [&](auto done) { ingest_->stop_feed("session_20260101_000000/pid_0", done); });
+  EXPECT_EQ(nothing.code(), Code::kNotFound);
+  const auto stopped =
+      answer_of<SessionSnapshot>([&](auto done) { ingest_->stop_feed(session->name, done); });
+  ASSERT_TRUE(stopped.ok()) << to_string(stopped.error());
+  EXPECT_EQ(stopped->state, SessionState::kComplete);
+  EXPECT_EQ(stopped->status, "stopped by command");
+  EXPECT_TRUE(feed.ends());
+  EXPECT_EQ(stored(*stopped).size(), 26u);
+  EXPECT_THAT(manifest(*stopped), HasSubstr("\"refused_bytes\": 4"));
+  EXPECT_THAT(manifest(*stopped), HasSubstr("had not come whole: stopped by command"));
+}
+
+TEST_F(Dial9FeedTest, AStoppingCollectorSealsWhatCame) {
+  start();
+  const std::vector<uint8_t> stream = dial9_stream(2, 5'000);
+  const size_t cut = stream.size() - 3;
+  FrameSocket feed = connect();
+  ASSERT_TRUE(feed.send_bytes(Bytes(stream).first(cut)));
+  const size_t whole = dial9_whole_bytes(Bytes(stream).first(cut));
+  ASSERT_TRUE(when_stored(whole));
+  EXPECT_TRUE(ingest_->stop(kShutdownBound));
+  const auto session = next_over();
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->state, SessionState::kRecovered);
+  EXPECT_EQ(session->status, "collector stopped");
+  EXPECT_TRUE(stored(*session) ==
+              std::vector<uint8_t>(stream.begin(), stream.begin() + long(whole)));
+  EXPECT_TRUE(feed.ends());
+}
+
+// A collector that was killed leaves an unsealed session, which waits for nobody.
+TEST_F(Dial9FeedTest, TheNextStartSealsWhatAKilledCollectorLeft) {
+  std::string directory;
+  {
+    storage::SessionIdentity identity;
+    identity.process_id = {7};
+    identity.process_name = "dial9";
+    auto writer = storage::SessionWriter::create(posix_, options_.storage, identity);
+    ASSERT_TRUE(writer.ok());
+    const Bytes bytes = kDial9Example;
+    ASSERT_TRUE((*writer)->append_foreign(storage::ForeignKind::kDial9, {&bytes, 1}).ok());
+    ASSERT_TRUE((*writer)->commit().ok());
+    directory = (*writer)->directory();
+  }
+  std::filesystem::resize_file(directory + "/stream.dial9", 31);
+  start();
+  const auto session = next_over();
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->state, SessionState::kRecovered);
+  EXPECT_EQ(session->process_name, "dial9");
+  EXPECT_EQ(session->totals.stored_bytes, 26u);
+  EXPECT_EQ(stored(*session).size(), 26u);
+}
+
+TEST_F(Dial9FeedTest, RealRecordingsAreStoredByteForByte) {
+  const char* reference = ::getenv("COLLECT_REFERENCE");
+  const std::string folder = reference == nullptr ? "" : std::string(reference) + "/data/dial9";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "the reference pack is not there";
+  start();
+  size_t sent = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".bin") continue;
+    SCOPED_TRACE(entry.path());
+    const std::vector<uint8_t> sample = bytes_of(entry.path().string());
+    const auto session = session_of(sample);
+    ASSERT_TRUE(session.has_value());
+    EXPECT_EQ(session->state, SessionState::kComplete) << session->status;
+    EXPECT_TRUE(stored(*session) == sample);
+    ++sent;
+  }
+  EXPECT_GT(sent, 0u);
+}
+
+}  // namespace
+}  // namespace collect::ingest

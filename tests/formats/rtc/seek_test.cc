@@ -1,0 +1,222 @@
+// Moving by Unit, by position and by time gives what reading from the front would give from there.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "formats/rtc/reader.h"
+#include "formats/rtc/value.h"
+#include "tests/formats/rtc/frame_bytes.h"
+#include "tests/formats/rtc/random_container.h"
+
+namespace collect::rtc {
+namespace {
+
+using testing::Made;
+using testing::Plan;
+
+struct Item {
+  uint64_t offset = 0;
+  std::string stream;
+  std::optional<int64_t> time_ns;
+  std::vector<uint8_t> data;
+  bool operator==(const Item&) const = default;
+};
+
+Item item_of(const Object& object) {
+  const Bytes payload = object.payload();
+  return {object.offset, object.stream->name, object.time_ns, {payload.begin(), payload.end()}};
+}
+
+std::vector<Item> read_all(Bytes file) {
+  std::vector<Item> items;
+  auto reader = Reader::open(file);
+  for (Object object; reader->next(object);) items.push_back(item_of(object));
+  return items;
+}
+
+// A daemon's file: one clock, pages, log lines now and then.
+Made live_capture(uint64_t seed, Geometry geometry, size_t operations = 3000) {
+  Plan plan;
+  plan.seed = seed;
+  plan.options.geometry = geometry;
+  plan.operations = operations;
+  plan.max_object_bytes = 20000;
+  return testing::make_random(plan);
+}
+
+TEST(RtcSeek, ByUnit) {
+  const Made made = live_capture(3, {16384, 4096});
+  const auto all = read_all(made.file);
+  auto reader = Reader::open(made.file);
+  ASSERT_EQ(reader->unit_count(), made.units);
+  for (uint64_t k = made.units; k-- > 0;) {
+    const auto place = reader->seek_unit(k);
+    ASSERT_TRUE(place.ok());
+    EXPECT_EQ(place.value(), k * 16384);
+    EXPECT_EQ(reader->unit().count, k);
+    EXPECT_FALSE(reader->streams().empty());
+    // Objects that begin behind the place, each as it is in the whole file, but for times of clocks
+    // that were not repeated.
+    size_t compared = 0;
+    for (Object object; compared < 50 && reader->next(object); ++compared) {
+      const Item item = item_of(object);
+      const auto same = std::ranges::find(all, item.offset, &Item::offset);
+      if (object.possibly_incomplete && (same == all.end() || same->data != item.data)) continue;
+      ASSERT_NE(same, all.end());
+      EXPECT_EQ(item.data, same->data);
+      if (item.time_ns) {
+        EXPECT_EQ(item.time_ns, same->time_ns);
+      }
+    }
+  }
+  EXPECT_EQ(reader->seek_unit(made.units).code(), Code::kNotFound);
+}
+
+TEST(RtcSeek, ByPosition) {
+  const Made made = live_capture(4, {16384, 4096});
+  auto reader = Reader::open(made.file);
+  for (uint64_t offset = 0; offset < made.file.size(); offset += 1777) {
+    const auto place = reader->seek_offset(offset);
+    ASSERT_TRUE(place.ok());
+    ASSERT_LE(place.value(), offset);
+    const uint64_t in_unit = offset % 16384;
+    const uint64_t expected = in_unit < 1025 + 4096
+                                  ? offset - in_unit
+                                  : offset - in_unit + 1025 + (in_unit - 1025) / 4096 * 4096;
+    EXPECT_EQ(place.value(), expected) << offset;
+    Object object;
+    while (reader->next(object) && object.offset < offset) {
+    }
+    EXPECT_EQ(reader->findings().errors(), 0u) << offset;
+  }
+  EXPECT_EQ(reader->seek_offset(made.file.size()).code(), Code::kNotFound);
+}
+
+// Every object's own time is found, and it is the first with that time or a later one.
+TEST(RtcSeek, ByTime) {
+  for (const uint64_t seed : {6u, 7u}) {
+    const Made made = live_capture(seed, {16384, 4096});
+    const auto all = read_all(made.file);
+    auto reader = Reader::open(made.file);
+    const auto on_clk = [](const Item& item) { return item.time_ns >= 1609772400000000000; };
+    const auto searched = [&](int64_t time) {
+      return std::ranges::find_if(
+          all, [&](const Item& item) { return on_clk(item) && item.time_ns >= time; });
+    };
+    int64_t last = 0;
+    for (size_t i = 0; i < all.size(); i += 29) {
+      if (!on_clk(all[i])) continue;
+      for (const int64_t time : {*all[i].time_ns, *all[i].time_ns + 1}) {
+        const auto expected = searched(time);
+        const auto place = reader->seek_time(time);
+        last = std::max(last, time);
+        if (expected == all.end()) {
+          EXPECT_EQ(place.code(), Code::kNotFound);
+          continue;
+        }
+        ASSERT_TRUE(place.ok());
+        // A delta that has not ticked behind the place has no time yet; everything else has.
+        ASSERT_LE(expected->offset, place.value());
+        Object object;
+        ASSERT_TRUE(reader->next(object));
+        ASSERT_EQ(object.offset, place.value());
+        ASSERT_GE(object.time_ns, time);
+        const auto same = std::ranges::find(all, object.offset, &Item::offset);
+        ASSERT_NE(same, all.end());
+        EXPECT_EQ(same->time_ns, object.time_ns);
+      }
+    }
+    EXPECT_EQ(reader->seek_time(last + 1000000000000).code(), Code::kNotFound);
+    ASSERT_TRUE(reader->seek_time(0).ok());
+    EXPECT_EQ(reader->seek_time(0, "nobody").code(), Code::kNotFound);
+  }
+}
+
+// Without delta clocks the place is exactly the first object of that time.
+TEST(RtcSeek, ByTimeIsExactWithAPlainClock) {
+  VectorSink sink;
+  WriterOptions options;
+  options.geometry = {8192, 2048};
+  auto writer = Writer::create(sink, options);
+  StreamInfo clock;
+  clock.name = "clk";
+  clock.is_clock = true;
+  clock.format = Format::parse("timespec");
+  const uint64_t clk = writer->open_stream(clock).value();
+  StreamInfo data;
+  data.name = "data";
+  data.clock = "clk";
+  const uint64_t data_id = writer->open_stream(data).value();
+  std::mt19937_64 random(9);
+  for (int64_t i = 0; i < 2000; ++i) {
+    std::array<uint8_t, kTimespecBytes> value;
+    encode_timespec_ns(static_cast<uint64_t>(1000000000 + i / 3 * 50), value);
+    if (i % 3 == 0) {
+      ASSERT_TRUE(writer->write(clk, value).ok());
+    }
+    const std::vector<uint8_t> page(random() % 900, 1);
+    ASSERT_TRUE(writer->write(data_id, page).ok());
+  }
+  ASSERT_TRUE(writer->finish().ok());
+  const auto all = read_all(sink.bytes());
+  auto reader = Reader::open(sink.bytes());
+  for (int64_t time = 1000000000 - 60; time <= 1000000000 + 666 * 50 + 10; time += 25) {
+    const auto expected =
+        std::ranges::find_if(all, [&](const Item& item) { return item.time_ns >= time; });
+    const auto place = reader->seek_time(time);
+    ASSERT_EQ(place.ok(), expected != all.end()) << time;
+    if (!place) continue;
+    ASSERT_EQ(place.value(), expected->offset) << time;
+    Object object;
+    for (auto item = expected; item != std::min(expected + 5, all.end()); ++item) {
+      ASSERT_TRUE(reader->next(object));
+      EXPECT_EQ(item_of(object), *item);
+    }
+    // The walk behind the search stays within one unit.
+    EXPECT_LT(reader->offset(), place.value() + 8192);
+  }
+}
+
+TEST(RtcSeek, ThroughDamageAndAcrossRecordings) {
+  Made made = live_capture(11, {16384, 4096});
+  const uint64_t whole = made.file.size();
+  const Made second = live_capture(12, {8192, 2048}, 500);
+  std::vector<uint8_t> file = made.file;
+  std::fill(file.begin() + 3 * 16384 - 200, file.begin() + 3 * 16384 + 500, uint8_t{0xEE});
+  file.insert(file.end(), second.file.begin(), second.file.end());
+  auto reader = Reader::open(file);
+  const auto behind = reader->seek_unit(3);  // its Marker is gone
+  ASSERT_TRUE(behind.ok());
+  EXPECT_EQ(behind.value(), 4u * 16384);
+  const auto other = reader->seek_offset(whole + 9000);
+  ASSERT_TRUE(other.ok());
+  EXPECT_GE(other.value(), whole + 8192);
+  EXPECT_EQ(reader->geometry().unit_bytes, 8192u);
+  Object object;
+  EXPECT_TRUE(reader->next(object));
+  // Back into the first one.
+  const auto back = reader->seek_offset(20000);
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(reader->geometry().unit_bytes, 16384u);
+  EXPECT_TRUE(reader->next(object));
+}
+
+// Streams that a meta frame describes are known wherever one lands behind it.
+TEST(RtcSeek, LearnsTheMetaDeltasOfItsUnit) {
+  testing::FrameBytes made;
+  const std::string_view meta = R"([{"id":9,"name":"a"},10])";
+  const std::string_view later = R"([{"id":9,"name":"a"},{"id":10,"name":"b"},11])";
+  made.head(0, meta).text(kMetaDeltaId, R"([{"id":10,"name":"b"},11])").text(10, "one");
+  made.pad_to(kMarkerBytes + 2048).minor_index().text(10, "two").close_unit();
+  made.head(1, later).text(10, "three").close_unit();
+  auto reader = Reader::open(made.bytes);
+  ASSERT_TRUE(reader->seek_offset(kMarkerBytes + 2048 + 5).ok());
+  Object object;
+  ASSERT_TRUE(reader->next(object));
+  EXPECT_EQ(object.stream->name, "b");
+  EXPECT_EQ(object.payload().size(), 3u);
+  EXPECT_EQ(reader->findings().errors(), 0u);
+}
+
+}  // namespace
+}  // namespace collect::rtc

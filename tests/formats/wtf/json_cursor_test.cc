@@ -1,0 +1,91 @@
+#include "formats/wtf/json_cursor.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+namespace collect::wtf {
+namespace {
+
+TEST(JsonCursor, WalksADocument) {
+  JsonCursor cursor(R"( {"a" : [1, -2.5e3, "x\u00e9\ud83d\ude00"], "b":{"c":null},"d":true} )",
+                    100);
+  std::string key, text;
+  std::string_view number;
+  ASSERT_TRUE(cursor.enter_object());
+  ASSERT_TRUE(cursor.next_member(key));
+  EXPECT_EQ(key, "a");
+  ASSERT_TRUE(cursor.enter_array());
+  ASSERT_TRUE(cursor.next_element());
+  EXPECT_TRUE(cursor.number(number));
+  EXPECT_EQ(json_integer(number), 1);
+  ASSERT_TRUE(cursor.next_element());
+  EXPECT_TRUE(cursor.number(number));
+  EXPECT_EQ(json_double(number), -2500.0);
+  ASSERT_TRUE(cursor.next_element());
+  EXPECT_TRUE(cursor.string(text));
+  EXPECT_EQ(text, "xé😀");
+  EXPECT_FALSE(cursor.next_element());
+  ASSERT_TRUE(cursor.next_member(key));
+  std::string_view raw;
+  EXPECT_TRUE(cursor.raw(raw));
+  EXPECT_EQ(raw, R"({"c":null})");
+  ASSERT_TRUE(cursor.next_member(key));
+  bool flag = false;
+  EXPECT_TRUE(cursor.boolean(flag));
+  EXPECT_TRUE(flag);
+  EXPECT_FALSE(cursor.next_member(key));
+  EXPECT_TRUE(cursor.at_end());
+  EXPECT_TRUE(cursor.ok());
+}
+
+TEST(JsonCursor, RefusesWhatIsNoJson) {
+  for (const char* bad :
+       {"",         "{",        "[1,]",      "[1 2]",       "{\"a\":}",    "{\"a\" 1}",
+        "{a:1}",    "01",       "1.",        "-",           "1e",          "tru",
+        "nul",      "\"\\x\"",  "\"\\u12\"", "\"\\ud800\"", "\"\\udc00\"", "\"\\ud800\\u0041\"",
+        "\"\x01\"", "\"\xff\"", "\"a",       "[}",          "{]",          "[1]]",
+        "1 1",      "+1",       ".5",        "NaN",         "{\"a\":1,}",  "[,1]"}) {
+    EXPECT_FALSE(is_json(bad)) << bad;
+  }
+  for (const char* good : {"0", "-0", " [ ] ", "{}", "[[],{}]", "1e+5", "\"\\/\"", "false"}) {
+    EXPECT_TRUE(is_json(good)) << good;
+  }
+}
+
+TEST(JsonCursor, DepthHasALimit) {
+  const auto nested = [](size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  EXPECT_TRUE(is_json(nested(kMaxJsonDepth)));
+  EXPECT_FALSE(is_json(nested(kMaxJsonDepth + 1)));
+  EXPECT_FALSE(is_json(std::string(1'000'000, '[')));
+  EXPECT_FALSE(is_json(nested(10), 9));
+}
+
+// Another parser, which was not written from this code, agrees on mutilated documents.
+TEST(JsonCursor, AgreesWithAnotherParser) {
+  const std::string seed =
+      R"({"type":"file_header","flags":["a\n\"\u00e9"],"timebase":41.5e1,"x":[true,false,null,{"y":-0}]})";
+  std::mt19937 random(7);
+  const std::string_view alphabet = "{}[],:\"\\0123456789-+.eEtrufalsn \x01\xC3";
+  size_t valid = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string text = seed;
+    for (uint32_t n = static_cast<uint32_t>(random()) % 3; n > 0; --n) {
+      const size_t at = random() % text.size();
+      if (random() % 3 == 0) {
+        text.erase(at, 1);
+      } else {
+        text[at] = alphabet[random() % alphabet.size()];
+      }
+    }
+    ASSERT_EQ(is_json(text), nlohmann::json::accept(text)) << text;
+    valid += is_json(text) ? 1 : 0;
+  }
+  EXPECT_GT(valid, 1000u);
+}
+
+}  // namespace
+}  // namespace collect::wtf

@@ -1,0 +1,242 @@
+#include "formats/wtf/json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "formats/wtf/check.h"
+#include "formats/wtf/json_events.h"
+#include "formats/wtf/text.h"
+#include "tests/formats/wtf/built_file.h"
+#include "tests/formats/wtf/reference_files.h"
+
+namespace collect::wtf {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+std::vector<uint8_t> to_json(const std::vector<uint8_t>& binary, const JsonOptions& options) {
+  VectorSink sink;
+  Findings findings;
+  EXPECT_TRUE(binary_to_json(binary, options, sink, findings).ok());
+  return sink.bytes();
+}
+
+TEST(Json, SamplesComeBackByteByByte) {
+  const fs::path reference = testing::reference_folder();
+  if (reference.empty()) GTEST_SKIP() << "COLLECT_REFERENCE names no folder";
+  size_t samples = 0;
+  for (const auto& entry : fs::directory_iterator(reference / "data" / "wtf")) {
+    const auto bytes = testing::file_bytes(entry.path());
+    if (file_kind(bytes) != FileKind::kBinary) continue;
+    SCOPED_TRACE(entry.path().filename().string());
+    for (const JsonMode mode : {JsonMode::kComplete, JsonMode::kPartial}) {
+      for (const JsonEvents events : {JsonEvents::kEvents, JsonEvents::kBase64}) {
+        VectorSink binary;
+        Findings findings;
+        ASSERT_TRUE(json_to_binary(to_json(bytes, {mode, events}), binary, findings).ok());
+        EXPECT_EQ(binary.bytes(), bytes);
+        EXPECT_TRUE(findings.list().empty());
+      }
+    }
+    ++samples;
+  }
+  EXPECT_GE(samples, 6u);
+}
+
+// A document for any JSON tool, with the keys of the published library.
+TEST(Json, CompleteModeIsOneDocument) {
+  const auto text = to_json(testing::build_file(), {});
+  const json document = json::parse(text, nullptr, false);
+  ASSERT_FALSE(document.is_discarded());
+  EXPECT_EQ(document["wtfVersion"], kToolVersion);
+  EXPECT_EQ(document["formatVersion"], 10);
+  ASSERT_EQ(document["chunks"].size(), 2u);
+  const json& header = document["chunks"][0]["parts"][0];
+  EXPECT_EQ(header["type"], "file_header");
+  EXPECT_EQ(header["timebase"], 1700000000000);
+  EXPECT_FALSE(document["chunks"][0].contains("startTime"));
+  const json& parts = document["chunks"][1]["parts"];
+  ASSERT_EQ(parts.size(), 4u);
+  EXPECT_EQ(parts[0]["type"], "string_table");
+  EXPECT_EQ(parts[1]["type"], "binary_resource");
+  EXPECT_EQ(parts[1]["value"], "AQIDBAU=");
+  EXPECT_EQ(parts[2]["value"], "resource text");
+  EXPECT_EQ(parts[3]["type"], "json_event_buffer");
+  bool seen = false;
+  for (const json& event : parts[3]["events"]) {
+    if (event["event"] != "ping") continue;
+    seen = true;
+    EXPECT_EQ(event["time"], 25);
+    EXPECT_EQ(event["args"],
+              json::parse(R"({"v":-5,"b":[1,2,3,4,5],"j":{"value":{"a":[1,null]}}})"));
+  }
+  EXPECT_TRUE(seen);
+}
+
+TEST(Json, PartialModeIsOneObjectPerLine) {
+  const auto text = to_json(testing::build_file(), {JsonMode::kPartial, JsonEvents::kEvents});
+  std::vector<json> lines;
+  std::string_view rest = text_of(text);
+  while (!rest.empty()) {
+    const size_t end = rest.find('\n');
+    ASSERT_NE(end, std::string_view::npos);
+    lines.push_back(json::parse(rest.substr(0, end), nullptr, false));
+    ASSERT_TRUE(lines.back().is_object());
+    rest.remove_prefix(end + 1);
+  }
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0].size(), 2u);
+  EXPECT_EQ(lines[2]["type"], "event_data");
+}
+
+std::vector<std::string> lines_from(std::string_view text, Findings& findings) {
+  VectorSink binary;
+  EXPECT_TRUE(json_to_binary(bytes_of(text), binary, findings).ok());
+  Findings reading;
+  return testing::lines_of(binary.bytes(), reading);
+}
+
+// Written by hand: no wire ids, no string table, arguments in any order, versions at the end.
+TEST(Json, ReadsWhatAPersonWrites) {
+  Findings findings;
+  const auto lines = lines_from(R"({"chunks": [
+    {"id": 1, "type": "file_header", "parts": [{"type": "file_header", "timebase": 5}]},
+    {"id": 2, "type": "event_data", "parts": [{"type": "json_event_buffer", "events": [
+      {"event": "wtf.event#define", "time": 0, "args":
+        {"args": "int32 n, ascii s, any j, float32[] f, char c, wchar[] w", "wireId": 2,
+         "eventClass": 0, "flags": 0, "name": "mine"}},
+      {"time": 7, "args": [1, "x", {"value": {"a": 1}}, [1, "NaN"], "é", "世😀"], "event": "mine"},
+      {"wireId": 2, "time": 8, "args":
+        {"w": null, "c": "z", "f": [], "j": "[2]", "s": "", "n": -1}}]}]}],
+    "format_version": 10, "wtf_version": 1})",
+                                findings);
+  EXPECT_TRUE(findings.list().empty()) << findings.list()[0].sentence;
+  EXPECT_EQ(lines, (std::vector<std::string>{
+                       " | mine | 7 | n=1 s='x' j='{\"a\": 1}' f=[f1065353216 f2143289344 ] c=233 "
+                       "w=[19990 55357 56832 ]",
+                       " | mine | 8 | n=-1 s='' j='[2]' f=[] c=122 w=null"}));
+}
+
+TEST(Json, FragmentsOfThePublishedLibraryAreReadToo) {
+  Findings findings;
+  const auto lines = lines_from(
+      "{\n  \"wtfVersion\": 1436947200000,\n  \"formatVersion\": 10\n}\n"
+      "{\"chunks\": [{\"id\":2,\"type\":\"event_data\",\"startTime\":0,\"endTime\":-2,\"parts\":["
+      "{\"type\":\"string_table\",\"value\":[\"t\"]},"
+      "{\"type\":\"binary_event_buffer\",\"mode\":\"base64\",\"byteLength\":36,"
+      "\"value\":\"AQAAAAAAAAACAAAAAAAAAAAAAAAAAAAA/////wIAAAAHAAAA\"}]}]}\n",
+      findings);
+  EXPECT_EQ(lines, std::vector<std::string>{" | t | 7 |"});
+  EXPECT_TRUE(findings.has(Rule::kJsonLossy)) << "the tool's version has 41 bits";
+  EXPECT_EQ(findings.errors(), 0u);
+}
+
+TEST(Json, WhatDoesNotFitIsSaidAndLeftOut) {
+  const std::string head =
+      R"({"wtfVersion":1,"formatVersion":10,"chunks":[{"id":2,"type":"event_data","parts":[)"
+      R"({"type":"json_event_buffer","events":[{"wireId":1,"time":0,"args":{"wireId":2,"eventClass":0,)"
+      R"("flags":0,"name":"t","args":"uint8 n, ascii s"}},)";
+  const std::string tail = R"(,{"wireId":2,"time":9,"args":[1,"last"]}]}]}]})";
+  for (const char* bad : {"1",
+                          "{}",
+                          R"({"wireId":2})",
+                          R"({"wireId":2,"time":1})",
+                          R"({"wireId":2,"time":-1,"args":[1,"a"]})",
+                          R"({"wireId":2,"time":4294967296,"args":[1,"a"]})",
+                          R"({"wireId":2,"time":1,"args":[256,"a"]})",
+                          R"({"wireId":2,"time":1,"args":[1.5,"a"]})",
+                          R"({"wireId":2,"time":1,"args":[1]})",
+                          R"({"wireId":2,"time":1,"args":[1,"a",2]})",
+                          R"({"wireId":2,"time":1,"args":{"n":1}})",
+                          R"({"wireId":2,"time":1,"args":{"n":1,"s":"a","x":1}})",
+                          R"({"wireId":2,"time":1,"args":[1,5]})",
+                          R"({"wireId":2,"time":1,"args":[1,"a\u0000b"]})",
+                          R"({"wireId":2,"time":1,"args":[1,{"value":1}]})",
+                          R"({"wireId":2,"time":1,"args":[1,{"ordinal":-1}]})",
+                          R"({"wireId":2,"time":1,"raw":"AAA="})",
+                          R"({"wireId":77,"time":1})",
+                          R"({"event":"unknown","time":1})",
+                          R"({"rest":"?"})"}) {
+    Findings findings;
+    const auto lines = lines_from(head + bad + tail, findings);
+    EXPECT_TRUE(findings.has(Rule::kJsonValue)) << bad;
+    EXPECT_EQ(lines, std::vector<std::string>{" | t | 9 | n=1 s='last'"}) << bad;
+  }
+}
+
+TEST(Json, DamagedDocumentsGiveTheChunksBefore) {
+  const auto binary = testing::build_file(200);
+  const auto text = to_json(binary, {});
+  const size_t middle = text.size() / 2;
+  VectorSink out;
+  Findings findings;
+  ASSERT_TRUE(json_to_binary(Bytes(text).first(middle), out, findings).ok());
+  EXPECT_TRUE(findings.has(Rule::kJsonSyntax));
+  EXPECT_GT(out.bytes().size(), 200u);
+  EXPECT_TRUE(std::equal(out.bytes().begin(), out.bytes().end(), binary.begin()));
+  EXPECT_EQ(check_file(Bytes(text).first(middle)).viewer_loads, false);
+}
+
+TEST(Json, RefusesWhatIsNoTrace) {
+  for (const auto& [text, code] : std::vector<std::pair<std::string, Code>>{
+           {"{", Code::kDamaged},
+           {"{}", Code::kUnsupported},
+           {"[]", Code::kDamaged},
+           {R"({"wtfVersion":1,"formatVersion":9})", Code::kUnsupported},
+           {std::string(100000, '['), Code::kDamaged}}) {
+    VectorSink sink;
+    Findings findings;
+    const auto result = json_to_binary(bytes_of(text), sink, findings);
+    ASSERT_FALSE(result.ok()) << text.substr(0, 40);
+    EXPECT_EQ(result.code(), code) << text.substr(0, 40);
+    EXPECT_GE(findings.errors(), 1u);
+    EXPECT_TRUE(sink.bytes().empty());
+  }
+}
+
+// Words that are not as a writer of ours has them survive too: high bytes of small numbers, odd
+// booleans, signalling NaNs, padding, lone surrogates, repeated and unused strings, ordinals beyond
+// the table, texts that are not UTF-8, cut arguments.
+TEST(Json, KeepsOddWords) {
+  std::vector<uint8_t> bytes = testing::build_file();
+  uint32_t random = 12345;
+  const size_t start = bytes.size() - 700;
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<uint8_t> odd = bytes;
+    for (int change = 0; change < 3; ++change) {
+      random = random * 1664525 + 1013904223;
+      odd[start + (random >> 8) % 700] = static_cast<uint8_t>(random >> 24);
+    }
+    Findings structure;
+    ChunkCursor cursor(odd, structure);
+    for (Chunk chunk; cursor.next(chunk);) {
+    }
+    if (!structure.list().empty()) continue;
+    VectorSink text, back;
+    Findings findings;
+    ASSERT_TRUE(binary_to_json(odd, {}, text, findings).ok());
+    ASSERT_TRUE(json_to_binary(text.bytes(), back, findings).ok());
+    ASSERT_EQ(back.bytes(), odd) << round;
+  }
+}
+
+TEST(Json, TextOrdinalsFollowBothKindsOfWriters) {
+  TextOrdinals ordinals;
+  for (const char* text : {"a", "b", "a", "c"}) ordinals.add(text);
+  const auto name = [&](std::string_view text) {
+    const auto ordinal = ordinals.meant(text);
+    if (ordinal) ordinals.took(*ordinal);
+    return ordinal;
+  };
+  EXPECT_EQ(name("a"), 0u);
+  EXPECT_EQ(name("b"), 1u);
+  EXPECT_EQ(name("b"), 1u);
+  EXPECT_EQ(name("a"), 2u) << "the next entry in order";
+  EXPECT_EQ(name("a"), 0u);
+  EXPECT_EQ(name("d"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace collect::wtf

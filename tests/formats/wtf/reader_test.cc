@@ -1,0 +1,234 @@
+#include "formats/wtf/reader.h"
+
+#include <gtest/gtest.h>
+
+#include "formats/wtf/check.h"
+#include "formats/wtf/chunk_encoder.h"
+#include "formats/wtf/text.h"
+#include "tests/formats/wtf/built_file.h"
+
+namespace collect::wtf {
+namespace {
+
+// Bytes put together by hand from the document's layout, not by our writer.
+class ByHand {
+ public:
+  ByHand& word(uint32_t value) {
+    for (int i = 0; i < 4; ++i) bytes.push_back(static_cast<uint8_t>(value >> 8 * i));
+    return *this;
+  }
+  ByHand& text(std::string_view value) {
+    bytes.insert(bytes.end(), value.begin(), value.end());
+    return *this;
+  }
+  // Definition with the table's ordinals of name and arguments.
+  ByHand& define(uint32_t wire_id, uint32_t event_class, uint32_t flags, uint32_t name,
+                 uint32_t args) {
+    return word(1).word(0).word(wire_id).word(event_class).word(flags).word(name).word(args);
+  }
+  std::vector<uint8_t> bytes;
+};
+
+std::vector<uint8_t> file_of(std::string_view table, const ByHand& events) {
+  VectorSink sink;
+  EXPECT_TRUE(write_file_header(sink, 5).ok());
+  const std::string_view json = R"({"type":"file_header","timebase":3.5})";
+  const PartOut header{0x10000, bytes_of(json)};
+  EXPECT_TRUE(write_chunk(sink, {1, 1}, {&header, 1}).ok());
+  const PartOut parts[] = {{0x30000, bytes_of(table)}, {0x20002, events.bytes}};
+  EXPECT_TRUE(write_chunk(sink, {2, 2, 0, 9}, parts).ok());
+  return sink.bytes();
+}
+
+TEST(Reader, ReadsAFileMadeByHand) {
+  using namespace std::string_view_literals;
+  ByHand events;
+  events.define(2, 1, 0, 0, 1).define(3, 0, 40, 2, kNullOrdinal);
+  events.word(2).word(100).word(0xFFFFFFFE).word(0x3F800000).word(3).text("abc\0"sv);
+  events.word(3).word(250);
+  const auto file = file_of("draw\0int32 n, float32 f, char[] c\0wtf.scope#leave\0"sv, events);
+  Findings findings;
+  auto opened = Reader::open(file, findings);
+  ASSERT_TRUE(opened.ok());
+  Reader& reader = **opened;
+  EXPECT_EQ(reader.tool_version(), 5u);
+  EXPECT_EQ(reader.header()->timebase_ms, 3.5);
+  Event event;
+  ASSERT_TRUE(reader.next(event));
+  EXPECT_EQ(event.type->name, "draw");
+  EXPECT_TRUE(event.type->is_scope());
+  EXPECT_EQ(event.time_us, 100u);
+  EXPECT_EQ(event.argument("n")->integer(), -2);
+  EXPECT_EQ(event.argument("f")->real(), 1.0f);
+  EXPECT_EQ(event.argument("c")->utf8(), "abc");
+  EXPECT_FALSE(event.argument("d").has_value());
+  ASSERT_TRUE(reader.next(event));
+  EXPECT_EQ(event.type->role, Role::kScopeLeave);
+  EXPECT_FALSE(reader.next(event));
+  EXPECT_FALSE(reader.next(event));
+  EXPECT_EQ(reader.chunks(), 2u);
+  EXPECT_EQ(reader.position(), file.size());
+  EXPECT_TRUE(findings.has(Rule::kZoneMissing));
+  EXPECT_EQ(findings.errors() + findings.warnings(), 0u);
+}
+
+TEST(Reader, TextsAndTheirSpecialOrdinals) {
+  using namespace std::string_view_literals;
+  ByHand events;
+  events.define(2, 0, 0, 0, 1);
+  events.word(2).word(1).word(3).word(kNullOrdinal);
+  events.word(2).word(2).word(kEmptyOrdinal).word(kEmptyOrdinal);
+  events.word(2).word(3).word(2).word(99);
+  const auto file = file_of("t\0ascii a, any j\0\0x"sv, events);
+  Findings findings;
+  auto reader = Reader::open(file, findings);
+  ASSERT_TRUE(reader.ok());
+  const auto states = [&] {
+    Event event;
+    EXPECT_TRUE((*reader)->next(event));
+    return std::pair(event.argument("a")->state, event.argument("j")->state);
+  };
+  using State = Value::State;
+  EXPECT_EQ(states(), std::pair(State::kPresent, State::kNull));
+  EXPECT_EQ(states(), std::pair(State::kPresent, State::kEmptyAny));
+  EXPECT_EQ(states(), std::pair(State::kEmptyEntry, State::kBadOrdinal));
+}
+
+TEST(Reader, CharactersBecomeUtf8) {
+  using namespace std::string_view_literals;
+  ByHand events;
+  events.define(2, 0, 0, 0, 1);
+  events.word(2).word(1).word(0xE9).word(0x4E16).word(3).word(0xDE00D83D).word(0xD800);
+  const auto file = file_of("t\0char c, wchar w, wchar[] s\0"sv, events);
+  Findings findings;
+  auto reader = Reader::open(file, findings);
+  Event event;
+  ASSERT_TRUE((*reader)->next(event));
+  EXPECT_EQ(event.argument("c")->utf8(), "é");
+  EXPECT_EQ(event.argument("w")->utf8(), "世");
+  EXPECT_EQ(event.argument("s")->utf8(), "😀\xEF\xBF\xBD");
+}
+
+// Two definitions of one name: the published viewer misreads the second's events, we do not.
+TEST(Reader, ASecondDefinitionOfANameIsReadWithItsOwnArguments) {
+  using namespace std::string_view_literals;
+  ByHand events;
+  events.define(2, 0, 0, 0, 1).define(3, 0, 0, 0, 2);
+  events.word(3).word(7).word(3).word(41).word(2).word(8).word(9);
+  const auto file = file_of("a#b\0uint32 x\0ascii y, uint32 z\0text\0"sv, events);
+  Findings findings;
+  auto reader = Reader::open(file, findings);
+  Event event;
+  ASSERT_TRUE((*reader)->next(event));
+  EXPECT_EQ(event.argument("y")->text, "text");
+  EXPECT_EQ(event.argument("z")->integer(), 41);
+  ASSERT_TRUE((*reader)->next(event));
+  EXPECT_EQ(event.argument("x")->integer(), 9);
+  EXPECT_TRUE(findings.has(Rule::kRedefinition));
+}
+
+TEST(Reader, ZonesOfTheBuiltFile) {
+  const auto file = testing::build_file(100);
+  Findings findings;
+  auto opened = Reader::open(file, findings);
+  ASSERT_TRUE(opened.ok());
+  Reader& reader = **opened;
+  Event event;
+  size_t in_worker = 0;
+  bool resources = false;
+  while (reader.next(event)) {
+    in_worker += reader.zones()[event.zone].name == "worker" ? 1 : 0;
+    for (const Part& part : reader.chunk().parts) resources = resources || part.type == 0x40001;
+  }
+  ASSERT_EQ(reader.zones().size(), 2u);
+  EXPECT_EQ(reader.zones()[0].name, "app (7) / main (7)");
+  EXPECT_EQ(reader.zones()[0].type, "script");
+  EXPECT_EQ(reader.zones()[1].location, std::nullopt);
+  EXPECT_EQ(in_worker, 11u);
+  EXPECT_TRUE(resources);
+  EXPECT_TRUE(findings.list().empty());
+}
+
+TEST(Reader, RefusesOtherVersions) {
+  auto file = testing::build_file();
+  for (const uint8_t version : {uint8_t{9}, uint8_t{11}}) {
+    file[8] = version;
+    Findings findings;
+    const auto reader = Reader::open(file, findings);
+    ASSERT_FALSE(reader.ok());
+    EXPECT_EQ(reader.code(), Code::kUnsupported);
+    EXPECT_TRUE(findings.has(Rule::kVersion));
+  }
+}
+
+// A legacy file put together from its description, big-endian and packed.
+TEST(Legacy, ReadsAFileMadeByHand) {
+  std::vector<uint8_t> file;
+  const auto big = [&](uint64_t value, int bytes) {
+    for (int i = bytes; i-- > 0;) file.push_back(static_cast<uint8_t>(value >> 8 * i));
+  };
+  const auto ascii = [&](std::string_view text) {
+    big(text.size(), 2);
+    file.insert(file.end(), text.begin(), text.end());
+  };
+  const auto utf8 = [&](std::string_view text, size_t characters) {
+    big(characters, 2);
+    ascii(text);
+  };
+  big(0xDEADBEEF, 4);
+  big(77, 4);
+  big(3, 4);
+  utf8(R"({"contextType":"script","uri":"http://x"})", 41);
+  big(1, 4);
+  big(5, 4);
+  big(1, 4);
+  utf8(R"({"m":1})", 7);
+  big(1, 2), big(10, 4), big(2, 2), big(1, 2), big(0, 4);
+  ascii("draw");
+  ascii(
+      "int8 a, uint16 b, int32 c, float32 f, bool g, ascii h, utf8 i, int16[] j, any k, time32 t");
+  big(2, 2), big(20, 4);
+  big(0xFE, 1), big(0x1234, 2), big(0xFFFFFFFF, 4);
+  for (const int byte : {0x00, 0x00, 0xC0, 0x3F}) big(static_cast<uint64_t>(byte), 1);
+  big(1, 1);
+  ascii("caf\xE9");
+  utf8("世", 1);
+  big(2, 4), big(0xFFFF, 2), big(1, 2);
+  big(0, 2);
+  big(1500, 4);
+  Findings findings;
+  auto opened = Reader::open(file, findings);
+  ASSERT_TRUE(opened.ok()) << opened.error().message;
+  Reader& reader = **opened;
+  EXPECT_EQ(reader.tool_version(), 77u);
+  EXPECT_EQ(reader.header()->timebase_ms, 4294967301.0);
+  EXPECT_EQ(reader.header()->context->uri, "http://x");
+  EXPECT_EQ(reader.header()->metadata, R"({"m":1})");
+  Event event;
+  ASSERT_TRUE(reader.next(event));
+  EXPECT_EQ(event.time_us, 20u);
+  EXPECT_EQ(event.argument("a")->integer(), -2);
+  EXPECT_EQ(event.argument("b")->integer(), 0x1234);
+  EXPECT_EQ(event.argument("c")->integer(), -1);
+  EXPECT_EQ(event.argument("f")->real(), 1.5f);
+  EXPECT_EQ(event.argument("g")->integer(), 1);
+  EXPECT_EQ(event.argument("h")->utf8(), "café");
+  EXPECT_EQ(event.argument("i")->utf8(), "世");
+  EXPECT_EQ(event.argument("j")->element(0), -1);
+  EXPECT_EQ(event.argument("j")->element(1), 1);
+  EXPECT_FALSE(event.argument("k")->present());
+  EXPECT_EQ(event.argument("t")->integer(), 1500);
+  EXPECT_FALSE(reader.next(event));
+  EXPECT_EQ(findings.errors(), 0u);
+  for (size_t length = 12; length < file.size(); ++length) {
+    const FileReport report = check_file(Bytes(file).first(length));
+    EXPECT_EQ(report.events, 0u);
+    // At the end of the header and of the definition it is a whole file.
+    if (report.grade == Grade::kOk) {
+      EXPECT_TRUE(report.findings.errors() == 0) << length;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace collect::wtf

@@ -1,0 +1,350 @@
+// A stream of another format in a session: stored as it came, cut back to whole frames after a
+// crash, and built again from containers.
+#include <algorithm>
+#include <random>
+
+#include "storage/capture_replay.h"
+#include "storage/session_writer.h"
+#include "tests/fakes/dial9_stream.h"
+#include "tests/storage/fault_fs.h"
+#include "tests/storage/session_fixture.h"
+
+namespace collect::storage::test {
+namespace {
+
+namespace filesystem = std::filesystem;
+using fakes::dial9_stream;
+using fakes::dial9_whole_bytes;
+
+constexpr ForeignKind kDial9 = ForeignKind::kDial9;
+
+class ForeignStreamTest : public SessionTest {
+ protected:
+  std::unique_ptr<SessionWriter> begin(Fs& files, const SessionOptions& with) {
+    auto session = SessionWriter::create(files, with, feed_identity());
+    EXPECT_TRUE(session.ok()) << to_string(session.error());
+    return session.ok() ? std::move(*session) : nullptr;
+  }
+  static SessionIdentity feed_identity() {
+    SessionIdentity identity;
+    identity.process_id = {9, 9, 9};
+    identity.process_name = "dial9";
+    identity.device_id = "127.0.0.1:4711";
+    identity.start_ns = 1000;
+    identity.start_unix_ns = 1'800'000'000'000'000'000;
+    return identity;
+  }
+  SessionOptions capturing(uint64_t roll_bytes, uint64_t budget_bytes = 0) {
+    SessionOptions with = options();
+    with.capture.enabled = true;
+    with.capture.roll_bytes = roll_bytes;
+    with.capture.budget_bytes = budget_bytes;
+    return with;
+  }
+
+  // In chunks of whole frames, about `step` bytes each, in two parts.
+  static Status append_all(SessionWriter& session, Bytes stream, size_t step) {
+    for (size_t at = 0; at < stream.size();) {
+      size_t end = stream.size();
+      for (size_t tried = at + step; tried < end; tried += step) {
+        const size_t whole = dial9_whole_bytes(stream.first(tried));
+        if (whole > at) end = whole;
+      }
+      const Bytes chunk = stream.subspan(at, end - at);
+      const Bytes parts[] = {chunk.first(chunk.size() / 3), chunk.subspan(chunk.size() / 3)};
+      COLLECT_TRY(session.append_foreign(kDial9, parts));
+      COLLECT_TRY(session.commit());
+      at = end;
+    }
+    return {};
+  }
+  static std::vector<uint8_t> stored(const std::string& directory) {
+    return read_file(directory + "/stream.dial9");
+  }
+  static std::vector<std::string> containers_in(const std::string& directory) {
+    std::vector<std::string> names;
+    for (const auto& entry : filesystem::directory_iterator(directory)) {
+      if (entry.path().extension() == ".rtc") names.push_back(entry.path().string());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  Result<ReplayReport> rebuild(const std::vector<std::vector<uint8_t>>& containers) {
+    SessionOptions target;
+    target.root = root.path() + "/rebuilt";
+    CaptureReplay replay(fs, target);
+    int number = 0;
+    for (const std::vector<uint8_t>& bytes : containers) {
+      COLLECT_TRY(replay.add("container " + std::to_string(++number), bytes));
+    }
+    return replay.finish();
+  }
+  Result<ReplayReport> rebuild(const std::string& directory) {
+    std::vector<std::vector<uint8_t>> containers;
+    for (const std::string& path : containers_in(directory)) containers.push_back(read_file(path));
+    return rebuild(containers);
+  }
+};
+
+TEST_F(ForeignStreamTest, BytesAreStoredAsTheyCame) {
+  const std::vector<uint8_t> stream = dial9_stream(3, 500);
+  auto session = begin(fs, options());
+  EXPECT_TRUE(session->name().ends_with("/pid_0")) << session->name();
+  ASSERT_OK(append_all(*session, stream, 1000));
+  EXPECT_EQ(session->totals().stored_bytes, stream.size());
+  EXPECT_EQ(session->totals().threads, 0u);
+  ASSERT_OK(session->end_foreign(kDial9, 0, ""));
+  ASSERT_OK(session->seal(SessionState::kComplete, ""));
+  EXPECT_EQ(stored(session->directory()), stream);
+  const Manifest manifest = manifest_of(session->directory());
+  EXPECT_EQ(manifest.state, SessionState::kComplete);
+  ASSERT_EQ(manifest.foreign_streams.size(), 1u);
+  EXPECT_EQ(manifest.foreign_streams[0].bytes, stream.size());
+  EXPECT_EQ(manifest.foreign_streams[0].refused_bytes, 0u);
+  EXPECT_EQ(manifest.foreign_streams[0].problem, "");
+  EXPECT_EQ(manifest.totals.stored_bytes, stream.size());
+  EXPECT_EQ(*fs.list_directory(session->directory()),
+            (std::vector<std::string>{"manifest.json", "stream.dial9"}));
+  ASSERT_EQ(list_sessions_of(root.path()).size(), 1u);
+}
+
+TEST_F(ForeignStreamTest, ThreadsAndAStreamMayShareASession) {
+  FakeStream thread(atf::Version::kV2, 1, 100);
+  thread.add_many(20);
+  auto session = make();
+  ASSERT_OK(session->open_stream(thread.info()));
+  ASSERT_OK(append(*session, thread.index_page(0, 20)));
+  ASSERT_OK(append_all(*session, fakes::kDial9Example, 100));
+  ASSERT_OK(session->seal(SessionState::kComplete, ""));
+  EXPECT_EQ(stored(session->directory()), fakes::kDial9Example);
+  EXPECT_EQ(section_of(session->directory() + "/thread_0/index.atf"), thread.index_bytes());
+  EXPECT_EQ(session->totals().stored_bytes, 20 * 32u + fakes::kDial9Example.size());
+}
+
+TEST_F(ForeignStreamTest, WhatCameToNothingStandsInTheManifest) {
+  auto session = begin(fs, options());
+  ASSERT_OK(append_all(*session, fakes::kDial9Example, 100));
+  ASSERT_OK(session->end_foreign(kDial9, 17, "tag: at 33: no frame has the tag 255"));
+  ASSERT_OK(session->seal(SessionState::kRecovered, "damaged"));
+  const Manifest manifest = manifest_of(session->directory());
+  ASSERT_EQ(manifest.foreign_streams.size(), 1u);
+  EXPECT_EQ(manifest.foreign_streams[0].bytes, 33u);
+  EXPECT_EQ(manifest.foreign_streams[0].refused_bytes, 17u);
+  EXPECT_EQ(manifest.foreign_streams[0].problem, "tag: at 33: no frame has the tag 255");
+}
+
+// The daemon was killed while the last bytes were written: at every length.
+TEST_F(ForeignStreamTest, RecoveryCutsBackToWholeFrames) {
+  const std::vector<uint8_t>& stream = fakes::kDial9Example;
+  for (size_t bytes = 0; bytes <= stream.size(); ++bytes) {
+    SCOPED_TRACE(bytes);
+    auto session = begin(fs, options());
+    ASSERT_OK(append_all(*session, stream, 100));
+    const std::string directory = session->directory();
+    session.reset();
+    filesystem::resize_file(directory + "/stream.dial9", bytes);
+    if (bytes % 3 == 0) filesystem::remove(directory + "/manifest.json");
+    auto recovered = recover_session(fs, options(), directory);
+    ASSERT_OK(recovered);
+    size_t whole = 0;
+    for (const size_t end : fakes::kDial9ExampleFrameEnds) whole = end <= bytes ? end : whole;
+    EXPECT_EQ(recovered->state, SessionState::kRecovered);
+    EXPECT_EQ(recovered->totals.stored_bytes, whole);
+    EXPECT_EQ(stored(directory),
+              std::vector<uint8_t>(stream.begin(), stream.begin() + long(whole)));
+    const Manifest manifest = manifest_of(directory);
+    EXPECT_EQ(manifest.identity.process_name, "dial9");
+    ASSERT_EQ(manifest.foreign_streams.size(), 1u);
+    EXPECT_EQ(manifest.foreign_streams[0].bytes, whole);
+    EXPECT_EQ(manifest.foreign_streams[0].refused_bytes, bytes - whole);
+    EXPECT_EQ(manifest.foreign_streams[0].problem.empty(), whole == bytes);
+    EXPECT_FALSE(fs.exists(directory + "/reserve.space"));
+    auto again = recover_session(fs, options(), directory);
+    ASSERT_OK(again);
+    EXPECT_TRUE(again->was_sealed);
+  }
+}
+
+TEST_F(ForeignStreamTest, RecoveryKeepsWhatStandsBeforeDamage) {
+  const std::vector<uint8_t> stream = dial9_stream(4, 300);
+  auto session = begin(fs, options());
+  ASSERT_OK(append_all(*session, stream, 5000));
+  const std::string directory = session->directory();
+  session.reset();
+  std::vector<uint8_t> damaged = stream;
+  damaged.insert(damaged.end(), 4096, 0);  // the length without the bytes
+  write_file(directory + "/stream.dial9", damaged);
+  auto recovered = recover_session(fs, options(), directory);
+  ASSERT_OK(recovered);
+  EXPECT_EQ(stored(directory), stream);
+  const ForeignStream told = manifest_of(directory).foreign_streams.at(0);
+  EXPECT_EQ(told.refused_bytes, 4096u);
+  EXPECT_NE(told.problem.find("tag: at " + std::to_string(stream.size())), std::string::npos)
+      << told.problem;
+}
+
+TEST_F(ForeignStreamTest, AnUnreadableFileDoesNotStopTheSealing) {
+  auto session = begin(fs, options());
+  ASSERT_OK(append_all(*session, fakes::kDial9Example, 100));
+  const std::string directory = session->directory();
+  session.reset();
+  filesystem::remove(directory + "/stream.dial9");
+  auto recovered = recover_session(fs, options(), directory);
+  ASSERT_OK(recovered);
+  EXPECT_EQ(recovered->problems.size(), 1u);
+  const ForeignStream told = manifest_of(directory).foreign_streams.at(0);
+  EXPECT_EQ(told.bytes, 0u);
+  EXPECT_FALSE(told.problem.empty());
+}
+
+// What was committed with fsync is there after a power loss at any change; what was not is no more
+// than a part of a frame, and is cut off.
+TEST_F(ForeignStreamTest, CommittedBytesSurvivePowerLossAtEveryPoint) {
+  const std::vector<uint8_t> stream = dial9_stream(2, 40);
+  SessionOptions with = capturing(2000);
+  with.durability = Durability::kFsync;
+  for (uint64_t fail_at = 0;; ++fail_at) {
+    SCOPED_TRACE(fail_at);
+    FaultFs faulty({.fail_at = fail_at, .crash = true, .short_write = true});
+    uint64_t promised = 0;
+    std::string directory;
+    bool done = false;
+    if (auto made = SessionWriter::create(faulty, with, feed_identity()); made.ok()) {
+      SessionWriter& session = **made;
+      directory = session.directory();
+      for (size_t at = 0; at < stream.size();) {
+        const size_t end =
+            dial9_whole_bytes(Bytes(stream).first(std::min(at + 700, stream.size())));
+        const Bytes chunk = Bytes(stream).subspan(at, end - at);
+        if (!session.append_foreign(kDial9, {&chunk, 1}).ok() || !session.commit().ok()) break;
+        promised = at = end;
+      }
+      done = session.seal(SessionState::kComplete, "").ok();
+    }
+    faulty.lose_power(root.path());
+    if (!directory.empty() && (promised != 0 || filesystem::exists(directory))) {
+      auto recovered = recover_session(fs, options(), directory);
+      if (promised != 0) {
+        ASSERT_OK(recovered);
+        const std::vector<uint8_t> kept = stored(directory);
+        ASSERT_GE(kept.size(), promised);
+        EXPECT_TRUE(std::equal(kept.begin(), kept.end(), stream.begin()));
+        EXPECT_EQ(dial9_whole_bytes(kept), kept.size());
+      }
+    }
+    filesystem::remove_all(root.path());
+    filesystem::create_directory(root.path());
+    if (done && !faulty.failed()) break;
+  }
+}
+
+TEST_F(ForeignStreamTest, AFullDiskLeavesWholeFrames) {
+  const std::vector<uint8_t> stream = dial9_stream(2, 3000);
+  FaultFs small({.capacity = 150'000});
+  auto session = begin(small, options());
+  Status stopped;
+  uint64_t counted = 0;
+  for (size_t at = 0; at < stream.size() && stopped.ok();) {
+    const size_t end = dial9_whole_bytes(Bytes(stream).first(std::min(at + 9000, stream.size())));
+    const Bytes chunk = Bytes(stream).subspan(at, end - at);
+    stopped = session->append_foreign(kDial9, {&chunk, 1});
+    if (stopped.ok()) counted = at = end;
+  }
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_EQ(stopped.code(), Code::kNoSpace);
+  ASSERT_OK(session->seal(SessionState::kRecovered, ""));
+  const std::vector<uint8_t> kept = stored(session->directory());
+  EXPECT_EQ(kept.size(), counted);
+  EXPECT_TRUE(std::equal(kept.begin(), kept.end(), stream.begin()));
+  EXPECT_EQ(manifest_of(session->directory()).state, SessionState::kFailed);
+}
+
+TEST_F(ForeignStreamTest, ContainersRebuildItByteForByte) {
+  const std::vector<uint8_t> stream = dial9_stream(5, 2000);
+  for (const uint64_t roll_bytes : {uint64_t{1} << 30, uint64_t{60'000}}) {
+    auto session = begin(fs, capturing(roll_bytes));
+    ASSERT_OK(append_all(*session, stream, 20'000));
+    ASSERT_OK(session->end_foreign(kDial9, 3, "truncated: the last three"));
+    ASSERT_OK(session->seal(SessionState::kRecovered, "cut"));
+    const std::string directory = session->directory();
+    EXPECT_EQ(containers_in(directory).size() > 2, roll_bytes == 60'000);
+    auto rebuilt = rebuild(directory);
+    ASSERT_OK(rebuilt);
+    EXPECT_TRUE(rebuilt->problems.empty()) << rebuilt->problems.front();
+    EXPECT_EQ(stored(rebuilt->directory), stream);
+    Manifest was = manifest_of(directory);
+    was.containers.clear();
+    EXPECT_EQ(manifest_to_json(was), manifest_to_json(manifest_of(rebuilt->directory)));
+    filesystem::remove_all(root.path() + "/rebuilt");
+  }
+}
+
+TEST_F(ForeignStreamTest, TheContainersStreamIsTheFileInChunks) {
+  const std::vector<uint8_t> stream = dial9_stream(2, 1000);
+  auto session = begin(fs, capturing(uint64_t{1} << 30));
+  ASSERT_OK(append_all(*session, stream, 5000));
+  ASSERT_OK(session->seal(SessionState::kComplete, ""));
+  const std::vector<uint8_t> container = read_file(containers_in(session->directory()).front());
+  auto reader = rtc::Reader::open(container);
+  ASSERT_OK(reader);
+  std::vector<uint8_t> taken;
+  rtc::Object object;
+  while (reader->next(object)) {
+    if (object.stream->name != "dial9") continue;
+    const Bytes payload = object.payload();
+    taken.insert(taken.end(), payload.begin(), payload.end());
+    EXPECT_EQ(dial9_whole_bytes(taken), taken.size());
+  }
+  EXPECT_EQ(taken, stream);
+}
+
+// The first containers are gone: the stream goes on at the next sub-stream that is whole.
+TEST_F(ForeignStreamTest, WithoutTheFirstContainersTheRestIsStillAStream) {
+  const std::vector<uint8_t> stream = dial9_stream(20, 400);
+  auto session = begin(fs, capturing(50'000, 150'000));
+  ASSERT_OK(append_all(*session, stream, 7000));
+  ASSERT_OK(session->seal(SessionState::kComplete, ""));
+  ASSERT_GT(manifest_of(session->directory()).containers_removed, 0u);
+  auto rebuilt = rebuild(session->directory());
+  ASSERT_OK(rebuilt);
+  EXPECT_EQ(rebuilt->state, SessionState::kRecovered);
+  const std::vector<uint8_t> kept = stored(rebuilt->directory);
+  ASSERT_GT(kept.size(), 0u);
+  EXPECT_EQ(dial9_whole_bytes(kept), kept.size());
+  EXPECT_TRUE(std::equal(kept.rbegin(), kept.rend(), stream.rbegin()));
+  const ForeignStream told = manifest_of(rebuilt->directory).foreign_streams.at(0);
+  EXPECT_EQ(told.bytes + told.refused_bytes, stream.size());
+  EXPECT_NE(told.problem.find("not in the containers"), std::string::npos) << told.problem;
+}
+
+TEST_F(ForeignStreamTest, ADamagedContainerRebuildsWholeFramesAndSaysWhatIsMissing) {
+  const std::vector<uint8_t> stream = dial9_stream(6, 800);
+  auto session = begin(fs, capturing(uint64_t{1} << 30));
+  ASSERT_OK(append_all(*session, stream, 6000));
+  ASSERT_OK(session->seal(SessionState::kComplete, ""));
+  const std::vector<uint8_t> whole = read_file(containers_in(session->directory()).front());
+  std::mt19937 random(5);
+  for (int round = 0; round < 40; ++round) {
+    SCOPED_TRACE(round);
+    std::vector<uint8_t> damaged = whole;
+    const size_t at = 8192 + random() % (damaged.size() - 8192);
+    if (round % 2 == 0) {
+      for (size_t i = at; i < std::min(at + 64, damaged.size()); ++i) damaged[i] ^= 0x5A;
+    } else {
+      damaged.resize(at);
+    }
+    auto rebuilt = rebuild({damaged});
+    ASSERT_OK(rebuilt);
+    const std::vector<uint8_t> kept = stored(rebuilt->directory);
+    EXPECT_EQ(dial9_whole_bytes(kept), kept.size());
+    EXPECT_LE(kept.size(), stream.size());
+    if (kept != stream) {
+      EXPECT_EQ(rebuilt->state, SessionState::kRecovered);
+      EXPECT_FALSE(rebuilt->problems.empty() && round % 2 == 0);
+    }
+    filesystem::remove_all(root.path() + "/rebuilt");
+  }
+}
+
+}  // namespace
+}  // namespace collect::storage::test
