@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kShownBytes = 32;
 constexpr size_t kShownText = 200;
 constexpr uint64_t kProgressStep = 16u << 20;
+constexpr size_t kMaxSaid = 1000;  // sentences about what recover leaves out
 
 std::string json_text(std::string_view text) {
   std::string out = "\"";
@@ -296,7 +297,11 @@ class Copier final : public rtc::ReaderObserver {
       if (copied.ok()) continue;
       // The writer is stricter than the reader: what is no value of its stream is left out.
       if (copied.code() != Code::kInvalidArgument) return copied.error();
-      said_.push_back("at " + std::to_string(object.offset) + ": " + copied.error().message);
+      if (said_.size() < kMaxSaid) {
+        said_.push_back("at " + std::to_string(object.offset) + ": " + copied.error().message);
+      } else {
+        ++unsaid_;
+      }
     }
     COLLECT_TRY(writer->finish());
     for (const rtc::Finding& finding : reader->findings().list()) {
@@ -306,6 +311,7 @@ class Copier final : public rtc::ReaderObserver {
     if (reader->head_bytes() != 0) {
       said_.push_back(std::to_string(reader->head_bytes()) + " bytes in front of the first Marker");
     }
+    if (unsaid_ != 0) said_.push_back(std::to_string(unsaid_) + " more objects that do not fit");
     if (dropped_ != 0) said_.push_back(std::to_string(dropped_) + " objects whose end is missing");
     return std::move(said_);
   }
@@ -353,6 +359,7 @@ class Copier final : public rtc::ReaderObserver {
   std::map<std::string, std::vector<uint8_t>> clocks_;
   std::map<std::string, bool> said_once_;
   std::vector<std::string> said_;
+  uint64_t unsaid_ = 0;
   uint64_t dropped_ = 0;
 };
 
