@@ -35,3 +35,8 @@ echo "== end to end, and memory"
 echo
 echo "== readers"
 "$programs/bench_readers" --benchmark_min_time="$seconds"
+for format in rtc wtf dial9; do
+  echo
+  echo "== $format"
+  "$programs/bench_$format" --benchmark_min_time="$seconds"
+done
