@@ -40,16 +40,16 @@ TEST(SessionLayout, RecognisesItsOwnNamesOnly) {
 }
 
 TEST(SessionLayout, APlaceNeverLeavesTheRoot) {
-  const auto place = parse_place("/root", "session_20260131_235959/pid_7");
+  const auto place = parse_place("/traces", "session_20260131_235959/pid_7");
   ASSERT_TRUE(place);
-  EXPECT_EQ(place->directory, "/root/session_20260131_235959/pid_7");
+  EXPECT_EQ(place->directory, "/traces/session_20260131_235959/pid_7");
   EXPECT_EQ(place->pid, 7u);
   for (const char* hostile :
        {"", "/", "..", "../..", "session_20260131_235959", "session_20260131_235959/",
         "session_20260131_235959/..", "session_20260131_235959/pid_7/..",
         "/session_20260131_235959/pid_7", "session_20260131_235959//pid_7",
         "../session_20260131_235959/pid_7", "session_20260131_235959/pid_7\n"}) {
-    EXPECT_FALSE(parse_place("/root", hostile)) << hostile;
+    EXPECT_FALSE(parse_place("/traces", hostile)) << hostile;
   }
 }
 

@@ -153,7 +153,7 @@ TEST_F(CollectorServiceTest, MarkersAndContainersAreAskedFor) {
   api::RollContainerRequest roll;
   api::RollContainerResponse rolled;
   ASSERT_TRUE(call(&Stub::RollContainer, roll, &rolled).ok());
-  EXPECT_EQ(rolled.outcomes(0).container(), "/root/session/pid_1/capture-000002.rtc");
+  EXPECT_EQ(rolled.outcomes(0).container(), "/traces/session/pid_1/capture-000002.rtc");
 }
 
 TEST_F(CollectorServiceTest, EveryCodeHasItsStatus) {

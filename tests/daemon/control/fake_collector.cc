@@ -262,7 +262,7 @@ void FakeCollector::roll_container(const api::RollContainerRequest& request,
   auto& outcome = *response.add_outcomes();
   outcome.set_agent("agents/1");
   outcome.set_ok(true);
-  outcome.set_container("/root/session/pid_1/capture-000002.rtc");
+  outcome.set_container("/traces/session/pid_1/capture-000002.rtc");
   answer(request.target(), response, std::move(done));
 }
 
