@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstring>
 #include <ostream>
+#include <sstream>
 
 namespace collect::ctl {
 namespace {
@@ -156,6 +157,12 @@ void TextOut::flush() {
     ok_ = out_.good();
   }
   used_ = 0;
+}
+
+std::string json_text(std::string_view text) {
+  std::ostringstream out;
+  TextOut(out).json_string(text);
+  return out.str();
 }
 
 }  // namespace collect::ctl

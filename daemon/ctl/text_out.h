@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <iosfwd>
+#include <string>
 #include <string_view>
 
 #include "formats/core/bytes.h"
@@ -43,5 +44,8 @@ class TextOut {
   size_t used_ = 0;
   bool ok_ = true;
 };
+
+// The same quoting for texts that are put together first.
+std::string json_text(std::string_view text);
 
 }  // namespace collect::ctl

@@ -9,18 +9,6 @@
 namespace collect::ctl {
 namespace {
 
-std::string_view severity_name(Severity severity) {
-  switch (severity) {
-    case Severity::kNote:
-      return "note";
-    case Severity::kWarning:
-      return "warning";
-    case Severity::kError:
-      return "error";
-  }
-  return "error";
-}
-
 const std::string& path_of(const TraceThread& thread, atf::Lane lane) {
   return lane == atf::Lane::kIndex ? thread.index_path : thread.detail_path;
 }

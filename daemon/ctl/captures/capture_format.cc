@@ -12,18 +12,6 @@ constexpr const CaptureFormat* kFormats[] = {&kRtcCapture, &kWtfCapture, &kDial9
 // A percentage is shown no oftener than this many bytes apart.
 constexpr uint64_t kProgressStep = 16u << 20;
 
-std::string_view severity_name(Severity severity) {
-  switch (severity) {
-    case Severity::kNote:
-      return "note";
-    case Severity::kWarning:
-      return "warning";
-    case Severity::kError:
-      break;
-  }
-  return "error";
-}
-
 // "checking 40 %" on a terminal, one line that is rewritten.
 BytesDone percent_line(std::ostream& err, bool wanted, uint64_t all) {
   if (!wanted || all < 2 * kProgressStep) return {};
@@ -87,6 +75,18 @@ void put_json_head(TextOut& out, const CaptureFormat& format, const std::string&
 }
 
 }  // namespace
+
+std::string_view severity_name(Severity severity) {
+  switch (severity) {
+    case Severity::kNote:
+      return "note";
+    case Severity::kWarning:
+      return "warning";
+    case Severity::kError:
+      break;
+  }
+  return "error";
+}
 
 std::string_view to_text(CaptureGrade grade) {
   switch (grade) {

@@ -33,7 +33,8 @@ enum class CaptureGrade : uint8_t {
   kDamaged,    // readable, but it contradicts itself
   kRejected,   // nothing in it can be read
 };
-std::string_view to_text(CaptureGrade grade);  // "ok", "recovered", "damaged", "rejected"
+std::string_view severity_name(Severity severity);  // "note", "warning", "error"
+std::string_view to_text(CaptureGrade grade);       // "ok", "recovered", "damaged", "rejected"
 
 struct CaptureFinding {
   Severity severity = Severity::kError;

@@ -106,7 +106,7 @@ class JsonMembers {
   }
   void text(std::string_view key, std::string_view value) {
     begin(key);
-    append(value);
+    json_ += json_text(value);
   }
   void open(std::string_view key) {
     begin(key);
@@ -118,24 +118,8 @@ class JsonMembers {
  private:
   void begin(std::string_view key) {
     if (!json_.empty() && json_.back() != '{') json_ += ',';
-    append(key);
+    json_ += json_text(key);
     json_ += ':';
-  }
-  void append(std::string_view text) {
-    json_ += '"';
-    for (const char c : text) {
-      constexpr char kDigits[] = "0123456789abcdef";
-      const auto byte = static_cast<uint8_t>(c);
-      if (byte < 0x20) {
-        json_ += "\\u00";
-        json_ += kDigits[byte >> 4];
-        json_ += kDigits[byte & 15];
-        continue;
-      }
-      if (c == '"' || c == '\\') json_ += '\\';
-      json_ += c;
-    }
-    json_ += '"';
   }
   std::string json_;
 };

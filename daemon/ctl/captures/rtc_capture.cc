@@ -16,25 +16,6 @@ constexpr size_t kShownText = 200;
 constexpr uint64_t kProgressStep = 16u << 20;
 constexpr size_t kMaxSaid = 1000;  // sentences about what recover leaves out
 
-std::string json_text(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20) {
-      constexpr char kDigits[] = "0123456789abcdef";
-      out += "\\u00";
-      out += kDigits[byte >> 4];
-      out += kDigits[byte & 15];
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
-
 std::string seconds_text(int64_t ns) {
   const bool negative = ns < 0;
   const uint64_t amount = negative ? 0 - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);

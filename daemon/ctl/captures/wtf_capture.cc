@@ -48,12 +48,6 @@ std::string_view form_of(wtf::FileKind kind) {
   return "unknown";
 }
 
-std::string json_text(std::string_view text) {
-  std::string out;
-  wtf::append_json_string(out, wtf::safe_text(text));
-  return out;
-}
-
 // "2015-07-21 18:20:44.123 UTC", or the number as it is.
 std::string timebase_text(double ms) {
   std::string text;
