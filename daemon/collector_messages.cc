@@ -58,6 +58,19 @@ api::DetailMode to_message(ingest::DetailMode mode) {
   return api::DETAIL_MODE_UNSPECIFIED;
 }
 
+api::ProcessEnd to_message(const storage::ProcessEnd& end) {
+  using How = storage::ProcessEnd::How;
+  api::ProcessEnd message;
+  message.set_how(end.how == How::kExited     ? api::ProcessEnd::EXITED
+                  : end.how == How::kSignaled ? api::ProcessEnd::SIGNALED
+                  : end.how == How::kExeced   ? api::ProcessEnd::EXECED
+                                              : api::ProcessEnd::UNKNOWN);
+  message.set_exit_code(end.exit_code);
+  message.set_signal(end.signal);
+  message.set_core_dumped(end.core_dumped);
+  return message;
+}
+
 void add_parts(const storage::Manifest& manifest, api::Manifest& message) {
   for (const storage::ManifestThread& thread : manifest.threads) {
     api::ManifestThread* out = message.add_threads();
@@ -170,6 +183,9 @@ api::Session to_message(const ingest::SessionSnapshot& session) {
   message.set_stored_bytes(session.totals.stored_bytes);
   message.set_detail(to_message(session.detail));
   message.set_status(session.status);
+  if (session.process_end.how != storage::ProcessEnd::How::kNotKnown) {
+    *message.mutable_process_end() = to_message(session.process_end);
+  }
   return message;
 }
 

@@ -104,6 +104,16 @@ Json clock_sync_json(const ClockSync& sync) {
           {"drift_ppb", sync.drift_ppb}};
 }
 
+Json process_end_json(const ProcessEnd& end) {
+  Json json = {{"how", process_end_name(end.how)}};
+  if (end.how == ProcessEnd::How::kExited) json["exit_code"] = end.exit_code;
+  if (end.how == ProcessEnd::How::kSignaled) {
+    json["signal"] = end.signal;
+    json["core_dumped"] = end.core_dumped;
+  }
+  return json;
+}
+
 Json totals_json(const Manifest& manifest) {
   const SessionTotals& totals = manifest.totals;
   return {{"threads", totals.threads},
@@ -190,6 +200,22 @@ std::string_view foreign_kind_name(ForeignKind kind) {
   return "dial9";
 }
 
+std::string_view process_end_name(ProcessEnd::How how) {
+  switch (how) {
+    case ProcessEnd::How::kNotKnown:
+      break;
+    case ProcessEnd::How::kExited:
+      return "exited";
+    case ProcessEnd::How::kSignaled:
+      return "signaled";
+    case ProcessEnd::How::kExeced:
+      return "execed";
+    case ProcessEnd::How::kUnknown:
+      return "unknown";
+  }
+  return "";
+}
+
 std::vector<std::string> lost_reason_names(uint32_t reasons) {
   std::vector<std::string> names;
   for (const LostReasonName& reason : kLostReasonNames) {
@@ -229,6 +255,9 @@ std::string manifest_to_json(const Manifest& manifest) {
   json["created_unix_ns"] = manifest.created_unix_ns;
   json["finished_unix_ns"] = manifest.finished_unix_ns;
   json["process"] = process_json(identity);
+  if (manifest.process_end.how != ProcessEnd::How::kNotKnown) {
+    json["process"]["end"] = process_end_json(manifest.process_end);
+  }
   json["gaps"] = list_json(manifest.gaps, gap_json);
   json["detail_windows"] = list_json(manifest.detail_windows, window_json);
   if (manifest.detail_windows_left_out != 0) {

@@ -107,6 +107,7 @@ struct Manifest {
   uint64_t time_start_ns = 0;
   uint64_t time_end_ns = 0;
   SessionIdentity identity{};
+  ProcessEnd process_end{};
   uint64_t created_unix_ns = 0;  // the collector's clock
   uint64_t finished_unix_ns = 0;
   std::vector<ManifestThread> threads{};
@@ -141,6 +142,8 @@ inline constexpr LostReasonName kLostReasonNames[] = {
 
 std::string_view session_state_name(SessionState state);
 std::string_view lane_name(Lane lane);
+// "exited", "signaled", "execed", "unknown"; empty when nothing is known.
+std::string_view process_end_name(ProcessEnd::How how);
 std::string_view foreign_kind_name(ForeignKind kind);  // "dial9"
 std::vector<std::string> lost_reason_names(uint32_t reasons);
 std::string hex_bytes(Bytes bytes);

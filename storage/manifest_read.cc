@@ -96,6 +96,21 @@ SessionIdentity identity_of(const Json& json) {
   return identity;
 }
 
+ProcessEnd process_end_of(const Json& process) {
+  ProcessEnd end;
+  const auto json = process.find("end");
+  if (json == process.end() || !json->is_object()) return end;
+  const std::string how = text(*json, "how");
+  for (const ProcessEnd::How known : {ProcessEnd::How::kExited, ProcessEnd::How::kSignaled,
+                                      ProcessEnd::How::kExeced, ProcessEnd::How::kUnknown}) {
+    if (process_end_name(known) == how) end.how = known;
+  }
+  end.exit_code = static_cast<int32_t>(number(*json, "exit_code"));
+  end.signal = number32(*json, "signal");
+  end.core_dumped = flag(*json, "core_dumped");
+  return end;
+}
+
 ManifestThread thread_of(const Json& json) {
   ManifestThread thread;
   thread.id = number32(json, "id");
@@ -224,6 +239,7 @@ Result<Manifest> manifest_from_json(std::string_view text_json) {
   Manifest manifest;
   if (const auto process = json.find("process"); process != json.end() && process->is_object()) {
     manifest.identity = identity_of(*process);
+    manifest.process_end = process_end_of(*process);
   }
   manifest.identity.clock = static_cast<atf::ClockType>(number(json, "clock_type") & 0xFF);
   // Files of others: without a "process" the version stands in format_version alone.

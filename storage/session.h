@@ -48,6 +48,7 @@ class Session final : public SessionWriter {
   Status clock_sync(const ClockSync& sync) override;
   Status note(const std::string& what) override;
   void set_lost_without_stream(uint64_t count) override;
+  void set_process_end(const ProcessEnd& end) override;
   Status marker(const Marker& marker) override;
   Result<std::string> roll_container() override;
   void adopt_symbols(std::vector<Symbol> symbols, std::vector<ModuleSymbols> modules) override;

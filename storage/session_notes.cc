@@ -76,6 +76,12 @@ Status Session::note(const std::string& what) {
   return {};
 }
 
+void Session::set_process_end(const ProcessEnd& end) {
+  if (manifest_.process_end == end) return;
+  manifest_.process_end = end;
+  manifest_dirty_ = true;
+}
+
 void Session::set_lost_without_stream(uint64_t count) {
   if (count <= manifest_.lost_without_stream) return;
   manifest_.lost_without_stream = count;

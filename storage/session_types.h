@@ -125,6 +125,16 @@ struct Marker {
   std::string text;
 };
 
+// How the traced process ended, as far as somebody knows. The names are those of the manifest.
+struct ProcessEnd {
+  enum class How : uint8_t { kNotKnown, kExited, kSignaled, kExeced, kUnknown };
+  How how = How::kNotKnown;  // kNotKnown: it runs, or nobody has said; kUnknown: nobody can say
+  int32_t exit_code = 0;
+  uint32_t signal = 0;  // the number on the device
+  bool core_dumped = false;
+  bool operator==(const ProcessEnd&) const = default;
+};
+
 // What the collector wants next of a stream; everything below is stored. In the numbering of the
 // agent, which counts overwritten records too.
 struct StreamPosition {

@@ -61,6 +61,7 @@ class SessionWriter {
   // Adds a line to the manifest's "events": a refused connection, a reconnect, a damaged page.
   virtual Status note(const std::string& what) = 0;
   virtual void set_lost_without_stream(uint64_t count) = 0;
+  virtual void set_process_end(const ProcessEnd& end) = 0;
   // Into the manifest and the open container. A repeat (same time, same text) is taken silently.
   virtual Status marker(const Marker& marker) = 0;
   // Ends the RTC container and begins the next; its path. kUnsupported when none are written.

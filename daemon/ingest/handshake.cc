@@ -210,4 +210,21 @@ storage::DetailStateChange to_storage(const wire::DetailState& change) {
   return out;
 }
 
+storage::ProcessEnd to_storage(const wire::ProcessEnd& end) {
+  using How = storage::ProcessEnd::How;
+  storage::ProcessEnd out;
+  // A value that a later agent may have says as much as "unknown".
+  out.how = end.how() == wire::ProcessEnd::HOW_UNSPECIFIED ? How::kNotKnown
+            : end.how() == wire::ProcessEnd::EXITED        ? How::kExited
+            : end.how() == wire::ProcessEnd::SIGNALED      ? How::kSignaled
+            : end.how() == wire::ProcessEnd::EXECED        ? How::kExeced
+                                                           : How::kUnknown;
+  if (out.how == How::kExited) out.exit_code = end.exit_code();
+  if (out.how == How::kSignaled) {
+    out.signal = end.signal();
+    out.core_dumped = end.core_dumped();
+  }
+  return out;
+}
+
 }  // namespace collect::ingest

@@ -35,6 +35,7 @@ std::vector<storage::ModuleInfo> to_storage(const wire::Modules& modules);
 storage::StreamInfo to_storage(const wire::StreamOpen& stream);
 storage::StreamEnd to_storage(const wire::StreamClose& stream);
 storage::DetailStateChange to_storage(const wire::DetailState& change);
+storage::ProcessEnd to_storage(const wire::ProcessEnd& end);
 
 // The frame's message; kDamaged when its bytes are no such message.
 template <class Message>

@@ -41,6 +41,7 @@ SessionSnapshot snapshot_of(const storage::Manifest& manifest, const storage::Se
   shown.end_time = system_time(manifest.finished_unix_ns);
   shown.totals = manifest.totals;
   shown.status = manifest.reason;
+  shown.process_end = manifest.process_end;
   return shown;
 }
 

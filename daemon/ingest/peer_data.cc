@@ -261,6 +261,10 @@ bool Peer::on_recording_end(const wire::Frame& frame) {
     ack_recording_ended(end->recording());
   } else if (session_) {
     if (end->lost_without_stream() != 0) keep(LostWithoutStream{end->lost_without_stream()});
+    if (end->has_process_end()) {
+      session_->shown.process_end = to_storage(end->process_end());
+      keep(session_->shown.process_end);
+    }
     finished_recording_ = end->recording();
     seal(storage::SessionState::kComplete, end->reason());
     set_state(AgentState::kConnected, "");

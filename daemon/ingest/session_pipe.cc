@@ -228,6 +228,7 @@ Status SessionPipe::store(const SessionItem& item) {
   if (const auto* lost = std::get_if<LostWithoutStream>(&item)) {
     writer_->set_lost_without_stream(lost->count);
   }
+  if (const auto* end = std::get_if<storage::ProcessEnd>(&item)) writer_->set_process_end(*end);
   return {};
 }
 

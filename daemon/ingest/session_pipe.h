@@ -73,7 +73,7 @@ using SessionItem =
     std::variant<SessionOpen, SessionResume, PageBatch, ForeignChunk, ForeignEnd,
                  std::vector<storage::ModuleInfo>, storage::StreamInfo, storage::StreamEnd,
                  storage::DetailStateChange, storage::ClockSync, SessionNote, LostWithoutStream,
-                 PositionsWanted, SessionOrder, CommitWanted, SessionSeal>;
+                 storage::ProcessEnd, PositionsWanted, SessionOrder, CommitWanted, SessionSeal>;
 
 // What happened since the last report. Everything in it was written and committed.
 struct SessionReport {

@@ -84,6 +84,7 @@ struct SessionSnapshot {
   storage::SessionTotals totals;
   DetailMode detail{};
   std::string status;
+  storage::ProcessEnd process_end;
 };
 
 // Thread-safe; called on io threads, so it must not block.
