@@ -16,6 +16,7 @@
 #include "daemon/collector_watch.h"
 #include "daemon/control/collector_api.h"
 #include "daemon/ingest/ingest.h"
+#include "storage/session_layout.h"
 
 namespace collect::daemon {
 
@@ -52,6 +53,12 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
   void stop_session(const std::string& name,
                     control::Callback<std::vector<api::Session>> done) override;
   void manifest(const std::string& name, control::Callback<api::Manifest> done) override;
+  void list_files(const std::string& name,
+                  control::Callback<api::ListFilesResponse> done) override;
+  void open_file(const std::string& name, const std::string& path,
+                 control::Callback<std::shared_ptr<control::FileReader>> done) override;
+  void delete_session(const std::string& name,
+                      control::Callback<api::DeleteSessionResponse> done) override;
   void set_detail(api::DetailMode mode, const api::DetailRequest& request,
                   control::Callback<api::DetailResponse> done) override;
   void annotate(const api::AnnotateRequest& request,
@@ -74,6 +81,12 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
   void act_on_sessions(const std::vector<ingest::AgentSnapshot>& agents, Act act,
                        control::Callback<std::vector<api::Session>> done,
                        const std::vector<std::string>& feeds_to_stop = {});
+
+  struct NamedSession {  // collector_files.cc
+    ingest::SessionSnapshot shown;
+    storage::SessionPlace place;
+  };
+  Result<NamedSession> named_session(const std::string& name) const;
 
   struct DetailCall;  // collector_detail.cc
   void resolve_and_send_detail(const std::shared_ptr<DetailCall>& call,

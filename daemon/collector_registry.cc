@@ -58,6 +58,11 @@ Result<ingest::AgentSnapshot> CollectorRegistry::remove_agent(ingest::AgentId id
   return agent;
 }
 
+void CollectorRegistry::remove_session(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  sessions_.erase(name);
+}
+
 void CollectorRegistry::forget_old_agents() {
   size_t ended = 0;
   for (const auto& [id, agent] : agents_) ended += agent.state == ingest::AgentState::kGone;

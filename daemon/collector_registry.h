@@ -26,6 +26,7 @@ class CollectorRegistry {
   Change put(const ingest::SessionSnapshot& session);
   // The removed one; absent when it was not there.
   Result<ingest::AgentSnapshot> remove_agent(ingest::AgentId id);
+  void remove_session(const std::string& name);
 
   std::vector<ingest::AgentSnapshot> agents() const;      // by id
   std::vector<ingest::SessionSnapshot> sessions() const;  // newest first

@@ -29,6 +29,7 @@ struct Config {
   uint64_t resume_ms = 60'000;
   uint64_t max_connections = 4'096;
   uint64_t threads_per_agent = 16'384;
+  uint64_t sessions_per_agent = 1'000;
   uint64_t queue_bytes = 32u << 20;
   std::string log_level = "info";
   bool rtc = true;
@@ -54,6 +55,7 @@ void each_key(Settings& config, Visit&& visit) {
   visit("resume_ms", "how long a session waits for an agent whose link broke", config.resume_ms);
   visit("max_connections", "connections of agents at once", config.max_connections);
   visit("threads_per_agent", "threads of one agent at once", config.threads_per_agent);
+  visit("sessions_per_agent", "recordings that one process may begin", config.sessions_per_agent);
   visit("queue_bytes", "bytes of one session that may wait for the disk", config.queue_bytes);
   visit("log_level", "trace, debug, info, warn, error or off", config.log_level);
   visit("rtc", "whether every session is also written as RTC containers", config.rtc);

@@ -73,6 +73,7 @@ Result<ingest::IngestOptions> ingest_options(const Config& config) {
   options.heartbeat = ingest::milliseconds(config.heartbeat_ms);
   options.resume = ingest::milliseconds(config.resume_ms);
   options.max_connections = static_cast<uint32_t>(config.max_connections);
+  options.sessions_per_agent = static_cast<uint32_t>(config.sessions_per_agent);
   options.threads_per_agent = static_cast<uint32_t>(config.threads_per_agent);
   options.queue_bytes = config.queue_bytes;
   options.storage.durability = durability_of(config);

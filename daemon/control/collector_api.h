@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,16 @@ namespace collect::control {
 namespace api = ::collect::control::v1;
 
 using WatchId = uint64_t;
+
+// One file of a session, open for reading.
+class FileReader {
+ public:
+  virtual ~FileReader() = default;
+  virtual uint64_t size() const = 0;  // when it was opened
+  // At most `bytes` from `offset`; fewer only at the file's end. One at a time.
+  virtual void read(uint64_t offset, size_t bytes,
+                    std::function<void(Result<std::string>)> done) = 0;
+};
 
 template <class T>
 using Callback = std::function<void(Result<T>)>;
@@ -51,6 +62,12 @@ class CollectorApi {
   // Answers when the files are sealed.
   virtual void stop_session(const std::string& name, Callback<std::vector<api::Session>> done) = 0;
   virtual void manifest(const std::string& name, Callback<api::Manifest> done) = 0;
+  // Every file, without pages.
+  virtual void list_files(const std::string& name, Callback<api::ListFilesResponse> done) = 0;
+  virtual void open_file(const std::string& name, const std::string& path,
+                         Callback<std::shared_ptr<FileReader>> done) = 0;
+  virtual void delete_session(const std::string& name,
+                              Callback<api::DeleteSessionResponse> done) = 0;
   virtual void set_detail(api::DetailMode mode, const api::DetailRequest& request,
                           Callback<api::DetailResponse> done) = 0;
   virtual void annotate(const api::AnnotateRequest& request,

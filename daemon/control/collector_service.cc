@@ -15,13 +15,6 @@ namespace {
 using AgentWatch = WatchCall<api::AgentEvent, AgentBacklog>;
 using SessionWatch = WatchCall<api::Session, NewestBacklog<api::Session>>;
 
-// For what is answered before the handler returns.
-grpc::ServerUnaryReactor* reply(grpc::CallbackServerContext* context, const Status& status) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(status.ok() ? grpc::Status::OK : to_grpc_status(status.error()));
-  return reactor;
-}
-
 template <class Item>
 std::vector<std::string_view> names_of(const std::vector<Item>& items) {
   std::vector<std::string_view> names;

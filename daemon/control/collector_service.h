@@ -2,6 +2,7 @@
 // gRPC's. Internal to daemon/control: this header pulls in gRPC.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "daemon/control/collector_api.h"
@@ -32,6 +33,11 @@ class CollectorService final : public api::Collector::CallbackService {
   grpc::ServerWriteReactor<api::Session>* WatchSession(Context*,
                                                        const api::WatchSessionRequest*) override;
   Unary* GetManifest(Context*, const api::GetManifestRequest*, api::Manifest*) override;
+  Unary* ListFiles(Context*, const api::ListFilesRequest*, api::ListFilesResponse*) override;
+  grpc::ServerWriteReactor<api::FileChunk>* DownloadFile(Context*,
+                                                         const api::DownloadFileRequest*) override;
+  Unary* DeleteSession(Context*, const api::DeleteSessionRequest*,
+                       api::DeleteSessionResponse*) override;
   Unary* ArmDetail(Context*, const api::DetailRequest*, api::DetailResponse*) override;
   Unary* StartDetail(Context*, const api::DetailRequest*, api::DetailResponse*) override;
   Unary* StopDetail(Context*, const api::DetailRequest*, api::DetailResponse*) override;
@@ -45,6 +51,8 @@ class CollectorService final : public api::Collector::CallbackService {
 
   CollectorApi& collector_;
   const std::shared_ptr<LiveCalls> live_;
+  const std::shared_ptr<std::atomic<uint32_t>> downloads_ =
+      std::make_shared<std::atomic<uint32_t>>(0);
 };
 
 }  // namespace collect::control

@@ -27,6 +27,13 @@ inline constexpr size_t kMaxLiveWatches = 1024;  // of all clients together
 
 grpc::Status to_grpc_status(const Error& error);
 
+// For what is answered before the handler returns.
+inline grpc::ServerUnaryReactor* reply(grpc::CallbackServerContext* context, const Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(status.ok() ? grpc::Status::OK : to_grpc_status(status.error()));
+  return reactor;
+}
+
 // The calls that have not ended, and the means to end the endless ones among them.
 class LiveCalls {
  public:

@@ -4,8 +4,10 @@
 #include <grpcpp/grpcpp.h>
 
 #include <cstdlib>
+#include <optional>
 #include <utility>
 
+#include "formats/core/crc32.h"
 #include "proto/control/v1/control.grpc.pb.h"
 
 namespace collect::ctl {
@@ -177,6 +179,67 @@ Result<api::Manifest> Client::manifest(const std::string& name) {
   api::GetManifestRequest request;
   request.set_name(name);
   return connection_->call(&Connection::Stub::GetManifest, request, kSlowDeadline);
+}
+
+Result<api::ListFilesResponse> Client::files(const std::string& session) {
+  api::ListFilesResponse all;
+  api::ListFilesRequest request;
+  request.set_name(session);
+  request.set_page_size(kPageSize);
+  do {
+    auto page = connection_->call(&Connection::Stub::ListFiles, request, kSlowDeadline);
+    if (!page.ok()) return page.error();
+    all.MergeFrom(*page);
+    request.set_name(page->session());  // the newest may be another one by now
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty());
+  all.clear_next_page_token();
+  return all;
+}
+
+Result<api::DownloadEnd> Client::download(
+    const std::string& session, const std::string& path, uint64_t offset,
+    const std::function<Status(const std::string&)>& on_data) {
+  api::DownloadFileRequest request;
+  request.set_name(session);
+  request.set_path(path);
+  request.set_offset(offset);
+  grpc::ClientContext context;
+  std::optional<api::DownloadEnd> end;
+  Status failure;
+  uint64_t at = offset;
+  uint32_t crc = 0;
+  const auto take = [&](const api::FileChunk& chunk) {
+    if (chunk.has_end()) {
+      end = chunk.end();
+      return true;
+    }
+    const Bytes bytes(reinterpret_cast<const uint8_t*>(chunk.data().data()), chunk.data().size());
+    if (chunk.offset() != at || chunk.crc32c() != crc32c(bytes)) {
+      failure = Error{Code::kDamaged, path + ": what came at byte " + std::to_string(at) +
+                                          " is not what was sent; download it again"};
+      return false;
+    }
+    crc = crc32c(bytes, crc);
+    at += bytes.size();
+    failure = on_data(chunk.data());
+    return failure.ok();
+  };
+  const Status read = connection_->read_all<api::FileChunk>(
+      context, connection_->stub->DownloadFile(&context, request), take);
+  if (!failure.ok()) return failure.error();
+  if (!read.ok()) return read.error();
+  if (!end || end->bytes() != at - offset || end->crc32c() != crc) {
+    return Error{Code::kDamaged, path + ": the download ended at byte " + std::to_string(at) +
+                                     " without being whole; download it again"};
+  }
+  return *end;
+}
+
+Result<api::DeleteSessionResponse> Client::delete_session(const std::string& name) {
+  api::DeleteSessionRequest request;
+  request.set_name(name);
+  return connection_->call(&Connection::Stub::DeleteSession, request, kSlowDeadline);
 }
 
 Result<api::DetailResponse> Client::set_detail(api::DetailMode mode,

@@ -42,6 +42,13 @@ class Client {
   Result<api::StartSessionResponse> start_session(const std::string& agent);
   Result<api::StopSessionResponse> stop_session(const std::string& name);
   Result<api::Manifest> manifest(const std::string& name);
+  Result<api::ListFilesResponse> files(const std::string& session);  // every page
+  // Hands over the file from `offset` on, in order, each chunk checked; ends when `on_data` fails.
+  // kDamaged: what came is not what was sent.
+  Result<api::DownloadEnd> download(const std::string& session, const std::string& path,
+                                    uint64_t offset,
+                                    const std::function<Status(const std::string&)>& on_data);
+  Result<api::DeleteSessionResponse> delete_session(const std::string& name);
   // OFF, ARMED or ON.
   Result<api::DetailResponse> set_detail(api::DetailMode mode, const api::DetailRequest& request);
   Result<api::AnnotateResponse> annotate(const std::string& target, const std::string& text);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "daemon/ctl/convert/convert.h"
+#include "daemon/ctl/download.h"
 #include "daemon/ctl/dump.h"
 #include "daemon/ctl/inspect.h"
 #include "daemon/ctl/online_commands.h"
@@ -23,6 +24,7 @@ struct Line {
   bool json = false;
   RunOptions run;
   DetailOptions detail;
+  DownloadOptions download;
   WatchOptions watch;
   InspectOptions inspect;
   VerifyOptions verify;

@@ -150,6 +150,21 @@ void add_session_commands(CLI::App& app, Line& line) {
       add_online(app, line, "manifest", "Show a session's manifest; --json: the file as it is",
                  [&line](const Online& to) { return show_manifest(to, line.name); });
   manifest->add_option("SESSION", line.name, "Which one (default: the newest)");
+  CLI::App* files = add_online(app, line, "files", "List the files of a session",
+                               [&line](const Online& to) { return list_files(to, line.name); });
+  files->add_option("SESSION", line.name, "Which one (default: the newest)");
+  CLI::App* fetch =
+      add_online(app, line, "download", "Fetch the files of a session from the collector",
+                 [&line](const Online& to) { return download(to, line.download); });
+  fetch->add_option("SESSION", line.download.session, "Which one (default: the newest)");
+  fetch->add_option("FILE", line.download.files, "Only these, as collectctl files lists them");
+  fetch->add_option("-o,--output", line.download.output,
+                    "Directory to write into (default: the session's name)");
+  fetch->footer("What an interrupted download left is gone on with; what is whole is kept.");
+  CLI::App* remove =
+      add_online(app, line, "delete", "Remove a sealed session from the collector",
+                 [&line](const Online& to) { return delete_session(to, line.name); });
+  remove->add_option("SESSION", line.name, "Which one; never a default")->required();
   CLI::App* mark =
       add_online(app, line, "annotate", "Put a marker with a text at this moment of the recordings",
                  [&line](const Online& to) { return annotate(to, line.name, line.text); });

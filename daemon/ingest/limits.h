@@ -52,6 +52,7 @@ inline constexpr size_t kMinQueueBytes = 2u << 20;
 // Frames other than pages that may wait for the writer of one session.
 inline constexpr size_t kMaxQueuedItems = 16'384;
 inline constexpr uint32_t kDefaultMaxConnections = 4'096;
+inline constexpr uint32_t kDefaultSessionsPerAgent = 1'000;  // recordings of one process
 inline constexpr uint32_t kDefaultThreadsPerAgent = 16'384;  // streams open at once
 // dial9 feeds: connected at once, and what each may hold in memory beside read buffers. The
 // recorder's own frames have at most 1 MiB.

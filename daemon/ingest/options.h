@@ -20,6 +20,7 @@ struct IngestOptions {
   milliseconds resume = kDefaultResume;
   uint32_t max_connections = kDefaultMaxConnections;
   uint32_t threads_per_agent = kDefaultThreadsPerAgent;
+  uint32_t sessions_per_agent = kDefaultSessionsPerAgent;
   size_t queue_bytes = kDefaultQueueBytes;
   unsigned io_threads = 0;      // 0: one per core, at most kMaxIoThreads
   unsigned writer_threads = 0;  // 0: one per core, at most kMaxWriterThreads

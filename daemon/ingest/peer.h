@@ -200,6 +200,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   std::vector<SessionRef> sealing_;  // ended, on their way to being sealed
   Intake intake_ = Intake::kNone;
   uint32_t intake_recording_ = 0;
+  uint32_t sessions_begun_ = 0;
   uint32_t finished_recording_ =
       0;  // this one and those before are over for good: repeats are dropped
   std::unordered_map<uint32_t, StreamProgress> streams_;

@@ -163,6 +163,13 @@ bool Peer::begin_recording(const wire::RecordingStart& start) {
     }
     seal(storage::SessionState::kRecovered, "the agent began another recording without its end");
   }
+  if (sessions_begun_ >= core_.options.sessions_per_agent) {
+    const std::string reason = "more than " + std::to_string(core_.options.sessions_per_agent) +
+                               " recordings of one process (sessions_per_agent)";
+    refuse_both(wire::REFUSE_LIMIT, reason, false);
+    return false;
+  }
+  ++sessions_begun_;
   session_ = make_session(start.recording(), std::chrono::system_clock::now());
   put(*session_, SessionOpen{identity_from(hello_, start)});
   if (clock_sync_) put(*session_, *clock_sync_);

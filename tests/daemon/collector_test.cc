@@ -421,6 +421,57 @@ TEST_F(CollectorTest, AttachAnswersWithTheAgentAndDetachLetsItGo) {
   EXPECT_EQ(wrong.get().code(), Code::kInvalidArgument);
 }
 
+TEST_F(CollectorTest, FilesAreListedReadAndRemovedOnceSealed) {
+  FakeAgent agent(process(1, "app", 10));
+  ASSERT_TRUE(agent.connect(collector_->ingest_address()));
+  begin(agent, 1, 100);
+  const auto active = collector_->session("");
+  ASSERT_TRUE(active.ok());
+  Waiting<api::DeleteSessionResponse> too_early;
+  collector_->delete_session(active->name(), too_early.callback());
+  EXPECT_EQ(too_early.get().code(), Code::kUnsupported);
+  ASSERT_TRUE(agent.close_stream(1, 100));
+  ASSERT_TRUE(agent.end_recording());
+  ASSERT_TRUE(agent.wait_recording_ended(1));
+  Waiting<std::vector<api::Session>> sealed;
+  collector_->stop_session(active->name(), sealed.callback());
+  ASSERT_TRUE(sealed.get().ok());
+
+  Waiting<api::ListFilesResponse> listed;
+  collector_->list_files(active->name(), listed.callback());
+  const auto files = listed.get();
+  ASSERT_TRUE(files.ok()) << to_string(files.error());
+  EXPECT_EQ(files->state(), api::COMPLETE);
+  uint64_t bytes = 0;
+  bool found = false;
+  for (const api::SessionFile& file : files->files()) {
+    EXPECT_EQ(file.bytes(), std::filesystem::file_size(active->path() + "/" + file.path()));
+    bytes += file.bytes();
+    found = found || file.path() == "thread_0/index.atf";
+  }
+  EXPECT_TRUE(found);
+
+  Waiting<std::shared_ptr<control::FileReader>> opened;
+  collector_->open_file(active->name(), "thread_0/index.atf", opened.callback());
+  const auto reader = opened.get();
+  ASSERT_TRUE(reader.ok()) << to_string(reader.error());
+  EXPECT_EQ((*reader)->size(), std::filesystem::file_size(active->path() + "/thread_0/index.atf"));
+  Waiting<std::string> beginning;
+  (*reader)->read(0, 4, beginning.callback());
+  EXPECT_EQ(beginning.get().value(), "ATI2");
+  Waiting<std::shared_ptr<control::FileReader>> outside;
+  collector_->open_file(active->name(), "../../../etc/passwd", outside.callback());
+  EXPECT_EQ(outside.get().code(), Code::kInvalidArgument);
+
+  Waiting<api::DeleteSessionResponse> removed;
+  collector_->delete_session(active->name(), removed.callback());
+  const auto response = removed.get();
+  ASSERT_TRUE(response.ok()) << to_string(response.error());
+  EXPECT_EQ(response->removed_bytes(), bytes);
+  EXPECT_FALSE(std::filesystem::exists(active->path()));
+  EXPECT_EQ(collector_->session(active->name()).code(), Code::kNotFound);
+}
+
 TEST_F(CollectorTest, NobodyAtTheAddressIsShownAsDialing) {
   std::string nowhere;
   {

@@ -231,6 +231,81 @@ void FakeCollector::manifest(const std::string& name, Callback<api::Manifest> do
   answer(name, manifest, std::move(done));
 }
 
+namespace {
+
+class TextReader final : public FileReader {
+ public:
+  TextReader(std::string content, std::shared_ptr<std::atomic<uint64_t>> cut_at)
+      : content_(std::move(content)), cut_at_(std::move(cut_at)) {}
+  uint64_t size() const override { return content_.size(); }
+  void read(uint64_t offset, size_t bytes, std::function<void(Result<std::string>)> done) override {
+    const uint64_t end = std::min<uint64_t>(content_.size(), cut_at_->load());
+    done(offset >= end ? std::string()
+                       : content_.substr(offset, std::min<uint64_t>(bytes, end - offset)));
+  }
+
+ private:
+  const std::string content_;
+  const std::shared_ptr<std::atomic<uint64_t>> cut_at_;
+};
+
+}  // namespace
+
+void FakeCollector::add_file(const std::string& path, std::string content) {
+  const std::lock_guard lock(mutex_);
+  files_[path] = std::move(content);
+}
+
+void FakeCollector::cut_files_at(uint64_t bytes) {
+  cut_files_at_->store(bytes);
+}
+
+void FakeCollector::list_files(const std::string& name, Callback<api::ListFilesResponse> done) {
+  api::ListFilesResponse response;
+  const auto session = this->session(name);
+  if (!session.ok()) {
+    done(session.error());
+    return;
+  }
+  response.set_session(session->name());
+  response.set_state(session->state());
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [path, content] : files_) {
+      api::SessionFile* file = response.add_files();
+      file->set_path(path);
+      file->set_bytes(content.size());
+    }
+  }
+  answer(name, response, std::move(done));
+}
+
+void FakeCollector::open_file(const std::string& name, const std::string& path,
+                              Callback<std::shared_ptr<FileReader>> done) {
+  std::shared_ptr<FileReader> reader;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = files_.find(path);
+    if (found != files_.end()) {
+      reader = std::make_shared<TextReader>(found->second, cut_files_at_);
+    }
+  }
+  if (reader == nullptr) {
+    done(Error{Code::kNotFound, name + " has no file " + path});
+    return;
+  }
+  answer(name, reader, std::move(done));
+}
+
+void FakeCollector::delete_session(const std::string& name,
+                                   Callback<api::DeleteSessionResponse> done) {
+  api::DeleteSessionResponse response;
+  response.set_session(name);
+  response.set_removed_files(3);
+  response.set_removed_bytes(4096);
+  answer(name, response, std::move(done));
+}
+
 void FakeCollector::set_detail(api::DetailMode mode, const api::DetailRequest& request,
                                Callback<api::DetailResponse> done) {
   {

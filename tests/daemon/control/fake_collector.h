@@ -2,6 +2,7 @@
 // records what it was asked.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -29,6 +30,11 @@ class FakeCollector : public CollectorApi {
   void wait_for_held(size_t count);
   void wait_for_watches(size_t count);
 
+  // Every session has these files.
+  void add_file(const std::string& path, std::string content);
+  // What is read of every file from now on ends here, as when it is cut while it is sent.
+  void cut_files_at(uint64_t bytes);
+
   void set_ingest_address(const std::string& address);
 
   // The error that every slow call answers with, if any.
@@ -52,6 +58,10 @@ class FakeCollector : public CollectorApi {
   void start_session(const std::string& agent, Callback<std::vector<api::Session>> done) override;
   void stop_session(const std::string& name, Callback<std::vector<api::Session>> done) override;
   void manifest(const std::string& name, Callback<api::Manifest> done) override;
+  void list_files(const std::string& name, Callback<api::ListFilesResponse> done) override;
+  void open_file(const std::string& name, const std::string& path,
+                 Callback<std::shared_ptr<FileReader>> done) override;
+  void delete_session(const std::string& name, Callback<api::DeleteSessionResponse> done) override;
   void set_detail(api::DetailMode mode, const api::DetailRequest& request,
                   Callback<api::DetailResponse> done) override;
   void annotate(const api::AnnotateRequest& request, Callback<api::AnnotateResponse> done) override;
@@ -82,6 +92,9 @@ class FakeCollector : public CollectorApi {
   api::DetailRequest last_detail_;
   api::DetailMode last_mode_ = api::DETAIL_MODE_UNSPECIFIED;
   uint32_t last_interval_ms_ = 0;
+  std::map<std::string, std::string> files_;
+  std::shared_ptr<std::atomic<uint64_t>> cut_files_at_ =
+      std::make_shared<std::atomic<uint64_t>>(UINT64_MAX);
   std::string ingest_address_ = "127.0.0.1:7710";
 };
 

@@ -255,6 +255,23 @@ TEST_F(MisbehaviourTest, ThreadsBeyondTheLimitAreRefused) {
   EXPECT_EQ(agent.refused()->code(), wire::REFUSE_LIMIT);
 }
 
+TEST_F(MisbehaviourTest, RecordingsBeyondTheLimitAreRefused) {
+  options_.sessions_per_agent = 2;
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  for (uint32_t recording = 1; recording <= 2; ++recording) {
+    ASSERT_TRUE(agent.start_recording(recording));
+    ASSERT_TRUE(agent.end_recording());
+    ASSERT_TRUE(agent.wait_recording_ended(recording));
+  }
+  ASSERT_TRUE(agent.start_recording(3));
+  ASSERT_TRUE(agent.wait_refused());
+  EXPECT_EQ(agent.refused()->code(), wire::REFUSE_LIMIT);
+  EXPECT_FALSE(agent.refused()->retry());
+  EXPECT_THAT(agent.refused()->reason(), HasSubstr("sessions_per_agent"));
+}
+
 TEST_F(MisbehaviourTest, ConnectionsBeyondTheLimitAreRefused) {
   options_.max_connections = 2;
   start();

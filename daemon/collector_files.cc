@@ -1,0 +1,131 @@
+// Handing out and removing the files of sessions.
+#include <asio/post.hpp>
+
+#include "daemon/collector.h"
+#include "daemon/collector_messages.h"
+#include "storage/session_files.h"
+
+namespace collect::daemon {
+namespace {
+
+class SessionFileReader final : public control::FileReader,
+                                public std::enable_shared_from_this<SessionFileReader> {
+ public:
+  SessionFileReader(asio::thread_pool& files, std::unique_ptr<storage::File> file, uint64_t size)
+      : files_(files), file_(std::move(file)), size_(size) {}
+
+  uint64_t size() const override { return size_; }
+
+  void read(uint64_t offset, size_t bytes, std::function<void(Result<std::string>)> done) override {
+    asio::post(files_, [self = shared_from_this(), offset, bytes, done = std::move(done)] {
+      std::string data(bytes, '\0');
+      const auto got =
+          self->file_->read_at(offset, {reinterpret_cast<uint8_t*>(data.data()), data.size()});
+      if (!got.ok()) {
+        done(got.error());
+        return;
+      }
+      data.resize(*got);
+      done(std::move(data));
+    });
+  }
+
+ private:
+  asio::thread_pool& files_;
+  const std::unique_ptr<storage::File> file_;  // on the files thread
+  const uint64_t size_;
+};
+
+}  // namespace
+
+// The session that people mean, and where it lies: the place is made from its name again, and not
+// taken from anything that came over a connection.
+Result<Collector::NamedSession> Collector::named_session(const std::string& name) const {
+  auto session = registry_.session(name);
+  if (!session.ok()) return session.error();
+  auto place = storage::parse_place(root_, session->name);
+  if (!place) {
+    return Error{Code::kNotFound, "session \"" + session->name + "\" has no directory yet"};
+  }
+  return NamedSession{std::move(*session), std::move(*place)};
+}
+
+void Collector::list_files(const std::string& name,
+                           control::Callback<api::ListFilesResponse> done) {
+  auto named = named_session(name);
+  if (!named.ok()) {
+    done(named.error());
+    return;
+  }
+  asio::post(files_, [this, named = std::move(*named), done = std::move(done)] {
+    const auto files = storage::list_session_files(fs_, named.place);
+    if (!files.ok()) {
+      done(files.error());
+      return;
+    }
+    const api::Session shown = to_message(named.shown);
+    api::ListFilesResponse response;
+    response.set_session(shown.name());
+    response.set_state(shown.state());
+    for (const storage::SessionFileInfo& info : *files) {
+      api::SessionFile* file = response.add_files();
+      file->set_path(info.path);
+      file->set_bytes(info.bytes);
+    }
+    done(std::move(response));
+  });
+}
+
+void Collector::open_file(const std::string& name, const std::string& path,
+                          control::Callback<std::shared_ptr<control::FileReader>> done) {
+  auto named = named_session(name);
+  if (!named.ok()) {
+    done(named.error());
+    return;
+  }
+  asio::post(files_, [this, place = std::move(named->place), path, done = std::move(done)] {
+    auto file = storage::open_session_file(fs_, root_, place, path);
+    if (!file.ok()) {
+      done(file.error());
+      return;
+    }
+    const auto size = (*file)->size();
+    if (!size.ok()) {
+      done(size.error());
+      return;
+    }
+    done(std::shared_ptr<control::FileReader>(
+        std::make_shared<SessionFileReader>(files_, std::move(*file), *size)));
+  });
+}
+
+void Collector::delete_session(const std::string& name,
+                               control::Callback<api::DeleteSessionResponse> done) {
+  auto named = named_session(name);
+  if (!named.ok()) {
+    done(named.error());
+    return;
+  }
+  if (!is_over(named->shown.state)) {
+    done(Error{Code::kUnsupported,
+               "session \"" + named->shown.name + "\" is not sealed yet; StopSession seals it"});
+    return;
+  }
+  asio::post(files_, [this, named = std::move(*named), done = std::move(done)] {
+    const auto removed = storage::remove_session(fs_, root_, named.place);
+    if (!removed.ok() && removed.code() != Code::kNotFound) {
+      done(removed.error());
+      return;
+    }
+    registry_.remove_session(named.shown.name);
+    api::DeleteSessionResponse response;
+    response.set_session(to_message(named.shown).name());
+    if (removed.ok()) {
+      response.set_removed_bytes(removed->bytes);
+      response.set_removed_files(removed->files);
+    }
+    done(std::move(response));
+  });
+}
+
+}  // namespace collect::daemon

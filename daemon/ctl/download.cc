@@ -1,0 +1,236 @@
+#include "daemon/ctl/download.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "daemon/ctl/client.h"
+#include "daemon/ctl/json.h"
+#include "daemon/ctl/text.h"
+#include "daemon/ctl/text_out.h"
+#include "storage/posix_fs.h"
+#include "storage/session_files.h"
+
+namespace collect::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kPartSuffix[] = ".part";
+
+// What one download did, for the last line.
+struct Fetched {
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+  uint64_t kept = 0;
+};
+
+// A file that grows under its temporary name and gets its own when it is whole.
+class PartFile {
+ public:
+  // `resume`: what is there already is the file's beginning.
+  static Result<PartFile> open(storage::Fs& disk, const std::string& path, bool resume) {
+    const std::string part = path + kPartSuffix;
+    auto file = disk.open(part, storage::OpenMode::kReadWrite);
+    if (!file.ok() && file.code() == Code::kNotFound) {
+      file = disk.open(part, storage::OpenMode::kCreate);
+    }
+    if (!file.ok()) return file.error();
+    if (!resume) COLLECT_TRY((*file)->truncate(0));
+    const auto size = (*file)->size();
+    if (!size.ok()) return size.error();
+    return PartFile(disk, path, std::move(*file), *size);
+  }
+
+  uint64_t size() const { return size_; }
+
+  Status restart() {
+    COLLECT_TRY(file_->truncate(0));
+    size_ = 0;
+    return {};
+  }
+
+  Status append(const std::string& data) {
+    const Bytes parts[] = {Bytes(reinterpret_cast<const uint8_t*>(data.data()), data.size())};
+    COLLECT_TRY(file_->write_at(size_, parts));
+    size_ += data.size();
+    return {};
+  }
+
+  Status finish() {
+    COLLECT_TRY(file_->sync());
+    COLLECT_TRY(disk_.rename(path_ + kPartSuffix, path_));
+    return disk_.sync_directory(fs::path(path_).parent_path().string());
+  }
+
+ private:
+  PartFile(storage::Fs& disk, std::string path, std::unique_ptr<storage::File> file, uint64_t size)
+      : disk_(disk), path_(std::move(path)), file_(std::move(file)), size_(size) {}
+
+  storage::Fs& disk_;
+  std::string path_;
+  std::unique_ptr<storage::File> file_;
+  uint64_t size_;
+};
+
+bool is_whole(const std::string& path, uint64_t bytes) {
+  std::error_code error;
+  return fs::file_size(path, error) == bytes && !error;
+}
+
+class Downloader {
+ public:
+  Downloader(const Online& online, Client& client, const api::ListFilesResponse& listed,
+             std::string directory)
+      : online_(online),
+        client_(client),
+        session_(listed.session()),
+        sealed_(listed.state() == api::COMPLETE || listed.state() == api::RECOVERED ||
+                listed.state() == api::FAILED),
+        directory_(std::move(directory)) {}
+
+  bool sealed() const { return sealed_; }
+  const Fetched& fetched() const { return fetched_; }
+
+  Status fetch(const api::SessionFile& file) {
+    // The collector's words become a path here: only what a session may have.
+    if (!storage::is_session_path(file.path())) {
+      return Error{Code::kInvalidArgument,
+                   "\"" + file.path() + "\" is no file of a session; it is not written"};
+    }
+    const std::string path = directory_ + "/" + file.path();
+    if (sealed_ && is_whole(path, file.bytes())) {
+      ++fetched_.kept;
+      return {};
+    }
+    COLLECT_TRY(disk_.make_directories(fs::path(path).parent_path().string()));
+    auto part = PartFile::open(disk_, path, sealed_);
+    if (!part.ok()) return part.error();
+    if (part->size() > file.bytes()) COLLECT_TRY(part->restart());
+    const uint64_t from = part->size();
+    const auto end = client_.download(session_, file.path(), from, [&](const std::string& data) {
+      const Status stored = part->append(data);
+      show(file, part->size());
+      return stored;
+    });
+    if (!end.ok()) return end.error();
+    COLLECT_TRY(part->finish());
+    ++fetched_.files;
+    fetched_.bytes += part->size() - from;
+    return {};
+  }
+
+  void end_line() {
+    if (shown_) online_.err << "\n";
+    shown_ = false;
+  }
+
+ private:
+  void show(const api::SessionFile& file, uint64_t bytes) {
+    if (!online_.terminal || online_.json) return;
+    online_.err << "\r\x1b[K" << printable(file.path()) << "  " << short_bytes(bytes) << " of "
+                << short_bytes(file.bytes());
+    online_.err.flush();
+    shown_ = true;
+  }
+
+  const Online& online_;
+  Client& client_;
+  const std::string session_;
+  const bool sealed_;
+  const std::string directory_;
+  storage::PosixFs disk_;
+  Fetched fetched_;
+  bool shown_ = false;
+};
+
+// Those of `listed` that are asked for; the error names the first that is not there.
+Result<std::vector<api::SessionFile>> wanted_files(const api::ListFilesResponse& listed,
+                                                   const std::vector<std::string>& names) {
+  if (names.empty())
+    return std::vector<api::SessionFile>(listed.files().begin(), listed.files().end());
+  std::vector<api::SessionFile> wanted;
+  for (const std::string& name : names) {
+    const auto found = std::find_if(listed.files().begin(), listed.files().end(),
+                                    [&name](const auto& file) { return file.path() == name; });
+    if (found == listed.files().end()) {
+      return Error{Code::kNotFound, short_name(listed.session()) + " has no file " + name +
+                                        "; see collectctl files " + short_name(listed.session())};
+    }
+    wanted.push_back(*found);
+  }
+  return wanted;
+}
+
+}  // namespace
+
+int list_files(const Online& online, const std::string& session) {
+  const auto files = Client(online.control).files(session);
+  if (!files.ok()) return failed(online.err, files.error());
+  if (online.json) {
+    online.out << to_json(*files) << "\n";
+  } else {
+    Table table({"BYTES", "FILE"});
+    table.right(0);
+    for (const api::SessionFile& file : files->files()) {
+      table.add({with_thousands(file.bytes()), printable(file.path())});
+    }
+    online.out << table.text();
+  }
+  online.out.flush();
+  return kExitOk;
+}
+
+int download(const Online& online, const DownloadOptions& options) {
+  Client client(online.control);
+  const auto listed = client.files(options.session);
+  if (!listed.ok()) return failed(online.err, listed.error());
+  const auto place = storage::parse_place(".", short_name(listed->session()));
+  if (!place) {
+    return failed(online.err, {Code::kDamaged, "the collector named a session \"" +
+                                                   listed->session() + "\", which is no name"});
+  }
+  const auto wanted = wanted_files(*listed, options.files);
+  if (!wanted.ok()) return failed(online.err, wanted.error());
+  const std::string directory = options.output.empty() ? place->name : options.output;
+  Downloader downloader(online, client, *listed, directory);
+  if (!downloader.sealed()) {
+    online.err << "collectctl: " << place->name
+               << " still records: its files are as they are now, without their ends; "
+                  "collectctl recover completes them\n";
+  }
+  for (const api::SessionFile& file : *wanted) {
+    const Status fetched = downloader.fetch(file);
+    if (fetched.ok()) continue;
+    downloader.end_line();
+    return failed(online.err, {fetched.code(), fetched.error().message +
+                                                   "; the same command goes on where this ended"});
+  }
+  downloader.end_line();
+  const Fetched& fetched = downloader.fetched();
+  if (online.json) {
+    online.out << "{\"directory\":" << json_text(directory) << ",\"files\":" << fetched.files
+               << ",\"bytes\":" << fetched.bytes << ",\"kept\":" << fetched.kept << "}\n";
+  } else {
+    online.out << directory << ": " << fetched.files << " files, " << short_bytes(fetched.bytes);
+    if (fetched.kept != 0) online.out << "; " << fetched.kept << " were there already";
+    online.out << "\n";
+  }
+  online.out.flush();
+  return kExitOk;
+}
+
+int delete_session(const Online& online, const std::string& session) {
+  const auto removed = Client(online.control).delete_session(session);
+  if (!removed.ok()) return failed(online.err, removed.error());
+  if (online.json) {
+    online.out << to_json(*removed) << "\n";
+  } else {
+    online.out << short_name(removed->session()) << ": removed " << removed->removed_files()
+               << " files, " << short_bytes(removed->removed_bytes()) << "\n";
+  }
+  online.out.flush();
+  return kExitOk;
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,192 @@
+#include "storage/session_files.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+namespace collect::storage {
+namespace {
+
+constexpr std::array<std::string_view, 3> kThreadFiles = {kDetailFile, kIndexFile,
+                                                          kStreamJournalFile};
+// Of a writer that was interrupted: not handed out, but removed with the rest.
+constexpr std::array<std::string_view, 2> kLeftovers = {kManifestTemporaryFile, kReserveFile};
+
+bool is_one_of(std::string_view name, const auto& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_session_file(std::string_view name) {
+  if (name == kManifestFile || parse_container_name(name)) return true;
+  return std::any_of(std::begin(kForeignKinds), std::end(kForeignKinds),
+                     [name](ForeignKind kind) { return name == foreign_file_name(kind); });
+}
+
+struct Names {
+  std::vector<std::string> files;    // of the session's own directory
+  std::vector<uint32_t> threads;     // by number
+  std::vector<std::string> strange;  // not ours
+};
+
+Result<Names> names_of(Fs& fs, const SessionPlace& place) {
+  auto entries = fs.list_directory(place.directory);
+  if (!entries.ok()) return entries.error();
+  Names names;
+  for (std::string& entry : *entries) {
+    if (const auto thread = parse_thread_directory(entry)) {
+      names.threads.push_back(*thread);
+    } else if (is_session_file(entry) || is_one_of(entry, kLeftovers)) {
+      names.files.push_back(std::move(entry));
+    } else {
+      names.strange.push_back(std::move(entry));
+    }
+  }
+  std::sort(names.threads.begin(), names.threads.end());
+  return names;
+}
+
+std::optional<uint64_t> size_of(Fs& fs, const std::string& path) {
+  auto file = fs.open(path, OpenMode::kRead);
+  if (!file.ok()) return std::nullopt;
+  const auto bytes = (*file)->size();
+  if (!bytes.ok()) return std::nullopt;
+  return *bytes;
+}
+
+// The names on the way are ours, but what bears them may be a link.
+Status check_inside(const std::string& root, const SessionPlace& place, std::string_view path) {
+  std::error_code error;
+  const std::filesystem::path base = std::filesystem::canonical(root, error);
+  std::filesystem::path wanted = base / place.name;
+  if (!path.empty()) wanted /= path;
+  const std::filesystem::path found =
+      std::filesystem::canonical(place.directory + "/" + std::string(path), error);
+  if (error == std::errc::no_such_file_or_directory) {
+    return Error{Code::kNotFound, path.empty() ? "there is no " + place.directory
+                                               : place.name + " has no file " + std::string(path)};
+  }
+  if (error) return Error{Code::kIo, wanted.string() + ": " + error.message()};
+  if (found == wanted) return {};
+  return Error{Code::kInvalidArgument,
+               place.name + "/" + std::string(path) + " is a link that leads out of its place"};
+}
+
+class Removal {
+ public:
+  explicit Removal(Fs& fs) : fs_(fs) {}
+
+  Status file(const std::string& path) {
+    const std::optional<uint64_t> bytes = size_of(fs_, path);
+    COLLECT_TRY(fs_.remove_file(path));
+    ++removed_.files;
+    removed_.bytes += bytes.value_or(0);
+    return {};
+  }
+
+  Status thread(const std::string& directory) {
+    auto names = fs_.list_directory(directory);
+    if (!names.ok()) return names.error();
+    bool emptied = true;
+    for (const std::string& name : *names) {
+      if (is_one_of(name, kThreadFiles) || name == kDetailTemporaryFile) {
+        COLLECT_TRY(file(directory + "/" + name));
+      } else {
+        strange_.push_back(directory + "/" + name);
+        emptied = false;
+      }
+    }
+    return emptied ? fs_.remove_directory(directory) : Status();
+  }
+
+  void strange(std::string path) { strange_.push_back(std::move(path)); }
+  bool found_strange() const { return !strange_.empty(); }
+  Error strange_error() const {
+    return {Code::kAlreadyExists, strange_.front() +
+                                      " is not ours: " + std::to_string(strange_.size()) +
+                                      " such entries stay, with their directory"};
+  }
+  const RemovedFiles& removed() const { return removed_; }
+
+ private:
+  Fs& fs_;
+  RemovedFiles removed_;
+  std::vector<std::string> strange_;
+};
+
+}  // namespace
+
+bool is_session_path(std::string_view path) {
+  const size_t slash = path.find('/');
+  if (slash == std::string_view::npos) return is_session_file(path);
+  return parse_thread_directory(path.substr(0, slash)) &&
+         is_one_of(path.substr(slash + 1), kThreadFiles);
+}
+
+Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPlace& place) {
+  const auto names = names_of(fs, place);
+  if (!names.ok()) return names.error();
+  std::vector<SessionFileInfo> files;
+  const auto add = [&](std::string path) {
+    const auto bytes = size_of(fs, place.directory + "/" + path);
+    if (bytes) files.push_back({std::move(path), *bytes});
+  };
+  for (const std::string& name : names->files) {
+    if (is_session_file(name)) add(name);
+  }
+  for (const uint32_t thread : names->threads) {
+    const std::string directory = thread_directory_name(thread);
+    auto entries = fs.list_directory(place.directory + "/" + directory);
+    if (!entries.ok()) continue;
+    for (const std::string& name : *entries) {
+      if (is_one_of(name, kThreadFiles)) add(directory + "/" + name);
+    }
+  }
+  return files;
+}
+
+Result<std::unique_ptr<File>> open_session_file(Fs& fs, const std::string& root,
+                                                const SessionPlace& place, std::string_view path) {
+  if (!is_session_path(path)) {
+    return Error{Code::kInvalidArgument,
+                 "\"" + std::string(path) +
+                     "\" is no file of a session; ListFiles gives the paths, as in "
+                     "\"thread_0/index.atf\""};
+  }
+  COLLECT_TRY(check_inside(root, place, path));
+  return fs.open(place.directory + "/" + std::string(path), OpenMode::kRead);
+}
+
+Result<RemovedFiles> remove_session(Fs& fs, const std::string& root, const SessionPlace& place) {
+  COLLECT_TRY(check_inside(root, place, ""));
+  const auto names = names_of(fs, place);
+  if (!names.ok()) return names.error();
+  Removal removal(fs);
+  for (const std::string& name : names->strange) removal.strange(place.directory + "/" + name);
+  for (const uint32_t thread : names->threads) {
+    const std::string name = thread_directory_name(thread);
+    const std::string directory = place.directory + "/" + name;
+    if (check_inside(root, place, name).ok()) {
+      COLLECT_TRY(removal.thread(directory));
+    } else {
+      removal.strange(directory);
+    }
+  }
+  bool has_manifest = false;
+  for (const std::string& name : names->files) {
+    if (name == kManifestFile) {
+      has_manifest = true;
+    } else {
+      COLLECT_TRY(removal.file(place.directory + "/" + name));
+    }
+  }
+  if (removal.found_strange()) return removal.strange_error();
+  if (has_manifest) COLLECT_TRY(removal.file(place.directory + "/" + kManifestFile));
+  COLLECT_TRY(fs.remove_directory(place.directory));
+  // The directory of the second, unless another process has a session in it.
+  (void)fs.remove_directory(place.directory.substr(0, place.directory.rfind('/')));
+  return removal.removed();
+}
+
+}  // namespace collect::storage

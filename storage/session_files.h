@@ -1,0 +1,46 @@
+// The files of a session from outside: which there are, one of them for reading, all of them gone.
+// For whoever hands sessions out; the session's writer knows nothing of it. Any thread; may block
+// on the disk.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/core/result.h"
+#include "storage/fs.h"
+#include "storage/session_layout.h"
+
+namespace collect::storage {
+
+struct SessionFileInfo {
+  std::string path;  // within the session: "thread_0/index.atf"
+  uint64_t bytes = 0;
+};
+
+// What a session may consist of: manifest, containers, streams, thread files, journals. Names that
+// are not ours, the reserve and temporary files are left out. In the order of their paths, threads
+// by number. A session that is being written changes meanwhile: what went is left out.
+Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPlace& place);
+
+// Whether a session may have a file of this path; not whether it is there.
+bool is_session_path(std::string_view path);
+
+// Opens one of them for reading. kInvalidArgument for a path that no session has ("../x", a link
+// that leads out of it), kNotFound for one that this session has not.
+Result<std::unique_ptr<File>> open_session_file(Fs& fs, const std::string& root,
+                                                const SessionPlace& place, std::string_view path);
+
+struct RemovedFiles {
+  uint32_t files = 0;
+  uint64_t bytes = 0;
+};
+
+// Removes a sealed session: its files, the manifest last, then its directories. An interrupted
+// removal is finished by another. What has a name that is not ours, or is a link that leads out,
+// stays with its directory and is named in the error (kAlreadyExists).
+Result<RemovedFiles> remove_session(Fs& fs, const std::string& root, const SessionPlace& place);
+
+}  // namespace collect::storage

@@ -1,0 +1,199 @@
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
+#include "daemon/control/download_call.h"
+#include "formats/core/crc32.h"
+#include "tests/daemon/control/server_fixture.h"
+
+namespace collect::control {
+namespace {
+
+using ::testing::HasSubstr;
+using Stub = api::Collector::Stub;
+
+uint32_t checksum(const std::string& data) {
+  return crc32c({reinterpret_cast<const uint8_t*>(data.data()), data.size()});
+}
+
+class FileServiceTest : public ServerFixture {
+ protected:
+  void SetUp() override {
+    ServerFixture::SetUp();
+    collector_.add_session("one", api::COMPLETE);
+    for (size_t i = 0; i < 3 * kDownloadChunkBytes + 17; ++i) {
+      content_ += static_cast<char>(i * 31 + i / 251);
+    }
+    collector_.add_file("thread_0/index.atf", content_);
+    collector_.add_file("manifest.json", "{}");
+  }
+
+  struct Download {
+    std::string data;
+    std::optional<api::DownloadEnd> end;
+    size_t chunks = 0;
+    grpc::Status status;
+  };
+  Download download(const std::string& path, uint64_t offset = 0, uint64_t bytes = 0) {
+    api::DownloadFileRequest request;
+    request.set_name("one");
+    request.set_path(path);
+    request.set_offset(offset);
+    request.set_bytes(bytes);
+    const auto made = context();
+    const auto reader = stub_->DownloadFile(made.get(), request);
+    Download result;
+    api::FileChunk chunk;
+    while (reader->Read(&chunk)) {
+      if (chunk.has_end()) {
+        EXPECT_FALSE(result.end.has_value());
+        EXPECT_TRUE(chunk.data().empty());
+        result.end = chunk.end();
+        continue;
+      }
+      ++result.chunks;
+      EXPECT_EQ(chunk.offset(), offset + result.data.size());
+      EXPECT_EQ(chunk.crc32c(), checksum(chunk.data()));
+      EXPECT_LE(chunk.data().size(), kDownloadChunkBytes);
+      result.data += chunk.data();
+    }
+    result.status = reader->Finish();
+    return result;
+  }
+
+  std::string content_;
+};
+
+TEST_F(FileServiceTest, AFileComesWholeInChunksWithItsChecksum) {
+  const Download whole = download("thread_0/index.atf");
+  ASSERT_TRUE(whole.status.ok()) << whole.status.error_message();
+  EXPECT_EQ(whole.data, content_);
+  EXPECT_EQ(whole.chunks, 4u);
+  ASSERT_TRUE(whole.end.has_value());
+  EXPECT_EQ(whole.end->file_bytes(), content_.size());
+  EXPECT_EQ(whole.end->bytes(), content_.size());
+  EXPECT_EQ(whole.end->crc32c(), checksum(content_));
+}
+
+TEST_F(FileServiceTest, RangesBeginAndEndWhereTheyAreWanted) {
+  const struct {
+    uint64_t offset, bytes;
+  } ranges[] = {{1, 1},
+                {0, kDownloadChunkBytes},
+                {kDownloadChunkBytes - 1, kDownloadChunkBytes + 2},
+                {content_.size() - 5, 5},
+                {content_.size() - 5, 500},
+                {7, UINT64_MAX},
+                {content_.size(), 0}};
+  for (const auto& range : ranges) {
+    const Download part = download("thread_0/index.atf", range.offset, range.bytes);
+    ASSERT_TRUE(part.status.ok()) << part.status.error_message();
+    const std::string expected =
+        content_.substr(range.offset, range.bytes == 0 ? std::string::npos : range.bytes);
+    EXPECT_EQ(part.data, expected) << range.offset;
+    ASSERT_TRUE(part.end.has_value());
+    EXPECT_EQ(part.end->bytes(), expected.size());
+    EXPECT_EQ(part.end->crc32c(), checksum(expected));
+  }
+  const Download beyond = download("thread_0/index.atf", content_.size() + 1);
+  EXPECT_EQ(beyond.status.error_code(), grpc::StatusCode::OUT_OF_RANGE);
+}
+
+TEST_F(FileServiceTest, WhatCannotBeSentIsSaid) {
+  EXPECT_EQ(download("").status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(download("x\n").status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(download("thread_9/index.atf").status.error_code(), grpc::StatusCode::NOT_FOUND);
+  collector_.cut_files_at(kDownloadChunkBytes + 3);
+  const Download cut = download("thread_0/index.atf");
+  EXPECT_EQ(cut.status.error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_THAT(cut.status.error_message(), HasSubstr("shorter"));
+  EXPECT_FALSE(cut.end.has_value());
+  EXPECT_EQ(cut.data, content_.substr(0, kDownloadChunkBytes));
+}
+
+TEST_F(FileServiceTest, ClientsThatGoAwayFreeTheirPlace) {
+  api::DownloadFileRequest request;
+  request.set_name("one");
+  request.set_path("thread_0/index.atf");
+  for (uint32_t i = 0; i < 2 * kMaxDownloads; ++i) {
+    const auto made = context();
+    const auto reader = stub_->DownloadFile(made.get(), request);
+    api::FileChunk chunk;
+    ASSERT_TRUE(reader->Read(&chunk)) << i;
+    made->TryCancel();
+    (void)reader->Finish();
+  }
+  EXPECT_TRUE(download("manifest.json").status.ok());
+}
+
+TEST_F(FileServiceTest, DownloadsBeyondTheLimitAreRefused) {
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReader<api::FileChunk>>> readers;
+  api::DownloadFileRequest request;
+  request.set_name("one");
+  request.set_path("thread_0/index.atf");
+  collector_.hold_answers();
+  for (uint32_t i = 0; i < kMaxDownloads; ++i) {
+    contexts.push_back(context());
+    readers.push_back(stub_->DownloadFile(contexts.back().get(), request));
+  }
+  collector_.wait_for_held(kMaxDownloads);
+  EXPECT_EQ(download("manifest.json").status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  collector_.release_all();
+  for (const auto& reader : readers) {
+    api::FileChunk chunk;
+    while (reader->Read(&chunk)) {
+    }
+    EXPECT_TRUE(reader->Finish().ok());
+  }
+}
+
+TEST_F(FileServiceTest, TheEndOfTheServerEndsDownloads) {
+  api::DownloadFileRequest request;
+  request.set_name("one");
+  request.set_path("thread_0/index.atf");
+  collector_.hold_answers();
+  const auto made = context();
+  const auto reader = stub_->DownloadFile(made.get(), request);
+  collector_.wait_for_held(1);
+  server_->shutdown(ControlServer::kShutdownDeadline);
+  api::FileChunk chunk;
+  EXPECT_FALSE(reader->Read(&chunk));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  collector_.release_all();  // the answer goes nowhere
+}
+
+TEST_F(FileServiceTest, ListsByPage) {
+  for (int i = 1; i <= 4; ++i) {
+    collector_.add_file("thread_" + std::to_string(i) + "/index.atf", "x");
+  }
+  api::ListFilesRequest request;
+  request.set_page_size(4);
+  api::ListFilesResponse first;
+  ASSERT_TRUE(call(&Stub::ListFiles, request, &first).ok());
+  EXPECT_EQ(first.session(), "sessions/one");
+  EXPECT_EQ(first.state(), api::COMPLETE);
+  ASSERT_EQ(first.files_size(), 4);
+  EXPECT_EQ(first.files(0).path(), "manifest.json");
+  EXPECT_EQ(first.files(0).bytes(), 2u);
+  request.set_page_token(first.next_page_token());
+  api::ListFilesResponse second;
+  ASSERT_TRUE(call(&Stub::ListFiles, request, &second).ok());
+  EXPECT_EQ(second.files_size(), 2);
+  EXPECT_EQ(second.next_page_token(), "");
+}
+
+TEST_F(FileServiceTest, DeletesOnlyByName) {
+  api::DeleteSessionRequest request;
+  api::DeleteSessionResponse response;
+  EXPECT_EQ(call(&Stub::DeleteSession, request, &response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  request.set_name("sessions/one");
+  ASSERT_TRUE(call(&Stub::DeleteSession, request, &response).ok());
+  EXPECT_EQ(collector_.last_argument(), "sessions/one");
+  EXPECT_EQ(response.removed_files(), 3u);
+}
+
+}  // namespace
+}  // namespace collect::control

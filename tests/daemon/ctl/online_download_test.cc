@@ -1,0 +1,124 @@
+// files, download and delete against a real server with a scripted collector.
+#include "daemon/ctl/download.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "daemon/control/control_server.h"
+#include "tests/daemon/control/fake_collector.h"
+
+namespace collect::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+namespace api = control::v1;
+using ::testing::HasSubstr;
+
+constexpr char kSession[] = "session_20260131_235959/pid_7";
+
+std::string content_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class DownloadTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = fs::temp_directory_path() / "download_test_XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+    auto started = control::ControlServer::start("127.0.0.1:0", collector_);
+    ASSERT_TRUE(started.ok()) << to_string(started.error());
+    server_ = std::move(*started);
+    online_.control = server_->address();
+    json_.control = server_->address();
+    collector_.add_session(kSession, api::COMPLETE);
+    for (int i = 0; i < 700'000; ++i) index_ += static_cast<char>(i * 7 + i / 255);
+    collector_.add_file("manifest.json", "{}");
+    collector_.add_file("thread_0/index.atf", index_);
+  }
+  ~DownloadTest() override { fs::remove_all(directory_); }
+
+  int download_to(const std::string& name, std::vector<std::string> files = {}) {
+    return download(online_, {"", std::move(files), (directory_ / name).string()});
+  }
+
+  fs::path directory_;
+  std::string index_;
+  control::FakeCollector collector_;
+  std::unique_ptr<control::ControlServer> server_;
+  std::ostringstream out_;
+  std::ostringstream err_;
+  Online online_{"", false, false, out_, err_};
+  Online json_{"", true, false, out_, err_};
+};
+
+TEST_F(DownloadTest, FetchesEveryFileAndKeepsWhatIsThere) {
+  ASSERT_EQ(download_to("copy"), 0) << err_.str();
+  EXPECT_EQ(content_of(directory_ / "copy/thread_0/index.atf"), index_);
+  EXPECT_EQ(content_of(directory_ / "copy/manifest.json"), "{}");
+  EXPECT_FALSE(fs::exists(directory_ / "copy/manifest.json.part"));
+  EXPECT_THAT(out_.str(), HasSubstr("copy: 2 files"));
+  out_.str("");
+  ASSERT_EQ(download_to("copy"), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("0 files, 0 B; 2 were there already"));
+}
+
+TEST_F(DownloadTest, GoesOnWhereAnInterruptedOneEnded) {
+  collector_.cut_files_at(600'000);
+  EXPECT_EQ(download_to("copy"), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("goes on where this ended"));
+  EXPECT_FALSE(fs::exists(directory_ / "copy/thread_0/index.atf"));
+  const auto part = fs::file_size(directory_ / "copy/thread_0/index.atf.part");
+  EXPECT_GT(part, 0u);
+  collector_.cut_files_at(UINT64_MAX);
+  ASSERT_EQ(download(json_, {"", {}, (directory_ / "copy").string()}), 0);
+  EXPECT_EQ(content_of(directory_ / "copy/thread_0/index.atf"), index_);
+  EXPECT_THAT(out_.str(), HasSubstr("\"bytes\":" + std::to_string(index_.size() - part)));
+}
+
+TEST_F(DownloadTest, OnlyTheFilesThatAreNamed) {
+  ASSERT_EQ(download_to("copy", {"manifest.json"}), 0);
+  EXPECT_FALSE(fs::exists(directory_ / "copy/thread_0"));
+  EXPECT_EQ(download_to("copy", {"thread_1/index.atf"}), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("has no file thread_1/index.atf"));
+}
+
+TEST_F(DownloadTest, ACollectorsWordsLeadNowhereElse) {
+  collector_.add_file("../../outside", "x");
+  EXPECT_EQ(download_to("a/b/copy"), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("no file of a session"));
+  EXPECT_FALSE(fs::exists(directory_ / "a/outside"));
+  collector_.add_session("../../elsewhere", api::COMPLETE);
+  EXPECT_EQ(download(online_, {}), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("which is no name"));
+}
+
+TEST_F(DownloadTest, ASessionThatRecordsIsCopiedAnew) {
+  collector_.add_session("session_20260131_235959_2/pid_7", api::ACTIVE);
+  ASSERT_EQ(download_to("copy"), 0);
+  EXPECT_THAT(err_.str(), HasSubstr("still records"));
+  collector_.add_file("manifest.json", "{\"a\":1}");
+  ASSERT_EQ(download_to("copy"), 0);
+  EXPECT_EQ(content_of(directory_ / "copy/manifest.json"), "{\"a\":1}");
+}
+
+TEST_F(DownloadTest, ListsAndDeletes) {
+  EXPECT_EQ(list_files(online_, ""), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("700,000  thread_0/index.atf"));
+  EXPECT_EQ(list_files(json_, ""), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("\"path\":\"manifest.json\",\"bytes\":\"2\""));
+  EXPECT_EQ(delete_session(online_, kSession), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("removed 3 files, 4.1 kB"));
+  collector_.fail_with({Code::kUnsupported, "it is not sealed yet"});
+  EXPECT_EQ(delete_session(online_, kSession), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("collectctl: it is not sealed yet"));
+}
+
+}  // namespace
+}  // namespace collect::ctl
