@@ -53,8 +53,7 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
   void stop_session(const std::string& name,
                     control::Callback<std::vector<api::Session>> done) override;
   void manifest(const std::string& name, control::Callback<api::Manifest> done) override;
-  void list_files(const std::string& name,
-                  control::Callback<api::ListFilesResponse> done) override;
+  void list_files(const std::string& name, control::Callback<api::ListFilesResponse> done) override;
   void open_file(const std::string& name, const std::string& path,
                  control::Callback<std::shared_ptr<control::FileReader>> done) override;
   void delete_session(const std::string& name,
