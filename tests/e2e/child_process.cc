@@ -127,6 +127,16 @@ const Ending& ChildProcess::wait(seconds limit) {
   return ending_;
 }
 
+uint64_t ChildProcess::resident_bytes() const {
+  std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+  std::string word;
+  uint64_t resident_kb = 0;
+  while (status >> word) {
+    if (word == "VmRSS:") status >> resident_kb;
+  }
+  return resident_kb * 1024;
+}
+
 std::string ChildProcess::output() const {
   return read_text_file(output_path_);
 }

@@ -40,7 +40,8 @@ class ChildProcess {
   void send_signal(int number) const;
   // Waits; when the time is over kills it. A second call gives the same answer.
   const Ending& wait(seconds limit);
-  std::string output() const;  // so far
+  uint64_t resident_bytes() const;  // 0 when it has ended
+  std::string output() const;       // so far
   std::string errors() const;
 
  private:

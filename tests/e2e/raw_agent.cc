@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <utility>
 
 #include "formats/atf/layout.h"
 #include "formats/core/crc32.h"
@@ -34,8 +35,13 @@ RawConnection::RawConnection(uint16_t port) {
   at_end_ = connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0;
 }
 
+RawConnection::RawConnection(RawConnection&& other) noexcept
+    : socket_(std::exchange(other.socket_, -1)),
+      buffer_(std::move(other.buffer_)),
+      at_end_(std::exchange(other.at_end_, true)) {}
+
 RawConnection::~RawConnection() {
-  close(socket_);
+  if (socket_ >= 0) close(socket_);
 }
 
 bool RawConnection::send(const Octets& bytes) {
@@ -76,6 +82,17 @@ std::optional<ReceivedFrame> RawConnection::receive() {
     }
     if (!read_more()) return std::nullopt;
   }
+}
+
+bool RawConnection::receive_ack(uint32_t stream_id, uint64_t next) {
+  while (const std::optional<ReceivedFrame> frame = receive()) {
+    wire::Ack ack;
+    if (frame->type != wire::FrameType::kAck || !ack.ParseFromString(frame->body)) continue;
+    for (const wire::StreamPosition& position : ack.positions()) {
+      if (position.stream_id() == stream_id && position.index_next() >= next) return true;
+    }
+  }
+  return false;
 }
 
 std::optional<wire::Refuse> RawConnection::refusal() {

@@ -23,6 +23,7 @@ class RawConnection {
  public:
   explicit RawConnection(uint16_t port);
   ~RawConnection();
+  RawConnection(RawConnection&& other) noexcept;
   RawConnection(const RawConnection&) = delete;
   RawConnection& operator=(const RawConnection&) = delete;
 
@@ -31,6 +32,8 @@ class RawConnection {
   bool send(wire::FrameType type, const google::protobuf::MessageLite& message);
   // The next whole frame; nothing when the collector closes or is silent for too long.
   std::optional<ReceivedFrame> receive();
+  // Skips to an Ack that says that the stream's index records below `next` are stored.
+  bool receive_ack(uint32_t stream_id, uint64_t next);
   // Skips to the Refuse, if one comes before the end.
   std::optional<wire::Refuse> refusal();
   // The collector closed within the bound; what it said before is skipped.
