@@ -25,7 +25,6 @@ constexpr size_t kFooter = 64;
 constexpr size_t kEvent = 32;
 constexpr size_t kVersionOffset = 5;
 constexpr uint8_t kReturn = 2;
-constexpr uint8_t kCall = 1;
 
 struct Event {
   uint64_t timestamp_ns;
@@ -97,6 +96,14 @@ SessionTotals RecordedSession::totals() const {
       totals.value("detail_records", uint64_t{0})};
 }
 
+void RecordedSession::for_each_event(uint32_t n,
+                                     const std::function<void(const StoredEvent&)>& each) const {
+  collect::e2e::for_each_event(
+      directory_ + "/thread_" + std::to_string(n) + "/index.atf", [&each](const Event& event) {
+        each({event.timestamp_ns, event.function_id, event.kind == kReturn});
+      });
+}
+
 std::vector<CountedThread> RecordedSession::count_threads() const {
   std::vector<CountedThread> threads;
   for (const json& thread : (*manifest_)["threads"]) {
@@ -104,12 +111,10 @@ std::vector<CountedThread> RecordedSession::count_threads() const {
     counted.thread_id = thread.value("thread_id", 0u);
     counted.hash = kHashStart;
     const uint32_t n = thread.value("id", 0u);
-    for_each_event(
-        directory_ + "/thread_" + std::to_string(n) + "/index.atf", [&counted](const Event& event) {
-          const bool is_return = event.kind == kReturn;
-          (is_return ? counted.returns : counted.calls)++;
-          counted.hash = roll_hash(counted.hash, event.function_id & 0xFFFFFFFFu, is_return);
-        });
+    for_each_event(n, [&counted](const StoredEvent& event) {
+      (event.is_return ? counted.returns : counted.calls)++;
+      counted.hash = roll_hash(counted.hash, event.function_id & 0xFFFFFFFFu, event.is_return);
+    });
     EXPECT_EQ(counted.calls + counted.returns, thread.value("events", uint64_t{0}))
         << "the manifest and thread_" << n << "/index.atf disagree";
     // A thread whose only events were lost has no counterpart to compare with.
@@ -127,13 +132,12 @@ std::vector<CountedFunction> RecordedSession::count_functions() const {
   }
   std::map<std::pair<std::string, uint64_t>, uint64_t> calls;
   for (const json& thread : (*manifest_)["threads"]) {
-    for_each_event(directory_ + "/thread_" + std::to_string(thread.value("id", 0u)) + "/index.atf",
-                   [&](const Event& event) {
-                     const uint64_t module = event.function_id >> 32;
-                     if (event.kind != kCall || module == 0) return;
-                     EXPECT_TRUE(modules.contains(module)) << "module " << module << " is unknown";
-                     calls[{modules[module], event.function_id & 0xFFFFFFFFu}]++;
-                   });
+    for_each_event(thread.value("id", 0u), [&](const StoredEvent& event) {
+      const uint64_t module = event.function_id >> 32;
+      if (event.is_return || module == 0) return;
+      EXPECT_TRUE(modules.contains(module)) << "module " << module << " is unknown";
+      calls[{modules[module], event.function_id & 0xFFFFFFFFu}]++;
+    });
   }
   std::vector<CountedFunction> functions;
   for (const auto& [key, count] : calls) functions.push_back({key.first, key.second, count});

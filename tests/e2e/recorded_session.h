@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -31,6 +32,14 @@ class RecordedSession {
   const nlohmann::json& manifest() const { return *manifest_; }
   std::string state() const;
   SessionTotals totals() const;
+
+  // Every event of thread_<n>, in the order of the file.
+  struct StoredEvent {
+    uint64_t timestamp_ns = 0;
+    uint64_t function_id = 0;
+    bool is_return = false;
+  };
+  void for_each_event(uint32_t n, const std::function<void(const StoredEvent&)>& each) const;
 
   // What the files hold for each thread, sorted: to be equal to the counter's. Functions of
   // libraries are left out of the hash as the counter leaves out nothing: use it for programs

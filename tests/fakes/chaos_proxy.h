@@ -1,0 +1,60 @@
+// A TCP relay on loopback that treats its connections as bad cables do: cuts them in mid-frame,
+// with and without a reset, holds them still, swallows what is sent, lets bytes trickle.
+//
+// One thread of its own; every function may be called from any other.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace collect::fakes {
+
+class ChaosProxy {
+ public:
+  // Relays to 127.0.0.1:`target`. Where nobody listens there, connections are closed at once.
+  explicit ChaosProxy(uint16_t target);
+  ~ChaosProxy();
+  ChaosProxy(const ChaosProxy&) = delete;
+  ChaosProxy& operator=(const ChaosProxy&) = delete;
+
+  uint16_t port() const { return port_; }
+
+  // Ends connections now, whatever is on its way: all of them, or the one that `which` picks.
+  void cut_all(bool reset);
+  void cut_one(uint64_t which, bool reset);
+  // Nothing moves in either direction until it is called with false; new connections are accepted
+  // by the kernel alone.
+  void hold(bool held);
+  // The connections that are there now neither move nor end: both sides have to find out.
+  void abandon_all();
+  // At most so many bytes in each direction of a connection every millisecond; 0: no such limit.
+  void trickle(size_t bytes);
+
+  uint64_t cuts() const { return cuts_; }
+  size_t connections() const;
+
+ private:
+  struct Relay;
+  void run();
+  void accept_one();
+  void move(Relay& relay, int direction);
+  void close_relay(Relay& relay, bool reset);
+
+  const uint16_t target_;
+  int listener_ = -1;
+  uint16_t port_ = 0;
+  std::atomic<bool> over_{false};
+  std::atomic<bool> held_{false};
+  std::atomic<size_t> trickle_{0};
+  std::atomic<uint64_t> cuts_{0};
+  mutable std::mutex mutex_;  // guards relays_
+  std::vector<std::unique_ptr<Relay>> relays_;
+  std::thread thread_;
+};
+
+}  // namespace collect::fakes
