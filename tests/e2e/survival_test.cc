@@ -97,7 +97,7 @@ class Survival : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(Survival, LinksCutInMidFrame) {
-  survive("links cut", 40, [this] {
+  survive("links cut", 20, [this] {
     if (below(3) == 0) {
       proxy_.cut_all(below(2) == 0);
     } else {
