@@ -36,6 +36,8 @@ struct Config {
   uint64_t rtc_roll_bytes = 256u << 20;
   uint64_t rtc_roll_s = 0;
   uint64_t rtc_budget_bytes = uint64_t{4} << 30;
+  uint64_t max_session_bytes = 0;
+  uint64_t keep_free_bytes = storage::kDefaultKeepFreeBytes;
   bool symbolize = true;
   std::vector<std::string> symbol_directories;
 };
@@ -66,6 +68,12 @@ void each_key(Settings& config, Visit&& visit) {
   visit("rtc_budget_bytes",
         "size of a session's containers together, beyond which the oldest is removed; 0: no limit",
         config.rtc_budget_bytes);
+  visit("max_session_bytes",
+        "size of a session, containers included, beyond which it ends as failed; 0: no limit",
+        config.max_session_bytes);
+  visit("keep_free_bytes",
+        "free space of the disk below which no session begins, and those that record end",
+        config.keep_free_bytes);
   visit("symbolize", "whether names are looked up when a session is sealed", config.symbolize);
   visit("symbol_directories", "where unstripped files are searched by build id",
         config.symbol_directories);

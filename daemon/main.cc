@@ -81,6 +81,8 @@ Result<ingest::IngestOptions> ingest_options(const Config& config) {
   options.storage.capture.roll_bytes = config.rtc_roll_bytes;
   options.storage.capture.roll_ns = config.rtc_roll_s * 1'000'000'000u;
   options.storage.capture.budget_bytes = config.rtc_budget_bytes;
+  options.storage.max_session_bytes = config.max_session_bytes;
+  options.storage.keep_free_bytes = config.keep_free_bytes;
   options.storage.symbolize = config.symbolize;
   options.storage.symbol_directories = config.symbol_directories;
   std::error_code error;
@@ -157,13 +159,15 @@ int serve(const CommandLine& line) {
   const std::string root = options->storage.root;
 
   storage::PosixFs fs;
+  storage::RootLock lock(fs, root);
+  options->storage.root_lock = &lock;
   auto collector = Collector::create(std::move(options).value(), fs);
   if (!collector.ok()) return refuse(collector.error().message);
-  auto lock = storage::RootLock::take(fs, root);
-  if (!lock.ok()) {
-    return refuse(lock.error().code == Code::kUnavailable
+  const Status locked = lock.hold();
+  if (!locked.ok()) {
+    return refuse(locked.error().code == Code::kUnavailable
                       ? "root " + root + " is in use by another collectord"
-                      : "root: " + lock.error().message);
+                      : "root: " + locked.error().message);
   }
   auto control = control::ControlServer::start(line.config.control, **collector);
   if (!control.ok()) return refuse(control.error().message);

@@ -83,10 +83,10 @@ Status ForeignFile::append(std::span<const Bytes> parts) {
 }
 
 Status ForeignFile::sync() {
-  if (!unsynced_) return {};
-  COLLECT_TRY(file_->sync());
-  unsynced_ = false;
-  return {};
+  if (!sync_failure_.ok() || !unsynced_) return sync_failure_;
+  sync_failure_ = file_->sync();
+  if (sync_failure_.ok()) unsynced_ = false;
+  return sync_failure_;
 }
 
 Status ForeignFile::seal(bool durable) {

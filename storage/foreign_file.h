@@ -28,7 +28,7 @@ class ForeignFile {
 
   // Whole frames, as the caller knows.
   Status append(std::span<const Bytes> parts);
-  Status sync();
+  Status sync();  // after an error it fails for good
   // The file has the length that is counted, synced when it shall be. It gets no footer: it is
   // another format's file.
   Status seal(bool durable);
@@ -52,6 +52,7 @@ class ForeignFile {
   std::string cut_reason_;
   bool length_uncertain_ = false;  // a write failed, and cutting the file back did too
   bool unsynced_ = false;
+  Status sync_failure_;
 };
 
 }  // namespace collect::storage

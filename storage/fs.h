@@ -24,6 +24,9 @@ class File {
   virtual Result<size_t> read_at(uint64_t offset, MutableBytes out) = 0;
   virtual Status truncate(uint64_t bytes) = 0;
   virtual Status sync() = 0;  // data and what is needed to read it back
+  // Begins to write back what sync() will wait for, so that the syncs of several files take about
+  // as long as one. Promises nothing; where the system has no such call it does nothing.
+  virtual void begin_sync() {}
 };
 
 enum class OpenMode : uint8_t {
@@ -36,6 +39,8 @@ enum class OpenMode : uint8_t {
 class FileLock {
  public:
   virtual ~FileLock() = default;
+  // Whether the path still names the file that is locked: it may have been moved or removed.
+  virtual bool holds(const std::string& path) const = 0;
 };
 
 struct SpaceInfo {
@@ -47,7 +52,9 @@ class Fs {
  public:
   virtual ~Fs() = default;
   virtual Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) = 0;
-  virtual Status make_directories(const std::string& path) = 0;
+  // Every level that is missing; the parent of each that was made is synced, so that the path
+  // survives the power as soon as this returns.
+  virtual Status make_directories(const std::string& path);
   virtual Status make_directory(const std::string& path) = 0;  // kAlreadyExists when it is there
   virtual Status rename(const std::string& from, const std::string& to) = 0;  // replaces `to`
   virtual Status remove_file(const std::string& path) = 0;

@@ -149,11 +149,16 @@ Status LaneFile::overwrite_section(uint64_t offset, Bytes bytes) {
 }
 
 Status LaneFile::sync() {
+  if (!sync_failure_.ok()) return sync_failure_;
   if (!exists_ || !unsynced_) return {};
   COLLECT_TRY(ensure_open());
-  COLLECT_TRY(file_->sync());
-  unsynced_ = false;
-  return {};
+  sync_failure_ = file_->sync();
+  if (sync_failure_.ok()) unsynced_ = false;
+  return sync_failure_;
+}
+
+void LaneFile::begin_sync() {
+  if (unsynced_ && file_ != nullptr) file_->begin_sync();
 }
 
 Status LaneFile::seal(bool durable) {
@@ -177,11 +182,11 @@ Status LaneFile::seal(bool durable) {
     return footer;
   }
   unsynced_ = true;
-  if (durable) COLLECT_TRY(sync());
+  Status synced = durable ? sync() : Status();
   COLLECT_TRY(write_header(true));
-  if (durable) COLLECT_TRY(sync());
   sealed_ = true;
-  return {};
+  if (durable && synced.ok()) synced = sync();
+  return synced;
 }
 
 Status LaneFile::remove() {
@@ -202,6 +207,7 @@ Status LaneFile::replace_by_sealed(LaneFile& replacement) {
   sealed_ = true;
   length_uncertain_ = false;
   unsynced_ = replacement.unsynced_;
+  sync_failure_ = replacement.sync_failure_;
   replacement.exists_ = false;
   return {};
 }
@@ -236,10 +242,13 @@ bool LaneFile::is_sealed_by(Bytes header, Bytes footer, uint64_t section_bytes) 
          head.value().event_count == tail->event_count;
 }
 
-Status LaneFile::scan_file(uint64_t section_bytes) {
+Status LaneFile::scan_file(uint64_t section_bytes, Links links) {
   std::vector<uint8_t> buffer(
       static_cast<size_t>(std::min<uint64_t>(kScanBlockBytes, section_bytes)));
   summary_ = {};
+  RecordFormat format = format_.records();
+  format.without_links = links == Links::kBeingReplaced;
+  if (format.without_links) summary_.links = kLinksNotKnown;
   while (summary_.bytes < section_bytes) {
     const uint64_t left = section_bytes - summary_.bytes;
     const MutableBytes want(buffer.data(),
@@ -247,7 +256,7 @@ Status LaneFile::scan_file(uint64_t section_bytes) {
     auto got = file_->read_at(kEventsOffset + summary_.bytes, want);
     if (!got.ok()) return got.error();
     LaneSummary next = summary_;
-    scan_lane(lane_, format_.records(), want.first(*got), UINT64_MAX, next);
+    scan_lane(lane_, format, want.first(*got), UINT64_MAX, next);
     const size_t whole = static_cast<size_t>(next.bytes - summary_.bytes);
     if (whole == 0) return {};
     next.checksum = atf::section_checksum(format_.version, want.first(whole), summary_.checksum);
@@ -256,11 +265,12 @@ Status LaneFile::scan_file(uint64_t section_bytes) {
   return {};
 }
 
-Status LaneFile::reopen() {
+Status LaneFile::reopen(Links links) {
   auto file = fs_.open(path_, OpenMode::kReadWrite);
   if (!file.ok()) return file.error();
   file_ = std::move(*file);
   exists_ = true;
+  unsynced_ = true;  // whoever wrote it may not have come to sync it
   auto size = file_->size();
   if (!size.ok()) return size.error();
   Block header{};
@@ -284,7 +294,7 @@ Status LaneFile::reopen() {
       stored_checksum = load_le<uint32_t>(footer.data() + 4);
     }
   }
-  COLLECT_TRY(scan_file(section_bytes));
+  COLLECT_TRY(scan_file(section_bytes, links));
   if (sealed && summary_.bytes == section_bytes && summary_.checksum == stored_checksum) {
     sealed_ = true;
     return {};

@@ -29,7 +29,7 @@ struct ThreadFormat {
   atf::ClockType clock{};
   uint32_t thread_id = 0;
 
-  RecordFormat records() const { return {version, thread_id}; }
+  RecordFormat records() const { return {.version = version, .thread_id = thread_id}; }
 };
 
 // The format that the header of an index file names.
@@ -43,8 +43,11 @@ class LaneFile {
   // Makes the file, with a header whose counts are zero. `has_detail`: index only.
   Status create(bool has_detail);
   // Opens the file that is there and reads it through: summary() says what is whole, and everything
-  // behind that is cut off. A sealed file is taken as it is.
-  Status reopen();
+  // behind that is cut off. A sealed file is taken as it is. Links that are just being replaced may
+  // run backwards, where the power went in the middle; they are left out of account, and the
+  // summary's agree with nothing.
+  enum class Links : uint8_t { kHold, kBeingReplaced };
+  Status reopen(Links links = Links::kHold);
 
   bool exists() const { return exists_; }
   bool sealed() const { return sealed_; }
@@ -70,8 +73,12 @@ class LaneFile {
   Status overwrite_section(uint64_t offset, Bytes bytes);
   void set_summary(const LaneSummary& summary) { summary_ = summary; }
 
+  // After an error it fails for good: the system forgets what it could not write, and a second call
+  // would succeed without it.
   Status sync();
-  // Footer, then header; with `durable` each is synced before the next step.
+  void begin_sync();
+  // Footer, then header; with `durable` each is synced before the next step. A sync that fails does
+  // not keep the file from being sealed, but its error is returned.
   Status seal(bool durable);
   Status remove();
   // Puts a sealed file of another name in the place of this one.
@@ -83,7 +90,7 @@ class LaneFile {
   Status write_header(bool final_counts);
   bool understands(Bytes header) const;
   bool is_sealed_by(Bytes header, Bytes footer, uint64_t section_bytes) const;
-  Status scan_file(uint64_t section_bytes);
+  Status scan_file(uint64_t section_bytes, Links links);
 
   Fs& fs_;
   const Lane lane_;
@@ -96,6 +103,7 @@ class LaneFile {
   bool header_has_detail_ = false;
   bool length_uncertain_ = false;  // a write failed, and cutting the file back did too
   bool unsynced_ = false;
+  Status sync_failure_;
   uint64_t cut_bytes_ = 0;
 };
 

@@ -133,6 +133,13 @@ class PosixFile final : public File {
     return {};
   }
 
+  void begin_sync() override {
+#ifdef __linux__
+    // What fails here fails in sync() again: the kernel keeps the error for it.
+    (void)::sync_file_range(fd_.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
+#endif
+  }
+
  private:
   std::string path_;
   Descriptor fd_;
@@ -141,6 +148,13 @@ class PosixFile final : public File {
 class PosixLock final : public FileLock {
  public:
   explicit PosixLock(int fd) : fd_(fd) {}
+
+  bool holds(const std::string& path) const override {
+    struct stat ours{};
+    struct stat named{};
+    return ::fstat(fd_.get(), &ours) == 0 && ::stat(path.c_str(), &named) == 0 &&
+           ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+  }
 
  private:
   Descriptor fd_;
@@ -155,20 +169,6 @@ Result<std::unique_ptr<File>> PosixFs::open(const std::string& path, OpenMode mo
   const int fd = open_retrying(path, flags, 0644);
   if (fd < 0) return errno_error(errno, path + ": open");
   return std::unique_ptr<File>(std::make_unique<PosixFile>(path, fd));
-}
-
-Status PosixFs::make_directories(const std::string& path) {
-  // One level after the other, so that the message names the one that failed.
-  for (size_t at = 1; at <= path.size(); ++at) {
-    if (at != path.size() && path[at] != '/') continue;
-    const std::string level = path.substr(0, at);
-    if (::mkdir(level.c_str(), 0755) == 0) continue;
-    const int error_number = errno;
-    struct stat st{};
-    if (::stat(level.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) continue;
-    return errno_error(error_number, level + ": make directory");
-  }
-  return {};
 }
 
 Status PosixFs::make_directory(const std::string& path) {

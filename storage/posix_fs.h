@@ -8,7 +8,6 @@ namespace collect::storage {
 class PosixFs final : public Fs {
  public:
   Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override;
-  Status make_directories(const std::string& path) override;
   Status make_directory(const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
   Status remove_file(const std::string& path) override;

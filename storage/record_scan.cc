@@ -33,7 +33,8 @@ struct V2Index {
 // Without branches but for the link, which is the same for long stretches; stops at the first event
 // that does not hold by going over its block again.
 template <class Format>
-void scan_events(uint32_t thread_id, Bytes bytes, uint64_t max_records, LaneSummary& summary) {
+void scan_events(uint32_t thread_id, bool with_links, Bytes bytes, uint64_t max_records,
+                 LaneSummary& summary) {
   constexpr size_t kBlock = 64;
   const uint64_t count = std::min<uint64_t>(bytes.size() / kEventBytes, max_records);
   LaneSummary next = summary;
@@ -57,7 +58,7 @@ void scan_events(uint32_t thread_id, Bytes bytes, uint64_t max_records, LaneSumm
       const uint64_t kind = Format::kind(at, thread_id);
       kinds |= kind;
       below |= kind - 1;
-      const uint64_t link = Format::link(at);
+      const uint64_t link = with_links ? Format::link(at) : atf::kNoDetail;
       if (link != atf::kNoDetail) {
         bad |= link < next.next_link || link >= kMaxRecordNumber;
         if (next.links++ == 0) next.first_link = link;
@@ -73,8 +74,8 @@ void scan_events(uint32_t thread_id, Bytes bytes, uint64_t max_records, LaneSumm
       uint64_t good = 0;
       while (good < block) {
         LaneSummary one = next;
-        scan_events<Format>(thread_id, bytes.subspan((done + good) * kEventBytes, kEventBytes), 1,
-                            one);
+        scan_events<Format>(thread_id, with_links,
+                            bytes.subspan((done + good) * kEventBytes, kEventBytes), 1, one);
         if (one.records == next.records) break;
         next = one;
         ++good;
@@ -95,10 +96,11 @@ void scan_events(uint32_t thread_id, Bytes bytes, uint64_t max_records, LaneSumm
 
 void scan_index(const RecordFormat& format, Bytes bytes, uint64_t max_records,
                 LaneSummary& summary) {
+  const bool with_links = !format.without_links;
   if (format.version == atf::Version::kV1) {
-    scan_events<V1Index>(format.thread_id, bytes, max_records, summary);
+    scan_events<V1Index>(format.thread_id, with_links, bytes, max_records, summary);
   } else {
-    scan_events<V2Index>(format.thread_id, bytes, max_records, summary);
+    scan_events<V2Index>(format.thread_id, with_links, bytes, max_records, summary);
   }
 }
 

@@ -32,9 +32,13 @@ struct LaneSummary {
   uint64_t next_link = 0;  // one past the last link: links grow strictly
 };
 
+// LaneSummary::links of a file whose links were not looked at: no other lane agrees with it.
+inline constexpr uint64_t kLinksNotKnown = UINT64_MAX;
+
 struct RecordFormat {
   atf::Version version = atf::Version::kV2;
-  uint32_t thread_id = 0;  // version 1 has it in each record
+  uint32_t thread_id = 0;      // version 1 has it in each record
+  bool without_links = false;  // of events: neither checked nor summed up
 };
 
 // Extends `summary` by the records at the front of `bytes`, up to the first one that does not hold:

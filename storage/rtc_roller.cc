@@ -23,7 +23,13 @@ void RtcRoller::adopt(const std::vector<Container>& containers, uint64_t removed
       auto size = file.ok() ? (*file)->size() : Result<uint64_t>(uint64_t{0});
       if (size.ok()) container.bytes = *size;
     }
+    finished_bytes_ += container.bytes;
     containers_.push_back(std::move(container));
+  }
+  // Removed for the budget, or gone with the power, after the last manifest.
+  for (const Container& one : containers) {
+    removed_ += std::none_of(containers_.begin(), containers_.end(),
+                             [&](const Container& there) { return there.name == one.name; });
   }
 }
 
@@ -84,6 +90,7 @@ Status RtcRoller::end(const Manifest& manifest) {
   if (status.ok() && durability_ == Durability::kFsync) status = sink_->file().sync();
   note_size();
   containers_.back().state = status.ok() ? "finished" : "unfinished";
+  finished_bytes_ += containers_.back().bytes;
   writer_.reset();
   sink_.reset();
   if (status.ok()) keep_budget();
@@ -103,6 +110,7 @@ void RtcRoller::keep_budget() {
       return;
     }
     total -= oldest.bytes;
+    finished_bytes_ -= oldest.bytes;
     containers_.erase(containers_.begin());
     ++removed_;
   }
@@ -150,6 +158,7 @@ void RtcRoller::check(const Status& status) {
 void RtcRoller::abandon() {
   failed_ = true;
   note_size();
+  if (writer_ != nullptr) finished_bytes_ += containers_.back().bytes;
   if (!containers_.empty() && containers_.back().state == "open") {
     containers_.back().state = "unfinished";
   }

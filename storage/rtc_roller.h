@@ -56,6 +56,7 @@ class RtcRoller {
   // All that are there, oldest first; the last may be open.
   const std::vector<Container>& containers() const { return containers_; }
   uint64_t removed() const { return removed_; }
+  uint64_t bytes() const { return finished_bytes_ + (writer_ != nullptr ? writer_->bytes() : 0); }
   // Why no more is written, once.
   std::optional<std::string> take_problem();
 
@@ -78,6 +79,7 @@ class RtcRoller {
   uint32_t last_number_ = 0;
   std::vector<Container> containers_;
   uint64_t removed_ = 0;
+  uint64_t finished_bytes_ = 0;  // of all but the one that is written
   bool failed_ = false;
   std::optional<std::string> problem_;
 };

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "storage/manifest_file.h"
-
 namespace collect::storage {
 namespace {
 
@@ -28,6 +26,7 @@ Session::Session(Fs& fs, const SessionOptions& options, SessionPlace place)
       options_(options),
       place_(std::move(place)),
       reserve_(fs, place_.directory),
+      space_(fs, place_.directory, options.max_session_bytes, options.keep_free_bytes),
       roller_(fs, place_.directory, options.capture, options.durability, clock()) {}
 
 Status Session::begin(SessionIdentity identity) {
@@ -114,19 +113,34 @@ Status Session::open_stream(const StreamInfo& stream) {
   roller_.change({.threads = {thread}});
   manifest_.threads.push_back(std::move(thread));
   const uint32_t slot = static_cast<uint32_t>(threads_.size());
-  threads_.push_back({std::move(*writer), ++use_counter_, false});
+  threads_.push_back({std::move(*writer), ++use_counter_});
   mark_uncommitted(slot);
   by_stream_[stream.stream_id] = slot;
   ++open_threads_;
-  limit_open_files();
   directory_unsynced_ = true;
   manifest_dirty_ = true;
   if (threads_.size() <= kThreadsNamedAtOnce) manifest_needed_ = true;
-  return {};
+  return fail(limit_open_files());
+}
+
+// Containers take about as much again as the pages that go into them.
+Status Session::admit(uint64_t bytes, uint64_t pending) {
+  const uint64_t times = roller_.enabled() ? 2 : 1;
+  return space_.admit(stored_bytes_ + roller_.bytes(), times * bytes, times * pending);
 }
 
 Status Session::append_pages(std::span<const Page> pages) {
   if (!failure_.ok()) return failure_;
+  // Those that there is room for are stored.
+  uint64_t pending = 0;
+  size_t count = 0;
+  Status admitted;
+  for (; count < pages.size(); ++count) {
+    admitted = admit(pages[count].bytes.size(), pending);
+    if (!admitted.ok()) break;
+    pending += pages[count].bytes.size();
+  }
+  pages = pages.first(count);
   if (manifest_needed_) COLLECT_TRY(fail(write_manifest_now(durable())));
   while (!pages.empty()) {
     const Page& first = pages.front();
@@ -138,7 +152,7 @@ Status Session::append_pages(std::span<const Page> pages) {
     COLLECT_TRY(append_run(pages.first(run)));
     pages = pages.subspan(run);
   }
-  return {};
+  return fail(admitted);
 }
 
 Status Session::append_run(std::span<const Page> pages) {
@@ -156,9 +170,11 @@ Status Session::append_run(std::span<const Page> pages) {
   ThreadWriter& writer = *thread.writer;
   const bool was_open = writer.has_open_files();
   const uint64_t position_before = writer.position(first.lane);
+  const uint64_t bytes_before = writer.summary(first.lane).bytes;
   const uint64_t lost_before = writer.lost(first.lane);
   const bool had_detail = writer.has_detail();
   const Status status = writer.append(pages);
+  stored_bytes_ += writer.summary(first.lane).bytes - bytes_before;
   thread.last_use = ++use_counter_;
   mark_uncommitted(known->second);
   manifest_dirty_ = true;
@@ -167,7 +183,7 @@ Status Session::append_run(std::span<const Page> pages) {
   }
   if (!was_open && writer.has_open_files()) {
     ++open_threads_;
-    limit_open_files();
+    COLLECT_TRY(fail(limit_open_files()));
   }
   see_functions(pages, status.ok(), writer);
   capture_pages(pages, position_before, writer);
@@ -222,9 +238,10 @@ void Session::mark_uncommitted(uint32_t slot) {
   uncommitted_.push_back(slot);
 }
 
-// A quarter is closed at once, so that the search for the oldest is paid rarely.
-void Session::limit_open_files() {
-  if (open_threads_ <= kMaxOpenThreads) return;
+// A quarter is closed at once, so that the search for the oldest is paid rarely. What is closed is
+// synced before: a file that is opened again may not hear of an error in between.
+Status Session::limit_open_files() {
+  if (open_threads_ <= kMaxOpenThreads) return {};
   std::vector<Thread*> open;
   for (Thread& thread : threads_) {
     if (thread.writer != nullptr && thread.writer->has_open_files()) open.push_back(&thread);
@@ -232,8 +249,13 @@ void Session::limit_open_files() {
   const size_t count = std::min(open.size(), kMaxOpenThreads / 4);
   std::partial_sort(open.begin(), open.begin() + static_cast<ptrdiff_t>(count), open.end(),
                     [](const Thread* a, const Thread* b) { return a->last_use < b->last_use; });
-  for (size_t i = 0; i < count; ++i) open[i]->writer->close_files();
+  for (size_t i = 0; i < count; ++i) open[i]->writer->begin_commit();
+  for (size_t i = 0; i < count; ++i) {
+    COLLECT_TRY(open[i]->writer->commit());
+    open[i]->writer->close_files();
+  }
   open_threads_ = open.size() - count;
+  return {};
 }
 
 Status Session::close_stream(const StreamEnd& end) {
@@ -279,6 +301,9 @@ Status Session::commit() {
   roller_.flush();
   note_capture_problem();
   if (durable()) {
+    // All are begun before the first is waited for: the file system then writes them together, and
+    // one commit of its own journal serves several.
+    for (const uint32_t slot : uncommitted_) threads_[slot].writer->begin_commit();
     COLLECT_TRY(fail(commit_foreign()));
     while (!uncommitted_.empty()) {
       Thread& thread = threads_[uncommitted_.back()];
@@ -329,56 +354,6 @@ SessionTotals Session::totals() const {
   }
   totals.stored_bytes += foreign_bytes();
   return totals;
-}
-
-void Session::refresh_manifest() {
-  manifest_.totals = totals();
-  manifest_.time_start_ns = manifest_.totals.first_ns;
-  manifest_.time_end_ns = manifest_.totals.last_ns;
-  manifest_.gaps.clear();
-  for (size_t slot = 0; slot < threads_.size(); ++slot) {
-    refresh_thread(slot);
-    const ThreadWriter* writer = threads_[slot].writer.get();
-    if (writer == nullptr) continue;
-    for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
-      for (Gap gap : writer->gaps(lane).gaps()) {
-        gap.thread = manifest_.threads[slot].id;
-        manifest_.gaps.push_back(gap);
-      }
-    }
-  }
-  refresh_foreign();
-  refresh_containers();
-}
-
-void Session::refresh_thread(size_t slot) {
-  const ThreadWriter* writer = threads_[slot].writer.get();
-  if (writer == nullptr) return;
-  ManifestThread& thread = manifest_.threads[slot];
-  thread.has_detail = writer->has_detail();
-  thread.events = writer->summary(Lane::kIndex).records;
-  thread.detail_records = writer->summary(Lane::kDetail).records;
-  thread.lost_events = writer->lost(Lane::kIndex);
-  thread.lost_detail_records = writer->lost(Lane::kDetail);
-  thread.index_next = writer->position(Lane::kIndex);
-  thread.detail_next = writer->position(Lane::kDetail);
-  thread.first_ns = writer->summary(Lane::kIndex).first_ns;
-  thread.last_ns = writer->summary(Lane::kIndex).last_ns;
-}
-
-void Session::refresh_containers() {
-  manifest_.containers = roller_.containers();
-  manifest_.containers_removed = roller_.removed();
-}
-
-Status Session::write_manifest_now(bool durable) {
-  refresh_manifest();
-  const uint64_t before = clock().monotonic_ns();
-  COLLECT_TRY(write_manifest(fs_, directory(), manifest_, durable));
-  manifest_written_ns_ = clock().monotonic_ns();
-  manifest_cost_ns_ = manifest_written_ns_ - before;
-  manifest_needed_ = manifest_urgent_ = manifest_dirty_ = false;
-  return {};
 }
 
 }  // namespace collect::storage

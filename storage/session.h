@@ -15,6 +15,7 @@
 #include "storage/session_layout.h"
 #include "storage/session_reserve.h"
 #include "storage/session_writer.h"
+#include "storage/space_guard.h"
 #include "storage/thread_writer.h"
 
 namespace collect::storage {
@@ -53,12 +54,11 @@ class Session final : public SessionWriter {
   Result<std::string> roll_container() override;
   void adopt_symbols(std::vector<Symbol> symbols, std::vector<ModuleSymbols> modules) override;
   Status commit() override;
+  bool failed() const override { return !failure_.ok(); }
   std::vector<StreamPosition> positions() const override;
   SessionTotals totals() const override;
   Status seal(SessionState state, const std::string& reason) override;
 
-  // Counts as lost what the manifest on disk had and the files no longer have.
-  void account_for_damage();
   Status reserve_again();
   const Manifest& manifest() const { return manifest_; }
 
@@ -67,6 +67,8 @@ class Session final : public SessionWriter {
     std::unique_ptr<ThreadWriter> writer;  // null: its files cannot be read
     uint64_t last_use = 0;
     bool uncommitted = false;
+    // Positions of the manifest that was found; behind what the files have, that much is missing.
+    uint64_t known_next[2] = {};
   };
 
   struct Foreign {
@@ -81,11 +83,14 @@ class Session final : public SessionWriter {
   std::vector<std::string> reopen_foreign_file(Foreign& foreign, ForeignStream& stream);
   Status commit_foreign();
   Status seal_foreign();
+  void fail_seal(const Status& status);
+  void account_for_damage();
   uint64_t foreign_bytes() const;
   void refresh_foreign();
   void reopen_thread(ManifestThread& thread, std::vector<std::string>* problems);
   void mark_uncommitted(uint32_t slot);
-  void limit_open_files();
+  Status limit_open_files();
+  Status admit(uint64_t bytes, uint64_t pending = 0);
   void refresh_manifest();
   void refresh_thread(size_t slot);
   void refresh_containers();
@@ -107,6 +112,7 @@ class Session final : public SessionWriter {
   const SessionPlace place_;
 
   SessionReserve reserve_;
+  SpaceGuard space_;
   RtcRoller roller_;
   Manifest manifest_;
   std::vector<Thread> threads_;                       // same order as manifest_.threads
@@ -117,6 +123,7 @@ class Session final : public SessionWriter {
   FunctionSet functions_;              // that occur in the index files, when they are to be named
   uint64_t use_counter_ = 0;
   size_t open_threads_ = 0;
+  uint64_t stored_bytes_ = 0;  // of records and foreign streams, in the files
 
   bool manifest_needed_ = false;  // before the next page
   bool manifest_urgent_ = false;  // before the next ack

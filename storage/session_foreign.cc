@@ -24,6 +24,9 @@ Result<ForeignFile*> Session::foreign_file(ForeignKind kind) {
 
 Status Session::append_foreign(ForeignKind kind, std::span<const Bytes> parts) {
   if (!failure_.ok()) return failure_;
+  uint64_t bytes = 0;
+  for (const Bytes part : parts) bytes += part.size();
+  COLLECT_TRY(fail(admit(bytes)));
   auto file = foreign_file(kind);
   if (!file.ok()) return fail(file.error());
   if (manifest_needed_) COLLECT_TRY(fail(write_manifest_now(durable())));
@@ -32,6 +35,7 @@ Status Session::append_foreign(ForeignKind kind, std::span<const Bytes> parts) {
   const Status appended = (*file)->append(parts);
   manifest_dirty_ = true;
   if (!appended.ok()) return fail(appended);
+  stored_bytes_ += bytes;
   roller_.foreign(kind, parts);
   note_capture_problem();
   return {};

@@ -168,11 +168,21 @@ Result<std::vector<SessionPlace>> list_sessions(Fs& fs, const std::string& root)
   return places;
 }
 
-Result<RootLock> RootLock::take(Fs& fs, const std::string& root) {
-  COLLECT_TRY(fs.make_directories(root));
-  auto lock = fs.lock(root + "/" + kRootLockFile);
+Result<std::unique_ptr<RootLock>> RootLock::take(Fs& fs, const std::string& root) {
+  auto lock = std::make_unique<RootLock>(fs, root);
+  COLLECT_TRY(lock->hold());
+  return lock;
+}
+
+Status RootLock::hold() {
+  const std::string path = root_ + "/" + kRootLockFile;
+  std::lock_guard guard(mutex_);
+  if (lock_ != nullptr && lock_->holds(path)) return {};
+  COLLECT_TRY(fs_.make_directories(root_));
+  auto lock = fs_.lock(path);
   if (!lock.ok()) return lock.error();
-  return RootLock(std::move(*lock));
+  lock_ = std::move(*lock);
+  return {};
 }
 
 }  // namespace collect::storage

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,14 +64,22 @@ Result<SessionPlace> make_session_directory(Fs& fs, const std::string& root, uin
 Result<std::vector<SessionPlace>> list_sessions(Fs& fs, const std::string& root);
 
 // Held by a daemon as long as it uses a root, so that no second one recovers its live sessions.
+// Thread-safe.
 class RootLock {
  public:
+  RootLock(Fs& fs, std::string root) : fs_(fs), root_(std::move(root)) {}
   // Makes the root where needed. kUnavailable when another holds it.
-  static Result<RootLock> take(Fs& fs, const std::string& root);
+  static Result<std::unique_ptr<RootLock>> take(Fs& fs, const std::string& root);
+
+  // The same; nothing to do while it is held. Where the root was moved or removed meanwhile, it is
+  // made and locked again.
+  Status hold();
 
  private:
-  explicit RootLock(std::unique_ptr<FileLock> lock) : lock_(std::move(lock)) {}
-  std::unique_ptr<FileLock> lock_;
+  Fs& fs_;
+  const std::string root_;
+  std::mutex mutex_;
+  std::unique_ptr<FileLock> lock_;  // guarded by mutex_
 };
 
 }  // namespace collect::storage

@@ -22,6 +22,10 @@ SessionPlace place_of(const std::string& directory) {
   return place;
 }
 
+std::string parent_of(const std::string& directory) {
+  return std::filesystem::path(directory).parent_path().string();
+}
+
 Result<std::vector<uint32_t>> thread_ids_in(Fs& fs, const std::string& directory) {
   auto names = fs.list_directory(directory);
   if (!names.ok()) return names.error();
@@ -81,16 +85,20 @@ Result<bool> remove_unborn_thread(Fs& fs, const std::string& directory) {
   return true;
 }
 
-// What a daemon that ended between the last manifest and the clean-up left behind.
+// What a daemon that ended between the last manifest and the clean-up left behind. The manifest may
+// not be synced yet; it is before anything goes that only an older one needs.
 Status remove_leftovers(Fs& fs, const std::string& directory) {
-  COLLECT_TRY(remove_if_there(fs, directory + "/" + kManifestTemporaryFile));
-  COLLECT_TRY(remove_if_there(fs, directory + "/" + kReserveFile));
+  std::vector<std::string> paths = {directory + "/" + kManifestTemporaryFile,
+                                    directory + "/" + kReserveFile};
   auto ids = thread_ids_in(fs, directory);
   if (!ids.ok()) return ids.error();
   for (const uint32_t id : *ids) {
-    COLLECT_TRY(remove_if_there(
-        fs, directory + "/" + thread_directory_name(id) + "/" + kStreamJournalFile));
+    paths.push_back(directory + "/" + thread_directory_name(id) + "/" + kStreamJournalFile);
   }
+  std::erase_if(paths, [&](const std::string& path) { return !fs.exists(path); });
+  if (paths.empty()) return {};
+  COLLECT_TRY(fs.sync_directory(directory));
+  for (const std::string& path : paths) COLLECT_TRY(fs.remove_file(path));
   return {};
 }
 
@@ -123,6 +131,7 @@ Status Session::reopen(Manifest manifest, std::vector<std::string>* problems) {
     reopen_thread(manifest_.threads.back(), problems);
   }
   reopen_foreign(problems);
+  stored_bytes_ = totals().stored_bytes;
   COLLECT_TRY(remove_if_there(fs_, directory() + "/" + kManifestTemporaryFile));
   COLLECT_TRY(remove_if_there(fs_, directory() + "/" + kReserveFile));
   manifest_dirty_ = true;
@@ -136,8 +145,11 @@ void Session::reopen_thread(ManifestThread& thread, std::vector<std::string>* pr
   std::optional<ThreadFormat> format;
   if (!thread.unlisted) format = thread_format(thread.thread_id);
   const std::string where = thread_directory_name(thread.id);
-  auto writer = ThreadWriter::reopen(fs_, options_.durability, directory() + "/" + where, format);
+  auto writer = ThreadWriter::reopen(fs_, options_.durability, directory() + "/" + where, format,
+                                     manifest_.sealing);
   threads_.push_back({});
+  threads_.back().known_next[0] = thread.index_next;
+  threads_.back().known_next[1] = thread.detail_next;
   if (!writer.ok()) {
     problems->push_back(where + ": " + to_string(writer.error()));
     if (!thread.unlisted) by_stream_[thread.stream_id] = slot;
@@ -160,22 +172,22 @@ void Session::reopen_thread(ManifestThread& thread, std::vector<std::string>* pr
   if (!thread.unlisted) by_stream_[thread.stream_id] = slot;
   if (options_.symbolize) see_stored_functions(*opened);
   opened->close_files();
-  threads_.back() = {std::move(*writer), 0, false};
+  threads_.back().writer = std::move(*writer);
   mark_uncommitted(slot);
 }
 
+// Counts as lost what the manifest on disk had, the files no longer have, and no agent sent again.
 void Session::account_for_damage() {
-  for (size_t slot = 0; slot < threads_.size(); ++slot) {
-    ThreadWriter* writer = threads_[slot].writer.get();
+  for (const Thread& thread : threads_) {
+    ThreadWriter* const writer = thread.writer.get();
     if (writer == nullptr) continue;
-    const ManifestThread& thread = manifest_.threads[slot];
     // A seal that was interrupted may have dropped records of lost events, or all of them.
     const bool dropped_by_seal =
         writer->detail_was_sealed() || (manifest_.sealing && !writer->has_detail());
     const uint32_t detail_reason = dropped_by_seal ? kLostUnlinked : kLostDamaged;
     // The gap is counted even where its journal entry cannot be written, and sealing comes next.
-    (void)writer->expect(Lane::kIndex, thread.index_next, 0, kLostDamaged, 0);
-    (void)writer->expect(Lane::kDetail, thread.detail_next, 0, detail_reason, 0);
+    (void)writer->expect(Lane::kIndex, thread.known_next[0], 0, kLostDamaged, 0);
+    (void)writer->expect(Lane::kDetail, thread.known_next[1], 0, detail_reason, 0);
   }
 }
 
@@ -215,6 +227,7 @@ Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
       COLLECT_TRY(remove_leftovers(fs, directory));
       COLLECT_TRY(remove_if_there(fs, directory + "/" + kManifestFile));
       COLLECT_TRY(fs.remove_directory(directory));
+      (void)fs.remove_directory(parent_of(place.directory));  // stays where it holds others
       return Error{Code::kNotFound, directory + ": nothing was recorded there; removed"};
     }
     recovered.problems.push_back(to_string(manifest.error()));
@@ -234,7 +247,6 @@ Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
       manifest->sealing ? manifest->reason : "the daemon ended before the session did";
   Session session(fs, options, place);
   COLLECT_TRY(session.reopen(std::move(*manifest), &recovered.problems));
-  session.account_for_damage();
   for (const std::string& problem : recovered.problems) COLLECT_TRY(session.note(problem));
   COLLECT_TRY(session.seal(recovered.state, recovered.reason));
   recovered.state = session.manifest().state;

@@ -24,6 +24,7 @@ Result<std::unique_ptr<SessionWriter>> SessionWriter::create(Fs& fs, const Sessi
                                                              SessionIdentity identity) {
   auto root = absolute_path(options.root);
   if (!root.ok()) return root.error();
+  if (options.root_lock != nullptr) COLLECT_TRY(options.root_lock->hold());
   Clock& clock = options.clock != nullptr ? *options.clock : system_clock();
   auto place = make_session_directory(fs, *root, clock.unix_ns(), identity.pid);
   if (!place.ok()) return place.error();
@@ -53,39 +54,40 @@ Status Session::seal(SessionState state, const std::string& reason) {
   if (sealed_) return clean_up();
   COLLECT_CHECK(state != SessionState::kRecording);
   Status first_error = reserve_.release();
+  account_for_damage();
   manifest_.sealing = true;
   manifest_.sealing_state = failure_.ok() ? state : SessionState::kFailed;
   manifest_.reason = reason;
-  if (!failure_.ok()) {
-    manifest_.reason += manifest_.reason.empty() ? "" : "; ";
-    manifest_.reason += to_string(failure_.error());
-  }
+  if (!failure_.ok()) fail_seal(failure_);
   bound_text(manifest_.reason);
   if (!manifest_.detail_windows.empty() && manifest_.detail_windows.back().end_ns == 0) {
     manifest_.detail_windows.back().end_ns = std::max<uint64_t>(totals().last_ns, 1);
   }
   const Status marked = write_manifest_now(durable());
+  if (!marked.ok()) fail_seal(marked);
   if (first_error.ok()) first_error = marked;
   const Status foreign = seal_foreign();
-  if (!foreign.ok()) return foreign;  // as below: the next start tries again
   for (Thread& thread : threads_) {
     if (thread.writer == nullptr) continue;
     const Status status = thread.writer->seal();
     thread.writer->close_files();
     if (status.ok()) continue;
+    if (thread.writer->sealed()) fail_seal(status);
     if (first_error.ok()) first_error = status;
   }
   const bool whole = std::all_of(threads_.begin(), threads_.end(), [](const Thread& thread) {
     return thread.writer == nullptr || thread.writer->sealed();
   });
-  if (!whole) {
+  if (first_error.ok()) first_error = foreign;
+  if (!whole || !foreign.ok()) {
     // The manifest on disk still says "recording": the next start tries again.
     return first_error;
   }
   if (options_.symbolize && !symbols_adopted_) add_symbols();
   manifest_.sealing = false;
   manifest_.state = manifest_.sealing_state;
-  manifest_.finished_unix_ns = clock().unix_ns();
+  // The clock of the day may have been set back meanwhile.
+  manifest_.finished_unix_ns = std::max(manifest_.created_unix_ns, clock().unix_ns());
   refresh_manifest();
   roller_.finish(manifest_);
   note_capture_problem();
@@ -97,10 +99,26 @@ Status Session::seal(SessionState state, const std::string& reason) {
     (void)note("symbols: left out, because there is no space for them");
     written = write_manifest_now(true);
   }
+  if (!written.ok() && written.code() == Code::kIo) {
+    // What can be written but not synced says at least why.
+    fail_seal(written);
+    if (first_error.ok()) first_error = written;
+    written = write_manifest_now(false);
+  }
   COLLECT_TRY(written);
   sealed_ = true;
   const Status cleaned = clean_up();
   return first_error.ok() ? cleaned : first_error;
+}
+
+// The session ends as failed, and says why once.
+void Session::fail_seal(const Status& status) {
+  const std::string why = to_string(status.error());
+  manifest_.sealing_state = SessionState::kFailed;
+  if (manifest_.state != SessionState::kRecording) manifest_.state = SessionState::kFailed;
+  if (manifest_.reason.find(why) != std::string::npos) return;
+  manifest_.reason += (manifest_.reason.empty() ? "" : "; ") + why;
+  bound_text(manifest_.reason);
 }
 
 // What only an unsealed session needs. The next start of the daemon removes what stays here.

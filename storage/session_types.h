@@ -167,12 +167,22 @@ struct CaptureOptions {
   uint64_t budget_bytes = 0;                  // of a session's containers; 0: none is removed
 };
 
+inline constexpr uint64_t kDefaultKeepFreeBytes = 16u << 20;
+
+class RootLock;
+
 struct SessionOptions {
   std::string root;
   Durability durability = Durability::kOs;
   bool symbolize = true;                        // look names up at seal time
   std::vector<std::string> symbol_directories;  // searched by build id and by file name
   CaptureOptions capture;
+  // Of the records and containers together; beyond it the session ends as failed. 0: no limit.
+  uint64_t max_session_bytes = 0;
+  // Before the disk has less than this free, the session ends as failed. 0: the disk is filled.
+  uint64_t keep_free_bytes = kDefaultKeepFreeBytes;
+  // Held by whoever uses the root; taken again when the root was moved or removed. Borrowed.
+  RootLock* root_lock = nullptr;
   Clock* clock = nullptr;  // null: the system's; borrowed, outlives the session
 };
 

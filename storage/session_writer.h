@@ -72,6 +72,9 @@ class SessionWriter {
   // Makes everything appended so far durable as SessionOptions say, and the manifest true. Called
   // before an ack; cheap when there is nothing to do.
   virtual Status commit() = 0;
+  // A write or a sync failed, or a limit was reached: nothing more is stored, and the session can
+  // only be sealed, as failed.
+  virtual bool failed() const = 0;
 
   virtual std::vector<StreamPosition> positions() const = 0;
   virtual SessionTotals totals() const = 0;

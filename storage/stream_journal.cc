@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "formats/core/crc32.h"
 #include "storage/session_layout.h"
@@ -90,6 +91,7 @@ Status StreamJournal::create(const StreamIdentity& identity) {
   if (!file.ok()) return file.error();
   file_ = std::move(*file);
   identity_ = std::make_unique<StreamIdentity>(identity);
+  unsynced_ = true;
   return write_entry(*file_, 0, encode(identity));
 }
 
@@ -99,11 +101,13 @@ Status StreamJournal::ensure_open() {
   auto file = fs_.open(path_, is_new ? OpenMode::kCreate : OpenMode::kReadWrite);
   if (!file.ok()) return file.error();
   file_ = std::move(*file);
+  is_new_ |= is_new;
   return {};
 }
 
 Status StreamJournal::write_slot(uint64_t slot, const GapEntry& gap) {
   COLLECT_TRY(ensure_open());
+  unsynced_ = true;
   COLLECT_TRY(write_entry(*file_, slot, encode(gap)));
   const size_t lane = static_cast<size_t>(gap.lane);
   newest_slot_[lane] = slot;
@@ -116,7 +120,7 @@ Status StreamJournal::put(const GapEntry& gap, bool sync_it) {
   block_.clear();
   COLLECT_TRY(write_slot(replaces ? newest_slot_[static_cast<size_t>(gap.lane)] : slots_, gap));
   if (!replaces) ++slots_;
-  return sync_it ? file_->sync() : Status();
+  return sync_it ? sync() : Status();
 }
 
 Result<const uint8_t*> StreamJournal::entry_at(uint64_t slot) {
@@ -147,28 +151,42 @@ Status StreamJournal::reopen(const std::function<bool(const GapEntry&)>& keep) {
   auto first = entry_at(0);
   if (!first.ok()) return first.error();
   if (*first != nullptr) identity_ = std::make_unique<StreamIdentity>(decode_identity(*first));
-  // Gaps that do not fit stand at the end of their lane only, but the other lane's may follow: the
-  // list is written again without them, each to a slot at or before its own.
+  // Gaps that do not fit stand at the end of their lane only, but the other lane's may follow. What
+  // is left out becomes an entry of nothing in its place: nothing is moved, so an end of the daemon
+  // or of the power in the middle leaves every other entry as it is.
   slots_ = 1;
+  std::pair<uint64_t, uint64_t> newest[2];  // slot, before_seq
   for (uint64_t number = 0;; ++number) {
     GapEntry gap;
     auto there = read(number, gap);
     if (!there.ok()) return there.error();
     if (!*there) break;
-    if (!keep(gap)) continue;
     const uint64_t slot = slots_++;
+    if (gap.lost == 0) continue;  // left out before
+    if (!keep(gap)) {
+      COLLECT_TRY(write_slot(slot, {}));
+      continue;
+    }
     const size_t lane = static_cast<size_t>(gap.lane);
-    newest_slot_[lane] = slot;
-    newest_before_[lane] = gap.before_seq;
-    if (slot != number + 1) COLLECT_TRY(write_slot(slot, gap));
+    newest[lane] = {slot, gap.before_seq};
+  }
+  for (size_t lane = 0; lane < 2; ++lane) {
+    newest_slot_[lane] = newest[lane].first;
+    newest_before_[lane] = newest[lane].second;
   }
   block_.clear();
   if (file_ == nullptr) return {};
+  unsynced_ = true;  // whoever wrote it may not have come to sync it
   return file_->truncate(slots_ * kEntryBytes);
 }
 
 Status StreamJournal::sync() {
-  return file_ != nullptr ? file_->sync() : Status();
+  if (!unsynced_) return {};
+  if (file_ == nullptr && !fs_.exists(path_)) return {};
+  COLLECT_TRY(ensure_open());
+  COLLECT_TRY(file_->sync());
+  unsynced_ = false;
+  return {};
 }
 
 Status StreamJournal::remove() {

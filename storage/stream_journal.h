@@ -7,14 +7,16 @@
 //
 // A list of 64-byte entries, little-endian, each beginning with the CRC-32C of its other 60 bytes.
 // The first: u32 stream_id, u64 start_ns, 48 bytes of name, zero-padded. The others: u32 reasons,
-// u8 lane, 15 zero, u64 before_seq, lost, numbered_lost, first_ns, last_ns. It ends with the first
-// entry that is torn.
+// u8 lane, 15 zero, u64 before_seq, lost, numbered_lost, first_ns, last_ns. One that lost nothing
+// stands where a gap was left out. It ends with the first entry that is torn; an entry lies within
+// one sector, so only the last one can be.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/core/result.h"
@@ -46,7 +48,8 @@ class StreamJournal {
 
   Status create(const StreamIdentity& identity);
   // Reads what is there, leaves out the gaps that do not fit (`keep` says no) and everything torn,
-  // and goes on behind them. The identity is absent when it cannot be read.
+  // and goes on behind them. Can be interrupted anywhere and done again. The identity is absent
+  // when it cannot be read.
   Status reopen(const std::function<bool(const GapEntry&)>& keep);
   const std::unique_ptr<StreamIdentity>& identity() const { return identity_; }
 
@@ -56,11 +59,13 @@ class StreamJournal {
     const size_t lane = static_cast<size_t>(gap.lane);
     return newest_slot_[lane] != 0 && newest_before_[lane] == gap.before_seq;
   }
-  // The gap of that number, from 0; false behind the last one. Reads blocks, so gaps asked in order
-  // cost little.
+  // The entry of that number, from 0; false behind the last one. One of a gap that was left out has
+  // lost nothing. Reads blocks, so entries asked in order cost little.
   Result<bool> read(uint64_t number, GapEntry& gap);
 
-  Status sync();
+  // Whether put() made the file, since the last call: its directory is to be synced.
+  bool take_new() { return std::exchange(is_new_, false); }
+  Status sync();  // nothing to do when nothing was written since
   void close() { file_.reset(); }
   Status remove();
 
@@ -78,6 +83,8 @@ class StreamJournal {
   uint64_t slots_ = 1;  // the first is the identity's
   uint64_t newest_slot_[2] = {};
   uint64_t newest_before_[2] = {};
+  bool unsynced_ = false;
+  bool is_new_ = false;
 };
 
 }  // namespace collect::storage

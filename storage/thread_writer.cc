@@ -54,7 +54,8 @@ Result<std::unique_ptr<ThreadWriter>> ThreadWriter::create(Fs& fs, Durability du
 
 Result<std::unique_ptr<ThreadWriter>> ThreadWriter::reopen(Fs& fs, Durability durability,
                                                            const std::string& directory,
-                                                           std::optional<ThreadFormat> format) {
+                                                           std::optional<ThreadFormat> format,
+                                                           bool sealing) {
   if (!format) {
     auto found = read_thread_format(fs, directory + "/" + kIndexFile);
     if (!found.ok()) return found.error();
@@ -63,15 +64,17 @@ Result<std::unique_ptr<ThreadWriter>> ThreadWriter::reopen(Fs& fs, Durability du
   std::unique_ptr<ThreadWriter> thread(new ThreadWriter(fs, durability, directory, *format));
   const std::string leftover = directory + "/" + kDetailTemporaryFile;
   if (fs.exists(leftover)) COLLECT_TRY(fs.remove_file(leftover));
+  if (fs.exists(thread->detail_.path())) COLLECT_TRY(thread->detail_.reopen());
+  const bool replacing = sealing || thread->detail_.sealed();
   if (fs.exists(thread->index_.path())) {
-    COLLECT_TRY(thread->index_.reopen());
+    COLLECT_TRY(thread->index_.reopen(replacing ? LaneFile::Links::kBeingReplaced
+                                                : LaneFile::Links::kHold));
   } else {
     // The manifest names the thread, but the crash came before its file.
     const Status made = fs.make_directory(directory);
     if (!made.ok() && made.code() != Code::kAlreadyExists) return made.error();
     COLLECT_TRY(thread->index_.create(false));
   }
-  if (fs.exists(thread->detail_.path())) COLLECT_TRY(thread->detail_.reopen());
   COLLECT_TRY(thread->restore_gaps());
   if (!thread->index_.sealed()) {
     COLLECT_TRY(thread->index_.mark_has_detail(thread->detail_.exists()));
@@ -90,6 +93,7 @@ Status ThreadWriter::restore_gaps() {
     auto there = journal_.read(slot, gap);
     if (!there.ok()) return there.error();
     if (!*there) break;
+    if (gap.lost == 0) continue;
     newest_[lane_index(gap.lane)] = gap;
     gap.before_seq = std::min(gap.before_seq, summary(gap.lane).records);
     count_gap(gap);
@@ -125,7 +129,11 @@ Status ThreadWriter::put_gap(const GapEntry& gap) {
     if (newest.first_ns != 0) entry.first_ns = newest.first_ns;
     entry.last_ns = std::max(entry.last_ns, newest.last_ns);
   }
-  COLLECT_TRY(journal_.put(entry, durability_ == Durability::kFsync));
+  const bool durable = durability_ == Durability::kFsync;
+  COLLECT_TRY(journal_.put(entry, durable));
+  directory_unsynced_ |= journal_.take_new();
+  // The page behind the gap may reach the disk before its commit: the journal's name comes first.
+  if (durable) COLLECT_TRY(sync_names());
   newest_[lane_index(gap.lane)] = entry;
   count_gap(gap);
   return {};
@@ -253,10 +261,21 @@ Status ThreadWriter::expect(Lane lane, uint64_t numbered, uint64_t dropped, uint
   return put;
 }
 
+void ThreadWriter::begin_commit() {
+  if (durability_ != Durability::kFsync) return;
+  index_.begin_sync();
+  detail_.begin_sync();
+}
+
 Status ThreadWriter::commit() {
   if (durability_ != Durability::kFsync) return {};
   COLLECT_TRY(index_.sync());
   COLLECT_TRY(detail_.sync());
+  COLLECT_TRY(journal_.sync());
+  return sync_names();
+}
+
+Status ThreadWriter::sync_names() {
   if (!directory_unsynced_) return {};
   COLLECT_TRY(fs_.sync_directory(directory_));
   directory_unsynced_ = false;
@@ -273,9 +292,34 @@ bool ThreadWriter::has_open_files() const {
   return index_.is_open() || detail_.is_open();
 }
 
+// A file that was sealed though its sync failed is whole; the first error of that kind is returned
+// when everything is done.
 Status ThreadWriter::seal() {
-  if (index_.sealed()) return {};
   const bool durable = durability_ == Durability::kFsync;
+  Status synced;
+  if (!index_.sealed()) {
+    const Status linked = seal_detail(durable, synced);
+    if (!linked.ok()) return linked;
+    COLLECT_TRY(index_.mark_has_detail(detail_.exists()));
+    const Status status = index_.seal(durable);
+    if (!index_.sealed()) return status;
+    if (synced.ok()) synced = status;
+  }
+  if (durable) {
+    // Sealed by a daemon that ended right there, a file may still have to be synced.
+    for (LaneFile* const file : {&detail_, &index_}) {
+      const Status again = file->sync();
+      if (synced.ok()) synced = again;
+    }
+    const Status named = fs_.sync_directory(directory_);
+    if (synced.ok()) synced = named;
+  }
+  close_files();
+  return synced;
+}
+
+// `synced` gets the error of a detail file that is sealed all the same.
+Status ThreadWriter::seal_detail(bool durable, Status& synced) {
   const bool agree = links_agree(index_.summary(), detail_.summary());
   const size_t detail_lane = lane_index(Lane::kDetail);
   const RelinkContext context{fs_,
@@ -290,18 +334,10 @@ Status ThreadWriter::seal() {
   if (detail_.exists() && detail_.summary().records == 0) {
     COLLECT_TRY(detail_.remove());  // made for a page that could not be written
   } else if (detail_.exists() && !detail_.sealed()) {
-    if (agree) {
-      COLLECT_TRY(detail_.seal(durable));
-    } else {
-      COLLECT_TRY(relink_detail(context));
-    }
+    synced = agree ? detail_.seal(durable) : relink_detail(context);
+    if (!synced.ok() && detail_.exists() && !detail_.sealed()) return synced;
   }
-  if (!agree) COLLECT_TRY(relink_index(context));
-  COLLECT_TRY(index_.mark_has_detail(detail_.exists()));
-  COLLECT_TRY(index_.seal(durable));
-  if (durable) COLLECT_TRY(fs_.sync_directory(directory_));
-  close_files();
-  return {};
+  return agree ? Status() : relink_index(context);
 }
 
 Status ThreadWriter::collect_functions(FunctionSet& functions) {

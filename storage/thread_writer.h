@@ -28,9 +28,11 @@ class ThreadWriter {
                                                       const ThreadFormat& format,
                                                       const StreamIdentity& identity);
   // Opens what is there, cut back to whole records. Without a format, the index header gives it.
+  // `sealing`: its sealing was begun, so that links may be half replaced.
   static Result<std::unique_ptr<ThreadWriter>> reopen(Fs& fs, Durability durability,
                                                       const std::string& directory,
-                                                      std::optional<ThreadFormat> format);
+                                                      std::optional<ThreadFormat> format,
+                                                      bool sealing);
 
   // Pages of one lane, as SessionWriter::append_pages says.
   Status append(std::span<const Page> pages);
@@ -38,7 +40,8 @@ class ThreadWriter {
   // missing from that is counted as lost for `reason`. kDamaged: no such numbers.
   Status expect(Lane lane, uint64_t numbered, uint64_t dropped, uint32_t reason, uint64_t at_ns);
 
-  Status commit();  // makes what is stored survive, as the durability says
+  void begin_commit();  // commit() of several threads takes less when all were begun before
+  Status commit();      // makes what is stored survive, as the durability says
   void close_files();
   bool has_open_files() const;
 
@@ -79,6 +82,8 @@ class ThreadWriter {
   Status check_page(const Page& page) const;
   Status flush(Run& run);
   Status begin_detail();
+  Status sync_names();
+  Status seal_detail(bool durable, Status& synced);
   Status put_gap(const GapEntry& gap);
   void count_gap(const GapEntry& gap);
   Status restore_gaps();

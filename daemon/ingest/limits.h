@@ -76,7 +76,6 @@ inline constexpr size_t kMaxBuildIdBytes = 64;
 // forgotten.
 inline constexpr size_t kMaxIdlePeers = 1'024;
 inline constexpr size_t kMaxTokenBytes = 256;
-inline constexpr uint64_t kMinFreeBytes = 16u << 20;  // on the root's disk, to begin a session
 
 // Clock sync: probes of one burst, pause between bursts, bursts that the fit looks at.
 inline constexpr uint32_t kProbesPerBurst = 16;

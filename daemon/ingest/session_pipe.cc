@@ -7,9 +7,13 @@
 #include "daemon/ingest/writer_pool.h"
 #include "storage/manifest.h"
 #include "storage/session_layout.h"
+#include "storage/space_guard.h"
 
 namespace collect::ingest {
 namespace {
+
+// Above what is to stay free, so that a session that begins can also store something.
+constexpr uint64_t kRoomToBegin = 1u << 20;
 
 // What the item holds up in memory, roughly; the same before and after it was handled.
 size_t bytes_of(const SessionItem& item) {
@@ -52,6 +56,7 @@ bool is_storage_fault(Code code) {
     case Code::kIo:
     case Code::kPermission:
     case Code::kAlreadyExists:
+    case Code::kNotFound:  // the root was moved or removed
     case Code::kUnavailable:
       return true;
     default:
@@ -234,11 +239,8 @@ Status SessionPipe::store(const SessionItem& item) {
 
 Status SessionPipe::open(const SessionOpen& item) {
   const std::string& root = world_.options->root;
-  Result<storage::SpaceInfo> space = world_.fs->space(root);
-  if (space.ok() && space->free_bytes < kMinFreeBytes) {
-    return Error{Code::kNoSpace, root + ": less than " + std::to_string(kMinFreeBytes >> 20) +
-                                     " MiB are free: no session is begun"};
-  }
+  storage::SpaceGuard guard(*world_.fs, root, 0, world_.options->keep_free_bytes);
+  COLLECT_TRY(guard.admit(0, kRoomToBegin));
   if (auto earlier = find_complete(*world_.fs, root, item.identity)) {
     failed_ = true;
     news_.repeated = std::move(*earlier);
@@ -313,7 +315,7 @@ void SessionPipe::fail(const Error& error) {
   if (failed_) return;
   failed_ = true;
   news_.failed = error;
-  if (is_storage_fault(error.code) || !writer_) {
+  if (is_storage_fault(error.code) || !writer_ || writer_->failed()) {
     begin_seal({storage::SessionState::kFailed, to_string(error)});
     return;
   }
@@ -335,7 +337,8 @@ void SessionPipe::finish_seal(SessionSeal seal) {
     Status sealed = writer_->seal(seal.state, seal.reason);
     if (!sealed.ok()) {
       seal.state = storage::SessionState::kFailed;
-      seal.reason += "; sealing failed: " + to_string(sealed.error());
+      const std::string why = to_string(sealed.error());
+      if (seal.reason.find(why) == std::string::npos) seal.reason += "; sealing failed: " + why;
     }
     count_totals();
   } else if (!recover_directory_.empty()) {

@@ -30,6 +30,9 @@ else
   "$programs/bench_ingest" "$megabytes" "$repeats" /dev/shm "$disk"
 fi
 echo
+echo "== durability: fsync beside os, on the disk of the build"
+"$programs/bench_durability" "$megabytes" "$repeats" "$disk"
+echo
 echo "== end to end, and memory"
 "$programs/bench_end_to_end" "$million" "$((repeats > 3 ? 3 : repeats))"
 echo

@@ -48,6 +48,9 @@ class FakeStream {
   uint32_t thread_id() const { return thread_id_; }
   uint64_t time_ns() const { return time_ns_; }
   std::vector<uint8_t>& index_bytes() { return index_; }
+  const std::vector<uint8_t>& index_bytes() const { return index_; }
+  const std::vector<uint8_t>& detail(uint64_t number) const { return details_[number]; }
+  uint64_t event_of_detail(uint64_t number) const { return detail_of_[number]; }
 
   StreamInfo info() const { return {stream_id_, thread_id_, "thread", 1000}; }
 

@@ -1,16 +1,8 @@
 #include "tests/storage/fault_fs.h"
 
 #include <algorithm>
-#include <filesystem>
 
 namespace collect::storage::test {
-namespace {
-
-std::string parent_of(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
-}
-
-}  // namespace
 
 class FaultFile final : public File {
  public:
@@ -54,12 +46,7 @@ class FaultFile final : public File {
     return {};
   }
 
-  Status sync() override {
-    COLLECT_TRY(fs_.change());
-    inode_->synced.resize(inode_->bytes);
-    auto got = file_->read_at(0, inode_->synced);
-    return got.ok() ? Status() : Status(got.error());
-  }
+  Status sync() override { return fs_.change(true); }
 
  private:
   Status write_part(uint64_t offset, const std::vector<uint8_t>& bytes, size_t count) {
@@ -75,12 +62,12 @@ class FaultFile final : public File {
   std::shared_ptr<FaultFs::Inode> inode_;
 };
 
-Status FaultFs::change() {
+Status FaultFs::change(bool is_sync) {
   crashed_before_ = crashed_;
   if (crashed_) return Error{Code::kIo, "the process is gone"};
-  const bool fails = fails_now();
-  ++changes_;
-  if (!fails) return {};
+  if (plan_.syncs_only && !is_sync) return {};
+  const uint64_t number = changes_++;
+  if (number != plan_.fail_at && !(plan_.lasting && failed_)) return {};
   failed_ = true;
   crashed_ = plan_.crash;
   return Error{plan_.code, "change " + std::to_string(plan_.fail_at) + " fails on request"};
@@ -106,17 +93,9 @@ Result<std::unique_ptr<File>> FaultFs::open(const std::string& path, OpenMode mo
   return std::unique_ptr<File>(std::make_unique<FaultFile>(*this, std::move(*file), inode));
 }
 
-Status FaultFs::make_directories(const std::string& path) {
-  COLLECT_TRY(change());
-  COLLECT_TRY(real_.make_directories(path));
-  durable_directories_.insert(path);
-  return {};
-}
-
 Status FaultFs::make_directory(const std::string& path) {
   COLLECT_TRY(change());
   COLLECT_TRY(real_.make_directory(path));
-  directories_.insert(path);
   return {};
 }
 
@@ -138,46 +117,23 @@ Status FaultFs::remove_file(const std::string& path) {
 Status FaultFs::remove_directory(const std::string& path) {
   COLLECT_TRY(change());
   COLLECT_TRY(real_.remove_directory(path));
-  directories_.erase(path);
   return {};
 }
 
 Status FaultFs::sync_directory(const std::string& path) {
-  COLLECT_TRY(change());
-  std::erase_if(durable_, [&](const auto& entry) { return parent_of(entry.first) == path; });
-  for (const auto& [name, inode] : files_) {
-    if (parent_of(name) == path) durable_[name] = inode;
-  }
-  for (const std::string& directory : directories_) {
-    if (parent_of(directory) == path) durable_directories_.insert(directory);
-  }
-  return {};
+  COLLECT_TRY(change(true));
+  return real_.sync_directory(path);
+}
+
+Result<SpaceInfo> FaultFs::space(const std::string& path) {
+  auto space = real_.space(path);
+  if (space.ok()) space->free_bytes = std::min(space->free_bytes, free_bytes);
+  return space;
 }
 
 Result<std::vector<std::string>> FaultFs::list_directory(const std::string& path) {
   if (crashed_) return Error{Code::kIo, "the process is gone"};
   return real_.list_directory(path);
-}
-
-void FaultFs::lose_power(const std::string& root) {
-  for (const auto& entry : std::filesystem::directory_iterator(root)) {
-    std::filesystem::remove_all(entry.path());
-  }
-  // A directory that is durable lies in durable ones only if those were synced too.
-  for (const std::string& directory : durable_directories_) {
-    if (directory.starts_with(root + "/") && !std::filesystem::exists(parent_of(directory))) {
-      continue;
-    }
-    std::filesystem::create_directories(directory);
-  }
-  for (const auto& [path, inode] : durable_) {
-    if (!std::filesystem::exists(parent_of(path))) continue;
-    PosixFs fs;
-    auto file = fs.open(path, OpenMode::kCreate);
-    COLLECT_CHECK(file.ok());
-    const Bytes parts[] = {inode->synced};
-    COLLECT_CHECK((*file)->write_at(0, parts).ok());
-  }
 }
 
 }  // namespace collect::storage::test

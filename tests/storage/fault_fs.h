@@ -1,11 +1,10 @@
 // A file system that breaks on request: at the k-th change, for once or for good (the process is
-// gone), or when it is full; and that can forget what was not synced (the power is gone). Works on
-// real files below, so that what is left can be looked at with any tool.
+// gone, the disk turned read-only), or when it is full. Works on real files below, so that what is
+// left can be looked at with any tool. power_loss_fs.h forgets what was not synced.
 #pragma once
 
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "storage/posix_fs.h"
@@ -15,8 +14,10 @@ namespace collect::storage::test {
 struct FaultPlan {
   uint64_t fail_at = UINT64_MAX;  // number of the change that fails, from 0
   Code code = Code::kIo;
-  bool crash = false;              // everything after it fails too
+  bool crash = false;              // everything after it fails too, reads as well
   bool short_write = false;        // the failing write leaves half of its bytes
+  bool lasting = false;            // every change after it fails too
+  bool syncs_only = false;         // fail_at counts syncs, and only they fail
   uint64_t capacity = UINT64_MAX;  // bytes of all files together; a write beyond leaves a part
 };
 
@@ -28,13 +29,9 @@ class FaultFs final : public Fs {
   bool failed() const { return failed_; }
   void set_plan(const FaultPlan& plan) { plan_ = plan; }
   uint64_t used() const;
-
-  // Puts the tree at `root` into the state that a power loss now could leave: directory entries as
-  // of the last directory sync, files as of their last sync.
-  void lose_power(const std::string& root);
+  uint64_t free_bytes = UINT64_MAX;  // what space() says at most
 
   Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override;
-  Status make_directories(const std::string& path) override;
   Status make_directory(const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
   Status remove_file(const std::string& path) override;
@@ -42,7 +39,7 @@ class FaultFs final : public Fs {
   Status sync_directory(const std::string& path) override;
   Result<std::vector<std::string>> list_directory(const std::string& path) override;
   bool exists(const std::string& path) override { return real_.exists(path); }
-  Result<SpaceInfo> space(const std::string& path) override { return real_.space(path); }
+  Result<SpaceInfo> space(const std::string& path) override;
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
     return real_.lock(path);
   }
@@ -50,23 +47,18 @@ class FaultFs final : public Fs {
  private:
   friend class FaultFile;
   struct Inode {
-    std::vector<uint8_t> synced;  // what survives
     uint64_t bytes = 0;
   };
 
-  Status change();  // counts one; the error when it is to fail
-  bool fails_now() const { return changes_ == plan_.fail_at; }
+  Status change(bool is_sync = false);  // counts one; the error when it is to fail
 
   PosixFs real_;
   FaultPlan plan_;
   uint64_t changes_ = 0;
   bool failed_ = false;
   bool crashed_ = false;
-  bool crashed_before_ = false;                            // the change that was just asked for
-  std::map<std::string, std::shared_ptr<Inode>> files_;    // as they are
-  std::map<std::string, std::shared_ptr<Inode>> durable_;  // as a power loss leaves them
-  std::set<std::string> durable_directories_;
-  std::set<std::string> directories_;
+  bool crashed_before_ = false;  // the change that was just asked for
+  std::map<std::string, std::shared_ptr<Inode>> files_;
 };
 
 }  // namespace collect::storage::test

@@ -4,6 +4,7 @@
 
 #include "storage/manifest_file.h"
 #include "tests/storage/fault_fs.h"
+#include "tests/storage/power_loss_fs.h"
 #include "tests/storage/session_fixture.h"
 
 namespace collect::storage::test {
@@ -187,13 +188,14 @@ TEST(ManifestFile, TheOldOneStandsUntilTheNewOneIsWhole) {
 TEST(ManifestFile, PowerLossLeavesOneOfTheTwo) {
   for (uint64_t k = 0; k < 12; ++k) {
     TemporaryDirectory root;
-    FaultFs fs;
+    FaultFs faulty;
+    PowerLossFs fs(faulty, root.path());
     Manifest m = full_manifest();
     ASSERT_OK(write_manifest(fs, root.path(), m, true));
-    fs.set_plan({fs.changes() + k, Code::kIo, true, true});
+    faulty.set_plan({faulty.changes() + k, Code::kIo, true, true});
     m.reason = "changed";
     const Status status = write_manifest(fs, root.path(), m, true);
-    fs.lose_power(root.path());
+    fs.lose_power(Kept::kSome, k);
     PosixFs real;
     auto read = read_manifest(real, root.path());
     ASSERT_OK(read);

@@ -1,6 +1,10 @@
 #include "storage/posix_fs.h"
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "tests/storage/session_fixture.h"
 
@@ -87,6 +91,50 @@ TEST_F(PosixFsTest, DirectoriesAndNames) {
   EXPECT_LE(space->free_bytes, space->total_bytes);
 }
 
+// A file that may not grow beyond 5000 bytes: the system writes a part of what it is given, and
+// nothing of the rest.
+TEST_F(PosixFsTest, AShortWriteIsGoneOnWithUntilTheErrorItself) {
+  struct Limit {
+    Limit() {
+      ::getrlimit(RLIMIT_FSIZE, &before);
+      handler = ::signal(SIGXFSZ, SIG_IGN);
+      rlimit small = before;
+      small.rlim_cur = 5000;
+      ::setrlimit(RLIMIT_FSIZE, &small);
+    }
+    ~Limit() {
+      ::setrlimit(RLIMIT_FSIZE, &before);
+      ::signal(SIGXFSZ, handler);
+    }
+    rlimit before{};
+    void (*handler)(int) = nullptr;
+  };
+  auto file = fs.open(path("limited"), OpenMode::kCreate);
+  ASSERT_OK(file);
+  std::vector<uint8_t> expected(8000);
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] = uint8_t(i * 7);
+  const Bytes all(expected);
+  const Bytes parts[] = {all.first(1000), all.subspan(1000, 3000), all.subspan(4000)};
+  Status status;
+  {
+    Limit limit;
+    status = (*file)->write_at(0, parts);
+  }
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.code(), Code::kNoSpace);
+  EXPECT_NE(status.error().message.find("write at 5000"), std::string::npos)
+      << status.error().message;
+  EXPECT_EQ(read_file(path("limited")),
+            std::vector<uint8_t>(expected.begin(), expected.begin() + 5000));
+}
+
+TEST_F(PosixFsTest, AQuotaIsNoSpace) {
+  EXPECT_EQ(errno_error(EDQUOT, "file").code, Code::kNoSpace);
+  EXPECT_EQ(errno_error(ENOSPC, "file").code, Code::kNoSpace);
+  EXPECT_EQ(errno_error(EROFS, "file").code, Code::kPermission);
+  EXPECT_EQ(errno_error(EIO, "file").code, Code::kIo);
+}
+
 TEST_F(PosixFsTest, ALockIsHeldOnce) {
   auto held = fs.lock(path("lock"));
   ASSERT_OK(held);
@@ -94,7 +142,13 @@ TEST_F(PosixFsTest, ALockIsHeldOnce) {
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.code(), Code::kUnavailable);
   held->reset();
-  EXPECT_OK(fs.lock(path("lock")));
+  auto mine = fs.lock(path("lock"));
+  ASSERT_OK(mine);
+  EXPECT_TRUE((*mine)->holds(path("lock")));
+  ASSERT_OK(fs.rename(path("lock"), path("moved")));
+  EXPECT_FALSE((*mine)->holds(path("lock")));
+  ASSERT_OK(fs.open(path("lock"), OpenMode::kCreate));
+  EXPECT_FALSE((*mine)->holds(path("lock")));
 }
 
 }  // namespace

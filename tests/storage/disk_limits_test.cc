@@ -1,0 +1,183 @@
+// What a session may take of its disk: max_session_bytes and keep_free_bytes.
+#include "storage/space_guard.h"
+
+#include "tests/storage/kept_records.h"
+#include "tests/storage/session_scenario.h"
+
+namespace collect::storage::test {
+namespace {
+
+class DiskLimitsTest : public ScenarioTest {
+ protected:
+  static uint64_t bytes_of_files(const std::string& directory) {
+    uint64_t bytes = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
+      const std::string name = entry.path().filename().string();
+      if (name.ends_with(".atf") || name.ends_with(".rtc")) bytes += entry.file_size();
+    }
+    return bytes;
+  }
+  // Stores pages of one event each until storing stops; the error that stopped it.
+  Status record_until_stopped(SessionWriter& session, FakeStream& stream, uint64_t& stored) {
+    COLLECT_TRY(session.open_stream(stream.info()));
+    for (stored = 0; stored + 8 <= stream.events(); stored += 8) {
+      const Page page = stream.index_page(stored, 8);
+      COLLECT_TRY(session.append_pages({&page, 1}));
+      COLLECT_TRY(session.commit());
+    }
+    return {};
+  }
+};
+
+TEST_F(DiskLimitsTest, ASessionEndsAtItsOwnLimit) {
+  for (const bool containers : {false, true}) {
+    SessionOptions with = options();
+    with.max_session_bytes = 64 * 1024;
+    with.capture.enabled = containers;
+    FakeStream stream(atf::Version::kV2, 1, 100);
+    stream.add_many(8000);
+    auto session = SessionWriter::create(fs, with, test_identity());
+    auto other = SessionWriter::create(fs, with, test_identity());
+    ASSERT_OK(session);
+    ASSERT_OK(other);
+    uint64_t stored = 0;
+    const Status status = record_until_stopped(**session, stream, stored);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.code(), Code::kLimit);
+    EXPECT_NE(status.error().message.find("max_session_bytes reached"), std::string::npos);
+    EXPECT_TRUE((*session)->failed());
+    const Page page = stream.index_page(stored, 8);
+    EXPECT_FALSE((*session)->append_pages({&page, 1}).ok()) << "stored after it";
+    ASSERT_OK((*session)->seal(SessionState::kRecovered, "refused"));
+    const std::string directory = (*session)->directory();
+    const Manifest manifest = manifest_of(directory);
+    EXPECT_EQ(manifest.state, SessionState::kFailed);
+    EXPECT_NE(manifest.reason.find("max_session_bytes reached"), std::string::npos);
+    EXPECT_EQ(manifest.totals.events, stored);
+    expect_kept(directory, manifest, stream, {1, stored, 0});
+    expect_reference_ok(directory);
+    // Footers and the last manifest of a container come on top, and no more than that.
+    EXPECT_LE(bytes_of_files(directory), with.max_session_bytes + 16 * 1024);
+    EXPECT_GE(bytes_of_files(directory), with.max_session_bytes / 2);
+    if (!containers) {
+      EXPECT_EQ(stored * 32, with.max_session_bytes);
+    }
+    // The others go on.
+    ASSERT_OK((*other)->open_stream(stream.info()));
+    ASSERT_OK(append(**other, stream.index_page(0, 8)));
+    ASSERT_OK((*other)->seal(SessionState::kComplete, ""));
+  }
+}
+
+// A writer that fell behind stores many pages in one call: those that fit are stored.
+TEST_F(DiskLimitsTest, OfManyPagesThoseThatFitAreStored) {
+  SessionOptions with = options();
+  with.max_session_bytes = 32 * 95;
+  FakeStream stream(atf::Version::kV2, 1, 100);
+  stream.add_many(200);
+  auto session = SessionWriter::create(fs, with, test_identity());
+  ASSERT_OK(session);
+  ASSERT_OK((*session)->open_stream(stream.info()));
+  std::vector<Page> pages;
+  for (uint64_t at = 0; at < 200; at += 10) pages.push_back(stream.index_page(at, 10));
+  EXPECT_FALSE((*session)->append_pages(pages).ok());
+  EXPECT_EQ((*session)->totals().events, 90u);
+}
+
+TEST_F(DiskLimitsTest, AResumedSessionHasTheSameLimit) {
+  SessionOptions with = options();
+  with.max_session_bytes = 32 * 100;
+  FakeStream stream(atf::Version::kV2, 1, 100);
+  stream.add_many(200);
+  auto session = SessionWriter::create(fs, with, test_identity());
+  ASSERT_OK(session);
+  ASSERT_OK((*session)->open_stream(stream.info()));
+  ASSERT_OK(append(**session, stream.index_page(0, 90)));
+  ASSERT_OK((*session)->commit());
+  const std::string directory = (*session)->directory();
+  session->reset();
+  auto resumed = SessionWriter::resume(fs, with, directory);
+  ASSERT_OK(resumed);
+  ASSERT_OK(append(**resumed, stream.index_page(90, 10)));
+  EXPECT_FALSE(append(**resumed, stream.index_page(100, 1)).ok());
+}
+
+TEST_F(DiskLimitsTest, SessionsEndBeforeTheDiskIsFull) {
+  FaultFs disk;
+  SessionOptions with = options();
+  with.keep_free_bytes = 1u << 20;
+  FakeStream stream(atf::Version::kV2, 1, 100);
+  stream.add_many(2000);
+  auto session = SessionWriter::create(disk, with, test_identity());
+  ASSERT_OK(session);
+  disk.free_bytes = with.keep_free_bytes + 4096;
+  ASSERT_OK((*session)->open_stream(stream.info()));
+  const uint64_t stored = 80;
+  for (uint64_t at = 0; at < stored; at += 8)
+    ASSERT_OK(append(**session, stream.index_page(at, 8)));
+  disk.free_bytes = with.keep_free_bytes + 8 * 32 - 1;  // others took the rest
+  const Status status = append(**session, stream.index_page(stored, 8));
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.code(), Code::kNoSpace);
+  EXPECT_NE(status.error().message.find("keep_free_bytes reached"), std::string::npos);
+  ASSERT_OK((*session)->seal(SessionState::kFailed, to_string(status.error())));
+  const Manifest manifest = manifest_of((*session)->directory());
+  EXPECT_EQ(manifest.state, SessionState::kFailed);
+  EXPECT_EQ(manifest.reason, to_string(status.error()));
+  EXPECT_EQ(manifest.totals.events, stored);
+  expect_reference_ok((*session)->directory());
+  // Space returns.
+  disk.free_bytes = UINT64_MAX;
+  Scenario next;
+  ASSERT_OK(next.run(disk, with));
+}
+
+// A disk that this session alone fills is never asked below the mark, and asked seldom above it.
+TEST_F(DiskLimitsTest, TheDiskIsAskedMoreOftenTheFullerItGets) {
+  class CountingFs final : public Fs {
+   public:
+    Result<std::unique_ptr<File>> open(const std::string& path, OpenMode) override {
+      return Error{Code::kNotFound, path};
+    }
+    Status make_directory(const std::string&) override { return {}; }
+    Status rename(const std::string&, const std::string&) override { return {}; }
+    Status remove_file(const std::string&) override { return {}; }
+    Status remove_directory(const std::string&) override { return {}; }
+    Status sync_directory(const std::string&) override { return {}; }
+    Result<std::vector<std::string>> list_directory(const std::string&) override {
+      return std::vector<std::string>{};
+    }
+    bool exists(const std::string&) override { return true; }
+    Result<SpaceInfo> space(const std::string&) override {
+      ++asked;
+      return SpaceInfo{free, 0};
+    }
+    Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
+      return Error{Code::kNotFound, path};
+    }
+    uint64_t free = 10ull << 30;
+    uint64_t asked = 0;
+  };
+  CountingFs disk;
+  const uint64_t keep = 100u << 20;
+  const uint64_t page = 64u << 10;
+  SpaceGuard guard(disk, "anywhere", 0, keep);
+  uint64_t pages = 0;
+  while (guard.admit(0, page).ok()) {
+    disk.free -= page;
+    ++pages;
+    ASSERT_GE(disk.free, keep);
+  }
+  EXPECT_LT(disk.free - keep, page);
+  EXPECT_LT(disk.asked, pages / 100);
+  // Others take what is left: it is seen at once when the session looks again.
+  disk.free = 10ull << 30;
+  ASSERT_OK(guard.admit(0, page));
+  disk.free = keep;
+  ASSERT_OK(guard.admit(0, page));
+  guard.look_again();
+  EXPECT_FALSE(guard.admit(0, page).ok());
+}
+
+}  // namespace
+}  // namespace collect::storage::test
