@@ -11,6 +11,8 @@ namespace {
 
 namespace agent = collect::agent;
 
+constexpr size_t kFirstOptionsBytes = offsetof(collect_agent_options, drain);
+
 template <size_t kBytes>
 bool copy_text(char (&to)[kBytes], const char* from) {
   if (from == nullptr) return true;
@@ -29,12 +31,15 @@ bool fill_settings(const collect_agent_options& given, agent::Settings& settings
     return false;
   }
   if (given.buffer_mb > agent::kMaxBufferMb || given.full_policy > COLLECT_FULL_WAIT ||
-      given.detail > COLLECT_DETAIL_ON || given.atf_version > 2) {
+      given.detail > COLLECT_DETAIL_ON || given.drain > COLLECT_DRAIN_PROCESS ||
+      given.atf_version > 2) {
     return false;
   }
   if (given.buffer_mb != 0) settings.buffer_mb = given.buffer_mb;
   if (given.atf_version != 0) settings.atf_version = static_cast<uint8_t>(given.atf_version);
   settings.full = static_cast<agent::FullPolicy>(given.full_policy);
+  settings.drain = static_cast<agent::DrainBy>(given.drain);
+  if (settings.drain == agent::DrainBy::kProcess) settings.exit_flush_ms = agent::kProcessFlushMs;
   settings.detail = static_cast<uint8_t>(given.detail);
   settings.start_recording = given.start_idle == 0;
   return true;
@@ -52,10 +57,14 @@ void event(const void* function, const void* call_site, collect::atf::EventKind 
 extern "C" {
 
 int collect_agent_start(const collect_agent_options* options) {
-  // The fields of version 1 end the structure; a longer one comes from a later header.
-  if (options == nullptr || options->struct_bytes < sizeof(collect_agent_options)) return -1;
+  // A program built with an earlier header ends before the fields that came later; a longer
+  // structure comes from a later header.
+  if (options == nullptr || options->struct_bytes < kFirstOptionsBytes) return -1;
+  collect_agent_options known{};
+  const size_t bytes = options->struct_bytes < sizeof known ? options->struct_bytes : sizeof known;
+  memcpy(&known, options, bytes);
   agent::Settings settings;
-  if (!fill_settings(*options, settings)) return -1;
+  if (!fill_settings(known, settings)) return -1;
   return -static_cast<int>(agent::start_agent(settings));
 }
 

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "agent/drain/drain.h"
+#include "agent/own_object.h"
 #include "agent/ring/stream.h"
 
 namespace collect::agent {
@@ -21,10 +23,14 @@ Settings started_with;
 // The first event starts the agent anew; the rings were not copied (MADV_WIPEONFORK).
 void after_fork_in_child() {
   tls_stream = nullptr;
-  drain_after_fork_in_child();
+  // Its epoch goes on, so that no thread's copy passes for a new one.
+  const uint64_t state = g_state.load(std::memory_order_relaxed);
+  const bool apart = shared_memory_after_fork_in_child();
+  drain_after_fork_in_child(apart);
+  if (!apart) return;
+  recorder_after_fork_in_child();
   if (phase.load(std::memory_order_relaxed) != Phase::kRunning) return;
-  g_state.store((g_state.load(std::memory_order_relaxed) & ~kStateFlags) + kStateEpoch +
-                (kStateRecording | kStateForked));
+  g_state.store((state & ~kStateFlags) + kStateEpoch + (kStateRecording | kStateForked));
 }
 
 // `fresh`: no thread of this process has recorded anything yet.
@@ -61,6 +67,7 @@ StartError start_agent(const Settings& settings) {
 }
 
 void stop_agent(uint32_t timeout_ms) {
+  if (!agent_running()) return;
   Phase expected = Phase::kRunning;
   if (!phase.compare_exchange_strong(expected, Phase::kStopping)) return;
   drain_stop(timeout_ms);
@@ -69,25 +76,30 @@ void stop_agent(uint32_t timeout_ms) {
 }
 
 bool agent_running() {
-  return phase.load(std::memory_order_acquire) == Phase::kRunning;
+  return phase.load(std::memory_order_acquire) == Phase::kRunning &&
+         g_owner.mask.load(std::memory_order_relaxed) != 0;
 }
 
-void restart_in_child() {
+bool restart_in_child() {
   // Several threads of the child may come here at once; one starts, the others record a moment
   // later.
   static std::atomic<pid_t> restarted{0};
   const pid_t pid = getpid();
   pid_t before = restarted.load();
-  if (before == pid || !restarted.compare_exchange_strong(before, pid)) return;
+  if (before == pid || !restarted.compare_exchange_strong(before, pid)) return false;
   // A vfork child runs in the parent's memory: it must not start anything here.
-  if (owner.load(std::memory_order_relaxed) == pid) return;
+  if (owner.load(std::memory_order_relaxed) == pid) return false;
   g_state.store((g_state.load() & ~kStateFlags) + kStateEpoch);
-  if (start_parts(started_with, true) != StartError::kNone) phase.store(Phase::kOff);
+  if (start_parts(started_with, true) == StartError::kNone) return true;
+  phase.store(Phase::kOff);
+  return false;
 }
 
-void before_immediate_exit() {
+void before_exit(const int* code) {
   if (!agent_running() || owner.load(std::memory_order_relaxed) != getpid()) return;
   if ((g_state.load(std::memory_order_relaxed) & kStateForked) != 0) return;
+  if (code != nullptr) drain_note_exit(*code);
+  if (drain_outlives_process()) return;
   const int saved_errno = errno;
   stop_agent(started_with.exit_flush_ms);
   errno = saved_errno;
@@ -113,9 +125,22 @@ __attribute__((constructor)) void start_from_environment() {
   (void)collect::agent::start_agent(settings);
 }
 
+#if defined(__GLIBC__)
+void stop_with_code(int code, void*) {
+  collect::agent::before_exit(&code);
+}
+#endif
+
 // Runs in exit(), after the program's own destructors.
 __attribute__((destructor)) void stop_at_exit() {
-  collect::agent::before_immediate_exit();
+#if defined(__GLIBC__)
+  // The C library says with which code the program ends to functions alone that are registered for
+  // it; one that is registered now is called next, if its code is still there then.
+  if (collect::agent::find_own_object().stays_loaded && on_exit(stop_with_code, nullptr) == 0) {
+    return;
+  }
+#endif
+  collect::agent::before_exit(nullptr);
 }
 
 }  // namespace

@@ -18,11 +18,12 @@ bool agent_running();
 
 // First event in a forked child: the parent's rings and thread are not here, so begin anew, as a
 // process of its own. Called from a hook.
-void restart_in_child();
+// False: it is not ready for this event.
+bool restart_in_child();
 
-// The process is about to end without running destructors (_exit): ship the rest, unless this is a
-// vfork child, which only borrows the parent's memory.
-void before_immediate_exit();
+// The process is about to end, with `code` if that is known: the rest is shipped, unless a
+// companion does that, or this is a vfork child, which only borrows the parent's memory.
+void before_exit(const int* code);
 
 // A static sentence for collect_agent_status().
 const char* agent_status();

@@ -8,11 +8,14 @@
 namespace collect::agent {
 
 enum class FullPolicy : uint8_t { kDrop, kOverwrite, kWait };
+enum class DrainBy : uint8_t { kThread, kProcess };
 enum class Role : uint8_t { kNone, kConnect, kListen };
 
 inline constexpr size_t kMaxAddress = 256;
 inline constexpr uint32_t kDefaultBufferMb = 64;
 inline constexpr uint32_t kMinBufferMb = 1;
+inline constexpr uint32_t kThreadFlushMs = 5000;
+inline constexpr uint32_t kProcessFlushMs = 60000;
 inline constexpr uint32_t kMaxBufferMb = 16 * 1024;
 
 struct Settings {
@@ -21,13 +24,16 @@ struct Settings {
   char token_file[kMaxAddress] = {};  // read by the drain thread at each connect
   char tag[64] = {};
   FullPolicy full = FullPolicy::kDrop;
+  DrainBy drain = DrainBy::kThread;
   uint32_t buffer_mb = kDefaultBufferMb;
   uint8_t atf_version = 2;
   uint8_t detail = 0;  // 0 off, 1 armed, 2 on: from the first event
   bool start_recording = true;
   bool log =
       false;  // COLLECT_LOG=1: a line to standard error for what an engineer may want to know
-  uint32_t exit_flush_ms = 5000;  // how long exit() may wait for the collector to take the rest
+  // How long the collector may take for the rest after the end: of exit(), which waits for it, or
+  // of the companion, for which nobody waits.
+  uint32_t exit_flush_ms = kThreadFlushMs;
 };
 
 // Fills `settings` from the environment. Returns false and a static sentence in `*error` when a

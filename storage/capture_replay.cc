@@ -184,8 +184,8 @@ Status CaptureReplay::explain(const Manifest& manifest) {
   for (const Marker& marker : manifest.markers) COLLECT_TRY(writer_->marker(marker));
   if (manifest.lost_without_stream != 0) {
     writer_->set_lost_without_stream(manifest.lost_without_stream);
-    writer_->set_process_end(manifest.process_end);
   }
+  writer_->set_process_end(manifest.process_end);
   return {};
 }
 

@@ -157,7 +157,7 @@ void DrainThread::stop_by_command() {
     start_pending_ = false;
     answer(start_command_, "the recording was stopped before it began", now_ns(), 0);
   }
-  if (phase_ == Phase::kRecording) end_recording("command");
+  if (phase_ == Phase::kRecording) end_recording("command", nullptr);
   answer(command_.command_id, nullptr, now_ns(), 0);
 }
 

@@ -3,12 +3,15 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/types.h>
 #include <time.h>
 
 #include <atomic>
 #include <cerrno>
 #include <new>
 
+#include "agent/drain/companion.h"
+#include "agent/drain/control.h"
 #include "agent/drain/drain_thread.h"
 #include "agent/drain/status.h"
 
@@ -27,7 +30,7 @@ alignas(DrainThread) unsigned char g_memory[sizeof(DrainThread)];
 // Written by the thread that starts and stops the agent.
 std::atomic<DrainThread*> g_drain{nullptr};  // null: there is no thread
 pthread_t g_thread;
-std::atomic<bool> g_ended{false};  // written by the drain thread, as its last act
+bool g_by_companion = false;
 
 void* run_thread(void* drain) {
 #if defined(__APPLE__)
@@ -38,7 +41,7 @@ void* run_thread(void* drain) {
   auto* const self = static_cast<DrainThread*>(drain);
   self->run();
   const bool leaves_process = self->leaves_process();
-  g_ended.store(true, std::memory_order_release);
+  g_control.ended.store(true, std::memory_order_release);
   // What the C library does when the last thread of a process ends; it does not see it, because of
   // us.
   if (leaves_process) exit(0);
@@ -67,41 +70,77 @@ int create_thread_without_signals(DrainThread* drain) {
   return error;
 }
 
+// A companion that somebody killed does not end by its own word.
+bool companion_died() {
+  return g_by_companion && is_process_over(g_control.companion.load(std::memory_order_relaxed));
+}
+
 bool wait_for_end(uint64_t deadline_ms) {
-  while (!g_ended.load(std::memory_order_acquire)) {
-    if (monotonic_ms() >= deadline_ms) return false;
+  while (!g_control.ended.load(std::memory_order_acquire)) {
+    if (monotonic_ms() >= deadline_ms || companion_died()) return false;
     const timespec pause{0, 500000};
     nanosleep(&pause, nullptr);
   }
   return true;
 }
 
-void end_thread(uint64_t deadline_ms) {
+void end_drain(DrainThread* drain, uint64_t deadline_ms) {
   if (wait_for_end(deadline_ms)) {
-    pthread_join(g_thread, nullptr);
+    if (!g_by_companion) pthread_join(g_thread, nullptr);
+    g_drain.store(nullptr, std::memory_order_release);
+  } else if (companion_died()) {
+    // What it had is nobody's: this copy of the drain gives the rings back.
+    drain->drop_recording();
+    g_control.connected.store(false, std::memory_order_relaxed);
+    set_status("the agent was stopped; its companion had died");
     g_drain.store(nullptr, std::memory_order_release);
   }
 }
 
+void reset_control() {
+  g_control.stop.store(false, std::memory_order_relaxed);
+  g_control.exit_code.store(0, std::memory_order_relaxed);
+  g_control.connected.store(false, std::memory_order_relaxed);
+  g_control.listen_port.store(0, std::memory_order_relaxed);
+  g_control.ended.store(false, std::memory_order_relaxed);
+  g_control.drainer.store(Drainer::kNone, std::memory_order_relaxed);
+  g_control.companion.store(0, std::memory_order_relaxed);
+}
+
+// By a companion if that is wanted and possible, else by a thread. Null or a static sentence.
+const char* begin_draining(const Settings& settings, DrainThread* drain) {
+  set_status("starting");
+  g_by_companion = false;
+  if (settings.drain == DrainBy::kProcess) {
+    const char* error = "memory can't be shared with it";
+    if (memory_is_shared() && share(g_control) && share_status()) error = start_companion(*drain);
+    g_by_companion = error == nullptr;
+    if (g_by_companion) return nullptr;
+    set_status("a thread drains, a crash may lose events; no companion: ", error);
+  }
+  return create_thread_without_signals(drain) == 0 ? nullptr : "its thread could not be started";
+}
+
 }  // namespace
+
+constinit DrainControl g_control;
 
 bool drain_start(const Settings& settings) {
   const int saved_errno = errno;
-  if (g_drain.load(std::memory_order_acquire) != nullptr) {
+  if (DrainThread* const before = g_drain.load(std::memory_order_acquire); before != nullptr) {
     // It may have ended by itself, because a collector refused it for good.
-    if (!g_ended.load(std::memory_order_acquire)) return true;
-    end_thread(monotonic_ms());
+    if (!g_control.ended.load(std::memory_order_acquire) && !companion_died()) return true;
+    end_drain(before, monotonic_ms());
   }
   auto* const drain = new (g_memory) DrainThread;
   const char* error = drain->prepare(settings);
   if (error == nullptr) {
-    g_ended.store(false, std::memory_order_relaxed);
-    set_status("starting");
-    if (create_thread_without_signals(drain) == 0) {
+    reset_control();
+    error = begin_draining(settings, drain);
+    if (error == nullptr) {
       g_drain.store(drain, std::memory_order_release);
     } else {
       drain->drop_recording();
-      error = "its thread could not be started";
     }
   }
   if (error != nullptr) set_status("the agent is off: ", error);
@@ -114,13 +153,13 @@ void drain_stop(uint32_t timeout_ms) {
   if (drain == nullptr) return;
   const int saved_errno = errno;
   drain->request_stop(timeout_ms);
-  end_thread(monotonic_ms() + timeout_ms + kStopSlackMs);
+  end_drain(drain, monotonic_ms() + timeout_ms + kStopSlackMs);
   errno = saved_errno;
 }
 
 bool drain_connected() {
-  const DrainThread* const drain = g_drain.load(std::memory_order_acquire);
-  return drain != nullptr && drain->is_connected();
+  return g_drain.load(std::memory_order_acquire) != nullptr &&
+         g_control.connected.load(std::memory_order_relaxed);
 }
 
 const char* drain_status() {
@@ -128,8 +167,16 @@ const char* drain_status() {
 }
 
 uint16_t drain_listen_port() {
-  const DrainThread* const drain = g_drain.load(std::memory_order_acquire);
-  return drain != nullptr ? drain->listen_port() : 0;
+  if (g_drain.load(std::memory_order_acquire) == nullptr) return 0;
+  return static_cast<uint16_t>(g_control.listen_port.load(std::memory_order_relaxed));
+}
+
+void drain_note_exit(int code) {
+  g_control.exit_code.store(kExitCodeKnown | static_cast<uint8_t>(code), std::memory_order_release);
+}
+
+bool drain_outlives_process() {
+  return g_by_companion && g_drain.load(std::memory_order_acquire) != nullptr;
 }
 
 void log_line(bool enabled, const char* text) {
@@ -144,13 +191,14 @@ void drain_after_fork_in_parent() {
   sockets_after_fork();
 }
 
-void drain_after_fork_in_child() {
+void drain_after_fork_in_child(bool apart) {
   const int saved_errno = errno;
   sockets_after_fork();
   DrainThread* const drain = g_drain.load(std::memory_order_relaxed);
   if (drain != nullptr) drain->abandon();
   g_drain.store(nullptr, std::memory_order_relaxed);
-  g_ended.store(false, std::memory_order_relaxed);
+  if (apart) reset_control();
+  g_by_companion = false;
   errno = saved_errno;
 }
 

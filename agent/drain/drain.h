@@ -1,4 +1,5 @@
-// The drain thread from outside: start, stop, fork, and what it says of itself. AGENT.md "Drain".
+// The drain, a thread or the companion, from outside: start, stop, fork, and what it says of
+// itself. AGENT.md "Drain".
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,11 @@ bool drain_start(const Settings& settings);
 // from two threads at once.
 void drain_stop(uint32_t timeout_ms);
 
+// What the process is about to exit with. Any thread; not from a process that only borrows memory.
+void drain_note_exit(int code);
+// A companion ships what is left: the process need not wait.
+bool drain_outlives_process();
+
 // Any thread.
 bool drain_connected();
 const char* drain_status();
@@ -32,6 +38,7 @@ void log_line(bool enabled, const char* text);
 // a descriptor that was being made at that moment stays open in the child.
 void drain_before_fork();
 void drain_after_fork_in_parent();
-void drain_after_fork_in_child();
+// `apart` false: the control of the drain is still the parent's.
+void drain_after_fork_in_child(bool apart);
 
 }  // namespace collect::agent

@@ -1,5 +1,6 @@
 #include "agent/drain/drain_thread.h"
 
+#include "agent/drain/companion_memory.h"
 #include "agent/drain/status.h"
 
 namespace collect::agent {
@@ -15,9 +16,9 @@ const char* DrainThread::prepare(const Settings& settings) {
 }
 
 void DrainThread::request_stop(uint32_t timeout_ms) {
-  stop_deadline_ms_.store(monotonic_ms() + timeout_ms, std::memory_order_relaxed);
+  g_control.stop_deadline_ms.store(monotonic_ms() + timeout_ms, std::memory_order_relaxed);
   // Pairs with the acquire in finished(): the deadline is seen with the request.
-  stop_.store(true, std::memory_order_release);
+  g_control.stop.store(true, std::memory_order_release);
 }
 
 void DrainThread::drop_recording() {
@@ -26,24 +27,29 @@ void DrainThread::drop_recording() {
   phase_ = Phase::kIdle;
 }
 
+void DrainThread::run_for(TracedProcess& traced) {
+  traced_ = &traced;
+  run();
+}
+
 void DrainThread::run() {
   ignore_this_thread();
   while (!finished()) round();
   allow_waiting(false);
   drop_recording();
   link_.shut(true);
-  connected_.store(false, std::memory_order_relaxed);
+  g_control.connected.store(false, std::memory_order_relaxed);
   if (!link_.given_up()) set_status("the agent was stopped");
 }
 
 void DrainThread::round() {
   now_ms_ = monotonic_ms();
   link_.step(now_ms_);
-  listen_port_.store(link_.listen_port(), std::memory_order_relaxed);
+  g_control.listen_port.store(link_.listen_port(), std::memory_order_relaxed);
   if (link_.take_came_up()) link_came_up();
   // Answers are owed on the link that asked.
   if (!link_.is_up()) flush_count_ = 0;
-  connected_.store(link_.is_up(), std::memory_order_relaxed);
+  g_control.connected.store(link_.is_up(), std::memory_order_relaxed);
   bool moved = false;
   if (link_.control().step == ChannelStep::kOpen) read_control();
   if (link_.is_up() && read_data()) moved = ship();
@@ -56,25 +62,19 @@ void DrainThread::round() {
 bool DrainThread::finished() {
   // Without a collector to come, everything recorded would be for nobody.
   if (link_.given_up()) return true;
-  if (!stop_.load(std::memory_order_acquire)) return false;
+  if (traced_ != nullptr) watch_process();
+  if (!g_control.stop.load(std::memory_order_acquire)) return false;
   now_ms_ = monotonic_ms();
-  const uint64_t deadline_ms = stop_deadline_ms_.load(std::memory_order_relaxed);
+  const uint64_t deadline_ms = g_control.stop_deadline_ms.load(std::memory_order_relaxed);
   if (!stop_seen_) {
     stop_seen_ = true;
     was_up_at_stop_ = link_.is_up();
     rounds_failed_at_stop_ = link_.rounds_failed();
     if (settings_.role == Role::kConnect) link_.retry_now();
     start_pending_ = false;
-    if (phase_ == Phase::kRecording) end_recording("exit");
+    if (phase_ == Phase::kRecording) end_with_process();
   }
-  if (phase_ == Phase::kEnding && now_ms_ < deadline_ms) {
-    // A collector that was there will be back. One that was not gets one more chance, if it is us
-    // who connect.
-    if (link_.is_up() || was_up_at_stop_ || link_.is_opening()) return false;
-    if (settings_.role == Role::kConnect && link_.rounds_failed() == rounds_failed_at_stop_) {
-      return false;
-    }
-  }
+  if (phase_ == Phase::kEnding && now_ms_ < deadline_ms && !may_give_up()) return false;
   if (phase_ == Phase::kEnding && now_ms_ >= deadline_ms) allow_waiting(false);
   if (!link_.is_up()) return true;
   if (!goodbye_said_) {
@@ -86,7 +86,49 @@ bool DrainThread::finished() {
   return link_.control().out.is_empty() || now_ms_ >= deadline_ms + kGoodbyeMs;
 }
 
+// Before the deadline: whether a collector for what is left can't be expected.
+bool DrainThread::may_give_up() const {
+  // A collector that was there will be back. One that was not gets one more chance, if it is us
+  // who connect.
+  if (link_.is_up() || was_up_at_stop_ || link_.is_opening()) return false;
+  if (settings_.role == Role::kConnect && link_.rounds_failed() == rounds_failed_at_stop_) {
+    return false;
+  }
+  if (!process_over_) return true;
+  const RecorderStats stats = recorder_stats();
+  return !was_ever_up_ && stats.recorded + stats.lost + stats.lost_without_stream == 0;
+}
+
+// The end of the process is a stop that nobody waits for.
+void DrainThread::watch_process() {
+  if (process_over_) return;
+  const uint64_t exit_code = g_control.exit_code.load(std::memory_order_acquire);
+  const TracedProcess::Life life = traced_->look(monotonic_ms(), exit_code);
+  if (life == TracedProcess::Life::kLives) return;
+  if (!writers_settled_) {
+    writers_settled_ = true;
+    settle_dead_writers();
+    if (settings_.log) drop_errors();
+  }
+  if (life != TracedProcess::Life::kEnded) return;
+  process_over_ = true;
+  request_stop(settings_.exit_flush_ms);
+}
+
+void DrainThread::end_with_process() {
+  if (process_over_) {
+    end_recording(traced_->reason(), &traced_->end());
+    return;
+  }
+  const uint64_t exit_code = g_control.exit_code.load(std::memory_order_acquire);
+  collect_wire_ProcessEnd end = collect_wire_ProcessEnd_init_zero;
+  end.how = collect_wire_ProcessEnd_How_EXITED;
+  end.exit_code = static_cast<int32_t>(exit_code & 0xFF);
+  end_recording("exit", (exit_code & kExitCodeKnown) != 0 ? &end : nullptr);
+}
+
 void DrainThread::link_came_up() {
+  was_ever_up_ = true;
   shipper_.begin_link(link_.resumed());
   heartbeat_at_ms_ = now_ms_;
   busy_ms_ = now_ms_;
@@ -130,15 +172,21 @@ void DrainThread::keep_house() {
   if (now_ms_ >= poll_threads_at_ms_) {
     poll_threads_at_ms_ = now_ms_ + kPollThreadsMs;
     if (phase_ == Phase::kRecording) poll_threads();
-    if (!leaves_process_ && only_this_thread_left()) {
+    if (traced_ == nullptr && !leaves_process_ && only_this_thread_left()) {
       leaves_process_ = true;
+      g_control.exit_code.store(kExitCodeKnown, std::memory_order_relaxed);
       request_stop(settings_.exit_flush_ms);
     }
   }
   if (now_ms_ >= calibrate_at_ms_) {
     calibrate_at_ms_ = now_ms_ + kCalibrateMs;
     recalibrate_clock();
-    (void)recorder_stats();  // publishes them for other threads
+    const RecorderStats stats = recorder_stats();  // publishes them for other threads
+    if (process_over_ && stats.buffer_used < least_used_) {
+      // A collector that takes it, however slowly, is not one that is away.
+      least_used_ = stats.buffer_used;
+      request_stop(settings_.exit_flush_ms);
+    }
   }
   watch_detail_timer();
   if (link_.control().step == ChannelStep::kOpen && now_ms_ >= heartbeat_at_ms_) send_heartbeat();
@@ -151,7 +199,7 @@ void DrainThread::keep_house() {
 
 // How long nobody needs this thread, unless a socket says so.
 int DrainThread::wait_ms() const {
-  if (stop_seen_) return 1;
+  if (stop_seen_) return process_over_ && !link_.is_up() ? kIdleWaitMs : 1;
   if (phase_ == Phase::kIdle) return kOffWaitMs;
   if (!link_.is_up()) return kIdleWaitMs;
   if (now_ms_ - busy_ms_ < kBusyMs) return 1;
@@ -170,9 +218,14 @@ void DrainThread::wait(bool moved) {
     const uint64_t left_ms = detail_until_ns_ > now ? (detail_until_ns_ - now) / 1000000 + 1 : 0;
     if (left_ms < static_cast<uint64_t>(timeout_ms)) timeout_ms = static_cast<int>(left_ms);
   }
-  pollfd descriptors[kMaxLinkPolls];
-  const size_t count = link_.fill_poll(descriptors, now_ms_, shipper_.wants_to_write());
+  pollfd descriptors[kMaxLinkPolls + 1];
+  size_t count = link_.fill_poll(descriptors, now_ms_, shipper_.wants_to_write());
+  if (traced_ != nullptr) {
+    if (timeout_ms > static_cast<int>(kWatchMs)) timeout_ms = static_cast<int>(kWatchMs);
+    descriptors[count++] = {traced_->poll_fd(), POLLIN, 0};
+  }
   (void)poll(descriptors, static_cast<nfds_t>(count), timeout_ms);
+  if (traced_ != nullptr && descriptors[count - 1].revents != 0) traced_->look_soon();
 }
 
 // ---- recording
@@ -186,7 +239,7 @@ void DrainThread::begin_recording() {
   }
 }
 
-void DrainThread::end_recording(const char* reason) {
+void DrainThread::end_recording(const char* reason, const collect_wire_ProcessEnd* process_end) {
   stop_recording();
   const uint64_t end_ns = now_ns();
   phase_ = Phase::kEnding;
@@ -197,7 +250,7 @@ void DrainThread::end_recording(const char* reason) {
   // The next recording begins as the settings say.
   (void)set_detail(settings_.detail, 0, nullptr);
   filtered_ = false;
-  shipper_.end_recording(end_ns, reason);
+  shipper_.end_recording(end_ns, reason, process_end);
 }
 
 void DrainThread::recording_is_over() {

@@ -1,12 +1,13 @@
-// The drain thread: the only one of the agent. Ships what the recorder holds, does what the
-// collector says, and keeps house. AGENT.md has the ownership table.
+// The drain thread: the only one of the agent, or the whole of its companion. Ships what the
+// recorder holds, does what the collector says, and keeps house. AGENT.md has the ownership table.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
+#include "agent/drain/control.h"
 #include "agent/drain/link.h"
 #include "agent/drain/shipper.h"
+#include "agent/drain/traced_process.h"
 #include "agent/ring/recorder.h"
 #include "agent/settings.h"
 
@@ -29,13 +30,14 @@ class DrainThread {
   // while the thread comes up. Null or a static sentence.
   const char* prepare(const Settings& settings);
   void run();
+  // The same from the companion, for another process: also what was left when that one ended.
+  void run_for(TracedProcess& traced);
+  const Settings& settings() const { return settings_; }
   // After run(): the program is over but for this thread, which now has to end the process.
   bool leaves_process() const { return leaves_process_; }
 
   // Any thread.
   void request_stop(uint32_t timeout_ms);
-  bool is_connected() const { return connected_.load(std::memory_order_relaxed); }
-  uint16_t listen_port() const { return listen_port_.load(std::memory_order_relaxed); }
 
   // In a forked child, where no drain thread runs: closes the child's copies of the sockets.
   void abandon() { link_.shut(false); }
@@ -47,6 +49,9 @@ class DrainThread {
 
   void round();
   bool finished();
+  bool may_give_up() const;
+  void watch_process();
+  void end_with_process();
   void link_came_up();
   void keep_house();
   int wait_ms() const;
@@ -73,7 +78,7 @@ class DrainThread {
 
   // Recording.
   void begin_recording();
-  void end_recording(const char* reason);
+  void end_recording(const char* reason, const collect_wire_ProcessEnd* process_end);
   void recording_is_over();
   void change_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter* filter,
                      const char* reason, DetailChange& change);
@@ -107,17 +112,15 @@ class DrainThread {
   bool leaves_process_ = false;
   bool stop_seen_ = false;
   bool was_up_at_stop_ = false;
+  TracedProcess* traced_ = nullptr;   // null: this is a thread of it
+  bool process_over_ = false;         // nobody waits for the companion any more
+  uint64_t least_used_ = UINT64_MAX;  // of the buffer, since then
+  bool writers_settled_ = false;
+  bool was_ever_up_ = false;
   uint32_t rounds_failed_at_stop_ = 0;
 
   collect_wire_Command command_;  // 33 KiB
   collect_wire_Ack ack_;
-
-  // Written by other threads.
-  std::atomic<bool> stop_{false};
-  std::atomic<uint64_t> stop_deadline_ms_{0};
-  // Written for other threads.
-  std::atomic<bool> connected_{false};
-  std::atomic<uint16_t> listen_port_{0};
 };
 
 }  // namespace collect::agent

@@ -19,13 +19,16 @@ void Shipper::begin_recording() {
   explainer_.begin_recording();
 }
 
-void Shipper::end_recording(uint64_t end_ns, const char* reason) {
+void Shipper::end_recording(uint64_t end_ns, const char* reason,
+                            const collect_wire_ProcessEnd* process_end) {
   ending_ = true;
   end_pushed_ = false;
   end_ = collect_wire_RecordingEnd_init_zero;
   end_.recording = current_recording();
   end_.end_ns = end_ns;
   copy_utf8(end_.reason, sizeof end_.reason, reason, sizeof end_.reason);
+  end_.has_process_end = process_end != nullptr;
+  if (process_end != nullptr) end_.process_end = *process_end;
 }
 
 void Shipper::forget_recording() {

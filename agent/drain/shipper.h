@@ -38,7 +38,8 @@ class Shipper {
   void begin_recording();
   // The recording was stopped: after the last page and the last StreamClose, RecordingEnd is sent,
   // and again on later links, until forget_recording().
-  void end_recording(uint64_t end_ns, const char* reason);
+  void end_recording(uint64_t end_ns, const char* reason,
+                     const collect_wire_ProcessEnd* process_end);
   // Releases every stream. A frame that was sent in part can't be finished then: see mid_frame().
   void forget_recording();
   bool mid_frame() const { return batch_begun_; }

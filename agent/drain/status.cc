@@ -6,33 +6,48 @@
 #include <cerrno>
 #include <cstring>
 
+#include "agent/shared_memory.h"
+
 namespace collect::agent {
 namespace {
 
 // Readers get a pointer and may use it for a while, so a sentence is not overwritten at the next
 // change, but several changes later.
 constexpr uint32_t kSentences = 16;
-char g_sentences[kSentences][kStatusBytes];
-uint32_t g_next_sentence = 0;
-std::atomic<const char*> g_status{"the agent has not been started"};
+struct alignas(kSharedPage) StatusState {
+  char sentences[kSentences][kStatusBytes] = {};
+  uint32_t next = 0;
+  std::atomic<const char*> now{nullptr};
+};
+constinit StatusState g_status;
 std::atomic<bool> g_log{false};
+pid_t g_log_process = 0;  // 0: this one
 
 }  // namespace
 
+bool share_status() {
+  return share(g_status);
+}
+
 void set_status(const char* first, const char* second, const char* third, const char* fourth) {
-  char* const sentence = g_sentences[g_next_sentence];
+  char* const sentence = g_status.sentences[g_status.next];
   char built[kStatusBytes] = {};
   Text(built, sizeof built).add(first).add(second).add(third).add(fourth);
   if (std::strcmp(built, status()) == 0) return;
-  g_next_sentence = (g_next_sentence + 1) % kSentences;
+  g_status.next = (g_status.next + 1) % kSentences;
   std::memcpy(sentence, built, sizeof built);
   // Pairs with the acquire in status(): the reader sees the whole sentence.
-  g_status.store(sentence, std::memory_order_release);
+  g_status.now.store(sentence, std::memory_order_release);
   log_line(sentence);
 }
 
 const char* status() {
-  return g_status.load(std::memory_order_acquire);
+  const char* const sentence = g_status.now.load(std::memory_order_acquire);
+  return sentence != nullptr ? sentence : "the agent has not been started";
+}
+
+void log_as(pid_t process) {
+  g_log_process = process;
 }
 
 void enable_log(bool enabled) {
@@ -44,7 +59,8 @@ void log_line(const char* text) {
   const int saved_errno = errno;
   char line[kStatusBytes + 64];
   Text out(line, sizeof line);
-  out.add("collect agent (").number(static_cast<uint64_t>(getpid())).add("): ");
+  const pid_t process = g_log_process != 0 ? g_log_process : getpid();
+  out.add("collect agent (").number(static_cast<uint64_t>(process)).add("): ");
   out.add(text).add("\n");
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, out.size());
   errno = saved_errno;

@@ -1,6 +1,8 @@
 // The one sentence that says what the agent does, and the lines of COLLECT_LOG.
 #pragma once
 
+#include <sys/types.h>
+
 #include "agent/text.h"
 
 namespace collect::agent {
@@ -16,7 +18,12 @@ void set_status(const char* first, const char* second = "", const char* third = 
 // Any thread. The sentence stays readable for the next several changes.
 const char* status();
 
+// Puts the sentence where the companion can write it. Before it is started. False: no memory.
+bool share_status();
+
 void enable_log(bool enabled);
+// The companion speaks for the process that it drains for.
+void log_as(pid_t process);
 // One line to standard error, if logging is on. Any thread.
 void log_line(const char* text);
 

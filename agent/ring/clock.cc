@@ -6,6 +6,8 @@
 #include <cpuid.h>
 #endif
 
+#include "agent/shared_memory.h"
+
 namespace collect::agent {
 namespace {
 
@@ -16,10 +18,13 @@ struct Pair {
 
 // One writer (the drain thread, or the thread that initialises), any number of readers: a sequence
 // lock whose fields are atomics, so that a torn read is only ever a retry.
-std::atomic<uint32_t> line_version{0};
-std::atomic<uint64_t> line_ticks{0};
-std::atomic<uint64_t> line_ns_base{0};
-std::atomic<uint64_t> line_slope{0};
+struct alignas(kSharedPage) SharedLine {
+  std::atomic<uint32_t> version{0};
+  std::atomic<uint64_t> ticks{0};
+  std::atomic<uint64_t> ns_base{0};
+  std::atomic<uint64_t> slope{0};
+};
+constinit SharedLine shared_line;
 
 Pair last_pair;  // writer's: the pair the newest line was fitted with
 
@@ -58,27 +63,30 @@ uint64_t slope(const Pair& from, const Pair& to) {
 }
 
 void publish(const ClockLine& line) {
-  const uint32_t version = line_version.load(std::memory_order_relaxed);
-  line_version.store(version + 1, std::memory_order_relaxed);  // odd: being written
+  const uint32_t version = shared_line.version.load(std::memory_order_relaxed);
+  shared_line.version.store(version + 1, std::memory_order_relaxed);  // odd: being written
   // Releases, so that whoever sees one of these sees the odd version too.
-  line_ticks.store(line.base_ticks, std::memory_order_release);
-  line_ns_base.store(line.base_ns, std::memory_order_release);
-  line_slope.store(line.ns_per_tick, std::memory_order_release);
-  line_version.store(version + 2, std::memory_order_release);  // pairs with clock_line's acquire
+  shared_line.ticks.store(line.base_ticks, std::memory_order_release);
+  shared_line.ns_base.store(line.base_ns, std::memory_order_release);
+  shared_line.slope.store(line.ns_per_tick, std::memory_order_release);
+  shared_line.version.store(version + 2,
+                            std::memory_order_release);  // pairs with clock_line's acquire
 }
 
 }  // namespace
 
-void clock_init() {
+bool clock_init() {
+  if (!share(shared_line)) return false;
   if (!counter_is_invariant()) {
     publish({});
-    return;
+    return true;
   }
   const Pair first = read_pair();
   while (read_system_clock() - first.ns < kFirstFitNs) {
   }
   last_pair = read_pair();
   publish({last_pair.ticks, last_pair.ns, slope(first, last_pair)});
+  return true;
 }
 
 bool clock_fit() {
@@ -108,11 +116,12 @@ bool clock_fit() {
 
 ClockLine clock_line() {
   for (;;) {
-    const uint32_t before = line_version.load(std::memory_order_acquire);
-    const ClockLine line{line_ticks.load(std::memory_order_acquire),
-                         line_ns_base.load(std::memory_order_acquire),
-                         line_slope.load(std::memory_order_acquire)};
-    if (line_version.load(std::memory_order_relaxed) == before && before % 2 == 0) return line;
+    const uint32_t before = shared_line.version.load(std::memory_order_acquire);
+    const ClockLine line{shared_line.ticks.load(std::memory_order_acquire),
+                         shared_line.ns_base.load(std::memory_order_acquire),
+                         shared_line.slope.load(std::memory_order_acquire)};
+    if (shared_line.version.load(std::memory_order_relaxed) == before && before % 2 == 0)
+      return line;
   }
 }
 

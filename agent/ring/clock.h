@@ -56,8 +56,8 @@ inline uint64_t line_ns(const ClockLine& line, uint64_t ticks) {
   return line.base_ns + static_cast<uint64_t>(static_cast<int64_t>(scaled >> 32));
 }
 
-// First fit; takes about a millisecond. After a fork the line still holds.
-void clock_init();
+// First fit; takes about a millisecond. After a fork the line still holds. False: no memory.
+bool clock_init();
 // Fits a new line. [drain] True when it was published: the recorder's epoch must change.
 bool clock_fit();
 // The newest line, consistent; any thread, wait-free for all practical purposes.

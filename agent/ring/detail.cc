@@ -3,12 +3,16 @@
 #include <string.h>
 
 #include "agent/ring/lane_pages.h"
+#include "agent/shared_memory.h"
 #include "formats/core/bytes.h"
 
 namespace collect::agent {
 namespace {
 
-std::atomic<uint32_t> armed_pages_total{0};
+struct alignas(kSharedPage) ArmedPages {
+  std::atomic<uint32_t> total{0};
+};
+constinit ArmedPages armed_pages;
 
 constexpr uint64_t kMemoryPage = 4096;  // the smallest that any platform of ours has
 
@@ -104,7 +108,7 @@ bool write_on(Stream& stream, const DetailRecord& record, uint32_t stack_bytes, 
 
 void free_armed_page(PageRef page) {
   pool_give(page);
-  armed_pages_total.fetch_sub(1, std::memory_order_relaxed);
+  armed_pages.total.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // A page for the armed chain: a free one while armed pages stay under their share, else the
@@ -113,16 +117,16 @@ PageRef take_armed_page(Stream& stream) {
   const uint64_t share = pool_bytes() / kPageBytes / kArmedDivisor;
   PageRef page = 0;
   uint32_t reasons = 0;
-  if (armed_pages_total.load(std::memory_order_relaxed) < share && detail_may_grow()) {
+  if (armed_pages.total.load(std::memory_order_relaxed) < share && detail_may_grow()) {
     page = pool_take(&reasons);
-    if (page != 0) armed_pages_total.fetch_add(1, std::memory_order_relaxed);
+    if (page != 0) armed_pages.total.fetch_add(1, std::memory_order_relaxed);
   }
   if (page != 0 || stream.armed_first == stream.armed_open) return page;
   const PageRef oldest = stream.armed_first;
   stream.armed_first = page_info(oldest).next.load(std::memory_order_relaxed);
   pool_give(oldest);
   page = pool_take(&reasons);
-  if (page == 0) armed_pages_total.fetch_sub(1, std::memory_order_relaxed);
+  if (page == 0) armed_pages.total.fetch_sub(1, std::memory_order_relaxed);
   return page;
 }
 
@@ -155,6 +159,12 @@ uint32_t cut_page(PageRef page, uint64_t cut_ns, uint32_t* skipped) {
 }
 
 }  // namespace
+
+bool detail_init() {
+  if (!share(armed_pages)) return false;
+  armed_pages.total.store(0, std::memory_order_relaxed);
+  return true;
+}
 
 bool detail_may_grow() {
   return pool_bytes() - pool_used_bytes() > pool_bytes() / kDetailReserveDivisor;
@@ -189,7 +199,7 @@ PreRoll ship_armed(Stream& stream, uint64_t cut_ns) {
     if (kept == 0) {
       free_armed_page(page);
     } else {
-      armed_pages_total.fetch_sub(1, std::memory_order_relaxed);
+      armed_pages.total.fetch_sub(1, std::memory_order_relaxed);
       if (result.records == 0) {
         result.from_ns = load_le<uint64_t>(page_bytes(page) + begin +
                                            offsetof(atf::DetailHeaderV2, timestamp_ns));

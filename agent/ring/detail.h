@@ -22,6 +22,8 @@ struct DetailRecord {
 // leave it as it is.
 bool write_detail(Stream& stream, const DetailRecord& record, uint64_t state, uint64_t* seq,
                   uint32_t* reasons);
+// Before any event. False: no memory.
+bool detail_init();
 // Whether the pool has a page for detail.
 bool detail_may_grow();
 

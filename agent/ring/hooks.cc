@@ -227,9 +227,13 @@ Outcome record_busy(Stream& stream, uint64_t function, atf::EventKind kind, cons
   const int saved_errno = errno;
   if (COLLECT_UNLIKELY((g_state.load(std::memory_order_relaxed) & kStateForked) != 0)) {
     tls_stream = &g_registering;
-    restart_in_child();
+    const bool ready = restart_in_child();
     tls_stream = nullptr;
     stream = nullptr;
+    if (!ready) {
+      errno = saved_errno;
+      return;
+    }
   }
   // A stream of an earlier recording stays with the drain thread; this thread begins a new one.
   if (stream != nullptr && stream->recording != current_recording()) stream = nullptr;

@@ -15,7 +15,9 @@ void general_event(Stream* stream, uint64_t function, atf::EventKind kind, const
 // which the shim calls itself, so that it looks at the frame only then.
 [[gnu::always_inline]] inline bool record_short(uint64_t function, atf::EventKind kind,
                                                 Stream*& stream) {
-  if (COLLECT_LIKELY((g_state.load(std::memory_order_relaxed) & kStateRecording) == 0)) return true;
+  const uint64_t state = g_state.load(std::memory_order_relaxed);
+  const uint64_t ours = g_owner.mask.load(std::memory_order_relaxed);
+  if (COLLECT_LIKELY((state & ours & kStateRecording) == 0)) return true;
   stream = tls_stream;
   if (COLLECT_UNLIKELY(stream == nullptr || stream->busy.load(std::memory_order_relaxed) != 0)) {
     return false;

@@ -8,6 +8,9 @@
 namespace collect::agent {
 namespace {
 
+bool (*writers_alive)() = nullptr;
+constexpr uint32_t kTriesPerLook = 1024;
+
 // First and last timestamp of a page that is being overwritten.
 void page_times(PageRef page, Lane lane, uint64_t* first, uint64_t* last) {
   const PageInfo& info = page_info(page);
@@ -30,6 +33,7 @@ void page_times(PageRef page, Lane lane, uint64_t* first, uint64_t* last) {
 // numbers are skipped, and the following page says between which times.
 PageRef steal_oldest(LaneState& lane, Lane which) {
   const ChainLock lock(lane, ChainLock::Side::kProducer);
+  if (!lock.is_held()) return 0;
   PageRef before = 0;
   PageRef page = lane.head != 0 ? lane.head : lane.first.load(std::memory_order_relaxed);
   if (lane.head == 0) lane.head = page;
@@ -65,15 +69,38 @@ ChainLock::ChainLock(LaneState& lane, Side side)
     : lane_(settings().full == FullPolicy::kOverwrite ? &lane : nullptr) {
   if (lane_ == nullptr) return;
   uint32_t free = 0;
-  while (!lane_->lock.compare_exchange_weak(free, static_cast<uint32_t>(side),
-                                            std::memory_order_acquire)) {
-    free = 0;
+  held_ = lane_->lock.compare_exchange_strong(free, static_cast<uint32_t>(side),
+                                              std::memory_order_acquire) ||
+          wait(side);
+  if (side == Side::kProducer) lane_->lock_in_vain = !held_;
+}
+
+// Within one process neither side can be gone for good. Between two processes either can.
+bool ChainLock::wait(Side side) {
+  const uint64_t begin_ns = read_system_clock();
+  for (uint32_t tries = 1;; ++tries) {
+    uint32_t free = 0;
+    if (lane_->lock.compare_exchange_weak(free, static_cast<uint32_t>(side),
+                                          std::memory_order_acquire)) {
+      return true;
+    }
     sched_yield();
+    if (!memory_is_shared()) continue;
+    if (side == Side::kProducer) {
+      if (lane_->lock_in_vain || read_system_clock() - begin_ns > kMaxLockNs) return false;
+    } else if (tries % kTriesPerLook == 0 && writers_alive != nullptr && !writers_alive()) {
+      lane_->lock.store(static_cast<uint32_t>(side), std::memory_order_relaxed);
+      return true;
+    }
   }
 }
 
 ChainLock::~ChainLock() {
-  if (lane_ != nullptr) lane_->lock.store(0, std::memory_order_release);
+  if (lane_ != nullptr && held_) lane_->lock.store(0, std::memory_order_release);
+}
+
+void set_writers_alive(bool (*alive)()) {
+  writers_alive = alive;
 }
 
 uint64_t records_of(const PageInfo& info, Lane lane) {
@@ -92,6 +119,7 @@ void link_page(LaneState& lane, PageRef page) {
   if (lane.open == 0) {
     lane.first.store(page, std::memory_order_release);  // pairs with next_span's acquire
   } else {
+    // Appending alone is safe without it too.
     const ChainLock lock(lane, ChainLock::Side::kProducer);
     page_info(lane.open).next.store(page, std::memory_order_release);
   }

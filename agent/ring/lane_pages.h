@@ -28,6 +28,8 @@ uint64_t records_of(const PageInfo& info, Lane lane);
 // chain's last page.
 void recover_chain(LaneState& lane);
 
+inline constexpr uint64_t kMaxLockNs = 1'000'000'000;
+
 // Held over a few loads and stores only. The drain thread and the producer take it, and only with
 // FullPolicy::kOverwrite.
 class ChainLock {
@@ -36,11 +38,17 @@ class ChainLock {
 
   ChainLock(LaneState& lane, Side side);
   ~ChainLock();
+  // False: the drain held it for kMaxLockNs (its process was stopped, or is no more). Producer
+  // only.
+  bool is_held() const { return held_; }
   ChainLock(const ChainLock&) = delete;
   ChainLock& operator=(const ChainLock&) = delete;
 
  private:
+  bool wait(Side side);
+
   LaneState* lane_;  // null: not needed
+  bool held_ = true;
 };
 
 }  // namespace collect::agent

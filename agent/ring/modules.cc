@@ -8,6 +8,7 @@
 #include <new>
 
 #include "agent/ring/stream.h"
+#include "agent/shared_memory.h"
 
 namespace collect::agent {
 namespace {
@@ -30,8 +31,12 @@ T get(T& place) {
   return std::atomic_ref<T>(place).load(std::memory_order_acquire);
 }
 
-struct Modules {
-  ModuleRecord* records = nullptr;
+// Constant after the start.
+ModuleRecord* records = nullptr;
+LiveRange* live_ranges = nullptr;
+LiveRange* next_ranges = nullptr;
+
+struct alignas(kSharedPage) Modules {
   std::atomic<uint32_t> count{0};
   std::atomic<uint32_t> changes{0};
   std::atomic<uint64_t> adds{0};  // the loader's own counters at the last scan
@@ -39,12 +44,10 @@ struct Modules {
   // Live objects sorted by address. Written inside the loader's lock only; read under a version.
   std::atomic<uint32_t> version{0};
   uint32_t live_count = 0;
-  LiveRange* live = nullptr;
   // Used by the scan alone, inside the loader's lock.
   uint32_t next_count = 0;
-  LiveRange* next = nullptr;
 };
-Modules modules;
+constinit Modules modules;
 
 struct Extent {
   uint64_t begin = UINT64_MAX;
@@ -102,7 +105,7 @@ void copy_path(const char* from, ModuleRecord& record) {
 // loader's "unloaded something" counter decides: without unloads, equal ranges are the same object.
 const LiveRange* find_known(const Extent& extent, uint64_t base) {
   for (uint32_t i = 0; i < modules.live_count; ++i) {
-    const LiveRange& range = modules.live[i];
+    const LiveRange& range = live_ranges[i];
     if (range.begin == extent.begin && range.end == extent.end && range.base == base) return &range;
   }
   return nullptr;
@@ -122,12 +125,12 @@ int note_object(dl_phdr_info* info, size_t, void*) {
   if (extent.end <= extent.begin || modules.next_count == kMaxModules) return 0;
   LiveRange range{extent.begin, extent.end, info->dlpi_addr, 0};
   const LiveRange* known = find_known(extent, info->dlpi_addr);
-  if (known != nullptr && same_object(modules.records[known->index], *info)) {
+  if (known != nullptr && same_object(records[known->index], *info)) {
     range.index = known->index;
   } else {
     const uint32_t index = modules.count.load(std::memory_order_relaxed);
     if (index == kMaxModules) return 0;  // its calls are recorded under kUnknownModule
-    auto* record = new (&modules.records[index]) ModuleRecord{};
+    auto* record = new (&records[index]) ModuleRecord{};
     record->module_id = index;
     copy_path(info->dlpi_name, *record);
     read_build_id(*info, *record);
@@ -138,10 +141,10 @@ int note_object(dl_phdr_info* info, size_t, void*) {
     modules.count.store(index + 1, std::memory_order_release);  // pairs with module_count()
   }
   uint32_t place = modules.next_count++;
-  for (; place > 0 && modules.next[place - 1].begin > range.begin; --place) {
-    modules.next[place] = modules.next[place - 1];
+  for (; place > 0 && next_ranges[place - 1].begin > range.begin; --place) {
+    next_ranges[place] = next_ranges[place - 1];
   }
-  modules.next[place] = range;
+  next_ranges[place] = range;
   return 0;
 }
 
@@ -149,10 +152,10 @@ void mark_unloaded() {
   for (uint32_t i = 0; i < modules.live_count; ++i) {
     bool stays = false;
     for (uint32_t k = 0; k < modules.next_count && !stays; ++k) {
-      stays = modules.next[k].index == modules.live[i].index;
+      stays = next_ranges[k].index == live_ranges[i].index;
     }
     if (!stays) {
-      modules.records[modules.live[i].index].unloaded_ns.store(now_ns(), std::memory_order_release);
+      records[live_ranges[i].index].unloaded_ns.store(now_ns(), std::memory_order_release);
     }
   }
 }
@@ -161,10 +164,10 @@ void publish_live() {
   const uint32_t version = modules.version.load(std::memory_order_relaxed);
   modules.version.store(version + 1, std::memory_order_relaxed);  // odd: readers retry
   for (uint32_t i = 0; i < modules.next_count; ++i) {
-    put(modules.live[i].begin, modules.next[i].begin);
-    put(modules.live[i].end, modules.next[i].end);
-    put(modules.live[i].base, modules.next[i].base);
-    put(modules.live[i].index, modules.next[i].index);
+    put(live_ranges[i].begin, next_ranges[i].begin);
+    put(live_ranges[i].end, next_ranges[i].end);
+    put(live_ranges[i].base, next_ranges[i].base);
+    put(live_ranges[i].index, next_ranges[i].index);
   }
   put(modules.live_count, modules.next_count);
   modules.version.store(version + 2, std::memory_order_release);  // pairs with look_up's acquire
@@ -208,7 +211,7 @@ bool look_up(uint64_t address, ModuleRange& found) {
     uint32_t high = get(modules.live_count);
     while (low < high) {
       const uint32_t middle = (low + high) / 2;
-      LiveRange& live = modules.live[middle];
+      LiveRange& live = live_ranges[middle];
       const LiveRange range{get(live.begin), get(live.end), get(live.base), get(live.index)};
       if (address < range.begin) {
         high = middle;
@@ -227,13 +230,12 @@ bool look_up(uint64_t address, ModuleRange& found) {
 }  // namespace
 
 bool modules_init() {
-  if (modules.records == nullptr) {
-    modules.records = static_cast<ModuleRecord*>(map_private(sizeof(ModuleRecord) * kMaxModules));
-    auto* ranges = static_cast<LiveRange*>(map_private(sizeof(LiveRange) * kMaxModules * 2));
-    if (modules.records == nullptr || ranges == nullptr) return false;
-    modules.live = ranges;
-    modules.next = ranges + kMaxModules;
-  }
+  if (!share(modules)) return false;
+  records = static_cast<ModuleRecord*>(map_table(sizeof(ModuleRecord) * kMaxModules, records));
+  constexpr size_t kRangeBytes = sizeof(LiveRange) * kMaxModules * 2;
+  live_ranges = static_cast<LiveRange*>(map_table(kRangeBytes, live_ranges));
+  if (records == nullptr || live_ranges == nullptr) return false;
+  next_ranges = live_ranges + kMaxModules;
   modules.count.store(0, std::memory_order_relaxed);
   modules.live_count = 0;
   modules_scan();
@@ -257,7 +259,7 @@ uint32_t module_count() {
   return modules.count.load(std::memory_order_acquire);
 }
 const ModuleRecord& module_at(uint32_t index) {
-  return modules.records[index];
+  return records[index];
 }
 uint32_t module_changes() {
   return modules.changes.load(std::memory_order_acquire);

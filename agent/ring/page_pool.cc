@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "agent/shared_memory.h"
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -14,22 +16,27 @@ struct Pool {
   uint8_t* pages = nullptr;
   PageInfo* infos = nullptr;
   uint32_t count = 0;
-  // Head of the free list: page in the low half, a change counter in the high half against ABA.
-  std::atomic<uint64_t> free_head{0};
-  std::atomic<uint32_t> touched{0};  // pages that were ever taken
-  std::atomic<uint32_t> free_count{0};
 };
-Pool pool;
+Pool pool;  // constant after the start
+
+struct alignas(kSharedPage) FreePages {
+  // Head of the free list: page in the low half, a change counter in the high half against ABA.
+  std::atomic<uint64_t> head{0};
+  std::atomic<uint32_t> touched{0};  // pages that were ever taken
+  std::atomic<uint32_t> count{0};
+};
+constinit FreePages free_pages;
 
 PageRef pop_free() {
-  uint64_t head = pool.free_head.load(std::memory_order_acquire);
+  uint64_t head = free_pages.head.load(std::memory_order_acquire);
   for (;;) {
     const auto page = static_cast<PageRef>(head);
     if (page == 0) return 0;
     // A stale `free_next` is harmless: the counter makes the exchange fail.
     const uint64_t next = page_info(page).free_next.load(std::memory_order_relaxed);
     const uint64_t changed = ((head >> 32) + 1) << 32 | next;
-    if (pool.free_head.compare_exchange_weak(head, changed, std::memory_order_acquire)) return page;
+    if (free_pages.head.compare_exchange_weak(head, changed, std::memory_order_acquire))
+      return page;
   }
 }
 
@@ -41,13 +48,14 @@ bool populate(PageRef page) {
 }
 
 PageRef take_untouched(uint32_t* reasons) {
-  uint32_t number = pool.touched.load(std::memory_order_relaxed);
+  uint32_t number = free_pages.touched.load(std::memory_order_relaxed);
   do {
     if (number >= pool.count) {
       *reasons = wire::kLostRingFull;
       return 0;
     }
-  } while (!pool.touched.compare_exchange_weak(number, number + 1, std::memory_order_relaxed));
+  } while (
+      !free_pages.touched.compare_exchange_weak(number, number + 1, std::memory_order_relaxed));
   const PageRef page = number + 1;
   if (populate(page)) return page;
   pool_give(page);  // memory may come back later
@@ -57,35 +65,26 @@ PageRef take_untouched(uint32_t* reasons) {
 
 }  // namespace
 
-void* map_private(size_t bytes) {
-  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED) return nullptr;
-#ifdef MADV_WIPEONFORK
-  (void)madvise(at, bytes, MADV_WIPEONFORK);
-#endif
-  return at;
-}
-
 bool pool_init(uint32_t buffer_mb) {
+  if (!share(free_pages)) return false;
   for (uint64_t mb = buffer_mb; mb >= kMinBufferMb; mb /= 2) {
     const auto count = static_cast<uint32_t>((mb << 20) / kPageBytes);
     const size_t table = sizeof(PageInfo) * count;
     const size_t bytes = size_t{count} * kPageBytes;
-    auto* raw = static_cast<uint8_t*>(map_private(bytes + kPageBytes));
+    auto* raw = static_cast<uint8_t*>(map_table(bytes + kPageBytes));
     if (raw == nullptr) continue;
-    auto* infos = static_cast<PageInfo*>(map_private(table));
+    auto* infos = static_cast<PageInfo*>(map_table(table));
     if (infos == nullptr) {
-      (void)munmap(raw, bytes + kPageBytes);
+      unmap_table(raw, bytes + kPageBytes);
       continue;
     }
     const auto address = reinterpret_cast<uintptr_t>(raw);
     pool.pages = raw + (kPageBytes - address % kPageBytes) % kPageBytes;
     pool.infos = infos;
     pool.count = count;
-    pool.free_head.store(0, std::memory_order_relaxed);
-    pool.touched.store(0, std::memory_order_relaxed);
-    pool.free_count.store(0, std::memory_order_relaxed);
+    free_pages.head.store(0, std::memory_order_relaxed);
+    free_pages.touched.store(0, std::memory_order_relaxed);
+    free_pages.count.store(0, std::memory_order_relaxed);
     return true;
   }
   return false;
@@ -98,7 +97,7 @@ uint64_t pool_bytes() {
 PageRef pool_take(uint32_t* reasons) {
   PageRef page = pop_free();
   if (page != 0) {
-    pool.free_count.fetch_sub(1, std::memory_order_relaxed);
+    free_pages.count.fetch_sub(1, std::memory_order_relaxed);
   } else {
     page = take_untouched(reasons);
     if (page == 0) return 0;
@@ -121,23 +120,23 @@ PageRef pool_take(uint32_t* reasons) {
 }
 
 void pool_give(PageRef page) {
-  uint64_t head = pool.free_head.load(std::memory_order_relaxed);
+  uint64_t head = free_pages.head.load(std::memory_order_relaxed);
   uint64_t changed;
   do {
     page_info(page).free_next.store(static_cast<PageRef>(head), std::memory_order_relaxed);
     changed = ((head >> 32) + 1) << 32 | page;
-  } while (!pool.free_head.compare_exchange_weak(head, changed, std::memory_order_release));
-  pool.free_count.fetch_add(1, std::memory_order_relaxed);
+  } while (!free_pages.head.compare_exchange_weak(head, changed, std::memory_order_release));
+  free_pages.count.fetch_add(1, std::memory_order_relaxed);
 }
 
 uint64_t pool_used_bytes() {
-  const uint32_t touched = pool.touched.load(std::memory_order_relaxed);
-  const uint32_t unused = pool.free_count.load(std::memory_order_relaxed);
+  const uint32_t touched = free_pages.touched.load(std::memory_order_relaxed);
+  const uint32_t unused = free_pages.count.load(std::memory_order_relaxed);
   return touched > unused ? uint64_t{touched - unused} * kPageBytes : 0;
 }
 
 uint32_t pool_turns() {
-  return static_cast<uint32_t>(pool.free_head.load(std::memory_order_relaxed) >> 32);
+  return static_cast<uint32_t>(free_pages.head.load(std::memory_order_relaxed) >> 32);
 }
 
 PageInfo& page_info(PageRef page) {

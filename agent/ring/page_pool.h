@@ -52,7 +52,4 @@ uint32_t pool_turns();
 PageInfo& page_info(PageRef page);
 uint8_t* page_bytes(PageRef page);  // kPageBytes, aligned to kPageBytes
 
-// Memory of the agent's own that a forked child finds zeroed instead of copied.
-void* map_private(size_t bytes);
-
 }  // namespace collect::agent

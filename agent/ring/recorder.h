@@ -102,6 +102,8 @@ bool recorder_init(const Settings& settings);
 // New settings for a recorder that is there, while nothing is recorded; its memory stays as it is.
 void recorder_configure(const Settings& settings);
 bool recorder_ready();
+// In a forked child, after shared_memory_after_fork_in_child(): set-up begins anew.
+void recorder_after_fork_in_child();
 // Device clock, ns: the platform's continuous clock, read by the CPU counter.
 uint64_t now_ns();
 
@@ -157,6 +159,12 @@ void poll_threads();  // finds threads that ended; cheap, call every ~50 ms
 // Only the calling thread and an ended main thread are left: without the agent, the program would
 // be over. (The last thread of a process whose main thread left by pthread_exit ends it.)
 bool only_this_thread_left();
+// The process whose threads write is dead, or its memory is (exec): every stream has ended, and
+// what a thread was in the middle of is put in order. What was committed stays. From the companion.
+void settle_dead_writers();
+// Asked by the companion when it meets a lock for too long; null in the process itself. Before any
+// event.
+void set_writers_alive(bool (*alive)());
 void recalibrate_clock();  // call every ~100 ms
 RecorderStats recorder_stats();
 RecorderStats published_stats();  // what recorder_stats() last found; any thread

@@ -1,11 +1,7 @@
 // Recordings: set-up, start and stop, detail, and what the drain thread keeps an eye on.
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,50 +12,59 @@
 
 namespace collect::agent {
 
-void release_pages(Stream& stream);  // stream_reader.cc
+// stream_reader.cc
+void release_pages(Stream& stream);
+void settle(Stream& stream);
 
 namespace {
 
 Settings the_settings;
 std::atomic<bool> ready{false};
-std::atomic<bool> may_wait{true};
-std::atomic<uint32_t> recording_number{0};
-
-// Drain thread's.
-uint64_t start_ns = 0;
-uint64_t start_unix_ns = 0;
-uint32_t detail_now = 0;
-StreamCounts released_counts{};  // of this recording's streams that are gone already
-bool barrier_works = false;
+pid_t process = 0;  // whose threads write
 
 // A copy of the last statistics for other threads, word by word: each figure is true by itself.
 constexpr size_t kStatsWords = sizeof(RecorderStats) / sizeof(uint64_t);
 static_assert(sizeof(RecorderStats) % sizeof(uint64_t) == 0);
-std::atomic<uint64_t> published[kStatsWords];
+
+struct alignas(kSharedPage) RecorderState {
+  std::atomic<bool> waiting_is_over{false};  // zeroes only: no bytes in the file
+  std::atomic<uint32_t> recording_number{0};
+  std::atomic<uint64_t> published[kStatsWords] = {};
+  DetailFilter filter = {0, {}, 0, {}};  // changed while no hook is inside
+};
+constinit RecorderState recorder;
+
+// The drain's.
+bool nobody_writes = false;
+uint64_t start_ns = 0;
+uint64_t start_unix_ns = 0;
+uint32_t detail_now = 0;
+StreamCounts released_counts{};  // of this recording's streams that are gone already
+int barrier_command = 0;         // 0: the kernel has none
 
 void publish_stats(const RecorderStats& stats) {
   uint64_t words[kStatsWords];
   memcpy(words, &stats, sizeof stats);
-  for (size_t i = 0; i < kStatsWords; ++i) published[i].store(words[i], std::memory_order_relaxed);
-}
-
-uint32_t newest_polled_stream = 0;
-
-// Changed while no hook is inside.
-DetailFilter filter;
-
-template <class Visit>
-void for_each_stream(Visit visit) {
-  const uint32_t used = stream_slots();
-  for (uint32_t slot = 0; slot < used; ++slot) {
-    if (Stream* stream = stream_at(slot)) visit(*stream);
+  for (size_t i = 0; i < kStatsWords; ++i) {
+    recorder.published[i].store(words[i], std::memory_order_relaxed);
   }
 }
 
-// Makes a store of ours visible to every running thread of the process, and their stores to us,
+// The barrier that reaches the threads that write: this process's own, or, from the companion,
+// those of every process that registered for it.
+int register_barrier() {
+  if (memory_is_shared()) {
+    const long error = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
+    return error == 0 ? MEMBARRIER_CMD_GLOBAL_EXPEDITED : 0;
+  }
+  const long error = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+  return error == 0 ? MEMBARRIER_CMD_PRIVATE_EXPEDITED : 0;
+}
+
+// Makes a store of ours visible to every running thread that writes, and their stores to us,
 // without a fence in the hooks. Where the kernel has no such call, time does it.
 void barrier_all_threads() {
-  if (barrier_works && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) return;
+  if (barrier_command != 0 && syscall(SYS_membarrier, barrier_command, 0, 0) == 0) return;
   const timespec pause{0, 10000000};
   nanosleep(&pause, nullptr);
 }
@@ -89,49 +94,43 @@ void add(StreamCounts& sum, const StreamCounts& counts) {
   sum.detail_lost += counts.detail_lost;
 }
 
-void read_thread_name(uint32_t thread_id, char (&name)[32]) {
-  char path[48] = "/proc/self/task/";
-  size_t at = strlen(path);
-  char digits[12];
-  size_t count = 0;
-  do {
-    digits[count++] = static_cast<char>('0' + thread_id % 10);
-    thread_id /= 10;
-  } while (thread_id != 0);
-  while (count > 0) path[at++] = digits[--count];
-  memcpy(path + at, "/comm", 6);
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return;  // gone already: what was read before stays
-  const ssize_t bytes = read(file, name, sizeof name - 1);
-  (void)close(file);
-  if (bytes <= 0) return;
-  name[name[bytes - 1] == '\n' ? bytes - 1 : bytes] = '\0';
-}
-
 }  // namespace
 
 const Settings& settings() {
   return the_settings;
 }
 bool waiting_allowed() {
-  return may_wait.load(std::memory_order_relaxed);
+  return !recorder.waiting_is_over.load(std::memory_order_relaxed);
 }
 void allow_waiting(bool allowed) {
-  may_wait.store(allowed, std::memory_order_relaxed);
+  recorder.waiting_is_over.store(!allowed, std::memory_order_relaxed);
+}
+
+pid_t traced_process() {
+  return process;
+}
+bool writers_gone() {
+  return nobody_writes;
 }
 
 bool recorder_init(const Settings& wanted) {
   the_settings = wanted;
+  process = getpid();
+  nobody_writes = false;
+  const bool shared = wanted.drain == DrainBy::kProcess && shared_memory_init(true);
+  if (!shared && !shared_memory_init(false)) return false;
   g_state.store(g_state.load() & ~kStateFlags);
   if (tls_stream != &g_registering) tls_stream = nullptr;
-  clock_init();
-  if (!pool_init(wanted.buffer_mb) || !streams_init() || !modules_init()) return false;
-  barrier_works = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-  recording_number.store(0);
-  newest_polled_stream = 0;
+  if (!share(recorder) || !clock_init() || !detail_init() || !pool_init(wanted.buffer_mb) ||
+      !streams_init() || !modules_init()) {
+    return false;
+  }
+  barrier_command = register_barrier();
+  recorder.recording_number.store(0);
+  threads_init();
   detail_now = wanted.detail;
-  filter.thread_count = filter.function_count = 0;
-  may_wait.store(true);
+  recorder.filter.thread_count = recorder.filter.function_count = 0;
+  recorder.waiting_is_over.store(false);
   ready.store(true, std::memory_order_release);
   return true;
 }
@@ -141,7 +140,16 @@ void recorder_configure(const Settings& wanted) {
   the_settings = wanted;
   the_settings.buffer_mb = buffer_mb;
   detail_now = wanted.detail;
-  may_wait.store(true);
+  recorder.waiting_is_over.store(false);
+}
+
+void settle_dead_writers() {
+  nobody_writes = true;
+  for_each_stream([](Stream& stream) { settle(stream); });
+}
+
+void recorder_after_fork_in_child() {
+  ready.store(false, std::memory_order_relaxed);
 }
 
 bool recorder_ready() {
@@ -152,21 +160,21 @@ uint64_t now_ns() {
 }
 
 bool filter_takes_thread(uint32_t thread_id) {
-  if (filter.thread_count == 0) return true;
-  for (uint32_t i = 0; i < filter.thread_count; ++i) {
-    if (filter.thread_ids[i] == thread_id) return true;
+  if (recorder.filter.thread_count == 0) return true;
+  for (uint32_t i = 0; i < recorder.filter.thread_count; ++i) {
+    if (recorder.filter.thread_ids[i] == thread_id) return true;
   }
   return false;
 }
 
 bool filter_takes_function(uint64_t id) {
-  if (filter.function_count == 0) return true;
+  if (recorder.filter.function_count == 0) return true;
   uint32_t low = 0;
-  uint32_t high = filter.function_count;
+  uint32_t high = recorder.filter.function_count;
   while (low < high) {
     const uint32_t middle = (low + high) / 2;
-    if (filter.function_ids[middle] == id) return true;
-    if (filter.function_ids[middle] < id) {
+    if (recorder.filter.function_ids[middle] == id) return true;
+    if (recorder.filter.function_ids[middle] < id) {
       low = middle + 1;
     } else {
       high = middle;
@@ -176,7 +184,7 @@ bool filter_takes_function(uint64_t id) {
 }
 
 bool is_quiet(Stream& stream, uint64_t state) {
-  return stream.busy.load(std::memory_order_acquire) == 0 ||
+  return nobody_writes || stream.busy.load(std::memory_order_acquire) == 0 ||
          stream.waiting.load(std::memory_order_acquire) != 0 ||
          stream.epoch_state.load(std::memory_order_acquire) / kStateEpoch >= state / kStateEpoch;
 }
@@ -195,7 +203,7 @@ uint32_t start_recording() {
   clock_gettime(CLOCK_REALTIME, &now);
   start_unix_ns = uint64_t(now.tv_sec) * 1000000000u + uint64_t(now.tv_nsec);
   released_counts = {};
-  const uint32_t number = recording_number.fetch_add(1, std::memory_order_seq_cst) + 1;
+  const uint32_t number = recorder.recording_number.fetch_add(1, std::memory_order_seq_cst) + 1;
   uint64_t set = kStateRecording | detail_flag(detail_now);
   if (the_settings.atf_version == 1) set |= kStateVersion1;
   if (clock_line().ns_per_tick == 0) set |= kStateSlowClock;
@@ -215,7 +223,7 @@ bool is_recording() {
   return (g_state.load(std::memory_order_relaxed) & kStateRecording) != 0;
 }
 uint32_t current_recording() {
-  return recording_number.load(std::memory_order_relaxed);
+  return recorder.recording_number.load(std::memory_order_relaxed);
 }
 uint64_t recording_start_ns() {
   return start_ns;
@@ -232,10 +240,10 @@ DetailChange set_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter*
   const uint64_t state = change_state(0, kStateDetailArmed | kStateDetailOn);
   quiesce(state);
   if (wanted != nullptr) {
-    filter = *wanted;
-    sort_ids(filter.function_ids, filter.function_count);
+    recorder.filter = *wanted;
+    sort_ids(recorder.filter.function_ids, recorder.filter.function_count);
   } else {
-    filter.thread_count = filter.function_count = 0;
+    recorder.filter.thread_count = recorder.filter.function_count = 0;
   }
   DetailChange change{now_ns(), 0, 0};
   const bool with_pre_roll = was_armed && mode == 2 && pre_roll_ns != 0;
@@ -260,18 +268,10 @@ DetailChange set_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter*
   return change;
 }
 
-void stream_info(Stream& stream, StreamInfo& info) {
-  if (!stream.ended) read_thread_name(stream.thread_id, stream.name);
-  info.stream_id = stream.stream_id;
-  info.recording = stream.recording;
-  info.thread_id = stream.thread_id;
-  memcpy(info.name, stream.name, sizeof info.name);
-  info.start_ns = stream.start_ns;
-}
-
 bool stream_ended(Stream& stream) {
   if (stream.ended) return true;
-  if (is_recording() && stream.recording == current_recording()) return false;
+  const bool current = is_recording() && stream.recording == current_recording();
+  if (current && !nobody_writes) return false;
   if (!is_quiet(stream, g_state.load(std::memory_order_relaxed))) return false;
   stream.ended = true;
   stream.end_ns = now_ns();
@@ -286,53 +286,6 @@ void release_stream(Stream& stream) {
   if (stream.recording == current_recording()) add(released_counts, stream_counts(stream));
   release_pages(stream);
   stream_give(stream);
-}
-
-namespace {
-
-// A stream younger than `newest_polled` ends every older one of the same thread id: the number was
-// given to a new thread, which has a stream of its own.
-void end_namesakes(uint32_t newest_polled) {
-  for_each_stream([&](Stream& young) {
-    if (young.stream_id <= newest_polled) return;
-    for_each_stream([&](Stream& old) {
-      if (old.ended || old.thread_id != young.thread_id || old.stream_id >= young.stream_id) return;
-      old.ended = true;
-      old.end_ns = young.start_ns;
-    });
-  });
-}
-
-}  // namespace
-
-void poll_threads() {
-  const pid_t pid = getpid();
-  const uint32_t newest_before = newest_polled_stream;
-  for_each_stream([&](Stream& stream) {
-    if (stream.stream_id > newest_polled_stream) newest_polled_stream = stream.stream_id;
-    if (stream.ended) return;
-    if (syscall(SYS_tgkill, pid, stream.thread_id, 0) == -1 && errno == ESRCH) {
-      stream.ended = true;
-      stream.end_ns = now_ns();
-    }
-  });
-  if (newest_polled_stream != newest_before) end_namesakes(newest_before);
-}
-
-bool only_this_thread_left() {
-  struct stat tasks;
-  // A folder for each thread, and two links of its own: an ended main thread keeps its folder.
-  if (stat("/proc/self/task", &tasks) != 0 || tasks.st_nlink > 4) return false;
-  const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  char text[256];
-  const ssize_t bytes = read(file, text, sizeof text - 1);
-  (void)close(file);
-  if (bytes <= 0) return false;
-  text[bytes] = '\0';
-  // "pid (name) state …": the name may hold anything, so the state is found from its end.
-  const char* name_end = strrchr(text, ')');
-  return name_end != nullptr && name_end[1] == ' ' && name_end[2] == 'Z';
 }
 
 void recalibrate_clock() {
@@ -363,7 +316,8 @@ RecorderStats recorder_stats() {
 RecorderStats published_stats() {
   RecorderStats stats;
   uint64_t words[kStatsWords];
-  for (size_t i = 0; i < kStatsWords; ++i) words[i] = published[i].load(std::memory_order_relaxed);
+  for (size_t i = 0; i < kStatsWords; ++i)
+    words[i] = recorder.published[i].load(std::memory_order_relaxed);
   memcpy(&stats, words, sizeof stats);
   return stats;
 }

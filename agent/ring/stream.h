@@ -2,6 +2,8 @@
 // stream, one thread's place within one recording.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +11,7 @@
 #include "agent/ring/clock.h"
 #include "agent/ring/page_pool.h"
 #include "agent/ring/recorder.h"
+#include "agent/shared_memory.h"
 
 #define COLLECT_LIKELY(x) __builtin_expect(!!(x), 1)
 #define COLLECT_UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -34,7 +37,14 @@ inline constexpr uint64_t kStateGeneral = kStateDetailArmed | kStateDetailOn | k
                                           kStateModulesChanging | kStateSlowClock | kStateForked;
 
 // Hidden, so that hooks reach it without the offset table.
-[[gnu::visibility("hidden")]] extern std::atomic<uint64_t> g_state;
+struct alignas(kSharedPage) StateWord {
+  // A CPU that compares a load with earlier stores by the low 12 bits of their addresses must not
+  // take it for one that waits for a store of the same hook: those lie elsewhere in 128 bytes.
+  unsigned char apart[120] = {};
+  std::atomic<uint64_t> word{0};
+};
+[[gnu::visibility("hidden")]] extern StateWord g_state_word;
+inline constexpr std::atomic<uint64_t>& g_state = g_state_word.word;
 
 // Sets and clears flags and begins a new epoch. Any thread. Returns the new state.
 uint64_t change_state(uint64_t set, uint64_t clear);
@@ -54,6 +64,7 @@ struct LaneState {
   // With FullPolicy::kOverwrite both sides cut pages out of the chain; never held over a system
   // call.
   std::atomic<uint32_t> lock{0};  // ChainLock::Side, or 0
+  bool lock_in_vain = false;      // producer's: the last wait for it ended without it
 
   // Drain thread's; `head` also the producer's under `lock`.
   PageRef head = 0;  // oldest page held
@@ -145,5 +156,18 @@ bool is_quiet(Stream& stream, uint64_t state);
 inline constexpr uint32_t kQuiesceMs = 1000;
 
 uint32_t os_thread_id();
+
+// The process whose threads write, and whether it is no more. [drain]
+pid_t traced_process();
+bool writers_gone();
+void threads_init();
+
+template <class Visit>
+void for_each_stream(Visit visit) {
+  const uint32_t used = stream_slots();
+  for (uint32_t slot = 0; slot < used; ++slot) {
+    if (Stream* stream = stream_at(slot)) visit(*stream);
+  }
+}
 
 }  // namespace collect::agent

@@ -46,12 +46,18 @@ uint32_t bytes_of(PageRef page, Lane lane, uint64_t records) {
   return at - info.begin;
 }
 
-uint64_t lane_count(LaneState& lane, Lane which) {
-  const ChainLock lock(lane, ChainLock::Side::kDrain);
+PageRef last_page(const LaneState& lane) {
   PageRef page = lane.send != 0 ? lane.send : lane.head;
   if (page == 0) page = lane.first.load(std::memory_order_acquire);
   if (page == 0) return 0;
   while (const PageRef next = page_info(page).next.load(std::memory_order_acquire)) page = next;
+  return page;
+}
+
+uint64_t lane_count(LaneState& lane, Lane which) {
+  const ChainLock lock(lane, ChainLock::Side::kDrain);
+  const PageRef page = last_page(lane);
+  if (page == 0) return 0;
   const PageInfo& info = page_info(page);
   return info.first_seq + records_of(info, which);
 }
@@ -181,6 +187,39 @@ StreamCounts stream_counts(Stream& stream) {
   LaneState& detail = stream.lane(Lane::kDetail);
   return {lane_count(index, Lane::kIndex), index.lost_total.load(std::memory_order_relaxed),
           lane_count(detail, Lane::kDetail), detail.lost_total.load(std::memory_order_relaxed)};
+}
+
+// A thread that died between a detail record and the index event that links to it leaves a record
+// that belongs to nothing; and between a record and its count, one that is not counted.
+void settle(Stream& stream) {
+  for (LaneState& lane : stream.lanes) lane.lock.store(0, std::memory_order_relaxed);
+  const PageRef page = last_page(stream.lane(Lane::kDetail));
+  if (page == 0) return;
+  PageInfo& info = page_info(page);
+  const uint8_t* bytes = page_bytes(page);
+  uint32_t committed = info.committed.load(std::memory_order_acquire);
+  uint32_t records = 0;
+  uint32_t last = info.begin;
+  for (uint32_t at = info.begin; at < committed; ++records) {
+    last = at;
+    at += load_le<uint32_t>(bytes + at);
+    if (at == last) break;
+  }
+  if (records != 0 && info.sent <= last) {
+    constexpr size_t kIndexSeq = offsetof(atf::DetailHeaderV2, index_seq);
+    static_assert(kIndexSeq == offsetof(atf::DetailHeaderV1, index_seq));
+    const uint64_t count = lane_count(stream.lane(Lane::kIndex), Lane::kIndex);
+    const bool dangles =
+        settings().atf_version == 1
+            ? load_le<uint32_t>(bytes + last + kIndexSeq) == static_cast<uint32_t>(count)
+            : load_le<uint64_t>(bytes + last + kIndexSeq) == count;
+    if (dangles) {
+      committed = last;
+      --records;
+    }
+  }
+  info.committed.store(committed, std::memory_order_relaxed);
+  info.records.store(records, std::memory_order_relaxed);
 }
 
 void release_pages(Stream& stream) {

@@ -18,19 +18,23 @@ struct Slot {
 
 Stream* streams = nullptr;  // kMaxStreams of them, untouched until used
 Slot* slots = nullptr;      // as many
-std::atomic<uint32_t> slots_used{0};
-std::atomic<uint64_t> free_head{0};  // slot + 1, and a change counter in the high half
-std::atomic<uint32_t> last_stream_id{0};
-std::atomic<uint64_t> without_stream{0};
+
+struct alignas(kSharedPage) StreamTableState {
+  std::atomic<uint32_t> slots_used{0};
+  std::atomic<uint64_t> free_head{0};  // slot + 1, and a change counter in the high half
+  std::atomic<uint32_t> last_stream_id{0};
+  std::atomic<uint64_t> without_stream{0};
+};
+constinit StreamTableState table;
 
 Stream* pop_free() {
-  uint64_t head = free_head.load(std::memory_order_acquire);
+  uint64_t head = table.free_head.load(std::memory_order_acquire);
   for (;;) {
     const auto slot = static_cast<uint32_t>(head);
     if (slot == 0) return nullptr;
     const uint64_t next = slots[slot - 1].free_next.load(std::memory_order_relaxed);
-    if (free_head.compare_exchange_weak(head, ((head >> 32) + 1) << 32 | next,
-                                        std::memory_order_acquire)) {
+    if (table.free_head.compare_exchange_weak(head, ((head >> 32) + 1) << 32 | next,
+                                              std::memory_order_acquire)) {
       return &streams[slot - 1];
     }
   }
@@ -38,7 +42,7 @@ Stream* pop_free() {
 
 }  // namespace
 
-std::atomic<uint64_t> g_state{0};
+constinit StateWord g_state_word;
 __thread Stream* tls_stream __attribute__((tls_model("initial-exec"))) = nullptr;
 
 // Constant-initialised, so that a hook that fires before any constructor finds them.
@@ -56,25 +60,27 @@ uint64_t change_state(uint64_t set, uint64_t clear) {
 }
 
 bool streams_init() {
-  if (streams == nullptr) streams = static_cast<Stream*>(map_private(sizeof(Stream) * kMaxStreams));
-  if (slots == nullptr) slots = static_cast<Slot*>(map_private(sizeof(Slot) * kMaxStreams));
+  if (!share(g_state_word) || !share(table)) return false;
+  streams = static_cast<Stream*>(map_table(sizeof(Stream) * kMaxStreams, streams));
+  slots = static_cast<Slot*>(map_table(sizeof(Slot) * kMaxStreams, slots));
   if (streams == nullptr || slots == nullptr) return false;
-  for (uint32_t i = slots_used.load(std::memory_order_relaxed); i > 0; --i) {
+  for (uint32_t i = table.slots_used.load(std::memory_order_relaxed); i > 0; --i) {
     slots[i - 1].published.store(0, std::memory_order_relaxed);
   }
-  slots_used.store(0, std::memory_order_relaxed);
-  free_head.store(0, std::memory_order_relaxed);
-  without_stream.store(0, std::memory_order_relaxed);
+  table.slots_used.store(0, std::memory_order_relaxed);
+  table.free_head.store(0, std::memory_order_relaxed);
+  table.without_stream.store(0, std::memory_order_relaxed);
   return true;
 }
 
 Stream* stream_take() {
   Stream* stream = pop_free();
   if (stream == nullptr) {
-    uint32_t number = slots_used.load(std::memory_order_relaxed);
+    uint32_t number = table.slots_used.load(std::memory_order_relaxed);
     do {
       if (number == kMaxStreams) return nullptr;
-    } while (!slots_used.compare_exchange_weak(number, number + 1, std::memory_order_relaxed));
+    } while (
+        !table.slots_used.compare_exchange_weak(number, number + 1, std::memory_order_relaxed));
     stream = &streams[number];
   }
   return new (stream) Stream{};
@@ -87,22 +93,22 @@ void stream_publish(Stream& stream) {
 void stream_give(Stream& stream) {
   const auto slot = static_cast<uint32_t>(&stream - streams) + 1;
   slots[slot - 1].published.store(0, std::memory_order_relaxed);
-  uint64_t head = free_head.load(std::memory_order_relaxed);
+  uint64_t head = table.free_head.load(std::memory_order_relaxed);
   uint64_t changed;
   do {
     slots[slot - 1].free_next.store(static_cast<uint32_t>(head), std::memory_order_relaxed);
     changed = ((head >> 32) + 1) << 32 | slot;
-  } while (!free_head.compare_exchange_weak(head, changed, std::memory_order_release));
+  } while (!table.free_head.compare_exchange_weak(head, changed, std::memory_order_release));
 }
 
 uint32_t next_stream_id() {
-  return last_stream_id.fetch_add(1, std::memory_order_relaxed) + 1;
+  return table.last_stream_id.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 void count_lost_without_stream() {
-  without_stream.fetch_add(1, std::memory_order_relaxed);
+  table.without_stream.fetch_add(1, std::memory_order_relaxed);
 }
 uint64_t lost_without_stream() {
-  return without_stream.load(std::memory_order_relaxed);
+  return table.without_stream.load(std::memory_order_relaxed);
 }
 
 void count_lost(LaneState& lane, uint32_t reason, uint64_t ns) {
@@ -118,7 +124,7 @@ uint32_t os_thread_id() {
 }
 
 uint32_t stream_slots() {
-  return slots_used.load(std::memory_order_acquire);
+  return table.slots_used.load(std::memory_order_acquire);
 }
 
 Stream* stream_at(uint32_t slot) {

@@ -16,7 +16,7 @@ namespace {
 using DlcloseFunction = int (*)(void*);
 
 [[noreturn]] void exit_now(int code) {
-  collect::agent::before_immediate_exit();
+  collect::agent::before_exit(&code);
   for (;;) syscall(SYS_exit_group, code);
 }
 

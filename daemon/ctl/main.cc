@@ -98,6 +98,11 @@ CLI::App* add_run(CLI::App& app, Line& line) {
                    "When the ring is full: drop the new event and count it, overwrite the oldest, "
                    "or wait")
       ->check(CLI::IsMember({"drop", "overwrite", "wait"}));
+  command
+      ->add_option("--drain", run.agent.drain,
+                   "What ships the events: a thread of the program, or a process of its own, so "
+                   "that a crash loses nothing")
+      ->check(CLI::IsMember({"thread", "process"}));
   command->add_option("--buffer", run.agent.buffer_mb, "Memory for rings in each process, in MB")
       ->check(CLI::Range(1, 16 * 1024));
   command->add_option("--atf-version", run.agent.atf_version, "Version of the trace files: 1 or 2")

@@ -78,11 +78,11 @@ void announce(const Collector& collector, std::ostream& err) {
   err.flush();
 }
 
-RunOutcome finish(const Collector& collector, const std::string& tag, JobSignals& signals,
-                  std::ostream& err) {
+RunOutcome finish(const Collector& collector, const std::string& tag, bool agent_outlives,
+                  JobSignals& signals, std::ostream& err) {
   RunOutcome outcome;
   Client client(collector.control);
-  const SealWait wait{tag, collector.embedded == nullptr, is_alive};
+  const SealWait wait{tag, collector.embedded == nullptr, agent_outlives, is_alive};
   RunSessions followed = wait_until_sealed(client, wait, signals, err);
   outcome.agent_seen = followed.agent_seen;
   outcome.sessions = std::move(followed.sessions);
@@ -122,7 +122,7 @@ int run_program(const RunOptions& options, std::ostream& err) {
   if (!child.ok()) return failed_before_start(err, child.error(), code_for(child.error()));
   const int exit_code = wait_for_program(*child, signals);
 
-  RunOutcome outcome = finish(*collector, agent.tag, signals, err);
+  RunOutcome outcome = finish(*collector, agent.tag, drains_by_process(*environment), signals, err);
   outcome.program = options.command.front();
   outcome.exit_code = exit_code;
   if (collector->embedded) {

@@ -45,6 +45,7 @@ Result<std::vector<std::string>> agent_environment(const std::vector<std::string
   set(environment, "COLLECT_TAG", settings.tag);
   if (settings.detail) set(environment, "COLLECT_DETAIL", *settings.detail);
   if (settings.full) set(environment, "COLLECT_FULL", *settings.full);
+  if (settings.drain) set(environment, "COLLECT_DRAIN", *settings.drain);
   if (settings.buffer_mb) {
     set(environment, "COLLECT_BUFFER_MB", std::to_string(*settings.buffer_mb));
   }
@@ -52,6 +53,10 @@ Result<std::vector<std::string>> agent_environment(const std::vector<std::string
     set(environment, "COLLECT_ATF_VERSION", std::to_string(*settings.atf_version));
   }
   return environment;
+}
+
+bool drains_by_process(const std::vector<std::string>& environment) {
+  return value_of(environment, "COLLECT_DRAIN") == "process";
 }
 
 std::vector<std::string> own_environment() {

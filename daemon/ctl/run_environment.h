@@ -17,6 +17,7 @@ struct AgentSettings {
   std::string tag;
   std::optional<std::string> detail;  // off, armed, on
   std::optional<std::string> full;    // drop, overwrite, wait
+  std::optional<std::string> drain;   // thread, process
   std::optional<uint32_t> buffer_mb;
   std::optional<uint32_t> atf_version;
 };
@@ -25,6 +26,9 @@ struct AgentSettings {
 // library's path cannot stand in LD_PRELOAD.
 Result<std::vector<std::string>> agent_environment(const std::vector<std::string>& base,
                                                    const AgentSettings& settings);
+
+// Whether the environment makes agents drain from a process of their own, which outlives a crash.
+bool drains_by_process(const std::vector<std::string>& environment);
 
 // This process's environment.
 std::vector<std::string> own_environment();

@@ -107,6 +107,7 @@ class Waiter {
 
   // A process that crashed or was killed never comes back to resume: its session can be sealed now.
   void seal_orphans(const View& view) {
+    if (wait_.agent_outlives && Clock::now() - last_change_ < kComeBackGrace) return;
     for (const api::Session& session : view.sessions) {
       if (session.state() != api::INTERRUPTED || lives(session.pid())) continue;
       if (!stopped_.insert(session.name()).second) continue;

@@ -18,6 +18,8 @@ namespace collect::ctl {
 inline constexpr std::chrono::milliseconds kConnectGrace{1000};
 // Without any progress for this long, nothing more is expected.
 inline constexpr std::chrono::milliseconds kSealStallBound{30'000};
+// How long an agent whose program is gone, and which may outlive it, has to come back.
+inline constexpr std::chrono::milliseconds kComeBackGrace{10'000};
 // Waiting longer than this is worth a line.
 inline constexpr std::chrono::milliseconds kSealSilence{1000};
 
@@ -32,6 +34,9 @@ struct SealWait {
   // Processes of the run that still live may go on recording into a collector that stays; one that
   // leaves with the run has to wait for them.
   bool collector_stays = false;
+  // Agents drain from processes of their own: one whose link is cut may come back although its
+  // program is gone.
+  bool agent_outlives = false;
   std::function<bool(pid_t)> process_lives;  // on this machine
 };
 

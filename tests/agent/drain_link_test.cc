@@ -303,7 +303,7 @@ TEST_F(DrainLinkTest, AForkedChildLetsGoWithoutDisturbingTheParent) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    drain_after_fork_in_child();
+    drain_after_fork_in_child(true);
     _exit(agent_sockets().empty() && !drain_connected() ? 0 : 1);
   }
   drain_after_fork_in_parent();

@@ -1,6 +1,7 @@
 // The whole agent, real rings and real drain thread, against a scripted collector.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <thread>
@@ -39,6 +40,9 @@ class AgentTest : public testing::Test {
     options.connect = address.c_str();
     options.full_policy = full_policy;
     options.buffer_mb = buffer_mb;
+    // One process keeps to one kind of memory, so the test program runs once with each.
+    const char* drain = std::getenv("TEST_DRAIN");
+    if (drain != nullptr && std::string(drain) == "process") options.drain = COLLECT_DRAIN_PROCESS;
     ASSERT_EQ(collect_agent_start(&options), 0) << collect_agent_status();
   }
   void TearDown() override {

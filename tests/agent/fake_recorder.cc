@@ -406,6 +406,8 @@ void allow_waiting(bool allowed) {
   state().waiting = allowed;
 }
 
+void settle_dead_writers() {}
+void set_writers_alive(bool (*)()) {}
 void poll_threads() {}
 bool only_this_thread_left() {
   return false;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
+#include <tuple>
 
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/recorded_session.h"
@@ -80,10 +81,11 @@ void check_session(const CollectorProcess& collector, const Manners& manners, in
   }
 }
 
-class HostManners : public testing::TestWithParam<Manners> {};
+// With a program, and by whom the agent drains: COLLECT_DRAIN.
+class HostManners : public testing::TestWithParam<std::tuple<Manners, const char*>> {};
 
 TEST_P(HostManners, AreThoseWithoutTheAgent) {
-  const Manners& manners = GetParam();
+  const auto& [manners, drain] = GetParam();
   Scratch scratch;
   std::filesystem::create_directories(scratch / "plain");
   std::filesystem::create_directories(scratch / "traced");
@@ -95,6 +97,7 @@ TEST_P(HostManners, AreThoseWithoutTheAgent) {
   Environment environment = collector.tracing();
   const std::string count_path = scratch / "traced/count";
   environment["COUNT_FILE"] = count_path;
+  environment["COLLECT_DRAIN"] = drain;
   environment.insert(manners.more.begin(), manners.more.end());
   std::filesystem::remove(scratch / "answer");
   ChildProcess child(scratch / "traced", command, environment);
@@ -113,38 +116,42 @@ TEST_P(HostManners, AreThoseWithoutTheAgent) {
 
 INSTANTIATE_TEST_SUITE_P(
     Programs, HostManners,
-    testing::Values(
-        Manners{"errno_and_process", {"manners"}, Expected::kExactly},
-        Manners{"signal_timer", {"signals", "timer"}, Expected::kAccounted},
-        Manners{"signal_altstack", {"signals", "altstack"}, Expected::kAccounted},
-        Manners{"signal_masks", {"signals", "blocked"}, Expected::kExactly},
-        Manners{"signal_segv", {"signals", "segv"}, Expected::kReadable},
-        Manners{"short_threads", {"threads", "short"}, Expected::kExactly},
-        Manners{"many_threads", {"threads", "many"}, Expected::kExactly},
-        Manners{"small_stacks", {"threads", "small"}, Expected::kExactly},
-        Manners{"late_threads", {"threads", "late"}, Expected::kReadable},
-        Manners{"main_leaves", {"threads", "pthread_exit"}, Expected::kExactly},
-        Manners{"exceptions", {"threads", "thrown"}, Expected::kExactly},
-        Manners{"fork_work", {"forks", "work"}, Expected::kExactly, false},
-        Manners{"fork_quick", {"forks", "quick"}, Expected::kExactly, false},
-        Manners{"fork_killed", {"forks", "killed"}, Expected::kExactly, false},
-        Manners{"fork_exec", {"forks", "exec"}, Expected::kExactly, false},
-        Manners{"vfork", {"forks", "vfork"}, Expected::kExactly, false},
-        Manners{"posix_spawn", {"forks", "spawn"}, Expected::kExactly, false},
-        Manners{"daemonize", {"forks", "daemonize", "@/answer"}, Expected::kExactly},
-        Manners{"close_range", {"descriptors", "close_range", "@"}, Expected::kAccounted},
-        Manners{"close_loop", {"descriptors", "close_loop", "@"}, Expected::kAccounted},
-        Manners{"dup_over", {"descriptors", "dup_over", "@"}, Expected::kReadable},
-        Manners{"few_descriptors", {"descriptors", "few", "@"}, Expected::kAccounted},
-        Manners{"lowest_descriptor", {"descriptors", "lowest", "@"}, Expected::kExactly},
-        Manners{"memory_limit", {"memory", "limit"}, Expected::kAccounted},
-        Manners{"early_memory_limit", {"memory", "early"}, Expected::kAccounted},
-        Manners{"plugins",
-                {"plugins", "plugin_first.so", "plugin_second.so"},
-                Expected::kAccounted,
-                true,
-                {{"COUNT_MODULES", "1"}}}),
-    [](const auto& test) { return std::string(test.param.name); });
+    testing::Combine(
+        testing::Values(
+            Manners{"errno_and_process", {"manners"}, Expected::kExactly},
+            Manners{"signal_timer", {"signals", "timer"}, Expected::kAccounted},
+            Manners{"signal_altstack", {"signals", "altstack"}, Expected::kAccounted},
+            Manners{"signal_masks", {"signals", "blocked"}, Expected::kExactly},
+            Manners{"signal_segv", {"signals", "segv"}, Expected::kReadable},
+            Manners{"short_threads", {"threads", "short"}, Expected::kExactly},
+            Manners{"many_threads", {"threads", "many"}, Expected::kExactly},
+            Manners{"small_stacks", {"threads", "small"}, Expected::kExactly},
+            Manners{"late_threads", {"threads", "late"}, Expected::kReadable},
+            Manners{"main_leaves", {"threads", "pthread_exit"}, Expected::kExactly},
+            Manners{"exceptions", {"threads", "thrown"}, Expected::kExactly},
+            Manners{"fork_work", {"forks", "work"}, Expected::kExactly, false},
+            Manners{"fork_quick", {"forks", "quick"}, Expected::kExactly, false},
+            Manners{"fork_killed", {"forks", "killed"}, Expected::kExactly, false},
+            Manners{"fork_exec", {"forks", "exec"}, Expected::kExactly, false},
+            Manners{"vfork", {"forks", "vfork"}, Expected::kExactly, false},
+            Manners{"posix_spawn", {"forks", "spawn"}, Expected::kExactly, false},
+            Manners{"daemonize", {"forks", "daemonize", "@/answer"}, Expected::kExactly},
+            Manners{"close_range", {"descriptors", "close_range", "@"}, Expected::kAccounted},
+            Manners{"close_loop", {"descriptors", "close_loop", "@"}, Expected::kAccounted},
+            Manners{"dup_over", {"descriptors", "dup_over", "@"}, Expected::kReadable},
+            Manners{"few_descriptors", {"descriptors", "few", "@"}, Expected::kAccounted},
+            Manners{"lowest_descriptor", {"descriptors", "lowest", "@"}, Expected::kExactly},
+            Manners{"memory_limit", {"memory", "limit"}, Expected::kAccounted},
+            Manners{"early_memory_limit", {"memory", "early"}, Expected::kAccounted},
+            Manners{"plugins",
+                    {"plugins", "plugin_first.so", "plugin_second.so"},
+                    Expected::kAccounted,
+                    true,
+                    {{"COUNT_MODULES", "1"}}}),
+        testing::Values("thread", "process")),
+    [](const auto& test) {
+      return std::string(std::get<0>(test.param).name) + "_" + std::get<1>(test.param);
+    });
 
 // A handler that leaves by siglongjmp may interrupt the counter or the agent in the middle of one
 // hook: that one event may be counted and not recorded. The hooks after it work as before.

@@ -35,6 +35,11 @@ typedef enum collect_detail_mode {
   COLLECT_DETAIL_ON = 2
 } collect_detail_mode;
 
+typedef enum collect_drain {
+  COLLECT_DRAIN_THREAD = 0, /* a thread of this process ships what is recorded */
+  COLLECT_DRAIN_PROCESS = 1 /* a process of its own does: what was recorded outlives a crash */
+} collect_drain;
+
 /* Zero means the default for every field but struct_bytes. Strings are copied. */
 typedef struct collect_agent_options {
   uint32_t struct_bytes; /* sizeof(collect_agent_options): lets later versions add fields */
@@ -47,6 +52,7 @@ typedef struct collect_agent_options {
   uint32_t atf_version; /* 1 or 2, default 2 */
   uint32_t detail;      /* collect_detail_mode */
   uint32_t start_idle;  /* 1: record nothing until the collector asks */
+  uint32_t drain;       /* collect_drain; of later headers, so struct_bytes may end before it */
 } collect_agent_options;
 
 typedef struct collect_agent_stats {

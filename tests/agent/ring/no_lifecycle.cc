@@ -5,7 +5,7 @@
 
 namespace collect::agent {
 
-void restart_in_child() {
+bool restart_in_child() {
   std::abort();
 }
 

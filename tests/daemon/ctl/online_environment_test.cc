@@ -34,6 +34,7 @@ TEST(RunEnvironmentTest, FlagsWinOverTheCallersVariables) {
   AgentSettings given = settings();
   given.detail = "on";
   given.full = "overwrite";
+  given.drain = "process";
   given.buffer_mb = 8;
   given.atf_version = 1;
   const auto environment =
@@ -42,11 +43,12 @@ TEST(RunEnvironmentTest, FlagsWinOverTheCallersVariables) {
                          "COLLECT_LISTEN=tcp:1", "COLLECT_LOG=1", "LD_PRELOAD=libm.so.6"},
                         given);
   ASSERT_TRUE(environment.ok());
-  EXPECT_THAT(*environment,
-              UnorderedElementsAre("COLLECT_LOG=1", "LD_PRELOAD=/opt/lib/agent.so:libm.so.6",
-                                   "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1",
-                                   "COLLECT_DETAIL=on", "COLLECT_FULL=overwrite",
-                                   "COLLECT_BUFFER_MB=8", "COLLECT_ATF_VERSION=1"));
+  EXPECT_THAT(
+      *environment,
+      UnorderedElementsAre("COLLECT_LOG=1", "LD_PRELOAD=/opt/lib/agent.so:libm.so.6",
+                           "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1", "COLLECT_DETAIL=on",
+                           "COLLECT_FULL=overwrite", "COLLECT_DRAIN=process", "COLLECT_BUFFER_MB=8",
+                           "COLLECT_ATF_VERSION=1"));
 }
 
 TEST(RunEnvironmentTest, APathThatThePreloaderWouldSplitIsRefused) {

@@ -1,0 +1,322 @@
+// The companion of a program that links the agent in, against a scripted collector. The program is
+// a forked child of the test, so that it can end in any way.
+#include <gtest/gtest.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "agent/drain/control.h"
+#include "collect/agent.h"
+#include "formats/atf/layout.h"
+#include "tests/agent/scripted_collector.h"
+
+namespace collect::agent {
+namespace {
+
+using wire::FrameType;
+
+constexpr uint64_t kPairs = 50000;
+constexpr int kNotStarted = 90;
+
+void called_function() {}
+
+void make_events(uint64_t pairs) {
+  const auto* function = reinterpret_cast<const void*>(&called_function);
+  for (uint64_t i = 0; i < pairs; ++i) {
+    collect_enter(function, function);
+    collect_exit(function, function);
+  }
+}
+
+class CompanionTest : public testing::Test {
+ protected:
+  // `act` runs in the program, once its agent has started; its value is the exit code.
+  void start_program(
+      const std::function<int()>& act, uint32_t full = COLLECT_FULL_DROP,
+      const std::function<void()>& before = [] {}) {
+    program = fork();
+    ASSERT_GE(program, 0);
+    if (program != 0) return;
+    before();
+    _exit(start_agent(full) ? act() : kNotStarted);
+  }
+
+  bool start_agent(uint32_t full) const {
+    const std::string address = collector.address();
+    collect_agent_options options{};
+    options.struct_bytes = sizeof options;
+    options.connect = address.c_str();
+    options.full_policy = full;
+    options.buffer_mb = full == COLLECT_FULL_OVERWRITE ? 1 : 16;
+    options.drain = COLLECT_DRAIN_PROCESS;
+    return collect_agent_start(&options) == 0;
+  }
+
+  int wait_for_program() const {
+    int status = 0;
+    EXPECT_EQ(waitpid(program, &status, 0), program);
+    return status;
+  }
+
+  // Everything, up to the end of the recording.
+  wire::RecordingEnd take_all() {
+    collector.welcome_pair();
+    wire::RecordingEnd end;
+    for (auto frame = collector.take(); frame; frame = collector.take()) {
+      collector.send_ack();
+      if (frame->type != FrameType::kRecordingEnd) continue;
+      EXPECT_TRUE(end.ParseFromString(frame->body));
+      wire::Ack sealed = collector.ack();
+      sealed.set_recording_ended(end.recording());
+      collector.control.send(FrameType::kAck, sealed);
+      EXPECT_TRUE(collector.control.next_of(FrameType::kBye));
+      break;
+    }
+    return end;
+  }
+
+  uint64_t stored() {
+    uint64_t records = 0;
+    for (const auto& [stream_id, end] : collector.closed) {
+      EXPECT_EQ(collector.lane(stream_id, 0).next, end.index_count());
+      EXPECT_EQ(end.index_lost(), 0u);
+      records += end.index_count();
+    }
+    return records;
+  }
+
+  ScriptedCollector collector;
+  pid_t program = -1;
+};
+
+TEST_F(CompanionTest, TellsHowTheProgramWasKilled) {
+  start_program([] {
+    make_events(kPairs);
+    return raise(SIGKILL);
+  });
+  // It is gone, and waited for, before anybody takes what it recorded.
+  EXPECT_EQ(WTERMSIG(wait_for_program()), SIGKILL);
+  const wire::RecordingEnd end = take_all();
+  EXPECT_EQ(stored(), 2 * kPairs);
+  EXPECT_EQ(end.reason(), "killed by SIGKILL");
+  EXPECT_EQ(end.process_end().how(), wire::ProcessEnd::SIGNALED);
+  EXPECT_EQ(end.process_end().signal(), static_cast<uint32_t>(SIGKILL));
+  EXPECT_EQ(collector.data_hello.pid(), static_cast<uint32_t>(program));
+}
+
+TEST_F(CompanionTest, TellsTheExitCode) {
+  start_program([] {
+    make_events(kPairs);
+    return 42;
+  });
+  const wire::RecordingEnd end = take_all();
+  EXPECT_EQ(WEXITSTATUS(wait_for_program()), 42);
+  EXPECT_EQ(stored(), 2 * kPairs);
+  EXPECT_EQ(end.reason(), "exit");
+  EXPECT_EQ(end.process_end().how(), wire::ProcessEnd::EXITED);
+  EXPECT_EQ(end.process_end().exit_code(), 42);
+}
+
+TEST_F(CompanionTest, IsNoChildOfTheProgram) {
+  start_program([] {
+    make_events(kPairs);
+    const bool none = waitpid(-1, nullptr, __WALL) == -1 && errno == ECHILD;
+    const pid_t companion = g_control.companion.load();
+    const bool apart = companion > 0 && getsid(companion) != getsid(0);
+    return none && apart ? 0 : 1;
+  });
+  take_all();
+  EXPECT_EQ(wait_for_program(), 0);
+}
+
+TEST_F(CompanionTest, AnotherOneComesWithTheNextStart) {
+  start_program([this] {
+    make_events(kPairs);
+    const pid_t first = g_control.companion.load();
+    collect_agent_stop(20000);
+    if (!start_agent(COLLECT_FULL_DROP)) return 1;
+    make_events(kPairs);
+    return g_control.companion.load() != first ? 0 : 2;
+  });
+  EXPECT_FALSE(take_all().has_process_end());
+  const wire::RecordingEnd end = take_all();
+  EXPECT_EQ(wait_for_program(), 0);
+  EXPECT_EQ(end.process_end().how(), wire::ProcessEnd::EXITED);
+  EXPECT_EQ(stored(), 4 * kPairs);
+}
+
+// A child that went through no handler of fork's shares the rings, and must not write to them.
+TEST_F(CompanionTest, AChildByTheSystemCallAloneWritesNothing) {
+  start_program([] {
+    make_events(kPairs);
+    const long child = syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+    if (child == 0) {
+      make_events(kPairs);
+      collect_agent_stop(1000);
+      for (;;) syscall(SYS_exit_group, 0);
+    }
+    int status = -1;
+    waitpid(static_cast<pid_t>(child), &status, 0);
+    make_events(kPairs);
+    return status;
+  });
+  take_all();
+  EXPECT_EQ(wait_for_program(), 0);
+  EXPECT_EQ(stored(), 4 * kPairs);
+}
+
+TEST_F(CompanionTest, ProgramGoesOnWithoutItsCompanion) {
+  // With overwrite both sides take a lock; the program must not wait for one that nobody gives
+  // back.
+  for (const uint32_t full : {COLLECT_FULL_DROP, COLLECT_FULL_OVERWRITE}) {
+    start_program(
+        [] {
+          make_events(kPairs);
+          if (kill(g_control.companion.load(), SIGKILL) != 0) return 1;
+          make_events(10 * kPairs);
+          collect_agent_stats stats{};
+          stats.struct_bytes = sizeof stats;
+          collect_agent_stop(500);
+          collect_agent_get_stats(&stats);
+          return stats.recording == 0 && stats.connected == 0 ? 0 : 2;
+        },
+        full);
+    EXPECT_EQ(wait_for_program(), 0);
+  }
+}
+
+// A program that was built before there was a choice does not have it in its options.
+TEST_F(CompanionTest, OptionsOfAnEarlierHeaderMeanAThread) {
+  program = fork();
+  if (program == 0) {
+    const std::string address = collector.address();
+    collect_agent_options options{};
+    options.struct_bytes = offsetof(collect_agent_options, drain);
+    options.connect = address.c_str();
+    options.drain = COLLECT_DRAIN_PROCESS;  // not to be looked at
+    if (collect_agent_start(&options) != 0) _exit(kNotStarted);
+    const bool by_companion = g_control.drainer.load() == Drainer::kCompanion;
+    make_events(kPairs);
+    _exit(by_companion ? 1 : 0);
+  }
+  // A thread can tell the exit code too, if the program ends in order.
+  const wire::RecordingEnd end = take_all();
+  EXPECT_EQ(wait_for_program(), 0);
+  EXPECT_EQ(end.process_end().how(), wire::ProcessEnd::EXITED);
+  EXPECT_EQ(stored(), 2 * kPairs);
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;  // their memory can't be told from the program's, and stays
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// Memory that the program had at the start is not held by the copy.
+TEST_F(CompanionTest, HoldsNothingOfTheProgramsMemory) {
+  if (kSanitized) GTEST_SKIP() << "all memory stays under a sanitizer";
+  constexpr size_t kProgramBytes = 256 << 20;
+  int report[2];
+  ASSERT_EQ(pipe(report), 0);
+  start_program(
+      [&report] {
+        const int32_t companion = g_control.companion.load();
+        if (write(report[1], &companion, sizeof companion) != sizeof companion) return 1;
+        for (;;) pause();
+      },
+      COLLECT_FULL_DROP,
+      [] {
+        void* const memory = mmap(nullptr, kProgramBytes, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        std::memset(memory, 1, kProgramBytes);
+      });
+  int32_t companion = 0;
+  ASSERT_EQ(read(report[0], &companion, sizeof companion), ssize_t{sizeof companion});
+  close(report[1]);
+  std::ifstream statm("/proc/" + std::to_string(companion) + "/statm");
+  uint64_t size_pages = 0;
+  uint64_t resident_pages = 0;
+  statm >> size_pages >> resident_pages;
+  EXPECT_GT(resident_pages, 0u);
+  EXPECT_LT(resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)), kProgramBytes / 4);
+  // Its end of the pipe is closed: ours is the last.
+  kill(program, SIGKILL);
+  wait_for_program();
+  char nothing = 0;
+  EXPECT_EQ(read(report[0], &nothing, 1), 0);
+  close(report[0]);
+  take_all();
+}
+
+#if defined(__x86_64__)
+constexpr uint32_t kThisArch = AUDIT_ARCH_X86_64;
+#else
+constexpr uint32_t kThisArch = AUDIT_ARCH_AARCH64;
+#endif
+
+void forbid(long system_call) {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kThisArch, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(system_call), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{sizeof filter / sizeof filter[0], filter};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    _exit(kNotStarted);
+  }
+}
+
+// Where the system does not allow a companion, a thread drains.
+class ForbiddenCallTest : public CompanionTest, public testing::WithParamInterface<long> {};
+
+TEST_P(ForbiddenCallTest, AThreadDrainsInstead) {
+  start_program(
+      [] {
+        if (g_control.drainer.load() == Drainer::kCompanion) return 1;
+        make_events(kPairs);
+        collect_agent_stop(20000);
+        return 0;
+      },
+      COLLECT_FULL_DROP, [] { forbid(GetParam()); });
+  take_all();
+  EXPECT_EQ(wait_for_program(), 0);
+  EXPECT_EQ(stored(), 2 * kPairs);
+}
+
+INSTANTIATE_TEST_SUITE_P(SystemCalls, ForbiddenCallTest,
+                         testing::Values(SYS_memfd_create, SYS_pidfd_open));
+
+// Before Linux 6.15 the system tells only as long as nobody has waited for the process.
+TEST_F(CompanionTest, AnOlderSystemTellsHowItEndedToo) {
+  start_program(
+      [] {
+        make_events(kPairs);
+        return raise(SIGTERM);
+      },
+      COLLECT_FULL_DROP, [] { forbid(SYS_ioctl); });
+  const wire::RecordingEnd end = take_all();
+  EXPECT_EQ(WTERMSIG(wait_for_program()), SIGTERM);
+  EXPECT_EQ(stored(), 2 * kPairs);
+  EXPECT_EQ(end.process_end().how(), wire::ProcessEnd::SIGNALED);
+  EXPECT_EQ(end.process_end().signal(), static_cast<uint32_t>(SIGTERM));
+}
+
+}  // namespace
+}  // namespace collect::agent
