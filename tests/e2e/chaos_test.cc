@@ -142,7 +142,7 @@ class Chaos {
 
   void start(size_t place) {
     static constexpr const char* kFull[] = {"wait", "wait", "drop", "overwrite"};
-    static constexpr const char* kDrain[] = {"thread", "thread", "thread", "thread"};
+    static constexpr const char* kDrain[] = {"thread", "process", "process", "process"};
     Environment environment = collector_.tracing(kFull[place]);
     environment["COLLECT_CONNECT"] = "127.0.0.1:" + std::to_string(proxy_.port());
     environment["COLLECT_DRAIN"] = kDrain[place];

@@ -118,7 +118,7 @@ TEST_P(Survival, DaemonKilled) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Drain, Survival, testing::Values("thread"));
+INSTANTIATE_TEST_SUITE_P(Drain, Survival, testing::Values("thread", "process"));
 
 }  // namespace
 }  // namespace collect::e2e
