@@ -86,6 +86,12 @@ bool settings_from_environment(Settings& settings, const char** error) {
   uint32_t version = settings.atf_version;
   if (!take_text("COLLECT_TOKEN_FILE", settings.token_file)) {
     *error = "COLLECT_TOKEN_FILE is too long";
+  } else if (!take_text("COLLECT_TLS_CA", settings.tls_ca)) {
+    *error = "COLLECT_TLS_CA is too long";
+  } else if (!take_text("COLLECT_TLS_CERTIFICATE", settings.tls_certificate)) {
+    *error = "COLLECT_TLS_CERTIFICATE is too long";
+  } else if (!take_text("COLLECT_TLS_KEY", settings.tls_key)) {
+    *error = "COLLECT_TLS_KEY is too long";
   } else if (!take_text("COLLECT_TAG", settings.tag)) {
     *error = "COLLECT_TAG is too long";
   } else if (!take_number("COLLECT_BUFFER_MB", kMinBufferMb, kMaxBufferMb, settings.buffer_mb)) {

@@ -20,8 +20,12 @@ inline constexpr uint32_t kMaxBufferMb = 16 * 1024;
 
 struct Settings {
   Role role = Role::kNone;
-  char address[kMaxAddress] = {};     // "host:port", "unix:/path", "abstract:name", "tcp:port"
+  char address[kMaxAddress] =
+      {};  // "host:port", "tls://host:port", "unix:/path", "abstract:name", "tcp:port"
   char token_file[kMaxAddress] = {};  // read by the drain thread at each connect
+  char tls_ca[kMaxAddress] = {};      // PEM files, read at start
+  char tls_certificate[kMaxAddress] = {};
+  char tls_key[kMaxAddress] = {};
   char tag[64] = {};
   FullPolicy full = FullPolicy::kDrop;
   DrainBy drain = DrainBy::kThread;

@@ -34,7 +34,9 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
   bool stop(std::chrono::milliseconds bound);
 
   const std::string& ingest_address() const { return ingest_->address(); }
-  void set_token(std::string token) { ingest_->set_token(std::move(token)); }
+  Status set_access(std::string token, std::shared_ptr<const ingest::TlsContext> tls) {
+    return ingest_->set_access(std::move(token), std::move(tls));
+  }
 
   // CollectorApi
   std::vector<api::Agent> agents(const std::string& filter) override;

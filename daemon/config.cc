@@ -102,6 +102,9 @@ std::string value_fault(std::string_view key, const Config& config) {
   if (key == "resume_ms") return out_of(config.resume_ms, 0, 7ull * 24 * 3600 * 1000);
   if (key == "max_connections") return out_of(config.max_connections, 2, 1u << 20);
   if (key == "sessions_per_agent") return out_of(config.sessions_per_agent, 1, UINT32_MAX);
+  if (key == "max_connections_per_address") {
+    return out_of(config.max_connections_per_address, 2, 1u << 20);
+  }
   if (key == "threads_per_agent") {
     return out_of(config.threads_per_agent, 1, storage::kMaxThreads);
   }

@@ -24,10 +24,15 @@ struct Config {
   std::string control = "127.0.0.1:7711";
   std::string durability = "os";  // or "fsync"
   std::string token_file;
+  std::string control_token_file;
+  std::string tls_certificate;
+  std::string tls_key;
+  std::string tls_client_ca;
   std::vector<std::string> attach;
   uint64_t heartbeat_ms = 2'000;
   uint64_t resume_ms = 60'000;
   uint64_t max_connections = 4'096;
+  uint64_t max_connections_per_address = 1'024;
   uint64_t threads_per_agent = 16'384;
   uint64_t sessions_per_agent = 1'000;
   uint64_t queue_bytes = 32u << 20;
@@ -51,11 +56,21 @@ void each_key(Settings& config, Visit&& visit) {
   visit("durability", "what an acknowledged byte survives: os (the daemon) or fsync (the power)",
         config.durability);
   visit("token_file", "file with the token that agents must show", config.token_file);
+  visit("control_token_file", "file with the token that clients of the control plane must show",
+        config.control_token_file);
+  visit("tls_certificate", "PEM file: certificate of this daemon, its chain behind it; TCP is TLS",
+        config.tls_certificate);
+  visit("tls_key", "PEM file: private key of tls_certificate", config.tls_key);
+  visit("tls_client_ca", "PEM file: who must have signed the certificate that everybody shows",
+        config.tls_client_ca);
   visit("attach", "addresses of agents that listen, to be dialled until they are detached",
         config.attach);
   visit("heartbeat_ms", "pace of heartbeats; three missed ones end a link", config.heartbeat_ms);
   visit("resume_ms", "how long a session waits for an agent whose link broke", config.resume_ms);
   visit("max_connections", "connections of agents at once", config.max_connections);
+  visit("max_connections_per_address",
+        "connections of agents at once from one address that is not loopback",
+        config.max_connections_per_address);
   visit("threads_per_agent", "threads of one agent at once", config.threads_per_agent);
   visit("sessions_per_agent", "recordings that one process may begin", config.sessions_per_agent);
   visit("queue_bytes", "bytes of one session that may wait for the disk", config.queue_bytes);

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "daemon/access.h"
 #include "daemon/collector.h"
 #include "daemon/config.h"
 #include "daemon/control/control_server.h"
@@ -65,7 +66,7 @@ void raise_descriptor_limit() {
   }
 }
 
-Result<ingest::IngestOptions> ingest_options(const Config& config) {
+Result<ingest::IngestOptions> ingest_options(const Config& config, const Access& access) {
   ingest::IngestOptions options;
   options.listen = config.ingest;
   options.attach = config.attach;
@@ -74,6 +75,7 @@ Result<ingest::IngestOptions> ingest_options(const Config& config) {
   options.resume = ingest::milliseconds(config.resume_ms);
   options.max_connections = static_cast<uint32_t>(config.max_connections);
   options.sessions_per_agent = static_cast<uint32_t>(config.sessions_per_agent);
+  options.connections_per_address = static_cast<uint32_t>(config.max_connections_per_address);
   options.threads_per_agent = static_cast<uint32_t>(config.threads_per_agent);
   options.queue_bytes = config.queue_bytes;
   options.storage.durability = durability_of(config);
@@ -88,11 +90,8 @@ Result<ingest::IngestOptions> ingest_options(const Config& config) {
   std::error_code error;
   options.storage.root = std::filesystem::absolute(config.root, error).lexically_normal().string();
   if (error) return errno_error(error.value(), config.root);
-  if (!config.token_file.empty()) {
-    Result<std::string> token = read_token_file(config.token_file);
-    if (!token.ok()) return Error{token.code(), "token_file: " + token.error().message};
-    options.token = std::move(token).value();
-  }
+  options.token = access.token;
+  options.tls = access.tls;
   return options;
 }
 
@@ -116,8 +115,8 @@ Status announce(int ready_fd, const Collector& collector, const control::Control
   return {};
 }
 
-// What can change while it runs: the token and the log level.
-void reload(const CommandLine& line, Collector& collector) {
+// What can change while it runs: tokens, certificates and the log level.
+void reload(const CommandLine& line, Collector& collector, control::ControlServer& control) {
   Config fresh = line.config;
   if (!line.config_file.empty()) {
     const Status read = read_config_file(line.config_file, fresh);
@@ -126,21 +125,20 @@ void reload(const CommandLine& line, Collector& collector) {
       return;
     }
   }
-  std::string token;
-  if (!fresh.token_file.empty()) {
-    Result<std::string> read = read_token_file(fresh.token_file);
-    if (!read.ok()) {
-      spdlog::error("reload: token_file: {}; nothing was changed", read.error().message);
-      return;
-    }
-    token = std::move(read).value();
+  Result<Access> access = read_access(fresh);
+  Status changed = access.ok() ? control.check_access(access->control) : access.error();
+  if (changed.ok()) changed = collector.set_access(access->token, access->tls);
+  if (!changed.ok()) {
+    spdlog::error("reload: {}; nothing was changed", changed.error().message);
+    return;
   }
-  collector.set_token(std::move(token));
+  control.set_access(access->control);
   spdlog::set_level(spdlog::level::from_str(fresh.log_level));
-  spdlog::info("reloaded token and log level");
+  spdlog::info("reloaded tokens, certificates and log level");
 }
 
-void wait_for_the_end(const sigset_t& signals, const CommandLine& line, Collector& collector) {
+void wait_for_the_end(const sigset_t& signals, const CommandLine& line, Collector& collector,
+                      control::ControlServer& control) {
   while (true) {
     int number = 0;
     if (sigwait(&signals, &number) != 0) continue;
@@ -148,13 +146,16 @@ void wait_for_the_end(const sigset_t& signals, const CommandLine& line, Collecto
       spdlog::info("told to stop ({})", number == SIGINT ? "SIGINT" : "SIGTERM");
       return;
     }
-    reload(line, collector);
+    reload(line, collector, control);
   }
 }
 
 int serve(const CommandLine& line) {
   const sigset_t signals = take_signals();
-  Result<ingest::IngestOptions> options = ingest_options(line.config);
+  control::allow_tls_1_3_only();
+  const Result<Access> access = read_access(line.config);
+  if (!access.ok()) return refuse(access.error().message);
+  Result<ingest::IngestOptions> options = ingest_options(line.config, *access);
   if (!options.ok()) return refuse(options.error().message);
   const std::string root = options->storage.root;
 
@@ -169,7 +170,7 @@ int serve(const CommandLine& line) {
                       ? "root " + root + " is in use by another collectord"
                       : "root: " + locked.error().message);
   }
-  auto control = control::ControlServer::start(line.config.control, **collector);
+  auto control = control::ControlServer::start(line.config.control, **collector, access->control);
   if (!control.ok()) return refuse(control.error().message);
   (*collector)->run();
   const Status announced = announce(line.ready_fd, **collector, **control, root);
@@ -177,7 +178,7 @@ int serve(const CommandLine& line) {
   spdlog::info("collectord {} is ready: agents at {}, control at {}, sessions below {}", kVersion,
                (*collector)->ingest_address(), (*control)->address(), root);
 
-  wait_for_the_end(signals, line, **collector);
+  wait_for_the_end(signals, line, **collector, **control);
   (void)sd_notify(0, "STOPPING=1");
   const bool all_sealed = (*collector)->stop(ingest::kShutdownBound);
   if (!all_sealed) spdlog::warn("not every session could be sealed; the next start recovers them");

@@ -195,6 +195,10 @@ void Link::dialled(uint64_t now_ms, Pending& pending, const wire::Frame& frame) 
 
 void Link::greet(uint64_t now_ms, Channel& channel) {
   channel.step = ChannelStep::kGreeting;
+  if (tls_ && !channel.socket.start_tls()) {
+    break_link(now_ms, "no memory for TLS");
+    return;
+  }
   if (is_data(channel)) {
     streams_->begin_handshake();
     channel.socket.widen_send_buffer();

@@ -9,6 +9,7 @@
 
 #include "agent/drain/status.h"
 #include "agent/ring/recorder.h"
+#include "agent/transport/tls.h"
 
 namespace collect::agent {
 namespace {
@@ -55,6 +56,15 @@ const char* Link::prepare(const Settings& settings, StreamTable& streams) {
   std::memcpy(&random_, hello_.process_id, sizeof random_);
   random_ |= 1;
   down_since_ms_ = monotonic_ms();
+  if (role_ == Role::kConnect && is_tls(settings.address)) {
+    tls_ = true;
+    char host[kMaxAddress];
+    const char* error = host_of_tls(settings.address, host);
+    if (error == nullptr) {
+      error = tls_prepare({settings.tls_ca, settings.tls_certificate, settings.tls_key}, host);
+    }
+    return error != nullptr ? error : resolve_once(after_tls(settings.address), addresses_);
+  }
   if (role_ == Role::kConnect) return resolve_once(settings.address, addresses_);
   return resolve_listen(settings.address, addresses_);
 }
@@ -137,7 +147,7 @@ bool Link::read(uint64_t now_ms, Channel& channel) {
     case IoStatus::kError:
       break;
   }
-  break_link(now_ms, "it can't be read");
+  break_link(now_ms, channel.socket.fault_or("it can't be read"));
   return false;
 }
 
@@ -175,7 +185,7 @@ bool Link::flush(uint64_t now_ms, Channel& channel) {
     case IoStatus::kError:
       break;
   }
-  break_link(now_ms, "it can't be written");
+  break_link(now_ms, channel.socket.fault_or("it can't be written"));
   return false;
 }
 
@@ -237,7 +247,7 @@ size_t Link::fill_poll(pollfd* out, uint64_t now_ms, bool data_wants_out) {
         connecting || !channel->out.is_empty() || (is_data(*channel) && data_wants_out);
     short events = wants_out ? POLLOUT : 0;
     if (!connecting) events = static_cast<short>(events | POLLIN);
-    out[count++] = {channel->socket.fd(), events, 0};
+    out[count++] = {channel->socket.fd(), channel->socket.poll_events(events), 0};
   }
   bool has_room = false;
   for (Pending& pending : pending_) {

@@ -157,6 +157,7 @@ class Link {
   bool came_up_ = false;
   bool given_up_ = false;
   bool unlink_path_ = false;
+  bool tls_ = false;
   char reason_[256];  // of the last break or refusal, printable
   char collector_[64];
   Token token_;

@@ -13,6 +13,8 @@
 namespace collect::agent {
 namespace {
 
+constexpr char kTlsPrefix[] = "tls://";
+
 // The rest of `text` after `prefix`, or null.
 const char* after(const char* text, const char* prefix) {
   const size_t length = std::strlen(prefix);
@@ -149,6 +151,31 @@ const char* resolve_connect(const char* text, AddressList& out) {
   std::memcpy(host, begin, length);
   host[length] = '\0';
   return set_host(host, port, out);
+}
+
+bool is_tls(const char* text) {
+  return after(text, kTlsPrefix) != nullptr;
+}
+
+const char* after_tls(const char* text) {
+  const char* const rest = after(text, kTlsPrefix);
+  return rest == nullptr ? text : rest;
+}
+
+const char* host_of_tls(const char* text, char* out) {
+  const char* begin = after_tls(text);
+  const char* end = std::strrchr(begin, ':');
+  if (end == nullptr || after(begin, "unix:") != nullptr || after(begin, "abstract:") != nullptr) {
+    return "an address with TLS is tls://host:port";
+  }
+  if (*begin == '[' && end > begin + 1 && end[-1] == ']') {
+    ++begin;
+    --end;
+  }
+  const auto length = static_cast<size_t>(end - begin);
+  std::memcpy(out, begin, length);
+  out[length] = '\0';
+  return nullptr;
 }
 
 const char* resolve_listen(const char* text, AddressList& out) {

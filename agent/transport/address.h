@@ -27,6 +27,11 @@ struct AddressList {
 
 // "host:port", "[v6]:port", "unix:/path", "abstract:name". Returns null, or a static sentence.
 const char* resolve_connect(const char* text, AddressList& out);
+// "tls://" before "host:port": connected to with TLS.
+bool is_tls(const char* text);
+const char* after_tls(const char* text);  // the address itself
+// The host alone, without brackets. `out` has room for the whole text. Null, or a static sentence.
+const char* host_of_tls(const char* text, char* out);
 // "tcp:port" and "tcp:first-last" on loopback (0: any free port), "unix:/path", "abstract:name";
 // "abstract:" alone stands for collect_agent_<pid>. Of several, the first free one is used.
 const char* resolve_listen(const char* text, AddressList& out);

@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "agent/transport/tls.h"
+
 namespace collect::agent {
 namespace {
 
@@ -144,6 +146,8 @@ bool Socket::is_ours() const {
 
 void Socket::close() {
   if (fd_ < 0) return;
+  if (tls_ != nullptr) tls_close(tls_);
+  tls_ = nullptr;
   const Changing changing;
   if (is_ours()) ::close(fd_);
   fd_ = -1;
@@ -151,6 +155,7 @@ void Socket::close() {
 
 IoResult Socket::send(const iovec* parts, size_t count) {
   if (!is_ours()) return {IoStatus::kLost, EBADF, 0};
+  if (tls_ != nullptr) return tls_send(tls_, parts, count);
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(parts);
   message.msg_iovlen = static_cast<decltype(message.msg_iovlen)>(count);
@@ -167,6 +172,7 @@ IoResult Socket::send(const iovec* parts, size_t count) {
 
 IoResult Socket::receive(uint8_t* out, size_t size) {
   if (!is_ours()) return {IoStatus::kLost, EBADF, 0};
+  if (tls_ != nullptr) return tls_receive(tls_, out, size);
   ssize_t got = 0;
   do {
     got = recv(fd_, out, size, MSG_DONTWAIT);
@@ -269,6 +275,20 @@ uint16_t Socket::local_port() const {
     return 0;
   }
   return port_of(address);
+}
+
+bool Socket::start_tls() {
+  tls_ = tls_open(fd_);
+  return tls_ != nullptr;
+}
+
+short Socket::poll_events(short events) const {
+  return tls_ == nullptr ? events : tls_poll_events(tls_, events);
+}
+
+const char* Socket::fault_or(const char* otherwise) const {
+  const char* const fault = tls_ == nullptr ? nullptr : tls_fault(tls_);
+  return fault == nullptr ? otherwise : fault;
 }
 
 // Over TCP the kernel's own tuning goes further than what an ordinary process may ask for, and

@@ -34,6 +34,8 @@ struct IoResult {
   size_t bytes;
 };
 
+struct TlsSession;
+
 // Plain data, so that it can live in static storage; closing is explicit.
 class Socket {
  public:
@@ -58,6 +60,13 @@ class Socket {
   int accept(Socket& out);
   // The port listened on.
   uint16_t local_port() const;
+  // From here on everything is within TLS, as a client; what is sent first begins the handshake,
+  // and until its end there is nothing to receive and no room to send. False: there is no memory.
+  bool start_tls();
+  // What to poll for, where a plain socket would be polled for `events`.
+  short poll_events(short events) const;
+  // Why TLS failed, or `otherwise`.
+  const char* fault_or(const char* otherwise) const;
   // More room in the kernel for data on the way, where that is ours to ask for.
   void widen_send_buffer();
 
@@ -66,6 +75,7 @@ class Socket {
   int bind_and_listen(const Address& address);
 
   int fd_ = -1;
+  TlsSession* tls_ = nullptr;  // null: plain
   dev_t device_ = 0;
   ino_t inode_ = 0;
   bool is_local_ = false;

@@ -1,6 +1,7 @@
 #include "daemon/control/control_address.h"
 
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -11,6 +12,8 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <memory>
+#include <utility>
 
 namespace collect::control {
 namespace {
@@ -25,16 +28,22 @@ Error invalid(std::string_view text, std::string_view why) {
 
 class Socket {
  public:
+  Socket() = default;
   explicit Socket(int family) : fd_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {}
   ~Socket() {
     if (fd_ >= 0) ::close(fd_);
   }
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
   int fd() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
 
  private:
-  int fd_;
+  int fd_ = -1;
 };
 
 bool is_loopback(const std::string& host) {
@@ -50,30 +59,26 @@ sockaddr_un unix_address(const std::string& path) {
   return address;
 }
 
-int bind_tcp(const ControlAddress& address) {
-  const bool six = address.host == "[::1]";
-  Socket socket(six ? AF_INET6 : AF_INET);
+// 0 with the listening socket in `kept`, or errno.
+int bind_tcp(const ControlAddress& address, Socket& kept) {
+  std::string host = address.host;
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), std::to_string(address.port).c_str(), &wanted, &found) != 0) {
+    return EADDRNOTAVAIL;
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
+  Socket socket(found->ai_family);
   if (socket.fd() < 0) return errno;
   const int on = 1;
   ::setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  int result = 0;
-  if (six) {
-    sockaddr_in6 bound{};
-    bound.sin6_family = AF_INET6;
-    bound.sin6_addr = in6addr_loopback;
-    bound.sin6_port = htons(address.port);
-    result = ::bind(socket.fd(), reinterpret_cast<sockaddr*>(&bound), sizeof(bound));
-  } else {
-    sockaddr_in bound{};
-    bound.sin_family = AF_INET;
-    bound.sin_port = htons(address.port);
-    if (::inet_pton(AF_INET, address.host.c_str(), &bound.sin_addr) != 1) {
-      bound.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    }
-    result = ::bind(socket.fd(), reinterpret_cast<sockaddr*>(&bound), sizeof(bound));
-  }
-  if (result != 0) return errno;
-  return ::listen(socket.fd(), 1) == 0 ? 0 : errno;
+  if (::bind(socket.fd(), found->ai_addr, found->ai_addrlen) != 0) return errno;
+  if (::listen(socket.fd(), SOMAXCONN) != 0) return errno;
+  kept = std::move(socket);
+  return 0;
 }
 
 int bind_unix(const ControlAddress& address) {
@@ -83,6 +88,17 @@ int bind_unix(const ControlAddress& address) {
   if (::bind(socket.fd(), reinterpret_cast<sockaddr*>(&bound), sizeof(bound)) != 0) return errno;
   ::unlink(address.path.c_str());
   return 0;
+}
+
+Error error_of(const ControlAddress& address, int error) {
+  if (error == EADDRINUSE) {
+    return {Code::kAlreadyExists,
+            address.target() +
+                " is in use, perhaps by another collectord; stop it or choose another control "
+                "address"};
+  }
+  if (error == 0) return {Code::kIo, "gRPC could not listen on " + address.target()};
+  return errno_error(error, "cannot listen on " + address.target());
 }
 
 }  // namespace
@@ -116,26 +132,21 @@ Result<ControlAddress> parse_control_address(std::string_view text) {
   if (port.empty() || parsed.ec != std::errc() || parsed.ptr != port.data() + port.size()) {
     return invalid(text, "the port is a number from 0 to 65535");
   }
-  if (!is_loopback(address.host)) {
-    return invalid(text,
-                   "only loopback addresses are served without credentials; listen on 127.0.0.1 "
-                   "and reach it from elsewhere with ssh -L 7711:127.0.0.1:7711");
-  }
+  address.loopback = is_loopback(address.host);
   return address;
 }
 
 Error listen_error(const ControlAddress& address) {
-  const int error = address.unix_socket ? bind_unix(address) : bind_tcp(address);
-  if (error == EADDRINUSE) {
-    return {Code::kAlreadyExists,
-            address.target() +
-                " is in use, perhaps by another collectord; stop it or choose another control "
-                "address"};
-  }
-  if (error == 0) return {Code::kIo, "gRPC could not listen on " + address.target()};
-  return errno_error(error, "cannot listen on " + address.target());
+  Socket tried;
+  return error_of(address, address.unix_socket ? bind_unix(address) : bind_tcp(address, tried));
 }
 
+Result<int> listen_on(const ControlAddress& address) {
+  Socket listening;
+  const int error = bind_tcp(address, listening);
+  if (error != 0) return error_of(address, error);
+  return listening.release();
+}
 Status check_free(const ControlAddress& address) {
   if (!address.unix_socket) return {};
   struct stat status{};

@@ -1,5 +1,5 @@
-// Where the control plane may listen: loopback and Unix sockets need no credentials, everything
-// else is refused until it has some.
+// Where the control plane listens. Loopback and Unix sockets need no credentials; what everything
+// else needs is checked by the server.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ namespace collect::control {
 
 struct ControlAddress {
   bool unix_socket = false;
-  std::string host;  // as written, brackets included; empty for a Unix socket
+  bool loopback = false;  // TCP that only this machine can reach
+  std::string host;       // as written, brackets included; empty for a Unix socket
   uint16_t port = 0;
   std::string path;  // of the Unix socket
 
@@ -21,6 +22,9 @@ struct ControlAddress {
 };
 
 Result<ControlAddress> parse_control_address(std::string_view text);
+
+// A socket that listens on the TCP address, to own. Errors as listen_error() has them.
+Result<int> listen_on(const ControlAddress& address);
 
 // Why nobody could listen there, found out by trying with a plain socket: gRPC only says no.
 Error listen_error(const ControlAddress& address);

@@ -16,13 +16,28 @@
 
 namespace collect::control {
 
+// What clients must show on a TCP address. Paths are of PEM files.
+struct ControlAccess {
+  std::string certificate;  // of this server, its chain behind it; empty: no TLS
+  std::string key;
+  std::string client_ca;  // empty: no client certificate is asked for
+  std::string token;      // in "authorization: Bearer …"; empty: none is asked for
+};
+
+// gRPC 1.51 cannot be told a minimum version of TLS; this makes every older one impossible, for the
+// whole process. To be called before there are threads and before the first server.
+void allow_tls_1_3_only();
+
 class ControlServer {
  public:
-  // `address` is "host:port" on a loopback address (port 0: any free one) or "unix:/path". Errors:
-  // kInvalidArgument for what is no such address, kAlreadyExists when somebody listens there
-  // already, kPermission, kIo. `collector` must outlive the server.
+  // `address` is "host:port" (port 0: any free one) or "unix:/path". A Unix socket asks for
+  // nothing: its mode, 0600, says who may connect. Errors: kInvalidArgument for what is no such
+  // address, and for one that other machines can reach without TLS and a token or a client
+  // certificate; kAlreadyExists when somebody listens there already, kPermission, kIo. The files of
+  // `access` are known to hold. `collector` must outlive the server.
   static Result<std::unique_ptr<ControlServer>> start(const std::string& address,
-                                                      CollectorApi& collector);
+                                                      CollectorApi& collector,
+                                                      const ControlAccess& access = {});
   ~ControlServer();  // as shutdown(kShutdownDeadline)
 
   ControlServer(const ControlServer&) = delete;
@@ -30,6 +45,12 @@ class ControlServer {
 
   uint16_t port() const;               // 0 on a Unix socket
   const std::string& address() const;  // what a client dials: "127.0.0.1:7711" or "unix:/path"
+
+  // Whether set_access() may take this: TLS and token that were asked for at the start are there.
+  Status check_access(const ControlAccess& access) const;
+  // From now on this token holds. The certificate files are looked at every few seconds anyway;
+  // that they are others takes a restart.
+  void set_access(const ControlAccess& access);
 
   // Ends the live watches, lets running calls answer until the deadline, cancels those that have
   // not. Returns when no handler runs any more. Answers that the collector gives later go nowhere.

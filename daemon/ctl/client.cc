@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "daemon/ctl/credentials.h"
 #include "formats/core/crc32.h"
 #include "proto/control/v1/control.grpc.pb.h"
 
@@ -44,14 +45,18 @@ Code code_of(grpc::StatusCode code) {
   }
 }
 
-std::shared_ptr<grpc::Channel> dial(const std::string& address) {
+std::shared_ptr<grpc::Channel> dial(const ControlTarget& target,
+                                    std::shared_ptr<grpc::ChannelCredentials> credentials) {
   if (std::getenv("GRPC_VERBOSITY") == nullptr) {
     gpr_set_log_function([](gpr_log_func_args*) {});  // our errors say it in one line
   }
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // a proxy cannot reach our loopback
   arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  if (!target.tls_name.empty()) {
+    arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, target.tls_name);
+  }
+  return grpc::CreateCustomChannel(target.address, credentials, arguments);
 }
 
 void set_deadline(grpc::ClientContext& context, std::chrono::milliseconds deadline) {
@@ -63,12 +68,20 @@ void set_deadline(grpc::ClientContext& context, std::chrono::milliseconds deadli
 struct Client::Connection {
   using Stub = api::Collector::Stub;
 
-  explicit Connection(const std::string& to)
-      : address(to), channel(dial(to)), stub(api::Collector::NewStub(channel)) {}
+  explicit Connection(const ControlTarget& to) : target(to), address(to.address) {
+    auto credentials = channel_credentials(to);
+    if (!credentials.ok()) fault = credentials.error();
+    channel = dial(to, credentials.ok() ? *credentials : grpc::InsecureChannelCredentials());
+    stub = api::Collector::NewStub(channel);
+  }
 
   Error error(const grpc::Status& status) const {
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE && !answered &&
         channel->GetState(false) != GRPC_CHANNEL_READY) {
+      const std::string advice = tls_advice(target, status.error_message());
+      if (!advice.empty()) {
+        return {Code::kUnavailable, "the collector at " + address + ": " + advice};
+      }
       return {Code::kUnavailable, "no collector answers at " + address +
                                       "; start collectord, or name its address with --control"};
     }
@@ -82,6 +95,7 @@ struct Client::Connection {
   Result<Response> call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                      Response*),
                         const Request& request, std::chrono::milliseconds deadline) {
+    if (fault) return *fault;
     grpc::ClientContext context;
     set_deadline(context, deadline);
     Response response;
@@ -106,14 +120,16 @@ struct Client::Connection {
     return error(status);
   }
 
+  const ControlTarget target;
   const std::string address;
-  const std::shared_ptr<grpc::Channel> channel;
-  const std::unique_ptr<Stub> stub;
+  std::optional<Error> fault;  // no call is made
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<Stub> stub;
   bool answered = false;  // once: what fails later is no wrong address
 };
 
-Client::Client(const std::string& address)
-    : address_(address), connection_(std::make_unique<Connection>(address)) {}
+Client::Client(const ControlTarget& target)
+    : address_(target.address), connection_(std::make_unique<Connection>(target)) {}
 
 Client::~Client() = default;
 

@@ -1,5 +1,6 @@
 // A connection to a collector's control plane. Every call is bounded: by a deadline, or, for the
-// watches, by their callback. gRPC stays inside client.cc.
+// watches, by their callback. gRPC stays inside client.cc and
+// credentials.cc.
 //
 // One thread at a time.
 #pragma once
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/ctl/control_target.h"
 #include "formats/core/result.h"
 #include "proto/control/v1/control.pb.h"
 
@@ -17,7 +19,6 @@ namespace collect::ctl {
 
 namespace api = ::collect::control::v1;
 
-inline constexpr const char* kDefaultControlAddress = "127.0.0.1:7711";
 // Starting, stopping and detaching wait for agents and disks, everything else answers at once.
 inline constexpr std::chrono::seconds kQuickDeadline{10};
 inline constexpr std::chrono::seconds kSlowDeadline{120};
@@ -26,8 +27,8 @@ inline constexpr int kMaxAnswerBytes = 1 << 30;
 
 class Client {
  public:
-  // Dials lazily: a wrong address shows in the first call.
-  explicit Client(const std::string& address);
+  // Dials lazily: a wrong address, or a file that can't be read, shows in the first call.
+  explicit Client(const ControlTarget& target);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;

@@ -20,7 +20,7 @@ namespace collect::ctl {
 
 // What the command line fills in and the chosen command reads.
 struct Line {
-  std::string control;
+  ControlTarget control;
   bool json = false;
   RunOptions run;
   DetailOptions detail;

@@ -28,7 +28,8 @@ constexpr const char* kFooter =
     "  collectctl report ada_traces/session_20250101_120000/pid_4711\n"
     "\n"
     "Exit codes: 0 done, 1 it failed, 2 wrong usage. run has its own: see collectctl run --help.\n"
-    "COLLECT_CONTROL is the default of --control.";
+    "COLLECT_CONTROL is the default of --control, COLLECT_CONTROL_TLS_CA, _TLS_CERTIFICATE,\n"
+    "_TLS_KEY, _TLS_NAME and _TOKEN_FILE are those of --tls-ca and so on.";
 
 constexpr const char* kRunFooter =
     "collectctl run [OPTIONS] [--] PROGRAM [ARGUMENTS]...\n"
@@ -53,8 +54,11 @@ constexpr const char* kRunFooter =
 
 Online online(const Line& line) {
   const char* variable = std::getenv("COLLECT_CONTROL");
-  std::string control = line.control;
-  if (control.empty()) control = variable != nullptr ? variable : kDefaultControlAddress;
+  ControlTarget control = line.control;
+  if (control.address.empty()) {
+    control.address = variable != nullptr ? variable : kDefaultControlAddress;
+  }
+  add_from_environment(control);
   return {control, line.json, is_terminal(STDOUT_FILENO), std::cout, std::cerr};
 }
 
@@ -71,11 +75,24 @@ std::chrono::nanoseconds duration_of(const std::string& text) {
   return text.empty() ? std::chrono::nanoseconds(0) : *parse_duration(text);
 }
 
+// Where the collector is and what is shown there: before the command or behind it.
+void add_control(CLI::App& app, ControlTarget& control) {
+  app.add_option("--control", control.address,
+                 "Address of the collector: host:port or unix:/path (default 127.0.0.1:7711)");
+  app.add_option("--tls-ca", control.tls_ca,
+                 "Speak TLS; PEM file of who signed the collector's certificate");
+  app.add_option("--tls-certificate", control.tls_certificate,
+                 "PEM file with our own certificate, where one is asked for");
+  app.add_option("--tls-key", control.tls_key, "PEM file with the key of --tls-certificate");
+  app.add_option("--tls-name", control.tls_name,
+                 "Name in the collector's certificate, if not that of its address");
+  app.add_option("--token-file", control.token_file, "File with the token to show");
+}
+
 CLI::App* add_online(CLI::App& app, Line& line, const char* name, const char* what,
                      std::function<int(const Online&)> run) {
   CLI::App* command = add_command(app, name, what);
-  command->add_option("--control", line.control,
-                      "Address of the collector: host:port or unix:/path");
+  add_control(*command, line.control);
   add_json(command, line);
   command->callback(
       [&line, run = std::move(run)] { line.command = [&line, run] { return run(online(line)); }; });
@@ -107,7 +124,7 @@ CLI::App* add_run(CLI::App& app, Line& line) {
       ->check(CLI::Range(1, 16 * 1024));
   command->add_option("--atf-version", run.agent.atf_version, "Version of the trace files: 1 or 2")
       ->check(CLI::IsMember({1, 2}));
-  command->add_option("--control", line.control, "Address of the collector");
+  add_control(*command, line.control);
   command->add_flag("-q,--quiet", run.quiet, "Say nothing unless something is wrong");
   command->add_flag("--json", line.json, "The summary as one line of JSON on standard error");
   command->footer(kRunFooter);
@@ -115,9 +132,10 @@ CLI::App* add_run(CLI::App& app, Line& line) {
     line.command = [&line] {
       const char* variable = std::getenv("COLLECT_CONTROL");
       line.run.control = line.control;
-      if (line.control.empty() && variable != nullptr && line.run.root.empty()) {
-        line.run.control = variable;
+      if (line.control.address.empty() && variable != nullptr && line.run.root.empty()) {
+        line.run.control.address = variable;
       }
+      add_from_environment(line.run.control);
       line.run.json = line.json;
       return run_program(line.run, std::cerr);
     };
@@ -294,8 +312,7 @@ int parse_and_run(int argc, char** argv) {
   CLI::App app(kSummary, "collectctl");
   app.set_help_flag("-h,--help", "Say what there is");
   app.set_version_flag("--version", std::string("collectctl ") + COLLECT_VERSION);
-  app.add_option("--control", line.control,
-                 "Address of the collector: host:port or unix:/path (default 127.0.0.1:7711)");
+  add_control(app, line.control);
   app.add_flag("--json", line.json, "JSON for programs instead of tables for people");
   app.require_subcommand(1);
   app.footer(kFooter);

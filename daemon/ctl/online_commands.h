@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/ctl/control_target.h"
 #include "formats/core/result.h"
 #include "proto/control/v1/control.pb.h"
 
@@ -19,7 +20,7 @@ inline constexpr int kExitUsage = 2;
 
 // Where a command talks to and prints to.
 struct Online {
-  std::string control;    // address of the collector
+  ControlTarget control;
   bool json = false;      // protobuf JSON, one message a line
   bool terminal = false;  // standard output is one: live lines may be rewritten
   std::ostream& out;

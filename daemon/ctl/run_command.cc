@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kProbeDeadline{1000};
 struct Collector {
   std::unique_ptr<EmbeddedDaemon> embedded;  // null when one ran already
   std::string ingest;
-  std::string control;
+  ControlTarget control;
   std::string root;
 };
 
@@ -44,18 +44,20 @@ std::string absolute(const std::string& path) {
 Result<Collector> find_collector(const RunOptions& options, JobSignals& signals) {
   Collector collector;
   if (options.root.empty()) {
-    collector.control = options.control.empty() ? kDefaultControlAddress : options.control;
+    collector.control = options.control;
+    if (collector.control.address.empty()) collector.control.address = kDefaultControlAddress;
     const Result<api::Stats> stats = Client(collector.control).stats(kProbeDeadline);
     if (stats.ok()) {
       collector.ingest = dialable(stats->ingest_address());
       collector.root = stats->root();
       return collector;
     }
-    if (!options.control.empty()) return stats.error();
+    if (!options.control.address.empty()) return stats.error();
   }
   const Result<std::string> program = find_collectord();
   if (!program.ok()) return program.error();
-  const std::string address = options.control.empty() ? "127.0.0.1:0" : options.control;
+  const std::string address =
+      options.control.address.empty() ? "127.0.0.1:0" : options.control.address;
   collector.root = absolute(options.root.empty() ? kDefaultRoot : options.root);
   auto daemon = EmbeddedDaemon::start(*program, collector.root, address, signals);
   for (int i = 2; options.root.empty() && !daemon.ok() && i <= kMaxDefaultRoots; ++i) {
@@ -73,8 +75,12 @@ Result<Collector> find_collector(const RunOptions& options, JobSignals& signals)
 void announce(const Collector& collector, std::ostream& err) {
   err << "collectctl: " << (collector.embedded ? "recording to " : "recording to the collector in ")
       << collector.root << "\n"
-      << "collectctl: control plane: collectctl --control " << collector.control
-      << " detail start    (or grpcurl -plaintext " << collector.control << " list)\n";
+      << "collectctl: control plane: collectctl --control " << collector.control.address
+      << " detail start";
+  if (collector.control.tls_ca.empty()) {
+    err << "    (or grpcurl -plaintext " << collector.control.address << " list)";
+  }
+  err << "\n";
   err.flush();
 }
 

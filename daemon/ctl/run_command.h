@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/ctl/control_target.h"
 #include "daemon/ctl/run_environment.h"
 
 namespace collect::ctl {
@@ -17,7 +18,7 @@ inline constexpr int kExitNotFound = 127;
 struct RunOptions {
   std::vector<std::string> command;  // not empty
   std::string root;                  // given: an embedded collector stores there
-  std::string control;               // address; empty: not given
+  ControlTarget control;             // address empty: not given
   AgentSettings agent;               // library, connect and tag are filled in here
   bool json = false;                 // the summary as one line of JSON
   bool quiet = false;                // no word from us unless something is wrong

@@ -42,12 +42,8 @@ Status Acceptor::open(const std::string& text) {
   if (!address.ok()) return address.error();
   Result<Endpoint> endpoint = resolve_endpoint(*address);
   if (!endpoint.ok()) return endpoint.error();
-  if (!is_local(*endpoint)) {
-    return Error{Code::kInvalidArgument,
-                 "ingest address " + text +
-                     ": other machines could connect without encryption or a check of who they "
-                     "are; use 127.0.0.1, [::1] or unix:/path, and a tunnel from elsewhere"};
-  }
+  if (!is_local(*endpoint)) COLLECT_TRY(core_.guard(text));
+  is_tcp_ = address->kind == Address::Kind::kTcp;
   const bool is_unix = address->kind == Address::Kind::kUnix;
   if (is_unix) remove_stale_socket(*endpoint, address->host);
   const auto failed = [&text](const std::error_code& error) -> Status {
@@ -105,18 +101,53 @@ void Acceptor::on_accepted(Socket socket) {
   core_.counters.connections_accepted.fetch_add(1, std::memory_order_relaxed);
   prepare_socket(socket.native_handle());
   std::string peer = peer_text(socket);
-  auto link = std::make_shared<Link>(std::move(socket), std::move(peer));
-  if (core_.connections.fetch_add(1) >= core_.options.max_connections) {
+  const std::string origin = origin_of(socket);
+  const auto tls = is_tcp_ ? core_.tls() : nullptr;
+  TlsSession session = tls ? tls->accept_on(socket.native_handle()) : nullptr;
+  if (tls && !session) {
+    core_.refused(peer, "no memory for TLS");
+    return;
+  }
+  auto link = std::make_shared<Link>(std::move(socket), std::move(session), std::move(peer));
+  // Its own share first: who has used it up takes nobody else's place.
+  if (!origin.empty()) {
+    auto place = origins_->enter(origin, core_.options.connections_per_address);
+    if (!place) {
+      turn_away(*link, "more than " + std::to_string(core_.options.connections_per_address) +
+                           " connections of one address (max_connections_per_address)");
+      return;
+    }
+    link->hold(std::move(place));
+  }
+  const uint32_t limit = core_.options.max_connections;
+  const std::string full = "more than " + std::to_string(limit) + " connections (max_connections)";
+  if (core_.connections >= limit) strangers_->make_room(full);
+  if (core_.connections.fetch_add(1) >= limit) {
     core_.connections.fetch_sub(1);
-    const std::string reason = "more than " + std::to_string(core_.options.max_connections) +
-                               " connections (max_connections)";
-    core_.refused(link->peer(), reason);
-    link->refuse(wire::REFUSE_LIMIT, reason, true);
+    turn_away(*link, full);
     return;
   }
   link->hold(std::shared_ptr<void>(
       &core_, [](void* core) { static_cast<IngestCore*>(core)->connections.fetch_sub(1); }));
-  HelloWaiter::wait(core_, std::move(link), on_hello_, [](const std::string&) {}, on_feed_);
+  const auto waiter =
+      HelloWaiter::wait(core_, std::move(link), on_hello_, [](const std::string&) {}, on_feed_);
+  const auto waits = waiter.lock();
+  if (!waits) return;
+  waits->hold(strangers_->admit(origin, [waiter](const std::string& reason) {
+    if (const auto late = waiter.lock()) late->give_way(reason);
+  }));
+}
+
+// With the reason, as far as there is room to wait until it was read.
+void Acceptor::turn_away(Link& link, const std::string& reason) {
+  core_.refused(link.peer(), reason);
+  if (lingering_->fetch_add(1) >= kMaxLingering) {
+    lingering_->fetch_sub(1);
+    link.close();
+    return;
+  }
+  link.hold(std::shared_ptr<void>(nullptr, [count = lingering_](void*) { count->fetch_sub(1); }));
+  link.refuse(wire::REFUSE_LIMIT, reason, true);
 }
 
 }  // namespace collect::ingest

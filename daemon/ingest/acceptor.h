@@ -4,10 +4,12 @@
 
 #include <asio/basic_socket_acceptor.hpp>
 #include <asio/steady_timer.hpp>
+#include <atomic>
 #include <memory>
 #include <string>
 
 #include "daemon/ingest/hello_waiter.h"
+#include "daemon/ingest/strangers.h"
 
 namespace collect::ingest {
 
@@ -19,7 +21,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   Acceptor(IngestCore& core, asio::io_context& io, OnHello on_hello, OnFeed on_feed);
   ~Acceptor();
 
-  // kInvalidArgument: no such address, or one that others than this machine can reach.
+  // kInvalidArgument: no such address, or one that others than this machine can reach without
+  // showing who they are.
   // kAlreadyExists: somebody listens there. Called before the io thread runs.
   Status open(const std::string& address);
   void start();
@@ -31,6 +34,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
 
   void accept_next();
   void on_accepted(Socket socket);
+  void turn_away(Link& link, const std::string& reason);
 
   IngestCore& core_;
   asio::io_context& io_;
@@ -39,7 +43,12 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   Listener listener_;
   asio::steady_timer pause_;
   std::string address_;
+  bool is_tcp_ = true;     // within TLS, where it is configured
   std::string unix_path_;  // to be removed at the end
+  const std::shared_ptr<Strangers> strangers_ = std::make_shared<Strangers>();
+  const std::shared_ptr<OriginCounts> origins_ = std::make_shared<OriginCounts>();
+  const std::shared_ptr<std::atomic<uint32_t>> lingering_ =
+      std::make_shared<std::atomic<uint32_t>>(0);
 };
 
 }  // namespace collect::ingest

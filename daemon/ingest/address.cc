@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/local/stream_protocol.hpp>
@@ -133,6 +134,28 @@ std::string endpoint_text(const Endpoint& endpoint) {
   tcp.resize(endpoint.size());
   const std::string host = tcp.address().to_string();
   return (tcp.address().is_v6() ? "[" + host + "]" : host) + ":" + std::to_string(tcp.port());
+}
+
+std::string origin_of(const Endpoint& endpoint) {
+  asio::ip::tcp::endpoint tcp;
+  if (is_local(endpoint) || endpoint.size() > tcp.capacity()) return {};
+  std::memcpy(tcp.data(), endpoint.data(), endpoint.size());
+  tcp.resize(endpoint.size());
+  if (tcp.address().is_v4()) return tcp.address().to_string();
+  const asio::ip::address_v6 v6 = tcp.address().to_v6();
+  if (v6.is_v4_mapped()) {
+    const auto v4 = asio::ip::make_address_v4(asio::ip::v4_mapped, v6);
+    return v4.is_loopback() ? std::string() : v4.to_string();
+  }
+  auto bytes = v6.to_bytes();
+  std::fill(bytes.begin() + 8, bytes.end(), uint8_t{0});
+  return asio::ip::address_v6(bytes).to_string() + "/64";
+}
+
+std::string origin_of(const Socket& socket) {
+  std::error_code error;
+  const Endpoint endpoint = socket.remote_endpoint(error);
+  return error ? std::string() : origin_of(endpoint);
 }
 
 std::string peer_text(const Socket& socket) {

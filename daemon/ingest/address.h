@@ -29,6 +29,10 @@ Result<Endpoint> numeric_endpoint(const Address& address);
 // The same, and looks names up; may block for as long as the resolver likes.
 Result<Endpoint> resolve_endpoint(const Address& address);
 
+// Who is charged for a connection from there: the host, of IPv6 the first 64 bits, since whoever
+// has one such address has all of them. Empty for Unix sockets and loopback.
+std::string origin_of(const Endpoint& endpoint);
+std::string origin_of(const Socket& socket);  // of its peer
 // Whether only this machine can reach it.
 bool is_local(const Endpoint& endpoint);
 std::string endpoint_text(const Endpoint& endpoint);

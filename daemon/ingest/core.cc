@@ -13,6 +13,18 @@ unsigned threads_or(unsigned wanted, unsigned limit) {
   return std::clamp(std::thread::hardware_concurrency(), 1u, limit);
 }
 
+Status check_access(const std::string& address, const std::string& token, const TlsContext* tls) {
+  const bool is_asked = !token.empty() || (tls != nullptr && tls->asks_for_certificate());
+  if (tls != nullptr && is_asked) return {};
+  const std::string missing =
+      tls == nullptr ? is_asked ? "tls_certificate and tls_key"
+                                : "tls_certificate and tls_key, and token_file or tls_client_ca"
+                     : "token_file or tls_client_ca";
+  return Error{Code::kInvalidArgument, "ingest address " + address +
+                                           ": other machines can reach it, so it needs " + missing +
+                                           "; 127.0.0.1, [::1] and unix:/path need nothing"};
+}
+
 }  // namespace
 
 void RememberedProcesses::add(const ProcessId& id) {
@@ -59,16 +71,32 @@ IngestCore::IngestCore(IngestOptions given, storage::Fs& file_system, IngestObse
       buffers(std::make_shared<BufferPool>(kMaxReadBuffers)),
       writers(threads_or(options.writer_threads, kMaxWriterThreads)),
       pipe_world{&writers, &fs, &options.storage, &counters, options.queue_bytes},
-      token_(options.token) {}
+      token_(options.token),
+      tls_(options.tls) {}
 
 std::string IngestCore::token() const {
-  std::lock_guard lock(token_mutex_);
+  std::lock_guard lock(access_mutex_);
   return token_;
 }
 
-void IngestCore::set_token(std::string token) {
-  std::lock_guard lock(token_mutex_);
+std::shared_ptr<const TlsContext> IngestCore::tls() const {
+  std::lock_guard lock(access_mutex_);
+  return tls_;
+}
+
+Status IngestCore::set_access(std::string token, std::shared_ptr<const TlsContext> tls) {
+  std::lock_guard lock(access_mutex_);
+  if (!guarded_.empty()) COLLECT_TRY(check_access(guarded_, token, tls.get()));
   token_ = std::move(token);
+  tls_ = std::move(tls);
+  return {};
+}
+
+Status IngestCore::guard(const std::string& address) {
+  std::lock_guard lock(access_mutex_);
+  COLLECT_TRY(check_access(address, token_, tls_.get()));
+  guarded_ = address;
+  return {};
 }
 
 void IngestCore::refused(const std::string& peer, const std::string& reason) {

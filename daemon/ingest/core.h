@@ -62,13 +62,21 @@ struct IngestCore {
   LineLimit refusal_lines;
 
   std::string token() const;
-  void set_token(std::string token);
+  std::shared_ptr<const TlsContext> tls() const;
+  // What new connections are asked for from now on. kInvalidArgument, and nothing changes, where
+  // others than this machine can connect and could do so without showing who they are.
+  Status set_access(std::string token, std::shared_ptr<const TlsContext> tls);
+  // Others than this machine can connect: from now on nothing is taken back of what they must show.
+  // kInvalidArgument when that is not enough; `address` is for the sentence.
+  Status guard(const std::string& address);
   // Logs and counts a connection that was turned away.
   void refused(const std::string& peer, const std::string& reason);
 
  private:
-  mutable std::mutex token_mutex_;
-  std::string token_;
+  mutable std::mutex access_mutex_;
+  std::string token_;                      // guarded by access_mutex_
+  std::shared_ptr<const TlsContext> tls_;  // guarded by access_mutex_
+  std::string guarded_;                    // guarded by access_mutex_; empty: this machine only
 };
 
 }  // namespace collect::ingest

@@ -72,12 +72,11 @@ void Dial9Feed::start() {
 
 void Dial9Feed::wait_readable() {
   state_ = State::kWaiting;
-  link_->socket().async_wait(Socket::wait_read,
-                             [self = shared_from_this()](const std::error_code& error) {
-                               if (self->state_ != State::kWaiting || error) return;
-                               self->state_ = State::kReading;
-                               self->read_turn();
-                             });
+  link_->stream().wait_readable([self = shared_from_this()](const std::error_code& error) {
+    if (self->state_ != State::kWaiting || error) return;
+    self->state_ = State::kReading;
+    self->read_turn();
+  });
 }
 
 void Dial9Feed::resume() {
@@ -104,7 +103,7 @@ void Dial9Feed::read_turn() {
     }
     std::error_code error;
     const auto room = asio::buffer(buffer_->data() + end_, kReadBufferBytes - end_);
-    const size_t count = link_->socket().read_some(room, error);
+    const size_t count = link_->stream().read_some(room, error);
     if (error == asio::error::would_block || error == asio::error::try_again) {
       hand_on();
       let_go_of_buffer();

@@ -73,6 +73,12 @@ void DialTarget::dial() {
 }
 
 void DialTarget::connect(const Endpoint& endpoint) {
+  if (!is_local(endpoint) && !core_.token().empty()) {
+    on_failure(
+        "not on this machine, and what is dialled is not encrypted: the token would be readable on "
+        "the way; forward the port to 127.0.0.1, or let the agent connect with TLS");
+    return;
+  }
   auto socket = std::make_shared<Socket>(io_);
   const uint64_t attempt = attempt_;
   socket->async_connect(endpoint,
@@ -90,7 +96,7 @@ void DialTarget::on_connected(std::shared_ptr<Socket> socket) {
   const uint64_t attempt = ++attempt_;  // the hello has a deadline of its own
   timer_.cancel();
   prepare_socket(socket->native_handle());
-  auto link = std::make_shared<Link>(std::move(*socket), text_);
+  auto link = std::make_shared<Link>(std::move(*socket), nullptr, text_);
   wire::Dial dial;
   dial.set_channel(step_ == Step::kControl ? wire::CHANNEL_CONTROL : wire::CHANNEL_DATA);
   dial.set_min_version(wire::kProtocolVersion);

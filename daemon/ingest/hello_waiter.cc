@@ -10,11 +10,13 @@
 
 namespace collect::ingest {
 
-void HelloWaiter::wait(IngestCore& core, std::shared_ptr<Link> link, OnHello on_hello,
-                       OnFailure on_failure, OnFeed on_feed) {
-  std::make_shared<HelloWaiter>(core, std::move(link), std::move(on_hello), std::move(on_failure),
-                                std::move(on_feed))
-      ->start();
+std::weak_ptr<HelloWaiter> HelloWaiter::wait(IngestCore& core, std::shared_ptr<Link> link,
+                                             OnHello on_hello, OnFailure on_failure,
+                                             OnFeed on_feed) {
+  const auto waiter = std::make_shared<HelloWaiter>(core, std::move(link), std::move(on_hello),
+                                                    std::move(on_failure), std::move(on_feed));
+  waiter->start();
+  return waiter;
 }
 
 HelloWaiter::HelloWaiter(IngestCore& core, std::shared_ptr<Link> link, OnHello on_hello,
@@ -34,12 +36,28 @@ void HelloWaiter::start() {
     self->refuse(wire::REFUSE_PROTOCOL,
                  "no hello within " + std::to_string(kHelloDeadline.count() / 1000) + " s", true);
   });
-  link_->read_control_frames();
+  if (link_->stream().is_ready()) {
+    link_->read_control_frames();
+  } else {
+    link_->stream().handshake([self, link = link_](const std::string& fault) {
+      if (self->link_) self->on_handshake(fault);
+    });
+  }
+}
+
+// There is no way to tell the peer more than TLS itself has told it.
+void HelloWaiter::on_handshake(const std::string& fault) {
+  if (fault.empty()) {
+    link_->read_control_frames();
+  } else {
+    refuse(wire::REFUSE_PROTOCOL, fault, true);
+  }
 }
 
 void HelloWaiter::finish() {
   deadline_.cancel();
   link_.reset();
+  lease_.reset();
 }
 
 void HelloWaiter::refuse(wire::RefuseCode code, const std::string& reason, bool retry) {
@@ -47,6 +65,15 @@ void HelloWaiter::refuse(wire::RefuseCode code, const std::string& reason, bool 
   finish();
   core_.refused(link->peer(), reason);
   link->refuse(code, reason, retry);
+  on_failure_(reason);
+}
+
+void HelloWaiter::give_way(const std::string& reason) {
+  if (!link_) return;
+  const std::shared_ptr<Link> link = link_;
+  finish();
+  core_.refused(link->peer(), reason);
+  link->close();
   on_failure_(reason);
 }
 
@@ -103,8 +130,10 @@ void HelloWaiter::on_dial9(Link& link) {
   std::string reason;
   if (version != dial9::kFormatVersion) {
     reason = "a dial9 stream of version " + std::to_string(version) + ", which is not known";
-  } else if (!core_.token().empty()) {
-    reason = "a dial9 stream: it can show no token, and this collector asks for one";
+  } else if (!core_.token().empty() && !link.stream().has_certificate()) {
+    reason =
+        "a dial9 stream: it can show no token, and this collector asks for one (or for a client "
+        "certificate)";
   }
   const std::shared_ptr<Link> checked = link_;
   finish();

@@ -24,12 +24,18 @@ class HelloWaiter final : public LinkOwner, public std::enable_shared_from_this<
   using OnFailure = std::function<void(const std::string& reason)>;
 
   // Without `on_feed` a dial9 stream is a stranger like any other: agents are dialled, feeds
-  // connect.
-  static void wait(IngestCore& core, std::shared_ptr<Link> link, OnHello on_hello,
-                   OnFailure on_failure, OnFeed on_feed = nullptr);
+  // connect. The waiter is there as long as it waits.
+  static std::weak_ptr<HelloWaiter> wait(IngestCore& core, std::shared_ptr<Link> link,
+                                         OnHello on_hello, OnFailure on_failure,
+                                         OnFeed on_feed = nullptr);
 
   HelloWaiter(IngestCore& core, std::shared_ptr<Link> link, OnHello on_hello, OnFailure on_failure,
               OnFeed on_feed);
+
+  // Somebody else needs the place: ends the connection without a word.
+  void give_way(const std::string& reason);
+  // Let go of when this connection is decided.
+  void hold(std::shared_ptr<void> lease) { lease_ = std::move(lease); }
 
   void on_frame(Link& link, const wire::Frame& frame) override;
   void on_bad_frame(Link& link, wire::FrameError error) override;
@@ -37,6 +43,7 @@ class HelloWaiter final : public LinkOwner, public std::enable_shared_from_this<
 
  private:
   void start();
+  void on_handshake(const std::string& fault);
   void on_dial9(Link& link);
   void refuse(wire::RefuseCode code, const std::string& reason, bool retry);
   void finish();
@@ -47,6 +54,7 @@ class HelloWaiter final : public LinkOwner, public std::enable_shared_from_this<
   OnFailure on_failure_;
   OnFeed on_feed_;
   asio::steady_timer deadline_;
+  std::shared_ptr<void> lease_;
 };
 
 }  // namespace collect::ingest

@@ -204,6 +204,7 @@ std::shared_ptr<Handover> Ingest::hand_over(Link& link) {
   handover->early = link.take_early();
   handover->leases = link.take_leases();
   handover->handle = link.release();
+  handover->tls = link.stream().take_session();
   if (!error && handover->handle >= 0) return handover;
   core_.refused(handover->peer, error ? error.message() : "the socket can't change its thread");
   return nullptr;

@@ -31,7 +31,10 @@ class Ingest {
 
   const std::string& address() const { return acceptor_->address(); }
   const IngestCounters& counters() const { return core_.counters; }
-  void set_token(std::string token) { core_.set_token(std::move(token)); }
+  // As IngestCore::set_access(): new connections are asked for these.
+  Status set_access(std::string token, std::shared_ptr<const TlsContext> tls) {
+    return core_.set_access(std::move(token), std::move(tls));
+  }
 
   // Dials the address until it is detached. Answers with its entry, at once.
   void attach(const std::string& address, Answer<AgentSnapshot> done);

@@ -46,7 +46,8 @@ void IoThread::adopt(Handover& handover) {
     return;
   }
   handover.handle = -1;
-  auto link = std::make_shared<Link>(std::move(socket), handover.peer, std::move(handover.early));
+  auto link = std::make_shared<Link>(std::move(socket), std::move(handover.tls), handover.peer,
+                                     std::move(handover.early));
   for (auto& lease : handover.leases) link->hold(std::move(lease));
   if (handover.is_feed) {
     adopt_feed(std::move(link));

@@ -26,6 +26,7 @@ struct Handover {
 
   bool is_feed = false;  // a dial9 stream, without any hello
   int handle = -1;
+  TlsSession tls;  // of the handle; null: plain
   int family = 0;
   std::string peer;
   std::string dialled;

@@ -13,7 +13,13 @@ namespace collect::ingest {
 using std::chrono::milliseconds;
 
 // What an agent that answers does at once; a stranger that says nothing is let go (WIRE.md).
-inline constexpr milliseconds kHelloDeadline{5'000};
+inline constexpr milliseconds kHelloDeadline{5'000};  // the TLS handshake included
+// Connections that have not said hello: beyond this the oldest gives way. Loopback and Unix sockets
+// are all one address, of everybody who is behind adb or on this machine: they have no share.
+inline constexpr uint32_t kMaxStrangers = 1'024;
+inline constexpr uint32_t kMaxStrangersPerAddress = 128;
+// Refused connections that may take their time to read why; the next is closed at once.
+inline constexpr uint32_t kMaxLingering = 256;
 // A process has two connections; one alone for this long is let go.
 inline constexpr milliseconds kPairDeadline{10'000};
 // After Refuse: how long, and how many bytes, the peer may take to read it. Closing at once would
@@ -41,6 +47,8 @@ inline constexpr milliseconds kShutdownBound{10'000};
 inline constexpr size_t kReadBufferBytes = (1u << 20) + 4096;
 static_assert(kReadBufferBytes >= wire::kMaxFrameBytes);
 inline constexpr size_t kMaxReadBuffers = 256;  // of the process
+// What one system call of a TLS connection may bring; its buffer is there only while it is used.
+inline constexpr size_t kTlsReadAheadBytes = 64u << 10;
 // A connection gives way to the others of its thread after this many bytes.
 inline constexpr size_t kReadTurnBytes = 4u << 20;
 // Control frames are read into a small buffer that grows as far as one frame needs.
@@ -53,6 +61,7 @@ inline constexpr size_t kMinQueueBytes = 2u << 20;
 inline constexpr size_t kMaxQueuedItems = 16'384;
 inline constexpr uint32_t kDefaultMaxConnections = 4'096;
 inline constexpr uint32_t kDefaultSessionsPerAgent = 1'000;  // recordings of one process
+inline constexpr uint32_t kDefaultConnectionsPerAddress = 1'024;
 inline constexpr uint32_t kDefaultThreadsPerAgent = 16'384;  // streams open at once
 // dial9 feeds: connected at once, and what each may hold in memory beside read buffers. The
 // recorder's own frames have at most 1 MiB.

@@ -2,22 +2,18 @@
 
 #include <algorithm>
 #include <asio/buffer.hpp>
-#include <asio/write.hpp>
 
 #include "daemon/ingest/limits.h"
 #include "formats/core/crc32.h"
 
 namespace collect::ingest {
 
-Link::Link(Socket socket, std::string peer, std::vector<uint8_t> early)
-    : socket_(std::move(socket)),
+Link::Link(Socket socket, TlsSession session, std::string peer, std::vector<uint8_t> early)
+    : stream_(std::move(socket), std::move(session)),
       peer_(std::move(peer)),
       buffer_(std::move(early)),
       filled_(buffer_.size()),
-      linger_timer_(socket_.get_executor()) {
-  std::error_code ignored;
-  socket_.non_blocking(true, ignored);
-}
+      linger_timer_(stream_.socket().get_executor()) {}
 
 Link::~Link() = default;
 
@@ -30,7 +26,7 @@ void Link::read_control_frames() {
 void Link::read_more() {
   if (buffer_.size() < kControlReadBytes) buffer_.resize(kControlReadBytes);
   const auto room = asio::buffer(buffer_.data() + filled_, buffer_.size() - filled_);
-  socket_.async_read_some(room,
+  stream_.async_read_some(room,
                           [self = shared_from_this()](const std::error_code& error, size_t count) {
                             self->on_read(error, count);
                           });
@@ -105,25 +101,29 @@ void Link::send(wire::FrameType type, const google::protobuf::MessageLite& messa
 
 void Link::write_next() {
   writing_ = true;
-  asio::async_write(socket_, asio::buffer(queue_.front()),
-                    [self = shared_from_this()](const std::error_code& error, size_t) {
-                      self->writing_ = false;
-                      if (self->state_ == State::kClosed) return;
-                      if (error) {
-                        self->fail(error.message());
-                        return;
-                      }
-                      self->queue_bytes_ -= self->queue_.front().size();
-                      self->queue_.pop_front();
-                      if (!self->queue_.empty()) {
-                        self->write_next();
-                      } else if (self->linger_when_sent_) {
-                        self->begin_linger();
-                      }
-                    });
+  stream_.async_write(asio::buffer(queue_.front()),
+                      [self = shared_from_this()](const std::error_code& error, size_t) {
+                        self->writing_ = false;
+                        if (self->state_ == State::kClosed) return;
+                        if (error) {
+                          self->fail(error.message());
+                          return;
+                        }
+                        self->queue_bytes_ -= self->queue_.front().size();
+                        self->queue_.pop_front();
+                        if (!self->queue_.empty()) {
+                          self->write_next();
+                        } else if (self->linger_when_sent_) {
+                          self->begin_linger();
+                        }
+                      });
 }
 
 void Link::refuse(wire::RefuseCode code, const std::string& reason, bool retry) {
+  if (!stream_.is_ready()) {
+    close_after_sending();
+    return;
+  }
   wire::Refuse refusal;
   refusal.set_code(code);
   refusal.set_reason(reason.substr(0, 255));  // what the agent's fixed-size message holds
@@ -148,24 +148,23 @@ void Link::close_after_sending() {
 // The peer reads the last frame only if its own unread bytes do not reset the connection first: so
 // they are taken, and thrown away, until it closes.
 void Link::begin_linger() {
-  std::error_code ignored;
-  socket_.shutdown(asio::socket_base::shutdown_send, ignored);
+  stream_.end_sending();
   buffer_.resize(kControlReadBytes);
   linger_more();
 }
 
 void Link::linger_more() {
   if (state_ != State::kLingering) return;
-  socket_.async_read_some(asio::buffer(buffer_),
-                          [self = shared_from_this()](const std::error_code& error, size_t count) {
-                            if (self->state_ != State::kLingering) return;
-                            self->lingered_bytes_ += count;
-                            if (error || self->lingered_bytes_ > kLingerBytes) {
-                              self->close();
-                            } else {
-                              self->linger_more();
-                            }
-                          });
+  socket().async_read_some(asio::buffer(buffer_),
+                           [self = shared_from_this()](const std::error_code& error, size_t count) {
+                             if (self->state_ != State::kLingering) return;
+                             self->lingered_bytes_ += count;
+                             if (error || self->lingered_bytes_ > kLingerBytes) {
+                               self->close();
+                             } else {
+                               self->linger_more();
+                             }
+                           });
 }
 
 void Link::close() {
@@ -173,8 +172,7 @@ void Link::close() {
   state_ = State::kClosed;
   owner_.reset();
   linger_timer_.cancel();
-  std::error_code ignored;
-  socket_.close(ignored);
+  stream_.close();
   leases_.clear();
 }
 
@@ -193,9 +191,7 @@ int Link::release() {
   state_ = State::kClosed;
   owner_.reset();
   linger_timer_.cancel();
-  std::error_code error;
-  const int handle = socket_.release(error);
-  return error ? -1 : handle;
+  return stream_.release();
 }
 
 }  // namespace collect::ingest

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ingest/address.h"
+#include "daemon/ingest/byte_stream.h"
 #include "proto/wire/frame_decoder.h"
 #include "proto/wire/wire.pb.h"
 
@@ -36,8 +36,9 @@ class LinkOwner {
 
 class Link : public std::enable_shared_from_this<Link> {
  public:
-  // The socket is connected; `early` are bytes that were read from it before.
-  Link(Socket socket, std::string peer, std::vector<uint8_t> early = {});
+  // The socket is connected; a session that is not null was made for it; `early` are bytes that
+  // were read from it before.
+  Link(Socket socket, TlsSession session, std::string peer, std::vector<uint8_t> early = {});
   ~Link();
 
   void set_owner(std::shared_ptr<LinkOwner> owner) { owner_ = std::move(owner); }
@@ -46,7 +47,8 @@ class Link : public std::enable_shared_from_this<Link> {
   void read_more();
 
   void send(wire::FrameType type, const google::protobuf::MessageLite& message);
-  // Says why, gives the peer a moment to read it, closes. The owner hears nothing more.
+  // Says why, gives the peer a moment to read it, closes. The owner hears nothing more. Before the
+  // end of a TLS handshake there is nobody who could read it: then it only closes.
   void refuse(wire::RefuseCode code, const std::string& reason, bool retry);
   // Sends what is queued, then closes like refuse() does.
   void close_after_sending();
@@ -56,12 +58,14 @@ class Link : public std::enable_shared_from_this<Link> {
 
   bool open() const { return state_ == State::kOpen; }
   const std::string& peer() const { return peer_; }
-  Socket& socket() { return socket_; }
+  ByteStream& stream() { return stream_; }
+  Socket& socket() { return stream_.socket(); }
   // What was read and is not delivered, for on_bad_frame().
   Bytes unread() const { return {buffer_.data(), filled_}; }
   // The bytes that were read beyond the last frame, for whoever reads on.
   std::vector<uint8_t> take_early();
-  // Gives the connected descriptor away, to another thread; this link is closed then.
+  // Gives the connected descriptor away, to another thread, and the stream's session with it; this
+  // link is closed then.
   int release();
   // Somebody who wants to know when this connection is over: let go of when it is.
   void hold(std::shared_ptr<void> lease) { leases_.push_back(std::move(lease)); }
@@ -78,7 +82,7 @@ class Link : public std::enable_shared_from_this<Link> {
   void begin_linger();
   void linger_more();
 
-  Socket socket_;
+  ByteStream stream_;
   const std::string peer_;
   std::shared_ptr<LinkOwner> owner_;
   std::vector<std::shared_ptr<void>> leases_;

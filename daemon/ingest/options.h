@@ -2,23 +2,27 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "daemon/ingest/address.h"
 #include "daemon/ingest/limits.h"
+#include "daemon/ingest/tls_context.h"
 #include "storage/session_types.h"
 
 namespace collect::ingest {
 
 struct IngestOptions {
   std::string listen = "127.0.0.1:7710";
-  std::vector<std::string> attach;  // addresses of agents that listen
-  std::string token;                // empty: none is asked for
-  std::string version;              // "collectord 0.1.0": what agents see and log
+  std::vector<std::string> attach;        // addresses of agents that listen
+  std::string token;                      // empty: none is asked for
+  std::shared_ptr<const TlsContext> tls;  // null: TCP is plain, and loopback only
+  std::string version;                    // "collectord 0.1.0": what agents see and log
   milliseconds heartbeat = kDefaultHeartbeat;
   milliseconds resume = kDefaultResume;
   uint32_t max_connections = kDefaultMaxConnections;
+  uint32_t connections_per_address = kDefaultConnectionsPerAddress;
   uint32_t threads_per_agent = kDefaultThreadsPerAgent;
   uint32_t sessions_per_agent = kDefaultSessionsPerAgent;
   size_t queue_bytes = kDefaultQueueBytes;

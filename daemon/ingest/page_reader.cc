@@ -59,12 +59,11 @@ void PageReader::resume() {
 
 void PageReader::wait_readable() {
   state_ = State::kWaiting;
-  link_->socket().async_wait(Socket::wait_read,
-                             [self = shared_from_this()](const std::error_code& error) {
-                               if (self->state_ != State::kWaiting || error) return;
-                               self->state_ = State::kReading;
-                               self->read_turn();
-                             });
+  link_->stream().wait_readable([self = shared_from_this()](const std::error_code& error) {
+    if (self->state_ != State::kWaiting || error) return;
+    self->state_ = State::kReading;
+    self->read_turn();
+  });
 }
 
 // Room for the frame that has begun, and to read on behind it. Only the bytes of that one frame are
@@ -106,7 +105,7 @@ void PageReader::read_turn() {
     if (unread() >= need_bytes_ && !decode_what_came()) return;  // bytes read before this reader
     std::error_code error;
     const auto room = asio::buffer(buffer_->data() + end_, kReadBufferBytes - end_);
-    const size_t count = room.size() == 0 ? 0 : link_->socket().read_some(room, error);
+    const size_t count = room.size() == 0 ? 0 : link_->stream().read_some(room, error);
     if (error == asio::error::would_block || error == asio::error::try_again) {
       if (!flush_batch()) return;
       let_go_of_buffer();

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a guest may bring into somebody else's process. Usage: check_library.py LIBRARY"""
+"""What a guest may bring into somebody else's process. Usage: check_library.py LIBRARY [--tls]"""
 
 import os
 import re
@@ -8,6 +8,9 @@ import sys
 import tempfile
 
 MAX_STRIPPED_BYTES = 300 * 1024
+# With an OpenSSL inside, which names the program's allocator and streams and is kept from them at run
+# time: e2e_agent_tls_test has a program that notices.
+MAX_STRIPPED_TLS_BYTES = 6 * 1024 * 1024
 # The loader and libgcc_s belong to every process; older C libraries keep threads apart.
 ALLOWED_LIBRARIES = r"(libc|libpthread|libdl|ld-linux.*|libgcc_s)\.so\.\d+"
 # What others may see: the C API, the compiler's hooks, and the functions that it stands in for.
@@ -23,14 +26,16 @@ def run(*command):
 
 def main():
     library = sys.argv[1]
+    with_tls = "--tls" in sys.argv[2:]
+    max_bytes = MAX_STRIPPED_TLS_BYTES if with_tls else MAX_STRIPPED_BYTES
     findings = []
 
     with tempfile.TemporaryDirectory() as folder:
         stripped = os.path.join(folder, "stripped.so")
         run("strip", "-o", stripped, library)
         size = os.path.getsize(stripped)
-    if size >= MAX_STRIPPED_BYTES:
-        findings.append(f"{size} bytes stripped, limit {MAX_STRIPPED_BYTES}")
+    if size >= max_bytes:
+        findings.append(f"{size} bytes stripped, limit {max_bytes}")
 
     dynamic = run("readelf", "-d", "-W", library)
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
@@ -47,7 +52,8 @@ def main():
         findings.append("does not export collect_agent_start")
 
     imports = re.findall(r"\b[Uw] ([^\s@]+)", run("nm", "-D", "--undefined-only", library))
-    findings += [f"uses {name}" for name in imports if re.fullmatch(BANNED_IMPORTS, name)]
+    if not with_tls:
+        findings += [f"uses {name}" for name in imports if re.fullmatch(BANNED_IMPORTS, name)]
 
     for finding in findings:
         print(f"{library}: {finding}")

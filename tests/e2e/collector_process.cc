@@ -31,6 +31,15 @@ std::string program(const std::string& name) {
 std::string traced_program(const std::string& name) {
   return std::string(E2E_PROGRAMS) + "/" + name;
 }
+std::string tls_agent_library() {
+  const std::string path = std::string(E2E_LIB) + "/libcollect_agent_tls.so";
+  return std::filesystem::exists(path) ? path : "";
+}
+
+std::string deploy_script(const std::string& name) {
+  return std::string(E2E_DEPLOY) + "/" + name;
+}
+
 std::string agent_library() {
   return std::string(E2E_LIB) + "/libcollect_agent.so";
 }

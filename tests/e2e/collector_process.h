@@ -13,6 +13,8 @@ namespace collect::e2e {
 std::string program(const std::string& name);         // bin/
 std::string traced_program(const std::string& name);  // bin/e2e/
 std::string agent_library();                          // lib/libcollect_agent.so
+std::string tls_agent_library();                      // lib/libcollect_agent_tls.so, or empty
+std::string deploy_script(const std::string& name);   // of the source tree
 // The reference pack, or empty.
 std::string reference_directory();
 

@@ -85,7 +85,7 @@ TEST(DaemonTest, UnknownFlagsAndBadAddresses) {
   expect_refused(run(scratch.path(), command), "nowhere");
 }
 
-// Anything but loopback needs credentials, which this build has not: it does not start.
+// Without TLS and something to show there; access_test.cc has the rest.
 TEST(DaemonTest, OtherAddressesThanLoopbackAreRefused) {
   Scratch scratch;
   Arguments command = daemon(scratch / "r", free_port(), free_port());

@@ -40,6 +40,7 @@ class FrameSocket {
   static FrameSocket connect(const std::string& address);
 
   bool is_open() const { return handle_ >= 0; }
+  int handle() const { return handle_; }
   void close();
   void end_sending();
   void reset();  // closes with a reset instead of an end

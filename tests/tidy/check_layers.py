@@ -37,6 +37,7 @@ OUTSIDE = [
      "gRPC belongs to the control plane"),
     (r"google/protobuf/.*", ["formats", "agent", "storage", "daemon/attach"],
      "only the daemon's ends of the two protocols speak libprotobuf"),
+    (r"openssl/.*", ["formats", "proto", "storage"], "bytes never meet sockets"),
     (r"(fstream|filesystem|fcntl\.h|sys/mman\.h|sys/stat\.h|unistd\.h)", ["formats/core", "proto"],
      "codecs know bytes, not files"),
 ]

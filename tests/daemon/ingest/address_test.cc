@@ -55,5 +55,21 @@ TEST(HandshakeTest, ComparesTokensWhole) {
   EXPECT_TRUE(equal_in_constant_time("", ""));
 }
 
+TEST(AddressTest, ConnectionsAreChargedToHostsThatAreElsewhere) {
+  const auto origin = [](const char* text) {
+    const auto endpoint = numeric_endpoint(*parse_address(text));
+    EXPECT_TRUE(endpoint.ok()) << text;
+    return origin_of(*endpoint);
+  };
+  EXPECT_EQ(origin("192.0.2.7:40000"), "192.0.2.7");
+  EXPECT_EQ(origin("[2001:db8:1:2:3:4:5:6]:1"), "2001:db8:1:2::/64");
+  EXPECT_EQ(origin("[2001:db8:1:2:ffff::1]:2"), "2001:db8:1:2::/64");
+  EXPECT_EQ(origin("[::ffff:192.0.2.7]:3"), "192.0.2.7");
+  EXPECT_EQ(origin("[::ffff:127.0.0.1]:3"), "");
+  EXPECT_EQ(origin("127.3.2.1:4"), "");
+  EXPECT_EQ(origin("[::1]:5"), "");
+  EXPECT_EQ(origin("unix:/x"), "");
+}
+
 }  // namespace
 }  // namespace collect::ingest

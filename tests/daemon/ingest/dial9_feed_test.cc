@@ -173,7 +173,7 @@ TEST_F(Dial9FeedTest, WhereATokenIsAskedForFeedsAreRefused) {
   EXPECT_TRUE(feed.ends());
   EXPECT_TRUE(eventually([this] { return ingest_->counters().connections_refused == 1; }));
   EXPECT_EQ(reported_.session_count(), 0u);
-  ingest_->set_token("");
+  ASSERT_TRUE(ingest_->set_access("", nullptr).ok());
   const auto session = session_of(kDial9Example);
   ASSERT_TRUE(session.has_value());
   EXPECT_EQ(session->state, SessionState::kComplete);

@@ -107,7 +107,7 @@ TEST_F(MisbehaviourTest, TokenIsAskedFor) {
   process.token = "secret";
   FakeAgent good(process);
   EXPECT_TRUE(good.connect(address()));
-  ingest_->set_token("another");
+  ASSERT_TRUE(ingest_->set_access("another", nullptr).ok());
   EXPECT_EQ(refusal_of(good.hello(wire::CHANNEL_CONTROL)).code(), wire::REFUSE_TOKEN);
 }
 

@@ -1,0 +1,23 @@
+// Who may connect: tokens and certificates, read from the files that the settings name. What is
+// wrong with them is found before anybody is served, or, at a reload, before anything is changed.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "daemon/config.h"
+#include "daemon/control/control_server.h"
+#include "daemon/ingest/tls_context.h"
+
+namespace collect::daemon {
+
+struct Access {
+  std::string token;                              // of agents; empty: none is asked for
+  std::shared_ptr<const ingest::TlsContext> tls;  // of agents; null: none
+  control::ControlAccess control;
+};
+
+// Errors name the key and the file, never what is in it.
+Result<Access> read_access(const Config& config);
+
+}  // namespace collect::daemon

@@ -1,0 +1,27 @@
+// Where a collector's control plane is, and what to show there.
+#pragma once
+
+#include <string>
+
+namespace collect::ctl {
+
+inline constexpr const char* kDefaultControlAddress = "127.0.0.1:7711";
+
+// Paths of files; TLS is spoken when tls_ca is given. A Unix socket is plain whatever is given.
+struct ControlTarget {
+  ControlTarget() = default;
+  ControlTarget(std::string to) : address(std::move(to)) {}  // implicit: plain
+  ControlTarget(const char* to) : address(to) {}             // implicit: plain
+
+  std::string address;          // host:port or unix:/path
+  std::string tls_ca;           // PEM: who must have signed the collector's certificate
+  std::string tls_certificate;  // PEM: our own, where the collector asks for one
+  std::string tls_key;
+  std::string tls_name;    // the name in the collector's certificate, if not the address's
+  std::string token_file;  // the token, on one line
+};
+
+// Fills what is empty from COLLECT_CONTROL_TLS_CA and so on; not the address.
+void add_from_environment(ControlTarget& target);
+
+}  // namespace collect::ctl

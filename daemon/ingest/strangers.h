@@ -1,0 +1,60 @@
+// Connections that have not said who they are, and how many connections each address has: what
+// keeps one peer, or many silent ones, from taking the places of everybody else.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace collect::ingest {
+
+// The places of connections before their hello. When there is none left, the one that has been
+// silent longest gives way, and not the newcomer: an agent says its hello at once, so whoever wants
+// to keep it out would have to open a whole round of connections in that time, again and again,
+// instead of once in every deadline.
+//
+// On the acceptor's io thread only.
+class Strangers : public std::enable_shared_from_this<Strangers> {
+ public:
+  // Ends the connection; called at most once, from admit() or make_room().
+  using GiveWay = std::function<void(const std::string& reason)>;
+
+  // A place, until the lease is let go of. `origin` as origin_of() gives it; empty: its own share
+  // has no limit.
+  std::shared_ptr<void> admit(const std::string& origin, GiveWay give_way);
+  // The oldest goes, if there is any.
+  void make_room(const std::string& reason);
+  size_t count() const { return places_.size(); }
+
+ private:
+  struct Place {
+    std::string origin;
+    GiveWay give_way;
+  };
+  using Places = std::list<Place>;  // the oldest first
+
+  void turn_out(Places::iterator place, const std::string& reason);
+  void forget(const std::string& origin);
+
+  Places places_;
+  std::map<std::string, uint32_t> per_origin_;
+};
+
+// Connections of each address, decided or not. Thread-safe: they end on many threads.
+class OriginCounts : public std::enable_shared_from_this<OriginCounts> {
+ public:
+  // Null when the address has `limit` already. It counts until the lease is let go of.
+  std::shared_ptr<void> enter(const std::string& origin, uint32_t limit);
+
+ private:
+  void leave(const std::string& origin);
+
+  std::mutex mutex_;
+  std::map<std::string, uint32_t> counts_;
+};
+
+}  // namespace collect::ingest

@@ -1,0 +1,272 @@
+// Who gets in over TLS, and who does not: certificates, tokens, versions, and those who speak
+// something else or nothing at all.
+#include <gmock/gmock.h>
+#include <openssl/ssl.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "formats/dial9/layout.h"
+#include "tests/daemon/ingest/ingest_fixture.h"
+#include "tests/fakes/tls_client.h"
+
+namespace collect::ingest {
+namespace {
+
+using fakes::Authority;
+using fakes::CertifiedKey;
+using fakes::FakeAgent;
+using fakes::FakeProcess;
+using fakes::FrameSocket;
+using fakes::TlsClient;
+using fakes::TlsClientOptions;
+using fakes::TlsTunnel;
+using testing::HasSubstr;
+
+class TlsTest : public IngestTest {
+ protected:
+  TlsTest() : authority_(root_, "ca"), server_(authority_.issue("server")) {}
+
+  std::shared_ptr<const TlsContext> load(const std::string& client_ca = {}) {
+    auto loaded = TlsContext::load({server_.certificate, server_.key, client_ca});
+    EXPECT_TRUE(loaded.ok()) << to_string(loaded.error());
+    return loaded.ok() ? std::move(loaded).value() : nullptr;
+  }
+  TlsClientOptions client(CertifiedKey own = {}) const {
+    return {authority_.certificate(), std::move(own), false};
+  }
+  static FakeProcess process_with(const std::string& token) {
+    FakeProcess process;
+    process.token = token;
+    return process;
+  }
+  // What the collector answers to a hello over TLS; its first frame's type.
+  std::string answer_to_hello(const std::string& token, TlsClientOptions options) {
+    TlsTunnel tunnel(address(), std::move(options));
+    FakeAgent agent(process_with(token));
+    if (agent.connect(tunnel.address())) return "welcome";
+    return agent.refused() ? agent.refused()->reason() : "closed";
+  }
+  // A connection with this certificate: whether it survives the server's look at it.
+  std::string fault_with(CertifiedKey own) {
+    TlsClient client_side(address(), client(std::move(own)));
+    if (!client_side.fault().empty()) return client_side.fault();
+    // In TLS 1.3 the client hears of it after its own handshake.
+    const auto hello =
+        fakes::frame_bytes(wire::FrameType::kHello, FakeAgent().hello(wire::CHANNEL_UNSPECIFIED));
+    (void)client_side.send_bytes(hello);
+    const auto answer = client_side.receive_all();
+    return client_side.ended_cleanly() && !answer.empty() ? "" : client_side.fault();
+  }
+
+  Authority authority_;
+  CertifiedKey server_;
+};
+
+TEST_F(TlsTest, RecordingOverTlsIsWhole) {
+  options_.tls = load();
+  options_.token = "secret";
+  start();
+  constexpr uint64_t kEvents = 300'000;  // many records, many buffers
+  TlsTunnel tunnel(address(), client());
+  FakeAgent agent(process_with("secret"));
+  ASSERT_TRUE(agent.connect(tunnel.address()));
+  record_all(agent, 1, 1, kEvents);
+  const auto session = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(stored_events(*session, 0, kEvents), fakes::index_events(0, kEvents));
+}
+
+TEST_F(TlsTest, TokensAreAskedFor) {
+  options_.tls = load();
+  options_.token = "secret";
+  start();
+  EXPECT_THAT(answer_to_hello("", client()), HasSubstr("asks for a token"));
+  EXPECT_THAT(answer_to_hello("secreT", client()), HasSubstr("the token is wrong"));
+  EXPECT_EQ(answer_to_hello("secret", client()), "welcome");
+}
+
+TEST_F(TlsTest, OnlyVersion13IsSpoken) {
+  options_.tls = load();
+  start();
+  TlsClientOptions old = client();
+  old.is_version_12 = true;
+  EXPECT_THAT(TlsClient(address(), old).fault(), HasSubstr("protocol version"));
+  const TlsClient current(address(), client());
+  EXPECT_EQ(current.fault(), "");
+  EXPECT_EQ(current.version(), "TLSv1.3");
+}
+
+TEST_F(TlsTest, ClientCertificatesAreChecked) {
+  const Authority foreign(root_, "foreign");
+  options_.tls = load(authority_.certificate());
+  start();
+  EXPECT_THAT(fault_with({}), HasSubstr("certificate required"));
+  EXPECT_THAT(fault_with(foreign.issue("stranger")), HasSubstr("unknown ca"));
+  EXPECT_THAT(fault_with(authority_.issue("old", std::chrono::minutes(-1))),
+              HasSubstr("certificate expired"));
+  EXPECT_EQ(fault_with(authority_.issue("good")), "");
+  EXPECT_EQ(answer_to_hello("", client(authority_.issue("agent"))), "welcome");
+}
+
+TEST_F(TlsTest, TokenAndCertificateAreBothAskedFor) {
+  options_.tls = load(authority_.certificate());
+  options_.token = "secret";
+  start();
+  const CertifiedKey own = authority_.issue("agent");
+  EXPECT_EQ(answer_to_hello("secret", client(own)), "welcome");
+  EXPECT_THAT(answer_to_hello("", client(own)), HasSubstr("asks for a token"));
+  EXPECT_EQ(answer_to_hello("secret", client()), "closed");
+}
+
+TEST_F(TlsTest, WhoSpeaksNoTlsIsClosedAndOthersLiveOn) {
+  options_.tls = load();
+  start();
+  TlsTunnel tunnel(address(), client());
+  FakeAgent good;
+  ASSERT_TRUE(good.connect(tunnel.address()));
+  FrameSocket plain = FrameSocket::connect(address());
+  ASSERT_TRUE(plain.send(wire::FrameType::kHello, FakeAgent().hello(wire::CHANNEL_CONTROL)));
+  EXPECT_TRUE(plain.ends());
+  FrameSocket garbage = FrameSocket::connect(address());
+  const std::vector<uint8_t> noise(100'000, 0x16);  // a TLS record's first byte, again and again
+  (void)garbage.send_bytes(noise);
+  EXPECT_TRUE(garbage.ends());
+  FrameSocket cut = FrameSocket::connect(address());
+  const uint8_t begun[] = {0x16, 0x03, 0x01, 0x02, 0x00, 0x01};
+  (void)cut.send_bytes(begun);
+  cut.close();
+  EXPECT_TRUE(eventually([this] { return ingest_->counters().connections_refused == 3; }));
+  record_all(good, 1, 1, 1000);
+}
+
+// Each byte comes long before the deadline of the one before, which is nobody's.
+TEST_F(TlsTest, HandshakesThatStallEndAtTheDeadline) {
+  options_.tls = load();
+  start();
+  FrameSocket silent = FrameSocket::connect(address());
+  FrameSocket dripping = FrameSocket::connect(address());
+  FrameSocket stalled = FrameSocket::connect(address());
+  const uint8_t begun[] = {0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc};
+  ASSERT_TRUE(stalled.send_bytes(begun));
+  const uint8_t start_of_record[] = {0x16, 0x03, 0x01, 0x20, 0x00, 0x01};
+  ASSERT_TRUE(dripping.send_bytes(start_of_record));
+  const uint8_t more[] = {0};
+  const auto give_up = std::chrono::steady_clock::now() + fakes::kPatience;
+  bool dripping_ended = false;
+  while (!dripping_ended && std::chrono::steady_clock::now() < give_up) {
+    dripping_ended = dripping.ends(milliseconds(500)) || !dripping.send_bytes(more);
+  }
+  EXPECT_TRUE(dripping_ended);
+  EXPECT_TRUE(silent.ends());
+  EXPECT_TRUE(stalled.ends());
+  EXPECT_EQ(ingest_->counters().connections_refused, 3u);
+}
+
+TEST_F(TlsTest, FeedsNeedACertificateWhereATokenIsAskedFor) {
+  options_.tls = load();
+  options_.token = "secret";
+  start();
+  std::vector<uint8_t> header(std::begin(dial9::kMagic), std::end(dial9::kMagic));
+  header.push_back(dial9::kFormatVersion);
+  {
+    TlsClient feed(address(), client());
+    ASSERT_TRUE(feed.send_bytes(header));
+    EXPECT_TRUE(feed.receive_all().empty());
+  }
+  EXPECT_TRUE(eventually([this] { return ingest_->counters().connections_refused == 1; }));
+  ASSERT_TRUE(ingest_->set_access("secret", load(authority_.certificate())).ok());
+  {
+    TlsClient feed(address(), client(authority_.issue("feed")));
+    ASSERT_TRUE(feed.send_bytes(header));
+    EXPECT_TRUE(
+        reported_.session([](const auto& session) { return session.process_name == "dial9"; }));
+  }
+  EXPECT_EQ(ingest_->counters().connections_refused, 1u);
+}
+
+TEST_F(TlsTest, NewCertificatesAndTokensHoldForNewConnections) {
+  options_.tls = load();
+  options_.token = "first";
+  start();
+  TlsTunnel tunnel(address(), client());
+  FakeAgent before(process_with("first"));
+  ASSERT_TRUE(before.connect(tunnel.address()));
+
+  const Authority other(root_, "other");
+  server_ = other.issue("other_server");
+  ASSERT_TRUE(ingest_->set_access("second", load()).ok());
+  EXPECT_THAT(TlsClient(address(), client()).fault(), HasSubstr("certificate verify failed"));
+  TlsClientOptions fresh;
+  fresh.ca = other.certificate();
+  EXPECT_THAT(answer_to_hello("first", fresh), HasSubstr("the token is wrong"));
+  FakeProcess process = process_with("second");
+  process.id_byte = 2;
+  FakeAgent after(process);
+  TlsTunnel second(address(), fresh);
+  EXPECT_TRUE(after.connect(second.address()));
+  record_all(before, 1, 1, 1000);  // who was in before stays
+}
+
+TEST_F(TlsTest, ReachableAddressesNeedTlsAndACheck) {
+  const auto fault = [this] {
+    const auto ingest = Ingest::bind(options_, *fs_, reported_);
+    return ingest.ok() ? std::string() : ingest.error().message;
+  };
+  options_.listen = "0.0.0.0:0";
+  EXPECT_THAT(fault(), HasSubstr("needs tls_certificate and tls_key, and token_file"));
+  options_.token = "secret";
+  EXPECT_THAT(fault(), HasSubstr("needs tls_certificate and tls_key;"));
+  options_.token = "";
+  options_.tls = load();
+  EXPECT_THAT(fault(), HasSubstr("needs token_file or tls_client_ca;"));
+  options_.token = "secret";
+  start();
+  EXPECT_EQ(answer_to_hello("secret", client()), "welcome");
+  // Nothing is taken back while it runs.
+  EXPECT_FALSE(ingest_->set_access("", load()).ok());
+  EXPECT_FALSE(ingest_->set_access("secret", nullptr).ok());
+  EXPECT_TRUE(ingest_->set_access("", load(authority_.certificate())).ok());
+}
+
+TEST_F(TlsTest, FilesThatCannotServeAreNamed) {
+  const auto fault = [this](const TlsFiles& files) {
+    const auto loaded = TlsContext::load(files);
+    return loaded.ok() ? std::string() : loaded.error().message;
+  };
+  const CertifiedKey other = authority_.issue("another");
+  EXPECT_THAT(fault({root_ + "/none.pem", server_.key, ""}), HasSubstr("tls_certificate: "));
+  EXPECT_THAT(fault({server_.certificate, other.key, ""}), HasSubstr("is not the key of"));
+  EXPECT_THAT(fault({server_.key, server_.key, ""}), HasSubstr("server.key"));
+  EXPECT_THAT(fault({server_.certificate, server_.certificate, ""}), HasSubstr("tls_key: "));
+  EXPECT_THAT(fault({server_.certificate, server_.key, server_.key}), HasSubstr("tls_client_ca: "));
+  EXPECT_EQ(exposure_of(server_.key), "");
+  std::filesystem::permissions(server_.key, std::filesystem::perms(0644));
+  EXPECT_THAT(exposure_of(server_.key), HasSubstr("chmod 600"));
+}
+
+// Silent connections, more than there are places: the oldest of them go, agents come and record.
+TEST_F(TlsTest, ThousandSilentConnectionsKeepNobodyOut) {
+  options_.tls = load();
+  start();
+  std::vector<FrameSocket> silent;
+  for (uint32_t index = 0; index < kMaxStrangers + 50; ++index) {
+    silent.push_back(FrameSocket::connect(address()));
+    ASSERT_TRUE(silent.back().is_open()) << index;
+  }
+  TlsTunnel tunnel(address(), client());
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(tunnel.address()));
+  record_all(agent, 1, 1, 100'000);
+  const auto session = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(stored_events(*session, 0, 100'000), fakes::index_events(0, 100'000));
+  EXPECT_TRUE(silent.front().ends());
+  // And all the others at their deadline.
+  EXPECT_TRUE(silent.back().ends());
+  EXPECT_TRUE(
+      eventually([this] { return ingest_->counters().connections_refused >= kMaxStrangers + 50; }));
+}
+
+}  // namespace
+}  // namespace collect::ingest
