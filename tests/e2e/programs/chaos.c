@@ -1,6 +1,6 @@
-/* A program whose every event can be foretold: iteration i of a thread calls leaf_N, where N follows
- * from i alone, so event 2i is the call and event 2i + 1 the return. How far each thread came stands
- * in a file that is mapped shared, and so outlives any end of the process.
+/* A program whose every event can be foretold: iteration i of a thread calls leaf_N, where N
+ * follows from i alone, so event 2i is the call and event 2i + 1 the return. How far each thread
+ * came stands in a file that is mapped shared, and so outlives any end of the process.
  *
  *     chaos PROGRESS_FILE THREADS [ITERATIONS]
  *
@@ -33,15 +33,18 @@ static struct slot* slots;
 static uint64_t iterations;
 static _Atomic int told_to_end;
 
-#define LEAF(n) \
-  __attribute__((noinline)) void leaf_##n(void); \
-  __attribute__((noinline)) void leaf_##n(void) { __asm__ volatile("" ::: "memory"); }
-LEAF(0) LEAF(1) LEAF(2) LEAF(3) LEAF(4) LEAF(5) LEAF(6) LEAF(7)
-LEAF(8) LEAF(9) LEAF(10) LEAF(11) LEAF(12) LEAF(13) LEAF(14) LEAF(15)
+#define LEAF(n)                                   \
+  __attribute__((noinline)) void leaf_##n(void);  \
+  __attribute__((noinline)) void leaf_##n(void) { \
+    __asm__ volatile("" ::: "memory");            \
+  }
+LEAF(0)
+LEAF(1) LEAF(2) LEAF(3) LEAF(4) LEAF(5) LEAF(6) LEAF(7) LEAF(8) LEAF(9) LEAF(10) LEAF(11) LEAF(12)
+    LEAF(13) LEAF(14) LEAF(15)
 
-static void (*const leaves[16])(void) = {leaf_0,  leaf_1,  leaf_2,  leaf_3, leaf_4,  leaf_5,
-                                         leaf_6,  leaf_7,  leaf_8,  leaf_9, leaf_10, leaf_11,
-                                         leaf_12, leaf_13, leaf_14, leaf_15};
+        static void (*const leaves[16])(void) = {
+            leaf_0, leaf_1, leaf_2,  leaf_3,  leaf_4,  leaf_5,  leaf_6,  leaf_7,
+            leaf_8, leaf_9, leaf_10, leaf_11, leaf_12, leaf_13, leaf_14, leaf_15};
 
 NOT_TRACED static void on_term(int number) {
   (void)number;

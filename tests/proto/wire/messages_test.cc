@@ -33,13 +33,31 @@ struct NanopbMessage {
 
 #define NANOPB(name) \
   {#name, collect_wire_##name##_fields, sizeof(collect_wire_##name), collect_wire_##name##_size}
-const NanopbMessage kMessages[] = {
-    NANOPB(Dial),          NANOPB(Hello),      NANOPB(StreamPosition), NANOPB(Resume),
-    NANOPB(Welcome),       NANOPB(Refuse),     NANOPB(RecordingStart), NANOPB(Module),
-    NANOPB(Modules),       NANOPB(StreamOpen), NANOPB(StreamClose),    NANOPB(DetailState),
-    NANOPB(RecordingEnd),  NANOPB(Ack),        NANOPB(Command),        NANOPB(StartRecording),
-    NANOPB(StopRecording), NANOPB(Flush),      NANOPB(SetDetail),      NANOPB(CommandResult),
-    NANOPB(ClockProbe),    NANOPB(ClockReply), NANOPB(Heartbeat),      NANOPB(Bye)};
+const NanopbMessage kMessages[] = {NANOPB(Dial),
+                                   NANOPB(Hello),
+                                   NANOPB(StreamPosition),
+                                   NANOPB(Resume),
+                                   NANOPB(Welcome),
+                                   NANOPB(Refuse),
+                                   NANOPB(RecordingStart),
+                                   NANOPB(Module),
+                                   NANOPB(Modules),
+                                   NANOPB(StreamOpen),
+                                   NANOPB(StreamClose),
+                                   NANOPB(DetailState),
+                                   NANOPB(ProcessEnd),
+                                   NANOPB(RecordingEnd),
+                                   NANOPB(Ack),
+                                   NANOPB(Command),
+                                   NANOPB(StartRecording),
+                                   NANOPB(StopRecording),
+                                   NANOPB(Flush),
+                                   NANOPB(SetDetail),
+                                   NANOPB(CommandResult),
+                                   NANOPB(ClockProbe),
+                                   NANOPB(ClockReply),
+                                   NANOPB(Heartbeat),
+                                   NANOPB(Bye)};
 #undef NANOPB
 
 const Descriptor* descriptor_of(const std::string& name) {
@@ -80,6 +98,9 @@ void fill(Message& message, int seed) {
         case FieldDescriptor::CPPTYPE_UINT32:
           many ? reflection->AddUInt32(&message, field, small)
                : reflection->SetUInt32(&message, field, small);
+          break;
+        case FieldDescriptor::CPPTYPE_INT32:
+          reflection->SetInt32(&message, field, -static_cast<int32_t>(small % 1000) - 1);
           break;
         case FieldDescriptor::CPPTYPE_BOOL:
           reflection->SetBool(&message, field, true);
