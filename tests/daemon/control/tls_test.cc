@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
-#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <sstream>
+#include <mutex>
 
 #include "daemon/control/control_listener.h"
 #include "daemon/control/credentials.h"
@@ -31,6 +31,25 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// What was logged so far, by any thread.
+class LogText final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  std::string text() {
+    const std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    text_.append(line.data(), line.size());
+  }
+  void flush_() override {}
+
+  std::string text_;  // guarded by mutex_, which sinks hold while they log
+};
+
 class ControlTlsTest : public testing::Test {
  protected:
   ControlTlsTest() {
@@ -42,7 +61,7 @@ class ControlTlsTest : public testing::Test {
     access_.certificate = server_files_.certificate;
     access_.key = server_files_.key;
     // What would be logged, and where a token must never be.
-    spdlog::default_logger()->sinks() = {std::make_shared<spdlog::sinks::ostream_sink_mt>(log_)};
+    spdlog::default_logger()->sinks() = {log_};
     spdlog::set_level(spdlog::level::trace);
   }
   ~ControlTlsTest() override {
@@ -87,7 +106,7 @@ class ControlTlsTest : public testing::Test {
   CertifiedKey server_files_;
   ControlAccess access_;
   FakeCollector collector_;
-  std::ostringstream log_;
+  std::shared_ptr<LogText> log_ = std::make_shared<LogText>();
   std::unique_ptr<ControlServer> server_;
 };
 
@@ -103,9 +122,9 @@ TEST_F(ControlTlsTest, TokensAreAskedForBeforeAnyHandler) {
   }
   EXPECT_TRUE(call(to, "Bearer correct-horse").ok());
   // Said once, without any token in it.
-  EXPECT_THAT(log_.str(), HasSubstr("without the right token"));
-  EXPECT_THAT(log_.str(), HasSubstr("connected now: 127.0.0.1 (1)"));
-  EXPECT_THAT(log_.str(), Not(HasSubstr("horse")));
+  EXPECT_THAT(log_->text(), HasSubstr("without the right token"));
+  EXPECT_THAT(log_->text(), HasSubstr("connected now: 127.0.0.1 (1)"));
+  EXPECT_THAT(log_->text(), Not(HasSubstr("horse")));
 }
 
 TEST_F(ControlTlsTest, HealthIsBehindTheTokenToo) {
@@ -211,7 +230,7 @@ TEST_F(ControlTlsTest, ThousandSilentConnectionsDoNotStay) {
     silent.push_back(fakes::FrameSocket::connect(dialled()));
   }
   EXPECT_TRUE(silent.back().ends());
-  EXPECT_THAT(log_.str(), HasSubstr("refused 127.0.0.1: more than 1024 connections"));
+  EXPECT_THAT(log_->text(), HasSubstr("refused 127.0.0.1: more than 1024 connections"));
   EXPECT_TRUE(silent.front().ends());
   const auto deadline = std::chrono::steady_clock::now() + kTestDeadline;
   bool is_served = false;

@@ -39,8 +39,9 @@ static _Atomic int told_to_end;
     __asm__ volatile("" ::: "memory");            \
   }
 LEAF(0)
-LEAF(1) LEAF(2) LEAF(3) LEAF(4) LEAF(5) LEAF(6) LEAF(7) LEAF(8) LEAF(9) LEAF(10) LEAF(11) LEAF(12)
-    LEAF(13) LEAF(14) LEAF(15)
+LEAF(1)
+LEAF(2) LEAF(3) LEAF(4) LEAF(5) LEAF(6) LEAF(7) LEAF(8) LEAF(9) LEAF(10) LEAF(11) LEAF(12) LEAF(13)
+    LEAF(14) LEAF(15)
 
         static void (*const leaves[16])(void) = {
             leaf_0, leaf_1, leaf_2,  leaf_3,  leaf_4,  leaf_5,  leaf_6,  leaf_7,
