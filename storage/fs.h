@@ -24,9 +24,6 @@ class File {
   virtual Result<size_t> read_at(uint64_t offset, MutableBytes out) = 0;
   virtual Status truncate(uint64_t bytes) = 0;
   virtual Status sync() = 0;  // data and what is needed to read it back
-  // Begins to write back what sync() will wait for, so that the syncs of several files take about
-  // as long as one. Promises nothing; where the system has no such call it does nothing.
-  virtual void begin_sync() {}
 };
 
 enum class OpenMode : uint8_t {

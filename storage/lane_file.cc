@@ -157,10 +157,6 @@ Status LaneFile::sync() {
   return sync_failure_;
 }
 
-void LaneFile::begin_sync() {
-  if (unsynced_ && file_ != nullptr) file_->begin_sync();
-}
-
 Status LaneFile::seal(bool durable) {
   if (sealed_) return {};
   COLLECT_TRY(ensure_open());

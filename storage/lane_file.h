@@ -76,7 +76,6 @@ class LaneFile {
   // After an error it fails for good: the system forgets what it could not write, and a second call
   // would succeed without it.
   Status sync();
-  void begin_sync();
   // Footer, then header; with `durable` each is synced before the next step. A sync that fails does
   // not keep the file from being sealed, but its error is returned.
   Status seal(bool durable);

@@ -133,13 +133,6 @@ class PosixFile final : public File {
     return {};
   }
 
-  void begin_sync() override {
-#ifdef __linux__
-    // What fails here fails in sync() again: the kernel keeps the error for it.
-    (void)::sync_file_range(fd_.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
-#endif
-  }
-
  private:
   std::string path_;
   Descriptor fd_;

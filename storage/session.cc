@@ -249,7 +249,6 @@ Status Session::limit_open_files() {
   const size_t count = std::min(open.size(), kMaxOpenThreads / 4);
   std::partial_sort(open.begin(), open.begin() + static_cast<ptrdiff_t>(count), open.end(),
                     [](const Thread* a, const Thread* b) { return a->last_use < b->last_use; });
-  for (size_t i = 0; i < count; ++i) open[i]->writer->begin_commit();
   for (size_t i = 0; i < count; ++i) {
     COLLECT_TRY(open[i]->writer->commit());
     open[i]->writer->close_files();
@@ -301,9 +300,6 @@ Status Session::commit() {
   roller_.flush();
   note_capture_problem();
   if (durable()) {
-    // All are begun before the first is waited for: the file system then writes them together, and
-    // one commit of its own journal serves several.
-    for (const uint32_t slot : uncommitted_) threads_[slot].writer->begin_commit();
     COLLECT_TRY(fail(commit_foreign()));
     while (!uncommitted_.empty()) {
       Thread& thread = threads_[uncommitted_.back()];

@@ -261,12 +261,6 @@ Status ThreadWriter::expect(Lane lane, uint64_t numbered, uint64_t dropped, uint
   return put;
 }
 
-void ThreadWriter::begin_commit() {
-  if (durability_ != Durability::kFsync) return;
-  index_.begin_sync();
-  detail_.begin_sync();
-}
-
 Status ThreadWriter::commit() {
   if (durability_ != Durability::kFsync) return {};
   COLLECT_TRY(index_.sync());

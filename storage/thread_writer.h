@@ -40,8 +40,7 @@ class ThreadWriter {
   // missing from that is counted as lost for `reason`. kDamaged: no such numbers.
   Status expect(Lane lane, uint64_t numbered, uint64_t dropped, uint32_t reason, uint64_t at_ns);
 
-  void begin_commit();  // commit() of several threads takes less when all were begun before
-  Status commit();      // makes what is stored survive, as the durability says
+  Status commit();  // makes what is stored survive, as the durability says
   void close_files();
   bool has_open_files() const;
 

@@ -68,12 +68,12 @@ bool DrainThread::finished() {
   const uint64_t deadline_ms = g_control.stop_deadline_ms.load(std::memory_order_relaxed);
   if (!stop_seen_) {
     stop_seen_ = true;
-    was_up_at_stop_ = link_.is_up();
     rounds_failed_at_stop_ = link_.rounds_failed();
     if (settings_.role == Role::kConnect) link_.retry_now();
     start_pending_ = false;
     if (phase_ == Phase::kRecording) end_with_process();
   }
+  if (link_.is_up()) up_since_stop_ = true;
   if (phase_ == Phase::kEnding && now_ms_ < deadline_ms && !may_give_up()) return false;
   if (phase_ == Phase::kEnding && now_ms_ >= deadline_ms) allow_waiting(false);
   if (!link_.is_up()) return true;
@@ -90,7 +90,7 @@ bool DrainThread::finished() {
 bool DrainThread::may_give_up() const {
   // A collector that was there will be back. One that was not gets one more chance, if it is us
   // who connect.
-  if (link_.is_up() || was_up_at_stop_ || link_.is_opening()) return false;
+  if (link_.is_up() || up_since_stop_ || link_.is_opening()) return false;
   if (settings_.role == Role::kConnect && link_.rounds_failed() == rounds_failed_at_stop_) {
     return false;
   }

@@ -111,7 +111,7 @@ class DrainThread {
   bool goodbye_said_ = false;
   bool leaves_process_ = false;
   bool stop_seen_ = false;
-  bool was_up_at_stop_ = false;
+  bool up_since_stop_ = false;
   TracedProcess* traced_ = nullptr;   // null: this is a thread of it
   bool process_over_ = false;         // nobody waits for the companion any more
   uint64_t least_used_ = UINT64_MAX;  // of the buffer, since then

@@ -1,5 +1,7 @@
 #include "daemon/ctl/run_summary.h"
 
+#include <string.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -66,6 +68,7 @@ std::string session_lines(const Session& session) {
   if (lost.empty() && session.state() == control::v1::RECOVERED) {
     // Nobody was left to count: what the ring still held went with the process.
     text += line("lost", "nothing that was counted; the last events before the end are missing");
+    text += line("", "(--drain process ships them, whatever the end was)");
   } else {
     text += line("lost", lost.empty() ? "nothing" : lost);
   }
@@ -94,11 +97,24 @@ std::string session_list(const std::vector<Session>& sessions) {
   return text;
 }
 
+// "Segmentation fault", where the exit code is a shell's word for that signal.
+std::string ended_by(int exit_code) {
+  constexpr int kSignals = 32;  // those with names
+  if (exit_code <= 128 || exit_code >= 128 + kSignals) return "";
+  const char* name = ::strsignal(exit_code - 128);
+  return name != nullptr ? name : "";
+}
+
 std::string nothing_recorded(const RunOutcome& outcome) {
   if (!outcome.agent_seen) {
     return "  No process of this run reached the collector. It may be linked statically or be\n"
            "  set-user-id (LD_PRELOAD does nothing then), have cleared its environment, or have\n"
            "  ended at once. COLLECT_LOG=1 makes the agent say what it does.\n";
+  }
+  if (!ended_by(outcome.exit_code).empty()) {
+    return "  The program was ended before anything of it was shipped. --drain process ships what "
+           "is\n"
+           "  in its rings then.\n";
   }
   return "  The program ran with the agent, and not one traced function was called: it is not\n"
          "  instrumented. Build it, and the libraries you care about, with\n"
@@ -142,7 +158,9 @@ std::vector<TopFunction> top_functions(const Session& session) {
 
 std::string run_summary_text(const RunOutcome& outcome) {
   std::string text = "collectctl: " + printable(outcome.program) + " ended with exit code " +
-                     std::to_string(outcome.exit_code) + "\n";
+                     std::to_string(outcome.exit_code);
+  const std::string signal = ended_by(outcome.exit_code);
+  text += signal.empty() ? "\n" : " (" + signal + ")\n";
   if (!outcome.trouble.empty()) text += line("trouble", printable(outcome.trouble));
   const Session* largest = largest_session(outcome.sessions);
   if (largest == nullptr) {

@@ -345,6 +345,24 @@ TEST_F(DrainLinkTest, AShortProgramStillReachesItsCollector) {
   expect_index(stream, 10);
 }
 
+// The collector was away when the program ended, came back, and the link broke once more.
+TEST_F(DrainLinkTest, ALinkThatBreaksWhileTheRestIsShippedIsMadeAgain) {
+  ASSERT_TRUE(drain_start(connecting()));
+  for (int i = 0; i < 2; ++i) collector.accept().close();
+  const uint32_t stream = fake::add_stream(1, "main");
+  fake::write_index(stream, 10);
+  std::thread stopping([] { drain_stop(60000); });
+  EXPECT_TRUE(eventually([] { return !is_recording(); }));
+  collector.welcome_pair();
+  EXPECT_TRUE(eventually([] { return drain_connected(); }));
+  collector.control.close();
+  collector.data.close();
+  collector.welcome_pair();
+  collector.seal();
+  stopping.join();
+  expect_index(stream, 10);
+}
+
 TEST_F(DrainLinkTest, BadAddressesAreRefusedWithASentence) {
   Settings settings;
   EXPECT_FALSE(drain_start(settings));

@@ -127,5 +127,17 @@ TEST(RunSummaryTest, TroubleIsNotBlamedOnTheProgram) {
   EXPECT_THAT(text, ::testing::Not(HasSubstr("-finstrument-functions")));
 }
 
+TEST(RunSummaryTest, AnEndBySignalIsNamedAndWhatHelpsIsSaid) {
+  RunOutcome outcome;
+  outcome.program = "./app";
+  outcome.exit_code = 139;
+  outcome.agent_seen = true;
+  const std::string text = run_summary_text(outcome);
+  EXPECT_THAT(text, HasSubstr("./app ended with exit code 139 (Segmentation fault)\n"));
+  EXPECT_THAT(text, HasSubstr("--drain process"));
+  outcome.exit_code = 1;
+  EXPECT_THAT(run_summary_text(outcome), HasSubstr("ended with exit code 1\n"));
+}
+
 }  // namespace
 }  // namespace collect::ctl

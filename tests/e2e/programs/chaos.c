@@ -33,19 +33,33 @@ static struct slot* slots;
 static uint64_t iterations;
 static _Atomic int told_to_end;
 
+/* Ends with a declaration of something that is there, so that a semicolon can follow. */
 #define LEAF(n)                                   \
   __attribute__((noinline)) void leaf_##n(void);  \
   __attribute__((noinline)) void leaf_##n(void) { \
     __asm__ volatile("" ::: "memory");            \
-  }
-LEAF(0)
-LEAF(1)
-LEAF(2) LEAF(3) LEAF(4) LEAF(5) LEAF(6) LEAF(7) LEAF(8) LEAF(9) LEAF(10) LEAF(11) LEAF(12) LEAF(13)
-    LEAF(14) LEAF(15)
+  }                                               \
+  struct slot
+LEAF(0);
+LEAF(1);
+LEAF(2);
+LEAF(3);
+LEAF(4);
+LEAF(5);
+LEAF(6);
+LEAF(7);
+LEAF(8);
+LEAF(9);
+LEAF(10);
+LEAF(11);
+LEAF(12);
+LEAF(13);
+LEAF(14);
+LEAF(15);
 
-        static void (*const leaves[16])(void) = {
-            leaf_0, leaf_1, leaf_2,  leaf_3,  leaf_4,  leaf_5,  leaf_6,  leaf_7,
-            leaf_8, leaf_9, leaf_10, leaf_11, leaf_12, leaf_13, leaf_14, leaf_15};
+static void (*const leaves[16])(void) = {leaf_0,  leaf_1,  leaf_2,  leaf_3, leaf_4,  leaf_5,
+                                         leaf_6,  leaf_7,  leaf_8,  leaf_9, leaf_10, leaf_11,
+                                         leaf_12, leaf_13, leaf_14, leaf_15};
 
 NOT_TRACED static void on_term(int number) {
   (void)number;
