@@ -68,12 +68,12 @@ bool DrainThread::finished() {
   const uint64_t deadline_ms = g_control.stop_deadline_ms.load(std::memory_order_relaxed);
   if (!stop_seen_) {
     stop_seen_ = true;
+    up_since_stop_ = link_.is_up();
     rounds_failed_at_stop_ = link_.rounds_failed();
     if (settings_.role == Role::kConnect) link_.retry_now();
     start_pending_ = false;
     if (phase_ == Phase::kRecording) end_with_process();
   }
-  if (link_.is_up()) up_since_stop_ = true;
   if (phase_ == Phase::kEnding && now_ms_ < deadline_ms && !may_give_up()) return false;
   if (phase_ == Phase::kEnding && now_ms_ >= deadline_ms) allow_waiting(false);
   if (!link_.is_up()) return true;
@@ -128,6 +128,7 @@ void DrainThread::end_with_process() {
 }
 
 void DrainThread::link_came_up() {
+  up_since_stop_ = true;  // also one that breaks before anybody looks again
   was_ever_up_ = true;
   shipper_.begin_link(link_.resumed());
   heartbeat_at_ms_ = now_ms_;
