@@ -7,6 +7,7 @@
 
 #include "agent/drain/drain.h"
 #include "agent/own_object.h"
+#include "agent/ring/sleds.h"
 #include "agent/ring/stream.h"
 
 namespace collect::agent {
@@ -19,9 +20,20 @@ std::atomic<const char*> status{"the agent was not started"};
 std::atomic<pid_t> owner{0};
 Settings started_with;
 
+void before_fork() {
+  drain_before_fork();
+  sleds_before_fork();
+}
+
+void after_fork_in_parent() {
+  sleds_after_fork();
+  drain_after_fork_in_parent();
+}
+
 // In the child only the forking thread exists. Nothing is started here: most children exec at once.
 // The first event starts the agent anew; the rings were not copied (MADV_WIPEONFORK).
 void after_fork_in_child() {
+  sleds_after_fork_in_child();
   tls_stream = nullptr;
   // Its epoch goes on, so that no thread's copy passes for a new one.
   const uint64_t state = g_state.load(std::memory_order_relaxed);
@@ -31,6 +43,11 @@ void after_fork_in_child() {
   recorder_after_fork_in_child();
   if (phase.load(std::memory_order_relaxed) != Phase::kRunning) return;
   g_state.store((state & ~kStateFlags) + kStateEpoch + (kStateRecording | kStateForked));
+  sleds_in();  // a call has to come for the agent to start
+}
+
+void log_sleds(const Settings& settings) {
+  if (const char* sentence = sleds_problem()) log_line(settings.log, sentence);
 }
 
 // `fresh`: no thread of this process has recorded anything yet.
@@ -44,8 +61,15 @@ StartError start_parts(const Settings& settings, bool fresh) {
   owner.store(getpid(), std::memory_order_relaxed);
   if (!drain_start(settings)) {
     status.store(drain_status());
+    sleds_out();
     return StartError::kNoThread;
   }
+  if (memory_is_shared()) {
+    sleds_in();
+  } else if (!is_recording()) {
+    sleds_out();
+  }
+  log_sleds(settings);
   return StartError::kNone;
 }
 
@@ -59,7 +83,7 @@ StartError start_agent(const Settings& settings) {
   }
   static std::atomic<bool> fork_handled{false};
   if (!fork_handled.exchange(true))
-    (void)pthread_atfork(drain_before_fork, drain_after_fork_in_parent, after_fork_in_child);
+    (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   started_with = settings;
   const StartError error = start_parts(settings, false);
   phase.store(error == StartError::kNone ? Phase::kRunning : Phase::kOff);
@@ -71,6 +95,7 @@ void stop_agent(uint32_t timeout_ms) {
   Phase expected = Phase::kRunning;
   if (!phase.compare_exchange_strong(expected, Phase::kStopping)) return;
   drain_stop(timeout_ms);
+  sleds_out();
   status.store("the agent was stopped");
   phase.store(Phase::kStopped);
 }
@@ -106,7 +131,11 @@ void before_exit(const int* code) {
 }
 
 const char* agent_status() {
-  if (phase.load(std::memory_order_acquire) == Phase::kRunning) return drain_status();
+  if (phase.load(std::memory_order_acquire) == Phase::kRunning) {
+    // With a collector there, what is missing is worth more words than that all is well.
+    const char* sleds = sleds_problem();
+    return sleds != nullptr && drain_connected() ? sleds : drain_status();
+  }
   return status.load(std::memory_order_relaxed);
 }
 

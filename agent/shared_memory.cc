@@ -17,6 +17,13 @@ bool shared_now = false;
 Range ranges[kMaxSharedRanges];
 uint32_t range_count = 0;
 
+// Whether the kernel gives a forked child zeroes for private memory; else map_table does.
+#ifdef MADV_WIPEONFORK
+constexpr bool kWipesOnFork = true;
+#else
+constexpr bool kWipesOnFork = false;
+#endif
+
 constexpr int kReadWrite = PROT_READ | PROT_WRITE;
 
 void* map(void* at, size_t bytes, bool shared) {
@@ -47,6 +54,7 @@ constinit OwnerMark g_owner;
 
 bool shared_memory_init(bool shared) {
   if (shared) {
+    if (!kHasCompanion) return false;
 #if defined(__linux__) && defined(MADV_WIPEONFORK)
     if (static_cast<size_t>(sysconf(_SC_PAGESIZE)) > kSharedPage) return false;
     // A page of its own, of which a forked child gets zeroes instead of a copy.
@@ -88,7 +96,7 @@ bool share_block(void* block, size_t bytes) {
 }
 
 void* map_table(size_t bytes, void* before) {
-  if (before != nullptr && !shared_now) return before;  // wiped by the kernel
+  if (before != nullptr && !shared_now && kWipesOnFork) return before;
   void* const table = map(before, bytes, shared_now);
   if (table == nullptr || !shared_now) return table;
   if (note(table, bytes)) return table;

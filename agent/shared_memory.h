@@ -15,8 +15,16 @@ namespace collect::agent {
 
 #if defined(__x86_64__)
 inline constexpr size_t kSharedPage = 4096;
-#else
+#elif defined(__linux__) && !defined(__ANDROID__)
 inline constexpr size_t kSharedPage = 65536;  // the largest that an arm64 system may have
+#else
+inline constexpr size_t kSharedPage = 16384;  // that of Apple's, the larger one of Android's
+#endif
+// Whether there may be a companion at all: see companion_absent.cc.
+#if defined(__linux__) && !defined(__ANDROID__)
+inline constexpr bool kHasCompanion = true;
+#else
+inline constexpr bool kHasCompanion = false;
 #endif
 inline constexpr uint32_t kMaxSharedRanges = 24;
 

@@ -11,7 +11,7 @@ endif()
 add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
 
 find_program(COLLECT_MOLD mold)
-if(COLLECT_MOLD)
+if(COLLECT_MOLD AND NOT CMAKE_CROSSCOMPILING)
   add_link_options(-fuse-ld=mold)
 endif()
 

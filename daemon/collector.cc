@@ -6,6 +6,7 @@
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 #include <cstdio>
+#include <cstdlib>
 
 #include "daemon/config.h"
 #include "daemon/control/name_filter.h"
@@ -46,14 +47,19 @@ Collector::Collector(const ingest::IngestOptions& options, storage::Fs& fs)
       fs_(fs) {}
 
 Collector::~Collector() {
+  if (attach_) attach_->stop();
   ingest_.reset();
   files_.join();
   watches_.stop();
 }
 
-Result<std::unique_ptr<Collector>> Collector::create(ingest::IngestOptions options,
-                                                     storage::Fs& fs) {
+Result<std::unique_ptr<Collector>> Collector::create(ingest::IngestOptions options, storage::Fs& fs,
+                                                     const attach::AttachOptions& devices) {
   std::unique_ptr<Collector> collector(new Collector(options, fs));
+  auto attach = attach::Attach::create(
+      devices, [](const char* name) -> const char* { return std::getenv(name); }, *collector);
+  if (!attach.ok()) return attach.error();
+  collector->attach_ = std::move(attach).value();
   auto ingest = ingest::Ingest::bind(std::move(options), fs, *collector);
   if (!ingest.ok()) return ingest.error();
   collector->ingest_ = std::move(ingest).value();
@@ -62,9 +68,11 @@ Result<std::unique_ptr<Collector>> Collector::create(ingest::IngestOptions optio
 
 void Collector::run() {
   ingest_->run();
+  attach_->run();
 }
 
 bool Collector::stop(std::chrono::milliseconds bound) {
+  attach_->stop();
   return ingest_->stop(bound);
 }
 
@@ -76,6 +84,7 @@ void Collector::agent_changed(const ingest::AgentSnapshot& agent) {
   watches_.agent_event(change == CollectorRegistry::Change::kAdded ? api::AgentEvent::ADDED
                                                                    : api::AgentEvent::CHANGED,
                        message);
+  tell_devices(agent);
   if (!agent.dialled || !is_up(agent)) return;
   std::vector<uint64_t> waiting;
   {
@@ -141,6 +150,7 @@ api::Stats Collector::stats() {
   stats.set_bytes_received(counters.bytes_received);
   stats.set_bytes_stored(counters.bytes_stored);
   stats.set_pages_stored(counters.pages_stored);
+  stats.set_pages_decoded(counters.pages_decoded);
   stats.set_pages_bad_checksum(counters.pages_bad_checksum);
   stats.set_events_stored(counters.events_stored);
   stats.set_events_lost(counters.events_lost);
@@ -255,6 +265,7 @@ void Collector::detach(const std::string& name, control::Callback<api::Agent> do
     });
   };
   if (agent->dialled) {
+    attach_->release(agent->address);
     ingest_->detach_address(agent->address, then_the_process);
   } else {
     then_the_process(std::string());

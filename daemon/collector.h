@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/attach/attach.h"
 #include "daemon/collector_registry.h"
 #include "daemon/collector_watch.h"
 #include "daemon/control/collector_api.h"
@@ -23,10 +24,14 @@ namespace collect::daemon {
 // How long AttachAgent waits for somebody to answer before it shows the address as DIALING.
 inline constexpr std::chrono::milliseconds kAttachWait{2'000};
 
-class Collector final : public control::CollectorApi, private ingest::IngestObserver {
+class Collector final : public control::CollectorApi,
+                        private ingest::IngestObserver,
+                        private attach::DeviceObserver {
  public:
-  // Binds the ingest address; nobody is served before run(). `fs` outlives the collector.
-  static Result<std::unique_ptr<Collector>> create(ingest::IngestOptions options, storage::Fs& fs);
+  // Binds the ingest address; nobody is served before run(). `fs` outlives the collector. Without
+  // `devices` none is looked for.
+  static Result<std::unique_ptr<Collector>> create(ingest::IngestOptions options, storage::Fs& fs,
+                                                   const attach::AttachOptions& devices = {});
   ~Collector() override;
 
   void run();
@@ -41,9 +46,12 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
   // CollectorApi
   std::vector<api::Agent> agents(const std::string& filter) override;
   std::vector<api::Session> sessions(const std::string& filter) override;
+  std::vector<api::Device> devices(const std::string& filter) override;
+  std::vector<api::DeviceServer> device_servers() override;
   Result<api::Session> session(const std::string& name) override;
   api::Stats stats() override;
   control::WatchId watch_agents(std::function<void(const api::AgentEvent&)> on_event) override;
+  control::WatchId watch_devices(std::function<void(const api::DeviceEvent&)> on_event) override;
   Result<control::WatchId> watch_session(
       const std::string& name, uint32_t interval_ms,
       std::function<void(const api::Session&, bool last)> on_session) override;
@@ -62,6 +70,8 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
                       control::Callback<api::DeleteSessionResponse> done) override;
   void set_detail(api::DetailMode mode, const api::DetailRequest& request,
                   control::Callback<api::DetailResponse> done) override;
+  void set_function_filter(const api::SetFunctionFilterRequest& request,
+                           control::Callback<api::SetFunctionFilterResponse> done) override;
   void annotate(const api::AnnotateRequest& request,
                 control::Callback<api::AnnotateResponse> done) override;
   void roll_container(const api::RollContainerRequest& request,
@@ -74,6 +84,13 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
   void agent_changed(const ingest::AgentSnapshot& agent) override;
   void agent_removed(ingest::AgentId id) override;
   void session_changed(const ingest::SessionSnapshot& session) override;
+
+  // DeviceObserver: collector_devices.cc
+  void device_changed(const attach::DeviceView& device, bool is_new) override;
+  void device_removed(const attach::DeviceView& device) override;
+  void place_found(const std::string& address) override;
+  void place_gone(const std::string& address) override;
+  void tell_devices(const ingest::AgentSnapshot& agent);
 
   // Starts or stops each of `agents`, ends the dial9 feeds of the sessions named, and answers with
   // all that succeeded, or the first error.
@@ -95,6 +112,11 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
   void send_detail(const std::shared_ptr<DetailCall>& call, const ingest::AgentSnapshot& agent,
                    const std::vector<uint64_t>& functions);
 
+  struct FilterCall;  // collector_filter.cc
+  struct FilterOrder;
+  void resolve_filter(const std::shared_ptr<FilterCall>& call, const ingest::AgentSnapshot& agent);
+  void send_filter_part(const std::shared_ptr<FilterOrder>& order, uint32_t part);
+
   struct PendingAttach {
     uint64_t id = 0;
     std::string address;
@@ -112,6 +134,7 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
   std::mutex attach_mutex_;
   std::vector<PendingAttach> attaching_;  // guarded by attach_mutex_
   uint64_t next_attach_ = 1;              // guarded by attach_mutex_
+  std::unique_ptr<attach::Attach> attach_;
   // Last, so that its threads end before what they report to.
   std::unique_ptr<ingest::Ingest> ingest_;
 };

@@ -5,6 +5,7 @@
 
 #include "daemon/collector.h"
 #include "daemon/collector_functions.h"
+#include "proto/wire/layout.h"
 
 namespace collect::daemon {
 namespace {
@@ -103,7 +104,8 @@ void Collector::set_detail(api::DetailMode mode, const api::DetailRequest& reque
 void Collector::resolve_and_send_detail(const std::shared_ptr<DetailCall>& call,
                                         const ingest::AgentSnapshot& agent) {
   const auto resolve = [this, call, agent](const std::vector<storage::ModuleInfo>& modules) {
-    const auto matched = call->patterns.resolve(modules, symbol_directories_);
+    const auto matched =
+        call->patterns.resolve(modules, symbol_directories_, wire::kMaxFilterFunctions);
     if (matched.ok()) {
       send_detail(call, agent, *matched);
     } else {

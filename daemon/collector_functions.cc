@@ -4,7 +4,6 @@
 #include <charconv>
 #include <set>
 
-#include "proto/wire/layout.h"
 #include "storage/symbols.h"
 
 namespace collect::daemon {
@@ -72,7 +71,7 @@ Result<FunctionPatterns> FunctionPatterns::parse(const std::vector<std::string>&
 
 Result<std::vector<uint64_t>> FunctionPatterns::resolve(
     const std::vector<storage::ModuleInfo>& modules,
-    const std::vector<std::string>& symbol_directories) const {
+    const std::vector<std::string>& symbol_directories, size_t most) const {
   std::set<uint64_t> ids(ids_.begin(), ids_.end());
   std::vector<bool> matched(patterns_.size(), false);
   std::string first_problem;
@@ -101,10 +100,10 @@ Result<std::vector<uint64_t>> FunctionPatterns::resolve(
                                       std::to_string(modules.size()) + " modules of this agent" +
                                       (first_problem.empty() ? "" : " (" + first_problem + ")")};
   }
-  if (ids.size() > wire::kMaxFilterFunctions) {
-    return Error{Code::kLimit,
-                 std::to_string(ids.size()) + " functions match, and an agent holds at most " +
-                     std::to_string(wire::kMaxFilterFunctions) + ": narrow the patterns"};
+  if (ids.size() > most) {
+    return Error{Code::kLimit, std::to_string(ids.size()) +
+                                   " functions match, and an agent holds at most " +
+                                   std::to_string(most) + ": narrow the patterns"};
   }
   return std::vector<uint64_t>(ids.begin(), ids.end());
 }

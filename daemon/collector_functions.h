@@ -17,10 +17,11 @@ class FunctionPatterns {
   static Result<FunctionPatterns> parse(const std::vector<std::string>& texts);
 
   bool empty() const { return ids_.empty() && patterns_.empty(); }
-  // Sorted ids. kNotFound when nothing matches, kLimit when more functions match than an agent can
-  // hold: both say what to do.
+  // Sorted ids. kNotFound when nothing matches, kLimit when more functions match than `most`, which
+  // an agent can hold: both say what to do.
   Result<std::vector<uint64_t>> resolve(const std::vector<storage::ModuleInfo>& modules,
-                                        const std::vector<std::string>& symbol_directories) const;
+                                        const std::vector<std::string>& symbol_directories,
+                                        size_t most) const;
 
  private:
   std::vector<uint64_t> ids_;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::string_view kAgentPrefix = "agents/";
 constexpr std::string_view kSessionPrefix = "sessions/";
+constexpr std::string_view kDevicePrefix = "devices/";
 
 api::AgentState to_message(ingest::AgentState state) {
   switch (state) {
@@ -158,6 +159,42 @@ api::Agent to_message(const ingest::AgentSnapshot& agent) {
   message.set_status(agent.status);
   message.set_executable(agent.executable);
   message.set_reconnects(agent.reconnects);
+  message.set_link_raw_bytes(agent.link_raw_bytes);
+  message.set_link_sent_bytes(agent.link_sent_bytes);
+  message.set_spooled_bytes(agent.spooled_bytes);
+  return message;
+}
+
+api::Device to_message(const attach::DeviceView& view) {
+  api::Device message;
+  message.set_name(std::string(kDevicePrefix) + view.device.serial);
+  message.set_serial(view.device.serial);
+  message.set_via(view.via);
+  message.set_connection(view.device.connection);
+  message.set_model(view.device.model);
+  switch (view.state) {
+    case attach::DeviceState::kServing:
+      message.set_state(api::SERVING);
+      break;
+    case attach::DeviceState::kNoAgent:
+      message.set_state(api::NO_AGENT);
+      break;
+    case attach::DeviceState::kBlocked:
+      message.set_state(api::BLOCKED);
+      break;
+    case attach::DeviceState::kAbsent:
+      message.set_state(api::ABSENT);
+      break;
+  }
+  message.set_reported_state(view.device.reported_state);
+  message.set_reason(view.device.reason);
+  message.set_advice(view.device.advice);
+  for (const attach::PlaceView& place : view.places) {
+    api::DeviceAgent* agent = message.add_agents();
+    agent->set_socket(place.place);
+    agent->set_agent(place.agent);
+    agent->set_status(place.status);
+  }
   return message;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "daemon/attach/device_table.h"
 #include "daemon/ingest/snapshot.h"
 #include "formats/core/result.h"
 #include "proto/control/v1/control.pb.h"
@@ -15,6 +16,7 @@ namespace api = ::collect::control::v1;
 
 api::Agent to_message(const ingest::AgentSnapshot& agent);
 api::Session to_message(const ingest::SessionSnapshot& session);
+api::Device to_message(const attach::DeviceView& device);
 // `json` is the manifest as it stands on disk. kDamaged when it is none.
 Result<api::Manifest> manifest_message(const std::string& session_name, std::string json);
 

@@ -9,6 +9,17 @@ namespace collect::daemon {
 
 using Clock = std::chrono::steady_clock;
 
+namespace {
+
+// Who has not heard of a thing yet hears that it was added, however often it changed since.
+template <class Event>
+void set_kind(Event& event, api::AgentEvent::Kind kind) {
+  const bool unheard = event.kind() == api::AgentEvent::ADDED && kind == api::AgentEvent::CHANGED;
+  if (!unheard) event.set_kind(kind);
+}
+
+}  // namespace
+
 CollectorWatches::CollectorWatches() {
   thread_ = std::thread([this] { io_.run(); });
   (void)pthread_setname_np(thread_.native_handle(), "collector");
@@ -33,6 +44,12 @@ uint64_t CollectorWatches::add(WatchRef watch) {
 uint64_t CollectorWatches::watch_agents(OnAgent on_event) {
   auto watch = std::make_shared<Watch>();
   watch->on_agent = std::move(on_event);
+  return add(std::move(watch));
+}
+
+uint64_t CollectorWatches::watch_devices(OnDevice on_event) {
+  auto watch = std::make_shared<Watch>();
+  watch->on_device = std::move(on_event);
   return add(std::move(watch));
 }
 
@@ -63,10 +80,19 @@ void CollectorWatches::agent_event(api::AgentEvent::Kind kind, const api::Agent&
   for (auto& [id, watch] : watches_) {
     if (!watch->on_agent) continue;
     api::AgentEvent& event = watch->events[agent.name()];
-    // Who has not heard of an agent yet hears that it was added, however often it changed since.
-    const bool unheard = event.kind() == api::AgentEvent::ADDED && kind == api::AgentEvent::CHANGED;
-    if (!unheard) event.set_kind(kind);
+    set_kind(event, kind);
     *event.mutable_agent() = agent;
+    schedule(watch, Clock::now());
+  }
+}
+
+void CollectorWatches::device_event(api::AgentEvent::Kind kind, const api::Device& device) {
+  std::lock_guard lock(mutex_);
+  for (auto& [id, watch] : watches_) {
+    if (!watch->on_device) continue;
+    api::DeviceEvent& event = watch->device_events[device.name()];
+    set_kind(event, kind);
+    *event.mutable_device() = device;
     schedule(watch, Clock::now());
   }
 }
@@ -105,23 +131,27 @@ void CollectorWatches::schedule(const WatchRef& watch, Clock::time_point when) {
 
 void CollectorWatches::deliver(const WatchRef& watch) {
   if (watch->on_agent) {
-    deliver_agents(*watch);
+    deliver_events(*watch, watch->events, watch->on_agent);
+  } else if (watch->on_device) {
+    deliver_events(*watch, watch->device_events, watch->on_device);
   } else {
     deliver_session(watch);
   }
 }
 
-void CollectorWatches::deliver_agents(Watch& watch) {
-  std::map<std::string, api::AgentEvent> events;
+template <class Event>
+void CollectorWatches::deliver_events(Watch& watch, std::map<std::string, Event>& waiting,
+                                      const std::function<void(const Event&)>& call) {
+  std::map<std::string, Event> events;
   {
     std::lock_guard lock(mutex_);
     watch.scheduled = false;
-    events.swap(watch.events);
+    events.swap(waiting);
   }
   for (const auto& [name, event] : events) {
     std::lock_guard calling(watch.calling);
     if (watch.ended) return;
-    watch.on_agent(event);
+    call(event);
   }
 }
 

@@ -1,6 +1,6 @@
 // Hands changes to those who watch: one thread delivers, each watch gets its calls one at a time,
 // and none after it was ended. What a slow watch has not been given yet is merged: the newest state
-// of each agent, or of the session, so nothing grows with the number of changes.
+// of each agent or device, or of the session, so nothing grows with the number of changes.
 #pragma once
 
 #include <asio/executor_work_guard.hpp>
@@ -22,12 +22,14 @@ namespace collect::daemon {
 class CollectorWatches {
  public:
   using OnAgent = std::function<void(const api::AgentEvent&)>;
+  using OnDevice = std::function<void(const api::DeviceEvent&)>;
   using OnSession = std::function<void(const api::Session&, bool last)>;
 
   CollectorWatches();
   ~CollectorWatches();  // no call comes after it
 
   uint64_t watch_agents(OnAgent on_event);
+  uint64_t watch_devices(OnDevice on_event);
   // Called at once for a change of state, else at most every `interval`.
   uint64_t watch_session(const std::string& name, std::chrono::milliseconds interval,
                          OnSession on_session);
@@ -35,6 +37,7 @@ class CollectorWatches {
   void unwatch(uint64_t id);
 
   void agent_event(api::AgentEvent::Kind kind, const api::Agent& agent);
+  void device_event(api::AgentEvent::Kind kind, const api::Device& device);
   void session_event(const std::string& name, const api::Session& session, bool last);
 
   // Work that may take its time, or comes later, on the delivering thread.
@@ -49,6 +52,8 @@ class CollectorWatches {
     // guarded by CollectorWatches::mutex_
     OnAgent on_agent;
     std::map<std::string, api::AgentEvent> events;  // newest per agent
+    OnDevice on_device;
+    std::map<std::string, api::DeviceEvent> device_events;  // newest per device
     std::string session;
     OnSession on_session;
     std::optional<api::Session> newest;
@@ -64,7 +69,9 @@ class CollectorWatches {
   uint64_t add(WatchRef watch);
   void schedule(const WatchRef& watch, std::chrono::steady_clock::time_point when);
   void deliver(const WatchRef& watch);
-  void deliver_agents(Watch& watch);
+  template <class Event>
+  void deliver_events(Watch& watch, std::map<std::string, Event>& waiting,
+                      const std::function<void(const Event&)>& call);
   void deliver_session(const WatchRef& watch);
 
   asio::io_context io_{1};

@@ -6,6 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "daemon/attach/adb_address.h"
+#include "daemon/attach/usbmux_address.h"
 #include "daemon/ingest/address.h"
 #include "daemon/ingest/limits.h"
 
@@ -17,6 +19,8 @@ std::string flag_of(std::string_view key) {
   std::replace(flag.begin() + 2, flag.end(), '_', '-');
   return flag;
 }
+
+constexpr size_t kHelpColumn = 38;  // where the words of --help begin
 
 std::string out_of(uint64_t value, uint64_t low, uint64_t high) {
   if (value >= low && value <= high) return {};
@@ -43,6 +47,21 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
+// What stands for the value in --help; null: the type says it.
+const char* value_name(std::string_view key) {
+  if (key == "root" || key.ends_with("_directories")) return "DIRECTORY";
+  if (key == "ingest" || key == "control" || key == "attach") return "ADDRESS";
+  if (key.ends_with("_file") || key.starts_with("tls_")) return "FILE";
+  if (key.ends_with("_bytes")) return "BYTES";
+  if (key.ends_with("_ms")) return "MS";
+  if (key.ends_with("_s")) return "SECONDS";
+  if (key == "durability") return "os|fsync";
+  if (key == "adb" || key == "usbmux") return "ADDRESS";
+  if (key == "page_codecs") return "auto|off";
+  if (key == "log_level") return "trace|debug|info|warn|error|off";
+  return nullptr;
+}
+
 struct FlagsOnly {
   std::string config_file;
   int ready_fd = -1;
@@ -53,6 +72,7 @@ struct FlagsOnly {
 
 void declare_flags(CLI::App& app, Config& config, FlagsOnly& flags) {
   app.set_help_flag();
+  app.get_formatter()->column_width(kHelpColumn);
   app.add_flag("-h,--help", flags.help, "show this and exit");
   app.add_flag("--version", flags.version, "show the version and exit");
   app.add_option("--config", flags.config_file, "TOML file with any of the keys below")
@@ -62,7 +82,14 @@ void declare_flags(CLI::App& app, Config& config, FlagsOnly& flags) {
                  "descriptor that gets one JSON line when everything is up")
       ->type_name("N");
   each_key(config, [&app](const char* key, const char* help, auto& field) {
-    app.add_option(flag_of(key), field, help);
+    CLI::Option* const option = app.add_option(flag_of(key), field, help);
+    if (const char* name = value_name(key); name != nullptr) option->type_name(name);
+    using Field = std::remove_reference_t<decltype(field)>;
+    if constexpr (std::is_same_v<Field, bool>) {
+      option->type_name("true|false")->default_str(field ? "true" : "false");
+    } else if constexpr (!std::is_same_v<Field, std::vector<std::string>>) {
+      option->capture_default_str();
+    }
   });
 }
 
@@ -91,7 +118,17 @@ std::string value_fault(std::string_view key, const Config& config) {
     if (config.attach.size() > ingest::kMaxAttachedAddresses) return "too many addresses";
     return {};
   }
+  if (key == "adb") {
+    const auto nothing = [](const char*) -> const char* { return nullptr; };
+    const auto address = attach::adb_address(config.adb, nothing);
+    return address.ok() ? std::string() : address.error().message;
+  }
+  if (key == "usbmux" && config.usbmux != "off") {
+    const auto address = attach::usbmux_address(config.usbmux, nullptr);
+    return address.ok() ? std::string() : address.error().message;
+  }
   if (key == "durability") return one_of(config.durability, {"os", "fsync"});
+  if (key == "page_codecs") return one_of(config.page_codecs, {"auto", "off"});
   if (key == "log_level") {
     return one_of(config.log_level, {"trace", "debug", "info", "warn", "error", "off"});
   }

@@ -29,6 +29,8 @@ struct Config {
   std::string tls_key;
   std::string tls_client_ca;
   std::vector<std::string> attach;
+  std::string adb = "auto";
+  std::string usbmux = "auto";
   uint64_t heartbeat_ms = 2'000;
   uint64_t resume_ms = 60'000;
   uint64_t max_connections = 4'096;
@@ -36,6 +38,7 @@ struct Config {
   uint64_t threads_per_agent = 16'384;
   uint64_t sessions_per_agent = 1'000;
   uint64_t queue_bytes = 32u << 20;
+  std::string page_codecs = "auto";  // or "off"
   std::string log_level = "info";
   bool rtc = true;
   uint64_t rtc_roll_bytes = 256u << 20;
@@ -65,6 +68,14 @@ void each_key(Settings& config, Visit&& visit) {
         config.tls_client_ca);
   visit("attach", "addresses of agents that listen, to be dialled until they are detached",
         config.attach);
+  visit("adb",
+        "adb server through which agents on phones are found: auto (as adb itself finds it), off, "
+        "host:port or unix:/path",
+        config.adb);
+  visit("usbmux",
+        "usbmuxd through which agents on iPhones are found: auto (USBMUXD_SOCKET_ADDRESS, else "
+        "unix:/var/run/usbmuxd), off, host:port or unix:/path",
+        config.usbmux);
   visit("heartbeat_ms", "pace of heartbeats; three missed ones end a link", config.heartbeat_ms);
   visit("resume_ms", "how long a session waits for an agent whose link broke", config.resume_ms);
   visit("max_connections", "connections of agents at once", config.max_connections);
@@ -74,7 +85,9 @@ void each_key(Settings& config, Visit&& visit) {
   visit("threads_per_agent", "threads of one agent at once", config.threads_per_agent);
   visit("sessions_per_agent", "recordings that one process may begin", config.sessions_per_agent);
   visit("queue_bytes", "bytes of one session that may wait for the disk", config.queue_bytes);
-  visit("log_level", "trace, debug, info, warn, error or off", config.log_level);
+  visit("page_codecs", "whether agents may encode pages for a slow link: auto or off",
+        config.page_codecs);
+  visit("log_level", "what is said on standard error, one line per event", config.log_level);
   visit("rtc", "whether every session is also written as RTC containers", config.rtc);
   visit("rtc_roll_bytes", "size of a container, beyond which the next one begins; 0: no such size",
         config.rtc_roll_bytes);

@@ -18,6 +18,7 @@
 #include "daemon/config.h"
 #include "daemon/control/control_server.h"
 #include "daemon/ingest/limits.h"
+#include "daemon/inherited_sockets.h"
 #include "storage/posix_fs.h"
 #include "storage/session_layout.h"
 
@@ -78,6 +79,7 @@ Result<ingest::IngestOptions> ingest_options(const Config& config, const Access&
   options.connections_per_address = static_cast<uint32_t>(config.max_connections_per_address);
   options.threads_per_agent = static_cast<uint32_t>(config.threads_per_agent);
   options.queue_bytes = config.queue_bytes;
+  options.page_codecs = config.page_codecs == "auto";
   options.storage.durability = durability_of(config);
   options.storage.capture.enabled = config.rtc;
   options.storage.capture.roll_bytes = config.rtc_roll_bytes;
@@ -150,19 +152,32 @@ void wait_for_the_end(const sigset_t& signals, const CommandLine& line, Collecto
   }
 }
 
+// The settings say what is wanted; a socket that somebody else listens on is where it is.
+void note_other_address(const char* key, const std::string& wanted, const std::string& bound) {
+  if (wanted == bound) return;
+  spdlog::info("{}: the inherited socket is at {}; the setting {} is not used", key, bound, wanted);
+}
+
 int serve(const CommandLine& line) {
   const sigset_t signals = take_signals();
+  const Result<InheritedSockets> inherited = take_inherited_sockets();
+  if (!inherited.ok()) return refuse(inherited.error().message);
   control::allow_tls_1_3_only();
   const Result<Access> access = read_access(line.config);
   if (!access.ok()) return refuse(access.error().message);
   Result<ingest::IngestOptions> options = ingest_options(line.config, *access);
   if (!options.ok()) return refuse(options.error().message);
+  options->listening = inherited->ingest;
   const std::string root = options->storage.root;
 
   storage::PosixFs fs;
   storage::RootLock lock(fs, root);
   options->storage.root_lock = &lock;
-  auto collector = Collector::create(std::move(options).value(), fs);
+  attach::AttachOptions devices;
+  devices.adb = line.config.adb;
+  devices.usbmux = line.config.usbmux;
+  devices.keep_absent = options->resume;
+  auto collector = Collector::create(std::move(options).value(), fs, devices);
   if (!collector.ok()) return refuse(collector.error().message);
   const Status locked = lock.hold();
   if (!locked.ok()) {
@@ -170,8 +185,15 @@ int serve(const CommandLine& line) {
                       ? "root " + root + " is in use by another collectord"
                       : "root: " + locked.error().message);
   }
-  auto control = control::ControlServer::start(line.config.control, **collector, access->control);
+  auto control = control::ControlServer::start(line.config.control, **collector, access->control,
+                                               inherited->control);
   if (!control.ok()) return refuse(control.error().message);
+  if (inherited->ingest >= 0) {
+    note_other_address("ingest", line.config.ingest, (*collector)->ingest_address());
+  }
+  if (inherited->control >= 0) {
+    note_other_address("control", line.config.control, (*control)->address());
+  }
   (*collector)->run();
   const Status announced = announce(line.ready_fd, **collector, **control, root);
   if (!announced.ok()) spdlog::warn("{}", announced.error().message);

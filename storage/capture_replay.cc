@@ -181,6 +181,9 @@ Status CaptureReplay::explain(const Manifest& manifest) {
       COLLECT_TRY(writer_->detail_state({"off", window.end_ns, 0, 0, window.reason}));
     }
   }
+  for (const FunctionFilter& filter : manifest.function_filters) {
+    COLLECT_TRY(writer_->function_filter(filter));
+  }
   for (const Marker& marker : manifest.markers) COLLECT_TRY(writer_->marker(marker));
   if (manifest.lost_without_stream != 0) {
     writer_->set_lost_without_stream(manifest.lost_without_stream);

@@ -97,11 +97,24 @@ Json window_json(const DetailWindow& window) {
           {"reason", window.reason}};
 }
 
+Json filter_json(const FunctionFilter& filter) {
+  const char* mode = !filter.only.empty()    ? "only"
+                     : filter.except.empty() ? "everything"
+                                             : "all_but";
+  return {{"at_ns", filter.at_ns},
+          {"mode", mode},
+          {"only", filter.only},
+          {"except", filter.except},
+          {"functions", filter.functions}};
+}
+
 Json clock_sync_json(const ClockSync& sync) {
   return {{"at_ns", sync.at_ns},
           {"offset_ns", sync.offset_ns},
           {"uncertainty_ns", sync.uncertainty_ns},
-          {"drift_ppb", sync.drift_ppb}};
+          {"drift_ppb", sync.drift_ppb},
+          {"at_unix_ns", sync.at_unix_ns},
+          {"boot_id", sync.boot_id}};
 }
 
 Json process_end_json(const ProcessEnd& end) {
@@ -263,6 +276,12 @@ std::string manifest_to_json(const Manifest& manifest) {
   if (manifest.detail_windows_left_out != 0) {
     json["detail_windows_left_out"] = manifest.detail_windows_left_out;
   }
+  if (!manifest.function_filters.empty()) {
+    json["function_filters"] = list_json(manifest.function_filters, filter_json);
+  }
+  if (manifest.function_filters_left_out != 0) {
+    json["function_filters_left_out"] = manifest.function_filters_left_out;
+  }
   json["clock_sync"] = list_json(manifest.clock_syncs, clock_sync_json);
   json["events"] = list_json(manifest.notes, note_json);
   if (manifest.notes_left_out != 0) json["events_left_out"] = manifest.notes_left_out;
@@ -287,6 +306,7 @@ std::string manifest_delta_to_json(const Manifest& delta) {
   };
   put("modules", delta.modules, module_json);
   put("detail_windows", delta.detail_windows, window_json);
+  put("function_filters", delta.function_filters, filter_json);
   put("clock_sync", delta.clock_syncs, clock_sync_json);
   put("events", delta.notes, note_json);
   put("markers", delta.markers, marker_json);

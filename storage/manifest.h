@@ -118,6 +118,8 @@ struct Manifest {
   std::vector<Gap> gaps{};
   std::vector<DetailWindow> detail_windows{};
   uint64_t detail_windows_left_out = 0;
+  std::vector<FunctionFilter> function_filters{};
+  uint64_t function_filters_left_out = 0;
   std::vector<ClockSync> clock_syncs{};
   std::vector<Note> notes{};
   uint64_t notes_left_out = 0;

@@ -175,6 +175,23 @@ DetailWindow window_of(const Json& json) {
   return window;
 }
 
+std::vector<std::string> texts_of(const Json& json, const char* key) {
+  std::vector<std::string> texts;
+  const auto list = json.find(key);
+  if (list == json.end() || !list->is_array()) return texts;
+  for (const Json& item : *list) {
+    if (!item.is_string() || texts.size() == kMaxFilterPatterns) continue;
+    texts.push_back(item.get<std::string>());
+    bound_text(texts.back());
+  }
+  return texts;
+}
+
+FunctionFilter filter_of(const Json& json) {
+  return {number(json, "at_ns"), texts_of(json, "only"), texts_of(json, "except"),
+          number(json, "functions")};
+}
+
 ClockSync clock_sync_of(const Json& json) {
   ClockSync sync;
   sync.at_ns = number(json, "at_ns");
@@ -182,6 +199,8 @@ ClockSync clock_sync_of(const Json& json) {
   sync.uncertainty_ns = number(json, "uncertainty_ns");
   const auto drift = json.find("drift_ppb");
   if (drift != json.end() && drift->is_number()) sync.drift_ppb = drift->get<double>();
+  sync.at_unix_ns = number(json, "at_unix_ns");
+  sync.boot_id = text(json, "boot_id");
   return sync;
 }
 
@@ -264,6 +283,8 @@ Result<Manifest> manifest_from_json(std::string_view text_json) {
   read_list(json, "module_symbols", manifest.module_symbols, module_symbols_of);
   read_list(json, "gaps", manifest.gaps, gap_of);
   read_list(json, "detail_windows", manifest.detail_windows, window_of);
+  read_list(json, "function_filters", manifest.function_filters, filter_of);
+  manifest.function_filters_left_out = number(json, "function_filters_left_out");
   read_list(json, "clock_sync", manifest.clock_syncs, clock_sync_of);
   read_list(json, "events", manifest.notes,
             [](const Json& note) { return Note{number(note, "at_unix_ns"), text(note, "what")}; });

@@ -46,6 +46,7 @@ class Session final : public SessionWriter {
   Status end_foreign(ForeignKind kind, uint64_t refused_bytes, const std::string& problem) override;
   Status close_stream(const StreamEnd& end) override;
   Status detail_state(const DetailStateChange& change) override;
+  Status function_filter(FunctionFilter filter) override;
   Status clock_sync(const ClockSync& sync) override;
   Status note(const std::string& what) override;
   void set_lost_without_stream(uint64_t count) override;

@@ -54,9 +54,28 @@ Status Session::detail_state(const DetailStateChange& change) {
   return {};
 }
 
+Status Session::function_filter(FunctionFilter filter) {
+  auto& known = manifest_.function_filters;
+  if (!known.empty() && filter.at_ns <= known.back().at_ns) return {};
+  for (auto* list : {&filter.only, &filter.except}) {
+    if (list->size() > kMaxFilterPatterns) list->resize(kMaxFilterPatterns);
+    for (std::string& pattern : *list) bound_text(pattern);
+  }
+  manifest_dirty_ = true;
+  manifest_urgent_ = true;
+  roller_.change({.function_filters = {filter}});
+  if (known.size() == kMaxFunctionFilters) {
+    ++manifest_.function_filters_left_out;
+  } else {
+    known.push_back(std::move(filter));
+  }
+  return {};
+}
+
 Status Session::clock_sync(const ClockSync& sync) {
   if (manifest_.clock_syncs.size() == kMaxClockSyncs) thin_out(manifest_.clock_syncs);
   manifest_.clock_syncs.push_back(sync);
+  bound_text(manifest_.clock_syncs.back().boot_id);
   roller_.change({.clock_syncs = {sync}});
   manifest_dirty_ = true;
   return {};

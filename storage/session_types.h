@@ -111,18 +111,30 @@ struct DetailStateChange {
   std::string reason;
 };
 
-// Device clock = collector's CLOCK_BOOTTIME + offset_ns, at collector time `at_ns`.
+// Device clock = collector's CLOCK_BOOTTIME + offset_ns, at collector time `at_ns`. What the
+// collector's time of day was then, and of which boot its clock is, relates it to other sessions'.
 struct ClockSync {
   uint64_t at_ns = 0;
   int64_t offset_ns = 0;
   uint64_t uncertainty_ns = 0;
   double drift_ppb = 0;
+  uint64_t at_unix_ns = 0;  // 0: not known
+  std::string boot_id{};    // of the collector's machine
 };
 
 // What a person said about a moment, on the device clock.
 struct Marker {
   uint64_t at_ns = 0;
   std::string text;
+};
+
+// Which functions were recorded from a moment on: what was asked for, and how many functions that
+// meant. Both lists empty: every function.
+struct FunctionFilter {
+  uint64_t at_ns = 0;  // device clock
+  std::vector<std::string> only;
+  std::vector<std::string> except;
+  uint64_t functions = 0;
 };
 
 // How the traced process ended, as far as somebody knows. The names are those of the manifest.
@@ -192,5 +204,7 @@ inline constexpr uint32_t kMaxModules = 16384;
 inline constexpr uint32_t kMaxGapsPerThread = 1024;  // later ones are merged into the last, exactly
                                                      // counted
 inline constexpr uint32_t kMaxDetailWindows = 4096;
+inline constexpr uint32_t kMaxFunctionFilters = 256;
+inline constexpr uint32_t kMaxFilterPatterns = 64;  // kept of each list
 
 }  // namespace collect::storage

@@ -57,6 +57,8 @@ class SessionWriter {
 
   virtual Status close_stream(const StreamEnd& end) = 0;
   virtual Status detail_state(const DetailStateChange& change) = 0;
+  // A repeat (same time) is taken silently.
+  virtual Status function_filter(FunctionFilter filter) = 0;
   virtual Status clock_sync(const ClockSync& sync) = 0;
   // Adds a line to the manifest's "events": a refused connection, a reconnect, a damaged page.
   virtual Status note(const std::string& what) = 0;

@@ -96,7 +96,7 @@ void DrainThread::take_ack(Bytes body) {
 }
 
 void DrainThread::answer(uint64_t command_id, const char* error, uint64_t at_ns,
-                         uint64_t pre_roll_records) {
+                         uint64_t pre_roll_records, uint32_t functions_patched) {
   collect_wire_CommandResult result = collect_wire_CommandResult_init_zero;
   result.command_id = command_id;
   result.ok = error == nullptr;
@@ -104,6 +104,7 @@ void DrainThread::answer(uint64_t command_id, const char* error, uint64_t at_ns,
   result.at_ns = at_ns;
   result.recording = current_recording();
   result.pre_roll_records = pre_roll_records;
+  result.functions_patched = functions_patched;
   send_control(wire::FrameType::kCommandResult, collect_wire_CommandResult_fields, &result);
 }
 
@@ -127,6 +128,9 @@ void DrainThread::take_command(Bytes body) {
       return;
     case collect_wire_Command_set_detail_tag:
       set_detail_by_command();
+      return;
+    case collect_wire_Command_set_function_filter_tag:
+      set_function_filter_by_command();
       return;
     case collect_wire_Command_flush_tag:
       flush_by_command();
@@ -210,6 +214,32 @@ void DrainThread::set_detail_by_command() {
   answer(id, nullptr, change.at_ns, change.pre_roll_records);
 }
 
+// Null, or why the part can't be taken; then the parts before it are forgotten too.
+const char* DrainThread::take_filter_part(FunctionFilterChange* change) {
+  const collect_wire_SetFunctionFilter& wanted = command_.what.set_function_filter;
+  const uint32_t mode = enum_number(wanted.mode);
+  if (mode > collect_wire_SetFunctionFilter_Mode_ALL_BUT) {
+    return "this agent does not know the filter mode";
+  }
+  if (wanted.part != 0 && wanted.part != filter_part_) {
+    return "a part of the function filter is missing";
+  }
+  if (wanted.part == 0) begin_function_filter(static_cast<FunctionFilterMode>(mode));
+  if (!add_to_function_filter(wanted.function_ids, wanted.function_ids_count)) {
+    return "more than 65536 functions, or an id that no function has";
+  }
+  filter_part_ = wanted.part + 1;
+  if (wanted.last) *change = commit_function_filter();
+  return nullptr;
+}
+
+void DrainThread::set_function_filter_by_command() {
+  FunctionFilterChange change{now_ns(), 0};
+  const char* const error = take_filter_part(&change);
+  if (error != nullptr || command_.what.set_function_filter.last) filter_part_ = 0;
+  answer(command_.command_id, error, change.at_ns, 0, change.functions_patched);
+}
+
 void DrainThread::send_heartbeat() {
   // A little early, so that the interval holds although the thread sleeps between two looks.
   heartbeat_at_ms_ = now_ms_ + link_.heartbeat_ms() / 2;
@@ -226,6 +256,8 @@ void DrainThread::send_heartbeat() {
   heartbeat.detail = static_cast<collect_wire_DetailMode>(detail_mode());
   heartbeat.lost_without_stream = stats.lost_without_stream;
   heartbeat.recording = current_recording();
+  heartbeat.link_raw_bytes = shipper_.link_raw_bytes();
+  heartbeat.link_sent_bytes = shipper_.link_sent_bytes();
   send_control(wire::FrameType::kHeartbeat, collect_wire_Heartbeat_fields, &heartbeat);
 }
 

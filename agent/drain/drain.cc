@@ -112,7 +112,7 @@ const char* begin_draining(const Settings& settings, DrainThread* drain) {
   set_status("starting");
   g_by_companion = false;
   if (settings.drain == DrainBy::kProcess) {
-    const char* error = "memory can't be shared with it";
+    const char* error = kHasCompanion ? "memory can't be shared with it" : "this system has none";
     if (memory_is_shared() && share(g_control) && share_status()) error = start_companion(*drain);
     g_by_companion = error == nullptr;
     if (g_by_companion) return nullptr;

@@ -130,7 +130,8 @@ void DrainThread::end_with_process() {
 void DrainThread::link_came_up() {
   up_since_stop_ = true;  // also one that breaks before anybody looks again
   was_ever_up_ = true;
-  shipper_.begin_link(link_.resumed());
+  filter_part_ = 0;  // the rest of a filter that was begun on another link does not come
+  shipper_.begin_link(link_.resumed(), link_.features());
   heartbeat_at_ms_ = now_ms_;
   busy_ms_ = now_ms_;
   allow_waiting(true);

@@ -64,7 +64,10 @@ class DrainThread {
   void take_ack(Bytes body);
   void take_command(Bytes body);
   void set_detail_by_command();
-  void answer(uint64_t command_id, const char* error, uint64_t at_ns, uint64_t pre_roll_records);
+  void set_function_filter_by_command();
+  const char* take_filter_part(FunctionFilterChange* change);
+  void answer(uint64_t command_id, const char* error, uint64_t at_ns, uint64_t pre_roll_records,
+              uint32_t functions_patched = 0);
   void send_control(wire::FrameType type, const pb_msgdesc_t* fields, const void* message);
   void start_by_command();
   void stop_by_command();
@@ -101,6 +104,8 @@ class DrainThread {
   bool filtered_ = false;
   DetailFilter filter_;
   DetailFilter filter_before_;
+
+  uint32_t filter_part_ = 0;  // of a SetFunctionFilter: the one that is wanted next
 
   uint64_t now_ms_ = 0;
   uint64_t busy_ms_ = 0;  // when a page was last found well filled

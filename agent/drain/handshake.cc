@@ -10,6 +10,16 @@
 #include "agent/ring/recorder.h"
 
 namespace collect::agent {
+namespace {
+
+// iOS takes the sockets of a suspended app away; what is left of them accepts nothing any more, and
+// is always ready. Other errors are of the connection that was about to come, or pass.
+bool is_dead_listener(int error) {
+  return error == EINVAL || error == ENOTCONN || error == EOPNOTSUPP || error == ENOTSOCK ||
+         error == EBADF;
+}
+
+}  // namespace
 
 // ---- connecting
 
@@ -108,6 +118,11 @@ void Link::accept_waiting(uint64_t now_ms) {
     if (error == EACCES) log_line("turned away a user that may not trace this process");
     if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) {
       accept_at_ms_ = now_ms + kAcceptPauseMs;
+    }
+    if (is_dead_listener(error)) {
+      listener_.close();
+      schedule(now_ms);
+      set_status("the system ended the listener on ", settings_->address, "; listening again");
     }
     if (error != 0) return;
     pending.deadline_ms = now_ms + kHandshakeMs;
@@ -261,7 +276,7 @@ void Link::welcomed(uint64_t now_ms, Channel& channel, Bytes body) {
     refuse(now_ms, channel, collect_wire_RefuseCode_REFUSE_PROTOCOL, "the Welcome can't be read");
     return;
   }
-  if (welcome.version != wire::kProtocolVersion || welcome.features != 0) {
+  if (welcome.version != wire::kProtocolVersion || (welcome.features & ~hello_.features) != 0) {
     refuse(now_ms, channel, collect_wire_RefuseCode_REFUSE_VERSION,
            "the Welcome names a version or features that were not offered");
     return;
@@ -270,6 +285,7 @@ void Link::welcomed(uint64_t now_ms, Channel& channel, Bytes body) {
   copy_utf8(collector_, sizeof collector_, welcome.collector, sizeof welcome.collector);
   if (is_data(channel)) {
     resumed_ = welcome.resumed;
+    features_ = welcome.features;
     return;
   }
   uint32_t interval = welcome.heartbeat_ms == 0 ? kDefaultHeartbeatMs : welcome.heartbeat_ms;

@@ -1,18 +1,12 @@
 #include "agent/drain/hello.h"
 
 #include <fcntl.h>
-#include <sys/utsname.h>
 #include <unistd.h>
-
-#if defined(__linux__)
-#include <sys/random.h>
-#else
-#include <TargetConditionals.h>
-#endif
 
 #include <cerrno>
 #include <cstring>
 
+#include "agent/platform/identity.h"
 #include "agent/ring/recorder.h"
 #include "agent/text.h"
 #include "formats/atf/layout.h"
@@ -20,7 +14,20 @@
 namespace collect::agent {
 namespace {
 
-// The beginning of a file; 0 when it can't be read.
+bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+void draw_process_id(uint8_t out[16]) {
+  if (fill_random(out, 16)) return;
+  // Without the system's randomness, time and process number must do: unique, if not random.
+  const uint64_t parts[2] = {now_ns() * 0x9E3779B97F4A7C15ull,
+                             (static_cast<uint64_t>(getpid()) << 32) ^ (now_ns() << 1)};
+  std::memcpy(out, parts, sizeof parts);
+}
+
+}  // namespace
+
 size_t read_file(const char* path, char* out, size_t size) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (fd < 0) return 0;
@@ -35,71 +42,13 @@ size_t read_file(const char* path, char* out, size_t size) {
   return used;
 }
 
-bool is_space(char c) {
-  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-// The first line of a file, as a string of the message.
-void read_line(const char* path, char* out, size_t out_bytes) {
-  char text[512];
-  size_t size = read_file(path, text, sizeof text);
-  size_t length = 0;
-  while (length < size && text[length] != '\n' && text[length] != '\0') ++length;
-  while (length > 0 && is_space(text[length - 1])) --length;
-  copy_utf8(out, out_bytes, text, length);
-}
-
-void draw_process_id(uint8_t out[16]) {
-#if defined(__linux__)
-  size_t drawn = 0;
-  while (drawn < 16) {
-    const ssize_t got = getrandom(out + drawn, 16 - drawn, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    drawn += static_cast<size_t>(got);
-  }
-  if (drawn == 16) return;
-  // Without the system call (a sandbox), time and process number must do: unique, if not random.
-  const uint64_t parts[2] = {now_ns() * 0x9E3779B97F4A7C15ull,
-                             (static_cast<uint64_t>(getpid()) << 32) ^ (now_ns() << 1)};
-  std::memcpy(out, parts, sizeof parts);
-#else
-  arc4random_buf(out, 16);
-#endif
-}
-
-void fill_executable(collect_wire_Hello& hello) {
-#if defined(__linux__)
-  char path[1024];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  if (length > 0) {
-    copy_utf8(hello.executable, sizeof hello.executable, path, static_cast<size_t>(length));
-  }
-#else
-  (void)hello;
-#endif
-}
-
-constexpr collect_wire_Os this_os() {
-#if defined(__ANDROID__)
-  return collect_wire_Os_OS_ANDROID;
-#elif defined(__linux__)
-  return collect_wire_Os_OS_LINUX;
-#elif TARGET_OS_IPHONE
-  return collect_wire_Os_OS_IOS;
-#else
-  return collect_wire_Os_OS_MACOS;
-#endif
-}
-
-}  // namespace
-
 void fill_identity(const Settings& settings, collect_wire_Hello& hello) {
   hello = collect_wire_Hello collect_wire_Hello_init_zero;
   hello.min_version = wire::kProtocolVersion;
   hello.max_version = wire::kProtocolVersion;
+  hello.features = wire::kFeatureColumns;
   draw_process_id(hello.process_id);
-  hello.os = this_os();
+  fill_system(hello);
 #if defined(__x86_64__)
   hello.arch = collect_wire_Arch_ARCH_X86_64;
 #else
@@ -107,14 +56,6 @@ void fill_identity(const Settings& settings, collect_wire_Hello& hello) {
 #endif
   hello.pid = static_cast<uint32_t>(getpid());
   hello.parent_pid = static_cast<uint32_t>(getppid());
-  read_line("/proc/self/comm", hello.process_name, sizeof hello.process_name);
-  read_line("/proc/sys/kernel/random/boot_id", hello.boot_id, sizeof hello.boot_id);
-  read_line("/sys/class/dmi/id/product_name", hello.device_model, sizeof hello.device_model);
-  fill_executable(hello);
-  utsname name{};
-  if (uname(&name) == 0) {
-    copy_utf8(hello.device_id, sizeof hello.device_id, name.nodename, sizeof name.nodename);
-  }
   copy_utf8(hello.tag, sizeof hello.tag, settings.tag, sizeof settings.tag);
   copy_utf8(hello.agent_version, sizeof hello.agent_version, kAgentVersion, 32);
 #if defined(__APPLE__)

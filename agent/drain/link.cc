@@ -33,10 +33,14 @@ const char* resolve_once(const char* text, AddressList& out) {
 
 }  // namespace
 
-uint64_t monotonic_ms() {
+uint64_t monotonic_ns() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1000000;
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+uint64_t monotonic_ms() {
+  return monotonic_ns() / 1000000;
 }
 
 uint64_t retry_delay_ms(uint32_t attempt, uint64_t random) {

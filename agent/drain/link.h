@@ -34,6 +34,7 @@ inline constexpr size_t kMaxDialBytes = 1024;
 inline constexpr size_t kMaxLinkPolls = 3 + kMaxPending;
 
 uint64_t monotonic_ms();
+uint64_t monotonic_ns();
 
 // Milliseconds before attempt `attempt` (counting from 0) after a failure: growing to kLastRetryMs,
 // at least half of it, the rest by `random`.
@@ -64,6 +65,8 @@ class Link {
   bool take_came_up();
   // Whether the collector holds the recording: Welcome.resumed of the data channel.
   bool resumed() const { return resumed_; }
+  // wire::Feature bits that both sides named, of the data channel.
+  uint64_t features() const { return features_; }
   uint32_t heartbeat_ms() const { return heartbeat_ms_; }
   // The collector said that there is no use in trying again.
   bool given_up() const { return given_up_; }
@@ -153,6 +156,7 @@ class Link {
   uint64_t heard_ms_ = 0;
   uint64_t random_ = 1;
   uint32_t heartbeat_ms_ = kDefaultHeartbeatMs;
+  uint64_t features_ = 0;
   bool resumed_ = false;
   bool came_up_ = false;
   bool given_up_ = false;

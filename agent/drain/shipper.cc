@@ -1,11 +1,14 @@
 #include "agent/drain/shipper.h"
 
 #include "agent/crc32c.h"
+#include "agent/drain/link.h"
 #include "agent/text.h"
 
 namespace collect::agent {
 
-void Shipper::begin_link(bool resumed) {
+void Shipper::begin_link(bool resumed, uint64_t features) {
+  codec_.begin_link((features & wire::kFeatureColumns) != 0);
+  link_raw_bytes_ = link_sent_bytes_ = 0;
   blocked_ = false;
   drop_batch();
   end_pushed_ = false;
@@ -45,17 +48,35 @@ bool Shipper::batch_is_full() const {
   return page_count_ == kMaxBatchPages || batch_bytes_ + kPageBytes > kMaxBatchBytes;
 }
 
+Bytes Shipper::encode(Lane lane, const Span& span, wire::Codec& codec) {
+  codec = wire::Codec::kRaw;
+  const Bytes raw(span.bytes, span.byte_count);
+  if (!codec_.encodes() || raw.size() < kMinEncodedBytes) return raw;
+  const uint64_t begin_ns = monotonic_ns();
+  uint8_t* const out = encoded_ + encoded_bytes_;
+  const size_t size = encoder_.encode(lane, span.record_count, raw,
+                                      MutableBytes(out, sizeof encoded_ - encoded_bytes_));
+  codec_.encoded(raw.size(), monotonic_ns() - begin_ns);
+  if (size == 0) return raw;
+  codec = wire::Codec::kColumns;
+  encoded_bytes_ += static_cast<uint32_t>(size);
+  return Bytes(out, size);
+}
+
 void Shipper::add_page(StreamSlot& slot, Lane lane, const Span& span) {
   const auto lane_number = static_cast<uint32_t>(lane);
+  wire::Codec codec{};
+  const Bytes sent = encode(lane, span, codec);
+  const auto sent_bytes = static_cast<uint32_t>(sent.size());
   wire::PageHeader page{};
   page.stream_id = slot.stream_id;
   page.lane = static_cast<uint8_t>(lane);
-  page.codec = static_cast<uint8_t>(wire::Codec::kRaw);
+  page.codec = static_cast<uint8_t>(codec);
   page.flags = span.flags;
   page.first_seq = span.first_seq;
   page.record_count = span.record_count;
   page.raw_bytes = span.byte_count;
-  page.bytes_crc32c = crc32c(Bytes(span.bytes, span.byte_count), 0);
+  page.bytes_crc32c = crc32c(sent, 0);
   page.lost_reasons = span.lost_reasons;
   page.lost_total = span.lost_total;
   page.lost_first_ns = span.lost_first_ns;
@@ -63,13 +84,14 @@ void Shipper::add_page(StreamSlot& slot, Lane lane, const Span& span) {
   page.first_ns = span.first_ns;
   page.last_ns = span.last_ns;
   uint8_t* const prefix = prefixes_[page_count_];
-  wire::encode_page_prefix(page, span.byte_count, crc32c, prefix);
+  wire::encode_page_prefix(page, sent_bytes, crc32c, prefix);
   parts_[1 + part_count_++] = {prefix, wire::kPagePrefixBytes};
-  if (span.byte_count != 0) {
-    parts_[1 + part_count_++] = {const_cast<uint8_t*>(span.bytes), span.byte_count};
+  if (sent_bytes != 0) {
+    parts_[1 + part_count_++] = {const_cast<uint8_t*>(sent.data()), sent_bytes};
   }
   pages_[page_count_++] = {&slot, lane_number, span.first_seq + span.record_count, span.lost_total};
   batch_bytes_ += span.byte_count;
+  batch_sent_bytes_ += sent_bytes;
   if (span.byte_count >= kPageBytes / 2) filled_page_ = true;
   slot.batch = batch_number_;
   slot.lost_sent[lane_number] = span.lost_total;
@@ -208,28 +230,38 @@ void Shipper::batch_was_sent() {
   for (uint32_t i = 0; i < page_count_; ++i) {
     pages_[i].slot->handed[pages_[i].lane] = pages_[i].end_seq;
   }
+  link_raw_bytes_ += batch_bytes_;
+  link_sent_bytes_ += batch_sent_bytes_;
   drop_batch();
 }
 
 void Shipper::drop_batch() {
   page_count_ = batch_bytes_ = part_count_ = part_begin_ = 0;
+  batch_sent_bytes_ = encoded_bytes_ = 0;
   batch_begun_ = false;
 }
 
 PumpStatus Shipper::pump(Socket& data, SendBuffer& buffer, uint64_t now_ms) {
   const bool under_way = part_begin_ < part_count_;
   blocked_ = false;
-  if (!under_way && buffer.is_empty() && !fill(buffer, now_ms)) return PumpStatus::kNothing;
+  if (!under_way && buffer.is_empty() && !fill(buffer, now_ms)) {
+    codec_.idle(monotonic_ns());
+    return PumpStatus::kNothing;
+  }
   // Records are taken first and modules counted after: a module that a record of this batch refers
   // to is known by now, and goes before it.
   if (!batch_begun_ && part_count_ != 0) (void)explainer_.tell_modules(buffer);
   const IoResult result = write_out(data, buffer);
+  const uint64_t now_ns = monotonic_ns();
   if (result.status == IoStatus::kAgain) {
     blocked_ = true;
+    codec_.blocked(now_ns);
     return PumpStatus::kBlocked;
   }
   if (result.status != IoStatus::kDone) return PumpStatus::kBroken;
-  if (part_begin_ == part_count_ && buffer.is_empty()) batch_was_sent();
+  const bool whole = part_begin_ == part_count_ && buffer.is_empty();
+  codec_.sent(now_ns, result.bytes, whole ? batch_bytes_ : 0);
+  if (whole) batch_was_sent();
   return PumpStatus::kMoved;
 }
 

@@ -1,5 +1,6 @@
 // The data channel while the link is up: explanations, then pages, straight from the rings with one
-// gathering write; never blocks. Drain thread only; static storage, no copies of page bytes.
+// gathering write; never blocks. Drain thread only; static storage. Page bytes are copied only to
+// be encoded, where the link is slow.
 //
 // Order: index lanes of all streams in turn, then detail lanes. A batch is small enough that the
 // control channel is looked at between two of them.
@@ -7,12 +8,14 @@
 
 #include <cstdint>
 
+#include "agent/drain/codec_choice.h"
 #include "agent/drain/explainer.h"
 #include "agent/drain/frames.h"
 #include "agent/drain/stream_table.h"
 #include "agent/ring/recorder.h"
 #include "agent/transport/socket.h"
 #include "proto/wire/frame_encoder.h"
+#include "proto/wire/page_codec.h"
 
 namespace collect::agent {
 
@@ -20,6 +23,9 @@ inline constexpr uint32_t kMaxBatchPages = 64;
 inline constexpr uint32_t kMaxBatchBytes = 512 * 1024;
 // How old a record may get in a page that is still being filled: what a crash can cost.
 inline constexpr uint64_t kFlushMs = 20;
+// Fewer bytes of records go raw: there is nothing to win.
+inline constexpr uint32_t kMinEncodedBytes = 512;
+static_assert(kPageBytes <= wire::kMaxEncodedPage);
 
 enum class PumpStatus : uint8_t {
   kMoved,    // bytes went; there may be more
@@ -34,7 +40,8 @@ class Shipper {
   Explainer& explainer() { return explainer_; }
 
   // Both channels are welcomed. Sends everything again that explains the data, and rewinds.
-  void begin_link(bool resumed);
+  // `features`: wire::Feature bits that were agreed on.
+  void begin_link(bool resumed, uint64_t features);
   void begin_recording();
   // The recording was stopped: after the last page and the last StreamClose, RecordingEnd is sent,
   // and again on later links, until forget_recording().
@@ -47,6 +54,10 @@ class Shipper {
   // At most one write to `data`; `buffer` holds the frames that go before the pages.
   PumpStatus pump(Socket& data, SendBuffer& buffer, uint64_t now_ms);
   bool wants_to_write() const { return blocked_; }
+
+  // Of the pages sent on this link, before and after encoding.
+  uint64_t link_raw_bytes() const { return link_raw_bytes_; }
+  uint64_t link_sent_bytes() const { return link_sent_bytes_; }
 
   // True once after a page was found at least half full: the program is busy.
   bool take_filled_page() {
@@ -72,6 +83,8 @@ class Shipper {
   void fill_lane(Lane lane, uint64_t now_ms);
   bool take_span(StreamSlot& slot, Lane lane, bool flush, uint64_t now_ms);
   void add_page(StreamSlot& slot, Lane lane, const Span& span);
+  // The page's bytes as they are sent, and in `codec` how.
+  Bytes encode(Lane lane, const Span& span, wire::Codec& codec);
   bool batch_is_full() const;
   // The loss after the last record of a stream that ended, if no page told it yet.
   bool add_trailing_loss(StreamSlot& slot);
@@ -92,13 +105,21 @@ class Shipper {
   bool filled_page_ = false;
   uint32_t batch_number_ = 1;
   uint32_t page_count_ = 0;
-  uint32_t batch_bytes_ = 0;
+  uint32_t batch_bytes_ = 0;       // before encoding
+  uint32_t batch_sent_bytes_ = 0;  // as sent
+  uint32_t encoded_bytes_ = 0;     // of encoded_
   uint32_t part_count_ = 0;
   uint32_t part_begin_ = 0;
   BatchPage pages_[kMaxBatchPages];
   uint8_t prefixes_[kMaxBatchPages][wire::kPagePrefixBytes];
   // The first place is kept for the frames that go before.
   iovec parts_[1 + 2 * kMaxBatchPages];
+
+  CodecChoice codec_;
+  wire::PageEncoder encoder_;
+  uint8_t encoded_[kMaxBatchBytes];  // this batch's encoded pages
+  uint64_t link_raw_bytes_ = 0;
+  uint64_t link_sent_bytes_ = 0;
 
   uint32_t turn_[2] = {0, 0};  // per lane: the slot that is first in the next round
   bool flush_wanted_ = false;

@@ -51,8 +51,10 @@ uint32_t encode(uint8_t* out, const Stream& stream, const DetailRecord& record,
   }
   atf::FunctionPayload payload{};
   payload.function_id = record.function_id;
-  if (record.frame.registers != nullptr) {
-    memcpy(payload.x_regs, record.frame.registers, sizeof payload.x_regs);
+  for (uint32_t n = 0; n < 8; ++n) {
+    if ((record.frame.valid & atf::kDetailX0Valid << n) != 0) {
+      payload.x_regs[n] = record.frame.registers[n];
+    }
   }
   payload.lr = record.frame.call_site;
   payload.fp = record.frame.frame_pointer;

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "agent/lifecycle.h"
+#include "agent/platform/threads.h"
 #include "agent/ring/detail.h"
 #include "agent/ring/hooks_inline.h"
 #include "agent/ring/lane_pages.h"
@@ -78,13 +79,22 @@ Stream* register_thread(uint64_t frame) {
   return stream;
 }
 
+// Which of the short paths applies, if one does. 0 has no recording bit, so nothing equals it.
+void note_expected(Stream& stream, uint64_t state) {
+  const uint64_t expected = (state & kStateGeneral) == 0 ? state : 0;
+  const bool is_filtered = !stream.filter.is_idle();
+  stream.expected = is_filtered ? 0 : expected;
+  stream.expected_filtered = is_filtered ? expected : 0;
+}
+
 void refresh(Stream& stream, uint64_t state) {
   stream.clock = clock_line();
   stream.module_bytes = 0;
   // The filter may be changed while neither flag is set.
   const bool detail = (state & (kStateDetailArmed | kStateDetailOn)) != 0;
   stream.detail_thread = detail && filter_takes_thread(stream.thread_id);
-  stream.expected = (state & kStateGeneral) == 0 ? state : 0;  // 0 has no recording bit: no match
+  refresh_filter(stream.filter, stream.epoch_state.load(std::memory_order_relaxed) == 0);
+  note_expected(stream, state);
   stream.epoch_state.store(state, std::memory_order_release);  // pairs with is_quiet's acquire
 }
 
@@ -173,13 +183,31 @@ Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
 
 enum class Outcome : uint8_t { kDone, kTryAgain };
 
-Outcome record_busy(Stream& stream, uint64_t function, atf::EventKind kind, const HookFrame& frame,
-                    uint32_t depth) {
+struct Event {
+  uint64_t function;
+  atf::EventKind kind;
+  const HookFrame& frame;
+  bool is_judged = false;  // by the function filter, which counts each event once
+  uint32_t depth = 0;
+};
+
+Outcome record_busy(Stream& stream, Event& event) {
   // Acquires what was changed before the state was: the filter, and lanes that got pre-roll.
   const uint64_t state = g_state.load(std::memory_order_acquire);
   if ((state & kStateRecording) == 0) return Outcome::kDone;
   if (stream.epoch_state.load(std::memory_order_relaxed) != state) refresh(stream, state);
-  const uint64_t id = function_id(stream, function, state);
+  const uint64_t id = function_id(stream, event.function, state);
+  if (!event.is_judged) {
+    if ((state & kStateSledsChanging) != 0 && event.frame.by_sled && !stream.filter.takes_now(id)) {
+      return Outcome::kDone;
+    }
+    const bool taken = filter_judges(stream.filter, id, event.kind == atf::EventKind::kCall);
+    // The last call of an earlier filter may have returned.
+    if (stream.filter.is_idle() && stream.expected_filtered != 0) note_expected(stream, state);
+    if (!taken) return Outcome::kDone;
+    event.is_judged = true;
+    event.depth = step_depth(stream, event.kind);
+  }
   uint64_t ns = clock_now(stream.clock);
   if (ns < stream.last_ns) ns = stream.last_ns;
   stream.last_ns = ns;
@@ -199,7 +227,7 @@ Outcome record_busy(Stream& stream, uint64_t function, atf::EventKind kind, cons
   uint64_t detail_seq = atf::kNoDetail;
   if ((state & (kStateDetailArmed | kStateDetailOn)) != 0 && stream.detail_thread &&
       filter_takes_function(id)) {
-    const DetailRecord record{id, ns, index_next_seq(stream), kind, frame};
+    const DetailRecord record{id, ns, index_next_seq(stream), event.kind, event.frame};
     uint32_t reasons = 0;
     if (!write_detail(stream, record, state, &detail_seq, &reasons)) {
       const Wait wait = wait_for_page(stream, Lane::kDetail, reasons);
@@ -208,7 +236,7 @@ Outcome record_busy(Stream& stream, uint64_t function, atf::EventKind kind, cons
       count_lost(stream.lane(Lane::kDetail), reasons, ns);
     }
   }
-  write_event(stream, ns, id, kind, depth, detail_seq, state);
+  write_event(stream, ns, id, event.kind, event.depth, detail_seq, state);
   return Outcome::kDone;
 }
 
@@ -216,7 +244,8 @@ Outcome record_busy(Stream& stream, uint64_t function, atf::EventKind kind, cons
 
 [[gnu::noinline]] void general_event(Stream* stream, uint64_t function, atf::EventKind kind,
                                      const HookFrame& frame) {
-  const uint64_t here = reinterpret_cast<uint64_t>(__builtin_frame_address(0)) | kBusyGeneral;
+  const uint64_t own = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
+  const uint64_t here = (frame.hook != 0 ? frame.hook : own) | kBusyGeneral;
   if (stream != nullptr && stream->busy.load(std::memory_order_relaxed) != 0) {
     if (!is_abandoned(*stream, here)) {
       nested_event(stream);
@@ -236,7 +265,11 @@ Outcome record_busy(Stream& stream, uint64_t function, atf::EventKind kind, cons
     }
   }
   // A stream of an earlier recording stays with the drain thread; this thread begins a new one.
-  if (stream != nullptr && stream->recording != current_recording()) stream = nullptr;
+  if (stream != nullptr && stream->recording != current_recording()) {
+    tls_stream = nullptr;
+    stream_leave(*stream);
+    stream = nullptr;
+  }
   if (stream == nullptr) {
     stream = register_thread(here);
     if (stream == nullptr) {
@@ -247,8 +280,8 @@ Outcome record_busy(Stream& stream, uint64_t function, atf::EventKind kind, cons
     stream->busy.store(here, std::memory_order_relaxed);
   }
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  const uint32_t depth = step_depth(*stream, kind);
-  while (record_busy(*stream, function, kind, frame, depth) == Outcome::kTryAgain) {
+  Event event{function, kind, frame};
+  while (record_busy(*stream, event) == Outcome::kTryAgain) {
   }
   std::atomic_signal_fence(std::memory_order_seq_cst);
   stream->busy.store(0, std::memory_order_release);
@@ -257,7 +290,8 @@ Outcome record_busy(Stream& stream, uint64_t function, atf::EventKind kind, cons
 
 void on_event(uint64_t function, atf::EventKind kind, const HookFrame& frame) {
   Stream* stream = nullptr;
-  if (!record_short(function, kind, stream)) general_event(stream, function, kind, frame);
+  if (record_short(function, kind, stream) || record_filtered(function, kind, stream)) return;
+  general_event(stream, function, kind, frame);
 }
 
 }  // namespace collect::agent

@@ -14,7 +14,10 @@ struct HookFrame {
   uint64_t frame_pointer = 0;  // the register's value in the function
   uint64_t stack_pointer = 0;
   const uint64_t* registers = nullptr;  // x0-x7, or the argument registers in order
-  uint16_t valid = 0;                   // atf::DetailFlags
+  uint16_t valid = 0;                   // atf::DetailFlags; of `registers` no others are read
+  // The hook's own frame, where it lies well above that of general_event; 0: it does not.
+  uint64_t hook = 0;
+  bool by_sled = false;  // of XRay: the function may be in the middle of being patched
 };
 
 // Async-signal-safe; keeps errno. Costs one predictable branch while nothing is recorded.

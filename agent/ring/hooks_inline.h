@@ -11,10 +11,29 @@ namespace collect::agent {
 // version 1, nested hooks. `stream` may be null.
 void general_event(Stream* stream, uint64_t function, atf::EventKind kind, const HookFrame& frame);
 
-// The short path. True: the event is done with. False: it is the general path's, with `stream`,
-// which the shim calls itself, so that it looks at the frame only then.
-[[gnu::always_inline]] inline bool record_short(uint64_t function, atf::EventKind kind,
-                                                Stream*& stream) {
+// The end of both short paths: one record, which has room at stream.pos.
+[[gnu::always_inline]] static inline void commit_short(Stream& stream, uint64_t id,
+                                                       atf::EventKind kind) {
+  uint64_t now = line_ns(stream.clock, read_counter());
+  if (now < stream.last_ns) now = stream.last_ns;
+  stream.last_ns = now;
+  uint8_t* pos = stream.pos;
+  auto* event = reinterpret_cast<uint64_t*>(pos);  // our own memory, aligned to 32
+  event[0] = now;
+  event[1] = id;
+  event[2] = atf::kNoDetail;
+  event[3] = static_cast<uint8_t>(kind);
+  stream.pos = pos + atf::kEventBytes;
+  // Pages are aligned to their size, so the low half of the address is the offset in the page.
+  const auto in_page = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pos) & (kPageBytes - 1));
+  stream.committed->store(in_page + static_cast<uint32_t>(atf::kEventBytes),
+                          std::memory_order_release);  // pairs with next_span's acquire
+}
+
+// The short path. True: the event is done with. False: it is for record_filtered, and then for the
+// general path, with `stream`; the shim calls them itself, so that it looks at the frame only then.
+[[gnu::always_inline]] static inline bool record_short(uint64_t function, atf::EventKind kind,
+                                                       Stream*& stream) {
   const uint64_t state = g_state.load(std::memory_order_relaxed);
   const uint64_t ours = g_owner.mask.load(std::memory_order_relaxed);
   if (COLLECT_LIKELY((state & ours & kStateRecording) == 0)) return true;
@@ -27,29 +46,45 @@ void general_event(Stream* stream, uint64_t function, atf::EventKind kind, const
   stream->busy.store(reinterpret_cast<uint64_t>(__builtin_frame_address(0)),
                      std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  uint8_t* pos = stream->pos;
   const uint64_t offset = function - stream->module_base;
   if (COLLECT_UNLIKELY(g_state.load(std::memory_order_relaxed) != stream->expected ||
-                       pos >= stream->end || offset >= stream->module_bytes)) {
+                       stream->pos >= stream->end || offset >= stream->module_bytes)) {
     stream->busy.store(0, std::memory_order_relaxed);
     return false;
   }
-  uint64_t now = line_ns(stream->clock, read_counter());
-  if (now < stream->last_ns) now = stream->last_ns;
-  stream->last_ns = now;
-  auto* event = reinterpret_cast<uint64_t*>(pos);  // our own memory, aligned to 32
-  event[0] = now;
-  event[1] = stream->module_id_high | offset;
-  event[2] = atf::kNoDetail;
-  event[3] = static_cast<uint8_t>(kind);
-  stream->pos = pos + atf::kEventBytes;
-  // Pages are aligned to their size, so the low half of the address is the offset in the page.
-  const auto in_page = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pos) & (kPageBytes - 1));
-  stream->committed->store(in_page + static_cast<uint32_t>(atf::kEventBytes),
-                           std::memory_order_release);  // pairs with next_span's acquire
+  commit_short(*stream, stream->module_id_high | offset, kind);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   stream->busy.store(0, std::memory_order_relaxed);
   return true;
+}
+
+// The short path of a stream with a function filter: what record_short did not take. True: the
+// event is done with, recorded or not. False: it is the general path's.
+[[gnu::always_inline]] static inline bool record_filtered(uint64_t function, atf::EventKind kind,
+                                                          Stream* stream) {
+  if (stream == nullptr || stream->expected_filtered == 0 ||
+      stream->busy.load(std::memory_order_relaxed) != 0) {
+    return false;
+  }
+  stream->busy.store(reinterpret_cast<uint64_t>(__builtin_frame_address(0)),
+                     std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const uint64_t offset = function - stream->module_base;
+  const uint64_t id = stream->module_id_high | offset;
+  StreamFilter& filter = stream->filter;
+  const bool is_call = kind == atf::EventKind::kCall;
+  bool done = false;
+  // A return of a call from before the filter is judged in the general path.
+  if (COLLECT_LIKELY(g_state.load(std::memory_order_relaxed) == stream->expected_filtered &&
+                     offset < stream->module_bytes && (is_call || filter.now.open != 0))) {
+    const bool taken = filter.table == nullptr || table_takes(*filter.table, id);
+    done = !taken || stream->pos < stream->end;
+    if (done) filter.now.open += is_call ? 1u : ~0u;
+    if (done && taken) commit_short(*stream, id, kind);
+  }
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  stream->busy.store(0, std::memory_order_relaxed);
+  return done;
 }
 
 }  // namespace collect::agent

@@ -1,12 +1,10 @@
 #include "agent/ring/modules.h"
 
-#include <elf.h>
-#include <link.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <new>
 
+#include "agent/platform/loaded_objects.h"
 #include "agent/ring/stream.h"
 #include "agent/shared_memory.h"
 
@@ -49,93 +47,53 @@ struct alignas(kSharedPage) Modules {
 };
 constinit Modules modules;
 
-struct Extent {
-  uint64_t begin = UINT64_MAX;
-  uint64_t end = 0;
-};
-
-Extent loaded_extent(const dl_phdr_info& info) {
-  Extent extent;
-  for (size_t i = 0; i < info.dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = info.dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD) continue;
-    const uint64_t begin = info.dlpi_addr + segment.p_vaddr;
-    const uint64_t end = begin + segment.p_memsz;
-    if (begin < extent.begin) extent.begin = begin;
-    if (end > extent.end) extent.end = end;
-  }
-  return extent;
-}
-
-void read_build_id(const dl_phdr_info& info, ModuleRecord& record) {
-  for (size_t i = 0; i < info.dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = info.dlpi_phdr[i];
-    if (segment.p_type != PT_NOTE) continue;
-    const auto* at = reinterpret_cast<const uint8_t*>(info.dlpi_addr + segment.p_vaddr);
-    const uint8_t* end = at + segment.p_memsz;
-    while (at + sizeof(ElfW(Nhdr)) <= end) {
-      ElfW(Nhdr) note;
-      memcpy(&note, at, sizeof note);
-      const uint8_t* name = at + sizeof note;
-      const uint8_t* desc = name + ((note.n_namesz + 3u) & ~3u);
-      if (desc + note.n_descsz > end) break;
-      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(name, "GNU", 4) == 0) {
-        record.build_id_bytes = note.n_descsz < kMaxBuildId ? note.n_descsz : kMaxBuildId;
-        memcpy(record.build_id, desc, record.build_id_bytes);
-        return;
-      }
-      at = desc + ((note.n_descsz + 3u) & ~3u);
-    }
-  }
-}
-
 void copy_path(const char* from, ModuleRecord& record) {
-  if (from != nullptr && from[0] != '\0') {
-    const size_t bytes = strnlen(from, kMaxModulePath - 1);
-    memcpy(record.path, from, bytes);
-    record.path[bytes] = '\0';
+  if (from[0] == '\0') {
+    // The main executable has no name in some dynamic linkers' lists.
+    (void)read_executable_path(record.path, kMaxModulePath);
     return;
   }
-  // The main executable has no name in the loader's list.
-  const ssize_t bytes = readlink("/proc/self/exe", record.path, kMaxModulePath - 1);
-  record.path[bytes > 0 ? bytes : 0] = '\0';
+  const size_t bytes = strnlen(from, kMaxModulePath - 1);
+  memcpy(record.path, from, bytes);
+  record.path[bytes] = '\0';
 }
 
 // Same object as at the last scan? Base and extent alone could belong to its successor, so the
 // loader's "unloaded something" counter decides: without unloads, equal ranges are the same object.
-const LiveRange* find_known(const Extent& extent, uint64_t base) {
+const LiveRange* find_known(const LoadedObject& object) {
   for (uint32_t i = 0; i < modules.live_count; ++i) {
     const LiveRange& range = live_ranges[i];
-    if (range.begin == extent.begin && range.end == extent.end && range.base == base) return &range;
+    if (range.begin == object.begin && range.end == object.end && range.base == object.base) {
+      return &range;
+    }
   }
   return nullptr;
 }
 
-bool same_object(const ModuleRecord& known, const dl_phdr_info& info) {
+bool same_object(const ModuleRecord& known, const LoadedObject& object) {
   ModuleRecord now{};
-  copy_path(info.dlpi_name, now);
+  copy_path(object.path, now);
   if (strcmp(known.path, now.path) != 0) return false;
-  read_build_id(info, now);
+  now.build_id_bytes = read_build_id(object, now.build_id, kMaxBuildId);
   return known.build_id_bytes == now.build_id_bytes &&
          memcmp(known.build_id, now.build_id, now.build_id_bytes) == 0;
 }
 
-int note_object(dl_phdr_info* info, size_t, void*) {
-  const Extent extent = loaded_extent(*info);
-  if (extent.end <= extent.begin || modules.next_count == kMaxModules) return 0;
-  LiveRange range{extent.begin, extent.end, info->dlpi_addr, 0};
-  const LiveRange* known = find_known(extent, info->dlpi_addr);
-  if (known != nullptr && same_object(records[known->index], *info)) {
+void note_object(const LoadedObject& object, void*) {
+  if (modules.next_count == kMaxModules) return;
+  LiveRange range{object.begin, object.end, object.base, 0};
+  const LiveRange* known = find_known(object);
+  if (known != nullptr && same_object(records[known->index], object)) {
     range.index = known->index;
   } else {
     const uint32_t index = modules.count.load(std::memory_order_relaxed);
-    if (index == kMaxModules) return 0;  // its calls are recorded under kUnknownModule
+    if (index == kMaxModules) return;  // its calls are recorded under kUnknownModule
     auto* record = new (&records[index]) ModuleRecord{};
     record->module_id = index;
-    copy_path(info->dlpi_name, *record);
-    read_build_id(*info, *record);
-    record->base_address = info->dlpi_addr;
-    record->size = extent.end - info->dlpi_addr;
+    copy_path(object.path, *record);
+    record->build_id_bytes = read_build_id(object, record->build_id, kMaxBuildId);
+    record->base_address = object.base;
+    record->size = object.end - object.base;
     record->loaded_ns = now_ns();
     range.index = index;
     modules.count.store(index + 1, std::memory_order_release);  // pairs with module_count()
@@ -145,7 +103,6 @@ int note_object(dl_phdr_info* info, size_t, void*) {
     next_ranges[place] = next_ranges[place - 1];
   }
   next_ranges[place] = range;
-  return 0;
 }
 
 void mark_unloaded() {
@@ -177,30 +134,22 @@ struct ScanResult {
   bool changed = false;
 };
 
-// Runs with the loader's lock held: the outer dl_iterate_phdr took it, the inner one takes it
-// again, which the same thread may. So scans exclude each other without a lock of ours, which a
-// callback of the host's own dl_iterate_phdr could deadlock with.
-int scan_in_lock(dl_phdr_info* info, size_t size, void* argument) {
+// Scans exclude each other: with_objects sees to that.
+void scan_in_lock(uint64_t adds, uint64_t subs, void* argument) {
   auto* result = static_cast<ScanResult*>(argument);
-  uint64_t adds = 0;
-  uint64_t subs = 0;
-  if (size >= offsetof(dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
-    adds = info->dlpi_adds;
-    subs = info->dlpi_subs;
-    if (get(modules.live_count) != 0 && adds == modules.adds.load(std::memory_order_relaxed) &&
-        subs == modules.subs.load(std::memory_order_relaxed)) {
-      return 1;
-    }
+  if (adds != kObjectsUncounted && get(modules.live_count) != 0 &&
+      adds == modules.adds.load(std::memory_order_relaxed) &&
+      subs == modules.subs.load(std::memory_order_relaxed)) {
+    return;
   }
   modules.next_count = 0;
-  dl_iterate_phdr(note_object, nullptr);
+  for_each_object(note_object, nullptr);
   mark_unloaded();
   publish_live();
   modules.adds.store(adds, std::memory_order_relaxed);
   modules.subs.store(subs, std::memory_order_relaxed);
   modules.changes.fetch_add(1, std::memory_order_release);
   result->changed = true;
-  return 1;
 }
 
 bool look_up(uint64_t address, ModuleRange& found) {
@@ -244,15 +193,19 @@ bool modules_init() {
 
 bool modules_scan() {
   ScanResult result;
-  dl_iterate_phdr(scan_in_lock, &result);
+  with_objects(scan_in_lock, &result);
   if (result.changed) change_state(0, 0);
   return result.changed;
 }
 
 bool module_find(uint64_t address, ModuleRange& range) {
+  if (objects_changed()) (void)modules_scan();
   if (look_up(address, range)) return true;
-  if (modules_scan() && look_up(address, range)) return true;
-  return false;
+  return modules_scan() && look_up(address, range);
+}
+
+bool module_find_known(uint64_t address, ModuleRange& range) {
+  return live_ranges != nullptr && look_up(address, range);
 }
 
 uint32_t module_count() {

@@ -24,5 +24,7 @@ bool modules_init();
 bool modules_scan();
 // The object that holds `address`; looks again when none is known. False: none does.
 bool module_find(uint64_t address, ModuleRange& range);
+// Without looking again: never takes the loader's lock.
+bool module_find_known(uint64_t address, ModuleRange& range);
 
 }  // namespace collect::agent

@@ -90,6 +90,15 @@ struct DetailFilter {
   uint64_t function_ids[kMaxFilterFunctions];
 };
 
+// Which functions are recorded at all.
+enum class FunctionFilterMode : uint8_t { kEverything = 0, kOnly = 1, kAllBut = 2 };
+inline constexpr uint32_t kMaxFunctionFilter = wire::kMaxFunctionFilter;
+
+struct FunctionFilterChange {
+  uint64_t at_ns;
+  uint32_t functions_patched;  // XRay: entry sleds that are patched in now
+};
+
 struct DetailChange {
   uint64_t at_ns;
   uint64_t pre_roll_from_ns;  // 0 without pre-roll
@@ -119,6 +128,13 @@ uint64_t recording_start_unix_ns();
 // ---- detail [drain]. mode: wire DetailMode values 0 off, 1 armed, 2 on. `filter` may be null.
 DetailChange set_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter* filter);
 uint32_t detail_mode();
+
+// ---- function filter [drain]. It holds, also for later recordings, until the next one. What was
+// begun has no effect before it is committed, and is forgotten by the next begin.
+void begin_function_filter(FunctionFilterMode mode);
+// False: more than kMaxFunctionFilter, or an id that no function has.
+bool add_to_function_filter(const uint64_t* ids, uint32_t count);
+FunctionFilterChange commit_function_filter();
 
 // ---- streams [drain]
 // Slots 0 .. stream_slots()-1; an unused slot is null. New streams may appear at any time.

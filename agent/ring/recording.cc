@@ -1,13 +1,13 @@
 // Recordings: set-up, start and stop, detail, and what the drain thread keeps an eye on.
-#include <linux/membarrier.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/platform/threads.h"
 #include "agent/ring/detail.h"
 #include "agent/ring/modules.h"
+#include "agent/ring/sleds.h"
 #include "agent/ring/stream.h"
 
 namespace collect::agent {
@@ -40,7 +40,6 @@ uint64_t start_ns = 0;
 uint64_t start_unix_ns = 0;
 uint32_t detail_now = 0;
 StreamCounts released_counts{};  // of this recording's streams that are gone already
-int barrier_command = 0;         // 0: the kernel has none
 
 void publish_stats(const RecorderStats& stats) {
   uint64_t words[kStatsWords];
@@ -48,25 +47,6 @@ void publish_stats(const RecorderStats& stats) {
   for (size_t i = 0; i < kStatsWords; ++i) {
     recorder.published[i].store(words[i], std::memory_order_relaxed);
   }
-}
-
-// The barrier that reaches the threads that write: this process's own, or, from the companion,
-// those of every process that registered for it.
-int register_barrier() {
-  if (memory_is_shared()) {
-    const long error = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
-    return error == 0 ? MEMBARRIER_CMD_GLOBAL_EXPEDITED : 0;
-  }
-  const long error = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
-  return error == 0 ? MEMBARRIER_CMD_PRIVATE_EXPEDITED : 0;
-}
-
-// Makes a store of ours visible to every running thread that writes, and their stores to us,
-// without a fence in the hooks. Where the kernel has no such call, time does it.
-void barrier_all_threads() {
-  if (barrier_command != 0 && syscall(SYS_membarrier, barrier_command, 0, 0) == 0) return;
-  const timespec pause{0, 10000000};
-  nanosleep(&pause, nullptr);
 }
 
 // Small and rare; qsort might allocate.
@@ -122,10 +102,10 @@ bool recorder_init(const Settings& wanted) {
   g_state.store(g_state.load() & ~kStateFlags);
   if (tls_stream != &g_registering) tls_stream = nullptr;
   if (!share(recorder) || !clock_init() || !detail_init() || !pool_init(wanted.buffer_mb) ||
-      !streams_init() || !modules_init()) {
+      !streams_init() || !modules_init() || !function_filter_init()) {
     return false;
   }
-  barrier_command = register_barrier();
+  register_barrier(memory_is_shared());
   recorder.recording_number.store(0);
   threads_init();
   detail_now = wanted.detail;
@@ -207,6 +187,9 @@ uint32_t start_recording() {
   uint64_t set = kStateRecording | detail_flag(detail_now);
   if (the_settings.atf_version == 1) set |= kStateVersion1;
   if (clock_line().ns_per_tick == 0) set |= kStateSlowClock;
+  // Before the first event. The companion can't reach the program's code: there it is patched in
+  // from the start to the end of the agent (lifecycle.cc).
+  if (!memory_is_shared()) sleds_in();
   change_state(set, kStateDetailArmed | kStateDetailOn);
   return number;
 }
@@ -217,6 +200,7 @@ void stop_recording() {
   for_each_stream([state](Stream& stream) {
     if (is_quiet(stream, state)) drop_armed(stream);
   });
+  if (!memory_is_shared()) sleds_out();
 }
 
 bool is_recording() {

@@ -8,7 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "agent/platform/threads.h"
 #include "agent/ring/clock.h"
+#include "agent/ring/function_filter.h"
 #include "agent/ring/page_pool.h"
 #include "agent/ring/recorder.h"
 #include "agent/shared_memory.h"
@@ -29,12 +31,14 @@ enum StateFlags : uint64_t {
   kStateModulesChanging = 1u << 4,  // a dlclose is under way: look modules up without a cache
   kStateSlowClock = 1u << 5,        // no invariant counter
   kStateForked = 1u << 6,           // a forked child that has not started its own agent yet
+  kStateSledsChanging = 1u << 7,    // XRay code is patched for another function filter
   kStateFlags = 0xFF,
   kStateEpoch = 0x100,
 };
 // Any of these means that the short path does not apply.
 inline constexpr uint64_t kStateGeneral = kStateDetailArmed | kStateDetailOn | kStateVersion1 |
-                                          kStateModulesChanging | kStateSlowClock | kStateForked;
+                                          kStateModulesChanging | kStateSlowClock | kStateForked |
+                                          kStateSledsChanging;
 
 // Hidden, so that hooks reach it without the offset table.
 struct alignas(kSharedPage) StateWord {
@@ -90,6 +94,10 @@ struct alignas(kCacheLine) Stream {
   uint64_t last_ns = 0;
   ClockLine clock;
 
+  // Producer's, the short path of a stream with a function filter.
+  uint64_t expected_filtered = 0;  // as `expected`; one of the two is 0
+  StreamFilter filter;
+
   // Producer's, general path.
   std::atomic<uint64_t> epoch_state{0};  // g_state of the last refresh
   uint32_t depth = 0;
@@ -119,16 +127,26 @@ struct alignas(kCacheLine) Stream {
 
 // The calling thread's stream; null before its first event. Two streams of no thread stand for
 // "being registered" and "never recorded": both are always busy.
-extern __thread Stream* tls_stream __attribute__((tls_model("initial-exec"), visibility("hidden")));
+// Where the library is there from the start, its place is fixed, and reaching it is one
+// instruction. An app on Android loads it later, which its dynamic linker does not allow for that.
+#if defined(__linux__) && !defined(__ANDROID__)
+#define COLLECT_TLS_MODEL __attribute__((tls_model("initial-exec")))
+#else
+#define COLLECT_TLS_MODEL
+#endif
+[[gnu::visibility("hidden")]] extern __thread Stream* tls_stream COLLECT_TLS_MODEL;
 [[gnu::visibility("hidden")]] extern Stream g_registering;
 [[gnu::visibility("hidden")]] extern Stream g_ignored;
 
 // Slots for streams; any thread takes, fills and publishes, the drain thread gives back. Before it
-// is published, the drain thread does not see a stream.
+// is published, the drain thread does not see a stream. A slot is free again when the drain gave it
+// back and its thread left it, or is no more, which streams_reap() finds out [drain].
 bool streams_init();
 Stream* stream_take();
 void stream_publish(Stream& stream);
 void stream_give(Stream& stream);
+void stream_leave(Stream& stream);
+void streams_reap(const LivingThreads& living);
 uint32_t next_stream_id();
 void count_lost_without_stream();
 uint64_t lost_without_stream();
@@ -142,7 +160,6 @@ inline constexpr uint64_t kMaxWaitNs = 30'000'000'000;
 // Counts one lost record of a lane. Also from a signal handler that interrupted a hook.
 void count_lost(LaneState& lane, uint32_t reason, uint64_t ns);
 
-struct FilterSnapshot;
 // Whether detail is wanted of this thread, of this function. Producer side; the filter changes only
 // while no hook is inside.
 bool filter_takes_thread(uint32_t thread_id);
@@ -154,8 +171,6 @@ bool filter_takes_function(uint64_t function_id);
 void quiesce(uint64_t state);
 bool is_quiet(Stream& stream, uint64_t state);
 inline constexpr uint32_t kQuiesceMs = 1000;
-
-uint32_t os_thread_id();
 
 // The process whose threads write, and whether it is no more. [drain]
 pid_t traced_process();

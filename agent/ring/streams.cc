@@ -2,8 +2,6 @@
 #include "agent/ring/stream.h"
 
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <new>
 
@@ -14,7 +12,12 @@ namespace {
 struct Slot {
   std::atomic<uint32_t> published;
   std::atomic<uint32_t> free_next;
+  std::atomic<uint32_t> held_by;  // Holders; whoever lets go last puts the slot on the free list
 };
+
+// A thread keeps its pointer to a stream of a recording that is over, and looks at it again in its
+// next hook. Until then the slot is nobody else's, also when the drain has done with it.
+enum Holders : uint32_t { kHeldByThread = 1, kHeldByDrain = 2 };
 
 Stream* streams = nullptr;  // kMaxStreams of them, untouched until used
 Slot* slots = nullptr;      // as many
@@ -40,10 +43,23 @@ Stream* pop_free() {
   }
 }
 
+void push_free(uint32_t slot) {
+  uint64_t head = table.free_head.load(std::memory_order_relaxed);
+  uint64_t changed;
+  do {
+    slots[slot].free_next.store(static_cast<uint32_t>(head), std::memory_order_relaxed);
+    changed = ((head >> 32) + 1) << 32 | (slot + 1);
+  } while (!table.free_head.compare_exchange_weak(head, changed, std::memory_order_release));
+}
+
+void let_go(uint32_t slot, uint32_t holder) {
+  if (slots[slot].held_by.fetch_and(~holder, std::memory_order_acq_rel) == holder) push_free(slot);
+}
+
 }  // namespace
 
 constinit StateWord g_state_word;
-__thread Stream* tls_stream __attribute__((tls_model("initial-exec"))) = nullptr;
+__thread Stream* tls_stream COLLECT_TLS_MODEL = nullptr;
 
 // Constant-initialised, so that a hook that fires before any constructor finds them.
 constinit Stream g_registering{1};
@@ -66,6 +82,7 @@ bool streams_init() {
   if (streams == nullptr || slots == nullptr) return false;
   for (uint32_t i = table.slots_used.load(std::memory_order_relaxed); i > 0; --i) {
     slots[i - 1].published.store(0, std::memory_order_relaxed);
+    slots[i - 1].held_by.store(0, std::memory_order_relaxed);
   }
   table.slots_used.store(0, std::memory_order_relaxed);
   table.free_head.store(0, std::memory_order_relaxed);
@@ -83,6 +100,7 @@ Stream* stream_take() {
         !table.slots_used.compare_exchange_weak(number, number + 1, std::memory_order_relaxed));
     stream = &streams[number];
   }
+  slots[stream - streams].held_by.store(kHeldByThread | kHeldByDrain, std::memory_order_relaxed);
   return new (stream) Stream{};
 }
 
@@ -91,14 +109,22 @@ void stream_publish(Stream& stream) {
 }
 
 void stream_give(Stream& stream) {
-  const auto slot = static_cast<uint32_t>(&stream - streams) + 1;
-  slots[slot - 1].published.store(0, std::memory_order_relaxed);
-  uint64_t head = table.free_head.load(std::memory_order_relaxed);
-  uint64_t changed;
-  do {
-    slots[slot - 1].free_next.store(static_cast<uint32_t>(head), std::memory_order_relaxed);
-    changed = ((head >> 32) + 1) << 32 | slot;
-  } while (!table.free_head.compare_exchange_weak(head, changed, std::memory_order_release));
+  const auto slot = static_cast<uint32_t>(&stream - streams);
+  slots[slot].published.store(0, std::memory_order_relaxed);
+  let_go(slot, kHeldByDrain);
+  if (writers_gone()) let_go(slot, kHeldByThread);
+}
+
+void stream_leave(Stream& stream) {
+  let_go(static_cast<uint32_t>(&stream - streams), kHeldByThread);
+}
+
+void streams_reap(const LivingThreads& living) {
+  const uint32_t used = stream_slots();
+  for (uint32_t slot = 0; slot < used; ++slot) {
+    if (slots[slot].held_by.load(std::memory_order_acquire) != kHeldByThread) continue;
+    if (!living.contains(streams[slot].thread_id)) let_go(slot, kHeldByThread);
+  }
 }
 
 uint32_t next_stream_id() {
@@ -117,10 +143,6 @@ void count_lost(LaneState& lane, uint32_t reason, uint64_t ns) {
   lane.lost_last_ns.store(ns, std::memory_order_relaxed);
   lane.lost_reasons.fetch_or(reason, std::memory_order_relaxed);
   lane.lost_total.fetch_add(1, std::memory_order_release);
-}
-
-uint32_t os_thread_id() {
-  return static_cast<uint32_t>(syscall(SYS_gettid));
 }
 
 uint32_t stream_slots() {

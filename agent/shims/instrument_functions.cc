@@ -9,30 +9,85 @@ namespace agent = collect::agent;
 using collect::atf::EventKind;
 
 // What can be known here: the call site, and the frame and stack pointers of the instrumented
-// function at its hook. Its argument registers are gone by then. `hook_frame` is the hook's own
-// frame, where the caller's frame pointer is saved, on x86-64 and arm64 alike.
+// function at its hook. Its argument registers are gone by then.
 [[gnu::noinline, gnu::cold]] void general(agent::Stream* stream, uint64_t function, EventKind kind,
-                                          void* call_site, const uint64_t* hook_frame) {
+                                          void* call_site, uint64_t frame_pointer,
+                                          uint64_t stack_pointer) {
+  if (agent::record_filtered(function, kind, stream)) return;
   agent::HookFrame frame;
   frame.call_site = reinterpret_cast<uint64_t>(call_site);
-  frame.frame_pointer = hook_frame[0];
-#if defined(__x86_64__)
-  frame.stack_pointer =
-      reinterpret_cast<uint64_t>(hook_frame + 2);  // above it and the return address
-#else
-  frame.stack_pointer = frame.frame_pointer;  // the frame record lies at the frame's lower end
-#endif
+  frame.frame_pointer = frame_pointer;
+  frame.stack_pointer = stack_pointer;
   frame.valid =
       collect::atf::kDetailLrValid | collect::atf::kDetailFpValid | collect::atf::kDetailSpValid;
   agent::general_event(stream, function, kind, frame);
 }
 
+}  // namespace
+
+#if defined(__aarch64__)
+
+// Where a compiler puts the frame record within a frame is its own affair on arm64, so the hooks
+// begin with two instructions that take both registers as they are, and go on in C++.
+extern "C" {
+
+[[gnu::visibility("hidden"), gnu::used]] void collect_hook_enter(void* function, void* call_site,
+                                                                 uint64_t stack_pointer,
+                                                                 uint64_t frame_pointer) {
+  const auto address = reinterpret_cast<uint64_t>(function);
+  agent::Stream* stream = nullptr;
+  if (COLLECT_LIKELY(agent::record_short(address, EventKind::kCall, stream))) return;
+  general(stream, address, EventKind::kCall, call_site, frame_pointer, stack_pointer);
+}
+
+[[gnu::visibility("hidden"), gnu::used]] void collect_hook_exit(void* function, void* call_site,
+                                                                uint64_t stack_pointer,
+                                                                uint64_t frame_pointer) {
+  const auto address = reinterpret_cast<uint64_t>(function);
+  agent::Stream* stream = nullptr;
+  if (COLLECT_LIKELY(agent::record_short(address, EventKind::kReturn, stream))) return;
+  general(stream, address, EventKind::kReturn, call_site, frame_pointer, stack_pointer);
+}
+
+}  // extern "C"
+
+#if defined(__APPLE__)
+#define COLLECT_SYMBOL(name) "_" name
+#define COLLECT_FUNCTION_TYPE(name) ""
+#else
+#define COLLECT_SYMBOL(name) name
+#define COLLECT_FUNCTION_TYPE(name) ".type " name ", %function\n"
+#endif
+
+// hint #34 is bti c: a landing place where the system checks indirect branches.
+#define COLLECT_HOOK(name, target) \
+  asm(".text\n"                                         \
+      ".p2align 2\n"                                    \
+      ".globl " COLLECT_SYMBOL(name) "\n"               \
+      COLLECT_FUNCTION_TYPE(name)                       \
+      COLLECT_SYMBOL(name) ":\n"                        \
+      ".cfi_startproc\n"                                \
+      "hint #34\n"                                      \
+      "mov x2, sp\n"                                    \
+      "mov x3, x29\n"                                   \
+      "b " COLLECT_SYMBOL(target) "\n"                  \
+      ".cfi_endproc\n")
+
+COLLECT_HOOK("__cyg_profile_func_enter", "collect_hook_enter");
+COLLECT_HOOK("__cyg_profile_func_exit", "collect_hook_exit");
+
+#else
+
+namespace {
+
+// The hook's own frame: the caller's frame pointer is saved there, the return address above it, and
+// then comes the caller's.
 [[gnu::always_inline]] inline void hook(void* function, void* call_site, EventKind kind) {
   const auto address = reinterpret_cast<uint64_t>(function);
   const auto* frame = static_cast<const uint64_t*>(__builtin_frame_address(0));
   agent::Stream* stream = nullptr;
   if (COLLECT_LIKELY(agent::record_short(address, kind, stream))) return;
-  general(stream, address, kind, call_site, frame);
+  general(stream, address, kind, call_site, frame[0], reinterpret_cast<uint64_t>(frame + 2));
 }
 
 }  // namespace
@@ -50,3 +105,5 @@ __attribute__((visibility("default"), no_instrument_function)) void __cyg_profil
 }
 
 }  // extern "C"
+
+#endif

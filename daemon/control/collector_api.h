@@ -41,12 +41,15 @@ class CollectorApi {
   // Snapshots: copied under a short lock. `filter` as in the requests.
   virtual std::vector<api::Agent> agents(const std::string& filter) = 0;
   virtual std::vector<api::Session> sessions(const std::string& filter) = 0;  // newest first
-  virtual Result<api::Session> session(const std::string& name) = 0;          // empty: the newest
+  virtual std::vector<api::Device> devices(const std::string& filter) = 0;
+  virtual std::vector<api::DeviceServer> device_servers() = 0;
+  virtual Result<api::Session> session(const std::string& name) = 0;  // empty: the newest
   virtual api::Stats stats() = 0;
 
   // Every change from now on. The service looks up the present agents itself, after this returned:
   // PRESENT events from here are allowed and not needed.
   virtual WatchId watch_agents(std::function<void(const api::AgentEvent&)> on_event) = 0;
+  virtual WatchId watch_devices(std::function<void(const api::DeviceEvent&)> on_event) = 0;
   // Ends with the sealed session, or with an error when it is deleted. At most one call per
   // `interval_ms` but for changes of state, which are reported at once. The service shows the
   // present state itself and does not ask for sessions that are sealed.
@@ -70,6 +73,8 @@ class CollectorApi {
                               Callback<api::DeleteSessionResponse> done) = 0;
   virtual void set_detail(api::DetailMode mode, const api::DetailRequest& request,
                           Callback<api::DetailResponse> done) = 0;
+  virtual void set_function_filter(const api::SetFunctionFilterRequest& request,
+                                   Callback<api::SetFunctionFilterResponse> done) = 0;
   virtual void annotate(const api::AnnotateRequest& request,
                         Callback<api::AnnotateResponse> done) = 0;
   virtual void roll_container(const api::RollContainerRequest& request,

@@ -13,6 +13,7 @@ namespace collect::control {
 namespace {
 
 using AgentWatch = WatchCall<api::AgentEvent, AgentBacklog>;
+using DeviceWatch = WatchCall<api::DeviceEvent, DeviceBacklog>;
 using SessionWatch = WatchCall<api::Session, NewestBacklog<api::Session>>;
 
 template <class Item>
@@ -146,6 +147,40 @@ grpc::ServerUnaryReactor* CollectorService::DetachAgent(Context* context,
   return call.get();
 }
 
+grpc::ServerUnaryReactor* CollectorService::ListDevices(Context* context,
+                                                        const api::ListDevicesRequest* request,
+                                                        api::ListDevicesResponse* response) {
+  if (Status named = check_name("filter", request->filter()); !named.ok()) {
+    return reply(context, named);
+  }
+  for (api::Device& device : collector_.devices(request->filter())) {
+    *response->add_devices() = std::move(device);
+  }
+  for (api::DeviceServer& server : collector_.device_servers()) {
+    *response->add_servers() = std::move(server);
+  }
+  return reply(context, {});
+}
+
+grpc::ServerWriteReactor<api::DeviceEvent>* CollectorService::WatchDevices(
+    Context*, const api::WatchDevicesRequest* request) {
+  const auto watch = DeviceWatch::open(live_);
+  if (Status named = check_name("filter", request->filter()); !named.ok()) {
+    watch->end_now(to_grpc_status(named.error()));
+  }
+  if (watch->ended()) return watch.get();
+  // In this order for the same reason as in WatchAgents.
+  const std::string filter = request->filter();
+  const WatchId id = collector_.watch_devices([watch, filter](const api::DeviceEvent& event) {
+    if (!matches(event.device(), filter)) return;
+    watch->update([&event](DeviceBacklog& backlog) { backlog.put(event); });
+  });
+  watch->set_release([this, id] { collector_.unwatch(id); });
+  std::vector<api::Device> present = collector_.devices(filter);
+  watch->update([&present](DeviceBacklog& backlog) { backlog.put_present(std::move(present)); });
+  return watch.get();
+}
+
 grpc::ServerUnaryReactor* CollectorService::ListSessions(Context* context,
                                                          const api::ListSessionsRequest* request,
                                                          api::ListSessionsResponse* response) {
@@ -273,6 +308,17 @@ grpc::ServerUnaryReactor* CollectorService::set_detail(api::DetailMode mode,
                                                        api::DetailResponse* response) {
   const auto call = UnaryCall<api::DetailResponse>::open(live_, response);
   collector_.set_detail(mode, request, [call](Result<api::DetailResponse> outcome) {
+    call->answer(std::move(outcome));
+  });
+  return call.get();
+}
+
+grpc::ServerUnaryReactor* CollectorService::SetFunctionFilter(
+    Context* context, const api::SetFunctionFilterRequest* request,
+    api::SetFunctionFilterResponse* response) {
+  if (Status sound = check_function_filter(*request); !sound.ok()) return reply(context, sound);
+  const auto call = UnaryCall<api::SetFunctionFilterResponse>::open(live_, response);
+  collector_.set_function_filter(*request, [call](Result<api::SetFunctionFilterResponse> outcome) {
     call->answer(std::move(outcome));
   });
   return call.get();

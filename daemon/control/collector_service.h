@@ -24,6 +24,9 @@ class CollectorService final : public api::Collector::CallbackService {
                                                          const api::WatchAgentsRequest*) override;
   Unary* AttachAgent(Context*, const api::AttachAgentRequest*, api::Agent*) override;
   Unary* DetachAgent(Context*, const api::DetachAgentRequest*, api::Agent*) override;
+  Unary* ListDevices(Context*, const api::ListDevicesRequest*, api::ListDevicesResponse*) override;
+  grpc::ServerWriteReactor<api::DeviceEvent>* WatchDevices(
+      Context*, const api::WatchDevicesRequest*) override;
   Unary* ListSessions(Context*, const api::ListSessionsRequest*,
                       api::ListSessionsResponse*) override;
   Unary* GetSession(Context*, const api::GetSessionRequest*, api::Session*) override;
@@ -41,6 +44,8 @@ class CollectorService final : public api::Collector::CallbackService {
   Unary* ArmDetail(Context*, const api::DetailRequest*, api::DetailResponse*) override;
   Unary* StartDetail(Context*, const api::DetailRequest*, api::DetailResponse*) override;
   Unary* StopDetail(Context*, const api::DetailRequest*, api::DetailResponse*) override;
+  Unary* SetFunctionFilter(Context*, const api::SetFunctionFilterRequest*,
+                           api::SetFunctionFilterResponse*) override;
   Unary* Annotate(Context*, const api::AnnotateRequest*, api::AnnotateResponse*) override;
   Unary* RollContainer(Context*, const api::RollContainerRequest*,
                        api::RollContainerResponse*) override;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -147,6 +148,47 @@ Result<int> listen_on(const ControlAddress& address) {
   if (error != 0) return error_of(address, error);
   return listening.release();
 }
+
+Result<ControlAddress> bound_address(int listening) {
+  sockaddr_storage raw{};
+  socklen_t bytes = sizeof raw;
+  if (::getsockname(listening, reinterpret_cast<sockaddr*>(&raw), &bytes) != 0) {
+    return errno_error(errno, "inherited control socket");
+  }
+  ControlAddress address;
+  if (raw.ss_family == AF_UNIX) {
+    sockaddr_un local{};
+    std::memcpy(&local, &raw, sizeof local);
+    const size_t length = bytes - offsetof(sockaddr_un, sun_path);
+    address.unix_socket = true;
+    address.path = std::string(local.sun_path, std::min(length, sizeof local.sun_path));
+    if (address.path.starts_with('\0')) {
+      address.path[0] = '@';
+    } else {
+      address.path = address.path.c_str();  // up to its end
+    }
+    return address;
+  }
+  char text[INET6_ADDRSTRLEN] = "";
+  if (raw.ss_family == AF_INET) {
+    sockaddr_in v4{};
+    std::memcpy(&v4, &raw, sizeof v4);
+    ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
+    address.host = text;
+    address.port = ntohs(v4.sin_port);
+  } else if (raw.ss_family == AF_INET6) {
+    sockaddr_in6 v6{};
+    std::memcpy(&v6, &raw, sizeof v6);
+    ::inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
+    address.host = "[" + std::string(text) + "]";
+    address.port = ntohs(v6.sin6_port);
+  } else {
+    return Error{Code::kUnsupported, "the inherited control socket is neither TCP nor Unix"};
+  }
+  address.loopback = is_loopback(address.host);
+  return address;
+}
+
 Status check_free(const ControlAddress& address) {
   if (!address.unix_socket) return {};
   struct stat status{};

@@ -15,7 +15,7 @@ struct ControlAddress {
   bool loopback = false;  // TCP that only this machine can reach
   std::string host;       // as written, brackets included; empty for a Unix socket
   uint16_t port = 0;
-  std::string path;  // of the Unix socket
+  std::string path;  // of the Unix socket; with @ in front where it has a name and no file
 
   // "127.0.0.1:7711" or "unix:/path": what gRPC binds and what a client dials.
   std::string target() const;
@@ -25,6 +25,10 @@ Result<ControlAddress> parse_control_address(std::string_view text);
 
 // A socket that listens on the TCP address, to own. Errors as listen_error() has them.
 Result<int> listen_on(const ControlAddress& address);
+
+// Where a socket that listens is bound; what counts for who can reach it. kUnsupported for an
+// address that is neither TCP nor Unix.
+Result<ControlAddress> bound_address(int listening);
 
 // Why nobody could listen there, found out by trying with a plain socket: gRPC only says no.
 Error listen_error(const ControlAddress& address);

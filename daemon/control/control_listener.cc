@@ -1,6 +1,7 @@
 #include "daemon/control/control_listener.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -40,6 +41,7 @@ bool is_loopback(const in_addr& address) {
 
 // The address that is charged, and whether it is charged at all.
 std::pair<std::string, bool> origin_of(const sockaddr_storage& peer) {
+  if (peer.ss_family == AF_UNIX) return {"unix", false};
   if (peer.ss_family == AF_INET) {
     sockaddr_in v4{};
     std::memcpy(&v4, &peer, sizeof v4);
@@ -63,6 +65,7 @@ uint16_t port_of(int listener) {
   sockaddr_storage bound{};
   socklen_t bytes = sizeof bound;
   if (::getsockname(listener, reinterpret_cast<sockaddr*>(&bound), &bytes) != 0) return 0;
+  if (bound.ss_family == AF_UNIX) return 0;
   in_port_t port = 0;  // at the same place in both
   static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
   std::memcpy(&port, reinterpret_cast<char*>(&bound) + offsetof(sockaddr_in, sin_port),
@@ -75,14 +78,21 @@ uint16_t port_of(int listener) {
 Result<std::unique_ptr<ControlListener>> ControlListener::open(const ControlAddress& address) {
   const Result<int> listener = listen_on(address);
   if (!listener.ok()) return listener.error();
+  return take_over(*listener);
+}
+
+Result<std::unique_ptr<ControlListener>> ControlListener::take_over(int listening) {
   const int stopper = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (stopper < 0) {
+  // Whoever else holds an inherited socket may accept what poll() saw here.
+  const int flags = ::fcntl(listening, F_GETFL);
+  if (stopper < 0 || flags < 0 || ::fcntl(listening, F_SETFL, flags | O_NONBLOCK) != 0) {
     const int error = errno;
-    ::close(*listener);
-    return errno_error(error, "cannot listen on " + address.target());
+    ::close(listening);
+    if (stopper >= 0) ::close(stopper);
+    return errno_error(error, "cannot listen for the control plane");
   }
   return std::unique_ptr<ControlListener>(
-      new ControlListener(*listener, stopper, port_of(*listener)));
+      new ControlListener(listening, stopper, port_of(listening)));
 }
 
 ControlListener::~ControlListener() {

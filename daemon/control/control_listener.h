@@ -1,5 +1,6 @@
-// Accepts the control plane's TLS connections and hands them to gRPC, which by itself would take as
-// many as there are descriptors, from whomever: here they are counted, in all and by address.
+// Accepts connections of the control plane and hands them to gRPC: those of TLS, because gRPC by
+// itself would take as many as there are descriptors, from whomever (here they are counted, in all
+// and by address); and those of a socket that was inherited, because gRPC cannot be given one.
 //
 // gRPC does not say when it closes one. So each is remembered by its descriptor and the inode of
 // its socket: when the descriptor is another file, or none, the connection is over.
@@ -34,9 +35,11 @@ class ControlListener {
 
   // Listens; nobody is accepted before start(). Errors as listen_error() has them.
   static Result<std::unique_ptr<ControlListener>> open(const ControlAddress& address);
+  // The same with a socket that listens already, and to own.
+  static Result<std::unique_ptr<ControlListener>> take_over(int listening);
   ~ControlListener();  // as stop()
 
-  uint16_t port() const { return port_; }
+  uint16_t port() const { return port_; }  // 0: a Unix socket
   void start(Take take);
   void stop();
   // Who is connected now, those with most connections first: "192.0.2.7 (3), 192.0.2.9 (1)".

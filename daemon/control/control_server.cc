@@ -82,7 +82,7 @@ struct ControlServer::State {
   const std::shared_ptr<LiveCalls> live = std::make_shared<LiveCalls>();
   CollectorService service;
   HealthService health;
-  std::unique_ptr<ControlListener> listener;  // of TLS; gRPC's own elsewhere
+  std::unique_ptr<ControlListener> listener;  // of TLS and inherited; gRPC's own elsewhere
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::shared_ptr<TokenCheck> check;
   ControlAccess access;       // as it was at the start
@@ -94,12 +94,15 @@ struct ControlServer::State {
 
 Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& address,
                                                             CollectorApi& collector,
-                                                            const ControlAccess& access) {
-  Result<ControlAddress> parsed = parse_control_address(address);
+                                                            const ControlAccess& access,
+                                                            int listening) {
+  const bool is_inherited = listening >= 0;
+  Result<ControlAddress> parsed =
+      is_inherited ? bound_address(listening) : parse_control_address(address);
   if (!parsed.ok()) return parsed.error();
   const bool is_reachable = !parsed->unix_socket && !parsed->loopback;
-  COLLECT_TRY(check_address(address, is_reachable, access));
-  COLLECT_TRY(check_free(*parsed));
+  COLLECT_TRY(check_address(is_inherited ? parsed->target() : address, is_reachable, access));
+  if (!is_inherited) COLLECT_TRY(check_free(*parsed));
   quiet_grpc();
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
@@ -107,8 +110,9 @@ Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& a
   state->is_reachable = is_reachable;
   if (!parsed->unix_socket) state->access = access;
   const bool is_tls = !state->access.certificate.empty();
-  if (is_tls) {
-    auto listener = ControlListener::open(*parsed);
+  if (is_tls || is_inherited) {
+    auto listener =
+        is_inherited ? ControlListener::take_over(listening) : ControlListener::open(*parsed);
     if (!listener.ok()) return listener.error();
     state->listener = std::move(listener).value();
   }
@@ -119,7 +123,7 @@ Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& a
   int port = 0;
   grpc::ServerBuilder builder;
   const auto credentials = server_credentials(state->access, state->check);
-  if (is_tls) {
+  if (state->listener) {
     state->acceptor = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
     port = state->listener->port();
@@ -137,16 +141,16 @@ Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& a
   state->server = builder.BuildAndStart();
   if (!state->server) return listen_error(*parsed);
 
-  if (parsed->unix_socket) {
+  if (parsed->unix_socket && !is_inherited) {
     // The socket is as good as a login: only for the user who runs the daemon.
     ::chmod(parsed->path.c_str(), S_IRUSR | S_IWUSR);
-  } else {
+  } else if (!parsed->unix_socket) {
     parsed->port = static_cast<uint16_t>(port);
   }
   state->address = parsed->target();
   state->port = parsed->port;
   state->health.set_serving(true);
-  if (is_tls) {
+  if (state->listener) {
     state->listener->start([acceptor = state->acceptor.get()](int handle) {
       grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters taken;
       taken.fd = handle;

@@ -34,10 +34,13 @@ class ControlServer {
   // nothing: its mode, 0600, says who may connect. Errors: kInvalidArgument for what is no such
   // address, and for one that other machines can reach without TLS and a token or a client
   // certificate; kAlreadyExists when somebody listens there already, kPermission, kIo. The files of
-  // `access` are known to hold. `collector` must outlive the server.
+  // `access` are known to hold. `collector` must outlive the server. `listening`, if there is one,
+  // is a socket that is used instead of `address`, to own: where it is bound decides what it needs,
+  // and the mode of a Unix socket is left to who made it.
   static Result<std::unique_ptr<ControlServer>> start(const std::string& address,
                                                       CollectorApi& collector,
-                                                      const ControlAccess& access = {});
+                                                      const ControlAccess& access = {},
+                                                      int listening = -1);
   ~ControlServer();  // as shutdown(kShutdownDeadline)
 
   ControlServer(const ControlServer&) = delete;

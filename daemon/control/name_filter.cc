@@ -26,4 +26,9 @@ bool matches(const v1::Session& session, std::string_view filter) {
   return matches_resource(session, "sessions/", filter);
 }
 
+bool matches(const v1::Device& device, std::string_view filter) {
+  return filter.empty() || filter == device.serial() || filter == device.model() ||
+         filter == device.via() || filter == device.name();
+}
+
 }  // namespace collect::control

@@ -1,4 +1,4 @@
-// What `filter` means in ListAgents, WatchAgents and ListSessions.
+// What `filter` means in ListAgents, ListSessions, ListDevices and their watches.
 #pragma once
 
 #include <string_view>
@@ -11,5 +11,7 @@ namespace collect::control {
 // name with or without its prefix.
 bool matches(const v1::Agent& agent, std::string_view filter);
 bool matches(const v1::Session& session, std::string_view filter);
+// Serial, model, via, or the name with or without its prefix.
+bool matches(const v1::Device& device, std::string_view filter);
 
 }  // namespace collect::control

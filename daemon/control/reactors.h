@@ -113,8 +113,8 @@ class WatchCall final : public grpc::ServerWriteReactor<Message>,
     std::weak_ptr<WatchCall> weak = call;
     call->watch_id_ = call->live_->add_watch([weak] {
       if (const auto watch = weak.lock()) {
-        watch->end_now({grpc::StatusCode::UNAVAILABLE,
-                        "the collector is shutting down; watch again when it is back"});
+        watch->end_when_sent({grpc::StatusCode::UNAVAILABLE,
+                              "the collector is shutting down; watch again when it is back"});
       }
     });
     if (call->watch_id_ == 0) {

@@ -29,6 +29,23 @@ Status check_duration(std::string_view field, const google::protobuf::Duration& 
   return {};
 }
 
+Status check_functions(const std::string& field,
+                       const google::protobuf::RepeatedPtrField<std::string>& functions) {
+  if (functions.size() > kMaxDetailFunctions) {
+    return invalid(field + " has " + std::to_string(functions.size()) + " entries, at most " +
+                   std::to_string(kMaxDetailFunctions) +
+                   " are allowed; patterns with * cover many");
+  }
+  for (const std::string& function : functions) {
+    if (function.empty() || function.size() > kMaxFunctionPatternBytes || !printable(function)) {
+      return invalid(field +
+                     " holds an entry that is empty, too long or not text; write a name, a pattern "
+                     "with * or a \"0x…\" id");
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_name(std::string_view field, const std::string& name) {
@@ -47,20 +64,15 @@ Status check_detail(const v1::DetailRequest& request) {
                    std::to_string(kMaxDetailThreads) +
                    " are allowed; leave it empty for all threads");
   }
-  if (request.functions_size() > kMaxDetailFunctions) {
-    return invalid("functions has " + std::to_string(request.functions_size()) +
-                   " entries, at most " + std::to_string(kMaxDetailFunctions) +
-                   " are allowed; patterns with * cover many");
-  }
-  for (const std::string& function : request.functions()) {
-    if (function.empty() || function.size() > kMaxFunctionPatternBytes || !printable(function)) {
-      return invalid(
-          "functions holds an entry that is empty, too long or not text; write a name, a pattern "
-          "with * or a \"0x…\" id");
-    }
-  }
+  COLLECT_TRY(check_functions("functions", request.functions()));
   COLLECT_TRY(check_duration("duration", request.duration()));
   return check_duration("pre_roll", request.pre_roll());
+}
+
+Status check_function_filter(const v1::SetFunctionFilterRequest& request) {
+  COLLECT_TRY(check_name("target", request.target()));
+  COLLECT_TRY(check_functions("only", request.only()));
+  return check_functions("except", request.except());
 }
 
 Status check_annotation(const v1::AnnotateRequest& request) {

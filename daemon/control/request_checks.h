@@ -26,6 +26,7 @@ inline constexpr uint32_t kMaxWatchIntervalMs = 3600 * 1000;
 // `field` is the request's field for the message. Names are printable text of bounded length.
 Status check_name(std::string_view field, const std::string& name);
 Status check_detail(const v1::DetailRequest& request);
+Status check_function_filter(const v1::SetFunctionFilterRequest& request);
 Status check_annotation(const v1::AnnotateRequest& request);
 Result<uint32_t> watch_interval_ms(const v1::WatchSessionRequest& request);
 

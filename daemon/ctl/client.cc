@@ -266,6 +266,11 @@ Result<api::DetailResponse> Client::set_detail(api::DetailMode mode,
   return connection_->call(method, request, kSlowDeadline);
 }
 
+Result<api::SetFunctionFilterResponse> Client::set_function_filter(
+    const api::SetFunctionFilterRequest& request) {
+  return connection_->call(&Connection::Stub::SetFunctionFilter, request, kSlowDeadline);
+}
+
 Result<api::AnnotateResponse> Client::annotate(const std::string& target, const std::string& text) {
   api::AnnotateRequest request;
   request.set_target(target);
@@ -277,6 +282,12 @@ Result<api::RollContainerResponse> Client::roll_container(const std::string& tar
   api::RollContainerRequest request;
   request.set_target(target);
   return connection_->call(&Connection::Stub::RollContainer, request, kSlowDeadline);
+}
+
+Result<api::ListDevicesResponse> Client::devices(const std::string& filter) {
+  api::ListDevicesRequest request;
+  request.set_filter(filter);
+  return connection_->call(&Connection::Stub::ListDevices, request, kQuickDeadline);
 }
 
 Result<api::Stats> Client::stats(std::chrono::milliseconds deadline) {
@@ -292,6 +303,16 @@ Status Client::watch_agents(const std::string& filter,
   grpc::ClientContext context;
   return connection_->read_all<api::AgentEvent>(
       context, connection_->stub->WatchAgents(&context, request), on_event);
+}
+
+Status Client::watch_devices(const std::string& filter,
+                             const std::function<bool(const api::DeviceEvent&)>& on_event) {
+  if (auto alive = stats(); !alive.ok()) return alive.error();
+  api::WatchDevicesRequest request;
+  request.set_filter(filter);
+  grpc::ClientContext context;
+  return connection_->read_all<api::DeviceEvent>(
+      context, connection_->stub->WatchDevices(&context, request), on_event);
 }
 
 Status Client::watch_session(const std::string& name, std::chrono::milliseconds interval,

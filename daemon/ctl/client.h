@@ -35,7 +35,8 @@ class Client {
 
   const std::string& address() const { return address_; }
 
-  Result<std::vector<api::Agent>> agents(const std::string& filter);      // every page
+  Result<std::vector<api::Agent>> agents(const std::string& filter);  // every page
+  Result<api::ListDevicesResponse> devices(const std::string& filter);
   Result<std::vector<api::Session>> sessions(const std::string& filter);  // every page
   Result<api::Session> session(const std::string& name);
   Result<api::Agent> attach(const std::string& address);
@@ -51,6 +52,8 @@ class Client {
                                     const std::function<Status(const std::string&)>& on_data);
   Result<api::DeleteSessionResponse> delete_session(const std::string& name);
   // OFF, ARMED or ON.
+  Result<api::SetFunctionFilterResponse> set_function_filter(
+      const api::SetFunctionFilterRequest& request);
   Result<api::DetailResponse> set_detail(api::DetailMode mode, const api::DetailRequest& request);
   Result<api::AnnotateResponse> annotate(const std::string& target, const std::string& text);
   Result<api::RollContainerResponse> roll_container(const std::string& target);
@@ -59,6 +62,8 @@ class Client {
   // Run until the stream ends or the callback returns false, which is no error.
   Status watch_agents(const std::string& filter,
                       const std::function<bool(const api::AgentEvent&)>& on_event);
+  Status watch_devices(const std::string& filter,
+                       const std::function<bool(const api::DeviceEvent&)>& on_event);
   Status watch_session(const std::string& name, std::chrono::milliseconds interval,
                        const std::function<bool(const api::Session&)>& on_state);
 

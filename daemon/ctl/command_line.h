@@ -7,6 +7,7 @@
 #include <string>
 
 #include "daemon/ctl/convert/convert.h"
+#include "daemon/ctl/devices.h"
 #include "daemon/ctl/download.h"
 #include "daemon/ctl/dump.h"
 #include "daemon/ctl/inspect.h"
@@ -24,6 +25,8 @@ struct Line {
   bool json = false;
   RunOptions run;
   DetailOptions detail;
+  DeviceOptions devices;
+  FilterOptions functions;
   DownloadOptions download;
   WatchOptions watch;
   InspectOptions inspect;

@@ -4,128 +4,12 @@
 #include <ostream>
 
 #include "daemon/ctl/captures/capture_format.h"
-#include "daemon/ctl/event_text.h"
-#include "daemon/ctl/function_filter.h"
-#include "daemon/ctl/names.h"
-#include "daemon/ctl/session_files.h"
+#include "daemon/ctl/event_dump.h"
 #include "daemon/ctl/text_out.h"
+#include "storage/manifest.h"
 
 namespace collect::ctl {
 namespace {
-
-// Detail records of one thread, followed in step with its events: no offset table, so memory stays
-// constant. Only a link out of order makes the reader build one.
-class DetailFollower {
- public:
-  explicit DetailFollower(const atf::SessionThread& thread) : thread_(thread) {
-    if (thread.detail) cursor_ = thread.detail->records();
-  }
-
-  std::optional<atf::DetailRecord> record_of(const atf::IndexEvent& event) {
-    if (event.detail_seq == atf::kNoDetail || !cursor_) return std::nullopt;
-    // Walking forward over what the filters left out is a read of each header.
-    while (cursor_->seq() <= event.detail_seq) {
-      auto record = cursor_->next();
-      if (!record) return std::nullopt;
-      if (cursor_->seq() == event.detail_seq + 1) return record;
-    }
-    return thread_.detail->get(event.detail_seq);
-  }
-
- private:
-  const atf::SessionThread& thread_;
-  std::optional<atf::DetailCursor> cursor_;
-};
-
-class Dump {
- public:
-  Dump(const DumpOptions& options, const atf::SessionReader& session, const NameTable& names,
-       FunctionFilter& filter, std::vector<PrintedThread> threads, std::ostream& out)
-      : options_(options),
-        session_(session),
-        filter_(filter),
-        out_(out),
-        json_(out_, names, threads),
-        text_(out_, names, std::move(threads), origin_ns(session), options.merged) {
-    for (const atf::SessionThread& thread : session.threads()) details_.emplace_back(thread);
-  }
-
-  void run() {
-    if (!options_.json) print_origin();
-    if (options_.merged) {
-      run_merged();
-    } else {
-      run_by_thread();
-    }
-  }
-
- private:
-  // A nearby zero for the text form: headers or first events, without reading the files. Where
-  // times step back some lines are negative.
-  static uint64_t origin_ns(const atf::SessionReader& session) {
-    uint64_t origin = std::numeric_limits<uint64_t>::max();
-    for (const atf::SessionThread& thread : session.threads()) {
-      if (thread.index && thread.index->size() != 0) {
-        origin = std::min(origin, thread.index->time_of(0));
-      }
-    }
-    return origin == std::numeric_limits<uint64_t>::max() ? 0 : origin;
-  }
-
-  void print_origin() {
-    out_.put("# microseconds since ");
-    out_.dec(origin_ns(session_));
-    out_.put(" ns; duration at each return\n");
-  }
-
-  bool done() const { return printed_ >= options_.limit || !out_.ok(); }
-
-  void run_by_thread() {
-    for (size_t i = 0; i < session_.threads().size() && !done(); ++i) {
-      if (!session_.threads()[i].index) continue;
-      const atf::IndexReader& index = *session_.threads()[i].index;
-      if (!options_.json) text_.begin_thread(i, index.size());
-      for (uint64_t seq = 0; seq < index.size() && !done(); ++seq) {
-        take(i, seq, index.event(seq));
-      }
-    }
-  }
-
-  void run_merged() {
-    // Text needs the calls before the window for depth and durations; JSON does not.
-    const uint64_t from = options_.json ? options_.from_ns : 0;
-    atf::MergedCursor cursor = session_.merged(from, options_.to_ns);
-    for (atf::MergedEvent event; !done() && cursor.next(event);) {
-      take(event.thread, event.seq, event.event);
-    }
-  }
-
-  void take(size_t thread, uint64_t seq, const atf::IndexEvent& event) {
-    const bool wanted = event.timestamp_ns >= options_.from_ns &&
-                        event.timestamp_ns <= options_.to_ns && filter_.wants(event.function_id);
-    if (!wanted) {
-      if (!options_.json) text_.pass(thread, event);
-      return;
-    }
-    std::optional<atf::DetailRecord> record;
-    if (options_.detail) record = details_[thread].record_of(event);
-    if (options_.json) {
-      json_.print(thread, seq, event, record);
-    } else {
-      text_.print(thread, seq, event, record);
-    }
-    ++printed_;
-  }
-
-  const DumpOptions& options_;
-  const atf::SessionReader& session_;
-  FunctionFilter& filter_;
-  TextOut out_;
-  JsonEvents json_;
-  TextEvents text_;
-  std::vector<DetailFollower> details_;
-  uint64_t printed_ = 0;
-};
 
 // A detail file without its index beside it: its records are all there is.
 int dump_detail_alone(const DumpOptions& options, const Trace& trace, std::ostream& out,
@@ -153,20 +37,6 @@ int dump_detail_alone(const DumpOptions& options, const Trace& trace, std::ostre
   return 0;
 }
 
-std::vector<PrintedThread> printed_threads(const atf::SessionReader& session,
-                                           const SessionManifest& manifest) {
-  std::vector<PrintedThread> threads;
-  for (const atf::SessionThread& thread : session.threads()) {
-    PrintedThread printed;
-    printed.n = thread.n;
-    if (thread.index) printed.tid = thread.index->header().thread_id;
-    const ManifestThread* said = manifest.thread(thread.n);
-    if (said != nullptr) printed.name = said->name;
-    threads.push_back(std::move(printed));
-  }
-  return threads;
-}
-
 // Threads asked for that are not there, and threads that cannot be read.
 bool complain(const DumpOptions& options, const atf::SessionReader& session, std::ostream& err) {
   bool unreadable = false;
@@ -187,40 +57,89 @@ bool complain(const DumpOptions& options, const atf::SessionReader& session, std
   return unreadable;
 }
 
+// How the session's clock is known, and of whom it is.
+std::string described(const storage::Manifest& manifest, const DeviceClock& clock) {
+  const storage::SessionIdentity& process = manifest.identity;
+  std::string text = process.process_name;
+  const std::string& device =
+      process.device_model.empty() ? process.device_id : process.device_model;
+  if (!device.empty()) text += " on " + device;
+  return text + "; " + clock.sentence();
+}
+
+// Lays all of them on one time line. Empty: done; else why one cannot be.
+std::string place(std::vector<std::unique_ptr<DumpedSession>>& sessions) {
+  TimeLine line;
+  for (const auto& session : sessions) {
+    storage::Manifest manifest;
+    if (session->trace.manifest) {
+      auto whole = storage::manifest_from_json(*session->trace.manifest);
+      if (whole.ok()) manifest = std::move(*whole);
+    }
+    auto clock = line.add(manifest);
+    if (!clock.ok()) {
+      return session->trace.path +
+             ": can't be laid on a time line with others: " + clock.error().message;
+    }
+    session->clock = std::move(*clock);
+    session->where_from = described(manifest, *session->clock);
+  }
+  return "";
+}
+
 }  // namespace
 
 int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
-  auto trace = open_trace(options.path);
-  if (!trace) {
-    err << "dump: " << to_string(trace.error()) << "\n";
-    return 2;
-  }
-  if (!trace->choice.empty()) err << "dump: " << trace->choice << "\n";
-  if (trace->kind == TraceKind::kUnknownFile) {
-    if (const CaptureFormat* format = capture_format_of(trace->file())) {
+  std::vector<std::unique_ptr<DumpedSession>> sessions;
+  bool unreadable = false;
+  for (const std::string& path : options.paths) {
+    auto trace = open_trace(path);
+    if (!trace) {
+      err << "dump: " << to_string(trace.error()) << "\n";
+      return 2;
+    }
+    if (!trace->choice.empty()) err << "dump: " << trace->choice << "\n";
+    const CaptureFormat* format =
+        trace->kind == TraceKind::kUnknownFile ? capture_format_of(trace->file()) : nullptr;
+    const bool is_detail = trace->kind == TraceKind::kDetailFile;
+    if (options.paths.size() > 1 && (format != nullptr || is_detail)) {
+      err << "dump: " << trace->path << ": is no ATF session: it is printed alone, or converted"
+          << " first\n";
+      return 2;
+    }
+    if (format != nullptr) {
       return dump_capture(*format, options, trace->path, trace->file(), out, err);
     }
+    if (is_detail) return dump_detail_alone(options, *trace, out, err);
+    SessionManifest manifest;
+    if (trace->manifest) {
+      auto parsed = SessionManifest::parse(*trace->manifest);
+      if (parsed) {
+        manifest = std::move(parsed).value();
+      } else {
+        err << "dump: " << trace->manifest_path << ": " << parsed.error().message
+            << "; functions stay unnamed\n";
+      }
+    }
+    auto session =
+        std::make_unique<DumpedSession>(std::move(*trace), std::move(manifest), options.threads);
+    auto filter = FunctionFilter::make(options.functions, session->names);
+    if (!filter) {
+      err << "dump: " << filter.error().message << "\n";
+      return 2;
+    }
+    session->filter = std::move(*filter);
+    if (complain(options, session->reader, err)) unreadable = true;
+    sessions.push_back(std::move(session));
   }
-  if (trace->kind == TraceKind::kDetailFile) return dump_detail_alone(options, *trace, out, err);
-  SessionManifest manifest;
-  if (trace->manifest) {
-    auto parsed = SessionManifest::parse(*trace->manifest);
-    if (parsed) {
-      manifest = std::move(parsed).value();
-    } else {
-      err << "dump: " << trace->manifest_path << ": " << parsed.error().message
-          << "; functions stay unnamed\n";
+  if (options.merged && sessions.size() > 1) {
+    const std::string problem = place(sessions);
+    if (!problem.empty()) {
+      err << "dump: " << problem << "\n";
+      return 2;
     }
   }
-  const NameTable names(manifest);
-  auto filter = FunctionFilter::make(options.functions, names);
-  if (!filter) {
-    err << "dump: " << filter.error().message << "\n";
-    return 2;
-  }
-  const atf::SessionReader session(trace->files(options.threads));
-  const bool unreadable = complain(options, session, err);
-  Dump(options, session, names, *filter, printed_threads(session, manifest), out).run();
+  dump_events(options, sessions, out);
   return unreadable ? 1 : 0;
 }
 

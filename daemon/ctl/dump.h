@@ -1,4 +1,4 @@
-// `collectctl dump PATH`: the events, as indented text or as JSON lines. Streams: memory does not
+// `collectctl dump PATH…`: the events, as indented text or as JSON lines. Streams: memory does not
 // grow with the files.
 #pragma once
 
@@ -11,12 +11,12 @@
 namespace collect::ctl {
 
 struct DumpOptions {
-  std::string path;  // session, thread or file; or a directory above sessions
+  std::vector<std::string> paths;  // session, thread or file; or a directory above sessions
   bool json = false;
-  bool merged = false;            // time order across threads instead of thread after thread
+  bool merged = false;            // time order across threads, and sessions, instead of one by one
   bool detail = false;            // with registers and stack bytes, where there are any
   std::vector<uint32_t> threads;  // N of thread_N; empty: all
-  uint64_t from_ns = 0;
+  uint64_t from_ns = 0;           // device clock; of merged sessions: since the epoch
   uint64_t to_ns = std::numeric_limits<uint64_t>::max();  // inclusive
   std::vector<std::string> functions;  // exact name, glob with * and ?, or 0x id; empty: all
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // events printed

@@ -87,10 +87,13 @@ void put_payload_text(TextOut& out, const atf::DetailRecord& record) {
 }  // namespace
 
 JsonEvents::JsonEvents(TextOut& out, const NameTable& names,
-                       const std::vector<PrintedThread>& threads)
-    : out_(out), names_(names) {
+                       const std::vector<PrintedThread>& threads, const DeviceClock* clock,
+                       const std::string& session)
+    : out_(out), names_(names), clock_(clock) {
+  const std::string opening =
+      clock == nullptr ? "{\"thread\":" : "{\"session\":" + json_text(session) + ",\"thread\":";
   for (const PrintedThread& thread : threads) {
-    prefixes_.push_back("{\"thread\":" + std::to_string(thread.n) +
+    prefixes_.push_back(opening + std::to_string(thread.n) +
                         ",\"tid\":" + std::to_string(thread.tid) + ",\"seq\":");
   }
 }
@@ -101,6 +104,16 @@ void JsonEvents::print(size_t thread, uint64_t seq, const atf::IndexEvent& event
   out_.dec(seq);
   out_.put(",\"ts_ns\":");
   out_.dec(event.timestamp_ns);
+  if (clock_ != nullptr) {
+    out_.put(",\"time_ns\":");
+    out_.dec(clock_->line_ns(event.timestamp_ns));
+    out_.put(",\"uncertainty_ns\":");
+    if (clock_->is_compared()) {
+      out_.dec(clock_->uncertainty_ns(event.timestamp_ns));
+    } else {
+      out_.put("null");
+    }
+  }
   out_.put(",\"kind\":\"");
   out_.put(atf::to_text(event.kind));
   out_.put("\",\"function_id\":\"");
@@ -122,12 +135,12 @@ void JsonEvents::print(size_t thread, uint64_t seq, const atf::IndexEvent& event
 }
 
 TextEvents::TextEvents(TextOut& out, const NameTable& names, std::vector<PrintedThread> threads,
-                       uint64_t origin_ns, bool merged)
+                       uint64_t origin_ns, Margin margin)
     : out_(out),
       names_(names),
       threads_(std::move(threads)),
       origin_ns_(origin_ns),
-      merged_(merged),
+      margin_(margin),
       stacks_(threads_.size()) {}
 
 void TextEvents::begin_thread(size_t thread, uint64_t events) {
@@ -176,8 +189,12 @@ void TextEvents::print_margin(size_t thread, std::optional<int64_t> since_ns,
   } else {
     out_.repeat(' ', kDurationWidth);
   }
-  if (merged_) {
+  if (margin_.thread) {
     out_.put(" [");
+    if (margin_.clock != nullptr) {
+      out_.dec(margin_.session);
+      out_.put(':');
+    }
     out_.dec(threads_[thread].n, 3);
     out_.put(']');
   }
@@ -188,8 +205,9 @@ void TextEvents::print_margin(size_t thread, std::optional<int64_t> since_ns,
 void TextEvents::print(size_t thread, uint64_t, const atf::IndexEvent& event,
                        const std::optional<atf::DetailRecord>& detail) {
   const Moved moved = move(thread, event);
-  print_margin(thread, static_cast<int64_t>(event.timestamp_ns - origin_ns_), moved.duration_ns,
-               moved.depth);
+  const uint64_t time_ns =
+      margin_.clock != nullptr ? margin_.clock->line_ns(event.timestamp_ns) : event.timestamp_ns;
+  print_margin(thread, static_cast<int64_t>(time_ns - origin_ns_), moved.duration_ns, moved.depth);
   const std::string_view name = names_.name_of(event.function_id);
   // Demangled C++ names bring their parameter list along.
   const std::string_view parentheses =

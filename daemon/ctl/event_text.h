@@ -9,6 +9,7 @@
 #include "daemon/ctl/call_stack.h"
 #include "daemon/ctl/names.h"
 #include "daemon/ctl/text_out.h"
+#include "daemon/ctl/time_line.h"
 #include "formats/atf/reader.h"
 
 namespace collect::ctl {
@@ -22,9 +23,13 @@ struct PrintedThread {
 
 // {"thread":0,"tid":4711,"seq":12,"ts_ns":…,"kind":"call","function_id":"0x…","name":"…",
 //  "detail_seq":null}; with a record: …,"detail":{…}}.
+// On a time line: {"session":"<path>", …,"time_ns":…,"uncertainty_ns":…, with the time since the
+// epoch.
 class JsonEvents {
  public:
-  JsonEvents(TextOut& out, const NameTable& names, const std::vector<PrintedThread>& threads);
+  // A clock that is not null puts the events on a time line.
+  JsonEvents(TextOut& out, const NameTable& names, const std::vector<PrintedThread>& threads,
+             const DeviceClock* clock, const std::string& session);
 
   void print(size_t thread, uint64_t seq, const atf::IndexEvent& event,
              const std::optional<atf::DetailRecord>& detail);
@@ -32,6 +37,7 @@ class JsonEvents {
  private:
   TextOut& out_;
   const NameTable& names_;
+  const DeviceClock* const clock_;
   std::vector<std::string> prefixes_;  // by position: up to and with `"seq":`
 };
 
@@ -41,8 +47,13 @@ class JsonEvents {
 // Events that are not printed still have to be given to pass(): they move the depth.
 class TextEvents {
  public:
+  struct Margin {
+    bool thread = false;                 // lines of several threads alternate
+    const DeviceClock* clock = nullptr;  // not null: lines of several sessions do, on a time line
+    size_t session = 0;                  // number shown then
+  };
   TextEvents(TextOut& out, const NameTable& names, std::vector<PrintedThread> threads,
-             uint64_t origin_ns, bool merged);
+             uint64_t origin_ns, Margin margin);
 
   void begin_thread(size_t thread, uint64_t events);
   void print(size_t thread, uint64_t seq, const atf::IndexEvent& event,
@@ -62,7 +73,7 @@ class TextEvents {
   const NameTable& names_;
   std::vector<PrintedThread> threads_;
   uint64_t origin_ns_;
-  bool merged_;
+  const Margin margin_;
   FunctionSlots slots_;
   std::vector<CallStack> stacks_;  // by position
 };

@@ -21,6 +21,7 @@ bool wants_color() {
 CLI::App* add_command(CLI::App& app, const char* name, const char* what) {
   CLI::App* command = app.add_subcommand(name, what);
   command->set_help_flag("-h,--help", "Say what this command takes");
+  command->footer("");  // not the one of the whole program
   return command;
 }
 
@@ -30,11 +31,12 @@ void add_json(CLI::App* command, Line& line) {
 
 namespace {
 
-template <class Options>
-CLI::App* add_offline(CLI::App& app, Line& line, Options& options, const char* name,
+// `path` is one of the options: a path, or a list of them.
+template <class Options, class Path>
+CLI::App* add_offline(CLI::App& app, Line& line, Options& options, Path& path, const char* name,
                       const char* what, int (*run)(const Options&, std::ostream&, std::ostream&)) {
   CLI::App* command = add_command(app, name, what);
-  command->add_option("PATH", options.path, "A session, one thread or one file of it")->required();
+  command->add_option("PATH", path, "A session, one thread or one file of it")->required();
   add_json(command, line);
   command->callback([&line, &options, run] {
     line.command = [&line, &options, run] {
@@ -54,20 +56,26 @@ void add_convert(CLI::App& app, Line& line) {
       ->add_option("INPUT", line.convert.inputs,
                    "A session, or a file of any format; several: the RTC containers of one session")
       ->required();
-  command->add_option("--to", line.convert.to, "atf, rtc, wtf, wtf-json or dial9")
+  command->add_option("--to", line.convert.to, "Format to convert into")
       ->required()
+      ->type_name("FORMAT")
       ->transform(CLI::CheckedTransformer(
-          std::vector<std::pair<std::string, Target>>{{"atf", Target::kAtf},
-                                                      {"rtc", Target::kRtc},
-                                                      {"wtf", Target::kWtf},
-                                                      {"wtf-json", Target::kWtfJson},
-                                                      {"dial9", Target::kDial9}}));
+                      std::vector<std::pair<std::string, Target>>{{"atf", Target::kAtf},
+                                                                  {"rtc", Target::kRtc},
+                                                                  {"wtf", Target::kWtf},
+                                                                  {"wtf-json", Target::kWtfJson},
+                                                                  {"dial9", Target::kDial9}})
+                      .description("{atf,rtc,wtf,wtf-json,dial9}"));
   command
       ->add_option("-o,--output", line.convert.output,
                    "The file to write; for atf the directory that the session is made in")
+      ->type_name("FILE")
       ->required();
-  command->add_option("--atf-version", line.convert.atf_version, "1 or 2 (default 2)")
-      ->check(CLI::Range(1, 2));
+  command
+      ->add_option("--atf-version", line.convert.atf_version,
+                   "Version of the trace files: 1 or 2 (default 2)")
+      ->type_name("VERSION")
+      ->check(CLI::IsMember({1, 2}));
   command->add_flag("--force", line.convert.force, "Replace the output file");
   add_json(command, line);
   command->callback([&line] {
@@ -89,8 +97,10 @@ void add_recover(CLI::App& app, Line& line) {
       ->add_option("PATH", line.recover.path,
                    "An unsealed session (sealed in its place), or a file of any other format")
       ->required();
-  command->add_option("-o,--output", line.recover.output,
-                      "Where the whole file goes (a session needs none)");
+  command
+      ->add_option("-o,--output", line.recover.output,
+                   "Where the whole file goes (a session needs none)")
+      ->type_name("FILE");
   command->add_flag("--force", line.recover.force, "Replace the output file");
   add_json(command, line);
   command->callback([&line] {
@@ -105,38 +115,51 @@ void add_recover(CLI::App& app, Line& line) {
 }  // namespace
 
 void add_file_commands(CLI::App& app, Line& line) {
-  add_offline(app, line, line.inspect, "inspect", "Say what a file or session is and how it fares",
-              inspect);
-  CLI::App* verifier = add_offline(app, line, line.verify, "verify",
+  add_offline(app, line, line.inspect, line.inspect.path, "inspect",
+              "Say what a file or session is and how it fares", inspect);
+  CLI::App* verifier = add_offline(app, line, line.verify, line.verify.path, "verify",
                                    "Make every check there is; exit code 1 when one fails", verify);
   verifier->add_flag("--strict", line.verify.strict, "Warnings count as findings");
 
-  CLI::App* dumper = add_offline(app, line, line.dump, "dump", "Print the events", dump);
-  dumper->add_flag("--merged", line.dump.merged, "In time order across threads");
+  CLI::App* dumper =
+      add_offline(app, line, line.dump, line.dump.paths, "dump", "Print the events", dump);
+  dumper->add_flag("--merged", line.dump.merged,
+                   "In time order across threads, and across sessions: on the collector's clock");
   dumper->add_flag("--detail", line.dump.detail, "With registers and stack bytes");
   dumper->add_option("--thread", line.dump.threads, "Only thread_N; may be repeated")
+      ->type_name("N")
       ->allow_extra_args(false);
-  dumper->add_option("--from", line.dump.from_ns, "Only from this time on, in ns");
-  dumper->add_option("--to", line.dump.to_ns, "Only up to this time, in ns");
+  dumper
+      ->add_option("--from", line.dump.from_ns,
+                   "Only from this time on, in ns (of merged sessions: since the epoch)")
+      ->type_name("NS");
+  dumper->add_option("--to", line.dump.to_ns, "Only up to this time, in ns (the same)")
+      ->type_name("NS");
   dumper
       ->add_option("--function", line.dump.functions,
                    "Only this function: a name, a pattern with *, or a 0x… id; may be repeated")
+      ->type_name("FUNCTION")
       ->allow_extra_args(false);
-  dumper->add_option("--limit", line.dump.limit, "At most so many events");
-  dumper->footer("Example: collectctl dump --merged --function 'parse_*' --json PATH | jq .");
+  dumper->add_option("--limit", line.dump.limit, "At most so many events")->type_name("N");
+  dumper->footer(
+      "Several sessions with --merged are laid on one time line, of phone and server for example.\n"
+      "Example: collectctl dump --merged --function 'parse_*' --json PATH | jq .");
 
   add_convert(app, line);
   add_recover(app, line);
-  CLI::App* reporter = add_offline(app, line, line.report, "report",
+  CLI::App* reporter = add_offline(app, line, line.report, line.report.path, "report",
                                    "Calls, total and self time of each function", report);
-  reporter->add_option("--sort", line.report.sort, "By total, self, calls or name")
+  reporter->add_option("--sort", line.report.sort, "By which column (default total)")
+      ->type_name("COLUMN")
       ->transform(CLI::CheckedTransformer(
-          std::vector<std::pair<std::string, ReportSort>>{{"total", ReportSort::kTotal},
-                                                          {"self", ReportSort::kSelf},
-                                                          {"calls", ReportSort::kCalls},
-                                                          {"name", ReportSort::kName}}));
-  reporter->add_option("--limit", line.report.limit, "At most so many functions");
+                      std::vector<std::pair<std::string, ReportSort>>{{"total", ReportSort::kTotal},
+                                                                      {"self", ReportSort::kSelf},
+                                                                      {"calls", ReportSort::kCalls},
+                                                                      {"name", ReportSort::kName}})
+                      .description("{total,self,calls,name}"));
+  reporter->add_option("--limit", line.report.limit, "At most so many functions")->type_name("N");
   reporter->add_option("--thread", line.report.threads, "Only thread_N; may be repeated")
+      ->type_name("N")
       ->allow_extra_args(false);
 }
 

@@ -32,8 +32,6 @@ constexpr const char* kFooter =
     "_TLS_KEY, _TLS_NAME and _TOKEN_FILE are those of --tls-ca and so on.";
 
 constexpr const char* kRunFooter =
-    "collectctl run [OPTIONS] [--] PROGRAM [ARGUMENTS]...\n"
-    "\n"
     "A collector that runs at --control (default 127.0.0.1:7711) is used. When none answers "
     "there,\n"
     "or with -o, run starts one of its own for this run. With -o, --control says where that one\n"
@@ -68,7 +66,7 @@ CLI::Validator duration_check() {
         const auto parsed = parse_duration(text);
         return parsed.ok() ? std::string() : parsed.error().message;
       },
-      "DURATION", "duration");
+      "", "duration");
 }
 
 std::chrono::nanoseconds duration_of(const std::string& text) {
@@ -77,16 +75,20 @@ std::chrono::nanoseconds duration_of(const std::string& text) {
 
 // Where the collector is and what is shown there: before the command or behind it.
 void add_control(CLI::App& app, ControlTarget& control) {
-  app.add_option("--control", control.address,
-                 "Address of the collector: host:port or unix:/path (default 127.0.0.1:7711)");
-  app.add_option("--tls-ca", control.tls_ca,
-                 "Speak TLS; PEM file of who signed the collector's certificate");
-  app.add_option("--tls-certificate", control.tls_certificate,
-                 "PEM file with our own certificate, where one is asked for");
-  app.add_option("--tls-key", control.tls_key, "PEM file with the key of --tls-certificate");
-  app.add_option("--tls-name", control.tls_name,
-                 "Name in the collector's certificate, if not that of its address");
-  app.add_option("--token-file", control.token_file, "File with the token to show");
+  const auto add = [&app](const char* flag, std::string& field, const char* value,
+                          const char* what) {
+    app.add_option(flag, field, what)->type_name(value)->group("Where the collector is");
+  };
+  add("--control", control.address, "ADDRESS",
+      "Address of the collector: host:port or unix:/path (default 127.0.0.1:7711)");
+  add("--tls-ca", control.tls_ca, "FILE",
+      "Speak TLS; PEM file of who signed the collector's certificate");
+  add("--tls-certificate", control.tls_certificate, "FILE",
+      "PEM file with our own certificate, where one is asked for");
+  add("--tls-key", control.tls_key, "FILE", "PEM file with the key of --tls-certificate");
+  add("--tls-name", control.tls_name, "NAME",
+      "Name in the collector's certificate, if not that of its address");
+  add("--token-file", control.token_file, "FILE", "File with the token to show");
 }
 
 CLI::App* add_online(CLI::App& app, Line& line, const char* name, const char* what,
@@ -102,27 +104,38 @@ CLI::App* add_online(CLI::App& app, Line& line, const char* name, const char* wh
 CLI::App* add_run(CLI::App& app, Line& line) {
   CLI::App* command = add_command(app, "run", "Run a program and record it");
   RunOptions& run = line.run;
-  command->add_option(
-      "-o,--output", run.root,
-      "Directory for the sessions (default: ada_traces, or the running collector's)");
+  // For --help alone: split_off_program() takes them before anything is parsed.
+  command->add_option("PROGRAM", run.command,
+                      "What to run, with its own arguments; -- may stand in front of it");
+  command
+      ->add_option("-o,--output", run.root,
+                   "Directory for the sessions (default: ada_traces, or the running collector's)")
+      ->type_name("DIRECTORY");
   command
       ->add_option("--detail", run.agent.detail,
                    "Registers and stack bytes of each call: off, armed (kept in the ring for a "
                    "later detail start --pre-roll), on")
+      ->type_name("MODE")
       ->check(CLI::IsMember({"off", "armed", "on"}));
   command
       ->add_option("--full", run.agent.full,
                    "When the ring is full: drop the new event and count it, overwrite the oldest, "
                    "or wait")
+      ->type_name("POLICY")
       ->check(CLI::IsMember({"drop", "overwrite", "wait"}));
   command
       ->add_option("--drain", run.agent.drain,
                    "What ships the events: a thread of the program, or a process of its own, so "
                    "that a crash loses nothing")
+      ->type_name("DRAIN")
       ->check(CLI::IsMember({"thread", "process"}));
-  command->add_option("--buffer", run.agent.buffer_mb, "Memory for rings in each process, in MB")
-      ->check(CLI::Range(1, 16 * 1024));
+  command
+      ->add_option("--buffer", run.agent.buffer_mb,
+                   "Memory for rings in each process, in MB: 1 to 16384 (default 64)")
+      ->type_name("MB")
+      ->check(CLI::Range(1, 16 * 1024).description(""));
   command->add_option("--atf-version", run.agent.atf_version, "Version of the trace files: 1 or 2")
+      ->type_name("VERSION")
       ->check(CLI::IsMember({1, 2}));
   add_control(*command, line.control);
   command->add_flag("-q,--quiet", run.quiet, "Say nothing unless something is wrong");
@@ -147,6 +160,12 @@ void add_agent_commands(CLI::App& app, Line& line) {
   CLI::App* agents = add_online(app, line, "agents", "List the processes that stream, or have",
                                 [&line](const Online& to) { return list_agents(to, line.filter); });
   agents->add_option("FILTER", line.filter, "Process name, pid, device id or tag");
+  CLI::App* phones =
+      add_online(app, line, "devices", "List the phones that the collector finds agents on",
+                 [&line](const Online& to) { return devices(to, line.devices); });
+  phones->add_option("FILTER", line.devices.filter,
+                     "Serial, model, or how it is reached: adb or usbmux");
+  phones->add_flag("--watch", line.devices.watch, "Follow their changes instead");
   CLI::App* attach = add_online(app, line, "attach", "Let the collector dial an agent that listens",
                                 [&line](const Online& to) { return attach_agent(to, line.name); });
   attach->add_option("ADDRESS", line.name, "host:port or unix:/path of the agent")->required();
@@ -181,8 +200,10 @@ void add_session_commands(CLI::App& app, Line& line) {
                  [&line](const Online& to) { return download(to, line.download); });
   fetch->add_option("SESSION", line.download.session, "Which one (default: the newest)");
   fetch->add_option("FILE", line.download.files, "Only these, as collectctl files lists them");
-  fetch->add_option("-o,--output", line.download.output,
-                    "Directory to write into (default: the session's name)");
+  fetch
+      ->add_option("-o,--output", line.download.output,
+                   "Directory to write into (default: the session's name)")
+      ->type_name("DIRECTORY");
   fetch->footer("What an interrupted download left is gone on with; what is whole is kept.");
   CLI::App* remove =
       add_online(app, line, "delete", "Remove a sealed session from the collector",
@@ -209,10 +230,12 @@ void add_watch(CLI::App& app, Line& line) {
       });
   watcher->add_option("SESSION", line.watch.session, "Which one (default: the newest)");
   watcher->add_option("--interval", line.interval, "Time between two looks (default 1s)")
+      ->type_name("DURATION")
       ->check(duration_check());
   CLI::Option* agents =
       watcher->add_flag("--agents", line.watch.agents, "Follow the agents instead");
   watcher->add_option("--filter", line.watch.filter, "Process name, pid, device id or tag")
+      ->type_name("FILTER")
       ->needs(agents);
   watcher->footer("On a terminal one line is rewritten; otherwise every state is a line.");
 }
@@ -231,6 +254,7 @@ void add_detail(CLI::App& app, Line& line) {
     command
         ->add_option("--thread", line.detail.threads,
                      "Only this thread of the operating system; may be repeated")
+        ->type_name("TID")
         ->allow_extra_args(false);
     return command;
   };
@@ -241,15 +265,39 @@ void add_detail(CLI::App& app, Line& line) {
     command
         ->add_option("--function", line.detail.functions,
                      "Only this function: a name, a pattern with *, or a 0x… id; may be repeated")
+        ->type_name("FUNCTION")
         ->allow_extra_args(false);
   }
   start->add_option("--duration", line.duration, "Stop by itself after this time, for example 5s")
+      ->type_name("DURATION")
       ->check(duration_check());
   start
       ->add_option("--pre-roll", line.pre_roll, "Ship what was armed, back to this, for example 2s")
+      ->type_name("DURATION")
       ->check(duration_check());
   start->footer(
       "Example: collectctl detail start --function 'parse_*' --duration 5s --pre-roll 2s");
+}
+
+void add_filter(CLI::App& app, Line& line) {
+  CLI::App* filter =
+      add_online(app, line, "filter", "Choose which functions are recorded from now on",
+                 [&line](const Online& to) { return set_function_filter(to, line.functions); });
+  filter->add_option("TARGET", line.functions.target, "Session or agent (default: everywhere)");
+  CLI::Option* clear = filter->add_flag("--clear", line.functions.clear, "Every function again");
+  filter
+      ->add_option("--only", line.functions.only,
+                   "This function: a name, a pattern with *, or a 0x… id; may be repeated")
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false)
+      ->excludes(clear);
+  filter->add_option("--except", line.functions.except, "But not this one; may be repeated")
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false)
+      ->excludes(clear);
+  filter->footer(
+      "It takes the place of the filter before. Names are looked up in what is loaded then.\n"
+      "Example: collectctl filter --only 'parse_*' --except parse_char");
 }
 
 // True when `argument` is an option of `command` whose value is the next argument.
@@ -318,6 +366,7 @@ int parse_and_run(int argc, char** argv) {
   app.footer(kFooter);
   CLI::App* run = add_run(app, line);
   add_detail(app, line);
+  add_filter(app, line);
   add_watch(app, line);
   add_agent_commands(app, line);
   add_session_commands(app, line);

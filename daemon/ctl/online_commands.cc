@@ -265,6 +265,40 @@ int set_detail(const Online& online, const DetailOptions& options) {
   return code;
 }
 
+int set_function_filter(const Online& online, const FilterOptions& options) {
+  if (!options.clear && options.only.empty() && options.except.empty()) {
+    return failed(online.err, {Code::kInvalidArgument,
+                               "say --only or --except, or --clear to record everything again"});
+  }
+  api::SetFunctionFilterRequest request;
+  request.set_target(options.target);
+  request.mutable_only()->Add(options.only.begin(), options.only.end());
+  request.mutable_except()->Add(options.except.begin(), options.except.end());
+  const auto response = Client(online.control).set_function_filter(request);
+  if (!response.ok()) return failed(online.err, response.error());
+  if (response->outcomes().empty()) {
+    online.err << "collectctl: no agent is attached; see collectctl agents\n";
+    return kExitFailed;
+  }
+  int code = kExitOk;
+  for (const api::FunctionFilterOutcome& outcome : response->outcomes()) {
+    if (!outcome.ok()) code = kExitFailed;
+  }
+  print(online, *response, [&] {
+    Table table({"AGENT", "FUNCTIONS", "PATCHED", "RESULT"});
+    table.right(1);
+    table.right(2);
+    for (const api::FunctionFilterOutcome& outcome : response->outcomes()) {
+      table.add({short_name(outcome.agent()),
+                 options.clear ? "all" : with_thousands(outcome.functions_matched()),
+                 with_thousands(outcome.functions_patched()),
+                 outcome.ok() ? "ok" : printable(outcome.error())});
+    }
+    return table.text();
+  });
+  return code;
+}
+
 namespace {
 
 // What each session answered; not ok when one could not.
@@ -320,6 +354,7 @@ int show_stats(const Online& online) {
     table.add({"received", short_bytes(stats->bytes_received())});
     table.add({"stored", short_bytes(stats->bytes_stored())});
     table.add({"pages", with_thousands(stats->pages_stored())});
+    table.add({"pages that came encoded", with_thousands(stats->pages_decoded())});
     table.add({"pages with a bad checksum", with_thousands(stats->pages_bad_checksum())});
     table.add({"events", with_thousands(stats->events_stored())});
     table.add({"events lost", with_thousands(stats->events_lost())});

@@ -36,6 +36,13 @@ struct DetailOptions {
   std::chrono::nanoseconds pre_roll{0};
 };
 
+struct FilterOptions {
+  std::string target;  // session or agent; empty: every agent
+  std::vector<std::string> only;
+  std::vector<std::string> except;
+  bool clear = false;
+};
+
 struct WatchOptions {
   std::string session;  // empty: the newest
   bool agents = false;
@@ -52,6 +59,7 @@ int stop_session(const Online& online, const std::string& name);
 // With json: the manifest file, byte for byte.
 int show_manifest(const Online& online, const std::string& session);
 int set_detail(const Online& online, const DetailOptions& options);
+int set_function_filter(const Online& online, const FilterOptions& options);
 int annotate(const Online& online, const std::string& target, const std::string& text);
 int roll_container(const Online& online, const std::string& target);
 int watch(const Online& online, const WatchOptions& options);

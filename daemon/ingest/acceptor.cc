@@ -1,9 +1,12 @@
 #include "daemon/ingest/acceptor.h"
 
+#include <netinet/in.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "daemon/ingest/limits.h"
 
@@ -63,10 +66,29 @@ Status Acceptor::open(const std::string& text) {
   if (is_unix) unix_path_ = address->host;
   listener_.listen(asio::socket_base::max_listen_connections, error);
   if (error) return failed(error);
-  const Endpoint bound = listener_.local_endpoint(error);
-  if (error) return failed(error);
+  address_ = endpoint_text(listener_.local_endpoint(error));
+  return error ? failed(error) : Status{};
+}
+
+Status Acceptor::take_over(int listening) {
+  sockaddr_storage raw{};
+  socklen_t bytes = sizeof raw;
+  if (::getsockname(listening, reinterpret_cast<sockaddr*>(&raw), &bytes) != 0) {
+    const int error = errno;
+    ::close(listening);
+    return errno_error(error, "inherited ingest socket");
+  }
+  is_tcp_ = raw.ss_family != AF_UNIX;
+  const Endpoint bound(&raw, bytes, is_tcp_ ? IPPROTO_TCP : 0);
+  std::error_code error;
+  listener_.assign(bound.protocol(), listening, error);
+  if (error) {
+    ::close(listening);
+    return errno_error(error.value(), "inherited ingest socket");
+  }
   address_ = endpoint_text(bound);
-  return {};
+  prepare_socket(listening);
+  return is_local(bound) ? Status{} : core_.guard(address_);
 }
 
 void Acceptor::start() {
@@ -129,8 +151,8 @@ void Acceptor::on_accepted(Socket socket) {
   }
   link->hold(std::shared_ptr<void>(
       &core_, [](void* core) { static_cast<IngestCore*>(core)->connections.fetch_sub(1); }));
-  const auto waiter =
-      HelloWaiter::wait(core_, std::move(link), on_hello_, [](const std::string&) {}, on_feed_);
+  const auto waiter = HelloWaiter::wait(
+      core_, std::move(link), on_hello_, [](const std::string&, wire::RefuseCode) {}, on_feed_);
   const auto waits = waiter.lock();
   if (!waits) return;
   waits->hold(strangers_->admit(origin, [waiter](const std::string& reason) {

@@ -25,6 +25,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   // showing who they are.
   // kAlreadyExists: somebody listens there. Called before the io thread runs.
   Status open(const std::string& address);
+  // The same for a socket that listens already: where it is bound decides what it needs. Owns it.
+  Status take_over(int listening);
   void start();
   void stop();                                             // on the io thread
   const std::string& address() const { return address_; }  // with the real port

@@ -1,7 +1,9 @@
 #include "daemon/ingest/clock_fit.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <fstream>
 
 #include "daemon/ingest/limits.h"
 
@@ -18,6 +20,21 @@ uint64_t boottime_ns() {
   timespec now{};
   COLLECT_CHECK(clock_gettime(CLOCK_BOOTTIME, &now) == 0);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+uint64_t unix_ns_at(uint64_t at_boottime_ns) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::nanoseconds(now).count()) -
+         (boottime_ns() - at_boottime_ns);
+}
+
+const std::string& boot_id() {
+  static const std::string id = [] {
+    std::string line;
+    std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), line);
+    return line;
+  }();
+  return id;
 }
 
 void ClockFit::add(const ClockSample& sample) {

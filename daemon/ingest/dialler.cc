@@ -9,22 +9,18 @@
 
 namespace collect::ingest {
 
-DialTarget::DialTarget(IngestCore& core, asio::io_context& io, Address address, OnHello on_hello)
+DialTarget::DialTarget(IngestCore& core, asio::io_context& io, std::string name,
+                       Connector connector, OnDial on_dial, OnHello on_hello)
     : core_(core),
       io_(io),
-      address_(std::move(address)),
-      text_(to_string(address_)),
+      name_(std::move(name)),
+      connector_(std::move(connector)),
+      on_dial_(std::move(on_dial)),
       on_hello_(std::move(on_hello)),
-      timer_(io),
-      resolver_(io) {
-  shown_.id = core.next_agent_id.fetch_add(1);
-  shown_.address = text_;
-  shown_.dialled = true;
-}
+      timer_(io) {}
 
 void DialTarget::start() {
-  spdlog::info("dialling {}", text_);
-  show(AgentState::kDialing, "not tried yet");
+  spdlog::info("dialling {}", name_);
   dial();
 }
 
@@ -32,17 +28,16 @@ void DialTarget::stop() {
   step_ = Step::kStopped;
   ++attempt_;
   timer_.cancel();
-  resolver_.cancel();
-  if (visible_) core_.observer.agent_removed(shown_.id);
-  visible_ = false;
+  report(DialReport::State::kStopped, "");
 }
 
-void DialTarget::show(AgentState state, const std::string& status) {
-  if (visible_ && shown_.state == state && shown_.status == status) return;
-  visible_ = true;
-  shown_.state = state;
-  shown_.status = status;
-  core_.observer.agent_changed(shown_);
+void DialTarget::report(DialReport::State state, const std::string& status,
+                        wire::RefuseCode refused) {
+  if (reported_.state == state && reported_.status == status && reported_.refused == refused) {
+    return;
+  }
+  reported_ = {state, status, refused};
+  on_dial_(reported_);
 }
 
 void DialTarget::dial() {
@@ -51,52 +46,43 @@ void DialTarget::dial() {
   timer_.expires_after(kDialDeadline);
   timer_.async_wait([self = shared_from_this(), attempt](const std::error_code& error) {
     if (error || attempt != self->attempt_) return;
-    self->resolver_.cancel();
     self->on_failure("no connection within " + std::to_string(kDialDeadline.count() / 1000) + " s");
   });
-  const Result<Endpoint> endpoint = numeric_endpoint(address_);
-  if (endpoint.ok()) {
-    connect(*endpoint);
-    return;
-  }
-  resolver_.async_resolve(
-      address_.host, std::to_string(address_.port),
-      [self = shared_from_this(), attempt](const std::error_code& error,
-                                           const asio::ip::tcp::resolver::results_type& found) {
-        if (attempt != self->attempt_) return;
-        if (error || found.empty()) {
-          self->on_failure(error.message());
-        } else {
-          self->connect(Endpoint(found.begin()->endpoint()));
-        }
-      });
+  // Weak, because a connector may be asked for the last time and never answer.
+  connector_([weak = weak_from_this(), &io = io_, attempt](Result<ConnectedSocket> connected) {
+    asio::post(io, [weak, attempt, connected = std::move(connected)]() mutable {
+      const auto self = weak.lock();
+      if (self && attempt == self->attempt_) self->on_connected(std::move(connected));
+    });
+  });
 }
 
-void DialTarget::connect(const Endpoint& endpoint) {
-  if (!is_local(endpoint) && !core_.token().empty()) {
+void DialTarget::on_connected(Result<ConnectedSocket> connected) {
+  Result<Socket> socket =
+      connected.ok() ? std::move(*connected).adopt(io_) : Result<Socket>(connected.error());
+  if (!socket.ok()) {
+    on_failure(socket.error().message);
+    return;
+  }
+  std::error_code error;
+  const Endpoint peer = socket->remote_endpoint(error);
+  if (error) {
+    on_failure(error.message());
+    return;
+  }
+  if (!is_local(peer) && !core_.token().empty()) {
     on_failure(
         "not on this machine, and what is dialled is not encrypted: the token would be readable on "
         "the way; forward the port to 127.0.0.1, or let the agent connect with TLS");
     return;
   }
-  auto socket = std::make_shared<Socket>(io_);
-  const uint64_t attempt = attempt_;
-  socket->async_connect(endpoint,
-                        [self = shared_from_this(), socket, attempt](const std::error_code& error) {
-                          if (attempt != self->attempt_) return;
-                          if (error) {
-                            self->on_failure(error.message());
-                          } else {
-                            self->on_connected(socket);
-                          }
-                        });
-}
-
-void DialTarget::on_connected(std::shared_ptr<Socket> socket) {
-  const uint64_t attempt = ++attempt_;  // the hello has a deadline of its own
+  ++attempt_;  // the hello has a deadline of its own
   timer_.cancel();
   prepare_socket(socket->native_handle());
-  auto link = std::make_shared<Link>(std::move(*socket), nullptr, text_);
+  greet(std::make_shared<Link>(std::move(*socket), nullptr, name_));
+}
+
+void DialTarget::greet(std::shared_ptr<Link> link) {
   wire::Dial dial;
   dial.set_channel(step_ == Step::kControl ? wire::CHANNEL_CONTROL : wire::CHANNEL_DATA);
   dial.set_min_version(wire::kProtocolVersion);
@@ -104,15 +90,15 @@ void DialTarget::on_connected(std::shared_ptr<Socket> socket) {
   dial.set_collector(core_.options.version);
   dial.set_token(core_.token());
   link->send(wire::FrameType::kDial, dial);
-  const auto self = shared_from_this();
   HelloWaiter::wait(
-      core_, link,
-      [self, attempt](std::shared_ptr<Link> checked, const wire::Hello& hello) {
-        if (attempt != self->attempt_) return;
-        self->on_welcome(std::move(checked), hello);
+      core_, std::move(link),
+      [self = shared_from_this(), attempt = attempt_](std::shared_ptr<Link> checked,
+                                                      const wire::Hello& hello) {
+        if (attempt == self->attempt_) self->on_welcome(std::move(checked), hello);
       },
-      [self, attempt](const std::string& reason) {
-        if (attempt == self->attempt_) self->on_failure(reason);
+      [self = shared_from_this(), attempt = attempt_](const std::string& reason,
+                                                      wire::RefuseCode refused) {
+        if (attempt == self->attempt_) self->on_failure(reason, refused);
       });
 }
 
@@ -129,7 +115,7 @@ void DialTarget::on_welcome(std::shared_ptr<Link> link, const wire::Hello& hello
     const auto self = target.lock();
     if (self) asio::post(self->io_, [self] { self->on_lease_ended(); });
   }));
-  on_hello_(std::move(link), hello, text_);
+  on_hello_(std::move(link), hello, name_);
   if (step_ == Step::kControl) {
     dial();
     return;
@@ -138,8 +124,7 @@ void DialTarget::on_welcome(std::shared_ptr<Link> link, const wire::Hello& hello
   ++attempt_;
   timer_.cancel();
   pause_ = kFirstRedial;
-  if (visible_) core_.observer.agent_removed(shown_.id);  // it is an agent of its own now
-  visible_ = false;
+  report(DialReport::State::kUp, "");
 }
 
 // The pair lives and dies together: when both are gone, everything begins anew.
@@ -153,10 +138,10 @@ void DialTarget::on_lease_ended() {
   if (links_ == 0) redial_later();
 }
 
-void DialTarget::on_failure(const std::string& reason) {
+void DialTarget::on_failure(const std::string& reason, wire::RefuseCode refused) {
   ++attempt_;
   if (step_ == Step::kStopped) return;
-  show(AgentState::kDialing, reason);
+  report(DialReport::State::kDialing, reason, refused);
   redial_later();
 }
 
@@ -166,7 +151,9 @@ void DialTarget::redial_later() {
   pause_ = std::min(pause_ * 2, kMaxRedial);
   timer_.async_wait([self = shared_from_this(), attempt = attempt_](const std::error_code& error) {
     if (error || attempt != self->attempt_ || self->step_ != Step::kPause) return;
-    self->show(AgentState::kDialing, self->visible_ ? self->shown_.status : "the link ended");
+    if (self->reported_.state == DialReport::State::kUp) {
+      self->report(DialReport::State::kDialing, "the link ended");
+    }
     self->dial();
   });
 }
@@ -178,29 +165,53 @@ Result<AgentSnapshot> Dialler::attach(const std::string& text) {
     return Error{Code::kInvalidArgument, "address \"" + text + "\": port 0 can't be dialled"};
   }
   const std::string name = to_string(*address);
-  const auto known = targets_.find(name);
-  if (known != targets_.end()) return known->second->shown();
+  const auto known = shown_.find(name);
+  if (known != shown_.end()) return *known->second;
+  auto shown = std::make_shared<AgentSnapshot>();
+  shown->id = core_.next_agent_id.fetch_add(1);
+  shown->address = name;
+  shown->dialled = true;
+  shown->state = AgentState::kDialing;
+  shown->status = "not tried yet";
+  COLLECT_TRY(attach(name, connector_to(io_, *address), [this, shown](const DialReport& report) {
+    shown->status = report.status;
+    if (report.state == DialReport::State::kDialing) {
+      core_.observer.agent_changed(*shown);
+    } else {
+      core_.observer.agent_removed(shown->id);  // an agent of its own now, or dialled no more
+    }
+  }));
+  core_.observer.agent_changed(*shown);
+  shown_[name] = shown;
+  return *shown;
+}
+
+Status Dialler::attach(const std::string& name, Connector connector, OnDial on_dial) {
+  if (targets_.contains(name)) return Error{Code::kAlreadyExists, name + " is attached already"};
   if (targets_.size() >= kMaxAttachedAddresses) {
     return Error{Code::kLimit, "more than " + std::to_string(kMaxAttachedAddresses) +
                                    " attached addresses: detach one first"};
   }
-  auto target = std::make_shared<DialTarget>(core_, io_, *address, on_hello_);
+  auto target = std::make_shared<DialTarget>(core_, io_, name, std::move(connector),
+                                             std::move(on_dial), on_hello_);
   targets_[name] = target;
   target->start();
-  return target->shown();
+  return {};
 }
 
-bool Dialler::detach(const std::string& address) {
-  const auto known = targets_.find(address);
+bool Dialler::detach(const std::string& name) {
+  const auto known = targets_.find(name);
   if (known == targets_.end()) return false;
   known->second->stop();
   targets_.erase(known);
+  shown_.erase(name);
   return true;
 }
 
 void Dialler::stop() {
-  for (auto& [address, target] : targets_) target->stop();
+  for (auto& [name, target] : targets_) target->stop();
   targets_.clear();
+  shown_.clear();
 }
 
 }  // namespace collect::ingest

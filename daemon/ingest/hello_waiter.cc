@@ -65,7 +65,7 @@ void HelloWaiter::refuse(wire::RefuseCode code, const std::string& reason, bool 
   finish();
   core_.refused(link->peer(), reason);
   link->refuse(code, reason, retry);
-  on_failure_(reason);
+  on_failure_(reason, code);
 }
 
 void HelloWaiter::give_way(const std::string& reason) {
@@ -74,13 +74,14 @@ void HelloWaiter::give_way(const std::string& reason) {
   finish();
   core_.refused(link->peer(), reason);
   link->close();
-  on_failure_(reason);
+  on_failure_(reason, refused_);
 }
 
 void HelloWaiter::on_frame(Link& link, const wire::Frame& frame) {
   if (!link_) return;
   if (frame.type == wire::FrameType::kRefuse) {
     const Result<wire::Refuse> refusal = parse_body<wire::Refuse>(frame);
+    if (refusal.ok()) refused_ = refusal->code();
     link.fail("refused by the agent: " + (refusal.ok() ? refusal->reason() : "without a reason"));
     return;
   }
@@ -141,7 +142,7 @@ void HelloWaiter::on_dial9(Link& link) {
   if (!reason.empty()) {
     core_.refused(checked->peer(), reason);
     checked->close();
-    on_failure_(reason);
+    on_failure_(reason, refused_);
     return;
   }
   // Not from here: the link still looks at its buffer.
@@ -153,7 +154,7 @@ void HelloWaiter::on_link_end(Link& link, const std::string& reason) {
   finish();
   // An adb forward or iproxy without an app behind it accepts and ends: no reason for a log line.
   if (link.received_bytes() != 0) core_.refused(link.peer(), "before its hello: " + reason);
-  on_failure_(reason);
+  on_failure_(reason, refused_);
 }
 
 }  // namespace collect::ingest

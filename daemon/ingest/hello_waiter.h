@@ -21,7 +21,8 @@ class HelloWaiter final : public LinkOwner, public std::enable_shared_from_this<
   // among its early bytes.
   using OnFeed = std::function<void(std::shared_ptr<Link>)>;
   // Exactly one of them is called, unless the io thread ends first.
-  using OnFailure = std::function<void(const std::string& reason)>;
+  // `refused`: one side said no, with this code.
+  using OnFailure = std::function<void(const std::string& reason, wire::RefuseCode refused)>;
 
   // Without `on_feed` a dial9 stream is a stranger like any other: agents are dialled, feeds
   // connect. The waiter is there as long as it waits.
@@ -54,6 +55,7 @@ class HelloWaiter final : public LinkOwner, public std::enable_shared_from_this<
   OnFailure on_failure_;
   OnFeed on_feed_;
   asio::steady_timer deadline_;
+  wire::RefuseCode refused_ = wire::REFUSE_UNSPECIFIED;  // by the agent
   std::shared_ptr<void> lease_;
 };
 

@@ -75,7 +75,9 @@ Status Ingest::open() {
       core_, first,
       [this](std::shared_ptr<Link> link, const wire::Hello& hello) { route(link, hello, ""); },
       [this](std::shared_ptr<Link> link) { route_feed(std::move(link)); });
-  COLLECT_TRY(acceptor_->open(core_.options.listen));
+  const int listening = core_.options.listening;
+  COLLECT_TRY(listening < 0 ? acceptor_->open(core_.options.listen)
+                            : acceptor_->take_over(listening));
   dialler_ = std::make_unique<Dialler>(
       core_, first,
       [this](std::shared_ptr<Link> link, const wire::Hello& hello, const std::string& dialled) {
@@ -221,6 +223,16 @@ void Ingest::attach(const std::string& address, Answer<AgentSnapshot> done) {
              [this, address, done = std::move(done)] { done(dialler_->attach(address)); });
 }
 
+void Ingest::attach(const std::string& name, Connector connector, OnDial on_dial) {
+  asio::post(threads_.front()->io(), [this, name, connector = std::move(connector),
+                                      on_dial = std::move(on_dial)] {
+    if (core_.stopping) return;
+    const Status attached = dialler_->attach(name, connector, on_dial);
+    if (attached.ok() || attached.code() == Code::kAlreadyExists) return;
+    on_dial({DialReport::State::kDialing, attached.error().message, wire::REFUSE_UNSPECIFIED});
+  });
+}
+
 void Ingest::detach_address(const std::string& address, Answer<std::string> done) {
   asio::post(threads_.front()->io(), [this, address, done = std::move(done)] {
     if (dialler_->detach(address)) {
@@ -279,6 +291,12 @@ void Ingest::annotate(const ProcessId& process, uint64_t at_ns, const std::strin
     } else {
       peer->annotate(at_ns, text, done);
     }
+  });
+}
+
+void Ingest::note_function_filter(const ProcessId& process, storage::FunctionFilter filter) {
+  with_peer(process, [filter = std::move(filter)](Peer* peer) {
+    if (peer != nullptr) peer->note_function_filter(filter);
   });
 }
 

@@ -38,7 +38,10 @@ class Ingest {
 
   // Dials the address until it is detached. Answers with its entry, at once.
   void attach(const std::string& address, Answer<AgentSnapshot> done);
-  // An address that nobody answers at; kNotFound when it is not attached.
+  // The same for a place that only `connector` reaches, without an entry: what comes of it is told
+  // to `on_dial`, on an io thread. The agent's address is `name` then.
+  void attach(const std::string& name, Connector connector, OnDial on_dial);
+  // Dials no more, an address or a place; kNotFound when it is not attached.
   void detach_address(const std::string& address, Answer<std::string> done);
 
   // Of the process with this id; kNotFound when it is not known any more.
@@ -49,6 +52,8 @@ class Ingest {
   void command(const ProcessId& process, wire::Command command, Answer<wire::CommandResult> done);
 
   // Answers with the device clock of the marker; `at_ns` 0: now.
+  // The process's agent holds the filter: noted in its sessions.
+  void note_function_filter(const ProcessId& process, storage::FunctionFilter filter);
   void annotate(const ProcessId& process, uint64_t at_ns, const std::string& text,
                 Answer<uint64_t> done);
   // Answers with the path of the container that was begun.

@@ -47,6 +47,9 @@ inline constexpr milliseconds kShutdownBound{10'000};
 inline constexpr size_t kReadBufferBytes = (1u << 20) + 4096;
 static_assert(kReadBufferBytes >= wire::kMaxFrameBytes);
 inline constexpr size_t kMaxReadBuffers = 256;  // of the process
+// Of each writer thread, twice, once it has met an encoded page: what is decoded before it is
+// written.
+inline constexpr size_t kUnpackBytes = wire::kMaxPageBytes;
 // What one system call of a TLS connection may bring; its buffer is there only while it is used.
 inline constexpr size_t kTlsReadAheadBytes = 64u << 10;
 // A connection gives way to the others of its thread after this many bytes.

@@ -15,6 +15,7 @@ namespace collect::ingest {
 
 struct IngestOptions {
   std::string listen = "127.0.0.1:7710";
+  int listening = -1;                     // a socket that is used instead of `listen`; to own
   std::vector<std::string> attach;        // addresses of agents that listen
   std::string token;                      // empty: none is asked for
   std::shared_ptr<const TlsContext> tls;  // null: TCP is plain, and loopback only
@@ -25,6 +26,7 @@ struct IngestOptions {
   uint32_t connections_per_address = kDefaultConnectionsPerAddress;
   uint32_t threads_per_agent = kDefaultThreadsPerAgent;
   uint32_t sessions_per_agent = kDefaultSessionsPerAgent;
+  bool page_codecs = true;  // agents may encode pages for a slow link
   size_t queue_bytes = kDefaultQueueBytes;
   unsigned io_threads = 0;      // 0: one per core, at most kMaxIoThreads
   unsigned writer_threads = 0;  // 0: one per core, at most kMaxWriterThreads

@@ -153,7 +153,8 @@ bool PageReader::decode_what_came() {
     if (frame.type == wire::FrameType::kPage) {
       if (!batch_.buffer) batch_.buffer = BufferPool::Buffer::lend(buffer_);
       batch_.bytes += frame.page_bytes.size();
-      batch_.pages.push_back(to_storage(frame.page, frame.page_bytes));
+      batch_.pages.push_back({to_storage(frame.page, frame.page_bytes),
+                              static_cast<wire::Codec>(frame.page.codec), frame.page.raw_bytes});
       continue;
     }
     if (!flush_batch()) return false;

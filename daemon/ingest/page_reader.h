@@ -17,9 +17,17 @@
 
 namespace collect::ingest {
 
+// A page as it came: with a codec other than raw, its bytes and their checksum are those that were
+// sent, and become records where they are written (PageUnpacker).
+struct ArrivedPage {
+  storage::Page page;
+  wire::Codec codec = wire::Codec::kRaw;
+  uint32_t raw_bytes = 0;
+};
+
 // Neighbouring pages of one channel; `pages` point into `buffer`.
 struct PageBatch {
-  std::vector<storage::Page> pages;
+  std::vector<ArrivedPage> pages;
   BufferRef buffer;
   size_t bytes = 0;
 };

@@ -55,6 +55,7 @@ void Peer::adopt_control(const wire::Hello&) {
   welcome.set_version(wire::kProtocolVersion);
   welcome.set_collector(core_.options.version);
   welcome.set_heartbeat_ms(static_cast<uint32_t>(core_.options.heartbeat.count()));
+  welcome.set_features(agreed_features());
   if (session_ && session_->opened) welcome.set_session(session_->shown.name);
   const std::shared_ptr<Link> link = control_;  // sending may fail and end it
   link->send(wire::FrameType::kWelcome, welcome);

@@ -71,6 +71,8 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   // Of the session that records now; kNotFound without one.
   void annotate(uint64_t at_ns, const std::string& text, Answer<uint64_t> done);
   void roll_container(Answer<std::string> done);
+  // The agent holds it from now on: noted in the session that records, and in later ones.
+  void note_function_filter(storage::FunctionFilter filter);
   void shut_down();
   // Ends both links, so that whoever dialled begins anew; the session waits.
   void drop_links(const std::string& reason);
@@ -131,7 +133,8 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   bool on_stream_close(const wire::Frame& frame);
   bool on_detail_state(const wire::Frame& frame);
   bool on_recording_end(const wire::Frame& frame);
-  std::string page_fault(const storage::Page& page);
+  uint64_t agreed_features() const;
+  std::string page_fault(const ArrivedPage& arrived);
   void keep(SessionItem item);  // into the session, unless the recording is dropped
   template <class Message>
   std::optional<Message> parsed(const wire::Frame& frame) {
@@ -183,6 +186,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   std::shared_ptr<PageReader> reader_;
   bool control_up_ = false;  // welcomed
   bool data_up_ = false;
+  uint64_t features_ = 0;  // of the data channel: wire::Feature
   bool was_connected_ = false;
   bool draining_ = false;  // control is gone, data is read to its end
   std::string drain_reason_;
@@ -215,6 +219,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
 
   ClockFit clock_fit_;
   std::optional<storage::ClockSync> clock_sync_;
+  std::optional<storage::FunctionFilter> function_filter_;
   uint32_t burst_ = 0;
   uint32_t probe_ = 0;
   bool in_burst_ = false;

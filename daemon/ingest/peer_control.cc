@@ -53,9 +53,16 @@ void Peer::on_heartbeat(const wire::Frame& frame) {
       beat->recording() == session_->recording) {
     put(*session_, LostWithoutStream{beat->lost_without_stream()});
   }
-  if (mode == agent_.detail) return;
+  // Pages that go as they are make no news.
+  const bool encodes = beat->link_raw_bytes() != beat->link_sent_bytes();
+  const bool news = mode != agent_.detail || beat->spooled_bytes() != agent_.spooled_bytes ||
+                    (encodes && beat->link_sent_bytes() != agent_.link_sent_bytes);
+  agent_.link_raw_bytes = beat->link_raw_bytes();
+  agent_.link_sent_bytes = beat->link_sent_bytes();
+  agent_.spooled_bytes = beat->spooled_bytes();
+  if (!news) return;
   agent_.detail = mode;
-  if (session_) {
+  if (session_ && session_->shown.detail != mode) {
     session_->shown.detail = mode;
     show_session(*session_, true);
   }
@@ -109,8 +116,10 @@ void Peer::on_clock_reply(const wire::Frame& frame, uint64_t received_ns) {
 void Peer::end_burst() {
   in_burst_ = false;
   next_burst_at_ = std::chrono::steady_clock::now() + kBurstInterval;
-  const std::optional<storage::ClockSync> sync = clock_fit_.end_burst();
+  std::optional<storage::ClockSync> sync = clock_fit_.end_burst();
   if (!sync) return;
+  sync->at_unix_ns = unix_ns_at(sync->at_ns);
+  sync->boot_id = boot_id();
   clock_sync_ = sync;
   if (session_) put(*session_, *sync);
 }

@@ -33,6 +33,8 @@ void Peer::welcome_data(const std::vector<storage::StreamPosition>* positions) {
   welcome.set_heartbeat_ms(static_cast<uint32_t>(core_.options.heartbeat.count()));
   welcome.set_resumed(positions != nullptr);
   if (session_ && session_->opened) welcome.set_session(session_->shown.name);
+  features_ = agreed_features();
+  welcome.set_features(features_);
   link->send(wire::FrameType::kWelcome, welcome);
   if (data_ != link) return;  // sending failed and ended it
   data_up_ = true;
@@ -41,6 +43,11 @@ void Peer::welcome_data(const std::vector<storage::StreamPosition>* positions) {
   reader_ = std::make_shared<PageReader>(link, shared_from_this(), core_.buffers);
   if (connected()) became_connected();
   if (reader_) reader_->start();
+}
+
+uint64_t Peer::agreed_features() const {
+  const uint64_t offered = core_.options.page_codecs ? uint64_t{wire::kFeatureColumns} : 0;
+  return offered & hello_.features();
 }
 
 bool Peer::wants_more() {
@@ -70,7 +77,12 @@ void Peer::keep(SessionItem item) {
 }
 
 // Empty when the page may come now.
-std::string Peer::page_fault(const storage::Page& page) {
+std::string Peer::page_fault(const ArrivedPage& arrived) {
+  const storage::Page& page = arrived.page;
+  if (arrived.codec != wire::Codec::kRaw && (features_ & wire::kFeatureColumns) == 0) {
+    return "page of codec " + std::to_string(static_cast<unsigned>(arrived.codec)) +
+           ", which was not agreed on";
+  }
   const auto stream = streams_.find(page.stream_id);
   if (stream == streams_.end()) {
     return "page of stream " + std::to_string(page.stream_id) + ", which is not open";
@@ -173,6 +185,7 @@ bool Peer::begin_recording(const wire::RecordingStart& start) {
   session_ = make_session(start.recording(), std::chrono::system_clock::now());
   put(*session_, SessionOpen{identity_from(hello_, start)});
   if (clock_sync_) put(*session_, *clock_sync_);
+  if (function_filter_) put(*session_, *function_filter_);
   modules_.clear();
   return true;
 }

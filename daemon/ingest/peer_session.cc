@@ -233,6 +233,12 @@ void Peer::roll_container(Answer<std::string> done) {
   order([](storage::SessionWriter& writer) { return writer.roll_container(); }, std::move(done));
 }
 
+void Peer::note_function_filter(storage::FunctionFilter filter) {
+  if (session_) put(*session_, filter);
+  function_filter_ = std::move(filter);
+  if (function_filter_->only.empty() && function_filter_->except.empty()) function_filter_.reset();
+}
+
 void Peer::interrupt_session() {
   if (!session_ || session_->waiting_since) return;
   session_->waiting_since = std::chrono::steady_clock::now();

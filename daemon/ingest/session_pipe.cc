@@ -4,6 +4,7 @@
 #include <asio/post.hpp>
 
 #include "daemon/ingest/limits.h"
+#include "daemon/ingest/page_unpacker.h"
 #include "daemon/ingest/writer_pool.h"
 #include "storage/manifest.h"
 #include "storage/session_layout.h"
@@ -187,13 +188,34 @@ void SessionPipe::answer_orders() {
   answers_.clear();
 }
 
-// Neighbouring batches become one call, so that a writer that fell behind writes in larger pieces.
+// Neighbouring batches become one call, so that a writer that fell behind writes in larger pieces;
+// as far as there is room for what has to be decoded.
 Status SessionPipe::store_pages(const std::vector<SessionItem>& items, size_t first, size_t end) {
+  PageUnpacker& unpacker = world_.writers->unpacker(writer_index_);
+  unpacker.clear();
   run_of_pages_.clear();
   for (size_t at = first; at < end; ++at) {
-    const auto& pages = std::get<PageBatch>(items[at]).pages;
-    run_of_pages_.insert(run_of_pages_.end(), pages.begin(), pages.end());
+    for (const ArrivedPage& arrived : std::get<PageBatch>(items[at]).pages) {
+      if (!unpacker.has_room(arrived)) {
+        COLLECT_TRY(store_run());
+        unpacker.clear();
+      }
+      auto page = unpacker.unpack(arrived);
+      if (!page.ok()) {
+        COLLECT_TRY(store_run());  // what came before it is good
+        return page.error();
+      }
+      run_of_pages_.push_back(*page);
+      if (arrived.codec != wire::Codec::kRaw) {
+        world_.counters->pages_decoded.fetch_add(1, std::memory_order_relaxed);
+      }
+    }
   }
+  return store_run();
+}
+
+Status SessionPipe::store_run() {
+  if (run_of_pages_.empty()) return {};
   COLLECT_TRY(writer_->append_pages(run_of_pages_));
   for (const storage::Page& page : run_of_pages_) {
     storage::StreamPosition& position = position_of(page.stream_id);
@@ -202,6 +224,7 @@ Status SessionPipe::store_pages(const std::vector<SessionItem>& items, size_t fi
     next = std::max(next, page.first_seq + page.record_count);
   }
   world_.counters->pages_stored.fetch_add(run_of_pages_.size(), std::memory_order_relaxed);
+  run_of_pages_.clear();
   return {};
 }
 
@@ -227,6 +250,9 @@ Status SessionPipe::store(const SessionItem& item) {
     if (change->at_ns <= last_detail_change_ns_) return {};  // a repeat after a reconnect
     last_detail_change_ns_ = change->at_ns;
     return writer_->detail_state(*change);
+  }
+  if (const auto* filter = std::get_if<storage::FunctionFilter>(&item)) {
+    return writer_->function_filter(*filter);
   }
   if (const auto* sync = std::get_if<storage::ClockSync>(&item)) return writer_->clock_sync(*sync);
   if (const auto* note = std::get_if<SessionNote>(&item)) return writer_->note(note->text);
@@ -328,35 +354,6 @@ void SessionPipe::begin_seal(SessionSeal seal) {
   publish();
   world_.writers->schedule_seal(
       [self = shared_from_this(), seal = std::move(seal)] { self->finish_seal(seal); });
-}
-
-// ---- sealing thread; the writer thread only drops items from here on
-
-void SessionPipe::finish_seal(SessionSeal seal) {
-  if (writer_) {
-    Status sealed = writer_->seal(seal.state, seal.reason);
-    if (!sealed.ok()) {
-      seal.state = storage::SessionState::kFailed;
-      const std::string why = to_string(sealed.error());
-      if (seal.reason.find(why) == std::string::npos) seal.reason += "; sealing failed: " + why;
-    }
-    count_totals();
-  } else if (!recover_directory_.empty()) {
-    recover(seal);
-  }
-  news_.sealed = SessionReport::Sealed{seal.state, seal.reason};
-  publish();
-  writer_.reset();
-}
-
-void SessionPipe::recover(SessionSeal& seal) {
-  const auto recovered = storage::recover_session(*world_.fs, *world_.options, recover_directory_);
-  if (!recovered.ok()) {
-    seal = {storage::SessionState::kFailed, to_string(recovered.error())};
-    return;
-  }
-  seal = {recovered->state, recovered->reason};
-  counted_ = recovered->totals;
 }
 
 void SessionPipe::count_totals() {

@@ -72,8 +72,9 @@ struct SessionSeal {
 using SessionItem =
     std::variant<SessionOpen, SessionResume, PageBatch, ForeignChunk, ForeignEnd,
                  std::vector<storage::ModuleInfo>, storage::StreamInfo, storage::StreamEnd,
-                 storage::DetailStateChange, storage::ClockSync, SessionNote, LostWithoutStream,
-                 storage::ProcessEnd, PositionsWanted, SessionOrder, CommitWanted, SessionSeal>;
+                 storage::DetailStateChange, storage::FunctionFilter, storage::ClockSync,
+                 SessionNote, LostWithoutStream, storage::ProcessEnd, PositionsWanted, SessionOrder,
+                 CommitWanted, SessionSeal>;
 
 // What happened since the last report. Everything in it was written and committed.
 struct SessionReport {
@@ -127,6 +128,7 @@ class SessionPipe : public std::enable_shared_from_this<SessionPipe> {
 
   Status store(const SessionItem& item);
   Status store_pages(const std::vector<SessionItem>& items, size_t first, size_t end);
+  Status store_run();
   Status open(const SessionOpen& item);
   Status resume(const SessionResume& item);
   Status close_stream(const storage::StreamEnd& end);

@@ -66,6 +66,10 @@ struct AgentSnapshot {
   SystemTime connected_at{};
   std::string status;
   uint32_t reconnects = 0;
+  // As the agent last said.
+  uint64_t link_raw_bytes = 0;   // pages sent on this link, before and
+  uint64_t link_sent_bytes = 0;  // after encoding
+  uint64_t spooled_bytes = 0;    // in its spool file
   bool dialled = false;
 };
 
@@ -103,6 +107,7 @@ struct IngestCounters {
   std::atomic<uint64_t> bytes_received{0};
   std::atomic<uint64_t> bytes_stored{0};
   std::atomic<uint64_t> pages_stored{0};
+  std::atomic<uint64_t> pages_decoded{0};  // of those stored: they came encoded
   std::atomic<uint64_t> pages_bad_checksum{0};
   std::atomic<uint64_t> events_stored{0};
   std::atomic<uint64_t> events_lost{0};

@@ -2,13 +2,18 @@
 
 #include <pthread.h>
 
+#include "daemon/ingest/page_unpacker.h"
 #include "daemon/ingest/session_pipe.h"
 
 namespace collect::ingest {
 
+WriterPool::Lane::Lane() = default;
+WriterPool::Lane::~Lane() = default;
+
 WriterPool::WriterPool(unsigned writer_threads) {
   for (unsigned index = 0; index < writer_threads; ++index) {
     auto lane = std::make_unique<Lane>();
+    lane->unpacker = std::make_unique<PageUnpacker>();
     Lane& started = *lane;
     lane->thread = std::thread([&started] { serve(started); });
     (void)pthread_setname_np(lane->thread.native_handle(), "writer");

@@ -13,6 +13,7 @@
 
 namespace collect::ingest {
 
+class PageUnpacker;
 class SessionPipe;
 
 class WriterPool {
@@ -21,6 +22,8 @@ class WriterPool {
   ~WriterPool();  // as stop()
 
   size_t assign();  // the writer for a new session
+  // On that writer's thread.
+  PageUnpacker& unpacker(size_t writer) { return *writers_[writer]->unpacker; }
   void schedule(size_t writer, std::shared_ptr<SessionPipe> pipe);
   void schedule_seal(std::function<void()> work);
   // Finishes what is running, forgets the rest, joins. Call when nothing more is wanted.
@@ -32,7 +35,11 @@ class WriterPool {
     std::condition_variable wake;
     std::deque<std::function<void()>> work;  // guarded by mutex
     bool stopping = false;                   // guarded by mutex
+    std::unique_ptr<PageUnpacker> unpacker;  // the thread's; null for the sealer
     std::thread thread;
+
+    Lane();
+    ~Lane();
   };
 
   static void serve(Lane& lane);

@@ -53,7 +53,15 @@ enum class FrameType : uint16_t {
 };
 
 enum class Lane : uint8_t { kIndex = 0, kDetail = 1 };
-enum class Codec : uint8_t { kRaw = 0 };
+enum class Codec : uint8_t {
+  kRaw = 0,
+  kColumns = 1,  // page_codec.h; only where kFeatureColumns was agreed on
+};
+
+// Hello.features: what the agent can; Welcome.features: what of that the collector wants.
+enum Feature : uint64_t {
+  kFeatureColumns = 1u << 0,  // pages may be sent with Codec::kColumns
+};
 
 enum PageFlags : uint16_t {
   // Detail lane: recorded while detail was armed. The index events of these records were shipped
@@ -70,8 +78,8 @@ enum LostReason : uint32_t {
   kLostForgotten = 1u << 4,    // the collector's own: numbered, but no longer held by either side
 };
 
-// Ring bytes as they are, and what is known of them. Follows the FrameHeader of a kPage frame.
-// A page with no records carries a loss alone.
+// Ring bytes as they are or encoded, and what is known of them. Follows the FrameHeader of a kPage
+// frame. A page with no records carries a loss alone.
 struct PageHeader {        // 72 bytes, little-endian
   uint32_t stream_id;      //  0  from StreamOpen
   uint8_t lane;            //  4  Lane
@@ -79,7 +87,7 @@ struct PageHeader {        // 72 bytes, little-endian
   uint16_t flags;          //  6  PageFlags
   uint64_t first_seq;      //  8  number of the first record within its stream and lane
   uint32_t record_count;   // 16
-  uint32_t raw_bytes;      // 20  length after decoding; equals the sent length with kRaw
+  uint32_t raw_bytes;      // 20  length after decoding; the sent length with kRaw, else more
   uint32_t bytes_crc32c;   // 24  of the bytes as sent
   uint32_t lost_reasons;   // 28  LostReason set for the loss right before this page
   uint64_t lost_total;     // 32  records of this lane dropped before first_seq since the stream's
@@ -107,5 +115,6 @@ inline constexpr uint32_t kMaxAcksPerFrame = 64;
 inline constexpr uint32_t kMaxResumesPerFrame = 64;
 inline constexpr uint32_t kMaxFilterThreads = 256;
 inline constexpr uint32_t kMaxFilterFunctions = 4096;
+inline constexpr uint32_t kMaxFunctionFilter = 65536;  // SetFunctionFilter, all parts together
 
 }  // namespace collect::wire

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""What a guest may bring into somebody else's process. Usage: check_library.py LIBRARY [--tls]"""
+"""What a guest may bring into somebody else's process.
+Usage: check_library.py LIBRARY [--tls] [--tools PREFIX] [--segments ALIGNMENT]"""
 
+import argparse
 import os
 import re
 import subprocess
@@ -25,19 +27,24 @@ def run(*command):
 
 
 def main():
-    library = sys.argv[1]
-    with_tls = "--tls" in sys.argv[2:]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("library")
+    parser.add_argument("--tls", action="store_true", help="the library with an OpenSSL inside")
+    parser.add_argument("--tools", default="", help="prefix of strip, nm and readelf")
+    parser.add_argument("--segments", help="alignment that loaded segments must have")
+    arguments = parser.parse_args()
+    library, with_tls, tools = arguments.library, arguments.tls, arguments.tools
     max_bytes = MAX_STRIPPED_TLS_BYTES if with_tls else MAX_STRIPPED_BYTES
     findings = []
 
     with tempfile.TemporaryDirectory() as folder:
         stripped = os.path.join(folder, "stripped.so")
-        run("strip", "-o", stripped, library)
+        run(tools + "strip", "-o", stripped, library)
         size = os.path.getsize(stripped)
     if size >= max_bytes:
         findings.append(f"{size} bytes stripped, limit {max_bytes}")
 
-    dynamic = run("readelf", "-d", "-W", library)
+    dynamic = run(tools + "readelf", "-d", "-W", library)
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
     findings += [f"needs {name}" for name in needed if not re.fullmatch(ALLOWED_LIBRARIES, name)]
     for flag in ("NOW", "NODELETE"):
@@ -46,12 +53,18 @@ def main():
     if "TEXTREL" in dynamic:
         findings.append("has text relocations")
 
-    exports = re.findall(r"^\S+ \S (\S+)$", run("nm", "-D", "--defined-only", library), re.M)
+    if arguments.segments:
+        segments = run(tools + "readelf", "-l", "-W", library)
+        for alignment in re.findall(r"^\s+LOAD\s.*\s(0x[0-9a-f]+)$", segments, re.M):
+            if alignment != arguments.segments:
+                findings.append(f"has a segment aligned to {alignment}, not {arguments.segments}")
+
+    exports = re.findall(r"^\S+ \S (\S+)$", run(tools + "nm", "-D", "--defined-only", library), re.M)
     findings += [f"exports {name}" for name in exports if not re.fullmatch(ALLOWED_EXPORTS, name)]
     if "collect_agent_start" not in exports:
         findings.append("does not export collect_agent_start")
 
-    imports = re.findall(r"\b[Uw] ([^\s@]+)", run("nm", "-D", "--undefined-only", library))
+    imports = re.findall(r"\b[Uw] ([^\s@]+)", run(tools + "nm", "-D", "--undefined-only", library))
     if not with_tls:
         findings += [f"uses {name}" for name in imports if re.fullmatch(BANNED_IMPORTS, name)]
 

@@ -131,6 +131,51 @@ TEST_F(DrainCommandTest, FiltersReachTheRecorder) {
   EXPECT_EQ(fake::detail_filter_functions(), wire::kMaxFilterFunctions);
 }
 
+wire::Command filter_part(uint32_t part, uint64_t first, uint64_t count, bool last) {
+  wire::Command command;
+  wire::SetFunctionFilter& filter = *command.mutable_set_function_filter();
+  filter.set_mode(wire::SetFunctionFilter::ONLY);
+  for (uint64_t i = 0; i < count; ++i) filter.add_function_ids(first + i);
+  filter.set_part(part);
+  filter.set_last(last);
+  return command;
+}
+
+// Sixteen full parts, which is the limit; it takes effect with the last.
+TEST_F(DrainCommandTest, FunctionFilterInParts) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.welcome_pair();
+  constexpr uint32_t kParts = wire::kMaxFunctionFilter / wire::kMaxFilterFunctions;
+  for (uint32_t part = 0; part < kParts; ++part) {
+    const bool last = part + 1 == kParts;
+    const auto result = collector.command(filter_part(part, uint64_t{part} * 4096, 4096, last));
+    ASSERT_TRUE(result.ok()) << result.error();
+    EXPECT_EQ(result.functions_patched(), last ? 7u : 0u);
+    EXPECT_EQ(fake::function_filters(), last ? 1u : 0u);
+  }
+  EXPECT_EQ(fake::function_filter().size(), size_t{wire::kMaxFunctionFilter});
+  EXPECT_EQ(fake::function_filter().back(), wire::kMaxFunctionFilter - 1);
+}
+
+TEST_F(DrainCommandTest, FunctionFilterThatIsNoneIsRefused) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.welcome_pair();
+  EXPECT_FALSE(collector.command(filter_part(1, 0, 3, true)).ok()) << "without its first part";
+  ASSERT_TRUE(collector.command(filter_part(0, 0, 3, false)).ok());
+  EXPECT_FALSE(collector.command(filter_part(2, 0, 3, true)).ok()) << "a part is left out";
+  EXPECT_FALSE(collector.command(filter_part(1, 0, 3, true)).ok()) << "the first was forgotten";
+  wire::Command unknown = filter_part(0, 0, 1, true);
+  unknown.mutable_set_function_filter()->set_mode(static_cast<wire::SetFunctionFilter::Mode>(9));
+  EXPECT_FALSE(collector.command(unknown).ok());
+  for (uint32_t part = 0; part < 16; ++part) {
+    ASSERT_TRUE(collector.command(filter_part(part, uint64_t{part} * 4096, 4096, false)).ok());
+  }
+  EXPECT_FALSE(collector.command(filter_part(16, 1u << 20, 1, true)).ok()) << "the limit plus one";
+  EXPECT_EQ(fake::function_filters(), 0u);
+  EXPECT_TRUE(collector.command(filter_part(0, 5, 2, true)).ok());
+  EXPECT_EQ(fake::function_filter(), (std::vector<uint64_t>{5, 6}));
+}
+
 TEST_F(DrainCommandTest, DetailChangesAreToldAgainAfterAReconnectAndEndWithTheRecording) {
   Settings settings = connecting();
   ASSERT_TRUE(drain_start(settings));

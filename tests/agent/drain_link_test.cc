@@ -120,6 +120,19 @@ TEST_F(DrainLinkTest, AWelcomeOfAnotherVersionIsRefused) {
             wire::REFUSE_VERSION);
 }
 
+TEST_F(DrainLinkTest, AWelcomeWithFeaturesThatWereNotOfferedIsRefused) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.control = collector.accept();
+  const auto hello = collector.control.expect<wire::Hello>(FrameType::kHello);
+  EXPECT_EQ(hello.features(), wire::kFeatureColumns);
+  wire::Welcome welcome;
+  welcome.set_version(1);
+  welcome.set_features(hello.features() | 1u << 9);
+  collector.control.send(FrameType::kWelcome, welcome);
+  EXPECT_EQ(collector.control.expect<wire::Refuse>(FrameType::kRefuse).code(),
+            wire::REFUSE_VERSION);
+}
+
 TEST_F(DrainLinkTest, GarbageFromTheCollectorIsRefusedAndTheAgentComesBack) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.welcome_pair();
@@ -289,6 +302,18 @@ TEST_F(DrainLinkTest, AListenerThatWasClosedListensAgain) {
   const auto sockets = agent_sockets();
   ASSERT_EQ(sockets.size(), 1u);
   close_behind_its_back(sockets[0]);
+  ASSERT_TRUE(eventually([&] { return drain_listen_port() != port; }));
+  collector.dial_pair(drain_listen_port());
+}
+
+// As iOS leaves a listener behind when the app was suspended: the descriptor is there, and accepts
+// nobody any more.
+TEST_F(DrainLinkTest, AListenerThatTheSystemEndedListensAgain) {
+  ASSERT_TRUE(drain_start(listening("tcp:0")));
+  const uint16_t port = listen_port();
+  const auto sockets = agent_sockets();
+  ASSERT_EQ(sockets.size(), 1u);
+  ASSERT_EQ(syscall(SYS_shutdown, sockets[0], SHUT_RDWR), 0);
   ASSERT_TRUE(eventually([&] { return drain_listen_port() != port; }));
   collector.dial_pair(drain_listen_port());
 }

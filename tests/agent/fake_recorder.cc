@@ -60,6 +60,9 @@ struct State {
   uint64_t start_ns = 0;
   uint32_t detail = 0;
   uint32_t filter_threads = 0;
+  std::vector<uint64_t> filter_begun;
+  std::vector<uint64_t> filter_held;
+  uint32_t filters = 0;
   uint32_t filter_functions = 0;
   bool waiting = true;
   std::function<void()> after_span;
@@ -91,6 +94,9 @@ void reset() {
   s.next_stream = 1;
   s.released.clear();
   s.modules.clear();
+  s.filter_begun.clear();
+  s.filter_held.clear();
+  s.filters = 0;
   s.module_changes = s.recording = s.detail = s.filter_threads = s.filter_functions = 0;
   s.recording_now = false;
   s.waiting = true;
@@ -207,6 +213,14 @@ uint32_t detail_filter_functions() {
   const Lock lock(state().mutex);
   return state().filter_functions;
 }
+std::vector<uint64_t> function_filter() {
+  const Lock lock(state().mutex);
+  return state().filter_held;
+}
+uint32_t function_filters() {
+  const Lock lock(state().mutex);
+  return state().filters;
+}
 uint32_t detail_filter_threads() {
   const Lock lock(state().mutex);
   return state().filter_threads;
@@ -260,6 +274,24 @@ DetailChange set_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter*
     change.pre_roll_records = 5;
   }
   return change;
+}
+
+void begin_function_filter(FunctionFilterMode) {
+  const Lock lock(state().mutex);
+  state().filter_begun.clear();
+}
+
+bool add_to_function_filter(const uint64_t* ids, uint32_t count) {
+  const Lock lock(state().mutex);
+  state().filter_begun.insert(state().filter_begun.end(), ids, ids + count);
+  return state().filter_begun.size() <= kMaxFunctionFilter;
+}
+
+FunctionFilterChange commit_function_filter() {
+  const Lock lock(state().mutex);
+  state().filter_held = state().filter_begun;
+  ++state().filters;
+  return {now_ns(), 7};
 }
 
 uint32_t detail_mode() {

@@ -39,5 +39,7 @@ uint32_t streams_held();
 bool waiting_is_allowed();
 uint32_t detail_filter_functions();  // of the last set_detail; 0 without a filter
 uint32_t detail_filter_threads();
+std::vector<uint64_t> function_filter();  // as it was committed last
+uint32_t function_filters();              // how often one was
 
 }  // namespace collect::agent::fake

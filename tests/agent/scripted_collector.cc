@@ -13,6 +13,7 @@
 
 #include "formats/core/crc32.h"
 #include "proto/wire/frame_encoder.h"
+#include "proto/wire/page_codec.h"
 
 namespace collect::agent {
 namespace {
@@ -179,6 +180,7 @@ void ScriptedCollector::greet_data(bool resumed) {
   }
   wire::Welcome welcome;
   welcome.set_version(1);
+  welcome.set_features(features);
   welcome.set_resumed(resumed);
   data.send(wire::FrameType::kWelcome, welcome);
 }
@@ -248,6 +250,15 @@ std::optional<GotFrame> ScriptedCollector::take() {
     EXPECT_GE(page.lost_total, stored.lost_total);
     stored.lost_total = page.lost_total;
     stored.lost_reasons |= page.lost_reasons;
+    if (page.codec != 0) {
+      std::vector<uint8_t> records(page.raw_bytes);
+      std::vector<uint8_t> scratch(page.raw_bytes);
+      EXPECT_EQ(wire::decode_page(static_cast<wire::Lane>(page.lane), page.record_count,
+                                  frame->page_bytes, scratch, records),
+                wire::PageCodecError::kNone);
+      frame->page_bytes = std::move(records);
+      ++encoded_pages;
+    }
     stored.bytes.insert(stored.bytes.end(), frame->page_bytes.begin(), frame->page_bytes.end());
     stored.next = page.first_seq + page.record_count;
   }

@@ -105,6 +105,8 @@ class ScriptedCollector {
 
   StoredLane& lane(uint32_t stream_id, uint32_t lane) { return lanes_[{stream_id, lane}]; }
 
+  uint64_t features = 0;       // what Welcome names
+  uint64_t encoded_pages = 0;  // taken
   Peer control;
   Peer data;
   wire::Hello control_hello;

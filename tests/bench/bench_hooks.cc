@@ -5,6 +5,7 @@
 //
 // bench_hooks [--repeats N] [--pairs N], then Google Benchmark's own flags.
 #include <benchmark/benchmark.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -72,16 +73,15 @@ std::vector<Variant> variants(const e2e::CollectorProcess& collector) {
   e2e::Environment drained = collector.tracing("wait");
   e2e::Environment idle = collector.tracing("wait");
   idle["COLLECT_START"] = "idle";
-  return {
+  const e2e::Environment recording = {{"LD_PRELOAD", e2e::agent_library()},
+                                      {"COLLECT_CONNECT", nobody()},
+                                      {"COLLECT_FULL", "overwrite"},
+                                      {"COLLECT_BUFFER_MB", "1"}};
+  std::vector<Variant> all = {
       {"no_hooks", "hook_loop_plain", {}},
       {"empty_hooks", "hook_loop", {{"LD_PRELOAD", hooks("libempty_hooks.so")}}},
       {"floor", "hook_loop", {{"LD_PRELOAD", hooks("libfloor_hooks.so")}}},
-      {"agent_recording",
-       "hook_loop",
-       {{"LD_PRELOAD", e2e::agent_library()},
-        {"COLLECT_CONNECT", nobody()},
-        {"COLLECT_FULL", "overwrite"},
-        {"COLLECT_BUFFER_MB", "1"}}},
+      {"agent_recording", "hook_loop", recording},
       {"agent_recording_64mb",
        "hook_loop",
        {{"LD_PRELOAD", e2e::agent_library()},
@@ -90,6 +90,14 @@ std::vector<Variant> variants(const e2e::CollectorProcess& collector) {
       {"agent_drained", "hook_loop", drained},
       {"agent_idle", "hook_loop", idle},
   };
+  if (access((std::string(BENCH_PROGRAMS) + "/hook_loop_xray").c_str(), X_OK) == 0) {
+    all.push_back({"clang_no_hooks", "hook_loop_clang_plain", {}});
+    all.push_back({"clang_recording", "hook_loop_clang", recording});
+    all.push_back({"xray_no_agent", "hook_loop_xray", {}});
+    all.push_back({"xray_idle", "hook_loop_xray", idle});
+    all.push_back({"xray_recording", "hook_loop_xray", recording});
+  }
+  return all;
 }
 
 int run(int argc, char** argv) {
@@ -127,6 +135,14 @@ int run(int argc, char** argv) {
   mention("  the same, drained by collectord", ns["agent_drained"] / ns["floor"], "x");
   report("recording stopped: per hook, over an empty hook",
          (ns["agent_idle"] - ns["empty_hooks"]) / 2, Side::kAtMost, 2.0, "ns");
+  if (ns.contains("xray_recording")) {
+    mention("XRay without agent / not instrumented (clang)",
+            ns["xray_no_agent"] / ns["clang_no_hooks"], "x");
+    mention("XRay, agent idle / not instrumented (clang)", ns["xray_idle"] / ns["clang_no_hooks"],
+            "x");
+    mention("XRay, recording / -finstrument-functions (clang)",
+            ns["xray_recording"] / ns["clang_recording"], "x");
+  }
   mention("floor, call + return", ns["floor"], "ns");
   mention("recording, call + return", ns["agent_recording"], "ns");
   return ns["agent_recording"] > 0 && ns["floor"] > 0 ? 0 : 1;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "proto/wire/layout.h"
+
 namespace collect::daemon {
 namespace {
 
@@ -30,13 +32,13 @@ TEST(FunctionPatternsTest, ManyStarsAreFast) {
 TEST(FunctionPatternsTest, IdsNeedNoModules) {
   const auto patterns = FunctionPatterns::parse({"0x100000040", "0x7"});
   ASSERT_TRUE(patterns.ok());
-  const auto ids = patterns->resolve({}, {});
+  const auto ids = patterns->resolve({}, {}, wire::kMaxFilterFunctions);
   ASSERT_TRUE(ids.ok());
   EXPECT_EQ(*ids, (std::vector<uint64_t>{0x7, 0x100000040}));
   EXPECT_FALSE(FunctionPatterns::parse({"0xZ"}).ok());
   EXPECT_FALSE(FunctionPatterns::parse({"0x1FFFFFFFFFFFFFFFF"}).ok());
   EXPECT_FALSE(FunctionPatterns::parse({""}).ok());
-  EXPECT_FALSE(FunctionPatterns::parse({"f"})->resolve({}, {}).ok());
+  EXPECT_FALSE(FunctionPatterns::parse({"f"})->resolve({}, {}, wire::kMaxFilterFunctions).ok());
 }
 
 }  // namespace

@@ -109,6 +109,7 @@ TEST_F(ConfigTest, FileErrorsNameLineAndColumn) {
   EXPECT_THAT(file_fault("heartbeat_ms = 5.0\n"), HasSubstr("heartbeat_ms is not a number"));
   EXPECT_THAT(file_fault("attach = ['127.0.0.1:1', 2]\n"), HasSubstr("attach is not a list"));
   EXPECT_THAT(file_fault("attach = ['nowhere']\n"), HasSubstr("the port is missing"));
+  EXPECT_THAT(file_fault("adb = 'nowhere'\n"), HasSubstr("no address of an adb server"));
   EXPECT_THAT(file_fault("durability = 'maybe'\n"), HasSubstr("\"maybe\" is none of os, fsync"));
   EXPECT_THAT(file_fault("[limits]\nqueue = 1\n"), HasSubstr("unknown key \"limits\""));
   EXPECT_THAT(file_fault("root = '/x'\nroot = '/y'\n"), HasSubstr("collectord.toml:2:"));

@@ -16,25 +16,26 @@ if [ "${COLLECT_INSIDE:-}" = stage ]; then
   mkdir -p /run/collect/bin /run/collect/lib
   cp "$bin_dir"/collectord "$bin_dir"/collectctl "$program" /run/collect/bin/
   cp "$lib_dir"/libcollect_agent.so /run/collect/lib/
-  cp "$source_dir"/deploy/systemd/* "$0" /run/collect/
+  cp "$source_dir"/deploy/systemd/* "$source_dir"/deploy/collectord.toml "$0" /run/collect/
   mkdir -p /run/etc/systemd/system/collectord.service.d /run/etc/collectord
   for directory in /tmp /var /etc/systemd; do mount -t tmpfs tmpfs $directory; done
   mkdir -p /var/lib/systemd /var/tmp /etc/systemd/system/collectord.service.d
   cp /run/collect/collectord.service /etc/systemd/system/
-  # The programs and the settings lie elsewhere here, the ports are others, and nothing of the
-  # machine's own start-up is wanted.
+  # The programs and the settings lie elsewhere here, the ports are others, nobody has made the
+  # user, and nothing of the machine's own start-up is wanted.
   cat > /etc/systemd/system/collectord.service.d/test.conf <<EOF
 [Unit]
 DefaultDependencies=no
 After=
 [Service]
-ConfigurationDirectory=
+DynamicUser=yes
 ExecStart=
 ExecStart=/run/collect/bin/collectord --root /var/lib/collectord --config /run/collect/collectord.toml --ingest 127.0.0.1:0 --control 127.0.0.1:$COLLECT_PORT
 EOF
   mount -t proc proc /proc
   COLLECT_INSIDE=drive bash /run/collect/service_unit_test.sh "$@" &
-  exec /lib/systemd/systemd --system --log-target=null --show-status=no --unit=collectord.service
+  # What runs in a container may end with an exit code.
+  exec env container=namespaces /lib/systemd/systemd --system --log-target=null --show-status=no --unit=collectord.service
 fi
 
 if [ "${COLLECT_INSIDE:-}" = drive ]; then

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -82,6 +83,11 @@ CollectorProcess::CollectorProcess(const Scratch& scratch, const Arguments& more
 void CollectorProcess::start() {
   Arguments command = {program("collectord"), "--root", root_, "--ingest", ingest(),
                        "--control",           control()};
+  // Whoever runs the tests may have phones of their own.
+  for (const char* source : {"--adb", "--usbmux"}) {
+    if (std::find(more_.begin(), more_.end(), source) != more_.end()) continue;
+    command.insert(command.end(), {source, "off"});
+  }
   command.insert(command.end(), more_.begin(), more_.end());
   process_ = std::make_unique<ChildProcess>(scratch_, command);
   const bool ready = eventually(kReadyLimit, [this] {

@@ -79,20 +79,6 @@ json exited(int code) {
   return {{"how", "exited"}, {"exit_code", code}};
 }
 
-// Processes named as companions are, whose environment, a copy of the program's, names `scratch`.
-std::vector<int> companions(const std::string& scratch) {
-  std::vector<int> found;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (read_text_file(entry.path() / "comm") != "collect-drain\n") continue;
-    // One that has ended and was not waited for by init yet has none.
-    if (read_text_file(entry.path() / "environ").find(scratch) == std::string::npos) continue;
-    found.push_back(std::stoi(name));
-  }
-  return found;
-}
-
 class CrashTest : public testing::Test {
  protected:
   Environment environment(const std::string& full = "wait") {
@@ -262,14 +248,14 @@ TEST_F(CrashTest, KilledWithAFullRingKeepsTheCount) {
 }
 
 // The collector is away when the program is killed, and comes back. What the ring can't hold
-// meanwhile is counted.
+// meanwhile is counted. (One that was told to stop would have sealed what it had, if it had any.)
 TEST_F(CrashTest, KilledWhileTheLinkIsCutArrivesLater) {
   std::mt19937 random(kSeed + 2);
   for (int round = 0; round < 3; ++round) {
     SCOPED_TRACE(round);
     ChildProcess child(scratch.path(), crash("wait", 20000), environment("drop"));
     ASSERT_TRUE(eventually(kProgramLimit, [&] { return child.output() == "worked\n"; }));
-    collector.process().send_signal(round % 2 == 0 ? SIGKILL : SIGTERM);
+    collector.process().send_signal(SIGKILL);
     collector.process().wait(kProgramLimit);
     const uint64_t before = sum(read_shared(scratch / "count", child.pid())).done;
     ASSERT_TRUE(eventually(kProgramLimit, [&] {

@@ -104,6 +104,28 @@ void add_broken_pages(std::vector<HostileFrame>& frames, uint64_t first_seq) {
   add("a page with more records than bytes",
       [](PageHeader& page) { page.record_count = 1u << 27; });
   add("a page that decodes to four gigabytes", [](PageHeader& page) { page.raw_bytes = ~0u; });
+  const auto add_encoded = [&](const char* name, const Octets& sent, uint32_t count, uint8_t lane) {
+    wire::PageHeader page{};
+    page.stream_id = 1;
+    page.lane = lane;
+    page.codec = static_cast<uint8_t>(wire::Codec::kColumns);
+    page.first_seq = lane == 0 ? first_seq : 0;
+    page.record_count = count;
+    page.raw_bytes = count * 32;
+    frames.push_back({name, page_frame(page, sent)});
+  };
+  Octets bomb{0x1f, 0, 1, 0};
+  bomb.insert(bomb.end(), 5000, 255);
+  add_encoded("an encoded page that is no LZ4 block", Octets(100, 0xA5), 10, 0);
+  add_encoded("an encoded page of nothing", {}, 10, 0);
+  add_encoded("an encoded page that is longer than its records", Octets(321, 0), 10, 0);
+  add_encoded("an encoded page that decodes to more than it says", bomb, 10, 0);
+  add_encoded("an encoded page of more than a megabyte", bomb, wire::kMaxPageBytes / 32 + 1, 0);
+  bomb.resize(4 + (wire::kMaxPageBytes - 25) / 255);
+  bomb.push_back((wire::kMaxPageBytes - 25) % 255);
+  bomb.insert(bomb.end(), {0x50, 0, 0, 0, 0, 0});
+  add_encoded("a megabyte of zeros as events", bomb, wire::kMaxPageBytes / 32, 0);
+  add_encoded("a megabyte of zeros as details", bomb, wire::kMaxPageBytes / 32, 1);
   add("record numbers that overflow", [](PageHeader& page) { page.first_seq = ~uint64_t{0} - 3; });
 }
 

@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "formats/atf/layout.h"
 #include "formats/core/crc32.h"
 #include "proto/wire/frame_decoder.h"
 #include "proto/wire/frame_encoder.h"
+#include "proto/wire/page_codec.h"
 
 namespace collect::e2e {
 namespace {
@@ -132,22 +134,50 @@ Octets events(uint64_t first_ns, uint32_t count) {
   return bytes;
 }
 
-Octets page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records,
-                  bool checksum_error) {
+namespace {
+
+wire::PageHeader page_header(uint32_t stream_id, uint64_t first_seq, const Octets& records) {
   wire::PageHeader page{};
   page.stream_id = stream_id;
   page.first_seq = first_seq;
   page.record_count = static_cast<uint32_t>(records.size() / atf::kEventBytes);
   page.raw_bytes = static_cast<uint32_t>(records.size());
-  page.bytes_crc32c = crc32c(records) ^ (checksum_error ? 1u : 0u);
   if (page.record_count > 0) {
     page.first_ns = load_le<uint64_t>(records.data());
     page.last_ns = load_le<uint64_t>(records.data() + records.size() - atf::kEventBytes);
   }
+  return page;
+}
+
+Octets with_prefix(const wire::PageHeader& page, const Octets& sent) {
   Octets bytes(wire::kPagePrefixBytes);
-  wire::encode_page_prefix(page, page.raw_bytes, checksum, bytes.data());
-  bytes.insert(bytes.end(), records.begin(), records.end());
+  wire::encode_page_prefix(page, static_cast<uint32_t>(sent.size()), checksum, bytes.data());
+  bytes.insert(bytes.end(), sent.begin(), sent.end());
   return bytes;
+}
+
+}  // namespace
+
+Octets page_frame(wire::PageHeader page, const Octets& sent) {
+  page.bytes_crc32c = crc32c(sent);
+  return with_prefix(page, sent);
+}
+
+Octets page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records,
+                  bool checksum_error) {
+  wire::PageHeader page = page_header(stream_id, first_seq, records);
+  page.bytes_crc32c = crc32c(records) ^ (checksum_error ? 1u : 0u);
+  return with_prefix(page, records);
+}
+
+Octets encoded_page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records) {
+  wire::PageHeader page = page_header(stream_id, first_seq, records);
+  const auto encoder = std::make_unique<wire::PageEncoder>();
+  Octets sent(records.size());
+  sent.resize(encoder->encode(wire::Lane::kIndex, page.record_count, records, sent));
+  if (sent.empty()) return page_frame(page, records);
+  page.codec = static_cast<uint8_t>(wire::Codec::kColumns);
+  return page_frame(page, sent);
 }
 
 wire::Hello hello(wire::Channel channel, uint32_t pid, const std::string& process_id) {
@@ -155,6 +185,7 @@ wire::Hello hello(wire::Channel channel, uint32_t pid, const std::string& proces
   hello.set_channel(channel);
   hello.set_min_version(wire::kProtocolVersion);
   hello.set_max_version(wire::kProtocolVersion);
+  hello.set_features(wire::kFeatureColumns);
   hello.set_process_id(process_id);
   hello.set_os(wire::OS_LINUX);
   hello.set_arch(wire::ARCH_X86_64);

@@ -163,6 +163,19 @@ std::vector<std::string> session_directories(const std::string& root, int pid) {
   return found;
 }
 
+std::vector<int> companions(const std::string& scratch) {
+  std::vector<int> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (read_text_file(entry.path() / "comm") != "collect-drain\n") continue;
+    // One that has ended and was not waited for by init yet has none.
+    if (read_text_file(entry.path() / "environ").find(scratch) == std::string::npos) continue;
+    found.push_back(std::stoi(name));
+  }
+  return found;
+}
+
 std::vector<RecordedSession> sealed_sessions(const std::string& root, int pid, seconds limit) {
   std::vector<RecordedSession> sessions;
   const bool sealed = eventually(limit, [&] {

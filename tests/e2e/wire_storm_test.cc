@@ -146,7 +146,9 @@ class Peer {
     uint64_t first = next_[id];
     if (chance(6)) first += below(1000);
     if (chance(6)) first -= std::min<uint64_t>(first, below(1000));
-    Octets bytes = page_bytes(id, first, events(1000 + first, count));
+    const Octets records = events(1000 + first, count);
+    Octets bytes =
+        chance(2) ? encoded_page_bytes(id, first, records) : page_bytes(id, first, records);
     next_[id] = first + count;
     return bytes;
   }

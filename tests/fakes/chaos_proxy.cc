@@ -17,6 +17,8 @@ namespace {
 
 constexpr int kPaceMs = 1;
 constexpr size_t kBufferBytes = 64 * 1024;
+// What a slow link may be behind its rate, and then catch up with: the machine is busy.
+constexpr std::chrono::milliseconds kMostOwed{100};
 
 sockaddr_in loopback(uint16_t port) {
   sockaddr_in address{};
@@ -104,6 +106,24 @@ void ChaosProxy::trickle(size_t bytes) {
   trickle_ = bytes;
 }
 
+void ChaosProxy::limit_rate(uint64_t bytes_per_second) {
+  rate_ = bytes_per_second;
+}
+
+void ChaosProxy::fill_allowance() {
+  const auto now = std::chrono::steady_clock::now();
+  const auto passed = std::min<std::chrono::nanoseconds>(now - allowed_at_, kMostOwed);
+  allowed_at_ = now;
+  const uint64_t rate = rate_;
+  const auto most = static_cast<double>(rate) * std::chrono::duration<double>(kMostOwed).count();
+  for (uint64_t& bytes : allowance_) {
+    const double more = static_cast<double>(rate) * std::chrono::duration<double>(passed).count();
+    bytes = rate == 0 ? UINT64_MAX
+                      : static_cast<uint64_t>(
+                            std::min(std::min(static_cast<double>(bytes), most) + more, most));
+  }
+}
+
 size_t ChaosProxy::connections() const {
   const std::lock_guard lock(mutex_);
   return static_cast<size_t>(std::count_if(relays_.begin(), relays_.end(),
@@ -129,30 +149,35 @@ void ChaosProxy::accept_one() {
   relays_.push_back(std::move(relay));
 }
 
-// What came from one side goes to the other; the end of either is the end of both.
-void ChaosProxy::move(Relay& relay, int direction) {
+// What came from one side goes to the other; the end of either is the end of both. How much went.
+size_t ChaosProxy::move(Relay& relay, int direction) {
   const auto from = static_cast<size_t>(direction);
   const int source = relay.sockets[from];
   const int sink = relay.sockets[1 - from];
   auto& buffer = relay.buffers[from];
   if (relay.begin[from] == relay.end[from]) {
-    const size_t limit = trickle_ == 0 ? buffer.size() : std::min(trickle_.load(), buffer.size());
+    size_t limit = trickle_ == 0 ? buffer.size() : std::min(trickle_.load(), buffer.size());
+    limit = std::min<uint64_t>(limit, allowance_[from]);
+    if (limit == 0) return 0;
     const ssize_t got = recv(source, buffer.data(), limit, 0);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
       close_relay(relay, got < 0);
-      return;
+      return 0;
     }
     relay.begin[from] = 0;
     relay.end[from] = got > 0 ? static_cast<size_t>(got) : 0;
+    allowance_[from] -= relay.end[from];
+    if (from == 0) carried_bytes_ += relay.end[from];
   }
-  if (relay.begin[from] == relay.end[from]) return;
+  if (relay.begin[from] == relay.end[from]) return 0;
   const ssize_t put = send(sink, buffer.data() + relay.begin[from],
                            relay.end[from] - relay.begin[from], MSG_NOSIGNAL);
   if (put < 0 && errno != EAGAIN && errno != EINTR) {
     close_relay(relay, true);
-    return;
+    return 0;
   }
   if (put > 0) relay.begin[from] += static_cast<size_t>(put);
+  return put > 0 ? static_cast<size_t>(put) : 0;
 }
 
 void ChaosProxy::run() {
@@ -162,7 +187,7 @@ void ChaosProxy::run() {
     {
       const std::lock_guard lock(mutex_);
       std::erase_if(relays_, [](const auto& relay) { return relay->closed(); });
-      const bool moving = !held_ && trickle_ == 0;
+      const bool moving = !held_ && !steps();
       for (const auto& relay : relays_) {
         for (size_t side = 0; side < 2 && moving && !relay->abandoned; ++side) {
           const bool owes = relay->begin[1 - side] != relay->end[1 - side];
@@ -173,13 +198,19 @@ void ChaosProxy::run() {
       }
     }
     // Held or trickling, the relays are looked at in steps and not when they have something.
-    (void)poll(polled.data(), polled.size(), kPaceMs * (trickle_ != 0 ? 1 : 5));
+    (void)poll(polled.data(), polled.size(), kPaceMs * (steps() ? 1 : 5));
     if (held_) continue;
     const std::lock_guard lock(mutex_);
     if ((polled[0].revents & POLLIN) != 0) accept_one();
+    fill_allowance();
     for (const auto& relay : relays_) {
       for (int direction = 0; direction < 2; ++direction) {
-        if (!relay->closed() && !relay->abandoned) move(*relay, direction);
+        // A slow link moves more in a step than one buffer; a trickle does not.
+        size_t moved = 1;
+        while (moved != 0 && !relay->closed() && !relay->abandoned) {
+          moved = move(*relay, direction);
+          if (rate_ == 0) break;
+        }
       }
     }
   }

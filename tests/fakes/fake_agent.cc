@@ -57,6 +57,7 @@ wire::Hello FakeAgent::hello(wire::Channel channel) const {
   hello.set_min_version(wire::kProtocolVersion);
   hello.set_max_version(wire::kProtocolVersion);
   hello.set_process_id(std::string(16, static_cast<char>(process_.id_byte)));
+  hello.set_features(process_.features);
   hello.set_token(process_.token);
   hello.set_os(wire::OS_LINUX);
   hello.set_arch(wire::ARCH_X86_64);

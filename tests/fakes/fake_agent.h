@@ -25,6 +25,7 @@ struct FakeProcess {
   std::string name = "fake";
   std::string token;
   std::string tag;
+  uint64_t features = 0;
   std::string executable = "/bin/fake";
   int64_t clock_ahead_ns = 5'000'000'000;  // of the collector's CLOCK_BOOTTIME
 };

@@ -12,10 +12,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include "formats/core/crc32.h"
 #include "proto/wire/frame_decoder.h"
 #include "proto/wire/frame_encoder.h"
+#include "proto/wire/page_codec.h"
 
 namespace collect::fakes {
 namespace {
@@ -214,6 +216,25 @@ std::vector<uint8_t> page_frame_bytes(wire::PageHeader page, Bytes bytes) {
   wire::encode_page_prefix(page, static_cast<uint32_t>(bytes.size()), &crc32c, frame.data());
   std::copy(bytes.begin(), bytes.end(), frame.begin() + wire::kPagePrefixBytes);
   return frame;
+}
+
+std::vector<uint8_t> encoded_page_frame_bytes(wire::PageHeader page, Bytes sent,
+                                              uint32_t raw_bytes) {
+  page.codec = static_cast<uint8_t>(wire::Codec::kColumns);
+  page.raw_bytes = raw_bytes;
+  page.bytes_crc32c = crc32c(sent);
+  std::vector<uint8_t> frame(wire::kPagePrefixBytes + sent.size());
+  wire::encode_page_prefix(page, static_cast<uint32_t>(sent.size()), &crc32c, frame.data());
+  std::copy(sent.begin(), sent.end(), frame.begin() + wire::kPagePrefixBytes);
+  return frame;
+}
+
+std::vector<uint8_t> encoded_page_frame_bytes(wire::PageHeader page, Bytes records) {
+  const auto encoder = std::make_unique<wire::PageEncoder>();
+  std::vector<uint8_t> sent(records.size());
+  sent.resize(
+      encoder->encode(static_cast<wire::Lane>(page.lane), page.record_count, records, sent));
+  return encoded_page_frame_bytes(page, sent, static_cast<uint32_t>(records.size()));
 }
 
 }  // namespace collect::fakes

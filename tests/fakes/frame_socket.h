@@ -86,5 +86,10 @@ std::vector<uint8_t> frame_bytes(wire::FrameType type,
                                  const google::protobuf::MessageLite& message);
 std::vector<uint8_t> frame_bytes(wire::FrameType type, Bytes body);
 std::vector<uint8_t> page_frame_bytes(wire::PageHeader page, Bytes bytes);
+// The same encoded with codec 1; or, with `raw_bytes`, what is said to be such a page of that
+// length.
+std::vector<uint8_t> encoded_page_frame_bytes(wire::PageHeader page, Bytes records);
+std::vector<uint8_t> encoded_page_frame_bytes(wire::PageHeader page, Bytes sent,
+                                              uint32_t raw_bytes);
 
 }  // namespace collect::fakes

@@ -56,7 +56,7 @@ Manifest full_manifest() {
   m.gaps = {{3, Lane::kDetail, kLostOverwritten | kLostUnlinked, 8, 6, 5, 120, 130, 2}};
   m.detail_windows = {{"on", 10, 20, 5, 99, "command"}};
   m.detail_windows_left_out = 1;
-  m.clock_syncs = {{100, -5, 3, 1.25}};
+  m.clock_syncs = {{100, -5, 3, 1.25, 1700, "of the collector"}};
   m.notes = {{1234, "reconnected"}};
   m.notes_left_out = 6;
   m.lost_without_stream = 8;
@@ -71,6 +71,8 @@ TEST(Manifest, ReadsWhatItWrites) {
   EXPECT_EQ(manifest_to_json(*read), json);
   EXPECT_EQ(read->gaps[0].reasons, uint32_t(kLostOverwritten | kLostUnlinked));
   EXPECT_EQ(read->clock_syncs[0].offset_ns, -5);
+  EXPECT_EQ(read->clock_syncs[0].at_unix_ns, 1700u);
+  EXPECT_EQ(read->clock_syncs[0].boot_id, "of the collector");
   EXPECT_EQ(read->modules[0].build_id.size(), 16u);
   EXPECT_EQ(read->totals.last_ns, 18'000'000'000'000'000'000ull);
 }

@@ -70,7 +70,9 @@ Status Dial9SessionWriter::define_all() {
   COLLECT_TRY(define(clock_, d9::kCollectorClock,
                      {{"offset_ns", FieldType::kI64},
                       {"uncertainty_ns", kNumber},
-                      {"drift_ppb", FieldType::kF64}}));
+                      {"drift_ppb", FieldType::kF64},
+                      {"at_unix_ns", kNumber},
+                      {"boot_id", kText}}));
   return define(note_, d9::kNote, {{"at_unix_ns", kNumber}, {"text", kText}});
 }
 
@@ -119,6 +121,8 @@ Status Dial9SessionWriter::process(const storage::Manifest& manifest) {
     out_.put_i64(sync.offset_ns);
     out_.put_varint(sync.uncertainty_ns);
     out_.put_f64(sync.drift_ppb);
+    out_.put_varint(sync.at_unix_ns);
+    out_.put_string(utf8_of(sync.boot_id));
     COLLECT_TRY(end());
   }
   for (const storage::DetailWindow& window : manifest.detail_windows) {

@@ -241,6 +241,36 @@ TEST(Recorder, RecordingsFollowEachOtherWithStreamsOfTheirOwn) {
   EXPECT_EQ(recorder_stats().buffer_used, 0u);
 }
 
+// The slot of a stream of the recording before was given to another thread, and both wrote to it.
+TEST(Recorder, ThreadThatWasAwayDoesNotWriteToTheStreamOfAnother) {
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kDrop)));
+  std::atomic<uint32_t> step{0};
+  const auto wait_for = [&](uint32_t wanted) {
+    while (step.load() != wanted) std::this_thread::yield();
+  };
+  start_recording();
+  std::thread other([&] {
+    record_pairs(3);
+    step = 1;
+    wait_for(2);
+    record_pairs(5);
+    step = 3;
+  });
+  wait_for(1);
+  RingDrain().finish();
+  start_recording();
+  record_pairs(7);
+  step = 2;
+  wait_for(3);
+  RingDrain drain;
+  drain.finish();
+  other.join();
+  ASSERT_EQ(drain.streams.size(), 2u);
+  EXPECT_EQ(drain.streams.begin()->second.index.records, 14u);
+  EXPECT_EQ(drain.streams.rbegin()->second.index.records, 10u);
+  EXPECT_NE(drain.streams.begin()->second.thread_id, drain.streams.rbegin()->second.thread_id);
+}
+
 TEST(Recorder, EndedThreadsAreFoundAndTheirSlotsUsedAgain) {
   ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kWait, 1)));
   start_recording();
@@ -307,7 +337,9 @@ TEST(Recorder, SignalHandlersAreRecordedOrCounted) {
   done = true;
   drainer.join();
   drain.finish();
-  EXPECT_EQ(drain.records() + drain.lost(), pairs * 2 + in_handler.load());
+  // A handler may also come while the thread gets its stream.
+  const uint64_t elsewhere = recorder_stats().lost_without_stream;
+  EXPECT_EQ(drain.records() + drain.lost() + elsewhere, pairs * 2 + in_handler.load());
   for (const auto& [id, stream] : drain.streams) expect_sound(stream);
 }
 
@@ -334,9 +366,15 @@ TEST(Clock, FollowsTheSystemClockAndNeverRunsBackwards) {
     }
     (void)clock_fit();
   }
-  const uint64_t ours = clock_now(clock_line());
-  const uint64_t theirs = read_system_clock();
-  EXPECT_LT(theirs > ours ? theirs - ours : ours - theirs, 1000000u);
+  // A thread that loses the CPU between two readings sees more than the clocks' distance.
+  bool together = false;
+  for (int tries = 0; tries < 100 && !together; ++tries) {
+    const uint64_t ours = clock_now(clock_line());
+    const uint64_t theirs = read_system_clock();
+    together = (theirs > ours ? theirs - ours : ours - theirs) < 1000000;
+    (void)clock_fit();
+  }
+  EXPECT_TRUE(together);
 }
 
 }  // namespace

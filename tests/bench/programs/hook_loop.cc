@@ -2,7 +2,8 @@
 //
 // hook_loop PAIRS [THREADS [REPEATS]] prints, for each repeat, the CPU nanoseconds of the first
 // thread per call + return; then "rss_kb N", the memory of the process while all threads are still
-// there. Built twice: hook_loop with -finstrument-functions, hook_loop_plain without.
+// there. Built twice: hook_loop with -finstrument-functions, hook_loop_plain without; and by clang,
+// hook_loop_clang, hook_loop_clang_plain, and hook_loop_xray with -fxray-instrument.
 #include <pthread.h>
 #include <time.h>
 
@@ -11,7 +12,11 @@
 #include <cstdio>
 #include <cstdlib>
 
+#if defined(__clang__)
+#define UNTRACED __attribute__((no_instrument_function, xray_never_instrument))
+#else
 #define UNTRACED __attribute__((no_instrument_function))
+#endif
 
 // Like a leaf of a real program: too small to hide the hooks, not to be inlined or folded.
 __attribute__((noinline)) uint64_t leaf(uint64_t value) {

@@ -80,7 +80,9 @@ void FakeCollector::wait_for_held(size_t count) {
 
 void FakeCollector::wait_for_watches(size_t count) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return agent_watchers_.size() + session_watchers_.size() == count; });
+  changed_.wait(lock, [&] {
+    return agent_watchers_.size() + device_watchers_.size() + session_watchers_.size() == count;
+  });
 }
 
 void FakeCollector::fail_with(Error error) {
@@ -96,6 +98,11 @@ void FakeCollector::set_ingest_address(const std::string& address) {
 std::string FakeCollector::last_argument() {
   const std::lock_guard lock(mutex_);
   return last_argument_;
+}
+
+api::SetFunctionFilterRequest FakeCollector::last_filter() {
+  const std::lock_guard lock(mutex_);
+  return last_filter_;
 }
 
 api::DetailRequest FakeCollector::last_detail() {
@@ -149,6 +156,50 @@ api::Stats FakeCollector::stats() {
   return stats;
 }
 
+void FakeCollector::change_device(api::AgentEvent::Kind kind, const api::Device& device) {
+  const std::lock_guard callback_lock(callback_mutex_);
+  std::vector<std::function<void(const api::DeviceEvent&)>> watchers;
+  {
+    const std::lock_guard lock(mutex_);
+    if (kind == api::AgentEvent::REMOVED) {
+      devices_.erase(device.name());
+    } else {
+      devices_[device.name()] = device;
+    }
+    for (auto& [id, watcher] : device_watchers_) watchers.push_back(watcher);
+  }
+  api::DeviceEvent event;
+  event.set_kind(kind);
+  *event.mutable_device() = device;
+  for (auto& watcher : watchers) watcher(event);
+}
+
+void FakeCollector::set_device_servers(std::vector<api::DeviceServer> servers) {
+  const std::lock_guard lock(mutex_);
+  device_servers_ = std::move(servers);
+}
+
+std::vector<api::Device> FakeCollector::devices(const std::string& filter) {
+  const std::lock_guard lock(mutex_);
+  std::vector<api::Device> all;
+  for (const auto& [name, device] : devices_) {
+    if (matches(device, filter)) all.push_back(device);
+  }
+  return all;
+}
+
+std::vector<api::DeviceServer> FakeCollector::device_servers() {
+  const std::lock_guard lock(mutex_);
+  return device_servers_;
+}
+
+WatchId FakeCollector::watch_devices(std::function<void(const api::DeviceEvent&)> on_event) {
+  const std::lock_guard lock(mutex_);
+  device_watchers_[++last_watch_] = std::move(on_event);
+  changed_.notify_all();
+  return last_watch_;
+}
+
 WatchId FakeCollector::watch_agents(std::function<void(const api::AgentEvent&)> on_event) {
   const std::lock_guard lock(mutex_);
   agent_watchers_[++last_watch_] = std::move(on_event);
@@ -170,6 +221,7 @@ void FakeCollector::unwatch(WatchId id) {
   const std::lock_guard callback_lock(callback_mutex_);
   const std::lock_guard lock(mutex_);
   agent_watchers_.erase(id);
+  device_watchers_.erase(id);
   session_watchers_.erase(id);
   changed_.notify_all();
 }
@@ -318,6 +370,21 @@ void FakeCollector::set_detail(api::DetailMode mode, const api::DetailRequest& r
   outcome.set_agent("agents/1");
   outcome.set_ok(true);
   outcome.set_detail(mode);
+  answer(request.target(), response, std::move(done));
+}
+
+void FakeCollector::set_function_filter(const api::SetFunctionFilterRequest& request,
+                                        Callback<api::SetFunctionFilterResponse> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    last_filter_ = request;
+  }
+  api::SetFunctionFilterResponse response;
+  auto& outcome = *response.add_outcomes();
+  outcome.set_agent("agents/1");
+  outcome.set_ok(true);
+  outcome.set_functions_matched(12);
+  outcome.set_functions_patched(5);
   answer(request.target(), response, std::move(done));
 }
 

@@ -23,6 +23,8 @@ class FakeCollector : public CollectorApi {
   // Changes a thing and tells its watchers.
   void change_agent(api::AgentEvent::Kind kind, const api::Agent& agent);
   void change_session(const api::Session& session, bool last);
+  void change_device(api::AgentEvent::Kind kind, const api::Device& device);
+  void set_device_servers(std::vector<api::DeviceServer> servers);
 
   // While held, slow calls are remembered and answered by release_all().
   void hold_answers();
@@ -42,14 +44,18 @@ class FakeCollector : public CollectorApi {
 
   std::string last_argument();
   api::DetailRequest last_detail();
+  api::SetFunctionFilterRequest last_filter();
   api::DetailMode last_mode();
   uint32_t last_interval_ms();
 
   std::vector<api::Agent> agents(const std::string& filter) override;
   std::vector<api::Session> sessions(const std::string& filter) override;
+  std::vector<api::Device> devices(const std::string& filter) override;
+  std::vector<api::DeviceServer> device_servers() override;
   Result<api::Session> session(const std::string& name) override;
   api::Stats stats() override;
   WatchId watch_agents(std::function<void(const api::AgentEvent&)> on_event) override;
+  WatchId watch_devices(std::function<void(const api::DeviceEvent&)> on_event) override;
   Result<WatchId> watch_session(const std::string& name, uint32_t interval_ms,
                                 std::function<void(const api::Session&, bool)> on_change) override;
   void unwatch(WatchId id) override;
@@ -64,6 +70,8 @@ class FakeCollector : public CollectorApi {
   void delete_session(const std::string& name, Callback<api::DeleteSessionResponse> done) override;
   void set_detail(api::DetailMode mode, const api::DetailRequest& request,
                   Callback<api::DetailResponse> done) override;
+  void set_function_filter(const api::SetFunctionFilterRequest& request,
+                           Callback<api::SetFunctionFilterResponse> done) override;
   void annotate(const api::AnnotateRequest& request, Callback<api::AnnotateResponse> done) override;
   void roll_container(const api::RollContainerRequest& request,
                       Callback<api::RollContainerResponse> done) override;
@@ -83,13 +91,17 @@ class FakeCollector : public CollectorApi {
   std::vector<api::Agent> agents_;
   std::vector<api::Session> sessions_;
   std::map<WatchId, std::function<void(const api::AgentEvent&)>> agent_watchers_;
+  std::map<WatchId, std::function<void(const api::DeviceEvent&)>> device_watchers_;
   std::map<WatchId, SessionWatcher> session_watchers_;
+  std::map<std::string, api::Device> devices_;
+  std::vector<api::DeviceServer> device_servers_;
   WatchId last_watch_ = 0;
   bool hold_ = false;
   std::vector<std::function<void()>> held_;
   std::unique_ptr<Error> failure_;
   std::string last_argument_;
   api::DetailRequest last_detail_;
+  api::SetFunctionFilterRequest last_filter_;
   api::DetailMode last_mode_ = api::DETAIL_MODE_UNSPECIFIED;
   uint32_t last_interval_ms_ = 0;
   std::map<std::string, std::string> files_;

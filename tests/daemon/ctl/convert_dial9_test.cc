@@ -124,7 +124,7 @@ class Dial9Test : public testing::Test {
     return verify({.path = path, .strict = strict}, out_, err_);
   }
   int run_dump(const std::string& path, bool as_json = false, DumpOptions options = {}) {
-    options.path = path;
+    options.paths = {path};
     options.json = as_json;
     clear();
     return dump(options, out_, err_);

@@ -185,7 +185,7 @@ TEST_F(RtcTest, DumpShowsStreamsInOrder) {
   ASSERT_EQ(run_convert({session}, Target::kRtc, container), 0) << err_.str();
   out_.str("");
   DumpOptions options;
-  options.path = container.string();
+  options.paths = {container.string()};
   options.json = true;
   EXPECT_EQ(dump(options, out_, err_), 0) << err_.str();
   std::istringstream lines(out_.str());

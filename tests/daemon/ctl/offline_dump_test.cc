@@ -20,7 +20,7 @@ class Dump : public testing::OfflineTest {
  protected:
   void SetUp() override {
     OfflineTest::SetUp();
-    options_.path = session_.string();
+    options_.paths = {session_.string()};
   }
   int run() {
     out_.str("");
@@ -206,7 +206,7 @@ TEST_F(Dump, DetailFollowsItsEventUnderFilters) {
 
 TEST_F(Dump, ALoneDetailFileGivesItsRecords) {
   write_planned_session();
-  options_.path = (session_ / "thread_0" / "detail.atf").string();
+  options_.paths = {(session_ / "thread_0" / "detail.atf").string()};
   options_.json = true;
   EXPECT_EQ(run(), 0);
   const auto all = objects();
@@ -242,7 +242,7 @@ TEST_F(Dump, NamesAreEscaped) {
 }
 
 TEST_F(Dump, MissingPathIsTwo) {
-  options_.path = (root_ / "nowhere").string();
+  options_.paths = {(root_ / "nowhere").string()};
   EXPECT_EQ(run(), 2);
 }
 

@@ -42,7 +42,7 @@ class WtfCapture : public testing::WtfSessions {
     return sink.bytes();
   }
   int run_dump(DumpOptions options) {
-    options.path = at("x.wtf-trace");
+    options.paths = {at("x.wtf-trace")};
     out_.str("");
     err_.str("");
     return dump(options, out_, err_);
@@ -212,7 +212,7 @@ TEST_F(WtfCapture, EverySampleGoesThroughEveryCommand) {
     verifying.path = inspecting.path;
     EXPECT_EQ(verify(verifying, out, err), 0) << err.str();
     DumpOptions dumping;
-    dumping.path = inspecting.path;
+    dumping.paths = {inspecting.path};
     dumping.limit = 5000;
     out.str("");
     EXPECT_EQ(dump(dumping, out, err), 0) << err.str();

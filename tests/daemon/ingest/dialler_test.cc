@@ -1,6 +1,8 @@
 // The collector dials agents that listen.
 #include <gmock/gmock.h>
 
+#include <thread>
+
 #include "tests/daemon/ingest/ingest_fixture.h"
 
 namespace collect::ingest {
@@ -104,6 +106,71 @@ TEST_F(DiallerTest, NobodyThereShowsAsDialing) {
       answer_of<std::string>([&](auto done) { ingest_->detach_address(nowhere, done); });
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.code(), Code::kNotFound);
+}
+
+// A place that only somebody else can reach: a descriptor comes from another thread.
+TEST_F(DiallerTest, AConnectorBringsTheSocketAndHearsOfRefusals) {
+  ListeningSocket listener;
+  start();
+  std::mutex mutex;
+  std::vector<DialReport> reports;
+  bool fail = true;
+  const auto heard = [&](auto condition) {
+    return eventually([&] {
+      const std::lock_guard lock(mutex);
+      return !reports.empty() && condition(reports.back());
+    });
+  };
+  const Address address = *parse_address(listener.address());
+  ingest_->attach(
+      "adb:A:collect_agent_1",
+      [&](OnConnected done) {
+        std::thread([&, done = std::move(done)] {
+          {
+            const std::lock_guard lock(mutex);
+            if (fail) {
+              done(Error{Code::kUnavailable, "the cable is out"});
+              return;
+            }
+          }
+          asio::io_context io;
+          Socket socket(io);
+          socket.connect(*numeric_endpoint(address));
+          done(ConnectedSocket::from(std::move(socket)));
+        }).detach();
+      },
+      [&](const DialReport& report) {
+        const std::lock_guard lock(mutex);
+        reports.push_back(report);
+      });
+  EXPECT_TRUE(heard([](const auto& report) { return report.status == "the cable is out"; }));
+  {
+    const std::lock_guard lock(mutex);
+    fail = false;
+  }
+  FrameSocket refusing = listener.accept();
+  ASSERT_TRUE(refusing.receive_type(wire::FrameType::kDial));
+  wire::Refuse refuse;
+  refuse.set_code(wire::REFUSE_VERSION);
+  refuse.set_reason("version 9");
+  ASSERT_TRUE(refusing.send(wire::FrameType::kRefuse, refuse));
+  EXPECT_TRUE(heard([](const auto& report) {
+    return report.refused == wire::REFUSE_VERSION &&
+           report.status.find("version 9") != std::string::npos;
+  }));
+  FakeAgent agent;
+  ASSERT_TRUE(answer(listener, agent));
+  EXPECT_TRUE(heard([](const auto& report) { return report.state == DialReport::State::kUp; }));
+  record_all(agent, 1, 1, 10);
+  const auto shown =
+      reported_.agent([](const auto& one) { return one.address == "adb:A:collect_agent_1"; });
+  ASSERT_TRUE(shown.has_value());
+  EXPECT_EQ(shown->id, 1u) << "the place has no entry of its own";
+  const auto detached = answer_of<std::string>(
+      [&](auto done) { ingest_->detach_address("adb:A:collect_agent_1", done); });
+  EXPECT_TRUE(detached.ok());
+  EXPECT_TRUE(
+      heard([](const auto& report) { return report.state == DialReport::State::kStopped; }));
 }
 
 TEST_F(DiallerTest, AddressesThatAreNoneAreRefused) {

@@ -1,6 +1,7 @@
 /* The independent counter: defines the two hooks of -finstrument-functions in the program itself,
  * keeps count of what every thread called, and passes each call on to the next definition, which is
- * the preloaded agent's. What it counted is what the agent must have recorded.
+ * the preloaded agent's. What it counted is what the agent must have recorded. With COUNT_AND_KEEP
+ * nothing is passed on: the agent hears of the same calls in another way.
  *
  * At the end of the process, $COUNT_FILE.<pid> gets one line for each thread,
  *     thread TID CALLS RETURNS HASH
@@ -86,15 +87,27 @@ static void forget_parents_counts(void) {
   }
 }
 
+#ifdef COUNT_AND_KEEP
+static void pass_nowhere(void* function, void* call_site) {
+  (void)function;
+  (void)call_site;
+}
+#endif
+
 static void prepare(void) {
   dl_iterate_phdr(note_module, NULL);
   load_base = modules[0].base; /* the main executable comes first */
   count_modules = getenv("COUNT_MODULES") != NULL;
   /* ISO C has no cast from an object to a function pointer; POSIX promises the same bits. */
+#ifdef COUNT_AND_KEEP
+  next_exit = pass_nowhere;
+  next_enter = pass_nowhere;
+#else
   void* found = dlsym(RTLD_NEXT, "__cyg_profile_func_exit");
   memcpy((void*)&next_exit, &found, sizeof found);
   found = dlsym(RTLD_NEXT, "__cyg_profile_func_enter");
   memcpy((void*)&next_enter, &found, sizeof found);
+#endif
   pthread_atfork(NULL, NULL, forget_parents_counts);
 }
 

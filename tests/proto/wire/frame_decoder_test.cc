@@ -150,7 +150,24 @@ TEST(FrameDecoder, APageHeaderThatContradictsItselfIsBad) {
   };
   EXPECT_FALSE(bad([](PageHeader&) {}));
   EXPECT_TRUE(bad([](PageHeader& page) { page.lane = 2; }));
+  // Encoded: shorter than what it decodes to.
+  EXPECT_TRUE(bad([](PageHeader& page) { page.codec = 2; }));
   EXPECT_TRUE(bad([](PageHeader& page) { page.codec = 1; }));
+  EXPECT_FALSE(bad([](PageHeader& page) { page.codec = 1, page.raw_bytes = 96; }, 95));
+  EXPECT_FALSE(bad(
+      [](PageHeader& page) {
+        page.codec = 1;
+        page.record_count = kMaxPageBytes / 32;
+        page.raw_bytes = kMaxPageBytes;
+      },
+      95));
+  EXPECT_TRUE(bad(
+      [](PageHeader& page) {
+        page.codec = 1;
+        page.record_count = kMaxPageBytes / 32 + 1;
+        page.raw_bytes = kMaxPageBytes + 32;
+      },
+      95));
   EXPECT_TRUE(bad([](PageHeader& page) { page.raw_bytes = 95; }));
   EXPECT_TRUE(bad([](PageHeader& page) { page.raw_bytes = UINT32_MAX; }));
   EXPECT_TRUE(bad([](PageHeader& page) { page.record_count = 2; }));

@@ -53,6 +53,7 @@ const NanopbMessage kMessages[] = {NANOPB(Dial),
                                    NANOPB(StopRecording),
                                    NANOPB(Flush),
                                    NANOPB(SetDetail),
+                                   NANOPB(SetFunctionFilter),
                                    NANOPB(CommandResult),
                                    NANOPB(ClockProbe),
                                    NANOPB(ClockReply),
@@ -223,6 +224,7 @@ TEST(Messages, OptionsHoldTheLimitsOfLayout) {
   static collect_wire_Command command;
   EXPECT_EQ(length_of(command.what.set_detail.thread_ids), kMaxFilterThreads);
   EXPECT_EQ(length_of(command.what.set_detail.function_ids), kMaxFilterFunctions);
+  EXPECT_EQ(length_of(command.what.set_function_filter.function_ids), kMaxFilterFunctions);
   EXPECT_EQ(length_of(collect_wire_Modules{}.modules), kMaxModulesPerFrame);
   EXPECT_EQ(length_of(collect_wire_Ack{}.positions), kMaxAcksPerFrame);
   EXPECT_EQ(length_of(collect_wire_Resume{}.positions), kMaxResumesPerFrame);

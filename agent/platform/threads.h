@@ -1,0 +1,43 @@
+// What the system knows about threads. One file for each system; any thread, and nothing allocates.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace collect::agent {
+
+// The calling thread's number, as tools of the system show it.
+uint32_t os_thread_id();
+
+// Terminated. What was there stays when the thread is gone. `process`: whose thread it is; 0 for
+// this process's own.
+void read_thread_name(pid_t process, uint32_t thread_id, char* out, size_t out_bytes);
+
+// The threads of a process that live. Asked of many at a time, on one thread.
+class LivingThreads {
+ public:
+  explicit LivingThreads(pid_t process);
+  ~LivingThreads();
+  LivingThreads(const LivingThreads&) = delete;
+  LivingThreads& operator=(const LivingThreads&) = delete;
+  // False only when it is known to have ended.
+  bool contains(uint32_t thread_id) const;
+
+ private:
+  [[maybe_unused]] pid_t process_;
+  [[maybe_unused]] uint32_t* list_ = nullptr;  // where the system gives a list
+  [[maybe_unused]] uint32_t count_ = 0;
+};
+
+// See recorder.h.
+bool only_this_thread_left();
+
+// A barrier on the threads that write, which costs them nothing: a store of ours is visible to
+// each, and theirs to us. `elsewhere`: they are another process's, and ours must be told of it at
+// the start. Registering is for the thread that starts the agent.
+void register_barrier(bool elsewhere);
+void barrier_all_threads();
+
+}  // namespace collect::agent

@@ -1,0 +1,159 @@
+#include "agent/ring/function_filter.h"
+
+#include <string.h>
+
+#include "agent/ring/sleds.h"
+#include "agent/ring/stream.h"
+#include "agent/shared_memory.h"
+
+namespace collect::agent {
+namespace {
+
+FunctionTable* tables = nullptr;  // kFilterTables of them, untouched until used
+
+struct alignas(kSharedPage) FilterState {
+  std::atomic<uint32_t> generation{0};  // the present filter; 0: none. Released by the drain
+};
+constinit FilterState filter_state;
+
+// The drain's.
+uint32_t last_generation = 0;
+bool is_begun = false;
+
+FunctionTable& table_of(uint32_t generation) {
+  return tables[generation % kFilterTables];
+}
+
+// Null: everything is recorded, or, with `is_gone`, the table holds a later filter already.
+const FunctionTable* find_table(uint32_t generation, bool* is_gone) {
+  *is_gone = false;
+  if (generation == 0) return nullptr;
+  const FunctionTable& table = table_of(generation);
+  // Pairs with the release in commit_function_filter.
+  if (table.generation.load(std::memory_order_acquire) == generation) return &table;
+  *is_gone = true;
+  return nullptr;
+}
+
+bool generation_takes(const StreamFilter& filter, uint32_t generation, uint64_t id) {
+  bool is_gone = false;
+  const FunctionTable* table = find_table(generation, &is_gone);
+  if (is_gone) table = filter.table;
+  return table == nullptr || table_takes(*table, id);
+}
+
+}  // namespace
+
+bool function_filter_init() {
+  if (!share(filter_state)) return false;
+  tables = static_cast<FunctionTable*>(map_table(sizeof(FunctionTable) * kFilterTables, tables));
+  filter_state.generation.store(0, std::memory_order_relaxed);
+  last_generation = 0;
+  is_begun = false;
+  return tables != nullptr;
+}
+
+uint32_t function_filter_generation() {
+  return filter_state.generation.load(std::memory_order_acquire);
+}
+
+bool function_filter_takes(uint32_t generation, uint64_t id) {
+  return generation == 0 || table_takes(table_of(generation), id);
+}
+
+void refresh_filter(StreamFilter& filter, bool first) {
+  const uint32_t generation = filter_state.generation.load(std::memory_order_acquire);
+  if (first) filter.base = generation;
+  if (generation == filter.now.generation) return;
+  // Without a filter nothing was counted: what was called then is what lies below all spans.
+  if (filter.is_idle()) filter.base = first ? generation : 0;
+  if (filter.now.open != 0) {
+    if (filter.past_count == kMaxFilterSpans) {
+      memmove(filter.past, filter.past + 1, sizeof filter.past - sizeof filter.past[0]);
+      --filter.past_count;
+    }
+    filter.past[filter.past_count++] = filter.now;
+  }
+  filter.now = {generation, 0};
+  bool is_gone = false;
+  filter.table = find_table(generation, &is_gone);
+}
+
+bool filter_judges(StreamFilter& filter, uint64_t id, bool is_call) {
+  if (filter.is_idle()) return true;
+  if (is_call) {
+    ++filter.now.open;
+    return generation_takes(filter, filter.now.generation, id);
+  }
+  if (filter.now.open != 0) {
+    --filter.now.open;
+    return generation_takes(filter, filter.now.generation, id);
+  }
+  if (filter.past_count == 0) return generation_takes(filter, filter.base, id);
+  FilterSpan& newest = filter.past[filter.past_count - 1];
+  const bool taken = generation_takes(filter, newest.generation, id);
+  if (--newest.open == 0) --filter.past_count;
+  return taken;
+}
+
+// ---- of recorder.h
+
+void begin_function_filter(FunctionFilterMode mode) {
+  const uint32_t generation = last_generation + 1;
+  FunctionTable& table = table_of(generation);
+  // The filter of kFilterTables changes ago. No hook may be reading it when it is overwritten.
+  if (table.generation.exchange(0, std::memory_order_seq_cst) != 0) quiesce(change_state(0, 0));
+  if (table.count != 0) memset(table.slots, 0, sizeof table.slots);
+  table.count = 0;
+  table.mode = mode;
+  is_begun = true;
+}
+
+bool add_to_function_filter(const uint64_t* ids, uint32_t count) {
+  if (!is_begun) return false;
+  FunctionTable& table = table_of(last_generation + 1);
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t stored = ids[i] + 1;
+    if (stored == 0) return false;
+    auto at = static_cast<uint32_t>((ids[i] * 0x9E3779B97F4A7C15ull) >> 40) & (kFilterSlots - 1);
+    while (table.slots[at] != 0 && table.slots[at] != stored) at = (at + 1) & (kFilterSlots - 1);
+    if (table.slots[at] == stored) continue;
+    if (table.count == kMaxFunctionFilter) return false;
+    table.slots[at] = stored;
+    ++table.count;
+  }
+  return true;
+}
+
+FunctionFilterChange commit_function_filter() {
+  uint32_t generation = 0;
+  if (is_begun) {
+    FunctionTable& table = table_of(last_generation + 1);
+    if (table.mode != FunctionFilterMode::kEverything) {
+      generation = ++last_generation;
+      table.generation.store(generation, std::memory_order_release);
+    }
+  }
+  is_begun = false;
+  // XRay: while code is patched, one function's calls may come without its returns, and the other
+  // way round. So it is done while the filter in force leaves these functions out, and hooks then
+  // look away from them (kStateSledsChanging): what comes in before the change, what goes after it.
+  const bool patches = !memory_is_shared() && is_recording() && sled_counts().functions != 0;
+  if (patches) {
+    quiesce(change_state(kStateSledsChanging, 0));
+    sleds_let_in(generation);
+  }
+  filter_state.generation.store(generation, std::memory_order_release);
+  quiesce(change_state(0, kStateSledsChanging));
+  FunctionFilterChange change{};
+  change.at_ns = now_ns();
+  if (patches) {
+    quiesce(change_state(kStateSledsChanging, 0));
+    sleds_in();
+    change_state(0, kStateSledsChanging);
+  }
+  change.functions_patched = sled_counts().patched;
+  return change;
+}
+
+}  // namespace collect::agent

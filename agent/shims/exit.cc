@@ -1,0 +1,27 @@
+// _exit and _Exit of the host program, which run no destructors. The library stands before the C
+// library in the search order when it is preloaded or linked.
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/lifecycle.h"
+
+namespace {
+
+[[noreturn]] void exit_now(int code) {
+  collect::agent::before_exit(&code);
+  for (;;) syscall(SYS_exit_group, code);
+}
+
+}  // namespace
+
+extern "C" {
+
+__attribute__((visibility("default"), no_instrument_function, noreturn)) void _exit(int code) {
+  exit_now(code);
+}
+
+__attribute__((visibility("default"), no_instrument_function, noreturn)) void _Exit(int code) {
+  exit_now(code);
+}
+
+}  // extern "C"

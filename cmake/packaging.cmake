@@ -1,0 +1,78 @@
+# What `cmake --install` and `cmake --build … --target package` put where. Two components, which are
+# two Debian packages: the daemon with everything around it, and the agent for traced programs.
+
+# collectctl looks for the agent, which agent/CMakeLists.txt installs, in ../lib and
+# ../lib/<multiarch>.
+foreach(program collectord collectctl)
+  if(TARGET ${program})
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT daemon)
+  endif()
+endforeach()
+install(FILES agent/AGENT.md
+        DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/libcollect-agent COMPONENT agent)
+
+install(FILES proto/control/v1/control.proto
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/collect/proto/control/v1 COMPONENT daemon)
+install(FILES deploy/systemd/collectord.service deploy/systemd/collectord.socket
+              deploy/systemd/collectord-control.socket
+        DESTINATION lib/systemd/system COMPONENT daemon)
+install(FILES deploy/systemd/collectord.sysusers
+        DESTINATION lib/sysusers.d RENAME collectord.conf COMPONENT daemon)
+install(FILES deploy/collectord.toml
+        DESTINATION ${CMAKE_INSTALL_SYSCONFDIR}/collectord COMPONENT daemon)
+install(PROGRAMS deploy/make-certificates.sh
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/collectord COMPONENT daemon)
+install(FILES README.md daemon/DAEMON.md daemon/ctl/CTL.md
+        DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord COMPONENT daemon)
+
+# Manual pages and shell completion come out of the programs' own --help.
+if(NOT CMAKE_CROSSCOMPILING AND NOT COLLECT_SANITIZE AND NOT COLLECT_FUZZ)
+  add_subdirectory(deploy)
+endif()
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME collectord)
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGE_DIRECTORY ${CMAKE_BINARY_DIR}/packages)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_COMPONENTS_ALL daemon agent)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE
+    GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+# Places and shapes that only a Debian package has.
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/deploy/debian/stage.cmake)
+set(CPACK_COLLECT_DEBIAN_DIR ${PROJECT_SOURCE_DIR}/deploy/debian)
+set(CPACK_COLLECT_MULTIARCH ${CMAKE_LIBRARY_ARCHITECTURE})
+
+set(COLLECT_PACKAGE_MAINTAINER "collectord maintainers <maintainers@collectord.invalid>"
+    CACHE STRING "Maintainer of the packages")
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER ${COLLECT_PACKAGE_MAINTAINER})
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+
+set(CPACK_DEBIAN_DAEMON_PACKAGE_NAME collectord)
+set(CPACK_DEBIAN_DAEMON_PACKAGE_CONTROL_EXTRA
+    ${PROJECT_SOURCE_DIR}/deploy/debian/conffiles ${PROJECT_SOURCE_DIR}/deploy/debian/postinst
+    ${PROJECT_SOURCE_DIR}/deploy/debian/postrm ${PROJECT_SOURCE_DIR}/deploy/debian/prerm)
+set(CPACK_DEBIAN_DAEMON_PACKAGE_DEPENDS
+    "libcollect-agent (= ${PROJECT_VERSION}-1), systemd | systemd-standalone-sysusers | systemd-sysusers")
+set(CPACK_DEBIAN_DAEMON_PACKAGE_SUGGESTS "adb, usbmuxd")
+set(CPACK_COMPONENT_DAEMON_DESCRIPTION "network trace-collection daemon
+Programs built with -finstrument-functions and started with the agent of
+libcollect-agent stream every call and return of every thread. collectord
+stores them in files that tools can open; collectctl records programs,
+steers recordings by gRPC and reads, checks and converts the files.")
+
+set(CPACK_DEBIAN_AGENT_PACKAGE_NAME libcollect-agent)
+set(CPACK_DEBIAN_AGENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_AGENT_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/deploy/debian/triggers)
+set(CPACK_COMPONENT_AGENT_DESCRIPTION "agent that streams function calls to collectord
+The library that goes into a traced program, by LD_PRELOAD or by linking,
+and the header of its C interface. It records function calls of threads
+into rings in memory and ships them over TCP, TLS or Unix sockets.")
+include(CPack)

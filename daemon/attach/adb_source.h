@@ -1,0 +1,77 @@
+// Android devices through the adb server: a tracker that tells which there are, a shell that tells
+// which agents listen, a stream to each. The server is never started, stopped or told to change
+// anything. ATTACH.md "adb".
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "daemon/attach/adb_connection.h"
+#include "daemon/attach/device_source.h"
+
+namespace collect::attach {
+
+inline constexpr std::chrono::milliseconds kFirstServerRetry{250};
+inline constexpr std::chrono::milliseconds kMaxServerRetry{4'000};
+// While a device can't be used: trackers are not told that it became "unauthorized" (29.0.6).
+inline constexpr std::chrono::milliseconds kBlockedLookPause{2'000};
+inline constexpr size_t kMaxSocketListBytes = 4u << 20;  // of /proc/net/unix
+
+class AdbSource final : public DeviceSource {
+ public:
+  AdbSource(asio::io_context& io, AdbAddress address);
+  ~AdbSource() override;
+
+  const char* via() const override { return "adb"; }
+  void start(OnServer on_server, OnDevices on_devices) override;
+  void stop() override;
+  void find_agents(const std::string& serial, OnAgents done) override;
+  void open(const std::string& serial, const std::string& place, OnOpen done) override;
+
+ private:
+  using ConnectionRef = std::shared_ptr<AdbConnection>;
+  using OnTransport = std::function<void(Result<ConnectionRef>)>;
+  using OnFeatures = std::function<void(Result<bool> has_shell_v2)>;
+
+  // Wraps an answer so that it comes to nothing after stop().
+  template <class Call>
+  auto unless_stopped(Call call) {
+    return [weak = std::weak_ptr<int>(running_), call = std::move(call)](auto&&... values) mutable {
+      if (!weak.expired()) call(std::forward<decltype(values)>(values)...);
+    };
+  }
+
+  ConnectionRef make_connection();
+  void track();
+  void read_list(const ConnectionRef& tracker);
+  void on_list(const std::string& text);
+  void on_tracker_end(const Error& why);
+  void tell_server(bool connected, const std::string& status);
+  // One look at the list, when a device that the tracker calls usable does not answer, and now and
+  // then while one can't be used: the server does not always tell.
+  void look_again();
+  void connect_device(const std::string& serial, OnTransport done);
+  void ask_features(const std::string& serial, OnFeatures done);
+  void list_sockets(const std::string& serial, bool shell_v2, OnAgents done);
+
+  asio::io_context& io_;
+  const AdbAddress address_;
+  std::shared_ptr<int> running_;  // null while stopped: pending answers come to nothing
+  OnServer on_server_;
+  OnDevices on_devices_;
+  ServerState server_;
+  bool server_told_ = false;
+  asio::steady_timer retry_;
+  std::chrono::milliseconds pause_ = kFirstServerRetry;
+  std::set<std::weak_ptr<AdbConnection>, std::owner_less<>> connections_;
+  std::vector<SourceDevice> devices_;  // the last list
+  bool list_told_ = false;
+  bool looking_again_ = false;
+  asio::steady_timer next_look_;
+  std::map<std::string, bool> shell_v2_;  // by serial, as long as the device is usable
+};
+
+}  // namespace collect::attach

@@ -1,0 +1,70 @@
+#include "daemon/attach/attach.h"
+
+#include <pthread.h>
+
+#include <asio/post.hpp>
+
+#include "daemon/attach/adb_source.h"
+#include "daemon/attach/usbmux_source.h"
+
+namespace collect::attach {
+
+Result<std::unique_ptr<Attach>> Attach::create(const AttachOptions& options,
+                                               const EnvironmentVariable& environment,
+                                               DeviceObserver& observer) {
+  std::unique_ptr<Attach> attach(new Attach);
+  std::vector<std::unique_ptr<DeviceSource>> sources;
+  const Result<AdbAddress> adb = adb_address(options.adb, environment);
+  if (!adb.ok()) return adb.error();
+  if (!adb->is_off) sources.push_back(std::make_unique<AdbSource>(attach->io_, *adb));
+  if (options.usbmux != "off") {
+    const Result<UsbmuxAddress> usbmux =
+        usbmux_address(options.usbmux, environment("USBMUXD_SOCKET_ADDRESS"));
+    if (!usbmux.ok()) return usbmux.error();
+    sources.push_back(std::make_unique<UsbmuxSource>(attach->io_, *usbmux));
+  }
+  attach->table_ =
+      std::make_unique<DeviceTable>(attach->io_, std::move(sources), options.keep_absent, observer);
+  return attach;
+}
+
+Attach::~Attach() {
+  stop();
+}
+
+void Attach::run() {
+  asio::post(io_, [this] { table_->start(); });
+  thread_ = std::thread([this] { io_.run(); });
+  (void)pthread_setname_np(thread_.native_handle(), "attach");
+}
+
+void Attach::stop() {
+  io_.stop();
+  if (thread_.joinable()) thread_.join();
+  if (table_) table_->stop();
+}
+
+void Attach::open(const std::string& address, DeviceSource::OnOpen done) {
+  asio::post(io_, [this, address, done = std::move(done)] { table_->open(address, done); });
+}
+
+void Attach::report(const std::string& address, PlaceReport report) {
+  asio::post(io_, [this, address, report = std::move(report)] { table_->report(address, report); });
+}
+
+void Attach::agent_is(const std::string& address, const std::string& agent, bool is_up,
+                      bool is_gone) {
+  asio::post(io_, [this, address, agent, is_up, is_gone] {
+    table_->agent_is(address, agent, is_up, is_gone);
+  });
+}
+
+void Attach::release(const std::string& address) {
+  asio::post(io_, [this, address] { table_->release(address); });
+}
+
+bool is_device_address(const std::string& address) {
+  return address.starts_with("adb:") || address.starts_with("usbmux:");
+}
+
+}  // namespace collect::attach

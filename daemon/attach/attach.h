@@ -1,0 +1,58 @@
+// Devices, on a thread of their own: looking for them must not hold up the threads that carry what
+// is recorded, nor the other way round.
+//
+// Owned by the collector. Every function may be called from any thread but run() and stop(), which
+// belong to the owner. The observer is called on the thread; after stop() nothing is answered.
+#pragma once
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "daemon/attach/adb_address.h"
+#include "daemon/attach/device_table.h"
+
+namespace collect::attach {
+
+struct AttachOptions {
+  std::string adb = "off";           // as the configuration has it
+  std::string usbmux = "off";        // the same
+  milliseconds keep_absent{60'000};  // how long an unplugged device's agents may resume
+};
+
+class Attach {
+ public:
+  // kInvalidArgument: an address that is none.
+  static Result<std::unique_ptr<Attach>> create(const AttachOptions& options,
+                                                const EnvironmentVariable& environment,
+                                                DeviceObserver& observer);
+  ~Attach();
+
+  void run();
+  void stop();
+
+  // As the functions of DeviceTable.
+  void open(const std::string& address, DeviceSource::OnOpen done);
+  void report(const std::string& address, PlaceReport report);
+  void agent_is(const std::string& address, const std::string& agent, bool is_up, bool is_gone);
+  void release(const std::string& address);
+  std::vector<DeviceView> devices() const { return table_->devices(); }
+  std::vector<ServerState> servers() const { return table_->servers(); }
+
+ private:
+  Attach() = default;
+
+  asio::io_context io_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
+  std::unique_ptr<DeviceTable> table_;  // on the thread, but for what others may call
+  std::thread thread_;
+};
+
+// Whether an agent's address names a place on a device.
+bool is_device_address(const std::string& address);
+
+}  // namespace collect::attach

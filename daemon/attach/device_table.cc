@@ -1,0 +1,370 @@
+#include "daemon/attach/device_table.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+
+namespace collect::attach {
+namespace {
+
+constexpr char kUnplugged[] = "the device was unplugged, or its server ended";
+constexpr char kDetached[] = "detached by command";
+
+std::string address_of(const DeviceSource& source, const std::string& serial,
+                       const std::string& place) {
+  return std::string(source.via()) + ":" + serial + ":" + place;
+}
+
+std::string how_to_listen(const std::string& via) {
+  return via == "adb" ? "start one with LD_PRELOAD=libcollect_agent.so COLLECT_LISTEN=abstract:"
+                      : "start an app with the agent in it and COLLECT_LISTEN=tcp:7720-7729";
+}
+
+std::string advice_for(PlaceReport::Trouble trouble) {
+  switch (trouble) {
+    case PlaceReport::Trouble::kVersion:
+      return "take the agent and collectord from the same release";
+    case PlaceReport::Trouble::kToken:
+      return "give both the same token: token_file here, COLLECT_TOKEN_FILE there";
+    default:
+      return "COLLECT_LOG=1 makes the agent say more";
+  }
+}
+
+// Of two entries with the same serial: the one that can be used, by cable.
+bool is_better(const SourceDevice& a, const SourceDevice& b) {
+  if (a.is_usable != b.is_usable) return a.is_usable;
+  return a.connection == "usb" && b.connection != "usb";
+}
+
+const char* word(DeviceState state) {
+  switch (state) {
+    case DeviceState::kServing:
+      return "an agent is attached";
+    case DeviceState::kNoAgent:
+      return "no agent";
+    case DeviceState::kBlocked:
+      return "can't be used";
+    case DeviceState::kAbsent:
+      break;
+  }
+  return "absent";
+}
+
+}  // namespace
+
+DeviceTable::DeviceTable(asio::io_context& io, std::vector<std::unique_ptr<DeviceSource>> sources,
+                         milliseconds keep_absent, DeviceObserver& observer)
+    : io_(io), sources_(std::move(sources)), keep_absent_(keep_absent), observer_(observer) {}
+
+DeviceTable::~DeviceTable() {
+  stop();
+}
+
+void DeviceTable::start() {
+  for (const auto& source : sources_) {
+    source->start(
+        [this](const ServerState& server) {
+          if (server.connected) {
+            spdlog::info("{}: connected to {}", server.via, server.address);
+          } else {
+            spdlog::info("{}: {}", server.via, server.status);
+          }
+          const std::lock_guard lock(mutex_);
+          servers_[server.via] = server;
+        },
+        [this, from = source.get()](const std::vector<SourceDevice>& list) {
+          on_devices(*from, list);
+        });
+  }
+}
+
+void DeviceTable::stop() {
+  for (const auto& source : sources_) source->stop();
+  devices_.clear();  // their timers are cancelled, and find nobody
+}
+
+// ---- what the sources tell
+
+void DeviceTable::on_devices(DeviceSource& source, const std::vector<SourceDevice>& list) {
+  std::map<std::string, const SourceDevice*> now;
+  for (const SourceDevice& device : list) {
+    const SourceDevice*& best = now[device.serial];
+    if (best == nullptr || is_better(device, *best)) best = &device;
+  }
+  std::vector<std::shared_ptr<Device>> left;
+  for (const auto& [key, device] : devices_) {
+    if (&device->source == &source && !now.contains(key.second)) left.push_back(device);
+  }
+  for (const auto& device : left) {
+    if (device->is_present) leave(*device);
+  }
+  for (const auto& [serial, device] : now) {
+    auto& entry = devices_[{source.via(), serial}];
+    if (!entry) entry = std::make_shared<Device>(io_, source);
+    update(*entry, *device);
+  }
+}
+
+void DeviceTable::update(Device& device, const SourceDevice& now) {
+  const bool was_usable = device.is_present && device.shown.is_usable;
+  device.shown = now;
+  device.is_present = true;
+  if (now.is_usable && !was_usable) {
+    device.timer.cancel();
+    device.search_fault.clear();
+    device.pause = kFirstSearchPause;
+    search_now(device);
+  } else if (!now.is_usable && was_usable) {
+    withdraw(device, now.reason);
+  }
+  tell(device);
+}
+
+void DeviceTable::leave(Device& device) {
+  device.is_present = false;
+  withdraw(device, kUnplugged);
+  device.timer.expires_after(keep_absent_);
+  const std::weak_ptr<Device> weak = devices_.at({device.source.via(), device.shown.serial});
+  device.timer.async_wait([this, weak](const std::error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self && !self->is_present) remove(*self);
+  });
+  tell(device);
+  remove_if_forgotten(device);
+}
+
+// Nothing on the device is dialled any more; agents that may come back are remembered.
+void DeviceTable::withdraw(Device& device, const std::string& why) {
+  ++device.search;
+  device.timer.cancel();
+  for (auto place = device.places.begin(); place != device.places.end();) {
+    if (place->second.is_attached) {
+      observer_.place_gone(address_of(device.source, device.shown.serial, place->first));
+    }
+    place->second.is_attached = false;
+    place->second.is_up = false;
+    place->second.status = why;
+    place = place->second.agent.empty() ? device.places.erase(place) : std::next(place);
+  }
+}
+
+void DeviceTable::remove_if_forgotten(Device& device) {
+  if (!device.is_present && device.places.empty()) remove(device);
+}
+
+void DeviceTable::remove(Device& device) {
+  const Key key{device.source.via(), device.shown.serial};
+  const std::shared_ptr<Device> last = devices_.at(key);
+  devices_.erase(key);
+  {
+    const std::lock_guard lock(mutex_);
+    views_.erase(key);
+  }
+  if (last->told) observer_.device_removed(*last->told);
+}
+
+// ---- the search
+
+void DeviceTable::search_after(Device& device, milliseconds pause) {
+  const std::weak_ptr<Device> weak = devices_.at({device.source.via(), device.shown.serial});
+  device.timer.expires_after(pause);
+  device.timer.async_wait([this, weak](const std::error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self && self->is_present && self->shown.is_usable) search_now(*self);
+  });
+}
+
+void DeviceTable::search_now(Device& device) {
+  const std::weak_ptr<Device> weak = devices_.at({device.source.via(), device.shown.serial});
+  const uint64_t search = ++device.search;
+  device.source.find_agents(device.shown.serial,
+                            [this, weak, search](const Result<std::vector<std::string>>& found) {
+                              const auto self = weak.lock();
+                              if (self && self->search == search) on_agents(*self, found);
+                            });
+}
+
+void DeviceTable::on_agents(Device& device, const Result<std::vector<std::string>>& found) {
+  device.search_fault = found.ok() ? "" : found.error().message;
+  if (found.ok()) {
+    for (const std::string& name : *found) {
+      Place& place = device.places[name];
+      if (place.is_attached || place.is_released) continue;
+      place.is_attached = true;
+      place.status = "dialling";
+      observer_.place_found(address_of(device.source, device.shown.serial, name));
+    }
+    std::vector<std::string> lost;
+    for (const auto& [name, place] : device.places) {
+      const bool is_there = std::find(found->begin(), found->end(), name) != found->end();
+      // A stream that is up knows better than any list.
+      if (!is_there && !place.is_up) lost.push_back(name);
+    }
+    for (const std::string& name : lost) lose_place(device, name);
+  }
+  const bool serves = std::any_of(device.places.begin(), device.places.end(),
+                                  [](const auto& place) { return place.second.is_up; });
+  search_after(device, serves ? kServingSearchPause : device.pause);
+  device.pause = std::min(device.pause * 2, kMaxSearchPause);
+  tell(device);
+}
+
+void DeviceTable::lose_place(Device& device, const std::string& place) {
+  const auto lost = device.places.find(place);
+  if (lost == device.places.end()) return;
+  const bool was_attached = lost->second.is_attached;
+  device.places.erase(lost);
+  if (was_attached) observer_.place_gone(address_of(device.source, device.shown.serial, place));
+}
+
+// ---- what the observer tells
+
+DeviceTable::Found DeviceTable::find(const std::string& address) {
+  for (const auto& [key, device] : devices_) {
+    const std::string prefix = address_of(device->source, key.second, "");
+    if (!address.starts_with(prefix)) continue;
+    const std::string place = address.substr(prefix.size());
+    if (device->places.contains(place)) return {device.get(), place};
+  }
+  return {};
+}
+
+void DeviceTable::open(const std::string& address, DeviceSource::OnOpen done) {
+  const Found found = find(address);
+  if (found.device == nullptr || !found.device->is_present) {
+    asio::post(io_, [done = std::move(done), address] {
+      done(Error{Code::kUnavailable, address + " is not there now"});
+    });
+    return;
+  }
+  const std::weak_ptr<Device> weak =
+      devices_.at({found.device->source.via(), found.device->shown.serial});
+  found.device->source.open(
+      found.device->shown.serial, found.place,
+      [this, weak, place = found.place, done = std::move(done)](Result<Socket> opened) {
+        const auto device = weak.lock();
+        const bool is_gone = !opened.ok() && opened.code() == Code::kNotFound;
+        if (device && is_gone && device->places.contains(place) &&
+            !device->places.at(place).is_up) {
+          lose_place(*device, place);
+          device->pause = kFirstSearchPause;
+          tell(*device);
+        }
+        done(std::move(opened));
+      });
+}
+
+void DeviceTable::report(const std::string& address, PlaceReport report) {
+  const Found found = find(address);
+  if (found.device == nullptr) return;
+  Place& place = found.device->places[found.place];
+  if (!place.is_attached) return;
+  place.status = std::move(report.status);
+  place.trouble = report.trouble;
+  tell(*found.device);
+}
+
+void DeviceTable::agent_is(const std::string& address, const std::string& agent, bool is_up,
+                           bool is_gone) {
+  const Found found = find(address);
+  if (found.device == nullptr) return;
+  Device& device = *found.device;
+  Place& place = device.places[found.place];
+  if (place.agent != agent && !is_up && !place.agent.empty()) return;  // of one before
+  const bool went_down = place.is_up && !is_up;
+  place.is_up = is_up;
+  place.agent = is_gone ? "" : agent;
+  if (is_up && !place.is_released) {
+    place.status.clear();
+    place.trouble = PlaceReport::Trouble::kNone;
+  }
+  if (is_gone && !place.is_attached && !place.is_released) device.places.erase(found.place);
+  if (went_down && device.is_present && device.shown.is_usable) {
+    device.pause = kFirstSearchPause;  // perhaps the program is started again
+    search_after(device, device.pause);
+  }
+  tell(device);
+  remove_if_forgotten(device);
+}
+
+void DeviceTable::release(const std::string& address) {
+  const Found found = find(address);
+  if (found.device == nullptr) return;
+  Place& place = found.device->places[found.place];
+  place.is_released = true;
+  place.is_attached = false;
+  place.status = kDetached;
+  tell(*found.device);
+}
+
+// ---- what is shown
+
+DeviceView DeviceTable::view_of(const Device& device) const {
+  DeviceView view{device.source.via(), device.shown, DeviceState::kNoAgent, {}};
+  const Place* refused = nullptr;
+  std::string refused_name;
+  bool serves = false;
+  for (const auto& [name, place] : device.places) {
+    view.places.push_back({name, place.agent, place.is_up ? "" : place.status});
+    serves = serves || place.is_up;
+    if (place.trouble != PlaceReport::Trouble::kNone && refused == nullptr) {
+      refused = &place;
+      refused_name = name;
+    }
+  }
+  const auto say = [&view](DeviceState state, std::string reason, std::string advice) {
+    view.state = state;
+    view.device.reason = std::move(reason);
+    view.device.advice = std::move(advice);
+  };
+  if (!device.is_present) {
+    say(DeviceState::kAbsent, kUnplugged, "plug it in again: what was recorded goes on");
+  } else if (!device.shown.is_usable) {
+    view.state = DeviceState::kBlocked;
+  } else if (serves) {
+    say(DeviceState::kServing, "", "");
+  } else if (!device.search_fault.empty()) {
+    say(DeviceState::kBlocked, device.search_fault, "unplug it and plug it in again");
+  } else if (refused != nullptr) {
+    say(DeviceState::kBlocked, refused_name + ": " + refused->status, advice_for(refused->trouble));
+  } else {
+    say(DeviceState::kNoAgent, "no program with an agent is attached", how_to_listen(view.via));
+  }
+  return view;
+}
+
+void DeviceTable::tell(Device& device) {
+  DeviceView view = view_of(device);
+  if (device.told && *device.told == view) return;
+  const bool is_new = !device.told;
+  if (is_new || device.told->state != view.state ||
+      device.told->device.reason != view.device.reason) {
+    spdlog::info("{}: device {}{}: {}{}", view.via, view.device.serial,
+                 view.device.model.empty() ? "" : " (" + view.device.model + ")", word(view.state),
+                 view.device.reason.empty() ? "" : ": " + view.device.reason);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    views_[{view.via, view.device.serial}] = view;
+  }
+  device.told = view;
+  observer_.device_changed(view, is_new);
+}
+
+std::vector<DeviceView> DeviceTable::devices() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<DeviceView> all;
+  for (const auto& [key, view] : views_) all.push_back(view);
+  return all;
+}
+
+std::vector<ServerState> DeviceTable::servers() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ServerState> all;
+  for (const auto& [via, server] : servers_) all.push_back(server);
+  return all;
+}
+
+}  // namespace collect::attach

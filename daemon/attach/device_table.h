@@ -1,0 +1,140 @@
+// Which devices there are, why one can't be used, and which agents on them are attached: what the
+// sources tell, merged, and the search for agents. It opens nothing on its own account: places
+// where an agent listens are named to the observer, who dials them through open() and reports back.
+//
+// Everything runs on the thread of the io_context but devices() and servers(), which anybody may
+// call. ATTACH.md has the states.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/attach/device_source.h"
+
+namespace collect::attach {
+
+using std::chrono::milliseconds;
+
+// The search for agents asks the device for a shell, which shows in what is recorded there: at once
+// when a device comes, then ever more rarely.
+inline constexpr milliseconds kFirstSearchPause{1'000};
+inline constexpr milliseconds kMaxSearchPause{5'000};
+inline constexpr milliseconds kServingSearchPause{10'000};  // an agent on it is attached already
+
+enum class DeviceState : uint8_t { kServing, kNoAgent, kBlocked, kAbsent };
+
+struct PlaceView {
+  std::string place;   // "collect_agent_4711"
+  std::string agent;   // as the observer calls it; empty before its hello
+  std::string status;  // a sentence: why it can't be used; empty: it is attached
+  bool operator==(const PlaceView&) const = default;
+};
+
+struct DeviceView {
+  std::string via;
+  SourceDevice device;  // reason and advice are those of the state
+  DeviceState state = DeviceState::kNoAgent;
+  std::vector<PlaceView> places;
+  bool operator==(const DeviceView&) const = default;
+};
+
+// Called on the table's thread.
+class DeviceObserver {
+ public:
+  virtual ~DeviceObserver() = default;
+  virtual void device_changed(const DeviceView& device, bool is_new) = 0;
+  virtual void device_removed(const DeviceView& device) = 0;
+  // An agent listens there: dial it until it is gone. "adb:R58M:collect_agent_4711"
+  virtual void place_found(const std::string& address) = 0;
+  virtual void place_gone(const std::string& address) = 0;
+};
+
+// What came of dialling a place.
+struct PlaceReport {
+  enum class Trouble : uint8_t { kNone, kVersion, kToken, kRefused };
+  Trouble trouble = Trouble::kNone;
+  std::string status;  // empty: it is up
+};
+
+class DeviceTable {
+ public:
+  // Agents of a device that was unplugged are shown for `keep_absent`: as long as they may resume.
+  DeviceTable(asio::io_context& io, std::vector<std::unique_ptr<DeviceSource>> sources,
+              milliseconds keep_absent, DeviceObserver& observer);
+  ~DeviceTable();
+
+  void start();
+  void stop();
+
+  // As DeviceSource::open, by the address that place_found() named.
+  void open(const std::string& address, DeviceSource::OnOpen done);
+  void report(const std::string& address, PlaceReport report);
+  // An agent that was dialled there is `agent`, and its links are up or not; is_gone: for good.
+  void agent_is(const std::string& address, const std::string& agent, bool is_up, bool is_gone);
+  // Somebody detached it: it is left alone until nobody listens there any more.
+  void release(const std::string& address);
+
+  std::vector<DeviceView> devices() const;   // any thread
+  std::vector<ServerState> servers() const;  // any thread
+
+ private:
+  struct Place {
+    std::string agent;
+    std::string status;
+    PlaceReport::Trouble trouble = PlaceReport::Trouble::kNone;
+    bool is_up = false;
+    bool is_attached = false;  // the observer dials it
+    bool is_released = false;
+  };
+  struct Device {
+    Device(asio::io_context& io, DeviceSource& from) : source(from), timer(io) {}
+    DeviceSource& source;
+    SourceDevice shown;
+    bool is_present = false;
+    std::map<std::string, Place> places;
+    std::string search_fault;
+    asio::steady_timer timer;  // the next search, or the end of an absent device
+    milliseconds pause = kFirstSearchPause;
+    uint64_t search = 0;  // answers to another one are stale
+    std::optional<DeviceView> told;
+  };
+  using Key = std::pair<std::string, std::string>;  // via, serial
+  struct Found {
+    Device* device = nullptr;
+    std::string place;
+  };
+
+  void on_devices(DeviceSource& source, const std::vector<SourceDevice>& list);
+  void update(Device& device, const SourceDevice& now);
+  void leave(Device& device);
+  void withdraw(Device& device, const std::string& why);
+  void search_after(Device& device, milliseconds pause);
+  void search_now(Device& device);
+  void on_agents(Device& device, const Result<std::vector<std::string>>& found);
+  void lose_place(Device& device, const std::string& place);
+  void remove_if_forgotten(Device& device);
+  void remove(Device& device);
+  void tell(Device& device);
+  DeviceView view_of(const Device& device) const;
+  Found find(const std::string& address);
+
+  asio::io_context& io_;
+  const std::vector<std::unique_ptr<DeviceSource>> sources_;
+  const milliseconds keep_absent_;
+  DeviceObserver& observer_;
+  std::map<Key, std::shared_ptr<Device>> devices_;
+
+  mutable std::mutex mutex_;
+  std::map<Key, DeviceView> views_;             // guarded by mutex_
+  std::map<std::string, ServerState> servers_;  // guarded by mutex_; by via
+};
+
+}  // namespace collect::attach

@@ -1,0 +1,125 @@
+#include "daemon/attach/usbmux_opens.h"
+
+#include <algorithm>
+#include <asio/post.hpp>
+
+namespace collect::attach {
+namespace {
+
+constexpr uint32_t kTag = 1;  // one request for each connection
+
+Error device_gone(const std::string& serial) {
+  return {Code::kUnavailable, "device " + serial + " was unplugged"};
+}
+
+}  // namespace
+
+Error usbmux_connect_error(uint32_t number, const std::string& serial, uint16_t port) {
+  switch (static_cast<UsbmuxResult>(number)) {
+    case UsbmuxResult::kRefused:
+      return {Code::kNotFound,
+              "nobody listens on port " + std::to_string(port) + " of device " + serial +
+                  ": start the app with COLLECT_LISTEN=tcp:7720-7729 and keep it "
+                  "in the foreground, since iOS closes the ports of suspended apps"};
+    case UsbmuxResult::kBadDevice:
+      return device_gone(serial);
+    case UsbmuxResult::kBadCommand:
+      return {Code::kUnsupported, "usbmuxd does not know Connect: install a newer one"};
+    case UsbmuxResult::kBadVersion:
+      return {Code::kUnsupported,
+              "usbmuxd does not speak version 1 of its protocol: install a newer one"};
+    case UsbmuxResult::kOk:
+      break;
+  }
+  return {Code::kUnavailable, "usbmuxd could not connect to port " + std::to_string(port) +
+                                  " of device " + serial + ": result " + std::to_string(number)};
+}
+
+void UsbmuxOpens::open(const std::string& serial, std::vector<uint32_t> ids, uint16_t port,
+                       DeviceSource::OnOpen done) {
+  const auto opening = std::make_shared<Opening>();
+  *opening = {serial, std::move(ids), port, std::move(done), nullptr};
+  openings_.push_back(opening);
+  if (!opening->ids.empty()) {
+    try_first(opening);
+    return;
+  }
+  asio::post(io_, [self = shared_from_this(), opening] {
+    self->finish(opening, Error{Code::kNotFound, "device " + opening->serial +
+                                                     " is not there: plug it in, unlock it, and "
+                                                     "trust this computer"});
+  });
+}
+
+void UsbmuxOpens::try_first(const std::shared_ptr<Opening>& opening) {
+  opening->connection = std::make_shared<UsbmuxConnection>(io_, address_);
+  opening->connection->request(usbmux_connect(kTag, opening->ids.front(), opening->port),
+                               [self = shared_from_this(), opening](Result<UsbmuxMessage> answer) {
+                                 self->on_answer(opening, std::move(answer));
+                               });
+}
+
+void UsbmuxOpens::on_answer(const std::shared_ptr<Opening>& opening, Result<UsbmuxMessage> answer) {
+  if (!answer.ok()) {
+    finish(opening, answer.error());
+    return;
+  }
+  if (answer->kind != UsbmuxMessage::Kind::kResult || answer->tag != kTag) {
+    finish(opening, Error{Code::kDamaged, "usbmuxd at " + address_.text +
+                                              " answered something else than a result to Connect"});
+    return;
+  }
+  if (answer->number == static_cast<uint32_t>(UsbmuxResult::kOk)) {
+    finish(opening, opening->connection->release());
+    return;
+  }
+  const Error error = usbmux_connect_error(answer->number, opening->serial, opening->port);
+  if (answer->number == static_cast<uint32_t>(UsbmuxResult::kBadDevice)) {
+    try_next(opening, error);
+  } else {
+    finish(opening, error);
+  }
+}
+
+void UsbmuxOpens::try_next(const std::shared_ptr<Opening>& opening, const Error& error) {
+  opening->connection->close();
+  opening->ids.erase(opening->ids.begin());
+  if (opening->ids.empty()) {
+    finish(opening, error);
+  } else {
+    try_first(opening);
+  }
+}
+
+void UsbmuxOpens::detached(uint32_t device_id) {
+  const auto self = shared_from_this();  // whoever is answered may let go of us
+  const auto under_way = openings_;      // and may open more
+  for (const std::shared_ptr<Opening>& opening : under_way) {
+    if (!opening->done || opening->ids.empty()) continue;
+    if (opening->ids.front() == device_id) {
+      try_next(opening, device_gone(opening->serial));
+    } else {
+      std::erase(opening->ids, device_id);
+    }
+  }
+}
+
+void UsbmuxOpens::finish(const std::shared_ptr<Opening>& opening, Result<Socket> outcome) {
+  const DeviceSource::OnOpen done = std::move(opening->done);
+  opening->done = nullptr;
+  if (opening->connection && !outcome.ok()) opening->connection->close();
+  opening->connection.reset();
+  std::erase(openings_, opening);
+  if (done) done(std::move(outcome));
+}
+
+void UsbmuxOpens::stop() {
+  for (const std::shared_ptr<Opening>& opening : openings_) {
+    opening->done = nullptr;
+    if (opening->connection) opening->connection->close();
+    opening->connection.reset();
+  }
+  openings_.clear();
+}
+
+}  // namespace collect::attach

@@ -1,0 +1,40 @@
+// iPhones and iPads through usbmuxd, spoken to directly. A place is "tcp:7720": a port of the
+// device on which an app listens. One socket to usbmuxd watches; each stream has one of its own.
+//
+// The port search makes connections and closes them at once: an agent takes no notice of one that
+// ends before its Dial. A device that is there over USB and over the network is one device, reached
+// over USB while it can be.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <memory>
+
+#include "daemon/attach/device_source.h"
+#include "daemon/attach/usbmux_address.h"
+
+namespace collect::attach {
+
+class UsbmuxOpens;
+class UsbmuxWatch;
+
+class UsbmuxSource final : public DeviceSource {
+ public:
+  UsbmuxSource(asio::io_context& io, UsbmuxAddress address);
+  ~UsbmuxSource() override;
+
+  const char* via() const override { return "usbmux"; }
+  void start(OnServer on_server, OnDevices on_devices) override;
+  void stop() override;
+  void find_agents(const std::string& serial, OnAgents done) override;
+  void open(const std::string& serial, const std::string& place, OnOpen done) override;
+
+ private:
+  std::vector<uint32_t> ids_of(const std::string& serial) const;
+
+  asio::io_context& io_;
+  const UsbmuxAddress address_;
+  std::shared_ptr<UsbmuxOpens> opens_;
+  std::shared_ptr<UsbmuxWatch> watch_;  // null before start() and after stop()
+};
+
+}  // namespace collect::attach

@@ -1,0 +1,91 @@
+// Devices: where daemon/attach, which finds places, meets daemon/ingest, which dials them.
+#include "daemon/collector.h"
+#include "daemon/control/name_filter.h"
+
+namespace collect::daemon {
+namespace {
+
+attach::PlaceReport report_of(const ingest::DialReport& dial) {
+  using Trouble = attach::PlaceReport::Trouble;
+  switch (dial.refused) {
+    case wire::REFUSE_UNSPECIFIED:
+      return {Trouble::kNone, dial.status};
+    case wire::REFUSE_VERSION:
+      return {Trouble::kVersion, dial.status};
+    case wire::REFUSE_TOKEN:
+      return {Trouble::kToken, dial.status};
+    default:
+      return {Trouble::kRefused, dial.status};
+  }
+}
+
+}  // namespace
+
+std::vector<api::Device> Collector::devices(const std::string& filter) {
+  std::vector<api::Device> all;
+  for (const attach::DeviceView& device : attach_->devices()) {
+    api::Device message = to_message(device);
+    if (control::matches(message, filter)) all.push_back(std::move(message));
+  }
+  return all;
+}
+
+std::vector<api::DeviceServer> Collector::device_servers() {
+  std::vector<api::DeviceServer> all;
+  for (const attach::ServerState& server : attach_->servers()) {
+    api::DeviceServer& message = all.emplace_back();
+    message.set_via(server.via);
+    message.set_address(server.address);
+    message.set_connected(server.connected);
+    message.set_status(server.status);
+  }
+  return all;
+}
+
+control::WatchId Collector::watch_devices(std::function<void(const api::DeviceEvent&)> on_event) {
+  return watches_.watch_devices(std::move(on_event));
+}
+
+void Collector::device_changed(const attach::DeviceView& device, bool is_new) {
+  watches_.device_event(is_new ? api::AgentEvent::ADDED : api::AgentEvent::CHANGED,
+                        to_message(device));
+}
+
+void Collector::device_removed(const attach::DeviceView& device) {
+  watches_.device_event(api::AgentEvent::REMOVED, to_message(device));
+}
+
+// The stream is made on the thread of daemon/attach and goes to an io thread as a descriptor.
+void Collector::place_found(const std::string& address) {
+  ingest_->attach(
+      address,
+      [this, address](ingest::OnConnected done) {
+        attach_->open(address, [done = std::move(done)](Result<attach::Socket> opened) {
+          if (opened.ok()) {
+            done(ingest::ConnectedSocket::from(std::move(*opened)));
+          } else {
+            done(opened.error());
+          }
+        });
+      },
+      [this, address](const ingest::DialReport& dial) {
+        // That it is up is told by the agent itself, with its name.
+        if (dial.state == ingest::DialReport::State::kDialing) {
+          attach_->report(address, report_of(dial));
+        }
+      });
+}
+
+void Collector::place_gone(const std::string& address) {
+  ingest_->detach_address(address, [](const Result<std::string>&) {});
+}
+
+void Collector::tell_devices(const ingest::AgentSnapshot& agent) {
+  if (!agent.dialled || !attach::is_device_address(agent.address)) return;
+  const bool is_up = agent.state == ingest::AgentState::kConnected ||
+                     agent.state == ingest::AgentState::kRecording;
+  attach_->agent_is(agent.address, agent_name(agent.id), is_up,
+                    agent.state == ingest::AgentState::kGone);
+}
+
+}  // namespace collect::daemon

@@ -1,0 +1,121 @@
+#include "daemon/ctl/devices.h"
+
+#include "daemon/ctl/client.h"
+#include "daemon/ctl/json.h"
+#include "daemon/ctl/text.h"
+
+namespace collect::ctl {
+namespace {
+
+std::string_view state_word(api::DeviceState state) {
+  switch (state) {
+    case api::SERVING:
+      return "serving";
+    case api::NO_AGENT:
+      return "no agent";
+    case api::BLOCKED:
+      return "blocked";
+    case api::ABSENT:
+      return "absent";
+    default:
+      return "unknown";
+  }
+}
+
+std::string via_text(const api::Device& device) {
+  return printable(device.via()) +
+         (device.connection().empty() ? "" : " (" + printable(device.connection()) + ")");
+}
+
+// The agents that said hello, by the names that `collectctl agents` lists.
+std::string agents_text(const api::Device& device) {
+  std::string text;
+  for (const api::DeviceAgent& place : device.agents()) {
+    if (place.agent().empty()) continue;
+    text += (text.empty() ? "" : ", ") + short_name(place.agent());
+  }
+  return text;
+}
+
+// Why it can't be used, what to do about it, and the same for each agent on it.
+std::string explanation(const api::Device& device) {
+  std::string text;
+  const std::string serial = printable(device.serial());
+  if (!device.reason().empty()) text += serial + ": " + printable(device.reason()) + "\n";
+  if (!device.advice().empty()) text += "  " + printable(device.advice()) + "\n";
+  for (const api::DeviceAgent& place : device.agents()) {
+    if (place.status().empty()) continue;
+    text += serial + " " + printable(place.socket()) + ": " + printable(place.status()) + "\n";
+  }
+  return text;
+}
+
+std::string devices_text(const api::ListDevicesResponse& response, const std::string& filter) {
+  std::string text;
+  if (response.devices().empty()) {
+    text = filter.empty() ? "no devices\n" : "no device matches\n";
+  } else {
+    Table table({"DEVICE", "VIA", "MODEL", "STATE", "AGENTS"});
+    for (const api::Device& device : response.devices()) {
+      table.add({printable(device.serial()), via_text(device), printable(device.model()),
+                 std::string(state_word(device.state())), agents_text(device)});
+    }
+    text = table.text();
+    for (const api::Device& device : response.devices()) text += explanation(device);
+  }
+  for (const api::DeviceServer& server : response.servers()) {
+    if (!server.connected()) text += printable(server.status()) + "\n";
+  }
+  if (response.servers().empty() && response.devices().empty()) {
+    text += "the collector looks for none: its settings adb and usbmux are off\n";
+  }
+  return text;
+}
+
+std::string_view event_word(api::AgentEvent::Kind kind) {
+  switch (kind) {
+    case api::AgentEvent::PRESENT:
+      return "present";
+    case api::AgentEvent::ADDED:
+      return "added";
+    case api::AgentEvent::CHANGED:
+      return "changed";
+    case api::AgentEvent::REMOVED:
+      return "removed";
+    default:
+      return "unknown";
+  }
+}
+
+std::string event_line(const api::DeviceEvent& event) {
+  const api::Device& device = event.device();
+  std::string line = std::string(event_word(event.kind())) + "  " + printable(device.serial()) +
+                     "  " + via_text(device);
+  if (!device.model().empty()) line += "  " + printable(device.model());
+  line += "  " + std::string(state_word(device.state()));
+  const std::string agents = agents_text(device);
+  if (!agents.empty()) line += "  agents " + agents;
+  if (!device.reason().empty()) line += "  " + printable(device.reason());
+  return line;
+}
+
+}  // namespace
+
+int devices(const Online& online, const DeviceOptions& options) {
+  Client client(online.control);
+  if (options.watch) {
+    const Status status = client.watch_devices(options.filter, [&](const api::DeviceEvent& event) {
+      online.out << (online.json ? to_json(event) : event_line(event)) << "\n";
+      online.out.flush();
+      return online.out.good();
+    });
+    return status.ok() ? kExitOk : failed(online.err, status.error());
+  }
+  const Result<api::ListDevicesResponse> response = client.devices(options.filter);
+  if (!response.ok()) return failed(online.err, response.error());
+  online.out << (online.json ? to_json(*response) + "\n" : devices_text(*response, options.filter));
+  online.out.flush();
+  return kExitOk;
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,32 @@
+// Turns pages that were encoded for the way into the records that are stored: WIRE.md "Page
+// codecs".
+//
+// One for each writer thread, used by that thread alone, so that decoding costs the io threads
+// nothing and takes no more memory than one round of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "daemon/ingest/page_reader.h"
+#include "formats/core/result.h"
+
+namespace collect::ingest {
+
+class PageUnpacker {
+ public:
+  // Whether unpack() may be called for this page before clear().
+  bool has_room(const ArrivedPage& arrived) const;
+  // The page as it is stored, with the checksum of its records. The bytes of an encoded one lie
+  // here, until clear(). kDamaged: it can't be decoded.
+  Result<storage::Page> unpack(const ArrivedPage& arrived);
+  void clear() { used_ = 0; }
+
+ private:
+  std::unique_ptr<uint8_t[]> records_;  // kUnpackBytes, taken with the first encoded page
+  std::unique_ptr<uint8_t[]> scratch_;  // as many
+  size_t used_ = 0;
+};
+
+}  // namespace collect::ingest

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# What cross builds of the agent need beside packages of this machine's architecture, into
+# build/tools:  bash deploy/cross-tools.sh
+#
+# - nanopb/: the sources of nanopb's runtime, which is compiled for each target; of the version whose
+#   generator Debian has.
+# - musl-arm64/: the C library for static arm64 programs.
+# - linux-arm64/: the kernel's headers of Debian's cross compiler, without glibc's beside them.
+#
+# The first two come from Debian's archive, by an apt of its own: the system's lists and architectures stay as
+# they are. Elsewhere: set COLLECT_NANOPB_SOURCE to a checkout of nanopb 0.4.7.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tools=$PWD/build/tools
+musl=usr/lib/aarch64-linux-musl/libc.a
+mkdir -p "$tools/linux-arm64"
+for folder in linux asm asm-generic; do
+  ln -sfn "/usr/aarch64-linux-gnu/include/$folder" "$tools/linux-arm64/$folder"
+done
+[ -f "$tools/nanopb/pb_decode.c" ] && [ -f "$tools/musl-arm64/$musl" ] && exit 0
+
+work=$tools/cross-apt
+mkdir -p "$work/lists/partial" "$work/archives/partial" "$tools/nanopb" "$tools/musl-arm64"
+: >"$work/status"
+archive=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Identifier: Packages' \
+  'Origin: Debian' 'Codename: bookworm' 'Component: main' | head -n 1)
+[ -n "$archive" ] || { echo "error: apt knows no Debian 12 archive; run apt-get update" >&2; exit 1; }
+keys='signed-by=/usr/share/keyrings/debian-archive-keyring.gpg'
+printf '%s\n' "deb-src [$keys] $archive main" "deb [arch=arm64 $keys] $archive main" \
+  >"$work/sources.list"
+
+own_apt() {
+  (cd "$work" && apt-get -q -o Dir::Etc::sourcelist="$work/sources.list" \
+    -o Dir::Etc::sourceparts=- -o Dir::State::lists="$work/lists" \
+    -o Dir::State::status="$work/status" -o Dir::Cache="$work" -o APT::Architecture=arm64 \
+    -o APT::Architectures=arm64 -o Acquire::Languages=none -o APT::Sandbox::User=root "$@")
+}
+own_apt update
+own_apt source --download-only --tar-only nanopb
+own_apt download musl-dev
+tar -xzf "$work"/nanopb_*.orig.tar.gz -C "$tools/nanopb" --strip-components=1 --wildcards \
+  '*/pb.h' '*/pb_*.[ch]' '*/LICENSE.txt'
+dpkg-deb -x "$work"/musl-dev_*_arm64.deb "$tools/musl-arm64"
+rm -rf "$work"
+[ -f "$tools/nanopb/pb_decode.c" ] && [ -f "$tools/musl-arm64/$musl" ]

@@ -1,0 +1,40 @@
+# Runs between the installation into CPack's staging folder and the making of the packages: moves
+# files to where only Debian has them. Variables are CPack's and those that packaging.cmake sets.
+file(GLOB components LIST_DIRECTORIES true ${CPACK_TEMPORARY_DIRECTORY}/*)
+foreach(component ${components})
+  set(usr ${component}/usr)
+  if(NOT IS_DIRECTORY ${usr})
+    message(FATAL_ERROR "${component}: nothing was installed below /usr")
+  endif()
+  if(EXISTS ${usr}/etc)
+    file(RENAME ${usr}/etc ${component}/etc)
+  endif()
+  file(GLOB libraries ${usr}/lib/libcollect_* ${usr}/lib/collect_*)
+  if(libraries AND CPACK_COLLECT_MULTIARCH)
+    file(MAKE_DIRECTORY ${usr}/lib/${CPACK_COLLECT_MULTIARCH})
+    foreach(library ${libraries})
+      get_filename_component(name ${library} NAME)
+      file(RENAME ${library} ${usr}/lib/${CPACK_COLLECT_MULTIARCH}/${name})
+    endforeach()
+  endif()
+  # Debian has another folder for zsh than everybody else.
+  if(EXISTS ${usr}/share/zsh/site-functions)
+    file(RENAME ${usr}/share/zsh/site-functions ${usr}/share/zsh/vendor-completions)
+  endif()
+  set(package collectord)
+  if(component MATCHES "/agent$")
+    set(package libcollect-agent)
+  endif()
+  set(documents ${usr}/share/doc/${package})
+  file(COPY ${CPACK_COLLECT_DEBIAN_DIR}/copyright DESTINATION ${documents}
+       FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+  file(COPY ${CPACK_COLLECT_DEBIAN_DIR}/${package}.lintian-overrides
+       DESTINATION ${usr}/share/lintian/overrides
+       FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+  file(RENAME ${usr}/share/lintian/overrides/${package}.lintian-overrides
+       ${usr}/share/lintian/overrides/${package})
+  execute_process(COMMAND gzip -9nc ${CPACK_COLLECT_DEBIAN_DIR}/changelog
+                  OUTPUT_FILE ${documents}/changelog.Debian.gz COMMAND_ERROR_IS_FATAL ANY)
+  file(CHMOD ${documents}/changelog.Debian.gz
+       PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+endforeach()

@@ -1,0 +1,227 @@
+#include "proto/wire/page_codec.h"
+
+#include <cstring>
+
+namespace collect::wire {
+namespace {
+
+// A record's fixed part: index records are nothing else, behind that of detail records stands a
+// payload.
+constexpr uint32_t kIndexFixed = 32;
+constexpr uint32_t kDetailFixed = 24;
+// So many records are turned at a time: they stay in the nearest cache.
+constexpr uint32_t kBlockRecords = 64;
+
+// The fields that become differences, each to the same field of the record before: time and detail
+// number, or index number. Both versions of the records have them at these places.
+struct Previous {
+  uint64_t time = 0;
+  uint32_t low = 0;   // index: at 16; detail: at 8
+  uint32_t last = 0;  // index: at 28
+};
+
+void to_differences(Lane lane, const uint8_t* record, uint8_t* out, Previous& previous) {
+  const bool index = lane == Lane::kIndex;
+  std::memcpy(out, record, index ? kIndexFixed : kDetailFixed);
+  const size_t time_at = index ? 0 : 16;
+  const size_t low_at = index ? 16 : 8;
+  const auto time = load_le<uint64_t>(record + time_at);
+  const auto low = load_le<uint32_t>(record + low_at);
+  store_le(out + time_at, time - previous.time);
+  store_le(out + low_at, low - previous.low);
+  previous.time = time;
+  previous.low = low;
+  if (!index) return;
+  const auto last = load_le<uint32_t>(record + 28);
+  store_le(out + 28, last - previous.last);
+  previous.last = last;
+}
+
+void from_differences(Lane lane, uint8_t* record, Previous& previous) {
+  const bool index = lane == Lane::kIndex;
+  uint8_t* const time_at = record + (index ? 0 : 16);
+  uint8_t* const low_at = record + (index ? 16 : 8);
+  previous.time += load_le<uint64_t>(time_at);
+  previous.low += load_le<uint32_t>(low_at);
+  store_le(time_at, previous.time);
+  store_le(low_at, previous.low);
+  if (!index) return;
+  previous.last += load_le<uint32_t>(record + 28);
+  store_le(record + 28, previous.last);
+}
+
+// Swaps rows and columns of 8 x 8 bytes, by halves, quarters and single bytes.
+void turn(uint64_t (&rows)[8]) {
+  const auto swap = [&rows](size_t upper, size_t lower, uint32_t bits, uint64_t mask) {
+    const uint64_t moved = ((rows[upper] >> bits) ^ rows[lower]) & mask;
+    rows[lower] ^= moved;
+    rows[upper] ^= moved << bits;
+  };
+  for (size_t row = 0; row < 4; ++row) swap(row, row + 4, 32, 0x00000000FFFFFFFFu);
+  for (size_t row : {0, 1, 4, 5}) swap(row, row + 2, 16, 0x0000FFFF0000FFFFu);
+  for (size_t row : {0, 2, 4, 6}) swap(row, row + 1, 8, 0x00FF00FF00FF00FFu);
+}
+
+template <uint32_t kFixed>
+void rows_to_columns(const uint8_t* rows, uint32_t rows_count, uint8_t* columns, size_t stride) {
+  const uint32_t squares_end = rows_count / 8 * 8;
+  // Eight columns at a time: columns of a full page lie so that more would fight for the same
+  // places of the nearest cache.
+  for (uint32_t column = 0; column < kFixed; column += 8) {
+    for (uint32_t row = 0; row < squares_end; row += 8) {
+      uint64_t square[8];
+      for (uint32_t i = 0; i < 8; ++i) {
+        square[i] = load_le<uint64_t>(rows + (row + i) * kFixed + column);
+      }
+      turn(square);
+      for (uint32_t i = 0; i < 8; ++i) store_le(columns + (column + i) * stride + row, square[i]);
+    }
+  }
+  for (uint32_t row = squares_end; row < rows_count; ++row) {
+    for (uint32_t column = 0; column < kFixed; ++column) {
+      columns[column * stride + row] = rows[row * kFixed + column];
+    }
+  }
+}
+
+template <uint32_t kFixed>
+void columns_to_rows(const uint8_t* columns, size_t stride, uint32_t rows_count, uint8_t* rows) {
+  const uint32_t squares_end = rows_count / 8 * 8;
+  // Eight columns at a time: columns of a full page lie so that more would fight for the same
+  // places of the nearest cache.
+  for (uint32_t column = 0; column < kFixed; column += 8) {
+    for (uint32_t row = 0; row < squares_end; row += 8) {
+      uint64_t square[8];
+      for (uint32_t i = 0; i < 8; ++i) {
+        square[i] = load_le<uint64_t>(columns + (column + i) * stride + row);
+      }
+      turn(square);
+      for (uint32_t i = 0; i < 8; ++i) {
+        store_le(rows + (row + i) * kFixed + column, square[i]);
+      }
+    }
+  }
+  for (uint32_t row = squares_end; row < rows_count; ++row) {
+    for (uint32_t column = 0; column < kFixed; ++column) {
+      rows[row * kFixed + column] = columns[column * stride + row];
+    }
+  }
+}
+
+void index_to_columns(const uint8_t* records, uint32_t count, uint8_t* columns) {
+  uint8_t rows[kBlockRecords * kIndexFixed];
+  Previous previous;
+  for (uint32_t first = 0; first < count; first += kBlockRecords) {
+    const uint32_t some = count - first < kBlockRecords ? count - first : kBlockRecords;
+    for (uint32_t row = 0; row < some; ++row) {
+      to_differences(Lane::kIndex, records + size_t{first + row} * kIndexFixed,
+                     rows + row * kIndexFixed, previous);
+    }
+    rows_to_columns<kIndexFixed>(rows, some, columns + first, count);
+  }
+}
+
+void columns_to_index(const uint8_t* columns, uint32_t count, uint8_t* records) {
+  Previous previous;
+  for (uint32_t first = 0; first < count; first += kBlockRecords) {
+    const uint32_t some = count - first < kBlockRecords ? count - first : kBlockRecords;
+    uint8_t* const rows = records + size_t{first} * kIndexFixed;
+    columns_to_rows<kIndexFixed>(columns + first, count, some, rows);
+    for (uint32_t row = 0; row < some; ++row) {
+      from_differences(Lane::kIndex, rows + row * kIndexFixed, previous);
+    }
+  }
+}
+
+// False when the lengths are not those of `count` whole records.
+bool detail_to_columns(Bytes records, uint32_t count, uint8_t* columns) {
+  uint8_t rows[kBlockRecords * kDetailFixed];
+  Previous previous;
+  uint8_t* payload = columns + size_t{count} * kDetailFixed;
+  size_t at = 0;
+  for (uint32_t first = 0; first < count; first += kBlockRecords) {
+    const uint32_t some = count - first < kBlockRecords ? count - first : kBlockRecords;
+    for (uint32_t row = 0; row < some; ++row) {
+      const size_t left = records.size() - at;
+      // The headers of the records that follow have to fit too, or the payloads would not.
+      const size_t others = size_t{count - first - row - 1} * kDetailFixed;
+      if (left < kDetailFixed + others) return false;
+      const auto length = load_le<uint32_t>(records.data() + at);
+      if (length < kDetailFixed || length > left - others) return false;
+      to_differences(Lane::kDetail, records.data() + at, rows + row * kDetailFixed, previous);
+      std::memcpy(payload, records.data() + at + kDetailFixed, length - kDetailFixed);
+      payload += length - kDetailFixed;
+      at += length;
+    }
+    rows_to_columns<kDetailFixed>(rows, some, columns + first, count);
+  }
+  return at == records.size();
+}
+
+bool columns_to_detail(Bytes columns, uint32_t count, MutableBytes records) {
+  uint8_t rows[kBlockRecords * kDetailFixed];
+  Previous previous;
+  Bytes payload = columns.subspan(size_t{count} * kDetailFixed);
+  size_t at = 0;
+  for (uint32_t first = 0; first < count; first += kBlockRecords) {
+    const uint32_t some = count - first < kBlockRecords ? count - first : kBlockRecords;
+    columns_to_rows<kDetailFixed>(columns.data() + first, count, some, rows);
+    for (uint32_t row = 0; row < some; ++row) {
+      uint8_t* const fixed = rows + row * kDetailFixed;
+      from_differences(Lane::kDetail, fixed, previous);
+      const auto length = load_le<uint32_t>(fixed);
+      if (length < kDetailFixed || length - kDetailFixed > payload.size()) return false;
+      const size_t behind = length - kDetailFixed;
+      std::memcpy(records.data() + at, fixed, kDetailFixed);
+      if (behind != 0) std::memcpy(records.data() + at + kDetailFixed, payload.data(), behind);
+      payload = payload.subspan(behind);
+      at += length;
+    }
+  }
+  return payload.empty();
+}
+
+}  // namespace
+
+size_t PageEncoder::encode(Lane lane, uint32_t record_count, Bytes records, MutableBytes out) {
+  if (records.size() > kMaxEncodedPage || record_count == 0) return 0;
+  if (lane == Lane::kIndex) {
+    if (size_t{record_count} * kIndexFixed != records.size()) return 0;
+    index_to_columns(records.data(), record_count, columns_);
+  } else if (!detail_to_columns(records, record_count, columns_)) {
+    return 0;
+  }
+  const size_t room = out.size() < records.size() ? out.size() : records.size() - 1;
+  return lz4_compress(Bytes(columns_, records.size()), out.first(room), table_);
+}
+
+const char* page_codec_error_text(PageCodecError error) {
+  switch (error) {
+    case PageCodecError::kNone:
+      return "no error";
+    case PageCodecError::kBlock:
+      return "an encoded page is no LZ4 block of the length that its header says";
+    case PageCodecError::kRecords:
+      return "the records of an encoded page are not as long as its header says";
+  }
+  return "unknown page codec error";
+}
+
+PageCodecError decode_page(Lane lane, uint32_t record_count, Bytes sent, MutableBytes scratch,
+                           MutableBytes records) {
+  const uint32_t fixed = lane == Lane::kIndex ? kIndexFixed : kDetailFixed;
+  if (scratch.size() < records.size() || records.size() / fixed < record_count) {
+    return PageCodecError::kRecords;
+  }
+  const MutableBytes columns = scratch.first(records.size());
+  if (!lz4_decompress(sent, columns)) return PageCodecError::kBlock;
+  if (lane == Lane::kIndex) {
+    if (records.size() != size_t{record_count} * fixed) return PageCodecError::kRecords;
+    columns_to_index(columns.data(), record_count, records.data());
+    return PageCodecError::kNone;
+  }
+  return columns_to_detail(columns, record_count, records) ? PageCodecError::kNone
+                                                           : PageCodecError::kRecords;
+}
+
+}  // namespace collect::wire

@@ -1,0 +1,255 @@
+// The table with a source and an observer that the test plays.
+#include "daemon/attach/device_table.h"
+
+#include <gmock/gmock.h>
+
+#include <asio/post.hpp>
+#include <set>
+
+namespace collect::attach {
+namespace {
+
+using std::chrono::seconds;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr seconds kSoon{20};
+
+class PlayedSource final : public DeviceSource {
+ public:
+  explicit PlayedSource(asio::io_context& io) : io_(io) {}
+
+  const char* via() const override { return "adb"; }
+  void start(OnServer on_server, OnDevices on_devices) override {
+    on_server_ = std::move(on_server);
+    on_devices_ = std::move(on_devices);
+  }
+  void stop() override { stopped_ = true; }
+  void find_agents(const std::string& serial, OnAgents done) override {
+    ++searches;
+    asio::post(io_, [this, serial, done] {
+      if (stopped_) return;
+      if (fault) {
+        done(*fault);
+      } else {
+        done(std::vector<std::string>(listening.begin(), listening.end()));
+      }
+    });
+  }
+  void open(const std::string&, const std::string& place, OnOpen done) override {
+    asio::post(io_, [place, done] { done(Error{Code::kNotFound, "nobody at " + place}); });
+  }
+  void say(const std::vector<SourceDevice>& list) { on_devices_(list); }
+  void say(const ServerState& state) { on_server_(state); }
+
+  std::set<std::string> listening;
+  std::optional<Error> fault;
+  int searches = 0;
+
+ private:
+  asio::io_context& io_;
+  OnServer on_server_;
+  OnDevices on_devices_;
+  bool stopped_ = false;
+};
+
+SourceDevice phone(const std::string& serial, const std::string& connection = "usb") {
+  SourceDevice device;
+  device.serial = serial;
+  device.connection = connection;
+  device.model = "Sim";
+  device.reported_state = "device";
+  device.is_usable = true;
+  return device;
+}
+
+class DeviceTableTest : public testing::Test, public DeviceObserver {
+ protected:
+  DeviceTableTest() {
+    auto source = std::make_unique<PlayedSource>(io_);
+    source_ = source.get();
+    std::vector<std::unique_ptr<DeviceSource>> sources;
+    sources.push_back(std::move(source));
+    table_ = std::make_unique<DeviceTable>(io_, std::move(sources), keep_absent_, *this);
+    table_->start();
+  }
+  void device_changed(const DeviceView& device, bool is_new) override {
+    shown_[device.device.serial] = device;
+    added_ += is_new ? 1 : 0;
+  }
+  void device_removed(const DeviceView& device) override { shown_.erase(device.device.serial); }
+  void place_found(const std::string& address) override { dialled_.insert(address); }
+  void place_gone(const std::string& address) override { dialled_.erase(address); }
+
+  template <class Condition>
+  bool wait(Condition condition) {
+    const auto deadline = std::chrono::steady_clock::now() + kSoon;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      io_.restart();
+      io_.run_one_for(milliseconds(20));
+    }
+    return true;
+  }
+  bool shows(const std::string& serial, DeviceState state) {
+    return wait([&] { return shown_.contains(serial) && shown_[serial].state == state; });
+  }
+  // A phone with one agent that is attached.
+  void serve() {
+    source_->listening = {"collect_agent_7"};
+    source_->say({phone("A")});
+    ASSERT_TRUE(wait([&] { return dialled_.contains(kPlace); }));
+    table_->agent_is(kPlace, "agents/1", true, false);
+    ASSERT_TRUE(shows("A", DeviceState::kServing));
+  }
+
+  static constexpr char kPlace[] = "adb:A:collect_agent_7";
+  milliseconds keep_absent_{600};
+  asio::io_context io_{1};
+  PlayedSource* source_ = nullptr;
+  std::unique_ptr<DeviceTable> table_;
+  std::map<std::string, DeviceView> shown_;
+  std::set<std::string> dialled_;
+  int added_ = 0;
+};
+
+TEST_F(DeviceTableTest, AnAgentIsFoundDialledAndNamed) {
+  serve();
+  EXPECT_EQ(shown_["A"].device.reason, "");
+  ASSERT_EQ(shown_["A"].places.size(), 1u);
+  EXPECT_EQ(shown_["A"].places[0], (PlaceView{"collect_agent_7", "agents/1", ""}));
+  EXPECT_EQ(table_->devices().size(), 1u);
+  EXPECT_EQ(table_->devices()[0], shown_["A"]);
+}
+
+TEST_F(DeviceTableTest, WhyADeviceCantBeUsed) {
+  SourceDevice blocked = phone("A");
+  blocked.is_usable = false;
+  blocked.reported_state = "unauthorized";
+  blocked.reason = "no trust";
+  blocked.advice = "confirm";
+  source_->say({blocked});
+  ASSERT_TRUE(shows("A", DeviceState::kBlocked));
+  EXPECT_EQ(shown_["A"].device.reason, "no trust");
+  EXPECT_EQ(source_->searches, 0) << "nobody asks a device that can't answer";
+  source_->say({phone("A")});
+  ASSERT_TRUE(shows("A", DeviceState::kNoAgent));
+  EXPECT_THAT(shown_["A"].device.advice, HasSubstr("COLLECT_LISTEN=abstract:"));
+  EXPECT_EQ(source_->searches, 1);
+  EXPECT_EQ(added_, 1);
+}
+
+TEST_F(DeviceTableTest, ARefusalIsTheReasonAndSaysWhatToDo) {
+  source_->listening = {"collect_agent_7"};
+  source_->say({phone("A")});
+  ASSERT_TRUE(wait([&] { return dialled_.contains(kPlace); }));
+  table_->report(kPlace, {PlaceReport::Trouble::kVersion, "speaks version 9"});
+  ASSERT_TRUE(shows("A", DeviceState::kBlocked));
+  EXPECT_EQ(shown_["A"].device.reason, "collect_agent_7: speaks version 9");
+  EXPECT_THAT(shown_["A"].device.advice, HasSubstr("same release"));
+  table_->report(kPlace, {PlaceReport::Trouble::kToken, "wrong token"});
+  EXPECT_THAT(shown_["A"].device.advice, HasSubstr("token"));
+}
+
+TEST_F(DeviceTableTest, UnpluggedAgentsAreShownAsLongAsTheyMayResume) {
+  serve();
+  source_->say(std::vector<SourceDevice>{});
+  ASSERT_TRUE(shows("A", DeviceState::kAbsent));
+  EXPECT_TRUE(dialled_.empty());
+  table_->agent_is(kPlace, "agents/1", false, false);
+  source_->say({phone("A")});
+  ASSERT_TRUE(wait([&] { return dialled_.contains(kPlace); })) << "dialled again after a replug";
+  table_->agent_is(kPlace, "agents/1", true, false);
+  ASSERT_TRUE(shows("A", DeviceState::kServing));
+  EXPECT_EQ(added_, 1);
+  source_->say(std::vector<SourceDevice>{});
+  ASSERT_TRUE(wait([&] { return shown_.empty(); })) << "given up after keep_absent";
+  EXPECT_TRUE(table_->devices().empty());
+}
+
+TEST_F(DeviceTableTest, UnpluggedWithoutAgentsIsGoneAtOnce) {
+  source_->say({phone("A")});
+  ASSERT_TRUE(shows("A", DeviceState::kNoAgent));
+  source_->say(std::vector<SourceDevice>{});
+  EXPECT_TRUE(shown_.empty());
+}
+
+TEST_F(DeviceTableTest, AbsentUntilTheAgentIsGivenUp) {
+  serve();
+  source_->say(std::vector<SourceDevice>{});
+  ASSERT_TRUE(shows("A", DeviceState::kAbsent));
+  table_->agent_is(kPlace, "agents/1", false, true);
+  EXPECT_TRUE(shown_.empty());
+}
+
+// A source may name candidates: whoever is not there is forgotten, and looked for again.
+TEST_F(DeviceTableTest, APlaceWhereNobodyListensIsForgotten) {
+  source_->listening = {"collect_agent_7"};
+  source_->say({phone("A")});
+  ASSERT_TRUE(wait([&] { return dialled_.contains(kPlace); }));
+  bool answered = false;
+  table_->open(kPlace, [&answered](const Result<Socket>& opened) {
+    EXPECT_EQ(opened.code(), Code::kNotFound);
+    answered = true;
+  });
+  ASSERT_TRUE(wait([&] { return answered; }));
+  EXPECT_TRUE(dialled_.empty());
+  EXPECT_EQ(shown_["A"].state, DeviceState::kNoAgent);
+  EXPECT_TRUE(shown_["A"].places.empty());
+  EXPECT_TRUE(wait([&] { return dialled_.contains(kPlace); })) << "found by the next search";
+}
+
+TEST_F(DeviceTableTest, AStreamThatIsUpKnowsBetterThanTheSearch) {
+  serve();
+  source_->listening.clear();
+  table_->agent_is(kPlace, "agents/1", false, false);  // the next search is soon
+  table_->agent_is(kPlace, "agents/1", true, false);
+  const int searches = source_->searches;
+  ASSERT_TRUE(wait([&] { return source_->searches > searches; }));
+  ASSERT_TRUE(wait([&] { return shown_["A"].state == DeviceState::kServing; }));
+  EXPECT_THAT(dialled_, Contains(kPlace));
+}
+
+TEST_F(DeviceTableTest, WhatIsDetachedIsLeftAloneUntilItEnds) {
+  serve();
+  table_->release(kPlace);
+  table_->agent_is(kPlace, "agents/1", true, false);  // it is still ending its recording
+  table_->agent_is(kPlace, "agents/1", false, true);
+  EXPECT_THAT(shown_["A"].places,
+              ElementsAre(PlaceView{"collect_agent_7", "", "detached by command"}));
+  dialled_.clear();
+  const int searches = source_->searches;
+  ASSERT_TRUE(wait([&] { return source_->searches >= searches + 1; }));
+  EXPECT_TRUE(dialled_.empty());
+  source_->listening.clear();
+  ASSERT_TRUE(wait([&] { return shown_["A"].places.empty(); }));
+}
+
+TEST_F(DeviceTableTest, TheSameSerialTwiceIsOneDeviceByCable) {
+  source_->say({phone("A", "network"), phone("A", "usb")});
+  ASSERT_TRUE(shows("A", DeviceState::kNoAgent));
+  EXPECT_EQ(shown_["A"].device.connection, "usb");
+  source_->say({phone("A", "network")});
+  EXPECT_EQ(shown_["A"].device.connection, "network");
+  EXPECT_EQ(added_, 1);
+}
+
+TEST_F(DeviceTableTest, ASearchThatFailsIsTheReason) {
+  source_->fault = Error{Code::kUnavailable, "A: device offline"};
+  source_->say({phone("A")});
+  ASSERT_TRUE(shows("A", DeviceState::kBlocked));
+  EXPECT_EQ(shown_["A"].device.reason, "A: device offline");
+  source_->fault.reset();
+  ASSERT_TRUE(shows("A", DeviceState::kNoAgent));
+}
+
+TEST_F(DeviceTableTest, ServersAreShown) {
+  EXPECT_TRUE(table_->servers().empty());
+  source_->say(ServerState{"adb", "127.0.0.1:1", false, "nobody"});
+  ASSERT_EQ(table_->servers().size(), 1u);
+  EXPECT_EQ(table_->servers()[0].status, "nobody");
+}
+
+}  // namespace
+}  // namespace collect::attach

@@ -1,0 +1,179 @@
+// Messages as usbmuxd writes them, and as nobody should. The property lists are written out here as
+// Python's plistlib writes them.
+#include "daemon/attach/usbmux_message.h"
+
+#include <gtest/gtest.h>
+
+#include "daemon/attach/usbmux_limits.h"
+
+namespace collect::attach {
+namespace {
+
+Bytes bytes_of(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+std::string plist(const std::string& dictionary) {
+  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST "
+         "1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n<plist "
+         "version=\"1.0\">\n<dict>\n" +
+         dictionary + "</dict>\n</plist>\n";
+}
+
+std::string attached(const std::string& properties) {
+  return plist(
+      "\t<key>DeviceID</key>\n\t<integer>7</integer>\n\t<key>MessageType</key>\n"
+      "\t<string>Attached</string>\n\t<key>Properties</key>\n\t<dict>\n" +
+      properties + "\t</dict>\n");
+}
+
+const std::string kPhone = attached(
+    "\t\t<key>ConnectionSpeed</key>\n\t\t<integer>480000000</integer>\n"
+    "\t\t<key>ConnectionType</key>\n\t\t<string>USB</string>\n"
+    "\t\t<key>DeviceID</key>\n\t\t<integer>7</integer>\n"
+    "\t\t<key>ProductID</key>\n\t\t<integer>4776</integer>\n"
+    "\t\t<key>SerialNumber</key>\n\t\t<string>00008110-001A2B3C4D5E801E</string>\n");
+
+std::string header(uint32_t length, uint32_t version, uint32_t kind, uint32_t tag) {
+  std::string bytes;
+  for (const uint32_t word : {length, version, kind, tag}) {
+    for (uint32_t i = 0; i < 4; ++i) bytes.push_back(static_cast<char>(word >> 8 * i & 0xFF));
+  }
+  return bytes;
+}
+
+Result<UsbmuxMessage> decode(const std::string& body) {
+  return decode_usbmux_body(0, bytes_of(body));
+}
+
+TEST(UsbmuxMessage, AttachedHasIdSerialAndConnection) {
+  const auto message = decode(kPhone);
+  ASSERT_TRUE(message.ok());
+  EXPECT_EQ(message->kind, UsbmuxMessage::Kind::kAttached);
+  EXPECT_EQ(message->device_id, 7u);
+  EXPECT_EQ(message->serial, "00008110-001A2B3C4D5E801E");
+  EXPECT_EQ(message->connection, "USB");
+}
+
+TEST(UsbmuxMessage, ResultDetachedPairedAndWhatIsNew) {
+  const auto result = decode(
+      plist("<key>MessageType</key><string>Result</string><key>Number</key><integer>3</integer>"));
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->kind, UsbmuxMessage::Kind::kResult);
+  EXPECT_EQ(result->number, 3u);
+  const std::string id = "<key>DeviceID</key><integer>4294967295</integer>";
+  const auto detached = decode(plist("<key>MessageType</key><string>Detached</string>" + id));
+  ASSERT_TRUE(detached.ok());
+  EXPECT_EQ(detached->kind, UsbmuxMessage::Kind::kDetached);
+  EXPECT_EQ(detached->device_id, 4294967295u);
+  const auto paired = decode(plist("<key>MessageType</key><string>Paired</string>" + id));
+  ASSERT_TRUE(paired.ok());
+  EXPECT_EQ(paired->kind, UsbmuxMessage::Kind::kPaired);
+  const auto other = decode(plist("<key>MessageType</key><string>Sung</string>"));
+  ASSERT_TRUE(other.ok());
+  EXPECT_EQ(other->kind, UsbmuxMessage::Kind::kOther);
+  EXPECT_EQ(other->other_kind, "Sung");
+}
+
+TEST(UsbmuxMessage, DeviceWithoutSerialOrConnectionIsStillADevice) {
+  const auto message = decode(attached(""));
+  ASSERT_TRUE(message.ok());
+  EXPECT_EQ(message->kind, UsbmuxMessage::Kind::kAttached);
+  EXPECT_EQ(message->serial, "");
+}
+
+TEST(UsbmuxMessage, WhatIsNoMessageIsDamaged) {
+  const std::string type = "<key>MessageType</key>";
+  const std::string bad[] = {
+      "",
+      "nothing",
+      "<plist version=\"1.0\"><array/></plist>",
+      "<plist version=\"1.0\"><string>Attached</string></plist>",
+      plist(type + "<string>Result</string>"),
+      plist(type + "<string>Result</string><key>Number</key><string>0</string>"),
+      plist(type + "<string>Result</string><key>Number</key><integer>4294967296</integer>"),
+      plist(type + "<string>Result</string><key>Number</key><integer>-1</integer>"),
+      plist(type + "<string>Attached</string><key>Properties</key><dict/>"),
+      plist(type + "<string>Attached</string><key>DeviceID</key><integer>1</integer>"),
+      plist(type + "<string>Detached</string>"),
+      attached("<key>SerialNumber</key><string>bell \x07</string>"),
+      attached("<key>SerialNumber</key><string>\xC3\xA4</string>"),
+      attached("<key>SerialNumber</key><string>" + std::string(kMaxUsbmuxTextBytes + 1, 'x') +
+               "</string>"),
+  };
+  for (const std::string& body : bad) {
+    const auto message = decode(body);
+    ASSERT_FALSE(message.ok()) << body;
+    EXPECT_EQ(message.code(), Code::kDamaged) << body;
+  }
+  EXPECT_TRUE(decode(attached("<key>SerialNumber</key><string>" +
+                              std::string(kMaxUsbmuxTextBytes, 'x') + "</string>"))
+                  .ok());
+  EXPECT_FALSE(decode(std::string(kMaxUsbmuxMessageBytes + 1, ' ')).ok());
+}
+
+// Whatever comes of it: an error or values, within the limits.
+TEST(UsbmuxMessage, EveryPrefixAndEveryChangedByte) {
+  for (size_t length = 0; length < kPhone.size(); ++length) {
+    const auto message = decode(kPhone.substr(0, length));
+    if (message.ok()) {
+      EXPECT_LE(message->serial.size(), kMaxUsbmuxTextBytes);
+    }
+  }
+  for (size_t at = 0; at < kPhone.size(); ++at) {
+    for (const char flip : {'\x01', '\x20', '\x7F'}) {
+      std::string changed = kPhone;
+      changed[at] = static_cast<char>(changed[at] ^ flip);
+      const auto message = decode(changed);
+      if (message.ok()) {
+        EXPECT_LE(message->serial.size(), kMaxUsbmuxTextBytes);
+      }
+    }
+  }
+}
+
+TEST(UsbmuxMessage, DeeplyNestedPlistIsNotFollowed) {
+  std::string body = "<plist version=\"1.0\">";
+  while (body.size() + 7 < kMaxUsbmuxMessageBytes) body += "<array>";
+  EXPECT_FALSE(decode(body).ok());
+}
+
+TEST(UsbmuxHeader, LimitsOfItsFields) {
+  const uint32_t least = sizeof(UsbmuxHeader) + 1;
+  const auto good = decode_usbmux_header(bytes_of(header(least, 1, 8, 0x01020304)));
+  ASSERT_TRUE(good.ok());
+  EXPECT_EQ(good->message_bytes, least);
+  EXPECT_EQ(good->tag, 0x01020304u);
+  EXPECT_TRUE(decode_usbmux_header(bytes_of(header(kMaxUsbmuxMessageBytes, 1, 8, 0))).ok());
+  for (const uint32_t length : {0u, 1u, 15u, 16u, kMaxUsbmuxMessageBytes + 1, 0xFFFFFFFFu}) {
+    const auto bad = decode_usbmux_header(bytes_of(header(length, 1, 8, 0)));
+    ASSERT_FALSE(bad.ok()) << length;
+    EXPECT_EQ(bad.code(), Code::kDamaged) << length;
+  }
+  EXPECT_EQ(decode_usbmux_header(bytes_of(header(least, 0, 8, 0))).code(), Code::kUnsupported);
+  EXPECT_EQ(decode_usbmux_header(bytes_of(header(least, 1, 1, 0))).code(), Code::kUnsupported);
+  const std::string whole = header(least, 1, 8, 0);
+  for (size_t length = 0; length < whole.size(); ++length) {
+    EXPECT_EQ(decode_usbmux_header(bytes_of(whole.substr(0, length))).code(), Code::kTruncated);
+  }
+}
+
+TEST(UsbmuxRequest, HeaderAndKeysAreThere) {
+  const std::string request = usbmux_connect(5, 7, 7720);
+  EXPECT_EQ(request.substr(0, 16), header(static_cast<uint32_t>(request.size()), 1, 8, 5));
+  const std::string keys[] = {
+      "<key>MessageType</key>\n\t<string>Connect</string>",
+      "<key>DeviceID</key>\n\t<integer>7</integer>",
+      "<key>PortNumber</key>\n\t<integer>10270</integer>",  // 7720 in network byte order
+      "<key>kLibUSBMuxVersion</key>\n\t<integer>3</integer>",
+      "<key>ProgName</key>\n\t<string>collectord</string>",
+      "<key>ClientVersionString</key>\n\t<string>collectord</string>",
+  };
+  for (const std::string& key : keys) {
+    EXPECT_NE(request.find(key), std::string::npos) << key << " in\n" << request.substr(16);
+  }
+  EXPECT_NE(usbmux_listen(1).find("<string>Listen</string>"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace collect::attach

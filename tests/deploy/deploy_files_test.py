@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Files of deploy/ for systems that are not here: that they can be read, name files that exist and
+flags that collectord has. Usage: deploy_files_test.py SOURCE_DIR BUILD_DIR"""
+
+import glob
+import json
+import os
+import plistlib
+import re
+import subprocess
+import sys
+import unittest
+
+SOURCE, BUILD = sys.argv[1], sys.argv[2]
+sys.argv = sys.argv[:1]
+COLLECTORD = os.path.join(BUILD, "bin/collectord")
+INSTRUCTIONS = {"FROM", "ENV", "WORKDIR", "COPY", "RUN", "USER", "VOLUME", "EXPOSE", "HEALTHCHECK",
+                "STOPSIGNAL", "ENTRYPOINT"}
+
+
+def read(*path):
+    with open(os.path.join(SOURCE, *path), encoding="utf-8") as file:
+        return file.read()
+
+
+def flags_of(command):
+    return {word for word in command if word.startswith("--")}
+
+
+HELP = subprocess.run([COLLECTORD, "--help"], check=True, capture_output=True, text=True).stdout
+KNOWN = set(re.findall(r"^  (?:-\w,)?(--[\w-]+)", HELP, re.M))
+
+
+class Launchd(unittest.TestCase):
+    def test_the_plist_says_what_launchd_reads(self):
+        for path in glob.glob(os.path.join(SOURCE, "deploy/launchd/*.plist")):
+            with open(path, "rb") as file:
+                job = plistlib.load(file, fmt=plistlib.FMT_XML)
+            self.assertEqual(job["Label"] + ".plist", os.path.basename(path))
+            self.assertTrue(job["ProgramArguments"][0].startswith("/"))
+            self.assertEqual(flags_of(job["ProgramArguments"]) - KNOWN, set())
+            self.assertEqual(job["KeepAlive"], {"SuccessfulExit": False})
+            self.assertEqual(job["Umask"], 0o027)
+            self.assertGreater(job["ExitTimeOut"], 10)
+
+
+class Container(unittest.TestCase):
+    def instructions(self):
+        text = re.sub(r"(?m)^\s*#.*\n", "", read("deploy/container/Containerfile"))
+        lines = text.replace("\\\n", " ").split("\n")
+        return [line.split(None, 1) for line in lines if line.strip()]
+
+    def test_every_line_is_an_instruction(self):
+        self.assertEqual({name for name, _ in self.instructions()} - INSTRUCTIONS, set())
+
+    def test_the_whole_tree_is_copied_and_nothing_else(self):
+        copied = set()
+        for name, rest in self.instructions():
+            if name == "COPY" and not rest.startswith("--from"):
+                copied |= {word.split("/")[0] for word in rest.split()[:-1]}
+        for word in copied:
+            self.assertTrue(os.path.exists(os.path.join(SOURCE, word)), word)
+        top = subprocess.run(["sed", "-n", r"s/^add_subdirectory(\(.*\))/\1/p",
+                              os.path.join(SOURCE, "CMakeLists.txt")], check=True, text=True,
+                             capture_output=True).stdout.split()
+        self.assertEqual(set(top) - copied, set())
+
+    def test_what_runs_is_not_root_and_has_flags_that_exist(self):
+        last = {name: rest for name, rest in self.instructions()}
+        self.assertEqual(last["USER"], "collectord")
+        command = json.loads(last["ENTRYPOINT"])
+        self.assertEqual(command[0], "collectord")
+        self.assertEqual(flags_of(command) - KNOWN, set())
+        json.loads(last["HEALTHCHECK"].partition("CMD ")[2])
+        defaults = re.findall(r"127\.0\.0\.1:(\d+)", HELP)
+        self.assertEqual(sorted(last["EXPOSE"].split()), sorted(defaults[:2]))
+
+
+class Documents(unittest.TestCase):
+    def test_every_file_has_its_line(self):
+        shown = set(re.findall(r"^\| (.*?) \|", read("deploy/README.md"), re.M))
+        shown = {name.rstrip("/") for cell in shown for name in re.findall(r"`([^`]+)`", cell)}
+        listed = subprocess.run(["git", "-C", SOURCE, "ls-files", "deploy"], text=True,
+                                capture_output=True, check=False)
+        if listed.returncode != 0:
+            self.skipTest("this is no checkout")
+        there = {path.split("/")[1] for path in listed.stdout.split()} - {"README.md"}
+        self.assertEqual(there - shown, set())
+
+    def test_units_have_flags_that_exist(self):
+        for line in re.findall(r"^ExecStart=(.*)$", read("deploy/systemd/collectord.service"), re.M):
+            self.assertEqual(flags_of(line.split()) - KNOWN, set())
+
+
+if __name__ == "__main__":
+    unittest.main()

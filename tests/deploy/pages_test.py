@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""What users read is what the programs do: the sample configuration, the manual pages and the words
+that shell completion knows, against --help and --print-config.
+Usage: pages_test.py SOURCE_DIR BUILD_DIR"""
+
+import glob
+import gzip
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+import unittest
+
+SOURCE, BUILD = sys.argv[1], sys.argv[2]
+sys.argv = sys.argv[:1]
+sys.path[:0] = [os.path.join(SOURCE, "deploy/man"), os.path.join(SOURCE, "deploy/completion")]
+sys.dont_write_bytecode = True
+
+import command_help  # noqa: E402
+import make_completion  # noqa: E402
+
+COLLECTORD = os.path.join(BUILD, "bin/collectord")
+COLLECTCTL = os.path.join(BUILD, "bin/collectctl")
+SAMPLE = os.path.join(SOURCE, "deploy/collectord.toml")
+# Flags that pages show and that belong to other programs.
+FOREIGN_FLAGS = {"--now", "--its", "--own", "--output-on-failure"}
+
+
+def output(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def printed_settings(*flags):
+    return tomllib.loads(output(COLLECTORD, "--root", "/nowhere", *flags, "--print-config"))
+
+
+def raw_help(program):
+    """--help of the program and all of its commands, as text and in one: not read by our parser."""
+    texts, waiting = [], [[program]]
+    while waiting:
+        command = waiting.pop()
+        text = output(*command, "--help")
+        texts.append(text)
+        listed = text.partition("\nSubcommands:\n")[2].partition("\n\n")[0]
+        waiting += [command + [line.split()[0]] for line in listed.split("\n") if line.strip()]
+    return texts
+
+
+class SampleConfiguration(unittest.TestCase):
+    def test_every_key_is_there_with_its_default(self):
+        lines = [line[1:] for line in read(SAMPLE).split("\n") if re.match(r"#\w+ = ", line)]
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write("\n".join(lines))
+            file.flush()
+            sample = printed_settings("--config", file.name)
+        # A key that does not exist was refused; here is one that is missing, or has another default.
+        shown = tomllib.loads("\n".join(lines))
+        self.assertEqual(sorted(shown), sorted(sample),
+                         "deploy/collectord.toml: each key of --print-config, as `#key = default`")
+        self.assertEqual(sample, printed_settings())
+
+    def test_as_it_is_it_changes_nothing(self):
+        self.assertEqual(printed_settings("--config", SAMPLE), printed_settings())
+
+    def test_every_key_is_in_the_daemons_document(self):
+        document = read(os.path.join(SOURCE, "daemon/DAEMON.md"))
+        table = document.partition("## Configuration")[2].partition("\n## ")[0]
+        cells = {key.strip() for row in re.findall(r"^\| ([a-z_, ]+) \|", table, re.M)
+                 for key in row.split(",")}
+        self.assertEqual(sorted(set(printed_settings()) - cells), [])
+
+
+class ManualPages(unittest.TestCase):
+    def rendered(self, page):
+        if shutil.which("man") is None:
+            self.skipTest("man is not installed")
+        path = os.path.join(BUILD, "deploy/man", page + ".gz")
+        done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", path], check=True, text=True,
+                              capture_output=True,
+                              env={**os.environ, "MANWIDTH": "1000", "LC_ALL": "C.UTF-8"})
+        self.assertEqual(done.stderr, "", f"{page}: groff has something to say")
+        return re.sub(r".\x08", "", done.stdout)
+
+    def check(self, page, program):
+        text = self.rendered(page)
+        flags = {flag for help_text in raw_help(program)
+                 for flag in re.findall(r"^  (?:-\w,)?(--[\w-]+)", help_text, re.M)}
+        self.assertGreater(len(flags), 10)
+        shown = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text))
+        self.assertEqual(sorted(flags - shown), [], f"{page} does not have these flags")
+        self.assertEqual(sorted(shown - flags - FOREIGN_FLAGS), [], f"{page}: there are no such flags")
+        return text
+
+    def test_the_daemons_page_has_its_flags(self):
+        self.check("collectord.8", COLLECTORD)
+
+    def test_the_clients_page_has_its_commands_and_flags(self):
+        text = self.check("collectctl.1", COLLECTCTL)
+        for help_text in raw_help(COLLECTCTL):
+            usage = re.search(r"^Usage: (.*?)(?: \[OPTIONS\].*)$", help_text, re.M)[1]
+            if "\nSubcommands:\n" not in help_text:
+                self.assertRegex(text, rf"(?m)^ +{re.escape(usage)} \[OPTIONS\]")
+
+    def test_the_files_page_has_its_keys(self):
+        text = self.rendered("collectord.toml.5")
+        keys = set(re.findall(r"(?m)^ {7}(\w+) = .*$", text.partition("KEYS")[2].partition(
+            "EXAMPLES")[0]))
+        self.assertEqual(sorted(keys), sorted(printed_settings()))
+
+    def test_pages_are_gzipped_the_same_each_time(self):
+        pages = glob.glob(os.path.join(BUILD, "deploy/man/*.gz"))
+        self.assertEqual(len(pages), 3)
+        for page in pages:
+            with open(page, "rb") as file:
+                header = file.read(8)
+            self.assertEqual(header[4:8], b"\0\0\0\0", f"{page} has the time of its making in it")
+            self.assertIn(b".TH ", gzip.open(page).read())
+
+
+class Completion(unittest.TestCase):
+    def test_every_word_for_a_value_is_known(self):
+        for program in (COLLECTORD, COLLECTCTL):
+            self.assertEqual(make_completion.unknown_words(command_help.read_command(program)), [],
+                             "say in KINDS of deploy/completion/make_completion.py what these are")
+
+    def test_values_have_speaking_names(self):
+        """TEXT and ENUM are what CLI11 says when nobody said what a value is."""
+        for program in (COLLECTORD, COLLECTCTL):
+            for command in make_completion.every_command(command_help.read_command(program)):
+                for option in command.options():
+                    self.assertNotIn(option.value, ("TEXT", "ENUM"),
+                                     f"{command.name} {option.names[-1]}: give it a type_name()")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,158 @@
+// The real adb server between a real collectord and a device made up by the test: what the devices'
+// test does with a made-up server holds with Debian's too. Its port, home and keys are its own.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tests/e2e/collector_process.h"
+#include "tests/e2e/recorded_session.h"
+#include "tests/fakes/fake_adbd.h"
+
+namespace collect::e2e {
+namespace {
+
+using fakes::FakeAdbd;
+using fakes::FakeAdbdOptions;
+
+constexpr seconds kSoon{60};
+constexpr seconds kJobLimit{120};
+const char* const kAdb = "/usr/bin/adb";
+
+class AdbServer : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (access(kAdb, X_OK) != 0) GTEST_SKIP() << "no " << kAdb << ": package adb";
+    start_server();
+    collector_ = std::make_unique<CollectorProcess>(
+        scratch_, Arguments{"--adb", "127.0.0.1:" + std::to_string(port_)});
+  }
+  void TearDown() override { server_.reset(); }
+
+  void start_server() {
+    server_ = std::make_unique<ChildProcess>(
+        scratch_.path(),
+        Arguments{kAdb, "-L", "tcp:localhost:" + std::to_string(port_), "server", "nodaemon"},
+        Environment{{"HOME", scratch_.path()},
+                    {"ANDROID_ADB_SERVER_PORT", std::to_string(port_)},
+                    {"ADB_SERVER_SOCKET", ""},
+                    {"ADB_LOCAL_TRANSPORT_MAX_PORT", "5554"}});  // no search for emulators
+    ASSERT_TRUE(eventually(kSoon, [this] { return answers(port_); }));
+  }
+  // host:emulator makes the server connect there, as if by cable: the entry goes with the device.
+  void plug(FakeAdbdOptions options) {
+    device_ = std::make_unique<FakeAdbd>(std::move(options), device_port_);
+    device_port_ = device_->port();
+    sockaddr_in there{};
+    there.sin_family = AF_INET;
+    there.sin_port = htons(port_);
+    there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&there), sizeof there), 0);
+    const std::string text = "host:emulator:" + std::to_string(device_port_);
+    char length[8];
+    std::snprintf(length, sizeof length, "%04zx", text.size());
+    const std::string request = length + text;
+    ASSERT_EQ(send(fd, request.data(), request.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(request.size()));
+    char answer[64];
+    (void)recv(fd, answer, sizeof answer, 0);  // it says nothing more than that it has tried
+    close(fd);
+  }
+  void unplug() { device_.reset(); }
+
+  std::string wait_shown(const std::string& wanted) {
+    std::string last;
+    const bool shown = eventually(kSoon, [&] {
+      last = collector_->ctl({"devices"}).output;
+      return last.find(wanted) != std::string::npos;
+    });
+    return shown ? "" : "\"" + wanted + "\" is not in:\n" + last;
+  }
+  std::unique_ptr<ChildProcess> start_program(const std::string& rounds) {
+    auto job = std::make_unique<ChildProcess>(
+        scratch_.path(), Arguments{traced_program("json_iso_codes_counted"), "1", "2", rounds},
+        Environment{{"LD_PRELOAD", agent_library()},
+                    {"COLLECT_LISTEN", "abstract:"},
+                    {"COLLECT_FULL", "wait"},
+                    {"COUNT_FILE", scratch_ / "count"},
+                    {"COLLECT_EXIT_FLUSH_MS", "60000"}});
+    device_->add_socket(socket_of(*job));
+    return job;
+  }
+  static std::string socket_of(const ChildProcess& job) {
+    return "collect_agent_" + std::to_string(job.pid());
+  }
+  void expect_whole(ChildProcess& job) {
+    const Ending& ending = job.wait(kJobLimit);
+    ASSERT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+    const auto sessions = sealed_sessions(collector_->root(), job.pid());
+    ASSERT_EQ(sessions.size(), 1u);
+    EXPECT_EQ(sessions[0].state(), "complete");
+    expect_exactly(sessions[0], read_count(scratch_ / "count", job.pid()));
+  }
+  bool has_stored(int pid, uint64_t bytes) {
+    return eventually(kSoon, [&] {
+      const auto directories = session_directories(collector_->root(), pid);
+      if (directories.empty()) return false;
+      std::ifstream file(directories[0] + "/thread_0/index.atf", std::ios::ate);
+      return file && static_cast<uint64_t>(file.tellg()) >= bytes;
+    });
+  }
+
+  Scratch scratch_;
+  const uint16_t port_ = free_port();
+  uint16_t device_port_ = 0;
+  std::unique_ptr<FakeAdbd> device_;
+  std::unique_ptr<ChildProcess> server_;
+  std::unique_ptr<CollectorProcess> collector_;
+};
+
+TEST_F(AdbServer, UnplugAndReplugWhileItRecords) {
+  EXPECT_EQ(wait_shown("no devices"), "");
+  plug({});
+  EXPECT_EQ(wait_shown("Sim_Adbd  no agent"), "");
+  const auto job = start_program("2000");
+  EXPECT_EQ(wait_shown("serving"), "");
+  ASSERT_TRUE(has_stored(job->pid(), 1u << 20));
+  unplug();
+  EXPECT_EQ(wait_shown("absent"), "");
+  FakeAdbdOptions again;
+  again.sockets = {socket_of(*job)};
+  plug(again);
+  EXPECT_EQ(wait_shown("serving"), "");
+  expect_whole(*job);
+  EXPECT_EQ(wait_shown("no agent"), "");
+}
+
+TEST_F(AdbServer, APhoneThatDoesNotTrustThisComputer) {
+  FakeAdbdOptions options;
+  options.trusts = false;
+  plug(options);
+  EXPECT_EQ(wait_shown("confirm the prompt"), "");
+  unplug();
+  EXPECT_EQ(wait_shown("no devices"), "");
+}
+
+TEST_F(AdbServer, TheServerIsKilledWhileItRecords) {
+  plug({});
+  EXPECT_EQ(wait_shown("no agent"), "");
+  const auto job = start_program("1500");
+  ASSERT_TRUE(has_stored(job->pid(), 1u << 20));
+  server_->send_signal(SIGKILL);
+  server_->wait(kSoon);
+  EXPECT_EQ(wait_shown("adb start-server"), "");
+  unplug();  // an adbd that lost its server waits for the next
+  start_server();
+  FakeAdbdOptions again;
+  again.sockets = {socket_of(*job)};
+  plug(again);
+  EXPECT_EQ(wait_shown("serving"), "");
+  expect_whole(*job);
+}
+
+}  // namespace
+}  // namespace collect::e2e

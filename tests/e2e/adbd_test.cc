@@ -1,0 +1,151 @@
+// The real adb on both sides: Debian's server, AOSP's adbd built for this machine, and between them
+// a collectord that finds, records and finds again what was started through a shell of the device.
+// Opt-in, because adbd has to be built first: tests/e2e/build_adbd.sh says how.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "tests/e2e/chaos_check.h"
+#include "tests/e2e/collector_process.h"
+#include "tests/e2e/recorded_session.h"
+
+namespace collect::e2e {
+namespace {
+
+constexpr size_t kThreads = 2;
+constexpr seconds kSoon{60};
+const char* const kAdb = "/usr/bin/adb";
+
+class RealAdbd : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* const adbd = std::getenv("COLLECT_ADBD");
+    if (adbd == nullptr || access(adbd, X_OK) != 0) {
+      GTEST_SKIP() << "no adbd: bash tests/e2e/build_adbd.sh DIRECTORY, then "
+                      "COLLECT_ADBD=DIRECTORY/adbd";
+    }
+    if (access(kAdb, X_OK) != 0) GTEST_SKIP() << "no " << kAdb << ": package adb";
+    adbd_ = adbd;
+    server_ = std::make_unique<ChildProcess>(
+        scratch_.path(),
+        Arguments{kAdb, "-L", "tcp:localhost:" + std::to_string(port_), "server", "nodaemon"},
+        environment());
+    ASSERT_TRUE(eventually(kSoon, [this] { return answers(port_); }));
+  }
+  void TearDown() override {
+    for (auto* process : {&device_, &server_}) {
+      if (*process) (*process)->send_signal(SIGKILL);
+      process->reset();
+    }
+  }
+
+  // Its keys in a home of its own, and no search for emulators.
+  Environment environment() const {
+    return {{"HOME", scratch_.path()},
+            {"ANDROID_ADB_SERVER_PORT", std::to_string(port_)},
+            {"ADB_SERVER_SOCKET", ""},
+            {"ADB_LOCAL_TRANSPORT_MAX_PORT", "5554"}};
+  }
+  Ending adb(Arguments arguments) {
+    arguments.insert(arguments.begin(), kAdb);
+    return run(scratch_.path(), arguments, environment());
+  }
+  // As a USB cable does it: the entry comes, and goes with the device.
+  void plug() {
+    device_ =
+        std::make_unique<ChildProcess>(scratch_.path(), Arguments{adbd_},
+                                       Environment{{"ADBD_PORT", std::to_string(device_port_)}});
+    ASSERT_TRUE(eventually(kSoon, [this] {
+      if (!answers(device_port_)) return false;
+      return adb({"-s", serial(), "shell", "true"}).exited_with(0) || !announce();
+    }));
+  }
+  // host:emulator:PORT; adb has no command for it. False, so that plug() looks again.
+  bool announce() {
+    const std::string request = "host:emulator:" + std::to_string(device_port_);
+    char length[5];
+    std::snprintf(length, sizeof length, "%04zx", request.size());
+    run(scratch_.path(),
+        {"/bin/bash", "-c",
+         "exec 3<>/dev/tcp/127.0.0.1/" + std::to_string(port_) + "; printf %s '" + length +
+             request + "' >&3; cat <&3"},
+        {}, seconds(10));
+    return true;
+  }
+  void unplug() {
+    device_->send_signal(SIGKILL);
+    device_->wait(seconds(10));
+  }
+  std::string serial() const { return "emulator-" + std::to_string(device_port_ - 1); }
+
+  Scratch scratch_;
+  uint16_t port_ = free_port();
+  uint16_t device_port_ = free_port();
+  std::string adbd_;
+  std::unique_ptr<ChildProcess> server_;
+  std::unique_ptr<ChildProcess> device_;
+};
+
+TEST_F(RealAdbd, StartedByShellRecordedUnpluggedReplugged) {
+  plug();
+  CollectorProcess collector(
+      scratch_, {"--adb", "127.0.0.1:" + std::to_string(port_), "--heartbeat-ms", "500"});
+  const auto shown = [&](const std::string& wanted) {
+    std::string last;
+    const bool is_shown = eventually(kSoon, [&] {
+      last = collector.ctl({"devices"}).output;
+      return last.find(wanted) != std::string::npos;
+    });
+    return is_shown ? "" : "\"" + wanted + "\" is not in:\n" + last;
+  };
+  EXPECT_EQ(shown(serial()), "");
+  EXPECT_EQ(shown("no agent"), "");
+  // The shell outlives its adbd only by setsid, as a program started from a launcher would.
+  const std::string command =
+      "LD_PRELOAD=" + agent_library() +
+      " COLLECT_LISTEN=abstract: COLLECT_FULL=wait COLLECT_EXIT_FLUSH_MS=60000 setsid " +
+      traced_program("chaos") + " " + scratch_ / "progress" + " " + std::to_string(kThreads) +
+      " > /dev/null 2>&1 < /dev/null & echo $!";
+  const Ending started = adb({"-s", serial(), "shell", command});
+  ASSERT_TRUE(started.exited_with(0)) << started.errors;
+  const int pid = std::atoi(started.output.c_str());
+  ASSERT_GT(pid, 0) << started.output;
+  EXPECT_EQ(shown("serving"), "");
+  const auto stored = [&] {
+    uint64_t bytes = 0;
+    std::error_code none;
+    for (const std::string& directory : session_directories(collector.root(), pid)) {
+      const auto size = std::filesystem::file_size(directory + "/thread_0/index.atf", none);
+      if (!none) bytes += size;
+    }
+    return bytes;
+  };
+  const auto records = [&] {
+    const uint64_t before = stored();
+    return eventually(kSoon, [&] { return stored() > before; });
+  };
+  EXPECT_TRUE(records());
+  for (int times = 0; times < 2; ++times) {
+    unplug();
+    EXPECT_EQ(shown("absent"), "");
+    plug();
+    EXPECT_EQ(shown("serving"), "");
+    EXPECT_TRUE(records()) << "after a replug";
+  }
+  kill(pid, SIGTERM);
+  const auto sessions = sealed_sessions(collector.root(), pid);
+  ASSERT_EQ(sessions.size(), 1u);
+  EXPECT_EQ(sessions[0].state(), "complete");
+  const ChaosTally tally =
+      check_chaos_process(collector.root(), pid, read_progress(scratch_ / "progress", kThreads),
+                          ChaosEnd::kOrderly, true);
+  EXPECT_EQ(tally.sessions, 1u);
+  EXPECT_EQ(tally.lost, 0u);
+  EXPECT_GT(tally.events, 0u);
+}
+
+}  // namespace
+}  // namespace collect::e2e

@@ -1,0 +1,208 @@
+#include "proto/wire/page_codec.h"
+
+#include <gtest/gtest.h>
+#include <lz4.h>
+
+#include <fstream>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace collect::wire {
+namespace {
+
+using ByteVector = std::vector<uint8_t>;
+
+ByteVector encoded(Lane lane, uint32_t count, const ByteVector& records) {
+  const auto encoder = std::make_unique<PageEncoder>();
+  ByteVector out(records.size() + 64);
+  out.resize(encoder->encode(lane, count, records, out));
+  return out;
+}
+
+PageCodecError decoded(Lane lane, uint32_t count, const ByteVector& sent, ByteVector& records) {
+  ByteVector scratch(records.size());
+  return decode_page(lane, count, sent, scratch, records);
+}
+
+// Calls and returns at random; a quarter of them have a detail number.
+ByteVector index_records(uint32_t count, int atf_version, uint32_t seed) {
+  std::mt19937_64 random(seed);
+  ByteVector bytes(size_t{count} * 32);
+  uint64_t time = random();
+  uint64_t detail = random() % 1000;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint8_t* const at = bytes.data() + size_t{i} * 32;
+    time += random() % 100;
+    store_le<uint64_t>(at, time);
+    store_le<uint64_t>(at + 8, (random() % 3) << 32 | (random() % 50) * 16);
+    const bool linked = random() % 4 == 0;
+    if (atf_version == 2) {
+      store_le<uint64_t>(at + 16, linked ? detail++ : UINT64_MAX);
+      at[24] = static_cast<uint8_t>(1 + random() % 2);
+    } else {
+      store_le<uint32_t>(at + 16, 4711);
+      store_le<uint32_t>(at + 20, static_cast<uint32_t>(1 + random() % 2));
+      store_le<uint32_t>(at + 24, static_cast<uint32_t>(random() % 9));
+      store_le<uint32_t>(at + 28, linked ? static_cast<uint32_t>(detail++) : UINT32_MAX);
+    }
+  }
+  return bytes;
+}
+
+ByteVector detail_records(uint32_t count, uint32_t seed, uint32_t longest) {
+  std::mt19937 random(seed);
+  ByteVector bytes;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t length = 24 + (longest == 0 ? 0 : static_cast<uint32_t>(random()) % longest);
+    const size_t at = bytes.size();
+    bytes.resize(at + length);
+    store_le<uint32_t>(bytes.data() + at, length);
+    store_le<uint16_t>(bytes.data() + at + 4, 3);
+    store_le<uint64_t>(bytes.data() + at + 8, 1000 + i);
+    store_le<uint64_t>(bytes.data() + at + 16, 5'000'000 + 70ull * i);
+    for (uint32_t j = 24; j < length; ++j) bytes[at + j] = static_cast<uint8_t>(j / 8);
+  }
+  return bytes;
+}
+
+// The lines of WIRE.md's "Page codecs": the records, then the block.
+ByteVector documented_bytes() {
+  std::ifstream file(COLLECT_WIRE_DOCUMENT);
+  ByteVector bytes;
+  bool in_example = false;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("## ")) in_example = line == "## Page codecs";
+    if (!in_example || !line.starts_with("    ")) continue;
+    std::istringstream words(line);
+    for (std::string word; words >> word;) {
+      if (word.size() != 2 || word.find_first_not_of("0123456789abcdef") != std::string::npos)
+        break;
+      bytes.push_back(static_cast<uint8_t>(std::stoul(word, nullptr, 16)));
+    }
+  }
+  return bytes;
+}
+
+TEST(PageCodec, ReadsAndWritesTheDocumentsExample) {
+  const ByteVector both = documented_bytes();
+  ASSERT_EQ(both.size(), 128u + 47u);
+  const ByteVector records(both.begin(), both.begin() + 128);
+  const ByteVector block(both.begin() + 128, both.end());
+  ByteVector out(128);
+  ASSERT_EQ(decoded(Lane::kIndex, 4, block, out), PageCodecError::kNone);
+  EXPECT_EQ(out, records);
+  EXPECT_EQ(encoded(Lane::kIndex, 4, records), block);
+}
+
+TEST(PageCodec, EveryCountOfIndexRecordsComesBack) {
+  for (const int version : {1, 2}) {
+    for (uint32_t count = 3; count <= 2048; count += count < 140 ? 1 : 61) {
+      const ByteVector records = index_records(count, version, count);
+      const ByteVector sent = encoded(Lane::kIndex, count, records);
+      ASSERT_FALSE(sent.empty()) << count;
+      ASSERT_LT(sent.size(), records.size());
+      ByteVector out(records.size());
+      ASSERT_EQ(decoded(Lane::kIndex, count, sent, out), PageCodecError::kNone) << count;
+      ASSERT_EQ(out, records) << count;
+    }
+  }
+  // The last of the loop is not the largest.
+  const ByteVector records = index_records(2048, 2, 1);
+  ByteVector out(records.size());
+  ASSERT_EQ(decoded(Lane::kIndex, 2048, encoded(Lane::kIndex, 2048, records), out),
+            PageCodecError::kNone);
+  EXPECT_EQ(out, records);
+}
+
+TEST(PageCodec, DetailRecordsOfAllLengthsComeBack) {
+  for (uint32_t count = 4; count < 200; ++count) {
+    const ByteVector records = detail_records(count, count, count % 5 == 0 ? 0 : 280);
+    const ByteVector sent = encoded(Lane::kDetail, count, records);
+    ASSERT_FALSE(sent.empty()) << count;
+    ByteVector out(records.size());
+    ASSERT_EQ(decoded(Lane::kDetail, count, sent, out), PageCodecError::kNone) << count;
+    ASSERT_EQ(out, records) << count;
+  }
+}
+
+TEST(PageCodec, WhatIsNoPageOrGetsNoShorterIsNotEncoded) {
+  std::mt19937 random(1);
+  ByteVector noise(64 * 32);
+  for (uint8_t& byte : noise) byte = static_cast<uint8_t>(random());
+  EXPECT_TRUE(encoded(Lane::kIndex, 64, noise).empty());
+  EXPECT_TRUE(encoded(Lane::kIndex, 0, {}).empty());
+  EXPECT_TRUE(encoded(Lane::kIndex, 63, index_records(64, 2, 1)).empty());
+  EXPECT_TRUE(encoded(Lane::kIndex, 2049, index_records(2049, 2, 1)).empty());
+  const ByteVector details = detail_records(20, 1, 100);
+  EXPECT_TRUE(encoded(Lane::kDetail, 19, details).empty());
+  EXPECT_TRUE(encoded(Lane::kDetail, 21, details).empty());
+  for (const uint32_t length : {0u, 23u, 5000u, UINT32_MAX}) {
+    ByteVector wrong = details;
+    store_le(wrong.data(), length);
+    EXPECT_TRUE(encoded(Lane::kDetail, 20, wrong).empty()) << length;
+  }
+}
+
+// The transform is bijective, so a changed block that still is one decodes to other records; what
+// may not happen is anything else.
+TEST(PageCodec, EveryPrefixAndEveryChangedByteIsHandled) {
+  const ByteVector records = detail_records(12, 3, 60);
+  const ByteVector good = encoded(Lane::kDetail, 12, records);
+  ByteVector out(records.size());
+  for (size_t size = 0; size < good.size(); ++size) {
+    const ByteVector prefix(good.begin(), good.begin() + static_cast<ptrdiff_t>(size));
+    EXPECT_EQ(decoded(Lane::kDetail, 12, prefix, out), PageCodecError::kBlock) << size;
+  }
+  for (size_t at = 0; at < good.size(); ++at) {
+    ByteVector changed = good;
+    changed[at] ^= 0x55;
+    if (decoded(Lane::kDetail, 12, changed, out) != PageCodecError::kNone) continue;
+    size_t sum = 0;
+    for (int i = 0; i < 12; ++i) sum += load_le<uint32_t>(out.data() + sum);
+    EXPECT_EQ(sum, out.size()) << at;
+  }
+}
+
+// Columns of our choice in a right block.
+TEST(PageCodec, LengthsThatContradictTheHeaderAreRefused) {
+  const auto refused = [](std::vector<uint32_t> lengths, size_t raw_bytes) {
+    const auto count = static_cast<uint32_t>(lengths.size());
+    ByteVector columns(raw_bytes);
+    for (uint32_t i = 0; i < count; ++i) {
+      for (uint32_t byte = 0; byte < 4; ++byte) {
+        columns[byte * count + i] = static_cast<uint8_t>(lengths[i] >> (8 * byte));
+      }
+    }
+    ByteVector block(raw_bytes + 64);
+    block.resize(static_cast<size_t>(LZ4_compress_default(
+        reinterpret_cast<const char*>(columns.data()), reinterpret_cast<char*>(block.data()),
+        static_cast<int>(raw_bytes), static_cast<int>(block.size()))));
+    ByteVector out(raw_bytes);
+    return decoded(Lane::kDetail, count, block, out) == PageCodecError::kRecords;
+  };
+  EXPECT_FALSE(refused({40, 24, 36}, 100));
+  EXPECT_TRUE(refused({40, 24, 36}, 99));
+  EXPECT_TRUE(refused({40, 24, 36}, 101));
+  EXPECT_TRUE(refused({53, 23, 24}, 100));
+  EXPECT_TRUE(refused({52, 0, 48}, 100));
+  EXPECT_TRUE(refused({24, 24, UINT32_MAX}, 100));
+  EXPECT_TRUE(refused({0x80000000u, 0x80000000u, 100}, 100));
+  EXPECT_TRUE(refused({24, 24, 24}, 71));
+}
+
+TEST(PageCodec, TheCallersBuffersAreTheLimit) {
+  const ByteVector records = index_records(64, 2, 1);
+  const ByteVector sent = encoded(Lane::kIndex, 64, records);
+  ByteVector out(records.size());
+  ByteVector scratch(records.size() - 1);
+  EXPECT_NE(decode_page(Lane::kIndex, 64, sent, scratch, out), PageCodecError::kNone);
+  EXPECT_EQ(decoded(Lane::kIndex, 65, sent, out), PageCodecError::kRecords);
+  EXPECT_EQ(decoded(Lane::kIndex, 63, sent, out), PageCodecError::kRecords);
+  EXPECT_EQ(decoded(Lane::kIndex, UINT32_MAX, sent, out), PageCodecError::kRecords);
+}
+
+}  // namespace
+}  // namespace collect::wire
