@@ -27,7 +27,7 @@ bool fill_settings(const collect_agent_options& given, agent::Settings& settings
   if (address == nullptr) return false;
   settings.role = given.connect != nullptr ? agent::Role::kConnect : agent::Role::kListen;
   if (!copy_text(settings.address, address) || !copy_text(settings.token_file, given.token_file) ||
-      !copy_text(settings.tag, given.tag)) {
+      !copy_text(settings.tag, given.tag) || !copy_text(settings.spool, given.spool)) {
     return false;
   }
   if (given.buffer_mb > agent::kMaxBufferMb || given.full_policy > COLLECT_FULL_WAIT ||
@@ -35,6 +35,9 @@ bool fill_settings(const collect_agent_options& given, agent::Settings& settings
       given.atf_version > 2) {
     return false;
   }
+  // Earlier headers have unused bytes where spool_mb is now, and no `spool`.
+  if (given.spool != nullptr && given.spool_mb > agent::kMaxSpoolMb) return false;
+  if (given.spool_mb != 0) settings.spool_mb = given.spool_mb;
   if (given.buffer_mb != 0) settings.buffer_mb = given.buffer_mb;
   if (given.atf_version != 0) settings.atf_version = static_cast<uint8_t>(given.atf_version);
   settings.full = static_cast<agent::FullPolicy>(given.full_policy);

@@ -96,6 +96,10 @@ bool settings_from_environment(Settings& settings, const char** error) {
     *error = "COLLECT_TAG is too long";
   } else if (!take_number("COLLECT_BUFFER_MB", kMinBufferMb, kMaxBufferMb, settings.buffer_mb)) {
     *error = "COLLECT_BUFFER_MB must be a number from 1 to 16384";
+  } else if (!take_text("COLLECT_SPOOL", settings.spool)) {
+    *error = "COLLECT_SPOOL is too long";
+  } else if (!take_number("COLLECT_SPOOL_MB", 1, kMaxSpoolMb, settings.spool_mb)) {
+    *error = "COLLECT_SPOOL_MB must be a number from 1 to 65536";
   } else if (!take_number("COLLECT_ATF_VERSION", 1, 2, version)) {
     *error = "COLLECT_ATF_VERSION must be 1 or 2";
   } else if (!take_number("COLLECT_EXIT_FLUSH_MS", 0, 600000, settings.exit_flush_ms)) {

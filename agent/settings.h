@@ -17,6 +17,8 @@ inline constexpr uint32_t kMinBufferMb = 1;
 inline constexpr uint32_t kThreadFlushMs = 5000;
 inline constexpr uint32_t kProcessFlushMs = 60000;
 inline constexpr uint32_t kMaxBufferMb = 16 * 1024;
+inline constexpr uint32_t kDefaultSpoolMb = 256;
+inline constexpr uint32_t kMaxSpoolMb = 64 * 1024;
 
 struct Settings {
   Role role = Role::kNone;
@@ -30,6 +32,8 @@ struct Settings {
   FullPolicy full = FullPolicy::kDrop;
   DrainBy drain = DrainBy::kThread;
   uint32_t buffer_mb = kDefaultBufferMb;
+  char spool[kMaxAddress] = {};  // folder for the spool's file; empty: none
+  uint32_t spool_mb = kDefaultSpoolMb;
   uint8_t atf_version = 2;
   uint8_t detail = 0;  // 0 off, 1 armed, 2 on: from the first event
   bool start_recording = true;

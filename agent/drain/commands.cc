@@ -256,6 +256,7 @@ void DrainThread::send_heartbeat() {
   heartbeat.detail = static_cast<collect_wire_DetailMode>(detail_mode());
   heartbeat.lost_without_stream = stats.lost_without_stream;
   heartbeat.recording = current_recording();
+  heartbeat.spooled_bytes = shipper_.streams().spool().bytes();
   heartbeat.link_raw_bytes = shipper_.link_raw_bytes();
   heartbeat.link_sent_bytes = shipper_.link_sent_bytes();
   send_control(wire::FrameType::kHeartbeat, collect_wire_Heartbeat_fields, &heartbeat);

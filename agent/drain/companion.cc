@@ -19,7 +19,7 @@
 #include "agent/drain/control.h"
 #include "agent/drain/status.h"
 #include "agent/drain/traced_process.h"
-#include "agent/transport/socket.h"
+#include "agent/transport/descriptor.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -73,7 +73,7 @@ bool is_relative(const char* path) {
 
 bool needs_directory(const Settings& settings) {
   constexpr char kUnix[] = "unix:";
-  if (is_relative(settings.token_file)) return true;
+  if (is_relative(settings.token_file) || is_relative(settings.spool)) return true;
   return std::strncmp(settings.address, kUnix, sizeof kUnix - 1) == 0 &&
          is_relative(settings.address + sizeof kUnix - 1);
 }
@@ -84,7 +84,7 @@ int run_companion(void*) {
   int state = 0;
   (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);  // it may be pending in the copy
 #endif
-  sockets_after_fork();
+  descriptors_after_fork();
   g_control.companion.store(static_cast<int32_t>(syscall(SYS_getpid)), std::memory_order_relaxed);
   log_as(g_start.process);
   prctl(PR_SET_NAME, "collect-drain");

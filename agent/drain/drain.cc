@@ -14,6 +14,7 @@
 #include "agent/drain/control.h"
 #include "agent/drain/drain_thread.h"
 #include "agent/drain/status.h"
+#include "agent/transport/descriptor.h"
 
 namespace collect::agent {
 namespace {
@@ -185,15 +186,15 @@ void log_line(bool enabled, const char* text) {
 }
 
 void drain_before_fork() {
-  sockets_before_fork();
+  descriptors_before_fork();
 }
 void drain_after_fork_in_parent() {
-  sockets_after_fork();
+  descriptors_after_fork();
 }
 
 void drain_after_fork_in_child(bool apart) {
   const int saved_errno = errno;
-  sockets_after_fork();
+  descriptors_after_fork();
   DrainThread* const drain = g_drain.load(std::memory_order_relaxed);
   if (drain != nullptr) drain->abandon();
   g_drain.store(nullptr, std::memory_order_relaxed);

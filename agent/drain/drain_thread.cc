@@ -32,12 +32,19 @@ void DrainThread::run_for(TracedProcess& traced) {
   run();
 }
 
+void DrainThread::abandon() {
+  link_.shut(false);
+  shipper_.streams().spool().close();
+}
+
 void DrainThread::run() {
   ignore_this_thread();
+  open_spool();
   while (!finished()) round();
   allow_waiting(false);
   drop_recording();
   link_.shut(true);
+  shipper_.streams().spool().close();
   g_control.connected.store(false, std::memory_order_relaxed);
   if (!link_.given_up()) set_status("the agent was stopped");
 }
@@ -53,6 +60,7 @@ void DrainThread::round() {
   bool moved = false;
   if (link_.control().step == ChannelStep::kOpen) read_control();
   if (link_.is_up() && read_data()) moved = ship();
+  if (shipper_.spool_pages(link_.is_up(), now_ms_)) moved = true;
   keep_house();
   if (link_.control().step == ChannelStep::kOpen) (void)link_.flush(now_ms_, link_.control());
   wait(moved);
@@ -184,26 +192,38 @@ void DrainThread::keep_house() {
     calibrate_at_ms_ = now_ms_ + kCalibrateMs;
     recalibrate_clock();
     const RecorderStats stats = recorder_stats();  // publishes them for other threads
-    if (process_over_ && stats.buffer_used < least_used_) {
+    const uint64_t left = stats.buffer_used + shipper_.streams().spool().bytes();
+    if (process_over_ && left < least_left_) {
       // A collector that takes it, however slowly, is not one that is away.
-      least_used_ = stats.buffer_used;
+      least_left_ = left;
       request_stop(settings_.exit_flush_ms);
     }
   }
   watch_detail_timer();
   if (link_.control().step == ChannelStep::kOpen && now_ms_ >= heartbeat_at_ms_) send_heartbeat();
   if (!link_.is_up()) {
-    if (now_ms_ - link_.down_since_ms() > kMaxDownWhileWaitingMs) allow_waiting(false);
+    if (waits_in_vain()) allow_waiting(false);
     return;
   }
   if (link_.is_silent(now_ms_)) link_.break_link(now_ms_, "nothing was heard of it for too long");
+}
+
+// Whether threads that wait for a free page have waited long enough for somebody to take one.
+bool DrainThread::waits_in_vain() const {
+  uint64_t since_ms = link_.down_since_ms();
+  const Spool& spool = shipper_.streams().spool();
+  if (spool.is_open()) {
+    if (spool.full_since_ms() == 0) return false;
+    if (spool.full_since_ms() > since_ms) since_ms = spool.full_since_ms();
+  }
+  return now_ms_ - since_ms > kMaxWaitInVainMs;
 }
 
 // How long nobody needs this thread, unless a socket says so.
 int DrainThread::wait_ms() const {
   if (stop_seen_) return process_over_ && !link_.is_up() ? kIdleWaitMs : 1;
   if (phase_ == Phase::kIdle) return kOffWaitMs;
-  if (!link_.is_up()) return kIdleWaitMs;
+  if (!link_.is_up() && !shipper_.streams().spool().is_open()) return kIdleWaitMs;
   if (now_ms_ - busy_ms_ < kBusyMs) return 1;
   // A program fills about a gigabyte a second at most: half of the buffer is still free afterwards.
   const auto half_full_ms = static_cast<int>(settings_.buffer_mb / 2);
@@ -231,6 +251,23 @@ void DrainThread::wait(bool moved) {
 }
 
 // ---- recording
+
+// Without it the agent does what it can: it says so, and keeps what its rings hold.
+void DrainThread::open_spool() {
+  if (settings_.spool[0] == '\0') return;
+  int error = 0;
+  const char* why = shipper_.streams().spool().open(settings_.spool, settings_.spool_mb, &error);
+  if (why == nullptr) return;
+  char line[kStatusBytes];
+  Text(line, sizeof line)
+      .add("no spool in ")
+      .add(settings_.spool)
+      .add(": ")
+      .add(why)
+      .add(": ")
+      .add(errno_text(error));
+  log_line(line);
+}
 
 void DrainThread::begin_recording() {
   (void)start_recording();

@@ -13,7 +13,9 @@
 
 namespace collect::agent {
 
-inline constexpr uint64_t kMaxDownWhileWaitingMs = 30000;  // then FullPolicy::kWait waits no longer
+// After nobody took pages for so long, neither a collector nor a spool, FullPolicy::kWait waits no
+// longer.
+inline constexpr uint64_t kMaxWaitInVainMs = 30000;
 inline constexpr uint64_t kPollThreadsMs = 50;
 inline constexpr uint64_t kCalibrateMs = 100;
 inline constexpr uint64_t kBusyMs = 20;  // after data flowed, look at the rings every millisecond
@@ -39,8 +41,9 @@ class DrainThread {
   // Any thread.
   void request_stop(uint32_t timeout_ms);
 
-  // In a forked child, where no drain thread runs: closes the child's copies of the sockets.
-  void abandon() { link_.shut(false); }
+  // In a forked child, where no drain thread runs: gives back the child's copies of the
+  // sockets and the spool.
+  void abandon();
   // Gives up a recording that was begun and can't be shipped.
   void drop_recording();
 
@@ -54,6 +57,8 @@ class DrainThread {
   void end_with_process();
   void link_came_up();
   void keep_house();
+  void open_spool();
+  bool waits_in_vain() const;
   int wait_ms() const;
   void wait(bool moved);
 
@@ -119,7 +124,7 @@ class DrainThread {
   bool up_since_stop_ = false;
   TracedProcess* traced_ = nullptr;   // null: this is a thread of it
   bool process_over_ = false;         // nobody waits for the companion any more
-  uint64_t least_used_ = UINT64_MAX;  // of the buffer, since then
+  uint64_t least_left_ = UINT64_MAX;  // in the buffer and the spool, since then
   bool writers_settled_ = false;
   bool was_ever_up_ = false;
   uint32_t rounds_failed_at_stop_ = 0;

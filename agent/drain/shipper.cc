@@ -7,7 +7,9 @@
 namespace collect::agent {
 
 void Shipper::begin_link(bool resumed, uint64_t features) {
-  codec_.begin_link((features & wire::kFeatureColumns) != 0);
+  takes_encoded_ = (features & wire::kFeatureColumns) != 0;
+  codec_.begin_link(takes_encoded_);
+  spooling_ = false;
   link_raw_bytes_ = link_sent_bytes_ = 0;
   blocked_ = false;
   drop_batch();
@@ -45,86 +47,87 @@ void Shipper::forget_recording() {
 }
 
 bool Shipper::batch_is_full() const {
-  return page_count_ == kMaxBatchPages || batch_bytes_ + kPageBytes > kMaxBatchBytes;
+  return page_count_ == kMaxBatchPages || batch_bytes_ + kPageBytes > kMaxBatchBytes ||
+         encoded_bytes_ + kPageBytes > kMaxBatchBytes;
 }
 
-Bytes Shipper::encode(Lane lane, const Span& span, wire::Codec& codec) {
-  codec = wire::Codec::kRaw;
+Bytes Shipper::encode(const Span& span, wire::PageHeader& page, MutableBytes out) {
   const Bytes raw(span.bytes, span.byte_count);
-  if (!codec_.encodes() || raw.size() < kMinEncodedBytes) return raw;
+  if (raw.size() < kMinEncodedBytes) return raw;
   const uint64_t begin_ns = monotonic_ns();
-  uint8_t* const out = encoded_ + encoded_bytes_;
-  const size_t size = encoder_.encode(lane, span.record_count, raw,
-                                      MutableBytes(out, sizeof encoded_ - encoded_bytes_));
+  const auto lane = static_cast<Lane>(page.lane);
+  const size_t size = encoder_.encode(lane, span.record_count, raw, out);
   codec_.encoded(raw.size(), monotonic_ns() - begin_ns);
   if (size == 0) return raw;
-  codec = wire::Codec::kColumns;
-  encoded_bytes_ += static_cast<uint32_t>(size);
-  return Bytes(out, size);
+  page.codec = static_cast<uint8_t>(wire::Codec::kColumns);
+  return out.first(size);
 }
 
-void Shipper::add_page(StreamSlot& slot, Lane lane, const Span& span) {
-  const auto lane_number = static_cast<uint32_t>(lane);
-  wire::Codec codec{};
-  const Bytes sent = encode(lane, span, codec);
-  const auto sent_bytes = static_cast<uint32_t>(sent.size());
-  wire::PageHeader page{};
+wire::PageHeader Shipper::page_of(const StreamSlot& slot, Lane lane, const Span& span) {
+  wire::PageHeader page{};  // codec 0: raw
   page.stream_id = slot.stream_id;
   page.lane = static_cast<uint8_t>(lane);
-  page.codec = static_cast<uint8_t>(codec);
   page.flags = span.flags;
   page.first_seq = span.first_seq;
   page.record_count = span.record_count;
   page.raw_bytes = span.byte_count;
-  page.bytes_crc32c = crc32c(sent, 0);
   page.lost_reasons = span.lost_reasons;
   page.lost_total = span.lost_total;
   page.lost_first_ns = span.lost_first_ns;
   page.lost_last_ns = span.lost_last_ns;
   page.first_ns = span.first_ns;
   page.last_ns = span.last_ns;
+  return page;
+}
+
+void Shipper::add_span(StreamSlot& slot, Lane lane, const Span& span) {
+  wire::PageHeader page = page_of(slot, lane, span);
+  Bytes sent(span.bytes, span.byte_count);
+  if (codec_.encodes()) sent = encode(span, page, batch_room());
+  if (sent.data() != span.bytes) encoded_bytes_ += static_cast<uint32_t>(sent.size());
+  page.bytes_crc32c = crc32c(sent, 0);
+  add_page(slot, page, sent);
+  if (span.byte_count >= kPageBytes / 2) filled_page_ = true;
+}
+
+void Shipper::add_page(StreamSlot& slot, const wire::PageHeader& page, Bytes sent) {
+  const auto sent_bytes = static_cast<uint32_t>(sent.size());
   uint8_t* const prefix = prefixes_[page_count_];
   wire::encode_page_prefix(page, sent_bytes, crc32c, prefix);
   parts_[1 + part_count_++] = {prefix, wire::kPagePrefixBytes};
   if (sent_bytes != 0) {
     parts_[1 + part_count_++] = {const_cast<uint8_t*>(sent.data()), sent_bytes};
   }
-  pages_[page_count_++] = {&slot, lane_number, span.first_seq + span.record_count, span.lost_total};
-  batch_bytes_ += span.byte_count;
+  pages_[page_count_++] = {&slot, page.lane, page.first_seq + page.record_count, page.lost_total};
+  batch_bytes_ += page.raw_bytes;
   batch_sent_bytes_ += sent_bytes;
-  if (span.byte_count >= kPageBytes / 2) filled_page_ = true;
   slot.batch = batch_number_;
-  slot.lost_sent[lane_number] = span.lost_total;
+  slot.lost_sent[page.lane] = page.lost_total;
 }
 
-bool Shipper::take_span(StreamSlot& slot, Lane lane, bool flush, uint64_t now_ms) {
+bool Shipper::take_page(StreamSlot& slot, Lane lane, bool flush, uint64_t now_ms) {
+  if (take_spooled(slot, lane)) return true;
   Span span;
-  if (!next_span(*slot.stream, lane, kPageBytes, flush, span)) {
-    // Asked for everything and there was nothing: the next record is young.
-    if (flush) slot.flushed_ms[static_cast<uint32_t>(lane)] = now_ms;
-    return false;
-  }
-  add_page(slot, lane, span);
-  mark_sent(*slot.stream, lane, span);
+  const bool taken = next_span(*slot.stream, lane, kPageBytes, flush, span);
+  // Asked for everything: what it did not give is young.
   if (flush) slot.flushed_ms[static_cast<uint32_t>(lane)] = now_ms;
+  if (!taken) return false;
+  add_span(slot, lane, span);
+  mark_sent(*slot.stream, lane, span);
   return true;
 }
 
-// One page of each stream in turn, until the batch is full or a whole round gave nothing.
+// One page of each stream in turn.
 void Shipper::fill_lane(Lane lane, uint64_t now_ms) {
   const auto lane_number = static_cast<uint32_t>(lane);
-  const uint32_t count = streams_.size();
-  uint32_t slot_number = turn_[lane_number];
-  for (uint32_t without = 0; without < count && !batch_is_full();) {
-    if (slot_number >= count) slot_number = 0;
-    StreamSlot& slot = streams_.at(slot_number++);
-    ++without;
-    if (slot.stream == nullptr || !slot.opened || slot.close_sent) continue;
-    const bool flush = flush_wanted_ || stream_ended(*slot.stream) ||
-                       now_ms - slot.flushed_ms[lane_number] >= kFlushMs;
-    if (take_span(slot, lane, flush, now_ms)) without = 0;
-  }
-  turn_[lane_number] = slot_number;
+  take_turns(
+      lane, [this] { return batch_is_full(); },
+      [&](StreamSlot& slot) {
+        if (!slot.opened || slot.close_sent) return false;
+        const bool flush = flush_wanted_ || stream_ended(*slot.stream) ||
+                           now_ms - slot.flushed_ms[lane_number] >= kFlushMs;
+        return take_page(slot, lane, flush, now_ms);
+      });
 }
 
 bool Shipper::add_trailing_loss(StreamSlot& slot) {
@@ -135,7 +138,7 @@ bool Shipper::add_trailing_loss(StreamSlot& slot) {
       continue;
     }
     if (page_count_ == kMaxBatchPages) return true;
-    add_page(slot, lane, span);
+    add_span(slot, lane, span);
     added = true;
   }
   return added;
@@ -168,8 +171,8 @@ void Shipper::finish_streams(SendBuffer& buffer) {
     const bool can_close = slot.opened && slot.batch != batch_number_ && !batch_is_full() &&
                            stream_ended(*slot.stream);
     // Whatever its place in the order of lanes, an ended stream is emptied: its memory can go then.
-    if (!can_close || take_span(slot, Lane::kIndex, true, 0) ||
-        take_span(slot, Lane::kDetail, true, 0) || add_trailing_loss(slot) ||
+    if (!can_close || take_page(slot, Lane::kIndex, true, 0) ||
+        take_page(slot, Lane::kDetail, true, 0) || add_trailing_loss(slot) ||
         !push_stream_close(slot, buffer)) {
       all_closed = false;
     }

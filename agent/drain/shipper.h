@@ -1,6 +1,6 @@
 // The data channel while the link is up: explanations, then pages, straight from the rings with one
 // gathering write; never blocks. Drain thread only; static storage. Page bytes are copied only to
-// be encoded, where the link is slow.
+// be encoded, where the link is slow, and where they come from the spool.
 //
 // Order: index lanes of all streams in turn, then detail lanes. A batch is small enough that the
 // control channel is looked at between two of them.
@@ -11,6 +11,7 @@
 #include "agent/drain/codec_choice.h"
 #include "agent/drain/explainer.h"
 #include "agent/drain/frames.h"
+#include "agent/drain/spool.h"
 #include "agent/drain/stream_table.h"
 #include "agent/ring/recorder.h"
 #include "agent/transport/socket.h"
@@ -26,6 +27,7 @@ inline constexpr uint64_t kFlushMs = 20;
 // Fewer bytes of records go raw: there is nothing to win.
 inline constexpr uint32_t kMinEncodedBytes = 512;
 static_assert(kPageBytes <= wire::kMaxEncodedPage);
+inline constexpr uint32_t kSpoolPagesPerRound = 16;
 
 enum class PumpStatus : uint8_t {
   kMoved,    // bytes went; there may be more
@@ -37,6 +39,7 @@ enum class PumpStatus : uint8_t {
 class Shipper {
  public:
   StreamTable& streams() { return streams_; }
+  const StreamTable& streams() const { return streams_; }
   Explainer& explainer() { return explainer_; }
 
   // Both channels are welcomed. Sends everything again that explains the data, and rewinds.
@@ -54,6 +57,10 @@ class Shipper {
   // At most one write to `data`; `buffer` holds the frames that go before the pages.
   PumpStatus pump(Socket& data, SendBuffer& buffer, uint64_t now_ms);
   bool wants_to_write() const { return blocked_; }
+
+  // Moves pages from rings that are more than half full to the spool: while there is no link, and
+  // of lanes of which the spool still has some to send. True: a round was not enough.
+  bool spool_pages(bool link_is_up, uint64_t now_ms);
 
   // Of the pages sent on this link, before and after encoding.
   uint64_t link_raw_bytes() const { return link_raw_bytes_; }
@@ -81,10 +88,26 @@ class Shipper {
 
   bool fill(SendBuffer& buffer, uint64_t now_ms);
   void fill_lane(Lane lane, uint64_t now_ms);
-  bool take_span(StreamSlot& slot, Lane lane, bool flush, uint64_t now_ms);
-  void add_page(StreamSlot& slot, Lane lane, const Span& span);
-  // The page's bytes as they are sent, and in `codec` how.
-  Bytes encode(Lane lane, const Span& span, wire::Codec& codec);
+  // Calls `take` for one slot after the other, until `is_full()` or a whole round gave nothing.
+  template <class IsFull, class Take>
+  void take_turns(Lane lane, IsFull is_full, Take take);
+  bool take_page(StreamSlot& slot, Lane lane, bool flush, uint64_t now_ms);
+  // All but the codec and the checksum.
+  static wire::PageHeader page_of(const StreamSlot& slot, Lane lane, const Span& span);
+  void add_span(StreamSlot& slot, Lane lane, const Span& span);
+  void add_page(StreamSlot& slot, const wire::PageHeader& page, Bytes sent);
+  // The page's bytes in codec 1, in `out`, or raw where that gains nothing; and so in `page`.
+  Bytes encode(const Span& span, wire::PageHeader& page, MutableBytes out);
+  MutableBytes batch_room() {
+    return MutableBytes(encoded_ + encoded_bytes_, sizeof encoded_ - encoded_bytes_);
+  }
+
+  // The spool (shipper_spool.cc).
+  bool take_spooled(StreamSlot& slot, Lane lane);
+  // The page from `next_seq` on as it is sent on this link; its bytes are in the batch's room.
+  // False: it is lost.
+  bool read_spooled(SpoolRef ref, uint64_t next_seq, wire::PageHeader& page, Bytes& sent);
+  bool spool_page(StreamSlot& slot, Lane lane, uint64_t now_ms);
   bool batch_is_full() const;
   // The loss after the last record of a stream that ended, if no page told it yet.
   bool add_trailing_loss(StreamSlot& slot);
@@ -116,10 +139,15 @@ class Shipper {
   iovec parts_[1 + 2 * kMaxBatchPages];
 
   CodecChoice codec_;
+  bool takes_encoded_ = false;  // the collector does
   wire::PageEncoder encoder_;
-  uint8_t encoded_[kMaxBatchBytes];  // this batch's encoded pages
+  uint8_t encoded_[kMaxBatchBytes];  // this batch's encoded pages, and those from the spool
   uint64_t link_raw_bytes_ = 0;
   uint64_t link_sent_bytes_ = 0;
+
+  bool spooling_ = false;             // nothing sent on the last link is waited for any more
+  uint8_t spooled_page_[kPageBytes];  // as it stands in the spool
+  uint8_t decoder_memory_[kPageBytes];
 
   uint32_t turn_[2] = {0, 0};  // per lane: the slot that is first in the next round
   bool flush_wanted_ = false;
@@ -129,5 +157,17 @@ class Shipper {
   bool end_pushed_ = false;  // on this link
   collect_wire_RecordingEnd end_;
 };
+
+template <class IsFull, class Take>
+void Shipper::take_turns(Lane lane, IsFull is_full, Take take) {
+  uint32_t& turn = turn_[static_cast<uint32_t>(lane)];
+  const uint32_t count = streams_.size();
+  for (uint32_t without = 0; without < count && !is_full();) {
+    if (turn >= count) turn = 0;
+    StreamSlot& slot = streams_.at(turn++);
+    ++without;
+    if (slot.stream != nullptr && take(slot)) without = 0;
+  }
+}
 
 }  // namespace collect::agent

@@ -7,14 +7,30 @@ uint64_t least(uint64_t a, uint64_t b) {
   return a < b ? a : b;
 }
 
+}  // namespace
+
 // Frees what the collector has. `limit`: what was sent, which is as far as an ack can reach.
-void free_stored(StreamSlot& slot, const collect_wire_StreamPosition& position,
-                 const uint64_t limit[2]) {
-  acknowledge(*slot.stream, Lane::kIndex, least(position.index_next, limit[0]));
-  acknowledge(*slot.stream, Lane::kDetail, least(position.detail_next, limit[1]));
+void StreamTable::free_stored(StreamSlot& slot, const uint64_t next[2], const uint64_t limit[2]) {
+  for (uint32_t lane = 0; lane < 2; ++lane) {
+    const uint64_t stored = least(next[lane], limit[lane]);
+    spool_.acknowledge(slot.spooled[lane], stored);
+    collect::agent::acknowledge(*slot.stream, static_cast<Lane>(lane), stored);
+  }
 }
 
-}  // namespace
+// The spool's pages come first: what it has once had is not sent from the rings again.
+void StreamTable::rewind_ring(StreamSlot& slot, uint32_t lane, uint64_t next) {
+  const uint64_t end_seq = slot.spooled[lane].end_seq;
+  rewind(*slot.stream, static_cast<Lane>(lane), next > end_seq ? next : end_seq);
+}
+
+void StreamTable::rewind_rings() {
+  refresh();
+  for (uint32_t i = 0; i < size_; ++i) {
+    if (slots_[i].stream == nullptr) continue;
+    for (uint32_t lane = 0; lane < 2; ++lane) rewind_ring(slots_[i], lane, 0);
+  }
+}
 
 void StreamTable::refresh() {
   // Slots beyond the last size hold whatever an earlier life of this memory left.
@@ -78,12 +94,10 @@ void StreamTable::begin_link(bool resumed) {
     const uint64_t limit[2] = {counts.index_count, counts.detail_count};
     for (uint32_t lane = 0; lane < 2; ++lane) {
       slot.handed[lane] = least(slot.resume[lane], limit[lane]);
-      rewind(*slot.stream, static_cast<Lane>(lane), slot.handed[lane]);
+      spool_.rewind(slot.spooled[lane], slot.handed[lane]);
+      rewind_ring(slot, lane, slot.handed[lane]);
     }
-    collect_wire_StreamPosition position = collect_wire_StreamPosition_init_zero;
-    position.index_next = slot.handed[0];
-    position.detail_next = slot.handed[1];
-    free_stored(slot, position, limit);
+    free_stored(slot, slot.handed, limit);
     if (slot.closed_at_collector && stream_ended(*slot.stream)) release(slot);
   }
 }
@@ -91,13 +105,15 @@ void StreamTable::begin_link(bool resumed) {
 void StreamTable::acknowledge(const collect_wire_StreamPosition& position) {
   StreamSlot* const slot = find(position.stream_id);
   if (slot == nullptr) return;
-  free_stored(*slot, position, slot->handed);
+  const uint64_t next[2] = {position.index_next, position.detail_next};
+  free_stored(*slot, next, slot->handed);
   if (!position.closed || !slot->close_sent) return;
   // Everything is stored or known to be missing: the stream has nothing left to say.
   release(*slot);
 }
 
 void StreamTable::release(StreamSlot& slot) {
+  for (SpoolChain& chain : slot.spooled) spool_.release(chain);
   release_stream(*slot.stream);
   slot.stream = nullptr;
   --used_;

@@ -1,10 +1,11 @@
 // What the drain thread knows of each stream beyond what the recorder does: how far it was sent on
-// this link, and what the collector said. Drain thread only; static storage, touched as far as
-// used.
+// this link, what the collector said, and what of it is in the spool. Drain thread only; static
+// storage, touched as far as used.
 #pragma once
 
 #include <cstdint>
 
+#include "agent/drain/spool.h"
 #include "agent/ring/recorder.h"
 #include "proto/wire/wire.nanopb.h"
 
@@ -25,6 +26,7 @@ struct StreamSlot {
   uint64_t flushed_ms[2];    // when a page in the making was last asked for
   uint64_t flush_target[2];  // a Flush command waits for these record numbers
   bool closed_at_collector;
+  SpoolChain spooled[2];  // per lane: its records before those in the rings
 };
 
 class StreamTable {
@@ -47,11 +49,21 @@ class StreamTable {
 
   void release(StreamSlot& slot);
   void release_all();
+  // Whatever was sent of the rings is to be sent again: all that is held, but for what the spool
+  // has.
+  void rewind_rings();
   bool is_empty() const { return used_ == 0; }
+
+  Spool& spool() { return spool_; }
+  const Spool& spool() const { return spool_; }
 
  private:
   static constexpr uint32_t kHintSlots = 2 * kMaxStreams;
 
+  void free_stored(StreamSlot& slot, const uint64_t next[2], const uint64_t limit[2]);
+  void rewind_ring(StreamSlot& slot, uint32_t lane, uint64_t next);
+
+  Spool spool_;
   uint32_t size_ = 0;  // slots that may be in use
   uint32_t used_ = 0;
   StreamSlot slots_[kMaxStreams];

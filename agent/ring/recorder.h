@@ -155,7 +155,8 @@ void mark_sent(Stream& stream, Lane lane, const Span& span);
 // The losses of an ended stream after its last record, as a span of no records. False when no more
 // than `lost_sent` were lost in all.
 bool trailing_loss(Stream& stream, Lane lane, uint64_t lost_sent, Span& span);
-// Everything below `next` is stored at the collector: frees whole pages.
+// Everything below `next` is stored, at the collector or in the spool: frees whole pages, and of a
+// stream that has ended the last one too.
 void acknowledge(Stream& stream, Lane lane, uint64_t next);
 // After a reconnect: the next span begins at `next`, or at the oldest record still held.
 void rewind(Stream& stream, Lane lane, uint64_t next);
@@ -183,6 +184,7 @@ void settle_dead_writers();
 void set_writers_alive(bool (*alive)());
 void recalibrate_clock();  // call every ~100 ms
 RecorderStats recorder_stats();
+bool buffer_half_used();          // cheap
 RecorderStats published_stats();  // what recorder_stats() last found; any thread
 
 // With FullPolicy::kWait: whether a full ring may still hold the program up. The drain thread

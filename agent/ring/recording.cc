@@ -297,6 +297,10 @@ RecorderStats recorder_stats() {
   return stats;
 }
 
+bool buffer_half_used() {
+  return pool_used_bytes() > pool_bytes() / 2;
+}
+
 RecorderStats published_stats() {
   RecorderStats stats;
   uint64_t words[kStatsWords];

@@ -71,8 +71,9 @@ struct LaneState {
   bool lock_in_vain = false;      // producer's: the last wait for it ended without it
 
   // Drain thread's; `head` also the producer's under `lock`.
-  PageRef head = 0;  // oldest page held
-  PageRef send = 0;  // page that the next span comes from
+  PageRef head = 0;         // oldest page held
+  PageRef send = 0;         // page that the next span comes from
+  uint64_t given_back = 0;  // records of an ended stream that has no page left
 };
 
 struct alignas(kCacheLine) Stream {

@@ -57,7 +57,7 @@ PageRef last_page(const LaneState& lane) {
 uint64_t lane_count(LaneState& lane, Lane which) {
   const ChainLock lock(lane, ChainLock::Side::kDrain);
   const PageRef page = last_page(lane);
-  if (page == 0) return 0;
+  if (page == 0) return lane.given_back;
   const PageInfo& info = page_info(page);
   return info.first_seq + records_of(info, which);
 }
@@ -141,9 +141,14 @@ void acknowledge(Stream& stream, Lane which, uint64_t next_seq) {
     if (info.first_seq + info.sent_records == end_seq) {
       info.pinned.store(0, std::memory_order_relaxed);
     }
-    // The open page stays with its thread. A page that was not sent at all stays too: after a
-    // rewind the collector may already have what we are about to send again.
-    if (next == 0 || info.sent_records != records_of(info, which)) return;
+    // The open page stays with its thread while there is one. A page that was not sent at all stays
+    // too: after a rewind the collector may already have what we are about to send again.
+    if (info.sent_records != records_of(info, which)) return;
+    if (next == 0) {
+      if (!stream.ended) return;
+      lane.given_back = end_seq;
+      lane.first.store(0, std::memory_order_relaxed);
+    }
     if (lane.send == lane.head) lane.send = next;
     pool_give(lane.head);
     lane.head = next;

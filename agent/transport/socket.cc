@@ -3,12 +3,9 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sched.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -25,42 +22,6 @@ constexpr int kNoSignal = MSG_NOSIGNAL;
 #else
 constexpr int kNoSignal = 0;  // SO_NOSIGPIPE is set instead
 #endif
-
-// Held while descriptors are made or closed, and by a thread that forks.
-std::atomic<uint32_t> g_changing{0};
-
-void lock_changes() {
-  uint32_t expected = 0;
-  // Pairs with the release in unlock_changes: what the other side did to descriptors is seen.
-  while (!g_changing.compare_exchange_weak(expected, 1, std::memory_order_acquire)) {
-    expected = 0;
-    sched_yield();
-  }
-}
-void unlock_changes() {
-  g_changing.store(0, std::memory_order_release);
-}
-
-struct Changing {
-  Changing() { lock_changes(); }
-  ~Changing() { unlock_changes(); }
-  Changing(const Changing&) = delete;
-  Changing& operator=(const Changing&) = delete;
-};
-
-int high_descriptor(int low_fd) {
-  int floor = kDescriptorFloor;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-      limit.rlim_cur < static_cast<rlim_t>(kDescriptorFloor + kDescriptorMargin)) {
-    floor = static_cast<int>(limit.rlim_cur) - kDescriptorMargin;
-  }
-  for (; floor > 2; floor /= 2) {
-    const int high = fcntl(low_fd, F_DUPFD_CLOEXEC, floor);
-    if (high >= 0) return high;
-  }
-  return -1;
-}
 
 bool peer_may_connect(int fd) {
 #if defined(__linux__)
@@ -109,48 +70,17 @@ void set_options(int fd, bool is_local) {
 
 }  // namespace
 
-void sockets_before_fork() {
-  lock_changes();
-}
-void sockets_after_fork() {
-  unlock_changes();
-}
-
-// Takes `low_fd` in any case; 0 or errno. Under the lock.
-int Socket::adopt(int low_fd) {
-  int fd = high_descriptor(low_fd);
-  if (fd >= 0) {
-    ::close(low_fd);
-  } else {
-    fd = low_fd;  // no room above: a low number is better than no collector
-  }
-  fcntl(fd, F_SETFD, FD_CLOEXEC);
-  fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-  struct stat identity{};
-  if (fstat(fd, &identity) != 0) {
-    const int error = errno;
-    ::close(fd);
-    return error;
-  }
-  device_ = identity.st_dev;
-  inode_ = identity.st_ino;
-  fd_ = fd;
-  return 0;
-}
-
-bool Socket::is_ours() const {
-  struct stat identity{};
-  return fd_ >= 0 && fstat(fd_, &identity) == 0 && S_ISSOCK(identity.st_mode) &&
-         identity.st_dev == device_ && identity.st_ino == inode_;
+template <class Make>
+int Socket::open(Make make) {
+  const int error = descriptor_.open(make);
+  if (error == 0) fcntl(fd(), F_SETFL, fcntl(fd(), F_GETFL) | O_NONBLOCK);
+  return error;
 }
 
 void Socket::close() {
-  if (fd_ < 0) return;
   if (tls_ != nullptr) tls_close(tls_);
   tls_ = nullptr;
-  const Changing changing;
-  if (is_ours()) ::close(fd_);
-  fd_ = -1;
+  descriptor_.close();
 }
 
 IoResult Socket::send(const iovec* parts, size_t count) {
@@ -161,7 +91,7 @@ IoResult Socket::send(const iovec* parts, size_t count) {
   message.msg_iovlen = static_cast<decltype(message.msg_iovlen)>(count);
   ssize_t sent = 0;
   do {
-    sent = sendmsg(fd_, &message, MSG_DONTWAIT | kNoSignal);
+    sent = sendmsg(fd(), &message, MSG_DONTWAIT | kNoSignal);
   } while (sent < 0 && errno == EINTR);
   if (sent >= 0) return {IoStatus::kDone, 0, static_cast<size_t>(sent)};
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return {IoStatus::kAgain, 0, 0};
@@ -175,7 +105,7 @@ IoResult Socket::receive(uint8_t* out, size_t size) {
   if (tls_ != nullptr) return tls_receive(tls_, out, size);
   ssize_t got = 0;
   do {
-    got = recv(fd_, out, size, MSG_DONTWAIT);
+    got = recv(fd(), out, size, MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
   if (got > 0) return {IoStatus::kDone, 0, static_cast<size_t>(got)};
   if (got == 0) return {IoStatus::kEnd, 0, 0};
@@ -187,16 +117,11 @@ IoResult Socket::receive(uint8_t* out, size_t size) {
 
 int Socket::connect(const Address& address, bool* connected) {
   *connected = false;
-  {
-    const Changing changing;
-    const int low_fd = socket(address.storage.ss_family, SOCK_STREAM, 0);
-    if (low_fd < 0) return errno;
-    const int failed = adopt(low_fd);
-    if (failed != 0) return failed;
-  }
+  const int failed = open([&] { return socket(address.storage.ss_family, SOCK_STREAM, 0); });
+  if (failed != 0) return failed;
   is_local_ = address.is_local();
-  set_options(fd_, is_local_);
-  int error = ::connect(fd_, raw(address), address.bytes) == 0 ? 0 : errno;
+  set_options(fd(), is_local_);
+  int error = ::connect(fd(), raw(address), address.bytes) == 0 ? 0 : errno;
   if (error == 0) {
     error = finish_connect();
     *connected = error == 0;
@@ -211,16 +136,16 @@ int Socket::finish_connect() {
   if (!is_ours()) return EBADF;
   int error = 0;
   socklen_t bytes = sizeof error;
-  if (getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) return errno;
-  if (error == 0 && is_connected_to_itself(fd_)) error = ECONNREFUSED;
+  if (getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) return errno;
+  if (error == 0 && is_connected_to_itself(fd())) error = ECONNREFUSED;
   return error;
 }
 
 int Socket::bind_and_listen(const Address& address) {
   const int on = 1;
-  if (!address.is_local()) setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (bind(fd_, raw(address), address.bytes) != 0) return errno;
-  return ::listen(fd_, kListenBacklog) == 0 ? 0 : errno;
+  if (!address.is_local()) setsockopt(fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(fd(), raw(address), address.bytes) != 0) return errno;
+  return ::listen(fd(), kListenBacklog) == 0 ? 0 : errno;
 }
 
 int Socket::listen(const Address& address) {
@@ -236,13 +161,8 @@ int Socket::listen(const Address& address) {
       if (error == ECONNREFUSED) unlink(path);
     }
   }
-  {
-    const Changing changing;
-    const int low_fd = socket(address.storage.ss_family, SOCK_STREAM, 0);
-    if (low_fd < 0) return errno;
-    const int failed = adopt(low_fd);
-    if (failed != 0) return failed;
-  }
+  const int failed = open([&] { return socket(address.storage.ss_family, SOCK_STREAM, 0); });
+  if (failed != 0) return failed;
   is_local_ = address.is_local();
   const int error = bind_and_listen(address);
   if (error != 0) close();
@@ -251,19 +171,14 @@ int Socket::listen(const Address& address) {
 
 int Socket::accept(Socket& out) {
   if (!is_ours()) return EBADF;
-  {
-    const Changing changing;
-    const int low_fd = ::accept(fd_, nullptr, nullptr);
-    if (low_fd < 0) return errno == EWOULDBLOCK ? EAGAIN : errno;
-    const int failed = out.adopt(low_fd);
-    if (failed != 0) return failed;
-  }
+  const int failed = out.open([this] { return ::accept(fd(), nullptr, nullptr); });
+  if (failed != 0) return failed == EWOULDBLOCK ? EAGAIN : failed;
   out.is_local_ = is_local_;
-  if (is_local_ && !peer_may_connect(out.fd_)) {
+  if (is_local_ && !peer_may_connect(out.fd())) {
     out.close();
     return EACCES;
   }
-  set_options(out.fd_, is_local_);
+  set_options(out.fd(), is_local_);
   return 0;
 }
 
@@ -271,14 +186,14 @@ uint16_t Socket::local_port() const {
   Address address{};
   address.bytes = sizeof address.storage;
   if (!is_ours() ||
-      getsockname(fd_, reinterpret_cast<sockaddr*>(&address.storage), &address.bytes) != 0) {
+      getsockname(fd(), reinterpret_cast<sockaddr*>(&address.storage), &address.bytes) != 0) {
     return 0;
   }
   return port_of(address);
 }
 
 bool Socket::start_tls() {
-  tls_ = tls_open(fd_);
+  tls_ = tls_open(fd());
   return tls_ != nullptr;
 }
 
@@ -295,7 +210,7 @@ const char* Socket::fault_or(const char* otherwise) const {
 // asking turns it off.
 void Socket::widen_send_buffer() {
   if (!is_local_ || !is_ours()) return;
-  setsockopt(fd_, SOL_SOCKET, SO_SNDBUF, &kLocalSendBytes, sizeof kLocalSendBytes);
+  setsockopt(fd(), SOL_SOCKET, SO_SNDBUF, &kLocalSendBytes, sizeof kLocalSendBytes);
 }
 
 }  // namespace collect::agent

@@ -1,24 +1,16 @@
-// Sockets of a guest: high-numbered, close-on-exec, non-blocking, without SIGPIPE, and checked
-// before every use. The host program may close every descriptor it sees, and open something else
-// under the same number; then the socket is lost to us, and what has its number is not touched.
-//
-// Drain thread only, but for the fork functions at the end. Nothing allocates.
+// Sockets of a guest (descriptor.h): non-blocking, without SIGPIPE, and checked before every use.
+// Drain thread only. Nothing allocates.
 #pragma once
 
-#include <sys/types.h>
 #include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
 
 #include "agent/transport/address.h"
+#include "agent/transport/descriptor.h"
 
 namespace collect::agent {
-
-// Descriptors are moved up to here, or to just below the process's limit: programs that count on
-// low numbers, or close a range of them, keep what they expect.
-inline constexpr int kDescriptorFloor = 3000;
-inline constexpr int kDescriptorMargin = 24;  // below a limit that is lower than that
 
 enum class IoStatus : uint8_t {
   kDone,   // `bytes` were moved
@@ -39,10 +31,10 @@ struct TlsSession;
 // Plain data, so that it can live in static storage; closing is explicit.
 class Socket {
  public:
-  bool is_open() const { return fd_ >= 0; }
-  int fd() const { return fd_; }
+  bool is_open() const { return descriptor_.is_open(); }
+  int fd() const { return descriptor_.fd(); }
   // Whether the descriptor still is the socket that was opened.
-  bool is_ours() const;
+  bool is_ours() const { return descriptor_.is_ours(); }
 
   IoResult send(const iovec* parts, size_t count);
   IoResult receive(uint8_t* out, size_t size);
@@ -71,19 +63,14 @@ class Socket {
   void widen_send_buffer();
 
  private:
-  int adopt(int low_fd);
+  // Takes what `make()` gives, a new descriptor or -1; 0 or errno.
+  template <class Make>
+  int open(Make make);
   int bind_and_listen(const Address& address);
 
-  int fd_ = -1;
+  Descriptor descriptor_;
   TlsSession* tls_ = nullptr;  // null: plain
-  dev_t device_ = 0;
-  ino_t inode_ = 0;
   bool is_local_ = false;
 };
-
-// fork takes a copy of every descriptor. Between these two calls no socket is half-made, so that
-// the child knows, and can close, all of them. Called around fork on the forking thread.
-void sockets_before_fork();
-void sockets_after_fork();
 
 }  // namespace collect::agent

@@ -5,8 +5,8 @@
 // the session, and from there as the socket takes it. So nothing that was encrypted is ever asked
 // for a second time, and the caller may come back with other bytes than those that found no room.
 //
-// Each call into OpenSSL holds the lock that a forking thread takes (sockets_before_fork): a child
-// never finds one of its locks, or its memory, in the middle of a change.
+// Each call into OpenSSL holds the lock that a forking thread takes (descriptors_before_fork): a
+// child never finds one of its locks, or its memory, in the middle of a change.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <openssl/bio.h>
@@ -51,8 +51,8 @@ bool g_host_is_address = false;
 char g_pem[kMaxPemBytes];
 
 struct NotForking {
-  NotForking() { sockets_before_fork(); }
-  ~NotForking() { sockets_after_fork(); }
+  NotForking() { descriptors_before_fork(); }
+  ~NotForking() { descriptors_after_fork(); }
   NotForking(const NotForking&) = delete;
   NotForking& operator=(const NotForking&) = delete;
 };

@@ -11,6 +11,7 @@
 #include "formats/atf/layout.h"
 #include "formats/core/bytes.h"
 #include "tests/agent/scripted_collector.h"
+#include "tests/agent/temp_folder.h"
 
 namespace collect::agent {
 namespace {
@@ -33,13 +34,16 @@ void make_events(uint64_t pairs) {
 
 class AgentTest : public testing::Test {
  protected:
-  void start(uint32_t full_policy, uint32_t buffer_mb) {
+  void start(uint32_t full_policy, uint32_t buffer_mb, uint32_t spool_mb = 0) {
     address = collector.address();
     collect_agent_options options{};
     options.struct_bytes = sizeof options;
     options.connect = address.c_str();
     options.full_policy = full_policy;
     options.buffer_mb = buffer_mb;
+    const std::string folder = folder_.path();
+    if (spool_mb != 0) options.spool = folder.c_str();
+    options.spool_mb = spool_mb;
     // One process keeps to one kind of memory, so the test program runs once with each.
     const char* drain = std::getenv("TEST_DRAIN");
     if (drain != nullptr && std::string(drain) == "process") options.drain = COLLECT_DRAIN_PROCESS;
@@ -76,6 +80,9 @@ class AgentTest : public testing::Test {
 
   ScriptedCollector collector;
   std::string address;
+
+ private:
+  TempFolder folder_;
 };
 
 TEST_F(AgentTest, NothingIsLostOrRepeatedOverACut) {
@@ -147,6 +154,42 @@ TEST_F(AgentTest, TheNewestSurviveWhenTheOldestAreOverwritten) {
   EXPECT_EQ(end.index_count() + end.index_lost(), 2 * kPairs);
   EXPECT_GT(stored.jumps, 0u);
   EXPECT_EQ(stored.bytes.size() / atf::kEventBytes + stored.jumps + stored.lost_total, 2 * kPairs);
+  expect_whole_streams();
+}
+
+// Many times what the rings hold: without a spool, threads that wait would wait for a collector.
+TEST_F(AgentTest, ASpoolTakesWhatTheRingsDoNotHold) {
+  start(COLLECT_FULL_WAIT, 1, 64);
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < kThreads; ++i) threads.emplace_back([] { make_events(kPairs); });
+  for (std::thread& thread : threads) thread.join();
+  std::thread stopping([] { collect_agent_stop(60000); });
+  collector.welcome_pair();
+  collector.seal();
+  stopping.join();
+  ASSERT_EQ(collector.closed.size(), kThreads);
+  for (const auto& [stream_id, end] : collector.closed) {
+    EXPECT_EQ(end.index_count(), 2 * kPairs);
+    EXPECT_EQ(end.index_lost(), 0u);
+    EXPECT_EQ(collector.lane(stream_id, 0).jumps, 0u);
+  }
+  expect_whole_streams();
+}
+
+TEST_F(AgentTest, ASpoolThatIsTooSmallLosesNothingUncounted) {
+  start(COLLECT_FULL_DROP, 1, 1);
+  collector.features = wire::kFeatureColumns;
+  make_events(10 * kPairs);
+  std::thread stopping([] { collect_agent_stop(60000); });
+  collector.welcome_pair();
+  collector.seal();
+  stopping.join();
+  ASSERT_EQ(collector.closed.size(), 1u);
+  const auto& [stream_id, end] = *collector.closed.begin();
+  EXPECT_EQ(end.index_count() + end.index_lost(), 20 * kPairs);
+  EXPECT_GT(end.index_lost(), 0u);
+  EXPECT_GT(collector.encoded_pages, 0u);
+  EXPECT_EQ(collector.lane(stream_id, 0).jumps, 0u);
   expect_whole_streams();
 }
 

@@ -65,6 +65,7 @@ struct State {
   uint32_t filters = 0;
   uint32_t filter_functions = 0;
   bool waiting = true;
+  bool half_used = false;
   std::function<void()> after_span;
 };
 
@@ -100,6 +101,7 @@ void reset() {
   s.module_changes = s.recording = s.detail = s.filter_threads = s.filter_functions = 0;
   s.recording_now = false;
   s.waiting = true;
+  s.half_used = false;
   s.after_span = nullptr;
 }
 
@@ -207,6 +209,11 @@ uint32_t streams_held() {
 bool waiting_is_allowed() {
   const Lock lock(state().mutex);
   return state().waiting;
+}
+
+void fill_buffer(bool is_half_used) {
+  const Lock lock(state().mutex);
+  state().half_used = is_half_used;
 }
 
 uint32_t detail_filter_functions() {
@@ -417,6 +424,11 @@ const ModuleRecord& module_at(uint32_t index) {
 uint32_t module_changes() {
   const Lock lock(state().mutex);
   return state().module_changes;
+}
+
+bool buffer_half_used() {
+  const Lock lock(state().mutex);
+  return state().half_used;
 }
 
 RecorderStats recorder_stats() {

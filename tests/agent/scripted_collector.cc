@@ -282,6 +282,15 @@ void ScriptedCollector::take_records(uint32_t stream_id, uint32_t which, uint64_
   }
 }
 
+void ScriptedCollector::forget() {
+  modules.clear();
+  opened.clear();
+  closed.clear();
+  detail_states.clear();
+  lanes_.clear();
+  encoded_pages = 0;
+}
+
 wire::Ack ScriptedCollector::ack() const {
   wire::Ack ack;
   for (const auto& [stream_id, open] : opened) {

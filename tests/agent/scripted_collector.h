@@ -100,6 +100,8 @@ class ScriptedCollector {
   wire::Ack ack() const;  // of everything stored; closed streams are said to be
   void send_ack() { control.send(wire::FrameType::kAck, ack()); }
   wire::CommandResult command(wire::Command command);
+  // As one that was started anew: nothing is stored any more.
+  void forget();
   // Ends a recording as a collector does: takes everything up to RecordingEnd and seals.
   void seal();
 

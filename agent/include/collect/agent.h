@@ -52,7 +52,10 @@ typedef struct collect_agent_options {
   uint32_t atf_version; /* 1 or 2, default 2 */
   uint32_t detail;      /* collect_detail_mode */
   uint32_t start_idle;  /* 1: record nothing until the collector asks */
-  uint32_t drain;       /* collect_drain; of later headers, so struct_bytes may end before it */
+  /* Of later headers, so struct_bytes may end before: */
+  uint32_t drain;    /* collect_drain */
+  uint32_t spool_mb; /* at most so large, default 256 */
+  const char* spool; /* folder for a file that keeps what is recorded while no collector is there */
 } collect_agent_options;
 
 typedef struct collect_agent_stats {

@@ -1,0 +1,115 @@
+// What the shipper has in the spool: in from the rings, and out to the collector.
+#include "agent/crc32c.h"
+#include "agent/drain/shipper.h"
+#include "agent/drain/status.h"
+#include "formats/atf/layout.h"
+#include "formats/core/bytes.h"
+#include "proto/wire/page_codec.h"
+
+namespace collect::agent {
+namespace {
+
+constexpr size_t kDetailTimestamp = offsetof(atf::DetailHeaderV2, timestamp_ns);
+
+// Leaves the first `count` records out of a raw page.
+Bytes cut_front(wire::PageHeader& page, Bytes raw, uint32_t count) {
+  const bool is_index = page.lane == static_cast<uint8_t>(Lane::kIndex);
+  for (uint32_t i = 0; i < count; ++i) {
+    raw = raw.subspan(is_index ? atf::kEventBytes : load_le<uint32_t>(raw.data()));
+  }
+  page.first_seq += count;
+  page.record_count -= count;
+  page.raw_bytes = static_cast<uint32_t>(raw.size());
+  page.first_ns = load_le<uint64_t>(raw.data() + (is_index ? 0 : kDetailTimestamp));
+  // That loss came before what was left out.
+  page.lost_reasons = 0;
+  page.lost_first_ns = page.lost_last_ns = 0;
+  return raw;
+}
+
+}  // namespace
+
+bool Shipper::spool_pages(bool link_is_up, uint64_t now_ms) {
+  Spool& spool = streams_.spool();
+  if (!spool.is_open() || current_recording() == 0 || !buffer_half_used()) return false;
+  if (link_is_up && spool.is_empty()) return false;
+  if (link_is_up || spooling_) {
+    streams_.refresh();
+  } else {
+    spooling_ = true;
+    drop_batch();
+    streams_.rewind_rings();
+  }
+  uint32_t left = kSpoolPagesPerRound;
+  for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
+    take_turns(
+        lane, [&] { return left == 0 || !spool.takes(now_ms) || !buffer_half_used(); },
+        [&](StreamSlot& slot) {
+          // What was sent of a lane stays in its ring until it is acknowledged.
+          const bool is_behind = slot.spooled[static_cast<uint32_t>(lane)].send != 0;
+          if (link_is_up && !is_behind) return false;
+          const bool taken = spool_page(slot, lane, now_ms);
+          if (taken) --left;
+          return taken;
+        });
+  }
+  return left == 0;
+}
+
+bool Shipper::spool_page(StreamSlot& slot, Lane lane, uint64_t now_ms) {
+  Span span;
+  if (!next_span(*slot.stream, lane, kPageBytes, stream_ended(*slot.stream), span)) return false;
+  SpoolChain& chain = slot.spooled[static_cast<uint32_t>(lane)];
+  wire::PageHeader page = page_of(slot, lane, span);
+  const Bytes sent = encode(span, page, spooled_page_);
+  page.bytes_crc32c = crc32c(sent, 0);
+  if (!streams_.spool().append(chain, page, sent, now_ms)) return false;
+  mark_sent(*slot.stream, lane, span);
+  acknowledge(*slot.stream, lane, chain.end_seq);
+  if (span.byte_count >= kPageBytes / 2) filled_page_ = true;
+  return true;
+}
+
+bool Shipper::take_spooled(StreamSlot& slot, Lane lane) {
+  SpoolChain& chain = slot.spooled[static_cast<uint32_t>(lane)];
+  const uint64_t next_seq = slot.handed[static_cast<uint32_t>(lane)];
+  while (chain.send != 0) {
+    const SpoolRef ref = chain.send;
+    chain.send = streams_.spool().next(ref);
+    wire::PageHeader page{};
+    Bytes sent;
+    if (read_spooled(ref, next_seq, page, sent)) {
+      encoded_bytes_ = static_cast<uint32_t>(sent.data() + sent.size() - encoded_);
+      add_page(slot, page, sent);
+      return true;
+    }
+    log_line("the spool did not give a page back as it was written: its records are lost");
+  }
+  return false;
+}
+
+bool Shipper::read_spooled(SpoolRef ref, uint64_t next_seq, wire::PageHeader& page, Bytes& sent) {
+  const Spool& spool = streams_.spool();
+  page = spool.page(ref);
+  const bool is_cut = next_seq > page.first_seq;
+  const bool is_raw = page.codec == static_cast<uint8_t>(wire::Codec::kRaw);
+  const bool is_decoded = !is_raw && (is_cut || !takes_encoded_);
+  uint8_t* const out = batch_room().data();
+  uint8_t* const read = is_decoded ? spooled_page_ : out;
+  sent = Bytes(read, spool.sent_bytes(ref));
+  if (!spool.read(ref, read) || crc32c(sent, 0) != page.bytes_crc32c) return false;
+  if (is_decoded) {
+    const MutableBytes raw(out, page.raw_bytes);
+    if (decode_page(static_cast<Lane>(page.lane), page.record_count, sent, decoder_memory_, raw) !=
+        wire::PageCodecError::kNone) {
+      return false;
+    }
+    page.codec = static_cast<uint8_t>(wire::Codec::kRaw);
+    sent = raw;
+  }
+  if (is_cut) sent = cut_front(page, sent, static_cast<uint32_t>(next_seq - page.first_seq));
+  if (is_cut || is_decoded) page.bytes_crc32c = crc32c(sent, 0);
+  return true;
+}
+
+}  // namespace collect::agent
