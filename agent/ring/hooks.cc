@@ -187,8 +187,11 @@ struct Event {
   uint64_t function;
   atf::EventKind kind;
   const HookFrame& frame;
-  bool is_judged = false;  // by the function filter, which counts each event once
+  // From its first look on, whatever it waits for afterwards: the function filter counts each event
+  // once, and a call from before a change is not one of after it.
+  bool is_judged = false;
   uint32_t depth = 0;
+  uint64_t ns = 0;
 };
 
 Outcome record_busy(Stream& stream, Event& event) {
@@ -207,11 +210,11 @@ Outcome record_busy(Stream& stream, Event& event) {
     if (!taken) return Outcome::kDone;
     event.is_judged = true;
     event.depth = step_depth(stream, event.kind);
+    const uint64_t now_ns = clock_now(stream.clock);
+    event.ns = now_ns < stream.last_ns ? stream.last_ns : now_ns;
+    stream.last_ns = event.ns;
   }
-  uint64_t ns = clock_now(stream.clock);
-  if (ns < stream.last_ns) ns = stream.last_ns;
-  stream.last_ns = ns;
-
+  const uint64_t ns = event.ns;
   LaneState& index = stream.lane(Lane::kIndex);
   if (stream.pos >= stream.end) {
     uint32_t reasons = 0;

@@ -19,6 +19,8 @@ using nlohmann::json;
 constexpr size_t kThreads = 4;
 constexpr uint64_t kEventBytes = 32;
 constexpr uint64_t kBufferBytes = 1 << 20;
+// Bytes a second: less than the program makes, so that the spool grows while it is handed over.
+constexpr uint64_t kSlowLink = 200'000;
 constexpr seconds kJobLimit{120};
 
 class SpoolE2eTest : public testing::TestWithParam<const char*> {
@@ -89,11 +91,12 @@ TEST_P(SpoolE2eTest, NothingIsLostWhileTheCableIsOut) {
   for (int unplugged = 0; unplugged < 3; ++unplugged) {
     unplug();
     run_on(8 * kBufferBytes / kEventBytes / kThreads);
+    proxy_.limit_rate(kSlowLink);
     proxy_.hold(false);
     // The next time in the middle of it.
     ASSERT_TRUE(eventually(kJobLimit, [&] { return agent_number("spooledBytes") > 0; }));
   }
-  ASSERT_TRUE(eventually(kJobLimit, [&] { return agent_number("spooledBytes") == 0; }));
+  proxy_.limit_rate(0);
   EXPECT_TRUE(std::filesystem::is_empty(scratch_ / "spool")) << "its file has no name";
   EXPECT_EQ(finish(true).lost, 0u);
 }
@@ -113,7 +116,7 @@ TEST_P(SpoolE2eTest, WithoutAFolderItSaysSoAndRecords) {
   start("drop", "missing", 64);
   EXPECT_NE(job_->errors().find("no spool in " + (scratch_ / "missing") + ": "), std::string::npos)
       << job_->errors();
-  EXPECT_NE(job_->errors().find("No such file or directory"), std::string::npos);
+  EXPECT_NE(job_->errors().find("no such file"), std::string::npos);
   (void)finish(false);
 }
 

@@ -229,6 +229,49 @@ TEST_P(FunctionFilterTest, ChangesWhileThreadsRecord) {
   }
 }
 
+// A call that waits for a page was made before the filter that leaves it out.
+TEST_P(FunctionFilterTest, WhatWaitsForAPageIsOfBefore) {
+  Settings settings;
+  settings.buffer_mb = 1;
+  settings.full = FullPolicy::kWait;
+  settings.detail = GetParam() == 2 ? 2 : 0;
+  ASSERT_TRUE(recorder_init(settings));
+  start_recording();
+  std::atomic<bool> done{false};
+  std::atomic<uint64_t> rounds{0};
+  std::thread thread([&] {
+    while (!done.load()) {
+      call_and_leave(1);
+      ++rounds;
+    }
+  });
+  RingDrain drain;
+  for (int i = 0; i < 10; ++i) {
+    // It waits, or is about to.
+    const uint64_t least = settings.detail == 0 ? 1u << 20 : 3u << 18;
+    while (recorder_stats().buffer_used < least) std::this_thread::yield();
+    begin_function_filter(FunctionFilterMode::kOnly);
+    const FunctionFilterChange out = commit_function_filter();
+    const uint64_t before = rounds.load();
+    while (rounds.load() < before + 1000) drain.take();
+    const FunctionFilterChange in =
+        (begin_function_filter(FunctionFilterMode::kEverything), commit_function_filter());
+    drain.take();
+    for (auto& [id, stream] : drain.streams) {
+      for (const atf::IndexEventV2& event : stream.events()) {
+        EXPECT_FALSE(event.event_kind == 1 && event.timestamp_ns > out.at_ns &&
+                     event.timestamp_ns < in.at_ns)
+            << event.timestamp_ns - out.at_ns << " ns after the change";
+      }
+      stream.index.bytes.clear();
+    }
+  }
+  done = true;
+  allow_waiting(false);
+  thread.join();
+  drain.finish();
+}
+
 INSTANTIATE_TEST_SUITE_P(Paths, FunctionFilterTest, ::testing::Values(0, 2),
                          [](const ::testing::TestParamInfo<int>& param) {
                            return param.param == 0 ? "ShortPath" : "WithDetail";
