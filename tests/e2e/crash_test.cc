@@ -23,6 +23,7 @@ namespace {
 using nlohmann::json;
 
 constexpr seconds kProgramLimit{30};
+constexpr size_t kIndexHeaderBytes = 64;
 constexpr uint32_t kSeed = 20240607;  // of the moments at which programs are killed
 
 // One thread's counts as shared_counter.c keeps them.
@@ -56,6 +57,22 @@ SharedCount sum(const std::map<uint32_t, SharedCount>& counts) {
     all.done += one.done;
   }
   return all;
+}
+
+struct StoredThread {
+  uint64_t events = 0;
+  uint64_t lost = 0;
+};
+
+std::map<uint32_t, StoredThread> threads_of(const RecordedSession& session) {
+  std::map<uint32_t, StoredThread> threads;
+  for (const json& thread : session.manifest()["threads"]) {
+    threads[thread.value("thread_id", 0u)].lost = thread.value("lost_events", uint64_t{0});
+  }
+  for (const CountedThread& counted : session.count_threads()) {
+    threads[counted.thread_id].events = counted.calls + counted.returns;
+  }
+  return threads;
 }
 
 json process_end(const RecordedSession& session) {
@@ -135,6 +152,16 @@ class CrashTest : public testing::Test {
   void expect_no_companion() {
     EXPECT_TRUE(eventually(seconds(10), [this] { return companions(scratch.path()).empty(); }))
         << "a companion is still there";
+  }
+
+  // Whether a session of this process holds events by now.
+  bool stores_events_of(int pid) {
+    for (const std::string& directory : session_directories(collector.root(), pid)) {
+      std::error_code none;
+      const auto bytes = std::filesystem::file_size(directory + "/thread_0/index.atf", none);
+      if (!none && bytes > kIndexHeaderBytes) return true;
+    }
+    return false;
   }
 
   // When the program says that it is at work, a random while later.
@@ -248,7 +275,7 @@ TEST_F(CrashTest, KilledWithAFullRingKeepsTheCount) {
 }
 
 // The collector is away when the program is killed, and comes back. What the ring can't hold
-// meanwhile is counted. (One that was told to stop would have sealed what it had, if it had any.)
+// meanwhile is counted.
 TEST_F(CrashTest, KilledWhileTheLinkIsCutArrivesLater) {
   std::mt19937 random(kSeed + 2);
   for (int round = 0; round < 3; ++round) {
@@ -264,6 +291,44 @@ TEST_F(CrashTest, KilledWhileTheLinkIsCutArrivesLater) {
     kill_at_work(child, random);
     collector.start_again();
     EXPECT_EQ(expect_all_of(child.pid(), signaled(SIGKILL)).size(), 1u);
+  }
+  expect_no_companion();
+}
+
+// A collector that is told to stop seals what it has; what the agent still holds, and the end, are
+// another session's once one is started again. With a ring that waits, that one counts as lost what
+// was acknowledged to the first, and nothing else: with both there is no hole.
+TEST_F(CrashTest, KilledAfterTheCollectorStoppedArrivesInAnotherSession) {
+  std::mt19937 random(kSeed + 4);
+  for (int round = 0; round < 3; ++round) {
+    SCOPED_TRACE(round);
+    ChildProcess child(scratch.path(), crash("wait", 20000), environment("wait"));
+    ASSERT_TRUE(eventually(kProgramLimit, [&] { return stores_events_of(child.pid()); }));
+    EXPECT_TRUE(collector.stop().exited_with(0));
+    kill_at_work(child, random);
+    collector.start_again();
+    ASSERT_TRUE(eventually(kProgramLimit, [&] {
+      return session_directories(collector.root(), child.pid()).size() == 2;
+    }));
+    const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), child.pid());
+    ASSERT_EQ(sessions.size(), 2u);
+    EXPECT_EQ(sessions[0].state(), "recovered");
+    EXPECT_EQ(sessions[0].manifest().value("reason", ""), "collector stopped");
+    EXPECT_EQ(process_end(sessions[0]), json());
+    EXPECT_EQ(sessions[1].state(), "complete");
+    EXPECT_EQ(process_end(sessions[1]), signaled(SIGKILL));
+    for (const RecordedSession& session : sessions) expect_verified(session);
+
+    std::map<uint32_t, StoredThread> first = threads_of(sessions[0]);
+    std::map<uint32_t, StoredThread> second = threads_of(sessions[1]);
+    const auto counts = read_shared(scratch / "count", child.pid());
+    EXPECT_GT(sessions[0].totals().events, 0u);
+    EXPECT_EQ(sessions[0].totals().lost, 0u);
+    for (const auto& [thread, count] : counts) {
+      EXPECT_LE(second[thread].lost, first[thread].events) << "a hole in thread " << thread;
+      EXPECT_GE(second[thread].events + second[thread].lost, count.done) << "thread " << thread;
+      EXPECT_LE(second[thread].events + second[thread].lost, count.begun) << "thread " << thread;
+    }
   }
   expect_no_companion();
 }
