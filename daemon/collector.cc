@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "daemon/collector_call.h"
 #include "daemon/config.h"
 #include "daemon/control/name_filter.h"
 #include "storage/manifest.h"
@@ -29,15 +30,6 @@ uint64_t resident_bytes() {
   std::fclose(file);
   return read == 2 ? resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
 }
-
-// Collects the answers of several agents; the last one to answer hands them on.
-struct SessionAnswers {
-  std::mutex mutex;
-  size_t missing = 0;
-  std::vector<api::Session> sessions;
-  std::optional<Error> error;  // the first
-  control::Callback<std::vector<api::Session>> done;
-};
 
 }  // namespace
 
@@ -272,6 +264,21 @@ void Collector::detach(const std::string& name, control::Callback<api::Agent> do
   }
 }
 
+// ---- functions by name
+
+void Collector::find_functions(const ingest::AgentSnapshot& agent, FindFunctions find,
+                               ingest::Answer<std::vector<uint64_t>> done) {
+  ingest_->modules(agent.process_id, [this, find = std::move(find), done = std::move(done)](
+                                         Result<std::vector<storage::ModuleInfo>> modules) {
+    if (!modules.ok()) {
+      done(modules.error());
+      return;
+    }
+    // Symbol files are read: not on a thread that others wait for.
+    asio::post(files_, [find, done, known = std::move(modules).value()] { done(find(known)); });
+  });
+}
+
 // ---- recording
 
 void Collector::start_session(const std::string& agent,
@@ -327,24 +334,20 @@ void Collector::stop_session(const std::string& name,
 void Collector::act_on_sessions(const std::vector<ingest::AgentSnapshot>& agents, Act act,
                                 control::Callback<std::vector<api::Session>> done,
                                 const std::vector<std::string>& feeds_to_stop) {
-  auto answers = std::make_shared<SessionAnswers>();
-  answers->missing = agents.size() + feeds_to_stop.size();
-  answers->done = std::move(done);
-  const auto on_answer = [answers](Result<ingest::SessionSnapshot> result) {
-    std::unique_lock lock(answers->mutex);
-    if (result.ok()) {
-      answers->sessions.push_back(to_message(*result));
-    } else if (!answers->error) {
-      answers->error = result.error();
-    }
-    if (--answers->missing != 0) return;
-    lock.unlock();
-    if (answers->sessions.empty() && answers->error) {
-      answers->done(*answers->error);
-    } else {
-      answers->done(std::move(answers->sessions));
-    }
-  };
+  using Answer = Result<ingest::SessionSnapshot>;
+  const auto call = std::make_shared<CollectorCall<Answer>>(
+      agents.size() + feeds_to_stop.size(), [done = std::move(done)](std::vector<Answer> answers) {
+        std::vector<api::Session> sessions;
+        for (const Answer& answer : answers) {
+          if (answer.ok()) sessions.push_back(to_message(*answer));
+        }
+        if (sessions.empty()) {
+          done(answers.front().error());
+        } else {
+          done(std::move(sessions));
+        }
+      });
+  const auto on_answer = [call](Answer answer) { call->add(std::move(answer)); };
   for (const std::string& session : feeds_to_stop) ingest_->stop_feed(session, on_answer);
   for (const ingest::AgentSnapshot& agent : agents) {
     if (agent.state == ingest::AgentState::kDialing) {

@@ -7,6 +7,7 @@
 
 #include <asio/thread_pool.hpp>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -106,15 +107,18 @@ class Collector final : public control::CollectorApi,
   };
   Result<NamedSession> named_session(const std::string& name) const;
 
+  // Answers with what `find` makes of the agent's modules, on the thread that reads files.
+  using FindFunctions =
+      std::function<Result<std::vector<uint64_t>>(const std::vector<storage::ModuleInfo>&)>;
+  void find_functions(const ingest::AgentSnapshot& agent, FindFunctions find,
+                      ingest::Answer<std::vector<uint64_t>> done);
+
   struct DetailCall;  // collector_detail.cc
-  void resolve_and_send_detail(const std::shared_ptr<DetailCall>& call,
-                               const ingest::AgentSnapshot& agent);
   void send_detail(const std::shared_ptr<DetailCall>& call, const ingest::AgentSnapshot& agent,
                    const std::vector<uint64_t>& functions);
 
   struct FilterCall;  // collector_filter.cc
   struct FilterOrder;
-  void resolve_filter(const std::shared_ptr<FilterCall>& call, const ingest::AgentSnapshot& agent);
   void send_filter_part(const std::shared_ptr<FilterOrder>& order, uint32_t part);
 
   struct PendingAttach {

@@ -1,9 +1,8 @@
 // Detail recording: who is meant, which functions are meant, and what each agent answered.
 #include <google/protobuf/util/time_util.h>
 
-#include <asio/post.hpp>
-
 #include "daemon/collector.h"
+#include "daemon/collector_call.h"
 #include "daemon/collector_functions.h"
 #include "proto/wire/layout.h"
 
@@ -50,28 +49,11 @@ void add_result(const wire::CommandResult& result, api::DetailMode mode,
 
 }  // namespace
 
-// One request on its way to several agents; the last one to answer hands the outcomes on.
-struct Collector::DetailCall {
+struct Collector::DetailCall : OutcomeCall<api::DetailResponse> {
+  using OutcomeCall::OutcomeCall;
   api::DetailMode mode{};
   wire::Command command;
   FunctionPatterns patterns;
-  control::Callback<api::DetailResponse> done;
-  std::mutex mutex;
-  size_t missing = 0;            // guarded by mutex
-  api::DetailResponse response;  // guarded by mutex
-
-  void add(api::DetailOutcome outcome) {
-    std::unique_lock lock(mutex);
-    *response.add_outcomes() = std::move(outcome);
-    if (--missing != 0) return;
-    lock.unlock();
-    done(std::move(response));
-  }
-  void fail(const ingest::AgentSnapshot& agent, const std::string& why) {
-    api::DetailOutcome outcome = outcome_for(agent);
-    outcome.set_error(why);
-    add(std::move(outcome));
-  }
 };
 
 void Collector::set_detail(api::DetailMode mode, const api::DetailRequest& request,
@@ -84,43 +66,30 @@ void Collector::set_detail(api::DetailMode mode, const api::DetailRequest& reque
     done(!targets.ok() ? targets.error() : !command.ok() ? command.error() : patterns.error());
     return;
   }
-  auto call = std::make_shared<DetailCall>();
+  auto call = std::make_shared<DetailCall>(targets->size(), std::move(done));
   call->mode = mode;
   call->command = std::move(command).value();
   call->patterns = std::move(patterns).value();
-  call->done = std::move(done);
-  call->missing = targets->size();
   for (const ingest::AgentSnapshot& agent : *targets) {
     if (agent.state == ingest::AgentState::kDialing) {
-      call->fail(agent, "does not answer yet: " + agent.status);
+      call->fail(outcome_for(agent), "does not answer yet: " + agent.status);
     } else if (call->patterns.empty()) {
       send_detail(call, agent, {});
     } else {
-      resolve_and_send_detail(call, agent);
+      find_functions(
+          agent,
+          [this, call](const auto& modules) {
+            return call->patterns.resolve(modules, symbol_directories_, wire::kMaxFilterFunctions);
+          },
+          [this, call, agent](const Result<std::vector<uint64_t>>& matched) {
+            if (matched.ok()) {
+              send_detail(call, agent, *matched);
+            } else {
+              call->fail(outcome_for(agent), matched.error().message);
+            }
+          });
     }
   }
-}
-
-void Collector::resolve_and_send_detail(const std::shared_ptr<DetailCall>& call,
-                                        const ingest::AgentSnapshot& agent) {
-  const auto resolve = [this, call, agent](const std::vector<storage::ModuleInfo>& modules) {
-    const auto matched =
-        call->patterns.resolve(modules, symbol_directories_, wire::kMaxFilterFunctions);
-    if (matched.ok()) {
-      send_detail(call, agent, *matched);
-    } else {
-      call->fail(agent, matched.error().message);
-    }
-  };
-  ingest_->modules(agent.process_id, [this, call, agent,
-                                      resolve](Result<std::vector<storage::ModuleInfo>> modules) {
-    if (!modules.ok()) {
-      call->fail(agent, modules.error().message);
-      return;
-    }
-    // Symbol files are read: not on a thread that others wait for.
-    asio::post(files_, [resolve, known = std::move(modules).value()] { resolve(known); });
-  });
 }
 
 void Collector::send_detail(const std::shared_ptr<DetailCall>& call,
@@ -131,7 +100,7 @@ void Collector::send_detail(const std::shared_ptr<DetailCall>& call,
   ingest_->command(agent.process_id, std::move(command),
                    [call, agent, matched = functions.size()](Result<wire::CommandResult> result) {
                      if (!result.ok()) {
-                       call->fail(agent, result.error().message);
+                       call->fail(outcome_for(agent), result.error().message);
                        return;
                      }
                      api::DetailOutcome outcome = outcome_for(agent);

@@ -1,36 +1,42 @@
 // Which functions are recorded at all: patterns become ids, ids become commands, part after part.
 #include <algorithm>
-#include <asio/post.hpp>
 #include <iterator>
 
 #include "daemon/collector.h"
+#include "daemon/collector_call.h"
 #include "daemon/collector_functions.h"
 #include "proto/wire/layout.h"
 
 namespace collect::daemon {
+namespace {
 
-// One request on its way to several agents; the last one to answer hands the outcomes on.
-struct Collector::FilterCall {
+api::FunctionFilterOutcome outcome_for(const ingest::AgentSnapshot& agent) {
+  api::FunctionFilterOutcome outcome;
+  outcome.set_agent(agent_name(agent.id));
+  return outcome;
+}
+
+}  // namespace
+
+struct Collector::FilterCall : OutcomeCall<api::SetFunctionFilterResponse> {
+  using OutcomeCall::OutcomeCall;
   api::SetFunctionFilterRequest request;
   FunctionPatterns only;
   FunctionPatterns except;
-  control::Callback<api::SetFunctionFilterResponse> done;
-  std::mutex mutex;
-  size_t missing = 0;                       // guarded by mutex
-  api::SetFunctionFilterResponse response;  // guarded by mutex
+  wire::SetFunctionFilter::Mode mode{};
 
-  void add(api::FunctionFilterOutcome outcome) {
-    std::unique_lock lock(mutex);
-    *response.add_outcomes() = std::move(outcome);
-    if (--missing != 0) return;
-    lock.unlock();
-    done(std::move(response));
-  }
-  void fail(const ingest::AgentSnapshot& agent, const std::string& why) {
-    api::FunctionFilterOutcome outcome;
-    outcome.set_agent(to_message(agent).name());
-    outcome.set_error(why);
-    add(std::move(outcome));
+  // The ids that go with the mode.
+  Result<std::vector<uint64_t>> resolve(const std::vector<storage::ModuleInfo>& modules,
+                                        const std::vector<std::string>& symbol_directories) const {
+    if (only.empty()) return except.resolve(modules, symbol_directories, wire::kMaxFunctionFilter);
+    const auto with = only.resolve(modules, symbol_directories, wire::kMaxFunctionFilter);
+    if (!with.ok()) return with;
+    const auto without = except.resolve(modules, symbol_directories, SIZE_MAX);
+    if (!without.ok()) return without;
+    std::vector<uint64_t> ids;
+    std::set_difference(with->begin(), with->end(), without->begin(), without->end(),
+                        std::back_inserter(ids));
+    return ids;
   }
 };
 
@@ -38,7 +44,6 @@ struct Collector::FilterCall {
 struct Collector::FilterOrder {
   std::shared_ptr<FilterCall> call;
   ingest::AgentSnapshot agent;
-  wire::SetFunctionFilter::Mode mode{};
   std::vector<uint64_t> ids;
 };
 
@@ -51,65 +56,33 @@ void Collector::set_function_filter(const api::SetFunctionFilterRequest& request
     done(!targets.ok() ? targets.error() : !only.ok() ? only.error() : except.error());
     return;
   }
-  if (targets->empty()) {
-    done(api::SetFunctionFilterResponse());
-    return;
-  }
-  auto call = std::make_shared<FilterCall>();
+  auto call = std::make_shared<FilterCall>(targets->size(), std::move(done));
   call->request = request;
+  call->mode = !only->empty()     ? wire::SetFunctionFilter::ONLY
+               : !except->empty() ? wire::SetFunctionFilter::ALL_BUT
+                                  : wire::SetFunctionFilter::EVERYTHING;
   call->only = std::move(only).value();
   call->except = std::move(except).value();
-  call->done = std::move(done);
-  call->missing = targets->size();
   for (const ingest::AgentSnapshot& agent : *targets) {
+    const auto send = [this, call, agent](Result<std::vector<uint64_t>> ids) {
+      if (ids.ok()) {
+        send_filter_part(
+            std::make_shared<FilterOrder>(FilterOrder{call, agent, std::move(ids).value()}), 0);
+      } else {
+        call->fail(outcome_for(agent), ids.error().message);
+      }
+    };
     if (agent.state == ingest::AgentState::kDialing) {
-      call->fail(agent, "does not answer yet: " + agent.status);
-    } else if (call->only.empty() && call->except.empty()) {
-      send_filter_part(std::make_shared<FilterOrder>(
-                           FilterOrder{call, agent, wire::SetFunctionFilter::EVERYTHING, {}}),
-                       0);
+      call->fail(outcome_for(agent), "does not answer yet: " + agent.status);
+    } else if (call->mode == wire::SetFunctionFilter::EVERYTHING) {
+      send(std::vector<uint64_t>());
     } else {
-      resolve_filter(call, agent);
+      find_functions(
+          agent,
+          [this, call](const auto& modules) { return call->resolve(modules, symbol_directories_); },
+          send);
     }
   }
-}
-
-void Collector::resolve_filter(const std::shared_ptr<FilterCall>& call,
-                               const ingest::AgentSnapshot& agent) {
-  const auto resolve = [this, call, agent](const std::vector<storage::ModuleInfo>& modules) {
-    auto order = std::make_shared<FilterOrder>();
-    order->call = call;
-    order->agent = agent;
-    const FunctionPatterns& listed = call->only.empty() ? call->except : call->only;
-    auto ids = listed.resolve(modules, symbol_directories_, wire::kMaxFunctionFilter);
-    if (!ids.ok()) {
-      call->fail(agent, ids.error().message);
-      return;
-    }
-    if (call->only.empty()) {
-      order->mode = wire::SetFunctionFilter::ALL_BUT;
-      order->ids = std::move(ids).value();
-    } else {
-      order->mode = wire::SetFunctionFilter::ONLY;
-      const auto without = call->except.resolve(modules, symbol_directories_, SIZE_MAX);
-      if (!without.ok()) {
-        call->fail(agent, without.error().message);
-        return;
-      }
-      std::set_difference(ids->begin(), ids->end(), without->begin(), without->end(),
-                          std::back_inserter(order->ids));
-    }
-    send_filter_part(order, 0);
-  };
-  ingest_->modules(agent.process_id, [this, call, agent,
-                                      resolve](Result<std::vector<storage::ModuleInfo>> modules) {
-    if (!modules.ok()) {
-      call->fail(agent, modules.error().message);
-      return;
-    }
-    // Symbol files are read: not on a thread that others wait for.
-    asio::post(files_, [resolve, known = std::move(modules).value()] { resolve(known); });
-  });
 }
 
 // Each part is sent when the agent has taken the one before.
@@ -119,35 +92,33 @@ void Collector::send_filter_part(const std::shared_ptr<FilterOrder>& order, uint
   const bool last = end == order->ids.size();
   wire::Command command;
   wire::SetFunctionFilter& filter = *command.mutable_set_function_filter();
-  filter.set_mode(order->mode);
+  filter.set_mode(order->call->mode);
   filter.set_part(part);
   filter.set_last(last);
   for (size_t at = begin; at < end; ++at) filter.add_function_ids(order->ids[at]);
-  ingest_->command(
-      order->agent.process_id, std::move(command),
-      [this, order, part, last](Result<wire::CommandResult> result) {
-        if (!result.ok() || !result->ok()) {
-          order->call->fail(order->agent, result.ok() ? result->error() : result.error().message);
-          return;
-        }
-        if (!last) {
-          send_filter_part(order, part + 1);
-          return;
-        }
-        const api::SetFunctionFilterRequest& request = order->call->request;
-        ingest_->note_function_filter(order->agent.process_id,
-                                      {result->at_ns(),
-                                       {request.only().begin(), request.only().end()},
-                                       {request.except().begin(), request.except().end()},
-                                       order->ids.size()});
-        api::FunctionFilterOutcome outcome;
-        outcome.set_agent(to_message(order->agent).name());
-        outcome.set_ok(true);
-        outcome.set_at_ns(result->at_ns());
-        outcome.set_functions_matched(static_cast<uint32_t>(order->ids.size()));
-        outcome.set_functions_patched(result->functions_patched());
-        order->call->add(std::move(outcome));
-      });
+  const auto on_answer = [this, order, part, last](Result<wire::CommandResult> result) {
+    api::FunctionFilterOutcome outcome = outcome_for(order->agent);
+    if (!result.ok() || !result->ok()) {
+      order->call->fail(std::move(outcome), result.ok() ? result->error() : result.error().message);
+      return;
+    }
+    if (!last) {
+      send_filter_part(order, part + 1);
+      return;
+    }
+    const api::SetFunctionFilterRequest& request = order->call->request;
+    ingest_->note_function_filter(order->agent.process_id,
+                                  {result->at_ns(),
+                                   {request.only().begin(), request.only().end()},
+                                   {request.except().begin(), request.except().end()},
+                                   order->ids.size()});
+    outcome.set_ok(true);
+    outcome.set_at_ns(result->at_ns());
+    outcome.set_functions_matched(static_cast<uint32_t>(order->ids.size()));
+    outcome.set_functions_patched(result->functions_patched());
+    order->call->add(std::move(outcome));
+  };
+  ingest_->command(order->agent.process_id, std::move(command), on_answer);
 }
 
 }  // namespace collect::daemon

@@ -1,25 +1,9 @@
 // Markers and containers: what is asked of the sessions that record now, and what each answered.
 #include "daemon/collector.h"
+#include "daemon/collector_call.h"
 
 namespace collect::daemon {
 namespace {
-
-// One request on its way to several sessions; the last one to answer hands the outcomes on.
-template <class Response>
-struct OrderCall {
-  control::Callback<Response> done;
-  std::mutex mutex;
-  size_t missing = 0;  // guarded by mutex
-  Response response;   // guarded by mutex
-
-  void add(api::SessionOutcome outcome) {
-    std::unique_lock lock(mutex);
-    *response.add_outcomes() = std::move(outcome);
-    if (--missing != 0) return;
-    lock.unlock();
-    done(std::move(response));
-  }
-};
 
 api::SessionOutcome outcome_for(const ingest::AgentSnapshot& agent) {
   api::SessionOutcome outcome;
@@ -43,26 +27,18 @@ Result<std::vector<ingest::AgentSnapshot>> recording_targets(const CollectorRegi
 }
 
 template <class Response, class T, class Show>
-ingest::Answer<T> answer_into(std::shared_ptr<OrderCall<Response>> call,
+ingest::Answer<T> answer_into(std::shared_ptr<OutcomeCall<Response>> call,
                               const ingest::AgentSnapshot& agent, Show show) {
   return [call = std::move(call), agent, show](Result<T> result) {
     api::SessionOutcome outcome = outcome_for(agent);
-    outcome.set_ok(result.ok());
-    if (result.ok()) {
-      show(*result, outcome);
-    } else {
-      outcome.set_error(result.error().message);
+    if (!result.ok()) {
+      call->fail(std::move(outcome), result.error().message);
+      return;
     }
+    outcome.set_ok(true);
+    show(*result, outcome);
     call->add(std::move(outcome));
   };
-}
-
-template <class Response>
-std::shared_ptr<OrderCall<Response>> make_call(size_t targets, control::Callback<Response> done) {
-  auto call = std::make_shared<OrderCall<Response>>();
-  call->missing = targets;
-  call->done = std::move(done);
-  return call;
 }
 
 }  // namespace
@@ -74,7 +50,8 @@ void Collector::annotate(const api::AnnotateRequest& request,
     done(targets.error());
     return;
   }
-  const auto call = make_call(targets->size(), std::move(done));
+  const auto call =
+      std::make_shared<OutcomeCall<api::AnnotateResponse>>(targets->size(), std::move(done));
   const auto show = [](uint64_t at_ns, api::SessionOutcome& outcome) { outcome.set_at_ns(at_ns); };
   for (const ingest::AgentSnapshot& agent : *targets) {
     ingest_->annotate(agent.process_id, request.at_ns(), request.text(),
@@ -89,7 +66,8 @@ void Collector::roll_container(const api::RollContainerRequest& request,
     done(targets.error());
     return;
   }
-  const auto call = make_call(targets->size(), std::move(done));
+  const auto call =
+      std::make_shared<OutcomeCall<api::RollContainerResponse>>(targets->size(), std::move(done));
   const auto show = [](const std::string& path, api::SessionOutcome& outcome) {
     outcome.set_container(path);
   };

@@ -51,9 +51,9 @@ class Ingest {
   void modules(const ProcessId& process, Answer<std::vector<storage::ModuleInfo>> done);
   void command(const ProcessId& process, wire::Command command, Answer<wire::CommandResult> done);
 
-  // Answers with the device clock of the marker; `at_ns` 0: now.
   // The process's agent holds the filter: noted in its sessions.
   void note_function_filter(const ProcessId& process, storage::FunctionFilter filter);
+  // Answers with the device clock of the marker; `at_ns` 0: now.
   void annotate(const ProcessId& process, uint64_t at_ns, const std::string& text,
                 Answer<uint64_t> done);
   // Answers with the path of the container that was begun.
