@@ -7,21 +7,6 @@
 namespace collect::ctl {
 namespace {
 
-std::string_view state_word(api::DeviceState state) {
-  switch (state) {
-    case api::SERVING:
-      return "serving";
-    case api::NO_AGENT:
-      return "no agent";
-    case api::BLOCKED:
-      return "blocked";
-    case api::ABSENT:
-      return "absent";
-    default:
-      return "unknown";
-  }
-}
-
 std::string via_text(const api::Device& device) {
   return printable(device.via()) +
          (device.connection().empty() ? "" : " (" + printable(device.connection()) + ")");
@@ -70,21 +55,6 @@ std::string devices_text(const api::ListDevicesResponse& response, const std::st
     text += "the collector looks for none: its settings adb and usbmux are off\n";
   }
   return text;
-}
-
-std::string_view event_word(api::AgentEvent::Kind kind) {
-  switch (kind) {
-    case api::AgentEvent::PRESENT:
-      return "present";
-    case api::AgentEvent::ADDED:
-      return "added";
-    case api::AgentEvent::CHANGED:
-      return "changed";
-    case api::AgentEvent::REMOVED:
-      return "removed";
-    default:
-      return "unknown";
-  }
 }
 
 std::string event_line(const api::DeviceEvent& event) {

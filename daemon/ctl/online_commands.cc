@@ -99,21 +99,6 @@ int watch_session(const Online& online, const WatchOptions& options) {
   return last.state() == api::FAILED ? kExitFailed : kExitOk;
 }
 
-std::string_view event_word(api::AgentEvent::Kind kind) {
-  switch (kind) {
-    case api::AgentEvent::PRESENT:
-      return "present";
-    case api::AgentEvent::ADDED:
-      return "added";
-    case api::AgentEvent::CHANGED:
-      return "changed";
-    case api::AgentEvent::REMOVED:
-      return "removed";
-    default:
-      return "unknown";
-  }
-}
-
 int watch_agents(const Online& online, const WatchOptions& options) {
   Client client(online.control);
   const Status status = client.watch_agents(options.filter, [&](const api::AgentEvent& event) {

@@ -58,6 +58,21 @@ std::string_view state_word(api::SessionState state) {
   }
 }
 
+std::string_view state_word(api::DeviceState state) {
+  switch (state) {
+    case api::SERVING:
+      return "serving";
+    case api::NO_AGENT:
+      return "no agent";
+    case api::BLOCKED:
+      return "blocked";
+    case api::ABSENT:
+      return "absent";
+    default:
+      return "unknown";
+  }
+}
+
 std::string_view mode_word(api::DetailMode mode) {
   switch (mode) {
     case api::ARMED:
@@ -66,6 +81,21 @@ std::string_view mode_word(api::DetailMode mode) {
       return "on";
     default:
       return "off";
+  }
+}
+
+std::string_view event_word(api::AgentEvent::Kind kind) {
+  switch (kind) {
+    case api::AgentEvent::PRESENT:
+      return "present";
+    case api::AgentEvent::ADDED:
+      return "added";
+    case api::AgentEvent::CHANGED:
+      return "changed";
+    case api::AgentEvent::REMOVED:
+      return "removed";
+    default:
+      return "unknown";
   }
 }
 

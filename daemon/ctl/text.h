@@ -16,7 +16,9 @@ namespace collect::ctl {
 // "recording", "sealed": the words of the terminal.
 std::string_view state_word(control::v1::AgentState state);
 std::string_view state_word(control::v1::SessionState state);
+std::string_view state_word(control::v1::DeviceState state);
 std::string_view mode_word(control::v1::DetailMode mode);
+std::string_view event_word(control::v1::AgentEvent::Kind kind);  // of devices too
 bool is_sealed(const control::v1::Session& session);
 
 // From start to end, or to now while it records; negative clocks count as 0.
