@@ -6,10 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <fstream>
-
-#include "tests/e2e/collector_process.h"
-#include "tests/e2e/recorded_session.h"
+#include "tests/e2e/device_fixture.h"
 #include "tests/fakes/fake_adbd.h"
 
 namespace collect::e2e {
@@ -18,11 +15,9 @@ namespace {
 using fakes::FakeAdbd;
 using fakes::FakeAdbdOptions;
 
-constexpr seconds kSoon{60};
-constexpr seconds kJobLimit{120};
 const char* const kAdb = "/usr/bin/adb";
 
-class AdbServer : public testing::Test {
+class AdbServer : public DeviceFixture {
  protected:
   void SetUp() override {
     if (access(kAdb, X_OK) != 0) GTEST_SKIP() << "no " << kAdb << ": package adb";
@@ -64,58 +59,23 @@ class AdbServer : public testing::Test {
   }
   void unplug() { device_.reset(); }
 
-  std::string wait_shown(const std::string& wanted) {
-    std::string last;
-    const bool shown = eventually(kSoon, [&] {
-      last = collector_->ctl({"devices"}).output;
-      return last.find(wanted) != std::string::npos;
-    });
-    return shown ? "" : "\"" + wanted + "\" is not in:\n" + last;
-  }
-  std::unique_ptr<ChildProcess> start_program(const std::string& rounds) {
-    auto job = std::make_unique<ChildProcess>(
-        scratch_.path(), Arguments{traced_program("json_iso_codes_counted"), "1", "2", rounds},
-        Environment{{"LD_PRELOAD", agent_library()},
-                    {"COLLECT_LISTEN", "abstract:"},
-                    {"COLLECT_FULL", "wait"},
-                    {"COUNT_FILE", scratch_ / "count"},
-                    {"COLLECT_EXIT_FLUSH_MS", "60000"}});
+  std::unique_ptr<ChildProcess> run_on_device(const std::string& rounds) {
+    auto job = start_program(rounds);
     device_->add_socket(socket_of(*job));
     return job;
   }
-  static std::string socket_of(const ChildProcess& job) {
-    return "collect_agent_" + std::to_string(job.pid());
-  }
-  void expect_whole(ChildProcess& job) {
-    const Ending& ending = job.wait(kJobLimit);
-    ASSERT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
-    const auto sessions = sealed_sessions(collector_->root(), job.pid());
-    ASSERT_EQ(sessions.size(), 1u);
-    EXPECT_EQ(sessions[0].state(), "complete");
-    expect_exactly(sessions[0], read_count(scratch_ / "count", job.pid()));
-  }
-  bool has_stored(int pid, uint64_t bytes) {
-    return eventually(kSoon, [&] {
-      const auto directories = session_directories(collector_->root(), pid);
-      if (directories.empty()) return false;
-      std::ifstream file(directories[0] + "/thread_0/index.atf", std::ios::ate);
-      return file && static_cast<uint64_t>(file.tellg()) >= bytes;
-    });
-  }
 
-  Scratch scratch_;
   const uint16_t port_ = free_port();
   uint16_t device_port_ = 0;
   std::unique_ptr<FakeAdbd> device_;
   std::unique_ptr<ChildProcess> server_;
-  std::unique_ptr<CollectorProcess> collector_;
 };
 
 TEST_F(AdbServer, UnplugAndReplugWhileItRecords) {
   EXPECT_EQ(wait_shown("no devices"), "");
   plug({});
   EXPECT_EQ(wait_shown("Sim_Adbd  no agent"), "");
-  const auto job = start_program("2000");
+  const auto job = run_on_device("2000");
   EXPECT_EQ(wait_shown("serving"), "");
   ASSERT_TRUE(has_stored(job->pid(), 1u << 20));
   unplug();
@@ -140,7 +100,7 @@ TEST_F(AdbServer, APhoneThatDoesNotTrustThisComputer) {
 TEST_F(AdbServer, TheServerIsKilledWhileItRecords) {
   plug({});
   EXPECT_EQ(wait_shown("no agent"), "");
-  const auto job = start_program("1500");
+  const auto job = run_on_device("1500");
   ASSERT_TRUE(has_stored(job->pid(), 1u << 20));
   server_->send_signal(SIGKILL);
   server_->wait(kSoon);

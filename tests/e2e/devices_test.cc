@@ -3,10 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <fstream>
-
-#include "tests/e2e/collector_process.h"
-#include "tests/e2e/recorded_session.h"
+#include "tests/e2e/device_fixture.h"
 #include "tests/fakes/fake_adb_server.h"
 
 namespace collect::e2e {
@@ -15,63 +12,21 @@ namespace {
 using fakes::FakeAdbServer;
 using fakes::FakePhone;
 
-constexpr seconds kSoon{30};
-constexpr seconds kJobLimit{120};
-
-class Devices : public testing::Test {
+class Devices : public DeviceFixture {
  protected:
   void start_daemon() {
     collector_ = std::make_unique<CollectorProcess>(
         scratch_, Arguments{"--adb", adb_.address(), "--heartbeat-ms", "500"});
   }
-  // `collectctl devices` says so, now or soon; empty, or what it said last.
-  std::string wait_shown(const std::string& wanted, const Arguments& more = {}) {
-    std::string last;
-    const bool shown = eventually(kSoon, [&] {
-      Arguments command = {"devices"};
-      command.insert(command.end(), more.begin(), more.end());
-      const Ending ending = collector_->ctl(command);
-      EXPECT_TRUE(ending.exited_with(0)) << ending.errors;
-      last = ending.output;
-      return last.find(wanted) != std::string::npos;
-    });
-    return shown ? "" : "\"" + wanted + "\" is not in:\n" + last;
-  }
-  // A program on the phone; it works until its listed rounds are done.
+  // A program on the phone.
   std::unique_ptr<ChildProcess> run_on(const std::string& serial, const std::string& rounds,
                                        const std::string& listen = "abstract:") {
-    auto job = std::make_unique<ChildProcess>(
-        scratch_.path(), Arguments{traced_program("json_iso_codes_counted"), "1", "2", rounds},
-        Environment{{"LD_PRELOAD", agent_library()},
-                    {"COLLECT_LISTEN", listen},
-                    {"COLLECT_FULL", "wait"},
-                    {"COUNT_FILE", scratch_ / "count"},
-                    // It waits for the collector at its end.
-                    {"COLLECT_EXIT_FLUSH_MS", "60000"}});
-    adb_.add_socket(serial, listen == "abstract:" ? "collect_agent_" + std::to_string(job->pid())
-                                                  : listen.substr(9));
+    auto job = start_program(rounds, listen);
+    adb_.add_socket(serial, listen == "abstract:" ? socket_of(*job) : listen.substr(9));
     return job;
   }
-  void expect_whole(ChildProcess& job) {
-    const Ending& ending = job.wait(kJobLimit);
-    ASSERT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
-    const auto sessions = sealed_sessions(collector_->root(), job.pid());
-    ASSERT_EQ(sessions.size(), 1u);
-    EXPECT_EQ(sessions[0].state(), "complete");
-    expect_exactly(sessions[0], read_count(scratch_ / "count", job.pid()));
-  }
-  bool has_stored(int pid, uint64_t bytes) {
-    return eventually(kSoon, [&] {
-      const auto directories = session_directories(collector_->root(), pid);
-      if (directories.empty()) return false;
-      std::ifstream file(directories[0] + "/thread_0/index.atf", std::ios::ate);
-      return file && static_cast<uint64_t>(file.tellg()) >= bytes;
-    });
-  }
 
-  Scratch scratch_;
   FakeAdbServer adb_;
-  std::unique_ptr<CollectorProcess> collector_;
 };
 
 TEST_F(Devices, EveryStageIsShownAndTheCableMayComeOut) {
@@ -100,7 +55,7 @@ TEST_F(Devices, EveryStageIsShownAndTheCableMayComeOut) {
   EXPECT_EQ(wait_shown("absent"), "");
   EXPECT_TRUE(job->running()) << "too short a job for this test";
   FakePhone again;
-  again.sockets = {"collect_agent_" + std::to_string(job->pid())};
+  again.sockets = {socket_of(*job)};
   adb_.plug("R58M", again);  // with another transport id
   EXPECT_EQ(wait_shown("serving"), "");
   expect_whole(*job);
