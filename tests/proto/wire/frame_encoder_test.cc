@@ -2,33 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
-#include <string>
-
+#include "tests/proto/wire/documented_bytes.h"
 #include "tests/proto/wire/frame_bytes.h"
 
 namespace collect::wire {
 namespace {
-
-// The bytes of WIRE.md's worked example, in order: two-digit hexadecimal words at the front of the
-// indented lines. They were computed by a bit-by-bit CRC program in another language.
-ByteVector documented_bytes() {
-  std::ifstream file(COLLECT_WIRE_DOCUMENT);
-  ByteVector bytes;
-  bool in_example = false;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("## ")) in_example = line == "## Worked example";
-    if (!in_example || !line.starts_with("    ")) continue;
-    std::istringstream words(line);
-    for (std::string word; words >> word;) {
-      if (word.size() != 2 || word.find_first_not_of("0123456789abcdef") != std::string::npos)
-        break;
-      bytes.push_back(static_cast<uint8_t>(std::stoul(word, nullptr, 16)));
-    }
-  }
-  return bytes;
-}
 
 ByteVector example_page() {
   PageHeader page{};
@@ -57,7 +35,8 @@ TEST(FrameEncoder, MakesTheBytesOfTheDocument) {
   ASSERT_EQ(page.size(), 128u);
   ByteVector both = bye;
   both.insert(both.end(), page.begin(), page.end());
-  EXPECT_EQ(both, documented_bytes());
+  // They were computed by a bit-by-bit CRC program in another language.
+  EXPECT_EQ(both, documented_bytes("Worked example"));
 }
 
 TEST(FrameEncoder, AnEmptyBodyIsAHeaderAlone) {

@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 #include <lz4.h>
 
-#include <fstream>
 #include <memory>
 #include <random>
-#include <sstream>
 #include <string>
 #include <vector>
+
+#include "tests/proto/wire/documented_bytes.h"
 
 namespace collect::wire {
 namespace {
@@ -68,26 +68,8 @@ ByteVector detail_records(uint32_t count, uint32_t seed, uint32_t longest) {
   return bytes;
 }
 
-// The lines of WIRE.md's "Page codecs": the records, then the block.
-ByteVector documented_bytes() {
-  std::ifstream file(COLLECT_WIRE_DOCUMENT);
-  ByteVector bytes;
-  bool in_example = false;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("## ")) in_example = line == "## Page codecs";
-    if (!in_example || !line.starts_with("    ")) continue;
-    std::istringstream words(line);
-    for (std::string word; words >> word;) {
-      if (word.size() != 2 || word.find_first_not_of("0123456789abcdef") != std::string::npos)
-        break;
-      bytes.push_back(static_cast<uint8_t>(std::stoul(word, nullptr, 16)));
-    }
-  }
-  return bytes;
-}
-
 TEST(PageCodec, ReadsAndWritesTheDocumentsExample) {
-  const ByteVector both = documented_bytes();
+  const ByteVector both = documented_bytes("Page codecs");  // the records, then the block
   ASSERT_EQ(both.size(), 128u + 47u);
   const ByteVector records(both.begin(), both.begin() + 128);
   const ByteVector block(both.begin() + 128, both.end());
