@@ -80,7 +80,7 @@ class SessionPrinter {
               session.clock ? &*session.clock : nullptr,
               session.clock ? session.trace.path : std::string()),
         text_(out, session.names, printed_threads(session), origin_ns,
-              {options.merged, session.clock ? &*session.clock : nullptr, number}) {
+              {options.merged, session.clock ? number : 0}) {
     for (const atf::SessionThread& thread : session.reader.threads()) details_.emplace_back(thread);
   }
 
@@ -103,9 +103,9 @@ class SessionPrinter {
     std::optional<atf::DetailRecord> record;
     if (options_.detail) record = details_[thread].record_of(event);
     if (options_.json) {
-      json_.print(thread, seq, event, record);
+      json_.print(thread, seq, event, time_ns, record);
     } else {
-      text_.print(thread, seq, event, record);
+      text_.print(thread, event, time_ns, record);
     }
     return true;
   }

@@ -98,7 +98,7 @@ JsonEvents::JsonEvents(TextOut& out, const NameTable& names,
   }
 }
 
-void JsonEvents::print(size_t thread, uint64_t seq, const atf::IndexEvent& event,
+void JsonEvents::print(size_t thread, uint64_t seq, const atf::IndexEvent& event, uint64_t time_ns,
                        const std::optional<atf::DetailRecord>& detail) {
   out_.put(prefixes_[thread]);
   out_.dec(seq);
@@ -106,7 +106,7 @@ void JsonEvents::print(size_t thread, uint64_t seq, const atf::IndexEvent& event
   out_.dec(event.timestamp_ns);
   if (clock_ != nullptr) {
     out_.put(",\"time_ns\":");
-    out_.dec(clock_->line_ns(event.timestamp_ns));
+    out_.dec(time_ns);
     out_.put(",\"uncertainty_ns\":");
     if (clock_->is_compared()) {
       out_.dec(clock_->uncertainty_ns(event.timestamp_ns));
@@ -191,7 +191,7 @@ void TextEvents::print_margin(size_t thread, std::optional<int64_t> since_ns,
   }
   if (margin_.thread) {
     out_.put(" [");
-    if (margin_.clock != nullptr) {
+    if (margin_.session != 0) {
       out_.dec(margin_.session);
       out_.put(':');
     }
@@ -202,11 +202,9 @@ void TextEvents::print_margin(size_t thread, std::optional<int64_t> since_ns,
   out_.repeat(' ', std::min(2 * depth, kMaxIndent));
 }
 
-void TextEvents::print(size_t thread, uint64_t, const atf::IndexEvent& event,
+void TextEvents::print(size_t thread, const atf::IndexEvent& event, uint64_t time_ns,
                        const std::optional<atf::DetailRecord>& detail) {
   const Moved moved = move(thread, event);
-  const uint64_t time_ns =
-      margin_.clock != nullptr ? margin_.clock->line_ns(event.timestamp_ns) : event.timestamp_ns;
   print_margin(thread, static_cast<int64_t>(time_ns - origin_ns_), moved.duration_ns, moved.depth);
   const std::string_view name = names_.name_of(event.function_id);
   // Demangled C++ names bring their parameter list along.

@@ -27,11 +27,11 @@ struct PrintedThread {
 // epoch.
 class JsonEvents {
  public:
-  // A clock that is not null puts the events on a time line.
+  // A clock that is not null puts the events on a time line, where `time_ns` is their place.
   JsonEvents(TextOut& out, const NameTable& names, const std::vector<PrintedThread>& threads,
              const DeviceClock* clock, const std::string& session);
 
-  void print(size_t thread, uint64_t seq, const atf::IndexEvent& event,
+  void print(size_t thread, uint64_t seq, const atf::IndexEvent& event, uint64_t time_ns,
              const std::optional<atf::DetailRecord>& detail);
 
  private:
@@ -48,15 +48,14 @@ class JsonEvents {
 class TextEvents {
  public:
   struct Margin {
-    bool thread = false;                 // lines of several threads alternate
-    const DeviceClock* clock = nullptr;  // not null: lines of several sessions do, on a time line
-    size_t session = 0;                  // number shown then
+    bool thread = false;  // lines of several threads alternate
+    size_t session = 0;   // not 0: lines of several sessions do, and this is the number shown
   };
   TextEvents(TextOut& out, const NameTable& names, std::vector<PrintedThread> threads,
              uint64_t origin_ns, Margin margin);
 
   void begin_thread(size_t thread, uint64_t events);
-  void print(size_t thread, uint64_t seq, const atf::IndexEvent& event,
+  void print(size_t thread, const atf::IndexEvent& event, uint64_t time_ns,
              const std::optional<atf::DetailRecord>& detail);
   void pass(size_t thread, const atf::IndexEvent& event);
 
