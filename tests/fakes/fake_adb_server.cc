@@ -5,15 +5,15 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <sstream>
+
+#include "tests/fakes/plain_socket.h"
 
 namespace collect::fakes {
 namespace {
@@ -26,24 +26,6 @@ std::string hex4(size_t value) {
   return digits;
 }
 
-bool read_exactly(int fd, char* out, size_t size) {
-  for (size_t done = 0; done < size;) {
-    const ssize_t got = ::recv(fd, out + done, size - done, 0);
-    if (got <= 0) return false;
-    done += static_cast<size_t>(got);
-  }
-  return true;
-}
-
-bool send_all(int fd, const char* data, size_t size) {
-  for (size_t done = 0; done < size;) {
-    const ssize_t sent = ::send(fd, data + done, size - done, MSG_NOSIGNAL);
-    if (sent <= 0) return false;
-    done += static_cast<size_t>(sent);
-  }
-  return true;
-}
-
 bool starts(const std::string& text, const std::string& prefix) {
   return text.compare(0, prefix.size(), prefix) == 0;
 }
@@ -54,18 +36,6 @@ std::string packet(uint8_t stream, const std::string& data) {
     bytes += static_cast<char>((data.size() >> shift) & 0xFF);
   }
   return bytes + data;
-}
-
-int connect_abstract(const std::string& name) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path + 1, name.data(),
-              std::min(name.size(), sizeof address.sun_path - 1));
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (::connect(fd, reinterpret_cast<sockaddr*>(&address), length) == 0) return fd;
-  ::close(fd);
-  return -1;
 }
 
 }  // namespace

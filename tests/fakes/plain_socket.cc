@@ -1,0 +1,41 @@
+#include "tests/fakes/plain_socket.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace collect::fakes {
+
+bool read_exactly(int fd, char* out, size_t size) {
+  for (size_t done = 0; done < size;) {
+    const ssize_t got = ::recv(fd, out + done, size - done, 0);
+    if (got <= 0) return false;
+    done += static_cast<size_t>(got);
+  }
+  return true;
+}
+
+bool send_all(int fd, const char* data, size_t size) {
+  for (size_t done = 0; done < size;) {
+    const ssize_t sent = ::send(fd, data + done, size - done, MSG_NOSIGNAL);
+    if (sent <= 0) return false;
+    done += static_cast<size_t>(sent);
+  }
+  return true;
+}
+
+int connect_abstract(const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (name.size() >= sizeof address.sun_path) return -1;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (::connect(fd, reinterpret_cast<sockaddr*>(&address), length) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
+}  // namespace collect::fakes

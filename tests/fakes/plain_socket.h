@@ -1,0 +1,14 @@
+// What the fakes of adb do with blocking sockets. A failure is the end of the stream.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace collect::fakes {
+
+bool read_exactly(int fd, char* out, size_t size);
+bool send_all(int fd, const char* data, size_t size);
+// -1: nobody listens there, or the name is too long for a socket.
+int connect_abstract(const std::string& name);
+
+}  // namespace collect::fakes
