@@ -12,6 +12,8 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
 
 namespace collect::e2e {
 namespace {
@@ -25,6 +27,8 @@ constexpr size_t kFooter = 64;
 constexpr size_t kEvent = 32;
 constexpr size_t kVersionOffset = 5;
 constexpr uint8_t kReturn = 2;
+
+constexpr size_t kSecondLength = sizeof "session_20260101_000000" - 1;
 
 struct Event {
   uint64_t timestamp_ns;
@@ -146,21 +150,28 @@ std::vector<CountedFunction> RecordedSession::count_functions() const {
 }
 
 std::vector<std::string> session_directories(const std::string& root, int pid) {
-  std::vector<std::string> found;
+  std::vector<std::tuple<std::string, unsigned long, std::string>> found;  // in the order of these
   std::error_code none;
   for (const auto& session : fs::directory_iterator(root, none)) {
-    if (!session.path().filename().string().starts_with("session_")) continue;
+    const std::string session_name = session.path().filename().string();
+    if (!session_name.starts_with("session_")) continue;
+    // The tenth of one second comes after the ninth, whatever their letters say.
+    const std::string second = session_name.substr(0, kSecondLength);
+    const bool first = session_name.size() <= kSecondLength;
+    const unsigned long place = first ? 1 : std::stoul(session_name.substr(kSecondLength + 1));
     for (const auto& process : fs::directory_iterator(session.path(), none)) {
       const std::string name = process.path().filename().string();
       // A second recording of the same process in the same second gets a distinct name.
       const std::string wanted = "pid_" + std::to_string(pid);
       if (!fs::exists(process.path() / "manifest.json", none)) continue;
       if (pid != 0 && name != wanted && !name.starts_with(wanted + "_")) continue;
-      if (name.starts_with("pid_")) found.push_back(process.path().string());
+      if (name.starts_with("pid_")) found.emplace_back(second, place, process.path().string());
     }
   }
   std::sort(found.begin(), found.end());
-  return found;
+  std::vector<std::string> directories;
+  for (auto& [second, place, directory] : found) directories.push_back(std::move(directory));
+  return directories;
 }
 
 std::vector<int> companions(const std::string& scratch) {
