@@ -56,6 +56,7 @@ class Session final : public SessionWriter {
   void adopt_symbols(std::vector<Symbol> symbols, std::vector<ModuleSymbols> modules) override;
   Status commit() override;
   bool failed() const override { return !failure_.ok(); }
+  bool sealed() const override { return sealed_; }
   std::vector<StreamPosition> positions() const override;
   SessionTotals totals() const override;
   Status seal(SessionState state, const std::string& reason) override;
@@ -133,8 +134,8 @@ class Session final : public SessionWriter {
   uint64_t manifest_written_ns_ = 0;
   uint64_t manifest_cost_ns_ = 0;
   bool sealed_ = false;
-  bool symbols_adopted_ = false;
-  Status failure_;  // the first write error: nothing more is stored after it
+  bool symbols_known_ = false;  // adopted, or looked up
+  Status failure_;              // the first write error: nothing more is stored after it
 };
 
 }  // namespace collect::storage

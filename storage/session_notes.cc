@@ -135,7 +135,7 @@ Result<std::string> Session::roll_container() {
 void Session::adopt_symbols(std::vector<Symbol> symbols, std::vector<ModuleSymbols> modules) {
   manifest_.symbols = std::move(symbols);
   manifest_.module_symbols = std::move(modules);
-  symbols_adopted_ = true;
+  symbols_known_ = true;
 }
 
 }  // namespace collect::storage

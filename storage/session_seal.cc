@@ -44,6 +44,7 @@ Result<std::unique_ptr<SessionWriter>> SessionWriter::create(Fs& fs, const Sessi
 }
 
 void Session::add_symbols() {
+  symbols_known_ = true;
   name_functions(functions_, options_.symbol_directories, manifest_);
   if (functions_.overflowed()) {
     (void)note("symbols: more than " + std::to_string(kMaxSeenFunctions) + " functions");
@@ -83,7 +84,7 @@ Status Session::seal(SessionState state, const std::string& reason) {
     // The manifest on disk still says "recording": the next start tries again.
     return first_error;
   }
-  if (options_.symbolize && !symbols_adopted_) add_symbols();
+  if (options_.symbolize && !symbols_known_) add_symbols();
   manifest_.sealing = false;
   manifest_.state = manifest_.sealing_state;
   // The clock of the day may have been set back meanwhile.

@@ -82,8 +82,11 @@ class SessionWriter {
   virtual SessionTotals totals() const = 0;
 
   // Repairs links where needed, writes footers and headers, looks symbols up, writes the final
-  // manifest. `reason` stands in the manifest. After this only totals() and the names may be asked.
+  // manifest. `reason` stands in the manifest. After this only totals() and the names may be asked;
+  // and while it is not sealed(), because the disk was full, seal() goes on where it stopped.
   virtual Status seal(SessionState state, const std::string& reason) = 0;
+  // Everything is on disk, up to the last manifest; whatever seal() had to say.
+  virtual bool sealed() const = 0;
 };
 
 struct RecoveredSession {

@@ -3,7 +3,9 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
+#include <utility>
 
 namespace collect::ingest {
 namespace {
@@ -97,6 +99,19 @@ Status IngestCore::guard(const std::string& address) {
   COLLECT_TRY(check_access(address, token_, tls_.get()));
   guarded_ = address;
   return {};
+}
+
+SessionPipe::OnReport IngestCore::late_seal(SessionSnapshot shown) {
+  return [this, before = std::move(shown)](const SessionReport& report) {
+    if (!report.sealed) return;
+    SessionSnapshot now = before;
+    now.state = shown_state(report.sealed->state);
+    now.status = report.sealed->reason;
+    now.end_time = std::chrono::system_clock::now();
+    now.totals = report.totals;
+    observer.session_changed(now);
+    spdlog::info("{} is sealed, now that there is room: {}", now.name, now.status);
+  };
 }
 
 void IngestCore::refused(const std::string& peer, const std::string& reason) {

@@ -69,6 +69,8 @@ struct IngestCore {
   // Others than this machine can connect: from now on nothing is taken back of what they must show.
   // kInvalidArgument when that is not enough; `address` is for the sentence.
   Status guard(const std::string& address);
+  // For a session whose seal was held up, and that is nobody's any more: shows what became of it.
+  SessionPipe::OnReport late_seal(SessionSnapshot shown);
   // Logs and counts a connection that was turned away.
   void refused(const std::string& peer, const std::string& reason);
 

@@ -299,14 +299,15 @@ void Dial9Feed::on_report(SessionReport report) {
 void Dial9Feed::on_sealed(const SessionReport::Sealed& sealed) {
   const auto self = shared_from_this();
   sealed_ = true;
-  pipe_->drop_reports();
   shown_.state = shown_state(sealed.state);
   shown_.status = sealed.reason;
   shown_.end_time = std::chrono::system_clock::now();
   show(true);
+  pipe_->report_to(sealed.held_up ? core_.late_seal(shown_) : nullptr);
   if (opened_) {
-    spdlog::info("{} is sealed: {} bytes of dial9{}{}", shown_.name, shown_.totals.stored_bytes,
-                 sealed.reason.empty() ? "" : ": ", sealed.reason);
+    spdlog::info("{} {}: {} bytes of dial9{}{}", shown_.name,
+                 sealed.held_up ? "waits for room to be sealed" : "is sealed",
+                 shown_.totals.stored_bytes, sealed.reason.empty() ? "" : ": ", sealed.reason);
   }
   core_.live_sessions.fetch_sub(1);
   const auto waiters = std::move(when_sealed_);

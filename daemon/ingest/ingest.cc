@@ -141,21 +141,28 @@ void Ingest::list_old_sessions() {
   size_t looked_at = 0;
   for (auto place = old_places_.rbegin(); place != old_places_.rend(); ++place) {
     if (core_.stopping || ++looked_at > kListedSessions) break;
-    auto manifest = storage::read_manifest(core_.fs, place->directory);
-    if (!manifest.ok() || manifest->state == storage::SessionState::kRecording) {
-      const auto recovered =
-          storage::recover_session(core_.fs, core_.options.storage, place->directory);
-      if (!recovered.ok()) {
-        spdlog::warn("{}: {}", place->name, to_string(recovered.error()));
-        continue;
-      }
-      spdlog::info("{} is sealed: {} events: {}", place->name, recovered->totals.events,
-                   recovered->reason);
-      manifest = storage::read_manifest(core_.fs, place->directory);
-    }
-    if (manifest.ok()) core_.observer.session_changed(snapshot_of(*manifest, *place));
+    list_old_session(*place);
   }
   old_places_ = {};
+}
+
+void Ingest::list_old_session(const storage::SessionPlace& place) {
+  auto manifest = storage::read_manifest(core_.fs, place.directory);
+  if (!manifest.ok() || manifest->state == storage::SessionState::kRecording) {
+    const auto recovered =
+        storage::recover_session(core_.fs, core_.options.storage, place.directory);
+    if (!recovered.ok()) {
+      const bool again =
+          recovered.code() == Code::kNoSpace &&
+          core_.writers.schedule_seal_again([this, place] { list_old_session(place); });
+      if (!again) spdlog::warn("{}: {}", place.name, to_string(recovered.error()));
+      return;
+    }
+    spdlog::info("{} is sealed: {} events: {}", place.name, recovered->totals.events,
+                 recovered->reason);
+    manifest = storage::read_manifest(core_.fs, place.directory);
+  }
+  if (manifest.ok()) core_.observer.session_changed(snapshot_of(*manifest, place));
 }
 
 IoThread& Ingest::owner_of(const ProcessId& process) {

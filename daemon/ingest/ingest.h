@@ -72,6 +72,7 @@ class Ingest {
   Status open();
   void restore_sessions();
   void list_old_sessions();
+  void list_old_session(const storage::SessionPlace& place);
   void route(std::shared_ptr<Link> link, const wire::Hello& hello, const std::string& dialled);
   void route_feed(std::shared_ptr<Link> link);
   std::shared_ptr<Handover> hand_over(Link& link);

@@ -100,6 +100,11 @@ inline constexpr milliseconds kFirstRedial{100};
 inline constexpr milliseconds kMaxRedial{2'000};
 inline constexpr milliseconds kDialDeadline{5'000};
 
+// A seal that a full disk held up is tried again after this time; of so many sessions at most, the
+// next start finds the others.
+inline constexpr milliseconds kSealAgain{1'000};
+inline constexpr size_t kMaxHeldUpSeals = 1'000;
+
 // A session's manifest is made true this long after its last change at the latest, or twice.
 inline constexpr milliseconds kSettleInterval{1'000};
 // Changes of counters reach the observer at most this often; changes of state at once.

@@ -118,7 +118,7 @@ void Peer::answer_starts() {
 
 // The agent did not hear that this recording was sealed: its data is dropped, and it is told again.
 void Peer::on_repeated(const SessionRef& session, const std::string& name) {
-  session->pipe->drop_reports();
+  session->pipe->report_to(nullptr);
   core_.live_sessions.fetch_sub(1);
   std::erase(sealing_, session);
   finished_recording_ = std::max(finished_recording_, session->recording);
@@ -178,16 +178,17 @@ void Peer::on_sealed(const SessionRef& session, const SessionReport::Sealed& sea
     welcome_data(nullptr);
   }
   std::erase(sealing_, session);
-  session->pipe->drop_reports();
   SessionSnapshot& shown = session->shown;
   shown.state = shown_state(sealed.state);
   shown.status = sealed.reason;
   shown.end_time = std::chrono::system_clock::now();
   show_session(*session, true);
+  session->pipe->report_to(sealed.held_up ? core_.late_seal(shown) : nullptr);
   if (session->opened) {
-    spdlog::info("{} is sealed: {} events, {} lost, {} threads{}{}", shown.name,
-                 shown.totals.events, shown.totals.lost_events, shown.totals.threads,
-                 sealed.reason.empty() ? "" : ": ", sealed.reason);
+    spdlog::info("{} {}: {} events, {} lost, {} threads{}{}", shown.name,
+                 sealed.held_up ? "waits for room to be sealed" : "is sealed", shown.totals.events,
+                 shown.totals.lost_events, shown.totals.threads, sealed.reason.empty() ? "" : ": ",
+                 sealed.reason);
   }
   core_.live_sessions.fetch_sub(1);
   if (session->recording <= finished_recording_) ack_recording_ended(session->recording);

@@ -85,6 +85,7 @@ struct SessionReport {
   struct Sealed {
     storage::SessionState state{};
     std::string reason;
+    bool held_up = false;  // a full disk left the files unsealed: another report says when they are
   };
   std::optional<Opened> opened;
   // Instead: this recording is sealed and complete already, in this session. Nothing is stored.
@@ -111,14 +112,15 @@ class SessionPipe : public std::enable_shared_from_this<SessionPipe> {
   };
   using OnReport = std::function<void(SessionReport)>;
 
-  // Reports come on `io`, until drop_reports(). The first item opens or resumes the session.
+  // Reports come on `io`. The first item opens or resumes the session.
   SessionPipe(const World& world, asio::any_io_executor io, OnReport on_report);
 
   // ---- io thread
   void push(SessionItem item);
   // True: push no more pages until a report says `drained`.
   bool full();
-  void drop_reports() { on_report_ = nullptr; }
+  // From now on; null: to nobody.
+  void report_to(OnReport on_report) { on_report_ = std::move(on_report); }
 
   // ---- writer thread: called by WriterPool whenever something was pushed
   void run();
@@ -138,8 +140,9 @@ class SessionPipe : public std::enable_shared_from_this<SessionPipe> {
   void finish_round(const std::vector<uint64_t>& tickets);
   void fail(const Error& error);
   void begin_seal(SessionSeal seal);
-  void finish_seal(SessionSeal seal);
-  void recover(SessionSeal& seal);
+  void finish_seal(const SessionSeal& seal);
+  bool seal_files(SessionReport::Sealed& sealed);
+  bool recover(SessionReport::Sealed& sealed);
   void count_totals();
   storage::StreamPosition& position_of(uint32_t stream);
   void publish();
@@ -176,6 +179,7 @@ class SessionPipe : public std::enable_shared_from_this<SessionPipe> {
   uint64_t last_detail_change_ns_ = 0;
   bool failed_ = false;  // nothing more is stored
   bool sealing_ = false;
+  bool told_sealed_ = false;
 };
 
 }  // namespace collect::ingest

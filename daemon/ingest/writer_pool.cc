@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include "daemon/ingest/limits.h"
 #include "daemon/ingest/page_unpacker.h"
 #include "daemon/ingest/session_pipe.h"
 
@@ -49,10 +50,33 @@ void WriterPool::add(Lane& lane, std::function<void()> work) {
   lane.wake.notify_one();
 }
 
+bool WriterPool::schedule_seal_again(std::function<void()> work) {
+  {
+    std::lock_guard lock(sealer_.mutex);
+    if (sealer_.later.size() >= kMaxHeldUpSeals) return false;
+    sealer_.later.push_back({std::chrono::steady_clock::now() + kSealAgain, std::move(work)});
+  }
+  sealer_.wake.notify_one();
+  return true;
+}
+
+void WriterPool::wait_for_work(Lane& lane, std::unique_lock<std::mutex>& lock) {
+  while (!lane.stopping && lane.work.empty()) {
+    if (lane.later.empty()) {
+      lane.wake.wait(lock);
+    } else if (std::chrono::steady_clock::now() >= lane.later.front().due) {
+      lane.work.push_back(std::move(lane.later.front().work));
+      lane.later.pop_front();
+    } else {
+      lane.wake.wait_until(lock, lane.later.front().due);
+    }
+  }
+}
+
 void WriterPool::serve(Lane& lane) {
   std::unique_lock lock(lane.mutex);
   while (true) {
-    lane.wake.wait(lock, [&lane] { return lane.stopping || !lane.work.empty(); });
+    wait_for_work(lane, lock);
     if (lane.stopping) return;
     std::function<void()> work = std::move(lane.work.front());
     lane.work.pop_front();
@@ -76,6 +100,7 @@ void WriterPool::stop() {
   for (Lane* lane : lanes) {
     if (lane->thread.joinable()) lane->thread.join();
     lane->work.clear();
+    lane->later.clear();
   }
 }
 

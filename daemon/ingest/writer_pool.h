@@ -2,6 +2,7 @@
 // sealing has a thread of its own, so that a session that ends does not hold up those that record.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -26,14 +27,21 @@ class WriterPool {
   PageUnpacker& unpacker(size_t writer) { return *writers_[writer]->unpacker; }
   void schedule(size_t writer, std::shared_ptr<SessionPipe> pipe);
   void schedule_seal(std::function<void()> work);
+  // What a full disk held up, in kSealAgain. False: too much waits, and `work` is forgotten.
+  bool schedule_seal_again(std::function<void()> work);
   // Finishes what is running, forgets the rest, joins. Call when nothing more is wanted.
   void stop();
 
  private:
+  struct Later {
+    std::chrono::steady_clock::time_point due;
+    std::function<void()> work;
+  };
   struct Lane {
     std::mutex mutex;
     std::condition_variable wake;
     std::deque<std::function<void()>> work;  // guarded by mutex
+    std::deque<Later> later;                 // guarded by mutex; the earliest first
     bool stopping = false;                   // guarded by mutex
     std::unique_ptr<PageUnpacker> unpacker;  // the thread's; null for the sealer
     std::thread thread;
@@ -43,6 +51,7 @@ class WriterPool {
   };
 
   static void serve(Lane& lane);
+  static void wait_for_work(Lane& lane, std::unique_lock<std::mutex>& lock);
   static void add(Lane& lane, std::function<void()> work);
 
   std::vector<std::unique_ptr<Lane>> writers_;

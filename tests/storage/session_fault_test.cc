@@ -134,6 +134,48 @@ TEST_F(SessionFaultTest, SealAfterOneErrorAtEveryPoint) {
   }
 }
 
+// Others took all space, the reserve's too, and give it back little by little: sealing goes on
+// where it stopped.
+TEST_F(SessionFaultTest, SealAgainWhenThereIsRoomAgain) {
+  FaultFs measuring;
+  Scenario whole;
+  ASSERT_OK(whole.run(measuring, options()));
+  const uint64_t most = 64 * 1024 + 2 * 12 * 1024 + measuring.used();
+  uint64_t held_up = 0;
+  uint64_t tried_again = 0;
+  for (uint64_t capacity = 64 * 1024; capacity < most; capacity += 1311) {
+    SCOPED_TRACE(capacity);
+    clear_root();
+    FaultPlan plan;
+    plan.capacity = capacity;
+    FaultFs full(plan);
+    Scenario scenario;
+    const Status status = scenario.run(full, options());
+    if (scenario.session == nullptr || status.ok()) continue;
+    SessionWriter& session = *scenario.session;
+    std::filesystem::remove(scenario.directory + "/" + kReserveFile);
+    ++held_up;
+    for (uint64_t returned = 0; !session.sealed(); returned += 131) {
+      ASSERT_LT(returned, 64u * 1024);
+      plan.capacity = full.used() + returned;
+      full.set_plan(plan);
+      const Status sealed = session.seal(SessionState::kFailed, "disk full");
+      if (sealed.ok()) break;
+      EXPECT_EQ(sealed.code(), Code::kNoSpace) << to_string(sealed.error());
+      ++tried_again;
+    }
+    EXPECT_TRUE(session.sealed());
+    scenario.session.reset();
+    expect_whole(scenario.directory, scenario.promised);
+    const Manifest manifest = manifest_of(scenario.directory);
+    EXPECT_EQ(manifest.state, SessionState::kFailed);
+    EXPECT_EQ(manifest.reason.find("disk full; no space: "), 0u) << manifest.reason;
+    expect_reference_ok(scenario.directory);
+  }
+  EXPECT_GT(held_up, 10u);
+  EXPECT_GT(tried_again, held_up);
+}
+
 // The disk has room for so much and no more; other files are not written. The reserve sees to it
 // that the session is sealed all the same.
 TEST_F(SessionFaultTest, SealOnAFullDiskOfEverySize) {

@@ -55,6 +55,7 @@ class GatedFs final : public storage::Fs {
     changed_.notify_all();
   }
   std::atomic<bool> full{false};
+  std::atomic<uint64_t> refused{0};  // writes, because it was full
 
  private:
   class GatedFile final : public storage::File {
@@ -63,7 +64,10 @@ class GatedFs final : public storage::Fs {
     const std::string& path() const override { return file_->path(); }
     Result<uint64_t> size() override { return file_->size(); }
     Status write_at(uint64_t offset, std::span<const Bytes> parts) override {
-      if (fs_.full) return Error{Code::kNoSpace, path() + ": write: the test's disk is full"};
+      if (fs_.full) {
+        ++fs_.refused;
+        return Error{Code::kNoSpace, path() + ": write: the test's disk is full"};
+      }
       {
         std::unique_lock lock(fs_.mutex_);
         fs_.changed_.wait(lock, [this] { return fs_.is_open_; });
@@ -148,6 +152,82 @@ TEST_F(BackpressureTest, FullDiskEndsItsSessionAndNothingElse) {
   FakeAgent other(process);
   ASSERT_TRUE(other.connect(address()));
   record_all(other, 1, 1, 100);
+}
+
+bool was_held_up(const SessionSnapshot& session) {
+  return session.state == SessionState::kFailed &&
+         session.status.find("sealing failed") != std::string::npos;
+}
+
+TEST_F(BackpressureTest, ASessionThatFailedIsSealedWhenThereIsRoom) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 100));
+  ASSERT_TRUE(agent.wait_stored(1, 100));
+  gated_.full = true;
+  ASSERT_TRUE(agent.send_events(1, 100, 100));
+  ASSERT_TRUE(agent.wait_refused());
+  const auto failed = reported_.session_in(SessionState::kFailed);
+  ASSERT_TRUE(failed.has_value());
+  const auto on_disk = storage::read_manifest(posix_, failed->directory);
+  ASSERT_TRUE(on_disk.ok());
+  EXPECT_EQ(on_disk->state, storage::SessionState::kRecording);
+  gated_.full = false;
+  EXPECT_TRUE(eventually([&] {
+    const auto now = storage::read_manifest(posix_, failed->directory);
+    return now.ok() && now->state == storage::SessionState::kFailed;
+  }));
+  const auto events = stored_events(*failed, 0, 100);
+  EXPECT_TRUE(events == index_events(0, 100));
+}
+
+TEST_F(BackpressureTest, ACompleteSessionIsSealedWhenThereIsRoom) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 100));
+  ASSERT_TRUE(agent.close_stream(1, 100));
+  ASSERT_TRUE(agent.wait_stored(1, 100));
+  gated_.full = true;
+  ASSERT_TRUE(agent.end_recording());
+  EXPECT_TRUE(agent.wait_recording_ended(1)) << "nobody waits for the disk";
+  ASSERT_TRUE(reported_.session(was_held_up).has_value());
+  const uint64_t refused = gated_.refused;
+  EXPECT_TRUE(eventually([&] { return gated_.refused > refused; })) << "not tried again";
+  gated_.full = false;
+  const auto session = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->status.find("sealing failed"), std::string::npos) << session->status;
+  EXPECT_EQ(session->totals.events, 100u);
+  EXPECT_TRUE(stored_events(*session, 0, 100) == index_events(0, 100));
+  EXPECT_THAT(manifest(*session), testing::HasSubstr("\"complete\""));
+}
+
+TEST_F(BackpressureTest, AnOldSessionIsSealedWhenThereIsRoom) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 100));
+  ASSERT_TRUE(agent.close_stream(1, 100));
+  ASSERT_TRUE(agent.wait_stored(1, 100));
+  gated_.full = true;
+  ASSERT_TRUE(agent.end_recording());
+  ASSERT_TRUE(reported_.session(was_held_up).has_value());
+  stop();
+  const uint64_t refused = gated_.refused;
+  start();
+  EXPECT_TRUE(eventually([&] { return gated_.refused > refused; })) << "not tried at the start";
+  gated_.full = false;
+  const auto session = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_TRUE(stored_events(*session, 0, 100) == index_events(0, 100));
 }
 
 TEST_F(BackpressureTest, AFeedIsNotReadWhileItsQueueIsFull) {
