@@ -38,9 +38,10 @@ struct LiveSession {
   uint32_t recording = 0;
   SessionSnapshot shown;
   std::shared_ptr<SessionPipe> pipe;
-  bool opened = false;   // it has a name; before that nobody is told of it
-  bool sealing = false;  // nothing more goes into it
-  bool unshown = false;  // counters changed since `shown_at`
+  bool opened = false;          // it has a name; before that nobody is told of it
+  bool sealing = false;         // nothing more goes into it
+  bool ended_by_agent = false;  // its RecordingEnd was read
+  bool unshown = false;         // counters changed since `shown_at`
   SteadyTime shown_at{};
   SteadyTime progress_at{};                 // something arrived
   SteadyTime put_at{};                      // something went into the pipe

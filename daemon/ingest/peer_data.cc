@@ -286,6 +286,7 @@ bool Peer::on_recording_end(const wire::Frame& frame) {
       keep(session_->shown.process_end);
     }
     finished_recording_ = end->recording();
+    session_->ended_by_agent = true;
     seal(storage::SessionState::kComplete, end->reason());
     set_state(AgentState::kConnected, "");
   }

@@ -142,13 +142,18 @@ void Peer::on_failed(const SessionRef& session, const Error& error) {
   spdlog::error("agents/{} {}: {}: {}", agent_.id, agent_.process_name,
                 session->opened ? session->shown.name : "no session", to_string(error));
   if (is_storage_fault(error.code) || !session->opened) {
+    // Its end was read, but what came before it is not all stored: the agent, which is not told
+    // that it is sealed, is to send the rest again.
+    const bool is_unheard =
+        !session_ && session->ended_by_agent && session->recording == finished_recording_;
+    if (is_unheard) --finished_recording_;
     if (is_current) {
       session->sealing = true;
       sealing_.push_back(std::move(session_));  // the pipe seals it by itself
       session_.reset();
     }
     session->shown.status = to_string(error);
-    if (is_current && (control_ || data_)) {
+    if ((is_current || is_unheard) && (control_ || data_)) {
       refuse_both(wire::REFUSE_STORAGE, to_string(error), true);
     }
     return;

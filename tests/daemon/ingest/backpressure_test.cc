@@ -64,13 +64,13 @@ class GatedFs final : public storage::Fs {
     const std::string& path() const override { return file_->path(); }
     Result<uint64_t> size() override { return file_->size(); }
     Status write_at(uint64_t offset, std::span<const Bytes> parts) override {
-      if (fs_.full) {
-        ++fs_.refused;
-        return Error{Code::kNoSpace, path() + ": write: the test's disk is full"};
-      }
       {
         std::unique_lock lock(fs_.mutex_);
         fs_.changed_.wait(lock, [this] { return fs_.is_open_; });
+      }
+      if (fs_.full) {
+        ++fs_.refused;
+        return Error{Code::kNoSpace, path() + ": write: the test's disk is full"};
       }
       return file_->write_at(offset, parts);
     }
@@ -152,6 +152,43 @@ TEST_F(BackpressureTest, FullDiskEndsItsSessionAndNothingElse) {
   FakeAgent other(process);
   ASSERT_TRUE(other.connect(address()));
   record_all(other, 1, 1, 100);
+}
+
+TEST_F(BackpressureTest, AnEndBehindPagesThatFoundNoRoomIsNotAcknowledged) {
+  start();
+  {
+    FakeAgent agent;
+    ASSERT_TRUE(agent.connect(address()));
+    ASSERT_TRUE(agent.start_recording(1));
+    ASSERT_TRUE(agent.open_stream(1, 11));
+    ASSERT_TRUE(agent.send_events(1, 0, 100));
+    ASSERT_TRUE(agent.wait_stored(1, 100));
+    gated_.shut();
+    ASSERT_TRUE(agent.send_events(1, 100, 100));
+    ASSERT_TRUE(agent.close_stream(1, 200));
+    ASSERT_TRUE(agent.end_recording());
+    ASSERT_TRUE(reported_.agent([](const AgentSnapshot& shown) {  // the end was read
+      return shown.state == AgentState::kConnected && !shown.session.empty();
+    }));
+    gated_.full = true;
+    gated_.let_pass();
+    ASSERT_TRUE(agent.wait_refused());
+    EXPECT_EQ(agent.refused()->code(), wire::REFUSE_STORAGE);
+    EXPECT_TRUE(agent.refused()->retry());
+  }
+  gated_.full = false;
+  FakeAgent again;
+  ASSERT_TRUE(again.connect(address()));
+  ASSERT_TRUE(again.start_recording(1));
+  ASSERT_TRUE(again.open_stream(1, 11));
+  ASSERT_TRUE(again.send_events(1, 100, 100));
+  ASSERT_TRUE(again.close_stream(1, 200));
+  ASSERT_TRUE(again.end_recording());
+  ASSERT_TRUE(again.wait_recording_ended(1));
+  const auto rest = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(rest.has_value());
+  EXPECT_EQ(rest->totals.events, 100u);
+  EXPECT_EQ(rest->totals.lost_events, 100u);  // they stand in the session before
 }
 
 bool was_held_up(const SessionSnapshot& session) {
