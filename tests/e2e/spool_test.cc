@@ -39,15 +39,15 @@ class SpoolE2eTest : public testing::TestWithParam<const char*> {
         scratch_.path(),
         Arguments{traced_program("chaos"), scratch_ / "progress", std::to_string(kThreads)},
         environment);
-    ASSERT_TRUE(eventually(kJobLimit, [&] { return agent_number("linkRawBytes") > 0; }))
+    ASSERT_TRUE(eventually(kJobLimit, [&] { return number("sessions", "events") > 0; }))
         << job_->errors();
   }
 
-  uint64_t agent_number(const char* field) const {
-    const Ending listed = collector_.ctl({"--json", "agents"});
-    const json agents = json::parse(listed.output, nullptr, false);
-    if (!agents.contains("agents") || agents["agents"].empty()) return 0;
-    return std::stoull(agents["agents"][0].value(field, std::string("0")));
+  // Of the one agent or session.
+  uint64_t number(const char* list, const char* field) const {
+    const json listed = json::parse(collector_.ctl({"--json", list}).output, nullptr, false);
+    if (!listed.contains(list) || listed[list].empty()) return 0;
+    return std::stoull(listed[list][0].value(field, std::string("0")));
   }
 
   void unplug() {
@@ -94,7 +94,7 @@ TEST_P(SpoolE2eTest, NothingIsLostWhileTheCableIsOut) {
     proxy_.limit_rate(kSlowLink);
     proxy_.hold(false);
     // The next time in the middle of it.
-    ASSERT_TRUE(eventually(kJobLimit, [&] { return agent_number("spooledBytes") > 0; }));
+    ASSERT_TRUE(eventually(kJobLimit, [&] { return number("agents", "spooledBytes") > 0; }));
   }
   proxy_.limit_rate(0);
   EXPECT_TRUE(std::filesystem::is_empty(scratch_ / "spool")) << "its file has no name";
