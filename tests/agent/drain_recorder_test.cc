@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "agent/drain/drain.h"
 #include "collect/agent.h"
 #include "formats/atf/layout.h"
 #include "formats/core/bytes.h"
@@ -34,11 +35,12 @@ void make_events(uint64_t pairs) {
 
 class AgentTest : public testing::Test {
  protected:
+  // One with a spool listens: its collector comes when it comes.
   void start(uint32_t full_policy, uint32_t buffer_mb, uint32_t spool_mb = 0) {
     address = collector.address();
     collect_agent_options options{};
     options.struct_bytes = sizeof options;
-    options.connect = address.c_str();
+    (spool_mb == 0 ? options.connect : options.listen) = spool_mb == 0 ? address.c_str() : "tcp:0";
     options.full_policy = full_policy;
     options.buffer_mb = buffer_mb;
     const std::string folder = folder_.path();
@@ -48,6 +50,10 @@ class AgentTest : public testing::Test {
     const char* drain = std::getenv("TEST_DRAIN");
     if (drain != nullptr && std::string(drain) == "process") options.drain = COLLECT_DRAIN_PROCESS;
     ASSERT_EQ(collect_agent_start(&options), 0) << collect_agent_status();
+  }
+  static uint16_t listen_port() {
+    while (drain_listen_port() == 0) std::this_thread::yield();
+    return drain_listen_port();
   }
   void TearDown() override {
     collector.control.close();
@@ -163,8 +169,8 @@ TEST_F(AgentTest, ASpoolTakesWhatTheRingsDoNotHold) {
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < kThreads; ++i) threads.emplace_back([] { make_events(kPairs); });
   for (std::thread& thread : threads) thread.join();
+  collector.dial_pair(listen_port());
   std::thread stopping([] { collect_agent_stop(60000); });
-  collector.welcome_pair();
   collector.seal();
   stopping.join();
   ASSERT_EQ(collector.closed.size(), kThreads);
@@ -180,8 +186,8 @@ TEST_F(AgentTest, ASpoolThatIsTooSmallLosesNothingUncounted) {
   start(COLLECT_FULL_DROP, 1, 1);
   collector.features = wire::kFeatureColumns;
   make_events(10 * kPairs);
+  collector.dial_pair(listen_port());
   std::thread stopping([] { collect_agent_stop(60000); });
-  collector.welcome_pair();
   collector.seal();
   stopping.join();
   ASSERT_EQ(collector.closed.size(), 1u);
