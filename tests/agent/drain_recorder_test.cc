@@ -21,6 +21,7 @@ using wire::FrameType;
 
 constexpr uint32_t kThreads = 4;
 constexpr uint64_t kPairs = 200000;
+constexpr uint32_t kSilentMs = 60000;  // a script that takes data says nothing meanwhile
 
 void called_function() {}
 
@@ -169,7 +170,7 @@ TEST_F(AgentTest, ASpoolTakesWhatTheRingsDoNotHold) {
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < kThreads; ++i) threads.emplace_back([] { make_events(kPairs); });
   for (std::thread& thread : threads) thread.join();
-  collector.dial_pair(listen_port());
+  collector.dial_pair(listen_port(), "", false, kSilentMs);
   std::thread stopping([] { collect_agent_stop(60000); });
   collector.seal();
   stopping.join();
@@ -186,7 +187,7 @@ TEST_F(AgentTest, ASpoolThatIsTooSmallLosesNothingUncounted) {
   start(COLLECT_FULL_DROP, 1, 1);
   collector.features = wire::kFeatureColumns;
   make_events(10 * kPairs);
-  collector.dial_pair(listen_port());
+  collector.dial_pair(listen_port(), "", false, kSilentMs);
   std::thread stopping([] { collect_agent_stop(60000); });
   collector.seal();
   stopping.join();

@@ -200,7 +200,8 @@ void ScriptedCollector::welcome_pair(bool resumed, uint32_t heartbeat_ms) {
   greet_data(resumed);
 }
 
-void ScriptedCollector::dial_pair(uint16_t port, const std::string& token, bool resumed) {
+void ScriptedCollector::dial_pair(uint16_t port, const std::string& token, bool resumed,
+                                  uint32_t heartbeat_ms) {
   wire::Dial dial;
   dial.set_min_version(1);
   dial.set_max_version(1);
@@ -218,6 +219,7 @@ void ScriptedCollector::dial_pair(uint16_t port, const std::string& token, bool 
   wire::Welcome welcome;
   welcome.set_version(1);
   welcome.set_collector("script");
+  welcome.set_heartbeat_ms(heartbeat_ms);
   control.send(wire::FrameType::kWelcome, welcome);
 }
 

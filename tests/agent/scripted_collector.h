@@ -88,7 +88,8 @@ class ScriptedCollector {
   // `resume`.
   void welcome_pair(bool resumed = false, uint32_t heartbeat_ms = 1000);
   // The same with one that listens.
-  void dial_pair(uint16_t port, const std::string& token = "", bool resumed = false);
+  void dial_pair(uint16_t port, const std::string& token = "", bool resumed = false,
+                 uint32_t heartbeat_ms = 1000);
 
   // Takes the next data frame into the books; nothing at the end of the stream.
   std::optional<GotFrame> take();
