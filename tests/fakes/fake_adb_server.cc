@@ -9,7 +9,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -49,21 +48,7 @@ std::string FakeAdbServer::address() const {
 }
 
 void FakeAdbServer::start() {
-  sockaddr_in here{};
-  here.sin_family = AF_INET;
-  here.sin_port = htons(port_);
-  here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof here;
-  listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int on = 1;
-  ::setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(listener_, reinterpret_cast<sockaddr*>(&here), length) != 0 ||
-      ::listen(listener_, 64) != 0) {
-    std::perror("fake adb server");
-    std::abort();
-  }
-  ::getsockname(listener_, reinterpret_cast<sockaddr*>(&here), &length);
-  port_ = ntohs(here.sin_port);
+  listener_ = listen_on_loopback(&port_, 64);
   const std::lock_guard lock(mutex_);
   running_ = true;
   threads_.emplace_back([this] { accept_loop(); });

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <vector>
 
@@ -38,21 +37,8 @@ constexpr int kLookMs = 10;
 }  // namespace
 
 FakeAdbd::FakeAdbd(FakeAdbdOptions options, uint16_t port) : options_(std::move(options)) {
-  sockaddr_in here{};
-  here.sin_family = AF_INET;
-  here.sin_port = htons(port);
-  here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof here;
-  listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int on = 1;
-  ::setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(listener_, reinterpret_cast<sockaddr*>(&here), length) != 0 ||
-      ::listen(listener_, 4) != 0) {
-    std::perror("fake adbd");
-    std::abort();
-  }
-  ::getsockname(listener_, reinterpret_cast<sockaddr*>(&here), &length);
-  port_ = ntohs(here.sin_port);
+  port_ = port;
+  listener_ = listen_on_loopback(&port_, 4);
   thread_ = std::thread([this] { serve(); });
 }
 

@@ -1,9 +1,14 @@
 #include "tests/fakes/plain_socket.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <cstdio>
+#include <cstdlib>
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace collect::fakes {
@@ -36,6 +41,25 @@ int connect_abstract(const std::string& name) {
   if (::connect(fd, reinterpret_cast<sockaddr*>(&address), length) == 0) return fd;
   ::close(fd);
   return -1;
+}
+
+int listen_on_loopback(uint16_t* port, int backlog) {
+  sockaddr_in here{};
+  here.sin_family = AF_INET;
+  here.sin_port = htons(*port);
+  here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof here;
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (::bind(listener, reinterpret_cast<sockaddr*>(&here), length) != 0 ||
+      ::listen(listener, backlog) != 0) {
+    std::perror("a fake's listener");
+    std::abort();
+  }
+  ::getsockname(listener, reinterpret_cast<sockaddr*>(&here), &length);
+  *port = ntohs(here.sin_port);
+  return listener;
 }
 
 }  // namespace collect::fakes

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace collect::fakes {
@@ -10,5 +11,8 @@ bool read_exactly(int fd, char* out, size_t size);
 bool send_all(int fd, const char* data, size_t size);
 // -1: nobody listens there, or the name is too long for a socket.
 int connect_abstract(const std::string& name);
+
+// A listener on loopback; `*port` 0 becomes the one it got. Ends the test program on failure.
+int listen_on_loopback(uint16_t* port, int backlog);
 
 }  // namespace collect::fakes

@@ -7,32 +7,15 @@
 #include <sstream>
 #include <thread>
 
-#include "daemon/control/control_server.h"
 #include "daemon/ctl/client.h"
-#include "tests/daemon/control/fake_collector.h"
+#include "tests/daemon/ctl/online_fixture.h"
 
 namespace collect::ctl {
 namespace {
 
 using ::testing::HasSubstr;
 
-class OnlineCommandsTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    auto started = control::ControlServer::start("127.0.0.1:0", collector_);
-    ASSERT_TRUE(started.ok()) << to_string(started.error());
-    server_ = std::move(*started);
-    online_.control = server_->address();
-    json_.control = server_->address();
-  }
-
-  control::FakeCollector collector_;
-  std::unique_ptr<control::ControlServer> server_;
-  std::ostringstream out_;
-  std::ostringstream err_;
-  Online online_{"", false, false, out_, err_};
-  Online json_{"", true, false, out_, err_};
-};
+class OnlineCommandsTest : public OnlineTest {};
 
 TEST_F(OnlineCommandsTest, AgentsAsTableAndAsJson) {
   EXPECT_EQ(list_agents(online_, ""), 0);

@@ -2,12 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sstream>
 #include <thread>
 
-#include "daemon/control/control_server.h"
 #include "daemon/ctl/devices.h"
-#include "tests/daemon/control/fake_collector.h"
+#include "tests/daemon/ctl/online_fixture.h"
 
 namespace collect::ctl {
 namespace {
@@ -16,15 +14,8 @@ namespace api = ::collect::control::v1;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class OnlineDevicesTest : public ::testing::Test {
+class OnlineDevicesTest : public OnlineTest {
  protected:
-  void SetUp() override {
-    auto started = control::ControlServer::start("127.0.0.1:0", collector_);
-    ASSERT_TRUE(started.ok()) << to_string(started.error());
-    server_ = std::move(*started);
-    online_.control = server_->address();
-    json_.control = server_->address();
-  }
   api::Device phone() {
     api::Device device;
     device.set_name("devices/R58M");
@@ -41,13 +32,6 @@ class OnlineDevicesTest : public ::testing::Test {
     agent->set_status("wrong token");
     return device;
   }
-
-  control::FakeCollector collector_;
-  std::unique_ptr<control::ControlServer> server_;
-  std::ostringstream out_;
-  std::ostringstream err_;
-  Online online_{"", false, false, out_, err_};
-  Online json_{"", true, false, out_, err_};
 };
 
 TEST_F(OnlineDevicesTest, TableWithWhyAndWhatToDo) {
