@@ -1,5 +1,5 @@
-// Pages that no collector takes at present, in a bounded file on the device's own storage: a log in
-// which the oldest page makes room for the newest. AGENT.md "Spool" has the rules.
+// Pages that no collector takes at present, in a bounded file on the device's own storage: a log
+// whose room is given back in the order in which pages came. AGENT.md "Spool" has the rules.
 //
 // The file is unlinked as soon as it is open: it ends with the process that drains, and nobody else
 // finds it. What is known of its pages stands in memory alone, in a table that is touched as far as
