@@ -20,6 +20,9 @@ std::atomic<const char*> status{"the agent was not started"};
 std::atomic<pid_t> owner{0};
 Settings started_with;
 
+constexpr char kPrivileged[] =
+    "the agent is off: the program runs with raised privileges (set-uid, set-gid, capabilities)";
+
 void before_fork() {
   drain_before_fork();
   sleds_before_fork();
@@ -76,6 +79,7 @@ StartError start_parts(const Settings& settings, bool fresh) {
 }  // namespace
 
 StartError start_agent(const Settings& settings) {
+  if (is_privileged()) return StartError::kPrivileged;
   Phase expected = Phase::kOff;
   if (!phase.compare_exchange_strong(expected, Phase::kStarting)) {
     expected = Phase::kStopped;
@@ -136,6 +140,7 @@ const char* agent_status() {
     const char* sleds = sleds_problem();
     return sleds != nullptr && drain_connected() ? sleds : drain_status();
   }
+  if (is_privileged()) return kPrivileged;
   return status.load(std::memory_order_relaxed);
 }
 
@@ -144,6 +149,7 @@ const char* agent_status() {
 namespace {
 
 __attribute__((constructor)) void start_from_environment() {
+  if (collect::agent::is_privileged()) return;
   collect::agent::Settings settings;
   const char* error = nullptr;
   if (!collect::agent::settings_from_environment(settings, &error)) {

@@ -8,9 +8,10 @@
 
 namespace collect::agent {
 
-enum class StartError : uint8_t { kNone, kSettings, kNoMemory, kNoThread };
+enum class StartError : uint8_t { kNone, kSettings, kNoMemory, kNoThread, kPrivileged };
 
-// Starts recorder and drain thread once per process. Any thread.
+// Starts recorder and drain thread once per process. Any thread. In a program with raised
+// privileges nothing starts, whoever asks.
 StartError start_agent(const Settings& settings);
 // Ships the rest and ends the drain thread; waits at most `timeout_ms`. Any thread, repeatable.
 void stop_agent(uint32_t timeout_ms);

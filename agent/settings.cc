@@ -2,13 +2,32 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#if !defined(__APPLE__)
+#include <sys/auxv.h>
+#endif
 
 namespace collect::agent {
+
+bool is_privileged() {
+#if defined(__APPLE__)
+  return issetugid() != 0;
+#else
+  return getauxval(AT_SECURE) != 0;
+#endif
+}
+
 namespace {
+
+// The only place where the agent reads its environment.
+const char* variable(const char* name) {
+  return is_privileged() ? nullptr : getenv(name);
+}
 
 template <size_t kBytes>
 bool take_text(const char* name, char (&to)[kBytes], bool* given = nullptr) {
-  const char* value = getenv(name);
+  const char* value = variable(name);
   if (given != nullptr) *given = value != nullptr && value[0] != '\0';
   if (value == nullptr) return true;
   const size_t bytes = strnlen(value, kBytes);
@@ -18,7 +37,7 @@ bool take_text(const char* name, char (&to)[kBytes], bool* given = nullptr) {
 }
 
 bool take_number(const char* name, uint32_t low, uint32_t high, uint32_t& to) {
-  const char* value = getenv(name);
+  const char* value = variable(name);
   if (value == nullptr || value[0] == '\0') return true;
   uint64_t number = 0;
   for (const char* at = value; *at != '\0'; ++at) {
@@ -33,7 +52,7 @@ bool take_number(const char* name, uint32_t low, uint32_t high, uint32_t& to) {
 // The place of the variable's value in `words`; `fallback` when it is not set, `count` when it is
 // none of them.
 uint32_t take_word(const char* name, const char* const* words, uint32_t count, uint32_t fallback) {
-  const char* value = getenv(name);
+  const char* value = variable(name);
   if (value == nullptr || value[0] == '\0') return fallback;
   uint32_t at = 0;
   while (at < count && strcmp(value, words[at]) != 0) ++at;
@@ -78,7 +97,7 @@ const char* take_words(Settings& settings) {
 }  // namespace
 
 bool settings_from_environment(Settings& settings, const char** error) {
-  const char* log = getenv("COLLECT_LOG");
+  const char* log = variable("COLLECT_LOG");
   settings.log = log != nullptr && log[0] != '\0' && strcmp(log, "0") != 0;
   *error = take_addresses(settings);
   if (*error == nullptr) *error = take_words(settings);

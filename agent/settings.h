@@ -44,9 +44,14 @@ struct Settings {
   uint32_t exit_flush_ms = kThreadFlushMs;
 };
 
-// Fills `settings` from the environment. Returns false and a static sentence in `*error` when a
-// variable holds something else than AGENT.md says; the agent then stays off and says so if
-// logging.
+// Whether the program runs for somebody who may not have its rights: set-uid, set-gid, with file
+// capabilities, or however else the system says so. Its environment is then that user's, and
+// nothing in it holds.
+bool is_privileged();
+
+// Fills `settings` from the environment; of a privileged program there is none. Returns false and a
+// static sentence in `*error` when a variable holds something else than AGENT.md says; the agent
+// then stays off and says so if logging.
 bool settings_from_environment(Settings& settings, const char** error);
 
 }  // namespace collect::agent

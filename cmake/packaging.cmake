@@ -8,6 +8,9 @@ foreach(program collectord collectctl)
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT daemon)
   endif()
 endforeach()
+# Started by both, from ../libexec/collectord.
+install(TARGETS collect-symbolizer
+        RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/collectord COMPONENT daemon)
 install(FILES agent/AGENT.md
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/libcollect-agent COMPONENT agent)
 
@@ -18,7 +21,26 @@ install(FILES deploy/systemd/collectord.service deploy/systemd/collectord.socket
         DESTINATION lib/systemd/system COMPONENT daemon)
 install(FILES deploy/systemd/collectord.sysusers
         DESTINATION lib/sysusers.d RENAME collectord.conf COMPONENT daemon)
-install(FILES deploy/collectord.toml
+# As the service has it: Unix sockets for the members of its group, and no TCP. The rest of the file
+# are the program's defaults, as comments.
+file(READ ${PROJECT_SOURCE_DIR}/deploy/collectord.toml service_settings)
+foreach(setting "ingest = \"127.0.0.1:7710\"|ingest = \"unix:/run/collectord/ingest.sock\""
+                "control = \"127.0.0.1:7711\"|control = \"unix:/run/collectord/control.sock\""
+                "local_access = \"user\"|local_access = \"group:collectord\"")
+  string(REPLACE "|" ";" setting "${setting}")
+  list(GET setting 0 default)
+  list(GET setting 1 packaged)
+  string(FIND "${service_settings}" "\n#${default}\n" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "deploy/collectord.toml has no line \"#${default}\"")
+  endif()
+  string(REPLACE "\n#${default}\n" "\n# Default: ${default}\n${packaged}\n" service_settings
+         "${service_settings}")
+endforeach()
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/service/collectord.toml CONTENT "${service_settings}" @ONLY)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+             ${PROJECT_SOURCE_DIR}/deploy/collectord.toml)
+install(FILES ${CMAKE_BINARY_DIR}/service/collectord.toml
         DESTINATION ${CMAKE_INSTALL_SYSCONFDIR}/collectord COMPONENT daemon)
 install(PROGRAMS deploy/make-certificates.sh
         DESTINATION ${CMAKE_INSTALL_DATADIR}/collectord COMPONENT daemon)

@@ -36,6 +36,10 @@ Result<Access> read_access(const Config& config) {
         "on the way");
   }
   Access access;
+  Result<principal::LocalAccess> local = principal::LocalAccess::parse(config.local_access);
+  if (!local.ok()) return local.error();
+  access.local = std::move(local).value();
+  access.control.local = access.local;
   Result<std::string> token = read_token("token_file", config.token_file);
   if (!token.ok()) return token.error();
   access.token = std::move(token).value();

@@ -8,13 +8,15 @@
 #include "daemon/config.h"
 #include "daemon/control/control_server.h"
 #include "daemon/ingest/tls_context.h"
+#include "daemon/principal/local_access.h"
 
 namespace collect::daemon {
 
 struct Access {
   std::string token;                              // of agents; empty: none is asked for
   std::shared_ptr<const ingest::TlsContext> tls;  // of agents; null: none
-  control::ControlAccess control;
+  principal::LocalAccess local;
+  control::ControlAccess control;  // with `local` in it
 };
 
 // Errors name the key and the file, never what is in it.

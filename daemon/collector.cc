@@ -1,5 +1,6 @@
 #include "daemon/collector.h"
 
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "daemon/collector_call.h"
 #include "daemon/config.h"
 #include "daemon/control/name_filter.h"
+#include "daemon/symbolize/limits.h"
 #include "storage/manifest.h"
 
 namespace collect::daemon {
@@ -33,21 +35,28 @@ uint64_t resident_bytes() {
 
 }  // namespace
 
-Collector::Collector(const ingest::IngestOptions& options, storage::Fs& fs)
+Collector::Collector(const ingest::IngestOptions& options, storage::Fs& fs,
+                     symbolize::SymbolizerOptions symbols)
     : root_(options.storage.root),
-      symbol_directories_(options.storage.symbol_directories),
-      fs_(fs) {}
+      fs_(fs),
+      naming_(fs, std::move(symbols),
+              [this](const std::string& name, storage::SymbolsState state,
+                     const std::string& said) { on_named(name, state, said); }) {}
 
 Collector::~Collector() {
   if (attach_) attach_->stop();
+  stopping_ = true;
   ingest_.reset();
+  lookups_.join();
   files_.join();
+  naming_.stop(std::chrono::milliseconds{0});
   watches_.stop();
 }
 
 Result<std::unique_ptr<Collector>> Collector::create(ingest::IngestOptions options, storage::Fs& fs,
-                                                     const attach::AttachOptions& devices) {
-  std::unique_ptr<Collector> collector(new Collector(options, fs));
+                                                     const attach::AttachOptions& devices,
+                                                     symbolize::SymbolizerOptions symbols) {
+  std::unique_ptr<Collector> collector(new Collector(options, fs, std::move(symbols)));
   auto attach = attach::Attach::create(
       devices, [](const char* name) -> const char* { return std::getenv(name); }, *collector);
   if (!attach.ok()) return attach.error();
@@ -65,7 +74,10 @@ void Collector::run() {
 
 bool Collector::stop(std::chrono::milliseconds bound) {
   attach_->stop();
-  return ingest_->stop(bound);
+  stopping_ = true;
+  const bool all_sealed = ingest_->stop(bound);
+  naming_.stop(symbolize::kNamingStopBound);
+  return all_sealed;
 }
 
 // ---- what ingest reports
@@ -95,7 +107,21 @@ void Collector::agent_removed(ingest::AgentId id) {
 
 void Collector::session_changed(const ingest::SessionSnapshot& session) {
   registry_.put(session);
-  watches_.session_event(session.name, to_message(session), is_over(session.state));
+  const auto known = registry_.session(session.name);  // with what is known of its names
+  watches_.session_event(session.name, to_message(known.ok() ? *known : session),
+                         is_over(session.state));
+}
+
+bool Collector::to_be_named(const std::string& name, const std::string& directory,
+                            std::vector<uint64_t> functions) {
+  return naming_.add({name, directory, std::move(functions)});
+}
+
+void Collector::on_named(const std::string& name, storage::SymbolsState state,
+                         const std::string& said) {
+  if (!said.empty()) spdlog::warn("{}: {}", name, said);
+  const auto session = registry_.set_symbols(name, state);
+  if (session) watches_.session_event(name, to_message(*session), is_over(session->state));
 }
 
 // ---- looking
@@ -275,7 +301,7 @@ void Collector::find_functions(const ingest::AgentSnapshot& agent, FindFunctions
       return;
     }
     // Symbol files are read: not on a thread that others wait for.
-    asio::post(files_, [find, done, known = std::move(modules).value()] { done(find(known)); });
+    asio::post(lookups_, [find, done, known = std::move(modules).value()] { done(find(known)); });
   });
 }
 

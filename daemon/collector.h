@@ -2,7 +2,7 @@
 // ask for is turned into commands to agents. DAEMON.md has the picture.
 //
 // Threads: the CollectorApi may be called from any thread. Answers come on ingest's io threads or
-// on the collector's own; reading files has a thread of its own.
+// on the collector's own; reading files, finding functions and naming sessions have a thread each.
 #pragma once
 
 #include <asio/thread_pool.hpp>
@@ -18,6 +18,7 @@
 #include "daemon/collector_watch.h"
 #include "daemon/control/collector_api.h"
 #include "daemon/ingest/ingest.h"
+#include "daemon/symbolize/naming_queue.h"
 #include "storage/session_layout.h"
 
 namespace collect::daemon {
@@ -32,11 +33,13 @@ class Collector final : public control::CollectorApi,
   // Binds the ingest address; nobody is served before run(). `fs` outlives the collector. Without
   // `devices` none is looked for.
   static Result<std::unique_ptr<Collector>> create(ingest::IngestOptions options, storage::Fs& fs,
-                                                   const attach::AttachOptions& devices = {});
+                                                   const attach::AttachOptions& devices = {},
+                                                   symbolize::SymbolizerOptions symbols = {});
   ~Collector() override;
 
   void run();
-  // As Ingest::stop. What is asked from then on and needs an agent is not answered any more.
+  // As Ingest::stop, and then names sessions for symbolize::kNamingStopBound at most. What is asked
+  // from then on and needs an agent is not answered any more.
   bool stop(std::chrono::milliseconds bound);
 
   const std::string& ingest_address() const { return ingest_->address(); }
@@ -79,12 +82,16 @@ class Collector final : public control::CollectorApi,
                       control::Callback<api::RollContainerResponse> done) override;
 
  private:
-  Collector(const ingest::IngestOptions& options, storage::Fs& fs);
+  Collector(const ingest::IngestOptions& options, storage::Fs& fs,
+            symbolize::SymbolizerOptions symbols);
 
   // IngestObserver
   void agent_changed(const ingest::AgentSnapshot& agent) override;
   void agent_removed(ingest::AgentId id) override;
   void session_changed(const ingest::SessionSnapshot& session) override;
+  bool to_be_named(const std::string& name, const std::string& directory,
+                   std::vector<uint64_t> functions) override;
+  void on_named(const std::string& name, storage::SymbolsState state, const std::string& said);
 
   // DeviceObserver: collector_devices.cc
   void device_changed(const attach::DeviceView& device, bool is_new) override;
@@ -107,7 +114,7 @@ class Collector final : public control::CollectorApi,
   };
   Result<NamedSession> named_session(const std::string& name) const;
 
-  // Answers with what `find` makes of the agent's modules, on the thread that reads files.
+  // Answers with what `find` makes of the agent's modules, on the thread that looks functions up.
   using FindFunctions =
       std::function<Result<std::vector<uint64_t>>(const std::vector<storage::ModuleInfo>&)>;
   void find_functions(const ingest::AgentSnapshot& agent, FindFunctions find,
@@ -129,12 +136,14 @@ class Collector final : public control::CollectorApi,
   void answer_attach(uint64_t id, const api::Agent& agent);
 
   const std::string root_;
-  const std::vector<std::string> symbol_directories_;
   storage::Fs& fs_;
   const ingest::SystemTime started_at_ = std::chrono::system_clock::now();
   CollectorRegistry registry_;
   CollectorWatches watches_;
   asio::thread_pool files_{1};
+  asio::thread_pool lookups_{1};
+  std::atomic<bool> stopping_{false};  // no function is looked up any more
+  symbolize::NamingQueue naming_;
   std::mutex attach_mutex_;
   std::vector<PendingAttach> attaching_;  // guarded by attach_mutex_
   uint64_t next_attach_ = 1;              // guarded by attach_mutex_

@@ -79,7 +79,8 @@ void Collector::set_detail(api::DetailMode mode, const api::DetailRequest& reque
       find_functions(
           agent,
           [this, call](const auto& modules) {
-            return call->patterns.resolve(modules, symbol_directories_, wire::kMaxFilterFunctions);
+            return call->patterns.resolve(modules, naming_.symbolizer(), stopping_,
+                                          wire::kMaxFilterFunctions);
           },
           [this, call, agent](const Result<std::vector<uint64_t>>& matched) {
             if (matched.ok()) {

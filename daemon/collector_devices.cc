@@ -35,9 +35,9 @@ std::vector<api::DeviceServer> Collector::device_servers() {
   for (const attach::ServerState& server : attach_->servers()) {
     api::DeviceServer& message = all.emplace_back();
     message.set_via(server.via);
-    message.set_address(server.address);
+    message.set_address(utf8_text(server.address));
     message.set_connected(server.connected);
-    message.set_status(server.status);
+    message.set_status(utf8_text(server.status));
   }
   return all;
 }

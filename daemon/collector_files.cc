@@ -84,7 +84,7 @@ void Collector::open_file(const std::string& name, const std::string& path,
     return;
   }
   asio::post(files_, [this, place = std::move(named->place), path, done = std::move(done)] {
-    auto file = storage::open_session_file(fs_, root_, place, path);
+    auto file = storage::open_session_file(fs_, place, path);
     if (!file.ok()) {
       done(file.error());
       return;
@@ -112,7 +112,8 @@ void Collector::delete_session(const std::string& name,
     return;
   }
   asio::post(files_, [this, named = std::move(*named), done = std::move(done)] {
-    const auto removed = storage::remove_session(fs_, root_, named.place);
+    naming_.forget(named.shown.name);
+    const auto removed = storage::remove_session(fs_, named.place);
     if (!removed.ok() && removed.code() != Code::kNotFound) {
       done(removed.error());
       return;

@@ -5,6 +5,7 @@
 #include "daemon/collector.h"
 #include "daemon/collector_call.h"
 #include "daemon/collector_functions.h"
+#include "daemon/symbolize/limits.h"
 #include "proto/wire/layout.h"
 
 namespace collect::daemon {
@@ -27,11 +28,12 @@ struct Collector::FilterCall : OutcomeCall<api::SetFunctionFilterResponse> {
 
   // The ids that go with the mode.
   Result<std::vector<uint64_t>> resolve(const std::vector<storage::ModuleInfo>& modules,
-                                        const std::vector<std::string>& symbol_directories) const {
-    if (only.empty()) return except.resolve(modules, symbol_directories, wire::kMaxFunctionFilter);
-    const auto with = only.resolve(modules, symbol_directories, wire::kMaxFunctionFilter);
+                                        const symbolize::Symbolizer& symbolizer,
+                                        const std::atomic<bool>& stop) const {
+    if (only.empty()) return except.resolve(modules, symbolizer, stop, wire::kMaxFunctionFilter);
+    const auto with = only.resolve(modules, symbolizer, stop, wire::kMaxFunctionFilter);
     if (!with.ok()) return with;
-    const auto without = except.resolve(modules, symbol_directories, SIZE_MAX);
+    const auto without = except.resolve(modules, symbolizer, stop, symbolize::kMaxElfSymbols);
     if (!without.ok()) return without;
     std::vector<uint64_t> ids;
     std::set_difference(with->begin(), with->end(), without->begin(), without->end(),
@@ -79,7 +81,9 @@ void Collector::set_function_filter(const api::SetFunctionFilterRequest& request
     } else {
       find_functions(
           agent,
-          [this, call](const auto& modules) { return call->resolve(modules, symbol_directories_); },
+          [this, call](const auto& modules) {
+            return call->resolve(modules, naming_.symbolizer(), stopping_);
+          },
           send);
     }
   }

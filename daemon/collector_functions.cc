@@ -2,59 +2,21 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <map>
 #include <set>
+#include <tuple>
 
-#include "storage/symbols.h"
+#include "daemon/symbolize/limits.h"
 
 namespace collect::daemon {
-namespace {
-
-// Iterative, so that no pattern can make it slow or deep: on a mismatch the last * takes one more.
-bool matches_glob(std::string_view pattern, std::string_view text) {
-  size_t p = 0;
-  size_t t = 0;
-  size_t star = std::string_view::npos;
-  size_t taken = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      taken = t;
-    } else if (p < pattern.size() && pattern[p] == text[t]) {
-      ++p;
-      ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++taken;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
-
-// "ns::f<int>(char)" without "(char)"; "operator()" and "(anonymous namespace)::f" keep theirs.
-std::string_view without_arguments(std::string_view name) {
-  size_t depth = 0;
-  for (size_t at = name.size(); at-- > 1;) {
-    if (name[at] == ')') ++depth;
-    if (name[at] == '(' && depth != 0 && --depth == 0) return name.substr(0, at);
-  }
-  return name;
-}
-
-}  // namespace
-
-bool means_function(std::string_view pattern, std::string_view linkage_name,
-                    std::string_view demangled) {
-  return matches_glob(pattern, linkage_name) || matches_glob(pattern, demangled) ||
-         matches_glob(pattern, without_arguments(demangled));
-}
-
 Result<FunctionPatterns> FunctionPatterns::parse(const std::vector<std::string>& texts) {
   FunctionPatterns patterns;
   for (const std::string& text : texts) {
     if (text.empty()) return Error{Code::kInvalidArgument, "functions: an empty name"};
+    if (text.size() >= symbolize::kMaxPathBytes) {
+      return Error{Code::kLimit, "functions: a name of " + std::to_string(text.size()) + " bytes"};
+    }
     if (!text.starts_with("0x")) {
       patterns.patterns_.push_back(text);
       continue;
@@ -66,32 +28,91 @@ Result<FunctionPatterns> FunctionPatterns::parse(const std::vector<std::string>&
     }
     patterns.ids_.push_back(id);
   }
+  if (patterns.patterns_.size() > symbolize::kMaxPatterns) {
+    return Error{Code::kLimit,
+                 "functions: more than " + std::to_string(symbolize::kMaxPatterns) + " names"};
+  }
   return patterns;
 }
 
+// One search through the modules of an agent. A file that several modules name is searched once.
+class FunctionPatterns::Search {
+ public:
+  Search(const std::vector<std::string>& patterns, const symbolize::Symbolizer& symbolizer,
+         const std::atomic<bool>& stop, size_t most)
+      : patterns_(patterns),
+        symbolizer_(symbolizer),
+        stop_(stop),
+        most_(most),
+        matched_(patterns.size(), false) {}
+
+  Status look_at(const storage::ModuleInfo& module, std::set<uint64_t>& ids) {
+    const auto [found, is_new] =
+        files_.try_emplace({module.path, module.build_id, module.size}, std::vector<uint32_t>());
+    if (is_new) {
+      auto searched = search(module);
+      if (!searched.ok()) return searched.error();
+      found->second = std::move(*searched);
+    }
+    for (const uint32_t address : found->second) {
+      ids.insert(uint64_t{module.module_id} << 32 | address);
+      if (ids.size() > most_) return {};
+    }
+    return {};
+  }
+
+  const std::vector<bool>& matched() const { return matched_; }
+  const std::string& first_problem() const { return first_problem_; }
+
+ private:
+  Result<std::vector<uint32_t>> search(const storage::ModuleInfo& module) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline_ - std::chrono::steady_clock::now());
+    if (left.count() <= 0) {
+      return Error{Code::kLimit, "the search took more than " +
+                                     std::to_string(symbolize::kMaxFunctionSearch.count() / 1000) +
+                                     " s: name the functions by id"};
+    }
+    auto answer = symbolizer_.find(module, patterns_, left, &stop_);
+    if (!answer.ok()) return answer.error();
+    for (size_t at = 0; at < answer->matched.size(); ++at) {
+      if (answer->matched[at]) matched_[at] = true;
+    }
+    if (!answer->problem.empty() && first_problem_.empty()) {
+      first_problem_ = module.path + ": " + answer->problem;
+    }
+    // Half an answer would make a filter that says it is whole.
+    if (!answer->is_whole) answer->functions.clear();
+    return std::move(answer->functions);
+  }
+
+  const std::vector<std::string>& patterns_;
+  const symbolize::Symbolizer& symbolizer_;
+  const std::atomic<bool>& stop_;
+  const size_t most_;
+  const std::chrono::steady_clock::time_point deadline_ =
+      std::chrono::steady_clock::now() + symbolize::kMaxFunctionSearch;
+  std::map<std::tuple<std::string, std::vector<uint8_t>, uint64_t>, std::vector<uint32_t>> files_;
+  std::vector<bool> matched_;
+  std::string first_problem_;
+};
+
 Result<std::vector<uint64_t>> FunctionPatterns::resolve(
-    const std::vector<storage::ModuleInfo>& modules,
-    const std::vector<std::string>& symbol_directories, size_t most) const {
+    const std::vector<storage::ModuleInfo>& modules, const symbolize::Symbolizer& symbolizer,
+    const std::atomic<bool>& stop, size_t most) const {
   std::set<uint64_t> ids(ids_.begin(), ids_.end());
-  std::vector<bool> matched(patterns_.size(), false);
-  std::string first_problem;
+  Search search(patterns_, symbolizer, stop, most);
   if (!patterns_.empty()) {
     for (const storage::ModuleInfo& module : modules) {
-      const auto file = storage::load_symbol_file(module, symbol_directories);
-      if (!file.ok()) {
-        if (first_problem.empty()) first_problem = file.error().message;
-        continue;
-      }
-      (*file)->each_function([&](uint64_t address, std::string_view linkage_name) {
-        if (address > UINT32_MAX) return;
-        const std::string name = storage::demangled(linkage_name);
-        for (size_t at = 0; at < patterns_.size(); ++at) {
-          if (!means_function(patterns_[at], linkage_name, name)) continue;
-          matched[at] = true;
-          ids.insert(uint64_t{module.module_id} << 32 | address);
-        }
-      });
+      COLLECT_TRY(search.look_at(module, ids));
+      if (ids.size() > most) break;
     }
+  }
+  const std::vector<bool>& matched = search.matched();
+  const std::string& first_problem = search.first_problem();
+  if (ids.size() > most) {
+    return Error{Code::kLimit, "more functions match than an agent holds, at most " +
+                                   std::to_string(most) + ": narrow the patterns"};
   }
   const auto missing = std::find(matched.begin(), matched.end(), false);
   if (missing != matched.end()) {
@@ -99,11 +120,6 @@ Result<std::vector<uint64_t>> FunctionPatterns::resolve(
     return Error{Code::kNotFound, "no function \"" + pattern + "\" in the " +
                                       std::to_string(modules.size()) + " modules of this agent" +
                                       (first_problem.empty() ? "" : " (" + first_problem + ")")};
-  }
-  if (ids.size() > most) {
-    return Error{Code::kLimit, std::to_string(ids.size()) +
-                                   " functions match, and an agent holds at most " +
-                                   std::to_string(most) + ": narrow the patterns"};
   }
   return std::vector<uint64_t>(ids.begin(), ids.end());
 }

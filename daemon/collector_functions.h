@@ -1,12 +1,14 @@
 // Which functions somebody means: "0x…" ids, names, or patterns with *. Names are looked up in the
-// symbol files of the agent's modules, so it may take its time and reads the disk.
+// symbol files of the agent's modules by child processes (symbolize/), so it may take its time.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "daemon/symbolize/symbolizer.h"
 #include "formats/core/result.h"
 #include "storage/session_types.h"
 
@@ -18,19 +20,16 @@ class FunctionPatterns {
 
   bool empty() const { return ids_.empty() && patterns_.empty(); }
   // Sorted ids. kNotFound when nothing matches, kLimit when more functions match than `most`, which
-  // an agent can hold: both say what to do.
+  // an agent can hold, or when the search takes too long: both say what to do. kCancelled: `stop`.
   Result<std::vector<uint64_t>> resolve(const std::vector<storage::ModuleInfo>& modules,
-                                        const std::vector<std::string>& symbol_directories,
-                                        size_t most) const;
+                                        const symbolize::Symbolizer& symbolizer,
+                                        const std::atomic<bool>& stop, size_t most) const;
 
  private:
+  class Search;
+
   std::vector<uint64_t> ids_;
   std::vector<std::string> patterns_;
 };
-
-// Whether the pattern means a function of this name: the linkage name, the name as C++ writes it,
-// or the latter without its arguments. * stands for any text.
-bool means_function(std::string_view pattern, std::string_view linkage_name,
-                    std::string_view demangled);
 
 }  // namespace collect::daemon

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "formats/core/printable.h"
+#include "formats/core/utf8.h"
 #include "storage/manifest.h"
 
 namespace collect::daemon {
@@ -57,6 +59,20 @@ api::DetailMode to_message(ingest::DetailMode mode) {
       return api::ON;
   }
   return api::DETAIL_MODE_UNSPECIFIED;
+}
+
+api::SymbolsState to_message(storage::SymbolsState state) {
+  switch (state) {
+    case storage::SymbolsState::kNone:
+      break;
+    case storage::SymbolsState::kPending:
+      return api::SYMBOLS_PENDING;
+    case storage::SymbolsState::kDone:
+      return api::SYMBOLS_DONE;
+    case storage::SymbolsState::kFailed:
+      return api::SYMBOLS_FAILED;
+  }
+  return api::SYMBOLS_UNSPECIFIED;
 }
 
 api::ProcessEnd to_message(const storage::ProcessEnd& end) {
@@ -137,6 +153,10 @@ std::string_view bare_session_name(std::string_view name) {
   return name;
 }
 
+std::string utf8_text(const std::string& text) {
+  return is_utf8(text) ? text : printable(text);
+}
+
 api::Agent to_message(const ingest::AgentSnapshot& agent) {
   api::Agent message;
   message.set_name(agent_name(agent.id));
@@ -148,7 +168,7 @@ api::Agent to_message(const ingest::AgentSnapshot& agent) {
   message.set_device_model(agent.device_model);
   message.set_os(agent.os);
   message.set_arch(agent.arch);
-  message.set_address(agent.address);
+  message.set_address(utf8_text(agent.address));
   if (!agent.session.empty()) message.set_session(std::string(kSessionPrefix) + agent.session);
   message.set_detail(to_message(agent.detail));
   message.set_tag(agent.tag);
@@ -156,7 +176,7 @@ api::Agent to_message(const ingest::AgentSnapshot& agent) {
   if (agent.connected_at != ingest::SystemTime{}) {
     *message.mutable_connected_at() = timestamp(agent.connected_at);
   }
-  message.set_status(agent.status);
+  message.set_status(utf8_text(agent.status));
   message.set_executable(agent.executable);
   message.set_reconnects(agent.reconnects);
   message.set_link_raw_bytes(agent.link_raw_bytes);
@@ -167,11 +187,11 @@ api::Agent to_message(const ingest::AgentSnapshot& agent) {
 
 api::Device to_message(const attach::DeviceView& view) {
   api::Device message;
-  message.set_name(std::string(kDevicePrefix) + view.device.serial);
-  message.set_serial(view.device.serial);
-  message.set_via(view.via);
-  message.set_connection(view.device.connection);
-  message.set_model(view.device.model);
+  message.set_name(std::string(kDevicePrefix) + utf8_text(view.device.serial));
+  message.set_serial(utf8_text(view.device.serial));
+  message.set_via(utf8_text(view.via));
+  message.set_connection(utf8_text(view.device.connection));
+  message.set_model(utf8_text(view.device.model));
   switch (view.state) {
     case attach::DeviceState::kServing:
       message.set_state(api::SERVING);
@@ -186,14 +206,14 @@ api::Device to_message(const attach::DeviceView& view) {
       message.set_state(api::ABSENT);
       break;
   }
-  message.set_reported_state(view.device.reported_state);
-  message.set_reason(view.device.reason);
-  message.set_advice(view.device.advice);
+  message.set_reported_state(utf8_text(view.device.reported_state));
+  message.set_reason(utf8_text(view.device.reason));
+  message.set_advice(utf8_text(view.device.advice));
   for (const attach::PlaceView& place : view.places) {
     api::DeviceAgent* agent = message.add_agents();
-    agent->set_socket(place.place);
+    agent->set_socket(utf8_text(place.place));
     agent->set_agent(place.agent);
-    agent->set_status(place.status);
+    agent->set_status(utf8_text(place.status));
   }
   return message;
 }
@@ -202,7 +222,7 @@ api::Session to_message(const ingest::SessionSnapshot& session) {
   api::Session message;
   message.set_name(std::string(kSessionPrefix) + session.name);
   message.set_state(to_message(session.state));
-  message.set_path(session.directory);
+  message.set_path(utf8_text(session.directory));
   if (session.agent != 0) message.set_agent(agent_name(session.agent));
   message.set_process_name(session.process_name);
   message.set_pid(session.pid);
@@ -219,7 +239,8 @@ api::Session to_message(const ingest::SessionSnapshot& session) {
   message.set_lost_detail_records(session.totals.lost_detail_records);
   message.set_stored_bytes(session.totals.stored_bytes);
   message.set_detail(to_message(session.detail));
-  message.set_status(session.status);
+  message.set_status(utf8_text(session.status));
+  message.set_symbols(to_message(session.symbols));
   if (session.process_end.how != storage::ProcessEnd::How::kNotKnown) {
     *message.mutable_process_end() = to_message(session.process_end);
   }

@@ -20,6 +20,10 @@ api::Device to_message(const attach::DeviceView& device);
 // `json` is the manifest as it stands on disk. kDamaged when it is none.
 Result<api::Manifest> manifest_message(const std::string& session_name, std::string json);
 
+// What an adb server, a path or a system call said, as a message may hold it: one string that is no
+// UTF-8 would make clients refuse the whole answer.
+std::string utf8_text(const std::string& text);
+
 std::string agent_name(ingest::AgentId id);  // "agents/7"
 // Names as people give them: with or without the prefix.
 std::string_view bare_agent_name(std::string_view name);    // "7"

@@ -44,9 +44,23 @@ CollectorRegistry::Change CollectorRegistry::put(const ingest::AgentSnapshot& ag
 
 CollectorRegistry::Change CollectorRegistry::put(const ingest::SessionSnapshot& session) {
   std::lock_guard lock(mutex_);
-  const bool is_new = sessions_.insert_or_assign(session.name, session).second;
+  const auto [at, is_new] = sessions_.try_emplace(session.name, session);
+  if (!is_new) {
+    const storage::SymbolsState known = at->second.symbols;
+    at->second = session;
+    at->second.symbols = std::max(known, session.symbols);
+  }
   if (is_over(session.state)) forget_old_sessions();
   return is_new ? Change::kAdded : Change::kChanged;
+}
+
+std::optional<ingest::SessionSnapshot> CollectorRegistry::set_symbols(const std::string& name,
+                                                                      storage::SymbolsState state) {
+  std::lock_guard lock(mutex_);
+  const auto found = sessions_.find(name);
+  if (found == sessions_.end() || found->second.symbols == state) return std::nullopt;
+  found->second.symbols = state;
+  return found->second;
 }
 
 Result<ingest::AgentSnapshot> CollectorRegistry::remove_agent(ingest::AgentId id) {

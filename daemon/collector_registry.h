@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,11 @@ class CollectorRegistry {
   enum class Change : uint8_t { kAdded, kChanged, kNone };
 
   Change put(const ingest::AgentSnapshot& agent);
+  // What is known of its names stays: ingest does not hear of them.
   Change put(const ingest::SessionSnapshot& session);
+  // Nothing where the session is not known, or that is known already.
+  std::optional<ingest::SessionSnapshot> set_symbols(const std::string& name,
+                                                     storage::SymbolsState state);
   // The removed one; absent when it was not there.
   Result<ingest::AgentSnapshot> remove_agent(ingest::AgentId id);
   void remove_session(const std::string& name);

@@ -9,17 +9,6 @@ namespace collect::daemon {
 
 using Clock = std::chrono::steady_clock;
 
-namespace {
-
-// Who has not heard of a thing yet hears that it was added, however often it changed since.
-template <class Event>
-void set_kind(Event& event, api::AgentEvent::Kind kind) {
-  const bool unheard = event.kind() == api::AgentEvent::ADDED && kind == api::AgentEvent::CHANGED;
-  if (!unheard) event.set_kind(kind);
-}
-
-}  // namespace
-
 CollectorWatches::CollectorWatches() {
   thread_ = std::thread([this] { io_.run(); });
   (void)pthread_setname_np(thread_.native_handle(), "collector");
@@ -37,6 +26,7 @@ void CollectorWatches::stop() {
 uint64_t CollectorWatches::add(WatchRef watch) {
   std::lock_guard lock(mutex_);
   const uint64_t id = next_id_++;
+  watch->since = changes_;
   watches_[id] = std::move(watch);
   return id;
 }
@@ -75,44 +65,94 @@ void CollectorWatches::unwatch(uint64_t id) {
   watch->ended = true;
 }
 
+// With mutex_ held. Who has not heard of a thing yet hears that it was added, however often it
+// changed since.
+template <class Event>
+Event& CollectorWatches::put(Changes<Event>& changes, const std::string& name,
+                             api::AgentEvent::Kind kind) {
+  Change<Event>& change = changes[name];
+  change.number = ++changes_;
+  if (kind == api::AgentEvent::ADDED) change.added_at = change.number;
+  change.event.set_kind(kind);
+  deliver_later();
+  return change.event;
+}
+
 void CollectorWatches::agent_event(api::AgentEvent::Kind kind, const api::Agent& agent) {
   std::lock_guard lock(mutex_);
-  for (auto& [id, watch] : watches_) {
-    if (!watch->on_agent) continue;
-    api::AgentEvent& event = watch->events[agent.name()];
-    set_kind(event, kind);
-    *event.mutable_agent() = agent;
-    schedule(watch, Clock::now());
-  }
+  if (watches_.empty()) return;
+  *put(agents_, agent.name(), kind).mutable_agent() = agent;
 }
 
 void CollectorWatches::device_event(api::AgentEvent::Kind kind, const api::Device& device) {
   std::lock_guard lock(mutex_);
-  for (auto& [id, watch] : watches_) {
-    if (!watch->on_device) continue;
-    api::DeviceEvent& event = watch->device_events[device.name()];
-    set_kind(event, kind);
-    *event.mutable_device() = device;
-    schedule(watch, Clock::now());
-  }
+  if (watches_.empty()) return;
+  *put(devices_, device.name(), kind).mutable_device() = device;
 }
 
 void CollectorWatches::session_event(const std::string& name, const api::Session& session,
                                      bool last) {
   std::lock_guard lock(mutex_);
-  for (auto& [id, watch] : watches_) {
-    if (!watch->on_session || watch->session != name) continue;
-    watch->newest = session;
-    watch->last = watch->last || last;
-    const bool changed_state = watch->shown_state != session.state();
-    watch->urgent = watch->urgent || changed_state;
-    if (watch->urgent) {
-      watch->scheduled = false;  // sooner than what is scheduled
-      schedule(watch, Clock::now());
-    } else {
-      schedule(watch, watch->next_call);
-    }
+  if (watches_.empty()) return;
+  SessionChange& change = sessions_[name];
+  change.session = session;
+  change.last = change.last || last;
+  deliver_later();
+}
+
+// With mutex_ held.
+void CollectorWatches::deliver_later() {
+  if (delivery_scheduled_) return;
+  delivery_scheduled_ = true;
+  if (next_delivery_ <= Clock::now()) {
+    asio::post(io_, [this] { deliver_all(); });
+    return;
   }
+  auto timer = std::make_shared<asio::steady_timer>(io_, next_delivery_);
+  timer->async_wait([this, timer](const std::error_code& error) {
+    if (!error) deliver_all();
+  });
+}
+
+std::vector<CollectorWatches::WatchRef> CollectorWatches::all_watches() {
+  std::vector<WatchRef> all;
+  all.reserve(watches_.size());
+  for (const auto& [id, watch] : watches_) all.push_back(watch);
+  return all;
+}
+
+void CollectorWatches::deliver_all() {
+  const auto start = Clock::now();
+  Changes<api::AgentEvent> agents;
+  Changes<api::DeviceEvent> devices;
+  std::map<std::string, SessionChange> sessions;
+  std::vector<WatchRef> watches;
+  {
+    std::lock_guard lock(mutex_);
+    delivery_scheduled_ = false;
+    agents.swap(agents_);
+    devices.swap(devices_);
+    sessions.swap(sessions_);
+    watches = all_watches();
+  }
+  for (const WatchRef& watch : watches) {
+    if (watch->on_agent) deliver_events(*watch, agents, watch->on_agent);
+    if (watch->on_device) deliver_events(*watch, devices, watch->on_device);
+    if (!watch->on_session) continue;
+    const auto change = sessions.find(watch->session);
+    if (change != sessions.end()) put_session(watch, change->second);
+  }
+  std::lock_guard lock(mutex_);
+  next_delivery_ = Clock::now() + kRestPerWork * (Clock::now() - start);
+}
+
+void CollectorWatches::put_session(const WatchRef& watch, const SessionChange& change) {
+  std::lock_guard lock(mutex_);
+  watch->newest = change.session;
+  watch->last = watch->last || change.last;
+  watch->urgent = watch->urgent || watch->shown_state != change.session.state();
+  if (watch->urgent) watch->scheduled = false;  // sooner than what is scheduled
+  schedule(watch, watch->urgent ? Clock::now() : watch->next_call);
 }
 
 // With mutex_ held.
@@ -120,37 +160,30 @@ void CollectorWatches::schedule(const WatchRef& watch, Clock::time_point when) {
   if (watch->scheduled) return;
   watch->scheduled = true;
   if (when <= Clock::now()) {
-    asio::post(io_, [this, watch] { deliver(watch); });
+    asio::post(io_, [this, watch] { deliver_session(watch); });
     return;
   }
   auto timer = std::make_shared<asio::steady_timer>(io_, when);
   timer->async_wait([this, watch, timer](const std::error_code& error) {
-    if (!error) deliver(watch);
+    if (!error) deliver_session(watch);
   });
 }
 
-void CollectorWatches::deliver(const WatchRef& watch) {
-  if (watch->on_agent) {
-    deliver_events(*watch, watch->events, watch->on_agent);
-  } else if (watch->on_device) {
-    deliver_events(*watch, watch->device_events, watch->on_device);
-  } else {
-    deliver_session(watch);
-  }
-}
-
 template <class Event>
-void CollectorWatches::deliver_events(Watch& watch, std::map<std::string, Event>& waiting,
+void CollectorWatches::deliver_events(Watch& watch, const Changes<Event>& changes,
                                       const std::function<void(const Event&)>& call) {
-  std::map<std::string, Event> events;
-  {
-    std::lock_guard lock(mutex_);
-    watch.scheduled = false;
-    events.swap(waiting);
-  }
-  for (const auto& [name, event] : events) {
+  for (const auto& [name, change] : changes) {
+    if (change.number <= watch.since) continue;  // older than the watch
     std::lock_guard calling(watch.calling);
     if (watch.ended) return;
+    const bool unheard =
+        change.event.kind() == api::AgentEvent::CHANGED && change.added_at > watch.since;
+    if (!unheard) {
+      call(change.event);
+      continue;
+    }
+    Event event = change.event;
+    event.set_kind(api::AgentEvent::ADDED);
     call(event);
   }
 }

@@ -10,6 +10,8 @@
 #include "daemon/attach/usbmux_address.h"
 #include "daemon/ingest/address.h"
 #include "daemon/ingest/limits.h"
+#include "daemon/principal/local_access.h"
+#include "daemon/symbolize/limits.h"
 
 namespace collect::daemon {
 namespace {
@@ -42,6 +44,17 @@ std::string one_of(const std::string& value, std::initializer_list<std::string_v
   return "\"" + value + "\" is none of " + list;
 }
 
+// What a lookup of symbols takes.
+std::string paths_fault(const std::vector<std::string>& paths, bool absolute) {
+  constexpr size_t kMostPaths = 64;
+  if (paths.size() > kMostPaths) return "more than " + std::to_string(kMostPaths) + " directories";
+  for (const std::string& path : paths) {
+    if (path.empty() || path.size() >= symbolize::kMaxPathBytes) return "a path has a bad length";
+    if (absolute && path.front() != '/') return path + " is not an absolute path";
+  }
+  return {};
+}
+
 // CLI11 says some things in several lines; a start that fails says one.
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
@@ -49,13 +62,14 @@ std::string first_line(const std::string& text) {
 
 // What stands for the value in --help; null: the type says it.
 const char* value_name(std::string_view key) {
-  if (key == "root" || key.ends_with("_directories")) return "DIRECTORY";
+  if (key == "root" || key.ends_with("_directories") || key.ends_with("_roots")) return "DIRECTORY";
   if (key == "ingest" || key == "control" || key == "attach") return "ADDRESS";
   if (key.ends_with("_file") || key.starts_with("tls_")) return "FILE";
   if (key.ends_with("_bytes")) return "BYTES";
   if (key.ends_with("_ms")) return "MS";
   if (key.ends_with("_s")) return "SECONDS";
   if (key == "durability") return "os|fsync";
+  if (key == "local_access") return "user|group:NAME|any";
   if (key == "adb" || key == "usbmux") return "ADDRESS";
   if (key == "page_codecs") return "auto|off";
   if (key == "log_level") return "trace|debug|info|warn|error|off";
@@ -111,6 +125,10 @@ Status parse_flags(int argc, const char* const* argv, Config& config, FlagsOnly&
 
 std::string value_fault(std::string_view key, const Config& config) {
   if (key == "ingest") return address_fault(config.ingest);
+  if (key == "local_access") {
+    const Status holds = principal::LocalAccess::check_syntax(config.local_access);
+    return holds.ok() ? std::string() : holds.error().message;
+  }
   if (key == "attach") {
     for (const std::string& address : config.attach) {
       if (std::string fault = address_fault(address); !fault.empty()) return fault;
@@ -145,6 +163,8 @@ std::string value_fault(std::string_view key, const Config& config) {
   if (key == "threads_per_agent") {
     return out_of(config.threads_per_agent, 1, storage::kMaxThreads);
   }
+  if (key == "symbol_directories") return paths_fault(config.symbol_directories, false);
+  if (key == "symbol_roots") return paths_fault(config.symbol_roots, true);
   if (key == "queue_bytes") {
     return out_of(config.queue_bytes, ingest::kMinQueueBytes, 1ull << 32);
   }

@@ -22,7 +22,8 @@ struct Config {
   std::string root;  // empty until default_root() or somebody says otherwise
   std::string ingest = "127.0.0.1:7710";
   std::string control = "127.0.0.1:7711";
-  std::string durability = "os";  // or "fsync"
+  std::string durability = "os";      // or "fsync"
+  std::string local_access = "user";  // or "group:NAME", "any"
   std::string token_file;
   std::string control_token_file;
   std::string tls_certificate;
@@ -48,6 +49,7 @@ struct Config {
   uint64_t keep_free_bytes = storage::kDefaultKeepFreeBytes;
   bool symbolize = true;
   std::vector<std::string> symbol_directories;
+  std::vector<std::string> symbol_roots = {"/"};
 };
 
 // Calls visit(key, help, field) for every key: the one list of them.
@@ -58,6 +60,10 @@ void each_key(Settings& config, Visit&& visit) {
   visit("control", "where the control plane listens: host:port or unix:/path", config.control);
   visit("durability", "what an acknowledged byte survives: os (the daemon) or fsync (the power)",
         config.durability);
+  visit("local_access",
+        "users of this machine who may connect without a token or a client certificate: user (this "
+        "daemon's own, and root), group:NAME (its members too) or any",
+        config.local_access);
   visit("token_file", "file with the token that agents must show", config.token_file);
   visit("control_token_file", "file with the token that clients of the control plane must show",
         config.control_token_file);
@@ -102,9 +108,11 @@ void each_key(Settings& config, Visit&& visit) {
   visit("keep_free_bytes",
         "free space of the disk below which no session begins, and those that record end",
         config.keep_free_bytes);
-  visit("symbolize", "whether names are looked up when a session is sealed", config.symbolize);
+  visit("symbolize", "whether names are looked up after a session was sealed", config.symbolize);
   visit("symbol_directories", "where unstripped files are searched by build id",
         config.symbol_directories);
+  visit("symbol_roots", "where files that agents name may lie; never below /proc, /sys, /dev",
+        config.symbol_roots);
 }
 
 // A sentence about the key's value when it can't be used; empty when it can.

@@ -1,6 +1,4 @@
 // The one translation unit that knows toml++.
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <toml++/toml.h>
@@ -11,13 +9,16 @@
 
 #include "daemon/config.h"
 #include "daemon/ingest/limits.h"
+#include "storage/rooted_directory.h"
 
 namespace collect::daemon {
 namespace {
 
 Result<std::string> read_small_file(const std::string& path, uint64_t max_bytes) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return errno_error(errno, path);
+  // A file: a named pipe would hold up the start, or a reload.
+  const auto opened = storage::open_named_file(path);
+  if (!opened.ok()) return opened.error();
+  const int file = opened->get();
   std::string text(max_bytes + 1, '\0');
   size_t filled = 0;
   ssize_t count = 1;
@@ -26,9 +27,7 @@ Result<std::string> read_small_file(const std::string& path, uint64_t max_bytes)
     if (count > 0) filled += static_cast<size_t>(count);
     if (count < 0 && errno == EINTR) count = 1;
   }
-  const int error = errno;
-  ::close(file);
-  if (count < 0) return errno_error(error, path);
+  if (count < 0) return errno_error(errno, path);
   if (filled > max_bytes) {
     return Error{Code::kLimit, path + ": larger than " + std::to_string(max_bytes) + " bytes"};
   }

@@ -1,6 +1,5 @@
 // collectord: reads its settings, starts the collector and its control plane, waits for signals.
 #include <signal.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
@@ -19,8 +18,12 @@
 #include "daemon/control/control_server.h"
 #include "daemon/ingest/limits.h"
 #include "daemon/inherited_sockets.h"
+#include "daemon/log.h"
+#include "daemon/symbolize/symbolizer.h"
+#include "formats/core/printable.h"
 #include "storage/posix_fs.h"
 #include "storage/session_layout.h"
+#include "storage/standard_streams.h"
 
 namespace collect::daemon {
 namespace {
@@ -32,15 +35,8 @@ int refuse(const std::string& why) {
   for (char& c : line) {
     if (c == '\n') c = ' ';
   }
-  std::fprintf(stderr, "%s\n", line.c_str());
+  std::fprintf(stderr, "%s\n", printable_sentence(line).c_str());
   return kExitRefused;
-}
-
-void set_up_log(const Config& config) {
-  auto logger = spdlog::stderr_logger_mt("collectord");
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
-  spdlog::set_default_logger(std::move(logger));
-  spdlog::set_level(spdlog::level::from_str(config.log_level));
 }
 
 // Every thread that starts later inherits the mask: signals are taken by sigwait alone.
@@ -53,6 +49,8 @@ sigset_t take_signals() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // A peer that goes away while it is written to is an error of that write, not of the process.
   signal(SIGPIPE, SIG_IGN);
+  // So is a file that may not grow (`ulimit -f`): the session fails, as on a full disk.
+  signal(SIGXFSZ, SIG_IGN);
   return signals;
 }
 
@@ -88,12 +86,25 @@ Result<ingest::IngestOptions> ingest_options(const Config& config, const Access&
   options.storage.max_session_bytes = config.max_session_bytes;
   options.storage.keep_free_bytes = config.keep_free_bytes;
   options.storage.symbolize = config.symbolize;
-  options.storage.symbol_directories = config.symbol_directories;
   std::error_code error;
   options.storage.root = std::filesystem::absolute(config.root, error).lexically_normal().string();
   if (error) return errno_error(error.value(), config.root);
   options.token = access.token;
   options.tls = access.tls;
+  options.local_access = access.local;
+  return options;
+}
+
+// The lookup stands in another directory: what the settings say is made absolute here.
+symbolize::SymbolizerOptions symbol_options(const Config& config) {
+  symbolize::SymbolizerOptions options;
+  options.program = symbolize::symbolizer_program();
+  options.roots = config.symbol_roots;
+  for (const std::string& directory : config.symbol_directories) {
+    std::error_code error;
+    const auto absolute = std::filesystem::absolute(directory, error);
+    options.directories.push_back(error ? directory : absolute.lexically_normal().string());
+  }
   return options;
 }
 
@@ -170,14 +181,15 @@ int serve(const CommandLine& line) {
   options->listening = inherited->ingest;
   const std::string root = options->storage.root;
 
-  storage::PosixFs fs;
+  storage::PosixFs fs(root);
   storage::RootLock lock(fs, root);
   options->storage.root_lock = &lock;
   attach::AttachOptions devices;
   devices.adb = line.config.adb;
   devices.usbmux = line.config.usbmux;
   devices.keep_absent = options->resume;
-  auto collector = Collector::create(std::move(options).value(), fs, devices);
+  auto collector =
+      Collector::create(std::move(options).value(), fs, devices, symbol_options(line.config));
   if (!collector.ok()) return refuse(collector.error().message);
   const Status locked = lock.hold();
   if (!locked.ok()) {
@@ -215,7 +227,7 @@ int run(int argc, char** argv) {
     std::fputs(line->print->c_str(), stdout);
     return std::fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
   }
-  set_up_log(line->config);
+  set_up_log(line->config.log_level);
   raise_descriptor_limit();
   return serve(*line);
 }
@@ -224,5 +236,6 @@ int run(int argc, char** argv) {
 }  // namespace collect::daemon
 
 int main(int argc, char** argv) {
+  collect::storage::hold_standard_streams();
   return collect::daemon::run(argc, argv);
 }

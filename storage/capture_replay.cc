@@ -285,7 +285,8 @@ Result<ReplayReport> CaptureReplay::finish() {
   const bool was_sealed = last_.state != SessionState::kRecording;
   clock_->now_unix_ns = was_sealed ? last_.finished_unix_ns : system_clock().unix_ns();
   for (const std::string& one : report_.problems) COLLECT_TRY(writer_->note("rebuilt: " + one));
-  writer_->adopt_symbols(last_.symbols, last_.module_symbols);
+  // Names come after the containers' end: `collectctl symbolize` looks up what they do not hold.
+  writer_->adopt_symbols(last_.symbols, last_.module_symbols, last_.symbols_state);
   report_.state = was_sealed ? last_.state : SessionState::kRecovered;
   if (!report_.problems.empty() && report_.state == SessionState::kComplete) {
     report_.state = SessionState::kRecovered;

@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "formats/core/bytes.h"
@@ -68,9 +67,9 @@ class CaptureReplay {
   SessionOptions options_;
   std::unique_ptr<RecordedClock> clock_;
   std::unique_ptr<SessionWriter> writer_;
-  std::string name_;                                      // of the present container
-  Manifest last_;                                         // the newest whole manifest
-  std::unordered_map<uint32_t, ManifestThread> threads_;  // newest word on each, by stream
+  std::string name_;                            // of the present container
+  Manifest last_;                               // the newest whole manifest
+  std::map<uint32_t, ManifestThread> threads_;  // newest word on each, by stream
   std::map<ForeignKind, ForeignReplay> foreign_;
   ReplayReport report_;
 };

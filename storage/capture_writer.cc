@@ -52,7 +52,21 @@ std::string gap_text(const Page& page) {
 
 }  // namespace
 
+Status FileSink::open() {
+  if (file_ != nullptr) return {};
+  auto file = fs_.open(path_, OpenMode::kReadWrite);
+  if (!file.ok()) return file.error();
+  file_ = std::move(*file);
+  return {};
+}
+
+Status FileSink::sync() {
+  COLLECT_TRY(open());
+  return file_->sync();
+}
+
 Status FileSink::write(Bytes bytes) {
+  COLLECT_TRY(open());
   const Bytes parts[] = {bytes};
   COLLECT_TRY(file_->write_at(size_, parts));
   size_ += bytes.size();

@@ -16,14 +16,20 @@
 
 namespace collect::storage {
 
-// Appends to a file.
+// Appends to a file, which may be closed between two writes.
 class FileSink final : public ByteSink {
  public:
-  explicit FileSink(std::unique_ptr<File> file) : file_(std::move(file)) {}
+  FileSink(Fs& fs, std::unique_ptr<File> file)
+      : fs_(fs), path_(file->path()), file_(std::move(file)) {}
   Status write(Bytes bytes) override;
-  File& file() { return *file_; }
+  Status sync();
+  Status open();
+  bool is_open() const { return file_ != nullptr; }
+  void close() { file_.reset(); }  // the next use opens the file again
 
  private:
+  Fs& fs_;
+  const std::string path_;
   std::unique_ptr<File> file_;
   uint64_t size_ = 0;
 };

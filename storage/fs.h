@@ -27,8 +27,9 @@ class File {
 };
 
 enum class OpenMode : uint8_t {
-  kCreate,     // must not exist; read and write
-  kReadWrite,  // must exist
+  kCreate,         // must not exist; read and write
+  kCreatePrivate,  // the same; nobody but its owner may open it
+  kReadWrite,      // must exist
   kRead,
 };
 

@@ -7,8 +7,9 @@
 namespace collect::storage {
 namespace {
 
-uint64_t mix(uint64_t id) {
-  return (id * 0x9E3779B97F4A7C15ull) >> 32;
+// Of the ids seen last. Chosen ids can do no more than miss it.
+size_t recent_slot(uint64_t id, size_t slots) {
+  return ((id * 0x9E3779B97F4A7C15ull) >> 32) % slots;
 }
 
 }  // namespace
@@ -20,7 +21,7 @@ void FunctionSet::add_events(Bytes events) {
   const size_t count = events.size() / atf::kEventBytes;
   for (size_t i = 0; i < count; ++i, at += atf::kEventBytes) {
     const uint64_t id = load_le<uint64_t>(at);
-    uint64_t& recent = recent_[mix(id) % recent_.size()];
+    uint64_t& recent = recent_[recent_slot(id, recent_.size())];
     if (recent == id) continue;
     recent = id;
     add(id);
@@ -44,7 +45,7 @@ void FunctionSet::add(uint64_t function_id) {
 // False when it is there already. With the limit reached, a new id is reported but not kept.
 bool FunctionSet::insert(std::vector<uint64_t>& slots, uint64_t id) {
   const size_t mask = slots.size() - 1;
-  for (size_t at = mix(id) & mask;; at = (at + 1) & mask) {
+  for (size_t at = keyed_hash(key_, id) & mask;; at = (at + 1) & mask) {
     if (slots[at] == id) return false;
     if (slots[at] != 0) continue;
     if (count_ < kMaxSeenFunctions) slots[at] = id;

@@ -1,5 +1,5 @@
 // The function ids that occur in a session, gathered while its pages are stored. Bounded: 16 MiB,
-// whatever the pages hold.
+// whatever the pages hold. The ids are a peer's, so they are hashed with a key.
 #pragma once
 
 #include <array>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "formats/core/bytes.h"
+#include "formats/core/keyed_hash.h"
 
 namespace collect::storage {
 
@@ -29,6 +30,7 @@ class FunctionSet {
   bool insert(std::vector<uint64_t>& slots, uint64_t id);
   void grow();
 
+  const HashKey key_ = process_hash_key();
   // A program calls the same few functions over and over: the ids seen last answer for almost all
   // events, without a look at the big table.
   std::array<uint64_t, 1024> recent_{};

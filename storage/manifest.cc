@@ -201,6 +201,20 @@ std::string_view session_state_name(SessionState state) {
   return "recording";
 }
 
+std::string_view symbols_state_name(SymbolsState state) {
+  switch (state) {
+    case SymbolsState::kNone:
+      break;
+    case SymbolsState::kPending:
+      return "pending";
+    case SymbolsState::kDone:
+      return "done";
+    case SymbolsState::kFailed:
+      return "failed";
+  }
+  return "";
+}
+
 std::string_view lane_name(Lane lane) {
   return lane == Lane::kIndex ? "index" : "detail";
 }
@@ -249,7 +263,11 @@ std::string hex_bytes(Bytes bytes) {
 }
 
 void bound_text(std::string& text) {
-  if (text.size() > kMaxTextBytes) text.resize(kMaxTextBytes);
+  if (text.size() <= kMaxTextBytes) return;
+  size_t end = kMaxTextBytes;
+  // Not within a character: what is no UTF-8 can't be sent to clients.
+  while (end > kMaxTextBytes - 3 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80) --end;
+  text.resize(end);
 }
 
 std::string manifest_to_json(const Manifest& manifest) {
@@ -287,6 +305,10 @@ std::string manifest_to_json(const Manifest& manifest) {
   if (manifest.notes_left_out != 0) json["events_left_out"] = manifest.notes_left_out;
   json["module_symbols"] = list_json(manifest.module_symbols, module_symbols_json);
   if (manifest.symbols_left_out != 0) json["symbols_left_out"] = manifest.symbols_left_out;
+  if (manifest.symbols_state != SymbolsState::kNone) {
+    json["symbols_state"] = symbols_state_name(manifest.symbols_state);
+  }
+  if (manifest.symbols_tries != 0) json["symbols_tries"] = manifest.symbols_tries;
   if (!manifest.foreign_streams.empty()) {
     json["foreign_streams"] = list_json(manifest.foreign_streams, foreign_stream_json);
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/core/json_shape.h"
 #include "formats/core/result.h"
 #include "storage/fs.h"
 #include "storage/session_types.h"
@@ -15,7 +16,10 @@
 namespace collect::storage {
 
 inline constexpr uint64_t kMaxManifestBytes = 256ull << 20;  // a larger file is not read
-inline constexpr size_t kMaxTextBytes = 4096;  // of each string of a peer; the rest is cut
+// A file of ours is nested five deep, and in kMaxManifestBytes has no more values than these.
+inline constexpr JsonLimits kManifestShape{64, 16u << 20};
+inline constexpr size_t kMaxManifestList = 4u << 20;  // entries of one list
+inline constexpr size_t kMaxTextBytes = 4096;         // of each string of a peer; the rest is cut
 inline constexpr size_t kMaxBuildIdBytes = 64;
 inline constexpr size_t kMaxClockSyncs = 1024;  // then every second one goes
 inline constexpr size_t kMaxNotes = 1024;       // later ones are only counted
@@ -72,6 +76,14 @@ struct Symbol {
   std::string name;  // demangled
 };
 
+// Whether the functions have been named: that comes after the seal.
+enum class SymbolsState : uint8_t {
+  kNone,     // nobody wants it, or nothing is to be named
+  kPending,  // not yet, or not whole
+  kDone,     // looked up; module_symbols says what came of it
+  kFailed,   // given up; an event says why
+};
+
 // How naming went for one module.
 struct ModuleSymbols {
   uint32_t module_id = 0;
@@ -115,6 +127,8 @@ struct Manifest {
   std::vector<Symbol> symbols{};
   std::vector<ModuleSymbols> module_symbols{};
   uint64_t symbols_left_out = 0;
+  SymbolsState symbols_state = SymbolsState::kNone;
+  uint32_t symbols_tries = 0;  // how often naming was begun, and not ended in an orderly way
   std::vector<Gap> gaps{};
   std::vector<DetailWindow> detail_windows{};
   uint64_t detail_windows_left_out = 0;
@@ -144,6 +158,7 @@ inline constexpr LostReasonName kLostReasonNames[] = {
 
 std::string_view session_state_name(SessionState state);
 std::string_view lane_name(Lane lane);
+std::string_view symbols_state_name(SymbolsState state);  // empty for kNone
 // "exited", "signaled", "execed", "unknown"; empty when nothing is known.
 std::string_view process_end_name(ProcessEnd::How how);
 std::string_view foreign_kind_name(ForeignKind kind);  // "dial9"

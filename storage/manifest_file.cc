@@ -4,9 +4,10 @@
 
 namespace collect::storage {
 
-Status write_manifest(Fs& fs, const std::string& directory, const Manifest& manifest,
-                      bool durable) {
+Status write_manifest(Fs& fs, const std::string& directory, const Manifest& manifest, bool durable,
+                      uint64_t* bytes) {
   const std::string json = manifest_to_json(manifest);
+  if (bytes != nullptr) *bytes = json.size();
   const std::string temporary = directory + "/" + kManifestTemporaryFile;
   auto file = fs.open(temporary, OpenMode::kCreate);
   if (!file.ok() && file.code() == Code::kAlreadyExists) {

@@ -10,7 +10,8 @@
 namespace collect::storage {
 namespace {
 
-using Json = nlohmann::ordered_json;
+// Not ordered_json: that looks at every key before, for each key of an object.
+using Json = nlohmann::json;
 
 constexpr SessionState kStates[] = {SessionState::kRecording, SessionState::kComplete,
                                     SessionState::kRecovered, SessionState::kFailed};
@@ -204,6 +205,14 @@ ClockSync clock_sync_of(const Json& json) {
   return sync;
 }
 
+SymbolsState symbols_state_of(std::string_view name) {
+  for (const SymbolsState state :
+       {SymbolsState::kPending, SymbolsState::kDone, SymbolsState::kFailed}) {
+    if (name == symbols_state_name(state)) return state;
+  }
+  return SymbolsState::kNone;
+}
+
 ModuleSymbols module_symbols_of(const Json& json) {
   ModuleSymbols module;
   module.module_id = number32(json, "module_id");
@@ -247,6 +256,9 @@ SessionTotals totals_of(const Json& json) {
 }  // namespace
 
 Result<Manifest> manifest_from_json(std::string_view text_json) {
+  if (const Status shape = check_json_shape(text_json, kManifestShape); !shape.ok()) {
+    return Error{shape.code(), "manifest: " + shape.error().message};
+  }
   const Json json = Json::parse(text_json, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded() || !json.is_object()) {
     return Error{Code::kDamaged, "manifest: not a JSON object"};
@@ -254,6 +266,12 @@ Result<Manifest> manifest_from_json(std::string_view text_json) {
   const auto threads = json.find("threads");
   if (threads == json.end() || !threads->is_array()) {
     return Error{Code::kDamaged, "manifest: no list of threads"};
+  }
+  for (const auto& [key, list] : json.items()) {
+    if (!list.is_array() || list.size() <= kMaxManifestList) continue;
+    return Error{Code::kLimit, "manifest: a list has " + std::to_string(list.size()) +
+                                   " entries, at most " + std::to_string(kMaxManifestList) +
+                                   " are read"};
   }
   Manifest manifest;
   if (const auto process = json.find("process"); process != json.end() && process->is_object()) {
@@ -298,6 +316,8 @@ Result<Manifest> manifest_from_json(std::string_view text_json) {
   manifest.detail_windows_left_out = number(json, "detail_windows_left_out");
   manifest.notes_left_out = number(json, "events_left_out");
   manifest.symbols_left_out = number(json, "symbols_left_out");
+  manifest.symbols_state = symbols_state_of(text(json, "symbols_state"));
+  manifest.symbols_tries = number32(json, "symbols_tries");
   if (const auto totals = json.find("totals"); totals != json.end() && totals->is_object()) {
     manifest.totals = totals_of(*totals);
     manifest.lost_without_stream = number(*totals, "lost_without_stream");

@@ -1,18 +1,17 @@
 #include "storage/posix_fs.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 namespace collect::storage {
 namespace {
@@ -22,33 +21,9 @@ constexpr size_t kPartsPerWrite = 1024;
 #ifdef IOV_MAX
 static_assert(kPartsPerWrite <= IOV_MAX);
 #endif
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  int release() {
-    const int fd = fd_;
-    fd_ = -1;
-    return fd;
-  }
-
- private:
-  int fd_;
-};
-
-int open_retrying(const std::string& path, int flags, mode_t mode = 0) {
-  int fd = -1;
-  do {
-    fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
-  } while (fd < 0 && errno == EINTR);
-  return fd;
-}
+// A root that we make is its owner's alone; what leads to it is made like every directory.
+constexpr mode_t kRootMode = 0700;
+constexpr mode_t kParentMode = 0777;
 
 int sync_retrying(int fd) {
   int rc = 0;
@@ -64,7 +39,7 @@ int sync_retrying(int fd) {
 
 class PosixFile final : public File {
  public:
-  PosixFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  PosixFile(std::string path, Descriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
 
   const std::string& path() const override { return path_; }
 
@@ -129,7 +104,12 @@ class PosixFile final : public File {
   }
 
   Status sync() override {
-    if (sync_retrying(fd_.get()) != 0) return errno_error(errno, path_ + ": sync");
+    if (sync_retrying(fd_.get()) != 0) {
+      Error error = errno_error(errno, path_ + ": sync");
+      // Never to be tried again, whatever was missing: the system has forgotten the bytes.
+      if (error.code == Code::kExhausted) error.code = Code::kIo;
+      return error;
+    }
     return {};
   }
 
@@ -140,12 +120,12 @@ class PosixFile final : public File {
 
 class PosixLock final : public FileLock {
  public:
-  explicit PosixLock(int fd) : fd_(fd) {}
+  explicit PosixLock(Descriptor fd) : fd_(std::move(fd)) {}
 
   bool holds(const std::string& path) const override {
     struct stat ours{};
     struct stat named{};
-    return ::fstat(fd_.get(), &ours) == 0 && ::stat(path.c_str(), &named) == 0 &&
+    return ::fstat(fd_.get(), &ours) == 0 && ::lstat(path.c_str(), &named) == 0 &&
            ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
   }
 
@@ -153,94 +133,159 @@ class PosixLock final : public FileLock {
   Descriptor fd_;
 };
 
+std::string without_slashes_at_end(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+// What of `path` lies below `root`: empty for the root itself, absent for what lies elsewhere.
+std::optional<std::string_view> cut_prefix(std::string_view root, std::string_view path) {
+  if (root.empty() || !path.starts_with(root)) return std::nullopt;
+  path.remove_prefix(root.size());
+  if (!path.empty() && root.back() != '/' && path.front() != '/') return std::nullopt;
+  while (path.starts_with('/')) path.remove_prefix(1);
+  return path;
+}
+
 }  // namespace
 
+struct PosixFs::Place {
+  std::shared_ptr<const RootedDirectory> root;
+  std::string below;
+};
+
+PosixFs::PosixFs(std::string root, Lookup lookup) : given_(std::move(root)), lookup_(lookup) {
+  given_ = without_slashes_at_end(given_.empty() ? "." : std::move(given_));
+  // Sessions are made and named below the absolute path.
+  std::error_code error;
+  root_ = without_slashes_at_end(std::filesystem::absolute(given_, error).lexically_normal());
+  if (error) root_ = given_;
+}
+
+PosixFs::PosixFs(RootedDirectory root) : PosixFs(root.path()) {
+  held_ = std::make_shared<const RootedDirectory>(std::move(root));
+}
+
+std::optional<std::string_view> PosixFs::below_root(std::string_view path) const {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  auto below = cut_prefix(root_, path);
+  if (!below) below = cut_prefix(given_, path);
+  if (!below && given_ == "." && !path.starts_with('/')) below = path;
+  return below;
+}
+
+// Whether the path names the root or a directory that it lies in: the user's own words.
+bool PosixFs::is_way_to_root(std::string_view path) const {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  if (path == "." && !given_.starts_with('/')) return true;
+  return cut_prefix(path, root_).has_value() || cut_prefix(path, given_).has_value();
+}
+
+Result<PosixFs::Place> PosixFs::place_of(const std::string& path) const {
+  const auto below = below_root(path);
+  if (!below) {
+    return Error{Code::kInvalidArgument, path + ": lies outside of " + root_};
+  }
+  if (held_ != nullptr) return Place{held_, std::string(*below)};
+  auto root = RootedDirectory::open(root_, lookup_);
+  if (!root.ok()) return root.error();
+  return Place{std::make_shared<const RootedDirectory>(std::move(*root)), std::string(*below)};
+}
+
 Result<std::unique_ptr<File>> PosixFs::open(const std::string& path, OpenMode mode) {
-  int flags = O_RDONLY;
-  if (mode == OpenMode::kCreate) flags = O_RDWR | O_CREAT | O_EXCL;
-  if (mode == OpenMode::kReadWrite) flags = O_RDWR;
-  const int fd = open_retrying(path, flags, 0644);
-  if (fd < 0) return errno_error(errno, path + ": open");
-  return std::unique_ptr<File>(std::make_unique<PosixFile>(path, fd));
+  const auto place = place_of(path);
+  if (!place.ok()) return place.error();
+  FileUse use = FileUse::kRead;
+  if (mode == OpenMode::kCreate) use = FileUse::kCreate;
+  if (mode == OpenMode::kCreatePrivate) use = FileUse::kCreatePrivate;
+  if (mode == OpenMode::kReadWrite) use = FileUse::kWrite;
+  auto fd = place->root->open_file(place->below, use);
+  if (!fd.ok()) return fd.error();
+  return std::unique_ptr<File>(std::make_unique<PosixFile>(path, std::move(*fd)));
 }
 
 Status PosixFs::make_directory(const std::string& path) {
-  if (::mkdir(path.c_str(), 0755) != 0) return errno_error(errno, path + ": make directory");
+  if (!is_way_to_root(path)) {
+    const auto place = place_of(path);
+    return place.ok() ? place->root->make_directory(place->below) : Status(place.error());
+  }
+  const mode_t mode = below_root(path) ? kRootMode : kParentMode;
+  if (::mkdir(path.c_str(), mode) != 0) {
+    return errno_error(errno, path + ": make directory");
+  }
   return {};
 }
 
 Status PosixFs::rename(const std::string& from, const std::string& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) {
-    return errno_error(errno, from + ": rename to " + to);
-  }
-  return {};
+  const auto source = place_of(from);
+  if (!source.ok()) return source.error();
+  const auto target = place_of(to);
+  if (!target.ok()) return target.error();
+  return source->root->rename(source->below, target->below);
 }
 
 Status PosixFs::remove_file(const std::string& path) {
-  if (::unlink(path.c_str()) != 0) return errno_error(errno, path + ": remove");
-  return {};
+  const auto place = place_of(path);
+  return place.ok() ? place->root->remove_file(place->below) : Status(place.error());
 }
 
 Status PosixFs::remove_directory(const std::string& path) {
-  if (::rmdir(path.c_str()) != 0) return errno_error(errno, path + ": remove directory");
-  return {};
+  const auto place = place_of(path);
+  return place.ok() ? place->root->remove_directory(place->below) : Status(place.error());
 }
 
 Status PosixFs::sync_directory(const std::string& path) {
-  const Descriptor fd(open_retrying(path, O_RDONLY | O_DIRECTORY));
-  if (fd.get() < 0) return errno_error(errno, path + ": open directory");
-  int rc = 0;
-  do {
-    rc = ::fsync(fd.get());
-  } while (rc != 0 && errno == EINTR);
-  // Some file systems have nothing to sync in a directory and say so by EINVAL.
-  if (rc != 0 && errno != EINVAL) return errno_error(errno, path + ": sync directory");
-  return {};
+  if (!below_root(path) && is_way_to_root(path)) {
+    const auto parent = RootedDirectory::open(path, lookup_);
+    return parent.ok() ? parent->sync("") : Status(parent.error());
+  }
+  const auto place = place_of(path);
+  return place.ok() ? place->root->sync(place->below) : Status(place.error());
 }
 
 Result<std::vector<std::string>> PosixFs::list_directory(const std::string& path) {
-  DIR* directory = ::opendir(path.c_str());
-  if (directory == nullptr) return errno_error(errno, path + ": list");
-  std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* entry = ::readdir(directory)) {
-    const std::string name = entry->d_name;
-    if (name != "." && name != "..") names.push_back(name);
-    errno = 0;
-  }
-  const int error_number = errno;
-  ::closedir(directory);
-  if (error_number != 0) return errno_error(error_number, path + ": list");
-  std::sort(names.begin(), names.end());
-  return names;
+  const auto place = place_of(path);
+  if (!place.ok()) return place.error();
+  return place->root->list(place->below);
 }
 
 bool PosixFs::exists(const std::string& path) {
-  struct stat st{};
-  return ::lstat(path.c_str(), &st) == 0;
+  if (is_way_to_root(path)) {
+    struct stat st{};
+    return ::lstat(path.c_str(), &st) == 0;
+  }
+  const auto place = place_of(path);
+  if (!place.ok()) return false;
+  const auto found = place->root->look_at(place->below);
+  // What lies behind a link is there; whoever opens it is told that it is refused.
+  return found.ok() || found.code() == Code::kPermission;
 }
 
 Result<SpaceInfo> PosixFs::space(const std::string& path) {
-  struct statvfs info{};
-  if (::statvfs(path.c_str(), &info) != 0) return errno_error(errno, path + ": free space");
+  const auto place = place_of(path);
+  if (!place.ok()) return place.error();
+  const auto info = place->root->file_system(place->below);
+  if (!info.ok()) return info.error();
   SpaceInfo space;
-  space.free_bytes = static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
-  space.total_bytes = static_cast<uint64_t>(info.f_blocks) * info.f_frsize;
+  space.free_bytes = static_cast<uint64_t>(info->f_bavail) * info->f_frsize;
+  space.total_bytes = static_cast<uint64_t>(info->f_blocks) * info->f_frsize;
   return space;
 }
 
 Result<std::unique_ptr<FileLock>> PosixFs::lock(const std::string& path) {
-  Descriptor fd(open_retrying(path, O_RDWR | O_CREAT, 0644));
-  if (fd.get() < 0) return errno_error(errno, path + ": open");
+  const auto place = place_of(path);
+  if (!place.ok()) return place.error();
+  auto fd = place->root->open_file(place->below, FileUse::kLock);
+  if (!fd.ok()) return fd.error();
   int rc = 0;
   do {
-    rc = ::flock(fd.get(), LOCK_EX | LOCK_NB);
+    rc = ::flock(fd->get(), LOCK_EX | LOCK_NB);
   } while (rc != 0 && errno == EINTR);
   if (rc != 0) {
     if (errno == EWOULDBLOCK) return Error{Code::kUnavailable, path + ": held by another process"};
     return errno_error(errno, path + ": lock");
   }
-  return std::unique_ptr<FileLock>(std::make_unique<PosixLock>(fd.release()));
+  return std::unique_ptr<FileLock>(std::make_unique<PosixLock>(std::move(*fd)));
 }
 
 }  // namespace collect::storage

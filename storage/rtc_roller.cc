@@ -40,10 +40,34 @@ bool RtcRoller::wants_room() const {
   return options_.roll_ns != 0 && clock_.monotonic_ns() - opened_at_ns_ >= options_.roll_ns;
 }
 
-void RtcRoller::make_room(const Manifest& manifest) {
-  if (!wants_room()) return;
+Status RtcRoller::make_room(const Manifest& manifest) {
+  if (!wants_room()) return {};
   check(end(manifest));
-  if (enabled()) check(begin(manifest));
+  if (!enabled()) return {};
+  Status begun = begin(manifest);
+  if (!begun.ok() && begun.code() == Code::kExhausted && writer_ == nullptr) return begun;
+  check(begun);
+  return {};
+}
+
+void RtcRoller::release_file() {
+  if (writer_ == nullptr || !sink_->is_open()) return;
+  flush();
+  if (sink_ == nullptr) return;  // it failed, which take_problem() says
+  if (durability_ == Durability::kFsync) check(sink_->sync());
+  if (sink_ != nullptr) sink_->close();
+}
+
+Status RtcRoller::hold_file() {
+  if (sink_ == nullptr || sink_->is_open()) return {};
+  Status opened = sink_->open();
+  if (!opened.ok() && opened.code() == Code::kExhausted) return opened;
+  check(opened);
+  return {};
+}
+
+size_t RtcRoller::open_files() const {
+  return sink_ != nullptr && sink_->is_open() ? 1 : 0;
 }
 
 Result<std::string> RtcRoller::roll(const Manifest& manifest) {
@@ -53,7 +77,8 @@ Result<std::string> RtcRoller::roll(const Manifest& manifest) {
   if (failed_) return Error{Code::kIo, "no more containers are written: an earlier one failed"};
   Status status = end(manifest);
   if (status.ok()) status = begin(manifest);
-  check(status);
+  const bool later = !status.ok() && status.code() == Code::kExhausted && writer_ == nullptr;
+  if (!later) check(status);  // else the next page begins it
   if (!status.ok()) return status.error();
   return directory_ + "/" + containers_.back().name;
 }
@@ -69,7 +94,7 @@ Status RtcRoller::begin(const Manifest& manifest) {
   ++last_number_;
   containers_.push_back({.name = name, .state = "open"});
   opened_at_ns_ = clock_.monotonic_ns();
-  sink_ = std::make_unique<FileSink>(std::move(*file));
+  sink_ = std::make_unique<FileSink>(fs_, std::move(*file));
   auto writer = CaptureWriter::create(*sink_, manifest);
   if (!writer.ok()) return writer.error();
   writer_ = std::move(*writer);
@@ -87,7 +112,7 @@ void RtcRoller::note_size() {
 Status RtcRoller::end(const Manifest& manifest) {
   if (writer_ == nullptr) return {};
   Status status = writer_->finish(manifest);
-  if (status.ok() && durability_ == Durability::kFsync) status = sink_->file().sync();
+  if (status.ok() && durability_ == Durability::kFsync) status = sink_->sync();
   note_size();
   containers_.back().state = status.ok() ? "finished" : "unfinished";
   finished_bytes_ += containers_.back().bytes;
@@ -118,27 +143,37 @@ void RtcRoller::keep_budget() {
 
 void RtcRoller::page(const Page& page) {
   if (writer_ == nullptr) return;
+  unflushed_ = true;
   check(writer_->page(page));
 }
 
 void RtcRoller::foreign(ForeignKind kind, std::span<const Bytes> parts) {
-  if (writer_ != nullptr) check(writer_->foreign(kind, parts));
+  if (writer_ == nullptr) return;
+  unflushed_ = true;
+  check(writer_->foreign(kind, parts));
 }
 
 void RtcRoller::change(const Manifest& delta) {
-  if (writer_ != nullptr) check(writer_->change(delta));
+  if (writer_ == nullptr) return;
+  unflushed_ = true;
+  check(writer_->change(delta));
 }
 
 void RtcRoller::log(std::string_view line) {
-  if (writer_ != nullptr) check(writer_->log(line));
+  if (writer_ == nullptr) return;
+  unflushed_ = true;
+  check(writer_->log(line));
 }
 
 void RtcRoller::marker(const Marker& marker) {
-  if (writer_ != nullptr) check(writer_->marker(marker));
+  if (writer_ == nullptr) return;
+  unflushed_ = true;
+  check(writer_->marker(marker));
 }
 
 void RtcRoller::flush() {
-  if (writer_ == nullptr) return;
+  if (writer_ == nullptr || !unflushed_) return;
+  unflushed_ = false;
   check(writer_->flush());
   note_size();
 }

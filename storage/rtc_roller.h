@@ -36,8 +36,14 @@ class RtcRoller {
   // Begins the first container, or the next one when the present one is large or old enough.
   // `manifest` is true as of now. To be called before page() and foreign(); the others write
   // nothing while no container is open, for what they say will stand in the manifest that the next
-  // one begins with.
-  void make_room(const Manifest& manifest);
+  // one begins with. kExhausted: the next one can't be opened now; call it again.
+  Status make_room(const Manifest& manifest);
+  // Nothing comes for a while: closes the file of the open container.
+  void release_file();
+  // Opens it again, where something waits for it. kExhausted: not now.
+  Status hold_file();
+  bool unflushed() const { return unflushed_; }
+  size_t open_files() const;
   // Whether make_room() would roll: the manifest need be made true only then.
   bool wants_room() const;
   // Ends the present container and begins another.
@@ -80,6 +86,7 @@ class RtcRoller {
   std::vector<Container> containers_;
   uint64_t removed_ = 0;
   uint64_t finished_bytes_ = 0;  // of all but the one that is written
+  bool unflushed_ = false;
   bool failed_ = false;
   std::optional<std::string> problem_;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "storage/session_budget.h"
+
 namespace collect::storage {
 namespace {
 
@@ -29,11 +31,12 @@ Session::Session(Fs& fs, const SessionOptions& options, SessionPlace place)
       space_(fs, place_.directory, options.max_session_bytes, options.keep_free_bytes),
       roller_(fs, place_.directory, options.capture, options.durability, clock()) {}
 
-Status Session::begin(SessionIdentity identity) {
+Status Session::begin(SessionIdentity identity, const std::optional<ResumeKey>& key) {
   bound(identity);
   manifest_.identity = std::move(identity);
   manifest_.created_unix_ns = clock().unix_ns();
   COLLECT_TRY(reserve_.grow_to(kReserveBytes));
+  if (key) COLLECT_TRY(write_resume_key(fs_, directory(), *key, durable()));
   // The first version is always durable: without it the rest could not be attributed.
   return write_manifest_now(true);
 }
@@ -44,6 +47,8 @@ ThreadFormat Session::thread_format(uint32_t thread_id) const {
 }
 
 Status Session::fail(Status status) {
+  // Our own machine's: nothing is broken, and the caller comes again.
+  if (!status.ok() && status.code() == Code::kExhausted) return status;
   if (failure_.ok()) failure_ = status;
   // What is left of a full disk is for footers and the manifest.
   if (!status.ok()) roller_.abandon();
@@ -100,9 +105,11 @@ Status Session::open_stream(const StreamInfo& stream) {
   COLLECT_TRY(
       fail(reserve_.grow_to(kReserveBytes + (threads_.size() + 1) * kReserveBytesPerThread)));
   const StreamIdentity identity{stream.stream_id, stream.start_ns, thread_name};
-  auto writer =
-      ThreadWriter::create(fs_, options_.durability, directory() + "/" + thread_directory_name(id),
-                           thread_format(stream.thread_id), identity);
+  auto writer = with_descriptors(nullptr, [&] {
+    return ThreadWriter::create(fs_, options_.durability,
+                                directory() + "/" + thread_directory_name(id),
+                                thread_format(stream.thread_id), identity);
+  });
   if (!writer.ok()) return fail(writer.error());
   ManifestThread thread;
   thread.id = id;
@@ -116,7 +123,7 @@ Status Session::open_stream(const StreamInfo& stream) {
   threads_.push_back({std::move(*writer), ++use_counter_});
   mark_uncommitted(slot);
   by_stream_[stream.stream_id] = slot;
-  ++open_threads_;
+  count_open_files(0, threads_[slot].writer->open_files());
   directory_unsynced_ = true;
   manifest_dirty_ = true;
   if (threads_.size() <= kThreadsNamedAtOnce) manifest_needed_ = true;
@@ -142,6 +149,8 @@ Status Session::append_pages(std::span<const Page> pages) {
   }
   pages = pages.first(count);
   if (manifest_needed_) COLLECT_TRY(fail(write_manifest_now(durable())));
+  // Before anything is stored, so that the container misses nothing when it can't be opened now.
+  COLLECT_TRY(make_capture_room());
   while (!pages.empty()) {
     const Page& first = pages.front();
     size_t run = 1;
@@ -168,26 +177,30 @@ Status Session::append_run(std::span<const Page> pages) {
                                 " cannot be read"};
   }
   ThreadWriter& writer = *thread.writer;
-  const bool was_open = writer.has_open_files();
+  const size_t open_before = writer.open_files();
   const uint64_t position_before = writer.position(first.lane);
   const uint64_t bytes_before = writer.summary(first.lane).bytes;
   const uint64_t lost_before = writer.lost(first.lane);
   const bool had_detail = writer.has_detail();
-  const Status status = writer.append(pages);
-  stored_bytes_ += writer.summary(first.lane).bytes - bytes_before;
+  const Status status = with_descriptors(&writer, [&] { return writer.append(pages); });
+  count_open_files(open_before, writer.open_files());
+  const uint64_t stored = writer.summary(first.lane).bytes - bytes_before;
+  stored_bytes_ += stored;
+  manifest_pace_.data(stored);
+  if (options_.budget != nullptr) options_.budget->data_written(stored);
   thread.last_use = ++use_counter_;
   mark_uncommitted(known->second);
   manifest_dirty_ = true;
   if (writer.lost(first.lane) != lost_before || writer.has_detail() != had_detail) {
     manifest_urgent_ = true;
   }
-  if (!was_open && writer.has_open_files()) {
-    ++open_threads_;
-    COLLECT_TRY(fail(limit_open_files()));
+  const bool moved = writer.position(first.lane) != position_before;
+  if (status.ok() || moved) {
+    see_functions(pages, status.ok(), writer);
+    capture_pages(pages, position_before, writer);
   }
-  see_functions(pages, status.ok(), writer);
-  capture_pages(pages, position_before, writer);
   if (!status.ok() && is_disk_error(status.code())) return fail(status);
+  if (status.ok() && writer.open_files() > open_before) return fail(limit_open_files());
   return status;
 }
 
@@ -202,17 +215,17 @@ void Session::see_functions(std::span<const Page> pages, bool all_stored, Thread
   for (const Page& page : pages) functions_.add_events(page.bytes);
 }
 
-void Session::make_capture_room() {
-  if (!roller_.wants_room()) return;
+Status Session::make_capture_room() {
+  if (!roller_.wants_room()) return roller_.hold_file();
   refresh_manifest();
-  roller_.make_room(manifest_);
+  return roller_.make_room(manifest_);
 }
 
 // Every page of which something was stored now: also those in front of one that was refused.
 void Session::capture_pages(std::span<const Page> pages, uint64_t from,
                             const ThreadWriter& writer) {
   if (!roller_.enabled()) return;
-  make_capture_room();
+  (void)make_capture_room();  // one was closed just now, so another can be opened
   const uint64_t position = writer.position(pages.front().lane);
   for (const Page& page : pages) {
     const uint64_t end = page.first_seq + page.record_count;
@@ -238,25 +251,6 @@ void Session::mark_uncommitted(uint32_t slot) {
   uncommitted_.push_back(slot);
 }
 
-// A quarter is closed at once, so that the search for the oldest is paid rarely. What is closed is
-// synced before: a file that is opened again may not hear of an error in between.
-Status Session::limit_open_files() {
-  if (open_threads_ <= kMaxOpenThreads) return {};
-  std::vector<Thread*> open;
-  for (Thread& thread : threads_) {
-    if (thread.writer != nullptr && thread.writer->has_open_files()) open.push_back(&thread);
-  }
-  const size_t count = std::min(open.size(), kMaxOpenThreads / 4);
-  std::partial_sort(open.begin(), open.begin() + static_cast<ptrdiff_t>(count), open.end(),
-                    [](const Thread* a, const Thread* b) { return a->last_use < b->last_use; });
-  for (size_t i = 0; i < count; ++i) {
-    COLLECT_TRY(open[i]->writer->commit());
-    open[i]->writer->close_files();
-  }
-  open_threads_ = open.size() - count;
-  return {};
-}
-
 Status Session::close_stream(const StreamEnd& end) {
   const auto known = by_stream_.find(end.stream_id);
   if (known == by_stream_.end()) {
@@ -269,6 +263,7 @@ Status Session::close_stream(const StreamEnd& end) {
   Status index;
   Status detail;
   if (writer != nullptr) {
+    const size_t open_before = writer->open_files();
     index =
         writer->expect(Lane::kIndex, end.index_count, end.index_lost, kLostForgotten, end.end_ns);
     detail = writer->expect(Lane::kDetail, end.detail_count, end.detail_lost, kLostForgotten,
@@ -277,8 +272,9 @@ Status Session::close_stream(const StreamEnd& end) {
       if (!status.ok() && !is_disk_error(status.code())) return status;
     }
     const Status committed = writer->commit();
-    if (writer->has_open_files()) --open_threads_;
+    if (!committed.ok() && committed.code() == Code::kExhausted) return committed;
     writer->close_files();
+    count_open_files(open_before, 0);
     if (!committed.ok()) return fail(committed);
   }
   thread.ended = true;
@@ -291,14 +287,19 @@ Status Session::close_stream(const StreamEnd& end) {
   roller_.change({.threads = {thread}});
   manifest_dirty_ = true;
   manifest_urgent_ = true;
-  COLLECT_TRY(fail(index));
-  return fail(detail);
+  // Without a descriptor for the journal, the manifest tells the gap: it is written before the ack.
+  for (const Status& status : {index, detail}) {
+    if (!status.ok() && status.code() != Code::kExhausted) return fail(status);
+  }
+  return {};
 }
 
 Status Session::commit() {
   if (!failure_.ok()) return failure_;
+  if (roller_.unflushed()) COLLECT_TRY(roller_.hold_file());
   roller_.flush();
   note_capture_problem();
+  COLLECT_TRY(fail(limit_open_files()));  // others may need them more by now
   if (durable()) {
     COLLECT_TRY(fail(commit_foreign()));
     while (!uncommitted_.empty()) {
@@ -314,6 +315,12 @@ Status Session::commit() {
   const bool due = manifest_dirty_ && clock().monotonic_ns() - manifest_written_ns_ >= interval;
   if (!manifest_needed_ && !manifest_urgent_ && !due) return {};
   return fail(write_manifest_now(durable()));
+}
+
+uint64_t Session::manifest_wait_ns() const {
+  if (!manifest_needed_ && !manifest_urgent_) return 0;
+  const uint64_t others = options_.budget == nullptr ? 0 : options_.budget->manifest_wait_ns();
+  return std::max(others, manifest_pace_.wait_ns(clock().monotonic_ns()));
 }
 
 std::vector<StreamPosition> Session::positions() const {

@@ -8,9 +8,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "formats/core/keyed_hash.h"
 #include "storage/foreign_file.h"
 #include "storage/function_set.h"
 #include "storage/manifest.h"
+#include "storage/manifest_pace.h"
 #include "storage/rtc_roller.h"
 #include "storage/session_layout.h"
 #include "storage/session_reserve.h"
@@ -20,8 +22,9 @@
 
 namespace collect::storage {
 
-// How many threads of one session keep files open; the least recently written are closed first.
-inline constexpr size_t kMaxOpenThreads = 256;
+// How many files one session keeps open; those of the least recently written threads are closed
+// first.
+inline constexpr size_t kMaxOpenFiles = 512;
 // The manifest in memory is on the disk after this time at the latest; longer when writing it takes
 // more than a twentieth of the time.
 inline constexpr uint64_t kManifestIntervalNs = 1'000'000'000;
@@ -33,7 +36,7 @@ class Session final : public SessionWriter {
  public:
   Session(Fs& fs, const SessionOptions& options, SessionPlace place);
 
-  Status begin(SessionIdentity identity);
+  Status begin(SessionIdentity identity, const std::optional<ResumeKey>& key);
   Status reopen(Manifest manifest, std::vector<std::string>* problems);
 
   const std::string& directory() const override { return place_.directory; }
@@ -53,10 +56,14 @@ class Session final : public SessionWriter {
   void set_process_end(const ProcessEnd& end) override;
   Status marker(const Marker& marker) override;
   Result<std::string> roll_container() override;
-  void adopt_symbols(std::vector<Symbol> symbols, std::vector<ModuleSymbols> modules) override;
+  void adopt_symbols(std::vector<Symbol> symbols, std::vector<ModuleSymbols> modules,
+                     SymbolsState state) override;
   Status commit() override;
+  uint64_t manifest_wait_ns() const override;
+  Status release_files() override;
   bool failed() const override { return !failure_.ok(); }
   bool sealed() const override { return sealed_; }
+  std::vector<uint64_t> functions() const override { return functions_.sorted(); }
   std::vector<StreamPosition> positions() const override;
   SessionTotals totals() const override;
   Status seal(SessionState state, const std::string& reason) override;
@@ -81,17 +88,23 @@ class Session final : public SessionWriter {
   ThreadFormat thread_format(uint32_t thread_id) const;
   Status append_run(std::span<const Page> pages);
   Result<ForeignFile*> foreign_file(ForeignKind kind);
-  void reopen_foreign(std::vector<std::string>* problems);
-  std::vector<std::string> reopen_foreign_file(Foreign& foreign, ForeignStream& stream);
+  Status reopen_foreign(std::vector<std::string>* problems);
+  Status reopen_foreign_file(Foreign& foreign, ForeignStream& stream,
+                             std::vector<std::string>* problems);
   Status commit_foreign();
   Status seal_foreign();
   void fail_seal(const Status& status);
   void account_for_damage();
   uint64_t foreign_bytes() const;
   void refresh_foreign();
-  void reopen_thread(ManifestThread& thread, std::vector<std::string>* problems);
+  Status reopen_thread(ManifestThread& thread, std::vector<std::string>* problems);
   void mark_uncommitted(uint32_t slot);
   Status limit_open_files();
+  Status close_files_of_others(const ThreadWriter* but);
+  // Tries again without the files of other threads when the machine is out of descriptors.
+  template <class Work>
+  auto with_descriptors(const ThreadWriter* writer, Work work);
+  void count_open_files(size_t before, size_t after);
   Status admit(uint64_t bytes, uint64_t pending = 0);
   void refresh_manifest();
   void refresh_thread(size_t slot);
@@ -100,10 +113,9 @@ class Session final : public SessionWriter {
   Status fail(Status status);
   void see_functions(std::span<const Page> pages, bool all_stored, ThreadWriter& writer);
   void see_stored_functions(ThreadWriter& writer);
-  void make_capture_room();
+  Status make_capture_room();
   void capture_pages(std::span<const Page> pages, uint64_t from, const ThreadWriter& writer);
   void note_capture_problem();
-  void add_symbols();
   Status clean_up();
   bool durable() const { return options_.durability == Durability::kFsync; }
   Clock& clock() const { return options_.clock != nullptr ? *options_.clock : system_clock(); }
@@ -117,25 +129,36 @@ class Session final : public SessionWriter {
   SpaceGuard space_;
   RtcRoller roller_;
   Manifest manifest_;
-  std::vector<Thread> threads_;                       // same order as manifest_.threads
-  std::vector<Foreign> foreign_;                      // same order as manifest_.foreign_streams
-  std::unordered_map<uint32_t, uint32_t> by_stream_;  // stream id -> place in threads_
-  std::unordered_map<uint32_t, size_t> by_module_;
+  std::vector<Thread> threads_;   // same order as manifest_.threads
+  std::vector<Foreign> foreign_;  // same order as manifest_.foreign_streams
+  std::unordered_map<uint32_t, uint32_t, KeyedHash> by_stream_;  // stream id -> place in threads_
+  std::unordered_map<uint32_t, size_t, KeyedHash> by_module_;
   std::vector<uint32_t> uncommitted_;  // places in threads_, for commit()
   FunctionSet functions_;              // that occur in the index files, when they are to be named
   uint64_t use_counter_ = 0;
-  size_t open_threads_ = 0;
+  size_t open_files_ = 0;      // of threads
   uint64_t stored_bytes_ = 0;  // of records and foreign streams, in the files
 
   bool manifest_needed_ = false;  // before the next page
   bool manifest_urgent_ = false;  // before the next ack
   bool manifest_dirty_ = false;
   bool directory_unsynced_ = false;
+  ManifestPace manifest_pace_;
   uint64_t manifest_written_ns_ = 0;
   uint64_t manifest_cost_ns_ = 0;
   bool sealed_ = false;
-  bool symbols_known_ = false;  // adopted, or looked up
+  bool symbols_known_ = false;  // adopted
   Status failure_;              // the first write error: nothing more is stored after it
 };
+
+template <class Work>
+auto Session::with_descriptors(const ThreadWriter* writer, Work work) {
+  auto done = work();
+  const size_t own = writer == nullptr ? 0 : writer->open_files();
+  if (done.ok() || done.code() != Code::kExhausted || open_files_ <= own) return done;
+  const Status closed = close_files_of_others(writer);
+  if (!closed.ok()) return done;
+  return work();
+}
 
 }  // namespace collect::storage

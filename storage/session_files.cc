@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -12,7 +11,8 @@ namespace {
 constexpr std::array<std::string_view, 3> kThreadFiles = {kDetailFile, kIndexFile,
                                                           kStreamJournalFile};
 // Of a writer that was interrupted: not handed out, but removed with the rest.
-constexpr std::array<std::string_view, 2> kLeftovers = {kManifestTemporaryFile, kReserveFile};
+constexpr std::array<std::string_view, 3> kLeftovers = {kManifestTemporaryFile, kReserveFile,
+                                                        kResumeKeyFile};
 
 bool is_one_of(std::string_view name, const auto& names) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -55,24 +55,6 @@ std::optional<uint64_t> size_of(Fs& fs, const std::string& path) {
   return *bytes;
 }
 
-// The names on the way are ours, but what bears them may be a link.
-Status check_inside(const std::string& root, const SessionPlace& place, std::string_view path) {
-  std::error_code error;
-  const std::filesystem::path base = std::filesystem::canonical(root, error);
-  std::filesystem::path wanted = base / place.name;
-  if (!path.empty()) wanted /= path;
-  const std::filesystem::path found =
-      std::filesystem::canonical(place.directory + "/" + std::string(path), error);
-  if (error == std::errc::no_such_file_or_directory) {
-    return Error{Code::kNotFound, path.empty() ? "there is no " + place.directory
-                                               : place.name + " has no file " + std::string(path)};
-  }
-  if (error) return Error{Code::kIo, wanted.string() + ": " + error.message()};
-  if (found == wanted) return {};
-  return Error{Code::kInvalidArgument,
-               place.name + "/" + std::string(path) + " is a link that leads out of its place"};
-}
-
 class Removal {
  public:
   explicit Removal(Fs& fs) : fs_(fs) {}
@@ -93,18 +75,18 @@ class Removal {
       if (is_one_of(name, kThreadFiles) || name == kDetailTemporaryFile) {
         COLLECT_TRY(file(directory + "/" + name));
       } else {
-        strange_.push_back(directory + "/" + name);
+        not_ours(directory + "/" + name);
         emptied = false;
       }
     }
     return emptied ? fs_.remove_directory(directory) : Status();
   }
 
-  void strange(std::string path) { strange_.push_back(std::move(path)); }
+  void not_ours(const std::string& path) { strange(path + " is not ours"); }
+  void strange(std::string sentence) { strange_.push_back(std::move(sentence)); }
   bool found_strange() const { return !strange_.empty(); }
   Error strange_error() const {
-    return {Code::kAlreadyExists, strange_.front() +
-                                      " is not ours: " + std::to_string(strange_.size()) +
+    return {Code::kAlreadyExists, strange_.front() + ": " + std::to_string(strange_.size()) +
                                       " such entries stay, with their directory"};
   }
   const RemovedFiles& removed() const { return removed_; }
@@ -112,7 +94,7 @@ class Removal {
  private:
   Fs& fs_;
   RemovedFiles removed_;
-  std::vector<std::string> strange_;
+  std::vector<std::string> strange_;  // sentences
 };
 
 }  // namespace
@@ -146,32 +128,29 @@ Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPla
   return files;
 }
 
-Result<std::unique_ptr<File>> open_session_file(Fs& fs, const std::string& root,
-                                                const SessionPlace& place, std::string_view path) {
+Result<std::unique_ptr<File>> open_session_file(Fs& fs, const SessionPlace& place,
+                                                std::string_view path) {
   if (!is_session_path(path)) {
     return Error{Code::kInvalidArgument,
                  "\"" + std::string(path) +
                      "\" is no file of a session; ListFiles gives the paths, as in "
                      "\"thread_0/index.atf\""};
   }
-  COLLECT_TRY(check_inside(root, place, path));
-  return fs.open(place.directory + "/" + std::string(path), OpenMode::kRead);
+  auto file = fs.open(place.directory + "/" + std::string(path), OpenMode::kRead);
+  if (file.ok() || file.code() != Code::kNotFound) return file;
+  return Error{Code::kNotFound, place.name + " has no file " + std::string(path)};
 }
 
-Result<RemovedFiles> remove_session(Fs& fs, const std::string& root, const SessionPlace& place) {
-  COLLECT_TRY(check_inside(root, place, ""));
+Result<RemovedFiles> remove_session(Fs& fs, const SessionPlace& place) {
   const auto names = names_of(fs, place);
   if (!names.ok()) return names.error();
   Removal removal(fs);
-  for (const std::string& name : names->strange) removal.strange(place.directory + "/" + name);
+  for (const std::string& name : names->strange) removal.not_ours(place.directory + "/" + name);
   for (const uint32_t thread : names->threads) {
-    const std::string name = thread_directory_name(thread);
-    const std::string directory = place.directory + "/" + name;
-    if (check_inside(root, place, name).ok()) {
-      COLLECT_TRY(removal.thread(directory));
-    } else {
-      removal.strange(directory);
-    }
+    const Status removed = removal.thread(place.directory + "/" + thread_directory_name(thread));
+    if (removed.ok()) continue;
+    if (removed.code() != Code::kPermission) return removed.error();
+    removal.strange(removed.error().message);  // a link: what is behind it is not looked at
   }
   bool has_manifest = false;
   for (const std::string& name : names->files) {

@@ -21,17 +21,18 @@ struct SessionFileInfo {
 };
 
 // What a session may consist of: manifest, containers, streams, thread files, journals. Names that
-// are not ours, the reserve and temporary files are left out. In the order of their paths, threads
-// by number. A session that is being written changes meanwhile: what went is left out.
+// are not ours, the reserve, the resume key and temporary files are left out. In the order of their
+// paths, threads by number. A session that is being written changes meanwhile: what went is left
+// out, and so is what open_session_file() would refuse.
 Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPlace& place);
 
 // Whether a session may have a file of this path; not whether it is there.
 bool is_session_path(std::string_view path);
 
-// Opens one of them for reading. kInvalidArgument for a path that no session has ("../x", a link
-// that leads out of it), kNotFound for one that this session has not.
-Result<std::unique_ptr<File>> open_session_file(Fs& fs, const std::string& root,
-                                                const SessionPlace& place, std::string_view path);
+// Opens one of them for reading. kInvalidArgument for a path that no session has ("../x"),
+// kNotFound for one that this session has not, kPermission for what is a link or no regular file.
+Result<std::unique_ptr<File>> open_session_file(Fs& fs, const SessionPlace& place,
+                                                std::string_view path);
 
 struct RemovedFiles {
   uint32_t files = 0;
@@ -39,8 +40,9 @@ struct RemovedFiles {
 };
 
 // Removes a sealed session: its files, the manifest last, then its directories. An interrupted
-// removal is finished by another. What has a name that is not ours, or is a link that leads out,
-// stays with its directory and is named in the error (kAlreadyExists).
-Result<RemovedFiles> remove_session(Fs& fs, const std::string& root, const SessionPlace& place);
+// removal is finished by another. A link in the place of a file is removed, what it names is not.
+// What has a name that is not ours, or is a link in the place of a directory, stays with its
+// directory and is named in the error (kAlreadyExists).
+Result<RemovedFiles> remove_session(Fs& fs, const SessionPlace& place);
 
 }  // namespace collect::storage

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "storage/session.h"
+#include "storage/session_budget.h"
 
 namespace collect::storage {
 
@@ -31,11 +32,13 @@ Status Session::append_foreign(ForeignKind kind, std::span<const Bytes> parts) {
   if (!file.ok()) return fail(file.error());
   if (manifest_needed_) COLLECT_TRY(fail(write_manifest_now(durable())));
   // Before the bytes are counted: a container's first manifest says where its part begins.
-  make_capture_room();
+  COLLECT_TRY(make_capture_room());
   const Status appended = (*file)->append(parts);
   manifest_dirty_ = true;
   if (!appended.ok()) return fail(appended);
   stored_bytes_ += bytes;
+  manifest_pace_.data(bytes);
+  if (options_.budget != nullptr) options_.budget->data_written(bytes);
   roller_.foreign(kind, parts);
   note_capture_problem();
   return {};
@@ -56,7 +59,7 @@ Status Session::end_foreign(ForeignKind kind, uint64_t refused_bytes, const std:
 }
 
 // A file that no manifest names yet is taken up as well; one that is named may be gone.
-void Session::reopen_foreign(std::vector<std::string>* problems) {
+Status Session::reopen_foreign(std::vector<std::string>* problems) {
   for (const ForeignKind kind : kForeignKinds) {
     auto& streams = manifest_.foreign_streams;
     auto stream = std::find_if(streams.begin(), streams.end(),
@@ -65,34 +68,40 @@ void Session::reopen_foreign(std::vector<std::string>* problems) {
     if (stream == streams.end() && !is_there) continue;
     if (stream == streams.end()) stream = streams.insert(streams.end(), {.kind = kind});
     foreign_.push_back({kind, nullptr});
-    for (const std::string& problem : reopen_foreign_file(foreign_.back(), *stream)) {
+    std::vector<std::string> found;
+    COLLECT_TRY(reopen_foreign_file(foreign_.back(), *stream, &found));
+    for (const std::string& problem : found) {
       stream->problem += (stream->problem.empty() ? "" : "; ") + problem;
       problems->push_back(std::string(foreign_file_name(kind)) + ": " + problem);
     }
     bound_text(stream->problem);
   }
+  return {};
 }
 
-std::vector<std::string> Session::reopen_foreign_file(Foreign& foreign, ForeignStream& stream) {
+// kExhausted alone is an error: it says nothing of the file.
+Status Session::reopen_foreign_file(Foreign& foreign, ForeignStream& stream,
+                                    std::vector<std::string>* problems) {
   auto file = std::make_unique<ForeignFile>(fs_, foreign.kind,
                                             directory() + "/" + foreign_file_name(foreign.kind));
   const Status opened = file->reopen();
+  if (!opened.ok() && opened.code() == Code::kExhausted) return opened;
   if (!opened.ok()) {
     stream.bytes = 0;
-    return {to_string(opened.error())};
+    problems->push_back(to_string(opened.error()));
+    return {};
   }
-  std::vector<std::string> problems;
   if (file->cut_bytes() != 0) {
     stream.refused_bytes += file->cut_bytes();
-    problems.push_back(std::to_string(file->cut_bytes()) +
-                       " bytes behind the last whole frame were cut off: " + file->cut_reason());
+    problems->push_back(std::to_string(file->cut_bytes()) +
+                        " bytes behind the last whole frame were cut off: " + file->cut_reason());
   }
   if (file->bytes() + file->cut_bytes() < stream.bytes) {
-    problems.push_back(std::to_string(stream.bytes - file->bytes() - file->cut_bytes()) +
-                       " bytes that were stored are not there any more");
+    problems->push_back(std::to_string(stream.bytes - file->bytes() - file->cut_bytes()) +
+                        " bytes that were stored are not there any more");
   }
   foreign.file = std::move(file);
-  return problems;
+  return {};
 }
 
 Status Session::commit_foreign() {

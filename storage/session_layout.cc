@@ -148,14 +148,20 @@ Result<SessionPlace> make_session_directory(Fs& fs, const std::string& root, uin
   return made.error();
 }
 
-Result<std::vector<SessionPlace>> list_sessions(Fs& fs, const std::string& root) {
+Result<std::vector<SessionPlace>> list_sessions(Fs& fs, const std::string& root,
+                                                std::vector<Error>* refused) {
   auto sessions = fs.list_directory(root);
   if (!sessions.ok()) return sessions.error();
   std::vector<SessionPlace> places;
   for (const std::string& session : *sessions) {
     if (!is_session_name(session)) continue;
     auto children = fs.list_directory(root + "/" + session);
-    if (!children.ok()) continue;  // removed meanwhile, or a file of that name
+    if (!children.ok()) {  // removed meanwhile, or a file of that name, or refused
+      if (refused != nullptr && children.code() == Code::kPermission) {
+        refused->push_back(children.error());
+      }
+      continue;
+    }
     for (const std::string& child : *children) {
       if (auto place = parse_place(root, session + "/" + child)) places.push_back(*place);
     }

@@ -21,6 +21,7 @@ inline constexpr char kRootLockFile[] = ".collectord.lock";
 inline constexpr char kManifestFile[] = "manifest.json";
 inline constexpr char kManifestTemporaryFile[] = "manifest.json.new";
 inline constexpr char kReserveFile[] = "reserve.space";
+inline constexpr char kResumeKeyFile[] = "resume.key";
 inline constexpr char kIndexFile[] = "index.atf";
 inline constexpr char kDetailFile[] = "detail.atf";
 inline constexpr char kDetailTemporaryFile[] = "detail.atf.new";
@@ -60,8 +61,10 @@ std::optional<SessionPlace> parse_place(const std::string& root, std::string_vie
 Result<SessionPlace> make_session_directory(Fs& fs, const std::string& root, uint64_t unix_ns,
                                             uint32_t pid);
 
-// All places below the root, oldest first. What bears another name is left out.
-Result<std::vector<SessionPlace>> list_sessions(Fs& fs, const std::string& root);
+// All places below the root, oldest first. What bears another name is left out. `refused` gets what
+// bears a session's name and may not be looked into: a link in its place, for example.
+Result<std::vector<SessionPlace>> list_sessions(Fs& fs, const std::string& root,
+                                                std::vector<Error>* refused = nullptr);
 
 // Held by a daemon as long as it uses a root, so that no second one recovers its live sessions.
 // Thread-safe.

@@ -3,6 +3,7 @@
 
 #include "storage/manifest_file.h"
 #include "storage/session.h"
+#include "storage/session_budget.h"
 
 namespace collect::storage {
 
@@ -50,8 +51,13 @@ void Session::refresh_containers() {
 Status Session::write_manifest_now(bool durable) {
   refresh_manifest();
   const uint64_t before = clock().monotonic_ns();
-  COLLECT_TRY(write_manifest(fs_, directory(), manifest_, durable));
+  uint64_t bytes = 0;
+  const Status written = with_descriptors(
+      nullptr, [&] { return write_manifest(fs_, directory(), manifest_, durable, &bytes); });
+  COLLECT_TRY(written);
   manifest_written_ns_ = clock().monotonic_ns();
+  manifest_pace_.written(bytes, manifest_written_ns_);
+  if (options_.budget != nullptr) options_.budget->manifest_written(bytes + kManifestFixedBytes);
   manifest_cost_ns_ = manifest_written_ns_ - before;
   space_.look_again();
   manifest_needed_ = manifest_urgent_ = manifest_dirty_ = false;

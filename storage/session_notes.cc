@@ -132,9 +132,11 @@ Result<std::string> Session::roll_container() {
   return rolled;
 }
 
-void Session::adopt_symbols(std::vector<Symbol> symbols, std::vector<ModuleSymbols> modules) {
+void Session::adopt_symbols(std::vector<Symbol> symbols, std::vector<ModuleSymbols> modules,
+                            SymbolsState state) {
   manifest_.symbols = std::move(symbols);
   manifest_.module_symbols = std::move(modules);
+  manifest_.symbols_state = state;
   symbols_known_ = true;
 }
 

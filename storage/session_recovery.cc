@@ -89,7 +89,8 @@ Result<bool> remove_unborn_thread(Fs& fs, const std::string& directory) {
 // not be synced yet; it is before anything goes that only an older one needs.
 Status remove_leftovers(Fs& fs, const std::string& directory) {
   std::vector<std::string> paths = {directory + "/" + kManifestTemporaryFile,
-                                    directory + "/" + kReserveFile};
+                                    directory + "/" + kReserveFile,
+                                    directory + "/" + kResumeKeyFile};
   auto ids = thread_ids_in(fs, directory);
   if (!ids.ok()) return ids.error();
   for (const uint32_t id : *ids) {
@@ -128,9 +129,9 @@ Status Session::reopen(Manifest manifest, std::vector<std::string>* problems) {
   }
   for (auto& [id, thread] : threads) {
     manifest_.threads.push_back(std::move(thread));
-    reopen_thread(manifest_.threads.back(), problems);
+    COLLECT_TRY(reopen_thread(manifest_.threads.back(), problems));
   }
-  reopen_foreign(problems);
+  COLLECT_TRY(reopen_foreign(problems));
   stored_bytes_ = totals().stored_bytes;
   COLLECT_TRY(remove_if_there(fs_, directory() + "/" + kManifestTemporaryFile));
   COLLECT_TRY(remove_if_there(fs_, directory() + "/" + kReserveFile));
@@ -139,21 +140,22 @@ Status Session::reopen(Manifest manifest, std::vector<std::string>* problems) {
   return {};
 }
 
-// A thread that cannot be read is left out alone; the others go on.
-void Session::reopen_thread(ManifestThread& thread, std::vector<std::string>* problems) {
+// A thread that cannot be read is left out alone; the others go on. kExhausted says nothing of it.
+Status Session::reopen_thread(ManifestThread& thread, std::vector<std::string>* problems) {
   const uint32_t slot = static_cast<uint32_t>(threads_.size());
   std::optional<ThreadFormat> format;
   if (!thread.unlisted) format = thread_format(thread.thread_id);
   const std::string where = thread_directory_name(thread.id);
   auto writer = ThreadWriter::reopen(fs_, options_.durability, directory() + "/" + where, format,
                                      manifest_.sealing);
+  if (!writer.ok() && writer.code() == Code::kExhausted) return writer.error();
   threads_.push_back({});
   threads_.back().known_next[0] = thread.index_next;
   threads_.back().known_next[1] = thread.detail_next;
   if (!writer.ok()) {
     problems->push_back(where + ": " + to_string(writer.error()));
     if (!thread.unlisted) by_stream_[thread.stream_id] = slot;
-    return;
+    return {};
   }
   const std::unique_ptr<ThreadWriter>& opened = *writer;
   if (opened->cut_bytes() != 0) {
@@ -174,6 +176,7 @@ void Session::reopen_thread(ManifestThread& thread, std::vector<std::string>* pr
   opened->close_files();
   threads_.back().writer = std::move(*writer);
   mark_uncommitted(slot);
+  return {};
 }
 
 // Counts as lost what the manifest on disk had, the files no longer have, and no agent sent again.
@@ -252,6 +255,7 @@ Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
   recovered.state = session.manifest().state;
   recovered.reason = session.manifest().reason;
   recovered.totals = session.totals();
+  recovered.functions = session.functions();
   return recovered;
 }
 

@@ -5,7 +5,6 @@
 
 #include "storage/manifest_file.h"
 #include "storage/session.h"
-#include "storage/symbols.h"
 
 namespace collect::storage {
 namespace {
@@ -21,7 +20,8 @@ Result<std::string> absolute_path(const std::string& path) {
 }  // namespace
 
 Result<std::unique_ptr<SessionWriter>> SessionWriter::create(Fs& fs, const SessionOptions& options,
-                                                             SessionIdentity identity) {
+                                                             SessionIdentity identity,
+                                                             const std::optional<ResumeKey>& key) {
   auto root = absolute_path(options.root);
   if (!root.ok()) return root.error();
   if (options.root_lock != nullptr) COLLECT_TRY(options.root_lock->hold());
@@ -31,24 +31,17 @@ Result<std::unique_ptr<SessionWriter>> SessionWriter::create(Fs& fs, const Sessi
   const std::string directory = place->directory;
   const std::string session_directory = *root + "/" + place->session;
   auto session = std::make_unique<Session>(fs, options, std::move(*place));
-  const Status begun = session->begin(std::move(identity));
+  const Status begun = session->begin(std::move(identity), key);
   if (!begun.ok()) {
     // Best effort: what stays is a directory without threads, which recovery removes.
     (void)fs.remove_file(directory + "/" + kReserveFile);
+    (void)remove_resume_key(fs, directory);
     (void)fs.remove_file(directory + "/" + kManifestFile);
     (void)fs.remove_directory(directory);
     (void)fs.remove_directory(session_directory);
     return begun.error();
   }
   return std::unique_ptr<SessionWriter>(std::move(session));
-}
-
-void Session::add_symbols() {
-  symbols_known_ = true;
-  name_functions(functions_, options_.symbol_directories, manifest_);
-  if (functions_.overflowed()) {
-    (void)note("symbols: more than " + std::to_string(kMaxSeenFunctions) + " functions");
-  }
 }
 
 Status Session::seal(SessionState state, const std::string& reason) {
@@ -65,14 +58,18 @@ Status Session::seal(SessionState state, const std::string& reason) {
     manifest_.detail_windows.back().end_ns = std::max<uint64_t>(totals().last_ns, 1);
   }
   const Status marked = write_manifest_now(durable());
+  if (!marked.ok() && marked.code() == Code::kExhausted) return marked;
   if (!marked.ok()) fail_seal(marked);
   if (first_error.ok()) first_error = marked;
   const Status foreign = seal_foreign();
+  if (!foreign.ok() && foreign.code() == Code::kExhausted) return foreign;
   for (Thread& thread : threads_) {
     if (thread.writer == nullptr) continue;
     const Status status = thread.writer->seal();
     thread.writer->close_files();
     if (status.ok()) continue;
+    // Nobody's fault, and nothing is wrong with the files: the whole seal is done again.
+    if (status.code() == Code::kExhausted) return status;
     if (thread.writer->sealed()) fail_seal(status);
     if (first_error.ok()) first_error = status;
   }
@@ -84,7 +81,12 @@ Status Session::seal(SessionState state, const std::string& reason) {
     // The manifest on disk still says "recording": the next start tries again.
     return first_error;
   }
-  if (options_.symbolize && !symbols_known_) add_symbols();
+  if (options_.symbolize && !symbols_known_ && functions_.size() != 0) {
+    manifest_.symbols_state = SymbolsState::kPending;
+    if (functions_.overflowed()) {
+      (void)note("symbols: more than " + std::to_string(kMaxSeenFunctions) + " functions");
+    }
+  }
   manifest_.sealing = false;
   manifest_.state = manifest_.sealing_state;
   // The clock of the day may have been set back meanwhile.
@@ -94,12 +96,6 @@ Status Session::seal(SessionState state, const std::string& reason) {
   note_capture_problem();
   refresh_containers();
   Status written = write_manifest_now(true);
-  if (!written.ok() && written.code() == Code::kNoSpace && !manifest_.symbols.empty()) {
-    // Names may be larger than all that is left; without them the session is as whole.
-    manifest_.symbols.clear();
-    (void)note("symbols: left out, because there is no space for them");
-    written = write_manifest_now(true);
-  }
   if (!written.ok() && written.code() == Code::kIo) {
     // What can be written but not synced says at least why.
     fail_seal(written);
@@ -125,6 +121,8 @@ void Session::fail_seal(const Status& status) {
 // What only an unsealed session needs. The next start of the daemon removes what stays here.
 Status Session::clean_up() {
   Status first_error = reserve_.release();
+  const Status forgotten = remove_resume_key(fs_, directory());
+  if (first_error.ok()) first_error = forgotten;
   for (Thread& thread : threads_) {
     if (thread.writer == nullptr) continue;
     const Status removed = thread.writer->remove_journal();

@@ -43,7 +43,7 @@ struct SessionIdentity {
 
 struct ModuleInfo {
   uint32_t module_id = 0;
-  std::string path;  // as the device said it: shown, never opened without its build id (symbols.h)
+  std::string path;  // as the device said it: shown; daemon/symbolize alone opens it
   std::vector<uint8_t> build_id;
   uint64_t base_address = 0;
   uint64_t size = 0;
@@ -182,12 +182,12 @@ struct CaptureOptions {
 inline constexpr uint64_t kDefaultKeepFreeBytes = 16u << 20;
 
 class RootLock;
+class SessionBudget;
 
 struct SessionOptions {
   std::string root;
   Durability durability = Durability::kOs;
-  bool symbolize = true;                        // look names up at seal time
-  std::vector<std::string> symbol_directories;  // searched by build id and by file name
+  bool symbolize = true;  // the functions are to be named after the seal
   CaptureOptions capture;
   // Of the records and containers together; beyond it the session ends as failed. 0: no limit.
   uint64_t max_session_bytes = 0;
@@ -195,7 +195,8 @@ struct SessionOptions {
   uint64_t keep_free_bytes = kDefaultKeepFreeBytes;
   // Held by whoever uses the root; taken again when the root was moved or removed. Borrowed.
   RootLock* root_lock = nullptr;
-  Clock* clock = nullptr;  // null: the system's; borrowed, outlives the session
+  Clock* clock = nullptr;           // null: the system's; borrowed, outlives the session
+  SessionBudget* budget = nullptr;  // of the one session; null: it has none. Borrowed, outlives it
 };
 
 // Limits of one session; a peer that goes beyond gets kLimit.

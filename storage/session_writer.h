@@ -3,6 +3,9 @@
 // Owned by one storage thread: every function is called there and may block on the disk. It knows
 // files and formats; it knows neither sockets nor protobuf: ingest translates.
 //
+// kExhausted, from any function: this machine is out of descriptors or memory. Nothing is wrong
+// with the session; the same call, made again later, goes on where this one stopped.
+//
 // Order of the promises: a page is written only after the manifest on disk names its session, its
 // thread and the modules given before it, so whatever was stored can be read, whatever happens
 // next.
@@ -10,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +21,7 @@
 #include "formats/core/result.h"
 #include "storage/fs.h"
 #include "storage/manifest.h"
+#include "storage/resume_key.h"
 #include "storage/session_types.h"
 
 namespace collect::storage {
@@ -24,8 +29,10 @@ namespace collect::storage {
 class SessionWriter {
  public:
   // Makes <root>/session_…/pid_<pid>/ and its first manifest. Distinct names within one second.
-  static Result<std::unique_ptr<SessionWriter>> create(Fs& fs, const SessionOptions& options,
-                                                       SessionIdentity identity);
+  // With `key` its agent can go on with it after the daemon ended.
+  static Result<std::unique_ptr<SessionWriter>> create(
+      Fs& fs, const SessionOptions& options, SessionIdentity identity,
+      const std::optional<ResumeKey>& key = std::nullopt);
   // Opens an unsealed session directory again, cut back to whole records. kCancelled: it is sealed,
   // or its sealing was begun (recover_session finishes that).
   static Result<std::unique_ptr<SessionWriter>> resume(Fs& fs, const SessionOptions& options,
@@ -68,12 +75,18 @@ class SessionWriter {
   virtual Status marker(const Marker& marker) = 0;
   // Ends the RTC container and begins the next; its path. kUnsupported when none are written.
   virtual Result<std::string> roll_container() = 0;
-  // Names that are known already: seal() looks none up.
-  virtual void adopt_symbols(std::vector<Symbol> symbols, std::vector<ModuleSymbols> modules) = 0;
+  // Names that are known already, and whether there are more to be looked up.
+  virtual void adopt_symbols(std::vector<Symbol> symbols, std::vector<ModuleSymbols> modules,
+                             SymbolsState state) = 0;
 
   // Makes everything appended so far durable as SessionOptions say, and the manifest true. Called
   // before an ack; cheap when there is nothing to do.
   virtual Status commit() = 0;
+  // How long commit() and pages have to wait for a manifest that comes before them, because too
+  // many were written lately; 0: not at all. Who does not ask does not wait.
+  virtual uint64_t manifest_wait_ns() const = 0;
+  // Nothing comes for a while: no file stays open. They are opened again when something does.
+  virtual Status release_files() = 0;
   // A write or a sync failed, or a limit was reached: nothing more is stored, and the session can
   // only be sealed, as failed.
   virtual bool failed() const = 0;
@@ -81,12 +94,16 @@ class SessionWriter {
   virtual std::vector<StreamPosition> positions() const = 0;
   virtual SessionTotals totals() const = 0;
 
-  // Repairs links where needed, writes footers and headers, looks symbols up, writes the final
-  // manifest. `reason` stands in the manifest. After this only totals() and the names may be asked;
-  // and while it is not sealed(), because the disk was full, seal() goes on where it stopped.
+  // Repairs links where needed, writes footers and headers, writes the final manifest, which says
+  // that names are to be looked up. `reason` stands in the manifest. After this only totals(),
+  // functions() and the names may be asked; and while it is not sealed(), because the disk was
+  // full, seal() goes on where it stopped.
   virtual Status seal(SessionState state, const std::string& reason) = 0;
   // Everything is on disk, up to the last manifest; whatever seal() had to say.
   virtual bool sealed() const = 0;
+  // The ids that occur in the events, sorted; at most kMaxSeenFunctions. Empty when nobody is to
+  // name them.
+  virtual std::vector<uint64_t> functions() const = 0;
 };
 
 struct RecoveredSession {
@@ -94,6 +111,7 @@ struct RecoveredSession {
   std::string reason;
   SessionTotals totals;
   bool was_sealed = false;            // there was nothing to do
+  std::vector<uint64_t> functions;    // as SessionWriter::functions(); none of a sealed session
   std::vector<std::string> problems;  // threads that cannot be read, bytes that were cut off
 };
 

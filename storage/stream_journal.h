@@ -66,6 +66,7 @@ class StreamJournal {
   // Whether put() made the file, since the last call: its directory is to be synced.
   bool take_new() { return std::exchange(is_new_, false); }
   Status sync();  // nothing to do when nothing was written since
+  bool is_open() const { return file_ != nullptr; }
   void close() { file_.reset(); }
   Status remove();
 

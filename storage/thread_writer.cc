@@ -130,13 +130,14 @@ Status ThreadWriter::put_gap(const GapEntry& gap) {
     entry.last_ns = std::max(entry.last_ns, newest.last_ns);
   }
   const bool durable = durability_ == Durability::kFsync;
+  // The page behind the gap may reach the disk before its commit: the journal's name comes first.
+  // Before the entry too, so that what can fail for want of a descriptor fails with nothing done.
+  if (durable) COLLECT_TRY(sync_names());
   COLLECT_TRY(journal_.put(entry, durable));
   directory_unsynced_ |= journal_.take_new();
-  // The page behind the gap may reach the disk before its commit: the journal's name comes first.
-  if (durable) COLLECT_TRY(sync_names());
   newest_[lane_index(gap.lane)] = entry;
   count_gap(gap);
-  return {};
+  return durable ? sync_names() : Status();
 }
 
 Status ThreadWriter::check_page(const Page& page) const {
@@ -282,8 +283,8 @@ void ThreadWriter::close_files() {
   journal_.close();
 }
 
-bool ThreadWriter::has_open_files() const {
-  return index_.is_open() || detail_.is_open();
+size_t ThreadWriter::open_files() const {
+  return size_t{index_.is_open()} + size_t{detail_.is_open()} + size_t{journal_.is_open()};
 }
 
 // A file that was sealed though its sync failed is whole; the first error of that kind is returned

@@ -42,7 +42,7 @@ class ThreadWriter {
 
   Status commit();  // makes what is stored survive, as the durability says
   void close_files();
-  bool has_open_files() const;
+  size_t open_files() const;
 
   // Links, footers, headers. Can be called again after an error.
   Status seal();

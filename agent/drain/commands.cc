@@ -54,7 +54,7 @@ void DrainThread::take_control_frame(const wire::Frame& frame) {
       link_.break_link(now_ms_, "the collector said goodbye");
       return;
     case wire::FrameType::kRefuse:
-      link_.refused(now_ms_, frame.body);
+      link_.refused(now_ms_, link_.control(), frame.body);
       return;
     default:
       if (is_known_type(frame.type)) {

@@ -56,6 +56,8 @@ void DrainThread::round() {
   if (link_.take_came_up()) link_came_up();
   // Answers are owed on the link that asked.
   if (!link_.is_up()) flush_count_ = 0;
+  // The rest of a filter that was begun on another link does not come.
+  if (link_.control().step != ChannelStep::kOpen) filter_part_ = 0;
   g_control.connected.store(link_.is_up(), std::memory_order_relaxed);
   bool moved = false;
   if (link_.control().step == ChannelStep::kOpen) read_control();
@@ -138,7 +140,6 @@ void DrainThread::end_with_process() {
 void DrainThread::link_came_up() {
   up_since_stop_ = true;  // also one that breaks before anybody looks again
   was_ever_up_ = true;
-  filter_part_ = 0;  // the rest of a filter that was begun on another link does not come
   shipper_.begin_link(link_.resumed(), link_.features());
   heartbeat_at_ms_ = now_ms_;
   busy_ms_ = now_ms_;
@@ -152,7 +153,7 @@ bool DrainThread::read_data() {
   wire::Frame frame;
   while (link_.next_frame(now_ms_, data, frame)) {
     if (frame.type == wire::FrameType::kRefuse) {
-      link_.refused(now_ms_, frame.body);
+      link_.refused(now_ms_, data, frame.body);
     } else if (is_known_type(frame.type)) {
       link_.refuse(now_ms_, data, collect_wire_RefuseCode_REFUSE_PROTOCOL,
                    "not what a collector says on the data channel");

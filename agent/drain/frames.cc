@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "agent/crc32c.h"
+#include "agent/text.h"
 #include "proto/wire/frame_encoder.h"
 
 namespace collect::agent {
@@ -27,8 +28,22 @@ size_t encode_frame(MutableBytes out, wire::FrameType type, const pb_msgdesc_t* 
 
 bool is_known_type(wire::FrameType type) {
   const auto number = static_cast<uint32_t>(type);
-  return (number >= 1 && number <= 5) || (number >= 16 && number <= 22) ||
+  return (number >= 1 && number <= 7) || (number >= 16 && number <= 22) ||
          (number >= 32 && number <= 38);
+}
+
+void turn_away(Socket& socket, collect_wire_RefuseCode code, const char* reason, bool retry) {
+  collect_wire_Refuse refuse = collect_wire_Refuse_init_zero;
+  refuse.code = code;
+  refuse.retry = retry;
+  copy_utf8(refuse.reason, sizeof refuse.reason, reason, sizeof refuse.reason);
+  uint8_t bytes[sizeof(wire::FrameHeader) + collect_wire_Refuse_size];
+  const size_t size = encode_frame(MutableBytes(bytes, sizeof bytes), wire::FrameType::kRefuse,
+                                   collect_wire_Refuse_fields, &refuse);
+  const iovec part{bytes, size};
+  // Best effort: a peer that does not read loses the reason, and the connection all the same.
+  if (size != 0) (void)socket.send(&part, 1);
+  socket.close();
 }
 
 bool SendBuffer::push(wire::FrameType type, const pb_msgdesc_t* fields, const void* message) {

@@ -24,6 +24,9 @@ bool decode_message(Bytes body, const pb_msgdesc_t* fields, void* message);
 size_t encode_frame(MutableBytes out, wire::FrameType type, const pb_msgdesc_t* fields,
                     const void* message);
 
+// Sends Refuse as far as the socket takes it, and closes.
+void turn_away(Socket& socket, collect_wire_RefuseCode code, const char* reason, bool retry);
+
 // Whether this version of the protocol has such a frame, so that it is an error in the wrong place.
 bool is_known_type(wire::FrameType type);
 

@@ -1,10 +1,9 @@
-// Link's beginnings: connecting or being dialled, Hello, Welcome.
+// The beginnings of a Link: connecting or listening, and the handshake of a channel up to Welcome.
 #include <sys/un.h>
 
 #include <cerrno>
 #include <cstring>
 
-#include "agent/crc32c.h"
 #include "agent/drain/link.h"
 #include "agent/drain/status.h"
 #include "agent/ring/recorder.h"
@@ -18,6 +17,9 @@ bool is_dead_listener(int error) {
   return error == EINVAL || error == ENOTCONN || error == EOPNOTSUPP || error == ENOTSOCK ||
          error == EBADF;
 }
+
+constexpr char kServerAdvice[] =
+    ": set COLLECT_TOKEN_FILE, or use the collector's Unix socket; trying again later";
 
 }  // namespace
 
@@ -35,9 +37,8 @@ void Link::step_connect(uint64_t now_ms) {
 }
 
 void Link::begin_connect(uint64_t now_ms, Channel& channel) {
-  read_token(*settings_, token_);
-  if (token_.wanted && !token_.readable) {
-    break_link(now_ms, "the token file can't be read, or holds no token of 1 to 256 bytes");
+  if (!identity_.read_token()) {
+    break_link(now_ms, kNoToken);
     return;
   }
   bool connected = false;
@@ -63,6 +64,11 @@ void Link::watch_connect(uint64_t now_ms, Channel& channel) {
 }
 
 void Link::connect_failed(uint64_t now_ms, int error) {
+  try_next_address(now_ms);
+  set_status("no collector at ", settings_->address, ": ", errno_text(error));
+}
+
+void Link::try_next_address(uint64_t now_ms) {
   address_ = (address_ + 1) % addresses_.count;
   if (address_ == 0) ++rounds_failed_;
   close_pair();
@@ -72,7 +78,25 @@ void Link::connect_failed(uint64_t now_ms, int error) {
   } else {
     retry_at_ms_ = now_ms;
   }
-  set_status("no collector at ", settings_->address, ": ", errno_text(error));
+}
+
+// Somebody else's program may hold the port while no collector runs. A certificate says who it is,
+// and so does the proof of a token; else the user who serves it must be one of ours.
+bool Link::is_served_by_ours(uint64_t now_ms, const Channel& channel) {
+  if (tls_ || identity_.has_token()) return true;
+  const Server server = channel.socket.server(addresses_.items[address_]);
+  if (server.user == PeerUser::kTrusted || server.user == PeerUser::kCannotAsk) return true;
+  if (server.user == PeerUser::kNotAsked) {
+    connect_failed(now_ms, EMFILE);
+    return false;
+  }
+  try_next_address(now_ms);
+  char whose[64] = " is served by a user whom the system does not name";
+  if (server.user == PeerUser::kOther) {
+    Text(whose, sizeof whose).add(" is served by uid ").number(server.uid).add(", another user");
+  }
+  set_status(settings_->address, whose, kServerAdvice);
+  return false;
 }
 
 // ---- listening
@@ -81,9 +105,9 @@ void Link::step_listen(uint64_t now_ms) {
   if (listener_.is_open() && !listener_.is_ours()) listener_.close();
   if (!listener_.is_open() && (now_ms < retry_at_ms_ || !open_listener(now_ms))) return;
   if (now_ms >= accept_at_ms_) accept_waiting(now_ms);
-  for (Pending& pending : pending_) {
-    if (pending.socket.is_open()) step_pending(now_ms, pending);
-  }
+  const bool had_data = data_.step != ChannelStep::kClosed;
+  pending_.step(now_ms);
+  if (!had_data && data_.step != ChannelStep::kClosed) data_begins();
 }
 
 bool Link::open_listener(uint64_t now_ms) {
@@ -112,10 +136,16 @@ void Link::say_waiting() {
 }
 
 void Link::accept_waiting(uint64_t now_ms) {
-  for (Pending& pending : pending_) {
-    if (pending.socket.is_open()) continue;
-    const int error = listener_.accept(pending.socket);
-    if (error == EACCES) log_line("turned away a user that may not trace this process");
+  for (uint32_t i = 0; i < kMaxPending; ++i) {
+    Socket accepted;
+    const int error = listener_.accept(accepted, settings_->token_file[0] != '\0');
+    if (error == EACCES) {
+      if (now_ms >= log_stranger_at_ms_) {
+        log_line("turned away a user that may not trace this process, or is unknown (AGENT.md)");
+        log_stranger_at_ms_ = now_ms + kStrangerLogMs;
+      }
+      continue;
+    }
     if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS) {
       accept_at_ms_ = now_ms + kAcceptPauseMs;
     }
@@ -125,139 +155,89 @@ void Link::accept_waiting(uint64_t now_ms) {
       set_status("the system ended the listener on ", settings_->address, "; listening again");
     }
     if (error != 0) return;
-    pending.deadline_ms = now_ms + kHandshakeMs;
-    pending.used = 0;
+    pending_.add(now_ms, accepted);
   }
-}
-
-void Link::turn_away(Socket& socket, collect_wire_RefuseCode code, const char* reason, bool retry) {
-  collect_wire_Refuse refuse = collect_wire_Refuse_init_zero;
-  refuse.code = code;
-  refuse.retry = retry;
-  copy_utf8(refuse.reason, sizeof refuse.reason, reason, sizeof refuse.reason);
-  uint8_t bytes[sizeof(wire::FrameHeader) + collect_wire_Refuse_size];
-  const size_t size = encode_frame(MutableBytes(bytes, sizeof bytes), wire::FrameType::kRefuse,
-                                   collect_wire_Refuse_fields, &refuse);
-  const iovec part{bytes, size};
-  // Best effort: a peer that does not read loses the reason, and the connection all the same.
-  if (size != 0) (void)socket.send(&part, 1);
-  socket.close();
-}
-
-void Link::step_pending(uint64_t now_ms, Pending& pending) {
-  const IoResult got =
-      pending.socket.receive(pending.bytes + pending.used, sizeof pending.bytes - pending.used);
-  if (got.status == IoStatus::kDone) pending.used += got.bytes;
-  if (got.status != IoStatus::kDone && got.status != IoStatus::kAgain) {
-    pending.socket.close();
-    return;
-  }
-  wire::Frame frame;
-  const wire::Decoded decoded =
-      wire::decode_frame(Bytes(pending.bytes, pending.used), crc32c, frame);
-  if (decoded.status == wire::DecodeStatus::kBad) {
-    turn_away(pending.socket, collect_wire_RefuseCode_REFUSE_PROTOCOL,
-              wire::frame_error_text(decoded.error), true);
-  } else if (decoded.status == wire::DecodeStatus::kFrame) {
-    dialled(now_ms, pending, frame);
-  } else if (decoded.need_bytes > sizeof pending.bytes) {
-    turn_away(pending.socket, collect_wire_RefuseCode_REFUSE_PROTOCOL,
-              "the first frame is not a Dial", true);
-  } else if (now_ms >= pending.deadline_ms) {
-    turn_away(pending.socket, collect_wire_RefuseCode_REFUSE_PROTOCOL, "no Dial in time", true);
-  }
-}
-
-void Link::dialled(uint64_t now_ms, Pending& pending, const wire::Frame& frame) {
-  collect_wire_Dial dial = collect_wire_Dial_init_zero;
-  Socket& socket = pending.socket;
-  const bool is_dial = frame.type == wire::FrameType::kDial &&
-                       decode_message(frame.body, collect_wire_Dial_fields, &dial);
-  const uint32_t wanted = enum_number(dial.channel);
-  if (!is_dial || (wanted != collect_wire_Channel_CHANNEL_CONTROL &&
-                   wanted != collect_wire_Channel_CHANNEL_DATA)) {
-    turn_away(socket, collect_wire_RefuseCode_REFUSE_PROTOCOL, "the first frame is not a Dial",
-              true);
-    return;
-  }
-  if (dial.min_version > wire::kProtocolVersion || dial.max_version < wire::kProtocolVersion) {
-    turn_away(socket, collect_wire_RefuseCode_REFUSE_VERSION,
-              "this agent speaks version 1 of the protocol only", false);
-    return;
-  }
-  read_token(*settings_, token_);
-  if (token_.wanted && (!token_.readable || !tokens_equal(Bytes(dial.token.bytes, dial.token.size),
-                                                          Bytes(token_.bytes, token_.size)))) {
-    turn_away(socket, collect_wire_RefuseCode_REFUSE_TOKEN, "the token is missing or wrong", false);
-    log_line("turned away a collector without the right token");
-    return;
-  }
-  const bool is_control = wanted == collect_wire_Channel_CHANNEL_CONTROL;
-  Channel& channel = is_control ? control_ : data_;
-  if (channel.step != ChannelStep::kClosed) {
-    turn_away(socket, collect_wire_RefuseCode_REFUSE_DUPLICATE,
-              "this process is served by a collector already", true);
-    return;
-  }
-  channel.socket = socket;
-  socket = Socket{};
-  channel.in.take(Bytes(pending.bytes + frame.frame_bytes, pending.used - frame.frame_bytes));
-  channel.deadline_ms = now_ms + kPairMs;
-  greet(now_ms, channel);
 }
 
 // ---- both
 
+void Link::data_begins() {
+  streams_->begin_handshake();
+  data_.socket.widen_send_buffer();
+}
+
 void Link::greet(uint64_t now_ms, Channel& channel) {
+  if (!is_served_by_ours(now_ms, channel)) return;
   channel.step = ChannelStep::kGreeting;
   if (tls_ && !channel.socket.start_tls()) {
     break_link(now_ms, "no memory for TLS");
     return;
   }
-  if (is_data(channel)) {
-    streams_->begin_handshake();
-    channel.socket.widen_send_buffer();
+  if (is_data(channel)) data_begins();
+  if (!identity_.draw_nonce(channel.nonces.agent)) {
+    break_link(now_ms, kNoRandomness);
+    return;
   }
-  if (send_hello(now_ms, channel)) (void)flush(now_ms, channel);
+  if (!channel.out.push(wire::FrameType::kHello, collect_wire_Hello_fields,
+                        &identity_.hello(is_data(channel), channel.nonces.agent))) {
+    break_link(now_ms, "no room for a Hello");
+    return;
+  }
+  (void)flush(now_ms, channel);
 }
 
-bool Link::send_hello(uint64_t now_ms, Channel& channel) {
-  hello_.channel =
-      is_data(channel) ? collect_wire_Channel_CHANNEL_DATA : collect_wire_Channel_CHANNEL_CONTROL;
-  // Only an agent that connects has to prove itself: a collector that dials has chosen the agent.
-  hello_.token.size = 0;
-  if (role_ == Role::kConnect && token_.readable) {
-    std::memcpy(hello_.token.bytes, token_.bytes, token_.size);
-    hello_.token.size = static_cast<pb_size_t>(token_.size);
+void Link::challenged(uint64_t now_ms, Channel& channel, Bytes body) {
+  collect_wire_RefuseCode code = collect_wire_RefuseCode_REFUSE_PROTOCOL;
+  const char* const fault = identity_.judge_challenge(is_data(channel), channel.nonces, body, code);
+  if (fault != nullptr) {
+    refuse(now_ms, channel, code, fault);
+  } else {
+    channel.challenged = true;
   }
-  hello_.recording = current_recording();
-  hello_.is_recording = is_recording();
-  hello_.detail = static_cast<collect_wire_DetailMode>(detail_mode());
-  hello_.buffer_bytes = recorder_stats().buffer_bytes;
-  if (channel.out.push(wire::FrameType::kHello, collect_wire_Hello_fields, &hello_)) return true;
-  break_link(now_ms, "no room for a Hello");
-  return false;
+}
+
+void Link::send_proof(uint64_t now_ms, Channel& channel) {
+  collect_wire_Proof proof;
+  identity_.prove(is_data(channel), channel.nonces, proof);
+  if (!channel.out.push(wire::FrameType::kProof, collect_wire_Proof_fields, &proof)) {
+    break_link(now_ms, "no room for a Proof");
+    return;
+  }
+  channel.challenged = false;
+  channel.step = ChannelStep::kProving;
+  (void)flush(now_ms, channel);
 }
 
 void Link::step_greeting(uint64_t now_ms, Channel& channel) {
   if (!flush(now_ms, channel) || !read(now_ms, channel)) return;
   wire::Frame frame;
-  while (channel.step == ChannelStep::kGreeting && next_frame(now_ms, channel, frame)) {
+  while ((channel.step == ChannelStep::kGreeting || channel.step == ChannelStep::kProving) &&
+         !channel.challenged && next_frame(now_ms, channel, frame)) {
     take_greeting_frame(now_ms, channel, frame);
   }
+  // The resume key comes with control's Welcome, and data has to prove that it is known.
+  const bool may_prove = !is_data(channel) || control_.step == ChannelStep::kOpen;
+  if (channel.challenged && may_prove) send_proof(now_ms, channel);
 }
 
 void Link::take_greeting_frame(uint64_t now_ms, Channel& channel, const wire::Frame& frame) {
+  const bool proved = channel.step == ChannelStep::kProving;
   switch (frame.type) {
+    case wire::FrameType::kChallenge:
+      if (proved) break;
+      challenged(now_ms, channel, frame.body);
+      return;
     case wire::FrameType::kWelcome:
+      if (!proved) break;
       welcomed(now_ms, channel, frame.body);
       return;
     case wire::FrameType::kRefuse:
-      refused(now_ms, frame.body);
+      refused(now_ms, channel, frame.body);
       return;
     case wire::FrameType::kResume: {
       static collect_wire_Resume resume;  // 1.5 KiB; drain thread only
-      if (!is_data(channel) || !decode_message(frame.body, collect_wire_Resume_fields, &resume))
+      if (!proved || !is_data(channel) ||
+          !decode_message(frame.body, collect_wire_Resume_fields, &resume))
         break;
       for (pb_size_t i = 0; i < resume.positions_count; ++i) streams_->resume(resume.positions[i]);
       return;
@@ -276,13 +256,21 @@ void Link::welcomed(uint64_t now_ms, Channel& channel, Bytes body) {
     refuse(now_ms, channel, collect_wire_RefuseCode_REFUSE_PROTOCOL, "the Welcome can't be read");
     return;
   }
-  if (welcome.version != wire::kProtocolVersion || (welcome.features & ~hello_.features) != 0) {
+  if (welcome.version != wire::kProtocolVersion ||
+      (welcome.features & ~identity_.features()) != 0) {
     refuse(now_ms, channel, collect_wire_RefuseCode_REFUSE_VERSION,
            "the Welcome names a version or features that were not offered");
     return;
   }
+  const pb_size_t key_bytes = welcome.resume_key.size;
+  if (key_bytes != 0 && (is_data(channel) || key_bytes != wire::kResumeKeyBytes)) {
+    refuse(now_ms, channel, collect_wire_RefuseCode_REFUSE_PROTOCOL,
+           "the Welcome has a resume key where none belongs, or a part of one");
+    return;
+  }
+  if (key_bytes != 0) identity_.keep_resume_key(welcome.resume_key.bytes);
   channel.step = ChannelStep::kOpen;
-  copy_utf8(collector_, sizeof collector_, welcome.collector, sizeof welcome.collector);
+  copy_printable(collector_, sizeof collector_, welcome.collector, sizeof welcome.collector);
   if (is_data(channel)) {
     resumed_ = welcome.resumed;
     features_ = welcome.features;

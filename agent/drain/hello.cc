@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "agent/drain/control.h"
+#include "agent/drain/frames.h"
 #include "agent/platform/identity.h"
 #include "agent/ring/recorder.h"
 #include "agent/text.h"
@@ -18,12 +20,17 @@ bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-void draw_process_id(uint8_t out[16]) {
-  if (fill_random(out, 16)) return;
+// 16 bytes that no other draw gives. False: somebody may guess them.
+bool draw_id(uint8_t out[16]) {
+  // A sandbox may forbid the system call and allow the file.
+  if (fill_random(out, 16) || read_file("/dev/urandom", reinterpret_cast<char*>(out), 16) == 16) {
+    return true;
+  }
   // Without the system's randomness, time and process number must do: unique, if not random.
   const uint64_t parts[2] = {now_ns() * 0x9E3779B97F4A7C15ull,
                              (static_cast<uint64_t>(getpid()) << 32) ^ (now_ns() << 1)};
   std::memcpy(out, parts, sizeof parts);
+  return false;
 }
 
 }  // namespace
@@ -42,54 +49,119 @@ size_t read_file(const char* path, char* out, size_t size) {
   return used;
 }
 
-void fill_identity(const Settings& settings, collect_wire_Hello& hello) {
-  hello = collect_wire_Hello collect_wire_Hello_init_zero;
-  hello.min_version = wire::kProtocolVersion;
-  hello.max_version = wire::kProtocolVersion;
-  hello.features = wire::kFeatureColumns;
-  draw_process_id(hello.process_id);
-  fill_system(hello);
+void ProcessIdentity::prepare(const Settings& settings) {
+  settings_ = &settings;
+  has_resume_key_ = false;
+  token_bytes_ = 0;
+  hello_ = collect_wire_Hello collect_wire_Hello_init_zero;
+  hello_.min_version = wire::kProtocolVersion;
+  hello_.max_version = wire::kProtocolVersion;
+  hello_.features = wire::kFeatureColumns;
+  (void)draw_id(hello_.process_id);
+  fill_system(hello_);
 #if defined(__x86_64__)
-  hello.arch = collect_wire_Arch_ARCH_X86_64;
+  hello_.arch = collect_wire_Arch_ARCH_X86_64;
 #else
-  hello.arch = collect_wire_Arch_ARCH_ARM64;
+  hello_.arch = collect_wire_Arch_ARCH_ARM64;
 #endif
-  hello.pid = static_cast<uint32_t>(getpid());
-  hello.parent_pid = static_cast<uint32_t>(getppid());
-  copy_utf8(hello.tag, sizeof hello.tag, settings.tag, sizeof settings.tag);
-  copy_utf8(hello.agent_version, sizeof hello.agent_version, kAgentVersion, 32);
+  hello_.pid = static_cast<uint32_t>(getpid());
+  hello_.parent_pid = static_cast<uint32_t>(getppid());
+  copy_utf8(hello_.tag, sizeof hello_.tag, settings.tag, sizeof settings.tag);
+  copy_utf8(hello_.agent_version, sizeof hello_.agent_version, kAgentVersion, 32);
 #if defined(__APPLE__)
-  hello.clock_type = static_cast<uint32_t>(atf::ClockType::kMachContinuous);
+  hello_.clock_type = static_cast<uint32_t>(atf::ClockType::kMachContinuous);
 #else
-  hello.clock_type = static_cast<uint32_t>(atf::ClockType::kBoottime);
+  hello_.clock_type = static_cast<uint32_t>(atf::ClockType::kBoottime);
 #endif
-  hello.atf_version = settings.atf_version;
-  hello.page_bytes = kPageBytes;
+  hello_.atf_version = settings.atf_version;
+  hello_.page_bytes = kPageBytes;
 }
 
-void read_token(const Settings& settings, Token& token) {
-  token = Token{};
-  token.wanted = settings.token_file[0] != '\0';
-  if (!token.wanted) return;
-  char text[kMaxToken + 2];
-  size_t size = read_file(settings.token_file, text, sizeof text);
+bool ProcessIdentity::read_token() {
+  token_bytes_ = 0;
+  if (settings_->token_file[0] == '\0') return true;
+  char text[wire::kMaxTokenBytes + 2];
+  size_t size = read_file(settings_->token_file, text, sizeof text);
   while (size > 0 && is_space(text[size - 1])) --size;
   size_t start = 0;
   while (start < size && is_space(text[start])) ++start;
   size -= start;
-  if (size == 0 || size > kMaxToken) return;
-  std::memcpy(token.bytes, text + start, size);
-  token.size = size;
-  token.readable = true;
+  if (size == 0 || size > wire::kMaxTokenBytes) return false;
+  std::memcpy(token_, text + start, size);
+  token_bytes_ = size;
+  return true;
 }
 
-bool tokens_equal(Bytes one, Bytes other) {
-  if (one.size() != other.size()) return false;
-  uint8_t difference = 0;
-  for (size_t i = 0; i < one.size(); ++i) {
-    difference = static_cast<uint8_t>(difference | (one[i] ^ other[i]));
+bool ProcessIdentity::draw_nonce(uint8_t nonce[wire::kNonceBytes]) const {
+  return draw_id(nonce) || token_bytes_ == 0;
+}
+
+const collect_wire_Hello& ProcessIdentity::hello(bool data,
+                                                 const uint8_t nonce[wire::kNonceBytes]) {
+  hello_.channel = data ? collect_wire_Channel_CHANNEL_DATA : collect_wire_Channel_CHANNEL_CONTROL;
+  std::memcpy(hello_.nonce, nonce, sizeof hello_.nonce);
+  hello_.recording = current_recording();
+  hello_.is_recording = is_recording();
+  hello_.detail = static_cast<collect_wire_DetailMode>(detail_mode());
+  hello_.buffer_bytes = recorder_stats().buffer_bytes;
+  return hello_;
+}
+
+wire::ProofContext ProcessIdentity::context_of(bool data, const Nonces& nonces) const {
+  wire::ProofContext context;
+  context.dialled = settings_->role == Role::kListen;
+  context.channel = data ? collect_wire_Channel_CHANNEL_DATA : collect_wire_Channel_CHANNEL_CONTROL;
+  std::memcpy(context.process_id, hello_.process_id, sizeof context.process_id);
+  std::memcpy(context.agent_nonce, nonces.agent, sizeof context.agent_nonce);
+  std::memcpy(context.collector_nonce, nonces.collector, sizeof context.collector_nonce);
+  return context;
+}
+
+// An agent that has a token says nothing more to a collector that does not know it: somebody else
+// may have the port.
+const char* ProcessIdentity::judge_challenge(bool data, Nonces& nonces, Bytes body,
+                                             collect_wire_RefuseCode& code) const {
+  collect_wire_Challenge challenge = collect_wire_Challenge_init_zero;
+  code = collect_wire_RefuseCode_REFUSE_PROTOCOL;
+  if (!decode_message(body, collect_wire_Challenge_fields, &challenge) ||
+      challenge.nonce.size != wire::kNonceBytes) {
+    return "the Challenge can't be read";
   }
-  return difference == 0;
+  std::memcpy(nonces.collector, challenge.nonce.bytes, wire::kNonceBytes);
+  if (token_bytes_ == 0) return nullptr;
+  code = collect_wire_RefuseCode_REFUSE_TOKEN;
+  if (challenge.token_proof.size == 0) {
+    return "this agent asks for a token, and the collector has none";
+  }
+  const bool known = wire::check_proof(
+      wire::ProofKind::kCollectorToken, Bytes(token_, token_bytes_), context_of(data, nonces),
+      Bytes(challenge.token_proof.bytes, challenge.token_proof.size));
+  return known ? nullptr : "the collector has another token than this agent";
+}
+
+void ProcessIdentity::prove(bool data, const Nonces& nonces, collect_wire_Proof& proof) const {
+  proof = collect_wire_Proof collect_wire_Proof_init_zero;
+  const wire::ProofContext context = context_of(data, nonces);
+  if (token_bytes_ != 0) {
+    wire::make_proof(wire::ProofKind::kAgentToken, Bytes(token_, token_bytes_), context,
+                     proof.token_proof.bytes);
+    proof.token_proof.size = wire::kProofBytes;
+  }
+  if (has_resume_key_) {
+    wire::make_proof(wire::ProofKind::kAgentResume, Bytes(resume_key_, sizeof resume_key_), context,
+                     proof.resume_proof.bytes);
+    proof.resume_proof.size = wire::kProofBytes;
+  }
+}
+
+void ProcessIdentity::keep_resume_key(const uint8_t key[wire::kResumeKeyBytes]) {
+  std::memcpy(resume_key_, key, sizeof resume_key_);
+  has_resume_key_ = true;
+}
+
+void ProcessIdentity::become_another() {
+  (void)draw_id(hello_.process_id);
+  has_resume_key_ = false;
 }
 
 }  // namespace collect::agent

@@ -1,33 +1,67 @@
-// Who this process is: the constant part of Hello, and the token.
+// Who this process is and how it proves that: the Hello, the token, the resume key.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "agent/settings.h"
-#include "formats/core/bytes.h"
+#include "proto/wire/proof.h"
 #include "proto/wire/wire.nanopb.h"
 
 namespace collect::agent {
 
-inline constexpr size_t kMaxToken = 256;
 inline constexpr const char* kAgentVersion = "0.1.0";
 
-struct Token {
-  uint8_t bytes[kMaxToken];
-  size_t size;
-  bool wanted;    // a token file is set
-  bool readable;  // and holds a token
+inline constexpr char kNoToken[] =
+    "the token file can't be read, or holds no token of 1 to 256 bytes";
+inline constexpr char kNoRandomness[] = "the system gives no random bytes";
+
+// The random parts of one connection's handshake.
+struct Nonces {
+  uint8_t agent[wire::kNonceBytes] = {};
+  uint8_t collector[wire::kNonceBytes] = {};
 };
 
-// Draws a process id and reads what the system says about the process. Once per process.
-void fill_identity(const Settings& settings, collect_wire_Hello& hello);
+// Drain thread only, but for prepare(). Nothing allocates.
+class ProcessIdentity {
+ public:
+  // Draws a process id and reads what the system says about the process. Once per process: a forked
+  // child is another one.
+  void prepare(const Settings& settings);
 
-// The token file's content without surrounding white space. Read at each connection, so that a new
-// token needs no restart.
-void read_token(const Settings& settings, Token& token);
+  // The token file's content without surrounding white space. Called at each connection, so that a
+  // new token needs no restart. False: a token file is set, and holds no token.
+  bool read_token();
+  // False: the system has no randomness for this process, and the token could be misused: whoever
+  // can guess a nonce can have a proof ready that the true collector gave for another connection.
+  bool draw_nonce(uint8_t nonce[wire::kNonceBytes]) const;
 
-// In constant time.
-bool tokens_equal(Bytes one, Bytes other);
+  // As it is to be sent now.
+  const collect_wire_Hello& hello(bool data, const uint8_t nonce[wire::kNonceBytes]);
+  // Takes the collector's nonce. Null, or why this is no collector of ours, with the code for it.
+  const char* judge_challenge(bool data, Nonces& nonces, Bytes body,
+                              collect_wire_RefuseCode& code) const;
+  void prove(bool data, const Nonces& nonces, collect_wire_Proof& proof) const;
+
+  void keep_resume_key(const uint8_t key[wire::kResumeKeyBytes]);
+  // The collector knows this process and does not believe that it is this one. What is still held
+  // goes there as the recording of a process that is new.
+  void become_another();
+
+  bool has_token() const { return token_bytes_ != 0; }
+  uint64_t features() const { return hello_.features; }
+  uint64_t seed() const { return load_le<uint64_t>(hello_.process_id); }
+
+ private:
+  wire::ProofContext context_of(bool data, const Nonces& nonces) const;
+
+  const Settings* settings_ = nullptr;
+  collect_wire_Hello hello_;
+  uint8_t token_[wire::kMaxTokenBytes];
+  size_t token_bytes_ = 0;  // 0: none
+  // Of the collector that welcomed this process last as one that was new to it.
+  bool has_resume_key_ = false;
+  uint8_t resume_key_[wire::kResumeKeyBytes];
+};
 
 }  // namespace collect::agent

@@ -56,9 +56,9 @@ const char* Link::prepare(const Settings& settings, StreamTable& streams) {
   role_ = settings.role;
   reason_[0] = collector_[0] = '\0';
   if (role_ == Role::kNone) return "no collector's address is set";
-  fill_identity(settings, hello_);
-  std::memcpy(&random_, hello_.process_id, sizeof random_);
-  random_ |= 1;
+  identity_.prepare(settings);
+  pending_.prepare(identity_, control_, data_);
+  random_ = identity_.seed() | 1;
   down_since_ms_ = monotonic_ms();
   if (role_ == Role::kConnect && is_tls(settings.address)) {
     tls_ = true;
@@ -89,6 +89,7 @@ void Link::close_pair() {
   for (Channel* channel : {&control_, &data_}) {
     channel->socket.close();
     channel->step = ChannelStep::kClosed;
+    channel->challenged = false;
     channel->in.clear();
     channel->out.clear();
   }
@@ -117,20 +118,31 @@ void Link::refuse(uint64_t now_ms, Channel& channel, collect_wire_RefuseCode cod
   break_link(now_ms, reason);
 }
 
-void Link::refused(uint64_t now_ms, Bytes body) {
+void Link::take_reason(const collect_wire_Refuse& refuse) {
+  // It is shown on terminals: nothing but text.
+  copy_printable(reason_, sizeof reason_, refuse.reason, sizeof refuse.reason);
+}
+
+void Link::refused(uint64_t now_ms, const Channel& channel, Bytes body) {
+  const ChannelStep step = channel.step;
   collect_wire_Refuse refuse = collect_wire_Refuse_init_zero;
   if (!decode_message(body, collect_wire_Refuse_fields, &refuse)) {
     break_link(now_ms, "a refusal that can't be read");
     return;
   }
-  // It is shown on terminals: nothing but text.
-  const size_t length = copy_utf8(reason_, sizeof reason_, refuse.reason, sizeof refuse.reason);
-  for (size_t i = 0; i < length; ++i) {
-    if (static_cast<uint8_t>(reason_[i]) < 0x20 || reason_[i] == 0x7F) reason_[i] = '?';
-  }
+  take_reason(refuse);
   break_link(now_ms, "the collector refused it");
-  // Another collector may come to one that listens.
-  given_up_ = role_ == Role::kConnect && !refuse.retry;
+  if (step == ChannelStep::kProving &&
+      enum_number(refuse.code) == collect_wire_RefuseCode_REFUSE_RESUME) {
+    identity_.become_another();
+    set_status("the collector does not take it for the process that it was: ", reason_,
+               "; going on as another one");
+    return;
+  }
+  // Another collector may come to one that listens; and what has not shown that it knows the token
+  // may be somebody who took the collector's port for a while.
+  const bool is_known = step == ChannelStep::kProving || step == ChannelStep::kOpen;
+  given_up_ = role_ == Role::kConnect && !refuse.retry && (is_known || !identity_.has_token());
   set_status("refused by the collector: ", reason_,
              given_up_ ? "; not tried again" : "; trying again later");
 }
@@ -202,10 +214,7 @@ bool Link::take_came_up() {
 bool Link::is_opening() const {
   if (given_up_ || is_up()) return false;
   if (control_.step != ChannelStep::kClosed || data_.step != ChannelStep::kClosed) return true;
-  for (const Pending& pending : pending_) {
-    if (pending.socket.is_open()) return true;
-  }
-  return false;
+  return pending_.any();
 }
 
 void Link::step(uint64_t now_ms) {
@@ -214,7 +223,9 @@ void Link::step(uint64_t now_ms) {
   if (role_ == Role::kListen) step_listen(now_ms);
   const bool was_up = is_up();
   for (Channel* channel : {&control_, &data_}) {
-    if (channel->step == ChannelStep::kGreeting) step_greeting(now_ms, *channel);
+    if (channel->step == ChannelStep::kGreeting || channel->step == ChannelStep::kProving) {
+      step_greeting(now_ms, *channel);
+    }
   }
   if (!was_up && is_up()) {
     came_up_ = true;
@@ -234,7 +245,7 @@ void Link::step(uint64_t now_ms) {
 
 void Link::shut(bool ours) {
   close_pair();
-  for (Pending& pending : pending_) pending.socket.close();
+  pending_.close();
   if (ours && unlink_path_ && listener_.is_ours()) {
     unlink(
         reinterpret_cast<const sockaddr_un*>(&addresses_.items[listening_on_].storage)->sun_path);
@@ -253,16 +264,8 @@ size_t Link::fill_poll(pollfd* out, uint64_t now_ms, bool data_wants_out) {
     if (!connecting) events = static_cast<short>(events | POLLIN);
     out[count++] = {channel->socket.fd(), channel->socket.poll_events(events), 0};
   }
-  bool has_room = false;
-  for (Pending& pending : pending_) {
-    if (pending.socket.is_open()) {
-      out[count++] = {pending.socket.fd(), POLLIN, 0};
-    } else {
-      has_room = true;
-    }
-  }
-  // With all places taken, the next ones wait in the kernel's queue until a deadline frees a place.
-  if (listener_.is_open() && has_room && now_ms >= accept_at_ms_) {
+  count += pending_.fill_poll(out + count);
+  if (listener_.is_open() && now_ms >= accept_at_ms_) {
     out[count++] = {listener_.fd(), POLLIN, 0};
   }
   return count;

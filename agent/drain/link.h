@@ -1,5 +1,6 @@
 // The pair of connections to one collector: connecting or listening, the handshake, and finding out
-// that it is gone. Drain thread only, but for prepare(). Nothing allocates.
+// that it is gone. Drain thread only, but for prepare(). Nothing allocates. Whoever dialled an
+// agent that listens waits in PendingConnections until it is a channel of the pair.
 //
 // A pair lives and dies together. What is sent and received on it once it is up is not its
 // business.
@@ -9,17 +10,15 @@
 
 #include <cstdint>
 
-#include "agent/drain/frames.h"
+#include "agent/drain/channel.h"
 #include "agent/drain/hello.h"
+#include "agent/drain/pending_connections.h"
 #include "agent/drain/stream_table.h"
 #include "agent/settings.h"
 #include "agent/transport/address.h"
-#include "agent/transport/socket.h"
 
 namespace collect::agent {
 
-inline constexpr uint64_t kHandshakeMs = 5000;  // for the other side's first frame
-inline constexpr uint64_t kPairMs = 10000;      // for the other half of the pair
 inline constexpr uint64_t kFirstRetryMs = 50;
 inline constexpr uint64_t kLastRetryMs = 2000;
 inline constexpr uint64_t kStableMs = 5000;  // a link that held this long starts the intervals anew
@@ -28,9 +27,8 @@ inline constexpr uint32_t kMaxHeartbeatMs = 60000;
 inline constexpr uint32_t kDefaultHeartbeatMs = 1000;
 inline constexpr uint32_t kDeadIntervals = 3;
 inline constexpr uint64_t kAcceptPauseMs =
-    100;                                    // after the system had no descriptor or memory for one
-inline constexpr uint32_t kMaxPending = 4;  // accepted, and have not said Dial yet
-inline constexpr size_t kMaxDialBytes = 1024;
+    100;  // after the system had no descriptor or memory for one
+inline constexpr uint64_t kStrangerLogMs = 10000;  // between lines about users turned away
 inline constexpr size_t kMaxLinkPolls = 3 + kMaxPending;
 
 uint64_t monotonic_ms();
@@ -39,16 +37,6 @@ uint64_t monotonic_ns();
 // Milliseconds before attempt `attempt` (counting from 0) after a failure: growing to kLastRetryMs,
 // at least half of it, the rest by `random`.
 uint64_t retry_delay_ms(uint32_t attempt, uint64_t random);
-
-enum class ChannelStep : uint8_t { kClosed, kConnecting, kGreeting, kOpen };
-
-struct Channel {
-  Socket socket;
-  ChannelStep step = ChannelStep::kClosed;
-  uint64_t deadline_ms = 0;  // until it must be open
-  ReceiveBuffer in;
-  SendBuffer out;
-};
 
 class Link {
  public:
@@ -89,7 +77,7 @@ class Link {
   void break_link(uint64_t now_ms, const char* why);
   // Tells the collector why on `channel`, then breaks the link.
   void refuse(uint64_t now_ms, Channel& channel, collect_wire_RefuseCode code, const char* reason);
-  void refused(uint64_t now_ms, Bytes body);
+  void refused(uint64_t now_ms, const Channel& channel, Bytes body);
   // Reads what `channel` has; breaks the link on an end or an error. False: the link is down.
   bool read(uint64_t now_ms, Channel& channel);
   // The next frame of an open or greeting channel; false when there is none, or the link broke.
@@ -103,26 +91,21 @@ class Link {
   uint16_t listen_port() const { return listen_port_; }
 
  private:
-  struct Pending {
-    Socket socket;
-    uint64_t deadline_ms = 0;
-    size_t used = 0;
-    uint8_t bytes[kMaxDialBytes];
-  };
-
   void step_connect(uint64_t now_ms);
   void begin_connect(uint64_t now_ms, Channel& channel);
   void watch_connect(uint64_t now_ms, Channel& channel);
   void connect_failed(uint64_t now_ms, int error);
+  void try_next_address(uint64_t now_ms);
+  bool is_served_by_ours(uint64_t now_ms, const Channel& channel);
   void step_listen(uint64_t now_ms);
   bool open_listener(uint64_t now_ms);
   void accept_waiting(uint64_t now_ms);
-  void step_pending(uint64_t now_ms, Pending& pending);
-  void dialled(uint64_t now_ms, Pending& pending, const wire::Frame& frame);
-  void turn_away(Socket& socket, collect_wire_RefuseCode code, const char* reason, bool retry);
 
+  void data_begins();
   void greet(uint64_t now_ms, Channel& channel);
-  bool send_hello(uint64_t now_ms, Channel& channel);
+  void challenged(uint64_t now_ms, Channel& channel, Bytes body);
+  void send_proof(uint64_t now_ms, Channel& channel);
+  void take_reason(const collect_wire_Refuse& refuse);
   void step_greeting(uint64_t now_ms, Channel& channel);
   void take_greeting_frame(uint64_t now_ms, Channel& channel, const wire::Frame& frame);
   void welcomed(uint64_t now_ms, Channel& channel, Bytes body);
@@ -136,16 +119,17 @@ class Link {
   Role role_ = Role::kNone;
   const Settings* settings_ = nullptr;
   StreamTable* streams_ = nullptr;  // the shipper's; told what the collector holds
-  collect_wire_Hello hello_;
   AddressList addresses_;
 
+  ProcessIdentity identity_;
   Channel control_;
   Channel data_;
   Socket listener_;
   uint16_t listen_port_ = 0;
-  uint32_t listening_on_ = 0;  // which address
-  uint64_t accept_at_ms_ = 0;  // not before
-  Pending pending_[kMaxPending];
+  uint32_t listening_on_ = 0;        // which address
+  uint64_t accept_at_ms_ = 0;        // not before
+  uint64_t log_stranger_at_ms_ = 0;  // not before
+  PendingConnections pending_;
 
   uint32_t address_ = 0;        // the next one to try
   uint32_t rounds_failed_ = 0;  // times that every address was tried in vain, since the last link
@@ -164,7 +148,6 @@ class Link {
   bool tls_ = false;
   char reason_[256];  // of the last break or refusal, printable
   char collector_[64];
-  Token token_;
 };
 
 }  // namespace collect::agent

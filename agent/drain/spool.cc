@@ -16,8 +16,13 @@ namespace {
 constexpr size_t kNameBytes = 64;
 constexpr int kNames = 16;  // that may be taken before it is given up
 
-// A new file without a name, or -1 and errno.
+// A new file without a name, or -1 and errno. The directory is the user's own word; in it, no name
+// that is there already is opened, a link as little as a file.
 int open_unlinked(const char* directory) {
+#ifdef O_TMPFILE
+  const int unnamed = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (unnamed >= 0) return unnamed;
+#endif
   char path[kMaxAddress + kNameBytes];
   for (int i = 0; i < kNames; ++i) {
     Text(path, sizeof path)

@@ -15,8 +15,6 @@ inline constexpr uint32_t kMaxAddresses = 16;  // of one name, or of one port ra
 struct Address {
   sockaddr_storage storage;
   socklen_t bytes;
-  // A Unix socket that is listened on takes connections of root, of the Android shell and of its
-  // own user only; the kernel says who it is.
   bool is_local() const { return storage.ss_family == AF_UNIX; }
 };
 

@@ -23,21 +23,6 @@ constexpr int kNoSignal = MSG_NOSIGNAL;
 constexpr int kNoSignal = 0;  // SO_NOSIGPIPE is set instead
 #endif
 
-bool peer_may_connect(int fd) {
-#if defined(__linux__)
-  constexpr uid_t kAndroidShell = 2000;
-  ucred peer{};
-  socklen_t bytes = sizeof peer;
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) return false;
-  return peer.uid == 0 || peer.uid == kAndroidShell || peer.uid == geteuid();
-#else
-  uid_t user = 0;
-  gid_t group = 0;
-  if (getpeereid(fd, &user, &group) != 0) return false;
-  return user == 0 || user == geteuid();
-#endif
-}
-
 const sockaddr* raw(const Address& address) {
   return reinterpret_cast<const sockaddr*>(&address.storage);
 }
@@ -169,14 +154,17 @@ int Socket::listen(const Address& address) {
   return error;
 }
 
-int Socket::accept(Socket& out) {
+int Socket::accept(Socket& out, bool asks_for_token) {
   if (!is_ours()) return EBADF;
   const int failed = out.open([this] { return ::accept(fd(), nullptr, nullptr); });
   if (failed != 0) return failed == EWOULDBLOCK ? EAGAIN : failed;
   out.is_local_ = is_local_;
-  if (is_local_ && !peer_may_connect(out.fd())) {
-    out.close();
-    return EACCES;
+  if (is_local_ || !asks_for_token) {
+    const PeerUser user = peer_user(out.fd());
+    if (user != PeerUser::kTrusted && user != PeerUser::kCannotAsk) {
+      out.close();
+      return user == PeerUser::kNotAsked ? EMFILE : EACCES;
+    }
   }
   set_options(out.fd(), is_local_);
   return 0;
@@ -195,6 +183,10 @@ uint16_t Socket::local_port() const {
 bool Socket::start_tls() {
   tls_ = tls_open(fd());
   return tls_ != nullptr;
+}
+
+Server Socket::server(const Address& dialled) const {
+  return is_ours() ? server_user(fd(), dialled) : Server{PeerUser::kUnknown, 0};
 }
 
 short Socket::poll_events(short events) const {

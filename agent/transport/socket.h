@@ -9,6 +9,7 @@
 
 #include "agent/transport/address.h"
 #include "agent/transport/descriptor.h"
+#include "agent/transport/peer_user.h"
 
 namespace collect::agent {
 
@@ -45,11 +46,14 @@ class Socket {
   int connect(const Address& address, bool* connected);
   // After poll reported the socket writable: 0 when connected, or errno.
   int finish_connect();
+  // Who serves it, once it is connected: nothing is to be sent to who is not trusted.
+  Server server(const Address& dialled) const;
   // 0 or errno. A path that a dead listener left behind is taken over.
   int listen(const Address& address);
-  // Takes a waiting connection of `*this` into `out`: 0, EAGAIN when there is none, EACCES when the
-  // peer of a Unix socket may not (it is closed then), or errno. kLost is reported as EBADF.
-  int accept(Socket& out);
+  // Takes a waiting connection of `*this` into `out`: 0, EAGAIN when there is none, EACCES when its
+  // user may not connect (it is closed then), or errno. kLost is reported as EBADF. Over TCP a
+  // token that is asked for decides, and not the user.
+  int accept(Socket& out, bool asks_for_token);
   // The port listened on.
   uint16_t local_port() const;
   // From here on everything is within TLS, as a client; what is sent first begins the handshake,

@@ -53,6 +53,17 @@ struct Sentences {
   std::string reason, advice;
 };
 
+// A command that people paste into a shell: a name that means more there is left to them.
+std::string how_to_reconnect(std::string_view serial) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:[]%-";
+  if (serial.starts_with('-') || serial.find_first_not_of(kPlain) != std::string_view::npos) {
+    return "disconnect it with `adb disconnect`, and connect it again with `adb connect`";
+  }
+  const std::string name(serial);
+  return "`adb disconnect " + name + " && adb connect " + name + "`";
+}
+
 // The server's words, and what people can do about them.
 Sentences explain(const SourceDevice& device) {
   const std::string& state = device.reported_state;
@@ -66,8 +77,7 @@ Sentences explain(const SourceDevice& device) {
   }
   if (state == "offline") {
     if (device.connection == "network") {
-      return {"the phone does not answer the adb server any more",
-              "`adb disconnect " + device.serial + " && adb connect " + device.serial + "`"};
+      return {"the phone does not answer the adb server any more", how_to_reconnect(device.serial)};
     }
     return {"the phone does not answer the adb server",
             "unplug it and plug it in again, or try `adb reconnect offline`"};
@@ -219,7 +229,7 @@ Result<ShellOutput> parse_shell_v2(std::string_view bytes) {
     if (stream == kShellOutput) {
       shell.output += data;
     } else if (stream == kShellErrors) {
-      shell.errors += data;
+      shell.errors += data.substr(0, kMaxShellErrorBytes - shell.errors.size());
     } else if (stream == kShellExit && !data.empty()) {
       shell.exit_code = static_cast<uint8_t>(data[0]);
       return shell;

@@ -17,6 +17,7 @@ inline constexpr size_t kMaxAdbRequestBytes = 0xFFFF;  // four hex digits
 inline constexpr size_t kMaxAdbDevices = 256;          // of one list; the rest is left out and said
 inline constexpr size_t kMaxSerialBytes = 256;
 inline constexpr size_t kMaxShellPacketBytes = 1u << 20;
+inline constexpr size_t kMaxShellErrorBytes = 1024;  // of a shell's errors, which people are shown
 
 // "000chost:version". kLimit when the text has more than four hex digits can say.
 Result<std::string> adb_request(std::string_view text);

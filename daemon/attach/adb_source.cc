@@ -6,6 +6,7 @@
 #include <asio/post.hpp>
 
 #include "daemon/attach/unix_sockets.h"
+#include "formats/core/printable.h"
 
 namespace collect::attach {
 namespace {
@@ -35,7 +36,7 @@ Result<std::vector<std::string>> agents_of(const std::string& serial, bool shell
   }
   ListeningAgents found = parse_listening_agents(bytes);
   if (found.left_out != 0) {
-    spdlog::warn("adb: {}: more than {} agents listen: {} of them are left out", serial,
+    spdlog::warn("adb: {}: more than {} agents listen: {} of them are left out", in_quotes(serial),
                  kMaxAgentsPerDevice, found.left_out);
   }
   return std::move(found.names);
@@ -58,6 +59,14 @@ AdbSource::ConnectionRef AdbSource::make_connection() {
   auto connection = std::make_shared<AdbConnection>(io_, address_);
   connections_.insert(connection);
   return connection;
+}
+
+Result<AdbSource::ConnectionRef> AdbSource::make_device_connection() {
+  std::erase_if(connections_, [](const auto& weak) { return weak.expired(); });
+  if (connections_.size() < kMaxAdbConnections) return make_connection();
+  return Error{Code::kExhausted, "the adb server at " + address_.text() + " leaves " +
+                                     std::to_string(kMaxAdbConnections) +
+                                     " connections without an answer"};
 }
 
 void AdbSource::start(OnServer on_server, OnDevices on_devices) {
@@ -112,7 +121,8 @@ void AdbSource::read_list(const ConnectionRef& tracker) {
 
 void AdbSource::on_list(const std::string& text) {
   AdbDeviceList list = parse_adb_devices(text);
-  if (list.left_out != 0) {
+  if (list.left_out > most_left_out_) {
+    most_left_out_ = list.left_out;
     spdlog::warn("adb: {} lines of the device list are no devices, or beyond the first {}",
                  list.left_out, kMaxAdbDevices);
   }
@@ -183,7 +193,12 @@ void AdbSource::look_again() {
 
 // The connection talks to the device from then on.
 void AdbSource::connect_device(const std::string& serial, OnTransport done) {
-  const ConnectionRef connection = make_connection();
+  const Result<ConnectionRef> made = make_device_connection();
+  if (!made.ok()) {
+    asio::post(io_, unless_stopped([done = std::move(done), why = made.error()] { done(why); }));
+    return;
+  }
+  const ConnectionRef& connection = *made;
   connection->connect(
       unless_stopped([this, connection, serial, done = std::move(done)](const Status& connected) {
         if (!connected.ok()) {
@@ -241,7 +256,12 @@ void AdbSource::ask_features(const std::string& serial, OnFeatures done) {
     asio::post(io_, unless_stopped([done = std::move(done), v2 = known->second] { done(v2); }));
     return;
   }
-  const ConnectionRef connection = make_connection();
+  const Result<ConnectionRef> made = make_device_connection();
+  if (!made.ok()) {
+    asio::post(io_, unless_stopped([done = std::move(done), why = made.error()] { done(why); }));
+    return;
+  }
+  const ConnectionRef& connection = *made;
   connection->connect(
       unless_stopped([this, connection, serial, done = std::move(done)](const Status& connected) {
         if (!connected.ok()) {

@@ -18,7 +18,9 @@ inline constexpr std::chrono::milliseconds kFirstServerRetry{250};
 inline constexpr std::chrono::milliseconds kMaxServerRetry{4'000};
 // While a device can't be used: trackers are not told that it became "unauthorized" (29.0.6).
 inline constexpr std::chrono::milliseconds kBlockedLookPause{2'000};
-inline constexpr size_t kMaxSocketListBytes = 4u << 20;  // of /proc/net/unix
+inline constexpr size_t kMaxSocketListBytes = 1u << 20;  // of /proc/net/unix
+// Searches and streams that wait for the server; with one that never answers they pile up.
+inline constexpr size_t kMaxAdbConnections = 512;
 
 class AdbSource final : public DeviceSource {
  public:
@@ -45,6 +47,8 @@ class AdbSource final : public DeviceSource {
   }
 
   ConnectionRef make_connection();
+  // The same, unless too many wait already.
+  Result<ConnectionRef> make_device_connection();
   void track();
   void read_list(const ConnectionRef& tracker);
   void on_list(const std::string& text);
@@ -69,6 +73,7 @@ class AdbSource final : public DeviceSource {
   std::set<std::weak_ptr<AdbConnection>, std::owner_less<>> connections_;
   std::vector<SourceDevice> devices_;  // the last list
   bool list_told_ = false;
+  size_t most_left_out_ = 0;  // so that the log has no line for each list
   bool looking_again_ = false;
   asio::steady_timer next_look_;
   std::map<std::string, bool> shell_v2_;  // by serial, as long as the device is usable

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <asio/post.hpp>
 
+#include "daemon/attach/list_pace.h"
+#include "formats/core/printable.h"
+
 namespace collect::attach {
 namespace {
 
@@ -64,6 +67,11 @@ DeviceTable::~DeviceTable() {
 
 void DeviceTable::start() {
   for (const auto& source : sources_) {
+    // Lives as long as the source keeps the function below.
+    const auto pace = std::make_shared<ListPace>(
+        io_, [this, from = source.get()](const std::vector<SourceDevice>& list) {
+          on_devices(*from, list);
+        });
     source->start(
         [this](const ServerState& server) {
           if (server.connected) {
@@ -74,9 +82,7 @@ void DeviceTable::start() {
           const std::lock_guard lock(mutex_);
           servers_[server.via] = server;
         },
-        [this, from = source.get()](const std::vector<SourceDevice>& list) {
-          on_devices(*from, list);
-        });
+        [pace](const std::vector<SourceDevice>& list) { pace->take(list); });
   }
 }
 
@@ -341,9 +347,9 @@ void DeviceTable::tell(Device& device) {
   const bool is_new = !device.told;
   if (is_new || device.told->state != view.state ||
       device.told->device.reason != view.device.reason) {
-    spdlog::info("{}: device {}{}: {}{}", view.via, view.device.serial,
-                 view.device.model.empty() ? "" : " (" + view.device.model + ")", word(view.state),
-                 view.device.reason.empty() ? "" : ": " + view.device.reason);
+    spdlog::info("{}: device {}{}: {}{}", view.via, in_quotes(view.device.serial),
+                 view.device.model.empty() ? "" : " (" + in_quotes(view.device.model) + ")",
+                 word(view.state), view.device.reason.empty() ? "" : ": " + view.device.reason);
   }
   {
     const std::lock_guard lock(mutex_);

@@ -24,5 +24,8 @@ inline constexpr std::chrono::milliseconds kUsbmuxLastRetry{2'000};
 inline constexpr uint16_t kFirstAgentPort = 7720;
 inline constexpr uint16_t kLastAgentPort = 7729;
 inline constexpr size_t kUsbmuxProbesAtOnce = 4;
+// Connects, of all devices together, that usbmuxd has not answered; beyond it the search is tried
+// again later.
+inline constexpr size_t kMaxUsbmuxOpens = 512;
 
 }  // namespace collect::attach

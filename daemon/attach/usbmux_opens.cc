@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <asio/post.hpp>
 
+#include "daemon/attach/usbmux_limits.h"
+
 namespace collect::attach {
 namespace {
 
@@ -38,8 +40,19 @@ Error usbmux_connect_error(uint32_t number, const std::string& serial, uint16_t 
 void UsbmuxOpens::open(const std::string& serial, std::vector<uint32_t> ids, uint16_t port,
                        DeviceSource::OnOpen done) {
   const auto opening = std::make_shared<Opening>();
+  const bool too_many = openings_.size() >= kMaxUsbmuxOpens;
   *opening = {serial, std::move(ids), port, std::move(done), nullptr};
   openings_.push_back(opening);
+  if (too_many) {
+    opening->ids.clear();  // nobody tries it
+    asio::post(io_, [self = shared_from_this(), opening] {
+      self->finish(opening,
+                   Error{Code::kExhausted, "usbmuxd at " + self->address_.text + " leaves " +
+                                               std::to_string(kMaxUsbmuxOpens) +
+                                               " connections without an answer"});
+    });
+    return;
+  }
   if (!opening->ids.empty()) {
     try_first(opening);
     return;

@@ -8,9 +8,13 @@
 #include "daemon/control/paging.h"
 #include "daemon/control/request_checks.h"
 #include "daemon/control/watch_backlog.h"
+#include "formats/core/printable.h"
 
 namespace collect::control {
 namespace {
+
+// Clients take 8 KiB of metadata, and what is not ASCII travels as three characters a byte.
+constexpr size_t kMaxStatusBytes = 2048;
 
 using AgentWatch = WatchCall<api::AgentEvent, AgentBacklog>;
 using DeviceWatch = WatchCall<api::DeviceEvent, DeviceBacklog>;
@@ -50,31 +54,34 @@ Callback<std::vector<api::Session>> answer_sessions(std::shared_ptr<UnaryCall<Re
 }  // namespace
 
 grpc::Status to_grpc_status(const Error& error) {
+  // Clients print it as it comes, and it may name what an agent called itself.
+  const std::string message = printable_sentence(error.message, kMaxStatusBytes);
   switch (error.code) {
     case Code::kInvalidArgument:
-      return {grpc::StatusCode::INVALID_ARGUMENT, error.message};
+      return {grpc::StatusCode::INVALID_ARGUMENT, message};
     case Code::kNotFound:
-      return {grpc::StatusCode::NOT_FOUND, error.message};
+      return {grpc::StatusCode::NOT_FOUND, message};
     case Code::kAlreadyExists:
-      return {grpc::StatusCode::ALREADY_EXISTS, error.message};
+      return {grpc::StatusCode::ALREADY_EXISTS, message};
     case Code::kDamaged:
     case Code::kTruncated:
-      return {grpc::StatusCode::DATA_LOSS, error.message};
+      return {grpc::StatusCode::DATA_LOSS, message};
     case Code::kUnsupported:
-      return {grpc::StatusCode::FAILED_PRECONDITION, error.message};
+      return {grpc::StatusCode::FAILED_PRECONDITION, message};
     case Code::kLimit:
     case Code::kNoSpace:
-      return {grpc::StatusCode::RESOURCE_EXHAUSTED, error.message};
+    case Code::kExhausted:
+      return {grpc::StatusCode::RESOURCE_EXHAUSTED, message};
     case Code::kIo:
-      return {grpc::StatusCode::INTERNAL, error.message};
+      return {grpc::StatusCode::INTERNAL, message};
     case Code::kPermission:
-      return {grpc::StatusCode::PERMISSION_DENIED, error.message};
+      return {grpc::StatusCode::PERMISSION_DENIED, message};
     case Code::kUnavailable:
-      return {grpc::StatusCode::UNAVAILABLE, error.message};
+      return {grpc::StatusCode::UNAVAILABLE, message};
     case Code::kCancelled:
-      return {grpc::StatusCode::CANCELLED, error.message};
+      return {grpc::StatusCode::CANCELLED, message};
   }
-  return {grpc::StatusCode::UNKNOWN, error.message};
+  return {grpc::StatusCode::UNKNOWN, message};
 }
 
 CollectorService::CollectorService(CollectorApi& collector, std::shared_ptr<LiveCalls> live)

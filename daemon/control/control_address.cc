@@ -82,12 +82,37 @@ int bind_tcp(const ControlAddress& address, Socket& kept) {
   return 0;
 }
 
-int bind_unix(const ControlAddress& address) {
+// kAlreadyExists when somebody answers there, or the path is taken by something else. A socket file
+// that nobody listens on any more is free.
+Status check_free(const ControlAddress& address) {
+  if (!address.unix_socket) return {};
+  struct stat status{};
+  if (::lstat(address.path.c_str(), &status) != 0) return {};
+  if (!S_ISSOCK(status.st_mode)) {
+    return Error{Code::kAlreadyExists,
+                 address.path + " exists and is no socket; choose another control address"};
+  }
+  Socket socket(AF_UNIX);
+  if (socket.fd() < 0) return errno_error(errno, "cannot make a Unix socket");
+  sockaddr_un peer = unix_address(address.path);
+  if (::connect(socket.fd(), reinterpret_cast<sockaddr*>(&peer), sizeof(peer)) == 0) {
+    return Error{Code::kAlreadyExists,
+                 address.target() +
+                     " is in use, perhaps by another collectord; stop it or choose another control "
+                     "address"};
+  }
+  return {};
+}
+
+int bind_unix(const ControlAddress& address, Socket& kept) {
   Socket socket(AF_UNIX);
   if (socket.fd() < 0) return errno;
   sockaddr_un bound = unix_address(address.path);
+  ::unlink(address.path.c_str());  // check_free() has looked at it
   if (::bind(socket.fd(), reinterpret_cast<sockaddr*>(&bound), sizeof(bound)) != 0) return errno;
-  ::unlink(address.path.c_str());
+  if (::chmod(address.path.c_str(), S_IRUSR | S_IWUSR) != 0) return errno;
+  if (::listen(socket.fd(), SOMAXCONN) != 0) return errno;
+  kept = std::move(socket);
   return 0;
 }
 
@@ -98,7 +123,6 @@ Error error_of(const ControlAddress& address, int error) {
                 " is in use, perhaps by another collectord; stop it or choose another control "
                 "address"};
   }
-  if (error == 0) return {Code::kIo, "gRPC could not listen on " + address.target()};
   return errno_error(error, "cannot listen on " + address.target());
 }
 
@@ -137,14 +161,11 @@ Result<ControlAddress> parse_control_address(std::string_view text) {
   return address;
 }
 
-Error listen_error(const ControlAddress& address) {
-  Socket tried;
-  return error_of(address, address.unix_socket ? bind_unix(address) : bind_tcp(address, tried));
-}
-
 Result<int> listen_on(const ControlAddress& address) {
+  if (address.unix_socket) COLLECT_TRY(check_free(address));
   Socket listening;
-  const int error = bind_tcp(address, listening);
+  const int error =
+      address.unix_socket ? bind_unix(address, listening) : bind_tcp(address, listening);
   if (error != 0) return error_of(address, error);
   return listening.release();
 }
@@ -187,26 +208,6 @@ Result<ControlAddress> bound_address(int listening) {
   }
   address.loopback = is_loopback(address.host);
   return address;
-}
-
-Status check_free(const ControlAddress& address) {
-  if (!address.unix_socket) return {};
-  struct stat status{};
-  if (::lstat(address.path.c_str(), &status) != 0) return {};
-  if (!S_ISSOCK(status.st_mode)) {
-    return Error{Code::kAlreadyExists,
-                 address.path + " exists and is no socket; choose another control address"};
-  }
-  Socket socket(AF_UNIX);
-  if (socket.fd() < 0) return errno_error(errno, "cannot make a Unix socket");
-  sockaddr_un peer = unix_address(address.path);
-  if (::connect(socket.fd(), reinterpret_cast<sockaddr*>(&peer), sizeof(peer)) == 0) {
-    return Error{Code::kAlreadyExists,
-                 address.target() +
-                     " is in use, perhaps by another collectord; stop it or choose another control "
-                     "address"};
-  }
-  return {};
 }
 
 }  // namespace collect::control

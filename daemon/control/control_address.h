@@ -23,18 +23,12 @@ struct ControlAddress {
 
 Result<ControlAddress> parse_control_address(std::string_view text);
 
-// A socket that listens on the TCP address, to own. Errors as listen_error() has them.
+// A socket that listens on the address, to own; of a Unix socket, a file that nobody listens on any
+// more is replaced, and the mode of the new one is for its owner alone. Errors name the address.
 Result<int> listen_on(const ControlAddress& address);
 
 // Where a socket that listens is bound; what counts for who can reach it. kUnsupported for an
 // address that is neither TCP nor Unix.
 Result<ControlAddress> bound_address(int listening);
-
-// Why nobody could listen there, found out by trying with a plain socket: gRPC only says no.
-Error listen_error(const ControlAddress& address);
-
-// For a Unix socket: kAlreadyExists when somebody answers there, kInvalidArgument when the path is
-// taken by something else. A socket file that nobody listens on any more is free.
-Status check_free(const ControlAddress& address);
 
 }  // namespace collect::control

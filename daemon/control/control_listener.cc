@@ -1,6 +1,5 @@
 #include "daemon/control/control_listener.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -9,57 +8,16 @@
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <map>
+#include <utility>
 
 namespace collect::control {
 namespace {
 
-constexpr int kAcceptPauseMs = 100;  // out of descriptors: others must end first
-constexpr std::chrono::seconds kRefusalLogPeriod{10};
-
-ino_t inode_of(int handle) {
-  struct stat info{};
-  return ::fstat(handle, &info) == 0 && S_ISSOCK(info.st_mode) ? info.st_ino : 0;
-}
-
-std::string v4_text(const in_addr& address) {
-  char text[INET_ADDRSTRLEN] = "";
-  ::inet_ntop(AF_INET, &address, text, sizeof text);
-  return text;
-}
-
-bool is_loopback(const in_addr& address) {
-  return (ntohl(address.s_addr) >> 24) == 127;
-}
-
-// The address that is charged, and whether it is charged at all.
-std::pair<std::string, bool> origin_of(const sockaddr_storage& peer) {
-  if (peer.ss_family == AF_UNIX) return {"unix", false};
-  if (peer.ss_family == AF_INET) {
-    sockaddr_in v4{};
-    std::memcpy(&v4, &peer, sizeof v4);
-    return {v4_text(v4.sin_addr), !is_loopback(v4.sin_addr)};
-  }
-  sockaddr_in6 v6{};
-  std::memcpy(&v6, &peer, sizeof v6);
-  if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
-    in_addr v4{};
-    std::memcpy(&v4, v6.sin6_addr.s6_addr + 12, sizeof v4);
-    return {v4_text(v4), !is_loopback(v4)};
-  }
-  if (IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr)) return {"::1", false};
-  std::memset(v6.sin6_addr.s6_addr + 8, 0, 8);
-  char text[INET6_ADDRSTRLEN] = "";
-  ::inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
-  return {std::string(text) + "/64", true};
-}
+constexpr int kAcceptPauseMs = 100;  // out of memory: others must end first
 
 uint16_t port_of(int listener) {
   sockaddr_storage bound{};
@@ -75,30 +33,47 @@ uint16_t port_of(int listener) {
 
 }  // namespace
 
-Result<std::unique_ptr<ControlListener>> ControlListener::open(const ControlAddress& address) {
+Result<std::unique_ptr<ControlListener>> ControlListener::open(const ControlAddress& address,
+                                                               const Options& options) {
   const Result<int> listener = listen_on(address);
   if (!listener.ok()) return listener.error();
-  return take_over(*listener);
+  return take_over(*listener, options);
 }
 
-Result<std::unique_ptr<ControlListener>> ControlListener::take_over(int listening) {
-  const int stopper = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+Result<std::unique_ptr<ControlListener>> ControlListener::take_over(int listening,
+                                                                    const Options& options) {
+  const int waker = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   // Whoever else holds an inherited socket may accept what poll() saw here.
   const int flags = ::fcntl(listening, F_GETFL);
-  if (stopper < 0 || flags < 0 || ::fcntl(listening, F_SETFL, flags | O_NONBLOCK) != 0) {
+  if (waker < 0 || flags < 0 || ::fcntl(listening, F_SETFL, flags | O_NONBLOCK) != 0) {
     const int error = errno;
     ::close(listening);
-    if (stopper >= 0) ::close(stopper);
+    if (waker >= 0) ::close(waker);
     return errno_error(error, "cannot listen for the control plane");
   }
-  return std::unique_ptr<ControlListener>(
-      new ControlListener(listening, stopper, port_of(listening)));
+  std::unique_ptr<ControlListener> made(
+      new ControlListener(listening, waker, port_of(listening), options));
+  COLLECT_TRY(made->relay_.open());
+  if (!options.unix_path.empty()) COLLECT_TRY(options.local.open_socket_file(options.unix_path));
+  return made;
 }
+
+ControlListener::ControlListener(int listener, int waker, uint16_t port, const Options& options)
+    : listener_(listener),
+      waker_(waker),
+      port_(port),
+      local_(options.local),
+      unix_path_(options.unix_path),
+      asks_for_proof_(options.asks_for_proof),
+      relay_(options.is_tls),
+      reserve_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
 
 ControlListener::~ControlListener() {
   stop();
   ::close(listener_);
-  ::close(stopper_);
+  ::close(waker_);
+  if (!unix_path_.empty()) ::unlink(unix_path_.c_str());
+  if (reserve_ >= 0) ::close(reserve_);
 }
 
 void ControlListener::start(Take take) {
@@ -107,88 +82,97 @@ void ControlListener::start(Take take) {
   (void)pthread_setname_np(thread_.native_handle(), "control");
 }
 
+void ControlListener::change(Step step) {
+  step_ = step;
+  (void)::eventfd_write(waker_, 1);
+}
+
+void ControlListener::stop_accepting() {
+  change(Step::kRelaying);
+}
+
 void ControlListener::stop() {
   if (!thread_.joinable()) return;
-  (void)::eventfd_write(stopper_, 1);
+  change(Step::kStopped);
   thread_.join();
 }
 
 void ControlListener::accept_all() {
   bool is_paused = false;
-  while (true) {
-    pollfd waited[2] = {{stopper_, POLLIN, 0}, {listener_, POLLIN, 0}};
-    (void)::poll(waited, is_paused ? 1 : 2, is_paused ? kAcceptPauseMs : -1);
-    if (waited[0].revents != 0) return;
-    is_paused = !accept_one();
+  while (step_ != Step::kStopped) {
+    const bool accepts = step_ == Step::kAccepting && !is_paused;
+    pollfd waited[3] = {{waker_, POLLIN, 0}, {relay_.handle(), POLLIN, 0}, {listener_, POLLIN, 0}};
+    (void)::poll(waited, accepts ? 3 : 2, is_paused ? kAcceptPauseMs : relay_.wait_ms());
+    eventfd_t ignored = 0;
+    if (waited[0].revents != 0) (void)::eventfd_read(waker_, &ignored);
+    relay_.run();
+    is_paused = accepts && waited[2].revents != 0 && !accept_one();
+  }
+  drain();
+}
+
+void ControlListener::drain() {
+  const auto end = std::chrono::steady_clock::now() + kRelayDrain;
+  while (!relay_.is_empty() && std::chrono::steady_clock::now() < end) {
+    pollfd waited = {relay_.handle(), POLLIN, 0};
+    (void)::poll(&waited, 1, 50);
+    relay_.run();
   }
 }
 
 // False when the system has no room for another one.
 bool ControlListener::accept_one() {
-  sockaddr_storage peer{};
-  socklen_t bytes = sizeof peer;
-  const int handle = ::accept4(listener_, reinterpret_cast<sockaddr*>(&peer), &bytes,
-                               SOCK_NONBLOCK | SOCK_CLOEXEC);
-  if (handle < 0) {
-    return errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM;
-  }
-  const int on = 1;
-  (void)::setsockopt(handle, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  auto [address, has_share] = origin_of(peer);
-  const std::string reason = admit({handle, inode_of(handle), address, has_share});
-  if (reason.empty()) {
-    take_(handle);
+  const int handle = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (handle >= 0) {
+    decide(handle);
     return true;
   }
-  ::close(handle);
-  static std::chrono::steady_clock::time_point logged;  // this thread alone
+  if (errno == EMFILE || errno == ENFILE) {
+    turn_away_beyond_descriptors();
+    return reserve_ >= 0;
+  }
+  return errno != ENOBUFS && errno != ENOMEM;
+}
+
+// A connection that nobody accepts would make the listener ready for ever, and its client wait.
+void ControlListener::turn_away_beyond_descriptors() {
+  if (reserve_ >= 0) ::close(reserve_);
+  const int handle = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+  if (handle >= 0) ::close(handle);
+  reserve_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  log_refusal("a connection", "this process has no descriptor left");
+}
+
+void ControlListener::decide(int handle) {
+  const int on = 1;
+  (void)::setsockopt(handle, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const Result<principal::Peer> peer = peers_.identify(handle);
+  if (!peer.ok()) {
+    ::close(handle);
+    log_refusal("a connection", peer.error().message);
+    return;
+  }
+  if (peer->is_local && !asks_for_proof_) {
+    if (const std::string why = local_.refusal(*peer); !why.empty()) {
+      const bool was_probe = principal::ended_without_bytes(handle);
+      relay_.refuse(handle, why);
+      if (!was_probe) log_refusal(describe(peer->principal), why);
+      return;
+    }
+  }
+  const Status admitted = relay_.admit(handle, peer->principal, take_);
+  if (!admitted.ok()) log_refusal(describe(peer->principal), admitted.error().message);
+}
+
+void ControlListener::log_refusal(const std::string& who, const std::string& why) {
+  ++refused_;
   const auto now = std::chrono::steady_clock::now();
-  if (now - logged >= kRefusalLogPeriod) {
-    logged = now;
-    spdlog::warn("control: refused {}: {}; connected now: {}", address, reason, connected());
-  }
-  return true;
-}
-
-std::string ControlListener::admit(Held held) {
-  const std::lock_guard lock(mutex_);
-  forget_closed();
-  if (held_.size() >= kMaxControlConnections) {
-    return "more than " + std::to_string(kMaxControlConnections) + " connections";
-  }
-  const auto of_address = std::count_if(held_.begin(), held_.end(), [&held](const Held& other) {
-    return other.address == held.address;
-  });
-  if (held.has_share && static_cast<size_t>(of_address) >= kMaxControlConnectionsPerAddress) {
-    return "more than " + std::to_string(kMaxControlConnectionsPerAddress) +
-           " connections of one address";
-  }
-  held_.push_back(std::move(held));
-  return {};
-}
-
-void ControlListener::forget_closed() {
-  std::erase_if(held_, [](const Held& held) { return inode_of(held.handle) != held.inode; });
-}
-
-std::string ControlListener::connected() {
-  std::map<std::string, size_t> counts;
-  {
-    const std::lock_guard lock(mutex_);
-    forget_closed();
-    for (const Held& held : held_) ++counts[held.address];
-  }
-  std::vector<std::pair<size_t, std::string>> most;
-  for (const auto& [address, count] : counts) most.emplace_back(count, address);
-  std::sort(most.rbegin(), most.rend());
-  std::string text;
-  for (size_t i = 0; i < most.size() && i < kNamedAddresses; ++i) {
-    text += (i == 0 ? "" : ", ") + most[i].second + " (" + std::to_string(most[i].first) + ")";
-  }
-  if (most.size() > kNamedAddresses) {
-    text += " and " + std::to_string(most.size() - kNamedAddresses) + " more addresses";
-  }
-  return text.empty() ? "nobody" : text;
+  if (logged_.time_since_epoch().count() != 0 && now - logged_ < kConnectionLogPeriod) return;
+  logged_ = now;
+  spdlog::warn("control: refused {}{}: {}; connected now: {}", who,
+               refused_ == 1 ? "" : " (" + std::to_string(refused_) + " since the last such line)",
+               why, connected());
+  refused_ = 0;
 }
 
 }  // namespace collect::control

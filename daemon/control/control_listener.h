@@ -1,73 +1,93 @@
-// Accepts connections of the control plane and hands them to gRPC: those of TLS, because gRPC by
-// itself would take as many as there are descriptors, from whomever (here they are counted, in all
-// and by address); and those of a socket that was inherited, because gRPC cannot be given one.
+// Accepts the connections of the control plane, whatever its address, and hands them to gRPC
+// through a relay. gRPC's own listener would take as many as there are descriptors, from whomever,
+// and never answer again after it has run out of them.
 //
-// gRPC does not say when it closes one. So each is remembered by its descriptor and the inode of
-// its socket: when the descriptor is another file, or none, the connection is over.
+// Who may connect is decided here, once for each connection: DAEMON.md "Who gets in". A descriptor
+// is kept in reserve, so that the port goes on answering, with an end of the connection, when the
+// process has none left.
 //
-// One thread of its own. start() and stop() belong to the owner; connected() is for any thread.
+// One thread of its own. start() and stop() belong to the owner; the rest is for any thread.
 #pragma once
 
-#include <sys/types.h>
-
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "daemon/control/control_address.h"
+#include "daemon/control/control_relay.h"
+#include "daemon/principal/local_access.h"
+#include "daemon/principal/peer_user.h"
 #include "formats/core/result.h"
 
 namespace collect::control {
 
-inline constexpr size_t kMaxControlConnections = 1024;
-// Of one IPv4 address, or of the first 64 bits of an IPv6 one. Loopback has no share of its own.
-inline constexpr size_t kMaxControlConnectionsPerAddress = 64;
-inline constexpr size_t kNamedAddresses = 5;  // in a line of the log
+// Log lines about refused connections.
+inline constexpr std::chrono::seconds kConnectionLogPeriod{10};
+// At the end: for what gRPC wrote last to reach its clients.
+inline constexpr std::chrono::milliseconds kRelayDrain{500};
 
 class ControlListener {
  public:
   // Gets the connected descriptor, to own.
-  using Take = std::function<void(int handle)>;
+  using Take = ControlRelay::Take;
 
-  // Listens; nobody is accepted before start(). Errors as listen_error() has them.
-  static Result<std::unique_ptr<ControlListener>> open(const ControlAddress& address);
+  struct Options {
+    bool is_tls = false;
+    // A token or a client certificate is asked for within TLS: it decides, and no uid does.
+    bool asks_for_proof = false;
+    principal::LocalAccess local;
+    std::string unix_path;  // a socket file of our own: given its mode now, removed at the end
+  };
+
+  // Listens; nobody is accepted before start(). Errors as listen_on() has them.
+  static Result<std::unique_ptr<ControlListener>> open(const ControlAddress& address,
+                                                       const Options& options);
   // The same with a socket that listens already, and to own.
-  static Result<std::unique_ptr<ControlListener>> take_over(int listening);
+  static Result<std::unique_ptr<ControlListener>> take_over(int listening, const Options& options);
   ~ControlListener();  // as stop()
 
   uint16_t port() const { return port_; }  // 0: a Unix socket
   void start(Take take);
-  void stop();
-  // Who is connected now, those with most connections first: "192.0.2.7 (3), 192.0.2.9 (1)".
-  std::string connected();
+  void stop_accepting();  // who is connected stays so
+  void stop();            // when gRPC has ended its connections, or at kRelayDrain
+  void set_asks_for_proof(bool asks) { asks_for_proof_ = asks; }
+  // As ControlRelay has them.
+  std::string connected() { return relay_.connected(); }
+  principal::Principal principal_of(const std::string& grpc_peer) {
+    return relay_.principal_of(grpc_peer);
+  }
 
  private:
-  struct Held {
-    int handle;
-    ino_t inode;
-    std::string address;
-    bool has_share;
-  };
+  enum class Step : uint8_t { kAccepting, kRelaying, kStopped };
 
-  ControlListener(int listener, int stopper, uint16_t port)
-      : listener_(listener), stopper_(stopper), port_(port) {}
+  ControlListener(int listener, int waker, uint16_t port, const Options& options);
   void accept_all();
+  void change(Step step);
+  void drain();
   bool accept_one();
-  // Why not; empty when it may stay, and is remembered then.
-  std::string admit(Held held);
-  void forget_closed();  // under the mutex
+  void decide(int handle);
+  void turn_away_beyond_descriptors();
+  void log_refusal(const std::string& who, const std::string& why);
 
   const int listener_;
-  const int stopper_;  // an eventfd: readable when it is time to stop
+  const int waker_;  // an eventfd: readable when `step_` has changed
   const uint16_t port_;
+  const principal::LocalAccess local_;
+  const std::string unix_path_;
+  std::atomic<bool> asks_for_proof_;
+  std::atomic<Step> step_{Step::kAccepting};
   Take take_;
-  std::mutex mutex_;
-  std::vector<Held> held_;  // guarded by mutex_
   std::thread thread_;
+  // The thread's own, but for what ControlRelay says.
+  ControlRelay relay_;
+  principal::PeerLookup peers_;
+  int reserve_ = -1;
+  std::chrono::steady_clock::time_point logged_{};
+  uint64_t refused_ = 0;  // since the last line
 };
 
 }  // namespace collect::control

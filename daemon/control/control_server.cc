@@ -3,7 +3,6 @@
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
-#include <sys/stat.h>
 
 #include <cstdlib>
 #include <utility>
@@ -19,7 +18,6 @@
 namespace collect::control {
 namespace {
 
-constexpr int kMaxStreamsPerConnection = 256;
 constexpr int kMaxMetadataBytes = 16 * 1024;
 constexpr int kHandshakeMs = 5'000;  // TLS and the first frames of HTTP/2
 constexpr int kMaxIdleMs = 60'000;   // a connection without a call
@@ -30,6 +28,10 @@ void quiet_grpc() {
   if (std::getenv("GRPC_VERBOSITY") == nullptr) {
     gpr_set_log_function([](gpr_log_func_args*) {});
   }
+}
+
+bool asks_for_proof(const ControlAccess& access) {
+  return !access.certificate.empty() && (!access.token.empty() || !access.client_ca.empty());
 }
 
 }  // namespace
@@ -82,7 +84,7 @@ struct ControlServer::State {
   const std::shared_ptr<LiveCalls> live = std::make_shared<LiveCalls>();
   CollectorService service;
   HealthService health;
-  std::unique_ptr<ControlListener> listener;  // of TLS and inherited; gRPC's own elsewhere
+  std::unique_ptr<ControlListener> listener;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::shared_ptr<TokenCheck> check;
   ControlAccess access;       // as it was at the start
@@ -102,35 +104,27 @@ Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& a
   if (!parsed.ok()) return parsed.error();
   const bool is_reachable = !parsed->unix_socket && !parsed->loopback;
   COLLECT_TRY(check_address(is_inherited ? parsed->target() : address, is_reachable, access));
-  if (!is_inherited) COLLECT_TRY(check_free(*parsed));
   quiet_grpc();
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
   auto state = std::make_unique<State>(collector);
   state->is_reachable = is_reachable;
   if (!parsed->unix_socket) state->access = access;
-  const bool is_tls = !state->access.certificate.empty();
-  if (is_tls || is_inherited) {
-    auto listener =
-        is_inherited ? ControlListener::take_over(listening) : ControlListener::open(*parsed);
-    if (!listener.ok()) return listener.error();
-    state->listener = std::move(listener).value();
-  }
-  state->check =
-      std::make_shared<TokenCheck>(state->access.token, [listener = state->listener.get()] {
-        return listener == nullptr ? std::string() : listener->connected();
-      });
-  int port = 0;
+  ControlListener::Options options;
+  options.is_tls = !state->access.certificate.empty();
+  options.asks_for_proof = asks_for_proof(state->access);
+  options.local = access.local;
+  if (parsed->unix_socket && !is_inherited) options.unix_path = parsed->path;
+  auto listener = is_inherited ? ControlListener::take_over(listening, options)
+                               : ControlListener::open(*parsed, options);
+  if (!listener.ok()) return listener.error();
+  state->listener = std::move(listener).value();
+  state->check = std::make_shared<TokenCheck>(
+      state->access.token, [listener = state->listener.get()] { return listener->connected(); });
   grpc::ServerBuilder builder;
-  const auto credentials = server_credentials(state->access, state->check);
-  if (state->listener) {
-    state->acceptor = builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
-    port = state->listener->port();
-  } else {
-    builder.AddListeningPort(parsed->target(), credentials, &port);
-  }
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second daemon must fail
+  state->acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      server_credentials(state->access, state->check));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
@@ -139,24 +133,17 @@ Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& a
   builder.RegisterService(&state->service);
   builder.RegisterService(&state->health);
   state->server = builder.BuildAndStart();
-  if (!state->server) return listen_error(*parsed);
+  if (!state->server) return Error{Code::kIo, "gRPC does not start"};
 
-  if (parsed->unix_socket && !is_inherited) {
-    // The socket is as good as a login: only for the user who runs the daemon.
-    ::chmod(parsed->path.c_str(), S_IRUSR | S_IWUSR);
-  } else if (!parsed->unix_socket) {
-    parsed->port = static_cast<uint16_t>(port);
-  }
+  if (!parsed->unix_socket) parsed->port = state->listener->port();
   state->address = parsed->target();
   state->port = parsed->port;
   state->health.set_serving(true);
-  if (state->listener) {
-    state->listener->start([acceptor = state->acceptor.get()](int handle) {
-      grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters taken;
-      taken.fd = handle;
-      acceptor->HandleNewConnection(&taken);
-    });
-  }
+  state->listener->start([acceptor = state->acceptor.get()](int handle) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters taken;
+    taken.fd = handle;
+    acceptor->HandleNewConnection(&taken);
+  });
   return std::unique_ptr<ControlServer>(new ControlServer(std::move(state)));
 }
 
@@ -188,7 +175,9 @@ Status ControlServer::check_access(const ControlAccess& access) const {
 }
 
 void ControlServer::set_access(const ControlAccess& access) {
+  if (state_->port == 0) return;  // a Unix socket asks for nothing
   state_->check->set_token(access.token);
+  if (state_->listener) state_->listener->set_asks_for_proof(asks_for_proof(access));
 }
 
 void ControlServer::shutdown(std::chrono::milliseconds deadline) {
@@ -196,11 +185,12 @@ void ControlServer::shutdown(std::chrono::milliseconds deadline) {
   state_->health.set_serving(false);
   // gRPC would cancel the watches only when the deadline has passed.
   state_->live->end_watches();
-  if (state_->listener) state_->listener->stop();
+  state_->listener->stop_accepting();
   state_->server->Shutdown(std::chrono::system_clock::now() + deadline);
   state_->server->Wait();
   state_->live->wait_until_idle();
   state_->server.reset();
+  state_->listener.reset();  // last: the answers of the last calls go through it
 }
 
 }  // namespace collect::control

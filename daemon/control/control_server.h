@@ -12,16 +12,18 @@
 #include <string>
 
 #include "daemon/control/collector_api.h"
+#include "daemon/principal/local_access.h"
 #include "formats/core/result.h"
 
 namespace collect::control {
 
-// What clients must show on a TCP address. Paths are of PEM files.
+// Who may call, and what clients must show on a TCP address. Paths are of PEM files.
 struct ControlAccess {
   std::string certificate;  // of this server, its chain behind it; empty: no TLS
   std::string key;
-  std::string client_ca;  // empty: no client certificate is asked for
-  std::string token;      // in "authorization: Bearer …"; empty: none is asked for
+  std::string client_ca;         // empty: no client certificate is asked for
+  std::string token;             // in "authorization: Bearer …"; empty: none is asked for
+  principal::LocalAccess local;  // users of this machine who may call without the last two
 };
 
 // gRPC 1.51 cannot be told a minimum version of TLS; this makes every older one impossible, for the
@@ -30,8 +32,8 @@ void allow_tls_1_3_only();
 
 class ControlServer {
  public:
-  // `address` is "host:port" (port 0: any free one) or "unix:/path". A Unix socket asks for
-  // nothing: its mode, 0600, says who may connect. Errors: kInvalidArgument for what is no such
+  // `address` is "host:port" (port 0: any free one) or "unix:/path". On a Unix socket `local` alone
+  // says who may connect, and is the mode of its file. Errors: kInvalidArgument for what is no such
   // address, and for one that other machines can reach without TLS and a token or a client
   // certificate; kAlreadyExists when somebody listens there already, kPermission, kIo. The files of
   // `access` are known to hold. `collector` must outlive the server. `listening`, if there is one,

@@ -11,7 +11,7 @@ Error invalid(std::string message) {
   return {Code::kInvalidArgument, std::move(message)};
 }
 
-bool printable(std::string_view text) {
+bool has_no_controls(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return byte >= 0x20 && byte != 0x7f;
@@ -37,7 +37,8 @@ Status check_functions(const std::string& field,
                    " are allowed; patterns with * cover many");
   }
   for (const std::string& function : functions) {
-    if (function.empty() || function.size() > kMaxFunctionPatternBytes || !printable(function)) {
+    if (function.empty() || function.size() > kMaxFunctionPatternBytes ||
+        !has_no_controls(function)) {
       return invalid(field +
                      " holds an entry that is empty, too long or not text; write a name, a pattern "
                      "with * or a \"0x…\" id");
@@ -53,7 +54,7 @@ Status check_name(std::string_view field, const std::string& name) {
     return invalid(std::string(field) + " has " + std::to_string(name.size()) + " bytes, at most " +
                    std::to_string(kMaxNameBytes) + " are allowed");
   }
-  if (!printable(name)) return invalid(std::string(field) + " holds control characters");
+  if (!has_no_controls(name)) return invalid(std::string(field) + " holds control characters");
   return {};
 }
 

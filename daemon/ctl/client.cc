@@ -1,13 +1,17 @@
 #include "daemon/ctl/client.h"
 
+#include <fcntl.h>
 #include <grpc/support/log.h>
+#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <optional>
 #include <utility>
 
 #include "daemon/ctl/credentials.h"
+#include "daemon/ctl/plain_connection.h"
 #include "formats/core/crc32.h"
 #include "proto/control/v1/control.grpc.pb.h"
 
@@ -45,8 +49,7 @@ Code code_of(grpc::StatusCode code) {
   }
 }
 
-std::shared_ptr<grpc::Channel> dial(const ControlTarget& target,
-                                    std::shared_ptr<grpc::ChannelCredentials> credentials) {
+grpc::ChannelArguments arguments_for(const ControlTarget& target) {
   if (std::getenv("GRPC_VERBOSITY") == nullptr) {
     gpr_set_log_function([](gpr_log_func_args*) {});  // our errors say it in one line
   }
@@ -56,7 +59,11 @@ std::shared_ptr<grpc::Channel> dial(const ControlTarget& target,
   if (!target.tls_name.empty()) {
     arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, target.tls_name);
   }
-  return grpc::CreateCustomChannel(target.address, credentials, arguments);
+  return arguments;
+}
+
+bool is_plain(const ControlTarget& target) {
+  return target.address.starts_with("unix:") || target.tls_ca.empty();
 }
 
 void set_deadline(grpc::ClientContext& context, std::chrono::milliseconds deadline) {
@@ -70,9 +77,34 @@ struct Client::Connection {
 
   explicit Connection(const ControlTarget& to) : target(to), address(to.address) {
     auto credentials = channel_credentials(to);
-    if (!credentials.ok()) fault = credentials.error();
-    channel = dial(to, credentials.ok() ? *credentials : grpc::InsecureChannelCredentials());
+    if (!credentials.ok()) {
+      fault = credentials.error();
+    } else if (!is_plain(to)) {
+      channel = grpc::CreateCustomChannel(address, *credentials, arguments_for(to));
+      stub = api::Collector::NewStub(channel);
+    }
+  }
+  ~Connection() {
+    if (plain >= 0) ::close(plain);
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Before each call. gRPC would connect by itself, and again after an end, to whoever listens
+  // then: so a plain connection is made here, once its server is known, and again by the next call.
+  Status open() {
+    if (fault) return *fault;
+    if (!is_plain(target) || (plain >= 0 && !has_ended(plain))) return {};
+    if (plain >= 0) ::close(plain);
+    plain = -1;
+    const Result<int> connected = connect_plain(address);
+    if (!connected.ok()) return connected.error();
+    plain = ::fcntl(*connected, F_DUPFD_CLOEXEC, 0);
+    grpc::ChannelArguments arguments = arguments_for(target);
+    arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
+    channel = grpc::CreateCustomInsecureChannelFromFd(address, *connected, arguments);
     stub = api::Collector::NewStub(channel);
+    return {};
   }
 
   Error error(const grpc::Status& status) const {
@@ -95,7 +127,7 @@ struct Client::Connection {
   Result<Response> call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                      Response*),
                         const Request& request, std::chrono::milliseconds deadline) {
-    if (fault) return *fault;
+    if (Status opened = open(); !opened.ok()) return opened.error();
     grpc::ClientContext context;
     set_deadline(context, deadline);
     Response response;
@@ -105,9 +137,13 @@ struct Client::Connection {
     return response;
   }
 
-  template <class Message>
-  Status read_all(grpc::ClientContext& context, std::unique_ptr<grpc::ClientReader<Message>> reader,
-                  const std::function<bool(const Message&)>& on_message) {
+  template <class Request, class Message>
+  Status read_all(grpc::ClientContext& context,
+                  std::unique_ptr<grpc::ClientReader<Message>> (Stub::*method)(grpc::ClientContext*,
+                                                                               const Request&),
+                  const Request& request, const std::function<bool(const Message&)>& on_message) {
+    if (Status opened = open(); !opened.ok()) return opened;
+    const auto reader = (stub.get()->*method)(&context, request);
     Message message;
     bool wanted = true;
     while (wanted && reader->Read(&message)) {
@@ -123,6 +159,7 @@ struct Client::Connection {
   const ControlTarget target;
   const std::string address;
   std::optional<Error> fault;  // no call is made
+  int plain = -1;              // the channel's connection once more, to see its end; -1: none
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<Stub> stub;
   bool answered = false;  // once: what fails later is no wrong address
@@ -225,7 +262,7 @@ Result<api::DownloadEnd> Client::download(
   Status failure;
   uint64_t at = offset;
   uint32_t crc = 0;
-  const auto take = [&](const api::FileChunk& chunk) {
+  const std::function<bool(const api::FileChunk&)> take = [&](const api::FileChunk& chunk) {
     if (chunk.has_end()) {
       end = chunk.end();
       return true;
@@ -241,8 +278,8 @@ Result<api::DownloadEnd> Client::download(
     failure = on_data(chunk.data());
     return failure.ok();
   };
-  const Status read = connection_->read_all<api::FileChunk>(
-      context, connection_->stub->DownloadFile(&context, request), take);
+  const Status read =
+      connection_->read_all(context, &Connection::Stub::DownloadFile, request, take);
   if (!failure.ok()) return failure.error();
   if (!read.ok()) return read.error();
   if (!end || end->bytes() != at - offset || end->crc32c() != crc) {
@@ -301,8 +338,7 @@ Status Client::watch_agents(const std::string& filter,
   api::WatchAgentsRequest request;
   request.set_filter(filter);
   grpc::ClientContext context;
-  return connection_->read_all<api::AgentEvent>(
-      context, connection_->stub->WatchAgents(&context, request), on_event);
+  return connection_->read_all(context, &Connection::Stub::WatchAgents, request, on_event);
 }
 
 Status Client::watch_devices(const std::string& filter,
@@ -311,8 +347,7 @@ Status Client::watch_devices(const std::string& filter,
   api::WatchDevicesRequest request;
   request.set_filter(filter);
   grpc::ClientContext context;
-  return connection_->read_all<api::DeviceEvent>(
-      context, connection_->stub->WatchDevices(&context, request), on_event);
+  return connection_->read_all(context, &Connection::Stub::WatchDevices, request, on_event);
 }
 
 Status Client::watch_session(const std::string& name, std::chrono::milliseconds interval,
@@ -323,8 +358,7 @@ Status Client::watch_session(const std::string& name, std::chrono::milliseconds 
   request.mutable_interval()->set_seconds(interval.count() / 1000);
   request.mutable_interval()->set_nanos(static_cast<int32_t>(interval.count() % 1000 * 1'000'000));
   grpc::ClientContext context;
-  return connection_->read_all<api::Session>(
-      context, connection_->stub->WatchSession(&context, request), on_state);
+  return connection_->read_all(context, &Connection::Stub::WatchSession, request, on_state);
 }
 
 }  // namespace collect::ctl

@@ -15,6 +15,7 @@
 #include "daemon/ctl/recover.h"
 #include "daemon/ctl/report.h"
 #include "daemon/ctl/run_command.h"
+#include "daemon/ctl/symbolize.h"
 #include "daemon/ctl/verify.h"
 
 namespace collect::ctl {
@@ -35,6 +36,7 @@ struct Line {
   ReportOptions report;
   ConvertOptions convert;
   RecoverOptions recover;
+  SymbolizeOptions symbolize;
   std::string filter;
   std::string name;
   std::string text;  // of a marker
@@ -50,7 +52,7 @@ bool wants_color();
 CLI::App* add_command(CLI::App& app, const char* name, const char* what);
 void add_json(CLI::App* command, Line& line);
 
-// inspect, verify, dump, report, convert, recover.
+// inspect, verify, dump, report, convert, recover, symbolize.
 void add_file_commands(CLI::App& app, Line& line);
 
 }  // namespace collect::ctl

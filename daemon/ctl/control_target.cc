@@ -1,8 +1,22 @@
 #include "daemon/ctl/control_target.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 
+#include "daemon/ctl/plain_connection.h"
+
 namespace collect::ctl {
+
+std::string default_control_address() {
+  const Result<int> connected = connect_plain(kDefaultControlAddress);  // on loopback: at once
+  if (connected.ok()) {
+    ::close(*connected);
+  } else if (::access(kServiceControlSocket, W_OK) == 0) {
+    return std::string("unix:") + kServiceControlSocket;
+  }
+  return kDefaultControlAddress;
+}
 
 void add_from_environment(ControlTarget& target) {
   const auto fill = [](std::string& field, const char* variable) {

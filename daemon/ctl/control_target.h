@@ -6,6 +6,11 @@
 namespace collect::ctl {
 
 inline constexpr const char* kDefaultControlAddress = "127.0.0.1:7711";
+inline constexpr const char* kServiceControlSocket = "/run/collectord/control.sock";
+
+// Where a collector is when nobody said so: a daemon at kDefaultControlAddress if one of this user
+// or of root listens there, else the service's socket if this user may use it, else the former.
+std::string default_control_address();
 
 // Paths of files; TLS is spoken when tls_ca is given. A Unix socket is plain whatever is given.
 struct ControlTarget {

@@ -26,11 +26,12 @@ std::string agents_text(const api::Device& device) {
 std::string explanation(const api::Device& device) {
   std::string text;
   const std::string serial = printable(device.serial());
-  if (!device.reason().empty()) text += serial + ": " + printable(device.reason()) + "\n";
-  if (!device.advice().empty()) text += "  " + printable(device.advice()) + "\n";
+  if (!device.reason().empty()) text += serial + ": " + printable_sentence(device.reason()) + "\n";
+  if (!device.advice().empty()) text += "  " + printable_sentence(device.advice()) + "\n";
   for (const api::DeviceAgent& place : device.agents()) {
     if (place.status().empty()) continue;
-    text += serial + " " + printable(place.socket()) + ": " + printable(place.status()) + "\n";
+    text +=
+        serial + " " + printable(place.socket()) + ": " + printable_sentence(place.status()) + "\n";
   }
   return text;
 }
@@ -49,7 +50,7 @@ std::string devices_text(const api::ListDevicesResponse& response, const std::st
     for (const api::Device& device : response.devices()) text += explanation(device);
   }
   for (const api::DeviceServer& server : response.servers()) {
-    if (!server.connected()) text += printable(server.status()) + "\n";
+    if (!server.connected()) text += printable_sentence(server.status()) + "\n";
   }
   if (response.servers().empty() && response.devices().empty()) {
     text += "the collector looks for none: its settings adb and usbmux are off\n";
@@ -65,7 +66,7 @@ std::string event_line(const api::DeviceEvent& event) {
   line += "  " + std::string(state_word(device.state()));
   const std::string agents = agents_text(device);
   if (!agents.empty()) line += "  agents " + agents;
-  if (!device.reason().empty()) line += "  " + printable(device.reason());
+  if (!device.reason().empty()) line += "  " + printable_sentence(device.reason());
   return line;
 }
 

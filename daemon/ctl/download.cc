@@ -6,6 +6,7 @@
 
 #include "daemon/ctl/client.h"
 #include "daemon/ctl/json.h"
+#include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text.h"
 #include "daemon/ctl/text_out.h"
 #include "storage/posix_fs.h"
@@ -73,21 +74,25 @@ class PartFile {
   uint64_t size_;
 };
 
-bool is_whole(const std::string& path, uint64_t bytes) {
-  std::error_code error;
-  return fs::file_size(path, error) == bytes && !error;
+bool is_whole(storage::Fs& disk, const std::string& path, uint64_t bytes) {
+  auto file = disk.open(path, storage::OpenMode::kRead);
+  if (!file.ok()) return false;
+  const auto size = (*file)->size();
+  return size.ok() && *size == bytes;
 }
 
 class Downloader {
  public:
+  // `root` is the user's own word; `directory` is the root or lies below it.
   Downloader(const Online& online, Client& client, const api::ListFilesResponse& listed,
-             std::string directory)
+             const std::string& root, std::string directory)
       : online_(online),
         client_(client),
         session_(listed.session()),
         sealed_(listed.state() == api::COMPLETE || listed.state() == api::RECOVERED ||
                 listed.state() == api::FAILED),
-        directory_(std::move(directory)) {}
+        directory_(std::move(directory)),
+        disk_(root) {}
 
   bool sealed() const { return sealed_; }
   const Fetched& fetched() const { return fetched_; }
@@ -99,7 +104,7 @@ class Downloader {
                    "\"" + file.path() + "\" is no file of a session; it is not written"};
     }
     const std::string path = directory_ + "/" + file.path();
-    if (sealed_ && is_whole(path, file.bytes())) {
+    if (sealed_ && is_whole(disk_, path, file.bytes())) {
       ++fetched_.kept;
       return {};
     }
@@ -128,7 +133,8 @@ class Downloader {
  private:
   void show(const api::SessionFile& file, uint64_t bytes) {
     if (!online_.terminal || online_.json) return;
-    online_.err << "\r\x1b[K" << printable(file.path()) << "  " << short_bytes(bytes) << " of "
+    restart_line(online_.err);
+    online_.err << printable(file.path()) << "  " << short_bytes(bytes) << " of "
                 << short_bytes(file.bytes());
     online_.err.flush();
     shown_ = true;
@@ -193,7 +199,9 @@ int download(const Online& online, const DownloadOptions& options) {
   const auto wanted = wanted_files(*listed, options.files);
   if (!wanted.ok()) return failed(online.err, wanted.error());
   const std::string directory = options.output.empty() ? place->name : options.output;
-  Downloader downloader(online, client, *listed, directory);
+  // The collector's own name for the session lies below the working directory, whatever it is.
+  const std::string root = options.output.empty() ? "." : options.output;
+  Downloader downloader(online, client, *listed, root, directory);
   if (!downloader.sealed()) {
     online.err << "collectctl: " << place->name
                << " still records: its files are as they are now, without their ends; "
@@ -212,7 +220,8 @@ int download(const Online& online, const DownloadOptions& options) {
     online.out << "{\"directory\":" << json_text(directory) << ",\"files\":" << fetched.files
                << ",\"bytes\":" << fetched.bytes << ",\"kept\":" << fetched.kept << "}\n";
   } else {
-    online.out << directory << ": " << fetched.files << " files, " << short_bytes(fetched.bytes);
+    online.out << printable(directory) << ": " << fetched.files << " files, "
+               << short_bytes(fetched.bytes);
     if (fetched.kept != 0) online.out << "; " << fetched.kept << " were there already";
     online.out << "\n";
   }

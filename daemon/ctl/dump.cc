@@ -6,6 +6,7 @@
 #include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/event_dump.h"
 #include "daemon/ctl/text_out.h"
+#include "daemon/ctl/trace_check.h"
 #include "storage/manifest.h"
 
 namespace collect::ctl {
@@ -17,7 +18,8 @@ int dump_detail_alone(const DumpOptions& options, const Trace& trace, std::ostre
   atf::Findings findings;
   const auto reader = atf::DetailReader::open(trace.threads[0].detail->bytes(), findings);
   if (!reader) {
-    err << "dump: " << trace.path << ": " << findings.list().front().sentence << "\n";
+    err << "dump: " << printable(trace.path) << ": "
+        << printable_sentence(findings.list().front().sentence) << "\n";
     return 1;
   }
   TextOut text(out);
@@ -43,8 +45,8 @@ bool complain(const DumpOptions& options, const atf::SessionReader& session, std
   for (const atf::SessionThread& thread : session.threads()) {
     if (thread.index) continue;
     unreadable = true;
-    err << "dump: thread " << thread.n << ": " << thread.findings.list().front().sentence
-        << "; left out\n";
+    err << "dump: thread " << thread.n << ": "
+        << printable_sentence(thread.findings.list().front().sentence) << "; left out\n";
   }
   for (const uint32_t n : options.threads) {
     const auto& threads = session.threads();
@@ -98,12 +100,14 @@ int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
       err << "dump: " << to_string(trace.error()) << "\n";
       return 2;
     }
-    if (!trace->choice.empty()) err << "dump: " << trace->choice << "\n";
+    if (!trace->choice.empty()) err << "dump: " << printable_sentence(trace->choice) << "\n";
+    unreadable |= say_unopened("dump", *trace, err);
     const CaptureFormat* format =
         trace->kind == TraceKind::kUnknownFile ? capture_format_of(trace->file()) : nullptr;
     const bool is_detail = trace->kind == TraceKind::kDetailFile;
     if (options.paths.size() > 1 && (format != nullptr || is_detail)) {
-      err << "dump: " << trace->path << ": is no ATF session: it is printed alone, or converted"
+      err << "dump: " << printable(trace->path)
+          << ": is no ATF session: it is printed alone, or converted"
           << " first\n";
       return 2;
     }
@@ -117,7 +121,7 @@ int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
       if (parsed) {
         manifest = std::move(parsed).value();
       } else {
-        err << "dump: " << trace->manifest_path << ": " << parsed.error().message
+        err << "dump: " << printable_sentence(trace->manifest_path + ": " + parsed.error().message)
             << "; functions stay unnamed\n";
       }
     }
@@ -125,7 +129,7 @@ int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
         std::make_unique<DumpedSession>(std::move(*trace), std::move(manifest), options.threads);
     auto filter = FunctionFilter::make(options.functions, session->names);
     if (!filter) {
-      err << "dump: " << filter.error().message << "\n";
+      err << "dump: " << printable_sentence(filter.error().message) << "\n";
       return 2;
     }
     session->filter = std::move(*filter);
@@ -135,7 +139,7 @@ int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
   if (options.merged && sessions.size() > 1) {
     const std::string problem = place(sessions);
     if (!problem.empty()) {
-      err << "dump: " << problem << "\n";
+      err << "dump: " << printable_sentence(problem) << "\n";
       return 2;
     }
   }

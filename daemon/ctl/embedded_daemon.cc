@@ -11,10 +11,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "daemon/ctl/run_environment.h"
+#include "storage/posix_fs.h"
+#include "storage/rooted_directory.h"
 
 namespace collect::ctl {
 namespace {
@@ -86,10 +87,9 @@ std::string read_ready(int fd, std::chrono::milliseconds bound) {
 }
 
 // What the daemon wrote to its log after `from`: the reason why it did not start.
-std::string log_since(const std::string& path, off_t from) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+std::string log_since(int log, off_t from) {
   std::string text(kMaxLogTail, '\0');
-  const ssize_t got = file.get() < 0 ? 0 : ::pread(file.get(), text.data(), text.size(), from);
+  const ssize_t got = ::pread(log, text.data(), text.size(), from);
   text.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
   while (text.ends_with('\n')) text.pop_back();
   return text;
@@ -114,12 +114,13 @@ Result<std::unique_ptr<EmbeddedDaemon>> EmbeddedDaemon::start(const std::string&
                                                               const std::string& root,
                                                               const std::string& control,
                                                               JobSignals& signals) {
-  std::error_code error;
-  std::filesystem::create_directories(root, error);
-  if (error) return errno_error(error.value(), "cannot create " + root);
-  const std::string log_path = root + "/" + kDaemonLog;
-  const Fd log(::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (log.get() < 0) return errno_error(errno, "cannot write " + log_path);
+  COLLECT_TRY(storage::PosixFs(root).make_directories(root));
+  const auto directory = storage::RootedDirectory::open(root);
+  if (!directory.ok()) return directory.error();
+  const std::string log_path = directory->path_of(kDaemonLog);
+  const auto opened = directory->open_file(kDaemonLog, storage::FileUse::kAppend);
+  if (!opened.ok()) return opened.error();
+  const storage::Descriptor& log = *opened;
   // The daemon inherits the descriptor and with it the lock: it lasts as long as either of us.
   if (::flock(log.get(), LOCK_EX | LOCK_NB) != 0) {
     return Error{Code::kAlreadyExists,
@@ -154,7 +155,7 @@ Result<std::unique_ptr<EmbeddedDaemon>> EmbeddedDaemon::start(const std::string&
   std::unique_ptr<EmbeddedDaemon> daemon(new EmbeddedDaemon(pid, log_path));
   Result<DaemonAddresses> addresses = parse_ready(read_ready(ready_read.get(), kDaemonReadyBound));
   if (!addresses.ok()) {
-    const std::string said = log_since(log_path, log_start);
+    const std::string said = log_since(log.get(), log_start);
     return Error{Code::kUnavailable,
                  program + " did not start" + (said.empty() ? "; see " + log_path : ": " + said)};
   }

@@ -213,7 +213,7 @@ class Dump {
     out_.printable(sessions_[number]->trace.path);
     if (!sessions_[number]->where_from.empty()) {
       out_.put(", ");
-      out_.printable(sessions_[number]->where_from);
+      out_.sentence(sessions_[number]->where_from);
     }
     out_.put('\n');
   }

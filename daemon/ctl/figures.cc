@@ -57,13 +57,4 @@ std::string short_duration(double seconds) {
   return text;
 }
 
-std::string printable(std::string_view text) {
-  std::string safe(text);
-  for (char& c : safe) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) c = '?';
-  }
-  return safe;
-}
-
 }  // namespace collect::ctl

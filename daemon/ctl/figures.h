@@ -1,4 +1,4 @@
-// How numbers and foreign texts look to people.
+// How numbers look to people.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,5 @@ std::string with_thousands(uint64_t number);  // "12,345,678"
 std::string short_bytes(uint64_t bytes);      // "1.5 GB", decimal as disks and links count
 std::string short_rate(double per_second);    // "12.3 M/s"
 std::string short_duration(double seconds);   // "850 ms", "12.3 s", "2 h 05 min"
-
-// A peer's text on our terminal: control characters become '?', so that it cannot move the cursor.
-std::string printable(std::string_view text);
 
 }  // namespace collect::ctl

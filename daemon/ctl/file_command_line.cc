@@ -112,6 +112,29 @@ void add_recover(CLI::App& app, Line& line) {
   });
 }
 
+void add_symbolize(CLI::App& app, Line& line) {
+  CLI::App* command = add_command(
+      app, "symbolize", "Name the functions of a sealed session from files with the same build id");
+  command->add_option("PATH", line.symbolize.path, "A session: its names go into its manifest")
+      ->required();
+  command
+      ->add_option("--symbols", line.symbolize.directories,
+                   "Directory with unstripped files, by build id or by name; may be repeated")
+      ->type_name("DIRECTORY")
+      ->allow_extra_args(false);
+  add_json(command, line);
+  command->callback([&line] {
+    line.command = [&line] {
+      line.symbolize.json = line.json;
+      return symbolize(line.symbolize, std::cout, std::cerr);
+    };
+  });
+  command->footer(
+      "The paths that the modules had, and /usr/lib/debug, are looked at too.\n"
+      "Exit code 1: some modules have no names, and why is said.\n"
+      "Example: collectctl symbolize --symbols app/build/intermediates traces/session_…/pid_…");
+}
+
 }  // namespace
 
 void add_file_commands(CLI::App& app, Line& line) {
@@ -147,6 +170,7 @@ void add_file_commands(CLI::App& app, Line& line) {
 
   add_convert(app, line);
   add_recover(app, line);
+  add_symbolize(app, line);
   CLI::App* reporter = add_offline(app, line, line.report, line.report.path, "report",
                                    "Calls, total and self time of each function", report);
   reporter->add_option("--sort", line.report.sort, "By which column (default total)")

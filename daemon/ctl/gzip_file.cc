@@ -1,14 +1,12 @@
 #include "daemon/ctl/gzip_file.h"
 
-#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -21,35 +19,25 @@ constexpr size_t kOutputBytes = 256 << 10;
 // zlib: the largest window, and a gzip head and tail around it.
 constexpr int kGzipWindowBits = 15 + 16;
 
-Result<int> unnamed_file() {
-  std::error_code ignored;
-  std::string directory = std::filesystem::temp_directory_path(ignored).string();
-  if (directory.empty()) directory = "/tmp";
-  int fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (fd >= 0) return fd;
-  // Not every file system has O_TMPFILE.
-  std::string path = directory + "/collectctl-XXXXXX";
-  fd = ::mkostemp(path.data(), O_CLOEXEC);
-  if (fd < 0) return errno_error(errno, path);
-  (void)::unlink(path.c_str());
-  return fd;
-}
-
 // One gzip file on its way into another file. Reads are bounded by two buffers, writes by the
 // limit.
 class Inflater {
  public:
-  Inflater(int in, const std::string& path, uint64_t max_bytes)
-      : in_(in), path_(path), max_bytes_(max_bytes), input_(kInputBytes), output_(kOutputBytes) {}
+  Inflater(int in, const std::string& path, InflateLimit limit)
+      : in_(in),
+        path_(path),
+        limit_(std::move(limit)),
+        input_(kInputBytes),
+        output_(kOutputBytes) {}
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
   ~Inflater() {
     if (open_) (void)::inflateEnd(&zlib_);
   }
 
-  Status run(int out) {
+  Status run(UnnamedFile& out) {
     if (::inflateInit2(&zlib_, kGzipWindowBits) != Z_OK) {
-      return Error{Code::kLimit, path_ + ": no memory to unpack it"};
+      return Error{Code::kExhausted, path_ + ": no memory to unpack it"};
     }
     open_ = true;
     for (;;) {
@@ -78,7 +66,7 @@ class Inflater {
 
   uint64_t position() const { return read_ - zlib_.avail_in; }  // in the gzip file
 
-  Status member(int out) {
+  Status member(UnnamedFile& out) {
     for (;;) {
       COLLECT_TRY(refill());
       if (zlib_.avail_in == 0) {
@@ -91,7 +79,7 @@ class Inflater {
       zlib_.avail_out = static_cast<uInt>(output_.size());
       const int result = ::inflate(&zlib_, Z_NO_FLUSH);
       if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
-        return Error{result == Z_MEM_ERROR ? Code::kLimit : Code::kDamaged,
+        return Error{result == Z_MEM_ERROR ? Code::kExhausted : Code::kDamaged,
                      path_ + ": the gzip data do not hold at offset " + std::to_string(position()) +
                          (zlib_.msg != nullptr ? std::string(": ") + zlib_.msg : "")};
       }
@@ -118,25 +106,20 @@ class Inflater {
     return false;
   }
 
-  Status write(int out, Bytes bytes) {
-    if (bytes.size() > max_bytes_ - written_) {
-      return Error{Code::kLimit, path_ + ": more than " + std::to_string(max_bytes_) +
-                                     " bytes when unpacked; unpack it with gzip -dc where there "
-                                     "is room for it"};
+  Status write(UnnamedFile& out, Bytes bytes) {
+    if (bytes.size() > limit_.bytes - written_) {
+      return Error{Code::kLimit, path_ + ": more than " + std::to_string(limit_.bytes) +
+                                     " bytes when unpacked (" + limit_.why +
+                                     "); unpack it with gzip -dc where there is room for it, and "
+                                     "name what comes out"};
     }
-    while (!bytes.empty()) {
-      const ssize_t put = ::write(out, bytes.data(), bytes.size());
-      if (put < 0 && errno == EINTR) continue;
-      if (put < 0) return errno_error(errno, path_ + ": unpacking into the temporary directory");
-      written_ += static_cast<uint64_t>(put);
-      bytes = bytes.subspan(static_cast<size_t>(put));
-    }
-    return {};
+    written_ += bytes.size();
+    return out.write(bytes);
   }
 
   const int in_;
   const std::string& path_;
-  const uint64_t max_bytes_;
+  const InflateLimit limit_;
   std::vector<uint8_t> input_;
   std::vector<uint8_t> output_;
   z_stream zlib_{};
@@ -153,13 +136,34 @@ bool looks_like_gzip(Bytes head) {
          std::equal(std::begin(kMagic), std::end(kMagic), head.begin());
 }
 
-Result<int> inflate_gzip(int fd, const std::string& path, uint64_t max_bytes) {
-  auto file = unnamed_file();
-  if (!file.ok()) return file;
-  const Status inflated = Inflater(fd, path, max_bytes).run(*file);
-  if (inflated.ok()) return file;
-  (void)::close(*file);
-  return inflated.error();
+InflateLimit inflate_limit(uint64_t packed_bytes, uint64_t free_bytes,
+                           const std::string& directory) {
+  InflateLimit limit{kMaxInflatedBytes, "the most that is unpacked on the way"};
+  const uint64_t by_ratio = packed_bytes > kMaxInflatedBytes / kMaxInflateRatio
+                                ? kMaxInflatedBytes
+                                : std::max(kAlwaysInflatedBytes, packed_bytes * kMaxInflateRatio);
+  if (by_ratio < limit.bytes) {
+    limit = {by_ratio, by_ratio == kAlwaysInflatedBytes
+                           ? "much for so small a file"
+                           : std::to_string(kMaxInflateRatio) + " times its size"};
+  }
+  const uint64_t by_space = free_bytes / kInflateFreeShare;
+  if (by_space < limit.bytes) limit = {by_space, "half of what is free in " + directory};
+  return limit;
+}
+
+Result<UnnamedFile> inflate_gzip(int fd, const std::string& path, uint64_t max_bytes) {
+  struct stat packed{};
+  if (::fstat(fd, &packed) != 0) return errno_error(errno, path);
+  const std::string directory = temporary_directory();
+  auto file = UnnamedFile::create(directory);
+  if (!file.ok()) return file.error();
+  const auto free_bytes = file->free_bytes();
+  if (!free_bytes.ok()) return free_bytes.error();
+  InflateLimit limit = inflate_limit(static_cast<uint64_t>(packed.st_size), *free_bytes, directory);
+  if (max_bytes < limit.bytes) limit = {max_bytes, "the most that is unpacked on the way"};
+  COLLECT_TRY(Inflater(fd, path, std::move(limit)).run(*file));
+  return file;
 }
 
 }  // namespace collect::ctl

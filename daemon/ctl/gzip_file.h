@@ -6,21 +6,35 @@
 #include <cstdint>
 #include <string>
 
+#include "daemon/ctl/unnamed_file.h"
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
 
 namespace collect::ctl {
 
-// A gzip file may say a thousand times what it holds. What is larger than this when unpacked is
-// refused; gzip -dc unpacks it where there is room for it.
+// A gzip file may say a thousand times what it holds, so what is unpacked is bounded: by the least
+// of these. A recording packs to a tenth or a hundredth of its size. What is larger is refused;
+// gzip -dc unpacks it where there is room for it.
 inline constexpr uint64_t kMaxInflatedBytes = uint64_t{16} << 30;
+inline constexpr uint64_t kMaxInflateRatio = 200;  // of the packed size; beyond the next line
+inline constexpr uint64_t kAlwaysInflatedBytes = uint64_t{256} << 20;
+inline constexpr uint64_t kInflateFreeShare = 2;  // at most half of what the disk has free
+
+struct InflateLimit {
+  uint64_t bytes = 0;
+  std::string why;
+};
+// What holds for a gzip file of `packed_bytes` where `directory` has so many bytes free.
+InflateLimit inflate_limit(uint64_t packed_bytes, uint64_t free_bytes,
+                           const std::string& directory);
 
 bool looks_like_gzip(Bytes head);
 
-// Reads the open gzip file `fd` from its beginning, all members of it, into an unlinked file of the
-// temporary directory; the descriptor of that, which the caller closes. `path` is for messages.
-// kTruncated: the data end early. kDamaged: a checksum, or bytes that are no gzip. kLimit: more
-// than `max_bytes`. kNoSpace, kIo: the temporary directory.
-Result<int> inflate_gzip(int fd, const std::string& path, uint64_t max_bytes = kMaxInflatedBytes);
+// Reads the open gzip file `fd` from its beginning, all members of it, into an unnamed file of the
+// temporary directory. `path` is for messages. kTruncated: the data end early. kDamaged: a
+// checksum, or bytes that are no gzip. kLimit: more than may be unpacked, `max_bytes` at most.
+// kNoSpace, kIo: the temporary directory.
+Result<UnnamedFile> inflate_gzip(int fd, const std::string& path,
+                                 uint64_t max_bytes = kMaxInflatedBytes);
 
 }  // namespace collect::ctl

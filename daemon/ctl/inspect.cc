@@ -33,9 +33,9 @@ class TextInspection {
     out_.put(": ATF ");
     out_.put(kind_name(trace_.kind));
     out_.put(", ");
-    if (options_.color) out_.put(grade_color(report_.grade));
+    if (options_.color) out_.control(grade_color(report_.grade));
     out_.put(atf::to_text(report_.grade));
-    if (options_.color) out_.put("\x1b[0m");
+    if (options_.color) out_.control("\x1b[0m");
     out_.put('\n');
     print_session();
     for (size_t i = 0; i < report_.threads.size(); ++i) print_thread(report_.threads[i]);
@@ -52,8 +52,8 @@ class TextInspection {
   void print_session() {
     if (const auto& manifest = report_.manifest; manifest && trace_.kind == TraceKind::kSession) {
       line("manifest");
-      out_.put(manifest->state.empty() ? "format " : manifest->state);
-      if (!manifest->state.empty()) out_.put(", format ");
+      out_.printable(manifest->state);
+      out_.put(manifest->state.empty() ? "format " : ", format ");
       out_.printable(manifest->format_version);
       if (!manifest->process_name.empty()) {
         out_.put(", process ");
@@ -67,7 +67,7 @@ class TextInspection {
     }
     if (const auto clock = device_clock_of(trace_)) {
       line("clock");
-      out_.put(clock->sentence());
+      out_.sentence(clock->sentence());
       out_.put('\n');
     }
     line("events");
@@ -100,7 +100,7 @@ class TextInspection {
     }
     if (thread.rejected) {
       out_.put(": rejected: ");
-      out_.printable(first_sentence(thread));
+      out_.sentence(first_sentence(thread));
       out_.put('\n');
       return;
     }
@@ -215,12 +215,13 @@ int inspect(const InspectOptions& options, std::ostream& out, std::ostream& err)
     err << "inspect: " << to_string(trace.error()) << "\n";
     return 2;
   }
-  if (!trace->choice.empty()) err << "inspect: " << trace->choice << "\n";
+  if (!trace->choice.empty()) err << "inspect: " << printable_sentence(trace->choice) << "\n";
   if (trace->kind == TraceKind::kUnknownFile) {
     if (const CaptureFormat* format = capture_format_of(trace->file())) {
       return inspect_capture(*format, options, trace->path, trace->file(), out, err);
     }
   }
+  (void)say_unopened("inspect", *trace, err);
   TextOut text(out);
   if (trace->kind == TraceKind::kUnknownFile) {
     print_unknown(text, *trace, options.json);

@@ -2,7 +2,7 @@
 
 #include <google/protobuf/util/json_util.h>
 
-#include "formats/core/result.h"
+#include "formats/core/printable.h"
 
 namespace collect::ctl {
 
@@ -14,7 +14,7 @@ std::string to_json(const google::protobuf::Message& message) {
   // that says so beats none.
   const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
   if (!status.ok()) text = "{\"error\": \"a time in the answer is out of range\"}";
-  return text;
+  return printable_json(text);
 }
 
 }  // namespace collect::ctl

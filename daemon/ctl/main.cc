@@ -11,7 +11,9 @@
 
 #include "daemon/ctl/client.h"
 #include "daemon/ctl/command_line.h"
+#include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text.h"
+#include "storage/standard_streams.h"
 
 namespace collect::ctl {
 namespace {
@@ -29,13 +31,13 @@ constexpr const char* kFooter =
     "\n"
     "Exit codes: 0 done, 1 it failed, 2 wrong usage. run has its own: see collectctl run --help.\n"
     "COLLECT_CONTROL is the default of --control, COLLECT_CONTROL_TLS_CA, _TLS_CERTIFICATE,\n"
-    "_TLS_KEY, _TLS_NAME and _TOKEN_FILE are those of --tls-ca and so on.";
+    "_TLS_KEY, _TLS_NAME and _TOKEN_FILE are those of --tls-ca and so on. Without both it is\n"
+    "127.0.0.1:7711 where you or root listen, else /run/collectord/control.sock.";
 
 constexpr const char* kRunFooter =
-    "A collector that runs at --control (default 127.0.0.1:7711) is used. When none answers "
-    "there,\n"
-    "or with -o, run starts one of its own for this run. With -o, --control says where that one\n"
-    "listens; otherwise a --control at which nobody answers is an error.\n"
+    "A collector that runs at --control (default as in collectctl --help) is used. When none\n"
+    "answers there, or with -o, run starts one of its own for this run. With -o, --control says\n"
+    "where that one listens; otherwise a --control at which nobody answers is an error.\n"
     "\n"
     "The program gets the agent by LD_PRELOAD and COLLECT_* variables, which other COLLECT_*\n"
     "variables of yours join. Its standard streams and its signals are its own.\n"
@@ -44,17 +46,15 @@ constexpr const char* kRunFooter =
     "program, 126 when it cannot be executed, 125 when collectctl itself failed before it began.\n"
     "\n"
     "Examples:\n"
-    "  collectctl run -- ./app input.json\n"
     "  collectctl run -o /var/tmp/traces --full wait -- ctest --output-on-failure\n"
-    "  collectctl run --detail armed -- ./server    then, in another terminal, at the address "
-    "that\n"
-    "  run prints:  collectctl --control ADDR detail start --pre-roll 2s --duration 5s";
+    "  collectctl run --detail armed -- ./server    then, at the address that run prints:\n"
+    "  collectctl --control ADDR detail start --pre-roll 2s --duration 5s";
 
 Online online(const Line& line) {
   const char* variable = std::getenv("COLLECT_CONTROL");
   ControlTarget control = line.control;
   if (control.address.empty()) {
-    control.address = variable != nullptr ? variable : kDefaultControlAddress;
+    control.address = variable != nullptr ? variable : default_control_address();
   }
   add_from_environment(control);
   return {control, line.json, is_terminal(STDOUT_FILENO), std::cout, std::cerr};
@@ -80,7 +80,7 @@ void add_control(CLI::App& app, ControlTarget& control) {
     app.add_option(flag, field, what)->type_name(value)->group("Where the collector is");
   };
   add("--control", control.address, "ADDRESS",
-      "Address of the collector: host:port or unix:/path (default 127.0.0.1:7711)");
+      "Address of the collector: host:port or unix:/path; the default stands below");
   add("--tls-ca", control.tls_ca, "FILE",
       "Speak TLS; PEM file of who signed the collector's certificate");
   add("--tls-certificate", control.tls_certificate, "FILE",
@@ -322,8 +322,7 @@ std::vector<std::string> split_off_program(const CLI::App& app, const CLI::App* 
     }
     ours.push_back(argument);
     if (command == &app && !argument.starts_with("-")) {
-      if (argument != "run") command = nullptr;  // another command: all is ours
-      if (argument == "run") command = run;
+      command = argument == "run" ? run : nullptr;  // of another command all is ours
     } else if (command != nullptr && takes_next(command, argument) && i + 1 < argc) {
       ours.emplace_back(argv[++i]);
     }
@@ -337,7 +336,7 @@ int wrong_usage(const CLI::App& app, const std::string& message) {
     at = at->get_subcommands().front();
     command += " " + at->get_name();
   }
-  std::cerr << "collectctl: " << message << "; see " << command << " --help\n";
+  std::cerr << "collectctl: " << printable_sentence(message) << "; see " << command << " --help\n";
   return command == "collectctl run" ? kExitRunFailed : kExitUsage;
 }
 
@@ -371,7 +370,6 @@ int parse_and_run(int argc, char** argv) {
   add_agent_commands(app, line);
   add_session_commands(app, line);
   add_file_commands(app, line);
-
   std::vector<std::string> arguments = split_off_program(app, run, argc, argv, line);
   if (const std::string unknown = unknown_command(app, arguments); !unknown.empty()) {
     return wrong_usage(app, "there is no command \"" + unknown + "\"");
@@ -396,5 +394,7 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace collect::ctl
 
 int main(int argc, char** argv) {
+  collect::storage::hold_standard_streams();
+  collect::ctl::PrintableStream out(std::cout), err(std::cerr);
   return collect::ctl::parse_and_run(argc, argv);
 }

@@ -4,6 +4,9 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "formats/core/json_shape.h"
+#include "storage/manifest.h"
+
 namespace collect::ctl {
 namespace {
 
@@ -218,6 +221,9 @@ void append_hex(std::string& to, uint64_t number) {
 }  // namespace
 
 Result<SessionManifest> SessionManifest::parse(std::string_view text) {
+  if (const Status shape = check_json_shape(text, storage::kManifestShape); !shape.ok()) {
+    return Error{shape.code(), "the manifest " + shape.error().message};
+  }
   const Json json = parse_leniently(text);
   if (json.is_discarded() || !json.is_object()) {
     return Error{Code::kDamaged, "the manifest is no JSON object"};

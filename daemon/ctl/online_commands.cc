@@ -4,6 +4,7 @@
 
 #include "daemon/ctl/client.h"
 #include "daemon/ctl/json.h"
+#include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text.h"
 
 namespace collect::ctl {
@@ -19,7 +20,7 @@ std::string agent_table(const std::vector<api::Agent>& agents) {
                printable(agent.process_name()), agent.pid() == 0 ? "" : std::to_string(agent.pid()),
                printable(device), std::string(mode_word(agent.detail())),
                short_name(agent.session()),
-               printable(agent.status().empty() ? agent.address() : agent.status())});
+               printable_sentence(agent.status().empty() ? agent.address() : agent.status())});
   }
   return table.text();
 }
@@ -34,7 +35,7 @@ std::string session_table(const std::vector<api::Session>& sessions) {
                with_thousands(session.events()),
                with_thousands(session.lost_events() + session.lost_detail_records()),
                with_thousands(session.detail_records()), short_duration(session_seconds(session)),
-               short_bytes(session.stored_bytes()), printable(session.status())});
+               short_bytes(session.stored_bytes()), printable_sentence(session.status())});
   }
   return table.text();
 }
@@ -72,7 +73,7 @@ std::string watch_line(const api::Session& session) {
           std::string(mode_word(session.detail())) + ")  " + short_bytes(session.stored_bytes());
   const uint64_t lost = session.lost_events() + session.lost_detail_records();
   line += "  lost " + with_thousands(lost);
-  if (!session.status().empty()) line += "  " + printable(session.status());
+  if (!session.status().empty()) line += "  " + printable_sentence(session.status());
   return line;
 }
 
@@ -85,7 +86,8 @@ int watch_session(const Online& online, const WatchOptions& options) {
         if (online.json) {
           online.out << to_json(session) << "\n";
         } else if (online.terminal) {
-          online.out << "\r\x1b[K" << watch_line(session);  // the same line again
+          restart_line(online.out);
+          online.out << watch_line(session);
         } else {
           online.out << watch_line(session) << "\n";
         }
@@ -94,7 +96,7 @@ int watch_session(const Online& online, const WatchOptions& options) {
       });
   if (online.terminal && !online.json && !last.name().empty()) online.out << "\n";
   if (!status.ok()) return failed(online.err, status.error());
-  if (!online.json && is_sealed(last)) online.out << "files: " << last.path() << "\n";
+  if (!online.json && is_sealed(last)) online.out << "files: " << printable(last.path()) << "\n";
   online.out.flush();
   return last.state() == api::FAILED ? kExitFailed : kExitOk;
 }
@@ -110,7 +112,7 @@ int watch_agents(const Online& online, const WatchOptions& options) {
                  << state_word(agent.state()) << "  " << printable(agent.process_name());
       if (agent.pid() != 0) online.out << " (" << agent.pid() << ")";
       if (!agent.session().empty()) online.out << "  " << short_name(agent.session());
-      if (!agent.status().empty()) online.out << "  " << printable(agent.status());
+      if (!agent.status().empty()) online.out << "  " << printable_sentence(agent.status());
       online.out << "\n";
     }
     online.out.flush();
@@ -148,7 +150,7 @@ std::string manifest_text(const api::Manifest& manifest) {
   for (const api::ManifestGap& gap : manifest.gaps()) {
     text += "gap: thread " + std::to_string(gap.thread()) + " " + printable(gap.lane()) + ": " +
             with_thousands(gap.lost()) + " lost before record " + std::to_string(gap.before_seq()) +
-            ": " + printable(gap.reason()) + "\n";
+            ": " + printable_sentence(gap.reason()) + "\n";
   }
   for (const api::ManifestDetailWindow& window : manifest.detail_windows()) {
     text += "detail " + printable(window.mode()) + ": " + std::to_string(window.start_ns()) +
@@ -160,7 +162,7 @@ std::string manifest_text(const api::Manifest& manifest) {
 }  // namespace
 
 int failed(std::ostream& err, const Error& error) {
-  err << "collectctl: " << printable(error.message) << "\n";
+  err << "collectctl: " << printable_sentence(error.message) << "\n";
   err.flush();
   return kExitFailed;
 }
@@ -212,7 +214,7 @@ int stop_session(const Online& online, const std::string& name) {
 int show_manifest(const Online& online, const std::string& session) {
   const Result<api::Manifest> manifest = Client(online.control).manifest(session);
   if (!manifest.ok()) return failed(online.err, manifest.error());
-  online.out << (online.json ? manifest->json() : manifest_text(*manifest));
+  online.out << (online.json ? printable_json(manifest->json()) : manifest_text(*manifest));
   online.out.flush();
   return kExitOk;
 }
@@ -240,7 +242,7 @@ int set_detail(const Online& online, const DetailOptions& options) {
                  std::string(mode_word(outcome.detail())),
                  with_thousands(outcome.pre_roll_records()),
                  options.functions.empty() ? "all" : std::to_string(outcome.functions_matched()),
-                 outcome.ok() ? "ok" : printable(outcome.error())});
+                 outcome.ok() ? "ok" : printable_sentence(outcome.error())});
     }
     return table.empty() ? std::string() : table.text();
   });
@@ -277,7 +279,7 @@ int set_function_filter(const Online& online, const FilterOptions& options) {
       table.add({short_name(outcome.agent()),
                  options.clear ? "all" : with_thousands(outcome.functions_matched()),
                  with_thousands(outcome.functions_patched()),
-                 outcome.ok() ? "ok" : printable(outcome.error())});
+                 outcome.ok() ? "ok" : printable_sentence(outcome.error())});
     }
     return table.text();
   });
@@ -300,7 +302,7 @@ int print_outcomes(const Online& online, const Result<Response>& response, const
     for (const api::SessionOutcome& outcome : response->outcomes()) {
       table.add({short_name(outcome.agent()), short_name(outcome.session()),
                  outcome.ok() ? show(outcome) : std::string("-"),
-                 outcome.ok() ? "ok" : printable(outcome.error())});
+                 outcome.ok() ? "ok" : printable_sentence(outcome.error())});
     }
     return table.text();
   });

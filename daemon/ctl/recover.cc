@@ -8,6 +8,7 @@
 #include "daemon/ctl/convert/output_file.h"
 #include "daemon/ctl/figures.h"
 #include "daemon/ctl/session_files.h"
+#include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text_out.h"
 #include "storage/posix_fs.h"
 #include "storage/session_layout.h"
@@ -43,11 +44,11 @@ int print(const RecoverOptions& options, const Outcome& outcome, std::ostream& o
   } else {
     text.printable(outcome.path);
     text.put(": ");
-    text.printable(outcome.result);
+    text.sentence(outcome.result);
     text.put('\n');
     text.flush();
     for (const std::string& sentence : outcome.missing) {
-      err << "recover: missing: " << printable(sentence) << "\n";
+      err << "recover: missing: " << printable_sentence(sentence) << "\n";
     }
   }
   return outcome.missing.empty() ? 0 : 1;
@@ -67,7 +68,10 @@ Result<Outcome> recover_session(const std::string& directory) {
                      ": not a session of collectord (…/session_…/pid_…); nothing is changed "
                      "in the sessions of others"};
   }
-  storage::PosixFs files;
+  // Held, so that nobody can put another directory in its place meanwhile.
+  auto opened = storage::RootedDirectory::open(root);
+  if (!opened.ok()) return opened.error();
+  storage::PosixFs files(std::move(*opened));
   // A collector that is using this root recovers its sessions itself.
   auto lock = storage::RootLock::take(files, root);
   if (!lock.ok()) return lock.error();
@@ -99,11 +103,12 @@ Result<Outcome> recover_file(const CaptureFormat& format, const RecoverOptions& 
   BytesDone progress;
   if (options.progress) {
     progress = [&err, all = file.size()](uint64_t done) {
-      err << "\rrecovering " << done * 100 / std::max<uint64_t>(all, 1) << " %" << std::flush;
+      restart_line(err);
+      err << "recovering " << done * 100 / std::max<uint64_t>(all, 1) << " %" << std::flush;
     };
   }
   auto missing = format.recover(file, *output, progress);
-  if (options.progress) err << "\r\x1b[K" << std::flush;
+  if (options.progress) restart_line(err);
   if (!missing.ok()) return missing.error();
   COLLECT_TRY(output->commit());
   return Outcome{options.output,
@@ -114,7 +119,7 @@ Result<Outcome> recover_file(const CaptureFormat& format, const RecoverOptions& 
 Result<Outcome> recover_path(const RecoverOptions& options, std::ostream& err) {
   auto trace = open_trace(options.path);
   if (!trace.ok()) return trace.error();
-  if (!trace->choice.empty()) err << "recover: " << trace->choice << "\n";
+  if (!trace->choice.empty()) err << "recover: " << printable_sentence(trace->choice) << "\n";
   if (trace->kind == TraceKind::kSession) {
     const std::string directory = trace->path;
     *trace = Trace();  // unmapped: files are cut and written now

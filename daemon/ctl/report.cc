@@ -153,9 +153,9 @@ void put_time(TextOut& out, uint64_t ns) {
 
 void print_text(TextOut& out, const std::vector<Row>& rows, const Profile& profile, uint64_t lost,
                 bool color) {
-  if (color) out.put("\x1b[1m");
+  if (color) out.control("\x1b[1m");
   out.put("  Total time     Self time         Calls  Function");
-  if (color) out.put("\x1b[0m");
+  if (color) out.control("\x1b[0m");
   out.put('\n');
   for (const Row& row : rows) {
     put_time(out, row.times.total_ns);
@@ -228,14 +228,15 @@ int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
     err << "report: " << to_string(trace.error()) << "\n";
     return 2;
   }
-  if (!trace->choice.empty()) err << "report: " << trace->choice << "\n";
+  if (!trace->choice.empty()) err << "report: " << printable_sentence(trace->choice) << "\n";
+  bool unreadable = say_unopened("report", *trace, err);
   SessionManifest manifest;
   if (trace->manifest) {
     auto parsed = SessionManifest::parse(*trace->manifest);
     if (parsed) {
       manifest = std::move(parsed).value();
     } else {
-      err << "report: " << trace->manifest_path << ": " << parsed.error().message
+      err << "report: " << printable_sentence(trace->manifest_path + ": " + parsed.error().message)
           << "; functions stay unnamed\n";
     }
   }
@@ -243,15 +244,14 @@ int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
   const atf::SessionReader session(trace->files(options.threads));
   const auto progress = progress_line(err, options.progress);
   Profile profile;
-  bool unreadable = false;
   uint64_t lost = manifest.lost_without_stream;
   for (size_t i = 0; i < session.threads().size(); ++i) {
     progress(i, session.threads().size());
     const atf::SessionThread& thread = session.threads()[i];
     if (!thread.index) {
       unreadable = true;
-      err << "report: thread " << thread.n << ": " << thread.findings.list().front().sentence
-          << "; left out\n";
+      err << "report: thread " << thread.n << ": "
+          << printable_sentence(thread.findings.list().front().sentence) << "; left out\n";
       continue;
     }
     profile.add(*thread.index);

@@ -45,7 +45,7 @@ Result<Collector> find_collector(const RunOptions& options, JobSignals& signals)
   Collector collector;
   if (options.root.empty()) {
     collector.control = options.control;
-    if (collector.control.address.empty()) collector.control.address = kDefaultControlAddress;
+    if (collector.control.address.empty()) collector.control.address = default_control_address();
     const Result<api::Stats> stats = Client(collector.control).stats(kProbeDeadline);
     if (stats.ok()) {
       collector.ingest = dialable(stats->ingest_address());

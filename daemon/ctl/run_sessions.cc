@@ -42,7 +42,8 @@ std::string fingerprint(const View& view) {
   for (const api::Agent& agent : view.agents) text += std::to_string(agent.state()) + ",";
   for (const api::Session& session : view.sessions) {
     text += std::to_string(session.state()) + ":" + std::to_string(session.events()) + ":" +
-            std::to_string(session.detail_records()) + ";";
+            std::to_string(session.detail_records()) + ":" + std::to_string(session.symbols()) +
+            ";";
   }
   return text;
 }
@@ -92,8 +93,9 @@ class Waiter {
     if (view.agents.empty() && view.sessions.empty()) {
       return Clock::now() - begin_ > kConnectGrace;
     }
-    const auto waits_for_session = [this](const api::Session& session) {
-      if (is_sealed(session)) return false;
+    const bool names_are_due = Clock::now() - last_change_ < kNamesBound;
+    const auto waits_for_session = [this, names_are_due](const api::Session& session) {
+      if (is_sealed(session)) return names_are_due && session.symbols() == api::SYMBOLS_PENDING;
       return !(wait_.collector_stays && lives(session.pid()));
     };
     const auto waits_for_agent = [this](const api::Agent& agent) {
@@ -127,7 +129,11 @@ class Waiter {
       err_ << "collectctl: process " << running->pid()
            << " of this run still records; waiting for it, Ctrl-C stops waiting\n";
     } else {
-      err_ << "collectctl: waiting for the last events to be stored; Ctrl-C stops waiting\n";
+      const bool all_stored =
+          std::all_of(result_.sessions.begin(), result_.sessions.end(), is_sealed);
+      err_ << (all_stored ? "collectctl: waiting for the names of functions; Ctrl-C stops waiting\n"
+                          : "collectctl: waiting for the last events to be stored; Ctrl-C stops "
+                            "waiting\n");
     }
     err_.flush();
   }

@@ -20,6 +20,9 @@ inline constexpr std::chrono::milliseconds kConnectGrace{1000};
 inline constexpr std::chrono::milliseconds kSealStallBound{30'000};
 // How long an agent whose program is gone, and which may outlive it, has to come back.
 inline constexpr std::chrono::milliseconds kComeBackGrace{10'000};
+// How long names are waited for, once everything is sealed. What comes later is in the manifest all
+// the same, or is done by the collector's next start.
+inline constexpr std::chrono::milliseconds kNamesBound{15'000};
 // Waiting longer than this is worth a line.
 inline constexpr std::chrono::milliseconds kSealSilence{1000};
 

@@ -23,7 +23,7 @@ std::string line(const char* label, const std::string& text) {
 }
 
 // A path as it can be pasted into a shell.
-std::string quoted(const std::string& path) {
+std::string shell_word(const std::string& path) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=:,@%";
   if (path.find_first_not_of(kPlain) == std::string::npos) return path;
@@ -49,10 +49,10 @@ std::string loss_text(const Session& session) {
 std::string session_lines(const Session& session) {
   std::string state(state_word(session.state()));
   if (!is_sealed(session)) state += ", not sealed yet";
-  std::string text = line("session", session.path() + "  (" + state + ")");
+  std::string text = line("session", printable(session.path()) + "  (" + state + ")");
   // How a complete recording ended is no news.
   if (!session.status().empty() && session.state() != control::v1::COMPLETE) {
-    text += line("", printable(session.status()));
+    text += line("", printable_sentence(session.status()));
   }
   const double seconds = session_seconds(session);
   std::string recorded = plural(session.events(), "event") + " of " +
@@ -72,6 +72,13 @@ std::string session_lines(const Session& session) {
   } else {
     text += line("lost", lost.empty() ? "nothing" : lost);
   }
+  if (session.symbols() == control::v1::SYMBOLS_PENDING ||
+      session.symbols() == control::v1::SYMBOLS_FAILED) {
+    const bool pending = session.symbols() == control::v1::SYMBOLS_PENDING;
+    text += line("names", pending ? "functions are not named yet; the collector goes on with it"
+                                  : "functions have no names (collectctl inspect says why)");
+    text += line("", "(collectctl symbolize looks them up)");
+  }
   if (!lost.empty()) {
     text += line("", "a larger ring may hold them (--buffer 512); --full wait loses nothing and");
     text += line("", "slows the program down to what the disk takes");
@@ -87,7 +94,7 @@ std::string session_list(const std::vector<Session>& sessions) {
     table.add({"  " + printable(session.process_name()), std::to_string(session.pid()),
                with_thousands(session.events()),
                with_thousands(session.lost_events() + session.lost_detail_records()),
-               std::string(state_word(session.state())), session.path()});
+               std::string(state_word(session.state())), printable(session.path())});
   }
   std::string text = table.text();
   if (sessions.size() > kMaxListedSessions) {
@@ -161,7 +168,7 @@ std::string run_summary_text(const RunOutcome& outcome) {
                      std::to_string(outcome.exit_code);
   const std::string signal = ended_by(outcome.exit_code);
   text += signal.empty() ? "\n" : " (" + signal + ")\n";
-  if (!outcome.trouble.empty()) text += line("trouble", printable(outcome.trouble));
+  if (!outcome.trouble.empty()) text += line("trouble", printable_sentence(outcome.trouble));
   const Session* largest = largest_session(outcome.sessions);
   if (largest == nullptr) {
     // Without our own trouble, silence has its cause in the program.
@@ -176,7 +183,7 @@ std::string run_summary_text(const RunOutcome& outcome) {
     text += line(i == 0 ? "self time" : "",
                  share + printable(function.name) + "  " + plural(function.calls, "call"));
   }
-  const std::string path = quoted(largest->path());
+  const std::string path = shell_word(largest->path());
   text += line("next", "collectctl report " + path);
   text += line("", "collectctl dump --merged " + path + " | less");
   text += line("", "collectctl verify " + path);
@@ -192,7 +199,9 @@ std::string run_summary_json(const RunOutcome& outcome) {
     json["sessions"].push_back(nlohmann::ordered_json::parse(to_json(session), nullptr, false));
   }
   json["trouble"] = outcome.trouble;
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return printable_json(
+             json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) +
+         "\n";
 }
 
 }  // namespace collect::ctl

@@ -1,24 +1,19 @@
 #include "daemon/ctl/session_files.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
-#include <system_error>
 #include <tuple>
 #include <utility>
-
-#include "daemon/ctl/gzip_file.h"
 
 namespace collect::ctl {
 namespace {
 
 namespace fs = std::filesystem;
+using storage::RootedDirectory;
 
 // "thread_12" -> 12.
 std::optional<uint32_t> number_after(const std::string& name, std::string_view prefix) {
@@ -34,25 +29,24 @@ std::optional<uint32_t> thread_number(const fs::path& directory) {
   return number_after(directory.filename().string(), "thread_");
 }
 
-struct Descriptor {
-  int fd;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
+std::string joined(const std::string& below, const std::string& name) {
+  return below.empty() ? name : below + "/" + name;
+}
 
-TraceThread open_thread(uint32_t n, const fs::path& index, const fs::path& detail) {
+TraceThread open_thread(uint32_t n, const RootedDirectory& root, const std::string& below) {
   TraceThread thread;
   thread.n = n;
-  thread.index_path = index.string();
-  thread.detail_path = detail.string();
-  auto index_bytes = FileBytes::open(thread.index_path);
+  const std::string index = joined(below, "index.atf");
+  const std::string detail = joined(below, "detail.atf");
+  thread.index_path = root.path_of(index);
+  thread.detail_path = root.path_of(detail);
+  auto index_bytes = FileBytes::open(root, index);
   if (index_bytes) {
     thread.index = std::move(index_bytes).value();
   } else {
     thread.error = index_bytes.error();
   }
-  auto detail_bytes = FileBytes::open(thread.detail_path);
+  auto detail_bytes = FileBytes::open(root, detail);
   if (detail_bytes) {
     thread.detail = std::move(detail_bytes).value();
   } else if (detail_bytes.code() != Code::kNotFound && !thread.error) {
@@ -61,9 +55,10 @@ TraceThread open_thread(uint32_t n, const fs::path& index, const fs::path& detai
   return thread;
 }
 
-void read_manifest(Trace& trace, const fs::path& directory) {
-  trace.manifest_path = (directory / "manifest.json").string();
-  auto file = FileBytes::open(trace.manifest_path);
+void read_manifest(Trace& trace, const RootedDirectory& root, const std::string& below) {
+  const std::string name = joined(below, "manifest.json");
+  trace.manifest_path = root.path_of(name);
+  auto file = FileBytes::open(root, name);
   if (!file) {
     trace.manifest_error = file.error();
   } else if (file->bytes().size() > kMaxManifestBytes) {
@@ -75,57 +70,75 @@ void read_manifest(Trace& trace, const fs::path& directory) {
   }
 }
 
-bool is_thread_directory(const fs::path& directory) {
-  std::error_code ignored;
-  return fs::exists(directory / "index.atf", ignored) ||
-         fs::exists(directory / "detail.atf", ignored);
-}
-
-bool is_session_directory(const fs::path& directory) {
-  std::error_code error;
-  // A bundle's manifest stands above its sessions; a session's own lists threads or lies beside
-  // them.
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    if (thread_number(it->path()) && it->is_directory(error)) return true;
+// The manifest of a session that is known by one of its parts.
+void read_manifest_of(Trace& trace, const fs::path& session) {
+  const auto directory = RootedDirectory::open(session.string());
+  if (directory) {
+    read_manifest(trace, *directory, "");
+  } else {
+    trace.manifest_path = (session / "manifest.json").string();
+    trace.manifest_error = directory.error();
   }
-  return number_after(directory.filename().string(), "pid_") &&
-         fs::exists(directory / "manifest.json", error);
 }
 
-Result<Trace> open_session(const fs::path& directory, std::string choice) {
+bool is_there(const RootedDirectory& root, const std::string& below) {
+  return root.look_at(below).ok();
+}
+
+bool is_thread_directory(const RootedDirectory& root) {
+  return is_there(root, "index.atf") || is_there(root, "detail.atf");
+}
+
+// `names`: what is in it. A bundle's manifest stands above its sessions; a session's own lists
+// threads or lies beside them.
+bool is_session_directory(const RootedDirectory& root, const std::string& below,
+                          const std::string& own_name, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (!number_after(name, "thread_")) continue;
+    const auto status = root.look_at(joined(below, name));
+    // A link is refused when it is opened, and named.
+    if (status.ok() && (S_ISDIR(status->st_mode) || S_ISLNK(status->st_mode))) return true;
+  }
+  return number_after(own_name, "pid_") && is_there(root, joined(below, "manifest.json"));
+}
+
+Trace open_session(const RootedDirectory& root, const std::string& below,
+                   const std::vector<std::string>& names, std::string choice) {
   Trace trace;
   trace.kind = TraceKind::kSession;
-  trace.path = directory.string();
+  trace.path = root.path_of(below);
   trace.choice = std::move(choice);
-  std::vector<std::pair<uint32_t, fs::path>> found;
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    if (const auto n = thread_number(it->path())) found.emplace_back(*n, it->path());
+  std::vector<std::pair<uint32_t, std::string>> found;
+  for (const std::string& name : names) {
+    if (const auto n = number_after(name, "thread_")) found.emplace_back(*n, joined(below, name));
   }
-  if (error) return errno_error(error.value(), trace.path);
   std::sort(found.begin(), found.end());
-  for (const auto& [n, path] : found) {
-    trace.threads.push_back(open_thread(n, path / "index.atf", path / "detail.atf"));
-  }
-  read_manifest(trace, directory);
+  for (const auto& [n, thread] : found) trace.threads.push_back(open_thread(n, root, thread));
+  read_manifest(trace, root, below);
   return trace;
 }
 
 struct FoundSession {
   std::string stamp;     // "YYYYMMDD_HHMMSS" of the nearest session_… above, or empty
   uint32_t attempt = 0;  // N of session_…_N
-  fs::file_time_type written;
-  fs::path path;
-  auto key() const { return std::tie(stamp, attempt, written, path); }
+  std::pair<int64_t, int64_t> written;
+  std::string below;
+  auto key() const { return std::tie(stamp, attempt, written, below); }
 };
 
-FoundSession describe(const fs::path& directory) {
+FoundSession describe(const RootedDirectory& root, const std::string& below) {
   FoundSession session;
-  session.path = directory;
-  std::error_code ignored;
-  session.written = fs::last_write_time(directory, ignored);
+  session.below = below;
+  if (const auto status = root.look_at(below)) {
+#ifdef __APPLE__
+    const timespec& written = status->st_mtimespec;
+#else
+    const timespec& written = status->st_mtim;
+#endif
+    session.written = {written.tv_sec, written.tv_nsec};
+  }
   constexpr size_t kStampLength = 15;
-  for (const fs::path& part : directory) {
+  for (const fs::path& part : fs::path(root.path_of(below))) {
     const std::string name = part.string();
     if (!name.starts_with("session_") || name.size() < 8 + kStampLength) continue;
     session.stamp = name.substr(8, kStampLength);
@@ -134,33 +147,51 @@ FoundSession describe(const fs::path& directory) {
   return session;
 }
 
-Result<Trace> open_newest_below(const fs::path& directory) {
-  std::vector<FoundSession> found;
-  std::error_code error;
-  size_t visited = 0;
-  fs::recursive_directory_iterator it(directory, fs::directory_options::skip_permission_denied,
-                                      error);
-  for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
-    if (it->is_symlink() || !it->is_directory()) continue;
-    if (++visited > kMaxSearchedDirectories) break;
-    if (is_session_directory(it->path())) {
-      found.push_back(describe(it->path()));
-      it.disable_recursion_pending();
-    } else if (it.depth() >= kMaxSearchDepth) {
-      it.disable_recursion_pending();
+// The sessions below a directory; links and what may not be read are passed by.
+class Search {
+ public:
+  explicit Search(const RootedDirectory& root) : root_(root) {}
+
+  void look_into(const std::string& below, int depth) {
+    if (++visited_ > kMaxSearchedDirectories) return;
+    const auto names = root_.list(below);
+    if (!names.ok()) return;
+    const size_t slash = below.rfind('/');
+    const std::string own_name = slash == below.npos ? below : below.substr(slash + 1);
+    if (is_session_directory(root_, below, own_name, *names)) {
+      found_.push_back(describe(root_, below));
+      return;
+    }
+    if (depth == kMaxSearchDepth) return;
+    for (const std::string& name : *names) {
+      const std::string inner = joined(below, name);
+      const auto status = root_.look_at(inner);
+      if (status.ok() && S_ISDIR(status->st_mode)) look_into(inner, depth + 1);
     }
   }
-  if (found.empty()) {
-    return Error{Code::kNotFound, directory.string() + ": no session in it"};
-  }
+  const std::vector<FoundSession>& found() const { return found_; }
+
+ private:
+  const RootedDirectory& root_;
+  std::vector<FoundSession> found_;
+  size_t visited_ = 0;
+};
+
+Result<Trace> open_newest_below(const RootedDirectory& root) {
+  Search search(root);
+  search.look_into("", -1);
+  const std::vector<FoundSession>& found = search.found();
+  if (found.empty()) return Error{Code::kNotFound, root.path() + ": no session in it"};
   const auto newest = std::max_element(
       found.begin(), found.end(),
       [](const FoundSession& a, const FoundSession& b) { return a.key() < b.key(); });
   const std::string which = found.size() == 1
                                 ? "the only session"
                                 : "the newest of " + std::to_string(found.size()) + " sessions";
-  return open_session(newest->path,
-                      newest->path.string() + " is " + which + " in " + directory.string());
+  const auto names = root.list(newest->below);
+  if (!names.ok()) return names.error();
+  return open_session(root, newest->below, *names,
+                      root.path_of(newest->below) + " is " + which + " in " + root.path());
 }
 
 bool begins_with(Bytes content, const uint8_t (&magic)[4]) {
@@ -187,67 +218,29 @@ Result<Trace> open_file(const fs::path& file) {
     thread.index_path = trace.path;
     thread.index = std::move(bytes).value();
     thread.detail_path = (directory / "detail.atf").string();
-    if (auto beside = FileBytes::open(thread.detail_path)) {
+    const auto here = RootedDirectory::open(directory.empty() ? "." : directory.string());
+    auto beside = here ? FileBytes::open(*here, "detail.atf") : Result<FileBytes>(here.error());
+    if (beside) {
       thread.detail = std::move(beside).value();
+    } else if (trace.kind == TraceKind::kIndexFile && beside.code() != Code::kNotFound) {
+      thread.error = beside.error();
     }
   }
   trace.threads.push_back(std::move(thread));
-  read_manifest(trace, fs::absolute(file).parent_path().parent_path());
+  read_manifest_of(trace, fs::absolute(file).parent_path().parent_path());
   return trace;
 }
 
 }  // namespace
 
-FileBytes::~FileBytes() {
-  if (mapping_ != nullptr) ::munmap(const_cast<uint8_t*>(mapping_), size_);
-}
-
-void FileBytes::swap(FileBytes& other) noexcept {
-  std::swap(mapping_, other.mapping_);
-  std::swap(size_, other.size_);
-  copy_.swap(other.copy_);
-}
-
-Result<FileBytes> FileBytes::open(const std::string& path) {
-  // Not blocking: a named pipe in the place of a file is refused below, not waited for.
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.fd < 0) return errno_error(errno, path);
-  auto own = take(file.fd, path);
-  if (!own.ok() || !looks_like_gzip(own->bytes())) return own;
-  const auto inflated = inflate_gzip(file.fd, path);
-  if (!inflated.ok()) return inflated.error();
-  const Descriptor unnamed{*inflated};
-  return take(unnamed.fd, path);
-}
-
-// The file's bytes as they are; they do not need the descriptor any more.
-Result<FileBytes> FileBytes::take(int fd, const std::string& path) {
-  struct stat status{};
-  if (::fstat(fd, &status) != 0) return errno_error(errno, path);
-  if (!S_ISREG(status.st_mode)) return Error{Code::kInvalidArgument, path + ": not a file"};
-  FileBytes result;
-  const auto size = static_cast<uint64_t>(status.st_size);
-  if (size > kMaxCopiedBytes) {
-    void* at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (at == MAP_FAILED) return errno_error(errno, path);
-    // Everything here reads front to back; a larger read-ahead is a hint that may fail.
-    (void)::madvise(at, size, MADV_SEQUENTIAL);
-    result.mapping_ = static_cast<const uint8_t*>(at);
-    result.size_ = size;
-    return result;
-  }
-  result.copy_.resize(size);
-  size_t done = 0;
-  while (done < size) {
-    const ssize_t got =
-        ::pread(fd, result.copy_.data() + done, size - done, static_cast<off_t>(done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno_error(errno, path);
-    if (got == 0) break;
-    done += static_cast<size_t>(got);
-  }
-  result.copy_.resize(done);
-  return result;
+std::vector<std::string> Trace::unopened() const {
+  std::vector<std::string> sentences;
+  const auto add = [&](const std::optional<Error>& error) {
+    if (error && error->code != Code::kNotFound) sentences.push_back(to_string(*error));
+  };
+  for (const TraceThread& thread : threads) add(thread.error);
+  add(manifest_error);
+  return sentences;
 }
 
 std::vector<atf::ThreadFiles> Trace::files(const std::vector<uint32_t>& only) const {
@@ -268,19 +261,23 @@ Result<Trace> open_trace(const std::string& path) {
   fs::path place = fs::path(path).lexically_normal();
   if (!place.has_filename()) place = place.parent_path();
   if (!S_ISDIR(status.st_mode)) return open_file(place);
-  if (::access(path.c_str(), R_OK | X_OK) != 0) return errno_error(errno, path);
   if (place == ".") place = fs::current_path();
-  if (is_thread_directory(place)) {
+  const auto root = RootedDirectory::open(place.string());
+  if (!root.ok()) return root.error();
+  const auto names = root->list("");
+  if (!names.ok()) return names.error();
+  if (is_thread_directory(*root)) {
     Trace trace;
     trace.kind = TraceKind::kThread;
     trace.path = place.string();
-    trace.threads.push_back(
-        open_thread(thread_number(place).value_or(0), place / "index.atf", place / "detail.atf"));
-    read_manifest(trace, fs::absolute(place).parent_path());
+    trace.threads.push_back(open_thread(thread_number(place).value_or(0), *root, ""));
+    read_manifest_of(trace, fs::absolute(place).parent_path());
     return trace;
   }
-  if (is_session_directory(place)) return open_session(place, "");
-  return open_newest_below(place);
+  if (is_session_directory(*root, "", place.filename().string(), *names)) {
+    return open_session(*root, "", *names, "");
+  }
+  return open_newest_below(*root);
 }
 
 }  // namespace collect::ctl

@@ -1,9 +1,7 @@
 // Opens what a PATH on the command line means, read-only: a session (pid directory), one thread of
 // it, one file, or a directory above sessions, of which the newest is taken. The format readers
-// work on the bytes that are kept mapped here.
-//
-// A file that shrinks while it is mapped ends the program (SIGBUS). collectord cuts off
-// half-written records at the end, and only while it recovers a session.
+// work on the bytes that are kept mapped here. PATH itself may lead through links; what lies below
+// it, or beside it, is opened without following any (storage/rooted_directory.h).
 #pragma once
 
 #include <cstdint>
@@ -11,41 +9,16 @@
 #include <string>
 #include <vector>
 
+#include "daemon/ctl/file_bytes.h"
 #include "formats/atf/session_reader.h"
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
 
 namespace collect::ctl {
 
-// Files up to this size are copied: a session may have more threads than a process may have
-// mappings.
-inline constexpr uint64_t kMaxCopiedBytes = 64 << 10;
 inline constexpr uint64_t kMaxManifestBytes = 256 << 20;  // a larger manifest is not read
 inline constexpr int kMaxSearchDepth = 5;                 // below a directory above sessions
 inline constexpr size_t kMaxSearchedDirectories = 100000;
-
-// The bytes of one file, mapped or copied; of a gzip file, what it holds (gzip_file.h). Movable;
-// the bytes stay where they are.
-class FileBytes {
- public:
-  static Result<FileBytes> open(const std::string& path);
-  FileBytes() = default;
-  FileBytes(FileBytes&& other) noexcept { swap(other); }
-  FileBytes& operator=(FileBytes&& other) noexcept {
-    swap(other);
-    return *this;
-  }
-  ~FileBytes();
-
-  Bytes bytes() const { return mapping_ != nullptr ? Bytes(mapping_, size_) : Bytes(copy_); }
-
- private:
-  static Result<FileBytes> take(int fd, const std::string& path);
-  void swap(FileBytes& other) noexcept;
-  const uint8_t* mapping_ = nullptr;
-  size_t size_ = 0;
-  std::vector<uint8_t> copy_;
-};
 
 struct TraceThread {
   uint32_t n = 0;
@@ -70,6 +43,9 @@ struct Trace {
 
   // Of kUnknownFile: all of its bytes, which may be a capture of another format.
   Bytes file() const { return threads.front().index.bytes(); }
+
+  // A sentence for each file that is there and was not opened.
+  std::vector<std::string> unopened() const;
 
   // Of all threads, or of those whose n is in `only`.
   std::vector<atf::ThreadFiles> files(const std::vector<uint32_t>& only = {}) const;

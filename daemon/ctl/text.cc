@@ -118,7 +118,7 @@ std::string short_name(std::string_view name) {
   for (std::string_view prefix : {"agents/", "sessions/"}) {
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
   }
-  return std::string(name);
+  return printable(name);
 }
 
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
@@ -148,6 +148,11 @@ Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   }
   if (ns > 9e18) return refuse();
   return std::chrono::nanoseconds(static_cast<int64_t>(std::llround(ns)));
+}
+
+void Table::add(std::vector<std::string> row) {
+  for (std::string& cell : row) cell = printable_sentence(cell);
+  rows_.push_back(std::move(row));
 }
 
 std::string Table::text() const {

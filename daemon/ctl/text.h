@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "daemon/ctl/figures.h"
+#include "formats/core/printable.h"
 #include "formats/core/result.h"
 #include "proto/control/v1/control.pb.h"
 
@@ -24,7 +25,7 @@ bool is_sealed(const control::v1::Session& session);
 // From start to end, or to now while it records; negative clocks count as 0.
 double session_seconds(const control::v1::Session& session);
 
-// The name without "agents/" or "sessions/".
+// The name without "agents/" or "sessions/", printable.
 std::string short_name(std::string_view name);
 
 // "5s", "200ms", "1.5m", "2h"; a bare number counts seconds.
@@ -35,7 +36,8 @@ class Table {
  public:
   explicit Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
   void right(size_t column) { right_.push_back(column); }
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  // Whatever a cell holds stays in its cell: it goes through printable_sentence.
+  void add(std::vector<std::string> row);
   bool empty() const { return rows_.size() == 1; }
   std::string text() const;
 

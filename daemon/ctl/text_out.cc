@@ -3,35 +3,13 @@
 #include <charconv>
 #include <cstring>
 #include <ostream>
-#include <sstream>
+
+#include "daemon/ctl/terminal.h"
 
 namespace collect::ctl {
 namespace {
 
 constexpr char kHexDigits[] = "0123456789abcdef";
-
-// The length of the well-formed UTF-8 sequence at the front; 0 when there is none (RFC 3629: no
-// overlong forms, no surrogates, nothing above U+10FFFF).
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const auto continues = [&](size_t i, uint8_t low = 0x80, uint8_t high = 0xBF) {
-    return i < text.size() && byte(i) >= low && byte(i) <= high;
-  };
-  const uint8_t first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return continues(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    const uint8_t low = first == 0xE0 ? 0xA0 : 0x80;
-    const uint8_t high = first == 0xED ? 0x9F : 0xBF;
-    return continues(1, low, high) && continues(2) ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const uint8_t low = first == 0xF0 ? 0x90 : 0x80;
-    const uint8_t high = first == 0xF4 ? 0x8F : 0xBF;
-    return continues(1, low, high) && continues(2) && continues(3) ? 4 : 0;
-  }
-  return 0;
-}
 
 }  // namespace
 
@@ -107,47 +85,23 @@ void TextOut::micros(int64_t ns, size_t width) {
 }
 
 void TextOut::json_string(std::string_view text) {
-  put('"');
-  while (!text.empty()) {
-    // Runs of plain characters go as one piece.
-    size_t plain = 0;
-    while (plain < text.size() && text[plain] >= 0x20 && text[plain] < 0x7F && text[plain] != '"' &&
-           text[plain] != '\\') {
-      ++plain;
-    }
-    put(text.substr(0, plain));
-    text.remove_prefix(plain);
-    if (text.empty()) break;
-    const char c = text.front();
-    if (c == '"' || c == '\\') {
-      put('\\');
-      put(c);
-      text.remove_prefix(1);
-    } else if (static_cast<uint8_t>(c) < 0x20 || c == 0x7F) {
-      const auto code = static_cast<uint8_t>(c);
-      const char escape[6] = {'\\', 'u', '0', '0', kHexDigits[code >> 4], kHexDigits[code & 15]};
-      put(std::string_view(escape, 6));
-      text.remove_prefix(1);
-    } else {
-      const size_t length = utf8_length(text);
-      put(length != 0 ? text.substr(0, length) : std::string_view("\xEF\xBF\xBD"));
-      text.remove_prefix(length != 0 ? length : 1);
-    }
-  }
-  put('"');
+  scratch_.clear();
+  append_json_string(scratch_, text);
+  put(scratch_);
 }
 
-void TextOut::printable(std::string_view text) {
-  while (!text.empty()) {
-    const size_t length = utf8_length(text);
-    const auto first = static_cast<uint8_t>(text.front());
-    const auto second = static_cast<uint8_t>(text.size() > 1 ? text[1] : 0);
-    // C0, DEL, the C1 controls (U+0080..U+009F) and bytes that are not UTF-8.
-    const bool control = length == 0 || first < 0x20 || first == 0x7F ||
-                         (length == 2 && first == 0xC2 && second < 0xA0);
-    put(control ? std::string_view("?") : text.substr(0, length));
-    text.remove_prefix(length != 0 ? length : 1);
-  }
+void TextOut::printable(std::string_view text, size_t max_bytes) {
+  if (text.size() <= max_bytes && is_plain_name(text)) return put(text);
+  put(collect::printable(text, max_bytes));
+}
+
+void TextOut::sentence(std::string_view text) {
+  put(printable_sentence(text));
+}
+
+void TextOut::control(std::string_view sequence) {
+  flush();
+  put_control(out_, sequence);
 }
 
 void TextOut::flush() {
@@ -160,9 +114,9 @@ void TextOut::flush() {
 }
 
 std::string json_text(std::string_view text) {
-  std::ostringstream out;
-  TextOut(out).json_string(text);
-  return out.str();
+  std::string out;
+  append_json_string(out, text);
+  return out;
 }
 
 }  // namespace collect::ctl

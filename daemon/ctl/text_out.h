@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "formats/core/bytes.h"
+#include "formats/core/printable.h"
 
 namespace collect::ctl {
 
@@ -29,9 +30,10 @@ class TextOut {
   // Nanoseconds as microseconds with three decimals, right-aligned.
   void micros(int64_t ns, size_t width);
   void json_string(std::string_view text);  // with quotes
-  // A foreign string on a terminal: control characters become '?', so that it cannot move the
-  // cursor.
-  void printable(std::string_view text);
+  // A name, and a sentence with names in it, that others gave: formats/core/printable.h.
+  void printable(std::string_view text, size_t max_bytes = kMaxPrintableBytes);
+  void sentence(std::string_view text);
+  void control(std::string_view sequence);  // our own colours
 
   void flush();
   bool ok() const { return ok_; }
@@ -42,6 +44,7 @@ class TextOut {
   std::ostream& out_;
   std::array<char, kBufferBytes> buffer_;
   size_t used_ = 0;
+  std::string scratch_;
   bool ok_ = true;
 };
 

@@ -8,6 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/ctl/terminal.h"
+#include "formats/core/printable.h"
+
 namespace collect::ctl {
 namespace {
 
@@ -18,9 +21,12 @@ class ManifestCheck {
   void run() {
     if (!trace_.manifest) {
       // A thread or a file may lie anywhere; only a session is expected to have one.
-      if (trace_.kind != TraceKind::kSession) return;
-      add(Severity::kWarning, "",
-          trace_.manifest_error ? trace_.manifest_error->message : "there is no manifest");
+      const bool is_session = trace_.kind == TraceKind::kSession;
+      const auto& error = trace_.manifest_error;
+      const bool refused = error && error->code != Code::kNotFound;
+      if (!is_session && !refused) return;
+      add(is_session && refused ? Severity::kError : Severity::kWarning, "",
+          error ? error->message : "there is no manifest");
       return;
     }
     auto manifest = SessionManifest::parse(*trace_.manifest);
@@ -211,6 +217,15 @@ atf::ThreadReport check_one(const Trace& trace, const TraceThread& thread) {
 
 }  // namespace
 
+bool say_unopened(const char* command, const Trace& trace, std::ostream& err) {
+  for (const std::string& sentence : trace.unopened()) {
+    err << command << ": " << printable_sentence(sentence) << "\n";
+  }
+  return std::any_of(trace.threads.begin(), trace.threads.end(), [](const TraceThread& thread) {
+    return thread.error && thread.error->code != Code::kNotFound;
+  });
+}
+
 TraceReport check_trace(const Trace& trace, const std::function<void(size_t, size_t)>& progress) {
   TraceReport report;
   const size_t count = trace.threads.size();
@@ -255,9 +270,11 @@ std::function<void(size_t, size_t)> progress_line(std::ostream& err, bool wanted
   return [&err](size_t done, size_t all) {
     if (all < 2) return;
     if (done == all) {
-      err << "\r\x1b[K" << std::flush;
+      restart_line(err);
+      err.flush();
     } else if (done % 16 == 0 || all < 256) {
-      err << "\rchecking thread " << done + 1 << " of " << all << std::flush;
+      restart_line(err);
+      err << "checking thread " << done + 1 << " of " << all << std::flush;
     }
   };
 }

@@ -42,7 +42,7 @@ class VerifyPrinter {
       out_.printable(trace_.manifest_path);
       out_.put(": ");
       if (!finding.place.empty()) {
-        out_.put(finding.place);
+        out_.printable(finding.place);
         out_.put(": ");
       }
       print_sentence(finding.severity, finding.sentence);
@@ -75,14 +75,14 @@ class VerifyPrinter {
       out_.put(severity_name(severity));
       out_.put(": ");
     }
-    out_.printable(sentence);
+    out_.sentence(sentence);
     out_.put('\n');
   }
 
   void print_summary() {
-    if (options_.color) out_.put("\x1b[32m");
+    if (options_.color) out_.control("\x1b[32m");
     out_.put(atf::to_text(report_.grade));
-    if (options_.color) out_.put("\x1b[0m");
+    if (options_.color) out_.control("\x1b[0m");
     out_.put(": ");
     out_.printable(trace_.path);
     out_.put(": ");
@@ -173,7 +173,7 @@ int verify(const VerifyOptions& options, std::ostream& out, std::ostream& err) {
     err << "verify: " << to_string(trace.error()) << "\n";
     return 2;
   }
-  if (!trace->choice.empty()) err << "verify: " << trace->choice << "\n";
+  if (!trace->choice.empty()) err << "verify: " << printable_sentence(trace->choice) << "\n";
   if (trace->kind == TraceKind::kUnknownFile) {
     if (const CaptureFormat* format = capture_format_of(trace->file())) {
       return verify_capture(*format, options, trace->path, trace->file(), out, err);

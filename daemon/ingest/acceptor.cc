@@ -63,7 +63,10 @@ Status Acceptor::open(const std::string& text) {
   if (!is_unix) listener_.set_option(asio::socket_base::reuse_address(true), error);
   listener_.bind(*endpoint, error);
   if (error) return failed(error);
-  if (is_unix) unix_path_ = address->host;
+  if (is_unix) {
+    unix_path_ = address->host;
+    COLLECT_TRY(core_.options.local_access.open_socket_file(unix_path_));
+  }
   listener_.listen(asio::socket_base::max_listen_connections, error);
   if (error) return failed(error);
   address_ = endpoint_text(listener_.local_endpoint(error));
@@ -102,21 +105,32 @@ void Acceptor::stop() {
 }
 
 void Acceptor::accept_next() {
-  listener_.async_accept(io_, [self = shared_from_this()](const std::error_code& error,
-                                                          Socket socket) {
-    if (error == asio::error::operation_aborted || !self->listener_.is_open()) return;
-    if (!error) {
-      self->on_accepted(std::move(socket));
-      self->accept_next();
-      return;
-    }
-    const std::string line = self->core_.refusal_lines.admit("ingest: accept: " + error.message());
-    if (!line.empty()) spdlog::warn("{}", line);
-    self->pause_.expires_after(kAcceptPause);
-    self->pause_.async_wait([self](const std::error_code& cancelled) {
-      if (!cancelled) self->accept_next();
-    });
-  });
+  listener_.async_accept(
+      io_, [self = shared_from_this()](const std::error_code& error, Socket socket) {
+        if (error == asio::error::operation_aborted || !self->listener_.is_open()) return;
+        if (!error) {
+          self->on_accepted(std::move(socket));
+          self->accept_next();
+          return;
+        }
+        self->on_accept_error(error);
+        self->pause_.expires_after(kAcceptPause);
+        self->pause_.async_wait([self](const std::error_code& cancelled) {
+          if (!cancelled) self->accept_next();
+        });
+      });
+}
+
+// Out of descriptors: whoever waits is told to come again, instead of waiting here unseen.
+void Acceptor::on_accept_error(const std::error_code& error) {
+  uint32_t turned_away = 0;
+  if (errno_error(error.value(), "").code == Code::kExhausted) {
+    turned_away = spare_.turn_away(listener_.native_handle(), !(is_tcp_ && core_.tls()));
+    core_.counters.connections_refused.fetch_add(turned_away, std::memory_order_relaxed);
+  }
+  const std::string line = core_.refusal_lines.admit("ingest: accept: " + error.message() + "; " +
+                                                     std::to_string(turned_away) + " turned away");
+  if (!line.empty()) spdlog::warn("{}", line);
 }
 
 void Acceptor::on_accepted(Socket socket) {
@@ -130,38 +144,83 @@ void Acceptor::on_accepted(Socket socket) {
     core_.refused(peer, "no memory for TLS");
     return;
   }
+  const Result<principal::Peer> user = peers_.identify(socket.native_handle());
   auto link = std::make_shared<Link>(std::move(socket), std::move(session), std::move(peer));
+  if (!user.ok()) {
+    turn_away(*link, wire::REFUSE_RESOURCES, user.error().message, true);
+    return;
+  }
+  if (const std::string why = user_refusal(*user, tls.get()); !why.empty()) {
+    if (principal::ended_without_bytes(link->socket().native_handle())) return;
+    turn_away(*link, wire::REFUSE_PRINCIPAL, why, false);
+    return;
+  }
+  link->set_principal(user->principal);
   // Its own share first: who has used it up takes nobody else's place.
   if (!origin.empty()) {
     auto place = origins_->enter(origin, core_.options.connections_per_address);
     if (!place) {
-      turn_away(*link, "more than " + std::to_string(core_.options.connections_per_address) +
-                           " connections of one address (max_connections_per_address)");
+      turn_away(*link, wire::REFUSE_LIMIT,
+                "more than " + std::to_string(core_.options.connections_per_address) +
+                    " connections of one address (max_connections_per_address)",
+                true);
       return;
     }
     link->hold(std::move(place));
   }
-  const uint32_t limit = core_.options.max_connections;
-  const std::string full = "more than " + std::to_string(limit) + " connections (max_connections)";
-  if (core_.connections >= limit) strangers_->make_room(full);
-  if (core_.connections.fetch_add(1) >= limit) {
-    core_.connections.fetch_sub(1);
-    turn_away(*link, full);
+  const Status admitted = admit(*link);
+  if (!admitted.ok()) {
+    turn_away(*link, wire::REFUSE_LIMIT, admitted.error().message, true);
     return;
   }
-  link->hold(std::shared_ptr<void>(
-      &core_, [](void* core) { static_cast<IngestCore*>(core)->connections.fetch_sub(1); }));
+  const principal::Principal owner = link->principal();
   const auto waiter = HelloWaiter::wait(
       core_, std::move(link), on_hello_, [](const std::string&, wire::RefuseCode) {}, on_feed_);
   const auto waits = waiter.lock();
   if (!waits) return;
-  waits->hold(strangers_->admit(origin, [waiter](const std::string& reason) {
-    if (const auto late = waiter.lock()) late->give_way(reason);
-  }));
+  waits->hold(strangers_->admit(
+      origin,
+      [waiter](const std::string& reason) {
+        if (const auto late = waiter.lock()) late->give_way(reason);
+      },
+      owner));
+}
+
+// What is refused is refused to the principal that has too much: its own pending connections give
+// way first, and those of others only when it has next to nothing. The descriptor is not asked for:
+// connections have at most half of all, and files of sessions are closed for the rest.
+Status Acceptor::admit(Link& link) {
+  using principal::Resource;
+  const auto account = core_.budget.account(link.principal());
+  const auto leases = std::make_shared<std::pair<principal::Lease, principal::Lease>>(
+      principal::Lease(account, Resource::kConnections),
+      principal::Lease(account, Resource::kDescriptors));
+  auto& [connection, descriptor] = *leases;
+  Status taken = connection.grow(1);
+  if (!taken.ok() && strangers_->make_room_of(link.principal(), taken.error().message)) {
+    taken = connection.grow(1);
+  }
+  if (!taken.ok() && account->used(Resource::kConnections) < kLeastConnections) {
+    strangers_->make_room(taken.error().message);
+    taken = connection.grow(1);
+  }
+  if (!taken.ok()) return taken;
+  descriptor.set(1);
+  link.hold(leases);
+  return {};
+}
+
+// Over TCP a token or a client certificate, where one is asked for, is proof enough: it is on the
+// other addresses of this machine too. A Unix socket asks for the user in any case.
+std::string Acceptor::user_refusal(const principal::Peer& peer, const TlsContext* tls) const {
+  const bool asks_for_proof =
+      is_tcp_ && (!core_.token().empty() || (tls != nullptr && tls->asks_for_certificate()));
+  if (!peer.is_local || asks_for_proof) return {};
+  return core_.options.local_access.refusal(peer);
 }
 
 // With the reason, as far as there is room to wait until it was read.
-void Acceptor::turn_away(Link& link, const std::string& reason) {
+void Acceptor::turn_away(Link& link, wire::RefuseCode code, const std::string& reason, bool retry) {
   core_.refused(link.peer(), reason);
   if (lingering_->fetch_add(1) >= kMaxLingering) {
     lingering_->fetch_sub(1);
@@ -169,7 +228,7 @@ void Acceptor::turn_away(Link& link, const std::string& reason) {
     return;
   }
   link.hold(std::shared_ptr<void>(nullptr, [count = lingering_](void*) { count->fetch_sub(1); }));
-  link.refuse(wire::REFUSE_LIMIT, reason, true);
+  link.refuse(code, reason, retry);
 }
 
 }  // namespace collect::ingest

@@ -8,8 +8,10 @@
 #include <memory>
 #include <string>
 
+#include "daemon/ingest/descriptors.h"
 #include "daemon/ingest/hello_waiter.h"
 #include "daemon/ingest/strangers.h"
+#include "daemon/principal/peer_user.h"
 
 namespace collect::ingest {
 
@@ -35,8 +37,12 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   using Listener = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
 
   void accept_next();
+  void on_accept_error(const std::error_code& error);
   void on_accepted(Socket socket);
-  void turn_away(Link& link, const std::string& reason);
+  Status admit(Link& link);
+  // Why the uid of its peer keeps the connection out; empty when it does not.
+  std::string user_refusal(const principal::Peer& peer, const TlsContext* tls) const;
+  void turn_away(Link& link, wire::RefuseCode code, const std::string& reason, bool retry);
 
   IngestCore& core_;
   asio::io_context& io_;
@@ -44,6 +50,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   const OnFeed on_feed_;
   Listener listener_;
   asio::steady_timer pause_;
+  SpareDescriptor spare_;
+  principal::PeerLookup peers_;
   std::string address_;
   bool is_tcp_ = true;     // within TLS, where it is configured
   std::string unix_path_;  // to be removed at the end

@@ -1,9 +1,12 @@
 #include "daemon/ingest/byte_stream.h"
 
 #include <openssl/err.h>
+#include <openssl/sha.h>
+#include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "daemon/ingest/limits.h"
@@ -39,6 +42,22 @@ ByteStream::ByteStream(Socket socket, TlsSession session)
 bool ByteStream::has_certificate() const {
   return session_ && is_ready_ && SSL_get0_peer_certificate(session_.get()) != nullptr &&
          SSL_get_verify_result(session_.get()) == X509_V_OK;
+}
+
+std::string ByteStream::certificate_sha256() const {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  unsigned size = 0;
+  if (!has_certificate() || X509_digest(SSL_get0_peer_certificate(session_.get()), EVP_sha256(),
+                                        digest.data(), &size) != 1) {
+    return {};
+  }
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char byte : digest) {
+    text += kHex[byte >> 4];
+    text += kHex[byte & 15];
+  }
+  return text;
 }
 
 std::error_code ByteStream::judge(int result, WaitType& wait) {

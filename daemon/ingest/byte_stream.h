@@ -30,6 +30,8 @@ class ByteStream {
   bool is_ready() const { return is_ready_; }
   // Whether the peer has shown a client certificate that holds.
   bool has_certificate() const;
+  // SHA-256 of that certificate, in hex; empty without one.
+  std::string certificate_sha256() const;
   // For TLS: the handshake. `done` gets a reason when it failed, and is called once, unless the
   // stream is closed before.
   void handshake(std::function<void(const std::string& fault)> done);

@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "daemon/ingest/descriptors.h"
+
 namespace collect::ingest {
 namespace {
 
@@ -70,9 +72,11 @@ IngestCore::IngestCore(IngestOptions given, storage::Fs& file_system, IngestObse
     : options(std::move(given)),
       fs(file_system),
       observer(watcher),
+      budget(budget_limits(options)),
       buffers(std::make_shared<BufferPool>(kMaxReadBuffers)),
       writers(threads_or(options.writer_threads, kMaxWriterThreads)),
-      pipe_world{&writers, &fs, &options.storage, &counters, options.queue_bytes},
+      pipe_world{&writers, &fs, &options.storage, &counters, &completed, options.queue_bytes,
+                 &watcher},
       token_(options.token),
       tls_(options.tls) {}
 
@@ -107,6 +111,7 @@ SessionPipe::OnReport IngestCore::late_seal(SessionSnapshot shown) {
     SessionSnapshot now = before;
     now.state = shown_state(report.sealed->state);
     now.status = report.sealed->reason;
+    now.symbols = report.sealed->symbols;
     now.end_time = std::chrono::system_clock::now();
     now.totals = report.totals;
     observer.session_changed(now);

@@ -10,10 +10,12 @@
 #include <string>
 
 #include "daemon/ingest/buffer_pool.h"
+#include "daemon/ingest/completed_sessions.h"
 #include "daemon/ingest/options.h"
 #include "daemon/ingest/session_pipe.h"
 #include "daemon/ingest/snapshot.h"
 #include "daemon/ingest/writer_pool.h"
+#include "daemon/principal/budget.h"
 
 namespace collect::ingest {
 
@@ -50,11 +52,12 @@ struct IngestCore {
   storage::Fs& fs;
   IngestObserver& observer;
   IngestCounters counters;
+  principal::Budget budget;
   const std::shared_ptr<BufferPool> buffers;
+  CompletedSessions completed;
   WriterPool writers;
   const SessionPipe::World pipe_world;
   std::atomic<AgentId> next_agent_id{1};
-  std::atomic<uint32_t> connections{0};
   std::atomic<uint32_t> feeds{0};          // connected
   std::atomic<uint64_t> live_sessions{0};  // not sealed yet
   std::atomic<bool> stopping{false};

@@ -234,6 +234,7 @@ void Dial9Feed::shut_down() {
 
 bool Dial9Feed::sweep(std::chrono::steady_clock::time_point now) {
   const auto self = shared_from_this();
+  if (state_ == State::kHeld) resume();  // for want of budget, nobody else wakes it
   const bool is_idle = state_ == State::kWaiting && now - last_read_ > kSweepInterval;
   if (is_idle && buffer_) leave_buffer();
   if (is_idle && !decoder_.rest().empty() && now - last_read_ > kFrameStall) {
@@ -262,9 +263,10 @@ void Dial9Feed::open_session() {
   const auto on_report = [feed = weak_from_this()](SessionReport report) {
     if (const auto self = feed.lock()) self->on_report(std::move(report));
   };
-  pipe_ = std::make_shared<SessionPipe>(core_.pipe_world, io_.get_executor(), on_report);
+  pipe_ = std::make_shared<SessionPipe>(core_.pipe_world, io_.get_executor(),
+                                        core_.budget.account(link_->principal()), on_report);
   core_.live_sessions.fetch_add(1);
-  put(SessionOpen{identity});
+  put(SessionOpen{identity, std::nullopt});
 }
 
 void Dial9Feed::put(SessionItem item) {

@@ -72,8 +72,9 @@ void DialTarget::on_connected(Result<ConnectedSocket> connected) {
   }
   if (!is_local(peer) && !core_.token().empty()) {
     on_failure(
-        "not on this machine, and what is dialled is not encrypted: the token would be readable on "
-        "the way; forward the port to 127.0.0.1, or let the agent connect with TLS");
+        "not on this machine, and what is dialled is not encrypted: what a collector with a token "
+        "records would be readable on the way; forward the port to 127.0.0.1, or let the agent "
+        "connect with TLS");
     return;
   }
   ++attempt_;  // the hello has a deadline of its own
@@ -83,17 +84,28 @@ void DialTarget::on_connected(Result<ConnectedSocket> connected) {
 }
 
 void DialTarget::greet(std::shared_ptr<Link> link) {
+  // Somebody asked for this connection: it is charged, and not refused.
+  using principal::Lease;
+  if (std::string origin = origin_of(link->socket()); !origin.empty()) {
+    link->set_principal({principal::Principal::Kind::kAddress, std::move(origin)});
+  }
+  const auto account = core_.budget.account(link->principal());
+  for (const auto resource :
+       {principal::Resource::kConnections, principal::Resource::kDescriptors}) {
+    const auto lease = std::make_shared<Lease>(account, resource);
+    lease->set(1);
+    link->hold(lease);
+  }
   wire::Dial dial;
   dial.set_channel(step_ == Step::kControl ? wire::CHANNEL_CONTROL : wire::CHANNEL_DATA);
   dial.set_min_version(wire::kProtocolVersion);
   dial.set_max_version(wire::kProtocolVersion);
   dial.set_collector(core_.options.version);
-  dial.set_token(core_.token());
   link->send(wire::FrameType::kDial, dial);
   HelloWaiter::wait(
       core_, std::move(link),
       [self = shared_from_this(), attempt = attempt_](std::shared_ptr<Link> checked,
-                                                      const wire::Hello& hello) {
+                                                      const CheckedHello& hello) {
         if (attempt == self->attempt_) self->on_welcome(std::move(checked), hello);
       },
       [self = shared_from_this(), attempt = attempt_](const std::string& reason,
@@ -102,9 +114,9 @@ void DialTarget::greet(std::shared_ptr<Link> link) {
       });
 }
 
-void DialTarget::on_welcome(std::shared_ptr<Link> link, const wire::Hello& hello) {
+void DialTarget::on_welcome(std::shared_ptr<Link> link, const CheckedHello& checked) {
   const auto wanted = step_ == Step::kControl ? wire::CHANNEL_CONTROL : wire::CHANNEL_DATA;
-  if (hello.channel() != wanted) {
+  if (checked.hello.channel() != wanted) {
     link->refuse(wire::REFUSE_PROTOCOL, "the hello is for another channel than the dial", true);
     on_failure("the agent answered for another channel");
     return;
@@ -115,7 +127,7 @@ void DialTarget::on_welcome(std::shared_ptr<Link> link, const wire::Hello& hello
     const auto self = target.lock();
     if (self) asio::post(self->io_, [self] { self->on_lease_ended(); });
   }));
-  on_hello_(std::move(link), hello, name_);
+  on_hello_(std::move(link), checked, name_);
   if (step_ == Step::kControl) {
     dial();
     return;

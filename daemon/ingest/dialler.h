@@ -29,7 +29,7 @@ using OnDial = std::function<void(const DialReport&)>;
 class DialTarget : public std::enable_shared_from_this<DialTarget> {
  public:
   using OnHello =
-      std::function<void(std::shared_ptr<Link>, const wire::Hello&, const std::string& dialled)>;
+      std::function<void(std::shared_ptr<Link>, const CheckedHello&, const std::string& dialled)>;
 
   DialTarget(IngestCore& core, asio::io_context& io, std::string name, Connector connector,
              OnDial on_dial, OnHello on_hello);
@@ -43,7 +43,7 @@ class DialTarget : public std::enable_shared_from_this<DialTarget> {
   void dial();
   void on_connected(Result<ConnectedSocket> connected);
   void greet(std::shared_ptr<Link> link);
-  void on_welcome(std::shared_ptr<Link> link, const wire::Hello& hello);
+  void on_welcome(std::shared_ptr<Link> link, const CheckedHello& checked);
   void on_failure(const std::string& reason, wire::RefuseCode refused = wire::REFUSE_UNSPECIFIED);
   void on_lease_ended();
   void redial_later();

@@ -1,5 +1,7 @@
 #include "daemon/ingest/handshake.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "daemon/ingest/limits.h"
@@ -36,9 +38,8 @@ std::string arch_name(uint32_t arch) {
 }
 
 bool is_too_long(const wire::Hello& hello) {
-  for (const std::string* name :
-       {&hello.process_name(), &hello.device_id(), &hello.device_model(), &hello.boot_id(),
-        &hello.tag(), &hello.agent_version(), &hello.token()}) {
+  for (const std::string* name : {&hello.process_name(), &hello.device_id(), &hello.device_model(),
+                                  &hello.boot_id(), &hello.tag(), &hello.agent_version()}) {
     if (name->size() > kMaxNameBytes) return true;
   }
   return hello.executable().size() > kMaxPathBytes;
@@ -46,6 +47,28 @@ bool is_too_long(const wire::Hello& hello) {
 
 Refusal protocol(std::string reason) {
   return {wire::REFUSE_PROTOCOL, std::move(reason), false};
+}
+
+Bytes bytes_of(std::string_view text) {
+  return Bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+}
+
+bool fill_random(std::span<uint8_t> out) {
+  return ::getentropy(out.data(), out.size()) == 0;
+}
+
+// Empty: the key holds for everybody who knows it. Addresses of phones change.
+std::string owner_word(const principal::Principal& principal) {
+  switch (principal.kind) {
+    case principal::Principal::Kind::kUid:
+      return "uid " + principal.id;
+    case principal::Principal::Kind::kCertificate:
+      return "certificate " + principal.id;
+    case principal::Principal::Kind::kAddress:
+    case principal::Principal::Kind::kUnknown:
+      break;
+  }
+  return {};
 }
 
 bool is_known(const wire::Hello& hello) {
@@ -56,16 +79,7 @@ bool is_known(const wire::Hello& hello) {
 
 }  // namespace
 
-bool equal_in_constant_time(std::string_view a, std::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0u : 1u;
-  for (size_t at = 0; at < a.size(); ++at) {
-    const char other = b.empty() ? '\0' : b[at % b.size()];
-    difference |= static_cast<unsigned char>(a[at] ^ other);
-  }
-  return difference == 0;
-}
-
-std::optional<Refusal> check_untrusted_hello(const wire::Hello& hello, std::string_view token) {
+std::optional<Refusal> check_untrusted_hello(const wire::Hello& hello) {
   if (hello.min_version() > wire::kProtocolVersion ||
       hello.max_version() < wire::kProtocolVersion) {
     return Refusal{wire::REFUSE_VERSION,
@@ -75,17 +89,15 @@ std::optional<Refusal> check_untrusted_hello(const wire::Hello& hello, std::stri
                        std::to_string(hello.max_version()),
                    false};
   }
-  if (!token.empty() && !equal_in_constant_time(token, hello.token())) {
-    return Refusal{wire::REFUSE_TOKEN,
-                   hello.token().empty() ? "this collector asks for a token, and the agent has none"
-                                         : "the token is wrong",
-                   false};
-  }
   if (hello.channel() != wire::CHANNEL_CONTROL && hello.channel() != wire::CHANNEL_DATA) {
     return protocol("the hello names no channel");
   }
   if (hello.process_id().size() != std::tuple_size_v<ProcessId>) {
     return protocol("the hello's process id has " + std::to_string(hello.process_id().size()) +
+                    " bytes instead of 16");
+  }
+  if (hello.nonce().size() != wire::kNonceBytes) {
+    return protocol("the hello's nonce has " + std::to_string(hello.nonce().size()) +
                     " bytes instead of 16");
   }
   if (hello.atf_version() != 1 && hello.atf_version() != 2) {
@@ -95,6 +107,73 @@ std::optional<Refusal> check_untrusted_hello(const wire::Hello& hello, std::stri
   if (is_too_long(hello)) return protocol("a name in the hello is longer than the protocol allows");
   if (!is_known(hello)) return protocol("the hello's os, arch or clock type is unknown");
   return std::nullopt;
+}
+
+Refusal no_randomness() {
+  return {wire::REFUSE_LIMIT, "the collector's machine gives no random bytes", true};
+}
+
+std::optional<wire::ProofContext> begin_proofs(const wire::Hello& hello, bool dialled) {
+  wire::ProofContext context;
+  context.dialled = dialled;
+  context.channel = static_cast<uint8_t>(hello.channel());
+  COLLECT_CHECK(hello.process_id().size() == sizeof context.process_id &&
+                hello.nonce().size() == sizeof context.agent_nonce);
+  std::copy(hello.process_id().begin(), hello.process_id().end(), context.process_id);
+  std::copy(hello.nonce().begin(), hello.nonce().end(), context.agent_nonce);
+  if (!fill_random(context.collector_nonce)) return std::nullopt;
+  return context;
+}
+
+wire::Challenge challenge_for(const wire::ProofContext& context, std::string_view token) {
+  wire::Challenge challenge;
+  challenge.set_nonce(context.collector_nonce, sizeof context.collector_nonce);
+  if (!token.empty()) {
+    uint8_t proof[wire::kProofBytes];
+    make_proof(wire::ProofKind::kCollectorToken, bytes_of(token), context, proof);
+    challenge.set_token_proof(proof, sizeof proof);
+  }
+  return challenge;
+}
+
+std::optional<Refusal> check_token(const wire::Proof& proof, const wire::ProofContext& context,
+                                   std::string_view token) {
+  // Who dials has chosen the agent, which has asked for our proof if it has a token.
+  if (token.empty() || context.dialled) return std::nullopt;
+  if (check_proof(wire::ProofKind::kAgentToken, bytes_of(token), context,
+                  bytes_of(proof.token_proof()))) {
+    return std::nullopt;
+  }
+  return Refusal{wire::REFUSE_TOKEN,
+                 proof.token_proof().empty()
+                     ? "this collector asks for a token, and the agent has none"
+                     : "the token is wrong",
+                 false};
+}
+
+std::optional<storage::ResumeKey> make_resume_key(const principal::Principal& principal) {
+  storage::ResumeKey key;
+  if (!fill_random(key.bytes)) return std::nullopt;
+  key.owner = owner_word(principal);
+  return key;
+}
+
+std::optional<Refusal> check_resume(const storage::ResumeKey& key, const CheckedHello& checked,
+                                    const principal::Principal& principal) {
+  if (!key.owner.empty() && key.owner != owner_word(principal)) {
+    return Refusal{wire::REFUSE_RESUME,
+                   "the process is known here, and its connections belong to another principal",
+                   false};
+  }
+  if (check_proof(wire::ProofKind::kAgentResume, key.bytes, checked.context,
+                  bytes_of(checked.resume_proof))) {
+    return std::nullopt;
+  }
+  return Refusal{wire::REFUSE_RESUME,
+                 checked.resume_proof.empty()
+                     ? "the process is known here, and the agent has no resume key"
+                     : "the process is known here, and the resume key is not the one it was given",
+                 false};
 }
 
 ProcessId process_id_of(const wire::Hello& hello) {

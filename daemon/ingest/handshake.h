@@ -7,9 +7,12 @@
 #include <string_view>
 
 #include "daemon/ingest/snapshot.h"
+#include "daemon/principal/principal.h"
 #include "formats/core/result.h"
 #include "proto/wire/frame_decoder.h"
+#include "proto/wire/proof.h"
 #include "proto/wire/wire.pb.h"
+#include "storage/resume_key.h"
 
 namespace collect::ingest {
 
@@ -19,11 +22,30 @@ struct Refusal {
   bool retry = false;
 };
 
-// Empty: the hello can be served. `token` is the collector's; empty: none is asked for.
-std::optional<Refusal> check_untrusted_hello(const wire::Hello& hello, std::string_view token);
+// A hello whose sender has answered the challenge; whether it may go on as a process that is known
+// is for the owner of that process to say.
+struct CheckedHello {
+  wire::Hello hello;
+  wire::ProofContext context;
+  std::string resume_proof;
+};
 
-// In a time that depends on the lengths alone.
-bool equal_in_constant_time(std::string_view a, std::string_view b);
+// Empty: the hello can be served.
+std::optional<Refusal> check_untrusted_hello(const wire::Hello& hello);
+// The refusal of whatever could not be drawn.
+Refusal no_randomness();
+// Draws the collector's nonce; empty without randomness, which is our own machine's fault.
+std::optional<wire::ProofContext> begin_proofs(const wire::Hello& hello, bool dialled);
+wire::Challenge challenge_for(const wire::ProofContext& context, std::string_view token);
+// Empty: the sender knows the token, or none is asked for.
+std::optional<Refusal> check_token(const wire::Proof& proof, const wire::ProofContext& context,
+                                   std::string_view token);
+
+// For a process that is new here. Empty: the machine gives no random bytes.
+std::optional<storage::ResumeKey> make_resume_key(const principal::Principal& principal);
+// Empty: whoever said the hello is the process that `key` was given to.
+std::optional<Refusal> check_resume(const storage::ResumeKey& key, const CheckedHello& checked,
+                                    const principal::Principal& principal);
 
 ProcessId process_id_of(const wire::Hello& hello);  // after the check
 AgentSnapshot agent_from_hello(const wire::Hello& hello);

@@ -34,7 +34,9 @@ void HelloWaiter::start() {
   deadline_.async_wait([self](const std::error_code& error) {
     if (error || !self->link_) return;
     self->refuse(wire::REFUSE_PROTOCOL,
-                 "no hello within " + std::to_string(kHelloDeadline.count() / 1000) + " s", true);
+                 (self->challenged_ ? "no proof within " : "no hello within ") +
+                     std::to_string(kHelloDeadline.count() / 1000) + " s",
+                 true);
   });
   if (link_->stream().is_ready()) {
     link_->read_control_frames();
@@ -48,6 +50,9 @@ void HelloWaiter::start() {
 // There is no way to tell the peer more than TLS itself has told it.
 void HelloWaiter::on_handshake(const std::string& fault) {
   if (fault.empty()) {
+    if (std::string shown = link_->stream().certificate_sha256(); !shown.empty()) {
+      link_->set_principal({principal::Principal::Kind::kCertificate, std::move(shown)});
+    }
     link_->read_control_frames();
   } else {
     refuse(wire::REFUSE_PROTOCOL, fault, true);
@@ -85,6 +90,14 @@ void HelloWaiter::on_frame(Link& link, const wire::Frame& frame) {
     link.fail("refused by the agent: " + (refusal.ok() ? refusal->reason() : "without a reason"));
     return;
   }
+  if (challenged_) {
+    on_proof(frame);
+  } else {
+    on_hello(link, frame);
+  }
+}
+
+void HelloWaiter::on_hello(Link& link, const wire::Frame& frame) {
   if (frame.type != wire::FrameType::kHello) {
     refuse(wire::REFUSE_PROTOCOL,
            "the first frame has type " + std::to_string(static_cast<unsigned>(frame.type)) +
@@ -97,16 +110,46 @@ void HelloWaiter::on_frame(Link& link, const wire::Frame& frame) {
     refuse(wire::REFUSE_PROTOCOL, hello.error().message, true);
     return;
   }
-  if (const auto refusal = check_untrusted_hello(*hello, core_.token())) {
+  if (const auto refusal = check_untrusted_hello(*hello)) {
     refuse(refusal->code, refusal->reason, refusal->retry);
     return;
   }
+  const auto context = begin_proofs(*hello, on_feed_ == nullptr);
+  if (!context) {
+    const Refusal refusal = no_randomness();
+    refuse(refusal.code, refusal.reason, refusal.retry);
+    return;
+  }
+  checked_ = {*hello, *context, {}};
+  token_ = core_.token();
+  challenged_ = true;
+  link.send(wire::FrameType::kChallenge, challenge_for(*context, token_));
+}
+
+void HelloWaiter::on_proof(const wire::Frame& frame) {
+  if (frame.type != wire::FrameType::kProof) {
+    refuse(wire::REFUSE_PROTOCOL,
+           "the frame after the hello has type " +
+               std::to_string(static_cast<unsigned>(frame.type)) + " and is no proof",
+           true);
+    return;
+  }
+  const Result<wire::Proof> proof = parse_body<wire::Proof>(frame);
+  if (!proof.ok()) {
+    refuse(wire::REFUSE_PROTOCOL, proof.error().message, true);
+    return;
+  }
+  if (const auto refusal = check_token(*proof, checked_.context, token_)) {
+    refuse(refusal->code, refusal->reason, refusal->retry);
+    return;
+  }
+  checked_.resume_proof = proof->resume_proof();
   const std::shared_ptr<Link> checked = link_;
   finish();
   checked->set_owner(nullptr);  // so that it stops reading behind this frame
   // Not from here: the link still looks at its buffer.
   asio::post(checked->socket().get_executor(),
-             [on_hello = on_hello_, checked, given = *hello] { on_hello(checked, given); });
+             [on_hello = on_hello_, checked, given = checked_] { on_hello(checked, given); });
 }
 
 void HelloWaiter::on_bad_frame(Link& link, wire::FrameError error) {
@@ -153,7 +196,7 @@ void HelloWaiter::on_link_end(Link& link, const std::string& reason) {
   if (!link_) return;
   finish();
   // An adb forward or iproxy without an app behind it accepts and ends: no reason for a log line.
-  if (link.received_bytes() != 0) core_.refused(link.peer(), "before its hello: " + reason);
+  if (link.received_bytes() != 0) core_.refused(link.peer(), "before its welcome: " + reason);
   on_failure_(reason, refused_);
 }
 

@@ -20,35 +20,17 @@ Error unknown_process() {
   return {Code::kNotFound, "this agent is gone, and its process is not known any more"};
 }
 
-SystemTime system_time(uint64_t unix_ns) {
-  return SystemTime(
-      std::chrono::duration_cast<SystemTime::duration>(std::chrono::nanoseconds(unix_ns)));
-}
-
-SessionSnapshot snapshot_of(const storage::Manifest& manifest, const storage::SessionPlace& place) {
-  SessionSnapshot shown;
-  shown.name = place.name;
-  shown.directory = place.directory;
-  shown.state = manifest.state == storage::SessionState::kComplete    ? SessionState::kComplete
-                : manifest.state == storage::SessionState::kRecovered ? SessionState::kRecovered
-                                                                      : SessionState::kFailed;
-  shown.recording = manifest.identity.recording;
-  shown.process_name = manifest.identity.process_name;
-  shown.pid = manifest.identity.pid;
-  shown.device_id = manifest.identity.device_id;
-  shown.tag = manifest.identity.tag;
-  shown.start_time = system_time(manifest.created_unix_ns);
-  shown.end_time = system_time(manifest.finished_unix_ns);
-  shown.totals = manifest.totals;
-  shown.status = manifest.reason;
-  shown.process_end = manifest.process_end;
-  return shown;
-}
-
 }  // namespace
 
 Ingest::Ingest(IngestOptions options, storage::Fs& fs, IngestObserver& observer)
-    : core_(std::move(options), fs, observer) {
+    : core_(std::move(options), fs, observer),
+      old_sessions_(core_, [this](const storage::Manifest& manifest, const storage::ResumeKey& key,
+                                  const storage::SessionPlace& place) {
+        const storage::SessionIdentity& identity = manifest.identity;
+        owner_of(identity.process_id)
+            .find_or_make(agent_from_identity(identity), key)
+            .restore(place, key, identity.recording, unix_time(manifest.created_unix_ns));
+      }) {
   const unsigned wanted = core_.options.io_threads;
   const unsigned count =
       std::clamp(wanted != 0 ? wanted : std::thread::hardware_concurrency(), 1u, kMaxIoThreads);
@@ -73,15 +55,15 @@ Status Ingest::open() {
   asio::io_context& first = threads_.front()->io();
   acceptor_ = std::make_shared<Acceptor>(
       core_, first,
-      [this](std::shared_ptr<Link> link, const wire::Hello& hello) { route(link, hello, ""); },
+      [this](std::shared_ptr<Link> link, const CheckedHello& checked) { route(link, checked, ""); },
       [this](std::shared_ptr<Link> link) { route_feed(std::move(link)); });
   const int listening = core_.options.listening;
   COLLECT_TRY(listening < 0 ? acceptor_->open(core_.options.listen)
                             : acceptor_->take_over(listening));
   dialler_ = std::make_unique<Dialler>(
       core_, first,
-      [this](std::shared_ptr<Link> link, const wire::Hello& hello, const std::string& dialled) {
-        route(std::move(link), hello, dialled);
+      [this](std::shared_ptr<Link> link, const CheckedHello& checked, const std::string& dialled) {
+        route(std::move(link), checked, dialled);
       });
   return {};
 }
@@ -89,7 +71,7 @@ Status Ingest::open() {
 void Ingest::run() {
   COLLECT_CHECK(!running_);
   running_ = true;
-  restore_sessions();
+  old_sessions_.find();
   acceptor_->start();
   for (const std::string& address : core_.options.attach) {
     // On this thread, because no io thread runs yet; the config has checked the address.
@@ -97,72 +79,7 @@ void Ingest::run() {
     if (!attached.ok()) spdlog::warn("attach {}: {}", address, to_string(attached.error()));
   }
   for (auto& thread : threads_) thread->run();
-  core_.writers.schedule_seal([this] { list_old_sessions(); });
-}
-
-// Before anybody can connect, so that an agent that comes back finds its session. Only what was
-// being written is looked at: a session keeps its reserve file until its sealing begins.
-void Ingest::restore_sessions() {
-  const std::string& root = core_.options.storage.root;
-  auto places = storage::list_sessions(core_.fs, root);
-  if (!places.ok()) {
-    spdlog::warn("{}: old sessions are not resumed: {}", root, to_string(places.error()));
-    return;
-  }
-  for (const storage::SessionPlace& place : *places) {
-    if (!core_.fs.exists(place.directory + "/" + storage::kReserveFile)) {
-      old_places_.push_back(place);
-      continue;
-    }
-    const auto manifest = storage::read_manifest(core_.fs, place.directory);
-    if (!manifest.ok() || manifest->sealing ||
-        manifest->state != storage::SessionState::kRecording) {
-      old_places_.push_back(place);
-      continue;
-    }
-    const storage::SessionIdentity& identity = manifest->identity;
-    if (identity.recording == 0) {  // a feed's: there is no agent that could come back for it
-      old_places_.push_back(place);
-      continue;
-    }
-    spdlog::info("{} was not sealed; it waits {} s for its agent", place.name,
-                 core_.options.resume.count() / 1000);
-    owner_of(identity.process_id)
-        .find_or_make(agent_from_identity(identity))
-        .restore(place.name, place.directory, identity.recording,
-                 system_time(manifest->created_unix_ns));
-  }
-}
-
-// On the sealing thread: names the sessions that are on disk, and finishes those whose sealing was
-// interrupted, or whose beginning was. Only those that were there before anybody was served: what
-// is just being made looks like what was left half-made.
-void Ingest::list_old_sessions() {
-  size_t looked_at = 0;
-  for (auto place = old_places_.rbegin(); place != old_places_.rend(); ++place) {
-    if (core_.stopping || ++looked_at > kListedSessions) break;
-    list_old_session(*place);
-  }
-  old_places_ = {};
-}
-
-void Ingest::list_old_session(const storage::SessionPlace& place) {
-  auto manifest = storage::read_manifest(core_.fs, place.directory);
-  if (!manifest.ok() || manifest->state == storage::SessionState::kRecording) {
-    const auto recovered =
-        storage::recover_session(core_.fs, core_.options.storage, place.directory);
-    if (!recovered.ok()) {
-      const bool again =
-          recovered.code() == Code::kNoSpace &&
-          core_.writers.schedule_seal_again([this, place] { list_old_session(place); });
-      if (!again) spdlog::warn("{}: {}", place.name, to_string(recovered.error()));
-      return;
-    }
-    spdlog::info("{} is sealed: {} events: {}", place.name, recovered->totals.events,
-                 recovered->reason);
-    manifest = storage::read_manifest(core_.fs, place.directory);
-  }
-  if (manifest.ok()) core_.observer.session_changed(snapshot_of(*manifest, place));
+  old_sessions_.list();
 }
 
 IoThread& Ingest::owner_of(const ProcessId& process) {
@@ -171,9 +88,9 @@ IoThread& Ingest::owner_of(const ProcessId& process) {
   return *threads_[word % threads_.size()];
 }
 
-void Ingest::route(std::shared_ptr<Link> link, const wire::Hello& hello,
+void Ingest::route(std::shared_ptr<Link> link, const CheckedHello& checked,
                    const std::string& dialled) {
-  const ProcessId process = process_id_of(hello);
+  const ProcessId process = process_id_of(checked.hello);
   if (!dialled.empty()) {
     core_.detached.remove(process);
   } else if (core_.detached.holds(process)) {
@@ -184,7 +101,7 @@ void Ingest::route(std::shared_ptr<Link> link, const wire::Hello& hello,
   std::shared_ptr<Handover> handover = hand_over(*link);
   if (!handover) return;
   handover->dialled = dialled;
-  handover->hello = hello;
+  handover->checked = checked;
   owner_of(process).take(std::move(handover));
 }
 
@@ -210,6 +127,7 @@ std::shared_ptr<Handover> Ingest::hand_over(Link& link) {
   std::error_code error;
   handover->family = link.socket().local_endpoint(error).protocol().family();
   handover->peer = link.peer();
+  handover->principal = link.principal();
   handover->early = link.take_early();
   handover->leases = link.take_leases();
   handover->handle = link.release();

@@ -14,7 +14,7 @@
 #include "daemon/ingest/core.h"
 #include "daemon/ingest/dialler.h"
 #include "daemon/ingest/io_thread.h"
-#include "storage/session_layout.h"
+#include "daemon/ingest/old_sessions.h"
 
 namespace collect::ingest {
 
@@ -70,10 +70,7 @@ class Ingest {
   Ingest(IngestOptions options, storage::Fs& fs, IngestObserver& observer);
 
   Status open();
-  void restore_sessions();
-  void list_old_sessions();
-  void list_old_session(const storage::SessionPlace& place);
-  void route(std::shared_ptr<Link> link, const wire::Hello& hello, const std::string& dialled);
+  void route(std::shared_ptr<Link> link, const CheckedHello& checked, const std::string& dialled);
   void route_feed(std::shared_ptr<Link> link);
   std::shared_ptr<Handover> hand_over(Link& link);
   void stop_feed_on(size_t thread, const std::string& session, Answer<SessionSnapshot> done);
@@ -84,8 +81,7 @@ class Ingest {
   std::vector<std::unique_ptr<IoThread>> threads_;
   std::shared_ptr<Acceptor> acceptor_;
   std::unique_ptr<Dialler> dialler_;
-  // Sealed before, or to be sealed now; run() fills it, the sealing thread uses it.
-  std::vector<storage::SessionPlace> old_places_;
+  OldSessions old_sessions_;
   size_t next_feed_thread_ = 0;  // io thread 0 only
   bool running_ = false;
 };

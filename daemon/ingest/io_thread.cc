@@ -48,6 +48,7 @@ void IoThread::adopt(Handover& handover) {
   handover.handle = -1;
   auto link = std::make_shared<Link>(std::move(socket), std::move(handover.tls), handover.peer,
                                      std::move(handover.early));
+  link->set_principal(std::move(handover.principal));
   for (auto& lease : handover.leases) link->hold(std::move(lease));
   if (handover.is_feed) {
     adopt_feed(std::move(link));
@@ -57,8 +58,25 @@ void IoThread::adopt(Handover& handover) {
     link->refuse(wire::REFUSE_SHUTTING_DOWN, "the collector stops", true);
     return;
   }
-  Peer& peer = find_or_make(agent_from_hello(handover.hello));
-  peer.adopt(std::move(link), handover.hello, handover.dialled);
+  const CheckedHello& checked = handover.checked;
+  Peer* const known = find(process_id_of(checked.hello));
+  std::optional<storage::ResumeKey> fresh;
+  std::optional<Refusal> refusal;
+  if (known != nullptr) {
+    refusal = check_resume(known->resume_key(), checked, link->principal());
+  } else if (checked.hello.channel() != wire::CHANNEL_CONTROL) {
+    refusal = Refusal{wire::REFUSE_PROTOCOL, "data of a process that has not opened control", true};
+  } else {
+    fresh = make_resume_key(link->principal());
+    if (!fresh) refusal = no_randomness();
+  }
+  if (refusal) {
+    core_.refused(link->peer(), refusal->reason);
+    link->refuse(refusal->code, refusal->reason, refusal->retry);
+    return;
+  }
+  Peer& peer = known != nullptr ? *known : find_or_make(agent_from_hello(checked.hello), *fresh);
+  peer.adopt(std::move(link), checked.hello, handover.dialled, known == nullptr);
 }
 
 void IoThread::adopt_feed(std::shared_ptr<Link> link) {
@@ -88,9 +106,9 @@ Peer* IoThread::find(const ProcessId& id) {
   return found == peers_.end() ? nullptr : found->second.get();
 }
 
-Peer& IoThread::find_or_make(AgentSnapshot agent) {
+Peer& IoThread::find_or_make(AgentSnapshot agent, const storage::ResumeKey& key) {
   std::shared_ptr<Peer>& peer = peers_[agent.process_id];
-  if (!peer) peer = std::make_shared<Peer>(core_, io_, std::move(agent));
+  if (!peer) peer = std::make_shared<Peer>(core_, io_, std::move(agent), key);
   return *peer;
 }
 

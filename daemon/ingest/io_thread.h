@@ -29,10 +29,11 @@ struct Handover {
   TlsSession tls;  // of the handle; null: plain
   int family = 0;
   std::string peer;
+  principal::Principal principal;
   std::string dialled;
   std::vector<uint8_t> early;
   std::vector<std::shared_ptr<void>> leases;
-  wire::Hello hello;
+  CheckedHello checked;
 };
 
 class IoThread {
@@ -48,7 +49,8 @@ class IoThread {
 
   // ---- on the thread
   Peer* find(const ProcessId& id);
-  Peer& find_or_make(AgentSnapshot agent);
+  // `key` is for a process that is new here, or that was restored.
+  Peer& find_or_make(AgentSnapshot agent, const storage::ResumeKey& key);
   Dial9Feed* find_feed(const std::string& session);
   // The collector stops.
   void shut_down();

@@ -7,13 +7,15 @@
 #include <cstdint>
 
 #include "proto/wire/layout.h"
+#include "proto/wire/proof.h"
 
 namespace collect::ingest {
 
 using std::chrono::milliseconds;
 
-// What an agent that answers does at once; a stranger that says nothing is let go (WIRE.md).
-inline constexpr milliseconds kHelloDeadline{5'000};  // the TLS handshake included
+// What an agent that answers does at once; a stranger that says nothing is let go (WIRE.md). Up to
+// the Proof, the TLS handshake included.
+inline constexpr milliseconds kHelloDeadline{5'000};
 // Connections that have not said hello: beyond this the oldest gives way. Loopback and Unix sockets
 // are all one address, of everybody who is behind adb or on this machine: they have no share.
 inline constexpr uint32_t kMaxStrangers = 1'024;
@@ -71,11 +73,45 @@ inline constexpr uint32_t kDefaultThreadsPerAgent = 16'384;  // streams open at 
 inline constexpr uint32_t kMaxFeeds = 64;
 inline constexpr uint64_t kMaxFeedFrameBytes = 4u << 20;
 inline constexpr uint64_t kMaxFeedStateBytes = 16u << 20;  // schemas and annotations
+// What all principals together may use; one alone has three quarters of it (principal/budget.h).
+inline constexpr uint64_t kMaxUnsealedSessions = 16'384;
+inline constexpr uint64_t kMaxAccountedMemory = 2ull << 30;
+inline constexpr uint64_t kMaxUnsealedFiles = 1u << 20;  // inodes of sessions that are not sealed
+inline constexpr uint64_t kMaxQueuedBytes = 1ull << 30;  // decoded, of all sessions' queues
+// What is charged, roughly: measured with many of each.
+inline constexpr uint64_t kSessionMemory = 64u << 10;
+inline constexpr uint64_t kStreamMemory = 5u << 10;
+inline constexpr uint64_t kSessionFiles =
+    6;  // two directories, manifest, reserve, container, one more
+inline constexpr uint64_t kStreamFiles = 4;  // directory, index, detail, journal
+// Everybody may have so much while there is any.
+inline constexpr uint64_t kLeastConnections = 8;
+inline constexpr uint64_t kLeastSessions = 4;
+inline constexpr uint64_t kLeastMemory = 4u << 20;
+inline constexpr uint64_t kLeastFiles = 256;
+inline constexpr uint64_t kLeastQueuedBytes = 4u << 20;
+// Of one principal: beyond it reading waits, and nobody is refused.
+inline constexpr double kStreamOpensPerSecond = 4'096;
+inline constexpr double kStreamOpensAtOnce = 16'384;
+// Of one principal, beside a quarter of what its records take. Each session has its own pace too
+// (storage/manifest_pace.h).
+inline constexpr double kManifestBytesPerSecond = 64u << 20;
+inline constexpr double kManifestBytesAtOnce = 256u << 20;
+// Descriptors that neither connections of agents nor their files get: for the control plane, seals,
+// logs. A quarter where there are few.
+inline constexpr uint64_t kReservedDescriptors = 1'024;
+// A session keeps at least so many files open, however scarce they are: those of one thread.
+inline constexpr uint64_t kLeastOpenFiles = 3;
+// What was held up because this machine is out of something is tried again after this time.
+inline constexpr milliseconds kExhaustedPause{50};
+// A manifest that is paced is looked at again after this time at the latest.
+inline constexpr milliseconds kMaxManifestPause{1'000};
+// Non-page frames, and decoded bytes, after which a reader asks again whether more is wanted.
+inline constexpr uint32_t kFramesBetweenAsking = 256;
+inline constexpr size_t kBytesBetweenAsking = 4u << 20;
 inline constexpr uint32_t kMaxIoThreads = 4;
 inline constexpr uint32_t kMaxWriterThreads = 4;
 inline constexpr uint32_t kMaxAttachedAddresses = 256;
-// Sealed sessions that are looked through for one that an agent repeats because the ack was lost.
-inline constexpr size_t kRecentSessions = 64;
 // Sessions on disk that are looked at when the collector starts: the newest.
 inline constexpr size_t kListedSessions = 1'000;
 inline constexpr size_t kMaxPendingCommands = 256;        // of one agent
@@ -87,7 +123,7 @@ inline constexpr size_t kMaxBuildIdBytes = 64;
 // Processes of one io thread that are away and have no session open: beyond this they are
 // forgotten.
 inline constexpr size_t kMaxIdlePeers = 1'024;
-inline constexpr size_t kMaxTokenBytes = 256;
+using wire::kMaxTokenBytes;
 
 // Clock sync: probes of one burst, pause between bursts, bursts that the fit looks at.
 inline constexpr uint32_t kProbesPerBurst = 16;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "daemon/ingest/byte_stream.h"
+#include "daemon/principal/principal.h"
 #include "proto/wire/frame_decoder.h"
 #include "proto/wire/wire.pb.h"
 
@@ -58,6 +59,10 @@ class Link : public std::enable_shared_from_this<Link> {
 
   bool open() const { return state_ == State::kOpen; }
   const std::string& peer() const { return peer_; }
+  // Whom the connection belongs to, and everything that comes over it is charged to; set by whoever
+  // accepted it, and again when a client certificate was shown.
+  const principal::Principal& principal() const { return principal_; }
+  void set_principal(principal::Principal principal) { principal_ = std::move(principal); }
   ByteStream& stream() { return stream_; }
   Socket& socket() { return stream_.socket(); }
   // What was read and is not delivered, for on_bad_frame().
@@ -84,6 +89,7 @@ class Link : public std::enable_shared_from_this<Link> {
 
   ByteStream stream_;
   const std::string peer_;
+  principal::Principal principal_;
   std::shared_ptr<LinkOwner> owner_;
   std::vector<std::shared_ptr<void>> leases_;
   State state_ = State::kOpen;

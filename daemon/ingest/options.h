@@ -9,6 +9,7 @@
 #include "daemon/ingest/address.h"
 #include "daemon/ingest/limits.h"
 #include "daemon/ingest/tls_context.h"
+#include "daemon/principal/local_access.h"
 #include "storage/session_types.h"
 
 namespace collect::ingest {
@@ -19,6 +20,7 @@ struct IngestOptions {
   std::vector<std::string> attach;        // addresses of agents that listen
   std::string token;                      // empty: none is asked for
   std::shared_ptr<const TlsContext> tls;  // null: TCP is plain, and loopback only
+  principal::LocalAccess local_access;    // of this machine's users, those who may connect
   std::string version;                    // "collectord 0.1.0": what agents see and log
   milliseconds heartbeat = kDefaultHeartbeat;
   milliseconds resume = kDefaultResume;
@@ -28,6 +30,14 @@ struct IngestOptions {
   uint32_t sessions_per_agent = kDefaultSessionsPerAgent;
   bool page_codecs = true;  // agents may encode pages for a slow link
   size_t queue_bytes = kDefaultQueueBytes;
+  // What all principals together may use.
+  uint64_t descriptors = 0;  // 0: what the system's limit leaves
+  uint64_t max_sessions = kMaxUnsealedSessions;
+  uint64_t accounted_memory = kMaxAccountedMemory;
+  uint64_t unsealed_files = kMaxUnsealedFiles;
+  uint64_t queued_bytes = kMaxQueuedBytes;
+  double stream_opens_per_second = kStreamOpensPerSecond;
+  double stream_opens_at_once = kStreamOpensAtOnce;
   unsigned io_threads = 0;      // 0: one per core, at most kMaxIoThreads
   unsigned writer_threads = 0;  // 0: one per core, at most kMaxWriterThreads
   storage::SessionOptions storage;

@@ -102,7 +102,10 @@ void PageReader::read_turn() {
           [self] { asio::post(self->link_->socket().get_executor(), [self] { self->resume(); }); });
       return;
     }
-    if (unread() >= need_bytes_ && !decode_what_came()) return;  // bytes read before this reader
+    if (unread() >= need_bytes_) {  // read before this reader, or before the sink had enough
+      if (!decode_what_came()) return;
+      continue;
+    }
     std::error_code error;
     const auto room = asio::buffer(buffer_->data() + end_, kReadBufferBytes - end_);
     const size_t count = room.size() == 0 ? 0 : link_->stream().read_some(room, error);
@@ -130,8 +133,17 @@ void PageReader::read_turn() {
   }
 }
 
+// A buffer may hold thousands of small frames, and pages that are a hundred times larger when they
+// are decoded: the sink is asked in between too. What is left is decoded when it wants more.
+bool PageReader::has_enough(uint32_t& frames) {
+  if (++frames < kFramesBetweenAsking) return false;
+  frames = 0;
+  return !sink_->wants_more();
+}
+
 bool PageReader::decode_what_came() {
   last_read_ = std::chrono::steady_clock::now();
+  uint32_t frames = 0;
   while (true) {
     wire::Frame frame;
     const Bytes rest(buffer_->data() + begin_, unread());
@@ -152,9 +164,12 @@ bool PageReader::decode_what_came() {
     need_bytes_ = sizeof(wire::FrameHeader);
     if (frame.type == wire::FrameType::kPage) {
       if (!batch_.buffer) batch_.buffer = BufferPool::Buffer::lend(buffer_);
-      batch_.bytes += frame.page_bytes.size();
+      batch_.bytes += frame.page.raw_bytes;
       batch_.pages.push_back({to_storage(frame.page, frame.page_bytes),
                               static_cast<wire::Codec>(frame.page.codec), frame.page.raw_bytes});
+      if (batch_.bytes < kBytesBetweenAsking) continue;
+      if (!flush_batch()) return false;
+      if (!sink_->wants_more()) return true;
       continue;
     }
     if (!flush_batch()) return false;
@@ -163,6 +178,7 @@ bool PageReader::decode_what_came() {
       stop();
       return false;
     }
+    if (has_enough(frames)) return true;
   }
 }
 

@@ -29,7 +29,7 @@ struct ArrivedPage {
 struct PageBatch {
   std::vector<ArrivedPage> pages;
   BufferRef buffer;
-  size_t bytes = 0;
+  size_t bytes = 0;  // as records: a page may be a few bytes on the way and a megabyte here
 };
 
 class PageSink {
@@ -56,6 +56,8 @@ class PageReader : public std::enable_shared_from_this<PageReader> {
   // frame has been standing half-read for longer than kFrameStall.
   bool check_idle(std::chrono::steady_clock::time_point now);
   uint64_t received_bytes() const { return received_bytes_; }
+  // It stands still because the sink wanted no more.
+  bool held() const { return state_ == State::kHeld; }
 
  private:
   enum class State : uint8_t { kIdle, kWaiting, kReading, kHeld, kNoBuffer, kStopped };
@@ -65,6 +67,7 @@ class PageReader : public std::enable_shared_from_this<PageReader> {
   bool ensure_buffer();
   bool decode_what_came();
   bool flush_batch();
+  bool has_enough(uint32_t& frames);
   void park();
   void let_go_of_buffer();
   size_t unread() const { return end_ - begin_; }

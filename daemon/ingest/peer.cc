@@ -4,18 +4,22 @@
 
 #include "daemon/ingest/handshake.h"
 #include "daemon/ingest/limits.h"
+#include "formats/core/printable.h"
 
 namespace collect::ingest {
 
-Peer::Peer(IngestCore& core, asio::io_context& io, AgentSnapshot agent)
-    : core_(core), io_(io), agent_(std::move(agent)) {
+Peer::Peer(IngestCore& core, asio::io_context& io, AgentSnapshot agent,
+           const storage::ResumeKey& key)
+    : core_(core), io_(io), agent_(std::move(agent)), resume_key_(key) {
   agent_.id = core_.next_agent_id.fetch_add(1);
+  account_ = core_.budget.account({});  // nobody has connected yet
   down_since_ = std::chrono::steady_clock::now();
 }
 
 Peer::~Peer() = default;
 
-void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std::string& dialled) {
+void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std::string& dialled,
+                 bool is_new) {
   const bool is_control = hello.channel() == wire::CHANNEL_CONTROL;
   // The agent knows better than we whether its old links live. A half pair loses only the half that
   // is replaced: the two channels may open in any order.
@@ -25,6 +29,7 @@ void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std
     (is_control ? control_ : data_)->close();
   }
   hello_ = hello;
+  account_ = core_.budget.account(link->principal());
   AgentSnapshot fresh = agent_from_hello(hello);
   fresh.id = agent_.id;
   fresh.state = agent_.state;
@@ -42,7 +47,7 @@ void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std
   if (is_control) {
     control_ = std::move(link);
     counted_control_bytes_ = 0;
-    adopt_control(hello);
+    adopt_control(is_new);
   } else {
     data_ = std::move(link);
     counted_data_bytes_ = 0;
@@ -50,13 +55,14 @@ void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std
   }
 }
 
-void Peer::adopt_control(const wire::Hello&) {
+void Peer::adopt_control(bool is_new) {
   wire::Welcome welcome;
   welcome.set_version(wire::kProtocolVersion);
   welcome.set_collector(core_.options.version);
   welcome.set_heartbeat_ms(static_cast<uint32_t>(core_.options.heartbeat.count()));
   welcome.set_features(agreed_features());
   if (session_ && session_->opened) welcome.set_session(session_->shown.name);
+  if (is_new) welcome.set_resume_key(resume_key_.bytes.data(), resume_key_.bytes.size());
   const std::shared_ptr<Link> link = control_;  // sending may fail and end it
   link->send(wire::FrameType::kWelcome, welcome);
   if (control_ != link) return;
@@ -90,9 +96,9 @@ void Peer::became_connected() {
     show_session(*session_, true);
   }
   set_state(session_ ? AgentState::kRecording : AgentState::kConnected, "");
-  spdlog::info("agents/{} {} (pid {}, {}) connected from {}{}", agent_.id, agent_.process_name,
-               agent_.pid, agent_.device_id, agent_.address,
-               agent_.reconnects != 0 ? ", again" : "");
+  spdlog::info("agents/{} {} (pid {}, {}) connected from {}{}", agent_.id,
+               in_quotes(agent_.process_name), agent_.pid, in_quotes(agent_.device_id),
+               agent_.address, agent_.reconnects != 0 ? ", again" : "");
   if (agent_.reconnects != 0 && session_) {
     put(*session_, SessionNote{"the agent came back from " + agent_.address});
   }
@@ -140,7 +146,8 @@ void Peer::drop_links(const std::string& reason) {
 }
 
 void Peer::refuse_both(wire::RefuseCode code, const std::string& reason, bool retry) {
-  core_.refused("agents/" + std::to_string(agent_.id) + " (" + agent_.process_name + ")", reason);
+  core_.refused("agents/" + std::to_string(agent_.id) + " " + in_quotes(agent_.process_name),
+                reason);
   if (reader_) reader_->stop();
   if (control_) control_->refuse(code, reason, retry);
   if (data_) data_->refuse(code, reason, retry);
@@ -179,7 +186,9 @@ void Peer::links_are_down(const std::string& reason) {
     interrupt_session();
     if (was_up || agent_.state != AgentState::kGone) set_state(AgentState::kDisconnected, reason);
   }
-  if (was_up) spdlog::info("agents/{} {} disconnected: {}", agent_.id, agent_.process_name, reason);
+  if (was_up)
+    spdlog::info("agents/{} {} disconnected: {}", agent_.id, in_quotes(agent_.process_name),
+                 reason);
 }
 
 void Peer::detach(Answer<AgentSnapshot> done) {
@@ -233,6 +242,8 @@ bool Peer::sweep(SteadyTime now, bool may_linger) {
                           : "no control channel came");
   }
   if (reader_ && !reader_->check_idle(now)) drop_links("a frame on data came to a stop half-way");
+  // What was held for want of budget has nobody else to wake it.
+  if (reader_ && reader_->held()) reader_->resume();
   if (control_up_) sweep_control(now);
   sweep_commands(now);
   sweep_sessions(now);
@@ -246,6 +257,7 @@ bool Peer::sweep(SteadyTime now, bool may_linger) {
 void Peer::set_state(AgentState state, const std::string& status) {
   agent_.state = state;
   agent_.status = status;
+  storage::bound_text(agent_.status);  // it may be what the agent said, as long as a frame
   show_agent();
 }
 
@@ -254,7 +266,7 @@ void Peer::show_agent() {
 }
 
 void Peer::say(const std::string& what) {
-  spdlog::info("agents/{} {}: {}", agent_.id, agent_.process_name, what);
+  spdlog::info("agents/{} {}: {}", agent_.id, in_quotes(agent_.process_name), what);
   if (session_) put(*session_, SessionNote{what});
 }
 

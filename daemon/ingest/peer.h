@@ -26,6 +26,7 @@
 #include "daemon/ingest/session_pipe.h"
 #include "daemon/ingest/snapshot.h"
 #include "proto/wire/wire.pb.h"
+#include "storage/session_layout.h"
 
 namespace collect::ingest {
 
@@ -49,18 +50,27 @@ struct LiveSession {
   std::optional<SteadyTime> waiting_since;  // its agent is away
   std::optional<SteadyTime> stop_asked_at;
   std::vector<Answer<SessionSnapshot>> when_sealed;
+  // What it takes of its principal's budget, until it is sealed.
+  principal::Lease place;
+  principal::Lease memory;
+  principal::Lease files;
+  uint32_t charged_streams = 0;
 };
 
 class Peer final : public LinkOwner, public PageSink, public std::enable_shared_from_this<Peer> {
  public:
-  Peer(IngestCore& core, asio::io_context& io, AgentSnapshot agent);
+  Peer(IngestCore& core, asio::io_context& io, AgentSnapshot agent, const storage::ResumeKey& key);
   ~Peer() override;
 
-  // A connection whose hello was checked. Replaces what the process had on that channel.
-  void adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std::string& dialled);
+  // What whoever says that it is this process has to know.
+  const storage::ResumeKey& resume_key() const { return resume_key_; }
+  // A connection whose hello was checked, also for the resume key; or it `is_new`, and is given the
+  // key. Replaces what the process had on that channel.
+  void adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std::string& dialled,
+             bool is_new);
   // A session that a former collector left unsealed; this process may come back for it.
-  void restore(const std::string& name, const std::string& directory, uint32_t recording,
-               SystemTime start);
+  void restore(const storage::SessionPlace& place, const storage::ResumeKey& key,
+               uint32_t recording, SystemTime start);
   // Time passes. False: this peer is over and may be forgotten. Without `may_linger`, one that is
   // away and has no session is over at once.
   bool sweep(SteadyTime now, bool may_linger);
@@ -112,7 +122,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   enum class Intake : uint8_t { kNone, kStore, kDrop };  // of the data channel's recording
 
   // peer.cc
-  void adopt_control(const wire::Hello& hello);
+  void adopt_control(bool is_new);
   void adopt_data(const wire::Hello& hello);
   void became_connected();
   void links_are_down(const std::string& reason);
@@ -131,6 +141,8 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   bool begin_recording(const wire::RecordingStart& start);
   bool on_modules(const wire::Frame& frame);
   bool on_stream_open(const wire::Frame& frame);
+  // The principal has too much: the connection ends, and may come again.
+  bool over_budget(const std::string& reason);
   bool on_stream_close(const wire::Frame& frame);
   bool on_detail_state(const wire::Frame& frame);
   bool on_recording_end(const wire::Frame& frame);
@@ -161,6 +173,9 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
 
   // peer_session.cc
   SessionRef make_session(uint32_t recording, SystemTime start);
+  Status charge_session(LiveSession& session);
+  Status charge_stream(LiveSession& session);
+  void charge_threads(LiveSession& session, uint32_t threads);
   void put(LiveSession& session, SessionItem item);
   void on_report(const SessionRef& session, SessionReport report);
   void on_opened(const SessionRef& session, const SessionReport::Opened& opened);
@@ -179,6 +194,8 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   IngestCore& core_;
   asio::io_context& io_;
   AgentSnapshot agent_;
+  storage::ResumeKey resume_key_;  // in its sessions' files and in its Welcome, and nowhere else
+  std::shared_ptr<principal::Account> account_;  // of whoever connected last
   std::string dialled_;  // the address where the collector dialled; else empty
   wire::Hello hello_;    // the last one
 
@@ -206,9 +223,10 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   Intake intake_ = Intake::kNone;
   uint32_t intake_recording_ = 0;
   uint32_t sessions_begun_ = 0;
+  uint32_t streams_opened_ = 0;  // on this connection
   uint32_t finished_recording_ =
       0;  // this one and those before are over for good: repeats are dropped
-  std::unordered_map<uint32_t, StreamProgress> streams_;
+  std::unordered_map<uint32_t, StreamProgress, KeyedHash> streams_;
   std::map<uint32_t, storage::ModuleInfo> modules_;  // for names to function ids
   uint64_t welcome_ticket_ =
       0;  // of the positions that the data channel's Welcome waits for; 0 none

@@ -35,7 +35,7 @@ void Peer::on_frame(Link& link, const wire::Frame& frame) {
       break;
   }
   const bool is_known =
-      (frame.type >= wire::FrameType::kDial && frame.type <= wire::FrameType::kRefuse) ||
+      (frame.type >= wire::FrameType::kDial && frame.type <= wire::FrameType::kProof) ||
       (frame.type >= wire::FrameType::kRecordingStart &&
        frame.type <= wire::FrameType::kRecordingEnd) ||
       (frame.type >= wire::FrameType::kAck && frame.type <= wire::FrameType::kBye);

@@ -8,6 +8,18 @@
 #include "daemon/ingest/peer.h"
 
 namespace collect::ingest {
+namespace {
+
+// Kept twice: for names of functions, and for the manifest.
+uint64_t bytes_of(const std::vector<storage::ModuleInfo>& modules) {
+  uint64_t bytes = 0;
+  for (const storage::ModuleInfo& module : modules) {
+    bytes += 2 * (sizeof module + module.path.size() + module.build_id.size());
+  }
+  return bytes;
+}
+
+}  // namespace
 
 // With positions, the session that the agent named goes on; without, nothing is known of it.
 void Peer::welcome_data(const std::vector<storage::StreamPosition>* positions) {
@@ -39,6 +51,7 @@ void Peer::welcome_data(const std::vector<storage::StreamPosition>* positions) {
   if (data_ != link) return;  // sending failed and ended it
   data_up_ = true;
   streams_.clear();
+  streams_opened_ = 0;
   intake_ = Intake::kNone;
   reader_ = std::make_shared<PageReader>(link, shared_from_this(), core_.buffers);
   if (connected()) became_connected();
@@ -51,7 +64,9 @@ uint64_t Peer::agreed_features() const {
 }
 
 bool Peer::wants_more() {
-  if (!session_ || intake_ != Intake::kStore || !session_->pipe->full()) return true;
+  if (!session_ || intake_ != Intake::kStore) return true;
+  const bool opens_too_fast = account_->stream_open_wait().count() != 0;
+  if (!opens_too_fast && !session_->pipe->full()) return true;
   core_.counters.reads_held.fetch_add(1, std::memory_order_relaxed);
   return false;
 }
@@ -130,6 +145,8 @@ bool Peer::on_data_frame(const wire::Frame& frame) {
     }
     case wire::FrameType::kDial:
     case wire::FrameType::kHello:
+    case wire::FrameType::kChallenge:
+    case wire::FrameType::kProof:
     case wire::FrameType::kResume:
     case wire::FrameType::kWelcome:
     case wire::FrameType::kAck:
@@ -181,9 +198,16 @@ bool Peer::begin_recording(const wire::RecordingStart& start) {
     refuse_both(wire::REFUSE_LIMIT, reason, false);
     return false;
   }
+  const SessionRef session = make_session(start.recording(), std::chrono::system_clock::now());
+  const Status charged = charge_session(*session);
+  if (!charged.ok()) {
+    core_.live_sessions.fetch_sub(1);
+    intake_ = Intake::kNone;
+    return over_budget(charged.error().message);
+  }
   ++sessions_begun_;
-  session_ = make_session(start.recording(), std::chrono::system_clock::now());
-  put(*session_, SessionOpen{identity_from(hello_, start)});
+  session_ = session;
+  put(*session_, SessionOpen{identity_from(hello_, start), resume_key_});
   if (clock_sync_) put(*session_, *clock_sync_);
   if (function_filter_) put(*session_, *function_filter_);
   modules_.clear();
@@ -205,6 +229,10 @@ bool Peer::on_modules(const wire::Frame& frame) {
     if (modules_.size() < storage::kMaxModules || modules_.contains(info.module_id)) {
       modules_[info.module_id] = info;  // beyond it, storage says so
     }
+  }
+  if (intake_ == Intake::kStore && session_) {
+    const Status charged = session_->memory.grow(bytes_of(infos));
+    if (!charged.ok()) return over_budget(charged.error().message);
   }
   keep(std::move(infos));
   return true;
@@ -233,9 +261,20 @@ bool Peer::on_stream_open(const wire::Frame& frame) {
     refuse_both(wire::REFUSE_LIMIT, reason, false);
     return false;
   }
+  account_->count_stream_open();
+  if (intake_ == Intake::kStore && session_) {
+    const Status charged = charge_stream(*session_);
+    if (!charged.ok()) return over_budget(charged.error().message);
+  }
   streams_[stream->stream_id()] = {};
   keep(to_storage(*stream));
   return true;
+}
+
+bool Peer::over_budget(const std::string& reason) {
+  if (session_) put(*session_, SessionNote{"the connection was refused: " + reason});
+  refuse_both(wire::REFUSE_LIMIT, reason, true);
+  return false;
 }
 
 bool Peer::on_stream_close(const wire::Frame& frame) {

@@ -5,6 +5,7 @@
 
 #include "daemon/ingest/limits.h"
 #include "daemon/ingest/peer.h"
+#include "formats/core/printable.h"
 
 namespace collect::ingest {
 
@@ -29,9 +30,38 @@ Peer::SessionRef Peer::make_session(uint32_t recording, SystemTime start) {
     const auto reported = live.lock();
     if (self && reported) self->on_report(reported, std::move(report));
   };
-  session->pipe = std::make_shared<SessionPipe>(core_.pipe_world, io_.get_executor(), on_report);
+  session->pipe =
+      std::make_shared<SessionPipe>(core_.pipe_world, io_.get_executor(), account_, on_report);
+  using principal::Resource;
+  session->place = principal::Lease(account_, Resource::kSessions);
+  session->memory = principal::Lease(account_, Resource::kMemory);
+  session->files = principal::Lease(account_, Resource::kInodes);
   core_.live_sessions.fetch_add(1);
   return session;
+}
+
+Status Peer::charge_session(LiveSession& session) {
+  COLLECT_TRY(session.place.grow(1));
+  COLLECT_TRY(session.memory.grow(kSessionMemory));
+  return session.files.grow(kSessionFiles);
+}
+
+// Streams that are opened again on a new connection are charged already.
+Status Peer::charge_stream(LiveSession& session) {
+  if (++streams_opened_ <= session.charged_streams) return {};
+  COLLECT_TRY(session.memory.grow(kStreamMemory));
+  COLLECT_TRY(session.files.grow(kStreamFiles));
+  session.charged_streams = streams_opened_;
+  return {};
+}
+
+// What storage has made, on whichever connection it came.
+void Peer::charge_threads(LiveSession& session, uint32_t threads) {
+  if (threads <= session.charged_streams) return;
+  const uint64_t more = threads - session.charged_streams;
+  session.memory.set(session.memory.amount() + more * kStreamMemory);
+  session.files.set(session.files.amount() + more * kStreamFiles);
+  session.charged_streams = threads;
 }
 
 void Peer::put(LiveSession& session, SessionItem item) {
@@ -39,25 +69,32 @@ void Peer::put(LiveSession& session, SessionItem item) {
   session.pipe->push(std::move(item));
 }
 
-void Peer::restore(const std::string& name, const std::string& directory, uint32_t recording,
-                   SystemTime start) {
+void Peer::restore(const storage::SessionPlace& place, const storage::ResumeKey& key,
+                   uint32_t recording, SystemTime start) {
   if (session_ && session_->recording > recording) {
     // Of two that were left open, only the newer one can go on.
     const SessionRef newer = std::move(session_);
-    restore(name, directory, recording, start);
+    const storage::ResumeKey newer_key = resume_key_;
+    restore(place, key, recording, start);
     seal(storage::SessionState::kRecovered, "a later recording of the same process was begun");
     session_ = newer;
+    resume_key_ = newer_key;
     return;
   }
   if (session_) {
     seal(storage::SessionState::kRecovered, "a later recording of the same process was begun");
   }
+  resume_key_ = key;
   session_ = make_session(recording, start);
+  // It is there, whether there is room for it or not.
+  session_->place.set(1);
+  session_->memory.set(kSessionMemory);
+  session_->files.set(kSessionFiles);
   session_->opened = true;
-  session_->shown.name = name;
-  session_->shown.directory = directory;
-  put(*session_, SessionResume{directory});
-  agent_.session = name;
+  session_->shown.name = place.name;
+  session_->shown.directory = place.directory;
+  put(*session_, SessionResume{place.directory});
+  agent_.session = place.name;
   interrupt_session();
   set_state(AgentState::kDisconnected,
             "recorded when the collector ended; its session waits for it to come back");
@@ -71,6 +108,7 @@ void Peer::on_report(const SessionRef& session, SessionReport report) {
   if (report.opened) on_opened(session, *report.opened);
   session->shown.totals = report.totals;
   session->unshown = true;
+  charge_threads(*session, report.totals.threads);
   for (const auto& [ticket, positions] : report.positions) {
     if (ticket == welcome_ticket_ && session == session_) {
       welcome_ticket_ = 0;
@@ -97,7 +135,8 @@ void Peer::on_opened(const SessionRef& session, const SessionReport::Opened& ope
   agent_.session = opened.name;
   if (session == session_ && connected()) {
     set_state(AgentState::kRecording, "");
-    spdlog::info("agents/{} {} records into {}", agent_.id, agent_.process_name, opened.directory);
+    spdlog::info("agents/{} {} records into {}", agent_.id, in_quotes(agent_.process_name),
+                 opened.directory);
   } else {
     show_agent();
   }
@@ -129,7 +168,8 @@ void Peer::on_repeated(const SessionRef& session, const std::string& name) {
   session->shown.name = name;
   agent_.session = name;
   show_agent();
-  spdlog::info("agents/{} {} repeats {}, which is complete", agent_.id, agent_.process_name, name);
+  spdlog::info("agents/{} {} repeats {}, which is complete", agent_.id,
+               in_quotes(agent_.process_name), name);
   const auto waiters = std::move(session->when_sealed);
   session->when_sealed.clear();
   for (const auto& done : waiters) done(session->shown);
@@ -139,7 +179,7 @@ void Peer::on_repeated(const SessionRef& session, const std::string& name) {
 
 void Peer::on_failed(const SessionRef& session, const Error& error) {
   const bool is_current = session == session_;
-  spdlog::error("agents/{} {}: {}: {}", agent_.id, agent_.process_name,
+  spdlog::error("agents/{} {}: {}: {}", agent_.id, in_quotes(agent_.process_name),
                 session->opened ? session->shown.name : "no session", to_string(error));
   if (is_storage_fault(error.code) || !session->opened) {
     // Its end was read, but what came before it is not all stored: the agent, which is not told
@@ -154,7 +194,8 @@ void Peer::on_failed(const SessionRef& session, const Error& error) {
     }
     session->shown.status = to_string(error);
     if ((is_current || is_unheard) && (control_ || data_)) {
-      refuse_both(wire::REFUSE_STORAGE, to_string(error), true);
+      const bool is_ours = error.code == Code::kExhausted;
+      refuse_both(is_ours ? wire::REFUSE_RESOURCES : wire::REFUSE_STORAGE, to_string(error), true);
     }
     return;
   }
@@ -186,6 +227,7 @@ void Peer::on_sealed(const SessionRef& session, const SessionReport::Sealed& sea
   SessionSnapshot& shown = session->shown;
   shown.state = shown_state(sealed.state);
   shown.status = sealed.reason;
+  shown.symbols = sealed.symbols;
   shown.end_time = std::chrono::system_clock::now();
   show_session(*session, true);
   session->pipe->report_to(sealed.held_up ? core_.late_seal(shown) : nullptr);
@@ -250,6 +292,7 @@ void Peer::interrupt_session() {
   session_->waiting_since = std::chrono::steady_clock::now();
   session_->shown.state = SessionState::kInterrupted;
   session_->shown.status = "its agent is away";
+  put(*session_, FilesIdle{});
   show_session(*session_, true);
 }
 
@@ -279,6 +322,7 @@ void Peer::sweep_sessions(SteadyTime now) {
     session_->settled_at = now;
     session_->pipe->push(CommitWanted{});
   }
+  if (session_ && session_->pipe->has_too_many_files()) session_->pipe->push(CommitWanted{});
   std::vector<SessionRef> live = sealing_;
   if (session_) live.push_back(session_);
   for (const SessionRef& session : live) {

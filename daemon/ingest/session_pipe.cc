@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <asio/post.hpp>
+#include <tuple>
 
 #include "daemon/ingest/limits.h"
 #include "daemon/ingest/page_unpacker.h"
@@ -28,32 +29,12 @@ size_t bytes_of(const SessionItem& item) {
   return sizeof(SessionItem) + kMaxNameBytes;
 }
 
-// The name of the complete session of the same recording. An agent repeats a recording when the
-// link broke, and this collector ended, between the seal and the agent's hearing of it.
-std::optional<std::string> find_complete(storage::Fs& fs, const std::string& root,
-                                         const storage::SessionIdentity& identity) {
-  if (identity.recording == 0) return std::nullopt;  // no agent's: nobody repeats it
-  auto places = storage::list_sessions(fs, root);
-  if (!places.ok()) return std::nullopt;
-  size_t looked_at = 0;
-  for (auto place = places->rbegin(); place != places->rend(); ++place) {
-    if (++looked_at > kRecentSessions) break;
-    if (place->pid != identity.pid) continue;
-    const auto manifest = storage::read_manifest(fs, place->directory);
-    if (manifest.ok() && manifest->state == storage::SessionState::kComplete &&
-        manifest->identity.process_id == identity.process_id &&
-        manifest->identity.recording == identity.recording) {
-      return place->name;
-    }
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 bool is_storage_fault(Code code) {
   switch (code) {
     case Code::kNoSpace:
+    case Code::kExhausted:
     case Code::kIo:
     case Code::kPermission:
     case Code::kAlreadyExists:
@@ -65,11 +46,20 @@ bool is_storage_fault(Code code) {
   }
 }
 
-SessionPipe::SessionPipe(const World& world, asio::any_io_executor io, OnReport on_report)
+SessionPipe::SessionPipe(const World& world, asio::any_io_executor io,
+                         std::shared_ptr<principal::Account> account, OnReport on_report)
     : world_(world),
       io_(std::move(io)),
       writer_index_(world.writers->assign()),
-      on_report_(std::move(on_report)) {}
+      charges_(std::move(account)),
+      storage_options_(*world.options),
+      on_report_(std::move(on_report)) {
+  storage_options_.budget = &charges_;
+}
+
+SessionPipe::~SessionPipe() {
+  charges_.account().give_back(principal::Resource::kQueued, queued_bytes_);
+}
 
 // ---- io thread
 
@@ -77,7 +67,9 @@ void SessionPipe::push(SessionItem item) {
   bool schedule = false;
   {
     std::lock_guard lock(mutex_);
-    queued_bytes_ += bytes_of(item);
+    const size_t bytes = bytes_of(item);
+    queued_bytes_ += bytes;
+    charges_.account().charge(principal::Resource::kQueued, bytes);
     queue_.push_back(std::move(item));
     schedule = !scheduled_;
     scheduled_ = true;
@@ -87,7 +79,12 @@ void SessionPipe::push(SessionItem item) {
 
 bool SessionPipe::full() {
   std::lock_guard lock(mutex_);
-  was_full_ = queued_bytes_ >= world_.queue_bytes || queue_.size() >= kMaxQueuedItems;
+  // A session whose queue is empty may always fill it a little, whatever others of its principal
+  // do.
+  const bool over_budget =
+      queued_bytes_ != 0 && !charges_.account().has_room(principal::Resource::kQueued);
+  was_full_ =
+      over_budget || queued_bytes_ >= world_.queue_bytes || queue_.size() >= kMaxQueuedItems;
   return was_full_;
 }
 
@@ -111,15 +108,17 @@ void SessionPipe::run() {
     items.swap(queue_);
     scheduled_ = false;
   }
-  handle(items);
+  const size_t handled = handle(items);
   size_t bytes = 0;
-  for (const SessionItem& item : items) bytes += bytes_of(item);
+  for (size_t at = 0; at < handled; ++at) bytes += bytes_of(items[at]);
+  if (pause_) put_back(std::move(items), handled);
   items.clear();  // buffers go back before the reader is told that there is room
   bool send = false;
   {
     // Not through news_: that may be the sealing thread's by now.
     std::lock_guard lock(mutex_);
     queued_bytes_ -= bytes;
+    charges_.account().give_back(principal::Resource::kQueued, bytes);
     if (was_full_ && queued_bytes_ <= world_.queue_bytes / 2) {
       was_full_ = false;
       report_.drained = true;
@@ -130,13 +129,38 @@ void SessionPipe::run() {
   if (send) send_report();
 }
 
-void SessionPipe::handle(const std::vector<SessionItem>& items) {
-  std::vector<uint64_t> tickets;
-  const SessionSeal* seal = nullptr;
+// In front of what was pushed meanwhile; the next round comes by itself.
+void SessionPipe::put_back(std::vector<SessionItem> items, size_t first) {
+  const milliseconds pause = *std::exchange(pause_, std::nullopt);
+  {
+    std::lock_guard lock(mutex_);
+    const auto rest = items.begin() + static_cast<ptrdiff_t>(first);
+    queue_.insert(queue_.begin(), std::make_move_iterator(rest),
+                  std::make_move_iterator(items.end()));
+    if (scheduled_) return;  // something came already, and brings the next round
+    scheduled_ = true;
+  }
+  world_.writers->schedule_later(writer_index_, shared_from_this(), pause);
+}
+
+void SessionPipe::retry_later(milliseconds pause) {
+  pause_ = std::max(pause_.value_or(milliseconds{0}), pause);
+}
+
+// A manifest that comes before the next page, or the next ack, and that would be written too soon.
+bool SessionPipe::must_wait_for_manifest() {
+  const uint64_t wait_ns = writer_ && !failed_ ? writer_->manifest_wait_ns() : 0;
+  if (wait_ns == 0) return false;
+  const auto wait = std::chrono::ceil<milliseconds>(std::chrono::nanoseconds(wait_ns));
+  retry_later(std::min(wait, kMaxManifestPause));
+  return true;
+}
+
+size_t SessionPipe::store_items(const std::vector<SessionItem>& items, const SessionSeal** seal) {
   size_t at = 0;
-  while (at < items.size() && !sealing_ && seal == nullptr) {
+  while (at < items.size() && !sealing_ && *seal == nullptr) {
     if (const auto* wanted = std::get_if<PositionsWanted>(&items[at])) {
-      tickets.push_back(wanted->ticket);
+      tickets_.push_back(wanted->ticket);
       ++at;
       continue;
     }
@@ -145,31 +169,52 @@ void SessionPipe::handle(const std::vector<SessionItem>& items) {
       ++at;
       continue;
     }
-    seal = std::get_if<SessionSeal>(&items[at]);
+    *seal = std::get_if<SessionSeal>(&items[at]);
     size_t end = at + 1;
     Status stored;
     if (std::holds_alternative<PageBatch>(items[at])) {
       while (end < items.size() && std::holds_alternative<PageBatch>(items[end])) ++end;
+      if (!failed_ && must_wait_for_manifest()) return at;
       if (!failed_) stored = store_pages(items, at, end);
-    } else if (seal == nullptr && !failed_) {
+    } else if (*seal == nullptr && !failed_) {
       stored = store(items[at]);
+    }
+    if (!stored.ok() && stored.code() == Code::kExhausted) {
+      // Nobody's fault, and nothing is wrong with the session: the same items once more.
+      world_.counters->writes_held.fetch_add(1, std::memory_order_relaxed);
+      retry_later(kExhaustedPause);
+      return at;
     }
     if (!stored.ok()) fail(stored.error());
     at = end;
   }
-  for (; at < items.size(); ++at) {
-    if (const auto* order = std::get_if<SessionOrder>(&items[at])) {
-      answers_.emplace_back(order->done, Error{Code::kUnavailable, "the session is being sealed"});
+  return at;
+}
+
+size_t SessionPipe::handle(const std::vector<SessionItem>& items) {
+  const SessionSeal* seal = nullptr;
+  const size_t stored = store_items(items, &seal);
+  const bool waits = pause_.has_value();
+  if (!waits) {
+    for (size_t at = stored; at < items.size(); ++at) {
+      if (const auto* order = std::get_if<SessionOrder>(&items[at])) {
+        answers_.emplace_back(order->done,
+                              Error{Code::kUnavailable, "the session is being sealed"});
+      }
     }
   }
-  finish_round(tickets);
-  answer_orders();
-  if (seal == nullptr || sealing_) return;
+  const bool committed = finish_round();
+  if (committed) answer_orders();
+  if (waits) return stored;
+  if (seal == nullptr || sealing_) return items.size();
+  // Sealing makes the last manifest: it need not wait for one, only for descriptors.
   SessionSeal last = *seal;
   if (failed_ && last.state == storage::SessionState::kComplete) {
     last = {storage::SessionState::kRecovered, "the agent's data was refused"};
   }
+  pause_.reset();
   begin_seal(std::move(last));
+  return items.size();
 }
 
 void SessionPipe::carry_out(const SessionOrder& order) {
@@ -260,6 +305,7 @@ Status SessionPipe::store(const SessionItem& item) {
     writer_->set_lost_without_stream(lost->count);
   }
   if (const auto* end = std::get_if<storage::ProcessEnd>(&item)) writer_->set_process_end(*end);
+  if (std::holds_alternative<FilesIdle>(item)) return writer_->release_files();
   return {};
 }
 
@@ -267,12 +313,19 @@ Status SessionPipe::open(const SessionOpen& item) {
   const std::string& root = world_.options->root;
   storage::SpaceGuard guard(*world_.fs, root, 0, world_.options->keep_free_bytes);
   COLLECT_TRY(guard.admit(0, kRoomToBegin));
-  if (auto earlier = find_complete(*world_.fs, root, item.identity)) {
+  const auto& [process, recording, pid] =
+      std::tie(item.identity.process_id, item.identity.recording, item.identity.pid);
+  const CompletedSessions::Answer earlier = world_.completed->find(process, recording, pid);
+  if (!earlier.is_known) {
+    return Error{Code::kExhausted, "the old sessions of this process id are not all listed yet"};
+  }
+  if (earlier.place && world_.fs->exists(earlier.place->directory)) {
     failed_ = true;
-    news_.repeated = std::move(*earlier);
+    news_.repeated = earlier.place->name;
     return {};
   }
-  auto created = storage::SessionWriter::create(*world_.fs, *world_.options, item.identity);
+  auto created =
+      storage::SessionWriter::create(*world_.fs, storage_options_, item.identity, item.key);
   if (!created.ok()) return created.error();
   writer_ = std::move(created).value();
   news_.opened = SessionReport::Opened{writer_->name(), writer_->directory()};
@@ -280,7 +333,8 @@ Status SessionPipe::open(const SessionOpen& item) {
 }
 
 Status SessionPipe::resume(const SessionResume& item) {
-  auto resumed = storage::SessionWriter::resume(*world_.fs, *world_.options, item.directory);
+  auto resumed = storage::SessionWriter::resume(*world_.fs, storage_options_, item.directory);
+  if (!resumed.ok() && resumed.code() == Code::kExhausted) return resumed.error();
   if (!resumed.ok()) {
     failed_ = true;
     recover_directory_ = item.directory;
@@ -313,83 +367,6 @@ storage::StreamPosition& SessionPipe::position_of(uint32_t stream) {
   storage::StreamPosition& position = positions_[stream];
   position.stream_id = stream;
   return position;
-}
-
-void SessionPipe::finish_round(const std::vector<uint64_t>& tickets) {
-  if (sealing_) return;
-  if (writer_ && !failed_) {
-    Status committed = writer_->commit();
-    if (!committed.ok()) {
-      touched_.clear();  // nothing may be acknowledged that is not there
-      fail(committed.error());
-      if (sealing_) return;
-    }
-  }
-  if (writer_) count_totals();
-  for (const uint32_t stream : touched_) news_.stored[stream] = positions_[stream];
-  touched_.clear();
-  for (const uint64_t ticket : tickets) {
-    std::vector<storage::StreamPosition> all;
-    all.reserve(positions_.size());
-    for (const auto& [stream, position] : positions_) all.push_back(position);
-    news_.positions.emplace_back(ticket, std::move(all));
-  }
-  publish();
-}
-
-void SessionPipe::fail(const Error& error) {
-  if (failed_) return;
-  failed_ = true;
-  news_.failed = error;
-  if (is_storage_fault(error.code) || !writer_ || writer_->failed()) {
-    begin_seal({storage::SessionState::kFailed, to_string(error)});
-    return;
-  }
-  Status noted = writer_->note("the agent's data was refused: " + to_string(error));
-  if (!noted.ok()) begin_seal({storage::SessionState::kFailed, to_string(noted.error())});
-}
-
-void SessionPipe::begin_seal(SessionSeal seal) {
-  sealing_ = true;
-  publish();
-  world_.writers->schedule_seal(
-      [self = shared_from_this(), seal = std::move(seal)] { self->finish_seal(seal); });
-}
-
-void SessionPipe::count_totals() {
-  const storage::SessionTotals totals = writer_->totals();
-  const auto grow = [](std::atomic<uint64_t>& counter, uint64_t now, uint64_t before) {
-    if (now > before) counter.fetch_add(now - before, std::memory_order_relaxed);
-  };
-  grow(world_.counters->bytes_stored, totals.stored_bytes, counted_.stored_bytes);
-  grow(world_.counters->events_stored, totals.events, counted_.events);
-  grow(world_.counters->events_lost, totals.lost_events, counted_.lost_events);
-  grow(world_.counters->detail_records_stored, totals.detail_records, counted_.detail_records);
-  counted_ = totals;
-  news_.totals = totals;
-}
-
-// Merges the news into the report that waits for the io thread, and sends one if none is under way.
-void SessionPipe::publish() {
-  bool send = false;
-  {
-    std::lock_guard lock(mutex_);
-    if (news_.opened) report_.opened = std::move(news_.opened);
-    if (news_.repeated) report_.repeated = std::move(news_.repeated);
-    for (const auto& [stream, position] : news_.stored) report_.stored[stream] = position;
-    for (auto& answer : news_.positions) report_.positions.push_back(std::move(answer));
-    report_.totals = counted_;
-    if (news_.failed) report_.failed = std::move(news_.failed);
-    if (news_.sealed) report_.sealed = std::move(news_.sealed);
-    send = !report_on_its_way_;
-    report_on_its_way_ = true;
-  }
-  news_ = {};
-  if (send) send_report();
-}
-
-void SessionPipe::send_report() {
-  asio::post(io_, [self = shared_from_this()] { self->deliver(); });
 }
 
 }  // namespace collect::ingest

@@ -3,7 +3,7 @@
 //
 //   io thread:      push(), full()          <- reports, coalesced: at most one is on its way
 //   writer thread:  run(): take all, write, commit, report
-//   sealing thread: the last step, because looking symbols up may take seconds
+//   sealing thread: the last step, because checking links and syncing files may take seconds
 //
 // Members say which of the three owns them; the steps follow one another, never at once.
 #pragma once
@@ -19,8 +19,12 @@
 #include <variant>
 #include <vector>
 
+#include "daemon/ingest/completed_sessions.h"
+#include "daemon/ingest/limits.h"
 #include "daemon/ingest/page_reader.h"
+#include "daemon/ingest/session_charges.h"
 #include "daemon/ingest/snapshot.h"
+#include "formats/core/keyed_hash.h"
 #include "storage/session_writer.h"
 
 namespace collect::ingest {
@@ -29,6 +33,7 @@ class WriterPool;
 
 struct SessionOpen {
   storage::SessionIdentity identity;
+  std::optional<storage::ResumeKey> key;  // none: nobody comes back for it
 };
 // Opens a session again that a former collector left unsealed.
 struct SessionResume {
@@ -64,6 +69,8 @@ struct SessionOrder {
 };
 // Nothing but the commit that follows every round.
 struct CommitWanted {};
+// Its agent is away: no file stays open until something comes.
+struct FilesIdle {};
 struct SessionSeal {
   storage::SessionState state{};
   std::string reason;
@@ -74,7 +81,7 @@ using SessionItem =
                  std::vector<storage::ModuleInfo>, storage::StreamInfo, storage::StreamEnd,
                  storage::DetailStateChange, storage::FunctionFilter, storage::ClockSync,
                  SessionNote, LostWithoutStream, storage::ProcessEnd, PositionsWanted, SessionOrder,
-                 CommitWanted, SessionSeal>;
+                 CommitWanted, FilesIdle, SessionSeal>;
 
 // What happened since the last report. Everything in it was written and committed.
 struct SessionReport {
@@ -86,14 +93,17 @@ struct SessionReport {
     storage::SessionState state{};
     std::string reason;
     bool held_up = false;  // a full disk left the files unsealed: another report says when they are
+    storage::SymbolsState symbols{};
   };
   std::optional<Opened> opened;
   // Instead: this recording is sealed and complete already, in this session. Nothing is stored.
   std::optional<std::string> repeated;
-  std::unordered_map<uint32_t, storage::StreamPosition> stored;  // newest per stream that moved
+  std::unordered_map<uint32_t, storage::StreamPosition, KeyedHash>
+      stored;  // newest per stream that moved
   std::vector<std::pair<uint64_t, std::vector<storage::StreamPosition>>> positions;  // by ticket
   storage::SessionTotals totals;
-  std::optional<Error> failed;  // kDamaged, kLimit, …: the agent's fault; kNoSpace, kIo, …: ours
+  std::optional<Error> failed;  // kDamaged, kLimit, …: the agent's fault; kNoSpace, kIo, …: the
+                                // disk's. Never kExhausted: that is waited for
   std::optional<Sealed> sealed;
   bool drained = false;  // full() is false again
 };
@@ -108,17 +118,25 @@ class SessionPipe : public std::enable_shared_from_this<SessionPipe> {
     storage::Fs* fs;
     const storage::SessionOptions* options;
     IngestCounters* counters;
+    CompletedSessions* completed;
     size_t queue_bytes;
+    IngestObserver* observer;  // for to_be_named()
   };
   using OnReport = std::function<void(SessionReport)>;
 
-  // Reports come on `io`. The first item opens or resumes the session.
-  SessionPipe(const World& world, asio::any_io_executor io, OnReport on_report);
+  // Reports come on `io`. The first item opens or resumes the session. What it takes is charged to
+  // the account.
+  SessionPipe(const World& world, asio::any_io_executor io,
+              std::shared_ptr<principal::Account> account, OnReport on_report);
+  ~SessionPipe();
 
   // ---- io thread
   void push(SessionItem item);
   // True: push no more pages until a report says `drained`.
   bool full();
+  // It keeps more files open than it should: a commit closes some.
+  bool has_too_many_files() const { return charges_.over_limit(); }
+  const principal::Principal& principal() const { return charges_.account().principal(); }
   // From now on; null: to nobody.
   void report_to(OnReport on_report) { on_report_ = std::move(on_report); }
 
@@ -134,15 +152,25 @@ class SessionPipe : public std::enable_shared_from_this<SessionPipe> {
   Status open(const SessionOpen& item);
   Status resume(const SessionResume& item);
   Status close_stream(const storage::StreamEnd& end);
-  void handle(const std::vector<SessionItem>& items);
+  // Writes items until one has to wait; how many were written.
+  size_t handle(const std::vector<SessionItem>& items);
+  size_t store_items(const std::vector<SessionItem>& items, const SessionSeal** seal);
+  void retry_later(milliseconds pause);
+  void put_back(std::vector<SessionItem> items, size_t first);
+  bool must_wait_for_manifest();
   void carry_out(const SessionOrder& order);
   void answer_orders();
-  void finish_round(const std::vector<uint64_t>& tickets);
+  bool finish_round();
+  void answer_tickets();
   void fail(const Error& error);
   void begin_seal(SessionSeal seal);
   void finish_seal(const SessionSeal& seal);
-  bool seal_files(SessionReport::Sealed& sealed);
-  bool recover(SessionReport::Sealed& sealed);
+  enum class SealOutcome : uint8_t { kWhole, kNotWhole, kTryAgain };
+  void remember_complete(storage::SessionState state);
+  SealOutcome seal_files(SessionReport::Sealed& sealed);
+  SealOutcome recover(SessionReport::Sealed& sealed);
+  void have_named(const std::string& directory, std::vector<uint64_t> functions,
+                  SessionReport::Sealed& sealed);
   void count_totals();
   storage::StreamPosition& position_of(uint32_t stream);
   void publish();
@@ -153,6 +181,8 @@ class SessionPipe : public std::enable_shared_from_this<SessionPipe> {
   const World world_;
   const asio::any_io_executor io_;
   size_t writer_index_ = 0;
+  SessionCharges charges_;                   // as session_charges.h says
+  storage::SessionOptions storage_options_;  // with this session's charges
 
   // io thread
   OnReport on_report_;
@@ -168,9 +198,12 @@ class SessionPipe : public std::enable_shared_from_this<SessionPipe> {
 
   // writer thread; from begin_seal on, the sealing thread
   std::unique_ptr<storage::SessionWriter> writer_;
-  std::unordered_map<uint32_t, storage::StreamPosition> positions_;
-  std::unordered_set<uint32_t> touched_;  // streams whose position moved in this round
+  std::unordered_map<uint32_t, storage::StreamPosition, KeyedHash> positions_;
+  std::unordered_set<uint32_t, KeyedHash> touched_;  // streams whose position moved in this round
   std::vector<storage::Page> run_of_pages_;
+  std::vector<uint64_t> tickets_;  // to be answered behind the next commit
+  // What has to wait, because this machine is out of something or a manifest is paced.
+  std::optional<milliseconds> pause_;
   // Carried out in this round, or refused; answered behind the commit.
   std::vector<std::pair<std::function<void(Result<std::string>)>, Result<std::string>>> answers_;
   SessionReport news_;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "storage/session_writer.h"
 
@@ -89,6 +90,7 @@ struct SessionSnapshot {
   DetailMode detail{};
   std::string status;
   storage::ProcessEnd process_end;
+  storage::SymbolsState symbols{};  // of a sealed one
 };
 
 // Thread-safe; called on io threads, so it must not block.
@@ -99,6 +101,12 @@ class IngestObserver {
   // The entry of a dialled address that is an agent of its own now, or is dialled no more.
   virtual void agent_removed(AgentId id) = 0;
   virtual void session_changed(const SessionSnapshot& session) = 0;
+  // On the sealing thread: the session is sealed, and these functions occur in it, sorted; none: to
+  // be read from its files. True when somebody is going to name them.
+  virtual bool to_be_named(const std::string& /*name*/, const std::string& /*directory*/,
+                           std::vector<uint64_t> /*functions*/) {
+    return false;
+  }
 };
 
 struct IngestCounters {
@@ -112,7 +120,8 @@ struct IngestCounters {
   std::atomic<uint64_t> events_stored{0};
   std::atomic<uint64_t> events_lost{0};
   std::atomic<uint64_t> detail_records_stored{0};
-  std::atomic<uint64_t> reads_held{0};  // times that a socket was left unread for a full queue
+  std::atomic<uint64_t> writes_held{0};  // rounds that waited for descriptors or memory of our own
+  std::atomic<uint64_t> reads_held{0};   // times that a socket was left unread for a full queue
 };
 
 }  // namespace collect::ingest

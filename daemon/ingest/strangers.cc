@@ -6,7 +6,8 @@
 
 namespace collect::ingest {
 
-std::shared_ptr<void> Strangers::admit(const std::string& origin, GiveWay give_way) {
+std::shared_ptr<void> Strangers::admit(const std::string& origin, GiveWay give_way,
+                                       const principal::Principal& owner) {
   const auto share = per_origin_.find(origin);
   if (share != per_origin_.end() && share->second >= kMaxStrangersPerAddress) {
     const auto oldest = std::find_if(places_.begin(), places_.end(),
@@ -17,7 +18,7 @@ std::shared_ptr<void> Strangers::admit(const std::string& origin, GiveWay give_w
   if (places_.size() >= kMaxStrangers) {
     make_room("more than " + std::to_string(kMaxStrangers) + " connections have not said hello");
   }
-  places_.push_back({origin, std::move(give_way)});
+  places_.push_back({origin, owner, std::move(give_way)});
   if (!origin.empty()) ++per_origin_[origin];
   // Weak: at the very end a connection may outlive the acceptor. Its own mark says whether the
   // place is still there, since turn_out() may have been first.
@@ -37,6 +38,14 @@ std::shared_ptr<void> Strangers::admit(const std::string& origin, GiveWay give_w
 
 void Strangers::make_room(const std::string& reason) {
   if (!places_.empty()) turn_out(places_.begin(), reason);
+}
+
+bool Strangers::make_room_of(const principal::Principal& owner, const std::string& reason) {
+  const auto oldest = std::find_if(places_.begin(), places_.end(),
+                                   [&](const Place& place) { return place.owner == owner; });
+  if (oldest == places_.end()) return false;
+  turn_out(oldest, reason);
+  return true;
 }
 
 void Strangers::turn_out(Places::iterator place, const std::string& reason) {

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <string>
 
+#include "daemon/principal/principal.h"
+
 namespace collect::ingest {
 
 // The places of connections before their hello. When there is none left, the one that has been
@@ -25,14 +27,18 @@ class Strangers : public std::enable_shared_from_this<Strangers> {
 
   // A place, until the lease is let go of. `origin` as origin_of() gives it; empty: its own share
   // has no limit.
-  std::shared_ptr<void> admit(const std::string& origin, GiveWay give_way);
+  std::shared_ptr<void> admit(const std::string& origin, GiveWay give_way,
+                              const principal::Principal& owner = {});
   // The oldest goes, if there is any.
   void make_room(const std::string& reason);
+  // The oldest of the principal goes. False: it has none.
+  bool make_room_of(const principal::Principal& owner, const std::string& reason);
   size_t count() const { return places_.size(); }
 
  private:
   struct Place {
     std::string origin;
+    principal::Principal owner;
     GiveWay give_way;
   };
   using Places = std::list<Place>;  // the oldest first

@@ -34,41 +34,61 @@ size_t WriterPool::assign() {
 }
 
 void WriterPool::schedule(size_t writer, std::shared_ptr<SessionPipe> pipe) {
-  add(*writers_[writer], [pipe = std::move(pipe)] { pipe->run(); });
+  const principal::Principal& principal = pipe->principal();
+  add(*writers_[writer], principal, [pipe = std::move(pipe)] { pipe->run(); });
 }
 
-void WriterPool::schedule_seal(std::function<void()> work) {
-  add(sealer_, std::move(work));
-}
-
-void WriterPool::add(Lane& lane, std::function<void()> work) {
+void WriterPool::schedule_later(size_t writer, std::shared_ptr<SessionPipe> pipe,
+                                milliseconds pause) {
+  Lane& lane = *writers_[writer];
   {
     std::lock_guard lock(lane.mutex);
-    if (lane.stopping) return;
-    lane.work.push_back(std::move(work));
+    const principal::Principal& principal = pipe->principal();
+    lane.later.emplace(std::chrono::steady_clock::now() + pause,
+                       Later{principal, [pipe = std::move(pipe)] { pipe->run(); }});
   }
   lane.wake.notify_one();
 }
 
-bool WriterPool::schedule_seal_again(std::function<void()> work) {
+void WriterPool::schedule_seal(const principal::Principal& principal, std::function<void()> work) {
+  add(sealer_, principal, std::move(work));
+}
+
+void WriterPool::add(Lane& lane, const principal::Principal& principal,
+                     std::function<void()> work) {
+  {
+    std::lock_guard lock(lane.mutex);
+    if (lane.stopping) return;
+    lane.work.push(principal, std::move(work));
+  }
+  lane.wake.notify_one();
+}
+
+bool WriterPool::schedule_seal_again(const principal::Principal& principal,
+                                     std::function<void()> work) {
   {
     std::lock_guard lock(sealer_.mutex);
     if (sealer_.later.size() >= kMaxHeldUpSeals) return false;
-    sealer_.later.push_back({std::chrono::steady_clock::now() + kSealAgain, std::move(work)});
+    sealer_.later.emplace(std::chrono::steady_clock::now() + kSealAgain,
+                          Later{principal, std::move(work)});
   }
   sealer_.wake.notify_one();
   return true;
 }
 
 void WriterPool::wait_for_work(Lane& lane, std::unique_lock<std::mutex>& lock) {
-  while (!lane.stopping && lane.work.empty()) {
+  while (!lane.stopping) {
+    const auto now = std::chrono::steady_clock::now();
+    while (!lane.later.empty() && now >= lane.later.begin()->first) {
+      Later& due = lane.later.begin()->second;
+      lane.work.push(due.principal, std::move(due.work));
+      lane.later.erase(lane.later.begin());
+    }
+    if (!lane.work.empty()) return;
     if (lane.later.empty()) {
       lane.wake.wait(lock);
-    } else if (std::chrono::steady_clock::now() >= lane.later.front().due) {
-      lane.work.push_back(std::move(lane.later.front().work));
-      lane.later.pop_front();
     } else {
-      lane.wake.wait_until(lock, lane.later.front().due);
+      lane.wake.wait_until(lock, lane.later.begin()->first);
     }
   }
 }
@@ -78,12 +98,14 @@ void WriterPool::serve(Lane& lane) {
   while (true) {
     wait_for_work(lane, lock);
     if (lane.stopping) return;
-    std::function<void()> work = std::move(lane.work.front());
-    lane.work.pop_front();
+    auto [principal, work] = lane.work.pop();
     lock.unlock();
+    const auto start = std::chrono::steady_clock::now();
     work();
     work = nullptr;  // may end a session: not under the lock
+    const auto spent = std::chrono::steady_clock::now() - start;
     lock.lock();
+    lane.work.charge(principal, spent);
   }
 }
 

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <system_error>
 
+#include "formats/core/printable.h"
+
 namespace collect {
 
 std::string_view code_name(Code code) {
@@ -23,6 +25,8 @@ std::string_view code_name(Code code) {
       return "unsupported";
     case Code::kLimit:
       return "limit exceeded";
+    case Code::kExhausted:
+      return "out of resources";
     case Code::kNoSpace:
       return "no space";
     case Code::kIo:
@@ -38,7 +42,7 @@ std::string_view code_name(Code code) {
 }
 
 std::string to_string(const Error& error) {
-  return std::string(code_name(error.code)) + ": " + error.message;
+  return printable_sentence(std::string(code_name(error.code)) + ": " + error.message);
 }
 
 Error errno_error(int error_number, std::string what) {
@@ -60,8 +64,9 @@ Error errno_error(int error_number, std::string what) {
       return {Code::kPermission, std::move(what)};
     case EMFILE:
     case ENFILE:
+    case ENOBUFS:
     case ENOMEM:
-      return {Code::kLimit, std::move(what)};
+      return {Code::kExhausted, std::move(what)};
     case EAGAIN:
     case ECONNREFUSED:
     case ECONNRESET:

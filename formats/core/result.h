@@ -21,6 +21,7 @@ enum class Code : uint8_t {
   kTruncated,        // the input ends too early: wait for more, or keep what came
   kUnsupported,      // a version or feature that this build does not know
   kLimit,            // a named limit was exceeded: raise it, or refuse
+  kExhausted,        // this machine is out of descriptors or memory: try again later, blame nobody
   kNoSpace,          // free disk space, or stop writing
   kIo,               // the device or the operating system failed
   kPermission,       // ask for access

@@ -4,7 +4,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "formats/dial9/utf8.h"
+#include "formats/core/printable.h"
+#include "formats/core/utf8.h"
 
 namespace collect::dial9 {
 namespace {
@@ -19,10 +20,7 @@ std::string text_of(uint64_t number) {
 // A name of the stream's within a sentence; it may have 64 KiB.
 std::string text_of(std::string_view name) {
   constexpr size_t kShownBytes = 100;
-  std::string shown;
-  append_utf8(name.substr(0, kShownBytes), shown);
-  if (name.size() > kShownBytes) shown += "...";
-  return shown;
+  return printable(name, kShownBytes);
 }
 
 class Checker : public Visitor {

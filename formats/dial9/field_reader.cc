@@ -1,7 +1,7 @@
 #include "formats/dial9/field_reader.h"
 
 #include "formats/core/leb128.h"
-#include "formats/dial9/utf8.h"
+#include "formats/core/utf8.h"
 
 namespace collect::dial9 {
 namespace {

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <map>
 
+#include "formats/core/printable.h"
 #include "formats/dial9/utf8.h"
 
 namespace collect::dial9 {
@@ -28,56 +29,10 @@ void append_hex(uint8_t byte, std::string& out) {
   out += kDigits[byte & 0x0f];
 }
 
-// As JSON wants it; whatever is no UTF-8 has become U+FFFD before.
-void append_escaped(std::string_view text, std::string& out) {
-  out += '"';
-  for (const char c : text) {
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      case '\b':
-        out += "\\b";
-        break;
-      case '\f':
-        out += "\\f";
-        break;
-      default:
-        if (static_cast<uint8_t>(c) >= 0x20) {
-          out += c;
-        } else {
-          out += "\\u00";
-          append_hex(static_cast<uint8_t>(c), out);
-        }
-    }
-  }
-  out += '"';
-}
-
 std::string shown(std::string_view text) {
   std::string good;
   append_utf8(text, good);
   return good;
-}
-
-void append_text(std::string_view text, std::string& out) {
-  if (is_utf8(text)) {
-    append_escaped(text, out);
-  } else {
-    append_escaped(shown(text), out);
-  }
 }
 
 void append_stack(StackView stack, std::string& out) {
@@ -97,9 +52,9 @@ void append_string_map(StringMapView map, std::string& out) {
   for (bool first = true; const auto& [key, value] : sorted) {
     if (!first) out += ',';
     first = false;
-    append_escaped(key, out);
+    append_minimal_json_string(out, key);
     out += ':';
-    append_escaped(value, out);
+    append_minimal_json_string(out, value);
   }
   out += '}';
 }
@@ -124,7 +79,7 @@ void append_value(const Value& value, std::string& out) {
       out += value.boolean() ? "true" : "false";
       break;
     case FieldType::kString:
-      append_text(value.text(), out);
+      append_minimal_json_string(out, value.text());
       break;
     case FieldType::kBytes:
       out += '"';
@@ -187,7 +142,7 @@ void append_field(const Event& event, size_t field, std::string& out) {
     out += "null";
   } else if (value.type() == FieldType::kPooledString) {
     const auto text = event.pools().string(value.pool_id());
-    text ? append_text(*text, out) : append_unresolved("pool", value.pool_id(), out);
+    text ? append_minimal_json_string(out, *text) : append_unresolved("pool", value.pool_id(), out);
   } else if (value.type() == FieldType::kPooledStackFrames) {
     const auto stack = event.pools().stack(value.pool_id());
     stack ? append_stack(*stack, out) : append_unresolved("stack", value.pool_id(), out);
@@ -217,13 +172,13 @@ void JsonLines::on_schema(FrameRange range, const KnownSchema& schema) {
   out_ += ",\"fields\":[";
   for (size_t field = 0; field < schema.fields(); ++field) {
     out_ += field == 0 ? "[" : ",[";
-    append_text(schema.field_name(field), out_);
+    append_minimal_json_string(out_, schema.field_name(field));
     out_ += ',';
     append_number(schema.type_bytes()[field], out_);
     out_ += ']';
   }
   out_ += "],\"k\":\"schema\",\"name\":";
-  append_text(schema.name(), out_);
+  append_minimal_json_string(out_, schema.name());
   out_ += schema.has_timestamp() ? ",\"ts\":true}" : ",\"ts\":false}";
   end_line();
 }
@@ -234,7 +189,7 @@ void JsonLines::on_event(const Event& event) {
   out_ += ",\"id\":";
   append_number(event.schema().type_id(), out_);
   out_ += ",\"k\":\"event\",\"name\":";
-  append_text(event.schema().name(), out_);
+  append_minimal_json_string(out_, event.schema().name());
   out_ += ",\"ts\":";
   if (event.has_timestamp()) {
     append_quoted_number(event.timestamp_ns(), out_);
@@ -257,7 +212,7 @@ void JsonLines::on_strings(FrameRange range, StringPoolView strings) {
     out_ += first ? "[" : ",[";
     append_number(entry.id, out_);
     out_ += ',';
-    append_text(entry.text, out_);
+    append_minimal_json_string(out_, entry.text);
     out_ += ']';
   }
   out_ += "],";
@@ -290,9 +245,9 @@ void JsonLines::on_annotations(FrameRange range, const AnnotationsView& notes) {
     first = false;
     append_number(field, out_);
     out_ += ',';
-    append_text(key, out_);
+    append_minimal_json_string(out_, key);
     out_ += ',';
-    append_text(value, out_);
+    append_minimal_json_string(out_, value);
     out_ += ']';
   });
   out_ += "],";
@@ -306,7 +261,7 @@ void JsonLines::on_annotations(FrameRange range, const AnnotationsView& notes) {
 Status JsonLines::finish(const std::optional<Problem>& problem) {
   if (problem) {
     out_ += "{\"k\":\"error\",\"msg\":";
-    append_text(problem->sentence, out_);
+    append_minimal_json_string(out_, problem->sentence);
     out_ += ",\"pos\":";
     append_number(problem->frame_offset, out_);
     out_ += "}\n";

@@ -3,7 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "formats/rtc/utf8.h"
+#include "formats/core/json_shape.h"
+#include "formats/core/utf8.h"
 
 namespace collect::rtc {
 namespace {
@@ -26,25 +27,7 @@ std::string dump(const json& value) {
 
 // The parser keeps one level of its stack per bracket; this bounds it before it starts.
 bool too_deep(std::string_view text) {
-  size_t depth = 0;
-  bool in_string = false;
-  for (size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (in_string) {
-      if (c == '\\') {
-        ++at;
-      } else if (c == '"') {
-        in_string = false;
-      }
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMaxMetaDepth) return true;
-    } else if ((c == ']' || c == '}') && depth > 0) {
-      --depth;
-    }
-  }
-  return false;
+  return !check_json_shape(text, {kMaxMetaDepth, kMaxMetaBytes}).ok();
 }
 
 std::optional<Decimal> to_decimal(const json& number) {

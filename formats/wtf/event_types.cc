@@ -266,13 +266,14 @@ bool is_safe_text(std::string_view bytes) {
 std::string safe_text(std::string_view bytes) {
   std::string safe;
   while (!bytes.empty()) {
-    const size_t size = bytes[0] == '\0' ? 0 : utf8_size(bytes);
-    if (size == 0) {
-      safe += "\xEF\xBF\xBD";
+    const Utf8Step step = utf8_step(bytes);
+    if (step.is_valid && bytes[0] != '\0') {
+      safe.append(bytes.substr(0, step.bytes));
+      bytes.remove_prefix(step.bytes);
     } else {
-      safe.append(bytes.substr(0, size));
+      safe += "\xEF\xBF\xBD";
+      bytes.remove_prefix(1);
     }
-    bytes.remove_prefix(std::max<size_t>(size, 1));
   }
   return safe;
 }

@@ -125,9 +125,9 @@ bool JsonCursor::take_string(std::string* out) {
     } else if (c < 0x80) {
       ++at_;
     } else {
-      const size_t size = utf8_size(text_.substr(at_, 4));
-      if (size == 0) return fail("a string is not UTF-8");
-      at_ += size;
+      const Utf8Step step = utf8_step(text_.substr(at_, 4));
+      if (!step.is_valid) return fail("a string is not UTF-8");
+      at_ += step.bytes;
     }
   }
   return fail("the text ends within a string");

@@ -22,12 +22,9 @@ void put_padding(std::vector<uint8_t>& out) {
 template <class Take>
 void for_each_code_point(std::string_view text, Take&& take) {
   while (!text.empty()) {
-    const size_t size = std::max<size_t>(utf8_size(text), 1);
-    uint32_t code = static_cast<uint8_t>(text[0]);
-    if (size > 1) code &= 0x7Fu >> size;
-    for (size_t i = 1; i < size; ++i) code = code << 6 | (static_cast<uint8_t>(text[i]) & 0x3Fu);
-    take(code);
-    text.remove_prefix(size);
+    const Utf8Step step = utf8_step(text);
+    take(step.code_point);
+    text.remove_prefix(step.bytes);
   }
 }
 

@@ -20,12 +20,6 @@ constexpr std::array<int8_t, 256> base64_values() {
 }
 constexpr std::array<int8_t, 256> kBase64Values = base64_values();
 
-bool continues(std::string_view text, size_t at, uint8_t low = 0x80, uint8_t high = 0xBF) {
-  if (at >= text.size()) return false;
-  const auto byte = static_cast<uint8_t>(text[at]);
-  return byte >= low && byte <= high;
-}
-
 template <class Float>
 void append_float(std::string& out, Float value) {
   char buffer[64];
@@ -35,32 +29,6 @@ void append_float(std::string& out, Float value) {
 }
 
 }  // namespace
-
-size_t utf8_size(std::string_view text) {
-  if (text.empty()) return 0;
-  const auto first = static_cast<uint8_t>(text[0]);
-  if (first < 0x80) return 1;
-  if (first < 0xC2) return 0;
-  if (first < 0xE0) return continues(text, 1) ? 2 : 0;
-  if (first < 0xF0) {
-    const uint8_t low = first == 0xE0 ? 0xA0 : 0x80;
-    const uint8_t high = first == 0xED ? 0x9F : 0xBF;  // no surrogates
-    return continues(text, 1, low, high) && continues(text, 2) ? 3 : 0;
-  }
-  if (first > 0xF4) return 0;
-  const uint8_t low = first == 0xF0 ? 0x90 : 0x80;
-  const uint8_t high = first == 0xF4 ? 0x8F : 0xBF;
-  return continues(text, 1, low, high) && continues(text, 2) && continues(text, 3) ? 4 : 0;
-}
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const size_t size = utf8_size(text);
-    if (size == 0) return false;
-    text.remove_prefix(size);
-  }
-  return true;
-}
 
 void append_utf8(std::string& out, uint32_t code_point) {
   if ((code_point >= 0xD800 && code_point < 0xE000) || code_point > 0x10FFFF) code_point = 0xFFFD;
@@ -83,40 +51,6 @@ std::string latin1_to_utf8(std::string_view bytes) {
   std::string out;
   for (const char c : bytes) append_utf8(out, static_cast<uint8_t>(c));
   return out;
-}
-
-void append_json_string(std::string& out, std::string_view text) {
-  constexpr char kHex[] = "0123456789abcdef";
-  out += '"';
-  size_t plain = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<uint8_t>(text[i]);
-    if (c >= 0x20 && c != '"' && c != '\\') continue;
-    out.append(text.substr(plain, i - plain));
-    plain = i + 1;
-    switch (c) {
-      case '"':
-      case '\\':
-        out += '\\';
-        out += static_cast<char>(c);
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      default:
-        out += "\\u00";
-        out += kHex[c >> 4];
-        out += kHex[c & 15];
-    }
-  }
-  out.append(text.substr(plain));
-  out += '"';
 }
 
 void append_number(std::string& out, int64_t value) {

@@ -1,4 +1,4 @@
-// UTF-8, the pieces of JSON that are written, base64, and numbers as text. Pure functions that
+// UTF-8, base64 and numbers as text. Pure functions that
 // append to the caller's string.
 #pragma once
 
@@ -9,18 +9,15 @@
 #include <vector>
 
 #include "formats/core/bytes.h"
+#include "formats/core/printable.h"
+#include "formats/core/utf8.h"
 
 namespace collect::wtf {
 
-// Bytes of the valid UTF-8 character that `text` begins with, 1 to 4; 0 if there is none.
-size_t utf8_size(std::string_view text);
-bool is_utf8(std::string_view text);
 // A lone surrogate becomes U+FFFD.
 void append_utf8(std::string& out, uint32_t code_point);
 std::string latin1_to_utf8(std::string_view bytes);
 
-// In quotes; everything that JSON wants escaped is. `text` is UTF-8.
-void append_json_string(std::string& out, std::string_view text);
 void append_number(std::string& out, int64_t value);
 // The shortest text that reads back as the same number; whole numbers below 1e15 without exponent.
 // `value` is finite.

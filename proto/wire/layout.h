@@ -8,7 +8,7 @@
 
 namespace collect::wire {
 
-inline constexpr uint32_t kProtocolVersion = 1;
+inline constexpr uint32_t kProtocolVersion = 2;
 inline constexpr uint32_t kFrameMagic = 0x31574C43;  // "CLW1" on the wire
 
 // A frame is this header and `body_bytes` of body. The header has its own checksum, so that the
@@ -27,11 +27,13 @@ static_assert(std::has_unique_object_representations_v<FrameHeader>);
 
 enum class FrameType : uint16_t {
   // Either channel, to begin and to end it. Bodies are messages of wire.proto of the same name.
-  kDial = 1,     // collector -> agent, first frame where the collector dialled
-  kHello = 2,    // agent -> collector, first frame of the agent on every connection
-  kResume = 3,   // collector -> agent, data channel, before Welcome: positions of known streams
-  kWelcome = 4,  // collector -> agent
-  kRefuse = 5,   // either way: a reason, then the sender closes
+  kDial = 1,       // collector -> agent, first frame where the collector dialled
+  kHello = 2,      // agent -> collector, first frame of the agent on every connection
+  kResume = 3,     // collector -> agent, data channel, before Welcome: positions of known streams
+  kWelcome = 4,    // collector -> agent
+  kRefuse = 5,     // either way: a reason, then the sender closes
+  kChallenge = 6,  // collector -> agent, answers Hello
+  kProof = 7,      // agent -> collector, answers Challenge
 
   // Data channel, agent -> collector, in order with the pages.
   kRecordingStart = 16,

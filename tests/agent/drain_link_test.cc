@@ -113,8 +113,9 @@ TEST_F(DrainLinkTest, ARefusalForNowIsTriedAgain) {
 TEST_F(DrainLinkTest, AWelcomeOfAnotherVersionIsRefused) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.control = collector.accept();
+  (void)collector.challenge(collector.control);
   wire::Welcome welcome;
-  welcome.set_version(2);
+  welcome.set_version(wire::kProtocolVersion + 1);
   collector.control.send(FrameType::kWelcome, welcome);
   EXPECT_EQ(collector.control.expect<wire::Refuse>(FrameType::kRefuse).code(),
             wire::REFUSE_VERSION);
@@ -123,10 +124,10 @@ TEST_F(DrainLinkTest, AWelcomeOfAnotherVersionIsRefused) {
 TEST_F(DrainLinkTest, AWelcomeWithFeaturesThatWereNotOfferedIsRefused) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.control = collector.accept();
-  const auto hello = collector.control.expect<wire::Hello>(FrameType::kHello);
+  const wire::Hello hello = collector.challenge(collector.control);
   EXPECT_EQ(hello.features(), wire::kFeatureColumns);
   wire::Welcome welcome;
-  welcome.set_version(1);
+  welcome.set_version(wire::kProtocolVersion);
   welcome.set_features(hello.features() | 1u << 9);
   collector.control.send(FrameType::kWelcome, welcome);
   EXPECT_EQ(collector.control.expect<wire::Refuse>(FrameType::kRefuse).code(),
@@ -145,13 +146,77 @@ TEST_F(DrainLinkTest, GarbageFromTheCollectorIsRefusedAndTheAgentComesBack) {
   expect_service(stream, 10);
 }
 
-TEST_F(DrainLinkTest, TheTokenOfTheFileIsShown) {
+TEST_F(DrainLinkTest, TheTokenOfTheFileIsProven) {
   Settings settings = connecting();
   set_token_file(settings, write_token("  secret token\n"));
   ASSERT_TRUE(drain_start(settings));
+  collector.token = collector.agent_token = "secret token";
   collector.welcome_pair();
-  EXPECT_EQ(collector.control_hello.token(), "secret token");
-  EXPECT_EQ(collector.data_hello.token(), "secret token");
+  EXPECT_TRUE(eventually([] { return drain_connected(); }));
+}
+
+// Somebody else has the collector's port. It gets no proof of the token, and no page; and the agent
+// goes on trying, for the true one will be back.
+TEST_F(DrainLinkTest, ACollectorThatDoesNotKnowTheTokenGetsNothing) {
+  Settings settings = connecting();
+  set_token_file(settings, write_token("secret token"));
+  ASSERT_TRUE(drain_start(settings));
+  const uint32_t stream = fake::add_stream(1, "main");
+  fake::write_index(stream, 10);
+  for (const char* token : {"", "secret", "secret tokem"}) {
+    Peer squatter = collector.accept();
+    const auto hello = squatter.expect<wire::Hello>(FrameType::kHello);
+    EXPECT_EQ(hello.SerializeAsString().find("secret"), std::string::npos);
+    squatter.send(FrameType::kChallenge, fakes::challenge_for(hello, token, false));
+    EXPECT_EQ(squatter.expect<wire::Refuse>(FrameType::kRefuse).code(), wire::REFUSE_TOKEN);
+  }
+  // A proof of the true collector, for another connection.
+  Peer first = collector.accept();
+  const auto hello = first.expect<wire::Hello>(FrameType::kHello);
+  const wire::Challenge right = fakes::challenge_for(hello, "secret token", false);
+  first.close();
+  Peer second = collector.accept();
+  (void)second.expect<wire::Hello>(FrameType::kHello);
+  second.send(FrameType::kChallenge, right);
+  EXPECT_EQ(second.expect<wire::Refuse>(FrameType::kRefuse).code(), wire::REFUSE_TOKEN);
+  // A Welcome without a Challenge, and a refusal for good.
+  Peer third = collector.accept();
+  (void)third.expect<wire::Hello>(FrameType::kHello);
+  wire::Welcome welcome;
+  welcome.set_version(wire::kProtocolVersion);
+  third.send(FrameType::kWelcome, welcome);
+  EXPECT_EQ(third.expect<wire::Refuse>(FrameType::kRefuse).code(), wire::REFUSE_PROTOCOL);
+  Peer fourth = collector.accept();
+  (void)fourth.expect<wire::Hello>(FrameType::kHello);
+  wire::Refuse refuse;
+  refuse.set_code(wire::REFUSE_RESUME);
+  fourth.send(FrameType::kRefuse, refuse);
+  collector.token = collector.agent_token = "secret token";
+  collector.welcome_pair();
+  EXPECT_EQ(collector.control_hello.process_id(), hello.process_id());
+  collector.take_records(stream, 0, 10);
+}
+
+TEST_F(DrainLinkTest, AnAgentThatIsNotBelievedGoesOnAsAnotherProcess) {
+  ASSERT_TRUE(drain_start(connecting()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  collector.welcome_pair();
+  expect_service(stream, 10);
+  const std::string before = collector.control_hello.process_id();
+  collector.control.close();
+  collector.data.close();
+  collector.control = collector.accept();
+  EXPECT_EQ(collector.challenge(collector.control).process_id(), before);  // with the right proof
+  wire::Refuse refuse;
+  refuse.set_code(wire::REFUSE_RESUME);
+  refuse.set_reason("another key");
+  collector.control.send(FrameType::kRefuse, refuse);
+  collector.welcome_pair();
+  EXPECT_NE(collector.control_hello.process_id(), before);
+  EXPECT_TRUE(is_recording());
+  fake::write_index(stream, 10);
+  collector.take_records(stream, 0, 20);
+  EXPECT_EQ(collector.lane(stream, 0).jumps, 0u) << "what was not acknowledged was lost";
 }
 
 TEST_F(DrainLinkTest, WithoutItsTokenTheAgentDoesNotConnect) {
@@ -180,7 +245,7 @@ TEST_F(DrainLinkTest, ListensAndSurvivesStrangers) {
   EXPECT_EQ(long_winded.expect<wire::Refuse>(FrameType::kRefuse).code(), wire::REFUSE_PROTOCOL);
   wire::Dial future;
   future.set_channel(wire::CHANNEL_CONTROL);
-  future.set_min_version(2);
+  future.set_min_version(wire::kProtocolVersion + 1);
   future.set_max_version(9);
   Peer modern = Peer::dial_tcp(port);
   modern.send(FrameType::kDial, future);
@@ -192,8 +257,8 @@ TEST_F(DrainLinkTest, ListensAndSurvivesStrangers) {
 
   wire::Dial second;
   second.set_channel(wire::CHANNEL_CONTROL);
-  second.set_min_version(1);
-  second.set_max_version(1);
+  second.set_min_version(wire::kProtocolVersion);
+  second.set_max_version(wire::kProtocolVersion);
   Peer rival = Peer::dial_tcp(port);
   rival.send(FrameType::kDial, second);
   const auto refuse = rival.expect<wire::Refuse>(FrameType::kRefuse);
@@ -205,7 +270,7 @@ TEST_F(DrainLinkTest, ListensAndSurvivesStrangers) {
   collector.control.close();
   collector.data.close();
   ASSERT_TRUE(eventually([] { return !drain_connected(); }));
-  collector.dial_pair(port, "", true);
+  collector.dial_pair(port, true);
   expect_service(stream, 10);
   expect_index(stream, 30);
 }
@@ -215,17 +280,14 @@ TEST_F(DrainLinkTest, AListenerWantsItsToken) {
   set_token_file(settings, write_token("right\n"));
   ASSERT_TRUE(drain_start(settings));
   const uint32_t stream = fake::add_stream(1, "main");
-  wire::Dial dial;
-  dial.set_channel(wire::CHANNEL_CONTROL);
-  dial.set_min_version(1);
-  dial.set_max_version(1);
   for (const char* token : {"", "wrong", "righ", "right "}) {
     Peer peer = Peer::dial_tcp(listen_port());
-    dial.set_token(token);
-    peer.send(FrameType::kDial, dial);
+    const wire::Hello hello = collector.dial(peer, wire::CHANNEL_CONTROL);
+    peer.send(FrameType::kChallenge, fakes::challenge_for(hello, token, true));
     EXPECT_EQ(peer.expect<wire::Refuse>(FrameType::kRefuse).code(), wire::REFUSE_TOKEN) << token;
   }
-  collector.dial_pair(listen_port(), "right");
+  collector.token = collector.agent_token = "right";
+  collector.dial_pair(listen_port());
   expect_service(stream, 5);
 }
 
@@ -241,12 +303,7 @@ TEST_F(DrainLinkTest, ListensOnUnixAndAbstractSockets) {
       peer = Peer::dial_unix(names[i]);
       return peer.is_open();
     }));
-    wire::Dial dial;
-    dial.set_channel(wire::CHANNEL_CONTROL);
-    dial.set_min_version(1);
-    dial.set_max_version(1);
-    peer.send(FrameType::kDial, dial);
-    EXPECT_EQ(peer.expect<wire::Hello>(FrameType::kHello).pid(), static_cast<uint32_t>(getpid()));
+    EXPECT_EQ(collector.dial(peer, wire::CHANNEL_CONTROL).pid(), static_cast<uint32_t>(getpid()));
     drain_stop(0);
   }
   EXPECT_NE(access(path.c_str(), F_OK), 0) << "the socket file was left behind";

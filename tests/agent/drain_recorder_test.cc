@@ -170,7 +170,7 @@ TEST_F(AgentTest, ASpoolTakesWhatTheRingsDoNotHold) {
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < kThreads; ++i) threads.emplace_back([] { make_events(kPairs); });
   for (std::thread& thread : threads) thread.join();
-  collector.dial_pair(listen_port(), "", false, kSilentMs);
+  collector.dial_pair(listen_port(), false, kSilentMs);
   std::thread stopping([] { collect_agent_stop(60000); });
   collector.seal();
   stopping.join();
@@ -187,7 +187,7 @@ TEST_F(AgentTest, ASpoolThatIsTooSmallLosesNothingUncounted) {
   start(COLLECT_FULL_DROP, 1, 1);
   collector.features = wire::kFeatureColumns;
   make_events(10 * kPairs);
-  collector.dial_pair(listen_port(), "", false, kSilentMs);
+  collector.dial_pair(listen_port(), false, kSilentMs);
   std::thread stopping([] { collect_agent_stop(60000); });
   collector.seal();
   stopping.join();

@@ -172,6 +172,39 @@ Peer ScriptedCollector::accept() {
   return Peer(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
 }
 
+void ScriptedCollector::send_challenge(Peer& peer, const wire::Hello& hello, bool dialled) {
+  challenges_[hello.nonce()] = fakes::challenge_for(hello, token, dialled);
+  peer.send(wire::FrameType::kChallenge, challenges_[hello.nonce()]);
+}
+
+wire::Proof ScriptedCollector::take_proof(Peer& peer, const wire::Hello& hello, bool dialled) {
+  const auto proof = peer.expect<wire::Proof>(wire::FrameType::kProof);
+  const bool is_known = known.contains(hello.process_id());
+  const fakes::Secrets secrets{agent_token, is_known ? resume_key : ""};
+  const wire::Proof wanted = fakes::proof_for(hello, challenges_[hello.nonce()], secrets, dialled);
+  EXPECT_EQ(proof.token_proof(), wanted.token_proof());
+  if (is_known) {
+    EXPECT_EQ(proof.resume_proof(), wanted.resume_proof());
+  }
+  return proof;
+}
+
+wire::Hello ScriptedCollector::challenge(Peer& peer, bool dialled) {
+  const auto hello = peer.expect<wire::Hello>(wire::FrameType::kHello);
+  send_challenge(peer, hello, dialled);
+  (void)take_proof(peer, hello, dialled);
+  return hello;
+}
+
+void ScriptedCollector::greet_control(uint32_t heartbeat_ms) {
+  wire::Welcome welcome;
+  welcome.set_version(wire::kProtocolVersion);
+  welcome.set_collector("script");
+  welcome.set_heartbeat_ms(heartbeat_ms);
+  if (known.insert(control_hello.process_id()).second) welcome.set_resume_key(resume_key);
+  control.send(wire::FrameType::kWelcome, welcome);
+}
+
 void ScriptedCollector::greet_data(bool resumed) {
   if (resumed) {
     wire::Resume resume;
@@ -179,7 +212,7 @@ void ScriptedCollector::greet_data(bool resumed) {
     data.send(wire::FrameType::kResume, resume);
   }
   wire::Welcome welcome;
-  welcome.set_version(1);
+  welcome.set_version(wire::kProtocolVersion);
   welcome.set_features(features);
   welcome.set_resumed(resumed);
   data.send(wire::FrameType::kWelcome, welcome);
@@ -187,40 +220,36 @@ void ScriptedCollector::greet_data(bool resumed) {
 
 void ScriptedCollector::welcome_pair(bool resumed, uint32_t heartbeat_ms) {
   control = accept();
-  control_hello = control.expect<wire::Hello>(wire::FrameType::kHello);
+  control_hello = challenge(control);
   EXPECT_EQ(control_hello.channel(), wire::CHANNEL_CONTROL);
-  wire::Welcome welcome;
-  welcome.set_version(1);
-  welcome.set_collector("script");
-  welcome.set_heartbeat_ms(heartbeat_ms);
-  control.send(wire::FrameType::kWelcome, welcome);
+  greet_control(heartbeat_ms);
   data = accept();
-  data_hello = data.expect<wire::Hello>(wire::FrameType::kHello);
+  data_hello = challenge(data);
   EXPECT_EQ(data_hello.channel(), wire::CHANNEL_DATA);
   greet_data(resumed);
 }
 
-void ScriptedCollector::dial_pair(uint16_t port, const std::string& token, bool resumed,
-                                  uint32_t heartbeat_ms) {
+wire::Hello ScriptedCollector::dial(Peer& peer, wire::Channel channel) {
   wire::Dial dial;
-  dial.set_min_version(1);
-  dial.set_max_version(1);
-  dial.set_token(token);
-  // Data first: the order is the collector's choice.
+  dial.set_min_version(wire::kProtocolVersion);
+  dial.set_max_version(wire::kProtocolVersion);
+  dial.set_channel(channel);
+  peer.send(wire::FrameType::kDial, dial);
+  return peer.expect<wire::Hello>(wire::FrameType::kHello);
+}
+
+void ScriptedCollector::dial_pair(uint16_t port, bool resumed, uint32_t heartbeat_ms) {
+  // Data first: the order is the collector's choice. Its proof comes when control is welcomed.
   data = Peer::dial_tcp(port);
-  dial.set_channel(wire::CHANNEL_DATA);
-  data.send(wire::FrameType::kDial, dial);
-  data_hello = data.expect<wire::Hello>(wire::FrameType::kHello);
-  greet_data(resumed);
+  data_hello = dial(data, wire::CHANNEL_DATA);
+  send_challenge(data, data_hello, true);
   control = Peer::dial_tcp(port);
-  dial.set_channel(wire::CHANNEL_CONTROL);
-  control.send(wire::FrameType::kDial, dial);
-  control_hello = control.expect<wire::Hello>(wire::FrameType::kHello);
-  wire::Welcome welcome;
-  welcome.set_version(1);
-  welcome.set_collector("script");
-  welcome.set_heartbeat_ms(heartbeat_ms);
-  control.send(wire::FrameType::kWelcome, welcome);
+  control_hello = dial(control, wire::CHANNEL_CONTROL);
+  send_challenge(control, control_hello, true);
+  (void)take_proof(control, control_hello, true);
+  greet_control(heartbeat_ms);
+  (void)take_proof(data, data_hello, true);
+  greet_data(resumed);
 }
 
 std::optional<GotFrame> ScriptedCollector::take() {

@@ -3,11 +3,13 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "proto/wire/frame_decoder.h"
 #include "proto/wire/wire.pb.h"
+#include "tests/fakes/handshake.h"
 
 namespace collect::agent {
 
@@ -88,8 +90,14 @@ class ScriptedCollector {
   // `resume`.
   void welcome_pair(bool resumed = false, uint32_t heartbeat_ms = 1000);
   // The same with one that listens.
-  void dial_pair(uint16_t port, const std::string& token = "", bool resumed = false,
-                 uint32_t heartbeat_ms = 1000);
+  void dial_pair(uint16_t port, bool resumed = false, uint32_t heartbeat_ms = 1000);
+  // Takes a hello, challenges its sender, takes the proof and checks it.
+  wire::Hello challenge(Peer& peer, bool dialled = false);
+  // Sends a Dial and takes the hello.
+  wire::Hello dial(Peer& peer, wire::Channel channel);
+  // The two halves of challenge(), of what comes behind the hello.
+  void send_challenge(Peer& peer, const wire::Hello& hello, bool dialled);
+  wire::Proof take_proof(Peer& peer, const wire::Hello& hello, bool dialled);
 
   // Takes the next data frame into the books; nothing at the end of the stream.
   std::optional<GotFrame> take();
@@ -108,8 +116,12 @@ class ScriptedCollector {
 
   StoredLane& lane(uint32_t stream_id, uint32_t lane) { return lanes_[{stream_id, lane}]; }
 
-  uint64_t features = 0;       // what Welcome names
-  uint64_t encoded_pages = 0;  // taken
+  std::string token;                              // of this collector; empty: none
+  std::string agent_token;                        // that the agent's proof must be of; empty: none
+  std::string resume_key = fakes::fresh_nonce();  // that new processes are given
+  std::set<std::string> known;                    // process ids that were given the key
+  uint64_t features = 0;                          // what Welcome names
+  uint64_t encoded_pages = 0;                     // taken
   Peer control;
   Peer data;
   wire::Hello control_hello;
@@ -120,11 +132,13 @@ class ScriptedCollector {
   std::vector<wire::DetailState> detail_states;
 
  private:
+  void greet_control(uint32_t heartbeat_ms);
   void greet_data(bool resumed);
 
   int listener_ = -1;
   uint16_t port_ = 0;
   uint64_t next_command_ = 1;
+  std::map<std::string, wire::Challenge> challenges_;  // by the nonce of the hello
   std::map<std::pair<uint32_t, uint32_t>, StoredLane> lanes_;
 };
 

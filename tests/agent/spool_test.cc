@@ -219,7 +219,8 @@ TEST_F(SpoolTest, AStrangersFileUnderItsNumberIsLeftAlone) {
     const std::string link = "/proc/self/fd/" + std::to_string(candidate);
     char target[512] = {};
     if (readlink(link.c_str(), target, sizeof target - 1) <= 0) continue;
-    if (std::string(target).find("collect_spool_") != std::string::npos) fd = candidate;
+    const std::string name = target;  // of the spool's folder, and without a name in it
+    if (name.starts_with(folder_.path().string()) && name.ends_with("(deleted)")) fd = candidate;
   }
   ASSERT_GE(fd, 0);
   const std::string path = folder_.path() / "stranger";

@@ -39,6 +39,17 @@ TEST(Text, ReplacesWhatIsNotUtf8) {
   EXPECT_EQ(copied("a\xe2\x82z"), "a??z");
 }
 
+// A collector's words, which COLLECT_LOG puts on the terminal of the traced program.
+TEST(Text, ReplacesWhatIsNotPrintable) {
+  const auto printable = [](const std::string& source) {
+    std::string out(64, 'x');
+    out.resize(copy_printable(out.data(), out.size(), source.data(), source.size()));
+    return out;
+  };
+  EXPECT_EQ(printable("collectord 1.0 größer 📱"), "collectord 1.0 größer 📱");
+  EXPECT_EQ(printable("a\x1b[2J\n\x7f\u009b\u202e\u200b\u2028\xff"), "a?[2J???????");
+}
+
 TEST(Text, CutsBetweenCharacters) {
   EXPECT_EQ(copied("ab\xe2\x82\xac", 5), "ab");
   EXPECT_EQ(copied("ab\xe2\x82\xac", 6), "ab\xe2\x82\xac");

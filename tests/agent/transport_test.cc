@@ -1,9 +1,12 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +16,7 @@
 
 #include "agent/transport/address.h"
 #include "agent/transport/socket.h"
+#include "tests/fakes/foreign_listener.h"
 
 namespace collect::agent {
 namespace {
@@ -96,7 +100,7 @@ class SocketTest : public testing::Test {
     ASSERT_EQ(client.finish_connect(), 0);
     pollfd coming{listener.fd(), POLLIN, 0};
     ASSERT_EQ(poll(&coming, 1, 60000), 1);
-    ASSERT_EQ(listener.accept(server), 0);
+    ASSERT_EQ(listener.accept(server, false), 0);
   }
 
   Socket listener;
@@ -171,8 +175,8 @@ TEST_F(SocketTest, StaysBelowALowLimitAndAboveEverythingElse) {
   bool connected = false;
   EXPECT_EQ(client.connect(address, &connected), EMFILE);
   EXPECT_FALSE(client.is_open());
-  // With two low numbers free the pair is made on those.
-  for (int i = 0; i < 2; ++i) {
+  // With three low numbers free the pair is made on those; the third is there to ask who connects.
+  for (int i = 0; i < 3; ++i) {
     close(filling.back());
     filling.pop_back();
   }
@@ -212,24 +216,193 @@ TEST_F(SocketTest, NobodyListening) {
   EXPECT_EQ(error, ECONNREFUSED);
 }
 
-TEST_F(SocketTest, AnotherUserMayNotConnectToALocalSocket) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
-  listen_on("abstract:");
+// Emulators know no sock_diag, so users can't be told apart over TCP there.
+bool can_ask_for_users() {
+  const int netlink = socket(AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG);
+  if (netlink >= 0) close(netlink);
+  return netlink >= 0 || errno != EPROTONOSUPPORT;
+}
+
+// What a process of another user sees that connects to `address`: 0, its connection was closed.
+pid_t connect_as_another_user(const Address& address) {
   const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(2);
-    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    if (connect(fd, reinterpret_cast<sockaddr*>(&address.storage), address.bytes) != 0) _exit(3);
-    char byte = 0;
-    _exit(recv(fd, &byte, 1, 0) == 0 ? 0 : 4);
+  if (child != 0) return child;
+  if (setgid(65534) != 0 || setuid(65534) != 0) _exit(2);
+  const int fd = socket(address.storage.ss_family, SOCK_STREAM, 0);
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address.storage), address.bytes) != 0) {
+    _exit(3);
   }
-  pollfd coming{listener.fd(), POLLIN, 0};
-  ASSERT_EQ(poll(&coming, 1, 60000), 1);
-  EXPECT_EQ(listener.accept(server), EACCES);
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0) << "the connection was not closed";
+  char byte = 0;
+  _exit(recv(fd, &byte, 1, 0) == 0 ? 0 : 4);
+}
+
+TEST_F(SocketTest, AnotherUserMayNotConnect) {
+  if (!can_ask_for_users()) GTEST_SKIP() << "this system has no sock_diag";
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  for (const char* text : {"abstract:", "tcp:0"}) {
+    listener.close();
+    listen_on(text);
+    if (!address.is_local()) {
+      AddressList list;
+      const std::string dialled = "127.0.0.1:" + std::to_string(listener.local_port());
+      ASSERT_EQ(resolve_connect(dialled.c_str(), list), nullptr);
+      address = list.items[0];
+    }
+    const pid_t child = connect_as_another_user(address);
+    ASSERT_GE(child, 0);
+    pollfd coming{listener.fd(), POLLIN, 0};
+    ASSERT_EQ(poll(&coming, 1, 60000), 1);
+    EXPECT_EQ(listener.accept(server, false), EACCES) << text;
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << text << ": the connection was not closed";
+  }
+}
+
+// The kernel shows uid 0 for a socket that nobody holds any more.
+TEST_F(SocketTest, APeerThatClosedIsUnknownAndOnlyATokenLetsItIn) {
+  if (!can_ask_for_users()) GTEST_SKIP() << "this system has no sock_diag";
+  for (const bool asks_for_token : {false, true}) {
+    listener.close();
+    listen_on("tcp:0");
+    AddressList list;
+    const std::string dialled = "127.0.0.1:" + std::to_string(listener.local_port());
+    ASSERT_EQ(resolve_connect(dialled.c_str(), list), nullptr);
+    bool connected = false;
+    ASSERT_EQ(client.connect(list.items[0], &connected), 0);
+    pollfd waiting{client.fd(), POLLOUT, 0};
+    ASSERT_EQ(poll(&waiting, 1, 60000), 1);
+    client.close();
+    pollfd coming{listener.fd(), POLLIN, 0};
+    ASSERT_EQ(poll(&coming, 1, 60000), 1);
+    EXPECT_EQ(listener.accept(server, asks_for_token), asks_for_token ? 0 : EACCES);
+  }
+}
+
+using fakes::ForeignListener;
+using Accepts = ForeignListener::Accepts;
+
+class ServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  }
+  void TearDown() override { client.close(); }
+
+  // Whose the listener is for somebody who connects to `text`.
+  PeerUser server_at(const std::string& text, uid_t* uid = nullptr) {
+    client.close();
+    AddressList list;
+    EXPECT_EQ(resolve_connect(text.c_str(), list), nullptr);
+    bool connected = false;
+    EXPECT_EQ(client.connect(list.items[0], &connected), 0) << text;
+    pollfd waiting{client.fd(), POLLOUT, 0};
+    EXPECT_EQ(poll(&waiting, 1, 60000), 1);
+    EXPECT_EQ(client.finish_connect(), 0) << text;
+    dialled = list.items[0];
+    const Server server = client.server(dialled);
+    if (uid != nullptr) *uid = server.uid;
+    return server.user;
+  }
+  static std::string at(const char* host, const ForeignListener& listener) {
+    return std::string(host) + ":" + std::to_string(listener.port());
+  }
+
+  Socket client;
+  Address dialled{};
+};
+
+TEST_F(ServerTest, AnotherUsersListenerIsKnownBeforeAndAfterItAccepts) {
+  if (!can_ask_for_users()) GTEST_SKIP() << "this system has no sock_diag";
+  for (const Accepts accepts : {Accepts::kNever, Accepts::kAlways, Accepts::kOnce}) {
+    struct Case {
+      fakes::SocketAddress listens;
+      const char* host;
+    };
+    for (const Case& given : {Case{fakes::tcp4(INADDR_LOOPBACK, 0), "127.0.0.1"},
+                              Case{fakes::tcp4(INADDR_ANY, 0), "127.0.0.1"},
+                              Case{fakes::tcp6(in6addr_loopback, 0), "[::1]"},
+                              Case{fakes::tcp6(in6addr_any, 0), "[::1]"},
+                              Case{fakes::tcp6(in6addr_any, 0), "127.0.0.1"}}) {
+      const ForeignListener listener(given.listens, accepts);
+      uid_t uid = 0;
+      EXPECT_EQ(server_at(at(given.host, listener), &uid), PeerUser::kOther) << given.host;
+      EXPECT_EQ(uid, fakes::kForeignUid);
+      if (accepts == Accepts::kNever) continue;
+      while (listener.accepted() == 0) usleep(1000);
+      EXPECT_NE(client.server(dialled).user, PeerUser::kTrusted) << "after accept";
+    }
+  }
+}
+
+// It accepts and makes room for the collector: whose the port is then says nothing.
+TEST_F(ServerTest, AConnectionThatWasAcceptedByAnotherUserStaysIts) {
+  if (!can_ask_for_users()) GTEST_SKIP() << "this system has no sock_diag";
+  const ForeignListener squatter(fakes::tcp4(INADDR_LOOPBACK, 0), Accepts::kOnce);
+  EXPECT_EQ(server_at(at("127.0.0.1", squatter)), PeerUser::kOther);
+  while (squatter.accepted() == 0) usleep(1000);
+  const ForeignListener next(fakes::tcp4(INADDR_LOOPBACK, squatter.port()), Accepts::kNever,
+                             fakes::kForeignUid - 1);
+  const Server server = client.server(dialled);
+  EXPECT_EQ(server.user, PeerUser::kOther);
+  EXPECT_EQ(server.uid, fakes::kForeignUid);
+}
+
+TEST_F(ServerTest, APeerThatIsGoneIsUnknown) {
+  if (!can_ask_for_users()) GTEST_SKIP() << "this system has no sock_diag";
+  const ForeignListener squatter(fakes::tcp4(INADDR_LOOPBACK, 0), Accepts::kOnceAndCloses);
+  (void)server_at(at("127.0.0.1", squatter));
+  while (squatter.accepted() == 0) usleep(1000);
+  EXPECT_EQ(client.server(dialled).user, PeerUser::kUnknown);
+}
+
+TEST_F(ServerTest, ItsOwnUserServes) {
+  if (!can_ask_for_users()) GTEST_SKIP() << "this system has no sock_diag";
+  for (const Accepts accepts : {Accepts::kNever, Accepts::kAlways}) {
+    const ForeignListener v4(fakes::tcp4(INADDR_LOOPBACK, 0), accepts, getuid());
+    EXPECT_EQ(server_at(at("127.0.0.1", v4)), PeerUser::kTrusted);
+    const ForeignListener v6(fakes::tcp6(in6addr_any, 0), accepts, getuid());
+    EXPECT_EQ(server_at(at("[::1]", v6)), PeerUser::kTrusted);
+    EXPECT_EQ(server_at(at("127.0.0.1", v6)), PeerUser::kTrusted);
+    const std::string name = "collect_server_" + std::to_string(getpid());
+    const ForeignListener local(fakes::unix_name(std::string(1, '\0') + name), accepts, getuid());
+    EXPECT_EQ(server_at("abstract:" + name), PeerUser::kTrusted);
+  }
+}
+
+TEST_F(ServerTest, AnotherUsersUnixSocketIsTrustedOnlyWhereNobodyElseCanPutOne) {
+  const std::string name = "collect_server_" + std::to_string(getpid());
+  const ForeignListener abstract(fakes::unix_name(std::string(1, '\0') + name));
+  EXPECT_EQ(server_at("abstract:" + name), PeerUser::kOther);
+
+  // Its own directory, below one in which everybody can make one.
+  std::string shared = "/tmp/collect_server_XXXXXX";
+  ASSERT_NE(mkdtemp(shared.data()), nullptr);
+  ASSERT_EQ(chown(shared.c_str(), fakes::kForeignUid, fakes::kForeignUid), 0);
+  {
+    const ForeignListener squatter(fakes::unix_name(shared + "/ingest"));
+    uid_t uid = 0;
+    EXPECT_EQ(server_at("unix:" + shared + "/ingest", &uid), PeerUser::kOther);
+    EXPECT_EQ(uid, fakes::kForeignUid);
+  }
+  unlink((shared + "/ingest").c_str());
+  rmdir(shared.c_str());
+
+  // As the service has it: root gave it the directory.
+  std::string service = "/run/collect_server_XXXXXX";
+  if (mkdtemp(service.data()) == nullptr) GTEST_SKIP() << "/run can't be written";
+  ASSERT_EQ(chown(service.c_str(), fakes::kForeignUid, fakes::kForeignUid), 0);
+  {
+    const ForeignListener collector(fakes::unix_name(service + "/ingest"));
+    EXPECT_EQ(server_at("unix:" + service + "/ingest"), PeerUser::kTrusted);
+    ASSERT_EQ(chmod(service.c_str(), 0775), 0);
+    EXPECT_EQ(server_at("unix:" + service + "/ingest"), PeerUser::kOther) << "a group can write it";
+    ASSERT_EQ(chmod(service.c_str(), 0755), 0);
+    ASSERT_EQ(chown(service.c_str(), fakes::kForeignUid - 1, 0), 0);
+    EXPECT_EQ(server_at("unix:" + service + "/ingest"), PeerUser::kOther) << "a third user's";
+  }
+  unlink((service + "/ingest").c_str());
+  rmdir(service.c_str());
 }
 
 }  // namespace

@@ -1,13 +1,15 @@
 // The collector behind the control plane, with fake agents before it.
 #include "daemon/collector.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <spdlog/spdlog.h>
 #include <stdlib.h>
 
 #include <filesystem>
 
-#include "storage/elf_symbols.h"
+#include "daemon/symbolize/elf_symbols.h"
+#include "daemon/symbolize/symbolizer.h"
 #include "storage/posix_fs.h"
 #include "tests/fakes/dial9_stream.h"
 #include "tests/fakes/fake_agent.h"
@@ -67,7 +69,8 @@ class CollectorTest : public testing::Test {
     options.version = "collector under test";
     options.storage.root = root_;
     options.storage.symbolize = false;
-    auto collector = Collector::create(options, fs_);
+    auto collector =
+        Collector::create(options, fs_, {}, {symbolize::symbolizer_program(), {}, {"/"}});
     EXPECT_TRUE(collector.ok());
     collector_ = std::move(collector).value();
     collector_->run();
@@ -292,7 +295,7 @@ TEST_F(CollectorTest, DetailReachesTheAgentAsAsked) {
 
 TEST_F(CollectorTest, FunctionsAreFoundByName) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-  const auto elf = storage::ElfSymbols::open(self);
+  const auto elf = symbolize::ElfSymbols::open(::open(self.c_str(), O_RDONLY | O_CLOEXEC), self);
   ASSERT_TRUE(elf.ok());
   std::mutex mutex;
   std::vector<uint64_t> ids;
@@ -400,10 +403,10 @@ TEST_F(CollectorTest, AttachAnswersWithTheAgentAndDetachLetsItGo) {
   FakeAgent agent(process(1, "phone app", 10));
   fakes::FrameSocket control = listener.accept();
   ASSERT_TRUE(control.receive_type(wire::FrameType::kDial).has_value());
-  ASSERT_TRUE(control.send(wire::FrameType::kHello, agent.hello(wire::CHANNEL_CONTROL)));
+  ASSERT_TRUE(agent.open_control(std::move(control), true));
   fakes::FrameSocket data = listener.accept();
   ASSERT_TRUE(data.receive_type(wire::FrameType::kDial).has_value());
-  ASSERT_TRUE(agent.serve(std::move(control), std::move(data)));
+  ASSERT_TRUE(agent.open_data(std::move(data), true));
   const auto answer = attached.get();
   ASSERT_TRUE(answer.ok());
   // The agent, unless nobody answered for the two seconds that AttachAgent waits.

@@ -45,6 +45,8 @@ END
     mkdir -p etc/systemd/system/$unit.d
     printf '[Unit]\nDefaultDependencies=no\n' > etc/systemd/system/$unit.d/test.conf
   done
+  printf '[Service]\nStandardError=append:/run/collect/collectord.log\n' \
+    >> etc/systemd/system/collectord.service.d/test.conf
   mkdir -p old_root
   pivot_root . old_root
   cd /
@@ -59,6 +61,7 @@ if [ "${COLLECT_INSIDE:-}" = drive ]; then
   fail() {
     echo "FAILED: $*"
     systemctl status 'collectord*' --no-pager 2>&1
+    cat /run/collect/collectord.log
     systemctl exit 1
     exit 1
   }
@@ -92,6 +95,27 @@ if [ "${COLLECT_INSIDE:-}" = drive ]; then
   [ "$(ps -o user= -p "$pid" 2> /dev/null || stat -c %U "/proc/$pid")" = collectord ] ||
     fail "it does not run as collectord"
   [ "$(stat -c '%U %a' /var/lib/collectord)" = "collectord 750" ] || fail "modes of /var/lib/collectord"
+  [ "$(stat -c '%U %G %a' /run/collectord)" = "collectord collectord 750" ] || fail "modes of /run/collectord"
+  for name in ingest control; do
+    [ "$(stat -c '%U %G %a' /run/collectord/$name.sock)" = "collectord collectord 660" ] ||
+      fail "modes of $name.sock"
+  done
+  (exec 3<> /dev/tcp/127.0.0.1/7711) 2> /dev/null && fail "it listens on TCP, and nobody asked for it"
+  # Members of the group get in by the sockets, others don't. A TCP port without TLS may be anybody's:
+  # nothing is said to it.
+  useradd member && usermod -aG collectord member && useradd other || fail "no users can be made"
+  runuser -u member -- collectctl stats > /dev/null || fail "a member of the group can't use it"
+  runuser -u other -- collectctl stats > /dev/null 2>&1 && fail "everybody can use it"
+  cp /etc/collectord/collectord.toml settings
+  sed -i -e 's/^ingest = .*/ingest = "127.0.0.1:7710"/' -e 's/^control = .*/control = "127.0.0.1:7711"/' \
+    /etc/collectord/collectord.toml
+  systemctl restart collectord || fail "it can't listen on TCP"
+  for user in member other; do
+    runuser -u $user -- collectctl --control 127.0.0.1:7711 stats 2>&1 |
+      grep -q 'another user: nothing was sent' || fail "collectctl does not ask whose a TCP port is"
+  done
+  cat settings > /etc/collectord/collectord.toml
+  systemctl restart collectord || fail "it can't be restarted"
   records
   # What private files need: they belong to the service's user, and a reload finds them.
   echo secret > /etc/collectord/agents.token
@@ -117,15 +141,15 @@ if [ "${COLLECT_INSIDE:-}" = drive ]; then
   pid=$(property MainPID)
   before=$(sealed)
   # Long enough away that somebody connects meanwhile.
-  printf '[Service]\nRestartSec=3\n' > /etc/systemd/system/collectord.service.d/away.conf
+  printf '[Service]\nRestartSec=2\n' > /etc/systemd/system/collectord.service.d/away.conf
   systemctl daemon-reload
   kill -KILL "$pid"
   eventually gone collectord.service || fail "it can't be killed"
   agent=$(echo /usr/lib/*/libcollect_agent.so)
-  LD_PRELOAD=$agent COLLECT_CONNECT=127.0.0.1:7710 "./$(basename "$program")" &
+  LD_PRELOAD=$agent COLLECT_CONNECT=unix:/run/collectord/ingest.sock "./$(basename "$program")" &
   traced=$!
-  (exec 3<> /dev/tcp/127.0.0.1/7710) && gone collectord.service ||
-    fail "whoever connects while it is away is turned away"
+  [ -S /run/collectord/ingest.sock ] && gone collectord.service ||
+    fail "the sockets went with the service"
   collectctl stats > /dev/null || fail "a client that waits in the socket is not answered"
   wait $traced
   eventually more_are_sealed "$before" || fail "an agent that waited in the socket is not recorded"
@@ -188,6 +212,7 @@ head -n 1 "$source_dir/deploy/debian/changelog" | grep -qF "($version-1)" ||
 dpkg-deb --fsys-tarfile "$daemon" | tar -t > "$scratch/daemon.list"
 dpkg-deb --fsys-tarfile "$agent" | tar -t > "$scratch/agent.list"
 for file in /etc/collectord/collectord.toml /usr/bin/collectord /usr/bin/collectctl \
+  /usr/libexec/collectord/collect-symbolizer \
   /usr/lib/systemd/system/collectord.service /usr/lib/systemd/system/collectord.socket \
   /usr/lib/systemd/system/collectord-control.socket /usr/lib/sysusers.d/collectord.conf \
   /usr/share/man/man1/collectctl.1.gz /usr/share/man/man5/collectord.toml.5.gz \

@@ -9,6 +9,7 @@ import plistlib
 import re
 import subprocess
 import sys
+import tomllib
 import unittest
 
 SOURCE, BUILD = sys.argv[1], sys.argv[2]
@@ -42,6 +43,32 @@ class Launchd(unittest.TestCase):
             self.assertEqual(job["KeepAlive"], {"SuccessfulExit": False})
             self.assertEqual(job["Umask"], 0o027)
             self.assertGreater(job["ExitTimeOut"], 10)
+
+
+class Service(unittest.TestCase):
+    def test_the_packaged_settings_are_the_sample_with_sockets_of_the_group(self):
+        with open(os.path.join(BUILD, "service/collectord.toml"), encoding="utf-8") as file:
+            text = file.read()
+        self.assertEqual(tomllib.loads(text), {
+            "ingest": "unix:/run/collectord/ingest.sock",
+            "control": "unix:/run/collectord/control.sock",
+            "local_access": "group:collectord"})
+        # All other lines are the sample's.
+        sample = read("deploy/collectord.toml").split("\n")
+        self.assertLess(len(set(text.split("\n")) - set(sample)), 7)
+
+    def test_sockets_lie_where_the_settings_say(self):
+        for unit, name in (("collectord", "ingest"), ("collectord-control", "control")):
+            text = read("deploy/systemd", unit + ".socket")
+            self.assertIn("ListenStream=/run/collectord/" + name + ".sock\n", text)
+            self.assertIn("SocketGroup=collectord\n", text)
+            self.assertIn("SocketMode=0660\n", text)
+
+    def test_the_service_may_ask_whose_a_connection_is(self):
+        text = read("deploy/systemd/collectord.service")
+        families = re.search(r"^RestrictAddressFamilies=(.*)$", text, re.M).group(1).split()
+        self.assertIn("AF_NETLINK", families)
+        self.assertNotRegex(text, r"(?m)^PrivateUsers=yes")
 
 
 class Container(unittest.TestCase):

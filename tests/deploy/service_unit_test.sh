@@ -12,16 +12,17 @@ if [ "${COLLECT_INSIDE:-}" = stage ]; then
   # In the new namespaces, as their first process. What is needed is copied before /tmp is hidden.
   set -e
   mount --make-rprivate /
-  mount -t tmpfs tmpfs /run
+  mount -t tmpfs -o mode=755 tmpfs /run  # as systemd has it: who else could write it might listen
   mkdir -p /run/collect/bin /run/collect/lib
-  cp "$bin_dir"/collectord "$bin_dir"/collectctl "$program" /run/collect/bin/
+  cp "$bin_dir"/collectord "$bin_dir"/collectctl "$bin_dir"/collect-symbolizer "$program" \
+    /run/collect/bin/
   cp "$lib_dir"/libcollect_agent.so /run/collect/lib/
   cp "$source_dir"/deploy/systemd/* "$source_dir"/deploy/collectord.toml "$0" /run/collect/
   mkdir -p /run/etc/systemd/system/collectord.service.d /run/etc/collectord
   for directory in /tmp /var /etc/systemd; do mount -t tmpfs tmpfs $directory; done
   mkdir -p /var/lib/systemd /var/tmp /etc/systemd/system/collectord.service.d
   cp /run/collect/collectord.service /etc/systemd/system/
-  # The programs and the settings lie elsewhere here, the ports are others, nobody has made the
+  # The programs and the settings lie elsewhere here, nobody has made the
   # user, and nothing of the machine's own start-up is wanted.
   cat > /etc/systemd/system/collectord.service.d/test.conf <<EOF
 [Unit]
@@ -30,7 +31,7 @@ After=
 [Service]
 DynamicUser=yes
 ExecStart=
-ExecStart=/run/collect/bin/collectord --root /var/lib/collectord --config /run/collect/collectord.toml --ingest 127.0.0.1:0 --control 127.0.0.1:$COLLECT_PORT
+ExecStart=/run/collect/bin/collectord --root /var/lib/collectord --config /run/collect/collectord.toml --ingest unix:/run/collectord/ingest.sock --control unix:/run/collectord/control.sock
 EOF
   mount -t proc proc /proc
   COLLECT_INSIDE=drive bash /run/collect/service_unit_test.sh "$@" &
@@ -50,7 +51,7 @@ if [ "${COLLECT_INSIDE:-}" = drive ]; then
   grep -q '^NoNewPrivs:.1$' /proc/$pid/status || fail "it may gain privileges"
   grep -q '^Seccomp:.2$' /proc/$pid/status || fail "no system call filter holds"
   [ "$(awk '/^Uid:/ {print $2}' /proc/$pid/status)" != 0 ] || fail "it runs as root"
-  export COLLECT_CONTROL=127.0.0.1:$COLLECT_PORT
+  export COLLECT_CONTROL=unix:/run/collectord/control.sock
   cd /tmp
   /run/collect/bin/collectctl run -- \
     /run/collect/bin/"$(basename "$program")" || fail "a program cannot be recorded"
@@ -79,7 +80,6 @@ awk -v level="$level" 'BEGIN { exit !(level != "" && level < 2) }' || { echo "FA
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-export COLLECT_PORT=$((20000 + RANDOM % 10000))
 COLLECT_INSIDE=stage timeout -s KILL 60 \
   unshare --kill-child=KILL --mount --pid --fork --uts --ipc --cgroup bash "$0" "$@" \
   > "$log" 2>&1 < /dev/null

@@ -182,12 +182,12 @@ TEST(Token, IsAskedForAndCompared) {
   CollectorProcess collector(scratch, {"--token-file", scratch / "token"});
   for (const std::string& token : {std::string(), std::string("correct horse battery stable")}) {
     RawConnection stranger(collector.ingest_port());
-    wire::Hello greeting = hello(wire::CHANNEL_CONTROL, kPid, std::string(16, 't'));
-    greeting.set_token(token);
-    ASSERT_TRUE(stranger.send(wire::FrameType::kHello, greeting));
-    const std::optional<wire::Refuse> refuse = stranger.refusal();
-    ASSERT_TRUE(refuse);
-    EXPECT_EQ(refuse->code(), wire::REFUSE_TOKEN) << refuse->reason();
+    const auto answer =
+        introduce(stranger, hello(wire::CHANNEL_CONTROL, kPid, std::string(16, 't')), {token, ""});
+    wire::Refuse refuse;
+    ASSERT_TRUE(answer && answer->type == wire::FrameType::kRefuse);
+    ASSERT_TRUE(refuse.ParseFromString(answer->body));
+    EXPECT_EQ(refuse.code(), wire::REFUSE_TOKEN) << refuse.reason();
     EXPECT_TRUE(stranger.is_closed_by_peer());
   }
   Environment environment = collector.tracing();

@@ -91,8 +91,12 @@ TEST(CaptureTest, ContainersOfARealProgramRebuildItsSession) {
   const std::string rebuilt = rebuild(scratch, containers, scratch / "rebuilt");
   ASSERT_FALSE(rebuilt.empty());
   expect_same_threads(sessions[0].directory(), rebuilt);
+  // Names came after the containers' end; they are looked up again, with the same outcome.
+  const Ending named = run(scratch.path(), {program("collectctl"), "symbolize", rebuilt});
+  EXPECT_EQ(named.signal, 0) << named.output << named.errors;
   auto was = sessions[0].manifest();
   auto is = nlohmann::json::parse(bytes_of(rebuilt + "/manifest.json"));
+  EXPECT_FALSE(is["symbols"].empty());
   for (const char* key : {"threads", "gaps", "symbols", "modules", "markers", "detail_windows",
                           "totals", "process", "state"}) {
     EXPECT_EQ(was[key], is[key]) << key;

@@ -25,8 +25,9 @@ class CollectorProcess {
  public:
   // Starts it and waits until both ports answer. `more` are further flags; `root` is a directory of
   // the scratch when it is not given.
+  // `launcher` is a command that runs it, such as prlimit with a limit.
   explicit CollectorProcess(const Scratch& scratch, const Arguments& more = {},
-                            const std::string& root = "");
+                            const std::string& root = "", Arguments launcher = {});
   // SIGTERM, and a failure when it does not end in time.
   ~CollectorProcess();
 
@@ -50,6 +51,7 @@ class CollectorProcess {
   std::string scratch_;
   std::string root_;
   Arguments more_;
+  Arguments launcher_;
   uint16_t ingest_port_;
   uint16_t control_port_;
   std::unique_ptr<ChildProcess> process_;

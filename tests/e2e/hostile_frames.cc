@@ -163,6 +163,10 @@ std::vector<HostileFrame> misplaced_frames(wire::Channel channel) {
   add("a Command from the agent", FrameType::kCommand, wire::Command());
   add("a ClockProbe from the agent", FrameType::kClockProbe, wire::ClockProbe());
   add("a Dial from the agent", FrameType::kDial, wire::Dial());
+  add("a Challenge from the agent", FrameType::kChallenge, wire::Challenge());
+  wire::Proof late;
+  late.set_resume_proof(std::string(32, 'p'));
+  add("a Proof that nobody asked for", FrameType::kProof, late);
   add("a second Hello", FrameType::kHello, hello(channel, 1, std::string(16, 'x')));
   if (channel == wire::CHANNEL_DATA) {
     add("a Heartbeat on data", FrameType::kHeartbeat, wire::Heartbeat());

@@ -48,10 +48,18 @@ std::vector<PeerState> states() {
   };
   const auto control_hello = [](uint16_t port, uint32_t pid, Agent&) -> Connection {
     auto control = std::make_unique<RawConnection>(port);
-    control->send(wire::FrameType::kHello, hello(wire::CHANNEL_CONTROL, pid,
-                                                 "c" + std::to_string(100'000'000'000'000 + pid)));
-    const auto welcome = control->receive();
+    const auto welcome = introduce(
+        *control,
+        hello(wire::CHANNEL_CONTROL, pid, "c" + std::to_string(100'000'000'000'000 + pid)));
     expect_answer(welcome && welcome->type == wire::FrameType::kWelcome, "control is welcome");
+    return control;
+  };
+  const auto challenged = [](uint16_t port, uint32_t pid, Agent&) -> Connection {
+    auto control = std::make_unique<RawConnection>(port);
+    control->send(wire::FrameType::kHello, hello(wire::CHANNEL_CONTROL, pid,
+                                                 "d" + std::to_string(100'000'000'000'000 + pid)));
+    const auto answer = control->receive();
+    expect_answer(answer && answer->type == wire::FrameType::kChallenge, "control is challenged");
     return control;
   };
   const auto after = [](wire::Channel channel, std::vector<Octets> said) {
@@ -72,6 +80,7 @@ std::vector<PeerState> states() {
   return {
       {"nothing said, control", wire::CHANNEL_CONTROL, fresh},
       {"nothing said, data", wire::CHANNEL_DATA, fresh},
+      {"control challenged", wire::CHANNEL_CONTROL, challenged},
       {"control welcomed, no data", wire::CHANNEL_CONTROL, control_hello},
       {"recording, on control", wire::CHANNEL_CONTROL, after(wire::CHANNEL_CONTROL, {}), true},
       {"recording, on data", wire::CHANNEL_DATA, after(wire::CHANNEL_DATA, {}), true},
@@ -82,8 +91,10 @@ std::vector<PeerState> states() {
 
 // What is no mistake in that state.
 bool is_allowed(const PeerState& state, const HostileFrame& frame) {
-  // Where nothing was said, a Hello is what is waited for.
-  return std::string(state.name).starts_with("nothing") && frame.name == "a second Hello";
+  // Where nothing was said, a Hello is what is waited for; where a challenge was made, a Proof.
+  const std::string name = state.name;
+  return (name.starts_with("nothing") && frame.name == "a second Hello") ||
+         (name == "control challenged" && frame.name == "a Proof that nobody asked for");
 }
 
 class HostilePeer : public testing::Test {

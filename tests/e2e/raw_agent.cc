@@ -187,6 +187,7 @@ wire::Hello hello(wire::Channel channel, uint32_t pid, const std::string& proces
   hello.set_max_version(wire::kProtocolVersion);
   hello.set_features(wire::kFeatureColumns);
   hello.set_process_id(process_id);
+  hello.set_nonce(fakes::fresh_nonce());
   hello.set_os(wire::OS_LINUX);
   hello.set_arch(wire::ARCH_X86_64);
   hello.set_pid(pid);
@@ -199,18 +200,42 @@ wire::Hello hello(wire::Channel channel, uint32_t pid, const std::string& proces
   return hello;
 }
 
-RawAgent::RawAgent(uint16_t port, uint32_t pid)
-    : control(port), data(port), process_id("0123456789ab") {
+std::optional<ReceivedFrame> introduce(RawConnection& connection, const wire::Hello& hello,
+                                       const fakes::Secrets& secrets) {
+  if (!connection.send(wire::FrameType::kHello, hello)) return std::nullopt;
+  std::optional<ReceivedFrame> answer = connection.receive();
+  wire::Challenge challenge;
+  if (!answer || answer->type != wire::FrameType::kChallenge ||
+      !challenge.ParseFromString(answer->body)) {
+    return answer;
+  }
+  const wire::Proof proof = fakes::proof_for(hello, challenge, secrets, false);
+  if (!connection.send(wire::FrameType::kProof, proof)) return std::nullopt;
+  return connection.receive();
+}
+
+bool be_welcomed(RawConnection& connection, const wire::Hello& hello, fakes::Secrets& secrets) {
+  auto answer = introduce(connection, hello, secrets);
+  while (answer && answer->type == wire::FrameType::kResume) answer = connection.receive();
+  wire::Welcome welcome;
+  if (!answer || answer->type != wire::FrameType::kWelcome ||
+      !welcome.ParseFromString(answer->body)) {
+    return false;
+  }
+  if (!welcome.resume_key().empty()) secrets.resume_key = welcome.resume_key();
+  return true;
+}
+
+RawAgent::RawAgent(uint16_t port, uint32_t pid, fakes::Secrets known)
+    : control(port), data(port), process_id("0123456789ab"), secrets(std::move(known)) {
   // 16 bytes, different for each process number.
   for (int shift = 0; shift < 32; shift += 8) {
     process_id.push_back(static_cast<char>(pid >> shift & 0xFF));
   }
-  control.send(wire::FrameType::kHello, hello(wire::CHANNEL_CONTROL, pid, process_id));
-  const std::optional<ReceivedFrame> first = control.receive();
-  if (!first || first->type != wire::FrameType::kWelcome) return;
-  data.send(wire::FrameType::kHello, hello(wire::CHANNEL_DATA, pid, process_id));
-  const std::optional<ReceivedFrame> second = data.receive();
-  if (!second || second->type != wire::FrameType::kWelcome) return;
+  if (!be_welcomed(control, hello(wire::CHANNEL_CONTROL, pid, process_id), secrets) ||
+      !be_welcomed(data, hello(wire::CHANNEL_DATA, pid, process_id), secrets)) {
+    return;
+  }
   wire::RecordingStart start;
   start.set_recording(1);
   start.set_start_ns(1);

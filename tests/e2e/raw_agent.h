@@ -9,6 +9,7 @@
 
 #include "proto/wire/layout.h"
 #include "proto/wire/wire.pb.h"
+#include "tests/fakes/handshake.h"
 
 namespace collect::e2e {
 
@@ -58,14 +59,21 @@ Octets page_frame(wire::PageHeader page, const Octets& sent);
 Octets events(uint64_t first_ns, uint32_t count);
 
 wire::Hello hello(wire::Channel channel, uint32_t pid, const std::string& process_id);
+// Sends the hello and answers the challenge with what `secrets` has; the frame that comes then.
+std::optional<ReceivedFrame> introduce(RawConnection& connection, const wire::Hello& hello,
+                                       const fakes::Secrets& secrets = {});
+// The same up to the Welcome, whose resume key goes into `secrets`.
+bool be_welcomed(RawConnection& connection, const wire::Hello& hello, fakes::Secrets& secrets);
 
 // Both channels of one process, welcomed, with recording 1 and stream 1 open: ready for pages.
 class RawAgent {
  public:
-  RawAgent(uint16_t port, uint32_t pid);
+  // With the secrets of an earlier life of the same process it comes back.
+  RawAgent(uint16_t port, uint32_t pid, fakes::Secrets known = {});
   RawConnection control;
   RawConnection data;
   std::string process_id;
+  fakes::Secrets secrets;
   bool ready = false;
 };
 

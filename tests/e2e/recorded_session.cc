@@ -201,6 +201,13 @@ std::vector<RecordedSession> sealed_sessions(const std::string& root, int pid, s
   EXPECT_TRUE(sealed) << "process " << pid << " has "
                       << (sessions.empty() ? "no session" : "a session that is not sealed")
                       << " in " << root;
+  // Names come after the seal. A collector that was ended meanwhile leaves them to its next start.
+  (void)eventually(std::min(limit, seconds(15)), [&sessions] {
+    return std::all_of(sessions.begin(), sessions.end(), [](RecordedSession& session) {
+      session = RecordedSession(session.directory());
+      return session.manifest().value("symbols_state", std::string()) != "pending";
+    });
+  });
   return sessions;
 }
 

@@ -9,6 +9,8 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
@@ -32,6 +34,24 @@ uint64_t setting(const char* name, uint64_t otherwise) {
   const char* value = std::getenv(name);
   return value != nullptr ? std::strtoull(value, nullptr, 10) : otherwise;
 }
+
+// What the collector gave to each process: peers come as one another's.
+class Keys {
+ public:
+  std::string of(const std::string& process) {
+    std::lock_guard lock(mutex_);
+    return keys_[process];
+  }
+  void keep(const std::string& process, const std::string& key) {
+    std::lock_guard lock(mutex_);
+    keys_[process] = key;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::string> keys_;
+};
+Keys keys;
 
 class Peer {
  public:
@@ -66,17 +86,32 @@ class Peer {
              const std::string& id) {
     wire::Hello greeting = hello(channel, pid, id);
     if (chance(10)) greeting.set_recording(below(4));
-    const Octets right = frame_bytes(wire::FrameType::kHello, greeting.SerializeAsString());
+    const auto answer = said(connection, wire::FrameType::kHello, greeting);
+    wire::Challenge challenge;
+    if (!answer || answer->type != wire::FrameType::kChallenge ||
+        !challenge.ParseFromString(answer->body)) {
+      return false;
+    }
+    auto next = said(connection, wire::FrameType::kProof,
+                     fakes::proof_for(greeting, challenge, {"", keys.of(id)}, false));
+    while (next && next->type == wire::FrameType::kResume) next = connection.receive();
+    wire::Welcome welcome;
+    if (!next || next->type != wire::FrameType::kWelcome || !welcome.ParseFromString(next->body)) {
+      return false;
+    }
+    if (!welcome.resume_key().empty()) keys.keep(id, welcome.resume_key());
+    return true;
+  }
+
+  // The message, changed now and then; what is answered to the right one.
+  template <class Message>
+  std::optional<ReceivedFrame> said(RawConnection& connection, wire::FrameType type,
+                                    const Message& message) {
+    const Octets right = frame_bytes(type, message.SerializeAsString());
     const Octets sent = changed(right);
     ++frames_;
-    if (!connection.send(sent) || sent != right) return false;
-    const auto answer = connection.receive();
-    while (answer && answer->type == wire::FrameType::kResume) {
-      const auto next = connection.receive();
-      if (!next) return false;
-      if (next->type != wire::FrameType::kResume) return next->type == wire::FrameType::kWelcome;
-    }
-    return answer && answer->type == wire::FrameType::kWelcome;
+    if (!connection.send(sent) || sent != right) return std::nullopt;
+    return connection.receive();
   }
 
   template <class Message>

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "formats/atf/layout.h"
+#include "tests/fakes/handshake.h"
 
 namespace collect::fakes {
 namespace {
@@ -58,7 +59,7 @@ wire::Hello FakeAgent::hello(wire::Channel channel) const {
   hello.set_max_version(wire::kProtocolVersion);
   hello.set_process_id(std::string(16, static_cast<char>(process_.id_byte)));
   hello.set_features(process_.features);
-  hello.set_token(process_.token);
+  hello.set_nonce(fresh_nonce());
   hello.set_os(wire::OS_LINUX);
   hello.set_arch(wire::ARCH_X86_64);
   hello.set_pid(process_.pid);
@@ -86,21 +87,33 @@ void FakeAgent::set_recording(uint32_t recording, bool is_recording) {
 bool FakeAgent::connect(const std::string& address) {
   disconnect();
   FrameSocket control = FrameSocket::connect(address);
-  if (!control.is_open() || !control.send(wire::FrameType::kHello, hello(wire::CHANNEL_CONTROL))) {
-    return false;
-  }
-  return serve(std::move(control), FrameSocket::connect(address));
+  return control.is_open() && open_control(std::move(control)) &&
+         open_data(FrameSocket::connect(address));
 }
 
-bool FakeAgent::serve(FrameSocket control, FrameSocket data) {
-  const auto answer = control.receive();
+std::optional<ReceivedFrame> FakeAgent::introduce(FrameSocket& socket, wire::Channel channel,
+                                                  bool dialled) {
+  const wire::Hello greeting = hello(channel);
+  if (!socket.send(wire::FrameType::kHello, greeting)) return std::nullopt;
+  auto answer = socket.receive();
+  if (!answer || answer->type != wire::FrameType::kChallenge) return answer;
+  const wire::Proof proof = proof_for(greeting, answer->parsed<wire::Challenge>(),
+                                      {process_.token, resume_key_}, dialled);
+  if (!socket.send(wire::FrameType::kProof, proof)) return std::nullopt;
+  return socket.receive();
+}
+
+bool FakeAgent::open_control(FrameSocket control, bool dialled) {
+  const auto answer = introduce(control, wire::CHANNEL_CONTROL, dialled);
   if (!answer || answer->type != wire::FrameType::kWelcome) {
     std::lock_guard lock(mutex_);
     if (answer && answer->type == wire::FrameType::kRefuse)
       refusal_ = answer->parsed<wire::Refuse>();
     return false;
   }
-  heartbeat_ms_ = answer->parsed<wire::Welcome>().heartbeat_ms();
+  const auto welcome = answer->parsed<wire::Welcome>();
+  heartbeat_ms_ = welcome.heartbeat_ms();
+  if (!welcome.resume_key().empty()) resume_key_ = welcome.resume_key();
   {
     std::lock_guard lock(mutex_);
     control_over_ = false;
@@ -110,16 +123,14 @@ bool FakeAgent::serve(FrameSocket control, FrameSocket data) {
   control_ = std::move(control);
   stopping_ = false;
   control_thread_ = std::thread([this] { serve_control(); });
-  return open_data(std::move(data));
+  return true;
 }
 
-bool FakeAgent::open_data(FrameSocket socket) {
+bool FakeAgent::open_data(FrameSocket socket, bool dialled) {
   data_ = std::move(socket);
   resumed_.clear();
-  if (!data_.send(wire::FrameType::kHello, hello(wire::CHANNEL_DATA))) return false;
-  while (true) {
-    const auto frame = data_.receive();
-    if (!frame) return false;
+  auto frame = introduce(data_, wire::CHANNEL_DATA, dialled);
+  for (; frame; frame = data_.receive()) {
     if (frame->type == wire::FrameType::kResume) {
       const auto resume = frame->parsed<wire::Resume>();
       for (const auto& position : resume.positions()) resumed_[position.stream_id()] = position;
@@ -132,6 +143,7 @@ bool FakeAgent::open_data(FrameSocket socket) {
       return false;
     }
   }
+  return false;
 }
 
 void FakeAgent::disconnect() {

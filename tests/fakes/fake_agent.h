@@ -49,11 +49,15 @@ class FakeAgent {
 
   // Both channels to the end of their handshake. False: refused() says why, or the link broke.
   bool connect(const std::string& address);
-  // The same where the collector dials; `control` and `data` were accepted and have sent Dial.
-  bool serve(FrameSocket control, FrameSocket data);
+  // One channel, from its Hello to its Welcome; `dialled`: it was accepted and has sent Dial.
+  // Control comes first.
+  bool open_control(FrameSocket socket, bool dialled = false);
+  bool open_data(FrameSocket socket, bool dialled = false);
   void disconnect();  // both, without a word
   void say_goodbye(bool will_return);
 
+  // What the first control Welcome gave; empty before. A test may take it away or change it.
+  std::string& resume_key() { return resume_key_; }
   // What the last data Welcome said.
   const wire::Welcome& welcome() const { return welcome_; }
   const std::map<uint32_t, wire::StreamPosition>& resumed() const { return resumed_; }
@@ -78,7 +82,8 @@ class FakeAgent {
   uint64_t stored(uint32_t stream) const;
 
  private:
-  bool open_data(FrameSocket socket);
+  // Sends a hello and answers the challenge; the frame that comes then, empty at an end.
+  std::optional<ReceivedFrame> introduce(FrameSocket& socket, wire::Channel channel, bool dialled);
   void serve_control();
   void handle(const ReceivedFrame& frame);
   bool wait_until(const std::function<bool()>& holds);
@@ -86,6 +91,7 @@ class FakeAgent {
 
   const FakeProcess process_;
   OnCommand on_command_;
+  std::string resume_key_;
   FrameSocket data_;
   wire::Welcome welcome_;
   std::map<uint32_t, wire::StreamPosition> resumed_;

@@ -16,7 +16,7 @@ namespace collect::reference {
 inline std::filesystem::path reference_folder() {
   const char* folder = std::getenv("COLLECT_REFERENCE");
   if (folder == nullptr || !std::filesystem::is_directory(folder)) return {};
-  return folder;
+  return std::filesystem::canonical(folder);
 }
 
 inline std::vector<uint8_t> file_bytes(const std::filesystem::path& path) {

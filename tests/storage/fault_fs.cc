@@ -80,7 +80,7 @@ uint64_t FaultFs::used() const {
 }
 
 Result<std::unique_ptr<File>> FaultFs::open(const std::string& path, OpenMode mode) {
-  if (mode == OpenMode::kCreate) COLLECT_TRY(change());
+  if (mode == OpenMode::kCreate || mode == OpenMode::kCreatePrivate) COLLECT_TRY(change());
   if (crashed_) return Error{Code::kIo, "the process is gone"};
   auto file = real_.open(path, mode);
   if (!file.ok()) return file.error();

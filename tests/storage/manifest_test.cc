@@ -53,6 +53,8 @@ Manifest full_manifest() {
   m.symbols = {{0xf7f05ac500000001ull, "main"}};
   m.module_symbols = {{1, "", "no file", 3, 0}, {2, "/bin/x", "", 7, 6}};
   m.symbols_left_out = 4;
+  m.symbols_state = SymbolsState::kFailed;
+  m.symbols_tries = 2;
   m.gaps = {{3, Lane::kDetail, kLostOverwritten | kLostUnlinked, 8, 6, 5, 120, 130, 2}};
   m.detail_windows = {{"on", 10, 20, 5, 99, "command"}};
   m.detail_windows_left_out = 1;
@@ -94,6 +96,8 @@ TEST(Manifest, HasThePublicKeysInThePublicForms) {
   EXPECT_EQ(json["symbols"][0]["module_id"], 4159724229u);
   EXPECT_EQ(json["symbols"][0]["symbol_index"], 1);
   EXPECT_EQ(json["symbols"][0]["name"], "main");
+  EXPECT_EQ(json["symbols_state"], "failed");
+  EXPECT_EQ(json["symbols_tries"], 2);
   EXPECT_EQ(json["format_version"], "2.2");
   Manifest v1 = full_manifest();
   v1.identity.version = atf::Version::kV1;
@@ -116,8 +120,9 @@ TEST(Manifest, TextThatIsNotUtf8IsReplacedNotRefused) {
 TEST(Manifest, ReadsThePublicSamples) {
   const char* reference = std::getenv("COLLECT_REFERENCE");
   if (reference == nullptr) GTEST_SKIP() << "COLLECT_REFERENCE is not set";
-  const std::string samples = std::string(reference) + "/data/atf";
-  if (!std::filesystem::exists(samples)) GTEST_SKIP() << samples << " is not there";
+  const std::filesystem::path given = std::filesystem::path(reference) / "data/atf";
+  if (!std::filesystem::exists(given)) GTEST_SKIP() << given << " is not there";
+  const std::filesystem::path samples = std::filesystem::canonical(given);  // below a root: no ".."
   PosixFs fs;
   size_t read = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(samples)) {
@@ -149,6 +154,27 @@ TEST(Manifest, SurvivesEveryPrefixAndEveryFlip) {
   EXPECT_FALSE(manifest_from_json("{\"threads\":3}").ok());
   EXPECT_FALSE(manifest_from_json("[]").ok());
   EXPECT_OK(manifest_from_json("{\"threads\":[{\"id\":-1},7,null,{\"id\":99999999999}]}"));
+}
+
+// Manifests of others: bytes of text must not become hundreds of bytes of memory each, nor may the
+// keys of an object be compared with each other.
+TEST(Manifest, NoTextCostsMoreThanItsBound) {
+  std::string keys = "{\"threads\":[]";
+  for (int i = 0; i < 400'000; ++i) keys += ",\"" + std::to_string(i) + "\":0";
+  EXPECT_OK(manifest_from_json(keys + "}"));
+
+  std::string values = "{\"threads\":[";
+  while (values.size() < 3 * kManifestShape.values + 30) values += "[],[],[],[],[],[],[],[],";
+  const auto too_many = manifest_from_json(values + "0]}");
+  ASSERT_FALSE(too_many.ok());
+  EXPECT_EQ(too_many.code(), Code::kLimit);
+  EXPECT_NE(too_many.error().message.find("more than 16777216 values"), std::string::npos);
+
+  std::string list = "{\"threads\":[0";
+  for (size_t i = 0; i < kMaxManifestList; ++i) list += ",0";
+  const auto too_long = manifest_from_json(list + "]}");
+  ASSERT_FALSE(too_long.ok());
+  EXPECT_EQ(too_long.code(), Code::kLimit);
 }
 
 TEST(Manifest, ALargeFileIsRefusedBeforeItIsRead) {

@@ -53,14 +53,13 @@ TEST_F(PosixFsTest, ErrorsSayWhatWhereAndWhy) {
   ASSERT_FALSE(twice.ok());
   EXPECT_EQ(twice.code(), Code::kAlreadyExists);
 
-  auto full = fs.open("/dev/full", OpenMode::kReadWrite);
-  if (!full.ok()) GTEST_SKIP() << "no /dev/full here";
-  const uint8_t byte[] = {1};
-  const Bytes parts[] = {byte};
-  const Status status = (*full)->write_at(4096, parts);
-  ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.code(), Code::kNoSpace);
-  EXPECT_NE(status.error().message.find("/dev/full: write at 4096"), std::string::npos);
+  auto device = fs.open("/dev/full", OpenMode::kReadWrite);
+  ASSERT_FALSE(device.ok());
+  EXPECT_EQ(device.code(), Code::kPermission);
+  EXPECT_NE(device.error().message.find("/dev/full: is a device"), std::string::npos);
+  auto blocked = fs.open(path("file/below"), OpenMode::kRead);
+  ASSERT_FALSE(blocked.ok());
+  EXPECT_EQ(blocked.code(), Code::kNotFound);
 }
 
 TEST_F(PosixFsTest, DirectoriesAndNames) {
@@ -133,6 +132,72 @@ TEST_F(PosixFsTest, AQuotaIsNoSpace) {
   EXPECT_EQ(errno_error(ENOSPC, "file").code, Code::kNoSpace);
   EXPECT_EQ(errno_error(EROFS, "file").code, Code::kPermission);
   EXPECT_EQ(errno_error(EIO, "file").code, Code::kIo);
+}
+
+TEST_F(PosixFsTest, PathsOutsideOfItsRootAreRefused) {
+  std::filesystem::create_directories(path("inside/a"));
+  ASSERT_OK(fs.open(path("file"), OpenMode::kCreate));
+  PosixFs rooted(path("inside") + "/");
+  ASSERT_OK(rooted.open(path("inside/a/file"), OpenMode::kCreate));
+  ASSERT_OK(rooted.open(path("inside//a/file"), OpenMode::kRead));
+  EXPECT_EQ(*rooted.list_directory(path("inside")), std::vector<std::string>{"a"});
+  ASSERT_OK(rooted.sync_directory(path("inside/")));
+  ASSERT_OK(rooted.space(path("inside")));
+  for (const std::string& outside :
+       {path("file"), path("inside2"), path(""), std::string("file"), std::string("/etc/hosts"),
+        std::string(), path("inside/../file"), path("inside/a/../../file")}) {
+    EXPECT_EQ(rooted.open(outside, OpenMode::kRead).code(), Code::kInvalidArgument) << outside;
+    EXPECT_EQ(rooted.remove_file(outside).code(), Code::kInvalidArgument) << outside;
+    EXPECT_EQ(rooted.rename(path("inside/a/file"), outside).code(), Code::kInvalidArgument);
+    EXPECT_EQ(rooted.lock(outside).code(), Code::kInvalidArgument) << outside;
+  }
+  EXPECT_EQ(rooted.list_directory(path("")).code(), Code::kInvalidArgument);
+  EXPECT_EQ(rooted.make_directory(path("inside2")).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(fs.exists(path("file")));
+}
+
+TEST_F(PosixFsTest, WithoutARootNoComponentMayBeALink) {
+  std::filesystem::create_directories(path("real/a"));
+  std::filesystem::create_directory_symlink("real", path("link"));
+  EXPECT_EQ(fs.make_directory(path("link/b")).code(), Code::kPermission);
+  EXPECT_EQ(fs.list_directory(path("link")).code(), Code::kPermission);
+  PosixFs linked(path("link"));
+  ASSERT_OK(linked.make_directories(path("link/a/b/c")));
+  EXPECT_TRUE(std::filesystem::is_directory(path("real/a/b/c")));
+}
+
+TEST_F(PosixFsTest, ARelativeRoot) {
+  const auto before = std::filesystem::current_path();
+  std::filesystem::create_directories(path("here/out"));
+  std::filesystem::current_path(path("here"));
+  PosixFs here(".");
+  PosixFs out("out/new");
+  Status made = here.make_directories("session_1/pid_7");
+  if (made.ok()) made = out.make_directories("out/new/session_1");
+  const auto up = here.open("../file", OpenMode::kCreate);
+  std::filesystem::current_path(before);
+  ASSERT_OK(made);
+  EXPECT_EQ(up.code(), Code::kInvalidArgument);
+  EXPECT_TRUE(std::filesystem::is_directory(path("here/session_1/pid_7")));
+  ASSERT_OK(out.open(path("here/out/new/session_1/file"), OpenMode::kCreate));
+}
+
+TEST_F(PosixFsTest, ARootThatWasMovedIsNotFoundUnlessItIsHeld) {
+  PosixFs rooted(path("root"));
+  ASSERT_OK(rooted.make_directories(path("root")));
+  EXPECT_EQ(std::filesystem::status(path("root")).permissions(), std::filesystem::perms(0700));
+  ASSERT_OK(rooted.open(path("root/old"), OpenMode::kCreate));
+  auto directory = RootedDirectory::open(path("root"));
+  ASSERT_OK(directory);
+  PosixFs held(std::move(*directory));
+  ASSERT_OK(fs.rename(path("root"), path("moved")));
+  EXPECT_EQ(rooted.open(path("root/new"), OpenMode::kCreate).code(), Code::kNotFound);
+  EXPECT_FALSE(rooted.exists(path("root/old")));
+  ASSERT_OK(rooted.make_directories(path("root")));
+  ASSERT_OK(rooted.open(path("root/new"), OpenMode::kCreate));
+  EXPECT_TRUE(fs.exists(path("root/new")));
+  ASSERT_OK(held.open(path("root/of_held"), OpenMode::kCreate));
+  EXPECT_TRUE(fs.exists(path("moved/of_held")));
 }
 
 TEST_F(PosixFsTest, ALockIsHeldOnce) {

@@ -111,7 +111,9 @@ std::shared_ptr<PowerLossFs::Inode> PowerLossFs::inode_of(const std::string& pat
 Result<std::unique_ptr<File>> PowerLossFs::open(const std::string& path, OpenMode mode) {
   auto file = below_->open(path, mode);
   if (!file.ok()) return file.error();
-  if (mode == OpenMode::kCreate) note({.name = path, .inode = std::make_shared<Inode>()});
+  if (mode == OpenMode::kCreate || mode == OpenMode::kCreatePrivate) {
+    note({.name = path, .inode = std::make_shared<Inode>()});
+  }
   auto inode = inode_of(path);
   COLLECT_CHECK(inode != nullptr);
   return std::unique_ptr<File>(std::make_unique<PowerLossFile>(std::move(*file), std::move(inode)));

@@ -19,13 +19,18 @@ ROOMS = {
     "proto/control": [],
     "agent": ["proto/wire", "formats/core", "formats/atf/layout.h"],
     "storage": ["formats"],
+    "daemon/principal": ["formats/core"],
     "daemon/ingest": ["proto/wire", "storage", "formats/core", "formats/dial9",
-                      "formats/atf/layout.h"],
+                      "formats/atf/layout.h", "daemon/principal"],
     "daemon/attach": ["formats/core"],
-    "daemon/control": ["proto/control", "formats/core"],
-    "daemon/ctl": ["proto/control", "formats", "storage"],
+    # Names for sessions that are sealed. The CLI does the same to sessions of other machines.
+    "daemon/symbolize": ["formats/core", "storage"],
+    "daemon/control": ["proto/control", "formats/core", "daemon/principal"],
+    # It asks whose the collector is that it has reached, as the daemon does of its clients.
+    "daemon/ctl": ["proto/control", "formats", "storage", "daemon/symbolize", "daemon/principal"],
     # main, collector, config: where the rooms meet. The CLI is its own program.
-    "daemon": ["formats", "proto", "storage", "daemon/ingest", "daemon/attach", "daemon/control"],
+    "daemon": ["formats", "proto", "storage", "daemon/ingest", "daemon/attach", "daemon/control",
+               "daemon/principal", "daemon/symbolize"],
 }
 TOP_LEVEL = ["daemon", "agent", "proto", "storage", "formats"]
 
@@ -49,7 +54,10 @@ TARGETS = {
     "collect_wire": "proto/wire", "collect_wire_messages": "proto/wire",
     "collect_control_api": "proto/control",
     "collect_agent": "agent", "collect_agent_static": "agent", "collect_agent_objects": "agent",
+    "collect_principal": "daemon/principal",
     "collect_storage": "storage", "collect_ingest": "daemon/ingest",
+    "collect_symbolize": "daemon/symbolize", "collect_symbolize_lookup": "daemon/symbolize",
+    "collect_symbolize_protocol": "daemon/symbolize", "collect-symbolizer": "daemon/symbolize",
     "collect_attach": "daemon/attach", "collect_control": "daemon/control",
     "collect_daemon": "daemon", "collectord": "daemon",
     "collect_ctl_offline": "daemon/ctl", "collect_ctl_online": "daemon/ctl",

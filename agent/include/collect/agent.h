@@ -71,7 +71,12 @@ typedef struct collect_agent_stats {
   uint64_t buffer_bytes;
 } collect_agent_stats;
 
-/* Starts the agent. 0: it runs; otherwise a negative value, and collect_agent_status() says why.
+#define COLLECT_AGENT_SETTINGS (-1)   /* the options do not hold */
+#define COLLECT_AGENT_NO_MEMORY (-2)  /* for its rings */
+#define COLLECT_AGENT_NO_THREAD (-3)  /* that ships, or its address does not hold */
+#define COLLECT_AGENT_PRIVILEGED (-4) /* set-uid, set-gid or file capabilities: it stays off */
+
+/* Starts the agent. 0: it runs; otherwise one of the above, and collect_agent_status() says why.
  * A second call while it runs changes nothing and returns 0. */
 COLLECT_EXPORT int collect_agent_start(const collect_agent_options* options);
 

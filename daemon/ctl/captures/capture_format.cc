@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "daemon/ctl/figures.h"
+#include "daemon/ctl/terminal.h"
 
 namespace collect::ctl {
 namespace {
@@ -17,9 +18,11 @@ BytesDone percent_line(std::ostream& err, bool wanted, uint64_t all) {
   if (!wanted || all < 2 * kProgressStep) return {};
   return [&err, all](uint64_t done) {
     if (done >= all) {
-      err << "\r\x1b[K" << std::flush;
+      restart_line(err);
+      err.flush();
     } else {
-      err << "\rchecking " << done * 100 / all << " %" << std::flush;
+      restart_line(err);
+      err << "checking " << done * 100 / all << " %" << std::flush;
     }
   };
 }
@@ -33,7 +36,7 @@ void print_finding(TextOut& out, const std::string& path, const CaptureFinding& 
     out.put(severity_name(finding.severity));
     out.put(": ");
   }
-  out.printable(finding.sentence);
+  out.sentence(finding.sentence);
   out.put('\n');
 }
 
@@ -129,7 +132,7 @@ int inspect_capture(const CaptureFormat& format, const InspectOptions& options,
     text.put("  ");
     text.put(label);
     text.repeat(' ', width - std::min(width, label.size()) + 2);
-    text.printable(what);
+    text.sentence(what);
     text.put('\n');
   };
   text.printable(path);
@@ -188,7 +191,7 @@ int verify_capture(const CaptureFormat& format, const VerifyOptions& options,
     text.put(": ");
     text.put(format.title);
     text.put(", ");
-    text.put(report.counts);
+    text.sentence(report.counts);
     text.put('\n');
   }
   return failed ? 1 : 0;
@@ -200,7 +203,7 @@ int dump_capture(const CaptureFormat& format, const DumpOptions& options, const 
   const Status dumped = format.dump(options, file, text);
   text.flush();
   if (dumped.ok() || !text.ok()) return 0;
-  err << "dump: " << path << ": " << dumped.error().message << "\n";
+  err << "dump: " << printable_sentence(path + ": " + dumped.error().message) << "\n";
   return dumped.code() == Code::kInvalidArgument ? 2 : 1;
 }
 

@@ -19,7 +19,8 @@ class TextSink final : public ByteSink {
  public:
   explicit TextSink(TextOut& out) : out_(out) {}
   Status write(Bytes bytes) override {
-    out_.put(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    out_.put(printable_json(
+        std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())));
     if (out_.ok()) return {};
     return Error{Code::kCancelled, "nobody reads any more"};
   }
@@ -140,10 +141,7 @@ class TextPrinter : public dial9::Visitor {
     return value.type() == dial9::FieldType::kDynamicList ||
            value.type() == dial9::FieldType::kDynamicMap;
   }
-  void put_text(std::string_view text) {
-    out_.json_string(text.substr(0, kShownText));
-    if (text.size() > kShownText) out_.put("…");
-  }
+  void put_text(std::string_view text) { out_.put(in_quotes(text, kShownText)); }
   void put_unresolved(std::string_view what, const dial9::Value& value) {
     out_.put('<');
     out_.put(what);

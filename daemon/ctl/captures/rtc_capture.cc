@@ -162,8 +162,7 @@ class ObjectPrinter {
       out_.put(number_text(*value));
     } else if (value.ok() && std::holds_alternative<std::string_view>(value->raw)) {
       const auto text = std::get<std::string_view>(value->raw);
-      out_.printable(text.substr(0, kShownText));
-      if (text.size() > kShownText) out_.put(" …");
+      out_.printable(text, kShownText);
     } else {
       const Bytes bytes = object.payload();
       out_.dec(bytes.size());

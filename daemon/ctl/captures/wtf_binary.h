@@ -2,7 +2,7 @@
 // which lies in a temporary file without a name.
 #pragma once
 
-#include "daemon/ctl/session_files.h"
+#include "daemon/ctl/file_bytes.h"
 #include "formats/core/bytes.h"
 #include "formats/wtf/finding.h"
 

@@ -185,8 +185,7 @@ void EventPrinter::text_value(const wtf::Value& value) {
     const std::string text = value.utf8();
     const bool is_json = type == wtf::ArgType::kAny;
     if (!is_json) out_.put('"');
-    out_.printable(std::string_view(text).substr(0, kShownText));
-    if (text.size() > kShownText) out_.put("…");
+    out_.printable(text, kShownText);
     if (!is_json) out_.put('"');
   } else if (value.argument->array) {
     out_.put('[');
@@ -266,7 +265,7 @@ void EventPrinter::json_value(const wtf::Value& value) {
     out_.put("null");
   } else if (type == wtf::ArgType::kAny && wtf::is_json(value.text) &&
              value.text.find_first_of("\r\n") == std::string_view::npos) {
-    out_.put(value.text);  // on one line, as lines are what programs read
+    out_.put(printable_json(value.text));  // on one line, as lines are what programs read
   } else if (wtf::is_string(type) || type == wtf::ArgType::kChar || type == wtf::ArgType::kWchar) {
     out_.json_string(value.utf8());
   } else if (value.argument->array) {

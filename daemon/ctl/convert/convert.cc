@@ -11,7 +11,9 @@
 #include "daemon/ctl/convert/convert_input.h"
 #include "daemon/ctl/convert/output_file.h"
 #include "daemon/ctl/convert/session_builder.h"
+#include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text_out.h"
+#include "daemon/ctl/unnamed_file.h"
 #include "formats/wtf/json.h"
 #include "formats/wtf/transcode.h"
 #include "storage/capture_replay.h"
@@ -44,10 +46,16 @@ class TemporaryDirectory {
   std::string path_;
 };
 
+// Where the output goes: there is room for what is as large.
+std::string directory_of(const std::string& output) {
+  const std::string directory = fs::path(output).parent_path().string();
+  return directory.empty() ? "." : directory;
+}
+
 // ---- into a session
 
 Result<std::string> rebuild(const ConvertInput& input, const std::string& root, ConvertLog& log) {
-  storage::PosixFs files;
+  storage::PosixFs files(root);
   storage::SessionOptions options;
   options.root = root;
   storage::CaptureReplay replay(files, options);
@@ -83,17 +91,13 @@ Result<std::string> make_session(const ConvertInput& input, const std::string& r
     built = wtf_to_atf(input.file(), builder, log);
   } else {
     // The JSON form is read by way of the binary one.
-    auto temporary = TemporaryDirectory::create(root);
-    if (!temporary.ok()) return temporary.error();
-    const std::string path = temporary->path() + "/binary.wtf-trace";
-    auto binary = OutputFile::create(path, true);
+    auto binary = UnnamedFile::create(directory_of(root));
     if (!binary.ok()) return binary.error();
     wtf::Findings findings;
     const auto totals = wtf::json_to_binary(input.file(), *binary, findings);
     if (!totals.ok()) return totals.error();
     for (const auto& finding : findings.list()) log.say(finding.sentence);
-    COLLECT_TRY(binary->commit());
-    auto bytes = FileBytes::open(path);
+    const auto bytes = binary->bytes();
     if (!bytes.ok()) return bytes.error();
     built = wtf_to_atf(bytes->bytes(), builder, log);
   }
@@ -135,19 +139,13 @@ Result<uint64_t> to_present_version(Bytes file, ByteSink& out, wtf::Findings& fi
 // The JSON form is made of the present version: a legacy file is brought there first.
 Result<uint64_t> to_json_form(Bytes file, const std::string& beside, ByteSink& out,
                               wtf::Findings& findings) {
-  std::optional<TemporaryDirectory> temporary;
   FileBytes present;
   if (wtf::file_kind(file) == wtf::FileKind::kLegacy) {
-    auto directory = TemporaryDirectory::create(beside);
-    if (!directory.ok()) return directory.error();
-    temporary.emplace(std::move(*directory));
-    const std::string path = temporary->path() + "/present.wtf-trace";
-    auto copy = OutputFile::create(path, true);
+    auto copy = UnnamedFile::create(directory_of(beside));
     if (!copy.ok()) return copy.error();
     const auto events = to_present_version(file, *copy, findings);
     if (!events.ok()) return events.error();
-    COLLECT_TRY(copy->commit());
-    auto opened = FileBytes::open(path);
+    auto opened = copy->bytes();
     if (!opened.ok()) return opened.error();
     present = std::move(*opened);
     file = present.bytes();
@@ -256,10 +254,12 @@ std::function<void(uint64_t, uint64_t)> progress_line(std::ostream& err, bool wa
       [&err, next = std::chrono::steady_clock::time_point()](uint64_t done, uint64_t all) mutable {
         const auto now = std::chrono::steady_clock::now();
         if (done >= all) {
-          err << "\r\x1b[K" << std::flush;
+          restart_line(err);
+          err.flush();
         } else if (now >= next) {
           next = now + std::chrono::milliseconds(100);
-          err << "\rconverting " << done * 100 / std::max<uint64_t>(all, 1) << " %" << std::flush;
+          restart_line(err);
+          err << "converting " << done * 100 / std::max<uint64_t>(all, 1) << " %" << std::flush;
         }
       };
 }
@@ -269,7 +269,7 @@ std::function<void(uint64_t, uint64_t)> progress_line(std::ostream& err, bool wa
 int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err) {
   std::error_code ignored;
   if (options.to != Target::kAtf && fs::exists(options.output, ignored) && !options.force) {
-    err << "convert: " << options.output << ": is there already; --force replaces it\n";
+    err << "convert: " << printable(options.output) << ": is there already; --force replaces it\n";
     return 2;
   }
   auto input = open_convert_input(options.inputs);
@@ -277,12 +277,16 @@ int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err)
     err << "convert: " << to_string(input.error()) << "\n";
     return 2;
   }
-  if (!input->trace.choice.empty()) err << "convert: " << input->trace.choice << "\n";
+  if (!input->trace.choice.empty())
+    err << "convert: " << printable_sentence(input->trace.choice) << "\n";
   ConvertLog log(progress_line(err, options.progress));
+  for (std::string& sentence : input->trace.unopened()) log.say(std::move(sentence));
   const Status converted = run(options, *input, log);
-  if (options.progress) err << "\r\x1b[K" << std::flush;
+  if (options.progress) restart_line(err);
   if (!converted.ok()) {
-    for (const std::string& sentence : log.said()) err << "convert: " << sentence << "\n";
+    for (const std::string& sentence : log.said()) {
+      err << "convert: " << printable_sentence(sentence) << "\n";
+    }
     err << "convert: " << to_string(converted.error()) << "; nothing was made\n";
     return 2;
   }

@@ -1,7 +1,6 @@
 #include "daemon/ctl/convert/convert_input.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <ostream>
 
 #include "daemon/ctl/captures/capture_format.h"
@@ -11,18 +10,26 @@
 namespace collect::ctl {
 namespace {
 
-namespace fs = std::filesystem;
+using OpenFiles = std::vector<std::pair<std::string, Result<FileBytes>>>;
 
-std::vector<std::string> containers_in(const fs::path& directory) {
-  std::vector<std::string> paths;
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (name.starts_with("capture-") && name.ends_with(".rtc"))
-      paths.push_back(it->path().string());
+// Nothing where it is no directory, or has none.
+OpenFiles containers_in(const std::string& path) {
+  OpenFiles files;
+  const auto directory = storage::RootedDirectory::open(path);
+  if (!directory.ok()) return files;
+  const auto names = directory->list("");
+  if (!names.ok()) return files;
+  for (const std::string& name : *names) {
+    if (!name.starts_with("capture-") || !name.ends_with(".rtc")) continue;
+    files.emplace_back(directory->path_of(name), FileBytes::open(*directory, name));
   }
-  std::sort(paths.begin(), paths.end());
-  return paths;
+  return files;
+}
+
+OpenFiles open_all(const std::vector<std::string>& paths) {
+  OpenFiles files;
+  for (const std::string& path : paths) files.emplace_back(path, FileBytes::open(path));
+  return files;
 }
 
 Result<Source> source_of(const std::string& path, Bytes file) {
@@ -36,10 +43,9 @@ Result<Source> source_of(const std::string& path, Bytes file) {
   return Error{Code::kUnsupported, path + ": no format that is known here"};
 }
 
-Result<ConvertInput> open_files(const std::vector<std::string>& paths) {
+Result<ConvertInput> input_of(OpenFiles files) {
   ConvertInput input;
-  for (const std::string& path : paths) {
-    auto bytes = FileBytes::open(path);
+  for (auto& [path, bytes] : files) {
     if (!bytes.ok()) return bytes.error();
     const auto source = source_of(path, bytes->bytes());
     if (!source.ok()) return source.error();
@@ -67,27 +73,23 @@ std::string_view name_of(Target target) {
 static_assert(static_cast<int>(Source::kDial9) == static_cast<int>(Target::kDial9));
 
 Result<ConvertInput> open_convert_input(const std::vector<std::string>& paths) {
-  if (paths.size() != 1) return open_files(paths);
-  std::error_code ignored;
+  if (paths.size() != 1) return input_of(open_all(paths));
   auto trace = open_trace(paths.front());
   if (trace.ok() && trace->kind != TraceKind::kUnknownFile) {
     const bool is_session = trace->kind == TraceKind::kSession || trace->kind == TraceKind::kThread;
     if (is_session && trace->threads.empty()) {
       // The thread files are gone, or never were: the containers hold the session too.
-      const auto containers = containers_in(trace->path);
-      if (!containers.empty()) return open_files(containers);
+      auto containers = containers_in(trace->path);
+      if (!containers.empty()) return input_of(std::move(containers));
     }
     ConvertInput input;
     input.trace = std::move(*trace);
     return input;
   }
-  if (fs::is_directory(paths.front(), ignored)) {
-    const auto containers = containers_in(paths.front());
-    if (!containers.empty()) return open_files(containers);
-    return trace.error();
-  }
-  if (!trace.ok()) return trace.error();
-  return open_files(paths);
+  if (trace.ok()) return input_of(open_all(paths));
+  auto containers = containers_in(paths.front());
+  if (containers.empty()) return trace.error();
+  return input_of(std::move(containers));
 }
 
 void print_convert_json(const ConvertOptions& options, Source from, const ConvertLog& log,
@@ -153,11 +155,12 @@ void print_convert_text(const ConvertLog& log, TextOut& out, std::ostream& err) 
   }
   out.flush();
   for (const std::string& sentence : log.said()) {
-    err << "convert: " << printable(sentence) << "\n";
+    err << "convert: " << printable_sentence(sentence) << "\n";
   }
   if (log.unsaid() != 0) err << "convert: " << log.unsaid() << " more remarks\n";
   for (const auto& [what, count] : log.left_out()) {
-    err << "convert: left out: " << with_thousands(count) << " " << printable(what) << "\n";
+    err << "convert: left out: " << with_thousands(count) << " " << printable_sentence(what)
+        << "\n";
   }
 }
 

@@ -1,5 +1,7 @@
-// A file that is there whole or not at all: written under a temporary name beside its place and
-// renamed by commit(). Without commit() it is removed.
+// A file that is there whole or not at all: written without a name in the directory where it is to
+// be, and named by commit(). So nothing is left of it when Ctrl-C ends the program. Where the file
+// system has no unnamed files it has a temporary name until then. The directory is the user's own
+// word; a link in the file's place is replaced, and not followed.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +9,13 @@
 #include <vector>
 
 #include "formats/core/byte_sink.h"
+#include "storage/rooted_directory.h"
 
 namespace collect::ctl {
 
 class OutputFile final : public ByteSink {
  public:
-  // kAlreadyExists when `path` is there and `replace` is not set.
+  // kAlreadyExists when `path` is there and `replace` is not set, or is no file and no link.
   static Result<OutputFile> create(const std::string& path, bool replace);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
@@ -24,13 +27,18 @@ class OutputFile final : public ByteSink {
   const std::string& path() const { return path_; }
 
  private:
-  OutputFile(std::string path, std::string temporary, int fd)
-      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+  OutputFile(std::string path, bool replace) : path_(std::move(path)), replace_(replace) {}
+  Status open();
   Status drain();
+  Status give_name();
+  int link_to(const std::string& name) const;
 
   std::string path_;
-  std::string temporary_;
-  int fd_ = -1;
+  bool replace_;
+  storage::Descriptor directory_;
+  std::string name_;       // within the directory
+  std::string temporary_;  // empty: the file has no name yet, or its own
+  storage::Descriptor fd_;
   uint64_t size_ = 0;  // in the file
   std::vector<uint8_t> buffer_;
 };

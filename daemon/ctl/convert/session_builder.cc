@@ -48,7 +48,10 @@ struct SessionBuilder::Thread {
 };
 
 SessionBuilder::SessionBuilder(std::string root, atf::Version version)
-    : root_(std::move(root)), version_(version), clock_(std::make_unique<BuildClock>()) {}
+    : fs_(root),
+      root_(std::move(root)),
+      version_(version),
+      clock_(std::make_unique<BuildClock>()) {}
 
 SessionBuilder::~SessionBuilder() = default;
 
@@ -212,7 +215,7 @@ Result<std::string> SessionBuilder::finish(storage::SessionState state, const st
   }
   std::sort(symbols_.begin(), symbols_.end(),
             [](const auto& a, const auto& b) { return a.function_id < b.function_id; });
-  writer_->adopt_symbols(std::move(symbols_), {});
+  writer_->adopt_symbols(std::move(symbols_), {}, storage::SymbolsState::kNone);
   COLLECT_TRY(writer_->seal(state, reason));
   return writer_->directory();
 }

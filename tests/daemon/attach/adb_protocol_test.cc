@@ -126,6 +126,19 @@ TEST(ShellV2Test, PacketsOfOutputErrorsAndTheExitCode) {
   EXPECT_EQ(parse_shell_v2(huge).code(), Code::kDamaged);
 }
 
+// Seen: 3 MiB of them for each phone, in several copies, and in the log.
+TEST(ShellV2Test, ErrorsOfADeviceAreKeptUpToTheirLimit) {
+  std::string bytes;
+  for (int packet = 0; packet < 3; ++packet) {
+    bytes += std::string("\x02\x00\x00\x10\x00", 5) + std::string(kMaxShellPacketBytes, '\xff');
+  }
+  bytes += std::string("\x03\x01\x00\x00\x00\x01", 6);
+  const Result<ShellOutput> shell = parse_shell_v2(bytes);
+  ASSERT_TRUE(shell.ok());
+  EXPECT_EQ(shell->errors, std::string(kMaxShellErrorBytes, '\xff'));
+  EXPECT_EQ(shell->exit_code, 1);
+}
+
 TEST(UnixSocketsTest, OnlyListenersOfAgentsAreFound) {
   const std::string text =
       "Num       RefCount Protocol Flags    Type St Inode Path\n"

@@ -6,6 +6,8 @@
 #include <asio/post.hpp>
 #include <set>
 
+#include "daemon/attach/list_pace.h"
+
 namespace collect::attach {
 namespace {
 
@@ -249,6 +251,21 @@ TEST_F(DeviceTableTest, ServersAreShown) {
   source_->say(ServerState{"adb", "127.0.0.1:1", false, "nobody"});
   ASSERT_EQ(table_->servers().size(), 1u);
   EXPECT_EQ(table_->servers()[0].status, "nobody");
+}
+
+// Seen: a search, and lines of the log, for each of them.
+TEST_F(DeviceTableTest, PhonesThatComeAndGoInAFloodAreHeardAtASteadyPace) {
+  constexpr int kFlood = 2'000;
+  const auto begun = std::chrono::steady_clock::now();
+  for (int at = 0; at < kFlood; ++at) {
+    source_->say({phone("A")});
+    source_->say(std::vector<SourceDevice>{});
+  }
+  source_->say({phone("A"), phone("B")});
+  // The last word counts, however many came before it.
+  ASSERT_TRUE(shows("B", DeviceState::kNoAgent));
+  const int64_t paused = (std::chrono::steady_clock::now() - begun) / kListPause;
+  EXPECT_LE(source_->searches, kListsAtOnce + 2 * (paused + 1));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -123,8 +124,30 @@ TEST_F(ControlTlsTest, TokensAreAskedForBeforeAnyHandler) {
   EXPECT_TRUE(call(to, "Bearer correct-horse").ok());
   // Said once, without any token in it.
   EXPECT_THAT(log_->text(), HasSubstr("without the right token"));
-  EXPECT_THAT(log_->text(), HasSubstr("connected now: 127.0.0.1 (1)"));
+  EXPECT_THAT(log_->text(),
+              HasSubstr("connected now: user " + std::to_string(::geteuid()) + " (1)"));
   EXPECT_THAT(log_->text(), Not(HasSubstr("horse")));
+}
+
+// The browser of a user who may call shows that user's certificate for any page.
+TEST_F(ControlTlsTest, WebPagesMayNotCall) {
+  access_.client_ca = authority_->certificate();
+  start();
+  const auto to = channel(authority_->issue("alice"));
+  EXPECT_TRUE(call(to).ok());
+  for (const auto& [key, value] : {std::pair{"origin", "https://evil.example"},
+                                   {"origin", "null"},
+                                   {"sec-fetch-mode", "no-cors"},
+                                   {"sec-fetch-site", "none"}}) {
+    grpc::ClientContext context;
+    prepare(context, "");
+    context.AddMetadata(key, value);
+    api::Stats stats;
+    const grpc::Status status = api::Collector::NewStub(to)->GetStats(&context, {}, &stats);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << key;
+    EXPECT_THAT(status.error_message(), HasSubstr("web page")) << key;
+  }
+  EXPECT_TRUE(call(to).ok());
 }
 
 TEST_F(ControlTlsTest, HealthIsBehindTheTokenToo) {
@@ -222,15 +245,15 @@ TEST_F(ControlTlsTest, SilentConnectionsEndAtTheDeadline) {
 }
 
 // As many as there are places, and more: they are gone after the handshake's deadline.
-TEST_F(ControlTlsTest, ThousandSilentConnectionsDoNotStay) {
+TEST_F(ControlTlsTest, ManySilentConnectionsDoNotStay) {
   access_.token = "token";
   start();
   std::vector<fakes::FrameSocket> silent;
-  for (size_t index = 0; index < kMaxControlConnections + 10; ++index) {
+  for (size_t index = 0; index < kMaxControlConnectionsPerPrincipal + 10; ++index) {
     silent.push_back(fakes::FrameSocket::connect(dialled()));
   }
   EXPECT_TRUE(silent.back().ends());
-  EXPECT_THAT(log_->text(), HasSubstr("refused 127.0.0.1: more than 1024 connections"));
+  EXPECT_THAT(log_->text(), HasSubstr("more than 256 connections of one user"));
   EXPECT_TRUE(silent.front().ends());
   const auto deadline = std::chrono::steady_clock::now() + kTestDeadline;
   bool is_served = false;

@@ -238,7 +238,7 @@ TEST_F(Dump, NamesAreEscaped) {
   EXPECT_EQ(objects()[0]["name"], "a\x01\"\xC3\xA9");
   options_.json = false;
   EXPECT_EQ(run(), 0);
-  EXPECT_NE(out_.str().find("a?\"\xC3\xA9() {"), std::string::npos) << out_.str();
+  EXPECT_NE(out_.str().find("a\\x01\"\xC3\xA9() {"), std::string::npos) << out_.str();
 }
 
 TEST_F(Dump, MissingPathIsTwo) {

@@ -161,7 +161,7 @@ TEST_F(Verify, AnUnreadableIndexIsItsThreadsFinding) {
   write_planned_session();
   testing::fs::create_directories(session_ / "thread_1" / "index.atf");
   EXPECT_EQ(run(session_), 1);
-  EXPECT_NE(out_.str().find("not a file"), std::string::npos) << out_.str();
+  EXPECT_NE(out_.str().find("not a regular file"), std::string::npos) << out_.str();
 }
 
 TEST_F(Verify, JsonCarriesTheSameFindings) {

@@ -23,7 +23,7 @@ TEST_F(OnlineCommandsTest, AgentsAsTableAndAsJson) {
   collector_.add_agent("1", "lua\x1b[2J", api::RECORDING);
   out_.str("");
   EXPECT_EQ(list_agents(online_, ""), 0);
-  EXPECT_THAT(out_.str(), HasSubstr("1      recording  lua?[2J"));
+  EXPECT_THAT(out_.str(), HasSubstr("1      recording  lua\\x1b[2J"));
   out_.str("");
   EXPECT_EQ(list_agents(json_, ""), 0);
   EXPECT_THAT(out_.str(), HasSubstr("\"agents\":[{\"name\":\"agents/1\",\"state\":\"RECORDING\""));

@@ -46,9 +46,9 @@ TEST_F(OnlineDevicesTest, TableWithWhyAndWhatToDo) {
   collector_.change_device(api::AgentEvent::ADDED, blocked);
   EXPECT_EQ(devices(online_, {}), 0);
   EXPECT_EQ(out_.str(),
-            "DEVICE  VIA        MODEL    STATE    AGENTS\n"
-            "HT12    adb                 blocked\n"
-            "R58M    adb (usb)  Sim?[2J  serving  3\n"
+            "DEVICE  VIA        MODEL       STATE    AGENTS\n"
+            "HT12    adb                    blocked\n"
+            "R58M    adb (usb)  Sim\\x1b[2J  serving  3\n"
             "HT12: no trust\n"
             "  confirm the prompt\n"
             "R58M collect_agent_8: wrong token\n");
@@ -90,7 +90,7 @@ TEST_F(OnlineDevicesTest, WatchPrintsALineForEachChange) {
   collector_.change_device(api::AgentEvent::REMOVED, gone);
   server_->shutdown(std::chrono::milliseconds(2000));
   watching.join();
-  EXPECT_THAT(out_.str(), HasSubstr("removed  R58M  adb (usb)  Sim?[2J  absent  unplugged\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("removed  R58M  adb (usb)  Sim\\x1b[2J  absent  unplugged\n"));
   EXPECT_THAT(err_.str(), HasSubstr("shutting down"));
 }
 

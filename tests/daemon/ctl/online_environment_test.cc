@@ -111,7 +111,7 @@ TEST(RunSummaryTest, SeveralProcessesOfOneRun) {
   }
   outcome.top = {{"luaV_execute", 1234, 0.352}};
   const std::string text = run_summary_text(outcome);
-  EXPECT_THAT(text, HasSubstr("cc?3"));
+  EXPECT_THAT(text, HasSubstr("cc\\x1b3"));
   EXPECT_THAT(text, HasSubstr("and 2 more"));
   EXPECT_THAT(text, HasSubstr("report '/with space/pid_11'"));  // the largest
   EXPECT_THAT(text, HasSubstr("35.2 %  luaV_execute  1,234 calls"));

@@ -150,8 +150,8 @@ TEST_F(RunTest, ARootBelongsToOneRunAtATime) {
 }
 
 TEST_F(RunTest, RunsAtTheSameTimeFindRootsByThemselves) {
-  if (Client(kDefaultControlAddress).stats().ok()) {
-    GTEST_SKIP() << "a collector runs at " << kDefaultControlAddress << " and would be used";
+  if (Client(default_control_address()).stats().ok()) {
+    GTEST_SKIP() << "a collector runs at " << default_control_address() << " and would be used";
   }
   const Ran ran = runner_.run({"run", "--", COLLECTCTL, "run", "--", COLLECTCTL, "run", "true"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;

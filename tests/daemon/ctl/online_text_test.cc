@@ -38,8 +38,13 @@ TEST(TextTest, DurationsAsPeopleTypeThem) {
   }
 }
 
-TEST(TextTest, APeersTextCannotMoveTheCursor) {
-  EXPECT_EQ(printable("a\x1b[2Jb\r\nc\x7f ü"), "a?[2Jb??c? ü");
+TEST(TextTest, ACellCannotLeaveItsRow) {
+  Table table({"NAME", "N"});
+  table.add({"a\x1b[2Jb\nc", "\u202e7"});
+  EXPECT_EQ(table.text(),
+            "NAME          N\n"
+            "a\\x1b[2Jb\\nc  \\u{202e}7\n");
+  EXPECT_EQ(short_name("agents/7\n"), "7\\n");
 }
 
 TEST(TextTest, TablesAlign) {

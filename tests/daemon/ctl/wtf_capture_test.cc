@@ -60,7 +60,7 @@ TEST_F(WtfCapture, DumpIndentsScopesWithinTheirZone) {
   EXPECT_EQ(run_dump({}), 0) << err_.str();
   EXPECT_EQ(out_.str(),
             "# zone 0, \"main\", \"script\"\n"
-            "        1500             | draw(n=7, what=\"a?\") {\n"
+            "        1500             | draw(n=7, what=\"a\\x1b\") {\n"
             "        1600             |   inner() {\n"
             "# zone 1, \"other\", \"native_script\"\n"
             "        1700             | wtf.trace#mark(name=\"here\", value={\"k\": 1})\n"

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "daemon/ingest/handshake.h"
-
 namespace collect::ingest {
 namespace {
 
@@ -44,15 +42,6 @@ TEST(AddressTest, KnowsWhatOthersCanReach) {
   EXPECT_FALSE(local("0.0.0.0:1"));
   EXPECT_FALSE(local("[::]:1"));
   EXPECT_FALSE(local("192.168.1.1:1"));
-}
-
-TEST(HandshakeTest, ComparesTokensWhole) {
-  EXPECT_TRUE(equal_in_constant_time("abc", "abc"));
-  EXPECT_FALSE(equal_in_constant_time("abc", "abd"));
-  EXPECT_FALSE(equal_in_constant_time("abc", "abcabc"));
-  EXPECT_FALSE(equal_in_constant_time("abcabc", "abc"));
-  EXPECT_FALSE(equal_in_constant_time("abc", ""));
-  EXPECT_TRUE(equal_in_constant_time("", ""));
 }
 
 TEST(AddressTest, ConnectionsAreChargedToHostsThatAreElsewhere) {

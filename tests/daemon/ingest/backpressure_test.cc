@@ -156,9 +156,11 @@ TEST_F(BackpressureTest, FullDiskEndsItsSessionAndNothingElse) {
 
 TEST_F(BackpressureTest, AnEndBehindPagesThatFoundNoRoomIsNotAcknowledged) {
   start();
+  std::string key;
   {
     FakeAgent agent;
     ASSERT_TRUE(agent.connect(address()));
+    key = agent.resume_key();
     ASSERT_TRUE(agent.start_recording(1));
     ASSERT_TRUE(agent.open_stream(1, 11));
     ASSERT_TRUE(agent.send_events(1, 0, 100));
@@ -178,6 +180,7 @@ TEST_F(BackpressureTest, AnEndBehindPagesThatFoundNoRoomIsNotAcknowledged) {
   }
   gated_.full = false;
   FakeAgent again;
+  again.resume_key() = key;
   ASSERT_TRUE(again.connect(address()));
   ASSERT_TRUE(again.start_recording(1));
   ASSERT_TRUE(again.open_stream(1, 11));

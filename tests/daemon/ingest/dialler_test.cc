@@ -24,12 +24,12 @@ class DiallerTest : public IngestTest {
     if (!dial) return false;
     EXPECT_EQ(dial->parsed<wire::Dial>().channel(), wire::CHANNEL_CONTROL);
     EXPECT_EQ(dial->parsed<wire::Dial>().collector(), "collector under test");
-    if (!control.send(wire::FrameType::kHello, agent.hello(wire::CHANNEL_CONTROL))) return false;
+    if (!agent.open_control(std::move(control), true)) return false;
     FrameSocket data = listener.accept();
     const auto second = data.receive_type(wire::FrameType::kDial);
     if (!second) return false;
     EXPECT_EQ(second->parsed<wire::Dial>().channel(), wire::CHANNEL_DATA);
-    return agent.serve(std::move(control), std::move(data));
+    return agent.open_data(std::move(data), true);
   }
 };
 

@@ -127,6 +127,7 @@ TEST_F(EncodedPageTest, OnlyWhatWasAgreedOn) {
   options_.page_codecs = false;
   start();
   FakeAgent able(process_);
+  able.resume_key() = plain.resume_key();
   ASSERT_TRUE(able.connect(address()));
   EXPECT_EQ(able.welcome().features(), 0u);
 }

@@ -6,6 +6,7 @@
 
 #include "formats/core/crc32.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
+#include "tests/fakes/handshake.h"
 
 namespace collect::ingest {
 namespace {
@@ -86,29 +87,32 @@ TEST_F(MisbehaviourTest, LengthOf4GiBIsRefusedBeforeItIsBelieved) {
 TEST_F(MisbehaviourTest, WrongVersionIsRefusedForGood) {
   start();
   wire::Hello hello = FakeAgent().hello(wire::CHANNEL_CONTROL);
-  hello.set_min_version(2);
+  hello.set_min_version(wire::kProtocolVersion + 1);
   hello.set_max_version(9);
   const auto refusal = refusal_of(hello);
   EXPECT_EQ(refusal.code(), wire::REFUSE_VERSION);
   EXPECT_FALSE(refusal.retry());
-  EXPECT_THAT(refusal.reason(), HasSubstr("version 1"));
+  EXPECT_THAT(refusal.reason(), HasSubstr("version " + std::to_string(wire::kProtocolVersion)));
 }
 
 TEST_F(MisbehaviourTest, TokenIsAskedFor) {
   options_.token = "secret";
   start();
-  wire::Hello hello = FakeAgent().hello(wire::CHANNEL_CONTROL);
-  EXPECT_EQ(refusal_of(hello).code(), wire::REFUSE_TOKEN);
-  hello.set_token("secreT");
-  EXPECT_EQ(refusal_of(hello).code(), wire::REFUSE_TOKEN);
-  hello.set_token("secret and more");
-  EXPECT_EQ(refusal_of(hello).code(), wire::REFUSE_TOKEN);
   FakeProcess process;
+  for (const char* token : {"", "secreT", "secret and more"}) {
+    process.token = token;
+    FakeAgent bad(process);
+    EXPECT_FALSE(bad.connect(address()));
+    ASSERT_TRUE(bad.refused().has_value());
+    EXPECT_EQ(bad.refused()->code(), wire::REFUSE_TOKEN);
+  }
   process.token = "secret";
   FakeAgent good(process);
   EXPECT_TRUE(good.connect(address()));
   ASSERT_TRUE(ingest_->set_access("another", nullptr).ok());
-  EXPECT_EQ(refusal_of(good.hello(wire::CHANNEL_CONTROL)).code(), wire::REFUSE_TOKEN);
+  EXPECT_FALSE(good.connect(address()));
+  ASSERT_TRUE(good.refused().has_value());
+  EXPECT_EQ(good.refused()->code(), wire::REFUSE_TOKEN);
 }
 
 TEST_F(MisbehaviourTest, HellosThatSayNothingAreRefused) {
@@ -116,6 +120,9 @@ TEST_F(MisbehaviourTest, HellosThatSayNothingAreRefused) {
   wire::Hello hello = FakeAgent().hello(wire::CHANNEL_CONTROL);
   hello.set_process_id("short");
   EXPECT_THAT(refusal_of(hello).reason(), HasSubstr("process id"));
+  hello = FakeAgent().hello(wire::CHANNEL_CONTROL);
+  hello.set_nonce("short");
+  EXPECT_THAT(refusal_of(hello).reason(), HasSubstr("nonce"));
   hello = FakeAgent().hello(wire::CHANNEL_UNSPECIFIED);
   EXPECT_THAT(refusal_of(hello).reason(), HasSubstr("channel"));
   hello = FakeAgent().hello(wire::CHANNEL_DATA);
@@ -288,10 +295,22 @@ TEST_F(MisbehaviourTest, ConnectionsBeyondTheLimitAreRefused) {
 TEST_F(MisbehaviourTest, AgentThatFallsSilentIsTakenForDead) {
   options_.heartbeat = milliseconds{50};
   start();
+  fakes::Secrets secrets;
+  const auto introduce = [&](FrameSocket& socket, wire::Channel channel) {
+    const wire::Hello hello = FakeAgent().hello(channel);
+    socket.send(wire::FrameType::kHello, hello);
+    const auto challenge = socket.receive_type(wire::FrameType::kChallenge);
+    ASSERT_TRUE(challenge.has_value());
+    socket.send(wire::FrameType::kProof,
+                proof_for(hello, challenge->parsed<wire::Challenge>(), secrets, false));
+    const auto welcome = socket.receive_type(wire::FrameType::kWelcome);
+    ASSERT_TRUE(welcome.has_value());
+    secrets.resume_key = welcome->parsed<wire::Welcome>().resume_key();
+  };
   FrameSocket control = FrameSocket::connect(address());
-  ASSERT_TRUE(control.send(wire::FrameType::kHello, FakeAgent().hello(wire::CHANNEL_CONTROL)));
+  introduce(control, wire::CHANNEL_CONTROL);
   FrameSocket data = FrameSocket::connect(address());
-  ASSERT_TRUE(data.send(wire::FrameType::kHello, FakeAgent().hello(wire::CHANNEL_DATA)));
+  introduce(data, wire::CHANNEL_DATA);
   EXPECT_TRUE(control.receive_type(wire::FrameType::kHeartbeat).has_value());
   EXPECT_TRUE(data.ends());
   EXPECT_TRUE(reported_.agent([](const auto& agent) {

@@ -18,7 +18,7 @@ TEST_F(IngestTest, OneRecordingBecomesOneCompleteSession) {
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));
   EXPECT_FALSE(agent.welcome().resumed());
-  EXPECT_EQ(agent.welcome().version(), 1u);
+  EXPECT_EQ(agent.welcome().version(), wire::kProtocolVersion);
   EXPECT_EQ(agent.welcome().heartbeat_ms(), 1000u);
   record_all(agent, 1, 7, 10'001);
 
@@ -133,6 +133,7 @@ TEST_F(IngestTest, NewConnectionOfAProcessReplacesAHalfOpenOne) {
   ASSERT_TRUE(old.send_events(1, 0, 10));
   ASSERT_TRUE(old.wait_stored(1, 10));
   FakeAgent again;
+  again.resume_key() = old.resume_key();
   again.set_recording(1, true);
   ASSERT_TRUE(again.connect(address()));
   EXPECT_TRUE(again.welcome().resumed());
@@ -144,13 +145,16 @@ TEST_F(IngestTest, NewConnectionOfAProcessReplacesAHalfOpenOne) {
 // twice.
 TEST_F(IngestTest, RepeatedRecordingIsDroppedAndAcknowledgedAgain) {
   start();
+  std::string key;
   {
     FakeAgent agent;
     ASSERT_TRUE(agent.connect(address()));
+    key = agent.resume_key();
     record_all(agent, 1, 1, 50);
   }
-  const auto repeat = [this] {
+  const auto repeat = [this, &key] {
     FakeAgent agent;
+    agent.resume_key() = key;
     agent.set_recording(1, false);
     ASSERT_TRUE(agent.connect(address()));
     ASSERT_TRUE(agent.start_recording(1));

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "formats/core/utf8.h"
 #include "formats/dial9/utf8.h"
 #include "tests/formats/dial9/recorded.h"
 

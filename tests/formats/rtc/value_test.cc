@@ -8,7 +8,6 @@
 
 #include "formats/rtc/checksum.h"
 #include "formats/rtc/reader.h"
-#include "formats/rtc/utf8.h"
 #include "tests/formats/rtc/frame_bytes.h"
 #include "tests/formats/rtc/random_container.h"
 
@@ -274,20 +273,6 @@ TEST(RtcChecksum, IsThePublishedWriters) {
     EXPECT_EQ(
         published_checksum(Bytes(bytes).subspan(cut), published_checksum(Bytes(bytes).first(cut))),
         whole);
-  }
-}
-
-TEST(RtcUtf8, KnowsItsEdges) {
-  const auto valid = [](std::string_view text) { return is_utf8(bytes_of(text)); };
-  for (const char* good :
-       {"", "plain text of some length", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF",
-        "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"}) {
-    EXPECT_TRUE(valid(good));
-  }
-  for (const char* bad : {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80",
-                          "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xC2",
-                          "\xE2\x82", "12345678\xFF", "\xE2\x28\xA1"}) {
-    EXPECT_FALSE(valid(bad));
   }
 }
 

@@ -7,25 +7,6 @@
 namespace collect::wtf {
 namespace {
 
-TEST(Utf8, TakesWhatTheStandardTakes) {
-  for (const char* good : {"a", "é", "世", "😀", "\x7f", "\xED\x9F\xBF", "\xF4\x8F\xBF\xBF"}) {
-    EXPECT_TRUE(is_utf8(good)) << good;
-    EXPECT_EQ(utf8_size(good), std::string_view(good).size());
-  }
-  // Continuation alone, overlong, surrogate, beyond U+10FFFF, cut.
-  for (const char* bad :
-       {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF0\x80\x80\x80",
-        "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xE4\xB8", "\xC3", "\xFF"}) {
-    EXPECT_FALSE(is_utf8(bad));
-  }
-}
-
-TEST(JsonText, EscapesWhatHasToBe) {
-  std::string out;
-  append_json_string(out, std::string_view("a\"\\\n\t\r\x01\0é", 9 + 1));
-  EXPECT_EQ(out, "\"a\\\"\\\\\\n\\t\\r\\u0001\\u0000é\"");
-}
-
 TEST(JsonText, Numbers) {
   const auto text = [](double value) {
     std::string out;

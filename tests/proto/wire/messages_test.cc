@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "proto/wire/layout.h"
+#include "proto/wire/proof.h"
 #include "proto/wire/wire.nanopb.h"
 #include "proto/wire/wire.pb.h"
 
@@ -35,6 +36,8 @@ struct NanopbMessage {
   {#name, collect_wire_##name##_fields, sizeof(collect_wire_##name), collect_wire_##name##_size}
 const NanopbMessage kMessages[] = {NANOPB(Dial),
                                    NANOPB(Hello),
+                                   NANOPB(Challenge),
+                                   NANOPB(Proof),
                                    NANOPB(StreamPosition),
                                    NANOPB(Resume),
                                    NANOPB(Welcome),
@@ -88,8 +91,8 @@ void fill(Message& message, int seed) {
     for (int n = 0; n < count; ++n) {
       const uint64_t value = 0xFEDCBA9876543210u + static_cast<uint64_t>(seed * 1000 + i * 10 + n);
       const auto small = static_cast<uint32_t>(value);
-      const std::string bytes =
-          field->name() == "process_id" ? "0123456789abcdef" : "v" + std::to_string(seed + i + n);
+      const bool is_id = field->name() == "process_id" || field->name() == "nonce";
+      const std::string bytes = is_id ? "0123456789abcdef" : "v" + std::to_string(seed + i + n);
       const bool many = field->is_repeated();
       switch (field->cpp_type()) {
         case FieldDescriptor::CPPTYPE_UINT64:
@@ -228,7 +231,13 @@ TEST(Messages, OptionsHoldTheLimitsOfLayout) {
   EXPECT_EQ(length_of(collect_wire_Modules{}.modules), kMaxModulesPerFrame);
   EXPECT_EQ(length_of(collect_wire_Ack{}.positions), kMaxAcksPerFrame);
   EXPECT_EQ(length_of(collect_wire_Resume{}.positions), kMaxResumesPerFrame);
-  EXPECT_EQ(sizeof collect_wire_Hello{}.process_id, 16u);
+  EXPECT_EQ(sizeof collect_wire_Hello{}.process_id, kProcessIdBytes);
+  EXPECT_EQ(sizeof collect_wire_Hello{}.nonce, kNonceBytes);
+  EXPECT_EQ(sizeof collect_wire_Challenge{}.nonce.bytes, kNonceBytes);
+  EXPECT_EQ(sizeof collect_wire_Challenge{}.token_proof.bytes, kProofBytes);
+  EXPECT_EQ(sizeof collect_wire_Proof{}.token_proof.bytes, kProofBytes);
+  EXPECT_EQ(sizeof collect_wire_Proof{}.resume_proof.bytes, kProofBytes);
+  EXPECT_EQ(sizeof collect_wire_Welcome{}.resume_key.bytes, kResumeKeyBytes);
   for (const NanopbMessage& type : kMessages) EXPECT_LE(type.max_bytes, kMaxControlBody);
 }
 

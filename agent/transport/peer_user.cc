@@ -1,0 +1,239 @@
+#include "agent/transport/peer_user.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "agent/transport/descriptor.h"
+
+#if defined(__linux__)
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#endif
+
+namespace collect::agent {
+namespace {
+
+PeerUser judge(uid_t uid) {
+#if defined(__ANDROID__)
+  constexpr uid_t kAndroidShell = 2000;
+  if (uid == kAndroidShell) return PeerUser::kTrusted;
+#endif
+  return uid == 0 || uid == geteuid() ? PeerUser::kTrusted : PeerUser::kOther;
+}
+
+#if defined(__linux__)
+
+struct Question {
+  nlmsghdr header;
+  inet_diag_req_v2 body;
+};
+
+// An IPv4 address within IPv6 counts as IPv4: the kernel keeps such sockets there.
+bool put_address(const sockaddr_storage& address, uint8_t& family, __be32* words, __be16& port) {
+  if (address.ss_family == AF_INET) {
+    const auto* const v4 = reinterpret_cast<const sockaddr_in*>(&address);
+    family = AF_INET;
+    words[0] = v4->sin_addr.s_addr;
+    port = v4->sin_port;
+    return true;
+  }
+  if (address.ss_family != AF_INET6) return false;
+  const auto* const v6 = reinterpret_cast<const sockaddr_in6*>(&address);
+  port = v6->sin6_port;
+  if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
+    family = AF_INET;
+    std::memcpy(words, v6->sin6_addr.s6_addr + 12, 4);
+  } else {
+    family = AF_INET6;
+    std::memcpy(words, v6->sin6_addr.s6_addr, 16);
+  }
+  return true;
+}
+
+// The TCP socket whose own address is `own`, and whose peer is `other`; null: one that listens.
+bool question_for(const sockaddr_storage& own, const sockaddr_storage* other, Question& question) {
+  question.header.nlmsg_len = sizeof question;
+  question.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  question.header.nlmsg_flags = NLM_F_REQUEST;
+  question.header.nlmsg_seq = 1;
+  inet_diag_req_v2& body = question.body;
+  body.sdiag_protocol = IPPROTO_TCP;
+  body.idiag_states = ~0u;
+  body.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
+  body.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+  uint8_t& family = body.sdiag_family;
+  return put_address(own, family, body.id.idiag_src, body.id.idiag_sport) &&
+         (other == nullptr || put_address(*other, family, body.id.idiag_dst, body.id.idiag_dport));
+}
+
+struct Answer {
+  PeerUser fault;  // kTrusted: there is one
+  inet_diag_msg socket;
+};
+
+Answer ask(const sockaddr_storage& own, const sockaddr_storage* other) {
+  Answer answer{PeerUser::kUnknown, {}};
+  Question question{};
+  if (!question_for(own, other, question)) return answer;
+  Descriptor netlink;
+  const int error = netlink.open([] { return socket(AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG); });
+  if (error == EMFILE || error == ENFILE) answer.fault = PeerUser::kNotAsked;
+  if (error == EPROTONOSUPPORT || error == EAFNOSUPPORT) answer.fault = PeerUser::kCannotAsk;
+  if (error != 0) return answer;
+  alignas(nlmsghdr) char bytes[512];
+  ssize_t got = -1;
+  if (send(netlink.fd(), &question, sizeof question, 0) >= 0) {
+    got = recv(netlink.fd(), bytes, sizeof bytes, MSG_DONTWAIT);
+  }
+  netlink.close();
+  nlmsghdr header{};
+  if (got < static_cast<ssize_t>(sizeof header + sizeof answer.socket)) return answer;
+  std::memcpy(&header, bytes, sizeof header);
+  std::memcpy(&answer.socket, bytes + sizeof header, sizeof answer.socket);
+  const inet_diag_sockid& found = answer.socket.id;
+  const inet_diag_sockid& wanted = question.body.id;
+  if (header.nlmsg_type == SOCK_DIAG_BY_FAMILY && found.idiag_sport == wanted.idiag_sport &&
+      found.idiag_dport == wanted.idiag_dport) {
+    answer.fault = PeerUser::kTrusted;
+  }
+  return answer;
+}
+
+// A socket that was closed has no owner, and would show root's number.
+bool has_owner(const inet_diag_msg& socket) {
+  const uint8_t state = socket.idiag_state;
+  return socket.idiag_inode != 0 && (state == TCP_ESTABLISHED || state == TCP_FIN_WAIT1 ||
+                                     state == TCP_FIN_WAIT2 || state == TCP_CLOSE_WAIT);
+}
+
+PeerUser tcp_peer(const sockaddr_storage& here, const sockaddr_storage& there) {
+  const Answer peer = ask(there, &here);
+  if (peer.fault != PeerUser::kTrusted) return peer.fault;
+  return has_owner(peer.socket) ? judge(peer.socket.idiag_uid) : PeerUser::kUnknown;
+}
+
+// The listener is asked for first: a connection that still waits to be accepted afterwards waits at
+// that one, and not at one that has taken the port since.
+Server tcp_server(const sockaddr_storage& here, const sockaddr_storage& there) {
+  const Answer listener = ask(there, nullptr);
+  const Answer peer = ask(there, &here);
+  if (listener.fault == PeerUser::kNotAsked) return {PeerUser::kNotAsked, 0};
+  if (peer.fault != PeerUser::kTrusted) return {peer.fault, 0};
+  const bool listens = listener.fault == PeerUser::kTrusted &&
+                       listener.socket.idiag_state == TCP_LISTEN &&
+                       listener.socket.idiag_inode != 0;
+  const uid_t listener_uid = listener.socket.idiag_uid;
+  if (peer.socket.idiag_inode != 0) {
+    const uid_t uid = peer.socket.idiag_uid;
+    // Socket activation: root listens, and a service with a user of its own accepts.
+    const bool is_handed_over = listens && listener_uid == 0;
+    return {is_handed_over ? PeerUser::kTrusted : judge(uid), uid};
+  }
+  // Nobody holds it: it waits for the listener, or was closed, and then nobody reads from it.
+  if (!listens) return {PeerUser::kUnknown, 0};
+  return {judge(listener_uid), listener_uid};
+}
+
+// What a Unix socket says: who connected, or who listens.
+bool unix_owner(int connected, uid_t& uid) {
+  ucred peer{};
+  socklen_t bytes = sizeof peer;
+  if (getsockopt(connected, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) return false;
+  uid = peer.uid;
+  return true;
+}
+
+#else
+
+PeerUser tcp_peer(const sockaddr_storage&, const sockaddr_storage&) {
+  return PeerUser::kCannotAsk;
+}
+
+Server tcp_server(const sockaddr_storage&, const sockaddr_storage&) {
+  return {PeerUser::kCannotAsk, 0};
+}
+
+bool unix_owner(int connected, uid_t& uid) {
+  gid_t group = 0;
+  return getpeereid(connected, &uid, &group) == 0;
+}
+
+#endif
+
+// Both ends of a connection; false: it has none any more.
+struct Ends {
+  sockaddr_storage here;
+  sockaddr_storage there;
+};
+bool ends_of(int connected, Ends& ends) {
+  ends = {};
+  socklen_t here_bytes = sizeof ends.here;
+  socklen_t there_bytes = sizeof ends.there;
+  return getsockname(connected, reinterpret_cast<sockaddr*>(&ends.here), &here_bytes) == 0 &&
+         getpeername(connected, reinterpret_cast<sockaddr*>(&ends.there), &there_bytes) == 0;
+}
+
+bool is_loopback(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    const auto* const v4 = reinterpret_cast<const sockaddr_in*>(&address);
+    return (ntohl(v4->sin_addr.s_addr) >> 24) == 127;
+  }
+  const auto* const v6 = reinterpret_cast<const sockaddr_in6*>(&address);
+  if (address.ss_family != AF_INET6) return false;
+  if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) return v6->sin6_addr.s6_addr[12] == 127;
+  return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
+
+// Whether every directory above the socket belongs to root or `uid`, and nobody else can write it.
+// The name is the one that was dialled: the listener's own may mean another file here.
+bool is_out_of_reach(const Address& dialled, uid_t uid) {
+  sockaddr_un local{};
+  std::memcpy(&local, &dialled.storage, sizeof local);
+  char path[sizeof local.sun_path + 1] = {};
+  std::memcpy(path, local.sun_path, sizeof local.sun_path);
+  if (path[0] != '/') return false;
+  for (size_t i = 0; path[i] != '\0'; ++i) {
+    if (path[i] != '/') continue;
+    const char next = path[i + 1];
+    path[i + 1] = '\0';
+    struct stat directory{};
+    const bool is_kept = stat(path, &directory) == 0 &&
+                         (directory.st_uid == 0 || directory.st_uid == uid) &&
+                         (directory.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+    path[i + 1] = next;
+    if (!is_kept) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+PeerUser peer_user(int connected) {
+  Ends ends;
+  if (!ends_of(connected, ends)) return PeerUser::kUnknown;
+  if (ends.here.ss_family != AF_UNIX) return tcp_peer(ends.here, ends.there);
+  uid_t uid = 0;
+  return unix_owner(connected, uid) ? judge(uid) : PeerUser::kUnknown;
+}
+
+Server server_user(int connected, const Address& dialled) {
+  Ends ends;
+  if (!ends_of(connected, ends)) return {PeerUser::kUnknown, 0};
+  if (ends.here.ss_family != AF_UNIX) {
+    const bool is_here = is_loopback(ends.here) || is_loopback(ends.there);
+    return is_here ? tcp_server(ends.here, ends.there) : Server{PeerUser::kTrusted, 0};
+  }
+  uid_t uid = 0;
+  if (!unix_owner(connected, uid)) return {PeerUser::kUnknown, 0};
+  return {is_out_of_reach(dialled, uid) ? PeerUser::kTrusted : judge(uid), uid};
+}
+
+}  // namespace collect::agent

@@ -1,0 +1,62 @@
+// What a person's terminal gets to see. Everything that collectctl prints goes through a
+// PrintableBuffer, the last of two nets: commands make single names printable (which also escapes
+// their line ends), the buffer makes the rest harmless, whatever a command forgot.
+#pragma once
+
+#include <ostream>
+#include <streambuf>
+#include <string>
+#include <string_view>
+
+namespace collect::ctl {
+
+// In front of another stream's buffer; one thread. UTF-8, \n and \t go through, controls, invisible
+// characters and bytes that are no UTF-8 are escaped (formats/core/TEXT.md). A character that two
+// writes divide is held back until it is whole.
+class PrintableBuffer : public std::streambuf {
+ public:
+  explicit PrintableBuffer(std::streambuf& sink) : sink_(sink) {}
+  ~PrintableBuffer() override;
+  PrintableBuffer(const PrintableBuffer&) = delete;
+  PrintableBuffer& operator=(const PrintableBuffer&) = delete;
+
+  // Our own colours and cursor movements: past the net.
+  bool write_control(std::string_view sequence);
+
+ protected:
+  std::streamsize xsputn(const char* text, std::streamsize size) override;
+  int_type overflow(int_type c) override;
+  int sync() override { return sink_.pubsync(); }
+
+ private:
+  bool pass(std::string_view text);
+
+  std::streambuf& sink_;
+  std::string held_;  // the start of a character, at most three bytes
+  std::string escaped_;
+};
+
+// Puts `stream` behind a PrintableBuffer for its lifetime.
+class PrintableStream {
+ public:
+  explicit PrintableStream(std::ostream& stream)
+      : stream_(stream), plain_(stream.rdbuf()), buffer_(*plain_) {
+    stream_.rdbuf(&buffer_);
+  }
+  ~PrintableStream() { stream_.rdbuf(plain_); }
+  PrintableStream(const PrintableStream&) = delete;
+  PrintableStream& operator=(const PrintableStream&) = delete;
+
+ private:
+  std::ostream& stream_;
+  std::streambuf* const plain_;
+  PrintableBuffer buffer_;
+};
+
+// A constant of ours, never anything that came from outside.
+void put_control(std::ostream& out, std::string_view sequence);
+
+// The cursor back to the start of an empty line: the same line is written again.
+void restart_line(std::ostream& out);
+
+}  // namespace collect::ctl

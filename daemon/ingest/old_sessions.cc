@@ -1,0 +1,135 @@
+#include "daemon/ingest/old_sessions.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/ingest/core.h"
+#include "daemon/ingest/limits.h"
+
+namespace collect::ingest {
+namespace {
+
+SessionSnapshot snapshot_of(const storage::Manifest& manifest, const storage::SessionPlace& place) {
+  SessionSnapshot shown;
+  shown.name = place.name;
+  shown.directory = place.directory;
+  shown.state = manifest.state == storage::SessionState::kComplete    ? SessionState::kComplete
+                : manifest.state == storage::SessionState::kRecovered ? SessionState::kRecovered
+                                                                      : SessionState::kFailed;
+  shown.recording = manifest.identity.recording;
+  shown.process_name = manifest.identity.process_name;
+  shown.pid = manifest.identity.pid;
+  shown.device_id = manifest.identity.device_id;
+  shown.tag = manifest.identity.tag;
+  shown.start_time = unix_time(manifest.created_unix_ns);
+  shown.end_time = unix_time(manifest.finished_unix_ns);
+  shown.totals = manifest.totals;
+  shown.status = manifest.reason;
+  shown.process_end = manifest.process_end;
+  shown.symbols = manifest.symbols_state;
+  return shown;
+}
+
+}  // namespace
+
+SystemTime unix_time(uint64_t unix_ns) {
+  return SystemTime(
+      std::chrono::duration_cast<SystemTime::duration>(std::chrono::nanoseconds(unix_ns)));
+}
+
+OldSessions::OldSessions(IngestCore& core, Restore restore)
+    : core_(core), restore_(std::move(restore)) {}
+
+void OldSessions::list() {
+  core_.writers.schedule_seal({}, [this] { list_next(); });
+}
+
+// Before anybody can connect, so that an agent that comes back finds its session. Only what was
+// being written is looked at: a session keeps its reserve file until its sealing begins.
+void OldSessions::find() {
+  const std::string& root = core_.options.storage.root;
+  std::vector<Error> refused;
+  auto places = storage::list_sessions(core_.fs, root, &refused);
+  if (!places.ok()) {
+    spdlog::warn("{}: old sessions are not resumed: {}", root, to_string(places.error()));
+    return;
+  }
+  if (!refused.empty()) {
+    spdlog::warn("{} entries below {} are not looked at; the first: {}", refused.size(), root,
+                 to_string(refused.front()));
+  }
+  for (const storage::SessionPlace& place : *places) {
+    if (!core_.fs.exists(place.directory + "/" + storage::kReserveFile)) {
+      places_.push_back(place);
+      continue;
+    }
+    const auto manifest = storage::read_manifest(core_.fs, place.directory);
+    if (!manifest.ok() || manifest->sealing ||
+        manifest->state != storage::SessionState::kRecording) {
+      places_.push_back(place);
+      continue;
+    }
+    const storage::SessionIdentity& identity = manifest->identity;
+    if (identity.recording == 0) {  // a feed's: there is no agent that could come back for it
+      places_.push_back(place);
+      continue;
+    }
+    const auto key = storage::read_resume_key(core_.fs, place.directory);
+    if (!key.ok()) {  // nobody can show that it is that process
+      spdlog::warn("{} can't be resumed: {}", place.name, to_string(key.error()));
+      places_.push_back(place);
+      continue;
+    }
+    spdlog::info("{} was not sealed; it waits {} s for its agent", place.name,
+                 core_.options.resume.count() / 1000);
+    restore_(*manifest, *key, place);
+  }
+  // The newest are listed. Until that is done, it is not known what they hold.
+  const size_t left_out = places_.size() - std::min(places_.size(), kListedSessions);
+  places_.erase(places_.begin(), places_.begin() + static_cast<ptrdiff_t>(left_out));
+  for (const storage::SessionPlace& place : places_) core_.completed.expect(place.pid);
+}
+
+// On the sealing thread: names the sessions that are on disk, and finishes those whose sealing was
+// interrupted, or whose beginning was. Only those that were there before anybody was served: what
+// is just being made looks like what was left half-made. One at a time, the newest first, so that
+// sessions that end meanwhile are sealed in between.
+void OldSessions::list_next() {
+  if (places_.empty() || core_.stopping) return;
+  const storage::SessionPlace place = std::move(places_.back());
+  places_.pop_back();
+  list_one(place);
+  core_.completed.looked_at(place.pid);
+  core_.writers.schedule_seal({}, [this] { list_next(); });
+}
+
+void OldSessions::list_one(const storage::SessionPlace& place) {
+  auto manifest = storage::read_manifest(core_.fs, place.directory);
+  std::vector<uint64_t> functions;
+  if (!manifest.ok() || manifest->state == storage::SessionState::kRecording) {
+    auto recovered = storage::recover_session(core_.fs, core_.options.storage, place.directory);
+    if (!recovered.ok()) {
+      const bool again =
+          (recovered.code() == Code::kNoSpace || recovered.code() == Code::kExhausted) &&
+          core_.writers.schedule_seal_again({}, [this, place] { list_one(place); });
+      if (!again) spdlog::warn("{}: {}", place.name, to_string(recovered.error()));
+      return;
+    }
+    spdlog::info("{} is sealed: {} events: {}", place.name, recovered->totals.events,
+                 recovered->reason);
+    functions = std::move(recovered->functions);
+    manifest = storage::read_manifest(core_.fs, place.directory);
+  }
+  if (!manifest.ok()) return;
+  if (manifest->state == storage::SessionState::kComplete) {
+    core_.completed.add(manifest->identity.process_id, manifest->identity.recording, place);
+  }
+  core_.observer.session_changed(snapshot_of(*manifest, place));
+  if (!core_.options.storage.symbolize) return;
+  if (manifest->symbols_state != storage::SymbolsState::kPending) return;
+  core_.observer.to_be_named(place.name, place.directory, std::move(functions));
+}
+
+}  // namespace collect::ingest

@@ -1,0 +1,34 @@
+// What one session's storage takes of the machine, charged to the account of its principal.
+//
+// Used on the session's storage thread; over_limit() and the account behind it from any.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "daemon/principal/budget.h"
+#include "storage/session_budget.h"
+
+namespace collect::ingest {
+
+class SessionCharges final : public storage::SessionBudget {
+ public:
+  explicit SessionCharges(std::shared_ptr<principal::Account> account);
+
+  size_t open_files() const override;
+  void hold_open_files(size_t count) override;
+  uint64_t manifest_wait_ns() const override;
+  void manifest_written(uint64_t bytes) override { account_->count_manifest(bytes); }
+  void data_written(uint64_t bytes) override { account_->count_data(bytes); }
+
+  // It keeps more files open than it should by now.
+  bool over_limit() const { return held_.load(std::memory_order_relaxed) > open_files(); }
+  principal::Account& account() const { return *account_; }
+
+ private:
+  const std::shared_ptr<principal::Account> account_;
+  principal::Lease descriptors_;
+  std::atomic<size_t> held_{0};
+};
+
+}  // namespace collect::ingest

@@ -1,0 +1,369 @@
+#include "daemon/principal/peer_user.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#if defined(__linux__)
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#endif
+
+namespace collect::principal {
+namespace {
+
+#if defined(__linux__)
+constexpr bool kSaysWhoHoldsTcp = true;
+#else
+constexpr bool kSaysWhoHoldsTcp = false;
+#endif
+
+constexpr char kClosed[] =
+    "the peer closed before its owner could be asked, or it is in another network namespace";
+constexpr uint32_t kOverflowUid = 65'534;  // what Linux shows for a user without a number here
+
+template <class Raw>
+Raw as(const sockaddr_storage& address) {
+  static_assert(sizeof(Raw) <= sizeof(sockaddr_storage));
+  Raw raw{};
+  std::memcpy(&raw, &address, sizeof raw);
+  return raw;
+}
+
+// IPv4 addresses within IPv6 become IPv4 ones: the kernel keeps such sockets among those of IPv4.
+sockaddr_storage unmapped(const sockaddr_storage& address) {
+  if (address.ss_family != AF_INET6) return address;
+  const auto v6 = as<sockaddr_in6>(address);
+  if (!IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) return address;
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_port = v6.sin6_port;
+  std::memcpy(&v4.sin_addr, v6.sin6_addr.s6_addr + 12, sizeof v4.sin_addr);
+  sockaddr_storage out{};
+  std::memcpy(&out, &v4, sizeof v4);
+  return out;
+}
+
+Peer unknown_peer(std::string why) {
+  Peer peer;
+  peer.is_local = true;
+  peer.unknown = std::move(why);
+  return peer;
+}
+
+Result<Peer> unknown_or_exhausted(const Error& error) {
+  if (error.code == Code::kExhausted) return error;
+  return unknown_peer(error.message);
+}
+
+uint16_t port_of(const sockaddr_storage& address) {
+  // At the same place in sockaddr_in.
+  return ntohs(as<sockaddr_in6>(address).sin6_port);
+}
+
+// Whether every directory above the socket at `path` belongs to root or `uid`, and nobody else can
+// write it.
+bool is_out_of_reach(const std::string& path, uid_t uid) {
+  if (!path.starts_with('/')) return false;
+  for (size_t slash = 0; slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    struct stat directory{};
+    if (::stat(path.substr(0, slash + 1).c_str(), &directory) != 0) return false;
+    if (directory.st_uid != 0 && directory.st_uid != uid) return false;
+    if ((directory.st_mode & (S_IWGRP | S_IWOTH)) != 0) return false;
+  }
+  return true;
+}
+
+bool is_our_shortage(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS ||
+         error == EAGAIN || error == EINTR;
+}
+
+#if defined(__linux__)
+
+// Whether every user has a number in our user namespace, as outside of containers. Only then is
+// 65534 a user like any other.
+bool is_overflow_uid_ours() {
+  static const bool answer = [] {
+    std::ifstream map("/proc/self/uid_map");
+    uint64_t inside = 1;
+    uint64_t outside = 1;
+    uint64_t count = 0;
+    map >> inside >> outside >> count;
+    return inside == 0 && outside == 0 && count >= UINT32_MAX;
+  }();
+  return answer;
+}
+
+// Who connected, or, asked by who connected, who listens.
+Result<Peer> unix_peer(int connected) {
+  ucred peer{};
+  socklen_t bytes = sizeof peer;
+  if (::getsockopt(connected, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
+    return unknown_peer(std::strerror(errno));
+  }
+  if (peer.uid == static_cast<uid_t>(-1)) return unknown_peer(kClosed);
+  return local_peer(peer.uid, is_overflow_uid_ours());
+}
+
+struct DiagRequest {
+  nlmsghdr header;
+  inet_diag_req_v2 body;
+};
+
+void put_address(const sockaddr_storage& address, __be32* words, __be16& port) {
+  if (address.ss_family == AF_INET) {
+    const auto v4 = as<sockaddr_in>(address);
+    words[0] = v4.sin_addr.s_addr;
+    port = v4.sin_port;
+    return;
+  }
+  const auto v6 = as<sockaddr_in6>(address);
+  std::memcpy(words, v6.sin6_addr.s6_addr, sizeof v6.sin6_addr);
+  port = v6.sin6_port;
+}
+
+// The socket whose own address is `own` and whose peer is `other`; null: one that listens.
+DiagRequest request_for(const sockaddr_storage& own, const sockaddr_storage* other,
+                        uint32_t sequence) {
+  DiagRequest request{};
+  request.header.nlmsg_len = sizeof request;
+  request.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  request.header.nlmsg_flags = NLM_F_REQUEST;
+  request.header.nlmsg_seq = sequence;
+  request.body.sdiag_family = static_cast<__u8>(own.ss_family);
+  request.body.sdiag_protocol = IPPROTO_TCP;
+  request.body.idiag_states = ~0u;
+  put_address(own, request.body.id.idiag_src, request.body.id.idiag_sport);
+  if (other != nullptr) {
+    put_address(*other, request.body.id.idiag_dst, request.body.id.idiag_dport);
+  }
+  request.body.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
+  request.body.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+  return request;
+}
+
+// The message that answers `sequence`, without its header; nothing: it is about something else.
+struct DiagReply {
+  bool is_ours = false;
+  int error = 0;  // errno, when there is no socket
+  inet_diag_msg socket{};
+};
+
+DiagReply read_reply(const char* bytes, size_t size, uint32_t sequence) {
+  DiagReply reply;
+  nlmsghdr header{};
+  if (size < sizeof header) return reply;
+  std::memcpy(&header, bytes, sizeof header);
+  if (header.nlmsg_seq != sequence || header.nlmsg_len > size) return reply;
+  const size_t body = header.nlmsg_len - sizeof header;
+  if (header.nlmsg_type == NLMSG_ERROR && body >= sizeof(nlmsgerr)) {
+    nlmsgerr failure{};
+    std::memcpy(&failure, bytes + sizeof header, sizeof failure);
+    reply.is_ours = true;
+    reply.error = failure.error == 0 ? EPROTO : -failure.error;
+  } else if (header.nlmsg_type == SOCK_DIAG_BY_FAMILY && body >= sizeof reply.socket) {
+    std::memcpy(&reply.socket, bytes + sizeof header, sizeof reply.socket);
+    reply.is_ours = true;
+  }
+  return reply;
+}
+
+#else
+
+Result<Peer> unix_peer(int connected) {
+  uid_t user = 0;
+  gid_t group = 0;
+  if (::getpeereid(connected, &user, &group) != 0) return unknown_peer(std::strerror(errno));
+  return local_peer(user, true);
+}
+
+#endif
+
+}  // namespace
+
+bool is_loopback(const sockaddr_storage& given) {
+  const sockaddr_storage address = unmapped(given);
+  if (address.ss_family == AF_INET) {
+    return (ntohl(as<sockaddr_in>(address).sin_addr.s_addr) >> 24) == 127;
+  }
+  const auto v6 = as<sockaddr_in6>(address);
+  return address.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+}
+
+bool ended_without_bytes(int connected) {
+  char byte = 0;
+  return ::recv(connected, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+Principal address_principal(const sockaddr_storage& given) {
+  const sockaddr_storage address = unmapped(given);
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.ss_family == AF_INET) {
+    const auto v4 = as<sockaddr_in>(address);
+    ::inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
+    return {Principal::Kind::kAddress, text};
+  }
+  auto v6 = as<sockaddr_in6>(address);
+  std::memset(v6.sin6_addr.s6_addr + 8, 0, 8);
+  ::inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
+  return {Principal::Kind::kAddress, std::string(text) + "/64"};
+}
+
+Peer local_peer(uid_t uid, bool is_overflow_uid_ours) {
+  if (uid == kOverflowUid && !is_overflow_uid_ours) {
+    return unknown_peer("its user has no number in this user namespace");
+  }
+  Peer peer;
+  peer.is_local = true;
+  peer.uid = uid;
+  peer.principal = Principal::of_uid(uid);
+  return peer;
+}
+
+bool has_owner(const SocketAnswer& answer, uint16_t port, uint16_t peer_port) {
+  const bool is_open = answer.state == TCP_ESTABLISHED || answer.state == TCP_FIN_WAIT1 ||
+                       answer.state == TCP_FIN_WAIT2 || answer.state == TCP_CLOSE_WAIT;
+  return is_open && answer.inode != 0 && answer.port == port && answer.peer_port == peer_port;
+}
+
+PeerLookup::~PeerLookup() {
+  if (netlink_ >= 0) ::close(netlink_);
+}
+
+struct PeerLookup::Ends {
+  sockaddr_storage here;
+  sockaddr_storage there;
+  bool is_closed;  // `there` is not known any more
+};
+
+Result<PeerLookup::Ends> PeerLookup::ends_of(int connected) {
+  Ends ends{};
+  socklen_t bytes = sizeof ends.here;
+  if (::getsockname(connected, reinterpret_cast<sockaddr*>(&ends.here), &bytes) != 0) {
+    return errno_error(errno, "getsockname");
+  }
+  bytes = sizeof ends.there;
+  ends.is_closed = ::getpeername(connected, reinterpret_cast<sockaddr*>(&ends.there), &bytes) != 0;
+  ends.here = unmapped(ends.here);
+  ends.there = unmapped(ends.there);
+  return ends;
+}
+
+Result<Peer> PeerLookup::identify(int connected) {
+  const Result<Ends> ends = ends_of(connected);
+  if (!ends.ok()) return ends.error();
+  if (ends->here.ss_family == AF_UNIX) return unix_peer(connected);
+  if (ends->is_closed) return unknown_peer(kClosed);
+  if (!is_loopback(ends->here) && !is_loopback(ends->there)) {
+    Peer peer;
+    peer.principal = address_principal(ends->there);
+    return peer;
+  }
+  const Result<SocketAnswer> answer = ask_kernel(ends->there, &ends->here);
+  if (!answer.ok()) return unknown_or_exhausted(answer.error());
+  if (!has_owner(*answer, port_of(ends->there), port_of(ends->here))) return unknown_peer(kClosed);
+  return local_peer(answer->uid, is_overflow_uid_ours());
+}
+
+// The listener is asked for first: a connection that still waits to be accepted afterwards waits at
+// that one, and not at one that has taken the port since.
+Result<Peer> PeerLookup::identify_server(const sockaddr_storage& here,
+                                         const sockaddr_storage& there) {
+  const Result<SocketAnswer> listener = ask_kernel(there, nullptr);
+  const Result<SocketAnswer> accepted = ask_kernel(there, &here);
+  if (!accepted.ok()) return unknown_or_exhausted(accepted.error());
+  if (accepted->peer_port != port_of(here))
+    return unknown_peer(kClosed);  // only a listener is left
+  const bool listens = listener.ok() && listener->state == TCP_LISTEN && listener->inode != 0 &&
+                       listener->port == port_of(there);
+  // Socket activation: root listens, and a service with a user of its own accepts.
+  const bool is_handed_over = listens && listener->uid == 0;
+  if (accepted->inode != 0 && !is_handed_over) {
+    return local_peer(accepted->uid, is_overflow_uid_ours());
+  }
+  // Nobody holds it: it waits for the listener, or was closed, and then nobody reads from it.
+  if (listens) return local_peer(listener->uid, is_overflow_uid_ours());
+  return listener.ok() ? unknown_peer(kClosed) : unknown_or_exhausted(listener.error());
+}
+
+Status PeerLookup::check_server(int connected, const std::string& path) {
+  const Result<Ends> ends = ends_of(connected);
+  if (!ends.ok()) return ends.error();
+  const bool is_unix = ends->here.ss_family == AF_UNIX;
+  if (!is_unix && !ends->is_closed && !is_loopback(ends->here) && !is_loopback(ends->there)) {
+    return {};
+  }
+  if (!is_unix && !kSaysWhoHoldsTcp) return {};
+  Result<Peer> server = unknown_peer(kClosed);
+  if (is_unix) {
+    server = unix_peer(connected);
+  } else if (!ends->is_closed) {
+    server = identify_server(ends->here, ends->there);
+  }
+  if (!server.ok()) return server.error();
+  const bool is_known = server->unknown.empty();
+  if (is_unix && is_out_of_reach(path, is_known ? server->uid : kOverflowUid)) return {};
+  if (!is_known) {
+    return Error{Code::kPermission, "is served by an unknown user: " + server->unknown};
+  }
+  if (server->uid == 0 || server->uid == ::geteuid()) return {};
+  return Error{Code::kPermission,
+               "is served by uid " + std::to_string(server->uid) + ", another user"};
+}
+
+#if defined(__linux__)
+
+Result<SocketAnswer> PeerLookup::ask_kernel(const sockaddr_storage& own,
+                                            const sockaddr_storage* other) {
+  if (netlink_ < 0) {
+    netlink_ = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+    if (netlink_ < 0 && is_our_shortage(errno)) {
+      return Error{Code::kExhausted, std::string("netlink: ") + std::strerror(errno)};
+    }
+    if (netlink_ < 0) {
+      return Error{Code::kUnsupported,
+                   std::string("the system has no sock_diag: ") + std::strerror(errno)};
+    }
+  }
+  const DiagRequest request = request_for(own, other, ++sequence_);
+  char bytes[1024];
+  DiagReply reply;
+  // The kernel answers within send(); what lies there before is of a question that failed.
+  ssize_t got = ::send(netlink_, &request, sizeof request, 0);
+  while (got >= 0 && !reply.is_ours) {
+    got = ::recv(netlink_, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got >= 0) reply = read_reply(bytes, static_cast<size_t>(got), sequence_);
+  }
+  if (got < 0) reply.error = errno;
+  if (is_our_shortage(reply.error)) {
+    ::close(netlink_);
+    netlink_ = -1;
+    return Error{Code::kExhausted, std::string("netlink: ") + std::strerror(reply.error)};
+  }
+  if (reply.error == ENOENT) return Error{Code::kNotFound, kClosed};
+  if (reply.error != 0) {
+    return Error{Code::kUnsupported, std::string("the system does not say who holds it: ") +
+                                         std::strerror(reply.error)};
+  }
+  const inet_diag_msg& socket = reply.socket;
+  return SocketAnswer{socket.idiag_state, socket.idiag_inode, socket.idiag_uid,
+                      ntohs(socket.id.idiag_sport), ntohs(socket.id.idiag_dport)};
+}
+
+#else
+
+Result<SocketAnswer> PeerLookup::ask_kernel(const sockaddr_storage&, const sockaddr_storage*) {
+  return Error{Code::kUnsupported, "this system does not say who holds a TCP connection"};
+}
+
+#endif
+
+}  // namespace collect::principal

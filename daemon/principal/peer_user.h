@@ -1,0 +1,89 @@
+// Who holds the other end of a connected socket: a user of this machine, or a remote host.
+//
+// A Unix socket has the answer itself (SO_PEERCRED). For TCP between two sockets of this machine
+// the kernel is asked for the *peer's* socket (sock_diag: source and destination swapped), and its
+// uid is the one that created it. A client asks the same of the server that it has reached, whose
+// port may be another user's while no collector runs. DAEMON.md "Who gets in" has the rules that
+// follow from it.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "daemon/principal/principal.h"
+#include "formats/core/result.h"
+
+namespace collect::principal {
+
+struct Peer {
+  // The connection does not leave this machine: a Unix socket, or TCP with a loopback address at
+  // either end. (Whoever binds to another address of this machine can reach 127.0.0.1 from there.)
+  bool is_local = false;
+  // kUid or kUnknown when it is local, else kAddress.
+  Principal principal;
+  uid_t uid = 0;        // with kUid
+  std::string unknown;  // with kUnknown: why the system does not say whose it is
+};
+
+// What the kernel says about a socket. Ports in host order.
+struct SocketAnswer {
+  uint8_t state;
+  uint32_t inode;
+  uint32_t uid;
+  uint16_t port;
+  uint16_t peer_port;
+};
+
+// One for each thread that accepts connections: it keeps its netlink socket.
+class PeerLookup {
+ public:
+  PeerLookup() = default;
+  ~PeerLookup();
+  PeerLookup(const PeerLookup&) = delete;
+  PeerLookup& operator=(const PeerLookup&) = delete;
+
+  // `connected` is a connected stream socket. kExhausted: this machine has no descriptor or memory
+  // to answer with, which is not the peer's fault.
+  Result<Peer> identify(int connected);
+
+  // Of a connection that this process made: whether it is served by this process's user or by root,
+  // or is not on this machine. A Unix socket (`path` as it was dialled) may be any user's where no
+  // other one can have put it: every directory above is root's or that user's, and written by
+  // nobody else. kPermission: somebody else serves it, or the system does not say who; the message
+  // goes on after an address. Systems without sock_diag say it of no TCP connection, and are let
+  // be.
+  Status check_server(int connected, const std::string& path = "");
+
+ private:
+  struct Ends;
+  static Result<Ends> ends_of(int connected);
+  Result<Peer> identify_server(const sockaddr_storage& here, const sockaddr_storage& there);
+  Result<SocketAnswer> ask_kernel(const sockaddr_storage& own, const sockaddr_storage* other);
+
+  int netlink_ = -1;
+  uint32_t sequence_ = 0;
+};
+
+// Whether the peer has closed and sent nothing: a probe of the port, and no reason for a log line.
+bool ended_without_bytes(int connected);
+
+// The principal of a remote host: its IPv4 address, or the first 64 bits of its IPv6 one, since
+// whoever has one such address has all of them.
+Principal address_principal(const sockaddr_storage& address);
+
+// ---- what identify() is made of, for tests
+
+// 127.0.0.0/8, ::1, and the first within IPv6.
+bool is_loopback(const sockaddr_storage& address);
+
+// The uid shown for users that have none in our user namespace is nobody's: a Peer of kUnknown.
+Peer local_peer(uid_t uid, bool is_overflow_uid_ours);
+
+// Only a socket that somebody still holds counts. One that was closed is kept by the kernel for a
+// while, without an owner, and then shows uid 0; a listener on the same port is another socket.
+bool has_owner(const SocketAnswer& answer, uint16_t port, uint16_t peer_port);
+
+}  // namespace collect::principal

@@ -1,0 +1,228 @@
+#include "daemon/symbolize/child_program.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "daemon/symbolize/exit_codes.h"
+#include "daemon/symbolize/limits.h"
+
+namespace collect::symbolize {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kStopLook{50};      // how often `stop` is looked at
+constexpr std::chrono::milliseconds kReapBound{1'000};  // a killed child is gone after this
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  ~Descriptor() { reset(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+  void reset() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_;
+};
+
+// The attributes and actions of posix_spawn, freed with this.
+struct SpawnSettings {
+  SpawnSettings() {
+    ::posix_spawnattr_init(&attributes);
+    ::posix_spawn_file_actions_init(&actions);
+  }
+  ~SpawnSettings() {
+    ::posix_spawnattr_destroy(&attributes);
+    ::posix_spawn_file_actions_destroy(&actions);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_t actions;
+};
+
+// `input` and `output` are above 2: the caller's descriptors 0 to 2 are open.
+int spawn(const std::string& program, int input, int output, pid_t& pid) {
+  SpawnSettings settings;
+  sigset_t none;
+  sigset_t all;
+  ::sigemptyset(&none);
+  ::sigfillset(&all);
+  ::posix_spawnattr_setsigmask(&settings.attributes, &none);
+  ::posix_spawnattr_setsigdefault(&settings.attributes, &all);
+  ::posix_spawnattr_setpgroup(&settings.attributes, 0);
+  ::posix_spawnattr_setflags(
+      &settings.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  ::posix_spawn_file_actions_adddup2(&settings.actions, input, STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&settings.actions, output, STDOUT_FILENO);
+  ::posix_spawn_file_actions_addopen(&settings.actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_addclosefrom_np(&settings.actions, STDERR_FILENO + 1);
+  ::posix_spawn_file_actions_addchdir_np(&settings.actions, "/");
+  std::string name = program;
+  char* arguments[] = {name.data(), nullptr};
+  char* environment[] = {nullptr};
+  return ::posix_spawn(&pid, program.c_str(), &settings.actions, &settings.attributes, arguments,
+                       environment);
+}
+
+std::string fault_of(int status) {
+  if (WIFEXITED(status)) {
+    switch (WEXITSTATUS(status)) {
+      case kExitDone:
+        return {};
+      case kExitNoMemory:
+        return "ended: more than " + std::to_string(kLookupMemoryBytes >> 20) + " MB of memory";
+      case kExitNotConfined:
+        return "not begun: the lookup could not give up its privileges";
+      default:
+        return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+    }
+  }
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  // The soft and the hard limit are the same: the kernel may send either.
+  if (signal == SIGXCPU || signal == SIGKILL) {
+    return "ended: more than " + std::to_string(kLookupCpuSeconds) + " s of CPU time";
+  }
+  if (signal == SIGSYS) return "ended: it made a system call that it may not make";
+  return "crashed (signal " + std::to_string(signal) + ")";
+}
+
+// One child while it runs: feeds it, takes what it says, and keeps it within its bounds.
+class Child {
+ public:
+  Child(pid_t pid, int pidfd, int input, int output, Bytes request, const ChildBounds& bounds)
+      : pid_(pid),
+        pidfd_(pidfd),
+        input_(input),
+        output_(output),
+        request_(request),
+        bounds_(bounds) {}
+
+  Result<ChildEnding> follow(const std::function<Status(Bytes)>& take) {
+    Status status;
+    const auto deadline = Clock::now() + bounds_.deadline;
+    while (status.ok() && output_.get() >= 0) {
+      if (bounds_.stop != nullptr && bounds_.stop->load()) {
+        status = Error{Code::kCancelled, "stopped"};
+      } else if (Clock::now() >= deadline) {
+        status = Error{Code::kLimit, "ended: more than " +
+                                         std::to_string(bounds_.deadline.count() / 1000) + " s"};
+      } else {
+        status = turn(take);
+      }
+    }
+    // After the end of its output there is nothing that it could still be wanted for.
+    ::kill(pid_, SIGKILL);
+    const int ending = reap();
+    if (status.ok()) return ChildEnding{fault_of(ending), exit_code(ending)};
+    if (status.code() == Code::kCancelled) return status.error();
+    return ChildEnding{status.error().message, -1};
+  }
+
+ private:
+  Status turn(const std::function<Status(Bytes)>& take) {
+    pollfd sockets[] = {{output_.get(), POLLIN, 0}, {input_.get(), POLLOUT, 0}};
+    const int ready = ::poll(sockets, 2, static_cast<int>(kStopLook.count()));
+    if (ready < 0 && errno != EINTR) return errno_error(errno, "poll");
+    if (ready <= 0) return {};
+    if (sockets[1].revents != 0) feed();
+    if (sockets[0].revents == 0) return {};
+    const ssize_t got = ::read(output_.get(), block_.data(), block_.size());
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return {};
+    if (got <= 0) {
+      output_.reset();
+      return {};
+    }
+    taken_ += static_cast<uint64_t>(got);
+    if (taken_ > bounds_.output_bytes) {
+      return Error{Code::kLimit, "ended: more than " + std::to_string(bounds_.output_bytes >> 20) +
+                                     " MB of output"};
+    }
+    return take(Bytes(block_).first(static_cast<size_t>(got)));
+  }
+
+  void feed() {
+    const ssize_t sent =
+        ::send(input_.get(), request_.data(), request_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    // A child that takes no more has ended, or will say why.
+    request_ = sent < 0 ? Bytes() : request_.subspan(static_cast<size_t>(sent));
+    if (request_.empty()) input_.reset();
+  }
+
+  // Stuck in the kernel, a child may outlive even SIGKILL: then it is left behind.
+  int reap() {
+    if (pidfd_.get() < 0) {  // a kernel without: its end can only be waited for
+      int status = 0;
+      while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+      }
+      return status;
+    }
+    pollfd gone{pidfd_.get(), POLLIN, 0};
+    const auto bound = Clock::now() + kReapBound;
+    while (::poll(&gone, 1, static_cast<int>(kReapBound.count())) < 0 && errno == EINTR) {
+      if (Clock::now() >= bound) break;
+    }
+    int status = 0;
+    pid_t reaped = 0;
+    do {
+      reaped = ::waitpid(pid_, &status, WNOHANG);
+    } while (reaped < 0 && errno == EINTR);
+    return reaped == pid_ ? status : SIGKILL;
+  }
+
+  static int exit_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
+
+  const pid_t pid_;
+  const Descriptor pidfd_;
+  Descriptor input_;
+  Descriptor output_;
+  Bytes request_;  // what is still to be sent
+  const ChildBounds& bounds_;
+  uint64_t taken_ = 0;
+  std::array<uint8_t, 64 * 1024> block_;
+};
+
+}  // namespace
+
+Result<ChildEnding> run_child(const std::string& program, Bytes input, const ChildBounds& bounds,
+                              const std::function<Status(Bytes)>& take) {
+  // A socket for the request: a child that ends early is then an error, and no SIGPIPE.
+  int request[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, request) != 0) {
+    return errno_error(errno, "socketpair");
+  }
+  Descriptor our_input(request[0]);
+  Descriptor their_input(request[1]);
+  int answer[2];
+  if (::pipe2(answer, O_CLOEXEC) != 0) return errno_error(errno, "pipe");
+  Descriptor our_output(answer[0]);
+  Descriptor their_output(answer[1]);
+  pid_t pid = 0;
+  const int failed = spawn(program, their_input.get(), their_output.get(), pid);
+  if (failed != 0) return errno_error(failed, program);
+  their_input.reset();
+  their_output.reset();
+  const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  return Child(pid, pidfd, our_input.release(), our_output.release(), input, bounds).follow(take);
+}
+
+}  // namespace collect::symbolize

@@ -1,0 +1,33 @@
+// Runs one program with an input and takes its output, within bounds. The program gets an empty
+// environment, descriptors 0, 1 and 2, a process group of its own, and SIGKILL when it goes beyond.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "formats/core/bytes.h"
+#include "formats/core/result.h"
+
+namespace collect::symbolize {
+
+struct ChildBounds {
+  std::chrono::milliseconds deadline{};
+  uint64_t output_bytes = 0;
+  const std::atomic<bool>* stop = nullptr;  // set by whoever wants the child gone; may be null
+};
+
+struct ChildEnding {
+  // A sentence when it was killed, crashed or gave up; empty after exit code 0.
+  std::string fault;
+  int exit_code = -1;  // -1 unless it ended by itself
+};
+
+// Blocks until the child is gone. `take` gets output as it comes; an error of it ends the child.
+// kNotFound: there is no such program; kExhausted, kIo: it can't be started now; kCancelled: `stop`
+// was set. Thread-safe.
+Result<ChildEnding> run_child(const std::string& program, Bytes input, const ChildBounds& bounds,
+                              const std::function<Status(Bytes)>& take);
+
+}  // namespace collect::symbolize

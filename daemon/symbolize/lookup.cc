@@ -1,0 +1,145 @@
+#include "daemon/symbolize/lookup.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include "daemon/symbolize/demangle.h"
+#include "daemon/symbolize/elf_symbols.h"
+#include "daemon/symbolize/function_pattern.h"
+#include "daemon/symbolize/limits.h"
+
+namespace collect::symbolize {
+namespace {
+
+constexpr uint64_t kPageRounding = 2 * 4096;  // image sizes are told in whole pages or in bytes
+
+using ElfFile = std::unique_ptr<ElfSymbols>;
+
+bool matches(const ElfSymbols& file, const LookupRequest& request, bool is_own_path) {
+  if (!request.build_id.empty()) return file.build_id() == request.build_id;
+  if (!is_own_path || request.module_bytes == 0 || !file.build_id().empty()) return false;
+  const uint64_t bytes = file.image_bytes();
+  return std::max(bytes, request.module_bytes) - std::min(bytes, request.module_bytes) <
+         kPageRounding;
+}
+
+// The best of the files, loaded: one with .symtab wins over one that has .dynsym only. Null, with
+// the reason in `said`, when there is none.
+ElfFile choose(const LookupRequest& request, std::vector<ModuleFile> files, SourceFrame& said) {
+  ElfFile best;
+  for (ModuleFile& file : files) {
+    if (best != nullptr && best->has_symtab()) break;
+    const bool is_own_path = file.is_own_path();
+    std::string path = file.path();
+    auto elf = ElfSymbols::open(file.release(), std::move(path));
+    if (!elf.ok() || !matches(**elf, request, is_own_path)) continue;
+    if (best == nullptr || (*elf)->has_symtab()) best = std::move(*elf);
+  }
+  if (best == nullptr) {
+    said.problem = request.build_id.empty() ? kNoFileOfThisSize : kNoFile;
+    return nullptr;
+  }
+  const Status loaded = best->load();
+  if (!loaded.ok()) {
+    said.problem = loaded.error().message;
+    return nullptr;
+  }
+  if (request.build_id.empty()) said.problem = "no build id: matched by path and image size";
+  said.path = best->path();
+  return best;
+}
+
+std::string name_of(const FunctionSymbol& symbol) {
+  std::string name = demangled(symbol.name);
+  if (symbol.offset == 0) return name;
+  char offset[24];
+  const int bytes = std::snprintf(offset, sizeof offset, "+0x%llx",
+                                  static_cast<unsigned long long>(symbol.offset));
+  if (name.size() + static_cast<size_t>(bytes) > kMaxSymbolNameBytes) return name;
+  return name + offset;
+}
+
+class Sender {
+ public:
+  Sender(FrameKind kind, const SendFrame& send) : kind_(kind), send_(send) {}
+
+  std::vector<uint8_t>& body() { return body_; }
+  // To be called between things that belong together.
+  Status flush_if_full() {
+    return body_.size() + kMaxSymbolNameBytes + 16 > kMaxAnswerFrameBytes ? flush() : Status();
+  }
+  Status flush() {
+    if (body_.empty()) return {};
+    const Status sent = send_(kind_, body_);
+    body_.clear();
+    return sent;
+  }
+
+ private:
+  const FrameKind kind_;
+  const SendFrame& send_;
+  std::vector<uint8_t> body_;
+};
+
+Status send_names(const ElfSymbols& file, const LookupRequest& request, const SendFrame& send,
+                  DoneFrame& done) {
+  Sender names(FrameKind::kNames, send);
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+  for (const uint32_t address : request.addresses) {
+    const FunctionSymbol symbol = file.find(address);
+    if (symbol.name.empty()) continue;
+    const std::string name = name_of(symbol);
+    if (count == request.most_names || bytes + name.size() > request.most_name_bytes) {
+      ++done.left_out;
+      continue;
+    }
+    ++count;
+    bytes += name.size();
+    append_name(names.body(), address, name);
+    COLLECT_TRY(names.flush_if_full());
+  }
+  return names.flush();
+}
+
+Status send_functions(const ElfSymbols& file, const LookupRequest& request, const SendFrame& send,
+                      DoneFrame& done) {
+  Sender functions(FrameKind::kFunctions, send);
+  Status status;
+  file.each_function([&](uint64_t address, std::string_view linkage_name) {
+    if (address > UINT32_MAX || !status.ok()) return;
+    const std::string name = demangled(linkage_name);
+    bool is_meant = false;
+    for (size_t at = 0; at < request.patterns.size(); ++at) {
+      if (!means_function(request.patterns[at], linkage_name, name)) continue;
+      done.matched[at] = 1;
+      is_meant = true;
+    }
+    if (!is_meant) return;
+    append_function(functions.body(), static_cast<uint32_t>(address));
+    status = functions.flush_if_full();
+  });
+  COLLECT_TRY(status);
+  return functions.flush();
+}
+
+}  // namespace
+
+Status look_up(const LookupRequest& request, std::vector<ModuleFile> files,
+               const std::string& missing, const SendFrame& send) {
+  SourceFrame said;
+  said.missing = missing;
+  const ElfFile file = choose(request, std::move(files), said);
+  COLLECT_TRY(send(FrameKind::kSource, encode_source(said)));
+  DoneFrame done;
+  done.matched.assign(request.patterns.size(), 0);
+  if (file != nullptr) {
+    COLLECT_TRY(send_names(*file, request, send, done));
+    if (!request.patterns.empty()) COLLECT_TRY(send_functions(*file, request, send, done));
+  }
+  return send(FrameKind::kDone, encode_done(done));
+}
+
+}  // namespace collect::symbolize

@@ -1,0 +1,140 @@
+#include "daemon/control/http2_meter.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "daemon/control/call_rate.h"
+#include "daemon/control/refusal_answer.h"
+
+namespace collect::control {
+namespace {
+
+const std::string kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+std::string frame(uint8_t type, uint8_t flags, uint32_t stream, size_t payload = 0) {
+  std::string bytes;
+  for (const uint32_t byte :
+       {static_cast<uint32_t>(payload) >> 16, static_cast<uint32_t>(payload) >> 8,
+        static_cast<uint32_t>(payload), uint32_t{type}, uint32_t{flags}, stream >> 24, stream >> 16,
+        stream >> 8, stream}) {
+    bytes += static_cast<char>(byte & 0xff);
+  }
+  return bytes.append(payload, 'x');
+}
+
+Bytes bytes_of(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+class Http2MeterTest : public testing::Test {
+ protected:
+  Http2MeterTest() { client(kPreface); }
+  void client(const std::string& bytes) {
+    const std::string fault = meter_.from_client(bytes_of(bytes), costs_);
+    if (fault_.empty()) fault_ = fault;
+  }
+  void server(const std::string& bytes) { meter_.from_server(bytes_of(bytes)); }
+
+  Http2Meter meter_;
+  uint32_t costs_ = 0;
+  std::string fault_;
+};
+
+TEST_F(Http2MeterTest, CountsWhatCostsTheServerHoweverTheBytesAreCut) {
+  const std::string bytes = frame(4, 0, 0, 12) + frame(4, 1, 0) + frame(1, 4, 1, 40) +
+                            frame(0, 1, 1, 300) + frame(6, 0, 0, 8) + frame(6, 1, 0, 8) +
+                            frame(8, 0, 0, 4) + frame(1, 5, 3, 40);
+  for (size_t cut = 1; cut < bytes.size(); ++cut) {
+    Http2Meter meter;
+    uint32_t costs = 0;
+    const std::string whole = kPreface + bytes;
+    for (size_t at = 0; at < whole.size(); at += cut) {
+      EXPECT_EQ(meter.from_client(bytes_of(whole.substr(at, cut)), costs), "");
+    }
+    // SETTINGS, two calls, PING; no acknowledgement, no DATA, no WINDOW_UPDATE.
+    EXPECT_EQ(costs, 4u) << cut;
+    EXPECT_EQ(meter.open_streams(), 2u) << cut;
+  }
+}
+
+TEST_F(Http2MeterTest, StreamsEndByEitherSide) {
+  client(frame(1, 4, 1, 10) + frame(1, 4, 3, 10) + frame(1, 4, 5, 10) + frame(1, 4, 7, 10));
+  EXPECT_EQ(meter_.open_streams(), 4u);
+  client(frame(3, 0, 1, 4));
+  server(frame(4, 0, 0) + frame(1, 4, 3, 20) + frame(0, 0, 3, 50) + frame(1, 5, 3, 20));
+  server(frame(3, 0, 5, 4));
+  EXPECT_EQ(meter_.open_streams(), 1u);
+  // Trailers of a stream that is over begin nothing.
+  client(frame(1, 5, 3, 10));
+  EXPECT_EQ(meter_.open_streams(), 1u);
+  EXPECT_EQ(fault_, "");
+}
+
+TEST_F(Http2MeterTest, MoreOpenStreamsThanTheLimitAreAFault) {
+  for (uint32_t i = 0; i < kMaxOpenStreams; ++i) client(frame(1, 4, 2 * i + 1, 1));
+  EXPECT_EQ(fault_, "");
+  client(frame(1, 4, 2 * kMaxOpenStreams + 1, 1));
+  EXPECT_NE(fault_.find("calls at once"), std::string::npos);
+}
+
+TEST_F(Http2MeterTest, MoreHeaderBytesThanTheLimitAreAFault) {
+  client(frame(1, 0, 1, 16'384) + frame(9, 0, 1, 16'384));
+  EXPECT_EQ(fault_, "");
+  client(frame(9, 4, 1, 1));
+  EXPECT_NE(fault_.find("headers of one call"), std::string::npos);
+}
+
+TEST_F(Http2MeterTest, EmptyContinuationsCountToo) {
+  client(frame(1, 0, 1, 1));
+  for (size_t i = 0; i < kMaxHeaderBlockBytes / kFrameHeaderBytes + 1; ++i) client(frame(9, 0, 1));
+  EXPECT_NE(fault_, "");
+}
+
+TEST(Http2PrefaceTest, EveryOtherBeginningIsAFault) {
+  for (size_t at = 0; at < kPreface.size(); ++at) {
+    std::string wrong = kPreface;
+    wrong[at] = static_cast<char>(wrong[at] ^ 1);
+    Http2Meter meter;
+    uint32_t costs = 0;
+    EXPECT_NE(meter.from_client(bytes_of(wrong), costs), "") << at;
+  }
+}
+
+TEST(RefusalAnswerTest, AnswersEveryCallUpToItsLimit) {
+  RefusalAnswer refusal("no: 100% \x01");
+  std::string out;
+  EXPECT_TRUE(refusal.answer(bytes_of(kPreface + frame(4, 0, 0)), out));
+  EXPECT_EQ(out, frame(4, 1, 0));  // acknowledged
+  out.clear();
+  EXPECT_TRUE(refusal.answer(bytes_of(frame(1, 5, 1, 30)), out));
+  EXPECT_NE(out.find("grpc-status\x01"
+                     "7"),
+            std::string::npos);
+  EXPECT_NE(out.find("no: 100%25 %01"), std::string::npos);
+  bool goes_on = true;
+  for (uint32_t stream = 3; goes_on && stream < 100; stream += 2) {
+    goes_on = refusal.answer(bytes_of(frame(1, 5, stream, 30)), out);
+  }
+  EXPECT_FALSE(goes_on);
+}
+
+TEST(CallRateTest, RefillsWithTime) {
+  const CallRate::Time start{};
+  const auto after = [start](int ms) { return start + std::chrono::milliseconds(ms); };
+  CallRate rate(100, 50, start);
+  rate.take(50, start);
+  EXPECT_LE(rate.free_at(start), start);
+  rate.take(100, start);
+  EXPECT_EQ(rate.free_at(start), after(1000));
+  EXPECT_EQ(rate.free_at(after(400)), after(1000));
+  EXPECT_LE(rate.free_at(after(1000)), after(1000));
+  // Never more than the burst.
+  rate.take(50, after(100'000));
+  EXPECT_LE(rate.free_at(after(100'000)), after(100'000));
+  rate.take(1, after(100'000));
+  EXPECT_GT(rate.free_at(after(100'000)), after(100'000));
+}
+
+}  // namespace
+}  // namespace collect::control

@@ -1,0 +1,167 @@
+#include "daemon/principal/budget.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace collect::principal {
+namespace {
+
+using testing::HasSubstr;
+
+BudgetLimits limits_of(Resource resource, uint64_t total, uint64_t least = 0) {
+  BudgetLimits limits;
+  limits[resource] = {total, least, "max_things"};
+  return limits;
+}
+
+uint64_t take_all(Account& account, Resource resource) {
+  uint64_t taken = 0;
+  while (account.take(resource, 1).ok()) ++taken;
+  return taken;
+}
+
+class EachResource : public testing::TestWithParam<Resource> {};
+
+TEST_P(EachResource, OnePrincipalGetsThreeQuarters) {
+  Budget budget(limits_of(GetParam(), 1000));
+  const auto one = budget.account(Principal::of_uid(1));
+  EXPECT_EQ(take_all(*one, GetParam()), 750u);
+  EXPECT_EQ(budget.used(GetParam()), 750u);
+}
+
+TEST_P(EachResource, AnotherIsNotRefusedForWhatTheFirstHas) {
+  Budget budget(limits_of(GetParam(), 1000));
+  const auto greedy = budget.account(Principal::of_uid(1));
+  const auto innocent = budget.account(Principal::of_uid(2));
+  take_all(*greedy, GetParam());
+  EXPECT_TRUE(innocent->take(GetParam(), 100).ok());
+  EXPECT_TRUE(innocent->has_room(GetParam()));
+  EXPECT_FALSE(greedy->has_room(GetParam()));
+  EXPECT_FALSE(greedy->take(GetParam(), 1).ok());
+}
+
+TEST_P(EachResource, RefusalNamesResourceLimitAndPrincipal) {
+  Budget budget(limits_of(GetParam(), 8));
+  const auto account = budget.account(Principal::of_uid(4711));
+  take_all(*account, GetParam());
+  const Status refused = account->take(GetParam(), 1);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.code(), Code::kExhausted);
+  EXPECT_THAT(refused.error().message, HasSubstr(resource_name(GetParam())));
+  EXPECT_THAT(refused.error().message, HasSubstr("uid 4711"));
+  EXPECT_THAT(refused.error().message, HasSubstr("of 8"));
+  EXPECT_THAT(refused.error().message, HasSubstr("max_things"));
+  EXPECT_LT(refused.error().message.size(), 255u);  // fits into a Refuse
+}
+
+TEST_P(EachResource, LeaseGivesBack) {
+  Budget budget(limits_of(GetParam(), 100));
+  const auto account = budget.account({});
+  {
+    Lease lease(account, GetParam());
+    EXPECT_TRUE(lease.grow(10).ok());
+    EXPECT_FALSE(lease.grow(90).ok());
+    EXPECT_EQ(lease.amount(), 10u);
+    lease.set(99);  // not refused, but counted
+    Lease moved = std::move(lease);
+    EXPECT_EQ(budget.used(GetParam()), 99u);
+    moved.set(5);
+    EXPECT_EQ(account->used(GetParam()), 5u);
+  }
+  EXPECT_EQ(account->used(GetParam()), 0u);
+  EXPECT_EQ(budget.used(GetParam()), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Budget, EachResource,
+                         testing::Values(Resource::kDescriptors, Resource::kMemory,
+                                         Resource::kInodes, Resource::kQueued, Resource::kSessions,
+                                         Resource::kConnections));
+
+TEST(BudgetTest, LeastIsThereAsLongAsAnythingIs) {
+  Budget budget(limits_of(Resource::kConnections, 10, 4));
+  const auto greedy = budget.account(Principal::of_uid(1));
+  EXPECT_EQ(take_all(*greedy, Resource::kConnections), 8u);
+  const auto second = budget.account(Principal::of_uid(2));
+  EXPECT_EQ(take_all(*second, Resource::kConnections), 2u);  // and nothing is left
+}
+
+TEST(BudgetTest, ManyGreedyOnesLeaveSomethingForTheNext) {
+  Budget budget(limits_of(Resource::kMemory, 1'000'000));
+  std::vector<std::shared_ptr<Account>> greedy;
+  for (uid_t uid = 0; uid < 100; ++uid) {
+    greedy.push_back(budget.account(Principal::of_uid(uid)));
+    while (greedy.back()->take(Resource::kMemory, 100).ok()) continue;
+  }
+  EXPECT_LT(budget.used(Resource::kMemory), 1'000'000u);
+}
+
+TEST(BudgetTest, SamePrincipalHasOneAccount) {
+  Budget budget({});
+  EXPECT_EQ(budget.account(Principal::of_uid(1)), budget.account(Principal::of_uid(1)));
+  EXPECT_NE(budget.account(Principal::of_uid(1)), budget.account({Principal::Kind::kAddress, "1"}));
+}
+
+TEST(BudgetTest, IdleAccountsAreBounded) {
+  Budget budget({});
+  const auto used = budget.account(Principal::of_uid(1));
+  for (uid_t uid = 2; uid < 3 * kMaxIdleAccounts; ++uid) budget.account(Principal::of_uid(uid));
+  EXPECT_LE(budget.accounts(), kMaxIdleAccounts + 1);
+  EXPECT_EQ(budget.account(Principal::of_uid(1)), used);
+}
+
+TEST(BudgetTest, CountsAreRightWhenThreadsTakeAtOnce) {
+  Budget budget(limits_of(Resource::kSessions, 100));
+  std::vector<std::thread> threads;
+  for (uid_t uid = 0; uid < 4; ++uid) {
+    threads.emplace_back([&budget, uid] {
+      const auto account = budget.account(Principal::of_uid(uid % 2));
+      for (int round = 0; round < 20'000; ++round) {
+        Lease lease(account, Resource::kSessions);
+        (void)lease.grow(30);
+        EXPECT_LE(lease.amount(), 30u);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(budget.used(Resource::kSessions), 0u);
+}
+
+TEST(BudgetTest, OpenFilesAreDividedAmongTheSessionsOfAPrincipal) {
+  Budget budget(limits_of(Resource::kDescriptors, 1000));
+  const auto account = budget.account(Principal::of_uid(1));
+  EXPECT_EQ(account->open_files_per_session(), 750u);
+  account->charge(Resource::kSessions, 10);
+  EXPECT_EQ(account->open_files_per_session(), 75u);
+  account->charge(Resource::kDescriptors, 400);  // files: they are the share that is divided
+  EXPECT_EQ(account->open_files_per_session(), 75u);
+  account->charge(Resource::kConnections, 400);  // they were connections
+  EXPECT_EQ(account->open_files_per_session(), 45u);
+}
+
+TEST(BudgetTest, StreamOpensWaitBeyondTheBurst) {
+  BudgetLimits limits;
+  limits.stream_opens = {10, 100};
+  Budget budget(limits);
+  const auto account = budget.account({});
+  for (int at = 0; at < 99; ++at) account->count_stream_open();
+  EXPECT_EQ(account->stream_open_wait().count(), 0);
+  for (int at = 0; at < 1000; ++at) account->count_stream_open();
+  EXPECT_GT(account->stream_open_wait(), std::chrono::seconds{50});
+}
+
+TEST(BudgetTest, ManifestsWaitAndDataPaysForThem) {
+  BudgetLimits limits;
+  limits.manifest_bytes = {1, 1000};
+  Budget budget(limits);
+  const auto account = budget.account({});
+  account->count_manifest(5000);
+  EXPECT_GT(account->manifest_wait().count(), 0);
+  account->count_data(20'000);
+  EXPECT_EQ(account->manifest_wait().count(), 0);
+}
+
+}  // namespace
+}  // namespace collect::principal

@@ -1,0 +1,232 @@
+#include "daemon/principal/peer_user.h"
+
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <sys/resource.h>
+
+#include <thread>
+
+#include "tests/daemon/principal/other_user.h"
+#include "tests/fakes/foreign_listener.h"
+
+namespace collect::principal {
+namespace {
+
+class PeerUserTest : public testing::Test {
+ protected:
+  // Accepts the connection that is waiting.
+  Peer accepted_by(const TestListener& listener) {
+    const int fd = listener.accept();
+    Result<Peer> peer = lookup_.identify(fd);
+    EXPECT_TRUE(peer.ok()) << to_string(peer.error());
+    ::close(fd);
+    return peer.ok() ? *peer : Peer{};
+  }
+  uid_t uid_of(const TestListener& listener) {
+    const Peer peer = accepted_by(listener);
+    EXPECT_TRUE(peer.is_local);
+    EXPECT_EQ(peer.principal, Principal::of_uid(peer.uid)) << peer.unknown;
+    return peer.uid;
+  }
+  void needs_root() {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can connect as another user";
+  }
+
+  PeerLookup lookup_;
+};
+
+TEST_F(PeerUserTest, KnowsItsOwnUserOnEveryKindOfSocket) {
+  const TestListener v4(loopback_v4(0));
+  const OtherUser first(::getuid(), loopback_v4(v4.port()));
+  EXPECT_EQ(uid_of(v4), ::getuid());
+  const TestListener v6(loopback_v6(0, false));
+  const OtherUser second(::getuid(), loopback_v6(v6.port(), false));
+  EXPECT_EQ(uid_of(v6), ::getuid());
+  const std::string name = "collect_peer_user_" + std::to_string(::getpid());
+  const TestListener local(abstract_name(name));
+  const OtherUser third(::getuid(), abstract_name(name));
+  EXPECT_EQ(uid_of(local), ::getuid());
+}
+
+TEST_F(PeerUserTest, KnowsAnotherUserOnEveryKindOfSocket) {
+  needs_root();
+  if (IsSkipped()) return;
+  const TestListener v4(loopback_v4(0));
+  const OtherUser first(kNobody, loopback_v4(v4.port()));
+  EXPECT_EQ(uid_of(v4), kNobody);
+  const TestListener v6(loopback_v6(0, false));
+  const OtherUser second(kNobody, loopback_v6(v6.port(), false));
+  EXPECT_EQ(uid_of(v6), kNobody);
+  const std::string name = "collect_peer_user_" + std::to_string(::getpid());
+  const TestListener local(abstract_name(name));
+  const OtherUser third(kNobody, abstract_name(name));
+  EXPECT_EQ(uid_of(local), kNobody);
+}
+
+// A socket of IPv6 with an IPv4 address inside, at either end, is kept among those of IPv4.
+TEST_F(PeerUserTest, KnowsAnotherUserBehindMappedAddresses) {
+  needs_root();
+  if (IsSkipped()) return;
+  const TestListener mapped(loopback_v6(0, true));
+  const OtherUser plain(kNobody, loopback_v4(mapped.port()));
+  EXPECT_EQ(uid_of(mapped), kNobody);
+  const TestListener v4(loopback_v4(0));
+  const OtherUser inside(kNobody, loopback_v6(v4.port(), true));
+  EXPECT_EQ(uid_of(v4), kNobody);
+}
+
+TEST_F(PeerUserTest, APeerThatEndedSendingIsStillItsUser) {
+  needs_root();
+  if (IsSkipped()) return;
+  const TestListener listener(loopback_v4(0));
+  const OtherUser half_closed(kNobody, loopback_v4(listener.port()), Then::kEndSending);
+  EXPECT_EQ(uid_of(listener), kNobody);
+}
+
+// The kernel shows uid 0 for a socket that nobody holds any more. It must not pass for root.
+TEST_F(PeerUserTest, APeerThatClosedIsUnknownAndNotRoot) {
+  const TestListener listener(loopback_v4(0));
+  const OtherUser gone(::getuid(), loopback_v4(listener.port()), Then::kClose);
+  const Peer peer = accepted_by(listener);
+  EXPECT_TRUE(peer.is_local);
+  EXPECT_EQ(peer.principal.kind, Principal::Kind::kUnknown);
+  EXPECT_NE(peer.unknown, "");
+}
+
+TEST_F(PeerUserTest, OnlyAnOpenSocketWithAnOwnerCounts) {
+  const SocketAnswer good{TCP_ESTABLISHED, 4711, 1000, 40'000, 7710};
+  EXPECT_TRUE(has_owner(good, 40'000, 7710));
+  for (const uint8_t state : {TCP_SYN_SENT, TCP_SYN_RECV, TCP_TIME_WAIT, TCP_CLOSE, TCP_LAST_ACK,
+                              TCP_LISTEN, TCP_CLOSING}) {
+    SocketAnswer other = good;
+    other.state = state;
+    EXPECT_FALSE(has_owner(other, 40'000, 7710)) << int{state};
+  }
+  SocketAnswer orphan = good;
+  orphan.inode = 0;
+  EXPECT_FALSE(has_owner(orphan, 40'000, 7710));
+  EXPECT_FALSE(has_owner(good, 40'001, 7710));
+  EXPECT_FALSE(has_owner(good, 40'000, 0));
+}
+
+TEST_F(PeerUserTest, TheNumberOfUsersWithoutANumberIsNobodys) {
+  EXPECT_EQ(local_peer(kNobody, false).principal.kind, Principal::Kind::kUnknown);
+  EXPECT_EQ(local_peer(kNobody, true).principal, Principal::of_uid(kNobody));
+  EXPECT_EQ(local_peer(1000, false).principal, Principal::of_uid(1000));
+}
+
+TEST_F(PeerUserTest, RemoteHostsAreTheirAddress) {
+  const auto text = [](const TestAddress& address) { return address_principal(address.raw).id; };
+  EXPECT_EQ(text(loopback_v4(1)), "127.0.0.1");
+  EXPECT_EQ(text(loopback_v6(1, true)), "127.0.0.1");
+  EXPECT_EQ(text(loopback_v6(1, false)), "::/64");
+  EXPECT_TRUE(is_loopback(loopback_v6(1, true).raw));
+  EXPECT_TRUE(is_loopback(loopback_v6(1, false).raw));
+}
+
+// Out of descriptors: the answer is missing, and that is not the peer's fault.
+TEST_F(PeerUserTest, OutOfDescriptorsIsOurOwnFault) {
+  const TestListener listener(loopback_v4(0));
+  const OtherUser peer(::getuid(), loopback_v4(listener.port()));
+  const int fd = listener.accept();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{3, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Result<Peer> without = lookup_.identify(fd);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(without.ok());
+  EXPECT_EQ(without.code(), Code::kExhausted);
+  const Result<Peer> again = lookup_.identify(fd);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->uid, ::getuid());
+  ::close(fd);
+}
+
+// ---- who serves a connection that this process made
+
+using fakes::ForeignListener;
+using Accepts = ForeignListener::Accepts;
+
+int connected_to(const fakes::SocketAddress& address) {
+  const int fd = ::socket(address.raw.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(::connect(fd, address.get(), address.bytes), 0);
+  return fd;
+}
+
+TEST_F(PeerUserTest, AServerOfAnotherUserIsNone) {
+  needs_root();
+  if (IsSkipped()) return;
+  const std::string name = std::string(1, '\0') + "collect_server_" + std::to_string(::getpid());
+  for (const Accepts accepts : {Accepts::kNever, Accepts::kAlways, Accepts::kOnce}) {
+    const ForeignListener tcp(fakes::tcp4(INADDR_ANY, 0), accepts);
+    const ForeignListener both(fakes::tcp6(in6addr_any, 0), accepts);
+    const ForeignListener local(fakes::unix_name(name), accepts);
+    for (const auto& address :
+         {fakes::tcp4(INADDR_LOOPBACK, tcp.port()), fakes::tcp4(INADDR_LOOPBACK, both.port()),
+          fakes::unix_name(name)}) {
+      const int fd = connected_to(address);
+      const Status served = lookup_.check_server(fd);
+      ASSERT_FALSE(served.ok());
+      EXPECT_EQ(served.error().code, Code::kPermission);
+      EXPECT_EQ(served.error().message, "is served by uid 65534, another user");
+      ::close(fd);
+    }
+  }
+}
+
+TEST_F(PeerUserTest, AServerThatAcceptedAndLeftThePortIsStillItsUsers) {
+  needs_root();
+  if (IsSkipped()) return;
+  const ForeignListener squatter(fakes::tcp4(INADDR_LOOPBACK, 0), Accepts::kOnce);
+  const int fd = connected_to(fakes::tcp4(INADDR_LOOPBACK, squatter.port()));
+  while (squatter.accepted() == 0) ::usleep(1000);
+  const ForeignListener next(fakes::tcp4(INADDR_LOOPBACK, squatter.port()), Accepts::kNever,
+                             kNobody - 1);
+  const Status served = lookup_.check_server(fd);
+  ASSERT_FALSE(served.ok());
+  EXPECT_EQ(served.error().message, "is served by uid 65534, another user");
+  ::close(fd);
+}
+
+TEST_F(PeerUserTest, OwnServersAndRootsAreTrusted) {
+  const std::string name = std::string(1, '\0') + "collect_server_" + std::to_string(::getpid());
+  for (const Accepts accepts : {Accepts::kNever, Accepts::kAlways}) {
+    const ForeignListener tcp(fakes::tcp4(INADDR_LOOPBACK, 0), accepts, ::getuid());
+    const ForeignListener six(fakes::tcp6(in6addr_any, 0), accepts, ::getuid());
+    const ForeignListener local(fakes::unix_name(name), accepts, ::getuid());
+    for (const auto& address :
+         {fakes::tcp4(INADDR_LOOPBACK, tcp.port()), fakes::tcp4(INADDR_LOOPBACK, six.port()),
+          fakes::tcp6(in6addr_loopback, six.port()), fakes::unix_name(name)}) {
+      const int fd = connected_to(address);
+      const Status served = lookup_.check_server(fd);
+      EXPECT_TRUE(served.ok()) << to_string(served.error());
+      ::close(fd);
+    }
+  }
+}
+
+TEST_F(PeerUserTest, ASocketInADirectoryOfItsUserAloneIsTrusted) {
+  needs_root();
+  if (IsSkipped()) return;
+  const auto serves = [this](const std::string& directory) {
+    EXPECT_EQ(::chown(directory.c_str(), kNobody, kNobody), 0);
+    const std::string path = directory + "/control";
+    const ForeignListener listener(fakes::unix_name(path));
+    const int fd = connected_to(fakes::unix_name(path));
+    const bool trusted = lookup_.check_server(fd, path).ok();
+    ::close(fd);
+    ::unlink(path.c_str());
+    ::rmdir(directory.c_str());
+    return trusted;
+  };
+  std::string shared = "/tmp/collect_server_XXXXXX";
+  ASSERT_NE(::mkdtemp(shared.data()), nullptr);
+  EXPECT_FALSE(serves(shared)) << "everybody can make such a directory";
+  std::string service = "/run/collect_server_XXXXXX";
+  if (::mkdtemp(service.data()) == nullptr) GTEST_SKIP() << "/run can't be written";
+  EXPECT_TRUE(serves(service));
+}
+
+}  // namespace
+}  // namespace collect::principal

@@ -1,0 +1,120 @@
+#include "daemon/symbolize/child_program.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "daemon/symbolize/limits.h"
+
+namespace collect::symbolize::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+struct Probed {
+  std::string fault;
+  int exit_code = -1;
+  std::string output;
+};
+
+Probed probe(const std::string& what, milliseconds deadline = milliseconds(60'000),
+             uint64_t output_bytes = 1u << 20) {
+  Probed run;
+  const auto ending =
+      run_child(CONFINED_PROBE, {reinterpret_cast<const uint8_t*>(what.data()), what.size()},
+                {deadline, output_bytes, nullptr}, [&run](Bytes bytes) {
+                  run.output.append(bytes.begin(), bytes.end());
+                  return Status();
+                });
+  if (!ending.ok()) {
+    run.fault = "not started: " + to_string(ending.error());
+  } else {
+    run.fault = ending->fault;
+    run.exit_code = ending->exit_code;
+  }
+  return run;
+}
+
+// Sanitizers cannot live under these limits; then the child says so, and nothing can be shown.
+bool is_confined() {
+  return probe("missing").output.empty();
+}
+
+TEST(ChildProgram, AnswersAndEnds) {
+  const Probed run = probe("answer");
+  EXPECT_EQ(run.fault, "");
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.output, "done");
+}
+
+TEST(ChildProgram, HasNoCapabilities) {
+  const Probed run = probe("capabilities");
+  EXPECT_NE(run.output.find("CapPrm:\t0000000000000000"), std::string::npos) << run.output;
+  EXPECT_NE(run.output.find("CapEff:\t0000000000000000"), std::string::npos) << run.output;
+  EXPECT_NE(run.output.find("NoNewPrivs:\t1"), std::string::npos) << run.output;
+}
+
+TEST(ChildProgram, IsKilledForEverythingButComputing) {
+  if (!is_confined()) GTEST_SKIP() << probe("missing").output;
+  for (const char* what : {"socket", "open", "create", "fork", "ptrace", "code", "exec"}) {
+    const Probed run = probe(what);
+    EXPECT_EQ(run.fault, "ended: it made a system call that it may not make") << what;
+    EXPECT_EQ(run.exit_code, -1) << what;
+  }
+}
+
+TEST(ChildProgram, EndsAtItsLimitOfCpuTime) {
+  // Where others use the processors too, its share of them takes longer.
+  const Probed run = probe("spin", milliseconds(800'000));
+  EXPECT_EQ(run.fault, "ended: more than " + std::to_string(kLookupCpuSeconds) + " s of CPU time");
+}
+
+TEST(ChildProgram, EndsAtItsLimitOfMemory) {
+  if (!is_confined()) GTEST_SKIP() << probe("missing").output;
+  EXPECT_EQ(probe("allocate").fault, "ended: more than 1024 MB of memory");
+}
+
+TEST(ChildProgram, EndsAtItsDeadline) {
+  EXPECT_EQ(probe("sleep", milliseconds(1'000)).fault, "ended: more than 1 s");
+}
+
+TEST(ChildProgram, EndsAtItsLimitOfOutput) {
+  const Probed run = probe("flood", milliseconds(60'000), 2u << 20);
+  EXPECT_EQ(run.fault, "ended: more than 2 MB of output");
+  EXPECT_LE(run.output.size(), 2u << 20);
+}
+
+TEST(ChildProgram, ACrashIsReported) {
+  if (!is_confined()) GTEST_SKIP() << probe("missing").output;
+  // abort() sends a signal, which is one of the system calls that it may not make.
+  EXPECT_NE(probe("crash").fault, "");
+}
+
+TEST(ChildProgram, StopsWhenItIsToldTo) {
+  const std::atomic<bool> stop{true};
+  const std::string what = "sleep";
+  const auto ending =
+      run_child(CONFINED_PROBE, {reinterpret_cast<const uint8_t*>(what.data()), what.size()},
+                {milliseconds(60'000), 1u << 20, &stop}, [](Bytes) { return Status(); });
+  ASSERT_FALSE(ending.ok());
+  EXPECT_EQ(ending.code(), Code::kCancelled);
+}
+
+TEST(ChildProgram, WhatIsNotThereIsNotFound) {
+  const auto ending = run_child("/nowhere/collect-symbolizer", {},
+                                {milliseconds(1'000), 1, nullptr}, [](Bytes) { return Status(); });
+  ASSERT_FALSE(ending.ok());
+  EXPECT_EQ(ending.code(), Code::kNotFound);
+}
+
+// A child that takes nothing of a large request must not hold its parent up, nor end it (SIGPIPE).
+TEST(ChildProgram, ALargeRequestToADeafChildIsNoFault) {
+  const std::vector<uint8_t> request(4u << 20, 'x');
+  const auto ending = run_child("/bin/true", request, {milliseconds(20'000), 1u << 20, nullptr},
+                                [](Bytes) { return Status(); });
+  ASSERT_TRUE(ending.ok());
+  EXPECT_EQ(ending->fault, "");
+}
+
+}  // namespace
+}  // namespace collect::symbolize::test

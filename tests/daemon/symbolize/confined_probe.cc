@@ -1,0 +1,100 @@
+// Confines itself as collect-symbolizer does, and then does what it is told on standard input: what
+// a child that a poisonous file took over might try.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "daemon/symbolize/confine.h"
+#include "daemon/symbolize/exit_codes.h"
+
+namespace {
+
+void say(const std::string& text) {
+  if (::write(STDOUT_FILENO, text.data(), text.size()) < 0) ::_exit(9);
+}
+
+std::string capabilities() {
+  std::string text;
+  if (std::FILE* file = std::fopen("/proc/self/status", "re")) {
+    char line[256];
+    while (std::fgets(line, sizeof line, file) != nullptr) {
+      const std::string_view view(line);
+      if (view.starts_with("CapEff") || view.starts_with("CapPrm") ||
+          view.starts_with("NoNewPrivs")) {
+        text += view;
+      }
+    }
+    std::fclose(file);
+  }
+  return text;
+}
+
+void flood() {
+  const std::string block(1u << 20, 'x');
+  while (true) say(block);
+}
+
+void spin() {
+  volatile unsigned count = 0;
+  while (true) count = count + 1;
+}
+
+void allocate() {
+  std::vector<std::string> kept;
+  while (true) kept.emplace_back(std::string(16u << 20, 'x'));
+}
+
+int act(const std::string& what) {
+  if (what == "answer") say("done");
+  if (what == "spin") spin();
+  if (what == "flood") flood();
+  if (what == "allocate") allocate();
+  if (what == "crash") std::abort();
+  if (what == "socket") return ::socket(AF_INET, SOCK_STREAM, 0) >= 0 ? 20 : 21;
+  if (what == "open") return ::open("/etc/hostname", O_RDONLY) >= 0 ? 20 : 21;
+  if (what == "create")
+    return ::open("/tmp/confined_probe", O_WRONLY | O_CREAT, 0600) >= 0 ? 20 : 21;
+  if (what == "fork") return ::fork() >= 0 ? 20 : 21;
+  if (what == "ptrace") return ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0 ? 20 : 21;
+  if (what == "code") {
+    void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return page != MAP_FAILED ? 20 : 21;
+  }
+  if (what == "exec") {
+    char program[] = "/bin/true";
+    char* arguments[] = {program, nullptr};
+    char* environment[] = {nullptr};
+    ::execve(program, arguments, environment);
+    return 21;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main() {
+  if (!collect::symbolize::limit_process().ok()) return 10;
+  char what[64];
+  const ssize_t bytes = ::read(STDIN_FILENO, what, sizeof what);
+  const std::string word(what, bytes > 0 ? static_cast<size_t>(bytes) : 0);
+  if (word == "capabilities") say(capabilities());
+  if (word == "sleep") ::pause();
+  const std::string missing = collect::symbolize::limit_system_calls();
+  if (word == "missing") say(missing);
+  try {
+    return act(word);
+  } catch (const std::bad_alloc&) {
+    return collect::symbolize::kExitNoMemory;
+  }
+}

@@ -1,0 +1,57 @@
+#include "daemon/symbolize/demangle.h"
+
+#include <gtest/gtest.h>
+
+#include "daemon/symbolize/limits.h"
+#include "tests/daemon/symbolize/poison.h"
+
+namespace collect::symbolize::test {
+namespace {
+
+TEST(Demangle, LeavesWhatIsNotCxx) {
+  EXPECT_EQ(demangled("main"), "main");
+  EXPECT_EQ(demangled("_ZN1a1bEv"), "a::b()");
+  EXPECT_EQ(demangled("_Zgarbage"), "_Zgarbage");
+  EXPECT_EQ(demangled(""), "");
+}
+
+TEST(Demangle, CutsLongNames) {
+  const std::string linkage = "_Z" + std::string(20'000, 'P');
+  const std::string name = demangled(linkage);
+  EXPECT_EQ(name.size(), kMaxSymbolNameBytes);
+  EXPECT_EQ(name, linkage.substr(0, kMaxSymbolNameBytes - 3) + "...");
+}
+
+// 278 bytes that stand for 436 MB: each pair holds the one before it twice.
+TEST(Demangle, AnExponentialNameIsCut) {
+  const std::string linkage = exponential_name(24);
+  EXPECT_LT(linkage.size(), 300u);
+  const std::string name = demangled(linkage);
+  EXPECT_EQ(name.size(), kMaxSymbolNameBytes);
+  EXPECT_TRUE(name.starts_with("f(std::pair<int, int>, ")) << name.substr(0, 80);
+  EXPECT_TRUE(name.ends_with("..."));
+  EXPECT_EQ(demangled("_ZN1a1bEv"), "a::b()") << "the demangler goes on after a jump out of it";
+}
+
+TEST(Demangle, EveryDepthIsCutAndNeverHeldUp) {
+  const DemangleClock clock;
+  for (size_t depth = 1; depth < 200; ++depth) {
+    EXPECT_LE(demangled(exponential_name(depth)).size(), kMaxSymbolNameBytes);
+  }
+}
+
+TEST(Demangle, EveryPrefixAndEveryFlippedByteIsTaken) {
+  const DemangleClock clock;
+  const std::string whole = "_ZNSt6vectorIN2ns1TIiJdcEE1UESaIS3_EE9push_backEOKS3_";
+  for (size_t bytes = 0; bytes <= whole.size(); ++bytes) (void)demangled(whole.substr(0, bytes));
+  for (size_t at = 0; at < whole.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string flipped = whole;
+      flipped[at] = static_cast<char>(flipped[at] ^ (1 << bit));
+      EXPECT_LE(demangled(flipped).size(), kMaxSymbolNameBytes);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace collect::symbolize::test

@@ -1,0 +1,115 @@
+#include "daemon/symbolize/module_files.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/daemon/symbolize/scratch.h"
+
+namespace collect::symbolize::test {
+namespace {
+
+bool opens(const std::string& path, const std::vector<std::string>& roots = {"/"}) {
+  const int fd = open_module_file(path, roots);
+  if (fd >= 0) ::close(fd);
+  return fd >= 0;
+}
+
+TEST(ModuleFiles, OpensRegularFilesThroughOrdinaryLinks) {
+  const Scratch scratch;
+  const std::string file = scratch.write("libapp.so", {1, 2, 3});
+  std::filesystem::create_symlink(file, scratch.file("link.so"));
+  EXPECT_TRUE(opens(file));
+  EXPECT_TRUE(opens(scratch.file("link.so")));
+  EXPECT_TRUE(opens(scratch.path() + "/./libapp.so"));
+  EXPECT_FALSE(opens(scratch.file("missing.so")));
+  EXPECT_FALSE(opens("libapp.so")) << "relative to nothing that a peer could know";
+  EXPECT_FALSE(opens(file + std::string("\0x", 2)));
+  EXPECT_FALSE(opens(""));
+}
+
+TEST(ModuleFiles, OpensNothingButRegularFilesAndNeverWaits) {
+  const Scratch scratch;
+  const std::string pipe = scratch.file("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_FALSE(opens(pipe));
+  EXPECT_FALSE(opens(scratch.path()));
+  EXPECT_FALSE(opens("/dev/null"));
+  EXPECT_FALSE(opens("/dev/zero"));
+}
+
+// What an unpacked archive brings, named by where a process happens to stand.
+TEST(ModuleFiles, OpensNothingThroughMagicLinks) {
+  const Scratch scratch;
+  const std::string file = scratch.write("x.so", {1});
+  const int directory = ::open(scratch.path().c_str(), O_PATH | O_DIRECTORY);
+  ASSERT_GE(directory, 0);
+  const std::string magic = "/proc/self/fd/" + std::to_string(directory) + "/x.so";
+  ASSERT_EQ(::access(magic.c_str(), R_OK), 0) << "it leads there";
+  EXPECT_FALSE(opens(magic));
+  EXPECT_FALSE(opens("/proc/self/root" + file));
+  std::filesystem::create_symlink("/proc/self/root" + scratch.path(), scratch.file("around"));
+  EXPECT_FALSE(opens(scratch.file("around/x.so")));
+  EXPECT_TRUE(opens(file));
+  ::close(directory);
+}
+
+TEST(ModuleFiles, OpensNothingOfTheKernel) {
+  EXPECT_FALSE(opens("/proc/self/exe"));
+  EXPECT_FALSE(opens("/proc/version"));
+  EXPECT_FALSE(opens("/sys/kernel/notes"));
+  const Scratch scratch;
+  std::filesystem::create_symlink("/proc/version", scratch.file("version"));
+  EXPECT_FALSE(opens(scratch.file("version")));
+  EXPECT_FALSE(opens("/dev/shm/../../proc/version"));
+}
+
+TEST(ModuleFiles, OpensNothingBelowDev) {
+  std::string path = "/dev/shm/module_files_XXXXXX";
+  const int fd = ::mkstemp(path.data());
+  if (fd < 0) GTEST_SKIP() << "no /dev/shm";
+  ::close(fd);
+  EXPECT_FALSE(opens(path));
+  ::unlink(path.c_str());
+}
+
+TEST(ModuleFiles, RootsBoundWhereLinksLead) {
+  const Scratch scratch;
+  std::filesystem::create_directories(scratch.file("inside"));
+  std::filesystem::create_directories(scratch.file("inside-not"));
+  const std::string inside = scratch.write("inside/a.so", {1});
+  const std::string outside = scratch.write("inside-not/a.so", {1});
+  std::filesystem::create_symlink(outside, scratch.file("inside/link.so"));
+  const std::vector<std::string> roots = {scratch.file("inside")};
+  EXPECT_TRUE(opens(inside, roots));
+  EXPECT_FALSE(opens(outside, roots));
+  EXPECT_FALSE(opens(scratch.file("inside/link.so"), roots));
+  EXPECT_FALSE(opens(scratch.file("inside/../inside-not/a.so"), roots));
+  EXPECT_FALSE(opens(inside, {}));
+}
+
+TEST(ModuleFiles, SearchesDirectoriesByBuildIdAndByName) {
+  const Scratch scratch;
+  LookupRequest request;
+  request.module_path = "/data/app/libapp.so";  // of a device
+  request.build_id = {0xab, 0xcd, 0xef};
+  request.roots = {"/"};
+  request.directories = {scratch.path()};
+  EXPECT_TRUE(open_module_files(request).empty());
+  std::filesystem::create_directories(scratch.file(".build-id/ab"));
+  scratch.write(".build-id/ab/cdef.debug", {1});
+  scratch.write("libapp.so", {1});
+  scratch.write("libapp.so.debug", {1});
+  scratch.write("other.so", {1});
+  const auto files = open_module_files(request);
+  ASSERT_EQ(files.size(), 3u);
+  EXPECT_EQ(files[0].path(), scratch.file(".build-id/ab/cdef.debug"));
+  EXPECT_EQ(files[1].path(), scratch.file("libapp.so"));
+  EXPECT_EQ(files[2].path(), scratch.file("libapp.so.debug"));
+  request.module_path = "/x/../other.so/..";  // a peer's words never walk through directories
+  EXPECT_EQ(open_module_files(request).size(), 1u);
+}
+
+}  // namespace
+}  // namespace collect::symbolize::test

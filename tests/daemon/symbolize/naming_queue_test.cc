@@ -1,0 +1,166 @@
+#include "daemon/symbolize/naming_queue.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <condition_variable>
+#include <map>
+
+#include "daemon/symbolize/limits.h"
+#include "storage/manifest_file.h"
+#include "storage/posix_fs.h"
+#include "tests/daemon/symbolize/poison.h"
+#include "tests/daemon/symbolize/scratch.h"
+
+namespace collect::symbolize::test {
+namespace {
+
+using storage::SymbolsState;
+
+constexpr std::chrono::seconds kBound{60};
+
+class NamingQueueTest : public ::testing::Test {
+ protected:
+  // A sealed session with one function of one module, still to be named.
+  SealedSession session(const std::string& name, const std::string& module_path) {
+    storage::Manifest manifest;
+    manifest.state = storage::SessionState::kComplete;
+    manifest.symbols_state = SymbolsState::kPending;
+    storage::ModuleInfo module;
+    module.path = module_path;
+    module.build_id = ElfFile().build_id;
+    manifest.modules = {module};
+    std::filesystem::create_directories(scratch_.file(name));
+    EXPECT_TRUE(storage::write_manifest(fs_, scratch_.file(name), manifest, false).ok());
+    return {name, scratch_.file(name), {0x10}};
+  }
+  std::string good_file() {
+    ElfFile file;
+    file.symbols = {{0x10, "f"}};
+    return scratch_.write("good.so", file.bytes());
+  }
+  // A lookup that does not end by itself.
+  std::string endless_program() {
+    const std::string path = scratch_.file("endless");
+    std::ofstream(path) << "#!/bin/sh\nwhile :; do :; done\n";
+    ::chmod(path.c_str(), 0755);
+    return path;
+  }
+  void start(const std::string& program = SYMBOLIZER) {
+    queue_ = std::make_unique<NamingQueue>(
+        fs_, SymbolizerOptions{program, {}, {"/"}},
+        [this](const std::string& name, SymbolsState state, const std::string& said) {
+          std::lock_guard lock(mutex_);
+          named_[name] = state;
+          said_[name] = said;
+          changed_.notify_all();
+        });
+  }
+  SymbolsState wait_for(const std::string& name) {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, kBound, [&] { return named_.contains(name); })) << name;
+    return named_[name];
+  }
+  storage::Manifest manifest(const std::string& name) {
+    auto read = storage::read_manifest(fs_, scratch_.file(name));
+    EXPECT_TRUE(read.ok());
+    return read.ok() ? *read : storage::Manifest();
+  }
+  bool eventually_begun(const std::string& name) {
+    const auto end = std::chrono::steady_clock::now() + kBound;
+    while (manifest(name).symbols_tries == 0) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+  Scratch scratch_;
+  storage::PosixFs fs_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, SymbolsState> named_;
+  std::map<std::string, std::string> said_;
+  std::unique_ptr<NamingQueue> queue_;
+};
+
+TEST_F(NamingQueueTest, NamesASession) {
+  start();
+  ASSERT_TRUE(queue_->add(session("one", good_file())));
+  EXPECT_EQ(wait_for("one"), SymbolsState::kDone);
+  const storage::Manifest named = manifest("one");
+  EXPECT_EQ(named.symbols_state, SymbolsState::kDone);
+  EXPECT_EQ(named.symbols_tries, 0u);
+  EXPECT_EQ(named.state, storage::SessionState::kComplete);
+  ASSERT_EQ(named.symbols.size(), 1u);
+  EXPECT_EQ(named.symbols[0].name, "f");
+}
+
+TEST_F(NamingQueueTest, AMissingProgramIsSaidAndTheSessionWhole) {
+  start("/nowhere/collect-symbolizer");
+  ASSERT_TRUE(queue_->add(session("one", good_file())));
+  EXPECT_EQ(wait_for("one"), SymbolsState::kFailed);
+  const storage::Manifest failed = manifest("one");
+  EXPECT_EQ(failed.symbols_state, SymbolsState::kFailed);
+  EXPECT_EQ(failed.state, storage::SessionState::kComplete);
+  ASSERT_EQ(failed.notes.size(), 1u);
+  EXPECT_NE(failed.notes[0].what.find("/nowhere/collect-symbolizer"), std::string::npos);
+}
+
+TEST_F(NamingQueueTest, ASessionThatIsGoneIsNoTrouble) {
+  start();
+  SealedSession gone = session("gone", good_file());
+  std::filesystem::remove_all(gone.directory);
+  ASSERT_TRUE(queue_->add(std::move(gone)));
+  EXPECT_EQ(wait_for("gone"), SymbolsState::kNone);
+  EXPECT_FALSE(std::filesystem::exists(scratch_.file("gone")));
+}
+
+TEST_F(NamingQueueTest, WhatIsStoppedStaysPendingAndIsDoneNext) {
+  start(endless_program());
+  ASSERT_TRUE(queue_->add(session("one", good_file())));
+  ASSERT_TRUE(queue_->add(session("two", good_file())));
+  ASSERT_TRUE(eventually_begun("one"));
+  queue_->stop(std::chrono::milliseconds{0});
+  EXPECT_EQ(manifest("one").symbols_state, SymbolsState::kPending);
+  EXPECT_EQ(manifest("one").symbols_tries, 0u) << "an orderly end is no try that failed";
+  EXPECT_EQ(manifest("two").symbols_state, SymbolsState::kPending);
+  EXPECT_FALSE(queue_->add({"three", "", {}}));
+  queue_.reset();
+  named_.clear();
+  start();
+  for (const char* name : {"one", "two"}) {
+    ASSERT_TRUE(queue_->add({name, scratch_.file(name), {0x10}}));
+    EXPECT_EQ(wait_for(name), SymbolsState::kDone);
+  }
+}
+
+TEST_F(NamingQueueTest, ForgottenSessionsAreLeftAlone) {
+  start(endless_program());
+  ASSERT_TRUE(queue_->add(session("one", good_file())));
+  ASSERT_TRUE(queue_->add(session("two", good_file())));
+  ASSERT_TRUE(eventually_begun("one"));
+  for (const char* name : {"two", "one"}) {
+    queue_->forget(name);
+    std::filesystem::remove_all(scratch_.file(name));
+  }
+  queue_->stop(std::chrono::milliseconds{0});
+  EXPECT_FALSE(std::filesystem::exists(scratch_.file("one")));
+  EXPECT_FALSE(std::filesystem::exists(scratch_.file("two")));
+  EXPECT_TRUE(named_.empty());
+}
+
+// A daemon that is killed each time while names are looked up ends with that by itself.
+TEST_F(NamingQueueTest, CrashesAreCountedAndEndedWith) {
+  const SealedSession poisoned = session("one", good_file());
+  storage::Manifest before = manifest("one");
+  before.symbols_tries = kMaxNamingTries;
+  ASSERT_TRUE(storage::write_manifest(fs_, poisoned.directory, before, false).ok());
+  start();
+  ASSERT_TRUE(queue_->add(poisoned));
+  EXPECT_EQ(wait_for("one"), SymbolsState::kFailed);
+  EXPECT_NE(manifest("one").notes.at(0).what.find("3 times"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace collect::symbolize::test

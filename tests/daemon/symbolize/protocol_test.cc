@@ -1,0 +1,177 @@
+#include "daemon/symbolize/protocol.h"
+
+#include <gtest/gtest.h>
+
+#include "daemon/symbolize/limits.h"
+#include "formats/core/crc32.h"
+
+namespace collect::symbolize::test {
+namespace {
+
+LookupRequest request() {
+  LookupRequest request;
+  request.module_path = "/opt/app/libapp.so";
+  request.build_id = {1, 2, 3, 4};
+  request.module_bytes = 4096;
+  request.roots = {"/"};
+  request.directories = {"/symbols", ""};
+  request.addresses = {0, 16, 16, 0xffffffff};
+  request.patterns = {"parse_*"};
+  request.most_names = 7;
+  request.most_name_bytes = 8;
+  return request;
+}
+
+std::vector<uint8_t> request_frame() {
+  return frame_bytes(FrameKind::kRequest, encode_request(request()));
+}
+
+TEST(FrameReader, TakesFramesInAnyPortions) {
+  std::vector<uint8_t> stream = request_frame();
+  const size_t one = stream.size();
+  const std::vector<uint8_t> second = frame_bytes(FrameKind::kDone, encode_done({3, {1, 0}}));
+  stream.insert(stream.end(), second.begin(), second.end());
+  for (size_t portion = 1; portion <= stream.size(); ++portion) {
+    FrameReader reader(kMaxRequestBytes);
+    std::vector<FrameKind> kinds;
+    for (size_t at = 0; at < stream.size(); at += portion) {
+      reader.push(Bytes(stream).subspan(at, std::min(portion, stream.size() - at)));
+      while (true) {
+        const auto frame = reader.next();
+        ASSERT_TRUE(frame.ok()) << to_string(frame.error());
+        if (!*frame) break;
+        kinds.push_back((*frame)->kind);
+      }
+    }
+    EXPECT_EQ(kinds, (std::vector<FrameKind>{FrameKind::kRequest, FrameKind::kDone}));
+    EXPECT_TRUE(reader.empty());
+  }
+  EXPECT_GT(one, 12u);
+}
+
+TEST(FrameReader, NoPrefixIsAFrame) {
+  const std::vector<uint8_t> frame = request_frame();
+  for (size_t bytes = 0; bytes < frame.size(); ++bytes) {
+    FrameReader reader(kMaxRequestBytes);
+    reader.push(Bytes(frame).first(bytes));
+    const auto next = reader.next();
+    ASSERT_TRUE(next.ok());
+    EXPECT_FALSE(*next) << bytes;
+  }
+}
+
+TEST(FrameReader, FindsEveryFlippedByte) {
+  const std::vector<uint8_t> frame = request_frame();
+  for (size_t at = 0; at < frame.size(); ++at) {
+    std::vector<uint8_t> flipped = frame;
+    flipped[at] ^= 0x20;
+    FrameReader reader(kMaxRequestBytes);
+    reader.push(flipped);
+    const auto next = reader.next();
+    // A length may become larger: then the rest is waited for. A kind may become another kind.
+    if (next.ok() && *next) {
+      EXPECT_LT(at, 4u) << "only the kind is not under the checksum";
+      EXPECT_NE((*next)->kind, FrameKind::kRequest);
+    }
+  }
+}
+
+TEST(FrameReader, RefusesOneByteMoreThanItsLimit) {
+  const std::vector<uint8_t> body(100);
+  const std::vector<uint8_t> frame = frame_bytes(FrameKind::kNames, body);
+  FrameReader enough(100);
+  enough.push(frame);
+  EXPECT_TRUE(enough.next().ok());
+  FrameReader less(99);
+  less.push(Bytes(frame).first(12));
+  const auto refused = less.next();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.code(), Code::kLimit);
+}
+
+TEST(LookupRequestTest, ComesBackAsItWas) {
+  const LookupRequest sent = request();
+  const auto got = decode_request(encode_request(sent));
+  ASSERT_TRUE(got.ok());
+  EXPECT_EQ(got->module_path, sent.module_path);
+  EXPECT_EQ(got->build_id, sent.build_id);
+  EXPECT_EQ(got->module_bytes, sent.module_bytes);
+  EXPECT_EQ(got->roots, sent.roots);
+  EXPECT_EQ(got->directories, sent.directories);
+  EXPECT_EQ(got->addresses, sent.addresses);
+  EXPECT_EQ(got->patterns, sent.patterns);
+  EXPECT_EQ(got->most_names, sent.most_names);
+  EXPECT_EQ(got->most_name_bytes, sent.most_name_bytes);
+}
+
+TEST(LookupRequestTest, NoPrefixAndNoMoreIsTaken) {
+  std::vector<uint8_t> body = encode_request(request());
+  for (size_t bytes = 0; bytes < body.size(); ++bytes) {
+    EXPECT_FALSE(decode_request(Bytes(body).first(bytes)).ok()) << bytes;
+  }
+  body.push_back(0);
+  EXPECT_FALSE(decode_request(body).ok());
+}
+
+TEST(LookupRequestTest, EveryFlippedByteIsTakenOrRefused) {
+  const std::vector<uint8_t> body = encode_request(request());
+  for (size_t at = 0; at < body.size(); ++at) {
+    std::vector<uint8_t> flipped = body;
+    flipped[at] ^= 0xff;
+    const auto got = decode_request(flipped);
+    if (got.ok()) {
+      EXPECT_EQ(encode_request(*got), flipped) << at;
+    }
+  }
+}
+
+TEST(LookupRequestTest, LimitsPlusOneAreRefused) {
+  LookupRequest sent = request();
+  sent.module_path = std::string(kMaxPathBytes, 'x');
+  EXPECT_TRUE(decode_request(encode_request(sent)).ok());
+  sent.module_path += 'x';
+  EXPECT_FALSE(decode_request(encode_request(sent)).ok());
+  sent = request();
+  sent.patterns.assign(kMaxPatterns, "f");
+  EXPECT_TRUE(decode_request(encode_request(sent)).ok());
+  sent.patterns.emplace_back("f");
+  EXPECT_FALSE(decode_request(encode_request(sent)).ok());
+  sent = request();
+  sent.directories.assign(kMaxCandidates + 1, "d");
+  EXPECT_FALSE(decode_request(encode_request(sent)).ok());
+  sent = request();
+  sent.addresses = {2, 1};
+  EXPECT_FALSE(decode_request(encode_request(sent)).ok());
+}
+
+TEST(AnswerFrames, ComeBackAndAreRefusedWhenCut) {
+  std::vector<uint8_t> body;
+  append_name(body, 7, "seven");
+  append_name(body, 8, "");
+  std::vector<NamedAddress> names;
+  ASSERT_TRUE(decode_names(body, names).ok());
+  ASSERT_EQ(names.size(), 2u);
+  EXPECT_EQ(names[0].name, "seven");
+  for (const size_t bytes : {1u, 5u, 8u, 12u}) {
+    names.clear();
+    EXPECT_FALSE(decode_names(Bytes(body).first(bytes), names).ok()) << bytes;
+  }
+  body.clear();
+  append_name(body, 7, std::string(kMaxSymbolNameBytes + 1, 'x'));
+  EXPECT_FALSE(decode_names(body, names).ok());
+  std::vector<uint32_t> functions;
+  EXPECT_FALSE(decode_functions(Bytes(body).first(7), functions).ok());
+
+  const auto source = decode_source(encode_source({"/a", "b", "c"}));
+  ASSERT_TRUE(source.ok());
+  EXPECT_EQ(source->path + source->problem + source->missing, "/abc");
+  EXPECT_FALSE(decode_source(Bytes(encode_source({"/a", "b", "c"})).first(9)).ok());
+  const auto done = decode_done(encode_done({5, {1, 0}}));
+  ASSERT_TRUE(done.ok());
+  EXPECT_EQ(done->left_out, 5u);
+  EXPECT_EQ(done->matched, (std::vector<uint8_t>{1, 0}));
+  EXPECT_FALSE(decode_done(encode_done({5, std::vector<uint8_t>(kMaxPatterns + 1)})).ok());
+}
+
+}  // namespace
+}  // namespace collect::symbolize::test

@@ -1,0 +1,134 @@
+#include "daemon/symbolize/session_names.h"
+
+#include <gtest/gtest.h>
+
+#include "daemon/symbolize/limits.h"
+#include "daemon/symbolize/lookup.h"
+#include "tests/daemon/symbolize/poison.h"
+#include "tests/daemon/symbolize/scratch.h"
+
+namespace collect::symbolize::test {
+namespace {
+
+storage::ModuleInfo module_of(uint32_t id, const std::string& path) {
+  storage::ModuleInfo module;
+  module.module_id = id;
+  module.path = path;
+  module.build_id = ElfFile().build_id;
+  return module;
+}
+
+uint64_t id_of(uint32_t module, uint32_t address) {
+  return uint64_t{module} << 32 | address;
+}
+
+size_t name_all(SessionNames& names, const std::string& program = SYMBOLIZER) {
+  const Symbolizer symbolizer({program, {}, {"/"}});
+  size_t steps = 0;
+  for (; !names.done(); ++steps) {
+    const Status stepped = names.step(symbolizer, nullptr);
+    EXPECT_TRUE(stepped.ok()) << to_string(stepped.error());
+    if (!stepped.ok()) break;
+  }
+  return steps;
+}
+
+std::string good_file(const Scratch& scratch) {
+  ElfFile file;
+  file.symbols = {{0x10, "_ZN1a1bEv"}, {0x20, "main"}};
+  return scratch.write("good.so", file.bytes());
+}
+
+TEST(SessionNamesTest, NamesGoIntoTheManifest) {
+  const Scratch scratch;
+  storage::Manifest manifest;
+  manifest.modules = {module_of(0, good_file(scratch)), module_of(1, "/nowhere/lib.so")};
+  SessionNames names(manifest, {0x10, 0x20, 0x900, id_of(1, 4), id_of(9, 9)}, false);
+  EXPECT_EQ(name_all(names), 2u);
+  names.put_into(manifest);
+  ASSERT_EQ(manifest.symbols.size(), 2u);
+  EXPECT_EQ(manifest.symbols[0].name, "a::b()");
+  EXPECT_EQ(manifest.symbols[1].name, "main");
+  ASSERT_EQ(manifest.module_symbols.size(), 3u);
+  EXPECT_EQ(manifest.module_symbols[0].functions, 3u);
+  EXPECT_EQ(manifest.module_symbols[0].named, 2u);
+  EXPECT_EQ(manifest.module_symbols[0].source, scratch.file("good.so"));
+  EXPECT_EQ(manifest.module_symbols[1].problem, kNoFile);
+  EXPECT_EQ(manifest.module_symbols[2].module_id, 9u);
+  EXPECT_EQ(manifest.module_symbols[2].problem, "the agent named no such module");
+}
+
+// 16,384 modules that name one file took minutes.
+TEST(SessionNamesTest, OneFileOfManyModulesIsLookedUpOnce) {
+  const Scratch scratch;
+  const std::string path = good_file(scratch);
+  storage::Manifest manifest;
+  std::vector<uint64_t> ids;
+  for (uint32_t id = 0; id < storage::kMaxModules; ++id) {
+    manifest.modules.push_back(module_of(id, path));
+    ids.push_back(id_of(id, 0x20));
+  }
+  SessionNames names(manifest, ids, false);
+  EXPECT_EQ(name_all(names), 1u);
+  names.put_into(manifest);
+  EXPECT_EQ(manifest.symbols.size(), storage::kMaxModules);
+  EXPECT_EQ(manifest.module_symbols.size(), storage::kMaxModules);
+  for (const auto& outcome : manifest.module_symbols) EXPECT_EQ(outcome.named, 1u);
+}
+
+TEST(SessionNamesTest, BeyondTheLimitOfFilesTheRestIsSaid) {
+  storage::Manifest manifest;
+  std::vector<uint64_t> ids;
+  for (uint32_t id = 0; id < kMaxSessionLookups + 5; ++id) {
+    manifest.modules.push_back(module_of(id, "/nowhere/" + std::to_string(id)));
+    ids.push_back(id_of(id, 1));
+  }
+  SessionNames names(manifest, ids, false);
+  name_all(names, "/bin/true");
+  names.put_into(manifest);
+  ASSERT_EQ(manifest.module_symbols.size(), kMaxSessionLookups + 5);
+  EXPECT_NE(manifest.module_symbols[kMaxSessionLookups].problem.find("not looked up: more than"),
+            std::string::npos);
+}
+
+TEST(SessionNamesTest, APoisonousModuleCostsItsOwnNames) {
+  const Scratch scratch;
+  storage::Manifest manifest;
+  // A program that is no symbolizer stands for one that a file has killed.
+  manifest.modules = {module_of(0, "/nowhere/poison.so"), module_of(1, good_file(scratch))};
+  SessionNames names(manifest, {0x10, id_of(1, 0x20)}, false);
+  const Symbolizer killed({"/bin/false", {}, {"/"}});
+  ASSERT_TRUE(names.step(killed, nullptr).ok());
+  EXPECT_EQ(name_all(names), 1u);
+  names.put_into(manifest);
+  ASSERT_EQ(manifest.symbols.size(), 1u);
+  EXPECT_EQ(manifest.module_symbols[0].problem, "ended with exit code 1");
+  EXPECT_EQ(manifest.module_symbols[1].named, 1u);
+
+  // It is not tried again, unless somebody asks for that.
+  SessionNames later(manifest, {0x10, id_of(1, 0x20)}, false);
+  EXPECT_TRUE(later.done());
+  SessionNames again(manifest, {0x10, id_of(1, 0x20)}, true);
+  EXPECT_EQ(name_all(again), 2u);
+  again.put_into(manifest);
+  EXPECT_EQ(manifest.module_symbols[0].problem, kNoFile);
+  EXPECT_EQ(manifest.symbols.size(), 1u);
+}
+
+TEST(SessionNamesTest, WhatWasNamedBeforeStays) {
+  const Scratch scratch;
+  storage::Manifest manifest;
+  manifest.modules = {module_of(0, good_file(scratch))};
+  SessionNames first(manifest, {0x10, 0x20}, true);
+  name_all(first);
+  first.put_into(manifest);
+  std::filesystem::remove(scratch.file("good.so"));
+  SessionNames second(manifest, {0x10, 0x20}, true);
+  name_all(second);
+  second.put_into(manifest);
+  EXPECT_EQ(manifest.symbols.size(), 2u);
+  EXPECT_EQ(manifest.module_symbols[0].source, scratch.file("good.so"));
+}
+
+}  // namespace
+}  // namespace collect::symbolize::test

@@ -1,0 +1,242 @@
+// The real child with real and with poisonous files.
+#include "daemon/symbolize/symbolizer.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <link.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/symbolize/limits.h"
+#include "daemon/symbolize/lookup.h"
+#include "tests/daemon/symbolize/poison.h"
+#include "tests/daemon/symbolize/scratch.h"
+
+namespace collect::symbolize::test {
+
+// Known to the test by its address and its name. External and out of line, so that it has both.
+__attribute__((noinline)) int function_to_be_named(const std::vector<int>& numbers) {
+  return numbers.empty() ? 1 : numbers[0];
+}
+
+namespace {
+
+constexpr char kName[] =
+    "collect::symbolize::test::function_to_be_named(std::vector<int, std::allocator<int> > const&)";
+constexpr uint64_t kMany = 1000;
+
+struct OwnObject {
+  uint64_t bias = 0;
+  std::vector<uint8_t> build_id;
+};
+
+OwnObject own_object() {
+  OwnObject own;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* out) {
+        OwnObject& object = *static_cast<OwnObject*>(out);
+        object.bias = info->dlpi_addr;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          if (info->dlpi_phdr[i].p_type != PT_NOTE) continue;
+          const auto* at =
+              reinterpret_cast<const uint8_t*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+          const uint8_t* const end = at + info->dlpi_phdr[i].p_memsz;
+          while (at + 12 <= end) {
+            const auto name = load_le<uint32_t>(at);
+            const auto bytes = load_le<uint32_t>(at + 4);
+            const auto type = load_le<uint32_t>(at + 8);
+            const uint8_t* const value = at + 12 + (name + 3) / 4 * 4;
+            if (type == 3) object.build_id.assign(value, value + bytes);
+            at = value + (bytes + 3) / 4 * 4;
+          }
+        }
+        return 1;  // the first one is the program
+      },
+      &own);
+  return own;
+}
+
+std::string own_path() {
+  return std::filesystem::read_symlink("/proc/self/exe").string();
+}
+
+uint32_t known_address() {
+  return static_cast<uint32_t>(reinterpret_cast<uint64_t>(&function_to_be_named) -
+                               own_object().bias);
+}
+
+storage::ModuleInfo own_module() {
+  storage::ModuleInfo module;
+  module.path = own_path();
+  module.build_id = own_object().build_id;
+  return module;
+}
+
+storage::ModuleInfo module_at(const std::string& path) {
+  storage::ModuleInfo module;
+  module.path = path;
+  module.build_id = ElfFile().build_id;
+  return module;
+}
+
+Symbolizer symbolizer(const std::vector<std::string>& directories = {},
+                      const std::vector<std::string>& roots = {"/"}) {
+  return Symbolizer({SYMBOLIZER, directories, roots});
+}
+
+Answer named(const storage::ModuleInfo& module, const std::vector<uint32_t>& addresses,
+             const Symbolizer& with = symbolizer(), uint64_t most = kMany) {
+  auto answer = with.name(module, addresses, most, 1u << 20, nullptr);
+  EXPECT_TRUE(answer.ok()) << to_string(answer.error());
+  return answer.ok() ? std::move(*answer) : Answer();
+}
+
+TEST(SymbolizerTest, NamesAFunctionOfThisProgram) {
+  ASSERT_FALSE(own_module().build_id.empty());
+  const uint32_t address = known_address();
+  const Answer answer = named(own_module(), {address, address + 1, 0xfffffff0});
+  ASSERT_EQ(answer.names.size(), 2u) << answer.problem;
+  EXPECT_EQ(answer.names[0].name, kName);
+  EXPECT_EQ(answer.names[1].name, std::string(kName) + "+0x1");
+  EXPECT_EQ(answer.source, own_path());
+  EXPECT_EQ(answer.problem, "");
+  EXPECT_TRUE(answer.is_whole);
+}
+
+TEST(SymbolizerTest, FindsFunctionsByPattern) {
+  const auto answer = symbolizer().find(own_module(), {"*::function_to_be_named", "no_such_*"},
+                                        std::chrono::seconds(60), nullptr);
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->functions, std::vector<uint32_t>{known_address()});
+  EXPECT_EQ(answer->matched, (std::vector<bool>{true, false}));
+}
+
+TEST(SymbolizerTest, FindsFilesByBuildIdAndByName) {
+  const Scratch scratch;
+  storage::ModuleInfo elsewhere = own_module();
+  elsewhere.path = "/data/app/lib/libapp.so";
+  EXPECT_TRUE(named(elsewhere, {known_address()}, symbolizer({scratch.path()})).names.empty());
+  std::filesystem::create_symlink(own_path(), scratch.file("libapp.so"));
+  EXPECT_EQ(named(elsewhere, {known_address()}, symbolizer({scratch.path()})).names.size(), 1u);
+}
+
+// Whoever names a file learns nothing of it: not whether it is there, nor what it is.
+TEST(SymbolizerTest, AllThatMayNotBeReadAnswersTheSame) {
+  const Scratch scratch;
+  ElfFile other;
+  other.build_id[0] ^= 1;
+  ElfFile mine;
+  mine.symbols = {{0x1000, "f"}};
+  ASSERT_EQ(::mkfifo(scratch.file("pipe").c_str(), 0600), 0);
+  scratch.write("secret", mine.bytes());
+  ASSERT_EQ(::chmod(scratch.file("secret").c_str(), 0), 0);
+  ASSERT_EQ(::chown(scratch.file("secret").c_str(), ::geteuid() == 0 ? 65534 : ::geteuid(), -1), 0);
+  const std::vector<std::string> paths = {
+      scratch.file("missing"),
+      scratch.file("pipe"),
+      scratch.path(),
+      scratch.file("secret"),
+      scratch.write("other", other.bytes()),
+      scratch.write("text", {'t', 'e', 'x', 't'}),
+      "/dev/zero",
+      "/proc/self/exe",
+      "relative",
+      std::string(5'000, 'x'),
+  };
+  for (const std::string& path : paths) {
+    const Answer answer = named(module_at(path), {0x1000});
+    EXPECT_EQ(answer.problem, kNoFile) << path;
+    EXPECT_EQ(answer.source, "") << path;
+    EXPECT_TRUE(answer.names.empty()) << path;
+  }
+  EXPECT_EQ(named(module_at(scratch.write("mine", mine.bytes())), {0x1000}).names.size(), 1u);
+  const Answer outside =
+      named(module_at(scratch.file("mine")), {0x1000}, symbolizer({}, {"/usr/lib"}));
+  EXPECT_EQ(outside.problem, kNoFile);
+}
+
+TEST(SymbolizerTest, APoisonousNameCostsNoOtherName) {
+  const Scratch scratch;
+  ElfFile file;
+  file.symbols = {{0x1000, "before"}, {0x2000, exponential_name(24)}, {0x3000, "behind"}};
+  const Answer answer =
+      named(module_at(scratch.write("x.so", file.bytes())), {0x1000, 0x2000, 0x3000});
+  ASSERT_EQ(answer.names.size(), 3u) << answer.problem;
+  EXPECT_EQ(answer.names[0].name, "before");
+  EXPECT_EQ(answer.names[1].name.size(), kMaxSymbolNameBytes);
+  EXPECT_EQ(answer.names[2].name, "behind");
+}
+
+// 4 KB on the disk that claim gigabytes.
+TEST(SymbolizerTest, ASparseFileIsBounded) {
+  const Scratch scratch;
+  for (const bool table : {true, false}) {
+    ElfFile file;
+    file.symbols = {{0x1000, "f"}};
+    (table ? file.claimed_table_bytes : file.claimed_strings_bytes) = 3ull << 30;
+    const std::string path = scratch.write("sparse.so", file.bytes());
+    ASSERT_EQ(::truncate(path.c_str(), 4ll << 30), 0);
+    const Answer answer = named(module_at(path), {0x1000});
+    EXPECT_TRUE(answer.names.empty());
+  }
+}
+
+TEST(SymbolizerTest, EndlessSectionsAreBounded) {
+  const Scratch scratch;
+  ElfFile file;
+  file.symbols = {{0x1000, "f"}};
+  file.claimed_sections = 60'000'000;
+  const std::string path = scratch.write("sections.so", file.bytes());
+  ASSERT_EQ(::truncate(path.c_str(), 5ll << 30), 0);
+  (void)named(module_at(path), {0x1000});
+  file = ElfFile();
+  file.cyclic_notes = true;
+  (void)named(module_at(scratch.write("notes.so", file.bytes())), {0x1000});
+}
+
+TEST(SymbolizerTest, DamagedFilesGiveAnswers) {
+  const Scratch scratch;
+  ElfFile file;
+  file.symbols = {{0x1000, "f"}, {0x2000, "_ZN1a1bEv"}};
+  const std::vector<uint8_t> whole = file.bytes();
+  for (size_t bytes = 0; bytes < whole.size(); bytes += 13) {
+    (void)named(module_at(scratch.write("cut.so", {whole.begin(), whole.begin() + long(bytes)})),
+                {0x1000, 0x2000});
+  }
+  for (size_t at = 16; at < whole.size(); at += 7) {
+    std::vector<uint8_t> flipped = whole;
+    flipped[at] ^= 0xff;
+    (void)named(module_at(scratch.write("flip.so", flipped)), {0x1000, 0x2000});
+  }
+}
+
+TEST(SymbolizerTest, BoundsAreKept) {
+  const Scratch scratch;
+  ElfFile file;
+  for (uint32_t i = 1; i <= 10; ++i) file.symbols.push_back({i * 16, "f" + std::to_string(i)});
+  std::vector<uint32_t> addresses;
+  for (uint32_t i = 1; i <= 10; ++i) addresses.push_back(i * 16);
+  const Answer answer =
+      named(module_at(scratch.write("x.so", file.bytes())), addresses, symbolizer(), 4);
+  EXPECT_EQ(answer.names.size(), 4u);
+  EXPECT_EQ(answer.left_out, 6u);
+}
+
+// A child that was taken over may say anything: these say what is no answer.
+TEST(SymbolizerTest, OtherProgramsAreNoSymbolizers) {
+  for (const char* program : {"/bin/cat", "/bin/true", "/bin/false", "/usr/bin/yes"}) {
+    const auto answer =
+        Symbolizer({program, {}, {"/"}}).name(own_module(), {known_address()}, 1, 100, nullptr);
+    ASSERT_TRUE(answer.ok()) << program;
+    EXPECT_FALSE(answer->is_whole) << program;
+    EXPECT_NE(answer->problem, "") << program;
+    EXPECT_TRUE(answer->names.empty()) << program;
+  }
+  const auto missing =
+      Symbolizer({"/nowhere/at-all", {}, {"/"}}).name(own_module(), {1}, 1, 100, nullptr);
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.code(), Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace collect::symbolize::test
