@@ -1,10 +1,13 @@
 #include "tests/e2e/collector_process.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,14 +54,31 @@ std::string reference_directory() {
   return directory;
 }
 
+// A port below those that the kernel gives to connections, so that no dialling program takes it
+// between here and the listener's start, and with a file locked until this process ends, so that no
+// other test is given it.
 uint16_t free_port() {
-  const int probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = loopback(0);
-  socklen_t length = sizeof address;
-  EXPECT_EQ(bind(probe, reinterpret_cast<sockaddr*>(&address), length), 0);
-  getsockname(probe, reinterpret_cast<sockaddr*>(&address), &length);
-  close(probe);
-  return ntohs(address.sin_port);
+  constexpr uint16_t kFirst = 20000;
+  constexpr uint16_t kCount = 12000;
+  static const std::string locks =
+      std::filesystem::temp_directory_path() / ("collect_test_ports_" + std::to_string(getuid()));
+  static uint32_t next = static_cast<uint32_t>(getpid()) * 37;
+  mkdir(locks.c_str(), 01777);
+  for (int tries = 0; tries < kCount; ++tries) {
+    const auto port = static_cast<uint16_t>(kFirst + next++ % kCount);
+    const int lock = open((locks + "/" + std::to_string(port)).c_str(),
+                          O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (lock < 0) continue;
+    const int probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const sockaddr_in address = loopback(port);
+    const bool ours = flock(lock, LOCK_EX | LOCK_NB) == 0 &&
+                      bind(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    close(probe);
+    if (ours) return port;
+    close(lock);
+  }
+  ADD_FAILURE() << "no port is free between " << kFirst << " and " << kFirst + kCount;
+  return 0;
 }
 
 bool answers(uint16_t port) {
