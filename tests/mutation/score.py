@@ -1,0 +1,227 @@
+#!/usr/bin/python3
+"""Builds the copy with its mistakes, runs the room's tests against each, prints the score.
+
+    score.py WORK ROOM [--tests REGEX] [--jobs N]
+
+WORK has `tree` (the copy) and `mutants.json`, both from plant.py. A mistake that does not compile is
+taken out and not counted. Those that equivalent.txt names change nothing that anybody could see, and
+are not counted either.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+LEAST_SCORE = 0.90
+# A test that takes this much longer than without a mistake hangs, which is noticed.
+SLOWER, LEAST_LIMIT_S = 5, 20
+
+
+class Copy:
+    def __init__(self, work, room, expression):
+        self.tree = os.path.join(work, "tree")
+        self.build = os.path.join(self.tree, "build", "release")
+        self.room, self.expression = room, expression
+
+    def tests(self):
+        """CTest's tests of the room: name, command, environment, directory."""
+        shown = subprocess.run(["ctest", "--test-dir", self.build, "--show-only=json-v1"],
+                               capture_output=True, text=True, check=True)
+        listing = json.loads(shown.stdout)
+        graph = listing["backtraceGraph"]
+        folder = os.path.join(self.tree, "tests", self.room) + "/"
+
+        def is_of_room(test):
+            node = graph["nodes"][test["backtrace"]]
+            files = set()
+            while True:
+                files.add(graph["files"][node["file"]])
+                if "parent" not in node:
+                    break
+                node = graph["nodes"][node["parent"]]
+            return any(os.path.abspath(name).startswith(folder) for name in files)
+
+        for test in listing["tests"]:
+            wanted = re.search(self.expression, test["name"]) if self.expression else is_of_room(test)
+            if not wanted:
+                continue
+            properties = {entry["name"]: entry["value"] for entry in test.get("properties", [])}
+            yield {"name": test["name"], "command": test.get("command"),
+                   "environment": dict(pair.split("=", 1)
+                                       for pair in properties.get("ENVIRONMENT", [])),
+                   "directory": properties.get("WORKING_DIRECTORY", self.build)}
+
+    def make(self, targets):
+        return subprocess.run(["ninja", "-C", self.build, "-k", "0", *targets],
+                              capture_output=True, text=True)
+
+    def targets(self, names):
+        """A test program has the name of its test; what else a test runs is built with `all`."""
+        listed = subprocess.run(["ninja", "-C", self.build, "-t", "targets", "all"],
+                                capture_output=True, text=True, check=True).stdout
+        known = set(re.findall(r"^([a-z0-9_]+): phony$", listed, re.M))
+        return sorted(known & set(names)) if set(names) <= known else ["all"]
+
+
+
+def compile_without_broken(copy, mutants, targets):
+    """Builds; takes out what does not compile, by the lines that the compiler complains about."""
+    left = list(mutants)
+    for _ in range(12):
+        done = copy.make(targets)
+        if done.returncode == 0:
+            return left
+        complained = set()
+        for path, line in re.findall(r"([^\s:]+):(\d+):\d+: error", done.stdout):
+            complained.add((os.path.relpath(os.path.join(copy.build, path), copy.tree), int(line)))
+        for path, line in re.findall(r"([^\s:]+):(\d+):\d+:   (?:required from|in 'constexpr')",
+                                     done.stdout):
+            complained.add((os.path.relpath(os.path.join(copy.build, path), copy.tree), int(line)))
+        # plant.py puts one line in front of each file.
+        broken = [mutant for mutant in left
+                  if any((mutant["path"], line + 1) in complained
+                         for line in range(mutant["line"],
+                                           mutant["line"] + mutant["before"].count("\n") + 1))]
+        if not broken:
+            sys.stderr.write(done.stdout[-6000:])
+            sys.exit("score.py: the copy does not build, and no mistake stands where it fails")
+        take_out(copy, broken)
+        left = [mutant for mutant in left if mutant not in broken]
+    sys.exit("score.py: the copy does not build after twelve tries")
+
+
+def take_out(copy, broken):
+    """The text as it was: the changed code itself may be what does not compile."""
+    for mutant in broken:
+        path = os.path.join(copy.tree, mutant["path"])
+        with open(path) as source:
+            text = source.read()
+        one = lambda code: " ".join(code.split())
+        ask = f"::mutant::on({mutant['id']})"
+        if mutant["after"] is None:
+            text = text.replace(f"if ({ask}) {{}} else ", "")
+        else:
+            text = text.replace(f"({ask} ? ({one(mutant['after'])}) : ({one(mutant['before'])}))",
+                                one(mutant["before"]))
+        with open(path, "w") as source:
+            source.write(text)
+
+
+def run(test, extra, limit):
+    """'passed', 'failed' or 'hung', and the seconds."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as scratch:
+        environment = {**os.environ, **test["environment"], **extra, "TMPDIR": scratch,
+                       "GTEST_FAIL_FAST": "1", "GTEST_BRIEF": "1"}
+        process = subprocess.Popen(test["command"], cwd=test["directory"], env=environment,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   stdin=subprocess.DEVNULL, start_new_session=True)
+        try:
+            code = process.wait(limit)
+            outcome = "passed" if code == 0 else "failed"
+        except subprocess.TimeoutExpired:
+            outcome = "hung"
+        try:
+            os.killpg(process.pid, 9)
+        except ProcessLookupError:
+            pass
+        process.wait()
+    return outcome, time.monotonic() - began
+
+
+def base_lines(tests, count, work, room):
+    """How long each test takes without a mistake, and which mistakes it comes by."""
+    for test in tests:
+        reach = os.path.join(work, test["name"] + ".reach")
+        with open(reach, "wb") as bytes_:
+            bytes_.write(bytes(count + 1))
+        outcome, seconds = run(test, {"MUTANT_ID": "0", "MUTANT_REACH": reach}, 900)
+        if outcome != "passed":
+            sys.exit(f"score.py: {test['name']} does not pass without any mistake; "
+                     f"mend that first, or leave it out with --tests")
+        with open(reach, "rb") as bytes_:
+            test["reached"] = {number for number, byte in enumerate(bytes_.read()) if byte}
+        test["limit"] = max(LEAST_LIMIT_S, SLOWER * seconds)
+        test["seconds"] = seconds
+        print(f"  {test['name']:<36} {seconds:6.1f} s, comes by {len(test['reached'])}", flush=True)
+    tests.sort(key=lambda test: test["seconds"])
+
+
+def judge(mutant, tests):
+    reached = False
+    for test in tests:
+        if mutant["id"] not in test["reached"]:
+            continue
+        reached = True
+        outcome, _ = run(test, {"MUTANT_ID": str(mutant["id"])}, test["limit"])
+        if outcome != "passed":
+            return {**mutant, "noticed": test["name"], "how": outcome}
+    return {**mutant, "noticed": None, "how": "no test failed" if reached else "no test comes by"}
+
+
+def equivalents():
+    """equivalent.txt: PATH | FUNCTION | BEFORE | WHAT | why nobody could see it."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "equivalent.txt")
+    known = set()
+    with open(path) as lines:
+        for line in lines:
+            if line.strip() and not line.startswith("#"):
+                known.add(tuple(part.strip() for part in line.split("|")[:4]))
+    return known
+
+
+def key(mutant):
+    return (mutant["path"], mutant["function"], " ".join(mutant["before"].split()).replace("|", "/"),
+            mutant["what"].replace("|", "/"))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("work")
+    parser.add_argument("room")
+    parser.add_argument("--tests", default="")
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+
+    copy = Copy(options.work, options.room, options.tests)
+    with open(os.path.join(options.work, "mutants.json")) as planted:
+        mutants = json.load(planted)
+    tests = list(copy.tests())
+    if not tests:
+        sys.exit(f"score.py: no test is defined below tests/{options.room}; --tests names some")
+    targets = copy.targets([test["name"] for test in tests])
+    began = time.monotonic()
+    compiled = compile_without_broken(copy, mutants, targets)
+    print(f"{len(compiled)} of {len(mutants)} compile; built in {time.monotonic() - began:.0f} s",
+          flush=True)
+    tests = [test for test in copy.tests() if test["command"]]
+    base_lines(tests, len(mutants), options.work, options.room)
+
+    known = equivalents()
+    counted = [mutant for mutant in compiled if key(mutant) not in known]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        judged = list(pool.map(lambda mutant: judge(mutant, tests), counted))
+    with open(os.path.join(options.work, "judged.json"), "w") as out:
+        json.dump(judged, out, indent=1)
+    survivors = [mutant for mutant in judged if mutant["noticed"] is None]
+    for mutant in survivors:
+        before = " ".join(mutant["before"].split())
+        print(f"NOT NOTICED {mutant['path']}:{mutant['line']} {mutant['function']}: {before}"
+              f"  [{mutant['what']}] {mutant['how']}")
+    noticed = len(judged) - len(survivors)
+    score = noticed / len(judged) if judged else 0
+    hung = sum(mutant["how"] == "hung" for mutant in judged)
+    print(f"{options.room}: {noticed} of {len(judged)} mistakes noticed, {100 * score:.0f} %"
+          f" ({hung} by hanging; {len(compiled) - len(counted)} equivalent,"
+          f" {len(mutants) - len(compiled)} did not compile)")
+    sys.exit(0 if score >= LEAST_SCORE else 1)
+
+
+if __name__ == "__main__":
+    main()
