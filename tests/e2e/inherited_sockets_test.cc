@@ -98,6 +98,21 @@ TEST_F(InheritedSocketsTest, TheControlSocketSpeaksTlsWhereItIsConfigured) {
   EXPECT_FALSE(ctl(control, {"stats"}).exited_with(0));
 }
 
+// The setting is at the loopback; the socket is what counts.
+TEST_F(InheritedSocketsTest, ReachableSocketsDoNotStartWithoutTlsAndACheck) {
+  for (const bool is_ingest : {true, false}) {
+    const std::string port = std::to_string(free_port());
+    const std::string here = loopback_address();
+    const auto daemon = is_ingest ? activate("control:ingest", {here, "0.0.0.0:" + port})
+                                  : activate("ingest:control", {here, "0.0.0.0:" + port});
+    (void)ctl("127.0.0.1:" + port, {"stats"});  // starts it, and fails
+    EXPECT_TRUE(daemon->wait(seconds(30)).exited_with(2));
+    EXPECT_THAT(daemon->errors(), HasSubstr("0.0.0.0:" + port));
+    EXPECT_THAT(daemon->errors(), HasSubstr("other machines can reach it, so it needs "
+                                            "tls_certificate and tls_key"));
+  }
+}
+
 TEST_F(InheritedSocketsTest, WhatIsNotExpectedIsRefused) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"ingest:gate", "\"gate\": the names are ingest and control"},

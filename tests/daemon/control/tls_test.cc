@@ -164,6 +164,18 @@ TEST_F(ControlTlsTest, HealthIsBehindTheTokenToo) {
   EXPECT_EQ(check("Bearer token"), grpc::StatusCode::OK);
 }
 
+TEST_F(ControlTlsTest, OnlyTheWholeTokenIsTaken) {
+  access_.token = "correct-horse";
+  start();
+  const auto to = channel();
+  for (const char* wrong : {"Bearer correct-hors", "Bearer c", "Bearer ", "Bearer correct-horse ",
+                            "Bearer correct-horse2", "Bearer Correct-horse", "correct-horse",
+                            "bearer correct-horse", "Basic correct-horse"}) {
+    EXPECT_EQ(call(to, wrong).error_code(), grpc::StatusCode::UNAUTHENTICATED) << wrong;
+  }
+  EXPECT_TRUE(call(to, "Bearer correct-horse").ok());
+}
+
 // Reflection is gRPC's own service, and has no handler of ours.
 TEST_F(ControlTlsTest, ReflectionIsBehindTheTokenToo) {
   access_.token = "token";
