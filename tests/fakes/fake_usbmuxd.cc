@@ -298,6 +298,7 @@ void FakeUsbmuxd::answer(Client& client, uint32_t tag, const std::string& reques
 
 void FakeUsbmuxd::connect(Client& client, uint32_t tag, const std::string& request) {
   ++connects_;
+  if (another_tag_) ++tag;
   if (unanswered_) {
     client.waits = true;
     return;

@@ -41,6 +41,8 @@ class FakeUsbmuxd {
 
   // What a Connect is answered with, whatever is there; 0: the truth.
   void answer_connects_with(uint32_t number) { forced_result_ = number; }
+  // Answers to Connect carry a tag that nobody gave.
+  void answer_connects_with_another_tag(bool another) { another_tag_ = another; }
   void leave_connects_unanswered(bool unanswered) { unanswered_ = unanswered; }
   // What it says to a Listen goes out in two pieces, the second when the first was read. 0: whole.
   // The same with answers to Connect.
@@ -82,6 +84,7 @@ class FakeUsbmuxd {
   const std::string path_;
   uint16_t port_ = 0;
   std::atomic<uint32_t> forced_result_{0};
+  std::atomic<bool> another_tag_{false};
   std::atomic<bool> unanswered_{false};
   std::atomic<bool> held_{false};
   std::atomic<size_t> split_{0};

@@ -146,6 +146,24 @@ TEST_F(AdbSourceTest, PlainShellWhereTheDeviceHasNoOther) {
   EXPECT_EQ(server_.requests("host-serial:A:features"), 1u) << "asked once for each arrival";
 }
 
+// The phone may have been updated meanwhile.
+TEST_F(AdbSourceTest, FeaturesAreAskedAgainAfterAReplug) {
+  FakePhone phone;
+  server_.plug("A", phone);
+  start();
+  ASSERT_TRUE(wait_state("A", "device"));
+  ASSERT_TRUE(find("A").ok());
+  EXPECT_EQ(server_.requests("shell,v2"), 1u);
+  server_.unplug("A");
+  ASSERT_TRUE(wait([&] { return devices_.empty(); }));
+  phone.features = "cmd";
+  server_.plug("A", phone);
+  ASSERT_TRUE(wait_state("A", "device"));
+  ASSERT_TRUE(find("A").ok());
+  EXPECT_EQ(server_.requests("shell,v2"), 1u);
+  EXPECT_EQ(server_.requests("shell:"), 1u);
+}
+
 TEST_F(AdbSourceTest, NobodyListensThereIsNotFound) {
   server_.plug("A", FakePhone{});
   start();

@@ -148,6 +148,19 @@ TEST_F(UsbmuxSourceTest, ResultsSayWhatToDo) {
   }
 }
 
+TEST_F(UsbmuxSourceTest, RefusesAnAnswerToAnotherRequest) {
+  FakeUsbmuxd usbmuxd(socket_path());
+  App app(io_);
+  usbmuxd.attach(kPhone);
+  usbmuxd.map_port(kPhone, 7720, app.port());
+  start(usbmuxd.address());
+  ASSERT_TRUE(wait_devices(1));
+  usbmuxd.answer_connects_with_another_tag(true);
+  EXPECT_EQ(open(kPhone, "tcp:7720").code(), Code::kDamaged);
+  usbmuxd.answer_connects_with_another_tag(false);
+  EXPECT_TRUE(open(kPhone, "tcp:7720").ok());
+}
+
 TEST_F(UsbmuxSourceTest, PlacesAndDevicesThatAreNone) {
   FakeUsbmuxd usbmuxd(socket_path());
   usbmuxd.attach(kPhone);
