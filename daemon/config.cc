@@ -168,6 +168,19 @@ std::string value_fault(std::string_view key, const Config& config) {
   if (key == "queue_bytes") {
     return out_of(config.queue_bytes, ingest::kMinQueueBytes, 1ull << 32);
   }
+  constexpr uint64_t kMost = 1ull << 40;
+  if (key == "max_unsealed_sessions") {
+    return out_of(config.max_unsealed_sessions, ingest::kLeastSessions, kMost);
+  }
+  if (key == "max_unsealed_files") {
+    return out_of(config.max_unsealed_files, ingest::kLeastFiles, kMost);
+  }
+  if (key == "max_memory_bytes") {
+    return out_of(config.max_memory_bytes, ingest::kLeastMemory, kMost);
+  }
+  if (key == "max_queued_bytes") {
+    return out_of(config.max_queued_bytes, ingest::kLeastQueuedBytes, kMost);
+  }
   return {};
 }
 

@@ -39,6 +39,11 @@ struct Config {
   uint64_t threads_per_agent = 16'384;
   uint64_t sessions_per_agent = 1'000;
   uint64_t queue_bytes = 32u << 20;
+  // Of all agents together.
+  uint64_t max_unsealed_sessions = 16'384;
+  uint64_t max_unsealed_files = 1u << 20;
+  uint64_t max_memory_bytes = uint64_t{2} << 30;
+  uint64_t max_queued_bytes = uint64_t{1} << 30;
   std::string page_codecs = "auto";  // or "off"
   std::string log_level = "info";
   bool rtc = true;
@@ -47,6 +52,7 @@ struct Config {
   uint64_t rtc_budget_bytes = uint64_t{4} << 30;
   uint64_t max_session_bytes = 0;
   uint64_t keep_free_bytes = storage::kDefaultKeepFreeBytes;
+  uint64_t keep_free_files = storage::kDefaultKeepFreeFiles;
   bool symbolize = true;
   std::vector<std::string> symbol_directories;
   std::vector<std::string> symbol_roots = {"/"};
@@ -91,6 +97,14 @@ void each_key(Settings& config, Visit&& visit) {
   visit("threads_per_agent", "threads of one agent at once", config.threads_per_agent);
   visit("sessions_per_agent", "recordings that one process may begin", config.sessions_per_agent);
   visit("queue_bytes", "bytes of one session that may wait for the disk", config.queue_bytes);
+  visit("max_unsealed_sessions", "recordings of all agents that are not sealed yet",
+        config.max_unsealed_sessions);
+  visit("max_unsealed_files", "files and directories of those recordings",
+        config.max_unsealed_files);
+  visit("max_memory_bytes", "memory of all agents' sessions, threads and modules",
+        config.max_memory_bytes);
+  visit("max_queued_bytes", "bytes of all sessions that may wait for the disk",
+        config.max_queued_bytes);
   visit("page_codecs", "whether agents may encode pages for a slow link: auto or off",
         config.page_codecs);
   visit("log_level", "what is said on standard error, one line per event", config.log_level);
@@ -108,6 +122,10 @@ void each_key(Settings& config, Visit&& visit) {
   visit("keep_free_bytes",
         "free space of the disk below which no session begins, and those that record end",
         config.keep_free_bytes);
+  visit("keep_free_files",
+        "files that the disk must have room for, below which no session and no thread begins; 0: "
+        "no such number",
+        config.keep_free_files);
   visit("symbolize", "whether names are looked up after a session was sealed", config.symbolize);
   visit("symbol_directories", "where unstripped files are searched by build id",
         config.symbol_directories);

@@ -77,6 +77,10 @@ Result<ingest::IngestOptions> ingest_options(const Config& config, const Access&
   options.connections_per_address = static_cast<uint32_t>(config.max_connections_per_address);
   options.threads_per_agent = static_cast<uint32_t>(config.threads_per_agent);
   options.queue_bytes = config.queue_bytes;
+  options.max_sessions = config.max_unsealed_sessions;
+  options.unsealed_files = config.max_unsealed_files;
+  options.accounted_memory = config.max_memory_bytes;
+  options.queued_bytes = config.max_queued_bytes;
   options.page_codecs = config.page_codecs == "auto";
   options.storage.durability = durability_of(config);
   options.storage.capture.enabled = config.rtc;
@@ -85,6 +89,7 @@ Result<ingest::IngestOptions> ingest_options(const Config& config, const Access&
   options.storage.capture.budget_bytes = config.rtc_budget_bytes;
   options.storage.max_session_bytes = config.max_session_bytes;
   options.storage.keep_free_bytes = config.keep_free_bytes;
+  options.storage.keep_free_files = config.keep_free_files;
   options.storage.symbolize = config.symbolize;
   std::error_code error;
   options.storage.root = std::filesystem::absolute(config.root, error).lexically_normal().string();

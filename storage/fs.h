@@ -41,9 +41,13 @@ class FileLock {
   virtual bool holds(const std::string& path) const = 0;
 };
 
+inline constexpr uint64_t kUncountedFiles = UINT64_MAX;
+
 struct SpaceInfo {
   uint64_t free_bytes = 0;
   uint64_t total_bytes = 0;
+  // That can still be made; kUncountedFiles: the file system has no such number.
+  uint64_t free_files = kUncountedFiles;
 };
 
 class Fs {

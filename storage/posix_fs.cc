@@ -269,6 +269,8 @@ Result<SpaceInfo> PosixFs::space(const std::string& path) {
   SpaceInfo space;
   space.free_bytes = static_cast<uint64_t>(info->f_bavail) * info->f_frsize;
   space.total_bytes = static_cast<uint64_t>(info->f_blocks) * info->f_frsize;
+  // Those that make inodes as they are needed (btrfs) say that they have none.
+  if (info->f_files != 0) space.free_files = info->f_favail;
   return space;
 }
 

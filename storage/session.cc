@@ -28,7 +28,8 @@ Session::Session(Fs& fs, const SessionOptions& options, SessionPlace place)
       options_(options),
       place_(std::move(place)),
       reserve_(fs, place_.directory),
-      space_(fs, place_.directory, options.max_session_bytes, options.keep_free_bytes),
+      space_(fs, place_.directory,
+             {options.max_session_bytes, options.keep_free_bytes, options.keep_free_files}),
       roller_(fs, place_.directory, options.capture, options.durability, clock()) {}
 
 Status Session::begin(SessionIdentity identity, const std::optional<ResumeKey>& key) {
@@ -101,6 +102,7 @@ Status Session::open_stream(const StreamInfo& stream) {
   if (threads_.size() == kMaxThreads) {
     return Error{Code::kLimit, name() + ": more than " + std::to_string(kMaxThreads) + " threads"};
   }
+  COLLECT_TRY(fail(space_.admit_files(kFilesPerThread)));
   const uint32_t id = manifest_.threads.empty() ? 0 : manifest_.threads.back().id + 1;
   COLLECT_TRY(
       fail(reserve_.grow_to(kReserveBytes + (threads_.size() + 1) * kReserveBytesPerThread)));

@@ -180,6 +180,12 @@ struct CaptureOptions {
 };
 
 inline constexpr uint64_t kDefaultKeepFreeBytes = 16u << 20;
+inline constexpr uint64_t kDefaultKeepFreeFiles = 1024;
+
+// What a session makes on its disk: two directories, manifest, reserve, container, one more; and
+// each of its threads: a directory, index, detail, journal.
+inline constexpr uint64_t kFilesPerSession = 6;
+inline constexpr uint64_t kFilesPerThread = 4;
 
 class RootLock;
 class SessionBudget;
@@ -193,6 +199,8 @@ struct SessionOptions {
   uint64_t max_session_bytes = 0;
   // Before the disk has less than this free, the session ends as failed. 0: the disk is filled.
   uint64_t keep_free_bytes = kDefaultKeepFreeBytes;
+  // The same for how many files can still be made there, asked before each new thread.
+  uint64_t keep_free_files = kDefaultKeepFreeFiles;
   // Held by whoever uses the root; taken again when the root was moved or removed. Borrowed.
   RootLock* root_lock = nullptr;
   Clock* clock = nullptr;           // null: the system's; borrowed, outlives the session

@@ -1,4 +1,5 @@
-// How much a session may take: a cap of its own, and what must stay free on its disk.
+// How much a session may take: a cap of its own, and how many bytes and files must stay free on its
+// disk.
 //
 // Owned by a Session, used on its storage thread. Asking the system for the free space takes about
 // a microsecond; it is asked again after a sixteenth of what was left, so that the disk is looked
@@ -16,24 +17,28 @@ namespace collect::storage {
 class SpaceGuard {
  public:
   // Zero for each: no such limit.
-  SpaceGuard(Fs& fs, std::string directory, uint64_t max_session_bytes, uint64_t keep_free_bytes)
-      : fs_(fs),
-        directory_(std::move(directory)),
-        max_session_bytes_(max_session_bytes),
-        keep_free_bytes_(keep_free_bytes) {}
+  struct Limits {
+    uint64_t max_session_bytes = 0;
+    uint64_t keep_free_bytes = 0;
+    uint64_t keep_free_files = 0;
+  };
+  SpaceGuard(Fs& fs, std::string directory, const Limits& limits)
+      : fs_(fs), directory_(std::move(directory)), limits_(limits) {}
 
   // Before `more` bytes are written by a session that has `stored`, and is about to write `pending`
   // that were admitted before. kLimit: the session may not grow so far. kNoSpace: the disk would
   // have less than is to stay free.
   Status admit(uint64_t stored, uint64_t more, uint64_t pending = 0);
+  // Before `more` files and directories are made. kNoSpace: fewer could be made afterwards than are
+  // to stay free. The system is asked each time: making one file costs more.
+  Status admit_files(uint64_t more);
   // Others fill the disk too: the next admit() asks the system again.
   void look_again() { unasked_bytes_ = 0; }
 
  private:
   Fs& fs_;
   const std::string directory_;
-  const uint64_t max_session_bytes_;
-  const uint64_t keep_free_bytes_;
+  const Limits limits_;
   uint64_t unasked_bytes_ = 0;  // may be written before the system is asked again
 };
 

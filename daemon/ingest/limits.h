@@ -81,9 +81,6 @@ inline constexpr uint64_t kMaxQueuedBytes = 1ull << 30;  // decoded, of all sess
 // What is charged, roughly: measured with many of each.
 inline constexpr uint64_t kSessionMemory = 64u << 10;
 inline constexpr uint64_t kStreamMemory = 5u << 10;
-inline constexpr uint64_t kSessionFiles =
-    6;  // two directories, manifest, reserve, container, one more
-inline constexpr uint64_t kStreamFiles = 4;  // directory, index, detail, journal
 // Everybody may have so much while there is any.
 inline constexpr uint64_t kLeastConnections = 8;
 inline constexpr uint64_t kLeastSessions = 4;

@@ -43,14 +43,14 @@ Peer::SessionRef Peer::make_session(uint32_t recording, SystemTime start) {
 Status Peer::charge_session(LiveSession& session) {
   COLLECT_TRY(session.place.grow(1));
   COLLECT_TRY(session.memory.grow(kSessionMemory));
-  return session.files.grow(kSessionFiles);
+  return session.files.grow(storage::kFilesPerSession);
 }
 
 // Streams that are opened again on a new connection are charged already.
 Status Peer::charge_stream(LiveSession& session) {
   if (++streams_opened_ <= session.charged_streams) return {};
   COLLECT_TRY(session.memory.grow(kStreamMemory));
-  COLLECT_TRY(session.files.grow(kStreamFiles));
+  COLLECT_TRY(session.files.grow(storage::kFilesPerThread));
   session.charged_streams = streams_opened_;
   return {};
 }
@@ -60,7 +60,7 @@ void Peer::charge_threads(LiveSession& session, uint32_t threads) {
   if (threads <= session.charged_streams) return;
   const uint64_t more = threads - session.charged_streams;
   session.memory.set(session.memory.amount() + more * kStreamMemory);
-  session.files.set(session.files.amount() + more * kStreamFiles);
+  session.files.set(session.files.amount() + more * storage::kFilesPerThread);
   session.charged_streams = threads;
 }
 
@@ -89,7 +89,7 @@ void Peer::restore(const storage::SessionPlace& place, const storage::ResumeKey&
   // It is there, whether there is room for it or not.
   session_->place.set(1);
   session_->memory.set(kSessionMemory);
-  session_->files.set(kSessionFiles);
+  session_->files.set(storage::kFilesPerSession);
   session_->opened = true;
   session_->shown.name = place.name;
   session_->shown.directory = place.directory;

@@ -311,8 +311,11 @@ Status SessionPipe::store(const SessionItem& item) {
 
 Status SessionPipe::open(const SessionOpen& item) {
   const std::string& root = world_.options->root;
-  storage::SpaceGuard guard(*world_.fs, root, 0, world_.options->keep_free_bytes);
+  const storage::SessionOptions& options = *world_.options;
+  storage::SpaceGuard guard(*world_.fs, root,
+                            {0, options.keep_free_bytes, options.keep_free_files});
   COLLECT_TRY(guard.admit(0, kRoomToBegin));
+  COLLECT_TRY(guard.admit_files(storage::kFilesPerSession));
   const auto& [process, recording, pid] =
       std::tie(item.identity.process_id, item.identity.recording, item.identity.pid);
   const CompletedSessions::Answer earlier = world_.completed->find(process, recording, pid);

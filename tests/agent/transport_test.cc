@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -223,17 +222,14 @@ bool can_ask_for_users() {
   return netlink >= 0 || errno != EPROTONOSUPPORT;
 }
 
-// What a process of another user sees that connects to `address`: 0, its connection was closed.
-pid_t connect_as_another_user(const Address& address) {
-  const pid_t child = fork();
-  if (child != 0) return child;
-  if (setgid(65534) != 0 || setuid(65534) != 0) _exit(2);
+// Connects to `address`; 0: and the connection was closed.
+int connect_and_wait(const Address& address) {
   const int fd = socket(address.storage.ss_family, SOCK_STREAM, 0);
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address.storage), address.bytes) != 0) {
-    _exit(3);
+    return 3;
   }
   char byte = 0;
-  _exit(recv(fd, &byte, 1, 0) == 0 ? 0 : 4);
+  return recv(fd, &byte, 1, 0) == 0 ? 0 : 4;
 }
 
 TEST_F(SocketTest, AnotherUserMayNotConnect) {
@@ -248,14 +244,11 @@ TEST_F(SocketTest, AnotherUserMayNotConnect) {
       ASSERT_EQ(resolve_connect(dialled.c_str(), list), nullptr);
       address = list.items[0];
     }
-    const pid_t child = connect_as_another_user(address);
-    ASSERT_GE(child, 0);
+    fakes::OtherUser user([this] { return connect_and_wait(address); });
     pollfd coming{listener.fd(), POLLIN, 0};
     ASSERT_EQ(poll(&coming, 1, 60000), 1);
     EXPECT_EQ(listener.accept(server, false), EACCES) << text;
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0) << text << ": the connection was not closed";
+    EXPECT_EQ(user.wait(), 0) << text << ": the connection was not closed";
   }
 }
 
@@ -327,7 +320,7 @@ TEST_F(ServerTest, AnotherUsersListenerIsKnownBeforeAndAfterItAccepts) {
       const ForeignListener listener(given.listens, accepts);
       uid_t uid = 0;
       EXPECT_EQ(server_at(at(given.host, listener), &uid), PeerUser::kOther) << given.host;
-      EXPECT_EQ(uid, fakes::kForeignUid);
+      EXPECT_EQ(uid, fakes::kOtherUid);
       if (accepts == Accepts::kNever) continue;
       while (listener.accepted() == 0) usleep(1000);
       EXPECT_NE(client.server(dialled).user, PeerUser::kTrusted) << "after accept";
@@ -342,10 +335,10 @@ TEST_F(ServerTest, AConnectionThatWasAcceptedByAnotherUserStaysIts) {
   EXPECT_EQ(server_at(at("127.0.0.1", squatter)), PeerUser::kOther);
   while (squatter.accepted() == 0) usleep(1000);
   const ForeignListener next(fakes::tcp4(INADDR_LOOPBACK, squatter.port()), Accepts::kNever,
-                             fakes::kForeignUid - 1);
+                             fakes::kOtherUid - 1);
   const Server server = client.server(dialled);
   EXPECT_EQ(server.user, PeerUser::kOther);
-  EXPECT_EQ(server.uid, fakes::kForeignUid);
+  EXPECT_EQ(server.uid, fakes::kOtherUid);
 }
 
 TEST_F(ServerTest, APeerThatIsGoneIsUnknown) {
@@ -378,12 +371,12 @@ TEST_F(ServerTest, AnotherUsersUnixSocketIsTrustedOnlyWhereNobodyElseCanPutOne) 
   // Its own directory, below one in which everybody can make one.
   std::string shared = "/tmp/collect_server_XXXXXX";
   ASSERT_NE(mkdtemp(shared.data()), nullptr);
-  ASSERT_EQ(chown(shared.c_str(), fakes::kForeignUid, fakes::kForeignUid), 0);
+  ASSERT_EQ(chown(shared.c_str(), fakes::kOtherUid, fakes::kOtherUid), 0);
   {
     const ForeignListener squatter(fakes::unix_name(shared + "/ingest"));
     uid_t uid = 0;
     EXPECT_EQ(server_at("unix:" + shared + "/ingest", &uid), PeerUser::kOther);
-    EXPECT_EQ(uid, fakes::kForeignUid);
+    EXPECT_EQ(uid, fakes::kOtherUid);
   }
   unlink((shared + "/ingest").c_str());
   rmdir(shared.c_str());
@@ -391,14 +384,14 @@ TEST_F(ServerTest, AnotherUsersUnixSocketIsTrustedOnlyWhereNobodyElseCanPutOne) 
   // As the service has it: root gave it the directory.
   std::string service = "/run/collect_server_XXXXXX";
   if (mkdtemp(service.data()) == nullptr) GTEST_SKIP() << "/run can't be written";
-  ASSERT_EQ(chown(service.c_str(), fakes::kForeignUid, fakes::kForeignUid), 0);
+  ASSERT_EQ(chown(service.c_str(), fakes::kOtherUid, fakes::kOtherUid), 0);
   {
     const ForeignListener collector(fakes::unix_name(service + "/ingest"));
     EXPECT_EQ(server_at("unix:" + service + "/ingest"), PeerUser::kTrusted);
     ASSERT_EQ(chmod(service.c_str(), 0775), 0);
     EXPECT_EQ(server_at("unix:" + service + "/ingest"), PeerUser::kOther) << "a group can write it";
     ASSERT_EQ(chmod(service.c_str(), 0755), 0);
-    ASSERT_EQ(chown(service.c_str(), fakes::kForeignUid - 1, 0), 0);
+    ASSERT_EQ(chown(service.c_str(), fakes::kOtherUid - 1, 0), 0);
     EXPECT_EQ(server_at("unix:" + service + "/ingest"), PeerUser::kOther) << "a third user's";
   }
   unlink((service + "/ingest").c_str());

@@ -127,6 +127,11 @@ TEST_F(ConfigTest, FlagErrorsNameTheFlag) {
   EXPECT_THAT(fault({"--log-level", "loud"}), HasSubstr("--log-level"));
   EXPECT_THAT(fault({"--max-connections", "1"}), HasSubstr("--max-connections"));
   EXPECT_THAT(fault({"--queue-bytes", "0"}), HasSubstr("--queue-bytes"));
+  // One agent's least must fit.
+  EXPECT_THAT(fault({"--max-unsealed-sessions", "3"}), HasSubstr("3 is not within 4"));
+  EXPECT_THAT(fault({"--max-unsealed-files", "255"}), HasSubstr("255 is not within 256"));
+  EXPECT_THAT(fault({"--max-memory-bytes", "1"}), HasSubstr("1 is not within 4194304"));
+  EXPECT_THAT(fault({"--max-queued-bytes", "1"}), HasSubstr("1 is not within 4194304"));
 }
 
 TEST_F(ConfigTest, HelpAndVersionArePrinted) {

@@ -28,9 +28,12 @@ constexpr uint64_t kMemoryLimitKb = 512 * 1024;
 // A file system in memory of a size of its own; needs the right to mount.
 class SmallDisk {
  public:
-  SmallDisk(const std::string& path, const std::string& size) : path_(path) {
+  // Room for so many files too, where a number is given.
+  SmallDisk(const std::string& path, const std::string& size, uint64_t files = 0) : path_(path) {
     filesystem::create_directories(path);
-    mounted_ = ::mount("tmpfs", path.c_str(), "tmpfs", 0, ("size=" + size).c_str()) == 0;
+    std::string options = "size=" + size;
+    if (files != 0) options += ",nr_inodes=" + std::to_string(files);
+    mounted_ = ::mount("tmpfs", path.c_str(), "tmpfs", 0, options.c_str()) == 0;
     if (!mounted_) problem_ = std::strerror(errno);
   }
   ~SmallDisk() {
@@ -123,6 +126,54 @@ uint64_t most_memory_kb(pid_t pid) {
     if (line.starts_with("VmHWM:")) return std::strtoull(line.c_str() + 6, nullptr, 10);
   }
   return UINT64_MAX;
+}
+
+// Threads without end, on a disk that has bytes enough: files stay free for those who come to an
+// end.
+TEST(DiskFaultTest, ADiskThatRunsOutOfFiles) {
+  constexpr uint64_t kFiles = 2'000;
+  for (const uint64_t kept : {uint64_t{500}, uint64_t{100}}) {
+    SCOPED_TRACE(kept);
+    Scratch scratch;
+    SmallDisk disk(scratch / "disk", "256m", kFiles);
+    NEEDS(disk);
+    CollectorProcess collector(scratch,
+                               {"--rtc", "false", "--keep-free-files", std::to_string(kept)},
+                               scratch / "disk/root");
+    const auto free_files = [&] { return storage::PosixFs().space(collector.root())->free_files; };
+    RawAgent innocent(collector.ingest_port(), kPid + 1);
+    RawAgent flood(collector.ingest_port(), kPid);
+    ASSERT_TRUE(innocent.ready && flood.ready);
+    ASSERT_EQ(feed(innocent, 1), 1u);
+    ASSERT_EQ(feed(flood, 1), 1u);
+    ASSERT_TRUE(innocent.control.receive_ack(1, kEventsPerPage));
+    for (uint32_t stream = 2; stream <= kFiles; ++stream) {
+      if (!open_stream(flood.data, 1, stream)) break;
+    }
+    const auto refusal = flood.control.refusal();
+    ASSERT_TRUE(refusal);
+    EXPECT_EQ(refusal->code(), wire::REFUSE_STORAGE) << refusal->reason();
+    EXPECT_NE(refusal->reason().find("keep_free_files reached"), std::string::npos)
+        << refusal->reason();
+    EXPECT_GE(free_files(), kept);
+    const auto sessions = sealed_sessions(collector.root(), static_cast<int>(kPid));
+    ASSERT_EQ(sessions.size(), 1u);
+    EXPECT_EQ(sessions[0].state(), "failed");
+    EXPECT_EQ(sessions[0].totals().events, kEventsPerPage);
+    // A journal for each thread went with the seal, so there is room again; it is taken elsewhere.
+    for (int at = 0; free_files() > kept; ++at) {
+      std::ofstream(scratch / ("disk/" + std::to_string(at)));
+    }
+    RawAgent late(collector.ingest_port(), kPid + 2);
+    const auto refused = late.control.refusal();
+    ASSERT_TRUE(refused);
+    EXPECT_EQ(refused->code(), wire::REFUSE_STORAGE) << refused->reason();
+    EXPECT_TRUE(finish(innocent, 1)) << collector.process().errors();
+    const auto whole = sealed_sessions(collector.root(), static_cast<int>(kPid + 1));
+    ASSERT_EQ(whole.size(), 1u);
+    EXPECT_EQ(whole[0].state(), "complete");
+    EXPECT_EQ(whole[0].totals().events, kEventsPerPage);
+  }
 }
 
 TEST(DiskFaultTest, AFullDisk) {

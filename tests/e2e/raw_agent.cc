@@ -1,10 +1,11 @@
 #include "tests/e2e/raw_agent.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -27,14 +28,18 @@ uint32_t checksum(Bytes bytes, uint32_t previous) {
 }  // namespace
 
 RawConnection::RawConnection(uint16_t port) {
-  socket_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  connect_to(fakes::tcp4(INADDR_LOOPBACK, port));
+}
+
+RawConnection::RawConnection(const std::string& unix_path) {
+  connect_to(fakes::unix_name(unix_path));
+}
+
+void RawConnection::connect_to(const fakes::SocketAddress& address) {
+  socket_ = socket(address.raw.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &kReceiveLimit, sizeof kReceiveLimit);
   setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &kReceiveLimit, sizeof kReceiveLimit);
-  at_end_ = connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0;
+  at_end_ = connect(socket_, address.get(), address.bytes) != 0;
 }
 
 RawConnection::RawConnection(RawConnection&& other) noexcept
@@ -43,7 +48,12 @@ RawConnection::RawConnection(RawConnection&& other) noexcept
       at_end_(std::exchange(other.at_end_, true)) {}
 
 RawConnection::~RawConnection() {
-  if (socket_ >= 0) close(socket_);
+  close();
+}
+
+void RawConnection::close() {
+  if (socket_ >= 0) ::close(std::exchange(socket_, -1));
+  at_end_ = true;
 }
 
 bool RawConnection::send(const Octets& bytes) {
@@ -54,6 +64,19 @@ bool RawConnection::send(const Octets& bytes) {
     sent += static_cast<size_t>(now);
   }
   return true;
+}
+
+size_t RawConnection::send_until_held(const Octets& bytes, std::chrono::milliseconds patience) {
+  size_t sent = 0;
+  while (sent < bytes.size()) {
+    pollfd writable{socket_, POLLOUT, 0};
+    if (poll(&writable, 1, static_cast<int>(patience.count())) <= 0) break;
+    const ssize_t now =
+        ::send(socket_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (now <= 0 && errno != EAGAIN) break;
+    sent += static_cast<size_t>(std::max<ssize_t>(now, 0));
+  }
+  return sent;
 }
 
 bool RawConnection::send(wire::FrameType type, const google::protobuf::MessageLite& message) {
@@ -226,8 +249,44 @@ bool be_welcomed(RawConnection& connection, const wire::Hello& hello, fakes::Sec
   return true;
 }
 
-RawAgent::RawAgent(uint16_t port, uint32_t pid, fakes::Secrets known)
-    : control(port), data(port), process_id("0123456789ab"), secrets(std::move(known)) {
+bool start_recording(RawConnection& data, uint32_t recording) {
+  wire::RecordingStart start;
+  start.set_recording(recording);
+  start.set_start_ns(1);
+  start.set_atf_version(2);
+  return data.send(wire::FrameType::kRecordingStart, start);
+}
+
+bool open_stream(RawConnection& data, uint32_t recording, uint32_t stream_id,
+                 const std::string& thread_name) {
+  wire::StreamOpen open;
+  open.set_recording(recording);
+  open.set_stream_id(stream_id);
+  open.set_thread_id(stream_id);
+  open.set_thread_name(thread_name);
+  open.set_start_ns(1);
+  return data.send(wire::FrameType::kStreamOpen, open);
+}
+
+bool close_stream(RawConnection& data, uint32_t stream_id, uint64_t index_count) {
+  wire::StreamClose close;
+  close.set_stream_id(stream_id);
+  close.set_index_count(index_count);
+  return data.send(wire::FrameType::kStreamClose, close);
+}
+
+bool end_recording(RawConnection& data, uint32_t recording) {
+  wire::RecordingEnd end;
+  end.set_recording(recording);
+  return data.send(wire::FrameType::kRecordingEnd, end);
+}
+
+RawAgent::RawAgent(RawConnection to_control, RawConnection to_data, uint32_t pid,
+                   fakes::Secrets known)
+    : control(std::move(to_control)),
+      data(std::move(to_data)),
+      process_id("0123456789ab"),
+      secrets(std::move(known)) {
   // 16 bytes, different for each process number.
   for (int shift = 0; shift < 32; shift += 8) {
     process_id.push_back(static_cast<char>(pid >> shift & 0xFF));
@@ -236,17 +295,7 @@ RawAgent::RawAgent(uint16_t port, uint32_t pid, fakes::Secrets known)
       !be_welcomed(data, hello(wire::CHANNEL_DATA, pid, process_id), secrets)) {
     return;
   }
-  wire::RecordingStart start;
-  start.set_recording(1);
-  start.set_start_ns(1);
-  start.set_atf_version(2);
-  wire::StreamOpen open;
-  open.set_recording(1);
-  open.set_stream_id(1);
-  open.set_thread_id(pid);
-  open.set_start_ns(1);
-  ready = data.send(wire::FrameType::kRecordingStart, start) &&
-          data.send(wire::FrameType::kStreamOpen, open);
+  ready = start_recording(data, 1) && open_stream(data, 1, 1);
 }
 
 }  // namespace collect::e2e

@@ -2,14 +2,17 @@
 // likes, rightly or wrongly. Blocking, with a bound on every wait.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "proto/wire/layout.h"
 #include "proto/wire/wire.pb.h"
 #include "tests/fakes/handshake.h"
+#include "tests/fakes/socket_address.h"
 
 namespace collect::e2e {
 
@@ -23,14 +26,18 @@ struct ReceivedFrame {
 class RawConnection {
  public:
   explicit RawConnection(uint16_t port);
+  explicit RawConnection(const std::string& unix_path);
   ~RawConnection();
   RawConnection(RawConnection&& other) noexcept;
+  void close();
   RawConnection(const RawConnection&) = delete;
   RawConnection& operator=(const RawConnection&) = delete;
 
   // False when the collector has closed already.
   bool send(const Octets& bytes);
   bool send(wire::FrameType type, const google::protobuf::MessageLite& message);
+  // As much as the collector takes until it has taken nothing for so long; how much that was.
+  size_t send_until_held(const Octets& bytes, std::chrono::milliseconds patience);
   // The next whole frame; nothing when the collector closes or is silent for too long.
   std::optional<ReceivedFrame> receive();
   // Skips to an Ack that says that the stream's index records below `next` are stored.
@@ -41,6 +48,7 @@ class RawConnection {
   bool is_closed_by_peer();
 
  private:
+  void connect_to(const fakes::SocketAddress& address);
   bool read_more();
   int socket_ = -1;
   Octets buffer_;
@@ -65,16 +73,29 @@ std::optional<ReceivedFrame> introduce(RawConnection& connection, const wire::He
 // The same up to the Welcome, whose resume key goes into `secrets`.
 bool be_welcomed(RawConnection& connection, const wire::Hello& hello, fakes::Secrets& secrets);
 
+bool start_recording(RawConnection& data, uint32_t recording);
+bool open_stream(RawConnection& data, uint32_t recording, uint32_t stream_id,
+                 const std::string& thread_name = "");
+// `index_count` events of it were sent in all.
+bool close_stream(RawConnection& data, uint32_t stream_id, uint64_t index_count);
+bool end_recording(RawConnection& data, uint32_t recording);
+
 // Both channels of one process, welcomed, with recording 1 and stream 1 open: ready for pages.
 class RawAgent {
  public:
   // With the secrets of an earlier life of the same process it comes back.
-  RawAgent(uint16_t port, uint32_t pid, fakes::Secrets known = {});
+  RawAgent(uint16_t port, uint32_t pid, fakes::Secrets known = {})
+      : RawAgent(RawConnection(port), RawConnection(port), pid, std::move(known)) {}
+  RawAgent(const std::string& unix_path, uint32_t pid, fakes::Secrets known = {})
+      : RawAgent(RawConnection(unix_path), RawConnection(unix_path), pid, std::move(known)) {}
   RawConnection control;
   RawConnection data;
   std::string process_id;
   fakes::Secrets secrets;
   bool ready = false;
+
+ private:
+  RawAgent(RawConnection to_control, RawConnection to_data, uint32_t pid, fakes::Secrets known);
 };
 
 }  // namespace collect::e2e

@@ -17,9 +17,9 @@
 #include <thread>
 
 #include "tests/e2e/collector_process.h"
-#include "tests/e2e/other_user.h"
 #include "tests/e2e/raw_agent.h"
 #include "tests/e2e/recorded_session.h"
+#include "tests/fakes/other_user.h"
 
 namespace collect::e2e {
 namespace {
@@ -44,16 +44,6 @@ size_t descriptors_of(pid_t pid) {
     count += entry.exists(error) || entry.is_symlink(error) ? 1 : 0;
   }
   return count;
-}
-
-void end_recording(RawAgent& agent, uint64_t index_count) {
-  wire::StreamClose close;
-  close.set_stream_id(1);
-  close.set_index_count(index_count);
-  ASSERT_TRUE(agent.data.send(wire::FrameType::kStreamClose, close));
-  wire::RecordingEnd end;
-  end.set_recording(1);
-  ASSERT_TRUE(agent.data.send(wire::FrameType::kRecordingEnd, end));
 }
 
 // Seen: with descriptor 2 closed the log's lines went into an eventfd, and what is opened next
@@ -98,7 +88,7 @@ TEST(RedteamAnew, FileThatMayNotGrowFailsASessionAndNotTheDaemon) {
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->code(), wire::REFUSE_STORAGE) << refusal->reason();
   ASSERT_TRUE(small.data.send(page_bytes(1, 0, events(1000, kEvents))));
-  end_recording(small, kEvents);
+  ASSERT_TRUE(close_stream(small.data, 1, kEvents) && end_recording(small.data, 1));
   const auto sessions = sealed_sessions(collector.root(), static_cast<int>(kPid + 1));
   ASSERT_EQ(sessions.size(), 1u);
   EXPECT_EQ(sessions[0].state(), "complete");
@@ -251,7 +241,7 @@ TEST(RedteamAnew, NearlyRightPeersHarmTheirOwnSessionAtMost) {
   witness.emplace(collector.ingest_port(), kPid);
   ASSERT_TRUE(witness->ready);
   ASSERT_TRUE(witness->data.send(page_bytes(1, 0, events(1000, kEvents))));
-  end_recording(*witness, kEvents);
+  ASSERT_TRUE(close_stream(witness->data, 1, kEvents) && end_recording(witness->data, 1));
   const auto kept = sealed_sessions(collector.root(), static_cast<int>(kPid));
   ASSERT_EQ(kept.size(), 1u);
   EXPECT_EQ(kept[0].totals().events, kEvents);
@@ -278,7 +268,7 @@ TEST(RedteamAnew, AnotherUserAtTheDefaultPortIsNotTakenForTheCollector) {
   address.sin_port = htons(7711);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   // The socket is of the user who made it.
-  ASSERT_EQ(fchown(listener, kOtherUid, kOtherUid), 0);
+  ASSERT_EQ(fchown(listener, fakes::kOtherUid, fakes::kOtherUid), 0);
   if (bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
     close(listener);
     GTEST_SKIP() << "somebody is at port 7711";

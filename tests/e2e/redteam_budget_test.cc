@@ -18,24 +18,15 @@ constexpr uint32_t kPid = 4'500'000;  // above the largest that Linux gives out
 constexpr uint32_t kEvents = 200;
 
 void open_and_fill(RawAgent& agent, uint32_t stream) {
-  wire::StreamOpen open;
-  open.set_recording(1);
-  open.set_stream_id(stream);
-  open.set_thread_id(stream);
-  ASSERT_TRUE(agent.data.send(wire::FrameType::kStreamOpen, open));
+  ASSERT_TRUE(open_stream(agent.data, 1, stream));
   ASSERT_TRUE(agent.data.send(page_bytes(stream, 0, events(1000, kEvents))));
 }
 
 void end_recording(RawAgent& agent, uint32_t streams) {
   for (uint32_t stream = 1; stream <= streams; ++stream) {
-    wire::StreamClose close;
-    close.set_stream_id(stream);
-    close.set_index_count(stream == 1 ? 0 : kEvents);
-    ASSERT_TRUE(agent.data.send(wire::FrameType::kStreamClose, close));
+    ASSERT_TRUE(close_stream(agent.data, stream, stream == 1 ? 0 : kEvents));
   }
-  wire::RecordingEnd end;
-  end.set_recording(1);
-  ASSERT_TRUE(agent.data.send(wire::FrameType::kRecordingEnd, end));
+  ASSERT_TRUE(end_recording(agent.data, 1));
 }
 
 // What the daemon may open from now on: `soft`, or as much as it may at all.

@@ -17,6 +17,7 @@
 #include "tests/e2e/raw_agent.h"
 #include "tests/e2e/recorded_session.h"
 #include "tests/fakes/frame_socket.h"
+#include "tests/fakes/other_user.h"
 
 namespace collect::e2e {
 namespace {
@@ -354,6 +355,80 @@ TEST(Token, IsNeverOnTheWire) {
   EXPECT_EQ(
       refusal_of(collector.ingest_port(), said, [&](const wire::Challenge&) { return heard; }),
       wire::REFUSE_TOKEN);
+}
+
+// ---- the right key in the wrong hands
+
+// How a connection of this process is answered: "welcome", or the number of its refusal.
+std::string answer_to(RawConnection connection, wire::Channel channel, const RawAgent& victim) {
+  const auto frame = introduce(connection, hello(channel, kVictim, victim.process_id),
+                               {"", victim.secrets.resume_key});
+  if (!frame) return "nothing";
+  wire::Refuse refuse;
+  if (frame->type != wire::FrameType::kRefuse || !refuse.ParseFromString(frame->body)) {
+    return "welcome";
+  }
+  return std::to_string(refuse.code());
+}
+
+// `Address` is a port, or the path of a Unix socket.
+template <class Address>
+void expect_key_opens_nothing_for_others(const Address& address, const std::string& root) {
+  auto victim = std::make_unique<RawAgent>(address, kVictim);
+  ASSERT_TRUE(victim->ready);
+  ASSERT_TRUE(victim->data.send(page_bytes(1, 0, events(1000, 100))));
+  ASSERT_TRUE(victim->control.receive_ack(1, 100));
+  const auto expect_refused = [&] {
+    for (const wire::Channel channel : {wire::CHANNEL_CONTROL, wire::CHANNEL_DATA}) {
+      EXPECT_EQ(
+          fakes::as_other_user([&] { return answer_to(RawConnection(address), channel, *victim); }),
+          std::to_string(wire::REFUSE_RESUME));
+    }
+  };
+  expect_refused();
+  ASSERT_TRUE(victim->data.send(page_bytes(1, 100, events(1100, 100))));
+  ASSERT_TRUE(victim->control.receive_ack(1, 200)) << "the victim was dropped";
+  const fakes::Secrets secrets = victim->secrets;
+  victim->control.close();
+  victim->data.close();
+  expect_refused();
+  // The same key, and the same user.
+  victim = std::make_unique<RawAgent>(address, kVictim, secrets);
+  ASSERT_TRUE(victim->ready);
+  ASSERT_TRUE(victim->data.send(page_bytes(1, 200, events(1200, 100))));
+  ASSERT_TRUE(victim->control.receive_ack(1, 300));
+  ASSERT_TRUE(close_stream(victim->data, 1, 300) && end_recording(victim->data, 1));
+  const auto sessions = sealed_sessions(root, static_cast<int>(kVictim));
+  ASSERT_EQ(sessions.size(), 1u);
+  EXPECT_EQ(sessions[0].state(), "complete");
+  EXPECT_EQ(sessions[0].totals().events, 300u);
+}
+
+TEST(IdentityOfUsers, AKeyIsOfTheUserWhoGotItOverTcp) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const Scratch scratch;
+  CollectorProcess collector(scratch, {"--local-access", "any", "--heartbeat-ms", "60000"});
+  expect_key_opens_nothing_for_others(collector.ingest_port(), collector.root());
+}
+
+TEST(IdentityOfUsers, AKeyIsOfTheUserWhoGotItOverAUnixSocket) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  std::string directory = "/tmp/collect_redteam_XXXXXX";
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  ASSERT_EQ(::chmod(directory.c_str(), 0755), 0);
+  const Scratch scratch;
+  const std::string root = scratch / "root";
+  ChildProcess daemon(scratch.path(),
+                      {program("collectord"), "--root", root, "--adb", "off", "--usbmux", "off",
+                       "--ingest", "unix:" + directory + "/ingest", "--control",
+                       "unix:" + directory + "/control", "--local-access", "any"});
+  ASSERT_TRUE(eventually(seconds(20), [&] {
+    return daemon.errors().find("is ready") != std::string::npos;
+  })) << daemon.errors();
+  expect_key_opens_nothing_for_others(directory + "/ingest", root);
+  daemon.send_signal(SIGTERM);
+  EXPECT_TRUE(daemon.wait(seconds(30)).exited_with(0)) << daemon.errors();
+  std::filesystem::remove_all(directory);
 }
 
 }  // namespace

@@ -12,13 +12,16 @@
 #include <cstring>
 
 #include "tests/e2e/collector_process.h"
-#include "tests/e2e/other_user.h"
 #include "tests/e2e/raw_agent.h"
 #include "tests/e2e/raw_http2.h"
+#include "tests/fakes/other_user.h"
 
 namespace collect::e2e {
 namespace {
 
+using fakes::as_other_user;
+using fakes::HeldByOtherUser;
+using fakes::kOtherUid;
 using testing::HasSubstr;
 using testing::Not;
 

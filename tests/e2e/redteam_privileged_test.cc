@@ -1,11 +1,9 @@
 // A program that runs with rights which whoever started it does not have: its environment is that
 // user's. The agent reads none of it and stays off, linked in either way.
 #include <fcntl.h>
-#include <grp.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -14,11 +12,10 @@
 
 #include "tests/e2e/collector_process.h"
 #include "tests/fakes/frame_socket.h"
+#include "tests/fakes/other_user.h"
 
 namespace collect::e2e {
 namespace {
-
-constexpr uid_t kNobody = 65534;
 
 struct Raise {
   const char* name;
@@ -60,20 +57,16 @@ int run_as_nobody(const std::string& path, const Environment& environment,
   std::vector<char*> pointers;
   for (std::string& text : texts) pointers.push_back(text.data());
   pointers.push_back(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
-    const int out = open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    if (out < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 || setgroups(0, nullptr) != 0 ||
-        setgid(kNobody) != 0 || setuid(kNobody) != 0) {
-      _exit(126);
-    }
+  const int out = open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (out < 0) return -1;
+  fakes::OtherUser user([&] {
+    if (dup2(out, 1) < 0 || dup2(out, 2) < 0) return 126;
     char* arguments[] = {const_cast<char*>(path.c_str()), nullptr};
     execve(path.c_str(), arguments, pointers.data());
-    _exit(127);
-  }
-  int status = 0;
-  if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
-  return WEXITSTATUS(status);
+    return 127;
+  });
+  close(out);
+  return user.wait();
 }
 
 class Privileged : public testing::TestWithParam<std::string> {

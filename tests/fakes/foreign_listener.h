@@ -1,65 +1,20 @@
-// A program of another user that listens where a collector is expected: a forked child that has
-// changed its uid, and counts what comes. It ends with the object.
+// A program of another user that listens where a collector is expected, and counts what comes. It
+// ends with the object.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cstddef>
-#include <cstring>
+#include <memory>
 #include <new>
-#include <string>
+
+#include "tests/fakes/other_user.h"
+#include "tests/fakes/socket_address.h"
 
 namespace collect::fakes {
-
-inline constexpr uid_t kForeignUid = 65'534;
-
-struct SocketAddress {
-  sockaddr_storage raw{};
-  socklen_t bytes = 0;
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&raw); }
-};
-
-inline SocketAddress tcp4(in_addr_t host, uint16_t port) {
-  sockaddr_in v4{};
-  v4.sin_family = AF_INET;
-  v4.sin_port = htons(port);
-  v4.sin_addr.s_addr = htonl(host);
-  SocketAddress address{{}, sizeof v4};
-  std::memcpy(&address.raw, &v4, sizeof v4);
-  return address;
-}
-
-inline SocketAddress tcp6(const in6_addr& host, uint16_t port) {
-  sockaddr_in6 v6{};
-  v6.sin6_family = AF_INET6;
-  v6.sin6_port = htons(port);
-  v6.sin6_addr = host;
-  SocketAddress address{{}, sizeof v6};
-  std::memcpy(&address.raw, &v6, sizeof v6);
-  return address;
-}
-
-// A path; or an abstract name, after a zero byte.
-inline SocketAddress unix_name(const std::string& name) {
-  sockaddr_un local{};
-  local.sun_family = AF_UNIX;
-  EXPECT_LT(name.size(), sizeof local.sun_path);
-  std::memcpy(local.sun_path, name.data(), name.size());
-  const size_t end = name.starts_with('/') ? 1 : 0;
-  SocketAddress address{
-      {}, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + end)};
-  std::memcpy(&address.raw, &local, sizeof local);
-  return address;
-}
 
 class ForeignListener {
  public:
@@ -71,29 +26,21 @@ class ForeignListener {
   };
 
   explicit ForeignListener(const SocketAddress& address, Accepts accepts = Accepts::kAlways,
-                           uid_t uid = kForeignUid) {
+                           uid_t uid = kOtherUid) {
     void* const shared =
         ::mmap(nullptr, sizeof(Seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) ::abort();
     seen_ = new (shared) Seen;
     int ready[2];
     EXPECT_EQ(::pipe(ready), 0);
-    child_ = ::fork();
-    if (child_ == 0) {
-      if (uid != ::getuid() &&
-          (::setresgid(uid, uid, uid) != 0 || ::setresuid(uid, uid, uid) != 0)) {
-        ::_exit(1);
-      }
-      serve(address, accepts, ready[1]);
-    }
+    user_ = std::make_unique<OtherUser>([&] { return serve(address, accepts, ready[1]); }, uid);
     ::close(ready[1]);
     EXPECT_EQ(::read(ready[0], &port_, sizeof port_), ssize_t{sizeof port_})
         << "the child could not listen";
     ::close(ready[0]);
   }
   ~ForeignListener() {
-    ::kill(child_, SIGKILL);
-    ::waitpid(child_, nullptr, 0);
+    user_.reset();
     ::munmap(seen_, sizeof(Seen));
   }
   ForeignListener(const ForeignListener&) = delete;
@@ -111,19 +58,19 @@ class ForeignListener {
     std::atomic<uint64_t> bytes{0};
   };
 
-  [[noreturn]] void serve(const SocketAddress& address, Accepts accepts, int ready) {
+  int serve(const SocketAddress& address, Accepts accepts, int ready) {
     const int on = 1;
     const int listener = ::socket(address.raw.ss_family, SOCK_STREAM, 0);
     if (address.raw.ss_family != AF_UNIX) {
       ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     }
-    if (::bind(listener, address.get(), address.bytes) != 0) ::_exit(2);
-    if (::listen(listener, 64) != 0) ::_exit(3);
+    if (::bind(listener, address.get(), address.bytes) != 0) return 2;
+    if (::listen(listener, 64) != 0) return 3;
     sockaddr_in6 bound{};
     socklen_t bytes = sizeof bound;
     ::getsockname(listener, reinterpret_cast<sockaddr*>(&bound), &bytes);
     const uint16_t port = ntohs(bound.sin6_port);  // at the same place in sockaddr_in
-    if (::write(ready, &port, sizeof port) != ssize_t{sizeof port}) ::_exit(4);
+    if (::write(ready, &port, sizeof port) != ssize_t{sizeof port}) return 4;
     while (accepts == Accepts::kNever) ::pause();
     constexpr size_t kMost = 64;
     pollfd polled[kMost] = {{listener, POLLIN, 0}};
@@ -150,11 +97,11 @@ class ForeignListener {
       ++seen_->accepted;
       while (accepts == Accepts::kOnceAndCloses) ::pause();
     }
-    ::_exit(0);
+    return 0;
   }
 
   Seen* seen_ = nullptr;
-  pid_t child_ = -1;
+  std::unique_ptr<OtherUser> user_;
   uint16_t port_ = 0;
 };
 

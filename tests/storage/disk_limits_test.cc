@@ -1,4 +1,5 @@
-// What a session may take of its disk: max_session_bytes and keep_free_bytes.
+// What a session may take of its disk: max_session_bytes, keep_free_bytes
+// and keep_free_files.
 #include "storage/space_guard.h"
 
 #include "tests/storage/kept_records.h"
@@ -132,6 +133,44 @@ TEST_F(DiskLimitsTest, SessionsEndBeforeTheDiskIsFull) {
   ASSERT_OK(next.run(disk, with));
 }
 
+TEST_F(DiskLimitsTest, FilesStayFree) {
+  SessionOptions with = options();
+  with.keep_free_files = 100;
+  FaultFs disk;
+  disk.free_files = with.keep_free_files + kFilesPerThread;
+  auto session = SessionWriter::create(disk, with, test_identity());
+  ASSERT_OK(session);
+  FakeStream first(atf::Version::kV2, 1, 100);
+  FakeStream second(atf::Version::kV2, 2, 101);
+  first.add_many(80);
+  ASSERT_OK((*session)->open_stream(first.info()));
+  const Page page = first.index_page(0, 80);
+  ASSERT_OK((*session)->append_pages({&page, 1}));
+  disk.free_files = with.keep_free_files + kFilesPerThread - 1;
+  const Status refused = (*session)->open_stream(second.info());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.code(), Code::kNoSpace);
+  EXPECT_NE(refused.error().message.find("keep_free_files reached"), std::string::npos);
+  ASSERT_OK((*session)->seal(SessionState::kFailed, to_string(refused.error())));
+  const Manifest manifest = manifest_of((*session)->directory());
+  EXPECT_EQ(manifest.state, SessionState::kFailed);
+  EXPECT_EQ(manifest.totals.events, 80u);
+  EXPECT_EQ(manifest.threads.size(), 1u);
+  expect_reference_ok((*session)->directory());
+}
+
+TEST_F(DiskLimitsTest, DisksThatDoNotCountFilesHaveRoom) {
+  FaultFs disk;
+  SpaceGuard guard(disk, root.path(), {0, 0, 100});
+  disk.free_files = 100;
+  EXPECT_FALSE(guard.admit_files(1).ok());
+  disk.free_files = kUncountedFiles;
+  EXPECT_OK(guard.admit_files(1));
+  disk.free_files = 0;
+  SpaceGuard unlimited(disk, root.path(), {});
+  EXPECT_OK(unlimited.admit_files(1));
+}
+
 // A disk that this session alone fills is never asked below the mark, and asked seldom above it.
 TEST_F(DiskLimitsTest, TheDiskIsAskedMoreOftenTheFullerItGets) {
   class CountingFs final : public Fs {
@@ -161,7 +200,7 @@ TEST_F(DiskLimitsTest, TheDiskIsAskedMoreOftenTheFullerItGets) {
   CountingFs disk;
   const uint64_t keep = 100u << 20;
   const uint64_t page = 64u << 10;
-  SpaceGuard guard(disk, "anywhere", 0, keep);
+  SpaceGuard guard(disk, "anywhere", {0, keep, 0});
   uint64_t pages = 0;
   while (guard.admit(0, page).ok()) {
     disk.free -= page;

@@ -128,6 +128,7 @@ Status FaultFs::sync_directory(const std::string& path) {
 Result<SpaceInfo> FaultFs::space(const std::string& path) {
   auto space = real_.space(path);
   if (space.ok()) space->free_bytes = std::min(space->free_bytes, free_bytes);
+  if (space.ok() && free_files) space->free_files = *free_files;
   return space;
 }
 

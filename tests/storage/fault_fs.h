@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "storage/posix_fs.h"
@@ -29,7 +30,9 @@ class FaultFs final : public Fs {
   bool failed() const { return failed_; }
   void set_plan(const FaultPlan& plan) { plan_ = plan; }
   uint64_t used() const;
-  uint64_t free_bytes = UINT64_MAX;  // what space() says at most
+  // What space() says at most.
+  uint64_t free_bytes = UINT64_MAX;
+  std::optional<uint64_t> free_files;  // nothing: what the disk says
 
   Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override;
   Status make_directory(const std::string& path) override;

@@ -2,13 +2,11 @@
 // to it, and to nobody else.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#include <thread>
 
 #include "storage/manifest_pace.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
+#include "tests/fakes/other_user.h"
 #include "tests/storage/limited_fs.h"
 
 namespace collect::ingest {
@@ -270,23 +268,9 @@ TEST_F(BudgetTest, CompleteRecordingIsFoundWithoutReadingManifests) {
   EXPECT_EQ(reported_.session_count(), 21u);
 }
 
-// Connects as another user of this machine: the process id's credentials are the thread's.
-class OtherUser {
- public:
-  // Null when only root could do that, and this is not root.
-  template <class Work>
-  static bool run(Work work) {
-    if (::geteuid() != 0) return false;
-    std::thread([&work] {
-      // The system call itself, because the library's function changes every thread.
-      if (::syscall(SYS_setresuid, -1, 65534, -1) == 0) work();
-    }).join();
-    return true;
-  }
-};
-
 // Seen: idle pairs took every place, and nobody else got in.
 TEST_F(BudgetTest, IdleConnectionsOfOneUserLeaveRoomForAnother) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
   options_.listen = "unix:" + root_ + ".socket";
   options_.local_access = *principal::LocalAccess::parse("any");
   options_.max_connections = 64;
@@ -295,13 +279,12 @@ TEST_F(BudgetTest, IdleConnectionsOfOneUserLeaveRoomForAnother) {
   ASSERT_EQ(::chmod(path.c_str(), 0777), 0);
   std::vector<std::unique_ptr<FakeAgent>> idle;
   std::optional<wire::Refuse> refused;
-  const bool is_root = OtherUser::run([&] {
+  fakes::on_thread_of_other_user([&] {
     for (uint8_t id = 1; id <= 100 && !refused; ++id) {
       idle.push_back(std::make_unique<FakeAgent>(process_of(id)));
       if (!idle.back()->connect(address())) refused = idle.back()->refused();
     }
   });
-  if (!is_root) GTEST_SKIP() << "needs root, to be two users";
   ASSERT_TRUE(refused.has_value());
   EXPECT_TRUE(refused->retry());
   EXPECT_THAT(refused->reason(), HasSubstr("connections: uid 65534 has"));

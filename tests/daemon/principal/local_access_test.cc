@@ -7,11 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/daemon/principal/other_user.h"
+#include "tests/fakes/other_user.h"
 
 namespace collect::principal {
 namespace {
 
+using fakes::kOtherUid;
 using testing::HasSubstr;
 
 Peer user(uid_t uid) {
@@ -30,30 +31,30 @@ TEST(LocalAccessTest, UserIsTheOwnUserAndRoot) {
   ASSERT_TRUE(access.ok());
   EXPECT_EQ(access->refusal(user(::geteuid())), "");
   EXPECT_EQ(access->refusal(user(0)), "");
-  EXPECT_THAT(access->refusal(user(kNobody)), HasSubstr("user 65534 may not connect"));
-  EXPECT_THAT(access->refusal(user(kNobody)), HasSubstr("--local-access group:NAME"));
+  EXPECT_THAT(access->refusal(user(kOtherUid)), HasSubstr("user 65534 may not connect"));
+  EXPECT_THAT(access->refusal(user(kOtherUid)), HasSubstr("--local-access group:NAME"));
 }
 
 TEST(LocalAccessTest, UnknownUsersGetInOnlyWhereAnyoneDoes) {
   EXPECT_THAT(LocalAccess().refusal(unknown()), HasSubstr("it closed"));
   EXPECT_THAT(LocalAccess::parse("group:root")->refusal(unknown()), HasSubstr("use a Unix socket"));
   EXPECT_EQ(LocalAccess::parse("any")->refusal(unknown()), "");
-  EXPECT_EQ(LocalAccess::parse("any")->refusal(user(kNobody)), "");
+  EXPECT_EQ(LocalAccess::parse("any")->refusal(user(kOtherUid)), "");
 }
 
 // nobody's primary group, whatever it is called here.
 TEST(LocalAccessTest, MembersOfTheGroupGetIn) {
-  const passwd* nobody = ::getpwuid(kNobody);
+  const passwd* nobody = ::getpwuid(kOtherUid);
   if (nobody == nullptr) GTEST_SKIP() << "there is no user 65534 here";
   const gid_t primary = nobody->pw_gid;
   const group* named = ::getgrgid(primary);
   ASSERT_NE(named, nullptr);
   const auto access = LocalAccess::parse(std::string("group:") + named->gr_name);
   ASSERT_TRUE(access.ok()) << to_string(access.error());
-  EXPECT_EQ(access->refusal(user(kNobody)), "");
+  EXPECT_EQ(access->refusal(user(kOtherUid)), "");
   EXPECT_EQ(access->refusal(user(0)), "");
   EXPECT_THAT(access->refusal(user(4'000'000)), HasSubstr("become a member"));
-  EXPECT_NE(LocalAccess::parse("group:root")->refusal(user(kNobody)), "");
+  EXPECT_NE(LocalAccess::parse("group:root")->refusal(user(kOtherUid)), "");
 }
 
 TEST(LocalAccessTest, NamesWhatIsWrong) {

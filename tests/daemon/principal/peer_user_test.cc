@@ -6,11 +6,66 @@
 
 #include <thread>
 
-#include "tests/daemon/principal/other_user.h"
 #include "tests/fakes/foreign_listener.h"
 
 namespace collect::principal {
 namespace {
+
+using fakes::kOtherUid;
+using fakes::SocketAddress;
+
+SocketAddress loopback_v4(uint16_t port) {
+  return fakes::tcp4(INADDR_LOOPBACK, port);
+}
+
+SocketAddress loopback_v6(uint16_t port, bool is_mapped_v4) {
+  return fakes::tcp6(is_mapped_v4 ? fakes::mapped_loopback() : in6addr_loopback, port);
+}
+
+std::string abstract_name() {
+  return std::string(1, '\0') + "collect_peer_user_" + std::to_string(::getpid());
+}
+
+class TestListener {
+ public:
+  explicit TestListener(const SocketAddress& address) {
+    fd_ = ::socket(address.raw.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(::bind(fd_, address.get(), address.bytes), 0);
+    EXPECT_EQ(::listen(fd_, 8), 0);
+  }
+  ~TestListener() { ::close(fd_); }
+  uint16_t port() const {
+    sockaddr_in6 bound{};
+    socklen_t bytes = sizeof bound;
+    ::getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &bytes);
+    return ntohs(bound.sin6_port);  // at the same place in sockaddr_in
+  }
+  int accept() const { return ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC); }
+
+ private:
+  int fd_ = -1;
+};
+
+enum class Then { kKeep, kEndSending, kClose };
+
+// A connection that this user holds.
+class ConnectedUser {
+ public:
+  ConnectedUser(uid_t uid, const SocketAddress& to, Then then = Then::kKeep)
+      : held_([&](const fakes::HeldByOtherUser::Hold& hold) { connect(to, then, hold); }, uid) {}
+
+ private:
+  static void connect(const SocketAddress& to, Then then,
+                      const fakes::HeldByOtherUser::Hold& hold) {
+    const int fd = ::socket(to.raw.ss_family, SOCK_STREAM, 0);
+    if (::connect(fd, to.get(), to.bytes) != 0) return;
+    if (then == Then::kEndSending) ::shutdown(fd, SHUT_WR);
+    if (then == Then::kClose) ::close(fd);
+    hold();
+  }
+
+  fakes::HeldByOtherUser held_;
+};
 
 class PeerUserTest : public testing::Test {
  protected:
@@ -37,14 +92,13 @@ class PeerUserTest : public testing::Test {
 
 TEST_F(PeerUserTest, KnowsItsOwnUserOnEveryKindOfSocket) {
   const TestListener v4(loopback_v4(0));
-  const OtherUser first(::getuid(), loopback_v4(v4.port()));
+  const ConnectedUser first(::getuid(), loopback_v4(v4.port()));
   EXPECT_EQ(uid_of(v4), ::getuid());
   const TestListener v6(loopback_v6(0, false));
-  const OtherUser second(::getuid(), loopback_v6(v6.port(), false));
+  const ConnectedUser second(::getuid(), loopback_v6(v6.port(), false));
   EXPECT_EQ(uid_of(v6), ::getuid());
-  const std::string name = "collect_peer_user_" + std::to_string(::getpid());
-  const TestListener local(abstract_name(name));
-  const OtherUser third(::getuid(), abstract_name(name));
+  const TestListener local(fakes::unix_name(abstract_name()));
+  const ConnectedUser third(::getuid(), fakes::unix_name(abstract_name()));
   EXPECT_EQ(uid_of(local), ::getuid());
 }
 
@@ -52,15 +106,14 @@ TEST_F(PeerUserTest, KnowsAnotherUserOnEveryKindOfSocket) {
   needs_root();
   if (IsSkipped()) return;
   const TestListener v4(loopback_v4(0));
-  const OtherUser first(kNobody, loopback_v4(v4.port()));
-  EXPECT_EQ(uid_of(v4), kNobody);
+  const ConnectedUser first(kOtherUid, loopback_v4(v4.port()));
+  EXPECT_EQ(uid_of(v4), kOtherUid);
   const TestListener v6(loopback_v6(0, false));
-  const OtherUser second(kNobody, loopback_v6(v6.port(), false));
-  EXPECT_EQ(uid_of(v6), kNobody);
-  const std::string name = "collect_peer_user_" + std::to_string(::getpid());
-  const TestListener local(abstract_name(name));
-  const OtherUser third(kNobody, abstract_name(name));
-  EXPECT_EQ(uid_of(local), kNobody);
+  const ConnectedUser second(kOtherUid, loopback_v6(v6.port(), false));
+  EXPECT_EQ(uid_of(v6), kOtherUid);
+  const TestListener local(fakes::unix_name(abstract_name()));
+  const ConnectedUser third(kOtherUid, fakes::unix_name(abstract_name()));
+  EXPECT_EQ(uid_of(local), kOtherUid);
 }
 
 // A socket of IPv6 with an IPv4 address inside, at either end, is kept among those of IPv4.
@@ -68,25 +121,25 @@ TEST_F(PeerUserTest, KnowsAnotherUserBehindMappedAddresses) {
   needs_root();
   if (IsSkipped()) return;
   const TestListener mapped(loopback_v6(0, true));
-  const OtherUser plain(kNobody, loopback_v4(mapped.port()));
-  EXPECT_EQ(uid_of(mapped), kNobody);
+  const ConnectedUser plain(kOtherUid, loopback_v4(mapped.port()));
+  EXPECT_EQ(uid_of(mapped), kOtherUid);
   const TestListener v4(loopback_v4(0));
-  const OtherUser inside(kNobody, loopback_v6(v4.port(), true));
-  EXPECT_EQ(uid_of(v4), kNobody);
+  const ConnectedUser inside(kOtherUid, loopback_v6(v4.port(), true));
+  EXPECT_EQ(uid_of(v4), kOtherUid);
 }
 
 TEST_F(PeerUserTest, APeerThatEndedSendingIsStillItsUser) {
   needs_root();
   if (IsSkipped()) return;
   const TestListener listener(loopback_v4(0));
-  const OtherUser half_closed(kNobody, loopback_v4(listener.port()), Then::kEndSending);
-  EXPECT_EQ(uid_of(listener), kNobody);
+  const ConnectedUser half_closed(kOtherUid, loopback_v4(listener.port()), Then::kEndSending);
+  EXPECT_EQ(uid_of(listener), kOtherUid);
 }
 
 // The kernel shows uid 0 for a socket that nobody holds any more. It must not pass for root.
 TEST_F(PeerUserTest, APeerThatClosedIsUnknownAndNotRoot) {
   const TestListener listener(loopback_v4(0));
-  const OtherUser gone(::getuid(), loopback_v4(listener.port()), Then::kClose);
+  const ConnectedUser gone(::getuid(), loopback_v4(listener.port()), Then::kClose);
   const Peer peer = accepted_by(listener);
   EXPECT_TRUE(peer.is_local);
   EXPECT_EQ(peer.principal.kind, Principal::Kind::kUnknown);
@@ -110,13 +163,13 @@ TEST_F(PeerUserTest, OnlyAnOpenSocketWithAnOwnerCounts) {
 }
 
 TEST_F(PeerUserTest, TheNumberOfUsersWithoutANumberIsNobodys) {
-  EXPECT_EQ(local_peer(kNobody, false).principal.kind, Principal::Kind::kUnknown);
-  EXPECT_EQ(local_peer(kNobody, true).principal, Principal::of_uid(kNobody));
+  EXPECT_EQ(local_peer(kOtherUid, false).principal.kind, Principal::Kind::kUnknown);
+  EXPECT_EQ(local_peer(kOtherUid, true).principal, Principal::of_uid(kOtherUid));
   EXPECT_EQ(local_peer(1000, false).principal, Principal::of_uid(1000));
 }
 
 TEST_F(PeerUserTest, RemoteHostsAreTheirAddress) {
-  const auto text = [](const TestAddress& address) { return address_principal(address.raw).id; };
+  const auto text = [](const SocketAddress& address) { return address_principal(address.raw).id; };
   EXPECT_EQ(text(loopback_v4(1)), "127.0.0.1");
   EXPECT_EQ(text(loopback_v6(1, true)), "127.0.0.1");
   EXPECT_EQ(text(loopback_v6(1, false)), "::/64");
@@ -127,7 +180,7 @@ TEST_F(PeerUserTest, RemoteHostsAreTheirAddress) {
 // Out of descriptors: the answer is missing, and that is not the peer's fault.
 TEST_F(PeerUserTest, OutOfDescriptorsIsOurOwnFault) {
   const TestListener listener(loopback_v4(0));
-  const OtherUser peer(::getuid(), loopback_v4(listener.port()));
+  const ConnectedUser peer(::getuid(), loopback_v4(listener.port()));
   const int fd = listener.accept();
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -148,7 +201,7 @@ TEST_F(PeerUserTest, OutOfDescriptorsIsOurOwnFault) {
 using fakes::ForeignListener;
 using Accepts = ForeignListener::Accepts;
 
-int connected_to(const fakes::SocketAddress& address) {
+int connected_to(const SocketAddress& address) {
   const int fd = ::socket(address.raw.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   EXPECT_EQ(::connect(fd, address.get(), address.bytes), 0);
   return fd;
@@ -182,7 +235,7 @@ TEST_F(PeerUserTest, AServerThatAcceptedAndLeftThePortIsStillItsUsers) {
   const int fd = connected_to(fakes::tcp4(INADDR_LOOPBACK, squatter.port()));
   while (squatter.accepted() == 0) ::usleep(1000);
   const ForeignListener next(fakes::tcp4(INADDR_LOOPBACK, squatter.port()), Accepts::kNever,
-                             kNobody - 1);
+                             kOtherUid - 1);
   const Status served = lookup_.check_server(fd);
   ASSERT_FALSE(served.ok());
   EXPECT_EQ(served.error().message, "is served by uid 65534, another user");
@@ -210,7 +263,7 @@ TEST_F(PeerUserTest, ASocketInADirectoryOfItsUserAloneIsTrusted) {
   needs_root();
   if (IsSkipped()) return;
   const auto serves = [this](const std::string& directory) {
-    EXPECT_EQ(::chown(directory.c_str(), kNobody, kNobody), 0);
+    EXPECT_EQ(::chown(directory.c_str(), kOtherUid, kOtherUid), 0);
     const std::string path = directory + "/control";
     const ForeignListener listener(fakes::unix_name(path));
     const int fd = connected_to(fakes::unix_name(path));
