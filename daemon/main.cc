@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "daemon/access.h"
@@ -23,6 +24,7 @@
 #include "formats/core/printable.h"
 #include "storage/posix_fs.h"
 #include "storage/session_layout.h"
+#include "storage/standard_output.h"
 #include "storage/standard_streams.h"
 
 namespace collect::daemon {
@@ -224,8 +226,10 @@ int run(int argc, char** argv) {
   Result<CommandLine> line = read_command_line(argc, argv);
   if (!line.ok()) return refuse(line.error().message);
   if (line->print) {
-    std::fputs(line->print->c_str(), stdout);
-    return std::fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    signal(SIGPIPE, SIG_IGN);
+    storage::StandardOutput output(std::cout);
+    std::cout << *line->print;
+    return output.finish("collectord", EXIT_SUCCESS);
   }
   set_up_log(line->config.log_level);
   raise_descriptor_limit();
