@@ -21,6 +21,7 @@
 #include "daemon/inherited_sockets.h"
 #include "daemon/log.h"
 #include "daemon/symbolize/symbolizer.h"
+#include "formats/core/environment_names.h"
 #include "formats/core/printable.h"
 #include "storage/posix_fs.h"
 #include "storage/session_layout.h"
@@ -211,6 +212,9 @@ int serve(const CommandLine& line) {
   (*collector)->run();
   const Status announced = announce(line.ready_fd, **collector, **control, root);
   if (!announced.ok()) spdlog::warn("{}", announced.error().message);
+  for (const std::string& sentence : unknown_variables(environ)) {
+    spdlog::warn("{}", sentence);
+  }
   spdlog::info("collectord {} is ready: agents at {}, control at {}, sessions below {}", kVersion,
                (*collector)->ingest_address(), (*control)->address(), root);
 

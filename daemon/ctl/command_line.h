@@ -46,6 +46,17 @@ struct Line {
   std::function<int()> command;
 };
 
+// One meaning everywhere, and one text: symbolize/function_pattern.h, storage/thread_pattern.h.
+inline constexpr char kFunctionHelp[] =
+    "Only this function: its name, with or without namespace and arguments, a pattern with * and "
+    "?, "
+    "or a 0x… id; may be repeated";
+inline constexpr char kThreadHelp[] =
+    "Only this thread: the operating system's id, thread_N (in files) or name=PATTERN; may be "
+    "repeated";
+
+CLI::Validator thread_check();
+
 bool is_terminal(int fd);
 bool wants_color();
 

@@ -10,6 +10,7 @@
 
 #include "daemon/ctl/client.h"
 #include "daemon/ctl/command_line.h"
+#include "daemon/ctl/leftovers.h"
 #include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text.h"
 #include "storage/standard_output.h"
@@ -40,8 +41,9 @@ constexpr const char* kRunFooter =
     "answers there, or with -o, run starts one of its own for this run. With -o, --control says\n"
     "where that one listens; otherwise a --control at which nobody answers is an error.\n"
     "\n"
-    "The program gets the agent by LD_PRELOAD and COLLECT_* variables, which other COLLECT_*\n"
-    "variables of yours join. Its standard streams and its signals are its own.\n"
+    "The program gets the agent by LD_PRELOAD and COLLECT_* variables. Yours hold where no option\n"
+    "says otherwise, COLLECT_TAG too; but COLLECT_CONNECT and COLLECT_LISTEN, which say where the\n"
+    "collector is. Its standard streams and its signals are its own.\n"
     "\n"
     "Exit code: the program's own, 128 + N when signal N ended it, 127 when there is no such\n"
     "program, 126 when it cannot be executed, 125 when collectctl itself failed before it began.\n"
@@ -188,8 +190,11 @@ int parse_and_run(int argc, char** argv) {
   if (run->parsed() && line.run.command.empty()) {
     return wrong_usage(app, "say which program to run");
   }
-  // A reader that goes away ends our output, not the process; a traced program keeps the default.
-  if (!run->parsed()) std::signal(SIGPIPE, SIG_IGN);
+  if (!run->parsed()) {
+    // A reader that goes away ends our output, not the process; a traced program keeps the default.
+    std::signal(SIGPIPE, SIG_IGN);
+    remove_leftovers_on_signals();
+  }
   return line.command();
 }
 

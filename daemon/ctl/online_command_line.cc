@@ -113,7 +113,11 @@ void add_session_commands(CLI::App& app, Line& line) {
       ->add_option("-o,--output", line.download.output,
                    "Directory to write into (default: the session's name)")
       ->type_name("DIRECTORY");
-  fetch->footer("What an interrupted download left is gone on with; what is whole is kept.");
+  fetch->add_flag("--force", line.download.force,
+                  "Replace files of the same names that are not of this session");
+  fetch->footer(
+      "The manifest always comes too. What an interrupted download left is gone on with; what is\n"
+      "whole is kept.");
   CLI::App* remove =
       add_online(app, line, "delete", "Remove a sealed session from the collector",
                  [&line](const Online& to) { return delete_session(to, line.name); });
@@ -160,10 +164,9 @@ void add_detail(CLI::App& app, Line& line) {
       return set_detail(to, line.detail);
     });
     command->add_option("TARGET", line.detail.target, "Session or agent (default: everywhere)");
-    command
-        ->add_option("--thread", line.detail.threads,
-                     "Only this thread of the operating system; may be repeated")
-        ->type_name("TID")
+    command->add_option("--thread", line.detail.threads, kThreadHelp)
+        ->type_name("THREAD")
+        ->check(thread_check())
         ->allow_extra_args(false);
     return command;
   };
@@ -171,9 +174,7 @@ void add_detail(CLI::App& app, Line& line) {
   CLI::App* arm = add("arm", "Keep detail in the rings for a later start --pre-roll", api::ARMED);
   add("stop", "Stop recording detail", api::OFF);
   for (CLI::App* command : {start, arm}) {
-    command
-        ->add_option("--function", line.detail.functions,
-                     "Only this function: a name, a pattern with *, or a 0x… id; may be repeated")
+    command->add_option("--function", line.detail.functions, kFunctionHelp)
         ->type_name("FUNCTION")
         ->allow_extra_args(false);
   }
@@ -194,13 +195,11 @@ void add_filter(CLI::App& app, Line& line) {
                  [&line](const Online& to) { return set_function_filter(to, line.functions); });
   filter->add_option("TARGET", line.functions.target, "Session or agent (default: everywhere)");
   CLI::Option* clear = filter->add_flag("--clear", line.functions.clear, "Every function again");
-  filter
-      ->add_option("--only", line.functions.only,
-                   "This function: a name, a pattern with *, or a 0x… id; may be repeated")
+  filter->add_option("--only", line.functions.only, kFunctionHelp)
       ->type_name("FUNCTION")
       ->allow_extra_args(false)
       ->excludes(clear);
-  filter->add_option("--except", line.functions.except, "But not this one; may be repeated")
+  filter->add_option("--except", line.functions.except, "But not this function; may be repeated")
       ->type_name("FUNCTION")
       ->allow_extra_args(false)
       ->excludes(clear);
