@@ -121,8 +121,10 @@ class Collector final : public control::CollectorApi,
                       ingest::Answer<std::vector<uint64_t>> done);
 
   struct DetailCall;  // collector_detail.cc
-  void send_detail(const std::shared_ptr<DetailCall>& call, const ingest::AgentSnapshot& agent,
-                   const std::vector<uint64_t>& functions);
+  struct DetailOrder;
+  void find_detail_threads(const std::shared_ptr<DetailOrder>& order);
+  void find_detail_functions(const std::shared_ptr<DetailOrder>& order);
+  void send_detail(const std::shared_ptr<DetailOrder>& order);
 
   struct FilterCall;  // collector_filter.cc
   struct FilterOrder;

@@ -11,13 +11,9 @@ namespace {
 
 Result<wire::Command> detail_command(api::DetailMode mode, const api::DetailRequest& request) {
   using google::protobuf::util::TimeUtil;
-  if (request.threads_size() > static_cast<int>(wire::kMaxFilterThreads)) {
-    return Error{Code::kLimit, "threads: at most " + std::to_string(wire::kMaxFilterThreads)};
-  }
   wire::Command command;
   wire::SetDetail* detail = command.mutable_set_detail();
   detail->set_mode(to_wire(mode));
-  for (const uint32_t thread : request.threads()) detail->add_thread_ids(thread);
   if (mode != api::ON) return command;
   const int64_t duration_ns = TimeUtil::DurationToNanoseconds(request.duration());
   const int64_t pre_roll_ns = TimeUtil::DurationToNanoseconds(request.pre_roll());
@@ -53,7 +49,17 @@ struct Collector::DetailCall : OutcomeCall<api::DetailResponse> {
   using OutcomeCall::OutcomeCall;
   api::DetailMode mode{};
   wire::Command command;
+  std::vector<std::string> threads;  // storage/thread_pattern.h; empty: all
   FunctionPatterns patterns;
+};
+
+// What one of the agents is told.
+struct Collector::DetailOrder {
+  std::shared_ptr<DetailCall> call;
+  ingest::AgentSnapshot agent;
+  wire::Command command;
+
+  void fail(const std::string& reason) const { call->fail(outcome_for(agent), reason); }
 };
 
 void Collector::set_detail(api::DetailMode mode, const api::DetailRequest& request,
@@ -70,45 +76,81 @@ void Collector::set_detail(api::DetailMode mode, const api::DetailRequest& reque
   call->mode = mode;
   call->command = std::move(command).value();
   call->patterns = std::move(patterns).value();
+  call->threads.assign(request.thread_patterns().begin(), request.thread_patterns().end());
+  for (const uint32_t thread : request.threads()) call->threads.push_back(std::to_string(thread));
   for (const ingest::AgentSnapshot& agent : *targets) {
+    const auto order = std::make_shared<DetailOrder>(DetailOrder{call, agent, call->command});
     if (agent.state == ingest::AgentState::kDialing) {
-      call->fail(outcome_for(agent), "does not answer yet: " + agent.status);
-    } else if (call->patterns.empty()) {
-      send_detail(call, agent, {});
+      order->fail("does not answer yet: " + agent.status);
+    } else if (call->threads.empty()) {
+      find_detail_functions(order);
     } else {
-      find_functions(
-          agent,
-          [this, call](const auto& modules) {
-            return call->patterns.resolve(modules, naming_.symbolizer(), stopping_,
-                                          wire::kMaxFilterFunctions);
-          },
-          [this, call, agent](const Result<std::vector<uint64_t>>& matched) {
-            if (matched.ok()) {
-              send_detail(call, agent, *matched);
-            } else {
-              call->fail(outcome_for(agent), matched.error().message);
-            }
-          });
+      find_detail_threads(order);
     }
   }
 }
 
-void Collector::send_detail(const std::shared_ptr<DetailCall>& call,
-                            const ingest::AgentSnapshot& agent,
-                            const std::vector<uint64_t>& functions) {
-  wire::Command command = call->command;
-  for (const uint64_t id : functions) command.mutable_set_detail()->add_function_ids(id);
-  ingest_->command(agent.process_id, std::move(command),
-                   [call, agent, matched = functions.size()](Result<wire::CommandResult> result) {
-                     if (!result.ok()) {
-                       call->fail(outcome_for(agent), result.error().message);
-                       return;
-                     }
-                     api::DetailOutcome outcome = outcome_for(agent);
-                     outcome.set_functions_matched(static_cast<uint32_t>(matched));
-                     add_result(*result, call->mode, outcome);
-                     call->add(std::move(outcome));
-                   });
+// An agent would take any number for a thread: whether it is one of its threads is checked here.
+void Collector::find_detail_threads(const std::shared_ptr<DetailOrder>& order) {
+  const auto on_threads = [this, order](Result<std::vector<storage::ThreadIdentity>> threads) {
+    if (!threads.ok()) {
+      order->fail(threads.error().message);
+      return;
+    }
+    const auto places = storage::select_threads(order->call->threads, *threads);
+    if (!places.ok()) {
+      order->fail(places.error().message);
+      return;
+    }
+    if (places->size() > wire::kMaxFilterThreads) {
+      order->fail("more threads are meant than an agent holds, at most " +
+                  std::to_string(wire::kMaxFilterThreads) + ": narrow the patterns");
+      return;
+    }
+    for (const size_t place : *places) {
+      order->command.mutable_set_detail()->add_thread_ids(*(*threads)[place].thread_id);
+    }
+    find_detail_functions(order);
+  };
+  ingest_->threads(order->agent.process_id, on_threads);
+}
+
+void Collector::find_detail_functions(const std::shared_ptr<DetailOrder>& order) {
+  if (order->call->patterns.empty()) {
+    send_detail(order);
+    return;
+  }
+  find_functions(
+      order->agent,
+      [this, order](const auto& modules) {
+        return order->call->patterns.resolve(modules, naming_.symbolizer(), stopping_,
+                                             wire::kMaxFilterFunctions);
+      },
+      [this, order](const Result<std::vector<uint64_t>>& matched) {
+        if (!matched.ok()) {
+          order->fail(matched.error().message);
+          return;
+        }
+        for (const uint64_t id : *matched) {
+          order->command.mutable_set_detail()->add_function_ids(id);
+        }
+        send_detail(order);
+      });
+}
+
+void Collector::send_detail(const std::shared_ptr<DetailOrder>& order) {
+  const auto on_answer = [order](Result<wire::CommandResult> result) {
+    if (!result.ok()) {
+      order->fail(result.error().message);
+      return;
+    }
+    api::DetailOutcome outcome = outcome_for(order->agent);
+    outcome.set_functions_matched(
+        static_cast<uint32_t>(order->command.set_detail().function_ids_size()));
+    add_result(*result, order->call->mode, outcome);
+    order->call->add(std::move(outcome));
+  };
+  ingest_->command(order->agent.process_id, order->command, on_answer);
 }
 
 }  // namespace collect::daemon

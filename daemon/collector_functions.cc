@@ -1,36 +1,27 @@
 #include "daemon/collector_functions.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
+#include "daemon/symbolize/function_pattern.h"
 #include "daemon/symbolize/limits.h"
 
 namespace collect::daemon {
+
 Result<FunctionPatterns> FunctionPatterns::parse(const std::vector<std::string>& texts) {
+  auto words = symbolize::parse_function_words(texts);
+  if (!words.ok()) return words.error();
   FunctionPatterns patterns;
-  for (const std::string& text : texts) {
-    if (text.empty()) return Error{Code::kInvalidArgument, "functions: an empty name"};
-    if (text.size() >= symbolize::kMaxPathBytes) {
-      return Error{Code::kLimit, "functions: a name of " + std::to_string(text.size()) + " bytes"};
+  for (symbolize::FunctionWord& word : *words) {
+    if (word.id) {
+      patterns.ids_.push_back(*word.id);
+    } else {
+      patterns.patterns_.push_back(std::move(word.text));
     }
-    if (!text.starts_with("0x")) {
-      patterns.patterns_.push_back(text);
-      continue;
-    }
-    uint64_t id = 0;
-    const auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), id, 16);
-    if (error != std::errc{} || end != text.data() + text.size()) {
-      return Error{Code::kInvalidArgument, "functions: \"" + text + "\" is not a function id"};
-    }
-    patterns.ids_.push_back(id);
-  }
-  if (patterns.patterns_.size() > symbolize::kMaxPatterns) {
-    return Error{Code::kLimit,
-                 "functions: more than " + std::to_string(symbolize::kMaxPatterns) + " names"};
   }
   return patterns;
 }
@@ -78,7 +69,9 @@ class FunctionPatterns::Search {
     for (size_t at = 0; at < answer->matched.size(); ++at) {
       if (answer->matched[at]) matched_[at] = true;
     }
-    if (!answer->problem.empty() && first_problem_.empty()) {
+    // The kernel's own module has no file anywhere.
+    const bool has_file = !module.path.starts_with("linux-vdso");
+    if (!answer->problem.empty() && first_problem_.empty() && has_file) {
       first_problem_ = module.path + ": " + answer->problem;
     }
     // Half an answer would make a filter that says it is whole.

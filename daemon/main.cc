@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "daemon/access.h"
@@ -20,9 +21,11 @@
 #include "daemon/inherited_sockets.h"
 #include "daemon/log.h"
 #include "daemon/symbolize/symbolizer.h"
+#include "formats/core/environment_names.h"
 #include "formats/core/printable.h"
 #include "storage/posix_fs.h"
 #include "storage/session_layout.h"
+#include "storage/standard_output.h"
 #include "storage/standard_streams.h"
 
 namespace collect::daemon {
@@ -214,6 +217,9 @@ int serve(const CommandLine& line) {
   (*collector)->run();
   const Status announced = announce(line.ready_fd, **collector, **control, root);
   if (!announced.ok()) spdlog::warn("{}", announced.error().message);
+  for (const std::string& sentence : unknown_variables(environ)) {
+    spdlog::warn("{}", sentence);
+  }
   spdlog::info("collectord {} is ready: agents at {}, control at {}, sessions below {}", kVersion,
                (*collector)->ingest_address(), (*control)->address(), root);
 
@@ -229,8 +235,10 @@ int run(int argc, char** argv) {
   Result<CommandLine> line = read_command_line(argc, argv);
   if (!line.ok()) return refuse(line.error().message);
   if (line->print) {
-    std::fputs(line->print->c_str(), stdout);
-    return std::fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    signal(SIGPIPE, SIG_IGN);
+    storage::StandardOutput output(std::cout);
+    std::cout << *line->print;
+    return output.finish("collectord", EXIT_SUCCESS);
   }
   set_up_log(line->config.log_level);
   raise_descriptor_limit();

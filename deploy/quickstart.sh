@@ -74,10 +74,29 @@ call() {
     "$buf" curl --protocol grpc --http2-prior-knowledge -d '{}' "http://$control/$service/$1"
   fi
 }
-for _ in $(seq 100); do
-  "$bin/collectctl" --control "$control" --json sessions 2>/dev/null | grep -q json_iso_codes && break
-  sleep 0.1
-done
+
+# The sessions that record now, one a line. Those of earlier runs are in the same folder.
+recording() {
+  "$bin/collectctl" --control "$control" --json sessions json_iso_codes 2>/dev/null |
+    grep -o '{[^{}]*"state":"ACTIVE"[^{}]*}' || true
+}
+# How many detail records the collector has of them.
+detail_records() {
+  recording | sed -n 's/.*"detailRecords":"\([0-9]*\)".*/\1/p' | head -n 1
+}
+# wait_while_running WHAT COMMAND…: until COMMAND prints something else than nothing and 0.
+wait_while_running() {
+  local what=$1 got=''
+  shift
+  while true; do
+    got=$("$@")
+    [ "${got:-0}" = 0 ] || break
+    kill -0 "$job" 2>/dev/null || fail "the program ended before $what: $(tail -n 20 "$logs/run.log")"
+    sleep 0.05
+  done
+  printf '%s\n' "$got"
+}
+wait_while_running "its recording began" recording >"$logs/recording.log"
 
 step "4/5  Steer it while it runs"
 if [ -n "$grpcurl$buf" ]; then
@@ -85,7 +104,8 @@ if [ -n "$grpcurl$buf" ]; then
   list_methods
   say "Detail on: from now on every call also stores registers and stack bytes."
   call StartDetail
-  say "Detail off again:"
+  arrived=$(wait_while_running "a detail record arrived" detail_records)
+  say "$arrived detail records have arrived. Detail off again:"
   call StopDetail
   say "The manifest, while recording (its first lines):"
   call GetManifest >"$logs/manifest.log"
@@ -93,6 +113,8 @@ if [ -n "$grpcurl$buf" ]; then
 else
   say "Neither grpcurl nor buf is here; collectctl does the same:"
   shown "$bin/collectctl" --control "$control" detail start
+  arrived=$(wait_while_running "a detail record arrived" detail_records)
+  say "$arrived detail records have arrived. Detail off again:"
   shown "$bin/collectctl" --control "$control" detail stop
   shown "$bin/collectctl" --control "$control" manifest >"$logs/manifest.log"
 fi
@@ -104,6 +126,14 @@ step "5/5  Look at it"
 session=$(find "$traces" -mindepth 2 -maxdepth 2 -type d -name 'pid_*' -printf '%T@ %p\n' |
   sort -n | tail -n 1 | cut -d ' ' -f 2-)
 shown "$bin/collectctl" verify "$session"
+stored=0
+for file in "$session"/thread_*/detail.atf; do
+  [ -e "$file" ] || continue
+  stored=$((stored + $("$bin/collectctl" dump --json "$file" | wc -l)))
+done
+[ "$stored" -ge "$arrived" ] ||
+  fail "$arrived detail records arrived, and $stored are in the files of $session"
+say "$stored calls and returns have registers and stack bytes."
 say ""
 say "The functions that took most time by themselves:"
 shown "$bin/collectctl" report --sort self --limit 12 "$session" >"$logs/report.log"

@@ -29,19 +29,22 @@ Status check_duration(std::string_view field, const google::protobuf::Duration& 
   return {};
 }
 
-Status check_functions(const std::string& field,
-                       const google::protobuf::RepeatedPtrField<std::string>& functions) {
-  if (functions.size() > kMaxDetailFunctions) {
-    return invalid(field + " has " + std::to_string(functions.size()) + " entries, at most " +
+constexpr char kFunctionAdvice[] = "a name, a pattern with * or a \"0x…\" id";
+constexpr char kThreadAdvice[] = "an id or name=PATTERN";
+
+// Words for functions or threads; `advice` says what an entry may be.
+Status check_words(const std::string& field,
+                   const google::protobuf::RepeatedPtrField<std::string>& words,
+                   const char* advice) {
+  if (words.size() > kMaxDetailFunctions) {
+    return invalid(field + " has " + std::to_string(words.size()) + " entries, at most " +
                    std::to_string(kMaxDetailFunctions) +
                    " are allowed; patterns with * cover many");
   }
-  for (const std::string& function : functions) {
-    if (function.empty() || function.size() > kMaxFunctionPatternBytes ||
-        !has_no_controls(function)) {
-      return invalid(field +
-                     " holds an entry that is empty, too long or not text; write a name, a pattern "
-                     "with * or a \"0x…\" id");
+  for (const std::string& word : words) {
+    if (word.empty() || word.size() > kMaxFunctionPatternBytes || !has_no_controls(word)) {
+      return invalid(field + " holds an entry that is empty, too long or not text; write " +
+                     advice);
     }
   }
   return {};
@@ -65,15 +68,16 @@ Status check_detail(const v1::DetailRequest& request) {
                    std::to_string(kMaxDetailThreads) +
                    " are allowed; leave it empty for all threads");
   }
-  COLLECT_TRY(check_functions("functions", request.functions()));
+  COLLECT_TRY(check_words("thread_patterns", request.thread_patterns(), kThreadAdvice));
+  COLLECT_TRY(check_words("functions", request.functions(), kFunctionAdvice));
   COLLECT_TRY(check_duration("duration", request.duration()));
   return check_duration("pre_roll", request.pre_roll());
 }
 
 Status check_function_filter(const v1::SetFunctionFilterRequest& request) {
   COLLECT_TRY(check_name("target", request.target()));
-  COLLECT_TRY(check_functions("only", request.only()));
-  return check_functions("except", request.except());
+  COLLECT_TRY(check_words("only", request.only(), kFunctionAdvice));
+  return check_words("except", request.except(), kFunctionAdvice);
 }
 
 Status check_annotation(const v1::AnnotateRequest& request) {

@@ -1,5 +1,5 @@
-// What main.cc and its second half, file_command_line.cc, share of the command line. CLI11 is known
-// to these two alone.
+// What main.cc, online_command_line.cc and file_command_line.cc share of the command line. CLI11 is
+// known to these three alone.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -46,11 +46,28 @@ struct Line {
   std::function<int()> command;
 };
 
+// One meaning everywhere, and one text: symbolize/function_pattern.h, storage/thread_pattern.h.
+inline constexpr char kFunctionHelp[] =
+    "Only this function: its name, with or without namespace and arguments, a pattern with * and "
+    "?, "
+    "or a 0x… id; may be repeated";
+inline constexpr char kThreadHelp[] =
+    "Only this thread: the operating system's id, thread_N (in files) or name=PATTERN; may be "
+    "repeated";
+
+CLI::Validator thread_check();
+
 bool is_terminal(int fd);
 bool wants_color();
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* what);
 void add_json(CLI::App* command, Line& line);
+
+// Where the collector is and what is shown there: before the command or behind it.
+void add_control(CLI::App& app, ControlTarget& control);
+
+// What talks to a collector.
+void add_online_commands(CLI::App& app, Line& line);
 
 // inspect, verify, dump, report, convert, recover, symbolize.
 void add_file_commands(CLI::App& app, Line& line);

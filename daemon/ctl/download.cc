@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <span>
+#include <utility>
 
 #include "daemon/ctl/client.h"
 #include "daemon/ctl/json.h"
+#include "daemon/ctl/session_files.h"
 #include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text.h"
 #include "daemon/ctl/text_out.h"
+#include "storage/manifest.h"
 #include "storage/posix_fs.h"
 #include "storage/session_files.h"
 
@@ -18,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kPartSuffix[] = ".part";
+constexpr char kManifest[] = "manifest.json";
 
 // What one download did, for the last line.
 struct Fetched {
@@ -74,6 +80,40 @@ class PartFile {
   uint64_t size_;
 };
 
+// What tells one recording from all others.
+struct Identity {
+  std::string text;                                 // the manifest as it is
+  std::optional<storage::SessionIdentity> process;  // what it says
+
+  static Identity of(std::string manifest) {
+    Identity identity{std::move(manifest), std::nullopt};
+    if (auto parsed = storage::manifest_from_json(identity.text); parsed.ok()) {
+      identity.process = parsed->identity;
+    }
+    return identity;
+  }
+  bool is_same(const Identity& other) const {
+    if (text == other.text) return true;
+    return process && other.process && process->process_id == other.process->process_id &&
+           process->recording == other.process->recording &&
+           process->start_unix_ns == other.process->start_unix_ns;
+  }
+};
+
+Result<std::string> text_of(storage::Fs& disk, const std::string& path) {
+  auto file = disk.open(path, storage::OpenMode::kRead);
+  if (!file.ok()) return file.error();
+  const auto size = (*file)->size();
+  if (!size.ok()) return size.error();
+  if (*size > kMaxManifestBytes) return Error{Code::kLimit, path + ": too large for a manifest"};
+  std::string text(*size, '\0');
+  const auto got =
+      (*file)->read_at(0, std::span<uint8_t>(reinterpret_cast<uint8_t*>(text.data()), text.size()));
+  if (!got.ok()) return got.error();
+  text.resize(*got);
+  return text;
+}
+
 bool is_whole(storage::Fs& disk, const std::string& path, uint64_t bytes) {
   auto file = disk.open(path, storage::OpenMode::kRead);
   if (!file.ok()) return false;
@@ -97,12 +137,39 @@ class Downloader {
   bool sealed() const { return sealed_; }
   const Fetched& fetched() const { return fetched_; }
 
-  Status fetch(const api::SessionFile& file) {
-    // The collector's words become a path here: only what a session may have.
-    if (!storage::is_session_path(file.path())) {
-      return Error{Code::kInvalidArgument,
-                   "\"" + file.path() + "\" is no file of a session; it is not written"};
+  // The manifest, once nothing of `files` would take the place of something else.
+  Status begin(const std::vector<api::SessionFile>& files, bool force) {
+    std::string manifest;
+    const auto end = client_.download(session_, kManifest, 0, [&](const std::string& data) {
+      manifest += data;
+      return manifest.size() <= kMaxManifestBytes
+                 ? Status()
+                 : Status(Error{Code::kLimit, "the manifest is too large"});
+    });
+    if (!end.ok()) return end.error();
+    const std::string path = directory_ + "/" + kManifest;
+    const auto present = text_of(disk_, path);
+    if (present.ok() && Identity::of(*present).is_same(Identity::of(manifest))) {
+      if (*present == manifest) {
+        ++fetched_.kept;
+        return {};
+      }
+    } else {
+      COLLECT_TRY(clear(kManifest, force));
+      for (const api::SessionFile& file : files) COLLECT_TRY(clear(file.path(), force));
     }
+    COLLECT_TRY(disk_.make_directories(directory_));
+    auto part = PartFile::open(disk_, path, false);
+    if (!part.ok()) return part.error();
+    COLLECT_TRY(part->append(manifest));
+    COLLECT_TRY(part->finish());
+    ++fetched_.files;
+    fetched_.bytes += manifest.size();
+    return {};
+  }
+
+  Status fetch(const api::SessionFile& file) {
+    if (file.path() == kManifest) return {};  // begin() had it
     const std::string path = directory_ + "/" + file.path();
     if (sealed_ && is_whole(disk_, path, file.bytes())) {
       ++fetched_.kept;
@@ -131,6 +198,22 @@ class Downloader {
   }
 
  private:
+  // Nothing of somebody else's stays at the name.
+  Status clear(const std::string& name, bool force) {
+    for (const std::string& path :
+         {directory_ + "/" + name, directory_ + "/" + name + kPartSuffix}) {
+      const auto there = disk_.open(path, storage::OpenMode::kRead);
+      if (!there.ok() && there.code() == Code::kNotFound) continue;
+      if (!force) {
+        return Error{Code::kAlreadyExists, path + ": is there already, and not of " +
+                                               short_name(session_) +
+                                               "; --force replaces it, -o names another directory"};
+      }
+      COLLECT_TRY(disk_.remove_file(path));
+    }
+    return {};
+  }
+
   void show(const api::SessionFile& file, uint64_t bytes) {
     if (!online_.terminal || online_.json) return;
     restart_line(online_.err);
@@ -206,6 +289,16 @@ int download(const Online& online, const DownloadOptions& options) {
     online.err << "collectctl: " << place->name
                << " still records: its files are as they are now, without their ends; "
                   "collectctl recover completes them\n";
+  }
+  // The collector's words become paths: only what a session may have.
+  for (const api::SessionFile& file : *wanted) {
+    if (storage::is_session_path(file.path())) continue;
+    return failed(online.err,
+                  {Code::kInvalidArgument,
+                   "\"" + file.path() + "\" is no file of a session; nothing is written"});
+  }
+  if (const Status begun = downloader.begin(*wanted, options.force); !begun.ok()) {
+    return failed(online.err, begun.error());
   }
   for (const api::SessionFile& file : *wanted) {
     const Status fetched = downloader.fetch(file);

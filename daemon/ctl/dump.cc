@@ -6,6 +6,7 @@
 #include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/event_dump.h"
 #include "daemon/ctl/text_out.h"
+#include "daemon/ctl/thread_choice.h"
 #include "daemon/ctl/trace_check.h"
 #include "storage/manifest.h"
 
@@ -39,22 +40,14 @@ int dump_detail_alone(const DumpOptions& options, const Trace& trace, std::ostre
   return 0;
 }
 
-// Threads asked for that are not there, and threads that cannot be read.
-bool complain(const DumpOptions& options, const atf::SessionReader& session, std::ostream& err) {
+// Threads that cannot be read.
+bool complain(const atf::SessionReader& session, std::ostream& err) {
   bool unreadable = false;
   for (const atf::SessionThread& thread : session.threads()) {
     if (thread.index) continue;
     unreadable = true;
     err << "dump: thread " << thread.n << ": "
         << printable_sentence(thread.findings.list().front().sentence) << "; left out\n";
-  }
-  for (const uint32_t n : options.threads) {
-    const auto& threads = session.threads();
-    if (std::none_of(threads.begin(), threads.end(),
-                     [&](const atf::SessionThread& thread) { return thread.n == n; })) {
-      unreadable = true;
-      err << "dump: there is no thread " << n << "\n";
-    }
   }
   return unreadable;
 }
@@ -125,15 +118,20 @@ int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
             << "; functions stay unnamed\n";
       }
     }
+    const auto threads = chosen_threads(options.threads, *trace, manifest);
+    if (!threads.ok()) {
+      err << "dump: " << printable_sentence(threads.error().message) << "\n";
+      return threads.code() == Code::kNotFound ? 1 : 2;
+    }
     auto session =
-        std::make_unique<DumpedSession>(std::move(*trace), std::move(manifest), options.threads);
+        std::make_unique<DumpedSession>(std::move(*trace), std::move(manifest), *threads);
     auto filter = FunctionFilter::make(options.functions, session->names);
     if (!filter) {
       err << "dump: " << printable_sentence(filter.error().message) << "\n";
       return 2;
     }
     session->filter = std::move(*filter);
-    if (complain(options, session->reader, err)) unreadable = true;
+    if (complain(session->reader, err)) unreadable = true;
     sessions.push_back(std::move(session));
   }
   if (options.merged && sessions.size() > 1) {
@@ -143,7 +141,19 @@ int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
       return 2;
     }
   }
-  dump_events(options, sessions, out);
+  if (!dump_events(options, sessions, out)) return unreadable ? 1 : 0;
+  for (const auto& session : sessions) {
+    const bool is_part = !options.threads.empty() || options.from_ns != 0 ||
+                         options.to_ns != std::numeric_limits<uint64_t>::max();
+    const Status found = session->filter->check_all_found(
+        is_part ? "function of the selected events" : "function", session->manifest.symbols);
+    if (found.ok()) continue;
+    unreadable = true;
+    err << "dump: "
+        << printable_sentence((sessions.size() > 1 ? session->trace.path + ": " : "") +
+                              found.error().message)
+        << "\n";
+  }
   return unreadable ? 1 : 0;
 }
 

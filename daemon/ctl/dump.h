@@ -13,19 +13,20 @@ namespace collect::ctl {
 struct DumpOptions {
   std::vector<std::string> paths;  // session, thread or file; or a directory above sessions
   bool json = false;
-  bool merged = false;            // time order across threads, and sessions, instead of one by one
-  bool detail = false;            // with registers and stack bytes, where there are any
-  std::vector<uint32_t> threads;  // N of thread_N; empty: all
-  uint64_t from_ns = 0;           // device clock; of merged sessions: since the epoch
+  bool merged = false;  // time order across threads, and sessions, instead of one by one
+  bool detail = false;  // with registers and stack bytes, where there are any
+  std::vector<std::string> threads;  // storage/thread_pattern.h; empty: all
+  uint64_t from_ns = 0;              // device clock; of merged sessions: since the epoch
   uint64_t to_ns = std::numeric_limits<uint64_t>::max();  // inclusive
-  std::vector<std::string> functions;  // exact name, glob with * and ?, or 0x id; empty: all
+  std::vector<std::string> functions;  // symbolize/function_pattern.h; empty: all
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // events printed
   bool color = false;
   bool progress = false;
 };
 
 // 0: all that was asked for was printed, or the reader of `out` went away; 1: some threads could
-// not be read; 2: the path itself cannot be read, or an option makes no sense.
+// not be read, or a thread or function that was asked for is not there; 2: the path itself cannot
+// be read, or an option makes no sense.
 int dump(const DumpOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace collect::ctl

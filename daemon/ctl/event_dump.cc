@@ -94,8 +94,9 @@ class SessionPrinter {
 
   // True: it was printed.
   bool take(size_t thread, uint64_t seq, const atf::IndexEvent& event, uint64_t time_ns) {
-    const bool wanted = time_ns >= options_.from_ns && time_ns <= options_.to_ns &&
-                        session_.filter->wants(event.function_id);
+    // Asked first, so that it has seen every function.
+    const bool wanted = session_.filter->wants(event.function_id) && time_ns >= options_.from_ns &&
+                        time_ns <= options_.to_ns;
     if (!wanted) {
       if (!options_.json) text_.pass(thread, event);
       return false;
@@ -131,12 +132,14 @@ class Dump {
     if (first_ == kNever) first_ = 0;
   }
 
-  void run() {
+  // False: the limit, or the reader, ended it.
+  bool run() {
     if (options_.merged) {
       run_merged();
-      return;
+    } else {
+      for (size_t i = 0; i < sessions_.size() && !done(); ++i) run_by_thread(i);
     }
-    for (size_t i = 0; i < sessions_.size() && !done(); ++i) run_by_thread(i);
+    return !done();
   }
 
  private:
@@ -240,9 +243,9 @@ class Dump {
 
 }  // namespace
 
-void dump_events(const DumpOptions& options,
+bool dump_events(const DumpOptions& options,
                  const std::vector<std::unique_ptr<DumpedSession>>& sessions, std::ostream& out) {
-  Dump(options, sessions, out).run();
+  return Dump(options, sessions, out).run();
 }
 
 }  // namespace collect::ctl

@@ -37,8 +37,8 @@ struct DumpedSession {
 };
 
 // Prints what the options select. With `merged`, in time order: of one session by its own clock, of
-// several, which all have a clock then, by the time line.
-void dump_events(const DumpOptions& options,
+// several, which all have a clock then, by the time line. False: it ended before the last event.
+bool dump_events(const DumpOptions& options,
                  const std::vector<std::unique_ptr<DumpedSession>>& sessions, std::ostream& out);
 
 }  // namespace collect::ctl

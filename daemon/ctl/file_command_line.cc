@@ -7,8 +7,18 @@
 #include <vector>
 
 #include "daemon/ctl/command_line.h"
+#include "storage/thread_pattern.h"
 
 namespace collect::ctl {
+
+CLI::Validator thread_check() {
+  return CLI::Validator(
+      [](std::string& word) {
+        const auto pattern = storage::ThreadPattern::parse(word);
+        return pattern.ok() ? std::string() : pattern.error().message;
+      },
+      "", "thread");
+}
 
 bool is_terminal(int fd) {
   return ::isatty(fd) == 1;
@@ -149,8 +159,9 @@ void add_file_commands(CLI::App& app, Line& line) {
   dumper->add_flag("--merged", line.dump.merged,
                    "In time order across threads, and across sessions: on the collector's clock");
   dumper->add_flag("--detail", line.dump.detail, "With registers and stack bytes");
-  dumper->add_option("--thread", line.dump.threads, "Only thread_N; may be repeated")
-      ->type_name("N")
+  dumper->add_option("--thread", line.dump.threads, kThreadHelp)
+      ->type_name("THREAD")
+      ->check(thread_check())
       ->allow_extra_args(false);
   dumper
       ->add_option("--from", line.dump.from_ns,
@@ -158,9 +169,7 @@ void add_file_commands(CLI::App& app, Line& line) {
       ->type_name("NS");
   dumper->add_option("--to", line.dump.to_ns, "Only up to this time, in ns (the same)")
       ->type_name("NS");
-  dumper
-      ->add_option("--function", line.dump.functions,
-                   "Only this function: a name, a pattern with *, or a 0x… id; may be repeated")
+  dumper->add_option("--function", line.dump.functions, kFunctionHelp)
       ->type_name("FUNCTION")
       ->allow_extra_args(false);
   dumper->add_option("--limit", line.dump.limit, "At most so many events")->type_name("N");
@@ -182,8 +191,9 @@ void add_file_commands(CLI::App& app, Line& line) {
                                                                       {"name", ReportSort::kName}})
                       .description("{total,self,calls,name}"));
   reporter->add_option("--limit", line.report.limit, "At most so many functions")->type_name("N");
-  reporter->add_option("--thread", line.report.threads, "Only thread_N; may be repeated")
-      ->type_name("N")
+  reporter->add_option("--thread", line.report.threads, kThreadHelp)
+      ->type_name("THREAD")
+      ->check(thread_check())
       ->allow_extra_args(false);
 }
 

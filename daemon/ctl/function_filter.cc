@@ -1,64 +1,77 @@
 #include "daemon/ctl/function_filter.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "formats/core/nearest_word.h"
 
 namespace collect::ctl {
 
-// Greedy with one point to return to: linear in practice, never worse than the product of the
-// sizes.
-bool glob_matches(std::string_view pattern, std::string_view text) {
-  size_t p = 0, t = 0;
-  size_t star = std::string_view::npos, after_star = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      after_star = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
-      ++p;
-      ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++after_star;
-    } else {
-      return false;
-    }
+Result<NameFilter> NameFilter::make(const std::vector<std::string>& words) {
+  auto parsed = symbolize::parse_function_words(words);
+  if (!parsed.ok()) return Error{parsed.code(), "--function: " + parsed.error().message};
+  NameFilter filter;
+  filter.words_ = std::move(*parsed);
+  filter.found_.resize(filter.words_.size(), false);
+  return filter;
+}
+
+bool NameFilter::wants(std::string_view name, uint64_t id) {
+  if (everything()) return true;
+  bool wanted = false;
+  for (size_t i = 0; i < words_.size(); ++i) {
+    const symbolize::FunctionWord& word = words_[i];
+    const bool means = word.id ? *word.id == id : symbolize::means_function(word.text, "", name);
+    if (!means) continue;
+    wanted = true;
+    found_[i] = true;
   }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
+  return wanted;
+}
+
+Status NameFilter::check_all_found(std::string_view what,
+                                   const std::vector<std::string>& known) const {
+  const auto missing = std::find(found_.begin(), found_.end(), false);
+  if (missing == found_.end()) return {};
+  const std::string& word = words_[static_cast<size_t>(missing - found_.begin())].text;
+  std::string message = "no " + std::string(what) + " matches \"" + word + "\"";
+  std::vector<std::string> bases;
+  for (const std::string& name : known) bases.emplace_back(symbolize::base_name(name));
+  if (const std::string near = nearest_word(word, bases); !near.empty()) {
+    message += "; did you mean " + near + "?";
+  } else if (!known.empty()) {
+    message += "; " + std::to_string(known.size()) + (known.size() == 1 ? " is" : " are") +
+               " known, " + (known.size() == 1 ? "" : "such as ") + known.front();
+  }
+  return Error{Code::kNotFound, std::move(message)};
 }
 
 Result<FunctionFilter> FunctionFilter::make(const std::vector<std::string>& words,
                                             const NameTable& names) {
+  auto made = NameFilter::make(words);
+  if (!made.ok()) return made.error();
   FunctionFilter filter;
+  filter.filter_ = std::move(*made);
   filter.names_ = &names;
-  for (const std::string& word : words) {
-    if (!word.starts_with("0x") && !word.starts_with("0X")) {
-      filter.words_.push_back(word);
-      continue;
-    }
-    uint64_t id = 0;
-    const char* end = word.data() + word.size();
-    const auto parsed = std::from_chars(word.data() + 2, end, id, 16);
-    if (parsed.ec != std::errc() || parsed.ptr != end) {
-      return Error{Code::kInvalidArgument,
-                   "--function " + word + ": not a function id (0x and up to 16 hex digits)"};
-    }
-    filter.ids_.push_back(id);
-  }
   return filter;
 }
 
 bool FunctionFilter::wants(uint64_t function_id) {
   if (everything()) return true;
   if (const auto it = decided_.find(function_id); it != decided_.end()) return it->second;
-  const bool wanted = std::find(ids_.begin(), ids_.end(), function_id) != ids_.end() ||
-                      std::any_of(words_.begin(), words_.end(), [&](const std::string& word) {
-                        const std::string_view name = names_->name_of(function_id);
-                        return word == name || glob_matches(word, name);
-                      });
+  const bool wanted = filter_.wants(names_->name_of(function_id), function_id);
   if (decided_.size() < kMaxRemembered) decided_.emplace(function_id, wanted);
   return wanted;
+}
+
+Status FunctionFilter::check_all_found(std::string_view what,
+                                       const std::vector<ManifestSymbol>& symbols) {
+  if (everything()) return {};
+  std::vector<std::string> known;
+  for (const ManifestSymbol& symbol : symbols) {
+    filter_.wants(symbol.name, symbol.function_id);
+    known.push_back(symbol.name);
+  }
+  return filter_.check_all_found(what, known);
 }
 
 }  // namespace collect::ctl

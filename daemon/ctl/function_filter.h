@@ -1,5 +1,5 @@
-// `--function` of dump: which function ids are wanted. A word matches by exact name, by glob (* and
-// ?), or, as 0x…, by id. A word that matches nothing selects nothing.
+// `--function` of dump: which functions are wanted. A word means what it means to the daemon
+// (daemon/symbolize/function_pattern.h): a name, a pattern, or, as 0x…, an id.
 #pragma once
 
 #include <cstdint>
@@ -9,28 +9,50 @@
 #include <vector>
 
 #include "daemon/ctl/names.h"
+#include "daemon/symbolize/function_pattern.h"
 #include "formats/core/result.h"
 
 namespace collect::ctl {
 
-// * is any text, ? any one byte, everything else itself: names of C++ functions contain brackets.
-bool glob_matches(std::string_view pattern, std::string_view text);
+// Names as they come by, and which word never meant one.
+class NameFilter {
+ public:
+  // kInvalidArgument, kLimit: as symbolize::parse_function_words().
+  static Result<NameFilter> make(const std::vector<std::string>& words);
 
+  bool everything() const { return words_.empty(); }
+  // `id` counts for words that are ids.
+  bool wants(std::string_view name, uint64_t id);
+  bool wants(std::string_view name) { return wants(name, kNoId); }
+
+  // After everything was offered to wants(). kNotFound: a word meant nothing of it ("no WHAT
+  // matches …"); names the word and what comes near it.
+  Status check_all_found(std::string_view what, const std::vector<std::string>& known) const;
+
+ private:
+  static constexpr uint64_t kNoId = UINT64_MAX;
+
+  std::vector<symbolize::FunctionWord> words_;
+  std::vector<bool> found_;  // by word
+};
+
+// The same of function ids, each decided once.
 class FunctionFilter {
  public:
-  // kInvalidArgument: an id that is no number. `names` must outlive the filter.
+  // `names` must outlive the filter.
   static Result<FunctionFilter> make(const std::vector<std::string>& words, const NameTable& names);
 
-  bool everything() const { return words_.empty() && ids_.empty(); }
+  bool everything() const { return filter_.everything(); }
   // Not thread-safe: it remembers its decisions.
   bool wants(uint64_t function_id);
+  // After the last event: with the functions that have names, whether or not they had an event.
+  Status check_all_found(std::string_view what, const std::vector<ManifestSymbol>& symbols);
 
  private:
   // Decisions beyond this many functions are made again each time.
   static constexpr size_t kMaxRemembered = size_t{1} << 20;
 
-  std::vector<std::string> words_;
-  std::vector<uint64_t> ids_;
+  NameFilter filter_;
   const NameTable* names_ = nullptr;
   std::unordered_map<uint64_t, bool> decided_;
 };

@@ -222,7 +222,7 @@ int show_manifest(const Online& online, const std::string& session) {
 int set_detail(const Online& online, const DetailOptions& options) {
   api::DetailRequest request;
   request.set_target(options.target);
-  request.mutable_threads()->Add(options.threads.begin(), options.threads.end());
+  for (const std::string& thread : options.threads) request.add_thread_patterns(thread);
   for (const std::string& function : options.functions) request.add_functions(function);
   if (options.duration.count() > 0) set_duration(request.mutable_duration(), options.duration);
   if (options.pre_roll.count() > 0) set_duration(request.mutable_pre_roll(), options.pre_roll);

@@ -7,6 +7,7 @@
 #include "daemon/ctl/names.h"
 #include "daemon/ctl/session_files.h"
 #include "daemon/ctl/text_out.h"
+#include "daemon/ctl/thread_choice.h"
 #include "daemon/ctl/trace_check.h"
 
 namespace collect::ctl {
@@ -240,8 +241,13 @@ int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
           << "; functions stay unnamed\n";
     }
   }
+  const auto threads = chosen_threads(options.threads, *trace, manifest);
+  if (!threads.ok()) {
+    err << "report: " << printable_sentence(threads.error().message) << "\n";
+    return threads.code() == Code::kNotFound ? 1 : 2;
+  }
   const NameTable names(manifest);
-  const atf::SessionReader session(trace->files(options.threads));
+  const atf::SessionReader session(trace->files(*threads));
   const auto progress = progress_line(err, options.progress);
   Profile profile;
   uint64_t lost = manifest.lost_without_stream;

@@ -15,13 +15,14 @@ struct ReportOptions {
   std::string path;  // session, thread or file; or a directory above sessions
   ReportSort sort = ReportSort::kTotal;
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // functions printed
-  std::vector<uint32_t> threads;                          // N of thread_N; empty: all
+  std::vector<std::string> threads;                       // storage/thread_pattern.h; empty: all
   bool json = false;                                      // one document
   bool color = false;
   bool progress = false;
 };
 
-// 0: done; 1: some threads could not be read; 2: the path itself cannot be read.
+// 0: done; 1: some threads could not be read, or one that was asked for is not there; 2: the path
+// itself cannot be read.
 int report(const ReportOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace collect::ctl

@@ -1,8 +1,11 @@
 #include "daemon/ctl/run_command.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "daemon/ctl/client.h"
@@ -13,6 +16,7 @@
 #include "daemon/ctl/run_sessions.h"
 #include "daemon/ctl/run_summary.h"
 #include "daemon/ctl/text.h"
+#include "formats/core/environment_names.h"
 
 namespace collect::ctl {
 namespace {
@@ -84,11 +88,10 @@ void announce(const Collector& collector, std::ostream& err) {
   err.flush();
 }
 
-RunOutcome finish(const Collector& collector, const std::string& tag, bool agent_outlives,
-                  JobSignals& signals, std::ostream& err) {
+RunOutcome finish(const Collector& collector, const SealWait& wait, JobSignals& signals,
+                  std::ostream& err) {
   RunOutcome outcome;
   Client client(collector.control);
-  const SealWait wait{tag, collector.embedded == nullptr, agent_outlives, is_alive};
   RunSessions followed = wait_until_sealed(client, wait, signals, err);
   outcome.agent_seen = followed.agent_seen;
   outcome.sessions = std::move(followed.sessions);
@@ -116,10 +119,17 @@ int run_program(const RunOptions& options, std::ostream& err) {
   Result<std::string> library = find_agent_library();
   if (!library.ok()) return failed_before_start(err, library.error(), kExitRunFailed);
   agent.library = std::move(*library);
-  agent.tag = new_run_tag();
+  const std::string tag_of_caller = given_tag(own_environment());
+  agent.tag = tag_of_caller.empty() ? new_run_tag() : tag_of_caller;
+  for (const std::string& sentence : unknown_variables(environ)) {
+    err << "collectctl: " << printable_sentence(sentence) << "\n";
+  }
   Result<Collector> collector = find_collector(options, signals);
   if (!collector.ok()) return failed_before_start(err, collector.error(), kExitRunFailed);
   agent.connect = collector->ingest;
+  Result<std::set<std::string>> before = std::set<std::string>();
+  if (!tag_of_caller.empty()) before = names_with_tag(collector->control, tag_of_caller);
+  if (!before.ok()) return failed_before_start(err, before.error(), kExitRunFailed);
   const auto environment = agent_environment(own_environment(), agent);
   if (!environment.ok()) return failed_before_start(err, environment.error(), kExitRunFailed);
   if (!options.quiet && !options.json) announce(*collector, err);
@@ -128,7 +138,9 @@ int run_program(const RunOptions& options, std::ostream& err) {
   if (!child.ok()) return failed_before_start(err, child.error(), code_for(child.error()));
   const int exit_code = wait_for_program(*child, signals);
 
-  RunOutcome outcome = finish(*collector, agent.tag, drains_by_process(*environment), signals, err);
+  const SealWait wait{agent.tag, *before, collector->embedded == nullptr,
+                      drains_by_process(*environment), is_alive};
+  RunOutcome outcome = finish(*collector, wait, signals, err);
   outcome.program = options.command.front();
   outcome.exit_code = exit_code;
   if (collector->embedded) {

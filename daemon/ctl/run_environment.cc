@@ -67,6 +67,10 @@ std::vector<std::string> own_environment() {
   return entries;
 }
 
+std::string given_tag(const std::vector<std::string>& environment) {
+  return value_of(environment, "COLLECT_TAG");
+}
+
 std::string new_run_tag() {
   std::random_device random;
   char text[32];

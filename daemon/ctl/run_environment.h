@@ -33,6 +33,9 @@ bool drains_by_process(const std::vector<std::string>& environment);
 // This process's environment.
 std::vector<std::string> own_environment();
 
+// The caller's own COLLECT_TAG, or empty.
+std::string given_tag(const std::vector<std::string>& environment);
+
 // "run-" and 64 random bits: the same for every process of one run.
 std::string new_run_tag();
 

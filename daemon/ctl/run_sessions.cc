@@ -19,18 +19,22 @@ struct View {
   std::vector<api::Session> sessions;
 };
 
-Result<View> look(Client& client, const std::string& tag) {
+// What is in `before` is left out.
+Result<View> look(Client& client, const std::string& tag, const std::set<std::string>& before) {
   View view;
   Result<std::vector<api::Agent>> agents = client.agents(tag);
   if (!agents.ok()) return agents.error();
   Result<std::vector<api::Session>> sessions = client.sessions(tag);
   if (!sessions.ok()) return sessions.error();
-  // A filter matches other words too; the tag is ours alone.
+  // A filter matches other words too.
+  const auto is_meant = [&](const auto& item) {
+    return item.tag() == tag && !before.contains(item.name());
+  };
   for (api::Agent& agent : *agents) {
-    if (agent.tag() == tag) view.agents.push_back(std::move(agent));
+    if (is_meant(agent)) view.agents.push_back(std::move(agent));
   }
   for (api::Session& session : *sessions) {
-    if (session.tag() == tag) view.sessions.push_back(std::move(session));
+    if (is_meant(session)) view.sessions.push_back(std::move(session));
   }
   std::reverse(view.sessions.begin(), view.sessions.end());
   return view;
@@ -60,7 +64,7 @@ class Waiter {
   RunSessions run() {
     std::chrono::milliseconds pause = kFirstLook;
     while (true) {
-      Result<View> view = look(client_, wait_.tag);
+      Result<View> view = look(client_, wait_.tag, wait_.before);
       if (!view.ok()) {
         result_.trouble = "lost touch with the collector: " + view.error().message;
         return std::move(result_);
@@ -155,6 +159,16 @@ class Waiter {
 };
 
 }  // namespace
+
+Result<std::set<std::string>> names_with_tag(const ControlTarget& control, const std::string& tag) {
+  Client client(control);
+  const Result<View> view = look(client, tag, {});
+  if (!view.ok()) return view.error();
+  std::set<std::string> names;
+  for (const api::Agent& agent : view->agents) names.insert(agent.name());
+  for (const api::Session& session : view->sessions) names.insert(session.name());
+  return names;
+}
 
 RunSessions wait_until_sealed(Client& client, const SealWait& wait, JobSignals& signals,
                               std::ostream& err) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ struct RunSessions {
 
 struct SealWait {
   std::string tag;
+  // Agents and sessions with that tag that are not of this run: the caller's own tag may have been
+  // used before.
+  std::set<std::string> before;
   // Processes of the run that still live may go on recording into a collector that stays; one that
   // leaves with the run has to wait for them.
   bool collector_stays = false;
@@ -42,6 +46,9 @@ struct SealWait {
   bool agent_outlives = false;
   std::function<bool(pid_t)> process_lives;  // on this machine
 };
+
+// Names of the agents and sessions with that tag.
+Result<std::set<std::string>> names_with_tag(const ControlTarget& control, const std::string& tag);
 
 // Returns early when SIGINT, SIGTERM or SIGHUP arrives.
 RunSessions wait_until_sealed(Client& client, const SealWait& wait, JobSignals& signals,

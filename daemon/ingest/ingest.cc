@@ -208,6 +208,16 @@ void Ingest::modules(const ProcessId& process, Answer<std::vector<storage::Modul
   });
 }
 
+void Ingest::threads(const ProcessId& process, Answer<std::vector<storage::ThreadIdentity>> done) {
+  with_peer(process, [done = std::move(done)](Peer* peer) {
+    if (peer == nullptr) {
+      done(unknown_process());
+    } else {
+      done(peer->threads());
+    }
+  });
+}
+
 void Ingest::annotate(const ProcessId& process, uint64_t at_ns, const std::string& text,
                       Answer<uint64_t> done) {
   with_peer(process, [at_ns, text, done = std::move(done)](Peer* peer) {

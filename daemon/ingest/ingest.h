@@ -49,6 +49,7 @@ class Ingest {
   void start_recording(const ProcessId& process, Answer<SessionSnapshot> done);
   void stop_recording(const ProcessId& process, Answer<SessionSnapshot> done);
   void modules(const ProcessId& process, Answer<std::vector<storage::ModuleInfo>> done);
+  void threads(const ProcessId& process, Answer<std::vector<storage::ThreadIdentity>> done);
   void command(const ProcessId& process, wire::Command command, Answer<wire::CommandResult> done);
 
   // The process's agent holds the filter: noted in its sessions.

@@ -27,6 +27,7 @@
 #include "daemon/ingest/snapshot.h"
 #include "proto/wire/wire.pb.h"
 #include "storage/session_layout.h"
+#include "storage/thread_pattern.h"
 
 namespace collect::ingest {
 
@@ -92,6 +93,8 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   const std::string& dialled() const { return dialled_; }
   // Of the current recording, or the last one.
   std::vector<storage::ModuleInfo> modules() const;
+  // Those that record on this connection, by id.
+  std::vector<storage::ThreadIdentity> threads() const;
   bool connected() const { return control_up_ && data_up_; }
   bool has_session(const std::string& name) const;
 
@@ -109,6 +112,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   // What arrived of a stream on this connection; numbers may not go back within it.
   struct StreamProgress {
     uint64_t next[2] = {0, 0};
+    storage::ThreadIdentity thread;
   };
   struct PendingCommand {
     Answer<wire::CommandResult> done;

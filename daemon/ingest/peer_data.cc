@@ -245,6 +245,15 @@ std::vector<storage::ModuleInfo> Peer::modules() const {
   return all;
 }
 
+std::vector<storage::ThreadIdentity> Peer::threads() const {
+  std::vector<storage::ThreadIdentity> all;
+  all.reserve(streams_.size());
+  for (const auto& [id, stream] : streams_) all.push_back(stream.thread);
+  std::sort(all.begin(), all.end(),
+            [](const auto& a, const auto& b) { return a.thread_id < b.thread_id; });
+  return all;
+}
+
 bool Peer::on_stream_open(const wire::Frame& frame) {
   const auto stream = parsed<wire::StreamOpen>(frame);
   if (!stream) return false;
@@ -266,7 +275,8 @@ bool Peer::on_stream_open(const wire::Frame& frame) {
     const Status charged = charge_stream(*session_);
     if (!charged.ok()) return over_budget(charged.error().message);
   }
-  streams_[stream->stream_id()] = {};
+  streams_[stream->stream_id()] = {
+      .thread = {std::nullopt, stream->thread_id(), stream->thread_name()}};
   keep(to_storage(*stream));
   return true;
 }

@@ -161,6 +161,19 @@ TEST_F(CollectorTest, ShowsAgentsAndSessionsByEveryName) {
   EXPECT_EQ(stats.root(), root_);
   EXPECT_GT(stats.disk_free_bytes(), 0u);
   EXPECT_GT(stats.resident_bytes(), 0u);
+  EXPECT_GE(stats.pages_stored(), 1u);
+  EXPECT_LE(stats.pages_stored(), 100u);
+  EXPECT_EQ(stats.events_lost(), 0u);
+  const int64_t now = std::chrono::duration_cast<std::chrono::seconds>(
+                          std::chrono::system_clock::now().time_since_epoch())
+                          .count();
+  EXPECT_GT(stats.started_at().seconds(), now - 600);
+  EXPECT_GE(agent.connected_at().seconds(), stats.started_at().seconds());
+  EXPECT_LE(agent.connected_at().seconds(), now);
+  // The stream says at its end what it had to drop.
+  ASSERT_TRUE(app.close_stream(1, 100, 7));
+  ASSERT_TRUE(app.wait_closed(1));
+  EXPECT_EQ(collector_->stats().events_lost(), 7u);
 }
 
 // A dial9 stream is a session without an agent: listed, watched, and stopped like the others.
@@ -247,6 +260,11 @@ TEST_F(CollectorTest, StartsAndStopsByEmptyRequests) {
   EXPECT_EQ(message->session(), ended->front().name());
   EXPECT_EQ(message->state(), "complete");
   EXPECT_THAT(message->json(), HasSubstr("\"threads\""));
+  EXPECT_THAT(message->json(),
+              HasSubstr("\"format_version\":\"" + std::to_string(message->format_version_major()) +
+                        "." + std::to_string(message->format_version_minor()) + "\""));
+  EXPECT_EQ(message->format_version_major(), 2u);
+  EXPECT_EQ(message->symbol_count(), 0u) << "nobody called a function";
 }
 
 TEST_F(CollectorTest, DetailReachesTheAgentAsAsked) {
@@ -277,6 +295,12 @@ TEST_F(CollectorTest, DetailReachesTheAgentAsAsked) {
   EXPECT_EQ(outcome.at_ns(), 77u);
   EXPECT_EQ(outcome.pre_roll_records(), 3u);
   EXPECT_EQ(outcome.functions_matched(), 1u);
+  // Seen: an unknown thread was "ok".
+  request.clear_threads();
+  request.add_threads(99);
+  const api::DetailOutcome unknown = detail(api::ON, request).outcomes(0);
+  EXPECT_FALSE(unknown.ok());
+  EXPECT_THAT(unknown.error(), HasSubstr("no thread is \"99\"; there is 7"));
   for (const std::string& target : {shown_agent.name(), shown_agent.session(), std::string("10"),
                                     std::string("app"), std::string("tag-app")}) {
     request.Clear();

@@ -112,6 +112,16 @@ TEST(DaemonTest, PrintsItsEffectiveConfiguration) {
   EXPECT_EQ(again.output, ending.output) << again.errors;
 }
 
+TEST(DaemonTest, OutputThatCannotBeWrittenIsSaid) {
+  Scratch scratch;
+  for (const char* flag : {"--help", "--version", "--print-config"}) {
+    const std::string command = program("collectord") + " " + flag + " > /dev/full";
+    const Ending ending = run(scratch.path(), {"sh", "-c", command});
+    EXPECT_TRUE(ending.exited_with(1)) << flag << ending.describe();
+    EXPECT_EQ(ending.errors, "collectord: cannot write standard output: No space left on device\n");
+  }
+}
+
 // A program runs until it is told to end: its first line of output says that it is at work.
 void expect_sessions_when_told(int number) {
   Scratch scratch;

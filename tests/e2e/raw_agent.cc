@@ -214,6 +214,8 @@ wire::Hello hello(wire::Channel channel, uint32_t pid, const std::string& proces
   hello.set_os(wire::OS_LINUX);
   hello.set_arch(wire::ARCH_X86_64);
   hello.set_pid(pid);
+  hello.set_parent_pid(kRawParentPid);
+  hello.set_agent_version(kRawAgentVersion);
   hello.set_process_name("raw_agent");
   hello.set_device_id("test");
   hello.set_clock_type(3);

@@ -66,6 +66,8 @@ Octets page_frame(wire::PageHeader page, const Octets& sent);
 // `count` events beginning at this time, calls and returns in turn.
 Octets events(uint64_t first_ns, uint32_t count);
 
+inline constexpr uint32_t kRawParentPid = 4'199'999;  // above the largest pid
+inline constexpr char kRawAgentVersion[] = "raw 1.0";
 wire::Hello hello(wire::Channel channel, uint32_t pid, const std::string& process_id);
 // Sends the hello and answers the challenge with what `secrets` has; the frame that comes then.
 std::optional<ReceivedFrame> introduce(RawConnection& connection, const wire::Hello& hello,

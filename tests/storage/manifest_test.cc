@@ -104,6 +104,28 @@ TEST(Manifest, HasThePublicKeysInThePublicForms) {
   EXPECT_EQ(nlohmann::json::parse(manifest_to_json(v1))["format_version"], "2.1");
 }
 
+// What did not fit is counted, and the counts are read again.
+TEST(Manifest, CountsOfWhatIsLeftOutHaveTheirKeys) {
+  Manifest m = full_manifest();
+  m.detail_windows_left_out = 1;
+  m.function_filters_left_out = 2;
+  m.markers_left_out = 3;
+  m.notes_left_out = 4;
+  m.symbols_left_out = 5;
+  const std::string text = manifest_to_json(m);
+  const auto json = nlohmann::json::parse(text);
+  EXPECT_EQ(json["detail_windows_left_out"], 1);
+  EXPECT_EQ(json["function_filters_left_out"], 2);
+  EXPECT_EQ(json["markers_left_out"], 3);
+  EXPECT_EQ(json["events_left_out"], 4);
+  EXPECT_EQ(json["symbols_left_out"], 5);
+  const auto read = manifest_from_json(text);
+  ASSERT_OK(read);
+  EXPECT_EQ(read->function_filters_left_out, 2u);
+  EXPECT_EQ(read->markers_left_out, 3u);
+  EXPECT_EQ(read->notes_left_out, 4u);
+}
+
 TEST(Manifest, TextThatIsNotUtf8IsReplacedNotRefused) {
   Manifest m = full_manifest();
   m.threads[0].name = std::string("a\xff\xfe\x80z\0b\x01\"\\", 10);

@@ -56,6 +56,20 @@ TEST_P(SessionWriterVersionTest, StoresBytesAsTheyCameAndSeals) {
             (std::vector<std::string>{"detail.atf", "index.atf"}));
 }
 
+TEST_F(SessionWriterTest, NotesAndFiltersBeyondTheirLimitsAreCounted) {
+  auto session = make();
+  for (size_t i = 0; i < kMaxNotes + 3; ++i) ASSERT_OK(session->note("note"));
+  for (uint64_t i = 0; i < kMaxFunctionFilters + 2; ++i) {
+    ASSERT_OK(session->function_filter({1'000 + i, {"f"}, {}, 1}));
+  }
+  ASSERT_OK(session->seal(SessionState::kComplete, "test"));
+  const Manifest manifest = manifest_of(session->directory());
+  EXPECT_EQ(manifest.notes.size(), kMaxNotes);
+  EXPECT_GE(manifest.notes_left_out, 3u) << "the session adds notes of its own";
+  EXPECT_EQ(manifest.function_filters.size(), size_t{kMaxFunctionFilters});
+  EXPECT_EQ(manifest.function_filters_left_out, 2u);
+}
+
 TEST_F(SessionWriterTest, ManifestNamesThreadAndModulesBeforeTheFirstPage) {
   auto session = make();
   const Manifest first = manifest_of(session->directory());

@@ -68,6 +68,40 @@ FAULTS = [
 ]
 
 
+# A tree in which everything has a test.
+SURFACE = {
+    "README.md": "x\n",
+    "daemon/ctl/main.cc": 'app.add_flag("-q,--quiet", quiet, "");\n',
+    "daemon/ctl/online_command_line.cc": 'add("--control", control, "", "");\n',
+    "daemon/ctl/file_command_line.cc": 'command->add_option(\n    "--limit", limit, "");\n',
+    "daemon/config.h": 'visit("max_connections_per_address", "", c.a);\n'
+                       'visit("queue_bytes", "", c.b);\nvisit("rtc", "", c.rtc);\n',
+    "daemon/config.cc": 'app.add_option("--ready-fd", fd, "");\n',
+    "formats/core/environment_names.h": '"COLLECT_TAG",\n',
+    "agent/settings.cc": 'variable("COLLECT_TAG");\n',
+    "proto/control/v1/control.proto":
+        "message A {\n  uint64 events_lost = 1;\n  uint64 detail_records_stored = 2;\n}\n",
+    "storage/manifest.cc": 'Json x = {{"parent_pid", y}};\njson["markers_left_out"] = 1;\n',
+    "tests/a_test.cc": 'run({"-q", "--quiet", "--control", "--limit=1", "--rtc", "--ready-fd"});\n'
+                       'setenv("COLLECT_TAG", a.events_lost(), json["parent_pid"],\n'
+                       '       json["markers_left_out"]);\n',
+}
+
+SURFACE_FAULTS = [
+    ("tests/a_test.cc", "--quiet", "--loud", "collectctl --quiet is in no test"),
+    ("tests/a_test.cc", "--control", "--contro", "collectctl --control is in no test"),
+    ("tests/a_test.cc", "--limit", "--limits", "file_command_line.cc:1: collectctl --limit is in no"),
+    ("tests/a_test.cc", '"--rtc"', '"--rtc-roll"', "config.h:3: no test runs a daemon with rtc"),
+    ("tests/a_test.cc", "--ready-fd", "--fd", "collectord --ready-fd is in no test"),
+    ("tests/a_test.cc", "COLLECT_TAG", "COLLECT_TA", "COLLECT_TAG is in no test"),
+    ("tests/a_test.cc", "events_lost", "events", "control.proto:2: events_lost is in no test"),
+    ("tests/a_test.cc", "parent_pid", "pid", "the manifest's parent_pid is in no test"),
+    ("tests/a_test.cc", "markers_left_out", "left_out", "the manifest's markers_left_out is in no"),
+    ("agent/settings.cc", "COLLECT_TAG", "COLLECT_NEW", "COLLECT_NEW is not in"),
+    ("tests/a_test.cc", "--rtc", '--rtc", "--queue-bytes', "SEEN_ELSEWHERE has queue_bytes"),
+]
+
+
 def run(check, tree):
     with tempfile.TemporaryDirectory() as root:
         for path, content in tree.items():
@@ -90,6 +124,17 @@ class Tidy(unittest.TestCase):
         for check, path, content, expected in FAULTS:
             with self.subTest(expected):
                 code, output = run(check, {**CLEAN, path: content})
+                self.assertEqual(code, 1, output)
+                self.assertIn(expected, output)
+                self.assertIn("1 findings", output, "one fault, one line")
+
+    def test_what_no_test_names_is_named(self):
+        code, output = run("check_surface.py", SURFACE)
+        self.assertEqual(code, 0, output)
+        for path, word, other, expected in SURFACE_FAULTS:
+            with self.subTest(expected):
+                content = SURFACE[path].replace(word, other, 1)
+                code, output = run("check_surface.py", {**SURFACE, path: content})
                 self.assertEqual(code, 1, output)
                 self.assertIn(expected, output)
                 self.assertIn("1 findings", output, "one fault, one line")

@@ -32,7 +32,7 @@ class TextSink final : public ByteSink {
 // Which events are wanted, and when it is enough.
 class Selection {
  public:
-  explicit Selection(const DumpOptions& options) : options_(options) {}
+  Selection(const DumpOptions& options, NameFilter& names) : options_(options), names_(names) {}
 
   bool everything() const {
     return options_.functions.empty() && options_.from_ns == 0 && options_.to_ns == UINT64_MAX &&
@@ -41,13 +41,13 @@ class Selection {
   void forget_types() { wanted_.clear(); }
   bool takes(const dial9::Event& event) {
     if (printed_ == options_.limit) return false;
+    if (!options_.functions.empty() && !wants_type(event.schema())) return false;
     // An event without time lies in no window.
     const bool windowed = options_.from_ns != 0 || options_.to_ns != UINT64_MAX;
     if (windowed && (!event.has_timestamp() || event.timestamp_ns() < options_.from_ns ||
                      event.timestamp_ns() > options_.to_ns)) {
       return false;
     }
-    if (!options_.functions.empty() && !wants_type(event.schema())) return false;
     ++printed_;
     return true;
   }
@@ -58,16 +58,14 @@ class Selection {
     if (schema.index() >= wanted_.size()) wanted_.resize(schema.index() + 1, kUndecided);
     uint8_t& wanted = wanted_[schema.index()];
     if (wanted == kUndecided) {
-      wanted = std::any_of(options_.functions.begin(), options_.functions.end(),
-                           [&](const auto& word) { return glob_matches(word, schema.name()); })
-                   ? kWanted
-                   : kUnwanted;
+      wanted = names_.wants(schema.name()) ? kWanted : kUnwanted;
     }
     return wanted == kWanted;
   }
 
   static constexpr uint8_t kUndecided = 0, kWanted = 1, kUnwanted = 2;
   const DumpOptions& options_;
+  NameFilter& names_;
   std::vector<uint8_t> wanted_;  // by KnownSchema::index()
   uint64_t printed_ = 0;
 };
@@ -75,7 +73,8 @@ class Selection {
 // The room's lines. With a selection, pools are left out: the events show what they mean.
 class JsonPrinter : public dial9::JsonLines {
  public:
-  JsonPrinter(ByteSink& sink, const DumpOptions& options) : JsonLines(sink), selection_(options) {}
+  JsonPrinter(ByteSink& sink, const DumpOptions& options, NameFilter& names)
+      : JsonLines(sink), selection_(options, names) {}
 
   void on_header(uint64_t offset) {
     selection_.forget_types();
@@ -99,7 +98,8 @@ class JsonPrinter : public dial9::JsonLines {
 // "12.000000345  PollStart  worker=3 spawn_loc="src/main.rs:3""
 class TextPrinter : public dial9::Visitor {
  public:
-  TextPrinter(TextOut& out, const DumpOptions& options) : out_(out), selection_(options) {}
+  TextPrinter(TextOut& out, const DumpOptions& options, NameFilter& names)
+      : out_(out), selection_(options, names) {}
 
   void on_header(uint64_t) { selection_.forget_types(); }
   void on_event(const dial9::Event& event) {
@@ -259,18 +259,23 @@ Status dump_dial9(const DumpOptions& options, Bytes file, TextOut& out) {
                  "a dial9 stream has events of named types, not threads and calls: --function "
                  "takes their names; collectctl convert --to atf makes a session of it"};
   }
+  auto names = NameFilter::make(options.functions);
+  if (!names.ok()) return names.error();
+  bool full = false;
   std::optional<dial9::Problem> problem;
   if (options.json) {
     TextSink sink(out);
-    JsonPrinter printer(sink, options);
+    JsonPrinter printer(sink, options, *names);
     problem = print(file, printer);
     const Status written = printer.finish(problem);
     if (!written.ok()) return written;
+    full = !printer.wants_more();
   } else {
-    TextPrinter printer(out, options);
+    TextPrinter printer(out, options, *names);
     problem = print(file, printer);
+    full = !printer.wants_more();
   }
-  if (!problem) return {};
+  if (!problem) return full ? Status() : names->check_all_found("event type", {});
   return dial9::to_error(*problem);
 }
 

@@ -31,8 +31,9 @@ struct Scope {
 
 class EventPrinter {
  public:
-  EventPrinter(const DumpOptions& options, const wtf::Reader& reader, TextOut& out)
-      : options_(options), reader_(reader), out_(out) {}
+  EventPrinter(const DumpOptions& options, NameFilter& names, const wtf::Reader& reader,
+               TextOut& out)
+      : options_(options), selected_(names), reader_(reader), out_(out) {}
 
   // True when it was printed.
   bool take(const wtf::Event& event);
@@ -50,7 +51,7 @@ class EventPrinter {
 
   Step step(const wtf::Event& event);
   const std::string* scope_name(const wtf::Event& event);
-  bool wants(const std::string& name, uint32_t time_us) const;
+  bool wants(const std::string& name, uint32_t time_us);
   void print_text(const wtf::Event& event, const Step& step);
   void print_json(const wtf::Event& event, const Step& step);
   void text_value(const wtf::Value& value);
@@ -60,6 +61,7 @@ class EventPrinter {
   void zone_line(uint32_t zone);
 
   const DumpOptions& options_;
+  NameFilter& selected_;
   const wtf::Reader& reader_;
   TextOut& out_;
   std::vector<Zone> zones_;
@@ -110,13 +112,10 @@ EventPrinter::Step EventPrinter::step(const wtf::Event& event) {
   return step;
 }
 
-bool EventPrinter::wants(const std::string& name, uint32_t time_us) const {
+bool EventPrinter::wants(const std::string& name, uint32_t time_us) {
+  if (!selected_.wants(name)) return false;
   const uint64_t ns = uint64_t{time_us} * kNsPerUs;
-  if (ns < options_.from_ns || ns > options_.to_ns) return false;
-  const auto& words = options_.functions;
-  return words.empty() || std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-           return word == name || glob_matches(word, name);
-         });
+  return ns >= options_.from_ns && ns <= options_.to_ns;
 }
 
 bool EventPrinter::take(const wtf::Event& event) {
@@ -292,17 +291,22 @@ Status dump_wtf(const DumpOptions& options, Bytes file, TextOut& out) {
                  "a WTF-trace has zones, not threads with detail records, and is shown in its own "
                  "order; collectctl convert --to atf makes a session of it"};
   }
+  auto names = NameFilter::make(options.functions);
+  if (!names.ok()) return names.error();
   wtf::Findings findings;
   const auto binary = WtfBinary::of(file, findings);
   if (!binary.ok()) return binary.error();
   auto reader = wtf::Reader::open(binary->bytes(), findings);
   if (!reader.ok()) return reader.error();
-  EventPrinter printer(options, **reader, out);
+  EventPrinter printer(options, *names, **reader, out);
   uint64_t printed = 0;
   for (wtf::Event event; printed < options.limit && out.ok() && (*reader)->next(event);) {
     if (printer.take(event)) ++printed;
   }
-  if (findings.errors() == 0) return {};
+  if (findings.errors() == 0) {
+    const bool whole = printed < options.limit && out.ok();
+    return whole ? names->check_all_found("scope or mark", {}) : Status();
+  }
   return Error{Code::kDamaged, std::to_string(findings.errors()) +
                                    " errors on the way; collectctl verify lists them"};
 }

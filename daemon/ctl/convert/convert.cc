@@ -11,6 +11,8 @@
 #include "daemon/ctl/convert/convert_input.h"
 #include "daemon/ctl/convert/output_file.h"
 #include "daemon/ctl/convert/session_builder.h"
+#include "daemon/ctl/convert/whole_session.h"
+#include "daemon/ctl/leftovers.h"
 #include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text_out.h"
 #include "daemon/ctl/unnamed_file.h"
@@ -31,19 +33,11 @@ class TemporaryDirectory {
     if (::mkdtemp(path.data()) == nullptr) return errno_error(errno, path);
     return TemporaryDirectory(std::move(path));
   }
-  TemporaryDirectory(TemporaryDirectory&& other) noexcept : path_(std::move(other.path_)) {
-    other.path_.clear();
-  }
-  TemporaryDirectory& operator=(TemporaryDirectory&&) = delete;
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return made_.path(); }
 
  private:
-  explicit TemporaryDirectory(std::string path) : path_(std::move(path)) {}
-  std::string path_;
+  explicit TemporaryDirectory(std::string path) : made_(std::move(path)) {}
+  Leftover made_;
 };
 
 // Where the output goes: there is room for what is as large.
@@ -215,7 +209,9 @@ Status run(const ConvertOptions& options, const ConvertInput& input, ConvertLog&
     if (input.source == Source::kAtf) {
       return Error{Code::kInvalidArgument, input.trace.path + ": is an ATF session already"};
     }
-    auto made = make_session(input, options.output, options.atf_version, log);
+    auto made = make_whole_session(options.output, [&](const std::string& root) {
+      return make_session(input, root, options.atf_version, log);
+    });
     if (!made.ok()) return made.error();
     uint64_t bytes = 0;
     std::error_code ignored;

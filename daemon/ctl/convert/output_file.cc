@@ -67,7 +67,7 @@ Status OutputFile::open() {
     fd_ = storage::Descriptor(::openat(directory_.get(), name.c_str(),
                                        O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode));
     if (fd_.get() >= 0) {
-      temporary_ = name;
+      set_temporary(name);
       return {};
     }
     if (errno != EEXIST) break;
@@ -81,12 +81,23 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
       directory_(std::move(other.directory_)),
       name_(std::move(other.name_)),
       temporary_(std::exchange(other.temporary_, {})),
+      leftover_(std::move(other.leftover_)),
       fd_(std::move(other.fd_)),
       size_(other.size_),
       buffer_(std::move(other.buffer_)) {}
 
 OutputFile::~OutputFile() {
   if (!temporary_.empty()) (void)::unlinkat(directory_.get(), temporary_.c_str(), 0);
+}
+
+void OutputFile::set_temporary(const std::string& name) {
+  temporary_ = name;
+  const std::filesystem::path parent = std::filesystem::path(path_).parent_path();
+  if (name.empty()) {
+    leftover_.keep();
+  } else {
+    leftover_ = Leftover((parent / name).string());
+  }
 }
 
 Status OutputFile::write(Bytes bytes) {
@@ -125,7 +136,7 @@ Status OutputFile::give_name() {
   for (int i = 0; temporary_.empty(); ++i) {
     const std::string name = temporary_name(name_);
     if (link_to(name) == 0) {
-      temporary_ = name;
+      set_temporary(name);
     } else if (errno != EEXIST || i == kNameTries) {
       return errno_error(errno, path_);
     }
@@ -133,7 +144,7 @@ Status OutputFile::give_name() {
   const int renamed =
       ::renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str());
   if (renamed != 0) return errno_error(errno, path_);
-  temporary_.clear();
+  set_temporary("");
   return {};
 }
 
@@ -142,7 +153,7 @@ Status OutputFile::commit() {
   if (::fsync(fd_.get()) != 0) return errno_error(errno, path_);
   COLLECT_TRY(give_name());
   if (!temporary_.empty()) (void)::unlinkat(directory_.get(), temporary_.c_str(), 0);
-  temporary_.clear();
+  set_temporary("");
   fd_ = storage::Descriptor();
   return {};
 }

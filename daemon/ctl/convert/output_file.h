@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/ctl/leftovers.h"
 #include "formats/core/byte_sink.h"
 #include "storage/rooted_directory.h"
 
@@ -31,6 +32,7 @@ class OutputFile final : public ByteSink {
   Status open();
   Status drain();
   Status give_name();
+  void set_temporary(const std::string& name);
   int link_to(const std::string& name) const;
 
   std::string path_;
@@ -38,6 +40,7 @@ class OutputFile final : public ByteSink {
   storage::Descriptor directory_;
   std::string name_;       // within the directory
   std::string temporary_;  // empty: the file has no name yet, or its own
+  Leftover leftover_;      // the same, for Ctrl-C
   storage::Descriptor fd_;
   uint64_t size_ = 0;  // in the file
   std::vector<uint8_t> buffer_;

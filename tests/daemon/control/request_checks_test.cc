@@ -26,6 +26,12 @@ TEST(RequestChecksTest, DetailLimitsPlusOne) {
   EXPECT_FALSE(check_detail(request).ok());
 
   request.Clear();
+  for (int i = 0; i < kMaxDetailFunctions; ++i) request.add_thread_patterns("name=w*");
+  EXPECT_TRUE(check_detail(request).ok());
+  request.add_thread_patterns("name=w*");
+  EXPECT_FALSE(check_detail(request).ok());
+
+  request.Clear();
   for (int i = 0; i < kMaxDetailFunctions; ++i) request.add_functions("f*");
   EXPECT_TRUE(check_detail(request).ok());
   request.add_functions("f*");

@@ -526,7 +526,7 @@ TEST_F(Dial9Test, DumpSelectsByNameTimeAndNumber) {
   EXPECT_EQ(events, 3u);
   DumpOptions merged, threads, detail;
   merged.merged = detail.detail = true;
-  threads.threads = {1};
+  threads.threads = {"1"};
   for (const DumpOptions& senseless : {merged, threads, detail}) {
     EXPECT_EQ(run_dump(path, false, senseless), 2);
   }

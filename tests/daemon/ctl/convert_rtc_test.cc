@@ -195,7 +195,7 @@ TEST_F(RtcTest, DumpShowsStreamsInOrder) {
   EXPECT_GT(objects["index pages"], 8);
   EXPECT_GT(objects["detail pages"], 2);
   EXPECT_GT(objects["clock"], 2);
-  options.threads = {1};
+  options.threads = {"1"};
   EXPECT_EQ(dump(options, out_, err_), 2) << "a container has no threads";
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <streambuf>
 
@@ -116,7 +117,7 @@ TEST_F(Dump, TheTimeWindowIsInclusive) {
 TEST_F(Dump, AWindowKeepsDepthAndDurations) {
   write_two_threads();
   options_.from_ns = 2600;
-  options_.threads = {0};
+  options_.threads = {"thread_0"};
   for (const bool merged : {false, true}) {
     options_.merged = merged;
     EXPECT_EQ(run(), 0);
@@ -137,7 +138,7 @@ TEST_F(Dump, FiltersByFunction) {
     return lines().size();
   };
   EXPECT_EQ(matches({"main"}), 2u);
-  EXPECT_EQ(matches({"mai"}), 0u) << "a name that matches nothing selects nothing";
+  EXPECT_EQ(matches({"parse"}), 2u) << "as filter and detail start take it";
   EXPECT_EQ(matches({"parse*"}), 2u);
   EXPECT_EQ(matches({"parse(char*)"}), 2u);
   EXPECT_EQ(matches({"libz.so+*"}), 2u);
@@ -148,16 +149,56 @@ TEST_F(Dump, FiltersByFunction) {
   EXPECT_TRUE(out_.str().empty());
 }
 
+// Seen: `dump --function leaf` printed nothing, and that was exit code 0.
+TEST_F(Dump, FunctionThatIsNotThereIsOneAndNearNamesAreSaid) {
+  write_two_threads();
+  options_.json = true;
+  for (const bool merged : {false, true}) {
+    options_.merged = merged;
+    options_.functions = {"main", "prase"};
+    EXPECT_EQ(run(), 1);
+    EXPECT_EQ(lines().size(), 2u) << "what matches is printed all the same";
+    EXPECT_EQ(err_.str(), "dump: no function matches \"prase\"; did you mean parse?\n");
+    options_.functions = {"0x999"};
+    EXPECT_EQ(run(), 1);
+    EXPECT_NE(err_.str().find("no function matches \"0x999\"; 2 are known, such as"),
+              std::string::npos)
+        << err_.str();
+  }
+}
+
+// A function of the session without an event in the window is no mistake; nor is one beyond
+// --limit.
+TEST_F(Dump, FunctionWithoutAnEventInTheWindowIsNone) {
+  write_two_threads();
+  options_.json = true;
+  options_.functions = {"main", "libz.so+0x20"};
+  options_.to_ns = 100;
+  EXPECT_EQ(run(), 0) << err_.str();
+  EXPECT_EQ(lines().size(), 1u);
+  options_.functions = {"main", "libz.so+0x999"};
+  EXPECT_EQ(run(), 1);
+  EXPECT_NE(err_.str().find("no function of the selected events matches"), std::string::npos);
+  options_.to_ns = UINT64_MAX;
+  options_.limit = 1;
+  EXPECT_EQ(run(), 0) << err_.str();
+}
+
 TEST_F(Dump, FiltersByThreadAndSaysWhenThereIsNone) {
   write_two_threads();
   options_.json = true;
-  options_.threads = {1};
-  EXPECT_EQ(run(), 0);
-  EXPECT_EQ(lines().size(), 2u);
-  options_.threads = {1, 9};
+  for (const auto& [word, events] :
+       std::map<std::string, size_t>{{"thread_1", 2}, {"4712", 2}, {"4711", 4}, {"name=ma*", 4}}) {
+    options_.threads = {word};
+    EXPECT_EQ(run(), 0) << word << err_.str();
+    EXPECT_EQ(lines().size(), events) << word;
+  }
+  options_.threads = {"thread_1", "thread_9"};
   EXPECT_EQ(run(), 1);
-  EXPECT_EQ(lines().size(), 2u);
-  EXPECT_NE(err_.str().find("no thread 9"), std::string::npos);
+  EXPECT_TRUE(out_.str().empty());
+  EXPECT_NE(err_.str().find("no thread is \"thread_9\"; there is"), std::string::npos);
+  options_.threads = {"1"};
+  EXPECT_EQ(run(), 1) << "an operating system's id, not the number of a directory";
 }
 
 TEST_F(Dump, LimitCountsPrintedEvents) {

@@ -81,18 +81,6 @@ TEST(NameTable, AnswersStayRightUnderTheCache) {
   EXPECT_EQ(names.name_of(1), "0x1");
 }
 
-TEST(GlobMatches, StarsAndQuestionMarks) {
-  EXPECT_TRUE(glob_matches("*", ""));
-  EXPECT_TRUE(glob_matches("a*c", "abbbc"));
-  EXPECT_TRUE(glob_matches("a*b*c", "aXbYbZc"));
-  EXPECT_FALSE(glob_matches("a*b*c", "aXcYb"));
-  EXPECT_TRUE(glob_matches("?b", "ab"));
-  EXPECT_FALSE(glob_matches("?b", "b"));
-  EXPECT_TRUE(glob_matches("operator[]*", "operator[](int)"));
-  EXPECT_FALSE(glob_matches("", "a"));
-  EXPECT_TRUE(glob_matches("", ""));
-}
-
 TEST(FunctionFilter, AnEmptyFilterWantsEverything) {
   const NameTable names;
   auto filter = FunctionFilter::make({}, names);

@@ -133,8 +133,11 @@ TEST_F(Report, ThreadsAddUpAndDoNotMix) {
   expect(document, "a", 2, 40, 38);
   EXPECT_EQ(document["threads"], 3);
   EXPECT_EQ(document["unmatched_returns"], 1);
-  options_.threads = {0};
+  options_.threads = {"thread_0"};
   expect(again(), "a", 1, 10, 10);
+  options_.threads = {"99"};
+  EXPECT_EQ(report(options_, out_, err_), 1);
+  EXPECT_NE(err_.str().find("no thread is \"99\""), std::string::npos) << err_.str();
 }
 
 TEST_F(Report, TimeThatStepsBackMakesNoNegativeTimes) {

@@ -66,7 +66,7 @@ TEST_F(OnlineCommandsTest, DetailOptionsBecomeTheRequest) {
   DetailOptions options;
   options.mode = api::ON;
   options.target = "agents/1";
-  options.threads = {4711};
+  options.threads = {"4711", "name=w*"};
   options.functions = {"parse_*"};
   options.duration = std::chrono::milliseconds(5200);
   options.pre_roll = std::chrono::seconds(2);
@@ -74,7 +74,7 @@ TEST_F(OnlineCommandsTest, DetailOptionsBecomeTheRequest) {
   EXPECT_EQ(collector_.last_mode(), api::ON);
   const api::DetailRequest request = collector_.last_detail();
   EXPECT_EQ(request.target(), "agents/1");
-  EXPECT_EQ(request.threads(0), 4711u);
+  EXPECT_THAT(request.thread_patterns(), ::testing::ElementsAre("4711", "name=w*"));
   EXPECT_EQ(request.functions(0), "parse_*");
   EXPECT_EQ(request.duration().seconds(), 5);
   EXPECT_EQ(request.duration().nanos(), 200'000'000);

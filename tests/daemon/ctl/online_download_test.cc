@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "daemon/control/control_server.h"
+#include "storage/manifest.h"
 #include "tests/daemon/control/fake_collector.h"
 
 namespace collect::ctl {
@@ -39,10 +40,20 @@ class DownloadTest : public ::testing::Test {
     json_.control = server_->address();
     collector_.add_session(kSession, api::COMPLETE);
     for (int i = 0; i < 700'000; ++i) index_ += static_cast<char>(i * 7 + i / 255);
-    collector_.add_file("manifest.json", "{}");
+    collector_.add_file("manifest.json", manifest(1, "complete"));
     collector_.add_file("thread_0/index.atf", index_);
   }
   ~DownloadTest() override { fs::remove_all(directory_); }
+
+  // Of the process that this number stands for.
+  static std::string manifest(int process, const std::string& state) {
+    storage::Manifest made;
+    made.identity.process_id[0] = static_cast<uint8_t>(process);
+    made.identity.recording = 1;
+    made.identity.start_unix_ns = 1'700'000'000'000'000'000;
+    made.identity.tag = state;
+    return storage::manifest_to_json(made);
+  }
 
   int download_to(const std::string& name, std::vector<std::string> files = {}) {
     return download(online_, {"", std::move(files), (directory_ / name).string()});
@@ -61,7 +72,7 @@ class DownloadTest : public ::testing::Test {
 TEST_F(DownloadTest, FetchesEveryFileAndKeepsWhatIsThere) {
   ASSERT_EQ(download_to("copy"), 0) << err_.str();
   EXPECT_EQ(content_of(directory_ / "copy/thread_0/index.atf"), index_);
-  EXPECT_EQ(content_of(directory_ / "copy/manifest.json"), "{}");
+  EXPECT_EQ(content_of(directory_ / "copy/manifest.json"), manifest(1, "complete"));
   EXPECT_FALSE(fs::exists(directory_ / "copy/manifest.json.part"));
   EXPECT_THAT(out_.str(), HasSubstr("copy: 2 files"));
   out_.str("");
@@ -103,16 +114,56 @@ TEST_F(DownloadTest, ASessionThatRecordsIsCopiedAnew) {
   collector_.add_session("session_20260131_235959_2/pid_7", api::ACTIVE);
   ASSERT_EQ(download_to("copy"), 0);
   EXPECT_THAT(err_.str(), HasSubstr("still records"));
-  collector_.add_file("manifest.json", "{\"a\":1}");
-  ASSERT_EQ(download_to("copy"), 0);
-  EXPECT_EQ(content_of(directory_ / "copy/manifest.json"), "{\"a\":1}");
+  collector_.add_file("manifest.json", manifest(1, "later"));
+  // What was overwritten in place has the same size.
+  index_[5] = static_cast<char>(~index_[5]);
+  collector_.add_file("thread_0/index.atf", index_);
+  ASSERT_EQ(download_to("copy"), 0) << err_.str();
+  EXPECT_EQ(content_of(directory_ / "copy/manifest.json"), manifest(1, "later"));
+  EXPECT_EQ(content_of(directory_ / "copy/thread_0/index.atf"), index_);
+}
+
+// Seen: `download -o DIR` replaced a manifest.json that had nothing to do with it, without a word.
+TEST_F(DownloadTest, WhatIsNotOfThisSessionStays) {
+  const fs::path copy = directory_ / "copy";
+  fs::create_directories(copy / "thread_0");
+  for (const char* name :
+       {"manifest.json", "manifest.json.part", "thread_0/index.atf", "thread_0/index.atf.part"}) {
+    std::ofstream(copy / name) << "mine";
+    EXPECT_EQ(download_to("copy"), 1) << name;
+    EXPECT_THAT(err_.str(), HasSubstr(std::string(name) + ": is there already, and not of"));
+    EXPECT_THAT(err_.str(), HasSubstr("--force"));
+    EXPECT_EQ(content_of(copy / name), "mine");
+    fs::remove(copy / name);
+    EXPECT_TRUE(fs::is_empty(copy / "thread_0")) << name;
+  }
+  // Another session's copy, whose files may even have the same sizes.
+  std::ofstream(copy / "manifest.json") << manifest(2, "complete");
+  std::ofstream(copy / "thread_0/index.atf") << std::string(index_.size(), 'x');
+  EXPECT_EQ(download_to("copy"), 1);
+  EXPECT_EQ(content_of(copy / "manifest.json"), manifest(2, "complete"));
+  DownloadOptions options{"", {}, copy.string()};
+  options.force = true;
+  EXPECT_EQ(download(online_, options), 0) << err_.str();
+  EXPECT_EQ(content_of(copy / "manifest.json"), manifest(1, "complete"));
+  EXPECT_EQ(content_of(copy / "thread_0/index.atf"), index_);
+}
+
+// Names that were looked up later change the manifest; the copy is this session's all the same.
+TEST_F(DownloadTest, ManifestThatChangedMeanwhileIsFetchedAgain) {
+  ASSERT_EQ(download_to("copy"), 0) << err_.str();
+  collector_.add_file("manifest.json", manifest(1, "with names"));
+  out_.str("");
+  ASSERT_EQ(download_to("copy"), 0) << err_.str();
+  EXPECT_EQ(content_of(directory_ / "copy/manifest.json"), manifest(1, "with names"));
+  EXPECT_THAT(out_.str(), HasSubstr("1 files"));
 }
 
 TEST_F(DownloadTest, ListsAndDeletes) {
   EXPECT_EQ(list_files(online_, ""), 0);
   EXPECT_THAT(out_.str(), HasSubstr("700,000  thread_0/index.atf"));
   EXPECT_EQ(list_files(json_, ""), 0);
-  EXPECT_THAT(out_.str(), HasSubstr("\"path\":\"manifest.json\",\"bytes\":\"2\""));
+  EXPECT_THAT(out_.str(), HasSubstr("\"path\":\"manifest.json\",\"bytes\":\""));
   EXPECT_EQ(delete_session(online_, kSession), 0);
   EXPECT_THAT(out_.str(), HasSubstr("removed 3 files, 4.1 kB"));
   collector_.fail_with({Code::kUnsupported, "it is not sealed yet"});

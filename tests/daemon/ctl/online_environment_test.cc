@@ -61,6 +61,11 @@ TEST(RunEnvironmentTest, APathThatThePreloaderWouldSplitIsRefused) {
   }
 }
 
+TEST(RunEnvironmentTest, TagOfTheCallerIsKept) {
+  EXPECT_EQ(given_tag({"HOME=/root", "COLLECT_TAG=mine"}), "mine");
+  EXPECT_EQ(given_tag({"COLLECT_TAG=", "COLLECT_TAGS=x"}), "");
+}
+
 TEST(RunEnvironmentTest, TagsFitAndDiffer) {
   const std::string tag = new_run_tag();
   EXPECT_LT(tag.size(), 64u);  // the agent's field

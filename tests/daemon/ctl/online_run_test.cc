@@ -107,6 +107,29 @@ TEST_F(RunTest, TheProgramGetsTheAgentAndItsSettings) {
                                  "|127.0.0.1:1234|armed|wait|512|1||1\nrun-"));
 }
 
+// Seen: the caller's COLLECT_TAG was overwritten, against what --help says.
+TEST_F(RunTest, TagOfTheCallerStays) {
+  EXPECT_THAT(run({"sh", "-c", "echo $COLLECT_TAG"}).out, HasSubstr("run-"));
+  runner_.environment["COLLECT_TAG"] = "mine";
+  EXPECT_EQ(run({"sh", "-c", "echo $COLLECT_TAG"}).out, "mine\n");
+}
+
+TEST_F(RunTest, QuietSaysNothingUnlessSomethingIsWrong) {
+  EXPECT_NE(run({"true"}).err, "");
+  EXPECT_EQ(run({"true"}, {"--quiet"}).err, "");
+  EXPECT_EQ(run({"true"}, {"-q"}).err, "");
+  runner_.environment["FAKE_EVENTS"] = "0";
+  EXPECT_NE(run({"true"}, {"--quiet"}).err, "");
+}
+
+TEST_F(RunTest, MisspeltVariableIsSaid) {
+  EXPECT_THAT(run({"true"}).err, Not(HasSubstr("unknown variable")));
+  runner_.environment["COLLECT_BUFER_MB"] = "8";
+  EXPECT_THAT(run({"true"}).err,
+              HasSubstr("collectctl: unknown variable COLLECT_BUFER_MB; did you mean "
+                        "COLLECT_BUFFER_MB?\n"));
+}
+
 TEST_F(RunTest, AnEarlierPreloadStays) {
   runner_.environment["LD_PRELOAD"] = "libm.so.6";
   const Ran ran = run({"sh", "-c", "echo $LD_PRELOAD"});

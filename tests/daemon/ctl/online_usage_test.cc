@@ -30,6 +30,8 @@ TEST_F(UsageTest, MistakesGetOneLineAndExitCode2) {
       {"detail", "start", "--duration", "soon"},
       {"detail", "start", "--duration", "-1s"},
       {"detail", "start", "--thread", "x"},
+      {"dump", "--thread", "main", "path"},
+      {"report", "--thread", "thread_", "path"},
       {"detail", "stop", "--duration", "1s"},
       {"watch", "--interval", "x"},
       {"watch", "--filter", "x"},

@@ -62,7 +62,11 @@ pid_t ProgramRunner::start(const std::vector<std::string>& arguments) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addchdir_np(&actions, directory_.c_str());
   posix_spawn_file_actions_addopen(&actions, 0, "stdin", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, "stdout", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (output >= 0) {
+    posix_spawn_file_actions_adddup2(&actions, output, 1);
+  } else {
+    posix_spawn_file_actions_addopen(&actions, 1, "stdout", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  }
   posix_spawn_file_actions_addopen(&actions, 2, "stderr", O_WRONLY | O_CREAT | O_TRUNC, 0600);
   pid_t pid = 0;
   posix_spawn(&pid, COLLECTCTL, &actions, nullptr, c_strings(command).data(),

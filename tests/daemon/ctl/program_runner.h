@@ -25,6 +25,9 @@ class ProgramRunner {
   // Variables for the next programs; an empty value unsets.
   std::map<std::string, std::string> environment;
   std::string input;
+  // Standard output of the next programs, instead of the file that out_so_far() reads; -1: the
+  // file.
+  int output = -1;
 
   Ran run(const std::vector<std::string>& arguments);
   // In two steps, for tests that do something meanwhile.

@@ -110,7 +110,7 @@ TEST_F(WtfCapture, DumpFilters) {
     DumpOptions senseless;
     if (i == 0) senseless.merged = true;
     if (i == 1) senseless.detail = true;
-    if (i == 2) senseless.threads = {0};
+    if (i == 2) senseless.threads = {"0"};
     EXPECT_EQ(run_dump(senseless), 2);
     EXPECT_TRUE(out_.str().empty());
   }

@@ -4,22 +4,65 @@
 
 #include <string>
 
+#include "daemon/symbolize/limits.h"
+
 namespace collect::symbolize::test {
 namespace {
 
 TEST(FunctionPattern, NamesMeanWhatPeopleWrite) {
   const char* linkage = "_ZN2ns5parseIiEEvRKSs";
   const char* name = "void ns::parse<int>(std::string const&)";
-  EXPECT_TRUE(means_function("_ZN2ns5parseIiEEvRKSs", linkage, name));
-  EXPECT_TRUE(means_function("void ns::parse<int>", linkage, name));
-  EXPECT_TRUE(means_function("*parse*", linkage, name));
-  EXPECT_TRUE(means_function("*::parse<*>(std::string*)", linkage, name));
-  EXPECT_FALSE(means_function("parse", linkage, name));
+  for (const char* pattern :
+       {"_ZN2ns5parseIiEEvRKSs", "void ns::parse<int>", "*parse*", "*::parse<*>(std::string*)",
+        "parse", "parse<int>", "parse<int>(std::string const&)", "ns::parse", "ns::parse<int>",
+        "ns::parse<int>(std::string const&)", "void ns::parse", "par*", "ns::*", "p?rse", "*"}) {
+    EXPECT_TRUE(means_function(pattern, linkage, name)) << pattern;
+  }
+  for (const char* pattern : {"", "pars", "arse", "s::parse", "parse<long>", "parse()", "void",
+                              "string", "int", "std::*", "ns", "parse(std::string const&)"}) {
+    EXPECT_FALSE(means_function(pattern, linkage, name)) << pattern;
+  }
   EXPECT_TRUE(means_function("ns::f", "_ZN2ns1fEi", "ns::f(int)"));
   EXPECT_TRUE(means_function("ns::f", "x", "ns::f(void (*)(int))"));
+  EXPECT_TRUE(means_function("f", "", "ns::f(int) const"));
+  EXPECT_TRUE(means_function("leaf", "", "leaf(int)"));
   EXPECT_TRUE(means_function("main", "main", "main"));
   EXPECT_FALSE(means_function("main", "main2", "main2"));
-  EXPECT_TRUE(means_function("*", "anything", "anything"));
+  EXPECT_TRUE(means_function("f", "", "(anonymous namespace)::f(int)"));
+  EXPECT_TRUE(means_function("app+0x10", "", "app+0x10"));
+}
+
+TEST(FunctionPattern, OperatorsAndLambdasKeepTheirBrackets) {
+  EXPECT_TRUE(means_function("operator()", "", "main::{lambda(int)#1}::operator()(int) const"));
+  EXPECT_TRUE(means_function("{lambda(int)#1}::operator()", "",
+                             "main::{lambda(int)#1}::operator()(int) const"));
+  EXPECT_TRUE(means_function("operator<", "", "ns::operator<(ns::A const&, ns::A const&)"));
+  EXPECT_TRUE(means_function("operator<<", "", "std::ostream& ns::operator<<(std::ostream&, int)"));
+  EXPECT_TRUE(means_function("operator->", "", "ns::P<ns::T>::operator->() const"));
+  EXPECT_TRUE(
+      means_function("operator unsigned long", "", "ns::A::operator unsigned long() const"));
+  EXPECT_FALSE(means_function("long", "", "ns::A::operator unsigned long() const"));
+  EXPECT_TRUE(means_function("operators", "", "ns::operators(int)"));
+  EXPECT_TRUE(means_function("P<*>::get", "", "ns::P<ns::T<int> >::get()"));
+  EXPECT_FALSE(means_function("T<int> >::get", "", "ns::P<ns::T<int> >::get()"))
+      << "a part begins outside of brackets";
+}
+
+TEST(FunctionPattern, BaseNames) {
+  EXPECT_EQ(base_name("void app::json::parse<int>(char*)"), "parse");
+  EXPECT_EQ(base_name("leaf(int)"), "leaf");
+  EXPECT_EQ(base_name("main"), "main");
+  EXPECT_EQ(base_name("ns::A::operator<<(int)"), "operator<<");
+  EXPECT_EQ(base_name(""), "");
+}
+
+TEST(FunctionPattern, OfADeepNameTheInnermostPartsCount) {
+  std::string name;
+  for (int i = 0; i < 100; ++i) name += "n" + std::to_string(i) + "::";
+  EXPECT_TRUE(means_function("f", "", name + "f(int)"));
+  EXPECT_TRUE(means_function("n99::f", "", name + "f(int)"));
+  EXPECT_TRUE(means_function(name + "f", "", name + "f(int)"));
+  EXPECT_FALSE(means_function("n2::f", "", name + "f(int)"));
 }
 
 // A pattern that would make a backtracking matcher run for ages.
@@ -27,6 +70,23 @@ TEST(FunctionPattern, ManyStarsAreFast) {
   std::string pattern;
   for (int i = 0; i < 100; ++i) pattern += "a*";
   EXPECT_FALSE(means_function(pattern + "b", std::string(1000, 'a'), std::string(1000, 'a')));
+}
+
+TEST(FunctionPattern, WordsAreIdsOrPatterns) {
+  const auto words = parse_function_words({"leaf", "0x100000040", "0X1f", "a*"});
+  ASSERT_TRUE(words.ok());
+  ASSERT_EQ(words->size(), 4u);
+  EXPECT_FALSE((*words)[0].id);
+  EXPECT_EQ((*words)[1].id, 0x100000040u);
+  EXPECT_EQ((*words)[2].id, 0x1fu);
+  EXPECT_EQ((*words)[3].text, "a*");
+  for (const char* word : {"", "0x", "0xg", "0x12345678901234567"}) {
+    EXPECT_EQ(parse_function_words({word}).code(), Code::kInvalidArgument) << word;
+  }
+  EXPECT_EQ(parse_function_words({std::string(kMaxPathBytes, 'f')}).code(), Code::kLimit);
+  EXPECT_TRUE(parse_function_words(std::vector<std::string>(kMaxPatterns, "f")).ok());
+  EXPECT_EQ(parse_function_words(std::vector<std::string>(kMaxPatterns + 1, "f")).code(),
+            Code::kLimit);
 }
 
 }  // namespace

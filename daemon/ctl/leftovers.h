@@ -1,0 +1,36 @@
+// What a command has made and nobody shall find when Ctrl-C ends it half way.
+#pragma once
+
+#include <string>
+
+namespace collect::ctl {
+
+// A file, or a directory with what is in it, that goes away with this object, and also when a
+// signal ends the program meanwhile.
+class Leftover {
+ public:
+  enum When : bool { kAlways, kIfEmpty };  // others may have put something into a directory
+
+  Leftover() = default;  // of nothing
+  explicit Leftover(std::string path, When when = kAlways);
+  Leftover(Leftover&& other) noexcept;
+  Leftover& operator=(Leftover&& other) noexcept;
+  ~Leftover();
+
+  const std::string& path() const { return path_; }
+  // It has become what was wanted, or is gone: nothing is removed.
+  void keep();
+
+ private:
+  void remove();
+
+  std::string path_;  // empty: nothing
+  When when_ = kAlways;
+};
+
+// SIGINT, SIGTERM and SIGHUP remove all Leftovers before they end the program, unless they are
+// ignored. Called once by the main thread, before there are others: a thread of its own waits for
+// the signals, so no handler runs in the middle of anything.
+void remove_leftovers_on_signals();
+
+}  // namespace collect::ctl

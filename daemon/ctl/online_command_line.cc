@@ -1,0 +1,221 @@
+// The commands that talk to a collector, as the command line knows them.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <utility>
+
+#include "daemon/ctl/client.h"
+#include "daemon/ctl/command_line.h"
+#include "daemon/ctl/text.h"
+
+namespace collect::ctl {
+
+void add_control(CLI::App& app, ControlTarget& control) {
+  const auto add = [&app](const char* flag, std::string& field, const char* value,
+                          const char* what) {
+    app.add_option(flag, field, what)->type_name(value)->group("Where the collector is");
+  };
+  add("--control", control.address, "ADDRESS",
+      "Address of the collector: host:port or unix:/path; the default stands below");
+  add("--tls-ca", control.tls_ca, "FILE",
+      "Speak TLS; PEM file of who signed the collector's certificate");
+  add("--tls-certificate", control.tls_certificate, "FILE",
+      "PEM file with our own certificate, where one is asked for");
+  add("--tls-key", control.tls_key, "FILE", "PEM file with the key of --tls-certificate");
+  add("--tls-name", control.tls_name, "NAME",
+      "Name in the collector's certificate, if not that of its address");
+  add("--token-file", control.token_file, "FILE", "File with the token to show");
+}
+
+namespace {
+
+Online online(const Line& line) {
+  const char* variable = std::getenv("COLLECT_CONTROL");
+  ControlTarget control = line.control;
+  if (control.address.empty()) {
+    control.address = variable != nullptr ? variable : default_control_address();
+  }
+  add_from_environment(control);
+  return {control, line.json, is_terminal(STDOUT_FILENO), std::cout, std::cerr};
+}
+
+CLI::Validator duration_check() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const auto parsed = parse_duration(text);
+        return parsed.ok() ? std::string() : parsed.error().message;
+      },
+      "", "duration");
+}
+
+std::chrono::nanoseconds duration_of(const std::string& text) {
+  return text.empty() ? std::chrono::nanoseconds(0) : *parse_duration(text);
+}
+
+CLI::App* add_online(CLI::App& app, Line& line, const char* name, const char* what,
+                     std::function<int(const Online&)> run) {
+  CLI::App* command = add_command(app, name, what);
+  add_control(*command, line.control);
+  add_json(command, line);
+  command->callback(
+      [&line, run = std::move(run)] { line.command = [&line, run] { return run(online(line)); }; });
+  return command;
+}
+
+void add_agent_commands(CLI::App& app, Line& line) {
+  CLI::App* agents = add_online(app, line, "agents", "List the processes that stream, or have",
+                                [&line](const Online& to) { return list_agents(to, line.filter); });
+  agents->add_option("FILTER", line.filter, "Process name, pid, device id or tag");
+  CLI::App* phones =
+      add_online(app, line, "devices", "List the phones that the collector finds agents on",
+                 [&line](const Online& to) { return devices(to, line.devices); });
+  phones->add_option("FILTER", line.devices.filter,
+                     "Serial, model, or how it is reached: adb or usbmux");
+  phones->add_flag("--watch", line.devices.watch, "Follow their changes instead");
+  CLI::App* attach = add_online(app, line, "attach", "Let the collector dial an agent that listens",
+                                [&line](const Online& to) { return attach_agent(to, line.name); });
+  attach->add_option("ADDRESS", line.name, "host:port or unix:/path of the agent")->required();
+  attach->footer(
+      "Example: adb forward tcp:7720 localabstract:collect_agent_4711\n"
+      "         collectctl attach 127.0.0.1:7720");
+  CLI::App* detach = add_online(app, line, "detach", "Seal an agent's session and let it go",
+                                [&line](const Online& to) { return detach_agent(to, line.name); });
+  detach->add_option("AGENT", line.name, "Name, as collectctl agents lists it")->required();
+}
+
+void add_session_commands(CLI::App& app, Line& line) {
+  CLI::App* sessions =
+      add_online(app, line, "sessions", "List the recordings, the newest first",
+                 [&line](const Online& to) { return list_sessions(to, line.filter); });
+  sessions->add_option("FILTER", line.filter, "Process name, pid, device id or tag");
+  CLI::App* start = add_online(app, line, "start", "Start a recording",
+                               [&line](const Online& to) { return start_session(to, line.name); });
+  start->add_option("AGENT", line.name, "Which one (default: every idle agent)");
+  CLI::App* stop = add_online(app, line, "stop", "Stop recordings and seal their files",
+                              [&line](const Online& to) { return stop_session(to, line.name); });
+  stop->add_option("SESSION", line.name, "Session or agent (default: every session that records)");
+  CLI::App* manifest =
+      add_online(app, line, "manifest", "Show a session's manifest; --json: the file as it is",
+                 [&line](const Online& to) { return show_manifest(to, line.name); });
+  manifest->add_option("SESSION", line.name, "Which one (default: the newest)");
+  CLI::App* files = add_online(app, line, "files", "List the files of a session",
+                               [&line](const Online& to) { return list_files(to, line.name); });
+  files->add_option("SESSION", line.name, "Which one (default: the newest)");
+  CLI::App* fetch =
+      add_online(app, line, "download", "Fetch the files of a session from the collector",
+                 [&line](const Online& to) { return download(to, line.download); });
+  fetch->add_option("SESSION", line.download.session, "Which one (default: the newest)");
+  fetch->add_option("FILE", line.download.files, "Only these, as collectctl files lists them");
+  fetch
+      ->add_option("-o,--output", line.download.output,
+                   "Directory to write into (default: the session's name)")
+      ->type_name("DIRECTORY");
+  fetch->add_flag("--force", line.download.force,
+                  "Replace files of the same names that are not of this session");
+  fetch->footer(
+      "The manifest always comes too. What an interrupted download left is gone on with; what is\n"
+      "whole is kept.");
+  CLI::App* remove =
+      add_online(app, line, "delete", "Remove a sealed session from the collector",
+                 [&line](const Online& to) { return delete_session(to, line.name); });
+  remove->add_option("SESSION", line.name, "Which one; never a default")->required();
+  CLI::App* mark =
+      add_online(app, line, "annotate", "Put a marker with a text at this moment of the recordings",
+                 [&line](const Online& to) { return annotate(to, line.name, line.text); });
+  mark->add_option("TEXT", line.text, "What it says")->required();
+  mark->add_option("TARGET", line.name, "Session or agent (default: every session that records)");
+  CLI::App* roll = add_online(app, line, "roll",
+                              "End the RTC container of the recordings and begin the next one",
+                              [&line](const Online& to) { return roll_container(to, line.name); });
+  roll->add_option("TARGET", line.name, "Session or agent (default: every session that records)");
+  add_online(app, line, "stats", "Show what the collector has done so far", show_stats);
+}
+
+void add_watch(CLI::App& app, Line& line) {
+  CLI::App* watcher = add_online(
+      app, line, "watch", "Follow a session until it is sealed", [&line](const Online& to) {
+        line.watch.interval =
+            std::chrono::duration_cast<std::chrono::milliseconds>(duration_of(line.interval));
+        return watch(to, line.watch);
+      });
+  watcher->add_option("SESSION", line.watch.session, "Which one (default: the newest)");
+  watcher->add_option("--interval", line.interval, "Time between two looks (default 1s)")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  CLI::Option* agents =
+      watcher->add_flag("--agents", line.watch.agents, "Follow the agents instead");
+  watcher->add_option("--filter", line.watch.filter, "Process name, pid, device id or tag")
+      ->type_name("FILTER")
+      ->needs(agents);
+  watcher->footer("On a terminal one line is rewritten; otherwise every state is a line.");
+}
+
+void add_detail(CLI::App& app, Line& line) {
+  CLI::App* detail = add_command(app, "detail", "Record registers and stack bytes, or stop it");
+  detail->require_subcommand(1);
+  const auto add = [&](const char* name, const char* what, api::DetailMode mode) {
+    CLI::App* command = add_online(*detail, line, name, what, [&line, mode](const Online& to) {
+      line.detail.mode = mode;
+      line.detail.duration = duration_of(line.duration);
+      line.detail.pre_roll = duration_of(line.pre_roll);
+      return set_detail(to, line.detail);
+    });
+    command->add_option("TARGET", line.detail.target, "Session or agent (default: everywhere)");
+    command->add_option("--thread", line.detail.threads, kThreadHelp)
+        ->type_name("THREAD")
+        ->check(thread_check())
+        ->allow_extra_args(false);
+    return command;
+  };
+  CLI::App* start = add("start", "Record detail from now on", api::ON);
+  CLI::App* arm = add("arm", "Keep detail in the rings for a later start --pre-roll", api::ARMED);
+  add("stop", "Stop recording detail", api::OFF);
+  for (CLI::App* command : {start, arm}) {
+    command->add_option("--function", line.detail.functions, kFunctionHelp)
+        ->type_name("FUNCTION")
+        ->allow_extra_args(false);
+  }
+  start->add_option("--duration", line.duration, "Stop by itself after this time, for example 5s")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  start
+      ->add_option("--pre-roll", line.pre_roll, "Ship what was armed, back to this, for example 2s")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  start->footer(
+      "Example: collectctl detail start --function 'parse_*' --duration 5s --pre-roll 2s");
+}
+
+void add_filter(CLI::App& app, Line& line) {
+  CLI::App* filter =
+      add_online(app, line, "filter", "Choose which functions are recorded from now on",
+                 [&line](const Online& to) { return set_function_filter(to, line.functions); });
+  filter->add_option("TARGET", line.functions.target, "Session or agent (default: everywhere)");
+  CLI::Option* clear = filter->add_flag("--clear", line.functions.clear, "Every function again");
+  filter->add_option("--only", line.functions.only, kFunctionHelp)
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false)
+      ->excludes(clear);
+  filter->add_option("--except", line.functions.except, "But not this function; may be repeated")
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false)
+      ->excludes(clear);
+  filter->footer(
+      "It takes the place of the filter before. Names are looked up in what is loaded then.\n"
+      "Example: collectctl filter --only 'parse_*' --except parse_char");
+}
+
+}  // namespace
+
+void add_online_commands(CLI::App& app, Line& line) {
+  add_detail(app, line);
+  add_filter(app, line);
+  add_watch(app, line);
+  add_agent_commands(app, line);
+  add_session_commands(app, line);
+}
+
+}  // namespace collect::ctl

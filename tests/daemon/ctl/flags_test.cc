@@ -1,0 +1,260 @@
+// Flags of collectctl as its command line hands them on: each changes what the program does.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "daemon/control/control_server.h"
+#include "daemon/control/credentials.h"
+#include "tests/daemon/control/fake_collector.h"
+#include "tests/daemon/ctl/offline_session.h"
+#include "tests/daemon/ctl/program_runner.h"
+#include "tests/fakes/tls_client.h"
+
+namespace collect::ctl {
+namespace {
+
+namespace api = control::v1;
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+size_t lines_of(const std::string& text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+class OnlineFlagsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto started = control::ControlServer::start("127.0.0.1:0", collector_);
+    ASSERT_TRUE(started.ok()) << to_string(started.error());
+    server_ = std::move(*started);
+    runner_.environment["COLLECT_CONTROL"] = server_->address();
+    collector_.add_agent("1", "lua", api::RECORDING);
+    collector_.add_agent("2", "python", api::RECORDING);
+    collector_.add_session("session_20250102_030405/pid_42", api::COMPLETE);
+    collector_.add_file("manifest.json", "{}");
+  }
+
+  // Starts a command that follows something, and ends the collector once it has said `expected`.
+  Ran follow(const std::vector<std::string>& arguments, const std::function<void()>& change,
+             const std::string& expected) {
+    const pid_t pid = runner_.start(arguments);
+    collector_.wait_for_watches(1);
+    change();
+    EXPECT_TRUE(eventually([&] {
+      return runner_.out_so_far().find(expected) != std::string::npos;
+    })) << runner_.out_so_far();
+    server_->shutdown(control::ControlServer::kShutdownDeadline);
+    return runner_.finish(pid);
+  }
+
+  control::FakeCollector collector_;
+  std::unique_ptr<control::ControlServer> server_;
+  ProgramRunner runner_;
+};
+
+TEST_F(OnlineFlagsTest, DetailStartHandsOnEveryFlag) {
+  const Ran ran =
+      runner_.run({"detail", "start", "1", "--thread", "4711", "--thread", "name=w*", "--function",
+                   "parse_*", "--duration", "5200ms", "--pre-roll", "2s"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  const api::DetailRequest request = collector_.last_detail();
+  EXPECT_EQ(collector_.last_mode(), api::ON);
+  EXPECT_EQ(request.target(), "1");
+  EXPECT_THAT(request.thread_patterns(), ElementsAre("4711", "name=w*"));
+  EXPECT_THAT(request.functions(), ElementsAre("parse_*"));
+  EXPECT_EQ(request.duration().seconds(), 5);
+  EXPECT_EQ(request.duration().nanos(), 200'000'000);
+  EXPECT_EQ(request.pre_roll().seconds(), 2);
+  runner_.run({"detail", "arm"});
+  EXPECT_EQ(collector_.last_mode(), api::ARMED);
+  runner_.run({"detail", "stop"});
+  EXPECT_EQ(collector_.last_mode(), api::OFF);
+}
+
+TEST_F(OnlineFlagsTest, FilterHandsOnEveryFlag) {
+  runner_.run({"filter", "--only", "a*", "--except", "ab", "2"});
+  EXPECT_THAT(collector_.last_filter().only(), ElementsAre("a*"));
+  EXPECT_THAT(collector_.last_filter().except(), ElementsAre("ab"));
+  EXPECT_EQ(collector_.last_filter().target(), "2");
+  runner_.run({"filter", "--clear"});
+  EXPECT_EQ(collector_.last_filter().only_size() + collector_.last_filter().except_size(), 0);
+}
+
+TEST_F(OnlineFlagsTest, IntervalOfWatchIsThatOfTheCollector) {
+  runner_.run({"watch", "--interval", "250ms"});
+  EXPECT_EQ(collector_.last_interval_ms(), 250u);
+  runner_.run({"watch"});
+  EXPECT_EQ(collector_.last_interval_ms(), 1000u);
+}
+
+TEST_F(OnlineFlagsTest, WatchFollowsAgentsThatTheFilterTakes) {
+  api::Agent agent = collector_.agents("lua")[0];
+  api::Agent other = collector_.agents("python")[0];
+  agent.set_state(api::GONE);
+  other.set_state(api::GONE);
+  const Ran ran = follow(
+      {"watch", "--agents", "--filter", "lua"},
+      [&] {
+        collector_.change_agent(api::AgentEvent::CHANGED, other);
+        collector_.change_agent(api::AgentEvent::CHANGED, agent);
+      },
+      "gone  lua");
+  EXPECT_THAT(ran.out, Not(HasSubstr("python")));
+}
+
+TEST_F(OnlineFlagsTest, WatchOfDevicesFollowsTheirChanges) {
+  api::Device device;
+  device.set_name("devices/adb-1");
+  device.set_serial("emulator-5554");
+  const Ran ran = follow(
+      {"devices", "--watch"}, [&] { collector_.change_device(api::AgentEvent::ADDED, device); },
+      "emulator-5554");
+  EXPECT_EQ(ran.exit_code, 1) << "it ends with the collector";
+}
+
+TEST_F(OnlineFlagsTest, FilesListsThem) {
+  EXPECT_THAT(runner_.run({"files"}).out, HasSubstr("manifest.json"));
+  EXPECT_THAT(runner_.run({"files", "--json"}).out, HasSubstr("{\"session\""));
+  EXPECT_EQ(runner_.run({"files", "no_such_session"}).exit_code, 1);
+}
+
+TEST_F(OnlineFlagsTest, OutputOfDownloadIsItsDirectory) {
+  EXPECT_EQ(runner_.run({"download", "--output", "copy"}).exit_code, 0);
+  EXPECT_EQ(contents(runner_.directory() / "copy/manifest.json"), "{}");
+  EXPECT_EQ(runner_.run({"download"}).exit_code, 0);
+  EXPECT_TRUE(fs::exists(runner_.directory() / "session_20250102_030405/pid_42/manifest.json"));
+  collector_.add_file("manifest.json", "{ }");
+  EXPECT_EQ(runner_.run({"download", "--output", "copy"}).exit_code, 1);
+  EXPECT_EQ(runner_.run({"download", "--output", "copy", "--force"}).exit_code, 0);
+  EXPECT_EQ(contents(runner_.directory() / "copy/manifest.json"), "{ }");
+}
+
+TEST_F(OnlineFlagsTest, HelpOfEveryCommandNamesItAndItsFlags) {
+  std::istringstream help(runner_.run({"--help"}).out);
+  size_t commands = 0;
+  bool listed = false;
+  for (std::string line; std::getline(help, line);) {
+    if (listed && line.empty()) break;
+    if (listed) {
+      const size_t begin = line.find_first_not_of(' ');
+      const std::string command = line.substr(begin, line.find(' ', begin) - begin);
+      const Ran ran = runner_.run({command, "--help"});
+      EXPECT_EQ(ran.exit_code, 0) << command;
+      EXPECT_EQ(ran.err, "") << command;
+      EXPECT_THAT(ran.out, HasSubstr("Usage: collectctl " + command));
+      EXPECT_THAT(ran.out, HasSubstr("-h,--help"));
+      ++commands;
+    }
+    listed = listed || line == "Subcommands:";
+  }
+  EXPECT_GE(commands, 25u);
+}
+
+class OfflineFlagsTest : public testing::OfflineTest {
+ protected:
+  // 12 events of 1000..1110 ns, 10 ns apart, in thread_0, which is 4711 "main".
+  void SetUp() override {
+    OfflineTest::SetUp();
+    write_planned_session();
+  }
+  Ran run(std::vector<std::string> arguments) {
+    arguments.push_back(session_.string());
+    return runner_.run(arguments);
+  }
+
+  ProgramRunner runner_;
+};
+
+TEST_F(OfflineFlagsTest, DumpPrintsWhatItsFlagsSelect) {
+  EXPECT_EQ(lines_of(run({"dump", "--json"}).out), 12u);
+  EXPECT_EQ(lines_of(run({"dump", "--json", "--limit", "5"}).out), 5u);
+  EXPECT_EQ(lines_of(run({"dump", "--json", "--from", "1060"}).out), 6u);
+  EXPECT_EQ(lines_of(run({"dump", "--json", "--to", "1010"}).out), 2u);
+  EXPECT_EQ(lines_of(run({"dump", "--json", "--thread", "4711"}).out), 12u);
+  EXPECT_EQ(run({"dump", "--json", "--thread", "4712"}).exit_code, 1);
+  EXPECT_EQ(lines_of(run({"dump", "--json", "--function", "parse"}).out), 1u);
+  EXPECT_THAT(run({"dump", "--json", "--detail"}).out, HasSubstr("\"registers\""));
+  EXPECT_THAT(run({"dump"}).out, HasSubstr("# thread 0"));
+  EXPECT_THAT(run({"dump", "--merged"}).out, Not(HasSubstr("# thread 0")));
+}
+
+TEST_F(OfflineFlagsTest, ReportSortsAndLimits) {
+  const std::string all = run({"report", "--sort", "name"}).out;
+  EXPECT_NE(all, run({"report", "--sort", "self"}).out);
+  EXPECT_EQ(run({"report", "--sort", "total"}).out, run({"report"}).out);
+  const auto functions = [&](std::vector<std::string> arguments) {
+    arguments.push_back("--json");
+    const std::string out = run(std::move(arguments)).out;
+    size_t count = 0;
+    for (size_t at = out.find("\"self_ns\""); at != std::string::npos;
+         at = out.find("\"self_ns\"", at + 1)) {
+      ++count;
+    }
+    return count;
+  };
+  EXPECT_GT(functions({"report"}), 2u);
+  EXPECT_EQ(functions({"report", "--limit", "2"}), 2u);
+  EXPECT_EQ(run({"report", "--thread", "thread_0"}).exit_code, 0);
+  EXPECT_EQ(run({"report", "--thread", "thread_7"}).exit_code, 1);
+}
+
+// The planned session has a warning: its format_version says more than its manifest has.
+TEST_F(OfflineFlagsTest, StrictVerifyCountsWarnings) {
+  std::string text = planned_manifest();
+  text.replace(text.find("\"complete\""), 10, "\"recovered\"");
+  write_text(session_ / "manifest.json", text);
+  const Ran usual = run({"verify"});
+  const Ran strict = run({"verify", "--strict"});
+  EXPECT_EQ(strict.exit_code, 1) << strict.out << strict.err;
+  EXPECT_LE(usual.exit_code, strict.exit_code);
+  EXPECT_NE(strict.out, usual.out);
+}
+
+TEST_F(OfflineFlagsTest, OutputOfConvertAndRecoverIsTheirFile) {
+  EXPECT_EQ(
+      runner_.run({"convert", session_.string(), "--to", "rtc", "--output", "made.rtc"}).exit_code,
+      0);
+  EXPECT_TRUE(fs::exists(runner_.directory() / "made.rtc"));
+  EXPECT_EQ(runner_.run({"recover", "made.rtc", "--output", "whole.rtc"}).exit_code, 0);
+  EXPECT_TRUE(fs::exists(runner_.directory() / "whole.rtc"));
+  EXPECT_EQ(runner_.run({"recover", "made.rtc", "--output", "whole.rtc"}).exit_code, 2);
+  EXPECT_EQ(runner_.run({"recover", "made.rtc", "--output", "whole.rtc", "--force"}).exit_code, 0);
+}
+
+// A certificate that the collector's authority did not sign, a key of another one, and a name that
+// the collector's certificate does not have: none of them gets through.
+TEST(TlsVariablesTest, CertificateKeyAndNameComeFromTheEnvironment) {
+  control::allow_tls_1_3_only();
+  ProgramRunner runner;
+  const fakes::Authority authority(runner.directory().string(), "ca");
+  const fakes::CertifiedKey server_files = authority.issue("server");
+  const fakes::CertifiedKey own = authority.issue("client");
+  const fakes::Authority others(runner.directory().string(), "other_ca");
+  const fakes::CertifiedKey foreign = others.issue("foreign");
+  control::ControlAccess access;
+  access.certificate = server_files.certificate;
+  access.key = server_files.key;
+  access.client_ca = authority.certificate();
+  control::FakeCollector collector;
+  auto server = control::ControlServer::start("127.0.0.1:0", collector, access);
+  ASSERT_TRUE(server.ok()) << to_string(server.error());
+  runner.environment = {{"COLLECT_CONTROL", (*server)->address()},
+                        {"COLLECT_CONTROL_TLS_CA", authority.certificate()},
+                        {"COLLECT_CONTROL_TLS_CERTIFICATE", own.certificate},
+                        {"COLLECT_CONTROL_TLS_KEY", own.key}};
+  EXPECT_EQ(runner.run({"stats"}).exit_code, 0);
+  runner.environment["COLLECT_CONTROL_TLS_NAME"] = "another.example";
+  EXPECT_EQ(runner.run({"stats"}).exit_code, 1);
+  runner.environment["COLLECT_CONTROL_TLS_NAME"] = "";
+  runner.environment["COLLECT_CONTROL_TLS_KEY"] = foreign.key;
+  EXPECT_EQ(runner.run({"stats"}).exit_code, 1);
+  runner.environment["COLLECT_CONTROL_TLS_CERTIFICATE"] = foreign.certificate;
+  EXPECT_EQ(runner.run({"stats"}).exit_code, 1);
+}
+
+}  // namespace
+}  // namespace collect::ctl

@@ -1,0 +1,64 @@
+// Ctrl-C in a conversion leaves nothing behind.
+#include <gtest/gtest.h>
+#include <csignal>
+
+#include <set>
+
+#include "tests/daemon/ctl/offline_session.h"
+#include "tests/daemon/ctl/program_runner.h"
+
+namespace collect::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kEvents = 600'000;  // some tenths of a second
+
+class InterruptedTest : public testing::OfflineTest {
+ protected:
+  void SetUp() override {
+    OfflineTest::SetUp();
+    std::vector<testing::Step> steps;
+    for (uint64_t i = 0; i < kEvents; ++i) {
+      steps.push_back({i * 1000, i % 2 == 0 ? testing::kCall : testing::kReturn, 0x10});
+    }
+    write_thread(0, testing::index_of(steps, 4711));
+    write_text(session_ / "manifest.json", R"({"threads":[{"id":0,"thread_id":4711}],
+      "modules":[],"symbols":[{"function_id":"0x10","name":"main"}]})");
+    dial9_ = (root_ / "made.bin").string();
+    const Ran ran = runner_.run({"convert", session_.string(), "--to", "dial9", "-o", dial9_});
+    ASSERT_TRUE(fs::exists(dial9_)) << ran.err;
+  }
+
+  std::set<std::string> entries() const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(runner_.directory())) {
+      names.insert(entry.path().filename().string());
+    }
+    return names;
+  }
+
+  // Ends the conversion when it has begun to write.
+  void expect_nothing_left(const std::string& to, const std::string& output) {
+    const std::set<std::string> before = entries();
+    const pid_t pid = runner_.start({"convert", dial9_, "--to", to, "-o", output});
+    ASSERT_TRUE(eventually([&] { return entries() != before; }));
+    ::kill(pid, SIGINT);
+    const Ran ran = runner_.finish(pid);
+    EXPECT_EQ(ran.exit_code, 128 + SIGINT) << "it ended too soon to be interrupted" << ran.err;
+    EXPECT_EQ(entries(), before) << to;
+  }
+
+  ProgramRunner runner_;
+  std::string dial9_;
+};
+
+// Seen: `x.wtf-trace.session-…/` stayed, and in another run half a session.
+TEST_F(InterruptedTest, NothingIsLeftOfAConversion) {
+  runner_.run({"--version"});  // makes the files of the runner's streams
+  expect_nothing_left("wtf", "x.wtf-trace");
+  expect_nothing_left("atf", "sessions");
+}
+
+}  // namespace
+}  // namespace collect::ctl

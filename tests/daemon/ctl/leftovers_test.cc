@@ -1,0 +1,111 @@
+#include "daemon/ctl/leftovers.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+namespace collect::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LeftoversTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::path(::testing::TempDir()) / "leftovers_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  std::string directory(const std::string& name) {
+    fs::create_directories(root_ / name / "below");
+    std::ofstream(root_ / name / "below/file") << "x";
+    return (root_ / name).string();
+  }
+
+  // What a process of its own ends with, as waitpid says.
+  static int status_of(const std::function<void()>& run) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      run();
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return status;
+  }
+
+  fs::path root_;
+};
+
+TEST_F(LeftoversTest, GoesAwayWithItsObjectUnlessItIsKept) {
+  {
+    const Leftover gone(directory("gone"));
+    Leftover moved(directory("moved"));
+    const Leftover moved_to = std::move(moved);
+    Leftover kept(directory("kept"));
+    kept.keep();
+    Leftover first(directory("first"));
+    first = Leftover(directory("second"));
+    EXPECT_FALSE(fs::exists(root_ / "first"));
+    EXPECT_TRUE(fs::exists(root_ / "moved"));
+  }
+  EXPECT_FALSE(fs::exists(root_ / "gone"));
+  EXPECT_FALSE(fs::exists(root_ / "moved"));
+  EXPECT_FALSE(fs::exists(root_ / "second"));
+  EXPECT_TRUE(fs::exists(root_ / "kept/below/file"));
+}
+
+TEST_F(LeftoversTest, DirectoryOfOthersTooGoesOnlyWhenItIsEmpty) {
+  fs::create_directories(root_ / "empty");
+  {
+    const Leftover empty((root_ / "empty").string(), Leftover::kIfEmpty);
+  }
+  {
+    const Leftover used(directory("used"), Leftover::kIfEmpty);
+  }
+  EXPECT_FALSE(fs::exists(root_ / "empty"));
+  EXPECT_TRUE(fs::exists(root_ / "used/below/file"));
+}
+
+TEST_F(LeftoversTest, SignalRemovesThemAndEndsTheProgram) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    const std::string outer = directory("outer");
+    const std::string inner = directory("outer/inner");
+    const int status = status_of([&] {
+      std::signal(number, SIG_DFL);
+      remove_leftovers_on_signals();
+      // The outer one goes when it is empty: the inner one has to go first.
+      fs::remove_all(fs::path(outer) / "below");
+      const Leftover first(outer, Leftover::kIfEmpty), second(inner);
+      ::kill(::getpid(), number);
+      while (true) ::pause();
+    });
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == number) << number;
+    EXPECT_FALSE(fs::exists(outer)) << number;
+  }
+}
+
+// As under nohup, or in the background of a script.
+TEST_F(LeftoversTest, IgnoredSignalStaysIgnored) {
+  const std::string path = directory("kept");
+  const int status = status_of([&] {
+    std::signal(SIGINT, SIG_IGN);
+    remove_leftovers_on_signals();
+    Leftover kept(path);
+    ::kill(::getpid(), SIGINT);
+    kept.keep();
+  });
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_TRUE(fs::exists(path));
+}
+
+}  // namespace
+}  // namespace collect::ctl

@@ -1,0 +1,30 @@
+#include "formats/core/glob.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace collect {
+namespace {
+
+TEST(GlobTest, StarsAndQuestionMarks) {
+  EXPECT_TRUE(matches_glob("*", ""));
+  EXPECT_TRUE(matches_glob("a*c", "abbbc"));
+  EXPECT_TRUE(matches_glob("a*b*c", "aXbYbZc"));
+  EXPECT_FALSE(matches_glob("a*b*c", "aXcYb"));
+  EXPECT_TRUE(matches_glob("?b", "ab"));
+  EXPECT_FALSE(matches_glob("?b", "b"));
+  EXPECT_TRUE(matches_glob("operator[]*", "operator[](int)"));
+  EXPECT_FALSE(matches_glob("", "a"));
+  EXPECT_TRUE(matches_glob("", ""));
+}
+
+// A pattern that would make a backtracking matcher run for ages.
+TEST(GlobTest, ManyStarsAreFast) {
+  std::string pattern;
+  for (int i = 0; i < 100; ++i) pattern += "a*";
+  EXPECT_FALSE(matches_glob(pattern + "b", std::string(1000, 'a')));
+}
+
+}  // namespace
+}  // namespace collect

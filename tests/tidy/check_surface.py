@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Every flag, configuration key, environment variable, RPC field and manifest field is named by a
+test that runs the program or reads what it wrote. The lists come from the option tables and schemas
+themselves. Usage: check_surface.py [ROOT]
+Being named is not yet being tested; but what no test names is certainly not."""
+
+import re
+import sys
+
+import tree
+
+COMMAND_LINE = ["daemon/ctl/main.cc", "daemon/ctl/online_command_line.cc",
+                "daemon/ctl/file_command_line.cc"]
+CONFIG = "daemon/config.h"
+DAEMON_FLAGS = "daemon/config.cc"
+VARIABLES = "formats/core/environment_names.h"
+CONTROL = "proto/control/v1/control.proto"
+MANIFEST = "storage/manifest.cc"
+
+# Tests that only read command lines, and never run what they say.
+READERS_OF_COMMAND_LINES = {
+    "tests/daemon/config_test.cc", "tests/daemon/ctl/online_usage_test.cc",
+    "tests/formats/core/environment_names_test.cc",
+}
+
+
+# Name -> where it is seen instead, or why nowhere. Shorter is better.
+SEEN_ELSEWHERE = {
+    "max_connections_per_address":
+        "loopback has no such limit, so it takes another address; tests/daemon/ingest/"
+        "strangers_test.cc has the rule",
+    "queue_bytes": "a queue fills only behind a disk that hangs; tests/daemon/ingest has one",
+    "detail_records_stored": "an end-to-end test of detail has to ask GetStats for it",
+}
+
+
+class Tests:
+    """The text of the tests, by what may count as naming something."""
+
+    def __init__(self, root, paths):
+        sources = [p for p in paths if p.startswith("tests/")
+                   and p.endswith((".cc", ".h", ".c", ".py", ".sh", ".js"))
+                   and not p.startswith("tests/tidy/")]
+        running = [p for p in sources if p not in READERS_OF_COMMAND_LINES]
+        self.count = len(sources)
+        self.everything = "\n".join(tree.read(root, p) for p in sources)
+        self.running = "\n".join(tree.read(root, p) for p in running)
+        self.words = set(re.findall(r"[A-Za-z_][A-Za-z0-9_]*", self.everything))
+        self.flags = self.named_flags(root, running)
+        self.variables = set(re.findall(r"COLLECT_[A-Z0-9_]+", self.running))
+        # A line of a configuration file within a string.
+        self.toml_keys = set(re.findall(r"(?:\"|\\n)([a-z][a-z0-9_]*) = ", self.running))
+
+    @staticmethod
+    def named_flags(root, paths):
+        """Those that stand alone in a string, and those of our own programs in scripts."""
+        flags = set()
+        for path in paths:
+            text = tree.read(root, path)
+            if path.endswith(".sh"):
+                lines = [line for line in text.split("\n") if re.search("collect(ctl|ord)", line)]
+                flags.update(re.findall(r"(?<![\w-])(--?[a-z][a-z0-9-]*)", "\n".join(lines)))
+            else:
+                flags.update(re.findall(r"[\"'](--?[a-z][a-z0-9-]*)[\"'= ]", text))
+        return flags
+
+
+def line_of(text, offset):
+    return text.count("\n", 0, offset) + 1
+
+
+def check_command_line(root, tests):
+    for path in COMMAND_LINE:
+        text = tree.read(root, path)
+        for match in re.finditer(
+                r"(?:add_option|add_flag|\badd)\(\s*\"((?:-[A-Za-z],)?--[a-z-]+)\"", text):
+            names = match.group(1).split(",")
+            for name in names:
+                if name not in tests.flags:
+                    yield tree.Finding(path, line_of(text, match.start()),
+                                       f"collectctl {name} is in no test",
+                                       "write one in which it changes what the program does")
+
+
+def check_config(root, tests):
+    text = tree.read(root, CONFIG)
+    for match in re.finditer(r"visit\(\s*\"([a-z_]+)\"", text):
+        key = match.group(1)
+        if "--" + key.replace("_", "-") not in tests.flags and key not in tests.toml_keys:
+            yield tree.Finding(CONFIG, line_of(text, match.start()),
+                               f"no test runs a daemon with {key}",
+                               "write one in which its value changes what the daemon does")
+    text = tree.read(root, DAEMON_FLAGS)
+    for match in re.finditer(r"add_(?:option|flag)\(\"(?:-[a-z],)?(--[a-z-]+)\"", text):
+        if match.group(1) not in tests.flags:
+            yield tree.Finding(DAEMON_FLAGS, line_of(text, match.start()),
+                               f"collectord {match.group(1)} is in no test", "write one")
+
+
+def check_variables(root, paths, tests):
+    text = tree.read(root, VARIABLES)
+    listed = set(re.findall(r"\"(COLLECT_[A-Z0-9_]+)\"", text))
+    for name in sorted(listed - tests.variables):
+        yield tree.Finding(VARIABLES, 0, f"{name} is in no test",
+                           "write one in which it changes what the program does")
+    for path in paths:
+        if not path.startswith(("agent/", "daemon/")) or not path.endswith((".cc", ".h", ".c")):
+            continue
+        source = tree.read(root, path)
+        for match in re.finditer(r"\"(COLLECT_[A-Z0-9_]+)\"", source):
+            if match.group(1) not in listed:
+                yield tree.Finding(path, line_of(source, match.start()),
+                                   f"{match.group(1)} is not in {VARIABLES}",
+                                   "add it: what is not listed is called unknown")
+
+
+def camel_case(name):
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def check_fields(root, tests):
+    text = tree.read(root, CONTROL)
+    for match in re.finditer(
+            r"^\s*(?:repeated |optional )?[\w.]+(?:<[^>]*>)? (\w+) = \d+(?: \[[^\]]*\])?;", text,
+            flags=re.M):
+        name = match.group(1)
+        if name.isupper() or name.upper() == name:
+            continue  # a value of an enum
+        forms = {name, camel_case(name), "set_" + name, "add_" + name, "mutable_" + name}
+        if not forms & tests.words:
+            yield tree.Finding(CONTROL, line_of(text, match.start(1)),
+                               f"{name} is in no test", "write one that sets or reads it")
+
+
+def check_manifest(root, tests):
+    text = tree.read(root, MANIFEST)
+    keys = {}
+    for match in re.finditer(r"(?:\{\"([a-z_]+)\",|\[\"([a-z_]+)\"\] =)", text):
+        keys.setdefault(match.group(1) or match.group(2), line_of(text, match.start()))
+    for key, line in sorted(keys.items()):
+        if key not in tests.words:
+            yield tree.Finding(MANIFEST, line, f"the manifest's {key} is in no test",
+                               "write one that reads it from a recorded session")
+    if not keys:
+        yield tree.Finding(MANIFEST, 0, "no keys were found", "teach check_surface.py the new form")
+
+
+def main():
+    root = tree.repository_root(sys.argv[1:])
+    paths = tree.files(root)
+    tests = Tests(root, paths)
+    findings = [*check_command_line(root, tests), *check_config(root, tests),
+                *check_variables(root, paths, tests), *check_fields(root, tests),
+                *check_manifest(root, tests)]
+    unneeded = [name for name in SEEN_ELSEWHERE if not any(name in f.what for f in findings)]
+    findings = [f for f in findings if not any(name in f.what for name in SEEN_ELSEWHERE)]
+    for name in unneeded:
+        findings.append(tree.Finding("tests/tidy/check_surface.py", 0,
+                                     f"SEEN_ELSEWHERE has {name}, which a test names",
+                                     "take it out"))
+    tree.finish("surface", findings, tests.count)
+
+
+if __name__ == "__main__":
+    main()
