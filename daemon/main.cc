@@ -77,6 +77,7 @@ Result<ingest::IngestOptions> ingest_options(const Config& config, const Access&
   options.connections_per_address = static_cast<uint32_t>(config.max_connections_per_address);
   options.threads_per_agent = static_cast<uint32_t>(config.threads_per_agent);
   options.queue_bytes = config.queue_bytes;
+  options.seal_at_stop = config.seal_at_stop;
   options.page_codecs = config.page_codecs == "auto";
   options.storage.durability = durability_of(config);
   options.storage.capture.enabled = config.rtc;
@@ -214,8 +215,8 @@ int serve(const CommandLine& line) {
 
   wait_for_the_end(signals, line, **collector, **control);
   (void)sd_notify(0, "STOPPING=1");
-  const bool all_sealed = (*collector)->stop(ingest::kShutdownBound);
-  if (!all_sealed) spdlog::warn("not every session could be sealed; the next start recovers them");
+  const bool in_time = (*collector)->stop(ingest::kShutdownBound);
+  if (!in_time) spdlog::warn("not every session was dealt with in time; the next start does it");
   (*control)->shutdown(control::ControlServer::kShutdownDeadline);
   return EXIT_SUCCESS;
 }
