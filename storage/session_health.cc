@@ -50,9 +50,9 @@ SessionHealth health_of(const HealthFacts& facts) {
       }
       return health;
     case SessionState::kRecovered:
-      health.missing =
-          unknown_loss(facts, "the program's end of the recording never came" +
-                                  because(facts.reason) + ", and what it recorded last is missing");
+      health.missing = unknown_loss(facts, "the program's end of the recording never came" +
+                                               because(facts.reason) +
+                                               ", and what it recorded last may be missing");
       return health;
     case SessionState::kFailed:
       health.missing = unknown_loss(

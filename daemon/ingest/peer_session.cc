@@ -243,7 +243,7 @@ void Peer::on_sealed(const SessionRef& session, const SessionReport::Sealed& sea
   const auto waiters = std::move(session->when_sealed);
   session->when_sealed.clear();
   for (const auto& done : waiters) done(shown);
-  if (stopping_ && control_up_ && !session_ && sealing_.empty()) say_goodbye();
+  if (stopping_ && control_up_ && sealing_.empty()) say_goodbye();
   core_.live_sessions.fetch_sub(1);  // last: where none is left, this thread may be stopped
 }
 

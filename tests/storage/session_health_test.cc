@@ -43,7 +43,7 @@ TEST(SessionHealthTest, RecoveredAndFailedNeverKnowTheirLosses) {
   EXPECT_FALSE(recovered.losses_known);
   EXPECT_EQ(recovered.missing,
             "the program's end of the recording never came (its agent did not come back), and what "
-            "it recorded last is missing; how much is not known");
+            "it recorded last may be missing; how much is not known");
   const SessionHealth failed = health_of(
       HealthFacts{.state = SessionState::kFailed, .reason = "no space", .lost_events = 5});
   EXPECT_FALSE(failed.is_complete());
