@@ -75,9 +75,9 @@ void Collector::run() {
 bool Collector::stop(std::chrono::milliseconds bound) {
   attach_->stop();
   stopping_ = true;
-  const bool all_sealed = ingest_->stop(bound);
+  const bool in_time = ingest_->stop(bound);
   naming_.stop(symbolize::kNamingStopBound);
-  return all_sealed;
+  return in_time;
 }
 
 // ---- what ingest reports

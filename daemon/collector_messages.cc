@@ -1,5 +1,7 @@
 #include "daemon/collector_messages.h"
 
+#include <algorithm>
+
 #include <google/protobuf/util/time_util.h>
 
 #include <chrono>
@@ -235,8 +237,11 @@ api::Session to_message(const ingest::SessionSnapshot& session) {
   message.set_threads(session.totals.threads);
   message.set_events(session.totals.events);
   message.set_detail_records(session.totals.detail_records);
-  message.set_lost_events(session.totals.lost_events);
+  // Those of threads without a stream are in the health alone.
+  message.set_lost_events(std::max(session.totals.lost_events, session.health.lost_events));
   message.set_lost_detail_records(session.totals.lost_detail_records);
+  message.set_losses_known(session.health.losses_known);
+  if (ingest::is_over(session.state)) message.set_missing(utf8_text(session.health.missing));
   message.set_stored_bytes(session.totals.stored_bytes);
   message.set_detail(to_message(session.detail));
   message.set_status(utf8_text(session.status));

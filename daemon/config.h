@@ -34,6 +34,7 @@ struct Config {
   std::string usbmux = "auto";
   uint64_t heartbeat_ms = 2'000;
   uint64_t resume_ms = 60'000;
+  bool seal_at_stop = false;
   uint64_t max_connections = 4'096;
   uint64_t max_connections_per_address = 1'024;
   uint64_t threads_per_agent = 16'384;
@@ -90,6 +91,9 @@ void each_key(Settings& config, Visit&& visit) {
         config.usbmux);
   visit("heartbeat_ms", "pace of heartbeats; three missed ones end a link", config.heartbeat_ms);
   visit("resume_ms", "how long a session waits for an agent whose link broke", config.resume_ms);
+  visit("seal_at_stop",
+        "whether sessions are sealed when this daemon stops, and not left to its next start",
+        config.seal_at_stop);
   visit("max_connections", "connections of agents at once", config.max_connections);
   visit("max_connections_per_address",
         "connections of agents at once from one address that is not loopback",

@@ -84,6 +84,7 @@ Result<ingest::IngestOptions> ingest_options(const Config& config, const Access&
   options.unsealed_files = config.max_unsealed_files;
   options.accounted_memory = config.max_memory_bytes;
   options.queued_bytes = config.max_queued_bytes;
+  options.seal_at_stop = config.seal_at_stop;
   options.page_codecs = config.page_codecs == "auto";
   options.storage.durability = durability_of(config);
   options.storage.capture.enabled = config.rtc;
@@ -225,8 +226,8 @@ int serve(const CommandLine& line) {
 
   wait_for_the_end(signals, line, **collector, **control);
   (void)sd_notify(0, "STOPPING=1");
-  const bool all_sealed = (*collector)->stop(ingest::kShutdownBound);
-  if (!all_sealed) spdlog::warn("not every session could be sealed; the next start recovers them");
+  const bool in_time = (*collector)->stop(ingest::kShutdownBound);
+  if (!in_time) spdlog::warn("not every session was dealt with in time; the next start does it");
   (*control)->shutdown(control::ControlServer::kShutdownDeadline);
   return EXIT_SUCCESS;
 }

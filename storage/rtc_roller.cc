@@ -181,7 +181,7 @@ void RtcRoller::flush() {
 void RtcRoller::finish(const Manifest& manifest) {
   // A session without pages has a container too: it alone tells that there were none.
   if (enabled() && containers_.empty()) check(begin(manifest));
-  check(end(manifest));
+  end_container(manifest);
 }
 
 void RtcRoller::check(const Status& status) {

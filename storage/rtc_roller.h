@@ -55,6 +55,8 @@ class RtcRoller {
   void log(std::string_view line);
   void marker(const Marker& marker);
   void flush();
+  // Ends the open container, if there is one; a later page begins the next.
+  void end_container(const Manifest& manifest) { check(end(manifest)); }
   void finish(const Manifest& manifest);
   // Leaves the open container as it is, and writes nothing more.
   void abandon();

@@ -61,11 +61,13 @@ class Session final : public SessionWriter {
   Status commit() override;
   uint64_t manifest_wait_ns() const override;
   Status release_files() override;
+  Status suspend(const std::string& why) override;
   bool failed() const override { return !failure_.ok(); }
   bool sealed() const override { return sealed_; }
   std::vector<uint64_t> functions() const override { return functions_.sorted(); }
   std::vector<StreamPosition> positions() const override;
   SessionTotals totals() const override;
+  SessionHealth health() const override { return health_of(manifest_); }
   Status seal(SessionState state, const std::string& reason) override;
 
   Status reserve_again();
@@ -146,6 +148,7 @@ class Session final : public SessionWriter {
   ManifestPace manifest_pace_;
   uint64_t manifest_written_ns_ = 0;
   uint64_t manifest_cost_ns_ = 0;
+  bool suspending_ = false;
   bool sealed_ = false;
   bool symbols_known_ = false;  // adopted
   Status failure_;              // the first write error: nothing more is stored after it

@@ -242,6 +242,7 @@ Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
     recovered.state = manifest->state;
     recovered.reason = manifest->reason;
     recovered.totals = manifest->totals;
+    recovered.health = health_of(*manifest);
     recovered.was_sealed = true;
     return recovered;
   }
@@ -255,6 +256,7 @@ Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
   recovered.state = session.manifest().state;
   recovered.reason = session.manifest().reason;
   recovered.totals = session.totals();
+  recovered.health = session.health();
   recovered.functions = session.functions();
   return recovered;
 }

@@ -1,4 +1,4 @@
-// The two ends of a session: making it and sealing it.
+// The ends of a session: making it, suspending it and sealing it.
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -42,6 +42,18 @@ Result<std::unique_ptr<SessionWriter>> SessionWriter::create(Fs& fs, const Sessi
     return begun.error();
   }
   return std::unique_ptr<SessionWriter>(std::move(session));
+}
+
+Status Session::suspend(const std::string& why) {
+  if (!failure_.ok()) return failure_;
+  if (!suspending_) COLLECT_TRY(note(why));
+  suspending_ = true;  // kExhausted: it is called again
+  COLLECT_TRY(commit());
+  refresh_manifest();
+  roller_.end_container(manifest_);
+  note_capture_problem();
+  COLLECT_TRY(write_manifest_now(durable()));
+  return release_files();
 }
 
 Status Session::seal(SessionState state, const std::string& reason) {

@@ -22,6 +22,7 @@
 #include "storage/fs.h"
 #include "storage/manifest.h"
 #include "storage/resume_key.h"
+#include "storage/session_health.h"
 #include "storage/session_types.h"
 
 namespace collect::storage {
@@ -87,17 +88,23 @@ class SessionWriter {
   virtual uint64_t manifest_wait_ns() const = 0;
   // Nothing comes for a while: no file stays open. They are opened again when something does.
   virtual Status release_files() = 0;
+  // The collector stops, and a later one is to go on by resume(): commits, ends the open container,
+  // makes the manifest true and closes every file. Nothing is sealed, and nothing more may be asked
+  // than totals(). `why` stands in the manifest's events.
+  virtual Status suspend(const std::string& why) = 0;
   // A write or a sync failed, or a limit was reached: nothing more is stored, and the session can
   // only be sealed, as failed.
   virtual bool failed() const = 0;
 
   virtual std::vector<StreamPosition> positions() const = 0;
   virtual SessionTotals totals() const = 0;
+  // As the manifest has it: of a sealed session, the last word.
+  virtual SessionHealth health() const = 0;
 
   // Repairs links where needed, writes footers and headers, writes the final manifest, which says
   // that names are to be looked up. `reason` stands in the manifest. After this only totals(),
-  // functions() and the names may be asked; and while it is not sealed(), because the disk was
-  // full, seal() goes on where it stopped.
+  // health(), functions() and the names may be asked; and while it is not sealed(), because the
+  // disk was full, seal() goes on where it stopped.
   virtual Status seal(SessionState state, const std::string& reason) = 0;
   // Everything is on disk, up to the last manifest; whatever seal() had to say.
   virtual bool sealed() const = 0;
@@ -110,6 +117,7 @@ struct RecoveredSession {
   SessionState state = SessionState::kRecovered;
   std::string reason;
   SessionTotals totals;
+  SessionHealth health;
   bool was_sealed = false;            // there was nothing to do
   std::vector<uint64_t> functions;    // as SessionWriter::functions(); none of a sealed session
   std::vector<std::string> problems;  // threads that cannot be read, bytes that were cut off

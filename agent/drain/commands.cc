@@ -51,7 +51,7 @@ void DrainThread::take_control_frame(const wire::Frame& frame) {
     case wire::FrameType::kHeartbeat:
       return;  // hearing it is all there is to it
     case wire::FrameType::kBye:
-      link_.break_link(now_ms_, "the collector said goodbye");
+      take_goodbye(frame.body);
       return;
     case wire::FrameType::kRefuse:
       link_.refused(now_ms_, link_.control(), frame.body);
@@ -60,6 +60,15 @@ void DrainThread::take_control_frame(const wire::Frame& frame) {
       if (is_known_type(frame.type)) {
         protocol_error("not what a collector says on the control channel");
       }
+  }
+}
+
+void DrainThread::take_goodbye(Bytes body) {
+  collect_wire_Bye bye = collect_wire_Bye_init_zero;
+  if (decode_message(body, collect_wire_Bye_fields, &bye)) {
+    link_.collector_leaves(now_ms_, bye.will_return);
+  } else {
+    protocol_error("a Bye that can't be read");
   }
 }
 

@@ -101,6 +101,7 @@ bool DrainThread::may_give_up() const {
   // A collector that was there will be back. One that was not gets one more chance, if it is us
   // who connect.
   if (link_.is_up() || up_since_stop_ || link_.is_opening()) return false;
+  if (link_.collector_returns(now_ms_)) return false;
   if (settings_.role == Role::kConnect && link_.rounds_failed() == rounds_failed_at_stop_) {
     return false;
   }

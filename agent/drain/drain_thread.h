@@ -65,6 +65,7 @@ class DrainThread {
   // Control channel (commands.cc).
   void read_control();
   void take_control_frame(const wire::Frame& frame);
+  void take_goodbye(Bytes body);
   void answer_probe(Bytes body);
   void take_ack(Bytes body);
   void take_command(Bytes body);

@@ -147,6 +147,17 @@ void Link::refused(uint64_t now_ms, const Channel& channel, Bytes body) {
              given_up_ ? "; not tried again" : "; trying again later");
 }
 
+void Link::collector_leaves(uint64_t now_ms, bool will_return) {
+  break_link(now_ms, will_return ? "the collector stops, and will be back"
+                                 : "the collector stops for good");
+  if (will_return) {
+    returns_until_ms_ = now_ms + kReturnMs;
+  } else if (role_ == Role::kConnect && settings_->spool[0] == '\0') {
+    given_up_ = true;
+    set_status("the collector stops for good; not tried again");
+  }
+}
+
 bool Link::read(uint64_t now_ms, Channel& channel) {
   switch (channel.in.fill(channel.socket)) {
     case IoStatus::kDone:

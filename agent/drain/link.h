@@ -21,6 +21,8 @@ namespace collect::agent {
 
 inline constexpr uint64_t kFirstRetryMs = 50;
 inline constexpr uint64_t kLastRetryMs = 2000;
+// How long a collector that went away and said that it would return is waited for.
+inline constexpr uint64_t kReturnMs = 30000;
 inline constexpr uint64_t kStableMs = 5000;  // a link that held this long starts the intervals anew
 inline constexpr uint32_t kMinHeartbeatMs = 50;
 inline constexpr uint32_t kMaxHeartbeatMs = 60000;
@@ -78,6 +80,10 @@ class Link {
   // Tells the collector why on `channel`, then breaks the link.
   void refuse(uint64_t now_ms, Channel& channel, collect_wire_RefuseCode code, const char* reason);
   void refused(uint64_t now_ms, const Channel& channel, Bytes body);
+  // It said Bye. One that does not return has no use for what an agent without a spool records.
+  void collector_leaves(uint64_t now_ms, bool will_return);
+  // It said that it would, and not long ago.
+  bool collector_returns(uint64_t now_ms) const { return now_ms < returns_until_ms_; }
   // Reads what `channel` has; breaks the link on an end or an error. False: the link is down.
   bool read(uint64_t now_ms, Channel& channel);
   // The next frame of an open or greeting channel; false when there is none, or the link broke.
@@ -136,6 +142,7 @@ class Link {
   uint32_t attempt_ = 0;
   uint64_t retry_at_ms_ = 0;
   uint64_t down_since_ms_ = 0;
+  uint64_t returns_until_ms_ = 0;
   uint64_t up_since_ms_ = 0;
   uint64_t heard_ms_ = 0;
   uint64_t random_ = 1;

@@ -135,11 +135,12 @@ Result<std::unique_ptr<EmbeddedDaemon>> EmbeddedDaemon::start(const std::string&
   const Fd ready_read(ends[0]);
   Fd ready_write(ends[1]);
 
-  const std::vector<std::string> arguments = {program, "--root", root, "--ingest", "127.0.0.1:0",
-                                              "--control", control, "--ready-fd",
-                                              std::to_string(kReadyFd),
-                                              // It is there for one program on this machine.
-                                              "--adb", "off", "--usbmux", "off"};
+  const std::vector<std::string> arguments = {
+      program, "--root", root, "--ingest", "127.0.0.1:0", "--control", control, "--ready-fd",
+      std::to_string(kReadyFd),
+      // It is there for one program on this machine,
+      // and does not come back.
+      "--adb", "off", "--usbmux", "off", "--seal-at-stop", "true"};
   const std::vector<std::string> environment = own_environment();
   const std::vector<char*> argument_pointers = c_strings(arguments);
   const std::vector<char*> environment_pointers = c_strings(environment);

@@ -153,6 +153,8 @@ void add_file_commands(CLI::App& app, Line& line) {
   CLI::App* verifier = add_offline(app, line, line.verify, line.verify.path, "verify",
                                    "Make every check there is; exit code 1 when one fails", verify);
   verifier->add_flag("--strict", line.verify.strict, "Warnings count as findings");
+  verifier->add_flag("--allow-incomplete", line.verify.allow_incomplete,
+                     "Accept a session that is not complete, if what is stored holds");
 
   CLI::App* dumper =
       add_offline(app, line, line.dump, line.dump.paths, "dump", "Print the events", dump);

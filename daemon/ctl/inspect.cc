@@ -34,7 +34,7 @@ class TextInspection {
     out_.put(kind_name(trace_.kind));
     out_.put(", ");
     if (options_.color) out_.control(grade_color(report_.grade));
-    out_.put(atf::to_text(report_.grade));
+    out_.put(report_.result());
     if (options_.color) out_.control("\x1b[0m");
     out_.put('\n');
     print_session();
@@ -78,7 +78,14 @@ class TextInspection {
     out_.dec(report_.detail_records());
     out_.put(" details, ");
     out_.dec(report_.lost_events());
-    out_.put(" lost\n");
+    out_.put(report_.is_complete() ? " lost\n" : " known to be lost\n");
+    if (report_.health) {
+      line("health");
+      out_.put(storage::session_state_name(report_.health->state));
+      if (!report_.health->missing.empty()) out_.put(": ");
+      out_.sentence(report_.health->missing);
+      out_.put('\n');
+    }
     if (!report_.first_ns()) return;
     line("time");
     out_.dec(*report_.first_ns());

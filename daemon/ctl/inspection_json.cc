@@ -14,7 +14,8 @@ class JsonInspection {
     text("path", trace_.path);
     text("format", "atf");
     text("kind", kind_name(trace_.kind));
-    text("result", atf::to_text(report_.grade));
+    text("result", report_.result());
+    print_health();
     number("events", report_.events());
     number("detail_records", report_.detail_records());
     number("lost_events", report_.lost_events());
@@ -67,6 +68,20 @@ class JsonInspection {
     } else {
       out_.put("null");
     }
+  }
+
+  void print_health() {
+    key("health");
+    if (!report_.health) {
+      out_.put("null");
+      return;
+    }
+    open('{');
+    text("state", storage::session_state_name(report_.health->state));
+    key("losses_known");
+    out_.put(report_.health->losses_known ? "true" : "false");
+    text("missing", report_.health->missing);
+    close('}');
   }
 
   void print_clock() {

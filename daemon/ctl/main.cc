@@ -46,7 +46,7 @@ constexpr const char* kRunFooter =
     "collector is. Its standard streams and its signals are its own.\n"
     "\n"
     "Exit code: the program's own, 128 + N when signal N ended it, 127 when there is no such\n"
-    "program, 126 when it cannot be executed, 125 when collectctl itself failed before it began.\n"
+    "program, 126 when it cannot be executed, 125 when collectctl, or storing a session, failed.\n"
     "\n"
     "Examples:\n"
     "  collectctl run -o /var/tmp/traces --full wait -- ctest --output-on-failure\n"

@@ -100,6 +100,7 @@ class Parse {
   SessionManifest run() {
     out_.format_version = text_of(json_, "format_version");
     out_.state = text_of(json_, "state");
+    out_.reason = text_of(json_, "reason");
     out_.time_start_ns = number(json_, "time_start_ns").value_or(0);
     out_.time_end_ns = number(json_, "time_end_ns").value_or(0);
     threads();
@@ -138,6 +139,8 @@ class Parse {
       thread.id = *id;
       const auto flag = item.find("has_detail");
       if (flag != item.end() && flag->is_boolean()) thread.has_detail = flag->get<bool>();
+      const auto ended = item.find("ended");
+      if (ended != item.end() && ended->is_boolean()) thread.ended = ended->get<bool>();
       thread.thread_id = number32(item, "thread_id");
       thread.name = text_of(item, "name");
       thread.events = number(item, "events");
@@ -238,6 +241,24 @@ Result<SessionManifest> SessionManifest::parse(std::string_view text) {
 const ManifestThread* SessionManifest::thread(uint32_t id) const {
   const auto at = positions.find(id);
   return at == positions.end() ? nullptr : &threads[at->second];
+}
+
+std::optional<storage::SessionHealth> SessionManifest::health() const {
+  if (state.empty()) return std::nullopt;
+  storage::HealthFacts facts;
+  for (const storage::SessionState each :
+       {storage::SessionState::kComplete, storage::SessionState::kRecovered,
+        storage::SessionState::kFailed}) {
+    if (state == storage::session_state_name(each)) facts.state = each;
+  }
+  facts.reason = reason;
+  facts.lost_events = lost_without_stream;
+  for (const ManifestThread& thread : threads) {
+    facts.threads_not_ended += thread.ended ? 0 : 1;
+    facts.lost_events += thread.lost_events.value_or(0);
+    facts.lost_detail_records += thread.lost_detail_records.value_or(0);
+  }
+  return storage::health_of(facts);
 }
 
 NameTable::NameTable(const SessionManifest& manifest) {

@@ -12,12 +12,14 @@
 #include <vector>
 
 #include "formats/core/result.h"
+#include "storage/session_health.h"
 
 namespace collect::ctl {
 
 struct ManifestThread {
   uint32_t id = 0;
   std::optional<bool> has_detail;
+  bool ended = true;  // unless it says otherwise
   std::optional<uint32_t> thread_id;
   std::string name;
   std::optional<uint64_t> events;
@@ -55,8 +57,11 @@ struct SessionManifest {
   static Result<SessionManifest> parse(std::string_view text);
 
   const ManifestThread* thread(uint32_t id) const;
+  // Nothing of other programs' manifests, which have no state.
+  std::optional<storage::SessionHealth> health() const;
 
   std::string format_version;
+  std::string reason;
   std::string state;  // "recording", "complete", "recovered", "failed"; empty in files of others
   std::string process_name;
   std::vector<ManifestThread> threads;

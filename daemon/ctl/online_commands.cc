@@ -32,8 +32,7 @@ std::string session_table(const std::vector<api::Session>& sessions) {
   for (const api::Session& session : sessions) {
     table.add({short_name(session.name()), std::string(state_word(session.state())),
                printable(session.process_name()), std::to_string(session.threads()),
-               with_thousands(session.events()),
-               with_thousands(session.lost_events() + session.lost_detail_records()),
+               with_thousands(session.events()), loss_count(session),
                with_thousands(session.detail_records()), short_duration(session_seconds(session)),
                short_bytes(session.stored_bytes()), printable_sentence(session.status())});
   }
@@ -71,8 +70,7 @@ std::string watch_line(const api::Session& session) {
           (session.threads() == 1 ? " thread  " : " threads  ") +
           with_thousands(session.detail_records()) + " detail (" +
           std::string(mode_word(session.detail())) + ")  " + short_bytes(session.stored_bytes());
-  const uint64_t lost = session.lost_events() + session.lost_detail_records();
-  line += "  lost " + with_thousands(lost);
+  line += "  lost " + loss_count(session);
   if (!session.status().empty()) line += "  " + printable_sentence(session.status());
   return line;
 }

@@ -83,11 +83,12 @@ Result<Outcome> recover_session(const std::string& directory) {
   outcome.path = directory;
   outcome.missing = std::move(recovered->problems);
   const std::string counts = with_thousands(recovered->totals.events) + " events, " +
-                             with_thousands(recovered->totals.lost_events) + " lost";
+                             with_thousands(recovered->health.lost_events) + " lost";
   outcome.result = recovered->was_sealed
                        ? "was sealed already: " + counts
                        : "sealed as " + std::string(storage::session_state_name(recovered->state)) +
                              ": " + counts;
+  if (!recovered->health.is_complete()) outcome.result += "; " + recovered->health.missing;
   return outcome;
 }
 

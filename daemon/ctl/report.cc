@@ -152,8 +152,10 @@ void put_time(TextOut& out, uint64_t ns) {
   out.put(unit->name);
 }
 
+using Health = std::optional<storage::SessionHealth>;
+
 void print_text(TextOut& out, const std::vector<Row>& rows, const Profile& profile, uint64_t lost,
-                bool color) {
+                const Health& health, bool color) {
   if (color) out.control("\x1b[1m");
   out.put("  Total time     Self time         Calls  Function");
   if (color) out.control("\x1b[0m");
@@ -181,10 +183,16 @@ void print_text(TextOut& out, const std::vector<Row>& rows, const Profile& profi
   remark(profile.too_deep(), " calls too deep to be timed");
   remark(profile.unknown_kinds(), " events of unknown kind: not counted");
   remark(lost, " events were lost while recording: times around them are estimates");
+  if (!health || health->is_complete()) return;
+  out.put("# the session is not complete: ");
+  out.put(storage::session_state_name(health->state));
+  out.put(": ");
+  out.sentence(health->missing);
+  out.put('\n');
 }
 
 void print_json(TextOut& out, const Trace& trace, const std::vector<Row>& rows,
-                const Profile& profile, uint64_t lost) {
+                const Profile& profile, uint64_t lost, const Health& health) {
   const auto field = [&](std::string_view key, uint64_t value) {
     out.put(",\"");
     out.put(key);
@@ -196,6 +204,13 @@ void print_json(TextOut& out, const Trace& trace, const std::vector<Row>& rows,
   field("threads", profile.threads());
   field("events", profile.events());
   field("lost_events", lost);
+  if (health) {
+    out.put(",\"state\":");
+    out.json_string(storage::session_state_name(health->state));
+    out.put(health->losses_known ? ",\"losses_known\":true" : ",\"losses_known\":false");
+    out.put(",\"missing\":");
+    out.json_string(health->missing);
+  }
   field("open_calls", profile.open());
   field("calls_without_return", profile.without_return());
   field("unmatched_returns", profile.unmatched_returns());
@@ -269,9 +284,9 @@ int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
   if (rows.size() > options.limit) rows.resize(options.limit);
   TextOut text(out);
   if (options.json) {
-    print_json(text, *trace, rows, profile, lost);
+    print_json(text, *trace, rows, profile, lost, manifest.health());
   } else {
-    print_text(text, rows, profile, lost, options.color);
+    print_text(text, rows, profile, lost, manifest.health(), options.color);
   }
   return unreadable ? 1 : 0;
 }

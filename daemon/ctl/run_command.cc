@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -156,7 +157,11 @@ int run_program(const RunOptions& options, std::ostream& err) {
     err << run_summary_text(outcome);
   }
   err.flush();
-  return exit_code;
+  const bool stored =
+      std::none_of(outcome.sessions.begin(), outcome.sessions.end(),
+                   [](const api::Session& session) { return session.state() == api::FAILED; });
+  // The program did what it should, and we did not.
+  return exit_code == 0 && !stored ? kExitRunFailed : exit_code;
 }
 
 }  // namespace collect::ctl

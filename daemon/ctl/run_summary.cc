@@ -65,12 +65,16 @@ std::string session_lines(const Session& session) {
                              ? std::string("none (--detail on, or collectctl detail start)")
                              : plural(session.detail_records(), "record"));
   const std::string lost = loss_text(session);
-  if (lost.empty() && session.state() == control::v1::RECOVERED) {
-    // Nobody was left to count: what the ring still held went with the process.
-    text += line("lost", "nothing that was counted; the last events before the end are missing");
-    text += line("", "(--drain process ships them, whatever the end was)");
-  } else {
+  if (session.losses_known()) {
     text += line("lost", lost.empty() ? "nothing" : lost);
+  } else if (is_sealed(session)) {
+    text += line("lost", printable_sentence(session.missing()));
+    // What the ring still held went with the process.
+    if (session.state() == control::v1::RECOVERED) {
+      text += line("", "(--drain process ships it, whatever the end was)");
+    }
+  } else {
+    text += line("lost", lost.empty() ? "not known yet" : lost + " so far");
   }
   if (session.symbols() == control::v1::SYMBOLS_PENDING ||
       session.symbols() == control::v1::SYMBOLS_FAILED) {
@@ -92,8 +96,7 @@ std::string session_list(const std::vector<Session>& sessions) {
   for (size_t i = 0; i < std::min(sessions.size(), kMaxListedSessions); ++i) {
     const Session& session = sessions[i];
     table.add({"  " + printable(session.process_name()), std::to_string(session.pid()),
-               with_thousands(session.events()),
-               with_thousands(session.lost_events() + session.lost_detail_records()),
+               with_thousands(session.events()), loss_count(session),
                std::string(state_word(session.state())), printable(session.path())});
   }
   std::string text = table.text();

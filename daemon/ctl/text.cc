@@ -104,6 +104,12 @@ bool is_sealed(const api::Session& session) {
          session.state() == api::FAILED;
 }
 
+std::string loss_count(const api::Session& session) {
+  const uint64_t lost = session.lost_events() + session.lost_detail_records();
+  if (!is_sealed(session) || session.losses_known()) return with_thousands(lost);
+  return lost == 0 ? "?" : with_thousands(lost) + "+?";
+}
+
 double session_seconds(const api::Session& session) {
   if (!session.has_start_time()) return 0;
   const double end =

@@ -39,6 +39,7 @@ class ManifestCheck {
       add(Severity::kError, problem.place, problem.sentence);
     }
     if (trace_.kind != TraceKind::kSession) return;
+    report_.health = report_.manifest->health();
     check_list();
     for (size_t i = 0; i < report_.manifest->threads.size(); ++i) check_thread(i);
     check_times();
@@ -169,6 +170,17 @@ uint64_t TraceReport::lost_events() const {
   uint64_t sum = manifest->lost_without_stream;
   for (const ManifestThread& thread : manifest->threads) sum += thread.lost_events.value_or(0);
   return sum;
+}
+
+bool TraceReport::is_complete() const {
+  return grade == atf::Grade::kOk && (!health || health->is_complete());
+}
+
+std::string_view TraceReport::result() const {
+  if (!health || health->is_complete()) return atf::to_text(grade);
+  const bool failed = health->state == storage::SessionState::kFailed;
+  const bool by_state = grade == atf::Grade::kOk || (grade == atf::Grade::kRecovered && failed);
+  return by_state ? storage::session_state_name(health->state) : atf::to_text(grade);
 }
 
 std::optional<uint64_t> TraceReport::first_ns() const {

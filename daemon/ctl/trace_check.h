@@ -28,6 +28,12 @@ struct TraceReport {
   uint64_t events() const;
   uint64_t detail_records() const;
   uint64_t lost_events() const;  // as the manifest says
+  // Of a session: what its manifest says. Nothing of single files, and of other programs' sessions.
+  std::optional<storage::SessionHealth> health;
+  // Sealed, with everything that the program counted. Files alone: sealed.
+  bool is_complete() const;
+  // "ok", or what it is instead: the grade of the files, or the state of the session.
+  std::string_view result() const;
   std::optional<uint64_t> first_ns() const;
   std::optional<uint64_t> last_ns() const;
   uint64_t count(Severity severity) const;

@@ -22,8 +22,8 @@ class VerifyPrinter {
   int print() {
     const bool bad = report_.grade != atf::Grade::kOk && report_.grade != atf::Grade::kRecovered;
     const uint64_t lesser = report_.count(Severity::kWarning) + report_.count(Severity::kNote);
-    const bool failed =
-        bad || (options_.strict && (lesser != 0 || report_.grade != atf::Grade::kOk));
+    const bool incomplete = !report_.is_complete() && !options_.allow_incomplete;
+    const bool failed = bad || incomplete || (options_.strict && lesser != 0);
     if (options_.json) {
       print_json(failed);
     } else {
@@ -63,11 +63,23 @@ class VerifyPrinter {
       out_.dec(findings.unlisted());
       out_.put(" findings more\n");
     }
-    if (failed && options_.strict && report_.grade == atf::Grade::kRecovered) {
-      out_.printable(trace_.path);
-      out_.put(": was never finalized\n");
-    }
+    print_missing();
     if (!failed) print_summary();
+  }
+
+  void print_missing() {
+    const auto& health = report_.health;
+    if (health && !health->is_complete()) {
+      out_.printable(trace_.path);
+      out_.put(": ");
+      out_.put(storage::session_state_name(health->state));
+      out_.put(": ");
+      out_.sentence(health->missing);
+      out_.put('\n');
+    } else if (report_.grade == atf::Grade::kRecovered) {
+      out_.printable(trace_.path);
+      out_.put(": recovered: was never finalized\n");
+    }
   }
 
   void print_sentence(Severity severity, std::string_view sentence) {
@@ -81,7 +93,7 @@ class VerifyPrinter {
 
   void print_summary() {
     if (options_.color) out_.control("\x1b[32m");
-    out_.put(atf::to_text(report_.grade));
+    out_.put(report_.result());
     if (options_.color) out_.control("\x1b[0m");
     out_.put(": ");
     out_.printable(trace_.path);
@@ -93,7 +105,7 @@ class VerifyPrinter {
     out_.dec(report_.detail_records());
     out_.put(" details, ");
     out_.dec(report_.lost_events());
-    out_.put(" lost");
+    out_.put(report_.is_complete() ? " lost" : " known to be lost");
     if (report_.count(Severity::kWarning) != 0) {
       out_.put(", ");
       out_.dec(report_.count(Severity::kWarning));
@@ -113,9 +125,13 @@ class VerifyPrinter {
     out_.put("{\"path\":");
     out_.json_string(trace_.path);
     out_.put(",\"result\":");
-    out_.json_string(atf::to_text(report_.grade));
+    out_.json_string(report_.result());
     out_.put(",\"ok\":");
     out_.put(failed ? "false" : "true");
+    out_.put(",\"losses_known\":");
+    out_.put(!report_.health ? "null" : report_.health->losses_known ? "true" : "false");
+    out_.put(",\"missing\":");
+    out_.json_string(report_.health ? report_.health->missing : "");
     out_.put(',');
     json_number("threads", report_.threads.size());
     json_number("events", report_.events());

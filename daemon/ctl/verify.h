@@ -7,16 +7,18 @@
 namespace collect::ctl {
 
 struct VerifyOptions {
-  std::string path;   // session, thread or file; or a directory above sessions
-  bool json = false;  // one document
-  // Warnings, notes and "never finalized" count as findings too.
-  bool strict = false;
+  std::string path;     // session, thread or file; or a directory above sessions
+  bool json = false;    // one document
+  bool strict = false;  // warnings and notes count as findings too
+  // A session that is not complete passes, if what is there holds.
+  bool allow_incomplete = false;
   bool color = false;
   bool progress = false;
 };
 
-// 0: one line "ok: …" (or "recovered: …": readable, never finalized), after warnings if there are
-// any. 1: one line per finding, "path: offset N: sentence". 2: the path itself cannot be read.
+// 0: one line "ok: …", after warnings if there are any. 1: one line per finding, "path: offset N:
+// sentence", among them what is missing from a session that is not complete. 2: the path itself
+// cannot be read.
 int verify(const VerifyOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace collect::ctl

@@ -112,6 +112,7 @@ SessionPipe::OnReport IngestCore::late_seal(SessionSnapshot shown) {
     now.state = shown_state(report.sealed->state);
     now.status = report.sealed->reason;
     now.symbols = report.sealed->symbols;
+    now.health = report.sealed->health;
     now.end_time = std::chrono::system_clock::now();
     now.totals = report.totals;
     observer.session_changed(now);

@@ -303,6 +303,7 @@ void Dial9Feed::on_sealed(const SessionReport::Sealed& sealed) {
   sealed_ = true;
   shown_.state = shown_state(sealed.state);
   shown_.status = sealed.reason;
+  shown_.health = sealed.health;
   shown_.end_time = std::chrono::system_clock::now();
   show(true);
   pipe_->report_to(sealed.held_up ? core_.late_seal(shown_) : nullptr);

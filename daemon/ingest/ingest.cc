@@ -296,11 +296,11 @@ bool Ingest::stop(milliseconds bound) {
     if (std::chrono::steady_clock::now() >= deadline && told == threads_.size()) break;
     std::this_thread::sleep_for(kStopPoll);
   }
-  const bool all_sealed = core_.live_sessions == 0;
+  const bool in_time = core_.live_sessions == 0;
   for (auto& thread : threads_) thread->io().stop();
   core_.writers.stop();  // no writer posts to an io thread that is gone
   for (auto& thread : threads_) thread->join();
-  return all_sealed;
+  return in_time;
 }
 
 }  // namespace collect::ingest

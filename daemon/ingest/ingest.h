@@ -63,8 +63,9 @@ class Ingest {
   // Ends the dial9 feed of this session; answers when it is sealed. kNotFound: no feed has it.
   void stop_feed(const std::string& session, Answer<SessionSnapshot> done);
 
-  // Stops listening, tells the agents, seals every session within the bound. What is not sealed by
-  // then is recovered by the next start. True: everything is sealed.
+  // Stops listening and tells the agents. Within the bound, sessions of agents that can come back
+  // are left to the next start, and all others are sealed. True: each is one or the other; else the
+  // next start recovers it.
   bool stop(milliseconds bound);
 
  private:

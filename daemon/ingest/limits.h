@@ -42,8 +42,10 @@ inline constexpr milliseconds kDefaultResume{60'000};
 inline constexpr milliseconds kCommandTimeout{10'000};
 // After a stop command: how long an agent may ship nothing before its session is sealed without it.
 inline constexpr milliseconds kStopIdleDeadline{10'000};
-// At the end of the daemon: how long sealing may take in all.
+// At the end of the daemon: how long sealing may take in all; and how long an agent that was told
+// so may take to close its data channel, which is read to its end.
 inline constexpr milliseconds kShutdownBound{10'000};
+inline constexpr milliseconds kFarewellDeadline{1'000};
 
 // One read buffer: a whole frame of any size fits, and there is room to read ahead.
 inline constexpr size_t kReadBufferBytes = (1u << 20) + 4096;

@@ -29,6 +29,8 @@ SessionSnapshot snapshot_of(const storage::Manifest& manifest, const storage::Se
   shown.status = manifest.reason;
   shown.process_end = manifest.process_end;
   shown.symbols = manifest.symbols_state;
+  shown.health = storage::health_of(manifest);
+  if (shown.state == SessionState::kComplete) shown.state = shown_state(shown.health.state);
   return shown;
 }
 

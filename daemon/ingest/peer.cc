@@ -7,6 +7,11 @@
 #include "formats/core/printable.h"
 
 namespace collect::ingest {
+namespace {
+
+constexpr char kCollectorStops[] = "the collector stops";
+
+}  // namespace
 
 Peer::Peer(IngestCore& core, asio::io_context& io, AgentSnapshot agent,
            const storage::ResumeKey& key)
@@ -177,6 +182,9 @@ void Peer::links_are_down(const std::string& reason) {
   if (said_goodbye_ || detaching_) {
     seal(storage::SessionState::kRecovered, reason);
     set_state(AgentState::kGone, reason);
+  } else if (stopping_) {
+    leave_session();
+    if (was_up || agent_.state != AgentState::kGone) set_state(AgentState::kDisconnected, reason);
   } else {
     if (session_ && session_->stop_asked_at) {
       finished_recording_ = std::max(finished_recording_, session_->recording);
@@ -211,17 +219,50 @@ void Peer::detach(Answer<AgentSnapshot> done) {
 }
 
 void Peer::shut_down() {
-  wire::Bye bye;
-  bye.set_reason("the collector stops");
-  bye.set_will_return(true);
-  if (reader_) reader_->stop();
-  if (control_) {
-    control_->send(wire::FrameType::kBye, bye);
-    if (control_) control_->close_after_sending();
+  stopping_ = true;
+  // An agent whose recording has ended hears first that it is sealed, and need not come back.
+  if (control_up_ && !session_ && !sealing_.empty()) return;
+  say_goodbye();
+}
+
+// The agent closes both channels when it reads the Bye. What it had sent before is read first: it
+// may be the last of a program that is gone.
+void Peer::say_goodbye() {
+  const auto self = shared_from_this();
+  if (!control_ && draining_) {
+    half_since_ = std::chrono::steady_clock::now();
+    return;
   }
+  wire::Bye bye;
+  bye.set_reason(kCollectorStops);
+  bye.set_will_return(!core_.options.seal_at_stop);
+  if (control_) control_->send(wire::FrameType::kBye, bye);
+  if (control_) std::exchange(control_, nullptr)->close_after_sending();
+  if (session_ && data_up_) {
+    drain_data(kCollectorStops);
+    return;
+  }
+  if (reader_) reader_->stop();
   if (data_) data_->close_after_sending();
-  if (session_) seal(storage::SessionState::kRecovered, "collector stopped");
-  links_are_down("the collector stops");
+  links_are_down(kCollectorStops);
+}
+
+// The session's agent can come back, unless this collector is there for one program alone.
+void Peer::leave_session() {
+  if (!session_) return;
+  if (core_.options.seal_at_stop) {
+    seal(storage::SessionState::kRecovered, "collector stopped");
+    return;
+  }
+  const SessionRef session = std::move(session_);
+  session_.reset();
+  session->sealing = true;
+  session->shown.state = SessionState::kInterrupted;
+  session->shown.status = "the collector stopped; the next start goes on with it";
+  show_session(*session, true);
+  session->pipe->push(SessionSuspend{"the collector stopped; the session waits for the next one"});
+  sealing_.push_back(session);
+  if (intake_ == Intake::kStore) intake_ = Intake::kDrop;
 }
 
 bool Peer::sweep(SteadyTime now, bool may_linger) {
@@ -236,7 +277,8 @@ bool Peer::sweep(SteadyTime now, bool may_linger) {
     core_.counters.bytes_received.fetch_add(received - counted_data_bytes_);
     counted_data_bytes_ = received;
   }
-  if ((control_ != nullptr) != (data_ != nullptr) && now - half_since_ > kPairDeadline) {
+  const milliseconds half_deadline = stopping_ ? kFarewellDeadline : kPairDeadline;
+  if ((control_ != nullptr) != (data_ != nullptr) && now - half_since_ > half_deadline) {
     drop_links(draining_  ? drain_reason_
                : control_ ? "no data channel came"
                           : "no control channel came");

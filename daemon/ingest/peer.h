@@ -85,6 +85,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   void roll_container(Answer<std::string> done);
   // The agent holds it from now on: noted in the session that records, and in later ones.
   void note_function_filter(storage::FunctionFilter filter);
+  // The collector stops: its session is left to the next one, as far as its agent can come back.
   void shut_down();
   // Ends both links, so that whoever dialled begins anew; the session waits.
   void drop_links(const std::string& reason);
@@ -131,6 +132,8 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   void became_connected();
   void links_are_down(const std::string& reason);
   void drain_data(const std::string& reason);
+  void say_goodbye();
+  void leave_session();
   void refuse_both(wire::RefuseCode code, const std::string& reason, bool retry);
   void end_both();
   void set_state(AgentState state, const std::string& status);
@@ -186,6 +189,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   void on_repeated(const SessionRef& session, const std::string& name);
   void on_failed(const SessionRef& session, const Error& error);
   void on_sealed(const SessionRef& session, const SessionReport::Sealed& sealed);
+  void on_suspended(const SessionRef& session);
   void seal(storage::SessionState state, const std::string& reason);  // session_
   void interrupt_session();
   void show_session(LiveSession& session, bool now);
@@ -214,6 +218,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   std::string drain_reason_;
   bool said_goodbye_ = false;
   bool detaching_ = false;
+  bool stopping_ = false;  // the collector is
   SteadyTime half_since_{};
   SteadyTime down_since_{};
   SteadyTime control_heard_at_{};

@@ -118,6 +118,7 @@ void Peer::on_report(const SessionRef& session, SessionReport report) {
   send_acks(report);
   if (report.failed) on_failed(session, *report.failed);
   if (report.sealed) on_sealed(session, *report.sealed);
+  if (report.suspended) on_suspended(session);
   if (session->unshown &&
       std::chrono::steady_clock::now() - session->shown_at >= kProgressInterval) {
     show_session(*session, true);
@@ -228,6 +229,7 @@ void Peer::on_sealed(const SessionRef& session, const SessionReport::Sealed& sea
   shown.state = shown_state(sealed.state);
   shown.status = sealed.reason;
   shown.symbols = sealed.symbols;
+  shown.health = sealed.health;
   shown.end_time = std::chrono::system_clock::now();
   show_session(*session, true);
   session->pipe->report_to(sealed.held_up ? core_.late_seal(shown) : nullptr);
@@ -237,11 +239,30 @@ void Peer::on_sealed(const SessionRef& session, const SessionReport::Sealed& sea
                  shown.totals.lost_events, shown.totals.threads, sealed.reason.empty() ? "" : ": ",
                  sealed.reason);
   }
-  core_.live_sessions.fetch_sub(1);
   if (session->recording <= finished_recording_) ack_recording_ended(session->recording);
   const auto waiters = std::move(session->when_sealed);
   session->when_sealed.clear();
   for (const auto& done : waiters) done(shown);
+  if (stopping_ && control_up_ && sealing_.empty()) say_goodbye();
+  core_.live_sessions.fetch_sub(1);  // last: where none is left, this thread may be stopped
+}
+
+void Peer::on_suspended(const SessionRef& session) {
+  const auto self = shared_from_this();
+  std::erase(sealing_, session);
+  session->pipe->report_to(nullptr);
+  show_session(*session, true);
+  if (session->opened) {
+    spdlog::info(
+        "{} is left to the next start: {} events, {} lost, {} threads; without one, "
+        "collectctl recover {} seals it",
+        session->shown.name, session->shown.totals.events, session->shown.totals.lost_events,
+        session->shown.totals.threads, session->shown.directory);
+  }
+  const auto waiters = std::move(session->when_sealed);
+  session->when_sealed.clear();
+  for (const auto& done : waiters) done(Error{Code::kUnavailable, session->shown.status});
+  core_.live_sessions.fetch_sub(1);
 }
 
 void Peer::order(std::function<Result<std::string>(storage::SessionWriter&)> act,

@@ -1,5 +1,7 @@
 #include "daemon/ingest/session_pipe.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <asio/post.hpp>
 #include <tuple>
@@ -16,6 +18,7 @@ namespace {
 
 // Above what is to stay free, so that a session that begins can also store something.
 constexpr uint64_t kRoomToBegin = 1u << 20;
+constexpr char kDataRefused[] = "the agent's data was refused";
 
 // What the item holds up in memory, roughly; the same before and after it was handled.
 size_t bytes_of(const SessionItem& item) {
@@ -178,6 +181,8 @@ size_t SessionPipe::store_items(const std::vector<SessionItem>& items, const Ses
       if (!failed_) stored = store_pages(items, at, end);
     } else if (*seal == nullptr && !failed_) {
       stored = store(items[at]);
+    } else if (std::holds_alternative<SessionSuspend>(items[at]) && writer_) {
+      begin_seal({storage::SessionState::kRecovered, kDataRefused});
     }
     if (!stored.ok() && stored.code() == Code::kExhausted) {
       // Nobody's fault, and nothing is wrong with the session: the same items once more.
@@ -210,7 +215,7 @@ size_t SessionPipe::handle(const std::vector<SessionItem>& items) {
   // Sealing makes the last manifest: it need not wait for one, only for descriptors.
   SessionSeal last = *seal;
   if (failed_ && last.state == storage::SessionState::kComplete) {
-    last = {storage::SessionState::kRecovered, "the agent's data was refused"};
+    last = {storage::SessionState::kRecovered, kDataRefused};
   }
   pause_.reset();
   begin_seal(std::move(last));
@@ -306,6 +311,7 @@ Status SessionPipe::store(const SessionItem& item) {
   }
   if (const auto* end = std::get_if<storage::ProcessEnd>(&item)) writer_->set_process_end(*end);
   if (std::holds_alternative<FilesIdle>(item)) return writer_->release_files();
+  if (const auto* suspended = std::get_if<SessionSuspend>(&item)) return suspend(*suspended);
   return {};
 }
 
@@ -350,6 +356,21 @@ Status SessionPipe::resume(const SessionResume& item) {
   }
   counted_ = writer_->totals();  // those were counted by the collector that stored them
   news_.opened = SessionReport::Opened{writer_->name(), writer_->directory()};
+  return {};
+}
+
+// What was acknowledged is in the files already. So a disk that takes no more leaves what kill -9
+// leaves, and the session can be resumed all the same.
+Status SessionPipe::suspend(const SessionSuspend& item) {
+  const Status done = writer_->suspend(item.why);
+  if (!done.ok() && done.code() == Code::kExhausted) return done;
+  if (!done.ok()) spdlog::warn("{}: {}", writer_->name(), to_string(done.error()));
+  count_totals();
+  writer_.reset();
+  charges_.hold_open_files(0);
+  sealing_ = true;
+  news_.suspended = true;
+  publish();
   return {};
 }
 

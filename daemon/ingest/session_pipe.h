@@ -75,13 +75,17 @@ struct SessionSeal {
   storage::SessionState state{};
   std::string reason;
 };
+// The collector stops, and the next one goes on with the session: nothing more goes into it here.
+struct SessionSuspend {
+  std::string why;
+};
 
 using SessionItem =
     std::variant<SessionOpen, SessionResume, PageBatch, ForeignChunk, ForeignEnd,
                  std::vector<storage::ModuleInfo>, storage::StreamInfo, storage::StreamEnd,
                  storage::DetailStateChange, storage::FunctionFilter, storage::ClockSync,
                  SessionNote, LostWithoutStream, storage::ProcessEnd, PositionsWanted, SessionOrder,
-                 CommitWanted, FilesIdle, SessionSeal>;
+                 CommitWanted, FilesIdle, SessionSeal, SessionSuspend>;
 
 // What happened since the last report. Everything in it was written and committed.
 struct SessionReport {
@@ -94,6 +98,7 @@ struct SessionReport {
     std::string reason;
     bool held_up = false;  // a full disk left the files unsealed: another report says when they are
     storage::SymbolsState symbols{};
+    storage::SessionHealth health{};
   };
   std::optional<Opened> opened;
   // Instead: this recording is sealed and complete already, in this session. Nothing is stored.
@@ -105,6 +110,8 @@ struct SessionReport {
   std::optional<Error> failed;  // kDamaged, kLimit, …: the agent's fault; kNoSpace, kIo, …: the
                                 // disk's. Never kExhausted: that is waited for
   std::optional<Sealed> sealed;
+  // Instead: everything stored is on disk, and the session waits there for the next collector.
+  bool suspended = false;
   bool drained = false;  // full() is false again
 };
 
@@ -151,6 +158,7 @@ class SessionPipe : public std::enable_shared_from_this<SessionPipe> {
   Status store_run();
   Status open(const SessionOpen& item);
   Status resume(const SessionResume& item);
+  Status suspend(const SessionSuspend& item);
   Status close_stream(const storage::StreamEnd& end);
   // Writes items until one has to wait; how many were written.
   size_t handle(const std::vector<SessionItem>& items);

@@ -87,6 +87,7 @@ void SessionPipe::publish() {
     report_.totals = counted_;
     if (news_.failed) report_.failed = std::move(news_.failed);
     if (news_.sealed) report_.sealed = std::move(news_.sealed);
+    report_.suspended |= news_.suspended;
     send = !report_on_its_way_;
     report_on_its_way_ = true;
   }

@@ -24,8 +24,12 @@ void SessionPipe::finish_seal(const SessionSeal& seal) {
   // This machine was out of something: nothing became of the session yet, so nothing is told.
   if (waits && outcome == SealOutcome::kTryAgain) return;
   sealed.held_up = waits;
+  if (writer_) sealed.health = writer_->health();
   const bool whole = outcome == SealOutcome::kWhole;
-  if (whole && writer_) remember_complete(sealed.state);
+  if (whole && writer_) {
+    remember_complete(sealed.state);
+    if (sealed.state == storage::SessionState::kComplete) sealed.state = sealed.health.state;
+  }
   if (!sealed.held_up) {
     writer_.reset();
     charges_.hold_open_files(0);
@@ -68,9 +72,12 @@ SessionPipe::SealOutcome SessionPipe::recover(SessionReport::Sealed& sealed) {
   if (!recovered.ok()) {
     sealed = {storage::SessionState::kFailed, to_string(recovered.error()),
               recovered.code() == Code::kNoSpace};
+    sealed.health =
+        storage::health_of(storage::HealthFacts{.state = sealed.state, .reason = sealed.reason});
     return SealOutcome::kNotWhole;
   }
   sealed = {recovered->state, recovered->reason};
+  sealed.health = recovered->health;
   counted_ = recovered->totals;
   have_named(recover_directory_, recovered->functions, sealed);
   return SealOutcome::kWhole;

@@ -91,6 +91,7 @@ struct SessionSnapshot {
   std::string status;
   storage::ProcessEnd process_end;
   storage::SymbolsState symbols{};  // of a sealed one
+  storage::SessionHealth health{};  // of a sealed one
 };
 
 // Thread-safe; called on io threads, so it must not block.

@@ -46,6 +46,15 @@ class DrainLinkTest : public DrainTest {
     std::memcpy(settings.token_file, path.c_str(), path.size() + 1);
   }
 
+  void say_goodbye(bool will_return) {
+    wire::Bye bye;
+    bye.set_will_return(will_return);
+    collector.control.send(FrameType::kBye, bye);
+    EXPECT_TRUE(collector.data.ends());
+    collector.control.close();
+    collector.data.close();
+  }
+
   void expect_service(uint32_t stream, uint32_t records) {
     fake::write_index(stream, records);
     collector.take_records(stream, 0, collector.lane(stream, 0).next + records);
@@ -446,6 +455,39 @@ TEST_F(DrainLinkTest, ALinkThatBreaksWhileTheRestIsShippedIsMadeAgain) {
   collector.seal();
   stopping.join();
   expect_index(stream, 10);
+}
+
+// The program ends while the collector restarts: it tries again until the collector is there.
+TEST_F(DrainLinkTest, ACollectorThatSaidItReturnsIsWaitedForAtTheEnd) {
+  ASSERT_TRUE(drain_start(connecting()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  collector.welcome_pair();
+  expect_service(stream, 10);
+  say_goodbye(true);
+  EXPECT_TRUE(eventually([] {
+    return std::string(drain_status()) ==
+           "the link to the collector broke: the collector stops, and will be back; trying again";
+  }));
+  fake::write_index(stream, 10);
+  EXPECT_TRUE(is_recording());
+  std::thread stopping([] { drain_stop(60000); });
+  EXPECT_TRUE(eventually([] { return !is_recording(); }));
+  for (int i = 0; i < 3; ++i) collector.accept().close();
+  collector.welcome_pair(true);
+  collector.seal();
+  stopping.join();
+  expect_index(stream, 20);
+}
+
+TEST_F(DrainLinkTest, ACollectorThatStopsForGoodEndsTheRecording) {
+  ASSERT_TRUE(drain_start(connecting()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  collector.welcome_pair();
+  expect_service(stream, 10);
+  say_goodbye(false);
+  EXPECT_TRUE(eventually([&] { return fake::was_released(stream); }));
+  EXPECT_FALSE(is_recording());
+  EXPECT_EQ(std::string(drain_status()), "the collector stops for good; not tried again");
 }
 
 TEST_F(DrainLinkTest, BadAddressesAreRefusedWithASentence) {

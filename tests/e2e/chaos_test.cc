@@ -70,10 +70,11 @@ class Chaos {
       : random_(seed),
         scratch_(scratch),
         disk_(scratch),
-        collector_(scratch,
-                   {"--heartbeat-ms", "200", "--resume-ms", "90000", "--rtc-roll-bytes", "8388608",
-                    "--rtc-budget-bytes", "16777216", "--log-level", "warn"},
-                   disk_.mounted() ? disk_.root() : ""),
+        collector_(
+            scratch,
+            {"--heartbeat-ms", "200", "--resume-ms", "90000", "--rtc-roll-bytes", "8388608",
+             "--rtc-budget-bytes", "16777216", "--log-level", "warn", "--seal-at-stop", "true"},
+            disk_.mounted() ? disk_.root() : ""),
         proxy_(collector_.ingest_port()) {
     for (size_t i = 0; i < kPrograms; ++i) start(i);
   }
@@ -126,7 +127,8 @@ class Chaos {
     EXPECT_TRUE(collector_.process().running());
     EXPECT_TRUE(collector_.stop().exited_with(0));
     for (const std::string& directory : session_directories(collector_.root())) {
-      const Ending verified = run(scratch_.path(), {program("collectctl"), "verify", directory});
+      const Ending verified =
+          run(scratch_.path(), {program("collectctl"), "verify", "--allow-incomplete", directory});
       EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;
     }
   }

@@ -90,11 +90,13 @@ bool answers(uint16_t port) {
 }
 
 CollectorProcess::CollectorProcess(const Scratch& scratch, const Arguments& more,
-                                   const std::string& root, Arguments launcher)
+                                   const std::string& root, Arguments launcher,
+                                   const std::string& daemon)
     : scratch_(scratch.path()),
       root_(root.empty() ? scratch / "root" : root),
       more_(more),
       launcher_(std::move(launcher)),
+      daemon_(daemon),
       ingest_port_(free_port()),
       control_port_(free_port()) {
   std::filesystem::create_directories(root_);
@@ -103,8 +105,8 @@ CollectorProcess::CollectorProcess(const Scratch& scratch, const Arguments& more
 
 void CollectorProcess::start() {
   Arguments command = launcher_;
-  command.insert(command.end(), {program("collectord"), "--root", root_, "--ingest", ingest(),
-                                 "--control", control()});
+  command.insert(command.end(),
+                 {daemon_, "--root", root_, "--ingest", ingest(), "--control", control()});
   // Whoever runs the tests may have phones of their own.
   for (const char* source : {"--adb", "--usbmux"}) {
     if (std::find(more_.begin(), more_.end(), source) != more_.end()) continue;

@@ -25,9 +25,11 @@ class CollectorProcess {
  public:
   // Starts it and waits until both ports answer. `more` are further flags; `root` is a directory of
   // the scratch when it is not given.
-  // `launcher` is a command that runs it, such as prlimit with a limit.
+  // `launcher` is a command that runs it, such as prlimit with a limit; `daemon` is the file that
+  // is started, when it is not the one of the build tree.
   explicit CollectorProcess(const Scratch& scratch, const Arguments& more = {},
-                            const std::string& root = "", Arguments launcher = {});
+                            const std::string& root = "", Arguments launcher = {},
+                            const std::string& daemon = program("collectord"));
   // SIGTERM, and a failure when it does not end in time.
   ~CollectorProcess();
 
@@ -52,6 +54,7 @@ class CollectorProcess {
   std::string root_;
   Arguments more_;
   Arguments launcher_;
+  std::string daemon_;
   uint16_t ingest_port_;
   uint16_t control_port_;
   std::unique_ptr<ChildProcess> process_;

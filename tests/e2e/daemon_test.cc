@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/collector_process.h"
@@ -122,33 +123,102 @@ TEST(DaemonTest, OutputThatCannotBeWrittenIsSaid) {
   }
 }
 
-// A program runs until it is told to end: its first line of output says that it is at work.
-void expect_sessions_when_told(int number) {
-  Scratch scratch;
-  CollectorProcess collector(scratch);
+// Starts a program and waits until its recording is under way.
+std::unique_ptr<ChildProcess> recording_program(const Scratch& scratch,
+                                                const CollectorProcess& collector,
+                                                const std::string& rounds) {
   Environment environment = collector.tracing();
-  ChildProcess job(scratch.path(), {traced_program("json_iso_codes_counted"), "1000", "2", "20"},
-                   environment);
+  environment["COUNT_FILE"] = scratch / "count";
+  auto job = std::make_unique<ChildProcess>(
+      scratch.path(), Arguments{traced_program("json_iso_codes_counted"), "1000", "2", rounds},
+      environment);
   // Two counts, one after the other: the recording is under way.
-  ASSERT_TRUE(eventually(seconds(30), [&] {
-    const std::vector<std::string> directories = session_directories(collector.root(), job.pid());
+  EXPECT_TRUE(eventually(seconds(30), [&] {
+    const std::vector<std::string> directories = session_directories(collector.root(), job->pid());
     std::error_code none;
     return !directories.empty() &&
            std::filesystem::file_size(directories[0] + "/thread_1/index.atf", none) > 100'000 &&
            !none;
   }));
-  if (number == SIGTERM) {
-    // The daemon is told to end in mid-run. The program does not notice.
-    const Ending& ending = collector.stop();
-    EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
-    EXPECT_TRUE(job.running());
-  } else {
-    job.send_signal(number);
-    job.wait(seconds(10));
-    // The session waits for its agent to come back, until somebody says that it need not.
-    EXPECT_TRUE(collector.stop().exited_with(0));
-  }
-  const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), job.pid());
+  return job;
+}
+
+Ending verify(const Scratch& scratch, const std::string& directory, const Arguments& more = {}) {
+  Arguments command = {program("collectctl"), "verify", directory};
+  command.insert(command.end(), more.begin(), more.end());
+  return run(scratch.path(), command);
+}
+
+// It says what is missing, and what is there holds.
+void expect_incomplete(const Scratch& scratch, const std::string& directory,
+                       const std::string& said) {
+  const Ending verified = verify(scratch, directory);
+  EXPECT_TRUE(verified.exited_with(1)) << verified.output << verified.errors;
+  EXPECT_NE(verified.output.find(said), std::string::npos) << verified.output;
+  const Ending files = verify(scratch, directory, {"--allow-incomplete"});
+  EXPECT_TRUE(files.exited_with(0)) << files.output << files.errors;
+}
+
+// The daemon is told to end in mid-run, and no other one comes: the program does not notice, and
+// what is stored can be read, and sealed without a daemon.
+TEST(DaemonTest, TerminationInMidRunLeavesASessionThatCanBeSealed) {
+  Scratch scratch;
+  CollectorProcess collector(scratch);
+  const auto job = recording_program(scratch, collector, "20");
+  const Ending& ending = collector.stop();
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  EXPECT_TRUE(job->running());
+  const std::vector<std::string> directories = session_directories(collector.root(), job->pid());
+  ASSERT_EQ(directories.size(), 1u);
+  EXPECT_NE(ending.errors.find("collectctl recover " + directories[0]), std::string::npos)
+      << ending.errors;
+  EXPECT_EQ(RecordedSession(directories[0]).state(), "recording");
+  expect_incomplete(scratch, directories[0], "collectctl recover seals it");
+  const Ending recovered = run(scratch.path(), {program("collectctl"), "recover", directories[0]});
+  EXPECT_TRUE(recovered.exited_with(0)) << recovered.output << recovered.errors;
+  EXPECT_NE(recovered.output.find("how much is not known"), std::string::npos) << recovered.output;
+  EXPECT_EQ(RecordedSession(directories[0]).state(), "recovered");
+  expect_incomplete(scratch, directories[0], "the program's end of the recording never came");
+}
+
+// systemctl restart in mid-run: one session, and every event in its place.
+TEST(DaemonTest, RestartInMidRunGoesOnInTheSameSession) {
+  Scratch scratch;
+  CollectorProcess collector(scratch);
+  const auto job = recording_program(scratch, collector, "20");
+  EXPECT_TRUE(collector.stop().exited_with(0));
+  EXPECT_TRUE(job->running());
+  collector.start_again();
+  ASSERT_TRUE(job->wait(seconds(120)).exited_with(0));
+  const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), job->pid());
+  ASSERT_EQ(sessions.size(), 1u) << "the recording is one session, not two";
+  expect_exactly(sessions[0], read_count(scratch / "count", job->pid()));
+  const Ending verified = verify(scratch, sessions[0].directory());
+  EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;
+}
+
+TEST(DaemonTest, SealAtStopLeavesNothingToTheNextStart) {
+  Scratch scratch;
+  CollectorProcess collector(scratch, {"--seal-at-stop", "true"});
+  const auto job = recording_program(scratch, collector, "20");
+  EXPECT_TRUE(collector.stop().exited_with(0));
+  EXPECT_TRUE(job->running());
+  const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), job->pid());
+  ASSERT_EQ(sessions.size(), 1u);
+  EXPECT_EQ(sessions[0].state(), "recovered");
+  EXPECT_EQ(sessions[0].manifest().value("reason", ""), "collector stopped");
+  expect_incomplete(scratch, sessions[0].directory(), "collector stopped");
+}
+
+// The session waits for its agent to come back, until somebody says that it need not.
+TEST(DaemonTest, KilledProgramLeavesAReadableSession) {
+  Scratch scratch;
+  CollectorProcess collector(scratch, {"--seal-at-stop", "true"});
+  const auto job = recording_program(scratch, collector, "20");
+  job->send_signal(SIGKILL);
+  job->wait(seconds(10));
+  EXPECT_TRUE(collector.stop().exited_with(0));
+  const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), job->pid());
   ASSERT_EQ(sessions.size(), 1u);
   EXPECT_EQ(sessions[0].state(), "recovered");
   uint64_t in_files = 0;
@@ -157,16 +227,7 @@ void expect_sessions_when_told(int number) {
   }
   EXPECT_GT(in_files, 1000u);
   EXPECT_EQ(in_files, sessions[0].totals().events);
-  const Ending verified =
-      run(scratch.path(), {program("collectctl"), "verify", sessions[0].directory()});
-  EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;
-}
-
-TEST(DaemonTest, TerminationInMidRunSealsTheSession) {
-  expect_sessions_when_told(SIGTERM);
-}
-TEST(DaemonTest, KilledProgramLeavesAReadableSession) {
-  expect_sessions_when_told(SIGKILL);
+  expect_incomplete(scratch, sessions[0].directory(), "collector stopped");
 }
 
 // The daemon is killed in mid-run and started again: the session goes on, and nothing is missing.
@@ -208,8 +269,15 @@ TEST(DaemonTest, FullDiskEndsTheSessionNotTheDaemon) {
     if (!sessions.empty()) {
       EXPECT_EQ(sessions[0].state(), "failed");
       EXPECT_GT(sessions[0].totals().events, 0u);
-      const Ending verified = collector.ctl({"verify", sessions[0].directory()});
-      EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;
+      expect_incomplete(scratch, sessions[0].directory(), "failed: storing ended (no space");
+      const Ending shown = collector.ctl({"--json", "sessions"});
+      EXPECT_NE(shown.output.find("storing ended (no space"), std::string::npos) << shown.output;
+      const Ending report = collector.ctl({"report", sessions[0].directory()});
+      EXPECT_NE(report.output.find("# the session is not complete: failed"), std::string::npos)
+          << report.output;
+      const Ending inspected = collector.ctl({"inspect", sessions[0].directory()});
+      EXPECT_NE(inspected.output.find("how much is not known"), std::string::npos)
+          << inspected.output;
     }
     EXPECT_TRUE(collector.process().running());
     EXPECT_TRUE(collector.ctl({"sessions"}).exited_with(0));

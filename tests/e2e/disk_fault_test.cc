@@ -102,6 +102,41 @@ void expect_a_session_works(CollectorProcess& collector, uint32_t pid) {
   EXPECT_EQ(sessions[0].totals().events, 4u * kEventsPerPage);
 }
 
+// All who show the session say the same of it, in the same words.
+void expect_one_health(CollectorProcess& collector, const RecordedSession& session,
+                       const std::string& reason) {
+  using nlohmann::json;
+  const auto said_by = [&](const Arguments& command) {
+    const Ending ending = collector.ctl(command);
+    const json said = json::parse(ending.output, nullptr, false);
+    EXPECT_TRUE(said.is_object()) << command[1] << ": " << ending.output << ending.errors;
+    return said;
+  };
+  const std::string& directory = session.directory();
+  EXPECT_TRUE(collector.ctl({"verify", directory}).exited_with(1));
+  const json verified = said_by({"--json", "verify", directory});
+  const std::string missing = verified.value("missing", "");
+  EXPECT_EQ(missing.find("storing ended (" + reason), 0u) << missing;
+  EXPECT_NE(missing.find("how much is not known"), std::string::npos) << missing;
+  EXPECT_EQ(verified.value("result", ""), "failed");
+  const json inspected = said_by({"--json", "inspect", directory});
+  EXPECT_EQ(inspected["health"].value("missing", ""), missing);
+  EXPECT_EQ(inspected["health"].value("state", ""), "failed");
+  const json reported = said_by({"--json", "report", directory});
+  EXPECT_EQ(reported.value("missing", ""), missing);
+  EXPECT_EQ(reported.value("losses_known", true), false);
+  const json listed = said_by({"--json", "sessions"});
+  bool is_listed = false;
+  for (const json& one : listed["sessions"]) {
+    if (one.value("path", "") != directory) continue;
+    is_listed = true;
+    EXPECT_EQ(one.value("state", ""), "FAILED");
+    EXPECT_EQ(one.value("missing", ""), missing);
+    EXPECT_EQ(one.value("lossesKnown", false), false);
+  }
+  EXPECT_TRUE(is_listed) << directory << " in " << listed.dump();
+}
+
 // Sealed as failed for this reason, and every event that it counts is in the file.
 void expect_failed(CollectorProcess& collector, uint32_t pid, const std::string& reason) {
   const auto sessions = sealed_sessions(collector.root(), static_cast<int>(pid));
@@ -115,8 +150,9 @@ void expect_failed(CollectorProcess& collector, uint32_t pid, const std::string&
   for (const CountedThread& thread : session.count_threads())
     in_files += thread.calls + thread.returns;
   EXPECT_EQ(in_files, session.totals().events);
-  const Ending verified = collector.ctl({"verify", session.directory()});
+  const Ending verified = collector.ctl({"verify", "--allow-incomplete", session.directory()});
   EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;
+  expect_one_health(collector, session, session.manifest().value("reason", std::string()));
   EXPECT_TRUE(collector.process().running());
 }
 
@@ -201,6 +237,20 @@ TEST(DiskFaultTest, AFullDisk) {
     filesystem::remove(filler);  // space returns
     expect_a_session_works(collector, kPid + 1);
   }
+}
+
+// A program that ends well, and a recording that did not: that is no success, and not "nothing".
+TEST(DiskFaultTest, RunSaysThatTheDiskWasFull) {
+  Scratch scratch;
+  SmallDisk disk(scratch / "disk", "32m");
+  NEEDS(disk);
+  const Ending ran =
+      run(scratch.path(), {program("collectctl"), "run", "-o", scratch / "disk/traces", "--",
+                           traced_program("json_iso_codes_counted"), "1", "2"});
+  EXPECT_TRUE(ran.exited_with(125)) << ran.describe() << ran.errors;
+  EXPECT_NE(ran.errors.find("(failed)"), std::string::npos) << ran.errors;
+  EXPECT_NE(ran.errors.find("storing ended (no space"), std::string::npos) << ran.errors;
+  EXPECT_EQ(ran.errors.find("nothing"), std::string::npos) << ran.errors;
 }
 
 TEST(DiskFaultTest, ASessionThatIsTooLargeEndsAlone) {

@@ -28,11 +28,20 @@ uint64_t setting(const char* name, uint64_t otherwise) {
 class Survival : public testing::TestWithParam<const char*> {
  protected:
   Survival()
-      : collector_(scratch_, {"--heartbeat-ms", "100", "--resume-ms", "120000", "--log-level",
-                              "warn", "--rtc", "false"}),
+      : daemon_(install_daemon()),
+        collector_(scratch_,
+                   {"--heartbeat-ms", "100", "--resume-ms", "120000", "--log-level", "warn",
+                    "--rtc", "false"},
+                   "", {}, daemon_),
         proxy_(collector_.ingest_port()),
         random_(setting("COLLECT_SURVIVAL_SEED", 1)) {}
 
+  std::string install_daemon() {
+    const std::string path = scratch_ / "collectord";
+    std::filesystem::copy_file(program("collectord"), path);
+    std::filesystem::create_symlink(program("collect-symbolizer"), scratch_ / "collect-symbolizer");
+    return path;
+  }
   uint64_t below(uint64_t bound) { return random_() % bound; }
 
   // Does `harm` so often while the program runs, each time after something was stored again, at a
@@ -90,7 +99,15 @@ class Survival : public testing::TestWithParam<const char*> {
     collector_.start_again();
   }
 
+  // Under the name that is started, by a rename as dpkg does it: the one that runs keeps its file.
+  void install_another_daemon() {
+    const std::string fresh = daemon_ + ".new";
+    std::filesystem::copy_file(program("collectord"), fresh);
+    std::filesystem::rename(fresh, daemon_);
+  }
+
   Scratch scratch_;
+  const std::string daemon_;  // a file of its own, which upgrades replace
   CollectorProcess collector_;
   fakes::ChaosProxy proxy_;
   std::mt19937_64 random_;
@@ -114,6 +131,23 @@ TEST_P(Survival, LinksThatFallSilent) {
 TEST_P(Survival, DaemonKilled) {
   survive("kill -9 of the daemon", 10, [this] {
     collector_.process().send_signal(SIGKILL);
+    start_daemon_again();
+  });
+}
+
+// Told to stop, and started again: what systemctl restart does.
+TEST_P(Survival, DaemonRestarted) {
+  survive("orderly restarts of the daemon", 10, [this] {
+    EXPECT_TRUE(collector_.stop().exited_with(0)) << collector_.process().errors();
+    start_daemon_again();
+  });
+}
+
+// Another file in the place of the program, then a restart: what an upgrade of the package does.
+TEST_P(Survival, DaemonUpgraded) {
+  survive("upgrades of the daemon", 10, [this] {
+    install_another_daemon();
+    EXPECT_TRUE(collector_.stop().exited_with(0)) << collector_.process().errors();
     start_daemon_again();
   });
 }

@@ -117,7 +117,7 @@ bool FakeAgent::open_control(FrameSocket control, bool dialled) {
   {
     std::lock_guard lock(mutex_);
     control_over_ = false;
-    bye_ = false;
+    bye_.reset();
     refusal_.reset();
   }
   control_ = std::move(control);
@@ -220,7 +220,7 @@ void FakeAgent::handle(const ReceivedFrame& frame) {
   } else if (frame.type == wire::FrameType::kRefuse) {
     refusal_ = frame.parsed<wire::Refuse>();
   } else if (frame.type == wire::FrameType::kBye) {
-    bye_ = true;
+    bye_ = frame.parsed<wire::Bye>();
   }
   changed_.notify_all();
 }
@@ -310,8 +310,13 @@ bool FakeAgent::wait_control_end() {
   return wait_until([&] { return control_over_; });
 }
 
+std::optional<wire::Bye> FakeAgent::bye() const {
+  std::lock_guard lock(mutex_);
+  return bye_;
+}
+
 bool FakeAgent::wait_bye() {
-  return wait_until([&] { return bye_; });
+  return wait_until([&] { return bye_.has_value(); });
 }
 
 std::optional<wire::Refuse> FakeAgent::refused() const {

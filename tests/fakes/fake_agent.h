@@ -79,6 +79,7 @@ class FakeAgent {
   bool wait_refused();
   bool wait_control_end();
   bool wait_bye();
+  std::optional<wire::Bye> bye() const;
   uint64_t stored(uint32_t stream) const;
 
  private:
@@ -104,7 +105,7 @@ class FakeAgent {
   std::set<uint32_t> ended_;                        // guarded by mutex_
   std::optional<wire::Refuse> refusal_;             // guarded by mutex_
   bool control_over_ = true;                        // guarded by mutex_
-  bool bye_ = false;                                // guarded by mutex_
+  std::optional<wire::Bye> bye_;                    // guarded by mutex_
 
   std::mutex send_mutex_;
   FrameSocket control_;  // read by the control thread; written with send_mutex_

@@ -300,6 +300,50 @@ TEST_F(CaptureTest, ASessionThatIsResumedGoesOnInANewContainer) {
   expect_same_threads(directory, rebuilt->directory);
 }
 
+// A collector that stops in order leaves a whole container and a manifest that counts everything,
+// and no seal; the next one goes on behind it.
+TEST_F(CaptureTest, ASuspendedSessionHasWholeContainersAndCanBeResumed) {
+  FakeStream stream(atf::Version::kV2, 1, 100);
+  stream.add_many(200);
+  std::string directory;
+  {
+    auto session = begin(capturing(uint64_t{1} << 30));
+    ASSERT_OK(session->open_stream(stream.info()));
+    ASSERT_OK(append(*session, stream.index_page(0, 100)));
+    ASSERT_OK(session->suspend("the collector stopped"));
+    EXPECT_EQ(session->totals().events, 100u);
+    directory = session->directory();
+  }
+  const Manifest left = manifest_of(directory);
+  EXPECT_EQ(left.state, SessionState::kRecording);
+  EXPECT_FALSE(left.sealing);
+  EXPECT_EQ(left.totals.events, 100u);
+  EXPECT_EQ(left.notes.back().what, "the collector stopped");
+  EXPECT_TRUE(filesystem::exists(directory + "/" + kReserveFile));
+  ASSERT_EQ(left.containers.size(), 1u);
+  EXPECT_EQ(left.containers[0].state, "finished");
+  const auto summary = rtc::check_file(read_file(directory + "/" + left.containers[0].name));
+  ASSERT_OK(summary);
+  EXPECT_EQ(summary->findings.errors(), 0u);
+
+  auto session = SessionWriter::resume(fs, capturing(uint64_t{1} << 30), directory);
+  ASSERT_OK(session);
+  ASSERT_EQ((*session)->positions().size(), 1u);
+  EXPECT_EQ((*session)->positions()[0].index_next, 100u);
+  ASSERT_OK(append(**session, stream.index_page(50, 150)));
+  ASSERT_OK((*session)->close_stream(stream.end()));
+  ASSERT_OK((*session)->seal(SessionState::kComplete, "exit"));
+  const Manifest manifest = manifest_of(directory);
+  EXPECT_EQ(manifest.totals.events, 200u);
+  EXPECT_EQ(manifest.totals.lost_events, 0u);
+  ASSERT_EQ(manifest.containers.size(), 2u);
+  EXPECT_EQ(manifest.containers[0].state, "finished");
+  auto rebuilt = rebuild(directory);
+  ASSERT_OK(rebuilt);
+  EXPECT_EQ(rebuilt->totals.events, 200u);
+  expect_same_threads(directory, rebuilt->directory);
+}
+
 TEST_F(CaptureTest, AnEmptySessionHasAContainerThatSaysSo) {
   auto session = begin(capturing(uint64_t{1} << 30));
   ASSERT_OK(session->seal(SessionState::kComplete, "exit"));

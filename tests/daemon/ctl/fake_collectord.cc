@@ -50,9 +50,12 @@ class ScriptedCollector final : public FakeCollector {
     session.set_path("/data/session_20250101_000000/pid_1");
     session.set_tag(filter);
     session.set_pid(kNoSuchProcess);
-    session.set_state(play_ == "session" ? api::COMPLETE
-                      : stopped_         ? api::RECOVERED
-                                         : api::INTERRUPTED);
+    session.set_state(play_ == "session"  ? api::COMPLETE
+                      : play_ == "failed" ? api::FAILED
+                      : stopped_          ? api::RECOVERED
+                                          : api::INTERRUPTED);
+    session.set_losses_known(play_ == "session");
+    if (play_ != "session") session.set_missing("what was recorded last; how much is not known");
     session.set_events(number("FAKE_EVENTS"));
     session.set_lost_events(number("FAKE_LOST"));
     session.set_threads(2);

@@ -15,13 +15,22 @@ using testing::fs::path;
 
 class Verify : public testing::OfflineTest {
  protected:
-  int run(const path& where, bool strict = false) {
+  int run(const path& where, bool strict = false, bool allow_incomplete = false) {
     out_.str("");
     err_.str("");
     VerifyOptions options;
     options.path = where.string();
     options.strict = strict;
+    options.allow_incomplete = allow_incomplete;
     return verify(options, out_, err_);
+  }
+  json as_json() {
+    out_.str("");
+    VerifyOptions options;
+    options.path = session_.string();
+    options.json = true;
+    verify(options, out_, err_);
+    return json::parse(out_.str());
   }
   size_t lines() const {
     const std::string text = out_.str();
@@ -84,15 +93,53 @@ TEST_F(Verify, ADirectoryAboveSessionsMeansTheNewestAndSaysSo) {
   EXPECT_NE(err_.str().find("the only session"), std::string::npos) << err_.str();
 }
 
-TEST_F(Verify, AnUnfinalizedSessionIsRecoveredAndStrictSaysNo) {
+TEST_F(Verify, AnUnfinalizedSessionIsNotOkUnlessThatIsAllowed) {
   atf::testing::ThreadPlan plan;
   plan.finalize = false;
   write_thread(0, build_thread(plan).index);
   write_text(session_ / "manifest.json", R"({"threads":[{"id":0}],"state":"recording"})");
-  EXPECT_EQ(run(session_), 0);
-  EXPECT_TRUE(out_.str().starts_with("recovered: ")) << out_.str();
-  EXPECT_EQ(run(session_, /*strict=*/true), 1);
+  EXPECT_EQ(run(session_), 1);
+  EXPECT_TRUE(out_.str().starts_with(session_.string() + ": recording: not sealed")) << out_.str();
+  EXPECT_EQ(run(session_ / "thread_0" / "index.atf"), 1);
   EXPECT_NE(out_.str().find("was never finalized"), std::string::npos) << out_.str();
+  EXPECT_EQ(run(session_, /*strict=*/false, /*allow_incomplete=*/true), 0);
+  EXPECT_NE(out_.str().find("\nrecovered: "), std::string::npos) << out_.str();
+}
+
+// The files hold, and yet the session is not all that was recorded.
+TEST_F(Verify, AFailedSessionIsNeverOk) {
+  write_planned_session();
+  const std::string found =
+      with_manifest(R"("state":"complete")", R"("state":"failed","reason":"no space")");
+  EXPECT_EQ(code_, 1);
+  EXPECT_EQ(found, session_.string() +
+                       ": failed: storing ended (no space), and everything after it is missing; "
+                       "how much is not known\n");
+  const json said = as_json();
+  EXPECT_EQ(said["result"], "failed");
+  EXPECT_EQ(said["ok"], false);
+  EXPECT_EQ(said["losses_known"], false);
+  EXPECT_EQ(run(session_, /*strict=*/false, /*allow_incomplete=*/true), 0);
+  EXPECT_NE(out_.str().find("failed: " + session_.string() +
+                            ": 1 threads, 12 events, 4 details, 0 known to be lost"),
+            std::string::npos)
+      << out_.str();
+}
+
+TEST_F(Verify, ARecoveredSessionSaysThatTheLossIsNotKnown) {
+  write_planned_session();
+  const std::string found = with_manifest(R"("state":"complete")", R"("state":"recovered")");
+  EXPECT_EQ(code_, 1);
+  EXPECT_NE(found.find(": recovered: "), std::string::npos) << found;
+  EXPECT_NE(found.find("how much is not known"), std::string::npos) << found;
+}
+
+TEST_F(Verify, ACompleteSessionWithoutTheEndOfAThreadIsNotOk) {
+  write_planned_session();
+  const std::string found =
+      with_manifest(R"("has_detail":true)", R"("has_detail":true,"ended":false)");
+  EXPECT_EQ(code_, 1);
+  EXPECT_NE(found.find("the end of 1 thread never came"), std::string::npos) << found;
 }
 
 TEST_F(Verify, AMissingManifestIsAWarning) {
@@ -183,7 +230,7 @@ TEST_F(Verify, JsonCarriesTheSameFindings) {
   EXPECT_EQ(document["findings"][0]["path"], (session_ / "thread_0" / "detail.atf").string());
 }
 
-// The samples' own outcomes: ok and recovered are 0, everything else is 1.
+// The samples' own outcomes: ok is 0, everything else is 1.
 TEST_F(Verify, SamplesOfTheReferencePack) {
   const auto reference = atf::testing::reference_folder();
   if (reference.empty()) GTEST_SKIP() << "COLLECT_REFERENCE names no folder";
@@ -194,7 +241,7 @@ TEST_F(Verify, SamplesOfTheReferencePack) {
       if (!name.ends_with(".expected.json")) continue;
       const path sample = name.substr(0, name.size() - std::string(".expected.json").size());
       const json expected = json::parse(atf::testing::file_bytes(name));
-      const bool fine = expected["result"] == "ok" || expected["result"] == "recovered";
+      const bool fine = expected["result"] == "ok";
       EXPECT_EQ(run(sample), fine ? 0 : 1) << sample << "\n" << out_.str();
       EXPECT_GE(lines(), 1u);
       VerifyOptions options;

@@ -2,6 +2,7 @@
 #include "daemon/ctl/program_paths.h"
 #include "daemon/ctl/run_environment.h"
 #include "daemon/ctl/run_summary.h"
+#include "daemon/ctl/text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -121,6 +122,34 @@ TEST(RunSummaryTest, SeveralProcessesOfOneRun) {
   EXPECT_THAT(text, HasSubstr("report '/with space/pid_11'"));  // the largest
   EXPECT_THAT(text, HasSubstr("35.2 %  luaV_execute  1,234 calls"));
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 24);  // one screen
+}
+
+TEST(RunSummaryTest, NothingIsLostOnlyWhereTheProgramsOwnCountCame) {
+  control::v1::Session session;
+  session.set_events(10);
+  session.set_state(control::v1::COMPLETE);
+  session.set_losses_known(true);
+  RunOutcome outcome;
+  outcome.agent_seen = true;
+  outcome.sessions = {session};
+  EXPECT_THAT(run_summary_text(outcome), HasSubstr("  lost       nothing\n"));
+  for (const auto state : {control::v1::RECOVERED, control::v1::FAILED}) {
+    outcome.sessions[0].set_state(state);
+    outcome.sessions[0].set_losses_known(false);
+    outcome.sessions[0].set_missing("the rest; how much is not known");
+    const std::string text = run_summary_text(outcome);
+    EXPECT_THAT(text, HasSubstr("  lost       the rest; how much is not known\n"));
+    EXPECT_THAT(text, ::testing::Not(HasSubstr("nothing")));
+  }
+  outcome.sessions[0].set_state(control::v1::ACTIVE);
+  outcome.sessions[0].clear_missing();
+  EXPECT_THAT(run_summary_text(outcome), HasSubstr("  lost       not known yet\n"));
+  session.set_losses_known(false);
+  EXPECT_EQ(loss_count(session), "?");
+  session.set_lost_events(12);
+  EXPECT_EQ(loss_count(session), "12+?");
+  session.set_losses_known(true);
+  EXPECT_EQ(loss_count(session), "12");
 }
 
 TEST(RunSummaryTest, TroubleIsNotBlamedOnTheProgram) {

@@ -220,6 +220,18 @@ TEST_F(RunTest, ACrashedProgramsSessionIsSealedAtOnce) {
   EXPECT_THAT(ran.err, HasSubstr("(recovered)"));
 }
 
+// The program did what it should, and yet not all of it is stored.
+TEST_F(RunTest, AFailedSessionIsNoSuccess) {
+  runner_.environment["FAKE_COLLECTORD"] = "failed";
+  Ran ran = run({"true"});
+  EXPECT_EQ(ran.exit_code, 125);
+  EXPECT_THAT(ran.err, HasSubstr("(failed)"));
+  EXPECT_THAT(ran.err, HasSubstr("lost       what was recorded last; how much is not known"));
+  EXPECT_THAT(ran.err, ::testing::Not(HasSubstr("nothing")));
+  ran = run({"sh", "-c", "exit 3"});
+  EXPECT_EQ(ran.exit_code, 3);
+}
+
 TEST_F(RunTest, JsonSummaryIsTheLastLine) {
   const Ran ran = run({"sh", "-c", "exit 3"}, {"--json"});
   EXPECT_EQ(ran.exit_code, 3);

@@ -198,7 +198,57 @@ TEST_F(IngestTest, GoodbyeWithoutAnEndSealsAtOnce) {
   EXPECT_EQ(session->totals.events, 10u);  // what was on the way came in
 }
 
-TEST_F(IngestTest, StoppingTellsTheAgentsAndSealsWhatRecords) {
+// What was on its way when the collector was told to stop is in the files too.
+TEST_F(IngestTest, StoppingLeavesTheSessionToTheNextStart) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 10));
+  ASSERT_TRUE(agent.wait_stored(1, 10));
+  ASSERT_TRUE(agent.send_events(1, 10, 20));
+  EXPECT_TRUE(ingest_->stop(fakes::kPatience));
+  ASSERT_TRUE(agent.wait_bye());
+  EXPECT_TRUE(agent.bye()->will_return());
+  const auto left = reported_.session_in(SessionState::kInterrupted);
+  ASSERT_TRUE(left.has_value());
+  EXPECT_EQ(left->totals.events, 30u);
+  EXPECT_THAT(manifest(*left), HasSubstr("the collector stopped; the session waits"));
+  agent.disconnect();
+  start();
+  ASSERT_TRUE(agent.connect(address()));
+  EXPECT_TRUE(agent.welcome().resumed());
+  ASSERT_TRUE(agent.resumed().contains(1));
+  EXPECT_EQ(agent.resumed().at(1).index_next(), 30u);
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 30, 10));
+  ASSERT_TRUE(agent.close_stream(1, 40));
+  ASSERT_TRUE(agent.end_recording());
+  ASSERT_TRUE(agent.wait_recording_ended(1));
+  const auto session = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->name, left->name);
+  EXPECT_EQ(stored_events(*session, 0, 40), index_events(0, 40));
+}
+
+// Of a program that ends at the same moment, the end may still be on its way.
+TEST_F(IngestTest, StoppingSealsARecordingWhoseEndWasSent) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 10));
+  ASSERT_TRUE(agent.close_stream(1, 10));
+  ASSERT_TRUE(agent.end_recording());
+  EXPECT_TRUE(ingest_->stop(fakes::kPatience));
+  ASSERT_TRUE(reported_.session_in(SessionState::kComplete).has_value());
+}
+
+TEST_F(IngestTest, StoppingForGoodSealsWhatRecords) {
+  options_.seal_at_stop = true;
   start();
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));
@@ -207,7 +257,8 @@ TEST_F(IngestTest, StoppingTellsTheAgentsAndSealsWhatRecords) {
   ASSERT_TRUE(agent.send_events(1, 0, 10));
   ASSERT_TRUE(agent.wait_stored(1, 10));
   EXPECT_TRUE(ingest_->stop(fakes::kPatience));
-  EXPECT_TRUE(agent.wait_bye());
+  ASSERT_TRUE(agent.wait_bye());
+  EXPECT_FALSE(agent.bye()->will_return());
   const auto session = reported_.session_in(SessionState::kRecovered);
   ASSERT_TRUE(session.has_value());
   EXPECT_EQ(session->status, "collector stopped");

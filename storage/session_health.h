@@ -1,0 +1,36 @@
+// How whole a session is: the one judgement for everybody who shows or checks it. STORAGE.md
+// "Health" has the table.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "storage/manifest.h"
+
+namespace collect::storage {
+
+// What a manifest says about it, whoever read the manifest.
+struct HealthFacts {
+  SessionState state = SessionState::kRecording;
+  std::string reason{};            // of the manifest
+  uint64_t threads_not_ended = 0;  // whose end, with the program's own counts, never came
+  uint64_t lost_events = 0;        // counted, those of threads without a stream included
+  uint64_t lost_detail_records = 0;
+};
+
+struct SessionHealth {
+  // Complete only where the program's own last counts came, of every thread. Recording: not sealed.
+  SessionState state = SessionState::kRecording;
+  // The losses counted are all there are. Otherwise more is missing, and nobody can say how much.
+  bool losses_known = false;
+  uint64_t lost_events = 0;
+  uint64_t lost_detail_records = 0;
+  std::string missing;  // a sentence; empty: nothing is missing
+
+  bool is_complete() const { return state == SessionState::kComplete; }
+};
+
+SessionHealth health_of(const HealthFacts& facts);
+SessionHealth health_of(const Manifest& manifest);
+
+}  // namespace collect::storage
