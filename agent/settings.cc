@@ -4,6 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/text.h"
+#include "formats/core/collect_variables.h"
+
 #if !defined(__APPLE__)
 #include <sys/auxv.h>
 #endif
@@ -126,6 +129,22 @@ bool settings_from_environment(Settings& settings, const char** error) {
   }
   settings.atf_version = static_cast<uint8_t>(version);
   return *error == nullptr;
+}
+
+void warn_of_unknown_variables(void (*say)(const char* sentence)) {
+  uint32_t said = 0;
+  for (char** entry = environ; !is_privileged() && entry != nullptr && *entry != nullptr; ++entry) {
+    if (!is_unknown_variable(*entry) || said == kMaxUnknownVariables) continue;
+    ++said;
+    char name[kMaxVariableName + 1];
+    const size_t bytes = strcspn(*entry, "=");
+    (void)copy_printable(name, sizeof name, *entry, bytes);
+    char sentence[3 * sizeof name];
+    Text text(sentence, sizeof sentence);
+    text.add(name).add(" is no variable of ours and has no effect");
+    if (const char* nearest = nearest_variable(*entry)) text.add("; did you mean ").add(nearest);
+    say(sentence);
+  }
 }
 
 }  // namespace collect::agent
