@@ -9,6 +9,7 @@
 #include "daemon/ctl/embedded_daemon.h"
 #include "daemon/ctl/job.h"
 #include "daemon/ctl/online_commands.h"
+#include "daemon/ctl/preload_check.h"
 #include "daemon/ctl/program_paths.h"
 #include "daemon/ctl/run_sessions.h"
 #include "daemon/ctl/run_summary.h"
@@ -128,7 +129,10 @@ int run_program(const RunOptions& options, std::ostream& err) {
   if (!child.ok()) return failed_before_start(err, child.error(), code_for(child.error()));
   const int exit_code = wait_for_program(*child, signals);
 
-  RunOutcome outcome = finish(*collector, agent.tag, drains_by_process(*environment), signals, err);
+  const bool outlived = drains_by_process(*environment);
+  RunOutcome outcome = finish(*collector, agent.tag, outlived, signals, err);
+  outcome.outlived = outlived;
+  outcome.no_preload = why_no_preload(*program);
   outcome.program = options.command.front();
   outcome.exit_code = exit_code;
   if (collector->embedded) {
