@@ -156,6 +156,10 @@ __attribute__((constructor)) void start_from_environment() {
     collect::agent::log_line(settings.log, error);
     return;
   }
+  if (settings.log) {
+    collect::agent::warn_of_unknown_variables(
+        [](const char* sentence) { collect::agent::log_line(true, sentence); });
+  }
   if (settings.role == collect::agent::Role::kNone) return;
   (void)collect::agent::start_agent(settings);
 }

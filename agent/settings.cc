@@ -4,6 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/text.h"
+#include "formats/core/environment_names.h"
+
 #if !defined(__APPLE__)
 #include <sys/auxv.h>
 #endif
@@ -126,6 +129,23 @@ bool settings_from_environment(Settings& settings, const char** error) {
   }
   settings.atf_version = static_cast<uint8_t>(version);
   return *error == nullptr;
+}
+
+void warn_of_unknown_variables(void (*say)(const char* sentence)) {
+  if (is_privileged()) return;
+  uint32_t said = 0;
+  for_each_unknown_variable(environ, [&](const UnknownVariable& unknown) {
+    if (said++ >= kMaxUnknownVariables) return;
+    char name[kMaxShownVariable + 1];
+    (void)copy_printable(name, sizeof name, unknown.name.data(), unknown.name.size());
+    char nearest[kMaxShownVariable + 1];
+    (void)copy_printable(nearest, sizeof nearest, unknown.nearest.data(), unknown.nearest.size());
+    char sentence[3 * sizeof name];
+    Text text(sentence, sizeof sentence);
+    text.add("unknown variable ").add(name);
+    if (!unknown.nearest.empty()) text.add("; did you mean ").add(nearest).add("?");
+    say(sentence);
+  });
 }
 
 }  // namespace collect::agent

@@ -54,4 +54,10 @@ bool is_privileged();
 // then stays off and says so if logging.
 bool settings_from_environment(Settings& settings, const char** error);
 
+// Calls `say` with a sentence for each variable that begins with COLLECT_ and that no program of
+// ours reads, kMaxUnknownVariables at most; of a privileged program for none.
+inline constexpr uint32_t kMaxUnknownVariables = 8;
+inline constexpr size_t kMaxShownVariable = 63;  // bytes of a name
+void warn_of_unknown_variables(void (*say)(const char* sentence));
+
 }  // namespace collect::agent

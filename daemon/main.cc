@@ -218,9 +218,11 @@ int serve(const CommandLine& line) {
   (*collector)->run();
   const Status announced = announce(line.ready_fd, **collector, **control, root);
   if (!announced.ok()) spdlog::warn("{}", announced.error().message);
-  for (const std::string& sentence : unknown_variables(environ)) {
-    spdlog::warn("{}", sentence);
-  }
+  for_each_unknown_variable(environ, [](const UnknownVariable& unknown) {
+    spdlog::warn("unknown variable {}{}{}{}", unknown.name,
+                 unknown.nearest.empty() ? "" : "; did you mean ", unknown.nearest,
+                 unknown.nearest.empty() ? "" : "?");
+  });
   spdlog::info("collectord {} is ready: agents at {}, control at {}, sessions below {}", kVersion,
                (*collector)->ingest_address(), (*control)->address(), root);
 

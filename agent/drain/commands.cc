@@ -161,7 +161,8 @@ void DrainThread::start_by_command() {
     start_command_ = id;
     return;
   }
-  if (phase_ == Phase::kIdle) begin_recording();
+  if (phase_ == Phase::kIdle) begin_recording(false);
+  shipper_.explainer().recording_was_asked_for();
   answer(id, nullptr, recording_start_ns(), 0);
 }
 
@@ -171,6 +172,7 @@ void DrainThread::stop_by_command() {
     answer(start_command_, "the recording was stopped before it began", now_ns(), 0);
   }
   if (phase_ == Phase::kRecording) end_recording("command", nullptr);
+  if (phase_ == Phase::kEnding) end_kept_recording();
   answer(command_.command_id, nullptr, now_ns(), 0);
 }
 

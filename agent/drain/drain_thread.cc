@@ -11,7 +11,7 @@ const char* DrainThread::prepare(const Settings& settings) {
   const char* error = link_.prepare(settings_, shipper_.streams());
   if (error != nullptr) return error;
   shipper_.explainer().set_atf_version(settings.atf_version);
-  if (settings.start_recording) begin_recording();
+  if (settings.start_recording) begin_recording(true);
   return nullptr;
 }
 
@@ -84,6 +84,7 @@ bool DrainThread::finished() {
     start_pending_ = false;
     if (phase_ == Phase::kRecording) end_with_process();
   }
+  if (phase_ == Phase::kEnding) end_kept_recording();
   if (phase_ == Phase::kEnding && now_ms_ < deadline_ms && !may_give_up()) return false;
   if (phase_ == Phase::kEnding && now_ms_ >= deadline_ms) allow_waiting(false);
   if (!link_.is_up()) return true;
@@ -271,10 +272,10 @@ void DrainThread::open_spool() {
   log_line(line);
 }
 
-void DrainThread::begin_recording() {
+void DrainThread::begin_recording(bool unasked) {
   (void)start_recording();
   phase_ = Phase::kRecording;
-  shipper_.begin_recording();
+  shipper_.begin_recording(unasked);
   if (detail_mode() != 0) {
     shipper_.explainer().add_detail_state(detail_mode(), {recording_start_ns(), 0, 0}, "start");
   }
@@ -294,6 +295,13 @@ void DrainThread::end_recording(const char* reason, const collect_wire_ProcessEn
   shipper_.end_recording(end_ns, reason, process_end);
 }
 
+// Once the collector has seen the process, nobody has to be told of a recording without a thread.
+void DrainThread::end_kept_recording() {
+  if (link_.is_up() && shipper_.explainer().keeps_recording(shipper_.streams())) {
+    recording_is_over();
+  }
+}
+
 void DrainThread::recording_is_over() {
   if (is_recording()) stop_recording();
   const bool torn = shipper_.mid_frame();
@@ -302,7 +310,7 @@ void DrainThread::recording_is_over() {
   if (torn) link_.break_link(now_ms_, "the collector ended the recording in the middle of a page");
   if (!start_pending_) return;
   start_pending_ = false;
-  begin_recording();
+  begin_recording(false);
   answer(start_command_, nullptr, recording_start_ns(), 0);
 }
 

@@ -86,9 +86,10 @@ class DrainThread {
   bool ship();
 
   // Recording.
-  void begin_recording();
+  void begin_recording(bool unasked);
   void end_recording(const char* reason, const collect_wire_ProcessEnd* process_end);
   void recording_is_over();
+  void end_kept_recording();
   void change_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter* filter,
                      const char* reason, DetailChange& change);
   void watch_detail_timer();

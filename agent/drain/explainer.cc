@@ -25,7 +25,8 @@ void fill_module(const ModuleRecord& from, collect_wire_Module& module) {
 
 }  // namespace
 
-void Explainer::begin_recording() {
+void Explainer::begin_recording(bool unasked) {
+  unasked_ = unasked;
   detail_count_ = detail_told_ = 0;
   begin_link();
 }
@@ -130,7 +131,17 @@ bool Explainer::tell_streams(StreamTable& streams, SendBuffer& out) {
   return true;
 }
 
+// A program that is not instrumented, as the children of a traced one often are, would else leave a
+// session of nothing.
+bool Explainer::keeps_recording(StreamTable& streams) {
+  if (!unasked_) return false;
+  streams.refresh();
+  unasked_ = streams.size() == 0 && recorder_stats().lost_without_stream == 0;
+  return unasked_;
+}
+
 bool Explainer::explain(StreamTable& streams, SendBuffer& out) {
+  if (keeps_recording(streams)) return true;
   return tell_recording(out) && tell_detail(out) && tell_modules(out) && tell_streams(streams, out);
 }
 

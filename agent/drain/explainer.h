@@ -16,8 +16,13 @@ inline constexpr uint32_t kMaxDetailStates = 16;
 class Explainer {
  public:
   void set_atf_version(uint32_t version) { atf_version_ = version; }
-  // A recording begins: nothing of it was told to anybody.
-  void begin_recording();
+  // A recording begins: nothing of it was told to anybody. `unasked`: nobody asked for it, and it
+  // is kept to ourselves until a thread records something.
+  void begin_recording(bool unasked);
+  // Somebody asked for it after all.
+  void recording_was_asked_for() { unasked_ = false; }
+  // Whether the recording that runs, or is ending, holds nothing that anybody has to know of.
+  bool keeps_recording(StreamTable& streams);
   // A link begins: the collector may know nothing.
   void begin_link();
 
@@ -37,6 +42,7 @@ class Explainer {
 
   uint32_t atf_version_ = 0;  // of the ring's records
   bool recording_told_ = false;
+  bool unasked_ = false;
   uint32_t modules_seen_ = 0;  // module_changes() when all modules were told
   uint32_t modules_told_ = 0;
   uint8_t unload_told_[kMaxModules / 8];

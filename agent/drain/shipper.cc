@@ -19,9 +19,9 @@ void Shipper::begin_link(bool resumed, uint64_t features) {
   explainer_.begin_link();
 }
 
-void Shipper::begin_recording() {
+void Shipper::begin_recording(bool unasked) {
   ending_ = end_pushed_ = false;
-  explainer_.begin_recording();
+  explainer_.begin_recording(unasked);
 }
 
 void Shipper::end_recording(uint64_t end_ns, const char* reason,
@@ -194,6 +194,7 @@ bool Shipper::fill(SendBuffer& buffer, uint64_t now_ms) {
   drop_batch();
   streams_.refresh();
   if (!explainer_.explain(streams_, buffer)) return true;  // the rest when there is room again
+  if (explainer_.keeps_recording(streams_)) return !buffer.is_empty();
   fill_lane(Lane::kIndex, now_ms);
   fill_lane(Lane::kDetail, now_ms);
   finish_streams(buffer);

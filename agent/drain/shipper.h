@@ -45,7 +45,7 @@ class Shipper {
   // Both channels are welcomed. Sends everything again that explains the data, and rewinds.
   // `features`: wire::Feature bits that were agreed on.
   void begin_link(bool resumed, uint64_t features);
-  void begin_recording();
+  void begin_recording(bool unasked);
   // The recording was stopped: after the last page and the last StreamClose, RecordingEnd is sent,
   // and again on later links, until forget_recording().
   void end_recording(uint64_t end_ns, const char* reason,

@@ -3,29 +3,18 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 
 #include "agent/lifecycle.h"
 #include "agent/platform/threads.h"
+#include "agent/ring/deferred.h"
 #include "agent/ring/detail.h"
 #include "agent/ring/hooks_inline.h"
 #include "agent/ring/lane_pages.h"
 #include "agent/ring/modules.h"
+#include "agent/ring/page_wait.h"
 
 namespace collect::agent {
 namespace {
-
-// A hook inside a hook: a signal handler's, or one of the agent itself. The outer one owns the
-// ring, so this event is counted as lost; a null end makes the outer's next event note where.
-void nested_event(Stream* stream) {
-  if (stream == &g_ignored) return;
-  if (stream == &g_registering) {
-    count_lost_without_stream();
-    return;
-  }
-  count_lost(stream->lane(Lane::kIndex), wire::kLostReentry, stream->last_ns);
-  stream->end = nullptr;
-}
 
 // A signal's frame on x86-64 and arm64 is larger than this, so a hook that a handler runs lies at
 // least so much deeper than the hook that it interrupted.
@@ -51,6 +40,7 @@ bool is_abandoned(const Stream& stream, uint64_t frame) {
 // gone, and a page that was linked but not entered is entered.
 void recover_abandoned(Stream& stream) {
   for (LaneState& lane : stream.lanes) recover_chain(lane);
+  recover_deferred(stream);
   stream.waiting.store(0, std::memory_order_relaxed);
   const LaneState& index = stream.lane(Lane::kIndex);
   stream.end = nullptr;  // the next event begins a page
@@ -142,51 +132,47 @@ uint32_t step_depth(Stream& stream, atf::EventKind kind) {
   return stream.depth == 0 ? 0 : stream.depth--;
 }
 
-enum class Wait : uint8_t { kRetry, kGiveUp, kOver };
-
-bool page_may_be_free(Lane lane) {
-  return lane == Lane::kDetail ? detail_may_grow() : pool_used_bytes() < pool_bytes();
-}
-
-// With FullPolicy::kWait, holds the program until a page of the lane may be free, or until that
-// can't be expected any more. kGiveUp is said at once, before anything can change. After a wait the
-// caller begins anew, for it was a safe point: detail may have been switched, and the recording may
-// be over, and then this stream must not be written any more.
-Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
-  // Memory that the system does not give is not waited for.
-  const bool hopeless = (reasons & wire::kLostNoMemory) != 0 ||
-                        (stream.waited_in_vain && stream.vain_turns == pool_turns());
-  if (settings().full != FullPolicy::kWait || hopeless || !waiting_allowed()) return Wait::kGiveUp;
-  stream.waited_in_vain = false;
-  uint32_t turns = pool_turns();
-  uint64_t moved_at_ns = read_system_clock();
-  stream.waiting.store(1, std::memory_order_release);
-  while (waiting_allowed() && !page_may_be_free(lane) && !stream.waited_in_vain &&
-         (g_state.load(std::memory_order_acquire) & kStateRecording) != 0) {
-    const timespec pause{0, 50000};
-    nanosleep(&pause, nullptr);
-    const uint64_t now_ns = read_system_clock();
-    if (pool_turns() != turns) {
-      turns = pool_turns();
-      moved_at_ns = now_ns;
-    } else if (now_ns - moved_at_ns > kMaxWaitNs) {
-      stream.waited_in_vain = true;
-      stream.vain_turns = turns;
-    }
+// A hook inside a hook: a signal handler's, or one of the agent itself. The outer one owns the
+// ring, so this event is deferred; a null end keeps the outer hook from the short path when it has
+// not looked yet.
+void nested_event(Stream* stream, uint64_t function, atf::EventKind kind, const HookFrame& frame) {
+  if (stream == &g_ignored || function == kNoFunction) return;
+  const uint64_t state = g_state.load(std::memory_order_acquire);
+  if ((state & kStateRecording) == 0) return;
+  // The stream of a recording that is over may have been counted already.
+  if (stream == &g_registering || stream->recording != current_recording()) {
+    count_lost_without_stream();
+    return;
   }
-  stream.waiting.store(0, std::memory_order_seq_cst);
-  // Whoever quiesced meanwhile took a waiting thread for a quiet one.
-  const bool over = (g_state.load(std::memory_order_seq_cst) & kStateRecording) == 0 ||
-                    stream.recording != current_recording();
-  return over ? Wait::kOver : Wait::kRetry;
+  const int saved_errno = errno;
+  uint32_t reasons = 0;
+  bool deferred = defer_event(*stream, function, kind, frame.by_sled, &reasons);
+  // The interrupted hook is at no safe point, and neither is this one: quiesce() must not have to
+  // give up on them. Where one wait was in vain, the rest of the handler does not wait.
+  const uint64_t until_ns = read_system_clock() + kMaxNestedWaitNs;
+  while (!deferred && settings().full == FullPolicy::kWait && waiting_allowed() &&
+         !stream->needs_deferred_page && (reasons & wire::kLostNoMemory) == 0 &&
+         read_system_clock() < until_ns &&
+         (g_state.load(std::memory_order_acquire) & kStateRecording) != 0) {
+    pause_for_page();
+    deferred = defer_event(*stream, function, kind, frame.by_sled, &reasons);
+  }
+  errno = saved_errno;
+  if (!deferred) {
+    stream->needs_deferred_page = true;
+    count_lost(stream->lane(Lane::kIndex), reasons, stream->last_ns);
+  }
+  stream->end = nullptr;
 }
 
-enum class Outcome : uint8_t { kDone, kTryAgain };
+// kDeferred: handlers have deferred events that come before this one.
+enum class Outcome : uint8_t { kDone, kTryAgain, kDeferred, kOver };
 
 struct Event {
   uint64_t function;
   atf::EventKind kind;
   const HookFrame& frame;
+  uint64_t deferred_ns = 0;  // of a deferred event: when it was
   // From its first look on, whatever it waits for afterwards: the function filter counts each event
   // once, and a call from before a change is not one of after it.
   bool is_judged = false;
@@ -194,53 +180,140 @@ struct Event {
   uint64_t ns = 0;
 };
 
+// Whether the page that is open takes another record. A null end is put right again where nothing
+// was lost: handlers make it null, also between these lines.
+bool index_has_room(Stream& stream) {
+  LaneState& index = stream.lane(Lane::kIndex);
+  if (stream.end == nullptr && index.open != 0 &&
+      index.lost_reasons.load(std::memory_order_relaxed) == 0) {
+    stream.end = page_bytes(index.open) + kPageBytes;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (index.lost_reasons.load(std::memory_order_relaxed) != 0) stream.end = nullptr;
+  }
+  return stream.pos < stream.end;
+}
+
+// The first look at an event: whether it is recorded, at which depth and time.
+bool judge(Stream& stream, Event& event, uint64_t id, uint64_t now_ns, uint64_t state) {
+  if ((state & kStateSledsChanging) != 0 && event.frame.by_sled && !stream.filter.takes_now(id)) {
+    return false;
+  }
+  const bool taken = filter_judges(stream.filter, id, event.kind == atf::EventKind::kCall);
+  // The last call of an earlier filter may have returned.
+  if (stream.filter.is_idle() && stream.expected_filtered != 0) note_expected(stream, state);
+  if (!taken) return false;
+  event.is_judged = true;
+  event.depth = step_depth(stream, event.kind);
+  event.ns = now_ns < stream.last_ns ? stream.last_ns : now_ns;
+  stream.last_ns = event.ns;
+  return true;
+}
+
 Outcome record_busy(Stream& stream, Event& event) {
   // Acquires what was changed before the state was: the filter, and lanes that got pre-roll.
   const uint64_t state = g_state.load(std::memory_order_acquire);
-  if ((state & kStateRecording) == 0) return Outcome::kDone;
+  if ((state & kStateRecording) == 0) return Outcome::kOver;
   if (stream.epoch_state.load(std::memory_order_relaxed) != state) refresh(stream, state);
   const uint64_t id = function_id(stream, event.function, state);
   if (!event.is_judged) {
-    if ((state & kStateSledsChanging) != 0 && event.frame.by_sled && !stream.filter.takes_now(id)) {
-      return Outcome::kDone;
+    uint64_t now_ns = event.deferred_ns;
+    if (now_ns == 0) {
+      now_ns = clock_now(stream.clock);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      if (stream.deferred.load(std::memory_order_relaxed) != 0) return Outcome::kDeferred;
     }
-    const bool taken = filter_judges(stream.filter, id, event.kind == atf::EventKind::kCall);
-    // The last call of an earlier filter may have returned.
-    if (stream.filter.is_idle() && stream.expected_filtered != 0) note_expected(stream, state);
-    if (!taken) return Outcome::kDone;
-    event.is_judged = true;
-    event.depth = step_depth(stream, event.kind);
-    const uint64_t now_ns = clock_now(stream.clock);
-    event.ns = now_ns < stream.last_ns ? stream.last_ns : now_ns;
-    stream.last_ns = event.ns;
+    if (!judge(stream, event, id, now_ns, state)) return Outcome::kDone;
   }
   const uint64_t ns = event.ns;
   LaneState& index = stream.lane(Lane::kIndex);
-  if (stream.pos >= stream.end) {
+  if (!index_has_room(stream)) {
     uint32_t reasons = 0;
     if (!open_index_page(stream, &reasons)) {
       const Wait wait = wait_for_page(stream, Lane::kIndex, reasons);
       if (wait == Wait::kRetry) return Outcome::kTryAgain;
-      if (wait == Wait::kGiveUp) count_lost(index, reasons, ns);
+      if (wait == Wait::kOver) return Outcome::kOver;
+      count_lost(index, reasons, ns);
       return Outcome::kDone;
     }
   }
   // Index place first, then the detail record, then the index event that links to it: neither lane
   // ever refers to what is not there.
   uint64_t detail_seq = atf::kNoDetail;
-  if ((state & (kStateDetailArmed | kStateDetailOn)) != 0 && stream.detail_thread &&
-      filter_takes_function(id)) {
+  const bool detail = (state & (kStateDetailArmed | kStateDetailOn)) != 0 && stream.detail_thread &&
+                      filter_takes_function(id);
+  if (detail && event.deferred_ns != 0) {
+    // Its registers and its stack are gone.
+    if ((state & kStateDetailOn) != 0) {
+      count_lost(stream.lane(Lane::kDetail), wire::kLostReentry, ns);
+    }
+  } else if (detail) {
     const DetailRecord record{id, ns, index_next_seq(stream), event.kind, event.frame};
     uint32_t reasons = 0;
     if (!write_detail(stream, record, state, &detail_seq, &reasons)) {
       const Wait wait = wait_for_page(stream, Lane::kDetail, reasons);
       if (wait == Wait::kRetry) return Outcome::kTryAgain;
-      if (wait == Wait::kOver) return Outcome::kDone;
+      if (wait == Wait::kOver) return Outcome::kOver;
       count_lost(stream.lane(Lane::kDetail), reasons, ns);
     }
   }
   write_event(stream, ns, id, event.kind, event.depth, detail_seq, state);
   return Outcome::kDone;
+}
+
+// Moves what handlers have deferred into the index lane. Each event is taken out before it is
+// written: a handler that leaves by siglongjmp out of here costs one, which is counted.
+Outcome move_deferred(Stream& stream) {
+  constexpr HookFrame kNoFrame;
+  constexpr HookFrame kSledFrame{.by_sled = true};
+  if (stream.needs_deferred_page) {
+    // With policy overwrite the pool never has one; the stream's own oldest will do.
+    stream.needs_deferred_page = false;
+    uint32_t reasons = 0;
+    if (settings().full == FullPolicy::kOverwrite) {
+      give_deferred_page(stream, take_page(stream.lane(Lane::kIndex), Lane::kIndex, &reasons));
+    }
+  }
+  while (stream.deferred.load(std::memory_order_relaxed) != 0) {
+    stream.deferred.store(0, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    DeferredEvent taken;
+    while (take_deferred(stream, taken)) {
+      if (taken.kind == 0) {  // a handler left in the middle of it
+        count_lost(stream.lane(Lane::kIndex), wire::kLostReentry, stream.last_ns);
+        continue;
+      }
+      Event event{taken.function, static_cast<atf::EventKind>(taken.kind),
+                  taken.by_sled != 0 ? kSledFrame : kNoFrame, taken.ns};
+      Outcome outcome = Outcome::kTryAgain;
+      while (outcome == Outcome::kTryAgain) outcome = record_busy(stream, event);
+      if (outcome == Outcome::kOver) {
+        count_lost(stream.lane(Lane::kIndex), wire::kLostReentry, event.deferred_ns);
+        return outcome;
+      }
+    }
+  }
+  return Outcome::kDone;
+}
+
+// From where the stream is busy to where it is not any more.
+void record_general(Stream& stream, Event& event, uint64_t here) {
+  bool is_done = event.function == kNoFunction;
+  for (;;) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    Outcome outcome = move_deferred(stream);
+    while (!is_done && outcome != Outcome::kOver) {
+      outcome = record_busy(stream, event);
+      is_done = outcome == Outcome::kDone;
+      if (outcome == Outcome::kDeferred) outcome = move_deferred(stream);
+    }
+    if (outcome != Outcome::kOver) outcome = move_deferred(stream);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    stream.busy.store(0, std::memory_order_release);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // A handler may have come before that store.
+    if (outcome == Outcome::kOver || stream.deferred.load(std::memory_order_relaxed) == 0) return;
+    stream.busy.store(here, std::memory_order_relaxed);
+  }
 }
 
 }  // namespace
@@ -251,10 +324,13 @@ Outcome record_busy(Stream& stream, Event& event) {
   const uint64_t here = (frame.hook != 0 ? frame.hook : own) | kBusyGeneral;
   if (stream != nullptr && stream->busy.load(std::memory_order_relaxed) != 0) {
     if (!is_abandoned(*stream, here)) {
-      nested_event(stream);
+      nested_event(stream, function, kind, frame);
       return;
     }
     recover_abandoned(*stream);
+  }
+  if (function == kNoFunction && (stream == nullptr || stream->recording != current_recording())) {
+    return;  // the drain counts what is left of a recording that is over
   }
   const int saved_errno = errno;
   if (COLLECT_UNLIKELY((g_state.load(std::memory_order_relaxed) & kStateForked) != 0)) {
@@ -282,12 +358,8 @@ Outcome record_busy(Stream& stream, Event& event) {
   } else {
     stream->busy.store(here, std::memory_order_relaxed);
   }
-  std::atomic_signal_fence(std::memory_order_seq_cst);
   Event event{function, kind, frame};
-  while (record_busy(*stream, event) == Outcome::kTryAgain) {
-  }
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  stream->busy.store(0, std::memory_order_release);
+  record_general(*stream, event, here);
   errno = saved_errno;
 }
 

@@ -7,14 +7,19 @@
 
 namespace collect::agent {
 
+// In the place of a function's address: the event itself is done with.
+inline constexpr uint64_t kNoFunction = ~uint64_t{0};
+
 // Everything that the short path does not do: first events, full pages, other modules, detail,
-// version 1, nested hooks. `stream` may be null.
+// version 1, nested hooks, deferred events. `stream` may be null.
 void general_event(Stream* stream, uint64_t function, atf::EventKind kind, const HookFrame& frame);
 
-// The end of both short paths: one record, which has room at stream.pos.
-[[gnu::always_inline]] static inline void commit_short(Stream& stream, uint64_t id,
+// The end of both short paths: one record, which has room at stream.pos. `ticks` was read before
+// the stream was looked at. A signal handler that comes in between defers its events and takes the
+// room away; so the handler's times are either before the look, which then fails, or after `ticks`.
+[[gnu::always_inline]] static inline void commit_short(Stream& stream, uint64_t ticks, uint64_t id,
                                                        atf::EventKind kind) {
-  uint64_t now = line_ns(stream.clock, read_counter());
+  uint64_t now = line_ns(stream.clock, ticks);
   if (now < stream.last_ns) now = stream.last_ns;
   stream.last_ns = now;
   uint8_t* pos = stream.pos;
@@ -30,9 +35,21 @@ void general_event(Stream* stream, uint64_t function, atf::EventKind kind, const
                           std::memory_order_release);  // pairs with next_span's acquire
 }
 
+// The last of both short paths. False: handlers that interrupted it deferred events, and the
+// general path has to move them; the hook's own event is done with, so `function` is made
+// kNoFunction.
+[[gnu::always_inline]] static inline bool leave_short(Stream& stream, uint64_t& function) {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  stream.busy.store(0, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (COLLECT_LIKELY(stream.deferred.load(std::memory_order_relaxed) == 0)) return true;
+  function = kNoFunction;
+  return false;
+}
+
 // The short path. True: the event is done with. False: it is for record_filtered, and then for the
 // general path, with `stream`; the shim calls them itself, so that it looks at the frame only then.
-[[gnu::always_inline]] static inline bool record_short(uint64_t function, atf::EventKind kind,
+[[gnu::always_inline]] static inline bool record_short(uint64_t& function, atf::EventKind kind,
                                                        Stream*& stream) {
   const uint64_t state = g_state.load(std::memory_order_relaxed);
   const uint64_t ours = g_owner.mask.load(std::memory_order_relaxed);
@@ -46,28 +63,30 @@ void general_event(Stream* stream, uint64_t function, atf::EventKind kind, const
   stream->busy.store(reinterpret_cast<uint64_t>(__builtin_frame_address(0)),
                      std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
+  const uint64_t ticks = read_counter();
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   const uint64_t offset = function - stream->module_base;
   if (COLLECT_UNLIKELY(g_state.load(std::memory_order_relaxed) != stream->expected ||
                        stream->pos >= stream->end || offset >= stream->module_bytes)) {
     stream->busy.store(0, std::memory_order_relaxed);
     return false;
   }
-  commit_short(*stream, stream->module_id_high | offset, kind);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  stream->busy.store(0, std::memory_order_relaxed);
-  return true;
+  commit_short(*stream, ticks, stream->module_id_high | offset, kind);
+  return leave_short(*stream, function);
 }
 
 // The short path of a stream with a function filter: what record_short did not take. True: the
 // event is done with, recorded or not. False: it is the general path's.
-[[gnu::always_inline]] static inline bool record_filtered(uint64_t function, atf::EventKind kind,
+[[gnu::always_inline]] static inline bool record_filtered(uint64_t& function, atf::EventKind kind,
                                                           Stream* stream) {
-  if (stream == nullptr || stream->expected_filtered == 0 ||
+  if (function == kNoFunction || stream == nullptr || stream->expected_filtered == 0 ||
       stream->busy.load(std::memory_order_relaxed) != 0) {
     return false;
   }
   stream->busy.store(reinterpret_cast<uint64_t>(__builtin_frame_address(0)),
                      std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const uint64_t ticks = read_counter();
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const uint64_t offset = function - stream->module_base;
   const uint64_t id = stream->module_id_high | offset;
@@ -80,11 +99,12 @@ void general_event(Stream* stream, uint64_t function, atf::EventKind kind, const
     const bool taken = filter.table == nullptr || table_takes(*filter.table, id);
     done = !taken || stream->pos < stream->end;
     if (done) filter.now.open += is_call ? 1u : ~0u;
-    if (done && taken) commit_short(*stream, id, kind);
+    if (done && taken) commit_short(*stream, ticks, id, kind);
   }
+  if (done) return leave_short(*stream, function);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   stream->busy.store(0, std::memory_order_relaxed);
-  return done;
+  return false;
 }
 
 }  // namespace collect::agent

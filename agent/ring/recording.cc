@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "agent/platform/threads.h"
+#include "agent/ring/deferred.h"
 #include "agent/ring/detail.h"
 #include "agent/ring/modules.h"
 #include "agent/ring/sleds.h"
@@ -257,9 +258,14 @@ bool stream_ended(Stream& stream) {
   const bool current = is_recording() && stream.recording == current_recording();
   if (current && !nobody_writes) return false;
   if (!is_quiet(stream, g_state.load(std::memory_order_relaxed))) return false;
-  stream.ended = true;
-  stream.end_ns = now_ns();
+  end_stream(stream, now_ns());
   return true;
+}
+
+void end_stream(Stream& stream, uint64_t at_ns) {
+  lose_deferred(stream);
+  stream.ended = true;
+  stream.end_ns = at_ns;
 }
 
 uint64_t stream_end_ns(Stream& stream) {

@@ -85,6 +85,7 @@ struct alignas(kCacheLine) Stream {
   // by the drain thread to quiesce.
   std::atomic<uint64_t> busy{0};
   uint32_t recording = 0;
+  std::atomic<uint32_t> deferred{0};  // there are deferred events: deferred.h
   uint64_t expected = 0;  // g_state for which the copies below hold and the short path applies
   uint8_t* pos = nullptr;
   uint8_t* end = nullptr;  // null forces the general path
@@ -111,6 +112,12 @@ struct alignas(kCacheLine) Stream {
   PageRef armed_first = 0;
   PageRef armed_open = 0;
   uint32_t armed_pages = 0;
+  // Events of signal handlers that interrupted a hook (deferred.h): where the next one goes and
+  // where the oldest one is, each a page in the high half and an offset in the low one.
+  std::atomic<uint64_t> deferred_tail{0};
+  uint64_t deferred_at = 0;
+  PageRef deferred_first = 0;
+  bool needs_deferred_page = false;  // a handler found none
 
   LaneState lanes[2];
 
@@ -157,6 +164,8 @@ const Settings& settings();
 bool waiting_allowed();
 // A full ring holds a program up for no longer than this without a single page coming free.
 inline constexpr uint64_t kMaxWaitNs = 30'000'000'000;
+// A signal handler inside a hook for no longer than this: shorter than kQuiesceMs.
+inline constexpr uint64_t kMaxNestedWaitNs = 500'000'000;
 
 // Counts one lost record of a lane. Also from a signal handler that interrupted a hook.
 void count_lost(LaneState& lane, uint32_t reason, uint64_t ns);
@@ -172,6 +181,9 @@ bool filter_takes_function(uint64_t function_id);
 void quiesce(uint64_t state);
 bool is_quiet(Stream& stream, uint64_t state);
 inline constexpr uint32_t kQuiesceMs = 1000;
+
+// The thread writes no more: marks the stream ended. [drain]
+void end_stream(Stream& stream, uint64_t at_ns);
 
 // The process whose threads write, and whether it is no more. [drain]
 pid_t traced_process();

@@ -1,5 +1,6 @@
 // The drain thread's side of a stream: runs of records to send, what was acknowledged, what is to
 // be sent again. See recorder.h.
+#include "agent/ring/deferred.h"
 #include "agent/ring/detail.h"
 #include "agent/ring/lane_pages.h"
 #include "agent/ring/stream.h"
@@ -231,6 +232,7 @@ void release_pages(Stream& stream) {
   free_chain(stream.lane(Lane::kIndex));
   free_chain(stream.lane(Lane::kDetail));
   drop_armed(stream);
+  release_deferred(stream);
 }
 
 }  // namespace collect::agent

@@ -16,8 +16,7 @@ void end_namesakes(uint32_t newest_polled) {
     if (young.stream_id <= newest_polled) return;
     for_each_stream([&](Stream& old) {
       if (old.ended || old.thread_id != young.thread_id || old.stream_id >= young.stream_id) return;
-      old.ended = true;
-      old.end_ns = young.start_ns;
+      end_stream(old, young.start_ns);
     });
   });
 }
@@ -48,10 +47,7 @@ void poll_threads() {
   for_each_stream([&](Stream& stream) {
     if (stream.stream_id > newest_polled_stream) newest_polled_stream = stream.stream_id;
     if (stream.ended) return;
-    if (!living.contains(stream.thread_id)) {
-      stream.ended = true;
-      stream.end_ns = now_ns();
-    }
+    if (!living.contains(stream.thread_id)) end_stream(stream, now_ns());
   });
   if (newest_polled_stream != newest_before) end_namesakes(newest_before);
   streams_reap(living);

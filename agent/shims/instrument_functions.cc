@@ -34,7 +34,7 @@ extern "C" {
 [[gnu::visibility("hidden"), gnu::used]] void collect_hook_enter(void* function, void* call_site,
                                                                  uint64_t stack_pointer,
                                                                  uint64_t frame_pointer) {
-  const auto address = reinterpret_cast<uint64_t>(function);
+  auto address = reinterpret_cast<uint64_t>(function);
   agent::Stream* stream = nullptr;
   if (COLLECT_LIKELY(agent::record_short(address, EventKind::kCall, stream))) return;
   general(stream, address, EventKind::kCall, call_site, frame_pointer, stack_pointer);
@@ -43,7 +43,7 @@ extern "C" {
 [[gnu::visibility("hidden"), gnu::used]] void collect_hook_exit(void* function, void* call_site,
                                                                 uint64_t stack_pointer,
                                                                 uint64_t frame_pointer) {
-  const auto address = reinterpret_cast<uint64_t>(function);
+  auto address = reinterpret_cast<uint64_t>(function);
   agent::Stream* stream = nullptr;
   if (COLLECT_LIKELY(agent::record_short(address, EventKind::kReturn, stream))) return;
   general(stream, address, EventKind::kReturn, call_site, frame_pointer, stack_pointer);
@@ -83,7 +83,7 @@ namespace {
 // The hook's own frame: the caller's frame pointer is saved there, the return address above it, and
 // then comes the caller's.
 [[gnu::always_inline]] inline void hook(void* function, void* call_site, EventKind kind) {
-  const auto address = reinterpret_cast<uint64_t>(function);
+  auto address = reinterpret_cast<uint64_t>(function);
   const auto* frame = static_cast<const uint64_t*>(__builtin_frame_address(0));
   agent::Stream* stream = nullptr;
   if (COLLECT_LIKELY(agent::record_short(address, kind, stream))) return;

@@ -34,10 +34,11 @@ Status NameFilter::check_all_found(std::string_view what,
   if (missing == found_.end()) return {};
   const std::string& word = words_[static_cast<size_t>(missing - found_.begin())].text;
   std::string message = "no " + std::string(what) + " matches \"" + word + "\"";
-  std::vector<std::string> bases;
-  for (const std::string& name : known) bases.emplace_back(symbolize::base_name(name));
-  if (const std::string near = nearest_word(word, bases); !near.empty()) {
-    message += "; did you mean " + near + "?";
+  std::vector<std::string_view> bases;
+  for (const std::string& name : known) bases.push_back(symbolize::base_name(name));
+  const std::string_view near = nearest_word(word, bases.data(), bases.size());
+  if (!near.empty()) {
+    message += "; did you mean " + std::string(near) + "?";
   } else if (!known.empty()) {
     message += "; " + std::to_string(known.size()) + (known.size() == 1 ? " is" : " are") +
                " known, " + (known.size() == 1 ? "" : "such as ") + known.front();

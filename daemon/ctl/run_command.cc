@@ -13,6 +13,7 @@
 #include "daemon/ctl/embedded_daemon.h"
 #include "daemon/ctl/job.h"
 #include "daemon/ctl/online_commands.h"
+#include "daemon/ctl/preload_check.h"
 #include "daemon/ctl/program_paths.h"
 #include "daemon/ctl/run_sessions.h"
 #include "daemon/ctl/run_summary.h"
@@ -122,9 +123,11 @@ int run_program(const RunOptions& options, std::ostream& err) {
   agent.library = std::move(*library);
   const std::string tag_of_caller = given_tag(own_environment());
   agent.tag = tag_of_caller.empty() ? new_run_tag() : tag_of_caller;
-  for (const std::string& sentence : unknown_variables(environ)) {
-    err << "collectctl: " << printable_sentence(sentence) << "\n";
-  }
+  for_each_unknown_variable(environ, [&err](const UnknownVariable& unknown) {
+    err << "collectctl: unknown variable " << printable(unknown.name);
+    if (!unknown.nearest.empty()) err << "; did you mean " << unknown.nearest << "?";
+    err << "\n";
+  });
   Result<Collector> collector = find_collector(options, signals);
   if (!collector.ok()) return failed_before_start(err, collector.error(), kExitRunFailed);
   agent.connect = collector->ingest;
@@ -142,6 +145,8 @@ int run_program(const RunOptions& options, std::ostream& err) {
   const SealWait wait{agent.tag, *before, collector->embedded == nullptr,
                       drains_by_process(*environment), is_alive};
   RunOutcome outcome = finish(*collector, wait, signals, err);
+  outcome.outlived = wait.agent_outlives;
+  outcome.no_preload = why_no_preload(*program);
   outcome.program = options.command.front();
   outcome.exit_code = exit_code;
   if (collector->embedded) {

@@ -45,7 +45,10 @@ Result<std::vector<std::string>> agent_environment(const std::vector<std::string
   set(environment, "COLLECT_TAG", settings.tag);
   if (settings.detail) set(environment, "COLLECT_DETAIL", *settings.detail);
   if (settings.full) set(environment, "COLLECT_FULL", *settings.full);
-  if (settings.drain) set(environment, "COLLECT_DRAIN", *settings.drain);
+  // A process of its own ships what a program recorded before it crashed.
+  if (settings.drain || value_of(base, "COLLECT_DRAIN").empty()) {
+    set(environment, "COLLECT_DRAIN", settings.drain.value_or("process"));
+  }
   if (settings.buffer_mb) {
     set(environment, "COLLECT_BUFFER_MB", std::to_string(*settings.buffer_mb));
   }

@@ -17,7 +17,7 @@ struct AgentSettings {
   std::string tag;
   std::optional<std::string> detail;  // off, armed, on
   std::optional<std::string> full;    // drop, overwrite, wait
-  std::optional<std::string> drain;   // thread, process
+  std::optional<std::string> drain;   // thread, process; unset, and by the caller too: process
   std::optional<uint32_t> buffer_mb;
   std::optional<uint32_t> atf_version;
 };

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "daemon/ctl/drain_processes.h"
 #include "daemon/ctl/text.h"
 
 namespace collect::ctl {
@@ -95,7 +96,7 @@ class Waiter {
  private:
   bool is_done(const View& view) const {
     if (view.agents.empty() && view.sessions.empty()) {
-      return Clock::now() - begin_ > kConnectGrace;
+      return Clock::now() - begin_ > kConnectGrace && !waits_for_drain_process(view);
     }
     const bool names_are_due = Clock::now() - last_change_ < kNamesBound;
     const auto waits_for_session = [this, names_are_due](const api::Session& session) {
@@ -108,7 +109,18 @@ class Waiter {
       return linked && !(wait_.collector_stays && lives(agent.pid()));
     };
     return std::none_of(view.sessions.begin(), view.sessions.end(), waits_for_session) &&
-           std::none_of(view.agents.begin(), view.agents.end(), waits_for_agent);
+           std::none_of(view.agents.begin(), view.agents.end(), waits_for_agent) &&
+           !waits_for_drain_process(view);
+  }
+
+  // A drain process outlives its program, and may not have reached the collector yet.
+  bool waits_for_drain_process(const View& view) const {
+    if (!wait_.agent_outlives) return false;
+    const auto linked =
+        std::count_if(view.agents.begin(), view.agents.end(), [](const api::Agent& agent) {
+          return agent.state() == api::CONNECTED || agent.state() == api::RECORDING;
+        });
+    return count_drain_processes(wait_.tag) > static_cast<size_t>(linked);
   }
 
   // A process that crashed or was killed never comes back to resume: its session can be sealed now.

@@ -46,7 +46,7 @@ std::string loss_text(const Session& session) {
   return text;
 }
 
-std::string session_lines(const Session& session) {
+std::string session_lines(const Session& session, bool outlived) {
   std::string state(state_word(session.state()));
   if (!is_sealed(session)) state += ", not sealed yet";
   std::string text = line("session", printable(session.path()) + "  (" + state + ")");
@@ -70,7 +70,7 @@ std::string session_lines(const Session& session) {
   } else if (is_sealed(session)) {
     text += line("lost", printable_sentence(session.missing()));
     // What the ring still held went with the process.
-    if (session.state() == control::v1::RECOVERED) {
+    if (session.state() == control::v1::RECOVERED && !outlived) {
       text += line("", "(--drain process ships it, whatever the end was)");
     }
   } else {
@@ -116,15 +116,32 @@ std::string ended_by(int exit_code) {
 }
 
 std::string nothing_recorded(const RunOutcome& outcome) {
-  if (!outcome.agent_seen) {
-    return "  No process of this run reached the collector. It may be linked statically or be\n"
-           "  set-user-id (LD_PRELOAD does nothing then), have cleared its environment, or have\n"
-           "  ended at once. COLLECT_LOG=1 makes the agent say what it does.\n";
+  const std::string signal = ended_by(outcome.exit_code);
+  if (!outcome.no_preload.empty()) {
+    return "  The agent could not be loaded into the program: it " + outcome.no_preload +
+           ",\n  and LD_PRELOAD does nothing then. Link it dynamically, or link it with the "
+           "agent.\n";
   }
-  if (!ended_by(outcome.exit_code).empty()) {
-    return "  The program was ended before anything of it was shipped. --drain process ships what "
-           "is\n"
-           "  in its rings then.\n";
+  if (!signal.empty() && !outcome.outlived) {
+    return "  The program was ended by a signal (" + signal +
+           ") before anything of it was shipped.\n  With --drain process, what was in its rings is "
+           "shipped all the same.\n";
+  }
+  if (!outcome.agent_seen && !signal.empty()) {
+    return "  The program was ended by a signal (" + signal +
+           ") before its agent reached the\n  collector: perhaps before the agent was loaded. "
+           "COLLECT_LOG=1 makes the agent say what it does.\n";
+  }
+  if (!outcome.agent_seen) {
+    return "  No process of this run reached the collector, though the program can load the "
+           "agent.\n"
+           "  A program that clears its environment, or is a script whose interpreter is "
+           "set-user-id\n  or static, runs without it. COLLECT_LOG=1 makes the agent say what it "
+           "does.\n";
+  }
+  if (!signal.empty()) {
+    return "  The program was ended by a signal (" + signal +
+           "), and no traced function had been\n  called before.\n";
   }
   return "  The program ran with the agent, and not one traced function was called: it is not\n"
          "  instrumented. Build it, and the libraries you care about, with\n"
@@ -178,7 +195,7 @@ std::string run_summary_text(const RunOutcome& outcome) {
     return outcome.trouble.empty() ? text + nothing_recorded(outcome) : text;
   }
   if (outcome.sessions.size() > 1) text += session_list(outcome.sessions) + "\n";
-  text += session_lines(*largest);
+  text += session_lines(*largest, outcome.outlived);
   for (size_t i = 0; i < outcome.top.size(); ++i) {
     const TopFunction& function = outcome.top[i];
     char share[32];

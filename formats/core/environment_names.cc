@@ -1,7 +1,7 @@
 #include "formats/core/environment_names.h"
 
 #include <algorithm>
-#include <string_view>
+#include <iterator>
 
 #include "formats/core/nearest_word.h"
 
@@ -21,27 +21,29 @@ constexpr std::string_view kOfTests[] = {
     "COLLECT_SOAK_SECONDS",  "COLLECT_STORM_SECONDS",  "COLLECT_SURVIVAL_TIMES",
     "COLLECT_TEST_MINUTES",  "COLLECT_TEST_SANITIZERS"};
 
-bool is_passed_by(std::string_view name) {
-  return std::find(std::begin(kOfGcc), std::end(kOfGcc), name) != std::end(kOfGcc) ||
-         std::find(std::begin(kOfTests), std::end(kOfTests), name) != std::end(kOfTests);
+template <size_t kCount>
+bool has(const std::string_view (&names)[kCount], std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 }  // namespace
 
-std::vector<std::string> unknown_variables(const char* const* environment) {
-  std::vector<std::string> known(std::begin(kAgentVariables), std::end(kAgentVariables));
-  known.insert(known.end(), std::begin(kCommandLineVariables), std::end(kCommandLineVariables));
-  std::vector<std::string> sentences;
-  for (; environment != nullptr && *environment != nullptr; ++environment) {
-    const std::string entry = *environment;
-    const std::string name = entry.substr(0, entry.find('='));
-    if (!name.starts_with(kPrefix) || is_passed_by(name)) continue;
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const std::string near = nearest_word(name, known);
-    sentences.push_back("unknown variable " + name +
-                        (near.empty() ? "" : "; did you mean " + near + "?"));
+bool is_unknown_variable(const char* entry, UnknownVariable& unknown) {
+  const std::string_view whole = entry;
+  const std::string_view name = whole.substr(0, whole.find('='));
+  if (!name.starts_with(kPrefix) || has(kOfGcc, name) || has(kOfTests, name) ||
+      has(kAgentVariables, name) || has(kCommandLineVariables, name)) {
+    return false;
   }
-  return sentences;
+  unknown.name = name;
+  unknown.nearest = nearest_word(name, kAgentVariables, std::size(kAgentVariables));
+  const std::string_view other =
+      nearest_word(name, kCommandLineVariables, std::size(kCommandLineVariables));
+  if (unknown.nearest.empty() ||
+      (!other.empty() && edit_distance(name, other) < edit_distance(name, unknown.nearest))) {
+    unknown.nearest = other;
+  }
+  return true;
 }
 
 }  // namespace collect

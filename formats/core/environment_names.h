@@ -1,14 +1,13 @@
-// Every COLLECT_* variable that a program of this project reads, and what is wrong with the others.
-// One list: agent/settings.cc reads those of the agent, collectctl those of the command line.
+// Every COLLECT_* variable that a program of this project reads, and which one somebody may have
+// meant by another. Nothing here allocates: the agent, collectctl and collectord all warn by it.
 #pragma once
 
-#include <string>
-#include <vector>
+#include <string_view>
 
 namespace collect {
 
 // agent/AGENT.md "Settings".
-inline constexpr const char* kAgentVariables[] = {
+inline constexpr std::string_view kAgentVariables[] = {
     "COLLECT_ATF_VERSION", "COLLECT_BUFFER_MB",  "COLLECT_CONNECT",
     "COLLECT_DETAIL",      "COLLECT_DRAIN",      "COLLECT_EXIT_FLUSH_MS",
     "COLLECT_FULL",        "COLLECT_LISTEN",     "COLLECT_LOG",
@@ -18,16 +17,28 @@ inline constexpr const char* kAgentVariables[] = {
 };
 
 // daemon/ctl/CTL.md "Environment".
-inline constexpr const char* kCommandLineVariables[] = {
+inline constexpr std::string_view kCommandLineVariables[] = {
     "COLLECT_AGENT_LIBRARY",   "COLLECT_COLLECTORD",       "COLLECT_COMPLETION_SECONDS",
     "COLLECT_CONTROL",         "COLLECT_CONTROL_TLS_CA",   "COLLECT_CONTROL_TLS_CERTIFICATE",
     "COLLECT_CONTROL_TLS_KEY", "COLLECT_CONTROL_TLS_NAME", "COLLECT_CONTROL_TOKEN_FILE",
 };
 
-// A sentence for each variable of `environment` ("NAME=value", as environ has them) that begins
-// with COLLECT_ and is none of these: "unknown variable COLLECT_BUFER_MB; did you mean
-// COLLECT_BUFFER_MB?". The names that gcc gives to its linker, and those of our own tests and
-// scripts, are passed by.
-std::vector<std::string> unknown_variables(const char* const* environment);
+struct UnknownVariable {
+  std::string_view name;
+  std::string_view nearest;  // empty: none is near
+};
+
+// Whether `entry` ("NAME=value", as environ has them) begins with COLLECT_ and is none of these.
+// The names that gcc gives to its linker, and those of our own tests and scripts, are passed by.
+bool is_unknown_variable(const char* entry, UnknownVariable& unknown);
+
+// say(const UnknownVariable&) for each of an environment.
+template <class Say>
+void for_each_unknown_variable(const char* const* environment, Say say) {
+  UnknownVariable unknown;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    if (is_unknown_variable(*environment, unknown)) say(unknown);
+  }
+}
 
 }  // namespace collect

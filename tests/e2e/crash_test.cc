@@ -309,7 +309,9 @@ TEST_F(CrashTest, ExecEndsTheRecording) {
   EXPECT_EQ(expect_all_of(child.pid(), {{"how", "execed"}}).size(), 1u);
   expect_no_companion();
   EXPECT_TRUE(child.running()) << "the other program waits for somebody to open the gate";
-  { std::ofstream(gate) << "the other program\n"; }
+  {
+    std::ofstream(gate) << "the other program\n";
+  }
   const Ending& ending = child.wait(kProgramLimit);
   EXPECT_TRUE(ending.exited_with(0)) << ending.describe();
   EXPECT_EQ(ending.output, "worked\nthe other program\n");
@@ -354,29 +356,57 @@ TEST_F(CrashTest, StoppingLeavesNoChild) {
   expect_no_companion();
 }
 
+// Nobody asked for a process that drains: a plain run keeps what a crash leaves, also when the
+// program had run for a moment only.
 TEST_F(CrashTest, RunWaitsForTheRestAndSaysHowItEnded) {
   Environment more = {{"COUNT_SHARED", scratch / "count"}};
-  Arguments command = {program("collectctl"),
-                       "--control",
-                       collector.control(),
-                       "run",
-                       "--json",
-                       "--drain",
-                       "process",
-                       "--full",
-                       "wait",
-                       "--"};
-  for (const std::string& word : crash("segv", 20000)) command.push_back(word);
-  const Ending ending = run(scratch.path(), command, more, kProgramLimit);
-  EXPECT_TRUE(ending.exited_with(128 + SIGSEGV)) << ending.describe() << ending.errors;
-  const json summary = json::parse(ending.errors, nullptr, false);
-  ASSERT_TRUE(summary.is_object()) << ending.errors;
-  EXPECT_EQ(summary.value("trouble", "none given"), "");
-  ASSERT_EQ(summary["sessions"].size(), 1u);
-  const json& session = summary["sessions"][0];
-  EXPECT_EQ(session.value("state", ""), "COMPLETE");
-  EXPECT_EQ(session["processEnd"].value("signal", 0), SIGSEGV);
-  expect_all_of(session.value("pid", 0), signaled(SIGSEGV));
+  for (const uint64_t after : {20000, 10}) {
+    Arguments command = {program("collectctl"),
+                         "--control",
+                         collector.control(),
+                         "run",
+                         "--json",
+                         "--full",
+                         "wait",
+                         "--"};
+    for (const std::string& word : crash("segv", after)) command.push_back(word);
+    const Ending ending = run(scratch.path(), command, more, kProgramLimit);
+    EXPECT_TRUE(ending.exited_with(128 + SIGSEGV)) << ending.describe() << ending.errors;
+    const json summary = json::parse(ending.errors, nullptr, false);
+    ASSERT_TRUE(summary.is_object()) << ending.errors;
+    EXPECT_EQ(summary.value("trouble", "none given"), "");
+    ASSERT_EQ(summary["sessions"].size(), 1u);
+    const json& session = summary["sessions"][0];
+    EXPECT_EQ(session.value("state", ""), "COMPLETE");
+    EXPECT_EQ(session["processEnd"].value("signal", 0), SIGSEGV);
+    expect_all_of(session.value("pid", 0), signaled(SIGSEGV));
+  }
+}
+
+// A shell and its children that are not instrumented reach the collector, and leave no session.
+TEST_F(CrashTest, ProgramsThatAreNotInstrumentedLeaveNoSession) {
+  for (const char* drain : {"thread", "process"}) {
+    const Arguments command = {program("collectctl"),
+                               "--control",
+                               collector.control(),
+                               "run",
+                               "--json",
+                               "--drain",
+                               drain,
+                               "--",
+                               "/bin/sh",
+                               "-c",
+                               "/bin/true; " + traced_program("crash") + " exit 10; /bin/true"};
+    const Ending ending =
+        run(scratch.path(), command, {{"COUNT_SHARED", scratch / "count"}}, kProgramLimit);
+    EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+    const json summary = json::parse(ending.errors, nullptr, false);
+    ASSERT_TRUE(summary.is_object()) << ending.errors;
+    EXPECT_EQ(summary.value("trouble", "none given"), "");
+    ASSERT_EQ(summary["sessions"].size(), 1u) << drain << ending.errors;
+    EXPECT_EQ(summary["sessions"][0].value("processName", ""), "crash");
+  }
+  EXPECT_EQ(session_directories(collector.root()).size(), 2u);
 }
 
 // Nobody is there to take what was recorded: the companion waits no longer than it was told to, and

@@ -236,5 +236,18 @@ TEST(HostMannersTest, WrongSettingsLeaveTheProgramAlone) {
   }
 }
 
+// A misspelt variable is named where the agent was asked to speak, and nowhere else.
+TEST(HostMannersTest, MisspeltVariablesAreNamedInTheLog) {
+  Scratch scratch;
+  Environment environment = {{"LD_PRELOAD", agent_library()}, {"COLLECT_BUFER_MB", "1"}};
+  EXPECT_EQ(run(scratch.path(), {traced_program("manners")}, environment).errors, "");
+  environment["COLLECT_LOG"] = "1";
+  const Ending ending = run(scratch.path(), {traced_program("manners")}, environment);
+  EXPECT_NE(ending.errors.find("unknown variable COLLECT_BUFER_MB; did you mean "
+                               "COLLECT_BUFFER_MB?\n"),
+            std::string::npos)
+      << ending.errors;
+}
+
 }  // namespace
 }  // namespace collect::e2e

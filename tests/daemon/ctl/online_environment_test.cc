@@ -28,7 +28,8 @@ TEST(RunEnvironmentTest, AddsOnlyWhatItMust) {
   ASSERT_TRUE(environment.ok());
   EXPECT_THAT(*environment,
               UnorderedElementsAre("HOME=/root", "LD_PRELOADX=1", "LD_PRELOAD=/opt/lib/agent.so",
-                                   "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1"));
+                                   "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1",
+                                   "COLLECT_DRAIN=process"));
 }
 
 TEST(RunEnvironmentTest, FlagsWinOverTheCallersVariables) {
@@ -169,6 +170,8 @@ TEST(RunSummaryTest, AnEndBySignalIsNamedAndWhatHelpsIsSaid) {
   const std::string text = run_summary_text(outcome);
   EXPECT_THAT(text, HasSubstr("./app ended with exit code 139 (Segmentation fault)\n"));
   EXPECT_THAT(text, HasSubstr("--drain process"));
+  outcome.outlived = true;
+  EXPECT_THAT(run_summary_text(outcome), ::testing::Not(HasSubstr("--drain process")));
   outcome.exit_code = 1;
   EXPECT_THAT(run_summary_text(outcome), HasSubstr("ended with exit code 1\n"));
 }

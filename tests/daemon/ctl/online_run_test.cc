@@ -213,9 +213,36 @@ TEST_F(RunTest, AProgramWithoutInstrumentationIsExplained) {
   EXPECT_THAT(ran.err, HasSubstr("No process of this run reached the collector"));
 }
 
+// What a crash leaves arrives without anybody asking for it; who asks for a thread gets one.
+TEST_F(RunTest, AgentsDrainByAProcessUnlessToldOtherwise) {
+  const std::vector<std::string> print{"sh", "-c", "echo $COLLECT_DRAIN"};
+  EXPECT_EQ(run(print).out, "process\n");
+  EXPECT_EQ(run(print, {"--drain", "thread"}).out, "thread\n");
+  runner_.environment["COLLECT_DRAIN"] = "thread";
+  EXPECT_EQ(run(print).out, "thread\n");
+}
+
+TEST_F(RunTest, NothingRecordedNamesTheTrueCause) {
+  runner_.environment["FAKE_COLLECTORD"] = "silent";
+  const std::vector<std::string> abort{"sh", "-c", "kill -ABRT $$"};
+  std::string err = run(abort, {"--drain", "thread"}).err;
+  EXPECT_THAT(err, HasSubstr("ended by a signal (Aborted) before anything of it was shipped"));
+  EXPECT_THAT(err, HasSubstr("--drain process"));
+  err = run(abort).err;
+  EXPECT_THAT(err, HasSubstr("ended by a signal (Aborted) before its agent reached the"));
+  EXPECT_THAT(err, Not(HasSubstr("linked statically")));
+  runner_.environment["FAKE_COLLECTORD"] = "agent";
+  EXPECT_THAT(run(abort).err, HasSubstr("(Aborted), and no traced function had been"));
+}
+
+TEST_F(RunTest, AStaticProgramIsNamedAsTheCause) {
+  runner_.environment["FAKE_COLLECTORD"] = "silent";
+  EXPECT_THAT(run({STATIC_PROGRAM}).err, HasSubstr("it is linked statically"));
+}
+
 TEST_F(RunTest, ACrashedProgramsSessionIsSealedAtOnce) {
   runner_.environment["FAKE_COLLECTORD"] = "crash";
-  const Ran ran = run({"sh", "-c", "kill -ABRT $$"});
+  const Ran ran = run({"sh", "-c", "kill -ABRT $$"}, {"--drain", "thread"});
   EXPECT_EQ(ran.exit_code, 128 + SIGABRT);
   EXPECT_THAT(ran.err, HasSubstr("(recovered)"));
 }

@@ -2,8 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace collect {
 namespace {
+
+std::string near(std::string_view word, const std::vector<std::string_view>& candidates) {
+  return std::string(nearest_word(word, candidates.data(), candidates.size()));
+}
 
 TEST(NearestWordTest, CountsSlips) {
   EXPECT_EQ(edit_distance("", ""), 0u);
@@ -14,20 +21,21 @@ TEST(NearestWordTest, CountsSlips) {
 }
 
 TEST(NearestWordTest, TakesTheNearestWithinReach) {
-  const std::vector<std::string> known = {"COLLECT_BUFFER_MB", "COLLECT_TAG", "COLLECT_SPOOL"};
-  EXPECT_EQ(nearest_word("COLLECT_BUFER_MB", known), "COLLECT_BUFFER_MB");
-  EXPECT_EQ(nearest_word("COLLECT_SPOOLS", known), "COLLECT_SPOOL");
-  EXPECT_EQ(nearest_word("COLLECT_NOTHING", known), "");
-  EXPECT_EQ(nearest_word("x", known), "");
-  EXPECT_EQ(nearest_word(std::string(kMaxNearestBytes + 1, 'x'),
-                         {std::string(kMaxNearestBytes + 1, 'x')}),
-            "");
+  const std::vector<std::string_view> known = {"COLLECT_BUFFER_MB", "COLLECT_TAG", "COLLECT_SPOOL"};
+  EXPECT_EQ(near("COLLECT_BUFER_MB", known), "COLLECT_BUFFER_MB");
+  EXPECT_EQ(near("COLLECT_SPOOLS", known), "COLLECT_SPOOL");
+  EXPECT_EQ(near("COLLECT_NOTHING", known), "");
+  EXPECT_EQ(near("x", known), "");
+  const std::string longest(kMaxNearestBytes, 'x');
+  EXPECT_EQ(near(longest, {longest}), longest);
+  EXPECT_EQ(near(longest + "x", {longest + "x"}), "");
+  EXPECT_EQ(near(longest, {longest + "x"}), "");
 }
 
 TEST(NearestWordTest, ShortWordsAllowFewSlips) {
-  EXPECT_EQ(nearest_word("leef", {"leaf"}), "leaf");
-  EXPECT_EQ(nearest_word("loof", {"leaf"}), "");
-  EXPECT_EQ(nearest_word("ab", {"ac"}), "");
+  EXPECT_EQ(near("leef", {"leaf"}), "leaf");
+  EXPECT_EQ(near("loof", {"leaf"}), "");
+  EXPECT_EQ(near("ab", {"ac"}), "");
 }
 
 }  // namespace
