@@ -22,6 +22,7 @@ enum class Check : uint8_t {
   kEqualFieldNames,  // a schema with a name twice
   kText,             // text that is not UTF-8
   kTimeOrder,        // events older than an earlier one of the same sub-stream
+  kDeepNesting,      // lists and maps deeper than published decoders read
   kUncountedNames,   // more distinct event names than are counted
 };
 
