@@ -257,8 +257,8 @@ FileReport check_file(Bytes file, Progress progress, void* context) {
     readable = Checker(file, report).run(progress, context);
   }
   report.grade = readable ? grade_of(report) : Grade::kRejected;
-  report.viewer_loads = readable && !report.findings.viewer_refuses_any() &&
-                        report.json.mode == JsonMode::kComplete;
+  report.viewer_loads =
+      readable && !report.findings.viewer_refuses_any() && report.json.mode == JsonMode::kComplete;
   report.viewer_has_events = report.viewer_loads && report.json.json_events == 0;
   return report;
 }

@@ -141,8 +141,8 @@ Status Transcoder::delete_zone(const Event& event) {
 Status Transcoder::define_up_to(size_t count, uint64_t offset) {
   while (types_.size() < count) {
     const EventType& type = *reader_.types().all()[types_.size()];
-    const auto made = writes_by_itself(type.role) ? writer_.define_builtin(type.role)
-                                                  : define(type, offset);
+    const auto made =
+        writes_by_itself(type.role) ? writer_.define_builtin(type.role) : define(type, offset);
     if (!made) return made.error();
     types_.push_back(*made);
   }

@@ -53,9 +53,9 @@ struct WriterOptions {
   size_t chunk_bytes = size_t{512} << 10;  // a chunk ends with the event that reaches this
   // Drop leaves that match no enter, and close open scopes in finish(). Off for faithful copies.
   bool pair_scopes = true;
-  // Take definitions of builtin events with other flags or arguments than the published ones, except
-  // of those that this writer writes by itself (event#define, zone#…). On for faithful copies, which
-  // then leave scopes by event() if wtf.scope#leave has arguments.
+  // Take definitions of builtin events with other flags or arguments than the published ones,
+  // except of those that this writer writes by itself (event#define, zone#…). On for faithful
+  // copies, which then leave scopes by event() if wtf.scope#leave has arguments.
   bool foreign_builtins = false;
 };
 
@@ -265,7 +265,7 @@ class Writer {
   std::vector<std::unique_ptr<EventType>> types_;  // by wire id
   std::vector<bool> plain_scope_;                  // by wire id: a scope without arguments
   std::unordered_map<std::string_view, uint32_t> wire_ids_;  // keys lie in types_
-  uint32_t leave_type_ = 0;  // if it has no arguments
+  uint32_t leave_type_ = 0;                                  // if it has no arguments
 
   std::vector<OpenZone> zones_;  // by zone id; 0 is none
   std::unordered_map<std::string, uint16_t> zone_keys_;

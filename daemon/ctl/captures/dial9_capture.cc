@@ -13,8 +13,8 @@
 namespace collect::ctl {
 namespace {
 
-constexpr size_t kShownNames = 12;        // event names that inspect lists for people
-constexpr size_t kShownName = 200;        // bytes of a name on one line
+constexpr size_t kShownNames = 12;  // event names that inspect lists for people
+constexpr size_t kShownName = 200;  // bytes of a name on one line
 constexpr uint64_t kSecond = 1'000'000'000;
 
 // "2026-04-17T03:22:46Z"

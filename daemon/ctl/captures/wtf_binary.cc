@@ -7,8 +7,7 @@
 
 namespace collect::ctl {
 
-Result<WtfBinary> WtfBinary::of(Bytes file, wtf::Findings& findings,
-                                const std::string& directory) {
+Result<WtfBinary> WtfBinary::of(Bytes file, wtf::Findings& findings, const std::string& directory) {
   WtfBinary binary(file);
   const Bytes head = file.first(std::min(file.size(), wtf::kSniffBytes));
   if (wtf::file_kind(head) != wtf::FileKind::kJson) return binary;

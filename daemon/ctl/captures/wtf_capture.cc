@@ -56,7 +56,7 @@ std::string timebase_text(double ms) {
   text += " ms";
   if (!(ms >= kMinTimebaseMs && ms <= kMaxTimebaseMs)) return text;
   const auto seconds = static_cast<time_t>(ms / 1000);
-  struct tm utc{};
+  struct tm utc {};
   char day[32];
   if (::gmtime_r(&seconds, &utc) == nullptr ||
       std::strftime(day, sizeof day, "%Y-%m-%d %H:%M:%S", &utc) == 0) {
@@ -185,8 +185,7 @@ std::string to_json(const wtf::FileReport& file) {
           ",\"events\":" + std::to_string(file.events) +
           ",\"resources\":" + std::to_string(file.resources) +
           ",\"viewer_loads\":" + (file.viewer_loads ? "true" : "false") +
-          ",\"viewer_has_events\":" + (file.viewer_has_events ? "true" : "false") +
-          ",\"zones\":[";
+          ",\"viewer_has_events\":" + (file.viewer_has_events ? "true" : "false") + ",\"zones\":[";
   const char* comma = "";
   for (const wtf::ZoneReport& zone : file.zones) {
     json += comma + zone_json(zone);
@@ -231,8 +230,7 @@ CaptureReport check(Bytes file, const BytesDone& done) {
 Status rewrite(Bytes file, ByteSink& out, const BytesDone& done, wtf::Findings& findings) {
   const auto binary = WtfBinary::of(file, findings);
   if (!binary.ok()) return binary.error();
-  if (wtf::file_kind(file.first(std::min(file.size(), wtf::kSniffBytes))) !=
-      wtf::FileKind::kJson) {
+  if (wtf::file_kind(file.first(std::min(file.size(), wtf::kSniffBytes))) != wtf::FileKind::kJson) {
     const auto events = wtf::rewrite(binary->bytes(), out, findings, done);
     return events.ok() ? Status() : events.error();
   }

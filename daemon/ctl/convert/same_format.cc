@@ -67,8 +67,8 @@ Status wtf_to_wtf(const ConvertOptions& options, Bytes file, ConvertLog& log) {
 Status dial9_to_dial9(const ConvertOptions& options, Bytes file, ConvertLog& log) {
   auto out = OutputFile::create(options.output, true);
   if (!out.ok()) return out.error();
-  const auto copied = dial9::copy_frames(
-      file, *out, [&](uint64_t done) { log.progress(done, file.size()); });
+  const auto copied =
+      dial9::copy_frames(file, *out, [&](uint64_t done) { log.progress(done, file.size()); });
   if (!copied.ok()) return copied.error();
   log.count("events", copied->events);
   if (copied->problem) {

@@ -79,12 +79,13 @@ TEST(Check, SummaryOfAGoodStream) {
   EXPECT_THAT(names_of(report), IsEmpty());
 }
 
-// One list within another, as deep as published decoders go and one deeper; the encoder writes none.
+// One list within another, as deep as published decoders go and one deeper; the encoder writes
+// none.
 TEST(Check, NestingThatPublishedDecodersStopAtIsNoted) {
   for (const size_t depth : {kMaxWrittenNesting, kMaxWrittenNesting + 1}) {
     for (const uint8_t type : {uint8_t{14}, uint8_t{15}}) {
-      std::vector<uint8_t> bytes = {'T', 'R', 'C', 0, 1, 1, 0, 0, 1,    0, 'A', 1,
-                                    1,   0,   1,   0, 'v', type, 2, 0, 0, 1, 0, 0};
+      std::vector<uint8_t> bytes = {'T', 'R', 'C', 0, 1,   1,    0, 0, 1, 0, 'A', 1,
+                                    1,   0,   1,   0, 'v', type, 2, 0, 0, 1, 0,   0};
       for (size_t i = 1; i < depth; ++i) {
         bytes.insert(bytes.end(), {1, 0, 0, 0});
         if (type == 15) bytes.insert(bytes.end(), {11, 0});

@@ -47,7 +47,8 @@ TEST(CopyFrames, KeepsEveryByteOfAWholeStream) {
 TEST(CopyFrames, EndsBehindTheLastWholeFrameOfEveryPrefix) {
   const auto stream = a_stream();
   for (size_t size = 0; size < stream.size(); ++size) {
-    const std::vector<uint8_t> prefix(stream.begin(), stream.begin() + static_cast<ptrdiff_t>(size));
+    const std::vector<uint8_t> prefix(stream.begin(),
+                                      stream.begin() + static_cast<ptrdiff_t>(size));
     VectorSink out;
     const auto copied = copy_frames(prefix, out);
     if (size < kHeaderBytes) {

@@ -64,7 +64,9 @@ TEST(Decoder, TypeIdsMayHaveHoles) {
 
 TEST(Decoder, AnEventWithoutTimeTakesTheBase) {
   struct Times : Visitor {
-    void on_event(const Event& event) { seen.emplace_back(event.has_timestamp(), event.timestamp_ns()); }
+    void on_event(const Event& event) {
+      seen.emplace_back(event.has_timestamp(), event.timestamp_ns());
+    }
     std::vector<std::pair<bool, uint64_t>> seen;
   };
   const Raw untimed_schema = {1, 1, 0, 1, 0, 'U', 0, 1, 0, 1, 0, 'v', 11};
@@ -72,8 +74,8 @@ TEST(Decoder, AnEventWithoutTimeTakesTheBase) {
   const Raw reset = {5, 100, 0, 0, 0, 0, 0, 0, 0};
   Raw stream = kHead + schema(11) + untimed_schema + untimed + event({1}, 20) + untimed + reset +
                untimed + event({1}, 3) + untimed;
-  const std::vector<std::pair<bool, uint64_t>> expected = {
-      {false, 0}, {true, 20}, {false, 20}, {false, 100}, {true, 103}, {false, 103}};
+  const std::vector<std::pair<bool, uint64_t>> expected = {{false, 0},   {true, 20},  {false, 20},
+                                                           {false, 100}, {true, 103}, {false, 103}};
   // With and without bytes behind it: the fast way and the careful one.
   for (const bool more : {false, true}) {
     Times times;

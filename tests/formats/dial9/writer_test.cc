@@ -312,19 +312,20 @@ TEST(Encoder, RefusesMoreElementsThanPublishedDecodersTake) {
     const bool fits = count == kMaxWrittenElements;
     const std::vector<uint64_t> addresses(count);
     const std::vector<StringPair> pairs(count);
-    const std::function<void(Encoder&)> puts[] = {
-        [&](Encoder& e) { e.put_stack(addresses); },
-        [&](Encoder& e) { e.put_string_map(pairs); },
-        [&](Encoder& e) {
-          e.begin_list();
-          for (size_t i = 0; i < count; ++i) e.put_bool(true);
-          e.end_list();
-        },
-        [&](Encoder& e) {
-          e.begin_map();
-          for (size_t i = 0; i < 2 * count; ++i) e.put_bool(true);
-          e.end_map();
-        }};
+    const std::function<void(Encoder&)> puts[] = {[&](Encoder& e) { e.put_stack(addresses); },
+                                                  [&](Encoder& e) { e.put_string_map(pairs); },
+                                                  [&](Encoder& e) {
+                                                    e.begin_list();
+                                                    for (size_t i = 0; i < count; ++i)
+                                                      e.put_bool(true);
+                                                    e.end_list();
+                                                  },
+                                                  [&](Encoder& e) {
+                                                    e.begin_map();
+                                                    for (size_t i = 0; i < 2 * count; ++i)
+                                                      e.put_bool(true);
+                                                    e.end_map();
+                                                  }};
     const FieldType types[] = {FieldType::kStackFrames, FieldType::kStringMap,
                                FieldType::kDynamicList, FieldType::kDynamicMap};
     for (size_t i = 0; i < std::size(puts); ++i) {

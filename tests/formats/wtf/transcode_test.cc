@@ -72,11 +72,11 @@ std::vector<uint8_t> file_with_foreign_builtins() {
   const uint32_t flow =
       *writer.define(kClassInstance, kFlagBuiltin | kFlagInternal, "wtf.flow#branch",
                      "uint32 flowId, uint32 parentFlowId, ascii name, any value");
-  const uint32_t mark = *writer.define(kClassInstance, kFlagBuiltin, "wtf.trace#mark", "utf8 label");
+  const uint32_t mark =
+      *writer.define(kClassInstance, kFlagBuiltin, "wtf.trace#mark", "utf8 label");
   const uint32_t leave =
       *writer.define(kClassInstance, kFlagBuiltin, "wtf.scope#leave", "uint32 reason");
-  const uint32_t zone_set =
-      *writer.define(kClassInstance, 0, "wtf.zone#SET", "uint16 zoneId");
+  const uint32_t zone_set = *writer.define(kClassInstance, 0, "wtf.zone#SET", "uint16 zoneId");
   const uint32_t work = *writer.define_scope("work");
   EXPECT_TRUE(writer.enter(work, 1000).ok());
   EXPECT_TRUE(writer.event(flow, 2000, {7, 3, "request", nullptr}).ok());
@@ -110,7 +110,8 @@ TEST(Transcode, BuiltinEventsStayAsTheFileDefinesThem) {
   EXPECT_EQ(report.zones[0].open_scopes, 0u);
 }
 
-// Names that the writer needs for its own events are the only ones that must change, and it is said.
+// Names that the writer needs for its own events are the only ones that must change, and it is
+// said.
 TEST(Transcode, AnUnflaggedZoneEventGetsANumberAndThatIsSaid) {
   auto file = file_with_foreign_builtins();
   const std::string from = "wtf.zone#SET", to = "wtf.zone#set";
@@ -150,8 +151,10 @@ TEST(Transcode, TypesZonesAndHeaderAreCopiedThoughNoEventUsesThem) {
   for (Event event; (*reader)->next_any(event);) {
     if (event.type->role != Role::kZoneDelete) continue;
     ++deleted;
-    EXPECT_EQ((*reader)->zones()[*(*reader)->zone_of_id(
-                  static_cast<uint32_t>(event.argument("zoneId")->integer()))].name,
+    EXPECT_EQ((*reader)
+                  ->zones()[*(*reader)->zone_of_id(
+                      static_cast<uint32_t>(event.argument("zoneId")->integer()))]
+                  .name,
               "unused");
   }
   EXPECT_EQ(deleted, 1u);

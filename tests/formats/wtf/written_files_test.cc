@@ -149,7 +149,8 @@ TEST_F(WrittenFiles, TheViewerSeesTheSameInACopy) {
     ASSERT_TRUE(transcode(**reader, writer, findings).ok());
     EXPECT_FALSE(findings.has(Rule::kRenamed));
     const testing::Ran before = view(save("before.wtf-trace", bytes), "--events");
-    if (viewer_missing(before)) GTEST_SKIP() << "node or the package tracing-framework is not there";
+    if (viewer_missing(before))
+      GTEST_SKIP() << "node or the package tracing-framework is not there";
     const testing::Ran after = view(save("after.wtf-trace", copy.bytes()), "--events");
     ASSERT_EQ(before.status, 0);
     ASSERT_EQ(after.status, 0) << after.out.substr(0, 800);
@@ -161,8 +162,7 @@ TEST_F(WrittenFiles, TheViewerSeesTheSameInACopy) {
     }
     EXPECT_EQ(again["zones"], seen["zones"]);
     for (const json& type : seen["types"]) {
-      EXPECT_NE(std::find(again["types"].begin(), again["types"].end(), type),
-                again["types"].end())
+      EXPECT_NE(std::find(again["types"].begin(), again["types"].end(), type), again["types"].end())
           << type;
     }
   }
