@@ -241,6 +241,17 @@ TEST(RedteamAmplify, QueuesOfAllSessionsHaveABoundTogether) {
 
 // ---- recordings that are complete already
 
+bool receive_recording_ended(RawConnection& control, uint32_t recording) {
+  while (const auto frame = control.receive()) {
+    wire::Ack ack;
+    if (frame->type == wire::FrameType::kAck && ack.ParseFromString(frame->body) &&
+        ack.recording_ended() == recording) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // Seen: the manifests of a process's old sessions were read by a thread that writes, whenever a
 // recording of it began: a second, and more.
 TEST(RedteamAmplify, BeginningARecordingReadsNoManifest) {
@@ -281,7 +292,7 @@ TEST(RedteamAmplify, BeginningARecordingReadsNoManifest) {
   Witness witness(collector, kWitness);
   // It begins with the first recording again, as after a break: that is known to be complete.
   RawAgent again(collector.ingest_port(), kAttacker);
-  ASSERT_TRUE(again.ready);
+  ASSERT_TRUE(again.ready && receive_recording_ended(again.control, 1));
   for (uint32_t recording = kRecordings + 1; recording <= kRecordings + 4; ++recording) {
     ASSERT_TRUE(start_recording(again.data, recording) &&
                 open_stream(again.data, recording, recording) &&
