@@ -1,10 +1,11 @@
 #include "daemon/ctl/convert/whole_session.h"
 
-#include <stdlib.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <random>
 #include <system_error>
 
 #include "daemon/ctl/leftovers.h"
@@ -37,13 +38,16 @@ Result<std::string> make_whole_session(
   std::error_code error;
   Leftover made_root;
   if (!fs::exists(root, error)) {
+    // Before it is made, so that a signal in between leaves nothing.
+    made_root = Leftover(root, Leftover::kIfEmpty);
     fs::create_directories(root, error);
     if (error) return errno_error(error.value(), root);
-    made_root = Leftover(root, Leftover::kIfEmpty);
   }
-  std::string path = (fs::path(root) / "converting-XXXXXX").string();
-  if (::mkdtemp(path.data()) == nullptr) return errno_error(errno, path);
-  const Leftover temporary(path);
+  const std::string path =
+      (fs::path(root) / ("converting-" + std::to_string(std::random_device()()))).string();
+  const Leftover temporary(path, Leftover::kIfEmpty);
+  if (::mkdir(path.c_str(), 0700) != 0) return errno_error(errno, path);
+  const Leftover contents(path);
   const auto made = make(path);
   if (!made.ok()) return made.error();
   const fs::path session = fs::path(*made).lexically_normal();
