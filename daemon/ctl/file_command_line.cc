@@ -76,6 +76,24 @@ void add_convert(CLI::App& app, Line& line) {
                    "Version of the trace files: 1 or 2 (default 2)")
       ->type_name("VERSION")
       ->check(CLI::IsMember({1, 2}));
+  command
+      ->add_option("--wtf-events", line.convert.wtf_json.events,
+                   "How wtf-json holds events: base64, which the published viewer reads, or json, "
+                   "which people read and the viewer passes over (default base64)")
+      ->type_name("FORM")
+      ->transform(CLI::CheckedTransformer(
+                      std::vector<std::pair<std::string, wtf::JsonEvents>>{
+                          {"base64", wtf::JsonEvents::kBase64}, {"json", wtf::JsonEvents::kEvents}})
+                      .description("{base64,json}"));
+  command
+      ->add_option("--wtf-mode", line.convert.wtf_json.mode,
+                   "Mode of wtf-json: complete, one document, or partial, a line for each chunk, "
+                   "which the published viewer refuses (default complete)")
+      ->type_name("MODE")
+      ->transform(CLI::CheckedTransformer(std::vector<std::pair<std::string, wtf::JsonMode>>{
+                                              {"complete", wtf::JsonMode::kComplete},
+                                              {"partial", wtf::JsonMode::kPartial}})
+                      .description("{complete,partial}"));
   command->add_flag("--force", line.convert.force, "Replace the output file");
   add_json(command, line);
   command->callback([&line] {

@@ -66,6 +66,17 @@ void TextOut::hex_bytes(Bytes bytes) {
   }
 }
 
+void TextOut::seconds(uint64_t ns) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  dec(ns / kSecond);
+  char fraction[10] = {'.'};
+  uint64_t rest = ns % kSecond;
+  for (size_t i = sizeof fraction - 1; i != 0; --i, rest /= 10) {
+    fraction[i] = static_cast<char>('0' + rest % 10);
+  }
+  put(std::string_view(fraction, sizeof fraction));
+}
+
 void TextOut::micros(int64_t ns, size_t width) {
   char digits[32];
   // Negative where a file's times step back behind its first.
@@ -93,6 +104,15 @@ void TextOut::json_string(std::string_view text) {
 void TextOut::printable(std::string_view text, size_t max_bytes) {
   if (text.size() <= max_bytes && is_plain_name(text)) return put(text);
   put(collect::printable(text, max_bytes));
+}
+
+void TextOut::quoted(std::string_view text, size_t max_bytes) {
+  if (text.size() > max_bytes || !is_plain_name(text) || text.find('"') != std::string_view::npos) {
+    return put(in_quotes(text, max_bytes));
+  }
+  put('"');
+  put(text);
+  put('"');
 }
 
 void TextOut::sentence(std::string_view text) {

@@ -21,17 +21,22 @@ class TextOut {
   TextOut& operator=(const TextOut&) = delete;
 
   void put(std::string_view text);
-  void put(char c) { put(std::string_view(&c, 1)); }
+  void put(char c) {
+    if (used_ == kBufferBytes) flush();
+    buffer_[used_++] = c;
+  }
   void repeat(char c, size_t count);
   void dec(uint64_t number);
   void dec(uint64_t number, size_t width);  // right-aligned with spaces
   void hex(uint64_t number);                // "0x2a"
   void hex_bytes(Bytes bytes);              // "00ff"
+  void seconds(uint64_t ns);                // "12.000000345"
   // Nanoseconds as microseconds with three decimals, right-aligned.
   void micros(int64_t ns, size_t width);
   void json_string(std::string_view text);  // with quotes
   // A name, and a sentence with names in it, that others gave: formats/core/printable.h.
   void printable(std::string_view text, size_t max_bytes = kMaxPrintableBytes);
+  void quoted(std::string_view text, size_t max_bytes = kMaxPrintableBytes);
   void sentence(std::string_view text);
   void control(std::string_view sequence);  // our own colours
 

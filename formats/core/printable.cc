@@ -71,7 +71,21 @@ void append_step(std::string& out, std::string_view text, const Utf8Step& step,
   }
 }
 
+// What nobody escapes.
+size_t unescaped_prefix(std::string_view text) {
+  size_t at = 0;
+  while (at < text.size() && is_plain_ascii(static_cast<uint8_t>(text[at])) && text[at] != '"' &&
+         text[at] != '\\') {
+    ++at;
+  }
+  return at;
+}
+
 void append_bounded(std::string& out, std::string_view text, size_t max_bytes, const Style& style) {
+  if (text.size() <= max_bytes && unescaped_prefix(text) == text.size()) {
+    out += text;
+    return;
+  }
   const size_t start = out.size();
   size_t cut = start;  // where "…" fits, at the end of a character or an escape
   while (!text.empty()) {
@@ -109,20 +123,11 @@ void append_json_ascii(std::string& out, char c) {
   append_json_escape(out, static_cast<uint8_t>(c));
 }
 
-size_t json_plain_prefix(std::string_view text) {
-  size_t at = 0;
-  while (at < text.size() && is_plain_ascii(static_cast<uint8_t>(text[at])) && text[at] != '"' &&
-         text[at] != '\\') {
-    ++at;
-  }
-  return at;
-}
-
 template <class IsShown>
 void append_json(std::string& out, std::string_view text, IsShown&& is_shown) {
   out += '"';
   while (!text.empty()) {
-    const size_t plain = json_plain_prefix(text);
+    const size_t plain = unescaped_prefix(text);
     out += text.substr(0, plain);
     text.remove_prefix(plain);
     if (text.empty()) break;

@@ -131,11 +131,12 @@ class Checker : public Visitor {
     const uint64_t time = event.timestamp_ns();
     if (!times.first_ns) times.first_ns = time;
     times.last_ns = time;
-    times.older_than_earlier += times.max_ns && time < *times.max_ns;
+    times.older_as_written += times.max_ns && time < *times.max_ns;
     times.min_ns = std::min(times.min_ns.value_or(time), time);
     times.max_ns = std::max(times.max_ns.value_or(time), time);
     if (time != 0) times.min_nonzero_ns = std::min(times.min_nonzero_ns.value_or(time), time);
     if (time == 0 || kind.metadata) return;
+    times.older_than_earlier += times.range_end_ns && time < *times.range_end_ns;
     times.range_begin_ns = std::min(times.range_begin_ns.value_or(time), time);
     times.range_end_ns = std::max(times.range_end_ns.value_or(time), time);
     if (time < newest_in_sub_stream_) {
@@ -172,9 +173,22 @@ class Checker : public Visitor {
         }
         break;
       }
+      case FieldType::kDynamicList:
+      case FieldType::kDynamicMap:
+        check_nesting(event, value);
+        break;
       default:
         break;
     }
+  }
+
+  void check_nesting(const Event& event, const Value& value) {
+    const size_t depth = value.nesting();
+    if (depth <= kMaxWrittenNesting) return;
+    report_.findings.add_lazily(Severity::kNote, Check::kDeepNesting, event.range().offset, [&] {
+      return "lists and maps are nested " + text_of(uint64_t{depth}) +
+             " deep; published decoders stop at more than " + text_of(uint64_t{kMaxWrittenNesting});
+    });
   }
 
   void note_undefined(const Event& event, std::string_view pool, uint32_t id) {

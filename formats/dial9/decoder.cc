@@ -121,7 +121,7 @@ Decoder::EventStep Decoder::read_event_carefully(const uint8_t* at, const uint8_
     reader.fail(Rule::kUnknownType, type_id);
     return stop();
   }
-  uint64_t time = 0;
+  uint64_t time = base_;
   if (schema->has_timestamp()) {
     if (!reader.require(kTimedEventHeadBytes - kEventHeadBytes)) return stop();
     const uint64_t delta = load_le<uint16_t>(reader.at()) | uint64_t{reader.at()[2]} << 16;
@@ -137,7 +137,7 @@ Decoder::EventStep Decoder::read_event_carefully(const uint8_t* at, const uint8_
     reader.fail(Rule::kFrameSize, reader.offset());
     return stop();
   }
-  if (schema->has_timestamp()) base_ = time;
+  base_ = time;
   return {schema, reader.at(), time};
 }
 

@@ -53,7 +53,8 @@ class Event {
 
   const KnownSchema& schema() const { return schema_; }
   bool has_timestamp() const { return schema_.has_timestamp(); }
-  // 0 for an event without time. There is no order across sub-streams (FORMAT.md "Time").
+  // Of an event without time the base: when the one before it in its sub-stream was, or 0. There is
+  // no order across sub-streams (FORMAT.md "Time").
   uint64_t timestamp_ns() const { return timestamp_ns_; }
   FrameRange range() const { return range_; }
 
@@ -185,7 +186,7 @@ class Decoder {
         if (behind != nullptr && time >= base_ &&
             static_cast<uint64_t>(behind - at) <= options_.max_frame_bytes) [[likely]] {
           if (timed) base_ = time;
-          return {schema, behind, timed ? time : 0};
+          return {schema, behind, base_};
         }
       }
     }

@@ -1,5 +1,7 @@
 #include "formats/dial9/field_reader.h"
 
+#include <algorithm>
+
 #include "formats/core/leb128.h"
 #include "formats/core/utf8.h"
 
@@ -49,8 +51,8 @@ bool skip_flat(FrameReader& reader, FieldType type, uint64_t behind) {
 }
 
 // A list or map with everything in it. The open ones are counted on an array of limited size, not
-// on the call stack, and no count takes memory.
-bool skip_dynamic(FrameReader& reader, bool is_map, uint64_t behind) {
+// on the call stack, and no count takes memory. `deepest`: how many were open at once.
+bool skip_dynamic(FrameReader& reader, bool is_map, uint64_t behind, size_t* deepest = nullptr) {
   uint64_t left[kMaxNestingDepth];
   size_t depth = 0;
   uint64_t least = behind;  // bytes that must still come for what is open
@@ -59,6 +61,7 @@ bool skip_dynamic(FrameReader& reader, bool is_map, uint64_t behind) {
     if (!reader.require(4, least)) return false;
     left[depth] = uint64_t{reader.take<uint32_t>()} * (map ? 2 : 1);
     least += kMinElementBytes * left[depth++];
+    if (deepest != nullptr) *deepest = std::max(*deepest, depth);
     return reader.require(least - behind, behind);
   };
   if (!open(is_map)) return false;
@@ -172,6 +175,14 @@ const uint8_t* skip_nested(FieldType type, const uint8_t* at, const uint8_t* end
                         ? skip_string_map(reader, 0)
                         : skip_dynamic(reader, type == FieldType::kDynamicMap, 0);
   return good ? reader.at() : nullptr;
+}
+
+size_t Value::nesting() const {
+  if (!present_ || (type_ != FieldType::kDynamicList && type_ != FieldType::kDynamicMap)) return 0;
+  FrameReader reader(Bytes(data(), size_));
+  size_t deepest = 0;
+  (void)skip_dynamic(reader, type_ == FieldType::kDynamicMap, 0, &deepest);
+  return deepest;
 }
 
 DynamicView::DynamicView(Bytes content, bool is_map) {

@@ -22,6 +22,8 @@ std::string_view check_name(Check check) {
       return "text";
     case Check::kTimeOrder:
       return "time-order";
+    case Check::kDeepNesting:
+      return "deep-nesting";
     case Check::kUncountedNames:
       return "uncounted-names";
   }

@@ -22,6 +22,7 @@ enum class Check : uint8_t {
   kEqualFieldNames,  // a schema with a name twice
   kText,             // text that is not UTF-8
   kTimeOrder,        // events older than an earlier one of the same sub-stream
+  kDeepNesting,      // lists and maps deeper than published decoders read
   kUncountedNames,   // more distinct event names than are counted
 };
 
@@ -48,8 +49,9 @@ class Findings : public FindingList<Finding> {
 
   template <class MakeSentence>
   void add_lazily(Severity severity, Check check, uint64_t offset, MakeSentence make_sentence) {
-    add_lazily(severity,
-               [&] { return Finding{severity, check, Rule::kNone, offset, make_sentence()}; });
+    add_lazily(severity, [&] {
+      return Finding{severity, check, Rule::kNone, offset, make_sentence()};
+    });
   }
 };
 

@@ -77,8 +77,11 @@ inline constexpr size_t kPoolEntryHeadBytes = 8;  // id, length
 inline constexpr size_t kMaxNameBytes = 0xFFFF;   // of a type, a field, an annotation's key
 inline constexpr size_t kMaxFields = 0xFFFF;      // of one type
 inline constexpr size_t kMaxTypes = 0x10000;      // of one sub-stream
-inline constexpr size_t kMaxNestingDepth = 256;   // lists and maps within each other
+inline constexpr size_t kMaxNestingDepth = 256;   // lists and maps within each other, read
 inline constexpr uint64_t kMaxFrameBytes = 0xFFFFFFFF;
+// What is written: published decoders stop at more.
+inline constexpr size_t kMaxWrittenNesting = 32;
+inline constexpr size_t kMaxWrittenElements = 1'000'000;  // of a stack, a list or a map
 
 // Where a header of the known version stands at or behind `from`; for reading on behind damage,
 // since frames carry no length. The five bytes may also occur inside a value by chance.

@@ -29,8 +29,11 @@ struct Schema {
   bool operator==(const Schema&) const = default;
 };
 
-// A remark on a field, for viewers: key "unit" with ns, us, ms, s or bytes, key "kind", and what
-// else people agree on. It is no part of the schema.
+// Keys of annotations that viewers know.
+inline constexpr std::string_view kUnitKey = "unit";  // of a number: ns, us, ms, s or bytes
+inline constexpr std::string_view kOldUnitKey = "metrique.unit";  // what older recorders call it
+
+// A remark on a field, for viewers. It is no part of the schema.
 struct Annotation {
   uint16_t field_index = 0;
   std::string key;    // UTF-8, at most kMaxNameBytes

@@ -67,6 +67,8 @@ class Value {
   }
   StringMapView string_map() const;
   DynamicView dynamic() const;  // DynamicList: elements; DynamicMap: key, value, key, value ...
+  // How many lists and maps lie within each other, this one included; 0 for other types.
+  size_t nesting() const;
 
  private:
   Value(uint64_t bits, uint32_t size, FieldType type, bool present)

@@ -47,8 +47,8 @@ enum class Refusal : uint8_t {
   kTime,         // a time for a type without one, or none for a type with one
   kWrongValue,   // a value where the schema has another type, or no more field
   kMissing,      // fields without value, or a list or map that was not ended
-  kNesting,      // deeper than kMaxNestingDepth, or an end without its begin
-  kTooLong,      // a value or an event beyond kMaxFrameBytes, or no pool id left
+  kNesting,      // deeper than kMaxWrittenNesting, or an end without its begin
+  kTooLong,      // beyond kMaxFrameBytes or kMaxWrittenElements, or no pool id left
   kNoRoom,       // the caller's buffer is full: take bytes(), clear(), encode the event again
   kNotOpen,      // no event was begun, or one was begun within another
   kSink,         // the sink has failed: sink_status() says how
@@ -180,6 +180,7 @@ class Encoder {
   void put_varint_carefully(uint64_t value);
   void put_fixed_carefully(FieldType type, const void* value, size_t bytes);
   void put_block(FieldType type, Bytes content, uint32_t item_bytes);
+  bool take_elements(uint64_t count);
   void put_pool_id(FieldType type, uint32_t id);
   void open_dynamic(FieldType type);
   void close_dynamic(bool is_map);

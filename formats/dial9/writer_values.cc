@@ -60,13 +60,22 @@ void Encoder::put_fixed_carefully(FieldType type, const void* value, size_t byte
 }
 
 void Encoder::put_block(FieldType type, Bytes content, uint32_t item_bytes) {
+  if (type == FieldType::kStackFrames && !take_elements(content.size() / item_bytes)) return;
   uint8_t* const at = place(type, 4 + uint64_t{content.size()});
   if (at == nullptr) return;
   store_le(at, static_cast<uint32_t>(content.size() / item_bytes));
   if (!content.empty()) std::memcpy(at + 4, content.data(), content.size());
 }
 
+// Whether a value may have so many; if not, the event is refused.
+bool Encoder::take_elements(uint64_t count) {
+  if (count <= kMaxWrittenElements || *next_ == kNothingFits) return true;
+  refuse(Refusal::kTooLong);
+  return false;
+}
+
 void Encoder::put_string_map(std::span<const StringPair> pairs) {
+  if (!take_elements(pairs.size())) return;
   uint64_t bytes = 4;
   for (const StringPair& pair : pairs) bytes += 8 + pair.key.size() + pair.value.size();
   uint8_t* at = place(FieldType::kStringMap, bytes);
@@ -123,7 +132,7 @@ void Encoder::put_pool_id(FieldType type, uint32_t id) {
 }
 
 void Encoder::open_dynamic(FieldType type) {
-  if (dynamics_.size() == kMaxNestingDepth) {
+  if (dynamics_.size() == kMaxWrittenNesting) {
     refuse(Refusal::kNesting);
     return;
   }
@@ -150,8 +159,9 @@ void Encoder::close_dynamic(bool is_map) {
     refuse(Refusal::kMissing);
     return;
   }
-  store_le(begin_ + closed.count_offset,
-           static_cast<uint32_t>(is_map ? closed.values / 2 : closed.values));
+  const uint64_t count = is_map ? closed.values / 2 : closed.values;
+  if (!take_elements(count)) return;
+  store_le(begin_ + closed.count_offset, static_cast<uint32_t>(count));
   dynamics_.pop_back();
   if (dynamics_.empty()) next_ = field_after_dynamic_;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "formats/wtf/json.h"
 #include "formats/wtf/json_cursor.h"
 #include "formats/wtf/reader.h"
 #include "formats/wtf/text.h"
@@ -251,13 +250,16 @@ FileReport check_file(Bytes file, Progress progress, void* context) {
   bool readable = false;
   if (report.kind == FileKind::kJson) {
     VectorSink binary;
-    readable = json_to_binary(file, binary, report.findings).ok() &&
-               Checker(binary.bytes(), report).run(progress, context);
+    const auto totals = json_to_binary(file, binary, report.findings);
+    if (totals.ok()) report.json = *totals;
+    readable = totals.ok() && Checker(binary.bytes(), report).run(progress, context);
   } else {
     readable = Checker(file, report).run(progress, context);
   }
   report.grade = readable ? grade_of(report) : Grade::kRejected;
-  report.viewer_loads = readable && !report.findings.viewer_refuses_any();
+  report.viewer_loads =
+      readable && !report.findings.viewer_refuses_any() && report.json.mode == JsonMode::kComplete;
+  report.viewer_has_events = report.viewer_loads && report.json.json_events == 0;
   return report;
 }
 

@@ -16,6 +16,7 @@
 #include "formats/core/bytes.h"
 #include "formats/wtf/finding.h"
 #include "formats/wtf/header.h"
+#include "formats/wtf/json.h"
 #include "formats/wtf/layout.h"
 
 namespace collect::wtf {
@@ -67,8 +68,12 @@ struct FileReport {
   Findings findings;
 
   Grade grade = Grade::kRejected;
-  // Whether the published viewer's library would load it. In a JSON file it sees no JSON events.
+  // Whether the published viewer's library would load it, and whether it then has every event. Of
+  // JSON events it has none, and PARTIAL mode it refuses. It takes the form from the file's name
+  // (kJsonSuffix, kBinarySuffix).
   bool viewer_loads = false;
+  bool viewer_has_events = false;
+  JsonTotals json;  // of a JSON file
 };
 
 // `progress`, when given, is called now and then with the bytes looked at so far.

@@ -154,7 +154,9 @@ void EventType::finish() {
   for (const Builtin& known : kBuiltins) {
     if (known.name != name) continue;
     const bool flagged = (flags & kFlagBuiltin) != 0 || !needs_builtin_flag(known.role);
-    if (flagged && has_types_of(arguments, known)) role = known.role;
+    // Leaving a scope takes nothing from the arguments: viewers go by the name alone.
+    const bool by_name = known.role == Role::kScopeLeave;
+    if (flagged && (by_name || has_types_of(arguments, known))) role = known.role;
   }
 }
 

@@ -52,6 +52,8 @@ std::string_view rule_name(Rule rule) {
       return "definition-name";
     case Rule::kRedefinition:
       return "redefinition";
+    case Rule::kRenamed:
+      return "renamed";
     case Rule::kDefineReserved:
       return "define-reserved";
     case Rule::kEventName:

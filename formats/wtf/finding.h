@@ -37,6 +37,7 @@ enum class Rule : uint8_t {
   kDefinition,         // argument list that cannot be read
   kDefinitionName,     // argument names: repeated, or cut at an odd character
   kRedefinition,       // a wire id or a name defined again with another signature
+  kRenamed,            // a copy has other names, since the format cannot hold these
   kDefineReserved,     // wire id 1 defined as something else
   kEventName,          // a name with a line end, which may break the viewer
   kBuiltinSignature,   // a builtin event defined with arguments that are not its own
@@ -84,8 +85,9 @@ class Findings : public FindingList<Finding> {
   template <class MakeSentence>
   void add_lazily(Severity severity, Rule rule, uint64_t offset, MakeSentence make_sentence) {
     note(severity, rule);
-    FindingList::add_lazily(severity,
-                            [&] { return Finding{severity, rule, offset, make_sentence()}; });
+    FindingList::add_lazily(severity, [&] {
+      return Finding{severity, rule, offset, make_sentence()};
+    });
   }
 
   // Of everything found, listed or not.

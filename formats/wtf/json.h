@@ -31,7 +31,9 @@ struct JsonOptions {
 
 struct JsonTotals {
   uint64_t chunks = 0;
-  uint64_t events = 0;  // definitions and zone events too; base64 buffers count as well
+  uint64_t events = 0;       // definitions and zone events too; base64 buffers count as well
+  uint64_t json_events = 0;  // those of them that stand there as JSON
+  JsonMode mode = JsonMode::kComplete;
 };
 
 // `file` is of format version 10 (legacy files: transcode.h first). What a damaged file does not

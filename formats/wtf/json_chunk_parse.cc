@@ -267,6 +267,7 @@ bool ChunkParser::put_events(const Part& part, std::vector<uint8_t>& bytes) {
   while (cursor.next_element()) {
     if (!parser_.parse(cursor, bytes)) break;
     ++totals_.events;
+    ++totals_.json_events;
   }
   return true;
 }

@@ -32,6 +32,7 @@ class JsonReader {
 
 Result<JsonTotals> JsonReader::run() {
   COLLECT_TRY(read_first());
+  const bool one = !cursor_.ok() || cursor_.at_end();
   while (cursor_.ok() && !cursor_.at_end()) {
     cursor_.restart();
     if (cursor_.peek() == JsonKind::kObject) {
@@ -46,7 +47,9 @@ Result<JsonTotals> JsonReader::run() {
                   std::string(cursor_.error()) + "; nothing is read from here on");
   }
   if (!begun_) return Error{Code::kDamaged, "the document is no WTF-trace"};
-  return chunks_.totals();
+  JsonTotals totals = chunks_.totals();
+  totals.mode = one ? JsonMode::kComplete : JsonMode::kPartial;
+  return totals;
 }
 
 // The first object: the file's header, and in a complete document everything else.

@@ -84,6 +84,10 @@ inline constexpr size_t kMaxStrings = size_t{16} << 20;  // indexed entries of o
 inline constexpr size_t kMaxHeaderJsonBytes = size_t{1} << 20;
 inline constexpr size_t kMaxJsonDepth = 64;  // of documents, header and `any` values alike
 
+// The published viewer's library takes a file's form from its name.
+inline constexpr std::string_view kBinarySuffix = ".wtf-trace";
+inline constexpr std::string_view kJsonSuffix = ".wtf-json";
+
 enum class FileKind : uint8_t { kUnknown, kBinary, kLegacy, kJson };
 
 // Bytes of a file's start that file_kind() wants to see; fewer will do when the file is shorter.

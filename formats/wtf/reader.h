@@ -58,6 +58,11 @@ class Reader {
 
   // So far. Zone 0 is the default zone, which the first zone created takes over.
   const std::vector<Zone>& zones() const { return zones_; }
+  // The zone that wtf.zone#set of this id means now; absent when it was never created.
+  std::optional<uint32_t> zone_of_id(uint32_t id) const {
+    if (id >= zone_of_id_.size() || zone_of_id_[id] == kNoZone) return std::nullopt;
+    return zone_of_id_[id];
+  }
   const TypeTable& types() const { return types_; }
   uint64_t chunks() const { return chunks_; }
   // The chunk of the last event: its resources are its parts. Empty in legacy files.

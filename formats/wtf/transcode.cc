@@ -1,25 +1,33 @@
 #include "formats/wtf/transcode.h"
 
 #include <algorithm>
-#include <unordered_map>
 
+#include "formats/wtf/check.h"
 #include "formats/wtf/json_cursor.h"
 #include "formats/wtf/text.h"
 
 namespace collect::wtf {
 namespace {
 
+constexpr size_t kShownName = 80;  // bytes of a name in a finding
+// What a verbatim copy hands to the sink, and reports, at once.
+constexpr size_t kCopiedBytes = size_t{4} << 20;
+
 class Transcoder {
  public:
-  Transcoder(Reader& reader, Writer& writer, Findings& findings)
-      : reader_(reader), writer_(writer), findings_(findings) {}
+  Transcoder(Reader& reader, Writer& writer, Findings& findings, const BytesDone& done)
+      : reader_(reader), writer_(writer), findings_(findings), done_(done) {}
 
   Status run();
 
  private:
+  Status begin();
   Status copy(const Event& event);
-  Status use_zone(const Event& event);
-  Result<uint32_t> type_of(const Event& event);
+  Status copy_rest();
+  Status delete_zone(const Event& event);
+  Status use_zone(uint32_t zone);
+  Result<uint16_t> create_zone(const Zone& zone);
+  Status define_up_to(size_t count, uint64_t offset);
   Result<uint32_t> define(const EventType& type, uint64_t offset);
   Status copy_resources();
   Arg argument_of(const Event& event, const Value& value);
@@ -27,8 +35,9 @@ class Transcoder {
   Reader& reader_;
   Writer& writer_;
   Findings& findings_;
-  std::unordered_map<uint32_t, uint32_t> types_;  // EventType::index to the writer's wire id
-  std::vector<uint16_t> zones_;                   // Reader's index to the writer's id; 0: not yet
+  const BytesDone& done_;
+  std::vector<uint32_t> types_;  // EventType::index to the writer's wire id
+  std::vector<uint16_t> zones_;  // Reader's index to the writer's id; 0: not yet
   uint64_t chunk_ = 0;
   std::vector<Arg> arguments_;
   std::vector<std::string> texts_;  // that arguments_ borrows
@@ -36,21 +45,43 @@ class Transcoder {
 };
 
 Status Transcoder::run() {
+  COLLECT_TRY(begin());
+  for (Event event; reader_.next_any(event);) {
+    if (reader_.chunks() != chunk_) {
+      chunk_ = reader_.chunks();
+      if (done_) done_(reader_.position());
+      COLLECT_TRY(copy_resources());
+    }
+    switch (event.type->role) {
+      case Role::kDefine:
+      case Role::kZoneCreate:
+      case Role::kZoneSet:
+        break;
+      case Role::kZoneDelete:
+        COLLECT_TRY(delete_zone(event));
+        break;
+      default:
+        COLLECT_TRY(copy(event));
+    }
+  }
+  COLLECT_TRY(copy_rest());
+  return writer_.finish();
+}
+
+// The header part as it stands, if the viewer takes it; else what of it can be read.
+Status Transcoder::begin() {
+  Findings found;
+  if (!reader_.header_text().empty() && parse_header(reader_.header_text(), 0, found) &&
+      found.list().empty() && is_utf8(reader_.header_text())) {
+    return writer_.begin_with(reader_.header_text());
+  }
   FileHeader header;
   if (reader_.header()) header = *reader_.header();
   if (!header.metadata.empty()) {
     JsonCursor cursor(header.metadata);
     if (cursor.peek() != JsonKind::kObject) header.metadata.clear();
   }
-  COLLECT_TRY(writer_.begin(header));
-  for (Event event; reader_.next(event);) {
-    if (reader_.chunks() != chunk_) {
-      chunk_ = reader_.chunks();
-      COLLECT_TRY(copy_resources());
-    }
-    COLLECT_TRY(copy(event));
-  }
-  return writer_.finish();
+  return writer_.begin(header);
 }
 
 // Resources are named by their number within a chunk, so what names them stays in one with them.
@@ -68,36 +99,73 @@ Status Transcoder::copy_resources() {
   return {};
 }
 
-Status Transcoder::use_zone(const Event& event) {
-  if (zones_.size() <= event.zone) zones_.resize(event.zone + 1);
-  if (zones_[event.zone] == 0) {
-    const Zone& zone = reader_.zones()[event.zone];
-    const auto text = [](const std::optional<std::string>& from) {
-      return from ? Writer::Text(*from) : Writer::Text();
-    };
-    std::string name = zone.name.value_or("");
-    if (zone.undefined) name = "zone " + std::to_string(zone.zone_id);
-    auto made = writer_.create_zone(name, text(zone.type), text(zone.location));
-    for (int again = 2; !made && made.code() == Code::kAlreadyExists; ++again) {
-      made = writer_.create_zone(name + " (" + std::to_string(again) + ")", text(zone.type),
-                                 text(zone.location));
-    }
-    if (!made) return made.error();
-    zones_[event.zone] = *made;
+Result<uint16_t> Transcoder::create_zone(const Zone& zone) {
+  const auto text = [](const std::optional<std::string>& from) {
+    return from ? Writer::Text(*from) : Writer::Text();
+  };
+  std::string name = zone.name.value_or("");
+  if (zone.undefined) name = "zone " + std::to_string(zone.zone_id);
+  auto made = writer_.create_zone(name, text(zone.type), text(zone.location));
+  for (int again = 2; !made && made.code() == Code::kAlreadyExists; ++again) {
+    made = writer_.create_zone(name + " (" + std::to_string(again) + ")", text(zone.type),
+                               text(zone.location));
   }
-  return writer_.set_zone(zones_[event.zone]);
-}
-
-Result<uint32_t> Transcoder::type_of(const Event& event) {
-  const auto known = types_.find(event.type->index);
-  if (known != types_.end()) return known->second;
-  const auto made = define(*event.type, event.offset);
-  if (made) types_[event.type->index] = *made;
   return made;
 }
 
+// Zones are created in the file's order. The default zone stays out unless it is used or was
+// created.
+Status Transcoder::use_zone(uint32_t zone) {
+  if (zones_.size() <= zone) zones_.resize(zone + 1);
+  if (zones_[zone] != 0) return writer_.set_zone(zones_[zone]);
+  for (uint32_t i = 0; i <= zone; ++i) {
+    const Zone& known = reader_.zones()[i];
+    if (zones_[i] != 0 || (i != zone && !known.created && !known.undefined)) continue;
+    const auto made = create_zone(known);
+    if (!made) return made.error();
+    zones_[i] = *made;
+  }
+  return writer_.set_zone(zones_[zone]);
+}
+
+Status Transcoder::delete_zone(const Event& event) {
+  Value value;
+  Arguments walk = event.arguments();
+  if (event.cut || !walk.next(value)) return {};
+  const auto zone = reader_.zone_of_id(static_cast<uint32_t>(value.integer()));
+  if (!zone) return {};  // of a zone that never was
+  COLLECT_TRY(use_zone(*zone));
+  return writer_.delete_zone(zones_[*zone], uint64_t{event.time_us} * 1000);
+}
+
+Status Transcoder::define_up_to(size_t count, uint64_t offset) {
+  while (types_.size() < count) {
+    const EventType& type = *reader_.types().all()[types_.size()];
+    const auto made =
+        writes_by_itself(type.role) ? writer_.define_builtin(type.role) : define(type, offset);
+    if (!made) return made.error();
+    types_.push_back(*made);
+  }
+  return {};
+}
+
+// Types and zones without an event.
+Status Transcoder::copy_rest() {
+  const Status defined = define_up_to(reader_.types().all().size(), reader_.position());
+  if (!defined.ok()) {
+    if (defined.code() != Code::kLimit) return defined;
+    findings_.add(Severity::kWarning, Rule::kLimit, reader_.position(),
+                  "event types without events are left out: the wire ids are used up");
+  }
+  for (uint32_t zone = 0; zone < reader_.zones().size(); ++zone) {
+    if (reader_.zones()[zone].created) COLLECT_TRY(use_zone(zone));
+  }
+  return {};
+}
+
+// As the file has it, builtin events too: viewers know their names and go on from there. Only where
+// the format cannot hold that, a name is changed.
 Result<uint32_t> Transcoder::define(const EventType& type, uint64_t offset) {
-  if (type.role != Role::kNone) return writer_.define_builtin(type.role);
   std::vector<Argument> arguments = type.arguments;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string name = arguments[i].name;
@@ -108,20 +176,19 @@ Result<uint32_t> Transcoder::define(const EventType& type, uint64_t offset) {
     for (int again = 2; taken(); ++again) arguments[i].name = name + "_" + std::to_string(again);
   }
   const std::string signature = print_signature(arguments);
-  std::string name = safe_event_name(type.name);
-  // A builtin event's name without its meaning: the writer needs that name for the real one.
-  for (const Builtin& known : builtins()) {
-    if (known.name == name) name += " (1)";
-  }
+  const std::string name = safe_event_name(type.name);
+  std::string used = name;
   const uint16_t event_class = type.is_scope() ? kClassScope : kClassInstance;
-  auto made = writer_.define(event_class, type.flags, name, signature);
+  auto made = writer_.define(event_class, type.flags, used, signature);
   for (int again = 2; !made && made.code() == Code::kAlreadyExists; ++again) {
-    made = writer_.define(event_class, type.flags, name + " (" + std::to_string(again) + ")",
-                          signature);
+    used = name + " (" + std::to_string(again) + ")";
+    made = writer_.define(event_class, type.flags, used, signature);
   }
-  if (made && (name != type.name || signature != print_signature(type.arguments))) {
-    findings_.add(Severity::kWarning, Rule::kDefinitionName, offset,
-                  "event type '" + name + "' gets names that can be written");
+  if (made && (used != type.name || signature != print_signature(type.arguments))) {
+    findings_.add(Severity::kWarning, Rule::kRenamed, offset,
+                  "event type '" + safe_text(type.name).substr(0, kShownName) + "' becomes '" +
+                      used.substr(0, kShownName) + "(" + signature.substr(0, kShownName) +
+                      ")': the format cannot hold its names");
   }
   return made;
 }
@@ -160,9 +227,8 @@ Arg Transcoder::argument_of(const Event& event, const Value& value) {
 }
 
 Status Transcoder::copy(const Event& event) {
-  COLLECT_TRY(use_zone(event));
-  const auto type = type_of(event);
-  if (!type) return type.error();
+  COLLECT_TRY(use_zone(event.zone));
+  COLLECT_TRY(define_up_to(event.type->index + 1, event.offset));
   const uint64_t ns = uint64_t{event.time_us} * 1000;
   const size_t count = event.type->arguments.size();
   arguments_.clear();
@@ -174,14 +240,29 @@ Status Transcoder::copy(const Event& event) {
   for (Arguments walk = event.arguments(); walk.next(value);) {
     arguments_.push_back(argument_of(event, value));
   }
-  if (event.type->role == Role::kScopeLeave) return writer_.leave(ns);
-  return writer_.event(*type, ns, arguments_);
+  return writer_.event(types_[event.type->index], ns, arguments_);
 }
 
 }  // namespace
 
-Status transcode(Reader& reader, Writer& writer, Findings& findings) {
-  return Transcoder(reader, writer, findings).run();
+Status transcode(Reader& reader, Writer& writer, Findings& findings, const BytesDone& done) {
+  return Transcoder(reader, writer, findings, done).run();
+}
+
+Result<uint64_t> rewrite(Bytes file, ByteSink& out, Findings& findings, const BytesDone& done) {
+  FileReport report = check_file(file);
+  if (report.kind == FileKind::kBinary && report.grade == Grade::kOk && report.viewer_loads) {
+    for (size_t at = 0; at < file.size(); at += kCopiedBytes) {
+      COLLECT_TRY(out.write(file.subspan(at, std::min(kCopiedBytes, file.size() - at))));
+      if (done) done(at);
+    }
+    return report.events;
+  }
+  auto reader = Reader::open(file, findings);
+  if (!reader.ok()) return reader.error();
+  Writer writer(out, kFaithfulCopy);
+  COLLECT_TRY(transcode(**reader, writer, findings, done));
+  return writer.stats().events;
 }
 
 }  // namespace collect::wtf

@@ -87,9 +87,13 @@ Status Writer::begin(const FileHeader& header) {
     return refused("the header's metadata is no JSON object");
   }
   if (!header_is_text(header)) return refused("a text of the header is not UTF-8");
-  const std::string json = print_header(header);
-  if (json.size() > kMaxHeaderJsonBytes || !is_json(json)) {
-    return refused("the header is too long or nested too deeply");
+  return begin_with(print_header(header));
+}
+
+Status Writer::begin_with(std::string_view json) {
+  if (begun_) return refused("the file was begun already");
+  if (json.size() > kMaxHeaderJsonBytes || !is_json_object(json)) {
+    return refused("the header is no JSON object, or too long or nested too deeply");
   }
   begun_ = true;
   events_.resize(options_.chunk_bytes + kChunkHeaderBytes);
@@ -125,6 +129,7 @@ Result<uint32_t> Writer::define(uint16_t event_class, uint32_t flags, std::strin
   }
   for (const Builtin& builtin_event : builtins()) {
     if (builtin_event.name != name) continue;
+    if (options_.foreign_builtins && !writes_by_itself(builtin_event.role)) continue;
     if (event_class != builtin_event.event_class || flags != builtin_event.flags ||
         *arguments != parse_signature(builtin_event.signature).value()) {
       return Error{Code::kAlreadyExists, "'" + std::string(name) + "' is a builtin event"};
@@ -144,7 +149,7 @@ Result<uint32_t> Writer::define(uint16_t event_class, uint32_t flags, std::strin
   const Text text = type->signature.empty() ? Text() : Text(type->signature);
   const Arg words[] = {type->wire_id, event_class, flags, type->name, text};
   COLLECT_TRY(put(kDefineWireId, open_->last_us, words));
-  if (type->role == Role::kScopeLeave) leave_type_ = type->wire_id;
+  if (type->role == Role::kScopeLeave && type->arguments.empty()) leave_type_ = type->wire_id;
   plain_scope_.resize(type->wire_id + 1);
   plain_scope_[type->wire_id] = type->is_scope() && type->arguments.empty();
   wire_ids_[type->name] = type->wire_id;
@@ -195,6 +200,18 @@ Status Writer::set_zone(uint16_t zone) {
   open_ = &zones_[zone];
   update_fast();
   return {};
+}
+
+Status Writer::delete_zone(uint16_t zone, uint64_t ns) {
+  COLLECT_TRY(usable());
+  if (zone == 0 || zone >= zones_.size()) return refused("no zone has that id");
+  const auto type = define_builtin(Role::kZoneDelete);
+  if (!type) return type.error();
+  const uint64_t us = to_us(ns);
+  if (us > kMaxTimeUs) return bad_time(ns);
+  const Arg words[] = {zone};
+  COLLECT_TRY(put(*type, static_cast<uint32_t>(us), words));
+  return end_event();
 }
 
 // --- From one file to the next ---

@@ -42,11 +42,21 @@ inline constexpr size_t kMaxArgumentBytes = size_t{64} << 20;
 // Scopes of one zone whose types are remembered, to open them again in a next file.
 inline constexpr size_t kMaxRememberedScopes = 4096;
 
+// Builtin events that a Writer writes by itself: definitions and zones.
+constexpr bool writes_by_itself(Role role) {
+  return role == Role::kDefine || role == Role::kZoneCreate || role == Role::kZoneSet ||
+         role == Role::kZoneDelete;
+}
+
 struct WriterOptions {
   uint64_t epoch_ns = 0;  // caller's clock at the header's timebase; no event is before it
   size_t chunk_bytes = size_t{512} << 10;  // a chunk ends with the event that reaches this
   // Drop leaves that match no enter, and close open scopes in finish(). Off for faithful copies.
   bool pair_scopes = true;
+  // Take definitions of builtin events with other flags or arguments than the published ones,
+  // except of those that this writer writes by itself (event#define, zone#…). On for faithful
+  // copies, which then leave scopes by event() if wtf.scope#leave has arguments.
+  bool foreign_builtins = false;
 };
 
 struct WriterStats {
@@ -82,6 +92,8 @@ class Writer {
 
   // First of all: file header and header chunk.
   Status begin(const FileHeader& header);
+  // The same with the header part of another file as it stands there; a JSON object.
+  Status begin_with(std::string_view header_json);
   // After begin(), instead of definitions: the same wire ids and zone ids as in the file that
   // `state` is from, and its open scopes entered again at `ns`, their arguments zero or null.
   Status resume(const WriterState& state, uint64_t ns);
@@ -110,6 +122,8 @@ class Writer {
   Result<uint16_t> create_zone(std::string_view name, Text type = "native_script",
                                Text location = "");
   Status set_zone(uint16_t zone);
+  // Writes wtf.zone#delete, in which viewers see nothing. The zone can still be set.
+  Status delete_zone(uint16_t zone, uint64_t ns);
 
   // --- Events, at `ns` of the caller's clock, in the current zone ---
   Status enter(uint32_t scope_type, uint64_t ns) {
@@ -139,7 +153,7 @@ class Writer {
     put_plain(leave_type_, static_cast<uint32_t>(us));
     return {};
   }
-  // Any other defined type. Scope types go through enter().
+  // Any other defined type. Scope types go through enter(), wtf.scope#leave leaves.
   Status event(uint32_t type, uint64_t ns, std::span<const Arg> arguments);
   Status event(uint32_t type, uint64_t ns, std::initializer_list<Arg> arguments) {
     return event(type, ns, std::span<const Arg>(arguments.begin(), arguments.size()));
@@ -223,6 +237,7 @@ class Writer {
 
   Error bad_time(uint64_t ns) const;
   Status leave_slowly(uint64_t ns);
+  Status put_leave(uint32_t type, uint64_t ns, std::span<const Arg> arguments);
   Status usable() const;
   Status prepare(uint64_t ns, uint32_t& us);
   Status put(uint32_t type, uint32_t us, std::span<const Arg> arguments);
@@ -250,7 +265,7 @@ class Writer {
   std::vector<std::unique_ptr<EventType>> types_;  // by wire id
   std::vector<bool> plain_scope_;                  // by wire id: a scope without arguments
   std::unordered_map<std::string_view, uint32_t> wire_ids_;  // keys lie in types_
-  uint32_t leave_type_ = 0;
+  uint32_t leave_type_ = 0;                                  // if it has no arguments
 
   std::vector<OpenZone> zones_;  // by zone id; 0 is none
   std::unordered_map<std::string, uint16_t> zone_keys_;

@@ -189,11 +189,15 @@ Status Writer::leave_slowly(uint64_t ns) {
     ++stats_.dropped_leaves;
     return {};
   }
+  if (leave_type_ != 0) return put_leave(leave_type_, ns, {});
   const auto type = define_builtin(Role::kScopeLeave);
-  if (!type) return type.error();
+  return type ? put_leave(*type, ns, {}) : Status(type.error());
+}
+
+Status Writer::put_leave(uint32_t type, uint64_t ns, std::span<const Arg> arguments) {
   uint32_t us = 0;
   COLLECT_TRY(prepare(ns, us));
-  COLLECT_TRY(put(*type, us, {}));
+  COLLECT_TRY(put(type, us, arguments));
   if (open_->depth != 0) pop_scope();
   note_time(us);
   ++stats_.events;
@@ -223,7 +227,7 @@ Status Writer::event(uint32_t type, uint64_t ns, std::span<const Arg> arguments)
   if (known.is_scope()) return enter(type, ns, arguments);
   switch (known.role) {
     case Role::kScopeLeave:
-      return leave(ns);
+      return arguments.empty() && type == leave_type_ ? leave(ns) : put_leave(type, ns, arguments);
     case Role::kDefine:
     case Role::kZoneCreate:
     case Role::kZoneSet:

@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // A writer may refuse what no file can hold, as more zones than there are ids; it never breaks.
   auto again = wtf::Reader::open(file, findings);
   VectorSink copy;
-  wtf::Writer writer(copy, {.pair_scopes = false});
+  wtf::Writer writer(copy, wtf::kFaithfulCopy);
   if (transcode(**again, writer, findings).ok()) {
     const wtf::FileReport copied = wtf::check_file(copy.bytes());
     COLLECT_CHECK(copied.events == events);

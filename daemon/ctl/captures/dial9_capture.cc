@@ -8,13 +8,13 @@
 #include "daemon/ctl/captures/dial9_dump.h"
 #include "daemon/ctl/figures.h"
 #include "formats/dial9/check.h"
+#include "formats/dial9/copy.h"
 
 namespace collect::ctl {
 namespace {
 
-constexpr size_t kShownNames = 12;        // event names that inspect lists for people
-constexpr size_t kShownName = 200;        // bytes of a name on one line
-constexpr size_t kCopiedBytes = 4 << 20;  // recover writes and reports in such pieces
+constexpr size_t kShownNames = 12;  // event names that inspect lists for people
+constexpr size_t kShownName = 200;  // bytes of a name on one line
 constexpr uint64_t kSecond = 1'000'000'000;
 
 // "2026-04-17T03:22:46Z"
@@ -198,31 +198,18 @@ CaptureReport check(Bytes file, const BytesDone& done) {
 
 // ---- recover
 
-// Frames have no lengths and no checksums, so everything up to the first one that does not hold is
-// kept as it is: a stream that ends behind a whole frame is a whole stream.
 Result<std::vector<std::string>> recover(Bytes file, ByteSink& out, const BytesDone& done) {
-  dial9::DecoderOptions options;
-  options.pools = dial9::PoolStorage::kNone;
-  dial9::Decoder decoder(options);
-  dial9::Visitor nobody;
-  const dial9::Decoded decoded = decoder.decode(file, nobody);
-  const auto problem = decoder.finish(file.subspan(decoded.bytes));
-  if (decoder.sub_streams() == 0) {
-    return Error{Code::kDamaged, problem ? problem->sentence : "there is no header"};
-  }
-  for (size_t at = 0; at < decoded.bytes; at += kCopiedBytes) {
-    COLLECT_TRY(out.write(file.subspan(at, std::min(kCopiedBytes, decoded.bytes - at))));
-    if (done) done(at);
-  }
+  const auto copied = dial9::copy_frames(file, out, done);
+  if (!copied.ok()) return copied.error();
   if (done) done(file.size());
   std::vector<std::string> missing;
-  if (!problem) return missing;
-  missing.push_back("the last " + std::to_string(file.size() - decoded.bytes) +
-                    " bytes, from offset " + std::to_string(decoded.bytes) + ": " +
-                    problem->sentence);
-  const auto next = dial9::find_header(file, decoded.bytes + 1);
-  if (next) {
-    missing.push_back("what looks like another stream, from offset " + std::to_string(*next) +
+  if (!copied->problem) return missing;
+  missing.push_back("the last " + std::to_string(file.size() - copied->bytes) +
+                    " bytes, from offset " + std::to_string(copied->bytes) + ": " +
+                    copied->problem->sentence);
+  if (copied->next_header) {
+    missing.push_back("what looks like another stream, from offset " +
+                      std::to_string(*copied->next_header) +
                       ", is among them: frames have no lengths, so nothing tells a header from a "
                       "value that looks like one");
   }

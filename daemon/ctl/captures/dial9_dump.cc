@@ -2,16 +2,19 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "daemon/ctl/function_filter.h"
 #include "formats/dial9/json_lines.h"
+#include "formats/dial9/schema.h"
 
 namespace collect::ctl {
 namespace {
 
 constexpr size_t kShownText = 200;       // bytes of a text on one line
+constexpr size_t kShownUnit = 16;        // of a unit
 constexpr size_t kShownBytes = 32;       // of a value without meaning to us
 constexpr uint32_t kShownElements = 32;  // of a stack, a list or a map
 
@@ -41,12 +44,9 @@ class Selection {
   void forget_types() { wanted_.clear(); }
   bool takes(const dial9::Event& event) {
     if (printed_ == options_.limit) return false;
-    // An event without time lies in no window.
-    const bool windowed = options_.from_ns != 0 || options_.to_ns != UINT64_MAX;
-    if (windowed && (!event.has_timestamp() || event.timestamp_ns() < options_.from_ns ||
-                     event.timestamp_ns() > options_.to_ns)) {
-      return false;
-    }
+    // An event without time has that of the one before it.
+    const uint64_t ns = event.timestamp_ns();
+    if (ns < options_.from_ns || ns > options_.to_ns) return false;
     if (!options_.functions.empty() && !wants_type(event.schema())) return false;
     ++printed_;
     return true;
@@ -96,29 +96,75 @@ class JsonPrinter : public dial9::JsonLines {
   Selection selection_;
 };
 
+// What every event of a type shows alike, made once: its name, and before and behind each value the
+// field's name and unit.
+struct ShownType {
+  struct ShownField {
+    std::string before;  // " worker="
+    std::string unit;    // "ns"; empty where none is said
+  };
+  explicit ShownType(const dial9::KnownSchema& schema)
+      : name(printable(schema.name()) + " "), fields(schema.fields()) {
+    for (size_t i = 0; i < fields.size(); ++i) {
+      fields[i].before = " " + printable(schema.field_name(i)) + "=";
+    }
+    for (const dial9::Annotation& note : schema.annotations()) {
+      const bool is_unit = note.key == dial9::kUnitKey || note.key == dial9::kOldUnitKey;
+      if (is_unit && note.field_index < fields.size()) {
+        fields[note.field_index].unit = printable(note.value, kShownUnit);
+      }
+    }
+  }
+
+  std::string name;
+  std::vector<ShownField> fields;
+};
+
 // "12.000000345  PollStart  worker=3 spawn_loc="src/main.rs:3""
 class TextPrinter : public dial9::Visitor {
  public:
   TextPrinter(TextOut& out, const DumpOptions& options) : out_(out), selection_(options) {}
 
-  void on_header(uint64_t) { selection_.forget_types(); }
+  void on_header(uint64_t) {
+    selection_.forget_types();
+    types_.clear();
+  }
+  void on_annotations(dial9::FrameRange, const dial9::AnnotationsView&) { types_.clear(); }
   void on_event(const dial9::Event& event) {
     if (!selection_.takes(event)) return;
-    out_.put(event.has_timestamp() ? dial9_seconds(event.timestamp_ns()) : "-");
+    const ShownType& type = shown(event.schema());
+    out_.seconds(event.timestamp_ns());
     out_.put("  ");
-    out_.printable(event.schema().name());
-    out_.put(' ');
+    out_.put(type.name);
     for (size_t field = 0; field < event.size(); ++field) {
-      out_.put(' ');
-      out_.printable(event.schema().field_name(field));
-      out_.put('=');
+      out_.put(type.fields[field].before);
       put_field(event, field);
+      if (is_number(event[field])) out_.put(type.fields[field].unit);
     }
     out_.put('\n');
   }
   bool wants_more() const { return out_.ok() && !selection_.full(); }
 
  private:
+  const ShownType& shown(const dial9::KnownSchema& schema) {
+    if (types_.size() <= schema.index()) types_.resize(schema.index() + 1);
+    auto& type = types_[schema.index()];
+    if (type == nullptr) type = std::make_unique<ShownType>(schema);
+    return *type;
+  }
+  static bool is_number(const dial9::Value& value) {
+    switch (value.type()) {
+      case dial9::FieldType::kI64:
+      case dial9::FieldType::kF64:
+      case dial9::FieldType::kVarint:
+      case dial9::FieldType::kU8:
+      case dial9::FieldType::kU16:
+      case dial9::FieldType::kU32:
+        return value.present();
+      default:
+        return false;
+    }
+  }
   void put_field(const dial9::Event& event, size_t field) {
     const dial9::Value& value = event[field];
     if (!value.present()) return out_.put('-');
@@ -141,7 +187,7 @@ class TextPrinter : public dial9::Visitor {
     return value.type() == dial9::FieldType::kDynamicList ||
            value.type() == dial9::FieldType::kDynamicMap;
   }
-  void put_text(std::string_view text) { out_.put(in_quotes(text, kShownText)); }
+  void put_text(std::string_view text) { out_.quoted(text, kShownText); }
   void put_unresolved(std::string_view what, const dial9::Value& value) {
     out_.put('<');
     out_.put(what);
@@ -210,12 +256,17 @@ class TextPrinter : public dial9::Visitor {
         return put_plain(element);
     }
   }
+  void put_signed(int64_t number) {
+    if (number < 0) out_.put('-');
+    out_.dec(number < 0 ? uint64_t{0} - static_cast<uint64_t>(number)
+                        : static_cast<uint64_t>(number));
+  }
   void put_plain(const dial9::Value& value) {
     switch (value.type()) {
       case dial9::FieldType::kBool:
         return out_.put(value.boolean() ? "true" : "false");
       case dial9::FieldType::kI64:
-        return out_.put(std::to_string(value.i64()));
+        return put_signed(value.i64());
       case dial9::FieldType::kF64: {
         char text[32];
         std::snprintf(text, sizeof text, "%.17g", value.f64());
@@ -233,6 +284,7 @@ class TextPrinter : public dial9::Visitor {
 
   TextOut& out_;
   Selection selection_;
+  std::vector<std::unique_ptr<ShownType>> types_;  // by KnownSchema::index()
 };
 
 // The problem that ended reading, unless the printer had enough before.

@@ -2,17 +2,16 @@
 
 #include <algorithm>
 
-#include "daemon/ctl/unnamed_file.h"
 #include "formats/wtf/json.h"
 #include "formats/wtf/layout.h"
 
 namespace collect::ctl {
 
-Result<WtfBinary> WtfBinary::of(Bytes file, wtf::Findings& findings) {
+Result<WtfBinary> WtfBinary::of(Bytes file, wtf::Findings& findings, const std::string& directory) {
   WtfBinary binary(file);
   const Bytes head = file.first(std::min(file.size(), wtf::kSniffBytes));
   if (wtf::file_kind(head) != wtf::FileKind::kJson) return binary;
-  auto output = UnnamedFile::create(temporary_directory());
+  auto output = UnnamedFile::create(directory);
   if (!output.ok()) return output.error();
   const auto totals = wtf::json_to_binary(file, *output, findings);
   if (!totals.ok()) return totals.error();

@@ -7,6 +7,7 @@
 #include "daemon/ctl/captures/wtf_binary.h"
 #include "daemon/ctl/captures/wtf_dump.h"
 #include "daemon/ctl/figures.h"
+#include "daemon/ctl/unnamed_file.h"
 #include "formats/wtf/check.h"
 #include "formats/wtf/text.h"
 #include "formats/wtf/transcode.h"
@@ -55,7 +56,7 @@ std::string timebase_text(double ms) {
   text += " ms";
   if (!(ms >= kMinTimebaseMs && ms <= kMaxTimebaseMs)) return text;
   const auto seconds = static_cast<time_t>(ms / 1000);
-  struct tm utc{};
+  struct tm utc {};
   char day[32];
   if (::gmtime_r(&seconds, &utc) == nullptr ||
       std::strftime(day, sizeof day, "%Y-%m-%d %H:%M:%S", &utc) == 0) {
@@ -94,6 +95,20 @@ std::string zone_text(const wtf::ZoneReport& zone) {
   return text + ", " + span_text(zone.first_us, zone.last_us);
 }
 
+std::string viewer_text(const wtf::FileReport& file) {
+  if (file.json.mode == wtf::JsonMode::kPartial) {
+    return "the published viewer refuses it: PARTIAL mode, and it reads one document only";
+  }
+  if (!file.viewer_loads) return "the published viewer refuses it";
+  if (!file.viewer_has_events) {
+    return "the published viewer loads it without its events, since they are JSON (convert --to "
+           "wtf-json writes them as base64, which it reads)";
+  }
+  const bool json = file.kind == wtf::FileKind::kJson;
+  return "the published viewer loads it, named *" +
+         std::string(json ? wtf::kJsonSuffix : wtf::kBinarySuffix);
+}
+
 void describe(const wtf::FileReport& file, CaptureReport& report) {
   auto& facts = report.facts;
   facts.emplace_back("form", std::string(form_of(file.kind)) + ", format version " +
@@ -109,8 +124,7 @@ void describe(const wtf::FileReport& file, CaptureReport& report) {
   facts.emplace_back(
       "events", with_thousands(file.events) + " of " + with_thousands(file.event_types) + " types");
   if (file.resources != 0) facts.emplace_back("resources", with_thousands(file.resources));
-  facts.emplace_back("viewer", file.viewer_loads ? "the published viewer loads it"
-                                                 : "the published viewer refuses it");
+  facts.emplace_back("viewer", viewer_text(file));
   std::string label = "zones";
   for (size_t i = 0; i < std::min(file.zones.size(), kShownZones); ++i) {
     facts.emplace_back(std::exchange(label, ""), zone_text(file.zones[i]));
@@ -170,7 +184,8 @@ std::string to_json(const wtf::FileReport& file) {
           ",\"event_types\":" + std::to_string(file.event_types) +
           ",\"events\":" + std::to_string(file.events) +
           ",\"resources\":" + std::to_string(file.resources) +
-          ",\"viewer_loads\":" + (file.viewer_loads ? "true" : "false") + ",\"zones\":[";
+          ",\"viewer_loads\":" + (file.viewer_loads ? "true" : "false") +
+          ",\"viewer_has_events\":" + (file.viewer_has_events ? "true" : "false") + ",\"zones\":[";
   const char* comma = "";
   for (const wtf::ZoneReport& zone : file.zones) {
     json += comma + zone_json(zone);
@@ -211,34 +226,33 @@ CaptureReport check(Bytes file, const BytesDone& done) {
 
 // ---- recover
 
-// Tells how far the reader is whenever a chunk goes out.
-class ReportingSink final : public ByteSink {
- public:
-  ReportingSink(ByteSink& sink, const wtf::Reader& reader, const BytesDone& done)
-      : sink_(sink), reader_(reader), done_(done) {}
-
-  Status write(Bytes bytes) override {
-    if (done_) done_(reader_.position());
-    return sink_.write(bytes);
+// In the form that the file has: viewers go by its name.
+Status rewrite(Bytes file, ByteSink& out, const BytesDone& done, wtf::Findings& findings) {
+  const auto binary = WtfBinary::of(file, findings);
+  if (!binary.ok()) return binary.error();
+  if (wtf::file_kind(file.first(std::min(file.size(), wtf::kSniffBytes))) != wtf::FileKind::kJson) {
+    const auto events = wtf::rewrite(binary->bytes(), out, findings, done);
+    return events.ok() ? Status() : events.error();
   }
-
- private:
-  ByteSink& sink_;
-  const wtf::Reader& reader_;
-  const BytesDone& done_;
-};
+  auto whole = UnnamedFile::create(temporary_directory());
+  if (!whole.ok()) return whole.error();
+  const auto events = wtf::rewrite(binary->bytes(), *whole, findings, done);
+  if (!events.ok()) return events.error();
+  const auto bytes = whole->bytes();
+  if (!bytes.ok()) return bytes.error();
+  wtf::Findings again;
+  constexpr wtf::JsonOptions kForViewers = {wtf::JsonMode::kComplete, wtf::JsonEvents::kBase64};
+  const auto written = wtf::binary_to_json(bytes->bytes(), kForViewers, out, again);
+  return written.ok() ? Status() : written.error();
+}
 
 Result<std::vector<std::string>> recover(Bytes file, ByteSink& out, const BytesDone& done) {
   wtf::Findings findings;
-  const auto binary = WtfBinary::of(file, findings);
-  if (!binary.ok()) return binary.error();
-  auto reader = wtf::Reader::open(binary->bytes(), findings);
-  if (!reader.ok()) return Error{Code::kDamaged, reader.error().message};
-  ReportingSink sink(out, **reader, done);
-  wtf::WriterOptions options;
-  options.pair_scopes = false;
-  wtf::Writer writer(sink, options);
-  COLLECT_TRY(wtf::transcode(**reader, writer, findings));
+  const Status written = rewrite(file, out, done, findings);
+  if (!written.ok()) {
+    const bool nothing = written.code() == Code::kUnsupported || written.code() == Code::kTruncated;
+    return nothing ? Error{Code::kDamaged, written.error().message} : written.error();
+  }
   std::vector<std::string> sentences;
   uint64_t more = 0;
   for (const wtf::Finding& finding : findings.list()) {

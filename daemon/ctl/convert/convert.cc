@@ -8,14 +8,12 @@
 #include <ostream>
 #include <system_error>
 
+#include "daemon/ctl/captures/wtf_binary.h"
 #include "daemon/ctl/convert/convert_input.h"
 #include "daemon/ctl/convert/output_file.h"
 #include "daemon/ctl/convert/session_builder.h"
 #include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text_out.h"
-#include "daemon/ctl/unnamed_file.h"
-#include "formats/wtf/json.h"
-#include "formats/wtf/transcode.h"
 #include "storage/capture_replay.h"
 
 namespace collect::ctl {
@@ -45,12 +43,6 @@ class TemporaryDirectory {
   explicit TemporaryDirectory(std::string path) : path_(std::move(path)) {}
   std::string path_;
 };
-
-// Where the output goes: there is room for what is as large.
-std::string directory_of(const std::string& output) {
-  const std::string directory = fs::path(output).parent_path().string();
-  return directory.empty() ? "." : directory;
-}
 
 // ---- into a session
 
@@ -87,19 +79,14 @@ Result<std::string> make_session(const ConvertInput& input, const std::string& r
   Status built;
   if (input.source == Source::kDial9) {
     built = dial9_to_atf(input.file(), builder, log);
-  } else if (input.source == Source::kWtf) {
-    built = wtf_to_atf(input.file(), builder, log);
   } else {
-    // The JSON form is read by way of the binary one.
-    auto binary = UnnamedFile::create(directory_of(root));
-    if (!binary.ok()) return binary.error();
     wtf::Findings findings;
-    const auto totals = wtf::json_to_binary(input.file(), *binary, findings);
-    if (!totals.ok()) return totals.error();
-    for (const auto& finding : findings.list()) log.say(finding.sentence);
-    const auto bytes = binary->bytes();
-    if (!bytes.ok()) return bytes.error();
-    built = wtf_to_atf(bytes->bytes(), builder, log);
+    const auto binary = WtfBinary::of(input.file(), findings, directory_of(root));
+    if (!binary.ok()) return binary.error();
+    for (const auto& finding : findings.list()) {
+      if (finding.severity != Severity::kNote) log.say(finding.sentence);
+    }
+    built = wtf_to_atf(binary->bytes(), builder, log);
   }
   if (!built.ok()) return built.error();
   log.leave_out("times that stepped back within a thread, moved to the event before",
@@ -125,61 +112,6 @@ Status write_target(const ConvertOptions& options, const Trace& trace, ConvertLo
   return Error{Code::kInvalidArgument, "an ATF session is one already"};
 }
 
-// Any binary WTF-trace as one of the present version.
-Result<uint64_t> to_present_version(Bytes file, ByteSink& out, wtf::Findings& findings) {
-  auto reader = wtf::Reader::open(file, findings);
-  if (!reader.ok()) return reader.error();
-  wtf::WriterOptions writing;
-  writing.pair_scopes = false;
-  wtf::Writer writer(out, writing);
-  COLLECT_TRY(wtf::transcode(**reader, writer, findings));
-  return writer.stats().events;
-}
-
-// The JSON form is made of the present version: a legacy file is brought there first.
-Result<uint64_t> to_json_form(Bytes file, const std::string& beside, ByteSink& out,
-                              wtf::Findings& findings) {
-  FileBytes present;
-  if (wtf::file_kind(file) == wtf::FileKind::kLegacy) {
-    auto copy = UnnamedFile::create(directory_of(beside));
-    if (!copy.ok()) return copy.error();
-    const auto events = to_present_version(file, *copy, findings);
-    if (!events.ok()) return events.error();
-    auto opened = copy->bytes();
-    if (!opened.ok()) return opened.error();
-    present = std::move(*opened);
-    file = present.bytes();
-  }
-  const auto totals = wtf::binary_to_json(file, {}, out, findings);
-  if (!totals.ok()) return totals.error();
-  return totals->events;
-}
-
-Result<uint64_t> to_binary_form(Bytes json, ByteSink& out, wtf::Findings& findings) {
-  const auto totals = wtf::json_to_binary(json, out, findings);
-  if (!totals.ok()) return totals.error();
-  return totals->events;
-}
-
-// WTF-trace in one form into the other, without a session in between: nothing is lost on the way.
-Status wtf_to_wtf(const ConvertOptions& options, Bytes file, Source source, ConvertLog& log) {
-  auto out = OutputFile::create(options.output, true);
-  if (!out.ok()) return out.error();
-  wtf::Findings findings;
-  const auto events = source == Source::kWtfJson ? to_binary_form(file, *out, findings)
-                      : options.to == Target::kWtfJson
-                          ? to_json_form(file, options.output, *out, findings)
-                          : to_present_version(file, *out, findings);
-  if (!events.ok()) return events.error();
-  log.count("events", *events);
-  for (const auto& finding : findings.list()) {
-    if (finding.severity == Severity::kError) log.say(finding.sentence);
-  }
-  COLLECT_TRY(out->commit());
-  log.wrote(options.output, out->size());
-  return {};
-}
-
 // The JSON form of what the binary form would be.
 Status session_to_wtf_json(const ConvertOptions& options, const Trace& trace, ConvertLog& log) {
   auto temporary = TemporaryDirectory::create(options.output);
@@ -201,7 +133,7 @@ Status session_to_wtf_json(const ConvertOptions& options, const Trace& trace, Co
     auto binary = FileBytes::open(part);
     if (!binary.ok()) return binary.error();
     ConvertLog ignored;
-    COLLECT_TRY(wtf_to_wtf(one, binary->bytes(), Source::kWtf, ignored));
+    COLLECT_TRY(wtf_to_wtf(one, binary->bytes(), ignored));
     for (const auto& [where, size] : ignored.written()) log.wrote(where, size);
   }
   return {};
@@ -210,7 +142,10 @@ Status session_to_wtf_json(const ConvertOptions& options, const Trace& trace, Co
 Status run(const ConvertOptions& options, const ConvertInput& input, ConvertLog& log) {
   const bool both_wtf = (input.source == Source::kWtf || input.source == Source::kWtfJson) &&
                         (options.to == Target::kWtf || options.to == Target::kWtfJson);
-  if (both_wtf) return wtf_to_wtf(options, input.file(), input.source, log);
+  if (both_wtf) return wtf_to_wtf(options, input.file(), log);
+  if (input.source == Source::kDial9 && options.to == Target::kDial9) {
+    return dial9_to_dial9(options, input.file(), log);
+  }
   if (options.to == Target::kAtf) {
     if (input.source == Source::kAtf) {
       return Error{Code::kInvalidArgument, input.trace.path + ": is an ATF session already"};
@@ -265,6 +200,11 @@ std::function<void(uint64_t, uint64_t)> progress_line(std::ostream& err, bool wa
 }
 
 }  // namespace
+
+std::string directory_of(const std::string& output) {
+  const std::string directory = fs::path(output).parent_path().string();
+  return directory.empty() ? "." : directory;
+}
 
 int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err) {
   std::error_code ignored;

@@ -1,6 +1,7 @@
-// `collectctl convert INPUT… --to FORMAT -o OUTPUT`: any capture into any format. Everything goes
-// through an ATF session: it is what all others can be made from and into; a conversion between two
-// others builds one beside the output and removes it again. Streams: memory does not grow with the
+// `collectctl convert INPUT… --to FORMAT -o OUTPUT`: any capture into any format. Between two
+// formats it goes through an ATF session: it is what all others can be made from and into; where
+// neither is ATF, one is built beside the output and removed again. Within one format nothing is
+// lost. Streams: memory does not grow with the
 // capture. What the target cannot express is counted and said.
 #pragma once
 
@@ -14,6 +15,7 @@
 
 #include "daemon/ctl/session_files.h"
 #include "formats/core/result.h"
+#include "formats/wtf/json.h"
 
 namespace collect::ctl {
 
@@ -26,6 +28,8 @@ struct ConvertOptions {
   Target to{};
   std::string output;  // a file, or for ATF the directory that the session is made in
   uint8_t atf_version = 2;
+  // Of wtf-json. By default what the published viewer loads with all its events.
+  wtf::JsonOptions wtf_json = {wtf::JsonMode::kComplete, wtf::JsonEvents::kBase64};
   bool force = false;     // replace the output
   bool json = false;      // the report as one JSON document
   bool progress = false;  // `err` is a terminal
@@ -34,6 +38,9 @@ struct ConvertOptions {
 // 0: converted, nothing left out. 1: converted, but something was left out or the input is damaged:
 // said on `err`, counted in the report. 2: nothing was made.
 int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err);
+
+// Where an output goes: there is room for temporary files that are as large.
+std::string directory_of(const std::string& output);
 
 // What happens on the way: how far it is, and what the target cannot express.
 class ConvertLog {
@@ -82,6 +89,10 @@ class ConvertLog {
 Status atf_to_rtc(const Trace& trace, const std::string& output, ConvertLog& log);
 Status atf_to_wtf(const Trace& trace, const std::string& output, ConvertLog& log);
 Status atf_to_dial9(const Trace& trace, const std::string& output, ConvertLog& log);
+
+// Within one format, without a session in between: everything is kept (same_format.cc).
+Status wtf_to_wtf(const ConvertOptions& options, Bytes file, ConvertLog& log);
+Status dial9_to_dial9(const ConvertOptions& options, Bytes file, ConvertLog& log);
 
 // Into an ATF session.
 Status wtf_to_atf(Bytes file, SessionBuilder& session, ConvertLog& log);

@@ -12,6 +12,12 @@ using dial9::FieldType;
 
 constexpr uint16_t kFirstTypeId = 256;
 
+// Of amounts; viewers would show a moment with a unit as one.
+std::string_view unit_of(std::string_view field_name) {
+  if (field_name == "offset_ns" || field_name == "uncertainty_ns") return "ns";
+  return field_name == "size" ? "bytes" : "";
+}
+
 std::string utf8_of(std::string_view text) {
   std::string out;
   dial9::append_utf8(text, out);
@@ -199,12 +205,19 @@ Status Dial9SessionWriter::marker(const storage::Marker& marker) {
   return end();
 }
 
+// The fields say their units as the recorder's own types do.
 Status Dial9SessionWriter::define(dial9::EventType& type, std::string_view name,
                                   std::vector<dial9::Field> fields) {
+  std::vector<dial9::Annotation> units;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const std::string_view unit = unit_of(fields[i].name);
+    if (unit.empty()) continue;
+    units.push_back({static_cast<uint16_t>(i), std::string(dial9::kUnitKey), std::string(unit)});
+  }
   const auto defined = out_.define({next_id_++, std::string(name), true, std::move(fields)});
   if (!defined.ok()) return defined.error();
   type = *defined;
-  return {};
+  return units.empty() ? Status() : out_.annotate(type, units);
 }
 
 Status Dial9SessionWriter::end() {

@@ -71,11 +71,37 @@ TEST(Check, SummaryOfAGoodStream) {
   EXPECT_EQ(report.times.range_begin_ns, 4000u);
   EXPECT_EQ(report.times.range_end_ns, 6000u);
   EXPECT_EQ(report.times.events_without_time, 1u);
-  EXPECT_EQ(report.times.older_than_earlier, 4u);
+  EXPECT_EQ(report.times.older_as_written, 4u);
+  EXPECT_EQ(report.times.older_than_earlier, 1u) << "the wall clock and 0 are no times of events";
   ASSERT_TRUE(report.times.clock_sync.has_value());
   EXPECT_EQ(report.times.clock_sync->time_ns, 5000u);
   EXPECT_EQ(report.times.clock_sync->realtime_ns, 1'700'000'000'000'005'000u);
   EXPECT_THAT(names_of(report), IsEmpty());
+}
+
+// One list within another, as deep as published decoders go and one deeper; the encoder writes
+// none.
+TEST(Check, NestingThatPublishedDecodersStopAtIsNoted) {
+  for (const size_t depth : {kMaxWrittenNesting, kMaxWrittenNesting + 1}) {
+    for (const uint8_t type : {uint8_t{14}, uint8_t{15}}) {
+      std::vector<uint8_t> bytes = {'T', 'R', 'C', 0, 1,   1,    0, 0, 1, 0, 'A', 1,
+                                    1,   0,   1,   0, 'v', type, 2, 0, 0, 1, 0,   0};
+      for (size_t i = 1; i < depth; ++i) {
+        bytes.insert(bytes.end(), {1, 0, 0, 0});
+        if (type == 15) bytes.insert(bytes.end(), {11, 0});
+        bytes.push_back(type);
+      }
+      bytes.insert(bytes.end(), {0, 0, 0, 0});
+      const Report report = check_stream(bytes);
+      ASSERT_EQ(report.events, 1u);
+      EXPECT_EQ(report.grade, Grade::kOk);
+      if (depth == kMaxWrittenNesting) {
+        EXPECT_THAT(names_of(report), IsEmpty());
+      } else {
+        EXPECT_THAT(names_of(report), ElementsAre("deep-nesting"));
+      }
+    }
+  }
 }
 
 TEST(Check, ATruncatedTailKeepsWhatIsThere) {

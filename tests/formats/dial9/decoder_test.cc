@@ -48,6 +48,44 @@ TEST(Decoder, HeadersResetSchemasPoolsAndTime) {
   EXPECT_EQ(forgotten.frame_offset, one.size() + 5);
 }
 
+// Ids need not follow one another: recorders of today count from 256 on.
+TEST(Decoder, TypeIdsMayHaveHoles) {
+  const Raw high = {1, 0xFF, 0xFF, 1, 0, 'H', 1, 1, 0, 1, 0, 'v', 11};
+  const Raw low = {1, 0, 1, 1, 0, 'L', 1, 1, 0, 1, 0, 'v', 11};
+  const Recorder seen =
+      record(kHead + high + low + Raw{2, 0, 1, 3, 0, 0, 5} + Raw{2, 0xFF, 0xFF, 4, 0, 0, 6});
+  ASSERT_EQ(seen.rule, Rule::kNone);
+  ASSERT_EQ(seen.events.size(), 2u);
+  EXPECT_EQ(seen.events[0].schema.name, "L");
+  EXPECT_EQ(seen.events[1].schema.name, "H");
+  EXPECT_EQ(seen.events[1].timestamp_ns, 7u);
+  EXPECT_EQ(record(kHead + high + Raw{2, 0, 2, 0, 0, 0, 1}).rule, Rule::kUnknownType);
+}
+
+TEST(Decoder, AnEventWithoutTimeTakesTheBase) {
+  struct Times : Visitor {
+    void on_event(const Event& event) {
+      seen.emplace_back(event.has_timestamp(), event.timestamp_ns());
+    }
+    std::vector<std::pair<bool, uint64_t>> seen;
+  };
+  const Raw untimed_schema = {1, 1, 0, 1, 0, 'U', 0, 1, 0, 1, 0, 'v', 11};
+  const Raw untimed = {2, 1, 0, 9};
+  const Raw reset = {5, 100, 0, 0, 0, 0, 0, 0, 0};
+  Raw stream = kHead + schema(11) + untimed_schema + untimed + event({1}, 20) + untimed + reset +
+               untimed + event({1}, 3) + untimed;
+  const std::vector<std::pair<bool, uint64_t>> expected = {{false, 0},   {true, 20},  {false, 20},
+                                                           {false, 100}, {true, 103}, {false, 103}};
+  // With and without bytes behind it: the fast way and the careful one.
+  for (const bool more : {false, true}) {
+    Times times;
+    Decoder decoder;
+    if (more) stream = stream + kHead + Raw(64, 0);
+    (void)decoder.decode(stream, times);
+    EXPECT_EQ(times.seen, expected) << more;
+  }
+}
+
 TEST(Decoder, RefusesOtherVersionsAtTheStartAndInside) {
   EXPECT_EQ(record(Raw{'T', 'R', 'C', 0, 2}).rule, Rule::kVersion);
   EXPECT_EQ(record(Raw{'T', 'R', 'C', 0, 0}).rule, Rule::kVersion);

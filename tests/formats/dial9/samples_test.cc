@@ -49,7 +49,7 @@ json summary_of(const Report& report) {
           {"min_ts", to_json(report.times.min_ns)},
           {"min_nonzero_ts", to_json(report.times.min_nonzero_ns)},
           {"max_ts", to_json(report.times.max_ns)},
-          {"events_older_than_an_earlier_one", report.times.older_than_earlier}};
+          {"events_older_than_an_earlier_one", report.times.older_as_written}};
 }
 
 std::string sha256_of(const std::string& text) {

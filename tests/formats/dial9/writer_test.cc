@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <numeric>
 
 #include "tests/formats/dial9/recorded.h"
@@ -256,7 +257,7 @@ TEST(Encoder, ARefusedEventLeavesNothing) {
       {[](Encoder& e) { e.put_varint(1), e.begin_map(); }, Refusal::kWrongValue},
       {[](Encoder& e) {
          e.put_varint(1);
-         for (size_t i = 0; i <= kMaxNestingDepth; ++i) e.begin_list();
+         for (size_t i = 0; i <= kMaxWrittenNesting; ++i) e.begin_list();
        },
        Refusal::kNesting},
       {[](Encoder& e) { e.put_varint(1), e.begin_list(), e.end_list(), e.put_u8(1); },
@@ -305,12 +306,46 @@ TEST(Encoder, ARefusalAfterEventsKeepsThoseAndTheirSchema) {
   EXPECT_EQ(seen.schemas.size(), 1u);
 }
 
+// Published decoders give up at more elements than these.
+TEST(Encoder, RefusesMoreElementsThanPublishedDecodersTake) {
+  for (const size_t count : {kMaxWrittenElements, kMaxWrittenElements + 1}) {
+    const bool fits = count == kMaxWrittenElements;
+    const std::vector<uint64_t> addresses(count);
+    const std::vector<StringPair> pairs(count);
+    const std::function<void(Encoder&)> puts[] = {[&](Encoder& e) { e.put_stack(addresses); },
+                                                  [&](Encoder& e) { e.put_string_map(pairs); },
+                                                  [&](Encoder& e) {
+                                                    e.begin_list();
+                                                    for (size_t i = 0; i < count; ++i)
+                                                      e.put_bool(true);
+                                                    e.end_list();
+                                                  },
+                                                  [&](Encoder& e) {
+                                                    e.begin_map();
+                                                    for (size_t i = 0; i < 2 * count; ++i)
+                                                      e.put_bool(true);
+                                                    e.end_map();
+                                                  }};
+    const FieldType types[] = {FieldType::kStackFrames, FieldType::kStringMap,
+                               FieldType::kDynamicList, FieldType::kDynamicMap};
+    for (size_t i = 0; i < std::size(puts); ++i) {
+      Encoder encoder;
+      encoder.begin_event(*encoder.define(simple(0, {{"v", types[i]}})), 0);
+      puts[i](encoder);
+      EXPECT_EQ(encoder.end_event(), fits) << i;
+      if (!fits) {
+        EXPECT_EQ(encoder.refusal(), Refusal::kTooLong) << i;
+      }
+    }
+  }
+}
+
 TEST(Encoder, TheDeepestNestingIsRead) {
   Encoder encoder;
   const EventType type = *encoder.define(simple(0, {{"v", FieldType::kDynamicList}}));
   encoder.begin_event(type, 0);
-  for (size_t i = 0; i < kMaxNestingDepth; ++i) encoder.begin_list();
-  for (size_t i = 0; i < kMaxNestingDepth; ++i) encoder.end_list();
+  for (size_t i = 0; i < kMaxWrittenNesting; ++i) encoder.begin_list();
+  for (size_t i = 0; i < kMaxWrittenNesting; ++i) encoder.end_list();
   ASSERT_TRUE(encoder.end_event()) << to_text(encoder.refusal());
   EXPECT_EQ(record(encoder.bytes()).events.size(), 1u);
 }

@@ -35,7 +35,7 @@ FileReport read_everything(const std::vector<uint8_t>& bytes) {
     EXPECT_EQ(reader.ok(), report.grade != Grade::kRejected);
     if (reader.ok()) {
       VectorSink copy;
-      Writer writer(copy, {.pair_scopes = false});
+      Writer writer(copy, kFaithfulCopy);
       EXPECT_TRUE(transcode(**reader, writer, findings).ok());
       EXPECT_EQ(check_file(copy.bytes()).events, report.events);
     }

@@ -17,7 +17,7 @@ std::vector<uint8_t> copy_of(const std::vector<uint8_t>& bytes, Findings& findin
   auto reader = Reader::open(bytes, findings);
   EXPECT_TRUE(reader.ok());
   VectorSink sink;
-  Writer writer(sink, {.pair_scopes = false});
+  Writer writer(sink, kFaithfulCopy);
   const Status status = transcode(**reader, writer, findings);
   EXPECT_TRUE(status.ok()) << status.error().message;
   return sink.bytes();
@@ -61,6 +61,131 @@ TEST(Transcode, TheLegacySampleBecomesTheOther) {
   EXPECT_TRUE(report.viewer_loads);
   EXPECT_EQ(report.header->timebase_ms, 1367885827385.0);
   EXPECT_EQ(report.zones[0].frames, 888u);
+}
+
+// Builtin events with arguments of other names and types, one of them with other flags too.
+std::vector<uint8_t> file_with_foreign_builtins() {
+  VectorSink sink;
+  Writer writer(sink, kFaithfulCopy);
+  EXPECT_TRUE(writer.begin(FileHeader{}).ok());
+  EXPECT_TRUE(writer.set_zone(*writer.create_zone("main")).ok());
+  const uint32_t flow =
+      *writer.define(kClassInstance, kFlagBuiltin | kFlagInternal, "wtf.flow#branch",
+                     "uint32 flowId, uint32 parentFlowId, ascii name, any value");
+  const uint32_t mark =
+      *writer.define(kClassInstance, kFlagBuiltin, "wtf.trace#mark", "utf8 label");
+  const uint32_t leave =
+      *writer.define(kClassInstance, kFlagBuiltin, "wtf.scope#leave", "uint32 reason");
+  const uint32_t zone_set = *writer.define(kClassInstance, 0, "wtf.zone#SET", "uint16 zoneId");
+  const uint32_t work = *writer.define_scope("work");
+  EXPECT_TRUE(writer.enter(work, 1000).ok());
+  EXPECT_TRUE(writer.event(flow, 2000, {7, 3, "request", nullptr}).ok());
+  EXPECT_TRUE(writer.event(mark, 3000, {"here"}).ok());
+  EXPECT_TRUE(writer.event(zone_set, 3500, {9}).ok());
+  EXPECT_TRUE(writer.event(leave, 4000, {1}).ok());
+  EXPECT_TRUE(writer.finish().ok());
+  return sink.bytes();
+}
+
+TEST(Transcode, BuiltinEventsStayAsTheFileDefinesThem) {
+  const auto file = file_with_foreign_builtins();
+  Findings before, findings;
+  const auto copy = copy_of(file, findings);
+  EXPECT_EQ(testing::lines_of(copy, findings), testing::lines_of(file, before));
+  EXPECT_FALSE(findings.has(Rule::kRenamed));
+  auto reader = Reader::open(copy, findings);
+  ASSERT_TRUE(reader.ok());
+  for (Event event; (*reader)->next(event);) {
+  }
+  const EventType* const flow = (*reader)->types().find_name("wtf.flow#branch");
+  ASSERT_NE(flow, nullptr);
+  EXPECT_EQ(flow->signature, "uint32 flowId, uint32 parentFlowId, ascii name, any value");
+  EXPECT_EQ(flow->flags, kFlagBuiltin | kFlagInternal);
+  const EventType* const mark = (*reader)->types().find_name("wtf.trace#mark");
+  ASSERT_NE(mark, nullptr);
+  EXPECT_EQ(mark->signature, "utf8 label");
+  // The scope is left by the event that the file has for it.
+  const FileReport report = check_file(copy);
+  EXPECT_EQ(report.zones[0].scopes, 1u);
+  EXPECT_EQ(report.zones[0].open_scopes, 0u);
+}
+
+// Names that the writer needs for its own events are the only ones that must change, and it is
+// said.
+TEST(Transcode, AnUnflaggedZoneEventGetsANumberAndThatIsSaid) {
+  auto file = file_with_foreign_builtins();
+  const std::string from = "wtf.zone#SET", to = "wtf.zone#set";
+  const auto place = std::search(file.begin(), file.end(), from.begin(), from.end());
+  ASSERT_NE(place, file.end());
+  std::copy(to.begin(), to.end(), place);
+  Findings before;
+  const auto lines = testing::lines_of(file, before);
+  ASSERT_TRUE(before.has(Rule::kZoneBuiltin));
+  Findings findings;
+  const auto copy = copy_of(file, findings);
+  EXPECT_TRUE(findings.has(Rule::kRenamed));
+  EXPECT_EQ(testing::lines_of(copy, findings).size(), lines.size());
+}
+
+TEST(Transcode, TypesZonesAndHeaderAreCopiedThoughNoEventUsesThem) {
+  VectorSink sink;
+  Writer writer(sink);
+  const std::string header =
+      R"({"type":"file_header","flags":[],"timebase":1.5,"contextInfo":{"contextType":"script",)"
+      R"("uri":"u","args":["a"],"unknown":[1]},"metadata":{"k":"v"},"more":true})";
+  ASSERT_TRUE(writer.begin_with(header).ok());
+  const uint16_t used = *writer.create_zone("used"), unused = *writer.create_zone("unused");
+  ASSERT_TRUE(writer.define_instance("never", "uint32 n").ok());
+  const uint32_t seen = *writer.define_instance("seen");
+  ASSERT_TRUE(writer.define_scope("never either").ok());
+  ASSERT_TRUE(writer.set_zone(used).ok());
+  ASSERT_TRUE(writer.event(seen, 1000, {}).ok());
+  ASSERT_TRUE(writer.delete_zone(unused, 2000).ok());
+  ASSERT_TRUE(writer.finish().ok());
+  Findings findings;
+  const auto copy = copy_of(sink.bytes(), findings);
+  auto reader = Reader::open(copy, findings);
+  ASSERT_TRUE(reader.ok());
+  EXPECT_EQ((*reader)->header_text(), header);
+  uint64_t deleted = 0;
+  for (Event event; (*reader)->next_any(event);) {
+    if (event.type->role != Role::kZoneDelete) continue;
+    ++deleted;
+    EXPECT_EQ((*reader)
+                  ->zones()[*(*reader)->zone_of_id(
+                      static_cast<uint32_t>(event.argument("zoneId")->integer()))]
+                  .name,
+              "unused");
+  }
+  EXPECT_EQ(deleted, 1u);
+  EXPECT_EQ((*reader)->zones().size(), 2u);
+  EXPECT_NE((*reader)->types().find_name("never"), nullptr);
+  EXPECT_NE((*reader)->types().find_name("never either"), nullptr);
+  EXPECT_TRUE(findings.list().empty());
+}
+
+TEST(Rewrite, ASoundFileStaysAsItIsAndADamagedOneIsMended) {
+  const auto whole = testing::random_file(3, 500, 3000).bytes;
+  VectorSink same;
+  Findings findings;
+  const auto events = rewrite(whole, same, findings);
+  ASSERT_TRUE(events.ok());
+  EXPECT_EQ(*events, check_file(whole).events);
+  EXPECT_EQ(same.bytes(), whole);
+  const std::vector<uint8_t> cut(whole.begin(), whole.end() - 2000);
+  VectorSink mended;
+  uint64_t done = 0;
+  const auto left = rewrite(cut, mended, findings, [&](uint64_t bytes) { done = bytes; });
+  ASSERT_TRUE(left.ok());
+  EXPECT_TRUE(findings.has(Rule::kTruncated));
+  EXPECT_GT(done, 0u);
+  const FileReport report = check_file(mended.bytes());
+  EXPECT_TRUE(report.viewer_loads);
+  EXPECT_EQ(report.grade, Grade::kOk);
+  EXPECT_EQ(report.events, *left);
+  Findings again;
+  EXPECT_EQ(testing::lines_of(mended.bytes(), again), testing::lines_of(cut, again));
+  EXPECT_EQ(rewrite({}, mended, findings).code(), Code::kTruncated);
 }
 
 TEST(Transcode, ResourcesStayWithTheirEvents) {

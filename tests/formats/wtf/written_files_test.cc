@@ -129,6 +129,80 @@ TEST_F(WrittenFiles, TheViewerSeesEveryEventOfEveryZone) {
   }
 }
 
+// A copy by events, as `recover` makes it of a cut file, shows the viewer what the file itself did:
+// types, zones, events with their arguments, marks, frames, time ranges.
+TEST_F(WrittenFiles, TheViewerSeesTheSameInACopy) {
+  std::map<std::string, std::vector<uint8_t>> files;
+  files["built"] = testing::build_file(200);
+  files["random"] = testing::random_file(300, 600, 5000).bytes;
+  for (const char* name : {"cpp_once", "cpp_stream", "js_autosave", "tiny"}) {
+    files[name] =
+        testing::file_bytes(reference_ / "data" / "wtf" / (std::string(name) + ".wtf-trace"));
+  }
+  for (const auto& [name, bytes] : files) {
+    SCOPED_TRACE(name);
+    Findings findings;
+    auto reader = Reader::open(bytes, findings);
+    ASSERT_TRUE(reader.ok());
+    VectorSink copy;
+    Writer writer(copy, kFaithfulCopy);
+    ASSERT_TRUE(transcode(**reader, writer, findings).ok());
+    EXPECT_FALSE(findings.has(Rule::kRenamed));
+    const testing::Ran before = view(save("before.wtf-trace", bytes), "--events");
+    if (viewer_missing(before))
+      GTEST_SKIP() << "node or the package tracing-framework is not there";
+    const testing::Ran after = view(save("after.wtf-trace", copy.bytes()), "--events");
+    ASSERT_EQ(before.status, 0);
+    ASSERT_EQ(after.status, 0) << after.out.substr(0, 800);
+    json seen = parse_seen(before.out), again = parse_seen(after.out);
+    const auto by_name = [](const json& a, const json& b) { return a["name"] < b["name"]; };
+    for (json* one : {&seen, &again}) {
+      std::sort((*one)["types"].begin(), (*one)["types"].end(), by_name);
+      (*one).erase("logs");
+    }
+    EXPECT_EQ(again["zones"], seen["zones"]);
+    for (const json& type : seen["types"]) {
+      EXPECT_NE(std::find(again["types"].begin(), again["types"].end(), type), again["types"].end())
+          << type;
+    }
+  }
+}
+
+// Flows whose builtin events are defined with another type for the ids.
+TEST_F(WrittenFiles, TheViewerFindsFlowsInACopyOfACutFile) {
+  VectorSink sink;
+  Writer foreign(sink, kFaithfulCopy);
+  ASSERT_TRUE(foreign.begin(FileHeader{}).ok());
+  ASSERT_TRUE(foreign.set_zone(*foreign.create_zone("main")).ok());
+  const uint32_t branch =
+      *foreign.define(kClassInstance, kFlagBuiltin | kFlagInternal, "wtf.flow#branch",
+                      "uint32 id, uint32 parentFlowId, ascii name, any value");
+  const uint32_t work = *foreign.define_scope("work");
+  for (uint32_t i = 1; i <= 4; ++i) {
+    ASSERT_TRUE(foreign.enter(work, i * 10'000).ok());
+    ASSERT_TRUE(foreign.event(branch, i * 10'000 + 1000, {40 + i, 0, "request", nullptr}).ok());
+    ASSERT_TRUE(foreign.leave(i * 10'000 + 2000).ok());
+    ASSERT_TRUE(foreign.flush().ok());
+  }
+  ASSERT_TRUE(foreign.finish().ok());
+  const std::vector<uint8_t> cut(sink.bytes().begin(), sink.bytes().end() - 20);
+  VectorSink mended;
+  Findings findings;
+  ASSERT_TRUE(rewrite(cut, mended, findings).ok());
+  EXPECT_TRUE(findings.has(Rule::kTruncated));
+  const fs::path path = save("flows.wtf-trace", mended.bytes());
+  if (viewer_missing(view(path, "--summary")))
+    GTEST_SKIP() << "node or the package tracing-framework is not there";
+  const std::string script =
+      "var w=require('tracing-framework');console.log=console.info=function(){};w.db.load('" +
+      path.string() +
+      "',function(d){var l=d.getZones()[0].getEventList(),o=[];for(var i=l.begin();!i.done();"
+      "i.next())if(i.isScope())o.push(i.getChildFlowId());"
+      "require('fs').writeSync(1,JSON.stringify(o));})";
+  const testing::Ran ran = testing::run("node -e \"" + script + "\" 2>/dev/null");
+  EXPECT_EQ(ran.out.substr(0, ran.out.find(",43") + 3), "[41,42,43") << ran.out;
+}
+
 // The pack's reader and the published one say the same of our files, field by field.
 TEST_F(WrittenFiles, BothIndependentReadersAgree) {
   const auto bytes = testing::build_file(150);

@@ -1,0 +1,83 @@
+// A capture into its own format, or into the other form of it: nothing goes through a session, so
+// nothing is lost but what the input itself has lost.
+#include "daemon/ctl/captures/wtf_binary.h"
+#include "daemon/ctl/convert/convert.h"
+#include "daemon/ctl/convert/output_file.h"
+#include "daemon/ctl/unnamed_file.h"
+#include "formats/dial9/copy.h"
+#include "formats/wtf/layout.h"
+#include "formats/wtf/transcode.h"
+
+namespace collect::ctl {
+namespace {
+
+constexpr std::string_view kRenamed = "names of event types, changed to what the format can hold";
+
+// A binary file of the present version, as it is where nothing is wrong with it.
+Result<uint64_t> to_binary_form(const ConvertOptions& options, Bytes file, ByteSink& out,
+                                wtf::Findings& findings, ConvertLog& log) {
+  const auto binary = WtfBinary::of(file, findings, directory_of(options.output));
+  if (!binary.ok()) return binary.error();
+  const Bytes bytes = binary->bytes();
+  return wtf::rewrite(bytes, out, findings,
+                      [&](uint64_t done) { log.progress(done, bytes.size()); });
+}
+
+Result<uint64_t> to_json_form(const ConvertOptions& options, Bytes file, ByteSink& out,
+                              wtf::Findings& findings, ConvertLog& log) {
+  auto binary = UnnamedFile::create(directory_of(options.output));
+  if (!binary.ok()) return binary.error();
+  const auto events = to_binary_form(options, file, *binary, findings, log);
+  if (!events.ok()) return events.error();
+  const auto bytes = binary->bytes();
+  if (!bytes.ok()) return bytes.error();
+  const auto totals = wtf::binary_to_json(bytes->bytes(), options.wtf_json, out, findings);
+  if (!totals.ok()) return totals.error();
+  return events;
+}
+
+// What the input has lost is said; what the format cannot hold is counted.
+void note_findings(const wtf::Findings& findings, ConvertLog& log) {
+  for (const wtf::Finding& finding : findings.list()) {
+    if (finding.rule == wtf::Rule::kRenamed) log.leave_out(kRenamed);
+    if (finding.severity == Severity::kError) {
+      log.say("at " + std::to_string(finding.offset) + ": " + finding.sentence);
+    }
+  }
+  if (findings.unlisted() != 0) log.say(std::to_string(findings.unlisted()) + " more like these");
+}
+
+}  // namespace
+
+Status wtf_to_wtf(const ConvertOptions& options, Bytes file, ConvertLog& log) {
+  auto out = OutputFile::create(options.output, true);
+  if (!out.ok()) return out.error();
+  wtf::Findings findings;
+  const auto events = options.to == Target::kWtfJson
+                          ? to_json_form(options, file, *out, findings, log)
+                          : to_binary_form(options, file, *out, findings, log);
+  if (!events.ok()) return events.error();
+  log.count("events", *events);
+  note_findings(findings, log);
+  COLLECT_TRY(out->commit());
+  log.wrote(options.output, out->size());
+  return {};
+}
+
+Status dial9_to_dial9(const ConvertOptions& options, Bytes file, ConvertLog& log) {
+  auto out = OutputFile::create(options.output, true);
+  if (!out.ok()) return out.error();
+  const auto copied =
+      dial9::copy_frames(file, *out, [&](uint64_t done) { log.progress(done, file.size()); });
+  if (!copied.ok()) return copied.error();
+  log.count("events", copied->events);
+  if (copied->problem) {
+    log.say("the last " + std::to_string(file.size() - copied->bytes) +
+            " bytes are missing: " + dial9::to_error(*copied->problem).message);
+  }
+  COLLECT_TRY(out->commit());
+  log.wrote(options.output, out->size());
+  return {};
+}
+
+}  // namespace collect::ctl
