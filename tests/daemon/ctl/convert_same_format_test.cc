@@ -50,6 +50,7 @@ class SameFormat : public testing::WtfSessions {
     options.to = Target::kWtfJson;
     options.output = output;
     options.wtf_json = form;
+    options.force = true;
     std::ostringstream out, err;
     const int code = convert(options, out, err);
     said_ = err.str();
@@ -155,6 +156,7 @@ TEST_F(SameFormat, EveryJsonFormHoldsEveryByteOfTheBinaryOne) {
                 std::string::npos);
       EXPECT_EQ(run_convert(at("again.wtf-json"), Target::kWtf, at("back.wtf-trace")), 0) << said_;
       EXPECT_EQ(file_bytes(at("back.wtf-trace")), binary);
+      fs::remove(at("back.wtf-trace"));
       // What the viewer does with it is said as it is.
       const json seen = inspected(path, &text);
       EXPECT_EQ(seen["events"], 3 * 20 * 4);
