@@ -11,6 +11,7 @@
 #include "daemon/ctl/convert/convert_input.h"
 #include "daemon/ctl/convert/output_file.h"
 #include "daemon/ctl/convert/session_builder.h"
+#include "daemon/ctl/convert/session_input.h"
 #include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text_out.h"
 #include "daemon/ctl/unnamed_file.h"
@@ -68,11 +69,7 @@ Result<std::string> rebuild(const ConvertInput& input, const std::string& root, 
   }
   auto report = replay.finish();
   if (!report.ok()) return report.error();
-  for (std::string& problem : report->problems) log.say(std::move(problem));
-  if (report->problems_left_out != 0) {
-    log.say(std::to_string(report->problems_left_out) + " more problems");
-  }
-  log.leave_out("pages that do not hold", report->pages_refused);
+  log.missing(report->missing, report->missing_left_out);
   log.count("events", report->totals.events);
   log.count("detail_records", report->totals.detail_records);
   log.count("lost_events", report->totals.lost_events);
@@ -96,7 +93,7 @@ Result<std::string> make_session(const ConvertInput& input, const std::string& r
     wtf::Findings findings;
     const auto totals = wtf::json_to_binary(input.file(), *binary, findings);
     if (!totals.ok()) return totals.error();
-    for (const auto& finding : findings.list()) log.say(finding.sentence);
+    for (const auto& finding : findings.list()) log.missing(finding.sentence);
     const auto bytes = binary->bytes();
     if (!bytes.ok()) return bytes.error();
     built = wtf_to_atf(bytes->bytes(), builder, log);
@@ -105,8 +102,10 @@ Result<std::string> make_session(const ConvertInput& input, const std::string& r
   log.leave_out("times that stepped back within a thread, moved to the event before",
                 builder.moved_times());
   log.count("events", builder.events());
-  return builder.finish(storage::SessionState::kComplete,
-                        "converted from " + std::string(name_of(input.source)));
+  for (const storage::MissingInput& missing : log.missing()) builder.input_missing(missing);
+  return builder.finish(
+      log.is_input_whole() ? storage::SessionState::kComplete : storage::SessionState::kRecovered,
+      "converted from " + std::string(name_of(input.source)));
 }
 
 // ---- out of a session
@@ -173,7 +172,7 @@ Status wtf_to_wtf(const ConvertOptions& options, Bytes file, Source source, Conv
   if (!events.ok()) return events.error();
   log.count("events", *events);
   for (const auto& finding : findings.list()) {
-    if (finding.severity == Severity::kError) log.say(finding.sentence);
+    if (finding.severity == Severity::kError) log.missing(finding.sentence);
   }
   COLLECT_TRY(out->commit());
   log.wrote(options.output, out->size());
@@ -187,9 +186,8 @@ Status session_to_wtf_json(const ConvertOptions& options, const Trace& trace, Co
   const std::string path = temporary->path() + "/binary.wtf-trace";
   ConvertLog parts;
   COLLECT_TRY(atf_to_wtf(trace, path, parts));
-  for (const auto& [what, count] : parts.left_out()) log.leave_out(what, count);
+  log.take(parts);
   for (const auto& [what, count] : parts.counts()) log.count(what, count);
-  for (const std::string& sentence : parts.said()) log.say(sentence);
   int number = 0;
   for (const auto& [part, bytes] : parts.written()) {
     ConvertOptions one = options;
@@ -236,8 +234,7 @@ Status run(const ConvertOptions& options, const ConvertInput& input, ConvertLog&
     ConvertLog first([&log](uint64_t done, uint64_t all) { log.progress(done, 2 * all); });
     auto made = make_session(input, temporary->path(), options.atf_version, first);
     if (!made.ok()) return made.error();
-    for (const auto& [what, count] : first.left_out()) log.leave_out(what, count);
-    for (const std::string& sentence : first.said()) log.say(sentence);
+    log.take(first);
     auto opened = open_trace(*made);
     if (!opened.ok()) return opened.error();
     built = std::move(*opened);
@@ -280,13 +277,11 @@ int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err)
   if (!input->trace.choice.empty())
     err << "convert: " << printable_sentence(input->trace.choice) << "\n";
   ConvertLog log(progress_line(err, options.progress));
-  for (std::string& sentence : input->trace.unopened()) log.say(std::move(sentence));
+  if (input->source == Source::kAtf) check_session_input(input->trace, log);
   const Status converted = run(options, *input, log);
   if (options.progress) restart_line(err);
   if (!converted.ok()) {
-    for (const std::string& sentence : log.said()) {
-      err << "convert: " << printable_sentence(sentence) << "\n";
-    }
+    print_convert_losses(options.to, log, err);
     err << "convert: " << to_string(converted.error()) << "; nothing was made\n";
     return 2;
   }
@@ -294,9 +289,11 @@ int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err)
   if (options.json) {
     print_convert_json(options, input->source, log, text);
   } else {
-    print_convert_text(log, text, err);
+    print_convert_text(log, text);
   }
-  return log.left_out().empty() && log.said().empty() ? 0 : 1;
+  text.flush();
+  print_convert_losses(options.to, log, err);
+  return log.is_input_whole() && (!options.strict || log.left_out().empty()) ? 0 : 1;
 }
 
 }  // namespace collect::ctl

@@ -126,8 +126,8 @@ Status feed(Bytes file, Target& target, ConvertLog& log) {
   if (!feeder.status().ok()) return feeder.status();
   const auto problem = decoder.finish(file.subspan(decoded.bytes));
   if (problem) {
-    log.say("the stream breaks off: " + dial9::to_error(*problem).message);
-    log.leave_out("bytes behind the last whole frame", file.size() - decoded.bytes);
+    log.missing("the stream breaks off: " + dial9::to_error(*problem).message);
+    log.missing("bytes behind the last whole frame", file.size() - decoded.bytes);
   }
   return target.finish();
 }
