@@ -74,11 +74,15 @@ CaptureReplay::CaptureReplay(Fs& fs, SessionOptions options)
 CaptureReplay::~CaptureReplay() = default;
 
 void CaptureReplay::problem(uint64_t offset, const std::string& sentence) {
-  if (report_.problems.size() == kMaxReplayProblems) {
-    ++report_.problems_left_out;
-    return;
+  missing({name_ + ": at " + std::to_string(offset) + ": " + sentence});
+}
+
+void CaptureReplay::missing(MissingInput missing) {
+  if (report_.missing.size() == kMaxMissingInput) {
+    ++report_.missing_left_out;
+  } else {
+    report_.missing.push_back(std::move(missing));
   }
-  report_.problems.push_back(name_ + ": at " + std::to_string(offset) + ": " + sentence);
 }
 
 Status CaptureReplay::add(const std::string& name, Bytes container,
@@ -142,8 +146,20 @@ Status CaptureReplay::take_manifest(Bytes json, uint64_t offset) {
                  name_ + ": belongs to another session than the containers before it"};
   }
   last_ = std::move(*manifest);
+  count_missing(last_);
   expect_foreign(last_);
   return explain(last_);
+}
+
+// Whatever a manifest counts stands before it, in this container or in one before. But that of a
+// sealed session may stand first too, so that only the end can tell (finish).
+void CaptureReplay::count_missing(const Manifest& manifest) {
+  const SessionTotals found = writer_->totals();
+  const auto less = [](uint64_t counted, uint64_t there) {
+    return counted - std::min(counted, there);
+  };
+  missing_events_ = less(manifest.totals.events, found.events);
+  missing_detail_records_ = less(manifest.totals.detail_records, found.detail_records);
 }
 
 Status CaptureReplay::begin(const Manifest& manifest) {
@@ -249,33 +265,66 @@ Status CaptureReplay::finish_foreign() {
   return {};
 }
 
-Status CaptureReplay::close_ended_streams() {
+Status CaptureReplay::end_streams() {
   for (const auto& [stream, thread] : threads_) {
-    if (!thread.ended) continue;
+    const Status ended = end_stream(stream, thread);
+    if (!ended.ok() && is_target_fault(ended.code())) return ended;
+    if (!ended.ok()) problem(0, ended.error().message);
+  }
+  return {};
+}
+
+// What the newest word on a thread counts and no page brought is lost at its end.
+Status CaptureReplay::end_stream(uint32_t stream, const ManifestThread& thread) {
+  // A manifest's loss holds the numbered ones too: those are the jump in the numbers.
+  const auto dropped = [](uint64_t lost, uint64_t next, uint64_t stored) {
+    const uint64_t numbered = next - std::min(next, stored);
+    return lost - std::min(lost, numbered);
+  };
+  const uint64_t index_lost = dropped(thread.lost_events, thread.index_next, thread.events);
+  const uint64_t detail_lost =
+      dropped(thread.lost_detail_records, thread.detail_next, thread.detail_records);
+  if (thread.ended) {
     StreamEnd end;
     end.stream_id = stream;
     end.thread_name = thread.name;
     end.end_ns = thread.end_ns;
     end.index_count = thread.index_next;
     end.detail_count = thread.detail_next;
-    // A manifest's loss holds the numbered ones too: those are the jump in the numbers.
-    const auto dropped = [](uint64_t lost, uint64_t next, uint64_t stored) {
-      const uint64_t numbered = next - std::min(next, stored);
-      return lost - std::min(lost, numbered);
-    };
-    end.index_lost = dropped(thread.lost_events, thread.index_next, thread.events);
-    end.detail_lost =
-        dropped(thread.lost_detail_records, thread.detail_next, thread.detail_records);
-    const Status closed = writer_->close_stream(end);
-    if (!closed.ok() && is_target_fault(closed.code())) return closed;
-    if (!closed.ok()) problem(0, closed.error().message);
+    end.index_lost = index_lost;
+    end.detail_lost = detail_lost;
+    return writer_->close_stream(end);
+  }
+  for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
+    Page nothing;  // that stands behind what is missing
+    nothing.stream_id = stream;
+    nothing.lane = lane;
+    nothing.first_seq = lane == Lane::kIndex ? thread.index_next : thread.detail_next;
+    nothing.lost_total = lane == Lane::kIndex ? index_lost : detail_lost;
+    nothing.lost_reasons = kLostForgotten;
+    COLLECT_TRY(writer_->append_pages({&nothing, 1}));
   }
   return {};
 }
 
+void CaptureReplay::say_missing() {
+  const auto counted = [this](const char* what, uint64_t count) {
+    if (count != 0) missing({what, count});
+  };
+  if (last_.state != SessionState::kRecording) count_missing(last_);
+  counted("pages that do not hold", report_.pages_refused);
+  counted("events that were stored and are not in the containers", missing_events_);
+  counted("detail records that were stored and are not in the containers", missing_detail_records_);
+  if (last_.state == SessionState::kRecording) {
+    missing({"the end of the session: the containers end before it"});
+  }
+  for (const MissingInput& one : last_.input_missing) writer_->input_missing(one);
+  for (const MissingInput& one : report_.missing) writer_->input_missing(one);
+}
+
 Result<ReplayReport> CaptureReplay::finish() {
   if (!writer_) return Error{Code::kNotFound, "no container held the beginning of a session"};
-  COLLECT_TRY(close_ended_streams());
+  COLLECT_TRY(end_streams());
   COLLECT_TRY(finish_foreign());
   for (const ClockSync& sync : last_.clock_syncs) COLLECT_TRY(writer_->clock_sync(sync));
   for (const Note& note : last_.notes) {
@@ -284,11 +333,11 @@ Result<ReplayReport> CaptureReplay::finish() {
   }
   const bool was_sealed = last_.state != SessionState::kRecording;
   clock_->now_unix_ns = was_sealed ? last_.finished_unix_ns : system_clock().unix_ns();
-  for (const std::string& one : report_.problems) COLLECT_TRY(writer_->note("rebuilt: " + one));
+  say_missing();
   // Names come after the containers' end: `collectctl symbolize` looks up what they do not hold.
   writer_->adopt_symbols(last_.symbols, last_.module_symbols, last_.symbols_state);
   report_.state = was_sealed ? last_.state : SessionState::kRecovered;
-  if (!report_.problems.empty() && report_.state == SessionState::kComplete) {
+  if (!report_.missing.empty() && report_.state == SessionState::kComplete) {
     report_.state = SessionState::kRecovered;
   }
   const std::string reason =

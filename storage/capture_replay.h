@@ -22,15 +22,15 @@ namespace collect::storage {
 bool is_capture(Bytes container);
 
 struct ReplayReport {
-  std::vector<std::string> problems;  // what could not be used, with container and offset
-  uint64_t problems_left_out = 0;     // beyond kMaxReplayProblems
+  // What the containers lack, or what of them could not be used; in the manifest too.
+  std::vector<MissingInput> missing;
+  uint64_t missing_left_out = 0;  // beyond kMaxMissingInput
   uint64_t pages = 0;
   uint64_t pages_refused = 0;
   SessionTotals totals;
   SessionState state = SessionState::kRecovered;
   std::string directory;
 };
-inline constexpr size_t kMaxReplayProblems = 1000;
 
 class CaptureReplay {
  public:
@@ -60,8 +60,12 @@ class CaptureReplay {
   Status finish_foreign();
   Status begin(const Manifest& manifest);
   Status explain(const Manifest& manifest);
-  Status close_ended_streams();
+  Status end_streams();
+  Status end_stream(uint32_t stream, const ManifestThread& thread);
+  void count_missing(const Manifest& manifest);
+  void say_missing();
   void problem(uint64_t offset, const std::string& sentence);
+  void missing(MissingInput missing);
 
   Fs& fs_;
   SessionOptions options_;
@@ -71,6 +75,9 @@ class CaptureReplay {
   Manifest last_;                               // the newest whole manifest
   std::map<uint32_t, ManifestThread> threads_;  // newest word on each, by stream
   std::map<ForeignKind, ForeignReplay> foreign_;
+  // That the newest manifest counts and the containers up to it do not hold.
+  uint64_t missing_events_ = 0;
+  uint64_t missing_detail_records_ = 0;
   ReplayReport report_;
 };
 

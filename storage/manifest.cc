@@ -178,6 +178,12 @@ Json note_json(const Note& note) {
   return {{"at_unix_ns", note.at_unix_ns}, {"what", note.what}};
 }
 
+Json missing_input_json(const MissingInput& missing) {
+  Json json = {{"what", missing.what}};
+  if (missing.count != 0) json["count"] = missing.count;
+  return json;
+}
+
 template <class T, class Function>
 Json list_json(const std::vector<T>& list, Function to_json) {
   Json json = Json::array();
@@ -270,6 +276,15 @@ void bound_text(std::string& text) {
   text.resize(end);
 }
 
+void add_missing_input(Manifest& manifest, MissingInput missing) {
+  if (manifest.input_missing.size() == kMaxMissingInput) {
+    ++manifest.input_missing_left_out;
+    return;
+  }
+  bound_text(missing.what);
+  manifest.input_missing.push_back(std::move(missing));
+}
+
 std::string manifest_to_json(const Manifest& manifest) {
   const SessionIdentity& identity = manifest.identity;
   Json json;
@@ -303,6 +318,12 @@ std::string manifest_to_json(const Manifest& manifest) {
   json["clock_sync"] = list_json(manifest.clock_syncs, clock_sync_json);
   json["events"] = list_json(manifest.notes, note_json);
   if (manifest.notes_left_out != 0) json["events_left_out"] = manifest.notes_left_out;
+  if (!manifest.input_missing.empty()) {
+    json["input_missing"] = list_json(manifest.input_missing, missing_input_json);
+  }
+  if (manifest.input_missing_left_out != 0) {
+    json["input_missing_left_out"] = manifest.input_missing_left_out;
+  }
   json["module_symbols"] = list_json(manifest.module_symbols, module_symbols_json);
   if (manifest.symbols_left_out != 0) json["symbols_left_out"] = manifest.symbols_left_out;
   if (manifest.symbols_state != SymbolsState::kNone) {

@@ -21,9 +21,10 @@ inline constexpr JsonLimits kManifestShape{64, 16u << 20};
 inline constexpr size_t kMaxManifestList = 4u << 20;  // entries of one list
 inline constexpr size_t kMaxTextBytes = 4096;         // of each string of a peer; the rest is cut
 inline constexpr size_t kMaxBuildIdBytes = 64;
-inline constexpr size_t kMaxClockSyncs = 1024;  // then every second one goes
-inline constexpr size_t kMaxNotes = 1024;       // later ones are only counted
-inline constexpr size_t kMaxMarkers = 65'536;   // later ones are only counted
+inline constexpr size_t kMaxClockSyncs = 1024;   // then every second one goes
+inline constexpr size_t kMaxNotes = 1024;        // later ones are only counted
+inline constexpr size_t kMaxMarkers = 65'536;    // later ones are only counted
+inline constexpr size_t kMaxMissingInput = 100;  // kinds of it; later ones are only counted
 
 struct ManifestThread {
   uint32_t id = 0;  // N of thread_N
@@ -137,6 +138,8 @@ struct Manifest {
   std::vector<ClockSync> clock_syncs{};
   std::vector<Note> notes{};
   uint64_t notes_left_out = 0;
+  std::vector<MissingInput> input_missing{};  // of a session that was converted or rebuilt
+  uint64_t input_missing_left_out = 0;
   std::vector<ForeignStream> foreign_streams{};
   std::vector<Container> containers{};
   uint64_t containers_removed = 0;
@@ -165,6 +168,9 @@ std::string_view foreign_kind_name(ForeignKind kind);  // "dial9"
 std::vector<std::string> lost_reason_names(uint32_t reasons);
 std::string hex_bytes(Bytes bytes);
 void bound_text(std::string& text);  // to kMaxTextBytes
+
+// Beyond kMaxMissingInput it is only counted.
+void add_missing_input(Manifest& manifest, MissingInput missing);
 
 // Text that is not UTF-8 becomes U+FFFD; it never fails.
 std::string manifest_to_json(const Manifest& manifest);

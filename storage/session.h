@@ -52,6 +52,7 @@ class Session final : public SessionWriter {
   Status function_filter(FunctionFilter filter) override;
   Status clock_sync(const ClockSync& sync) override;
   Status note(const std::string& what) override;
+  void input_missing(MissingInput missing) override;
   void set_lost_without_stream(uint64_t count) override;
   void set_process_end(const ProcessEnd& end) override;
   Status marker(const Marker& marker) override;

@@ -95,6 +95,11 @@ Status Session::note(const std::string& what) {
   return {};
 }
 
+void Session::input_missing(MissingInput missing) {
+  add_missing_input(manifest_, std::move(missing));
+  manifest_dirty_ = true;
+}
+
 void Session::set_process_end(const ProcessEnd& end) {
   if (manifest_.process_end == end) return;
   manifest_.process_end = end;

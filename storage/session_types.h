@@ -122,6 +122,14 @@ struct ClockSync {
   std::string boot_id{};    // of the collector's machine
 };
 
+// What the capture that a session was made of lacked: it was cut off, damaged, or parts of it were
+// not given.
+struct MissingInput {
+  std::string what;
+  uint64_t count = 0;  // of what `what` names; 0: how much is not known
+  bool operator==(const MissingInput&) const = default;
+};
+
 // What a person said about a moment, on the device clock.
 struct Marker {
   uint64_t at_ns = 0;

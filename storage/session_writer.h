@@ -70,6 +70,8 @@ class SessionWriter {
   virtual Status clock_sync(const ClockSync& sync) = 0;
   // Adds a line to the manifest's "events": a refused connection, a reconnect, a damaged page.
   virtual Status note(const std::string& what) = 0;
+  // The capture that the session is made of lacks this.
+  virtual void input_missing(MissingInput missing) = 0;
   virtual void set_lost_without_stream(uint64_t count) = 0;
   virtual void set_process_end(const ProcessEnd& end) = 0;
   // Into the manifest and the open container. A repeat (same time, same text) is taken silently.

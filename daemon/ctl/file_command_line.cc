@@ -105,6 +105,8 @@ void add_convert(CLI::App& app, Line& line) {
                                               {"partial", wtf::JsonMode::kPartial}})
                       .description("{complete,partial}"));
   command->add_flag("--force", line.convert.force, "Replace the output file");
+  command->add_flag("--strict", line.convert.strict,
+                    "Exit code 1 also when the format has no place for something");
   add_json(command, line);
   command->callback([&line] {
     line.command = [&line] {
@@ -114,7 +116,7 @@ void add_convert(CLI::App& app, Line& line) {
     };
   });
   command->footer(
-      "Exit code 1: converted, and what the target has no place for is said.\n"
+      "Exit code 1: converted, but something is missing from the input; what, is said.\n"
       "Example: collectctl convert traces/session_…/pid_… --to wtf -o app.wtf-trace");
 }
 

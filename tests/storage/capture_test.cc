@@ -142,7 +142,7 @@ TEST_F(CaptureTest, AContainerAloneRebuildsTheSessionByteForByte) {
 
       auto rebuilt = rebuild(directory);
       ASSERT_OK(rebuilt);
-      EXPECT_TRUE(rebuilt->problems.empty()) << rebuilt->problems.front();
+      EXPECT_TRUE(rebuilt->missing.empty()) << rebuilt->missing.front().what;
       EXPECT_EQ(rebuilt->state, SessionState::kComplete);
       expect_same_threads(directory, rebuilt->directory);
       Manifest was = manifest_of(directory), is = manifest_of(rebuilt->directory);
@@ -178,6 +178,37 @@ TEST_F(CaptureTest, ARunOfRolledContainersRebuildsTheSessionByteForByte) {
   auto rebuilt = rebuild(directory);
   ASSERT_OK(rebuilt);
   expect_same_threads(directory, rebuilt->directory);
+}
+
+TEST_F(CaptureTest, TheFirstContainersOfARunSayThatTheEndIsMissing) {
+  auto session = begin(capturing(40'000));
+  ASSERT_OK(BusySession(atf::Version::kV2, 3).run(*session, clock));
+  ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
+  const SessionTotals was = session->totals();
+  std::vector<std::vector<uint8_t>> all;
+  for (const std::string& path : containers_in(session->directory())) {
+    all.push_back(read_file(path));
+  }
+  ASSERT_GT(all.size(), 3u);
+  std::vector<std::vector<uint8_t>> some(all.begin(), all.end() - 2);
+  auto rebuilt = rebuild(some);
+  ASSERT_OK(rebuilt);
+  EXPECT_EQ(rebuilt->state, SessionState::kRecovered);
+  ASSERT_EQ(rebuilt->missing.size(), 1u);
+  EXPECT_TRUE(rebuilt->missing[0].what.starts_with("the end of the session"));
+  EXPECT_EQ(manifest_of(rebuilt->directory).input_missing, rebuilt->missing);
+  filesystem::remove_all(root.path() + "/rebuilt");
+
+  // One in the middle: what it held is counted, to the record.
+  some = all;
+  some.erase(some.begin() + 1);
+  rebuilt = rebuild(some);
+  ASSERT_OK(rebuilt);
+  EXPECT_EQ(rebuilt->state, SessionState::kRecovered);
+  ASSERT_FALSE(rebuilt->missing.empty());
+  EXPECT_EQ(rebuilt->missing[0].what, "events that were stored and are not in the containers");
+  EXPECT_EQ(rebuilt->missing[0].count, was.events - rebuilt->totals.events);
+  EXPECT_EQ(rebuilt->totals.events + rebuilt->totals.lost_events, was.events + was.lost_events);
 }
 
 TEST_F(CaptureTest, RollsByAgeAndWhenAsked) {
@@ -249,7 +280,7 @@ TEST_F(CaptureTest, ADamagedContainerRebuildsTheRestAndCountsWhatIsMissing) {
     auto rebuilt = rebuild({damaged});
     ASSERT_OK(rebuilt);
     EXPECT_LE(rebuilt->totals.events, was.events);
-    if (!rebuilt->problems.empty() || rebuilt->totals.events < was.events) {
+    if (!rebuilt->missing.empty() || rebuilt->totals.events < was.events) {
       EXPECT_EQ(rebuilt->state, SessionState::kRecovered) << "round " << round;
     }
     expect_reader_ok(rebuilt->directory);

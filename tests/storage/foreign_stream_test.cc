@@ -277,7 +277,7 @@ TEST_F(ForeignStreamTest, ContainersRebuildItByteForByte) {
     EXPECT_EQ(containers_in(directory).size() > 2, roll_bytes == 60'000);
     auto rebuilt = rebuild(directory);
     ASSERT_OK(rebuilt);
-    EXPECT_TRUE(rebuilt->problems.empty()) << rebuilt->problems.front();
+    EXPECT_TRUE(rebuilt->missing.empty()) << rebuilt->missing.front().what;
     EXPECT_EQ(stored(rebuilt->directory), stream);
     Manifest was = manifest_of(directory);
     was.containers.clear();
@@ -347,7 +347,7 @@ TEST_F(ForeignStreamTest, ADamagedContainerRebuildsWholeFramesAndSaysWhatIsMissi
     EXPECT_LE(kept.size(), stream.size());
     if (kept != stream) {
       EXPECT_EQ(rebuilt->state, SessionState::kRecovered);
-      EXPECT_FALSE(rebuilt->problems.empty() && round % 2 == 0);
+      EXPECT_FALSE(rebuilt->missing.empty() && round % 2 == 0);
     }
     filesystem::remove_all(root.path() + "/rebuilt");
   }

@@ -56,6 +56,8 @@ Manifest full_manifest() {
   m.symbols_state = SymbolsState::kFailed;
   m.symbols_tries = 2;
   m.gaps = {{3, Lane::kDetail, kLostOverwritten | kLostUnlinked, 8, 6, 5, 120, 130, 2}};
+  m.input_missing = {{"pages that do not hold", 3}, {"the end of the session", 0}};
+  m.input_missing_left_out = 7;
   m.detail_windows = {{"on", 10, 20, 5, 99, "command"}};
   m.detail_windows_left_out = 1;
   m.clock_syncs = {{100, -5, 3, 1.25, 1700, "of the collector"}};

@@ -24,15 +24,11 @@ constexpr uint64_t kProgressEvents = 1 << 16;
 // The names of a session's functions, and which of them are symbols.
 class FunctionNames {
  public:
-  FunctionNames(const Trace& trace, ConvertLog& log) {
+  explicit FunctionNames(const Trace& trace) {
     SessionManifest manifest;
     if (trace.manifest) {
       auto parsed = SessionManifest::parse(*trace.manifest);
-      if (parsed.ok()) {
-        manifest = std::move(*parsed);
-      } else {
-        log.say("names: " + parsed.error().message);
-      }
+      if (parsed.ok()) manifest = std::move(*parsed);
     }
     for (const ManifestSymbol& symbol : manifest.symbols) symbols_.push_back(symbol.function_id);
     std::sort(symbols_.begin(), symbols_.end());
@@ -51,17 +47,15 @@ class FunctionNames {
   std::vector<uint64_t> symbols_;  // ids, sorted
 };
 
-storage::Manifest manifest_of(const Trace& trace, ConvertLog& log) {
+storage::Manifest manifest_of(const Trace& trace) {
   if (!trace.manifest) return {};
   auto parsed = storage::manifest_from_json(*trace.manifest);
-  if (parsed.ok()) return std::move(*parsed);
-  log.say(parsed.error().message + "; gaps, markers and the process are left out");
-  return {};
+  return parsed.ok() ? std::move(*parsed) : storage::Manifest();
 }
 
 // The elements in the order of `key`; where it is equal, in the order that they have.
 template <class T>
-std::vector<const T*> sorted_by(const std::vector<T>& list, uint64_t T::* key) {
+std::vector<const T*> sorted_by(const std::vector<T>& list, uint64_t T::*key) {
   std::vector<const T*> sorted;
   sorted.reserve(list.size());
   for (const T& element : list) sorted.push_back(&element);
@@ -89,8 +83,8 @@ class SessionStream {
  public:
   SessionStream(const Trace& trace, ByteSink& sink, ConvertLog& log)
       : session_(trace.files()),
-        manifest_(manifest_of(trace, log)),
-        names_(trace, log),
+        manifest_(manifest_of(trace)),
+        names_(trace),
         out_(sink, log),
         log_(log) {}
 
@@ -104,7 +98,6 @@ class SessionStream {
 
  private:
   Status head();
-  void tell_damage(const atf::SessionThread& thread);
   Status threads();
   Status event(const atf::MergedEvent& merged);
   Status detail(size_t position, const atf::IndexEvent& event);
@@ -163,20 +156,6 @@ Status SessionStream::head() {
   return {};
 }
 
-// dial9 has no checksums: what these say of the events must be said now.
-void SessionStream::tell_damage(const atf::SessionThread& thread) {
-  const std::string name = "thread_" + std::to_string(thread.n) + ": ";
-  for (const atf::Finding& finding : thread.findings.list()) {
-    if (finding.severity == Severity::kError) log_.say(name + finding.sentence);
-  }
-  if (thread.index && thread.index->checksum() == atf::ChecksumState::kBad) {
-    log_.say(name + "the checksum of the events does not fit them");
-  }
-  if (thread.detail && thread.detail->checksum() == atf::ChecksumState::kBad) {
-    log_.say(name + "the checksum of the detail records does not fit them");
-  }
-}
-
 Status SessionStream::threads() {
   states_.resize(session_.threads().size());
   std::unordered_map<uint32_t, const storage::ManifestThread*> listed;
@@ -184,11 +163,7 @@ Status SessionStream::threads() {
   std::unordered_map<uint32_t, size_t> positions;
   for (size_t position = 0; position < states_.size(); ++position) {
     const atf::SessionThread& thread = session_.threads()[position];
-    tell_damage(thread);
-    if (!thread.index) {
-      log_.leave_out("threads that cannot be read");
-      continue;
-    }
+    if (!thread.index) continue;
     positions[thread.n] = position;
     log_.leave_out("steps back in time within a thread: events are written in the order of time",
                    session_.time_order(position).backward_steps());
@@ -205,11 +180,9 @@ Status SessionStream::threads() {
   for (const storage::Gap* next : sorted_by(manifest_.gaps, &storage::Gap::before_seq)) {
     const storage::Gap& gap = *next;
     const auto of = positions.find(gap.thread);
-    if (of == positions.end()) {
-      log_.leave_out("gaps of threads that are not there");
-    } else {
-      states_[of->second].gaps[static_cast<size_t>(gap.lane)].list.push_back(next);
-    }
+    // Of a thread that was not asked for, or that is missing and said to be.
+    if (of == positions.end()) continue;
+    states_[of->second].gaps[static_cast<size_t>(gap.lane)].list.push_back(next);
   }
   return {};
 }
@@ -242,7 +215,7 @@ Status SessionStream::detail(size_t position, const atf::IndexEvent& event) {
       return out_.detail(session_.threads()[position].n, *record);
     }
   }
-  log_.leave_out("links to detail records that are not there, or not in the order of the events");
+  log_.missing("detail records that events lead to, in the order of the events", 1);
   return {};
 }
 

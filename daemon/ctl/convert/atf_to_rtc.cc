@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <queue>
+#include <utility>
 
 #include "daemon/ctl/convert/convert.h"
 #include "daemon/ctl/convert/output_file.h"
@@ -113,19 +114,18 @@ Losses losses_of(const storage::Manifest& manifest, uint32_t thread, Lane lane) 
 // The session's own manifest as far as there is one, made true for what is read here: files of
 // others have none, or say less.
 storage::Manifest manifest_of(const Trace& trace, const atf::SessionReader& session,
-                              ConvertLog& log) {
+                              const ConvertLog& log) {
   storage::Manifest manifest;
   if (trace.manifest) {
     auto parsed = storage::manifest_from_json(*trace.manifest);
-    if (parsed.ok()) {
-      manifest = std::move(*parsed);
-    } else {
-      log.say(parsed.error().message);
-    }
+    if (parsed.ok()) manifest = std::move(*parsed);
   }
   std::map<uint32_t, storage::ManifestThread> known;
   for (storage::ManifestThread& thread : manifest.threads) known[thread.id] = std::move(thread);
   manifest.threads.clear();
+  const storage::SessionTotals before = std::exchange(manifest.totals, {});
+  manifest.totals.first_ns = before.first_ns;
+  manifest.totals.last_ns = before.last_ns;
   manifest.containers.clear();
   manifest.containers_removed = 0;
   for (const atf::SessionThread& thread : session.threads()) {
@@ -145,10 +145,22 @@ storage::Manifest manifest_of(const Trace& trace, const atf::SessionReader& sess
     ours.has_detail = thread.detail.has_value();
     ours.events = ours.index_next = thread.index->size();
     ours.detail_records = ours.detail_next = thread.detail ? thread.detail->size() : 0;
+    ++manifest.totals.threads;
+    manifest.totals.events += ours.events;
+    manifest.totals.detail_records += ours.detail_records;
+    manifest.totals.lost_events += ours.lost_events;
+    manifest.totals.lost_detail_records += ours.lost_detail_records;
   }
   if (manifest.state == storage::SessionState::kRecording) {
     manifest.state = storage::SessionState::kRecovered;
     manifest.reason = "the session was not sealed when it was converted";
+  }
+  for (const storage::MissingInput& missing : log.missing()) {
+    storage::add_missing_input(manifest, missing);
+  }
+  manifest.input_missing_left_out += log.missing_left_out();
+  if (!log.is_input_whole() && manifest.state == storage::SessionState::kComplete) {
+    manifest.state = storage::SessionState::kRecovered;
   }
   return manifest;
 }
@@ -163,10 +175,7 @@ Status atf_to_rtc(const Trace& trace, const std::string& output, ConvertLog& log
   }
   std::vector<LanePages> lanes;
   for (const atf::SessionThread& thread : session.threads()) {
-    if (!thread.index) {
-      log.leave_out("threads that cannot be read");
-      continue;
-    }
+    if (!thread.index) continue;
     if (thread.index->version() != manifest.identity.version) {
       log.leave_out("threads of another ATF version than the first one");
       continue;

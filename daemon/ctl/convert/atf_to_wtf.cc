@@ -82,11 +82,7 @@ storage::Manifest AtfToWtf::read_manifest(const Trace& trace) {
   auto whole = storage::manifest_from_json(*trace.manifest);
   if (whole.ok()) manifest = std::move(*whole);
   auto parsed = SessionManifest::parse(*trace.manifest);
-  if (parsed.ok()) {
-    lenient_ = std::move(*parsed);
-  } else {
-    log_.say(trace.manifest_path + ": " + parsed.error().message + "; functions stay unnamed");
-  }
+  if (parsed.ok()) lenient_ = std::move(*parsed);
   if (manifest.identity.process_name.empty()) {
     manifest.identity.process_name = lenient_.process_name;
   }
@@ -108,10 +104,7 @@ void AtfToWtf::prepare_threads() {
   });
   for (size_t i = 0; i < threads_.size(); ++i) {
     const atf::SessionThread& thread = session_.threads()[i];
-    if (!thread.index) {
-      log_.leave_out("threads that cannot be read");
-      continue;
-    }
+    if (!thread.index) continue;
     const ManifestThread* said = lenient_.thread(thread.n);
     threads_[i].position = readable++;
     scopes_.add_thread(thread.n, thread.index->header().thread_id,
@@ -125,8 +118,8 @@ void AtfToWtf::prepare_threads() {
     }
     const uint64_t backward = session_.time_order(i).backward_steps();
     if (backward != 0) {
-      log_.say("thread " + std::to_string(thread.n) + ": its times step back " +
-               std::to_string(backward) + " times; its events are put in the order of time");
+      log_.remark("thread " + std::to_string(thread.n) + ": its times step back " +
+                  std::to_string(backward) + " times; its events are put in the order of time");
     }
   }
   for (const storage::Marker& marker : about_.markers) markers_.push_back(&marker);

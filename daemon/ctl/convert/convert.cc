@@ -12,6 +12,7 @@
 #include "daemon/ctl/convert/convert_input.h"
 #include "daemon/ctl/convert/output_file.h"
 #include "daemon/ctl/convert/session_builder.h"
+#include "daemon/ctl/convert/session_input.h"
 #include "daemon/ctl/convert/whole_session.h"
 #include "daemon/ctl/leftovers.h"
 #include "daemon/ctl/terminal.h"
@@ -54,11 +55,7 @@ Result<std::string> rebuild(const ConvertInput& input, const std::string& root, 
   }
   auto report = replay.finish();
   if (!report.ok()) return report.error();
-  for (std::string& problem : report->problems) log.say(std::move(problem));
-  if (report->problems_left_out != 0) {
-    log.say(std::to_string(report->problems_left_out) + " more problems");
-  }
-  log.leave_out("pages that do not hold", report->pages_refused);
+  log.missing(report->missing, report->missing_left_out);
   log.count("events", report->totals.events);
   log.count("detail_records", report->totals.detail_records);
   log.count("lost_events", report->totals.lost_events);
@@ -78,7 +75,7 @@ Result<std::string> make_session(const ConvertInput& input, const std::string& r
     const auto binary = WtfBinary::of(input.file(), findings, directory_of(root));
     if (!binary.ok()) return binary.error();
     for (const auto& finding : findings.list()) {
-      if (finding.severity != Severity::kNote) log.say(finding.sentence);
+      if (finding.severity == Severity::kError) log.missing(finding.sentence);
     }
     built = wtf_to_atf(binary->bytes(), builder, log);
   }
@@ -86,8 +83,10 @@ Result<std::string> make_session(const ConvertInput& input, const std::string& r
   log.leave_out("times that stepped back within a thread, moved to the event before",
                 builder.moved_times());
   log.count("events", builder.events());
-  return builder.finish(storage::SessionState::kComplete,
-                        "converted from " + std::string(name_of(input.source)));
+  for (const storage::MissingInput& missing : log.missing()) builder.input_missing(missing);
+  return builder.finish(
+      log.is_input_whole() ? storage::SessionState::kComplete : storage::SessionState::kRecovered,
+      "converted from " + std::string(name_of(input.source)));
 }
 
 // ---- out of a session
@@ -113,9 +112,8 @@ Status session_to_wtf_json(const ConvertOptions& options, const Trace& trace, Co
   const std::string path = temporary->path() + "/binary.wtf-trace";
   ConvertLog parts;
   COLLECT_TRY(atf_to_wtf(trace, path, parts));
-  for (const auto& [what, count] : parts.left_out()) log.leave_out(what, count);
+  log.take(parts);
   for (const auto& [what, count] : parts.counts()) log.count(what, count);
-  for (const std::string& sentence : parts.said()) log.say(sentence);
   int number = 0;
   for (const auto& [part, bytes] : parts.written()) {
     ConvertOptions one = options;
@@ -167,8 +165,7 @@ Status run(const ConvertOptions& options, const ConvertInput& input, ConvertLog&
     ConvertLog first([&log](uint64_t done, uint64_t all) { log.progress(done, 2 * all); });
     auto made = make_session(input, temporary->path(), options.atf_version, first);
     if (!made.ok()) return made.error();
-    for (const auto& [what, count] : first.left_out()) log.leave_out(what, count);
-    for (const std::string& sentence : first.said()) log.say(sentence);
+    log.take(first);
     auto opened = open_trace(*made);
     if (!opened.ok()) return opened.error();
     built = std::move(*opened);
@@ -216,13 +213,11 @@ int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err)
   if (!input->trace.choice.empty())
     err << "convert: " << printable_sentence(input->trace.choice) << "\n";
   ConvertLog log(progress_line(err, options.progress));
-  for (std::string& sentence : input->trace.unopened()) log.say(std::move(sentence));
+  if (input->source == Source::kAtf) check_session_input(input->trace, log);
   const Status converted = run(options, *input, log);
   if (options.progress) restart_line(err);
   if (!converted.ok()) {
-    for (const std::string& sentence : log.said()) {
-      err << "convert: " << printable_sentence(sentence) << "\n";
-    }
+    print_convert_losses(options.to, log, err);
     err << "convert: " << to_string(converted.error()) << "; nothing was made\n";
     return 2;
   }
@@ -230,9 +225,11 @@ int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err)
   if (options.json) {
     print_convert_json(options, input->source, log, text);
   } else {
-    print_convert_text(log, text, err);
+    print_convert_text(log, text);
   }
-  return log.left_out().empty() && log.said().empty() ? 0 : 1;
+  text.flush();
+  print_convert_losses(options.to, log, err);
+  return log.is_input_whole() && (!options.strict || log.left_out().empty()) ? 0 : 1;
 }
 
 }  // namespace collect::ctl

@@ -5,10 +5,13 @@
 
 #include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/figures.h"
+#include "daemon/ctl/terminal.h"
 #include "formats/wtf/layout.h"
 
 namespace collect::ctl {
 namespace {
+
+constexpr size_t kShownKinds = 3;  // of what is left out
 
 using OpenFiles = std::vector<std::pair<std::string, Result<FileBytes>>>;
 
@@ -118,7 +121,22 @@ void print_convert_json(const ConvertOptions& options, Source from, const Conver
     out.put(':');
     out.dec(count);
   }
-  out.put("},\"left_out\":{");
+  out.put("},\"missing\":[");
+  comma = "";
+  for (const storage::MissingInput& missing : log.missing()) {
+    out.put(comma);
+    comma = ",";
+    out.put("{\"what\":");
+    out.json_string(missing.what);
+    if (missing.count != 0) {
+      out.put(",\"count\":");
+      out.dec(missing.count);
+    }
+    out.put('}');
+  }
+  out.put("],\"missing_left_out\":");
+  out.dec(log.missing_left_out());
+  out.put(",\"left_out\":{");
   comma = "";
   for (const auto& [what, count] : log.left_out()) {
     out.put(comma);
@@ -129,7 +147,7 @@ void print_convert_json(const ConvertOptions& options, Source from, const Conver
   }
   out.put("},\"remarks\":[");
   comma = "";
-  for (const std::string& sentence : log.said()) {
+  for (const std::string& sentence : log.remarks()) {
     out.put(comma);
     comma = ",";
     out.json_string(sentence);
@@ -137,7 +155,7 @@ void print_convert_json(const ConvertOptions& options, Source from, const Conver
   out.put("]}\n");
 }
 
-void print_convert_text(const ConvertLog& log, TextOut& out, std::ostream& err) {
+void print_convert_text(const ConvertLog& log, TextOut& out) {
   for (const auto& [path, bytes] : log.written()) {
     out.printable(path);
     out.put(": ");
@@ -153,15 +171,38 @@ void print_convert_text(const ConvertLog& log, TextOut& out, std::ostream& err) 
                                      : what);
     out.put('\n');
   }
-  out.flush();
-  for (const std::string& sentence : log.said()) {
+}
+
+void print_convert_losses(Target to, const ConvertLog& log, std::ostream& err) {
+  for (const storage::MissingInput& missing : log.missing()) {
+    err << "convert: missing from the input: ";
+    if (missing.count != 0) err << with_thousands(missing.count) << " ";
+    err << printable_sentence(missing.what) << "\n";
+  }
+  if (log.missing_left_out() != 0) {
+    err << "convert: missing from the input: " << log.missing_left_out() << " things more\n";
+  }
+  for (const std::string& sentence : log.remarks()) {
     err << "convert: " << printable_sentence(sentence) << "\n";
   }
-  if (log.unsaid() != 0) err << "convert: " << log.unsaid() << " more remarks\n";
-  for (const auto& [what, count] : log.left_out()) {
-    err << "convert: left out: " << with_thousands(count) << " " << printable_sentence(what)
-        << "\n";
+  if (log.remarks_left_out() != 0) {
+    err << "convert: " << log.remarks_left_out() << " more remarks\n";
   }
+  if (log.left_out().empty()) return;
+  // One line, however much it is: the kinds with the most.
+  std::vector<std::pair<uint64_t, std::string_view>> kinds;
+  for (const auto& [what, count] : log.left_out()) kinds.emplace_back(count, what);
+  std::stable_sort(kinds.begin(), kinds.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  err << "convert: left out, " << name_of(to) << " has no place for it: ";
+  for (size_t i = 0; i < std::min(kinds.size(), kShownKinds); ++i) {
+    err << (i == 0 ? "" : "; ") << with_thousands(kinds[i].first) << " "
+        << printable_sentence(kinds[i].second);
+  }
+  if (kinds.size() > kShownKinds) {
+    err << "; and " << kinds.size() - kShownKinds << " kinds more (--json lists them)";
+  }
+  err << "\n";
 }
 
 }  // namespace collect::ctl

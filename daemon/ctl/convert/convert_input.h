@@ -32,6 +32,8 @@ Result<ConvertInput> open_convert_input(const std::vector<std::string>& paths);
 
 void print_convert_json(const ConvertOptions& options, Source from, const ConvertLog& log,
                         TextOut& out);
-void print_convert_text(const ConvertLog& log, TextOut& out, std::ostream& err);
+void print_convert_text(const ConvertLog& log, TextOut& out);
+// What is missing and what is left out, as convert_log.h tells them apart.
+void print_convert_losses(Target to, const ConvertLog& log, std::ostream& err);
 
 }  // namespace collect::ctl

@@ -126,8 +126,8 @@ Status feed(Bytes file, Target& target, ConvertLog& log) {
   if (!feeder.status().ok()) return feeder.status();
   const auto problem = decoder.finish(file.subspan(decoded.bytes));
   if (problem) {
-    log.say("the stream breaks off: " + dial9::to_error(*problem).message + "; " +
-            std::to_string(file.size() - decoded.bytes) + " bytes are missing");
+    log.missing("the stream breaks off: " + dial9::to_error(*problem).message);
+    log.missing("bytes behind the last whole frame", file.size() - decoded.bytes);
   }
   return target.finish();
 }

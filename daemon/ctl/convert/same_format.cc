@@ -38,13 +38,15 @@ Result<uint64_t> to_json_form(const ConvertOptions& options, Bytes file, ByteSin
 
 // What the input has lost is said; what the format cannot hold is counted.
 void note_findings(const wtf::Findings& findings, ConvertLog& log) {
+  uint64_t listed = 0;
   for (const wtf::Finding& finding : findings.list()) {
     if (finding.rule == wtf::Rule::kRenamed) log.leave_out(kRenamed);
     if (finding.severity == Severity::kError) {
-      log.say("at " + std::to_string(finding.offset) + ": " + finding.sentence);
+      ++listed;
+      log.missing("at " + std::to_string(finding.offset) + ": " + finding.sentence);
     }
   }
-  if (findings.unlisted() != 0) log.say(std::to_string(findings.unlisted()) + " more like these");
+  if (findings.errors() > listed) log.missing("more findings like these", findings.errors() - listed);
 }
 
 }  // namespace
@@ -72,7 +74,7 @@ Status dial9_to_dial9(const ConvertOptions& options, Bytes file, ConvertLog& log
   if (!copied.ok()) return copied.error();
   log.count("events", copied->events);
   if (copied->problem) {
-    log.say("the last " + std::to_string(file.size() - copied->bytes) +
+    log.missing("the last " + std::to_string(file.size() - copied->bytes) +
             " bytes are missing: " + dial9::to_error(*copied->problem).message);
   }
   COLLECT_TRY(out->commit());

@@ -52,6 +52,8 @@ class SessionBuilder {
   void lost(uint32_t thread, storage::Lane lane, uint64_t count, uint32_t reasons,
             uint64_t first_ns, uint64_t last_ns);
   Status marker(uint64_t ns, std::string_view text);
+  // What the capture lacks that the session is built from.
+  void input_missing(const storage::MissingInput& missing) { writer_->input_missing(missing); }
 
   // Seals; where the session is.
   Result<std::string> finish(storage::SessionState state, const std::string& reason);

@@ -65,7 +65,7 @@ void WtfFiles::finish(ConvertLog& log) {
   for (const auto& [path, bytes] : written_) log.wrote(path, bytes);
   std::error_code ignored;
   const std::string next = path_of(written_.size() + 1);
-  if (replaces_ && fs::exists(next, ignored)) log.say(next + " is older and no part of this");
+  if (replaces_ && fs::exists(next, ignored)) log.remark(next + " is older and no part of this");
 }
 
 std::string WtfFiles::path_of(size_t number) const {

@@ -151,7 +151,7 @@ Status WtfToAtf::begin(std::string_view first_zone) {
     process_.name = zone.process;
   }
   if (process_.start_unix_ns == 0) {
-    log_.say("the file's timebase is no time of day; the session does not know when it was");
+    log_.remark("the file's timebase is no time of day; the session does not know when it was");
   }
   begun_ = true;
   return session_.begin(process_);
@@ -227,7 +227,7 @@ Status WtfToAtf::run() {
   if (!begun_) COLLECT_TRY(begin(""));
   for (const wtf::Finding& finding : findings_.list()) {
     if (finding.severity != Severity::kError) continue;
-    log_.say("at " + std::to_string(finding.offset) + ": " + finding.sentence);
+    log_.missing("at " + std::to_string(finding.offset) + ": " + finding.sentence);
   }
   for (size_t role = 0; role < std::size(events_); ++role) {
     log_.leave_out(left_out_name(static_cast<wtf::Role>(role)), events_[role]);

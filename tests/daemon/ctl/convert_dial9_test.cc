@@ -275,7 +275,7 @@ TEST_F(Dial9Test, RecordingsOfServices) {
     EXPECT_EQ(run_recover(sample, directory_ / "recovered.bin"), 0) << err_.str();
     EXPECT_EQ(fs::file_size(directory_ / "recovered.bin"), expected["bytes"]);
 
-    EXPECT_EQ(run_convert(sample, Target::kAtf, directory_ / "atf"), 1);
+    EXPECT_EQ(run_convert(sample, Target::kAtf, directory_ / "atf"), 0);
     const json names = expected["events_by_name"];
     const auto count = [&](const char* name) { return names.value(name, uint64_t{0}); };
     const uint64_t starts = count("PollStartEvent") + count("WorkerParkEvent");
@@ -337,9 +337,8 @@ TEST_F(Dial9Test, Vectors) {
       EXPECT_EQ(dial9::check_stream(bytes).events, report.events);
     }
     EXPECT_EQ(run_convert(path, Target::kAtf, directory_ / "atf"), rejected ? 2
-                                                                   : !whole || report.events != 0
-                                                                       ? 1
-                                                                       : 0)
+                                                                   : whole  ? 0
+                                                                            : 1)
         << err_.str();
     const fs::path golden = reference / "data" / "dial9" / "golden" / (name + ".jsonl");
     if (name.starts_with("ok_") && fs::exists(golden)) {
@@ -463,7 +462,7 @@ TEST_F(Dial9Test, WorkersAreSortedAndWhatDoesNotPairIsCounted) {
   put_one(strange, 2100, {3});
   const Bytes bytes = out.bytes();
   const std::string path = put("workers.bin", {bytes.begin(), bytes.end()});
-  ASSERT_EQ(run_convert(path, Target::kAtf, directory_ / "atf"), 1);
+  ASSERT_EQ(run_convert(path, Target::kAtf, directory_ / "atf"), 0);
   EXPECT_EQ(
       report_["left_out"],
       (json{{"ends of polls whose start the stream does not have", 1},
@@ -488,7 +487,7 @@ TEST_F(Dial9Test, ASecondSessionInTheStreamIsCountedNotMixedIn) {
   ByteVector twice = file_bytes(directory_ / "s.bin");
   const ByteVector once = twice;
   twice.insert(twice.end(), once.begin(), once.end());
-  ASSERT_EQ(run_convert(put("twice.bin", twice), Target::kAtf, directory_ / "atf"), 1);
+  ASSERT_EQ(run_convert(put("twice.bin", twice), Target::kAtf, directory_ / "atf"), 0);
   EXPECT_EQ(expect_same_threads(session, written()), 3u);
   uint64_t left_out = 0;
   for (const auto& [what, number] : report_["left_out"].items()) {

@@ -85,8 +85,8 @@ class RtcTest : public testing::Test {
     return made.ok() ? *made : "";
   }
 
-  int run_convert(const std::vector<std::string>& inputs, Target to, const fs::path& output) {
-    ConvertOptions options;
+  int run_convert(const std::vector<std::string>& inputs, Target to, const fs::path& output,
+                  ConvertOptions options = {}) {
     options.inputs = inputs;
     options.to = to;
     options.output = output.string();
@@ -177,6 +177,70 @@ TEST_F(RtcTest, ADamagedContainerIsRecoveredAsFarAsItHolds) {
   const uint64_t lost = manifest["totals"]["lost_events"];
   const uint64_t events = manifest["totals"]["events"];
   EXPECT_EQ(events + lost, 20'005u);
+}
+
+TEST_F(RtcTest, ACutContainerIsSaidAndCountedInTheNewManifest) {
+  const std::string session = make_session(atf::Version::kV2, 5);
+  const fs::path container = directory_ / "one.rtc";
+  ASSERT_EQ(run_convert({session}, Target::kRtc, container), 0) << err_.str();
+  const std::string bytes = bytes_of(container);
+  const fs::path cut = directory_ / "cut.rtc";
+  put_bytes(cut, bytes.substr(0, bytes.size() * 2 / 3));
+  ASSERT_EQ(run_convert({cut.string()}, Target::kAtf, directory_ / "back"), 1);
+  EXPECT_NE(err_.str().find("convert: missing from the input: "), std::string::npos) << err_.str();
+  const json report = json::parse(out_.str());
+  const json manifest = json::parse(bytes_of(written() + "/manifest.json"));
+  EXPECT_EQ(manifest["state"], "recovered");
+  EXPECT_EQ(manifest["input_missing"], report["missing"]);
+  const uint64_t events = manifest["totals"]["events"];
+  EXPECT_LT(events, 20'000u);
+  EXPECT_EQ(report["missing"][0]["what"], "events that were stored and are not in the containers");
+  EXPECT_EQ(report["missing"][0]["count"], 20'000 - events);
+  // It stays in what is made of it, whatever the format.
+  const std::string back = written();
+  ASSERT_EQ(run_convert({back}, Target::kRtc, directory_ / "again.rtc"), 0) << err_.str();
+  ASSERT_EQ(run_convert({(directory_ / "again.rtc").string()}, Target::kAtf, directory_ / "b"), 0);
+  EXPECT_EQ(json::parse(bytes_of(written() + "/manifest.json"))["input_missing"],
+            manifest["input_missing"]);
+  // Straight into another format: said and counted in the report.
+  for (const Target to : {Target::kWtf, Target::kDial9}) {
+    EXPECT_EQ(run_convert({cut.string()}, to, directory_ / ("x" + std::to_string(int(to)))), 1);
+    EXPECT_EQ(json::parse(out_.str())["missing"], report["missing"]);
+  }
+}
+
+TEST_F(RtcTest, ASessionWithoutAllOfItsThreadsIsSaidAndCounted) {
+  const std::string session = make_session(atf::Version::kV2, 5);
+  const uint64_t events = json::parse(bytes_of(session + "/manifest.json"))["threads"][1]["events"];
+  fs::remove_all(session + "/thread_1");
+  for (const Target to : {Target::kRtc, Target::kWtf, Target::kDial9}) {
+    const fs::path output = directory_ / ("x" + std::to_string(int(to)));
+    EXPECT_EQ(run_convert({session}, to, output), 1);
+    const json missing = json::parse(out_.str())["missing"];
+    ASSERT_EQ(missing.size(), 3u) << missing;
+    EXPECT_EQ(missing[0]["count"], 1) << missing;
+    EXPECT_EQ(missing[1]["count"], events) << missing;
+  }
+  const fs::path container = directory_ / ("x" + std::to_string(int(Target::kRtc)));
+  ASSERT_EQ(run_convert({container.string()}, Target::kAtf, directory_ / "b"), 0) << err_.str();
+  const json manifest = json::parse(bytes_of(written() + "/manifest.json"));
+  EXPECT_EQ(manifest["state"], "recovered");
+  EXPECT_EQ(manifest["input_missing"][1]["count"], events);
+}
+
+TEST_F(RtcTest, WhatTheTargetHasNoPlaceForIsOneLineAndNoFailure) {
+  const std::string session = make_session(atf::Version::kV2, 5);
+  const fs::path output = directory_ / "x.wtf-trace";
+  EXPECT_EQ(run_convert({session}, Target::kWtf, output), 0);
+  const std::string said = err_.str();
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  EXPECT_TRUE(said.starts_with("convert: left out, wtf has no place for it: ")) << said;
+  EXPECT_NE(said.find("detail records"), std::string::npos) << said;
+  ConvertOptions strictly;
+  strictly.strict = true;
+  strictly.force = true;
+  EXPECT_EQ(run_convert({session}, Target::kWtf, output, strictly), 1);
+  EXPECT_EQ(run_convert({session}, Target::kRtc, directory_ / "x.rtc", strictly), 0) << err_.str();
 }
 
 TEST_F(RtcTest, DumpShowsStreamsInOrder) {

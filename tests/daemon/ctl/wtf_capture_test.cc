@@ -126,7 +126,7 @@ TEST_F(WtfCapture, TheJsonFormIsShownAsTheBinaryOne) {
   fs::rename(at("x.json"), at("x.wtf-trace"));
   ASSERT_EQ(run_dump(options), 0) << err_.str();
   EXPECT_EQ(out_.str(), binary);
-  EXPECT_EQ(run_convert(at("x.wtf-trace"), Target::kAtf, at("back")), 1);
+  EXPECT_EQ(run_convert(at("x.wtf-trace"), Target::kAtf, at("back")), 0);
   EXPECT_EQ(read_session(written())[0].steps.size(), 5u);
 }
 

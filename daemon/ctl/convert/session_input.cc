@@ -1,0 +1,74 @@
+#include "daemon/ctl/convert/session_input.h"
+
+#include <map>
+
+#include "formats/atf/session_reader.h"
+#include "storage/manifest.h"
+
+namespace collect::ctl {
+namespace {
+
+constexpr std::string_view kEvents = "events that the manifest counts and the files do not have";
+constexpr std::string_view kDetails =
+    "detail records that the manifest counts and the files do not have";
+
+uint64_t less_than(uint64_t counted, uint64_t found) {
+  return counted - std::min(counted, found);
+}
+
+void check_thread(const atf::SessionThread& thread, ConvertLog& log) {
+  const std::string name = "thread_" + std::to_string(thread.n) + ": ";
+  for (const atf::Finding& finding : thread.findings.list()) {
+    if (finding.severity == Severity::kError) log.missing(name + finding.sentence);
+  }
+  if (!thread.index) {
+    log.missing("threads that cannot be read", 1);
+    return;
+  }
+  if (thread.index->checksum() == atf::ChecksumState::kBad) {
+    log.missing(name + "the checksum of the events does not fit them");
+  }
+  if (thread.detail && thread.detail->checksum() == atf::ChecksumState::kBad) {
+    log.missing(name + "the checksum of the detail records does not fit them");
+  }
+}
+
+void compare_counts(const storage::Manifest& manifest, const atf::SessionReader& session,
+                    ConvertLog& log) {
+  std::map<uint32_t, const atf::SessionThread*> found;
+  for (const atf::SessionThread& thread : session.threads()) found[thread.n] = &thread;
+  for (const storage::ManifestThread& counted : manifest.threads) {
+    const auto thread = found.find(counted.id);
+    if (thread == found.end()) {
+      log.missing("threads that the manifest names and that are not there", 1);
+      log.missing(kEvents, counted.events);
+      log.missing(kDetails, counted.detail_records);
+      continue;
+    }
+    const auto& [n, files] = *thread;
+    log.missing(kEvents, less_than(counted.events, files->index ? files->index->size() : 0));
+    log.missing(kDetails,
+                less_than(counted.detail_records, files->detail ? files->detail->size() : 0));
+  }
+}
+
+}  // namespace
+
+void check_session_input(const Trace& trace, ConvertLog& log) {
+  for (const std::string& sentence : trace.unopened()) log.missing(sentence);
+  const atf::SessionReader session(trace.files());
+  for (const atf::SessionThread& thread : session.threads()) check_thread(thread, log);
+  // One thread, or one file, was asked for: its session may be missing.
+  if (!trace.manifest || trace.kind != TraceKind::kSession) return;
+  const auto manifest = storage::manifest_from_json(*trace.manifest);
+  if (!manifest.ok()) {
+    log.missing(trace.manifest_path + ": " + manifest.error().message);
+    return;
+  }
+  compare_counts(*manifest, session, log);
+  if (manifest->state == storage::SessionState::kRecording) {
+    log.missing("the end of the session: it is not sealed (collectctl recover seals it)");
+  }
+}
+
+}  // namespace collect::ctl
