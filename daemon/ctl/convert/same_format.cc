@@ -46,7 +46,8 @@ void note_findings(const wtf::Findings& findings, ConvertLog& log) {
       log.missing("at " + std::to_string(finding.offset) + ": " + finding.sentence);
     }
   }
-  if (findings.errors() > listed) log.missing("more findings like these", findings.errors() - listed);
+  if (findings.errors() > listed)
+    log.missing("more findings like these", findings.errors() - listed);
 }
 
 }  // namespace
@@ -74,8 +75,8 @@ Status dial9_to_dial9(const ConvertOptions& options, Bytes file, ConvertLog& log
   if (!copied.ok()) return copied.error();
   log.count("events", copied->events);
   if (copied->problem) {
-    log.missing("the last " + std::to_string(file.size() - copied->bytes) +
-            " bytes are missing: " + dial9::to_error(*copied->problem).message);
+    log.missing("the stream breaks off: " + dial9::to_error(*copied->problem).message);
+    log.missing("bytes behind the last whole frame", file.size() - copied->bytes);
   }
   COLLECT_TRY(out->commit());
   log.wrote(options.output, out->size());
