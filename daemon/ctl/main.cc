@@ -76,9 +76,10 @@ CLI::App* add_run(CLI::App& app, Line& line) {
       ->type_name("POLICY")
       ->check(CLI::IsMember({"drop", "overwrite", "wait"}));
   command
-      ->add_option("--drain", run.agent.drain,
-                   "What ships the events: a thread of the program, or a process of its own, so "
-                   "that a crash loses nothing")
+      ->add_option(
+          "--drain", run.agent.drain,
+          "What ships the events: a process of its own, so that a crash loses nothing (the "
+          "default), or a thread of the program")
       ->type_name("DRAIN")
       ->check(CLI::IsMember({"thread", "process"}));
   command
