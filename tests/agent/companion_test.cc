@@ -22,6 +22,7 @@
 #include "collect/agent.h"
 #include "formats/atf/layout.h"
 #include "tests/agent/scripted_collector.h"
+#include "tests/fakes/sanitized.h"
 
 namespace collect::agent {
 namespace {
@@ -219,15 +220,9 @@ TEST_F(CompanionTest, OptionsOfAnEarlierHeaderMeanAThread) {
   EXPECT_EQ(stored(), 2 * kPairs);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // their memory can't be told from the program's, and stays
-#else
-constexpr bool kSanitized = false;
-#endif
-
 // Memory that the program had at the start is not held by the copy.
 TEST_F(CompanionTest, HoldsNothingOfTheProgramsMemory) {
-  if (kSanitized) GTEST_SKIP() << "all memory stays under a sanitizer";
+  if (fakes::kSanitized) GTEST_SKIP() << "all memory stays under a sanitizer";
   constexpr size_t kProgramBytes = 256 << 20;
   int report[2];
   ASSERT_EQ(pipe(report), 0);

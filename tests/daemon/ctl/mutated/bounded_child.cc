@@ -12,14 +12,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "tests/fakes/sanitized.h"
+
 namespace collect::ctl::testing {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 constexpr uint64_t kRunsPerChild = 500;
 
@@ -30,7 +26,7 @@ struct Trace {
 };
 
 void set_bounds(const Bounds& bounds) {
-  if (!kSanitized) {
+  if (!fakes::kSanitized) {
     const rlimit memory{bounds.address_bytes, bounds.address_bytes};
     setrlimit(RLIMIT_AS, &memory);
   }
@@ -45,7 +41,7 @@ void set_bounds(const Bounds& bounds) {
 void set_timers(const Bounds& bounds) {
   const itimerval wall{{0, 0}, {bounds.wall_seconds, 0}};
   setitimer(ITIMER_REAL, &wall, nullptr);
-  const itimerval cpu{{0, 0}, {bounds.cpu_seconds * (kSanitized ? 10 : 1), 0}};
+  const itimerval cpu{{0, 0}, {bounds.cpu_seconds * (fakes::kSanitized ? 10 : 1), 0}};
   setitimer(ITIMER_VIRTUAL, &cpu, nullptr);
 }
 

@@ -1,0 +1,13 @@
+// Whether this program was built with a sanitizer: it then takes more time, keeps memory that it was
+// told to give back, and can't have its address space limited.
+#pragma once
+
+namespace collect::fakes {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+}  // namespace collect::fakes
