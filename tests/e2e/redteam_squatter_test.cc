@@ -75,7 +75,7 @@ TEST_F(RedTeamSquatterTest, AnAbstractSocketOfAnotherUserGetsNothing) {
 }
 
 TEST_F(RedTeamSquatterTest, AUnixSocketOfAnotherUserBelowTmpGetsNothing) {
-  ASSERT_EQ(::chown(shared_.c_str(), fakes::kForeignUid, fakes::kForeignUid), 0);
+  ASSERT_EQ(::chown(shared_.c_str(), fakes::kOtherUid, fakes::kOtherUid), 0);
   const ForeignListener squatter(fakes::unix_name(shared_ + "/ingest"));
   expect_nothing_reaches(squatter, "unix:" + shared_ + "/ingest");
   expect_ctl_refuses(squatter, "unix:" + shared_ + "/ingest");
@@ -106,7 +106,7 @@ TEST_F(RedTeamSquatterTest, ACollectorOfAnotherUserIsServedWithAToken) {
   ASSERT_EQ(::mkdir(root.c_str(), 0700), 0);
   write_text_file(token, "correct horse");
   for (const std::string& path : {root, token}) {
-    ASSERT_EQ(::chown(path.c_str(), fakes::kForeignUid, fakes::kForeignUid), 0);
+    ASSERT_EQ(::chown(path.c_str(), fakes::kOtherUid, fakes::kOtherUid), 0);
   }
   CollectorProcess collector(scratch_, {"--token-file", token}, root,
                              {"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"});
