@@ -259,7 +259,7 @@ Result<api::Manifest> manifest_message(const std::string& session_name, std::str
   message.set_session(std::string(kSessionPrefix) + session_name);
   message.set_json(std::move(json));
   message.set_format_version_major(2);
-  message.set_format_version_minor(1);
+  message.set_format_version_minor(manifest->identity.version == atf::Version::kV1 ? 1 : 2);
   message.set_state(std::string(storage::session_state_name(manifest->state)));
   message.set_time_start_ns(manifest->time_start_ns);
   message.set_time_end_ns(manifest->time_end_ns);

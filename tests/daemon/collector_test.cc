@@ -261,7 +261,7 @@ TEST_F(CollectorTest, StartsAndStopsByEmptyRequests) {
   EXPECT_EQ(message->state(), "complete");
   EXPECT_THAT(message->json(), HasSubstr("\"threads\""));
   EXPECT_THAT(message->json(),
-              HasSubstr("\"format_version\":\"" + std::to_string(message->format_version_major()) +
+              HasSubstr("\"format_version\": \"" + std::to_string(message->format_version_major()) +
                         "." + std::to_string(message->format_version_minor()) + "\""));
   EXPECT_EQ(message->format_version_major(), 2u);
   EXPECT_EQ(message->symbol_count(), 0u) << "nobody called a function";

@@ -97,7 +97,7 @@ TEST(RedteamAnew, FileThatMayNotGrowFailsASessionAndNotTheDaemon) {
 
 TEST(RedteamAnew, SignalsInStormsLoseNothing) {
   Scratch scratch;
-  CollectorProcess collector(scratch, {"--heartbeat-ms", "60000"});
+  CollectorProcess collector(scratch, {"--heartbeat-ms", "60000", "--seal-at-stop", "true"});
   RawAgent agent(collector.ingest_port(), kPid);
   ASSERT_TRUE(agent.ready);
   for (int at = 0; at < 200; ++at) {

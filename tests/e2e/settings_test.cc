@@ -47,7 +47,11 @@ size_t containers_of(const Scratch& scratch, const Arguments& settings, uint64_t
   CollectorProcess collector(scratch, settings, root);
   RawAgent agent(collector.ingest_port(), kPid);
   EXPECT_TRUE(agent.ready);
-  for (uint64_t i = 0; i < pages; ++i) EXPECT_TRUE(agent.data.send(page(i)));
+  // One after the other: what is stored in one go stands in one container.
+  for (uint64_t i = 0; i < pages; ++i) {
+    EXPECT_TRUE(agent.data.send(page(i)));
+    EXPECT_TRUE(agent.control.receive_ack(1, (i + 1) * kPageEvents));
+  }
   end_recording(agent, pages * kPageEvents);
   const auto sessions = sealed_sessions(collector.root(), static_cast<int>(kPid));
   if (sessions.size() != 1) return 0;

@@ -60,7 +60,7 @@ class StandardOutputTest : public testing::OfflineTest {
         {"roll", {{"roll"}}},
         {"stats", {{"stats"}}},
         {"inspect", {{"inspect", session}}},
-        {"verify", {{"verify", session}}},
+        {"verify", {{"verify", "--allow-incomplete", session}}},
         {"dump", {{"dump", session}, {"dump", "--json", session}}},
         {"convert", {{"convert", session, "--to", "rtc", "-o", container, "--force"}}},
         {"recover", {{"recover", session}}},

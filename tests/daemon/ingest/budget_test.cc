@@ -78,6 +78,8 @@ TEST_F(BudgetTest, SealWaitsForDescriptors) {
   ASSERT_TRUE(eventually([this] { return limited_.open_now == 0; }));
   ASSERT_TRUE(agent.connect(address()));
   ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.close_stream(1, 1000));
   limited_.max_open = 0;
   ASSERT_TRUE(agent.end_recording());
   const uint64_t refused = limited_.refused;
