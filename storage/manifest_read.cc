@@ -304,9 +304,8 @@ Result<Manifest> manifest_from_json(std::string_view text_json) {
   read_list(json, "function_filters", manifest.function_filters, filter_of);
   manifest.function_filters_left_out = number(json, "function_filters_left_out");
   read_list(json, "clock_sync", manifest.clock_syncs, clock_sync_of);
-  read_list(json, "events", manifest.notes, [](const Json& note) {
-    return Note{number(note, "at_unix_ns"), text(note, "what")};
-  });
+  read_list(json, "events", manifest.notes,
+            [](const Json& note) { return Note{number(note, "at_unix_ns"), text(note, "what")}; });
   read_list(json, "input_missing", manifest.input_missing, [](const Json& missing) {
     return MissingInput{text(missing, "what"), number(missing, "count")};
   });

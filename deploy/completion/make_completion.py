@@ -17,7 +17,8 @@ KINDS = {
     "SESSION": "sessions", "AGENT": "agents", "TARGET": "targets", "PROGRAM": "program",
     "ADDRESS": "nothing", "BYTES": "nothing", "DURATION": "nothing", "FILTER": "nothing",
     "FUNCTION": "nothing", "MB": "nothing", "MS": "nothing", "N": "nothing", "NAME": "nothing",
-    "NS": "nothing", "SECONDS": "nothing", "TEXT": "nothing", "TID": "nothing", "UINT": "nothing",
+    "NS": "nothing", "SECONDS": "nothing", "TEXT": "nothing", "THREAD": "nothing", "TID": "nothing",
+    "UINT": "nothing",
 }
 # The same word with another meaning: (command, word).
 EXCEPTIONS = {

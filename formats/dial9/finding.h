@@ -49,9 +49,8 @@ class Findings : public FindingList<Finding> {
 
   template <class MakeSentence>
   void add_lazily(Severity severity, Check check, uint64_t offset, MakeSentence make_sentence) {
-    add_lazily(severity, [&] {
-      return Finding{severity, check, Rule::kNone, offset, make_sentence()};
-    });
+    add_lazily(severity,
+               [&] { return Finding{severity, check, Rule::kNone, offset, make_sentence()}; });
   }
 };
 

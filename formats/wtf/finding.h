@@ -85,9 +85,8 @@ class Findings : public FindingList<Finding> {
   template <class MakeSentence>
   void add_lazily(Severity severity, Rule rule, uint64_t offset, MakeSentence make_sentence) {
     note(severity, rule);
-    FindingList::add_lazily(severity, [&] {
-      return Finding{severity, rule, offset, make_sentence()};
-    });
+    FindingList::add_lazily(severity,
+                            [&] { return Finding{severity, rule, offset, make_sentence()}; });
   }
 
   // Of everything found, listed or not.

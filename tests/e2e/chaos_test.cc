@@ -70,11 +70,10 @@ class Chaos {
       : random_(seed),
         scratch_(scratch),
         disk_(scratch),
-        collector_(
-            scratch,
-            {"--heartbeat-ms", "200", "--resume-ms", "90000", "--rtc-roll-bytes", "8388608",
-             "--rtc-budget-bytes", "16777216", "--log-level", "warn", "--seal-at-stop", "true"},
-            disk_.mounted() ? disk_.root() : ""),
+        collector_(scratch,
+                   {"--heartbeat-ms", "200", "--resume-ms", "90000", "--rtc-roll-bytes", "8388608",
+                    "--rtc-budget-bytes", "16777216", "--log-level", "warn"},
+                   disk_.mounted() ? disk_.root() : ""),
         proxy_(collector_.ingest_port()) {
     for (size_t i = 0; i < kPrograms; ++i) start(i);
   }

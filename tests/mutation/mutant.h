@@ -1,12 +1,12 @@
 #pragma once
 
-// What a planted mistake asks: is it the one that is switched on? Only sources that plant.py rewrote
-// include this, never the product.
+// What a planted mistake asks: is it the one that is switched on? Only sources that plant.py
+// rewrote include this, never the product.
 //
-// MUTANT_ID names the one mistake that is on (from 1). MUTANT_REACH names a file of one byte for each
-// mistake, where every one that was asked leaves a 1: a test that never reaches a mistake can't notice
-// it. Any thread, any process, also within a signal handler: both are read once, without a lock; two
-// threads that read them at the same time store the same values.
+// MUTANT_ID names the one mistake that is on (from 1). MUTANT_REACH names a file of one byte for
+// each mistake, where every one that was asked leaves a 1: a test that never reaches a mistake
+// can't notice it. Any thread, any process, also within a signal handler: both are read once,
+// without a lock; two threads that read them at the same time store the same values.
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ inline State state;
 inline void read_environment() {
   if (const char* path = ::getenv("MUTANT_REACH")) {
     const int file = ::open(path, O_RDWR | O_CLOEXEC);
-    struct stat status {};
+    struct stat status{};
     if (file >= 0 && ::fstat(file, &status) == 0) {
       const auto size = static_cast<size_t>(status.st_size);
       void* bytes = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

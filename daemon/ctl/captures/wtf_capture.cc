@@ -56,7 +56,7 @@ std::string timebase_text(double ms) {
   text += " ms";
   if (!(ms >= kMinTimebaseMs && ms <= kMaxTimebaseMs)) return text;
   const auto seconds = static_cast<time_t>(ms / 1000);
-  struct tm utc {};
+  struct tm utc{};
   char day[32];
   if (::gmtime_r(&seconds, &utc) == nullptr ||
       std::strftime(day, sizeof day, "%Y-%m-%d %H:%M:%S", &utc) == 0) {

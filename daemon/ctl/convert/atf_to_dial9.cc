@@ -55,7 +55,7 @@ storage::Manifest manifest_of(const Trace& trace) {
 
 // The elements in the order of `key`; where it is equal, in the order that they have.
 template <class T>
-std::vector<const T*> sorted_by(const std::vector<T>& list, uint64_t T::*key) {
+std::vector<const T*> sorted_by(const std::vector<T>& list, uint64_t T::* key) {
   std::vector<const T*> sorted;
   sorted.reserve(list.size());
   for (const T& element : list) sorted.push_back(&element);
