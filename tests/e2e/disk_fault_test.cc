@@ -244,13 +244,14 @@ TEST(DiskFaultTest, RunSaysThatTheDiskWasFull) {
   Scratch scratch;
   SmallDisk disk(scratch / "disk", "32m");
   NEEDS(disk);
-  const Ending ran =
-      run(scratch.path(), {program("collectctl"), "run", "-o", scratch / "disk/traces", "--",
-                           traced_program("json_iso_codes_counted"), "1", "2"});
+  const Ending ran = run(scratch.path(),
+                         {program("collectctl"), "run", "-o", scratch / "disk/traces", "--",
+                          traced_program("json_iso_codes_counted"), "1", "2"},
+                         {}, seconds(120));
   EXPECT_TRUE(ran.exited_with(125)) << ran.describe() << ran.errors;
   EXPECT_NE(ran.errors.find("(failed)"), std::string::npos) << ran.errors;
   EXPECT_NE(ran.errors.find("storing ended (no space"), std::string::npos) << ran.errors;
-  EXPECT_EQ(ran.errors.find("nothing"), std::string::npos) << ran.errors;
+  EXPECT_EQ(ran.errors.find("lost       nothing"), std::string::npos) << ran.errors;
 }
 
 TEST(DiskFaultTest, ASessionThatIsTooLargeEndsAlone) {

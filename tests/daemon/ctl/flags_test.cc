@@ -257,5 +257,23 @@ TEST(TlsVariablesTest, CertificateKeyAndNameComeFromTheEnvironment) {
   EXPECT_EQ(runner.run({"stats"}).exit_code, 1);
 }
 
+// How events stand in the document, and whether it is one document or a line for each chunk.
+TEST_F(OfflineFlagsTest, ConvertWritesTheFormOfWtfJsonThatIsAsked) {
+  const auto converted = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> command = {"convert", "--to",     "wtf-json",
+                                        "--force", "--output", "made.wtf-json"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    const Ran ran = run(command);
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    return contents(runner_.directory() / "made.wtf-json");
+  };
+  const std::string plain = converted({});
+  EXPECT_EQ(converted({"--wtf-events", "base64", "--wtf-mode", "complete"}), plain);
+  EXPECT_THAT(plain, Not(HasSubstr("\"events\"")));
+  EXPECT_THAT(converted({"--wtf-events", "json"}), HasSubstr("\"events\""));
+  EXPECT_NE(converted({"--wtf-mode", "partial"}), plain);
+  EXPECT_EQ(run({"convert", "--to", "wtf-json", "-o", "x", "--wtf-mode", "half"}).exit_code, 2);
+}
+
 }  // namespace
 }  // namespace collect::ctl
