@@ -132,7 +132,8 @@ TEST(CaptureTest, ADaemonThatWasKilledLeavesContainersThatRebuild) {
   collector.process().wait(seconds(10));
   job.send_signal(SIGKILL);
   job.wait(seconds(10));
-  const std::string rebuilt = rebuild(scratch, containers_in(directory), scratch / "rebuilt");
+  const std::string rebuilt =
+      rebuild(scratch, containers_in(directory), scratch / "rebuilt", 1);  // the end is missing
   ASSERT_FALSE(rebuilt.empty());
   const Ending verified =
       run(scratch.path(), {program("collectctl"), "verify", "--allow-incomplete", rebuilt});

@@ -126,11 +126,12 @@ TEST(DaemonTest, OutputThatCannotBeWrittenIsSaid) {
 // Starts a program and waits until its recording is under way.
 std::unique_ptr<ChildProcess> recording_program(const Scratch& scratch,
                                                 const CollectorProcess& collector,
-                                                const std::string& rounds) {
+                                                const std::string& rounds = "1000",
+                                                const std::string& pause_ms = "20") {
   Environment environment = collector.tracing();
   environment["COUNT_FILE"] = scratch / "count";
   auto job = std::make_unique<ChildProcess>(
-      scratch.path(), Arguments{traced_program("json_iso_codes_counted"), "1000", "2", rounds},
+      scratch.path(), Arguments{traced_program("json_iso_codes_counted"), rounds, "2", pause_ms},
       environment);
   // Two counts, one after the other: the recording is under way.
   EXPECT_TRUE(eventually(seconds(30), [&] {
@@ -164,7 +165,7 @@ void expect_incomplete(const Scratch& scratch, const std::string& directory,
 TEST(DaemonTest, TerminationInMidRunLeavesASessionThatCanBeSealed) {
   Scratch scratch;
   CollectorProcess collector(scratch);
-  const auto job = recording_program(scratch, collector, "20");
+  const auto job = recording_program(scratch, collector);
   const Ending& ending = collector.stop();
   EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
   EXPECT_TRUE(job->running());
@@ -185,7 +186,7 @@ TEST(DaemonTest, TerminationInMidRunLeavesASessionThatCanBeSealed) {
 TEST(DaemonTest, RestartInMidRunGoesOnInTheSameSession) {
   Scratch scratch;
   CollectorProcess collector(scratch);
-  const auto job = recording_program(scratch, collector, "20");
+  const auto job = recording_program(scratch, collector, "1", "300");
   EXPECT_TRUE(collector.stop().exited_with(0));
   EXPECT_TRUE(job->running());
   collector.start_again();
@@ -200,7 +201,7 @@ TEST(DaemonTest, RestartInMidRunGoesOnInTheSameSession) {
 TEST(DaemonTest, SealAtStopLeavesNothingToTheNextStart) {
   Scratch scratch;
   CollectorProcess collector(scratch, {"--seal-at-stop", "true"});
-  const auto job = recording_program(scratch, collector, "20");
+  const auto job = recording_program(scratch, collector);
   EXPECT_TRUE(collector.stop().exited_with(0));
   EXPECT_TRUE(job->running());
   const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), job->pid());
@@ -214,7 +215,7 @@ TEST(DaemonTest, SealAtStopLeavesNothingToTheNextStart) {
 TEST(DaemonTest, KilledProgramLeavesAReadableSession) {
   Scratch scratch;
   CollectorProcess collector(scratch, {"--seal-at-stop", "true"});
-  const auto job = recording_program(scratch, collector, "20");
+  const auto job = recording_program(scratch, collector);
   job->send_signal(SIGKILL);
   job->wait(seconds(10));
   EXPECT_TRUE(collector.stop().exited_with(0));

@@ -75,7 +75,7 @@ SURFACE = {
     "daemon/ctl/online_command_line.cc": 'add("--control", control, "", "");\n',
     "daemon/ctl/file_command_line.cc": 'command->add_option(\n    "--limit", limit, "");\n',
     "daemon/config.h": 'visit("max_connections_per_address", "", c.a);\n'
-                       'visit("queue_bytes", "", c.b);\nvisit("rtc", "", c.rtc);\n',
+                       'visit("max_connections_per_address", "", c.b);\nvisit("rtc", "", c.rtc);\n',
     "daemon/config.cc": 'app.add_option("--ready-fd", fd, "");\n',
     "formats/core/environment_names.h": '"COLLECT_TAG",\n',
     "agent/settings.cc": 'variable("COLLECT_TAG");\n',
@@ -98,7 +98,7 @@ SURFACE_FAULTS = [
     ("tests/a_test.cc", "parent_pid", "pid", "the manifest's parent_pid is in no test"),
     ("tests/a_test.cc", "markers_left_out", "left_out", "the manifest's markers_left_out is in no"),
     ("agent/settings.cc", "COLLECT_TAG", "COLLECT_NEW", "COLLECT_NEW is not in"),
-    ("tests/a_test.cc", "--rtc", '--rtc", "--queue-bytes', "SEEN_ELSEWHERE has queue_bytes"),
+    ("tests/a_test.cc", "--rtc", '--rtc", "--max-connections-per-address', "SEEN_ELSEWHERE has max_connections_per_address"),
 ]
 
 
