@@ -51,6 +51,7 @@ Run run(const std::string& directory, const char* durability, size_t agents,
                 collector.process().errors().c_str());
     std::exit(1);
   }
+  collector.stop();  // names are written after the seal
   std::filesystem::remove_all(directory + "/root");
   const double gb = static_cast<double>(pages.stored_bytes * agents) * 1e-9;
   return {gb / wall, cpu / gb};

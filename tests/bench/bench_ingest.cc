@@ -77,6 +77,7 @@ Cost collector(const std::string& directory, int connections, const PreparedPage
                 collector.process().errors().c_str());
     std::exit(1);
   }
+  collector.stop();  // names are written after the seal
   std::filesystem::remove_all(directory + "/root");
   return cost(cpu, wall, pages.stored_bytes * static_cast<uint64_t>(connections));
 }
