@@ -201,6 +201,13 @@ TEST_P(Steering, DetailGoesOnAndOffInMidRun) {
   const SessionTotals totals = sessions[0].totals();
   EXPECT_GT(totals.detail_records, 0u);
   EXPECT_LT(totals.detail_records, totals.events);
+  const Ending asked = call(collector, scratch, "GetStats", "{}");
+  ASSERT_TRUE(asked.exited_with(0)) << asked.errors;
+  const json stats = json::parse(asked.output, nullptr, false);
+  // JSON of Protobuf writes 64-bit numbers as strings.
+  EXPECT_EQ(stats.value("eventsStored", std::string()), std::to_string(totals.events));
+  EXPECT_EQ(stats.value("detailRecordsStored", std::string()),
+            std::to_string(totals.detail_records));
   const json& windows = sessions[0].manifest()["detail_windows"];
   ASSERT_EQ(windows.size(), 1u) << windows.dump();
   EXPECT_LT(windows[0].value("start_ns", uint64_t{0}), windows[0].value("end_ns", uint64_t{0}));
