@@ -3,41 +3,22 @@
 #include <gtest/gtest.h>
 
 #include "formats/wtf/check.h"
-#include "formats/wtf/chunk_encoder.h"
 #include "formats/wtf/text.h"
 #include "tests/formats/wtf/built_file.h"
+#include "tests/formats/wtf/by_hand.h"
 
 namespace collect::wtf {
 namespace {
 
-// Bytes put together by hand from the document's layout, not by our writer.
-class ByHand {
- public:
-  ByHand& word(uint32_t value) {
-    for (int i = 0; i < 4; ++i) bytes.push_back(static_cast<uint8_t>(value >> 8 * i));
-    return *this;
-  }
-  ByHand& text(std::string_view value) {
-    bytes.insert(bytes.end(), value.begin(), value.end());
-    return *this;
-  }
-  // Definition with the table's ordinals of name and arguments.
-  ByHand& define(uint32_t wire_id, uint32_t event_class, uint32_t flags, uint32_t name,
-                 uint32_t args) {
-    return word(1).word(0).word(wire_id).word(event_class).word(flags).word(name).word(args);
-  }
-  std::vector<uint8_t> bytes;
-};
+using testing::ByHand;
+using testing::octets;
 
 std::vector<uint8_t> file_of(std::string_view table, const ByHand& events) {
-  VectorSink sink;
-  EXPECT_TRUE(write_file_header(sink, 5).ok());
-  const std::string_view json = R"({"type":"file_header","timebase":3.5})";
-  const PartOut header{0x10000, bytes_of(json)};
-  EXPECT_TRUE(write_chunk(sink, {1, 1}, {&header, 1}).ok());
-  const PartOut parts[] = {{0x30000, bytes_of(table)}, {0x20002, events.bytes}};
-  EXPECT_TRUE(write_chunk(sink, {2, 2, 0, 9}, parts).ok());
-  return sink.bytes();
+  ByHand file;
+  file.file_header();
+  file.chunk(1, 1, {{0x10000, octets(R"({"type":"file_header","timebase":3.5})")}});
+  file.chunk(2, 2, {{0x30000, octets(table)}, {0x20002, events.bytes}});
+  return file.bytes;
 }
 
 TEST(Reader, ReadsAFileMadeByHand) {
