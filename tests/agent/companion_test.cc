@@ -121,14 +121,14 @@ TEST_F(CompanionTest, TellsHowTheProgramWasKilled) {
 TEST_F(CompanionTest, TellsTheExitCode) {
   start_program([] {
     make_events(kPairs);
-    return 42;
+    return 200;
   });
   const wire::RecordingEnd end = take_all();
-  EXPECT_EQ(WEXITSTATUS(wait_for_program()), 42);
+  EXPECT_EQ(WEXITSTATUS(wait_for_program()), 200);
   EXPECT_EQ(stored(), 2 * kPairs);
   EXPECT_EQ(end.reason(), "exit");
   EXPECT_EQ(end.process_end().how(), wire::ProcessEnd::EXITED);
-  EXPECT_EQ(end.process_end().exit_code(), 42);
+  EXPECT_EQ(end.process_end().exit_code(), 200);
 }
 
 TEST_F(CompanionTest, IsNoChildOfTheProgram) {

@@ -118,6 +118,31 @@ TEST_F(DrainCommandTest, DetailGoesOnForATimeAndBackToWhatItWas) {
   EXPECT_EQ(fake::detail_filter_functions(), 0u);
 }
 
+TEST_F(DrainCommandTest, DetailReturnsToTheModeAndFilterBeforeTheFirstLimitedCommand) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.welcome_pair();
+  wire::Command armed = set_detail(wire::DETAIL_ARMED);
+  armed.mutable_set_detail()->add_thread_ids(7);
+  armed.mutable_set_detail()->add_function_ids(10);
+  armed.mutable_set_detail()->add_function_ids(11);
+  ASSERT_TRUE(collector.command(armed).ok());
+  wire::Command on = set_detail(wire::DETAIL_ON);
+  on.mutable_set_detail()->set_duration_ns(60'000'000'000);
+  on.mutable_set_detail()->add_function_ids(12);
+  ASSERT_TRUE(collector.command(on).ok());
+  EXPECT_EQ(fake::detail_filter_threads(), 0u);
+  EXPECT_EQ(fake::detail_filter_functions(), 1u);
+  on.mutable_set_detail()->set_duration_ns(30'000'000);
+  on.mutable_set_detail()->clear_function_ids();
+  ASSERT_TRUE(collector.command(on).ok());
+  while (collector.detail_states.size() < 4) collector.take_until(FrameType::kDetailState);
+  EXPECT_EQ(collector.detail_states[3].reason(), "duration");
+  EXPECT_EQ(collector.detail_states[3].mode(), wire::DETAIL_ARMED);
+  EXPECT_EQ(detail_mode(), 1u);
+  EXPECT_EQ(fake::detail_filter_threads(), 1u);
+  EXPECT_EQ(fake::detail_filter_functions(), 2u);
+}
+
 TEST_F(DrainCommandTest, FiltersReachTheRecorder) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.welcome_pair();
@@ -174,6 +199,17 @@ TEST_F(DrainCommandTest, FunctionFilterThatIsNoneIsRefused) {
   EXPECT_EQ(fake::function_filters(), 0u);
   EXPECT_TRUE(collector.command(filter_part(0, 5, 2, true)).ok());
   EXPECT_EQ(fake::function_filter(), (std::vector<uint64_t>{5, 6}));
+}
+
+TEST_F(DrainCommandTest, HalfAFunctionFilterEndsWithItsLink) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.welcome_pair();
+  ASSERT_TRUE(collector.command(filter_part(0, 0, 3, false)).ok());
+  collector.data.close();
+  collector.control.close();
+  collector.welcome_pair(true);
+  EXPECT_FALSE(collector.command(filter_part(1, 3, 3, true)).ok());
+  EXPECT_EQ(fake::function_filters(), 0u);
 }
 
 TEST_F(DrainCommandTest, DetailChangesAreToldAgainAfterAReconnectAndEndWithTheRecording) {

@@ -1,5 +1,8 @@
 // While no collector is there, pages go to the spool; when one is, they come first.
+#include <fcntl.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 #include "tests/agent/drain_fixture.h"
 #include "tests/agent/temp_folder.h"
@@ -31,6 +34,17 @@ class DrainSpoolTest : public DrainTest {
     return eventually([stream] {
       return fake::acknowledged(stream, Lane::kIndex) >= kIndexPages * kPageRecords;
     });
+  }
+  // The file has no name; the process's own table of descriptors leads to it.
+  int open_spool() const {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      const auto target = std::filesystem::read_symlink(entry, gone);
+      if (!gone && target.native().starts_with(folder_.path().native())) {
+        return open(entry.path().c_str(), O_RDWR | O_CLOEXEC);
+      }
+    }
+    return -1;
   }
   void expect_detail(uint32_t stream, uint64_t count) {
     const StoredLane& stored = collector.lane(stream, 1);
@@ -182,6 +196,30 @@ TEST_F(DrainSpoolTest, HeartbeatsTellHowMuchItHolds) {
     heartbeat = collector.control.expect<wire::Heartbeat>(FrameType::kHeartbeat);
   }
   EXPECT_EQ(heartbeat.spooled_bytes(), 0u);
+}
+
+// Storage gives back other bytes than were written: that page is lost, and the others come.
+TEST_F(DrainSpoolTest, PageThatChangedInTheSpoolIsNotSent) {
+  ASSERT_TRUE(drain_start(spooling()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  fake::write_index(stream, kIndexRecords);
+  fake::fill_buffer(true);
+  ASSERT_TRUE(is_spooled(stream));
+  const int file = open_spool();
+  ASSERT_GE(file, 0);
+  uint8_t byte = 0;
+  ASSERT_EQ(pread(file, &byte, 1, 40), 1);
+  byte ^= 1;
+  ASSERT_EQ(pwrite(file, &byte, 1, 40), 1);
+  close(file);
+  fake::fill_buffer(false);
+  collector.welcome_pair();
+  collector.take_records(stream, 0, kIndexRecords);
+  const StoredLane& stored = collector.lane(stream, 0);
+  EXPECT_EQ(stored.jumps, kPageRecords) << "the first page";
+  ASSERT_EQ(stored.bytes.size(), (kIndexRecords - kPageRecords) * size_t{32});
+  const auto second_page = fake::index_record(stream, kPageRecords);
+  EXPECT_EQ(std::memcmp(stored.bytes.data(), second_page.bytes, 32), 0);
 }
 
 TEST_F(DrainSpoolTest, StreamsThatEndedAreHandedOverAndClosed) {
