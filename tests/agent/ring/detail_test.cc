@@ -5,6 +5,8 @@
 #include <thread>
 
 #include "agent/ring/hooks.h"
+#include "agent/ring/page_pool.h"
+#include "agent/ring/stream.h"
 #include "tests/agent/ring/ring_drain.h"
 
 namespace collect::agent {
@@ -201,6 +203,39 @@ TEST_F(DetailTest, IndexEventsComeFirstWhenRoomIsShort) {
     }
   }
   EXPECT_EQ(linked, stream.detail.records);
+}
+
+TEST_F(DetailTest, NextRecordAfterALossBeginsAPageThatSaysIt) {
+  set_detail(2, 0, nullptr);
+  record_pairs(3, function_a(), frame_at(stack_));
+  count_lost(stream_at(0)->lane(Lane::kDetail), wire::kLostReentry, 77);
+  record_pairs(1, function_a(), frame_at(stack_));
+  drain_.finish();
+  const TakenLane& lane = drain_.streams.begin()->second.detail;
+  ASSERT_EQ(lane.spans.size(), 2u);
+  EXPECT_EQ(lane.spans[0].lost_total, 0u);
+  EXPECT_EQ(lane.spans[1].first_seq, 6u);
+  EXPECT_EQ(lane.spans[1].lost_total, 1u);
+  EXPECT_EQ(lane.spans[1].lost_reasons, wire::kLostReentry);
+  EXPECT_EQ(lane.spans[1].lost_first_ns, 77u);
+}
+
+// What a thread leaves that was killed between a detail record and its index event, or in the
+// middle of counting a record.
+TEST_F(DetailTest, RecordWithoutItsIndexEventIsLeftOut) {
+  set_detail(2, 0, nullptr);
+  record_pairs(3, function_a(), frame_at(stack_));
+  Stream& stream = *stream_at(0);
+  page_info(stream.lane(Lane::kIndex).open).committed.fetch_sub(atf::kEventBytes);
+  page_info(stream.lane(Lane::kDetail).open).records.fetch_sub(1);
+  settle_dead_writers();
+  drain_.finish();
+  const TakenStream& taken = drain_.streams.begin()->second;
+  ASSERT_EQ(taken.events().size(), 5u);
+  const auto records = details(taken);
+  ASSERT_EQ(records.size(), 5u);
+  EXPECT_EQ(records.back().header.index_seq, 4u);
+  EXPECT_EQ(taken.events().back().detail_seq, 4u);
 }
 
 TEST(DetailWait, HoldsTheProgramAndLosesNothing) {

@@ -14,6 +14,7 @@
 #include "agent/ring/clock.h"
 #include "agent/ring/hooks.h"
 #include "agent/ring/modules.h"
+#include "agent/ring/stream.h"
 #include "tests/agent/ring/ring_drain.h"
 
 namespace collect::agent {
@@ -269,6 +270,77 @@ TEST(Recorder, ThreadThatWasAwayDoesNotWriteToTheStreamOfAnother) {
   EXPECT_EQ(drain.streams.begin()->second.index.records, 14u);
   EXPECT_EQ(drain.streams.rbegin()->second.index.records, 10u);
   EXPECT_NE(drain.streams.begin()->second.thread_id, drain.streams.rbegin()->second.thread_id);
+}
+
+// Stops a thread wherever it is, until `go_on`.
+std::atomic<bool> is_held{false};
+std::atomic<bool> go_on{false};
+void hold(int) {
+  is_held = true;
+  while (!go_on.load()) sched_yield();
+}
+
+// The stream that it waited with was given back while it waited.
+TEST(Recorder, ThreadThatWaitsOverTheEndOfARecordingGoesOnInTheNext) {
+  constexpr uint64_t kRoom = 16 * kEventsPerPage;  // 1 MiB
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kWait)));
+  is_held = go_on = false;
+  struct sigaction action{};
+  action.sa_handler = hold;
+  struct sigaction before{};
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  start_recording();
+  std::atomic<bool> done{false};
+  std::thread program([&] {
+    record_pairs(kRoom);  // twice what fits
+    done = true;
+  });
+  while (stream_at(0) == nullptr || stream_at(0)->waiting.load() == 0) std::this_thread::yield();
+  pthread_kill(program.native_handle(), SIGUSR1);
+  while (!is_held.load()) std::this_thread::yield();
+  RingDrain first;
+  first.finish();
+  EXPECT_EQ(first.records(), kRoom);
+  EXPECT_EQ(first.lost(), 0u);
+  start_recording();
+  go_on = true;
+  RingDrain second;
+  while (!done.load()) second.take();
+  program.join();
+  second.finish();
+  sigaction(SIGUSR1, &before, nullptr);
+  ASSERT_EQ(second.streams.size(), 1u);
+  EXPECT_EQ(second.streams.begin()->second.recording, 2u);
+  EXPECT_EQ(second.streams.begin()->second.index.spans.front().first_seq, 0u);
+  // The call or return that waited belongs to a recording that is over.
+  EXPECT_EQ(second.records(), kRoom - 1);
+  EXPECT_EQ(recorder_stats().buffer_used, 0u);
+}
+
+TEST(Recorder, PageStaysUntilItsLastRecordIsAcknowledged) {
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kDrop)));
+  start_recording();
+  record_pairs(kEventsPerPage / 2 + 1);  // a page and two events
+  RingDrain first;
+  first.take(false);
+  Stream& stream = *stream_at(0);
+  acknowledge(stream, Lane::kIndex, kEventsPerPage - 1);
+  rewind(stream, Lane::kIndex, kEventsPerPage - 1);
+  Span span{};
+  ASSERT_TRUE(next_span(stream, Lane::kIndex, 1u << 20, true, span));
+  EXPECT_EQ(span.first_seq, kEventsPerPage - 1);
+  EXPECT_EQ(span.record_count, 1u);
+  mark_sent(stream, Lane::kIndex, span);
+  acknowledge(stream, Lane::kIndex, kEventsPerPage);
+  rewind(stream, Lane::kIndex, kEventsPerPage);
+  ASSERT_TRUE(next_span(stream, Lane::kIndex, 1u << 20, true, span));
+  EXPECT_EQ(span.first_seq, kEventsPerPage);
+  mark_sent(stream, Lane::kIndex, span);
+  acknowledge(stream, Lane::kIndex, kEventsPerPage + 2);
+  stop_recording();
+  EXPECT_TRUE(stream_ended(stream));
+  release_stream(stream);
+  EXPECT_EQ(recorder_stats().buffer_used, 0u);
 }
 
 TEST(Recorder, EndedThreadsAreFoundAndTheirSlotsUsedAgain) {
