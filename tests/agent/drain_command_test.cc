@@ -338,6 +338,22 @@ TEST_F(DrainCommandTest, StopShipsTheRestAndSaysGoodbye) {
   EXPECT_FALSE(fake::waiting_is_allowed());
 }
 
+TEST_F(DrainCommandTest, RecordingEndHasTheExitCode) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.welcome_pair();
+  drain_note_exit(200);
+  std::thread stopping([] { drain_stop(60000); });
+  wire::RecordingEnd end;
+  ASSERT_TRUE(end.ParseFromString(collector.take_until(FrameType::kRecordingEnd).body));
+  EXPECT_EQ(end.reason(), "exit");
+  EXPECT_EQ(end.process_end().how(), wire::ProcessEnd::EXITED);
+  EXPECT_EQ(end.process_end().exit_code(), 200);
+  wire::Ack sealed = collector.ack();
+  sealed.set_recording_ended(1);
+  collector.control.send(FrameType::kAck, sealed);
+  stopping.join();
+}
+
 TEST_F(DrainCommandTest, StopWaitsNoLongerThanItMayForACollectorThatDoesNotSeal) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.welcome_pair();

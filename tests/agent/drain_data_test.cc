@@ -62,6 +62,23 @@ TEST_F(DrainDataTest, AModuleGoesBeforeThePageThatRefersToIt) {
   EXPECT_EQ(collector.modules[1].path(), "/usr/lib/plugin.so");
 }
 
+// So many in that moment that not all of them fit in what is sent at once.
+TEST_F(DrainDataTest, ManyModulesGoBeforeThePageThatRefersToThem) {
+  constexpr size_t kModules = 1000;
+  ASSERT_TRUE(drain_start(connecting()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  collector.welcome_pair();
+  collector.take_until(FrameType::kStreamOpen);
+  fake::after_next_span([] {
+    for (size_t i = 1; i < kModules; ++i) {
+      fake::add_module(("/usr/lib/" + std::string(200, 'x') + std::to_string(i)).c_str());
+    }
+  });
+  fake::write_index(stream, 10);
+  collector.take_records(stream, 0, 10);
+  EXPECT_EQ(collector.modules.size(), kModules);
+}
+
 TEST_F(DrainDataTest, AnUnloadIsToldOnceMore) {
   fake::add_module("/usr/lib/plugin.so");
   ASSERT_TRUE(drain_start(connecting()));

@@ -198,28 +198,37 @@ TEST_F(DrainSpoolTest, HeartbeatsTellHowMuchItHolds) {
   EXPECT_EQ(heartbeat.spooled_bytes(), 0u);
 }
 
-// Storage gives back other bytes than were written: that page is lost, and the others come.
+// Storage gives back other bytes than were written: that page is lost, and the others come, to a
+// collector that takes them as they are in the spool and to one that takes raw pages.
 TEST_F(DrainSpoolTest, PageThatChangedInTheSpoolIsNotSent) {
-  ASSERT_TRUE(drain_start(spooling()));
-  const uint32_t stream = fake::add_stream(1, "main");
-  fake::write_index(stream, kIndexRecords);
-  fake::fill_buffer(true);
-  ASSERT_TRUE(is_spooled(stream));
-  const int file = open_spool();
-  ASSERT_GE(file, 0);
-  uint8_t byte = 0;
-  ASSERT_EQ(pread(file, &byte, 1, 40), 1);
-  byte ^= 1;
-  ASSERT_EQ(pwrite(file, &byte, 1, 40), 1);
-  close(file);
-  fake::fill_buffer(false);
-  collector.welcome_pair();
-  collector.take_records(stream, 0, kIndexRecords);
-  const StoredLane& stored = collector.lane(stream, 0);
-  EXPECT_EQ(stored.jumps, kPageRecords) << "the first page";
-  ASSERT_EQ(stored.bytes.size(), (kIndexRecords - kPageRecords) * size_t{32});
-  const auto second_page = fake::index_record(stream, kPageRecords);
-  EXPECT_EQ(std::memcmp(stored.bytes.data(), second_page.bytes, 32), 0);
+  for (const uint64_t features : {uint64_t{0}, uint64_t{wire::kFeatureColumns}}) {
+    fake::reset();
+    fake::add_module("/usr/bin/program");
+    ASSERT_TRUE(drain_start(spooling()));
+    const uint32_t stream = fake::add_stream(1, "main");
+    fake::write_index(stream, kIndexRecords);
+    fake::fill_buffer(true);
+    ASSERT_TRUE(is_spooled(stream));
+    const int file = open_spool();
+    ASSERT_GE(file, 0);
+    uint8_t byte = 0;
+    ASSERT_EQ(pread(file, &byte, 1, 40), 1);
+    byte ^= 1;
+    ASSERT_EQ(pwrite(file, &byte, 1, 40), 1);
+    close(file);
+    fake::fill_buffer(false);
+    collector.features = features;
+    collector.welcome_pair();
+    collector.take_records(stream, 0, kIndexRecords);
+    const StoredLane& stored = collector.lane(stream, 0);
+    EXPECT_EQ(stored.jumps, kPageRecords) << "the first page";
+    ASSERT_EQ(stored.bytes.size(), (kIndexRecords - kPageRecords) * size_t{32});
+    const auto second_page = fake::index_record(stream, kPageRecords);
+    EXPECT_EQ(std::memcmp(stored.bytes.data(), second_page.bytes, 32), 0);
+    cut();
+    drain_stop(0);
+    collector.forget();
+  }
 }
 
 TEST_F(DrainSpoolTest, StreamsThatEndedAreHandedOverAndClosed) {
