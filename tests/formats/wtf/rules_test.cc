@@ -257,6 +257,10 @@ const Case kCases[] = {
     {Rule::kJsonValue, Severity::kError, "", [] { return json_event("uint32", "\"text\""); }},
     {Rule::kJsonLossy, Severity::kNote, "",
      [] { return json("", R"("wtfVersion": 4294967301, "formatVersion": 10)"); }},
+    {Rule::kLimit, Severity::kError, "more than 16777216 strings",
+     [] {
+       return with_parts({{kTablePart, std::vector<uint8_t>(kMaxStrings + 1)}, {kEventPart, {}}});
+     }},
     {Rule::kLimit, Severity::kError, "65537 parts",
      [] {
        ByHand file = headed().word(2).word(2).word(24 + 65537 * 12);
