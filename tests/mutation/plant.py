@@ -146,7 +146,7 @@ class Room:
         if not children:
             return
         head = children[0]
-        if head.kind in (K.DECL_STMT, K.VAR_DECL) or head.kind == K.BINARY_OPERATOR:
+        if head.kind in (K.DECL_STMT, K.VAR_DECL, K.BINARY_OPERATOR, K.CXX_BOOL_LITERAL_EXPR):
             return
         if "constexpr" in self.slice(cursor.extent).split("(")[0]:
             return
@@ -168,6 +168,9 @@ class Room:
         start, end = extent.start.offset, extent.end.offset
         text = self.text(path)[start:end].decode("utf-8", "replace")
         if not text.strip() or "//" in text or "#" in text or "/*" in text:
+            return
+        # What a macro holds has the place of the whole macro, which may be a statement.
+        if template is not None and re.match(r"[A-Z][A-Z0-9_]+\(", text):
             return
         key = (path, start, end, what)
         if key in self.seen:
