@@ -238,9 +238,8 @@ uint64_t Reader::Impl::search_units(Impl& probe, int64_t time_ns, const std::str
     }
   }
   // Off the grid, where short recordings stand one behind another.
-  for (auto head = first_unit_from(best + 1); head && head->offset < best + unit;
-       head = first_unit_from(head->offset + 1)) {
-    if (head->truncated || !is_before(*head)) break;
+  for (auto head = first_unit_from(best + 1); head && !head->truncated && is_before(*head);
+       head = first_unit_from(best + 1)) {
     best = head->offset;
   }
   return best;

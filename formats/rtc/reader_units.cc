@@ -335,7 +335,7 @@ std::optional<uint64_t> Reader::Impl::next_credible_marker(uint64_t from) {
 
 std::optional<uint64_t> Reader::Impl::next_marker_after_damage(uint64_t at) {
   const auto found = next_credible_marker(at + 1);
-  if (!found || marker_ == kNowhere || at < marker_) return found;
+  if (!found || marker_ == kNowhere) return found;
   const uint64_t unit = geometry_.unit_bytes;
   const uint64_t grid = marker_ + ((at - marker_) / unit + 1) * unit;
   if (*found < grid && read_unit_head(file_, grid)) {

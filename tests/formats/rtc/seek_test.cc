@@ -163,17 +163,18 @@ TEST(RtcSeek, ByTimeIsExactWithAPlainClock) {
   for (int64_t time = 1000000000 - 60; time <= 1000000000 + 666 * 50 + 10; time += 25) {
     const auto expected =
         std::ranges::find_if(all, [&](const Item& item) { return item.time_ns >= time; });
+    const uint64_t frames = reader->frames();
     const auto place = reader->seek_time(time);
     ASSERT_EQ(place.ok(), expected != all.end()) << time;
     if (!place) continue;
+    // The walk behind the search stays within about one minor unit.
+    EXPECT_LT(reader->frames() - frames, 40u) << time;
     ASSERT_EQ(place.value(), expected->offset) << time;
     Object object;
     for (auto item = expected; item != std::min(expected + 5, all.end()); ++item) {
       ASSERT_TRUE(reader->next(object));
       EXPECT_EQ(item_of(object), *item);
     }
-    // The walk behind the search stays within one unit.
-    EXPECT_LT(reader->offset(), place.value() + 8192);
   }
 }
 
@@ -216,6 +217,75 @@ TEST(RtcSeek, LearnsTheMetaDeltasOfItsUnit) {
   EXPECT_EQ(object.stream->name, "b");
   EXPECT_EQ(object.payload().size(), 3u);
   EXPECT_EQ(reader->findings().errors(), 0u);
+}
+
+// The next Unit's Meta says the same only when it continues this recording.
+TEST(RtcSeek, LearnsThemAlsoBeforeAnotherRecordingOfTheSameStreams) {
+  testing::FrameBytes made;
+  const std::string_view meta = R"([{"id":9,"name":"a"},10])";
+  made.head(0, meta).text(kMetaDeltaId, R"([{"id":10,"name":"b"},11])");
+  made.pad_to(kMarkerBytes + 2048).minor_index().text(10, "two").close_unit();
+  made.head(0, meta).text(9, "again").close_unit();
+  auto reader = Reader::open(made.bytes);
+  ASSERT_TRUE(reader->seek_offset(kMarkerBytes + 2048 + 5).ok());
+  Object object;
+  ASSERT_TRUE(reader->next(object));
+  EXPECT_EQ(object.stream->name, "b");
+}
+
+// What was opened behind the place cannot have lost anything before it.
+TEST(RtcSeek, OnlyStreamsFromBeforeThePlaceMayBeIncomplete) {
+  testing::FrameBytes made;
+  made.head(0, R"([{"id":9,"name":"a"},10])").pad_to(kMarkerBytes + 2048).minor_index();
+  made.text(9, "old").text(kMetaDeltaId, R"([{"id":10,"name":"b"},11])").text(10, "new").crc();
+  auto reader = Reader::open(made.bytes);
+  ASSERT_TRUE(reader->seek_offset(kMarkerBytes + 2048 + 5).ok());
+  Object object;
+  ASSERT_TRUE(reader->next(object));
+  EXPECT_TRUE(object.possibly_incomplete);
+  ASSERT_TRUE(reader->next(object));
+  EXPECT_EQ(object.stream->name, "b");
+  EXPECT_FALSE(object.possibly_incomplete);
+}
+
+TEST(RtcSeek, CountsTheUnitsThatTheFileHasRoomFor) {
+  testing::FrameBytes made;
+  const std::string_view meta = R"([{"id":9,"name":"a"},10])";
+  made.head(0, meta).close_unit().head(1, meta).close_unit();
+  ASSERT_EQ(made.at(), 2u * 8192);
+  EXPECT_EQ(Reader::open(made.bytes)->unit_count(), 2u);
+  EXPECT_EQ(Reader::open(Bytes(made.bytes).subspan(1))->unit_count(), 1u);
+  EXPECT_EQ(Reader::open(Bytes(made.bytes).first(8192))->unit_count(), 1u);
+  EXPECT_EQ(Reader::open(Bytes(made.bytes).first(8192 + 1))->unit_count(), 2u);
+}
+
+// As many streams as a reader takes, each a clock that counts from the one before.
+TEST(RtcSeek, TheLongestChainOfClocksHasTheEpochOfItsFirst) {
+  testing::FrameBytes made;
+  made.geometry = {uint64_t{1} << 23, uint64_t{1} << 23};
+  std::string meta = R"([{"id":9,"name":"0","clock":true,"offset":5},)";
+  for (size_t i = 1; i < kMaxStreams; ++i) {
+    meta += R"({"id":)" + std::to_string(kFirstStreamId + i) + R"(,"name":")" + std::to_string(i) +
+            R"(","clock":true,"delta":")" + std::to_string(i - 1) + "\"},";
+  }
+  const uint64_t next_id = kFirstStreamId + kMaxStreams;
+  meta += std::to_string(next_id) + "]";
+  ASSERT_LE(meta.size(), kMaxMetaBytes);
+  made.head(0, "[9]");
+  for (size_t at = 0; at < meta.size(); at += kMaxPayloadBytes) {
+    made.text(kMetaId, meta.substr(at, kMaxPayloadBytes), meta.size() - at > kMaxPayloadBytes);
+  }
+  made.text(kMetaDeltaId, R"([{"id":)" + std::to_string(next_id) + R"(,"name":"one too many"},)" +
+                              std::to_string(next_id + 1) + "]");
+  made.crc();
+  auto reader = Reader::open(made.bytes);
+  Object object;
+  EXPECT_FALSE(reader->next(object));
+  EXPECT_EQ(reader->streams().size(), kMaxStreams);
+  EXPECT_TRUE(reader->clock_has_epoch(std::to_string(kMaxStreams - 1)));
+  EXPECT_EQ(reader->stream(next_id), nullptr);
+  ASSERT_EQ(reader->findings().list().size(), 1u);
+  EXPECT_EQ(reader->findings().list()[0].rule, Rule::kMetaEntry);
 }
 
 }  // namespace

@@ -148,6 +148,9 @@ TEST(RtcDecimal, TimesAreExact) {
   EXPECT_EQ(ExactTime::of_real(1e-300, 1, 0)->nanoseconds(), 0);
   EXPECT_EQ(ExactTime::of_integer(5, Decimal(1e300), 0), std::nullopt);
   EXPECT_EQ(ExactTime::of_integer(5, Decimal(1e-300), 0)->nanoseconds(), 0);
+  // Powers of two by the smallest step, and none of it.
+  EXPECT_EQ(ExactTime::of_real(4294967296.0, Decimal(1e-18), 0)->attoseconds, 4294967296);
+  EXPECT_EQ(ExactTime::of_real(0.0, Decimal(1e-18), 0)->attoseconds, 0);
 }
 
 uint64_t ms(uint64_t value) {

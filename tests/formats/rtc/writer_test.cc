@@ -163,6 +163,28 @@ TEST(RtcWriter, AStopAnywhereHasAValidCrc) {
   }
 }
 
+// What files are rolled by: never less than they will have, and not much more.
+TEST(RtcWriter, KnowsWhereItWouldEnd) {
+  for (const size_t streams : {0u, 1u, 60u}) {
+    for (const bool begun : {false, true}) {
+      VectorSink sink;
+      auto writer = Writer::create(sink);
+      for (size_t i = 0; i < streams; ++i) {
+        ASSERT_TRUE(writer->open_stream(named(("s" + std::to_string(i)).c_str())).ok());
+      }
+      if (begun) {
+        ASSERT_TRUE(writer->flush().ok());
+      }
+      const uint64_t at_most = writer->position_after_finish();
+      ASSERT_TRUE(writer->finish().ok());
+      EXPECT_GE(at_most, sink.bytes().size()) << streams;
+      // An entry of the Index is counted with its largest distance.
+      EXPECT_LE(at_most, sink.bytes().size() + 60 + 6 * streams) << streams;
+      EXPECT_EQ(writer->position_after_finish(), sink.bytes().size());
+    }
+  }
+}
+
 // Fault 4: a stream created at every place of a Unit.
 TEST(RtcWriter, AStreamMayBeOpenedAnywhere) {
   for (size_t fill = 0; fill < 3300; ++fill) {
