@@ -38,6 +38,8 @@ rm -rf "$work"
 mkdir -p "$work/tree"
 git ls-files -z --cached --others --exclude-standard | tar --null -T - -cf - | tar -xf - -C "$work/tree"
 
+# Tests look for the reference pack beside their checkout.
+ln -s "$root/../shared" "$work/shared"
 # The copy is a checkout of its own for the compiler cache, so that what has no mistake is not
 # compiled again.
 export CCACHE_BASEDIR=$work/tree

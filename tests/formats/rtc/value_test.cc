@@ -151,6 +151,10 @@ TEST(RtcDecimal, TimesAreExact) {
   // Powers of two by the smallest step, and none of it.
   EXPECT_EQ(ExactTime::of_real(4294967296.0, Decimal(1e-18), 0)->attoseconds, 4294967296);
   EXPECT_EQ(ExactTime::of_real(0.0, Decimal(1e-18), 0)->attoseconds, 0);
+  EXPECT_EQ(ExactTime::of_real(1e-300, 1, 0)->attoseconds, 0);
+  for (const double seconds : {0.5, 1.0, 2.0, 3.0, 4.0}) {
+    EXPECT_EQ(ExactTime::of_real(seconds, 1, 0)->nanoseconds(), std::llround(seconds * 1e9));
+  }
 }
 
 uint64_t ms(uint64_t value) {
