@@ -256,8 +256,8 @@ uint64_t Reader::Impl::search_minors(Impl& probe, int64_t time_ns, const std::st
     const uint64_t place = index_at + middle * geometry_.minor_bytes;
     std::optional<int64_t> tick;
     if (is_minor_index(file_, place, index_at)) {
-      probe.pos_ = unit_.offset;
-      if (probe.enter_minor(place) == place) tick = probe.first_tick(clock, until);
+      probe.enter_minor(place);
+      tick = probe.first_tick(clock, until);
     }
     (tick && *tick < time_ns ? low : high) = middle;
   }

@@ -88,6 +88,12 @@ def compile_without_broken(copy, mutants, targets):
                   if any((mutant["path"], line + 1) in complained
                          for line in range(mutant["line"],
                                            mutant["line"] + mutant["before"].count("\n") + 1))]
+        # A warning may stand behind the mistake that caused it.
+        for path, line in [] if broken else complained:
+            before = [mutant for mutant in left if mutant["path"] == path and mutant["line"] < line]
+            nearest = max(before, key=lambda mutant: mutant["line"], default=None)
+            if nearest is not None and nearest not in broken:
+                broken.append(nearest)
         if not broken:
             sys.stderr.write(done.stdout[-6000:])
             sys.exit("score.py: the copy does not build, and no mistake stands where it fails")

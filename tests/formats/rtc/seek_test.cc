@@ -233,6 +233,89 @@ TEST(RtcSeek, LearnsThemAlsoBeforeAnotherRecordingOfTheSameStreams) {
   EXPECT_EQ(object.stream->name, "b");
 }
 
+// By time too, whether the object that is found or the clock itself was opened within the Unit.
+TEST(RtcSeek, ByTimeAmongStreamsThatWereOpenedWithinTheUnit) {
+  testing::FrameBytes made;
+  const auto tick = [&](uint8_t value) { made.frame(10, std::vector<uint8_t>{value}); };
+  made.head(0, R"([{"id":9,"name":"a"},10])");
+  made.text(kMetaDeltaId, R"([{"id":10,"name":"clk","clock":true,"format":"uint8"},)"
+                          R"({"id":11,"name":"b","clock":"clk"},12])");
+  tick(1);
+  made.pad_to(kMarkerBytes + 2048).minor_index();
+  tick(2);
+  made.text(11, "two").pad_to(kMarkerBytes + 4096).minor_index();
+  const uint64_t last = made.at();
+  tick(3);
+  made.text(11, "three").close_unit();
+  auto reader = Reader::open(made.bytes);
+  const uint64_t frames = reader->frames();
+  const auto place = reader->seek_time(3000000000, "clk");
+  ASSERT_TRUE(place.ok());
+  EXPECT_EQ(place.value(), last);
+  EXPECT_LT(reader->frames() - frames, 10u);
+  Object object;
+  ASSERT_TRUE(reader->next(object));
+  EXPECT_EQ(object.stream->name, "clk");
+  ASSERT_TRUE(reader->next(object));
+  EXPECT_EQ(object.stream->name, "b");
+  EXPECT_EQ(reader->findings().errors(), 0u);
+}
+
+struct CountingObserver final : ReaderObserver {
+  void unit_ended(const UnitInfo&) override { ++units; }
+  void skipped(uint64_t, uint64_t) override { ++skips; }
+  void object_dropped(const StreamInfo&, uint64_t) override { ++dropped; }
+  int units = 0;
+  int skips = 0;
+  int dropped = 0;
+};
+
+// A search reads here and there; the observer hears of what next() passes only.
+TEST(RtcSeek, ASearchIsNotObserved) {
+  testing::FrameBytes made;
+  const std::string_view meta = R"([{"id":9,"name":"clk","clock":true,"format":"uint8"},10])";
+  for (uint8_t unit = 0; unit < 8; ++unit) {
+    testing::FrameBytes one;
+    one.head(unit, meta).text(77, "damage").pad_to(kMarkerBytes + 2048).minor_index();
+    for (const uint8_t step : {uint8_t{0}, uint8_t{5}}) {
+      one.frame(9, std::vector<uint8_t>{static_cast<uint8_t>(10 * unit + step)});
+    }
+    made.raw(one.close_unit().bytes);
+  }
+  CountingObserver observer;
+  ReaderOptions options;
+  options.observer = &observer;
+  auto reader = Reader::open(made.bytes, options);
+  const auto place = reader->seek_time(54000000000);
+  ASSERT_TRUE(place.ok());
+  EXPECT_EQ(place.value() / 8192, 5u);
+  EXPECT_EQ(observer.units + observer.skips + observer.dropped, 0);
+  for (Object object; reader->next(object);) {
+  }
+  EXPECT_EQ(observer.units, 3);
+  EXPECT_EQ(observer.skips, 2);
+}
+
+// However often one leaves in the middle of an object, the limit is for what is open now.
+TEST(RtcSeek, ForgetsTheObjectsThatWereOpen) {
+  testing::FrameBytes made;
+  made.head(0, R"([{"id":9,"name":"a"},10])");
+  made.text(9, "a", true).text(9, "b", true).text(9, "c").crc();
+  ReaderOptions options;
+  options.max_open_fragments = 3;
+  auto reader = Reader::open(made.bytes, options);
+  for (int round = 0; round < 5; ++round) {
+    Frame frame;
+    do {
+      ASSERT_TRUE(reader->next_frame(frame));
+    } while (frame.payload.empty() || frame.payload[0] != 'b');
+    ASSERT_TRUE(reader->seek_unit(0).ok());
+  }
+  Object object;
+  ASSERT_TRUE(reader->next(object));
+  EXPECT_EQ(object.size, 3u);
+}
+
 // What was opened behind the place cannot have lost anything before it.
 TEST(RtcSeek, OnlyStreamsFromBeforeThePlaceMayBeIncomplete) {
   testing::FrameBytes made;
