@@ -298,6 +298,7 @@ TEST(Decoder, AVisitorMayStopAndGoOn) {
   const Decoded first = decoder.decode(stream, once);
   EXPECT_EQ(first.state, DecodeState::kStopped);
   EXPECT_EQ(first.bytes, stream.size() - 7);
+  EXPECT_EQ(first.need, 0u);
   Recorder rest;
   EXPECT_EQ(decoder.decode(Bytes(stream).subspan(first.bytes), rest).state, DecodeState::kEnd);
   EXPECT_EQ(rest.events.size(), 1u);
