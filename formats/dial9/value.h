@@ -103,9 +103,7 @@ class StringMapView {
     std::string_view key;
     std::string_view value;
   };
-  explicit StringMapView(Bytes content) : rest_(content) {
-    if (rest_.remaining() != 0) left_ = rest_.u32();
-  }
+  explicit StringMapView(Bytes content) : rest_(content), left_(rest_.u32()) {}
 
   uint32_t left() const { return left_; }  // pairs that next() still gives
   bool next(Pair& out) {
@@ -124,7 +122,7 @@ class StringMapView {
   }
 
   ByteReader rest_;
-  uint32_t left_ = 0;
+  uint32_t left_;  // none of no content
 };
 
 // The elements of a list; of a map the keys and values by turns. An element that is a list or a map

@@ -37,7 +37,8 @@ constexpr auto kTables = make_tables();
 uint32_t published_checksum(Bytes bytes, uint32_t previous) {
   uint32_t state = ~previous;
   size_t at = 0;
-  for (; bytes.size() - at >= kSlices; at += kSlices) {
+  static_assert(kSlices == sizeof(uint64_t));
+  for (; bytes.size() - at >= sizeof(uint64_t); at += sizeof(uint64_t)) {
     const uint64_t word = load_le<uint64_t>(bytes.data() + at) ^ state;
     state = 0;
     for (size_t k = 0; k < kSlices; ++k) {

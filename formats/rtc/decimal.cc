@@ -82,10 +82,10 @@ std::optional<Int128> product(Int128 number, const Decimal& gain, int shift) {
   const auto scaled = multiply(number, gain.mantissa);
   if (!scaled) return std::nullopt;
   auto value = scale(*scaled, gain.exponent + kAttosecondExponent);
-  if (!value || shift == 0) return value;
+  if (!value || *value == 0 || shift == 0) return value;
   if (shift > 0) {
-    if (*value != 0 && width(magnitude(*value)) + shift > 126) return std::nullopt;
-    return *value == 0 ? Int128{0} : *value * (Int128{1} << shift);
+    if (width(magnitude(*value)) + shift > 126) return std::nullopt;
+    return *value * (Int128{1} << shift);
   }
   return shift < -125 ? Int128{0} : divide(*value, Int128{1} << -shift);
 }

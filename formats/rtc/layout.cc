@@ -29,8 +29,7 @@ bool id_may_forge_marker(uint64_t id, int fixed_length) {
   if (continued > 1 && head[0] == kMarkerFill) return true;
   // A header that ends with 04, in front of a payload of 1024 times B9.
   if (fixed_length != static_cast<int>(kMaxPayloadBytes)) return false;
-  return head[continued - 1] == kMarkerFirstByte ||
-         head[write_uleb128(head, id << 1) - 1] == kMarkerFirstByte;
+  return head[continued - 1] == kMarkerFirstByte;
 }
 
 bool looks_like_rtc(Bytes head) {

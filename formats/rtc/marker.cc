@@ -64,13 +64,12 @@ std::optional<uint64_t> find_marker_backwards(Bytes file, uint64_t at, uint64_t 
   at = std::min<uint64_t>(at, file.size() - kMarkerBytes);
   while (at >= lowest) {
     const uint64_t probe = at + 1;
-    uint64_t next = 0;  // the last place that is still to be looked at, plus one
+    // The last place that is still to be looked at, plus one.
+    uint64_t next = at + 1 > kMaxPayloadBytes ? at + 1 - kMaxPayloadBytes : 0;
     if (file[probe] == kMarkerFill) {
       const Run run = run_around(file, probe, lowest);
       if (is_marker_run(file, run, lowest)) return run.first - 1;
       next = run.first > 0 ? run.first - 1 : 0;
-    } else {
-      next = at + 1 > kMaxPayloadBytes ? at + 1 - kMaxPayloadBytes : 0;
     }
     if (next == 0) return std::nullopt;
     at = next - 1;

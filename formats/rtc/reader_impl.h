@@ -117,7 +117,6 @@ class Reader::Impl {
   uint64_t next_minor_ = kNowhere;  // where the next index should stand
   uint64_t boundary_ = kNowhere;    // the nearer of the two
   std::optional<uint64_t> count_;
-  bool special_known_ = false;
   bool after_crc_ = false;
   bool in_unit_ = false;
   bool finished_ = false;

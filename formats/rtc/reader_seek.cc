@@ -238,9 +238,8 @@ uint64_t Reader::Impl::search_units(Impl& probe, int64_t time_ns, const std::str
     }
   }
   // Off the grid, where short recordings stand one behind another.
-  for (auto head = first_unit_from(best + 1); head && head->offset < best + unit;
-       head = first_unit_from(head->offset + 1)) {
-    if (head->truncated || !is_before(*head)) break;
+  for (auto head = first_unit_from(best + 1); head && !head->truncated && is_before(*head);
+       head = first_unit_from(best + 1)) {
     best = head->offset;
   }
   return best;
@@ -257,8 +256,8 @@ uint64_t Reader::Impl::search_minors(Impl& probe, int64_t time_ns, const std::st
     const uint64_t place = index_at + middle * geometry_.minor_bytes;
     std::optional<int64_t> tick;
     if (is_minor_index(file_, place, index_at)) {
-      probe.pos_ = unit_.offset;
-      if (probe.enter_minor(place) == place) tick = probe.first_tick(clock, until);
+      probe.enter_minor(place);
+      tick = probe.first_tick(clock, until);
     }
     (tick && *tick < time_ns ? low : high) = middle;
   }

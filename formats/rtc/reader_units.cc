@@ -222,7 +222,6 @@ bool Reader::Impl::learn(Meta& meta, uint64_t at, bool delta, bool quiet) {
 void Reader::Impl::detect_special(uint64_t behind_id) {
   if (options_.special) {
     special_ = *options_.special;
-    special_known_ = true;
   }
   const Bytes bytes = file_.subspan(std::min<uint64_t>(behind_id, file_.size()));
   const auto value_at = [&](size_t at) -> std::optional<Endian> {
@@ -237,12 +236,10 @@ void Reader::Impl::detect_special(uint64_t behind_id) {
   if (const auto fixed = value_at(0); fixed && options_.special != SpecialFrames::kPrefixed) {
     special_ = SpecialFrames::kFixed;
     endian_ = *fixed;
-    special_known_ = true;
   } else if (const auto prefixed = may_have_length ? value_at(length.size) : std::nullopt;
              prefixed && options_.special != SpecialFrames::kFixed) {
     special_ = SpecialFrames::kPrefixed;
     endian_ = *prefixed;
-    special_known_ = true;
   } else {
     findings_.add_lazily(Severity::kWarning, Rule::kPlatform, behind_id, [] {
       return std::string("the platform frame does not tell the byte order");
@@ -279,7 +276,6 @@ void Reader::Impl::begin_recording(bool clean) {
   lose_continuity(clean);
   table_.clear();
   table_is_last_meta_ = false;
-  special_known_ = false;
 }
 
 void Reader::Impl::lose_continuity(bool clean) {
@@ -335,7 +331,7 @@ std::optional<uint64_t> Reader::Impl::next_credible_marker(uint64_t from) {
 
 std::optional<uint64_t> Reader::Impl::next_marker_after_damage(uint64_t at) {
   const auto found = next_credible_marker(at + 1);
-  if (!found || marker_ == kNowhere || at < marker_) return found;
+  if (!found || marker_ == kNowhere) return found;
   const uint64_t unit = geometry_.unit_bytes;
   const uint64_t grid = marker_ + ((at - marker_) / unit + 1) * unit;
   if (*found < grid && read_unit_head(file_, grid)) {

@@ -19,6 +19,11 @@ size_t frames_bytes(size_t payload) {
   return payload + (payload / kMaxPayloadBytes + 1) * kFrameHeadBytes;
 }
 
+// The most that a stream's entry takes in an Index.
+size_t entry_bytes(uint64_t id, const Geometry& geometry) {
+  return uleb128_size(id << 1) + uleb128_size(2 * geometry.unit_bytes);
+}
+
 // The most that one value of a clock takes as a frame.
 size_t tick_bytes(const StreamInfo& clock, uint64_t id) {
   const size_t varying =
@@ -62,8 +67,7 @@ Result<Writer> Writer::create(ByteSink& sink, const WriterOptions& options) {
   COLLECT_TRY(check_geometry(options.geometry));
   Writer writer(sink, options);
   for (const uint64_t id : {kIndexId, kMinorIndexId, kMetaId, kPlatformId, kCrcId}) {
-    writer.entry_bytes_ +=
-        uleb128_size(id << 1 | 1) + uleb128_size(2 * options.geometry.unit_bytes);
+    writer.entry_bytes_ += entry_bytes(id, options.geometry);
   }
   writer.meta_bytes_ = 2 + kLeb128MaxBytes;  // "[", the next free id, "]"
   return writer;
@@ -109,11 +113,11 @@ Status Writer::check_room(const StreamInfo& info, const std::string& json) {
   const uint64_t id = next_id_;
   const uint64_t unit = options_.geometry.unit_bytes;
   const uint64_t minor = options_.geometry.minor_bytes;
-  const size_t entries = entry_bytes_ + uleb128_size(id << 1 | 1) + uleb128_size(2 * unit);
+  const size_t entries = entry_bytes_ + entry_bytes(id, options_.geometry);
   const size_t meta = meta_bytes_ + json.size() + 1;
   size_t clocks = clock_bytes_;
   size_t largest = std::max(largest_whole_frame_, kMinDataRoom);
-  if (info.length) largest = std::max(largest, *info.length + uleb128_size(id << 1 | 1));
+  if (info.length) largest = std::max(largest, *info.length + uleb128_size(id << 1));
   if (info.is_clock) {
     clocks += tick_bytes(info, id);
     largest = std::max(largest, tick_bytes(info, id));
@@ -193,7 +197,8 @@ Status Writer::close_stream(uint64_t id) {
   stream->open = false;
   std::erase(clocks_, id);
   meta_bytes_ -= stream->json.size() + 1;
-  entry_bytes_ -= uleb128_size(id << 1 | 1) + uleb128_size(2 * options_.geometry.unit_bytes);
+  entry_bytes_ -= entry_bytes(id, options_.geometry);
+  if (stream->info.is_clock) clock_bytes_ -= tick_bytes(stream->info, id);
   meta_changed_ = true;
   return {};
 }

@@ -147,9 +147,7 @@ size_t lz4_compress(Bytes input, MutableBytes output, Lz4Table& table) {
       }
       at += length;
       literals = at;
-      if (at <= last_start) {
-        table.positions[hash(load_le<uint32_t>(at - 2))] = static_cast<uint16_t>(at - 2 - begin);
-      }
+      table.positions[hash(load_le<uint32_t>(at - 2))] = static_cast<uint16_t>(at - 2 - begin);
     }
   }
   if (!writer.put(literals, static_cast<size_t>(end - literals), 0, 0)) return 0;

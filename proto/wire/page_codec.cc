@@ -1,5 +1,6 @@
 #include "proto/wire/page_codec.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace collect::wire {
@@ -112,7 +113,7 @@ void index_to_columns(const uint8_t* records, uint32_t count, uint8_t* columns) 
   uint8_t rows[kBlockRecords * kIndexFixed];
   Previous previous;
   for (uint32_t first = 0; first < count; first += kBlockRecords) {
-    const uint32_t some = count - first < kBlockRecords ? count - first : kBlockRecords;
+    const uint32_t some = std::min(count - first, kBlockRecords);
     for (uint32_t row = 0; row < some; ++row) {
       to_differences(Lane::kIndex, records + size_t{first + row} * kIndexFixed,
                      rows + row * kIndexFixed, previous);
@@ -124,7 +125,7 @@ void index_to_columns(const uint8_t* records, uint32_t count, uint8_t* columns) 
 void columns_to_index(const uint8_t* columns, uint32_t count, uint8_t* records) {
   Previous previous;
   for (uint32_t first = 0; first < count; first += kBlockRecords) {
-    const uint32_t some = count - first < kBlockRecords ? count - first : kBlockRecords;
+    const uint32_t some = std::min(count - first, kBlockRecords);
     uint8_t* const rows = records + size_t{first} * kIndexFixed;
     columns_to_rows<kIndexFixed>(columns + first, count, some, rows);
     for (uint32_t row = 0; row < some; ++row) {
@@ -140,7 +141,7 @@ bool detail_to_columns(Bytes records, uint32_t count, uint8_t* columns) {
   uint8_t* payload = columns + size_t{count} * kDetailFixed;
   size_t at = 0;
   for (uint32_t first = 0; first < count; first += kBlockRecords) {
-    const uint32_t some = count - first < kBlockRecords ? count - first : kBlockRecords;
+    const uint32_t some = std::min(count - first, kBlockRecords);
     for (uint32_t row = 0; row < some; ++row) {
       const size_t left = records.size() - at;
       // The headers of the records that follow have to fit too, or the payloads would not.
@@ -164,7 +165,7 @@ bool columns_to_detail(Bytes columns, uint32_t count, MutableBytes records) {
   Bytes payload = columns.subspan(size_t{count} * kDetailFixed);
   size_t at = 0;
   for (uint32_t first = 0; first < count; first += kBlockRecords) {
-    const uint32_t some = count - first < kBlockRecords ? count - first : kBlockRecords;
+    const uint32_t some = std::min(count - first, kBlockRecords);
     columns_to_rows<kDetailFixed>(columns.data() + first, count, some, rows);
     for (uint32_t row = 0; row < some; ++row) {
       uint8_t* const fixed = rows + row * kDetailFixed;

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Plants mistakes into a copy of the sources, all at once; each is off until MUTANT_ID names it.
 
-    plant.py COPY ROOM --count N --seed S --out mutants.json
+    plant.py COPY ROOM [--here] --count N --seed S --out mutants.json
 
 COPY is a configured copy of the tree (its compile commands say how a source is parsed). Mistakes are
 what people make: a comparison that is off by one or turned round, `and` for `or`, a condition turned
@@ -51,9 +51,13 @@ def arguments_of(command):
 class Room:
     """Collects the places of one room where a mistake can stand."""
 
-    def __init__(self, root, room):
-        self.root, self.prefix = root, os.path.join(root, room) + "/"
+    def __init__(self, root, room, here):
+        self.root, self.prefix, self.here = root, os.path.join(root, room) + "/", here
         self.texts, self.found, self.seen = {}, [], set()
+
+    def has(self, path):
+        path = os.path.abspath(path)
+        return path.startswith(self.prefix) and not (self.here and "/" in path[len(self.prefix):])
 
     def text(self, path):
         if path not in self.texts:
@@ -65,7 +69,7 @@ class Room:
         unit = cindex.Index.create().parse(path, args=arguments)
         for cursor in unit.cursor.get_children():
             where = cursor.location.file
-            if where and os.path.abspath(where.name).startswith(self.prefix):
+            if where and self.has(where.name):
                 self.walk(cursor, None, False)
 
     def walk(self, cursor, function, constant):
@@ -142,7 +146,7 @@ class Room:
         if not children:
             return
         head = children[0]
-        if head.kind in (K.DECL_STMT, K.VAR_DECL) or head.kind == K.BINARY_OPERATOR:
+        if head.kind in (K.DECL_STMT, K.VAR_DECL, K.BINARY_OPERATOR, K.CXX_BOOL_LITERAL_EXPR):
             return
         if "constexpr" in self.slice(cursor.extent).split("(")[0]:
             return
@@ -159,11 +163,14 @@ class Room:
         if not extent.start.file or extent.start.file.name != extent.end.file.name:
             return
         path = os.path.abspath(extent.start.file.name)
-        if not path.startswith(self.prefix):
+        if not self.has(path):
             return
         start, end = extent.start.offset, extent.end.offset
         text = self.text(path)[start:end].decode("utf-8", "replace")
         if not text.strip() or "//" in text or "#" in text or "/*" in text:
+            return
+        # What a macro holds has the place of the whole macro, which may be a statement.
+        if template is not None and re.match(r"[A-Z][A-Z0-9_]+\(", text):
             return
         key = (path, start, end, what)
         if key in self.seen:
@@ -234,6 +241,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("copy")
     parser.add_argument("room")
+    parser.add_argument("--here", action="store_true", help="without the folders below ROOM")
     parser.add_argument("--commands", required=True, help="compile_commands.json of the copy")
     parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--seed", type=int, required=True)
@@ -241,11 +249,11 @@ def main():
     options = parser.parse_args()
 
     root = os.path.abspath(options.copy)
-    room = Room(root, options.room)
+    room = Room(root, options.room, options.here)
     with open(options.commands) as commands:
         for command in json.load(commands):
             path = os.path.abspath(os.path.join(command["directory"], command["file"]))
-            if path.startswith(room.prefix) and path.endswith(".cc"):
+            if room.has(path) and path.endswith(".cc"):
                 room.scan(path, arguments_of(command))
     if not room.found:
         sys.exit(f"plant.py: nothing to mistake in {options.room}: is that a folder with sources?")

@@ -88,6 +88,12 @@ def compile_without_broken(copy, mutants, targets):
                   if any((mutant["path"], line + 1) in complained
                          for line in range(mutant["line"],
                                            mutant["line"] + mutant["before"].count("\n") + 1))]
+        # A warning may stand behind the mistake that caused it.
+        for path, line in [] if broken else complained:
+            before = [mutant for mutant in left if mutant["path"] == path and mutant["line"] < line]
+            nearest = max(before, key=lambda mutant: mutant["line"], default=None)
+            if nearest is not None and nearest not in broken:
+                broken.append(nearest)
         if not broken:
             sys.stderr.write(done.stdout[-6000:])
             sys.exit("score.py: the copy does not build, and no mistake stands where it fails")
@@ -118,7 +124,7 @@ def run(test, extra, limit):
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:
         environment = {**os.environ, **test["environment"], **extra, "TMPDIR": scratch,
-                       "GTEST_FAIL_FAST": "1", "GTEST_BRIEF": "1"}
+                       "GTEST_BRIEF": "1"}
         process = subprocess.Popen(test["command"], cwd=test["directory"], env=environment,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    stdin=subprocess.DEVNULL, start_new_session=True)
@@ -135,22 +141,57 @@ def run(test, extra, limit):
     return outcome, time.monotonic() - began
 
 
-def base_lines(tests, count, work, room):
-    """How long each test takes without a mistake, and which mistakes it comes by."""
+def cases(test):
+    """The GoogleTest cases of a test program, each as a test; a test of another kind as it is."""
+    try:
+        listed = subprocess.run([*test["command"], "--gtest_list_tests"], cwd=test["directory"],
+                                env={**os.environ, **test["environment"]}, capture_output=True,
+                                stdin=subprocess.DEVNULL, text=True, timeout=20)
+    except subprocess.TimeoutExpired:
+        return [test]
+    lines = listed.stdout.splitlines()
+    suites = [line for line in lines if re.match(r"[\w/]+\.(\s|$)", line)]
+    if listed.returncode != 0 or not suites:
+        return [test]
+    found, suite = [], ""
+    for line in lines:
+        name = line.split("#")[0].strip()
+        if re.match(r"[\w/]+\.$", name) and not line.startswith(" "):
+            suite = name
+        elif suite and line.startswith("  ") and "DISABLED_" not in suite + name:
+            found.append({**test, "name": f"{test['name']} {suite}{name}",
+                          "command": [*test["command"], f"--gtest_filter={suite}{name}"]})
+    return found
+
+
+def measure(test, number, count, work):
+    """How long the test takes without a mistake, and which mistakes it reaches."""
+    reach = os.path.join(work, f"{number}.reach")
+    with open(reach, "wb") as bytes_:
+        bytes_.write(bytes(count + 1))
+    test["outcome"], seconds = run(test, {"MUTANT_ID": "0", "MUTANT_REACH": reach}, 300)
+    with open(reach, "rb") as bytes_:
+        test["reached"] = {number for number, byte in enumerate(bytes_.read()) if byte}
+    os.unlink(reach)
+    test["limit"] = max(LEAST_LIMIT_S, SLOWER * seconds)
+    test["seconds"] = seconds
+    return test
+
+
+def measure_all(programs, count, work, pool):
+    """All cases that pass without a mistake, the fastest first."""
+    tests = [case for found in pool.map(cases, programs) for case in found]
+    began = time.monotonic()
+    tests = list(pool.map(lambda pair: measure(pair[1], pair[0], count, work), enumerate(tests)))
+    passed = [test for test in tests if test["outcome"] == "passed"]
     for test in tests:
-        reach = os.path.join(work, test["name"] + ".reach")
-        with open(reach, "wb") as bytes_:
-            bytes_.write(bytes(count + 1))
-        outcome, seconds = run(test, {"MUTANT_ID": "0", "MUTANT_REACH": reach}, 900)
-        if outcome != "passed":
-            sys.exit(f"score.py: {test['name']} does not pass without any mistake; "
-                     f"mend that first, or leave it out with --tests")
-        with open(reach, "rb") as bytes_:
-            test["reached"] = {number for number, byte in enumerate(bytes_.read()) if byte}
-        test["limit"] = max(LEAST_LIMIT_S, SLOWER * seconds)
-        test["seconds"] = seconds
-        print(f"  {test['name']:<36} {seconds:6.1f} s, comes by {len(test['reached'])}", flush=True)
-    tests.sort(key=lambda test: test["seconds"])
+        if test["outcome"] != "passed":
+            print(f"LEFT OUT {test['name']}: {test['outcome']} without any mistake", flush=True)
+    if not passed:
+        sys.exit("score.py: no test passes without a mistake")
+    print(f"{len(passed)} cases of {len(programs)} tests, {time.monotonic() - began:.0f} s without a"
+          " mistake", flush=True)
+    return sorted(passed, key=lambda test: test["seconds"])
 
 
 def judge(mutant, tests):
@@ -162,7 +203,7 @@ def judge(mutant, tests):
         outcome, _ = run(test, {"MUTANT_ID": str(mutant["id"])}, test["limit"])
         if outcome != "passed":
             return {**mutant, "noticed": test["name"], "how": outcome}
-    return {**mutant, "noticed": None, "how": "no test failed" if reached else "no test comes by"}
+    return {**mutant, "noticed": None, "how": "no test failed" if reached else "no test reaches it"}
 
 
 def equivalents():
@@ -200,12 +241,11 @@ def main():
     compiled = compile_without_broken(copy, mutants, targets)
     print(f"{len(compiled)} of {len(mutants)} compile; built in {time.monotonic() - began:.0f} s",
           flush=True)
-    tests = [test for test in copy.tests() if test["command"]]
-    base_lines(tests, len(mutants), options.work, options.room)
-
+    programs = [test for test in copy.tests() if test["command"]]
     known = equivalents()
     counted = [mutant for mutant in compiled if key(mutant) not in known]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        tests = measure_all(programs, len(mutants), options.work, pool)
         judged = list(pool.map(lambda mutant: judge(mutant, tests), counted))
     with open(os.path.join(options.work, "judged.json"), "w") as out:
         json.dump(judged, out, indent=1)

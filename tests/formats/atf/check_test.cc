@@ -88,6 +88,9 @@ TEST_P(CheckThread, UnknownKind) {
     event(5)[24] = 9;
   }
   expect_only(Check::kKind, Severity::kError, 64 + 32 * 5 + (v1() ? 20 : 24));
+  const ThreadReport report = check_thread(0, made_.index, made_.detail);
+  EXPECT_EQ(report.unknown_kinds, 1u);
+  EXPECT_EQ(report.calls + report.returns, 19u);
 }
 
 TEST_P(CheckThread, LinksOutOfOrder) {
@@ -175,6 +178,57 @@ TEST_P(CheckThread, FooterTimesAgainstTheEvents) {
   expect_only(Check::kTimeRange, Severity::kWarning, made_.index.size() - 64 + 16);
 }
 
+TEST_P(CheckThread, DetailFooterTimesAgainstTheRecords) {
+  store_le<uint64_t>(made_.detail.data() + made_.detail.size() - 64 + 24, 999);
+  expect_only(Check::kTimeRange, Severity::kWarning, made_.detail.size() - 64 + 24);
+}
+
+TEST_P(CheckThread, BytesBehindTheDetailFooter) {
+  repair_checksums();
+  made_.detail.resize(made_.detail.size() + 3);
+  const ThreadReport report = check_thread(0, made_.index, made_.detail);
+  ASSERT_EQ(report.findings.list().size(), 1u);
+  EXPECT_EQ(report.findings.list()[0].check, Check::kAfterFooter);
+  EXPECT_EQ(report.findings.list()[0].offset, made_.detail.size() - 3);
+}
+
+// Records of a version that the index does not have cannot be told apart from others.
+TEST_P(CheckThread, ADetailFileOfTheOtherVersionIsNotRead) {
+  made_.detail[5] = v1() ? 2 : 1;
+  const ThreadReport report = check_thread(0, made_.index, made_.detail);
+  EXPECT_TRUE(report.detail.rejected);
+  EXPECT_FALSE(report.rejected);
+  EXPECT_EQ(report.detail.records, 0u);
+  ASSERT_EQ(report.findings.list().size(), 1u);
+  EXPECT_EQ(report.findings.list()[0].check, Check::kDetailHeader);
+  EXPECT_EQ(report.findings.list()[0].offset, 5u);
+}
+
+TEST_P(CheckThread, ADetailFileAlone) {
+  const ThreadReport whole = check_detail_alone(7, made_.detail);
+  EXPECT_EQ(whole.n, 7u);
+  EXPECT_FALSE(whole.rejected);
+  EXPECT_EQ(whole.state, FileState::kFinalized);
+  EXPECT_EQ(whole.detail.records, 7u);
+  EXPECT_EQ(whole.detail.documented_payloads, 7u);
+  EXPECT_TRUE(whole.findings.list().empty());
+  const ThreadReport cut = check_detail_alone(7, Bytes(made_.detail).first(63));
+  EXPECT_TRUE(cut.rejected);
+  EXPECT_EQ(grade_of(std::span(&cut, 1)), Grade::kRejected);
+}
+
+TEST_P(CheckThread, RecordTypesAreCountedUpToALimit) {
+  plan_.events = kMaxCountedTypes + 2;
+  plan_.detail_every = 1;
+  made_ = build_thread(plan_);
+  for (size_t seq = 0; seq < plan_.events; ++seq) {
+    store_le<uint16_t>(record(seq) + 4, static_cast<uint16_t>(100 + seq));
+  }
+  const ThreadReport report = check_thread(0, made_.index, made_.detail);
+  EXPECT_EQ(report.detail.records, kMaxCountedTypes + 2);
+  EXPECT_EQ(report.detail.types.size(), kMaxCountedTypes);
+}
+
 TEST_P(CheckThread, PlatformOutsideTheEnumerations) {
   made_.index[6] = 77;
   expect_only(Check::kPlatform, Severity::kNote, 6);
@@ -224,6 +278,20 @@ TEST(CheckVersion1, EventsOfAnotherThread) {
   EXPECT_EQ(report.findings.list()[0].offset, 64u + 32 * 2 + 16);
 }
 
+TEST(CheckVersion1, DetailsOfAnotherThread) {
+  ThreadPlan plan;
+  plan.version = Version::kV1;
+  plan.detail_every = 4;
+  ThreadBytes made = build_thread(plan);
+  store_le<uint32_t>(made.detail.data() + 64 + 12, 5);
+  store_le<uint32_t>(made.detail.data() + made.detail.size() - 60, 0);
+  const ThreadReport report = check_thread(0, made.index, made.detail);
+  ASSERT_EQ(report.findings.list().size(), 1u);
+  EXPECT_EQ(report.findings.list()[0].check, Check::kThreadId);
+  EXPECT_EQ(report.findings.list()[0].lane, Lane::kDetail);
+  EXPECT_EQ(report.findings.list()[0].offset, 64u + 12);
+}
+
 TEST(CheckVersion2, ReservedBytes) {
   ThreadBytes made = build_thread({});
   made.index[64 + 32 * 2 + 31] = 1;
@@ -232,6 +300,7 @@ TEST(CheckVersion2, ReservedBytes) {
   ASSERT_EQ(report.findings.list().size(), 1u);
   EXPECT_EQ(report.findings.list()[0].check, Check::kReserved);
   EXPECT_EQ(report.findings.list()[0].severity, Severity::kNote);
+  EXPECT_EQ(report.findings.list()[0].offset, 64u + 32 * 2 + 25);
 }
 
 // Every event gives a finding; the list stays bounded and the count exact.

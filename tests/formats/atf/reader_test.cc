@@ -98,6 +98,11 @@ TEST_P(BothVersions, AFirstEventThatLooksLikeAFooterHidesNothing) {
   ASSERT_TRUE(reader);
   EXPECT_EQ(reader->state(), FileState::kUnfinalized);
   EXPECT_EQ(reader->size(), 10u);
+  // One byte behind it is enough to say that events follow; with none it is the footer.
+  made.index.resize(64 + 65);
+  EXPECT_EQ(IndexReader::open(made.index, findings_)->state(), FileState::kUnfinalized);
+  made.index.resize(64 + 64);
+  EXPECT_EQ(IndexReader::open(made.index, findings_)->state(), FileState::kFinalized);
 }
 
 TEST_P(BothVersions, OfTwoFootersTheConsistentOneWins) {
@@ -167,6 +172,7 @@ TEST_P(BothVersions, ChecksumStates) {
   EXPECT_EQ(state(), ChecksumState::kGood);
   store_le<uint32_t>(stored, 0);
   EXPECT_EQ(state(), ChecksumState::kUnchecked);
+  EXPECT_EQ(IndexReader::open(made.index, findings_)->checksum(0), ChecksumState::kUnchecked);
   const Version other = GetParam() == Version::kV1 ? Version::kV2 : Version::kV1;
   store_le<uint32_t>(stored, section_checksum(other, Bytes(made.index).subspan(64, 320)));
   EXPECT_EQ(state(), ChecksumState::kOtherAlgorithm);
@@ -262,6 +268,16 @@ TEST_P(BothVersions, TimeOrderSplitsWhereTimeStepsBack) {
   EXPECT_EQ(order.run_end(2), 6u);
   EXPECT_EQ(order.range()->first_ns, 5u);
   EXPECT_EQ(order.range()->last_ns, 60u);
+}
+
+TEST_P(BothVersions, OneStepBackIsNotSorted) {
+  ThreadBytes made = build_thread(plan(3));
+  store_le<uint64_t>(made.index.data() + 64 + 32 * 2, 1009);
+  const auto reader = IndexReader::open(made.index, findings_);
+  const TimeOrder order = TimeOrder::of(*reader);
+  EXPECT_FALSE(order.sorted());
+  EXPECT_EQ(order.backward_steps(), 1u);
+  EXPECT_EQ(order.runs(), 2u);
 }
 
 TEST_P(BothVersions, AnEmptyFileHasNoTimes) {

@@ -109,6 +109,19 @@ TEST(SessionReader, OneBadThreadNeverHidesTheOthers) {
   EXPECT_EQ(all_of(session.merged()), (std::vector<Step>{{10, 2, 0}, {20, 2, 1}}));
 }
 
+TEST(SessionReader, ADetailFileBesideABadIndexIsLeftClosed) {
+  ThreadPlan plan;
+  plan.detail_every = 4;
+  ThreadBytes made = build_thread(plan);
+  made.index[0] = 'X';
+  const SessionReader session({{0, made.index, made.detail}});
+  EXPECT_FALSE(session.threads()[0].index);
+  EXPECT_FALSE(session.threads()[0].detail);
+  EXPECT_EQ(session.threads()[0].findings.errors(), 1u);
+  EXPECT_EQ(session.events(), 0u);
+  EXPECT_FALSE(session.time_range());
+}
+
 TEST(SessionReader, LinksBothWays) {
   ThreadPlan plan;
   plan.detail_every = 4;

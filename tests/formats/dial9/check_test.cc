@@ -156,6 +156,11 @@ TEST(Check, UnusualThingsAreFindings) {
   std::vector<uint64_t> offsets;
   for (const Finding& finding : report.findings.list()) offsets.push_back(finding.offset);
   EXPECT_THAT(offsets, ElementsAre(5, 24, 24, 24, 56, 70, 74, 96, 96));
+  EXPECT_EQ(report.annotations, 2u);
+  EXPECT_EQ(report.string_pools, 2u);
+  EXPECT_EQ(report.pool_strings, 2u);
+  EXPECT_EQ(report.stack_pools, 0u);
+  EXPECT_EQ(report.resets, 1u);
 }
 
 TEST(Check, EveryCheckAndRuleHasItsOwnName) {

@@ -119,6 +119,8 @@ TEST(Decoder, SchemasAgain) {
   EXPECT_EQ(record(kHead + schema(9, 1) + schema(9, 77) + event({1})).rule, Rule::kNone);
   EXPECT_EQ(record(kHead + schema(9) + schema(11)).rule, Rule::kSchemaConflict);
   EXPECT_EQ(record(kHead + schema(9, 1) + schema(9, 0)).rule, Rule::kSchemaConflict);
+  EXPECT_EQ(record(kHead + schema(9, 0) + schema(9, 1)).rule, Rule::kSchemaConflict);
+  EXPECT_EQ(record(kHead + schema(9, 0) + schema(9, 0) + Raw{2, 0, 0, 5}).events.size(), 1u);
   EXPECT_EQ(record(kHead + schema(9) + schema(9 | kOptionalBit)).rule, Rule::kSchemaConflict);
   // Annotations are no part of the schema.
   const Raw note = {6, 0, 1, 0, 0, 0, 1, 0, 'k', 1, 0, 0, 0, 'v'};
@@ -250,6 +252,21 @@ TEST(Decoder, SparsePoolIds) {
   EXPECT_EQ(table.ids(), 0u);
 }
 
+// Ids below 64 + 2 x definitions take a place of the array, all others an entry of their own.
+TEST(Decoder, AFarPoolIdTakesNoLargeArray) {
+  const uint8_t byte = 0;
+  const auto state_with = [&](std::initializer_list<uint32_t> ids) {
+    PoolTable table;
+    for (const uint32_t id : ids) table.define(id, {&byte, 1});
+    return table.state_bytes();
+  };
+  EXPECT_EQ(state_with({63}), 64 * sizeof(PoolTable::Entry));
+  EXPECT_LT(state_with({64}), 100u);
+  EXPECT_EQ(state_with({0, 65}), 66 * sizeof(PoolTable::Entry));
+  EXPECT_LT(state_with({0, 66}), 100u);
+  EXPECT_LT(state_with({UINT32_MAX}), 100u);
+}
+
 TEST(Decoder, AnnotationsOfUnknownTypesAreShownAndLeftOut) {
   const Raw entry = {1, 0, 0, 0, 1, 0, 'k', 1, 0, 0, 0, 'v'};
   for (const Raw& id : {Raw{7}, Raw{0x80, 0x80, 4}}) {  // 7, 65536
@@ -281,6 +298,7 @@ TEST(Decoder, AVisitorMayStopAndGoOn) {
   const Decoded first = decoder.decode(stream, once);
   EXPECT_EQ(first.state, DecodeState::kStopped);
   EXPECT_EQ(first.bytes, stream.size() - 7);
+  EXPECT_EQ(first.need, 0u);
   Recorder rest;
   EXPECT_EQ(decoder.decode(Bytes(stream).subspan(first.bytes), rest).state, DecodeState::kEnd);
   EXPECT_EQ(rest.events.size(), 1u);
@@ -294,6 +312,11 @@ TEST(Decoder, GoesOnBehindDamageAtTheNextHeader) {
   Recorder seen;
   const Decoded first = decoder.decode(stream, seen);
   EXPECT_EQ(first.state, DecodeState::kFailed);
+  // Before that it takes nothing more.
+  const Decoded again = decoder.decode(part, seen);
+  EXPECT_EQ(again.state, DecodeState::kFailed);
+  EXPECT_EQ(again.bytes, 0u);
+  EXPECT_EQ(again.need, 0u);
   const auto next = find_header(stream, first.bytes);
   ASSERT_EQ(next, part.size() + 2);
   decoder.resume_at(*next);
@@ -317,6 +340,52 @@ TEST(Decoder, FieldsByName) {
   Decoder decoder;
   decoder.decode(kHead + schema(9) + event({5}), visitor);
   EXPECT_TRUE(visitor.seen);
+}
+
+TEST(Decoder, TextsAndStacksOfFieldsWithoutAndWithPools) {
+  struct Asker : Visitor {
+    void on_event(const Event& event) {
+      for (size_t field = 0; field < event.size(); ++field) {
+        texts.emplace_back(event.text(field).value_or("none"));
+        const auto stack = event.stack(field);
+        leaves.push_back(!stack ? -1 : stack->size() == 0 ? 0 : static_cast<int>((*stack)[0]));
+      }
+    }
+    std::vector<std::string> texts;
+    std::vector<int> leaves;
+  };
+  // A String, two PooledStrings, a StackFrames, two PooledStackFrames, and one that is absent.
+  const Raw types = {1, 0, 0, 0, 0, 0, 7, 0, 0, 0, 4, 0, 0, 7,   0,
+                     0, 7, 0, 0, 8, 0, 0, 6, 0, 0, 6, 0, 0, 0x88};
+  const Raw pools = Raw{3, 1, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 'p'} +
+                    Raw{4, 1, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 42, 0, 0, 0, 0, 0, 0, 0};
+  const Raw values = Raw{2, 0, 0, 1, 0, 0, 0, 's', 5, 0, 0, 0, 6, 0, 0, 0} +
+                     Raw{1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 6, 0, 0, 0, 0};
+  Asker asker;
+  Decoder decoder;
+  ASSERT_EQ(decoder.decode(kHead + types + pools + values, asker).state, DecodeState::kEnd);
+  EXPECT_THAT(asker.texts, ElementsAre("s", "p", "none", "none", "none", "none", "none"));
+  EXPECT_THAT(asker.leaves, ElementsAre(-1, -1, -1, 7, 42, -1, -1));
+}
+
+// Whoever makes a view of bytes that no decoder has checked gets what is right in them.
+TEST(Decoder, AViewOfBrokenBytesEnds) {
+  const auto values = [](const Raw& bytes, bool is_map) {
+    DynamicView view(bytes, is_map);
+    size_t count = 0;
+    for (Value value; view.next(value);) ++count;
+    Value value;
+    EXPECT_FALSE(view.next(value));
+    return count;
+  };
+  EXPECT_EQ(values({}, false), 0u);
+  EXPECT_EQ(values({1, 0, 0}, false), 0u);
+  EXPECT_EQ(values({2, 0, 0, 0, 9, 1, 9, 2}, false), 2u);
+  EXPECT_EQ(values({1, 0, 0, 0, 9, 1, 9, 2}, true), 2u);
+  EXPECT_EQ(values({1, 0, 0, 0, 9, 1, 9, 2}, false), 1u);
+  EXPECT_EQ(values({2, 0, 0, 0, 9, 1}, false), 1u);
+  EXPECT_EQ(values({2, 0, 0, 0, 9, 1, 16, 2}, false), 1u);
+  EXPECT_EQ(values({3, 0, 0, 0, 9, 1, 13, 2, 0, 9}, false), 1u);
 }
 
 TEST(Utf8, ValidAndNot) {

@@ -129,6 +129,25 @@ TEST(StreamDecoder, RefusesMoreStateThanItsLimit) {
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(scanner.push(pool, nobody), DecodeState::kEnd);
 }
 
+// Annotations count as state, and the schemas of a sub-stream that has ended do not.
+TEST(StreamDecoder, AnnotationsWithoutEndReachTheLimitOfState) {
+  const std::vector<uint8_t> head = {'T', 'R', 'C', 0, 1, 1, 0, 0, 1, 0, 'A', 1, 0, 0};
+  std::vector<uint8_t> note = {6, 0, 1, 0, 0, 0, 1, 0, 'k', 0, 0, 0, 0};
+  store_le(note.data() + 9, uint32_t{10000});
+  note.resize(note.size() + 10000, 'v');
+  StreamDecoder decoder({PoolStorage::kCopy, 1 << 20, 200000});
+  Visitor nobody;
+  for (int sub_stream = 0; sub_stream < 30; ++sub_stream) {
+    ASSERT_EQ(decoder.push(head, nobody), DecodeState::kEnd) << sub_stream;
+    for (int i = 0; i < 5; ++i) ASSERT_EQ(decoder.push(note, nobody), DecodeState::kEnd);
+  }
+  size_t taken = 5;
+  while (taken < 100 && decoder.push(note, nobody) == DecodeState::kEnd) ++taken;
+  ASSERT_TRUE(decoder.problem());
+  EXPECT_EQ(decoder.problem()->rule, Rule::kState);
+  EXPECT_LE(taken, 20u);
+}
+
 struct OneByOne : Visitor {
   void on_event(const Event& event) { times.push_back(event.timestamp_ns()), more = false; }
   bool wants_more() const { return more; }

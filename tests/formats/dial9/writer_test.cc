@@ -288,6 +288,67 @@ TEST(Encoder, ARefusedEventLeavesNothing) {
   }
 }
 
+// The first fault is the one that is told, and whatever comes without an event says just that.
+TEST(Encoder, TheFirstRefusalStands) {
+  const std::vector<uint64_t> addresses = {1};
+  const std::function<void(Encoder&)> puts[] = {
+      [](Encoder& e) { e.put_varint(1); },
+      [](Encoder& e) { e.put_i64(1); },
+      [](Encoder& e) { e.put_string("x"); },
+      [&](Encoder& e) { e.put_stack(addresses); },
+      [](Encoder& e) { e.put_string_map({}); },
+      [](Encoder& e) { e.put_absent(); },
+      [](Encoder& e) { e.put_pooled_string("x"); },
+      [](Encoder& e) { e.put_pooled_string_id(Encoder::kInvalidPoolId); },
+      [](Encoder& e) { e.begin_list(); },
+      [](Encoder& e) { e.end_list(); },
+      [](Encoder& e) { e.end_map(); },
+  };
+  for (size_t i = 0; i < std::size(puts); ++i) {
+    Encoder encoder;
+    const EventType type = *encoder.define(simple(0, {{"v", FieldType::kVarint}}));
+    puts[i](encoder);
+    EXPECT_EQ(encoder.refusal(), Refusal::kNotOpen) << i;
+    encoder.begin_event(type, 1);
+    encoder.put_u8(1);
+    puts[i](encoder);
+    EXPECT_FALSE(encoder.end_event());
+    EXPECT_EQ(encoder.refusal(), Refusal::kWrongValue) << i;
+  }
+}
+
+TEST(Encoder, AnEventWithoutItsLastFieldIsRefused) {
+  for (uint8_t type = 1; type <= 15; ++type) {
+    for (const bool optional : {false, true}) {
+      Encoder encoder;
+      encoder.begin_event(
+          *encoder.define(simple(0, {{"v", static_cast<FieldType>(type), optional}})), 1);
+      EXPECT_FALSE(encoder.end_event()) << int{type};
+      EXPECT_EQ(encoder.refusal(), Refusal::kMissing) << int{type};
+    }
+  }
+}
+
+// An aborted event takes back the schema that came with it, and no other.
+TEST(Encoder, AbortedEventsTakeBackTheirOwnSchemaOnly) {
+  Encoder encoder;
+  const EventType first = *encoder.define({0, "A", true, {}});
+  const EventType second = *encoder.define({1, "B", true, {}});
+  ASSERT_TRUE(encoder.announce(first));
+  for (const EventType type : {second, first, first}) {
+    encoder.begin_event(type, 1);
+    encoder.abort_event();
+  }
+  for (const EventType type : {first, second}) {
+    encoder.begin_event(type, 1);
+    ASSERT_TRUE(encoder.end_event());
+  }
+  const Recorder seen = record(encoder.bytes());
+  EXPECT_EQ(seen.rule, Rule::kNone);
+  EXPECT_EQ(seen.schemas.size(), 2u);
+  EXPECT_EQ(seen.events.size(), 2u);
+}
+
 TEST(Encoder, ARefusalAfterEventsKeepsThoseAndTheirSchema) {
   Encoder encoder;
   const EventType type = *encoder.define(simple(0, {{"v", FieldType::kVarint}}));

@@ -88,6 +88,11 @@ TEST(RtcDecoderCases, EveryByteFlipped) {
 TEST(RtcDecoderCases, EveryLimitPlusOne) {
   const std::string meta = R"([{"id":9,"name":"a"},{"id":10,"name":"b","length":1024},11])";
   const std::vector<uint8_t> full(kMaxPayloadBytes + 1, 1);
+  // Ids that are found by their place, and those beyond.
+  FrameBytes ids;
+  ids.head(0, R"([{"id":4095},{"id":4096},{"id":4097},{"id":2147483647},2147483648])");
+  for (const uint64_t id : {4095, 4096, 4097, 2147483647}) ids.text(id, "x");
+  EXPECT_EQ(check_file(ids.crc().bytes)->objects, 4u);
   // A frame's payload.
   FrameBytes made;
   made.head(0, meta).frame(9, Bytes(full).first(kMaxPayloadBytes)).crc();

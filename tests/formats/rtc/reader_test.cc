@@ -233,6 +233,16 @@ TEST(RtcReader, AMarkerWithoutAnIndexIsNone) {
   EXPECT_EQ(Reader::open(Bytes(file).first(900)).code(), Code::kTruncated);
 }
 
+TEST(RtcReader, LooksLikeOneWithAMarkerAndWhatTheIndexHasSoFar) {
+  FrameBytes made;
+  made.head(0, kMeta).text(10, "one").crc();
+  EXPECT_TRUE(looks_like_rtc(made.bytes));
+  EXPECT_TRUE(looks_like_rtc(Bytes(made.bytes).first(kMarkerBytes)));
+  EXPECT_FALSE(looks_like_rtc(Bytes(made.bytes).first(kMarkerBytes - 1)));
+  EXPECT_FALSE(looks_like_rtc(Bytes(made.bytes).subspan(1)));
+  EXPECT_FALSE(looks_like_rtc({}));
+}
+
 // Decision 5: another recording in the same file, whose ids mean other streams.
 TEST(RtcReader, ASecondRecordingStartsFromNothing) {
   FrameBytes first;

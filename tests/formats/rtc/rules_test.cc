@@ -126,6 +126,17 @@ const Case kCases[] = {
        made.minor_index().leb(11 << 1).raw(kKilobyte.first(45)).close_unit();
      },
      with_repair()},
+    {Rule::kTornFrame, Severity::kWarning, "torn at 8187",
+     [](FrameBytes& made) {
+       for (uint64_t place = kFirstMinor; place < 8192; place += 2048) {
+         (place == kFirstMinor ? made.head(0, kMeta) : made).pad_to(place).minor_index();
+       }
+       made.pad_to(8192 - 5 - 20).leb(11 << 1 | 1).raw(kKilobyte.first(19)).crc();
+       FrameBytes next;
+       next.head(1, kMeta).leb(11 << 1).raw(kKilobyte.first(45)).crc();
+       made.raw(next.bytes);
+     },
+     with_repair()},
     {Rule::kMinorMissing, Severity::kWarning, "no index",
      [](FrameBytes& made) { made.head(0, kMeta).pad_to(kFirstMinor).text(10, "here").crc(); }},
     {Rule::kMinorGrid, Severity::kWarning, "off the grid",

@@ -163,17 +163,18 @@ TEST(RtcSeek, ByTimeIsExactWithAPlainClock) {
   for (int64_t time = 1000000000 - 60; time <= 1000000000 + 666 * 50 + 10; time += 25) {
     const auto expected =
         std::ranges::find_if(all, [&](const Item& item) { return item.time_ns >= time; });
+    const uint64_t frames = reader->frames();
     const auto place = reader->seek_time(time);
     ASSERT_EQ(place.ok(), expected != all.end()) << time;
     if (!place) continue;
+    // The walk behind the search stays within about one minor unit.
+    EXPECT_LT(reader->frames() - frames, 40u) << time;
     ASSERT_EQ(place.value(), expected->offset) << time;
     Object object;
     for (auto item = expected; item != std::min(expected + 5, all.end()); ++item) {
       ASSERT_TRUE(reader->next(object));
       EXPECT_EQ(item_of(object), *item);
     }
-    // The walk behind the search stays within one unit.
-    EXPECT_LT(reader->offset(), place.value() + 8192);
   }
 }
 
@@ -216,6 +217,158 @@ TEST(RtcSeek, LearnsTheMetaDeltasOfItsUnit) {
   EXPECT_EQ(object.stream->name, "b");
   EXPECT_EQ(object.payload().size(), 3u);
   EXPECT_EQ(reader->findings().errors(), 0u);
+}
+
+// The next Unit's Meta says the same only when it continues this recording.
+TEST(RtcSeek, LearnsThemAlsoBeforeAnotherRecordingOfTheSameStreams) {
+  testing::FrameBytes made;
+  const std::string_view meta = R"([{"id":9,"name":"a"},10])";
+  made.head(0, meta).text(kMetaDeltaId, R"([{"id":10,"name":"b"},11])");
+  made.pad_to(kMarkerBytes + 2048).minor_index().text(10, "two").close_unit();
+  made.head(0, meta).text(9, "again").close_unit();
+  auto reader = Reader::open(made.bytes);
+  ASSERT_TRUE(reader->seek_offset(kMarkerBytes + 2048 + 5).ok());
+  Object object;
+  ASSERT_TRUE(reader->next(object));
+  EXPECT_EQ(object.stream->name, "b");
+}
+
+// By time too, whether the object that is found or the clock itself was opened within the Unit.
+TEST(RtcSeek, ByTimeAmongStreamsThatWereOpenedWithinTheUnit) {
+  testing::FrameBytes made;
+  const auto tick = [&](uint8_t value) { made.frame(10, std::vector<uint8_t>{value}); };
+  made.head(0, R"([{"id":9,"name":"a"},10])");
+  made.text(kMetaDeltaId, R"([{"id":10,"name":"clk","clock":true,"format":"uint8"},)"
+                          R"({"id":11,"name":"b","clock":"clk"},12])");
+  tick(1);
+  made.pad_to(kMarkerBytes + 2048).minor_index();
+  tick(2);
+  made.text(11, "two").pad_to(kMarkerBytes + 4096).minor_index();
+  const uint64_t last = made.at();
+  tick(3);
+  made.text(11, "three").close_unit();
+  auto reader = Reader::open(made.bytes);
+  const uint64_t frames = reader->frames();
+  const auto place = reader->seek_time(3000000000, "clk");
+  ASSERT_TRUE(place.ok());
+  EXPECT_EQ(place.value(), last);
+  EXPECT_LT(reader->frames() - frames, 10u);
+  Object object;
+  ASSERT_TRUE(reader->next(object));
+  EXPECT_EQ(object.stream->name, "clk");
+  ASSERT_TRUE(reader->next(object));
+  EXPECT_EQ(object.stream->name, "b");
+  EXPECT_EQ(reader->findings().errors(), 0u);
+}
+
+struct CountingObserver final : ReaderObserver {
+  void unit_ended(const UnitInfo&) override { ++units; }
+  void skipped(uint64_t, uint64_t) override { ++skips; }
+  void object_dropped(const StreamInfo&, uint64_t) override { ++dropped; }
+  int units = 0;
+  int skips = 0;
+  int dropped = 0;
+};
+
+// A search reads here and there; the observer hears of what next() passes only.
+TEST(RtcSeek, ASearchIsNotObserved) {
+  testing::FrameBytes made;
+  const std::string_view meta = R"([{"id":9,"name":"clk","clock":true,"format":"uint8"},10])";
+  for (uint8_t unit = 0; unit < 8; ++unit) {
+    testing::FrameBytes one;
+    one.head(unit, meta).text(77, "damage").pad_to(kMarkerBytes + 2048).minor_index();
+    for (const uint8_t step : {uint8_t{0}, uint8_t{5}}) {
+      one.frame(9, std::vector<uint8_t>{static_cast<uint8_t>(10 * unit + step)});
+    }
+    made.raw(one.close_unit().bytes);
+  }
+  CountingObserver observer;
+  ReaderOptions options;
+  options.observer = &observer;
+  auto reader = Reader::open(made.bytes, options);
+  const auto place = reader->seek_time(54000000000);
+  ASSERT_TRUE(place.ok());
+  EXPECT_EQ(place.value() / 8192, 5u);
+  EXPECT_EQ(observer.units + observer.skips + observer.dropped, 0);
+  for (Object object; reader->next(object);) {
+  }
+  EXPECT_EQ(observer.units, 3);
+  EXPECT_EQ(observer.skips, 2);
+}
+
+// However often one leaves in the middle of an object, the limit is for what is open now.
+TEST(RtcSeek, ForgetsTheObjectsThatWereOpen) {
+  testing::FrameBytes made;
+  made.head(0, R"([{"id":9,"name":"a"},10])");
+  made.text(9, "a", true).text(9, "b", true).text(9, "c").crc();
+  ReaderOptions options;
+  options.max_open_fragments = 3;
+  auto reader = Reader::open(made.bytes, options);
+  for (int round = 0; round < 5; ++round) {
+    Frame frame;
+    do {
+      ASSERT_TRUE(reader->next_frame(frame));
+    } while (frame.payload.empty() || frame.payload[0] != 'b');
+    ASSERT_TRUE(reader->seek_unit(0).ok());
+  }
+  Object object;
+  ASSERT_TRUE(reader->next(object));
+  EXPECT_EQ(object.size, 3u);
+}
+
+// What was opened behind the place cannot have lost anything before it.
+TEST(RtcSeek, OnlyStreamsFromBeforeThePlaceMayBeIncomplete) {
+  testing::FrameBytes made;
+  made.head(0, R"([{"id":9,"name":"a"},10])").pad_to(kMarkerBytes + 2048).minor_index();
+  made.text(9, "old").text(kMetaDeltaId, R"([{"id":10,"name":"b"},11])").text(10, "new").crc();
+  auto reader = Reader::open(made.bytes);
+  ASSERT_TRUE(reader->seek_offset(kMarkerBytes + 2048 + 5).ok());
+  Object object;
+  ASSERT_TRUE(reader->next(object));
+  EXPECT_TRUE(object.possibly_incomplete);
+  ASSERT_TRUE(reader->next(object));
+  EXPECT_EQ(object.stream->name, "b");
+  EXPECT_FALSE(object.possibly_incomplete);
+}
+
+TEST(RtcSeek, CountsTheUnitsThatTheFileHasRoomFor) {
+  testing::FrameBytes made;
+  const std::string_view meta = R"([{"id":9,"name":"a"},10])";
+  made.head(0, meta).close_unit().head(1, meta).close_unit();
+  ASSERT_EQ(made.at(), 2u * 8192);
+  EXPECT_EQ(Reader::open(made.bytes)->unit_count(), 2u);
+  EXPECT_EQ(Reader::open(Bytes(made.bytes).subspan(1))->unit_count(), 1u);
+  EXPECT_EQ(Reader::open(Bytes(made.bytes).first(8192))->unit_count(), 1u);
+  EXPECT_EQ(Reader::open(Bytes(made.bytes).first(8192 + 1))->unit_count(), 2u);
+}
+
+// As many streams as a reader takes, each a clock that counts from the one before.
+TEST(RtcSeek, TheLongestChainOfClocksHasTheEpochOfItsFirst) {
+  testing::FrameBytes made;
+  made.geometry = {uint64_t{1} << 23, uint64_t{1} << 23};
+  std::string meta = R"([{"id":9,"name":"0","clock":true,"offset":5},)";
+  for (size_t i = 1; i < kMaxStreams; ++i) {
+    meta += R"({"id":)" + std::to_string(kFirstStreamId + i) + R"(,"name":")" + std::to_string(i) +
+            R"(","clock":true,"delta":")" + std::to_string(i - 1) + "\"},";
+  }
+  const uint64_t next_id = kFirstStreamId + kMaxStreams;
+  meta += std::to_string(next_id) + "]";
+  ASSERT_LE(meta.size(), kMaxMetaBytes);
+  made.head(0, "[9]");
+  for (size_t at = 0; at < meta.size(); at += kMaxPayloadBytes) {
+    made.text(kMetaId, meta.substr(at, kMaxPayloadBytes), meta.size() - at > kMaxPayloadBytes);
+  }
+  made.text(kMetaDeltaId, R"([{"id":)" + std::to_string(next_id) + R"(,"name":"one too many"},)" +
+                              std::to_string(next_id + 1) + "]");
+  made.crc();
+  auto reader = Reader::open(made.bytes);
+  Object object;
+  EXPECT_FALSE(reader->next(object));
+  EXPECT_EQ(reader->streams().size(), kMaxStreams);
+  EXPECT_TRUE(reader->clock_has_epoch(std::to_string(kMaxStreams - 1)));
+  EXPECT_EQ(reader->stream(next_id), nullptr);
+  ASSERT_EQ(reader->findings().list().size(), 1u);
+  EXPECT_EQ(reader->findings().list()[0].rule, Rule::kMetaEntry);
 }
 
 }  // namespace

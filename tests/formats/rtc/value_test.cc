@@ -95,6 +95,14 @@ TEST(RtcValue, OnlyExactlyTheFormatsSize) {
   EXPECT_FALSE(decode_value(stream_of("utf-8"), bad_text, Endian::kLittle).ok());
 }
 
+TEST(RtcValue, PlatformIsANumberOfFourBytes) {
+  const std::vector<uint8_t> bytes = {4, 3, 2, 1};
+  const auto value = decode_value(stream_of("platform"), bytes, Endian::kLittle);
+  ASSERT_TRUE(value.ok());
+  EXPECT_EQ(std::get<uint64_t>(value.value().raw), kPlatformValue);
+  EXPECT_FALSE(decode_value(stream_of("platform"), Bytes(bytes).first(3), Endian::kLittle).ok());
+}
+
 TEST(RtcValue, GainAndOffset) {
   StreamInfo stream = stream_of("uint16le");
   stream.gain = 0.5;
@@ -116,6 +124,13 @@ TEST(RtcDecimal, ReadsAndWritesJsonNumbers) {
   }
   for (const char* text : {"", "-", "01", ".5", "1.", "1e", "1e+", "+1", "0x1", "1 ", "nan",
                            "1234567890123456789", "1e999"}) {
+    EXPECT_FALSE(Decimal::parse(text)) << text;
+  }
+  // The exponent is that of the whole number, wherever the point and the zeros stand.
+  for (const char* text : {"1e400", "100e398", "1e-400", "0.1e-399"}) {
+    EXPECT_TRUE(Decimal::parse(text)) << text;
+  }
+  for (const char* text : {"1e401", "10e400", "1e-401", "0.1e-400"}) {
     EXPECT_FALSE(Decimal::parse(text)) << text;
   }
   EXPECT_EQ(Decimal(1e-6), *Decimal::parse("0.000001"));
@@ -148,6 +163,13 @@ TEST(RtcDecimal, TimesAreExact) {
   EXPECT_EQ(ExactTime::of_real(1e-300, 1, 0)->nanoseconds(), 0);
   EXPECT_EQ(ExactTime::of_integer(5, Decimal(1e300), 0), std::nullopt);
   EXPECT_EQ(ExactTime::of_integer(5, Decimal(1e-300), 0)->nanoseconds(), 0);
+  // Powers of two by the smallest step, and none of it.
+  EXPECT_EQ(ExactTime::of_real(4294967296.0, Decimal(1e-18), 0)->attoseconds, 4294967296);
+  EXPECT_EQ(ExactTime::of_real(0.0, Decimal(1e-18), 0)->attoseconds, 0);
+  EXPECT_EQ(ExactTime::of_real(1e-300, 1, 0)->attoseconds, 0);
+  for (const double seconds : {0.5, 1.0, 2.0, 3.0, 4.0}) {
+    EXPECT_EQ(ExactTime::of_real(seconds, 1, 0)->nanoseconds(), std::llround(seconds * 1e9));
+  }
 }
 
 uint64_t ms(uint64_t value) {

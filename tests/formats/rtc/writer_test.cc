@@ -163,6 +163,28 @@ TEST(RtcWriter, AStopAnywhereHasAValidCrc) {
   }
 }
 
+// What files are rolled by: never less than they will have, and not much more.
+TEST(RtcWriter, KnowsWhereItWouldEnd) {
+  for (const size_t streams : {0u, 1u, 60u}) {
+    for (const bool begun : {false, true}) {
+      VectorSink sink;
+      auto writer = Writer::create(sink);
+      for (size_t i = 0; i < streams; ++i) {
+        ASSERT_TRUE(writer->open_stream(named(("s" + std::to_string(i)).c_str())).ok());
+      }
+      if (begun) {
+        ASSERT_TRUE(writer->flush().ok());
+      }
+      const uint64_t at_most = writer->position_after_finish();
+      ASSERT_TRUE(writer->finish().ok());
+      EXPECT_GE(at_most, sink.bytes().size()) << streams;
+      // An entry of the Index is counted with its largest distance.
+      EXPECT_LE(at_most, sink.bytes().size() + 60 + 6 * streams) << streams;
+      EXPECT_EQ(writer->position_after_finish(), sink.bytes().size());
+    }
+  }
+}
+
 // Fault 4: a stream created at every place of a Unit.
 TEST(RtcWriter, AStreamMayBeOpenedAnywhere) {
   for (size_t fill = 0; fill < 3300; ++fill) {
@@ -428,6 +450,62 @@ TEST(RtcWriter, ClosedStreamsLeaveMetaAndTheirIdsStayTheirs) {
   ASSERT_TRUE(reader->seek_unit(1).ok());
   EXPECT_EQ(reader->stream(timed_id), nullptr);
   ASSERT_NE(reader->stream(next), nullptr);
+}
+
+// Streams that come and go, clocks among them, for as long as there are ids.
+TEST(RtcWriter, ClosedStreamsGiveTheirRoomBack) {
+  VectorSink sink;
+  WriterOptions options;
+  options.geometry = {8192, 2048};
+  auto writer = Writer::create(sink, options);
+  const uint64_t at_most = writer->position_after_finish();
+  for (int i = 0; i < 5000; ++i) {
+    const auto id = writer->open_stream(i % 2 == 0 ? named("data") : clock_named("clk"));
+    ASSERT_TRUE(id.ok()) << i;
+    ASSERT_GT(writer->position_after_finish(), at_most);
+    ASSERT_TRUE(writer->close_stream(id.value()).ok());
+    ASSERT_EQ(writer->position_after_finish(), at_most) << i;
+  }
+}
+
+// Behind an index either all clocks stand or none, and none only where there is no room for them,
+// wherever Meta ends.
+TEST(RtcWriter, ClocksAreRepeatedTogetherOrNotAtAll) {
+  size_t without = 0;
+  for (size_t note = 1760; note < 1900; ++note) {
+    VectorSink sink;
+    WriterOptions options;
+    options.geometry = {8192, 2048};
+    auto writer = Writer::create(sink, options);
+    const uint64_t first = writer->open_stream(clock_named("a")).value();
+    const uint64_t second = writer->open_stream(clock_named("b")).value();
+    StreamInfo data = named("data");
+    data.extra.emplace_back("note", "\"" + std::string(note, 'n') + "\"");
+    const uint64_t data_id = writer->open_stream(data).value();
+    ASSERT_TRUE(writer->write(first, timespec(1)).ok());
+    ASSERT_TRUE(writer->write(second, timespec(2)).ok());
+    ASSERT_TRUE(writer->write(data_id, std::vector<uint8_t>(20000, 1)).ok());
+    ASSERT_TRUE(writer->finish().ok());
+    checked(sink);
+    auto reader = Reader::open(sink.bytes());
+    std::vector<Frame> frames;
+    for (Frame frame; reader->next_frame(frame);) frames.push_back(frame);
+    for (size_t i = 0; i + 2 < frames.size(); ++i) {
+      if (frames[i].offset < 8192 || frames[i].id != kPlatformId) continue;
+      if (frames[i + 1].id == first) {
+        EXPECT_EQ(frames[i + 2].id, second) << note;
+      } else {
+        // Each takes an id, a length and 12 bytes.
+        const auto index =
+            std::find_if(frames.begin() + static_cast<ptrdiff_t>(i), frames.end(),
+                         [](const Frame& frame) { return frame.id == kMinorIndexId; });
+        ASSERT_NE(index, frames.end());
+        EXPECT_LT(index->offset - frames[i + 1].offset, 28u) << note;
+        ++without;
+      }
+    }
+  }
+  EXPECT_GE(without, 28u);
 }
 
 class FullSink final : public ByteSink {

@@ -83,15 +83,44 @@ TEST(Lz4Block, WhatLiblz4WritesIsReadByUs) {
   }
 }
 
+ByteVector noise(uint32_t seed, size_t size) {
+  std::mt19937 random(seed);
+  ByteVector bytes(size);
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
+  return bytes;
+}
+
 TEST(Lz4Block, NoRoomIsZeroAndNothingIsWrittenBeyondIt) {
-  const ByteVector input = mixed(3, 5000);
-  const size_t need = compressed(input, 6000).size();
-  const auto table = std::make_unique<Lz4Table>();
-  for (size_t room = 0; room <= need + 3; ++room) {
-    ByteVector out(room + 8, 0xEE);
-    const size_t size = lz4_compress(input, MutableBytes(out).first(room), *table);
-    EXPECT_EQ(size, room < need ? 0 : need);
-    for (size_t i = room; i < out.size(); ++i) ASSERT_EQ(out[i], 0xEE) << room;
+  std::vector<ByteVector> inputs = {mixed(3, 5000)};
+  // Literals and matches whose lengths take a byte more from there on: 15, and each 255 behind it.
+  for (const size_t length : {14u, 15u, 16u, 269u, 270u, 271u, 524u, 525u}) {
+    inputs.push_back(noise(1, length));
+    inputs.push_back(ByteVector(1 + 4 + length + 5, 1));
+  }
+  for (const ByteVector& input : inputs) {
+    const size_t need = compressed(input, 6000).size();
+    const auto table = std::make_unique<Lz4Table>();
+    for (size_t room = 0; room <= need + 3; ++room) {
+      ByteVector out(room + 8, 0xEE);
+      const size_t size = lz4_compress(input, MutableBytes(out).first(room), *table);
+      EXPECT_EQ(size, room < need ? 0 : need) << input.size();
+      for (size_t i = room; i < out.size(); ++i) ASSERT_EQ(out[i], 0xEE) << room;
+    }
+  }
+}
+
+// The format's rules at the end of a block: the last match begins at least 12 bytes before it, and
+// the last 5 bytes are literals.
+TEST(Lz4Block, TheLastMatchLeavesTheBytesThatTheFormatWants) {
+  const ByteVector once = noise(2, 20);
+  for (size_t again = 4; again <= 16; ++again) {
+    ByteVector input = once;
+    input.insert(input.end(), once.begin(), once.begin() + static_cast<ptrdiff_t>(again));
+    const ByteVector block = compressed(input, 64);
+    // A token and a length of literals, then either all of them, or 20, an offset and the end.
+    const size_t literals_only = 1 + 1 + input.size();
+    const size_t with_match = 1 + 1 + once.size() + 2 + 1 + 5;
+    EXPECT_EQ(block.size(), again < 12 ? literals_only : with_match) << again;
   }
 }
 
