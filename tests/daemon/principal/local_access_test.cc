@@ -80,9 +80,51 @@ TEST(LocalAccessTest, TheSocketFileFollowsTheRule) {
   };
   EXPECT_EQ(mode_after("user"), 0600u);
   EXPECT_EQ(mode_after("any"), 0666u);
-  if (::geteuid() == 0) {
+  const passwd* other = ::getpwuid(kOtherUid);
+  const group* named = other == nullptr ? nullptr : ::getgrgid(other->pw_gid);
+  if (::geteuid() == 0 && named != nullptr) {
     EXPECT_EQ(mode_after("group:root"), 0660u);
+    EXPECT_EQ(mode_after((std::string("group:") + named->gr_name).c_str()), 0660u);
+    struct stat info{};
+    EXPECT_EQ(::stat(path.c_str(), &info), 0);
+    EXPECT_EQ(info.st_gid, other->pw_gid);
   }
+  ::unlink(path.c_str());
+  const Status missing = LocalAccess().open_socket_file(path);
+  ASSERT_FALSE(missing.ok());
+  EXPECT_THAT(missing.error().message, HasSubstr(path));
+}
+
+// A daemon that is not root lets in its own user and root, and nobody else.
+TEST(LocalAccessTest, AnotherUsersDaemonServesThatUserAndRoot) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const std::string answer = fakes::as_other_user([] {
+    const LocalAccess access;
+    std::string let_in;
+    for (const uid_t uid : {uid_t{0}, uid_t{1000}, kOtherUid}) {
+      if (access.refusal(user(uid)).empty()) let_in += std::to_string(uid) + " ";
+    }
+    return let_in;
+  });
+  EXPECT_EQ(answer, "0 65534 ");
+}
+
+// A file of another user is not made connectable, and that is said.
+TEST(LocalAccessTest, AFileThatIsNotOursIsNotOpened) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  std::string path = "/tmp/collect_local_access_XXXXXX";
+  const int file = ::mkstemp(path.data());
+  ASSERT_GE(file, 0);
+  ::close(file);
+  const std::string answer = fakes::as_other_user([&path] {
+    std::string said;
+    for (const char* rule : {"user", "any", "group:root"}) {
+      const auto access = LocalAccess::parse(rule);
+      if (access.ok() && access->open_socket_file(path).code() == Code::kPermission) said += "no ";
+    }
+    return said;
+  });
+  EXPECT_EQ(answer, "no no no ");
   ::unlink(path.c_str());
 }
 
