@@ -178,7 +178,7 @@ TEST(BudgetTest, IdleAccountsAreForgottenAfterTheirTime) {
     return budget.accounts();
   };
   EXPECT_EQ(later(kKeepAccount), 3u);
-  EXPECT_EQ(later(kKeepAccount + seconds(2)), 2u);
+  EXPECT_EQ(later(kKeepAccount + seconds(1)), 2u);
   EXPECT_EQ(budget.account(Principal::of_uid(1))->manifest_wait().count(), 0) << "it is a new one";
   EXPECT_EQ(budget.account(Principal::of_uid(2), start), in_use);
 }

@@ -4,6 +4,8 @@
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <pwd.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -107,6 +109,68 @@ TEST(LocalAccessTest, AnotherUsersDaemonServesThatUserAndRoot) {
     return let_in;
   });
   EXPECT_EQ(answer, "0 65534 ");
+}
+
+// As this program sees it: /etc/group with this text, in a mount namespace of the child's own.
+// kNoNamespace: there is none to be had.
+constexpr int kNoNamespace = 77;
+int with_groups(const std::string& text, const std::function<int()>& work) {
+  std::string path = "/tmp/collect_groups_XXXXXX";
+  const int file = ::mkstemp(path.data());
+  EXPECT_EQ(::write(file, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  ::close(file);
+  fakes::OtherUser child(
+      [&] {
+        if (::unshare(CLONE_NEWNS) != 0 ||
+            ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+            ::mount(path.c_str(), "/etc/group", nullptr, MS_BIND, nullptr) != 0) {
+          return kNoNamespace;
+        }
+        return work();
+      },
+      ::getuid());
+  const int outcome = child.wait();
+  ::unlink(path.c_str());
+  return outcome;
+}
+
+TEST(LocalAccessTest, GroupsMayHaveThousandsOfMembers) {
+  std::string members = "member_0";
+  for (int i = 1; i < 5'000; ++i) members += ",member_" + std::to_string(i);
+  const int outcome = with_groups("large:x:4711:" + members + "\n",
+                                  [] { return LocalAccess::parse("group:large").ok() ? 0 : 1; });
+  if (outcome == kNoNamespace) GTEST_SKIP() << "mounting is not permitted here";
+  EXPECT_EQ(outcome, 0);
+}
+
+// Whoever has set up such a group must not be told that there is none.
+TEST(LocalAccessTest, AGroupThatIsTooLargeIsNotCalledMissing) {
+  const std::string members(3u << 20, 'm');
+  const int outcome = with_groups("huge:x:4711:" + members + "\n", [] {
+    const auto access = LocalAccess::parse("group:huge");
+    return !access.ok() && access.code() != Code::kNotFound ? 0 : 1;
+  });
+  if (outcome == kNoNamespace) GTEST_SKIP() << "mounting is not permitted here";
+  EXPECT_EQ(outcome, 0);
+}
+
+TEST(LocalAccessTest, MembersOfManyGroupsGetInByEachOfThem) {
+  const passwd* other = ::getpwuid(kOtherUid);
+  if (other == nullptr) GTEST_SKIP() << "there is no user 65534 here";
+  std::string groups;
+  for (int i = 0; i < 200; ++i) {
+    groups +=
+        "g" + std::to_string(i) + ":x:" + std::to_string(5'000 + i) + ":" + other->pw_name + "\n";
+  }
+  const int outcome = with_groups(groups + "alien:x:4711:\n", [] {
+    const auto let_in = [](const std::string& rule) {
+      const auto access = LocalAccess::parse(rule);
+      return access.ok() && access->refusal(user(kOtherUid)).empty();
+    };
+    return let_in("group:g0") && let_in("group:g199") && !let_in("group:alien") ? 0 : 1;
+  });
+  if (outcome == kNoNamespace) GTEST_SKIP() << "mounting is not permitted here";
+  EXPECT_EQ(outcome, 0);
 }
 
 // A file of another user is not made connectable, and that is said.

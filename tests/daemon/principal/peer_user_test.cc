@@ -231,6 +231,26 @@ TEST_F(PeerUserTest, AServerOnAnotherMachineIsNotAskedForItsUser) {
   ::close(fd);
 }
 
+// An agent that is not root trusts its own user and root.
+TEST_F(PeerUserTest, AnotherUserTrustsItsOwnServersAndRoots) {
+  needs_root();
+  if (IsSkipped()) return;
+  const ForeignListener roots(fakes::tcp4(INADDR_LOOPBACK, 0), Accepts::kAlways, 0);
+  const ForeignListener own(fakes::tcp4(INADDR_LOOPBACK, 0), Accepts::kAlways, kOtherUid);
+  const ForeignListener third(fakes::tcp4(INADDR_LOOPBACK, 0), Accepts::kAlways, kOtherUid - 1);
+  const std::string trusted = fakes::as_other_user([&] {
+    std::string text;
+    for (const ForeignListener* server : {&roots, &own, &third}) {
+      PeerLookup lookup;
+      const int fd = connected_to(fakes::tcp4(INADDR_LOOPBACK, server->port()));
+      text += lookup.check_server(fd).ok() ? "yes " : "no ";
+      ::close(fd);
+    }
+    return text;
+  });
+  EXPECT_EQ(trusted, "yes yes no ");
+}
+
 TEST_F(PeerUserTest, AServerThatIsGoneIsNobody) {
   const ForeignListener listener(fakes::tcp4(INADDR_LOOPBACK, 0), Accepts::kOnceAndCloses,
                                  ::getuid());
