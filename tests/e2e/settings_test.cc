@@ -17,6 +17,7 @@
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/raw_agent.h"
 #include "tests/e2e/recorded_session.h"
+#include "tests/fakes/own_network.h"
 
 namespace collect::e2e {
 namespace {
@@ -145,6 +146,36 @@ TEST(SettingsTest, ConnectionsHaveTheirLimit) {
   EXPECT_TRUE(first.ready && second.ready);
   RawAgent third(collector.ingest_port(), kPid + 2);
   EXPECT_FALSE(third.ready);
+}
+
+// Loopback has no such limit: these come from another address, in a network made for the test.
+TEST(SettingsTest, ConnectionsOfOneAddressHaveTheirLimit) {
+  const fakes::OwnNetwork network;
+  if (!network.fault().empty()) GTEST_SKIP() << network.fault();
+  Scratch scratch;
+  CollectorProcess collector(scratch, {"--max-connections-per-address", "2"});
+  const auto is_welcomed = [](RawConnection& connection, uint32_t pid) {
+    const std::string id = "settings_test_" + std::to_string(pid).substr(5);
+    const auto answer = introduce(connection, hello(wire::CHANNEL_CONTROL, pid, id));
+    return answer && answer->type == wire::FrameType::kWelcome;
+  };
+  const auto connect = [&] { return RawConnection(collector.ingest_port(), fakes::kOwnAddress); };
+  RawConnection first = connect();
+  RawConnection second = connect();
+  EXPECT_TRUE(is_welcomed(first, kPid));
+  EXPECT_TRUE(is_welcomed(second, kPid + 1));
+  const auto refusal = connect().refusal();
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->code(), wire::REFUSE_LIMIT);
+  EXPECT_THAT(refusal->reason(),
+              HasSubstr("more than 2 connections of one address (max_connections_per_address)"));
+  const RawAgent local(collector.ingest_port(), kPid + 2);
+  EXPECT_TRUE(local.ready);
+  first.close();
+  EXPECT_TRUE(eventually(seconds(30), [&] {
+    RawConnection again = connect();
+    return is_welcomed(again, kPid + 3);
+  })) << "there is room again";
 }
 
 // What a session is called "done" with: one call of a function of a file.

@@ -26,9 +26,6 @@ READERS_OF_COMMAND_LINES = {
 
 # Name -> where it is seen instead, or why nowhere. Shorter is better.
 SEEN_ELSEWHERE = {
-    "max_connections_per_address":
-        "loopback has no such limit, so it takes another address; tests/daemon/ingest/"
-        "strangers_test.cc has the rule",
     "detail_records_stored": "an end-to-end test of detail has to ask GetStats for it",
 }
 
