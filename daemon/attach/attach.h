@@ -19,9 +19,9 @@
 namespace collect::attach {
 
 struct AttachOptions {
-  std::string adb = "off";           // as the configuration has it
-  std::string usbmux = "off";        // the same
-  milliseconds keep_absent{60'000};  // how long an unplugged device's agents may resume
+  std::string adb = "off";     // as the configuration has it
+  std::string usbmux = "off";  // the same
+  milliseconds keep_absent{};  // how long an unplugged device's agents may resume
 };
 
 class Attach {

@@ -255,7 +255,6 @@ void DeviceTable::open(const std::string& address, DeviceSource::OnOpen done) {
         if (device && is_gone && device->places.contains(place) &&
             !device->places.at(place).is_up) {
           lose_place(*device, place);
-          device->pause = kFirstSearchPause;
           tell(*device);
         }
         done(std::move(opened));

@@ -17,7 +17,6 @@ class UsbmuxDevices {
   bool attached(uint32_t device_id, const std::string& serial, const std::string& connection);
   void detached(uint32_t device_id) { devices_.erase(device_id); }
   void clear() { devices_.clear(); }
-  bool empty() const { return devices_.empty(); }
 
   // One entry for each serial number, in their order.
   std::vector<SourceDevice> list() const;

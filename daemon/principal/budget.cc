@@ -50,8 +50,7 @@ std::string to_string(const Principal& principal) {
 
 Budget::Budget(BudgetLimits limits) : limits_(std::move(limits)) {}
 
-std::shared_ptr<Account> Budget::account(const Principal& principal) {
-  const auto now = Clock::now();
+std::shared_ptr<Account> Budget::account(const Principal& principal, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   forget_idle(now);
   Entry& entry = accounts_[principal];
@@ -114,7 +113,7 @@ bool Account::has_room(Resource resource) const {
   const uint64_t all = budget_.used(resource);
   const uint64_t own = used(resource);
   if (own < limit.least) return true;
-  return all < limit.total && own / kShareOfFree < limit.total - all;
+  return own / kShareOfFree < limit.total - std::min(limit.total, all);
 }
 
 std::string Account::refusal(Resource resource, uint64_t amount) const {

@@ -69,7 +69,9 @@ class Budget {
   explicit Budget(BudgetLimits limits);
 
   // The account of the principal, the same for all of its connections.
-  std::shared_ptr<Account> account(const Principal& principal);
+  std::shared_ptr<Account> account(
+      const Principal& principal,
+      std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
   uint64_t used(Resource resource) const { return used_[static_cast<size_t>(resource)].load(); }
   const BudgetLimits& limits() const { return limits_; }
   size_t accounts() const;

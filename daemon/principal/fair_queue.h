@@ -33,6 +33,8 @@ class FairQueue {
   // How long it took.
   void charge(const Principal& principal, std::chrono::nanoseconds spent);
   void clear();
+  // Principals that are known.
+  size_t lines() const { return lines_.size(); }
 
  private:
   struct Line {

@@ -107,6 +107,8 @@ TEST_F(ConfigTest, FileErrorsNameLineAndColumn) {
   EXPECT_THAT(file_fault("heartbeat_ms = -1\n"), HasSubstr("collectord.toml:1:16"));
   EXPECT_THAT(file_fault("heartbeat_ms = 10\n"), HasSubstr("10 is not within 50 and 60000"));
   EXPECT_THAT(file_fault("heartbeat_ms = 5.0\n"), HasSubstr("heartbeat_ms is not a number"));
+  EXPECT_THAT(file_fault("rtc = 1\n"), HasSubstr("rtc is not true or false"));
+  EXPECT_THAT(file_fault("attach = '127.0.0.1:1'\n"), HasSubstr("attach is not a list"));
   EXPECT_THAT(file_fault("attach = ['127.0.0.1:1', 2]\n"), HasSubstr("attach is not a list"));
   EXPECT_THAT(file_fault("attach = ['nowhere']\n"), HasSubstr("the port is missing"));
   EXPECT_THAT(file_fault("adb = 'nowhere'\n"), HasSubstr("no address of an adb server"));
@@ -134,6 +136,81 @@ TEST_F(ConfigTest, FlagErrorsNameTheFlag) {
   EXPECT_THAT(fault({"--max-queued-bytes", "1"}), HasSubstr("1 is not within 4194304"));
 }
 
+TEST_F(ConfigTest, EveryNumberHasItsBounds) {
+  struct Bounds {
+    const char* flag;
+    uint64_t least, most;
+  };
+  constexpr uint64_t kMost = 1'099'511'627'776;
+  const Bounds all[] = {{"--heartbeat-ms", 50, 60'000},
+                        {"--resume-ms", 0, 604'800'000},
+                        {"--max-connections", 2, 1'048'576},
+                        {"--max-connections-per-address", 2, 1'048'576},
+                        {"--threads-per-agent", 1, 65'536},
+                        {"--sessions-per-agent", 1, 4'294'967'295},
+                        {"--queue-bytes", 2'097'152, 4'294'967'296},
+                        {"--max-unsealed-sessions", 4, kMost},
+                        {"--max-unsealed-files", 256, kMost},
+                        {"--max-memory-bytes", 4'194'304, kMost},
+                        {"--max-queued-bytes", 4'194'304, kMost}};
+  for (const Bounds& bounds : all) {
+    SCOPED_TRACE(bounds.flag);
+    EXPECT_TRUE(read({bounds.flag, std::to_string(bounds.least)}).ok());
+    EXPECT_TRUE(read({bounds.flag, std::to_string(bounds.most)}).ok());
+    if (bounds.least != 0) {
+      EXPECT_THAT(fault({bounds.flag, std::to_string(bounds.least - 1)}),
+                  HasSubstr(std::string(bounds.flag) + ": "));
+    }
+    EXPECT_THAT(fault({bounds.flag, std::to_string(bounds.most + 1)}),
+                HasSubstr(" is not within " + std::to_string(bounds.least) + " and " +
+                          std::to_string(bounds.most)));
+  }
+}
+
+TEST_F(ConfigTest, EveryWordIsTakenAndNoOther) {
+  const std::pair<const char*, std::vector<const char*>> all[] = {
+      {"--durability", {"os", "fsync"}},
+      {"--page-codecs", {"auto", "off"}},
+      {"--log-level", {"trace", "debug", "info", "warn", "error", "off"}},
+      {"--local-access", {"user", "any", "group:root"}},
+      {"--adb", {"auto", "off", "127.0.0.1:5037"}},
+      {"--usbmux", {"auto", "off", "unix:/run/usbmuxd"}},
+  };
+  for (const auto& [flag, words] : all) {
+    for (const char* word : words) EXPECT_TRUE(read({flag, word}).ok()) << flag << " " << word;
+    EXPECT_THAT(fault({flag, "nonsense"}), HasSubstr(std::string(flag) + ": ")) << flag;
+  }
+}
+
+TEST_F(ConfigTest, ListsHaveTheirLimits) {
+  const auto many = [](const char* flag, size_t count, const std::string& value) {
+    std::vector<std::string> flags = {flag};
+    flags.insert(flags.end(), count, value);
+    return flags;
+  };
+  EXPECT_TRUE(read(many("--attach", 256, "127.0.0.1:1")).ok());
+  EXPECT_THAT(fault(many("--attach", 257, "127.0.0.1:1")), HasSubstr("too many addresses"));
+  for (const char* flag : {"--symbol-directories", "--symbol-roots"}) {
+    EXPECT_TRUE(read(many(flag, 64, "/a")).ok());
+    EXPECT_THAT(fault(many(flag, 65, "/a")), HasSubstr("more than 64 directories"));
+    EXPECT_TRUE(read({flag, "/" + std::string(4'094, 'a')}).ok());
+    EXPECT_THAT(fault({flag, "/" + std::string(4'095, 'a')}), HasSubstr("bad length"));
+    std::string key = flag + 2;
+    std::replace(key.begin(), key.end(), '-', '_');
+    EXPECT_THAT(file_fault(key + " = ['']\n"), HasSubstr("bad length"));
+  }
+  EXPECT_TRUE(read({"--symbol-directories", "here"}).ok());
+  EXPECT_THAT(fault({"--symbol-roots", "here"}), HasSubstr("here is not an absolute path"));
+}
+
+TEST_F(ConfigTest, AFileOfTheLargestSizeIsRead) {
+  std::string text = "resume_ms = 7\n#";
+  text.resize(kMaxConfigBytes, '#');
+  const auto line = read({"--config", file("large.toml", text)});
+  ASSERT_TRUE(line.ok()) << line.error().message;
+  EXPECT_EQ(line->config.resume_ms, 7u);
+}
+
 TEST_F(ConfigTest, HelpAndVersionArePrinted) {
   const auto help = read({"--help"});
   ASSERT_TRUE(help.ok() && help->print);
@@ -149,6 +226,8 @@ TEST_F(ConfigTest, HelpAndVersionArePrinted) {
 TEST_F(ConfigTest, TokenIsOneLine) {
   EXPECT_EQ(*read_token_file(file("t", "secret\n")), "secret");
   EXPECT_EQ(*read_token_file(file("t", "secret")), "secret");
+  EXPECT_EQ(*read_token_file(file("t", "secret\r\n")), "secret");
+  EXPECT_EQ(read_token_file(file("t", std::string(256, 'x')))->size(), 256u);
   EXPECT_FALSE(read_token_file(file("t", "\n")).ok());
   EXPECT_FALSE(read_token_file(file("t", std::string(257, 'x'))).ok());
   EXPECT_FALSE(read_token_file(directory_ + "/missing").ok());

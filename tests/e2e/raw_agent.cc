@@ -27,19 +27,23 @@ uint32_t checksum(Bytes bytes, uint32_t previous) {
 
 }  // namespace
 
-RawConnection::RawConnection(uint16_t port) {
-  connect_to(fakes::tcp4(INADDR_LOOPBACK, port));
+RawConnection::RawConnection(uint16_t port, in_addr_t from) {
+  connect_to(fakes::tcp4(INADDR_LOOPBACK, port), from);
 }
 
 RawConnection::RawConnection(const std::string& unix_path) {
   connect_to(fakes::unix_name(unix_path));
 }
 
-void RawConnection::connect_to(const fakes::SocketAddress& address) {
+void RawConnection::connect_to(const fakes::SocketAddress& address, in_addr_t from) {
   socket_ = socket(address.raw.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &kReceiveLimit, sizeof kReceiveLimit);
   setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &kReceiveLimit, sizeof kReceiveLimit);
-  at_end_ = connect(socket_, address.get(), address.bytes) != 0;
+  if (from != INADDR_ANY) {
+    const fakes::SocketAddress own = fakes::tcp4(from, 0);
+    at_end_ = bind(socket_, own.get(), own.bytes) != 0;
+  }
+  at_end_ = at_end_ || connect(socket_, address.get(), address.bytes) != 0;
 }
 
 RawConnection::RawConnection(RawConnection&& other) noexcept

@@ -25,7 +25,8 @@ struct ReceivedFrame {
 
 class RawConnection {
  public:
-  explicit RawConnection(uint16_t port);
+  // `from` is the address that the collector sees; none: the system's choice.
+  explicit RawConnection(uint16_t port, in_addr_t from = INADDR_ANY);
   explicit RawConnection(const std::string& unix_path);
   ~RawConnection();
   RawConnection(RawConnection&& other) noexcept;
@@ -48,7 +49,7 @@ class RawConnection {
   bool is_closed_by_peer();
 
  private:
-  void connect_to(const fakes::SocketAddress& address);
+  void connect_to(const fakes::SocketAddress& address, in_addr_t from = INADDR_ANY);
   bool read_more();
   int socket_ = -1;
   Octets buffer_;

@@ -17,6 +17,7 @@
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/raw_agent.h"
 #include "tests/e2e/recorded_session.h"
+#include "tests/fakes/own_network.h"
 
 namespace collect::e2e {
 namespace {
@@ -145,6 +146,117 @@ TEST(SettingsTest, ConnectionsHaveTheirLimit) {
   EXPECT_TRUE(first.ready && second.ready);
   RawAgent third(collector.ingest_port(), kPid + 2);
   EXPECT_FALSE(third.ready);
+}
+
+// The agent is told the pace, and a session waits as long as it is said.
+TEST(SettingsTest, HeartbeatsAndResumingHaveTheirTime) {
+  Scratch scratch;
+  CollectorProcess collector(scratch, {"--heartbeat-ms", "1234", "--resume-ms", "300"});
+  RawConnection connection(collector.ingest_port());
+  const auto answer = introduce(
+      connection, hello(wire::CHANNEL_CONTROL, kPid + 1, std::string("settings_test_2x")));
+  wire::Welcome welcome;
+  ASSERT_TRUE(answer && welcome.ParseFromString(answer->body));
+  EXPECT_EQ(welcome.heartbeat_ms(), 1234u);
+  {
+    RawAgent agent(collector.ingest_port(), kPid);
+    ASSERT_TRUE(agent.ready && agent.data.send(page(0)));
+    EXPECT_TRUE(agent.control.receive_ack(1, kPageEvents));
+  }
+  // Without the setting it would wait for a minute.
+  EXPECT_TRUE(eventually(seconds(30), [&] {
+    const auto directories = session_directories(collector.root(), static_cast<int>(kPid));
+    return !directories.empty() && RecordedSession(directories[0]).state() == "recovered";
+  }));
+}
+
+// What an agent is refused that records with these settings; empty: it is not.
+std::string refusal_with(const Scratch& scratch, const Arguments& settings, uint64_t pages,
+                         uint32_t threads) {
+  static int count = 0;
+  CollectorProcess collector(scratch, settings, scratch / ("refusal_" + std::to_string(++count)));
+  RawAgent agent(collector.ingest_port(), kPid);
+  bool goes_on = agent.ready;
+  for (uint64_t i = 0; goes_on && i < pages; ++i) goes_on = agent.data.send(page(i));
+  for (uint32_t at = 2; goes_on && at < threads; ++at) goes_on = open_stream(agent.data, 1, at);
+  const auto refusal = agent.control.refusal();
+  return refusal ? refusal->reason() : "";
+}
+
+TEST(SettingsTest, DisksAndSessionsHaveTheirLimits) {
+  Scratch scratch;
+  EXPECT_THAT(refusal_with(scratch, {"--max-session-bytes", "1000000"}, 100, 0),
+              HasSubstr("max_session_bytes"));
+  EXPECT_THAT(refusal_with(scratch, {"--keep-free-bytes", "4611686018427387904"}, 1, 0),
+              HasSubstr("keep_free_bytes"));
+  EXPECT_THAT(refusal_with(scratch, {"--keep-free-files", "4611686018427387904"}, 1, 0),
+              HasSubstr("keep_free_files"));
+}
+
+TEST(SettingsTest, FilesAndMemoryOfAllAgentsHaveTheirLimits) {
+  Scratch scratch;
+  EXPECT_THAT(refusal_with(scratch, {"--max-unsealed-files", "256"}, 0, 10'000),
+              HasSubstr("(max_unsealed_files)"));
+  EXPECT_THAT(refusal_with(scratch, {"--max-memory-bytes", "4194304"}, 0, 10'000),
+              HasSubstr("(max_memory_bytes)"));
+}
+
+TEST(SettingsTest, SessionsOfAllAgentsHaveTheirLimit) {
+  Scratch scratch;
+  CollectorProcess collector(scratch, {"--max-unsealed-sessions", "4"});
+  std::vector<std::unique_ptr<RawAgent>> agents;
+  for (uint32_t at = 0; at < 4; ++at) {
+    agents.push_back(std::make_unique<RawAgent>(collector.ingest_port(), kPid + at));
+    ASSERT_TRUE(agents.back()->ready && agents.back()->data.send(page(0)));
+    EXPECT_TRUE(agents.back()->control.receive_ack(1, kPageEvents)) << at;
+  }
+  RawAgent beyond(collector.ingest_port(), kPid + 4);
+  const auto refusal = beyond.control.refusal();
+  ASSERT_TRUE(refusal);
+  EXPECT_THAT(refusal->reason(), HasSubstr("(max_unsealed_sessions)"));
+}
+
+TEST(SettingsTest, TheOldestContainersGoBeyondTheirBudget) {
+  Scratch scratch;
+  const Arguments rolls = {"--rtc-roll-bytes", "65536"};
+  const size_t all = containers_of(scratch, rolls, 16, scratch / "all");
+  Arguments bounded = rolls;
+  bounded.insert(bounded.end(), {"--rtc-budget-bytes", "300000"});
+  const size_t kept = containers_of(scratch, bounded, 16, scratch / "bounded");
+  EXPECT_LT(kept, all);
+  EXPECT_FALSE(std::filesystem::exists(
+      session_directories(scratch / "bounded", static_cast<int>(kPid)).at(0) +
+      "/capture-000001.rtc"));
+}
+
+// Loopback has no such limit: these come from another address, in a network made for the test.
+TEST(SettingsTest, ConnectionsOfOneAddressHaveTheirLimit) {
+  const fakes::OwnNetwork network;
+  if (!network.fault().empty()) GTEST_SKIP() << network.fault();
+  Scratch scratch;
+  CollectorProcess collector(scratch, {"--max-connections-per-address", "2"});
+  const auto is_welcomed = [](RawConnection& connection, uint32_t pid) {
+    const std::string id = "settings_test_" + std::to_string(pid).substr(5);
+    const auto answer = introduce(connection, hello(wire::CHANNEL_CONTROL, pid, id));
+    return answer && answer->type == wire::FrameType::kWelcome;
+  };
+  const auto connect = [&] { return RawConnection(collector.ingest_port(), fakes::kOwnAddress); };
+  RawConnection first = connect();
+  RawConnection second = connect();
+  EXPECT_TRUE(is_welcomed(first, kPid));
+  EXPECT_TRUE(is_welcomed(second, kPid + 1));
+  const auto refusal = connect().refusal();
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->code(), wire::REFUSE_LIMIT);
+  EXPECT_THAT(refusal->reason(),
+              HasSubstr("more than 2 connections of one address (max_connections_per_address)"));
+  const RawAgent local(collector.ingest_port(), kPid + 2);
+  EXPECT_TRUE(local.ready);
+  first.close();
+  EXPECT_TRUE(eventually(seconds(30), [&] {
+    RawConnection again = connect();
+    return is_welcomed(again, kPid + 3);
+  })) << "there is room again";
 }
 
 // What a session is called "done" with: one call of a function of a file.

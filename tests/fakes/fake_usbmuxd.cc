@@ -278,7 +278,8 @@ void FakeUsbmuxd::read_requests(Client& client) {
 void FakeUsbmuxd::answer(Client& client, uint32_t tag, const std::string& request) {
   const std::string type = value_of(request, "MessageType");
   if (type == "Listen") {
-    send(client, result(tag, 0));
+    send(client, result(tag, listen_result_));
+    if (listen_result_ != 0) return;
     client.listens = true;
     for (const auto& [id, device] : devices_) {
       send(client, message(0, attached_dictionary(id, device.serial, device.connection)));

@@ -25,11 +25,7 @@ READERS_OF_COMMAND_LINES = {
 
 
 # Name -> where it is seen instead, or why nowhere. Shorter is better.
-SEEN_ELSEWHERE = {
-    "max_connections_per_address":
-        "loopback has no such limit, so it takes another address; tests/daemon/ingest/"
-        "strangers_test.cc has the rule",
-}
+SEEN_ELSEWHERE = {}
 
 
 class Tests:

@@ -97,9 +97,38 @@ TEST(AdbDeviceListTest, LinesOfEveryKind) {
   EXPECT_EQ(list.devices[6].connection, "network");
 }
 
+TEST(AdbDeviceListTest, EveryStateSaysWhatToDo) {
+  const auto line = [](const std::string& text) { return parse_adb_devices(text).devices.at(0); };
+  const std::pair<const char*, const char*> cases[] = {
+      {"A unauthorized", "confirm the prompt"},
+      {"A authorizing", "wait a moment"},
+      {"A connecting", "wait a moment"},
+      {"A offline usb:1-1", "`adb reconnect offline`"},
+      {"A no permissions; see [x]", "udev rule"},
+      {"A recovery", "`adb reboot`"},
+      {"A sideload", "`adb reboot`"},
+      {"A rescue", "`adb reboot`"},
+      {"A bootloader", "`adb reboot`"},
+      {"A host", "`adb reboot`"},
+      {"A something_new", "`adb devices -l`"},
+      {"(no serial number) device", "`adb -t`"},
+      {"x:1 offline", "`adb disconnect x:1 && adb connect x:1`"},
+      // What a shell would take for something else is not pasted into one.
+      {"-x:1 offline", "with `adb disconnect`"},
+      {"x;y:1 offline", "with `adb disconnect`"},
+  };
+  for (const auto& [text, advice] : cases) {
+    const SourceDevice device = line(text);
+    EXPECT_FALSE(device.is_usable) << text;
+    EXPECT_NE(device.reason, "") << text;
+    EXPECT_NE(device.advice.find(advice), std::string::npos) << text << ": " << device.advice;
+  }
+}
+
 TEST(AdbDeviceListTest, OddLinesAreCountedAndLimitsHold) {
   EXPECT_TRUE(parse_adb_devices("").devices.empty());
   EXPECT_EQ(parse_adb_devices("only_a_serial\n\n").left_out, 1u);
+  EXPECT_EQ(parse_adb_devices(std::string(kMaxSerialBytes, 's') + " device\n").left_out, 0u);
   EXPECT_EQ(parse_adb_devices(std::string(kMaxSerialBytes + 1, 's') + " device\n").left_out, 1u);
   std::string many;
   for (size_t i = 0; i <= kMaxAdbDevices; ++i) many += "s" + std::to_string(i) + " device\n";
@@ -177,7 +206,7 @@ TEST(AdbAddressTest, FromTheSettingOrAsAdbTakesIt) {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
   };
-  const auto text = [&environment](const char* setting) {
+  const auto text = [&environment](const std::string& setting) {
     const Result<AdbAddress> address = adb_address(setting, environment);
     return address.ok() ? address->text() : "error";
   };
@@ -187,13 +216,24 @@ TEST(AdbAddressTest, FromTheSettingOrAsAdbTakesIt) {
   EXPECT_EQ(text("tcp:7000"), "127.0.0.1:7000");
   EXPECT_EQ(text("[::1]:7000"), "[::1]:7000");
   EXPECT_EQ(text("unix:/run/adb"), "unix:/run/adb");
-  for (const char* wrong : {"", "7000", "host", "host:", "host:0", "host:65536", "unix:adb"}) {
+  const std::string path = "/" + std::string(106, 'x');
+  EXPECT_EQ(text("unix:" + path), "unix:" + path);
+  const std::string host(255, 'h');
+  EXPECT_EQ(text(host + ":1"), host + ":1");
+  for (const std::string& wrong :
+       {std::string(), std::string("7000"), std::string("host"), std::string("host:"),
+        std::string("host:0"), std::string("host:65536"), std::string("unix:adb"),
+        std::string("::1:7000"), "unix:" + path + "x", host + "h:1"}) {
     EXPECT_EQ(text(wrong), "error") << wrong;
   }
   variables["ANDROID_ADB_SERVER_PORT"] = "15037";
   EXPECT_EQ(text("auto"), "127.0.0.1:15037");
   variables["ANDROID_ADB_SERVER_ADDRESS"] = "127.0.0.2";
   EXPECT_EQ(text("auto"), "127.0.0.2:15037");
+  variables["ANDROID_ADB_SERVER_ADDRESS"] = "localhost";
+  EXPECT_EQ(text("auto"), "127.0.0.1:15037");
+  variables["ANDROID_ADB_SERVER_PORT"] = "0";
+  EXPECT_EQ(text("auto"), "error");
   variables["ADB_SERVER_SOCKET"] = "localfilesystem:/tmp/adb";
   EXPECT_EQ(text("auto"), "unix:/tmp/adb");
   variables["ADB_SERVER_SOCKET"] = "vsock:3:5037";

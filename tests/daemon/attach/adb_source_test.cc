@@ -9,6 +9,7 @@
 #include <asio/write.hpp>
 #include <optional>
 
+#include "tests/daemon/attach/closing_listener.h"
 #include "tests/fakes/fake_adb_server.h"
 
 namespace collect::attach {
@@ -36,10 +37,11 @@ class AdbSourceTest : public testing::Test {
   void TearDown() override {
     if (source_) source_->stop();
   }
-  void start() {
+  void start() { start_at(server_.port()); }
+  void start_at(uint16_t port) {
     AdbAddress address;
     address.host = "127.0.0.1";
-    address.port = server_.port();
+    address.port = port;
     source_ = std::make_unique<AdbSource>(io_, address);
     source_->start([this](const ServerState& state) { states_.push_back(state); },
                    [this](const std::vector<SourceDevice>& list) {
@@ -282,6 +284,32 @@ TEST_F(AdbSourceTest, SomebodyElseAtThatPort) {
   EXPECT_EQ(states_[0].status, "what?");
   ASSERT_TRUE(wait([&] { return states_.size() == 2; })) << "and it tries again";
   EXPECT_TRUE(states_[1].connected);
+}
+
+TEST_F(AdbSourceTest, AServerThatHangsUpIsAskedEverMoreRarely) {
+  using std::chrono::steady_clock;
+  ClosingListener listener(io_);
+  const auto begun = steady_clock::now();
+  start_at(listener.port());
+  ASSERT_TRUE(wait([&] { return listener.accepted() == 4; }));
+  EXPECT_GE(steady_clock::now() - begun, (1 + 2 + 4) * kFirstServerRetry);
+  EXPECT_EQ(states_.size(), 1u) << "said once";
+}
+
+TEST_F(AdbSourceTest, RequestsThatNobodyAnswersHaveALimit) {
+  const asio::ip::tcp::acceptor silent(
+      io_, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+  start_at(silent.local_endpoint().port());
+  std::vector<Error> answers;
+  const auto on_open = [&](const Result<Socket>& opened) { answers.push_back(opened.error()); };
+  for (size_t i = 0; i < kMaxAdbConnections; ++i) source_->open("A", "collect_agent_7", on_open);
+  io_.poll();
+  EXPECT_TRUE(answers.empty());
+  source_->open("A", "collect_agent_7", on_open);
+  source_->find_agents("A", [&](const auto& found) { answers.push_back(found.error()); });
+  ASSERT_TRUE(wait([&] { return answers.size() == 2; }));
+  EXPECT_EQ(answers[0].code, Code::kExhausted);
+  EXPECT_EQ(answers[1].code, Code::kExhausted);
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ class PlayedSource final : public DeviceSource {
   void stop() override { stopped_ = true; }
   void find_agents(const std::string& serial, OnAgents done) override {
     ++searches;
+    ++searches_of[serial];
     asio::post(io_, [this, serial, done] {
       if (stopped_) return;
       if (fault) {
@@ -48,6 +49,7 @@ class PlayedSource final : public DeviceSource {
   std::set<std::string> listening;
   std::optional<Error> fault;
   int searches = 0;
+  std::map<std::string, int> searches_of;
 
  private:
   asio::io_context& io_;
@@ -229,12 +231,105 @@ TEST_F(DeviceTableTest, WhatIsDetachedIsLeftAloneUntilItEnds) {
   ASSERT_TRUE(wait([&] { return shown_["A"].places.empty(); }));
 }
 
+TEST_F(DeviceTableTest, ReportsOfADetachedAgentChangeNothing) {
+  serve();
+  table_->release(kPlace);
+  table_->report(kPlace, {PlaceReport::Trouble::kToken, "wrong token"});
+  table_->agent_is(kPlace, "agents/1", false, true);
+  ASSERT_TRUE(shows("A", DeviceState::kNoAgent));
+  EXPECT_EQ(shown_["A"].places[0].status, "detached by command");
+}
+
+// One that is restarted in the same place is another agent, and the end of the first comes late.
+TEST_F(DeviceTableTest, TheEndOfTheAgentBeforeIsNotThatOfTheNext) {
+  serve();
+  table_->agent_is(kPlace, "agents/2", true, false);
+  table_->agent_is(kPlace, "agents/1", false, true);
+  EXPECT_EQ(shown_["A"].state, DeviceState::kServing);
+  EXPECT_EQ(shown_["A"].places[0], (PlaceView{"collect_agent_7", "agents/2", ""}));
+}
+
+TEST_F(DeviceTableTest, WhatIsNoPlaceIsNotOpened) {
+  const auto open = [this](const std::string& address) {
+    std::optional<Code> answer;
+    table_->open(address, [&](const Result<Socket>& opened) { answer = opened.code(); });
+    EXPECT_FALSE(answer) << "answered within the call";
+    EXPECT_TRUE(wait([&] { return answer.has_value(); }));
+    return answer;
+  };
+  serve();
+  EXPECT_EQ(open("adb:A:collect_agent_8"), Code::kUnavailable);
+  EXPECT_EQ(open("adb:B:collect_agent_7"), Code::kUnavailable);
+  EXPECT_EQ(open("usbmux:A:collect_agent_7"), Code::kUnavailable);
+  source_->say(std::vector<SourceDevice>{});
+  ASSERT_TRUE(shows("A", DeviceState::kAbsent));
+  EXPECT_EQ(open(kPlace), Code::kUnavailable);
+}
+
+TEST_F(DeviceTableTest, AStreamThatFailsWhileTheAgentIsUpForgetsNothing) {
+  serve();
+  bool answered = false;
+  table_->open(kPlace, [&answered](const Result<Socket>&) { answered = true; });
+  ASSERT_TRUE(wait([&] { return answered; }));
+  EXPECT_EQ(shown_["A"].state, DeviceState::kServing);
+  EXPECT_THAT(dialled_, Contains(kPlace));
+}
+
+TEST_F(DeviceTableTest, ADeviceThatBecomesUnusableIsWithdrawnAndSearchedAnew) {
+  serve();
+  SourceDevice blocked = phone("A");
+  blocked.is_usable = false;
+  blocked.reason = "locked";
+  source_->say({blocked});
+  ASSERT_TRUE(shows("A", DeviceState::kBlocked));
+  EXPECT_TRUE(dialled_.empty());
+  EXPECT_EQ(shown_["A"].places[0].status, "locked");
+  const int searches = source_->searches;
+  source_->say({phone("A")});
+  ASSERT_TRUE(wait([&] { return dialled_.contains(kPlace); }));
+  EXPECT_EQ(source_->searches, searches + 1);
+}
+
+TEST_F(DeviceTableTest, AFailedSearchDoesNotHideAnAgentThatServes) {
+  serve();
+  source_->fault = Error{Code::kUnavailable, "A: no shell"};
+  const int searches = source_->searches;
+  ASSERT_TRUE(wait([&] { return source_->searches > searches; }));
+  io_.restart();
+  io_.poll();
+  EXPECT_EQ(shown_["A"].state, DeviceState::kServing);
+  table_->agent_is(kPlace, "agents/1", false, false);
+  EXPECT_EQ(shown_["A"].device.reason, "A: no shell");
+}
+
+// Each search opens a shell on the phone. A has an agent that is attached, B a place that is listed
+// and where nobody answers.
+TEST_F(DeviceTableTest, SearchesBecomeEverRarer) {
+  const auto begun = std::chrono::steady_clock::now();
+  serve();
+  source_->say({phone("A"), phone("B")});
+  while (source_->searches_of["B"] < 3) {
+    if (dialled_.contains("adb:B:collect_agent_7")) {
+      table_->open("adb:B:collect_agent_7", [](const Result<Socket>&) {});
+    }
+    ASSERT_TRUE(wait([&, before = source_->searches] { return source_->searches > before; }));
+  }
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, kFirstSearchPause * (1 + 2));
+  EXPECT_EQ(source_->searches_of["A"], 2) << "at once, and when it served";
+}
+
 TEST_F(DeviceTableTest, TheSameSerialTwiceIsOneDeviceByCable) {
   source_->say({phone("A", "network"), phone("A", "usb")});
   ASSERT_TRUE(shows("A", DeviceState::kNoAgent));
   EXPECT_EQ(shown_["A"].device.connection, "usb");
   source_->say({phone("A", "network")});
   EXPECT_EQ(shown_["A"].device.connection, "network");
+  SourceDevice by_cable = phone("A", "usb");
+  by_cable.is_usable = false;
+  source_->say({by_cable, phone("A", "network")});
+  EXPECT_EQ(shown_["A"].device.connection, "network") << "one that can be used, rather";
+  source_->say({phone("A", "usb"), phone("A", "network")});
+  EXPECT_EQ(shown_["A"].device.connection, "usb");
   EXPECT_EQ(added_, 1);
 }
 

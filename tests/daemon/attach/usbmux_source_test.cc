@@ -4,6 +4,8 @@
 #include <asio/read.hpp>
 #include <asio/write.hpp>
 
+#include "daemon/attach/usbmux_opens.h"
+#include "tests/daemon/attach/closing_listener.h"
 #include "tests/daemon/attach/usbmux_fixture.h"
 
 namespace collect::attach {
@@ -344,6 +346,65 @@ TEST_F(UsbmuxSourceTest, WhatIsNotKnownIsPassedOver) {
   ASSERT_TRUE(wait_devices(1));
   EXPECT_FALSE(devices()[0].is_usable);
   EXPECT_EQ(usbmuxd.accepted(), 1u);
+}
+
+TEST_F(UsbmuxSourceTest, OneThatHangsUpIsAskedEverMoreRarely) {
+  using std::chrono::steady_clock;
+  ClosingListener listener(io_);
+  const auto begun = steady_clock::now();
+  start("127.0.0.1:" + std::to_string(listener.port()));
+  ASSERT_TRUE(eventually([&] { return listener.accepted() == 5; }));
+  EXPECT_GE(steady_clock::now() - begun, (1 + 2 + 4 + 8) * kUsbmuxFirstRetry);
+  EXPECT_EQ(servers_.size(), 1u) << "said once";
+}
+
+TEST_F(UsbmuxSourceTest, ARefusalToTellOfDevicesIsSaid) {
+  FakeUsbmuxd usbmuxd(socket_path());
+  usbmuxd.attach(kPhone);
+  usbmuxd.answer_listens_with(6);
+  start(usbmuxd.address());
+  ASSERT_TRUE(eventually([&] { return !servers_.empty(); }));
+  EXPECT_FALSE(connected());
+  EXPECT_NE(servers_.back().status.find("result 6; install a newer one"), std::string::npos)
+      << servers_.back().status;
+  EXPECT_TRUE(devices().empty());
+  usbmuxd.answer_listens_with(0);
+  ASSERT_TRUE(wait_devices(1));
+  EXPECT_TRUE(connected());
+}
+
+TEST_F(UsbmuxSourceTest, DevicesBeyondTheLimitAreSaidAndNotShown) {
+  FakeUsbmuxd usbmuxd(socket_path());
+  for (size_t i = 0; i < kMaxUsbmuxDevices; ++i) usbmuxd.attach("phone " + std::to_string(i));
+  start(usbmuxd.address());
+  ASSERT_TRUE(wait_devices(kMaxUsbmuxDevices));
+  EXPECT_EQ(servers_.back().status, "");
+  usbmuxd.attach(kPhone);
+  ASSERT_TRUE(eventually([&] { return servers_.back().status != ""; }));
+  EXPECT_NE(servers_.back().status.find("more than 256 devices"), std::string::npos);
+  EXPECT_TRUE(connected());
+  EXPECT_EQ(devices().size(), kMaxUsbmuxDevices);
+}
+
+TEST_F(UsbmuxSourceTest, ConnectsThatNobodyAnswersHaveALimit) {
+  const App silent(io_);  // accepts nothing
+  const auto address = parse_usbmux_address("127.0.0.1:" + std::to_string(silent.port()));
+  const auto opens = std::make_shared<UsbmuxOpens>(io_, *address);
+  std::vector<Code> answers;
+  const auto open_one = [&] {
+    opens->open(kPhone, {1}, 7720,
+                [&](const Result<Socket>& opened) { answers.push_back(opened.code()); });
+  };
+  for (size_t i = 0; i < kMaxUsbmuxOpens; ++i) open_one();
+  io_.poll();
+  EXPECT_TRUE(answers.empty());
+  open_one();
+  EXPECT_TRUE(eventually([&] { return !answers.empty(); }));
+  EXPECT_EQ(answers, std::vector<Code>{Code::kExhausted});
+  opens->detached(1);
+  EXPECT_EQ(answers.size(), kMaxUsbmuxOpens + 1) << "there is room again";
+  EXPECT_EQ(answers.back(), Code::kUnavailable);
+  opens->stop();
 }
 
 // One app that does not read holds up nobody but itself.

@@ -6,26 +6,10 @@
 
 #include "daemon/control/call_rate.h"
 #include "daemon/control/refusal_answer.h"
+#include "tests/daemon/control/http2_frames.h"
 
 namespace collect::control {
 namespace {
-
-const std::string kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-std::string frame(uint8_t type, uint8_t flags, uint32_t stream, size_t payload = 0) {
-  std::string bytes;
-  for (const uint32_t byte :
-       {static_cast<uint32_t>(payload) >> 16, static_cast<uint32_t>(payload) >> 8,
-        static_cast<uint32_t>(payload), uint32_t{type}, uint32_t{flags}, stream >> 24, stream >> 16,
-        stream >> 8, stream}) {
-    bytes += static_cast<char>(byte & 0xff);
-  }
-  return bytes.append(payload, 'x');
-}
-
-Bytes bytes_of(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
 
 class Http2MeterTest : public testing::Test {
  protected:

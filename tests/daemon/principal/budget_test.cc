@@ -52,7 +52,8 @@ TEST_P(EachResource, RefusalNamesResourceLimitAndPrincipal) {
   EXPECT_EQ(refused.code(), Code::kExhausted);
   EXPECT_THAT(refused.error().message, HasSubstr(resource_name(GetParam())));
   EXPECT_THAT(refused.error().message, HasSubstr("uid 4711"));
-  EXPECT_THAT(refused.error().message, HasSubstr("of 8"));
+  EXPECT_THAT(refused.error().message, HasSubstr("has 6 and wants 1, 2 of 8 are free, and one may "
+                                                 "have 3 times what is free"));
   EXPECT_THAT(refused.error().message, HasSubstr("max_things"));
   EXPECT_LT(refused.error().message.size(), 255u);  // fits into a Refuse
 }
@@ -73,6 +74,57 @@ TEST_P(EachResource, LeaseGivesBack) {
   }
   EXPECT_EQ(account->used(GetParam()), 0u);
   EXPECT_EQ(budget.used(GetParam()), 0u);
+}
+
+TEST_P(EachResource, LeastIsThereUpToTheLast) {
+  Budget budget(limits_of(GetParam(), 100, 9));
+  const auto greedy = budget.account(Principal::of_uid(1));
+  greedy->charge(GetParam(), 90);
+  const auto small = budget.account(Principal::of_uid(2));
+  for (int taken = 0; taken < 9; ++taken) {
+    EXPECT_TRUE(small->has_room(GetParam())) << taken;
+    EXPECT_TRUE(small->take(GetParam(), 1).ok()) << taken;
+  }
+  EXPECT_FALSE(small->has_room(GetParam()));
+  EXPECT_FALSE(small->take(GetParam(), 1).ok());
+  // Nothing is there beyond the total, whoever has how little.
+  greedy->charge(GetParam(), 1);
+  small->give_back(GetParam(), 9);
+  EXPECT_FALSE(small->take(GetParam(), 10).ok());
+  EXPECT_TRUE(small->take(GetParam(), 9).ok());
+}
+
+TEST_P(EachResource, RoomIsThereAsLongAsTheShareIsNotUsedUp) {
+  Budget budget(limits_of(GetParam(), 8));
+  const auto account = budget.account(Principal::of_uid(1));
+  account->charge(GetParam(), 5);
+  EXPECT_TRUE(account->has_room(GetParam()));
+  account->charge(GetParam(), 1);
+  EXPECT_FALSE(account->has_room(GetParam()));
+  account->charge(GetParam(), 100);  // what could not be refused
+  EXPECT_FALSE(account->has_room(GetParam()));
+  EXPECT_THAT(account->take(GetParam(), 1).error().message, HasSubstr("0 of 8 are free"));
+}
+
+TEST_P(EachResource, LeaseThatIsReplacedGivesBackWhatItHad) {
+  Budget budget(limits_of(GetParam(), 100));
+  Lease lease(budget.account(Principal::of_uid(1)), GetParam());
+  Lease other(budget.account(Principal::of_uid(2)), GetParam());
+  lease.set(10);
+  other.set(3);
+  lease = std::move(other);
+  EXPECT_EQ(lease.amount(), 3u);
+  EXPECT_EQ(budget.used(GetParam()), 3u);
+  Lease& itself = lease;
+  lease = std::move(itself);
+  EXPECT_EQ(lease.amount(), 3u);
+  EXPECT_TRUE(lease.grow(2).ok());
+  EXPECT_EQ(budget.account(Principal::of_uid(2))->used(GetParam()), 5u);
+  lease = Lease();
+  EXPECT_EQ(budget.used(GetParam()), 0u);
+  EXPECT_TRUE(lease.grow(1).ok()) << "of nobody: nothing is counted";
+  lease.set(7);
+  EXPECT_EQ(lease.amount(), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Budget, EachResource,
@@ -108,8 +160,27 @@ TEST(BudgetTest, IdleAccountsAreBounded) {
   Budget budget({});
   const auto used = budget.account(Principal::of_uid(1));
   for (uid_t uid = 2; uid < 3 * kMaxIdleAccounts; ++uid) budget.account(Principal::of_uid(uid));
-  EXPECT_LE(budget.accounts(), kMaxIdleAccounts + 1);
+  EXPECT_LE(budget.accounts(), kMaxIdleAccounts);
   EXPECT_EQ(budget.account(Principal::of_uid(1)), used);
+}
+
+TEST(BudgetTest, IdleAccountsAreForgottenAfterTheirTime) {
+  using std::chrono::seconds;
+  BudgetLimits limits;
+  limits.manifest_bytes = {1, 1000};
+  Budget budget(limits);
+  const std::chrono::steady_clock::time_point start{};
+  budget.account(Principal::of_uid(1), start)->count_manifest(1'000'000'000);
+  const auto in_use = budget.account(Principal::of_uid(2), start);
+  // Asked for by somebody else: whoever asks for an account keeps it.
+  const auto later = [&](seconds after) {
+    budget.account(Principal::of_uid(3), start + after);
+    return budget.accounts();
+  };
+  EXPECT_EQ(later(kKeepAccount), 3u);
+  EXPECT_EQ(later(kKeepAccount + seconds(1)), 2u);
+  EXPECT_EQ(budget.account(Principal::of_uid(1))->manifest_wait().count(), 0) << "it is a new one";
+  EXPECT_EQ(budget.account(Principal::of_uid(2), start), in_use);
 }
 
 TEST(BudgetTest, CountsAreRightWhenThreadsTakeAtOnce) {

@@ -76,6 +76,35 @@ TEST_F(FairQueueTest, ManyPrincipalsAreServedAndForgotten) {
   for (uid_t uid = 0; uid < 5000; ++uid) run(nanoseconds(uid % 7));
   EXPECT_EQ(done_.size(), 5000u);
   EXPECT_TRUE(queue_.empty());
+  for (int at = 0; at < 3; ++at) push(kGreedy, "g");
+  for (int at = 0; at < 3; ++at) run();
+  EXPECT_LE(queue_.lines(), 1u) << "the others have nothing to make up";
+}
+
+// Forgetting those who have no work must not give them their time back.
+TEST_F(FairQueueTest, WhoHasUsedMoreIsNotForgottenBeforeTheOthersCaughtUp) {
+  push(kGreedy, "");
+  run(milliseconds(1000));
+  for (uid_t uid = 100; uid < 100 + 2 * kMaxIdleLines; ++uid) {
+    push(Principal::of_uid(uid), "");
+    run();
+  }
+  push(kGreedy, "g");
+  for (int at = 0; at < 3; ++at) push(kInnocent, "i");
+  for (int at = 0; at < 4; ++at) run();
+  EXPECT_EQ(done_, "iiig");
+}
+
+TEST_F(FairQueueTest, WhatIsClearedIsNotDone) {
+  push(kGreedy, "g");
+  push(kInnocent, "i");
+  queue_.clear();
+  EXPECT_TRUE(queue_.empty());
+  EXPECT_EQ(queue_.lines(), 0u);
+  queue_.charge(kGreedy, milliseconds(1));  // of a piece that was under way
+  push(kInnocent, "i");
+  run();
+  EXPECT_EQ(done_, "i");
 }
 
 }  // namespace

@@ -7,11 +7,13 @@
 #include <thread>
 
 #include "tests/fakes/foreign_listener.h"
+#include "tests/fakes/own_network.h"
 
 namespace collect::principal {
 namespace {
 
 using fakes::kOtherUid;
+using fakes::kOwnAddress;
 using fakes::SocketAddress;
 
 SocketAddress loopback_v4(uint16_t port) {
@@ -66,6 +68,15 @@ class ConnectedUser {
 
   fakes::HeldByOtherUser held_;
 };
+
+using fakes::ForeignListener;
+using Accepts = ForeignListener::Accepts;
+
+int connected_to(const SocketAddress& address) {
+  const int fd = ::socket(address.raw.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(::connect(fd, address.get(), address.bytes), 0);
+  return fd;
+}
 
 class PeerUserTest : public testing::Test {
  protected:
@@ -173,8 +184,83 @@ TEST_F(PeerUserTest, RemoteHostsAreTheirAddress) {
   EXPECT_EQ(text(loopback_v4(1)), "127.0.0.1");
   EXPECT_EQ(text(loopback_v6(1, true)), "127.0.0.1");
   EXPECT_EQ(text(loopback_v6(1, false)), "::/64");
+  EXPECT_EQ(text(fakes::tcp4(0xC0000207, 1)), "192.0.2.7");
+  in6_addr host{};
+  ASSERT_EQ(::inet_pton(AF_INET6, "2001:db8:1:2:3:4:5:6", &host), 1);
+  EXPECT_EQ(text(fakes::tcp6(host, 1)), "2001:db8:1:2::/64");
+  EXPECT_FALSE(is_loopback(fakes::tcp6(host, 1).raw));
+  EXPECT_FALSE(is_loopback(fakes::tcp4(0x80000001, 1).raw));
+  EXPECT_TRUE(is_loopback(fakes::tcp4(0x7FFFFFFF, 1).raw));
+  EXPECT_FALSE(is_loopback(fakes::unix_name("/127.0.0.1").raw));
   EXPECT_TRUE(is_loopback(loopback_v6(1, true).raw));
   EXPECT_TRUE(is_loopback(loopback_v6(1, false).raw));
+}
+
+// Two processes of this machine that talk through another of its addresses are told apart by it, as
+// hosts are; one that comes from loopback is a user.
+TEST_F(PeerUserTest, ConnectionsFromAnotherAddressAreOfTheAddress) {
+  const fakes::OwnNetwork network;
+  if (!network.fault().empty()) GTEST_SKIP() << network.fault();
+  const TestListener listener(fakes::tcp4(kOwnAddress, 0));
+  const auto connect_from = [&](in_addr_t host) {
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const SocketAddress from = fakes::tcp4(host, 0);
+    const SocketAddress to = fakes::tcp4(kOwnAddress, listener.port());
+    EXPECT_EQ(::bind(fd, from.get(), from.bytes), 0);
+    EXPECT_EQ(::connect(fd, to.get(), to.bytes), 0);
+    return fd;
+  };
+  const int from_address = connect_from(kOwnAddress);
+  const Peer host = accepted_by(listener);
+  EXPECT_FALSE(host.is_local);
+  EXPECT_EQ(host.principal, (Principal{Principal::Kind::kAddress, fakes::kOwnAddressText}));
+  const int from_loopback = connect_from(INADDR_LOOPBACK);
+  EXPECT_EQ(uid_of(listener), ::getuid());
+  ::close(from_address);
+  ::close(from_loopback);
+}
+
+TEST_F(PeerUserTest, AServerOnAnotherMachineIsNotAskedForItsUser) {
+  needs_root();
+  if (IsSkipped()) return;
+  const fakes::OwnNetwork network;
+  if (!network.fault().empty()) GTEST_SKIP() << network.fault();
+  const ForeignListener listener(fakes::tcp4(kOwnAddress, 0));
+  const int fd = connected_to(fakes::tcp4(kOwnAddress, listener.port()));
+  EXPECT_TRUE(lookup_.check_server(fd).ok());
+  ::close(fd);
+}
+
+// An agent that is not root trusts its own user and root.
+TEST_F(PeerUserTest, AnotherUserTrustsItsOwnServersAndRoots) {
+  needs_root();
+  if (IsSkipped()) return;
+  const ForeignListener roots(fakes::tcp4(INADDR_LOOPBACK, 0), Accepts::kAlways, 0);
+  const ForeignListener own(fakes::tcp4(INADDR_LOOPBACK, 0), Accepts::kAlways, kOtherUid);
+  const ForeignListener third(fakes::tcp4(INADDR_LOOPBACK, 0), Accepts::kAlways, kOtherUid - 1);
+  const std::string trusted = fakes::as_other_user([&] {
+    std::string text;
+    for (const ForeignListener* server : {&roots, &own, &third}) {
+      PeerLookup lookup;
+      const int fd = connected_to(fakes::tcp4(INADDR_LOOPBACK, server->port()));
+      text += lookup.check_server(fd).ok() ? "yes " : "no ";
+      ::close(fd);
+    }
+    return text;
+  });
+  EXPECT_EQ(trusted, "yes yes no ");
+}
+
+TEST_F(PeerUserTest, AServerThatIsGoneIsNobody) {
+  const ForeignListener listener(fakes::tcp4(INADDR_LOOPBACK, 0), Accepts::kOnceAndCloses,
+                                 ::getuid());
+  const int fd = connected_to(fakes::tcp4(INADDR_LOOPBACK, listener.port()));
+  while (listener.accepted() == 0) ::usleep(1000);
+  const Status served = lookup_.check_server(fd);
+  ASSERT_FALSE(served.ok());
+  EXPECT_EQ(served.error().code, Code::kPermission);
+  EXPECT_EQ(served.error().message.find("is served by an unknown user: "), 0u);
+  ::close(fd);
 }
 
 // Out of descriptors: the answer is missing, and that is not the peer's fault.
@@ -197,15 +283,6 @@ TEST_F(PeerUserTest, OutOfDescriptorsIsOurOwnFault) {
 }
 
 // ---- who serves a connection that this process made
-
-using fakes::ForeignListener;
-using Accepts = ForeignListener::Accepts;
-
-int connected_to(const SocketAddress& address) {
-  const int fd = ::socket(address.raw.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  EXPECT_EQ(::connect(fd, address.get(), address.bytes), 0);
-  return fd;
-}
 
 TEST_F(PeerUserTest, AServerOfAnotherUserIsNone) {
   needs_root();
@@ -262,10 +339,11 @@ TEST_F(PeerUserTest, OwnServersAndRootsAreTrusted) {
 TEST_F(PeerUserTest, ASocketInADirectoryOfItsUserAloneIsTrusted) {
   needs_root();
   if (IsSkipped()) return;
-  const auto serves = [this](const std::string& directory) {
-    EXPECT_EQ(::chown(directory.c_str(), kOtherUid, kOtherUid), 0);
+  const auto serves = [this](const std::string& directory, uid_t owner = kOtherUid) {
     const std::string path = directory + "/control";
+    EXPECT_EQ(::chown(directory.c_str(), kOtherUid, kOtherUid), 0);
     const ForeignListener listener(fakes::unix_name(path));
+    EXPECT_EQ(::chown(directory.c_str(), owner, owner), 0);
     const int fd = connected_to(fakes::unix_name(path));
     const bool trusted = lookup_.check_server(fd, path).ok();
     ::close(fd);
@@ -279,6 +357,11 @@ TEST_F(PeerUserTest, ASocketInADirectoryOfItsUserAloneIsTrusted) {
   std::string service = "/run/collect_server_XXXXXX";
   if (::mkdtemp(service.data()) == nullptr) GTEST_SKIP() << "/run can't be written";
   EXPECT_TRUE(serves(service));
+  ASSERT_EQ(::mkdir(service.c_str(), 0700), 0);
+  EXPECT_FALSE(serves(service, kOtherUid - 1)) << "it is a third user's";
+  ASSERT_EQ(::mkdir(service.c_str(), 0700), 0);
+  ASSERT_EQ(::chmod(service.c_str(), 0770), 0);
+  EXPECT_FALSE(serves(service)) << "a group can put another socket there";
 }
 
 }  // namespace

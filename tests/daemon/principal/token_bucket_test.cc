@@ -25,6 +25,18 @@ TEST(TokenBucketTest, DebtIsPaidBeforeTheNext) {
   EXPECT_EQ(bucket.wait(kStart + milliseconds(10'200)).count(), 0);
 }
 
+TEST(TokenBucketTest, WaitsUntilThereIsOneAgain) {
+  TokenBucket bucket({1, 5}, kStart);
+  bucket.take(6, kStart);
+  EXPECT_EQ(bucket.wait(kStart), seconds(2) + std::chrono::nanoseconds(1));
+  EXPECT_EQ(bucket.wait(kStart - seconds(1)), seconds(2) + std::chrono::nanoseconds(1));
+  bucket.give(0.5);
+  EXPECT_EQ(bucket.wait(kStart), milliseconds(1500) + std::chrono::nanoseconds(1));
+  bucket.give(1000);  // no more than the burst
+  bucket.take(5, kStart);
+  EXPECT_GT(bucket.wait(kStart).count(), 0);
+}
+
 TEST(TokenBucketTest, RestEarnsNoMoreThanTheBurst) {
   TokenBucket bucket({10, 5}, kStart);
   bucket.take(0, kStart + seconds(3600));

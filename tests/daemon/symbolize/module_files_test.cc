@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/symbolize/limits.h"
 #include "tests/daemon/symbolize/scratch.h"
 
 namespace collect::symbolize::test {
@@ -87,6 +88,63 @@ TEST(ModuleFiles, RootsBoundWhereLinksLead) {
   EXPECT_FALSE(opens(scratch.file("inside/link.so"), roots));
   EXPECT_FALSE(opens(scratch.file("inside/../inside-not/a.so"), roots));
   EXPECT_FALSE(opens(inside, {}));
+}
+
+TEST(ModuleFiles, OpensNothingLargerThanItMayBe) {
+  const Scratch scratch;
+  const std::string file = scratch.write("large.so", {1});
+  if (::truncate(file.c_str(), static_cast<off_t>(kMaxModuleFileBytes)) != 0) {
+    GTEST_SKIP() << "no such sparse file here";
+  }
+  EXPECT_TRUE(opens(file));
+  ASSERT_EQ(::truncate(file.c_str(), static_cast<off_t>(kMaxModuleFileBytes) + 1), 0);
+  EXPECT_FALSE(opens(file));
+}
+
+TEST(ModuleFiles, SlashesOfARootMeanNothing) {
+  const Scratch scratch;
+  const std::string file = scratch.write("a.so", {1});
+  std::filesystem::create_directories(scratch.file("b"));
+  EXPECT_TRUE(opens(file, {scratch.path() + "/"}));
+  EXPECT_TRUE(opens(file, {scratch.path() + "//"}));
+  EXPECT_TRUE(opens(file, {file}));
+  EXPECT_FALSE(opens(file, {scratch.file("b") + "/"}));
+}
+
+TEST(ModuleFiles, NoMoreFilesAreOpenedThanTheLimit) {
+  const Scratch scratch;
+  LookupRequest request;
+  request.module_path = scratch.write("libapp.so", {1});
+  request.build_id = {0xab};  // too short to look for
+  request.roots = {"/"};
+  request.directories.assign(kMaxCandidates, scratch.path());
+  const auto files = open_module_files(request);
+  EXPECT_EQ(files.size(), kMaxCandidates);
+  EXPECT_TRUE(files[0].is_own_path());
+  EXPECT_FALSE(files[1].is_own_path());
+  EXPECT_EQ(files.back().path(), scratch.file("libapp.so"));
+  request.build_id.clear();
+  EXPECT_EQ(open_module_files(request).size(), 1u) << "nothing but its own path";
+}
+
+TEST(ModuleFiles, EveryWayToWriteABuildId) {
+  const Scratch scratch;
+  LookupRequest request;
+  request.build_id = {0xab, 0x0f};
+  request.roots = {"/"};
+  request.directories = {scratch.path()};
+  std::filesystem::create_directories(scratch.file(".build-id/ab"));
+  std::filesystem::create_directories(scratch.file("ab"));
+  for (const char* name : {".build-id/ab/0f.debug", ".build-id/ab/0f", "ab/0f.debug", "ab0f.debug",
+                           "ab0f", "ab0f.so", "0fab"}) {
+    scratch.write(name, {1});
+  }
+  std::vector<std::string> found;
+  for (const ModuleFile& file : open_module_files(request)) found.push_back(file.path());
+  EXPECT_EQ(found,
+            (std::vector<std::string>{scratch.file(".build-id/ab/0f.debug"),
+                                      scratch.file(".build-id/ab/0f"), scratch.file("ab/0f.debug"),
+                                      scratch.file("ab0f.debug"), scratch.file("ab0f")}));
 }
 
 TEST(ModuleFiles, SearchesDirectoriesByBuildIdAndByName) {

@@ -150,6 +150,71 @@ TEST_F(NamingQueueTest, ForgottenSessionsAreLeftAlone) {
   EXPECT_TRUE(named_.empty());
 }
 
+TEST_F(NamingQueueTest, AnOrderlyEndWaitsForWhatIsQueued) {
+  start();
+  for (const char* name : {"one", "two", "three"}) {
+    ASSERT_TRUE(queue_->add(session(name, good_file())));
+  }
+  queue_->stop(kBound);
+  for (const char* name : {"one", "two", "three"}) {
+    EXPECT_EQ(manifest(name).symbols_state, SymbolsState::kDone) << name;
+  }
+}
+
+TEST_F(NamingQueueTest, SessionsThatRecordOrAreNamedAreLeftAlone) {
+  const SealedSession recording = session("recording", good_file());
+  storage::Manifest before = manifest("recording");
+  before.state = storage::SessionState::kRecording;
+  ASSERT_TRUE(storage::write_manifest(fs_, recording.directory, before, false).ok());
+  const SealedSession done = session("done", good_file());
+  before = manifest("done");
+  before.symbols_state = SymbolsState::kDone;
+  ASSERT_TRUE(storage::write_manifest(fs_, done.directory, before, false).ok());
+  start();
+  ASSERT_TRUE(queue_->add(recording));
+  ASSERT_TRUE(queue_->add(done));
+  EXPECT_EQ(wait_for("recording"), SymbolsState::kPending);
+  EXPECT_EQ(wait_for("done"), SymbolsState::kDone);
+  EXPECT_EQ(manifest("recording").symbols_tries, 0u);
+  EXPECT_TRUE(manifest("recording").symbols.empty());
+  EXPECT_TRUE(manifest("done").symbols.empty());
+}
+
+// Of a session that an earlier daemon sealed nobody has the functions any more: its files say them.
+TEST_F(NamingQueueTest, FunctionsThatNobodyNamedAreReadFromTheSession) {
+  start();
+  SealedSession unknown = session("one", good_file());
+  unknown.functions.clear();
+  ASSERT_TRUE(queue_->add(unknown));
+  EXPECT_EQ(wait_for("one"), SymbolsState::kDone);
+  EXPECT_TRUE(manifest("one").symbols.empty()) << "it has no threads";
+}
+
+TEST_F(NamingQueueTest, TheQueueHasALimit) {
+  start(endless_program());
+  ASSERT_TRUE(queue_->add(session("one", good_file())));
+  ASSERT_TRUE(eventually_begun("one"));
+  for (size_t at = 0; at < kMaxQueuedSessions; ++at) {
+    ASSERT_TRUE(queue_->add({"x" + std::to_string(at), scratch_.file("none"), {}})) << at;
+  }
+  EXPECT_FALSE(queue_->add({"beyond", scratch_.file("none"), {}}));
+  queue_->forget("x0");
+  EXPECT_TRUE(queue_->add({"now", scratch_.file("none"), {}}));
+}
+
+TEST_F(NamingQueueTest, AManifestFullOfNotesTakesNoMore) {
+  const SealedSession noted = session("one", good_file());
+  storage::Manifest before = manifest("one");
+  before.notes.assign(storage::kMaxNotes, {1, "a note"});
+  ASSERT_TRUE(storage::write_manifest(fs_, noted.directory, before, false).ok());
+  start("/nowhere/collect-symbolizer");
+  ASSERT_TRUE(queue_->add(noted));
+  EXPECT_EQ(wait_for("one"), SymbolsState::kFailed);
+  EXPECT_NE(said_["one"].find("/nowhere/collect-symbolizer"), std::string::npos);
+  EXPECT_EQ(manifest("one").notes.size(), storage::kMaxNotes);
+  EXPECT_EQ(manifest("one").symbols_state, SymbolsState::kFailed);
+}
+
 // A daemon that is killed each time while names are looked up ends with that by itself.
 TEST_F(NamingQueueTest, CrashesAreCountedAndEndedWith) {
   const SealedSession poisoned = session("one", good_file());
@@ -160,6 +225,17 @@ TEST_F(NamingQueueTest, CrashesAreCountedAndEndedWith) {
   ASSERT_TRUE(queue_->add(poisoned));
   EXPECT_EQ(wait_for("one"), SymbolsState::kFailed);
   EXPECT_NE(manifest("one").notes.at(0).what.find("3 times"), std::string::npos);
+}
+
+TEST_F(NamingQueueTest, TheLastTryIsTaken) {
+  const SealedSession tried = session("one", good_file());
+  storage::Manifest before = manifest("one");
+  before.symbols_tries = kMaxNamingTries - 1;
+  ASSERT_TRUE(storage::write_manifest(fs_, tried.directory, before, false).ok());
+  start();
+  ASSERT_TRUE(queue_->add(tried));
+  EXPECT_EQ(wait_for("one"), SymbolsState::kDone);
+  EXPECT_EQ(manifest("one").symbols.size(), 1u);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/core/bytes.h"
@@ -26,8 +27,11 @@ inline std::string exponential_name(size_t depth) {
 }
 
 struct ElfSymbol {
-  uint32_t address = 0;
+  uint64_t address = 0;
   std::string name;
+  uint8_t info = 0x12;  // STB_GLOBAL, STT_FUNC
+  uint64_t bytes = 16;
+  uint16_t section = 1;
 };
 
 // A little ELF64 file with a build id and a symbol table, laid out by hand. Fields can be made
@@ -36,10 +40,12 @@ class ElfFile {
  public:
   std::vector<uint8_t> build_id = std::vector<uint8_t>(20, 0xab);
   std::vector<ElfSymbol> symbols;
-  uint64_t claimed_table_bytes = 0;    // of .symtab; 0: the truth
-  uint64_t claimed_strings_bytes = 0;  // of .strtab; 0: the truth
-  uint64_t claimed_sections = 0;       // 0: the truth
-  bool cyclic_notes = false;           // the note's size leads back to itself
+  uint32_t table_type = 2;                            // SHT_SYMTAB; SHT_DYNSYM is 11
+  std::vector<std::pair<uint64_t, uint64_t>> loaded;  // addresses and sizes of PT_LOAD
+  uint64_t claimed_table_bytes = 0;                   // of .symtab; 0: the truth
+  uint64_t claimed_strings_bytes = 0;                 // of .strtab; 0: the truth
+  uint64_t claimed_sections = 0;                      // 0: the truth
+  bool cyclic_notes = false;                          // the note's size leads back to itself
 
   std::vector<uint8_t> bytes() const {
     std::vector<uint8_t> note;
@@ -54,26 +60,28 @@ class ElfFile {
     std::vector<uint8_t> table(24, 0);
     for (const ElfSymbol& symbol : symbols) {
       put<uint32_t>(table, static_cast<uint32_t>(strings.size()));
-      table.push_back(0x12);  // STB_GLOBAL, STT_FUNC
+      table.push_back(symbol.info);
       table.push_back(0);
-      put<uint16_t>(table, 1);
+      put<uint16_t>(table, symbol.section);
       put<uint64_t>(table, symbol.address);
-      put<uint64_t>(table, 16);
+      put<uint64_t>(table, symbol.bytes);
       strings.insert(strings.end(), symbol.name.begin(), symbol.name.end());
       strings.push_back(0);
     }
-    const uint64_t note_at = 64 + 56;
+    const uint64_t note_at = 64 + 56 * (1 + loaded.size());
     const uint64_t table_at = note_at + note.size();
     const uint64_t strings_at = table_at + table.size();
     const uint64_t sections_at = (strings_at + strings.size() + 7) / 8 * 8;
     std::vector<uint8_t> file = header(sections_at);
-    put_program_header(file, note_at, note.size());
+    put_program_header(file, 4, note_at, note.size());
+    for (const auto& [address, size] : loaded) put_program_header(file, 1, address, size);
     for (const auto* part : {&note, &table, &strings}) {
       file.insert(file.end(), part->begin(), part->end());
     }
     file.resize(sections_at);
     put_section(file, 0, 0, claimed_sections, 0, 0);
-    put_section(file, 2, table_at, claimed_table_bytes ? claimed_table_bytes : table.size(), 2, 24);
+    put_section(file, table_type, table_at,
+                claimed_table_bytes ? claimed_table_bytes : table.size(), 2, 24);
     put_section(file, 3, strings_at, claimed_strings_bytes ? claimed_strings_bytes : strings.size(),
                 0, 0);
     put_section(file, 7, note_at, note.size(), 0, 0);
@@ -99,15 +107,16 @@ class ElfFile {
     put<uint32_t>(file, 0);
     put<uint16_t>(file, 64);
     put<uint16_t>(file, 56);
-    put<uint16_t>(file, 1);
+    put<uint16_t>(file, static_cast<uint16_t>(1 + loaded.size()));
     put<uint16_t>(file, 64);
     put<uint16_t>(file, claimed_sections != 0 ? uint16_t{0} : uint16_t{4});
     put<uint16_t>(file, 0);
     return file;
   }
 
-  static void put_program_header(std::vector<uint8_t>& file, uint64_t at, uint64_t bytes) {
-    put<uint32_t>(file, 4);  // PT_NOTE
+  static void put_program_header(std::vector<uint8_t>& file, uint32_t type, uint64_t at,
+                                 uint64_t bytes) {
+    put<uint32_t>(file, type);
     put<uint32_t>(file, 4);
     for (const uint64_t value : {at, at, at, bytes, bytes, uint64_t{4}}) put<uint64_t>(file, value);
   }

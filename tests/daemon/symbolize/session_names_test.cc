@@ -89,6 +89,46 @@ TEST(SessionNamesTest, BeyondTheLimitOfFilesTheRestIsSaid) {
   ASSERT_EQ(manifest.module_symbols.size(), kMaxSessionLookups + 5);
   EXPECT_NE(manifest.module_symbols[kMaxSessionLookups].problem.find("not looked up: more than"),
             std::string::npos);
+  EXPECT_EQ(manifest.module_symbols[kMaxSessionLookups - 1].problem,
+            "ended: the answer is not whole");
+}
+
+TEST(SessionNamesTest, AManifestHasNoMoreNamesThanItMay) {
+  const Scratch scratch;
+  storage::Manifest manifest;
+  manifest.modules = {module_of(0, good_file(scratch)), module_of(1, good_file(scratch))};
+  for (uint32_t at = 0; at < kMaxManifestSymbols - 3; ++at) {
+    manifest.symbols.push_back({id_of(7, at), "known"});
+  }
+  const std::vector<uint64_t> ids = {0x10, 0x20, id_of(1, 0x10), id_of(1, 0x20)};
+  SessionNames names(manifest, ids, false);
+  name_all(names);
+  storage::Manifest full = manifest;
+  names.put_into(full);
+  EXPECT_EQ(full.symbols.size(), kMaxManifestSymbols);
+  EXPECT_EQ(full.symbols_left_out, 1u);
+  EXPECT_EQ(full.module_symbols.at(0).named, 2u);
+  EXPECT_EQ(full.module_symbols.at(1).named, 1u);
+  // Whoever asks again gets as many as a manifest may have, whatever was there.
+  SessionNames again(manifest, ids, true);
+  name_all(again);
+  EXPECT_EQ(again.missing(), names.missing());
+  manifest.symbols.clear();
+  again.put_into(manifest);
+  EXPECT_EQ(manifest.symbols.size(), 4u);
+  EXPECT_EQ(manifest.symbols_left_out, 0u);
+}
+
+TEST(SessionNamesTest, OnePathWithTwoBuildIdsIsTwoFiles) {
+  const Scratch scratch;
+  storage::Manifest manifest;
+  manifest.modules = {module_of(0, good_file(scratch)), module_of(1, good_file(scratch))};
+  manifest.modules[1].build_id[0] ^= 1;
+  SessionNames names(manifest, {0x10, id_of(1, 0x10)}, false);
+  EXPECT_EQ(name_all(names), 2u);
+  names.put_into(manifest);
+  EXPECT_EQ(manifest.symbols.size(), 1u);
+  EXPECT_EQ(manifest.module_symbols.at(1).problem, kNoFile);
 }
 
 TEST(SessionNamesTest, APoisonousModuleCostsItsOwnNames) {
