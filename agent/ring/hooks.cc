@@ -63,6 +63,7 @@ Stream* register_thread(uint64_t frame) {
   stream->start_ns = now_ns();
   stream->busy.store(frame, std::memory_order_relaxed);
   stream_publish(*stream);
+  watch_this_thread();
   tls_stream = stream;
   return stream;
 }

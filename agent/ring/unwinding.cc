@@ -9,6 +9,13 @@ namespace {
 
 constexpr uint64_t kFlags = kOpenCallUnwinding | kOpenCallLanded;
 
+// glibc has room for the values of so many keys in each thread; for more it allocates, which a hook
+// must not. The others have room for all.
+constexpr pthread_key_t kMostKeys = 32;
+
+std::atomic<bool> thread_ends_watched{false};
+pthread_key_t thread_end_key;
+
 uint64_t stack_of(const OpenCall& call) {
   return call.place + kPlaceBelow;
 }
@@ -95,7 +102,8 @@ void caught(Stream& stream, const UnwindMove& move) {
   // Not if a destructor that the cleanup runs has caught something: it lies deeper.
   const bool is_here = move.stack_pointer >= stack_of(*call) ||
                        (stream.landed_stack != 0 && move.stack_pointer >= stream.landed_stack);
-  while (is_here && (call->function & kOpenCallUnwinding) != 0) {
+  const uint64_t place = call->place;
+  while (is_here && call->place == place && (call->function & kOpenCallUnwinding) != 0) {
     call->function &= ~kOpenCallUnwinding;
     call = &older_open_call(*call);
   }
@@ -147,6 +155,22 @@ Outcome returned(Stream& stream, Event& event) {
 }
 
 }  // namespace
+
+void watch_thread_ends(pthread_key_t key) {
+  if (key >= kMostKeys) return;
+  thread_end_key = key;
+  thread_ends_watched.store(true, std::memory_order_release);
+}
+
+void watch_this_thread() {
+  if (!thread_ends_watched.load(std::memory_order_acquire)) return;
+  (void)pthread_setspecific(thread_end_key, &thread_end_key);
+}
+
+// Calls that are open when a thread returns from its first function are none.
+void thread_ended(void*) {
+  on_unwind({UnwindStep::kLanded, UINT64_MAX});
+}
 
 Outcome follow(Stream& stream, Event& event) {
   if (event.move != nullptr) {

@@ -3,6 +3,8 @@
 // (agent/shims/unwinding.cc); here the open calls are ended. AGENT.md "Exceptions".
 #pragma once
 
+#include <pthread.h>
+
 #include <cstdint>
 
 namespace collect::agent {
@@ -36,6 +38,13 @@ struct UnwindMove {
 constexpr UnwindMove deferred_move(uint8_t kind, uint64_t stack_pointer, uint64_t function) {
   return {static_cast<UnwindStep>(kind), stack_pointer, function, 0};
 }
+
+// Threads that end by pthread_exit, or are cancelled, are unwound to their first frame, of which
+// the unwinder says nothing where no frame has a landing pad. So each thread that records sets this
+// key, whose destructor is to be thread_ended.
+void watch_thread_ends(pthread_key_t key);
+void watch_this_thread();
+void thread_ended(void*);
 
 // Of the calling thread. Async-signal-safe; keeps errno. Does nothing where nothing is recorded.
 void on_unwind(const UnwindMove& move);

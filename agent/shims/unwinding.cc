@@ -79,6 +79,8 @@ __attribute__((constructor)) void find_all() {
                      &jump_signal, &jump_checked}) {
     real->find_behind();
   }
+  pthread_key_t key;
+  if (pthread_key_create(&key, agent::thread_ended) == 0) agent::watch_thread_ends(key);
 }
 
 using WordOfContext = uintptr_t (*)(void*);
