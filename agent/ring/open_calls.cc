@@ -78,14 +78,17 @@ bool push_open_call(Stream& stream, const OpenCall& call) {
 }
 
 void pop_open_call(Stream& stream) {
-  OpenCall* top = stream.open_calls - 1;
-  const ChunkHead& head = head_of(top);
-  const bool is_first =
-      reinterpret_cast<uint64_t>(top) == reinterpret_cast<uint64_t>(&head) + sizeof(ChunkHead);
-  stream.open_calls = is_first && head.before != nullptr ? head.before : top;
+  (void)newest_open_call(stream);
+  --stream.open_calls;
 }
 
-OpenCall& newest_open_call(const Stream& stream) {
+// The short path stays at the beginning of a chunk that it has emptied.
+OpenCall& newest_open_call(Stream& stream) {
+  OpenCall* newest = stream.open_calls - 1;
+  if (newest->function == 0 && stream.open_calls != no_open_calls()) {
+    OpenCall* before = head_of(newest).before;
+    if (before != nullptr) stream.open_calls = before;
+  }
   return stream.open_calls[-1];
 }
 

@@ -15,7 +15,7 @@ struct Stream;
 
 struct OpenCall {
   uint64_t function;  // its address, and OpenCallFlags
-  uint64_t place;     // the stack pointer in the function at its hook, less kPlaceBelow
+  uint64_t place;  // the stack pointer in the function at its hook, less kPlaceBelow; kPlaceOfSled
 };
 static_assert(sizeof(OpenCall) == 16);
 
@@ -26,6 +26,9 @@ inline constexpr uint64_t kPlaceBelow = 16;
 #else
 inline constexpr uint64_t kPlaceBelow = 0;
 #endif
+
+// Places are aligned to words. Of a sled, which lies at the function's first instruction.
+inline constexpr uint64_t kPlaceOfSled = 1;
 
 enum OpenCallFlags : uint64_t {
   // An exception came to rest in its frame and was not caught since: the hook of its return means
@@ -46,11 +49,11 @@ inline constexpr uint32_t kMaxOpenCallChunks = 256;  // of a thread: a million c
 // Of a stream that has seen no call.
 OpenCall* no_open_calls();
 
-// False: there is no memory for it, or too many are open.
+// Not for the short path. False: there is no memory for it, or too many are open.
 bool push_open_call(Stream& stream, const OpenCall& call);
 void pop_open_call(Stream& stream);
 // Function 0: there is none.
-OpenCall& newest_open_call(const Stream& stream);
+OpenCall& newest_open_call(Stream& stream);
 OpenCall& older_open_call(OpenCall& call);
 
 }  // namespace collect::agent

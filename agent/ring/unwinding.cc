@@ -17,7 +17,7 @@ std::atomic<bool> thread_ends_watched{false};
 pthread_key_t thread_end_key;
 
 uint64_t stack_of(const OpenCall& call) {
-  return call.place + kPlaceBelow;
+  return (call.place & ~kPlaceOfSled) + kPlaceBelow;
 }
 uint64_t address_of(const OpenCall& call) {
   return call.function & kOpenCallAddress;
@@ -69,9 +69,11 @@ Outcome landed(Stream& stream, const UnwindMove& move, uint64_t deferred_ns) {
     last_dead = living;
     living = &older_open_call(*living);
   }
+  const bool is_exact = stack_of(*living) == move.stack_pointer;
+  if (is_exact) stream.hooks_are_direct = true;
   // Where a hook of the program's own passes calls on to ours, they seem to lie deeper.
-  if (last_dead != nullptr && address_of(*last_dead) == move.function &&
-      !is_landing_frame(*living, move)) {
+  if (last_dead != nullptr && address_of(*last_dead) == move.function && !is_exact &&
+      !stream.hooks_are_direct && (last_dead->place & kPlaceOfSled) == 0) {
     living = last_dead;
   }
   uint64_t highest = 0;
@@ -122,7 +124,7 @@ void jumped(Stream& stream, const UnwindMove& move) {
 
 // The newest open call of this function that may return at `place`; function 0: none. Those above
 // it are over: they lie deeper, or were inlined into its frame.
-OpenCall& find_call(const Stream& stream, uint64_t function, uint64_t place) {
+OpenCall& find_call(Stream& stream, uint64_t function, uint64_t place) {
   OpenCall* call = &newest_open_call(stream);
   while (is_call(*call) && address_of(*call) != function) {
     if (call->place > place) {

@@ -117,7 +117,7 @@ struct Sled {
 
 [[gnu::always_inline]] inline uint64_t place_of(const uint64_t* block, const Sled& sled) {
   return reinterpret_cast<uint64_t>(block + sled.above + kAboveToStack) - kPushed -
-         agent::kPlaceBelow;
+         agent::kPlaceBelow + agent::kPlaceOfSled;
 }
 
 [[gnu::noinline, gnu::cold]] void general(agent::Stream* stream, uint64_t function,
