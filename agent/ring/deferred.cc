@@ -1,5 +1,7 @@
 #include "agent/ring/deferred.h"
 
+#include "agent/ring/unwinding.h"
+
 namespace collect::agent {
 namespace {
 
@@ -71,8 +73,7 @@ DeferredEvent* oldest_deferred(Stream& stream) {
 
 }  // namespace
 
-bool defer_event(Stream& stream, uint64_t function, atf::EventKind kind, bool by_sled,
-                 uint32_t* reasons) {
+bool defer_event(Stream& stream, const DeferredEvent& wanted, uint32_t* reasons) {
   for (;;) {
     uint64_t tail = stream.deferred_tail.load(std::memory_order_relaxed);
     if (page_of(tail) == 0 || offset_of(tail) == kPageBytes) {
@@ -85,10 +86,11 @@ bool defer_event(Stream& stream, uint64_t function, atf::EventKind kind, bool by
     if (!stream.deferred_tail.compare_exchange_strong(tail, tail + kEventBytes)) continue;
     DeferredEvent& event = event_at(tail);
     event.ns = ns;
-    event.function = function;
-    event.by_sled = by_sled ? 1 : 0;
+    event.function = wanted.function;
+    event.place = wanted.place;
+    event.by_sled = wanted.by_sled;
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    event.kind = static_cast<uint8_t>(kind);
+    event.kind = wanted.kind;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     stream.deferred.store(1, std::memory_order_relaxed);
     return true;
@@ -120,6 +122,7 @@ void lose_deferred(Stream& stream) {
   recover_deferred(stream);
   DeferredEvent event;
   while (take_deferred(stream, event)) {
+    if (is_unwind_step(event.kind)) continue;
     count_lost(stream.lane(Lane::kIndex), wire::kLostReentry, stream.last_ns);
   }
 }

@@ -19,15 +19,15 @@ namespace collect::agent {
 struct DeferredEvent {
   uint64_t ns;
   uint64_t function;  // the address: modules and filter are looked at when it is moved
-  uint8_t kind;       // atf::EventKind, written last; 0: not finished
+  uint64_t place;     // HookFrame::place, or the stack pointer of an unwind step
+  uint8_t kind;       // atf::EventKind or UnwindStep, written last; 0: not finished
   uint8_t by_sled;
-  uint8_t padding[14];
+  uint8_t padding[6];
 };
 static_assert(sizeof(DeferredEvent) == 32 && kPageBytes % sizeof(DeferredEvent) == 0);
 
-// False: no page; `*reasons` says why.
-bool defer_event(Stream& stream, uint64_t function, atf::EventKind kind, bool by_sled,
-                 uint32_t* reasons);
+// What is deferred, without its time. False: no page; `*reasons` says why.
+bool defer_event(Stream& stream, const DeferredEvent& wanted, uint32_t* reasons);
 // Takes the oldest one out; false when there is none.
 bool take_deferred(Stream& stream, DeferredEvent& event);
 // After the outermost hook was abandoned in the middle of taking out.

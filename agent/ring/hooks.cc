@@ -2,15 +2,13 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <string.h>
 
 #include "agent/lifecycle.h"
 #include "agent/platform/threads.h"
 #include "agent/ring/deferred.h"
-#include "agent/ring/detail.h"
+#include "agent/ring/general_path.h"
 #include "agent/ring/hooks_inline.h"
 #include "agent/ring/lane_pages.h"
-#include "agent/ring/modules.h"
 #include "agent/ring/page_wait.h"
 
 namespace collect::agent {
@@ -65,88 +63,27 @@ Stream* register_thread(uint64_t frame) {
   stream->start_ns = now_ns();
   stream->busy.store(frame, std::memory_order_relaxed);
   stream_publish(*stream);
+  watch_this_thread();
   tls_stream = stream;
   return stream;
-}
-
-// Which of the short paths applies, if one does. 0 has no recording bit, so nothing equals it.
-void note_expected(Stream& stream, uint64_t state) {
-  const uint64_t expected = (state & kStateGeneral) == 0 ? state : 0;
-  const bool is_filtered = !stream.filter.is_idle();
-  stream.expected = is_filtered ? 0 : expected;
-  stream.expected_filtered = is_filtered ? expected : 0;
-}
-
-void refresh(Stream& stream, uint64_t state) {
-  stream.clock = clock_line();
-  stream.module_bytes = 0;
-  // The filter may be changed while neither flag is set.
-  const bool detail = (state & (kStateDetailArmed | kStateDetailOn)) != 0;
-  stream.detail_thread = detail && filter_takes_thread(stream.thread_id);
-  refresh_filter(stream.filter, stream.epoch_state.load(std::memory_order_relaxed) == 0);
-  note_expected(stream, state);
-  stream.epoch_state.store(state, std::memory_order_release);  // pairs with is_quiet's acquire
-}
-
-// The function's id; the module is kept for the next event.
-uint64_t function_id(Stream& stream, uint64_t function, uint64_t state) {
-  if ((state & kStateModulesChanging) != 0) (void)modules_scan();
-  const uint64_t offset = function - stream.module_base;
-  if (offset < stream.module_bytes && (state & kStateModulesChanging) == 0) {
-    return stream.module_id_high | offset;
-  }
-  ModuleRange range;
-  if (!module_find(function, range)) {
-    stream.module_bytes = 0;
-    return uint64_t{kUnknownModule} << 32 | (function & 0xFFFFFFFFu);
-  }
-  stream.module_base = range.base;
-  stream.module_bytes = range.bytes;
-  stream.module_id_high = uint64_t{range.module_id} << 32;
-  return stream.module_id_high | (function - range.base);
-}
-
-void write_event(Stream& stream, uint64_t ns, uint64_t id, atf::EventKind kind, uint32_t depth,
-                 uint64_t detail_seq, uint64_t state) {
-  uint8_t* pos = stream.pos;
-  if ((state & kStateVersion1) != 0) {
-    const atf::IndexEventV1 event{
-        ns,
-        id,
-        stream.thread_id,
-        static_cast<uint32_t>(kind),
-        depth,
-        detail_seq == atf::kNoDetail ? atf::kNoDetailV1 : static_cast<uint32_t>(detail_seq)};
-    memcpy(pos, &event, sizeof event);
-  } else {
-    const atf::IndexEventV2 event{ns, id, detail_seq, static_cast<uint8_t>(kind), {}};
-    memcpy(pos, &event, sizeof event);
-  }
-  stream.pos = pos + atf::kEventBytes;
-  stream.committed->fetch_add(atf::kEventBytes, std::memory_order_release);
-}
-
-// The depth that the event carries (version 1): a call and its return carry the same.
-uint32_t step_depth(Stream& stream, atf::EventKind kind) {
-  if (kind == atf::EventKind::kCall) return ++stream.depth;
-  return stream.depth == 0 ? 0 : stream.depth--;
 }
 
 // A hook inside a hook: a signal handler's, or one of the agent itself. The outer one owns the
 // ring, so this event is deferred; a null end keeps the outer hook from the short path when it has
 // not looked yet.
-void nested_event(Stream* stream, uint64_t function, atf::EventKind kind, const HookFrame& frame) {
-  if (stream == &g_ignored || function == kNoFunction) return;
+void nested_event(Stream* stream, const DeferredEvent& event) {
+  if (stream == &g_ignored || event.function == kNoFunction) return;
   const uint64_t state = g_state.load(std::memory_order_acquire);
   if ((state & kStateRecording) == 0) return;
   // The stream of a recording that is over may have been counted already.
+  const bool is_step = is_unwind_step(event.kind);
   if (stream == &g_registering || stream->recording != current_recording()) {
-    count_lost_without_stream();
+    if (!is_step) count_lost_without_stream();
     return;
   }
   const int saved_errno = errno;
   uint32_t reasons = 0;
-  bool deferred = defer_event(*stream, function, kind, frame.by_sled, &reasons);
+  bool deferred = defer_event(*stream, event, &reasons);
   // The interrupted hook is at no safe point, and neither is this one: quiesce() must not have to
   // give up on them. Where one wait was in vain, the rest of the handler does not wait.
   const uint64_t until_ns = read_system_clock() + kMaxNestedWaitNs;
@@ -155,116 +92,28 @@ void nested_event(Stream* stream, uint64_t function, atf::EventKind kind, const 
          read_system_clock() < until_ns &&
          (g_state.load(std::memory_order_acquire) & kStateRecording) != 0) {
     pause_for_page();
-    deferred = defer_event(*stream, function, kind, frame.by_sled, &reasons);
+    deferred = defer_event(*stream, event, &reasons);
   }
   errno = saved_errno;
   if (!deferred) {
     stream->needs_deferred_page = true;
-    count_lost(stream->lane(Lane::kIndex), reasons, stream->last_ns);
+    if (!is_step) count_lost(stream->lane(Lane::kIndex), reasons, stream->last_ns);
   }
   stream->end = nullptr;
 }
 
-// kDeferred: handlers have deferred events that come before this one.
-enum class Outcome : uint8_t { kDone, kTryAgain, kDeferred, kOver };
-
-struct Event {
-  uint64_t function;
-  atf::EventKind kind;
-  const HookFrame& frame;
-  uint64_t deferred_ns = 0;  // of a deferred event: when it was
-  // From its first look on, whatever it waits for afterwards: the function filter counts each event
-  // once, and a call from before a change is not one of after it.
-  bool is_judged = false;
-  uint32_t depth = 0;
-  uint64_t ns = 0;
-};
-
-// Whether the page that is open takes another record. A null end is put right again where nothing
-// was lost: handlers make it null, also between these lines.
-bool index_has_room(Stream& stream) {
-  LaneState& index = stream.lane(Lane::kIndex);
-  if (stream.end == nullptr && index.open != 0 &&
-      index.lost_reasons.load(std::memory_order_relaxed) == 0) {
-    stream.end = page_bytes(index.open) + kPageBytes;
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (index.lost_reasons.load(std::memory_order_relaxed) != 0) stream.end = nullptr;
+Outcome record_followed(Stream& stream, Event& event) {
+  if (!event.is_followed) {
+    event.is_followed = true;
+    const Outcome outcome = follow(stream, event);
+    if (outcome == Outcome::kOver || event.move != nullptr) return outcome;
   }
-  return stream.pos < stream.end;
-}
-
-// The first look at an event: whether it is recorded, at which depth and time.
-bool judge(Stream& stream, Event& event, uint64_t id, uint64_t now_ns, uint64_t state) {
-  if ((state & kStateSledsChanging) != 0 && event.frame.by_sled && !stream.filter.takes_now(id)) {
-    return false;
-  }
-  const bool taken = filter_judges(stream.filter, id, event.kind == atf::EventKind::kCall);
-  // The last call of an earlier filter may have returned.
-  if (stream.filter.is_idle() && stream.expected_filtered != 0) note_expected(stream, state);
-  if (!taken) return false;
-  event.is_judged = true;
-  event.depth = step_depth(stream, event.kind);
-  event.ns = now_ns < stream.last_ns ? stream.last_ns : now_ns;
-  stream.last_ns = event.ns;
-  return true;
-}
-
-Outcome record_busy(Stream& stream, Event& event) {
-  // Acquires what was changed before the state was: the filter, and lanes that got pre-roll.
-  const uint64_t state = g_state.load(std::memory_order_acquire);
-  if ((state & kStateRecording) == 0) return Outcome::kOver;
-  if (stream.epoch_state.load(std::memory_order_relaxed) != state) refresh(stream, state);
-  const uint64_t id = function_id(stream, event.function, state);
-  if (!event.is_judged) {
-    uint64_t now_ns = event.deferred_ns;
-    if (now_ns == 0) {
-      now_ns = clock_now(stream.clock);
-      std::atomic_signal_fence(std::memory_order_seq_cst);
-      if (stream.deferred.load(std::memory_order_relaxed) != 0) return Outcome::kDeferred;
-    }
-    if (!judge(stream, event, id, now_ns, state)) return Outcome::kDone;
-  }
-  const uint64_t ns = event.ns;
-  LaneState& index = stream.lane(Lane::kIndex);
-  if (!index_has_room(stream)) {
-    uint32_t reasons = 0;
-    if (!open_index_page(stream, &reasons)) {
-      const Wait wait = wait_for_page(stream, Lane::kIndex, reasons);
-      if (wait == Wait::kRetry) return Outcome::kTryAgain;
-      if (wait == Wait::kOver) return Outcome::kOver;
-      count_lost(index, reasons, ns);
-      return Outcome::kDone;
-    }
-  }
-  // Index place first, then the detail record, then the index event that links to it: neither lane
-  // ever refers to what is not there.
-  uint64_t detail_seq = atf::kNoDetail;
-  const bool detail = (state & (kStateDetailArmed | kStateDetailOn)) != 0 && stream.detail_thread &&
-                      filter_takes_function(id);
-  if (detail && event.deferred_ns != 0) {
-    // Its registers and its stack are gone.
-    if ((state & kStateDetailOn) != 0) {
-      count_lost(stream.lane(Lane::kDetail), wire::kLostReentry, ns);
-    }
-  } else if (detail) {
-    const DetailRecord record{id, ns, index_next_seq(stream), event.kind, event.frame};
-    uint32_t reasons = 0;
-    if (!write_detail(stream, record, state, &detail_seq, &reasons)) {
-      const Wait wait = wait_for_page(stream, Lane::kDetail, reasons);
-      if (wait == Wait::kRetry) return Outcome::kTryAgain;
-      if (wait == Wait::kOver) return Outcome::kOver;
-      count_lost(stream.lane(Lane::kDetail), reasons, ns);
-    }
-  }
-  write_event(stream, ns, id, event.kind, event.depth, detail_seq, state);
-  return Outcome::kDone;
+  return record_busy(stream, event);
 }
 
 // Moves what handlers have deferred into the index lane. Each event is taken out before it is
 // written: a handler that leaves by siglongjmp out of here costs one, which is counted.
 Outcome move_deferred(Stream& stream) {
-  constexpr HookFrame kNoFrame;
-  constexpr HookFrame kSledFrame{.by_sled = true};
   if (stream.needs_deferred_page) {
     // With policy overwrite the pool never has one; the stream's own oldest will do.
     stream.needs_deferred_page = false;
@@ -282,12 +131,17 @@ Outcome move_deferred(Stream& stream) {
         count_lost(stream.lane(Lane::kIndex), wire::kLostReentry, stream.last_ns);
         continue;
       }
-      Event event{taken.function, static_cast<atf::EventKind>(taken.kind),
-                  taken.by_sled != 0 ? kSledFrame : kNoFrame, taken.ns};
+      HookFrame frame;
+      frame.place = taken.place;
+      frame.by_sled = taken.by_sled != 0;
+      const UnwindMove move = deferred_move(taken.kind, taken.place, taken.function);
+      Event event{taken.function, static_cast<atf::EventKind>(taken.kind), frame, taken.ns};
+      if (is_unwind_step(taken.kind)) event.move = &move;
       Outcome outcome = Outcome::kTryAgain;
-      while (outcome == Outcome::kTryAgain) outcome = record_busy(stream, event);
+      while (outcome == Outcome::kTryAgain) outcome = record_followed(stream, event);
       if (outcome == Outcome::kOver) {
-        count_lost(stream.lane(Lane::kIndex), wire::kLostReentry, event.deferred_ns);
+        if (event.move == nullptr)
+          count_lost(stream.lane(Lane::kIndex), wire::kLostReentry, event.deferred_ns);
         return outcome;
       }
     }
@@ -302,7 +156,7 @@ void record_general(Stream& stream, Event& event, uint64_t here) {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     Outcome outcome = move_deferred(stream);
     while (!is_done && outcome != Outcome::kOver) {
-      outcome = record_busy(stream, event);
+      outcome = record_followed(stream, event);
       is_done = outcome == Outcome::kDone;
       if (outcome == Outcome::kDeferred) outcome = move_deferred(stream);
     }
@@ -324,7 +178,8 @@ void record_general(Stream& stream, Event& event, uint64_t here) {
   const uint64_t here = (frame.hook != 0 ? frame.hook : own) | kBusyGeneral;
   if (stream != nullptr && stream->busy.load(std::memory_order_relaxed) != 0) {
     if (!is_abandoned(*stream, here)) {
-      nested_event(stream, function, kind, frame);
+      nested_event(stream,
+                   {0, function, frame.place, static_cast<uint8_t>(kind), frame.by_sled, {}});
       return;
     }
     recover_abandoned(*stream);
@@ -363,9 +218,38 @@ void record_general(Stream& stream, Event& event, uint64_t here) {
   errno = saved_errno;
 }
 
+void on_unwind(const UnwindMove& move) {
+  Stream* stream = tls_stream;
+  const uint64_t state = g_state.load(std::memory_order_relaxed);
+  const uint64_t ours = g_owner.mask.load(std::memory_order_relaxed);
+  if ((state & ours & kStateRecording) == 0 || (state & kStateForked) != 0 || stream == nullptr ||
+      stream == &g_registering || stream == &g_ignored) {
+    return;
+  }
+  const uint64_t here = reinterpret_cast<uint64_t>(__builtin_frame_address(0)) | kBusyGeneral;
+  if (stream->busy.load(std::memory_order_relaxed) != 0) {
+    if (!is_abandoned(*stream, here)) {
+      nested_event(stream,
+                   {0, move.function, move.stack_pointer, static_cast<uint8_t>(move.step), 0, {}});
+      return;
+    }
+    recover_abandoned(*stream);
+  }
+  if (stream->recording != current_recording()) return;
+  const int saved_errno = errno;
+  stream->busy.store(here, std::memory_order_relaxed);
+  constexpr HookFrame kNoFrame;
+  Event event{move.function, atf::EventKind::kException, kNoFrame, 0, &move};
+  record_general(*stream, event, here);
+  errno = saved_errno;
+}
+
 void on_event(uint64_t function, atf::EventKind kind, const HookFrame& frame) {
   Stream* stream = nullptr;
-  if (record_short(function, kind, stream) || record_filtered(function, kind, stream)) return;
+  if (record_short<false>(function, kind, stream, 0) ||
+      record_filtered<false>(function, kind, stream, 0)) {
+    return;
+  }
   general_event(stream, function, kind, frame);
 }
 

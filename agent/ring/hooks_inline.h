@@ -47,10 +47,33 @@ void general_event(Stream* stream, uint64_t function, atf::EventKind kind, const
   return false;
 }
 
+// Whether the general path has to note the call, or its end: a chunk is full or empty, a call ended
+// in another way, or an exception came to rest in its frame.
+[[gnu::always_inline]] static inline bool open_calls_general(const Stream& stream,
+                                                             uint64_t function,
+                                                             atf::EventKind kind) {
+  return kind == atf::EventKind::kCall ? open_calls_full(stream.open_calls)
+                                       : stream.open_calls[-1].function != function;
+}
+
+[[gnu::always_inline]] static inline void follow_short(Stream& stream, uint64_t function,
+                                                       atf::EventKind kind, uint64_t place) {
+  OpenCall* top = stream.open_calls;
+  if (kind == atf::EventKind::kCall) {
+    top->function = function;
+    top->place = place;
+    stream.open_calls = top + 1;
+  } else {
+    stream.open_calls = top - 1;
+  }
+}
+
 // The short path. True: the event is done with. False: it is for record_filtered, and then for the
 // general path, with `stream`; the shim calls them itself, so that it looks at the frame only then.
+// `place` as in HookFrame, for calls that are followed.
+template <bool kFollowed>
 [[gnu::always_inline]] static inline bool record_short(uint64_t& function, atf::EventKind kind,
-                                                       Stream*& stream) {
+                                                       Stream*& stream, uint64_t place) {
   const uint64_t state = g_state.load(std::memory_order_relaxed);
   const uint64_t ours = g_owner.mask.load(std::memory_order_relaxed);
   if (COLLECT_LIKELY((state & ours & kStateRecording) == 0)) return true;
@@ -67,18 +90,21 @@ void general_event(Stream* stream, uint64_t function, atf::EventKind kind, const
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const uint64_t offset = function - stream->module_base;
   if (COLLECT_UNLIKELY(g_state.load(std::memory_order_relaxed) != stream->expected ||
-                       stream->pos >= stream->end || offset >= stream->module_bytes)) {
+                       stream->pos >= stream->end || offset >= stream->module_bytes ||
+                       (kFollowed && open_calls_general(*stream, function, kind)))) {
     stream->busy.store(0, std::memory_order_relaxed);
     return false;
   }
+  if (kFollowed) follow_short(*stream, function, kind, place);
   commit_short(*stream, ticks, stream->module_id_high | offset, kind);
   return leave_short(*stream, function);
 }
 
 // The short path of a stream with a function filter: what record_short did not take. True: the
 // event is done with, recorded or not. False: it is the general path's.
+template <bool kFollowed>
 [[gnu::always_inline]] static inline bool record_filtered(uint64_t& function, atf::EventKind kind,
-                                                          Stream* stream) {
+                                                          Stream* stream, uint64_t place) {
   if (function == kNoFunction || stream == nullptr || stream->expected_filtered == 0 ||
       stream->busy.load(std::memory_order_relaxed) != 0) {
     return false;
@@ -95,10 +121,12 @@ void general_event(Stream* stream, uint64_t function, atf::EventKind kind, const
   bool done = false;
   // A return of a call from before the filter is judged in the general path.
   if (COLLECT_LIKELY(g_state.load(std::memory_order_relaxed) == stream->expected_filtered &&
-                     offset < stream->module_bytes && (is_call || filter.now.open != 0))) {
+                     offset < stream->module_bytes && (is_call || filter.now.open != 0) &&
+                     !(kFollowed && open_calls_general(*stream, function, kind)))) {
     const bool taken = filter.table == nullptr || table_takes(*filter.table, id);
     done = !taken || stream->pos < stream->end;
     if (done) filter.now.open += is_call ? 1u : ~0u;
+    if (done && kFollowed) follow_short(*stream, function, kind, place);
     if (done && taken) commit_short(*stream, ticks, id, kind);
   }
   if (done) return leave_short(*stream, function);

@@ -11,6 +11,7 @@
 #include "agent/platform/threads.h"
 #include "agent/ring/clock.h"
 #include "agent/ring/function_filter.h"
+#include "agent/ring/open_calls.h"
 #include "agent/ring/page_pool.h"
 #include "agent/ring/recorder.h"
 #include "agent/shared_memory.h"
@@ -77,8 +78,9 @@ struct LaneState {
 };
 
 struct alignas(kCacheLine) Stream {
-  constexpr Stream() = default;
-  constexpr explicit Stream(uint64_t is_busy) : busy(is_busy) {}
+  Stream() = default;
+  // Of no thread.
+  constexpr explicit Stream(uint64_t is_busy) : busy(is_busy), open_calls(nullptr) {}
 
   // Producer's, the short path's own lines.
   // A hook is inside: the address of its frame, with kBusyGeneral in the general path; else 0. Read
@@ -94,6 +96,7 @@ struct alignas(kCacheLine) Stream {
   uint64_t module_bytes = 0;
   uint64_t module_id_high = 0;  // module id << 32
   uint64_t last_ns = 0;
+  OpenCall* open_calls = no_open_calls();  // where the next one goes
   ClockLine clock;
 
   // Producer's, the short path of a stream with a function filter.
@@ -103,6 +106,8 @@ struct alignas(kCacheLine) Stream {
   // Producer's, general path.
   std::atomic<uint64_t> epoch_state{0};  // g_state of the last refresh
   uint32_t depth = 0;
+  bool hooks_are_direct = false;  // no hook of the program's own stands before ours: unwinding.cc
+  uint64_t landed_stack = 0;      // unwinding.cc: of the last landing in a frame with open calls
   uint32_t thread_id = 0;
   std::atomic<uint32_t> waiting{0};  // inside a hook, but at a safe point: waits for a page
   bool waited_in_vain = false;  // no page moved for kMaxWaitNs, when pool_turns() was `vain_turns`
@@ -154,6 +159,7 @@ Stream* stream_take();
 void stream_publish(Stream& stream);
 void stream_give(Stream& stream);
 void stream_leave(Stream& stream);
+uint32_t stream_slot(const Stream& stream);
 void streams_reap(const LivingThreads& living);
 uint32_t next_stream_id();
 void count_lost_without_stream();

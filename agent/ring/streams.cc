@@ -109,14 +109,18 @@ void stream_publish(Stream& stream) {
 }
 
 void stream_give(Stream& stream) {
-  const auto slot = static_cast<uint32_t>(&stream - streams);
+  const uint32_t slot = stream_slot(stream);
   slots[slot].published.store(0, std::memory_order_relaxed);
   let_go(slot, kHeldByDrain);
   if (writers_gone()) let_go(slot, kHeldByThread);
 }
 
 void stream_leave(Stream& stream) {
-  let_go(static_cast<uint32_t>(&stream - streams), kHeldByThread);
+  let_go(stream_slot(stream), kHeldByThread);
+}
+
+uint32_t stream_slot(const Stream& stream) {
+  return static_cast<uint32_t>(&stream - streams);
 }
 
 void streams_reap(const LivingThreads& living) {

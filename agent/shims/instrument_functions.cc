@@ -13,8 +13,10 @@ using collect::atf::EventKind;
 [[gnu::noinline, gnu::cold]] void general(agent::Stream* stream, uint64_t function, EventKind kind,
                                           void* call_site, uint64_t frame_pointer,
                                           uint64_t stack_pointer) {
-  if (agent::record_filtered(function, kind, stream)) return;
+  const uint64_t place = stack_pointer - agent::kPlaceBelow;
+  if (agent::record_filtered<true>(function, kind, stream, place)) return;
   agent::HookFrame frame;
+  frame.place = place;
   frame.call_site = reinterpret_cast<uint64_t>(call_site);
   frame.frame_pointer = frame_pointer;
   frame.stack_pointer = stack_pointer;
@@ -36,7 +38,9 @@ extern "C" {
                                                                  uint64_t frame_pointer) {
   auto address = reinterpret_cast<uint64_t>(function);
   agent::Stream* stream = nullptr;
-  if (COLLECT_LIKELY(agent::record_short(address, EventKind::kCall, stream))) return;
+  if (COLLECT_LIKELY(agent::record_short<true>(address, EventKind::kCall, stream, stack_pointer))) {
+    return;
+  }
   general(stream, address, EventKind::kCall, call_site, frame_pointer, stack_pointer);
 }
 
@@ -45,7 +49,10 @@ extern "C" {
                                                                 uint64_t frame_pointer) {
   auto address = reinterpret_cast<uint64_t>(function);
   agent::Stream* stream = nullptr;
-  if (COLLECT_LIKELY(agent::record_short(address, EventKind::kReturn, stream))) return;
+  if (COLLECT_LIKELY(
+          agent::record_short<true>(address, EventKind::kReturn, stream, stack_pointer))) {
+    return;
+  }
   general(stream, address, EventKind::kReturn, call_site, frame_pointer, stack_pointer);
 }
 
@@ -86,8 +93,9 @@ namespace {
   auto address = reinterpret_cast<uint64_t>(function);
   const auto* frame = static_cast<const uint64_t*>(__builtin_frame_address(0));
   agent::Stream* stream = nullptr;
-  if (COLLECT_LIKELY(agent::record_short(address, kind, stream))) return;
-  general(stream, address, kind, call_site, frame[0], reinterpret_cast<uint64_t>(frame + 2));
+  const auto place = reinterpret_cast<uint64_t>(frame);
+  if (COLLECT_LIKELY(agent::record_short<true>(address, kind, stream, place))) return;
+  general(stream, address, kind, call_site, frame[0], place + agent::kPlaceBelow);
 }
 
 }  // namespace

@@ -21,11 +21,15 @@ constexpr uint32_t kArguments = 6;
 constexpr uint32_t kResults = 2;
 constexpr uint32_t kAboveCalled = 9;  // eight registers and the way back into the sled
 constexpr uint32_t kAboveJumped = 3;
+constexpr uint32_t kAboveToStack = 0;  // there the stack pointer points to at the sled
+constexpr uint64_t kPushed = 0;        // the return address is on the stack
 #else
 constexpr uint32_t kArguments = 8;
 constexpr uint32_t kResults = 2;
 constexpr uint32_t kAboveCalled = 20;
 constexpr uint32_t kAboveJumped = 20;
+constexpr uint32_t kAboveToStack = 2;  // the sled has pushed two words, the return address lower
+constexpr uint64_t kPushed = 8;  // as if the return address were on the stack: below the caller's
 #endif
 
 #if defined(__x86_64__)
@@ -105,54 +109,56 @@ bool has_xsave() {
 
 bool by_xsave = false;  // constant from the first registration on
 
-struct Place {
+struct Sled {
   EventKind kind;
   uint32_t above;      // see kAboveCalled
   uint32_t registers;  // of the block, that mean something
 };
 
+[[gnu::always_inline]] inline uint64_t place_of(const uint64_t* block, const Sled& sled) {
+  return reinterpret_cast<uint64_t>(block + sled.above + kAboveToStack) - kPushed -
+         agent::kPlaceBelow + agent::kPlaceOfSled;
+}
+
 [[gnu::noinline, gnu::cold]] void general(agent::Stream* stream, uint64_t function,
                                           const uint64_t* block, uint64_t frame_pointer,
-                                          uint64_t hook, const Place& place) {
+                                          uint64_t hook, const Sled& sled) {
   VectorRegisters kept;
   save(kept, by_xsave);
   agent::HookFrame frame;
-#if defined(__x86_64__)
-  // At the sled the stack pointer points to the return address.
-  frame.call_site = block[place.above];
-  frame.stack_pointer = reinterpret_cast<uint64_t>(block + place.above);
-#else
-  // The sled has pushed two words, the return address the lower one.
-  frame.call_site = block[place.above];
-  frame.stack_pointer = reinterpret_cast<uint64_t>(block + place.above + 2);
-#endif
+  frame.call_site = block[sled.above];
+  frame.stack_pointer = reinterpret_cast<uint64_t>(block + sled.above + kAboveToStack);
   frame.frame_pointer = frame_pointer;
   frame.registers = block;
   frame.hook = hook;
   frame.by_sled = true;
-  frame.valid = static_cast<uint16_t>((1u << place.registers) - 1) | atf::kDetailLrValid |
+  frame.place = place_of(block, sled);
+  frame.valid = static_cast<uint16_t>((1u << sled.registers) - 1) | atf::kDetailLrValid |
                 atf::kDetailFpValid | atf::kDetailSpValid;
-  agent::general_event(stream, function, place.kind, frame);
+  agent::general_event(stream, function, sled.kind, frame);
   restore(kept, by_xsave);
 }
 
 [[gnu::noinline]] void not_short(agent::Stream* stream, uint64_t function, const uint64_t* block,
-                                 uint64_t frame_pointer, uint64_t hook, const Place& place) {
-  if (agent::record_filtered(function, place.kind, stream)) return;
-  general(stream, function, block, frame_pointer, hook, place);
+                                 uint64_t frame_pointer, uint64_t hook, const Sled& sled) {
+  if (agent::record_filtered<true>(function, sled.kind, stream, place_of(block, sled))) return;
+  general(stream, function, block, frame_pointer, hook, sled);
 }
 
-constexpr Place kEnter{EventKind::kCall, kAboveCalled, kArguments};
-constexpr Place kExit{EventKind::kReturn, kAboveJumped, kResults};
+constexpr Sled kEnter{EventKind::kCall, kAboveCalled, kArguments};
+constexpr Sled kExit{EventKind::kReturn, kAboveJumped, kResults};
 // The registers are the next function's arguments: this one's result is that one's.
-constexpr Place kTail{EventKind::kReturn, kAboveCalled, 0};
+constexpr Sled kTail{EventKind::kReturn, kAboveCalled, 0};
 
-template <const Place& kPlace>
+template <const Sled& kSled>
 void on_sled(uint64_t function, const uint64_t* block, uint64_t frame_pointer) {
   agent::Stream* stream = nullptr;
-  if (COLLECT_LIKELY(agent::record_short(function, kPlace.kind, stream))) return;
+  if (COLLECT_LIKELY(
+          agent::record_short<true>(function, kSled.kind, stream, place_of(block, kSled)))) {
+    return;
+  }
   not_short(stream, function, block, frame_pointer,
-            reinterpret_cast<uint64_t>(__builtin_frame_address(0)), kPlace);
+            reinterpret_cast<uint64_t>(__builtin_frame_address(0)), kSled);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The calls that are open on one thread, rebuilt from its events. Real traces lose returns
-// (longjmp, exceptions, ring overflow) and begin in the middle, so a return may close several calls
-// or none. Nothing here trusts the input: depth and the number of functions have limits.
+// (longjmp, ring overflow) and begin in the middle, so a return, or an exception, may close several
+// calls or none. Nothing here trusts the input: depth and the number of functions have limits.
 #pragma once
 
 #include <array>
@@ -64,7 +64,8 @@ class CallStack {
     uint32_t slot = 0;
     uint64_t total_ns = 0;
     uint64_t self_ns = 0;
-    bool returned = false;   // by its own return; else an outer one, or the end, closed it
+    bool returned =
+        false;  // by its own return or exception; else an outer one, or the end, closed it
     bool outermost = false;  // no other call of this function is open
   };
 

@@ -163,7 +163,7 @@ TextEvents::Moved TextEvents::move(size_t thread, const atf::IndexEvent& event) 
   Moved moved{stack.depth(), {}};
   if (event.kind == atf::EventKind::kCall) {
     stack.call(slots_.slot_of(event.function_id), event.timestamp_ns);
-  } else if (event.kind == atf::EventKind::kReturn) {
+  } else if (event.kind == atf::EventKind::kReturn || event.kind == atf::EventKind::kException) {
     stack.leave(slots_.slot_of(event.function_id), event.timestamp_ns,
                 [&](const CallStack::Ended& ended) {
                   if (ended.returned) moved.duration_ns = ended.total_ns;
@@ -221,8 +221,9 @@ void TextEvents::print(size_t thread, const atf::IndexEvent& event, uint64_t tim
       out_.printable(name);
       break;
     case atf::EventKind::kException:
-      out_.put("! exception in ");
+      out_.put("} ");
       out_.printable(name);
+      out_.put(" ! exception");
       break;
     default:
       out_.put("? kind ");

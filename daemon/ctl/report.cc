@@ -96,6 +96,9 @@ class Profile {
         ++times_[slot].calls;
         if (!stack_.call(slot, event.timestamp_ns)) ++too_deep_;
         break;
+      case atf::EventKind::kException:
+        ++times_[slot].exceptions;
+        [[fallthrough]];  // the end of its call, as a return
       case atf::EventKind::kReturn:
         if (!stack_.leave(slot, event.timestamp_ns, [&](const CallStack::Ended& ended) {
               count(ended);
@@ -105,10 +108,6 @@ class Profile {
             })) {
           ++unmatched_returns_;
         }
-        break;
-      case atf::EventKind::kException:
-        // Thrown through the function; the return that follows, or an outer one, ends the call.
-        ++times_[slot].exceptions;
         break;
       default:
         ++unknown_kinds_;

@@ -16,7 +16,8 @@ MAX_STRIPPED_TLS_BYTES = 6 * 1024 * 1024
 # The loader and libgcc_s belong to every process; older C libraries keep threads apart.
 ALLOWED_LIBRARIES = r"(libc|libpthread|libdl|ld-linux.*|libgcc_s)\.so\.\d+"
 # What others may see: the C API, the compiler's hooks, and the functions that it stands in for.
-ALLOWED_EXPORTS = r"collect_\w+|__cyg_profile_func_(enter|exit)|_exit|_Exit|dlclose"
+ALLOWED_EXPORTS = (r"collect_\w+|__cyg_profile_func_(enter|exit)|_exit|_Exit|dlclose"
+                   r"|_Unwind_SetIP|__cxa_begin_catch|_?longjmp|siglongjmp|__longjmp_chk")
 # Nothing here may take the program's allocator, its streams or a C++ runtime. (nanopb's decoder names
 # realloc and free for pointer fields, of which wire.options makes none.)
 BANNED_IMPORTS = r"malloc|calloc|printf|fprintf|fopen|fwrite|_Z\w+|__cxa_throw|strerror"

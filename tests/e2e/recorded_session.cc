@@ -26,7 +26,8 @@ constexpr size_t kHeader = 64;
 constexpr size_t kFooter = 64;
 constexpr size_t kEvent = 32;
 constexpr size_t kVersionOffset = 5;
-constexpr uint8_t kReturn = 2;
+constexpr uint8_t kCall = 1;
+constexpr uint8_t kException = 3;
 
 constexpr size_t kSecondLength = sizeof "session_20260101_000000" - 1;
 
@@ -104,7 +105,8 @@ void RecordedSession::for_each_event(uint32_t n,
                                      const std::function<void(const StoredEvent&)>& each) const {
   collect::e2e::for_each_event(
       directory_ + "/thread_" + std::to_string(n) + "/index.atf", [&each](const Event& event) {
-        each({event.timestamp_ns, event.function_id, event.kind == kReturn});
+        each(
+            {event.timestamp_ns, event.function_id, event.kind != kCall, event.kind == kException});
       });
 }
 

@@ -37,7 +37,8 @@ class RecordedSession {
   struct StoredEvent {
     uint64_t timestamp_ns = 0;
     uint64_t function_id = 0;
-    bool is_return = false;
+    bool is_return = false;  // or another end of the call
+    bool is_exception = false;
   };
   void for_each_event(uint32_t n, const std::function<void(const StoredEvent&)>& each) const;
 

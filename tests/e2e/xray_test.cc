@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -44,13 +45,13 @@ void expect_verified(const CollectorProcess& collector, const RecordedSession& s
   EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;
 }
 
-// Returns go with calls, thread by thread, but for calls that an exception or a longjmp ended.
-std::map<std::string, std::pair<uint64_t, uint64_t>> calls_and_returns(
-    const std::vector<json>& events) {
-  std::map<std::string, std::pair<uint64_t, uint64_t>> counts;
+// Calls, returns and exceptions of each function.
+using Ends = std::array<uint64_t, 3>;
+std::map<std::string, Ends> calls_and_ends(const std::vector<json>& events) {
+  std::map<std::string, Ends> counts;
   for (const json& event : events) {
-    auto& [calls, returns] = counts[event.at("name").get<std::string>()];
-    ++(event.at("kind") == "call" ? calls : returns);
+    const std::string kind = event.at("kind");
+    ++counts[event.at("name").get<std::string>()][kind == "call" ? 0 : kind == "return" ? 1 : 2];
   }
   return counts;
 }
@@ -151,7 +152,7 @@ TEST_F(XrayTest, ArgumentsAndResultsAreFaithful) {
   expect_verified(collector, sessions[0]);
 }
 
-TEST_F(XrayTest, ExceptionsAndLongjmpLeaveCallsWithoutReturns) {
+TEST_F(XrayTest, ExceptionsEndCallsAndLongjmpLeavesThem) {
   Scratch scratch;
   CollectorProcess collector(scratch);
   for (const char* mode : {"off", "on"}) {
@@ -161,12 +162,12 @@ TEST_F(XrayTest, ExceptionsAndLongjmpLeaveCallsWithoutReturns) {
     ASSERT_TRUE(job.wait(seconds(60)).exited_with(0)) << job.errors();
     const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), job.pid());
     ASSERT_EQ(sessions.size(), 1u);
-    auto counts = calls_and_returns(dump(collector, sessions[0]));
-    EXPECT_EQ(counts["catcher"], std::make_pair(uint64_t{100}, uint64_t{100}));
-    EXPECT_EQ(counts["jump_catcher"], std::make_pair(uint64_t{100}, uint64_t{100}));
+    auto counts = calls_and_ends(dump(collector, sessions[0]));
+    EXPECT_EQ(counts["catcher"], (Ends{100, 100, 0}));
+    EXPECT_EQ(counts["jump_catcher"], (Ends{100, 100, 0}));
     // 1 + 2 + … + 7 calls in each 7 rounds, and 1 + 2 in the last two; 1 + … + 5 in each 5.
-    EXPECT_EQ(counts["thrower"], std::make_pair(uint64_t{14 * 28 + 3}, uint64_t{0}));
-    EXPECT_EQ(counts["jumper"], std::make_pair(uint64_t{20 * 15}, uint64_t{0}));
+    EXPECT_EQ(counts["thrower"], (Ends{14 * 28 + 3, 0, 14 * 28 + 3}));
+    EXPECT_EQ(counts["jumper"], (Ends{20 * 15, 0, 0}));
     expect_verified(collector, sessions[0]);
   }
 }

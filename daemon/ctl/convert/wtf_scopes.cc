@@ -128,42 +128,53 @@ Status WtfScopes::call(uint64_t ns, uint32_t slot) {
   return files_.writer().enter(type_of_slot_[slot], ns);
 }
 
-Status WtfScopes::exception(uint64_t ns, uint32_t slot) {
-  thread_->last_ns = std::max(thread_->last_ns, ns);
-  ++exceptions_;
-  return files_.writer().event(exception_type_, ns, {text_of(slot)});
-}
-
 Status WtfScopes::mark(uint64_t ns, std::string_view text, std::string_view json_value) {
   thread_->last_ns = std::max(thread_->last_ns, ns);
   return files_.writer().mark(ns, wtf::safe_text(text), json_value);
 }
 
-Status WtfScopes::give_back(uint64_t ns, uint32_t slot) {
+WtfScopes::Ends WtfScopes::end_call(uint64_t ns, uint32_t slot) {
   Thread& thread = *thread_;
   thread.last_ns = std::max(thread.last_ns, ns);
-  wtf::Writer& writer = files_.writer();
-  uint32_t unwound = 0;
-  bool any = false, own = false;
-  const bool matches = thread.stack.leave(slot, ns, [&](const CallStack::Ended& ended) {
+  Ends ends;
+  bool any = false;
+  ends.matches = thread.stack.leave(slot, ns, [&](const CallStack::Ended& ended) {
     const bool visible = thread.visible.back();
     thread.visible.pop_back();
     any = true;
     if (ended.returned) {
-      own = visible;
+      ends.own = visible;
       return;
     }
     ++unwound_;
-    if (visible) ++unwound;
+    if (visible) ++ends.unwound;
   });
-  if (matches && !any) return {};  // of a call that was nested too deeply
-  if (unwound != 0) {
-    COLLECT_TRY(writer.event(unwind_type_, ns, {unwound}));
-    for (; unwound != 0; --unwound) COLLECT_TRY(writer.leave(ns));
-  }
-  if (own) return writer.leave(ns);
-  if (!matches) ++lone_returns_;
+  ends.is_hidden = ends.matches && !any;
+  return ends;
+}
+
+Status WtfScopes::give_back(uint64_t ns, uint32_t slot) {
+  const Ends ends = end_call(ns, slot);
+  if (ends.is_hidden) return {};
+  wtf::Writer& writer = files_.writer();
+  if (ends.unwound != 0) COLLECT_TRY(writer.event(unwind_type_, ns, {ends.unwound}));
+  for (uint32_t i = 0; i < ends.unwound; ++i) COLLECT_TRY(writer.leave(ns));
+  if (ends.own) return writer.leave(ns);
+  if (!ends.matches) ++lone_returns_;
   return writer.event(return_type_, ns, {text_of(slot)});
+}
+
+// None of the leaves is a return: the event of ours stands for the one of the function itself.
+Status WtfScopes::exception(uint64_t ns, uint32_t slot) {
+  const Ends ends = end_call(ns, slot);
+  if (ends.is_hidden) return {};
+  ++exceptions_;
+  wtf::Writer& writer = files_.writer();
+  const uint32_t leaves = ends.unwound + (ends.own ? 1 : 0);
+  if (leaves != 0) COLLECT_TRY(writer.event(unwind_type_, ns, {leaves}));
+  for (uint32_t i = 0; i < ends.unwound; ++i) COLLECT_TRY(writer.leave(ns));
+  COLLECT_TRY(writer.event(exception_type_, ns, {text_of(slot)}));
+  return ends.own ? writer.leave(ns) : Status();
 }
 
 // Leaves what is open in this file, and says that these are no returns.

@@ -40,7 +40,7 @@ class WtfScopes {
   Result<bool> select(uint32_t thread);
   Status call(uint64_t ns, uint32_t slot);
   Status give_back(uint64_t ns, uint32_t slot);  // a return
-  Status exception(uint64_t ns, uint32_t slot);
+  Status exception(uint64_t ns, uint32_t slot);  // it ends the call
   Status mark(uint64_t ns, std::string_view text, std::string_view json_value = "null");
   uint64_t last_ns(uint32_t thread) const { return threads_[thread].last_ns; }
 
@@ -61,6 +61,14 @@ class WtfScopes {
   Status create_zones();
   Result<uint32_t> define_function(uint32_t slot);
   Status close_calls(Thread& thread, uint64_t ns);
+  // What the end of a call closes in this file, and beside it.
+  struct Ends {
+    bool matches = false;    // a call of this function was open
+    bool is_hidden = false;  // too deep to be followed
+    bool own = false;        // that call is open in this file
+    uint32_t unwound = 0;    // calls within it that are
+  };
+  Ends end_call(uint64_t ns, uint32_t slot);
   void keep_open_types(wtf::WriterState& state);
   void hide_calls(Thread& thread, uint64_t ns);
   std::string text_of(uint32_t slot) const;

@@ -52,11 +52,23 @@ PlannedThread random_thread(uint32_t seed, size_t events, uint64_t step_ns) {
       thread.steps.push_back({ns + 1, EventKind::kCall, "never returns"});
       thread.steps.push_back({ns + 2, EventKind::kReturn, outer});
       ns += 2;
+    } else if (what < 59 && open.size() > 3) {
+      // Unwound to the third but last, the innermost without an event of its own.
+      const std::string outer = "unwound " + std::to_string(thread.steps.size());
+      thread.steps.push_back({ns, EventKind::kCall, outer});
+      thread.steps.push_back({ns + 1, EventKind::kCall, "never returns"});
+      thread.steps.push_back({ns + 2, EventKind::kException, outer});
+      for (size_t i = 0; i < 2; ++i) {
+        thread.steps.push_back({ns + 2, EventKind::kException, open.back()});
+        open.pop_back();
+      }
+      ns += 2;
     } else if (!open.empty()) {
       thread.steps.push_back({ns, EventKind::kReturn, open.back()});
       open.pop_back();
     }
   }
+  thread.steps.resize(events);
   return thread;
 }
 
@@ -105,6 +117,23 @@ TEST_F(ConvertWtf, ASessionComesBackWithEveryCallAndReturn) {
   const uint64_t before = shift(kUnix, kStart);
   const uint64_t after = shift(manifest.identity.start_unix_ns, manifest.identity.start_ns);
   EXPECT_LT(std::max(before, after) - std::min(before, after), 1000u);
+}
+
+TEST_F(ConvertWtf, AnExceptionLeavesItsScope) {
+  Plan plan{{1, "main", {}}};
+  const std::pair<EventKind, const char*> steps[] = {
+      {EventKind::kCall, "main"}, {EventKind::kCall, "thrower"}, {EventKind::kException, "thrower"},
+      {EventKind::kCall, "next"}, {EventKind::kReturn, "next"},  {EventKind::kReturn, "main"}};
+  uint64_t ns = kStart / 1000 * 1000;
+  for (const auto& [kind, name] : steps) plan[0].steps.push_back({ns += 1000, kind, name});
+  EXPECT_EQ(run_convert(build(plan), Target::kWtf, at("x.wtf-trace")), 0);
+  EXPECT_EQ(report_["counts"]["exceptions"], 1);
+  EXPECT_FALSE(report_["counts"].contains("calls closed by an outer return")) << report_["counts"];
+  const wtf::FileReport file = check(written());
+  EXPECT_EQ(file.zones[0].scopes, 3u);
+  EXPECT_EQ(file.zones[0].max_scope_depth, 2u);
+  EXPECT_EQ(run_convert(written(), Target::kAtf, at("back")), 0) << said_;
+  EXPECT_TRUE(read_session(written())[0].steps == in_us(plan[0].steps));
 }
 
 // Expected from the plan, seen by the published library: time, name and depth of every event.

@@ -15,6 +15,7 @@ namespace {
 using nlohmann::json;
 using testing::index_of;
 using testing::kCall;
+using testing::kException;
 using testing::kReturn;
 
 class Dump : public testing::OfflineTest {
@@ -89,6 +90,30 @@ TEST_F(Dump, TextIndentsByDepthWithRelativeTimes) {
       "# thread 1, tid 4712, 2 events",
       "         0.900             | libz.so+0x20() {",
       "         2.900       2.000 | } libz.so+0x20",
+  };
+  EXPECT_EQ(lines(), expected);
+}
+
+TEST_F(Dump, AnExceptionEndsItsCall) {
+  write_two_threads();
+  write_thread(0, index_of({{100, kCall, 0x10},
+                            {200, kCall, 0x100},
+                            {1200, kException, 0x100},
+                            {2100, kCall, 0x100},
+                            {2200, kReturn, 0x100},
+                            {3100, kException, 0x10}},
+                           4711));
+  options_.threads = {"thread_0"};
+  EXPECT_EQ(run(), 0);
+  const std::vector<std::string> expected = {
+      "# microseconds since 100 ns; duration at each return",
+      "# thread 0, tid 4711, \"main\", 6 events",
+      "         0.000             | main() {",
+      "         0.100             |   parse(char*) {",
+      "         1.100       1.000 |   } parse(char*) ! exception",
+      "         2.000             |   parse(char*) {",
+      "         2.100       0.100 |   } parse(char*)",
+      "         3.000       3.000 | } main ! exception",
   };
   EXPECT_EQ(lines(), expected);
 }

@@ -13,6 +13,7 @@ namespace {
 using nlohmann::json;
 using testing::index_of;
 using testing::kCall;
+using testing::kException;
 using testing::kReturn;
 using testing::Step;
 
@@ -115,7 +116,7 @@ TEST_F(Report, ReturnsWithoutACallAreCountedAndHarmless) {
   EXPECT_EQ(document["unmatched_returns"], 3);
 }
 
-// A longjmp or an exception: the return of an outer call closes what it skipped.
+// A longjmp: the return of an outer call closes what it skipped.
 TEST_F(Report, SkippedReturnsAreClosedByTheOuterOne) {
   const json document =
       run({{{0, kCall, kA}, {10, kCall, kB}, {20, kCall, kC}, {50, kReturn, kA}}});
@@ -123,6 +124,25 @@ TEST_F(Report, SkippedReturnsAreClosedByTheOuterOne) {
   expect(document, "b", 1, 40, 10);
   expect(document, "c", 1, 30, 30);
   EXPECT_EQ(document["calls_without_return"], 2);
+  EXPECT_EQ(document["unmatched_returns"], 0);
+}
+
+TEST_F(Report, AnExceptionEndsItsCall) {
+  // a 0..100 > b 10..60 > c 20..50, both left by an exception; b 70..80 again.
+  const json document = run({{{0, kCall, kA},
+                              {10, kCall, kB},
+                              {20, kCall, kC},
+                              {50, kException, kC},
+                              {60, kException, kB},
+                              {70, kCall, kB},
+                              {80, kReturn, kB},
+                              {100, kReturn, kA}}});
+  expect(document, "a", 1, 100, 40);
+  expect(document, "b", 2, 60, 30);
+  expect(document, "c", 1, 30, 30);
+  EXPECT_EQ(function(document, "b")["exceptions"], 1);
+  EXPECT_EQ(function(document, "c")["exceptions"], 1);
+  EXPECT_EQ(document["calls_without_return"], 0);
   EXPECT_EQ(document["unmatched_returns"], 0);
 }
 

@@ -26,6 +26,7 @@ struct Step {
 
 inline constexpr auto kCall = atf::EventKind::kCall;
 inline constexpr auto kReturn = atf::EventKind::kReturn;
+inline constexpr auto kException = atf::EventKind::kException;
 
 // A finalized index of these events.
 inline std::vector<uint8_t> index_of(const std::vector<Step>& steps, uint32_t tid) {

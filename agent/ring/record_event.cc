@@ -1,0 +1,166 @@
+// One event, from its first look to its record in the ring.
+#include <string.h>
+
+#include "agent/ring/detail.h"
+#include "agent/ring/general_path.h"
+#include "agent/ring/lane_pages.h"
+#include "agent/ring/modules.h"
+#include "agent/ring/page_wait.h"
+
+namespace collect::agent {
+namespace {
+
+// Which of the short paths applies, if one does. 0 has no recording bit, so nothing equals it.
+void note_expected(Stream& stream, uint64_t state) {
+  const uint64_t expected = (state & kStateGeneral) == 0 ? state : 0;
+  const bool is_filtered = !stream.filter.is_idle();
+  stream.expected = is_filtered ? 0 : expected;
+  stream.expected_filtered = is_filtered ? expected : 0;
+}
+
+void refresh(Stream& stream, uint64_t state) {
+  stream.clock = clock_line();
+  stream.module_bytes = 0;
+  // The filter may be changed while neither flag is set.
+  const bool detail = (state & (kStateDetailArmed | kStateDetailOn)) != 0;
+  stream.detail_thread = detail && filter_takes_thread(stream.thread_id);
+  refresh_filter(stream.filter, stream.epoch_state.load(std::memory_order_relaxed) == 0);
+  note_expected(stream, state);
+  stream.epoch_state.store(state, std::memory_order_release);  // pairs with is_quiet's acquire
+}
+
+// The function's id; the module is kept for the next event.
+uint64_t function_id(Stream& stream, uint64_t function, uint64_t state) {
+  if ((state & kStateModulesChanging) != 0) (void)modules_scan();
+  const uint64_t offset = function - stream.module_base;
+  if (offset < stream.module_bytes && (state & kStateModulesChanging) == 0) {
+    return stream.module_id_high | offset;
+  }
+  ModuleRange range;
+  if (!module_find(function, range)) {
+    stream.module_bytes = 0;
+    return uint64_t{kUnknownModule} << 32 | (function & 0xFFFFFFFFu);
+  }
+  stream.module_base = range.base;
+  stream.module_bytes = range.bytes;
+  stream.module_id_high = uint64_t{range.module_id} << 32;
+  return stream.module_id_high | (function - range.base);
+}
+
+void write_event(Stream& stream, uint64_t ns, uint64_t id, atf::EventKind kind, uint32_t depth,
+                 uint64_t detail_seq, uint64_t state) {
+  uint8_t* pos = stream.pos;
+  if ((state & kStateVersion1) != 0) {
+    const atf::IndexEventV1 event{
+        ns,
+        id,
+        stream.thread_id,
+        static_cast<uint32_t>(kind),
+        depth,
+        detail_seq == atf::kNoDetail ? atf::kNoDetailV1 : static_cast<uint32_t>(detail_seq)};
+    memcpy(pos, &event, sizeof event);
+  } else {
+    const atf::IndexEventV2 event{ns, id, detail_seq, static_cast<uint8_t>(kind), {}};
+    memcpy(pos, &event, sizeof event);
+  }
+  stream.pos = pos + atf::kEventBytes;
+  stream.committed->fetch_add(atf::kEventBytes, std::memory_order_release);
+}
+
+// The depth that the event carries (version 1): a call and its return carry the same.
+uint32_t step_depth(Stream& stream, atf::EventKind kind) {
+  if (kind == atf::EventKind::kCall) return ++stream.depth;
+  return stream.depth == 0 ? 0 : stream.depth--;
+}
+
+// Whether the page that is open takes another record. A null end is put right again where nothing
+// was lost: handlers make it null, also between these lines.
+bool index_has_room(Stream& stream) {
+  LaneState& index = stream.lane(Lane::kIndex);
+  if (stream.end == nullptr && index.open != 0 &&
+      index.lost_reasons.load(std::memory_order_relaxed) == 0) {
+    stream.end = page_bytes(index.open) + kPageBytes;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (index.lost_reasons.load(std::memory_order_relaxed) != 0) stream.end = nullptr;
+  }
+  return stream.pos < stream.end;
+}
+
+// The first look at an event: whether it is recorded, at which depth and time.
+bool judge(Stream& stream, Event& event, uint64_t id, uint64_t now_ns, uint64_t state) {
+  if ((state & kStateSledsChanging) != 0 && event.frame.by_sled && !stream.filter.takes_now(id)) {
+    return false;
+  }
+  const bool taken = filter_judges(stream.filter, id, event.kind == atf::EventKind::kCall);
+  // The last call of an earlier filter may have returned.
+  if (stream.filter.is_idle() && stream.expected_filtered != 0) note_expected(stream, state);
+  if (!taken) return false;
+  event.is_judged = true;
+  event.depth = step_depth(stream, event.kind);
+  event.ns = now_ns < stream.last_ns ? stream.last_ns : now_ns;
+  stream.last_ns = event.ns;
+  return true;
+}
+
+}  // namespace
+
+Outcome record_busy(Stream& stream, Event& event) {
+  // Acquires what was changed before the state was: the filter, and lanes that got pre-roll.
+  const uint64_t state = g_state.load(std::memory_order_acquire);
+  if ((state & kStateRecording) == 0) return Outcome::kOver;
+  if (stream.epoch_state.load(std::memory_order_relaxed) != state) refresh(stream, state);
+  const uint64_t id = function_id(stream, event.function, state);
+  if (!event.is_judged) {
+    uint64_t now_ns = event.deferred_ns;
+    if (now_ns == 0) {
+      now_ns = clock_now(stream.clock);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      if (stream.deferred.load(std::memory_order_relaxed) != 0) return Outcome::kDeferred;
+    }
+    if (!judge(stream, event, id, now_ns, state)) return Outcome::kDone;
+  }
+  const uint64_t ns = event.ns;
+  LaneState& index = stream.lane(Lane::kIndex);
+  if (!index_has_room(stream)) {
+    uint32_t reasons = 0;
+    if (!open_index_page(stream, &reasons)) {
+      const Wait wait = wait_for_page(stream, Lane::kIndex, reasons);
+      if (wait == Wait::kRetry) return Outcome::kTryAgain;
+      if (wait == Wait::kOver) return Outcome::kOver;
+      count_lost(index, reasons, ns);
+      return Outcome::kDone;
+    }
+  }
+  // Index place first, then the detail record, then the index event that links to it: neither lane
+  // ever refers to what is not there.
+  uint64_t detail_seq = atf::kNoDetail;
+  const bool detail = (state & (kStateDetailArmed | kStateDetailOn)) != 0 && event.has_frame &&
+                      stream.detail_thread && filter_takes_function(id);
+  if (detail && event.deferred_ns != 0) {
+    // Its registers and its stack are gone.
+    if ((state & kStateDetailOn) != 0) {
+      count_lost(stream.lane(Lane::kDetail), wire::kLostReentry, ns);
+    }
+  } else if (detail) {
+    const DetailRecord record{id, ns, index_next_seq(stream), event.kind, event.frame};
+    uint32_t reasons = 0;
+    if (!write_detail(stream, record, state, &detail_seq, &reasons)) {
+      const Wait wait = wait_for_page(stream, Lane::kDetail, reasons);
+      if (wait == Wait::kRetry) return Outcome::kTryAgain;
+      if (wait == Wait::kOver) return Outcome::kOver;
+      count_lost(stream.lane(Lane::kDetail), reasons, ns);
+    }
+  }
+  write_event(stream, ns, id, event.kind, event.depth, detail_seq, state);
+  return Outcome::kDone;
+}
+
+void forget_call(Stream& stream, uint64_t function) {
+  const uint64_t state = g_state.load(std::memory_order_acquire);
+  if ((state & kStateRecording) == 0) return;
+  if (stream.epoch_state.load(std::memory_order_relaxed) != state) refresh(stream, state);
+  if (!filter_judges(stream.filter, function_id(stream, function, state), false)) return;
+  if (stream.depth != 0) --stream.depth;
+}
+
+}  // namespace collect::agent
