@@ -15,8 +15,8 @@ void DrainThread::look_for_pauses(uint64_t may_sleep_ns) {
     recalibrate_clock();
     const uint64_t now = now_ns();
     const bool has_jumped = now - before_ns >= pause.suspended_ns / 2;
-    add_pause(collect_wire_Stall_Kind_SUSPENDED,
-              has_jumped ? before_ns : now - pause.suspended_ns, now);
+    add_pause(collect_wire_Stall_Kind_SUSPENDED, has_jumped ? before_ns : now - pause.suspended_ns,
+              now);
   }
   // What the companion sees of itself says nothing of the program.
   if (traced_ == nullptr && !may_have_blocked && pause.stopped_ns != 0) {

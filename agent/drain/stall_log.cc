@@ -33,8 +33,8 @@ void StallLog::gather(const StreamSlot& slot) {
   ThreadStall taken;
   while (size() < kMaxUnackedStalls - kKeptForProcess && take_stall(*slot.stream, taken)) {
     collect_wire_Stall& stall = at(end_++);
-    stall = stall_of(slot.stream_id, collect_wire_Stall_Kind_PAGE_WAIT, taken.first_ns,
-                     taken.last_ns);
+    stall =
+        stall_of(slot.stream_id, collect_wire_Stall_Kind_PAGE_WAIT, taken.first_ns, taken.last_ns);
     if (taken.count == 1) continue;
     stall.count = taken.count;
     stall.stalled_ns = taken.stalled_ns;

@@ -20,8 +20,8 @@ inline constexpr uint32_t kStallsHeld = 16;  // of a thread, until the drain tak
 struct StallRing {
   // Producer's.
   ThreadStall entries[kStallsHeld];
-  std::atomic<uint32_t> added{0};  // released when an entry is written
-  ThreadStall joined;              // that found no room; of none when its count is 0
+  std::atomic<uint32_t> added{0};          // released when an entry is written
+  ThreadStall joined;                      // that found no room; of none when its count is 0
   std::atomic<uint64_t> wait_first_ns{0};  // under way; 0: no wait is
   std::atomic<uint64_t> wait_last_ns{0};
   // Of signal handlers that wait inside a hook: their interrupted hook adds it.
