@@ -59,7 +59,7 @@ std::vector<Event> events_of(const RecordedSession& session) {
 
 class Stalls : public testing::TestWithParam<const char*> {
  protected:
-  Stalls() : collector_(scratch_, {"--heartbeat-ms", "2000"}), proxy_(collector_.ingest_port()) {}
+  Stalls() : collector_(scratch_, {"--page-codecs", "off"}), proxy_(collector_.ingest_port()) {}
 
   Environment tracing() const {
     Environment environment = collector_.tracing("wait");

@@ -39,9 +39,11 @@ class StallsTest : public IngestTest {
     EXPECT_TRUE(stored.ok());
     return stored.ok() ? *stored : storage::Manifest();
   }
-  // Sends it on a new connection of a new process; why it was refused.
+  // Sends it from a new process; why it was refused.
   std::string refusal_of(const wire::Stalls& stalls) {
-    FakeAgent agent;
+    fakes::FakeProcess process;
+    process.id_byte = ++last_process_;
+    FakeAgent agent(process);
     EXPECT_TRUE(begin(agent));
     EXPECT_TRUE(agent.data().send(wire::FrameType::kStalls, stalls));
     EXPECT_TRUE(agent.wait_refused());
@@ -49,6 +51,7 @@ class StallsTest : public IngestTest {
   }
 
   storage::SessionTotals shown_;
+  uint8_t last_process_ = 0;
 };
 
 TEST_F(StallsTest, AreStoredOnceAndAcknowledged) {
