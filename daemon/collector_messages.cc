@@ -240,6 +240,9 @@ api::Session to_message(const ingest::SessionSnapshot& session) {
   // Those of threads without a stream are in the health alone.
   message.set_lost_events(std::max(session.totals.lost_events, session.health.lost_events));
   message.set_lost_detail_records(session.totals.lost_detail_records);
+  message.set_stall_count(session.totals.stalls.count);
+  message.set_stalled_ns(session.totals.stalls.stalled_ns);
+  message.set_page_wait_ns(session.totals.stalls.page_wait_ns);
   message.set_losses_known(session.health.losses_known);
   if (ingest::is_over(session.state)) message.set_missing(utf8_text(session.health.missing));
   message.set_stored_bytes(session.totals.stored_bytes);

@@ -189,7 +189,9 @@ Status CaptureReplay::explain(const Manifest& manifest) {
         writer_->open_stream({thread.stream_id, thread.thread_id, thread.name, thread.start_ns});
     if (!opened.ok()) return opened;
     threads_[thread.stream_id] = thread;
+    streams_[thread.id] = thread.stream_id;
   }
+  COLLECT_TRY(add_stalls(manifest.stalls));
   for (const DetailWindow& window : manifest.detail_windows) {
     COLLECT_TRY(writer_->detail_state({window.mode, window.start_ns, window.pre_roll_from_ns,
                                        window.pre_roll_records, window.reason}));
@@ -205,6 +207,18 @@ Status CaptureReplay::explain(const Manifest& manifest) {
     writer_->set_lost_without_stream(manifest.lost_without_stream);
   }
   writer_->set_process_end(manifest.process_end);
+  return {};
+}
+
+Status CaptureReplay::add_stalls(const std::vector<Stall>& stalls) {
+  for (const Stall& stall : stalls) {
+    const auto stream = stall.thread ? streams_.find(*stall.thread) : streams_.end();
+    if (stall.thread && stream == streams_.end()) {
+      missing({"stalls of threads that no manifest names", stall.count});
+      continue;
+    }
+    COLLECT_TRY(writer_->add_stalls(stall.thread ? stream->second : 0, {&stall, 1}));
+  }
   return {};
 }
 

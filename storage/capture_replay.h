@@ -60,6 +60,7 @@ class CaptureReplay {
   Status finish_foreign();
   Status begin(const Manifest& manifest);
   Status explain(const Manifest& manifest);
+  Status add_stalls(const std::vector<Stall>& stalls);
   Status end_streams();
   Status end_stream(uint32_t stream, const ManifestThread& thread);
   void count_missing(const Manifest& manifest);
@@ -73,6 +74,7 @@ class CaptureReplay {
   std::unique_ptr<SessionWriter> writer_;
   std::string name_;                            // of the present container
   Manifest last_;                               // the newest whole manifest
+  std::map<uint32_t, uint32_t> streams_;        // by N of thread_N
   std::map<uint32_t, ManifestThread> threads_;  // newest word on each, by stream
   std::map<ForeignKind, ForeignReplay> foreign_;
   // That the newest manifest counts and the containers up to it do not hold.

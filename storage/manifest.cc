@@ -60,7 +60,9 @@ Json thread_json(const ManifestThread& thread) {
           {"start_ns", thread.start_ns},
           {"end_ns", thread.end_ns},
           {"time_start_ns", thread.first_ns},
-          {"time_end_ns", thread.last_ns}};
+          {"time_end_ns", thread.last_ns},
+          {"stall_count", thread.stalls.count},
+          {"stalled_ns", thread.stalls.stalled_ns}};
 }
 
 Json module_json(const ModuleInfo& module) {
@@ -85,6 +87,17 @@ Json gap_json(const Gap& gap) {
                {"last_ns", gap.last_ns},
                {"reasons", lost_reason_names(gap.reasons)}};
   if (gap.merged > 1) json["merged"] = gap.merged;
+  return json;
+}
+
+Json stall_json(const Stall& stall) {
+  Json json = {{"kind", stall_kind_name(stall.kind)},
+               {"first_ns", stall.first_ns},
+               {"last_ns", stall.last_ns}};
+  if (stall.thread) json["thread"] = *stall.thread;
+  if (stall.count == 1) return json;
+  json["joined"] = stall.count;
+  json["stalled_ns"] = stall.stalled_ns;
   return json;
 }
 
@@ -135,6 +148,9 @@ Json totals_json(const Manifest& manifest) {
           {"lost_events", totals.lost_events},
           {"lost_detail_records", totals.lost_detail_records},
           {"lost_without_stream", manifest.lost_without_stream},
+          {"stall_count", totals.stalls.count},
+          {"stalled_ns", totals.stalls.stalled_ns},
+          {"page_wait_ns", totals.stalls.page_wait_ns},
           {"stored_bytes", totals.stored_bytes}};
 }
 
@@ -257,6 +273,17 @@ std::vector<std::string> lost_reason_names(uint32_t reasons) {
   return names;
 }
 
+std::string_view stall_kind_name(StallKind kind) {
+  return kStallKindNames[static_cast<size_t>(kind)].name;
+}
+
+std::optional<StallKind> stall_kind_of(std::string_view name) {
+  for (const StallKindName& known : kStallKindNames) {
+    if (name == known.name) return known.kind;
+  }
+  return std::nullopt;
+}
+
 std::string hex_bytes(Bytes bytes) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string hex;
@@ -305,6 +332,7 @@ std::string manifest_to_json(const Manifest& manifest) {
     json["process"]["end"] = process_end_json(manifest.process_end);
   }
   json["gaps"] = list_json(manifest.gaps, gap_json);
+  if (!manifest.stalls.empty()) json["stalls"] = list_json(manifest.stalls, stall_json);
   json["detail_windows"] = list_json(manifest.detail_windows, window_json);
   if (manifest.detail_windows_left_out != 0) {
     json["detail_windows_left_out"] = manifest.detail_windows_left_out;
@@ -348,6 +376,7 @@ std::string manifest_delta_to_json(const Manifest& delta) {
     if (!list.empty()) json[key] = list_json(list, to_json);
   };
   put("modules", delta.modules, module_json);
+  put("stalls", delta.stalls, stall_json);
   put("detail_windows", delta.detail_windows, window_json);
   put("function_filters", delta.function_filters, filter_json);
   put("clock_sync", delta.clock_syncs, clock_sync_json);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,7 @@ struct ManifestThread {
   uint64_t detail_next = 0;
   uint64_t first_ns = 0;  // of the first and the last event stored
   uint64_t last_ns = 0;
+  StallTotals stalls{};   // its own
   bool unlisted = false;  // not in the JSON: found as a directory that no manifest names
 };
 
@@ -56,6 +58,16 @@ struct Gap {
   uint64_t first_ns = 0;       // times of the first and last record lost, 0 when not known
   uint64_t last_ns = 0;
   uint32_t merged = 1;  // how many gaps this one stands for (kMaxGapsPerThread)
+};
+
+struct StallKindName {
+  StallKind kind;
+  const char* name;
+};
+inline constexpr StallKindName kStallKindNames[] = {
+    {StallKind::kPageWait, "page_wait"},
+    {StallKind::kStopped, "stopped"},
+    {StallKind::kSuspended, "suspended"},
 };
 
 struct DetailWindow {
@@ -131,6 +143,7 @@ struct Manifest {
   SymbolsState symbols_state = SymbolsState::kNone;
   uint32_t symbols_tries = 0;  // how often naming was begun, and not ended in an orderly way
   std::vector<Gap> gaps{};
+  std::vector<Stall> stalls{};  // of each thread in order of time
   std::vector<DetailWindow> detail_windows{};
   uint64_t detail_windows_left_out = 0;
   std::vector<FunctionFilter> function_filters{};
@@ -166,6 +179,8 @@ std::string_view symbols_state_name(SymbolsState state);  // empty for kNone
 std::string_view process_end_name(ProcessEnd::How how);
 std::string_view foreign_kind_name(ForeignKind kind);  // "dial9"
 std::vector<std::string> lost_reason_names(uint32_t reasons);
+std::string_view stall_kind_name(StallKind kind);
+std::optional<StallKind> stall_kind_of(std::string_view name);
 std::string hex_bytes(Bytes bytes);
 void bound_text(std::string& text);  // to kMaxTextBytes
 

@@ -112,6 +112,10 @@ ProcessEnd process_end_of(const Json& process) {
   return end;
 }
 
+StallTotals stall_totals_of(const Json& json) {
+  return {number(json, "stall_count"), number(json, "stalled_ns"), number(json, "page_wait_ns")};
+}
+
 ManifestThread thread_of(const Json& json) {
   ManifestThread thread;
   thread.id = number32(json, "id");
@@ -130,6 +134,7 @@ ManifestThread thread_of(const Json& json) {
   thread.end_ns = number(json, "end_ns");
   thread.first_ns = number(json, "time_start_ns");
   thread.last_ns = number(json, "time_end_ns");
+  thread.stalls = stall_totals_of(json);
   return thread;
 }
 
@@ -163,6 +168,26 @@ Gap gap_of(const Json& json) {
     }
   }
   return gap;
+}
+
+// What makes no sense, or is of a kind of later versions, is left out.
+void read_stalls(const Json& json, std::vector<Stall>& out) {
+  const auto list = json.find("stalls");
+  if (list == json.end() || !list->is_array()) return;
+  for (const Json& item : *list) {
+    const auto kind = item.is_object() ? stall_kind_of(text(item, "kind")) : std::nullopt;
+    if (!kind) continue;
+    const uint64_t first_ns = number(item, "first_ns");
+    const uint64_t last_ns = number(item, "last_ns");
+    if (last_ns <= first_ns) continue;
+    Stall stall = make_stall(*kind, first_ns, last_ns);
+    if (const uint64_t joined = number(item, "joined"); joined > 1) {
+      stall.count = joined;
+      stall.stalled_ns = std::min(stall.stalled_ns, number(item, "stalled_ns"));
+    }
+    if (item.contains("thread")) stall.thread = number32(item, "thread");
+    out.push_back(stall);
+  }
 }
 
 DetailWindow window_of(const Json& json) {
@@ -250,6 +275,7 @@ SessionTotals totals_of(const Json& json) {
   totals.lost_events = number(json, "lost_events");
   totals.lost_detail_records = number(json, "lost_detail_records");
   totals.stored_bytes = number(json, "stored_bytes");
+  totals.stalls = stall_totals_of(json);
   return totals;
 }
 
@@ -300,6 +326,7 @@ Result<Manifest> manifest_from_json(std::string_view text_json) {
   });
   read_list(json, "module_symbols", manifest.module_symbols, module_symbols_of);
   read_list(json, "gaps", manifest.gaps, gap_of);
+  read_stalls(json, manifest.stalls);
   read_list(json, "detail_windows", manifest.detail_windows, window_of);
   read_list(json, "function_filters", manifest.function_filters, filter_of);
   manifest.function_filters_left_out = number(json, "function_filters_left_out");

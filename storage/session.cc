@@ -342,6 +342,7 @@ std::vector<StreamPosition> Session::positions() const {
 SessionTotals Session::totals() const {
   SessionTotals totals;
   totals.threads = static_cast<uint32_t>(threads_.size());
+  totals.stalls = process_stalls_.totals();
   for (const Thread& thread : threads_) {
     if (thread.writer == nullptr) continue;
     const LaneSummary& index = thread.writer->summary(Lane::kIndex);
@@ -351,6 +352,7 @@ SessionTotals Session::totals() const {
     totals.lost_events += thread.writer->lost(Lane::kIndex);
     totals.lost_detail_records += thread.writer->lost(Lane::kDetail);
     totals.stored_bytes += index.bytes + detail.bytes;
+    totals.stalls.add(thread.writer->stalls().totals());
     if (index.records == 0) continue;
     if (totals.first_ns == 0 || index.first_ns < totals.first_ns) {
       totals.first_ns = index.first_ns;

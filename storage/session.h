@@ -47,6 +47,7 @@ class Session final : public SessionWriter {
   Status append_pages(std::span<const Page> pages) override;
   Status append_foreign(ForeignKind kind, std::span<const Bytes> parts) override;
   Status end_foreign(ForeignKind kind, uint64_t refused_bytes, const std::string& problem) override;
+  Status add_stalls(uint32_t stream_id, std::span<const Stall> stalls) override;
   Status close_stream(const StreamEnd& end) override;
   Status detail_state(const DetailStateChange& change) override;
   Status function_filter(FunctionFilter filter) override;
@@ -88,6 +89,10 @@ class Session final : public SessionWriter {
     std::unique_ptr<ForeignFile> file;  // null: it cannot be read
   };
 
+  Status add_thread_stalls(uint32_t stream_id, std::span<const Stall> stalls,
+                           std::vector<Stall>& added);
+  size_t stalls_per_thread() const;
+  void adopt_stalls();
   ThreadFormat thread_format(uint32_t thread_id) const;
   Status append_run(std::span<const Page> pages);
   Result<ForeignFile*> foreign_file(ForeignKind kind);
@@ -132,7 +137,8 @@ class Session final : public SessionWriter {
   SpaceGuard space_;
   RtcRoller roller_;
   Manifest manifest_;
-  std::vector<Thread> threads_;   // same order as manifest_.threads
+  std::vector<Thread> threads_;  // same order as manifest_.threads
+  StallList process_stalls_;
   std::vector<Foreign> foreign_;  // same order as manifest_.foreign_streams
   std::unordered_map<uint32_t, uint32_t, KeyedHash> by_stream_;  // stream id -> place in threads_
   std::unordered_map<uint32_t, size_t, KeyedHash> by_module_;

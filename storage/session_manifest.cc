@@ -12,6 +12,8 @@ void Session::refresh_manifest() {
   manifest_.time_start_ns = manifest_.totals.first_ns;
   manifest_.time_end_ns = manifest_.totals.last_ns;
   manifest_.gaps.clear();
+  manifest_.stalls.clear();
+  process_stalls_.append_to(manifest_.stalls, std::nullopt);
   for (size_t slot = 0; slot < threads_.size(); ++slot) {
     refresh_thread(slot);
     const ThreadWriter* writer = threads_[slot].writer.get();
@@ -22,6 +24,7 @@ void Session::refresh_manifest() {
         manifest_.gaps.push_back(gap);
       }
     }
+    writer->stalls().append_to(manifest_.stalls, manifest_.threads[slot].id);
   }
   refresh_foreign();
   refresh_containers();
@@ -39,6 +42,7 @@ void Session::refresh_thread(size_t slot) {
   // What is missing after a crash stays known until it was sent again, or counted at the seal.
   thread.index_next = std::max(threads_[slot].known_next[0], writer->position(Lane::kIndex));
   thread.detail_next = std::max(threads_[slot].known_next[1], writer->position(Lane::kDetail));
+  thread.stalls = writer->stalls().totals();
   thread.first_ns = writer->summary(Lane::kIndex).first_ns;
   thread.last_ns = writer->summary(Lane::kIndex).last_ns;
 }

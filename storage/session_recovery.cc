@@ -131,6 +131,7 @@ Status Session::reopen(Manifest manifest, std::vector<std::string>* problems) {
     manifest_.threads.push_back(std::move(thread));
     COLLECT_TRY(reopen_thread(manifest_.threads.back(), problems));
   }
+  adopt_stalls();
   COLLECT_TRY(reopen_foreign(problems));
   stored_bytes_ = totals().stored_bytes;
   COLLECT_TRY(remove_if_there(fs_, directory() + "/" + kManifestTemporaryFile));

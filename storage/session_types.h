@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -103,6 +104,45 @@ struct StreamEnd {
   uint64_t detail_lost = 0;
 };
 
+// Why a thread did not run though the program had not asked for it.
+enum class StallKind : uint8_t {
+  kPageWait,   // it waited for room in the ring: for the collector
+  kStopped,    // its process was stopped
+  kSuspended,  // the machine slept
+};
+
+// A stall, or several that were joined: then the thread ran in a part of the time.
+struct Stall {
+  StallKind kind = StallKind::kPageWait;
+  uint64_t first_ns = 0;  // device clock
+  uint64_t last_ns = 0;
+  uint64_t stalled_ns = 0;  // at most last - first
+  uint64_t count = 1;
+  std::optional<uint32_t> thread{};  // N of thread_N, in a manifest; none: every thread
+};
+
+// One that was not joined.
+inline Stall make_stall(StallKind kind, uint64_t first_ns, uint64_t last_ns) {
+  return {kind, first_ns, last_ns, last_ns - first_ns, 1, {}};
+}
+
+struct StallTotals {
+  uint64_t count = 0;
+  uint64_t stalled_ns = 0;
+  uint64_t page_wait_ns = 0;  // of these, by waits for a page
+
+  void add(const Stall& stall) {
+    count += stall.count;
+    stalled_ns += stall.stalled_ns;
+    if (stall.kind == StallKind::kPageWait) page_wait_ns += stall.stalled_ns;
+  }
+  void add(const StallTotals& other) {
+    count += other.count;
+    stalled_ns += other.stalled_ns;
+    page_wait_ns += other.page_wait_ns;
+  }
+};
+
 struct DetailStateChange {
   std::string mode;  // "off", "armed", "on"
   uint64_t at_ns = 0;
@@ -177,6 +217,7 @@ struct SessionTotals {
   uint64_t stored_bytes = 0;
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;
+  StallTotals stalls;  // of all threads, and of the process as a whole, which counts once
 };
 
 // RTC containers beside the thread files (rtc_roller.h).
@@ -220,6 +261,11 @@ inline constexpr uint32_t kMaxThreads = 65536;
 inline constexpr uint32_t kMaxModules = 16384;
 inline constexpr uint32_t kMaxGapsPerThread = 1024;  // later ones are merged into the last, exactly
                                                      // counted
+// Stalls that the manifest lists, of each kind; what is more is joined, exactly counted. Of many
+// threads each has its share of kMaxStallsListed, but never less than kLeastStallsPerThread.
+inline constexpr size_t kMaxStallsPerThread = 1024;
+inline constexpr size_t kMaxStallsListed = 65'536;
+inline constexpr size_t kLeastStallsPerThread = 8;
 inline constexpr uint32_t kMaxDetailWindows = 4096;
 inline constexpr uint32_t kMaxFunctionFilters = 256;
 inline constexpr uint32_t kMaxFilterPatterns = 64;  // kept of each list

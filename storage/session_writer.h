@@ -63,6 +63,10 @@ class SessionWriter {
   virtual Status end_foreign(ForeignKind kind, uint64_t refused_bytes,
                              const std::string& problem) = 0;
 
+  // Stalls of a thread, or of the whole process (stream 0), in order of time. Repeats are taken
+  // silently.
+  virtual Status add_stalls(uint32_t stream_id, std::span<const Stall> stalls) = 0;
+
   virtual Status close_stream(const StreamEnd& end) = 0;
   virtual Status detail_state(const DetailStateChange& change) = 0;
   // A repeat (same time) is taken silently.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "formats/core/crc32.h"
@@ -13,8 +14,11 @@ namespace {
 constexpr size_t kEntryBytes = 64;
 constexpr size_t kEntriesPerRead = 1024;
 constexpr size_t kNameBytes = 48;
-static_assert(4 + 4 + 8 + kNameBytes == kEntryBytes);  // identity
-static_assert(4 + 4 + 1 + 15 + 5 * 8 == kEntryBytes);  // gap
+static_assert(4 + 4 + 8 + kNameBytes == kEntryBytes);      // identity
+static_assert(4 + 4 + 1 + 1 + 14 + 5 * 8 == kEntryBytes);  // gap, stall
+constexpr uint8_t kGapEntry = 0;
+constexpr uint8_t kStallEntry = 1;
+constexpr size_t kEntryKind = 9;  // offset
 
 using Entry = std::array<uint8_t, kEntryBytes>;
 
@@ -56,7 +60,8 @@ Entry encode(const GapEntry& gap) {
   ByteWriter to(MutableBytes(entry).subspan<4>());
   to.u32(gap.reasons);
   to.u8(static_cast<uint8_t>(gap.lane));
-  to.zeros(15);
+  to.u8(kGapEntry);
+  to.zeros(14);
   to.u64(gap.before_seq);
   to.u64(gap.lost);
   to.u64(gap.numbered_lost);
@@ -66,13 +71,46 @@ Entry encode(const GapEntry& gap) {
   return entry;
 }
 
+Entry encode(const Stall& stall) {
+  Entry entry{};
+  ByteWriter to(MutableBytes(entry).subspan<4>());
+  to.u32(static_cast<uint32_t>(stall.kind));
+  to.u8(0);
+  to.u8(kStallEntry);
+  to.zeros(14);
+  to.u64(stall.count);
+  to.u64(0);
+  to.u64(stall.stalled_ns);
+  to.u64(stall.first_ns);
+  to.u64(stall.last_ns);
+  put_checksum(entry);
+  return entry;
+}
+
+std::optional<Stall> decode_stall(const uint8_t* entry) {
+  ByteReader from(Bytes(entry, kEntryBytes));
+  from.skip(4);
+  const uint32_t kind = from.u32();
+  if (entry[kEntryKind] != kStallEntry || kind >= std::size(kStallKindNames)) return std::nullopt;
+  from.skip(16);
+  Stall stall;
+  stall.kind = static_cast<StallKind>(kind);
+  stall.count = from.u64();
+  from.skip(8);
+  stall.stalled_ns = from.u64();
+  stall.first_ns = from.u64();
+  stall.last_ns = from.u64();
+  return stall;
+}
+
 GapEntry decode_gap(const uint8_t* entry) {
+  if (entry[kEntryKind] != kGapEntry) return {};
   ByteReader from(Bytes(entry, kEntryBytes));
   from.skip(4);
   GapEntry gap;
   gap.reasons = from.u32();
   gap.lane = from.u8() == 0 ? Lane::kIndex : Lane::kDetail;
-  from.skip(15);
+  from.skip(15);  // and the entry's kind
   gap.before_seq = from.u64();
   gap.lost = from.u64();
   gap.numbered_lost = from.u64();
@@ -123,6 +161,15 @@ Status StreamJournal::put(const GapEntry& gap, bool sync_it) {
   return sync_it ? sync() : Status();
 }
 
+Status StreamJournal::put(const Stall& stall) {
+  COLLECT_TRY(ensure_open());
+  block_.clear();
+  unsynced_ = true;
+  COLLECT_TRY(write_entry(*file_, slots_, encode(stall)));
+  ++slots_;
+  return {};
+}
+
 Result<const uint8_t*> StreamJournal::entry_at(uint64_t slot) {
   if (file_ == nullptr && !fs_.exists(path_)) return static_cast<const uint8_t*>(nullptr);
   COLLECT_TRY(ensure_open());
@@ -139,11 +186,12 @@ Result<const uint8_t*> StreamJournal::entry_at(uint64_t slot) {
   return holds(at) ? at : nullptr;
 }
 
-Result<bool> StreamJournal::read(uint64_t number, GapEntry& gap) {
+Result<bool> StreamJournal::read(uint64_t number, GapEntry& gap, std::optional<Stall>* stall) {
   auto entry = entry_at(number + 1);
   if (!entry.ok()) return entry.error();
   if (*entry == nullptr) return false;
   gap = decode_gap(*entry);
+  if (stall != nullptr) *stall = decode_stall(*entry);
   return true;
 }
 

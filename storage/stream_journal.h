@@ -1,5 +1,5 @@
-// stream.journal of a thread: which stream it is, and every gap of its two lanes, each written
-// before the page that follows it. Lives as long as the session is not sealed.
+// stream.journal of a thread: which stream it is, every gap of its two lanes, and its stalls, each
+// written before the page that follows it. Lives as long as the session is not sealed.
 //
 // Without it, a crash between a page and the next manifest would leave positions that are too low:
 // the agent would send again what is stored, and nobody could tell. It is exact where the manifest
@@ -7,14 +7,16 @@
 //
 // A list of 64-byte entries, little-endian, each beginning with the CRC-32C of its other 60 bytes.
 // The first: u32 stream_id, u64 start_ns, 48 bytes of name, zero-padded. The others: u32 reasons,
-// u8 lane, 15 zero, u64 before_seq, lost, numbered_lost, first_ns, last_ns. One that lost nothing
-// stands where a gap was left out. It ends with the first entry that is torn; an entry lies within
+// u8 lane, u8 0, 14 zero, u64 before_seq, lost, numbered_lost, first_ns, last_ns. One that lost
+// nothing stands where a gap was left out. Of a stall: u32 kind, u8 0, u8 1, 14 zero, u64 count, 0,
+// stalled_ns, first_ns, last_ns. It ends with the first entry that is torn; an entry lies within
 // one sector, so only the last one can be.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,9 +61,10 @@ class StreamJournal {
     const size_t lane = static_cast<size_t>(gap.lane);
     return newest_slot_[lane] != 0 && newest_before_[lane] == gap.before_seq;
   }
-  // The entry of that number, from 0; false behind the last one. One of a gap that was left out has
-  // lost nothing. Reads blocks, so entries asked in order cost little.
-  Result<bool> read(uint64_t number, GapEntry& gap);
+  Status put(const Stall& stall);
+  // The entry of that number, from 0; false behind the last one. One of a gap that was left out, or
+  // of a stall, has lost nothing. Reads blocks, so entries asked in order cost little.
+  Result<bool> read(uint64_t number, GapEntry& gap, std::optional<Stall>* stall = nullptr);
 
   // Whether put() made the file, since the last call: its directory is to be synced.
   bool take_new() { return std::exchange(is_new_, false); }

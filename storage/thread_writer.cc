@@ -75,14 +75,14 @@ Result<std::unique_ptr<ThreadWriter>> ThreadWriter::reopen(Fs& fs, Durability du
     if (!made.ok() && made.code() != Code::kAlreadyExists) return made.error();
     COLLECT_TRY(thread->index_.create(false));
   }
-  COLLECT_TRY(thread->restore_gaps());
+  COLLECT_TRY(thread->restore_journal());
   if (!thread->index_.sealed()) {
     COLLECT_TRY(thread->index_.mark_has_detail(thread->detail_.exists()));
   }
   return thread;
 }
 
-Status ThreadWriter::restore_gaps() {
+Status ThreadWriter::restore_journal() {
   // A gap behind the last record belongs to a page that was cut off: the agent will tell it again.
   // A sealed detail file has fewer records than its gaps knew when records were dropped from it.
   COLLECT_TRY(journal_.reopen([&](const GapEntry& gap) {
@@ -90,9 +90,11 @@ Status ThreadWriter::restore_gaps() {
   }));
   for (uint64_t slot = 0;; ++slot) {
     GapEntry gap;
-    auto there = journal_.read(slot, gap);
+    std::optional<Stall> stall;
+    auto there = journal_.read(slot, gap, &stall);
     if (!there.ok()) return there.error();
     if (!*there) break;
+    if (stall) adopt_stall(*stall, kMaxStallsPerThread);
     if (gap.lost == 0) continue;
     newest_[lane_index(gap.lane)] = gap;
     gap.before_seq = std::min(gap.before_seq, summary(gap.lane).records);
@@ -260,6 +262,20 @@ Status ThreadWriter::expect(Lane lane, uint64_t numbered, uint64_t dropped, uint
   // No page follows, so nothing hangs on the journal: the manifest can still tell it.
   if (!put.ok()) count_gap(gap);
   return put;
+}
+
+Status ThreadWriter::add_stalls(std::span<const Stall> stalls, size_t most) {
+  for (const Stall& stall : stalls) {
+    if (stalls_.is_repeat(stall)) continue;
+    COLLECT_TRY(journal_.put(stall));
+    directory_unsynced_ |= journal_.take_new();
+    stalls_.add(stall, most);
+  }
+  return {};
+}
+
+void ThreadWriter::adopt_stall(const Stall& stall, size_t most) {
+  if (!stalls_.is_repeat(stall)) stalls_.add(stall, most);
 }
 
 Status ThreadWriter::commit() {

@@ -16,6 +16,7 @@
 #include "storage/function_set.h"
 #include "storage/gap_list.h"
 #include "storage/lane_file.h"
+#include "storage/stall_list.h"
 #include "storage/stream_journal.h"
 
 namespace collect::storage {
@@ -39,6 +40,11 @@ class ThreadWriter {
   // What the agent numbered and dropped up to the stream's end, or up to the last manifest: what is
   // missing from that is counted as lost for `reason`. kDamaged: no such numbers.
   Status expect(Lane lane, uint64_t numbered, uint64_t dropped, uint32_t reason, uint64_t at_ns);
+
+  // Repeats are taken silently. `most`: as StallList::add().
+  Status add_stalls(std::span<const Stall> stalls, size_t most);
+  // From a manifest, where the journal does not have it.
+  void adopt_stall(const Stall& stall, size_t most);
 
   Status commit();  // makes what is stored survive, as the durability says
   void close_files();
@@ -67,6 +73,7 @@ class ThreadWriter {
     return numbered_lost_[static_cast<size_t>(lane)] + dropped(lane);
   }
   const GapList& gaps(Lane lane) const { return gaps_[static_cast<size_t>(lane)]; }
+  const StallList& stalls() const { return stalls_; }
 
  private:
   // Pages of one lane that lie behind one another, to be written together.
@@ -85,7 +92,7 @@ class ThreadWriter {
   Status seal_detail(bool durable, Status& synced);
   Status put_gap(const GapEntry& gap);
   void count_gap(const GapEntry& gap);
-  Status restore_gaps();
+  Status restore_journal();
   LaneFile& file(Lane lane) { return lane == Lane::kIndex ? index_ : detail_; }
   const LaneFile& file(Lane lane) const { return lane == Lane::kIndex ? index_ : detail_; }
 
@@ -99,6 +106,7 @@ class ThreadWriter {
   LaneFile detail_;
   StreamJournal journal_;
   GapList gaps_[2];
+  StallList stalls_;
   GapEntry newest_[2];  // as the journal has them
   uint64_t numbered_lost_[2] = {};
   uint64_t dropped_[2] = {};  // lost without a number: the agent's lost_total

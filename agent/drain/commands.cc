@@ -98,6 +98,7 @@ void DrainThread::take_ack(Bytes body) {
   for (pb_size_t i = 0; i < ack_.positions_count; ++i) {
     shipper_.streams().acknowledge(ack_.positions[i]);
   }
+  shipper_.stalls().acknowledge(ack_.stalls_next);
   if (ack_.recording_ended == 0 || phase_ == Phase::kIdle) return;
   if (ack_.recording_ended != current_recording()) return;
   if (phase_ == Phase::kRecording) log_line("the collector ended the recording");
@@ -240,7 +241,10 @@ const char* DrainThread::take_filter_part(FunctionFilterChange* change) {
     return "more than 65536 functions, or an id that no function has";
   }
   filter_part_ = wanted.part + 1;
-  if (wanted.last) *change = commit_function_filter();
+  if (wanted.last) {
+    may_have_blocked_ = true;
+    *change = commit_function_filter();
+  }
   return nullptr;
 }
 

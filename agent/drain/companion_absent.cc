@@ -15,6 +15,10 @@ TracedProcess::Life TracedProcess::look(uint64_t, uint64_t) {
   return life_;
 }
 
+bool TracedProcess::is_stopped() const {
+  return false;
+}
+
 bool is_process_over(pid_t) {
   return false;
 }

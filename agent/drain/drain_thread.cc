@@ -62,6 +62,7 @@ void DrainThread::round() {
   bool moved = false;
   if (link_.control().step == ChannelStep::kOpen) read_control();
   if (link_.is_up() && read_data()) moved = ship();
+  if (shipper_.streams().spool().is_open()) may_have_blocked_ = true;
   if (shipper_.spool_pages(link_.is_up(), now_ms_)) moved = true;
   keep_house();
   if (link_.control().step == ChannelStep::kOpen) (void)link_.flush(now_ms_, link_.control());
@@ -236,6 +237,8 @@ int DrainThread::wait_ms() const {
 
 void DrainThread::wait(bool moved) {
   if (shipper_.take_filled_page()) busy_ms_ = now_ms_;
+  look_for_stop();
+  look_for_pauses(0);
   if (moved) return;
   int timeout_ms = wait_ms();
   if (detail_until_ns_ != 0) {
@@ -250,6 +253,7 @@ void DrainThread::wait(bool moved) {
     descriptors[count++] = {traced_->poll_fd(), POLLIN, 0};
   }
   (void)poll(descriptors, static_cast<nfds_t>(count), timeout_ms);
+  look_for_pauses(static_cast<uint64_t>(timeout_ms) * 1000000);
   if (traced_ != nullptr && descriptors[count - 1].revents != 0) traced_->look_soon();
 }
 
@@ -282,6 +286,7 @@ void DrainThread::begin_recording(bool unasked) {
 }
 
 void DrainThread::end_recording(const char* reason, const collect_wire_ProcessEnd* process_end) {
+  end_stop();
   stop_recording();
   const uint64_t end_ns = now_ns();
   phase_ = Phase::kEnding;
@@ -316,6 +321,7 @@ void DrainThread::recording_is_over() {
 
 void DrainThread::change_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter* filter,
                                 const char* reason, DetailChange& change) {
+  may_have_blocked_ = true;
   change = set_detail(mode, pre_roll_ns, filter);
   if (phase_ == Phase::kRecording) shipper_.explainer().add_detail_state(mode, change, reason);
 }

@@ -6,6 +6,7 @@
 
 #include "agent/drain/control.h"
 #include "agent/drain/link.h"
+#include "agent/drain/pause_watch.h"
 #include "agent/drain/shipper.h"
 #include "agent/drain/traced_process.h"
 #include "agent/ring/recorder.h"
@@ -22,6 +23,7 @@ inline constexpr uint64_t kBusyMs = 20;  // after data flowed, look at the rings
 inline constexpr int kIdleWaitMs = 20;   // while recording; less with small buffers
 inline constexpr int kOffWaitMs = 50;    // while not
 inline constexpr uint64_t kGoodbyeMs = 200;  // for the last frames, beyond the flush limit
+inline constexpr uint64_t kStopLookMs = 10;  // at least, between two looks whether it is stopped
 inline constexpr uint32_t kMaxFlushes = 8;
 inline constexpr uint32_t kPumpsPerRound = 16;
 inline constexpr uint32_t kFramesPerRound = 64;
@@ -94,6 +96,12 @@ class DrainThread {
                      const char* reason, DetailChange& change);
   void watch_detail_timer();
 
+  // Stalls of the whole process (drain_pauses.cc).
+  void look_for_pauses(uint64_t may_sleep_ns);
+  void look_for_stop();
+  void end_stop();
+  void add_pause(collect_wire_Stall_Kind kind, uint64_t first_ns, uint64_t last_ns);
+
   Settings settings_;
   Link link_;
   Shipper shipper_;
@@ -130,6 +138,12 @@ class DrainThread {
   bool writers_settled_ = false;
   bool was_ever_up_ = false;
   uint32_t rounds_failed_at_stop_ = 0;
+
+  PauseWatch pause_watch_;
+  bool may_have_blocked_ = false;  // since the last look: on the disk, or for threads to be quiet
+  uint64_t stop_look_at_ms_ = 0;
+  uint64_t stopped_first_ns_ = 0;  // the stop that is seen now; 0: none
+  uint64_t stopped_last_ns_ = 0;
 
   collect_wire_Command command_;  // 33 KiB
   collect_wire_Ack ack_;

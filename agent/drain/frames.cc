@@ -28,7 +28,7 @@ size_t encode_frame(MutableBytes out, wire::FrameType type, const pb_msgdesc_t* 
 
 bool is_known_type(wire::FrameType type) {
   const auto number = static_cast<uint32_t>(type);
-  return (number >= 1 && number <= 7) || (number >= 16 && number <= 22) ||
+  return (number >= 1 && number <= 7) || (number >= 16 && number <= 23) ||
          (number >= 32 && number <= 38);
 }
 

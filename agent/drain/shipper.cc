@@ -16,12 +16,14 @@ void Shipper::begin_link(bool resumed, uint64_t features) {
   end_pushed_ = false;
   streams_.refresh();
   streams_.begin_link(resumed);
+  stalls_.begin_link(streams_);
   explainer_.begin_link();
 }
 
 void Shipper::begin_recording(bool unasked) {
   ending_ = end_pushed_ = false;
   explainer_.begin_recording(unasked);
+  stalls_.begin_recording();
 }
 
 void Shipper::end_recording(uint64_t end_ns, const char* reason,
@@ -145,6 +147,8 @@ bool Shipper::add_trailing_loss(StreamSlot& slot) {
 }
 
 bool Shipper::push_stream_close(StreamSlot& slot, SendBuffer& buffer) {
+  stalls_.gather(slot);
+  if (!stalls_.send(buffer)) return false;
   StreamInfo info;
   stream_info(*slot.stream, info);
   const StreamCounts counts = stream_counts(*slot.stream);
@@ -177,7 +181,7 @@ void Shipper::finish_streams(SendBuffer& buffer) {
       all_closed = false;
     }
   }
-  if (all_closed && ending_ && page_count_ == 0) push_recording_end(buffer);
+  if (all_closed && ending_ && page_count_ == 0 && stalls_.send(buffer)) push_recording_end(buffer);
 }
 
 void Shipper::push_recording_end(SendBuffer& buffer) {
@@ -197,6 +201,10 @@ bool Shipper::fill(SendBuffer& buffer, uint64_t now_ms) {
   if (explainer_.keeps_recording(streams_)) return !buffer.is_empty();
   fill_lane(Lane::kIndex, now_ms);
   fill_lane(Lane::kDetail, now_ms);
+  // Records are taken first and stalls after: one that lies before a record of this batch is known
+  // by now, and goes before it.
+  stalls_.gather(streams_);
+  (void)stalls_.send(buffer);  // write_out looks whether that was all
   finish_streams(buffer);
   check_flush();
   return page_count_ != 0 || !buffer.is_empty();
@@ -209,8 +217,8 @@ IoResult Shipper::write_out(Socket& data, SendBuffer& buffer) {
   const iovec before = buffer.unsent();
   if (before.iov_len != 0) {
     parts_[--begin] = before;
-    // Modules that these pages refer to may not all be in the buffer yet: then it goes alone.
-    count = explainer_.modules_changed() ? 1 : count + 1;
+    // What explains these pages may not all be in the buffer yet: then it goes alone.
+    count = explainer_.modules_changed() || stalls_.has_unsent() ? 1 : count + 1;
   }
   const IoResult result = data.send(parts_ + begin, count);
   if (result.status != IoStatus::kDone) return result;
@@ -254,7 +262,10 @@ PumpStatus Shipper::pump(Socket& data, SendBuffer& buffer, uint64_t now_ms) {
   }
   // Records are taken first and modules counted after: a module that a record of this batch refers
   // to is known by now, and goes before it.
-  if (!batch_begun_ && part_count_ != 0) (void)explainer_.tell_modules(buffer);
+  if (!batch_begun_ && part_count_ != 0) {
+    (void)explainer_.tell_modules(buffer);
+    (void)stalls_.send(buffer);
+  }
   const IoResult result = write_out(data, buffer);
   const uint64_t now_ns = monotonic_ns();
   if (result.status == IoStatus::kAgain) {

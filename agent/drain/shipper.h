@@ -12,6 +12,7 @@
 #include "agent/drain/explainer.h"
 #include "agent/drain/frames.h"
 #include "agent/drain/spool.h"
+#include "agent/drain/stall_log.h"
 #include "agent/drain/stream_table.h"
 #include "agent/ring/recorder.h"
 #include "agent/transport/socket.h"
@@ -41,6 +42,7 @@ class Shipper {
   StreamTable& streams() { return streams_; }
   const StreamTable& streams() const { return streams_; }
   Explainer& explainer() { return explainer_; }
+  StallLog& stalls() { return stalls_; }
 
   // Both channels are welcomed. Sends everything again that explains the data, and rewinds.
   // `features`: wire::Feature bits that were agreed on.
@@ -121,6 +123,7 @@ class Shipper {
 
   StreamTable streams_;
   Explainer explainer_;
+  StallLog stalls_;
 
   // The batch on its way: pages of it, and their parts still to be sent.
   bool blocked_ = false;

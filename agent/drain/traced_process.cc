@@ -41,9 +41,15 @@ struct ProcessStat {
   uint64_t exit_code = 0;
 };
 
-bool read_stat(pid_t pid, ProcessStat& stat) {
-  char path[32];
-  Text(path, sizeof path).add("/proc/").number(static_cast<uint64_t>(pid)).add("/stat");
+// Of the main thread alone the kernel need not look at all the others.
+enum class StatOf : uint8_t { kProcess, kMainThread };
+
+bool read_stat(pid_t pid, ProcessStat& stat, StatOf of = StatOf::kProcess) {
+  char path[48];
+  Text text_path(path, sizeof path);
+  text_path.add("/proc/").number(static_cast<uint64_t>(pid));
+  if (of == StatOf::kMainThread) text_path.add("/task/").number(static_cast<uint64_t>(pid));
+  text_path.add("/stat");
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
   char text[1024];
@@ -112,6 +118,12 @@ bool TracedProcess::is_dead() const {
 bool TracedProcess::has_memory() {
   // EBUSY: somebody may write to it. Anything else would be a seal that took, now or before.
   return fcntl(alive_, F_ADD_SEALS, F_SEAL_WRITE) != 0 && errno == EBUSY;
+}
+
+bool TracedProcess::is_stopped() const {
+  ProcessStat stat;
+  return life_ == Life::kLives && read_stat(pid_, stat, StatOf::kMainThread) &&
+         (stat.state == 'T' || stat.state == 't');
 }
 
 TracedProcess::Life TracedProcess::look(uint64_t now_ms, uint64_t exit_code) {

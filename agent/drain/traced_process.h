@@ -32,6 +32,8 @@ class TracedProcess {
   Life look(uint64_t now_ms, uint64_t exit_code);
   // Whether its memory is still there, asked at once.
   bool has_memory();
+  // Whether all of it is stopped: by a signal or a debugger.
+  bool is_stopped() const;
   // For poll: readable at its death; -1 when there is none, or that is known.
   int poll_fd() const { return life_ == Life::kLives ? pidfd_ : -1; }
   void look_soon() { look_at_ms_ = 0; }

@@ -34,6 +34,10 @@ class LivingThreads {
 // See recorder.h.
 bool only_this_thread_left();
 
+// How often the calling thread gave the CPU up by itself, or was stopped; always 0 where the system
+// does not say.
+uint64_t voluntary_switches();
+
 // A barrier on the threads that write, which costs them nothing: a store of ours is visible to
 // each, and theirs to us. `elsewhere`: they are another process's, and ours must be told of it at
 // the start. Registering is for the thread that starts the agent.

@@ -107,6 +107,10 @@ bool only_this_thread_left() {
   return threads.count() == 1;
 }
 
+uint64_t voluntary_switches() {
+  return 0;
+}
+
 // The system has no such call for programs: time does it. Stores leave a core's buffer within far
 // less.
 void register_barrier(bool) {}

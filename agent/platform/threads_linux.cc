@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/membarrier.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -62,6 +63,11 @@ bool only_this_thread_left() {
   // "pid (name) state …": the name may hold anything, so the state is found from its end.
   const char* name_end = strrchr(text, ')');
   return name_end != nullptr && name_end[1] == ' ' && name_end[2] == 'Z';
+}
+
+uint64_t voluntary_switches() {
+  rusage usage;
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? static_cast<uint64_t>(usage.ru_nvcsw) : 0;
 }
 
 // This process's own threads or, from the companion, those of every process that registered for it.

@@ -40,6 +40,7 @@ void recover_abandoned(Stream& stream) {
   for (LaneState& lane : stream.lanes) recover_chain(lane);
   recover_deferred(stream);
   stream.waiting.store(0, std::memory_order_relaxed);
+  add_stalls(stream.stalls);
   const LaneState& index = stream.lane(Lane::kIndex);
   stream.end = nullptr;  // the next event begins a page
   if (index.open != 0) stream.committed = &page_info(index.open).committed;
@@ -87,12 +88,18 @@ void nested_event(Stream* stream, const DeferredEvent& event) {
   // The interrupted hook is at no safe point, and neither is this one: quiesce() must not have to
   // give up on them. Where one wait was in vain, the rest of the handler does not wait.
   const uint64_t until_ns = read_system_clock() + kMaxNestedWaitNs;
+  uint64_t waits_since_ns = 0;
   while (!deferred && settings().full == FullPolicy::kWait && waiting_allowed() &&
          !stream->needs_deferred_page && (reasons & wire::kLostNoMemory) == 0 &&
          read_system_clock() < until_ns &&
          (g_state.load(std::memory_order_acquire) & kStateRecording) != 0) {
+    if (waits_since_ns == 0) waits_since_ns = now_ns();
     pause_for_page();
     deferred = defer_event(*stream, event, &reasons);
+  }
+  // A wait of the interrupted hook leaves out the handlers that recorded something, and no others.
+  if (waits_since_ns != 0 && (deferred || stream->waiting.load(std::memory_order_relaxed) == 0)) {
+    add_nested_wait(stream->stalls, waits_since_ns, now_ns());
   }
   errno = saved_errno;
   if (!deferred) {
@@ -161,6 +168,9 @@ void record_general(Stream& stream, Event& event, uint64_t here) {
       if (outcome == Outcome::kDeferred) outcome = move_deferred(stream);
     }
     if (outcome != Outcome::kOver) outcome = move_deferred(stream);
+    if (outcome != Outcome::kOver && COLLECT_UNLIKELY(stream.stalls.is_pending())) {
+      add_stalls(stream.stalls);
+    }
     std::atomic_signal_fence(std::memory_order_seq_cst);
     stream.busy.store(0, std::memory_order_release);
     std::atomic_signal_fence(std::memory_order_seq_cst);

@@ -11,6 +11,28 @@ bool page_may_be_free(Lane lane) {
   return lane == Lane::kDetail ? detail_may_grow() : pool_used_bytes() < pool_bytes();
 }
 
+bool is_over(const Stream& stream) {
+  return (g_state.load(std::memory_order_seq_cst) & kStateRecording) == 0 ||
+         stream.recording != current_recording();
+}
+
+// In the time of events: no stall begins before the event that waits.
+uint64_t stall_clock(const Stream& stream) {
+  const uint64_t ns = now_ns();
+  return ns < stream.last_ns ? stream.last_ns : ns;
+}
+
+// A signal handler ran meanwhile, and recorded events: the thread did not wait then. What came
+// before is a stall of its own. False: the recording is over.
+bool leave_out_handler(Stream& stream) {
+  stream.waiting.store(0, std::memory_order_seq_cst);
+  if (is_over(stream)) return false;
+  add_stalls(stream.stalls);
+  begin_wait(stream.stalls, stall_clock(stream));
+  stream.waiting.store(1, std::memory_order_release);
+  return true;
+}
+
 }  // namespace
 
 void pause_for_page() {
@@ -26,10 +48,18 @@ Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
   stream.waited_in_vain = false;
   uint32_t turns = pool_turns();
   uint64_t moved_at_ns = read_system_clock();
+  uint64_t deferred = stream.deferred_tail.load(std::memory_order_relaxed);
+  begin_wait(stream.stalls, stall_clock(stream));
   stream.waiting.store(1, std::memory_order_release);
   while (waiting_allowed() && !page_may_be_free(lane) && !stream.waited_in_vain &&
          (g_state.load(std::memory_order_acquire) & kStateRecording) != 0) {
     pause_for_page();
+    if (stream.deferred_tail.load(std::memory_order_relaxed) != deferred) {
+      deferred = stream.deferred_tail.load(std::memory_order_relaxed);
+      if (!leave_out_handler(stream)) break;
+    } else {
+      continue_wait(stream.stalls, stall_clock(stream));
+    }
     const uint64_t now_ns = read_system_clock();
     if (pool_turns() != turns) {
       turns = pool_turns();
@@ -41,9 +71,7 @@ Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
   }
   stream.waiting.store(0, std::memory_order_seq_cst);
   // Whoever quiesced meanwhile took a waiting thread for a quiet one.
-  const bool over = (g_state.load(std::memory_order_seq_cst) & kStateRecording) == 0 ||
-                    stream.recording != current_recording();
-  return over ? Wait::kOver : Wait::kRetry;
+  return is_over(stream) ? Wait::kOver : Wait::kRetry;
 }
 
 }  // namespace collect::agent

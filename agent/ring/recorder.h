@@ -61,6 +61,14 @@ struct StreamCounts {
   uint64_t detail_lost;
 };
 
+// Times in which a thread waited for a page: one stall, or several that were joined.
+struct ThreadStall {
+  uint64_t first_ns = 0;
+  uint64_t last_ns = 0;
+  uint64_t stalled_ns = 0;  // in all; of one stall, from first to last
+  uint32_t count = 0;
+};
+
 struct ModuleRecord {
   uint32_t module_id;
   char path[kMaxModulePath];
@@ -161,6 +169,9 @@ void acknowledge(Stream& stream, Lane lane, uint64_t next);
 // After a reconnect: the next span begins at `next`, or at the oldest record still held.
 void rewind(Stream& stream, Lane lane, uint64_t next);
 bool all_acknowledged(Stream& stream);
+// The stream's next stall, in order of time; false when there is none now. A stall is there before
+// any record that comes after it: take spans first, stalls after, and send the stalls first.
+bool take_stall(Stream& stream, ThreadStall& stall);
 // Gives slot and pages back. The stream has ended and all is acknowledged, or the recording is over
 // and nobody wants it any more.
 void release_stream(Stream& stream);

@@ -264,6 +264,7 @@ bool stream_ended(Stream& stream) {
 
 void end_stream(Stream& stream, uint64_t at_ns) {
   lose_deferred(stream);
+  add_last_stalls(stream.stalls);
   stream.ended = true;
   stream.end_ns = at_ns;
 }

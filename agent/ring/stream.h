@@ -14,6 +14,7 @@
 #include "agent/ring/open_calls.h"
 #include "agent/ring/page_pool.h"
 #include "agent/ring/recorder.h"
+#include "agent/ring/stalls.h"
 #include "agent/shared_memory.h"
 
 #define COLLECT_LIKELY(x) __builtin_expect(!!(x), 1)
@@ -134,6 +135,8 @@ struct alignas(kCacheLine) Stream {
   bool ended = false;
   uint64_t end_ns = 0;
   char name[32] = {};
+
+  StallRing stalls;
 
   LaneState& lane(Lane which) { return lanes[static_cast<uint32_t>(which)]; }
 };

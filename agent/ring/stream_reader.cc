@@ -173,6 +173,20 @@ void rewind(Stream& stream, Lane which, uint64_t next_seq) {
   }
 }
 
+bool take_stall(Stream& stream, ThreadStall& stall) {
+  StallRing& stalls = stream.stalls;
+  const uint32_t taken = stalls.taken.load(std::memory_order_relaxed);
+  if (stalls.added.load(std::memory_order_acquire) != taken) {  // pairs with the producer's release
+    stall = stalls.entries[taken % kStallsHeld];
+    stalls.taken.store(taken + 1, std::memory_order_release);
+    return true;
+  }
+  if (!stream.ended || stalls.joined.count == 0) return false;
+  stall = stalls.joined;
+  stalls.joined.count = 0;
+  return true;
+}
+
 bool all_acknowledged(Stream& stream) {
   for (const Lane which : {Lane::kIndex, Lane::kDetail}) {
     LaneState& lane = stream.lane(which);

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <ctime>
 
+#include "daemon/ctl/running_time.h"
+
 namespace collect::ctl {
 namespace {
 
@@ -82,6 +84,11 @@ class SessionPrinter {
         text_(out, session.names, printed_threads(session), origin_ns,
               {options.merged, session.clock ? number : 0}) {
     for (const atf::SessionThread& thread : session.reader.threads()) details_.emplace_back(thread);
+    if (!options.merged) return;
+    for (size_t i = 0; i < details_.size(); ++i) add_stalls(i);
+    std::stable_sort(stalls_.begin(), stalls_.end(), [](const Placed& a, const Placed& b) {
+      return a.stall.first_ns < b.stall.first_ns;
+    });
   }
 
   uint64_t time_of(uint64_t device_ns) const {
@@ -89,7 +96,25 @@ class SessionPrinter {
   }
 
   void begin_thread(size_t thread, uint64_t events) {
+    stalls_.clear();
+    next_stall_ = 0;
+    add_stalls(thread);
     if (!options_.json) text_.begin_thread(thread, events);
+  }
+
+  // Those that began before a time on the line, of the thread or, when merged, of all of them.
+  void print_stalls(uint64_t before_ns) {
+    for (; next_stall_ < stalls_.size(); ++next_stall_) {
+      const auto& [thread, stall] = stalls_[next_stall_];
+      const uint64_t time_ns = time_of(stall.first_ns);
+      if (time_ns >= before_ns) return;
+      if (time_ns > options_.to_ns || time_of(stall.last_ns) < options_.from_ns) continue;
+      if (options_.json) {
+        json_.print(thread, stall, time_ns);
+      } else {
+        text_.print(thread, stall, time_ns);
+      }
+    }
   }
 
   // True: it was printed.
@@ -112,11 +137,27 @@ class SessionPrinter {
   }
 
  private:
+  struct Placed {
+    size_t thread = 0;  // position
+    storage::Stall stall;
+  };
+
+  // A stall is of no function: who asks for some gets none.
+  void add_stalls(size_t thread) {
+    if (!options_.functions.empty() || !session_.reader.threads()[thread].index) return;
+    for (const storage::Stall& stall :
+         stalls_of(session_.manifest, session_.reader.threads()[thread].n)) {
+      stalls_.push_back({thread, stall});
+    }
+  }
+
   const DumpOptions& options_;
   DumpedSession& session_;
   JsonEvents json_;
   TextEvents text_;
   std::vector<DetailFollower> details_;
+  std::vector<Placed> stalls_;  // in order of time
+  size_t next_stall_ = 0;
 };
 
 class Dump {
@@ -159,8 +200,11 @@ class Dump {
       printer.begin_thread(i, index.size());
       for (uint64_t seq = 0; seq < index.size() && !done(); ++seq) {
         const atf::IndexEvent event = index.event(seq);
-        if (printer.take(i, seq, event, printer.time_of(event.timestamp_ns))) ++printed_;
+        const uint64_t time_ns = printer.time_of(event.timestamp_ns);
+        printer.print_stalls(time_ns);
+        if (printer.take(i, seq, event, time_ns)) ++printed_;
       }
+      if (!done()) printer.print_stalls(kNever);
     }
   }
 
@@ -202,11 +246,13 @@ class Dump {
       }
       if (earliest == next.size() || next[earliest].time_ns > options_.to_ns) break;
       const Next& now = next[earliest];
+      for (SessionPrinter& printer : printers) printer.print_stalls(now.time_ns);
       if (printers[earliest].take(now.event.thread, now.event.seq, now.event.event, now.time_ns)) {
         ++printed_;
       }
       next[earliest].step(printers[earliest]);
     }
+    for (size_t i = 0; i < printers.size() && !done(); ++i) printers[i].print_stalls(kNever);
   }
 
   void print_session(size_t number) {

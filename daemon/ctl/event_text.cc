@@ -98,22 +98,40 @@ JsonEvents::JsonEvents(TextOut& out, const NameTable& names,
   }
 }
 
+void JsonEvents::put_times(uint64_t ts_ns, uint64_t time_ns) {
+  out_.put(",\"ts_ns\":");
+  out_.dec(ts_ns);
+  if (clock_ == nullptr) return;
+  out_.put(",\"time_ns\":");
+  out_.dec(time_ns);
+  out_.put(",\"uncertainty_ns\":");
+  if (clock_->is_compared()) {
+    out_.dec(clock_->uncertainty_ns(ts_ns));
+  } else {
+    out_.put("null");
+  }
+}
+
+void JsonEvents::print(size_t thread, const storage::Stall& stall, uint64_t time_ns) {
+  out_.put(prefixes_[thread]);
+  out_.put("null");
+  put_times(stall.first_ns, time_ns);
+  out_.put(",\"kind\":\"stall\",\"stall\":\"");
+  out_.put(storage::stall_kind_name(stall.kind));
+  out_.put("\",\"last_ns\":");
+  out_.dec(stall.last_ns);
+  out_.put(",\"stalled_ns\":");
+  out_.dec(stall.stalled_ns);
+  out_.put(",\"joined\":");
+  out_.dec(stall.count);
+  out_.put("}\n");
+}
+
 void JsonEvents::print(size_t thread, uint64_t seq, const atf::IndexEvent& event, uint64_t time_ns,
                        const std::optional<atf::DetailRecord>& detail) {
   out_.put(prefixes_[thread]);
   out_.dec(seq);
-  out_.put(",\"ts_ns\":");
-  out_.dec(event.timestamp_ns);
-  if (clock_ != nullptr) {
-    out_.put(",\"time_ns\":");
-    out_.dec(time_ns);
-    out_.put(",\"uncertainty_ns\":");
-    if (clock_->is_compared()) {
-      out_.dec(clock_->uncertainty_ns(event.timestamp_ns));
-    } else {
-      out_.put("null");
-    }
-  }
+  put_times(event.timestamp_ns, time_ns);
   out_.put(",\"kind\":\"");
   out_.put(atf::to_text(event.kind));
   out_.put("\",\"function_id\":\"");
@@ -200,6 +218,30 @@ void TextEvents::print_margin(size_t thread, std::optional<int64_t> since_ns,
   }
   out_.put(" | ");
   out_.repeat(' ', std::min(2 * depth, kMaxIndent));
+}
+
+void TextEvents::print(size_t thread, const storage::Stall& stall, uint64_t time_ns) {
+  print_margin(thread, static_cast<int64_t>(time_ns - origin_ns_), stall.stalled_ns,
+               stacks_[thread].depth());
+  switch (stall.kind) {
+    case storage::StallKind::kPageWait:
+      out_.put("~ waited for the collector");
+      break;
+    case storage::StallKind::kStopped:
+      out_.put("~ the process was stopped");
+      break;
+    case storage::StallKind::kSuspended:
+      out_.put("~ the machine slept");
+      break;
+  }
+  if (stall.count > 1) {
+    out_.put(", ");
+    out_.dec(stall.count);
+    out_.put(" times in ");
+    out_.micros(static_cast<int64_t>(stall.last_ns - stall.first_ns), 0);
+    out_.put(" us");
+  }
+  out_.put('\n');
 }
 
 void TextEvents::print(size_t thread, const atf::IndexEvent& event, uint64_t time_ns,

@@ -33,8 +33,13 @@ class JsonEvents {
 
   void print(size_t thread, uint64_t seq, const atf::IndexEvent& event, uint64_t time_ns,
              const std::optional<atf::DetailRecord>& detail);
+  // {"thread":0,"tid":4711,"seq":null,"ts_ns":…,"kind":"stall","stall":"page_wait","last_ns":…,
+  //  "stalled_ns":…,"joined":1}
+  void print(size_t thread, const storage::Stall& stall, uint64_t time_ns);
 
  private:
+  void put_times(uint64_t ts_ns, uint64_t time_ns);
+
   TextOut& out_;
   const NameTable& names_;
   const DeviceClock* const clock_;
@@ -58,6 +63,8 @@ class TextEvents {
   void print(size_t thread, const atf::IndexEvent& event, uint64_t time_ns,
              const std::optional<atf::DetailRecord>& detail);
   void pass(size_t thread, const atf::IndexEvent& event);
+  // At its begin, with the stalled time in the column of durations.
+  void print(size_t thread, const storage::Stall& stall, uint64_t time_ns);
 
  private:
   struct Moved {

@@ -202,8 +202,9 @@ void add_file_commands(CLI::App& app, Line& line) {
   add_convert(app, line);
   add_recover(app, line);
   add_symbolize(app, line);
-  CLI::App* reporter = add_offline(app, line, line.report, line.report.path, "report",
-                                   "Calls, total and self time of each function", report);
+  CLI::App* reporter =
+      add_offline(app, line, line.report, line.report.path, "report",
+                  "Calls, total and self time of each function, stalls left out", report);
   reporter->add_option("--sort", line.report.sort, "By which column (default total)")
       ->type_name("COLUMN")
       ->transform(CLI::CheckedTransformer(

@@ -79,6 +79,7 @@ class TextInspection {
     out_.put(" details, ");
     out_.dec(report_.lost_events());
     out_.put(report_.is_complete() ? " lost\n" : " known to be lost\n");
+    print_stalls();
     if (report_.health) {
       line("health");
       out_.put(storage::session_state_name(report_.health->state));
@@ -94,6 +95,19 @@ class TextInspection {
     out_.put(" ns (");
     out_.micros(static_cast<int64_t>(*report_.last_ns() - *report_.first_ns()), 0);
     out_.put(" us)\n");
+  }
+
+  void print_stalls() {
+    if (!report_.manifest || trace_.kind != TraceKind::kSession) return;
+    const storage::StallTotals stalls = report_.manifest->stall_totals();
+    if (stalls.count == 0) return;
+    line("stalls");
+    out_.dec(stalls.count);
+    out_.put(", ");
+    out_.micros(static_cast<int64_t>(stalls.stalled_ns), 0);
+    out_.put(" us, of these ");
+    out_.micros(static_cast<int64_t>(stalls.page_wait_ns), 0);
+    out_.put(" us waiting for the collector\n");
   }
 
   void print_thread(const atf::ThreadReport& thread) {

@@ -111,6 +111,8 @@ class JsonInspection {
     number("modules", manifest.modules.size());
     number("symbols", manifest.symbols.size());
     number("gaps", manifest.gaps.size());
+    number("stalls", manifest.stall_totals().count);
+    number("stalled_ns", manifest.stall_totals().stalled_ns);
     close('}');
   }
 

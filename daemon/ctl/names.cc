@@ -196,6 +196,7 @@ class Parse {
       }
       out_.gaps.push_back({*thread, text_of(item, "lane") == "detail", *lost});
     }
+    stalls();
     const auto totals = json_.find("totals");
     if (totals == json_.end() || !totals->is_object()) return;
     out_.total_events = number(*totals, "events");
@@ -203,6 +204,30 @@ class Parse {
     out_.total_lost_events = number(*totals, "lost_events");
     out_.total_lost_detail_records = number(*totals, "lost_detail_records");
     out_.lost_without_stream = number(*totals, "lost_without_stream").value_or(0);
+  }
+
+  void stalls() {
+    size_t i = 0;
+    for (const Json& item : list_of(json_, "stalls")) {
+      const size_t at = i++;
+      const auto first = item.is_object() ? number(item, "first_ns") : std::nullopt;
+      const auto last = item.is_object() ? number(item, "last_ns") : std::nullopt;
+      const auto kind = item.is_object() ? storage::stall_kind_of(text_of(item, "kind"))
+                                         : std::optional<storage::StallKind>();
+      if (!first || !last || !kind || *last <= *first) {
+        problem("stalls", at, "", "lacks the kind, or its times contradict each other");
+        continue;
+      }
+      storage::Stall stall = storage::make_stall(*kind, *first, *last);
+      stall.count = std::max<uint64_t>(number(item, "joined").value_or(1), 1);
+      stall.stalled_ns =
+          std::min(number(item, "stalled_ns").value_or(stall.stalled_ns), stall.stalled_ns);
+      stall.thread = number32(item, "thread");
+      out_.stalls.push_back(stall);
+    }
+    std::stable_sort(out_.stalls.begin(), out_.stalls.end(), [](const auto& a, const auto& b) {
+      return a.thread != b.thread ? a.thread < b.thread : a.first_ns < b.first_ns;
+    });
   }
 
   const Json& json_;
@@ -241,6 +266,12 @@ Result<SessionManifest> SessionManifest::parse(std::string_view text) {
 const ManifestThread* SessionManifest::thread(uint32_t id) const {
   const auto at = positions.find(id);
   return at == positions.end() ? nullptr : &threads[at->second];
+}
+
+storage::StallTotals SessionManifest::stall_totals() const {
+  storage::StallTotals totals;
+  for (const storage::Stall& stall : stalls) totals.add(stall);
+  return totals;
 }
 
 std::optional<storage::SessionHealth> SessionManifest::health() const {

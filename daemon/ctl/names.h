@@ -59,6 +59,7 @@ struct SessionManifest {
   const ManifestThread* thread(uint32_t id) const;
   // Nothing of other programs' manifests, which have no state.
   std::optional<storage::SessionHealth> health() const;
+  storage::StallTotals stall_totals() const;
 
   std::string format_version;
   std::string reason;
@@ -69,6 +70,7 @@ struct SessionManifest {
   std::vector<ManifestModule> modules;
   std::vector<ManifestSymbol> symbols;
   std::vector<ManifestGap> gaps;
+  std::vector<storage::Stall> stalls;  // those of every thread first, then by thread and time
   std::optional<uint64_t> total_events;
   std::optional<uint64_t> total_detail_records;
   std::optional<uint64_t> total_lost_events;

@@ -5,6 +5,7 @@
 
 #include "daemon/ctl/call_stack.h"
 #include "daemon/ctl/names.h"
+#include "daemon/ctl/running_time.h"
 #include "daemon/ctl/session_files.h"
 #include "daemon/ctl/text_out.h"
 #include "daemon/ctl/thread_choice.h"
@@ -30,15 +31,23 @@ struct Row {
 
 class Profile {
  public:
-  void add(const atf::IndexReader& index) {
+  void add(const atf::IndexReader& index, const std::vector<storage::Stall>& stalls) {
     ++threads_;
     events_ += index.size();
+    RunningTime time(stalls);
+    uint64_t first_ns = UINT64_MAX;
     uint64_t last_ns = 0;
     index.events().for_each([&](uint64_t, const atf::IndexEvent& event) {
+      first_ns = std::min(first_ns, event.timestamp_ns);
       last_ns = std::max(last_ns, event.timestamp_ns);
-      add_event(event);
+      add_event(event, time.at(event.timestamp_ns));
     });
-    stack_.finish(last_ns, [&](const CallStack::Ended& ended) {
+    for (const storage::Stall& stall : stalls) {
+      if (stall.first_ns < last_ns && stall.last_ns > first_ns) stalls_ += stall.count;
+    }
+    if (first_ns < last_ns)
+      stalled_ns_ += time.stalled_until(last_ns) - time.stalled_until(first_ns);
+    stack_.finish(time.at(last_ns), [&](const CallStack::Ended& ended) {
       count(ended);
       ++times_[ended.slot].open;
       ++open_;
@@ -86,21 +95,23 @@ class Profile {
   uint64_t unmatched_returns() const { return unmatched_returns_; }
   uint64_t too_deep() const { return too_deep_; }
   uint64_t unknown_kinds() const { return unknown_kinds_; }
+  uint64_t stalls() const { return stalls_; }
+  uint64_t stalled_ns() const { return stalled_ns_; }  // left out of the times
 
  private:
-  void add_event(const atf::IndexEvent& event) {
+  void add_event(const atf::IndexEvent& event, uint64_t running_ns) {
     const uint32_t slot = slots_.slot_of(event.function_id);
     if (slot >= times_.size()) times_.resize(slot + 1);
     switch (event.kind) {
       case atf::EventKind::kCall:
         ++times_[slot].calls;
-        if (!stack_.call(slot, event.timestamp_ns)) ++too_deep_;
+        if (!stack_.call(slot, running_ns)) ++too_deep_;
         break;
       case atf::EventKind::kException:
         ++times_[slot].exceptions;
         [[fallthrough]];  // the end of its call, as a return
       case atf::EventKind::kReturn:
-        if (!stack_.leave(slot, event.timestamp_ns, [&](const CallStack::Ended& ended) {
+        if (!stack_.leave(slot, running_ns, [&](const CallStack::Ended& ended) {
               count(ended);
               if (ended.returned) return;
               ++times_[ended.slot].without_return;
@@ -130,15 +141,17 @@ class Profile {
   uint64_t unmatched_returns_ = 0;
   uint64_t too_deep_ = 0;
   uint64_t unknown_kinds_ = 0;
+  uint64_t stalls_ = 0;
+  uint64_t stalled_ns_ = 0;
 };
 
-// "  12.345 ms": three decimals of the largest unit that keeps a digit before the point.
-void put_time(TextOut& out, uint64_t ns) {
+// "12.345 ms": three decimals of the largest unit that keeps a digit before the point.
+void put_time(TextOut& out, uint64_t ns, size_t width) {
   struct Unit {
     uint64_t ns;
     const char* name;
   };
-  constexpr Unit kUnits[] = {{1'000'000'000, " s "}, {1'000'000, " ms"}, {1'000, " us"}};
+  constexpr Unit kUnits[] = {{1'000'000'000, " s"}, {1'000'000, " ms"}, {1'000, " us"}};
   const Unit* unit = &kUnits[2];
   for (const Unit& candidate : kUnits) {
     if (ns >= candidate.ns) {
@@ -147,8 +160,15 @@ void put_time(TextOut& out, uint64_t ns) {
     }
   }
   // In thousandths of the unit, which micros() prints with three decimals.
-  out.micros(static_cast<int64_t>(ns / (unit->ns / 1000)), 9);
+  out.micros(static_cast<int64_t>(ns / (unit->ns / 1000)), width);
   out.put(unit->name);
+}
+
+// The same in a column.
+void put_time_cell(TextOut& out, uint64_t ns) {
+  constexpr size_t kDigits = 9;
+  put_time(out, ns, kDigits);
+  if (ns >= 1'000'000'000) out.put(' ');  // as wide as the other units
 }
 
 using Health = std::optional<storage::SessionHealth>;
@@ -160,9 +180,9 @@ void print_text(TextOut& out, const std::vector<Row>& rows, const Profile& profi
   if (color) out.control("\x1b[0m");
   out.put('\n');
   for (const Row& row : rows) {
-    put_time(out, row.times.total_ns);
+    put_time_cell(out, row.times.total_ns);
     out.put("  ");
-    put_time(out, row.times.self_ns);
+    put_time_cell(out, row.times.self_ns);
     out.dec(row.times.calls, 14);
     out.put("  ");
     out.printable(row.name);
@@ -182,6 +202,13 @@ void print_text(TextOut& out, const std::vector<Row>& rows, const Profile& profi
   remark(profile.too_deep(), " calls too deep to be timed");
   remark(profile.unknown_kinds(), " events of unknown kind: not counted");
   remark(lost, " events were lost while recording: times around them are estimates");
+  if (profile.stalls() != 0) {
+    out.put("# ");
+    out.dec(profile.stalls());
+    out.put(profile.stalls() == 1 ? " stall, " : " stalls, ");
+    put_time(out, profile.stalled_ns(), 0);
+    out.put(", subtracted from the times\n");
+  }
   if (!health || health->is_complete()) return;
   out.put("# the session is not complete: ");
   out.put(storage::session_state_name(health->state));
@@ -215,6 +242,8 @@ void print_json(TextOut& out, const Trace& trace, const std::vector<Row>& rows,
   field("unmatched_returns", profile.unmatched_returns());
   field("untimed_calls", profile.too_deep());
   field("unknown_kinds", profile.unknown_kinds());
+  field("stalls", profile.stalls());
+  field("stalled_ns", profile.stalled_ns());
   out.put(",\"functions\":[");
   const char* comma = "";
   for (const Row& row : rows) {
@@ -274,7 +303,7 @@ int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
           << printable_sentence(thread.findings.list().front().sentence) << "; left out\n";
       continue;
     }
-    profile.add(*thread.index);
+    profile.add(*thread.index, stalls_of(manifest, thread.n));
     const ManifestThread* said = manifest.thread(thread.n);
     if (said != nullptr) lost += said->lost_events.value_or(0);
   }

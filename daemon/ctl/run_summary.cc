@@ -46,6 +46,22 @@ std::string loss_text(const Session& session) {
   return text;
 }
 
+// What the recording cost the program, and what else held it up.
+std::string stall_lines(const Session& session) {
+  const auto seconds = [](uint64_t ns) { return short_duration(static_cast<double>(ns) / 1e9); };
+  std::string text;
+  if (session.page_wait_ns() != 0) {
+    const char* who =
+        session.threads() > 1 ? "its threads waited, all together, " : "the program waited ";
+    text = line("waited", who + seconds(session.page_wait_ns()) + " for the collector");
+    text += line("", "(reports leave that out; --full drop does not wait)");
+  }
+  const uint64_t paused_ns = session.stalled_ns() - session.page_wait_ns();
+  if (paused_ns != 0)
+    text += line("stopped", "for " + seconds(paused_ns) + ", which reports leave out");
+  return text;
+}
+
 std::string session_lines(const Session& session, bool outlived) {
   std::string state(state_word(session.state()));
   if (!is_sealed(session)) state += ", not sealed yet";
@@ -76,6 +92,7 @@ std::string session_lines(const Session& session, bool outlived) {
   } else {
     text += line("lost", lost.empty() ? "not known yet" : lost + " so far");
   }
+  text += stall_lines(session);
   if (session.symbols() == control::v1::SYMBOLS_PENDING ||
       session.symbols() == control::v1::SYMBOLS_FAILED) {
     const bool pending = session.symbols() == control::v1::SYMBOLS_PENDING;

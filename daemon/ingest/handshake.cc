@@ -289,6 +289,33 @@ storage::DetailStateChange to_storage(const wire::DetailState& change) {
   return out;
 }
 
+Result<std::optional<storage::Stall>> to_storage(const wire::Stall& stall) {
+  const uint64_t all_ns = stall.last_ns() - stall.first_ns();
+  if (stall.last_ns() < stall.first_ns() || stall.stalled_ns() > all_ns ||
+      (stall.count() <= 1 && stall.stalled_ns() != 0 && stall.stalled_ns() != all_ns)) {
+    return Error{Code::kDamaged, "a stall whose times contradict each other"};
+  }
+  using Kind = storage::StallKind;
+  Kind kind{};
+  switch (stall.kind()) {
+    case wire::Stall::PAGE_WAIT:
+      kind = Kind::kPageWait;
+      break;
+    case wire::Stall::STOPPED:
+      kind = Kind::kStopped;
+      break;
+    case wire::Stall::SUSPENDED:
+      kind = Kind::kSuspended;
+      break;
+    default:
+      return std::optional<storage::Stall>();
+  }
+  storage::Stall out = storage::make_stall(kind, stall.first_ns(), stall.last_ns());
+  if (stall.count() > 1) out.count = stall.count();
+  if (stall.stalled_ns() != 0) out.stalled_ns = stall.stalled_ns();
+  return std::optional(out);
+}
+
 storage::ProcessEnd to_storage(const wire::ProcessEnd& end) {
   using How = storage::ProcessEnd::How;
   storage::ProcessEnd out;

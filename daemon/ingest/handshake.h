@@ -58,6 +58,8 @@ storage::StreamInfo to_storage(const wire::StreamOpen& stream);
 storage::StreamEnd to_storage(const wire::StreamClose& stream);
 storage::DetailStateChange to_storage(const wire::DetailState& change);
 storage::ProcessEnd to_storage(const wire::ProcessEnd& end);
+// Empty: of a kind that this version does not know. kDamaged: its times contradict each other.
+Result<std::optional<storage::Stall>> to_storage(const wire::Stall& stall);
 
 // The frame's message; kDamaged when its bytes are no such message.
 template <class Message>

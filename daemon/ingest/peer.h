@@ -152,6 +152,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   bool over_budget(const std::string& reason);
   bool on_stream_close(const wire::Frame& frame);
   bool on_detail_state(const wire::Frame& frame);
+  bool on_stalls(const wire::Frame& frame);
   bool on_recording_end(const wire::Frame& frame);
   uint64_t agreed_features() const;
   std::string page_fault(const ArrivedPage& arrived);

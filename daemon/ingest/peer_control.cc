@@ -233,8 +233,9 @@ void Peer::stop_recording(Answer<SessionSnapshot> done) {
 // ---- acks and time
 
 void Peer::send_acks(const SessionReport& report) {
-  if (!control_up_ || report.stored.empty()) return;
+  if (!control_up_ || (report.stored.empty() && report.stalls_next == 0)) return;
   wire::Ack ack;
+  ack.set_stalls_next(report.stalls_next);
   for (const auto& [stream, stored] : report.stored) {
     wire::StreamPosition* position = ack.add_positions();
     position->set_stream_id(stream);
@@ -246,7 +247,9 @@ void Peer::send_acks(const SessionReport& report) {
     if (!control_up_) return;
     ack.Clear();
   }
-  if (ack.positions_size() != 0) control_->send(wire::FrameType::kAck, ack);
+  if (ack.positions_size() != 0 || ack.stalls_next() != 0) {
+    control_->send(wire::FrameType::kAck, ack);
+  }
 }
 
 void Peer::ack_recording_ended(uint32_t recording) {

@@ -136,6 +136,8 @@ bool Peer::on_data_frame(const wire::Frame& frame) {
       return on_stream_close(frame);
     case wire::FrameType::kDetailState:
       return on_detail_state(frame);
+    case wire::FrameType::kStalls:
+      return on_stalls(frame);
     case wire::FrameType::kRecordingEnd:
       return on_recording_end(frame);
     case wire::FrameType::kRefuse: {
@@ -317,6 +319,24 @@ bool Peer::on_detail_state(const wire::Frame& frame) {
   }
   show_agent();
   keep(to_storage(*change));
+  return true;
+}
+
+bool Peer::on_stalls(const wire::Frame& frame) {
+  const auto stalls = parsed<wire::Stalls>(frame);
+  if (!stalls) return false;
+  if (intake_ == Intake::kNone) return violation("stalls before a recording began");
+  if (stalls->stalls_size() > static_cast<int>(wire::kMaxStallsPerFrame)) {
+    return violation("more than 64 stalls in one frame");
+  }
+  ArrivedStalls arrived;
+  arrived.next_number = stalls->first_number() + static_cast<uint64_t>(stalls->stalls_size());
+  for (const wire::Stall& stall : stalls->stalls()) {
+    const auto known = to_storage(stall);
+    if (!known.ok()) return violation(known.error().message);
+    if (*known) arrived.stalls.push_back({stall.stream_id(), **known});
+  }
+  keep(std::move(arrived));
   return true;
 }
 

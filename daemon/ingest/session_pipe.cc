@@ -29,6 +29,9 @@ size_t bytes_of(const SessionItem& item) {
   if (const auto* modules = std::get_if<std::vector<storage::ModuleInfo>>(&item)) {
     return modules->size() * (sizeof(storage::ModuleInfo) + kMaxPathBytes);
   }
+  if (const auto* stalls = std::get_if<ArrivedStalls>(&item)) {
+    return sizeof(SessionItem) + stalls->stalls.size() * sizeof(ArrivedStalls::Of);
+  }
   return sizeof(SessionItem) + kMaxNameBytes;
 }
 
@@ -296,6 +299,7 @@ Status SessionPipe::store(const SessionItem& item) {
     return writer_->open_stream(*stream);
   }
   if (const auto* stream = std::get_if<storage::StreamEnd>(&item)) return close_stream(*stream);
+  if (const auto* stalls = std::get_if<ArrivedStalls>(&item)) return add_stalls(*stalls);
   if (const auto* change = std::get_if<storage::DetailStateChange>(&item)) {
     if (change->at_ns <= last_detail_change_ns_) return {};  // a repeat after a reconnect
     last_detail_change_ns_ = change->at_ns;
@@ -372,25 +376,6 @@ Status SessionPipe::suspend(const SessionSuspend& item) {
   news_.suspended = true;
   publish();
   return {};
-}
-
-// Records that were numbered and never came are lost for good: the stream's last word counts them.
-// A repeated close is answered as the first one: that answer may have been lost with the link.
-Status SessionPipe::close_stream(const storage::StreamEnd& end) {
-  storage::StreamPosition& position = position_of(end.stream_id);
-  if (!position.closed) COLLECT_TRY(writer_->close_stream(end));
-  position.index_next = std::max(position.index_next, end.index_count);
-  position.detail_next = std::max(position.detail_next, end.detail_count);
-  position.closed = true;
-  return {};
-}
-
-// To be changed: what moved is told in the next report.
-storage::StreamPosition& SessionPipe::position_of(uint32_t stream) {
-  touched_.insert(stream);
-  storage::StreamPosition& position = positions_[stream];
-  position.stream_id = stream;
-  return position;
 }
 
 }  // namespace collect::ingest

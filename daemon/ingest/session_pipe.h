@@ -51,6 +51,14 @@ struct ForeignEnd {
   uint64_t refused_bytes = 0;
   std::string problem;
 };
+struct ArrivedStalls {
+  struct Of {
+    uint32_t stream_id = 0;  // 0: of the whole process
+    storage::Stall stall;
+  };
+  uint64_t next_number = 0;  // of the agent's numbering, behind these
+  std::vector<Of> stalls;
+};
 struct SessionNote {
   std::string text;
 };
@@ -83,9 +91,10 @@ struct SessionSuspend {
 using SessionItem =
     std::variant<SessionOpen, SessionResume, PageBatch, ForeignChunk, ForeignEnd,
                  std::vector<storage::ModuleInfo>, storage::StreamInfo, storage::StreamEnd,
-                 storage::DetailStateChange, storage::FunctionFilter, storage::ClockSync,
-                 SessionNote, LostWithoutStream, storage::ProcessEnd, PositionsWanted, SessionOrder,
-                 CommitWanted, FilesIdle, SessionSeal, SessionSuspend>;
+                 storage::DetailStateChange, ArrivedStalls, storage::FunctionFilter,
+                 storage::ClockSync, SessionNote, LostWithoutStream, storage::ProcessEnd,
+                 PositionsWanted, SessionOrder, CommitWanted, FilesIdle, SessionSeal,
+                 SessionSuspend>;
 
 // What happened since the last report. Everything in it was written and committed.
 struct SessionReport {
@@ -104,7 +113,8 @@ struct SessionReport {
   // Instead: this recording is sealed and complete already, in this session. Nothing is stored.
   std::optional<std::string> repeated;
   std::unordered_map<uint32_t, storage::StreamPosition, KeyedHash>
-      stored;  // newest per stream that moved
+      stored;                // newest per stream that moved
+  uint64_t stalls_next = 0;  // stalls below this number are stored; 0: none came
   std::vector<std::pair<uint64_t, std::vector<storage::StreamPosition>>> positions;  // by ticket
   storage::SessionTotals totals;
   std::optional<Error> failed;  // kDamaged, kLimit, …: the agent's fault; kNoSpace, kIo, …: the
@@ -160,6 +170,7 @@ class SessionPipe : public std::enable_shared_from_this<SessionPipe> {
   Status resume(const SessionResume& item);
   Status suspend(const SessionSuspend& item);
   Status close_stream(const storage::StreamEnd& end);
+  Status add_stalls(const ArrivedStalls& arrived);
   // Writes items until one has to wait; how many were written.
   size_t handle(const std::vector<SessionItem>& items);
   size_t store_items(const std::vector<SessionItem>& items, const SessionSeal** seal);
@@ -209,6 +220,7 @@ class SessionPipe : public std::enable_shared_from_this<SessionPipe> {
   std::unordered_map<uint32_t, storage::StreamPosition, KeyedHash> positions_;
   std::unordered_set<uint32_t, KeyedHash> touched_;  // streams whose position moved in this round
   std::vector<storage::Page> run_of_pages_;
+  uint64_t stalls_next_ = 0;       // as in the report, of this round
   std::vector<uint64_t> tickets_;  // to be answered behind the next commit
   // What has to wait, because this machine is out of something or a manifest is paced.
   std::optional<milliseconds> pause_;

@@ -1,6 +1,8 @@
 // The end of a round of a session's writer: what was written is committed, and then reported. On
 // the writer thread.
+#include <algorithm>
 #include <asio/post.hpp>
+#include <utility>
 
 #include "daemon/ingest/session_pipe.h"
 #include "daemon/ingest/writer_pool.h"
@@ -19,6 +21,7 @@ bool SessionPipe::finish_round() {
     }
     if (!committed.ok()) {
       touched_.clear();  // nothing may be acknowledged that is not there
+      stalls_next_ = 0;
       fail(committed.error());
       if (sealing_) return true;
     }
@@ -26,6 +29,7 @@ bool SessionPipe::finish_round() {
   if (writer_) count_totals();
   for (const uint32_t stream : touched_) news_.stored[stream] = positions_[stream];
   touched_.clear();
+  news_.stalls_next = std::exchange(stalls_next_, 0);
   answer_tickets();
   publish();
   return true;
@@ -83,6 +87,7 @@ void SessionPipe::publish() {
     if (news_.opened) report_.opened = std::move(news_.opened);
     if (news_.repeated) report_.repeated = std::move(news_.repeated);
     for (const auto& [stream, position] : news_.stored) report_.stored[stream] = position;
+    report_.stalls_next = std::max(report_.stalls_next, news_.stalls_next);
     for (auto& answer : news_.positions) report_.positions.push_back(std::move(answer));
     report_.totals = counted_;
     if (news_.failed) report_.failed = std::move(news_.failed);

@@ -43,6 +43,7 @@ enum class FrameType : uint16_t {
   kStreamClose = 20,
   kDetailState = 21,
   kRecordingEnd = 22,
+  kStalls = 23,
 
   // Control channel.
   kAck = 32,            // collector -> agent
@@ -115,6 +116,7 @@ inline constexpr uint32_t kMaxFrameBytes = sizeof(FrameHeader) + kMaxPageBody;
 inline constexpr uint32_t kMaxModulesPerFrame = 16;
 inline constexpr uint32_t kMaxAcksPerFrame = 64;
 inline constexpr uint32_t kMaxResumesPerFrame = 64;
+inline constexpr uint32_t kMaxStallsPerFrame = 64;
 inline constexpr uint32_t kMaxFilterThreads = 256;
 inline constexpr uint32_t kMaxFilterFunctions = 4096;
 inline constexpr uint32_t kMaxFunctionFilter = 65536;  // SetFunctionFilter, all parts together

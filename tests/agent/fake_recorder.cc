@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -43,6 +44,7 @@ struct Stream {
   std::string name;
   bool ended = false;
   FakeLane lanes[2];
+  std::deque<ThreadStall> stalls;
 };
 
 namespace {
@@ -158,6 +160,11 @@ void lose_index(uint32_t stream_id, uint64_t count, uint32_t reasons) {
   FakeLane& lane = stream_of(stream_id).lanes[0];
   lane.lost += count;
   lane.reasons |= reasons;
+}
+
+void stall(uint32_t stream_id, const ThreadStall& stall) {
+  const Lock lock(state().mutex);
+  stream_of(stream_id).stalls.push_back(stall);
 }
 
 void end_stream(uint32_t stream_id) {
@@ -397,6 +404,14 @@ void rewind(Stream& stream, Lane which, uint64_t next) {
   lane.lost_told = 0;
 }
 
+bool take_stall(Stream& stream, ThreadStall& stall) {
+  const Lock lock(state().mutex);
+  if (stream.stalls.empty()) return false;
+  stall = stream.stalls.front();
+  stream.stalls.pop_front();
+  return true;
+}
+
 bool all_acknowledged(Stream& stream) {
   const Lock lock(state().mutex);
   return stream.lanes[0].acknowledged == stream.lanes[0].count() &&
@@ -455,6 +470,10 @@ void set_writers_alive(bool (*)()) {}
 void poll_threads() {}
 bool only_this_thread_left() {
   return false;
+}
+
+uint64_t voluntary_switches() {
+  return 0;
 }
 
 void recalibrate_clock() {}

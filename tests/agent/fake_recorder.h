@@ -21,6 +21,7 @@ void write_index(uint32_t stream_id, uint32_t count);
 // Detail records of 24 + n % 100 bytes, the first word their length, the rest the low byte of n.
 void write_detail(uint32_t stream_id, uint32_t count);
 void lose_index(uint32_t stream_id, uint64_t count, uint32_t reasons);
+void stall(uint32_t stream_id, const ThreadStall& stall);
 void end_stream(uint32_t stream_id);
 void add_module(const std::string& path);
 void unload_module(uint32_t module_id);

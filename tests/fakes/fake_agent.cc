@@ -216,6 +216,7 @@ void FakeAgent::handle(const ReceivedFrame& frame) {
   if (frame.type == wire::FrameType::kAck) {
     const auto ack = frame.parsed<wire::Ack>();
     for (const auto& position : ack.positions()) acked_[position.stream_id()] = position;
+    stalls_next_ = std::max(stalls_next_, ack.stalls_next());
     if (ack.recording_ended() != 0) ended_.insert(ack.recording_ended());
   } else if (frame.type == wire::FrameType::kRefuse) {
     refusal_ = frame.parsed<wire::Refuse>();
@@ -292,6 +293,10 @@ bool FakeAgent::wait_until(const std::function<bool()>& holds) {
 
 bool FakeAgent::wait_stored(uint32_t stream, uint64_t index_next) {
   return wait_until([&] { return acked_[stream].index_next() >= index_next; });
+}
+
+bool FakeAgent::wait_stalls_stored(uint64_t next) {
+  return wait_until([&] { return stalls_next_ >= next; });
 }
 
 bool FakeAgent::wait_closed(uint32_t stream) {

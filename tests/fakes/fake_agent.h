@@ -75,6 +75,7 @@ class FakeAgent {
   // ---- what the control channel brought; each waits for it, false when time is up
   bool wait_stored(uint32_t stream, uint64_t index_next);
   bool wait_closed(uint32_t stream);
+  bool wait_stalls_stored(uint64_t next);
   bool wait_recording_ended(uint32_t recording);
   bool wait_refused();
   bool wait_control_end();
@@ -102,6 +103,7 @@ class FakeAgent {
   uint32_t recording_ = 0;                          // guarded by mutex_
   bool is_recording_ = false;                       // guarded by mutex_
   std::map<uint32_t, wire::StreamPosition> acked_;  // guarded by mutex_
+  uint64_t stalls_next_ = 0;                        // guarded by mutex_
   std::set<uint32_t> ended_;                        // guarded by mutex_
   std::optional<wire::Refuse> refusal_;             // guarded by mutex_
   bool control_over_ = true;                        // guarded by mutex_

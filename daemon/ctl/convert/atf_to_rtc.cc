@@ -126,6 +126,7 @@ storage::Manifest manifest_of(const Trace& trace, const atf::SessionReader& sess
   const storage::SessionTotals before = std::exchange(manifest.totals, {});
   manifest.totals.first_ns = before.first_ns;
   manifest.totals.last_ns = before.last_ns;
+  manifest.totals.stalls = before.stalls;
   manifest.containers.clear();
   manifest.containers_removed = 0;
   for (const atf::SessionThread& thread : session.threads()) {

@@ -130,6 +130,7 @@ void AtfToWtf::prepare_threads() {
   log_.leave_out("detail windows: they go with the detail records", about_.detail_windows.size());
   log_.leave_out("clock comparisons: a WTF-trace has one clock", about_.clock_syncs.size());
   log_.leave_out("log lines of the session", about_.notes.size());
+  log_.leave_out("stalls: a WTF-trace has no time that does not count", about_.stalls.size());
 }
 
 // ---- events into the batch, in the order of time

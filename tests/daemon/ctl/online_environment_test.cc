@@ -125,6 +125,27 @@ TEST(RunSummaryTest, SeveralProcessesOfOneRun) {
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 24);  // one screen
 }
 
+TEST(RunSummaryTest, SaysHowLongTheProgramWaited) {
+  control::v1::Session session;
+  session.set_events(10);
+  session.set_threads(1);
+  session.set_state(control::v1::COMPLETE);
+  RunOutcome outcome;
+  outcome.agent_seen = true;
+  outcome.sessions = {session};
+  EXPECT_THAT(run_summary_text(outcome), ::testing::Not(HasSubstr("waited")));
+  outcome.sessions[0].set_stall_count(3);
+  outcome.sessions[0].set_stalled_ns(1'200'000'000);
+  outcome.sessions[0].set_page_wait_ns(1'200'000'000);
+  EXPECT_THAT(run_summary_text(outcome),
+              HasSubstr("  waited     the program waited 1.2 s for the collector\n"));
+  EXPECT_THAT(run_summary_text(outcome), ::testing::Not(HasSubstr("stopped")));
+  outcome.sessions[0].set_threads(8);
+  outcome.sessions[0].set_stalled_ns(4'200'000'000);
+  EXPECT_THAT(run_summary_text(outcome), HasSubstr("its threads waited, all together, 1.2 s"));
+  EXPECT_THAT(run_summary_text(outcome), HasSubstr("  stopped    for 3.0 s"));
+}
+
 TEST(RunSummaryTest, NothingIsLostOnlyWhereTheProgramsOwnCountCame) {
   control::v1::Session session;
   session.set_events(10);

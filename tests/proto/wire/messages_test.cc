@@ -231,6 +231,7 @@ TEST(Messages, OptionsHoldTheLimitsOfLayout) {
   EXPECT_EQ(length_of(collect_wire_Modules{}.modules), kMaxModulesPerFrame);
   EXPECT_EQ(length_of(collect_wire_Ack{}.positions), kMaxAcksPerFrame);
   EXPECT_EQ(length_of(collect_wire_Resume{}.positions), kMaxResumesPerFrame);
+  EXPECT_EQ(length_of(collect_wire_Stalls{}.stalls), kMaxStallsPerFrame);
   EXPECT_EQ(sizeof collect_wire_Hello{}.process_id, kProcessIdBytes);
   EXPECT_EQ(sizeof collect_wire_Hello{}.nonce, kNonceBytes);
   EXPECT_EQ(sizeof collect_wire_Challenge{}.nonce.bytes, kNonceBytes);

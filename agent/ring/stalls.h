@@ -1,0 +1,52 @@
+// Stalls of one thread: the times in which it waited for a page. Its own lines of the stream; the
+// short path never looks at them.
+//
+// A wait begins and goes on in page_wait.cc, and is added when the hook that waited has written its
+// event: so the waits of one event are one stall, which lies behind that event and before the next.
+// The thread adds, the drain takes out; when the drain is behind, the stalls that have no room are
+// joined, so that their number and their sum stay exact. What is under way can be seen by the drain
+// all the time, for the thread may be killed in it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "agent/ring/recorder.h"
+
+namespace collect::agent {
+
+inline constexpr uint32_t kStallsHeld = 16;  // of a thread, until the drain takes them
+
+struct StallRing {
+  // Producer's.
+  ThreadStall entries[kStallsHeld];
+  std::atomic<uint32_t> added{0};          // released when an entry is written
+  ThreadStall joined;                      // that found no room; of none when its count is 0
+  std::atomic<uint64_t> wait_first_ns{0};  // under way; 0: no wait is
+  std::atomic<uint64_t> wait_last_ns{0};
+  // Of signal handlers that wait inside a hook: their interrupted hook adds it.
+  std::atomic<uint64_t> nested_first_ns{0};
+  std::atomic<uint64_t> nested_last_ns{0};
+  std::atomic<uint64_t> nested_ns{0};
+  std::atomic<uint32_t> nested_count{0};
+
+  // Drain's.
+  std::atomic<uint32_t> taken{0};
+
+  bool is_pending() const {
+    return wait_first_ns.load(std::memory_order_relaxed) != 0 || joined.count != 0 ||
+           nested_count.load(std::memory_order_relaxed) != 0;
+  }
+};
+
+// Producer's; `now_ns` is not before the thread's last event. A wait that is under way goes on.
+void begin_wait(StallRing& stalls, uint64_t now_ns);
+void continue_wait(StallRing& stalls, uint64_t now_ns);
+// By a handler that interrupts the producer.
+void add_nested_wait(StallRing& stalls, uint64_t first_ns, uint64_t last_ns);
+// Adds all that is pending.
+void add_stalls(StallRing& stalls);
+// The same for a thread that writes no more. [drain]
+void add_last_stalls(StallRing& stalls);
+
+}  // namespace collect::agent

@@ -1,0 +1,218 @@
+// What a thread that waits for a page leaves behind: when it stood still, and for how long.
+#include "agent/ring/stalls.h"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "agent/ring/clock.h"
+#include "agent/ring/hooks.h"
+#include "agent/ring/stream.h"
+#include "tests/agent/ring/ring_drain.h"
+
+namespace collect::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+uint64_t traced() {
+  return reinterpret_cast<uint64_t>(&traced);
+}
+
+void record(uint64_t events) {
+  const HookFrame frame;
+  for (uint64_t i = 0; i < events; ++i) {
+    on_event(traced(), i % 2 == 0 ? atf::EventKind::kCall : atf::EventKind::kReturn, frame);
+  }
+}
+
+void wait_and_add(StallRing& ring, uint64_t first_ns, uint64_t last_ns) {
+  begin_wait(ring, first_ns);
+  continue_wait(ring, last_ns);
+  add_stalls(ring);
+}
+
+std::vector<ThreadStall> take_all(Stream& stream) {
+  std::vector<ThreadStall> all;
+  ThreadStall stall;
+  while (take_stall(stream, stall)) all.push_back(stall);
+  return all;
+}
+
+TEST(Stalls, TheWaitsOfOneEventAreOneStall) {
+  Stream stream;
+  begin_wait(stream.stalls, 100);
+  continue_wait(stream.stalls, 150);
+  begin_wait(stream.stalls, 151);  // the page that it waited for went to another thread
+  continue_wait(stream.stalls, 300);
+  EXPECT_TRUE(take_all(stream).empty());  // not added yet
+  add_stalls(stream.stalls);
+  EXPECT_FALSE(stream.stalls.is_pending());
+  const auto stalls = take_all(stream);
+  ASSERT_EQ(stalls.size(), 1u);
+  EXPECT_EQ(stalls[0].first_ns, 100u);
+  EXPECT_EQ(stalls[0].last_ns, 300u);
+  EXPECT_EQ(stalls[0].stalled_ns, 200u);
+  EXPECT_EQ(stalls[0].count, 1u);
+}
+
+TEST(Stalls, WhatHasNoRoomIsJoinedAndCountedExactly) {
+  Stream stream;
+  constexpr uint64_t kStalls = kStallsHeld + 5;
+  for (uint64_t i = 0; i < kStalls; ++i) wait_and_add(stream.stalls, 1000 * i + 1, 1000 * i + 11);
+  EXPECT_EQ(take_all(stream).size(), kStallsHeld);
+  EXPECT_TRUE(stream.stalls.is_pending());
+  add_stalls(stream.stalls);  // of the next event that takes the general path
+  const auto rest = take_all(stream);
+  ASSERT_EQ(rest.size(), 1u);
+  EXPECT_EQ(rest[0].count, 5u);
+  EXPECT_EQ(rest[0].stalled_ns, 50u);
+  EXPECT_EQ(rest[0].first_ns, 1000 * kStallsHeld + 1);
+  EXPECT_EQ(rest[0].last_ns, 1000 * (kStalls - 1) + 11);
+}
+
+TEST(Stalls, AStreamThatEndedGivesTheJoinedOnesToo) {
+  Stream stream;
+  for (uint64_t i = 0; i < kStallsHeld + 3; ++i)
+    wait_and_add(stream.stalls, 10 * i + 1, 10 * i + 2);
+  begin_wait(stream.stalls, 5000);
+  continue_wait(stream.stalls, 5900);  // and is killed
+  add_last_stalls(stream.stalls);
+  stream.ended = true;
+  uint64_t stalled_ns = 0;
+  uint64_t count = 0;
+  for (const ThreadStall& stall : take_all(stream)) {
+    stalled_ns += stall.stalled_ns;
+    count += stall.count;
+  }
+  EXPECT_EQ(count, kStallsHeld + 4);
+  EXPECT_EQ(stalled_ns, kStallsHeld + 3 + 900);
+}
+
+class WaitingThread : public testing::Test {
+ protected:
+  void SetUp() override {
+    Settings settings;
+    settings.full = FullPolicy::kWait;
+    settings.buffer_mb = 1;
+    ASSERT_TRUE(recorder_init(settings));
+    start_recording();
+  }
+  void TearDown() override {
+    stop_recording();
+    drain_.finish();
+  }
+
+  Stream& stream() { return *stream_at(0); }
+  bool waits_soon() {
+    for (int i = 0; i < 10'000; ++i) {
+      if (stream_slots() != 0 && stream_at(0) != nullptr && stream().waiting.load() != 0)
+        return true;
+      std::this_thread::sleep_for(1ms);
+    }
+    return false;
+  }
+  void drain_until(const std::atomic<bool>& done) {
+    while (!done.load()) {
+      drain_.take();
+      std::this_thread::sleep_for(1ms);
+    }
+    drain_.take();
+  }
+
+  RingDrain drain_;
+};
+
+constexpr uint64_t kMoreThanTheRing = 64'000;  // events; a page of 2 KiB of them, 16 pages
+constexpr uint64_t kHeldNs = 200'000'000;
+
+TEST_F(WaitingThread, StandsStillBetweenTwoOfItsEvents) {
+  std::atomic<bool> done{false};
+  std::thread thread([&] {
+    record(kMoreThanTheRing);
+    done = true;
+  });
+  ASSERT_TRUE(waits_soon());
+  std::this_thread::sleep_for(std::chrono::nanoseconds(kHeldNs));
+  drain_until(done);
+  thread.join();
+  const std::vector<ThreadStall> stalls = take_all(stream());
+  ASSERT_FALSE(stalls.empty());
+  uint64_t longest = 0;
+  const auto events = drain_.streams.begin()->second.events();
+  ASSERT_EQ(events.size(), kMoreThanTheRing);
+  for (const ThreadStall& stall : stalls) {
+    longest = std::max(longest, stall.stalled_ns);
+    if (stall.count != 1) continue;
+    const auto behind =
+        std::upper_bound(events.begin(), events.end(), stall.first_ns,
+                         [](uint64_t ns, const auto& event) { return ns < event.timestamp_ns; });
+    ASSERT_NE(behind, events.begin());
+    EXPECT_LE((behind - 1)->timestamp_ns, stall.first_ns);
+    if (behind != events.end()) EXPECT_GE(behind->timestamp_ns + 1000, stall.last_ns);
+  }
+  EXPECT_GE(longest, kHeldNs);
+}
+
+TEST_F(WaitingThread, AStallThatTheEndOfTheRecordingEndsIsKnown) {
+  std::atomic<bool> done{false};
+  std::thread thread([&] {
+    record(kMoreThanTheRing);
+    done = true;
+  });
+  ASSERT_TRUE(waits_soon());
+  std::this_thread::sleep_for(std::chrono::nanoseconds(kHeldNs));
+  stop_recording();
+  ASSERT_TRUE(stream_ended(stream()));
+  thread.join();
+  const std::vector<ThreadStall> stalls = take_all(stream());
+  ASSERT_FALSE(stalls.empty());
+  EXPECT_GE(stalls.back().stalled_ns, kHeldNs * 9 / 10);
+  EXPECT_LE(stalls.back().last_ns, now_ns());
+}
+
+std::atomic<int> handled{0};
+void on_signal(int) {
+  record(2);
+  ++handled;
+}
+
+// The handler's own events lie in the time of the wait: that time was none of standing still.
+TEST_F(WaitingThread, ASignalHandlerThatRecordsIsNoPartOfAStall) {
+  struct sigaction action{};
+  action.sa_handler = on_signal;
+  struct sigaction old{};
+  sigaction(SIGUSR1, &action, &old);
+  handled = 0;
+  std::atomic<bool> done{false};
+  std::thread thread([&] {
+    // A page for deferred events is taken while there is one.
+    pthread_kill(pthread_self(), SIGUSR1);
+    record(kMoreThanTheRing);
+    done = true;
+  });
+  ASSERT_TRUE(waits_soon());
+  std::this_thread::sleep_for(100ms);
+  const int before = handled;
+  pthread_kill(thread.native_handle(), SIGUSR1);
+  while (handled == before) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(100ms);
+  drain_until(done);
+  thread.join();
+  sigaction(SIGUSR1, &old, nullptr);
+  uint64_t long_ones = 0;
+  for (const ThreadStall& stall : take_all(stream())) {
+    if (stall.stalled_ns >= 80'000'000 && stall.stalled_ns < 190'000'000) ++long_ones;
+    EXPECT_LT(stall.stalled_ns, 190'000'000u);
+  }
+  EXPECT_EQ(long_ones, 2u);
+}
+
+}  // namespace
+}  // namespace collect::agent

@@ -1,0 +1,36 @@
+// One thread that calls one function. `steady fill N`: N times, as fast as it can. `steady pace
+// MS`: once a millisecond, for so many milliseconds of its clock.
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile uint64_t steps;
+
+__attribute__((noinline)) static void step(void) {
+  ++steps;
+}
+
+__attribute__((no_instrument_function)) static uint64_t now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const uint64_t wanted = strtoull(argv[2], NULL, 10);
+  if (strcmp(argv[1], "fill") == 0) {
+    for (uint64_t i = 0; i < wanted; ++i) step();
+  } else {
+    for (const uint64_t end = now_ms() + wanted; now_ms() < end;) {
+      step();
+      usleep(1000);
+    }
+  }
+  printf("%llu steps\n", (unsigned long long)steps);
+  return 0;
+}
