@@ -1,6 +1,7 @@
 #include "storage/capture_replay.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "formats/core/crc32.h"
@@ -39,6 +40,22 @@ std::string_view text_of(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// The first that can be read, or none: a whole container begins with it, and one without its head
+// may still end with it.
+Result<std::optional<Manifest>> first_manifest(const std::string& name, Bytes container) {
+  rtc::ReaderOptions options;
+  options.verify_crc = false;  // replay() checks
+  auto reader = rtc::Reader::open(container, options);
+  if (!reader.ok()) return Error{reader.code(), name + ": " + reader.error().message};
+  rtc::Object object;
+  while (reader->next(object)) {
+    if (object.stream->name != kManifestStream) continue;
+    auto manifest = manifest_from_json(text_of(object.payload()));
+    if (manifest.ok()) return std::optional(std::move(*manifest));
+  }
+  return std::optional<Manifest>();
+}
+
 }  // namespace
 
 // The wall clock of the recording: its session is named, and its manifest dated, as it was.
@@ -48,22 +65,6 @@ class CaptureReplay::RecordedClock final : public Clock {
   uint64_t monotonic_ns() override { return system_clock().monotonic_ns(); }
   uint64_t now_unix_ns = 0;
 };
-
-bool is_capture(Bytes container) {
-  auto reader = rtc::Reader::open(container);
-  if (!reader.ok()) return false;
-  rtc::Frame frame;
-  while (reader->next_frame(frame)) {
-    if (frame.stream == nullptr) continue;
-    const auto streams = reader->streams();
-    const auto has = [&streams](std::string_view name) {
-      return std::any_of(streams.begin(), streams.end(),
-                         [name](const rtc::StreamInfo* one) { return one->name == name; });
-    };
-    return has(kManifestStream) && has(kIndexPagesStream) && has(kDetailPagesStream);
-  }
-  return false;
-}
 
 CaptureReplay::CaptureReplay(Fs& fs, SessionOptions options)
     : fs_(fs), options_(std::move(options)), clock_(std::make_unique<RecordedClock>()) {
@@ -85,8 +86,22 @@ void CaptureReplay::missing(MissingInput missing) {
   }
 }
 
-Status CaptureReplay::add(const std::string& name, Bytes container,
-                          const std::function<void(uint64_t)>& progress) {
+Status CaptureReplay::add(const std::string& name, Bytes container, const Progress& progress) {
+  if (writer_) return replay(name, container, progress);
+  // Nothing can be stored before it is known which session it is of, and which thread a page.
+  auto manifest = first_manifest(name, container);
+  if (!manifest.ok()) return manifest.error();
+  waiting_.push_back({name, container, progress});
+  if (!*manifest) return {};
+  COLLECT_TRY(begin(**manifest));
+  COLLECT_TRY(explain(**manifest));
+  for (const Waiting& one : std::exchange(waiting_, {})) {
+    COLLECT_TRY(replay(one.name, one.container, one.progress));
+  }
+  return {};
+}
+
+Status CaptureReplay::replay(const std::string& name, Bytes container, const Progress& progress) {
   name_ = name;
   auto opened = rtc::Reader::open(container);
   if (!opened.ok()) return Error{opened.code(), name + ": " + opened.error().message};
@@ -108,12 +123,10 @@ Status CaptureReplay::add(const std::string& name, Bytes container,
   for (const rtc::Finding& finding : reader.findings().list()) {
     if (finding.severity == Severity::kError) problem(finding.offset, finding.sentence);
   }
-  if (progress) progress(container.size());
-  if (!writer_) {
-    return Error{Code::kInvalidArgument, name +
-                                             ": no manifest can be read in it, so that it is not "
-                                             "known which session it is of"};
+  if (reader.head_bytes() != 0) {
+    problem(0, std::to_string(reader.head_bytes()) + " bytes in front of the first Marker");
   }
+  if (progress) progress(container.size());
   return writer_->commit();
 }
 
@@ -138,17 +151,15 @@ Status CaptureReplay::take_manifest(Bytes json, uint64_t offset) {
     problem(offset, manifest.error().message);
     return {};
   }
-  if (!writer_) {
-    COLLECT_TRY(begin(*manifest));
-  } else if (manifest->identity.process_id != writer_->identity().process_id ||
-             manifest->identity.recording != writer_->identity().recording) {
+  if (manifest->identity.process_id != writer_->identity().process_id ||
+      manifest->identity.recording != writer_->identity().recording) {
     return Error{Code::kInvalidArgument,
                  name_ + ": belongs to another session than the containers before it"};
   }
   last_ = std::move(*manifest);
-  count_missing(last_);
-  expect_foreign(last_);
-  return explain(last_);
+  count_missing(*last_);
+  expect_foreign(*last_);
+  return explain(*last_);
 }
 
 // Whatever a manifest counts stands before it, in this container or in one before. But that of a
@@ -173,8 +184,8 @@ Status CaptureReplay::begin(const Manifest& manifest) {
 
 Status CaptureReplay::take_change(Bytes json, uint64_t offset) {
   auto delta = manifest_from_json(text_of(json));
-  if (!delta.ok() || !writer_) {
-    problem(offset, delta.ok() ? "a change before any manifest" : delta.error().message);
+  if (!delta.ok()) {
+    problem(offset, delta.error().message);
     return {};
   }
   return explain(*delta);
@@ -240,7 +251,6 @@ Status CaptureReplay::take_page(Bytes object, uint64_t offset) {
     return refuse("the page of stream " + std::to_string(header.stream_id) + " at record " +
                   std::to_string(header.first_seq) + " does not have its checksum");
   }
-  if (!writer_) return refuse("a page before any manifest");
   const Page page = page_of(header, bytes);
   const Status stored = writer_->append_pages({&page, 1});
   if (stored.ok()) return {};
@@ -255,11 +265,9 @@ void CaptureReplay::expect_foreign(const Manifest& manifest) {
 }
 
 Status CaptureReplay::take_foreign(ForeignKind kind, Bytes object, uint64_t offset) {
-  if (!writer_) {
-    problem(offset, "bytes of a stream before any manifest");
-    return {};
-  }
-  ForeignReplay& stream = foreign_.try_emplace(kind, kind).first->second;
+  const auto [known, is_new] = foreign_.try_emplace(kind, kind);
+  ForeignReplay& stream = known->second;
+  if (is_new && !last_) stream.begin_anywhere();  // the container's head is missing
   auto missing = stream.take(*writer_, object);
   if (!missing.ok()) return missing.error();
   if (*missing) problem(offset, **missing);
@@ -269,7 +277,7 @@ Status CaptureReplay::take_foreign(ForeignKind kind, Bytes object, uint64_t offs
 Status CaptureReplay::finish_foreign() {
   for (auto& [kind, stream] : foreign_) {
     ForeignStream last{.kind = kind};
-    for (const ForeignStream& told : last_.foreign_streams) {
+    for (const ForeignStream& told : last_->foreign_streams) {
       if (told.kind == kind) last = told;
     }
     auto missing = stream.finish(*writer_, last);
@@ -325,37 +333,41 @@ void CaptureReplay::say_missing() {
   const auto counted = [this](const char* what, uint64_t count) {
     if (count != 0) missing({what, count});
   };
-  if (last_.state != SessionState::kRecording) count_missing(last_);
+  if (last_->state != SessionState::kRecording) count_missing(*last_);
   counted("pages that do not hold", report_.pages_refused);
   counted("events that were stored and are not in the containers", missing_events_);
   counted("detail records that were stored and are not in the containers", missing_detail_records_);
-  if (last_.state == SessionState::kRecording) {
+  if (last_->state == SessionState::kRecording) {
     missing({"the end of the session: the containers end before it"});
   }
-  for (const MissingInput& one : last_.input_missing) writer_->input_missing(one);
+  for (const MissingInput& one : last_->input_missing) writer_->input_missing(one);
   for (const MissingInput& one : report_.missing) writer_->input_missing(one);
 }
 
 Result<ReplayReport> CaptureReplay::finish() {
-  if (!writer_) return Error{Code::kNotFound, "no container held the beginning of a session"};
+  if (!writer_ || !last_) {
+    return Error{Code::kNotFound, "no manifest can be read" +
+                                      (waiting_.empty() ? "" : " in " + waiting_.front().name) +
+                                      ", so that it is not known which session it is of"};
+  }
   COLLECT_TRY(end_streams());
   COLLECT_TRY(finish_foreign());
-  for (const ClockSync& sync : last_.clock_syncs) COLLECT_TRY(writer_->clock_sync(sync));
-  for (const Note& note : last_.notes) {
+  for (const ClockSync& sync : last_->clock_syncs) COLLECT_TRY(writer_->clock_sync(sync));
+  for (const Note& note : last_->notes) {
     clock_->now_unix_ns = note.at_unix_ns;
     COLLECT_TRY(writer_->note(note.what));
   }
-  const bool was_sealed = last_.state != SessionState::kRecording;
-  clock_->now_unix_ns = was_sealed ? last_.finished_unix_ns : system_clock().unix_ns();
+  const bool was_sealed = last_->state != SessionState::kRecording;
+  clock_->now_unix_ns = was_sealed ? last_->finished_unix_ns : system_clock().unix_ns();
   say_missing();
   // Names come after the containers' end: `collectctl symbolize` looks up what they do not hold.
-  writer_->adopt_symbols(last_.symbols, last_.module_symbols, last_.symbols_state);
-  report_.state = was_sealed ? last_.state : SessionState::kRecovered;
+  writer_->adopt_symbols(last_->symbols, last_->module_symbols, last_->symbols_state);
+  report_.state = was_sealed ? last_->state : SessionState::kRecovered;
   if (!report_.missing.empty() && report_.state == SessionState::kComplete) {
     report_.state = SessionState::kRecovered;
   }
   const std::string reason =
-      was_sealed ? last_.reason : "rebuilt from containers that end before the session did";
+      was_sealed ? last_->reason : "rebuilt from containers that end before the session did";
   COLLECT_TRY(writer_->seal(report_.state, reason));
   report_.totals = writer_->totals();
   return std::move(report_);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,6 @@
 #include "storage/session_writer.h"
 
 namespace collect::storage {
-
-// Whether the container holds a session: it has the streams of capture_layout.h.
-bool is_capture(Bytes container);
 
 struct ReplayReport {
   // What the containers lack, or what of them could not be used; in the manifest too.
@@ -40,17 +38,25 @@ class CaptureReplay {
   CaptureReplay(Fs& fs, SessionOptions options);
   ~CaptureReplay();
 
+  using Progress = std::function<void(uint64_t)>;
+
   // The next container of the run. `name` is for messages; `progress` gets bytes of this container.
-  // kInvalidArgument: it belongs to another session, or holds none. kNoSpace, kIo: the target's
-  // disk.
-  Status add(const std::string& name, Bytes container,
-             const std::function<void(uint64_t)>& progress = {});
-  // Seals what was built. kNotFound when no container held a session's beginning.
+  // One without its head is read with the first manifest that stands later in it, or in a container
+  // that is added later. kInvalidArgument: it belongs to another session. kNoSpace, kIo: the
+  // target's disk.
+  Status add(const std::string& name, Bytes container, const Progress& progress = {});
+  // Seals what was built. kNotFound when there is no manifest in any container.
   Result<ReplayReport> finish();
 
  private:
   class RecordedClock;
+  struct Waiting {
+    std::string name;
+    Bytes container;
+    Progress progress;
+  };
 
+  Status replay(const std::string& name, Bytes container, const Progress& progress);
   Status take(const rtc::Object& object);
   Status take_manifest(Bytes json, uint64_t offset);
   Status take_change(Bytes json, uint64_t offset);
@@ -72,8 +78,9 @@ class CaptureReplay {
   SessionOptions options_;
   std::unique_ptr<RecordedClock> clock_;
   std::unique_ptr<SessionWriter> writer_;
+  std::vector<Waiting> waiting_;                // containers before the first manifest
   std::string name_;                            // of the present container
-  Manifest last_;                               // the newest whole manifest
+  std::optional<Manifest> last_;                // the newest whole manifest that was passed
   std::map<uint32_t, uint32_t> streams_;        // by N of thread_N
   std::map<uint32_t, ManifestThread> threads_;  // newest word on each, by stream
   std::map<ForeignKind, ForeignReplay> foreign_;

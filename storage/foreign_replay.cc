@@ -1,6 +1,7 @@
 #include "storage/foreign_replay.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace collect::storage {
 namespace {
@@ -17,6 +18,7 @@ dial9::StreamOptions frames_only() {
 }  // namespace
 
 void ForeignReplay::expect(uint64_t bytes) {
+  if (!std::exchange(placed_, true)) done_ = bytes;
   if (bytes > done_) interrupted_ = true;
   next_ = bytes;
 }

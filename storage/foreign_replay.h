@@ -18,6 +18,8 @@ class ForeignReplay {
  public:
   explicit ForeignReplay(ForeignKind kind) : kind_(kind) {}
 
+  // What comes next stands somewhere in the stream: the next expect() says where.
+  void begin_anywhere() { placed_ = false; }
   // A manifest says that so many bytes had been stored when it was written.
   void expect(uint64_t bytes);
   // The container is damaged here: objects may be missing.
@@ -34,6 +36,7 @@ class ForeignReplay {
 
   const ForeignKind kind_;
   uint64_t next_ = 0;         // place in the stream of the next object
+  bool placed_ = true;        // it is known which place that is
   uint64_t done_ = 0;         // up to here it is stored, or known to be missing
   uint64_t stored_ = 0;       // bytes
   bool interrupted_ = false;  // what comes next may not belong to what is stored

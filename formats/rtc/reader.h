@@ -75,6 +75,7 @@ struct Frame {
   bool more = false;
   Bytes payload;
   const StreamInfo* stream = nullptr;  // null for those below kFirstStreamId
+  uint64_t object_offset = 0;          // of the first frame of its object; of streams only
 };
 
 // One object of a stream. Everything in it holds until the reader is called again.

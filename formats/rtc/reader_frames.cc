@@ -175,7 +175,9 @@ Reader::Impl::Step Reader::Impl::step(Frame& frame, Object& object) {
       return Step::kFrame;
     }
     frame.stream = &header.stream->info;
-    return take(at, header, payload, object) ? Step::kObject : Step::kFrame;
+    const bool completed = take(at, header, payload, object);
+    frame.object_offset = header.stream->offset;
+    return completed ? Step::kObject : Step::kFrame;
   }
 }
 

@@ -84,10 +84,8 @@ Writer::Stream* Writer::find(uint64_t id) {
 }
 
 Writer::Stream* Writer::find_named(const std::string& name) {
-  for (Stream& stream : streams_) {
-    if (stream.open && stream.info.name == name) return &stream;
-  }
-  return nullptr;
+  const auto found = named_.find(name);
+  return found == named_.end() ? nullptr : find(found->second);
 }
 
 Status Writer::check_references(const StreamInfo& info) {
@@ -174,6 +172,7 @@ Result<uint64_t> Writer::open_stream(StreamInfo info) {
   stream.fixed_length = length;
   stream.json = std::move(*json);
   stream.info = std::move(info);
+  if (!stream.info.name.empty()) named_[stream.info.name] = id;
   if (stream.info.is_clock) clocks_.push_back(id);
   if (!stream.info.delta.empty()) stream.base_id = find_named(stream.info.delta)->info.id;
   meta_changed_ = true;
@@ -195,6 +194,7 @@ Status Writer::close_stream(uint64_t id) {
     }
   }
   stream->open = false;
+  named_.erase(stream->info.name);
   std::erase(clocks_, id);
   meta_bytes_ -= stream->json.size() + 1;
   entry_bytes_ -= entry_bytes(id, options_.geometry);

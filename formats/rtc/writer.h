@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "formats/core/byte_sink.h"
@@ -32,6 +33,10 @@ struct WriterOptions {
   // time needs to scan nothing and any cut-off tail has a time. A delta whose base has ticked since
   // is left out until its own next value.
   bool repeat_clocks = true;
+  // Of platform and Crc, and of what the application writes without saying its order.
+  Endian endian = Endian::kLittle;
+  // For copies: bytes that are no value of a clock are written too; the clock then shows nothing.
+  bool keep_bad_clock_values = false;
 };
 
 class Writer {
@@ -122,6 +127,7 @@ class Writer {
   Status write_splittable(uint64_t id, Bytes object, bool more, uint64_t* seen);
   Status write_whole(uint64_t id, Bytes payload, bool more, bool with_length, uint64_t* seen);
   Status write_clock(Stream& stream, Bytes value);
+  Status write_bad_clock_value(Stream& stream, Bytes bytes);
   bool put_at_once(Stream& stream, Bytes object, bool more);
   Status put_full_frames(const uint8_t* head, size_t head_bytes, const uint8_t* from, size_t count);
   Status put(Bytes bytes);
@@ -148,7 +154,8 @@ class Writer {
   uint64_t section_end_ = 0;
   uint64_t unit_end_ = 0;  // where the Crc begins
 
-  std::vector<Stream> streams_;  // by id - kFirstStreamId
+  std::vector<Stream> streams_;                      // by id - kFirstStreamId
+  std::unordered_map<std::string, uint64_t> named_;  // ids of the open ones that have a name
   uint64_t next_id_ = kFirstStreamId;
   uint64_t next_version_ = 1;
   bool meta_changed_ = true;

@@ -101,6 +101,7 @@ Status Writer::write_whole(uint64_t id, Bytes payload, bool more, bool with_leng
 Status Writer::write_clock(Stream& stream, Bytes value) {
   const auto size = stream.info.format.value_bytes();
   if (value.empty() || value.size() > kMaxClockBytes || (size && value.size() != *size)) {
+    if (options_.keep_bad_clock_values) return write_bad_clock_value(stream, value);
     return Error{Code::kInvalidArgument, stream.info.label() + ": " + std::to_string(value.size()) +
                                              " bytes are no " + stream.info.format.text};
   }
@@ -112,6 +113,18 @@ Status Writer::write_clock(Stream& stream, Bytes value) {
   stream.version = next_version_++;
   if (stream.base_id != 0) stream.base_version = find(stream.base_id)->version;
   return {};
+}
+
+// Until its next value the clock shows nothing, and is not repeated.
+Status Writer::write_bad_clock_value(Stream& stream, Bytes bytes) {
+  if (stream.fixed_length >= 0) {
+    return Error{Code::kInvalidArgument, stream.info.label() + ": " + std::to_string(bytes.size()) +
+                                             " bytes are no frame of it"};
+  }
+  if (!started_) COLLECT_TRY(start());
+  stream.version = 0;
+  stream.value_bytes = 0;
+  return write_splittable(stream.info.id, bytes, false, &stream.seen);
 }
 
 Status Writer::put_full_frames(const uint8_t* head, size_t head_bytes, const uint8_t* from,

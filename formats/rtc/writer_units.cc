@@ -11,6 +11,10 @@ namespace {
 
 constexpr size_t kMetaFrameHeadBytes = 3;
 
+void store_in_order(uint8_t* out, uint32_t value, Endian endian) {
+  store_le(out, endian == Endian::kLittle ? value : __builtin_bswap32(value));
+}
+
 }  // namespace
 
 Status Writer::start() {
@@ -85,7 +89,7 @@ Status Writer::close_unit() {
   uint8_t frame[kLeb128MaxBytes] = {kCrcId << 1};
   size_t size = 1;
   if (options_.special == SpecialFrames::kPrefixed) frame[size++] = kCrcPayloadBytes;
-  store_le(frame + size, crc_);
+  store_in_order(frame + size, crc_, options_.endian);
   return put(Bytes(frame, size + kCrcPayloadBytes));
 }
 
@@ -103,7 +107,7 @@ Status Writer::write_meta() {
 
 Status Writer::write_platform() {
   uint8_t value[kPlatformPayloadBytes];
-  store_le(value, kPlatformValue);
+  store_in_order(value, kPlatformValue, options_.endian);
   return write_whole(kPlatformId, value, false, options_.special == SpecialFrames::kPrefixed,
                      &platform_seen_);
 }

@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 
+#include "formats/core/crc32.h"
 #include "formats/rtc/check.h"
+#include "formats/rtc/writer.h"
+#include "storage/capture_layout.h"
 #include "storage/capture_replay.h"
 #include "tests/storage/session_fixture.h"
 
@@ -286,6 +290,115 @@ TEST_F(CaptureTest, ADamagedContainerRebuildsTheRestAndCountsWhatIsMissing) {
     expect_reader_ok(rebuilt->directory);
     filesystem::remove_all(root.path() + "/rebuilt");
   }
+}
+
+// The records that a reader of the container finds in pages that hold.
+uint64_t records_in(Bytes container, std::string_view stream) {
+  uint64_t records = 0;
+  auto reader = rtc::Reader::open(container);
+  rtc::Object object;
+  while (reader.ok() && reader->next(object)) {
+    const Bytes page = object.payload();
+    if (object.stream->name != stream || page.size() < sizeof(PageObject)) continue;
+    const PageObject header = load_le<PageObject>(page.data());
+    if (header.header_bytes != sizeof header) continue;
+    if (crc32c(page.subspan(sizeof header)) == header.bytes_crc32c) records += header.record_count;
+  }
+  return records;
+}
+
+bool has_manifest(Bytes container) {
+  auto reader = rtc::Reader::open(container);
+  rtc::Object object;
+  while (reader.ok() && reader->next(object)) {
+    const Bytes json = object.payload();
+    if (object.stream->name == kManifestStream &&
+        manifest_from_json({reinterpret_cast<const char*>(json.data()), json.size()}).ok()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+TEST_F(CaptureTest, AContainerWithoutItsHeadIsReadWithTheManifestAtItsEnd) {
+  for (const atf::Version version : {atf::Version::kV1, atf::Version::kV2}) {
+    auto session = begin(capturing(uint64_t{1} << 30), version);
+    ASSERT_OK(BusySession(version, 7).run(*session, clock));
+    ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
+    const SessionTotals was = session->totals();
+    const std::vector<uint8_t> whole = read_file(containers_in(session->directory()).front());
+    // With a Marker in the middle of the pages: as a copy with small Units has it.
+    VectorSink small;
+    rtc::WriterOptions options;
+    options.geometry = {16384, 4096};
+    auto writer = rtc::Writer::create(small, options);
+    ASSERT_OK(writer);
+    std::map<std::string, uint64_t> ids;
+    auto reader = rtc::Reader::open(whole);
+    ASSERT_OK(reader);
+    rtc::Object object;
+    while (reader->next(object)) {
+      if (ids.empty()) {
+        for (const rtc::StreamInfo* info : reader->streams()) {
+          auto id = writer->open_stream(*info);
+          ASSERT_OK(id);
+          ids[info->name] = *id;
+        }
+      }
+      ASSERT_OK(writer->write(ids[object.stream->name], object.payload()));
+    }
+    ASSERT_OK(writer->finish());
+
+    size_t some = 0;
+    for (size_t at = 1; at < small.bytes().size() - 16384; at += 3001) {
+      SCOPED_TRACE(at);
+      const Bytes cut = Bytes(small.bytes()).subspan(at);
+      auto rebuilt = rebuild({std::vector<uint8_t>(cut.begin(), cut.end())});
+      if (!has_manifest(cut)) {
+        EXPECT_EQ(rebuilt.code(), Code::kNotFound);
+        continue;
+      }
+      ASSERT_OK(rebuilt);
+      EXPECT_EQ(rebuilt->totals.events, records_in(cut, kIndexPagesStream));
+      // A record whose event is missing is left out at the seal, and counted.
+      EXPECT_LE(rebuilt->totals.detail_records, records_in(cut, kDetailPagesStream));
+      EXPECT_GE(rebuilt->totals.detail_records + kPageRecords, records_in(cut, kDetailPagesStream));
+      EXPECT_EQ(rebuilt->totals.detail_records + rebuilt->totals.lost_detail_records,
+                was.detail_records + was.lost_detail_records);
+      EXPECT_EQ(rebuilt->totals.events + rebuilt->totals.lost_events, was.events + was.lost_events);
+      EXPECT_EQ(rebuilt->state, SessionState::kRecovered);
+      EXPECT_FALSE(rebuilt->missing.empty());
+      expect_reader_ok(rebuilt->directory);
+      if (rebuilt->totals.events > 0 && rebuilt->totals.events < was.events) ++some;
+      filesystem::remove_all(root.path() + "/rebuilt");
+    }
+    EXPECT_GT(some, 5u);
+  }
+}
+
+TEST_F(CaptureTest, AContainerWithoutAnyManifestIsReadWithThatOfTheNext) {
+  auto session = begin(capturing(20'000));
+  ASSERT_OK(BusySession(atf::Version::kV2, 7).run(*session, clock));
+  ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
+  std::vector<std::vector<uint8_t>> containers;
+  for (const auto& path : containers_in(session->directory()))
+    containers.push_back(read_file(path));
+  ASSERT_GT(containers.size(), 2u);
+  // The first manifest's text is damaged, and the last one is cut off.
+  std::vector<uint8_t>& first = containers.front();
+  const auto text = std::search(first.begin(), first.end(), std::begin("format_version"),
+                                std::prev(std::end("format_version")));
+  ASSERT_NE(text, first.end());
+  std::fill(text - 1, text + 10, uint8_t{'x'});
+  first.resize(first.size() * 2 / 3);
+  const uint64_t there = records_in(first, kIndexPagesStream);
+  ASSERT_GT(there, 0u);
+  uint64_t all = 0;
+  for (const auto& container : containers) all += records_in(container, kIndexPagesStream);
+  auto rebuilt = rebuild(containers);
+  ASSERT_OK(rebuilt);
+  EXPECT_EQ(rebuilt->totals.events, all);
+  EXPECT_EQ(rebuild({first}).code(), Code::kNotFound);
 }
 
 TEST_F(CaptureTest, ContainersOfTwoSessionsAreNotMixed) {

@@ -1,11 +1,11 @@
 // RTC containers: any application's, and our own sessions in them.
 #include <algorithm>
-#include <map>
 
 #include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/figures.h"
 #include "formats/rtc/check.h"
-#include "formats/rtc/writer.h"
+#include "formats/rtc/copy.h"
+#include "formats/rtc/reader.h"
 
 namespace collect::ctl {
 namespace {
@@ -14,7 +14,6 @@ namespace {
 constexpr size_t kShownBytes = 32;
 constexpr size_t kShownText = 200;
 constexpr uint64_t kProgressStep = 16u << 20;
-constexpr size_t kMaxSaid = 1000;  // sentences about what recover leaves out
 
 std::string seconds_text(int64_t ns) {
   const bool negative = ns < 0;
@@ -257,94 +256,18 @@ Status dump(const DumpOptions& options, Bytes file, TextOut& out) {
 
 // ---- recover
 
-// Copies objects into a new container, stream by stream of equal name and description.
-class Copier final : public rtc::ReaderObserver {
- public:
-  Copier(ByteSink& out, const BytesDone& done) : sink_(out), progress_(done) {}
-
-  Result<std::vector<std::string>> run(Bytes file) {
-    rtc::ReaderOptions options;
-    options.observer = this;
-    auto reader = rtc::Reader::open(file, options);
-    if (!reader.ok()) return reader.error();
-    rtc::WriterOptions writing;
-    writing.geometry = reader->geometry();
-    auto writer = rtc::Writer::create(sink_, writing);
-    if (!writer.ok()) return writer.error();
-    rtc::Object object;
-    while (reader->next(object)) {
-      const Status copied = copy(*writer, object);
-      if (copied.ok()) continue;
-      // The writer is stricter than the reader: what is no value of its stream is left out.
-      if (copied.code() != Code::kInvalidArgument) return copied.error();
-      if (said_.size() < kMaxSaid) {
-        said_.push_back("at " + std::to_string(object.offset) + ": " + copied.error().message);
-      } else {
-        ++unsaid_;
-      }
-    }
-    COLLECT_TRY(writer->finish());
-    for (const rtc::Finding& finding : reader->findings().list()) {
-      if (finding.severity != Severity::kError) continue;
-      said_.push_back("at " + std::to_string(finding.offset) + ": " + finding.sentence);
-    }
-    if (reader->head_bytes() != 0) {
-      said_.push_back(std::to_string(reader->head_bytes()) + " bytes in front of the first Marker");
-    }
-    if (unsaid_ != 0) said_.push_back(std::to_string(unsaid_) + " more objects that do not fit");
-    if (dropped_ != 0) said_.push_back(std::to_string(dropped_) + " objects whose end is missing");
-    return std::move(said_);
-  }
-
-  void unit_ended(const rtc::UnitInfo& unit) override { progress_.unit_ended(unit); }
-  void object_dropped(const rtc::StreamInfo&, uint64_t) override { ++dropped_; }
-
- private:
-  Status copy(rtc::Writer& writer, const rtc::Object& object) {
-    const rtc::StreamInfo& info = *object.stream;
-    const std::string key = info.label();
-    auto known = ids_.find(key);
-    if (known == ids_.end()) {
-      rtc::StreamInfo copy = info;
-      if (copy.name.empty()) copy.name = key;
-      auto opened = writer.open_stream(copy);
-      if (!opened.ok()) {
-        if (said_once_.insert({key, true}).second) {
-          said_.push_back("stream " + key + ": " + opened.error().message);
-        }
-        return {};
-      }
-      known = ids_.emplace(key, *opened).first;
-    }
-    if (info.is_clock) {
-      // Every Index repeats the clocks' values; the new container has its own repetitions.
-      const Bytes value = object.payload();
-      std::vector<uint8_t>& last = clocks_[key];
-      if (std::equal(value.begin(), value.end(), last.begin(), last.end())) return {};
-      last.assign(value.begin(), value.end());
-    }
-    const auto parts = object.fragments();
-    if (parts.empty()) return writer.write(known->second, {});
-    // A clock's value and a frame of fixed length are one write each.
-    if (info.length || info.is_clock) return writer.write(known->second, object.payload());
-    for (size_t i = 0; i < parts.size(); ++i) {
-      COLLECT_TRY(writer.write(known->second, parts[i], i + 1 < parts.size()));
-    }
-    return {};
-  }
-
-  ByteSink& sink_;
-  UnitProgress progress_;
-  std::map<std::string, uint64_t> ids_;
-  std::map<std::string, std::vector<uint8_t>> clocks_;
-  std::map<std::string, bool> said_once_;
-  std::vector<std::string> said_;
-  uint64_t unsaid_ = 0;
-  uint64_t dropped_ = 0;
-};
-
 Result<std::vector<std::string>> recover(Bytes file, ByteSink& out, const BytesDone& done) {
-  return Copier(out, done).run(file);
+  auto copied = rtc::copy_objects(file, out, done);
+  if (!copied.ok()) return copied.error();
+  std::vector<std::string> said = std::move(copied->changes);
+  for (const rtc::Finding& finding : copied->findings.list()) {
+    if (finding.severity != Severity::kError) continue;
+    said.push_back("at " + std::to_string(finding.offset) + ": " + finding.sentence);
+  }
+  for (const auto& [count, what] : rtc::missing_counts(*copied)) {
+    said.push_back(with_thousands(count) + " " + std::string(what));
+  }
+  return said;
 }
 
 }  // namespace
