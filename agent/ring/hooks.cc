@@ -228,14 +228,17 @@ void record_general(Stream& stream, Event& event, uint64_t here) {
   errno = saved_errno;
 }
 
-void on_unwind(const UnwindMove& move) {
-  Stream* stream = tls_stream;
+bool follows_this_thread() {
+  const Stream* stream = tls_stream;
   const uint64_t state = g_state.load(std::memory_order_relaxed);
   const uint64_t ours = g_owner.mask.load(std::memory_order_relaxed);
-  if ((state & ours & kStateRecording) == 0 || (state & kStateForked) != 0 || stream == nullptr ||
-      stream == &g_registering || stream == &g_ignored) {
-    return;
-  }
+  return (state & ours & kStateRecording) != 0 && (state & kStateForked) == 0 &&
+         stream != nullptr && stream != &g_registering && stream != &g_ignored;
+}
+
+void on_unwind(const UnwindMove& move) {
+  if (!follows_this_thread()) return;
+  Stream* stream = tls_stream;
   const uint64_t here = reinterpret_cast<uint64_t>(__builtin_frame_address(0)) | kBusyGeneral;
   if (stream->busy.load(std::memory_order_relaxed) != 0) {
     if (!is_abandoned(*stream, here)) {

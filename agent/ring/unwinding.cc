@@ -48,7 +48,7 @@ void end_unseen(Stream& stream) {
 }
 
 // Whether the calls like `newest`, those with the same place, belong to the frame that was landed
-// in: its stack pointer may be lower by now (alloca, arguments on the stack).
+// in: its stack pointer may be lower by now (an array of variable length, arguments on the stack).
 bool is_landing_frame(OpenCall& newest, const UnwindMove& move) {
   if (!is_call(newest)) return false;
   if (stack_of(newest) == move.stack_pointer) return true;

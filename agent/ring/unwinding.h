@@ -46,6 +46,8 @@ void watch_thread_ends(pthread_key_t key);
 void watch_this_thread();
 void thread_ended(void*);
 
+// Whether the calling thread has open calls, perhaps: else nothing needs to be said of it.
+bool follows_this_thread();
 // Of the calling thread. Async-signal-safe; keeps errno. Does nothing where nothing is recorded.
 void on_unwind(const UnwindMove& move);
 

@@ -103,7 +103,9 @@ Function found(Real& real, const void* caller) {
 [[noreturn, gnu::always_inline]] inline void jump_by(Real& real, void* target, int value,
                                                      const void* caller) {
   const auto function = found<Jump>(real, caller);
-  agent::on_unwind({agent::UnwindStep::kJumped, collect::agent::jump_target(target), 0, here()});
+  if (agent::follows_this_thread()) {
+    agent::on_unwind({agent::UnwindStep::kJumped, agent::jump_target(target), 0, here()});
+  }
   function(target, value);
   abort();
 }
@@ -120,10 +122,12 @@ extern "C" {
 COLLECT_STAND_IN void _Unwind_SetIP(void* context, uintptr_t landing_pad) {
   const void* caller = __builtin_return_address(0);
   const auto real = found<SetWordOfContext>(set_ip, caller);
-  auto* stack_of = reinterpret_cast<WordOfContext>(get_cfa.of(caller));
-  auto* start_of = reinterpret_cast<WordOfContext>(get_region_start.of(caller));
-  if (stack_of != nullptr && start_of != nullptr) {
-    agent::on_unwind({agent::UnwindStep::kLanded, stack_of(context), start_of(context), here()});
+  if (agent::follows_this_thread()) {
+    auto* stack_of = reinterpret_cast<WordOfContext>(get_cfa.of(caller));
+    auto* start_of = reinterpret_cast<WordOfContext>(get_region_start.of(caller));
+    if (stack_of != nullptr && start_of != nullptr) {
+      agent::on_unwind({agent::UnwindStep::kLanded, stack_of(context), start_of(context), here()});
+    }
   }
   real(context, landing_pad);
 }

@@ -58,13 +58,17 @@ class ExceptionsTest : public ::testing::TestWithParam<const char*> {
   }
 
   RecordedSession trace(const std::string& mode, const Environment& more = {}) {
+    return trace_command({program(), mode, library("plugin")}, more);
+  }
+  std::string library(const std::string& which) const {
+    return traced_program("exceptions_" + which + "_" + GetParam() + ".so");
+  }
+  RecordedSession trace_command(const Arguments& command, const Environment& more = {}) {
     Environment environment = collector_.tracing();
     environment["ACCOUNT"] = scratch_ / "account";
     for (const auto& [name, value] : more) environment[name] = value;
-    const std::string plugin =
-        traced_program(std::string("exceptions_plugin_") + GetParam() + ".so");
-    ChildProcess job(scratch_.path(), {program(), mode, plugin}, environment);
-    EXPECT_TRUE(job.wait(seconds(60)).exited_with(0)) << mode << ": " << job.errors();
+    ChildProcess job(scratch_.path(), command, environment);
+    EXPECT_TRUE(job.wait(seconds(60)).exited_with(0)) << command[1] << ": " << job.errors();
     std::vector<RecordedSession> sessions = sealed_sessions(collector_.root(), job.pid());
     EXPECT_EQ(sessions.size(), 1u);
     const Ending verified = collector_.ctl({"verify", sessions.at(0).directory()});
@@ -131,6 +135,23 @@ TEST_P(ExceptionsTest, CallsThatArePartOfTheFrameThatCatches) {
 TEST_P(ExceptionsTest, ProgramsThatEndByTerminate) {
   expect_as_the_program_says("noexcept", 1, 3);
   expect_as_the_program_says("uncaught", 1, 0);
+}
+
+// The C++ library comes with a library of a C program, and goes with it.
+TEST_P(ExceptionsTest, InALibraryThatACProgramOpensAndCloses) {
+  const RecordedSession session =
+      trace_command({traced_program("exceptions_host"), library("guest")});
+  Lines expected;
+  for (int i = 0; i < 3; ++i) {
+    for (const char* line :
+         {"call f_guest", "call f_throw", "call f_throw", "call f_throw", "exception f_throw",
+          "exception f_throw", "exception f_throw", "return f_guest"}) {
+      expected.emplace_back(line);
+    }
+  }
+  const std::map<uint32_t, Lines> events = recorded(session);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events.begin()->second, expected);
 }
 
 TEST_P(ExceptionsTest, ReportHasNoCallWithoutReturn) {

@@ -88,7 +88,8 @@ COLLECT_EXPORT void collect_agent_stop(uint32_t timeout_ms);
 COLLECT_EXPORT void collect_enter(const void* function, const void* call_site);
 COLLECT_EXPORT void collect_exit(const void* function, const void* call_site);
 
-/* The frame of `function` is left by an exception. */
+/* The frame of `function` is left by an exception: the end of its call, in the place of
+ * collect_exit. */
 COLLECT_EXPORT void collect_exception(const void* function, const void* call_site);
 
 COLLECT_EXPORT void collect_agent_get_stats(collect_agent_stats* stats);

@@ -158,7 +158,7 @@ TEST_P(UnwindingTest, SledsArePassedByReturnsAlone) {
   EXPECT_EQ(events(), "+1 +1 +2 !2 !1 -1 ");
 }
 
-// alloca, and arguments on the stack: the frame is known by its function.
+// arrays of variable length, and arguments on the stack: the frame is known by its function.
 TEST_P(UnwindingTest, AStackPointerThatMovesWithinTheFrame) {
   call(1, 1000);
   call(2, 700);
