@@ -155,7 +155,8 @@ TEST_F(WaitingThread, StandsStillBetweenTwoOfItsEvents) {
                          [](uint64_t ns, const auto& event) { return ns < event.timestamp_ns; });
     ASSERT_NE(behind, events.begin());
     EXPECT_LE((behind - 1)->timestamp_ns, stall.first_ns);
-    if (behind != events.end()) EXPECT_GE(behind->timestamp_ns + 1000, stall.last_ns);
+    if (behind == events.end()) continue;
+    EXPECT_GE(behind->timestamp_ns + 1000, stall.last_ns);
   }
   EXPECT_GE(longest, kHeldNs);
 }
