@@ -210,15 +210,15 @@ class Parse {
     size_t i = 0;
     for (const Json& item : list_of(json_, "stalls")) {
       const size_t at = i++;
-      const auto first = item.is_object() ? number(item, "first_ns") : std::nullopt;
-      const auto last = item.is_object() ? number(item, "last_ns") : std::nullopt;
-      const auto kind = item.is_object() ? storage::stall_kind_of(text_of(item, "kind"))
-                                         : std::optional<storage::StallKind>();
-      if (!first || !last || !kind || *last <= *first) {
+      const bool is_object = item.is_object();
+      const uint64_t first_ns = is_object ? number(item, "first_ns").value_or(0) : 0;
+      const uint64_t last_ns = is_object ? number(item, "last_ns").value_or(0) : 0;
+      const auto kind = storage::stall_kind_of(is_object ? text_of(item, "kind") : std::string());
+      if (!kind || last_ns <= first_ns) {
         problem("stalls", at, "", "lacks the kind, or its times contradict each other");
         continue;
       }
-      storage::Stall stall = storage::make_stall(*kind, *first, *last);
+      storage::Stall stall = storage::make_stall(*kind, first_ns, last_ns);
       stall.count = std::max<uint64_t>(number(item, "joined").value_or(1), 1);
       stall.stalled_ns =
           std::min(number(item, "stalled_ns").value_or(stall.stalled_ns), stall.stalled_ns);

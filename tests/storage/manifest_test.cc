@@ -64,7 +64,7 @@ Manifest full_manifest() {
   m.notes = {{1234, "reconnected"}};
   m.notes_left_out = 6;
   m.lost_without_stream = 8;
-  m.totals = {1, 10, 4, 2, 1, 4096, 5, 18'000'000'000'000'000'000ull};
+  m.totals = {1, 10, 4, 2, 1, 4096, 5, 18'000'000'000'000'000'000ull, {5, 700, 600}};
   return m;
 }
 
