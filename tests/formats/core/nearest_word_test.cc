@@ -32,6 +32,12 @@ TEST(NearestWordTest, TakesTheNearestWithinReach) {
   EXPECT_EQ(near(longest, {longest + "x"}), "");
 }
 
+TEST(NearestWordTest, OfSeveralWithinReachTheNearestCounts) {
+  EXPECT_EQ(near("abcdefghi", {"abcdefghX", "abcdefgXX"}), "abcdefghX");
+  EXPECT_EQ(near("abcdefghi", {"abcdefgXX", "abcdefghX"}), "abcdefghX");
+  EXPECT_EQ(near("abcdefghi", {"abcdefghX", "abcdefghY"}), "abcdefghX") << "the first of two";
+}
+
 TEST(NearestWordTest, ShortWordsAllowFewSlips) {
   EXPECT_EQ(near("leef", {"leaf"}), "leaf");
   EXPECT_EQ(near("loof", {"leaf"}), "");
