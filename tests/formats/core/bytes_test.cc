@@ -77,10 +77,19 @@ TEST(ByteWriter, ZerosAndBytesBeyondTheEndAreRefused) {
     EXPECT_EQ(out.offset(), 0u);
     EXPECT_EQ(buffer, (std::array<uint8_t, 4>{1, 2, 3, 4}));
   }
+  for (const bool zeros : {false, true}) {
+    ByteWriter behind(MutableBytes(buffer).first(3));
+    behind.u8(1);
+    zeros ? behind.zeros(3) : behind.bytes(std::array<uint8_t, 3>{});
+    EXPECT_FALSE(behind.ok());
+    EXPECT_EQ(behind.offset(), 1u);
+    EXPECT_EQ(buffer, (std::array<uint8_t, 4>{1, 2, 3, 4}));
+  }
   ByteWriter exact(MutableBytes(buffer).first(3));
-  exact.zeros(3);
+  exact.u8(9);
+  exact.zeros(2);
   EXPECT_TRUE(exact.ok());
-  EXPECT_EQ(buffer, (std::array<uint8_t, 4>{0, 0, 0, 4}));
+  EXPECT_EQ(buffer, (std::array<uint8_t, 4>{9, 0, 0, 4}));
 }
 
 TEST(LoadStore, AreInverse) {

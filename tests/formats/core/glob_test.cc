@@ -23,6 +23,13 @@ TEST(GlobTest, StarsAndQuestionMarks) {
   EXPECT_TRUE(matches_glob("", ""));
 }
 
+TEST(GlobTest, APatternEndsWhereItsViewEnds) {
+  for (const std::string_view longer : {"a*", "a?", "ab"}) {
+    EXPECT_FALSE(matches_glob(longer.substr(0, 1), "ab")) << longer;
+    EXPECT_TRUE(matches_glob(longer.substr(0, 1), "a")) << longer;
+  }
+}
+
 // A pattern that would make a backtracking matcher run for ages.
 TEST(GlobTest, ManyStarsAreFast) {
   std::string pattern;

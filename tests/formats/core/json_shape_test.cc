@@ -22,6 +22,11 @@ TEST(JsonShape, BoundsTheDepth) {
   EXPECT_TRUE(fits("[[]]]]]]][[]]"));  // no JSON, and not deep
 }
 
+TEST(JsonShape, LooksAtNothingBehindTheText) {
+  EXPECT_TRUE(fits(std::string_view("[[[[[").substr(0, 4)));
+  EXPECT_TRUE(fits(std::string_view("[0,1,2,3,4,5,6,7,8,9,").substr(0, 20)));
+}
+
 TEST(JsonShape, BoundsTheValues) {
   EXPECT_TRUE(fits("[0,1,2,3,4,5,6,7,8]"));
   EXPECT_TRUE(fits("[0,1,2,3,4,5,6,7,8,9]"));
