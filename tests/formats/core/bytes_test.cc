@@ -66,6 +66,17 @@ TEST(ByteWriter, AWriteBeyondTheEndChangesNothing) {
   EXPECT_EQ(buffer, (std::array<uint8_t, 4>{}));
 }
 
+TEST(ByteWriter, BytesStandBehindEachOther) {
+  std::array<uint8_t, 4> buffer{};
+  ByteWriter out(buffer);
+  out.bytes(std::array<uint8_t, 2>{1, 2});
+  out.bytes({});
+  out.bytes(std::array<uint8_t, 2>{3, 4});
+  EXPECT_TRUE(out.ok());
+  EXPECT_EQ(out.offset(), 4u);
+  EXPECT_EQ(buffer, (std::array<uint8_t, 4>{1, 2, 3, 4}));
+}
+
 TEST(ByteWriter, ZerosAndBytesBeyondTheEndAreRefused) {
   std::array<uint8_t, 4> buffer{1, 2, 3, 4};
   for (const bool zeros : {false, true}) {

@@ -18,6 +18,7 @@ bool fits(std::string_view text) {
 TEST(JsonShape, BoundsTheDepth) {
   EXPECT_TRUE(fits("[[[[]]]]"));
   EXPECT_FALSE(fits("[[[[[]]]]]"));
+  EXPECT_TRUE(fits("[[]],{{}},[[]]"));  // what is closed counts no more
   EXPECT_FALSE(fits("{\"a\":[{\"b\":[{"));
   EXPECT_TRUE(fits("[[]]]]]]][[]]"));  // no JSON, and not deep
 }

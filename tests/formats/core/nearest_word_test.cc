@@ -73,6 +73,8 @@ TEST(NearestWordTest, ShortWordsAllowFewSlips) {
   EXPECT_EQ(near("leef", {"leaf"}), "leaf");
   EXPECT_EQ(near("loof", {"leaf"}), "");
   EXPECT_EQ(near("ab", {"ac"}), "");
+  EXPECT_EQ(near("abcdefghijklmno", {"XXXdefghijklmno"}), "XXXdefghijklmno");
+  EXPECT_EQ(near("abcdefghijklmno", {"XXXXefghijklmno"}), "") << "four are too many for any word";
 }
 
 }  // namespace
