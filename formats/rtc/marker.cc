@@ -69,7 +69,7 @@ std::optional<uint64_t> find_marker_backwards(Bytes file, uint64_t at, uint64_t 
     if (file[probe] == kMarkerFill) {
       const Run run = run_around(file, probe, lowest);
       if (is_marker_run(file, run, lowest)) return run.first - 1;
-      next = run.first > 0 ? run.first - 1 : 0;
+      next = std::max<uint64_t>(run.first, 1) - 1;
     }
     if (next == 0) return std::nullopt;
     at = next - 1;

@@ -150,10 +150,11 @@ Result<uint32_t> Writer::define(uint16_t event_class, uint32_t flags, std::strin
   const Arg words[] = {type->wire_id, event_class, flags, type->name, text};
   COLLECT_TRY(put(kDefineWireId, open_->last_us, words));
   if (type->role == Role::kScopeLeave && type->arguments.empty()) leave_type_ = type->wire_id;
-  plain_scope_.resize(type->wire_id + 1);
-  plain_scope_[type->wire_id] = type->is_scope() && type->arguments.empty();
+  const bool plain_scope = type->is_scope() && type->arguments.empty();
   wire_ids_[type->name] = type->wire_id;
   types_.push_back(std::move(type));
+  plain_scope_.resize(types_.size());
+  plain_scope_.back() = plain_scope;
   const auto wire_id = static_cast<uint32_t>(types_.size() - 1);
   COLLECT_TRY(end_event());
   return wire_id;

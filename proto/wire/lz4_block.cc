@@ -166,9 +166,9 @@ bool lz4_decompress(Bytes input, MutableBytes output) {
     at += count;
     done += count;
     if (at == input.size()) return done == output.size();
-    if (input.size() - at < 2) return false;
+    if (input.size() - at < sizeof(uint16_t)) return false;
     const size_t offset = load_le<uint16_t>(input.data() + at);
-    at += 2;
+    at += sizeof(uint16_t);
     size_t length = token & kNibble;
     if (!take_length(input, at, length)) return false;
     length += kMinMatch;

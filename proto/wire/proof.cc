@@ -1,7 +1,9 @@
 #include "proto/wire/proof.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
 
 namespace collect::wire {
 namespace {
@@ -79,7 +81,7 @@ void Sha256::take_block(const uint8_t* block) {
                          ((e & v[5]) ^ (~e & v[6])) + kRoundConstants[i] + words[i];
     const uint32_t two = (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) +
                          ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
-    for (size_t at = 7; at > 0; --at) v[at] = v[at - 1];
+    std::shift_right(std::begin(v), std::end(v), 1);
     v[4] += one;
     v[0] = one + two;
   }

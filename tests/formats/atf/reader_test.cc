@@ -59,6 +59,10 @@ TEST_P(BothVersions, SpansClampToWhatIsThere) {
   EXPECT_EQ(reader->events(8, 100).size(), 2u);
   EXPECT_EQ(reader->events(10, 1).size(), 0u);
   EXPECT_EQ(reader->events(UINT64_MAX, UINT64_MAX).size(), 0u);
+  const ThreadBytes many = build_thread(plan(100));
+  const auto longer = IndexReader::open(many.index, findings_);
+  EXPECT_EQ(longer->events(10, 40).size(), 40u);
+  EXPECT_EQ(longer->events(10, 40).bytes().size(), 40u * 32);
 }
 
 TEST_P(BothVersions, UnfinalizedIndexIsReadToItsLastWholeEvent) {

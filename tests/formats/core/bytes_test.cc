@@ -66,6 +66,43 @@ TEST(ByteWriter, AWriteBeyondTheEndChangesNothing) {
   EXPECT_EQ(buffer, (std::array<uint8_t, 4>{}));
 }
 
+TEST(ByteWriter, BytesStandBehindEachOther) {
+  std::array<uint8_t, 4> buffer{};
+  ByteWriter out(buffer);
+  out.bytes(std::array<uint8_t, 2>{1, 2});
+  out.bytes({});
+  out.bytes(std::array<uint8_t, 2>{3, 4});
+  EXPECT_TRUE(out.ok());
+  EXPECT_EQ(out.offset(), 4u);
+  EXPECT_EQ(buffer, (std::array<uint8_t, 4>{1, 2, 3, 4}));
+}
+
+TEST(ByteWriter, ZerosAndBytesBeyondTheEndAreRefused) {
+  std::array<uint8_t, 4> buffer{1, 2, 3, 4};
+  for (const bool zeros : {false, true}) {
+    ByteWriter out(MutableBytes(buffer).first(3));
+    zeros ? out.zeros(4) : out.bytes(std::array<uint8_t, 4>{});
+    EXPECT_FALSE(out.ok());
+    // What failed once writes no misplaced fields.
+    zeros ? out.zeros(1) : out.bytes(std::array<uint8_t, 1>{});
+    EXPECT_EQ(out.offset(), 0u);
+    EXPECT_EQ(buffer, (std::array<uint8_t, 4>{1, 2, 3, 4}));
+  }
+  for (const bool zeros : {false, true}) {
+    ByteWriter behind(MutableBytes(buffer).first(3));
+    behind.u8(1);
+    zeros ? behind.zeros(3) : behind.bytes(std::array<uint8_t, 3>{});
+    EXPECT_FALSE(behind.ok());
+    EXPECT_EQ(behind.offset(), 1u);
+    EXPECT_EQ(buffer, (std::array<uint8_t, 4>{1, 2, 3, 4}));
+  }
+  ByteWriter exact(MutableBytes(buffer).first(3));
+  exact.u8(9);
+  exact.zeros(2);
+  EXPECT_TRUE(exact.ok());
+  EXPECT_EQ(buffer, (std::array<uint8_t, 4>{9, 0, 0, 4}));
+}
+
 TEST(LoadStore, AreInverse) {
   uint8_t at[9] = {};
   store_le<uint64_t>(at + 1, 0x1122334455667788);

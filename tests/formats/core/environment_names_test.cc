@@ -37,6 +37,13 @@ TEST(EnvironmentNamesTest, MisspeltNamesAreSaidWithTheNearest) {
                   "COLLECT_NO_SUCH_THING", "COLLECT_", "COLLECT_CONTROLL, near COLLECT_CONTROL"));
 }
 
+// The agent's COLLECT_CONNECT and the commands' COLLECT_CONTROL are both within reach.
+TEST(EnvironmentNamesTest, TheNearerOfTwoNamesIsSaid) {
+  EXPECT_THAT(unknown({"COLLECT_CONNECL=1", "COLLECT_CONTROT=1"}),
+              ElementsAre("COLLECT_CONNECL, near COLLECT_CONNECT",
+                          "COLLECT_CONTROT, near COLLECT_CONTROL"));
+}
+
 TEST(EnvironmentNamesTest, KnownNamesAreNotSaid) {
   std::vector<std::string> environment = {"COLLECT=1", "COLLECTION_=1", "COLLECT_TAG"};
   for (const std::string_view name : kAgentVariables)

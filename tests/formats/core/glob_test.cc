@@ -16,7 +16,18 @@ TEST(GlobTest, StarsAndQuestionMarks) {
   EXPECT_FALSE(matches_glob("?b", "b"));
   EXPECT_TRUE(matches_glob("operator[]*", "operator[](int)"));
   EXPECT_FALSE(matches_glob("", "a"));
+  // What a star has passed is not matched once more, and what stood behind it begins anew.
+  EXPECT_FALSE(matches_glob("ab*bX", "abX"));
+  EXPECT_FALSE(matches_glob("*ab", "aXb"));
+  EXPECT_TRUE(matches_glob("*ab", "aab"));
   EXPECT_TRUE(matches_glob("", ""));
+}
+
+TEST(GlobTest, APatternEndsWhereItsViewEnds) {
+  for (const std::string_view longer : {"a*", "a?", "ab"}) {
+    EXPECT_FALSE(matches_glob(longer.substr(0, 1), "ab")) << longer;
+    EXPECT_TRUE(matches_glob(longer.substr(0, 1), "a")) << longer;
+  }
 }
 
 // A pattern that would make a backtracking matcher run for ages.

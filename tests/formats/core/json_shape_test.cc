@@ -18,8 +18,14 @@ bool fits(std::string_view text) {
 TEST(JsonShape, BoundsTheDepth) {
   EXPECT_TRUE(fits("[[[[]]]]"));
   EXPECT_FALSE(fits("[[[[[]]]]]"));
+  EXPECT_TRUE(fits("[[]],{{}},[[]]"));  // what is closed counts no more
   EXPECT_FALSE(fits("{\"a\":[{\"b\":[{"));
   EXPECT_TRUE(fits("[[]]]]]]][[]]"));  // no JSON, and not deep
+}
+
+TEST(JsonShape, LooksAtNothingBehindTheText) {
+  EXPECT_TRUE(fits(std::string_view("[[[[[").substr(0, 4)));
+  EXPECT_TRUE(fits(std::string_view("[0,1,2,3,4,5,6,7,8,9,").substr(0, 20)));
 }
 
 TEST(JsonShape, BoundsTheValues) {

@@ -143,6 +143,12 @@ TEST(Printable, NeverReturnsMoreThanTheBound) {
       }
     }
   }
+  // What stands before it, as the quotation mark, is not counted.
+  for (size_t bound = 0; bound < 40; ++bound) {
+    EXPECT_EQ(in_quotes(texts[3], bound), "\"" + printable(texts[3], bound) + "\"");
+  }
+  const std::string long_name(kMaxPrintableBytes + 1, 'a');
+  EXPECT_EQ(in_quotes(long_name), "\"" + printable(long_name) + "\"");
   EXPECT_EQ(printable(std::string(10, '\n'), 8), "\\n\\n…");
   EXPECT_EQ(printable(std::string(kMaxPrintableBytes, 'a')), std::string(kMaxPrintableBytes, 'a'));
   EXPECT_EQ(printable(std::string(kMaxPrintableBytes + 1, 'a')).size(), kMaxPrintableBytes);
@@ -170,6 +176,16 @@ TEST(Printable, EveryCodePointIsEitherShownOrEscaped) {
     char escape[16];
     std::snprintf(escape, sizeof escape, "\\u{%02x}", code);
     ASSERT_EQ(printable(text), is_printable(code) ? text : std::string(escape));
+  }
+}
+
+TEST(Printable, PlainNamesAreThoseThatStayAsTheyAre) {
+  for (const char* plain : {"", "a", "a b/c:d.e", "say \"hi\"", "~"}) {
+    EXPECT_TRUE(is_plain_name(plain)) << plain;
+    EXPECT_EQ(printable(plain), plain);
+  }
+  for (const char* other : {"\\", "a\n", "\x7f", "ü", "a\x1b", "\xff"}) {
+    EXPECT_FALSE(is_plain_name(other)) << other;
   }
 }
 

@@ -39,6 +39,14 @@ TEST(Result, TryHandsTheErrorUp) {
   EXPECT_EQ(status.error().message, "3 is odd");
 }
 
+TEST(Result, AStatusIsTrueWhenItHoldsNoError) {
+  const Status good;
+  const Status bad = Error{Code::kIo, "x"};
+  EXPECT_TRUE(good ? true : false);
+  EXPECT_FALSE(bad ? true : false);
+  EXPECT_EQ(bad.code(), Code::kIo);
+}
+
 TEST(Result, MovesWhatCannotBeCopied) {
   Result<std::unique_ptr<int>> made(std::make_unique<int>(7));
   const std::unique_ptr<int> taken = std::move(made).value();

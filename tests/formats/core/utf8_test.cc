@@ -77,6 +77,14 @@ TEST(Utf8, RefusesWhatIsNoCharacter) {
   }
 }
 
+TEST(Utf8, BytesAreJudgedAsText) {
+  const std::string good = "12345678\xC3\xA4";
+  const auto bytes = Bytes(reinterpret_cast<const uint8_t*>(good.data()), good.size());
+  EXPECT_TRUE(is_utf8(bytes));
+  EXPECT_TRUE(is_utf8(Bytes()));
+  EXPECT_FALSE(is_utf8(bytes.first(good.size() - 1)));
+}
+
 TEST(Utf8, RefusesEveryPrefixOfACharacter) {
   for (const uint32_t code : {0x80u, 0x7FFu, 0x800u, 0xFFFFu, 0x10000u, 0x10FFFFu}) {
     const std::string whole = encoded(code);

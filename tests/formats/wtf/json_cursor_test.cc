@@ -54,6 +54,35 @@ TEST(JsonCursor, RefusesWhatIsNoJson) {
   }
 }
 
+// Not only the document: each string says for itself that it is none.
+TEST(JsonCursor, BadStringsAreNotGivenOut) {
+  for (const char* bad :
+       {"\"\\x\"", "\"\\u12\"", "\"\\u12g4\"", "\"\\ud800\"", "\"\\ud800\\n\"", "\"\\udc00\"",
+        "\"\\ud800\\u0041\"", "\"\x01\"", "\"\xff\"", "\"a", "\"\\"}) {
+    JsonCursor cursor(bad);
+    std::string text;
+    EXPECT_FALSE(cursor.string(text)) << bad;
+    EXPECT_FALSE(cursor.ok()) << bad;
+    EXPECT_EQ(cursor.peek(), JsonKind::kEnd) << bad;
+  }
+}
+
+// The text is a part of a larger one.
+TEST(JsonCursor, ANumberEndsWhereTheTextEnds) {
+  for (const std::string_view all : {"1234", "1.25", "1e25", "1e+5", "-1.5e-3"}) {
+    for (size_t size = 1; size <= all.size(); ++size) {
+      const std::string part(all.substr(0, size));
+      JsonCursor cursor(all.substr(0, size));
+      std::string_view number;
+      ASSERT_EQ(cursor.number(number), nlohmann::json::accept(part)) << part;
+      if (cursor.ok()) {
+        EXPECT_EQ(number, part);
+      }
+    }
+  }
+  EXPECT_EQ(JsonCursor("1").offset(), 0u);
+}
+
 TEST(JsonCursor, DepthHasALimit) {
   const auto nested = [](size_t depth) {
     return std::string(depth, '[') + std::string(depth, ']');

@@ -60,6 +60,7 @@ TEST(Json, CompleteModeIsOneDocument) {
   const json& parts = document["chunks"][1]["parts"];
   ASSERT_EQ(parts.size(), 4u);
   EXPECT_EQ(parts[0]["type"], "string_table");
+  EXPECT_TRUE(parts[0]["value"].is_array());
   EXPECT_EQ(parts[1]["type"], "binary_resource");
   EXPECT_EQ(parts[1]["value"], "AQIDBAU=");
   EXPECT_EQ(parts[2]["value"], "resource text");
@@ -163,6 +164,64 @@ TEST(Json, WhatDoesNotFitIsSaidAndLeftOut) {
     const auto lines = lines_from(head + bad + tail, findings);
     EXPECT_TRUE(findings.has(Rule::kJsonValue)) << bad;
     EXPECT_EQ(lines, std::vector<std::string>{" | t | 9 | n=1 s='last'"}) << bad;
+  }
+}
+
+// What is left of a cut file stands in its document: the same events, and no half resource.
+TEST(Json, CutFilesKeepTheEventsThatAreThere) {
+  const auto whole = testing::build_file();
+  for (size_t size = 400; size < whole.size(); size += 13) {
+    const std::vector<uint8_t> cut(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(size));
+    Findings reading, writing;
+    const auto expected = testing::lines_of(cut, reading);
+    VectorSink text;
+    ASSERT_TRUE(binary_to_json(cut, {}, text, writing).ok()) << size;
+    ASSERT_TRUE(json::accept(text_of(text.bytes()))) << size;
+    Findings back;
+    EXPECT_EQ(lines_from(text_of(text.bytes()), back), expected) << size;
+  }
+}
+
+TEST(Json, TimesOfChunksHave32Bits) {
+  for (const auto& [time, fits] : {std::pair("4294967295", true),
+                                   {"4294967296", false},
+                                   {"-2147483648", true},
+                                   {"-2147483649", false}}) {
+    Findings findings;
+    (void)lines_from(R"({"wtfVersion":1,"formatVersion":10,"chunks":[{"id":2,"type":"event_data",)"
+                     R"("startTime":)" +
+                         std::string(time) + R"(,"endTime":9,"parts":[]}]})",
+                     findings);
+    EXPECT_EQ(findings.has(Rule::kJsonValue), !fits) << time;
+  }
+}
+
+TEST(Json, AnEntryOfAStringTableThatIsNoStringIsEmpty) {
+  Findings findings;
+  const auto lines = lines_from(
+      "{\"wtfVersion\":1,\"formatVersion\":10,\"chunks\":[{\"id\":2,\"type\":\"event_data\","
+      "\"parts\":["
+      "{\"type\":\"string_table\",\"value\":[\"t\",[1,{\"a\":2}],\"x\"]},"
+      "{\"type\":\"binary_event_buffer\",\"mode\":\"base64\",\"byteLength\":36,"
+      "\"value\":\"AQAAAAAAAAACAAAAAAAAAAAAAAAAAAAA/////wIAAAAHAAAA\"}]}]}",
+      findings);
+  EXPECT_EQ(lines, std::vector<std::string>{" | t | 7 |"});
+  EXPECT_TRUE(findings.has(Rule::kJsonValue));
+}
+
+// A char is a byte, in an array as alone.
+TEST(Json, CharactersBeyondAByteAreNoChar) {
+  for (const char* args : {R"(["世","a"])", R"(["a","é世"])", R"(["a","世é"])"}) {
+    Findings findings;
+    const auto lines = lines_from(
+        R"({"wtfVersion":1,"formatVersion":10,"chunks":[{"id":2,"type":"event_data","parts":[)"
+        R"({"type":"json_event_buffer","events":[{"wireId":1,"time":0,"args":{"wireId":2,)"
+        R"("eventClass":0,"flags":0,"name":"t","args":"char c, char[] s"}},)"
+        R"({"wireId":2,"time":1,"args":)" +
+            std::string(args) + R"(},{"wireId":2,"time":2,"args":["é","aé"]}]}]}]})",
+        findings);
+    EXPECT_TRUE(findings.has(Rule::kJsonValue)) << args;
+    EXPECT_EQ(lines, std::vector<std::string>{" | t | 2 | c=233 s=[97 233 ]"}) << args;
   }
 }
 

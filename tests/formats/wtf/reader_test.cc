@@ -90,6 +90,32 @@ TEST(Reader, CharactersBecomeUtf8) {
   EXPECT_EQ(event.argument("s")->utf8(), "😀\xEF\xBF\xBD");
 }
 
+TEST(Reader, TextsThatAreNotUtf8AreSaid) {
+  using namespace std::string_view_literals;
+  ByHand events;
+  events.define(2, 0, 0, 0, 1);
+  events.word(2).word(1).word(2);
+  const auto file = file_of("t\0ascii a\0\xff\0"sv, events);
+  const FileReport report = check_file(file);
+  EXPECT_EQ(report.events, 1u);
+  EXPECT_TRUE(report.findings.has(Rule::kStringText));
+  EXPECT_EQ(report.findings.errors(), 0u);
+}
+
+// One step back is enough: scopes are counted by time, not as they are written.
+TEST(Reader, ScopesOfAZoneThatStepsBackOnce) {
+  using namespace std::string_view_literals;
+  ByHand events;
+  events.define(2, 1, 0, 0, kNullOrdinal).define(3, 0, 40, 1, kNullOrdinal);
+  events.word(3).word(200).word(2).word(100);
+  const FileReport report = check_file(file_of("draw\0wtf.scope#leave\0"sv, events));
+  ASSERT_FALSE(report.zones.empty());
+  EXPECT_EQ(report.zones[0].backward_steps, 1u);
+  EXPECT_EQ(report.zones[0].scopes, 1u);
+  EXPECT_EQ(report.zones[0].open_scopes, 0u);
+  EXPECT_EQ(report.zones[0].unmatched_leaves, 0u);
+}
+
 // Two definitions of one name: the published viewer misreads the second's events, we do not.
 TEST(Reader, ASecondDefinitionOfANameIsReadWithItsOwnArguments) {
   using namespace std::string_view_literals;
@@ -182,6 +208,8 @@ TEST(Legacy, ReadsAFileMadeByHand) {
   ASSERT_TRUE(opened.ok()) << opened.error().message;
   Reader& reader = **opened;
   EXPECT_EQ(reader.tool_version(), 77u);
+  EXPECT_EQ(reader.header()->flags,
+            std::vector<std::string>{std::string(kFlagHighResolutionTimes)});
   EXPECT_EQ(reader.header()->timebase_ms, 4294967301.0);
   EXPECT_EQ(reader.header()->context->uri, "http://x");
   EXPECT_EQ(reader.header()->metadata, R"({"m":1})");

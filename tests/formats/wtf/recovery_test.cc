@@ -62,6 +62,18 @@ TEST_F(Recovery, ADamagedChunkCostsOnlyItself) {
   }
 }
 
+TEST_F(Recovery, AChunkOfAnOddLengthIsReadAndSaid) {
+  for (const uint32_t more : {1u, 2u, 3u, 4u}) {
+    std::vector<uint8_t> bytes = made.bytes;
+    const Place hit = chunks[5];
+    store_le(&bytes[hit.offset + 8], static_cast<uint32_t>(hit.length + more));
+    bytes.insert(bytes.begin() + static_cast<ptrdiff_t>(hit.offset + hit.length), more, uint8_t{0});
+    Findings found;
+    EXPECT_EQ(testing::lines_of(bytes, found), made.lines) << more;
+    EXPECT_EQ(found.has(Rule::kChunkHeader), more != 4) << more;
+  }
+}
+
 TEST_F(Recovery, BytesBehindTheLastChunkAreDamageAndNotFatal) {
   for (const size_t more : {size_t{1}, size_t{4}, size_t{24}, size_t{100}}) {
     std::vector<uint8_t> bytes = made.bytes;

@@ -126,6 +126,27 @@ TEST_F(WriterTest, EveryChunkSetsItsZone) {
   EXPECT_EQ(check_file(sink.bytes()).zones[0].scopes, 3000u);
 }
 
+// C++'s char is an int8 or a uint8; either goes into an array of the same and of char.
+TEST_F(WriterTest, ArraysOfCharFitWhereTheirElementsDo) {
+  const char letters[] = {'a', 'b'};
+  const int8_t small[] = {1};
+  const uint8_t bytes[] = {200};
+  const Arg text = Arg::array(std::span<const char>(letters));
+  const auto takes = [&](const char* signature, const Arg& arg) {
+    const uint32_t type = writer.define_instance(signature, signature).value();
+    return writer.event(type, kEpoch, {arg}).ok();
+  };
+  constexpr bool kSigned = std::is_signed_v<char>;
+  EXPECT_EQ(takes("int8[] a", text), kSigned);
+  EXPECT_EQ(takes("uint8[] a", text), !kSigned);
+  EXPECT_TRUE(takes("char[] a", text));
+  EXPECT_TRUE(takes("char[] a", Arg::array(std::span<const int8_t>(small))));
+  EXPECT_TRUE(takes("char[] a", Arg::array(std::span<const uint8_t>(bytes))));
+  EXPECT_FALSE(takes("int8[] a", Arg::array(std::span<const uint8_t>(bytes))));
+  EXPECT_FALSE(takes("wchar[] a", text));
+  EXPECT_FALSE(takes("int16[] a", text));
+}
+
 TEST_F(WriterTest, ValuesThatDoNotFitAreRefusedAndNothingIsWritten) {
   const uint32_t type =
       writer.define_instance("v", "int8 a, uint16 b, bool c, float32 f, ascii t, any j, wchar[] w")
