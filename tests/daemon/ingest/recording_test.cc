@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <future>
+#include <thread>
 
 #include "tests/daemon/ingest/ingest_fixture.h"
 
@@ -245,6 +247,35 @@ TEST_F(IngestTest, StoppingSealsARecordingWhoseEndWasSent) {
   ASSERT_TRUE(agent.end_recording());
   EXPECT_TRUE(ingest_->stop(fakes::kPatience));
   ASSERT_TRUE(reported_.session_in(SessionState::kComplete).has_value());
+}
+
+// Seen under load: not a byte of the recording had been read when the collector stopped, and it was
+// dropped with the connection.
+TEST_F(IngestTest, StoppingReadsARecordingThatWasSentBefore) {
+  options_.io_threads = 1;
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  const auto agent_seen = reported_.agent([](const auto&) { return true; });
+  ASSERT_TRUE(agent_seen.has_value());
+  // The io thread does nothing until it is let go.
+  std::promise<void> held;
+  std::promise<void> let_go;
+  ingest_->modules(agent_seen->process_id, [&](const auto&) {
+    held.set_value();
+    let_go.get_future().wait();
+  });
+  held.get_future().wait();
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 10));
+  ASSERT_TRUE(agent.close_stream(1, 10));
+  ASSERT_TRUE(agent.end_recording());
+  std::thread stopping([this] { EXPECT_TRUE(ingest_->stop(fakes::kPatience)); });
+  std::this_thread::sleep_for(milliseconds(200));  // its order waits for the thread now
+  let_go.set_value();
+  stopping.join();
+  EXPECT_TRUE(reported_.session_in(SessionState::kComplete).has_value());
 }
 
 TEST_F(IngestTest, StoppingForGoodSealsWhatRecords) {
