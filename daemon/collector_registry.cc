@@ -42,7 +42,7 @@ CollectorRegistry::Change CollectorRegistry::put(const ingest::AgentSnapshot& ag
   return is_new ? Change::kAdded : Change::kChanged;
 }
 
-CollectorRegistry::Change CollectorRegistry::put(const ingest::SessionSnapshot& session) {
+void CollectorRegistry::put(const ingest::SessionSnapshot& session) {
   std::lock_guard lock(mutex_);
   const auto [at, is_new] = sessions_.try_emplace(session.name, session);
   if (!is_new) {
@@ -51,7 +51,6 @@ CollectorRegistry::Change CollectorRegistry::put(const ingest::SessionSnapshot& 
     at->second.symbols = std::max(known, session.symbols);
   }
   if (is_over(session.state)) forget_old_sessions();
-  return is_new ? Change::kAdded : Change::kChanged;
 }
 
 std::optional<ingest::SessionSnapshot> CollectorRegistry::set_symbols(const std::string& name,

@@ -21,11 +21,11 @@ inline constexpr size_t kMaxEndedSessions = 1'000;
 
 class CollectorRegistry {
  public:
-  enum class Change : uint8_t { kAdded, kChanged, kNone };
+  enum class Change : uint8_t { kAdded, kChanged };
 
   Change put(const ingest::AgentSnapshot& agent);
   // What is known of its names stays: ingest does not hear of them.
-  Change put(const ingest::SessionSnapshot& session);
+  void put(const ingest::SessionSnapshot& session);
   // Nothing where the session is not known, or that is known already.
   std::optional<ingest::SessionSnapshot> set_symbols(const std::string& name,
                                                      storage::SymbolsState state);

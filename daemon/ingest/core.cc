@@ -50,8 +50,7 @@ bool RememberedProcesses::holds(const ProcessId& id) const {
   return ids_.contains(id);
 }
 
-std::string LineLimit::admit(const std::string& line) {
-  const auto now = std::chrono::steady_clock::now();
+std::string LineLimit::admit(const std::string& line, std::chrono::steady_clock::time_point now) {
   std::lock_guard lock(mutex_);
   if (lines_ == 0 || now - period_start_ > kRefusalLogPeriod) {
     period_start_ = now;

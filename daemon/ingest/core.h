@@ -36,7 +36,8 @@ class RememberedProcesses {
 class LineLimit {
  public:
   // Empty: not this one. Else the line, with what was left out before it.
-  std::string admit(const std::string& line);
+  std::string admit(const std::string& line,
+                    std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
 
  private:
   std::mutex mutex_;

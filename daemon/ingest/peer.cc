@@ -238,7 +238,7 @@ void Peer::say_goodbye() {
   bye.set_will_return(!core_.options.seal_at_stop);
   if (control_) control_->send(wire::FrameType::kBye, bye);
   if (control_) std::exchange(control_, nullptr)->close_after_sending();
-  if (session_ && data_up_) {
+  if (data_up_) {  // even without a session: its beginning may be what was not read
     drain_data(kCollectorStops);
     return;
   }

@@ -168,7 +168,7 @@ DiagReply read_reply(const char* bytes, size_t size, uint32_t sequence) {
     nlmsgerr failure{};
     std::memcpy(&failure, bytes + sizeof header, sizeof failure);
     reply.is_ours = true;
-    reply.error = failure.error == 0 ? EPROTO : -failure.error;
+    reply.error = -failure.error;
   } else if (header.nlmsg_type == SOCK_DIAG_BY_FAMILY && body >= sizeof reply.socket) {
     std::memcpy(&reply.socket, bytes + sizeof header, sizeof reply.socket);
     reply.is_ours = true;
@@ -325,12 +325,12 @@ Result<SocketAnswer> PeerLookup::ask_kernel(const sockaddr_storage& own,
                                             const sockaddr_storage* other) {
   if (netlink_ < 0) {
     netlink_ = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-    if (netlink_ < 0 && is_our_shortage(errno)) {
-      return Error{Code::kExhausted, std::string("netlink: ") + std::strerror(errno)};
-    }
     if (netlink_ < 0) {
-      return Error{Code::kUnsupported,
-                   std::string("the system has no sock_diag: ") + std::strerror(errno)};
+      const int error = errno;
+      return is_our_shortage(error)
+                 ? Error{Code::kExhausted, std::string("netlink: ") + std::strerror(error)}
+                 : Error{Code::kUnsupported,
+                         std::string("the system has no sock_diag: ") + std::strerror(error)};
     }
   }
   const DiagRequest request = request_for(own, other, ++sequence_);

@@ -153,6 +153,11 @@ void FakeAgent::disconnect() {
   data_.close();
 }
 
+bool FakeAgent::send_heartbeat(const wire::Heartbeat& beat) {
+  const std::lock_guard lock(send_mutex_);
+  return control_.send(wire::FrameType::kHeartbeat, beat);
+}
+
 void FakeAgent::say_goodbye(bool will_return) {
   wire::Bye bye;
   bye.set_reason("test");

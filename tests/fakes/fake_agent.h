@@ -55,6 +55,8 @@ class FakeAgent {
   bool open_data(FrameSocket socket, bool dialled = false);
   void disconnect();  // both, without a word
   void say_goodbye(bool will_return);
+  // Besides those that come by themselves, and that say nothing.
+  bool send_heartbeat(const wire::Heartbeat& beat);
 
   // What the first control Welcome gave; empty before. A test may take it away or change it.
   std::string& resume_key() { return resume_key_; }

@@ -32,10 +32,10 @@ class OwnNetwork {
     is_in_ = true;
     const int asked = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     ifreq loopback{};
-    std::strcpy(loopback.ifr_name, "lo");
+    std::string("lo").copy(loopback.ifr_name, sizeof loopback.ifr_name - 1);
     loopback.ifr_flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING;
     ifreq another{};
-    std::strcpy(another.ifr_name, "lo:1");
+    std::string("lo:1").copy(another.ifr_name, sizeof another.ifr_name - 1);
     const SocketAddress address = tcp4(kOwnAddress, 0);
     std::memcpy(&another.ifr_addr, &address.raw, sizeof another.ifr_addr);
     if (::ioctl(asked, SIOCSIFFLAGS, &loopback) != 0 ||

@@ -74,8 +74,7 @@ SURFACE = {
     "daemon/ctl/main.cc": 'app.add_flag("-q,--quiet", quiet, "");\n',
     "daemon/ctl/online_command_line.cc": 'add("--control", control, "", "");\n',
     "daemon/ctl/file_command_line.cc": 'command->add_option(\n    "--limit", limit, "");\n',
-    "daemon/config.h": 'visit("max_connections_per_address", "", c.a);\n'
-                       'visit("max_connections_per_address", "", c.b);\nvisit("rtc", "", c.rtc);\n',
+    "daemon/config.h": 'visit("rtc", "", c.rtc);\n',
     "daemon/config.cc": 'app.add_option("--ready-fd", fd, "");\n',
     "formats/core/environment_names.h": '"COLLECT_TAG",\n',
     "agent/settings.cc": 'variable("COLLECT_TAG");\n',
@@ -91,14 +90,15 @@ SURFACE_FAULTS = [
     ("tests/a_test.cc", "--quiet", "--loud", "collectctl --quiet is in no test"),
     ("tests/a_test.cc", "--control", "--contro", "collectctl --control is in no test"),
     ("tests/a_test.cc", "--limit", "--limits", "file_command_line.cc:1: collectctl --limit is in no"),
-    ("tests/a_test.cc", '"--rtc"', '"--rtc-roll"', "config.h:3: no test runs a daemon with rtc"),
+    ("tests/a_test.cc", '"--rtc"', '"--rtc-roll"', "config.h:1: no test runs a daemon with rtc"),
     ("tests/a_test.cc", "--ready-fd", "--fd", "collectord --ready-fd is in no test"),
     ("tests/a_test.cc", "COLLECT_TAG", "COLLECT_TA", "COLLECT_TAG is in no test"),
     ("tests/a_test.cc", "events_lost", "events", "control.proto:2: events_lost is in no test"),
     ("tests/a_test.cc", "parent_pid", "pid", "the manifest's parent_pid is in no test"),
     ("tests/a_test.cc", "markers_left_out", "left_out", "the manifest's markers_left_out is in no"),
     ("agent/settings.cc", "COLLECT_TAG", "COLLECT_NEW", "COLLECT_NEW is not in"),
-    ("tests/a_test.cc", "--rtc", '--rtc", "--max-connections-per-address', "SEEN_ELSEWHERE has max_connections_per_address"),
+    ("tests/a_test.cc", "a.events_lost()", "a.events_lost() + a.detail_records_stored()",
+     "SEEN_ELSEWHERE has detail_records_stored"),
 ]
 
 

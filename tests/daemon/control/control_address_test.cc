@@ -2,6 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "tests/fakes/socket_address.h"
 
 namespace collect::control {
 namespace {
@@ -14,6 +20,7 @@ TEST(ControlAddressTest, LoopbackAndUnixSockets) {
     EXPECT_EQ(address->target(), text);
     EXPECT_TRUE(address->loopback || address->unix_socket) << text;
   }
+  EXPECT_TRUE(parse_control_address("unix:/" + std::string(106, 'x')).ok());
 }
 
 TEST(ControlAddressTest, EverythingElseIsNotLoopback) {
@@ -27,7 +34,7 @@ TEST(ControlAddressTest, EverythingElseIsNotLoopback) {
 }
 
 TEST(ControlAddressTest, BrokenOnesAreRefused) {
-  const std::string long_path = "unix:/" + std::string(108, 'x');
+  const std::string long_path = "unix:/" + std::string(107, 'x');
   for (const std::string& text :
        {std::string(), std::string(":"), std::string("7711"), std::string(":7711"),
         std::string("127.0.0.1"), std::string("127.0.0.1:"), std::string("127.0.0.1:65536"),
@@ -37,6 +44,78 @@ TEST(ControlAddressTest, BrokenOnesAreRefused) {
     ASSERT_FALSE(address.ok()) << text;
     EXPECT_EQ(address.code(), Code::kInvalidArgument);
   }
+}
+
+// A socket that somebody else bound, and where it says that it is.
+TEST(ControlAddressTest, SocketsSayWhereTheyAre) {
+  const auto bound = [](const fakes::SocketAddress& address) {
+    const int fd = ::socket(address.raw.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(::bind(fd, address.get(), address.bytes), 0);
+    const auto found = bound_address(fd);
+    ::close(fd);
+    EXPECT_TRUE(found.ok());
+    return found.ok() ? *found : ControlAddress();
+  };
+  const ControlAddress v4 = bound(fakes::tcp4(INADDR_LOOPBACK, 0));
+  EXPECT_EQ(v4.host, "127.0.0.1");
+  EXPECT_NE(v4.port, 0);
+  EXPECT_TRUE(v4.loopback);
+  EXPECT_FALSE(bound(fakes::tcp4(INADDR_ANY, 0)).loopback);
+  const ControlAddress v6 = bound(fakes::tcp6(in6addr_loopback, 0));
+  EXPECT_EQ(v6.host, "[::1]");
+  EXPECT_NE(v6.port, 0);
+  EXPECT_TRUE(v6.loopback);
+  const std::string path = testing::TempDir() + "control_" + std::to_string(::getpid());
+  EXPECT_EQ(bound(fakes::unix_name(path)).target(), "unix:" + path);
+  ::unlink(path.c_str());
+  const std::string name = "control_" + std::to_string(::getpid());
+  EXPECT_EQ(bound(fakes::unix_name(std::string(1, '\0') + name)).target(), "unix:@" + name);
+  EXPECT_FALSE(bound_address(-1).ok());
+  int neither[2];
+  ASSERT_EQ(::pipe(neither), 0);
+  EXPECT_FALSE(bound_address(neither[0]).ok());
+  ::close(neither[0]);
+  ::close(neither[1]);
+  const int netlink = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(bound_address(netlink).code(), Code::kUnsupported);
+  ::close(netlink);
+}
+
+TEST(ControlAddressTest, ThePathOfASocketIsTakenOnceAndFreeAfterwards) {
+  const std::string path = testing::TempDir() + "listen_" + std::to_string(::getpid());
+  const auto address = parse_control_address("unix:" + path);
+  ASSERT_TRUE(address.ok());
+  const auto first = listen_on(*address);
+  ASSERT_TRUE(first.ok());
+  struct stat made{};
+  EXPECT_EQ(::stat(path.c_str(), &made), 0);
+  EXPECT_EQ(made.st_mode & 0777, 0600u);
+  EXPECT_EQ(listen_on(*address).code(), Code::kAlreadyExists);
+  ::close(*first);
+  const auto next = listen_on(*address);
+  ASSERT_TRUE(next.ok()) << "nobody listens on what lies there";
+  ::close(*next);
+  ::unlink(path.c_str());
+  std::ofstream(path) << "a file";
+  EXPECT_EQ(listen_on(*address).code(), Code::kAlreadyExists);
+  ::unlink(path.c_str());
+}
+
+TEST(ControlAddressTest, ThePortIsTakenOnce) {
+  ControlAddress address = *parse_control_address("127.0.0.1:0");
+  const auto first = listen_on(address);
+  ASSERT_TRUE(first.ok());
+  address.port = bound_address(*first)->port;
+  const auto second = listen_on(address);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.code(), Code::kAlreadyExists);
+  EXPECT_NE(second.error().message.find("is in use, perhaps by another collectord"),
+            std::string::npos);
+  ::close(*first);
+  const auto v6 = listen_on(*parse_control_address("[::1]:0"));
+  if (v6.ok()) ::close(*v6);
+  EXPECT_TRUE(v6.ok() || v6.code() == Code::kIo);
+  EXPECT_FALSE(listen_on(*parse_control_address("no-such-host.invalid:1")).ok());
 }
 
 }  // namespace

@@ -29,5 +29,19 @@ TEST(NameFilterTest, SessionsByShortName) {
   EXPECT_FALSE(matches(session, "session_20250101_000000"));
 }
 
+TEST(NameFilterTest, DevicesByEveryWord) {
+  v1::Device device;
+  device.set_name("devices/R58M");
+  device.set_serial("R58M");
+  device.set_model("SM_G991B");
+  device.set_via("adb");
+  for (const char* word : {"", "devices/R58M", "R58M", "SM_G991B", "adb"}) {
+    EXPECT_TRUE(matches(device, word)) << word;
+  }
+  for (const char* word : {"R58", "usbmux", "devices/"}) {
+    EXPECT_FALSE(matches(device, word)) << word;
+  }
+}
+
 }  // namespace
 }  // namespace collect::control

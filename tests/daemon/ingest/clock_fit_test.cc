@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "daemon/ingest/limits.h"
+
 namespace collect::ingest {
 namespace {
 
@@ -60,6 +62,95 @@ TEST(ClockFitTest, ClockThatJumpedBeginsAnew) {
   ASSERT_TRUE(sync.has_value());
   EXPECT_EQ(sync->offset_ns, 3'600'000'000'000);
   EXPECT_EQ(sync->drift_ppb, 0);
+}
+
+// Of two points that are close together the noise of the round trip says more than the drift.
+TEST(ClockFitTest, DriftTakesASecondAtLeast) {
+  for (const uint64_t apart : {uint64_t{999'999'999}, uint64_t{1'000'000'000}}) {
+    ClockFit fit;
+    fit.begin_burst();
+    fit.add(probe(1'000'000'000, 1'000'000, 1'000, 1'000));
+    ASSERT_TRUE(fit.end_burst().has_value());
+    fit.begin_burst();
+    fit.add(probe(1'000'000'000 + apart, 1'100'000, 1'000, 1'000));
+    const auto sync = fit.end_burst();
+    ASSERT_TRUE(sync.has_value());
+    EXPECT_EQ(sync->offset_ns, 1'100'000);
+    EXPECT_NEAR(sync->drift_ppb, apart < 1'000'000'000 ? 0 : 100'000, 1) << apart;
+  }
+}
+
+TEST(ClockFitTest, NoQuartzIsWorseThanOneInAThousand) {
+  for (const int64_t ahead : {int64_t{1'000'000}, int64_t{-1'000'000}, int64_t{1'000'100}}) {
+    ClockFit fit;
+    fit.begin_burst();
+    fit.add(probe(10'000'000'000, 0, 1'000, 1'000));
+    ASSERT_TRUE(fit.end_burst().has_value());
+    fit.begin_burst();
+    fit.add(probe(11'000'000'000, ahead, 1'000, 1'000));
+    const auto sync = fit.end_burst();
+    ASSERT_TRUE(sync.has_value());
+    EXPECT_EQ(sync->drift_ppb != 0, std::abs(ahead) <= 1'000'000) << ahead;
+  }
+}
+
+// A link that broke within a burst leaves nothing of it to the next.
+TEST(ClockFitTest, ABurstThatWasBrokenOffIsForgotten) {
+  ClockFit fit;
+  fit.begin_burst();
+  fit.add(probe(1'000'000, 5'000'000, 1'000, 1'000));
+  fit.begin_burst();
+  EXPECT_FALSE(fit.end_burst().has_value());
+  fit.begin_burst();
+  fit.add(probe(2'000'000, 7'000'000, 50'000, 50'000));
+  const auto sync = fit.end_burst();
+  ASSERT_TRUE(sync.has_value());
+  EXPECT_EQ(sync->offset_ns, 7'000'000);
+}
+
+// Least squares through (-10 s, 0), (-5 s, 0), (0, 3000 ns): 300 ns a second, and 2500 ns now.
+TEST(ClockFitTest, TheNoiseOfOneBurstIsEvenedOut) {
+  ClockFit fit;
+  std::optional<storage::ClockSync> sync;
+  for (const auto& [second, offset] : {std::pair{10, 0}, {15, 0}, {20, 3'000}}) {
+    fit.begin_burst();
+    fit.add(probe(static_cast<uint64_t>(second) * 1'000'000'000, offset, 1'000, 1'000));
+    sync = fit.end_burst();
+  }
+  ASSERT_TRUE(sync.has_value());
+  EXPECT_NEAR(sync->drift_ppb, 300, 0.001);
+  EXPECT_EQ(sync->offset_ns, 2'500);
+}
+
+// A clock that has changed its pace is followed: the old points are forgotten.
+TEST(ClockFitTest, OnlyTheLastBurstsCount) {
+  ClockFit fit;
+  std::optional<storage::ClockSync> sync;
+  int64_t offset = 0;
+  for (uint64_t burst = 0; burst < 2 * kFittedBursts; ++burst) {
+    if (burst > kFittedBursts) offset += 50'000;  // 10 ppm
+    fit.begin_burst();
+    fit.add(probe(1'000'000'000'000 + burst * 5'000'000'000, offset, 1'000, 1'000));
+    sync = fit.end_burst();
+  }
+  ASSERT_TRUE(sync.has_value());
+  EXPECT_NEAR(sync->drift_ppb, 10'000, 1);
+}
+
+TEST(ClockFitTest, ADeviceThatTakesNoTimeIsBelieved) {
+  ClockFit fit;
+  fit.begin_burst();
+  fit.add({100, 60, 60, 120});
+  auto sync = fit.end_burst();
+  ASSERT_TRUE(sync.has_value());
+  EXPECT_EQ(sync->offset_ns, -50);
+  EXPECT_EQ(sync->uncertainty_ns, 11u);
+  fit.begin_burst();
+  fit.add({100, 60, 80, 120});  // all of it inside
+  sync = fit.end_burst();
+  ASSERT_TRUE(sync.has_value());
+  EXPECT_EQ(sync->offset_ns, -40);
+  EXPECT_EQ(sync->uncertainty_ns, 1u);
 }
 
 TEST(ClockFitTest, ContradictionsAreIgnored) {

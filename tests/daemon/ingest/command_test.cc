@@ -154,6 +154,23 @@ TEST_F(CommandTest, NobodyIsNotFound) {
       answer_of<SessionSnapshot>([&](auto done) { ingest_->stop_recording(process(99), done); });
   ASSERT_FALSE(answer.ok());
   EXPECT_EQ(answer.code(), Code::kNotFound);
+  const ProcessId nobody = process(99);
+  const Code codes[] = {
+      answer_of<SessionSnapshot>([&](auto done) { ingest_->start_recording(nobody, done); }).code(),
+      answer_of<AgentSnapshot>([&](auto done) { ingest_->detach(nobody, done); }).code(),
+      answer_of<std::vector<storage::ModuleInfo>>([&](auto done) {
+        ingest_->modules(nobody, done);
+      }).code(),
+      answer_of<std::vector<storage::ThreadIdentity>>([&](auto done) {
+        ingest_->threads(nobody, done);
+      }).code(),
+      answer_of<uint64_t>([&](auto done) { ingest_->annotate(nobody, 1, "x", done); }).code(),
+      answer_of<std::string>([&](auto done) { ingest_->roll_container(nobody, done); }).code(),
+      answer_of<wire::CommandResult>([&](auto done) { ingest_->command(nobody, {}, done); }).code(),
+      answer_of<SessionSnapshot>([&](auto done) { ingest_->stop_feed("none", done); }).code(),
+      answer_of<std::string>([&](auto done) { ingest_->detach_address("x:1", done); }).code(),
+  };
+  EXPECT_THAT(codes, testing::Each(Code::kNotFound));
 }
 
 }  // namespace

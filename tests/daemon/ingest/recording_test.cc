@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <future>
+#include <thread>
 
 #include "tests/daemon/ingest/ingest_fixture.h"
 
@@ -247,6 +249,35 @@ TEST_F(IngestTest, StoppingSealsARecordingWhoseEndWasSent) {
   ASSERT_TRUE(reported_.session_in(SessionState::kComplete).has_value());
 }
 
+// Seen under load: not a byte of the recording had been read when the collector stopped, and it was
+// dropped with the connection.
+TEST_F(IngestTest, StoppingReadsARecordingThatWasSentBefore) {
+  options_.io_threads = 1;
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  const auto agent_seen = reported_.agent([](const auto&) { return true; });
+  ASSERT_TRUE(agent_seen.has_value());
+  // The io thread does nothing until it is let go.
+  std::promise<void> held;
+  std::promise<void> let_go;
+  ingest_->modules(agent_seen->process_id, [&](const auto&) {
+    held.set_value();
+    let_go.get_future().wait();
+  });
+  held.get_future().wait();
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 10));
+  ASSERT_TRUE(agent.close_stream(1, 10));
+  ASSERT_TRUE(agent.end_recording());
+  std::thread stopping([this] { EXPECT_TRUE(ingest_->stop(fakes::kPatience)); });
+  std::this_thread::sleep_for(milliseconds(200));  // its order waits for the thread now
+  let_go.set_value();
+  stopping.join();
+  EXPECT_TRUE(reported_.session_in(SessionState::kComplete).has_value());
+}
+
 TEST_F(IngestTest, StoppingForGoodSealsWhatRecords) {
   options_.seal_at_stop = true;
   start();
@@ -297,6 +328,59 @@ TEST_F(IngestTest, SuccessorResumesWhatAKilledCollectorLeftOpen) {
   EXPECT_EQ(stored_events(*session, 0, 1000), index_events(0, 1000));
   ingest_.reset();
   std::filesystem::remove_all(left);
+}
+
+// All of them, and not just the newest: one is looked at after the other.
+TEST_F(IngestTest, SessionsOfEarlierCollectorsAreListed) {
+  start();
+  for (uint8_t id = 1; id <= 3; ++id) {
+    fakes::FakeProcess process;
+    process.id_byte = id;
+    process.pid = 100 + id;
+    process.name = "app " + std::to_string(id);
+    process.tag = "tag";
+    FakeAgent agent(process);
+    ASSERT_TRUE(agent.connect(address()));
+    record_all(agent, 1, 1, 10u * id);
+  }
+  ingest_.reset();
+  Reported reported;
+  auto next = Ingest::bind(options_, *fs_, reported);
+  ASSERT_TRUE(next.ok());
+  (*next)->run();
+  ASSERT_TRUE(eventually([&] { return reported.session_count() == 3; }));
+  for (uint32_t id = 1; id <= 3; ++id) {
+    const auto session = reported.session([id](const auto& one) { return one.pid == 100 + id; });
+    ASSERT_TRUE(session.has_value()) << id;
+    EXPECT_EQ(session->state, SessionState::kComplete);
+    EXPECT_EQ(session->process_name, "app " + std::to_string(id));
+    EXPECT_EQ(session->tag, "tag");
+    EXPECT_EQ(session->totals.events, 10u * id);
+    EXPECT_EQ(session->recording, 1u);
+    EXPECT_GE(session->end_time, session->start_time);
+    EXPECT_TRUE(session->directory.ends_with(session->name));
+  }
+}
+
+// What an agent says of itself with each heartbeat is shown when it changes.
+TEST_F(IngestTest, HeartbeatsAreShown) {
+  options_.heartbeat = milliseconds{20'000};  // the fake's own say nothing
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  wire::Heartbeat beat;
+  const auto shows = [&](const std::function<bool(const AgentSnapshot&)>& fits) {
+    return agent.send_heartbeat(beat) && reported_.agent(fits).has_value();
+  };
+  beat.set_spooled_bytes(77);
+  EXPECT_TRUE(shows([](const auto& one) { return one.spooled_bytes == 77; }));
+  beat.set_detail(wire::DETAIL_ARMED);
+  EXPECT_TRUE(shows([](const auto& one) { return one.detail == DetailMode::kArmed; }));
+  beat.set_link_raw_bytes(100);
+  beat.set_link_sent_bytes(50);
+  EXPECT_TRUE(shows([](const auto& one) {
+    return one.link_raw_bytes == 100 && one.link_sent_bytes == 50 && one.spooled_bytes == 77;
+  }));
 }
 
 // Old sessions are listed in the background, and half-made ones removed: a session that was just

@@ -159,8 +159,10 @@ TEST(BudgetTest, SamePrincipalHasOneAccount) {
 TEST(BudgetTest, IdleAccountsAreBounded) {
   Budget budget({});
   const auto used = budget.account(Principal::of_uid(1));
-  for (uid_t uid = 2; uid < 3 * kMaxIdleAccounts; ++uid) budget.account(Principal::of_uid(uid));
-  EXPECT_LE(budget.accounts(), kMaxIdleAccounts);
+  for (uid_t uid = 2; uid < 3 * kMaxIdleAccounts; ++uid) {
+    budget.account(Principal::of_uid(uid));
+    ASSERT_LE(budget.accounts(), kMaxIdleAccounts);
+  }
   EXPECT_EQ(budget.account(Principal::of_uid(1)), used);
 }
 

@@ -81,6 +81,17 @@ TEST_F(FairQueueTest, ManyPrincipalsAreServedAndForgotten) {
   EXPECT_LE(queue_.lines(), 1u) << "the others have nothing to make up";
 }
 
+TEST_F(FairQueueTest, AFewWithoutWorkAreKept) {
+  for (uid_t uid = 1; uid < kMaxIdleLines; ++uid) {
+    push(Principal::of_uid(uid), "x");
+    run(nanoseconds(0));
+    EXPECT_EQ(queue_.lines(), uid);
+  }
+  push(Principal::of_uid(1'000), "x");
+  run(nanoseconds(0));
+  EXPECT_EQ(queue_.lines(), 0u);
+}
+
 // Forgetting those who have no work must not give them their time back.
 TEST_F(FairQueueTest, WhoHasUsedMoreIsNotForgottenBeforeTheOthersCaughtUp) {
   push(kGreedy, "");

@@ -173,5 +173,15 @@ TEST(AnswerFrames, ComeBackAndAreRefusedWhenCut) {
   EXPECT_FALSE(decode_done(encode_done({5, std::vector<uint8_t>(kMaxPatterns + 1)})).ok());
 }
 
+// A sentence may name a path and be longer than one.
+TEST(Protocol, SourcesAreCutAtWhatTheOtherSideTakes) {
+  const std::string longest(kMaxPathBytes, 'x');
+  const std::vector<uint8_t> body = encode_source({longest + "y", longest, ""});
+  const auto source = decode_source(body);
+  ASSERT_TRUE(source.ok());
+  EXPECT_EQ(source->path, longest);
+  EXPECT_EQ(source->problem, longest);
+}
+
 }  // namespace
 }  // namespace collect::symbolize::test

@@ -1,0 +1,207 @@
+// How agents, devices and sessions are shown on the control plane.
+#include "daemon/collector_messages.h"
+
+#include <gmock/gmock.h>
+
+namespace collect::daemon {
+namespace {
+
+using ingest::SystemTime;
+
+TEST(CollectorMessagesTest, EveryStateHasItsOwn) {
+  const auto agent = [](ingest::AgentState state) {
+    ingest::AgentSnapshot shown;
+    shown.state = state;
+    return to_message(shown).state();
+  };
+  EXPECT_EQ(agent(ingest::AgentState::kDialing), api::DIALING);
+  EXPECT_EQ(agent(ingest::AgentState::kConnected), api::CONNECTED);
+  EXPECT_EQ(agent(ingest::AgentState::kRecording), api::RECORDING);
+  EXPECT_EQ(agent(ingest::AgentState::kDisconnected), api::DISCONNECTED);
+  EXPECT_EQ(agent(ingest::AgentState::kGone), api::GONE);
+  const auto session = [](ingest::SessionState state) {
+    ingest::SessionSnapshot shown;
+    shown.state = state;
+    return to_message(shown).state();
+  };
+  EXPECT_EQ(session(ingest::SessionState::kActive), api::ACTIVE);
+  EXPECT_EQ(session(ingest::SessionState::kInterrupted), api::INTERRUPTED);
+  EXPECT_EQ(session(ingest::SessionState::kSealing), api::SEALING);
+  EXPECT_EQ(session(ingest::SessionState::kComplete), api::COMPLETE);
+  EXPECT_EQ(session(ingest::SessionState::kRecovered), api::RECOVERED);
+  EXPECT_EQ(session(ingest::SessionState::kFailed), api::FAILED);
+  const auto device = [](attach::DeviceState state) {
+    attach::DeviceView shown;
+    shown.state = state;
+    return to_message(shown).state();
+  };
+  EXPECT_EQ(device(attach::DeviceState::kServing), api::SERVING);
+  EXPECT_EQ(device(attach::DeviceState::kNoAgent), api::NO_AGENT);
+  EXPECT_EQ(device(attach::DeviceState::kBlocked), api::BLOCKED);
+  EXPECT_EQ(device(attach::DeviceState::kAbsent), api::ABSENT);
+}
+
+TEST(CollectorMessagesTest, AnAgentIsShownWhole) {
+  ingest::AgentSnapshot agent;
+  agent.id = 7;
+  agent.process_name = "app";
+  agent.executable = "/bin/app";
+  agent.pid = 1;
+  agent.parent_pid = 2;
+  agent.device_id = "device";
+  agent.device_model = "model";
+  agent.os = "linux";
+  agent.arch = "x86_64";
+  agent.address = "unix:/\xff";
+  agent.tag = "tag";
+  agent.agent_version = "1.0";
+  agent.detail = ingest::DetailMode::kArmed;
+  agent.status = "fine";
+  agent.reconnects = 3;
+  agent.link_raw_bytes = 4;
+  agent.link_sent_bytes = 5;
+  agent.spooled_bytes = 6;
+  api::Agent shown = to_message(agent);
+  EXPECT_EQ(shown.name(), "agents/7");
+  EXPECT_EQ(shown.process_name(), "app");
+  EXPECT_EQ(shown.executable(), "/bin/app");
+  EXPECT_EQ(shown.pid(), 1u);
+  EXPECT_EQ(shown.parent_pid(), 2u);
+  EXPECT_EQ(shown.device_id(), "device");
+  EXPECT_EQ(shown.device_model(), "model");
+  EXPECT_EQ(shown.os(), "linux");
+  EXPECT_EQ(shown.arch(), "x86_64");
+  EXPECT_EQ(shown.address(), "unix:/\\xff") << "clients refuse what is no UTF-8";
+  EXPECT_EQ(shown.tag(), "tag");
+  EXPECT_EQ(shown.agent_version(), "1.0");
+  EXPECT_EQ(shown.detail(), api::ARMED);
+  EXPECT_EQ(shown.status(), "fine");
+  EXPECT_EQ(shown.reconnects(), 3u);
+  EXPECT_EQ(shown.link_raw_bytes(), 4u);
+  EXPECT_EQ(shown.link_sent_bytes(), 5u);
+  EXPECT_EQ(shown.spooled_bytes(), 6u);
+  EXPECT_FALSE(shown.has_connected_at()) << "it was never";
+  EXPECT_EQ(shown.session(), "") << "it has recorded nothing";
+  agent.connected_at = SystemTime(std::chrono::seconds(1'700'000'000));
+  agent.session = "session_1/pid_1";
+  agent.detail = ingest::DetailMode::kOn;
+  shown = to_message(agent);
+  EXPECT_EQ(shown.connected_at().seconds(), 1'700'000'000);
+  EXPECT_EQ(shown.session(), "sessions/session_1/pid_1");
+  EXPECT_EQ(shown.detail(), api::ON);
+}
+
+TEST(CollectorMessagesTest, ASessionIsShownWhole) {
+  ingest::SessionSnapshot session;
+  session.name = "session_1/pid_1";
+  session.directory = "/root/session_1/pid_1";
+  session.state = ingest::SessionState::kActive;
+  session.process_name = "app";
+  session.pid = 1;
+  session.device_id = "device";
+  session.tag = "tag";
+  session.start_time = SystemTime(std::chrono::seconds(1'700'000'000));
+  session.totals.threads = 2;
+  session.totals.events = 3;
+  session.totals.detail_records = 4;
+  session.totals.lost_events = 5;
+  session.totals.lost_detail_records = 6;
+  session.totals.stored_bytes = 7;
+  session.status = "fine";
+  session.health.missing = "half of it";
+  api::Session shown = to_message(session);
+  EXPECT_EQ(shown.name(), "sessions/session_1/pid_1");
+  EXPECT_EQ(shown.path(), "/root/session_1/pid_1");
+  EXPECT_EQ(shown.agent(), "") << "a feed has none";
+  EXPECT_EQ(shown.process_name(), "app");
+  EXPECT_EQ(shown.pid(), 1u);
+  EXPECT_EQ(shown.device_id(), "device");
+  EXPECT_EQ(shown.tag(), "tag");
+  EXPECT_EQ(shown.start_time().seconds(), 1'700'000'000);
+  EXPECT_FALSE(shown.has_end_time());
+  EXPECT_EQ(shown.threads(), 2u);
+  EXPECT_EQ(shown.events(), 3u);
+  EXPECT_EQ(shown.detail_records(), 4u);
+  EXPECT_EQ(shown.lost_events(), 5u);
+  EXPECT_EQ(shown.lost_detail_records(), 6u);
+  EXPECT_EQ(shown.stored_bytes(), 7u);
+  EXPECT_EQ(shown.status(), "fine");
+  EXPECT_EQ(shown.missing(), "") << "it goes on";
+  EXPECT_EQ(shown.symbols(), api::SYMBOLS_UNSPECIFIED);
+  EXPECT_FALSE(shown.has_process_end());
+  session.state = ingest::SessionState::kRecovered;
+  session.agent = 7;
+  session.end_time = SystemTime(std::chrono::seconds(1'700'000'001));
+  session.health.lost_events = 50;  // with those of threads without a stream
+  session.health.losses_known = true;
+  session.symbols = storage::SymbolsState::kDone;
+  session.process_end.how = storage::ProcessEnd::How::kSignaled;
+  session.process_end.signal = 11;
+  session.process_end.core_dumped = true;
+  shown = to_message(session);
+  EXPECT_EQ(shown.agent(), "agents/7");
+  EXPECT_EQ(shown.end_time().seconds(), 1'700'000'001);
+  EXPECT_EQ(shown.lost_events(), 50u);
+  EXPECT_TRUE(shown.losses_known());
+  EXPECT_EQ(shown.missing(), "half of it");
+  EXPECT_EQ(shown.symbols(), api::SYMBOLS_DONE);
+  EXPECT_EQ(shown.process_end().how(), api::ProcessEnd::SIGNALED);
+  EXPECT_EQ(shown.process_end().signal(), 11);
+  EXPECT_TRUE(shown.process_end().core_dumped());
+}
+
+TEST(CollectorMessagesTest, HowAProcessEnded) {
+  using How = storage::ProcessEnd::How;
+  const auto how = [](How end) {
+    ingest::SessionSnapshot session;
+    session.process_end.how = end;
+    session.process_end.exit_code = 3;
+    const api::Session shown = to_message(session);
+    EXPECT_EQ(shown.process_end().exit_code(), 3);
+    return shown.process_end().how();
+  };
+  EXPECT_EQ(how(How::kExited), api::ProcessEnd::EXITED);
+  EXPECT_EQ(how(How::kSignaled), api::ProcessEnd::SIGNALED);
+  EXPECT_EQ(how(How::kExeced), api::ProcessEnd::EXECED);
+}
+
+TEST(CollectorMessagesTest, ADeviceIsShownWhole) {
+  attach::DeviceView device;
+  device.via = "adb";
+  device.device = {"A", "usb", "Sim", "device", true, "why", "what to do"};
+  device.places = {{"collect_agent_7", "agents/1", "waits"}};
+  const api::Device shown = to_message(device);
+  EXPECT_EQ(shown.name(), "devices/A");
+  EXPECT_EQ(shown.serial(), "A");
+  EXPECT_EQ(shown.via(), "adb");
+  EXPECT_EQ(shown.connection(), "usb");
+  EXPECT_EQ(shown.model(), "Sim");
+  EXPECT_EQ(shown.reported_state(), "device");
+  EXPECT_EQ(shown.reason(), "why");
+  EXPECT_EQ(shown.advice(), "what to do");
+  ASSERT_EQ(shown.agents_size(), 1);
+  EXPECT_EQ(shown.agents(0).socket(), "collect_agent_7");
+  EXPECT_EQ(shown.agents(0).agent(), "agents/1");
+  EXPECT_EQ(shown.agents(0).status(), "waits");
+}
+
+TEST(CollectorMessagesTest, ModesGoToTheAgentAsTheyCame) {
+  EXPECT_EQ(to_wire(api::ON), wire::DETAIL_ON);
+  EXPECT_EQ(to_wire(api::ARMED), wire::DETAIL_ARMED);
+  EXPECT_EQ(to_wire(api::OFF), wire::DETAIL_OFF);
+  EXPECT_EQ(to_wire(api::DETAIL_MODE_UNSPECIFIED), wire::DETAIL_OFF);
+}
+
+TEST(CollectorMessagesTest, NamesHaveTheirPrefixOrNot) {
+  EXPECT_EQ(bare_agent_name("agents/7"), "7");
+  EXPECT_EQ(bare_agent_name("7"), "7");
+  EXPECT_EQ(bare_session_name("sessions/s/pid_1"), "s/pid_1");
+  EXPECT_EQ(bare_session_name("s/pid_1"), "s/pid_1");
+}
+
+TEST(CollectorMessagesTest, WhatIsNoManifestIsDamaged) {
+  EXPECT_EQ(manifest_message("s", "{").code(), Code::kDamaged);
+}
+
+}  // namespace
+}  // namespace collect::daemon

@@ -1,0 +1,221 @@
+// What all connections share: remembered processes, refusals in the log, complete recordings, and
+// the limits that come from the settings and from the system.
+#include "daemon/ingest/core.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/ingest/completed_sessions.h"
+#include "daemon/ingest/descriptors.h"
+#include "daemon/ingest/limits.h"
+#include "tests/fakes/socket_address.h"
+
+namespace collect::ingest {
+namespace {
+
+using principal::Resource;
+using testing::HasSubstr;
+
+ProcessId process(size_t number) {
+  ProcessId id{};
+  for (size_t at = 0; at < sizeof number; ++at) id[at] = static_cast<uint8_t>(number >> 8 * at);
+  return id;
+}
+
+TEST(RememberedProcessesTest, TheOldestIsForgotten) {
+  RememberedProcesses remembered;
+  for (size_t at = 0; at < kMaxRememberedProcesses; ++at) remembered.add(process(at));
+  remembered.add(process(5));  // known already: nobody goes for it
+  EXPECT_TRUE(remembered.holds(process(0)));
+  remembered.add(process(kMaxRememberedProcesses));
+  EXPECT_FALSE(remembered.holds(process(0)));
+  EXPECT_TRUE(remembered.holds(process(1)));
+  EXPECT_TRUE(remembered.holds(process(kMaxRememberedProcesses)));
+}
+
+TEST(RememberedProcessesTest, WhatIsRemovedLeavesItsPlace) {
+  RememberedProcesses remembered;
+  for (size_t at = 0; at < kMaxRememberedProcesses; ++at) remembered.add(process(at));
+  remembered.remove(process(7));
+  remembered.remove(process(7));
+  remembered.remove(process(999'999));
+  EXPECT_FALSE(remembered.holds(process(7)));
+  remembered.add(process(1'000'000));
+  EXPECT_TRUE(remembered.holds(process(0)));
+  remembered.add(process(1'000'001));
+  EXPECT_FALSE(remembered.holds(process(0)));
+}
+
+TEST(LineLimitTest, LinesOfAPeriodAreBoundedAndTheRestIsCounted) {
+  LineLimit limit;
+  const auto start = std::chrono::steady_clock::time_point() + std::chrono::hours(1);
+  for (uint32_t at = 0; at < kRefusalLinesPerPeriod; ++at) EXPECT_EQ(limit.admit("x", start), "x");
+  EXPECT_EQ(limit.admit("x", start), "");
+  EXPECT_EQ(limit.admit("x", start + kRefusalLogPeriod), "");
+  const auto next = start + kRefusalLogPeriod + std::chrono::milliseconds(1);
+  EXPECT_EQ(limit.admit("x", next), "x (2 such lines were left out before)");
+  for (uint32_t at = 1; at < kRefusalLinesPerPeriod; ++at) EXPECT_EQ(limit.admit("x", next), "x");
+  EXPECT_EQ(limit.admit("x", next), "");
+  EXPECT_EQ(limit.admit("x", next + kRefusalLogPeriod), "") << "the period began anew";
+}
+
+TEST(CompletedSessionsTest, AreFoundByProcessAndRecording) {
+  CompletedSessions completed;
+  const storage::SessionPlace place{"session", 1, "session/pid_1", "/root/session/pid_1"};
+  completed.add(process(1), 2, place);
+  completed.add(process(1), 0, place);  // a feed's
+  ASSERT_TRUE(completed.find(process(1), 2, 1).place);
+  EXPECT_EQ(completed.find(process(1), 2, 1).place->name, "session/pid_1");
+  EXPECT_FALSE(completed.find(process(1), 1, 1).place);
+  EXPECT_FALSE(completed.find(process(1), 0, 1).place);
+  EXPECT_FALSE(completed.find(process(2), 2, 1).place);
+}
+
+TEST(CompletedSessionsTest, NothingIsKnownOfAProcessWhoseOldSessionsAreToBeLookedAt) {
+  CompletedSessions completed;
+  completed.expect(4711);
+  completed.expect(4711);
+  EXPECT_FALSE(completed.find(process(1), 1, 4711).is_known);
+  EXPECT_TRUE(completed.find(process(1), 0, 4711).is_known) << "nobody repeats a feed";
+  EXPECT_TRUE(completed.find(process(1), 1, 4712).is_known);
+  completed.looked_at(4711);
+  EXPECT_FALSE(completed.find(process(1), 1, 4711).is_known);
+  completed.looked_at(4711);
+  EXPECT_TRUE(completed.find(process(1), 1, 4711).is_known);
+  completed.looked_at(4711);
+  completed.expect(4711);
+  EXPECT_FALSE(completed.find(process(1), 1, 4711).is_known);
+}
+
+TEST(CompletedSessionsTest, TheOldestIsForgotten) {
+  CompletedSessions completed;
+  for (size_t at = 0; at < kMaxCompletedSessions; ++at) completed.add(process(at), 1, {});
+  completed.add(process(3), 1, {});  // known already
+  EXPECT_TRUE(completed.find(process(0), 1, 1).place);
+  completed.add(process(kMaxCompletedSessions), 1, {});
+  EXPECT_FALSE(completed.find(process(0), 1, 1).place);
+  EXPECT_TRUE(completed.find(process(1), 1, 1).place);
+  EXPECT_TRUE(completed.find(process(kMaxCompletedSessions), 1, 1).place);
+}
+
+TEST(DescriptorsTest, SomeAreKeptForEverythingElse) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const auto usable = [&](rlim_t limit) {
+    const rlimit changed{std::min(limit, before.rlim_max), before.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &changed), 0);
+    const uint64_t answer = usable_descriptors();
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    return answer;
+  };
+  EXPECT_EQ(usable(400), 300u) << "a quarter of few";
+  if (before.rlim_max < 8'192) GTEST_SKIP() << "the limit of open files can't be raised";
+  EXPECT_EQ(usable(4'096), 3'072u);
+  EXPECT_EQ(usable(8'192), 8'192u - 1'024) << "and no more than 1,024";
+}
+
+TEST(DescriptorsTest, EachBudgetComesFromItsSetting) {
+  IngestOptions options;
+  options.descriptors = 1'000;
+  options.max_connections = 400;
+  options.max_sessions = 11;
+  options.accounted_memory = 12;
+  options.unsealed_files = 13;
+  options.queued_bytes = 14;
+  options.stream_opens_per_second = 15;
+  options.stream_opens_at_once = 16;
+  principal::BudgetLimits limits = budget_limits(options);
+  EXPECT_EQ(limits[Resource::kDescriptors].total, 1'000u);
+  EXPECT_EQ(limits[Resource::kConnections].total, 400u);
+  EXPECT_EQ(limits[Resource::kSessions].total, 11u);
+  EXPECT_EQ(limits[Resource::kMemory].total, 12u);
+  EXPECT_EQ(limits[Resource::kInodes].total, 13u);
+  EXPECT_EQ(limits[Resource::kQueued].total, 14u);
+  EXPECT_EQ(limits.stream_opens.per_second, 15);
+  EXPECT_EQ(limits.stream_opens.burst, 16);
+  options.max_connections = 600;  // half of the descriptors are for what the connections bring
+  EXPECT_EQ(budget_limits(options)[Resource::kConnections].total, 500u);
+  options.descriptors = 0;
+  limits = budget_limits(options);
+  EXPECT_EQ(limits[Resource::kDescriptors].total, usable_descriptors());
+}
+
+// A listener with so many connections that wait for it, and their other ends.
+class Waiting {
+ public:
+  explicit Waiting(int count) {
+    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    sockaddr_in bound{};
+    const fakes::SocketAddress any = fakes::tcp4(INADDR_LOOPBACK, 0);
+    EXPECT_EQ(::bind(listener_, any.get(), any.bytes), 0);
+    EXPECT_EQ(::listen(listener_, 256), 0);
+    socklen_t bytes = sizeof bound;
+    EXPECT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&bound), &bytes), 0);
+    const fakes::SocketAddress to = fakes::tcp4(INADDR_LOOPBACK, ntohs(bound.sin_port));
+    for (int i = 0; i < count; ++i) {
+      clients_.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      EXPECT_EQ(::connect(clients_.back(), to.get(), to.bytes), 0);
+    }
+  }
+  ~Waiting() {
+    for (const int client : clients_) ::close(client);
+    ::close(listener_);
+  }
+  int listener() const { return listener_; }
+  // All that the client is told before the end.
+  std::string told(size_t client) const {
+    std::string text;
+    char some[512];
+    ssize_t got = 0;
+    while ((got = ::recv(clients_[client], some, sizeof some, 0)) > 0) {
+      text.append(some, static_cast<size_t>(got));
+    }
+    return text;
+  }
+
+ private:
+  int listener_ = -1;
+  std::vector<int> clients_;
+};
+
+TEST(SpareDescriptorTest, WhoeverWaitsIsToldToComeAgain) {
+  SpareDescriptor spare;
+  const Waiting waiting(2);
+  EXPECT_EQ(spare.turn_away(waiting.listener(), true), 2u);
+  EXPECT_THAT(waiting.told(0), HasSubstr("the collector's machine has no descriptor left"));
+  EXPECT_THAT(waiting.told(1), HasSubstr("come again"));
+  EXPECT_EQ(spare.turn_away(waiting.listener(), true), 0u);
+  const Waiting others(1);
+  EXPECT_EQ(spare.turn_away(others.listener(), false), 1u);
+  EXPECT_EQ(others.told(0), "") << "within TLS nothing can be said";
+}
+
+TEST(SpareDescriptorTest, NoMoreThanSoManyInOneGo) {
+  SpareDescriptor spare;
+  const Waiting waiting(70);
+  EXPECT_EQ(spare.turn_away(waiting.listener(), true), 64u);
+  EXPECT_EQ(spare.turn_away(waiting.listener(), true), 6u);
+}
+
+// That is what it is for: this process can open nothing more.
+TEST(SpareDescriptorTest, ServesWhereNoDescriptorIsLeft) {
+  SpareDescriptor spare;
+  const Waiting waiting(3);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int highest = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ::close(highest);
+  const rlimit none{static_cast<rlim_t>(highest), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_LT(::open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
+  const uint32_t turned_away = spare.turn_away(waiting.listener(), true);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(turned_away, 3u);
+  EXPECT_THAT(waiting.told(2), HasSubstr("come again"));
+}
+
+}  // namespace
+}  // namespace collect::ingest
