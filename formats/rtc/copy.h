@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,10 +33,11 @@ struct Copied {
   Findings findings;  // of the input
 };
 
-// Reads the input twice: first which objects end, then the objects. `done`, which may be empty, is
-// told how many of the input's bytes are done. Memory: as a Reader, and 8 bytes for each object
-// that was dropped. Errors: no container (those of Reader::open), or the sink's.
-Result<Copied> copy_objects(Bytes file, ByteSink& out,
+// Several files become one: streams of equal name and description go on in each other. Reads every
+// file twice: first which objects end, then the objects. `done`, which may be empty, is told how
+// many of the bytes of all files are done. Memory: as a Reader, and 8 bytes for each object that
+// was dropped. Errors: no container (those of Reader::open), or the sink's.
+Result<Copied> copy_objects(std::span<const Bytes> files, ByteSink& out,
                             const std::function<void(uint64_t)>& done = {});
 
 // What the copy lacks of what was written once, as far as it can be counted: "objects whose end is
