@@ -76,11 +76,6 @@ class Survey final : public ReaderObserver {
   Endian endian_ = Endian::kLittle;
 };
 
-class NullSink final : public ByteSink {
- public:
-  Status write(Bytes) override { return {}; }
-};
-
 // That of the input, or so much larger that Index and Meta leave room for data with all streams.
 Geometry geometry_for(const std::vector<Survey>& surveys, const WriterOptions& options) {
   std::map<std::string, StreamInfo> streams;
@@ -89,7 +84,7 @@ Geometry geometry_for(const std::vector<Survey>& surveys, const WriterOptions& o
   const Geometry first = surveys.front().geometry();
   Geometry geometry = first;
   for (;; geometry.unit_bytes *= 2, geometry.minor_bytes *= 2) {
-    NullSink nobody;
+    VectorSink nobody;  // nothing is written before the first object
     WriterOptions trial = options;
     trial.geometry = geometry;
     auto writer = Writer::create(nobody, trial);
@@ -401,18 +396,6 @@ Result<Copied> copy_objects(std::span<const Bytes> files, ByteSink& out,
   }
   COLLECT_TRY(copier.finish());
   return copied;
-}
-
-std::vector<std::pair<uint64_t, std::string_view>> missing_counts(const Copied& copied) {
-  std::vector<std::pair<uint64_t, std::string_view>> counts = {
-      {copied.head_bytes, "bytes in front of the first Marker"},
-      {copied.tail_bytes, "bytes of an unfinished frame at the end"},
-      {copied.dropped, "objects whose end is missing"},
-      {copied.possibly_incomplete, "objects that may be only the end of what was written"},
-      {copied.refused, "objects that no stream of the copy can hold"},
-      {copied.changes_left_out, "more streams that are described otherwise"}};
-  std::erase_if(counts, [](const auto& one) { return one.first == 0; });
-  return counts;
 }
 
 }  // namespace collect::rtc

@@ -42,6 +42,16 @@ Result<Copied> copy_objects(std::span<const Bytes> files, ByteSink& out,
 
 // What the copy lacks of what was written once, as far as it can be counted: "objects whose end is
 // missing" and so on, in sentences' order. Findings and changes are not in it.
-std::vector<std::pair<uint64_t, std::string_view>> missing_counts(const Copied& copied);
+inline std::vector<std::pair<uint64_t, std::string_view>> missing_counts(const Copied& copied) {
+  std::vector<std::pair<uint64_t, std::string_view>> counts = {
+      {copied.head_bytes, "bytes in front of the first Marker"},
+      {copied.tail_bytes, "bytes of an unfinished frame at the end"},
+      {copied.dropped, "objects whose end is missing"},
+      {copied.possibly_incomplete, "objects that may be only the end of what was written"},
+      {copied.refused, "objects that no stream of the copy can hold"},
+      {copied.changes_left_out, "more streams that are described otherwise"}};
+  std::erase_if(counts, [](const auto& one) { return one.first == 0; });
+  return counts;
+}
 
 }  // namespace collect::rtc

@@ -129,9 +129,8 @@ Result<std::string> make_session(const ConvertOptions& convert, const ConvertInp
                 builder.moved_times());
   log.count("events", builder.events());
   for (const storage::MissingInput& missing : log.missing()) builder.input_missing(missing);
-  return builder.finish(
-      log.is_input_whole() ? storage::SessionState::kComplete : storage::SessionState::kRecovered,
-      "converted from " + std::string(name_of(input.source)));
+  return builder.finish(log.is_input_whole(),
+                        "converted from " + std::string(name_of(input.source)));
 }
 
 // ---- out of a session

@@ -200,6 +200,24 @@ TEST_F(Dial9Test, ASessionComesBackByteForByte) {
 
 // The pack's decoder was not written from this code: it must read the stream, and show what ours
 // shows.
+TEST_F(Dial9Test, ASessionThatIsNotCompleteDoesNotBecomeSo) {
+  for (const char* state : {"recovered", "failed"}) {
+    const std::string session = make_session(atf::Version::kV2, false);
+    const fs::path path = fs::path(session) / "manifest.json";
+    json manifest = json::parse(text_of(file_bytes(path)));
+    manifest["state"] = state;
+    const std::string text = manifest.dump();
+    write_file(path, ByteVector(text.begin(), text.end()));
+    const std::string stream = directory_ / "stream.bin";
+    EXPECT_EQ(run_convert(session, Target::kDial9, stream), 0) << err_.str();
+    EXPECT_EQ(run_convert(stream, Target::kAtf, directory_ / "back"), 0) << err_.str();
+    const fs::path back = fs::path(std::string(report_["written"][0]["path"])) / "manifest.json";
+    EXPECT_EQ(json::parse(text_of(file_bytes(back)))["state"], state);
+    fs::remove_all(directory_ / "back");
+    fs::remove_all(directory_ / "recorded");
+  }
+}
+
 TEST_F(Dial9Test, AnIndependentDecoderReadsTheStream) {
   const fs::path reference = reference_folder();
   if (reference.empty()) GTEST_SKIP() << "COLLECT_REFERENCE names no folder";
