@@ -11,7 +11,6 @@
 
 namespace collect::rtc {
 namespace {
-
 // Two streams of one name whose descriptions take turns: from then on each has a name of its own.
 constexpr int kMaxReopened = 64;
 
@@ -84,7 +83,7 @@ Geometry geometry_for(const std::vector<Survey>& surveys, const WriterOptions& o
   const Geometry first = surveys.front().geometry();
   Geometry geometry = first;
   for (;; geometry.unit_bytes *= 2, geometry.minor_bytes *= 2) {
-    VectorSink nobody;  // nothing is written before the first object
+    VectorSink nobody;
     WriterOptions trial = options;
     trial.geometry = geometry;
     auto writer = Writer::create(nobody, trial);
