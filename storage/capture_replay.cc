@@ -66,8 +66,11 @@ class CaptureReplay::RecordedClock final : public Clock {
   uint64_t now_unix_ns = 0;
 };
 
-CaptureReplay::CaptureReplay(Fs& fs, SessionOptions options)
-    : fs_(fs), options_(std::move(options)), clock_(std::make_unique<RecordedClock>()) {
+CaptureReplay::CaptureReplay(Fs& fs, SessionOptions options, std::optional<atf::Version> version)
+    : fs_(fs),
+      options_(std::move(options)),
+      clock_(std::make_unique<RecordedClock>()),
+      version_(version) {
   options_.clock = clock_.get();
   options_.symbolize = false;
 }
@@ -169,13 +172,17 @@ void CaptureReplay::count_missing(const Manifest& manifest) {
   const auto less = [](uint64_t counted, uint64_t there) {
     return counted - std::min(counted, there);
   };
-  missing_events_ = less(manifest.totals.events, found.events);
-  missing_detail_records_ = less(manifest.totals.detail_records, found.detail_records);
+  missing_events_ = less(manifest.totals.events, found.events + pages_->left_out(Lane::kIndex));
+  missing_detail_records_ =
+      less(manifest.totals.detail_records, found.detail_records + pages_->left_out(Lane::kDetail));
 }
 
 Status CaptureReplay::begin(const Manifest& manifest) {
   clock_->now_unix_ns = manifest.created_unix_ns;
-  auto created = SessionWriter::create(fs_, options_, manifest.identity);
+  SessionIdentity identity = manifest.identity;
+  identity.version = version_.value_or(identity.version);
+  pages_.emplace(manifest.identity.version, identity.version);
+  auto created = SessionWriter::create(fs_, options_, identity);
   if (!created.ok()) return created.error();
   writer_ = std::move(*created);
   report_.directory = writer_->directory();
@@ -251,8 +258,11 @@ Status CaptureReplay::take_page(Bytes object, uint64_t offset) {
     return refuse("the page of stream " + std::to_string(header.stream_id) + " at record " +
                   std::to_string(header.first_seq) + " does not have its checksum");
   }
-  const Page page = page_of(header, bytes);
-  const Status stored = writer_->append_pages({&page, 1});
+  const auto thread = threads_.find(header.stream_id);
+  const auto page = pages_->convert(page_of(header, bytes),
+                                    thread == threads_.end() ? 0 : thread->second.thread_id);
+  if (!page.ok()) return refuse(page.error().message);
+  const Status stored = writer_->append_pages({&*page, 1});
   if (stored.ok()) return {};
   if (is_target_fault(stored.code())) return stored;
   return refuse(stored.error().message);
@@ -370,6 +380,9 @@ Result<ReplayReport> CaptureReplay::finish() {
       was_sealed ? last_->reason : "rebuilt from containers that end before the session did";
   COLLECT_TRY(writer_->seal(report_.state, reason));
   report_.totals = writer_->totals();
+  report_.left_out_events = pages_->left_out(Lane::kIndex);
+  report_.left_out_detail_records = pages_->left_out(Lane::kDetail);
+  report_.left_out_depths = pages_->depths_left_out();
   return std::move(report_);
 }
 

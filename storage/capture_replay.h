@@ -15,6 +15,7 @@
 #include "formats/core/bytes.h"
 #include "formats/rtc/reader.h"
 #include "storage/foreign_replay.h"
+#include "storage/page_version.h"
 #include "storage/session_writer.h"
 
 namespace collect::storage {
@@ -23,6 +24,10 @@ struct ReplayReport {
   // What the containers lack, or what of them could not be used; in the manifest too.
   std::vector<MissingInput> missing;
   uint64_t missing_left_out = 0;  // beyond kMaxMissingInput
+  // What the version that was asked for has no place for (page_version.h).
+  uint64_t left_out_events = 0;
+  uint64_t left_out_detail_records = 0;
+  uint64_t left_out_depths = 0;
   uint64_t pages = 0;
   uint64_t pages_refused = 0;
   SessionTotals totals;
@@ -34,8 +39,8 @@ class CaptureReplay {
  public:
   // The new session is made below `options.root`, named after the time that it was recorded at.
   // `options.clock` and `options.symbolize` are not used: time and names are those of the
-  // containers.
-  CaptureReplay(Fs& fs, SessionOptions options);
+  // containers. `version` is that of the new files; absent: the containers'.
+  CaptureReplay(Fs& fs, SessionOptions options, std::optional<atf::Version> version = {});
   ~CaptureReplay();
 
   using Progress = std::function<void(uint64_t)>;
@@ -77,6 +82,8 @@ class CaptureReplay {
   Fs& fs_;
   SessionOptions options_;
   std::unique_ptr<RecordedClock> clock_;
+  const std::optional<atf::Version> version_;
+  std::optional<PageVersion> pages_;  // from the session's first manifest on
   std::unique_ptr<SessionWriter> writer_;
   std::vector<Waiting> waiting_;                // containers before the first manifest
   std::string name_;                            // of the present container

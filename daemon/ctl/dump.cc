@@ -105,7 +105,12 @@ int dump(const DumpOptions& options, std::ostream& out, std::ostream& err) {
       return 2;
     }
     if (format != nullptr) {
-      return dump_capture(*format, options, trace->path, trace->file(), out, err);
+      const int code = dump_capture(*format, options, trace->path, trace->file(), out, err);
+      return std::max(code, unreadable ? 1 : 0);
+    }
+    if (trace->kind == TraceKind::kUnknownFile) {
+      err << "dump: " << to_string(not_a_capture(trace->path, trace->file())) << "\n";
+      return 2;
     }
     if (is_detail) return dump_detail_alone(options, *trace, out, err);
     SessionManifest manifest;

@@ -40,7 +40,10 @@ std::vector<PrintedThread> printed_threads(const DumpedSession& session) {
   for (const atf::SessionThread& thread : session.reader.threads()) {
     PrintedThread printed;
     printed.n = thread.n;
-    if (thread.index) printed.tid = thread.index->header().thread_id;
+    if (thread.index) {
+      printed.tid = thread.index->header().thread_id;
+      printed.has_depth = thread.index->version() == atf::Version::kV1;
+    }
     const ManifestThread* said = session.manifest.thread(thread.n);
     if (said != nullptr) printed.name = said->name;
     threads.push_back(std::move(printed));

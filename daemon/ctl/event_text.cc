@@ -95,6 +95,7 @@ JsonEvents::JsonEvents(TextOut& out, const NameTable& names,
   for (const PrintedThread& thread : threads) {
     prefixes_.push_back(opening + std::to_string(thread.n) +
                         ",\"tid\":" + std::to_string(thread.tid) + ",\"seq\":");
+    has_depth_.push_back(thread.has_depth);
   }
 }
 
@@ -138,6 +139,10 @@ void JsonEvents::print(size_t thread, uint64_t seq, const atf::IndexEvent& event
   out_.hex(event.function_id);
   out_.put("\",\"name\":");
   out_.json_string(names_.name_of(event.function_id));
+  if (has_depth_[thread]) {
+    out_.put(",\"call_depth\":");
+    out_.dec(event.call_depth);
+  }
   out_.put(",\"detail_seq\":");
   if (event.detail_seq == atf::kNoDetail) {
     out_.put("null");

@@ -19,10 +19,12 @@ struct PrintedThread {
   uint32_t n = 0;
   uint32_t tid = 0;
   std::string name;
+  bool has_depth = false;  // its events carry a call depth: ATF version 1
 };
 
 // {"thread":0,"tid":4711,"seq":12,"ts_ns":…,"kind":"call","function_id":"0x…","name":"…",
-//  "detail_seq":null}; with a record: …,"detail":{…}}.
+//  "detail_seq":null}; of ATF version 1 with "call_depth":… before that; with a record:
+// …,"detail":{…}}.
 // On a time line: {"session":"<path>", …,"time_ns":…,"uncertainty_ns":…, with the time since the
 // epoch.
 class JsonEvents {
@@ -44,6 +46,7 @@ class JsonEvents {
   const NameTable& names_;
   const DeviceClock* const clock_;
   std::vector<std::string> prefixes_;  // by position: up to and with `"seq":`
+  std::vector<bool> has_depth_;        // by position
 };
 
 // Time since the origin, duration at a return, and the function at its depth:

@@ -19,6 +19,7 @@ void FileBytes::swap(FileBytes& other) noexcept {
   std::swap(mapping_, other.mapping_);
   std::swap(size_, other.size_);
   copy_.swap(other.copy_);
+  missing_.swap(other.missing_);
 }
 
 Result<FileBytes> FileBytes::open(const std::string& path) {
@@ -37,7 +38,9 @@ Result<FileBytes> FileBytes::unpacked(const storage::Descriptor& file, const std
   if (!own.ok() || !looks_like_gzip(own->bytes())) return own;
   auto inflated = inflate_gzip(file.get(), path);
   if (!inflated.ok()) return inflated.error();
-  return inflated->bytes();
+  auto bytes = inflated->file.bytes();
+  if (bytes.ok()) bytes->missing_ = std::move(inflated->missing);
+  return bytes;
 }
 
 Result<FileBytes> FileBytes::of(int fd, const std::string& path) {

@@ -19,8 +19,8 @@ namespace collect::ctl {
 // mappings.
 inline constexpr uint64_t kMaxCopiedBytes = 64 << 10;
 
-// Mapped or copied; of a gzip file, what it holds (gzip_file.h). Movable; the bytes stay where they
-// are.
+// Mapped or copied; of a gzip file, what unpacks of it (gzip_file.h). Movable; the bytes stay where
+// they are.
 class FileBytes {
  public:
   // A file that the user named.
@@ -38,6 +38,8 @@ class FileBytes {
   }
   ~FileBytes();
 
+  // Of a gzip file that is cut off or damaged: a sentence, with path and offset. Else empty.
+  const std::string& missing() const { return missing_; }
   Bytes bytes() const { return mapping_ != nullptr ? Bytes(mapping_, size_) : Bytes(copy_); }
 
  private:
@@ -46,6 +48,7 @@ class FileBytes {
   const uint8_t* mapping_ = nullptr;
   size_t size_ = 0;
   std::vector<uint8_t> copy_;
+  std::string missing_;
 };
 
 }  // namespace collect::ctl

@@ -82,8 +82,10 @@ void add_convert(CLI::App& app, Line& line) {
       ->type_name("FILE")
       ->required();
   command
-      ->add_option("--atf-version", line.convert.atf_version,
-                   "Version of the trace files: 1 or 2 (default 2)")
+      ->add_option(
+          "--atf-version", line.convert.atf_version,
+          "Version of the trace files that --to atf makes: 1 or 2 (default: that of the input, "
+          "of other formats 2)")
       ->type_name("VERSION")
       ->check(CLI::IsMember({1, 2}));
   command
@@ -110,6 +112,10 @@ void add_convert(CLI::App& app, Line& line) {
   add_json(command, line);
   command->callback([&line] {
     line.command = [&line] {
+      if (line.convert.atf_version && line.convert.to != Target::kAtf) {
+        std::cerr << "convert: --atf-version is for --to atf\n";
+        return 2;
+      }
       line.convert.json = line.json;
       line.convert.progress = is_terminal(STDERR_FILENO);
       return convert(line.convert, std::cout, std::cerr);

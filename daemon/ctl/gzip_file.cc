@@ -35,6 +35,7 @@ class Inflater {
     if (open_) (void)::inflateEnd(&zlib_);
   }
 
+  // kTruncated, kDamaged: `written()` bytes hold all the same.
   Status run(UnnamedFile& out) {
     if (::inflateInit2(&zlib_, kGzipWindowBits) != Z_OK) {
       return Error{Code::kExhausted, path_ + ": no memory to unpack it"};
@@ -48,6 +49,7 @@ class Inflater {
       (void)::inflateReset(&zlib_);
     }
   }
+  uint64_t written() const { return written_; }
 
  private:
   // Makes sure that there is input, unless the file has ended.
@@ -66,25 +68,30 @@ class Inflater {
 
   uint64_t position() const { return read_ - zlib_.avail_in; }  // in the gzip file
 
+  std::string behind_unpacked() const {
+    return ", behind " + std::to_string(written_) + " bytes unpacked";
+  }
+
   Status member(UnnamedFile& out) {
     for (;;) {
       COLLECT_TRY(refill());
-      if (zlib_.avail_in == 0) {
-        return Error{Code::kTruncated, path_ + ": the gzip data end early, at offset " +
-                                           std::to_string(position()) + ", behind " +
-                                           std::to_string(written_) +
-                                           " bytes unpacked; gzip -dc saves these"};
-      }
+      const bool at_end = zlib_.avail_in == 0;
       zlib_.next_out = output_.data();
       zlib_.avail_out = static_cast<uInt>(output_.size());
       const int result = ::inflate(&zlib_, Z_NO_FLUSH);
+      const Bytes unpacked(output_.data(), output_.size() - zlib_.avail_out);
+      COLLECT_TRY(write(out, unpacked));
       if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
         return Error{result == Z_MEM_ERROR ? Code::kExhausted : Code::kDamaged,
                      path_ + ": the gzip data do not hold at offset " + std::to_string(position()) +
-                         (zlib_.msg != nullptr ? std::string(": ") + zlib_.msg : "")};
+                         (zlib_.msg != nullptr ? std::string(" (") + zlib_.msg + ")" : "") +
+                         behind_unpacked()};
       }
-      COLLECT_TRY(write(out, {output_.data(), output_.size() - zlib_.avail_out}));
       if (result == Z_STREAM_END) return {};
+      if (at_end && unpacked.empty()) {
+        return Error{Code::kTruncated, path_ + ": the gzip data end early, at offset " +
+                                           std::to_string(position()) + behind_unpacked()};
+      }
     }
   }
 
@@ -152,7 +159,7 @@ InflateLimit inflate_limit(uint64_t packed_bytes, uint64_t free_bytes,
   return limit;
 }
 
-Result<UnnamedFile> inflate_gzip(int fd, const std::string& path, uint64_t max_bytes) {
+Result<Inflated> inflate_gzip(int fd, const std::string& path, uint64_t max_bytes) {
   struct stat packed{};
   if (::fstat(fd, &packed) != 0) return errno_error(errno, path);
   const std::string directory = temporary_directory();
@@ -162,8 +169,12 @@ Result<UnnamedFile> inflate_gzip(int fd, const std::string& path, uint64_t max_b
   if (!free_bytes.ok()) return free_bytes.error();
   InflateLimit limit = inflate_limit(static_cast<uint64_t>(packed.st_size), *free_bytes, directory);
   if (max_bytes < limit.bytes) limit = {max_bytes, "the most that is unpacked on the way"};
-  COLLECT_TRY(Inflater(fd, path, std::move(limit)).run(*file));
-  return file;
+  Inflater inflater(fd, path, std::move(limit));
+  const Status whole = inflater.run(*file);
+  if (whole.ok()) return Inflated{std::move(*file), ""};
+  const bool is_cut = whole.code() == Code::kTruncated || whole.code() == Code::kDamaged;
+  if (!is_cut || inflater.written() == 0) return whole.error();
+  return Inflated{std::move(*file), whole.error().message};
 }
 
 }  // namespace collect::ctl

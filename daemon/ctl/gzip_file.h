@@ -30,11 +30,15 @@ InflateLimit inflate_limit(uint64_t packed_bytes, uint64_t free_bytes,
 
 bool looks_like_gzip(Bytes head);
 
+struct Inflated {
+  UnnamedFile file;
+  std::string missing;  // a sentence where the gzip data end early or do not hold; else empty
+};
 // Reads the open gzip file `fd` from its beginning, all members of it, into an unnamed file of the
-// temporary directory. `path` is for messages. kTruncated: the data end early. kDamaged: a
-// checksum, or bytes that are no gzip. kLimit: more than may be unpacked, `max_bytes` at most.
-// kNoSpace, kIo: the temporary directory.
-Result<UnnamedFile> inflate_gzip(int fd, const std::string& path,
-                                 uint64_t max_bytes = kMaxInflatedBytes);
+// temporary directory: as far as it unpacks. `path` is for messages. kTruncated, kDamaged: nothing
+// of it unpacks. kLimit: more than may be unpacked, `max_bytes` at most. kNoSpace, kIo: the
+// temporary directory.
+Result<Inflated> inflate_gzip(int fd, const std::string& path,
+                              uint64_t max_bytes = kMaxInflatedBytes);
 
 }  // namespace collect::ctl

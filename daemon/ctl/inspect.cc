@@ -223,7 +223,7 @@ void print_unknown(TextOut& out, const Trace& trace, bool json) {
     out.put(": empty\n");
     return;
   }
-  out.put(": no format that is known here; it begins with ");
+  out.put(": not a capture: neither ATF, RTC, WTF nor dial9; it begins with ");
   out.hex_bytes(shown);
   out.put('\n');
 }
@@ -237,12 +237,12 @@ int inspect(const InspectOptions& options, std::ostream& out, std::ostream& err)
     return 2;
   }
   if (!trace->choice.empty()) err << "inspect: " << printable_sentence(trace->choice) << "\n";
+  (void)say_unopened("inspect", *trace, err);
   if (trace->kind == TraceKind::kUnknownFile) {
     if (const CaptureFormat* format = capture_format_of(trace->file())) {
-      return inspect_capture(*format, options, trace->path, trace->file(), out, err);
+      return inspect_capture(*format, options, *trace, out, err);
     }
   }
-  (void)say_unopened("inspect", *trace, err);
   TextOut text(out);
   if (trace->kind == TraceKind::kUnknownFile) {
     print_unknown(text, *trace, options.json);

@@ -129,9 +129,13 @@ Result<Outcome> recover_path(const RecoverOptions& options, std::ostream& err) {
   if (trace->kind == TraceKind::kUnknownFile) {
     const Bytes file = trace->file();
     if (const CaptureFormat* format = capture_format_of(file)) {
-      return recover_file(*format, options, trace->path, file, err);
+      auto outcome = recover_file(*format, options, trace->path, file, err);
+      if (!outcome.ok()) return outcome;
+      const std::vector<std::string> unread = trace->unopened();
+      outcome->missing.insert(outcome->missing.begin(), unread.begin(), unread.end());
+      return outcome;
     }
-    return Error{Code::kUnsupported, options.path + ": no format that is known here"};
+    return not_a_capture(trace->path, file);
   }
   return Error{Code::kInvalidArgument,
                options.path + ": a part of a session; name the session's directory"};

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "daemon/ctl/call_stack.h"
+#include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/names.h"
 #include "daemon/ctl/running_time.h"
 #include "daemon/ctl/session_files.h"
@@ -274,6 +275,16 @@ int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
   }
   if (!trace->choice.empty()) err << "report: " << printable_sentence(trace->choice) << "\n";
   bool unreadable = say_unopened("report", *trace, err);
+  if (trace->kind == TraceKind::kUnknownFile) {
+    const CaptureFormat* format = capture_format_of(trace->file());
+    const std::string why =
+        format == nullptr ? to_string(not_a_capture(trace->path, trace->file()))
+                          : trace->path + ": " + std::string(format->title) +
+                                ": report reads ATF; collectctl convert --to atf makes a session "
+                                "of it";
+    err << "report: " << printable_sentence(why) << "\n";
+    return 2;
+  }
   SessionManifest manifest;
   if (trace->manifest) {
     auto parsed = SessionManifest::parse(*trace->manifest);

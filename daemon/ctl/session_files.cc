@@ -238,7 +238,14 @@ std::vector<std::string> Trace::unopened() const {
   const auto add = [&](const std::optional<Error>& error) {
     if (error && error->code != Code::kNotFound) sentences.push_back(to_string(*error));
   };
-  for (const TraceThread& thread : threads) add(thread.error);
+  const auto add_cut = [&](const FileBytes& file) {
+    if (!file.missing().empty()) sentences.push_back(file.missing());
+  };
+  for (const TraceThread& thread : threads) {
+    add(thread.error);
+    add_cut(thread.index);
+    if (thread.detail) add_cut(*thread.detail);
+  }
   add(manifest_error);
   return sentences;
 }

@@ -44,7 +44,7 @@ struct Trace {
   // Of kUnknownFile: all of its bytes, which may be a capture of another format.
   Bytes file() const { return threads.front().index.bytes(); }
 
-  // A sentence for each file that is there and was not opened.
+  // A sentence for each file that is there and was not opened, or not to its end (gzip_file.h).
   std::vector<std::string> unopened() const;
 
   // Of all threads, or of those whose n is in `only`.

@@ -234,7 +234,9 @@ bool say_unopened(const char* command, const Trace& trace, std::ostream& err) {
     err << command << ": " << printable_sentence(sentence) << "\n";
   }
   return std::any_of(trace.threads.begin(), trace.threads.end(), [](const TraceThread& thread) {
-    return thread.error && thread.error->code != Code::kNotFound;
+    const bool is_cut =
+        !thread.index.missing().empty() || (thread.detail && !thread.detail->missing().empty());
+    return is_cut || (thread.error && thread.error->code != Code::kNotFound);
   });
 }
 

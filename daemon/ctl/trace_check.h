@@ -42,7 +42,8 @@ struct TraceReport {
 // `progress` is told before each thread: its position and the number of threads.
 TraceReport check_trace(const Trace& trace, const std::function<void(size_t, size_t)>& progress);
 
-// Says which files are there and were not opened; whether there is one of a thread.
+// Says which files are there and were not opened, or not to their end; whether there is one of a
+// thread.
 bool say_unopened(const char* command, const Trace& trace, std::ostream& err);
 
 // A progress line on a terminal; says nothing before `err` has something worth waiting for.

@@ -192,8 +192,10 @@ int verify(const VerifyOptions& options, std::ostream& out, std::ostream& err) {
   if (!trace->choice.empty()) err << "verify: " << printable_sentence(trace->choice) << "\n";
   if (trace->kind == TraceKind::kUnknownFile) {
     if (const CaptureFormat* format = capture_format_of(trace->file())) {
-      return verify_capture(*format, options, trace->path, trace->file(), out, err);
+      return verify_capture(*format, options, *trace, out, err);
     }
+    err << "verify: " << to_string(not_a_capture(trace->path, trace->file())) << "\n";
+    return 2;
   }
   const TraceReport report = check_trace(*trace, progress_line(err, options.progress));
   return VerifyPrinter(options, *trace, report, out).print();

@@ -11,7 +11,6 @@
 
 namespace collect::rtc {
 namespace {
-
 // Two streams of one name whose descriptions take turns: from then on each has a name of its own.
 constexpr int kMaxReopened = 64;
 
@@ -47,10 +46,10 @@ class Survey final : public ReaderObserver {
     endian_ = opened->endian();
     for (const StreamInfo* info : opened->streams())
       streams_.insert_or_assign(info->label(), *info);
-    copied.dropped = dropped_.size();
-    copied.head_bytes = opened->head_bytes();
-    copied.tail_bytes = opened->tail_bytes();
-    copied.findings = opened->findings();
+    copied.dropped += dropped_.size();
+    copied.head_bytes += opened->head_bytes();
+    copied.tail_bytes += opened->tail_bytes();
+    for (const Finding& finding : opened->findings().list()) copied.findings.add(finding);
     std::sort(dropped_.begin(), dropped_.end());
     return {};
   }
@@ -65,7 +64,7 @@ class Survey final : public ReaderObserver {
 
   void object_dropped(const StreamInfo&, uint64_t offset) override { dropped_.push_back(offset); }
   void unit_ended(const UnitInfo& unit) override {
-    if (*done_) (*done_)(unit.offset / 2);
+    if (*done_) (*done_)(unit.offset);
   }
 
  private:
@@ -76,22 +75,21 @@ class Survey final : public ReaderObserver {
   Endian endian_ = Endian::kLittle;
 };
 
-class NullSink final : public ByteSink {
- public:
-  Status write(Bytes) override { return {}; }
-};
-
 // That of the input, or so much larger that Index and Meta leave room for data with all streams.
-Geometry geometry_for(const Survey& survey, const WriterOptions& options) {
-  Geometry geometry = survey.geometry();
+Geometry geometry_for(const std::vector<Survey>& surveys, const WriterOptions& options) {
+  std::map<std::string, StreamInfo> streams;
+  for (const Survey& survey : surveys)
+    streams.insert(survey.streams().begin(), survey.streams().end());
+  const Geometry first = surveys.front().geometry();
+  Geometry geometry = first;
   for (;; geometry.unit_bytes *= 2, geometry.minor_bytes *= 2) {
-    NullSink nobody;
+    VectorSink nobody;
     WriterOptions trial = options;
     trial.geometry = geometry;
     auto writer = Writer::create(nobody, trial);
-    if (!writer.ok()) return survey.geometry();
+    if (!writer.ok()) return first;
     bool fits = true;
-    for (const auto& [label, info] : survey.streams()) {
+    for (const auto& [label, info] : streams) {
       StreamInfo alone = info;  // references take no room that a limit could be about
       alone.name = label;
       if (alone.is_clock) alone.is_clock = alone.format.is_number() && !alone.length;
@@ -110,10 +108,11 @@ Geometry geometry_for(const Survey& survey, const WriterOptions& options) {
 // values of the clocks, as they did.
 class Copier {
  public:
-  Copier(Reader reader, Writer writer, const Survey& survey, Copied& copied)
-      : reader_(std::move(reader)), writer_(std::move(writer)), survey_(survey), copied_(copied) {}
+  Copier(Writer writer, Copied& copied) : writer_(std::move(writer)), copied_(copied) {}
 
-  Status run(const std::function<void(uint64_t)>& done, uint64_t file_bytes);
+  // The next file.
+  Status add(Reader& reader, const Survey& survey, const std::function<void(uint64_t)>& done);
+  Status finish() { return writer_.finish(); }
 
  private:
   // A stream of the copy.
@@ -148,9 +147,9 @@ class Copier {
   bool close(Target& target);
   void change(std::string sentence);
 
-  Reader reader_;
+  Reader* reader_ = nullptr;  // of the present file, as the next one
+  const Survey* survey_ = nullptr;
   Writer writer_;
-  const Survey& survey_;
   Copied& copied_;
   std::map<std::string, Target> targets_;  // by name in the copy; nodes stay
   std::map<uint64_t, Known> known_;        // by id in the input, as long as nothing changes
@@ -173,13 +172,13 @@ void Copier::change(std::string sentence) {
 // Whether the input has lost the clock's value while readers of the copy still know one.
 bool Copier::is_forgotten(const std::string& clock) const {
   const auto target = targets_.find(clock);
-  return target != targets_.end() && target->second.shows && !reader_.clock_ns(clock);
+  return target != targets_.end() && target->second.shows && !reader_->clock_ns(clock);
 }
 
 // The target of a stream that another one names; null when there is none.
 Copier::Target* Copier::referred(const std::string& name, bool clock) {
   if (opening_.contains(name)) return nullptr;
-  for (const StreamInfo* info : reader_.streams()) {
+  for (const StreamInfo* info : reader_->streams()) {
     if (info->name != name || (clock && !info->is_clock)) continue;
     Target* target = target_of(*info);
     return target == nullptr || (clock && !target->info.is_clock) ? nullptr : target;
@@ -247,8 +246,8 @@ bool Copier::close(Target& target) {
 
 // Where an object goes that begins now; null when nothing can take it.
 Copier::Target* Copier::target_of(const StreamInfo& source) {
-  if (streams_version_ != reader_.streams_version()) {
-    streams_version_ = reader_.streams_version();
+  if (streams_version_ != reader_->streams_version()) {
+    streams_version_ = reader_->streams_version();
     known_.clear();
   }
   const std::string& clock = source.is_clock ? source.delta : source.clock;
@@ -290,7 +289,7 @@ Status Copier::write_clock(Target& target, const Frame& frame) {
   std::vector<uint8_t> value = std::exchange(target.partial, {});
   const auto base = targets_.find(target.info.delta);
   const uint64_t base_ticks = base == targets_.end() ? 0 : base->second.ticks;
-  const bool shows = reader_.clock_ns(target.info.name).has_value();
+  const bool shows = reader_->clock_ns(target.info.name).has_value();
   if (behind_index_ && target.ticks != 0 && value == target.value && target.shows == shows &&
       target.base_ticks == base_ticks) {
     return {};
@@ -319,12 +318,12 @@ Status Copier::take(const Frame& frame) {
     return {};
   }
   if (copied_.streams == 0) {  // all that the first Meta names, so that the copy's first names them
-    for (const StreamInfo* info : reader_.streams()) (void)target_of(*info);
+    for (const StreamInfo* info : reader_->streams()) (void)target_of(*info);
   }
   const bool begins = frame.offset == frame.object_offset;
   const bool multiple = frame.more || !begins;
   Target* target = nullptr;
-  if (multiple && survey_.is_dropped(frame.object_offset)) return {};
+  if (multiple && survey_->is_dropped(frame.object_offset)) return {};
   if (begins) {
     target = target_of(*frame.stream);
   } else {
@@ -346,50 +345,56 @@ Status Copier::take(const Frame& frame) {
   return {};
 }
 
-Status Copier::run(const std::function<void(uint64_t)>& done, uint64_t file_bytes) {
+Status Copier::add(Reader& reader, const Survey& survey,
+                   const std::function<void(uint64_t)>& done) {
+  reader_ = &reader;
+  survey_ = &survey;
+  streams_version_ = kNone;
+  unfinished_.clear();
+  behind_index_ = false;
   Frame frame;
-  while (reader_.next_frame(frame)) {
+  while (reader_->next_frame(frame)) {
     COLLECT_TRY(take(frame));
-    if (done && frame.id == kMarkerId) done(file_bytes / 2 + frame.offset / 2);
+    if (done && frame.id == kMarkerId) done(frame.offset);
   }
-  for (const auto& [label, info] : survey_.streams()) {
+  for (const auto& [label, info] : survey_->streams()) {
     if (!targets_.contains(label)) (void)target_of(info);  // without objects
   }
-  return writer_.finish();
+  return {};
 }
 
 }  // namespace
 
-Result<Copied> copy_objects(Bytes file, ByteSink& out, const std::function<void(uint64_t)>& done) {
+Result<Copied> copy_objects(std::span<const Bytes> files, ByteSink& out,
+                            const std::function<void(uint64_t)>& done) {
+  // Half of the way to its end is each file's first reading, half its second.
+  uint64_t before = 0;
+  const auto half_done = [&](uint64_t bytes) {
+    if (done) done(before + bytes / 2);
+  };
   Copied copied;
-  Survey survey;
-  COLLECT_TRY(survey.run(file, copied, done));
+  std::vector<Survey> surveys(files.size());
+  for (size_t i = 0; i < files.size(); ++i) {
+    COLLECT_TRY(surveys[i].run(files[i], copied, half_done));
+    before += files[i].size() / 2;
+  }
   WriterOptions options;
-  options.endian = survey.endian();
+  options.endian = surveys.front().endian();
   options.keep_bad_clock_values = true;
-  options.geometry = geometry_for(survey, options);
+  options.geometry = geometry_for(surveys, options);
   auto writer = Writer::create(out, options);
   if (!writer.ok()) return writer.error();
+  Copier copier(std::move(*writer), copied);
   ReaderOptions reading;
   reading.verify_crc = false;  // the survey did
-  auto reader = Reader::open(file, reading);
-  if (!reader.ok()) return reader.error();
-  COLLECT_TRY(
-      Copier(std::move(*reader), std::move(*writer), survey, copied).run(done, file.size()));
-  if (done) done(file.size());
+  for (size_t i = 0; i < files.size(); ++i) {
+    auto reader = Reader::open(files[i], reading);
+    if (!reader.ok()) return reader.error();
+    COLLECT_TRY(copier.add(*reader, surveys[i], half_done));
+    before += files[i].size() / 2;
+  }
+  COLLECT_TRY(copier.finish());
   return copied;
-}
-
-std::vector<std::pair<uint64_t, std::string_view>> missing_counts(const Copied& copied) {
-  std::vector<std::pair<uint64_t, std::string_view>> counts = {
-      {copied.head_bytes, "bytes in front of the first Marker"},
-      {copied.tail_bytes, "bytes of an unfinished frame at the end"},
-      {copied.dropped, "objects whose end is missing"},
-      {copied.possibly_incomplete, "objects that may be only the end of what was written"},
-      {copied.refused, "objects that no stream of the copy can hold"},
-      {copied.changes_left_out, "more streams that are described otherwise"}};
-  std::erase_if(counts, [](const auto& one) { return one.first == 0; });
-  return counts;
 }
 
 }  // namespace collect::rtc

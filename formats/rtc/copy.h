@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,14 +33,25 @@ struct Copied {
   Findings findings;  // of the input
 };
 
-// Reads the input twice: first which objects end, then the objects. `done`, which may be empty, is
-// told how many of the input's bytes are done. Memory: as a Reader, and 8 bytes for each object
-// that was dropped. Errors: no container (those of Reader::open), or the sink's.
-Result<Copied> copy_objects(Bytes file, ByteSink& out,
+// Several files become one: streams of equal name and description go on in each other. Reads every
+// file twice: first which objects end, then the objects. `done`, which may be empty, is told how
+// many of the bytes of all files are done. Memory: as a Reader, and 8 bytes for each object that
+// was dropped. Errors: no container (those of Reader::open), or the sink's.
+Result<Copied> copy_objects(std::span<const Bytes> files, ByteSink& out,
                             const std::function<void(uint64_t)>& done = {});
 
 // What the copy lacks of what was written once, as far as it can be counted: "objects whose end is
 // missing" and so on, in sentences' order. Findings and changes are not in it.
-std::vector<std::pair<uint64_t, std::string_view>> missing_counts(const Copied& copied);
+inline std::vector<std::pair<uint64_t, std::string_view>> missing_counts(const Copied& copied) {
+  std::vector<std::pair<uint64_t, std::string_view>> counts = {
+      {copied.head_bytes, "bytes in front of the first Marker"},
+      {copied.tail_bytes, "bytes of an unfinished frame at the end"},
+      {copied.dropped, "objects whose end is missing"},
+      {copied.possibly_incomplete, "objects that may be only the end of what was written"},
+      {copied.refused, "objects that no stream of the copy can hold"},
+      {copied.changes_left_out, "more streams that are described otherwise"}};
+  std::erase_if(counts, [](const auto& one) { return one.first == 0; });
+  return counts;
+}
 
 }  // namespace collect::rtc

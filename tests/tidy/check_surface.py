@@ -24,10 +24,6 @@ READERS_OF_COMMAND_LINES = {
 }
 
 
-# Name -> where it is seen instead, or why nowhere. Shorter is better.
-SEEN_ELSEWHERE = {}
-
-
 class Tests:
     """The text of the tests, by what may count as naming something."""
 
@@ -147,12 +143,6 @@ def main():
     findings = [*check_command_line(root, tests), *check_config(root, tests),
                 *check_variables(root, paths, tests), *check_fields(root, tests),
                 *check_manifest(root, tests)]
-    unneeded = [name for name in SEEN_ELSEWHERE if not any(name in f.what for f in findings)]
-    findings = [f for f in findings if not any(name in f.what for name in SEEN_ELSEWHERE)]
-    for name in unneeded:
-        findings.append(tree.Finding("tests/tidy/check_surface.py", 0,
-                                     f"SEEN_ELSEWHERE has {name}, which a test names",
-                                     "take it out"))
     tree.finish("surface", findings, tests.count)
 
 

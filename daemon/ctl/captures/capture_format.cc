@@ -59,6 +59,17 @@ void put_json_findings(TextOut& out, const std::vector<CaptureFinding>& findings
   out.put(']');
 }
 
+// What its format says of the file, and what a gzip file lacks of it.
+CaptureReport check(const CaptureFormat& format, const Trace& trace, const BytesDone& done) {
+  CaptureReport report = format.check(trace.file(), done);
+  for (const std::string& sentence : trace.unopened()) {
+    report.findings.push_back({Severity::kError, "gzip", 0, sentence});
+    ++report.errors;
+    if (report.grade != CaptureGrade::kRejected) report.grade = CaptureGrade::kDamaged;
+  }
+  return report;
+}
+
 void put_json_head(TextOut& out, const CaptureFormat& format, const std::string& path,
                    const CaptureReport& report) {
   out.put("{\"path\":");
@@ -115,9 +126,17 @@ const CaptureFormat* capture_format_of(Bytes file) {
   return found == std::end(kFormats) ? nullptr : *found;
 }
 
-int inspect_capture(const CaptureFormat& format, const InspectOptions& options,
-                    const std::string& path, Bytes file, std::ostream& out, std::ostream& err) {
-  const CaptureReport report = format.check(file, percent_line(err, options.progress, file.size()));
+Error not_a_capture(const std::string& path, Bytes file) {
+  if (file.empty()) return {Code::kUnsupported, path + ": empty"};
+  return {Code::kUnsupported, path + ": not a capture: neither ATF, RTC, WTF nor dial9"};
+}
+
+int inspect_capture(const CaptureFormat& format, const InspectOptions& options, const Trace& trace,
+                    std::ostream& out, std::ostream& err) {
+  const std::string& path = trace.path;
+  const Bytes file = trace.file();
+  const CaptureReport report =
+      check(format, trace, percent_line(err, options.progress, file.size()));
   TextOut text(out);
   if (options.json) {
     put_json_head(text, format, path, report);
@@ -148,9 +167,11 @@ int inspect_capture(const CaptureFormat& format, const InspectOptions& options,
   return report.grade == CaptureGrade::kRejected ? 1 : 0;
 }
 
-int verify_capture(const CaptureFormat& format, const VerifyOptions& options,
-                   const std::string& path, Bytes file, std::ostream& out, std::ostream& err) {
-  const CaptureReport report = format.check(file, percent_line(err, options.progress, file.size()));
+int verify_capture(const CaptureFormat& format, const VerifyOptions& options, const Trace& trace,
+                   std::ostream& out, std::ostream& err) {
+  const std::string& path = trace.path;
+  const CaptureReport report =
+      check(format, trace, percent_line(err, options.progress, trace.file().size()));
   const bool is_sound =
       report.grade == CaptureGrade::kOk || report.grade == CaptureGrade::kRecovered;
   const bool strictly = report.grade == CaptureGrade::kOk && report.warnings + report.notes == 0;

@@ -16,6 +16,7 @@
 
 #include "daemon/ctl/dump.h"
 #include "daemon/ctl/inspect.h"
+#include "daemon/ctl/session_files.h"
 #include "daemon/ctl/text_out.h"
 #include "daemon/ctl/verify.h"
 #include "formats/core/byte_sink.h"
@@ -74,11 +75,14 @@ extern const CaptureFormat kRtcCapture;
 extern const CaptureFormat kWtfCapture;
 extern const CaptureFormat kDial9Capture;
 
+// Why a file of no known format cannot be used: it is empty, or something else.
+Error not_a_capture(const std::string& path, Bytes file);
+
 // The three commands on such a file; exit codes as in inspect.h, verify.h and dump.h.
-int inspect_capture(const CaptureFormat& format, const InspectOptions& options,
-                    const std::string& path, Bytes file, std::ostream& out, std::ostream& err);
-int verify_capture(const CaptureFormat& format, const VerifyOptions& options,
-                   const std::string& path, Bytes file, std::ostream& out, std::ostream& err);
+int inspect_capture(const CaptureFormat& format, const InspectOptions& options, const Trace& trace,
+                    std::ostream& out, std::ostream& err);
+int verify_capture(const CaptureFormat& format, const VerifyOptions& options, const Trace& trace,
+                   std::ostream& out, std::ostream& err);
 int dump_capture(const CaptureFormat& format, const DumpOptions& options, const std::string& path,
                  Bytes file, std::ostream& out, std::ostream& err);
 

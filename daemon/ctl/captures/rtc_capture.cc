@@ -257,7 +257,7 @@ Status dump(const DumpOptions& options, Bytes file, TextOut& out) {
 // ---- recover
 
 Result<std::vector<std::string>> recover(Bytes file, ByteSink& out, const BytesDone& done) {
-  auto copied = rtc::copy_objects(file, out, done);
+  auto copied = rtc::copy_objects({&file, 1}, out, done);
   if (!copied.ok()) return copied.error();
   std::vector<std::string> said = std::move(copied->changes);
   for (const rtc::Finding& finding : copied->findings.list()) {

@@ -9,6 +9,7 @@
 #include "daemon/ctl/convert/output_file.h"
 #include "formats/core/crc32.h"
 #include "storage/capture_writer.h"
+#include "storage/session_layout.h"
 
 namespace collect::ctl {
 namespace {
@@ -166,9 +167,27 @@ storage::Manifest manifest_of(const Trace& trace, const atf::SessionReader& sess
   return manifest;
 }
 
+// Streams of other formats, each as one object: the file is whole frames.
+Status write_foreign(const Trace& trace, const storage::Manifest& manifest,
+                     storage::CaptureWriter& capture, ConvertLog& log) {
+  if (trace.kind != TraceKind::kSession) return {};
+  const auto directory = storage::RootedDirectory::open(trace.path);
+  if (!directory.ok()) return directory.error();
+  for (const storage::ForeignStream& stream : manifest.foreign_streams) {
+    const auto file = FileBytes::open(*directory, storage::foreign_file_name(stream.kind));
+    if (!file.ok()) {
+      log.missing(to_string(file.error()));
+      continue;
+    }
+    const Bytes bytes = file->bytes();
+    COLLECT_TRY(capture.foreign(stream.kind, {&bytes, 1}));
+  }
+  return {};
+}
+
 }  // namespace
 
-Status atf_to_rtc(const Trace& trace, const std::string& output, ConvertLog& log) {
+Result<uint64_t> write_container(const Trace& trace, ByteSink& out, ConvertLog& log) {
   const atf::SessionReader session(trace.files());
   const storage::Manifest manifest = manifest_of(trace, session, log);
   if (manifest.threads.empty() && !trace.threads.empty()) {
@@ -187,9 +206,10 @@ Status atf_to_rtc(const Trace& trace, const std::string& output, ConvertLog& log
     lanes.emplace_back(thread.n + 1, Lane::kDetail, thread,
                        losses_of(manifest, thread.n, Lane::kDetail));
   }
-  auto file = OutputFile::create(output, true);
-  if (!file.ok()) return file.error();
-  auto capture = storage::CaptureWriter::create(*file, manifest);
+  // A manifest stands behind what it counts of these; of pages, the end tells.
+  storage::Manifest first = manifest;
+  first.foreign_streams.clear();
+  auto capture = storage::CaptureWriter::create(out, first);
   if (!capture.ok()) return capture.error();
   // In the order of time, page by page, so that a search by time finds its place.
   using Next = std::pair<uint64_t, size_t>;
@@ -208,9 +228,18 @@ Status atf_to_rtc(const Trace& trace, const std::string& output, ConvertLog& log
     if (page.lane == Lane::kIndex) log.progress(done, all);
     if (lanes[at].next()) order.emplace(lanes[at].page().first_ns, at);
   }
+  COLLECT_TRY(write_foreign(trace, manifest, **capture, log));
   COLLECT_TRY((*capture)->finish(manifest));
+  return done;
+}
+
+Status atf_to_rtc(const Trace& trace, const std::string& output, ConvertLog& log) {
+  auto file = OutputFile::create(output, true);
+  if (!file.ok()) return file.error();
+  const auto events = write_container(trace, *file, log);
+  if (!events.ok()) return events.error();
   COLLECT_TRY(file->commit());
-  log.count("events", done);
+  log.count("events", *events);
   log.wrote(output, file->size());
   return {};
 }

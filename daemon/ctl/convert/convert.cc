@@ -17,6 +17,8 @@
 #include "daemon/ctl/leftovers.h"
 #include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text_out.h"
+#include "daemon/ctl/unnamed_file.h"
+#include "formats/atf/session_reader.h"
 #include "storage/capture_replay.h"
 
 namespace collect::ctl {
@@ -41,32 +43,75 @@ class TemporaryDirectory {
 
 // ---- into a session
 
-Result<std::string> rebuild(const ConvertInput& input, const std::string& root, ConvertLog& log) {
+std::optional<atf::Version> version_of(const ConvertOptions& options) {
+  if (!options.atf_version) return std::nullopt;
+  return *options.atf_version == 1 ? atf::Version::kV1 : atf::Version::kV2;
+}
+
+using Containers = std::vector<std::pair<std::string, Bytes>>;
+
+Result<std::string> rebuild(const Containers& containers, const std::string& root,
+                            std::optional<atf::Version> version, ConvertLog& log) {
   storage::PosixFs files(root);
   storage::SessionOptions options;
   options.root = root;
-  storage::CaptureReplay replay(files, options);
+  storage::CaptureReplay replay(files, options, version);
   uint64_t all = 0, before = 0;
-  for (const auto& [path, bytes] : input.files) all += bytes.bytes().size();
-  for (const auto& [path, bytes] : input.files) {
-    COLLECT_TRY(
-        replay.add(path, bytes.bytes(), [&](uint64_t done) { log.progress(before + done, all); }));
-    before += bytes.bytes().size();
+  for (const auto& [path, bytes] : containers) all += bytes.size();
+  for (const auto& [path, bytes] : containers) {
+    COLLECT_TRY(replay.add(
+        path, bytes, [&log, before, all](uint64_t done) { log.progress(before + done, all); }));
+    before += bytes.size();
   }
   auto report = replay.finish();
   if (!report.ok()) return report.error();
   log.missing(report->missing, report->missing_left_out);
+  log.leave_out("events beyond the number that version 1 can give", report->left_out_events);
+  log.leave_out("detail records beyond the number that version 1 can give",
+                report->left_out_detail_records);
+  log.leave_out("call depths: version 2 has none", report->left_out_depths);
   log.count("events", report->totals.events);
   log.count("detail_records", report->totals.detail_records);
   log.count("lost_events", report->totals.lost_events);
   return report->directory;
 }
 
+bool has_other_version(const Trace& trace, atf::Version version) {
+  const atf::SessionReader session(trace.files());
+  return std::any_of(session.threads().begin(), session.threads().end(), [&](const auto& thread) {
+    return thread.index && thread.index->version() != version;
+  });
+}
+
+// A session in the other version, by way of a container, which is what both can be told from.
+Result<std::string> rewrite_session(const Trace& trace, const std::string& root,
+                                    atf::Version version, ConvertLog& log) {
+  auto container = UnnamedFile::create(directory_of(root));
+  if (!container.ok()) return container.error();
+  ConvertLog writing([&log](uint64_t done, uint64_t all) { log.progress(done, 2 * all); });
+  const auto events = write_container(trace, *container, writing);
+  if (!events.ok()) return events.error();
+  log.take(writing);
+  const auto bytes = container->bytes();
+  if (!bytes.ok()) return bytes.error();
+  return rebuild({{trace.path, bytes->bytes()}}, root, version, log);
+}
+
 // Where the session is.
-Result<std::string> make_session(const ConvertInput& input, const std::string& root,
-                                 uint8_t atf_version, ConvertLog& log) {
-  if (input.source == Source::kRtc) return rebuild(input, root, log);
-  SessionBuilder builder(root, atf_version == 1 ? atf::Version::kV1 : atf::Version::kV2);
+Result<std::string> make_session(const ConvertOptions& convert, const ConvertInput& input,
+                                 const std::string& root, ConvertLog& log) {
+  const std::optional<atf::Version> version = version_of(convert);
+  if (input.source == Source::kAtf) {
+    return version && has_other_version(input.trace, *version)
+               ? rewrite_session(input.trace, root, *version, log)
+               : copy_session(input.trace, root, log);
+  }
+  if (input.source == Source::kRtc) {
+    Containers containers;
+    for (const auto& [path, file] : input.files) containers.emplace_back(path, file.bytes());
+    return rebuild(containers, root, version, log);
+  }
+  SessionBuilder builder(root, version.value_or(atf::Version::kV2));
   Status built;
   if (input.source == Source::kDial9) {
     built = dial9_to_atf(input.file(), builder, log);
@@ -84,9 +129,8 @@ Result<std::string> make_session(const ConvertInput& input, const std::string& r
                 builder.moved_times());
   log.count("events", builder.events());
   for (const storage::MissingInput& missing : log.missing()) builder.input_missing(missing);
-  return builder.finish(
-      log.is_input_whole() ? storage::SessionState::kComplete : storage::SessionState::kRecovered,
-      "converted from " + std::string(name_of(input.source)));
+  return builder.finish(log.is_input_whole(),
+                        "converted from " + std::string(name_of(input.source)));
 }
 
 // ---- out of a session
@@ -138,12 +182,14 @@ Status run(const ConvertOptions& options, const ConvertInput& input, ConvertLog&
   if (input.source == Source::kDial9 && options.to == Target::kDial9) {
     return dial9_to_dial9(options, input.file(), log);
   }
+  if (input.source == Source::kRtc && options.to == Target::kRtc) {
+    std::vector<Bytes> files;
+    for (const auto& [path, file] : input.files) files.push_back(file.bytes());
+    return rtc_to_rtc(options, files, log);
+  }
   if (options.to == Target::kAtf) {
-    if (input.source == Source::kAtf) {
-      return Error{Code::kInvalidArgument, input.trace.path + ": is an ATF session already"};
-    }
     auto made = make_whole_session(options.output, [&](const std::string& root) {
-      return make_session(input, root, options.atf_version, log);
+      return make_session(options, input, root, log);
     });
     if (!made.ok()) return made.error();
     uint64_t bytes = 0;
@@ -163,7 +209,7 @@ Status run(const ConvertOptions& options, const ConvertInput& input, ConvertLog&
     temporary.emplace(std::move(*directory));
     // What is counted of the session in between is counted again on the way out of it.
     ConvertLog first([&log](uint64_t done, uint64_t all) { log.progress(done, 2 * all); });
-    auto made = make_session(input, temporary->path(), options.atf_version, first);
+    auto made = make_session(options, input, temporary->path(), first);
     if (!made.ok()) return made.error();
     log.take(first);
     auto opened = open_trace(*made);
@@ -214,6 +260,9 @@ int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err)
     err << "convert: " << printable_sentence(input->trace.choice) << "\n";
   ConvertLog log(progress_line(err, options.progress));
   if (input->source == Source::kAtf) check_session_input(input->trace, log);
+  for (const auto& [path, bytes] : input->files) {
+    if (!bytes.missing().empty()) log.missing(bytes.missing());
+  }
   const Status converted = run(options, *input, log);
   if (options.progress) restart_line(err);
   if (!converted.ok()) {

@@ -7,11 +7,14 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "daemon/ctl/convert/convert_log.h"
 #include "daemon/ctl/session_files.h"
+#include "formats/core/byte_sink.h"
 #include "formats/core/result.h"
 #include "formats/wtf/json.h"
 
@@ -25,7 +28,7 @@ struct ConvertOptions {
   std::vector<std::string> inputs;  // several only where they are one capture: RTC containers
   Target to{};
   std::string output;  // a file, or for ATF the directory that the session is made in
-  uint8_t atf_version = 2;
+  std::optional<uint8_t> atf_version;  // of kAtf; absent: the input's, or 2
   // Of wtf-json. By default what the published viewer loads with all its events.
   wtf::JsonOptions wtf_json = {wtf::JsonMode::kComplete, wtf::JsonEvents::kBase64};
   bool force = false;     // replace the output
@@ -45,10 +48,16 @@ std::string directory_of(const std::string& output);
 // From an ATF session into `output`. A format whose files end early by their own rules makes more
 // of them: "trace.wtf-trace", "trace.2.wtf-trace", …
 Status atf_to_rtc(const Trace& trace, const std::string& output, ConvertLog& log);
+// The container alone; how many events are in it.
+Result<uint64_t> write_container(const Trace& trace, ByteSink& out, ConvertLog& log);
 Status atf_to_wtf(const Trace& trace, const std::string& output, ConvertLog& log);
 Status atf_to_dial9(const Trace& trace, const std::string& output, ConvertLog& log);
 
-// Within one format, without a session in between: everything is kept (same_format.cc).
+// Within one format, without a session in between: everything is kept (same_format.cc). A session
+// into another one: a copy of every file, below `root`; where the copy is (copy_session.cc).
+// Several in order, into one.
+Result<std::string> copy_session(const Trace& trace, const std::string& root, ConvertLog& log);
+Status rtc_to_rtc(const ConvertOptions& options, std::span<const Bytes> files, ConvertLog& log);
 Status wtf_to_wtf(const ConvertOptions& options, Bytes file, ConvertLog& log);
 Status dial9_to_dial9(const ConvertOptions& options, Bytes file, ConvertLog& log);
 

@@ -43,7 +43,7 @@ Result<Source> source_of(const std::string& path, Bytes file) {
     const wtf::FileKind kind = wtf::file_kind(file);
     return kind == wtf::FileKind::kJson ? Source::kWtfJson : Source::kWtf;
   }
-  return Error{Code::kUnsupported, path + ": no format that is known here"};
+  return not_a_capture(path, file);
 }
 
 Result<ConvertInput> input_of(OpenFiles files) {

@@ -146,6 +146,9 @@ Status Dial9SessionReader::begin(const dial9::Event& event) {
     } else if (pair.key == "start_unix_ns") {
       process.start_unix_ns = number;
     } else if (pair.key == "state" && value != "complete") {
+      session_.was(value == storage::session_state_name(storage::SessionState::kFailed)
+                       ? storage::SessionState::kFailed
+                       : storage::SessionState::kRecovered);
       log_.remark("the session in the stream is \"" + std::string(value.substr(0, 40)) + "\"");
     } else if ((pair.key == "device_id" || pair.key == "device_model" || pair.key == "boot_id" ||
                 pair.key == "tag" || pair.key == "agent_version" || pair.key == "parent_pid" ||

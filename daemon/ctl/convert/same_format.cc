@@ -5,6 +5,7 @@
 #include "daemon/ctl/convert/output_file.h"
 #include "daemon/ctl/unnamed_file.h"
 #include "formats/dial9/copy.h"
+#include "formats/rtc/copy.h"
 #include "formats/wtf/layout.h"
 #include "formats/wtf/transcode.h"
 
@@ -62,6 +63,26 @@ Status wtf_to_wtf(const ConvertOptions& options, Bytes file, ConvertLog& log) {
   if (!events.ok()) return events.error();
   log.count("events", *events);
   note_findings(findings, log);
+  COLLECT_TRY(out->commit());
+  log.wrote(options.output, out->size());
+  return {};
+}
+
+Status rtc_to_rtc(const ConvertOptions& options, std::span<const Bytes> files, ConvertLog& log) {
+  auto out = OutputFile::create(options.output, true);
+  if (!out.ok()) return out.error();
+  uint64_t all = 0;
+  for (const Bytes file : files) all += file.size();
+  const auto copied =
+      rtc::copy_objects(files, *out, [&](uint64_t done) { log.progress(done, all); });
+  if (!copied.ok()) return copied.error();
+  log.count("objects", copied->objects);
+  for (const std::string& sentence : copied->changes) log.remark(sentence);
+  for (const rtc::Finding& finding : copied->findings.list()) {
+    if (finding.severity != Severity::kError) continue;
+    log.missing("at " + std::to_string(finding.offset) + ": " + finding.sentence);
+  }
+  for (const auto& [count, what] : rtc::missing_counts(*copied)) log.missing(what, count);
   COLLECT_TRY(out->commit());
   log.wrote(options.output, out->size());
   return {};

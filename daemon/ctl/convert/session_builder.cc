@@ -200,6 +200,16 @@ Status SessionBuilder::marker(uint64_t ns, std::string_view text) {
   return writer_->marker({ns, std::string(text)});
 }
 
+Result<std::string> SessionBuilder::finish(bool whole, std::string reason) {
+  using storage::SessionState;
+  SessionState state = was_;
+  if (state == SessionState::kComplete && !whole) state = SessionState::kRecovered;
+  if (was_ != SessionState::kComplete) {
+    reason += "; the session in it was " + std::string(storage::session_state_name(was_));
+  }
+  return finish(state, reason);
+}
+
 Result<std::string> SessionBuilder::finish(storage::SessionState state, const std::string& reason) {
   COLLECT_TRY(writer_->add_modules(modules_));
   for (const auto& thread : threads_) {

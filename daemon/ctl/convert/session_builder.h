@@ -55,7 +55,12 @@ class SessionBuilder {
   // What the capture lacks that the session is built from.
   void input_missing(const storage::MissingInput& missing) { writer_->input_missing(missing); }
 
-  // Seals; where the session is.
+  // The capture says so of the session that it was made of.
+  void was(storage::SessionState state) { was_ = state; }
+
+  // Seals; where the session is. `whole`: nothing is missing from the capture. The session is
+  // complete when it was, and when the capture is whole.
+  Result<std::string> finish(bool whole, std::string reason);
   Result<std::string> finish(storage::SessionState state, const std::string& reason);
   uint64_t moved_times() const { return moved_times_; }
   uint64_t events() const { return events_; }
@@ -77,6 +82,7 @@ class SessionBuilder {
   std::vector<storage::ModuleInfo> modules_;
   std::vector<storage::Symbol> symbols_;
   std::unordered_map<std::string, uint64_t> ids_;
+  storage::SessionState was_ = storage::SessionState::kComplete;
   uint64_t moved_times_ = 0;
   uint64_t events_ = 0;
 };

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <array>
 #include <filesystem>
@@ -14,7 +13,6 @@
 #include "daemon/ctl/convert/convert.h"
 #include "daemon/ctl/convert/session_builder.h"
 #include "daemon/ctl/dump.h"
-#include "daemon/ctl/gzip_file.h"
 #include "daemon/ctl/inspect.h"
 #include "daemon/ctl/recover.h"
 #include "daemon/ctl/verify.h"
@@ -35,21 +33,6 @@ using ByteVector = std::vector<uint8_t>;
 
 std::string text_of(const ByteVector& bytes) {
   return {bytes.begin(), bytes.end()};
-}
-
-// One gzip member.
-ByteVector gzip_of(Bytes bytes) {
-  z_stream zlib{};
-  EXPECT_EQ(deflateInit2(&zlib, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  ByteVector out(deflateBound(&zlib, static_cast<uLong>(bytes.size())));
-  zlib.next_in = const_cast<uint8_t*>(bytes.data());
-  zlib.avail_in = static_cast<uInt>(bytes.size());
-  zlib.next_out = out.data();
-  zlib.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(deflate(&zlib, Z_FINISH), Z_STREAM_END);
-  out.resize(zlib.total_out);
-  deflateEnd(&zlib);
-  return out;
 }
 
 // Events that are older than one before them, without those of another clock (symbols, metadata):
@@ -217,6 +200,24 @@ TEST_F(Dial9Test, ASessionComesBackByteForByte) {
 
 // The pack's decoder was not written from this code: it must read the stream, and show what ours
 // shows.
+TEST_F(Dial9Test, ASessionThatIsNotCompleteDoesNotBecomeSo) {
+  for (const char* state : {"recovered", "failed"}) {
+    const std::string session = make_session(atf::Version::kV2, false);
+    const fs::path path = fs::path(session) / "manifest.json";
+    json manifest = json::parse(text_of(file_bytes(path)));
+    manifest["state"] = state;
+    const std::string text = manifest.dump();
+    write_file(path, ByteVector(text.begin(), text.end()));
+    const std::string stream = directory_ / "stream.bin";
+    EXPECT_EQ(run_convert(session, Target::kDial9, stream), 0) << err_.str();
+    EXPECT_EQ(run_convert(stream, Target::kAtf, directory_ / "back"), 0) << err_.str();
+    const fs::path back = fs::path(std::string(report_["written"][0]["path"])) / "manifest.json";
+    EXPECT_EQ(json::parse(text_of(file_bytes(back)))["state"], state);
+    fs::remove_all(directory_ / "back");
+    fs::remove_all(directory_ / "recorded");
+  }
+}
+
 TEST_F(Dial9Test, AnIndependentDecoderReadsTheStream) {
   const fs::path reference = reference_folder();
   if (reference.empty()) GTEST_SKIP() << "COLLECT_REFERENCE names no folder";
@@ -537,63 +538,6 @@ TEST_F(Dial9Test, DumpSelectsByNameTimeAndNumber) {
   for (const DumpOptions& senseless : {merged, threads, detail}) {
     EXPECT_EQ(run_dump(path, false, senseless), 2);
   }
-}
-
-TEST_F(Dial9Test, GzipWithSeveralMembersIsOneStream) {
-  dial9::Encoder out;
-  const auto type = *out.define({0, "A", true, {{"v", dial9::FieldType::kBytes}}});
-  std::mt19937 random(1);
-  ByteVector noise(300'000);
-  for (uint8_t& byte : noise) byte = static_cast<uint8_t>(random());
-  for (uint64_t i = 0; i < 4; ++i) {
-    out.begin_event(type, i);
-    out.put_bytes(noise);
-    ASSERT_TRUE(out.end_event());
-  }
-  const Bytes stream = out.bytes();
-  ByteVector packed = gzip_of(stream);
-  const ByteVector member = packed;
-  packed.insert(packed.end(), member.begin(), member.end());
-  packed.resize(packed.size() + 512);  // as a block copy pads
-  const json inspected = run_inspect(put("two.bin.gz", packed), 0);
-  EXPECT_EQ(inspected["format"], "dial9");
-  EXPECT_EQ(inspected["sub_streams"], 2);
-  EXPECT_EQ(inspected["events"], 8);
-  EXPECT_EQ(inspected["bytes"], 2 * stream.size());
-
-  const auto refused = [&](const ByteVector& bytes, const std::string& why) {
-    const std::string path = put("bad.bin.gz", bytes);
-    clear();
-    EXPECT_EQ(verify({.path = path}, out_, err_), 2) << why;
-    EXPECT_NE((out_.str() + err_.str()).find(why), std::string::npos) << why << "\n"
-                                                                      << out_.str() << err_.str();
-    EXPECT_EQ(run_convert(path, Target::kAtf, directory_ / "atf"), 2);
-  };
-  for (const size_t size : {member.size() - 1, member.size() / 2, size_t{11}, size_t{2}}) {
-    refused({member.begin(), member.begin() + static_cast<ptrdiff_t>(size)},
-            "the gzip data end early, at offset " + std::to_string(size));
-  }
-  ByteVector wrong = member;
-  wrong[wrong.size() - 6] ^= 1;  // of the checksum
-  refused(wrong, "the gzip data do not hold");
-  wrong = member;
-  wrong.push_back('x');
-  refused(wrong, "is no gzip");
-}
-
-TEST_F(Dial9Test, AGzipFileThatHoldsTooMuchIsRefused) {
-  const ByteVector zeros(4'000'000);
-  const std::string path = put("bomb.gz", gzip_of(zeros));
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  ASSERT_GE(fd, 0);
-  const auto refused = inflate_gzip(fd, path, zeros.size() - 1);
-  ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.code(), Code::kLimit);
-  EXPECT_NE(refused.error().message.find("more than 3999999 bytes"), std::string::npos);
-  auto fits = inflate_gzip(fd, path, zeros.size());
-  ASSERT_TRUE(fits.ok());
-  EXPECT_EQ(fits->bytes()->bytes().size(), 4'000'000u);
-  ::close(fd);
 }
 
 }  // namespace

@@ -364,6 +364,10 @@ TEST_F(ConvertWtf, WithoutATimeOfDayTheTimebaseIsZero) {
   const wtf::FileReport file = check(written());
   EXPECT_EQ(file.header->timebase_ms, 0);
   EXPECT_EQ(file.first_us, 0u);
+  // Nothing of the input is missing: a remark.
+  EXPECT_EQ(run_convert(at("x.wtf-trace"), Target::kAtf, at("back")), 0);
+  EXPECT_EQ(report_["missing"].size(), 0u) << report_;
+  EXPECT_NE(report_["remarks"].dump().find("no time of day"), std::string::npos) << report_;
 }
 
 // ---- files of others

@@ -26,6 +26,10 @@ using testing::make_random;
 using testing::Plan;
 namespace fs = std::filesystem;
 
+Result<Copied> copy_one(Bytes file, ByteSink& out) {
+  return copy_objects({&file, 1}, out);
+}
+
 struct Shown {
   std::string stream;
   std::vector<uint8_t> data;
@@ -74,7 +78,7 @@ std::vector<Shown> shown(Bytes file) {
 std::vector<uint8_t> expect_whole_copy(Bytes file, const std::string& what) {
   const std::vector<Shown> before = shown(file);
   VectorSink sink;
-  const auto copied = copy_objects(file, sink);
+  const auto copied = copy_one(file, sink);
   if (!copied.ok()) {
     EXPECT_FALSE(Reader::open(file).ok()) << what << ": " << copied.error().message;
     return {};
@@ -219,7 +223,7 @@ TEST_F(CopyCase, AClockThatTicksTheSameValueTwiceDoesSoInTheCopy) {
     put(text, "x");
   }
   VectorSink sink;
-  ASSERT_TRUE(copy_objects(file(), sink).ok());
+  ASSERT_TRUE(copy_one(file(), sink).ok());
   const auto summary = check_file(sink.bytes());
   ASSERT_TRUE(summary.ok());
   EXPECT_EQ(summary->objects, 10u);
@@ -296,7 +300,7 @@ TEST_F(CopyCase, StreamsWithoutObjectsAndStreamsWithoutNamesAreThere) {
   const uint64_t nameless = open(R"({"format":"utf-8"})");
   put(nameless, "hello");
   VectorSink sink;
-  ASSERT_TRUE(copy_objects(file(), sink).ok());
+  ASSERT_TRUE(copy_one(file(), sink).ok());
   auto reader = Reader::open(sink.bytes());
   ASSERT_TRUE(reader.ok());
   Object object;
@@ -315,7 +319,7 @@ TEST_F(CopyCase, WhatIsMissingIsCounted) {
   std::vector<uint8_t> cut = sink_.bytes();
   cut.resize(cut.size() - 10);
   VectorSink sink;
-  const auto copied = copy_objects(cut, sink);
+  const auto copied = copy_one(cut, sink);
   ASSERT_TRUE(copied.ok());
   EXPECT_EQ(copied->objects, 1u);
   EXPECT_EQ(copied->dropped, 1u);
