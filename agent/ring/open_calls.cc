@@ -15,7 +15,6 @@ struct ChunkHead {
   OpenCall* after;      // the first call of the chunk after it
 };
 constexpr uint64_t kHeadCalls = sizeof(ChunkHead) / sizeof(OpenCall);
-constexpr uint64_t kChunkCalls = kOpenCallChunkBytes / sizeof(OpenCall);
 static_assert(kHeadCalls == 2);
 
 // Private to the process, also where streams are shared with a companion.
