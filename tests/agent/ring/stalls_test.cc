@@ -112,8 +112,7 @@ class WaitingThread : public testing::Test {
   Stream& stream() { return *stream_at(0); }
   bool waits_soon() {
     for (int i = 0; i < 10'000; ++i) {
-      if (stream_slots() != 0 && stream_at(0) != nullptr && stream().waiting.load() != 0)
-        return true;
+      if (stream_at(0) != nullptr && stream().waiting.load() != 0) return true;
       std::this_thread::sleep_for(1ms);
     }
     return false;
@@ -170,8 +169,8 @@ TEST_F(WaitingThread, AStallThatTheEndOfTheRecordingEndsIsKnown) {
   ASSERT_TRUE(waits_soon());
   std::this_thread::sleep_for(std::chrono::nanoseconds(kHeldNs));
   stop_recording();
-  ASSERT_TRUE(stream_ended(stream()));
   thread.join();
+  ASSERT_TRUE(stream_ended(stream()));
   const std::vector<ThreadStall> stalls = take_all(stream());
   ASSERT_FALSE(stalls.empty());
   EXPECT_GE(stalls.back().stalled_ns, kHeldNs * 9 / 10);
@@ -198,7 +197,7 @@ TEST_F(WaitingThread, ASignalHandlerThatRecordsIsNoPartOfAStall) {
     done = true;
   });
   // Until a signal has interrupted a hook: from then on the stream has a page for such events.
-  while (stream_slots() == 0 || stream().deferred_tail == 0) {
+  while (stream_at(0) == nullptr || stream().deferred_tail == 0) {
     pthread_kill(thread.native_handle(), SIGUSR1);
     drain_.take();
   }
