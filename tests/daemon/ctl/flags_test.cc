@@ -275,5 +275,28 @@ TEST_F(OfflineFlagsTest, ConvertWritesTheFormOfWtfJsonThatIsAsked) {
   EXPECT_EQ(run({"convert", "--to", "wtf-json", "-o", "x", "--wtf-mode", "half"}).exit_code, 2);
 }
 
+TEST_F(OfflineFlagsTest, ConvertWritesTheVersionOfAtfThatIsAsked) {
+  const auto converted = [&](const std::string& from, const std::string& to,
+                             const std::vector<std::string>& flags) {
+    std::vector<std::string> command = {"convert", from, "--to", "atf", "--output", to};
+    command.insert(command.end(), flags.begin(), flags.end());
+    const Ran ran = runner_.run(command);
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    return runner_.run({"dump", "--json", to}).out;
+  };
+  const std::string was = run({"dump", "--json"}).out;
+  const std::string first = converted(session_.string(), "first", {"--atf-version", "1"});
+  EXPECT_EQ(lines_of(first), 12u);
+  EXPECT_THAT(first, HasSubstr("\"call_depth\":1,"));
+  EXPECT_EQ(converted("first", "same", {}), first) << "the version of the input";
+  EXPECT_EQ(converted("first", "second", {"--atf-version", "2"}), was);
+  EXPECT_THAT(was, Not(HasSubstr("call_depth")));
+  const Ran other = run({"convert", "--to", "rtc", "-o", "x.rtc", "--atf-version", "1"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("--atf-version is for --to atf"));
+  EXPECT_FALSE(fs::exists(runner_.directory() / "x.rtc"));
+  EXPECT_EQ(run({"convert", "--to", "atf", "-o", "x", "--atf-version", "3"}).exit_code, 2);
+}
+
 }  // namespace
 }  // namespace collect::ctl
