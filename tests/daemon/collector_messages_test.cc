@@ -94,7 +94,7 @@ TEST(CollectorMessagesTest, AnAgentIsShownWhole) {
 TEST(CollectorMessagesTest, ASessionIsShownWhole) {
   ingest::SessionSnapshot session;
   session.name = "session_1/pid_1";
-  session.directory = "/root/session_1/pid_1";
+  session.directory = "/traces/session_1/pid_1";
   session.state = ingest::SessionState::kActive;
   session.process_name = "app";
   session.pid = 1;
@@ -111,7 +111,7 @@ TEST(CollectorMessagesTest, ASessionIsShownWhole) {
   session.health.missing = "half of it";
   api::Session shown = to_message(session);
   EXPECT_EQ(shown.name(), "sessions/session_1/pid_1");
-  EXPECT_EQ(shown.path(), "/root/session_1/pid_1");
+  EXPECT_EQ(shown.path(), "/traces/session_1/pid_1");
   EXPECT_EQ(shown.agent(), "") << "a feed has none";
   EXPECT_EQ(shown.process_name(), "app");
   EXPECT_EQ(shown.pid(), 1u);

@@ -64,7 +64,7 @@ TEST(LineLimitTest, LinesOfAPeriodAreBoundedAndTheRestIsCounted) {
 
 TEST(CompletedSessionsTest, AreFoundByProcessAndRecording) {
   CompletedSessions completed;
-  const storage::SessionPlace place{"session", 1, "session/pid_1", "/root/session/pid_1"};
+  const storage::SessionPlace place{"session", 1, "session/pid_1", "/traces/session/pid_1"};
   completed.add(process(1), 2, place);
   completed.add(process(1), 0, place);  // a feed's
   ASSERT_TRUE(completed.find(process(1), 2, 1).place);
