@@ -12,9 +12,8 @@ namespace collect::agent {
 // Apart from atf::EventKind: both may stand in a deferred event.
 enum class UnwindStep : uint8_t {
   // Everything below `stack_pointer` was unwound, down to `from`, where the unwinder itself runs.
-  // Its landing pad is in the frame of `function`, as far as the unwinder knows (code that was
-  // split
-  // off has another beginning), and runs next: a cleanup, or what leads to a handler.
+  // Its landing pad runs next: a cleanup, or what leads to a handler. It is in the frame of
+  // `function`, as far as the unwinder knows (code that was split off has another beginning).
   kLanded = 0x11,
   // The frame at `stack_pointer` has caught it.
   kCaught = 0x12,
