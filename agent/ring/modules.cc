@@ -201,7 +201,10 @@ bool modules_scan() {
 bool module_find(uint64_t address, ModuleRange& range) {
   if (objects_changed()) (void)modules_scan();
   if (look_up(address, range)) return true;
-  return modules_scan() && look_up(address, range);
+  // The drain thread may have been in the middle of its scan: then ours waits for that one, finds
+  // no change itself, and the object is known all the same.
+  (void)modules_scan();
+  return look_up(address, range);
 }
 
 bool module_find_known(uint64_t address, ModuleRange& range) {

@@ -78,6 +78,7 @@ class ExceptionsTest : public ::testing::TestWithParam<const char*> {
 
   void expect_as_the_program_says(const std::string& mode, size_t threads, uint64_t exceptions,
                                   const Environment& more = {}) {
+    SCOPED_TRACE(more.empty() ? mode : mode + " with " + more.begin()->first);
     const RecordedSession session = trace(mode, more);
     const std::map<uint32_t, Lines> said = accounts();
     const std::map<uint32_t, Lines> events = recorded(session);

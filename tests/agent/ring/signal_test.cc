@@ -32,8 +32,12 @@ void record_pairs(uint64_t count, uint64_t function) {
 
 std::atomic<uint64_t> pairs_in_handler{0};
 std::atomic<uint64_t> pairs_a_signal{1};
+std::atomic<uint64_t> pairs_wanted{UINT64_MAX};
 
+// Once there are enough it returns: on a slow machine the next signal comes before this handler has
+// returned, and the program would not go on.
 void on_alarm(int) {
+  if (pairs_in_handler.load(std::memory_order_relaxed) >= pairs_wanted.load()) return;
   const uint64_t pairs = pairs_a_signal.load(std::memory_order_relaxed);
   record_pairs(pairs, inside());
   pairs_in_handler.fetch_add(pairs, std::memory_order_relaxed);
@@ -156,8 +160,9 @@ uint64_t record_under_alarms(const Run& run, RingDrain& drain) {
   if (run.detail != 0) (void)set_detail(run.detail, 0, nullptr);
   Drainer drainer(drain);
   {
+    pairs_wanted = run.signals * run.pairs_a_signal;
     const Alarms alarms(run.pairs_a_signal, run.every_us);
-    while (pairs_in_handler.load() < run.signals * run.pairs_a_signal) {
+    while (pairs_in_handler.load() < pairs_wanted) {
       record_pairs(1000, outside());
       pairs += 1000;
     }
