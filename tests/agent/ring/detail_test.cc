@@ -2,6 +2,7 @@
 // ring.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <thread>
 
 #include "agent/ring/hooks.h"
@@ -146,9 +147,12 @@ TEST_F(DetailTest, PreRollComesFromTheArmedRingAndNumbersGoOn) {
   record_pairs(100, function_a(), frame);
   drain_.take();
   EXPECT_EQ(drain_.streams.begin()->second.detail.records, 0u);  // armed: nothing is shipped
+  // The pre-roll begins in a pause, so that it is the same wherever this thread is held up.
+  constexpr uint64_t kPauseNs = 400'000'000;
+  std::this_thread::sleep_for(std::chrono::nanoseconds(kPauseNs));
   const uint64_t cut_begin = now_ns();
   record_pairs(50, function_b(), frame);
-  const DetailChange change = set_detail(2, now_ns() - cut_begin, nullptr);
+  const DetailChange change = set_detail(2, now_ns() - cut_begin + kPauseNs * 3 / 4, nullptr);
   record_pairs(20, function_a(), frame);
   drain_.finish();
   EXPECT_GE(change.pre_roll_records, 50u);
