@@ -20,22 +20,9 @@ done
 [ -f "$tools/nanopb/pb_decode.c" ] && [ -f "$tools/musl-arm64/$musl" ] && exit 0
 
 work=$tools/cross-apt
-mkdir -p "$work/lists/partial" "$work/archives/partial" "$tools/nanopb" "$tools/musl-arm64"
-: >"$work/status"
-archive=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Identifier: Packages' \
-  'Origin: Debian' 'Codename: bookworm' 'Component: main' | head -n 1)
-[ -n "$archive" ] || { echo "error: apt knows no Debian 12 archive; run apt-get update" >&2; exit 1; }
-keys='signed-by=/usr/share/keyrings/debian-archive-keyring.gpg'
-printf '%s\n' "deb-src [$keys] $archive main" "deb [arch=arm64 $keys] $archive main" \
-  >"$work/sources.list"
-
-own_apt() {
-  (cd "$work" && apt-get -q -o Dir::Etc::sourcelist="$work/sources.list" \
-    -o Dir::Etc::sourceparts=- -o Dir::State::lists="$work/lists" \
-    -o Dir::State::status="$work/status" -o Dir::Cache="$work" -o APT::Architecture=arm64 \
-    -o APT::Architectures=arm64 -o Acquire::Languages=none -o APT::Sandbox::User=root "$@")
-}
-own_apt update
+mkdir -p "$tools/nanopb" "$tools/musl-arm64"
+source deploy/own_apt.sh
+own_apt_begin "$work" arm64
 own_apt source --download-only --tar-only nanopb
 own_apt download musl-dev
 tar -xzf "$work"/nanopb_*.orig.tar.gz -C "$tools/nanopb" --strip-components=1 --wildcards \

@@ -48,8 +48,8 @@ done
 control=$(sed -n 's/.*"control":"\([^"]*\)".*/\1/p' "$logs/ready")
 say "collectord is running: files go to $traces, control is at $control."
 say "A program is now traced. It was built with -finstrument-functions and needs no other change:"
-say "$ collectctl run --full wait --buffer 512 -- json_iso_codes 2 4 250"
-"$bin/collectctl" --control "$control" run --full wait --buffer 512 -- \
+say "$ collectctl run -- json_iso_codes 2 4 250"
+"$bin/collectctl" --control "$control" run -- \
   "$bin/json_iso_codes" 2 4 250 >"$logs/run.log" 2>&1 &
 job=$!
 

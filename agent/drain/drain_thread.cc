@@ -64,6 +64,7 @@ void DrainThread::round() {
   if (link_.is_up() && read_data()) moved = ship();
   if (shipper_.streams().spool().is_open()) may_have_blocked_ = true;
   if (shipper_.spool_pages(link_.is_up(), now_ms_)) moved = true;
+  prepare_pages();
   keep_house();
   if (link_.control().step == ChannelStep::kOpen) (void)link_.flush(now_ms_, link_.control());
   wait(moved);

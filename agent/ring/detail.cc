@@ -23,11 +23,17 @@ uint32_t readable_stack(uint64_t stack_pointer) {
   return static_cast<uint32_t>(left < atf::kMaxStackBytes ? left : atf::kMaxStackBytes);
 }
 
-// Not memcpy: with a sanitizer it would object to reading another function's frame.
+using StackWord [[gnu::may_alias, gnu::aligned(1)]] = uint64_t;
+
+// Not memcpy: with a sanitizer it would object to reading another function's frame. Volatile, or
+// the compiler would make a memcpy of it.
 __attribute__((no_sanitize("address", "thread"))) void copy_stack(uint8_t* to, uint64_t from,
                                                                   uint32_t bytes) {
+  const auto* words = reinterpret_cast<const volatile StackWord*>(from);
+  const uint32_t whole = bytes / sizeof(uint64_t);
+  for (uint32_t i = 0; i < whole; ++i) reinterpret_cast<StackWord*>(to)[i] = words[i];
   const auto* source = reinterpret_cast<const volatile uint8_t*>(from);
-  for (uint32_t i = 0; i < bytes; ++i) to[i] = source[i];
+  for (uint32_t i = whole * sizeof(uint64_t); i < bytes; ++i) to[i] = source[i];
 }
 
 uint32_t encode(uint8_t* out, const Stream& stream, const DetailRecord& record,
@@ -76,7 +82,8 @@ void append(Stream& stream, PageRef page, const DetailRecord& record, uint32_t s
   PageInfo& info = page_info(page);
   const uint32_t at = info.committed.load(std::memory_order_relaxed);
   const uint32_t total = encode(page_bytes(page) + at, stream, record, stack_bytes, version_1);
-  info.records.fetch_add(1, std::memory_order_relaxed);
+  info.records.store(info.records.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  info.newest_ns = record.ns;
   info.committed.store(at + total, std::memory_order_release);  // pairs with next_span's acquire
 }
 

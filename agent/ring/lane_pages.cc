@@ -22,11 +22,8 @@ void page_times(PageRef page, Lane lane, uint64_t* first, uint64_t* last) {
     *last = load_le<uint64_t>(bytes + committed - atf::kEventBytes);
     return;
   }
-  constexpr size_t kTimestamp = offsetof(atf::DetailHeaderV2, timestamp_ns);
-  *first = load_le<uint64_t>(bytes + info.begin + kTimestamp);
-  for (uint32_t at = info.begin; at < committed; at += load_le<uint32_t>(bytes + at)) {
-    *last = load_le<uint64_t>(bytes + at + kTimestamp);
-  }
+  *first = load_le<uint64_t>(bytes + info.begin + offsetof(atf::DetailHeaderV2, timestamp_ns));
+  *last = info.newest_ns;
 }
 
 // Takes the oldest page that nobody is sending out of the chain. Its records are lost: their

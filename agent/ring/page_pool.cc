@@ -47,20 +47,13 @@ bool populate(PageRef page) {
   return errno == EINVAL;
 }
 
-PageRef take_untouched(uint32_t* reasons) {
+PageRef take_untouched() {
   uint32_t number = free_pages.touched.load(std::memory_order_relaxed);
   do {
-    if (number >= pool.count) {
-      *reasons = wire::kLostRingFull;
-      return 0;
-    }
+    if (number >= pool.count) return 0;
   } while (
       !free_pages.touched.compare_exchange_weak(number, number + 1, std::memory_order_relaxed));
-  const PageRef page = number + 1;
-  if (populate(page)) return page;
-  pool_give(page);  // memory may come back later
-  *reasons = wire::kLostNoMemory;
-  return 0;
+  return number + 1;
 }
 
 }  // namespace
@@ -98,11 +91,19 @@ PageRef pool_take(uint32_t* reasons) {
   PageRef page = pop_free();
   if (page != 0) {
     free_pages.count.fetch_sub(1, std::memory_order_relaxed);
-  } else {
-    page = take_untouched(reasons);
-    if (page == 0) return 0;
+  } else if (page = take_untouched(); page == 0) {
+    *reasons = wire::kLostRingFull;
+    return 0;
   }
   PageInfo& info = page_info(page);
+  if (!info.faulted_in.load(std::memory_order_relaxed)) {
+    if (!populate(page)) {
+      pool_give(page);  // memory may come back later
+      *reasons = wire::kLostNoMemory;
+      return 0;
+    }
+    info.faulted_in.store(true, std::memory_order_relaxed);
+  }
   info.committed.store(0, std::memory_order_relaxed);
   info.next.store(0, std::memory_order_relaxed);
   info.begin = 0;
@@ -111,6 +112,7 @@ PageRef pool_take(uint32_t* reasons) {
   info.lost_total = 0;
   info.lost_first_ns = 0;
   info.lost_last_ns = 0;
+  info.newest_ns = 0;
   info.lost_reasons = 0;
   info.flags = 0;
   info.sent = 0;
@@ -127,6 +129,23 @@ void pool_give(PageRef page) {
     changed = ((head >> 32) + 1) << 32 | page;
   } while (!free_pages.head.compare_exchange_weak(head, changed, std::memory_order_release));
   free_pages.count.fetch_add(1, std::memory_order_relaxed);
+}
+
+void pool_prepare() {
+  const auto ready = [] { return free_pages.count.load(std::memory_order_relaxed); };
+  const auto in_use = static_cast<uint32_t>(pool_used_bytes() / kPageBytes);
+  const uint32_t wanted = in_use < kMaxReadyPages ? in_use : kMaxReadyPages;
+  while (ready() < wanted) {
+    const PageRef page = take_untouched();
+    if (page == 0) return;
+    const bool there = populate(page);
+    // Of a companion's pages the program has the memory then, but not yet the mapping.
+    if (there && !memory_is_shared()) {
+      page_info(page).faulted_in.store(true, std::memory_order_relaxed);
+    }
+    pool_give(page);
+    if (!there) return;
+  }
 }
 
 uint64_t pool_used_bytes() {

@@ -1,8 +1,9 @@
 // The process-wide pool of ring pages: one mapping taken at start, handed out page by page.
 //
 // Any thread takes pages, the drain thread gives them back. Lock-free, no allocation, safe in a
-// signal handler. A page that was never used before is faulted in when it is taken, so that a
-// memory limit shows as "no page" and is counted, never as a signal in the host program.
+// signal handler. A page that was never used before is faulted in before it is handed out, so that
+// a memory limit shows as "no page" and is counted, never as a signal in the host program. The
+// drain does most of that work ahead of the threads (pool_prepare).
 #pragma once
 
 #include <atomic>
@@ -28,8 +29,10 @@ struct alignas(kCacheLine) PageInfo {
   uint64_t lost_total;
   uint64_t lost_first_ns;
   uint64_t lost_last_ns;
+  uint64_t newest_ns;  // of the detail lane: its last record's time
   uint32_t lost_reasons;
   uint16_t flags;
+  std::atomic<bool> faulted_in;    // the pool's: in the process that writes
   std::atomic<PageRef> free_next;  // the pool's
 
   // Drain thread's.
@@ -45,6 +48,10 @@ uint64_t pool_bytes();
 // A page with its PageInfo cleared, or 0 when none is free. `*reasons` gets the LostReason then.
 PageRef pool_take(uint32_t* reasons);
 void pool_give(PageRef page);
+// Faults pages in before they are needed: as many as are in use now, kMaxReadyPages at most, so
+// that a program that records little takes little memory. [drain]
+void pool_prepare();
+inline constexpr uint32_t kMaxReadyPages = 64;
 uint64_t pool_used_bytes();
 // Another number whenever a page was given back or taken again; the same while nothing moves.
 uint32_t pool_turns();

@@ -64,7 +64,9 @@ void write_event(Stream& stream, uint64_t ns, uint64_t id, atf::EventKind kind, 
     memcpy(pos, &event, sizeof event);
   }
   stream.pos = pos + atf::kEventBytes;
-  stream.committed->fetch_add(atf::kEventBytes, std::memory_order_release);
+  const uint32_t before = stream.committed->load(std::memory_order_relaxed);
+  stream.committed->store(before + static_cast<uint32_t>(atf::kEventBytes),
+                          std::memory_order_release);  // pairs with next_span's acquire
 }
 
 // The depth that the event carries (version 1): a call and its return carry the same.

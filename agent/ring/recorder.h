@@ -195,7 +195,10 @@ void settle_dead_writers();
 void set_writers_alive(bool (*alive)());
 void recalibrate_clock();  // call every ~100 ms
 RecorderStats recorder_stats();
-bool buffer_half_used();          // cheap
+bool buffer_half_used();  // cheap
+// Takes from the system what threads will need next, so that no hook has to: page_pool.h. Cheap
+// when there is nothing to do.
+void prepare_pages();
 RecorderStats published_stats();  // what recorder_stats() last found; any thread
 
 // With FullPolicy::kWait: whether a full ring may still hold the program up. The drain thread

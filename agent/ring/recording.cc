@@ -304,6 +304,10 @@ RecorderStats recorder_stats() {
   return stats;
 }
 
+void prepare_pages() {
+  if (is_recording()) pool_prepare();
+}
+
 bool buffer_half_used() {
   return pool_used_bytes() > pool_bytes() / 2;
 }

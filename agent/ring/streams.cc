@@ -142,10 +142,15 @@ uint64_t lost_without_stream() {
 }
 
 void count_lost(LaneState& lane, uint32_t reason, uint64_t ns) {
-  uint64_t none = 0;
-  (void)lane.lost_first_ns.compare_exchange_strong(none, ns, std::memory_order_relaxed);
+  // With a full ring this is the way of every event: no locked operation that changes nothing.
+  uint64_t none = lane.lost_first_ns.load(std::memory_order_relaxed);
+  if (none == 0) {
+    (void)lane.lost_first_ns.compare_exchange_strong(none, ns, std::memory_order_relaxed);
+  }
   lane.lost_last_ns.store(ns, std::memory_order_relaxed);
-  lane.lost_reasons.fetch_or(reason, std::memory_order_relaxed);
+  if ((lane.lost_reasons.load(std::memory_order_relaxed) & reason) != reason) {
+    lane.lost_reasons.fetch_or(reason, std::memory_order_relaxed);
+  }
   lane.lost_total.fetch_add(1, std::memory_order_release);
 }
 

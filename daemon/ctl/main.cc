@@ -49,7 +49,7 @@ constexpr const char* kRunFooter =
     "program, 126 when it cannot be executed, 125 when collectctl, or storing a session, failed.\n"
     "\n"
     "Examples:\n"
-    "  collectctl run -o /var/tmp/traces --full wait -- ctest --output-on-failure\n"
+    "  collectctl run -o /var/tmp/traces -- ctest --output-on-failure\n"
     "  collectctl run --detail armed -- ./server    then, at the address that run prints:\n"
     "  collectctl --control ADDR detail start --pre-roll 2s --duration 5s";
 
@@ -70,11 +70,11 @@ CLI::App* add_run(CLI::App& app, Line& line) {
       ->type_name("MODE")
       ->check(CLI::IsMember({"off", "armed", "on"}));
   command
-      ->add_option("--full", run.agent.full,
-                   "When the ring is full: drop the new event and count it, overwrite the oldest, "
-                   "or wait")
+      ->add_option("--when-full,--full", run.agent.full,
+                   "When the ring is full: wait until there is room, so that nothing is lost (the "
+                   "default), drop the new event and count it, or overwrite the oldest")
       ->type_name("POLICY")
-      ->check(CLI::IsMember({"drop", "overwrite", "wait"}));
+      ->check(CLI::IsMember({"wait", "drop", "overwrite"}));
   command
       ->add_option(
           "--drain", run.agent.drain,

@@ -11,6 +11,7 @@
 #include "daemon/ctl/text_out.h"
 #include "daemon/ctl/thread_choice.h"
 #include "daemon/ctl/trace_check.h"
+#include "daemon/ctl/workers.h"
 
 namespace collect::ctl {
 namespace {
@@ -22,6 +23,15 @@ struct FunctionTimes {
   uint64_t exceptions = 0;
   uint64_t open = 0;            // still open at the end of their thread
   uint64_t without_return = 0;  // closed by the return of an outer call
+
+  void add(const FunctionTimes& other) {
+    calls += other.calls;
+    total_ns += other.total_ns;
+    self_ns += other.self_ns;
+    exceptions += other.exceptions;
+    open += other.open;
+    without_return += other.without_return;
+  }
 };
 
 struct Row {
@@ -53,6 +63,21 @@ class Profile {
       ++times_[ended.slot].open;
       ++open_;
     });
+  }
+
+  void add(const Profile& other) {
+    for (uint32_t slot = 0; slot < other.times_.size(); ++slot) {
+      times_of(slots_.slot_of(other.slots_.function_of(slot))).add(other.times_[slot]);
+    }
+    threads_ += other.threads_;
+    events_ += other.events_;
+    open_ += other.open_;
+    without_return_ += other.without_return_;
+    unmatched_returns_ += other.unmatched_returns_;
+    too_deep_ += other.too_deep_;
+    unknown_kinds_ += other.unknown_kinds_;
+    stalls_ += other.stalls_;
+    stalled_ns_ += other.stalled_ns_;
   }
 
   std::vector<Row> rows(const NameTable& names, ReportSort sort) const {
@@ -102,14 +127,14 @@ class Profile {
  private:
   void add_event(const atf::IndexEvent& event, uint64_t running_ns) {
     const uint32_t slot = slots_.slot_of(event.function_id);
-    if (slot >= times_.size()) times_.resize(slot + 1);
+    FunctionTimes& times = times_of(slot);
     switch (event.kind) {
       case atf::EventKind::kCall:
-        ++times_[slot].calls;
+        ++times.calls;
         if (!stack_.call(slot, running_ns)) ++too_deep_;
         break;
       case atf::EventKind::kException:
-        ++times_[slot].exceptions;
+        ++times.exceptions;
         [[fallthrough]];  // the end of its call, as a return
       case atf::EventKind::kReturn:
         if (!stack_.leave(slot, running_ns, [&](const CallStack::Ended& ended) {
@@ -124,6 +149,11 @@ class Profile {
       default:
         ++unknown_kinds_;
     }
+  }
+
+  FunctionTimes& times_of(uint32_t slot) {
+    if (slot >= times_.size()) times_.resize(slot + 1);
+    return times_[slot];
   }
 
   void count(const CallStack::Ended& ended) {
@@ -302,23 +332,25 @@ int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
   }
   const NameTable names(manifest);
   const atf::SessionReader session(trace->files(*threads));
-  const auto progress = progress_line(err, options.progress);
-  Profile profile;
   uint64_t lost = manifest.lost_without_stream;
-  for (size_t i = 0; i < session.threads().size(); ++i) {
-    progress(i, session.threads().size());
-    const atf::SessionThread& thread = session.threads()[i];
+  std::vector<const atf::SessionThread*> readable;
+  for (const atf::SessionThread& thread : session.threads()) {
     if (!thread.index) {
       unreadable = true;
       err << "report: thread " << thread.n << ": "
           << printable_sentence(thread.findings.list().front().sentence) << "; left out\n";
       continue;
     }
-    profile.add(*thread.index, stalls_of(manifest, thread.n));
+    readable.push_back(&thread);
     const ManifestThread* said = manifest.thread(thread.n);
     if (said != nullptr) lost += said->lost_events.value_or(0);
   }
-  progress(session.threads().size(), session.threads().size());
+  std::vector<Profile> profiles(workers_for(readable.size()));
+  share_work(readable.size(), progress_line(err, options.progress), [&](size_t worker, size_t i) {
+    profiles[worker].add(*readable[i]->index, stalls_of(manifest, readable[i]->n));
+  });
+  Profile& profile = profiles.front();
+  for (size_t i = 1; i < profiles.size(); ++i) profile.add(profiles[i]);
   std::vector<Row> rows = profile.rows(names, options.sort);
   if (rows.size() > options.limit) rows.resize(options.limit);
   TextOut text(out);

@@ -146,6 +146,7 @@ int run_program(const RunOptions& options, std::ostream& err) {
                       drains_by_process(*environment), is_alive};
   RunOutcome outcome = finish(*collector, wait, signals, err);
   outcome.outlived = wait.agent_outlives;
+  outcome.waits = waits_when_full(*environment);
   outcome.no_preload = why_no_preload(*program);
   outcome.program = options.command.front();
   outcome.exit_code = exit_code;

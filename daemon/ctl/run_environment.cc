@@ -44,7 +44,9 @@ Result<std::vector<std::string>> agent_environment(const std::vector<std::string
   set(environment, "COLLECT_CONNECT", settings.connect);
   set(environment, "COLLECT_TAG", settings.tag);
   if (settings.detail) set(environment, "COLLECT_DETAIL", *settings.detail);
-  if (settings.full) set(environment, "COLLECT_FULL", *settings.full);
+  if (settings.full || value_of(base, "COLLECT_FULL").empty()) {
+    set(environment, "COLLECT_FULL", settings.full.value_or("wait"));
+  }
   // A process of its own ships what a program recorded before it crashed.
   if (settings.drain || value_of(base, "COLLECT_DRAIN").empty()) {
     set(environment, "COLLECT_DRAIN", settings.drain.value_or("process"));
@@ -56,6 +58,10 @@ Result<std::vector<std::string>> agent_environment(const std::vector<std::string
     set(environment, "COLLECT_ATF_VERSION", std::to_string(*settings.atf_version));
   }
   return environment;
+}
+
+bool waits_when_full(const std::vector<std::string>& environment) {
+  return value_of(environment, "COLLECT_FULL") == "wait";
 }
 
 bool drains_by_process(const std::vector<std::string>& environment) {

@@ -16,16 +16,20 @@ struct AgentSettings {
   std::string connect;  // "host:port" of the collector's ingest
   std::string tag;
   std::optional<std::string> detail;  // off, armed, on
-  std::optional<std::string> full;    // drop, overwrite, wait
-  std::optional<std::string> drain;   // thread, process; unset, and by the caller too: process
+  std::optional<std::string> full;    // drop, overwrite, wait; see below
+  std::optional<std::string> drain;   // thread, process; see below
   std::optional<uint32_t> buffer_mb;
   std::optional<uint32_t> atf_version;
 };
 
-// "NAME=value" entries. LD_PRELOAD keeps what it had, after the agent. kInvalidArgument when the
-// library's path cannot stand in LD_PRELOAD.
+// "NAME=value" entries. What neither `settings` nor the caller's variables say is for somebody at a
+// workstation, who wants all of it: full = wait, drain = process. LD_PRELOAD keeps what it had,
+// after the agent. kInvalidArgument when the library's path cannot stand in LD_PRELOAD.
 Result<std::vector<std::string>> agent_environment(const std::vector<std::string>& base,
                                                    const AgentSettings& settings);
+
+// Whether the environment makes threads wait where a ring is full.
+bool waits_when_full(const std::vector<std::string>& environment);
 
 // Whether the environment makes agents drain from a process of their own, which outlives a crash.
 bool drains_by_process(const std::vector<std::string>& environment);

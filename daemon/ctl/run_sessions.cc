@@ -12,8 +12,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kFirstLook{5};
-constexpr std::chrono::milliseconds kLastLook{250};  // looks grow rarer up to this
+// Looks grow rarer, so that none adds more than an eighth to what was waited for.
+constexpr std::chrono::milliseconds kFirstLook{2};
+constexpr std::chrono::milliseconds kLastLook{250};
 
 struct View {
   std::vector<api::Agent> agents;
@@ -63,7 +64,6 @@ class Waiter {
       : client_(client), wait_(wait), signals_(signals), err_(err) {}
 
   RunSessions run() {
-    std::chrono::milliseconds pause = kFirstLook;
     while (true) {
       Result<View> view = look(client_, wait_.tag, wait_.before);
       if (!view.ok()) {
@@ -85,11 +85,12 @@ class Waiter {
         return std::move(result_);
       }
       tell();
-      if (ends_waiting(signals_.wait(pause).number)) {
+      const auto waited =
+          std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin_);
+      if (ends_waiting(signals_.wait(std::clamp(waited / 8, kFirstLook, kLastLook)).number)) {
         result_.trouble = "stopped waiting for the rest of the recording";
         return std::move(result_);
       }
-      pause = std::min(pause * 2, kLastLook);
     }
   }
 

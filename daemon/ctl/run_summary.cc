@@ -54,7 +54,7 @@ std::string stall_lines(const Session& session) {
     const char* who =
         session.threads() > 1 ? "its threads waited, all together, " : "the program waited ";
     text = line("waited", who + seconds(session.page_wait_ns()) + " for the collector");
-    text += line("", "(reports leave that out; --full drop does not wait)");
+    text += line("", "(reports leave that out; --when-full drop does not wait)");
   }
   const uint64_t paused_ns = session.stalled_ns() - session.page_wait_ns();
   if (paused_ns != 0)
@@ -62,7 +62,7 @@ std::string stall_lines(const Session& session) {
   return text;
 }
 
-std::string session_lines(const Session& session, bool outlived) {
+std::string session_lines(const Session& session, const RunOutcome& outcome) {
   std::string state(state_word(session.state()));
   if (!is_sealed(session)) state += ", not sealed yet";
   std::string text = line("session", printable(session.path()) + "  (" + state + ")");
@@ -86,7 +86,7 @@ std::string session_lines(const Session& session, bool outlived) {
   } else if (is_sealed(session)) {
     text += line("lost", printable_sentence(session.missing()));
     // What the ring still held went with the process.
-    if (session.state() == control::v1::RECOVERED && !outlived) {
+    if (session.state() == control::v1::RECOVERED && !outcome.outlived) {
       text += line("", "(--drain process ships it, whatever the end was)");
     }
   } else {
@@ -100,8 +100,11 @@ std::string session_lines(const Session& session, bool outlived) {
                                   : "functions have no names (collectctl inspect says why)");
     text += line("", "(collectctl symbolize looks them up)");
   }
-  if (!lost.empty()) {
-    text += line("", "a larger ring may hold them (--buffer 512); --full wait loses nothing and");
+  if (!lost.empty() && outcome.waits) {
+    text += line("", "(although the program waited for room; collectctl inspect says why)");
+  } else if (!lost.empty()) {
+    text +=
+        line("", "a larger ring may hold them (--buffer 512); --when-full wait loses nothing and");
     text += line("", "slows the program down to what the disk takes");
   }
   return text;
@@ -212,7 +215,7 @@ std::string run_summary_text(const RunOutcome& outcome) {
     return outcome.trouble.empty() ? text + nothing_recorded(outcome) : text;
   }
   if (outcome.sessions.size() > 1) text += session_list(outcome.sessions) + "\n";
-  text += session_lines(*largest, outcome.outlived);
+  text += session_lines(*largest, outcome);
   for (size_t i = 0; i < outcome.top.size(); ++i) {
     const TopFunction& function = outcome.top[i];
     char share[32];

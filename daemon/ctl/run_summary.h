@@ -21,6 +21,7 @@ struct RunOutcome {
   bool agent_seen = false;                     // any process of this run said hello
   std::string no_preload;                      // why no agent can be in the program; may be empty
   bool outlived = false;                       // agents ship from processes of their own
+  bool waits = false;                          // threads wait where a ring is full
   std::vector<control::v1::Session> sessions;  // of this run, sealed or not
   std::vector<TopFunction> top;                // of the largest session; may be empty
   std::string trouble;                         // a sentence, when something of ours went wrong

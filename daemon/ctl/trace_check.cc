@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <map>
 #include <ostream>
-#include <thread>
 #include <vector>
 
 #include "daemon/ctl/terminal.h"
+#include "daemon/ctl/workers.h"
 #include "formats/core/printable.h"
 
 namespace collect::ctl {
@@ -244,26 +243,8 @@ TraceReport check_trace(const Trace& trace, const std::function<void(size_t, siz
   TraceReport report;
   const size_t count = trace.threads.size();
   report.threads.resize(count);
-  std::atomic<size_t> next{0};
-  const auto check_next = [&] {
-    const size_t i = next.fetch_add(1, std::memory_order_relaxed);
-    if (i < count) report.threads[i] = check_one(trace, trace.threads[i]);
-    return i;
-  };
-  {
-    std::vector<std::jthread> others;
-    const size_t workers = std::min<size_t>(count, std::thread::hardware_concurrency());
-    for (size_t i = 1; i < workers; ++i) {
-      others.emplace_back([&check_next, count] {
-        while (check_next() < count) {
-        }
-      });
-    }
-    // This thread works too, and is the only one that talks.
-    progress(0, count);
-    for (size_t i = check_next(); i < count; i = check_next()) progress(i, count);
-  }
-  progress(count, count);
+  share_work(count, progress,
+             [&](size_t, size_t i) { report.threads[i] = check_one(trace, trace.threads[i]); });
   ManifestCheck(trace, report).run();
   report.grade = atf::grade_of(report.threads);
   // A program that recorded nothing: the manifest alone is the whole, readable session.

@@ -441,6 +441,8 @@ uint32_t module_changes() {
   return state().module_changes;
 }
 
+void prepare_pages() {}
+
 bool buffer_half_used() {
   const Lock lock(state().mutex);
   return state().half_used;

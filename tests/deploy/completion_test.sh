@@ -40,7 +40,7 @@ expect 'collectctl detail start --f' '--function'
 expect 'collectctl --json det' 'detach detail'
 expect 'collectctl --control 127.0.0.1:7711 ver' 'verify'
 expect 'collectctl run --detail ' 'armed off on'
-expect 'collectctl run --full=w' 'wait'
+expect 'collectctl run --when-full=w' 'wait'
 expect 'collectctl run --detail on --drain p' 'process'
 expect 'collectctl run -- cat fi' 'file_one.rtc'
 expect 'collectctl convert file_one.rtc --to wtf' 'wtf wtf-json'
@@ -79,7 +79,7 @@ if command -v fish > /dev/null; then
     fish --no-config -c "source $completion/fish/collectctl.fish; complete -C '$1'" |
       cut -f 1 | sort | paste -sd ' '
   }
-  for pair in "detail |arm start stop" "det|detach detail" "run --full |drop overwrite wait" \
+  for pair in "detail |arm start stop" "det|detach detail" "run --when-full |drop overwrite wait" \
     "--control $control manifest |$session" "verify fi|file_one.rtc" "detail start --fu|--function"; do
     got=$(fish_line "collectctl ${pair%%|*}")
     [ "$got" = "${pair#*|}" ] || fail "fish: \"${pair%%|*}\" is completed to \"$got\", not to \"${pair#*|}\""

@@ -375,8 +375,6 @@ TEST_F(CrashTest, RunWaitsForTheRestAndSaysHowItEnded) {
                          collector.control(),
                          "run",
                          "--json",
-                         "--full",
-                         "wait",
                          "--"};
     for (const std::string& word : crash("segv", after)) command.push_back(word);
     const Ending ending = run(scratch.path(), command, more, kProgramLimit);

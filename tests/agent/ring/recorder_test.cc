@@ -5,11 +5,15 @@
 #include <gnu/libc-version.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/time.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "agent/ring/clock.h"
 #include "agent/ring/hooks.h"
@@ -119,6 +123,38 @@ TEST(Recorder, DropCountsEveryLostEventAndSaysWhere) {
   EXPECT_LE(after.lost_last_ns, after.first_ns);
   drain.finish();
   EXPECT_EQ(drain.records() + drain.lost(), 2 * kRoom + 10);
+}
+
+bool is_resident(PageRef page) {
+  const auto memory_page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> there(kPageBytes / memory_page);
+  EXPECT_EQ(mincore(page_bytes(page), kPageBytes, there.data()), 0);
+  return std::all_of(there.begin(), there.end(), [](unsigned char one) { return one & 1; });
+}
+
+TEST(Recorder, PagesAreThereBeforeThreadsNeedThem) {
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kDrop, 8)));
+  prepare_pages();
+  EXPECT_FALSE(is_resident(1)) << "nothing is recorded, so nothing is taken";
+  start_recording();
+  record_pairs(2 * kEventsPerPage);  // four pages
+  const uint64_t used = recorder_stats().buffer_used;
+  EXPECT_EQ(used, 4 * kPageBytes);
+  EXPECT_FALSE(is_resident(5));
+  prepare_pages();
+  for (PageRef page = 1; page <= 8; ++page) EXPECT_TRUE(is_resident(page)) << page;
+  EXPECT_FALSE(is_resident(9)) << "no more than are in use";
+  EXPECT_EQ(recorder_stats().buffer_used, used);
+  record_pairs(50 * kEventsPerPage);  // 104 pages of 128
+  prepare_pages();
+  EXPECT_TRUE(is_resident(128));
+  record_pairs(20 * kEventsPerPage);  // more than fits
+  prepare_pages();
+  RingDrain drain;
+  drain.take();
+  EXPECT_EQ(drain.records(), 128 * kEventsPerPage);
+  EXPECT_EQ(drain.records() + drain.lost(), 144 * kEventsPerPage);
+  drain.finish();
 }
 
 TEST(Recorder, OverwriteKeepsTheNewestAndNumbersTheHole) {

@@ -13,6 +13,7 @@ namespace collect::ctl {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::UnorderedElementsAre;
 
 AgentSettings settings() {
@@ -29,7 +30,17 @@ TEST(RunEnvironmentTest, AddsOnlyWhatItMust) {
   EXPECT_THAT(*environment,
               UnorderedElementsAre("HOME=/root", "LD_PRELOADX=1", "LD_PRELOAD=/opt/lib/agent.so",
                                    "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1",
-                                   "COLLECT_DRAIN=process"));
+                                   "COLLECT_FULL=wait", "COLLECT_DRAIN=process"));
+}
+
+TEST(RunEnvironmentTest, VariablesOfTheCallerWinOverOurDefaults) {
+  const auto environment =
+      agent_environment({"COLLECT_FULL=drop", "COLLECT_DRAIN=thread"}, settings());
+  ASSERT_TRUE(environment.ok());
+  EXPECT_THAT(*environment, IsSupersetOf({"COLLECT_FULL=drop", "COLLECT_DRAIN=thread"}));
+  EXPECT_FALSE(waits_when_full(*environment));
+  EXPECT_FALSE(drains_by_process(*environment));
+  EXPECT_TRUE(waits_when_full({"HOME=/", "COLLECT_FULL=wait"}));
 }
 
 TEST(RunEnvironmentTest, FlagsWinOverTheCallersVariables) {

@@ -101,10 +101,10 @@ TEST_F(RunTest, TheProgramGetsTheAgentAndItsSettings) {
            "echo \"$LD_PRELOAD|$COLLECT_CONNECT|$COLLECT_DETAIL|$COLLECT_FULL|"
            "$COLLECT_BUFFER_MB|$COLLECT_ATF_VERSION|$COLLECT_LISTEN|$COLLECT_LOG\"; "
            "echo \"$COLLECT_TAG\" >&1"},
-          {"--detail", "armed", "--full=wait", "--buffer", "512", "--atf-version", "1"});
+          {"--detail", "armed", "--when-full=overwrite", "--buffer", "512", "--atf-version", "1"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr(std::string(FAKE_AGENT_LIBRARY) +
-                                 "|127.0.0.1:1234|armed|wait|512|1||1\nrun-"));
+                                 "|127.0.0.1:1234|armed|overwrite|512|1||1\nrun-"));
 }
 
 // Seen: the caller's COLLECT_TAG was overwritten, against what --help says.
@@ -194,10 +194,17 @@ TEST_F(RunTest, SummaryOfASession) {
 
 TEST_F(RunTest, LossIsSaidWithItsRemedy) {
   runner_.environment["FAKE_LOST"] = "42";
-  const Ran ran = run({"true"});
+  Ran ran = run({"true"}, {"--when-full", "drop"});
   EXPECT_THAT(ran.err, HasSubstr("42 events"));
   EXPECT_THAT(ran.err, HasSubstr("--buffer"));
-  EXPECT_THAT(ran.err, HasSubstr("--full wait"));
+  EXPECT_THAT(ran.err, HasSubstr("--when-full wait"));
+  // Who waits already can't be told to; the old name of the option still holds.
+  for (const std::vector<std::string>& options : {{}, std::vector<std::string>{"--full", "wait"}}) {
+    ran = run({"true"}, options);
+    EXPECT_THAT(ran.err, HasSubstr("42 events"));
+    EXPECT_THAT(ran.err, HasSubstr("although the program waited"));
+    EXPECT_THAT(ran.err, Not(HasSubstr("--when-full wait")));
+  }
 }
 
 TEST_F(RunTest, AProgramWithoutInstrumentationIsExplained) {

@@ -56,7 +56,7 @@ TEST_F(UsageTest, RunsMistakesAre125SoThatTheProgramsCodesStayItsOwn) {
                                                           {"run", "--"},
                                                           {"run", "--bogus", "--", "true"},
                                                           {"run", "--detail", "maybe", "true"},
-                                                          {"run", "--full", "maybe", "true"},
+                                                          {"run", "--when-full", "maybe", "true"},
                                                           {"run", "--buffer", "0", "true"},
                                                           {"run", "--buffer", "16385", "true"},
                                                           {"run", "--atf-version", "3", "true"}};
