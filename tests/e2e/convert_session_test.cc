@@ -67,19 +67,25 @@ void expect_reference_ok(const std::string& scratch, const std::string& director
 
 class ConvertSessionTest : public ::testing::Test {
  protected:
-  // A program with details, recorded and sealed: its session.
-  RecordedSession record(CollectorProcess& collector, const Arguments& program, int version = 2) {
-    Environment environment = collector.tracing("wait", version);
-    environment["COLLECT_DETAIL"] = "on";
-    ChildProcess job(scratch_.path(), program, environment);
+  // Two threads that make so many calls each, recorded and sealed: their session.
+  RecordedSession record(CollectorProcess& collector, uint32_t calls, bool with_detail) {
+    Environment environment = collector.tracing();
+    if (with_detail) environment["COLLECT_DETAIL"] = "on";
+    ChildProcess job(scratch_.path(),
+                     {traced_program("chaos"), scratch_ / "progress", "2", std::to_string(calls)},
+                     environment);
     EXPECT_TRUE(job.wait(seconds(120)).exited_with(0)) << job.errors();
     auto sessions = sealed_sessions(collector.root(), job.pid());
     EXPECT_EQ(sessions.size(), 1u);
     session_of(collector, name_of(sessions.front().directory()));
     return std::move(sessions.front());
   }
-  static Arguments small_job() {
-    return {traced_program("json_iso_codes_counted"), "1", "2", "20"};
+  RecordedSession record_small(CollectorProcess& collector) {
+    return record(collector, 20'000, true);
+  }
+  // It takes so long to convert that something can happen meanwhile.
+  RecordedSession record_large(CollectorProcess& collector) {
+    return record(collector, 3'000'000, false);
   }
   Ending convert(const CollectorProcess& collector, const std::string& name, int version) {
     return collector.ctl({"convert-session", name, "--atf-version", std::to_string(version)},
@@ -99,7 +105,7 @@ class ConvertSessionTest : public ::testing::Test {
 
 TEST_F(ConvertSessionTest, ARealSessionGoesThereAndBackByteForByte) {
   CollectorProcess collector(scratch_);
-  const RecordedSession session = record(collector, small_job());
+  const RecordedSession session = record_small(collector);
   ASSERT_EQ(session.state(), "complete");
   ASSERT_GT(session.totals().detail_records, 0u);
   const std::string name = name_of(session.directory());
@@ -180,7 +186,7 @@ TEST_F(ConvertSessionTest, ARealSessionGoesThereAndBackByteForByte) {
 
 TEST_F(ConvertSessionTest, EachRefusalSaysWhy) {
   CollectorProcess collector(scratch_);
-  const RecordedSession session = record(collector, small_job());
+  const RecordedSession session = record_small(collector);
   const std::string name = name_of(session.directory());
   const std::string stem = name.substr(0, name.find('/')), pid = name.substr(name.find('/'));
   const auto refused = [&](const std::string& which, int version, const std::string& why) {
@@ -205,7 +211,7 @@ TEST_F(ConvertSessionTest, EachRefusalSaysWhy) {
 
 TEST_F(ConvertSessionTest, WhatIsMissingFromTheFirstIsSaidAndCounted) {
   CollectorProcess collector(scratch_);
-  const RecordedSession session = record(collector, small_job());
+  const RecordedSession session = record_small(collector);
   const std::string index = session.directory() + "/thread_1/index.atf";
   fs::resize_file(index, 64 + 3 * 32 + 5);
   const Ending ending = convert(collector, name_of(session.directory()), 1);
@@ -222,8 +228,7 @@ TEST_F(ConvertSessionTest, WhatIsMissingFromTheFirstIsSaidAndCounted) {
 // kill -9 in the middle; and once more while the next conversion of the same session runs.
 TEST_F(ConvertSessionTest, AKilledDaemonLeavesNothingHalfMade) {
   CollectorProcess collector(scratch_);
-  const RecordedSession session =
-      record(collector, {traced_program("json_iso_codes_counted"), "8", "2", "200"});
+  const RecordedSession session = record_large(collector);
   const std::string name = name_of(session.directory());
   const auto before = files_of(session.directory());
   const std::string stem = name.substr(0, name.find('/'));
@@ -258,8 +263,7 @@ TEST_F(ConvertSessionTest, AKilledDaemonLeavesNothingHalfMade) {
 
 TEST_F(ConvertSessionTest, AClientThatGoesAwayEndsItsConversion) {
   CollectorProcess collector(scratch_);
-  const RecordedSession session =
-      record(collector, {traced_program("json_iso_codes_counted"), "8", "2", "200"});
+  const RecordedSession session = record_large(collector);
   const std::string name = name_of(session.directory());
   const std::string half = collector.root() + "/.converting";
   int cancelled = 0;
@@ -287,7 +291,7 @@ TEST_F(ConvertSessionTest, AClientThatGoesAwayEndsItsConversion) {
 TEST_F(ConvertSessionTest, NothingIsWrittenWhereTheDiskIsToStayFree) {
   {
     CollectorProcess collector(scratch_);
-    record(collector, small_job());
+    record_small(collector);
   }
   // More than any disk has is to stay free from now on: what is there can be read, and no more.
   CollectorProcess collector(scratch_, {"--keep-free-bytes", "1000000000000000000"});
