@@ -136,14 +136,16 @@ void warn_of_unknown_variables(void (*say)(const char* sentence)) {
   uint32_t said = 0;
   for_each_unknown_variable(environ, [&](const UnknownVariable& unknown) {
     if (said++ >= kMaxUnknownVariables) return;
-    char name[kMaxShownVariable + 1];
-    (void)copy_printable(name, sizeof name, unknown.name.data(), unknown.name.size());
-    char nearest[kMaxShownVariable + 1];
-    (void)copy_printable(nearest, sizeof nearest, unknown.nearest.data(), unknown.nearest.size());
-    char sentence[3 * sizeof name];
+    char sentence[3 * (kMaxShownVariable + 1)];
     Text text(sentence, sizeof sentence);
-    text.add("unknown variable ").add(name);
-    if (!unknown.nearest.empty()) text.add("; did you mean ").add(nearest).add("?");
+    char part[kMaxShownVariable + 1];
+    put_unknown_variable(
+        unknown,
+        [&](std::string_view words) {
+          (void)copy_printable(part, sizeof part, words.data(), words.size());
+          text.add(part);
+        },
+        [](std::string_view name) { return name; });
     say(sentence);
   });
 }

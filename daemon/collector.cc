@@ -41,11 +41,13 @@ Collector::Collector(const ingest::IngestOptions& options, storage::Fs& fs,
       fs_(fs),
       naming_(fs, std::move(symbols),
               [this](const std::string& name, storage::SymbolsState state,
-                     const std::string& said) { on_named(name, state, said); }) {}
+                     const std::string& said) { on_named(name, state, said); }),
+      converter_(fs, options.storage) {}
 
 Collector::~Collector() {
   if (attach_) attach_->stop();
   stopping_ = true;
+  converter_.stop();
   ingest_.reset();
   lookups_.join();
   files_.join();
@@ -69,12 +71,14 @@ Result<std::unique_ptr<Collector>> Collector::create(ingest::IngestOptions optio
 
 void Collector::run() {
   ingest_->run();
+  converter_.start(ingest_->budget());
   attach_->run();
 }
 
 bool Collector::stop(std::chrono::milliseconds bound) {
   attach_->stop();
   stopping_ = true;
+  converter_.stop();
   const bool in_time = ingest_->stop(bound);
   naming_.stop(symbolize::kNamingStopBound);
   return in_time;

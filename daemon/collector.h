@@ -2,7 +2,8 @@
 // ask for is turned into commands to agents. DAEMON.md has the picture.
 //
 // Threads: the CollectorApi may be called from any thread. Answers come on ingest's io threads or
-// on the collector's own; reading files, finding functions and naming sessions have a thread each.
+// on the collector's own; reading files, finding functions, naming sessions and converting them
+// have a thread each.
 #pragma once
 
 #include <asio/thread_pool.hpp>
@@ -18,6 +19,8 @@
 #include "daemon/collector_watch.h"
 #include "daemon/control/collector_api.h"
 #include "daemon/ingest/ingest.h"
+#include "daemon/session_converter.h"
+#include "daemon/session_use.h"
 #include "daemon/symbolize/naming_queue.h"
 #include "storage/session_layout.h"
 
@@ -70,6 +73,9 @@ class Collector final : public control::CollectorApi,
   void list_files(const std::string& name, control::Callback<api::ListFilesResponse> done) override;
   void open_file(const std::string& name, const std::string& path,
                  control::Callback<std::shared_ptr<control::FileReader>> done) override;
+  void convert_session(const std::string& name, uint32_t atf_version,
+                       control::ConversionProgress progress,
+                       control::Callback<api::ConversionEnd> done) override;
   void delete_session(const std::string& name,
                       control::Callback<api::DeleteSessionResponse> done) override;
   void set_detail(api::DetailMode mode, const api::DetailRequest& request,
@@ -113,6 +119,8 @@ class Collector final : public control::CollectorApi,
     storage::SessionPlace place;
   };
   Result<NamedSession> named_session(const std::string& name) const;
+  Result<NamedSession> sealed_session(const std::string& name) const;
+  api::ConversionEnd show_converted(const storage::ConvertedSession& converted);
 
   // Answers with what `find` makes of the agent's modules, on the thread that looks functions up.
   using FindFunctions =
@@ -146,6 +154,8 @@ class Collector final : public control::CollectorApi,
   asio::thread_pool lookups_{1};
   std::atomic<bool> stopping_{false};  // no function is looked up any more
   symbolize::NamingQueue naming_;
+  SessionUse in_use_;
+  SessionConverter converter_;
   std::mutex attach_mutex_;
   std::vector<PendingAttach> attaching_;  // guarded by attach_mutex_
   uint64_t next_attach_ = 1;              // guarded by attach_mutex_

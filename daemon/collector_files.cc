@@ -1,4 +1,4 @@
-// Handing out and removing the files of sessions.
+// Handing out, converting and removing the files of sessions.
 #include <asio/post.hpp>
 
 #include "daemon/collector.h"
@@ -50,6 +50,13 @@ Result<Collector::NamedSession> Collector::named_session(const std::string& name
   return NamedSession{std::move(*session), std::move(*place)};
 }
 
+Result<Collector::NamedSession> Collector::sealed_session(const std::string& name) const {
+  auto named = named_session(name);
+  if (!named.ok() || is_over(named->shown.state)) return named;
+  return Error{Code::kUnsupported,
+               "session \"" + named->shown.name + "\" is not sealed yet; StopSession seals it"};
+}
+
 void Collector::list_files(const std::string& name,
                            control::Callback<api::ListFilesResponse> done) {
   auto named = named_session(name);
@@ -99,21 +106,76 @@ void Collector::open_file(const std::string& name, const std::string& path,
   });
 }
 
-void Collector::delete_session(const std::string& name,
-                               control::Callback<api::DeleteSessionResponse> done) {
-  auto named = named_session(name);
+// On the converter's thread.
+api::ConversionEnd Collector::show_converted(const storage::ConvertedSession& converted) {
+  const storage::SessionPlace& place = converted.place;
+  session_changed(ingest::snapshot_of(converted.manifest, place));
+  // The names of the first were not looked up yet.
+  if (converted.manifest.symbols_state == storage::SymbolsState::kPending) {
+    to_be_named(place.name, place.directory, {});
+  }
+  api::ConversionEnd end;
+  const auto shown = registry_.session(place.name);
+  if (shown.ok()) *end.mutable_session() = to_message(*shown);
+  end.set_missing_left_out(converted.report.missing_left_out);
+  for (const storage::MissingInput& missing : converted.report.missing) {
+    api::ConversionLoss* loss = end.add_missing();
+    loss->set_what(utf8_text(missing.what));
+    loss->set_count(missing.count);
+  }
+  for (const auto& [what, count] : converted.report.left_out) {
+    api::ConversionLoss* loss = end.add_left_out();
+    loss->set_what(std::string(what));
+    loss->set_count(count);
+  }
+  return end;
+}
+
+void Collector::convert_session(const std::string& name, uint32_t atf_version,
+                                control::ConversionProgress progress,
+                                control::Callback<api::ConversionEnd> done) {
+  auto named = sealed_session(name);
   if (!named.ok()) {
     done(named.error());
     return;
   }
-  if (!is_over(named->shown.state)) {
-    done(Error{Code::kUnsupported,
-               "session \"" + named->shown.name + "\" is not sealed yet; StopSession seals it"});
+  auto use = in_use_.take(named->shown.name, "is being converted");
+  if (!use.ok()) {
+    done(use.error());
     return;
   }
-  asio::post(files_, [this, named = std::move(*named), done = std::move(done)] {
+  SessionConverter::Job job;
+  job.from = std::move(named->place);
+  job.version = static_cast<atf::Version>(atf_version);
+  job.progress = std::move(progress);
+  job.use = std::move(*use);
+  job.done = [this, done = std::move(done)](const Result<storage::ConvertedSession>& converted) {
+    if (converted.ok()) {
+      done(show_converted(*converted));
+    } else {
+      done(converted.error());
+    }
+  };
+  converter_.add(std::move(job));
+}
+
+void Collector::delete_session(const std::string& name,
+                               control::Callback<api::DeleteSessionResponse> done) {
+  auto named = sealed_session(name);
+  if (!named.ok()) {
+    done(named.error());
+    return;
+  }
+  auto use = in_use_.take(named->shown.name, "is being removed");
+  if (!use.ok()) {
+    done(use.error());
+    return;
+  }
+  asio::post(files_, [this, named = std::move(*named), use = std::move(*use),
+                      done = std::move(done)]() mutable {
     naming_.forget(named.shown.name);
     const auto removed = storage::remove_session(fs_, named.place);
+    use.reset();
     if (!removed.ok() && removed.code() != Code::kNotFound) {
       done(removed.error());
       return;

@@ -124,6 +124,15 @@ void add_parts(const storage::Manifest& manifest, api::Manifest& message) {
     }
     out->set_reason(reasons);
   }
+  for (const storage::Stall& stall : manifest.stalls) {
+    api::ManifestStall* out = message.add_stalls();
+    out->set_kind(std::string(storage::stall_kind_name(stall.kind)));
+    if (stall.thread) out->set_thread(*stall.thread);
+    out->set_first_ns(stall.first_ns);
+    out->set_last_ns(stall.last_ns);
+    out->set_stalled_ns(stall.stalled_ns);
+    out->set_count(stall.count);
+  }
   for (const storage::DetailWindow& window : manifest.detail_windows) {
     api::ManifestDetailWindow* out = message.add_detail_windows();
     out->set_mode(window.mode);

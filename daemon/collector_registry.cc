@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "daemon/collector_messages.h"
+#include "storage/session_layout.h"
 
 namespace collect::daemon {
 namespace {
@@ -29,8 +30,16 @@ bool answers_to(const ingest::AgentSnapshot& agent, std::string_view target) {
          (!agent.session.empty() && agent.session == bare_session_name(target));
 }
 
+bool is_converted(const ingest::SessionSnapshot& session) {
+  const std::string_view name = session.name;
+  const auto parts = storage::parse_session_name(name.substr(0, name.find('/')));
+  return parts && parts->converted_to;
+}
+
+// A session stands before those that were made of it, which are as old.
 bool is_newer(const ingest::SessionSnapshot& a, const ingest::SessionSnapshot& b) {
-  return std::tie(a.start_time, a.name) > std::tie(b.start_time, b.name);
+  return std::make_tuple(a.start_time, !is_converted(a), std::string_view(a.name)) >
+         std::make_tuple(b.start_time, !is_converted(b), std::string_view(b.name));
 }
 
 }  // namespace

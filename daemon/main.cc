@@ -219,9 +219,11 @@ int serve(const CommandLine& line) {
   const Status announced = announce(line.ready_fd, **collector, **control, root);
   if (!announced.ok()) spdlog::warn("{}", announced.error().message);
   for_each_unknown_variable(environ, [](const UnknownVariable& unknown) {
-    spdlog::warn("unknown variable {}{}{}{}", unknown.name,
-                 unknown.nearest.empty() ? "" : "; did you mean ", unknown.nearest,
-                 unknown.nearest.empty() ? "" : "?");
+    std::string sentence;
+    put_unknown_variable(
+        unknown, [&sentence](std::string_view words) { sentence += words; },
+        [](std::string_view name) { return name; });  // the log's formatter escapes it
+    spdlog::warn("{}", sentence);
   });
   spdlog::info("collectord {} is ready: agents at {}, control at {}, sessions below {}", kVersion,
                (*collector)->ingest_address(), (*control)->address(), root);

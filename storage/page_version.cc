@@ -20,6 +20,16 @@ Result<Page> PageVersion::convert(const Page& page, uint32_t thread_id) {
   return converted;
 }
 
+std::vector<std::pair<std::string_view, uint64_t>> PageVersion::left_out() const {
+  std::vector<std::pair<std::string_view, uint64_t>> all = {
+      {"events beyond the number that version 1 can give", left_out(Lane::kIndex)},
+      {"detail records beyond the number that version 1 can give", left_out(Lane::kDetail)},
+      {"call depths that counting calls and returns does not give: version 2 has none",
+       depths_left_out_}};
+  std::erase_if(all, [](const auto& one) { return one.second == 0; });
+  return all;
+}
+
 Status PageVersion::convert_events(const Page& page, uint32_t thread_id, uint32_t& count) {
   if (page.bytes.size() != size_t{page.record_count} * atf::kEventBytes) {
     return Error{Code::kDamaged, "the page's events are not as many as it says"};
@@ -33,11 +43,14 @@ Status PageVersion::convert_events(const Page& page, uint32_t thread_id, uint32_
     if (event.detail_seq != atf::kNoDetail && !has_place(event.detail_seq)) {
       event.detail_seq = atf::kNoDetail;  // its record is left out
     }
+    const uint32_t counted = event.kind == atf::EventKind::kCall ? ++depth
+                             : depth == 0                        ? 0
+                                                                 : depth--;
     if (to_ == atf::Version::kV1) {
       event.thread_id = thread_id;
-      event.call_depth = event.kind == atf::EventKind::kCall ? ++depth : depth == 0 ? 0 : depth--;
+      event.call_depth = counted;
     } else {
-      ++depths_left_out_;
+      depths_left_out_ += event.call_depth != counted;
     }
     atf::encode_index_event(to_, event,
                             std::span<uint8_t, atf::kEventBytes>(&bytes_[at], atf::kEventBytes));

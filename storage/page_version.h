@@ -1,11 +1,14 @@
 // Pages of one ATF version as pages of the other: every field that both versions have, links
 // included. Version 2 has neither the thread id nor the call depth of an event; on the way back the
-// one comes from the thread and the other is counted from calls and returns, as agents count it.
+// one comes from the thread and the other is counted from calls and returns, as agents count it. So
+// a depth is left out only where counting gives another one: behind a gap, or in files of others.
 // Used on one thread; keeps a depth for each stream.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "formats/atf/headers.h"
@@ -27,6 +30,8 @@ class PageVersion {
   // What there was no place for.
   uint64_t left_out(Lane lane) const { return left_out_[static_cast<size_t>(lane)]; }
   uint64_t depths_left_out() const { return depths_left_out_; }
+  // The same in words, without what is 0.
+  std::vector<std::pair<std::string_view, uint64_t>> left_out() const;
 
  private:
   Status convert_events(const Page& page, uint32_t thread_id, uint32_t& count);

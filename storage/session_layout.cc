@@ -11,6 +11,9 @@ namespace collect::storage {
 namespace {
 
 constexpr std::string_view kSessionPrefix = "session_";
+constexpr std::string_view kConvertedSuffix = "_atf";
+constexpr size_t kStampBytes = 15;  // YYYYMMDD_HHMMSS
+constexpr uint32_t kNewestAtfVersion = 2;
 constexpr std::string_view kPidPrefix = "pid_";
 constexpr std::string_view kThreadPrefix = "thread_";
 
@@ -32,11 +35,11 @@ bool all_digits(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The suffix _N of a session name; 1 when it has none.
-uint32_t attempt_of(std::string_view name) {
-  constexpr size_t kPlain = kSessionPrefix.size() + 15;
-  if (name.size() <= kPlain) return 1;
-  return parse_number(name.substr(kPlain + 1)).value_or(1);
+// What sorts before what: the recorded session stands before those that were made of it.
+auto order_of(const SessionPlace& place) {
+  const SessionNameParts parts = parse_session_name(place.session).value_or(SessionNameParts{});
+  return std::make_tuple(std::string(parts.stamp), parts.attempt, parts.converted_to.value_or(0),
+                         place.pid);
 }
 
 }  // namespace
@@ -60,16 +63,38 @@ std::string thread_directory_name(uint32_t id) {
   return std::string(kThreadPrefix) + std::to_string(id);
 }
 
-bool is_session_name(std::string_view name) {
-  if (!name.starts_with(kSessionPrefix)) return false;
+std::optional<SessionNameParts> parse_session_name(std::string_view name) {
+  if (!name.starts_with(kSessionPrefix)) return std::nullopt;
   name.remove_prefix(kSessionPrefix.size());
-  if (name.size() < 15 || !all_digits(name.substr(0, 8)) || name[8] != '_' ||
+  if (name.size() < kStampBytes || !all_digits(name.substr(0, 8)) || name[8] != '_' ||
       !all_digits(name.substr(9, 6))) {
-    return false;
+    return std::nullopt;
   }
-  if (name.size() == 15) return true;
-  const std::optional<uint32_t> attempt = parse_number(name.substr(16));
-  return name[15] == '_' && attempt && *attempt >= 2;
+  SessionNameParts parts;
+  parts.stamp = name.substr(0, kStampBytes);
+  name.remove_prefix(kStampBytes);
+  if (const size_t at = name.rfind(kConvertedSuffix); at != std::string_view::npos) {
+    parts.converted_to = parse_number(name.substr(at + kConvertedSuffix.size()));
+    if (!parts.converted_to || *parts.converted_to == 0 ||
+        *parts.converted_to > kNewestAtfVersion) {
+      return std::nullopt;
+    }
+    name = name.substr(0, at);
+  }
+  if (name.empty()) return parts;
+  const std::optional<uint32_t> attempt = parse_number(name.substr(1));
+  if (name[0] != '_' || !attempt || *attempt < 2) return std::nullopt;
+  parts.attempt = *attempt;
+  return parts;
+}
+
+bool is_session_name(std::string_view name) {
+  return parse_session_name(name).has_value();
+}
+
+std::string converted_session_name(std::string_view name, uint32_t atf_version) {
+  return std::string(name.substr(0, name.rfind(kConvertedSuffix))) + std::string(kConvertedSuffix) +
+         std::to_string(atf_version);
 }
 
 std::optional<uint32_t> parse_pid_directory(std::string_view name) {
@@ -166,11 +191,8 @@ Result<std::vector<SessionPlace>> list_sessions(Fs& fs, const std::string& root,
       if (auto place = parse_place(root, session + "/" + child)) places.push_back(*place);
     }
   }
-  std::sort(places.begin(), places.end(), [](const SessionPlace& a, const SessionPlace& b) {
-    constexpr size_t kPlain = kSessionPrefix.size() + 15;
-    return std::make_tuple(a.session.substr(0, kPlain), attempt_of(a.session), a.pid) <
-           std::make_tuple(b.session.substr(0, kPlain), attempt_of(b.session), b.pid);
-  });
+  std::sort(places.begin(), places.end(),
+            [](const SessionPlace& a, const SessionPlace& b) { return order_of(a) < order_of(b); });
   return places;
 }
 

@@ -27,6 +27,9 @@ inline constexpr char kDetailFile[] = "detail.atf";
 inline constexpr char kDetailTemporaryFile[] = "detail.atf.new";
 inline constexpr char kStreamJournalFile[] = "stream.journal";
 inline constexpr char kDial9File[] = "stream.dial9";
+// Where a session is made of another one. It is moved out of there when it is whole; what a process
+// left there that was killed is removed by the next.
+inline constexpr char kConvertingDirectory[] = ".converting";
 
 // "capture-000001.rtc"; numbers beyond six digits do not exist.
 inline constexpr uint32_t kMaxContainerNumber = 999'999;
@@ -36,7 +39,7 @@ inline constexpr uint32_t kMaxSessionsPerSecond = 10000;
 
 // One pid directory: the unit that readers open.
 struct SessionPlace {
-  std::string session;  // "session_20260131_235959" or "session_20260131_235959_2"
+  std::string session;  // "session_20260131_235959", "session_20260131_235959_2_atf1"
   uint32_t pid = 0;
   std::string name;       // "<session>/pid_<pid>"
   std::string directory;  // "<root>/<name>"
@@ -46,7 +49,16 @@ std::string session_name(uint64_t unix_ns, uint32_t attempt);  // local time; at
 std::string pid_directory_name(uint32_t pid);
 std::string thread_directory_name(uint32_t id);
 
+struct SessionNameParts {
+  std::string_view stamp;  // "20260131_235959"
+  uint32_t attempt = 1;    // N of session_…_N
+  // N of session_…_atfN: it was made of the session of that name without this ending.
+  std::optional<uint32_t> converted_to{};
+};
+std::optional<SessionNameParts> parse_session_name(std::string_view name);
 bool is_session_name(std::string_view name);
+// "session_…_atf1", of a recorded session's name or of a converted one's.
+std::string converted_session_name(std::string_view name, uint32_t atf_version);
 std::optional<uint32_t> parse_pid_directory(std::string_view name);
 std::optional<uint32_t> parse_thread_directory(std::string_view name);
 const char* foreign_file_name(ForeignKind kind);

@@ -34,6 +34,9 @@ class FileReader {
 template <class T>
 using Callback = std::function<void(Result<T>)>;
 
+// On whatever thread converts. False: nobody wants it any more; then it is over, kCancelled.
+using ConversionProgress = std::function<bool(uint64_t done_bytes, uint64_t bytes)>;
+
 class CollectorApi {
  public:
   virtual ~CollectorApi() = default;
@@ -69,6 +72,9 @@ class CollectorApi {
   virtual void list_files(const std::string& name, Callback<api::ListFilesResponse> done) = 0;
   virtual void open_file(const std::string& name, const std::string& path,
                          Callback<std::shared_ptr<FileReader>> done) = 0;
+  // Answers when the new session is there, or nothing is left of it.
+  virtual void convert_session(const std::string& name, uint32_t atf_version,
+                               ConversionProgress progress, Callback<api::ConversionEnd> done) = 0;
   virtual void delete_session(const std::string& name,
                               Callback<api::DeleteSessionResponse> done) = 0;
   virtual void set_detail(api::DetailMode mode, const api::DetailRequest& request,

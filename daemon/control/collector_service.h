@@ -39,6 +39,8 @@ class CollectorService final : public api::Collector::CallbackService {
   Unary* ListFiles(Context*, const api::ListFilesRequest*, api::ListFilesResponse*) override;
   grpc::ServerWriteReactor<api::FileChunk>* DownloadFile(Context*,
                                                          const api::DownloadFileRequest*) override;
+  grpc::ServerWriteReactor<api::ConvertSessionProgress>* ConvertSession(
+      Context*, const api::ConvertSessionRequest*) override;
   Unary* DeleteSession(Context*, const api::DeleteSessionRequest*,
                        api::DeleteSessionResponse*) override;
   Unary* ArmDetail(Context*, const api::DetailRequest*, api::DetailResponse*) override;

@@ -1,4 +1,5 @@
-// The part of the service that hands out the files of sessions and removes them.
+// The part of the service that hands out the files of sessions, converts and removes them.
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -6,6 +7,7 @@
 #include "daemon/control/download_call.h"
 #include "daemon/control/paging.h"
 #include "daemon/control/request_checks.h"
+#include "daemon/control/watch_backlog.h"
 
 namespace collect::control {
 namespace {
@@ -27,6 +29,12 @@ Result<api::ListFilesResponse> page_of_files(api::ListFilesResponse all,
   response.set_next_page_token(page->next_token);
   return response;
 }
+
+// Between two messages about how far a conversion is.
+constexpr std::chrono::milliseconds kProgressPause{100};
+
+using ConversionCall =
+    WatchCall<api::ConvertSessionProgress, NewestBacklog<api::ConvertSessionProgress>>;
 
 }  // namespace
 
@@ -67,6 +75,46 @@ grpc::ServerWriteReactor<api::FileChunk>* CollectorService::DownloadFile(
                            call->end(to_grpc_status(file.error()));
                          }
                        });
+  return call.get();
+}
+
+grpc::ServerWriteReactor<api::ConvertSessionProgress>* CollectorService::ConvertSession(
+    Context*, const api::ConvertSessionRequest* request) {
+  const auto call = ConversionCall::open(live_,
+                                         "the collector is shutting down; convert again "
+                                         "when it is back");
+  if (call->ended()) return call.get();
+  if (Status sound = check_conversion(*request); !sound.ok()) {
+    call->end_now(to_grpc_status(sound.error()));
+    return call.get();
+  }
+  // A client that goes away, or the end of the server, ends the call, and so the conversion.
+  const auto on_progress = [call, next = std::chrono::steady_clock::time_point()](
+                               uint64_t done_bytes, uint64_t bytes) mutable {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next) return !call->ended();
+    next = now + kProgressPause;
+    api::ConvertSessionProgress progress;
+    progress.set_done_bytes(done_bytes);
+    progress.set_bytes(bytes);
+    call->update([&progress](auto& backlog) { backlog.put(progress); });
+    return !call->ended();
+  };
+  collector_.convert_session(request->name(), request->atf_version(), on_progress,
+                             [call](Result<api::ConversionEnd> end) {
+                               if (!end.ok()) {
+                                 call->end_now(to_grpc_status(end.error()));
+                                 return;
+                               }
+                               call->update([&end](auto& backlog) {
+                                 api::ConvertSessionProgress last;
+                                 last.set_done_bytes(end->session().stored_bytes());
+                                 last.set_bytes(end->session().stored_bytes());
+                                 *last.mutable_end() = std::move(*end);
+                                 backlog.put(std::move(last));
+                               });
+                               call->end_when_sent(grpc::Status::OK);
+                             });
   return call.get();
 }
 

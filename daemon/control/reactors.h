@@ -106,15 +106,17 @@ template <class Message, class Backlog>
 class WatchCall final : public grpc::ServerWriteReactor<Message>,
                         public std::enable_shared_from_this<WatchCall<Message, Backlog>> {
  public:
-  static std::shared_ptr<WatchCall> open(std::shared_ptr<LiveCalls> live) {
+  // `at_shutdown`: what the client is told when the server ends it.
+  static std::shared_ptr<WatchCall> open(
+      std::shared_ptr<LiveCalls> live,
+      const char* at_shutdown = "the collector is shutting down; watch again when it is back") {
     std::shared_ptr<WatchCall> call(new WatchCall(std::move(live)));
     call->live_->enter();
     call->self_ = call;
     std::weak_ptr<WatchCall> weak = call;
-    call->watch_id_ = call->live_->add_watch([weak] {
+    call->watch_id_ = call->live_->add_watch([weak, at_shutdown] {
       if (const auto watch = weak.lock()) {
-        watch->end_when_sent({grpc::StatusCode::UNAVAILABLE,
-                              "the collector is shutting down; watch again when it is back"});
+        watch->end_when_sent({grpc::StatusCode::UNAVAILABLE, at_shutdown});
       }
     });
     if (call->watch_id_ == 0) {

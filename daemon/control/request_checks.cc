@@ -92,6 +92,13 @@ Status check_annotation(const v1::AnnotateRequest& request) {
   return {};
 }
 
+Status check_conversion(const v1::ConvertSessionRequest& request) {
+  COLLECT_TRY(check_name("name", request.name()));
+  if (request.atf_version() == 1 || request.atf_version() == 2) return {};
+  return invalid("atf_version is " + std::to_string(request.atf_version()) +
+                 "; write 1 or 2, as in {\"atf_version\": 1}");
+}
+
 Result<uint32_t> watch_interval_ms(const v1::WatchSessionRequest& request) {
   if (!request.has_interval()) return kDefaultWatchIntervalMs;
   const google::protobuf::Duration& interval = request.interval();

@@ -28,6 +28,7 @@ Status check_name(std::string_view field, const std::string& name);
 Status check_detail(const v1::DetailRequest& request);
 Status check_function_filter(const v1::SetFunctionFilterRequest& request);
 Status check_annotation(const v1::AnnotateRequest& request);
+Status check_conversion(const v1::ConvertSessionRequest& request);
 Result<uint32_t> watch_interval_ms(const v1::WatchSessionRequest& request);
 
 }  // namespace collect::control

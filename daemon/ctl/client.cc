@@ -289,6 +289,24 @@ Result<api::DownloadEnd> Client::download(
   return *end;
 }
 
+Result<api::ConversionEnd> Client::convert_session(
+    const api::ConvertSessionRequest& request,
+    const std::function<void(const api::ConvertSessionProgress&)>& on_progress) {
+  grpc::ClientContext context;
+  std::optional<api::ConversionEnd> end;
+  const std::function<bool(const api::ConvertSessionProgress&)> take =
+      [&](const api::ConvertSessionProgress& progress) {
+        if (progress.has_end()) end = progress.end();
+        on_progress(progress);
+        return true;
+      };
+  const Status read =
+      connection_->read_all(context, &Connection::Stub::ConvertSession, request, take);
+  if (!read.ok()) return read.error();
+  if (end) return std::move(*end);
+  return Error{Code::kDamaged, "the collector ended the conversion without a word"};
+}
+
 Result<api::DeleteSessionResponse> Client::delete_session(const std::string& name) {
   api::DeleteSessionRequest request;
   request.set_name(name);

@@ -50,6 +50,10 @@ class Client {
   Result<api::DownloadEnd> download(const std::string& session, const std::string& path,
                                     uint64_t offset,
                                     const std::function<Status(const std::string&)>& on_data);
+  // Returns when the new session is there; ending the program ends the conversion.
+  Result<api::ConversionEnd> convert_session(
+      const api::ConvertSessionRequest& request,
+      const std::function<void(const api::ConvertSessionProgress&)>& on_progress);
   Result<api::DeleteSessionResponse> delete_session(const std::string& name);
   // OFF, ARMED or ON.
   Result<api::SetFunctionFilterResponse> set_function_filter(

@@ -15,6 +15,7 @@
 #include "daemon/ctl/recover.h"
 #include "daemon/ctl/report.h"
 #include "daemon/ctl/run_command.h"
+#include "daemon/ctl/session_conversion.h"
 #include "daemon/ctl/symbolize.h"
 #include "daemon/ctl/verify.h"
 
@@ -29,6 +30,7 @@ struct Line {
   DeviceOptions devices;
   FilterOptions functions;
   DownloadOptions download;
+  ConversionOptions conversion;
   WatchOptions watch;
   InspectOptions inspect;
   VerifyOptions verify;

@@ -123,6 +123,7 @@ void add_convert(CLI::App& app, Line& line) {
   });
   command->footer(
       "Exit code 1: converted, but something is missing from the input; what, is said.\n"
+      "A session that a collector has, in another ATF version: collectctl convert-session.\n"
       "Example: collectctl convert traces/session_…/pid_… --to wtf -o app.wtf-trace");
 }
 

@@ -118,6 +118,24 @@ void add_session_commands(CLI::App& app, Line& line) {
   fetch->footer(
       "The manifest always comes too. What an interrupted download left is gone on with; what is\n"
       "whole is kept.");
+  CLI::App* other =
+      add_online(app, line, "convert-session",
+                 "Let the collector make a session of another ATF version out of one",
+                 [&line](const Online& to) { return convert_session(to, line.conversion); });
+  other->add_option("SESSION", line.conversion.session, "Which one (default: the newest)");
+  other
+      ->add_option("--atf-version", line.conversion.atf_version,
+                   "Version of the new session's trace files: 1 or 2")
+      ->type_name("VERSION")
+      ->check(CLI::IsMember({1, 2}))
+      ->required();
+  other->add_flag("--strict", line.conversion.strict,
+                  "Exit code 1 also when the version has no place for something");
+  other->footer(
+      "The new session stands beside the first, which stays as it is: session_…_atf1. Ctrl-C ends\n"
+      "the conversion, and nothing is left of it.\n"
+      "Exit code 1: it failed, or something is missing from the first session; what, is said.\n"
+      "Example: collectctl convert-session session_20260131_235959/pid_4711 --atf-version 1");
   CLI::App* remove =
       add_online(app, line, "delete", "Remove a sealed session from the collector",
                  [&line](const Online& to) { return delete_session(to, line.name); });

@@ -150,6 +150,15 @@ std::string manifest_text(const api::Manifest& manifest) {
             with_thousands(gap.lost()) + " lost before record " + std::to_string(gap.before_seq()) +
             ": " + printable_sentence(gap.reason()) + "\n";
   }
+  for (const api::ManifestStall& stall : manifest.stalls()) {
+    text += "stall: " +
+            (stall.has_thread() ? "thread " + std::to_string(stall.thread()) : "every thread") +
+            " " + printable(stall.kind()) + ": " +
+            short_duration(static_cast<double>(stall.stalled_ns()) / 1e9) + " from " +
+            std::to_string(stall.first_ns()) + " to " + std::to_string(stall.last_ns()) + " ns";
+    if (stall.count() > 1) text += ", " + with_thousands(stall.count()) + " stalls joined";
+    text += "\n";
+  }
   for (const api::ManifestDetailWindow& window : manifest.detail_windows()) {
     text += "detail " + printable(window.mode()) + ": " + std::to_string(window.start_ns()) +
             " to " + (window.end_ns() == 0 ? "now" : std::to_string(window.end_ns())) + " ns\n";

@@ -124,8 +124,10 @@ int run_program(const RunOptions& options, std::ostream& err) {
   const std::string tag_of_caller = given_tag(own_environment());
   agent.tag = tag_of_caller.empty() ? new_run_tag() : tag_of_caller;
   for_each_unknown_variable(environ, [&err](const UnknownVariable& unknown) {
-    err << "collectctl: unknown variable " << printable(unknown.name);
-    if (!unknown.nearest.empty()) err << "; did you mean " << unknown.nearest << "?";
+    err << "collectctl: ";
+    put_unknown_variable(
+        unknown, [&err](std::string_view words) { err << words; },
+        [](std::string_view name) { return printable(name); });
     err << "\n";
   });
   Result<Collector> collector = find_collector(options, signals);

@@ -76,9 +76,14 @@ class Waiter {
         last_change_ = Clock::now();
       }
       const bool done = is_done(*view);
+      const std::string why_ended = why_storing_ended(*view);
       seal_orphans(*view);
       result_.sessions = std::move(view->sessions);
       if (done) return std::move(result_);
+      if (!why_ended.empty()) {
+        result_.trouble = "storing ended, so what is still to come is not waited for: " + why_ended;
+        return std::move(result_);
+      }
       if (Clock::now() - last_change_ > kSealStallBound) {
         result_.trouble = "nothing moved for " + std::to_string(kSealStallBound.count() / 1000) +
                           " s; the session was not sealed by its agent";
@@ -112,6 +117,23 @@ class Waiter {
     return std::none_of(view.sessions.begin(), view.sessions.end(), waits_for_session) &&
            std::none_of(view.agents.begin(), view.agents.end(), waits_for_agent) &&
            !waits_for_drain_process(view);
+  }
+
+  // Of sessions that are all sealed, one of which failed, so that what a drain process still holds
+  // has nowhere to go. Where there is room for it in another session, it comes at once.
+  std::string why_storing_ended(const View& view) const {
+    if (Clock::now() - last_change_ < kConnectGrace) return "";
+    const bool is_over =
+        std::all_of(view.sessions.begin(), view.sessions.end(), is_sealed) &&
+        std::none_of(view.agents.begin(), view.agents.end(), [](const api::Agent& agent) {
+          return agent.state() == api::CONNECTED || agent.state() == api::RECORDING;
+        });
+    if (!is_over) return "";
+    const auto failed = std::find_if(
+        view.sessions.begin(), view.sessions.end(), [this](const api::Session& session) {
+          return session.state() == api::FAILED && !lives(session.pid());
+        });
+    return failed == view.sessions.end() ? "" : failed->status();
   }
 
   // A drain process outlives its program, and may not have reached the collector yet.

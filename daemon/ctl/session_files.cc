@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "storage/session_layout.h"
+
 namespace collect::ctl {
 namespace {
 
@@ -119,11 +121,12 @@ Trace open_session(const RootedDirectory& root, const std::string& below,
 }
 
 struct FoundSession {
-  std::string stamp;     // "YYYYMMDD_HHMMSS" of the nearest session_… above, or empty
-  uint32_t attempt = 0;  // N of session_…_N
+  std::string stamp;        // "YYYYMMDD_HHMMSS" of the nearest session_… above, or empty
+  uint32_t attempt = 0;     // N of session_…_N
+  bool is_recorded = true;  // and not converted from the session of the same name
   std::pair<int64_t, int64_t> written;
   std::string below;
-  auto key() const { return std::tie(stamp, attempt, written, below); }
+  auto key() const { return std::tie(stamp, attempt, is_recorded, written, below); }
 };
 
 FoundSession describe(const RootedDirectory& root, const std::string& below) {
@@ -141,6 +144,12 @@ FoundSession describe(const RootedDirectory& root, const std::string& below) {
   for (const fs::path& part : fs::path(root.path_of(below))) {
     const std::string name = part.string();
     if (!name.starts_with("session_") || name.size() < 8 + kStampLength) continue;
+    if (const auto parts = storage::parse_session_name(name)) {
+      session.stamp = parts->stamp;
+      session.attempt = parts->attempt;
+      session.is_recorded = !parts->converted_to;
+      continue;
+    }
     session.stamp = name.substr(8, kStampLength);
     session.attempt = number_after(name.substr(8 + kStampLength), "_").value_or(1);
   }
@@ -164,6 +173,7 @@ class Search {
     }
     if (depth == kMaxSearchDepth) return;
     for (const std::string& name : *names) {
+      if (name == storage::kConvertingDirectory) continue;  // half made
       const std::string inner = joined(below, name);
       const auto status = root_.look_at(inner);
       if (status.ok() && S_ISDIR(status->st_mode)) look_into(inner, depth + 1);

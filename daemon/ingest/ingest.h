@@ -31,6 +31,7 @@ class Ingest {
 
   const std::string& address() const { return acceptor_->address(); }
   const IngestCounters& counters() const { return core_.counters; }
+  principal::Budget& budget() { return core_.budget; }  // of all who use this machine
   // As IngestCore::set_access(): new connections are asked for these.
   Status set_access(std::string token, std::shared_ptr<const TlsContext> tls) {
     return core_.set_access(std::move(token), std::move(tls));

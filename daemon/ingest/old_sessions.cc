@@ -9,7 +9,11 @@
 #include "daemon/ingest/limits.h"
 
 namespace collect::ingest {
-namespace {
+
+SystemTime unix_time(uint64_t unix_ns) {
+  return SystemTime(
+      std::chrono::duration_cast<SystemTime::duration>(std::chrono::nanoseconds(unix_ns)));
+}
 
 SessionSnapshot snapshot_of(const storage::Manifest& manifest, const storage::SessionPlace& place) {
   SessionSnapshot shown;
@@ -32,13 +36,6 @@ SessionSnapshot snapshot_of(const storage::Manifest& manifest, const storage::Se
   shown.health = storage::health_of(manifest);
   if (shown.state == SessionState::kComplete) shown.state = shown_state(shown.health.state);
   return shown;
-}
-
-}  // namespace
-
-SystemTime unix_time(uint64_t unix_ns) {
-  return SystemTime(
-      std::chrono::duration_cast<SystemTime::duration>(std::chrono::nanoseconds(unix_ns)));
 }
 
 OldSessions::OldSessions(IngestCore& core, Restore restore)
@@ -125,7 +122,10 @@ void OldSessions::list_one(const storage::SessionPlace& place) {
     manifest = storage::read_manifest(core_.fs, place.directory);
   }
   if (!manifest.ok()) return;
-  if (manifest->state == storage::SessionState::kComplete) {
+  // One that was made of another session is not what the agent recorded into.
+  const auto name = storage::parse_session_name(place.session);
+  const bool is_converted = name && name->converted_to;
+  if (manifest->state == storage::SessionState::kComplete && !is_converted) {
     core_.completed.add(manifest->identity.process_id, manifest->identity.recording, place);
   }
   core_.observer.session_changed(snapshot_of(*manifest, place));

@@ -19,6 +19,9 @@ struct IngestCore;
 
 SystemTime unix_time(uint64_t unix_ns);
 
+// How a session on disk is shown.
+SessionSnapshot snapshot_of(const storage::Manifest& manifest, const storage::SessionPlace& place);
+
 class OldSessions {
  public:
   // Called by find() for each session whose agent may come back.

@@ -157,6 +157,7 @@ class DetailReader {
   Version version() const { return header_.version; }
   FileState state() const { return state_; }
   uint64_t section_bytes() const { return section_.size(); }
+  Bytes section() const { return section_; }  // all records
   uint64_t bytes_after_footer() const { return bytes_after_footer_; }
 
   DetailCursor records() const {

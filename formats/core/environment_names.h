@@ -32,6 +32,18 @@ struct UnknownVariable {
 // The names that gcc gives to its linker, and those of our own tests and scripts, are passed by.
 bool is_unknown_variable(const char* entry, UnknownVariable& unknown);
 
+// add(text) for each part of the sentence that warns of it. `shown` makes a name of an environment
+// fit to be printed.
+template <class Add, class Shown>
+void put_unknown_variable(const UnknownVariable& unknown, Add add, Shown shown) {
+  add("unknown variable ");
+  add(shown(unknown.name));
+  if (unknown.nearest.empty()) return;
+  add("; did you mean ");
+  add(unknown.nearest);
+  add("?");
+}
+
 // say(const UnknownVariable&) for each of an environment.
 template <class Say>
 void for_each_unknown_variable(const char* const* environment, Say say) {

@@ -199,6 +199,38 @@ TEST(CollectorMessagesTest, NamesHaveTheirPrefixOrNot) {
   EXPECT_EQ(bare_session_name("s/pid_1"), "s/pid_1");
 }
 
+TEST(CollectorMessagesTest, AManifestListsItsStalls) {
+  storage::Manifest manifest;
+  manifest.stalls = {{.kind = storage::StallKind::kPageWait,
+                      .first_ns = 100,
+                      .last_ns = 900,
+                      .stalled_ns = 500,
+                      .count = 3,
+                      .thread = 2},
+                     {.kind = storage::StallKind::kSuspended,
+                      .first_ns = 1000,
+                      .last_ns = 4000,
+                      .stalled_ns = 3000}};
+  const auto message =
+      manifest_message("session_20260131_235959/pid_7", storage::manifest_to_json(manifest));
+  ASSERT_TRUE(message.ok());
+  ASSERT_EQ(message->stalls_size(), 2);
+  // Those of the whole process are not listed among the threads'.
+  const bool process_first = !message->stalls(0).has_thread();
+  const api::ManifestStall& of_thread = message->stalls(process_first ? 1 : 0);
+  const api::ManifestStall& of_all = message->stalls(process_first ? 0 : 1);
+  EXPECT_EQ(of_thread.kind(), "page_wait");
+  EXPECT_EQ(of_thread.thread(), 2u);
+  EXPECT_EQ(of_thread.first_ns(), 100u);
+  EXPECT_EQ(of_thread.last_ns(), 900u);
+  EXPECT_EQ(of_thread.stalled_ns(), 500u);
+  EXPECT_EQ(of_thread.count(), 3u);
+  EXPECT_EQ(of_all.kind(), "suspended");
+  EXPECT_FALSE(of_all.has_thread());
+  EXPECT_EQ(of_all.stalled_ns(), 3000u);
+  EXPECT_EQ(of_all.count(), 1u);
+}
+
 TEST(CollectorMessagesTest, WhatIsNoManifestIsDamaged) {
   EXPECT_EQ(manifest_message("s", "{").code(), Code::kDamaged);
 }

@@ -112,6 +112,19 @@ TEST_F(CollectorRegistryTest, SessionsAreListedNewestFirst) {
   EXPECT_THAT(session_names(), ElementsAre("a", "c"));
 }
 
+// An empty name means the recording and not what was made of it, which is as old.
+TEST_F(CollectorRegistryTest, ARecordingComesBeforeWhatWasMadeOfIt) {
+  const std::string recorded = "session_20260131_235959/pid_7";
+  const std::string converted = "session_20260131_235959_atf1/pid_7";
+  registry_.put(session(converted, SessionState::kComplete, 5));
+  EXPECT_EQ(registry_.session("")->name, converted) << "there is nothing else";
+  registry_.put(session(recorded, SessionState::kComplete, 5));
+  registry_.put(session("session_20250131_235959/pid_7", SessionState::kComplete, 4));
+  EXPECT_EQ(registry_.session("")->name, recorded);
+  EXPECT_EQ(registry_.sessions()[0].name, recorded);
+  EXPECT_EQ(registry_.sessions()[1].name, converted);
+}
+
 TEST_F(CollectorRegistryTest, LongListsAreCutInSentences) {
   EXPECT_THAT(registry_.agent("1").error().message, HasSubstr("there are: none"));
   for (ingest::AgentId id = 1; id <= 8; ++id) {

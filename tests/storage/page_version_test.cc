@@ -35,7 +35,10 @@ TEST(PageVersionTest, Version1BecomesWhatAnAgentWritesInVersion2) {
   const auto detail = pages.convert(one.detail_page(2, 9), kThread);
   ASSERT_TRUE(detail.ok());
   EXPECT_EQ(copied(detail->bytes), copied(two.detail_page(2, 9).bytes));
-  EXPECT_EQ(pages.depths_left_out(), 30u);
+  // These have depth 0 in each call, and counting gives 1; their returns have 1.
+  EXPECT_EQ(pages.depths_left_out(), 15u);
+  ASSERT_EQ(pages.left_out().size(), 1u);
+  EXPECT_EQ(pages.left_out()[0].second, 15u);
   EXPECT_EQ(pages.left_out(Lane::kIndex) + pages.left_out(Lane::kDetail), 0u);
 }
 
@@ -65,6 +68,26 @@ TEST(PageVersionTest, Version2BecomesVersion1WithThreadAndDepth) {
   const auto detail = pages.convert(two.detail_page(0, 17), kThread);
   ASSERT_TRUE(detail.ok());
   EXPECT_EQ(copied(detail->bytes), copied(one.detail_page(0, 17).bytes));
+}
+
+TEST(PageVersionTest, ADepthThatCountingGivesAgainIsNotLeftOut) {
+  FakeStream two = stream_of(atf::Version::kV2);
+  PageVersion down(atf::Version::kV2, atf::Version::kV1);
+  const auto one = down.convert(two.index_page(0, 50), kThread);
+  ASSERT_TRUE(one.ok());
+  std::vector<uint8_t> bytes = copied(one->bytes);
+  Page page = *one;
+  page.bytes = bytes;
+  PageVersion up(atf::Version::kV1, atf::Version::kV2);
+  const auto back = up.convert(page, kThread);
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(copied(back->bytes), copied(two.index_page(0, 50).bytes));
+  EXPECT_TRUE(up.left_out().empty());
+  // One call deeper than what is there to be counted: behind a gap, for example.
+  store_le(&bytes[24], uint32_t{2});
+  PageVersion again(atf::Version::kV1, atf::Version::kV2);
+  ASSERT_TRUE(again.convert(page, kThread).ok());
+  EXPECT_EQ(again.depths_left_out(), 1u);
 }
 
 TEST(PageVersionTest, WhatVersion1CannotNumberIsLeftOutAndCounted) {

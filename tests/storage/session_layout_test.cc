@@ -22,14 +22,31 @@ TEST(SessionLayout, NamesAreLocalTime) {
 
 TEST(SessionLayout, RecognisesItsOwnNamesOnly) {
   for (const char* good :
-       {"session_20260131_235959", "session_20260131_235959_2", "session_20260131_235959_9999"}) {
+       {"session_20260131_235959", "session_20260131_235959_2", "session_20260131_235959_9999",
+        "session_20260131_235959_atf1", "session_20260131_235959_2_atf2"}) {
     EXPECT_TRUE(is_session_name(good)) << good;
   }
-  for (const char* bad :
-       {"", "session_", "session_20260131", "session_20260131-235959", "session_2026013a_235959",
-        "session_20260131_235959_", "session_20260131_235959_1", "session_20260131_235959_02",
-        "session_20260131_235959_2x", "session_20260131_235959x2", "session_20260131_235959/..",
-        "Session_20260131_235959", "session_20260131_235959_99999999999"}) {
+  for (const char* bad : {"",
+                          "session_",
+                          "session_20260131",
+                          "session_20260131-235959",
+                          "session_2026013a_235959",
+                          "session_20260131_235959_",
+                          "session_20260131_235959_1",
+                          "session_20260131_235959_02",
+                          "session_20260131_235959_2x",
+                          "session_20260131_235959x2",
+                          "session_20260131_235959/..",
+                          "session_20260131_235959_atf",
+                          "session_20260131_235959_atf0",
+                          "session_20260131_235959_atf3",
+                          "session_20260131_235959_atf01",
+                          "session_20260131_235959_atf1_2",
+                          "session_20260131_235959_atf1_atf2",
+                          "session_20260131_235959atf1",
+                          "session_20260131_235959__atf1",
+                          "Session_20260131_235959",
+                          "session_20260131_235959_99999999999"}) {
     EXPECT_FALSE(is_session_name(bad)) << bad;
   }
   EXPECT_EQ(parse_pid_directory("pid_4711"), 4711u);
@@ -37,6 +54,20 @@ TEST(SessionLayout, RecognisesItsOwnNamesOnly) {
   for (const char* bad : {"pid_", "pid_-1", "pid_01", "pid_4294967296", "pid_1 ", "thread_1"}) {
     EXPECT_FALSE(parse_pid_directory(bad)) << bad;
   }
+}
+
+TEST(SessionLayout, AConvertedSessionIsNamedAfterTheFirst) {
+  EXPECT_EQ(converted_session_name("session_20260131_235959", 1), "session_20260131_235959_atf1");
+  EXPECT_EQ(converted_session_name("session_20260131_235959_2", 2),
+            "session_20260131_235959_2_atf2");
+  EXPECT_EQ(converted_session_name("session_20260131_235959_2_atf1", 2),
+            "session_20260131_235959_2_atf2");
+  const auto parts = parse_session_name("session_20260131_235959_2_atf1");
+  ASSERT_TRUE(parts);
+  EXPECT_EQ(parts->stamp, "20260131_235959");
+  EXPECT_EQ(parts->attempt, 2u);
+  EXPECT_EQ(parts->converted_to, 1u);
+  EXPECT_FALSE(parse_session_name("session_20260131_235959_2")->converted_to);
 }
 
 TEST(SessionLayout, APlaceNeverLeavesTheRoot) {
@@ -59,6 +90,7 @@ TEST(SessionLayout, ListsTheOldestFirst) {
   for (const char* name :
        {"session_20260131_235959_10/pid_3", "session_20260131_235959_2/pid_5",
         "session_20260131_235959/pid_20", "session_20260131_235959/pid_3",
+        "session_20260131_235959_atf1/pid_3", ".converting/session_20260131_235959/pid_3",
         "session_20250101_000000/pid_1", "session_20250101_000000/other", "elsewhere/pid_1"}) {
     std::filesystem::create_directories(root.path() + "/" + name);
   }
@@ -69,8 +101,8 @@ TEST(SessionLayout, ListsTheOldestFirst) {
   for (const SessionPlace& place : *places) names.push_back(place.name);
   EXPECT_EQ(names, (std::vector<std::string>{
                        "session_20250101_000000/pid_1", "session_20260131_235959/pid_3",
-                       "session_20260131_235959/pid_20", "session_20260131_235959_2/pid_5",
-                       "session_20260131_235959_10/pid_3"}));
+                       "session_20260131_235959/pid_20", "session_20260131_235959_atf1/pid_3",
+                       "session_20260131_235959_2/pid_5", "session_20260131_235959_10/pid_3"}));
   EXPECT_FALSE(list_sessions(fs, root.path() + "/missing").ok());
 }
 

@@ -14,7 +14,7 @@ COMMAND_LINE = ["daemon/ctl/main.cc", "daemon/ctl/online_command_line.cc",
 CONFIG = "daemon/config.h"
 DAEMON_FLAGS = "daemon/config.cc"
 VARIABLES = "formats/core/environment_names.h"
-CONTROL = "proto/control/v1/control.proto"
+CONTROL = "proto/control/"  # every .proto below it
 MANIFEST = "storage/manifest.cc"
 
 # Tests that only read command lines, and never run what they say.
@@ -109,18 +109,21 @@ def camel_case(name):
     return first + "".join(word.capitalize() for word in others)
 
 
-def check_fields(root, tests):
-    text = tree.read(root, CONTROL)
-    for match in re.finditer(
-            r"^\s*(?:repeated |optional )?[\w.]+(?:<[^>]*>)? (\w+) = \d+(?: \[[^\]]*\])?;", text,
-            flags=re.M):
-        name = match.group(1)
-        if name.isupper() or name.upper() == name:
-            continue  # a value of an enum
-        forms = {name, camel_case(name), "set_" + name, "add_" + name, "mutable_" + name}
-        if not forms & tests.words:
-            yield tree.Finding(CONTROL, line_of(text, match.start(1)),
-                               f"{name} is in no test", "write one that sets or reads it")
+def check_fields(root, paths, tests):
+    for path in paths:
+        if not (path.startswith(CONTROL) and path.endswith(".proto")):
+            continue
+        text = tree.read(root, path)
+        for match in re.finditer(
+                r"^\s*(?:repeated |optional )?[\w.]+(?:<[^>]*>)? (\w+) = \d+(?: \[[^\]]*\])?;", text,
+                flags=re.M):
+            name = match.group(1)
+            if name.isupper() or name.upper() == name:
+                continue  # a value of an enum
+            forms = {name, camel_case(name), "set_" + name, "add_" + name, "mutable_" + name}
+            if not forms & tests.words:
+                yield tree.Finding(path, line_of(text, match.start(1)),
+                                   f"{name} is in no test", "write one that sets or reads it")
 
 
 def check_manifest(root, tests):
@@ -141,7 +144,7 @@ def main():
     paths = tree.files(root)
     tests = Tests(root, paths)
     findings = [*check_command_line(root, tests), *check_config(root, tests),
-                *check_variables(root, paths, tests), *check_fields(root, tests),
+                *check_variables(root, paths, tests), *check_fields(root, paths, tests),
                 *check_manifest(root, tests)]
     tree.finish("surface", findings, tests.count)
 

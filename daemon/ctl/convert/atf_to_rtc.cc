@@ -10,107 +10,13 @@
 #include "formats/core/crc32.h"
 #include "storage/capture_writer.h"
 #include "storage/session_layout.h"
+#include "storage/session_pages.h"
 
 namespace collect::ctl {
 namespace {
 
 using storage::Lane;
-
-constexpr uint64_t kPageEvents = 2048;
-constexpr size_t kPageDetailBytes = 64 << 10;
-
-// What is missing before a record, from the manifest's gaps.
-struct Loss {
-  uint64_t count = 0;
-  uint32_t reasons = 0;
-  uint64_t first_ns = 0;
-  uint64_t last_ns = 0;
-};
-using Losses = std::map<uint64_t, Loss>;  // by the position of the record behind them
-
-// One lane of one thread, cut into pages. Numbers are positions in the file: what was lost has
-// none.
-class LanePages {
- public:
-  LanePages(uint32_t stream_id, Lane lane, const atf::SessionThread& thread, Losses losses)
-      : lane_(lane), thread_(thread), losses_(std::move(losses)) {
-    page_.stream_id = stream_id;
-    page_.lane = lane;
-    if (lane == Lane::kDetail) records_.emplace(thread.detail->records());
-  }
-
-  // The next page, with borrowed or own bytes; false at the end.
-  bool next() {
-    page_.first_seq += page_.record_count;
-    page_.record_count = 0;
-    page_.lost_reasons = 0;
-    const auto loss = losses_.find(page_.first_seq);
-    if (loss != losses_.end()) {
-      page_.lost_total += loss->second.count;
-      page_.lost_reasons = loss->second.reasons;
-      page_.lost_first_ns = loss->second.first_ns;
-      page_.lost_last_ns = loss->second.last_ns;
-      losses_.erase(loss);
-    }
-    const auto after = losses_.upper_bound(page_.first_seq);
-    const uint64_t stop = after == losses_.end() ? UINT64_MAX : after->first;
-    if (lane_ == Lane::kIndex) {
-      take_events(stop);
-    } else {
-      take_details(stop);
-    }
-    page_.bytes_crc32c = crc32c(page_.bytes);
-    return page_.record_count != 0 || page_.lost_reasons != 0;
-  }
-  const storage::Page& page() const { return page_; }
-
- private:
-  void take_events(uint64_t stop) {
-    const atf::IndexReader& index = *thread_.index;
-    const uint64_t left = index.size() - std::min(index.size(), page_.first_seq);
-    const uint64_t count = std::min({kPageEvents, left, stop - page_.first_seq});
-    page_.bytes = index.events(page_.first_seq, count).bytes();
-    page_.record_count = static_cast<uint32_t>(count);
-    if (count == 0) return;
-    page_.first_ns = index.time_of(page_.first_seq);
-    page_.last_ns = index.time_of(page_.first_seq + count - 1);
-  }
-
-  void take_details(uint64_t stop) {
-    const uint8_t* begin = nullptr;
-    size_t size = 0;
-    while (page_.first_seq + page_.record_count < stop && size < kPageDetailBytes) {
-      const auto record = records_->next();
-      if (!record) break;
-      // The payload lies in the file behind its header.
-      const uint8_t* at = record->payload.data() - atf::kDetailHeaderBytes;
-      if (begin == nullptr) begin = at;
-      size += atf::kDetailHeaderBytes + record->payload.size();
-      if (page_.record_count++ == 0) page_.first_ns = record->timestamp_ns;
-      page_.last_ns = record->timestamp_ns;
-    }
-    page_.bytes = Bytes(begin, size);
-  }
-
-  const Lane lane_;
-  const atf::SessionThread& thread_;
-  Losses losses_;
-  std::optional<atf::DetailCursor> records_;
-  storage::Page page_;
-};
-
-Losses losses_of(const storage::Manifest& manifest, uint32_t thread, Lane lane) {
-  Losses losses;
-  for (const storage::Gap& gap : manifest.gaps) {
-    if (gap.thread != thread || gap.lane != lane) continue;
-    Loss& loss = losses[gap.before_seq];
-    if (loss.count == 0) loss.first_ns = gap.first_ns;
-    loss.count += gap.lost;
-    loss.reasons |= gap.reasons;
-    loss.last_ns = gap.last_ns;
-  }
-  return losses;
-}
+using storage::LanePages;
 
 // The session's own manifest as far as there is one, made true for what is read here: files of
 // others have none, or say less.
@@ -194,17 +100,19 @@ Result<uint64_t> write_container(const Trace& trace, ByteSink& out, ConvertLog& 
     return Error{Code::kDamaged, trace.path + ": no thread of it can be read"};
   }
   std::vector<LanePages> lanes;
+  const auto add_lane = [&](const atf::SessionThread& thread, Lane lane, Bytes records) {
+    lanes.emplace_back(storage::LaneSource{thread.n, thread.n + 1, lane, records.size(),
+                                           std::make_unique<storage::MappedRecords>(records)},
+                       manifest);
+  };
   for (const atf::SessionThread& thread : session.threads()) {
     if (!thread.index) continue;
     if (thread.index->version() != manifest.identity.version) {
       log.leave_out("threads of another ATF version than the first one");
       continue;
     }
-    lanes.emplace_back(thread.n + 1, Lane::kIndex, thread,
-                       losses_of(manifest, thread.n, Lane::kIndex));
-    if (!thread.detail) continue;
-    lanes.emplace_back(thread.n + 1, Lane::kDetail, thread,
-                       losses_of(manifest, thread.n, Lane::kDetail));
+    add_lane(thread, Lane::kIndex, thread.index->events().bytes());
+    if (thread.detail) add_lane(thread, Lane::kDetail, thread.detail->section());
   }
   // A manifest stands behind what it counts of these; of pages, the end tells.
   storage::Manifest first = manifest;
@@ -214,19 +122,29 @@ Result<uint64_t> write_container(const Trace& trace, ByteSink& out, ConvertLog& 
   // In the order of time, page by page, so that a search by time finds its place.
   using Next = std::pair<uint64_t, size_t>;
   std::priority_queue<Next, std::vector<Next>, std::greater<>> order;
-  for (size_t i = 0; i < lanes.size(); ++i) {
-    if (lanes[i].next()) order.emplace(lanes[i].page().first_ns, i);
-  }
+  const auto put_in_order = [&](size_t at) {
+    const auto ns = lanes[at].next_ns();
+    if (!ns.ok()) return Status(ns.error());
+    if (*ns) order.emplace(**ns, at);
+    return Status();
+  };
+  for (size_t i = 0; i < lanes.size(); ++i) COLLECT_TRY(put_in_order(i));
   const uint64_t all = session.events();
   uint64_t done = 0;
+  std::vector<uint8_t> buffer;
   while (!order.empty()) {
     const size_t at = order.top().second;
     order.pop();
-    const storage::Page& page = lanes[at].page();
-    COLLECT_TRY((*capture)->page(page));
-    if (page.lane == Lane::kIndex) done += page.record_count;
-    if (page.lane == Lane::kIndex) log.progress(done, all);
-    if (lanes[at].next()) order.emplace(lanes[at].page().first_ns, at);
+    auto page = lanes[at].next(buffer);
+    if (!page.ok()) return page.error();
+    if (!*page) continue;
+    (*page)->bytes_crc32c = crc32c((*page)->bytes);
+    COLLECT_TRY((*capture)->page(**page));
+    if ((*page)->lane == Lane::kIndex) {
+      done += (*page)->record_count;
+      log.progress(done, all);
+    }
+    COLLECT_TRY(put_in_order(at));
   }
   COLLECT_TRY(write_foreign(trace, manifest, **capture, log));
   COLLECT_TRY((*capture)->finish(manifest));

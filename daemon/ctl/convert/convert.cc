@@ -66,10 +66,7 @@ Result<std::string> rebuild(const Containers& containers, const std::string& roo
   auto report = replay.finish();
   if (!report.ok()) return report.error();
   log.missing(report->missing, report->missing_left_out);
-  log.leave_out("events beyond the number that version 1 can give", report->left_out_events);
-  log.leave_out("detail records beyond the number that version 1 can give",
-                report->left_out_detail_records);
-  log.leave_out("call depths: version 2 has none", report->left_out_depths);
+  for (const auto& [what, count] : report->left_out) log.leave_out(what, count);
   log.count("events", report->totals.events);
   log.count("detail_records", report->totals.detail_records);
   log.count("lost_events", report->totals.lost_events);

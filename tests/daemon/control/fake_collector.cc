@@ -280,6 +280,17 @@ void FakeCollector::manifest(const std::string& name, Callback<api::Manifest> do
   api::Manifest manifest;
   manifest.set_session(name);
   manifest.set_json("{\"format_version\":\"2.1\"}\n");
+  api::ManifestStall* stall = manifest.add_stalls();
+  stall->set_kind("page_wait");
+  stall->set_thread(2);
+  stall->set_first_ns(1000);
+  stall->set_last_ns(9'001'000);
+  stall->set_stalled_ns(4'000'000);
+  stall->set_count(3);
+  *manifest.add_stalls() = *stall;
+  manifest.mutable_stalls(1)->clear_thread();
+  manifest.mutable_stalls(1)->set_kind("stopped");
+  manifest.mutable_stalls(1)->set_count(1);
   answer(name, manifest, std::move(done));
 }
 
@@ -347,6 +358,39 @@ void FakeCollector::open_file(const std::string& name, const std::string& path,
     return;
   }
   answer(name, reader, std::move(done));
+}
+
+void FakeCollector::convert_session(const std::string& name, uint32_t atf_version,
+                                    ConversionProgress progress,
+                                    Callback<api::ConversionEnd> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    last_atf_version_ = atf_version;
+    conversion_ = std::move(progress);
+  }
+  api::ConversionEnd end;
+  end.mutable_session()->set_name("sessions/" + name + "_atf" + std::to_string(atf_version));
+  end.mutable_session()->set_stored_bytes(4096);
+  api::ConversionLoss* loss = end.add_missing();
+  loss->set_what("thread_1/index.atf: gone");
+  loss->set_count(7);
+  end.add_left_out()->set_what("call depths");
+  end.set_missing_left_out(2);
+  answer(name, end, std::move(done));
+}
+
+bool FakeCollector::convert_to(uint64_t done_bytes, uint64_t bytes) {
+  ConversionProgress progress;
+  {
+    const std::lock_guard lock(mutex_);
+    progress = conversion_;
+  }
+  return progress(done_bytes, bytes);
+}
+
+uint32_t FakeCollector::last_atf_version() {
+  const std::lock_guard lock(mutex_);
+  return last_atf_version_;
 }
 
 void FakeCollector::delete_session(const std::string& name,

@@ -47,6 +47,9 @@ class FakeCollector : public CollectorApi {
   api::SetFunctionFilterRequest last_filter();
   api::DetailMode last_mode();
   uint32_t last_interval_ms();
+  uint32_t last_atf_version();
+  // The newest conversion has come so far. False: nobody wants it any more.
+  bool convert_to(uint64_t done_bytes, uint64_t bytes);
 
   std::vector<api::Agent> agents(const std::string& filter) override;
   std::vector<api::Session> sessions(const std::string& filter) override;
@@ -67,6 +70,8 @@ class FakeCollector : public CollectorApi {
   void list_files(const std::string& name, Callback<api::ListFilesResponse> done) override;
   void open_file(const std::string& name, const std::string& path,
                  Callback<std::shared_ptr<FileReader>> done) override;
+  void convert_session(const std::string& name, uint32_t atf_version, ConversionProgress progress,
+                       Callback<api::ConversionEnd> done) override;
   void delete_session(const std::string& name, Callback<api::DeleteSessionResponse> done) override;
   void set_detail(api::DetailMode mode, const api::DetailRequest& request,
                   Callback<api::DetailResponse> done) override;
@@ -104,6 +109,8 @@ class FakeCollector : public CollectorApi {
   api::SetFunctionFilterRequest last_filter_;
   api::DetailMode last_mode_ = api::DETAIL_MODE_UNSPECIFIED;
   uint32_t last_interval_ms_ = 0;
+  uint32_t last_atf_version_ = 0;
+  ConversionProgress conversion_;
   std::map<std::string, std::string> files_;
   std::shared_ptr<std::atomic<uint64_t>> cut_files_at_ =
       std::make_shared<std::atomic<uint64_t>>(UINT64_MAX);

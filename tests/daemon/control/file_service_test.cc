@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "daemon/control/download_call.h"
@@ -193,6 +195,110 @@ TEST_F(FileServiceTest, DeletesOnlyByName) {
   ASSERT_TRUE(call(&Stub::DeleteSession, request, &response).ok());
   EXPECT_EQ(collector_.last_argument(), "sessions/one");
   EXPECT_EQ(response.removed_files(), 3u);
+}
+
+class ConversionServiceTest : public FileServiceTest {
+ protected:
+  struct Conversion {
+    std::vector<api::ConvertSessionProgress> messages;
+    grpc::Status status;
+  };
+  static api::ConvertSessionRequest request(uint32_t version) {
+    api::ConvertSessionRequest request;
+    request.set_name("one");
+    request.set_atf_version(version);
+    return request;
+  }
+  Conversion convert(const api::ConvertSessionRequest& request) {
+    const auto made = context();
+    const auto reader = stub_->ConvertSession(made.get(), request);
+    Conversion conversion;
+    api::ConvertSessionProgress progress;
+    while (reader->Read(&progress)) conversion.messages.push_back(progress);
+    conversion.status = reader->Finish();
+    return conversion;
+  }
+};
+
+TEST_F(ConversionServiceTest, TheLastMessageHasTheNewSession) {
+  const Conversion done = convert(request(1));
+  ASSERT_TRUE(done.status.ok()) << done.status.error_message();
+  EXPECT_EQ(collector_.last_argument(), "one");
+  EXPECT_EQ(collector_.last_atf_version(), 1u);
+  ASSERT_EQ(done.messages.size(), 1u);
+  const api::ConvertSessionProgress& last = done.messages.back();
+  EXPECT_EQ(last.done_bytes(), 4096u);
+  EXPECT_EQ(last.bytes(), 4096u);
+  EXPECT_EQ(last.end().session().name(), "sessions/one_atf1");
+  ASSERT_EQ(last.end().missing_size(), 1);
+  EXPECT_EQ(last.end().missing(0).what(), "thread_1/index.atf: gone");
+  EXPECT_EQ(last.end().missing(0).count(), 7u);
+  EXPECT_EQ(last.end().left_out(0).what(), "call depths");
+  EXPECT_EQ(last.end().missing_left_out(), 2u);
+}
+
+TEST_F(ConversionServiceTest, AVersionIsNeverADefault) {
+  for (const uint32_t version : {0u, 3u, 0xFFFFFFFFu}) {
+    const Conversion refused = convert(request(version));
+    EXPECT_EQ(refused.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << version;
+    EXPECT_THAT(refused.status.error_message(), HasSubstr("write 1 or 2"));
+  }
+  api::ConvertSessionRequest odd = request(1);
+  odd.set_name("one\n");
+  EXPECT_EQ(convert(odd).status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(collector_.last_atf_version(), 0u);
+}
+
+TEST_F(ConversionServiceTest, WhatTheCollectorSaysBecomesItsStatus) {
+  const std::pair<Code, grpc::StatusCode> cases[] = {
+      {Code::kNotFound, grpc::StatusCode::NOT_FOUND},
+      {Code::kUnsupported, grpc::StatusCode::FAILED_PRECONDITION},
+      {Code::kAlreadyExists, grpc::StatusCode::ALREADY_EXISTS},
+      {Code::kNoSpace, grpc::StatusCode::RESOURCE_EXHAUSTED},
+      {Code::kLimit, grpc::StatusCode::RESOURCE_EXHAUSTED},
+      {Code::kUnavailable, grpc::StatusCode::UNAVAILABLE},
+  };
+  for (const auto& [code, status] : cases) {
+    collector_.fail_with({code, "why"});
+    const Conversion refused = convert(request(2));
+    EXPECT_EQ(refused.status.error_code(), status);
+    EXPECT_EQ(refused.status.error_message(), "why");
+    EXPECT_TRUE(refused.messages.empty());
+  }
+}
+
+TEST_F(ConversionServiceTest, ItsProgressIsSaidAndTheCallsEndEndsIt) {
+  collector_.hold_answers();
+  const auto made = context();
+  const auto reader = stub_->ConvertSession(made.get(), request(1));
+  collector_.wait_for_held(1);
+  EXPECT_TRUE(collector_.convert_to(10, 100));
+  api::ConvertSessionProgress progress;
+  ASSERT_TRUE(reader->Read(&progress));
+  EXPECT_EQ(progress.done_bytes(), 10u);
+  EXPECT_EQ(progress.bytes(), 100u);
+  EXPECT_FALSE(progress.has_end());
+  made->TryCancel();
+  const auto deadline = std::chrono::steady_clock::now() + kTestDeadline;
+  while (collector_.convert_to(20, 100)) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "it is still wanted";
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  collector_.release_all();  // the answer goes nowhere
+}
+
+TEST_F(ConversionServiceTest, TheEndOfTheServerEndsConversions) {
+  collector_.hold_answers();
+  const auto made = context();
+  const auto reader = stub_->ConvertSession(made.get(), request(1));
+  collector_.wait_for_held(1);
+  server_->shutdown(ControlServer::kShutdownDeadline);
+  EXPECT_FALSE(collector_.convert_to(20, 100));
+  const grpc::Status ended = reader->Finish();
+  EXPECT_EQ(ended.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(ended.error_message(), HasSubstr("convert again"));
+  collector_.release_all();
 }
 
 }  // namespace

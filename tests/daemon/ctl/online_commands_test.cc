@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "daemon/ctl/client.h"
+#include "daemon/ctl/session_conversion.h"
+#include "daemon/ctl/text.h"
 #include "tests/daemon/ctl/online_fixture.h"
 
 namespace collect::ctl {
@@ -57,9 +59,36 @@ TEST_F(OnlineCommandsTest, AFailureIsOneLineAndExitCode1) {
   EXPECT_EQ(out_.str(), "");
 }
 
+TEST_F(OnlineCommandsTest, AConvertedSessionIsNamedAndItsLossesAreSaid) {
+  collector_.add_session("session_20260131_235959/pid_7", api::COMPLETE);
+  EXPECT_EQ(convert_session(online_, {"session_20260131_235959/pid_7", 1}), 1);
+  EXPECT_EQ(collector_.last_argument(), "session_20260131_235959/pid_7");
+  EXPECT_EQ(collector_.last_atf_version(), 1u);
+  EXPECT_THAT(out_.str(), HasSubstr("_atf1: ATF version 1, 0 events"));
+  EXPECT_EQ(err_.str(),
+            "collectctl: missing: 7 thread_1/index.atf: gone\n"
+            "collectctl: missing: 2 things more\n"
+            "collectctl: left out: call depths\n");
+  out_.str("");
+  EXPECT_EQ(convert_session(json_, {"session_20260131_235959/pid_7", 2}), 1);
+  EXPECT_THAT(out_.str(), HasSubstr("\"missingLeftOut\":\"2\""));
+  collector_.fail_with({Code::kUnsupported, "it has ATF version 2 already"});
+  err_.str("");
+  EXPECT_EQ(convert_session(online_, {"", 2}), 1);
+  EXPECT_EQ(err_.str(), "collectctl: it has ATF version 2 already\n");
+}
+
 TEST_F(OnlineCommandsTest, JsonManifestIsTheFile) {
   EXPECT_EQ(show_manifest(json_, ""), 0);
   EXPECT_EQ(out_.str(), "{\"format_version\":\"2.1\"}\n");
+}
+
+TEST_F(OnlineCommandsTest, AManifestShowsItsStalls) {
+  EXPECT_EQ(show_manifest(online_, ""), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("stall: thread 2 page_wait: " + short_duration(0.004) +
+                                    " from 1000 to 9001000 ns, 3 stalls joined\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("stall: every thread stopped: " + short_duration(0.004) +
+                                    " from 1000 to 9001000 ns\n"));
 }
 
 TEST_F(OnlineCommandsTest, DetailOptionsBecomeTheRequest) {

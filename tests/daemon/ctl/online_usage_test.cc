@@ -23,6 +23,8 @@ TEST_F(UsageTest, MistakesGetOneLineAndExitCode2) {
       {"--bogus"},
       {"agents", "--bogus"},
       {"attach"},
+      {"convert-session"},
+      {"convert-session", "one", "--atf-version", "3"},
       {"detach"},
       {"agents", "one", "two"},
       {"detail"},

@@ -37,6 +37,19 @@ TEST(EnvironmentNamesTest, MisspeltNamesAreSaidWithTheNearest) {
                   "COLLECT_NO_SUCH_THING", "COLLECT_", "COLLECT_CONTROLL, near COLLECT_CONTROL"));
 }
 
+TEST(EnvironmentNamesTest, OneSentenceForAllWhoWarn) {
+  const auto sentence = [](const UnknownVariable& unknown) {
+    std::string text;
+    put_unknown_variable(
+        unknown, [&text](std::string_view words) { text += words; },
+        [](std::string_view name) { return "<" + std::string(name) + ">"; });
+    return text;
+  };
+  EXPECT_EQ(sentence({"COLLECT_TAGS", "COLLECT_TAG"}),
+            "unknown variable <COLLECT_TAGS>; did you mean COLLECT_TAG?");
+  EXPECT_EQ(sentence({"COLLECT_X", ""}), "unknown variable <COLLECT_X>");
+}
+
 // The agent's COLLECT_CONNECT and the commands' COLLECT_CONTROL are both within reach.
 TEST(EnvironmentNamesTest, TheNearerOfTwoNamesIsSaid) {
   EXPECT_THAT(unknown({"COLLECT_CONNECL=1", "COLLECT_CONTROT=1"}),

@@ -1,0 +1,57 @@
+#include "daemon/ctl/session_conversion.h"
+
+#include <algorithm>
+
+#include "daemon/ctl/client.h"
+#include "daemon/ctl/json.h"
+#include "daemon/ctl/terminal.h"
+#include "daemon/ctl/text.h"
+
+namespace collect::ctl {
+namespace {
+
+void say(const Online& online, const char* what, const api::ConversionLoss& loss) {
+  online.err << "collectctl: " << what << ": ";
+  if (loss.count() != 0) online.err << with_thousands(loss.count()) << " ";
+  online.err << printable_sentence(loss.what()) << "\n";
+}
+
+}  // namespace
+
+int convert_session(const Online& online, const ConversionOptions& options) {
+  api::ConvertSessionRequest request;
+  request.set_name(options.session);
+  request.set_atf_version(options.atf_version);
+  bool shown = false;
+  const auto show = [&](const api::ConvertSessionProgress& progress) {
+    if (!online.terminal || online.json || progress.has_end()) return;
+    restart_line(online.err);
+    online.err << "converting "
+               << progress.done_bytes() * 100 / std::max<uint64_t>(progress.bytes(), 1) << " %";
+    online.err.flush();
+    shown = true;
+  };
+  const auto end = Client(online.control).convert_session(request, show);
+  if (shown) restart_line(online.err);
+  if (!end.ok()) return failed(online.err, end.error());
+  const api::Session& made = end->session();
+  if (online.json) {
+    online.out << to_json(*end) << "\n";
+  } else {
+    online.out << short_name(made.name()) << ": ATF version " << options.atf_version << ", "
+               << with_thousands(made.events()) << " events, "
+               << with_thousands(made.detail_records()) << " detail records, "
+               << short_bytes(made.stored_bytes()) << "\n";
+  }
+  online.out.flush();
+  for (const api::ConversionLoss& loss : end->missing()) say(online, "missing", loss);
+  if (end->missing_left_out() != 0) {
+    online.err << "collectctl: missing: " << end->missing_left_out() << " things more\n";
+  }
+  for (const api::ConversionLoss& loss : end->left_out()) say(online, "left out", loss);
+  online.err.flush();
+  const bool is_whole = end->missing().empty() && (!options.strict || end->left_out().empty());
+  return is_whole ? kExitOk : kExitFailed;
+}
+
+}  // namespace collect::ctl
