@@ -67,7 +67,9 @@ TEST_P(EachResource, LeaseGivesBack) {
     EXPECT_FALSE(lease.grow(90).ok());
     EXPECT_EQ(lease.amount(), 10u);
     lease.set(99);  // not refused, but counted
+    Lease& emptied = lease;
     Lease moved = std::move(lease);
+    EXPECT_EQ(emptied.amount(), 0u);
     EXPECT_EQ(budget.used(GetParam()), 99u);
     moved.set(5);
     EXPECT_EQ(account->used(GetParam()), 5u);
@@ -112,8 +114,10 @@ TEST_P(EachResource, LeaseThatIsReplacedGivesBackWhatItHad) {
   Lease other(budget.account(Principal::of_uid(2)), GetParam());
   lease.set(10);
   other.set(3);
+  Lease& emptied = other;
   lease = std::move(other);
   EXPECT_EQ(lease.amount(), 3u);
+  EXPECT_EQ(emptied.amount(), 0u);
   EXPECT_EQ(budget.used(GetParam()), 3u);
   Lease& itself = lease;
   lease = std::move(itself);

@@ -1,10 +1,16 @@
 #include "daemon/symbolize/child_program.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 
+#include "daemon/symbolize/exit_codes.h"
 #include "daemon/symbolize/limits.h"
+#include "tests/fakes/other_user.h"
 
 namespace collect::symbolize::test {
 namespace {
@@ -45,6 +51,51 @@ TEST(ChildProgram, AnswersAndEnds) {
   EXPECT_EQ(run.fault, "");
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_EQ(run.output, "done");
+}
+
+// SYMBOLIZE.md "Confinement": whatever the parent has.
+TEST(ChildProgram, HasNothingOfItsParents) {
+  const int open = ::open("/dev/null", O_RDONLY);
+  ASSERT_GT(open, 2);
+  sigset_t blocked;
+  sigset_t before;
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGUSR1);
+  ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  const auto ignored = ::signal(SIGUSR2, SIG_IGN);
+  const Probed run = probe("surroundings");
+  ::signal(SIGUSR2, ignored);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::close(open);
+  EXPECT_EQ(run.output, "0 1 2 /");
+}
+
+TEST(ChildProgram, LimitsItselfAsTheTableSays) {
+  const std::string memory = is_confined() ? "1073741824 " : std::to_string(RLIM_INFINITY) + " ";
+  EXPECT_EQ(probe("limits").output,
+            memory + "10 0 0 0 272 dumpable 0 at its parent's end " + std::to_string(SIGKILL));
+}
+
+// Whoever started the daemon may have left it less.
+TEST(ChildProgram, TakesNoMoreThanItWasLeft) {
+  fakes::OtherUser child(
+      [] {
+        const rlimit least{100, 100};
+        if (::setrlimit(RLIMIT_NOFILE, &least) != 0) return 1;
+        return probe("limits").output.find(" 100 dumpable") != std::string::npos ? 0 : 2;
+      },
+      ::getuid());
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(ChildProgram, EveryEndIsSaid) {
+  EXPECT_EQ(probe("segment").fault, "crashed (signal " + std::to_string(SIGSEGV) + ")");
+  const auto at_exit = [](int code) { return probe("exit" + std::to_string(code)); };
+  EXPECT_EQ(at_exit(kExitNoMemory).fault, "ended: more than 1024 MB of memory");
+  EXPECT_EQ(at_exit(kExitNotConfined).fault,
+            "not begun: the lookup could not give up its privileges");
+  EXPECT_EQ(at_exit(kExitBadRequest).fault, "ended with exit code 3");
+  EXPECT_EQ(at_exit(kExitBadRequest).exit_code, kExitBadRequest);
 }
 
 TEST(ChildProgram, HasNoCapabilities) {

@@ -1,9 +1,11 @@
 // Confines itself as collect-symbolizer does, and then does what it is told on standard input: what
 // a child that a poisonous file took over might try.
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -37,6 +39,44 @@ std::string capabilities() {
     std::fclose(file);
   }
   return text;
+}
+
+// What it was started with.
+std::string surroundings() {
+  std::string text = environ == nullptr || environ[0] == nullptr ? "" : "an environment, ";
+  text += ::getpgrp() == ::getpid() ? "" : "another's process group, ";
+  sigset_t blocked;
+  ::sigprocmask(SIG_BLOCK, nullptr, &blocked);
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction action{};
+    const bool is_ignored =
+        ::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+    if (is_ignored) text += "signal " + std::to_string(number) + " ignored, ";
+    if (::sigismember(&blocked, number) == 1) {
+      text += "signal " + std::to_string(number) + " blocked, ";
+    }
+  }
+  for (int fd = 0; fd < 100; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) text += std::to_string(fd) + " ";
+  }
+  char directory[256];
+  return text + (::getcwd(directory, sizeof directory) != nullptr ? directory : "nowhere");
+}
+
+// What it has taken from itself, before it reads a file.
+std::string limits() {
+  std::string text;
+  for (const auto resource :
+       {RLIMIT_AS, RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_CORE, RLIMIT_NPROC, RLIMIT_NOFILE}) {
+    rlimit now{};
+    ::getrlimit(resource, &now);
+    text += std::to_string(now.rlim_cur) +
+            (now.rlim_max == now.rlim_cur ? " " : " of " + std::to_string(now.rlim_max) + " ");
+  }
+  int at_end = 0;
+  ::prctl(PR_GET_PDEATHSIG, &at_end);
+  return text + "dumpable " + std::to_string(::prctl(PR_GET_DUMPABLE)) + " at its parent's end " +
+         std::to_string(at_end);
 }
 
 void flood() {
@@ -89,6 +129,10 @@ int main() {
   const ssize_t bytes = ::read(STDIN_FILENO, what, sizeof what);
   const std::string word(what, bytes > 0 ? static_cast<size_t>(bytes) : 0);
   if (word == "capabilities") say(capabilities());
+  if (word == "surroundings") say(surroundings());
+  if (word == "limits") say(limits());
+  if (word == "segment") ::raise(SIGSEGV);
+  if (word.starts_with("exit")) ::_exit(std::stoi(word.substr(4)));
   if (word == "sleep") ::pause();
   const std::string missing = collect::symbolize::limit_system_calls();
   if (word == "missing") say(missing);
