@@ -4,13 +4,15 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <vector>
 
 #include "daemon/symbolize/exit_codes.h"
 #include "daemon/symbolize/limits.h"
-#include "tests/fakes/other_user.h"
+#include "tests/daemon/symbolize/older_kernel.h"
 
 namespace collect::symbolize::test {
 namespace {
@@ -55,7 +57,9 @@ TEST(ChildProgram, AnswersAndEnds) {
 
 // SYMBOLIZE.md "Confinement": whatever the parent has.
 TEST(ChildProgram, HasNothingOfItsParents) {
-  const int open = ::open("/dev/null", O_RDONLY);
+  const int null = ::open("/dev/null", O_RDONLY);
+  const int open = ::fcntl(null, F_DUPFD, 3);  // the first that it could have
+  ::close(null);
   ASSERT_GT(open, 2);
   sigset_t blocked;
   sigset_t before;
@@ -100,14 +104,21 @@ TEST(ChildProgram, EveryEndIsSaid) {
 
 TEST(ChildProgram, HasNoCapabilities) {
   const Probed run = probe("capabilities");
-  EXPECT_NE(run.output.find("CapPrm:\t0000000000000000"), std::string::npos) << run.output;
-  EXPECT_NE(run.output.find("CapEff:\t0000000000000000"), std::string::npos) << run.output;
+  for (const char* set : {"Inh", "Prm", "Eff", "Amb"}) {
+    EXPECT_NE(run.output.find(std::string("Cap") + set + ":\t0000000000000000"), std::string::npos)
+        << run.output;
+  }
   EXPECT_NE(run.output.find("NoNewPrivs:\t1"), std::string::npos) << run.output;
 }
 
 TEST(ChildProgram, IsKilledForEverythingButComputing) {
   if (!is_confined()) GTEST_SKIP() << probe("missing").output;
-  for (const char* what : {"socket", "open", "create", "fork", "ptrace", "code", "exec"}) {
+  std::vector<const char*> tried = {"socket", "open", "create",  "fork",
+                                    "ptrace", "code", "protect", "exec"};
+#if defined(__x86_64__)
+  tried.insert(tried.end(), {"x32", "i386"});
+#endif
+  for (const char* what : tried) {
     const Probed run = probe(what);
     EXPECT_EQ(run.fault, "ended: it made a system call that it may not make") << what;
     EXPECT_EQ(run.exit_code, -1) << what;
@@ -156,6 +167,18 @@ TEST(ChildProgram, WhatIsNotThereIsNotFound) {
                                 {milliseconds(1'000), 1, nullptr}, [](Bytes) { return Status(); });
   ASSERT_FALSE(ending.ok());
   EXPECT_EQ(ending.code(), Code::kNotFound);
+}
+
+// A kernel that has no handles of processes.
+TEST(ChildProgram, WithoutPidfdTheEndIsWaitedFor) {
+  EXPECT_EQ(without_system_call(
+                SYS_pidfd_open,
+                [] {
+                  if (probe("answer").output != "done") return 1;
+                  if (probe("exit3").exit_code != 3) return 2;
+                  return probe("sleep", milliseconds(1)).fault == "ended: more than 0 s" ? 0 : 3;
+                }),
+            0);
 }
 
 // A child that takes nothing of a large request must not hold its parent up, nor end it (SIGPIPE).

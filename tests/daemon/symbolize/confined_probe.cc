@@ -31,8 +31,7 @@ std::string capabilities() {
     char line[256];
     while (std::fgets(line, sizeof line, file) != nullptr) {
       const std::string_view view(line);
-      if (view.starts_with("CapEff") || view.starts_with("CapPrm") ||
-          view.starts_with("NoNewPrivs")) {
+      if (view.starts_with("Cap") || view.starts_with("NoNewPrivs")) {
         text += view;
       }
     }
@@ -106,6 +105,20 @@ int act(const std::string& what) {
     return ::open("/tmp/confined_probe", O_WRONLY | O_CREAT, 0600) >= 0 ? 20 : 21;
   if (what == "fork") return ::fork() >= 0 ? 20 : 21;
   if (what == "ptrace") return ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0 ? 20 : 21;
+  if (what == "protect") {
+    void* const page =
+        ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return ::mprotect(page, 4096, PROT_READ | PROT_EXEC) == 0 ? 20 : 21;
+  }
+#if defined(__x86_64__)
+  if (what == "x32") return ::syscall(0x4000'0000 | __NR_open, "/etc/hostname", 0) >= 0 ? 20 : 21;
+  if (what == "i386") {
+    // open() there has the number that fstat() has here.
+    long answer = __NR_fstat;
+    __asm__ volatile("int $0x80" : "+a"(answer) : "b"(0L), "c"(0L), "d"(0L) : "memory");
+    return answer >= 0 ? 20 : 21;
+  }
+#endif
   if (what == "code") {
     void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

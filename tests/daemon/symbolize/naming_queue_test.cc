@@ -113,6 +113,7 @@ TEST_F(NamingQueueTest, ASessionThatIsGoneIsNoTrouble) {
   std::filesystem::remove_all(gone.directory);
   ASSERT_TRUE(queue_->add(std::move(gone)));
   EXPECT_EQ(wait_for("gone"), SymbolsState::kNone);
+  EXPECT_NE(said_["gone"].find("manifest.json"), std::string::npos) << said_["gone"];
   EXPECT_FALSE(std::filesystem::exists(scratch_.file("gone")));
 }
 
@@ -225,6 +226,7 @@ TEST_F(NamingQueueTest, CrashesAreCountedAndEndedWith) {
   ASSERT_TRUE(queue_->add(poisoned));
   EXPECT_EQ(wait_for("one"), SymbolsState::kFailed);
   EXPECT_NE(manifest("one").notes.at(0).what.find("3 times"), std::string::npos);
+  EXPECT_EQ(manifest("one").symbols_tries, 0u);
 }
 
 TEST_F(NamingQueueTest, TheLastTryIsTaken) {

@@ -93,6 +93,23 @@ TEST(SessionNamesTest, BeyondTheLimitOfFilesTheRestIsSaid) {
             "ended: the answer is not whole");
 }
 
+TEST(SessionNamesTest, BeyondTheTimeOfASessionTheRestIsSaid) {
+  const Scratch scratch;
+  storage::Manifest manifest;
+  manifest.modules = {module_of(0, good_file(scratch)), module_of(1, "/nowhere/lib.so")};
+  SessionNames names(manifest, {0x10, id_of(1, 4)}, false);
+  const Symbolizer symbolizer({SYMBOLIZER, {}, {"/"}});
+  const std::chrono::nanoseconds least(1);  // any lookup takes longer
+  ASSERT_TRUE(names.step(symbolizer, nullptr, least).ok());
+  ASSERT_TRUE(names.step(symbolizer, nullptr, least).ok());
+  EXPECT_TRUE(names.done());
+  names.put_into(manifest);
+  EXPECT_EQ(manifest.symbols.size(), 1u);
+  EXPECT_EQ(manifest.module_symbols.at(0).problem, "");
+  EXPECT_EQ(manifest.module_symbols.at(1).problem,
+            "not looked up: the session's files took more than 0 s");
+}
+
 TEST(SessionNamesTest, AManifestHasNoMoreNamesThanItMay) {
   const Scratch scratch;
   storage::Manifest manifest;
