@@ -30,7 +30,7 @@ constexpr std::chrono::seconds kReapBound{1};       // a killed child is gone af
 
 class Descriptor {
  public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  explicit Descriptor(int fd) : fd_(fd) {}
   ~Descriptor() { reset(); }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;

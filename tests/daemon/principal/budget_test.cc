@@ -136,6 +136,19 @@ INSTANTIATE_TEST_SUITE_P(Budget, EachResource,
                                          Resource::kInodes, Resource::kQueued, Resource::kSessions,
                                          Resource::kConnections));
 
+TEST(BudgetTest, ALeaseThatIsReplacedIsOfTheOthersResource) {
+  Budget budget({});
+  const auto account = budget.account(Principal::of_uid(1));
+  Lease lease(account, Resource::kMemory);
+  Lease other(account, Resource::kQueued);
+  lease.set(10);
+  other.set(3);
+  lease = std::move(other);
+  lease.set(4);
+  EXPECT_EQ(account->used(Resource::kQueued), 4u);
+  EXPECT_EQ(account->used(Resource::kMemory), 0u);
+}
+
 TEST(BudgetTest, LeastIsThereAsLongAsAnythingIs) {
   Budget budget(limits_of(Resource::kConnections, 10, 4));
   const auto greedy = budget.account(Principal::of_uid(1));

@@ -59,7 +59,8 @@ TEST(LocalAccessTest, MembersOfTheGroupGetIn) {
   EXPECT_EQ(access->refusal(user(kOtherUid)), "");
   EXPECT_EQ(access->refusal(user(0)), "");
   EXPECT_THAT(access->refusal(user(4'000'000)), HasSubstr("become a member"));
-  EXPECT_NE(LocalAccess::parse("group:root")->refusal(user(kOtherUid)), "");
+  EXPECT_THAT(LocalAccess::parse("group:root")->refusal(user(kOtherUid)),
+              HasSubstr("local_access is \"group:root\""));
 }
 
 TEST(LocalAccessTest, NamesWhatIsWrong) {

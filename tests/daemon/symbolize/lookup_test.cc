@@ -157,6 +157,7 @@ TEST_F(LookupTest, WithoutABuildIdTheSizeAtItsOwnPathDecides) {
   file.loaded.clear();
   EXPECT_EQ(names_for(8191), 1u) << "an image of no bytes";
   EXPECT_EQ(names_for(8192), 0u);
+  EXPECT_EQ(names_for(0), 0u);
 }
 
 TEST_F(LookupTest, AFileWithItsWholeTableIsPreferred) {

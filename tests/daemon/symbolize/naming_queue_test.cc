@@ -191,6 +191,19 @@ TEST_F(NamingQueueTest, FunctionsThatNobodyNamedAreReadFromTheSession) {
   EXPECT_TRUE(manifest("one").symbols.empty()) << "it has no threads";
 }
 
+// 64 MiB of ids; of a session beyond that they are read from its files, which has none here.
+TEST_F(NamingQueueTest, OnlySoManyFunctionsAreKeptAtATime) {
+  start();
+  for (const char* name : {"one", "two", "beyond"}) {
+    SealedSession large = session(name, good_file());
+    const bool is_beyond = std::string_view(name) == "beyond";
+    large.functions.assign(kMaxQueuedFunctions + (is_beyond ? 1 : 0), 0x10);
+    ASSERT_TRUE(queue_->add(std::move(large)));
+    EXPECT_EQ(wait_for(name), SymbolsState::kDone);
+    EXPECT_EQ(manifest(name).symbols.size(), is_beyond ? 0u : 1u) << name;
+  }
+}
+
 TEST_F(NamingQueueTest, TheQueueHasALimit) {
   start(endless_program());
   ASSERT_TRUE(queue_->add(session("one", good_file())));

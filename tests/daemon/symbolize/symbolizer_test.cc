@@ -119,6 +119,12 @@ TEST(SymbolizerTest, FindsFilesByBuildIdAndByName) {
   EXPECT_TRUE(named(elsewhere, {known_address()}, symbolizer({scratch.path()})).names.empty());
   std::filesystem::create_symlink(own_path(), scratch.file("libapp.so"));
   EXPECT_EQ(named(elsewhere, {known_address()}, symbolizer({scratch.path()})).names.size(), 1u);
+  // One that was cut may end in another file's name.
+  elsewhere.path = "/" + std::string(4'095 - 11, 'x') + "/libapp.so";
+  ASSERT_EQ(elsewhere.path.size(), kMaxPathBytes - 1);
+  EXPECT_EQ(named(elsewhere, {known_address()}, symbolizer({scratch.path()})).names.size(), 1u);
+  elsewhere.path.insert(1, "x");
+  EXPECT_TRUE(named(elsewhere, {known_address()}, symbolizer({scratch.path()})).names.empty());
 }
 
 TEST(SymbolizerTest, WithoutABuildIdTheSizeDecides) {
