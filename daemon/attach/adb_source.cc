@@ -77,9 +77,7 @@ void AdbSource::start(OnServer on_server, OnDevices on_devices) {
 }
 
 void AdbSource::stop() {
-  running_.reset();
-  retry_.cancel();
-  next_look_.cancel();
+  running_.reset();  // the timers find nobody
   for (const auto& weak : connections_) {
     if (const auto connection = weak.lock()) connection->close();
   }

@@ -7,12 +7,12 @@ namespace collect::attach {
 
 using std::chrono::steady_clock;
 
-void ListPace::take(const std::vector<SourceDevice>& list) {
+void ListPace::take(const std::vector<SourceDevice>& list, steady_clock::time_point now) {
   if (waiting_) {
     newest_ = list;
     return;
   }
-  const int64_t more = (steady_clock::now() - refilled_) / kListPause;
+  const int64_t more = (now - refilled_) / kListPause;
   refilled_ += more * kListPause;
   free_ = std::min(kListsAtOnce, free_ + more);
   if (free_ > 0) {
@@ -27,7 +27,7 @@ void ListPace::take(const std::vector<SourceDevice>& list) {
     const auto self = weak.lock();
     if (error || !self) return;
     self->waiting_ = false;
-    self->refilled_ = steady_clock::now();
+    self->refilled_ = self->timer_.expiry();
     self->pass_on_(std::exchange(self->newest_, {}));
   });
 }

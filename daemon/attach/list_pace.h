@@ -24,7 +24,8 @@ class ListPace : public std::enable_shared_from_this<ListPace> {
   ListPace(asio::io_context& io, DeviceSource::OnDevices pass_on)
       : timer_(io), pass_on_(std::move(pass_on)) {}
 
-  void take(const std::vector<SourceDevice>& list);
+  void take(const std::vector<SourceDevice>& list,
+            std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
 
  private:
   asio::steady_timer timer_;

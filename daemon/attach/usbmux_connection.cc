@@ -69,10 +69,8 @@ void UsbmuxConnection::on_connected() {
   // Asio sets neither.
   const int fd = socket_.native_handle();
   fcntl(fd, F_SETFD, FD_CLOEXEC);
-  if (address_.endpoint.protocol().family() != AF_UNIX) {
-    const int on = 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  }
+  const int on = 1;
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // none on a Unix socket
   asio::async_write(socket_, asio::buffer(request_),
                     [self = shared_from_this()](const std::error_code& error, size_t) {
                       if (!self->waiting_) return;

@@ -6,9 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 
 #if defined(__linux__)
 #include <linux/inet_diag.h>
@@ -81,23 +84,12 @@ bool is_out_of_reach(const std::string& path, uid_t uid) {
   return true;
 }
 
-bool is_our_shortage(int error) {
-  return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS ||
-         error == EAGAIN || error == EINTR;
-}
-
 #if defined(__linux__)
 
-// Whether every user has a number in our user namespace, as outside of containers. Only then is
-// 65534 a user like any other.
 bool is_overflow_uid_ours() {
   static const bool answer = [] {
     std::ifstream map("/proc/self/uid_map");
-    uint64_t inside = 1;
-    uint64_t outside = 1;
-    uint64_t count = 0;
-    map >> inside >> outside >> count;
-    return inside == 0 && outside == 0 && count >= UINT32_MAX;
+    return maps_every_user({std::istreambuf_iterator<char>(map), {}});
   }();
   return answer;
 }
@@ -140,7 +132,6 @@ DiagRequest request_for(const sockaddr_storage& own, const sockaddr_storage* oth
   request.header.nlmsg_seq = sequence;
   request.body.sdiag_family = static_cast<__u8>(own.ss_family);
   request.body.sdiag_protocol = IPPROTO_TCP;
-  request.body.idiag_states = ~0u;
   put_address(own, request.body.id.idiag_src, request.body.id.idiag_sport);
   if (other != nullptr) {
     put_address(*other, request.body.id.idiag_dst, request.body.id.idiag_dport);
@@ -148,32 +139,6 @@ DiagRequest request_for(const sockaddr_storage& own, const sockaddr_storage* oth
   request.body.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
   request.body.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
   return request;
-}
-
-// The message that answers `sequence`, without its header; nothing: it is about something else.
-struct DiagReply {
-  bool is_ours = false;
-  int error = 0;  // errno, when there is no socket
-  inet_diag_msg socket{};
-};
-
-DiagReply read_reply(const char* bytes, size_t size, uint32_t sequence) {
-  DiagReply reply;
-  nlmsghdr header{};
-  if (size < sizeof header) return reply;
-  std::memcpy(&header, bytes, sizeof header);
-  if (header.nlmsg_seq != sequence || header.nlmsg_len > size) return reply;
-  const size_t body = header.nlmsg_len - sizeof header;
-  if (header.nlmsg_type == NLMSG_ERROR && body >= sizeof(nlmsgerr)) {
-    nlmsgerr failure{};
-    std::memcpy(&failure, bytes + sizeof header, sizeof failure);
-    reply.is_ours = true;
-    reply.error = -failure.error;
-  } else if (header.nlmsg_type == SOCK_DIAG_BY_FAMILY && body >= sizeof reply.socket) {
-    std::memcpy(&reply.socket, bytes + sizeof header, sizeof reply.socket);
-    reply.is_ours = true;
-  }
-  return reply;
 }
 
 #else
@@ -228,6 +193,49 @@ Peer local_peer(uid_t uid, bool is_overflow_uid_ours) {
   return peer;
 }
 
+bool maps_every_user(const std::string& uid_map) {
+  std::istringstream first_line(uid_map);
+  uint64_t inside{};
+  uint64_t outside{};
+  uint64_t count{};  // stays so where the map is empty
+  first_line >> inside >> outside >> count;
+  return inside == 0 && outside == 0 && count >= UINT32_MAX;
+}
+
+Error no_answer(int error) {
+  if (error == ENOENT) return {Code::kNotFound, kClosed};
+  const bool is_our_shortage =
+      errno_error(error, "").code == Code::kExhausted || error == EAGAIN || error == EINTR;
+  return {is_our_shortage ? Code::kExhausted : Code::kUnsupported,
+          std::string("the system does not say who holds it: ") + std::strerror(error)};
+}
+
+#if defined(__linux__)
+
+KernelReply read_kernel_reply(Bytes bytes, uint32_t sequence) {
+  KernelReply reply;
+  nlmsghdr header{};
+  std::memcpy(&header, bytes.data(), std::min(bytes.size(), sizeof header));
+  if (header.nlmsg_seq != sequence || header.nlmsg_len > bytes.size()) return reply;
+  const Bytes message = bytes.first(header.nlmsg_len);
+  const Bytes body = message.subspan(std::min(message.size(), sizeof header));
+  nlmsgerr failure{};
+  inet_diag_msg socket{};
+  if (header.nlmsg_type == NLMSG_ERROR && body.size() >= sizeof failure) {
+    std::memcpy(&failure, body.data(), sizeof failure);
+    reply.is_ours = true;
+    reply.error = -failure.error;
+  } else if (header.nlmsg_type == SOCK_DIAG_BY_FAMILY && body.size() >= sizeof socket) {
+    std::memcpy(&socket, body.data(), sizeof socket);
+    reply.is_ours = true;
+    reply.socket = {socket.idiag_state, socket.idiag_inode, socket.idiag_uid,
+                    ntohs(socket.id.idiag_sport), ntohs(socket.id.idiag_dport)};
+  }
+  return reply;
+}
+
+#endif
+
 bool has_owner(const SocketAnswer& answer, uint16_t port, uint16_t peer_port) {
   const bool is_open = answer.state == TCP_ESTABLISHED || answer.state == TCP_FIN_WAIT1 ||
                        answer.state == TCP_FIN_WAIT2 || answer.state == TCP_CLOSE_WAIT;
@@ -246,12 +254,12 @@ struct PeerLookup::Ends {
 
 Result<PeerLookup::Ends> PeerLookup::ends_of(int connected) {
   Ends ends{};
-  socklen_t bytes = sizeof ends.here;
-  if (::getsockname(connected, reinterpret_cast<sockaddr*>(&ends.here), &bytes) != 0) {
+  socklen_t here = sizeof ends.here;
+  socklen_t there = sizeof ends.there;
+  if (::getsockname(connected, reinterpret_cast<sockaddr*>(&ends.here), &here) != 0) {
     return errno_error(errno, "getsockname");
   }
-  bytes = sizeof ends.there;
-  ends.is_closed = ::getpeername(connected, reinterpret_cast<sockaddr*>(&ends.there), &bytes) != 0;
+  ends.is_closed = ::getpeername(connected, reinterpret_cast<sockaddr*>(&ends.there), &there) != 0;
   ends.here = unmapped(ends.here);
   ends.there = unmapped(ends.there);
   return ends;
@@ -325,37 +333,25 @@ Result<SocketAnswer> PeerLookup::ask_kernel(const sockaddr_storage& own,
                                             const sockaddr_storage* other) {
   if (netlink_ < 0) {
     netlink_ = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-    if (netlink_ < 0) {
-      const int error = errno;
-      return is_our_shortage(error)
-                 ? Error{Code::kExhausted, std::string("netlink: ") + std::strerror(error)}
-                 : Error{Code::kUnsupported,
-                         std::string("the system has no sock_diag: ") + std::strerror(error)};
-    }
+    if (netlink_ < 0) return no_answer(errno);
   }
   const DiagRequest request = request_for(own, other, ++sequence_);
-  char bytes[1024];
-  DiagReply reply;
+  uint8_t bytes[1024];
+  KernelReply reply;
   // The kernel answers within send(); what lies there before is of a question that failed.
   ssize_t got = ::send(netlink_, &request, sizeof request, 0);
   while (got >= 0 && !reply.is_ours) {
     got = ::recv(netlink_, bytes, sizeof bytes, MSG_DONTWAIT);
-    if (got >= 0) reply = read_reply(bytes, static_cast<size_t>(got), sequence_);
+    if (got >= 0) reply = read_kernel_reply({bytes, static_cast<size_t>(got)}, sequence_);
   }
   if (got < 0) reply.error = errno;
-  if (is_our_shortage(reply.error)) {
+  if (reply.error == 0) return reply.socket;
+  const Error error = no_answer(reply.error);
+  if (error.code == Code::kExhausted) {
     ::close(netlink_);
     netlink_ = -1;
-    return Error{Code::kExhausted, std::string("netlink: ") + std::strerror(reply.error)};
   }
-  if (reply.error == ENOENT) return Error{Code::kNotFound, kClosed};
-  if (reply.error != 0) {
-    return Error{Code::kUnsupported, std::string("the system does not say who holds it: ") +
-                                         std::strerror(reply.error)};
-  }
-  const inet_diag_msg& socket = reply.socket;
-  return SocketAnswer{socket.idiag_state, socket.idiag_inode, socket.idiag_uid,
-                      ntohs(socket.id.idiag_sport), ntohs(socket.id.idiag_dport)};
+  return error;
 }
 
 #else

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "daemon/principal/principal.h"
+#include "formats/core/bytes.h"
 #include "formats/core/result.h"
 
 namespace collect::principal {
@@ -85,5 +86,21 @@ Peer local_peer(uid_t uid, bool is_overflow_uid_ours);
 // Only a socket that somebody still holds counts. One that was closed is kept by the kernel for a
 // while, without an owner, and then shows uid 0; a listener on the same port is another socket.
 bool has_owner(const SocketAnswer& answer, uint16_t port, uint16_t peer_port);
+
+// Whether every user has a number in the user namespace with this map (/proc/PID/uid_map), as
+// outside of containers. Only then is 65534 a user like any other.
+bool maps_every_user(const std::string& uid_map);
+
+// Why the kernel did not answer. kNotFound: there is no such socket; kExhausted: our own shortage,
+// not the peer's fault; kUnsupported: it says nothing of sockets.
+Error no_answer(int error);
+
+struct KernelReply {
+  bool is_ours = false;  // else it is about another question, or no whole message
+  int error = 0;         // errno, when there is no socket
+  SocketAnswer socket{};
+};
+// One message of sock_diag (netlink(7), sock_diag(7)), as an answer to the question `sequence`.
+KernelReply read_kernel_reply(Bytes bytes, uint32_t sequence);
 
 }  // namespace collect::principal

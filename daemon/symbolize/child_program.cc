@@ -13,6 +13,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
+#include <iterator>
 #include <utility>
 
 #include "daemon/symbolize/exit_codes.h"
@@ -23,12 +25,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kStopLook{50};      // how often `stop` is looked at
-constexpr std::chrono::milliseconds kReapBound{1'000};  // a killed child is gone after this
+constexpr std::chrono::milliseconds kStopLook{50};  // how often `stop` is looked at
+constexpr std::chrono::seconds kReapBound{1};       // a killed child is gone after this
 
 class Descriptor {
  public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  explicit Descriptor(int fd) : fd_(fd) {}
   ~Descriptor() { reset(); }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
@@ -176,17 +178,14 @@ class Child {
       }
       return status;
     }
-    pollfd gone{pidfd_.get(), POLLIN, 0};
-    const auto bound = Clock::now() + kReapBound;
-    while (::poll(&gone, 1, static_cast<int>(kReapBound.count())) < 0 && errno == EINTR) {
-      if (Clock::now() >= bound) break;
-    }
-    int status = 0;
-    pid_t reaped = 0;
-    do {
-      reaped = ::waitpid(pid_, &status, WNOHANG);
-    } while (reaped < 0 && errno == EINTR);
-    return reaped == pid_ ? status : SIGKILL;
+    pollfd gone[] = {{pidfd_.get(), POLLIN, 0}};
+    const timespec bound{.tv_sec = kReapBound.count(), .tv_nsec = {}};
+    sigset_t all;
+    ::sigfillset(&all);
+    (void)::ppoll(gone, std::size(gone), &bound, &all);  // no signal ends it early
+    int status = SIGKILL;
+    (void)::waitpid(pid_, &status, WNOHANG);
+    return status;
   }
 
   static int exit_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }

@@ -80,11 +80,6 @@ std::vector<sock_filter> program() {
       leave(kRefuse),
       load(offsetof(seccomp_data, nr)),
   };
-#if defined(__x86_64__)
-  // The x32 numbers are other system calls under the same architecture.
-  code.push_back(jump(BPF_JGE, 0x4000'0000, 0, 1));
-  code.push_back(leave(kRefuse));
-#endif
   for (const uint32_t number : kAllowed) {
     code.push_back(jump(BPF_JEQ, number, 0, 1));
     code.push_back(leave(SECCOMP_RET_ALLOW));
@@ -120,9 +115,8 @@ Status drop_capabilities() {
     return {};
   }
   const __user_cap_data_struct none[2] = {};
+  // Ambient ones go with the permitted.
   if (::syscall(SYS_capset, &header, none) != 0) return errno_error(errno, "capset");
-  // Kernels without ambient capabilities have none to drop.
-  (void)::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   return {};
 }
 
@@ -146,7 +140,7 @@ std::string limit_system_calls() {
   if (kArchitecture == 0) return "no filter of system calls: none is written for this processor";
   std::vector<sock_filter> code = program();
   sock_fprog filter{static_cast<uint16_t>(code.size()), code.data()};
-  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0) return {};
+  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0) return {};
   return std::string("no filter of system calls: ") + std::strerror(errno);
 }
 

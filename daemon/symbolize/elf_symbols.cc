@@ -64,7 +64,7 @@ Status ElfSymbols::read_structure() {
     low = std::min<uint64_t>(low, segment.p_vaddr);
     high = std::max<uint64_t>(high, segment.p_vaddr + segment.p_memsz);
   }
-  image_bytes_ = high > low ? high - low : 0;
+  image_bytes_ = std::max(high, low) - low;  // 0 without segments
   for (Elf_Scn* section = elf_nextscn(elf_, nullptr); section != nullptr;
        section = elf_nextscn(elf_, section)) {
     GElf_Shdr header;

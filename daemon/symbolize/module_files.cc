@@ -94,7 +94,7 @@ std::string proc_path(int fd) {
 bool is_allowed(int fd, const std::vector<std::string>& real_roots) {
   struct stat st{};
   if (::fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_nlink == 0) return false;
-  if (st.st_size < 0 || static_cast<uint64_t>(st.st_size) > kMaxModuleFileBytes) return false;
+  if (static_cast<uint64_t>(st.st_size) > kMaxModuleFileBytes) return false;
   struct statfs file_system{};
   if (::fstatfs(fd, &file_system) != 0) return false;
   const auto type = static_cast<uint32_t>(file_system.f_type);

@@ -67,14 +67,15 @@ void SessionNames::group(const std::vector<const ModuleInfo*>& modules) {
   }
 }
 
-Status SessionNames::step(const Symbolizer& symbolizer, const std::atomic<bool>* stop) {
+Status SessionNames::step(const Symbolizer& symbolizer, const std::atomic<bool>* stop,
+                          std::chrono::nanoseconds most_time) {
   const Lookup& lookup = lookups_[next_];
   if (next_ >= kMaxSessionLookups) {
     say(lookup,
         "not looked up: more than " + std::to_string(kMaxSessionLookups) + " files in one session");
-  } else if (spent_ >= kMaxSessionTime) {
+  } else if (spent_ >= most_time) {
     say(lookup, "not looked up: the session's files took more than " +
-                    std::to_string(kMaxSessionTime.count() / 1000) + " s");
+                    std::to_string(most_time / std::chrono::seconds(1)) + " s");
   } else {
     const auto before = std::chrono::steady_clock::now();
     const auto answer =

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/symbolize/limits.h"
 #include "daemon/symbolize/symbolizer.h"
 #include "storage/manifest.h"
 
@@ -25,8 +26,9 @@ class SessionNames {
   bool done() const { return next_ == lookups_.size(); }
   // Looks the next file up. An error is none of the file's, and the same step can be made again:
   // kNotFound and kPermission: there is no collect-symbolizer; kCancelled: `stop` was set; else
-  // this machine can't start it now.
-  Status step(const Symbolizer& symbolizer, const std::atomic<bool>* stop);
+  // this machine can't start it now. Files beyond `most_time` of all lookups are not looked up.
+  Status step(const Symbolizer& symbolizer, const std::atomic<bool>* stop,
+              std::chrono::nanoseconds most_time = kMaxSessionTime);
 
   // What is known by now, over what the manifest has: a name or an outcome of before stays where
   // there is no better one.

@@ -216,6 +216,8 @@ TEST(AdbAddressTest, FromTheSettingOrAsAdbTakesIt) {
   EXPECT_EQ(text("tcp:7000"), "127.0.0.1:7000");
   EXPECT_EQ(text("[::1]:7000"), "[::1]:7000");
   EXPECT_EQ(text("unix:/run/adb"), "unix:/run/adb");
+  EXPECT_EQ(text("127.0.0.1:5037x"), "error");
+  EXPECT_EQ(text("127.0.0.1:65536"), "error");
   const std::string path = "/" + std::string(106, 'x');
   EXPECT_EQ(text("unix:" + path), "unix:" + path);
   const std::string host(255, 'h');

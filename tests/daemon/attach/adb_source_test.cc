@@ -178,6 +178,7 @@ TEST_F(AdbSourceTest, NobodyListensThereIsNotFound) {
   ASSERT_FALSE(elsewhere.ok());
   EXPECT_EQ(elsewhere.code(), Code::kUnavailable);
   EXPECT_NE(elsewhere.error().message.find("device 'B' not found"), std::string::npos);
+  EXPECT_EQ(open("A", std::string(kMaxAdbRequestBytes, 'x')).code(), Code::kLimit);
 }
 
 TEST_F(AdbSourceTest, FailuresCarryTheServersWords) {
@@ -252,6 +253,8 @@ TEST_F(AdbSourceTest, ServerThatEndsAndComesBack) {
   EXPECT_FALSE(states_.back().connected);
   EXPECT_EQ(states_.back().status,
             "no adb server at " + server_.address() + ": start it with `adb start-server`");
+  EXPECT_EQ(find("A").code(), Code::kUnavailable);
+  EXPECT_EQ(open("A", "collect_agent_7").code(), Code::kUnavailable);
   const size_t told = states_.size();
   server_.start();
   ASSERT_TRUE(wait_state("A", "device"));

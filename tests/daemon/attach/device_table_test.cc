@@ -309,6 +309,8 @@ TEST_F(DeviceTableTest, SearchesBecomeEverRarer) {
   serve();
   source_->say({phone("A"), phone("B")});
   while (source_->searches_of["B"] < 3) {
+    // That it is up is said again, which is no reason to search.
+    if (source_->searches_of["A"] == 2) table_->agent_is(kPlace, "agents/1", true, false);
     if (dialled_.contains("adb:B:collect_agent_7")) {
       table_->open("adb:B:collect_agent_7", [](const Result<Socket>&) {});
     }
@@ -347,6 +349,32 @@ TEST_F(DeviceTableTest, ServersAreShown) {
   source_->say(ServerState{"adb", "127.0.0.1:1", false, "nobody"});
   ASSERT_EQ(table_->servers().size(), 1u);
   EXPECT_EQ(table_->servers()[0].status, "nobody");
+}
+
+TEST(ListPaceTest, BeyondTheFirstListsOneComesWithEachPause) {
+  asio::io_context io;
+  size_t passed = 0;
+  size_t newest = 0;
+  const auto pace = std::make_shared<ListPace>(io, [&](const std::vector<SourceDevice>& list) {
+    ++passed;
+    newest = list.size();
+  });
+  const auto begun = std::chrono::steady_clock::now();
+  for (int64_t at = 0; at < kListsAtOnce; ++at) pace->take({}, begun);
+  EXPECT_EQ(passed, 16u);
+  for (size_t devices = 1; devices <= 4; ++devices) {
+    pace->take(std::vector<SourceDevice>(devices), begun);
+  }
+  EXPECT_EQ(passed, 16u);
+  io.run();
+  EXPECT_EQ(passed, 17u);
+  EXPECT_EQ(newest, 4u);
+  // Not later than the pause's end, which has been used for that list.
+  pace->take({}, begun + kListPause);
+  EXPECT_EQ(passed, 17u);
+  io.restart();
+  io.run();
+  EXPECT_EQ(passed, 18u);
 }
 
 // Seen: a search, and lines of the log, for each of them.

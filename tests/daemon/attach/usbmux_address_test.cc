@@ -31,6 +31,7 @@ TEST(UsbmuxAddress, WhatIsNone) {
                              "127.0.0.1:65536",
                              "127.0.0.1:1x",
                              "[::1:1",
+                             "x::1]:1",
                              "UNIX:/" + std::string(107, 'x'),
                              std::string("/a\0b", 4)};
   for (const std::string& text : bad) {
@@ -38,6 +39,8 @@ TEST(UsbmuxAddress, WhatIsNone) {
     ASSERT_FALSE(address.ok()) << text;
     EXPECT_EQ(address.code(), Code::kInvalidArgument);
   }
+  EXPECT_NE(text_of(parse_usbmux_address("/" + std::string(107, 'x'))).find("the 107 bytes"),
+            std::string::npos);
 }
 
 // What goes through usbmuxd is not encrypted.

@@ -149,6 +149,8 @@ TEST(UsbmuxHeader, LimitsOfItsFields) {
     const auto bad = decode_usbmux_header(bytes_of(header(length, 1, 8, 0)));
     ASSERT_FALSE(bad.ok()) << length;
     EXPECT_EQ(bad.code(), Code::kDamaged) << length;
+    EXPECT_NE(bad.error().message.find(std::to_string(length) + " bytes"), std::string::npos);
+    EXPECT_NE(bad.error().message.find("65536"), std::string::npos) << "the most";
   }
   EXPECT_EQ(decode_usbmux_header(bytes_of(header(least, 0, 8, 0))).code(), Code::kUnsupported);
   EXPECT_EQ(decode_usbmux_header(bytes_of(header(least, 1, 1, 0))).code(), Code::kUnsupported);

@@ -333,6 +333,22 @@ TEST_F(UsbmuxSourceTest, GarbageCostsAReconnect) {
   ASSERT_TRUE(wait_devices(1));
 }
 
+// Nobody knows where the next one would begin.
+TEST_F(UsbmuxSourceTest, AMessageThatDoesNotComeWholeEndsTheConnection) {
+  FakeUsbmuxd usbmuxd(socket_path());
+  start(usbmuxd.address());
+  ASSERT_TRUE(eventually([&] { return connected() && usbmuxd.listeners() == 1; }));
+  const std::string whole =
+      FakeUsbmuxd::message(0, FakeUsbmuxd::attached_dictionary(40, kPhone, "USB"));
+  usbmuxd.send_to_listeners(whole);
+  ASSERT_TRUE(wait_devices(1));
+  usbmuxd.send_to_listeners(whole.substr(0, whole.size() - 1));
+  ASSERT_TRUE(eventually([&] { return !connected(); }));
+  EXPECT_NE(servers_.back().status.find("no whole message within 10 s"), std::string::npos)
+      << servers_.back().status;
+  EXPECT_TRUE(eventually([&] { return connected(); }));
+}
+
 TEST_F(UsbmuxSourceTest, WhatIsNotKnownIsPassedOver) {
   FakeUsbmuxd usbmuxd(socket_path());
   start(usbmuxd.address());

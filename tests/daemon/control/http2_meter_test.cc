@@ -5,7 +5,6 @@
 #include <string>
 
 #include "daemon/control/call_rate.h"
-#include "daemon/control/refusal_answer.h"
 #include "tests/daemon/control/http2_frames.h"
 
 namespace collect::control {
@@ -83,24 +82,6 @@ TEST(Http2PrefaceTest, EveryOtherBeginningIsAFault) {
     uint32_t costs = 0;
     EXPECT_NE(meter.from_client(bytes_of(wrong), costs), "") << at;
   }
-}
-
-TEST(RefusalAnswerTest, AnswersEveryCallUpToItsLimit) {
-  RefusalAnswer refusal("no: 100% \x01");
-  std::string out;
-  EXPECT_TRUE(refusal.answer(bytes_of(kPreface + frame(4, 0, 0)), out));
-  EXPECT_EQ(out, frame(4, 1, 0));  // acknowledged
-  out.clear();
-  EXPECT_TRUE(refusal.answer(bytes_of(frame(1, 5, 1, 30)), out));
-  EXPECT_NE(out.find("grpc-status\x01"
-                     "7"),
-            std::string::npos);
-  EXPECT_NE(out.find("no: 100%25 %01"), std::string::npos);
-  bool goes_on = true;
-  for (uint32_t stream = 3; goes_on && stream < 100; stream += 2) {
-    goes_on = refusal.answer(bytes_of(frame(1, 5, stream, 30)), out);
-  }
-  EXPECT_FALSE(goes_on);
 }
 
 TEST(CallRateTest, RefillsWithTime) {

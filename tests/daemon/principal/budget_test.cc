@@ -67,7 +67,9 @@ TEST_P(EachResource, LeaseGivesBack) {
     EXPECT_FALSE(lease.grow(90).ok());
     EXPECT_EQ(lease.amount(), 10u);
     lease.set(99);  // not refused, but counted
+    Lease& emptied = lease;
     Lease moved = std::move(lease);
+    EXPECT_EQ(emptied.amount(), 0u);
     EXPECT_EQ(budget.used(GetParam()), 99u);
     moved.set(5);
     EXPECT_EQ(account->used(GetParam()), 5u);
@@ -112,8 +114,10 @@ TEST_P(EachResource, LeaseThatIsReplacedGivesBackWhatItHad) {
   Lease other(budget.account(Principal::of_uid(2)), GetParam());
   lease.set(10);
   other.set(3);
+  Lease& emptied = other;
   lease = std::move(other);
   EXPECT_EQ(lease.amount(), 3u);
+  EXPECT_EQ(emptied.amount(), 0u);
   EXPECT_EQ(budget.used(GetParam()), 3u);
   Lease& itself = lease;
   lease = std::move(itself);
@@ -131,6 +135,19 @@ INSTANTIATE_TEST_SUITE_P(Budget, EachResource,
                          testing::Values(Resource::kDescriptors, Resource::kMemory,
                                          Resource::kInodes, Resource::kQueued, Resource::kSessions,
                                          Resource::kConnections));
+
+TEST(BudgetTest, ALeaseThatIsReplacedIsOfTheOthersResource) {
+  Budget budget({});
+  const auto account = budget.account(Principal::of_uid(1));
+  Lease lease(account, Resource::kMemory);
+  Lease other(account, Resource::kQueued);
+  lease.set(10);
+  other.set(3);
+  lease = std::move(other);
+  lease.set(4);
+  EXPECT_EQ(account->used(Resource::kQueued), 4u);
+  EXPECT_EQ(account->used(Resource::kMemory), 0u);
+}
 
 TEST(BudgetTest, LeastIsThereAsLongAsAnythingIs) {
   Budget budget(limits_of(Resource::kConnections, 10, 4));

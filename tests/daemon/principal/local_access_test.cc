@@ -59,7 +59,8 @@ TEST(LocalAccessTest, MembersOfTheGroupGetIn) {
   EXPECT_EQ(access->refusal(user(kOtherUid)), "");
   EXPECT_EQ(access->refusal(user(0)), "");
   EXPECT_THAT(access->refusal(user(4'000'000)), HasSubstr("become a member"));
-  EXPECT_NE(LocalAccess::parse("group:root")->refusal(user(kOtherUid)), "");
+  EXPECT_THAT(LocalAccess::parse("group:root")->refusal(user(kOtherUid)),
+              HasSubstr("local_access is \"group:root\""));
 }
 
 TEST(LocalAccessTest, NamesWhatIsWrong) {
@@ -181,6 +182,26 @@ TEST(LocalAccessTest, MembersOfManyGroupsGetInByEachOfThem) {
   });
   if (outcome == kNoNamespace) GTEST_SKIP() << "mounting is not permitted here";
   EXPECT_EQ(outcome, 0);
+}
+
+// NGROUPS_MAX of Linux, with the user's own group: more than that nobody has.
+TEST(LocalAccessTest, MembersOfMoreGroupsThanThereCanBeDoNotGetIn) {
+  const passwd* other = ::getpwuid(kOtherUid);
+  if (other == nullptr) GTEST_SKIP() << "there is no user 65534 here";
+  const auto lets_in = [other](int count) {
+    std::string groups;
+    for (int i = 1; i < count; ++i) {
+      groups += "g" + std::to_string(i) + ":x:" + std::to_string(100'000 + i) + ":" +
+                other->pw_name + "\n";
+    }
+    return with_groups(groups, [] {
+      const auto access = LocalAccess::parse("group:g1");
+      return access.ok() && access->refusal(user(kOtherUid)).empty() ? 1 : 0;
+    });
+  };
+  if (lets_in(2) == kNoNamespace) GTEST_SKIP() << "mounting is not permitted here";
+  EXPECT_EQ(lets_in(65'536), 1);
+  EXPECT_EQ(lets_in(65'537), 0);
 }
 
 // A file of another user is not made connectable, and that is said.

@@ -1,10 +1,15 @@
 #include "daemon/principal/peer_user.h"
 
 #include <fcntl.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
 #include <netinet/tcp.h>
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <thread>
+#include <vector>
 
 #include "tests/fakes/foreign_listener.h"
 #include "tests/fakes/own_network.h"
@@ -179,6 +184,91 @@ TEST_F(PeerUserTest, TheNumberOfUsersWithoutANumberIsNobodys) {
   EXPECT_EQ(local_peer(1000, false).principal, Principal::of_uid(1000));
 }
 
+// uid_map of user_namespaces(7): the first number inside, the first outside, how many.
+TEST_F(PeerUserTest, OnlyAWholeMapHasANumberForEveryUser) {
+  EXPECT_TRUE(maps_every_user("         0          0 4294967295\n"));
+  EXPECT_FALSE(maps_every_user("0 0 4294967294\n"));
+  EXPECT_FALSE(maps_every_user("0 1000 4294967295\n"));
+  EXPECT_FALSE(maps_every_user("1 0 4294967295\n"));
+  EXPECT_FALSE(maps_every_user("0 0\n"));
+  EXPECT_FALSE(maps_every_user(""));
+}
+
+TEST_F(PeerUserTest, OnlyAShortageOfOursIsNotThePeersFault) {
+  for (const int error : {EMFILE, ENFILE, ENOMEM, ENOBUFS, EAGAIN, EINTR}) {
+    EXPECT_EQ(no_answer(error).code, Code::kExhausted) << error;
+  }
+  EXPECT_EQ(no_answer(ENOENT).code, Code::kNotFound);
+  for (const int error : {EPROTONOSUPPORT, EPERM, ECONNREFUSED, EINVAL}) {
+    EXPECT_EQ(no_answer(error).code, Code::kUnsupported) << error;
+    EXPECT_NE(no_answer(error).message.find(std::strerror(error)), std::string::npos);
+  }
+}
+
+// A message of netlink(7): length, type, flags, sequence, port, in the order of this machine.
+template <class Body>
+std::vector<uint8_t> netlink_message(uint16_t type, uint32_t sequence, const Body& body) {
+  nlmsghdr header{};
+  header.nlmsg_len = sizeof header + sizeof body;
+  header.nlmsg_type = type;
+  header.nlmsg_seq = sequence;
+  std::vector<uint8_t> message(header.nlmsg_len);
+  std::memcpy(message.data(), &header, sizeof header);
+  std::memcpy(message.data() + sizeof header, &body, sizeof body);
+  return message;
+}
+
+TEST_F(PeerUserTest, TheKernelSaysASocketOrWhyThereIsNone) {
+  inet_diag_msg socket{};
+  socket.idiag_state = TCP_ESTABLISHED;
+  socket.idiag_inode = 4711;
+  socket.idiag_uid = 1000;
+  socket.id.idiag_sport = htons(40'000);
+  socket.id.idiag_dport = htons(7710);
+  const auto found = netlink_message(SOCK_DIAG_BY_FAMILY, 7, socket);
+  const KernelReply reply = read_kernel_reply(found, 7);
+  EXPECT_TRUE(reply.is_ours);
+  EXPECT_EQ(reply.error, 0);
+  EXPECT_TRUE(has_owner(reply.socket, 40'000, 7710));
+  EXPECT_EQ(reply.socket.uid, 1000u);
+  nlmsgerr failure{};
+  failure.error = -ENOENT;
+  const auto missing = netlink_message(NLMSG_ERROR, 7, failure);
+  EXPECT_TRUE(read_kernel_reply(missing, 7).is_ours);
+  EXPECT_EQ(read_kernel_reply(missing, 7).error, ENOENT);
+  for (const auto& whole : {found, missing}) {
+    EXPECT_FALSE(read_kernel_reply(whole, 8).is_ours) << "of another question";
+    for (size_t bytes = 0; bytes < whole.size(); ++bytes) {
+      std::vector<uint8_t> part(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(bytes));
+      EXPECT_FALSE(read_kernel_reply(part, 7).is_ours) << bytes;
+      // The length that it states goes with it.
+      const auto length = static_cast<uint32_t>(bytes);
+      if (bytes >= sizeof length) std::memcpy(part.data(), &length, sizeof length);
+      EXPECT_FALSE(read_kernel_reply(part, 7).is_ours) << bytes;
+    }
+    std::vector<uint8_t> other = whole;
+    other[offsetof(nlmsghdr, nlmsg_type)] ^= 1;
+    EXPECT_FALSE(read_kernel_reply(other, 7).is_ours) << "another kind of message";
+  }
+}
+
+TEST_F(PeerUserTest, OnlyAPeerThatClosedAtOnceWasAProbe) {
+  const auto probed = [](const char* sent, bool closes) {
+    int ends[2];
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    EXPECT_EQ(::send(ends[1], sent, std::strlen(sent), 0), static_cast<ssize_t>(std::strlen(sent)));
+    if (closes) ::shutdown(ends[1], SHUT_WR);
+    const bool answer = ended_without_bytes(ends[0]);
+    ::close(ends[0]);
+    ::close(ends[1]);
+    return answer;
+  };
+  EXPECT_TRUE(probed("", true));
+  EXPECT_FALSE(probed("", false));
+  EXPECT_FALSE(probed("x", true));
+  EXPECT_FALSE(probed("x", false));
+}
+
 TEST_F(PeerUserTest, RemoteHostsAreTheirAddress) {
   const auto text = [](const SocketAddress& address) { return address_principal(address.raw).id; };
   EXPECT_EQ(text(loopback_v4(1)), "127.0.0.1");
@@ -334,6 +424,20 @@ TEST_F(PeerUserTest, OwnServersAndRootsAreTrusted) {
       ::close(fd);
     }
   }
+}
+
+// Socket activation: root listens, and a service with a user of its own accepts.
+TEST_F(PeerUserTest, AServiceThatRootListensForIsTrusted) {
+  needs_root();
+  if (IsSkipped()) return;
+  const TestListener listener(loopback_v4(0));
+  const int fd = connected_to(loopback_v4(listener.port()));
+  const fakes::HeldByOtherUser service([&](const fakes::HeldByOtherUser::Hold& hold) {
+    if (listener.accept() >= 0) hold();
+  });
+  const Status served = lookup_.check_server(fd);
+  EXPECT_TRUE(served.ok()) << to_string(served.error());
+  ::close(fd);
 }
 
 TEST_F(PeerUserTest, ASocketInADirectoryOfItsUserAloneIsTrusted) {

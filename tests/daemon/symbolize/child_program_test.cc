@@ -1,10 +1,18 @@
 #include "daemon/symbolize/child_program.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <vector>
 
+#include "daemon/symbolize/exit_codes.h"
 #include "daemon/symbolize/limits.h"
+#include "tests/daemon/symbolize/older_kernel.h"
 
 namespace collect::symbolize::test {
 namespace {
@@ -47,16 +55,70 @@ TEST(ChildProgram, AnswersAndEnds) {
   EXPECT_EQ(run.output, "done");
 }
 
+// SYMBOLIZE.md "Confinement": whatever the parent has.
+TEST(ChildProgram, HasNothingOfItsParents) {
+  const int null = ::open("/dev/null", O_RDONLY);
+  const int open = ::fcntl(null, F_DUPFD, 3);  // the first that it could have
+  ::close(null);
+  ASSERT_GT(open, 2);
+  sigset_t blocked;
+  sigset_t before;
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGUSR1);
+  ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  const auto ignored = ::signal(SIGUSR2, SIG_IGN);
+  const Probed run = probe("surroundings");
+  ::signal(SIGUSR2, ignored);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::close(open);
+  EXPECT_EQ(run.output, "0 1 2 /");
+}
+
+TEST(ChildProgram, LimitsItselfAsTheTableSays) {
+  const std::string memory = is_confined() ? "1073741824 " : std::to_string(RLIM_INFINITY) + " ";
+  EXPECT_EQ(probe("limits").output,
+            memory + "10 0 0 0 272 dumpable 0 at its parent's end " + std::to_string(SIGKILL));
+}
+
+// Whoever started the daemon may have left it less.
+TEST(ChildProgram, TakesNoMoreThanItWasLeft) {
+  fakes::OtherUser child(
+      [] {
+        const rlimit least{100, 100};
+        if (::setrlimit(RLIMIT_NOFILE, &least) != 0) return 1;
+        return probe("limits").output.find(" 100 dumpable") != std::string::npos ? 0 : 2;
+      },
+      ::getuid());
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(ChildProgram, EveryEndIsSaid) {
+  EXPECT_EQ(probe("segment").fault, "crashed (signal " + std::to_string(SIGSEGV) + ")");
+  const auto at_exit = [](int code) { return probe("exit" + std::to_string(code)); };
+  EXPECT_EQ(at_exit(kExitNoMemory).fault, "ended: more than 1024 MB of memory");
+  EXPECT_EQ(at_exit(kExitNotConfined).fault,
+            "not begun: the lookup could not give up its privileges");
+  EXPECT_EQ(at_exit(kExitBadRequest).fault, "ended with exit code 3");
+  EXPECT_EQ(at_exit(kExitBadRequest).exit_code, kExitBadRequest);
+}
+
 TEST(ChildProgram, HasNoCapabilities) {
   const Probed run = probe("capabilities");
-  EXPECT_NE(run.output.find("CapPrm:\t0000000000000000"), std::string::npos) << run.output;
-  EXPECT_NE(run.output.find("CapEff:\t0000000000000000"), std::string::npos) << run.output;
+  for (const char* set : {"Inh", "Prm", "Eff", "Amb"}) {
+    EXPECT_NE(run.output.find(std::string("Cap") + set + ":\t0000000000000000"), std::string::npos)
+        << run.output;
+  }
   EXPECT_NE(run.output.find("NoNewPrivs:\t1"), std::string::npos) << run.output;
 }
 
 TEST(ChildProgram, IsKilledForEverythingButComputing) {
   if (!is_confined()) GTEST_SKIP() << probe("missing").output;
-  for (const char* what : {"socket", "open", "create", "fork", "ptrace", "code", "exec"}) {
+  std::vector<const char*> tried = {"socket", "open", "create",  "fork",
+                                    "ptrace", "code", "protect", "exec"};
+#if defined(__x86_64__)
+  tried.insert(tried.end(), {"x32", "i386"});
+#endif
+  for (const char* what : tried) {
     const Probed run = probe(what);
     EXPECT_EQ(run.fault, "ended: it made a system call that it may not make") << what;
     EXPECT_EQ(run.exit_code, -1) << what;
@@ -105,6 +167,18 @@ TEST(ChildProgram, WhatIsNotThereIsNotFound) {
                                 {milliseconds(1'000), 1, nullptr}, [](Bytes) { return Status(); });
   ASSERT_FALSE(ending.ok());
   EXPECT_EQ(ending.code(), Code::kNotFound);
+}
+
+// A kernel that has no handles of processes.
+TEST(ChildProgram, WithoutPidfdTheEndIsWaitedFor) {
+  EXPECT_EQ(without_system_call(
+                SYS_pidfd_open,
+                [] {
+                  if (probe("answer").output != "done") return 1;
+                  if (probe("exit3").exit_code != 3) return 2;
+                  return probe("sleep", milliseconds(1)).fault == "ended: more than 0 s" ? 0 : 3;
+                }),
+            0);
 }
 
 // A child that takes nothing of a large request must not hold its parent up, nor end it (SIGPIPE).

@@ -1,6 +1,7 @@
 #include "daemon/symbolize/demangle.h"
 
 #include <gtest/gtest.h>
+#include <sys/time.h>
 
 #include "daemon/symbolize/limits.h"
 #include "tests/daemon/symbolize/poison.h"
@@ -31,6 +32,21 @@ TEST(Demangle, AnExponentialNameIsCut) {
   EXPECT_TRUE(name.starts_with("f(std::pair<int, int>, ")) << name.substr(0, 80);
   EXPECT_TRUE(name.ends_with("..."));
   EXPECT_EQ(demangled("_ZN1a1bEv"), "a::b()") << "the demangler goes on after a jump out of it";
+}
+
+TEST(Demangle, TheClockTicksWhileItLives) {
+  const auto timer = [] {
+    itimerval now{};
+    ::getitimer(ITIMER_VIRTUAL, &now);
+    return now;
+  };
+  {
+    const DemangleClock clock;
+    EXPECT_EQ(timer().it_interval.tv_sec, 0);
+    EXPECT_EQ(timer().it_interval.tv_usec, 20'000);
+    EXPECT_NE(timer().it_value.tv_usec, 0) << "it runs";
+  }
+  EXPECT_EQ(timer().it_value.tv_usec, 0);
 }
 
 TEST(Demangle, EveryDepthIsCutAndNeverHeldUp) {

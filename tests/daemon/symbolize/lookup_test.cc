@@ -157,6 +157,7 @@ TEST_F(LookupTest, WithoutABuildIdTheSizeAtItsOwnPathDecides) {
   file.loaded.clear();
   EXPECT_EQ(names_for(8191), 1u) << "an image of no bytes";
   EXPECT_EQ(names_for(8192), 0u);
+  EXPECT_EQ(names_for(0), 0u);
 }
 
 TEST_F(LookupTest, AFileWithItsWholeTableIsPreferred) {
@@ -226,6 +227,19 @@ TEST_F(LookupTest, ALongNameIsCutAndKeepsNoOffset) {
   EXPECT_EQ(names[1], "0x21 " + std::string(kMaxSymbolNameBytes - 3, 'b'));
   EXPECT_EQ(names[2].size(), 5 + kMaxSymbolNameBytes);
   EXPECT_TRUE(names[2].ends_with("..."));
+}
+
+// 510 names leave room for 36 bytes, which is too little for the longest.
+TEST_F(LookupTest, AFrameIsFullWhenTheLongestNameDoesNotFit) {
+  ElfFile file;
+  for (uint32_t i = 1; i <= 512; ++i) {
+    file.symbols.push_back({i * 16, std::string(i == 1 ? 1'048 : kMaxSymbolNameBytes, 'n')});
+    request_.addresses.push_back(i * 16);
+  }
+  const Said said = look(file);
+  EXPECT_EQ(said.names.size(), 512u);
+  EXPECT_LE(said.largest_body, kMaxAnswerFrameBytes);
+  EXPECT_GE(said.largest_body, kMaxAnswerFrameBytes - 2 * kMaxSymbolNameBytes);
 }
 
 TEST_F(LookupTest, LongAnswersComeInFramesOfBoundedSize) {

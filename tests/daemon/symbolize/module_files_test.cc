@@ -2,10 +2,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "daemon/symbolize/limits.h"
+#include "tests/daemon/symbolize/older_kernel.h"
 #include "tests/daemon/symbolize/scratch.h"
 
 namespace collect::symbolize::test {
@@ -13,8 +17,9 @@ namespace {
 
 bool opens(const std::string& path, const std::vector<std::string>& roots = {"/"}) {
   const int fd = open_module_file(path, roots);
-  if (fd >= 0) ::close(fd);
-  return fd >= 0;
+  if (fd == -1) return false;
+  EXPECT_EQ(::close(fd), 0);
+  return true;
 }
 
 TEST(ModuleFiles, OpensRegularFilesThroughOrdinaryLinks) {
@@ -64,6 +69,57 @@ TEST(ModuleFiles, OpensNothingOfTheKernel) {
   std::filesystem::create_symlink("/proc/version", scratch.file("version"));
   EXPECT_FALSE(opens(scratch.file("version")));
   EXPECT_FALSE(opens("/dev/shm/../../proc/version"));
+}
+
+// Wherever it is mounted.
+TEST(ModuleFiles, OpensNothingOfTheKernelsFileSystems) {
+  const Scratch scratch;
+  std::filesystem::create_directories(scratch.file("mounted"));
+  constexpr int kNoNamespace = 77;
+  fakes::OtherUser child(
+      [&] {
+        if (::unshare(CLONE_NEWNS) != 0 ||
+            ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+            ::mount("/proc", scratch.file("mounted").c_str(), nullptr, MS_BIND, nullptr) != 0 ||
+            ::access(scratch.file("mounted/version").c_str(), R_OK) != 0) {
+          return kNoNamespace;
+        }
+        return opens(scratch.file("mounted/version")) ? 1 : 0;
+      },
+      ::getuid());
+  const int outcome = child.wait();
+  if (outcome == kNoNamespace) GTEST_SKIP() << "mounting is not permitted here";
+  EXPECT_EQ(outcome, 0);
+}
+
+// SYMBOLIZE.md "Which file": where the kernel has no openat2, through no link at all.
+TEST(ModuleFiles, WithoutOpenat2ThroughNoLink) {
+  const Scratch scratch;
+  std::filesystem::create_directories(scratch.file("a/b"));
+  const std::string file = scratch.write("a/b/libapp.so", {1});
+  std::filesystem::create_symlink(file, scratch.file("link.so"));
+  std::filesystem::create_directory_symlink(scratch.file("a"), scratch.file("around"));
+  ASSERT_TRUE(opens(scratch.file("link.so")));
+  ASSERT_TRUE(opens(scratch.file("around/b/libapp.so")));
+  for (const int error : {ENOSYS, EPERM}) {
+    const int wrong = without_system_call(
+        SYS_openat2,
+        [&] {
+          if (!opens(file) || !opens("/" + scratch.path() + "/a//b/libapp.so")) return 1;
+          if (opens(scratch.file("link.so"))) return 2;
+          if (opens(scratch.file("around/b/libapp.so"))) return 3;
+          if (opens(scratch.file("a/b/../b/libapp.so"))) return 4;
+          if (opens(scratch.file("a/b")) || opens("/") || opens("/proc/version")) return 5;
+          if (opens(scratch.file("a/b/missing")) || opens(scratch.file("a/c/libapp.so"))) return 6;
+          return opens(file, {scratch.file("a/b")}) && !opens(file, {scratch.file("b")}) ? 0 : 7;
+        },
+        error);
+    EXPECT_EQ(wrong, 0) << error;
+  }
+  EXPECT_NE(without_system_call(
+                SYS_openat2, [&] { return opens(file) ? 1 : 0; }, EACCES),
+            1)
+      << "any other fault is one of the path";
 }
 
 TEST(ModuleFiles, OpensNothingBelowDev) {

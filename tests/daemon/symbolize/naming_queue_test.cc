@@ -113,6 +113,7 @@ TEST_F(NamingQueueTest, ASessionThatIsGoneIsNoTrouble) {
   std::filesystem::remove_all(gone.directory);
   ASSERT_TRUE(queue_->add(std::move(gone)));
   EXPECT_EQ(wait_for("gone"), SymbolsState::kNone);
+  EXPECT_NE(said_["gone"].find("manifest.json"), std::string::npos) << said_["gone"];
   EXPECT_FALSE(std::filesystem::exists(scratch_.file("gone")));
 }
 
@@ -190,6 +191,19 @@ TEST_F(NamingQueueTest, FunctionsThatNobodyNamedAreReadFromTheSession) {
   EXPECT_TRUE(manifest("one").symbols.empty()) << "it has no threads";
 }
 
+// 64 MiB of ids; of a session beyond that they are read from its files, which has none here.
+TEST_F(NamingQueueTest, OnlySoManyFunctionsAreKeptAtATime) {
+  start();
+  for (const char* name : {"one", "two", "beyond"}) {
+    SealedSession large = session(name, good_file());
+    const bool is_beyond = std::string_view(name) == "beyond";
+    large.functions.assign(kMaxQueuedFunctions + (is_beyond ? 1 : 0), 0x10);
+    ASSERT_TRUE(queue_->add(std::move(large)));
+    EXPECT_EQ(wait_for(name), SymbolsState::kDone);
+    EXPECT_EQ(manifest(name).symbols.size(), is_beyond ? 0u : 1u) << name;
+  }
+}
+
 TEST_F(NamingQueueTest, TheQueueHasALimit) {
   start(endless_program());
   ASSERT_TRUE(queue_->add(session("one", good_file())));
@@ -225,6 +239,7 @@ TEST_F(NamingQueueTest, CrashesAreCountedAndEndedWith) {
   ASSERT_TRUE(queue_->add(poisoned));
   EXPECT_EQ(wait_for("one"), SymbolsState::kFailed);
   EXPECT_NE(manifest("one").notes.at(0).what.find("3 times"), std::string::npos);
+  EXPECT_EQ(manifest("one").symbols_tries, 0u);
 }
 
 TEST_F(NamingQueueTest, TheLastTryIsTaken) {

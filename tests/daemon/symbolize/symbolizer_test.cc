@@ -119,6 +119,46 @@ TEST(SymbolizerTest, FindsFilesByBuildIdAndByName) {
   EXPECT_TRUE(named(elsewhere, {known_address()}, symbolizer({scratch.path()})).names.empty());
   std::filesystem::create_symlink(own_path(), scratch.file("libapp.so"));
   EXPECT_EQ(named(elsewhere, {known_address()}, symbolizer({scratch.path()})).names.size(), 1u);
+  // One that was cut may end in another file's name.
+  elsewhere.path = "/" + std::string(4'095 - 11, 'x') + "/libapp.so";
+  ASSERT_EQ(elsewhere.path.size(), kMaxPathBytes - 1);
+  EXPECT_EQ(named(elsewhere, {known_address()}, symbolizer({scratch.path()})).names.size(), 1u);
+  elsewhere.path.insert(1, "x");
+  EXPECT_TRUE(named(elsewhere, {known_address()}, symbolizer({scratch.path()})).names.empty());
+}
+
+TEST(SymbolizerTest, WithoutABuildIdTheSizeDecides) {
+  const Scratch scratch;
+  ElfFile file;
+  file.build_id.clear();
+  file.symbols = {{0x1000, "f"}};
+  file.loaded = {{0x1000, 0x5000}};
+  storage::ModuleInfo module = module_at(scratch.write("app.so", file.bytes()));
+  module.build_id.clear();
+  EXPECT_EQ(named(module, {0x1000}).problem, kNoFileOfThisSize);
+  module.size = 0x5000;
+  const Answer answer = named(module, {0x1000});
+  EXPECT_EQ(answer.names.size(), 1u);
+  EXPECT_EQ(answer.problem, "no build id: matched by path and image size");
+}
+
+// A request comes as the pipe has it.
+TEST(SymbolizerTest, ARequestInPiecesIsTakenAndAPartOfOneIsNone) {
+  const Scratch scratch;
+  ElfFile file;
+  file.symbols = {{0x1000, "f"}};
+  const auto module = module_at(scratch.write("app.so", file.bytes()));
+  const auto through = [&](const std::string& filter) {
+    const std::string program = scratch.file("program");
+    std::ofstream(program) << "#!/bin/sh\n" << filter << " | " << SYMBOLIZER << "\n";
+    EXPECT_EQ(::chmod(program.c_str(), 0700), 0);
+    return named(module, {0x1000}, Symbolizer({program, {}, {"/"}}));
+  };
+  const Answer whole = through("dd bs=1 2>/dev/null");
+  EXPECT_TRUE(whole.is_whole) << whole.problem;
+  EXPECT_EQ(whole.names.size(), 1u);
+  EXPECT_EQ(through("head -c 20").problem, "ended with exit code 3");
+  EXPECT_EQ(through("tr Q S").problem, "ended with exit code 3") << "an answer is no request";
 }
 
 // Whoever names a file learns nothing of it: not whether it is there, nor what it is.
