@@ -51,27 +51,24 @@ size_t PoolTable::state_bytes() const {
 const uint8_t* Pools::keep(Bytes bytes) {
   static constexpr uint8_t kEmpty[1] = {};
   if (bytes.empty()) return kEmpty;
-  if (bytes.size() > block_left_) {
+  if (bytes.size() > kept_.left) {
     const size_t size = std::max(bytes.size(), kBlockBytes);
-    blocks_.push_back(std::make_unique_for_overwrite<uint8_t[]>(size));
-    block_at_ = blocks_.back().get();
-    block_left_ = size;
-    kept_bytes_ += size;
+    kept_.blocks.push_back(std::make_unique_for_overwrite<uint8_t[]>(size));
+    kept_.at = kept_.blocks.back().get();
+    kept_.left = size;
+    kept_.bytes += size;
   }
-  uint8_t* const at = block_at_;
+  uint8_t* const at = kept_.at;
   std::memcpy(at, bytes.data(), bytes.size());
-  block_at_ += bytes.size();
-  block_left_ -= bytes.size();
+  kept_.at += bytes.size();
+  kept_.left -= bytes.size();
   return at;
 }
 
 void Pools::clear() {
   strings.clear();
   stacks.clear();
-  blocks_.clear();
-  block_at_ = nullptr;
-  block_left_ = 0;
-  kept_bytes_ = 0;
+  kept_ = {};
 }
 
 }  // namespace collect::dial9

@@ -61,16 +61,20 @@ class Pools {
   // Copies the bytes, for decoders whose input does not stay.
   const uint8_t* keep(Bytes bytes);
   void clear();
-  size_t state_bytes() const { return strings.state_bytes() + stacks.state_bytes() + kept_bytes_; }
+  size_t state_bytes() const { return strings.state_bytes() + stacks.state_bytes() + kept_.bytes; }
 
   PoolTable strings;
   PoolTable stacks;
 
  private:
-  std::vector<std::unique_ptr<uint8_t[]>> blocks_;
-  size_t block_left_ = 0;
-  uint8_t* block_at_ = nullptr;
-  size_t kept_bytes_ = 0;
+  // The copies, in blocks that are filled one after the other.
+  struct Kept {
+    std::vector<std::unique_ptr<uint8_t[]>> blocks;
+    size_t left = 0;        // in the last block
+    uint8_t* at = nullptr;  // there
+    size_t bytes = 0;       // of all blocks
+  };
+  Kept kept_;
 };
 
 // The entries of one pool frame in the file's order; the decoder has checked them.

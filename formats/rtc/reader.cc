@@ -84,16 +84,7 @@ std::optional<int64_t> Reader::clock_ns(std::string_view name) const {
 }
 
 bool Reader::clock_has_epoch(std::string_view name) const {
-  const ClockState* clock = impl_->table_.clock(name);
-  for (size_t depth = 0; clock != nullptr && depth < kMaxStreams; ++depth) {
-    if (clock->base != nullptr) {
-      clock = clock->base;
-      continue;
-    }
-    return clock->info != nullptr &&
-           (clock->info->format.kind == FormatKind::kTimespec || clock->info->offset.has_value());
-  }
-  return false;
+  return has_epoch(impl_->table_.clock(name));
 }
 
 uint64_t Reader::head_bytes() const {

@@ -321,7 +321,6 @@ void Reader::Impl::drop_open_objects(const char* why) {
 
 void Reader::Impl::end_of_file(uint64_t tail) {
   pos_ = file_.size();
-  boundary_ = kNowhere;
   if (finished_) return;
   finished_ = true;
   tail_ = tail;

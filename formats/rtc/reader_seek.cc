@@ -6,18 +6,6 @@
 #include "formats/rtc/reader_impl.h"
 
 namespace collect::rtc {
-namespace {
-
-// Streams of one time line: clocks that are deltas on the same one.
-const ClockState* root_of(const ClockState* clock) {
-  for (size_t depth = 0; clock != nullptr && clock->base != nullptr && depth < kMaxStreams;
-       ++depth) {
-    clock = clock->base;
-  }
-  return clock;
-}
-
-}  // namespace
 
 Status Reader::Impl::open() {
   if (file_.size() < kMarkerBytes) {
@@ -107,8 +95,8 @@ void Reader::Impl::preview_meta(uint64_t index_end) {
     table_is_last_meta_ = true;
     last_meta_ = gathered->payload;
   }
-  const uint64_t platform = gathered->end;
-  if (platform < file_.size() && file_[platform] == kPlatformId << 1) detect_special(platform + 1);
+  const auto word = read_uleb128(file_.subspan(gathered->end));
+  if (word.value == kPlatformId << 1) detect_special(gathered->end + word.size);
 }
 
 // Streams that were opened inside this Unit: those that its meta frames describe. A walk over frame
@@ -193,7 +181,7 @@ std::string Reader::Impl::choose_clock() const {
   std::string first;
   for (const StreamInfo* info : table_.list()) {
     if (!info->is_clock || info->name.empty()) continue;
-    if (info->format.kind == FormatKind::kTimespec) return info->name;
+    if (has_epoch(table_.clock(info->name))) return info->name;
     if (first.empty()) first = info->name;
   }
   return first;
@@ -214,7 +202,7 @@ std::optional<int64_t> Reader::Impl::first_tick(const std::string& clock, uint64
 
 // The last Unit whose first value of the clock lies before the time: all that is wanted comes
 // behind it. A Unit without a value counts as too late, which costs time and never finds too late a
-// place.
+// place; so does one whose Index is cut off.
 uint64_t Reader::Impl::search_units(Impl& probe, int64_t time_ns, const std::string& clock) const {
   const auto is_before = [&](const UnitHead& head) {
     probe.enter_unit(head);
@@ -230,7 +218,7 @@ uint64_t Reader::Impl::search_units(Impl& probe, int64_t time_ns, const std::str
     const uint64_t place = head_ + middle * unit;
     auto head = read_unit_head(file_, place);
     if (!head) head = first_unit_from(place);
-    if (head && !head->truncated && is_before(*head)) {
+    if (head && is_before(*head)) {
       low = middle;
       best = head->offset;
     } else {
@@ -238,7 +226,7 @@ uint64_t Reader::Impl::search_units(Impl& probe, int64_t time_ns, const std::str
     }
   }
   // Off the grid, where short recordings stand one behind another.
-  for (auto head = first_unit_from(best + 1); head && !head->truncated && is_before(*head);
+  for (auto head = first_unit_from(best + 1); head && is_before(*head);
        head = first_unit_from(best + 1)) {
     best = head->offset;
   }

@@ -19,10 +19,10 @@ bool parse_endian(std::string_view text, std::optional<Endian>& endian) {
   return true;
 }
 
-// "int16le" and the like, behind the "u".
-bool parse_number(std::string_view text, Format& format) {
-  const bool real = take_prefix(text, "float");
-  if (!real && !take_prefix(text, "int")) return false;
+// "int16le" and the like, behind the "u"; leaves the format as it is when the text is none.
+void parse_number(std::string_view text, bool is_unsigned, Format& format) {
+  const bool real = !is_unsigned && take_prefix(text, "float");
+  if (!real && !take_prefix(text, "int")) return;
   struct Width {
     std::string_view text;
     uint8_t bits;
@@ -35,9 +35,9 @@ bool parse_number(std::string_view text, Format& format) {
     format.kind = real ? FormatKind::kReal : FormatKind::kInteger;
     format.bits = width.bits;
     format.endian = endian;
-    return true;
+    format.is_signed = !is_unsigned;
+    return;
   }
-  return false;
 }
 
 }  // namespace
@@ -66,8 +66,8 @@ Format Format::parse(std::string_view text) {
   if (text == "leb128") {
     format.kind = FormatKind::kLeb128;
     format.is_signed = !is_unsigned;
-  } else if (!(is_unsigned && text.starts_with("float")) && parse_number(text, format)) {
-    format.is_signed = !is_unsigned;
+  } else {
+    parse_number(text, is_unsigned, format);
   }
   return format;
 }

@@ -2,6 +2,20 @@
 
 namespace collect::rtc {
 
+const ClockState* root_of(const ClockState* clock) {
+  for (size_t depth = 1; clock != nullptr && clock->base != nullptr && depth < kMaxStreams;
+       ++depth) {
+    clock = clock->base;
+  }
+  return clock;
+}
+
+bool has_epoch(const ClockState* clock) {
+  const ClockState* root = root_of(clock);
+  return root != nullptr && root->base == nullptr && root->info != nullptr &&
+         (root->info->format.kind == FormatKind::kTimespec || root->info->offset.has_value());
+}
+
 StreamState* StreamTable::add(StreamInfo info) {
   const uint64_t id = info.id;
   auto found = states_.find(id);

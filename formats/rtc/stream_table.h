@@ -25,6 +25,12 @@ struct ClockState {
   uint64_t epoch = 0;  // of the reader when it last ticked
 };
 
+// The first of a chain of deltas, which all clocks of one time line share. Clocks that are deltas
+// on each other have none: then it is one of them.
+const ClockState* root_of(const ClockState* clock);
+// Whether its times count from the epoch: a timespec, a number with an offset, or a delta on one.
+bool has_epoch(const ClockState* clock);
+
 struct StreamState {
   StreamInfo info;
   int fixed_length = -1;            // or the payload bytes of every frame

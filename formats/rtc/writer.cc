@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kMinDataRoom = 64;
 // Lost at the end of a minor unit, where the next frame's header does not fit.
 constexpr size_t kMaxSlack = kMaxClockBytes + 2 * kLeb128MaxBytes;
+constexpr size_t kSpecialEntries = 5;  // of an Index: Index, index, Meta, platform and Crc
 constexpr size_t kFrameHeadBytes = 3;  // of the special ones: id and up to two bytes of length
 
 size_t frames_bytes(size_t payload) {
@@ -66,9 +67,7 @@ Writer::Writer(ByteSink& sink, const WriterOptions& options)
 Result<Writer> Writer::create(ByteSink& sink, const WriterOptions& options) {
   COLLECT_TRY(check_geometry(options.geometry));
   Writer writer(sink, options);
-  for (const uint64_t id : {kIndexId, kMinorIndexId, kMetaId, kPlatformId, kCrcId}) {
-    writer.entry_bytes_ += entry_bytes(id, options.geometry);
-  }
+  writer.entry_bytes_ = kSpecialEntries * entry_bytes(kCrcId, options.geometry);
   writer.meta_bytes_ = 2 + kLeb128MaxBytes;  // "[", the next free id, "]"
   return writer;
 }

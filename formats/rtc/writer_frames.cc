@@ -123,7 +123,6 @@ Status Writer::write_bad_clock_value(Stream& stream, Bytes bytes) {
   }
   if (!started_) COLLECT_TRY(start());
   stream.version = 0;
-  stream.value_bytes = 0;
   return write_splittable(stream.info.id, bytes, false, &stream.seen);
 }
 

@@ -235,7 +235,7 @@ bool EventParser::put_scalar(const Argument& argument, JsonCursor& cursor,
     std::vector<uint8_t> bytes;
     size_t count = 0;
     if (!put_characters(argument.type, cursor, bytes, count) || count != 1) return false;
-    bytes.resize(4);
+    bytes.resize(sizeof word);
     word = load_le<uint32_t>(bytes.data());
   } else if (!put_number(argument.type, cursor, word)) {
     return false;
@@ -262,7 +262,7 @@ bool EventParser::put_characters(ArgType type, JsonCursor& cursor, std::vector<u
       put(code);
     } else {
       put(0xD800 + ((code - 0x10000) >> 10));
-      put(0xDC00 + ((code - 0x10000) & 0x3FF));
+      put(0xDC00 + (code & 0x3FF));
     }
   });
   return good;

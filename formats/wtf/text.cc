@@ -87,7 +87,6 @@ std::optional<std::vector<uint8_t>> decode_base64(std::string_view text) {
   size_t padding = 0;
   while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;
   std::vector<uint8_t> bytes;
-  bytes.reserve(text.size() / 4 * 3);
   for (size_t i = 0; i < text.size(); i += 4) {
     const size_t missing = i + 4 == text.size() ? padding : 0;
     uint32_t group = 0;

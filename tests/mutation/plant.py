@@ -196,8 +196,11 @@ def plant(room, chosen):
                 edits.append((mutant["start"], mutant["start"], f"if ({ask}) {{}} else "))
             else:
                 one = lambda code: " ".join(code.split())
+                # What is asked for may be an optional, into which the turned answer would fit too.
+                is_asked = "static_cast<bool>" if mutant["what"] == "turned round" else ""
                 edits.append((mutant["start"], mutant["end"],
-                              f"({ask} ? ({one(mutant['after'])}) : ({one(mutant['before'])}))"
+                              f"({ask} ? ({one(mutant['after'])}) : "
+                              f"{is_asked}({one(mutant['before'])}))"
                               + "\n" * mutant["before"].count("\n")))
         # At the same offset, what is left out stands before what is changed within it.
         for start, end, code in sorted(edits, key=lambda edit: (edit[0], -edit[1] + edit[0]),

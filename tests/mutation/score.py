@@ -113,8 +113,10 @@ def take_out(copy, broken):
         if mutant["after"] is None:
             text = text.replace(f"if ({ask}) {{}} else ", "")
         else:
-            text = text.replace(f"({ask} ? ({one(mutant['after'])}) : ({one(mutant['before'])}))",
-                                one(mutant["before"]))
+            is_asked = "static_cast<bool>" if mutant["what"] == "turned round" else ""
+            text = text.replace(
+                f"({ask} ? ({one(mutant['after'])}) : {is_asked}({one(mutant['before'])}))",
+                one(mutant["before"]))
         with open(path, "w") as source:
             source.write(text)
 

@@ -66,6 +66,21 @@ TEST(ByteWriter, AWriteBeyondTheEndChangesNothing) {
   EXPECT_EQ(buffer, (std::array<uint8_t, 4>{}));
 }
 
+TEST(ByteWriter, ANumberBehindOthersMayNotReachOverTheEnd) {
+  std::array<uint8_t, 8> buffer{};
+  ByteWriter out(MutableBytes(buffer).first(4));
+  out.u16(0x1111);
+  out.u32(0xFFFFFFFF);
+  EXPECT_FALSE(out.ok());
+  EXPECT_EQ(out.offset(), 2u);
+  EXPECT_EQ(buffer, (std::array<uint8_t, 8>{0x11, 0x11}));
+  ByteWriter exact(MutableBytes(buffer).first(4));
+  exact.u16(0x2222);
+  exact.u16(0x3333);
+  EXPECT_TRUE(exact.ok());
+  EXPECT_EQ(buffer, (std::array<uint8_t, 8>{0x22, 0x22, 0x33, 0x33}));
+}
+
 TEST(ByteWriter, BytesStandBehindEachOther) {
   std::array<uint8_t, 4> buffer{};
   ByteWriter out(buffer);

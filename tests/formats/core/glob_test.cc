@@ -28,6 +28,11 @@ TEST(GlobTest, APatternEndsWhereItsViewEnds) {
     EXPECT_FALSE(matches_glob(longer.substr(0, 1), "ab")) << longer;
     EXPECT_TRUE(matches_glob(longer.substr(0, 1), "a")) << longer;
   }
+  for (const std::string_view longer : {"*a*", "*a?", "*aa"}) {
+    EXPECT_TRUE(matches_glob(longer.substr(0, 2), "aa")) << longer;
+    EXPECT_TRUE(matches_glob(longer.substr(0, 2), "aba")) << longer;
+    EXPECT_FALSE(matches_glob(longer.substr(0, 2), "aab")) << longer;
+  }
 }
 
 // A pattern that would make a backtracking matcher run for ages.

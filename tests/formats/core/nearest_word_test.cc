@@ -73,6 +73,11 @@ TEST(NearestWordTest, ShortWordsAllowFewSlips) {
   EXPECT_EQ(near("leef", {"leaf"}), "leaf");
   EXPECT_EQ(near("loof", {"leaf"}), "");
   EXPECT_EQ(near("ab", {"ac"}), "");
+  EXPECT_EQ(near("abc", {"abX"}), "abX") << "one slip for each three letters";
+  EXPECT_EQ(near("abcde", {"abcXX"}), "");
+  EXPECT_EQ(near("abcdef", {"abcdXX"}), "abcdXX");
+  EXPECT_EQ(near("abcdefgh", {"abcdeXXX"}), "");
+  EXPECT_EQ(near("abcdefghi", {"abcdefXXX"}), "abcdefXXX");
   EXPECT_EQ(near("abcdefghijklmno", {"XXXdefghijklmno"}), "XXXdefghijklmno");
   EXPECT_EQ(near("abcdefghijklmno", {"XXXXefghijklmno"}), "") << "four are too many for any word";
 }

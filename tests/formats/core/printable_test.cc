@@ -232,6 +232,7 @@ TEST(JsonString, MinimalEscapesOnlyWhatJsonDemands) {
 }
 
 TEST(JsonString, JsonOfOthersBecomesPrintable) {
+  EXPECT_EQ(printable_json("[\"a\xFF\xC3\"]"), "[\"a\ufffd\ufffd\"]");
   EXPECT_EQ(printable_json("{\"a\u202e\":\"\x7f\u0085\U000e0041ü\"}\n"),
             "{\"a\\u202e\":\"\\u007f\\u0085\\udb40\\udc41ü\"}\n");
 }

@@ -163,6 +163,32 @@ TEST(Check, UnusualThingsAreFindings) {
   EXPECT_EQ(report.resets, 1u);
 }
 
+// The header could only begin within the frame before: reading cannot begin again there.
+TEST(Check, BehindDamageOnlyWhatStandsBehindItIsAHeader) {
+  std::vector<uint8_t> bytes = two_sub_streams();
+  bytes.insert(bytes.end(), {3, 1, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 'T', 'R', 'C', 0, 1, 'x'});
+  const Report report = check_stream(bytes);
+  EXPECT_EQ(report.grade, Grade::kDamaged);
+  EXPECT_EQ(report.whole_bytes, bytes.size() - 5);
+  EXPECT_THAT(names_of(report), ElementsAre("tag", "behind-problem"));
+  const std::string& behind = report.findings.list()[1].sentence;
+  EXPECT_EQ(behind.find(std::to_string(bytes.size() - 6)), std::string::npos) << behind;
+}
+
+TEST(Check, StacksThatAreDefinedAgainAreFindings) {
+  std::vector<uint8_t> bytes = {'T', 'R', 'C', 0, 1};
+  for (int i = 0; i < 3; ++i) {
+    bytes.insert(bytes.end(), {4, 1, 0, 0, 0, static_cast<uint8_t>(i / 2), 0, 0, 0});
+    bytes.insert(bytes.end(), {1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0});
+  }
+  const Report report = check_stream(bytes);
+  EXPECT_EQ(report.grade, Grade::kOk);
+  EXPECT_EQ(report.stack_pools, 3u);
+  EXPECT_EQ(report.pool_stacks, 3u);
+  EXPECT_THAT(names_of(report), ElementsAre("pool-redefined"));
+  EXPECT_EQ(report.findings.list()[0].offset, 5u + 21);
+}
+
 TEST(Check, EveryCheckAndRuleHasItsOwnName) {
   std::set<std::string_view> names;
   for (int i = 0; i <= static_cast<int>(Check::kUncountedNames); ++i)

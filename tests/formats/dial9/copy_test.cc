@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "formats/dial9/writer.h"
 #include "tests/formats/dial9/recorded.h"
 
@@ -80,6 +82,39 @@ TEST(CopyFrames, DamageInTheMiddleIsNamedWithWhatFollows) {
   ASSERT_TRUE(copied->problem.has_value());
   EXPECT_EQ(copied->problem->rule, Rule::kTag);
   EXPECT_EQ(copied->next_header, part.size() + 1);
+}
+
+TEST(CopyFrames, WhatOnlyBeginsWithinTheLastFrameIsNoHeader) {
+  auto bytes = a_stream();
+  bytes.insert(bytes.end(), {3, 1, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 'T'});
+  const size_t whole = bytes.size();
+  bytes.insert(bytes.end(), {'R', 'C', 0, 1, 'x'});
+  VectorSink out;
+  const auto copied = copy_frames(bytes, out);
+  ASSERT_TRUE(copied.ok());
+  EXPECT_EQ(copied->bytes, whole);
+  EXPECT_TRUE(copied->problem.has_value());
+  EXPECT_EQ(copied->next_header, std::nullopt);
+}
+
+TEST(CopyFrames, TheSinkGetsALargeStreamInPieces) {
+  constexpr size_t kPiece = size_t{4} << 20;
+  Encoder encoder;
+  const EventType type = *encoder.define({0, "T", false, {{"v", FieldType::kString}}});
+  const std::string text(1'000'003, 'x');
+  while (encoder.bytes().size() <= 2 * kPiece) {
+    encoder.begin_event(type);
+    encoder.put_string(text);
+    ASSERT_TRUE(encoder.end_event());
+  }
+  VectorSink out;
+  std::vector<uint64_t> told;
+  const auto copied =
+      copy_frames(encoder.bytes(), out, [&](uint64_t done) { told.push_back(done); });
+  ASSERT_TRUE(copied.ok());
+  EXPECT_EQ(out.bytes().size(), encoder.bytes().size());
+  EXPECT_TRUE(std::ranges::equal(out.bytes(), encoder.bytes()));
+  EXPECT_EQ(told, (std::vector<uint64_t>{0, kPiece, 2 * kPiece}));
 }
 
 }  // namespace

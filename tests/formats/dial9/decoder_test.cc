@@ -49,6 +49,20 @@ TEST(Decoder, HeadersResetSchemasPoolsAndTime) {
 }
 
 // Ids need not follow one another: recorders of today count from 256 on.
+// Nothing shorter than these fields is possible, and nothing stands behind them.
+TEST(Decoder, ASchemaOfTheShortestFieldsMayEndTheStream) {
+  for (size_t fields = 0; fields < 6; ++fields) {
+    Raw bytes = kHead + Raw{1, 0, 0, 0, 0, 1, static_cast<uint8_t>(fields), 0};
+    for (size_t i = 0; i < fields; ++i) bytes = bytes + Raw{0, 0, 9};
+    const Recorder seen = record(bytes);
+    EXPECT_EQ(seen.rule, Rule::kNone) << fields;
+    ASSERT_EQ(seen.schemas.size(), 1u) << fields;
+    EXPECT_EQ(seen.schemas[0].fields.size(), fields);
+    bytes.pop_back();
+    EXPECT_EQ(record(bytes).rule, Rule::kTruncated) << fields;
+  }
+}
+
 TEST(Decoder, TypeIdsMayHaveHoles) {
   const Raw high = {1, 0xFF, 0xFF, 1, 0, 'H', 1, 1, 0, 1, 0, 'v', 11};
   const Raw low = {1, 0, 1, 1, 0, 'L', 1, 1, 0, 1, 0, 'v', 11};

@@ -87,6 +87,25 @@ TEST(RoundTrip, RefusedEventsLeaveNoTrace) {
   }
 }
 
+// Content that its type cannot have is no value: an optional field is absent then, any other field
+// makes the event refused.
+TEST(RoundTrip, OwnedContentOfAnotherTypeIsAbsent) {
+  for (const FieldType type : {FieldType::kString, FieldType::kStringMap, FieldType::kStackFrames,
+                               FieldType::kPooledString}) {
+    for (const bool optional : {false, true}) {
+      const OwnedEvent event{
+          {0, "A", false, {{"x", type, optional}}}, std::nullopt, {{type, uint64_t{1}}}};
+      Encoder encoder;
+      const EventType defined = *encoder.define(event.schema);
+      ASSERT_EQ(encode(encoder, defined, event), optional) << to_text(type);
+      if (!optional) continue;
+      const testing::Recorder seen = testing::record(encoder.bytes());
+      ASSERT_EQ(seen.events.size(), 1u);
+      EXPECT_EQ(seen.events[0].values[0], (OwnedValue{type, {}})) << to_text(type);
+    }
+  }
+}
+
 TEST(RoundTrip, OwnedFieldsByName) {
   const OwnedEvent event{
       {0, "A", false, {{"x", FieldType::kU8, false}, {"x", FieldType::kU8, false}}},

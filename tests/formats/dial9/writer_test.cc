@@ -448,6 +448,32 @@ TEST(Encoder, ACallersBufferIsFilledToTheLastByteAndNotBeyond) {
   }
 }
 
+TEST(Encoder, AnnouncesWhereThereIsRoomAndOnlyTypesThatItKnows) {
+  for (size_t size = 0; size <= 18; ++size) {
+    std::vector<uint8_t> buffer(size);
+    Encoder encoder{MutableBytes(buffer)};
+    const EventType type = *encoder.define(simple(0, {{"v", FieldType::kVarint}}));
+    ASSERT_EQ(encoder.announce(type), size == 18) << size;
+    if (size < 18) {
+      EXPECT_EQ(encoder.refusal(), Refusal::kNoRoom);
+    }
+    EXPECT_EQ(encoder.bytes().size(), size < 5 ? 0u : size < 18 ? 5u : 18u) << size;
+    EXPECT_EQ(encoder.announce(type), size == 18) << "again";
+    EXPECT_FALSE(encoder.announce(EventType{1}));
+    EXPECT_EQ(encoder.refusal(), Refusal::kUnknownType);
+  }
+  Encoder encoder;
+  const EventType type = *encoder.define(simple(0, {{"v", FieldType::kVarint}}));
+  const EventType other = *encoder.define(simple(1, {}));
+  encoder.begin_event(type, 1);
+  EXPECT_FALSE(encoder.announce(other));
+  EXPECT_EQ(encoder.refusal(), Refusal::kNotOpen);
+  encoder.put_varint(1);
+  EXPECT_TRUE(encoder.end_event());
+  EXPECT_TRUE(encoder.announce(other));
+  EXPECT_EQ(record(encoder.bytes()).schemas.size(), 2u);
+}
+
 TEST(Encoder, AFullBufferGoesOnAfterClear) {
   std::vector<uint8_t> buffer(40);
   Encoder encoder{MutableBytes(buffer)};

@@ -15,6 +15,7 @@
 #include "formats/rtc/check.h"
 #include "formats/rtc/reader.h"
 #include "formats/rtc/value.h"
+#include "tests/formats/rtc/frame_bytes.h"
 #include "tests/formats/rtc/random_container.h"
 #include "tests/formats/rtc/reference_files.h"
 
@@ -327,6 +328,37 @@ TEST_F(CopyCase, WhatIsMissingIsCounted) {
   const auto counts = missing_counts(*copied);
   ASSERT_EQ(counts.size(), 2u);
   EXPECT_EQ(counts[1].second, "objects whose end is missing");
+}
+
+// A description that changes begins the stream anew: its first value is no repetition, even of
+// bytes that are no value of it.
+TEST(CopyTest, AStreamThatIsDescribedAnewRepeatsNothing) {
+  testing::FrameBytes made;
+  const uint8_t bad[1] = {7};
+  const auto meta = [](const char* gain) {
+    return R"([{"id":9,"name":"clk","clock":true,"format":"uint16","gain":)" + std::string(gain) +
+           "},10]";
+  };
+  made.head(0, meta("1")).frame(9, bad).close_unit();
+  made.head(1, meta("2")).frame(9, bad).close_unit();
+  made.head(2, meta("2")).frame(9, bad).crc();
+  VectorSink sink;
+  const auto copied = copy_one(made.bytes, sink);
+  ASSERT_TRUE(copied.ok());
+  EXPECT_EQ(copied->objects, 2u);  // the third repeats the second
+  EXPECT_EQ(copied->streams, 2u);
+}
+
+TEST(CopyTest, SaysHowManyBytesAreDone) {
+  testing::FrameBytes made;
+  made.head(0, R"([{"id":9,"name":"a"},10])").text(9, "x").close_unit();
+  made.head(1, R"([{"id":9,"name":"a"},10])").text(9, "y").close_unit();
+  const Bytes files[] = {made.bytes, made.bytes};
+  std::vector<uint64_t> done;
+  VectorSink sink;
+  ASSERT_TRUE(copy_objects(files, sink, [&](uint64_t bytes) { done.push_back(bytes); }).ok());
+  // Two Units of 8192 bytes in each file, half of each in the first reading, half in the second.
+  EXPECT_EQ(done, (std::vector<uint64_t>{0, 4096, 8192, 12288, 16384, 20480, 24576, 28672}));
 }
 
 // ---- the independent reader's word on it

@@ -90,9 +90,12 @@ TEST(RtcDecoderCases, EveryLimitPlusOne) {
   const std::vector<uint8_t> full(kMaxPayloadBytes + 1, 1);
   // Ids that are found by their place, and those beyond.
   FrameBytes ids;
-  ids.head(0, R"([{"id":4095},{"id":4096},{"id":4097},{"id":2147483647},2147483648])");
-  for (const uint64_t id : {4095, 4096, 4097, 2147483647}) ids.text(id, "x");
-  EXPECT_EQ(check_file(ids.crc().bytes)->objects, 4u);
+  ids.head(0,
+           R"([{"id":4095},{"id":4096},{"id":4097},{"id":8192},{"id":1048576},{"id":2147483647},)"
+           R"(2147483648])");
+  for (const uint64_t id : {4095, 4096, 4097, 8192, 1048576, 2147483647}) ids.text(id, "x");
+  EXPECT_EQ(check_file(ids.crc().bytes)->objects, 6u);
+  EXPECT_EQ(check_file(ids.bytes)->findings.errors(), 0u);
   // A frame's payload.
   FrameBytes made;
   made.head(0, meta).frame(9, Bytes(full).first(kMaxPayloadBytes)).crc();
@@ -112,20 +115,25 @@ TEST(RtcDecoderCases, EveryLimitPlusOne) {
       EXPECT_EQ(check_file(wide.bytes)->findings.errors(), 1u);
     }
   }
-  // An Index and a Meta beyond their limits.
+  // An Index and a Meta beyond their limits, and those that just fit, which are malformed.
   for (const uint64_t id : {kIndexId, kMinorIndexId, kMetaId, kMetaDeltaId}) {
-    FrameBytes large;
-    large.geometry = {uint64_t{1} << 30, uint64_t{1} << 30};
-    large.head(0, meta);
-    const size_t limit = id < kMetaId ? kMaxIndexBytes : kMaxMetaBytes;
-    for (size_t i = 0; i < limit / kMaxPayloadBytes; ++i) {
-      large.frame(id, Bytes(full).first(kMaxPayloadBytes), true);
+    for (const size_t more : {size_t{0}, size_t{1}}) {
+      FrameBytes large;
+      large.geometry = {uint64_t{1} << 30, uint64_t{1} << 30};
+      large.head(0, meta);
+      const size_t limit = id < kMetaId ? kMaxIndexBytes : kMaxMetaBytes;
+      for (size_t i = 0; i < limit / kMaxPayloadBytes; ++i) {
+        large.frame(id, Bytes(full).first(kMaxPayloadBytes), true);
+      }
+      large.frame(id, Bytes(full).first(more)).text(9, "x").crc();
+      const auto summary = check_file(large.bytes);
+      ASSERT_TRUE(summary.ok());
+      ASSERT_EQ(summary->findings.errors(), 1u) << id;
+      EXPECT_EQ(summary->findings.list()[0].sentence.find("beyond the limit") != std::string::npos,
+                more != 0)
+          << summary->findings.list()[0].sentence;
+      EXPECT_EQ(summary->objects, 1u);
     }
-    large.frame(id, Bytes(full).first(1)).text(9, "x").crc();
-    const auto summary = check_file(large.bytes);
-    ASSERT_TRUE(summary.ok());
-    EXPECT_EQ(summary->findings.errors(), 1u) << id;
-    EXPECT_EQ(summary->objects, 1u);
   }
   // Sizes of a Unit that are none.
   for (const uint64_t unit : {uint64_t{0}, uint64_t{1024}, uint64_t{5000}, kMaxUnitBytes * 2}) {

@@ -366,6 +366,28 @@ TEST(RtcReader, SearchesForMarkersInBothDirections) {
     file[at + 500] = 0;
     EXPECT_EQ(find_marker(file, 0), std::nullopt);
   }
+  // One that ends with the bytes, and one byte less of it.
+  std::fill(file.begin(), file.end(), uint8_t{0x11});
+  put(5000, kIndexFirstByte);
+  for (const uint64_t at : {uint64_t{0}, uint64_t{1}, uint64_t{5000}}) {
+    const Bytes whole = Bytes(file).subspan(5000 - at, at + kMarkerBytes);
+    EXPECT_TRUE(is_marker(whole, at));
+    EXPECT_EQ(find_marker(whole, 0), at);
+    EXPECT_EQ(find_marker_backwards(whole, at, 0), at);
+    EXPECT_EQ(find_marker_backwards(whole, whole.size(), at), at);
+    const Bytes less = whole.first(whole.size() - 1);
+    EXPECT_FALSE(is_marker(less, at));
+    EXPECT_EQ(find_marker(less, 0), std::nullopt);
+    EXPECT_EQ(find_marker_backwards(less, less.size(), 0), std::nullopt);
+  }
+  for (const uint64_t at : {4998u, 4999u, 5001u, 5002u}) EXPECT_FALSE(is_marker(file, at)) << at;
+  for (const uint64_t odd : {5001u, 5500u, 6023u, 6024u}) {
+    std::vector<uint8_t> holed = file;
+    holed[odd] = kMarkerFill + 1;
+    EXPECT_FALSE(is_marker(holed, 5000)) << odd;
+    EXPECT_EQ(find_marker(holed, 0), std::nullopt) << odd;
+    EXPECT_EQ(find_marker_backwards(holed, 19999, 0), std::nullopt) << odd;
+  }
   std::fill(file.begin(), file.end(), kMarkerFill);
   EXPECT_EQ(find_marker(file, 0), std::nullopt);
   EXPECT_EQ(find_marker_backwards(file, 19999, 0), std::nullopt);

@@ -261,6 +261,61 @@ TEST(RtcSeek, ByTimeAmongStreamsThatWereOpenedWithinTheUnit) {
   EXPECT_EQ(reader->findings().errors(), 0u);
 }
 
+// The clock that is searched by when none is named: the first with an epoch, whatever its format.
+TEST(RtcSeek, ByTimeTakesTheFirstClockWithAnEpoch) {
+  testing::FrameBytes made;
+  made.head(0, R"([{"id":9,"name":"data"},{"id":10,"clock":true,"format":"uint8","offset":9},)"
+               R"({"id":11,"name":"cycles","clock":true,"format":"uint8"},)"
+               R"({"id":12,"name":"seconds","clock":true,"format":"uint8","offset":100},)"
+               R"({"id":13,"name":"clk","clock":true,"format":"timespec"},)"
+               R"({"id":14,"name":"on cycles","clock":"cycles"},)"
+               R"({"id":15,"name":"on seconds","clock":"seconds"},16])");
+  made.frame(11, std::vector<uint8_t>{200}).text(14, "far ahead");
+  made.frame(12, std::vector<uint8_t>{50});
+  const uint64_t wanted = made.at();
+  made.text(15, "at 150 s").crc();
+  auto reader = Reader::open(made.bytes);
+  const auto place = reader->seek_time(150'000'000'000);
+  ASSERT_TRUE(place.ok());
+  Object object;
+  ASSERT_TRUE(reader->next(object));
+  EXPECT_EQ(object.stream->name, "seconds");
+  ASSERT_TRUE(reader->next(object));
+  EXPECT_EQ(object.offset, wanted);
+
+  // Without an epoch anywhere, the first; without a clock that has a name, none.
+  testing::FrameBytes plain;
+  plain.head(0, R"([{"id":9,"name":"data"},{"id":10,"name":"a","clock":true,"format":"uint8"},)"
+                R"({"id":11,"name":"b","clock":true,"format":"uint8"},12])");
+  plain.frame(11, std::vector<uint8_t>{7});
+  const uint64_t tick = plain.at();
+  plain.frame(10, std::vector<uint8_t>{5}).crc();
+  EXPECT_EQ(Reader::open(plain.bytes)->seek_time(1'000'000'000).value(), tick);
+  testing::FrameBytes none;
+  none.head(0, R"([{"id":9,"name":"data"},{"id":10,"clock":true,"format":"uint8"},11])").crc();
+  EXPECT_EQ(Reader::open(none.bytes)->seek_time(0).code(), Code::kNotFound);
+}
+
+// The search looks at Units that are gone: behind the place nothing reads like one.
+TEST(RtcSeek, ByTimeInAFileWhoseEndIsDestroyed) {
+  Made made = live_capture(13, {8192, 2048}, 2000);
+  ASSERT_GT(made.units, 12u);
+  const auto all = read_all(made.file);
+  const uint64_t good = made.units / 4 * 8192;
+  std::fill(made.file.begin() + static_cast<std::ptrdiff_t>(good), made.file.end(), uint8_t{0xEE});
+  auto reader = Reader::open(made.file);
+  const auto wanted = std::ranges::find_if(all, [&](const Item& item) {
+    return item.offset > good / 2 && item.time_ns >= 1609772400000000000;
+  });
+  ASSERT_LT(wanted->offset, good);
+  const auto place = reader->seek_time(*wanted->time_ns);
+  ASSERT_TRUE(place.ok());
+  EXPECT_LE(place.value(), wanted->offset);
+  Object object;
+  ASSERT_TRUE(reader->next(object));
+  EXPECT_GE(object.time_ns, *wanted->time_ns);
+}
+
 struct CountingObserver final : ReaderObserver {
   void unit_ended(const UnitInfo&) override { ++units; }
   void skipped(uint64_t, uint64_t) override { ++skips; }

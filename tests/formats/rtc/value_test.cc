@@ -112,6 +112,19 @@ TEST(RtcValue, GainAndOffset) {
   EXPECT_EQ(value.value().number, 40.0);
   EXPECT_TRUE(value.value().has_gain_or_offset);
   EXPECT_EQ(std::get<uint64_t>(value.value().raw), 100u);
+
+  // Neither stands there, or the format has none.
+  stream = stream_of("uint16le");
+  EXPECT_FALSE(decode_value(stream, payload, Endian::kLittle)->has_gain_or_offset);
+  EXPECT_EQ(decode_value(stream, payload, Endian::kLittle)->number, 100.0);
+  stream.offset = 3;
+  EXPECT_TRUE(decode_value(stream, payload, Endian::kLittle)->has_gain_or_offset);
+  EXPECT_EQ(decode_value(stream, payload, Endian::kLittle)->number, 103.0);
+  stream = stream_of("timespec");
+  stream.gain = 2;
+  const std::vector<uint8_t> time = {1, 0, 0, 0, 0, 0, 0, 0, 0, 0x65, 0xCD, 0x1D};  // 1.5 s
+  EXPECT_FALSE(decode_value(stream, time, Endian::kLittle)->has_gain_or_offset);
+  EXPECT_EQ(decode_value(stream, time, Endian::kLittle)->number, 1.5);
 }
 
 TEST(RtcDecimal, ReadsAndWritesJsonNumbers) {

@@ -18,6 +18,9 @@ TEST(Signature, EveryTypeAndAlias) {
             "utf8 k, char l, wchar m, any n, flowId o, time32 p, uint8[] q, float32[] r, uint16 s, "
             "uint32[] t, utf8 u, int8 v, uint8 w, int16 x, int32 y, float32 z");
   EXPECT_TRUE(parse_signature("")->empty());
+  const auto spaced = parse_signature(" \tuint32 ab \t,\n int8[]  c  ,bool d\r\n");
+  ASSERT_TRUE(spaced.ok()) << spaced.error().message;
+  EXPECT_EQ(print_signature(*spaced), "uint32 ab, int8[] c, bool d");
 }
 
 // Verdicts of the published viewer: the variants define_* of the reference pack.
@@ -116,6 +119,12 @@ TEST_F(Types, WireId1StaysWhatItIs) {
   define(1, "mine", "");
   EXPECT_TRUE(findings.has(Rule::kDefineReserved));
   EXPECT_EQ(types.find(1)->role, Role::kDefine);
+  const Builtin& known = builtin(Role::kDefine);
+  EXPECT_EQ(types.find(1)->name, known.name);
+  EXPECT_EQ(types.find(1)->signature, known.signature);
+  EXPECT_EQ(types.find(1)->flags, known.flags);
+  EXPECT_EQ(types.find(1)->event_class, known.event_class);
+  EXPECT_EQ(print_signature(types.find(1)->arguments), known.signature);
 }
 
 TEST_F(Types, WhatCannotBeReadIsUndefined) {

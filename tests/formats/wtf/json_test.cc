@@ -120,6 +120,90 @@ TEST(Json, ReadsWhatAPersonWrites) {
                        " | mine | 8 | n=-1 s='' j='[2]' f=[] c=122 w=null"}));
 }
 
+// One event of this type, and what it becomes.
+std::string document_of(std::string_view args_of_type, std::string_view events) {
+  std::string text = R"({"wtfVersion":1,"formatVersion":10,"chunks":[{"id":2,"type":"event_data",)"
+                     R"("parts":[{"type":"json_event_buffer","events":[{"wireId":1,"time":0,)"
+                     R"("args":{"wireId":2,"eventClass":0,"flags":0,"name":"t","args":")";
+  text.append(args_of_type).append("\"}},").append(events).append("]}]}]}");
+  return text;
+}
+
+TEST(Json, CharactersOfTwoUnitsArePrintedAsText) {
+  VectorSink binary;
+  Findings findings;
+  const std::string text =
+      document_of("wchar[] w, wchar c", R"({"wireId":2,"time":7,"args":["世😀\uE000","世"]})");
+  ASSERT_TRUE(json_to_binary(bytes_of(text), binary, findings).ok());
+  const json document = json::parse(to_json(binary.bytes(), {}));
+  const json& parts = document["chunks"][0]["parts"];
+  const json& event = parts[parts.size() - 1]["events"][1];
+  EXPECT_EQ(event["args"], json::parse(R"({"w":"世😀\uE000","c":"世"})")) << event.dump();
+}
+
+TEST(Json, OrdinalsHave32Bits) {
+  for (const auto& [ordinal, fits] : {std::pair("4294967295", true), {"4294967296", false}}) {
+    Findings findings;
+    const auto lines =
+        lines_from(document_of("ascii s", R"({"wireId":2,"time":7,"args":[{"ordinal":)" +
+                                              std::string(ordinal) +
+                                              R"(}]},{"wireId":2,"time":8,"args":["x"]})"),
+                   findings);
+    EXPECT_EQ(findings.has(Rule::kJsonValue), !fits) << ordinal;
+    EXPECT_EQ(lines.size(), fits ? 2u : 1u) << ordinal;
+  }
+}
+
+TEST(Json, MoreArgumentsThanATypeMayHaveAreRefused) {
+  std::string args;
+  for (size_t i = 0; i <= kMaxArguments; ++i) args += "\"x" + std::to_string(i) + "\":1,";
+  Findings findings;
+  const auto lines =
+      lines_from(document_of("uint8 n", R"({"wireId":2,"time":7,"args":{)" + args +
+                                            R"("n":1}},{"wireId":2,"time":8,"args":[3]})"),
+                 findings);
+  EXPECT_TRUE(findings.has(Rule::kJsonValue));
+  EXPECT_EQ(lines, std::vector<std::string>{" | t | 8 | n=3"});
+}
+
+// The class is part of a definition.
+TEST(Json, AnotherClassIsAnotherDefinition) {
+  for (const char* event_class : {"0", "1"}) {
+    Findings findings;
+    (void)lines_from(
+        document_of("uint8 n", R"({"wireId":1,"time":0,"args":{"wireId":2,"eventClass":)" +
+                                   std::string(event_class) +
+                                   R"(,"flags":0,"name":"t","args":"uint8 n"}})"),
+        findings);
+    EXPECT_EQ(findings.has(Rule::kRedefinition), *event_class == '1');
+  }
+}
+
+TEST(Json, PartsAndChunksOfTheWrongShapeAreSaid) {
+  const auto read = [](std::string_view chunks, Rule rule) {
+    Findings findings;
+    const auto lines = lines_from(
+        R"({"wtfVersion":1,"formatVersion":10,"chunks":[)" + std::string(chunks) +
+            R"(,{"id":3,"type":"event_data","parts":[{"type":"json_event_buffer","events":[)"
+            R"({"wireId":1,"time":0,"args":{"wireId":2,"eventClass":0,"flags":0,"name":"t",)"
+            R"("args":""}},{"wireId":2,"time":5}]}]}]})",
+        findings);
+    EXPECT_EQ(lines, std::vector<std::string>{" | t | 5 |"}) << chunks;
+    return findings.has(rule);
+  };
+  const auto chunk_of = [](const std::string& part) {
+    return R"({"id":2,"type":"event_data","parts":[)" + part + "]}";
+  };
+  EXPECT_TRUE(read("7", Rule::kJsonShape));
+  EXPECT_TRUE(read("[]", Rule::kJsonShape));
+  EXPECT_TRUE(
+      read(chunk_of(R"({"type":"string_table","mode":"base64","value":"?"})"), Rule::kJsonValue));
+  EXPECT_TRUE(
+      read(chunk_of(R"({"type":4294967296,"mode":"base64","value":""})"), Rule::kJsonShape));
+  EXPECT_FALSE(
+      read(chunk_of(R"({"type":4294967295,"mode":"base64","value":""})"), Rule::kJsonShape));
+}
+
 TEST(Json, FragmentsOfThePublishedLibraryAreReadToo) {
   Findings findings;
   const auto lines = lines_from(
@@ -295,6 +379,15 @@ TEST(Json, TextOrdinalsFollowBothKindsOfWriters) {
   EXPECT_EQ(name("a"), 2u) << "the next entry in order";
   EXPECT_EQ(name("a"), 0u);
   EXPECT_EQ(name("d"), std::nullopt);
+
+  TextOrdinals undone;
+  for (const char* text : {"a", "b", "a"}) undone.add(text);
+  undone.took(0);
+  const size_t mark = undone.mark();
+  undone.took(1);
+  EXPECT_EQ(undone.meant("a"), 2u);
+  undone.back_to(mark);
+  EXPECT_EQ(undone.meant("a"), 0u);
 }
 
 }  // namespace

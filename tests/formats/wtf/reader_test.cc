@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "formats/wtf/check.h"
 #include "formats/wtf/text.h"
 #include "tests/formats/wtf/built_file.h"
@@ -12,6 +14,7 @@ namespace {
 
 using testing::ByHand;
 using testing::octets;
+using namespace std::string_literals;
 
 std::vector<uint8_t> file_of(std::string_view table, const ByHand& events) {
   ByHand file;
@@ -39,6 +42,8 @@ TEST(Reader, ReadsAFileMadeByHand) {
   EXPECT_EQ(event.type->name, "draw");
   EXPECT_TRUE(event.type->is_scope());
   EXPECT_EQ(event.time_us, 100u);
+  EXPECT_EQ(load_le<uint32_t>(file.data() + event.offset), 2u);
+  EXPECT_EQ(load_le<uint32_t>(file.data() + event.offset + 4), 100u);
   EXPECT_EQ(event.argument("n")->integer(), -2);
   EXPECT_EQ(event.argument("f")->real(), 1.0f);
   EXPECT_EQ(event.argument("c")->utf8(), "abc");
@@ -51,6 +56,62 @@ TEST(Reader, ReadsAFileMadeByHand) {
   EXPECT_EQ(reader.position(), file.size());
   EXPECT_TRUE(findings.has(Rule::kZoneMissing));
   EXPECT_EQ(findings.errors() + findings.warnings(), 0u);
+}
+
+// What is cut off within its arguments is no event, and that is said.
+TEST(Reader, AnEventThatTheFileEndsWithinIsLeftOut) {
+  using namespace std::string_view_literals;
+  ByHand events;
+  events.define(2, 1, 0, 0, 1).word(2).word(100).word(3).text("abc\0"sv);
+  auto file = file_of("draw\0char[] c\0"sv, events);
+  for (size_t left_out = 0; left_out < 12; left_out += 4) {
+    Findings findings;
+    auto reader = Reader::open(file, findings);
+    ASSERT_TRUE(reader.ok());
+    Event event;
+    EXPECT_EQ((*reader)->next(event), left_out == 0);
+    const bool said = std::ranges::any_of(findings.list(), [&](const Finding& finding) {
+      return finding.rule == Rule::kTruncated && finding.offset + 16 - left_out == file.size() &&
+             finding.sentence.find("within an event 'draw'") != std::string::npos;
+    });
+    EXPECT_EQ(said, left_out != 0) << left_out;
+    file.resize(file.size() - 4);
+  }
+}
+
+// More zones than are kept count for the default zone; no others are there.
+TEST(Reader, ZonesHaveALimit) {
+  using namespace std::string_view_literals;
+  ByHand events;
+  events.define(2, 0, 40, 0, 1).define(3, 0, 0, 2, 3).define(4, 0, 40, 4, 5);
+  std::string table =
+      "wtf.zone#create\0uint16 zoneId, ascii name, ascii type, ascii location\0"
+      "mark\0\0wtf.zone#set\0uint16 zoneId\0"s;
+  constexpr uint32_t kNames = 6;
+  for (size_t i = 0; i <= kMaxZones; ++i) {
+    table += std::to_string(i) + '\0';
+    const auto id = static_cast<uint32_t>(i == kMaxZones ? 9 : i == kMaxZones - 1 ? 4 : i % 4);
+    events.word(2).word(0).word(id).word(kNames + static_cast<uint32_t>(i));
+    events.word(kNullOrdinal).word(kNullOrdinal);
+  }
+  events.word(4).word(1).word(4).word(3).word(2);
+  events.word(4).word(1).word(9).word(3).word(3);
+  const auto file = file_of(table, events);
+  Findings findings;
+  auto opened = Reader::open(file, findings);
+  ASSERT_TRUE(opened.ok());
+  Reader& reader = **opened;
+  Event event;
+  ASSERT_TRUE(reader.next(event));
+  EXPECT_EQ(event.type->name, "mark");
+  EXPECT_EQ(reader.zones().size(), kMaxZones);
+  EXPECT_TRUE(findings.has(Rule::kLimit));
+  EXPECT_EQ(reader.zones()[event.zone].name, std::to_string(kMaxZones - 1));
+  ASSERT_TRUE(reader.next(event));
+  EXPECT_EQ(event.zone, 0u);
+  for (uint32_t id = 0; id < 70000; ++id) {
+    EXPECT_EQ(reader.zone_of_id(id).has_value(), id < 5 || id == 9) << id;
+  }
 }
 
 TEST(Reader, TextsAndTheirSpecialOrdinals) {

@@ -18,6 +18,8 @@ TEST(JsonText, Numbers) {
   EXPECT_EQ(text(0), "0");
   EXPECT_EQ(text(-0.0), "-0");
   EXPECT_EQ(text(1e300), "1e+300");
+  EXPECT_EQ(text(999999999999999.0), "999999999999999");
+  EXPECT_EQ(text(1e15), "1e+15");
 }
 
 // RFC 4648, section 10.

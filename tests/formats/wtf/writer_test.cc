@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "formats/wtf/check.h"
 #include "tests/formats/wtf/built_file.h"
 
@@ -124,6 +126,36 @@ TEST_F(WriterTest, EveryChunkSetsItsZone) {
   EXPECT_EQ(sink.bytes().size(), writer.stats().bytes);
   EXPECT_EQ(writer.stats().max_depth, 3000u);
   EXPECT_EQ(check_file(sink.bytes()).zones[0].scopes, 3000u);
+}
+
+// From the least to the greatest time of its own events, whatever the chunk before had.
+TEST_F(WriterTest, ChunksSayTheTimesOfTheirEvents) {
+  std::vector<std::pair<uint32_t, uint32_t>> expected;
+  for (const auto& times : {std::vector<uint32_t>{50}, {30, 90}, {40, 35, 45}}) {
+    for (const uint32_t us : times) ASSERT_TRUE(writer.mark(kEpoch + us * 1000, "m", "1").ok());
+    ASSERT_TRUE(writer.flush().ok());
+    const auto [least, greatest] = std::ranges::minmax(times);
+    expected.emplace_back(least, greatest);
+  }
+  ASSERT_TRUE(writer.finish().ok());
+  std::vector<std::pair<uint32_t, uint32_t>> found;
+  Findings findings;
+  ChunkCursor cursor(sink.bytes(), findings);
+  for (Chunk chunk; cursor.next(chunk);) {
+    if (chunk.type == static_cast<uint32_t>(ChunkType::kEventData))
+      found.emplace_back(chunk.start_time, chunk.end_time);
+  }
+  // The first has the zone's creation too, which takes no time of its own.
+  EXPECT_EQ(found, expected);
+}
+
+TEST_F(WriterTest, ScopesAreClosedAtTheLastTimeThatThereIs) {
+  ASSERT_TRUE(writer.enter(scope, kEpoch).ok());
+  EXPECT_EQ(writer.close_scopes(kEpoch + 4294967296000).code(), Code::kLimit);
+  ASSERT_TRUE(writer.close_scopes(kEpoch + 4294967295999).ok());
+  EXPECT_EQ(writer.depth(zone), 0u);
+  ASSERT_TRUE(writer.finish().ok());
+  EXPECT_EQ(lines().back(), "z | wtf.scope#leave | 4294967295 |");
 }
 
 // C++'s char is an int8 or a uint8; either goes into an array of the same and of char.
