@@ -133,6 +133,7 @@ TEST_P(SessionBudgetTest, ReleasedFilesAreClosedAndOpenedAgain) {
   EXPECT_EQ(budget_.held, fs_.open_now);
   ASSERT_OK(session->release_files());
   EXPECT_EQ(fs_.open_now, 0u);
+  EXPECT_EQ(fs_.closed_unsynced != 0, GetParam() == Durability::kOs);
   EXPECT_EQ(budget_.held, 0u);
   const Page second[] = {stream.index_page(20, 20)};
   ASSERT_OK(session->append_pages(second));
@@ -152,14 +153,21 @@ TEST_P(SessionBudgetTest, LeastRecentlyWrittenThreadsAreClosedWhenTheBudgetShrin
   }
   EXPECT_GE(fs_.open_now, 100u);
   budget_.limit = 20;
+  const bool synced = GetParam() == Durability::kFsync;
   ASSERT_OK(session->commit());
   EXPECT_LE(fs_.open_now, 21u);
+  if (synced) {
+    EXPECT_EQ(fs_.closed_unsynced, 0u);
+  } else {
+    EXPECT_GT(fs_.closed_unsynced, 0u) << "nothing was closed";
+  }
   budget_.limit = 3;
   for (FakeStream& stream : streams) {
     const Page page[] = {stream.index_page(5, 5)};
     ASSERT_OK(session->append_pages(page));
     EXPECT_LE(fs_.open_now, 7u);
   }
+  EXPECT_TRUE(!synced || fs_.closed_unsynced == 0);
   ASSERT_OK(session->seal(SessionState::kComplete, ""));
   EXPECT_EQ(session->totals().events, 1000u);
 }
