@@ -142,6 +142,9 @@ TEST(StandardOutputTest, NothingIsWrittenBehindAFailure) {
         stream << "behind it";
         stream << std::flush;
         stream.clear();
+        stream.put('x');
+        if (stream.good()) std::exit(5);
+        stream.clear();
         stream << piece(kBuffer + 1, 'b');
         if (output.finish("program", 0) != 1) std::exit(3);
         char one = 0;
