@@ -32,7 +32,7 @@ Status Session::limit_open_files() {
   std::sort(by_use.begin(), by_use.end());
   for (const auto& [last_use, writer] : by_use) {
     if (open_files_ <= target) break;
-    COLLECT_TRY(writer->commit());
+    COLLECT_TRY(writer->sync_files());
     const size_t before = writer->open_files();
     writer->close_files();
     count_open_files(before, 0);
@@ -40,11 +40,12 @@ Status Session::limit_open_files() {
   return {};
 }
 
+// Here no descriptor may be free: names of new files are synced by the next commit.
 Status Session::close_files_of_others(const ThreadWriter* but) {
   for (Thread& thread : threads_) {
     ThreadWriter* const writer = thread.writer.get();
     if (writer == nullptr || writer == but || writer->open_files() == 0) continue;
-    COLLECT_TRY(writer->commit());
+    COLLECT_TRY(writer->sync_files());
     const size_t before = writer->open_files();
     writer->close_files();
     count_open_files(before, 0);

@@ -279,11 +279,15 @@ void ThreadWriter::adopt_stall(const Stall& stall, size_t most) {
 }
 
 Status ThreadWriter::commit() {
+  COLLECT_TRY(sync_files());
+  return durability_ == Durability::kFsync ? sync_names() : Status();
+}
+
+Status ThreadWriter::sync_files() {
   if (durability_ != Durability::kFsync) return {};
   COLLECT_TRY(index_.sync());
   COLLECT_TRY(detail_.sync());
-  COLLECT_TRY(journal_.sync());
-  return sync_names();
+  return journal_.sync();
 }
 
 Status ThreadWriter::sync_names() {

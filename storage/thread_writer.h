@@ -47,6 +47,8 @@ class ThreadWriter {
   void adopt_stall(const Stall& stall, size_t most);
 
   Status commit();  // makes what is stored survive, as the durability says
+  // The same but for the names of new files: needs no further descriptor. Before close_files().
+  Status sync_files();
   void close_files();
   size_t open_files() const;
 

@@ -215,6 +215,9 @@ TEST_F(DiskLimitsTest, TheDiskIsAskedMoreOftenTheFullerItGets) {
   disk.free = keep;
   ASSERT_OK(guard.admit(0, page));
   guard.look_again();
+  // A single byte is asked about too; and again, once there was no room.
+  EXPECT_FALSE(guard.admit(0, 1).ok());
+  EXPECT_FALSE(guard.admit(0, 1).ok());
   EXPECT_FALSE(guard.admit(0, page).ok());
 }
 

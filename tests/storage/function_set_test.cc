@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "formats/core/bytes.h"
-#include "tests/storage/fake_stream.h"
+#include "storage/stored_functions.h"
+#include "tests/storage/session_fixture.h"
 
 namespace collect::storage::test {
 namespace {
@@ -82,6 +83,85 @@ TEST(FunctionSet, IdZeroIsAnId) {
   FunctionSet set;
   set.add_events(events);
   EXPECT_EQ(set.sorted(), (std::vector<uint64_t>{0, 1}));
+}
+
+class StoredFunctionsTest : public SessionTest {
+ protected:
+  // More than is read at once, and not a multiple of it; every event is of a function of its own.
+  static constexpr uint64_t kEvents = 2 * 8192 + 100;
+
+  // A sealed session of two threads; the functions of the second follow those of the first.
+  std::string record(atf::Version version = atf::Version::kV2) {
+    auto session = make(version);
+    for (uint32_t id = 1; id <= 2; ++id) {
+      FakeStream stream(version, id, 100 + id);
+      stream.add_many(kEvents);
+      for (uint64_t i = 0; i < kEvents; ++i) {
+        store_le(stream.index_bytes().data() + i * 32 + 8, first_of(id) + i);
+      }
+      EXPECT_OK(session->open_stream(stream.info()));
+      EXPECT_OK(append(*session, stream.index_page(0, kEvents)));
+    }
+    EXPECT_OK(session->seal(SessionState::kComplete, ""));
+    return session->directory();
+  }
+  static uint64_t first_of(uint32_t stream) { return stream * 100'000; }
+  static std::vector<uint64_t> functions_of(uint32_t stream, uint64_t count = kEvents) {
+    std::vector<uint64_t> ids;
+    for (uint64_t i = 0; i < count; ++i) ids.push_back(first_of(stream) + i);
+    return ids;
+  }
+  static std::vector<uint64_t> both(std::vector<uint64_t> ids, const std::vector<uint64_t>& more) {
+    ids.insert(ids.end(), more.begin(), more.end());
+    return ids;
+  }
+  std::vector<uint64_t> stored(const std::string& directory) {
+    const auto functions = stored_functions(fs, directory, nullptr);
+    EXPECT_OK(functions);
+    return functions.ok() ? functions->sorted() : std::vector<uint64_t>{};
+  }
+};
+
+TEST_F(StoredFunctionsTest, AreThoseOfEveryThread) {
+  for (const atf::Version version : {atf::Version::kV1, atf::Version::kV2}) {
+    const std::string directory = record(version);
+    EXPECT_EQ(stored(directory), both(functions_of(1), functions_of(2)));
+  }
+}
+
+TEST_F(StoredFunctionsTest, OfAShortFileThoseThatAreThere) {
+  const std::string directory = record();
+  const std::string index = directory + "/thread_0/index.atf";
+  std::vector<uint8_t> bytes = read_file(index);
+  for (const uint64_t events : {8192, 8193, 5, 0}) {
+    bytes.resize(64 + events * 32 + 31);
+    write_file(index, bytes);
+    EXPECT_EQ(stored(directory), both(functions_of(1, events), functions_of(2))) << events;
+  }
+}
+
+TEST_F(StoredFunctionsTest, FilesThatCannotBeReadAreLeftOut) {
+  const std::string directory = record();
+  const std::string index = directory + "/thread_0/index.atf";
+  std::vector<uint8_t> bytes = read_file(index);
+  bytes[0] ^= 1;
+  write_file(index, bytes);
+  std::filesystem::create_directory(directory + "/thread_x");
+  std::filesystem::create_directory(directory + "/thread_7");
+  EXPECT_EQ(stored(directory), functions_of(2));
+  const auto nowhere = stored_functions(fs, directory + "/nowhere", nullptr);
+  ASSERT_FALSE(nowhere.ok());
+  EXPECT_EQ(nowhere.code(), Code::kNotFound);
+}
+
+TEST_F(StoredFunctionsTest, WhoeverIsToStopStops) {
+  const std::string directory = record();
+  std::atomic<bool> stop = true;
+  const auto cancelled = stored_functions(fs, directory, &stop);
+  ASSERT_FALSE(cancelled.ok());
+  EXPECT_EQ(cancelled.code(), Code::kCancelled);
+  stop = false;
+  EXPECT_OK(stored_functions(fs, directory, &stop));
 }
 
 }  // namespace

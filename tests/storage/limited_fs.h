@@ -1,5 +1,5 @@
 // A file system of real files, of which only so many can be open; counts what is written to
-// manifests. Thread-safe.
+// manifests, and the files of threads that are closed unsynced. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,6 @@
 
 namespace collect::storage::test {
 
-// Real files, of which only so many can be open; and what is written to manifests.
 class LimitedFs final : public Fs {
  public:
   std::atomic<size_t> max_open{SIZE_MAX};
@@ -20,13 +19,19 @@ class LimitedFs final : public Fs {
   std::atomic<uint64_t> manifest_bytes{0};
   std::atomic<uint64_t> manifests{0};
   std::atomic<uint64_t> manifest_reads{0};
+  // Thread files that were changed and then closed without a sync: the system may report that it
+  // lost their bytes to nobody.
+  std::atomic<uint64_t> closed_unsynced{0};
 
   class Counted final : public File {
    public:
     Counted(LimitedFs& fs, std::unique_ptr<File> file) : fs_(fs), file_(std::move(file)) {
       ++fs_.open_now;
     }
-    ~Counted() override { --fs_.open_now; }
+    ~Counted() override {
+      --fs_.open_now;
+      if (changed_ && path().find("/thread_") != std::string::npos) ++fs_.closed_unsynced;
+    }
     const std::string& path() const override { return file_->path(); }
     Result<uint64_t> size() override { return file_->size(); }
     Status write_at(uint64_t offset, std::span<const Bytes> parts) override {
@@ -34,17 +39,25 @@ class LimitedFs final : public Fs {
         for (const Bytes part : parts) fs_.manifest_bytes += part.size();
         ++fs_.manifests;
       }
+      changed_ = true;
       return file_->write_at(offset, parts);
     }
     Result<size_t> read_at(uint64_t offset, MutableBytes out) override {
       return file_->read_at(offset, out);
     }
-    Status truncate(uint64_t bytes) override { return file_->truncate(bytes); }
-    Status sync() override { return file_->sync(); }
+    Status truncate(uint64_t bytes) override {
+      changed_ = true;
+      return file_->truncate(bytes);
+    }
+    Status sync() override {
+      changed_ = false;
+      return file_->sync();
+    }
 
    private:
     LimitedFs& fs_;
     std::unique_ptr<File> file_;
+    bool changed_ = false;  // since the last sync
   };
 
   Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override {

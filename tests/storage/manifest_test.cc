@@ -106,6 +106,31 @@ TEST(Manifest, HasThePublicKeysInThePublicForms) {
   EXPECT_EQ(nlohmann::json::parse(manifest_to_json(v1))["format_version"], "2.1");
 }
 
+TEST(Manifest, SaysHowTheProcessEnded) {
+  using How = ProcessEnd::How;
+  struct End {
+    ProcessEnd end;
+    const char* json;
+  };
+  const End ends[] = {
+      {{How::kExited, -3, 0, false}, R"({"how":"exited","exit_code":-3})"},
+      {{How::kSignaled, 0, 11, true}, R"({"how":"signaled","signal":11,"core_dumped":true})"},
+      {{How::kSignaled, 0, 9, false}, R"({"how":"signaled","signal":9,"core_dumped":false})"},
+      {{How::kExeced, 0, 0, false}, R"({"how":"execed"})"},
+      {{How::kUnknown, 0, 0, false}, R"({"how":"unknown"})"}};
+  for (const auto& [end, expected] : ends) {
+    Manifest manifest = full_manifest();
+    manifest.process_end = end;
+    const std::string text = manifest_to_json(manifest);
+    EXPECT_EQ(nlohmann::json::parse(text)["process"]["end"], nlohmann::json::parse(expected));
+    const auto read = manifest_from_json(text);
+    ASSERT_OK(read);
+    EXPECT_TRUE(read->process_end == end) << expected;
+  }
+  const auto running = nlohmann::json::parse(manifest_to_json(full_manifest()));
+  EXPECT_FALSE(running["process"].contains("end"));
+}
+
 // What did not fit is counted, and the counts are read again.
 TEST(Manifest, CountsOfWhatIsLeftOutHaveTheirKeys) {
   Manifest m = full_manifest();
@@ -230,7 +255,8 @@ TEST(ManifestFile, TheOldOneStandsUntilTheNewOneIsWhole) {
         EXPECT_EQ(fs.failed(), false);
         break;
       }
-      // A leftover does not get in the way of the next.
+      // Its blocks are given back at once; what a crash leaves does not get in the way of the next.
+      EXPECT_TRUE(crash || !real.exists(root.path() + "/manifest.json.new")) << k;
       ASSERT_OK(write_manifest(real, root.path(), changed, false));
       EXPECT_FALSE(real.exists(root.path() + "/manifest.json.new"));
     }

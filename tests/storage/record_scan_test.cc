@@ -39,6 +39,26 @@ class RecordScanTest : public ::testing::TestWithParam<atf::Version> {
     }
     return good;
   }
+
+  // How many detail records hold, the same way.
+  uint64_t plain_detail(Bytes bytes) const {
+    uint64_t good = 0;
+    uint64_t last_ns = 0;
+    uint64_t next_event = 0;
+    for (;; ++good) {
+      const auto record = atf::decode_detail_record(GetParam(), bytes);
+      if (!record) break;
+      const auto type = static_cast<uint16_t>(record->type);
+      if (type != 3 && type != 4) break;
+      if (GetParam() == atf::Version::kV1 && record->thread_id != 100) break;
+      if (record->index_seq < next_event || record->index_seq >= kMaxRecordNumber) break;
+      if (record->timestamp_ns < last_ns) break;
+      next_event = record->index_seq + 1;
+      last_ns = record->timestamp_ns;
+      bytes = bytes.subspan(atf::kDetailHeaderBytes + record->payload.size());
+    }
+    return good;
+  }
 };
 
 INSTANTIATE_TEST_SUITE_P(Versions, RecordScanTest,
@@ -83,13 +103,40 @@ TEST_P(RecordScanTest, DetailPrefixesAndFlips) {
     EXPECT_LT(summary.records, 20u);
   }
   for (size_t at = 0; at < bytes.size(); ++at) {
-    for (const uint8_t flip : std::initializer_list<uint8_t>{0x01, 0x80, 0xff}) {
+    for (const uint8_t flip : std::initializer_list<uint8_t>{0x01, 0x02, 0x10, 0x80, 0xff}) {
       std::vector<uint8_t> damaged = bytes;
       damaged[at] ^= flip;
       LaneSummary summary;
       scan_detail(format(), damaged, UINT64_MAX, summary);
-      EXPECT_LE(summary.bytes, damaged.size());
+      ASSERT_EQ(summary.records, plain_detail(damaged)) << at << " ^ " << int(flip);
+      EXPECT_EQ(summary.bytes, detail_bytes(damaged, summary.records));
     }
+  }
+}
+
+// A time may repeat, and may not go back; nor may the event that a record belongs to.
+TEST_P(RecordScanTest, DetailRecordsThatGoBackAreRefused) {
+  FakeStream stream(GetParam(), 1, 100);
+  stream.add_many(3, Detail::kLinked);
+  const Page page = stream.detail_page(0, 3);
+  const size_t second = stream.detail(0).size();
+  const uint64_t first_ns = load_le<uint64_t>(page.bytes.data() + 16);
+  for (const auto& [time_ns, holds] :
+       {std::pair<uint64_t, uint64_t>{first_ns - 1, 1}, {first_ns, 3}}) {
+    std::vector<uint8_t> bytes(page.bytes.begin(), page.bytes.end());
+    store_le(bytes.data() + second + 16, time_ns);
+    LaneSummary summary;
+    scan_detail(format(), bytes, UINT64_MAX, summary);
+    EXPECT_EQ(summary.records, holds);
+    EXPECT_EQ(plain_detail(bytes), holds);
+  }
+  for (const auto& [event, holds] : {std::pair<uint32_t, uint64_t>{0, 1}, {1, 3}, {2, 2}}) {
+    std::vector<uint8_t> bytes(page.bytes.begin(), page.bytes.end());
+    store_le(bytes.data() + second + 8, event);
+    LaneSummary summary;
+    scan_detail(format(), bytes, UINT64_MAX, summary);
+    EXPECT_EQ(summary.records, holds) << event;
+    EXPECT_EQ(plain_detail(bytes), holds) << event;
   }
 }
 

@@ -5,7 +5,27 @@
 namespace collect::storage::test {
 namespace {
 
-class SessionFaultTest : public ScenarioTest {};
+class SessionFaultTest : public ScenarioTest {
+ protected:
+  // A thread is in the manifest before the first of its records is in a file.
+  void expect_records_of_named_threads(const std::string& directory) {
+    for (const char* lane : {kIndexFile, kDetailFile}) {
+      for (uint32_t id = 0; id < 2; ++id) {
+        std::error_code missing;
+        const std::string path = directory + "/" + thread_directory_name(id) + "/" + lane;
+        const uintmax_t bytes = std::filesystem::file_size(path, missing);
+        if (missing || bytes <= atf::kHeaderBytes) continue;
+        ++with_records_;
+        const Manifest manifest = manifest_of(directory);
+        EXPECT_TRUE(std::any_of(manifest.threads.begin(), manifest.threads.end(),
+                                [&](const ManifestThread& thread) { return thread.id == id; }))
+            << path;
+      }
+    }
+  }
+
+  uint64_t with_records_ = 0;  // files that had some
+};
 
 TEST_F(SessionFaultTest, TheScenarioItself) {
   Scenario scenario;
@@ -67,6 +87,7 @@ TEST_F(SessionFaultTest, RecoverAfterTheProcessDiedAtEveryPoint) {
     const auto names = list_sessions_of(root.path());
     if (names.empty()) continue;
     const std::string directory = root.path() + "/" + names[0];
+    expect_records_of_named_threads(directory);
     auto recovered = recover_session(fs, options(), directory);
     if (!recovered.ok()) {
       EXPECT_EQ(recovered.code(), Code::kNotFound) << to_string(recovered.error());
@@ -82,6 +103,7 @@ TEST_F(SessionFaultTest, RecoverAfterTheProcessDiedAtEveryPoint) {
     EXPECT_EQ(again->state, recovered->state);
     if (k % 8 == 0) expect_reference_ok(directory);
   }
+  EXPECT_GT(with_records_, changes / 2);
 }
 
 // Recovery itself dies at every change, and is done again.

@@ -44,6 +44,9 @@ TEST(ThreadPatternTest, OneWordWithoutAThreadIsAnErrorThatListsThem) {
   EXPECT_THAT(select_threads({"99"}, {}).error().message, HasSubstr("there are no threads"));
   const std::vector<ThreadIdentity> many(30, {std::nullopt, 1, ""});
   EXPECT_THAT(select_threads({"99"}, many).error().message, HasSubstr(" and 22 more"));
+  const std::vector<ThreadIdentity> all(8, {std::nullopt, 1, ""});
+  EXPECT_EQ(select_threads({"99"}, all).error().message,
+            "no thread is \"99\"; there is 1, 1, 1, 1, 1, 1, 1, 1");
 }
 
 TEST(ThreadPatternTest, EverythingElseIsNoThread) {

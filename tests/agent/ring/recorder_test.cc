@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -405,6 +406,57 @@ TEST(Recorder, EndedThreadsAreFoundAndTheirSlotsUsedAgain) {
   EXPECT_EQ(drain.lost(), 0u);
   EXPECT_LT(stream_slots(), 10u);
   EXPECT_EQ(recorder_stats().recorded, 1800u);
+}
+
+// Slots that several threads gave back are all found again, whatever the order.
+TEST(Recorder, EverySlotOfSeveralEndedThreadsIsUsedAgain) {
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kDrop, 2)));
+  RingDrain drain;
+  constexpr uint32_t kThreads = 5;
+  for (uint32_t recording = 1; recording <= 4; ++recording) {
+    start_recording();
+    // All at once, so that each has a slot of its own.
+    std::atomic<uint32_t> recorded{0};
+    pid_t ids[kThreads];
+    std::vector<std::thread> threads;
+    for (uint32_t i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&, i] {
+        ids[i] = gettid();
+        record_pairs(3);
+        ++recorded;
+        while (recorded.load() < kThreads) std::this_thread::yield();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    // The system lists a thread for a moment after its end was heard of.
+    for (const pid_t id : ids) {
+      const std::string listed = "/proc/self/task/" + std::to_string(id);
+      while (::access(listed.c_str(), F_OK) == 0) std::this_thread::yield();
+    }
+    EXPECT_EQ(stream_slots(), kThreads) << recording;
+    drain.finish();
+    poll_threads();  // what the ended threads held is given back too
+  }
+  EXPECT_EQ(drain.streams.size(), 4 * kThreads);
+  EXPECT_EQ(drain.records(), 4 * kThreads * 6u);
+  EXPECT_EQ(drain.lost(), 0u);
+}
+
+TEST(Recorder, AThreadOfTheAgentsOwnIsNotRecorded) {
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kDrop)));
+  start_recording();
+  std::thread([] {
+    ignore_this_thread();
+    record_pairs(3);
+  }).join();
+  EXPECT_EQ(stream_slots(), 0u);
+  EXPECT_EQ(lost_without_stream(), 0u);
+  std::thread([] { record_pairs(3); }).join();
+  EXPECT_EQ(stream_slots(), 1u);
+  RingDrain drain;
+  poll_threads();
+  drain.finish();
+  EXPECT_EQ(drain.records(), 6u);
 }
 
 std::atomic<uint64_t> in_handler{0};
