@@ -107,9 +107,6 @@ std::optional<Decimal> Decimal::parse(std::string_view text) {
   const bool negative = at < text.size() && text[at] == '-';
   if (negative) ++at;
   if (!digit()) return std::nullopt;
-  if (text[at] == '0' && at + 1 < text.size() && text[at + 1] >= '0' && text[at + 1] <= '9') {
-    return std::nullopt;
-  }
   Decimal number;
   size_t zeros = 0;  // pending ones, which count only when another digit follows
   size_t digits = 0;
@@ -129,7 +126,9 @@ std::optional<Decimal> Decimal::parse(std::string_view text) {
     for (; zeros > 0; --zeros) number.mantissa *= 10;
     number.mantissa = number.mantissa * 10 + value;
   };
+  const size_t first = at;
   while (digit()) take(false);
+  if (text[first] == '0' && at != first + 1) return std::nullopt;  // as JSON has it
   if (at < text.size() && text[at] == '.') {
     ++at;
     if (!digit()) return std::nullopt;
@@ -218,7 +217,7 @@ std::optional<ExactTime> ExactTime::of_real(double number, const Decimal& gain,
     whole /= 2;
     ++shift;
   }
-  const auto scaled = product(whole, gain, whole == 0 ? 0 : shift);
+  const auto scaled = product(whole, gain, shift);
   const auto shifted = product(1, offset, 0);
   if (!scaled || !shifted) return std::nullopt;
   const auto sum = add(*scaled, *shifted);

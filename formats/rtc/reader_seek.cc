@@ -88,7 +88,7 @@ void Reader::Impl::enter_unit(const UnitHead& head) {
 // said when they are read.
 void Reader::Impl::preview_meta(uint64_t index_end) {
   const auto gathered = gather_frames(file_, index_end, kMetaId, kMaxMetaBytes);
-  if (!gathered || gathered->truncated) return;
+  if (!gathered) return;
   auto meta = parse_meta(gathered->payload);
   if (!meta) return;
   if (learn(*meta, index_end, false, true)) {

@@ -349,6 +349,26 @@ TEST(CopyTest, AStreamThatIsDescribedAnewRepeatsNothing) {
   EXPECT_EQ(copied->streams, 2u);
 }
 
+TEST(CopyTest, CountsTheChangesThatItDoesNotList) {
+  testing::FrameBytes made;
+  made.geometry = {uint64_t{1} << 20, uint64_t{1} << 20};
+  std::string meta = "[";
+  for (size_t id = 9; id < 9 + kMaxCopySentences + 5; ++id)
+    meta += R"({"id":)" + std::to_string(id) + R"(,"clock":"gone"},)";
+  meta += "5000]";
+  made.head(0, "[9]");
+  for (size_t at = 0; at < meta.size(); at += kMaxPayloadBytes) {
+    made.text(kMetaId, meta.substr(at, kMaxPayloadBytes), meta.size() - at > kMaxPayloadBytes);
+  }
+  made.text(9, "x").crc();
+  VectorSink sink;
+  const auto copied = copy_one(made.bytes, sink);
+  ASSERT_TRUE(copied.ok());
+  EXPECT_EQ(copied->changes.size(), kMaxCopySentences);
+  EXPECT_EQ(copied->changes_left_out, 5u);
+  EXPECT_EQ(copied->objects, 1u);
+}
+
 TEST(CopyTest, SaysHowManyBytesAreDone) {
   testing::FrameBytes made;
   made.head(0, R"([{"id":9,"name":"a"},10])").text(9, "x").close_unit();

@@ -312,6 +312,36 @@ TEST(RtcReader, LimitsHoldAndAreSaid) {
   EXPECT_EQ(check_file(made.bytes, options)->streams[0].incomplete, 0u);
 }
 
+// The limit is for what is open at a time.
+TEST(RtcReader, WholeObjectsHoldNoFragments) {
+  FrameBytes made;
+  made.head(0, kMeta);
+  for (int i = 0; i < 9; ++i) made.text(10, "a", true).text(10, "b", true).text(10, "c");
+  made.crc();
+  ReaderOptions options;
+  options.max_open_fragments = 3;
+  const Seen seen = read_texts(made.bytes, options);
+  EXPECT_EQ(seen.texts, std::vector<std::string>(9, "abc"));
+  EXPECT_TRUE(seen.findings.list().empty());
+}
+
+TEST(RtcReader, GathersUpToALimit) {
+  FrameBytes made;
+  made.text(kMetaId, "12345", true).text(kMinorIndexId, "xx").text(kMetaId, "67");
+  const uint64_t end = made.at();
+  made.text(9, "behind");
+  const auto gathered = gather_frames(made.bytes, 0, kMetaId, 7);
+  ASSERT_TRUE(gathered);
+  EXPECT_EQ(std::string(gathered->payload.begin(), gathered->payload.end()), "1234567");
+  EXPECT_EQ(gathered->end, end);
+  EXPECT_FALSE(gathered->truncated);
+  EXPECT_FALSE(gather_frames(made.bytes, 0, kMetaId, 6));
+  EXPECT_FALSE(gather_frames(made.bytes, 0, kIndexId, 7));
+  for (uint64_t size = 0; size < end; ++size) {
+    EXPECT_TRUE(gather_frames(Bytes(made.bytes).first(size), 0, kMetaId, 7)->truncated) << size;
+  }
+}
+
 // A frame that swallows the next Marker is damage, and the Marker is not lost.
 TEST(RtcReader, NoFrameReachesOverAMarker) {
   FrameBytes made;

@@ -135,8 +135,8 @@ TEST(RtcDecimal, ReadsAndWritesJsonNumbers) {
     EXPECT_EQ(number->text(), text);
     EXPECT_EQ(number->to_double(), std::strtod(text, nullptr)) << text;
   }
-  for (const char* text : {"", "-", "01", ".5", "1.", "1e", "1e+", "+1", "0x1", "1 ", "nan",
-                           "1234567890123456789", "1e999"}) {
+  for (const char* text : {"", "-", "01", "00", "-01", "012.5", ".5", "1.", "1e", "1e+", "+1",
+                           "0x1", "1 ", "nan", "1234567890123456789", "1e999"}) {
     EXPECT_FALSE(Decimal::parse(text)) << text;
   }
   // The exponent is that of the whole number, wherever the point and the zeros stand.

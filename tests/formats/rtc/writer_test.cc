@@ -377,6 +377,19 @@ TEST(RtcWriter, RefusesWhatWouldNotBeReadable) {
   checked(sink);
 }
 
+// Bytes behind a LEB128 number belong to no value, but others write them.
+TEST(RtcWriter, AClocksValueHasALimit) {
+  VectorSink sink;
+  auto writer = Writer::create(sink);
+  const uint64_t clk = writer->open_stream(clock_named("clk", "uleb128")).value();
+  const std::vector<uint8_t> value(kMaxClockBytes + 1, 5);
+  EXPECT_EQ(writer->write(clk, {}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(writer->write(clk, value).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(writer->write(clk, Bytes(value).first(kMaxClockBytes)).ok());
+  ASSERT_TRUE(writer->finish().ok());
+  EXPECT_EQ(checked(sink).first_time_ns, 5000000000);
+}
+
 TEST(RtcWriter, RefusesUnitsThatAreNone) {
   VectorSink sink;
   for (const Geometry& geometry :
