@@ -120,7 +120,8 @@ class Collector final : public control::CollectorApi,
   };
   Result<NamedSession> named_session(const std::string& name) const;
   Result<NamedSession> sealed_session(const std::string& name) const;
-  api::ConversionEnd show_converted(const storage::ConvertedSession& converted);
+  api::ConversionEnd show_converted(const storage::ConvertedSession& converted,
+                                    ingest::SystemTime start_time);
 
   // Answers with what `find` makes of the agent's modules, on the thread that looks functions up.
   using FindFunctions =

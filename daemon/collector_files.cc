@@ -107,9 +107,12 @@ void Collector::open_file(const std::string& name, const std::string& path,
 }
 
 // On the converter's thread.
-api::ConversionEnd Collector::show_converted(const storage::ConvertedSession& converted) {
+api::ConversionEnd Collector::show_converted(const storage::ConvertedSession& converted,
+                                             ingest::SystemTime start_time) {
   const storage::SessionPlace& place = converted.place;
-  session_changed(ingest::snapshot_of(converted.manifest, place));
+  ingest::SessionSnapshot snapshot = ingest::snapshot_of(converted.manifest, place);
+  snapshot.start_time = start_time;  // the first may be shown a moment older than its manifest
+  session_changed(snapshot);
   // The names of the first were not looked up yet.
   if (converted.manifest.symbols_state == storage::SymbolsState::kPending) {
     to_be_named(place.name, place.directory, {});
@@ -149,9 +152,10 @@ void Collector::convert_session(const std::string& name, uint32_t atf_version,
   job.version = static_cast<atf::Version>(atf_version);
   job.progress = std::move(progress);
   job.use = std::move(*use);
-  job.done = [this, done = std::move(done)](const Result<storage::ConvertedSession>& converted) {
+  job.done = [this, done = std::move(done), start_time = named->shown.start_time](
+                 const Result<storage::ConvertedSession>& converted) {
     if (converted.ok()) {
-      done(show_converted(*converted));
+      done(show_converted(*converted, start_time));
     } else {
       done(converted.error());
     }

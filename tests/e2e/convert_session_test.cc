@@ -125,7 +125,7 @@ TEST_F(ConvertSessionTest, ARealSessionGoesThereAndBackByteForByte) {
   const json end = json::parse(back.output);
   EXPECT_EQ(end["session"]["name"], "sessions/" + stem + "_atf2" + pid);
   EXPECT_EQ(end["session"]["state"], "COMPLETE");
-  EXPECT_FALSE(end.contains("missing")) << end;
+  EXPECT_TRUE(end["missing"].empty() && end["leftOut"].empty()) << end;
   const std::string two = collector.root() + "/" + stem + "_atf2" + pid;
   expect_reference_ok(scratch_.path(), two);
 
@@ -142,7 +142,7 @@ TEST_F(ConvertSessionTest, ARealSessionGoesThereAndBackByteForByte) {
   const RecordedSession first(session.directory()), other(one), third(two);
   for (const char* key : {"threads", "gaps", "modules", "symbols", "totals", "state", "stalls",
                           "detail_windows", "clock_sync", "markers"}) {
-    EXPECT_EQ(first.manifest()[key], third.manifest()[key]) << key;
+    EXPECT_EQ(first.manifest().value(key, json()), third.manifest().value(key, json())) << key;
   }
   ASSERT_EQ(first.totals().events, other.totals().events);
   for (uint32_t n = 0; n < first.totals().threads; ++n) {

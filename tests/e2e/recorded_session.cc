@@ -159,8 +159,10 @@ std::vector<std::string> session_directories(const std::string& root, int pid) {
     if (!session_name.starts_with("session_")) continue;
     // The tenth of one second comes after the ninth, whatever their letters say.
     const std::string second = session_name.substr(0, kSecondLength);
-    const bool first = session_name.size() <= kSecondLength;
-    const unsigned long place = first ? 1 : std::stoul(session_name.substr(kSecondLength + 1));
+    // What was made of a session comes behind it, by its path.
+    const std::string recorded = session_name.substr(0, session_name.find("_atf"));
+    const bool first = recorded.size() <= kSecondLength;
+    const unsigned long place = first ? 1 : std::stoul(recorded.substr(kSecondLength + 1));
     for (const auto& process : fs::directory_iterator(session.path(), none)) {
       const std::string name = process.path().filename().string();
       // A second recording of the same process in the same second gets a distinct name.
