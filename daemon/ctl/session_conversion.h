@@ -1,5 +1,5 @@
-// `collectctl convert-session`: a collector makes a session of another ATF version out of one that it
-// has. Files are converted by `convert`.
+// `collectctl convert-session`: a collector makes a session of another ATF version out of one that
+// it has. Files are converted by `convert`.
 #pragma once
 
 #include <cstdint>

@@ -370,12 +370,8 @@ TEST_F(CrashTest, StoppingLeavesNoChild) {
 TEST_F(CrashTest, RunWaitsForTheRestAndSaysHowItEnded) {
   Environment more = {{"COUNT_SHARED", scratch / "count"}};
   for (const uint64_t after : {20000, 10}) {
-    Arguments command = {program("collectctl"),
-                         "--control",
-                         collector.control(),
-                         "run",
-                         "--json",
-                         "--"};
+    Arguments command = {
+        program("collectctl"), "--control", collector.control(), "run", "--json", "--"};
     for (const std::string& word : crash("segv", after)) command.push_back(word);
     const Ending ending = run(scratch.path(), command, more, kProgramLimit);
     EXPECT_TRUE(ending.exited_with(128 + SIGSEGV)) << ending.describe() << ending.errors;
