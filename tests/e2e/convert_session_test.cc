@@ -85,7 +85,7 @@ class ConvertSessionTest : public ::testing::Test {
   }
   // It takes so long to convert that something can happen meanwhile.
   RecordedSession record_large(CollectorProcess& collector) {
-    return record(collector, 3'000'000, false);
+    return record(collector, 1'000'000, false);
   }
   Ending convert(const CollectorProcess& collector, const std::string& name, int version) {
     return collector.ctl({"convert-session", name, "--atf-version", std::to_string(version)},
