@@ -30,10 +30,10 @@ using StackWord [[gnu::may_alias, gnu::aligned(1)]] = uint64_t;
 __attribute__((no_sanitize("address", "thread"))) void copy_stack(uint8_t* to, uint64_t from,
                                                                   uint32_t bytes) {
   const auto* words = reinterpret_cast<const volatile StackWord*>(from);
-  const uint32_t whole = bytes / sizeof(uint64_t);
+  const uint32_t whole = bytes / uint32_t{sizeof(StackWord)};
   for (uint32_t i = 0; i < whole; ++i) reinterpret_cast<StackWord*>(to)[i] = words[i];
   const auto* source = reinterpret_cast<const volatile uint8_t*>(from);
-  for (uint32_t i = whole * sizeof(uint64_t); i < bytes; ++i) to[i] = source[i];
+  for (uint32_t i = whole * uint32_t{sizeof(StackWord)}; i < bytes; ++i) to[i] = source[i];
 }
 
 uint32_t encode(uint8_t* out, const Stream& stream, const DetailRecord& record,

@@ -144,7 +144,10 @@ int main() {
   if (word == "capabilities") say(capabilities());
   if (word == "surroundings") say(surroundings());
   if (word == "limits") say(limits());
-  if (word == "segment") ::raise(SIGSEGV);
+  if (word == "segment") {
+    ::signal(SIGSEGV, SIG_DFL);  // a sanitizer takes it otherwise
+    ::raise(SIGSEGV);
+  }
   if (word.starts_with("exit")) ::_exit(std::stoi(word.substr(4)));
   if (word == "sleep") ::pause();
   const std::string missing = collect::symbolize::limit_system_calls();
