@@ -263,6 +263,9 @@ bool stream_ended(Stream& stream) {
 }
 
 void end_stream(Stream& stream, uint64_t at_ns) {
+  // Pairs with the end of the thread's last hook in the general path. That no other is inside, the
+  // caller knows.
+  (void)stream.busy.load(std::memory_order_acquire);
   lose_deferred(stream);
   add_last_stalls(stream.stalls);
   stream.ended = true;
