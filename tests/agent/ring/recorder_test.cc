@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <set>
 #include <string>
 #include <thread>
@@ -345,9 +346,19 @@ TEST(Recorder, ThreadThatWaitsOverTheEndOfARecordingGoesOnInTheNext) {
     record_pairs(kRoom);  // twice what fits
     done = true;
   });
-  while (stream_at(0) == nullptr || stream_at(0)->waiting.load() == 0) std::this_thread::yield();
-  pthread_kill(program.native_handle(), SIGUSR1);
-  while (!is_held.load()) std::this_thread::yield();
+  while (stream_at(0) == nullptr || stream_at(0)->waiting.load() == 0) {
+    if (done.load()) {
+      program.join();
+      FAIL() << "the ring never filled: " << recorder_stats().recorded << " recorded, "
+             << recorder_stats().lost << " lost, of " << 2 * kRoom;
+    }
+    std::this_thread::yield();
+  }
+  // Again and again: TSan keeps a signal back that comes between two calls, sometimes for good.
+  while (!is_held.load()) {
+    pthread_kill(program.native_handle(), SIGUSR1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   RingDrain first;
   first.finish();
   EXPECT_EQ(first.records(), kRoom);

@@ -32,18 +32,26 @@ void record_pairs(uint64_t count, uint64_t function) {
 
 std::atomic<uint64_t> pairs_in_handler{0};
 std::atomic<uint64_t> pairs_a_signal{1};
-std::atomic<uint64_t> pairs_wanted{UINT64_MAX};
 
-// Once there are enough it returns: on a slow machine the next signal comes before this handler has
-// returned, and the program would not go on.
-void on_alarm(int) {
-  if (pairs_in_handler.load(std::memory_order_relaxed) >= pairs_wanted.load()) return;
+constexpr uint64_t kPairsARound = 50;
+std::atomic<uint64_t> rounds{0};  // of the program outside
+
+// Each handler records once in a round of the program: where it takes longer than the timer's
+// period, the next signal comes before it has returned, and the program would not go on.
+void record_in_handler(std::atomic<uint64_t>& last_round) {
+  const uint64_t round = rounds.load(std::memory_order_relaxed);
+  if (last_round.exchange(round, std::memory_order_relaxed) == round) return;
   const uint64_t pairs = pairs_a_signal.load(std::memory_order_relaxed);
   record_pairs(pairs, inside());
   pairs_in_handler.fetch_add(pairs, std::memory_order_relaxed);
 }
-void on_second_alarm(int number) {
-  on_alarm(number);
+void on_alarm(int) {
+  static std::atomic<uint64_t> last_round{0};
+  record_in_handler(last_round);
+}
+void on_second_alarm(int) {
+  static std::atomic<uint64_t> last_round{0};
+  record_in_handler(last_round);
 }
 
 // A timer's signals for as long as it lives. SIGALRM's handler can be interrupted by SIGVTALRM's.
@@ -65,6 +73,15 @@ class Alarms {
   }
   Alarms(const Alarms&) = delete;
   Alarms& operator=(const Alarms&) = delete;
+
+  // TSan leaves every signal blocked after some handlers.
+  static void let_through() {
+    sigset_t both;
+    sigemptyset(&both);
+    sigaddset(&both, SIGALRM);
+    sigaddset(&both, SIGVTALRM);
+    pthread_sigmask(SIG_UNBLOCK, &both, nullptr);
+  }
 
  private:
   static void handle(int number, void (*handler)(int)) {
@@ -160,11 +177,12 @@ uint64_t record_under_alarms(const Run& run, RingDrain& drain) {
   if (run.detail != 0) (void)set_detail(run.detail, 0, nullptr);
   Drainer drainer(drain);
   {
-    pairs_wanted = run.signals * run.pairs_a_signal;
     const Alarms alarms(run.pairs_a_signal, run.every_us);
-    while (pairs_in_handler.load() < pairs_wanted) {
-      record_pairs(1000, outside());
-      pairs += 1000;
+    while (pairs_in_handler.load() < run.signals * run.pairs_a_signal) {
+      ++rounds;
+      Alarms::let_through();
+      record_pairs(kPairsARound, outside());
+      pairs += kPairsARound;
     }
   }
   drainer.stop();
