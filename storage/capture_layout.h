@@ -5,7 +5,7 @@
 //   manifest   json         the whole manifest: first, and last when the session is sealed
 //   changes    json         a manifest that holds only what is new: a thread, a module, a window …
 //   clock      uint64le     device clock in ns, with gain and offset a time since the epoch
-//   index pages, detail pages   raw   PageObject and the ring bytes as they came, on the clock
+//   index pages, detail pages   raw   PageObject and the ring bytes, packed; on the clock
 //   gaps       json         what a page says is missing before it
 //   log        utf-8        a line for everything unusual
 //   markers    annotate/utf-8   what a person said about a moment
@@ -29,16 +29,17 @@ inline constexpr std::string_view kGapsStream = "gaps";
 inline constexpr std::string_view kLogStream = "log";
 inline constexpr std::string_view kMarkersStream = "markers";
 
-// In front of the bytes of a page; little-endian.
+// In front of the bytes of a page; little-endian. Containers of 0.1 before the packing have the
+// bytes as they are.
 struct PageObject {        // 72 bytes
   uint32_t stream_id;      //  0
   uint16_t header_bytes;   //  4  of this header: later versions may append fields
   uint8_t lane;            //  6  Lane
-  uint8_t flags;           //  7  kPageObjectPreRoll
+  uint8_t flags;           //  7  kPageObjectPreRoll, kPageObjectPacked
   uint32_t record_count;   //  8
-  uint32_t bytes_crc32c;   // 12  of the bytes behind the header
+  uint32_t bytes_crc32c;   // 12  of the ring bytes
   uint32_t lost_reasons;   // 16
-  uint32_t reserved;       // 20  zero
+  uint32_t raw_bytes;      // 20  how many those are, where they are packed; else zero
   uint64_t first_seq;      // 24  as Page
   uint64_t lost_total;     // 32
   uint64_t lost_first_ns;  // 40
@@ -48,5 +49,6 @@ struct PageObject {        // 72 bytes
 };
 static_assert(sizeof(PageObject) == 72 && offsetof(PageObject, last_ns) == 64);
 inline constexpr uint8_t kPageObjectPreRoll = 1;
+inline constexpr uint8_t kPageObjectPacked = 2;  // page_columns.h
 
 }  // namespace collect::storage

@@ -6,6 +6,7 @@
 
 #include "formats/core/crc32.h"
 #include "storage/capture_layout.h"
+#include "storage/page_columns.h"
 
 namespace collect::storage {
 namespace {
@@ -151,7 +152,15 @@ Status CaptureReplay::take_page(Bytes object, uint64_t offset) {
       header.lane > static_cast<uint8_t>(Lane::kDetail)) {
     return refuse("not the header of a page");
   }
-  const Bytes bytes = object.subspan(header.header_bytes);
+  Bytes bytes = object.subspan(header.header_bytes);
+  if ((header.flags & kPageObjectPacked) != 0) {
+    if (!unpack_page(static_cast<Lane>(header.lane), header.record_count, header.raw_bytes, bytes,
+                     unpacked_)) {
+      return refuse("the page of stream " + std::to_string(header.stream_id) + " at record " +
+                    std::to_string(header.first_seq) + " cannot be unpacked");
+    }
+    bytes = unpacked_;
+  }
   if (crc32c(bytes) != header.bytes_crc32c) {
     return refuse("the page of stream " + std::to_string(header.stream_id) + " at record " +
                   std::to_string(header.first_seq) + " does not have its checksum");

@@ -51,6 +51,7 @@ class CaptureReplay {
   SessionRebuild session_;
   std::vector<Waiting> waiting_;  // containers before the first manifest
   std::string name_;              // of the present container
+  std::vector<uint8_t> unpacked_;
 };
 
 }  // namespace collect::storage

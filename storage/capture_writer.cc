@@ -5,6 +5,7 @@
 
 #include "formats/rtc/value.h"
 #include "storage/capture_layout.h"
+#include "storage/page_columns.h"
 
 namespace collect::storage {
 namespace {
@@ -137,11 +138,17 @@ Status CaptureWriter::page(const Page& page) {
     last_ns_ = std::max(last_ns_, page.last_ns);
   }
   if (page.lost_reasons != 0) COLLECT_TRY(text(gaps_, gap_text(page)));
-  const PageObject object = page_object(page);
+  PageObject object = page_object(page);
+  Bytes bytes = page.bytes;
+  if (const Bytes packed = pack_page(page); !packed.empty()) {
+    object.flags |= kPageObjectPacked;
+    object.raw_bytes = static_cast<uint32_t>(bytes.size());
+    bytes = packed;
+  }
   const uint64_t stream = page.lane == Lane::kIndex ? index_pages_ : detail_pages_;
   const Bytes header(reinterpret_cast<const uint8_t*>(&object), sizeof object);
-  COLLECT_TRY(writer_.write(stream, header, !page.bytes.empty()));
-  return page.bytes.empty() ? Status() : writer_.write(stream, page.bytes);
+  COLLECT_TRY(writer_.write(stream, header, !bytes.empty()));
+  return bytes.empty() ? Status() : writer_.write(stream, bytes);
 }
 
 Status CaptureWriter::foreign(ForeignKind kind, std::span<const Bytes> parts) {

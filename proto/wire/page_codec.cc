@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t kIndexFixed = 32;
 constexpr uint32_t kDetailFixed = 24;
 // So many records are turned at a time: they stay in the nearest cache.
-constexpr uint32_t kBlockRecords = 64;
+constexpr uint32_t kBlockRecords = 256;
 
 // The fields that become differences, each to the same field of the record before: time and detail
 // number, or index number. Both versions of the records have them at these places.
@@ -21,21 +21,32 @@ struct Previous {
   uint32_t last = 0;  // index: at 28
 };
 
-void to_differences(Lane lane, const uint8_t* record, uint8_t* out, Previous& previous) {
-  const bool index = lane == Lane::kIndex;
-  std::memcpy(out, record, index ? kIndexFixed : kDetailFixed);
-  const size_t time_at = index ? 0 : 16;
-  const size_t low_at = index ? 16 : 8;
-  const auto time = load_le<uint64_t>(record + time_at);
-  const auto low = load_le<uint32_t>(record + low_at);
-  store_le(out + time_at, time - previous.time);
-  store_le(out + low_at, low - previous.low);
-  previous.time = time;
-  previous.low = low;
-  if (!index) return;
-  const auto last = load_le<uint32_t>(record + 28);
-  store_le(out + 28, last - previous.last);
-  previous.last = last;
+// The fixed parts of a block, word by word: words[w][row].
+using BlockWords = uint64_t[kIndexFixed / 8][kBlockRecords];
+
+constexpr uint64_t kLowHalf = 0xFFFFFFFF;
+
+void index_words(const uint8_t* record, uint32_t row, BlockWords& words, Previous& previous) {
+  const auto time = load_le<uint64_t>(record);
+  const auto third = load_le<uint64_t>(record + 16);
+  const auto fourth = load_le<uint64_t>(record + 24);
+  const auto low = static_cast<uint32_t>(third);
+  const auto last = static_cast<uint32_t>(fourth >> 32);
+  words[0][row] = time - previous.time;
+  words[1][row] = load_le<uint64_t>(record + 8);
+  words[2][row] = (third & ~kLowHalf) | static_cast<uint32_t>(low - previous.low);
+  words[3][row] = (fourth & kLowHalf) | uint64_t{static_cast<uint32_t>(last - previous.last)} << 32;
+  previous = {time, low, last};
+}
+
+void detail_words(const uint8_t* record, uint32_t row, BlockWords& words, Previous& previous) {
+  const auto second = load_le<uint64_t>(record + 8);
+  const auto time = load_le<uint64_t>(record + 16);
+  const auto low = static_cast<uint32_t>(second);
+  words[0][row] = load_le<uint64_t>(record);
+  words[1][row] = (second & ~kLowHalf) | static_cast<uint32_t>(low - previous.low);
+  words[2][row] = time - previous.time;
+  previous = {time, low, 0};
 }
 
 void from_differences(Lane lane, uint8_t* record, Previous& previous) {
@@ -63,24 +74,24 @@ void turn(uint64_t (&rows)[8]) {
   for (size_t row : {0, 2, 4, 6}) swap(row, row + 1, 8, 0x00FF00FF00FF00FFu);
 }
 
+// Most bytes are the same in all records of a block: those columns need not be gathered.
 template <uint32_t kFixed>
-void rows_to_columns(const uint8_t* rows, uint32_t rows_count, uint8_t* columns, size_t stride) {
-  const uint32_t squares_end = rows_count / 8 * 8;
-  // Eight columns at a time: columns of a full page lie so that more would fight for the same
-  // places of the nearest cache.
-  for (uint32_t column = 0; column < kFixed; column += 8) {
-    for (uint32_t row = 0; row < squares_end; row += 8) {
-      uint64_t square[8];
-      for (uint32_t i = 0; i < 8; ++i) {
-        square[i] = load_le<uint64_t>(rows + (row + i) * kFixed + column);
+void words_to_columns(const BlockWords& words, uint32_t rows_count, uint8_t* columns,
+                      size_t stride) {
+  for (uint32_t word = 0; word < kFixed / 8; ++word) {
+    const uint64_t* const values = words[word];
+    uint64_t varying = 0;
+    for (uint32_t row = 1; row < rows_count; ++row) varying |= values[row] ^ values[0];
+    for (uint32_t byte = 0; byte < 8; ++byte) {
+      uint8_t* const column = columns + (word * 8 + byte) * stride;
+      const uint32_t shift = byte * 8;
+      if ((varying >> shift & 0xFF) == 0) {
+        std::memset(column, static_cast<int>(values[0] >> shift & 0xFF), rows_count);
+      } else {
+        for (uint32_t row = 0; row < rows_count; ++row) {
+          column[row] = static_cast<uint8_t>(values[row] >> shift);
+        }
       }
-      turn(square);
-      for (uint32_t i = 0; i < 8; ++i) store_le(columns + (column + i) * stride + row, square[i]);
-    }
-  }
-  for (uint32_t row = squares_end; row < rows_count; ++row) {
-    for (uint32_t column = 0; column < kFixed; ++column) {
-      columns[column * stride + row] = rows[row * kFixed + column];
     }
   }
 }
@@ -110,15 +121,14 @@ void columns_to_rows(const uint8_t* columns, size_t stride, uint32_t rows_count,
 }
 
 void index_to_columns(const uint8_t* records, uint32_t count, uint8_t* columns) {
-  uint8_t rows[kBlockRecords * kIndexFixed];
+  BlockWords words;
   Previous previous;
   for (uint32_t first = 0; first < count; first += kBlockRecords) {
     const uint32_t some = std::min(count - first, kBlockRecords);
     for (uint32_t row = 0; row < some; ++row) {
-      to_differences(Lane::kIndex, records + size_t{first + row} * kIndexFixed,
-                     rows + row * kIndexFixed, previous);
+      index_words(records + size_t{first + row} * kIndexFixed, row, words, previous);
     }
-    rows_to_columns<kIndexFixed>(rows, some, columns + first, count);
+    words_to_columns<kIndexFixed>(words, some, columns + first, count);
   }
 }
 
@@ -136,7 +146,7 @@ void columns_to_index(const uint8_t* columns, uint32_t count, uint8_t* records) 
 
 // False when the lengths are not those of `count` whole records.
 bool detail_to_columns(Bytes records, uint32_t count, uint8_t* columns) {
-  uint8_t rows[kBlockRecords * kDetailFixed];
+  BlockWords words;
   Previous previous;
   uint8_t* payload = columns + size_t{count} * kDetailFixed;
   size_t at = 0;
@@ -149,12 +159,12 @@ bool detail_to_columns(Bytes records, uint32_t count, uint8_t* columns) {
       if (left < kDetailFixed + others) return false;
       const auto length = load_le<uint32_t>(records.data() + at);
       if (length < kDetailFixed || length > left - others) return false;
-      to_differences(Lane::kDetail, records.data() + at, rows + row * kDetailFixed, previous);
+      detail_words(records.data() + at, row, words, previous);
       std::memcpy(payload, records.data() + at + kDetailFixed, length - kDetailFixed);
       payload += length - kDetailFixed;
       at += length;
     }
-    rows_to_columns<kDetailFixed>(rows, some, columns + first, count);
+    words_to_columns<kDetailFixed>(words, some, columns + first, count);
   }
   return at == records.size();
 }

@@ -11,6 +11,7 @@
 #include "formats/rtc/writer.h"
 #include "storage/capture_layout.h"
 #include "storage/capture_replay.h"
+#include "storage/page_columns.h"
 #include "tests/storage/session_fixture.h"
 
 namespace collect::storage::test {
@@ -19,6 +20,8 @@ namespace {
 namespace filesystem = std::filesystem;
 
 constexpr uint64_t kPageRecords = 64;
+// A busy session takes several of these.
+constexpr uint64_t kSmallContainer = 12'000;
 
 class CaptureTest : public SessionTest {
  protected:
@@ -160,7 +163,7 @@ TEST_F(CaptureTest, AContainerAloneRebuildsTheSessionByteForByte) {
 }
 
 TEST_F(CaptureTest, ARunOfRolledContainersRebuildsTheSessionByteForByte) {
-  auto session = begin(capturing(40'000));
+  auto session = begin(capturing(kSmallContainer));
   ASSERT_OK(BusySession(atf::Version::kV2, 3).run(*session, clock));
   ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
   const std::string directory = session->directory();
@@ -185,7 +188,7 @@ TEST_F(CaptureTest, ARunOfRolledContainersRebuildsTheSessionByteForByte) {
 }
 
 TEST_F(CaptureTest, TheFirstContainersOfARunSayThatTheEndIsMissing) {
-  auto session = begin(capturing(40'000));
+  auto session = begin(capturing(kSmallContainer));
   ASSERT_OK(BusySession(atf::Version::kV2, 3).run(*session, clock));
   ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
   const SessionTotals was = session->totals();
@@ -244,13 +247,13 @@ TEST_F(CaptureTest, NothingIsRolledWhereNothingIsWritten) {
 }
 
 TEST_F(CaptureTest, TheOldestGoWhenTheBudgetIsUsedUp) {
-  auto session = begin(capturing(40'000, 100'000));
+  auto session = begin(capturing(kSmallContainer, 3 * kSmallContainer));
   ASSERT_OK(BusySession(atf::Version::kV2, 5).run(*session, clock));
   ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
   const auto paths = containers_in(session->directory());
   uint64_t bytes = 0;
   for (const std::string& path : paths) bytes += filesystem::file_size(path);
-  EXPECT_LE(bytes, 100'000u);
+  EXPECT_LE(bytes, 3 * kSmallContainer);
   const Manifest manifest = manifest_of(session->directory());
   EXPECT_EQ(manifest.containers.size(), paths.size());
   EXPECT_GT(manifest.containers_removed, 0u);
@@ -302,7 +305,16 @@ uint64_t records_in(Bytes container, std::string_view stream) {
     if (object.stream->name != stream || page.size() < sizeof(PageObject)) continue;
     const PageObject header = load_le<PageObject>(page.data());
     if (header.header_bytes != sizeof header) continue;
-    if (crc32c(page.subspan(sizeof header)) == header.bytes_crc32c) records += header.record_count;
+    Bytes bytes = page.subspan(sizeof header);
+    std::vector<uint8_t> unpacked;
+    if ((header.flags & kPageObjectPacked) != 0) {
+      if (!unpack_page(static_cast<Lane>(header.lane), header.record_count, header.raw_bytes, bytes,
+                       unpacked)) {
+        continue;
+      }
+      bytes = unpacked;
+    }
+    if (crc32c(bytes) == header.bytes_crc32c) records += header.record_count;
   }
   return records;
 }
@@ -377,7 +389,7 @@ TEST_F(CaptureTest, AContainerWithoutItsHeadIsReadWithTheManifestAtItsEnd) {
 }
 
 TEST_F(CaptureTest, AContainerWithoutAnyManifestIsReadWithThatOfTheNext) {
-  auto session = begin(capturing(20'000));
+  auto session = begin(capturing(kSmallContainer));
   ASSERT_OK(BusySession(atf::Version::kV2, 7).run(*session, clock));
   ASSERT_OK(session->seal(SessionState::kComplete, "exit"));
   std::vector<std::vector<uint8_t>> containers;

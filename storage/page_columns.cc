@@ -1,0 +1,111 @@
+#include "storage/page_columns.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "formats/atf/layout.h"
+#include "proto/wire/page_codec.h"
+
+namespace collect::storage {
+namespace {
+
+struct BlockHeader {      // 12 bytes
+  uint32_t record_count;  //  0
+  uint32_t raw_bytes;     //  4
+  uint32_t sent_bytes;    //  8
+};
+static_assert(sizeof(BlockHeader) == 12);
+
+wire::Lane wire_lane(Lane lane) {
+  return lane == Lane::kIndex ? wire::Lane::kIndex : wire::Lane::kDetail;
+}
+
+// As many whole records as an encoder takes at once, or one that is larger than that. Both versions
+// begin a detail record with its length.
+BlockHeader next_block(Lane lane, uint32_t records_left, Bytes left) {
+  if (lane == Lane::kIndex) {
+    constexpr size_t kMost = wire::kMaxEncodedPage / atf::kEventBytes;
+    const auto count = static_cast<uint32_t>(std::min<size_t>(records_left, kMost));
+    return {count, static_cast<uint32_t>(count * atf::kEventBytes), 0};
+  }
+  uint32_t count = 0;
+  size_t bytes = 0;
+  while (count < records_left && left.size() - bytes >= sizeof(uint32_t)) {
+    const auto length = load_le<uint32_t>(left.data() + bytes);
+    if (length == 0 || length > left.size() - bytes) break;
+    if (count != 0 && bytes + length > wire::kMaxEncodedPage) break;
+    bytes += length;
+    ++count;
+  }
+  return {count, static_cast<uint32_t>(bytes), 0};
+}
+
+struct Packer {
+  wire::PageEncoder encoder;
+  std::vector<uint8_t> packed;
+};
+
+}  // namespace
+
+Bytes pack_page(const Page& page) {
+  thread_local const auto scratch = std::make_unique<Packer>();
+  std::vector<uint8_t>& packed = scratch->packed;
+  if (packed.size() < page.bytes.size()) packed.resize(page.bytes.size());
+  size_t at = 0;
+  uint32_t records_left = page.record_count;
+  for (Bytes left = page.bytes; !left.empty();) {
+    BlockHeader header = next_block(page.lane, records_left, left);
+    // A page that was stored is whole records; what is not stays as it is.
+    if (header.record_count == 0 || header.raw_bytes > left.size()) return {};
+    const Bytes records = left.first(header.raw_bytes);
+    if (packed.size() - at <= sizeof header) return {};
+    const MutableBytes out = MutableBytes(packed).subspan(at + sizeof header);
+    size_t sent =
+        scratch->encoder.encode(wire_lane(page.lane), header.record_count, records, out);
+    if (sent == 0) {
+      if (records.size() > out.size()) return {};
+      std::copy(records.begin(), records.end(), out.begin());
+      sent = records.size();
+    }
+    header.sent_bytes = static_cast<uint32_t>(sent);
+    store_le(packed.data() + at, header);
+    at += sizeof header + sent;
+    records_left -= header.record_count;
+    left = left.subspan(header.raw_bytes);
+  }
+  return at < page.bytes.size() ? Bytes(packed).first(at) : Bytes();
+}
+
+bool unpack_page(Lane lane, uint32_t record_count, uint32_t raw_bytes, Bytes packed,
+                 std::vector<uint8_t>& records) {
+  if (raw_bytes > kMaxPageBytes) return false;
+  records.resize(raw_bytes);
+  std::vector<uint8_t> scratch;
+  MutableBytes left(records);
+  uint32_t records_left = record_count;
+  while (packed.size() >= sizeof(BlockHeader)) {
+    const auto header = load_le<BlockHeader>(packed.data());
+    packed = packed.subspan(sizeof header);
+    if (header.record_count > records_left || header.raw_bytes > left.size() ||
+        header.sent_bytes > packed.size() || header.sent_bytes > header.raw_bytes) {
+      return false;
+    }
+    const Bytes sent = packed.first(header.sent_bytes);
+    const MutableBytes out = left.first(header.raw_bytes);
+    if (header.sent_bytes == header.raw_bytes) {
+      std::copy(sent.begin(), sent.end(), out.begin());
+    } else {
+      scratch.resize(std::max<size_t>(scratch.size(), header.raw_bytes));
+      if (wire::decode_page(wire_lane(lane), header.record_count, sent, scratch, out) !=
+          wire::PageCodecError::kNone) {
+        return false;
+      }
+    }
+    packed = packed.subspan(header.sent_bytes);
+    left = left.subspan(header.raw_bytes);
+    records_left -= header.record_count;
+  }
+  return packed.empty() && left.empty() && records_left == 0;
+}
+
+}  // namespace collect::storage

@@ -1,0 +1,27 @@
+// Pages as containers hold them: blocks of whole records, each a block of proto/wire/page_codec.h
+// where that is smaller. Calls and returns take a twentieth of their bytes so.
+//
+//   block   u32 record_count, u32 raw_bytes, u32 sent_bytes   little-endian
+//           sent_bytes bytes: encoded, or the records as they are when it is raw_bytes
+//
+// Scratch memory is the calling thread's, and stays with it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "formats/core/bytes.h"
+#include "storage/session_types.h"
+
+namespace collect::storage {
+
+// The page's records as blocks, valid until the thread's next call; empty when that is not smaller
+// than the page itself.
+Bytes pack_page(const Page& page);
+
+// The reverse, of any bytes. False when they are no blocks of `record_count` records and `raw_bytes`
+// bytes, which is at most kMaxPageBytes.
+bool unpack_page(Lane lane, uint32_t record_count, uint32_t raw_bytes, Bytes packed,
+                 std::vector<uint8_t>& records);
+
+}  // namespace collect::storage
