@@ -109,7 +109,7 @@ void each_key(Settings& config, Visit&& visit) {
         config.max_memory_bytes);
   visit("max_queued_bytes", "bytes of all sessions that may wait for the disk",
         config.max_queued_bytes);
-  visit("page_codecs", "whether agents may encode pages for a slow link: auto or off",
+  visit("page_codecs", "whether agents may encode pages for the way: auto or off",
         config.page_codecs);
   visit("log_level", "what is said on standard error, one line per event", config.log_level);
   visit("rtc", "whether every session is also written as RTC containers", config.rtc);

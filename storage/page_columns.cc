@@ -51,6 +51,15 @@ Bytes pack_page(const Page& page) {
   thread_local const auto scratch = std::make_unique<Packer>();
   std::vector<uint8_t>& packed = scratch->packed;
   if (packed.size() < page.bytes.size()) packed.resize(page.bytes.size());
+  if (const Bytes encoded = page.encoded; !encoded.empty()) {
+    const BlockHeader header{page.record_count, static_cast<uint32_t>(page.bytes.size()),
+                             static_cast<uint32_t>(encoded.size())};
+    const size_t size = sizeof header + encoded.size();
+    if (size >= page.bytes.size()) return {};
+    store_le(packed.data(), header);
+    std::copy(encoded.begin(), encoded.end(), packed.begin() + sizeof header);
+    return Bytes(packed).first(size);
+  }
   size_t at = 0;
   uint32_t records_left = page.record_count;
   for (Bytes left = page.bytes; !left.empty();) {

@@ -16,7 +16,7 @@
 namespace collect::storage {
 
 // The page's records as blocks, valid until the thread's next call; empty when that is not smaller
-// than the page itself.
+// than the page itself. What came encoded is one block, and costs nothing.
 Bytes pack_page(const Page& page);
 
 // The reverse, of any bytes. False when they are no blocks of `record_count` records and `raw_bytes`

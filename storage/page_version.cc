@@ -16,6 +16,7 @@ Result<Page> PageVersion::convert(const Page& page, uint32_t thread_id) {
                                         : convert_details(page, thread_id, converted.record_count));
   left_out_[static_cast<size_t>(page.lane)] += page.record_count - converted.record_count;
   converted.bytes = bytes_;
+  converted.encoded = {};
   converted.bytes_crc32c = crc32c(converted.bytes);
   return converted;
 }

@@ -92,6 +92,7 @@ struct Page {
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;
   Bytes bytes;
+  Bytes encoded;  // the same records by wire::Codec::kColumns, where they came so; else empty
 };
 
 struct StreamEnd {

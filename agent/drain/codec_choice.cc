@@ -16,13 +16,7 @@ uint64_t per_second(uint64_t bytes, uint64_t ns) {
 
 void CodecChoice::begin_link(bool agreed) {
   *this = CodecChoice{};
-  agreed_ = agreed;
-}
-
-void CodecChoice::sent(uint64_t now_ns, uint64_t bytes, uint64_t raw_bytes) {
-  since_full_ += bytes;
-  span_raw_ += raw_bytes;
-  watch_ease(now_ns);
+  agreed_ = encodes_ = agreed;
 }
 
 void CodecChoice::blocked(uint64_t now_ns) {
@@ -37,11 +31,6 @@ void CodecChoice::blocked(uint64_t now_ns) {
   link_rate_ = per_second(measured_bytes_, measured_ns_);
   measured_ns_ = measured_bytes_ = 0;
   judge();
-}
-
-void CodecChoice::idle(uint64_t now_ns) {
-  was_full_ = false;
-  watch_ease(now_ns);
 }
 
 void CodecChoice::encoded(uint64_t raw_bytes, uint64_t took_ns) {
@@ -59,24 +48,11 @@ uint64_t CodecChoice::encoder_rate() const {
 
 void CodecChoice::judge() {
   const uint64_t encoder = encoder_rate();
-  if (!encodes_ && agreed_ && link_rate_ < kSlowLink && link_rate_ < encoder / 2) {
-    encodes_ = true;
-    easy_spans_ = 0;
-    span_begin_ns_ = full_ns_;
-    span_raw_ = 0;
-  } else if (encodes_ && (link_rate_ > kFastLink || link_rate_ > encoder)) {
-    encodes_ = false;
+  if (encodes_) {
+    encodes_ = link_rate_ <= encoder;
+  } else {
+    encodes_ = agreed_ && link_rate_ < encoder / 2;
   }
-}
-
-void CodecChoice::watch_ease(uint64_t now_ns) {
-  if (!encodes_) return;
-  const uint64_t span_ns = now_ns - span_begin_ns_;
-  if (span_ns < kEasySpanNs) return;
-  easy_spans_ = per_second(span_raw_, span_ns) < link_rate_ / 2 ? easy_spans_ + 1 : 0;
-  span_begin_ns_ = now_ns;
-  span_raw_ = 0;
-  if (easy_spans_ >= kEasySpans) encodes_ = false;
 }
 
 }  // namespace collect::agent

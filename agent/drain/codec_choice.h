@@ -1,5 +1,5 @@
-// Whether pages are worth encoding: only while the link is what holds them up, and only if the
-// encoder is faster than the link. AGENT.md "Slow links" has the rule.
+// Whether pages are encoded for the way: unless the link is faster than the encoder. AGENT.md "Pages
+// on the way" has the rule.
 //
 // The link is measured while it is the bottleneck and at no other time: between two moments in
 // which the socket was full, with something to send all along, what went in is what came out at the
@@ -10,11 +10,7 @@
 
 namespace collect::agent {
 
-inline constexpr uint64_t kSlowLink = 150'000'000;  // bytes a second: below, pages are encoded
-inline constexpr uint64_t kFastLink = 250'000'000;  // above, no more
 inline constexpr uint64_t kMeasureNs = 50'000'000;  // of a full socket, before it is judged
-inline constexpr uint64_t kEasySpanNs = 1'000'000'000;
-inline constexpr uint32_t kEasySpans = 10;  // in a row, in which half of the link would do for raw
 // Before it is believed how fast the encoder is.
 inline constexpr uint64_t kMeasureEncodedBytes = 1u << 20;
 
@@ -26,13 +22,13 @@ class CodecChoice {
   // Whether the next page should be encoded.
   bool encodes() const { return encodes_; }
 
-  // Bytes went into the socket; of pages, so many before encoding. Now and then is enough.
-  void sent(uint64_t now_ns, uint64_t bytes, uint64_t raw_bytes);
+  // Bytes went into the socket. Now and then is enough.
+  void sent(uint64_t bytes) { since_full_ += bytes; }
   // The socket takes no more.
   void blocked(uint64_t now_ns);
   // There is nothing left to send: the socket empties by itself, and the next full one begins a new
   // measurement.
-  void idle(uint64_t now_ns);
+  void idle() { was_full_ = false; }
   void encoded(uint64_t raw_bytes, uint64_t took_ns);
 
   // Bytes a second, as last measured; 0 before.
@@ -41,7 +37,6 @@ class CodecChoice {
 
  private:
   void judge();
-  void watch_ease(uint64_t now_ns);
 
   bool agreed_ = false;
   bool encodes_ = false;
@@ -56,11 +51,6 @@ class CodecChoice {
 
   uint64_t encoded_bytes_ = 0;
   uint64_t encoded_ns_ = 0;
-
-  // While encoding: raw bytes of the present span, and easy spans in a row.
-  uint64_t span_begin_ns_ = 0;
-  uint64_t span_raw_ = 0;
-  uint32_t easy_spans_ = 0;
 };
 
 }  // namespace collect::agent

@@ -257,7 +257,7 @@ PumpStatus Shipper::pump(Socket& data, SendBuffer& buffer, uint64_t now_ms) {
   const bool under_way = part_begin_ < part_count_;
   blocked_ = false;
   if (!under_way && buffer.is_empty() && !fill(buffer, now_ms)) {
-    codec_.idle(monotonic_ns());
+    codec_.idle();
     return PumpStatus::kNothing;
   }
   // Records are taken first and modules counted after: a module that a record of this batch refers
@@ -267,15 +267,14 @@ PumpStatus Shipper::pump(Socket& data, SendBuffer& buffer, uint64_t now_ms) {
     (void)stalls_.send(buffer);
   }
   const IoResult result = write_out(data, buffer);
-  const uint64_t now_ns = monotonic_ns();
   if (result.status == IoStatus::kAgain) {
     blocked_ = true;
-    codec_.blocked(now_ns);
+    codec_.blocked(monotonic_ns());
     return PumpStatus::kBlocked;
   }
   if (result.status != IoStatus::kDone) return PumpStatus::kBroken;
   const bool whole = part_begin_ == part_count_ && buffer.is_empty();
-  codec_.sent(now_ns, result.bytes, whole ? batch_bytes_ : 0);
+  codec_.sent(result.bytes);
   if (whole) batch_was_sent();
   return PumpStatus::kMoved;
 }

@@ -29,7 +29,7 @@ struct IngestOptions {
   uint32_t threads_per_agent = kDefaultThreadsPerAgent;
   uint32_t sessions_per_agent = kDefaultSessionsPerAgent;
   bool seal_at_stop = false;  // nobody goes on with the sessions after stop()
-  bool page_codecs = true;    // agents may encode pages for a slow link
+  bool page_codecs = true;    // agents may encode pages for the way
   size_t queue_bytes = kDefaultQueueBytes;
   // What all principals together may use.
   uint64_t descriptors = 0;  // 0: what the system's limit leaves

@@ -28,6 +28,7 @@ Result<storage::Page> PageUnpacker::unpack(const ArrivedPage& arrived) {
                                      wire::page_codec_error_text(error)};
   }
   used_ += records.size();
+  page.encoded = page.bytes;
   page.bytes = records;
   page.bytes_crc32c = crc32c(records);
   return page;

@@ -49,29 +49,23 @@ void detail_words(const uint8_t* record, uint32_t row, BlockWords& words, Previo
   previous = {time, low, 0};
 }
 
-void from_differences(Lane lane, uint8_t* record, Previous& previous) {
-  const bool index = lane == Lane::kIndex;
-  uint8_t* const time_at = record + (index ? 0 : 16);
-  uint8_t* const low_at = record + (index ? 16 : 8);
-  previous.time += load_le<uint64_t>(time_at);
-  previous.low += load_le<uint32_t>(low_at);
-  store_le(time_at, previous.time);
-  store_le(low_at, previous.low);
-  if (!index) return;
-  previous.last += load_le<uint32_t>(record + 28);
-  store_le(record + 28, previous.last);
+// The reverse, record by record.
+void write_index(const BlockWords& words, uint32_t row, uint8_t* record, Previous& previous) {
+  previous.time += words[0][row];
+  previous.low += static_cast<uint32_t>(words[2][row]);
+  previous.last += static_cast<uint32_t>(words[3][row] >> 32);
+  store_le(record, previous.time);
+  store_le(record + 8, words[1][row]);
+  store_le(record + 16, (words[2][row] & ~kLowHalf) | previous.low);
+  store_le(record + 24, (words[3][row] & kLowHalf) | uint64_t{previous.last} << 32);
 }
 
-// Swaps rows and columns of 8 x 8 bytes, by halves, quarters and single bytes.
-void turn(uint64_t (&rows)[8]) {
-  const auto swap = [&rows](size_t upper, size_t lower, uint32_t bits, uint64_t mask) {
-    const uint64_t moved = ((rows[upper] >> bits) ^ rows[lower]) & mask;
-    rows[lower] ^= moved;
-    rows[upper] ^= moved << bits;
-  };
-  for (size_t row = 0; row < 4; ++row) swap(row, row + 4, 32, 0x00000000FFFFFFFFu);
-  for (size_t row : {0, 1, 4, 5}) swap(row, row + 2, 16, 0x0000FFFF0000FFFFu);
-  for (size_t row : {0, 2, 4, 6}) swap(row, row + 1, 8, 0x00FF00FF00FF00FFu);
+void write_detail(const BlockWords& words, uint32_t row, uint8_t* record, Previous& previous) {
+  previous.low += static_cast<uint32_t>(words[1][row]);
+  previous.time += words[2][row];
+  store_le(record, words[0][row]);
+  store_le(record + 8, (words[1][row] & ~kLowHalf) | previous.low);
+  store_le(record + 16, previous.time);
 }
 
 // Most bytes are the same in all records of a block: those columns need not be gathered.
@@ -97,25 +91,25 @@ void words_to_columns(const BlockWords& words, uint32_t rows_count, uint8_t* col
 }
 
 template <uint32_t kFixed>
-void columns_to_rows(const uint8_t* columns, size_t stride, uint32_t rows_count, uint8_t* rows) {
-  const uint32_t squares_end = rows_count / 8 * 8;
-  // Eight columns at a time: columns of a full page lie so that more would fight for the same
-  // places of the nearest cache.
-  for (uint32_t column = 0; column < kFixed; column += 8) {
-    for (uint32_t row = 0; row < squares_end; row += 8) {
-      uint64_t square[8];
-      for (uint32_t i = 0; i < 8; ++i) {
-        square[i] = load_le<uint64_t>(columns + (column + i) * stride + row);
-      }
-      turn(square);
-      for (uint32_t i = 0; i < 8; ++i) {
-        store_le(rows + (row + i) * kFixed + column, square[i]);
-      }
+void columns_to_words(const uint8_t* columns, size_t stride, uint32_t rows_count,
+                      BlockWords& words) {
+  for (uint32_t word = 0; word < kFixed / 8; ++word) {
+    uint64_t* const values = words[word];
+    uint64_t same = 0;
+    uint64_t varying = 0;
+    for (uint32_t byte = 0; byte < 8; ++byte) {
+      const uint8_t* const column = columns + (word * 8 + byte) * stride;
+      const bool varies = std::memcmp(column, column + 1, rows_count - 1) != 0;
+      (varies ? varying : same) |= uint64_t{varies ? 0xFFu : column[0]} << (byte * 8);
     }
-  }
-  for (uint32_t row = squares_end; row < rows_count; ++row) {
-    for (uint32_t column = 0; column < kFixed; ++column) {
-      rows[row * kFixed + column] = columns[column * stride + row];
+    for (uint32_t row = 0; row < rows_count; ++row) values[row] = same;
+    for (uint32_t byte = 0; byte < 8; ++byte) {
+      const uint32_t shift = byte * 8;
+      if ((varying >> shift & 0xFF) == 0) continue;
+      const uint8_t* const column = columns + (word * 8 + byte) * stride;
+      for (uint32_t row = 0; row < rows_count; ++row) {
+        values[row] |= uint64_t{column[row]} << shift;
+      }
     }
   }
 }
@@ -133,13 +127,13 @@ void index_to_columns(const uint8_t* records, uint32_t count, uint8_t* columns) 
 }
 
 void columns_to_index(const uint8_t* columns, uint32_t count, uint8_t* records) {
+  BlockWords words;
   Previous previous;
   for (uint32_t first = 0; first < count; first += kBlockRecords) {
     const uint32_t some = std::min(count - first, kBlockRecords);
-    uint8_t* const rows = records + size_t{first} * kIndexFixed;
-    columns_to_rows<kIndexFixed>(columns + first, count, some, rows);
+    columns_to_words<kIndexFixed>(columns + first, count, some, words);
     for (uint32_t row = 0; row < some; ++row) {
-      from_differences(Lane::kIndex, rows + row * kIndexFixed, previous);
+      write_index(words, row, records + size_t{first + row} * kIndexFixed, previous);
     }
   }
 }
@@ -170,20 +164,18 @@ bool detail_to_columns(Bytes records, uint32_t count, uint8_t* columns) {
 }
 
 bool columns_to_detail(Bytes columns, uint32_t count, MutableBytes records) {
-  uint8_t rows[kBlockRecords * kDetailFixed];
+  BlockWords words;
   Previous previous;
   Bytes payload = columns.subspan(size_t{count} * kDetailFixed);
   size_t at = 0;
   for (uint32_t first = 0; first < count; first += kBlockRecords) {
     const uint32_t some = std::min(count - first, kBlockRecords);
-    columns_to_rows<kDetailFixed>(columns.data() + first, count, some, rows);
+    columns_to_words<kDetailFixed>(columns.data() + first, count, some, words);
     for (uint32_t row = 0; row < some; ++row) {
-      uint8_t* const fixed = rows + row * kDetailFixed;
-      from_differences(Lane::kDetail, fixed, previous);
-      const auto length = load_le<uint32_t>(fixed);
+      const auto length = static_cast<uint32_t>(words[0][row]);
       if (length < kDetailFixed || length - kDetailFixed > payload.size()) return false;
       const size_t behind = length - kDetailFixed;
-      std::memcpy(records.data() + at, fixed, kDetailFixed);
+      write_detail(words, row, records.data() + at, previous);
       if (behind != 0) std::memcpy(records.data() + at + kDetailFixed, payload.data(), behind);
       payload = payload.subspan(behind);
       at += length;

@@ -250,26 +250,23 @@ TEST_F(DrainDataTest, ACollectorThatForgotGetsAllThatIsHeld) {
   EXPECT_EQ(collector.lane(stream, 0).bytes.size(), 40u * 32);
 }
 
-// A page a millisecond, some 60 MB a second, is a slow link, however fast the machine is.
-TEST_F(DrainDataTest, PagesForASlowReaderAreEncodedIfItWantsThem) {
-  constexpr uint32_t kRecords = 1'500'000;
+TEST_F(DrainDataTest, PagesAreEncodedIfTheCollectorWantsThem) {
+  constexpr uint32_t kRecords = 150'000;
   for (const bool wanted : {true, false}) {
     fake::reset();
-    ScriptedCollector slow;
-    slow.features = wanted ? uint64_t{wire::kFeatureColumns} : 0;
+    ScriptedCollector one;
+    one.features = wanted ? uint64_t{wire::kFeatureColumns} : 0;
     Settings settings = connecting();
-    set_address(settings, slow.address());
+    set_address(settings, one.address());
     ASSERT_TRUE(drain_start(settings));
     const uint32_t stream = fake::add_stream(1, "main");
     fake::write_index(stream, kRecords);
     fake::write_detail(stream, 20'000);
-    slow.welcome_pair(false, 60'000);
-    while (slow.lane(stream, 0).next < kRecords && slow.take()) {
-      if (slow.encoded_pages == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    slow.take_records(stream, 1, 20'000);
-    EXPECT_EQ(slow.encoded_pages != 0, wanted);
-    const StoredLane& stored = slow.lane(stream, 0);
+    one.welcome_pair();
+    one.take_records(stream, 0, kRecords);
+    one.take_records(stream, 1, 20'000);
+    EXPECT_EQ(one.encoded_pages != 0, wanted);
+    const StoredLane& stored = one.lane(stream, 0);
     EXPECT_EQ(stored.jumps + stored.repeats, 0u);
     ASSERT_EQ(stored.bytes.size(), kRecords * size_t{32});
     for (uint64_t n = 0; n < kRecords; ++n) {
