@@ -57,9 +57,9 @@ TEST(ChildProgram, AnswersAndEnds) {
 
 // SYMBOLIZE.md "Confinement": whatever the parent has.
 TEST(ChildProgram, HasNothingOfItsParents) {
-  const int null = ::open("/dev/null", O_RDONLY);
-  const int open = ::fcntl(null, F_DUPFD, 3);  // the first that it could have
-  ::close(null);
+  const int zero = ::open("/dev/zero", O_RDWR);
+  const int open = ::fcntl(zero, F_DUPFD, 3);  // the first that it could have
+  ::close(zero);
   ASSERT_GT(open, 2);
   sigset_t blocked;
   sigset_t before;
@@ -67,11 +67,15 @@ TEST(ChildProgram, HasNothingOfItsParents) {
   ::sigaddset(&blocked, SIGUSR1);
   ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
   const auto ignored = ::signal(SIGUSR2, SIG_IGN);
+  const int errors = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  ::dup2(open, STDERR_FILENO);
   const Probed run = probe("surroundings");
+  ::dup2(errors, STDERR_FILENO);
+  ::close(errors);
   ::signal(SIGUSR2, ignored);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::close(open);
-  EXPECT_EQ(run.output, "0 1 2 /");
+  EXPECT_EQ(run.output, "0 1 2 /dev/null /");
 }
 
 TEST(ChildProgram, LimitsItselfAsTheTableSays) {

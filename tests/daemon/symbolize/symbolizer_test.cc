@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/symbolize/exit_codes.h"
 #include "daemon/symbolize/limits.h"
 #include "daemon/symbolize/lookup.h"
 #include "tests/daemon/symbolize/poison.h"
@@ -159,6 +160,16 @@ TEST(SymbolizerTest, ARequestInPiecesIsTakenAndAPartOfOneIsNone) {
   EXPECT_EQ(whole.names.size(), 1u);
   EXPECT_EQ(through("head -c 20").problem, "ended with exit code 3");
   EXPECT_EQ(through("tr Q S").problem, "ended with exit code 3") << "an answer is no request";
+}
+
+// Whoever asked has ended, or has no more room.
+TEST(SymbolizerTest, AnAnswerThatNobodyTakesEndsIt) {
+  const Scratch scratch;
+  const std::string program = scratch.file("program");
+  std::ofstream(program) << "#!/bin/sh\n" << SYMBOLIZER << " >/dev/full\nexit $?\n";
+  ASSERT_EQ(::chmod(program.c_str(), 0700), 0);
+  const Answer answer = named(own_module(), {known_address()}, Symbolizer({program, {}, {"/"}}));
+  EXPECT_EQ(answer.problem, "ended with exit code " + std::to_string(kExitNoReader));
 }
 
 // Whoever names a file learns nothing of it: not whether it is there, nor what it is.
