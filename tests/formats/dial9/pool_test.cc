@@ -56,5 +56,32 @@ TEST(Interner, ARestartedOneIsAsNew) {
   EXPECT_FALSE(interner.has_pending());
 }
 
+// FORMAT.md "Limits": 64 MiB of contents, each with the 80 bytes that remembering it takes.
+TEST(Interner, RemembersUpToItsLimitAlsoWhenRestarted) {
+  constexpr size_t kMiB = size_t{1} << 20;
+  Interner interner(FrameTag::kStringPool, 1);
+  std::string content(kMiB - 80, 'x');
+  for (int round = 0; round < 2; ++round) {
+    for (uint32_t i = 0; i < 64; ++i) {
+      store_le(reinterpret_cast<uint8_t*>(content.data()), i);
+      EXPECT_EQ(interner.intern(content), i);
+      interner.written();
+    }
+    store_le(reinterpret_cast<uint8_t*>(content.data()), 0u);
+    EXPECT_EQ(interner.intern(content), 0u) << "all are remembered";
+    EXPECT_EQ(interner.intern("y"), 64u);
+    EXPECT_EQ(interner.intern(content), 65u) << "none is";
+    interner.restart();
+  }
+}
+
+// kMaxFrameBytes / 2. Nobody looks at a content that is too long.
+TEST(Interner, NoContentHasTwoGiB) {
+  Interner interner(FrameTag::kStringPool, 1);
+  EXPECT_EQ(interner.intern({"x", size_t{1} << 31}), std::nullopt);
+  EXPECT_FALSE(interner.has_pending());
+  EXPECT_EQ(interner.intern("x"), 0u);
+}
+
 }  // namespace
 }  // namespace collect::dial9
