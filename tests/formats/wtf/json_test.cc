@@ -141,6 +141,50 @@ TEST(Json, CharactersOfTwoUnitsArePrintedAsText) {
   EXPECT_EQ(event["args"], json::parse(R"({"w":"世😀\uE000","c":"世"})")) << event.dump();
 }
 
+// One unit of a pair is no text; nor is it when it stands alone.
+TEST(Json, HalvesOfCharactersStandAsTheirBytes) {
+  for (const int half : {0xD800, 0xDBFF, 0xDC00, 0xDFFF}) {
+    VectorSink file, back;
+    Writer writer(file);
+    ASSERT_TRUE(writer.begin(FileHeader{}).ok());
+    ASSERT_TRUE(writer.set_zone(writer.create_zone("z").value()).ok());
+    const uint32_t type = writer.define_instance("t", "wchar c").value();
+    ASSERT_TRUE(writer.event(type, 0, {half}).ok());
+    ASSERT_TRUE(writer.event(type, 0, {half - 0x0800}).ok());
+    ASSERT_TRUE(writer.finish().ok());
+    const auto text = to_json(file.bytes(), {});
+    const json document = json::parse(text);
+    const json& parts = document["chunks"][1]["parts"];
+    const json& events = parts[parts.size() - 1]["events"];
+    EXPECT_TRUE(events[events.size() - 2].contains("raw")) << half;
+    EXPECT_EQ(events.back().contains("raw"), half - 0x0800 >= 0xD800) << half;
+    Findings findings;
+    ASSERT_TRUE(json_to_binary(text, back, findings).ok());
+    EXPECT_EQ(back.bytes(), file.bytes()) << half;
+  }
+}
+
+TEST(Json, ChunksHaveANumberOrGet0) {
+  for (const auto& [id, number, fits] : {std::tuple(R"("id":0,)", 0u, true),
+                                         {R"("id":4294967295,)", 4294967295u, true},
+                                         {R"("id":4294967296,)", 0u, false},
+                                         {R"("id":-1,)", 0u, false},
+                                         {R"("id":"2",)", 0u, false},
+                                         {"", 0u, false}}) {
+    VectorSink binary;
+    Findings findings;
+    const std::string text = R"({"wtfVersion":1,"formatVersion":10,"chunks":[{)" + std::string(id) +
+                             R"("type":"event_data","parts":[]}]})";
+    ASSERT_TRUE(json_to_binary(bytes_of(text), binary, findings).ok()) << id;
+    EXPECT_EQ(findings.has(Rule::kJsonShape), !fits) << id;
+    Findings reading;
+    ChunkCursor cursor(binary.bytes(), reading);
+    Chunk chunk;
+    ASSERT_TRUE(cursor.next(chunk)) << id;
+    EXPECT_EQ(chunk.id, number) << id;
+  }
+}
+
 TEST(Json, OrdinalsHave32Bits) {
   for (const auto& [ordinal, fits] : {std::pair("4294967295", true), {"4294967296", false}}) {
     Findings findings;

@@ -179,6 +179,60 @@ TEST_F(WriterTest, ArraysOfCharFitWhereTheirElementsDo) {
   EXPECT_FALSE(takes("int16[] a", text));
 }
 
+// A scope is left by its event too; what makes zones and types is the writer's own.
+TEST_F(WriterTest, BuiltinEventsDoWhatTheirCallsDo) {
+  const uint32_t leave = writer.define_builtin(Role::kScopeLeave).value();
+  ASSERT_TRUE(writer.event(leave, kEpoch, {}).ok());
+  EXPECT_EQ(writer.stats().dropped_leaves, 1u) << "as leave() without a scope";
+  ASSERT_TRUE(writer.enter(scope, kEpoch + 1000).ok());
+  ASSERT_TRUE(writer.event(leave, kEpoch + 2000, {}).ok());
+  EXPECT_EQ(writer.depth(zone), 0u);
+  for (const Role role : {Role::kZoneCreate, Role::kZoneSet, Role::kZoneDelete}) {
+    const uint32_t type = writer.define_builtin(role).value();
+    const Status status = writer.event(type, kEpoch, std::initializer_list<Arg>{zone});
+    ASSERT_FALSE(status.ok());
+    EXPECT_NE(status.error().message.find("is this writer's to write"), std::string::npos);
+  }
+  EXPECT_EQ(writer.event(0, kEpoch, {}).error().code, Code::kInvalidArgument) << "no wire id";
+  EXPECT_EQ(writer.enter(0, kEpoch).error().code, Code::kInvalidArgument);
+  ASSERT_TRUE(writer.finish().ok());
+  EXPECT_EQ(lines(), (std::vector<std::string>{"z | scope | 1 |", "z | wtf.scope#leave | 2 |"}));
+}
+
+TEST_F(WriterTest, TypesOfItsOwnHaveNoFlags) {
+  ASSERT_TRUE(writer.define_instance("instance").ok());
+  ASSERT_TRUE(writer.finish().ok());
+  Findings findings;
+  auto reader = Reader::open(sink.bytes(), findings);
+  ASSERT_TRUE(reader.ok());
+  for (Event event; (*reader)->next(event);) {
+  }
+  for (const char* name : {"scope", "instance"}) {
+    const EventType* const type = (*reader)->types().find_name(name);
+    ASSERT_NE(type, nullptr) << name;
+    EXPECT_EQ(type->flags, 0u) << name;
+    EXPECT_EQ(type->is_scope(), std::string(name) == "scope");
+  }
+}
+
+// A chunk ends with the event that fills it, whatever its texts take, and on the fast way too.
+TEST_F(WriterTest, ChunksAreNoLargerThanTheyShallBe) {
+  ASSERT_TRUE(writer.enter(scope, kEpoch).ok());
+  ASSERT_TRUE(writer.set_zone(zone).ok());
+  ASSERT_TRUE(writer.mark(kEpoch, std::string(3000, 'x')).ok());
+  for (uint64_t i = 0; i < 1000; ++i) ASSERT_TRUE(writer.enter(scope, kEpoch).ok());
+  ASSERT_TRUE(writer.finish().ok());
+  Findings findings;
+  ChunkCursor cursor(sink.bytes(), findings);
+  size_t chunks = 0;
+  for (Chunk chunk; cursor.next(chunk); ++chunks) {
+    size_t bytes = 0;
+    for (const Part& part : chunk.parts) bytes += part.bytes.size();
+    EXPECT_LT(bytes, 4096u + kEventHeaderBytes) << chunks;
+  }
+  EXPECT_GE(chunks, 4u);
+}
+
 TEST_F(WriterTest, ValuesThatDoNotFitAreRefusedAndNothingIsWritten) {
   const uint32_t type =
       writer.define_instance("v", "int8 a, uint16 b, bool c, float32 f, ascii t, any j, wchar[] w")
