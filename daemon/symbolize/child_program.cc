@@ -160,10 +160,10 @@ class Child {
   }
 
   void feed() {
+    // poll() has announced room, or the child's end. A child that takes no more has ended, or will
+    // say why.
     const ssize_t sent =
         ::send(input_.get(), request_.data(), request_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    // A child that takes no more has ended, or will say why.
     request_ = sent < 0 ? Bytes() : request_.subspan(static_cast<size_t>(sent));
     if (request_.empty()) input_.reset();
   }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -115,6 +116,28 @@ TEST(ChildProgram, HasNoCapabilities) {
   EXPECT_NE(run.output.find("NoNewPrivs:\t1"), std::string::npos) << run.output;
 }
 
+// Also those of a service that was left only some: the kernel tells them in two words.
+TEST(ChildProgram, HasNoCapabilitiesWhicheverItsParentHas) {
+  constexpr int kNotPermitted = 77;
+  for (const int first : {0, 32}) {
+    fakes::OtherUser child(
+        [&] {
+          for (int capability = first; capability < first + 32; ++capability) {
+            const int held = ::prctl(PR_CAPBSET_READ, capability, 0, 0, 0);
+            if (held == 1 && ::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) {
+              return kNotPermitted;
+            }
+          }
+          const std::string said = probe("capabilities").output;
+          return said.find("CapPrm:\t0000000000000000") != std::string::npos ? 0 : 1;
+        },
+        ::getuid());
+    const int outcome = child.wait();
+    if (outcome == kNotPermitted) GTEST_SKIP() << "capabilities can't be dropped here";
+    EXPECT_EQ(outcome, 0) << first;
+  }
+}
+
 TEST(ChildProgram, IsKilledForEverythingButComputing) {
   if (!is_confined()) GTEST_SKIP() << probe("missing").output;
   std::vector<const char*> tried = {"socket", "open", "create",  "fork",
@@ -183,6 +206,21 @@ TEST(ChildProgram, WithoutPidfdTheEndIsWaitedFor) {
                   return probe("sleep", milliseconds(1)).fault == "ended: more than 0 s" ? 0 : 3;
                 }),
             0);
+}
+
+// In pieces, whenever it has room for more.
+TEST(ChildProgram, ALargeRequestIsTakenWhole) {
+  std::vector<uint8_t> request(4u << 20);
+  for (size_t at = 0; at < request.size(); ++at) request[at] = static_cast<uint8_t>(at >> 8);
+  std::vector<uint8_t> echoed;
+  const auto ending = run_child("/bin/cat", request, {milliseconds(60'000), 8u << 20, nullptr},
+                                [&echoed](Bytes bytes) {
+                                  echoed.insert(echoed.end(), bytes.begin(), bytes.end());
+                                  return Status();
+                                });
+  ASSERT_TRUE(ending.ok());
+  EXPECT_EQ(ending->fault, "");
+  EXPECT_TRUE(echoed == request);
 }
 
 // A child that takes nothing of a large request must not hold its parent up, nor end it (SIGPIPE).
