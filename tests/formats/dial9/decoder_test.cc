@@ -131,6 +131,8 @@ TEST(Decoder, UnknownTagsEndReadingWithAnOffset) {
 TEST(Decoder, SchemasAgain) {
   EXPECT_EQ(record(kHead + schema(9) + schema(9) + event({1})).events.size(), 1u);
   EXPECT_EQ(record(kHead + schema(9, 1) + schema(9, 77) + event({1})).rule, Rule::kNone);
+  EXPECT_EQ(record(kHead + schema(9, 77) + schema(9, 1) + event({1})).rule, Rule::kNone);
+  EXPECT_EQ(record(kHead + schema(9, 77) + schema(9, 78) + event({1})).rule, Rule::kNone);
   EXPECT_EQ(record(kHead + schema(9) + schema(11)).rule, Rule::kSchemaConflict);
   EXPECT_EQ(record(kHead + schema(9, 1) + schema(9, 0)).rule, Rule::kSchemaConflict);
   EXPECT_EQ(record(kHead + schema(9, 0) + schema(9, 1)).rule, Rule::kSchemaConflict);
@@ -336,6 +338,20 @@ TEST(Decoder, AnUnfinishedFrameSaysHowManyBytesItHas) {
   }
 }
 
+// An optional field has its presence byte at least.
+TEST(Decoder, AnUnfinishedEventSaysHowManyBytesItHas) {
+  const Raw types = {1, 0, 0, 0, 0, 1, 4, 0, 0, 0, 11, 0, 0, 1, 0, 0, 0x81, 0, 0, 7};
+  const Raw whole = {2, 0, 0, 1, 0, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8, 0, 9, 0, 0, 0};
+  for (size_t bytes = 1; bytes < whole.size(); ++bytes) {
+    Decoder decoder;
+    Visitor nobody;
+    const Decoded decoded = decoder.decode(
+        kHead + types + Raw(whole.begin(), whole.begin() + ptrdiff_t(bytes)), nobody);
+    ASSERT_EQ(decoded.state, DecodeState::kNeedMore) << bytes;
+    EXPECT_EQ(decoded.need, bytes < 3 ? 3u : bytes < 6 ? 6u : 20u) << bytes;
+  }
+}
+
 // FORMAT.md "Limits": of one sub-stream; annotations count as the schema does, each once.
 TEST(Decoder, SchemasAndAnnotationsTakeNoMoreThanIsGiven) {
   constexpr uint8_t kLow = 60'000 & 0xFF;
@@ -471,6 +487,8 @@ TEST(Decoder, AViewOfBrokenBytesEnds) {
     EXPECT_FALSE(view.next(value));
     return count;
   };
+  EXPECT_EQ(DynamicView(Raw{3, 0, 0, 0}, true).left(), 6u) << "keys and values";
+  EXPECT_EQ(DynamicView(Raw{3, 0, 0, 0}, false).left(), 3u);
   EXPECT_EQ(values({}, false), 0u);
   EXPECT_EQ(values({1, 0, 0}, false), 0u);
   EXPECT_EQ(values({2, 0, 0, 0, 9, 1, 9, 2}, false), 2u);

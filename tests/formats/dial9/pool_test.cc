@@ -36,6 +36,18 @@ TEST(Pools, ClearedOnesAreAsNew) {
   }
 }
 
+// In blocks of 64 KiB that are filled to their last byte; what is longer has a block of its own.
+TEST(Pools, CopiesFillTheirBlocks) {
+  const std::vector<uint8_t> bytes(size_t{100} << 10, 'x');
+  Pools pools;
+  for (int i = 0; i < 64; ++i) (void)pools.keep(Bytes(bytes).first(1024));
+  EXPECT_EQ(pools.state_bytes(), size_t{64} << 10);
+  (void)pools.keep(Bytes(bytes).first(1));
+  EXPECT_EQ(pools.state_bytes(), size_t{128} << 10);
+  (void)pools.keep(bytes);
+  EXPECT_EQ(pools.state_bytes(), size_t{228} << 10);
+}
+
 TEST(Interner, ARestartedOneIsAsNew) {
   Interner interner(FrameTag::kStringPool, 1);
   EXPECT_EQ(interner.frame_bytes(), 0u);

@@ -336,6 +336,18 @@ TEST(Encoder, TheFirstRefusalStands) {
   }
 }
 
+// Also where lists were open as deep as they may be.
+TEST(Encoder, NothingIsOpenInARefusedEvent) {
+  Encoder encoder;
+  const EventType type = *encoder.define(simple(0, {{"v", FieldType::kDynamicList}}));
+  encoder.begin_event(type, 1);
+  for (size_t i = 0; i < kMaxWrittenNesting; ++i) encoder.begin_list();
+  encoder.put_absent();
+  encoder.begin_list();
+  EXPECT_FALSE(encoder.end_event());
+  EXPECT_EQ(encoder.refusal(), Refusal::kWrongValue);
+}
+
 TEST(Encoder, AnEventWithoutItsLastFieldIsRefused) {
   for (uint8_t type = 1; type <= 15; ++type) {
     for (const bool optional : {false, true}) {
