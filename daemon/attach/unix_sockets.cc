@@ -45,8 +45,8 @@ bool is_agent(std::string_view path) {
 
 bool is_listening_agent(std::string_view line, std::string_view& name) {
   const auto columns = columns_of(line);
-  uint32_t flags{};
-  uint32_t type{};
+  uint32_t flags = 0;
+  uint32_t type = 0;
   if (!parse_hex(columns[kFlags], flags) || (flags & kAcceptsConnections) == 0) return false;
   if (!parse_hex(columns[kType], type) || type != kStream || !is_agent(columns[kPath]))
     return false;

@@ -24,7 +24,7 @@ plist_t item(plist_t dictionary, const char* key, plist_type type) {
 bool number_of(plist_t dictionary, const char* key, uint32_t& out) {
   const plist_t found = item(dictionary, key, PLIST_UINT);
   if (found == nullptr) return false;
-  uint64_t value{};
+  uint64_t value = 0;
   plist_get_uint_val(found, &value);
   out = static_cast<uint32_t>(value);
   return value <= UINT32_MAX;

@@ -14,7 +14,6 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <iterator>
 #include <utility>
 
 #include "daemon/symbolize/exit_codes.h"
@@ -148,8 +147,7 @@ class Child {
     if (sockets[1].revents != 0) feed();
     if (sockets[0].revents == 0) return {};
     const ssize_t got = ::read(output_.get(), block_.data(), block_.size());
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return {};
-    if (got <= 0) {
+    if (got <= 0) {  // its end: what poll() announced is read without a wait
       output_.reset();
       return {};
     }
@@ -162,10 +160,10 @@ class Child {
   }
 
   void feed() {
+    // poll() has announced room, or the child's end. A child that takes no more has ended, or will
+    // say why.
     const ssize_t sent =
         ::send(input_.get(), request_.data(), request_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    // A child that takes no more has ended, or will say why.
     request_ = sent < 0 ? Bytes() : request_.subspan(static_cast<size_t>(sent));
     if (request_.empty()) input_.reset();
   }
@@ -178,11 +176,11 @@ class Child {
       }
       return status;
     }
-    pollfd gone[] = {{pidfd_.get(), POLLIN, 0}};
-    const timespec bound{.tv_sec = kReapBound.count(), .tv_nsec = {}};
+    pollfd gone{pidfd_.get(), POLLIN, 0};
+    const timespec bound{.tv_sec = kReapBound.count(), .tv_nsec = 0};
     sigset_t all;
     ::sigfillset(&all);
-    (void)::ppoll(gone, std::size(gone), &bound, &all);  // no signal ends it early
+    (void)::ppoll(&gone, 1, &bound, &all);  // no signal ends it early
     int status = SIGKILL;
     (void)::waitpid(pid_, &status, WNOHANG);
     return status;

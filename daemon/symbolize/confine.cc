@@ -140,7 +140,7 @@ std::string limit_system_calls() {
   if (kArchitecture == 0) return "no filter of system calls: none is written for this processor";
   std::vector<sock_filter> code = program();
   sock_fprog filter{static_cast<uint16_t>(code.size()), code.data()};
-  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0) return {};
+  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0) return {};
   return std::string("no filter of system calls: ") + std::strerror(errno);
 }
 

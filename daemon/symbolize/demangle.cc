@@ -67,7 +67,7 @@ std::string demangled(std::string_view linkage_name) {
   mangled[linkage_name.size()] = '\0';
   run.size = 0;
   run.ticks = 0;
-  volatile int refused{};
+  volatile int refused = 0;
   // Without the signal mask, which would be a system call for each name: the handler runs with
   // SA_NODEFER, so that none is blocked when it jumps.
   const int outcome = sigsetjmp(run.back, 0);

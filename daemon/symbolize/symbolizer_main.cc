@@ -1,5 +1,6 @@
 // collect-symbolizer: reads one request from standard input, writes the answer to standard output.
-// Started by collectord and collectctl, of no use by hand.
+// Started by collectord and collectctl, of no use by hand. No signal ends a read or a write early:
+// the only one that is handled (demangle.cc) lets them go on.
 #include <signal.h>
 #include <unistd.h>
 
@@ -22,7 +23,6 @@ Result<LookupRequest> read_request() {
   std::array<uint8_t, 64 * 1024> block;
   while (true) {
     const ssize_t got = ::read(STDIN_FILENO, block.data(), block.size());
-    if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return Error{Code::kTruncated, "the request ends too early"};
     reader.push(Bytes(block).first(static_cast<size_t>(got)));
     const auto frame = reader.next();
@@ -37,7 +37,6 @@ Status write_frame(FrameKind kind, Bytes body) {
   const std::vector<uint8_t> frame = frame_bytes(kind, body);
   for (size_t at = 0; at < frame.size();) {
     const ssize_t wrote = ::write(STDOUT_FILENO, frame.data() + at, frame.size() - at);
-    if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) return errno_error(errno, "answer");
     at += static_cast<size_t>(wrote);
   }

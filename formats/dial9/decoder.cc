@@ -278,8 +278,7 @@ bool Decoder::read_stacks(FrameReader& reader, Other& out) {
 
 bool Decoder::read_annotations(FrameReader& reader, Other& out) {
   constexpr uint64_t kMinEntryBytes = 8;  // field index, two lengths
-  if (!reader.require(1, 1 + 2)) return false;
-  reader.skip(1);
+  reader.skip(1);                         // the tag, which is there
   if (!reader.varint(out.number, 2) || !reader.require(2)) return false;
   out.count = reader.take<uint16_t>();
   const uint8_t* const begin = reader.at();

@@ -11,9 +11,9 @@ constexpr size_t kRememberedOverhead = 80;  // of a hash table's node and its sh
 }  // namespace
 
 std::optional<uint32_t> Interner::intern(std::string_view content) {
+  if (content.size() > kMaxFrameBytes / 2) return std::nullopt;
   if (const auto found = ids_.find(content); found != ids_.end()) return found->second;
-  if (content.size() > kMaxFrameBytes / 2 || next_id_ == std::numeric_limits<uint32_t>::max())
-    return std::nullopt;
+  if (next_id_ == std::numeric_limits<uint32_t>::max()) return std::nullopt;
   if (remembered_bytes_ + content.size() + kRememberedOverhead > kMaxInternedBytes) {
     ids_ = {};
     remembered_bytes_ = 0;

@@ -105,7 +105,7 @@ class Encoder {
   void put_absent();
 
   // Ids of contents, for put_pooled_*_id() up to the next begin_stream(). kInvalidPoolId, which any
-  // put refuses, when there is no id left or the content is over 2 GiB.
+  // put refuses, when there is no id left or the content has 2 GiB or more.
   static constexpr uint32_t kInvalidPoolId = 0xFFFFFFFF;
   uint32_t intern(std::string_view text);
   uint32_t intern_stack(std::span<const uint64_t> addresses);

@@ -80,7 +80,6 @@ class Writer {
   // Position that finish() would leave if it came now, at most; for rolling by size.
   uint64_t position_after_finish() const;
   uint64_t units() const { return started_ ? count_ + 1 : 0; }
-  bool finished() const { return finished_; }
   // Null for an id that is not open.
   const StreamInfo* stream(uint64_t id) const;
   const WriterOptions& options() const { return options_; }

@@ -85,10 +85,11 @@ Status ChunkParser::put(const ChunkMembers& members) {
 
 bool ChunkParser::read_head(const ChunkMembers& members, ChunkOut& chunk) {
   const auto id = whole_number(members.id);
-  if (!id || *id < 0 || *id > UINT32_MAX) {
+  if (id && *id >= 0 && *id <= UINT32_MAX) {
+    chunk.id = static_cast<uint32_t>(*id);
+  } else {
     wrong(Rule::kJsonShape, members.offset, "a chunk without a number 'id' gets 0");
   }
-  chunk.id = static_cast<uint32_t>(id.value_or(0));
   const auto number = whole_number(members.type);
   const auto name = text_value(members.type);
   if (number && *number >= 0 && *number <= UINT32_MAX) {

@@ -308,10 +308,8 @@ Status Writer::end_event() {
 
 void Writer::update_fast() {
   const size_t others = table_.size() + resource_bytes_ + 2 * kEventHeaderBytes;
+  // events_ has room for a whole chunk, so for one more event below this.
   fast_limit_ = options_.chunk_bytes > others ? options_.chunk_bytes - others : 0;
-  if (events_.size() < fast_limit_ + kEventHeaderBytes) {
-    fast_limit_ = events_.size() < kEventHeaderBytes ? 0 : events_.size() - kEventHeaderBytes;
-  }
   fast_ = status_.ok() && begun_ && !finished_ && zone_ != 0 && zone_in_chunk_ == zone_ &&
           !resource_waits_ && used_ < fast_limit_;
 }

@@ -48,7 +48,7 @@ bool elements_fit(ArgType wanted, ArgType given) {
   if (wanted == given) return true;
   if (wanted == ArgType::kChar) return given == ArgType::kUint8 || given == ArgType::kInt8;
   if (wanted == ArgType::kWchar) return given == ArgType::kUint16;
-  return (wanted == ArgType::kInt8 || wanted == ArgType::kUint8) && given == ArgType::kChar &&
+  return given == ArgType::kChar &&
          wanted == (std::is_signed_v<char> ? ArgType::kInt8 : ArgType::kUint8);
 }
 

@@ -370,11 +370,12 @@ TEST(ListPaceTest, BeyondTheFirstListsOneComesWithEachPause) {
   EXPECT_EQ(passed, 17u);
   EXPECT_EQ(newest, 4u);
   // Not later than the pause's end, which has been used for that list.
-  pace->take({}, begun + kListPause);
+  pace->take(std::vector<SourceDevice>(2), begun + kListPause);
   EXPECT_EQ(passed, 17u);
   io.restart();
   io.run();
   EXPECT_EQ(passed, 18u);
+  EXPECT_EQ(newest, 2u) << "also where only one has waited";
 }
 
 // Seen: a search, and lines of the log, for each of them.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -57,9 +58,9 @@ TEST(ChildProgram, AnswersAndEnds) {
 
 // SYMBOLIZE.md "Confinement": whatever the parent has.
 TEST(ChildProgram, HasNothingOfItsParents) {
-  const int null = ::open("/dev/null", O_RDONLY);
-  const int open = ::fcntl(null, F_DUPFD, 3);  // the first that it could have
-  ::close(null);
+  const int zero = ::open("/dev/zero", O_RDWR);
+  const int open = ::fcntl(zero, F_DUPFD, 3);  // the first that it could have
+  ::close(zero);
   ASSERT_GT(open, 2);
   sigset_t blocked;
   sigset_t before;
@@ -67,11 +68,15 @@ TEST(ChildProgram, HasNothingOfItsParents) {
   ::sigaddset(&blocked, SIGUSR1);
   ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
   const auto ignored = ::signal(SIGUSR2, SIG_IGN);
+  const int errors = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  ::dup2(open, STDERR_FILENO);
   const Probed run = probe("surroundings");
+  ::dup2(errors, STDERR_FILENO);
+  ::close(errors);
   ::signal(SIGUSR2, ignored);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::close(open);
-  EXPECT_EQ(run.output, "0 1 2 /");
+  EXPECT_EQ(run.output, "0 1 2 /dev/null /");
 }
 
 TEST(ChildProgram, LimitsItselfAsTheTableSays) {
@@ -109,6 +114,28 @@ TEST(ChildProgram, HasNoCapabilities) {
         << run.output;
   }
   EXPECT_NE(run.output.find("NoNewPrivs:\t1"), std::string::npos) << run.output;
+}
+
+// Also those of a service that was left only some: the kernel tells them in two words.
+TEST(ChildProgram, HasNoCapabilitiesWhicheverItsParentHas) {
+  constexpr int kNotPermitted = 77;
+  for (const int first : {0, 32}) {
+    fakes::OtherUser child(
+        [&] {
+          for (int capability = first; capability < first + 32; ++capability) {
+            const int held = ::prctl(PR_CAPBSET_READ, capability, 0, 0, 0);
+            if (held == 1 && ::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) {
+              return kNotPermitted;
+            }
+          }
+          const std::string said = probe("capabilities").output;
+          return said.find("CapPrm:\t0000000000000000") != std::string::npos ? 0 : 1;
+        },
+        ::getuid());
+    const int outcome = child.wait();
+    if (outcome == kNotPermitted) GTEST_SKIP() << "capabilities can't be dropped here";
+    EXPECT_EQ(outcome, 0) << first;
+  }
 }
 
 TEST(ChildProgram, IsKilledForEverythingButComputing) {
@@ -179,6 +206,21 @@ TEST(ChildProgram, WithoutPidfdTheEndIsWaitedFor) {
                   return probe("sleep", milliseconds(1)).fault == "ended: more than 0 s" ? 0 : 3;
                 }),
             0);
+}
+
+// In pieces, whenever it has room for more.
+TEST(ChildProgram, ALargeRequestIsTakenWhole) {
+  std::vector<uint8_t> request(4u << 20);
+  for (size_t at = 0; at < request.size(); ++at) request[at] = static_cast<uint8_t>(at >> 8);
+  std::vector<uint8_t> echoed;
+  const auto ending = run_child("/bin/cat", request, {milliseconds(60'000), 8u << 20, nullptr},
+                                [&echoed](Bytes bytes) {
+                                  echoed.insert(echoed.end(), bytes.begin(), bytes.end());
+                                  return Status();
+                                });
+  ASSERT_TRUE(ending.ok());
+  EXPECT_EQ(ending->fault, "");
+  EXPECT_TRUE(echoed == request);
 }
 
 // A child that takes nothing of a large request must not hold its parent up, nor end it (SIGPIPE).

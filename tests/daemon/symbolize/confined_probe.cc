@@ -58,6 +58,9 @@ std::string surroundings() {
   for (int fd = 0; fd < 100; ++fd) {
     if (::fcntl(fd, F_GETFD) >= 0) text += std::to_string(fd) + " ";
   }
+  char errors[256];
+  const ssize_t bytes = ::readlink("/proc/self/fd/2", errors, sizeof errors);
+  text += std::string(errors, bytes > 0 ? static_cast<size_t>(bytes) : 0) + " ";
   char directory[256];
   return text + (::getcwd(directory, sizeof directory) != nullptr ? directory : "nowhere");
 }

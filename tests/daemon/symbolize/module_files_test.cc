@@ -1,5 +1,6 @@
 #include "daemon/symbolize/module_files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -181,6 +182,32 @@ TEST(ModuleFiles, NoMoreFilesAreOpenedThanTheLimit) {
   EXPECT_EQ(files.back().path(), scratch.file("libapp.so"));
   request.build_id.clear();
   EXPECT_EQ(open_module_files(request).size(), 1u) << "nothing but its own path";
+}
+
+// SYMBOLIZE.md "Limits": entries in the order in which the directory has them.
+TEST(ModuleFiles, ADirectoryIsSearchedUpToTheLimit) {
+  const Scratch scratch;
+  for (size_t count = 2; count <= kMaxDirectoryEntries; ++count) {  // with "." and ".."
+    const int fd = ::open(scratch.file(std::to_string(count)).c_str(), O_WRONLY | O_CREAT, 0600);
+    ASSERT_GE(fd, 0) << count;
+    ::close(fd);
+  }
+  std::vector<std::string> names;
+  DIR* const entries = ::opendir(scratch.path().c_str());
+  ASSERT_NE(entries, nullptr);
+  while (const dirent* const entry = ::readdir(entries)) names.emplace_back(entry->d_name);
+  ::closedir(entries);
+  ASSERT_EQ(names.size(), kMaxDirectoryEntries + 1);
+  const auto finds = [&](const std::string& name) {
+    LookupRequest request;
+    request.module_path = "/x/" + name;
+    request.build_id = {0xab};  // too short to look for
+    request.roots = {"/"};
+    request.directories = {scratch.path()};
+    return open_module_files(request).size();
+  };
+  EXPECT_EQ(finds(names[kMaxDirectoryEntries - 1]), 1u);
+  EXPECT_EQ(finds(names[kMaxDirectoryEntries]), 0u);
 }
 
 TEST(ModuleFiles, EveryWayToWriteABuildId) {

@@ -4,6 +4,7 @@
 
 #include "daemon/symbolize/limits.h"
 #include "daemon/symbolize/lookup.h"
+#include "daemon/symbolize/protocol.h"
 #include "tests/daemon/symbolize/poison.h"
 #include "tests/daemon/symbolize/scratch.h"
 
@@ -142,6 +143,26 @@ TEST(SessionNamesTest, AManifestHasNoMoreNamesThanItMay) {
   again.put_into(manifest);
   EXPECT_EQ(manifest.symbols.size(), 4u);
   EXPECT_EQ(manifest.symbols_left_out, 0u);
+}
+
+// What one file's lookup lacked stays said, whatever the next ones say.
+TEST(SessionNamesTest, WhatTheConfinementLacksIsSaid) {
+  const Scratch scratch;
+  const std::string program = scratch.file("program");
+  std::ofstream(program) << "#!/bin/sh\ncat " << scratch.file("answer") << "\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  storage::Manifest manifest;
+  manifest.modules = {module_of(0, "/a.so"), module_of(1, "/b.so")};
+  SessionNames names(manifest, {0x10, id_of(1, 0x10)}, false);
+  const Symbolizer symbolizer({program, {}, {"/"}});
+  for (const char* missing : {"no filter", ""}) {
+    auto answer = frame_bytes(FrameKind::kSource, encode_source({"file", "", missing}));
+    const auto done = frame_bytes(FrameKind::kDone, encode_done({}));
+    answer.insert(answer.end(), done.begin(), done.end());
+    scratch.write("answer", answer);
+    ASSERT_TRUE(names.step(symbolizer, nullptr).ok());
+    EXPECT_EQ(names.missing(), "no filter");
+  }
 }
 
 TEST(SessionNamesTest, OnePathWithTwoBuildIdsIsTwoFiles) {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/symbolize/exit_codes.h"
 #include "daemon/symbolize/limits.h"
 #include "daemon/symbolize/lookup.h"
 #include "tests/daemon/symbolize/poison.h"
@@ -159,6 +160,58 @@ TEST(SymbolizerTest, ARequestInPiecesIsTakenAndAPartOfOneIsNone) {
   EXPECT_EQ(whole.names.size(), 1u);
   EXPECT_EQ(through("head -c 20").problem, "ended with exit code 3");
   EXPECT_EQ(through("tr Q S").problem, "ended with exit code 3") << "an answer is no request";
+}
+
+// Whoever asked has no more room, or has ended.
+TEST(SymbolizerTest, AnAnswerThatNobodyTakesEndsIt) {
+  const Scratch scratch;
+  const std::string program = scratch.file("program");
+  const std::string fifo = scratch.file("fifo");
+  std::ofstream(program) << "#!/bin/sh\n" << SYMBOLIZER << " >/dev/full\nexit $?\n";
+  ASSERT_EQ(::chmod(program.c_str(), 0700), 0);
+  const Symbolizer through({program, {}, {"/"}});
+  EXPECT_EQ(named(own_module(), {known_address()}, through).problem,
+            "ended with exit code " + std::to_string(kExitNoReader));
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  std::ofstream(program) << "#!/bin/sh\nexec 4<>" << fifo << " 5>" << fifo << " 4<&-\n"
+                         << SYMBOLIZER << " >&5\nexit $?\n";
+  EXPECT_EQ(named(own_module(), {known_address()}, through).problem,
+            "ended with exit code " + std::to_string(kExitNoReader));
+}
+
+// An answer that a child which was taken over might give, taken as far as it was asked for.
+TEST(SymbolizerTest, NamesThatWereNotAskedForEndTheAnswer) {
+  const Scratch scratch;
+  const std::string program = scratch.file("program");
+  std::ofstream(program) << "#!/bin/sh\ncat " << scratch.file("answer") << "\n";
+  ASSERT_EQ(::chmod(program.c_str(), 0700), 0);
+  const auto answered = [&](const std::vector<NamedAddress>& names, uint64_t most_names,
+                            uint64_t most_bytes) {
+    std::vector<uint8_t> body;
+    for (const NamedAddress& one : names) append_name(body, one.address, one.name);
+    std::vector<uint8_t> whole = frame_bytes(FrameKind::kSource, encode_source({"file", "", ""}));
+    for (const auto& frame :
+         {frame_bytes(FrameKind::kNames, body), frame_bytes(FrameKind::kDone, encode_done({}))}) {
+      whole.insert(whole.end(), frame.begin(), frame.end());
+    }
+    scratch.write("answer", whole);
+    auto answer = Symbolizer({program, {}, {"/"}})
+                      .name(own_module(), {0x10, 0x20, 0x30}, most_names, most_bytes, nullptr);
+    EXPECT_TRUE(answer.ok());
+    return answer.ok() ? std::move(*answer) : Answer();
+  };
+  const NamedAddress one{0x10, "one"}, two{0x20, "two"}, other{0x11, "other"};
+  constexpr char kRefused[] = "ended: it named what was not asked for";
+  const Answer whole = answered({one, two}, 2, 6);
+  EXPECT_TRUE(whole.is_whole) << whole.problem;
+  EXPECT_EQ(whole.names.size(), 2u);
+  const Answer too_many = answered({one, two}, 1, 6);
+  EXPECT_EQ(too_many.problem, kRefused);
+  EXPECT_EQ(too_many.names.size(), 1u);
+  EXPECT_EQ(answered({one, two}, 2, 5).problem, kRefused);
+  EXPECT_EQ(answered({two, one}, 2, 6).problem, kRefused);
+  EXPECT_EQ(answered({one, one}, 2, 6).problem, kRefused);
+  EXPECT_EQ(answered({other}, 2, 6).problem, kRefused);
 }
 
 // Whoever names a file learns nothing of it: not whether it is there, nor what it is.

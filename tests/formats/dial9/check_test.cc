@@ -189,6 +189,19 @@ TEST(Check, StacksThatAreDefinedAgainAreFindings) {
   EXPECT_EQ(report.findings.list()[0].offset, 5u + 21);
 }
 
+// Twice within a frame, or in an earlier one.
+TEST(Check, CountsTheIdsThatAreDefinedAgain) {
+  const std::vector<uint8_t> stream = {
+      'T', 'R', 'C', 0, 1,                                                  //
+      3,   2,   0,   0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,  // ids 0, 1
+      3,   3,   0,   0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0,  // ids 1, 2
+      2,   0,   0,   0, 0, 0, 0, 0};                                        // and 2 again
+  const Report report = check_stream(stream);
+  ASSERT_THAT(names_of(report), ElementsAre("pool-redefined"));
+  EXPECT_EQ(report.findings.list()[0].sentence,
+            "2 string ids are defined again; the last definition counts from there on");
+}
+
 TEST(Check, EveryCheckAndRuleHasItsOwnName) {
   std::set<std::string_view> names;
   for (int i = 0; i <= static_cast<int>(Check::kUncountedNames); ++i)

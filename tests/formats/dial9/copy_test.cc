@@ -97,6 +97,21 @@ TEST(CopyFrames, WhatOnlyBeginsWithinTheLastFrameIsNoHeader) {
   EXPECT_EQ(copied->next_header, std::nullopt);
 }
 
+TEST(CopyFrames, APieceThatIsJustFullIsTheLast) {
+  constexpr size_t kPiece = size_t{4} << 20;
+  Encoder encoder;
+  const EventType type = *encoder.define({0, "T", false, {{"v", FieldType::kString}}});
+  ASSERT_TRUE(encoder.announce(type));
+  encoder.begin_event(type);
+  encoder.put_string(std::string(kPiece - encoder.bytes().size() - 3 - 4, 'x'));
+  ASSERT_TRUE(encoder.end_event());
+  ASSERT_EQ(encoder.bytes().size(), kPiece);
+  VectorSink out;
+  std::vector<uint64_t> told;
+  ASSERT_TRUE(copy_frames(encoder.bytes(), out, [&](uint64_t done) { told.push_back(done); }).ok());
+  EXPECT_EQ(told, (std::vector<uint64_t>{0}));
+}
+
 TEST(CopyFrames, TheSinkGetsALargeStreamInPieces) {
   constexpr size_t kPiece = size_t{4} << 20;
   Encoder encoder;

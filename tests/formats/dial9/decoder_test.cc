@@ -131,6 +131,8 @@ TEST(Decoder, UnknownTagsEndReadingWithAnOffset) {
 TEST(Decoder, SchemasAgain) {
   EXPECT_EQ(record(kHead + schema(9) + schema(9) + event({1})).events.size(), 1u);
   EXPECT_EQ(record(kHead + schema(9, 1) + schema(9, 77) + event({1})).rule, Rule::kNone);
+  EXPECT_EQ(record(kHead + schema(9, 77) + schema(9, 1) + event({1})).rule, Rule::kNone);
+  EXPECT_EQ(record(kHead + schema(9, 77) + schema(9, 78) + event({1})).rule, Rule::kNone);
   EXPECT_EQ(record(kHead + schema(9) + schema(11)).rule, Rule::kSchemaConflict);
   EXPECT_EQ(record(kHead + schema(9, 1) + schema(9, 0)).rule, Rule::kSchemaConflict);
   EXPECT_EQ(record(kHead + schema(9, 0) + schema(9, 1)).rule, Rule::kSchemaConflict);
@@ -299,6 +301,99 @@ TEST(Decoder, AnnotationsOfUnknownTypesAreShownAndLeftOut) {
               ElementsAre(Annotation{0, "k", "v"}, Annotation{0, "k", "v"}));
 }
 
+// `need` is what the frame has at least: what its counts and lengths say, and no more.
+TEST(Decoder, AnUnfinishedFrameSaysHowManyBytesItHas) {
+  struct Known {
+    size_t bytes;   // from so many on
+    uint64_t need;  // the frame has at least these
+  };
+  // The second entry of each is as short as can be; the whole is the last number.
+  const std::pair<Raw, std::vector<Known>> frames[] = {
+      {{1, 0, 0, 1, 0, 'A', 1, 2, 0, 1, 0, 'v', 9, 0, 0, 9}, {{1, 8}, {5, 9}, {9, 15}, {11, 16}}},
+      {{3, 2, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 'x', 5, 0, 0, 0, 0, 0, 0, 0},
+       {{1, 5}, {5, 21}, {13, 22}}},
+      {{4, 2, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 5, 0, 0, 0, 0, 0, 0, 0},
+       {{1, 5}, {5, 21}, {13, 29}}},
+      {{5, 1, 2, 3, 4, 5, 6, 7, 8}, {{1, 9}}},
+      {{6, 0, 2, 0, 0, 0, 1, 0, 'k', 1, 0, 0, 0, 'v', 0, 0, 0, 0, 0, 0, 0, 0},
+       {{1, 4}, {4, 20}, {8, 21}, {13, 22}}},
+      {{6, 0x80, 0, 0, 0}, {{1, 4}, {2, 5}}},
+      {{'T', 'R', 'C', 0, 1}, {{1, 5}}},
+  };
+  for (const auto& [frame, known] : frames) {
+    EXPECT_EQ(frame.size(), known.back().need) << int{frame[0]};
+    for (size_t bytes = 1; bytes < frame.size(); ++bytes) {
+      Decoder decoder;
+      Visitor nobody;
+      const Decoded decoded =
+          decoder.decode(kHead + Raw(frame.begin(), frame.begin() + ptrdiff_t(bytes)), nobody);
+      ASSERT_EQ(decoded.state, DecodeState::kNeedMore) << int{frame[0]} << " " << bytes;
+      EXPECT_EQ(decoded.bytes, kHead.size());
+      uint64_t need = 0;
+      for (const Known& one : known) {
+        if (one.bytes <= bytes) need = one.need;
+      }
+      EXPECT_EQ(decoded.need, need) << int{frame[0]} << " " << bytes;
+    }
+  }
+}
+
+// An optional field has its presence byte at least.
+TEST(Decoder, AnUnfinishedEventSaysHowManyBytesItHas) {
+  const Raw types = {1, 0, 0, 0, 0, 1, 4, 0, 0, 0, 11, 0, 0, 1, 0, 0, 0x81, 0, 0, 7};
+  const Raw whole = {2, 0, 0, 1, 0, 0, 5, 1, 2, 3, 4, 5, 6, 7, 8, 0, 9, 0, 0, 0};
+  for (size_t bytes = 1; bytes < whole.size(); ++bytes) {
+    Decoder decoder;
+    Visitor nobody;
+    const Decoded decoded = decoder.decode(
+        kHead + types + Raw(whole.begin(), whole.begin() + ptrdiff_t(bytes)), nobody);
+    ASSERT_EQ(decoded.state, DecodeState::kNeedMore) << bytes;
+    EXPECT_EQ(decoded.need, bytes < 3 ? 3u : bytes < 6 ? 6u : 20u) << bytes;
+  }
+}
+
+// FORMAT.md "Limits": of one sub-stream; annotations count as the schema does, each once.
+TEST(Decoder, SchemasAndAnnotationsTakeNoMoreThanIsGiven) {
+  constexpr uint8_t kLow = 60'000 & 0xFF;
+  constexpr uint8_t kHigh = 60'000 >> 8;
+  const Raw named = Raw{1, 0, 0, kLow, kHigh} + Raw(60'000, 'A') + Raw{1, 0, 0};
+  const Raw note = Raw{6, 0, 1, 0, 0, 0, 0, 0, kLow, kHigh, 0, 0} + Raw(60'000, 'v');
+  const auto rule = [](const Raw& stream, uint64_t given) {
+    DecoderOptions options;
+    options.max_state_bytes = given;
+    return record(stream, options).rule;
+  };
+  EXPECT_EQ(rule(kHead + named, 60'000), Rule::kState);
+  EXPECT_EQ(rule(kHead + named, 61'000), Rule::kNone);
+  EXPECT_EQ(rule(kHead + named + kHead + named, 61'000), Rule::kNone) << "one at a time";
+  EXPECT_EQ(rule(kHead + schema(9) + note, 60'000), Rule::kState);
+  EXPECT_EQ(rule(kHead + named + note, 120'000), Rule::kState);
+  EXPECT_EQ(rule(kHead + named + note, 122'000), Rule::kNone);
+}
+
+// value.h: no type's content is another's, and an address is no number.
+TEST(Decoder, OtherTypesOfAValueAreNothing) {
+  const uint8_t bytes[16] = {1};
+  for (const FieldType type :
+       {FieldType::kString, FieldType::kBytes, FieldType::kStackFrames, FieldType::kStringMap,
+        FieldType::kDynamicList, FieldType::kDynamicMap}) {
+    const Value value = Value::borrowed(type, bytes, 1);
+    EXPECT_EQ(value.u64(), 0u) << to_text(type);
+    EXPECT_EQ(value.i64(), 0);
+    EXPECT_EQ(value.f64(), 0.0);
+    EXPECT_EQ(value.pool_id(), 0u);
+    EXPECT_FALSE(value.boolean());
+  }
+  const Value number = Value::number(FieldType::kVarint, 5);
+  EXPECT_EQ(number.u64(), 5u);
+  EXPECT_TRUE(number.bytes().empty());
+  EXPECT_TRUE(number.text().empty());
+  EXPECT_EQ(number.stack().size(), 0u);
+  EXPECT_EQ(number.string_map().left(), 0u);
+  EXPECT_EQ(number.dynamic().left(), 0u);
+  EXPECT_EQ(number.nesting(), 0u);
+}
+
 struct StopAtFirst : Visitor {
   void on_event(const Event&) { ++events; }
   bool wants_more() const { return events == 0; }
@@ -392,6 +487,8 @@ TEST(Decoder, AViewOfBrokenBytesEnds) {
     EXPECT_FALSE(view.next(value));
     return count;
   };
+  EXPECT_EQ(DynamicView(Raw{3, 0, 0, 0}, true).left(), 6u) << "keys and values";
+  EXPECT_EQ(DynamicView(Raw{3, 0, 0, 0}, false).left(), 3u);
   EXPECT_EQ(values({}, false), 0u);
   EXPECT_EQ(values({1, 0, 0}, false), 0u);
   EXPECT_EQ(values({2, 0, 0, 0, 9, 1, 9, 2}, false), 2u);

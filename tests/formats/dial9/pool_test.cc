@@ -36,6 +36,18 @@ TEST(Pools, ClearedOnesAreAsNew) {
   }
 }
 
+// In blocks of 64 KiB that are filled to their last byte; what is longer has a block of its own.
+TEST(Pools, CopiesFillTheirBlocks) {
+  const std::vector<uint8_t> bytes(size_t{100} << 10, 'x');
+  Pools pools;
+  for (int i = 0; i < 64; ++i) (void)pools.keep(Bytes(bytes).first(1024));
+  EXPECT_EQ(pools.state_bytes(), size_t{64} << 10);
+  (void)pools.keep(Bytes(bytes).first(1));
+  EXPECT_EQ(pools.state_bytes(), size_t{128} << 10);
+  (void)pools.keep(bytes);
+  EXPECT_EQ(pools.state_bytes(), size_t{228} << 10);
+}
+
 TEST(Interner, ARestartedOneIsAsNew) {
   Interner interner(FrameTag::kStringPool, 1);
   EXPECT_EQ(interner.frame_bytes(), 0u);
@@ -54,6 +66,33 @@ TEST(Interner, ARestartedOneIsAsNew) {
   interner.written();
   EXPECT_EQ(interner.intern("two"), 0u);
   EXPECT_FALSE(interner.has_pending());
+}
+
+// FORMAT.md "Limits": 64 MiB of contents, each with the 80 bytes that remembering it takes.
+TEST(Interner, RemembersUpToItsLimitAlsoWhenRestarted) {
+  constexpr size_t kMiB = size_t{1} << 20;
+  Interner interner(FrameTag::kStringPool, 1);
+  std::string content(kMiB - 80, 'x');
+  for (int round = 0; round < 2; ++round) {
+    for (uint32_t i = 0; i < 64; ++i) {
+      store_le(reinterpret_cast<uint8_t*>(content.data()), i);
+      EXPECT_EQ(interner.intern(content), i);
+      interner.written();
+    }
+    store_le(reinterpret_cast<uint8_t*>(content.data()), 0u);
+    EXPECT_EQ(interner.intern(content), 0u) << "all are remembered";
+    EXPECT_EQ(interner.intern("y"), 64u);
+    EXPECT_EQ(interner.intern(content), 65u) << "none is";
+    interner.restart();
+  }
+}
+
+// kMaxFrameBytes / 2. Nobody looks at a content that is too long.
+TEST(Interner, NoContentHasTwoGiB) {
+  Interner interner(FrameTag::kStringPool, 1);
+  EXPECT_EQ(interner.intern({"x", size_t{1} << 31}), std::nullopt);
+  EXPECT_FALSE(interner.has_pending());
+  EXPECT_EQ(interner.intern("x"), 0u);
 }
 
 }  // namespace

@@ -108,11 +108,24 @@ TEST(RoundTrip, OwnedContentOfAnotherTypeIsAbsent) {
 
 TEST(RoundTrip, OwnedFieldsByName) {
   const OwnedEvent event{
-      {0, "A", false, {{"x", FieldType::kU8, false}, {"x", FieldType::kU8, false}}},
+      {0,
+       "A",
+       false,
+       {{"x", FieldType::kU8, false}, {"x", FieldType::kU8, false}, {"z", FieldType::kU8, false}}},
       std::nullopt,
-      {{FieldType::kU8, uint64_t{1}}, {FieldType::kU8, uint64_t{2}}}};
+      {{FieldType::kU8, uint64_t{1}},
+       {FieldType::kU8, uint64_t{2}},
+       {FieldType::kU8, uint64_t{3}}}};
   EXPECT_EQ(std::get<uint64_t>(event.find("x")->content), 1u);
   EXPECT_EQ(event.find("y"), nullptr);
+  EXPECT_EQ(std::get<uint64_t>(event.find("z")->content), 3u);
+  // A value without field, and a field without value.
+  OwnedEvent shorter = event;
+  shorter.schema.fields.pop_back();
+  EXPECT_EQ(shorter.find("z"), nullptr);
+  OwnedEvent without = event;
+  without.values.pop_back();
+  EXPECT_EQ(without.find("z"), nullptr);
 }
 
 }  // namespace

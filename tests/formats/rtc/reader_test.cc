@@ -371,6 +371,37 @@ TEST(RtcReader, AnUnfinishedFileIsReadToItsEnd) {
   }
 }
 
+// Behind a frame of `index`, the distance to the Unit's Index must be its first entry.
+TEST(RtcReader, AMinorIndexCountsFromItsIndex) {
+  constexpr uint64_t kAt = 5121, kIndexAt = 1025;
+  const auto file_of = [](const FrameBytes& frame) {
+    std::vector<uint8_t> file(kAt, 0);
+    file.insert(file.end(), frame.bytes.begin(), frame.bytes.end());
+    return file;
+  };
+  std::vector<uint8_t> entries;
+  append_index_entry(entries, {kIndexId, kAt - kIndexAt});
+  append_index_entry(entries, {9, 77});
+  const auto file = file_of(FrameBytes().frame(kMinorIndexId, entries));
+  EXPECT_TRUE(is_minor_index(file, kAt, kIndexAt));
+  EXPECT_FALSE(is_minor_index(file, kAt, kIndexAt + 1));
+  EXPECT_FALSE(is_minor_index(file, kAt, kAt));
+  EXPECT_FALSE(is_minor_index(file, file.size(), kIndexAt));
+  for (uint64_t size = kAt; size < file.size(); ++size) {
+    EXPECT_FALSE(is_minor_index(Bytes(file).first(size), kAt, kIndexAt)) << size;
+  }
+  EXPECT_FALSE(
+      is_minor_index(file_of(FrameBytes().frame(kMinorIndexId + 1, entries)), kAt, kIndexAt));
+  std::vector<uint8_t> other;
+  append_index_entry(other, {9, kAt - kIndexAt});
+  EXPECT_FALSE(is_minor_index(file_of(FrameBytes().frame(kMinorIndexId, other)), kAt, kIndexAt));
+  EXPECT_FALSE(is_minor_index(file_of(FrameBytes().frame(kMinorIndexId, {})), kAt, kIndexAt));
+  entries.resize(kMaxPayloadBytes);
+  EXPECT_TRUE(is_minor_index(file_of(FrameBytes().frame(kMinorIndexId, entries)), kAt, kIndexAt));
+  entries.resize(kMaxPayloadBytes + 1);
+  EXPECT_FALSE(is_minor_index(file_of(FrameBytes().frame(kMinorIndexId, entries)), kAt, kIndexAt));
+}
+
 TEST(RtcReader, SearchesForMarkersInBothDirections) {
   std::vector<uint8_t> file(20000, 0x11);
   const auto put = [&](uint64_t at, uint8_t behind) {

@@ -72,6 +72,20 @@ TEST(RtcSeek, ByUnit) {
   EXPECT_EQ(reader->seek_unit(made.units).code(), Code::kNotFound);
 }
 
+// Whoever goes back sees earlier times, which is no clock that steps back.
+TEST(RtcSeek, GoingBackIsNoClockThatDoes) {
+  const Made made = live_capture(3, {16384, 4096});
+  auto reader = Reader::open(made.file);
+  for (int round = 0; round < 2; ++round) {
+    for (Object object; reader->next(object);) {
+    }
+    EXPECT_EQ(std::ranges::count(reader->findings().list(), Rule::kClockBackwards, &Finding::rule),
+              0)
+        << round;
+    ASSERT_TRUE(reader->seek_unit(0).ok());
+  }
+}
+
 TEST(RtcSeek, ByPosition) {
   const Made made = live_capture(4, {16384, 4096});
   auto reader = Reader::open(made.file);

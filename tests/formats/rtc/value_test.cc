@@ -159,6 +159,32 @@ TEST(RtcDecimal, ReadsAndWritesJsonNumbers) {
 }
 
 // A double could not tell these apart.
+// The text is a part of a larger one.
+TEST(RtcDecimal, ANumberEndsWhereTheTextEnds) {
+  for (const std::string_view all : {"1234", "-12.25", "125e11", "1e+25", "1e-25"}) {
+    for (size_t size = 0; size <= all.size(); ++size) {
+      const std::string part(all.substr(0, size));
+      EXPECT_EQ(Decimal::parse(all.substr(0, size)), Decimal::parse(part)) << part;
+    }
+  }
+}
+
+// 127 bits of attoseconds; what does not fit is no time.
+TEST(RtcDecimal, SumsEndWhereTheNumbersDo) {
+  constexpr Int128 kMax = ~(Int128{1} << 127);
+  for (const Int128 sign : {Int128{1}, Int128{-1}}) {
+    const ExactTime most{sign * kMax}, one{sign}, two{sign * 2}, less{sign * (kMax - 1)};
+    EXPECT_FALSE(most.plus(one).has_value());
+    EXPECT_FALSE(one.plus(most).has_value());
+    EXPECT_FALSE(less.plus(two).has_value());
+    ASSERT_TRUE(less.plus(one).has_value());
+    EXPECT_TRUE(less.plus(one)->attoseconds == most.attoseconds);
+    ASSERT_TRUE(most.plus(ExactTime{-sign}).has_value());
+    EXPECT_TRUE(most.plus(ExactTime{-sign})->attoseconds == less.attoseconds);
+    EXPECT_TRUE(most.plus(ExactTime{0})->attoseconds == most.attoseconds);
+  }
+}
+
 TEST(RtcDecimal, TimesAreExact) {
   const Decimal micro(1e-6);
   EXPECT_EQ(ExactTime::of_integer(1609772400123457, micro, 0)->nanoseconds(), 1609772400123457000);

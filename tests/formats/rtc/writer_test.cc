@@ -399,6 +399,13 @@ TEST(RtcWriter, RefusesUnitsThatAreNone) {
     options.geometry = geometry;
     EXPECT_EQ(Writer::create(sink, options).code(), Code::kInvalidArgument);
   }
+  const auto message = [](const Geometry& geometry) {
+    return check_geometry(geometry).error().message;
+  };
+  EXPECT_EQ(message({1024, 1024}), "a unit of 1024 bytes is no power of two from 2048 to 2^40");
+  EXPECT_EQ(message({2048, 4096}), "the minor unit is larger than the Unit");
+  EXPECT_TRUE(check_geometry({2048, 2048}).ok());
+  EXPECT_TRUE(check_geometry({kMaxUnitBytes, kMaxUnitBytes}).ok());
 }
 
 // Streams until Index and Meta leave no room; what was accepted works.

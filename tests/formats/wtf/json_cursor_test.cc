@@ -54,6 +54,19 @@ TEST(JsonCursor, RefusesWhatIsNoJson) {
   }
 }
 
+TEST(JsonCursor, WhatIsNoValueIsNotPassed) {
+  for (const char* bad : {"tru", "fals", "nul", "\"a", "\"\\x\"", "-", "1.", "[1", "[1 2]", "{",
+                          "{\"a\" 1}", "{\"a\":tru}", "[nul]", "[-]", "[\"a]", "{\"a", ""}) {
+    std::string_view raw = "as it was";
+    EXPECT_FALSE(JsonCursor(bad).skip()) << bad;
+    EXPECT_FALSE(JsonCursor(bad).raw(raw)) << bad;
+    EXPECT_EQ(raw, "as it was") << bad;
+  }
+  EXPECT_FALSE(JsonCursor("[[1]]", 0, 1).skip());
+  EXPECT_FALSE(JsonCursor("[{}]", 0, 1).skip());
+  EXPECT_TRUE(JsonCursor("[{}]", 0, 2).skip());
+}
+
 // Not only the document: each string says for itself that it is none.
 TEST(JsonCursor, BadStringsAreNotGivenOut) {
   for (const char* bad :

@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "formats/wtf/check.h"
 #include "formats/wtf/json_events.h"
 #include "formats/wtf/text.h"
 #include "tests/formats/wtf/built_file.h"
+#include "tests/formats/wtf/by_hand.h"
 #include "tests/formats/wtf/reference_files.h"
 
 namespace collect::wtf {
@@ -139,6 +141,99 @@ TEST(Json, CharactersOfTwoUnitsArePrintedAsText) {
   const json& parts = document["chunks"][0]["parts"];
   const json& event = parts[parts.size() - 1]["events"][1];
   EXPECT_EQ(event["args"], json::parse(R"({"w":"世😀\uE000","c":"世"})")) << event.dump();
+}
+
+// One unit of a pair is no text; nor is it when it stands alone.
+TEST(Json, HalvesOfCharactersStandAsTheirBytes) {
+  for (const int half : {0xD800, 0xDBFF, 0xDC00, 0xDFFF}) {
+    VectorSink file, back;
+    Writer writer(file);
+    ASSERT_TRUE(writer.begin(FileHeader{}).ok());
+    ASSERT_TRUE(writer.set_zone(writer.create_zone("z").value()).ok());
+    const uint32_t type = writer.define_instance("t", "wchar c").value();
+    ASSERT_TRUE(writer.event(type, 0, {half}).ok());
+    ASSERT_TRUE(writer.event(type, 0, {half - 0x0800}).ok());
+    ASSERT_TRUE(writer.finish().ok());
+    const auto text = to_json(file.bytes(), {});
+    const json document = json::parse(text);
+    const json& parts = document["chunks"][1]["parts"];
+    const json& events = parts[parts.size() - 1]["events"];
+    EXPECT_TRUE(events[events.size() - 2].contains("raw")) << half;
+    EXPECT_EQ(events.back().contains("raw"), half - 0x0800 >= 0xD800) << half;
+    Findings findings;
+    ASSERT_TRUE(json_to_binary(text, back, findings).ok());
+    EXPECT_EQ(back.bytes(), file.bytes()) << half;
+  }
+}
+
+TEST(Json, NumbersThatJsonHasNoneForAreTexts) {
+  VectorSink file, back;
+  Writer writer(file);
+  ASSERT_TRUE(writer.begin(FileHeader{}).ok());
+  ASSERT_TRUE(writer.set_zone(writer.create_zone("z").value()).ok());
+  const uint32_t type = writer.define_instance("t", "float32 up, float32 down, wchar[] w").value();
+  const float infinity = std::numeric_limits<float>::infinity();
+  const char16_t first_pair[] = {0xD800, 0xDC00};
+  ASSERT_TRUE(
+      writer
+          .event(type, 0, {infinity, -infinity, Arg::array(std::span<const char16_t>(first_pair))})
+          .ok());
+  ASSERT_TRUE(writer.finish().ok());
+  const auto text = to_json(file.bytes(), {});
+  const json document = json::parse(text);
+  const json& parts = document["chunks"][1]["parts"];
+  EXPECT_EQ(parts[parts.size() - 1]["events"].back()["args"],
+            json::parse(R"({"up":"Infinity","down":"-Infinity","w":"\ud800\udc00"})"));
+  Findings findings;
+  ASSERT_TRUE(json_to_binary(text, back, findings).ok());
+  EXPECT_EQ(back.bytes(), file.bytes());
+}
+
+// Values of arguments with one name stand in their order.
+TEST(Json, ArgumentsOfOneNameAreAList) {
+  using namespace std::string_view_literals;
+  testing::ByHand events;
+  events.define(2, 0, 0, 0, 1).word(2).word(5).word(1).word(2);
+  testing::ByHand file;
+  file.file_header();
+  file.chunk(2, 2,
+             {{0x30000, testing::octets("t\0uint8 a, uint8 a\0"sv)}, {0x20002, events.bytes}});
+  const json document = json::parse(to_json(file.bytes, {}));
+  const json& parts = document["chunks"][0]["parts"];
+  EXPECT_EQ(parts[parts.size() - 1]["events"].back()["args"], json::parse("[1,2]"));
+}
+
+TEST(Json, ChunksOfAnUnknownTypeAreLeftOut) {
+  for (const char* type : {R"("nonsense")", "-1", "4294967296", "null", "[]"}) {
+    VectorSink binary;
+    Findings findings;
+    const std::string text = R"({"wtfVersion":1,"formatVersion":10,"chunks":[{"id":1,"type":)" +
+                             std::string(type) + R"(,"parts":[]}]})";
+    ASSERT_TRUE(json_to_binary(bytes_of(text), binary, findings).ok()) << type;
+    EXPECT_TRUE(findings.has(Rule::kChunkUnknown) || findings.has(Rule::kJsonShape)) << type;
+    EXPECT_EQ(binary.bytes().size(), kFileHeaderBytes) << type;
+  }
+}
+
+TEST(Json, ChunksHaveANumberOrGet0) {
+  for (const auto& [id, number, fits] : {std::tuple(R"("id":0,)", 0u, true),
+                                         {R"("id":4294967295,)", 4294967295u, true},
+                                         {R"("id":4294967296,)", 0u, false},
+                                         {R"("id":-1,)", 0u, false},
+                                         {R"("id":"2",)", 0u, false},
+                                         {"", 0u, false}}) {
+    VectorSink binary;
+    Findings findings;
+    const std::string text = R"({"wtfVersion":1,"formatVersion":10,"chunks":[{)" + std::string(id) +
+                             R"("type":"event_data","parts":[]}]})";
+    ASSERT_TRUE(json_to_binary(bytes_of(text), binary, findings).ok()) << id;
+    EXPECT_EQ(findings.has(Rule::kJsonShape), !fits) << id;
+    Findings reading;
+    ChunkCursor cursor(binary.bytes(), reading);
+    Chunk chunk;
+    ASSERT_TRUE(cursor.next(chunk)) << id;
+    EXPECT_EQ(chunk.id, number) << id;
+  }
 }
 
 TEST(Json, OrdinalsHave32Bits) {

@@ -114,6 +114,34 @@ TEST(Reader, ZonesHaveALimit) {
   }
 }
 
+// By name, type and location together; a signature may be longer than its type's name.
+TEST(Reader, ZonesOfOneNameAreTold) {
+  VectorSink sink;
+  Writer writer(sink);
+  ASSERT_TRUE(writer.begin(FileHeader{}).ok());
+  const Writer::Text none;
+  for (const auto& [type, location] : {std::pair<Writer::Text, Writer::Text>{"a", "x"},
+                                       {"b", "x"},
+                                       {"b", "y"},
+                                       {none, "y"},
+                                       {"b", none}}) {
+    ASSERT_TRUE(writer.create_zone("z", type, location).ok());
+  }
+  ASSERT_TRUE(writer.set_zone(1).ok());
+  const uint32_t long_type =
+      writer.define_instance("t", "uint32 " + std::string(2000, 'n')).value();
+  ASSERT_TRUE(writer.event(long_type, 1000, {7}).ok());
+  ASSERT_TRUE(writer.finish().ok());
+  Findings findings;
+  auto reader = Reader::open(sink.bytes(), findings);
+  ASSERT_TRUE(reader.ok());
+  Event event;
+  ASSERT_TRUE((*reader)->next(event));
+  EXPECT_EQ(event.argument(std::string(2000, 'n'))->integer(), 7);
+  EXPECT_EQ((*reader)->zones().size(), 5u);
+  EXPECT_TRUE(findings.list().empty());
+}
+
 TEST(Reader, TextsAndTheirSpecialOrdinals) {
   using namespace std::string_view_literals;
   ByHand events;
@@ -229,6 +257,28 @@ TEST(Reader, RefusesOtherVersions) {
   }
 }
 
+// What has no bytes may stand where the bytes end.
+TEST(Legacy, EmptyArgumentsAtTheEnd) {
+  EventType type;
+  type.arguments = parse_signature("uint8[] a, utf8 t").value();
+  type.finish();
+  const uint8_t bytes[] = {0, 0, 0, 0, 0, 1, 0, 0};
+  Arguments walk(type, bytes, Encoding::kLegacy, nullptr);
+  Value value;
+  ASSERT_TRUE(walk.next(value));
+  EXPECT_EQ(value.state, Value::State::kPresent);
+  EXPECT_EQ(value.count, 0u);
+  ASSERT_TRUE(walk.next(value));
+  EXPECT_EQ(value.state, Value::State::kPresent);
+  EXPECT_EQ(value.text, "");
+  EXPECT_EQ(walk.consumed(), sizeof bytes);
+  Arguments shorter(type, Bytes(bytes).first(4), Encoding::kLegacy, nullptr);
+  ASSERT_TRUE(shorter.next(value));
+  EXPECT_EQ(value.state, Value::State::kPresent);
+  ASSERT_TRUE(shorter.next(value));
+  EXPECT_EQ(value.state, Value::State::kCut);
+}
+
 // A legacy file put together from its description, big-endian and packed.
 TEST(Legacy, ReadsAFileMadeByHand) {
   std::vector<uint8_t> file;
@@ -290,6 +340,18 @@ TEST(Legacy, ReadsAFileMadeByHand) {
   EXPECT_EQ(event.argument("t")->integer(), 1500);
   EXPECT_FALSE(reader.next(event));
   EXPECT_EQ(findings.errors(), 0u);
+  {
+    std::vector<uint8_t> more = file;
+    more.insert(more.end(), {0, 9, 0, 0, 0, 30});
+    Findings undefined;
+    auto longer = Reader::open(more, undefined);
+    ASSERT_TRUE(longer.ok());
+    ASSERT_TRUE((*longer)->next(event));
+    EXPECT_FALSE((*longer)->next(event));
+    ASSERT_EQ(undefined.errors(), 1u);
+    EXPECT_TRUE(undefined.has(Rule::kWireId));
+    EXPECT_EQ(undefined.list().back().offset, file.size());
+  }
   for (size_t length = 12; length < file.size(); ++length) {
     const FileReport report = check_file(Bytes(file).first(length));
     EXPECT_EQ(report.events, 0u);

@@ -164,7 +164,7 @@ const Case kCases[] = {
      [] { return with_parts({{kEventPart, {}}}); }},
     {Rule::kHeaderMissing, Severity::kWarning, "",
      [] { return ByHand().file_header().chunk(2, 2, {{kTablePart, {}}, {kEventPart, {}}}); }},
-    {Rule::kHeaderOrder, Severity::kNote, "",
+    {Rule::kHeaderOrder, Severity::kNote, "the header chunk is number 2 in the file",
      [] {
        ByHand file = ByHand().file_header().chunk(2, 2, {{kTablePart, {}}, {kEventPart, {}}});
        return file.chunk(1, 1, {{kHeaderPart, octets(R"({"type":"file_header","timebase":3})")}});

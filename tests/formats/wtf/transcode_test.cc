@@ -63,6 +63,13 @@ TEST(Transcode, TheLegacySampleBecomesTheOther) {
   EXPECT_EQ(report.zones[0].frames, 888u);
 }
 
+std::string renamed(const Findings& findings) {
+  for (const Finding& finding : findings.list()) {
+    if (finding.rule == Rule::kRenamed) return finding.sentence;
+  }
+  return {};
+}
+
 // Builtin events with arguments of other names and types, one of them with other flags too.
 std::vector<uint8_t> file_with_foreign_builtins() {
   VectorSink sink;
@@ -123,8 +130,34 @@ TEST(Transcode, AnUnflaggedZoneEventGetsANumberAndThatIsSaid) {
   ASSERT_TRUE(before.has(Rule::kZoneBuiltin));
   Findings findings;
   const auto copy = copy_of(file, findings);
-  EXPECT_TRUE(findings.has(Rule::kRenamed));
+  EXPECT_EQ(
+      renamed(findings),
+      "event type 'wtf.zone#set' becomes 'wtf.zone#set (2)(uint16 zoneId)': the format cannot "
+      "hold its names");
   EXPECT_EQ(testing::lines_of(copy, findings).size(), lines.size());
+}
+
+// 80 bytes of each name are shown.
+TEST(Transcode, LongNamesAreShownInPart) {
+  const std::string name(99, 'n'), argument(99, 'a');
+  VectorSink sink;
+  Writer writer(sink);
+  ASSERT_TRUE(writer.begin(FileHeader{}).ok());
+  ASSERT_TRUE(writer.set_zone(*writer.create_zone("main")).ok());
+  ASSERT_TRUE(writer.define_instance(name + "1", "uint8 x").ok());
+  const uint32_t second = *writer.define_instance(name + "2", "uint32 " + argument);
+  ASSERT_TRUE(writer.event(second, 1000, {1}).ok());
+  ASSERT_TRUE(writer.finish().ok());
+  auto file = sink.bytes();
+  const std::string from = name + "2";
+  const auto place = std::search(file.begin(), file.end(), from.begin(), from.end());
+  ASSERT_NE(place, file.end());
+  *(place + 99) = '1';
+  Findings findings;
+  const auto copy = copy_of(file, findings);
+  EXPECT_EQ(renamed(findings), "event type '" + std::string(80, 'n') + "' becomes '" +
+                                   std::string(80, 'n') + "(uint32 " + std::string(73, 'a') +
+                                   ")': the format cannot hold its names");
 }
 
 TEST(Transcode, TypesZonesAndHeaderAreCopiedThoughNoEventUsesThem) {

@@ -48,6 +48,8 @@ TEST_F(WriterTest, SaysWhenTheFileIsFull) {
   EXPECT_FALSE(writer.takes(wrap));
   EXPECT_FALSE(writer.takes(kEpoch - 1));
   EXPECT_EQ(writer.enter(scope, wrap).error().code, Code::kLimit);
+  EXPECT_EQ(writer.enter(scope, wrap).error().message,
+            "an event 4294 s behind the timebase; a file holds 71 minutes, begin another");
   EXPECT_EQ(writer.leave(kEpoch - 1).ok(), true) << "nothing is open: dropped";
   EXPECT_EQ(writer.enter(scope, kEpoch - 1).error().code, Code::kInvalidArgument);
   ASSERT_TRUE(writer.enter(scope, kEpoch + 5000).ok());
@@ -149,6 +151,35 @@ TEST_F(WriterTest, ChunksSayTheTimesOfTheirEvents) {
   EXPECT_EQ(found, expected);
 }
 
+TEST_F(WriterTest, ALeaveInAChunkOfItsOwnTellsItsTime) {
+  ASSERT_TRUE(writer.enter(scope, kEpoch + 10'000).ok());
+  ASSERT_TRUE(writer.flush().ok());
+  ASSERT_TRUE(writer.leave(kEpoch + 60'000).ok());
+  ASSERT_TRUE(writer.finish().ok());
+  Findings findings;
+  ChunkCursor cursor(sink.bytes(), findings);
+  Chunk chunk;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(cursor.next(chunk));
+  EXPECT_EQ(chunk.start_time, 60u);
+  EXPECT_EQ(chunk.end_time, 60u);
+}
+
+TEST_F(WriterTest, AnyZoneThatThereIsCanBeDeleted) {
+  EXPECT_FALSE(writer.delete_zone(0, kEpoch).ok());
+  EXPECT_FALSE(writer.delete_zone(zone + 1, kEpoch).ok());
+  EXPECT_TRUE(writer.delete_zone(zone, kEpoch).ok());
+}
+
+// A frame is what has both of its ends.
+TEST_F(WriterTest, FramesWithOneEndAreNotCounted) {
+  ASSERT_TRUE(writer.start_frame(kEpoch + 1000, 1).ok());
+  ASSERT_TRUE(writer.start_frame(kEpoch + 2000, 2).ok());
+  ASSERT_TRUE(writer.end_frame(kEpoch + 3000, 2).ok());
+  ASSERT_TRUE(writer.end_frame(kEpoch + 4000, 3).ok());
+  ASSERT_TRUE(writer.finish().ok());
+  EXPECT_EQ(check_file(sink.bytes()).zones[0].frames, 1u);
+}
+
 TEST_F(WriterTest, ScopesAreClosedAtTheLastTimeThatThereIs) {
   ASSERT_TRUE(writer.enter(scope, kEpoch).ok());
   EXPECT_EQ(writer.close_scopes(kEpoch + 4294967296000).code(), Code::kLimit);
@@ -177,6 +208,65 @@ TEST_F(WriterTest, ArraysOfCharFitWhereTheirElementsDo) {
   EXPECT_FALSE(takes("int8[] a", Arg::array(std::span<const uint8_t>(bytes))));
   EXPECT_FALSE(takes("wchar[] a", text));
   EXPECT_FALSE(takes("int16[] a", text));
+}
+
+// A scope is left by its event too; what makes zones and types is the writer's own.
+TEST_F(WriterTest, BuiltinEventsDoWhatTheirCallsDo) {
+  const uint32_t leave = writer.define_builtin(Role::kScopeLeave).value();
+  ASSERT_TRUE(writer.event(leave, kEpoch, {}).ok());
+  EXPECT_EQ(writer.stats().dropped_leaves, 1u) << "as leave() without a scope";
+  ASSERT_TRUE(writer.enter(scope, kEpoch + 1000).ok());
+  ASSERT_TRUE(writer.event(leave, kEpoch + 2000, {}).ok());
+  EXPECT_EQ(writer.depth(zone), 0u);
+  for (const Role role : {Role::kZoneCreate, Role::kZoneSet, Role::kZoneDelete}) {
+    const uint32_t type = writer.define_builtin(role).value();
+    const Status status = writer.event(type, kEpoch, std::initializer_list<Arg>{zone});
+    ASSERT_FALSE(status.ok());
+    EXPECT_NE(status.error().message.find("is this writer's to write"), std::string::npos);
+  }
+  EXPECT_EQ(writer.event(0, kEpoch, {}).error().code, Code::kInvalidArgument) << "no wire id";
+  EXPECT_EQ(writer.enter(0, kEpoch).error().code, Code::kInvalidArgument);
+  ASSERT_TRUE(writer.finish().ok());
+  EXPECT_EQ(lines(), (std::vector<std::string>{"z | scope | 1 |", "z | wtf.scope#leave | 2 |"}));
+}
+
+TEST_F(WriterTest, TypesOfItsOwnHaveNoFlags) {
+  ASSERT_TRUE(writer.define_instance("instance").ok());
+  ASSERT_TRUE(writer.finish().ok());
+  Findings findings;
+  auto reader = Reader::open(sink.bytes(), findings);
+  ASSERT_TRUE(reader.ok());
+  for (Event event; (*reader)->next(event);) {
+  }
+  for (const char* name : {"scope", "instance"}) {
+    const EventType* const type = (*reader)->types().find_name(name);
+    ASSERT_NE(type, nullptr) << name;
+    EXPECT_EQ(type->flags, 0u) << name;
+    EXPECT_EQ(type->is_scope(), std::string(name) == "scope");
+  }
+}
+
+// A chunk ends with the event that fills it, whatever texts and resources take, and on the fast
+// way too.
+TEST_F(WriterTest, ChunksAreNoLargerThanTheyShallBe) {
+  ASSERT_TRUE(writer.enter(scope, kEpoch).ok());
+  ASSERT_TRUE(writer.set_zone(zone).ok());
+  ASSERT_TRUE(writer.mark(kEpoch, std::string(3000, 'x')).ok());
+  for (uint64_t i = 0; i < 1000; ++i) ASSERT_TRUE(writer.enter(scope, kEpoch).ok());
+  ASSERT_TRUE(writer.flush().ok());
+  ASSERT_TRUE(writer.add_binary_resource(std::vector<uint8_t>(1000)).ok());
+  ASSERT_TRUE(writer.mark(kEpoch, std::string(2000, 'y')).ok());
+  for (uint64_t i = 0; i < 1000; ++i) ASSERT_TRUE(writer.enter(scope, kEpoch).ok());
+  ASSERT_TRUE(writer.finish().ok());
+  Findings findings;
+  ChunkCursor cursor(sink.bytes(), findings);
+  size_t chunks = 0;
+  for (Chunk chunk; cursor.next(chunk); ++chunks) {
+    size_t bytes = 0;
+    for (const Part& part : chunk.parts) bytes += part.bytes.size();
+    EXPECT_LT(bytes, 4096u + kEventHeaderBytes) << chunks;
+  }
+  EXPECT_GE(chunks, 4u);
 }
 
 TEST_F(WriterTest, ValuesThatDoNotFitAreRefusedAndNothingIsWritten) {
