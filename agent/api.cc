@@ -37,6 +37,8 @@ bool fill_settings(const collect_agent_options& given, agent::Settings& settings
   }
   // Earlier headers have unused bytes where spool_mb is now, and no `spool`.
   if (given.spool != nullptr && given.spool_mb > agent::kMaxSpoolMb) return false;
+  if (given.max_depth > agent::kMaxMaxDepth) return false;
+  settings.max_depth = given.max_depth;
   if (given.spool_mb != 0) settings.spool_mb = given.spool_mb;
   if (given.buffer_mb != 0) settings.buffer_mb = given.buffer_mb;
   if (given.atf_version != 0) settings.atf_version = static_cast<uint8_t>(given.atf_version);

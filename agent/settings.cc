@@ -124,6 +124,8 @@ bool settings_from_environment(Settings& settings, const char** error) {
     *error = "COLLECT_SPOOL_MB must be a number from 1 to 65536";
   } else if (!take_number("COLLECT_ATF_VERSION", 1, 2, version)) {
     *error = "COLLECT_ATF_VERSION must be 1 or 2";
+  } else if (!take_number("COLLECT_MAX_DEPTH", 1, kMaxMaxDepth, settings.max_depth)) {
+    *error = "COLLECT_MAX_DEPTH must be a number from 1 to 1000000";
   } else if (!take_number("COLLECT_EXIT_FLUSH_MS", 0, 600000, settings.exit_flush_ms)) {
     *error = "COLLECT_EXIT_FLUSH_MS must be a number from 0 to 600000";
   }

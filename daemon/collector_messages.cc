@@ -252,6 +252,7 @@ api::Session to_message(const ingest::SessionSnapshot& session) {
   message.set_stall_count(session.totals.stalls.count);
   message.set_stalled_ns(session.totals.stalls.stalled_ns);
   message.set_page_wait_ns(session.totals.stalls.page_wait_ns);
+  message.set_calls_left_out(session.totals.calls_left_out);
   message.set_losses_known(session.health.losses_known);
   if (ingest::is_over(session.state)) message.set_missing(utf8_text(session.health.missing));
   message.set_stored_bytes(session.totals.stored_bytes);

@@ -26,43 +26,47 @@ std::string uuid_text(Bytes id) {
 }
 
 Json process_json(const SessionIdentity& identity) {
-  return {{"process_id", hex_bytes(identity.process_id)},
-          {"recording", identity.recording},
-          {"pid", identity.pid},
-          {"parent_pid", identity.parent_pid},
-          {"name", identity.process_name},
-          {"executable", identity.executable},
-          {"device_id", identity.device_id},
-          {"device_model", identity.device_model},
-          {"boot_id", identity.boot_id},
-          {"tag", identity.tag},
-          {"agent_version", identity.agent_version},
-          {"arch", static_cast<uint32_t>(identity.arch)},
-          {"os", static_cast<uint32_t>(identity.os)},
-          {"atf_version", static_cast<uint32_t>(identity.version)},
-          {"start_ns", identity.start_ns},
-          {"start_unix_ns", identity.start_unix_ns}};
+  Json json = {{"process_id", hex_bytes(identity.process_id)},
+               {"recording", identity.recording},
+               {"pid", identity.pid},
+               {"parent_pid", identity.parent_pid},
+               {"name", identity.process_name},
+               {"executable", identity.executable},
+               {"device_id", identity.device_id},
+               {"device_model", identity.device_model},
+               {"boot_id", identity.boot_id},
+               {"tag", identity.tag},
+               {"agent_version", identity.agent_version},
+               {"arch", static_cast<uint32_t>(identity.arch)},
+               {"os", static_cast<uint32_t>(identity.os)},
+               {"atf_version", static_cast<uint32_t>(identity.version)},
+               {"start_ns", identity.start_ns},
+               {"start_unix_ns", identity.start_unix_ns}};
+  if (identity.max_depth != 0) json["max_depth"] = identity.max_depth;
+  return json;
 }
 
 Json thread_json(const ManifestThread& thread) {
-  return {{"id", thread.id},
-          {"has_detail", thread.has_detail},
-          {"thread_id", thread.thread_id},
-          {"name", thread.name},
-          {"stream_id", thread.stream_id},
-          {"ended", thread.ended},
-          {"events", thread.events},
-          {"detail_records", thread.detail_records},
-          {"lost_events", thread.lost_events},
-          {"lost_detail_records", thread.lost_detail_records},
-          {"index_next", thread.index_next},
-          {"detail_next", thread.detail_next},
-          {"start_ns", thread.start_ns},
-          {"end_ns", thread.end_ns},
-          {"time_start_ns", thread.first_ns},
-          {"time_end_ns", thread.last_ns},
-          {"stall_count", thread.stalls.count},
-          {"stalled_ns", thread.stalls.stalled_ns}};
+  Json json = {{"id", thread.id},
+               {"has_detail", thread.has_detail},
+               {"thread_id", thread.thread_id},
+               {"name", thread.name},
+               {"stream_id", thread.stream_id},
+               {"ended", thread.ended},
+               {"events", thread.events},
+               {"detail_records", thread.detail_records},
+               {"lost_events", thread.lost_events},
+               {"lost_detail_records", thread.lost_detail_records},
+               {"index_next", thread.index_next},
+               {"detail_next", thread.detail_next},
+               {"start_ns", thread.start_ns},
+               {"end_ns", thread.end_ns},
+               {"time_start_ns", thread.first_ns},
+               {"time_end_ns", thread.last_ns},
+               {"stall_count", thread.stalls.count},
+               {"stalled_ns", thread.stalls.stalled_ns}};
+  if (thread.calls_left_out != 0) json["calls_left_out"] = thread.calls_left_out;
+  return json;
 }
 
 Json module_json(const ModuleInfo& module) {
@@ -142,16 +146,18 @@ Json process_end_json(const ProcessEnd& end) {
 
 Json totals_json(const Manifest& manifest) {
   const SessionTotals& totals = manifest.totals;
-  return {{"threads", totals.threads},
-          {"events", totals.events},
-          {"detail_records", totals.detail_records},
-          {"lost_events", totals.lost_events},
-          {"lost_detail_records", totals.lost_detail_records},
-          {"lost_without_stream", manifest.lost_without_stream},
-          {"stall_count", totals.stalls.count},
-          {"stalled_ns", totals.stalls.stalled_ns},
-          {"page_wait_ns", totals.stalls.page_wait_ns},
-          {"stored_bytes", totals.stored_bytes}};
+  Json json = {{"threads", totals.threads},
+               {"events", totals.events},
+               {"detail_records", totals.detail_records},
+               {"lost_events", totals.lost_events},
+               {"lost_detail_records", totals.lost_detail_records},
+               {"lost_without_stream", manifest.lost_without_stream},
+               {"stall_count", totals.stalls.count},
+               {"stalled_ns", totals.stalls.stalled_ns},
+               {"page_wait_ns", totals.stalls.page_wait_ns},
+               {"stored_bytes", totals.stored_bytes}};
+  if (totals.calls_left_out != 0) json["calls_left_out"] = totals.calls_left_out;
+  return json;
 }
 
 Json symbol_json(const Symbol& symbol) {

@@ -94,6 +94,7 @@ SessionIdentity identity_of(const Json& json) {
   identity.version = number(json, "atf_version") == 1 ? atf::Version::kV1 : atf::Version::kV2;
   identity.start_ns = number(json, "start_ns");
   identity.start_unix_ns = number(json, "start_unix_ns");
+  identity.max_depth = number32(json, "max_depth");
   return identity;
 }
 
@@ -128,6 +129,7 @@ ManifestThread thread_of(const Json& json) {
   thread.detail_records = number(json, "detail_records");
   thread.lost_events = number(json, "lost_events");
   thread.lost_detail_records = number(json, "lost_detail_records");
+  thread.calls_left_out = number(json, "calls_left_out");
   thread.index_next = number(json, "index_next");
   thread.detail_next = number(json, "detail_next");
   thread.start_ns = number(json, "start_ns");
@@ -274,6 +276,7 @@ SessionTotals totals_of(const Json& json) {
   totals.detail_records = number(json, "detail_records");
   totals.lost_events = number(json, "lost_events");
   totals.lost_detail_records = number(json, "lost_detail_records");
+  totals.calls_left_out = number(json, "calls_left_out");
   totals.stored_bytes = number(json, "stored_bytes");
   totals.stalls = stall_totals_of(json);
   return totals;

@@ -281,6 +281,7 @@ Status Session::close_stream(const StreamEnd& end) {
   }
   thread.ended = true;
   thread.end_ns = end.end_ns;
+  thread.calls_left_out = end.calls_left_out;
   if (!end.thread_name.empty()) {
     thread.name = end.thread_name;
     bound_text(thread.name);
@@ -343,6 +344,9 @@ SessionTotals Session::totals() const {
   SessionTotals totals;
   totals.threads = static_cast<uint32_t>(threads_.size());
   totals.stalls = process_stalls_.totals();
+  for (const ManifestThread& thread : manifest_.threads) {
+    totals.calls_left_out += thread.calls_left_out;
+  }
   for (const Thread& thread : threads_) {
     if (thread.writer == nullptr) continue;
     const LaneSummary& index = thread.writer->summary(Lane::kIndex);

@@ -193,6 +193,7 @@ Status SessionRebuild::end_stream(uint32_t stream, const ManifestThread& thread)
     end.detail_count = thread.detail_next;
     end.index_lost = index_lost;
     end.detail_lost = detail_lost;
+    end.calls_left_out = thread.calls_left_out;
     return writer_->close_stream(end);
   }
   for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {

@@ -38,8 +38,9 @@ struct SessionIdentity {
   atf::Os os{};
   atf::ClockType clock{};
   atf::Version version = atf::Version::kV2;
-  uint64_t start_ns = 0;       // device clock
-  uint64_t start_unix_ns = 0;  // device's idea of the time of day
+  uint64_t start_ns = 0;        // device clock
+  uint64_t start_unix_ns = 0;   // device's idea of the time of day
+  uint32_t max_depth = 0;       // deeper calls were not to be recorded; 0: all were
 };
 
 struct ModuleInfo {
@@ -103,6 +104,7 @@ struct StreamEnd {
   uint64_t index_lost = 0;
   uint64_t detail_count = 0;
   uint64_t detail_lost = 0;
+  uint64_t calls_left_out = 0;  // that the agent's settings did not want recorded
 };
 
 // Why a thread did not run though the program had not asked for it.
@@ -215,6 +217,7 @@ struct SessionTotals {
   uint64_t detail_records = 0;
   uint64_t lost_events = 0;
   uint64_t lost_detail_records = 0;
+  uint64_t calls_left_out = 0;  // of threads that have ended
   uint64_t stored_bytes = 0;
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;

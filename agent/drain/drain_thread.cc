@@ -10,7 +10,7 @@ const char* DrainThread::prepare(const Settings& settings) {
   enable_log(settings.log);
   const char* error = link_.prepare(settings_, shipper_.streams());
   if (error != nullptr) return error;
-  shipper_.explainer().set_atf_version(settings.atf_version);
+  shipper_.explainer().set_recording_settings(settings);
   if (settings.start_recording) begin_recording(true);
   return nullptr;
 }

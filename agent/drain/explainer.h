@@ -15,7 +15,10 @@ inline constexpr uint32_t kMaxDetailStates = 16;
 
 class Explainer {
  public:
-  void set_atf_version(uint32_t version) { atf_version_ = version; }
+  void set_recording_settings(const Settings& settings) {
+    atf_version_ = settings.atf_version;
+    max_depth_ = settings.max_depth;
+  }
   // A recording begins: nothing of it was told to anybody. `unasked`: nobody asked for it, and it
   // is kept to ourselves until a thread records something.
   void begin_recording(bool unasked);
@@ -41,6 +44,7 @@ class Explainer {
   bool is_untold(uint32_t index) const;
 
   uint32_t atf_version_ = 0;  // of the ring's records
+  uint32_t max_depth_ = 0;
   bool recording_told_ = false;
   bool unasked_ = false;
   uint32_t modules_seen_ = 0;  // module_changes() when all modules were told

@@ -160,6 +160,7 @@ bool Shipper::push_stream_close(StreamSlot& slot, SendBuffer& buffer) {
   close.index_lost = counts.index_lost;
   close.detail_count = counts.detail_count;
   close.detail_lost = counts.detail_lost;
+  close.calls_left_out = counts.calls_left_out;
   slot.close_sent =
       buffer.push(wire::FrameType::kStreamClose, collect_wire_StreamClose_fields, &close);
   return slot.close_sent;

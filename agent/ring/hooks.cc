@@ -260,7 +260,7 @@ void on_unwind(const UnwindMove& move) {
 void on_event(uint64_t function, atf::EventKind kind, const HookFrame& frame) {
   Stream* stream = nullptr;
   if (record_short<false>(function, kind, stream, 0) ||
-      record_filtered<false>(function, kind, stream, 0)) {
+      record_selected<false>(function, kind, stream, 0)) {
     return;
   }
   general_event(stream, function, kind, frame);

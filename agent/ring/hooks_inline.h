@@ -68,7 +68,7 @@ void general_event(Stream* stream, uint64_t function, atf::EventKind kind, const
   }
 }
 
-// The short path. True: the event is done with. False: it is for record_filtered, and then for the
+// The short path. True: the event is done with. False: it is for record_selected, and then for the
 // general path, with `stream`; the shim calls them itself, so that it looks at the frame only then.
 // `place` as in HookFrame, for calls that are followed.
 template <bool kFollowed>
@@ -86,11 +86,16 @@ template <bool kFollowed>
   stream->busy.store(reinterpret_cast<uint64_t>(__builtin_frame_address(0)),
                      std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
+  // Before the counter is read, so that an event that is left out elsewhere does not pay for it.
+  if (COLLECT_UNLIKELY(g_state.load(std::memory_order_relaxed) != stream->expected)) {
+    stream->busy.store(0, std::memory_order_relaxed);
+    return false;
+  }
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   const uint64_t ticks = read_counter();
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const uint64_t offset = function - stream->module_base;
-  if (COLLECT_UNLIKELY(g_state.load(std::memory_order_relaxed) != stream->expected ||
-                       stream->pos >= stream->end || offset >= stream->module_bytes ||
+  if (COLLECT_UNLIKELY(stream->pos >= stream->end || offset >= stream->module_bytes ||
                        (kFollowed && open_calls_general(*stream, function, kind)))) {
     stream->busy.store(0, std::memory_order_relaxed);
     return false;
@@ -100,36 +105,54 @@ template <bool kFollowed>
   return leave_short(*stream, function);
 }
 
-// The short path of a stream with a function filter: what record_short did not take. True: the
-// event is done with, recorded or not. False: it is the general path's.
+// The record of an event that is selected, if it is. False: the general path's.
+[[gnu::always_inline]] static inline bool select_short(Stream& stream, uint64_t id,
+                                                       atf::EventKind kind) {
+  StreamFilter& filter = stream.filter;
+  const bool is_call = kind == atf::EventKind::kCall;
+  const bool is_filtered = !filter.is_idle();
+  // A return of a call from before the filter is judged in the general path.
+  if (is_filtered && !is_call && filter.now.open == 0) return false;
+  const bool taken = filter.table == nullptr || table_takes(*filter.table, id);
+  const uint32_t depth = is_call ? stream.depth + 1 : stream.depth;
+  const bool selected = taken && depth <= stream.max_depth;
+  if (selected) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    const uint64_t ticks = read_counter();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (stream.pos >= stream.end) return false;
+    commit_short(stream, ticks, id, kind);
+  }
+  if (is_filtered) filter.now.open += is_call ? 1u : ~0u;
+  if (!taken) return true;
+  stream.depth = is_call || depth == 0 ? depth : depth - 1;
+  if (!selected && is_call) count_left_out(stream);
+  return true;
+}
+
+// The short path of a stream of which not every event is recorded, by a function filter or a limit:
+// what record_short did not take. True: the event is done with, recorded or not. False: it is the
+// general path's.
 template <bool kFollowed>
-[[gnu::always_inline]] static inline bool record_filtered(uint64_t& function, atf::EventKind kind,
+[[gnu::always_inline]] static inline bool record_selected(uint64_t& function, atf::EventKind kind,
                                                           Stream* stream, uint64_t place) {
-  if (function == kNoFunction || stream == nullptr || stream->expected_filtered == 0 ||
+  if (function == kNoFunction || stream == nullptr || stream->expected_selected == 0 ||
       stream->busy.load(std::memory_order_relaxed) != 0) {
     return false;
   }
   stream->busy.store(reinterpret_cast<uint64_t>(__builtin_frame_address(0)),
                      std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  const uint64_t ticks = read_counter();
-  std::atomic_signal_fence(std::memory_order_seq_cst);
   const uint64_t offset = function - stream->module_base;
-  const uint64_t id = stream->module_id_high | offset;
-  StreamFilter& filter = stream->filter;
-  const bool is_call = kind == atf::EventKind::kCall;
-  bool done = false;
-  // A return of a call from before the filter is judged in the general path.
-  if (COLLECT_LIKELY(g_state.load(std::memory_order_relaxed) == stream->expected_filtered &&
-                     offset < stream->module_bytes && (is_call || filter.now.open != 0) &&
-                     !(kFollowed && open_calls_general(*stream, function, kind)))) {
-    const bool taken = filter.table == nullptr || table_takes(*filter.table, id);
-    done = !taken || stream->pos < stream->end;
-    if (done) filter.now.open += is_call ? 1u : ~0u;
-    if (done && kFollowed) follow_short(*stream, function, kind, place);
-    if (done && taken) commit_short(*stream, ticks, id, kind);
+  const bool done = kind != atf::EventKind::kException &&
+                    g_state.load(std::memory_order_relaxed) == stream->expected_selected &&
+                    offset < stream->module_bytes &&
+                    !(kFollowed && open_calls_general(*stream, function, kind)) &&
+                    select_short(*stream, stream->module_id_high | offset, kind);
+  if (COLLECT_LIKELY(done)) {
+    if (kFollowed) follow_short(*stream, function, kind, place);
+    return leave_short(*stream, function);
   }
-  if (done) return leave_short(*stream, function);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   stream->busy.store(0, std::memory_order_relaxed);
   return false;

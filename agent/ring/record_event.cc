@@ -13,9 +13,9 @@ namespace {
 // Which of the short paths applies, if one does. 0 has no recording bit, so nothing equals it.
 void note_expected(Stream& stream, uint64_t state) {
   const uint64_t expected = (state & kStateGeneral) == 0 ? state : 0;
-  const bool is_filtered = !stream.filter.is_idle();
-  stream.expected = is_filtered ? 0 : expected;
-  stream.expected_filtered = is_filtered ? expected : 0;
+  const bool selects = !stream.filter.is_idle() || stream.max_depth != UINT32_MAX;
+  stream.expected = selects ? 0 : expected;
+  stream.expected_selected = selects ? expected : 0;
 }
 
 void refresh(Stream& stream, uint64_t state) {
@@ -24,6 +24,7 @@ void refresh(Stream& stream, uint64_t state) {
   // The filter may be changed while neither flag is set.
   const bool detail = (state & (kStateDetailArmed | kStateDetailOn)) != 0;
   stream.detail_thread = detail && filter_takes_thread(stream.thread_id);
+  if (settings().max_depth != 0) stream.max_depth = settings().max_depth;
   refresh_filter(stream.filter, stream.epoch_state.load(std::memory_order_relaxed) == 0);
   note_expected(stream, state);
   stream.epoch_state.store(state, std::memory_order_release);  // pairs with is_quiet's acquire
@@ -69,7 +70,8 @@ void write_event(Stream& stream, uint64_t ns, uint64_t id, atf::EventKind kind, 
                           std::memory_order_release);  // pairs with next_span's acquire
 }
 
-// The depth that the event carries (version 1): a call and its return carry the same.
+// The depth of the event, which version 1 records: a call and its return have the same. A return
+// whose call was not seen has 0.
 uint32_t step_depth(Stream& stream, atf::EventKind kind) {
   if (kind == atf::EventKind::kCall) return ++stream.depth;
   return stream.depth == 0 ? 0 : stream.depth--;
@@ -95,10 +97,14 @@ bool judge(Stream& stream, Event& event, uint64_t id, uint64_t now_ns, uint64_t 
   }
   const bool taken = filter_judges(stream.filter, id, event.kind == atf::EventKind::kCall);
   // The last call of an earlier filter may have returned.
-  if (stream.filter.is_idle() && stream.expected_filtered != 0) note_expected(stream, state);
+  if (stream.filter.is_idle() && stream.expected_selected != 0) note_expected(stream, state);
   if (!taken) return false;
-  event.is_judged = true;
   event.depth = step_depth(stream, event.kind);
+  if (event.depth > stream.max_depth) {
+    if (event.kind == atf::EventKind::kCall) count_left_out(stream);
+    return false;
+  }
+  event.is_judged = true;
   event.ns = now_ns < stream.last_ns ? stream.last_ns : now_ns;
   stream.last_ns = event.ns;
   return true;

@@ -100,13 +100,15 @@ struct alignas(kCacheLine) Stream {
   OpenCall* open_calls = no_open_calls();  // where the next one goes
   ClockLine clock;
 
-  // Producer's, the short path of a stream with a function filter.
-  uint64_t expected_filtered = 0;  // as `expected`; one of the two is 0
+  // Producer's, the short path of a stream of which not every event is recorded.
+  uint64_t expected_selected = 0;  // as `expected`; one of the two is 0
+  uint32_t depth = 0;  // open calls that the filter takes, unless record_short takes them
+  uint32_t max_depth = UINT32_MAX;
+  std::atomic<uint64_t> left_out{0};  // calls beyond a limit of the settings
   StreamFilter filter;
 
   // Producer's, general path.
   std::atomic<uint64_t> epoch_state{0};  // g_state of the last refresh
-  uint32_t depth = 0;
   bool hooks_are_direct = false;  // no hook of the program's own stands before ours: unwinding.cc
   uint64_t landed_stack = 0;      // unwinding.cc: of the last landing in a frame with open calls
   uint32_t thread_id = 0;
@@ -175,6 +177,12 @@ bool waiting_allowed();
 inline constexpr uint64_t kMaxWaitNs = 30'000'000'000;
 // A signal handler inside a hook for no longer than this: shorter than kQuiesceMs.
 inline constexpr uint64_t kMaxNestedWaitNs = 500'000'000;
+
+// A call that the settings do not want: its thread counts it, the drain reads it.
+[[gnu::always_inline]] static inline void count_left_out(Stream& stream) {
+  stream.left_out.store(stream.left_out.load(std::memory_order_relaxed) + 1,
+                        std::memory_order_relaxed);
+}
 
 // Counts one lost record of a lane. Also from a signal handler that interrupted a hook.
 void count_lost(LaneState& lane, uint32_t reason, uint64_t ns);

@@ -206,7 +206,8 @@ StreamCounts stream_counts(Stream& stream) {
   LaneState& index = stream.lane(Lane::kIndex);
   LaneState& detail = stream.lane(Lane::kDetail);
   return {lane_count(index, Lane::kIndex), index.lost_total.load(std::memory_order_relaxed),
-          lane_count(detail, Lane::kDetail), detail.lost_total.load(std::memory_order_relaxed)};
+          lane_count(detail, Lane::kDetail), detail.lost_total.load(std::memory_order_relaxed),
+          stream.left_out.load(std::memory_order_relaxed)};
 }
 
 // A thread that died between a detail record and the index event that links to it leaves a record

@@ -14,7 +14,7 @@ using collect::atf::EventKind;
                                           void* call_site, uint64_t frame_pointer,
                                           uint64_t stack_pointer) {
   const uint64_t place = stack_pointer - agent::kPlaceBelow;
-  if (agent::record_filtered<true>(function, kind, stream, place)) return;
+  if (agent::record_selected<true>(function, kind, stream, place)) return;
   agent::HookFrame frame;
   frame.place = place;
   frame.call_site = reinterpret_cast<uint64_t>(call_site);

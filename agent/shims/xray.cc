@@ -141,7 +141,7 @@ struct Sled {
 
 [[gnu::noinline]] void not_short(agent::Stream* stream, uint64_t function, const uint64_t* block,
                                  uint64_t frame_pointer, uint64_t hook, const Sled& sled) {
-  if (agent::record_filtered<true>(function, sled.kind, stream, place_of(block, sled))) return;
+  if (agent::record_selected<true>(function, sled.kind, stream, place_of(block, sled))) return;
   general(stream, function, block, frame_pointer, hook, sled);
 }
 

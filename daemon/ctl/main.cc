@@ -87,6 +87,12 @@ CLI::App* add_run(CLI::App& app, Line& line) {
                    "Memory for rings in each process, in MB: 1 to 16384 (default 64)")
       ->type_name("MB")
       ->check(CLI::Range(1, 16 * 1024).description(""));
+  command
+      ->add_option("--max-depth", run.agent.max_depth,
+                   "Record calls down to this depth of each thread, 1 to 1000000; deeper ones are "
+                   "left out and counted")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000).description(""));
   command->add_option("--atf-version", run.agent.atf_version, "Version of the trace files: 1 or 2")
       ->type_name("VERSION")
       ->check(CLI::IsMember({1, 2}));

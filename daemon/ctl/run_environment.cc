@@ -54,6 +54,9 @@ Result<std::vector<std::string>> agent_environment(const std::vector<std::string
   if (settings.buffer_mb) {
     set(environment, "COLLECT_BUFFER_MB", std::to_string(*settings.buffer_mb));
   }
+  if (settings.max_depth) {
+    set(environment, "COLLECT_MAX_DEPTH", std::to_string(*settings.max_depth));
+  }
   if (settings.atf_version) {
     set(environment, "COLLECT_ATF_VERSION", std::to_string(*settings.atf_version));
   }

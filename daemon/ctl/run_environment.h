@@ -19,6 +19,7 @@ struct AgentSettings {
   std::optional<std::string> full;    // drop, overwrite, wait; see below
   std::optional<std::string> drain;   // thread, process; see below
   std::optional<uint32_t> buffer_mb;
+  std::optional<uint32_t> max_depth;
   std::optional<uint32_t> atf_version;
 };
 

@@ -92,6 +92,9 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
   } else {
     text += line("lost", lost.empty() ? "not known yet" : lost + " so far");
   }
+  if (session.calls_left_out() != 0) {
+    text += line("left out", plural(session.calls_left_out(), "call") + ", as --max-depth asks");
+  }
   text += stall_lines(session);
   if (session.symbols() == control::v1::SYMBOLS_PENDING ||
       session.symbols() == control::v1::SYMBOLS_FAILED) {

@@ -236,6 +236,7 @@ storage::SessionIdentity identity_from(const wire::Hello& hello,
   identity.version = static_cast<atf::Version>(start.atf_version());
   identity.start_ns = start.start_ns();
   identity.start_unix_ns = start.start_unix_ns();
+  identity.max_depth = start.max_depth();
   return identity;
 }
 
@@ -274,6 +275,7 @@ storage::StreamEnd to_storage(const wire::StreamClose& stream) {
   end.index_lost = stream.index_lost();
   end.detail_count = stream.detail_count();
   end.detail_lost = stream.detail_lost();
+  end.calls_left_out = stream.calls_left_out();
   return end;
 }
 

@@ -122,6 +122,7 @@ TEST_F(ApiTest, EveryFieldIsHandedOn) {
   options_.detail = COLLECT_DETAIL_ARMED;
   options_.start_idle = 1;
   options_.drain = COLLECT_DRAIN_PROCESS;
+  options_.max_depth = 5;
   ASSERT_EQ(start(), 0);
   const Settings& given = called.settings;
   EXPECT_EQ(given.role, Role::kListen);
@@ -136,6 +137,7 @@ TEST_F(ApiTest, EveryFieldIsHandedOn) {
   EXPECT_EQ(given.detail, 1);
   EXPECT_FALSE(given.start_recording);
   EXPECT_EQ(given.drain, DrainBy::kProcess);
+  EXPECT_EQ(given.max_depth, 5u);
   EXPECT_EQ(given.exit_flush_ms, 60'000u);
 }
 
@@ -150,6 +152,7 @@ TEST_F(ApiTest, ValuesBeyondTheirLimitsAreRefused) {
                              {&collect_agent_options::full_policy, 2},
                              {&collect_agent_options::detail, 2},
                              {&collect_agent_options::drain, 1},
+                             {&collect_agent_options::max_depth, 1'000'000},
                              {&collect_agent_options::atf_version, 2}}) {
     EXPECT_EQ(start_with(options_.*limit.field, limit.most), 0);
     EXPECT_EQ(start_with(options_.*limit.field, limit.most + 1), COLLECT_AGENT_SETTINGS);

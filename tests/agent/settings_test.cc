@@ -132,6 +132,8 @@ TEST_F(SettingsTest, NumbersHaveTheirBounds) {
        "COLLECT_SPOOL_MB must be a number from 1 to 65536"},
       {"COLLECT_ATF_VERSION", 1, 2, [](const Settings& s) { return uint32_t{s.atf_version}; },
        "COLLECT_ATF_VERSION must be 1 or 2"},
+      {"COLLECT_MAX_DEPTH", 1, 1'000'000, [](const Settings& s) { return s.max_depth; },
+       "COLLECT_MAX_DEPTH must be a number from 1 to 1000000"},
       {"COLLECT_EXIT_FLUSH_MS", 0, 600'000, [](const Settings& s) { return s.exit_flush_ms; },
        "COLLECT_EXIT_FLUSH_MS must be a number from 0 to 600000"},
   };

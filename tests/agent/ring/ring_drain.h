@@ -27,6 +27,7 @@ struct TakenLane {
 struct TakenStream {
   uint32_t thread_id = 0;
   uint32_t recording = 0;
+  uint64_t left_out = 0;
   TakenLane index;
   TakenLane detail;
 
@@ -52,6 +53,7 @@ class RingDrain {
       take_lane(*stream, Lane::kIndex, taken.index, acknowledge_too);
       take_lane(*stream, Lane::kDetail, taken.detail, acknowledge_too);
       const StreamCounts counts = stream_counts(*stream);
+      taken.left_out = counts.calls_left_out;
       taken.index.lost_total = counts.index_lost;
       taken.detail.lost_total = counts.detail_lost;
     }
@@ -65,6 +67,12 @@ class RingDrain {
   uint64_t lost() const {
     uint64_t sum = 0;
     for (const auto& [id, stream] : streams) sum += stream.index.lost_total + stream.index.skipped;
+    return sum;
+  }
+
+  uint64_t left_out() const {
+    uint64_t sum = 0;
+    for (const auto& [id, stream] : streams) sum += stream.left_out;
     return sum;
   }
 

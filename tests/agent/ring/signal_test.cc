@@ -162,6 +162,7 @@ struct Run {
   uint64_t pairs_a_signal = 1;
   uint64_t signals = 3000;
   suseconds_t every_us = 50;
+  uint32_t max_depth = 0;
 };
 
 // One thread records while signals come, until the handlers were there often enough.
@@ -170,6 +171,7 @@ uint64_t record_under_alarms(const Run& run, RingDrain& drain) {
   settings.full = run.full;
   settings.buffer_mb = 4;
   settings.atf_version = run.version;
+  settings.max_depth = run.max_depth;
   EXPECT_TRUE(recorder_init(settings));
   start_recording();
   uint64_t pairs = 1000;
@@ -198,6 +200,17 @@ TEST(SignalInsideAHook, EveryEventOfTheHandlerIsRecordedInOrder) {
   const Counted counted = count_nested(drain);
   EXPECT_EQ(counted.outside, 2 * pairs);
   EXPECT_EQ(counted.inside, 2 * pairs_in_handler.load());
+}
+
+// Of a handler that interrupted a call, or its hook, nothing is recorded; of one that came between
+// two calls all is.
+TEST(SignalInsideAHook, CallsOfTheHandlerThatAreTooDeepAreCounted) {
+  RingDrain drain;
+  const uint64_t pairs = record_under_alarms({.max_depth = 1}, drain);
+  EXPECT_EQ(drain.lost(), 0u);
+  const Counted counted = count_nested(drain);
+  EXPECT_EQ(counted.outside, 2 * pairs);
+  EXPECT_EQ(counted.inside + 2 * drain.left_out(), 2 * pairs_in_handler.load());
 }
 
 // More than one page of deferred events for one interrupted hook.

@@ -35,7 +35,7 @@ void hook(uint64_t n, atf::EventKind kind, uint64_t stack_pointer, Hooks hooks) 
   frame.place = stack_pointer - kPlaceBelow + (hooks == Hooks::kSleds ? kPlaceOfSled : 0);
   frame.by_sled = hooks == Hooks::kSleds;
   if (record_short<true>(address, kind, stream, frame.place) ||
-      record_filtered<true>(address, kind, stream, frame.place)) {
+      record_selected<true>(address, kind, stream, frame.place)) {
     return;
   }
   general_event(stream, address, kind, frame);

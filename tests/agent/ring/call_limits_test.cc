@@ -1,0 +1,185 @@
+// Calls that the settings leave out: which they are, that their returns go with them, and that they
+// are counted.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "agent/ring/function_filter.h"
+#include "agent/ring/hooks.h"
+#include "agent/ring/hooks_inline.h"
+#include "agent/ring/modules.h"
+#include "agent/ring/stream.h"
+#include "agent/ring/unwinding.h"
+#include "tests/agent/ring/ring_drain.h"
+
+namespace collect::agent {
+namespace {
+
+// Addresses inside this program, whose ids are their distance from its base.
+uint64_t function(uint64_t n) {
+  static const char code[64] = {};
+  return reinterpret_cast<uint64_t>(code) + n;
+}
+uint64_t id_of(uint64_t n) {
+  ModuleRange range;
+  EXPECT_TRUE(module_find(function(n), range));
+  return uint64_t{range.module_id} << 32 | (function(n) - range.base);
+}
+
+void event(uint64_t n, atf::EventKind kind) {
+  on_event(function(n), kind, HookFrame{});
+}
+void call(uint64_t n) {
+  event(n, atf::EventKind::kCall);
+}
+void leave(uint64_t n) {
+  event(n, atf::EventKind::kReturn);
+}
+
+// As the hooks of a compiler do, which say where the call stands.
+void followed(uint64_t n, atf::EventKind kind, uint64_t place) {
+  uint64_t address = function(n);
+  Stream* stream = nullptr;
+  if (record_short<true>(address, kind, stream, place) ||
+      record_selected<true>(address, kind, stream, place)) {
+    return;
+  }
+  HookFrame frame;
+  frame.place = place;
+  general_event(stream, address, kind, frame);
+}
+
+// "+1 -1": calls and returns in order, by number; "!1" an exception.
+std::string events_of(const TakenStream& stream) {
+  std::string text;
+  for (const atf::IndexEventV2& event : stream.events()) {
+    text += event.event_kind == 1 ? '+' : event.event_kind == 2 ? '-' : '!';
+    text += std::to_string(event.function_id - id_of(0)) + " ";
+  }
+  return text;
+}
+
+struct Recorded {
+  std::string events;
+  uint64_t left_out = 0;
+};
+
+class MaxDepthTest : public ::testing::TestWithParam<int> {
+ protected:
+  // By the short path, and by the general one, which writes detail.
+  void begin(uint32_t max_depth) {
+    Settings settings;
+    settings.buffer_mb = 8;
+    settings.detail = GetParam() == 2 ? 2 : 0;
+    settings.max_depth = max_depth;
+    ASSERT_TRUE(recorder_init(settings));
+    start_recording();
+  }
+  static Recorded finish() {
+    Recorded recorded;
+    RingDrain drain;
+    drain.finish();
+    EXPECT_EQ(drain.lost(), 0u);
+    recorded.left_out = drain.left_out();
+    EXPECT_LE(drain.streams.size(), 1u);
+    if (!drain.streams.empty()) recorded.events = events_of(drain.streams.begin()->second);
+    return recorded;
+  }
+};
+
+TEST_P(MaxDepthTest, DeeperCallsAndTheirReturnsAreLeftOutAndCounted) {
+  begin(2);
+  for (int round = 0; round < 2; ++round) {
+    for (uint64_t n = 1; n <= 4; ++n) call(n);
+    for (uint64_t n = 4; n >= 1; --n) leave(n);
+  }
+  const Recorded recorded = finish();
+  EXPECT_EQ(recorded.events, "+1 +2 -2 -1 +1 +2 -2 -1 ");
+  EXPECT_EQ(recorded.left_out, 4u);
+}
+
+TEST_P(MaxDepthTest, WithoutALimitNothingIsLeftOut) {
+  begin(0);
+  for (uint64_t n = 1; n <= 4; ++n) call(n);
+  for (uint64_t n = 4; n >= 1; --n) leave(n);
+  const Recorded recorded = finish();
+  EXPECT_EQ(recorded.events, "+1 +2 +3 +4 -4 -3 -2 -1 ");
+  EXPECT_EQ(recorded.left_out, 0u);
+}
+
+// The recording began within calls: their returns are recorded, and the depth does not go below 0.
+TEST_P(MaxDepthTest, ReturnsOfCallsFromBeforeTheRecording) {
+  begin(1);
+  leave(9);
+  leave(8);
+  call(1);
+  call(2);
+  leave(2);
+  leave(1);
+  const Recorded recorded = finish();
+  EXPECT_EQ(recorded.events, "-9 -8 +1 -1 ");
+  EXPECT_EQ(recorded.left_out, 1u);
+}
+
+TEST_P(MaxDepthTest, AnExceptionEndsACallAsAReturnDoes) {
+  begin(1);
+  call(1);
+  call(2);
+  event(2, atf::EventKind::kException);
+  event(1, atf::EventKind::kException);
+  call(3);
+  leave(3);
+  const Recorded recorded = finish();
+  EXPECT_EQ(recorded.events, "+1 !1 +3 -3 ");
+  EXPECT_EQ(recorded.left_out, 1u);
+}
+
+TEST_P(MaxDepthTest, CallsThatALongjmpEndedCountNoMore) {
+  begin(2);
+  constexpr uint64_t kStack = 0x100000;
+  for (int round = 0; round < 3; ++round) {
+    for (uint64_t n = 1; n <= 4; ++n) followed(n, atf::EventKind::kCall, kStack - n * 64);
+    on_unwind({UnwindStep::kJumped, kStack, 0, kStack - 4096});
+  }
+  const Recorded recorded = finish();
+  EXPECT_EQ(recorded.events, "+1 +2 +1 +2 +1 +2 ");
+  EXPECT_EQ(recorded.left_out, 6u);
+}
+
+// Depth is that of the calls that the filter takes: what is recorded is never nested deeper.
+TEST_P(MaxDepthTest, CallsThatTheFilterLeavesOutAreNoDepth) {
+  begin(1);
+  begin_function_filter(FunctionFilterMode::kAllBut);
+  const uint64_t id = id_of(1);
+  ASSERT_TRUE(add_to_function_filter(&id, 1));
+  (void)commit_function_filter();
+  for (uint64_t n = 1; n <= 3; ++n) call(n);
+  for (uint64_t n = 3; n >= 1; --n) leave(n);
+  const Recorded recorded = finish();
+  EXPECT_EQ(recorded.events, "+2 -2 ");
+  EXPECT_EQ(recorded.left_out, 1u);
+  begin_function_filter(FunctionFilterMode::kEverything);
+  (void)commit_function_filter();
+}
+
+TEST_P(MaxDepthTest, ManyPagesOfCallsAtTheLimit) {
+  begin(1);
+  RingDrain drain;
+  constexpr uint64_t kCalls = 10'000;
+  for (uint64_t i = 0; i < kCalls; ++i) {
+    call(1);
+    call(2);
+    leave(2);
+    leave(1);
+    if (i % 1000 == 0) drain.take();
+  }
+  drain.finish();
+  EXPECT_EQ(drain.left_out(), kCalls);
+  EXPECT_EQ(drain.records(), 2 * kCalls);
+  EXPECT_EQ(drain.lost(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Paths, MaxDepthTest, ::testing::Values(0, 2));
+
+}  // namespace
+}  // namespace collect::agent
