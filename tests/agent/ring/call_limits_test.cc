@@ -335,9 +335,12 @@ TEST_P(LongerThanTest, ACallThatALongjmpEndsStays) {
   constexpr uint64_t kStack = 0x100000;
   for (uint64_t n = 1; n <= 2; ++n) followed(n, atf::EventKind::kCall, kStack - n * 64);
   on_unwind({UnwindStep::kJumped, kStack, 0, kStack - 4096});
+  RingDrain drain;
+  drain.take();
+  EXPECT_EQ(drain.records(), 2u) << "it is known at once that they stay";
   followed(3, atf::EventKind::kCall, kStack - 64);
   followed(3, atf::EventKind::kReturn, kStack - 64);
-  const Recorded recorded = finish();
+  const Recorded recorded = finish(drain);
   EXPECT_EQ(recorded.events, "+1 +2 ");
   EXPECT_EQ(recorded.left_out, 1u);
 }
