@@ -39,6 +39,8 @@ bool fill_settings(const collect_agent_options& given, agent::Settings& settings
   if (given.spool != nullptr && given.spool_mb > agent::kMaxSpoolMb) return false;
   if (given.max_depth > agent::kMaxMaxDepth) return false;
   settings.max_depth = given.max_depth;
+  if (given.longer_than_ns > agent::kMaxLongerThanNs) return false;
+  settings.longer_than_ns = given.longer_than_ns;
   if (given.spool_mb != 0) settings.spool_mb = given.spool_mb;
   if (given.buffer_mb != 0) settings.buffer_mb = given.buffer_mb;
   if (given.atf_version != 0) settings.atf_version = static_cast<uint8_t>(given.atf_version);

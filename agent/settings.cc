@@ -52,6 +52,31 @@ bool take_number(const char* name, uint32_t low, uint32_t high, uint32_t& to) {
   return true;
 }
 
+// A number and its unit: "5us".
+bool take_duration(const char* name, uint64_t most_ns, uint64_t& to) {
+  struct Unit {
+    const char* name;
+    uint64_t ns;
+  };
+  static constexpr Unit kUnits[] = {
+      {"ns", 1}, {"us", 1000}, {"ms", 1'000'000}, {"s", 1'000'000'000}};
+  const char* value = variable(name);
+  if (value == nullptr || value[0] == '\0') return true;
+  const char* at = value;
+  uint64_t number = 0;
+  for (; *at >= '0' && *at <= '9' && number <= most_ns; ++at) {
+    number = number * 10 + static_cast<uint64_t>(*at - '0');
+  }
+  if (at == value || number == 0) return false;
+  for (const Unit& unit : kUnits) {
+    if (strcmp(at, unit.name) != 0) continue;
+    if (number > most_ns / unit.ns) return false;
+    to = number * unit.ns;
+    return true;
+  }
+  return false;
+}
+
 // The place of the variable's value in `words`; `fallback` when it is not set, `count` when it is
 // none of them.
 uint32_t take_word(const char* name, const char* const* words, uint32_t count, uint32_t fallback) {
@@ -126,6 +151,8 @@ bool settings_from_environment(Settings& settings, const char** error) {
     *error = "COLLECT_ATF_VERSION must be 1 or 2";
   } else if (!take_number("COLLECT_MAX_DEPTH", 1, kMaxMaxDepth, settings.max_depth)) {
     *error = "COLLECT_MAX_DEPTH must be a number from 1 to 1000000";
+  } else if (!take_duration("COLLECT_LONGER_THAN", kMaxLongerThanNs, settings.longer_than_ns)) {
+    *error = "COLLECT_LONGER_THAN must be a time such as 5us (ns, us, ms, s), at most 3600s";
   } else if (!take_number("COLLECT_EXIT_FLUSH_MS", 0, 600000, settings.exit_flush_ms)) {
     *error = "COLLECT_EXIT_FLUSH_MS must be a number from 0 to 600000";
   }

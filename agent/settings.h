@@ -19,6 +19,7 @@ inline constexpr uint32_t kProcessFlushMs = 60000;
 inline constexpr uint32_t kMaxBufferMb = 16 * 1024;
 inline constexpr uint32_t kDefaultSpoolMb = 256;
 inline constexpr uint32_t kMaxMaxDepth = 1'000'000;
+inline constexpr uint64_t kMaxLongerThanNs = 3'600'000'000'000;
 inline constexpr uint32_t kMaxSpoolMb = 64 * 1024;
 
 struct Settings {
@@ -36,8 +37,9 @@ struct Settings {
   char spool[kMaxAddress] = {};  // folder for the spool's file; empty: none
   uint32_t spool_mb = kDefaultSpoolMb;
   uint8_t atf_version = 2;
-  uint32_t max_depth = 0;  // calls of a thread that are deeper are left out; 0: none
-  uint8_t detail = 0;      // 0 off, 1 armed, 2 on: from the first event
+  uint32_t max_depth = 0;       // calls of a thread that are deeper are left out; 0: none
+  uint64_t longer_than_ns = 0;  // calls that return sooner are left out; 0: none
+  uint8_t detail = 0;           // 0 off, 1 armed, 2 on: from the first event
   bool start_recording = true;
   bool log =
       false;  // COLLECT_LOG=1: a line to standard error for what an engineer may want to know

@@ -43,6 +43,7 @@ Json process_json(const SessionIdentity& identity) {
                {"start_ns", identity.start_ns},
                {"start_unix_ns", identity.start_unix_ns}};
   if (identity.max_depth != 0) json["max_depth"] = identity.max_depth;
+  if (identity.longer_than_ns != 0) json["longer_than_ns"] = identity.longer_than_ns;
   return json;
 }
 

@@ -95,6 +95,7 @@ SessionIdentity identity_of(const Json& json) {
   identity.start_ns = number(json, "start_ns");
   identity.start_unix_ns = number(json, "start_unix_ns");
   identity.max_depth = number32(json, "max_depth");
+  identity.longer_than_ns = number(json, "longer_than_ns");
   return identity;
 }
 

@@ -41,6 +41,7 @@ struct SessionIdentity {
   uint64_t start_ns = 0;        // device clock
   uint64_t start_unix_ns = 0;   // device's idea of the time of day
   uint32_t max_depth = 0;       // deeper calls were not to be recorded; 0: all were
+  uint64_t longer_than_ns = 0;  // shorter calls were not to be recorded; 0: all were
 };
 
 struct ModuleInfo {

@@ -18,6 +18,7 @@ class Explainer {
   void set_recording_settings(const Settings& settings) {
     atf_version_ = settings.atf_version;
     max_depth_ = settings.max_depth;
+    longer_than_ns_ = settings.longer_than_ns;
   }
   // A recording begins: nothing of it was told to anybody. `unasked`: nobody asked for it, and it
   // is kept to ourselves until a thread records something.
@@ -45,6 +46,7 @@ class Explainer {
 
   uint32_t atf_version_ = 0;  // of the ring's records
   uint32_t max_depth_ = 0;
+  uint64_t longer_than_ns_ = 0;
   bool recording_told_ = false;
   bool unasked_ = false;
   uint32_t modules_seen_ = 0;  // module_changes() when all modules were told

@@ -10,6 +10,7 @@
 #include "agent/ring/hooks_inline.h"
 #include "agent/ring/lane_pages.h"
 #include "agent/ring/page_wait.h"
+#include "agent/ring/short_calls.h"
 
 namespace collect::agent {
 namespace {
@@ -38,6 +39,7 @@ bool is_abandoned(const Stream& stream, uint64_t frame) {
 // gone, and a page that was linked but not entered is entered.
 void recover_abandoned(Stream& stream) {
   for (LaneState& lane : stream.lanes) recover_chain(lane);
+  settle_tentative(stream);
   recover_deferred(stream);
   stream.waiting.store(0, std::memory_order_relaxed);
   add_stalls(stream.stalls);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "agent/ring/hooks.h"
+#include "agent/ring/short_calls.h"
 #include "agent/ring/stream.h"
 
 namespace collect::agent {
@@ -14,13 +15,17 @@ inline constexpr uint64_t kNoFunction = ~uint64_t{0};
 // version 1, nested hooks, deferred events. `stream` may be null.
 void general_event(Stream* stream, uint64_t function, atf::EventKind kind, const HookFrame& frame);
 
-// The end of both short paths: one record, which has room at stream.pos. `ticks` was read before
-// the stream was looked at. A signal handler that comes in between defers its events and takes the
-// room away; so the handler's times are either before the look, which then fails, or after `ticks`.
-[[gnu::always_inline]] static inline void commit_short(Stream& stream, uint64_t ticks, uint64_t id,
-                                                       atf::EventKind kind) {
-  uint64_t now = line_ns(stream.clock, ticks);
-  if (now < stream.last_ns) now = stream.last_ns;
+// The time of an event. `ticks` was read before the stream was looked at. A signal handler that
+// comes in between defers its events and takes the room away; so the handler's times are either
+// before the look, which then fails, or after `ticks`.
+[[gnu::always_inline]] static inline uint64_t time_short(const Stream& stream, uint64_t ticks) {
+  const uint64_t now = line_ns(stream.clock, ticks);
+  return now < stream.last_ns ? stream.last_ns : now;
+}
+
+// One record, which has room at stream.pos.
+[[gnu::always_inline]] static inline void write_short(Stream& stream, uint64_t now, uint64_t id,
+                                                      atf::EventKind kind) {
   stream.last_ns = now;
   uint8_t* pos = stream.pos;
   auto* event = reinterpret_cast<uint64_t*>(pos);  // our own memory, aligned to 32
@@ -29,10 +34,27 @@ void general_event(Stream* stream, uint64_t function, atf::EventKind kind, const
   event[2] = atf::kNoDetail;
   event[3] = static_cast<uint8_t>(kind);
   stream.pos = pos + atf::kEventBytes;
-  // Pages are aligned to their size, so the low half of the address is the offset in the page.
-  const auto in_page = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pos) & (kPageBytes - 1));
-  stream.committed->store(in_page + static_cast<uint32_t>(atf::kEventBytes),
+}
+
+// The end of both short paths.
+[[gnu::always_inline]] static inline void commit_short(Stream& stream, uint64_t ticks, uint64_t id,
+                                                       atf::EventKind kind) {
+  write_short(stream, time_short(stream, ticks), id, kind);
+  stream.committed->store(end_in_page(stream.pos),
                           std::memory_order_release);  // pairs with next_span's acquire
+}
+
+// The same where short calls are left out.
+[[gnu::always_inline]] static inline void commit_long(Stream& stream, uint64_t ticks, uint64_t id,
+                                                      atf::EventKind kind) {
+  const uint64_t now = time_short(stream, ticks);
+  if (take_back(stream, now, id, kind)) return;
+  write_short(stream, now, id, kind);
+  if (kind == atf::EventKind::kCall) {
+    add_tentative(stream, now);
+  } else {
+    stream.committed->store(end_in_page(stream.pos), std::memory_order_release);
+  }
 }
 
 // The last of both short paths. False: handlers that interrupted it deferred events, and the
@@ -121,7 +143,11 @@ template <bool kFollowed>
     const uint64_t ticks = read_counter();
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (stream.pos >= stream.end) return false;
-    commit_short(stream, ticks, id, kind);
+    if (stream.longer_than_ns == 0) {
+      commit_short(stream, ticks, id, kind);
+    } else {
+      commit_long(stream, ticks, id, kind);
+    }
   }
   if (is_filtered) filter.now.open += is_call ? 1u : ~0u;
   if (!taken) return true;
@@ -151,6 +177,8 @@ template <bool kFollowed>
                     select_short(*stream, stream->module_id_high | offset, kind);
   if (COLLECT_LIKELY(done)) {
     if (kFollowed) follow_short(*stream, function, kind, place);
+    // Pairs with the acquire of `busy` in show_long_calls.
+    std::atomic_thread_fence(std::memory_order_release);
     return leave_short(*stream, function);
   }
   std::atomic_signal_fence(std::memory_order_seq_cst);

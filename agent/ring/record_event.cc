@@ -6,6 +6,7 @@
 #include "agent/ring/lane_pages.h"
 #include "agent/ring/modules.h"
 #include "agent/ring/page_wait.h"
+#include "agent/ring/short_calls.h"
 
 namespace collect::agent {
 namespace {
@@ -13,7 +14,8 @@ namespace {
 // Which of the short paths applies, if one does. 0 has no recording bit, so nothing equals it.
 void note_expected(Stream& stream, uint64_t state) {
   const uint64_t expected = (state & kStateGeneral) == 0 ? state : 0;
-  const bool selects = !stream.filter.is_idle() || stream.max_depth != UINT32_MAX;
+  const bool selects =
+      !stream.filter.is_idle() || stream.max_depth != UINT32_MAX || stream.longer_than_ns != 0;
   stream.expected = selects ? 0 : expected;
   stream.expected_selected = selects ? expected : 0;
 }
@@ -25,6 +27,7 @@ void refresh(Stream& stream, uint64_t state) {
   const bool detail = (state & (kStateDetailArmed | kStateDetailOn)) != 0;
   stream.detail_thread = detail && filter_takes_thread(stream.thread_id);
   if (settings().max_depth != 0) stream.max_depth = settings().max_depth;
+  stream.longer_than_ns = settings().longer_than_ns;
   refresh_filter(stream.filter, stream.epoch_state.load(std::memory_order_relaxed) == 0);
   note_expected(stream, state);
   stream.epoch_state.store(state, std::memory_order_release);  // pairs with is_quiet's acquire
@@ -65,9 +68,6 @@ void write_event(Stream& stream, uint64_t ns, uint64_t id, atf::EventKind kind, 
     memcpy(pos, &event, sizeof event);
   }
   stream.pos = pos + atf::kEventBytes;
-  const uint32_t before = stream.committed->load(std::memory_order_relaxed);
-  stream.committed->store(before + static_cast<uint32_t>(atf::kEventBytes),
-                          std::memory_order_release);  // pairs with next_span's acquire
 }
 
 // The depth of the event, which version 1 records: a call and its return have the same. A return
@@ -129,7 +129,15 @@ Outcome record_busy(Stream& stream, Event& event) {
   }
   const uint64_t ns = event.ns;
   LaneState& index = stream.lane(Lane::kIndex);
+  const bool detail = (state & (kStateDetailArmed | kStateDetailOn)) != 0 && event.has_frame &&
+                      stream.detail_thread && filter_takes_function(id);
+  if (stream.longer_than_ns != 0 && take_back(stream, ns, id, event.kind)) return Outcome::kDone;
+  // A detail record refers to a record by its number, so nothing before it may be taken back.
+  const bool is_tentative =
+      stream.longer_than_ns != 0 && event.kind == atf::EventKind::kCall && !detail;
+  if (!is_tentative) keep_tentative(stream);
   if (!index_has_room(stream)) {
+    keep_tentative(stream);  // it ends with its page
     uint32_t reasons = 0;
     if (!open_index_page(stream, &reasons)) {
       const Wait wait = wait_for_page(stream, Lane::kIndex, reasons);
@@ -142,8 +150,6 @@ Outcome record_busy(Stream& stream, Event& event) {
   // Index place first, then the detail record, then the index event that links to it: neither lane
   // ever refers to what is not there.
   uint64_t detail_seq = atf::kNoDetail;
-  const bool detail = (state & (kStateDetailArmed | kStateDetailOn)) != 0 && event.has_frame &&
-                      stream.detail_thread && filter_takes_function(id);
   if (detail && event.deferred_ns != 0) {
     // Its registers and its stack are gone.
     if ((state & kStateDetailOn) != 0) {
@@ -160,6 +166,12 @@ Outcome record_busy(Stream& stream, Event& event) {
     }
   }
   write_event(stream, ns, id, event.kind, event.depth, detail_seq, state);
+  if (is_tentative) {
+    add_tentative(stream, ns);
+  } else {
+    stream.committed->store(end_in_page(stream.pos),
+                            std::memory_order_release);  // pairs with next_span's acquire
+  }
   return Outcome::kDone;
 }
 
@@ -169,6 +181,7 @@ void forget_call(Stream& stream, uint64_t function) {
   if (stream.epoch_state.load(std::memory_order_relaxed) != state) refresh(stream, state);
   if (!filter_judges(stream.filter, function_id(stream, function, state), false)) return;
   if (stream.depth != 0) --stream.depth;
+  keep_tentative(stream);  // how long it was, nobody can say
 }
 
 }  // namespace collect::agent

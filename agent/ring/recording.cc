@@ -8,6 +8,7 @@
 #include "agent/ring/deferred.h"
 #include "agent/ring/detail.h"
 #include "agent/ring/modules.h"
+#include "agent/ring/short_calls.h"
 #include "agent/ring/sleds.h"
 #include "agent/ring/stream.h"
 
@@ -199,7 +200,9 @@ void stop_recording() {
   const uint64_t state = change_state(0, kStateRecording);
   quiesce(state);
   for_each_stream([state](Stream& stream) {
-    if (is_quiet(stream, state)) drop_armed(stream);
+    if (!is_quiet(stream, state)) return;
+    drop_armed(stream);
+    settle_tentative(stream);
   });
   if (!memory_is_shared()) sleds_out();
 }
@@ -266,6 +269,7 @@ void end_stream(Stream& stream, uint64_t at_ns) {
   // Pairs with the end of the thread's last hook in the general path. That no other is inside, the
   // caller knows.
   (void)stream.busy.load(std::memory_order_acquire);
+  settle_tentative(stream);
   lose_deferred(stream);
   add_last_stalls(stream.stalls);
   stream.ended = true;

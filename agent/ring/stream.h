@@ -105,6 +105,11 @@ struct alignas(kCacheLine) Stream {
   uint32_t depth = 0;  // open calls that the filter takes, unless record_short takes them
   uint32_t max_depth = UINT32_MAX;
   std::atomic<uint64_t> left_out{0};  // calls beyond a limit of the settings
+  uint64_t longer_than_ns = 0;        // 0: calls of any length are recorded
+  // Open calls whose records lie between `kept` and `pos`, not committed: short_calls.h.
+  uint8_t* kept = nullptr;
+  std::atomic<uint32_t> tentative_end{0};  // of those, where they end in the open page; 0: none
+  std::atomic<uint64_t> tentative_ns{0};   // when the newest of them was called, or later
   StreamFilter filter;
 
   // Producer's, general path.

@@ -3,6 +3,7 @@
 #include "agent/ring/deferred.h"
 #include "agent/ring/detail.h"
 #include "agent/ring/lane_pages.h"
+#include "agent/ring/short_calls.h"
 #include "agent/ring/stream.h"
 #include "formats/atf/layout.h"
 #include "formats/core/bytes.h"
@@ -171,6 +172,55 @@ void rewind(Stream& stream, Lane which, uint64_t next_seq) {
     info.pinned.store(0, std::memory_order_relaxed);
     page = next;
   }
+}
+
+void settle_tentative(Stream& stream) {
+  const uint32_t end = stream.tentative_end.load(std::memory_order_relaxed);
+  const PageRef page = end == 0 ? 0 : stream.lane(Lane::kIndex).open;
+  if (page == 0) return;
+  std::atomic<uint32_t>& committed = page_info(page).committed;
+  if (committed.load(std::memory_order_relaxed) < end) {
+    committed.store(end, std::memory_order_release);
+  }
+  stream.tentative_end.store(0, std::memory_order_relaxed);
+}
+
+// A hook takes a call back only if less than the limit has passed since the call when the hook
+// reads the counter, which it does while it is busy. Behind the barrier a stream that is not busy
+// has no such hook: those that have ended are seen with all they did, and those that come read the
+// counter later than `now`, at which the limit has passed for each tentative call. They commit the
+// same records, or have done it.
+void show_long_calls() {
+  const uint64_t limit_ns = settings().longer_than_ns;
+  if (limit_ns == 0 || !is_recording()) return;
+  const uint64_t now = now_ns();
+  const auto are_long = [&](const Stream& stream) {
+    return !stream.ended && stream.tentative_end.load(std::memory_order_acquire) != 0 &&
+           stream.tentative_ns.load(std::memory_order_relaxed) + limit_ns + kShowLateNs <= now;
+  };
+  const auto show = [&](Stream& stream, bool only_look) {
+    LaneState& lane = stream.lane(Lane::kIndex);
+    const ChainLock lock(lane, ChainLock::Side::kDrain);
+    const PageRef page = last_page(lane);
+    if (page == 0) return false;
+    PageInfo& info = page_info(page);
+    uint32_t committed = info.committed.load(std::memory_order_acquire);
+    if (stream.busy.load(std::memory_order_acquire) != 0 ||
+        stream.deferred.load(std::memory_order_relaxed) != 0) {
+      return false;
+    }
+    const uint32_t end = stream.tentative_end.load(std::memory_order_acquire);
+    if (committed >= end || !are_long(stream)) return false;
+    if (only_look) return true;
+    return info.committed.compare_exchange_strong(committed, end, std::memory_order_release);
+  };
+  bool any = false;
+  for_each_stream([&](Stream& stream) { any = (are_long(stream) && show(stream, true)) || any; });
+  if (!any) return;
+  barrier_all_threads();
+  for_each_stream([&](Stream& stream) {
+    if (are_long(stream)) (void)show(stream, false);
+  });
 }
 
 bool take_stall(Stream& stream, ThreadStall& stall) {

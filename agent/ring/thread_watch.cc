@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "agent/platform/threads.h"
+#include "agent/ring/short_calls.h"
 #include "agent/ring/stream.h"
 
 namespace collect::agent {
@@ -51,6 +52,7 @@ void poll_threads() {
   });
   if (newest_polled_stream != newest_before) end_namesakes(newest_before);
   streams_reap(living);
+  show_long_calls();
 }
 
 }  // namespace collect::agent

@@ -1,6 +1,7 @@
 // collectctl: the command line. Options to option structs, and exit codes. Here is `run`; the
 // commands that talk to a collector are declared in online_command_line.cc, those for files in
 // file_command_line.cc.
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <functional>
@@ -53,6 +54,22 @@ constexpr const char* kRunFooter =
     "  collectctl run --detail armed -- ./server    then, at the address that run prints:\n"
     "  collectctl --control ADDR detail start --pre-roll 2s --duration 5s";
 
+// A duration as the agent reads it: agent/AGENT.md "Settings".
+CLI::Validator shortest_call() {
+  return CLI::Validator(
+      [](std::string& text) {
+        constexpr std::chrono::nanoseconds kHour = std::chrono::hours(1);
+        const auto parsed = parse_duration(text);
+        if (!parsed.ok()) return parsed.error().message;
+        if (parsed->count() < 1 || *parsed > kHour) {
+          return "\"" + text + "\" is not from 1 ns to 1 h";
+        }
+        text = std::to_string(parsed->count()) + "ns";
+        return std::string();
+      },
+      "", "duration");
+}
+
 CLI::App* add_run(CLI::App& app, Line& line) {
   CLI::App* command = add_command(app, "run", "Run a program and record it");
   RunOptions& run = line.run;
@@ -93,6 +110,12 @@ CLI::App* add_run(CLI::App& app, Line& line) {
                    "left out and counted")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000).description(""));
+  command
+      ->add_option(
+          "--longer-than", run.agent.longer_than,
+          "Leave out calls that return sooner, and count them: a time such as 5us, 2ms, 1s")
+      ->type_name("TIME")
+      ->transform(shortest_call());
   command->add_option("--atf-version", run.agent.atf_version, "Version of the trace files: 1 or 2")
       ->type_name("VERSION")
       ->check(CLI::IsMember({1, 2}));

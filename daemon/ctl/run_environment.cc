@@ -57,6 +57,7 @@ Result<std::vector<std::string>> agent_environment(const std::vector<std::string
   if (settings.max_depth) {
     set(environment, "COLLECT_MAX_DEPTH", std::to_string(*settings.max_depth));
   }
+  if (settings.longer_than) set(environment, "COLLECT_LONGER_THAN", *settings.longer_than);
   if (settings.atf_version) {
     set(environment, "COLLECT_ATF_VERSION", std::to_string(*settings.atf_version));
   }

@@ -20,6 +20,7 @@ struct AgentSettings {
   std::optional<std::string> drain;   // thread, process; see below
   std::optional<uint32_t> buffer_mb;
   std::optional<uint32_t> max_depth;
+  std::optional<std::string> longer_than;  // with its unit
   std::optional<uint32_t> atf_version;
 };
 

@@ -93,7 +93,8 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
     text += line("lost", lost.empty() ? "not known yet" : lost + " so far");
   }
   if (session.calls_left_out() != 0) {
-    text += line("left out", plural(session.calls_left_out(), "call") + ", as --max-depth asks");
+    text += line("left out", plural(session.calls_left_out(), "call") +
+                                 ", as --max-depth and --longer-than ask");
   }
   text += stall_lines(session);
   if (session.symbols() == control::v1::SYMBOLS_PENDING ||
@@ -139,6 +140,12 @@ std::string ended_by(int exit_code) {
 }
 
 std::string nothing_recorded(const RunOutcome& outcome) {
+  uint64_t left_out = 0;
+  for (const Session& session : outcome.sessions) left_out += session.calls_left_out();
+  if (left_out != 0) {
+    return "  Nothing was recorded: " + plural(left_out, "call") +
+           " left out, as --max-depth and --longer-than ask.\n";
+  }
   const std::string signal = ended_by(outcome.exit_code);
   if (!outcome.no_preload.empty()) {
     return "  The agent could not be loaded into the program: it " + outcome.no_preload +

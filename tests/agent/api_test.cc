@@ -123,6 +123,7 @@ TEST_F(ApiTest, EveryFieldIsHandedOn) {
   options_.start_idle = 1;
   options_.drain = COLLECT_DRAIN_PROCESS;
   options_.max_depth = 5;
+  options_.longer_than_ns = 7;
   ASSERT_EQ(start(), 0);
   const Settings& given = called.settings;
   EXPECT_EQ(given.role, Role::kListen);
@@ -138,6 +139,7 @@ TEST_F(ApiTest, EveryFieldIsHandedOn) {
   EXPECT_FALSE(given.start_recording);
   EXPECT_EQ(given.drain, DrainBy::kProcess);
   EXPECT_EQ(given.max_depth, 5u);
+  EXPECT_EQ(given.longer_than_ns, 7u);
   EXPECT_EQ(given.exit_flush_ms, 60'000u);
 }
 
@@ -157,6 +159,8 @@ TEST_F(ApiTest, ValuesBeyondTheirLimitsAreRefused) {
     EXPECT_EQ(start_with(options_.*limit.field, limit.most), 0);
     EXPECT_EQ(start_with(options_.*limit.field, limit.most + 1), COLLECT_AGENT_SETTINGS);
   }
+  EXPECT_EQ(start_with(options_.longer_than_ns, 3'600'000'000'000u), 0);
+  EXPECT_EQ(start_with(options_.longer_than_ns, 3'600'000'000'001u), COLLECT_AGENT_SETTINGS);
   // Without a spool the field may be what an earlier header left there.
   options_.spool = nullptr;
   EXPECT_EQ(start_with(options_.spool_mb, 65'537), 0);

@@ -118,6 +118,25 @@ TEST_F(SettingsTest, TextsHaveTheirLengths) {
   }
 }
 
+TEST_F(SettingsTest, TimesHaveAUnit) {
+  const std::pair<const char*, uint64_t> times[] = {{"1ns", 1},
+                                                    {"5us", 5'000},
+                                                    {"20ms", 20'000'000},
+                                                    {"1s", 1'000'000'000},
+                                                    {"3600s", 3'600'000'000'000},
+                                                    {"3600000000000ns", 3'600'000'000'000},
+                                                    {"", 0}};
+  for (const auto& [text, ns] : times) {
+    EXPECT_EQ(read({{"COLLECT_LONGER_THAN", text}}).longer_than_ns, ns) << text;
+  }
+  for (const char* wrong : {"5", "us", "0us", "3601s", "3600000000001ns", "5 us", " 5us", "5us ",
+                            "-5us", "5m", "5h", "18446744073709551617ns"}) {
+    EXPECT_EQ(problem({{"COLLECT_LONGER_THAN", wrong}}),
+              "COLLECT_LONGER_THAN must be a time such as 5us (ns, us, ms, s), at most 3600s")
+        << wrong;
+  }
+}
+
 TEST_F(SettingsTest, NumbersHaveTheirBounds) {
   struct Number {
     const char* name;

@@ -19,6 +19,7 @@ constexpr uint64_t kRounds = 1000;
 class CallLimitsTest : public ::testing::TestWithParam<const char*> {
  protected:
   struct Ran {
+    std::string output;
     std::string said;
     json manifest;
     uint64_t events = 0;
@@ -32,7 +33,7 @@ class CallLimitsTest : public ::testing::TestWithParam<const char*> {
     command.insert(command.end(), traced.begin() + 1, traced.end());
     const Ending ending = run(scratch_.path(), command, more);
     EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
-    Ran ran{ending.errors, {}, 0};
+    Ran ran{ending.output, ending.errors, {}, 0};
     const auto directories = session_directories(scratch_ / "traces");
     EXPECT_EQ(directories.size(), 1u);
     if (directories.size() != 1) return ran;
@@ -71,6 +72,34 @@ TEST_P(CallLimitsTest, WithoutALimitNothingIsLeftOut) {
   EXPECT_FALSE(ran.manifest["process"].contains("max_depth"));
   EXPECT_FALSE(ran.manifest["totals"].contains("calls_left_out"));
   EXPECT_EQ(ran.said.find("left out"), std::string::npos) << ran.said;
+}
+
+// steady says how often it called step(), which takes no time to speak of; main takes all of it.
+TEST_P(CallLimitsTest, ShortCallsAreLeftOutAndCounted) {
+  const Ran ran = run_limited({"--longer-than", "20ms"}, {"steady", "pace", "200"});
+  const uint64_t steps = std::stoull(ran.output);
+  const uint64_t left_out = ran.manifest["totals"].value("calls_left_out", uint64_t{0});
+  EXPECT_GT(left_out, 0u);
+  EXPECT_GE(ran.events, 2u) << "main";
+  EXPECT_EQ(ran.events / 2 + left_out, steps + 1);
+  EXPECT_EQ(ran.manifest["process"].value("longer_than_ns", uint64_t{0}), 20'000'000u);
+  EXPECT_THAT(ran.said, HasSubstr(" as --max-depth and --longer-than ask"));
+}
+
+TEST_P(CallLimitsTest, WhereEveryCallIsShortTheSummarySaysSo) {
+  const Ran ran = run_limited({}, {"steady", "fill", "1000"}, {{"COLLECT_LONGER_THAN", "3600s"}});
+  EXPECT_EQ(ran.events, 0u);
+  EXPECT_EQ(ran.manifest["totals"].value("calls_left_out", uint64_t{0}), 1001u);
+  EXPECT_THAT(ran.said, HasSubstr("Nothing was recorded: 1,001 calls left out"));
+}
+
+TEST_P(CallLimitsTest, ATimeThatIsNoneIsWrongUsage) {
+  for (const char* time : {"0us", "3601s", "soon"}) {
+    const Ending ending =
+        run(scratch_.path(), {program("collectctl"), "run", "--longer-than", time, "--", "true"});
+    EXPECT_TRUE(ending.exited_with(125)) << ending.describe();
+    EXPECT_THAT(ending.errors, HasSubstr(time));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Drains, CallLimitsTest, ::testing::Values("thread", "process"));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "agent/ring/function_filter.h"
 #include "agent/ring/hooks.h"
@@ -64,6 +65,19 @@ struct Recorded {
   uint64_t left_out = 0;
 };
 
+Recorded finish(RingDrain& drain) {
+  drain.finish();
+  EXPECT_EQ(drain.lost(), 0u);
+  EXPECT_LE(drain.streams.size(), 1u);
+  Recorded recorded{"", drain.left_out()};
+  if (!drain.streams.empty()) recorded.events = events_of(drain.streams.begin()->second);
+  return recorded;
+}
+Recorded finish() {
+  RingDrain drain;
+  return finish(drain);
+}
+
 class MaxDepthTest : public ::testing::TestWithParam<int> {
  protected:
   // By the short path, and by the general one, which writes detail.
@@ -74,16 +88,6 @@ class MaxDepthTest : public ::testing::TestWithParam<int> {
     settings.max_depth = max_depth;
     ASSERT_TRUE(recorder_init(settings));
     start_recording();
-  }
-  static Recorded finish() {
-    Recorded recorded;
-    RingDrain drain;
-    drain.finish();
-    EXPECT_EQ(drain.lost(), 0u);
-    recorded.left_out = drain.left_out();
-    EXPECT_LE(drain.streams.size(), 1u);
-    if (!drain.streams.empty()) recorded.events = events_of(drain.streams.begin()->second);
-    return recorded;
   }
 };
 
@@ -180,6 +184,204 @@ TEST_P(MaxDepthTest, ManyPagesOfCallsAtTheLimit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Paths, MaxDepthTest, ::testing::Values(0, 2));
+
+constexpr uint64_t kHour = 3'600'000'000'000;  // no call of a test takes so long
+constexpr uint64_t kMillisecond = 1'000'000;
+
+class LongerThanTest : public ::testing::TestWithParam<int> {
+ protected:
+  // By the short path, and by the general one, which a program with a clock of the system takes.
+  void begin(uint64_t longer_than_ns, uint8_t detail = 0) {
+    Settings settings;
+    settings.buffer_mb = 8;
+    settings.longer_than_ns = longer_than_ns;
+    settings.detail = detail;
+    ASSERT_TRUE(recorder_init(settings));
+    start_recording();
+    if (GetParam() != 0) change_state(kStateSlowClock, 0);
+  }
+  static void wait_for(uint64_t ns) {
+    for (const uint64_t end = now_ns() + ns; now_ns() < end;) {
+    }
+  }
+};
+
+TEST_P(LongerThanTest, AShortCallIsLeftOutWithItsReturn) {
+  begin(kHour);
+  call(1);
+  for (int i = 0; i < 10; ++i) {
+    call(2);
+    leave(2);
+  }
+  const Recorded recorded = finish();
+  EXPECT_EQ(recorded.events, "+1 ") << "it is open at the end";
+  EXPECT_EQ(recorded.left_out, 10u);
+}
+
+TEST_P(LongerThanTest, SoIsAShortCallWithShortCallsInIt) {
+  begin(kHour);
+  for (uint64_t n = 1; n <= 4; ++n) call(n);
+  for (uint64_t n = 4; n >= 1; --n) leave(n);
+  const Recorded recorded = finish();
+  EXPECT_EQ(recorded.events, "");
+  EXPECT_EQ(recorded.left_out, 4u);
+}
+
+TEST_P(LongerThanTest, ALongCallIsRecorded) {
+  begin(kMillisecond);
+  call(1);
+  call(2);
+  wait_for(kMillisecond);
+  leave(2);
+  leave(1);
+  const Recorded recorded = finish();
+  EXPECT_EQ(recorded.events, "+1 +2 -2 -1 ");
+  EXPECT_EQ(recorded.left_out, 0u);
+}
+
+// However the machine interrupts this test: what is recorded was long, what is not is counted.
+TEST_P(LongerThanTest, WhatIsRecordedTookThatLong) {
+  constexpr uint64_t kLimit = 20'000;
+  begin(kLimit);
+  RingDrain drain;
+  uint64_t calls = 0;
+  for (uint64_t i = 0; i < 20'000; ++i) {
+    for (uint64_t n = 1; n <= 3; ++n) call(n);
+    if (i % 100 == 0) wait_for(kLimit);
+    for (uint64_t n = 3; n >= 1; --n) leave(n);
+    calls += 3;
+    if (i % 500 == 0) drain.take();
+  }
+  drain.finish();
+  const uint64_t left_out = drain.left_out();
+  EXPECT_EQ(drain.lost(), 0u);
+  std::vector<atf::IndexEventV2> open;
+  uint64_t recorded = 0;
+  for (const atf::IndexEventV2& event : drain.streams.begin()->second.events()) {
+    if (event.event_kind == 1) {
+      open.push_back(event);
+      continue;
+    }
+    ASSERT_FALSE(open.empty());
+    EXPECT_EQ(open.back().function_id, event.function_id);
+    EXPECT_GE(event.timestamp_ns - open.back().timestamp_ns, kLimit);
+    open.pop_back();
+    ++recorded;
+  }
+  EXPECT_TRUE(open.empty());
+  EXPECT_GE(recorded, 200u * 3);
+  EXPECT_EQ(recorded + left_out, calls);
+}
+
+// The thread stays in its call and runs no hook: the drain shows the call, and its end comes later.
+TEST_P(LongerThanTest, TheDrainShowsACallThatGoesOn) {
+  begin(kMillisecond);
+  call(1);
+  call(2);
+  RingDrain drain;
+  while (drain.records() < 2) {
+    poll_threads();
+    drain.take();
+  }
+  leave(2);
+  leave(1);
+  const Recorded recorded = finish(drain);
+  EXPECT_EQ(recorded.events, "+1 +2 -2 -1 ");
+  EXPECT_EQ(recorded.left_out, 0u);
+}
+
+TEST_P(LongerThanTest, TheDrainShowsNoCallThatMayYetBeShort) {
+  begin(kHour);
+  call(1);
+  RingDrain drain;
+  for (int i = 0; i < 3; ++i) {
+    poll_threads();
+    drain.take();
+  }
+  EXPECT_EQ(drain.records(), 0u);
+  leave(1);
+  const Recorded recorded = finish(drain);
+  EXPECT_EQ(recorded.events, "");
+  EXPECT_EQ(recorded.left_out, 1u);
+}
+
+// A page is closed with what is open on it.
+TEST_P(LongerThanTest, CallsThatFillAPageStay) {
+  begin(kHour);
+  constexpr uint64_t kDeep = 5000;
+  constexpr uint64_t kInPages = 2 * (kPageBytes / 32);
+  for (uint64_t i = 0; i < kDeep; ++i) call(1);
+  for (uint64_t i = 0; i < kDeep; ++i) leave(1);
+  RingDrain drain;
+  drain.finish();
+  EXPECT_EQ(drain.left_out(), kDeep - kInPages);
+  EXPECT_EQ(drain.records(), 2 * kInPages);
+  EXPECT_EQ(drain.lost(), 0u);
+}
+
+TEST_P(LongerThanTest, ACallThatEndsByAnExceptionStays) {
+  begin(kHour);
+  call(1);
+  call(2);
+  event(2, atf::EventKind::kException);
+  leave(1);
+  const Recorded recorded = finish();
+  EXPECT_EQ(recorded.events, "+1 +2 !2 -1 ");
+  EXPECT_EQ(recorded.left_out, 0u);
+}
+
+TEST_P(LongerThanTest, ACallThatALongjmpEndsStays) {
+  begin(kHour);
+  constexpr uint64_t kStack = 0x100000;
+  for (uint64_t n = 1; n <= 2; ++n) followed(n, atf::EventKind::kCall, kStack - n * 64);
+  on_unwind({UnwindStep::kJumped, kStack, 0, kStack - 4096});
+  RingDrain drain;
+  drain.take();
+  EXPECT_EQ(drain.records(), 2u) << "it is known at once that they stay";
+  followed(3, atf::EventKind::kCall, kStack - 64);
+  followed(3, atf::EventKind::kReturn, kStack - 64);
+  const Recorded recorded = finish(drain);
+  EXPECT_EQ(recorded.events, "+1 +2 ");
+  EXPECT_EQ(recorded.left_out, 1u);
+}
+
+TEST_P(LongerThanTest, TheReturnOfAnotherCallKeepsWhatIsOpen) {
+  begin(kHour);
+  call(1);
+  leave(9);
+  leave(1);
+  const Recorded recorded = finish();
+  EXPECT_EQ(recorded.events, "+1 -9 -1 ");
+  EXPECT_EQ(recorded.left_out, 0u);
+}
+
+// A detail record refers to its event.
+TEST_P(LongerThanTest, ACallWithADetailRecordStays) {
+  begin(kHour, 2);
+  call(1);
+  leave(1);
+  const Recorded recorded = finish();
+  EXPECT_EQ(recorded.events, "+1 -1 ");
+  EXPECT_EQ(recorded.left_out, 0u);
+}
+
+TEST_P(LongerThanTest, GoesWithADepth) {
+  Settings settings;
+  settings.buffer_mb = 8;
+  settings.longer_than_ns = kHour;
+  settings.max_depth = 1;
+  ASSERT_TRUE(recorder_init(settings));
+  start_recording();
+  call(1);
+  call(2);
+  leave(2);
+  leave(1);
+  const Recorded recorded = finish();
+  EXPECT_EQ(recorded.events, "");
+  EXPECT_EQ(recorded.left_out, 2u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Paths, LongerThanTest, ::testing::Values(0, 1));
 
 }  // namespace
 }  // namespace collect::agent

@@ -108,6 +108,7 @@ class Drainer {
       while (!done_.load()) {
         drain.take();
         recalibrate_clock();
+        poll_threads();
       }
     });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -163,6 +164,7 @@ struct Run {
   uint64_t signals = 3000;
   suseconds_t every_us = 50;
   uint32_t max_depth = 0;
+  uint64_t longer_than_ns = 0;
 };
 
 // One thread records while signals come, until the handlers were there often enough.
@@ -172,6 +174,7 @@ uint64_t record_under_alarms(const Run& run, RingDrain& drain) {
   settings.buffer_mb = 4;
   settings.atf_version = run.version;
   settings.max_depth = run.max_depth;
+  settings.longer_than_ns = run.longer_than_ns;
   EXPECT_TRUE(recorder_init(settings));
   start_recording();
   uint64_t pairs = 1000;
@@ -211,6 +214,19 @@ TEST(SignalInsideAHook, CallsOfTheHandlerThatAreTooDeepAreCounted) {
   const Counted counted = count_nested(drain);
   EXPECT_EQ(counted.outside, 2 * pairs);
   EXPECT_EQ(counted.inside + 2 * drain.left_out(), 2 * pairs_in_handler.load());
+}
+
+// Whichever call the handler interrupts: it is recorded with its return, or left out with it.
+TEST(SignalInsideAHook, ShortCallsAroundHandlersAreCounted) {
+  for (const uint64_t limit_ns : {500, 2000, 20'000}) {
+    RingDrain drain;
+    const uint64_t pairs =
+        record_under_alarms({.signals = 1000, .longer_than_ns = limit_ns}, drain);
+    EXPECT_EQ(drain.lost(), 0u);
+    const Counted counted = count_nested(drain);
+    EXPECT_EQ(counted.outside + counted.inside + 2 * drain.left_out(),
+              2 * (pairs + pairs_in_handler.load()));
+  }
 }
 
 // More than one page of deferred events for one interrupted hook.

@@ -50,6 +50,7 @@ TEST(RunEnvironmentTest, FlagsWinOverTheCallersVariables) {
   given.drain = "process";
   given.buffer_mb = 8;
   given.max_depth = 3;
+  given.longer_than = "5us";
   given.atf_version = 1;
   const auto environment = agent_environment(
       {"COLLECT_DETAIL=off", "COLLECT_FULL=wait", "COLLECT_BUFFER_MB=1", "COLLECT_MAX_DEPTH=9",
@@ -57,12 +58,12 @@ TEST(RunEnvironmentTest, FlagsWinOverTheCallersVariables) {
        "COLLECT_LISTEN=tcp:1", "COLLECT_LOG=1", "LD_PRELOAD=libm.so.6"},
       given);
   ASSERT_TRUE(environment.ok());
-  EXPECT_THAT(
-      *environment,
-      UnorderedElementsAre("COLLECT_LOG=1", "LD_PRELOAD=/opt/lib/agent.so:libm.so.6",
-                           "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1", "COLLECT_DETAIL=on",
-                           "COLLECT_FULL=overwrite", "COLLECT_DRAIN=process", "COLLECT_BUFFER_MB=8",
-                           "COLLECT_MAX_DEPTH=3", "COLLECT_ATF_VERSION=1"));
+  EXPECT_THAT(*environment,
+              UnorderedElementsAre(
+                  "COLLECT_LOG=1", "LD_PRELOAD=/opt/lib/agent.so:libm.so.6",
+                  "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1", "COLLECT_DETAIL=on",
+                  "COLLECT_FULL=overwrite", "COLLECT_DRAIN=process", "COLLECT_BUFFER_MB=8",
+                  "COLLECT_MAX_DEPTH=3", "COLLECT_LONGER_THAN=5us", "COLLECT_ATF_VERSION=1"));
 }
 
 TEST(RunEnvironmentTest, APathThatThePreloaderWouldSplitIsRefused) {
