@@ -88,8 +88,9 @@ TEST(RtcSeek, GoingBackIsNoClockThatDoes) {
 
 // What a clock showed elsewhere in the file is no time here, before it ticks.
 TEST(RtcSeek, AClockShowsNothingBeforeItTicks) {
-  constexpr std::string_view kMeta = R"([{"id":9,"name":"clk","clock":true,"format":"uint32"},)"
-                                     R"({"id":10,"name":"text","clock":"clk","format":"utf-8"},11])";
+  constexpr std::string_view kMeta =
+      R"([{"id":9,"name":"clk","clock":true,"format":"uint32"},)"
+      R"({"id":10,"name":"text","clock":"clk","format":"utf-8"},11])";
   const uint8_t one[4] = {1, 0, 0, 0};
   testing::FrameBytes made;
   made.head(0, kMeta).frame(9, one).text(10, "first").close_unit();
