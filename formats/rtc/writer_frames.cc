@@ -21,7 +21,7 @@ size_t make_head(uint8_t* out, uint64_t id, bool more, size_t payload) {
 size_t payload_that_fits(size_t id_bytes, uint64_t room) {
   if (room <= id_bytes + 1) return 0;
   const uint64_t behind_id = room - id_bytes;
-  if (behind_id <= 128) return static_cast<size_t>(std::min<uint64_t>(behind_id - 1, 127));
+  if (behind_id <= 128) return static_cast<size_t>(behind_id - 1);
   return static_cast<size_t>(
       std::min<uint64_t>(std::max<uint64_t>(behind_id - 2, 127), kMaxPayloadBytes));
 }

@@ -138,6 +138,23 @@ TEST(ChildProgram, HasNoCapabilitiesWhicheverItsParentHas) {
   }
 }
 
+// A locked-down service that has none may not even make the call that would drop them.
+TEST(ChildProgram, WhoHasNoCapabilitiesDropsNone) {
+  constexpr int kNotPermitted = 77;
+  fakes::OtherUser child(
+      [&] {
+        for (int capability = 0; ::prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; ++capability) {
+          if (::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) return kNotPermitted;
+        }
+        return without_system_call(
+            SYS_capset, [] { return probe("capabilities").output.empty() ? 1 : 0; }, EPERM);
+      },
+      ::getuid());
+  const int outcome = child.wait();
+  if (outcome == kNotPermitted) GTEST_SKIP() << "capabilities can't be dropped here";
+  EXPECT_EQ(outcome, 0);
+}
+
 TEST(ChildProgram, IsKilledForEverythingButComputing) {
   if (!is_confined()) GTEST_SKIP() << probe("missing").output;
   std::vector<const char*> tried = {"socket", "open", "create",  "fork",

@@ -1,6 +1,7 @@
 #include "daemon/symbolize/demangle.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/time.h>
 
 #include "daemon/symbolize/limits.h"
@@ -47,6 +48,16 @@ TEST(Demangle, TheClockTicksWhileItLives) {
     EXPECT_NE(timer().it_value.tv_usec, 0) << "it runs";
   }
   EXPECT_EQ(timer().it_value.tv_usec, 0);
+}
+
+// A tick between two names has nothing to jump out of.
+TEST(Demangle, TicksBetweenNamesDoNothing) {
+  const DemangleClock clock;
+  for (const std::string& name : {exponential_name(24), std::string("_ZN1a1bEv")}) {
+    (void)demangled(name);
+    for (int tick = 0; tick < 2 * kDemangleTicks; ++tick) ASSERT_EQ(::raise(SIGVTALRM), 0);
+  }
+  EXPECT_EQ(demangled("_ZN1a1bEv"), "a::b()");
 }
 
 TEST(Demangle, EveryDepthIsCutAndNeverHeldUp) {

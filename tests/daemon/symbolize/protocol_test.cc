@@ -76,6 +76,16 @@ TEST(FrameReader, FindsEveryFlippedByte) {
   }
 }
 
+TEST(FrameReader, RefusesKindsThatAreNone) {
+  for (const uint32_t kind : {0u, uint32_t(FrameKind::kDone) + 1, 0xffffffffu}) {
+    FrameReader reader(kMaxRequestBytes);
+    reader.push(frame_bytes(static_cast<FrameKind>(kind), {}));
+    const auto next = reader.next();
+    ASSERT_FALSE(next.ok()) << kind;
+    EXPECT_EQ(next.code(), Code::kDamaged) << kind;
+  }
+}
+
 TEST(FrameReader, RefusesOneByteMoreThanItsLimit) {
   const std::vector<uint8_t> body(100);
   const std::vector<uint8_t> frame = frame_bytes(FrameKind::kNames, body);
@@ -130,6 +140,11 @@ TEST(LookupRequestTest, LimitsPlusOneAreRefused) {
   sent.module_path = std::string(kMaxPathBytes, 'x');
   EXPECT_TRUE(decode_request(encode_request(sent)).ok());
   sent.module_path += 'x';
+  EXPECT_FALSE(decode_request(encode_request(sent)).ok());
+  sent = request();
+  sent.build_id.assign(kMaxPathBytes, 7);
+  EXPECT_TRUE(decode_request(encode_request(sent)).ok());
+  sent.build_id.push_back(7);
   EXPECT_FALSE(decode_request(encode_request(sent)).ok());
   sent = request();
   sent.patterns.assign(kMaxPatterns, "f");

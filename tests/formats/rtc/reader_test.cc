@@ -187,6 +187,20 @@ TEST(RtcReader, StaleClocksAreSaidToBeUncertain) {
   EXPECT_EQ(uncertain, (std::vector<bool>{false, true, false}));
 }
 
+TEST(RtcReader, ASummaryCountsWhatMayLackItsBeginning) {
+  FrameBytes made;
+  made.head(0, kMeta).text(10, "zero").close_unit();
+  made.head(1, kMeta).text(10, "one").text(10, "two").close_unit();
+  for (const bool cut : {false, true}) {
+    const auto summary = check_file(Bytes(made.bytes).subspan(cut ? 100 : 0));
+    ASSERT_TRUE(summary.ok());
+    ASSERT_EQ(summary->streams.size(), 1u);
+    EXPECT_EQ(summary->streams[0].objects, cut ? 2u : 3u);
+    EXPECT_EQ(summary->streams[0].possibly_incomplete, cut ? 1u : 0u);
+    EXPECT_EQ(summary->streams[0].without_time, cut ? 2u : 3u);
+  }
+}
+
 // Decision 2: a payload that ends like a Marker, continued by a frame whose bytes look like an
 // Index. The real Markers stand on the grid.
 TEST(RtcReader, ForgedMarkersAreRefused) {

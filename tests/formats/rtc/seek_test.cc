@@ -86,6 +86,26 @@ TEST(RtcSeek, GoingBackIsNoClockThatDoes) {
   }
 }
 
+// What a clock showed elsewhere in the file is no time here, before it ticks.
+TEST(RtcSeek, AClockShowsNothingBeforeItTicks) {
+  constexpr std::string_view kMeta =
+      R"([{"id":9,"name":"clk","clock":true,"format":"uint32"},)"
+      R"({"id":10,"name":"text","clock":"clk","format":"utf-8"},11])";
+  const uint8_t one[4] = {1, 0, 0, 0};
+  testing::FrameBytes made;
+  made.head(0, kMeta).frame(9, one).text(10, "first").close_unit();
+  made.head(1, kMeta).text(10, "early").frame(9, one).text(10, "late").close_unit();
+  auto reader = Reader::open(made.bytes);
+  for (Object object; reader->next(object);) {
+  }
+  ASSERT_TRUE(reader->seek_unit(1).ok());
+  std::vector<std::optional<int64_t>> times;
+  for (Object object; reader->next(object);) {
+    if (!object.stream->is_clock) times.push_back(object.time_ns);
+  }
+  EXPECT_EQ(times, (std::vector<std::optional<int64_t>>{std::nullopt, 1000000000}));
+}
+
 TEST(RtcSeek, ByPosition) {
   const Made made = live_capture(4, {16384, 4096});
   auto reader = Reader::open(made.file);
