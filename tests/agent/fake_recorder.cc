@@ -336,7 +336,7 @@ void stream_info(Stream& stream, StreamInfo& info) {
 StreamCounts stream_counts(Stream& stream) {
   const Lock lock(state().mutex);
   return {stream.lanes[0].count(), stream.lanes[0].lost, stream.lanes[1].count(),
-          stream.lanes[1].lost};
+          stream.lanes[1].lost, 0};
 }
 
 bool trailing_loss(Stream& stream, Lane which, uint64_t lost_sent, Span& span) {

@@ -37,6 +37,7 @@ Manifest full_manifest() {
   t.index_next = 11;
   t.detail_next = 5;
   t.start_ns = 100;
+  t.calls_left_out = 11;
   t.end_ns = 200;
   t.first_ns = 101;
   t.last_ns = 199;
@@ -64,7 +65,7 @@ Manifest full_manifest() {
   m.notes = {{1234, "reconnected"}};
   m.notes_left_out = 6;
   m.lost_without_stream = 8;
-  m.totals = {1, 10, 4, 2, 1, 4096, 5, 18'000'000'000'000'000'000ull, {5, 700, 600}};
+  m.totals = {1, 10, 4, 2, 1, 11, 4096, 5, 18'000'000'000'000'000'000ull, {5, 700, 600}};
   return m;
 }
 
