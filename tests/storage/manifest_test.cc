@@ -21,6 +21,8 @@ Manifest full_manifest() {
   m.identity.boot_id = "boot";
   m.identity.tag = "tag";
   m.identity.start_unix_ns = 77;
+  m.identity.max_depth = 12;
+  m.identity.longer_than_ns = 5000;
   m.created_unix_ns = 1;
   m.finished_unix_ns = 2;
   ManifestThread t;

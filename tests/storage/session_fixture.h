@@ -92,8 +92,12 @@ inline std::string reference_check(const std::string& directory) {
   const int status = ::pclose(pipe);
   return status == 0 ? text : text + "exit status " + std::to_string(status);
 }
+// After a power loss a sector behind the last acknowledged record may be zeros, and a detail record's
+// payload has no checksum (STORAGE.md "Errata").
+enum class Payloads { kWhole, kMayHaveZeros };
+
 // Our own reader finds nothing wrong with any thread either.
-inline void expect_reader_ok(const std::string& directory) {
+inline void expect_reader_ok(const std::string& directory, Payloads payloads = Payloads::kWhole) {
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     if (!entry.is_directory()) continue;
     const std::vector<uint8_t> index = read_file(entry.path().string() + "/index.atf");
@@ -107,14 +111,16 @@ inline void expect_reader_ok(const std::string& directory) {
     const atf::ThreadReport report = atf::check_thread(0, index, detail);
     EXPECT_EQ(atf::grade_of({&report, 1}), atf::Grade::kOk) << entry.path();
     for (const atf::Finding& finding : report.findings.list()) {
+      if (payloads == Payloads::kMayHaveZeros && finding.check == atf::Check::kPayload) continue;
       ADD_FAILURE() << entry.path() << " at " << finding.offset << ": " << finding.sentence;
     }
   }
 }
 
 // The session is whole and quiet: no error, no warning.
-inline void expect_reference_ok(const std::string& directory) {
-  expect_reader_ok(directory);
+inline void expect_reference_ok(const std::string& directory,
+                                Payloads payloads = Payloads::kWhole) {
+  expect_reader_ok(directory, payloads);
   if (!std::filesystem::exists(directory + "/thread_0")) return;  // it refuses what has no thread
   const std::string words = reference_check(directory);
   if (words.empty()) return;  // the tests that live on it skip; the others go on

@@ -153,7 +153,7 @@ class ScenarioTest : public SessionTest {
                     bool power_was_lost = false) {
     const Manifest manifest = manifest_of(directory);
     EXPECT_NE(manifest.state, SessionState::kRecording);
-    expect_reader_ok(directory);
+    expect_reader_ok(directory, power_was_lost ? Payloads::kMayHaveZeros : Payloads::kWhole);
     uint64_t events = 0;
     for (const ManifestThread& thread : manifest.threads) {
       const std::string files = directory + "/thread_" + std::to_string(thread.id);
