@@ -69,8 +69,7 @@ Bytes pack_page(const Page& page) {
     const Bytes records = left.first(header.raw_bytes);
     if (packed.size() - at <= sizeof header) return {};
     const MutableBytes out = MutableBytes(packed).subspan(at + sizeof header);
-    size_t sent =
-        scratch->encoder.encode(wire_lane(page.lane), header.record_count, records, out);
+    size_t sent = scratch->encoder.encode(wire_lane(page.lane), header.record_count, records, out);
     if (sent == 0) {
       if (records.size() > out.size()) return {};
       std::copy(records.begin(), records.end(), out.begin());

@@ -1,5 +1,5 @@
-// Whether pages are encoded for the way: unless the link is faster than the encoder. AGENT.md "Pages
-// on the way" has the rule.
+// Whether pages are encoded for the way: unless the link is faster than the encoder. AGENT.md
+// "Pages on the way" has the rule.
 //
 // The link is measured while it is the bottleneck and at no other time: between two moments in
 // which the socket was full, with something to send all along, what went in is what came out at the

@@ -114,7 +114,7 @@ CLI::App* add_run(CLI::App& app, Line& line) {
       ->add_option(
           "--longer-than", run.agent.longer_than,
           "Leave out calls that return sooner, and count them: a time such as 5us, 2ms, 1s")
-      ->type_name("TIME")
+      ->type_name("DURATION")
       ->transform(shortest_call());
   command->add_option("--atf-version", run.agent.atf_version, "Version of the trace files: 1 or 2")
       ->type_name("VERSION")

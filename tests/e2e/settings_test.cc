@@ -66,7 +66,7 @@ size_t containers_of(const Scratch& scratch, const Arguments& settings, uint64_t
 TEST(SettingsTest, ContainersRollAtTheirSize) {
   Scratch scratch;
   EXPECT_EQ(containers_of(scratch, {"--rtc-roll-bytes", "0"}, 8, scratch / "one"), 1u);
-  EXPECT_GT(containers_of(scratch, {"--rtc-roll-bytes", "65536"}, 8, scratch / "many"), 1u);
+  EXPECT_GT(containers_of(scratch, {"--rtc-roll-bytes", "8192"}, 8, scratch / "many"), 1u);
   EXPECT_EQ(containers_of(scratch, {"--rtc", "false"}, 8, scratch / "none"), 0u);
 }
 
@@ -218,10 +218,10 @@ TEST(SettingsTest, SessionsOfAllAgentsHaveTheirLimit) {
 
 TEST(SettingsTest, TheOldestContainersGoBeyondTheirBudget) {
   Scratch scratch;
-  const Arguments rolls = {"--rtc-roll-bytes", "65536"};
+  const Arguments rolls = {"--rtc-roll-bytes", "8192"};
   const size_t all = containers_of(scratch, rolls, 16, scratch / "all");
   Arguments bounded = rolls;
-  bounded.insert(bounded.end(), {"--rtc-budget-bytes", "300000"});
+  bounded.insert(bounded.end(), {"--rtc-budget-bytes", "30000"});
   const size_t kept = containers_of(scratch, bounded, 16, scratch / "bounded");
   EXPECT_LT(kept, all);
   EXPECT_FALSE(std::filesystem::exists(

@@ -15,10 +15,11 @@ ROOMS = {
     "formats/rtc": ["formats/core"],
     "formats/wtf": ["formats/core"],
     "formats/dial9": ["formats/core"],
-    "proto/wire": ["formats/core"],
+    "proto/wire": ["formats/core", "proto/wire/page_codec.h"],
     "proto/control": [],
     "agent": ["proto/wire", "formats/core", "formats/atf/layout.h"],
-    "storage": ["formats"],
+    # Pages lie in containers as they come over the wire.
+    "storage": ["formats", "proto/wire/page_codec.h"],
     "daemon/principal": ["formats/core"],
     "daemon/ingest": ["proto/wire", "storage", "formats/core", "formats/dial9",
                       "formats/atf/layout.h", "daemon/principal"],
@@ -51,6 +52,7 @@ OUTSIDE = [
 TARGETS = {
     "collect_core": "formats/core", "collect_atf": "formats/atf", "collect_rtc": "formats/rtc",
     "collect_wtf": "formats/wtf", "collect_dial9": "formats/dial9",
+    "collect_page_codec": "proto/wire/page_codec.h",
     "collect_wire": "proto/wire", "collect_wire_messages": "proto/wire",
     "collect_control_api": "proto/control",
     "collect_agent": "agent", "collect_agent_static": "agent", "collect_agent_objects": "agent",
