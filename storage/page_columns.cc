@@ -81,6 +81,7 @@ Bytes pack_page(const Page& page) {
     records_left -= header.record_count;
     left = left.subspan(header.raw_bytes);
   }
+  if (records_left != 0) return {};
   return at < page.bytes.size() ? Bytes(packed).first(at) : Bytes();
 }
 

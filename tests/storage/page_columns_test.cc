@@ -78,6 +78,13 @@ TEST(PageColumns, WhatDoesNotGetSmallerIsNotPacked) {
   page.bytes = Bytes(noise).first(100);
   page.record_count = 4;
   EXPECT_TRUE(pack_page(page).empty());
+  // Nor what has fewer records than it says.
+  FakeStream stream(atf::Version::kV2, 1, 100);
+  stream.add_many(64, FakeStream::Detail::kLinked);
+  Page detail = stream.detail_page(0, 64);
+  EXPECT_FALSE(pack_page(detail).empty());
+  detail.record_count = 65;
+  EXPECT_TRUE(pack_page(detail).empty());
 }
 
 TEST(PageColumns, ContradictionsAreRefused) {
