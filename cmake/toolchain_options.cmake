@@ -3,9 +3,16 @@
 
 find_program(COLLECT_CCACHE ccache)
 if(COLLECT_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${COLLECT_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${COLLECT_CCACHE})
+  # What ccache wants before it keeps objects that use precompiled headers.
+  set(COLLECT_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+      ${COLLECT_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${COLLECT_LAUNCHER})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${COLLECT_LAUNCHER})
 endif()
+
+# Lines and functions for stack traces, not the variables: a third of the compile time.
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")
 
 # No path of the machine that built it in any object.
 add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)

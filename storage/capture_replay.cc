@@ -14,24 +14,6 @@ namespace {
 // After how many bytes of a container the caller hears how far it is.
 constexpr uint64_t kProgressStep = 8u << 20;
 
-Page page_of(const PageObject& object, Bytes bytes) {
-  Page page;
-  page.stream_id = object.stream_id;
-  page.lane = static_cast<Lane>(object.lane);
-  page.pre_roll = (object.flags & kPageObjectPreRoll) != 0;
-  page.first_seq = object.first_seq;
-  page.record_count = object.record_count;
-  page.bytes_crc32c = object.bytes_crc32c;
-  page.lost_reasons = object.lost_reasons;
-  page.lost_total = object.lost_total;
-  page.lost_first_ns = object.lost_first_ns;
-  page.lost_last_ns = object.lost_last_ns;
-  page.first_ns = object.first_ns;
-  page.last_ns = object.last_ns;
-  page.bytes = bytes;
-  return page;
-}
-
 std::string_view text_of(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -146,26 +128,24 @@ Status CaptureReplay::take_page(Bytes object, uint64_t offset) {
     problem(offset, sentence);
     return Status();
   };
-  if (object.size() < sizeof(PageObject)) return refuse("a page without its header");
-  const PageObject header = load_le<PageObject>(object.data());
-  if (header.header_bytes < sizeof header || header.header_bytes > object.size() ||
-      header.lane > static_cast<uint8_t>(Lane::kDetail)) {
+  if (object.size() < sizeof(PageHeader)) return refuse("a page without its header");
+  Page page{load_le<PageHeader>(object.data()), {}, {}};
+  const Bytes sent = object.subspan(sizeof(PageHeader));
+  if (page.lane > Lane::kDetail || page.codec > Codec::kColumns) {
     return refuse("not the header of a page");
   }
-  Bytes bytes = object.subspan(header.header_bytes);
-  if ((header.flags & kPageObjectPacked) != 0) {
-    if (!unpack_page(static_cast<Lane>(header.lane), header.record_count, header.raw_bytes, bytes,
-                     unpacked_)) {
-      return refuse("the page of stream " + std::to_string(header.stream_id) + " at record " +
-                    std::to_string(header.first_seq) + " cannot be unpacked");
-    }
-    bytes = unpacked_;
+  const auto refuse_page = [&](const char* why) {
+    return refuse("the page of stream " + std::to_string(page.stream_id) + " at record " +
+                  std::to_string(page.first_seq) + why);
+  };
+  page.bytes = sent;
+  if (page.codec == Codec::kColumns) {
+    if (!unpack_page(page, sent, unpacked_)) return refuse_page(" cannot be unpacked");
+    page.codec = Codec::kRaw;
+    page.bytes = unpacked_;
   }
-  if (crc32c(bytes) != header.bytes_crc32c) {
-    return refuse("the page of stream " + std::to_string(header.stream_id) + " at record " +
-                  std::to_string(header.first_seq) + " does not have its checksum");
-  }
-  return settle(session_.page(page_of(header, bytes)), offset);
+  if (crc32c(page.bytes) != page.bytes_crc32c) return refuse_page(" does not have its checksum");
+  return settle(session_.page(page), offset);
 }
 
 Status CaptureReplay::settle(const Result<Refusal>& taken, uint64_t offset) {

@@ -22,24 +22,6 @@ rtc::StreamInfo described(std::string_view name, std::string_view format, bool t
   return info;
 }
 
-PageObject page_object(const Page& page) {
-  PageObject object{};
-  object.stream_id = page.stream_id;
-  object.header_bytes = sizeof object;
-  object.lane = static_cast<uint8_t>(page.lane);
-  object.flags = page.pre_roll ? kPageObjectPreRoll : 0;
-  object.record_count = page.record_count;
-  object.bytes_crc32c = page.bytes_crc32c;
-  object.lost_reasons = page.lost_reasons;
-  object.first_seq = page.first_seq;
-  object.lost_total = page.lost_total;
-  object.lost_first_ns = page.lost_first_ns;
-  object.lost_last_ns = page.lost_last_ns;
-  object.first_ns = page.first_ns;
-  object.last_ns = page.last_ns;
-  return object;
-}
-
 std::string gap_text(const Page& page) {
   return nlohmann::ordered_json{{"stream_id", page.stream_id},
                                 {"lane", lane_name(page.lane)},
@@ -138,16 +120,18 @@ Status CaptureWriter::page(const Page& page) {
     last_ns_ = std::max(last_ns_, page.last_ns);
   }
   if (page.lost_reasons != 0) COLLECT_TRY(text(gaps_, gap_text(page)));
-  PageObject object = page_object(page);
+  PageHeader header = page;
+  header.codec = Codec::kRaw;
+  header.raw_bytes = static_cast<uint32_t>(page.bytes.size());
   Bytes bytes = page.bytes;
   if (const Bytes packed = pack_page(page); !packed.empty()) {
-    object.flags |= kPageObjectPacked;
-    object.raw_bytes = static_cast<uint32_t>(bytes.size());
+    header.codec = Codec::kColumns;
     bytes = packed;
   }
   const uint64_t stream = page.lane == Lane::kIndex ? index_pages_ : detail_pages_;
-  const Bytes header(reinterpret_cast<const uint8_t*>(&object), sizeof object);
-  COLLECT_TRY(writer_.write(stream, header, !bytes.empty()));
+  uint8_t head[sizeof header];
+  store_le(head, header);
+  COLLECT_TRY(writer_.write(stream, head, !bytes.empty()));
   return bytes.empty() ? Status() : writer_.write(stream, bytes);
 }
 

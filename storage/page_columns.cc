@@ -16,10 +16,6 @@ struct BlockHeader {      // 12 bytes
 };
 static_assert(sizeof(BlockHeader) == 12);
 
-wire::Lane wire_lane(Lane lane) {
-  return lane == Lane::kIndex ? wire::Lane::kIndex : wire::Lane::kDetail;
-}
-
 // As many whole records as an encoder takes at once, or one that is larger than that. Both versions
 // begin a detail record with its length.
 BlockHeader next_block(Lane lane, uint32_t records_left, Bytes left) {
@@ -69,7 +65,7 @@ Bytes pack_page(const Page& page) {
     const Bytes records = left.first(header.raw_bytes);
     if (packed.size() - at <= sizeof header) return {};
     const MutableBytes out = MutableBytes(packed).subspan(at + sizeof header);
-    size_t sent = scratch->encoder.encode(wire_lane(page.lane), header.record_count, records, out);
+    size_t sent = scratch->encoder.encode(page.lane, header.record_count, records, out);
     if (sent == 0) {
       if (records.size() > out.size()) return {};
       std::copy(records.begin(), records.end(), out.begin());
@@ -85,34 +81,33 @@ Bytes pack_page(const Page& page) {
   return at < page.bytes.size() ? Bytes(packed).first(at) : Bytes();
 }
 
-bool unpack_page(Lane lane, uint32_t record_count, uint32_t raw_bytes, Bytes packed,
-                 std::vector<uint8_t>& records) {
-  if (raw_bytes > kMaxPageBytes) return false;
-  records.resize(raw_bytes);
+bool unpack_page(const PageHeader& header, Bytes packed, std::vector<uint8_t>& records) {
+  if (header.raw_bytes > kMaxPageBytes) return false;
+  records.resize(header.raw_bytes);
   std::vector<uint8_t> scratch;
   MutableBytes left(records);
-  uint32_t records_left = record_count;
+  uint32_t records_left = header.record_count;
   while (packed.size() >= sizeof(BlockHeader)) {
-    const auto header = load_le<BlockHeader>(packed.data());
-    packed = packed.subspan(sizeof header);
-    if (header.record_count > records_left || header.raw_bytes > left.size() ||
-        header.sent_bytes > packed.size() || header.sent_bytes > header.raw_bytes) {
+    const auto block = load_le<BlockHeader>(packed.data());
+    packed = packed.subspan(sizeof block);
+    if (block.record_count > records_left || block.raw_bytes > left.size() ||
+        block.sent_bytes > packed.size() || block.sent_bytes > block.raw_bytes) {
       return false;
     }
-    const Bytes sent = packed.first(header.sent_bytes);
-    const MutableBytes out = left.first(header.raw_bytes);
-    if (header.sent_bytes == header.raw_bytes) {
+    const Bytes sent = packed.first(block.sent_bytes);
+    const MutableBytes out = left.first(block.raw_bytes);
+    if (block.sent_bytes == block.raw_bytes) {
       std::copy(sent.begin(), sent.end(), out.begin());
     } else {
-      scratch.resize(std::max<size_t>(scratch.size(), header.raw_bytes));
-      if (wire::decode_page(wire_lane(lane), header.record_count, sent, scratch, out) !=
+      scratch.resize(std::max<size_t>(scratch.size(), block.raw_bytes));
+      if (wire::decode_page(header.lane, block.record_count, sent, scratch, out) !=
           wire::PageCodecError::kNone) {
         return false;
       }
     }
-    packed = packed.subspan(header.sent_bytes);
-    left = left.subspan(header.raw_bytes);
-    records_left -= header.record_count;
+    packed = packed.subspan(block.sent_bytes);
+    left = left.subspan(block.raw_bytes);
+    records_left -= block.record_count;
   }
   return packed.empty() && left.empty() && records_left == 0;
 }

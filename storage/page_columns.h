@@ -19,9 +19,8 @@ namespace collect::storage {
 // than the page itself. What came encoded is one block, and costs nothing.
 Bytes pack_page(const Page& page);
 
-// The reverse, of any bytes. False when they are no blocks of `record_count` records and
-// `raw_bytes` bytes, which is at most kMaxPageBytes.
-bool unpack_page(Lane lane, uint32_t record_count, uint32_t raw_bytes, Bytes packed,
-                 std::vector<uint8_t>& records);
+// The reverse, of any bytes and any header. False when they are no blocks of `record_count` records
+// and `raw_bytes` bytes, which is at most kMaxPageBytes.
+bool unpack_page(const PageHeader& header, Bytes packed, std::vector<uint8_t>& records);
 
 }  // namespace collect::storage

@@ -10,6 +10,7 @@
 
 #include "formats/atf/layout.h"
 #include "formats/core/bytes.h"
+#include "formats/core/page.h"
 #include "storage/clock.h"
 
 namespace collect::storage {
@@ -61,41 +62,8 @@ struct StreamInfo {
   uint64_t start_ns = 0;
 };
 
-enum class Lane : uint8_t { kIndex = 0, kDetail = 1 };
-
-// Why records are missing; a set. The first five have the values of the agent protocol
-// (wire::LostReason); ingest asserts that they are equal.
-enum LostReason : uint32_t {
-  kLostRingFull = 1u << 0,
-  kLostOverwritten = 1u << 1,
-  kLostReentry = 1u << 2,
-  kLostNoMemory = 1u << 3,
-  kLostForgotten = 1u << 4,  // numbered, but neither stored nor held by the agent any more
-  kLostUnlinked = 1u << 16,  // a detail record that came whole, but whose index event was lost
-  kLostDamaged = 1u << 17,   // was stored, and found unreadable after a crash
-};
-
 // A page with more bytes than this is refused; the wire has fewer.
 inline constexpr size_t kMaxPageBytes = 4u << 20;
-
-// Ring bytes that were checked against `bytes_crc32c` already. The bytes are borrowed for the call.
-// Fields as in wire/layout.h PageHeader.
-struct Page {
-  uint32_t stream_id = 0;
-  Lane lane = Lane::kIndex;
-  bool pre_roll = false;
-  uint64_t first_seq = 0;
-  uint32_t record_count = 0;
-  uint32_t bytes_crc32c = 0;
-  uint32_t lost_reasons = 0;
-  uint64_t lost_total = 0;
-  uint64_t lost_first_ns = 0;
-  uint64_t lost_last_ns = 0;
-  uint64_t first_ns = 0;
-  uint64_t last_ns = 0;
-  Bytes bytes;
-  Bytes encoded;  // the same records by wire::Codec::kColumns, where they came so; else empty
-};
 
 struct StreamEnd {
   uint32_t stream_id = 0;

@@ -53,46 +53,27 @@ bool Shipper::batch_is_full() const {
          encoded_bytes_ + kPageBytes > kMaxBatchBytes;
 }
 
-Bytes Shipper::encode(const Span& span, wire::PageHeader& page, MutableBytes out) {
-  const Bytes raw(span.bytes, span.byte_count);
-  if (raw.size() < kMinEncodedBytes) return raw;
+// What is to be sent of the page: its records, or what they were encoded to.
+Bytes Shipper::encode(Page& page, MutableBytes out) {
+  if (page.bytes.size() < kMinEncodedBytes) return page.bytes;
   const uint64_t begin_ns = monotonic_ns();
-  const auto lane = static_cast<Lane>(page.lane);
-  const size_t size = encoder_.encode(lane, span.record_count, raw, out);
-  codec_.encoded(raw.size(), monotonic_ns() - begin_ns);
-  if (size == 0) return raw;
-  page.codec = static_cast<uint8_t>(wire::Codec::kColumns);
+  const size_t size = encoder_.encode(page.lane, page.record_count, page.bytes, out);
+  codec_.encoded(page.bytes.size(), monotonic_ns() - begin_ns);
+  if (size == 0) return page.bytes;
+  page.codec = Codec::kColumns;
   return out.first(size);
 }
 
-wire::PageHeader Shipper::page_of(const StreamSlot& slot, Lane lane, const Span& span) {
-  wire::PageHeader page{};  // codec 0: raw
+void Shipper::add_span(StreamSlot& slot, Page& page) {
   page.stream_id = slot.stream_id;
-  page.lane = static_cast<uint8_t>(lane);
-  page.flags = span.flags;
-  page.first_seq = span.first_seq;
-  page.record_count = span.record_count;
-  page.raw_bytes = span.byte_count;
-  page.lost_reasons = span.lost_reasons;
-  page.lost_total = span.lost_total;
-  page.lost_first_ns = span.lost_first_ns;
-  page.lost_last_ns = span.lost_last_ns;
-  page.first_ns = span.first_ns;
-  page.last_ns = span.last_ns;
-  return page;
-}
-
-void Shipper::add_span(StreamSlot& slot, Lane lane, const Span& span) {
-  wire::PageHeader page = page_of(slot, lane, span);
-  Bytes sent(span.bytes, span.byte_count);
-  if (codec_.encodes()) sent = encode(span, page, batch_room());
-  if (sent.data() != span.bytes) encoded_bytes_ += static_cast<uint32_t>(sent.size());
+  const Bytes sent = codec_.encodes() ? encode(page, batch_room()) : page.bytes;
+  if (page.codec != Codec::kRaw) encoded_bytes_ += static_cast<uint32_t>(sent.size());
   page.bytes_crc32c = crc32c(sent, 0);
   add_page(slot, page, sent);
-  if (span.byte_count >= kPageBytes / 2) filled_page_ = true;
+  if (page.raw_bytes >= kPageBytes / 2) filled_page_ = true;
 }
 
-void Shipper::add_page(StreamSlot& slot, const wire::PageHeader& page, Bytes sent) {
+void Shipper::add_page(StreamSlot& slot, const PageHeader& page, Bytes sent) {
   const auto sent_bytes = static_cast<uint32_t>(sent.size());
   uint8_t* const prefix = prefixes_[page_count_];
   wire::encode_page_prefix(page, sent_bytes, crc32c, prefix);
@@ -104,17 +85,17 @@ void Shipper::add_page(StreamSlot& slot, const wire::PageHeader& page, Bytes sen
   batch_bytes_ += page.raw_bytes;
   batch_sent_bytes_ += sent_bytes;
   slot.batch = batch_number_;
-  slot.lost_sent[page.lane] = page.lost_total;
+  slot.lost_sent[static_cast<uint32_t>(page.lane)] = page.lost_total;
 }
 
 bool Shipper::take_page(StreamSlot& slot, Lane lane, bool flush, uint64_t now_ms) {
   if (take_spooled(slot, lane)) return true;
-  Span span;
+  Page span;
   const bool taken = next_span(*slot.stream, lane, kPageBytes, flush, span);
   // Asked for everything: what it did not give is young.
   if (flush) slot.flushed_ms[static_cast<uint32_t>(lane)] = now_ms;
   if (!taken) return false;
-  add_span(slot, lane, span);
+  add_span(slot, span);
   mark_sent(*slot.stream, lane, span);
   return true;
 }
@@ -135,12 +116,12 @@ void Shipper::fill_lane(Lane lane, uint64_t now_ms) {
 bool Shipper::add_trailing_loss(StreamSlot& slot) {
   bool added = false;
   for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
-    Span span{};
+    Page span;
     if (!trailing_loss(*slot.stream, lane, slot.lost_sent[static_cast<uint32_t>(lane)], span)) {
       continue;
     }
     if (page_count_ == kMaxBatchPages) return true;
-    add_span(slot, lane, span);
+    add_span(slot, span);
     added = true;
   }
   return added;
@@ -241,7 +222,7 @@ IoResult Shipper::write_out(Socket& data, SendBuffer& buffer) {
 
 void Shipper::batch_was_sent() {
   for (uint32_t i = 0; i < page_count_; ++i) {
-    pages_[i].slot->handed[pages_[i].lane] = pages_[i].end_seq;
+    pages_[i].slot->handed[static_cast<uint32_t>(pages_[i].lane)] = pages_[i].end_seq;
   }
   link_raw_bytes_ += batch_bytes_;
   link_sent_bytes_ += batch_sent_bytes_;

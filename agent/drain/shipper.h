@@ -83,7 +83,7 @@ class Shipper {
  private:
   struct BatchPage {
     StreamSlot* slot;
-    uint32_t lane;
+    Lane lane;
     uint64_t end_seq;
     uint64_t lost_total;
   };
@@ -95,11 +95,10 @@ class Shipper {
   void take_turns(Lane lane, IsFull is_full, Take take);
   bool take_page(StreamSlot& slot, Lane lane, bool flush, uint64_t now_ms);
   // All but the codec and the checksum.
-  static wire::PageHeader page_of(const StreamSlot& slot, Lane lane, const Span& span);
-  void add_span(StreamSlot& slot, Lane lane, const Span& span);
-  void add_page(StreamSlot& slot, const wire::PageHeader& page, Bytes sent);
+  void add_span(StreamSlot& slot, Page& page);
+  void add_page(StreamSlot& slot, const PageHeader& page, Bytes sent);
   // The page's bytes in codec 1, in `out`, or raw where that gains nothing; and so in `page`.
-  Bytes encode(const Span& span, wire::PageHeader& page, MutableBytes out);
+  Bytes encode(Page& page, MutableBytes out);
   MutableBytes batch_room() {
     return MutableBytes(encoded_ + encoded_bytes_, sizeof encoded_ - encoded_bytes_);
   }
@@ -108,7 +107,7 @@ class Shipper {
   bool take_spooled(StreamSlot& slot, Lane lane);
   // The page from `next_seq` on as it is sent on this link; its bytes are in the batch's room.
   // False: it is lost.
-  bool read_spooled(SpoolRef ref, uint64_t next_seq, wire::PageHeader& page, Bytes& sent);
+  bool read_spooled(SpoolRef ref, uint64_t next_seq, PageHeader& page, Bytes& sent);
   bool spool_page(StreamSlot& slot, Lane lane, uint64_t now_ms);
   bool batch_is_full() const;
   // The loss after the last record of a stream that ended, if no page told it yet.

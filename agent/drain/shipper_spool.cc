@@ -12,8 +12,8 @@ namespace {
 constexpr size_t kDetailTimestamp = offsetof(atf::DetailHeaderV2, timestamp_ns);
 
 // Leaves the first `count` records out of a raw page.
-Bytes cut_front(wire::PageHeader& page, Bytes raw, uint32_t count) {
-  const bool is_index = page.lane == static_cast<uint8_t>(Lane::kIndex);
+Bytes cut_front(PageHeader& page, Bytes raw, uint32_t count) {
+  const bool is_index = page.lane == Lane::kIndex;
   for (uint32_t i = 0; i < count; ++i) {
     raw = raw.subspan(is_index ? atf::kEventBytes : load_le<uint32_t>(raw.data()));
   }
@@ -57,16 +57,16 @@ bool Shipper::spool_pages(bool link_is_up, uint64_t now_ms) {
 }
 
 bool Shipper::spool_page(StreamSlot& slot, Lane lane, uint64_t now_ms) {
-  Span span;
-  if (!next_span(*slot.stream, lane, kPageBytes, stream_ended(*slot.stream), span)) return false;
+  Page page;
+  if (!next_span(*slot.stream, lane, kPageBytes, stream_ended(*slot.stream), page)) return false;
   SpoolChain& chain = slot.spooled[static_cast<uint32_t>(lane)];
-  wire::PageHeader page = page_of(slot, lane, span);
-  const Bytes sent = encode(span, page, spooled_page_);
+  page.stream_id = slot.stream_id;
+  const Bytes sent = encode(page, spooled_page_);
   page.bytes_crc32c = crc32c(sent, 0);
   if (!streams_.spool().append(chain, page, sent, now_ms)) return false;
-  mark_sent(*slot.stream, lane, span);
+  mark_sent(*slot.stream, lane, page);
   acknowledge(*slot.stream, lane, chain.end_seq);
-  if (span.byte_count >= kPageBytes / 2) filled_page_ = true;
+  if (page.raw_bytes >= kPageBytes / 2) filled_page_ = true;
   return true;
 }
 
@@ -76,7 +76,7 @@ bool Shipper::take_spooled(StreamSlot& slot, Lane lane) {
   while (chain.send != 0) {
     const SpoolRef ref = chain.send;
     chain.send = streams_.spool().next(ref);
-    wire::PageHeader page{};
+    PageHeader page{};
     Bytes sent;
     if (read_spooled(ref, next_seq, page, sent)) {
       encoded_bytes_ = static_cast<uint32_t>(sent.data() + sent.size() - encoded_);
@@ -88,11 +88,11 @@ bool Shipper::take_spooled(StreamSlot& slot, Lane lane) {
   return false;
 }
 
-bool Shipper::read_spooled(SpoolRef ref, uint64_t next_seq, wire::PageHeader& page, Bytes& sent) {
+bool Shipper::read_spooled(SpoolRef ref, uint64_t next_seq, PageHeader& page, Bytes& sent) {
   const Spool& spool = streams_.spool();
   page = spool.page(ref);
   const bool is_cut = next_seq > page.first_seq;
-  const bool is_raw = page.codec == static_cast<uint8_t>(wire::Codec::kRaw);
+  const bool is_raw = page.codec == Codec::kRaw;
   const bool is_decoded = !is_raw && (is_cut || !takes_encoded_);
   uint8_t* const out = batch_room().data();
   uint8_t* const read = is_decoded ? spooled_page_ : out;
@@ -100,11 +100,11 @@ bool Shipper::read_spooled(SpoolRef ref, uint64_t next_seq, wire::PageHeader& pa
   if (!spool.read(ref, read) || crc32c(sent, 0) != page.bytes_crc32c) return false;
   if (is_decoded) {
     const MutableBytes raw(out, page.raw_bytes);
-    if (decode_page(static_cast<Lane>(page.lane), page.record_count, sent, decoder_memory_, raw) !=
+    if (wire::decode_page(page.lane, page.record_count, sent, decoder_memory_, raw) !=
         wire::PageCodecError::kNone) {
       return false;
     }
-    page.codec = static_cast<uint8_t>(wire::Codec::kRaw);
+    page.codec = Codec::kRaw;
     sent = raw;
   }
   if (is_cut) sent = cut_front(page, sent, static_cast<uint32_t>(next_seq - page.first_seq));

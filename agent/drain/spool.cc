@@ -75,7 +75,7 @@ bool Spool::write(Bytes sent, uint64_t position) const {
   return true;
 }
 
-bool Spool::append(SpoolChain& chain, const wire::PageHeader& page, Bytes sent, uint64_t now_ms) {
+bool Spool::append(SpoolChain& chain, const PageHeader& page, Bytes sent, uint64_t now_ms) {
   // A page lies in one piece: what is left before the file's end is left out.
   uint64_t position = head_position_;
   const uint64_t before_end = capacity_ - position % capacity_;

@@ -42,7 +42,7 @@ class Spool {
 
   // Puts a page behind the others of `chain`. `page` is as it will be sent; `page.raw_bytes` is at
   // most 64 KiB, and so is `sent`. False: there is no room, or the storage refuses.
-  bool append(SpoolChain& chain, const wire::PageHeader& page, Bytes sent, uint64_t now_ms);
+  bool append(SpoolChain& chain, const PageHeader& page, Bytes sent, uint64_t now_ms);
   // Whether there is a use in append(), as far as is known.
   bool takes(uint64_t now_ms) const {
     return full_since_ms_ == 0 || (retry_at_ms_ != 0 && now_ms >= retry_at_ms_);
@@ -50,7 +50,7 @@ class Spool {
   // When it last took no more; 0: it does.
   uint64_t full_since_ms() const { return full_since_ms_; }
 
-  const wire::PageHeader& page(SpoolRef ref) const { return entry(ref).page; }
+  const PageHeader& page(SpoolRef ref) const { return entry(ref).page; }
   uint32_t sent_bytes(SpoolRef ref) const { return entry(ref).bytes; }
   SpoolRef next(SpoolRef ref) const { return entry(ref).next; }
   // Reads sent_bytes(ref) of them into `out`; false when the storage does not give them back whole.
@@ -68,7 +68,7 @@ class Spool {
 
  private:
   struct Entry {
-    wire::PageHeader page;
+    PageHeader page;
     uint64_t position;  // in the log, which the file holds the last capacity_ bytes of
     uint32_t bytes;
     SpoolRef next;  // of the same lane

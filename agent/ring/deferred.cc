@@ -123,7 +123,7 @@ void lose_deferred(Stream& stream) {
   DeferredEvent event;
   while (take_deferred(stream, event)) {
     if (is_unwind_step(event.kind)) continue;
-    count_lost(stream.lane(Lane::kIndex), wire::kLostReentry, stream.last_ns);
+    count_lost(stream.lane(Lane::kIndex), kLostReentry, stream.last_ns);
   }
 }
 

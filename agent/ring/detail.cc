@@ -93,14 +93,14 @@ bool write_on(Stream& stream, const DetailRecord& record, uint32_t stack_bytes, 
   const auto bytes = static_cast<uint32_t>(atf::kMaxDetailBytes);
   // A page of pre-roll is not continued: its flag holds for all of its records.
   const bool continues = has_room(lane.open, bytes) &&
-                         (page_info(lane.open).flags & wire::kPagePreRoll) == 0 &&
+                         (page_info(lane.open).flags & kPagePreRoll) == 0 &&
                          lane.lost_reasons.load(std::memory_order_relaxed) == 0;
   if (!continues) {
     if (lane.open != 0) {
       const PageInfo& old = page_info(lane.open);
       lane.next_seq = old.first_seq + records_of(old, Lane::kDetail);
     }
-    *reasons = wire::kLostRingFull;
+    *reasons = kLostRingFull;
     const bool may = settings().full == FullPolicy::kOverwrite || detail_may_grow();
     const PageRef page = may ? take_page(lane, Lane::kDetail, reasons) : 0;
     if (page == 0) return false;
@@ -217,7 +217,7 @@ PreRoll ship_armed(Stream& stream, uint64_t cut_ns) {
       info.begin = begin;
       info.sent = begin;
       info.records.store(kept, std::memory_order_relaxed);
-      info.flags = wire::kPagePreRoll;
+      info.flags = kPagePreRoll;
       info.first_seq = lane.next_seq;
       note_losses(lane, info);
       lane.next_seq += kept;

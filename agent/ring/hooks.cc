@@ -46,7 +46,7 @@ void recover_abandoned(Stream& stream) {
   const LaneState& index = stream.lane(Lane::kIndex);
   stream.end = nullptr;  // the next event begins a page
   if (index.open != 0) stream.committed = &page_info(index.open).committed;
-  count_lost(stream.lane(Lane::kIndex), wire::kLostReentry, stream.last_ns);
+  count_lost(stream.lane(Lane::kIndex), kLostReentry, stream.last_ns);
   stream.busy.store(0, std::memory_order_relaxed);
 }
 
@@ -92,7 +92,7 @@ void nested_event(Stream* stream, const DeferredEvent& event) {
   const uint64_t until_ns = read_system_clock() + kMaxNestedWaitNs;
   uint64_t waits_since_ns = 0;
   while (!deferred && settings().full == FullPolicy::kWait && waiting_allowed() &&
-         !stream->needs_deferred_page && (reasons & wire::kLostNoMemory) == 0 &&
+         !stream->needs_deferred_page && (reasons & kLostNoMemory) == 0 &&
          read_system_clock() < until_ns &&
          (g_state.load(std::memory_order_acquire) & kStateRecording) != 0) {
     if (waits_since_ns == 0) waits_since_ns = now_ns();
@@ -137,7 +137,7 @@ Outcome move_deferred(Stream& stream) {
     DeferredEvent taken;
     while (take_deferred(stream, taken)) {
       if (taken.kind == 0) {  // a handler left in the middle of it
-        count_lost(stream.lane(Lane::kIndex), wire::kLostReentry, stream.last_ns);
+        count_lost(stream.lane(Lane::kIndex), kLostReentry, stream.last_ns);
         continue;
       }
       HookFrame frame;
@@ -150,7 +150,7 @@ Outcome move_deferred(Stream& stream) {
       while (outcome == Outcome::kTryAgain) outcome = record_followed(stream, event);
       if (outcome == Outcome::kOver) {
         if (event.move == nullptr)
-          count_lost(stream.lane(Lane::kIndex), wire::kLostReentry, event.deferred_ns);
+          count_lost(stream.lane(Lane::kIndex), kLostReentry, event.deferred_ns);
         return outcome;
       }
     }

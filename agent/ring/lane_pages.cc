@@ -50,7 +50,7 @@ PageRef steal_oldest(LaneState& lane, Lane which) {
   if (info.lost_first_ns != 0 && info.lost_first_ns < first) first = info.lost_first_ns;
   follower.lost_first_ns = first;
   if (last > follower.lost_last_ns) follower.lost_last_ns = last;
-  follower.lost_reasons |= info.lost_reasons | wire::kLostOverwritten;
+  follower.lost_reasons |= info.lost_reasons | kLostOverwritten;
   if (before == 0) {
     lane.head = next;
   } else {

@@ -92,14 +92,14 @@ PageRef pool_take(uint32_t* reasons) {
   if (page != 0) {
     free_pages.count.fetch_sub(1, std::memory_order_relaxed);
   } else if (page = take_untouched(); page == 0) {
-    *reasons = wire::kLostRingFull;
+    *reasons = kLostRingFull;
     return 0;
   }
   PageInfo& info = page_info(page);
   if (!info.faulted_in.load(std::memory_order_relaxed)) {
     if (!populate(page)) {
       pool_give(page);  // memory may come back later
-      *reasons = wire::kLostNoMemory;
+      *reasons = kLostNoMemory;
       return 0;
     }
     info.faulted_in.store(true, std::memory_order_relaxed);

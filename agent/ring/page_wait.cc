@@ -42,7 +42,7 @@ void pause_for_page() {
 
 Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
   // Memory that the system does not give is not waited for.
-  const bool hopeless = (reasons & wire::kLostNoMemory) != 0 ||
+  const bool hopeless = (reasons & kLostNoMemory) != 0 ||
                         (stream.waited_in_vain && stream.vain_turns == pool_turns());
   if (settings().full != FullPolicy::kWait || hopeless || !waiting_allowed()) return Wait::kGiveUp;
   stream.waited_in_vain = false;

@@ -153,7 +153,7 @@ Outcome record_busy(Stream& stream, Event& event) {
   if (detail && event.deferred_ns != 0) {
     // Its registers and its stack are gone.
     if ((state & kStateDetailOn) != 0) {
-      count_lost(stream.lane(Lane::kDetail), wire::kLostReentry, ns);
+      count_lost(stream.lane(Lane::kDetail), kLostReentry, ns);
     }
   } else if (detail) {
     const DetailRecord record{id, ns, index_next_seq(stream), event.kind, event.frame};

@@ -18,8 +18,6 @@
 
 namespace collect::agent {
 
-using wire::Lane;
-
 inline constexpr uint32_t kPageBytes = 64 * 1024;
 inline constexpr uint32_t kMaxStreams = 8192;  // alive at once, closed but unacknowledged included
 inline constexpr uint32_t kMaxModules = 4096;
@@ -36,22 +34,6 @@ struct StreamInfo {
   uint32_t thread_id;
   char name[32];  // as the kernel has it now; may change until the thread ends
   uint64_t start_ns;
-};
-
-// A run of whole records of one page, ready to be sent: what PageHeader needs, and the bytes, which
-// stay valid and unchanged until they are acknowledged.
-struct Span {
-  const uint8_t* bytes;  // null with record_count 0: a loss alone
-  uint32_t byte_count;
-  uint32_t record_count;
-  uint16_t flags;  // wire::PageFlags
-  uint64_t first_seq;
-  uint64_t first_ns;
-  uint64_t last_ns;
-  uint32_t lost_reasons;
-  uint64_t lost_total;
-  uint64_t lost_first_ns;
-  uint64_t lost_last_ns;
 };
 
 struct StreamCounts {
@@ -159,11 +141,11 @@ uint64_t stream_end_ns(Stream& stream);
 // `flush` false, a page that is still being filled is handed out only when half full, so that a
 // busy thread gives large pages; with true, whatever is there. A span must be followed by mark_sent
 // or dropped (the link broke: rewind follows).
-bool next_span(Stream& stream, Lane lane, uint32_t max_bytes, bool flush, Span& span);
-void mark_sent(Stream& stream, Lane lane, const Span& span);
+bool next_span(Stream& stream, Lane lane, uint32_t max_bytes, bool flush, Page& span);
+void mark_sent(Stream& stream, Lane lane, const Page& span);
 // The losses of an ended stream after its last record, as a span of no records. False when no more
 // than `lost_sent` were lost in all.
-bool trailing_loss(Stream& stream, Lane lane, uint64_t lost_sent, Span& span);
+bool trailing_loss(Stream& stream, Lane lane, uint64_t lost_sent, Page& span);
 // Everything below `next` is stored, at the collector or in the spool: frees whole pages, and of a
 // stream that has ended the last one too.
 void acknowledge(Stream& stream, Lane lane, uint64_t next);

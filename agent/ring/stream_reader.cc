@@ -20,21 +20,21 @@ PageRef sending_page(LaneState& lane) {
   return lane.send;
 }
 
-void fill_index_span(const uint8_t* bytes, uint32_t max_bytes, uint32_t available, Span& span) {
+void fill_index_span(const uint8_t* bytes, uint32_t max_bytes, uint32_t available, Page& span) {
   const uint32_t limit = max_bytes < available ? max_bytes : available;
   span.record_count = limit / static_cast<uint32_t>(atf::kEventBytes);
-  span.byte_count = span.record_count * static_cast<uint32_t>(atf::kEventBytes);
+  span.raw_bytes = span.record_count * static_cast<uint32_t>(atf::kEventBytes);
   span.first_ns = load_le<uint64_t>(bytes);
-  span.last_ns = load_le<uint64_t>(bytes + span.byte_count - atf::kEventBytes);
+  span.last_ns = load_le<uint64_t>(bytes + span.raw_bytes - atf::kEventBytes);
 }
 
-void fill_detail_span(const uint8_t* bytes, uint32_t max_bytes, uint32_t available, Span& span) {
+void fill_detail_span(const uint8_t* bytes, uint32_t max_bytes, uint32_t available, Page& span) {
   span.first_ns = load_le<uint64_t>(bytes + kDetailTimestamp);
-  while (span.byte_count < available) {
-    const auto length = load_le<uint32_t>(bytes + span.byte_count);
-    if (span.record_count != 0 && span.byte_count + length > max_bytes) break;
-    span.last_ns = load_le<uint64_t>(bytes + span.byte_count + kDetailTimestamp);
-    span.byte_count += length;
+  while (span.raw_bytes < available) {
+    const auto length = load_le<uint32_t>(bytes + span.raw_bytes);
+    if (span.record_count != 0 && span.raw_bytes + length > max_bytes) break;
+    span.last_ns = load_le<uint64_t>(bytes + span.raw_bytes + kDetailTimestamp);
+    span.raw_bytes += length;
     ++span.record_count;
   }
 }
@@ -75,7 +75,7 @@ void free_chain(LaneState& lane) {
 
 }  // namespace
 
-bool next_span(Stream& stream, Lane which, uint32_t max_bytes, bool flush, Span& span) {
+bool next_span(Stream& stream, Lane which, uint32_t max_bytes, bool flush, Page& span) {
   LaneState& lane = stream.lane(which);
   const ChainLock lock(lane, ChainLock::Side::kDrain);
   for (PageRef page = sending_page(lane); page != 0; page = lane.send) {
@@ -90,8 +90,8 @@ bool next_span(Stream& stream, Lane which, uint32_t max_bytes, bool flush, Span&
     }
     if (next == 0 && !flush && available < kPageBytes / 2) return false;
     const uint8_t* bytes = page_bytes(page) + info.sent;
-    span = Span{};
-    span.bytes = bytes;
+    span = Page{};
+    span.lane = which;
     span.flags = info.flags;
     span.first_seq = info.first_seq + info.sent_records;
     span.lost_total = info.lost_total;
@@ -105,24 +105,26 @@ bool next_span(Stream& stream, Lane which, uint32_t max_bytes, bool flush, Span&
     } else {
       fill_detail_span(bytes, max_bytes, available, span);
     }
+    span.bytes = Bytes(bytes, span.raw_bytes);
     info.pinned.store(1, std::memory_order_relaxed);
     return true;
   }
   return false;
 }
 
-void mark_sent(Stream& stream, Lane which, const Span& span) {
+void mark_sent(Stream& stream, Lane which, const Page& span) {
   LaneState& lane = stream.lane(which);
   PageInfo& info = page_info(lane.send);
-  info.sent += span.byte_count;
+  info.sent += span.raw_bytes;
   info.sent_records += span.record_count;
 }
 
-bool trailing_loss(Stream& stream, Lane which, uint64_t lost_sent, Span& span) {
+bool trailing_loss(Stream& stream, Lane which, uint64_t lost_sent, Page& span) {
   LaneState& lane = stream.lane(which);
   const uint64_t lost = lane.lost_total.load(std::memory_order_acquire);
   if (lost <= lost_sent) return false;
-  span = Span{};
+  span = Page{};
+  span.lane = which;
   span.first_seq = lane_count(lane, which);
   span.lost_total = lost;
   // What no page took over, because none was opened any more.

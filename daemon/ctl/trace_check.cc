@@ -220,7 +220,7 @@ atf::ThreadReport check_one(const Trace& trace, const TraceThread& thread) {
                                  ? atf::check_detail_alone(thread.n, *detail)
                                  : atf::check_thread(thread.n, thread.index.bytes(), detail);
   if (thread.error) {
-    report.findings.add(Severity::kError, atf::Lane::kIndex, atf::Check::kHeader, 0,
+    report.findings.add(Severity::kError, Lane::kIndex, atf::Check::kHeader, 0,
                         thread.error->message);
   }
   return report;

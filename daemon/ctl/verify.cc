@@ -9,8 +9,8 @@
 namespace collect::ctl {
 namespace {
 
-const std::string& path_of(const TraceThread& thread, atf::Lane lane) {
-  return lane == atf::Lane::kIndex ? thread.index_path : thread.detail_path;
+const std::string& path_of(const TraceThread& thread, Lane lane) {
+  return lane == Lane::kIndex ? thread.index_path : thread.detail_path;
 }
 
 class VerifyPrinter {

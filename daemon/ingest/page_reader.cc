@@ -8,34 +8,6 @@
 #include "formats/core/crc32.h"
 
 namespace collect::ingest {
-namespace {
-
-static_assert(uint32_t{storage::kLostRingFull} == wire::kLostRingFull);
-static_assert(uint32_t{storage::kLostOverwritten} == wire::kLostOverwritten);
-static_assert(uint32_t{storage::kLostReentry} == wire::kLostReentry);
-static_assert(uint32_t{storage::kLostNoMemory} == wire::kLostNoMemory);
-static_assert(uint32_t{storage::kLostForgotten} == wire::kLostForgotten);
-
-storage::Page to_storage(const wire::PageHeader& header, Bytes bytes) {
-  storage::Page page;
-  page.stream_id = header.stream_id;
-  page.lane = static_cast<storage::Lane>(header.lane);
-  page.pre_roll = (header.flags & wire::kPagePreRoll) != 0;
-  page.first_seq = header.first_seq;
-  page.record_count = header.record_count;
-  page.bytes_crc32c = header.bytes_crc32c;
-  page.lost_reasons = header.lost_reasons;
-  page.lost_total = header.lost_total;
-  page.lost_first_ns = header.lost_first_ns;
-  page.lost_last_ns = header.lost_last_ns;
-  page.first_ns = header.first_ns;
-  page.last_ns = header.last_ns;
-  page.bytes = bytes;
-  return page;
-}
-
-}  // namespace
-
 void PageReader::start() {
   parked_ = link_->take_early();
   last_read_ = std::chrono::steady_clock::now();
@@ -165,8 +137,7 @@ bool PageReader::decode_what_came() {
     if (frame.type == wire::FrameType::kPage) {
       if (!batch_.buffer) batch_.buffer = BufferPool::Buffer::lend(buffer_);
       batch_.bytes += frame.page.raw_bytes;
-      batch_.pages.push_back({to_storage(frame.page, frame.page_bytes),
-                              static_cast<wire::Codec>(frame.page.codec), frame.page.raw_bytes});
+      batch_.pages.push_back(Page{frame.page, frame.page_bytes, {}});
       if (batch_.bytes < kBytesBetweenAsking) continue;
       if (!flush_batch()) return false;
       if (!sink_->wants_more()) return true;

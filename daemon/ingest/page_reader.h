@@ -17,17 +17,10 @@
 
 namespace collect::ingest {
 
-// A page as it came: with a codec other than raw, its bytes and their checksum are those that were
-// sent, and become records where they are written (PageUnpacker).
-struct ArrivedPage {
-  storage::Page page;
-  wire::Codec codec = wire::Codec::kRaw;
-  uint32_t raw_bytes = 0;
-};
-
-// Neighbouring pages of one channel; `pages` point into `buffer`.
+// Neighbouring pages of one channel, as they were sent: encoded ones become records where they are
+// written (PageUnpacker). They point into `buffer`.
 struct PageBatch {
-  std::vector<ArrivedPage> pages;
+  std::vector<Page> pages;
   BufferRef buffer;
   size_t bytes = 0;  // as records: a page may be a few bytes on the way and a megabyte here
 };

@@ -17,10 +17,10 @@ namespace collect::ingest {
 class PageUnpacker {
  public:
   // Whether unpack() may be called for this page before clear().
-  bool has_room(const ArrivedPage& arrived) const;
+  bool has_room(const Page& sent) const;
   // The page as it is stored, with the checksum of its records. The bytes of an encoded one lie
   // here, until clear(). kDamaged: it can't be decoded.
-  Result<storage::Page> unpack(const ArrivedPage& arrived);
+  Result<Page> unpack(const Page& sent);
   void clear() { used_ = 0; }
 
  private:

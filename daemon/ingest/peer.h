@@ -155,7 +155,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   bool on_stalls(const wire::Frame& frame);
   bool on_recording_end(const wire::Frame& frame);
   uint64_t agreed_features() const;
-  std::string page_fault(const ArrivedPage& arrived);
+  std::string page_fault(const Page& page);
   void keep(SessionItem item);  // into the session, unless the recording is dropped
   template <class Message>
   std::optional<Message> parsed(const wire::Frame& frame) {

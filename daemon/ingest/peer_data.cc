@@ -92,10 +92,9 @@ void Peer::keep(SessionItem item) {
 }
 
 // Empty when the page may come now.
-std::string Peer::page_fault(const ArrivedPage& arrived) {
-  const storage::Page& page = arrived.page;
-  if (arrived.codec != wire::Codec::kRaw && (features_ & wire::kFeatureColumns) == 0) {
-    return "page of codec " + std::to_string(static_cast<unsigned>(arrived.codec)) +
+std::string Peer::page_fault(const Page& page) {
+  if (page.codec != Codec::kRaw && (features_ & wire::kFeatureColumns) == 0) {
+    return "page of codec " + std::to_string(static_cast<unsigned>(page.codec)) +
            ", which was not agreed on";
   }
   const auto stream = streams_.find(page.stream_id);

@@ -248,18 +248,18 @@ Status SessionPipe::store_pages(const std::vector<SessionItem>& items, size_t fi
   unpacker.clear();
   run_of_pages_.clear();
   for (size_t at = first; at < end; ++at) {
-    for (const ArrivedPage& arrived : std::get<PageBatch>(items[at]).pages) {
-      if (!unpacker.has_room(arrived)) {
+    for (const Page& sent : std::get<PageBatch>(items[at]).pages) {
+      if (!unpacker.has_room(sent)) {
         COLLECT_TRY(store_run());
         unpacker.clear();
       }
-      auto page = unpacker.unpack(arrived);
+      auto page = unpacker.unpack(sent);
       if (!page.ok()) {
         COLLECT_TRY(store_run());  // what came before it is good
         return page.error();
       }
       run_of_pages_.push_back(*page);
-      if (arrived.codec != wire::Codec::kRaw) {
+      if (sent.codec != Codec::kRaw) {
         world_.counters->pages_decoded.fetch_add(1, std::memory_order_relaxed);
       }
     }
@@ -270,10 +270,9 @@ Status SessionPipe::store_pages(const std::vector<SessionItem>& items, size_t fi
 Status SessionPipe::store_run() {
   if (run_of_pages_.empty()) return {};
   COLLECT_TRY(writer_->append_pages(run_of_pages_));
-  for (const storage::Page& page : run_of_pages_) {
+  for (const Page& page : run_of_pages_) {
     storage::StreamPosition& position = position_of(page.stream_id);
-    uint64_t& next =
-        page.lane == storage::Lane::kIndex ? position.index_next : position.detail_next;
+    uint64_t& next = page.lane == Lane::kIndex ? position.index_next : position.detail_next;
     next = std::max(next, page.first_seq + page.record_count);
   }
   world_.counters->pages_stored.fetch_add(run_of_pages_.size(), std::memory_order_relaxed);

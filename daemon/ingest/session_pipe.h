@@ -219,7 +219,7 @@ class SessionPipe : public std::enable_shared_from_this<SessionPipe> {
   std::unique_ptr<storage::SessionWriter> writer_;
   std::unordered_map<uint32_t, storage::StreamPosition, KeyedHash> positions_;
   std::unordered_set<uint32_t, KeyedHash> touched_;  // streams whose position moved in this round
-  std::vector<storage::Page> run_of_pages_;
+  std::vector<Page> run_of_pages_;
   uint64_t stalls_next_ = 0;       // as in the report, of this round
   std::vector<uint64_t> tickets_;  // to be answered behind the next commit
   // What has to wait, because this machine is out of something or a manifest is paced.

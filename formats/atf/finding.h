@@ -7,10 +7,9 @@
 #include <utility>
 
 #include "formats/core/findings.h"
+#include "formats/core/page.h"
 
 namespace collect::atf {
-
-enum class Lane : uint8_t { kIndex, kDetail };
 
 // Which rule of FORMAT.md "What a reader checks" was broken.
 enum class Check : uint8_t {

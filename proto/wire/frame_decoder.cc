@@ -17,15 +17,15 @@ Decoded need(uint32_t bytes) {
 
 // Whether lane, codec, counts and lengths can belong to one page.
 bool page_header_holds(const PageHeader& page, uint32_t sent_bytes) {
-  if (page.lane > static_cast<uint8_t>(Lane::kDetail)) return false;
+  if (page.lane > Lane::kDetail) return false;
   if (page.raw_bytes > kMaxPageBytes) return false;
-  if (page.codec == static_cast<uint8_t>(Codec::kRaw)) {
+  if (page.codec == Codec::kRaw) {
     if (page.raw_bytes != sent_bytes) return false;
-  } else if (page.codec != static_cast<uint8_t>(Codec::kColumns) || page.raw_bytes <= sent_bytes) {
+  } else if (page.codec != Codec::kColumns || page.raw_bytes <= sent_bytes) {
     return false;
   }
   if (page.first_seq > UINT64_MAX - page.record_count) return false;
-  if (page.lane == static_cast<uint8_t>(Lane::kIndex)) {
+  if (page.lane == Lane::kIndex) {
     return uint64_t{page.record_count} * kIndexRecordBytes == page.raw_bytes;
   }
   return uint64_t{page.record_count} * kMinDetailRecordBytes <= page.raw_bytes &&

@@ -1,10 +1,12 @@
-// The fixed bytes of the agent protocol: the frame header and the page header, their limits and
-// frame types. WIRE.md is normative. Used by both ends: no allocation, no exceptions.
+// The fixed bytes of the agent protocol: the frame header, frame types and limits; the page header
+// is formats/core/page.h. WIRE.md is normative. Used by both ends: no allocation, no exceptions.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+
+#include "formats/core/page.h"
 
 namespace collect::wire {
 
@@ -55,54 +57,11 @@ enum class FrameType : uint16_t {
   kBye = 38,            // either way: an orderly end
 };
 
-enum class Lane : uint8_t { kIndex = 0, kDetail = 1 };
-enum class Codec : uint8_t {
-  kRaw = 0,
-  kColumns = 1,  // page_codec.h; only where kFeatureColumns was agreed on
-};
-
 // Hello.features: what the agent can; Welcome.features: what of that the collector wants.
 enum Feature : uint64_t {
   kFeatureColumns = 1u << 0,  // pages may be sent with Codec::kColumns
 };
 
-enum PageFlags : uint16_t {
-  // Detail lane: recorded while detail was armed. The index events of these records were shipped
-  // without a forward link; the collector sets it.
-  kPagePreRoll = 1u << 0,
-};
-
-// Why records are missing; a set, because several may hold for one gap.
-enum LostReason : uint32_t {
-  kLostRingFull = 1u << 0,     // no free page at hook time, policy drop
-  kLostOverwritten = 1u << 1,  // numbered, then overwritten before it was shipped
-  kLostReentry = 1u << 2,      // a hook inside a hook (a signal handler, or the agent itself)
-  kLostNoMemory = 1u << 3,     // no memory for a ring
-  kLostForgotten = 1u << 4,    // the collector's own: numbered, but no longer held by either side
-};
-
-// Ring bytes as they are or encoded, and what is known of them. Follows the FrameHeader of a kPage
-// frame. A page with no records carries a loss alone.
-struct PageHeader {        // 72 bytes, little-endian
-  uint32_t stream_id;      //  0  from StreamOpen
-  uint8_t lane;            //  4  Lane
-  uint8_t codec;           //  5  Codec
-  uint16_t flags;          //  6  PageFlags
-  uint64_t first_seq;      //  8  number of the first record within its stream and lane
-  uint32_t record_count;   // 16
-  uint32_t raw_bytes;      // 20  length after decoding; the sent length with kRaw, else more
-  uint32_t bytes_crc32c;   // 24  of the bytes as sent
-  uint32_t lost_reasons;   // 28  LostReason set for the loss right before this page
-  uint64_t lost_total;     // 32  records of this lane dropped before first_seq since the stream's
-                           //     start; dropped records have no number. Cumulative, so that a
-                           //     page sent twice does not count twice
-  uint64_t lost_first_ns;  // 40  times of the first and the last record lost right before
-  uint64_t lost_last_ns;   // 48  this page; 0 when none
-  uint64_t first_ns;       // 56  timestamps of the first and the last record; 0 when none
-  uint64_t last_ns;        // 64
-};
-static_assert(sizeof(PageHeader) == 72 && offsetof(PageHeader, last_ns) == 64);
-static_assert(std::has_unique_object_representations_v<PageHeader>);
 static_assert((sizeof(FrameHeader) + sizeof(PageHeader)) % 32 == 0);
 
 // Limits. Checked before memory is taken for a length.

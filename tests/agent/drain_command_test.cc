@@ -296,7 +296,7 @@ TEST_F(DrainCommandTest, HeartbeatsCarryTheCounters) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   fake::write_index(stream, 42);
-  fake::lose_index(stream, 2, wire::kLostRingFull);
+  fake::lose_index(stream, 2, kLostRingFull);
   collector.welcome_pair();
   const auto heartbeat = collector.control.expect<wire::Heartbeat>(FrameType::kHeartbeat);
   EXPECT_EQ(heartbeat.recorded(), 42u);

@@ -117,8 +117,8 @@ TEST_F(DrainDataTest, IndexLanesGoBeforeDetailLanes) {
     const auto frame = collector.take();
     ASSERT_TRUE(frame);
     if (frame->type != FrameType::kPage) continue;
-    if (frame->page.lane == 1) detail_seen = true;
-    if (frame->page.lane == 0) {
+    if (frame->page.lane == Lane::kDetail) detail_seen = true;
+    if (frame->page.lane == Lane::kIndex) {
       EXPECT_FALSE(detail_seen);
     }
   }
@@ -190,12 +190,12 @@ TEST_F(DrainDataTest, LossesAreCumulativeAndTheLastOneGetsAPageOfItsOwn) {
   fake::write_index(stream, 10);
   collector.welcome_pair();
   collector.take_records(stream, 0, 10);
-  fake::lose_index(stream, 4, wire::kLostRingFull);
+  fake::lose_index(stream, 4, kLostRingFull);
   fake::write_index(stream, 10);
   collector.take_records(stream, 0, 20);
   EXPECT_EQ(collector.lane(stream, 0).lost_total, 4u);
-  EXPECT_EQ(collector.lane(stream, 0).lost_reasons, wire::kLostRingFull);
-  fake::lose_index(stream, 3, wire::kLostRingFull);
+  EXPECT_EQ(collector.lane(stream, 0).lost_reasons, kLostRingFull);
+  fake::lose_index(stream, 3, kLostRingFull);
   fake::end_stream(stream);
   const GotFrame loss = collector.take_until(FrameType::kPage);
   EXPECT_EQ(loss.page.record_count, 0u);

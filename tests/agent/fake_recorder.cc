@@ -339,11 +339,11 @@ StreamCounts stream_counts(Stream& stream) {
           stream.lanes[1].lost, 0};
 }
 
-bool trailing_loss(Stream& stream, Lane which, uint64_t lost_sent, Span& span) {
+bool trailing_loss(Stream& stream, Lane which, uint64_t lost_sent, Page& span) {
   const Lock lock(state().mutex);
   const FakeLane& lane = stream.lanes[static_cast<size_t>(which)];
   if (lane.lost <= lost_sent) return false;
-  span = Span{};
+  span = Page{};
   span.first_seq = lane.count();
   span.lost_total = lane.lost;
   span.lost_reasons = lane.reasons;
@@ -359,7 +359,7 @@ uint64_t stream_end_ns(Stream&) {
   return 9000;
 }
 
-bool next_span(Stream& stream, Lane which, uint32_t max_bytes, bool flush, Span& span) {
+bool next_span(Stream& stream, Lane which, uint32_t max_bytes, bool flush, Page& span) {
   std::function<void()> act;
   {
     const Lock lock(state().mutex);
@@ -369,9 +369,10 @@ bool next_span(Stream& stream, Lane which, uint32_t max_bytes, bool flush, Span&
     if (!flush && lane.bytes.size() - begin < kPageBytes / 2) return false;
     uint64_t end = lane.sent + 1;
     while (end < lane.count() && lane.starts[end + 1] - begin <= max_bytes) ++end;
-    span = Span{};
-    span.bytes = lane.bytes.data() + begin;
-    span.byte_count = static_cast<uint32_t>(lane.starts[end] - begin);
+    span = Page{};
+    span.lane = which;
+    span.raw_bytes = static_cast<uint32_t>(lane.starts[end] - begin);
+    span.bytes = Bytes(lane.bytes.data() + begin, span.raw_bytes);
     span.record_count = static_cast<uint32_t>(end - lane.sent);
     span.first_seq = lane.sent;
     span.first_ns = 1000 + lane.sent;
@@ -384,7 +385,7 @@ bool next_span(Stream& stream, Lane which, uint32_t max_bytes, bool flush, Span&
   return true;
 }
 
-void mark_sent(Stream& stream, Lane which, const Span& span) {
+void mark_sent(Stream& stream, Lane which, const Page& span) {
   const Lock lock(state().mutex);
   FakeLane& lane = stream.lanes[static_cast<size_t>(which)];
   lane.sent = span.first_seq + span.record_count;

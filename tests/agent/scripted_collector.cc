@@ -273,20 +273,20 @@ std::optional<GotFrame> ScriptedCollector::take() {
     EXPECT_TRUE(got.ParseFromString(frame->body));
     detail_states.push_back(got);
   } else if (frame->type == wire::FrameType::kPage) {
-    const wire::PageHeader& page = frame->page;
+    const PageHeader& page = frame->page;
     EXPECT_TRUE(opened.contains(page.stream_id)) << "a page before its StreamOpen";
-    StoredLane& stored = lane(page.stream_id, page.lane);
+    StoredLane& stored = lane(page.stream_id, static_cast<uint32_t>(page.lane));
     if (page.first_seq > stored.next) stored.jumps += page.first_seq - stored.next;
     if (page.first_seq < stored.next) stored.repeats += stored.next - page.first_seq;
     EXPECT_GE(page.lost_total, stored.lost_total);
     stored.lost_total = page.lost_total;
     stored.lost_reasons |= page.lost_reasons;
-    if (page.codec != 0) {
+    if (page.codec != Codec::kRaw) {
       std::vector<uint8_t> records(page.raw_bytes);
       std::vector<uint8_t> scratch(page.raw_bytes);
-      EXPECT_EQ(wire::decode_page(static_cast<wire::Lane>(page.lane), page.record_count,
-                                  frame->page_bytes, scratch, records),
-                wire::PageCodecError::kNone);
+      EXPECT_EQ(
+          wire::decode_page(page.lane, page.record_count, frame->page_bytes, scratch, records),
+          wire::PageCodecError::kNone);
       frame->page_bytes = std::move(records);
       ++encoded_pages;
     }

@@ -17,7 +17,7 @@ namespace collect::agent {
 struct GotFrame {
   wire::FrameType type{};
   std::string body;
-  wire::PageHeader page{};
+  PageHeader page{};
   std::vector<uint8_t> page_bytes;
 };
 

@@ -22,7 +22,7 @@ namespace {
 constexpr uint64_t kNowMs = 5000;
 
 struct Page {
-  wire::PageHeader header{};
+  PageHeader header{};
   std::vector<uint8_t> bytes;
 };
 

@@ -43,13 +43,13 @@ void fail(const std::string& why) {
 // ---- the codec alone
 
 struct Page {
-  wire::Lane lane{};
+  Lane lane{};
   uint32_t records = 0;
   Octets bytes;
 };
 
 // The records of a thread's file, cut as an agent cuts them; a footer may stand at the end.
-void add_pages(const std::string& path, wire::Lane lane, std::vector<Page>& pages) {
+void add_pages(const std::string& path, Lane lane, std::vector<Page>& pages) {
   std::ifstream file(path, std::ios::binary);
   Octets bytes(kMostBytes);
   file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
@@ -58,7 +58,7 @@ void add_pages(const std::string& path, wire::Lane lane, std::vector<Page>& page
   const size_t end = bytes.size() == kMostBytes ? bytes.size() : bytes.size() - 64;
   Page page{lane, 0, {}};
   for (size_t at = 64; at + 32 <= end;) {
-    const size_t length = lane == wire::Lane::kIndex ? 32 : load_le<uint32_t>(bytes.data() + at);
+    const size_t length = lane == Lane::kIndex ? 32 : load_le<uint32_t>(bytes.data() + at);
     if (length < 24 || length > end - at) break;
     if (page.bytes.size() + length > kPageBytes) {
       pages.push_back(std::move(page));
@@ -72,10 +72,10 @@ void add_pages(const std::string& path, wire::Lane lane, std::vector<Page>& page
   if (page.records != 0) pages.push_back(std::move(page));
 }
 
-std::vector<Page> pages_of(const std::string& directory, wire::Lane lane) {
+std::vector<Page> pages_of(const std::string& directory, Lane lane) {
   std::vector<Page> pages;
   for (const auto& entry : fs::recursive_directory_iterator(directory)) {
-    const char* const name = lane == wire::Lane::kIndex ? "index.atf" : "detail.atf";
+    const char* const name = lane == Lane::kIndex ? "index.atf" : "detail.atf";
     if (entry.path().filename() == name) add_pages(entry.path().string(), lane, pages);
   }
   return pages;
@@ -214,7 +214,7 @@ void report_codec(const std::string& reference) {
       fail("json_iso_codes failed");
     }
     const double ratio = compare("calls and returns of json_iso_codes" + which,
-                                 pages_of(collector.root(), wire::Lane::kIndex));
+                                 pages_of(collector.root(), Lane::kIndex));
     if (version == 2) {
       report("bytes of real index pages, raw / encoded", ratio, Side::kAtLeast, 5, "x", 1);
     }
@@ -227,13 +227,12 @@ void report_codec(const std::string& reference) {
   if (!e2e::run(scratch.path(), json_program(1, documents), environment).exited_with(0)) {
     fail("json_iso_codes failed");
   }
-  (void)compare("registers and stack bytes of the same",
-                pages_of(collector.root(), wire::Lane::kDetail));
+  (void)compare("registers and stack bytes of the same", pages_of(collector.root(), Lane::kDetail));
   if (reference.empty()) {
     std::printf("skipped: samples of others (COLLECT_REFERENCE has no reference pack)\n");
     return;
   }
-  (void)compare("samples of others", pages_of(reference + "/data/atf", wire::Lane::kIndex));
+  (void)compare("samples of others", pages_of(reference + "/data/atf", Lane::kIndex));
 }
 
 // ---- end to end

@@ -24,7 +24,7 @@ Octets message_frame(FrameType type, const Message& message) {
 template <class Change>
 Octets page_that(uint64_t first_seq, Change change) {
   Octets bytes = page_bytes(1, first_seq, events(5000 + first_seq, 10));
-  wire::PageHeader page{};
+  PageHeader page{};
   std::memcpy(&page, bytes.data() + sizeof(wire::FrameHeader), sizeof page);
   change(page);
   std::memcpy(bytes.data() + sizeof(wire::FrameHeader), &page, sizeof page);
@@ -84,7 +84,6 @@ void add_broken_bodies(std::vector<HostileFrame>& frames) {
 }
 
 void add_broken_pages(std::vector<HostileFrame>& frames, uint64_t first_seq) {
-  using wire::PageHeader;
   const auto add = [&](const char* name, auto change) {
     frames.push_back({name, page_that(first_seq, change)});
   };
@@ -98,34 +97,35 @@ void add_broken_pages(std::vector<HostileFrame>& frames, uint64_t first_seq) {
   Octets records = events(9000 + first_seq, 10);
   records[24] = 99;
   frames.push_back({"a record of an unknown kind", page_bytes(1, first_seq, records)});
-  add("a page of lane 7", [](PageHeader& page) { page.lane = 7; });
-  add("a page of codec 9", [](PageHeader& page) { page.codec = 9; });
+  add("a page of lane 7", [](PageHeader& page) { page.lane = Lane{7}; });
+  add("a page of codec 9", [](PageHeader& page) { page.codec = Codec{9}; });
   add("a page with fewer records than bytes", [](PageHeader& page) { page.record_count = 3; });
   add("a page with more records than bytes",
       [](PageHeader& page) { page.record_count = 1u << 27; });
   add("a page that decodes to four gigabytes", [](PageHeader& page) { page.raw_bytes = ~0u; });
-  const auto add_encoded = [&](const char* name, const Octets& sent, uint32_t count, uint8_t lane) {
-    wire::PageHeader page{};
+  const auto add_encoded = [&](const char* name, const Octets& sent, uint32_t count, Lane lane) {
+    PageHeader page{};
     page.stream_id = 1;
     page.lane = lane;
-    page.codec = static_cast<uint8_t>(wire::Codec::kColumns);
-    page.first_seq = lane == 0 ? first_seq : 0;
+    page.codec = Codec::kColumns;
+    page.first_seq = lane == Lane::kIndex ? first_seq : 0;
     page.record_count = count;
     page.raw_bytes = count * 32;
     frames.push_back({name, page_frame(page, sent)});
   };
   Octets bomb{0x1f, 0, 1, 0};
   bomb.insert(bomb.end(), 5000, 255);
-  add_encoded("an encoded page that is no LZ4 block", Octets(100, 0xA5), 10, 0);
-  add_encoded("an encoded page of nothing", {}, 10, 0);
-  add_encoded("an encoded page that is longer than its records", Octets(321, 0), 10, 0);
-  add_encoded("an encoded page that decodes to more than it says", bomb, 10, 0);
-  add_encoded("an encoded page of more than a megabyte", bomb, wire::kMaxPageBytes / 32 + 1, 0);
+  add_encoded("an encoded page that is no LZ4 block", Octets(100, 0xA5), 10, Lane::kIndex);
+  add_encoded("an encoded page of nothing", {}, 10, Lane::kIndex);
+  add_encoded("an encoded page that is longer than its records", Octets(321, 0), 10, Lane::kIndex);
+  add_encoded("an encoded page that decodes to more than it says", bomb, 10, Lane::kIndex);
+  add_encoded("an encoded page of more than a megabyte", bomb, wire::kMaxPageBytes / 32 + 1,
+              Lane::kIndex);
   bomb.resize(4 + (wire::kMaxPageBytes - 25) / 255);
   bomb.push_back((wire::kMaxPageBytes - 25) % 255);
   bomb.insert(bomb.end(), {0x50, 0, 0, 0, 0, 0});
-  add_encoded("a megabyte of zeros as events", bomb, wire::kMaxPageBytes / 32, 0);
-  add_encoded("a megabyte of zeros as details", bomb, wire::kMaxPageBytes / 32, 1);
+  add_encoded("a megabyte of zeros as events", bomb, wire::kMaxPageBytes / 32, Lane::kIndex);
+  add_encoded("a megabyte of zeros as details", bomb, wire::kMaxPageBytes / 32, Lane::kDetail);
   add("record numbers that overflow", [](PageHeader& page) { page.first_seq = ~uint64_t{0} - 3; });
 }
 

@@ -163,8 +163,8 @@ Octets events(uint64_t first_ns, uint32_t count) {
 
 namespace {
 
-wire::PageHeader page_header(uint32_t stream_id, uint64_t first_seq, const Octets& records) {
-  wire::PageHeader page{};
+PageHeader page_header(uint32_t stream_id, uint64_t first_seq, const Octets& records) {
+  PageHeader page{};
   page.stream_id = stream_id;
   page.first_seq = first_seq;
   page.record_count = static_cast<uint32_t>(records.size() / atf::kEventBytes);
@@ -176,7 +176,7 @@ wire::PageHeader page_header(uint32_t stream_id, uint64_t first_seq, const Octet
   return page;
 }
 
-Octets with_prefix(const wire::PageHeader& page, const Octets& sent) {
+Octets with_prefix(const PageHeader& page, const Octets& sent) {
   Octets bytes(wire::kPagePrefixBytes);
   wire::encode_page_prefix(page, static_cast<uint32_t>(sent.size()), checksum, bytes.data());
   bytes.insert(bytes.end(), sent.begin(), sent.end());
@@ -185,25 +185,25 @@ Octets with_prefix(const wire::PageHeader& page, const Octets& sent) {
 
 }  // namespace
 
-Octets page_frame(wire::PageHeader page, const Octets& sent) {
+Octets page_frame(PageHeader page, const Octets& sent) {
   page.bytes_crc32c = crc32c(sent);
   return with_prefix(page, sent);
 }
 
 Octets page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records,
                   bool checksum_error) {
-  wire::PageHeader page = page_header(stream_id, first_seq, records);
+  PageHeader page = page_header(stream_id, first_seq, records);
   page.bytes_crc32c = crc32c(records) ^ (checksum_error ? 1u : 0u);
   return with_prefix(page, records);
 }
 
 Octets encoded_page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records) {
-  wire::PageHeader page = page_header(stream_id, first_seq, records);
+  PageHeader page = page_header(stream_id, first_seq, records);
   const auto encoder = std::make_unique<wire::PageEncoder>();
   Octets sent(records.size());
-  sent.resize(encoder->encode(wire::Lane::kIndex, page.record_count, records, sent));
+  sent.resize(encoder->encode(Lane::kIndex, page.record_count, records, sent));
   if (sent.empty()) return page_frame(page, records);
-  page.codec = static_cast<uint8_t>(wire::Codec::kColumns);
+  page.codec = Codec::kColumns;
   return page_frame(page, sent);
 }
 

@@ -63,7 +63,7 @@ Octets page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records,
 // The same with codec 1; raw where that is no shorter.
 Octets encoded_page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records);
 // A page frame with this header and whatever bytes, its checksums right.
-Octets page_frame(wire::PageHeader page, const Octets& sent);
+Octets page_frame(PageHeader page, const Octets& sent);
 // `count` events beginning at this time, calls and returns in turn.
 Octets events(uint64_t first_ns, uint32_t count);
 

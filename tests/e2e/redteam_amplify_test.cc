@@ -141,9 +141,9 @@ Octets bomb(size_t sent_bytes) {
   const Octets first = encoded_page_bytes(1, 0, records);
   const Octets encoded(first.begin() + wire::kPagePrefixBytes, first.end());
   EXPECT_LT(100 * encoded.size(), records.size());
-  wire::PageHeader page{};
+  PageHeader page{};
   page.stream_id = 1;
-  page.codec = static_cast<uint8_t>(wire::Codec::kColumns);
+  page.codec = Codec::kColumns;
   page.record_count = kEvents;
   page.raw_bytes = static_cast<uint32_t>(records.size());
   page.first_ns = page.last_ns = 1000;

@@ -52,7 +52,7 @@ struct Device {
         static_cast<uint8_t>(seq % 2 == 0 ? atf::EventKind::kCall : atf::EventKind::kReturn);
     std::vector<uint8_t> bytes(sizeof event);
     std::memcpy(bytes.data(), &event, sizeof event);
-    wire::PageHeader page{};
+    PageHeader page{};
     page.stream_id = 1;
     page.first_seq = seq;
     page.record_count = 1;

@@ -236,14 +236,14 @@ class Peer {
     }
     const bool is_page =
         load_le<uint16_t>(frame.data() + 4) == static_cast<uint16_t>(wire::FrameType::kPage);
-    const size_t body = is_page ? sizeof(wire::PageHeader) : frame.size() - head;
+    const size_t body = is_page ? sizeof(PageHeader) : frame.size() - head;
     for (uint32_t i = 1 + below(4); i > 0 && frame.size() > head; --i) {
       frame[head + below(static_cast<uint32_t>(frame.size() - head))] =
           static_cast<uint8_t>(chance(3) ? 0xff : random_());
     }
     if (is_page) {
-      const Bytes records = Bytes(frame).subspan(head + sizeof(wire::PageHeader));
-      store_le(frame.data() + head + offsetof(wire::PageHeader, bytes_crc32c), crc32c(records));
+      const Bytes records = Bytes(frame).subspan(head + sizeof(PageHeader));
+      store_le(frame.data() + head + offsetof(PageHeader, bytes_crc32c), crc32c(records));
     }
     store_le(frame.data() + 12, crc32c(Bytes(frame).subspan(head, body)));
     seal_header(frame);

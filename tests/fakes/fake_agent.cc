@@ -34,8 +34,8 @@ std::vector<uint8_t> index_events(uint64_t first_seq, uint32_t count) {
   return bytes;
 }
 
-wire::PageHeader index_page_header(uint32_t stream, uint64_t first_seq, uint32_t count) {
-  wire::PageHeader page{};
+PageHeader index_page_header(uint32_t stream, uint64_t first_seq, uint32_t count) {
+  PageHeader page{};
   page.stream_id = stream;
   page.first_seq = first_seq;
   page.record_count = count;

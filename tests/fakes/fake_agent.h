@@ -32,7 +32,7 @@ struct FakeProcess {
 
 // Index events of ATF version 2: calls and returns in turn, one a microsecond.
 std::vector<uint8_t> index_events(uint64_t first_seq, uint32_t count);
-wire::PageHeader index_page_header(uint32_t stream, uint64_t first_seq, uint32_t count);
+PageHeader index_page_header(uint32_t stream, uint64_t first_seq, uint32_t count);
 
 class FakeAgent {
  public:

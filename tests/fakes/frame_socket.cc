@@ -109,7 +109,7 @@ bool FrameSocket::send(wire::FrameType type, const google::protobuf::MessageLite
   return send_bytes(frame_bytes(type, message));
 }
 
-bool FrameSocket::send_page(const wire::PageHeader& page, Bytes bytes) {
+bool FrameSocket::send_page(const PageHeader& page, Bytes bytes) {
   return send_bytes(page_frame_bytes(page, bytes));
 }
 
@@ -209,7 +209,7 @@ std::vector<uint8_t> frame_bytes(wire::FrameType type, Bytes body) {
   return bytes;
 }
 
-std::vector<uint8_t> page_frame_bytes(wire::PageHeader page, Bytes bytes) {
+std::vector<uint8_t> page_frame_bytes(PageHeader page, Bytes bytes) {
   page.raw_bytes = static_cast<uint32_t>(bytes.size());
   page.bytes_crc32c = crc32c(bytes);
   std::vector<uint8_t> frame(wire::kPagePrefixBytes + bytes.size());
@@ -218,9 +218,8 @@ std::vector<uint8_t> page_frame_bytes(wire::PageHeader page, Bytes bytes) {
   return frame;
 }
 
-std::vector<uint8_t> encoded_page_frame_bytes(wire::PageHeader page, Bytes sent,
-                                              uint32_t raw_bytes) {
-  page.codec = static_cast<uint8_t>(wire::Codec::kColumns);
+std::vector<uint8_t> encoded_page_frame_bytes(PageHeader page, Bytes sent, uint32_t raw_bytes) {
+  page.codec = Codec::kColumns;
   page.raw_bytes = raw_bytes;
   page.bytes_crc32c = crc32c(sent);
   std::vector<uint8_t> frame(wire::kPagePrefixBytes + sent.size());
@@ -229,11 +228,10 @@ std::vector<uint8_t> encoded_page_frame_bytes(wire::PageHeader page, Bytes sent,
   return frame;
 }
 
-std::vector<uint8_t> encoded_page_frame_bytes(wire::PageHeader page, Bytes records) {
+std::vector<uint8_t> encoded_page_frame_bytes(PageHeader page, Bytes records) {
   const auto encoder = std::make_unique<wire::PageEncoder>();
   std::vector<uint8_t> sent(records.size());
-  sent.resize(
-      encoder->encode(static_cast<wire::Lane>(page.lane), page.record_count, records, sent));
+  sent.resize(encoder->encode(page.lane, page.record_count, records, sent));
   return encoded_page_frame_bytes(page, sent, static_cast<uint32_t>(records.size()));
 }
 

@@ -47,7 +47,7 @@ class FrameSocket {
 
   bool send_bytes(Bytes bytes);
   bool send(wire::FrameType type, const google::protobuf::MessageLite& message);
-  bool send_page(const wire::PageHeader& page, Bytes bytes);
+  bool send_page(const PageHeader& page, Bytes bytes);
 
   // The next frame; empty at the end of the stream, on a bad frame, or when time is up
   // (timed_out()).
@@ -85,11 +85,10 @@ class ListeningSocket {
 std::vector<uint8_t> frame_bytes(wire::FrameType type,
                                  const google::protobuf::MessageLite& message);
 std::vector<uint8_t> frame_bytes(wire::FrameType type, Bytes body);
-std::vector<uint8_t> page_frame_bytes(wire::PageHeader page, Bytes bytes);
+std::vector<uint8_t> page_frame_bytes(PageHeader page, Bytes bytes);
 // The same encoded with codec 1; or, with `raw_bytes`, what is said to be such a page of that
 // length.
-std::vector<uint8_t> encoded_page_frame_bytes(wire::PageHeader page, Bytes records);
-std::vector<uint8_t> encoded_page_frame_bytes(wire::PageHeader page, Bytes sent,
-                                              uint32_t raw_bytes);
+std::vector<uint8_t> encoded_page_frame_bytes(PageHeader page, Bytes records);
+std::vector<uint8_t> encoded_page_frame_bytes(PageHeader page, Bytes sent, uint32_t raw_bytes);
 
 }  // namespace collect::fakes

@@ -12,7 +12,6 @@ namespace {
 
 using collect::Bytes;
 using collect::MutableBytes;
-using collect::wire::Lane;
 using collect::wire::PageCodecError;
 
 constexpr size_t kLargest = 1u << 17;

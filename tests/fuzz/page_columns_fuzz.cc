@@ -10,21 +10,19 @@
 namespace {
 
 using collect::Bytes;
-using collect::storage::Lane;
-using collect::storage::Page;
+using collect::Lane;
 
 void pack_again(Lane lane, uint32_t record_count, const std::vector<uint8_t>& records) {
-  Page page;
+  collect::Page page;
   page.lane = lane;
   page.record_count = record_count;
+  page.raw_bytes = static_cast<uint32_t>(records.size());
   page.bytes = records;
   const Bytes packed = collect::storage::pack_page(page);
   if (packed.empty()) return;
   const std::vector<uint8_t> sent(packed.begin(), packed.end());
   std::vector<uint8_t> again;
-  const auto raw_bytes = static_cast<uint32_t>(records.size());
-  if (sent.size() >= records.size() ||
-      !collect::storage::unpack_page(lane, record_count, raw_bytes, sent, again) ||
+  if (sent.size() >= records.size() || !collect::storage::unpack_page(page, sent, again) ||
       again != records) {
     std::abort();
   }
@@ -35,14 +33,15 @@ void pack_again(Lane lane, uint32_t record_count, const std::vector<uint8_t>& re
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr uint32_t kLargest = 1u << 18;
   collect::ByteReader reader(Bytes(data, size));
-  const Lane lane = (reader.u8() & 1) == 0 ? Lane::kIndex : Lane::kDetail;
-  const uint32_t raw_bytes = reader.u32() % kLargest;
-  const uint32_t record_count = reader.u32() % (raw_bytes / 16 + 1);
+  collect::PageHeader header;
+  header.lane = (reader.u8() & 1) == 0 ? Lane::kIndex : Lane::kDetail;
+  header.raw_bytes = reader.u32() % kLargest;
+  header.record_count = reader.u32() % (header.raw_bytes / 16 + 1);
   if (!reader.ok()) return 0;
   const std::vector<uint8_t> sent(data + reader.offset(), data + size);
   std::vector<uint8_t> records;
-  if (collect::storage::unpack_page(lane, record_count, raw_bytes, sent, records)) {
-    pack_again(lane, record_count, records);
+  if (collect::storage::unpack_page(header, sent, records)) {
+    pack_again(header.lane, header.record_count, records);
   }
   pack_again(Lane::kDetail, record_count, sent);
   return 0;

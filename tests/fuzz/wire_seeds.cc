@@ -30,12 +30,11 @@ bool write(const fs::path& path, Bytes bytes) {
   return out.good();
 }
 
-Octets page_frame(wire::Lane lane, wire::Codec codec, uint32_t count, uint32_t raw_bytes,
-                  Bytes sent) {
-  wire::PageHeader page{};
+Octets page_frame(Lane lane, Codec codec, uint32_t count, uint32_t raw_bytes, Bytes sent) {
+  PageHeader page{};
   page.stream_id = 1;
-  page.lane = static_cast<uint8_t>(lane);
-  page.codec = static_cast<uint8_t>(codec);
+  page.lane = lane;
+  page.codec = codec;
   page.record_count = count;
   page.raw_bytes = raw_bytes;
   page.bytes_crc32c = collect::crc32c(sent);
@@ -46,9 +45,9 @@ Octets page_frame(wire::Lane lane, wire::Codec codec, uint32_t count, uint32_t r
 }
 
 // As page_codec_fuzz takes it: lane, raw bytes, record count, what was sent.
-Octets codec_input(wire::Lane lane, uint32_t count, uint32_t raw_bytes, Bytes sent) {
+Octets codec_input(Lane lane, uint32_t count, uint32_t raw_bytes, Bytes sent) {
   Octets input(9);
-  input[0] = lane == wire::Lane::kIndex ? 0 : 1;
+  input[0] = lane == Lane::kIndex ? 0 : 1;
   collect::store_le<uint32_t>(input.data() + 1, raw_bytes);
   collect::store_le<uint32_t>(input.data() + 5, count);
   input.insert(input.end(), sent.begin(), sent.end());
@@ -76,17 +75,17 @@ int main(int argc, char** argv) {
       plan.detail_every = 1;
       plan.finalize = false;
       const auto made = build_thread(plan);
-      for (const wire::Lane lane : {wire::Lane::kIndex, wire::Lane::kDetail}) {
-        const Octets& file = lane == wire::Lane::kIndex ? made.index : made.detail;
+      for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
+        const Octets& file = lane == Lane::kIndex ? made.index : made.detail;
         const Bytes records = Bytes(file).subspan(atf::kHeaderBytes);
         const auto raw_bytes = static_cast<uint32_t>(records.size());
         const std::string name = std::to_string(number++);
-        const Octets raw = page_frame(lane, wire::Codec::kRaw, count, raw_bytes, records);
+        const Octets raw = page_frame(lane, Codec::kRaw, count, raw_bytes, records);
         good = write(corpus / "wire_frame_fuzz" / ("raw_" + name), raw) && good;
         Octets sent(records.size());
         sent.resize(encoder.encode(lane, count, records, sent));
         if (sent.empty()) continue;
-        const Octets encoded = page_frame(lane, wire::Codec::kColumns, count, raw_bytes, sent);
+        const Octets encoded = page_frame(lane, Codec::kColumns, count, raw_bytes, sent);
         good = write(corpus / "wire_frame_fuzz" / ("encoded_" + name), encoded) && good;
         good =
             write(corpus / "page_codec_fuzz" / name, codec_input(lane, count, raw_bytes, sent)) &&

@@ -302,16 +302,12 @@ uint64_t records_in(Bytes container, std::string_view stream) {
   rtc::Object object;
   while (reader.ok() && reader->next(object)) {
     const Bytes page = object.payload();
-    if (object.stream->name != stream || page.size() < sizeof(PageObject)) continue;
-    const PageObject header = load_le<PageObject>(page.data());
-    if (header.header_bytes != sizeof header) continue;
+    if (object.stream->name != stream || page.size() < sizeof(PageHeader)) continue;
+    const PageHeader header = load_le<PageHeader>(page.data());
     Bytes bytes = page.subspan(sizeof header);
     std::vector<uint8_t> unpacked;
-    if ((header.flags & kPageObjectPacked) != 0) {
-      if (!unpack_page(static_cast<Lane>(header.lane), header.record_count, header.raw_bytes, bytes,
-                       unpacked)) {
-        continue;
-      }
+    if (header.codec == Codec::kColumns) {
+      if (!unpack_page(header, bytes, unpacked)) continue;
       bytes = unpacked;
     }
     if (crc32c(bytes) == header.bytes_crc32c) records += header.record_count;

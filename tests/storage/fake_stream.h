@@ -64,7 +64,7 @@ class FakeStream {
   }
   Page detail_page(uint64_t first, uint64_t count, bool pre_roll = false) {
     Page page = empty_page(Lane::kDetail, first, count);
-    page.pre_roll = pre_roll;
+    page.flags = pre_roll ? kPagePreRoll : 0;
     detail_pages_.emplace_back();
     std::vector<uint8_t>& bytes = detail_pages_.back();
     for (uint64_t i = first; i < first + count; ++i) {

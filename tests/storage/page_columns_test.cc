@@ -23,8 +23,9 @@ void expect_whole_again(const Page& page) {
   ASSERT_FALSE(blocks.empty());
   EXPECT_LT(blocks.size(), page.bytes.size());
   std::vector<uint8_t> records;
-  ASSERT_TRUE(unpack_page(page.lane, page.record_count, static_cast<uint32_t>(page.bytes.size()),
-                          blocks, records));
+  PageHeader header = page;
+  header.raw_bytes = static_cast<uint32_t>(page.bytes.size());
+  ASSERT_TRUE(unpack_page(header, blocks, records));
   EXPECT_EQ(records, std::vector<uint8_t>(page.bytes.begin(), page.bytes.end()));
 }
 
@@ -95,7 +96,10 @@ TEST(PageColumns, ContradictionsAreRefused) {
   const auto raw = static_cast<uint32_t>(page.bytes.size());
   std::vector<uint8_t> records;
   const auto refused = [&](uint32_t count, uint32_t bytes, Bytes sent) {
-    return !unpack_page(Lane::kIndex, count, bytes, sent, records);
+    PageHeader header = page;
+    header.record_count = count;
+    header.raw_bytes = bytes;
+    return !unpack_page(header, sent, records);
   };
   EXPECT_FALSE(refused(3000, raw, blocks));
   EXPECT_TRUE(refused(2999, raw - 32, blocks));

@@ -14,8 +14,6 @@
 namespace collect::ctl {
 namespace {
 
-using storage::Lane;
-
 // Functions beyond this many are explained again: an explanation more costs a few bytes, a set of
 // all of them would grow with the capture.
 constexpr size_t kMaxExplained = size_t{1} << 20;

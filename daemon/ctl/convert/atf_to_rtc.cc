@@ -15,7 +15,6 @@
 namespace collect::ctl {
 namespace {
 
-using storage::Lane;
 using storage::LanePages;
 
 // The session's own manifest as far as there is one, made true for what is read here: files of

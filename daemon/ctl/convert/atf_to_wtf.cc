@@ -96,7 +96,7 @@ void AtfToWtf::prepare_threads() {
   uint32_t readable = 0;
   std::vector<const storage::Gap*> gaps;
   for (const storage::Gap& gap : about_.gaps) {
-    if (gap.lane == storage::Lane::kIndex) gaps.push_back(&gap);
+    if (gap.lane == Lane::kIndex) gaps.push_back(&gap);
   }
   std::sort(gaps.begin(), gaps.end(), [](const auto* a, const auto* b) {
     if (a->thread != b->thread) return a->thread < b->thread;

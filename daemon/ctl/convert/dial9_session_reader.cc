@@ -278,11 +278,11 @@ Status Dial9SessionReader::gap(const SessionEventType& type, const dial9::Event&
   if (!thread.ok() && thread.code() != Code::kLimit) return thread.error();
   const auto reasons = small(event[type.fields[3]]);
   const uint64_t lane = event[type.fields[1]].u64();
-  if (!thread.ok() || !reasons || lane > static_cast<uint64_t>(storage::Lane::kDetail)) {
+  if (!thread.ok() || !reasons || lane > static_cast<uint64_t>(Lane::kDetail)) {
     log_.leave_out("gaps that no thread can have");
     return {};
   }
-  session_.lost(*thread, static_cast<storage::Lane>(lane), event[type.fields[2]].u64(), *reasons,
+  session_.lost(*thread, static_cast<Lane>(lane), event[type.fields[2]].u64(), *reasons,
                 event[type.fields[4]].u64(), event[type.fields[5]].u64());
   return {};
 }

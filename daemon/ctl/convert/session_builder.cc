@@ -8,8 +8,6 @@
 namespace collect::ctl {
 namespace {
 
-using storage::Lane;
-
 constexpr size_t kPageEvents = 2048;
 constexpr size_t kPageDetailBytes = 256 << 10;
 
@@ -174,7 +172,7 @@ Status SessionBuilder::flush(Thread& thread) {
   for (const Lane which : {Lane::kIndex, Lane::kDetail}) {
     Thread::Pending& lane = thread.lane(which);
     if (lane.count == 0 && lane.lost_reasons == 0) continue;
-    storage::Page page;
+    Page page;
     page.stream_id = thread.stream_id;
     page.lane = which;
     page.first_seq = lane.first_seq;

@@ -49,8 +49,8 @@ class SessionBuilder {
   Status event(uint32_t thread, uint64_t ns, uint64_t function_id, atf::EventKind kind,
                Bytes detail = {}, uint16_t detail_flags = 0);
   // Events (or, of the other lane, detail records) that are known to be missing here.
-  void lost(uint32_t thread, storage::Lane lane, uint64_t count, uint32_t reasons,
-            uint64_t first_ns, uint64_t last_ns);
+  void lost(uint32_t thread, Lane lane, uint64_t count, uint32_t reasons, uint64_t first_ns,
+            uint64_t last_ns);
   Status marker(uint64_t ns, std::string_view text);
   // What the capture lacks that the session is built from.
   void input_missing(const storage::MissingInput& missing) { writer_->input_missing(missing); }

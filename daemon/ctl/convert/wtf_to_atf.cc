@@ -350,7 +350,7 @@ bool WtfToAtf::lost(Thread& thread, std::string_view value) {
   const uint64_t why = reasons->get<uint64_t>();
   if (number == 0 || number > kMaxLost - lost_ || why == 0 || why > UINT32_MAX) return false;
   lost_ += number;
-  session_.lost(*thread.position, storage::Lane::kIndex, number, static_cast<uint32_t>(why), 0, 0);
+  session_.lost(*thread.position, Lane::kIndex, number, static_cast<uint32_t>(why), 0, 0);
   return true;
 }
 

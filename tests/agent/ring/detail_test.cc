@@ -168,8 +168,8 @@ TEST_F(DetailTest, PreRollComesFromTheArmedRingAndNumbersGoOn) {
     // The forward link of pre-roll is the collector's to set.
     EXPECT_EQ(event.detail_seq, i < change.pre_roll_records ? atf::kNoDetail : i);
   }
-  for (const Span& span : stream.detail.spans) {
-    EXPECT_EQ((span.flags & wire::kPagePreRoll) != 0, span.first_seq < change.pre_roll_records);
+  for (const Page& span : stream.detail.spans) {
+    EXPECT_EQ((span.flags & kPagePreRoll) != 0, span.first_seq < change.pre_roll_records);
   }
 }
 
@@ -212,7 +212,7 @@ TEST_F(DetailTest, IndexEventsComeFirstWhenRoomIsShort) {
 TEST_F(DetailTest, NextRecordAfterALossBeginsAPageThatSaysIt) {
   set_detail(2, 0, nullptr);
   record_pairs(3, function_a(), frame_at(stack_));
-  count_lost(stream_at(0)->lane(Lane::kDetail), wire::kLostReentry, 77);
+  count_lost(stream_at(0)->lane(Lane::kDetail), kLostReentry, 77);
   record_pairs(1, function_a(), frame_at(stack_));
   drain_.finish();
   const TakenLane& lane = drain_.streams.begin()->second.detail;
@@ -220,7 +220,7 @@ TEST_F(DetailTest, NextRecordAfterALossBeginsAPageThatSaysIt) {
   EXPECT_EQ(lane.spans[0].lost_total, 0u);
   EXPECT_EQ(lane.spans[1].first_seq, 6u);
   EXPECT_EQ(lane.spans[1].lost_total, 1u);
-  EXPECT_EQ(lane.spans[1].lost_reasons, wire::kLostReentry);
+  EXPECT_EQ(lane.spans[1].lost_reasons, kLostReentry);
   EXPECT_EQ(lane.spans[1].lost_first_ns, 77u);
 }
 

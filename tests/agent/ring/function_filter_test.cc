@@ -8,22 +8,10 @@
 #include <thread>
 
 #include "agent/ring/hooks.h"
-#include "agent/ring/modules.h"
 #include "tests/agent/ring/ring_drain.h"
 
 namespace collect::agent {
 namespace {
-
-// Addresses inside this program, whose ids are their distance from its base.
-uint64_t function(uint64_t n) {
-  static const char code[64] = {};
-  return reinterpret_cast<uint64_t>(code) + n;
-}
-uint64_t id_of(uint64_t n) {
-  ModuleRange range;
-  EXPECT_TRUE(module_find(function(n), range));
-  return uint64_t{range.module_id} << 32 | (function(n) - range.base);
-}
 
 void call(uint64_t n) {
   on_event(function(n), atf::EventKind::kCall, HookFrame{});

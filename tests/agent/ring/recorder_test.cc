@@ -116,10 +116,10 @@ TEST(Recorder, DropCountsEveryLostEventAndSaysWhere) {
   ASSERT_EQ(drain.streams.size(), 1u);
   const TakenStream& stream = drain.streams.begin()->second;
   EXPECT_EQ(stream.index.skipped, 0u);  // dropped events have no numbers
-  const Span& after = stream.index.spans.back();
+  const Page& after = stream.index.spans.back();
   EXPECT_EQ(after.first_seq, kRoom);
   EXPECT_EQ(after.lost_total, kRoom);
-  EXPECT_EQ(after.lost_reasons, wire::kLostRingFull);
+  EXPECT_EQ(after.lost_reasons, kLostRingFull);
   EXPECT_GT(after.lost_first_ns, 0u);
   EXPECT_LE(after.lost_first_ns, after.lost_last_ns);
   EXPECT_LE(after.lost_last_ns, after.first_ns);
@@ -184,9 +184,9 @@ TEST(Recorder, OverwriteKeepsTheNewestAndNumbersTheHole) {
   EXPECT_EQ(stream.index.records, 16u * kEventsPerPage);
   EXPECT_EQ(stream.index.skipped, kEvents - stream.index.records);
   EXPECT_EQ(stream.index.lost_total, 0u);
-  const Span& first = stream.index.spans.front();
+  const Page& first = stream.index.spans.front();
   EXPECT_EQ(first.first_seq, stream.index.skipped);
-  EXPECT_EQ(first.lost_reasons, wire::kLostOverwritten);
+  EXPECT_EQ(first.lost_reasons, kLostOverwritten);
   EXPECT_LE(first.lost_first_ns, first.lost_last_ns);
   EXPECT_LE(first.lost_last_ns, first.first_ns);
 }
@@ -197,12 +197,12 @@ TEST(Recorder, OverwriteLeavesPagesAloneThatAreBeingSent) {
   record_pairs(kEventsPerPage * 2);  // four pages
   Stream* stream = stream_at(0);
   ASSERT_NE(stream, nullptr);
-  Span held{};
+  Page held{};
   ASSERT_TRUE(next_span(*stream, Lane::kIndex, 1u << 20, true, held));
-  const std::vector<uint8_t> before(held.bytes, held.bytes + held.byte_count);
+  const std::vector<uint8_t> before(held.bytes.begin(), held.bytes.end());
   mark_sent(*stream, Lane::kIndex, held);
   record_pairs(kEventsPerPage * 40);
-  EXPECT_EQ(std::memcmp(before.data(), held.bytes, before.size()), 0);
+  EXPECT_EQ(std::memcmp(before.data(), held.bytes.data(), before.size()), 0);
   RingDrain drain;
   rewind(*stream, Lane::kIndex, 0);
   drain.finish();
@@ -233,13 +233,13 @@ TEST(Recorder, UnacknowledgedRecordsAreSentAgainFromAnyPosition) {
                               uint64_t{kEventsPerPage}, uint64_t{kEventsPerPage + 1}, records}) {
     rewind(*stream, Lane::kIndex, from);
     std::vector<uint8_t> again;
-    Span span{};
+    Page span;
     uint64_t expected = from;
     while (next_span(*stream, Lane::kIndex, 5000, true, span)) {
       EXPECT_EQ(span.first_seq, expected);
-      EXPECT_LE(span.byte_count, 5000u);
+      EXPECT_LE(span.raw_bytes, 5000u);
       expected += span.record_count;
-      again.insert(again.end(), span.bytes, span.bytes + span.byte_count);
+      again.insert(again.end(), span.bytes.begin(), span.bytes.end());
       mark_sent(*stream, Lane::kIndex, span);
     }
     EXPECT_EQ(again, std::vector<uint8_t>(all.begin() + static_cast<long>(from * 32), all.end()));
@@ -387,7 +387,7 @@ TEST(Recorder, PageStaysUntilItsLastRecordIsAcknowledged) {
   Stream& stream = *stream_at(0);
   acknowledge(stream, Lane::kIndex, kEventsPerPage - 1);
   rewind(stream, Lane::kIndex, kEventsPerPage - 1);
-  Span span{};
+  Page span;
   ASSERT_TRUE(next_span(stream, Lane::kIndex, 1u << 20, true, span));
   EXPECT_EQ(span.first_seq, kEventsPerPage - 1);
   EXPECT_EQ(span.record_count, 1u);

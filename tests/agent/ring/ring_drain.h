@@ -8,15 +8,27 @@
 #include <map>
 #include <vector>
 
+#include "agent/ring/modules.h"
 #include "agent/ring/recorder.h"
 #include "formats/atf/layout.h"
 #include "formats/core/bytes.h"
 
 namespace collect::agent {
 
+// Addresses inside this program, whose ids are their distance from its base.
+inline uint64_t function(uint64_t n) {
+  static const char code[64] = {};
+  return reinterpret_cast<uint64_t>(code) + n;
+}
+inline uint64_t id_of(uint64_t n) {
+  ModuleRange range;
+  EXPECT_TRUE(module_find(function(n), range));
+  return uint64_t{range.module_id} << 32 | (function(n) - range.base);
+}
+
 struct TakenLane {
   std::vector<uint8_t> bytes;
-  std::vector<Span> spans;  // `bytes` pointers are not valid any more
+  std::vector<Page> spans;  // `bytes` are not valid any more
   uint64_t records = 0;
   uint64_t skipped = 0;  // numbers that were jumped over
   uint64_t lost_total = 0;
@@ -93,12 +105,12 @@ class RingDrain {
 
  private:
   static void take_lane(Stream& stream, Lane which, TakenLane& lane, bool acknowledge_too) {
-    Span span{};
+    Page span;
     while (next_span(stream, which, 1u << 20, true, span)) {
       ASSERT_GE(span.first_seq, lane.next());
       lane.skipped += span.first_seq - lane.next();
       lane.records += span.record_count;
-      lane.bytes.insert(lane.bytes.end(), span.bytes, span.bytes + span.byte_count);
+      lane.bytes.insert(lane.bytes.end(), span.bytes.begin(), span.bytes.end());
       lane.spans.push_back(span);
       mark_sent(stream, which, span);
       if (acknowledge_too) acknowledge(stream, which, lane.next());

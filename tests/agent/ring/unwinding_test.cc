@@ -6,7 +6,6 @@
 #include <setjmp.h>
 
 #include "agent/ring/hooks_inline.h"
-#include "agent/ring/modules.h"
 #include "agent/ring/open_calls.h"
 #include "agent/shims/jump_target.h"
 #include "tests/agent/ring/ring_drain.h"
@@ -15,17 +14,6 @@ namespace collect::agent {
 namespace {
 
 enum class Hooks : uint8_t { kCompiler, kSleds };
-
-// Addresses inside this program, whose ids are their distance from its base.
-uint64_t function(uint64_t n) {
-  static const char code[64] = {};
-  return reinterpret_cast<uint64_t>(code) + n;
-}
-uint64_t id_of(uint64_t n) {
-  ModuleRange range;
-  EXPECT_TRUE(module_find(function(n), range));
-  return uint64_t{range.module_id} << 32 | (function(n) - range.base);
-}
 
 // As the shims do.
 void hook(uint64_t n, atf::EventKind kind, uint64_t stack_pointer, Hooks hooks) {

@@ -80,12 +80,12 @@ class Dial9Test : public testing::Test {
       const uint64_t function = uint64_t{7} << 32 | random() % 30;
       const auto kind = static_cast<atf::EventKind>(1 + random() % 3);
       payload.assign(with_details && i % 3 == 0 ? 1 + random() % 600 : 0, uint8_t(i));
-      if (i == 4000) builder.lost(thread, storage::Lane::kIndex, 5, 1, now[thread], now[thread]);
-      if (i == 6000 && with_details) builder.lost(thread, storage::Lane::kDetail, 3, 8, 4, 5);
+      if (i == 4000) builder.lost(thread, Lane::kIndex, 5, 1, now[thread], now[thread]);
+      if (i == 6000 && with_details) builder.lost(thread, Lane::kDetail, 3, 8, 4, 5);
       const Status put = builder.event(thread, now[thread], function, kind, payload);
       EXPECT_TRUE(put.ok()) << to_string(put.error());
     }
-    builder.lost(1, storage::Lane::kIndex, 9, 2, 1, 2);
+    builder.lost(1, Lane::kIndex, 9, 2, 1, 2);
     EXPECT_TRUE(builder.marker(2000, "between \"them\"\n").ok());
     EXPECT_TRUE(builder.marker(UINT64_MAX - 1, "behind").ok());
     auto made = builder.finish(storage::SessionState::kComplete, "exit");

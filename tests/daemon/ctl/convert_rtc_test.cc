@@ -75,8 +75,8 @@ class RtcTest : public testing::Test {
         const size_t size = atf::encode_function_payload(content, stack, payload);
         detail = Bytes(payload).first(size);
       }
-      if (i == 12'000) builder.lost(thread, storage::Lane::kIndex, 5, 1, now[thread], now[thread]);
-      if (i == 6'000) builder.lost(thread, storage::Lane::kDetail, 3, 1, now[thread], now[thread]);
+      if (i == 12'000) builder.lost(thread, Lane::kIndex, 5, 1, now[thread], now[thread]);
+      if (i == 6'000) builder.lost(thread, Lane::kDetail, 3, 1, now[thread], now[thread]);
       const Status put =
           builder.event(thread, now[thread], function,
                         call ? atf::EventKind::kCall : atf::EventKind::kReturn, detail);

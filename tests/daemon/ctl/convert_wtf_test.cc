@@ -328,8 +328,7 @@ TEST_F(ConvertWtf, GapsAndMarkersComeBack) {
     plan[i % 2].steps.push_back({kStart + i * 1000, EventKind::kCall, "f"});
   }
   const std::string session = build(plan, [](SessionBuilder& builder) {
-    builder.lost(1, storage::Lane::kIndex, 77, storage::kLostRingFull | storage::kLostReentry, 0,
-                 0);
+    builder.lost(1, Lane::kIndex, 77, kLostRingFull | kLostReentry, 0, 0);
     EXPECT_TRUE(builder.event(1, kStart + 20'000, builder.function_of("g"), EventKind::kCall).ok());
     EXPECT_TRUE(builder.marker(kStart + 4500, "before the \"fifth\"").ok());
     EXPECT_TRUE(builder.marker(kStart + kSecond, "after all").ok());
@@ -348,7 +347,7 @@ TEST_F(ConvertWtf, GapsAndMarkersComeBack) {
   EXPECT_EQ(manifest.gaps[0].thread, 1u);
   EXPECT_EQ(manifest.gaps[0].before_seq, 5u);
   EXPECT_EQ(manifest.gaps[0].lost, 77u);
-  EXPECT_EQ(manifest.gaps[0].reasons, storage::kLostRingFull | storage::kLostReentry);
+  EXPECT_EQ(manifest.gaps[0].reasons, kLostRingFull | kLostReentry);
   ASSERT_EQ(manifest.markers.size(), 2u);
   EXPECT_EQ(manifest.markers[0].text, "before the \"fifth\"");
   EXPECT_EQ(manifest.markers[0].at_ns, (kStart + 4500) / 1000 * 1000);

@@ -138,7 +138,7 @@ TEST_F(EncodedPageTest, WhatDoesNotDecodeIsRefusedForGood) {
   const auto records = index_events(100, 100);
   const auto good = fakes::encoded_page_frame_bytes(index_page_header(1, 100, 100), records);
   const std::vector<uint8_t> sent(good.begin() + wire::kPagePrefixBytes, good.end());
-  const auto refused = [&](wire::PageHeader header, Bytes bytes, uint32_t raw_bytes) {
+  const auto refused = [&](PageHeader header, Bytes bytes, uint32_t raw_bytes) {
     const wire::Refuse refuse =
         refusal_of(fakes::encoded_page_frame_bytes(header, bytes, raw_bytes));
     EXPECT_EQ(refuse.code(), wire::REFUSE_PROTOCOL);
@@ -154,8 +154,8 @@ TEST_F(EncodedPageTest, WhatDoesNotDecodeIsRefusedForGood) {
   std::mt19937 random(1);
   for (uint8_t& byte : noise) byte = static_cast<uint8_t>(random());
   EXPECT_THAT(refused(index_page_header(1, 100, 100), noise, 3200), HasSubstr("no LZ4 block"));
-  wire::PageHeader detail = index_page_header(1, 100, 1);
-  detail.lane = static_cast<uint8_t>(wire::Lane::kDetail);
+  PageHeader detail = index_page_header(1, 100, 1);
+  detail.lane = Lane::kDetail;
   detail.first_seq = 0;
   EXPECT_THAT(refused(detail, sent, 3200), HasSubstr("not as long as"));
   // A megabyte out of 4 KiB: it decodes, into events of no kind.

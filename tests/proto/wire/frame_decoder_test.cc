@@ -134,7 +134,7 @@ TEST(FrameDecoder, APageOfALossAloneHasNoBytes) {
   Frame frame;
   ASSERT_EQ(decode_frame(page_frame(page, {}), crc, frame).status, DecodeStatus::kFrame);
   EXPECT_EQ(frame.page.lost_total, 5u);
-  page.lane = static_cast<uint8_t>(Lane::kDetail);
+  page.lane = Lane::kDetail;
   EXPECT_EQ(decode_frame(page_frame(page, {}), crc, frame).status, DecodeStatus::kFrame);
 }
 
@@ -149,21 +149,21 @@ TEST(FrameDecoder, APageHeaderThatContradictsItselfIsBad) {
     return error_of(page_frame(page, content, true)) == FrameError::kPageHeader;
   };
   EXPECT_FALSE(bad([](PageHeader&) {}));
-  EXPECT_TRUE(bad([](PageHeader& page) { page.lane = 2; }));
+  EXPECT_TRUE(bad([](PageHeader& page) { page.lane = Lane{2}; }));
   // Encoded: shorter than what it decodes to.
-  EXPECT_TRUE(bad([](PageHeader& page) { page.codec = 2; }));
-  EXPECT_TRUE(bad([](PageHeader& page) { page.codec = 1; }));
-  EXPECT_FALSE(bad([](PageHeader& page) { page.codec = 1, page.raw_bytes = 96; }, 95));
+  EXPECT_TRUE(bad([](PageHeader& page) { page.codec = Codec{2}; }));
+  EXPECT_TRUE(bad([](PageHeader& page) { page.codec = Codec{1}; }));
+  EXPECT_FALSE(bad([](PageHeader& page) { page.codec = Codec{1}, page.raw_bytes = 96; }, 95));
   EXPECT_FALSE(bad(
       [](PageHeader& page) {
-        page.codec = 1;
+        page.codec = Codec{1};
         page.record_count = kMaxPageBytes / 32;
         page.raw_bytes = kMaxPageBytes;
       },
       95));
   EXPECT_TRUE(bad(
       [](PageHeader& page) {
-        page.codec = 1;
+        page.codec = Codec{1};
         page.record_count = kMaxPageBytes / 32 + 1;
         page.raw_bytes = kMaxPageBytes + 32;
       },
@@ -175,10 +175,10 @@ TEST(FrameDecoder, APageHeaderThatContradictsItselfIsBad) {
   EXPECT_TRUE(bad([](PageHeader& page) { page.first_seq = UINT64_MAX - 2; }));
   EXPECT_FALSE(bad([](PageHeader& page) { page.first_seq = UINT64_MAX - 3; }));
   // Detail: at least 24 bytes a record, and none without bytes, nor bytes without one.
-  EXPECT_FALSE(bad([](PageHeader& page) { page.lane = 1, page.record_count = 4; }));
-  EXPECT_TRUE(bad([](PageHeader& page) { page.lane = 1, page.record_count = 5; }));
-  EXPECT_TRUE(bad([](PageHeader& page) { page.lane = 1, page.record_count = 0; }));
-  EXPECT_TRUE(bad([](PageHeader& page) { page.lane = 1, page.record_count = 1; }, 0));
+  EXPECT_FALSE(bad([](PageHeader& page) { page.lane = Lane{1}, page.record_count = 4; }));
+  EXPECT_TRUE(bad([](PageHeader& page) { page.lane = Lane{1}, page.record_count = 5; }));
+  EXPECT_TRUE(bad([](PageHeader& page) { page.lane = Lane{1}, page.record_count = 0; }));
+  EXPECT_TRUE(bad([](PageHeader& page) { page.lane = Lane{1}, page.record_count = 1; }, 0));
 }
 
 TEST(FrameDecoder, SaysWhatIsWrong) {

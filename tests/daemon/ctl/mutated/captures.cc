@@ -88,7 +88,7 @@ fs::path built_session(const fs::path& root, atf::Version version) {
                 .ok(),
             "an event");
     }
-    builder.lost(*position, storage::Lane::kIndex, 7, 1, kStart + 3000, kStart + 4000);
+    builder.lost(*position, Lane::kIndex, 7, 1, kStart + 3000, kStart + 4000);
   }
   check(builder.marker(kStart + 2000, "the door opens").ok(), "a marker");
   const auto made = builder.finish(storage::SessionState::kComplete, "exit");
@@ -152,23 +152,23 @@ std::vector<Capture> page_frames() {
     plan.detail_every = 1;
     plan.finalize = false;
     const auto made = build_thread(plan);
-    for (const auto lane : {wire::Lane::kIndex, wire::Lane::kDetail}) {
-      const Octets& file = lane == wire::Lane::kIndex ? made.index : made.detail;
+    for (const auto lane : {Lane::kIndex, Lane::kDetail}) {
+      const Octets& file = lane == Lane::kIndex ? made.index : made.detail;
       const Octets records(file.begin() + atf::kHeaderBytes, file.end());
       Octets encoded(records.size());
       static wire::PageEncoder encoder;
       encoded.resize(encoder.encode(lane, 200, records, encoded));
       for (const bool is_raw : {true, false}) {
         const Octets& sent = is_raw ? records : encoded;
-        wire::PageHeader page{};
+        PageHeader page{};
         page.stream_id = 1;
-        page.lane = static_cast<uint8_t>(lane);
-        page.codec = is_raw ? 0 : 1;
+        page.lane = lane;
+        page.codec = is_raw ? Codec::kRaw : Codec::kColumns;
         page.record_count = 200;
         page.raw_bytes = static_cast<uint32_t>(records.size());
         page.bytes_crc32c = crc32c(sent);
         Octets frame(wire::kPagePrefixBytes);
-        encode_page_prefix(page, static_cast<uint32_t>(sent.size()), crc, frame.data());
+        wire::encode_page_prefix(page, static_cast<uint32_t>(sent.size()), crc, frame.data());
         frame.insert(frame.end(), sent.begin(), sent.end());
         frames.push_back(single(std::move(frame)));
       }

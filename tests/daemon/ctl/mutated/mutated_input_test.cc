@@ -160,8 +160,8 @@ std::string take_page(const Octets& bytes) {
   if (frame.frame_bytes > bytes.size()) return "a frame that is longer than what came";
   if (frame.type != wire::FrameType::kPage) return "";
   Octets records(frame.page_bytes.begin(), frame.page_bytes.end());
-  const auto lane = static_cast<wire::Lane>(frame.page.lane);
-  if (frame.page.codec != 0) {
+  const auto lane = frame.page.lane;
+  if (frame.page.codec != Codec::kRaw) {
     if (frame.page.raw_bytes > wire::kMaxPageBytes) return "a page over the limit was taken";
     Octets scratch(frame.page.raw_bytes);
     records.resize(frame.page.raw_bytes);
@@ -172,8 +172,8 @@ std::string take_page(const Octets& bytes) {
   }
   for (const atf::Version version : {atf::Version::kV1, atf::Version::kV2}) {
     storage::LaneSummary summary;
-    scan_lane(lane == wire::Lane::kIndex ? storage::Lane::kIndex : storage::Lane::kDetail,
-              {version, 4711}, records, frame.page.record_count, summary);
+    scan_lane(lane == Lane::kIndex ? Lane::kIndex : Lane::kDetail, {version, 4711}, records,
+              frame.page.record_count, summary);
     if (summary.bytes > records.size()) return "records beyond the page's end";
   }
   return "";

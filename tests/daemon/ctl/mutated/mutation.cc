@@ -344,13 +344,13 @@ void Mutator::repair_wtf(Octets& bytes) {
 // A page frame: the checksums of its bytes, its header and the frame.
 void Mutator::repair_page(Octets& bytes) {
   if (bytes.size() < wire::kPagePrefixBytes) return;
-  wire::PageHeader page;
+  PageHeader page;
   std::memcpy(&page, bytes.data() + sizeof(wire::FrameHeader), sizeof page);
   const Bytes sent = Bytes(bytes).subspan(wire::kPagePrefixBytes);
   page.bytes_crc32c = crc32c(sent);
-  if (page.codec == 0 && !one_in(8)) page.raw_bytes = static_cast<uint32_t>(sent.size());
-  if (!one_in(8)) page.lane &= 1;
-  encode_page_prefix(page, static_cast<uint32_t>(sent.size()), crc, bytes.data());
+  if (page.codec == Codec::kRaw && !one_in(8)) page.raw_bytes = static_cast<uint32_t>(sent.size());
+  if (!one_in(8)) page.lane = Lane(static_cast<uint8_t>(page.lane) & 1);
+  wire::encode_page_prefix(page, static_cast<uint32_t>(sent.size()), crc, bytes.data());
 }
 
 // With a right checksum and length, now and then with bytes changed within.
