@@ -3,53 +3,19 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <deque>
+#include <mutex>
 
-#include "daemon/ctl/running_time.h"
+#include "daemon/ctl/block_printer.h"
+#include "daemon/ctl/dump_blocks.h"
+#include "daemon/ctl/ordered_work.h"
+#include "daemon/ctl/workers.h"
 
 namespace collect::ctl {
 namespace {
 
-constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
-
-// Detail records of one thread, followed in step with its events: no offset table, so memory stays
-// constant. Only a link out of order makes the reader build one.
-class DetailFollower {
- public:
-  explicit DetailFollower(const atf::SessionThread& thread) : thread_(thread) {
-    if (thread.detail) cursor_ = thread.detail->records();
-  }
-
-  std::optional<atf::DetailRecord> record_of(const atf::IndexEvent& event) {
-    if (event.detail_seq == atf::kNoDetail || !cursor_) return std::nullopt;
-    // Walking forward over what the filters left out is a read of each header.
-    while (cursor_->seq() <= event.detail_seq) {
-      auto record = cursor_->next();
-      if (!record) return std::nullopt;
-      if (cursor_->seq() == event.detail_seq + 1) return record;
-    }
-    return thread_.detail->get(event.detail_seq);
-  }
-
- private:
-  const atf::SessionThread& thread_;
-  std::optional<atf::DetailCursor> cursor_;
-};
-
-std::vector<PrintedThread> printed_threads(const DumpedSession& session) {
-  std::vector<PrintedThread> threads;
-  for (const atf::SessionThread& thread : session.reader.threads()) {
-    PrintedThread printed;
-    printed.n = thread.n;
-    if (thread.index) {
-      printed.tid = thread.index->header().thread_id;
-      printed.has_depth = thread.index->version() == atf::Version::kV1;
-    }
-    const ManifestThread* said = session.manifest.thread(thread.n);
-    if (said != nullptr) printed.name = said->name;
-    threads.push_back(std::move(printed));
-  }
-  return threads;
-}
+// Of what is printed in memory; where a block's text is longer, the rest goes straight out.
+constexpr size_t kMaxBlockBytes = size_t{1} << 20;
 
 // A nearby zero for the text form: headers or first events, without reading the files. Where times
 // step back some lines are negative.
@@ -74,95 +40,6 @@ std::string utc_text(uint64_t unix_ns) {
   return std::string(day) + "." + fraction.substr(1) + " UTC";
 }
 
-// Prints one session's events.
-class SessionPrinter {
- public:
-  SessionPrinter(const DumpOptions& options, DumpedSession& session, size_t number,
-                 uint64_t origin_ns, TextOut& out)
-      : options_(options),
-        session_(session),
-        json_(out, session.names, printed_threads(session),
-              session.clock ? &*session.clock : nullptr,
-              session.clock ? session.trace.path : std::string()),
-        text_(out, session.names, printed_threads(session), origin_ns,
-              {options.merged, session.clock ? number : 0}) {
-    for (const atf::SessionThread& thread : session.reader.threads()) details_.emplace_back(thread);
-    if (!options.merged) return;
-    for (size_t i = 0; i < details_.size(); ++i) add_stalls(i);
-    std::stable_sort(stalls_.begin(), stalls_.end(), [](const Placed& a, const Placed& b) {
-      return a.stall.first_ns < b.stall.first_ns;
-    });
-  }
-
-  uint64_t time_of(uint64_t device_ns) const {
-    return session_.clock ? session_.clock->line_ns(device_ns) : device_ns;
-  }
-
-  void begin_thread(size_t thread, uint64_t events) {
-    stalls_.clear();
-    next_stall_ = 0;
-    add_stalls(thread);
-    if (!options_.json) text_.begin_thread(thread, events);
-  }
-
-  // Those that began before a time on the line, of the thread or, when merged, of all of them.
-  void print_stalls(uint64_t before_ns) {
-    for (; next_stall_ < stalls_.size(); ++next_stall_) {
-      const auto& [thread, stall] = stalls_[next_stall_];
-      const uint64_t time_ns = time_of(stall.first_ns);
-      if (time_ns >= before_ns) return;
-      if (time_ns > options_.to_ns || time_of(stall.last_ns) < options_.from_ns) continue;
-      if (options_.json) {
-        json_.print(thread, stall, time_ns);
-      } else {
-        text_.print(thread, stall, time_ns);
-      }
-    }
-  }
-
-  // True: it was printed.
-  bool take(size_t thread, uint64_t seq, const atf::IndexEvent& event, uint64_t time_ns) {
-    // Asked first, so that it has seen every function.
-    const bool wanted = session_.filter->wants(event.function_id) && time_ns >= options_.from_ns &&
-                        time_ns <= options_.to_ns;
-    if (!wanted) {
-      if (!options_.json) text_.pass(thread, event);
-      return false;
-    }
-    std::optional<atf::DetailRecord> record;
-    if (options_.detail) record = details_[thread].record_of(event);
-    if (options_.json) {
-      json_.print(thread, seq, event, time_ns, record);
-    } else {
-      text_.print(thread, event, time_ns, record);
-    }
-    return true;
-  }
-
- private:
-  struct Placed {
-    size_t thread = 0;  // position
-    storage::Stall stall;
-  };
-
-  // A stall is of no function: who asks for some gets none.
-  void add_stalls(size_t thread) {
-    if (!options_.functions.empty() || !session_.reader.threads()[thread].index) return;
-    for (const storage::Stall& stall :
-         stalls_of(session_.manifest, session_.reader.threads()[thread].n)) {
-      stalls_.push_back({thread, stall});
-    }
-  }
-
-  const DumpOptions& options_;
-  DumpedSession& session_;
-  JsonEvents json_;
-  TextEvents text_;
-  std::vector<DetailFollower> details_;
-  std::vector<Placed> stalls_;  // in order of time
-  size_t next_stall_ = 0;
-};
-
 class Dump {
  public:
   Dump(const DumpOptions& options, const std::vector<std::unique_ptr<DumpedSession>>& sessions,
@@ -174,88 +51,57 @@ class Dump {
       if (first != kNever) first_ = std::min(first_, first);
     }
     if (first_ == kNever) first_ = 0;
+    if (options.merged) std::fill(origins_.begin(), origins_.end(), first_);
   }
 
   // False: the limit, or the reader, ended it.
   bool run() {
-    if (options_.merged) {
-      run_merged();
-    } else {
-      for (size_t i = 0; i < sessions_.size() && !done(); ++i) run_by_thread(i);
+    if (options_.merged && !options_.json) {
+      for (size_t i = 0; sessions_.size() > 1 && i < sessions_.size(); ++i) print_session(i);
+      print_origin(*sessions_.front(), first_);
     }
+    if (done()) return false;
+    DumpBlocks blocks(options_, sessions_);
+    const size_t workers = workers_for(blocks.events() / DumpBlock::kEvents);
+    for (size_t i = 0; i <= workers; ++i)
+      printers_.emplace_back(options_, sessions_, origins_, filters_);
+    work_in_order<Piece>(
+        workers, [&](Piece& piece) { return blocks.next(piece.block); },
+        [this](size_t worker, Piece& piece) {
+          piece.done = {};
+          piece.text.clear();
+          printers_[worker].print(piece.block, piece.done, piece.text, UINT64_MAX, kMaxBlockBytes);
+        },
+        [this](Piece& piece) { return put(piece); });
     return !done();
   }
 
  private:
-  bool done() const { return printed_ >= options_.limit || !out_.ok(); }
-
-  void run_by_thread(size_t number) {
-    DumpedSession& session = *sessions_[number];
-    if (!options_.json) {
-      if (sessions_.size() > 1) print_session(number);
-      print_origin(session, origins_[number]);
-    }
-    SessionPrinter printer(options_, session, number + 1, origins_[number], out_);
-    const auto& threads = session.reader.threads();
-    for (size_t i = 0; i < threads.size() && !done(); ++i) {
-      if (!threads[i].index) continue;
-      const atf::IndexReader& index = *threads[i].index;
-      printer.begin_thread(i, index.size());
-      for (uint64_t seq = 0; seq < index.size() && !done(); ++seq) {
-        const atf::IndexEvent event = index.event(seq);
-        const uint64_t time_ns = printer.time_of(event.timestamp_ns);
-        printer.print_stalls(time_ns);
-        if (printer.take(i, seq, event, time_ns)) ++printed_;
-      }
-      if (!done()) printer.print_stalls(kNever);
-    }
-  }
-
-  // The next event of each session; the earliest of them is printed.
-  struct Next {
-    atf::MergedCursor cursor;
-    atf::MergedEvent event{};
-    uint64_t time_ns = 0;
-    bool there = false;
-
-    void step(const SessionPrinter& printer) {
-      there = cursor.next(event);
-      if (there) time_ns = printer.time_of(event.event.timestamp_ns);
-    }
+  struct Piece {
+    DumpBlock block;
+    PrintedBlock done;
+    TextBuffer text;
   };
 
-  void run_merged() {
-    if (!options_.json) {
-      for (size_t i = 0; sessions_.size() > 1 && i < sessions_.size(); ++i) print_session(i);
-      print_origin(*sessions_.front(), first_);
+  bool done() const { return printed_ >= options_.limit || !out_.ok(); }
+
+  // False: no more is wanted.
+  bool put(Piece& piece) {
+    BlockPrinter& printer = printers_.back();
+    if (!options_.json && piece.block.begins_session) {
+      if (sessions_.size() > 1) print_session(piece.block.session);
+      print_origin(*sessions_[piece.block.session], origins_[piece.block.session]);
     }
-    std::vector<SessionPrinter> printers;
-    std::vector<Next> next;
-    printers.reserve(sessions_.size());
-    for (size_t i = 0; i < sessions_.size(); ++i) {
-      const std::optional<DeviceClock>& clock = sessions_[i]->clock;
-      // Text needs the calls before the window for depth and durations; JSON does not.
-      uint64_t from = options_.json ? options_.from_ns : 0;
-      if (clock && from != 0) from = clock->device_ns(from);
-      printers.emplace_back(options_, *sessions_[i], i + 1, first_, out_);
-      next.push_back({sessions_[i]->reader.merged(from)});
-      next.back().step(printers[i]);
+    if (!options_.json && piece.block.begins_thread) printer.begin_thread(piece.block, out_);
+    const uint64_t wanted = options_.limit - printed_;
+    if (piece.done.printed >= wanted) {
+      piece.done = {};  // cut within this block: it is printed again, up to there
+    } else {
+      out_.put_block(piece.text.text());
     }
-    while (!done()) {
-      size_t earliest = next.size();
-      for (size_t i = 0; i < next.size(); ++i) {
-        if (!next[i].there) continue;
-        if (earliest == next.size() || next[i].time_ns < next[earliest].time_ns) earliest = i;
-      }
-      if (earliest == next.size() || next[earliest].time_ns > options_.to_ns) break;
-      const Next& now = next[earliest];
-      for (SessionPrinter& printer : printers) printer.print_stalls(now.time_ns);
-      if (printers[earliest].take(now.event.thread, now.event.seq, now.event.event, now.time_ns)) {
-        ++printed_;
-      }
-      next[earliest].step(printers[earliest]);
-    }
-    for (size_t i = 0; i < printers.size() && !done(); ++i) printers[i].print_stalls(kNever);
+    if (!piece.done.is_whole) printer.print(piece.block, piece.done, out_, wanted, SIZE_MAX);
+    printed_ += piece.done.printed;
+    return !done();
   }
 
   void print_session(size_t number) {
@@ -285,9 +131,11 @@ class Dump {
   const DumpOptions& options_;
   const std::vector<std::unique_ptr<DumpedSession>>& sessions_;
   TextOut out_;
-  std::vector<uint64_t> origins_;  // of each session
+  std::vector<uint64_t> origins_;  // the zero of each session's text
   uint64_t first_ = kNever;        // of all of them
   uint64_t printed_ = 0;
+  std::mutex filters_;
+  std::deque<BlockPrinter> printers_;  // one for each worker, the last for put()
 };
 
 }  // namespace

@@ -38,7 +38,7 @@ std::optional<atf::FunctionDetail> function_of(const atf::DetailRecord& record) 
   return atf::decode_function_payload(record.payload);
 }
 
-void put_payload_json(TextOut& out, const atf::DetailRecord& record) {
+void put_payload_json(TextBuffer& out, const atf::DetailRecord& record) {
   const auto detail = function_of(record);
   if (!detail) {
     out.put("\"payload\":\"");
@@ -62,7 +62,7 @@ void put_payload_json(TextOut& out, const atf::DetailRecord& record) {
   out.put('"');
 }
 
-void put_payload_text(TextOut& out, const atf::DetailRecord& record) {
+void put_payload_text(TextBuffer& out, const atf::DetailRecord& record) {
   const auto detail = function_of(record);
   if (!detail) {
     out.put(" payload[");
@@ -84,12 +84,24 @@ void put_payload_text(TextOut& out, const atf::DetailRecord& record) {
   out.hex_bytes(detail->stack);
 }
 
+// Of the object of an event, from its kind on to the id of its function.
+std::string_view kind_key(atf::EventKind kind) {
+  switch (kind) {
+    case atf::EventKind::kCall:
+      return R"(,"kind":"call","function_id":")";
+    case atf::EventKind::kReturn:
+      return R"(,"kind":"return","function_id":")";
+    case atf::EventKind::kException:
+      return R"(,"kind":"exception","function_id":")";
+  }
+  return R"(,"kind":"unknown","function_id":")";
+}
+
 }  // namespace
 
-JsonEvents::JsonEvents(TextOut& out, const NameTable& names,
-                       const std::vector<PrintedThread>& threads, const DeviceClock* clock,
-                       const std::string& session)
-    : out_(out), names_(names), clock_(clock) {
+JsonEvents::JsonEvents(const NameTable& names, const std::vector<PrintedThread>& threads,
+                       const DeviceClock* clock, const std::string& session)
+    : names_(names), clock_(clock) {
   const std::string opening =
       clock == nullptr ? "{\"thread\":" : "{\"session\":" + json_text(session) + ",\"thread\":";
   for (const PrintedThread& thread : threads) {
@@ -99,196 +111,204 @@ JsonEvents::JsonEvents(TextOut& out, const NameTable& names,
   }
 }
 
-void JsonEvents::put_times(uint64_t ts_ns, uint64_t time_ns) {
-  out_.put(",\"ts_ns\":");
-  out_.dec(ts_ns);
+void JsonEvents::put_times(TextBuffer& out, uint64_t ts_ns, uint64_t time_ns) {
+  out.put(",\"ts_ns\":");
+  out.dec(ts_ns);
   if (clock_ == nullptr) return;
-  out_.put(",\"time_ns\":");
-  out_.dec(time_ns);
-  out_.put(",\"uncertainty_ns\":");
+  out.put(",\"time_ns\":");
+  out.dec(time_ns);
+  out.put(",\"uncertainty_ns\":");
   if (clock_->is_compared()) {
-    out_.dec(clock_->uncertainty_ns(ts_ns));
+    out.dec(clock_->uncertainty_ns(ts_ns));
   } else {
-    out_.put("null");
+    out.put("null");
   }
 }
 
-void JsonEvents::print(size_t thread, const storage::Stall& stall, uint64_t time_ns) {
-  out_.put(prefixes_[thread]);
-  out_.put("null");
-  put_times(stall.first_ns, time_ns);
-  out_.put(",\"kind\":\"stall\",\"stall\":\"");
-  out_.put(storage::stall_kind_name(stall.kind));
-  out_.put("\",\"last_ns\":");
-  out_.dec(stall.last_ns);
-  out_.put(",\"stalled_ns\":");
-  out_.dec(stall.stalled_ns);
-  out_.put(",\"joined\":");
-  out_.dec(stall.count);
-  out_.put("}\n");
+void JsonEvents::print(TextBuffer& out, size_t thread, const storage::Stall& stall,
+                       uint64_t time_ns) {
+  out.put(prefixes_[thread]);
+  out.put("null");
+  put_times(out, stall.first_ns, time_ns);
+  out.put(",\"kind\":\"stall\",\"stall\":\"");
+  out.put(storage::stall_kind_name(stall.kind));
+  out.put("\",\"last_ns\":");
+  out.dec(stall.last_ns);
+  out.put(",\"stalled_ns\":");
+  out.dec(stall.stalled_ns);
+  out.put(",\"joined\":");
+  out.dec(stall.count);
+  out.put("}\n");
 }
 
-void JsonEvents::print(size_t thread, uint64_t seq, const atf::IndexEvent& event, uint64_t time_ns,
-                       const std::optional<atf::DetailRecord>& detail) {
-  out_.put(prefixes_[thread]);
-  out_.dec(seq);
-  put_times(event.timestamp_ns, time_ns);
-  out_.put(",\"kind\":\"");
-  out_.put(atf::to_text(event.kind));
-  out_.put("\",\"function_id\":\"");
-  out_.hex(event.function_id);
-  out_.put("\",\"name\":");
-  out_.json_string(names_.name_of(event.function_id));
+void JsonEvents::print(TextBuffer& out, size_t thread, uint64_t seq, const atf::IndexEvent& event,
+                       uint64_t time_ns, const atf::DetailRecord* detail) {
+  const Text& text = functions_.of(event.function_id, [this](uint64_t id) {
+    std::string name;
+    names_.append_name(name, id);
+    TextBuffer made;
+    made.hex(id);
+    made.put("\",\"name\":");
+    made.json_string(name);
+    return Text{std::string(made.text())};
+  });
+  out.put(prefixes_[thread]);
+  out.dec(seq);
+  put_times(out, event.timestamp_ns, time_ns);
+  out.put(kind_key(event.kind));
+  out.put(text.function);
   if (has_depth_[thread]) {
-    out_.put(",\"call_depth\":");
-    out_.dec(event.call_depth);
+    out.put(",\"call_depth\":");
+    out.dec(event.call_depth);
   }
-  out_.put(",\"detail_seq\":");
+  if (event.detail_seq == atf::kNoDetail && detail == nullptr) {
+    out.put(",\"detail_seq\":null}\n");
+    return;
+  }
+  out.put(",\"detail_seq\":");
   if (event.detail_seq == atf::kNoDetail) {
-    out_.put("null");
+    out.put("null");
   } else {
-    out_.dec(event.detail_seq);
+    out.dec(event.detail_seq);
   }
-  if (detail) {
-    out_.put(",\"detail\":{");
-    put_payload_json(out_, *detail);
-    out_.put('}');
+  if (detail != nullptr) {
+    out.put(",\"detail\":{");
+    put_payload_json(out, *detail);
+    out.put('}');
   }
-  out_.put("}\n");
+  out.put("}\n");
 }
 
-TextEvents::TextEvents(TextOut& out, const NameTable& names, std::vector<PrintedThread> threads,
-                       uint64_t origin_ns, Margin margin)
-    : out_(out),
-      names_(names),
-      threads_(std::move(threads)),
-      origin_ns_(origin_ns),
-      margin_(margin),
-      stacks_(threads_.size()) {}
-
-void TextEvents::begin_thread(size_t thread, uint64_t events) {
-  out_.put("# thread ");
-  out_.dec(threads_[thread].n);
-  out_.put(", tid ");
-  out_.dec(threads_[thread].tid);
-  if (!threads_[thread].name.empty()) {
-    out_.put(", \"");
-    out_.printable(threads_[thread].name);
-    out_.put('"');
-  }
-  out_.put(", ");
-  out_.dec(events);
-  out_.put(" events\n");
-}
-
-TextEvents::Moved TextEvents::move(size_t thread, const atf::IndexEvent& event) {
+CallPlace CallPlaces::move(size_t thread, const atf::IndexEvent& event) {
   CallStack& stack = stacks_[thread];
-  Moved moved{stack.depth(), {}};
+  CallPlace place{depth(thread)};
   if (event.kind == atf::EventKind::kCall) {
     stack.call(slots_.slot_of(event.function_id), event.timestamp_ns);
   } else if (event.kind == atf::EventKind::kReturn || event.kind == atf::EventKind::kException) {
     stack.leave(slots_.slot_of(event.function_id), event.timestamp_ns,
                 [&](const CallStack::Ended& ended) {
-                  if (ended.returned) moved.duration_ns = ended.total_ns;
+                  if (!ended.returned) return;
+                  place.has_duration = true;
+                  place.duration_ns = ended.total_ns;
                 });
-    moved.depth = stack.depth();
+    place.depth = depth(thread);
   }
-  return moved;
+  return place;
 }
 
-void TextEvents::pass(size_t thread, const atf::IndexEvent& event) {
-  move(thread, event);
+TextEvents::TextEvents(const NameTable& names, std::vector<PrintedThread> threads,
+                       uint64_t origin_ns, Margin margin)
+    : names_(names), threads_(std::move(threads)), origin_ns_(origin_ns), margin_(margin) {}
+
+void TextEvents::begin_thread(TextBuffer& out, size_t thread, uint64_t events) {
+  out.put("# thread ");
+  out.dec(threads_[thread].n);
+  out.put(", tid ");
+  out.dec(threads_[thread].tid);
+  if (!threads_[thread].name.empty()) {
+    out.put(", \"");
+    out.printable(threads_[thread].name);
+    out.put('"');
+  }
+  out.put(", ");
+  out.dec(events);
+  out.put(" events\n");
 }
 
-void TextEvents::print_margin(size_t thread, std::optional<int64_t> since_ns,
-                              std::optional<uint64_t> duration_ns, size_t depth) {
+void TextEvents::print_margin(TextBuffer& out, size_t thread, std::optional<int64_t> since_ns,
+                              std::optional<uint64_t> duration_ns, uint32_t depth) {
   if (since_ns) {
-    out_.micros(*since_ns, kTimeWidth);
+    out.micros(*since_ns, kTimeWidth);
   } else {
-    out_.repeat(' ', kTimeWidth);
+    out.repeat(' ', kTimeWidth);
   }
   if (duration_ns) {
-    out_.micros(static_cast<int64_t>(*duration_ns), kDurationWidth);
+    out.micros(static_cast<int64_t>(*duration_ns), kDurationWidth);
   } else {
-    out_.repeat(' ', kDurationWidth);
+    out.repeat(' ', kDurationWidth);
   }
   if (margin_.thread) {
-    out_.put(" [");
+    out.put(" [");
     if (margin_.session != 0) {
-      out_.dec(margin_.session);
-      out_.put(':');
+      out.dec(margin_.session);
+      out.put(':');
     }
-    out_.dec(threads_[thread].n, 3);
-    out_.put(']');
+    out.dec(threads_[thread].n, 3);
+    out.put(']');
   }
-  out_.put(" | ");
-  out_.repeat(' ', std::min(2 * depth, kMaxIndent));
+  out.put(" | ");
+  out.repeat(' ', std::min(2 * size_t{depth}, kMaxIndent));
 }
 
-void TextEvents::print(size_t thread, const storage::Stall& stall, uint64_t time_ns) {
-  print_margin(thread, static_cast<int64_t>(time_ns - origin_ns_), stall.stalled_ns,
-               stacks_[thread].depth());
+void TextEvents::print(TextBuffer& out, size_t thread, const storage::Stall& stall,
+                       uint64_t time_ns, uint32_t depth) {
+  print_margin(out, thread, static_cast<int64_t>(time_ns - origin_ns_), stall.stalled_ns, depth);
   switch (stall.kind) {
     case storage::StallKind::kPageWait:
-      out_.put("~ waited for the collector");
+      out.put("~ waited for the collector");
       break;
     case storage::StallKind::kStopped:
-      out_.put("~ the process was stopped");
+      out.put("~ the process was stopped");
       break;
     case storage::StallKind::kSuspended:
-      out_.put("~ the machine slept");
+      out.put("~ the machine slept");
       break;
   }
   if (stall.count > 1) {
-    out_.put(", ");
-    out_.dec(stall.count);
-    out_.put(" times in ");
-    out_.micros(static_cast<int64_t>(stall.last_ns - stall.first_ns), 0);
-    out_.put(" us");
+    out.put(", ");
+    out.dec(stall.count);
+    out.put(" times in ");
+    out.micros(static_cast<int64_t>(stall.last_ns - stall.first_ns), 0);
+    out.put(" us");
   }
-  out_.put('\n');
+  out.put('\n');
 }
 
-void TextEvents::print(size_t thread, const atf::IndexEvent& event, uint64_t time_ns,
-                       const std::optional<atf::DetailRecord>& detail) {
-  const Moved moved = move(thread, event);
-  print_margin(thread, static_cast<int64_t>(time_ns - origin_ns_), moved.duration_ns, moved.depth);
-  const std::string_view name = names_.name_of(event.function_id);
-  // Demangled C++ names bring their parameter list along.
-  const std::string_view parentheses =
-      name.find('(') == std::string_view::npos ? std::string_view("()") : std::string_view();
+void TextEvents::print(TextBuffer& out, size_t thread, const atf::IndexEvent& event,
+                       uint64_t time_ns, const CallPlace& place, const atf::DetailRecord* detail) {
+  const Text& text = functions_.of(event.function_id, [this](uint64_t id) {
+    std::string name;
+    names_.append_name(name, id);
+    // Demangled C++ names bring their parameter list along.
+    const bool has_parentheses = name.find('(') != std::string::npos;
+    Text made{"", printable(name)};
+    made.call = made.name + (has_parentheses ? " {\n" : "() {\n");
+    return made;
+  });
+  std::optional<uint64_t> duration_ns;
+  if (place.has_duration) duration_ns = place.duration_ns;
+  print_margin(out, thread, static_cast<int64_t>(time_ns - origin_ns_), duration_ns, place.depth);
   switch (event.kind) {
     case atf::EventKind::kCall:
-      out_.printable(name);
-      out_.put(parentheses);
-      out_.put(" {");
+      out.put(text.call);
       break;
     case atf::EventKind::kReturn:
-      out_.put("} ");
-      out_.printable(name);
+      out.put("} ");
+      out.put(text.name);
+      out.put('\n');
       break;
     case atf::EventKind::kException:
-      out_.put("} ");
-      out_.printable(name);
-      out_.put(" ! exception");
+      out.put("} ");
+      out.put(text.name);
+      out.put(" ! exception\n");
       break;
     default:
-      out_.put("? kind ");
-      out_.dec(event.kind_raw);
-      out_.put(' ');
-      out_.printable(name);
+      out.put("? kind ");
+      out.dec(event.kind_raw);
+      out.put(' ');
+      out.put(text.name);
+      out.put('\n');
   }
-  out_.put('\n');
-  if (!detail) return;
-  print_margin(thread, std::nullopt, std::nullopt, moved.depth + 1);
-  out_.put("detail ");
-  out_.dec(event.detail_seq);
-  out_.put(':');
-  put_payload_text(out_, *detail);
-  out_.put('\n');
+  if (detail == nullptr) return;
+  print_margin(out, thread, std::nullopt, std::nullopt, place.depth + 1);
+  out.put("detail ");
+  out.dec(event.detail_seq);
+  out.put(':');
+  put_payload_text(out, *detail);
+  out.put('\n');
 }
 
-void print_detail_json(TextOut& out, uint64_t seq, const atf::DetailRecord& record) {
+void print_detail_json(TextBuffer& out, uint64_t seq, const atf::DetailRecord& record) {
   out.put("{\"detail_seq\":");
   out.dec(seq);
   out.put(",\"index_seq\":");
@@ -304,7 +324,7 @@ void print_detail_json(TextOut& out, uint64_t seq, const atf::DetailRecord& reco
   out.put("}\n");
 }
 
-void print_detail_text(TextOut& out, uint64_t seq, const atf::DetailRecord& record) {
+void print_detail_text(TextBuffer& out, uint64_t seq, const atf::DetailRecord& record) {
   out.put("detail ");
   out.dec(seq);
   out.put(": event ");

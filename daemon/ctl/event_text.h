@@ -1,12 +1,15 @@
-// One event as a line: JSON for programs, indented text for people. dump drives it.
+// One event as a line: JSON for programs, indented text for people. dump drives it. The printers
+// are not thread-safe; several on the same NameTable are.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "daemon/ctl/call_stack.h"
+#include "daemon/ctl/function_texts.h"
 #include "daemon/ctl/names.h"
 #include "daemon/ctl/text_out.h"
 #include "daemon/ctl/time_line.h"
@@ -30,65 +33,89 @@ struct PrintedThread {
 class JsonEvents {
  public:
   // A clock that is not null puts the events on a time line, where `time_ns` is their place.
-  JsonEvents(TextOut& out, const NameTable& names, const std::vector<PrintedThread>& threads,
+  JsonEvents(const NameTable& names, const std::vector<PrintedThread>& threads,
              const DeviceClock* clock, const std::string& session);
 
-  void print(size_t thread, uint64_t seq, const atf::IndexEvent& event, uint64_t time_ns,
-             const std::optional<atf::DetailRecord>& detail);
+  void print(TextBuffer& out, size_t thread, uint64_t seq, const atf::IndexEvent& event,
+             uint64_t time_ns, const atf::DetailRecord* detail);
   // {"thread":0,"tid":4711,"seq":null,"ts_ns":…,"kind":"stall","stall":"page_wait","last_ns":…,
   //  "stalled_ns":…,"joined":1}
-  void print(size_t thread, const storage::Stall& stall, uint64_t time_ns);
+  void print(TextBuffer& out, size_t thread, const storage::Stall& stall, uint64_t time_ns);
 
  private:
-  void put_times(uint64_t ts_ns, uint64_t time_ns);
+  struct Text {
+    std::string function;  // `0x…","name":"…"`
+    size_t bytes() const { return function.size(); }
+  };
+  void put_times(TextBuffer& out, uint64_t ts_ns, uint64_t time_ns);
 
-  TextOut& out_;
   const NameTable& names_;
   const DeviceClock* const clock_;
   std::vector<std::string> prefixes_;  // by position: up to and with `"seq":`
   std::vector<bool> has_depth_;        // by position
+  FunctionTexts<Text> functions_;
+};
+
+// Where an event stands among the calls of its thread.
+struct CallPlace {
+  uint32_t depth = 0;  // to print at
+  bool has_duration = false;
+  uint64_t duration_ns = 0;  // of the call that the event closed
+};
+
+// The calls of a session's threads. Every event is given to move(), printed or not, in the order of
+// its thread.
+class CallPlaces {
+ public:
+  explicit CallPlaces(size_t threads) : stacks_(threads) {}
+
+  CallPlace move(size_t thread, const atf::IndexEvent& event);
+  uint32_t depth(size_t thread) const {
+    return static_cast<uint32_t>(std::min(stacks_[thread].depth(), CallStack::kMaxDepth));
+  }
+
+ private:
+  FunctionSlots slots_;
+  std::vector<CallStack> stacks_;  // by position
 };
 
 // Time since the origin, duration at a return, and the function at its depth:
 //          1.500            |   parse() {
 //          2.750      1.250 |   } parse
-// Events that are not printed still have to be given to pass(): they move the depth.
 class TextEvents {
  public:
   struct Margin {
     bool thread = false;  // lines of several threads alternate
     size_t session = 0;   // not 0: lines of several sessions do, and this is the number shown
   };
-  TextEvents(TextOut& out, const NameTable& names, std::vector<PrintedThread> threads,
-             uint64_t origin_ns, Margin margin);
+  TextEvents(const NameTable& names, std::vector<PrintedThread> threads, uint64_t origin_ns,
+             Margin margin);
 
-  void begin_thread(size_t thread, uint64_t events);
-  void print(size_t thread, const atf::IndexEvent& event, uint64_t time_ns,
-             const std::optional<atf::DetailRecord>& detail);
-  void pass(size_t thread, const atf::IndexEvent& event);
+  void begin_thread(TextBuffer& out, size_t thread, uint64_t events);
+  void print(TextBuffer& out, size_t thread, const atf::IndexEvent& event, uint64_t time_ns,
+             const CallPlace& place, const atf::DetailRecord* detail);
   // At its begin, with the stalled time in the column of durations.
-  void print(size_t thread, const storage::Stall& stall, uint64_t time_ns);
+  void print(TextBuffer& out, size_t thread, const storage::Stall& stall, uint64_t time_ns,
+             uint32_t depth);
 
  private:
-  struct Moved {
-    size_t depth = 0;                     // to print at
-    std::optional<uint64_t> duration_ns;  // of the call that the event closed
+  struct Text {
+    std::string call;  // `parse() {`
+    std::string name;  // `parse`
+    size_t bytes() const { return call.size() + name.size(); }
   };
-  Moved move(size_t thread, const atf::IndexEvent& event);
-  void print_margin(size_t thread, std::optional<int64_t> since_ns,
-                    std::optional<uint64_t> duration_ns, size_t depth);
+  void print_margin(TextBuffer& out, size_t thread, std::optional<int64_t> since_ns,
+                    std::optional<uint64_t> duration_ns, uint32_t depth);
 
-  TextOut& out_;
   const NameTable& names_;
   std::vector<PrintedThread> threads_;
   uint64_t origin_ns_;
   const Margin margin_;
-  FunctionSlots slots_;
-  std::vector<CallStack> stacks_;  // by position
+  FunctionTexts<Text> functions_;
 };
 
 // A detail record by itself: what `dump` of a lone detail.atf prints.
-void print_detail_json(TextOut& out, uint64_t seq, const atf::DetailRecord& record);
-void print_detail_text(TextOut& out, uint64_t seq, const atf::DetailRecord& record);
+void print_detail_json(TextBuffer& out, uint64_t seq, const atf::DetailRecord& record);
+void print_detail_text(TextBuffer& out, uint64_t seq, const atf::DetailRecord& record);
 
 }  // namespace collect::ctl

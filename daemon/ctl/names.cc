@@ -310,15 +310,27 @@ std::string_view NameTable::name_of(uint64_t function_id) const {
     return it->second;
   }
   made_.clear();
+  append_unnamed(made_, function_id);
+  return made_;
+}
+
+void NameTable::append_name(std::string& to, uint64_t function_id) const {
+  if (const auto it = symbols_.find(function_id); it != symbols_.end()) {
+    to += it->second;
+  } else {
+    append_unnamed(to, function_id);
+  }
+}
+
+void NameTable::append_unnamed(std::string& to, uint64_t function_id) const {
   const auto module = modules_.find(static_cast<uint32_t>(function_id >> 32));
   if (module == modules_.end() || module->second.empty()) {
-    append_hex(made_, function_id);
+    append_hex(to, function_id);
   } else {
-    made_ += module->second;
-    made_ += '+';
-    append_hex(made_, function_id & UINT32_MAX);
+    to += module->second;
+    to += '+';
+    append_hex(to, function_id & UINT32_MAX);
   }
-  return made_;
 }
 
 }  // namespace collect::ctl

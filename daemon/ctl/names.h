@@ -91,8 +91,11 @@ class NameTable {
 
   // Valid until the next call. Not thread-safe: it keeps the last answers.
   std::string_view name_of(uint64_t function_id) const;
+  // The same without the memory: for several threads at once.
+  void append_name(std::string& to, uint64_t function_id) const;
 
  private:
+  void append_unnamed(std::string& to, uint64_t function_id) const;
   static constexpr int kCacheBits = 12;
   struct Cached {
     uint64_t function_id = 0;

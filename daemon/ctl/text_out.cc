@@ -1,5 +1,6 @@
 #include "daemon/ctl/text_out.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <ostream>
@@ -10,23 +11,34 @@ namespace collect::ctl {
 namespace {
 
 constexpr char kHexDigits[] = "0123456789abcdef";
+constexpr size_t kMaxDigits = 20;
 
 }  // namespace
 
-void TextOut::put(std::string_view text) {
-  while (text.size() > kBufferBytes - used_) {
-    const size_t part = kBufferBytes - used_;
-    std::memcpy(buffer_.data() + used_, text.data(), part);
-    used_ += part;
-    text.remove_prefix(part);
-    flush();
-  }
-  if (text.empty()) return;
-  std::memcpy(buffer_.data() + used_, text.data(), text.size());
-  used_ += text.size();
+void TextBuffer::make_room(size_t bytes) {
+  grow(bytes);
 }
 
-void TextOut::repeat(char c, size_t count) {
+void TextBuffer::grow(size_t bytes) {
+  const size_t capacity = std::max({used_ + bytes, 2 * capacity_, kFirstBytes});
+  auto larger = std::make_unique_for_overwrite<char[]>(capacity);
+  if (used_ != 0) std::memcpy(larger.get(), bytes_.get(), used_);
+  bytes_ = std::move(larger);
+  capacity_ = capacity;
+}
+
+void TextBuffer::put_in_parts(std::string_view text) {
+  while (text.size() > capacity_ - used_) {
+    const size_t part = capacity_ - used_;
+    if (part != 0) std::memcpy(bytes_.get() + used_, text.data(), part);
+    used_ += part;
+    text.remove_prefix(part);
+    make_room(std::min(text.size(), kFirstBytes));
+  }
+  put(text);
+}
+
+void TextBuffer::repeat(char c, size_t count) {
   constexpr std::string_view kSpaces = "                                ";
   while (c == ' ' && count > kSpaces.size()) {
     put(kSpaces);
@@ -39,34 +51,41 @@ void TextOut::repeat(char c, size_t count) {
   }
 }
 
-void TextOut::dec(uint64_t number) {
-  char digits[20];
-  const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
-  put(std::string_view(digits, static_cast<size_t>(end - digits)));
+void TextBuffer::dec(uint64_t number) {
+  char* const at = room(kMaxDigits);
+  end_at(std::to_chars(at, at + kMaxDigits, number).ptr);
 }
 
-void TextOut::dec(uint64_t number, size_t width) {
-  char digits[20];
+void TextBuffer::dec(uint64_t number, size_t width) {
+  char digits[kMaxDigits];
   const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
   const auto length = static_cast<size_t>(end - digits);
   if (length < width) repeat(' ', width - length);
   put(std::string_view(digits, length));
 }
 
-void TextOut::hex(uint64_t number) {
-  char digits[18] = {'0', 'x'};
-  const auto end = std::to_chars(digits + 2, digits + sizeof digits, number, 16).ptr;
-  put(std::string_view(digits, static_cast<size_t>(end - digits)));
+void TextBuffer::hex(uint64_t number) {
+  char* const at = room(2 + 16);
+  at[0] = '0';
+  at[1] = 'x';
+  end_at(std::to_chars(at + 2, at + 2 + 16, number, 16).ptr);
 }
 
-void TextOut::hex_bytes(Bytes bytes) {
-  for (const uint8_t byte : bytes) {
-    const char pair[2] = {kHexDigits[byte >> 4], kHexDigits[byte & 15]};
-    put(std::string_view(pair, 2));
+void TextBuffer::hex_bytes(Bytes bytes) {
+  constexpr size_t kPart = 4096;
+  while (!bytes.empty()) {
+    const Bytes part = bytes.first(std::min(bytes.size(), kPart));
+    char* at = room(2 * part.size());
+    for (const uint8_t byte : part) {
+      *at++ = kHexDigits[byte >> 4];
+      *at++ = kHexDigits[byte & 15];
+    }
+    end_at(at);
+    bytes = bytes.subspan(part.size());
   }
 }
 
-void TextOut::seconds(uint64_t ns) {
+void TextBuffer::seconds(uint64_t ns) {
   constexpr uint64_t kSecond = 1'000'000'000;
   dec(ns / kSecond);
   char fraction[10] = {'.'};
@@ -77,7 +96,7 @@ void TextOut::seconds(uint64_t ns) {
   put(std::string_view(fraction, sizeof fraction));
 }
 
-void TextOut::micros(int64_t ns, size_t width) {
+void TextBuffer::micros(int64_t ns, size_t width) {
   char digits[32];
   // Negative where a file's times step back behind its first.
   const uint64_t size =
@@ -91,22 +110,25 @@ void TextOut::micros(int64_t ns, size_t width) {
   *at++ = static_cast<char>('0' + rest / 10 % 10);
   *at++ = static_cast<char>('0' + rest % 10);
   const auto length = static_cast<size_t>(at - digits);
-  if (length < width) repeat(' ', width - length);
-  put(std::string_view(digits, length));
+  const size_t padding = length < width ? width - length : 0;
+  at = room(padding + length);
+  std::memset(at, ' ', padding);
+  std::memcpy(at + padding, digits, length);
+  end_at(at + padding + length);
 }
 
-void TextOut::json_string(std::string_view text) {
+void TextBuffer::json_string(std::string_view text) {
   scratch_.clear();
   append_json_string(scratch_, text);
   put(scratch_);
 }
 
-void TextOut::printable(std::string_view text, size_t max_bytes) {
+void TextBuffer::printable(std::string_view text, size_t max_bytes) {
   if (text.size() <= max_bytes && is_plain_name(text)) return put(text);
   put(collect::printable(text, max_bytes));
 }
 
-void TextOut::quoted(std::string_view text, size_t max_bytes) {
+void TextBuffer::quoted(std::string_view text, size_t max_bytes) {
   if (text.size() > max_bytes || !is_plain_name(text) || text.find('"') != std::string_view::npos) {
     return put(in_quotes(text, max_bytes));
   }
@@ -115,7 +137,7 @@ void TextOut::quoted(std::string_view text, size_t max_bytes) {
   put('"');
 }
 
-void TextOut::sentence(std::string_view text) {
+void TextBuffer::sentence(std::string_view text) {
   put(printable_sentence(text));
 }
 
@@ -124,13 +146,26 @@ void TextOut::control(std::string_view sequence) {
   put_control(out_, sequence);
 }
 
+void TextOut::put_block(std::string_view text) {
+  flush();
+  write(text);
+}
+
+void TextOut::make_room(size_t bytes) {
+  flush();
+  if (bytes > room_left()) grow(bytes);
+}
+
 void TextOut::flush() {
-  if (ok_ && used_ != 0) {
-    out_.write(buffer_.data(), static_cast<std::streamsize>(used_));
-    out_.flush();
-    ok_ = out_.good();
-  }
-  used_ = 0;
+  write(text());
+  clear();
+}
+
+void TextOut::write(std::string_view text) {
+  if (!ok_ || text.empty()) return;
+  out_.write(text.data(), static_cast<std::streamsize>(text.size()));
+  out_.flush();
+  ok_ = out_.good();
 }
 
 std::string json_text(std::string_view text) {

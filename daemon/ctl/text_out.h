@@ -1,10 +1,11 @@
-// Text into a stream by the block: numbers by std::to_chars, no formatting machinery per field.
-// When the reader goes away (a closed pipe), ok() turns false and the rest is dropped quietly.
+// Text by the block: numbers by std::to_chars, no formatting machinery per field. Into memory, or
+// through it into a stream.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <cstring>
 #include <iosfwd>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -13,17 +14,25 @@
 
 namespace collect::ctl {
 
-class TextOut {
+// Text in memory that grows as it has to.
+class TextBuffer {
  public:
-  explicit TextOut(std::ostream& out) : out_(out) {}
-  ~TextOut() { flush(); }
-  TextOut(const TextOut&) = delete;
-  TextOut& operator=(const TextOut&) = delete;
+  static constexpr size_t kFirstBytes = size_t{1} << 16;
 
-  void put(std::string_view text);
+  TextBuffer() = default;
+  virtual ~TextBuffer() = default;
+  TextBuffer(const TextBuffer&) = delete;
+  TextBuffer& operator=(const TextBuffer&) = delete;
+
+  void put(std::string_view text) {
+    if (text.size() > capacity_ - used_) return put_in_parts(text);
+    if (text.empty()) return;
+    std::memcpy(bytes_.get() + used_, text.data(), text.size());
+    used_ += text.size();
+  }
   void put(char c) {
-    if (used_ == kBufferBytes) flush();
-    buffer_[used_++] = c;
+    *room(1) = c;
+    ++used_;
   }
   void repeat(char c, size_t count);
   void dec(uint64_t number);
@@ -38,18 +47,51 @@ class TextOut {
   void printable(std::string_view text, size_t max_bytes = kMaxPrintableBytes);
   void quoted(std::string_view text, size_t max_bytes = kMaxPrintableBytes);
   void sentence(std::string_view text);
+
+  // For who writes many fields at once: `bytes` of room behind the text, and where the text ends
+  // now.
+  char* room(size_t bytes) {
+    if (bytes > capacity_ - used_) make_room(bytes);
+    return bytes_.get() + used_;
+  }
+  void end_at(const char* end) { used_ = static_cast<size_t>(end - bytes_.get()); }
+
+  size_t size() const { return used_; }  // of what is in memory
+  std::string_view text() const { return {bytes_.get(), used_}; }
+  void clear() { used_ = 0; }
+
+ protected:
+  virtual void make_room(size_t bytes);
+  void grow(size_t bytes);  // to room for that many
+  size_t room_left() const { return capacity_ - used_; }
+
+ private:
+  void put_in_parts(std::string_view text);
+
+  std::unique_ptr<char[]> bytes_;
+  size_t capacity_ = 0;
+  size_t used_ = 0;
+  std::string scratch_;
+};
+
+// Text into a stream. When the reader goes away (a closed pipe), ok() turns false and the rest is
+// dropped quietly.
+class TextOut final : public TextBuffer {
+ public:
+  explicit TextOut(std::ostream& out) : out_(out) {}
+  ~TextOut() override { flush(); }
+
   void control(std::string_view sequence);  // our own colours
+  void put_block(std::string_view text);    // without another copy
 
   void flush();
   bool ok() const { return ok_; }
 
  private:
-  static constexpr size_t kBufferBytes = size_t{1} << 16;
+  void make_room(size_t bytes) override;
+  void write(std::string_view text);
 
   std::ostream& out_;
-  std::array<char, kBufferBytes> buffer_;
-  size_t used_ = 0;
-  std::string scratch_;
   bool ok_ = true;
 };
 

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 #include <ostream>
 #include <vector>
 
+#include "daemon/ctl/ordered_work.h"
 #include "daemon/ctl/terminal.h"
 #include "daemon/ctl/workers.h"
+#include "formats/atf/thread_check.h"
 #include "formats/core/printable.h"
 
 namespace collect::ctl {
@@ -213,18 +216,54 @@ uint64_t TraceReport::count(Severity severity) const {
 
 namespace {
 
-atf::ThreadReport check_one(const Trace& trace, const TraceThread& thread) {
-  std::optional<Bytes> detail;
-  if (thread.detail) detail = thread.detail->bytes();
-  atf::ThreadReport report = trace.kind == TraceKind::kDetailFile
-                                 ? atf::check_detail_alone(thread.n, *detail)
-                                 : atf::check_thread(thread.n, thread.index.bytes(), detail);
-  if (thread.error) {
-    report.findings.add(Severity::kError, Lane::kIndex, atf::Check::kHeader, 0,
-                        thread.error->message);
+// The check of a session's threads as pieces of work: the ranges of one after the other, and behind
+// those of each a piece without a range, which ends it.
+class SessionCheck {
+ public:
+  struct Piece {
+    size_t thread = 0;
+    std::shared_ptr<atf::ThreadCheck> check;
+    std::optional<atf::CheckRange> range;
+    atf::RangeTally tally;
+  };
+
+  explicit SessionCheck(const Trace& trace) : trace_(trace) {}
+
+  // At most that many can work at once.
+  size_t pieces() const {
+    uint64_t pieces = trace_.threads.size();
+    for (const TraceThread& thread : trace_.threads) {
+      pieces += thread.index.bytes().size() / atf::ThreadCheck::kRangeBytes;
+      if (thread.detail) pieces += thread.detail->bytes().size() / atf::ThreadCheck::kRangeBytes;
+    }
+    return pieces;
   }
-  return report;
-}
+
+  bool make(Piece& piece) {
+    if (thread_ == trace_.threads.size()) return false;
+    if (!check_) check_ = checked(trace_.threads[thread_]);
+    piece.thread = thread_;
+    piece.check = check_;
+    piece.range = check_->next();
+    if (!piece.range) {
+      check_.reset();
+      ++thread_;
+    }
+    return true;
+  }
+
+ private:
+  std::shared_ptr<atf::ThreadCheck> checked(const TraceThread& thread) const {
+    std::optional<Bytes> index, detail;
+    if (trace_.kind != TraceKind::kDetailFile) index = thread.index.bytes();
+    if (thread.detail) detail = thread.detail->bytes();
+    return std::make_shared<atf::ThreadCheck>(thread.n, index, detail);
+  }
+
+  const Trace& trace_;
+  size_t thread_ = 0;                        // the one that is divided
+  std::shared_ptr<atf::ThreadCheck> check_;  // of it
+};
 
 }  // namespace
 
@@ -242,9 +281,29 @@ bool say_unopened(const char* command, const Trace& trace, std::ostream& err) {
 TraceReport check_trace(const Trace& trace, const std::function<void(size_t, size_t)>& progress) {
   TraceReport report;
   const size_t count = trace.threads.size();
-  report.threads.resize(count);
-  share_work(count, progress,
-             [&](size_t, size_t i) { report.threads[i] = check_one(trace, trace.threads[i]); });
+  report.threads.reserve(count);
+  SessionCheck session(trace);
+  using Piece = SessionCheck::Piece;
+  progress(0, count);
+  work_in_order<Piece>(
+      workers_for(session.pieces()), [&](Piece& piece) { return session.make(piece); },
+      [](size_t, Piece& piece) {
+        if (piece.range) piece.tally = piece.check->look(*piece.range);
+      },
+      [&](Piece& piece) {
+        if (piece.range) {
+          piece.check->add(std::move(piece.tally));
+          return true;
+        }
+        report.threads.push_back(piece.check->finish());
+        if (const auto& error = trace.threads[piece.thread].error) {
+          report.threads.back().findings.add(Severity::kError, Lane::kIndex, atf::Check::kHeader, 0,
+                                             error->message);
+        }
+        piece.check.reset();
+        progress(piece.thread + 1, count);
+        return true;
+      });
   ManifestCheck(trace, report).run();
   report.grade = atf::grade_of(report.threads);
   // A program that recorded nothing: the manifest alone is the whole, readable session.

@@ -1,6 +1,6 @@
 // Looks at every byte of a thread: the summary and the findings behind `collectctl verify` and
 // `inspect`. One pass over the index, one over the detail file; memory does not grow with either,
-// except for the set of distinct functions, which has a limit.
+// except for the set of distinct functions, which has a limit. thread_check.h is for several cores.
 #pragma once
 
 #include <cstdint>

@@ -283,4 +283,9 @@ ChecksumState DetailReader::checksum() const {
   return compare_checksum(header_.version, section_, footer_->checksum);
 }
 
+ChecksumState DetailReader::checksum(uint32_t computed) const {
+  const bool good = footer_ && footer_->checksum != 0 && footer_->checksum == computed;
+  return good ? ChecksumState::kGood : checksum();
+}
+
 }  // namespace collect::atf

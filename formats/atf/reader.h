@@ -172,6 +172,8 @@ class DetailReader {
   std::optional<uint64_t> offset_of(uint64_t seq) const;
 
   ChecksumState checksum() const;
+  // The same for who reads it anyway: `computed` is section_checksum() of section().
+  ChecksumState checksum(uint32_t computed) const;
 
  private:
   DetailReader() = default;
