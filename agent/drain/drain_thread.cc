@@ -2,8 +2,24 @@
 
 #include "agent/drain/companion_memory.h"
 #include "agent/drain/status.h"
+#include "formats/atf/layout.h"
 
 namespace collect::agent {
+namespace {
+
+// RecordingEnd.reason: AGENT.md "Ends of a recording".
+constexpr char kTimeLimit[] = "time limit";
+constexpr char kSizeLimit[] = "size limit";
+
+// Whether a recording that nobody asked for would be over at once.
+bool time_is_over(const Settings& settings) {
+  const uint64_t since_ns = settings.max_time_since_ns;
+  const uint64_t now = now_ns();
+  return settings.max_time_ns != 0 && since_ns != 0 && now > since_ns &&
+         now - since_ns >= settings.max_time_ns;
+}
+
+}  // namespace
 
 const char* DrainThread::prepare(const Settings& settings) {
   settings_ = settings;
@@ -11,7 +27,7 @@ const char* DrainThread::prepare(const Settings& settings) {
   const char* error = link_.prepare(settings_, shipper_.streams());
   if (error != nullptr) return error;
   shipper_.explainer().set_recording_settings(settings);
-  if (settings.start_recording) begin_recording(true);
+  if (settings.start_recording && !time_is_over(settings)) begin_recording(true);
   return nullptr;
 }
 
@@ -131,14 +147,15 @@ void DrainThread::watch_process() {
 
 void DrainThread::end_with_process() {
   if (process_over_) {
-    end_recording(traced_->reason(), &traced_->end());
+    end_recording(size_reached() ? kSizeLimit : traced_->reason(), &traced_->end());
     return;
   }
   const uint64_t exit_code = g_control.exit_code.load(std::memory_order_acquire);
   collect_wire_ProcessEnd end = collect_wire_ProcessEnd_init_zero;
   end.how = collect_wire_ProcessEnd_How_EXITED;
   end.exit_code = static_cast<int32_t>(exit_code & 0xFF);
-  end_recording("exit", (exit_code & kExitCodeKnown) != 0 ? &end : nullptr);
+  end_recording(size_reached() ? kSizeLimit : "exit",
+                (exit_code & kExitCodeKnown) != 0 ? &end : nullptr);
 }
 
 void DrainThread::link_came_up() {
@@ -197,6 +214,9 @@ void DrainThread::keep_house() {
     calibrate_at_ms_ = now_ms_ + kCalibrateMs;
     recalibrate_clock();
     const RecorderStats stats = recorder_stats();  // publishes them for other threads
+    recorded_bytes_ =
+        stats.recorded * atf::kEventBytes +
+        stats.detail_recorded * (atf::kDetailHeaderBytes + atf::kFunctionPayloadBytes);
     const uint64_t left = stats.buffer_used + shipper_.streams().spool().bytes();
     if (process_over_ && left < least_left_) {
       // A collector that takes it, however slowly, is not one that is away.
@@ -205,6 +225,7 @@ void DrainThread::keep_house() {
     }
   }
   watch_detail_timer();
+  end_at_limit();
   if (link_.control().step == ChannelStep::kOpen && now_ms_ >= heartbeat_at_ms_) send_heartbeat();
   if (!link_.is_up()) {
     if (waits_in_vain()) allow_waiting(false);
@@ -242,9 +263,10 @@ void DrainThread::wait(bool moved) {
   look_for_pauses(0);
   if (moved) return;
   int timeout_ms = wait_ms();
-  if (detail_until_ns_ != 0) {
+  for (const uint64_t due_ns : {detail_until_ns_, ends_at_ns_}) {
+    if (due_ns == 0) continue;
     const uint64_t now = now_ns();
-    const uint64_t left_ms = detail_until_ns_ > now ? (detail_until_ns_ - now) / 1000000 + 1 : 0;
+    const uint64_t left_ms = due_ns > now ? (due_ns - now) / 1000000 + 1 : 0;
     if (left_ms < static_cast<uint64_t>(timeout_ms)) timeout_ms = static_cast<int>(left_ms);
   }
   pollfd descriptors[kMaxLinkPolls + 1];
@@ -280,6 +302,12 @@ void DrainThread::open_spool() {
 void DrainThread::begin_recording(bool unasked) {
   (void)start_recording();
   phase_ = Phase::kRecording;
+  recorded_bytes_ = 0;
+  ends_at_ns_ = 0;
+  if (settings_.max_time_ns != 0) {
+    const uint64_t since_ns = unasked ? settings_.max_time_since_ns : 0;
+    ends_at_ns_ = (since_ns != 0 ? since_ns : recording_start_ns()) + settings_.max_time_ns;
+  }
   shipper_.begin_recording(unasked);
   if (detail_mode() != 0) {
     shipper_.explainer().add_detail_state(detail_mode(), {recording_start_ns(), 0, 0}, "start");
@@ -291,7 +319,7 @@ void DrainThread::end_recording(const char* reason, const collect_wire_ProcessEn
   stop_recording();
   const uint64_t end_ns = now_ns();
   phase_ = Phase::kEnding;
-  detail_until_ns_ = 0;
+  detail_until_ns_ = ends_at_ns_ = 0;
   if (detail_mode() != 0) {
     shipper_.explainer().add_detail_state(0, {end_ns, 0, 0}, "recording ended");
   }
@@ -308,8 +336,21 @@ void DrainThread::end_kept_recording() {
   }
 }
 
+// The program goes on, as after a StopRecording.
+void DrainThread::end_at_limit() {
+  if (phase_ != Phase::kRecording) return;
+  const bool by_size =
+      size_reached() || (settings_.max_bytes != 0 && recorded_bytes_ >= settings_.max_bytes);
+  if (!by_size && (ends_at_ns_ == 0 || now_ns() < ends_at_ns_)) return;
+  log_line(by_size ? "the recording has the size that was asked for, and ends"
+                   : "the recording has lasted as long as was asked for, and ends");
+  end_recording(by_size ? kSizeLimit : kTimeLimit, nullptr);
+  end_kept_recording();
+}
+
 void DrainThread::recording_is_over() {
   if (is_recording()) stop_recording();
+  ends_at_ns_ = 0;
   const bool torn = shipper_.mid_frame();
   shipper_.forget_recording();
   phase_ = Phase::kIdle;

@@ -95,6 +95,7 @@ class DrainThread {
   void change_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter* filter,
                      const char* reason, DetailChange& change);
   void watch_detail_timer();
+  void end_at_limit();
 
   // Stalls of the whole process (drain_pauses.cc).
   void look_for_pauses(uint64_t may_sleep_ns);
@@ -111,6 +112,10 @@ class DrainThread {
   uint64_t start_command_ = 0;
   uint32_t flush_count_ = 0;  // Flush commands that wait for their pages
   uint64_t flush_commands_[kMaxFlushes];
+
+  // Settings::max_time_ns and max_bytes, of this recording.
+  uint64_t ends_at_ns_ = 0;      // 0: at no time
+  uint64_t recorded_bytes_ = 0;  // of records, when last looked at; of detail the least
 
   // Detail recording for a limited time: when it ends, and what it was before.
   uint64_t detail_until_ns_ = 0;

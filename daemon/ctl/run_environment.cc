@@ -58,6 +58,18 @@ Result<std::vector<std::string>> agent_environment(const std::vector<std::string
     set(environment, "COLLECT_MAX_DEPTH", std::to_string(*settings.max_depth));
   }
   if (settings.longer_than) set(environment, "COLLECT_LONGER_THAN", *settings.longer_than);
+  if (settings.max_time) {
+    std::string value = *settings.max_time;
+    if (settings.max_time_since_ns != 0) value += "@" + std::to_string(settings.max_time_since_ns);
+    set(environment, "COLLECT_MAX_TIME", value);
+  }
+  if (settings.max_bytes) {
+    set(environment, "COLLECT_MAX_SIZE", std::to_string(*settings.max_bytes));
+  }
+  if (settings.start_idle) set(environment, "COLLECT_START", "idle");
+  if (settings.only_child_of != 0) {
+    set(environment, "COLLECT_CHILD_OF", std::to_string(settings.only_child_of));
+  }
   if (settings.atf_version) {
     set(environment, "COLLECT_ATF_VERSION", std::to_string(*settings.atf_version));
   }
@@ -66,6 +78,14 @@ Result<std::vector<std::string>> agent_environment(const std::vector<std::string
 
 bool waits_when_full(const std::vector<std::string>& environment) {
   return value_of(environment, "COLLECT_FULL") == "wait";
+}
+
+bool starts_idle(const std::vector<std::string>& environment) {
+  return value_of(environment, "COLLECT_START") == "idle";
+}
+
+bool records_one_process(const std::vector<std::string>& environment) {
+  return !value_of(environment, "COLLECT_CHILD_OF").empty();
 }
 
 bool drains_by_process(const std::vector<std::string>& environment) {

@@ -62,6 +62,18 @@ std::string stall_lines(const Session& session) {
   return text;
 }
 
+// A recording that ended before its program, as the user asked.
+std::string limit_line(const Session& session) {
+  if (session.state() != control::v1::COMPLETE) return "";
+  if (session.status() == "time limit") {
+    return line("ended", "after the time that --max-time allows; the program went on untraced");
+  }
+  if (session.status() == "size limit") {
+    return line("ended", "at the size that --max-size allows; the program went on untraced");
+  }
+  return "";
+}
+
 std::string session_lines(const Session& session, const RunOutcome& outcome) {
   std::string state(state_word(session.state()));
   if (!is_sealed(session)) state += ", not sealed yet";
@@ -77,6 +89,8 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
     recorded += " (" + short_rate(static_cast<double>(session.events()) / seconds) + ")";
   }
   text += line("recorded", recorded + ", " + short_bytes(session.stored_bytes()));
+  text += limit_line(session);
+  if (outcome.one_process) text += line("children", "not recorded, as --no-follow asks");
   text += line("detail", session.detail_records() == 0
                              ? std::string("none (--detail on, or collectctl detail start)")
                              : plural(session.detail_records(), "record"));
@@ -145,6 +159,11 @@ std::string nothing_recorded(const RunOutcome& outcome) {
   if (left_out != 0) {
     return "  Nothing was recorded: " + plural(left_out, "call") +
            " left out, as --max-depth and --longer-than ask.\n";
+  }
+  if (!outcome.start_command.empty() && outcome.agent_seen && outcome.sessions.empty()) {
+    return "  Nothing was recorded: with --idle, a recording begins when somebody asks for it, by\n"
+           "      " +
+           outcome.start_command + "\n";
   }
   const std::string signal = ended_by(outcome.exit_code);
   if (!outcome.no_preload.empty()) {

@@ -22,6 +22,8 @@ struct RunOutcome {
   std::string no_preload;                      // why no agent can be in the program; may be empty
   bool outlived = false;                       // agents ship from processes of their own
   bool waits = false;                          // threads wait where a ring is full
+  bool one_process = false;                    // what the program started was not to be recorded
+  std::string start_command;                   // of a run that began idle
   std::vector<control::v1::Session> sessions;  // of this run, sealed or not
   std::vector<TopFunction> top;                // of the largest session; may be empty
   std::string trouble;                         // a sentence, when something of ours went wrong

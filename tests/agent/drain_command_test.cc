@@ -77,6 +77,87 @@ TEST_F(DrainCommandTest, AnIdleAgentRecordsNothingUntilItIsTold) {
   EXPECT_EQ(collector.take()->type, FrameType::kRecordingStart);
 }
 
+TEST_F(DrainCommandTest, ARecordingEndsAfterItsTimeAndTheNextHasItsOwn) {
+  Settings settings = connecting();
+  settings.max_time_ns = 1;
+  ASSERT_TRUE(drain_start(settings));
+  fake::write_index(fake::add_stream(1, "main"), 100);
+  collector.welcome_pair();
+  wire::RecordingEnd end;
+  ASSERT_TRUE(end.ParseFromString(collector.take_until(FrameType::kRecordingEnd).body));
+  EXPECT_EQ(end.recording(), 1u);
+  EXPECT_EQ(end.reason(), "time limit");
+  EXPECT_FALSE(end.has_process_end());
+  EXPECT_FALSE(is_recording());
+  wire::Ack sealed = collector.ack();
+  sealed.set_recording_ended(1);
+  collector.control.send(FrameType::kAck, sealed);
+  wire::Command start;
+  start.mutable_start_recording();
+  EXPECT_EQ(collector.command(start).recording(), 2u);
+  ASSERT_TRUE(end.ParseFromString(collector.take_until(FrameType::kRecordingEnd).body));
+  EXPECT_EQ(end.recording(), 2u);
+  EXPECT_EQ(end.reason(), "time limit");
+}
+
+// As in a process that is started, or forked, when the time of the others is over.
+TEST_F(DrainCommandTest, WhereTheTimeIsOverNoRecordingBegins) {
+  Settings settings = connecting();
+  settings.max_time_ns = 1;
+  settings.max_time_since_ns = 1;
+  ASSERT_TRUE(drain_start(settings));
+  EXPECT_FALSE(is_recording());
+  collector.welcome_pair();
+  EXPECT_EQ(collector.data_hello.recording(), 0u);
+}
+
+TEST_F(DrainCommandTest, ARecordingEndsAtItsSize) {
+  ASSERT_TRUE(drain_start(connecting()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  fake::write_index(stream, 100);
+  fake::reach_size();
+  collector.welcome_pair();
+  wire::RecordingEnd end;
+  ASSERT_TRUE(end.ParseFromString(collector.take_until(FrameType::kRecordingEnd).body));
+  EXPECT_EQ(end.reason(), "size limit");
+  expect_index(stream, 100);
+}
+
+// The program may be over before the drain looks.
+TEST_F(DrainCommandTest, TheEndOfTheProgramIsNotTheReasonWhereItsRecordingHadItsSize) {
+  ASSERT_TRUE(drain_start(connecting()));
+  fake::write_index(fake::add_stream(1, "main"), 100);
+  collector.welcome_pair();
+  wire::RecordingEnd end;
+  std::thread stopping([] {
+    fake::reach_size();
+    drain_stop(5000);
+  });
+  ASSERT_TRUE(end.ParseFromString(collector.take_until(FrameType::kRecordingEnd).body));
+  EXPECT_EQ(end.reason(), "size limit");
+  wire::Ack sealed = collector.ack();
+  sealed.set_recording_ended(1);
+  collector.control.send(FrameType::kAck, sealed);
+  stopping.join();
+}
+
+// What no hook notices: many threads, each with less than a page.
+TEST_F(DrainCommandTest, ARecordingEndsWhereAllPagesTogetherHaveItsSize) {
+  Settings settings = connecting();
+  settings.max_bytes = 20 * 32;
+  ASSERT_TRUE(drain_start(settings));
+  const uint32_t one = fake::add_stream(1, "one");
+  const uint32_t two = fake::add_stream(2, "two");
+  fake::write_index(one, 10);
+  fake::write_index(two, 10);
+  collector.welcome_pair();
+  wire::RecordingEnd end;
+  ASSERT_TRUE(end.ParseFromString(collector.take_until(FrameType::kRecordingEnd).body));
+  EXPECT_EQ(end.reason(), "size limit");
+  expect_index(one, 10);
+  expect_index(two, 10);
+}
+
 TEST_F(DrainCommandTest, RecordingEndIsRepeatedUntilItIsAcknowledged) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.welcome_pair();

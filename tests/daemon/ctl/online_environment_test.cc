@@ -51,19 +51,29 @@ TEST(RunEnvironmentTest, FlagsWinOverTheCallersVariables) {
   given.buffer_mb = 8;
   given.max_depth = 3;
   given.longer_than = "5us";
+  given.max_time = "10s";
+  given.max_time_since_ns = 7;
+  given.max_bytes = 4096;
+  given.start_idle = true;
+  given.only_child_of = 12;
   given.atf_version = 1;
   const auto environment = agent_environment(
       {"COLLECT_DETAIL=off", "COLLECT_FULL=wait", "COLLECT_BUFFER_MB=1", "COLLECT_MAX_DEPTH=9",
-       "COLLECT_ATF_VERSION=2", "COLLECT_CONNECT=elsewhere:1", "COLLECT_TAG=mine",
-       "COLLECT_LISTEN=tcp:1", "COLLECT_LOG=1", "LD_PRELOAD=libm.so.6"},
+       "COLLECT_MAX_TIME=1s", "COLLECT_MAX_SIZE=1G", "COLLECT_START=recording",
+       "COLLECT_CHILD_OF=1", "COLLECT_ATF_VERSION=2", "COLLECT_CONNECT=elsewhere:1",
+       "COLLECT_TAG=mine", "COLLECT_LISTEN=tcp:1", "COLLECT_LOG=1", "LD_PRELOAD=libm.so.6"},
       given);
   ASSERT_TRUE(environment.ok());
-  EXPECT_THAT(*environment,
-              UnorderedElementsAre(
-                  "COLLECT_LOG=1", "LD_PRELOAD=/opt/lib/agent.so:libm.so.6",
-                  "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1", "COLLECT_DETAIL=on",
-                  "COLLECT_FULL=overwrite", "COLLECT_DRAIN=process", "COLLECT_BUFFER_MB=8",
-                  "COLLECT_MAX_DEPTH=3", "COLLECT_LONGER_THAN=5us", "COLLECT_ATF_VERSION=1"));
+  EXPECT_THAT(
+      *environment,
+      UnorderedElementsAre("COLLECT_LOG=1", "LD_PRELOAD=/opt/lib/agent.so:libm.so.6",
+                           "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1", "COLLECT_DETAIL=on",
+                           "COLLECT_FULL=overwrite", "COLLECT_DRAIN=process", "COLLECT_BUFFER_MB=8",
+                           "COLLECT_MAX_DEPTH=3", "COLLECT_LONGER_THAN=5us",
+                           "COLLECT_MAX_TIME=10s@7", "COLLECT_MAX_SIZE=4096", "COLLECT_START=idle",
+                           "COLLECT_CHILD_OF=12", "COLLECT_ATF_VERSION=1"));
+  EXPECT_TRUE(starts_idle(*environment));
+  EXPECT_TRUE(records_one_process(*environment));
 }
 
 TEST(RunEnvironmentTest, APathThatThePreloaderWouldSplitIsRefused) {
