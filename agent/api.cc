@@ -27,6 +27,7 @@ bool fill_settings(const collect_agent_options& given, agent::Settings& settings
   if (address == nullptr) return false;
   settings.role = given.connect != nullptr ? agent::Role::kConnect : agent::Role::kListen;
   if (!copy_text(settings.address, address) || !copy_text(settings.token_file, given.token_file) ||
+      !copy_text(settings.only, given.only) || !copy_text(settings.except, given.except) ||
       !copy_text(settings.tag, given.tag) || !copy_text(settings.spool, given.spool)) {
     return false;
   }

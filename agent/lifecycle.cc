@@ -81,6 +81,7 @@ StartError start_parts(const Settings& settings, bool fresh) {
     sleds_out();
   }
   log_sleds(settings);
+  drain_hold_for_filter();
   return StartError::kNone;
 }
 

@@ -208,6 +208,10 @@ bool settings_from_environment(Settings& settings, const char** error) {
     *error = "COLLECT_MAX_DEPTH must be a number from 1 to 1000000";
   } else if (!take_duration("COLLECT_LONGER_THAN", kMaxLongerThanNs, settings.longer_than_ns)) {
     *error = "COLLECT_LONGER_THAN must be a time such as 5us (ns, us, ms, s), at most 3600s";
+  } else if (!take_text("COLLECT_ONLY", settings.only)) {
+    *error = "COLLECT_ONLY is too long";
+  } else if (!take_text("COLLECT_EXCEPT", settings.except)) {
+    *error = "COLLECT_EXCEPT is too long";
   } else if (!take_max_time(settings)) {
     *error = "COLLECT_MAX_TIME must be a time such as 10s (ns, us, ms, s)";
   } else if (!take_size("COLLECT_MAX_SIZE", kMaxMaxBytes, settings.max_bytes)) {

@@ -11,14 +11,6 @@ namespace {
 constexpr char kTimeLimit[] = "time limit";
 constexpr char kSizeLimit[] = "size limit";
 
-// Whether a recording that nobody asked for would be over at once.
-bool time_is_over(const Settings& settings) {
-  const uint64_t since_ns = settings.max_time_since_ns;
-  const uint64_t now = now_ns();
-  return settings.max_time_ns != 0 && since_ns != 0 && now > since_ns &&
-         now - since_ns >= settings.max_time_ns;
-}
-
 }  // namespace
 
 const char* DrainThread::prepare(const Settings& settings) {
@@ -27,7 +19,11 @@ const char* DrainThread::prepare(const Settings& settings) {
   const char* error = link_.prepare(settings_, shipper_.streams());
   if (error != nullptr) return error;
   shipper_.explainer().set_recording_settings(settings);
-  if (settings.start_recording && !time_is_over(settings)) begin_recording(true);
+  if (settings.has_filter()) {
+    filter_wanted_ = true;
+  } else {
+    begin_by_itself();
+  }
   return nullptr;
 }
 
@@ -72,11 +68,16 @@ void DrainThread::round() {
   if (link_.take_came_up()) link_came_up();
   // Answers are owed on the link that asked.
   if (!link_.is_up()) flush_count_ = 0;
+  if (filter_asked_ && !link_.is_up()) {
+    filter_asked_ = false;
+    g_control.filter_asked.store(false, std::memory_order_relaxed);
+  }
   // The rest of a filter that was begun on another link does not come.
   if (link_.control().step != ChannelStep::kOpen) filter_part_ = 0;
   g_control.connected.store(link_.is_up(), std::memory_order_relaxed);
   bool moved = false;
   if (link_.control().step == ChannelStep::kOpen) read_control();
+  if (filter_wanted_) ask_for_filter();
   if (link_.is_up() && read_data()) moved = ship();
   if (shipper_.streams().spool().is_open()) may_have_blocked_ = true;
   if (shipper_.spool_pages(link_.is_up(), now_ms_)) moved = true;
@@ -247,6 +248,7 @@ bool DrainThread::waits_in_vain() const {
 
 // How long nobody needs this thread, unless a socket says so.
 int DrainThread::wait_ms() const {
+  if (filter_wanted_ && g_control.holds.load(std::memory_order_relaxed)) return 1;
   if (stop_seen_) return process_over_ && !link_.is_up() ? kIdleWaitMs : 1;
   if (phase_ == Phase::kIdle) return kOffWaitMs;
   if (!link_.is_up() && !shipper_.streams().spool().is_open()) return kIdleWaitMs;
@@ -297,6 +299,15 @@ void DrainThread::open_spool() {
       .add(": ")
       .add(errno_text(error));
   log_line(line);
+}
+
+// As the settings say, unless it would be over at once.
+void DrainThread::begin_by_itself() {
+  const uint64_t since_ns = settings_.max_time_since_ns;
+  const uint64_t now = now_ns();
+  const bool is_over = settings_.max_time_ns != 0 && since_ns != 0 && now > since_ns &&
+                       now - since_ns >= settings_.max_time_ns;
+  if (settings_.start_recording && !is_over) begin_recording(true);
 }
 
 void DrainThread::begin_recording(bool unasked) {
@@ -357,6 +368,7 @@ void DrainThread::recording_is_over() {
   if (torn) link_.break_link(now_ms_, "the collector ended the recording in the middle of a page");
   if (!start_pending_) return;
   start_pending_ = false;
+  shipper_.explainer().set_late(0);
   begin_recording(false);
   answer(start_command_, nullptr, recording_start_ns(), 0);
 }

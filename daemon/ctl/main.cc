@@ -47,7 +47,8 @@ constexpr const char* kRunFooter =
     "collector is. Its standard streams and its signals are its own.\n"
     "\n"
     "Exit code: the program's own, 128 + N when signal N ended it, 127 when there is no such\n"
-    "program, 126 when it cannot be executed, 125 when collectctl, or storing a session, failed.\n"
+    "program, 126 when it cannot be executed, 125 when collectctl, or storing a session, failed,\n"
+    "or where a pattern of --only or --except matched no function and the program's code is 0.\n"
     "\n"
     "Examples:\n"
     "  collectctl run -o /var/tmp/traces -- ctest --output-on-failure\n"
@@ -79,7 +80,7 @@ CLI::Validator longest_recording() {
         const auto parsed = parse_duration(text);
         if (!parsed.ok()) return parsed.error().message;
         if (parsed->count() < 1 || *parsed > kLongest) {
-          return "\"" + text + "\" is not from 1 ns to 24000 h";
+          return "\"" + text + "\" is not a time up to 24000 h";
         }
         text = std::to_string(parsed->count()) + "ns";
         return std::string();
@@ -100,6 +101,15 @@ CLI::Validator size_check() {
 
 // How much of the program is recorded.
 void add_limits(CLI::App& command, RunOptions& run) {
+  command
+      .add_option("--only", run.agent.only,
+                  "Record this function alone, from the first call on: its name, with or without "
+                  "namespace and arguments, a pattern with * and ?, or a 0x… id; may be repeated")
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false);
+  command.add_option("--except", run.agent.except, "But not this function; may be repeated")
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false);
   command
       .add_option("--max-depth", run.agent.max_depth,
                   "Record calls down to this depth of each thread, 1 to 1000000; deeper ones are "

@@ -114,6 +114,8 @@ RunOutcome finish(const Collector& collector, const SealWait& wait, JobSignals& 
   outcome.agent_seen = followed.agent_seen;
   outcome.sessions = std::move(followed.sessions);
   outcome.trouble = std::move(followed.trouble);
+  outcome.unmatched.assign(followed.filter.unmatched.begin(), followed.filter.unmatched.end());
+  outcome.filter_error = std::move(followed.filter.error);
   return outcome;
 }
 
@@ -170,6 +172,8 @@ int run_program(const RunOptions& options, std::ostream& err) {
   RunOutcome outcome = finish(*collector, wait, signals, err);
   outcome.outlived = wait.agent_outlives;
   outcome.waits = waits_when_full(*environment);
+  outcome.timed = ends_by_time(*environment);
+  outcome.filtered = filters_functions(*environment);
   outcome.one_process = records_one_process(*environment);
   if (idle) outcome.start_command = start_command(*collector);
   outcome.no_preload = why_no_preload(*program);
@@ -183,7 +187,8 @@ int run_program(const RunOptions& options, std::ostream& err) {
   if (options.json) {
     err << run_summary_json(outcome);
   } else if (const auto* largest = largest_session(outcome.sessions);
-             !options.quiet || !outcome.trouble.empty() || largest == nullptr) {
+             !options.quiet || !outcome.trouble.empty() || largest == nullptr ||
+             !outcome.unmatched.empty() || !outcome.filter_error.empty()) {
     if (largest != nullptr) outcome.top = top_functions(*largest);
     err << run_summary_text(outcome);
   }
@@ -191,8 +196,9 @@ int run_program(const RunOptions& options, std::ostream& err) {
   const bool stored =
       std::none_of(outcome.sessions.begin(), outcome.sessions.end(),
                    [](const api::Session& session) { return session.state() == api::FAILED; });
+  const bool filtered = outcome.unmatched.empty() && outcome.filter_error.empty();
   // The program did what it should, and we did not.
-  return exit_code == 0 && !stored ? kExitRunFailed : exit_code;
+  return exit_code == 0 && !(stored && filtered) ? kExitRunFailed : exit_code;
 }
 
 }  // namespace collect::ctl

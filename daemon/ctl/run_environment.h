@@ -23,7 +23,9 @@ struct AgentSettings {
   std::optional<uint32_t> buffer_mb;
   std::optional<uint32_t> max_depth;
   std::optional<std::string> longer_than;  // with its unit
-  std::optional<std::string> max_time;     // with its unit
+  std::vector<std::string> only;           // patterns of functions; empty: as the caller has them
+  std::vector<std::string> except;
+  std::optional<std::string> max_time;  // with its unit
   uint64_t max_time_since_ns = 0;  // from when it counts, CLOCK_BOOTTIME; 0: each process's start
   std::optional<uint64_t> max_bytes;
   bool start_idle = false;
@@ -44,6 +46,12 @@ bool waits_when_full(const std::vector<std::string>& environment);
 
 // Whether the environment makes agents wait for a command before they record.
 bool starts_idle(const std::vector<std::string>& environment);
+
+// Whether the environment ends recordings after a time.
+bool ends_by_time(const std::vector<std::string>& environment);
+
+// Whether the environment has patterns of functions.
+bool filters_functions(const std::vector<std::string>& environment);
 
 // Whether the environment leaves out what the program starts.
 bool records_one_process(const std::vector<std::string>& environment);

@@ -74,6 +74,34 @@ std::string limit_line(const Session& session) {
   return "";
 }
 
+std::string filter_lines(const RunOutcome& outcome) {
+  std::string text;
+  for (const std::string& pattern : outcome.unmatched) {
+    text += line("trouble", "no function matches \"" + printable(pattern) + "\"");
+  }
+  if (!outcome.filter_error.empty()) {
+    text += line("trouble", "no function filter, so nothing was recorded: " +
+                                printable_sentence(outcome.filter_error));
+  }
+  return text;
+}
+
+// What of the program was to be recorded, and from when on.
+std::string start_filter_lines(const Session& session) {
+  std::string text;
+  if (session.has_start_filter()) {
+    text = line("filter", "by --only and --except: " +
+                              plural(session.start_filter().functions_matched(), "function") +
+                              " matched");
+  }
+  if (session.late_ns() != 0) {
+    text += line("late", "the filter came " +
+                             short_duration(static_cast<double>(session.late_ns()) / 1e9) +
+                             " late; what was called before is not recorded");
+  }
+  return text;
+}
+
 std::string session_lines(const Session& session, const RunOutcome& outcome) {
   std::string state(state_word(session.state()));
   if (!is_sealed(session)) state += ", not sealed yet";
@@ -89,6 +117,7 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
     recorded += " (" + short_rate(static_cast<double>(session.events()) / seconds) + ")";
   }
   text += line("recorded", recorded + ", " + short_bytes(session.stored_bytes()));
+  text += start_filter_lines(session);
   text += limit_line(session);
   if (outcome.one_process) text += line("children", "not recorded, as --no-follow asks");
   text += line("detail", session.detail_records() == 0
@@ -165,6 +194,15 @@ std::string nothing_recorded(const RunOutcome& outcome) {
            "      " +
            outcome.start_command + "\n";
   }
+  if (outcome.filtered && outcome.agent_seen) {
+    return "  Nothing was recorded: no function that --only and --except leave was called, or the\n"
+           "  program is not instrumented (-finstrument-functions).\n";
+  }
+  if (outcome.timed && outcome.agent_seen) {
+    return "  Nothing was recorded in the time that --max-time allows: no traced function was "
+           "called "
+           "in\n  it, or the program is not instrumented (-finstrument-functions).\n";
+  }
   const std::string signal = ended_by(outcome.exit_code);
   if (!outcome.no_preload.empty()) {
     return "  The agent could not be loaded into the program: it " + outcome.no_preload +
@@ -238,6 +276,7 @@ std::string run_summary_text(const RunOutcome& outcome) {
   const std::string signal = ended_by(outcome.exit_code);
   text += signal.empty() ? "\n" : " (" + signal + ")\n";
   if (!outcome.trouble.empty()) text += line("trouble", printable_sentence(outcome.trouble));
+  text += filter_lines(outcome);
   const Session* largest = largest_session(outcome.sessions);
   if (largest == nullptr) {
     // Without our own trouble, silence has its cause in the program.
@@ -268,6 +307,10 @@ std::string run_summary_json(const RunOutcome& outcome) {
     json["sessions"].push_back(nlohmann::ordered_json::parse(to_json(session), nullptr, false));
   }
   json["trouble"] = outcome.trouble;
+  if (outcome.filtered) {
+    json["unmatched"] = outcome.unmatched;
+    json["filter_error"] = outcome.filter_error;
+  }
   return printable_json(
              json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) +
          "\n";

@@ -127,6 +127,8 @@ TEST_F(ApiTest, EveryFieldIsHandedOn) {
   options_.max_time_ns = 8;
   options_.max_bytes = 9;
   options_.this_process_only = 1;
+  options_.only = "parse_*;lex";
+  options_.except = "parse_char";
   ASSERT_EQ(start(), 0);
   const Settings& given = called.settings;
   EXPECT_EQ(given.role, Role::kListen);
@@ -147,6 +149,8 @@ TEST_F(ApiTest, EveryFieldIsHandedOn) {
   EXPECT_EQ(given.max_bytes, 9u);
   EXPECT_TRUE(given.this_process_only);
   EXPECT_EQ(given.child_of, 0);
+  EXPECT_STREQ(given.only, "parse_*;lex");
+  EXPECT_STREQ(given.except, "parse_char");
   EXPECT_EQ(given.exit_flush_ms, 60'000u);
 }
 

@@ -1,8 +1,15 @@
 // The control channel: commands, clock, heartbeats; and how recordings end.
+#include <gmock/gmock.h>
+
+#include <string_view>
+
 #include "tests/agent/drain_fixture.h"
 
 namespace collect::agent {
 namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
 
 class DrainCommandTest : public DrainTest {
  protected:
@@ -156,6 +163,114 @@ TEST_F(DrainCommandTest, ARecordingEndsWhereAllPagesTogetherHaveItsSize) {
   EXPECT_EQ(end.reason(), "size limit");
   expect_index(one, 10);
   expect_index(two, 10);
+}
+
+class StartFilterTest : public DrainCommandTest {
+ protected:
+  StartFilterTest() { collector.features = wire::kFeatureStartFilter; }
+  Settings filtered() {
+    Settings settings = connecting();
+    std::string_view("parse_*;lex").copy(settings.only, kMaxFilterText);
+    std::string_view("parse_char").copy(settings.except, kMaxFilterText);
+    return settings;
+  }
+  static wire::Command filter(std::vector<uint64_t> ids) {
+    wire::Command command;
+    command.mutable_set_function_filter()->set_mode(wire::SetFunctionFilter::ONLY);
+    command.mutable_set_function_filter()->set_last(true);
+    for (const uint64_t id : ids) command.mutable_set_function_filter()->add_function_ids(id);
+    return command;
+  }
+  // What the agent asks for, behind the modules.
+  wire::WantFunctionFilter wanted(size_t modules) {
+    std::vector<GotFrame> before;
+    wire::WantFunctionFilter want;
+    const auto frame = collector.control.next_of(FrameType::kWantFunctionFilter, &before);
+    EXPECT_TRUE(frame && want.ParseFromString(frame->body));
+    size_t told = 0;
+    for (const GotFrame& one : before) {
+      wire::Modules some;
+      if (one.type != FrameType::kModules || !some.ParseFromString(one.body)) continue;
+      told += static_cast<size_t>(some.modules_size());
+    }
+    EXPECT_EQ(told, modules);
+    return want;
+  }
+};
+
+TEST_F(StartFilterTest, TheRecordingBeginsWhenTheFilterHasCome) {
+  fake::add_module("/one");
+  fake::add_module("/two");
+  ASSERT_TRUE(drain_start(filtered()));
+  EXPECT_FALSE(is_recording());
+  collector.welcome_pair();
+  EXPECT_EQ(collector.control_hello.features(), wire::kFeatureColumns | wire::kFeatureStartFilter);
+  const wire::WantFunctionFilter want = wanted(3);
+  EXPECT_EQ(want.only(), "parse_*;lex");
+  EXPECT_EQ(want.except(), "parse_char");
+  wire::Command start;
+  start.mutable_start_recording();
+  EXPECT_THAT(collector.command(start).error(), HasSubstr("has not come yet"));
+  EXPECT_FALSE(is_recording());
+  EXPECT_TRUE(collector.command(filter({3, 5})).ok());
+  EXPECT_THAT(fake::function_filter(), ElementsAre(3, 5));
+  EXPECT_TRUE(is_recording());
+  drain_hold_for_filter();  // nothing holds any more
+  fake::write_index(fake::add_stream(1, "main"), 3);
+  wire::RecordingStart begun;
+  ASSERT_TRUE(begun.ParseFromString(collector.take_until(FrameType::kRecordingStart).body));
+  EXPECT_EQ(begun.recording(), 1u);
+}
+
+TEST_F(StartFilterTest, ItIsAskedForAgainOnTheNextLink) {
+  ASSERT_TRUE(drain_start(filtered()));
+  collector.welcome_pair();
+  (void)wanted(1);
+  collector.control.close();
+  collector.data.close();
+  collector.welcome_pair();
+  (void)wanted(1);
+  EXPECT_FALSE(is_recording());
+  EXPECT_TRUE(collector.command(filter({3})).ok());
+  EXPECT_TRUE(is_recording());
+}
+
+TEST_F(StartFilterTest, AnIdleAgentHasItsFilterAndStaysIdle) {
+  Settings settings = filtered();
+  settings.start_recording = false;
+  ASSERT_TRUE(drain_start(settings));
+  drain_hold_for_filter();  // an idle program is not held
+  collector.welcome_pair();
+  (void)wanted(1);
+  EXPECT_TRUE(collector.command(filter({3})).ok());
+  EXPECT_FALSE(is_recording());
+  wire::Command start;
+  start.mutable_start_recording();
+  EXPECT_TRUE(collector.command(start).ok());
+  EXPECT_TRUE(is_recording());
+}
+
+TEST_F(StartFilterTest, WithoutACollectorTheProgramGoesOnUnrecorded) {
+  ASSERT_TRUE(drain_start(filtered()));
+  drain_hold_for_filter();
+  EXPECT_FALSE(is_recording());
+  collector.welcome_pair();
+  (void)wanted(1);
+  EXPECT_TRUE(collector.command(filter({3})).ok());
+  fake::write_index(fake::add_stream(1, "main"), 3);
+  wire::RecordingStart begun;
+  ASSERT_TRUE(begun.ParseFromString(collector.take_until(FrameType::kRecordingStart).body));
+  EXPECT_GT(begun.late_ns(), 0u) << "it is said that the beginning is missing";
+}
+
+TEST_F(StartFilterTest, ACollectorThatMakesNoFilterIsNotAsked) {
+  collector.features = 0;
+  ASSERT_TRUE(drain_start(filtered()));
+  collector.welcome_pair();
+  EXPECT_TRUE(collector.command(set_detail(wire::DETAIL_OFF)).ok());
+  EXPECT_FALSE(is_recording());
+  EXPECT_TRUE(collector.command(filter({3})).ok()) << "somebody sets one by hand";
+  EXPECT_TRUE(is_recording());
 }
 
 TEST_F(DrainCommandTest, RecordingEndIsRepeatedUntilItIsAcknowledged) {

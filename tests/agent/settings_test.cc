@@ -108,6 +108,8 @@ TEST_F(SettingsTest, TextsHaveTheirLengths) {
        [](const Settings& s) { return std::string(s.tls_certificate); }},
       {"COLLECT_TLS_KEY", 255, [](const Settings& s) { return std::string(s.tls_key); }},
       {"COLLECT_SPOOL", 255, [](const Settings& s) { return std::string(s.spool); }},
+      {"COLLECT_ONLY", 4095, [](const Settings& s) { return std::string(s.only); }},
+      {"COLLECT_EXCEPT", 4095, [](const Settings& s) { return std::string(s.except); }},
       {"COLLECT_TAG", 63, [](const Settings& s) { return std::string(s.tag); }},
   };
   for (const Text& text : texts) {

@@ -80,6 +80,14 @@ TEST_P(RunLimitsTest, ASmallerRecordingEndsWithItsProgram) {
   EXPECT_EQ(recorded[0].totals().events, 2002u);
 }
 
+TEST_P(RunLimitsTest, WhatStartsAfterTheTimeIsNotRecorded) {
+  const Ending ending =
+      run_limited({"--max-time", "1us"}, {traced_program("steady"), "fill", "10"});
+  EXPECT_EQ(ending.output, "10 steps\n");
+  EXPECT_THAT(ending.errors, HasSubstr("Nothing was recorded in the time that --max-time allows"));
+  EXPECT_TRUE(sessions().empty());
+}
+
 // What the shell starts is left out, what it becomes is not: it is the same process.
 TEST_P(RunLimitsTest, WhatAProgramStartsIsLeftOut) {
   const std::string steady = traced_program("steady");
