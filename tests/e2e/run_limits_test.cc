@@ -17,6 +17,7 @@ namespace collect::e2e {
 namespace {
 
 using nlohmann::json;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -84,7 +85,9 @@ TEST_P(RunLimitsTest, WhatStartsAfterTheTimeIsNotRecorded) {
   const Ending ending =
       run_limited({"--max-time", "1us"}, {traced_program("steady"), "fill", "10"});
   EXPECT_EQ(ending.output, "10 steps\n");
-  EXPECT_THAT(ending.errors, HasSubstr("Nothing was recorded in the time that --max-time allows"));
+  // A thread that drains ends with its program, whether it has reached the collector or not.
+  EXPECT_THAT(ending.errors, AnyOf(HasSubstr("Nothing was recorded in the time that --max-time"),
+                                   HasSubstr("No process of this run reached the collector")));
   EXPECT_TRUE(sessions().empty());
 }
 

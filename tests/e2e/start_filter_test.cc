@@ -152,7 +152,8 @@ TEST_P(StartFilterTest, LibrariesThatAreLoadedLaterAreInNoList) {
 TEST_P(StartFilterTest, XRayFunctionsAreFilteredToo) {
   const std::string traced = traced_program("xray_plain");
   if (::access(traced.c_str(), X_OK) != 0) GTEST_SKIP() << "nothing was built with XRay";
-  run_filtered({"--only", "leaf"}, {traced, "busy", "/dev/null"});
+  write_text_file(scratch_ / "input", "+");  // every thread calls on for a while
+  run_filtered({"--only", "leaf"}, {traced, "busy", scratch_ / "input"});
   const auto recorded = sessions();
   ASSERT_EQ(recorded.size(), 1u);
   const Calls calls = calls_of(recorded[0]);
