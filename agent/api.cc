@@ -27,6 +27,7 @@ bool fill_settings(const collect_agent_options& given, agent::Settings& settings
   if (address == nullptr) return false;
   settings.role = given.connect != nullptr ? agent::Role::kConnect : agent::Role::kListen;
   if (!copy_text(settings.address, address) || !copy_text(settings.token_file, given.token_file) ||
+      !copy_text(settings.only, given.only) || !copy_text(settings.except, given.except) ||
       !copy_text(settings.tag, given.tag) || !copy_text(settings.spool, given.spool)) {
     return false;
   }
@@ -41,6 +42,12 @@ bool fill_settings(const collect_agent_options& given, agent::Settings& settings
   settings.max_depth = given.max_depth;
   if (given.longer_than_ns > agent::kMaxLongerThanNs) return false;
   settings.longer_than_ns = given.longer_than_ns;
+  if (given.max_time_ns > agent::kMaxMaxTimeNs || given.max_bytes > agent::kMaxMaxBytes) {
+    return false;
+  }
+  settings.max_time_ns = given.max_time_ns;
+  settings.max_bytes = given.max_bytes;
+  settings.this_process_only = given.this_process_only != 0;
   if (given.spool_mb != 0) settings.spool_mb = given.spool_mb;
   if (given.buffer_mb != 0) settings.buffer_mb = given.buffer_mb;
   if (given.atf_version != 0) settings.atf_version = static_cast<uint8_t>(given.atf_version);

@@ -20,6 +20,8 @@ std::atomic<const char*> status{"the agent was not started"};
 std::atomic<pid_t> owner{0};
 Settings started_with;
 
+constexpr char kNotFollowed[] = "the agent is off: this process was not to be recorded";
+
 constexpr char kPrivileged[] =
     "the agent is off: the program runs with raised privileges (set-uid, set-gid, capabilities)";
 
@@ -45,6 +47,12 @@ void after_fork_in_child() {
   if (!apart) return;
   recorder_after_fork_in_child();
   if (phase.load(std::memory_order_relaxed) != Phase::kRunning) return;
+  if (started_with.this_process_only) {
+    g_state.store((state & ~kStateFlags) + kStateEpoch);
+    status.store(kNotFollowed, std::memory_order_relaxed);
+    phase.store(Phase::kOff, std::memory_order_relaxed);
+    return;
+  }
   g_state.store((state & ~kStateFlags) + kStateEpoch + (kStateRecording | kStateForked));
   sleds_in();  // a call has to come for the agent to start
 }
@@ -73,6 +81,7 @@ StartError start_parts(const Settings& settings, bool fresh) {
     sleds_out();
   }
   log_sleds(settings);
+  drain_hold_for_filter();
   return StartError::kNone;
 }
 
@@ -90,6 +99,10 @@ StartError start_agent(const Settings& settings) {
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   started_with = settings;
   const StartError error = start_parts(settings, false);
+  // A forked child has what is left of the time.
+  if (error == StartError::kNone && started_with.max_time_since_ns == 0) {
+    started_with.max_time_since_ns = now_ns();
+  }
   phase.store(error == StartError::kNone ? Phase::kRunning : Phase::kOff);
   return error;
 }
@@ -119,7 +132,7 @@ bool restart_in_child() {
   // A vfork child runs in the parent's memory: it must not start anything here.
   if (owner.load(std::memory_order_relaxed) == pid) return false;
   g_state.store((g_state.load() & ~kStateFlags) + kStateEpoch);
-  if (start_parts(started_with, true) == StartError::kNone) return true;
+  if (start_parts(started_with, true) == StartError::kNone) return is_recording();
   phase.store(Phase::kOff);
   return false;
 }
@@ -161,6 +174,11 @@ __attribute__((constructor)) void start_from_environment() {
         [](const char* sentence) { collect::agent::log_line(true, sentence); });
   }
   if (settings.role == collect::agent::Role::kNone) return;
+  if (settings.child_of != 0 && settings.child_of != getppid()) {
+    collect::agent::status.store(collect::agent::kNotFollowed);
+    collect::agent::log_line(settings.log, collect::agent::kNotFollowed);
+    return;
+  }
   (void)collect::agent::start_agent(settings);
 }
 

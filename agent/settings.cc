@@ -52,29 +52,84 @@ bool take_number(const char* name, uint32_t low, uint32_t high, uint32_t& to) {
   return true;
 }
 
+// Decimal digits, and nothing else.
+bool parse_number(const char* text, size_t bytes, uint64_t most, uint64_t& to) {
+  uint64_t number = 0;
+  for (size_t at = 0; at < bytes; ++at) {
+    if (text[at] < '0' || text[at] > '9') return false;
+    const auto digit = static_cast<uint64_t>(text[at] - '0');
+    if (number > (most - digit) / 10) return false;
+    number = number * 10 + digit;
+  }
+  to = number;
+  return bytes != 0;
+}
+
 // A number and its unit: "5us".
-bool take_duration(const char* name, uint64_t most_ns, uint64_t& to) {
+bool parse_duration(const char* text, size_t bytes, uint64_t most_ns, uint64_t& to) {
   struct Unit {
     const char* name;
     uint64_t ns;
   };
   static constexpr Unit kUnits[] = {
       {"ns", 1}, {"us", 1000}, {"ms", 1'000'000}, {"s", 1'000'000'000}};
-  const char* value = variable(name);
-  if (value == nullptr || value[0] == '\0') return true;
-  const char* at = value;
-  uint64_t number = 0;
-  for (; *at >= '0' && *at <= '9' && number <= most_ns; ++at) {
-    number = number * 10 + static_cast<uint64_t>(*at - '0');
-  }
-  if (at == value || number == 0) return false;
+  size_t digits = 0;
+  while (digits < bytes && text[digits] >= '0' && text[digits] <= '9') ++digits;
   for (const Unit& unit : kUnits) {
-    if (strcmp(at, unit.name) != 0) continue;
-    if (number > most_ns / unit.ns) return false;
+    const size_t unit_bytes = strlen(unit.name);
+    if (bytes - digits != unit_bytes || memcmp(text + digits, unit.name, unit_bytes) != 0) continue;
+    uint64_t number = 0;
+    if (!parse_number(text, digits, most_ns / unit.ns, number) || number == 0) return false;
     to = number * unit.ns;
     return true;
   }
   return false;
+}
+
+bool take_duration(const char* name, uint64_t most_ns, uint64_t& to) {
+  const char* value = variable(name);
+  return value == nullptr || value[0] == '\0' || parse_duration(value, strlen(value), most_ns, to);
+}
+
+// The process number of the only parent whose children are recorded.
+bool take_parent(Settings& settings) {
+  uint64_t parent = 0;
+  const char* value = variable("COLLECT_CHILD_OF");
+  if (value == nullptr || value[0] == '\0') return true;
+  if (!parse_number(value, strlen(value), INT32_MAX, parent) || parent == 0) return false;
+  settings.child_of = static_cast<int32_t>(parent);
+  settings.this_process_only = true;
+  return true;
+}
+
+// A number and its unit, perhaps with the moment from which it counts: "10s", "10s@81000000000".
+bool take_max_time(Settings& settings) {
+  constexpr char kName[] = "COLLECT_MAX_TIME";
+  const char* value = variable(kName);
+  if (value == nullptr || value[0] == '\0') return true;
+  const char* const since = strchr(value, '@');
+  const size_t bytes = since == nullptr ? strlen(value) : static_cast<size_t>(since - value);
+  if (!parse_duration(value, bytes, kMaxMaxTimeNs, settings.max_time_ns)) return false;
+  return since == nullptr ||
+         parse_number(since + 1, strlen(since + 1), UINT64_MAX, settings.max_time_since_ns);
+}
+
+// Bytes, or a number with K, M or G: powers of 1024.
+bool take_size(const char* name, uint64_t most, uint64_t& to) {
+  const char* value = variable(name);
+  if (value == nullptr || value[0] == '\0') return true;
+  static constexpr char kUnits[] = "KMG";
+  size_t digits = strlen(value);
+  uint32_t shift = 0;
+  const char* const unit = strchr(kUnits, value[digits - 1]);
+  if (unit != nullptr) {
+    --digits;
+    shift = 10 * static_cast<uint32_t>(unit - kUnits + 1);
+  }
+  uint64_t number = 0;
+  if (!parse_number(value, digits, most >> shift, number) || number == 0) return false;
+  to = number << shift;
+  return true;
 }
 
 // The place of the variable's value in `words`; `fallback` when it is not set, `count` when it is
@@ -153,6 +208,16 @@ bool settings_from_environment(Settings& settings, const char** error) {
     *error = "COLLECT_MAX_DEPTH must be a number from 1 to 1000000";
   } else if (!take_duration("COLLECT_LONGER_THAN", kMaxLongerThanNs, settings.longer_than_ns)) {
     *error = "COLLECT_LONGER_THAN must be a time such as 5us (ns, us, ms, s), at most 3600s";
+  } else if (!take_text("COLLECT_ONLY", settings.only)) {
+    *error = "COLLECT_ONLY is too long";
+  } else if (!take_text("COLLECT_EXCEPT", settings.except)) {
+    *error = "COLLECT_EXCEPT is too long";
+  } else if (!take_max_time(settings)) {
+    *error = "COLLECT_MAX_TIME must be a time such as 10s (ns, us, ms, s)";
+  } else if (!take_size("COLLECT_MAX_SIZE", kMaxMaxBytes, settings.max_bytes)) {
+    *error = "COLLECT_MAX_SIZE must be a number of bytes, or one with K, M or G";
+  } else if (!take_parent(settings)) {
+    *error = "COLLECT_CHILD_OF must be the number of a process";
   } else if (!take_number("COLLECT_EXIT_FLUSH_MS", 0, 600000, settings.exit_flush_ms)) {
     *error = "COLLECT_EXIT_FLUSH_MS must be a number from 0 to 600000";
   }

@@ -20,6 +20,9 @@ inline constexpr uint32_t kMaxBufferMb = 16 * 1024;
 inline constexpr uint32_t kDefaultSpoolMb = 256;
 inline constexpr uint32_t kMaxMaxDepth = 1'000'000;
 inline constexpr uint64_t kMaxLongerThanNs = 3'600'000'000'000;
+inline constexpr size_t kMaxFilterText = 4095;                      // as wire::kMaxFilterText
+inline constexpr uint64_t kMaxMaxTimeNs = 100'000'000'000'000'000;  // three years
+inline constexpr uint64_t kMaxMaxBytes = uint64_t{1} << 60;
 inline constexpr uint32_t kMaxSpoolMb = 64 * 1024;
 
 struct Settings {
@@ -39,7 +42,19 @@ struct Settings {
   uint8_t atf_version = 2;
   uint32_t max_depth = 0;       // calls of a thread that are deeper are left out; 0: none
   uint64_t longer_than_ns = 0;  // calls that return sooner are left out; 0: none
-  uint8_t detail = 0;           // 0 off, 1 armed, 2 on: from the first event
+  uint64_t max_time_ns = 0;     // a recording ends after it; 0: by command or with the process
+  uint64_t max_time_since_ns =
+      0;                   // for one that no command started: counted from then; 0: its start
+  uint64_t max_bytes = 0;  // a recording ends when it has so many; 0: at any size
+  // Patterns of functions, separated by ";". With any, nothing is recorded before the collector has
+  // sent the filter that they make.
+  char only[kMaxFilterText + 1] = {};    // these functions; empty: all
+  char except[kMaxFilterText + 1] = {};  // but not these
+  bool has_filter() const { return only[0] != '\0' || except[0] != '\0'; }
+  // Forked children are not recorded, nor a process whose parent is not `child_of` (0: any).
+  bool this_process_only = false;
+  int32_t child_of = 0;
+  uint8_t detail = 0;  // 0 off, 1 armed, 2 on: from the first event
   bool start_recording = true;
   bool log =
       false;  // COLLECT_LOG=1: a line to standard error for what an engineer may want to know

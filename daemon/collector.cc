@@ -48,8 +48,10 @@ Collector::~Collector() {
   if (attach_) attach_->stop();
   stopping_ = true;
   converter_.stop();
-  ingest_.reset();
+  // What they find goes to agents, so they end first.
   lookups_.join();
+  start_filters_.join();
+  ingest_.reset();
   files_.join();
   naming_.stop(std::chrono::milliseconds{0});
   watches_.stop();

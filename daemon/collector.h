@@ -26,6 +26,8 @@
 
 namespace collect::daemon {
 
+// Agents whose start filter is being looked up, or waits for that; later ones get none.
+inline constexpr uint32_t kMaxStartFilters = 1'024;
 // How long AttachAgent waits for somebody to answer before it shows the address as DIALING.
 inline constexpr std::chrono::milliseconds kAttachWait{2'000};
 
@@ -95,6 +97,7 @@ class Collector final : public control::CollectorApi,
   void agent_changed(const ingest::AgentSnapshot& agent) override;
   void agent_removed(ingest::AgentId id) override;
   void session_changed(const ingest::SessionSnapshot& session) override;
+  void filter_wanted(const ingest::AgentSnapshot& agent, ingest::FilterWish wish) override;
   bool to_be_named(const std::string& name, const std::string& directory,
                    std::vector<uint64_t> functions) override;
   void on_named(const std::string& name, storage::SymbolsState state, const std::string& said);
@@ -137,7 +140,12 @@ class Collector final : public control::CollectorApi,
 
   struct FilterCall;  // collector_filter.cc
   struct FilterOrder;
+  void send_filter(const std::shared_ptr<FilterCall>& call, const ingest::AgentSnapshot& agent,
+                   std::vector<uint64_t> ids);
   void send_filter_part(const std::shared_ptr<FilterOrder>& order, uint32_t part);
+  Result<std::vector<uint64_t>> start_filter_ids(const ingest::FilterWish& wish,
+                                                 wire::SetFunctionFilter::Mode& mode,
+                                                 ingest::StartFilter& outcome) const;
 
   struct PendingAttach {
     uint64_t id = 0;
@@ -153,6 +161,9 @@ class Collector final : public control::CollectorApi,
   CollectorWatches watches_;
   asio::thread_pool files_{1};
   asio::thread_pool lookups_{1};
+  // Agents ask for filters as they start: not where people wait for their answers.
+  asio::thread_pool start_filters_{1};
+  std::atomic<uint32_t> start_filters_waiting_{0};
   std::atomic<bool> stopping_{false};  // no function is looked up any more
   symbolize::NamingQueue naming_;
   SessionUse in_use_;

@@ -90,7 +90,7 @@ class FunctionPatterns::Search {
   std::string first_problem_;
 };
 
-Result<std::vector<uint64_t>> FunctionPatterns::resolve(
+Result<FunctionPatterns::Matched> FunctionPatterns::match(
     const std::vector<storage::ModuleInfo>& modules, const symbolize::Symbolizer& symbolizer,
     const std::atomic<bool>& stop, size_t most) const {
   std::set<uint64_t> ids(ids_.begin(), ids_.end());
@@ -101,20 +101,29 @@ Result<std::vector<uint64_t>> FunctionPatterns::resolve(
       if (ids.size() > most) break;
     }
   }
-  const std::vector<bool>& matched = search.matched();
-  const std::string& first_problem = search.first_problem();
   if (ids.size() > most) {
     return Error{Code::kLimit, "more functions match than an agent holds, at most " +
                                    std::to_string(most) + ": narrow the patterns"};
   }
-  const auto missing = std::find(matched.begin(), matched.end(), false);
-  if (missing != matched.end()) {
-    const std::string& pattern = patterns_[static_cast<size_t>(missing - matched.begin())];
-    return Error{Code::kNotFound, "no function \"" + pattern + "\" in the " +
-                                      std::to_string(modules.size()) + " modules of this agent" +
-                                      (first_problem.empty() ? "" : " (" + first_problem + ")")};
+  Matched matched{{ids.begin(), ids.end()}, {}, search.first_problem()};
+  for (size_t at = 0; at < patterns_.size(); ++at) {
+    if (!search.matched()[at]) matched.unmatched.push_back(patterns_[at]);
   }
-  return std::vector<uint64_t>(ids.begin(), ids.end());
+  return matched;
+}
+
+Result<std::vector<uint64_t>> FunctionPatterns::resolve(
+    const std::vector<storage::ModuleInfo>& modules, const symbolize::Symbolizer& symbolizer,
+    const std::atomic<bool>& stop, size_t most) const {
+  auto matched = match(modules, symbolizer, stop, most);
+  if (!matched.ok()) return matched.error();
+  if (!matched->unmatched.empty()) {
+    return Error{Code::kNotFound,
+                 "no function \"" + matched->unmatched.front() + "\" in the " +
+                     std::to_string(modules.size()) + " modules of this agent" +
+                     (matched->problem.empty() ? "" : " (" + matched->problem + ")")};
+  }
+  return std::move(matched->ids);
 }
 
 }  // namespace collect::daemon

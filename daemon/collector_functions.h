@@ -19,6 +19,16 @@ class FunctionPatterns {
   static Result<FunctionPatterns> parse(const std::vector<std::string>& texts);
 
   bool empty() const { return ids_.empty() && patterns_.empty(); }
+
+  struct Matched {
+    std::vector<uint64_t> ids;           // sorted
+    std::vector<std::string> unmatched;  // patterns that match no function of these modules
+    std::string problem;                 // the first file that could not be searched, and why
+  };
+  // kLimit and kCancelled as below.
+  Result<Matched> match(const std::vector<storage::ModuleInfo>& modules,
+                        const symbolize::Symbolizer& symbolizer, const std::atomic<bool>& stop,
+                        size_t most) const;
   // Sorted ids. kNotFound when nothing matches, kLimit when more functions match than `most`, which
   // an agent can hold, or when the search takes too long: both say what to do. kCancelled: `stop`.
   Result<std::vector<uint64_t>> resolve(const std::vector<storage::ModuleInfo>& modules,

@@ -168,6 +168,14 @@ std::string utf8_text(const std::string& text) {
   return is_utf8(text) ? text : printable(text);
 }
 
+api::StartFilter to_message(const ingest::StartFilter& filter) {
+  api::StartFilter message;
+  message.set_functions_matched(static_cast<uint32_t>(filter.functions));
+  for (const std::string& pattern : filter.unmatched) message.add_unmatched(utf8_text(pattern));
+  message.set_error(utf8_text(filter.error));
+  return message;
+}
+
 api::Agent to_message(const ingest::AgentSnapshot& agent) {
   api::Agent message;
   message.set_name(agent_name(agent.id));
@@ -193,6 +201,7 @@ api::Agent to_message(const ingest::AgentSnapshot& agent) {
   message.set_link_raw_bytes(agent.link_raw_bytes);
   message.set_link_sent_bytes(agent.link_sent_bytes);
   message.set_spooled_bytes(agent.spooled_bytes);
+  if (agent.start_filter) *message.mutable_start_filter() = to_message(*agent.start_filter);
   return message;
 }
 
@@ -253,6 +262,8 @@ api::Session to_message(const ingest::SessionSnapshot& session) {
   message.set_stalled_ns(session.totals.stalls.stalled_ns);
   message.set_page_wait_ns(session.totals.stalls.page_wait_ns);
   message.set_calls_left_out(session.totals.calls_left_out);
+  if (session.start_filter) *message.mutable_start_filter() = to_message(*session.start_filter);
+  message.set_late_ns(session.late_ns);
   message.set_losses_known(session.health.losses_known);
   if (ingest::is_over(session.state)) message.set_missing(utf8_text(session.health.missing));
   message.set_stored_bytes(session.totals.stored_bytes);

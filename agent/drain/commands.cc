@@ -152,6 +152,11 @@ void DrainThread::take_command(Bytes body) {
 
 void DrainThread::start_by_command() {
   const uint64_t id = command_.command_id;
+  if (filter_wanted_) {
+    answer(id, "the function filter that the program was started with has not come yet", now_ns(),
+           0);
+    return;
+  }
   if (phase_ == Phase::kEnding) {
     // One recording at a time: it begins, and is answered, when the last one is sealed.
     if (start_pending_) {
@@ -162,7 +167,10 @@ void DrainThread::start_by_command() {
     start_command_ = id;
     return;
   }
-  if (phase_ == Phase::kIdle) begin_recording(false);
+  if (phase_ == Phase::kIdle) {
+    shipper_.explainer().set_late(0);
+    begin_recording(false);
+  }
   shipper_.explainer().recording_was_asked_for();
   answer(id, nullptr, recording_start_ns(), 0);
 }
@@ -244,6 +252,7 @@ const char* DrainThread::take_filter_part(FunctionFilterChange* change) {
   if (wanted.last) {
     may_have_blocked_ = true;
     *change = commit_function_filter();
+    filter_has_come();
   }
   return nullptr;
 }

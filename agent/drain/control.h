@@ -23,6 +23,11 @@ struct alignas(kSharedPage) DrainControl {
   std::atomic<bool> connected{false};
   std::atomic<uint32_t> listen_port{0};
   std::atomic<bool> ended{false};  // its last act
+  // The program is held until there is a function filter, which the collector was asked for; when
+  // it was released without one, on the clock of events (0: it was not).
+  std::atomic<bool> holds{false};
+  std::atomic<bool> filter_asked{false};
+  std::atomic<uint64_t> released_ns{0};
   std::atomic<Drainer> drainer{Drainer::kNone};
   std::atomic<int32_t> companion{0};  // its process id
 };

@@ -104,6 +104,9 @@ void reset_control() {
   g_control.connected.store(false, std::memory_order_relaxed);
   g_control.listen_port.store(0, std::memory_order_relaxed);
   g_control.ended.store(false, std::memory_order_relaxed);
+  g_control.holds.store(false, std::memory_order_relaxed);
+  g_control.filter_asked.store(false, std::memory_order_relaxed);
+  g_control.released_ns.store(0, std::memory_order_relaxed);
   g_control.drainer.store(Drainer::kNone, std::memory_order_relaxed);
   g_control.companion.store(0, std::memory_order_relaxed);
 }
@@ -137,6 +140,8 @@ bool drain_start(const Settings& settings) {
   const char* error = drain->prepare(settings);
   if (error == nullptr) {
     reset_control();
+    g_control.holds.store(drain->wants_filter() && settings.start_recording,
+                          std::memory_order_relaxed);
     error = begin_draining(settings, drain);
     if (error == nullptr) {
       g_drain.store(drain, std::memory_order_release);
@@ -147,6 +152,23 @@ bool drain_start(const Settings& settings) {
   if (error != nullptr) set_status("the agent is off: ", error);
   errno = saved_errno;
   return error == nullptr;
+}
+
+void drain_hold_for_filter() {
+  const int saved_errno = errno;
+  const uint64_t begin_ms = monotonic_ms();
+  while (g_control.holds.load(std::memory_order_acquire)) {
+    const bool asked = g_control.filter_asked.load(std::memory_order_relaxed);
+    if (monotonic_ms() - begin_ms >= (asked ? kMaxFilterHoldMs : kFilterHoldMs) ||
+        g_control.ended.load(std::memory_order_acquire) || companion_died()) {
+      g_control.released_ns.store(now_ns(), std::memory_order_release);
+      g_control.holds.store(false, std::memory_order_relaxed);
+      break;
+    }
+    const timespec pause{0, 200000};
+    nanosleep(&pause, nullptr);
+  }
+  errno = saved_errno;
 }
 
 void drain_stop(uint32_t timeout_ms) {

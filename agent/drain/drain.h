@@ -13,6 +13,10 @@ namespace collect::agent {
 // False: drain_status() says why. A second call while it runs changes nothing and returns true.
 bool drain_start(const Settings& settings);
 
+// Behind drain_start: returns when there is a filter, if the settings ask for one and for a
+// recording, after kMaxFilterHoldMs in any case.
+void drain_hold_for_filter();
+
 // Ends the recording, ships what is left, waits until the collector has sealed it, and ends the
 // thread; at most about `timeout_ms`, and not at all when no collector is there. Repeatable. Not
 // from two threads at once.

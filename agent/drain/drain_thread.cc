@@ -2,8 +2,16 @@
 
 #include "agent/drain/companion_memory.h"
 #include "agent/drain/status.h"
+#include "formats/atf/layout.h"
 
 namespace collect::agent {
+namespace {
+
+// RecordingEnd.reason: AGENT.md "Ends of a recording".
+constexpr char kTimeLimit[] = "time limit";
+constexpr char kSizeLimit[] = "size limit";
+
+}  // namespace
 
 const char* DrainThread::prepare(const Settings& settings) {
   settings_ = settings;
@@ -11,7 +19,11 @@ const char* DrainThread::prepare(const Settings& settings) {
   const char* error = link_.prepare(settings_, shipper_.streams());
   if (error != nullptr) return error;
   shipper_.explainer().set_recording_settings(settings);
-  if (settings.start_recording) begin_recording(true);
+  if (settings.has_filter()) {
+    filter_wanted_ = true;
+  } else {
+    begin_by_itself();
+  }
   return nullptr;
 }
 
@@ -56,11 +68,16 @@ void DrainThread::round() {
   if (link_.take_came_up()) link_came_up();
   // Answers are owed on the link that asked.
   if (!link_.is_up()) flush_count_ = 0;
+  if (filter_asked_ && !link_.is_up()) {
+    filter_asked_ = false;
+    g_control.filter_asked.store(false, std::memory_order_relaxed);
+  }
   // The rest of a filter that was begun on another link does not come.
   if (link_.control().step != ChannelStep::kOpen) filter_part_ = 0;
   g_control.connected.store(link_.is_up(), std::memory_order_relaxed);
   bool moved = false;
   if (link_.control().step == ChannelStep::kOpen) read_control();
+  if (filter_wanted_) ask_for_filter();
   if (link_.is_up() && read_data()) moved = ship();
   if (shipper_.streams().spool().is_open()) may_have_blocked_ = true;
   if (shipper_.spool_pages(link_.is_up(), now_ms_)) moved = true;
@@ -131,14 +148,15 @@ void DrainThread::watch_process() {
 
 void DrainThread::end_with_process() {
   if (process_over_) {
-    end_recording(traced_->reason(), &traced_->end());
+    end_recording(size_reached() ? kSizeLimit : traced_->reason(), &traced_->end());
     return;
   }
   const uint64_t exit_code = g_control.exit_code.load(std::memory_order_acquire);
   collect_wire_ProcessEnd end = collect_wire_ProcessEnd_init_zero;
   end.how = collect_wire_ProcessEnd_How_EXITED;
   end.exit_code = static_cast<int32_t>(exit_code & 0xFF);
-  end_recording("exit", (exit_code & kExitCodeKnown) != 0 ? &end : nullptr);
+  end_recording(size_reached() ? kSizeLimit : "exit",
+                (exit_code & kExitCodeKnown) != 0 ? &end : nullptr);
 }
 
 void DrainThread::link_came_up() {
@@ -197,6 +215,9 @@ void DrainThread::keep_house() {
     calibrate_at_ms_ = now_ms_ + kCalibrateMs;
     recalibrate_clock();
     const RecorderStats stats = recorder_stats();  // publishes them for other threads
+    recorded_bytes_ =
+        stats.recorded * atf::kEventBytes +
+        stats.detail_recorded * (atf::kDetailHeaderBytes + atf::kFunctionPayloadBytes);
     const uint64_t left = stats.buffer_used + shipper_.streams().spool().bytes();
     if (process_over_ && left < least_left_) {
       // A collector that takes it, however slowly, is not one that is away.
@@ -205,6 +226,7 @@ void DrainThread::keep_house() {
     }
   }
   watch_detail_timer();
+  end_at_limit();
   if (link_.control().step == ChannelStep::kOpen && now_ms_ >= heartbeat_at_ms_) send_heartbeat();
   if (!link_.is_up()) {
     if (waits_in_vain()) allow_waiting(false);
@@ -226,6 +248,7 @@ bool DrainThread::waits_in_vain() const {
 
 // How long nobody needs this thread, unless a socket says so.
 int DrainThread::wait_ms() const {
+  if (filter_wanted_ && g_control.holds.load(std::memory_order_relaxed)) return 1;
   if (stop_seen_) return process_over_ && !link_.is_up() ? kIdleWaitMs : 1;
   if (phase_ == Phase::kIdle) return kOffWaitMs;
   if (!link_.is_up() && !shipper_.streams().spool().is_open()) return kIdleWaitMs;
@@ -242,9 +265,10 @@ void DrainThread::wait(bool moved) {
   look_for_pauses(0);
   if (moved) return;
   int timeout_ms = wait_ms();
-  if (detail_until_ns_ != 0) {
+  for (const uint64_t due_ns : {detail_until_ns_, ends_at_ns_}) {
+    if (due_ns == 0) continue;
     const uint64_t now = now_ns();
-    const uint64_t left_ms = detail_until_ns_ > now ? (detail_until_ns_ - now) / 1000000 + 1 : 0;
+    const uint64_t left_ms = due_ns > now ? (due_ns - now) / 1000000 + 1 : 0;
     if (left_ms < static_cast<uint64_t>(timeout_ms)) timeout_ms = static_cast<int>(left_ms);
   }
   pollfd descriptors[kMaxLinkPolls + 1];
@@ -277,9 +301,24 @@ void DrainThread::open_spool() {
   log_line(line);
 }
 
+// As the settings say, unless it would be over at once.
+void DrainThread::begin_by_itself() {
+  const uint64_t since_ns = settings_.max_time_since_ns;
+  const uint64_t now = now_ns();
+  const bool is_over = settings_.max_time_ns != 0 && since_ns != 0 && now > since_ns &&
+                       now - since_ns >= settings_.max_time_ns;
+  if (settings_.start_recording && !is_over) begin_recording(true);
+}
+
 void DrainThread::begin_recording(bool unasked) {
   (void)start_recording();
   phase_ = Phase::kRecording;
+  recorded_bytes_ = 0;
+  ends_at_ns_ = 0;
+  if (settings_.max_time_ns != 0) {
+    const uint64_t since_ns = unasked ? settings_.max_time_since_ns : 0;
+    ends_at_ns_ = (since_ns != 0 ? since_ns : recording_start_ns()) + settings_.max_time_ns;
+  }
   shipper_.begin_recording(unasked);
   if (detail_mode() != 0) {
     shipper_.explainer().add_detail_state(detail_mode(), {recording_start_ns(), 0, 0}, "start");
@@ -291,7 +330,7 @@ void DrainThread::end_recording(const char* reason, const collect_wire_ProcessEn
   stop_recording();
   const uint64_t end_ns = now_ns();
   phase_ = Phase::kEnding;
-  detail_until_ns_ = 0;
+  detail_until_ns_ = ends_at_ns_ = 0;
   if (detail_mode() != 0) {
     shipper_.explainer().add_detail_state(0, {end_ns, 0, 0}, "recording ended");
   }
@@ -308,14 +347,28 @@ void DrainThread::end_kept_recording() {
   }
 }
 
+// The program goes on, as after a StopRecording.
+void DrainThread::end_at_limit() {
+  if (phase_ != Phase::kRecording) return;
+  const bool by_size =
+      size_reached() || (settings_.max_bytes != 0 && recorded_bytes_ >= settings_.max_bytes);
+  if (!by_size && (ends_at_ns_ == 0 || now_ns() < ends_at_ns_)) return;
+  log_line(by_size ? "the recording has the size that was asked for, and ends"
+                   : "the recording has lasted as long as was asked for, and ends");
+  end_recording(by_size ? kSizeLimit : kTimeLimit, nullptr);
+  end_kept_recording();
+}
+
 void DrainThread::recording_is_over() {
   if (is_recording()) stop_recording();
+  ends_at_ns_ = 0;
   const bool torn = shipper_.mid_frame();
   shipper_.forget_recording();
   phase_ = Phase::kIdle;
   if (torn) link_.break_link(now_ms_, "the collector ended the recording in the middle of a page");
   if (!start_pending_) return;
   start_pending_ = false;
+  shipper_.explainer().set_late(0);
   begin_recording(false);
   answer(start_command_, nullptr, recording_start_ns(), 0);
 }

@@ -25,6 +25,10 @@ inline constexpr int kOffWaitMs = 50;    // while not
 inline constexpr uint64_t kGoodbyeMs = 200;  // for the last frames, beyond the flush limit
 inline constexpr uint64_t kStopLookMs = 10;  // at least, between two looks whether it is stopped
 inline constexpr uint32_t kMaxFlushes = 8;
+// How long a program is held for the filter that it is to be recorded with: until a collector is
+// asked for it, and until that one has answered.
+inline constexpr uint64_t kFilterHoldMs = 2000;
+inline constexpr uint64_t kMaxFilterHoldMs = 30000;
 inline constexpr uint32_t kPumpsPerRound = 16;
 inline constexpr uint32_t kFramesPerRound = 64;
 
@@ -37,6 +41,8 @@ class DrainThread {
   // The same from the companion, for another process: also what was left when that one ended.
   void run_for(TracedProcess& traced);
   const Settings& settings() const { return settings_; }
+  // Recording waits for the filter that the settings ask for.
+  bool wants_filter() const { return filter_wanted_; }
   // After run(): the program is over but for this thread, which now has to end the process.
   bool leaves_process() const { return leaves_process_; }
 
@@ -84,10 +90,15 @@ class DrainThread {
   void send_heartbeat();
   void protocol_error(const char* reason);
 
+  // The filter that the settings ask for (start_filter.cc).
+  void ask_for_filter();
+  void filter_has_come();
+
   bool read_data();
   bool ship();
 
   // Recording.
+  void begin_by_itself();
   void begin_recording(bool unasked);
   void end_recording(const char* reason, const collect_wire_ProcessEnd* process_end);
   void recording_is_over();
@@ -95,6 +106,7 @@ class DrainThread {
   void change_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter* filter,
                      const char* reason, DetailChange& change);
   void watch_detail_timer();
+  void end_at_limit();
 
   // Stalls of the whole process (drain_pauses.cc).
   void look_for_pauses(uint64_t may_sleep_ns);
@@ -112,6 +124,10 @@ class DrainThread {
   uint32_t flush_count_ = 0;  // Flush commands that wait for their pages
   uint64_t flush_commands_[kMaxFlushes];
 
+  // Settings::max_time_ns and max_bytes, of this recording.
+  uint64_t ends_at_ns_ = 0;      // 0: at no time
+  uint64_t recorded_bytes_ = 0;  // of records, when last looked at; of detail the least
+
   // Detail recording for a limited time: when it ends, and what it was before.
   uint64_t detail_until_ns_ = 0;
   uint32_t detail_before_ = 0;
@@ -120,6 +136,9 @@ class DrainThread {
   DetailFilter filter_;
   DetailFilter filter_before_;
 
+  bool filter_wanted_ = false;  // it has not come yet, and nothing is recorded
+  bool filter_asked_ = false;   // on this link
+  bool filter_late_said_ = false;
   uint32_t filter_part_ = 0;  // of a SetFunctionFilter: the one that is wanted next
 
   uint64_t now_ms_ = 0;

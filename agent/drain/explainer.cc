@@ -62,6 +62,7 @@ bool Explainer::tell_recording(SendBuffer& out) {
   start.atf_version = atf_version_;
   start.max_depth = max_depth_;
   start.longer_than_ns = longer_than_ns_;
+  start.late_ns = late_ns_;
   recording_told_ =
       out.push(wire::FrameType::kRecordingStart, collect_wire_RecordingStart_fields, &start);
   return recording_told_;

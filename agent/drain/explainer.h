@@ -20,6 +20,8 @@ class Explainer {
     max_depth_ = settings.max_depth;
     longer_than_ns_ = settings.longer_than_ns;
   }
+  // Of the recording that begins next: RecordingStart.late_ns.
+  void set_late(uint64_t late_ns) { late_ns_ = late_ns; }
   // A recording begins: nothing of it was told to anybody. `unasked`: nobody asked for it, and it
   // is kept to ourselves until a thread records something.
   void begin_recording(bool unasked);
@@ -47,6 +49,7 @@ class Explainer {
   uint32_t atf_version_ = 0;  // of the ring's records
   uint32_t max_depth_ = 0;
   uint64_t longer_than_ns_ = 0;
+  uint64_t late_ns_ = 0;
   bool recording_told_ = false;
   bool unasked_ = false;
   uint32_t modules_seen_ = 0;  // module_changes() when all modules were told

@@ -57,6 +57,7 @@ void ProcessIdentity::prepare(const Settings& settings) {
   hello_.min_version = wire::kProtocolVersion;
   hello_.max_version = wire::kProtocolVersion;
   hello_.features = wire::kFeatureColumns;
+  if (settings.has_filter()) hello_.features |= wire::kFeatureStartFilter;
   (void)draw_id(hello_.process_id);
   fill_system(hello_);
 #if defined(__x86_64__)

@@ -104,6 +104,7 @@ bool write_on(Stream& stream, const DetailRecord& record, uint32_t stack_bytes, 
     const bool may = settings().full == FullPolicy::kOverwrite || detail_may_grow();
     const PageRef page = may ? take_page(lane, Lane::kDetail, reasons) : 0;
     if (page == 0) return false;
+    if (lane.open != 0) count_closed_page(page_info(lane.open));
     PageInfo& info = page_info(page);
     info.first_seq = lane.next_seq;
     note_losses(lane, info);

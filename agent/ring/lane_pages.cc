@@ -151,6 +151,7 @@ bool open_index_page(Stream& stream, uint32_t* reasons) {
   }
   const PageRef page = take_page(lane, Lane::kIndex, reasons);
   if (page == 0) return false;
+  if (lane.open != 0) count_closed_page(page_info(lane.open));
   PageInfo& info = page_info(page);
   info.first_seq = lane.next_seq;
   note_losses(lane, info);

@@ -138,6 +138,7 @@ Outcome record_busy(Stream& stream, Event& event) {
   if (!is_tentative) keep_tentative(stream);
   if (!index_has_room(stream)) {
     keep_tentative(stream);  // it ends with its page
+    if (index.open != 0 && end_by_size(stream, page_info(index.open))) return Outcome::kOver;
     uint32_t reasons = 0;
     if (!open_index_page(stream, &reasons)) {
       const Wait wait = wait_for_page(stream, Lane::kIndex, reasons);

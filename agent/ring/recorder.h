@@ -112,6 +112,9 @@ uint32_t start_recording();  // returns its number, counting from 1; the old one
 // Stops the hooks and waits until none is inside. Streams stay until they are released.
 void stop_recording();
 bool is_recording();
+// The hooks have stopped: the recording has as many bytes as Settings::max_bytes allows. It is
+// still to be stopped here.
+bool size_reached();
 uint32_t current_recording();  // or the last one; 0 before any
 uint64_t recording_start_ns();
 uint64_t recording_start_unix_ns();

@@ -31,6 +31,8 @@ static_assert(sizeof(RecorderStats) % sizeof(uint64_t) == 0);
 struct alignas(kSharedPage) RecorderState {
   std::atomic<bool> waiting_is_over{false};  // zeroes only: no bytes in the file
   std::atomic<uint32_t> recording_number{0};
+  std::atomic<uint64_t> closed_bytes{0};  // of records, in pages that this recording closed
+  std::atomic<bool> size_reached{false};
   std::atomic<uint64_t> published[kStatsWords] = {};
   DetailFilter filter = {0, {}, 0, {}};  // changed while no hook is inside
 };
@@ -186,6 +188,8 @@ uint32_t start_recording() {
   start_unix_ns = uint64_t(now.tv_sec) * 1000000000u + uint64_t(now.tv_nsec);
   released_counts = {};
   const uint32_t number = recorder.recording_number.fetch_add(1, std::memory_order_seq_cst) + 1;
+  recorder.closed_bytes.store(0, std::memory_order_relaxed);
+  recorder.size_reached.store(false, std::memory_order_relaxed);
   uint64_t set = kStateRecording | detail_flag(detail_now);
   if (the_settings.atf_version == 1) set |= kStateVersion1;
   if (clock_line().ns_per_tick == 0) set |= kStateSlowClock;
@@ -205,6 +209,25 @@ void stop_recording() {
     settle_tentative(stream);
   });
   if (!memory_is_shared()) sleds_out();
+}
+
+void count_closed_page(const PageInfo& page) {
+  const uint32_t end = page.committed.load(std::memory_order_relaxed);
+  recorder.closed_bytes.fetch_add(end - page.begin, std::memory_order_relaxed);
+}
+
+bool end_by_size(const Stream& stream, const PageInfo& open) {
+  if (the_settings.max_bytes == 0 || stream.recording != current_recording()) return false;
+  const uint64_t bytes = recorder.closed_bytes.load(std::memory_order_relaxed) +
+                         open.committed.load(std::memory_order_relaxed) - open.begin;
+  if (bytes < the_settings.max_bytes) return false;
+  recorder.size_reached.store(true, std::memory_order_relaxed);
+  change_state(0, kStateRecording);
+  return true;
+}
+
+bool size_reached() {
+  return recorder.size_reached.load(std::memory_order_relaxed);
 }
 
 bool is_recording() {

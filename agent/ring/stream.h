@@ -189,6 +189,12 @@ inline constexpr uint64_t kMaxNestedWaitNs = 500'000'000;
                         std::memory_order_relaxed);
 }
 
+// Settings::max_bytes. A page of the recording was closed.
+void count_closed_page(const PageInfo& page);
+// Before another index page is opened than `open`, which is full. True: the recording has its size,
+// and is over.
+bool end_by_size(const Stream& stream, const PageInfo& open);
+
 // Counts one lost record of a lane. Also from a signal handler that interrupted a hook.
 void count_lost(LaneState& lane, uint32_t reason, uint64_t ns);
 

@@ -47,10 +47,12 @@ constexpr const char* kRunFooter =
     "collector is. Its standard streams and its signals are its own.\n"
     "\n"
     "Exit code: the program's own, 128 + N when signal N ended it, 127 when there is no such\n"
-    "program, 126 when it cannot be executed, 125 when collectctl, or storing a session, failed.\n"
+    "program, 126 when it cannot be executed, 125 when collectctl, or storing a session, failed,\n"
+    "or where a pattern of --only or --except matched no function and the program's code is 0.\n"
     "\n"
     "Examples:\n"
     "  collectctl run -o /var/tmp/traces -- ctest --output-on-failure\n"
+    "  collectctl run --max-time 10s --max-size 2G --no-follow -- ./server\n"
     "  collectctl run --detail armed -- ./server    then, at the address that run prints:\n"
     "  collectctl --control ADDR detail start --pre-roll 2s --duration 5s";
 
@@ -68,6 +70,72 @@ CLI::Validator shortest_call() {
         return std::string();
       },
       "", "duration");
+}
+
+// How long a recording may last: agent/AGENT.md "Settings".
+CLI::Validator longest_recording() {
+  return CLI::Validator(
+      [](std::string& text) {
+        constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24 * 1000);
+        const auto parsed = parse_duration(text);
+        if (!parsed.ok()) return parsed.error().message;
+        if (parsed->count() < 1 || *parsed > kLongest) {
+          return "\"" + text + "\" is not a time up to 24000 h";
+        }
+        text = std::to_string(parsed->count()) + "ns";
+        return std::string();
+      },
+      "", "duration");
+}
+
+CLI::Validator size_check() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const auto parsed = parse_size(text);
+        if (!parsed.ok()) return parsed.error().message;
+        text = std::to_string(*parsed);
+        return std::string();
+      },
+      "", "size");
+}
+
+// How much of the program is recorded.
+void add_limits(CLI::App& command, RunOptions& run) {
+  command
+      .add_option("--only", run.agent.only,
+                  "Record this function alone, from the first call on: its name, with or without "
+                  "namespace and arguments, a pattern with * and ?, or a 0x… id; may be repeated")
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false);
+  command.add_option("--except", run.agent.except, "But not this function; may be repeated")
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false);
+  command
+      .add_option("--max-depth", run.agent.max_depth,
+                  "Record calls down to this depth of each thread, 1 to 1000000; deeper ones are "
+                  "left out and counted")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000).description(""));
+  command
+      .add_option("--longer-than", run.agent.longer_than,
+                  "Leave out calls that return sooner, and count them: a time such as 5us, 2ms, 1s")
+      ->type_name("DURATION")
+      ->transform(shortest_call());
+  command
+      .add_option("--max-time", run.agent.max_time,
+                  "End the recording after this time, counted from the start of the program, which "
+                  "goes on untraced")
+      ->type_name("DURATION")
+      ->transform(longest_recording());
+  command
+      .add_option("--max-size", run.agent.max_bytes,
+                  "End the recording of each process when it has so many bytes: 512K, 10M, 2G; the "
+                  "program goes on untraced")
+      ->type_name("BYTES")
+      ->transform(size_check());
+  command.add_flag("--no-follow", run.program_only,
+                   "Record the program alone, not the processes that it starts");
+  command.add_flag("--idle", run.agent.start_idle, "Record nothing until collectctl start says so");
 }
 
 CLI::App* add_run(CLI::App& app, Line& line) {
@@ -104,18 +172,7 @@ CLI::App* add_run(CLI::App& app, Line& line) {
                    "Memory for rings in each process, in MB: 1 to 16384 (default 64)")
       ->type_name("MB")
       ->check(CLI::Range(1, 16 * 1024).description(""));
-  command
-      ->add_option("--max-depth", run.agent.max_depth,
-                   "Record calls down to this depth of each thread, 1 to 1000000; deeper ones are "
-                   "left out and counted")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000).description(""));
-  command
-      ->add_option(
-          "--longer-than", run.agent.longer_than,
-          "Leave out calls that return sooner, and count them: a time such as 5us, 2ms, 1s")
-      ->type_name("DURATION")
-      ->transform(shortest_call());
+  add_limits(*command, run);
   command->add_option("--atf-version", run.agent.atf_version, "Version of the trace files: 1 or 2")
       ->type_name("VERSION")
       ->check(CLI::IsMember({1, 2}));

@@ -1,5 +1,6 @@
 #include "daemon/ctl/run_command.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -78,7 +79,18 @@ Result<Collector> find_collector(const RunOptions& options, JobSignals& signals)
   return collector;
 }
 
-void announce(const Collector& collector, std::ostream& err) {
+// The clock by which agents record.
+uint64_t boottime_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+std::string start_command(const Collector& collector) {
+  return "collectctl --control " + collector.control.address + " start";
+}
+
+void announce(const Collector& collector, bool idle, std::ostream& err) {
   err << "collectctl: " << (collector.embedded ? "recording to " : "recording to the collector in ")
       << collector.root << "\n"
       << "collectctl: control plane: collectctl --control " << collector.control.address
@@ -87,6 +99,10 @@ void announce(const Collector& collector, std::ostream& err) {
     err << "    (or grpcurl -plaintext " << collector.control.address << " list)";
   }
   err << "\n";
+  if (idle) {
+    err << "collectctl: nothing is recorded until somebody asks for it: "
+        << start_command(collector) << "\n";
+  }
   err.flush();
 }
 
@@ -98,6 +114,8 @@ RunOutcome finish(const Collector& collector, const SealWait& wait, JobSignals& 
   outcome.agent_seen = followed.agent_seen;
   outcome.sessions = std::move(followed.sessions);
   outcome.trouble = std::move(followed.trouble);
+  outcome.unmatched.assign(followed.filter.unmatched.begin(), followed.filter.unmatched.end());
+  outcome.filter_error = std::move(followed.filter.error);
   return outcome;
 }
 
@@ -136,9 +154,14 @@ int run_program(const RunOptions& options, std::ostream& err) {
   Result<std::set<std::string>> before = std::set<std::string>();
   if (!tag_of_caller.empty()) before = names_with_tag(collector->control, tag_of_caller);
   if (!before.ok()) return failed_before_start(err, before.error(), kExitRunFailed);
+  // A caller's own COLLECT_CHILD_OF names the parent of collectctl, and means the same.
+  if (options.program_only || records_one_process(own_environment()))
+    agent.only_child_of = ::getpid();
+  if (agent.max_time) agent.max_time_since_ns = boottime_ns();
   const auto environment = agent_environment(own_environment(), agent);
   if (!environment.ok()) return failed_before_start(err, environment.error(), kExitRunFailed);
-  if (!options.quiet && !options.json) announce(*collector, err);
+  const bool idle = starts_idle(*environment);
+  if (!options.quiet && !options.json) announce(*collector, idle, err);
 
   const Result<pid_t> child = start_program(*program, options.command, *environment, signals);
   if (!child.ok()) return failed_before_start(err, child.error(), code_for(child.error()));
@@ -149,6 +172,10 @@ int run_program(const RunOptions& options, std::ostream& err) {
   RunOutcome outcome = finish(*collector, wait, signals, err);
   outcome.outlived = wait.agent_outlives;
   outcome.waits = waits_when_full(*environment);
+  outcome.timed = ends_by_time(*environment);
+  outcome.filtered = filters_functions(*environment);
+  outcome.one_process = records_one_process(*environment);
+  if (idle) outcome.start_command = start_command(*collector);
   outcome.no_preload = why_no_preload(*program);
   outcome.program = options.command.front();
   outcome.exit_code = exit_code;
@@ -160,7 +187,8 @@ int run_program(const RunOptions& options, std::ostream& err) {
   if (options.json) {
     err << run_summary_json(outcome);
   } else if (const auto* largest = largest_session(outcome.sessions);
-             !options.quiet || !outcome.trouble.empty() || largest == nullptr) {
+             !options.quiet || !outcome.trouble.empty() || largest == nullptr ||
+             !outcome.unmatched.empty() || !outcome.filter_error.empty()) {
     if (largest != nullptr) outcome.top = top_functions(*largest);
     err << run_summary_text(outcome);
   }
@@ -168,8 +196,9 @@ int run_program(const RunOptions& options, std::ostream& err) {
   const bool stored =
       std::none_of(outcome.sessions.begin(), outcome.sessions.end(),
                    [](const api::Session& session) { return session.state() == api::FAILED; });
+  const bool filtered = outcome.unmatched.empty() && outcome.filter_error.empty();
   // The program did what it should, and we did not.
-  return exit_code == 0 && !stored ? kExitRunFailed : exit_code;
+  return exit_code == 0 && !(stored && filtered) ? kExitRunFailed : exit_code;
 }
 
 }  // namespace collect::ctl

@@ -20,6 +20,7 @@ struct RunOptions {
   std::string root;                  // given: an embedded collector stores there
   ControlTarget control;             // address empty: not given
   AgentSettings agent;               // library, connect and tag are filled in here
+  bool program_only = false;         // what the program starts is not recorded
   bool json = false;                 // the summary as one line of JSON
   bool quiet = false;                // no word from us unless something is wrong
 };

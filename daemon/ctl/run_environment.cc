@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <random>
+#include <utility>
 
 namespace collect::ctl {
 namespace {
@@ -23,6 +24,23 @@ std::string value_of(const std::vector<std::string>& environment, const std::str
     if (has_name(entry, name)) return entry.substr(name.size() + 1);
   }
   return {};
+}
+
+// As the agent takes them: agent/AGENT.md "Settings".
+Result<std::string> join_patterns(const std::vector<std::string>& patterns) {
+  constexpr size_t kMost = 4095;
+  std::string text;
+  for (const std::string& pattern : patterns) {
+    if (pattern.empty() || pattern.find(';') != std::string::npos) {
+      return Error{Code::kInvalidArgument,
+                   "\"" + pattern + "\" is no pattern of functions: it is empty or has a ;"};
+    }
+    text += (text.empty() ? "" : ";") + pattern;
+  }
+  if (text.size() <= kMost) return text;
+  return Error{Code::kInvalidArgument, "the patterns of --only or --except have " +
+                                           std::to_string(text.size()) + " bytes, at most " +
+                                           std::to_string(kMost) + " are taken"};
 }
 
 }  // namespace
@@ -58,6 +76,25 @@ Result<std::vector<std::string>> agent_environment(const std::vector<std::string
     set(environment, "COLLECT_MAX_DEPTH", std::to_string(*settings.max_depth));
   }
   if (settings.longer_than) set(environment, "COLLECT_LONGER_THAN", *settings.longer_than);
+  for (const auto& [name, patterns] :
+       {std::pair("COLLECT_ONLY", &settings.only), std::pair("COLLECT_EXCEPT", &settings.except)}) {
+    if (patterns->empty()) continue;
+    const auto joined = join_patterns(*patterns);
+    if (!joined.ok()) return joined.error();
+    set(environment, name, *joined);
+  }
+  if (settings.max_time) {
+    std::string value = *settings.max_time;
+    if (settings.max_time_since_ns != 0) value += "@" + std::to_string(settings.max_time_since_ns);
+    set(environment, "COLLECT_MAX_TIME", value);
+  }
+  if (settings.max_bytes) {
+    set(environment, "COLLECT_MAX_SIZE", std::to_string(*settings.max_bytes));
+  }
+  if (settings.start_idle) set(environment, "COLLECT_START", "idle");
+  if (settings.only_child_of != 0) {
+    set(environment, "COLLECT_CHILD_OF", std::to_string(settings.only_child_of));
+  }
   if (settings.atf_version) {
     set(environment, "COLLECT_ATF_VERSION", std::to_string(*settings.atf_version));
   }
@@ -66,6 +103,23 @@ Result<std::vector<std::string>> agent_environment(const std::vector<std::string
 
 bool waits_when_full(const std::vector<std::string>& environment) {
   return value_of(environment, "COLLECT_FULL") == "wait";
+}
+
+bool starts_idle(const std::vector<std::string>& environment) {
+  return value_of(environment, "COLLECT_START") == "idle";
+}
+
+bool ends_by_time(const std::vector<std::string>& environment) {
+  return !value_of(environment, "COLLECT_MAX_TIME").empty();
+}
+
+bool filters_functions(const std::vector<std::string>& environment) {
+  return !value_of(environment, "COLLECT_ONLY").empty() ||
+         !value_of(environment, "COLLECT_EXCEPT").empty();
+}
+
+bool records_one_process(const std::vector<std::string>& environment) {
+  return !value_of(environment, "COLLECT_CHILD_OF").empty();
 }
 
 bool drains_by_process(const std::vector<std::string>& environment) {

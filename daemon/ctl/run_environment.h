@@ -1,6 +1,8 @@
 // The environment of a traced program: the caller's, with the agent preloaded and told where to go.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +23,15 @@ struct AgentSettings {
   std::optional<uint32_t> buffer_mb;
   std::optional<uint32_t> max_depth;
   std::optional<std::string> longer_than;  // with its unit
+  std::vector<std::string> only;           // patterns of functions; empty: as the caller has them
+  std::vector<std::string> except;
+  std::optional<std::string> max_time;  // with its unit
+  uint64_t max_time_since_ns = 0;  // from when it counts, CLOCK_BOOTTIME; 0: each process's start
+  std::optional<uint64_t> max_bytes;
+  bool start_idle = false;
+  // The one process that is recorded has this parent; 0: every process is, unless the caller says
+  // so.
+  pid_t only_child_of = 0;
   std::optional<uint32_t> atf_version;
 };
 
@@ -32,6 +43,18 @@ Result<std::vector<std::string>> agent_environment(const std::vector<std::string
 
 // Whether the environment makes threads wait where a ring is full.
 bool waits_when_full(const std::vector<std::string>& environment);
+
+// Whether the environment makes agents wait for a command before they record.
+bool starts_idle(const std::vector<std::string>& environment);
+
+// Whether the environment ends recordings after a time.
+bool ends_by_time(const std::vector<std::string>& environment);
+
+// Whether the environment has patterns of functions.
+bool filters_functions(const std::vector<std::string>& environment);
+
+// Whether the environment leaves out what the program starts.
+bool records_one_process(const std::vector<std::string>& environment);
 
 // Whether the environment makes agents drain from a process of their own, which outlives a crash.
 bool drains_by_process(const std::vector<std::string>& environment);

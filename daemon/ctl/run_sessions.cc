@@ -1,6 +1,7 @@
 #include "daemon/ctl/run_sessions.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -75,6 +76,7 @@ class Waiter {
         last_ = fingerprint(*view);
         last_change_ = Clock::now();
       }
+      note_filters(*view);
       const bool done = is_done(*view);
       const std::string why_ended = why_storing_ended(*view);
       seal_orphans(*view);
@@ -100,6 +102,27 @@ class Waiter {
   }
 
  private:
+  // Agents of processes that ended long ago may be listed no more; their sessions are.
+  void note_filters(const View& view) {
+    for (const api::Agent& agent : view.agents) {
+      if (agent.has_start_filter()) filters_[agent.name()] = agent.start_filter();
+    }
+    for (const api::Session& session : view.sessions) {
+      if (session.has_start_filter()) filters_[session.agent()] = session.start_filter();
+    }
+    result_.filter = {};
+    bool is_first = true;
+    for (const auto& [agent, filter] : filters_) {
+      if (result_.filter.error.empty()) result_.filter.error = filter.error();
+      if (!filter.error().empty()) continue;
+      const std::set<std::string> unmatched(filter.unmatched().begin(), filter.unmatched().end());
+      if (is_first) result_.filter.unmatched = unmatched;
+      std::erase_if(result_.filter.unmatched,
+                    [&](const std::string& pattern) { return !unmatched.contains(pattern); });
+      is_first = false;
+    }
+  }
+
   bool is_done(const View& view) const {
     if (view.agents.empty() && view.sessions.empty()) {
       return Clock::now() - begin_ > kConnectGrace && !waits_for_drain_process(view);
@@ -186,6 +209,7 @@ class Waiter {
   JobSignals& signals_;
   std::ostream& err_;
   RunSessions result_;
+  std::map<std::string, api::StartFilter> filters_;  // by agent
   const Clock::time_point begin_ = Clock::now();
   Clock::time_point last_change_ = begin_;
   std::string last_;

@@ -27,8 +27,15 @@ inline constexpr std::chrono::milliseconds kNamesBound{15'000};
 // Waiting longer than this is worth a line.
 inline constexpr std::chrono::milliseconds kSealSilence{1000};
 
+// What became of --only and --except, in all processes of the run.
+struct RunFilter {
+  std::set<std::string> unmatched;  // patterns that no process has a function for
+  std::string error;                // of the first process that could not be given a filter
+};
+
 struct RunSessions {
   bool agent_seen = false;
+  RunFilter filter;
   std::vector<api::Session> sessions;  // oldest first
   std::string trouble;                 // why waiting ended early; empty when all are sealed
 };

@@ -62,6 +62,46 @@ std::string stall_lines(const Session& session) {
   return text;
 }
 
+// A recording that ended before its program, as the user asked.
+std::string limit_line(const Session& session) {
+  if (session.state() != control::v1::COMPLETE) return "";
+  if (session.status() == "time limit") {
+    return line("ended", "after the time that --max-time allows; the program went on untraced");
+  }
+  if (session.status() == "size limit") {
+    return line("ended", "at the size that --max-size allows; the program went on untraced");
+  }
+  return "";
+}
+
+std::string filter_lines(const RunOutcome& outcome) {
+  std::string text;
+  for (const std::string& pattern : outcome.unmatched) {
+    text += line("trouble", "no function matches \"" + printable(pattern) + "\"");
+  }
+  if (!outcome.filter_error.empty()) {
+    text += line("trouble", "no function filter, so nothing was recorded: " +
+                                printable_sentence(outcome.filter_error));
+  }
+  return text;
+}
+
+// What of the program was to be recorded, and from when on.
+std::string start_filter_lines(const Session& session) {
+  std::string text;
+  if (session.has_start_filter()) {
+    text = line("filter", "by --only and --except: " +
+                              plural(session.start_filter().functions_matched(), "function") +
+                              " matched");
+  }
+  if (session.late_ns() != 0) {
+    text += line("late", "the filter came " +
+                             short_duration(static_cast<double>(session.late_ns()) / 1e9) +
+                             " late; what was called before is not recorded");
+  }
+  return text;
+}
+
 std::string session_lines(const Session& session, const RunOutcome& outcome) {
   std::string state(state_word(session.state()));
   if (!is_sealed(session)) state += ", not sealed yet";
@@ -77,6 +117,9 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
     recorded += " (" + short_rate(static_cast<double>(session.events()) / seconds) + ")";
   }
   text += line("recorded", recorded + ", " + short_bytes(session.stored_bytes()));
+  text += start_filter_lines(session);
+  text += limit_line(session);
+  if (outcome.one_process) text += line("children", "not recorded, as --no-follow asks");
   text += line("detail", session.detail_records() == 0
                              ? std::string("none (--detail on, or collectctl detail start)")
                              : plural(session.detail_records(), "record"));
@@ -145,6 +188,20 @@ std::string nothing_recorded(const RunOutcome& outcome) {
   if (left_out != 0) {
     return "  Nothing was recorded: " + plural(left_out, "call") +
            " left out, as --max-depth and --longer-than ask.\n";
+  }
+  if (!outcome.start_command.empty() && outcome.agent_seen && outcome.sessions.empty()) {
+    return "  Nothing was recorded: with --idle, a recording begins when somebody asks for it, by\n"
+           "      " +
+           outcome.start_command + "\n";
+  }
+  if (outcome.filtered && outcome.agent_seen) {
+    return "  Nothing was recorded: no function that --only and --except leave was called, or the\n"
+           "  program is not instrumented (-finstrument-functions).\n";
+  }
+  if (outcome.timed && outcome.agent_seen) {
+    return "  Nothing was recorded in the time that --max-time allows: no traced function was "
+           "called "
+           "in\n  it, or the program is not instrumented (-finstrument-functions).\n";
   }
   const std::string signal = ended_by(outcome.exit_code);
   if (!outcome.no_preload.empty()) {
@@ -219,6 +276,7 @@ std::string run_summary_text(const RunOutcome& outcome) {
   const std::string signal = ended_by(outcome.exit_code);
   text += signal.empty() ? "\n" : " (" + signal + ")\n";
   if (!outcome.trouble.empty()) text += line("trouble", printable_sentence(outcome.trouble));
+  text += filter_lines(outcome);
   const Session* largest = largest_session(outcome.sessions);
   if (largest == nullptr) {
     // Without our own trouble, silence has its cause in the program.
@@ -249,6 +307,10 @@ std::string run_summary_json(const RunOutcome& outcome) {
     json["sessions"].push_back(nlohmann::ordered_json::parse(to_json(session), nullptr, false));
   }
   json["trouble"] = outcome.trouble;
+  if (outcome.filtered) {
+    json["unmatched"] = outcome.unmatched;
+    json["filter_error"] = outcome.filter_error;
+  }
   return printable_json(
              json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) +
          "\n";

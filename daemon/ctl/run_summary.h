@@ -22,6 +22,12 @@ struct RunOutcome {
   std::string no_preload;                      // why no agent can be in the program; may be empty
   bool outlived = false;                       // agents ship from processes of their own
   bool waits = false;                          // threads wait where a ring is full
+  bool one_process = false;                    // what the program started was not to be recorded
+  std::vector<std::string> unmatched;          // patterns of --only, --except that matched nothing
+  std::string filter_error;                    // why there was no filter, and nothing was recorded
+  bool filtered = false;                       // by --only or --except
+  bool timed = false;                          // by --max-time
+  std::string start_command;                   // of a run that began idle
   std::vector<control::v1::Session> sessions;  // of this run, sealed or not
   std::vector<TopFunction> top;                // of the largest session; may be empty
   std::string trouble;                         // a sentence, when something of ours went wrong
@@ -32,7 +38,8 @@ inline constexpr size_t kTopFunctions = 5;
 inline constexpr uint64_t kMaxQuickEvents = 5'000'000;  // more take longer than people wait
 
 std::string run_summary_text(const RunOutcome& outcome);
-// One line of JSON: {"exit_code":0,"agent_seen":true,"sessions":[…],"trouble":""}
+// One line of JSON: {"exit_code":0,"agent_seen":true,"sessions":[…],"trouble":""}, and with a
+// function filter "unmatched":[…],"filter_error":"".
 std::string run_summary_json(const RunOutcome& outcome);
 
 // The functions with the most self time in a session directory; empty when it has too many events

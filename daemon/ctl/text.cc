@@ -156,6 +156,25 @@ Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   return std::chrono::nanoseconds(static_cast<int64_t>(std::llround(ns)));
 }
 
+Result<uint64_t> parse_size(std::string_view text) {
+  constexpr std::string_view kUnits = "KMG";
+  std::string_view digits = text;
+  unsigned shift = 0;
+  if (const size_t unit = text.empty() ? kUnits.npos : kUnits.find(text.back());
+      unit != kUnits.npos) {
+    digits.remove_suffix(1);
+    shift = 10 * static_cast<unsigned>(unit + 1);
+  }
+  uint64_t number = 0;
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() || number == 0 ||
+      number > (kMaxSize >> shift)) {
+    return Error{Code::kInvalidArgument,
+                 "\"" + std::string(text) + "\" is no size; write 4096, 512K, 10M or 2G"};
+  }
+  return number << shift;
+}
+
 void Table::add(std::vector<std::string> row) {
   for (std::string& cell : row) cell = printable_sentence(cell);
   rows_.push_back(std::move(row));

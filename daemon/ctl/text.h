@@ -33,6 +33,10 @@ std::string short_name(std::string_view name);
 // "5s", "200ms", "1.5m", "2h"; a bare number counts seconds.
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text);
 
+inline constexpr uint64_t kMaxSize = uint64_t{1} << 60;
+// Bytes: "4096", "512K", "10M", "2G"; powers of 1024.
+Result<uint64_t> parse_size(std::string_view text);
+
 // Columns wide enough for their widest cell; the last is never padded. Numeric columns align right.
 class Table {
  public:

@@ -235,6 +235,13 @@ void Ingest::note_function_filter(const ProcessId& process, storage::FunctionFil
   });
 }
 
+void Ingest::note_start_filter(const ProcessId& process, StartFilter outcome,
+                               storage::FunctionFilter filter) {
+  with_peer(process, [outcome = std::move(outcome), filter = std::move(filter)](Peer* peer) {
+    if (peer != nullptr) peer->note_start_filter(outcome, filter);
+  });
+}
+
 void Ingest::roll_container(const ProcessId& process, Answer<std::string> done) {
   with_peer(process, [done = std::move(done)](Peer* peer) {
     if (peer == nullptr) {

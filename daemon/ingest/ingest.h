@@ -55,6 +55,9 @@ class Ingest {
 
   // The process's agent holds the filter: noted in its sessions.
   void note_function_filter(const ProcessId& process, storage::FunctionFilter filter);
+  // Before the agent is given what it wished for: for its sessions, and for those who ask.
+  void note_start_filter(const ProcessId& process, StartFilter outcome,
+                         storage::FunctionFilter filter);
   // Answers with the device clock of the marker; `at_ns` 0: now.
   void annotate(const ProcessId& process, uint64_t at_ns, const std::string& text,
                 Answer<uint64_t> done);

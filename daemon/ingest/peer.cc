@@ -44,6 +44,7 @@ void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std
   fresh.address = dialled.empty() ? link->peer() : dialled;
   fresh.dialled = !dialled.empty();
   fresh.status = agent_.status;
+  fresh.start_filter = agent_.start_filter;
   agent_ = std::move(fresh);
   dialled_ = dialled;
   said_goodbye_ = false;
@@ -76,6 +77,7 @@ void Peer::adopt_control(bool is_new) {
   control_sent_frames_ = link->sent_frames();
   next_burst_at_ = control_heard_at_;
   in_burst_ = false;
+  filter_asked_ = false;
   if (connected()) became_connected();
   link->read_control_frames();
 }
@@ -177,6 +179,7 @@ void Peer::links_are_down(const std::string& reason) {
   intake_ = Intake::kNone;
   streams_.clear();
   in_burst_ = false;
+  wished_memory_.reset();
   down_since_ = std::chrono::steady_clock::now();
   fail_commands("the agent's connection ended: " + reason);
   if (said_goodbye_ || detaching_) {

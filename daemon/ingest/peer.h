@@ -85,6 +85,8 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   void roll_container(Answer<std::string> done);
   // The agent holds it from now on: noted in the session that records, and in later ones.
   void note_function_filter(storage::FunctionFilter filter);
+  // What became of its wish: before the agent is told, so that its recording finds it here.
+  void note_start_filter(StartFilter outcome, storage::FunctionFilter filter);
   // The collector stops: its session is left to the next one, as far as its agent can come back.
   void shut_down();
   // Ends both links, so that whoever dialled begins anew; the session waits.
@@ -147,6 +149,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   bool on_recording_start(const wire::Frame& frame);
   bool begin_recording(const wire::RecordingStart& start);
   bool on_modules(const wire::Frame& frame);
+  static uint64_t memory_of(const std::vector<storage::ModuleInfo>& modules);
   bool on_stream_open(const wire::Frame& frame);
   // The principal has too much: the connection ends, and may come again.
   bool over_budget(const std::string& reason);
@@ -170,6 +173,9 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   void on_command_result(const wire::Frame& frame);
   void on_clock_reply(const wire::Frame& frame, uint64_t received_ns);
   void on_bye(const wire::Frame& frame);
+  void on_loaded_modules(const wire::Frame& frame);
+  void on_want_function_filter(const wire::Frame& frame);
+  bool take_modules(const std::vector<storage::ModuleInfo>& infos);
   void begin_burst();
   void send_probe();
   void end_burst();
@@ -249,6 +255,8 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   ClockFit clock_fit_;
   std::optional<storage::ClockSync> clock_sync_;
   std::optional<storage::FunctionFilter> function_filter_;
+  bool filter_asked_ = false;                      // on this control channel
+  std::optional<principal::Lease> wished_memory_;  // for modules that came before a recording
   uint32_t burst_ = 0;
   uint32_t probe_ = 0;
   bool in_burst_ = false;

@@ -4,10 +4,24 @@
 
 #include <algorithm>
 
+#include "daemon/ingest/handshake.h"
 #include "daemon/ingest/limits.h"
 #include "daemon/ingest/peer.h"
 
 namespace collect::ingest {
+namespace {
+
+std::vector<std::string> split_patterns(const std::string& text) {
+  std::vector<std::string> patterns;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(';', begin), text.size());
+    if (end != begin) patterns.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return patterns;
+}
+
+}  // namespace
 
 void Peer::on_frame(Link& link, const wire::Frame& frame) {
   const uint64_t received_ns = boottime_ns();
@@ -26,6 +40,12 @@ void Peer::on_frame(Link& link, const wire::Frame& frame) {
     case wire::FrameType::kBye:
       on_bye(frame);
       return;
+    case wire::FrameType::kModules:
+      on_loaded_modules(frame);
+      return;
+    case wire::FrameType::kWantFunctionFilter:
+      on_want_function_filter(frame);
+      return;
     case wire::FrameType::kRefuse: {
       const auto refusal = parsed<wire::Refuse>(frame);
       if (refusal) drop_links("refused by the agent: " + refusal->reason());
@@ -38,7 +58,7 @@ void Peer::on_frame(Link& link, const wire::Frame& frame) {
       (frame.type >= wire::FrameType::kDial && frame.type <= wire::FrameType::kProof) ||
       (frame.type >= wire::FrameType::kRecordingStart &&
        frame.type <= wire::FrameType::kRecordingEnd) ||
-      (frame.type >= wire::FrameType::kAck && frame.type <= wire::FrameType::kBye);
+      (frame.type >= wire::FrameType::kAck && frame.type <= wire::FrameType::kWantFunctionFilter);
   if (is_known) {
     violation("frame type " + std::to_string(static_cast<unsigned>(frame.type)) +
               " does not belong on the control channel");
@@ -67,6 +87,44 @@ void Peer::on_heartbeat(const wire::Frame& frame) {
     show_session(*session_, true);
   }
   show_agent();
+}
+
+// Before a recording, for the names in WantFunctionFilter. Later ones come on data.
+void Peer::on_loaded_modules(const wire::Frame& frame) {
+  const auto modules = parsed<wire::Modules>(frame);
+  if (!modules) return;
+  if ((agreed_features() & wire::kFeatureStartFilter) == 0 || session_ || filter_asked_) {
+    violation("modules on the control channel, and no function filter is asked for");
+    return;
+  }
+  if (modules->modules_size() > static_cast<int>(wire::kMaxModulesPerFrame)) {
+    violation("more than 16 modules in one frame");
+    return;
+  }
+  const std::vector<storage::ModuleInfo> infos = to_storage(*modules);
+  if (!wished_memory_) wished_memory_.emplace(account_, principal::Resource::kMemory);
+  const Status charged = wished_memory_->grow(memory_of(infos));
+  if (!charged.ok()) {
+    over_budget(charged.error().message);
+  } else {
+    take_modules(infos);
+  }
+}
+
+void Peer::on_want_function_filter(const wire::Frame& frame) {
+  const auto want = parsed<wire::WantFunctionFilter>(frame);
+  if (!want) return;
+  if ((agreed_features() & wire::kFeatureStartFilter) == 0 || filter_asked_) {
+    violation("a function filter that was not agreed on, or is asked for twice");
+    return;
+  }
+  if (want->only().size() > wire::kMaxFilterText || want->except().size() > wire::kMaxFilterText) {
+    violation("the patterns of a function filter are longer than the protocol allows");
+    return;
+  }
+  filter_asked_ = true;
+  core_.observer.filter_wanted(
+      agent_, {split_patterns(want->only()), split_patterns(want->except()), modules()});
 }
 
 void Peer::on_bye(const wire::Frame& frame) {

@@ -8,18 +8,15 @@
 #include "daemon/ingest/peer.h"
 
 namespace collect::ingest {
-namespace {
 
 // Kept twice: for names of functions, and for the manifest.
-uint64_t bytes_of(const std::vector<storage::ModuleInfo>& modules) {
+uint64_t Peer::memory_of(const std::vector<storage::ModuleInfo>& modules) {
   uint64_t bytes = 0;
   for (const storage::ModuleInfo& module : modules) {
     bytes += 2 * (sizeof module + module.path.size() + module.build_id.size());
   }
   return bytes;
 }
-
-}  // namespace
 
 // With positions, the session that the agent named goes on; without, nothing is known of it.
 void Peer::welcome_data(const std::vector<storage::StreamPosition>* positions) {
@@ -59,7 +56,8 @@ void Peer::welcome_data(const std::vector<storage::StreamPosition>* positions) {
 }
 
 uint64_t Peer::agreed_features() const {
-  const uint64_t offered = core_.options.page_codecs ? uint64_t{wire::kFeatureColumns} : 0;
+  const uint64_t offered =
+      wire::kFeatureStartFilter | (core_.options.page_codecs ? uint64_t{wire::kFeatureColumns} : 0);
   return offered & hello_.features();
 }
 
@@ -157,6 +155,7 @@ bool Peer::on_data_frame(const wire::Frame& frame) {
     case wire::FrameType::kClockReply:
     case wire::FrameType::kHeartbeat:
     case wire::FrameType::kBye:
+    case wire::FrameType::kWantFunctionFilter:
       return violation("frame type " + std::to_string(static_cast<unsigned>(frame.type)) +
                        " does not belong on the data channel");
     default:
@@ -210,7 +209,18 @@ bool Peer::begin_recording(const wire::RecordingStart& start) {
   session_ = session;
   put(*session_, SessionOpen{identity_from(hello_, start), resume_key_});
   if (clock_sync_) put(*session_, *clock_sync_);
-  if (function_filter_) put(*session_, *function_filter_);
+  if (function_filter_) {
+    if (function_filter_->at_ns == 0) function_filter_->at_ns = start.start_ns();
+    put(*session_, *function_filter_);
+  }
+  session_->shown.start_filter = agent_.start_filter;
+  if (start.late_ns() != 0) {
+    session_->shown.late_ns = start.late_ns();
+    put(*session_,
+        SessionNote{"the recording began " + std::to_string(start.late_ns() / 1'000'000) +
+                    " ms late: the function filter that it was to begin with had not come"});
+  }
+  wished_memory_.reset();
   modules_.clear();
   return true;
 }
@@ -223,6 +233,16 @@ bool Peer::on_modules(const wire::Frame& frame) {
     return violation("more than 16 modules in one frame");
   }
   std::vector<storage::ModuleInfo> infos = to_storage(*modules);
+  if (!take_modules(infos)) return false;
+  if (intake_ == Intake::kStore && session_) {
+    const Status charged = session_->memory.grow(memory_of(infos));
+    if (!charged.ok()) return over_budget(charged.error().message);
+  }
+  keep(std::move(infos));
+  return true;
+}
+
+bool Peer::take_modules(const std::vector<storage::ModuleInfo>& infos) {
   for (const storage::ModuleInfo& info : infos) {
     if (info.path.size() > kMaxPathBytes || info.build_id.size() > kMaxBuildIdBytes) {
       return violation("a module's path or build id is longer than the protocol allows");
@@ -231,11 +251,6 @@ bool Peer::on_modules(const wire::Frame& frame) {
       modules_[info.module_id] = info;  // beyond it, storage says so
     }
   }
-  if (intake_ == Intake::kStore && session_) {
-    const Status charged = session_->memory.grow(bytes_of(infos));
-    if (!charged.ok()) return over_budget(charged.error().message);
-  }
-  keep(std::move(infos));
   return true;
 }
 

@@ -308,6 +308,12 @@ void Peer::note_function_filter(storage::FunctionFilter filter) {
   if (function_filter_->only.empty() && function_filter_->except.empty()) function_filter_.reset();
 }
 
+void Peer::note_start_filter(StartFilter outcome, storage::FunctionFilter filter) {
+  agent_.start_filter = std::move(outcome);
+  show_agent();
+  if (!session_) function_filter_ = std::move(filter);
+}
+
 void Peer::interrupt_session() {
   if (!session_ || session_->waiting_since) return;
   session_->waiting_since = std::chrono::steady_clock::now();

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,18 @@ inline SessionState shown_state(storage::SessionState state) {
   return SessionState::kFailed;
 }
 
+// What an agent asks for before it records, and what became of it.
+struct FilterWish {
+  std::vector<std::string> only;
+  std::vector<std::string> except;
+  std::vector<storage::ModuleInfo> modules;  // that the process has loaded
+};
+struct StartFilter {
+  uint64_t functions = 0;
+  std::vector<std::string> unmatched;  // patterns
+  std::string error;                   // why there is none; then nothing is recorded
+};
+
 struct AgentSnapshot {
   AgentId id = 0;
   AgentState state{};
@@ -72,6 +85,7 @@ struct AgentSnapshot {
   uint64_t link_sent_bytes = 0;  // after encoding
   uint64_t spooled_bytes = 0;    // in its spool file
   bool dialled = false;
+  std::optional<StartFilter> start_filter;  // none: it was started without one
 };
 
 struct SessionSnapshot {
@@ -92,6 +106,8 @@ struct SessionSnapshot {
   storage::ProcessEnd process_end;
   storage::SymbolsState symbols{};  // of a sealed one
   storage::SessionHealth health{};  // of a sealed one
+  std::optional<StartFilter> start_filter;
+  uint64_t late_ns = 0;  // the program ran for so long without the filter
 };
 
 // Thread-safe; called on io threads, so it must not block.
@@ -102,6 +118,9 @@ class IngestObserver {
   // The entry of a dialled address that is an agent of its own now, or is dialled no more.
   virtual void agent_removed(AgentId id) = 0;
   virtual void session_changed(const SessionSnapshot& session) = 0;
+  // The agent records nothing before it is given a filter, by Ingest::note_start_filter and then by
+  // SetFunctionFilter.
+  virtual void filter_wanted(const AgentSnapshot& /*agent*/, FilterWish /*wish*/) {}
   // On the sealing thread: the session is sealed, and these functions occur in it, sorted; none: to
   // be read from its files. True when somebody is going to name them.
   virtual bool to_be_named(const std::string& /*name*/, const std::string& /*directory*/,

@@ -48,18 +48,21 @@ enum class FrameType : uint16_t {
   kStalls = 23,
 
   // Control channel.
-  kAck = 32,            // collector -> agent
-  kCommand = 33,        // collector -> agent
-  kCommandResult = 34,  // agent -> collector
-  kClockProbe = 35,     // collector -> agent
-  kClockReply = 36,     // agent -> collector
-  kHeartbeat = 37,      // both ways; the agent's carries its counters
-  kBye = 38,            // either way: an orderly end
+  kAck = 32,                 // collector -> agent
+  kCommand = 33,             // collector -> agent
+  kCommandResult = 34,       // agent -> collector
+  kClockProbe = 35,          // collector -> agent
+  kClockReply = 36,          // agent -> collector
+  kHeartbeat = 37,           // both ways; the agent's carries its counters
+  kBye = 38,                 // either way: an orderly end
+  kWantFunctionFilter = 39,  // agent -> collector, behind kModules, which go on control there
 };
 
 // Hello.features: what the agent can; Welcome.features: what of that the collector wants.
 enum Feature : uint64_t {
   kFeatureColumns = 1u << 0,  // pages may be sent with Codec::kColumns
+  // The agent asks for a function filter before it records: WantFunctionFilter.
+  kFeatureStartFilter = 1u << 1,
 };
 
 static_assert((sizeof(FrameHeader) + sizeof(PageHeader)) % 32 == 0);
@@ -78,6 +81,7 @@ inline constexpr uint32_t kMaxResumesPerFrame = 64;
 inline constexpr uint32_t kMaxStallsPerFrame = 64;
 inline constexpr uint32_t kMaxFilterThreads = 256;
 inline constexpr uint32_t kMaxFilterFunctions = 4096;
+inline constexpr uint32_t kMaxFilterText = 4095;       // bytes, each of WantFunctionFilter
 inline constexpr uint32_t kMaxFunctionFilter = 65536;  // SetFunctionFilter, all parts together
 
 }  // namespace collect::wire

@@ -124,6 +124,11 @@ TEST_F(ApiTest, EveryFieldIsHandedOn) {
   options_.drain = COLLECT_DRAIN_PROCESS;
   options_.max_depth = 5;
   options_.longer_than_ns = 7;
+  options_.max_time_ns = 8;
+  options_.max_bytes = 9;
+  options_.this_process_only = 1;
+  options_.only = "parse_*;lex";
+  options_.except = "parse_char";
   ASSERT_EQ(start(), 0);
   const Settings& given = called.settings;
   EXPECT_EQ(given.role, Role::kListen);
@@ -140,6 +145,12 @@ TEST_F(ApiTest, EveryFieldIsHandedOn) {
   EXPECT_EQ(given.drain, DrainBy::kProcess);
   EXPECT_EQ(given.max_depth, 5u);
   EXPECT_EQ(given.longer_than_ns, 7u);
+  EXPECT_EQ(given.max_time_ns, 8u);
+  EXPECT_EQ(given.max_bytes, 9u);
+  EXPECT_TRUE(given.this_process_only);
+  EXPECT_EQ(given.child_of, 0);
+  EXPECT_STREQ(given.only, "parse_*;lex");
+  EXPECT_STREQ(given.except, "parse_char");
   EXPECT_EQ(given.exit_flush_ms, 60'000u);
 }
 
@@ -161,6 +172,10 @@ TEST_F(ApiTest, ValuesBeyondTheirLimitsAreRefused) {
   }
   EXPECT_EQ(start_with(options_.longer_than_ns, 3'600'000'000'000u), 0);
   EXPECT_EQ(start_with(options_.longer_than_ns, 3'600'000'000'001u), COLLECT_AGENT_SETTINGS);
+  EXPECT_EQ(start_with(options_.max_time_ns, 100'000'000'000'000'000u), 0);
+  EXPECT_EQ(start_with(options_.max_time_ns, 100'000'000'000'000'001u), COLLECT_AGENT_SETTINGS);
+  EXPECT_EQ(start_with(options_.max_bytes, uint64_t{1} << 60), 0);
+  EXPECT_EQ(start_with(options_.max_bytes, (uint64_t{1} << 60) + 1), COLLECT_AGENT_SETTINGS);
   // Without a spool the field may be what an earlier header left there.
   options_.spool = nullptr;
   EXPECT_EQ(start_with(options_.spool_mb, 65'537), 0);

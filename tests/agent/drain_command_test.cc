@@ -1,8 +1,15 @@
 // The control channel: commands, clock, heartbeats; and how recordings end.
+#include <gmock/gmock.h>
+
+#include <string_view>
+
 #include "tests/agent/drain_fixture.h"
 
 namespace collect::agent {
 namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
 
 class DrainCommandTest : public DrainTest {
  protected:
@@ -75,6 +82,195 @@ TEST_F(DrainCommandTest, AnIdleAgentRecordsNothingUntilItIsTold) {
   start.mutable_start_recording();
   EXPECT_EQ(collector.command(start).recording(), 1u);
   EXPECT_EQ(collector.take()->type, FrameType::kRecordingStart);
+}
+
+TEST_F(DrainCommandTest, ARecordingEndsAfterItsTimeAndTheNextHasItsOwn) {
+  Settings settings = connecting();
+  settings.max_time_ns = 1;
+  ASSERT_TRUE(drain_start(settings));
+  fake::write_index(fake::add_stream(1, "main"), 100);
+  collector.welcome_pair();
+  wire::RecordingEnd end;
+  ASSERT_TRUE(end.ParseFromString(collector.take_until(FrameType::kRecordingEnd).body));
+  EXPECT_EQ(end.recording(), 1u);
+  EXPECT_EQ(end.reason(), "time limit");
+  EXPECT_FALSE(end.has_process_end());
+  EXPECT_FALSE(is_recording());
+  wire::Ack sealed = collector.ack();
+  sealed.set_recording_ended(1);
+  collector.control.send(FrameType::kAck, sealed);
+  wire::Command start;
+  start.mutable_start_recording();
+  EXPECT_EQ(collector.command(start).recording(), 2u);
+  ASSERT_TRUE(end.ParseFromString(collector.take_until(FrameType::kRecordingEnd).body));
+  EXPECT_EQ(end.recording(), 2u);
+  EXPECT_EQ(end.reason(), "time limit");
+}
+
+// As in a process that is started, or forked, when the time of the others is over.
+TEST_F(DrainCommandTest, WhereTheTimeIsOverNoRecordingBegins) {
+  Settings settings = connecting();
+  settings.max_time_ns = 1;
+  settings.max_time_since_ns = 1;
+  ASSERT_TRUE(drain_start(settings));
+  EXPECT_FALSE(is_recording());
+  collector.welcome_pair();
+  EXPECT_EQ(collector.data_hello.recording(), 0u);
+}
+
+TEST_F(DrainCommandTest, ARecordingEndsAtItsSize) {
+  ASSERT_TRUE(drain_start(connecting()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  fake::write_index(stream, 100);
+  fake::reach_size();
+  collector.welcome_pair();
+  wire::RecordingEnd end;
+  ASSERT_TRUE(end.ParseFromString(collector.take_until(FrameType::kRecordingEnd).body));
+  EXPECT_EQ(end.reason(), "size limit");
+  expect_index(stream, 100);
+}
+
+// The program may be over before the drain looks.
+TEST_F(DrainCommandTest, TheEndOfTheProgramIsNotTheReasonWhereItsRecordingHadItsSize) {
+  ASSERT_TRUE(drain_start(connecting()));
+  fake::write_index(fake::add_stream(1, "main"), 100);
+  collector.welcome_pair();
+  wire::RecordingEnd end;
+  std::thread stopping([] {
+    fake::reach_size();
+    drain_stop(5000);
+  });
+  ASSERT_TRUE(end.ParseFromString(collector.take_until(FrameType::kRecordingEnd).body));
+  EXPECT_EQ(end.reason(), "size limit");
+  wire::Ack sealed = collector.ack();
+  sealed.set_recording_ended(1);
+  collector.control.send(FrameType::kAck, sealed);
+  stopping.join();
+}
+
+// What no hook notices: many threads, each with less than a page.
+TEST_F(DrainCommandTest, ARecordingEndsWhereAllPagesTogetherHaveItsSize) {
+  Settings settings = connecting();
+  settings.max_bytes = 20 * 32;
+  ASSERT_TRUE(drain_start(settings));
+  const uint32_t one = fake::add_stream(1, "one");
+  const uint32_t two = fake::add_stream(2, "two");
+  fake::write_index(one, 10);
+  fake::write_index(two, 10);
+  collector.welcome_pair();
+  wire::RecordingEnd end;
+  ASSERT_TRUE(end.ParseFromString(collector.take_until(FrameType::kRecordingEnd).body));
+  EXPECT_EQ(end.reason(), "size limit");
+  expect_index(one, 10);
+  expect_index(two, 10);
+}
+
+class StartFilterTest : public DrainCommandTest {
+ protected:
+  StartFilterTest() { collector.features = wire::kFeatureStartFilter; }
+  Settings filtered() {
+    Settings settings = connecting();
+    std::string_view("parse_*;lex").copy(settings.only, kMaxFilterText);
+    std::string_view("parse_char").copy(settings.except, kMaxFilterText);
+    return settings;
+  }
+  static wire::Command filter(std::vector<uint64_t> ids) {
+    wire::Command command;
+    command.mutable_set_function_filter()->set_mode(wire::SetFunctionFilter::ONLY);
+    command.mutable_set_function_filter()->set_last(true);
+    for (const uint64_t id : ids) command.mutable_set_function_filter()->add_function_ids(id);
+    return command;
+  }
+  // What the agent asks for, behind the modules.
+  wire::WantFunctionFilter wanted(size_t modules) {
+    std::vector<GotFrame> before;
+    wire::WantFunctionFilter want;
+    const auto frame = collector.control.next_of(FrameType::kWantFunctionFilter, &before);
+    EXPECT_TRUE(frame && want.ParseFromString(frame->body));
+    size_t told = 0;
+    for (const GotFrame& one : before) {
+      wire::Modules some;
+      if (one.type != FrameType::kModules || !some.ParseFromString(one.body)) continue;
+      told += static_cast<size_t>(some.modules_size());
+    }
+    EXPECT_EQ(told, modules);
+    return want;
+  }
+};
+
+TEST_F(StartFilterTest, TheRecordingBeginsWhenTheFilterHasCome) {
+  fake::add_module("/one");
+  fake::add_module("/two");
+  ASSERT_TRUE(drain_start(filtered()));
+  EXPECT_FALSE(is_recording());
+  collector.welcome_pair();
+  EXPECT_EQ(collector.control_hello.features(), wire::kFeatureColumns | wire::kFeatureStartFilter);
+  const wire::WantFunctionFilter want = wanted(3);
+  EXPECT_EQ(want.only(), "parse_*;lex");
+  EXPECT_EQ(want.except(), "parse_char");
+  wire::Command start;
+  start.mutable_start_recording();
+  EXPECT_THAT(collector.command(start).error(), HasSubstr("has not come yet"));
+  EXPECT_FALSE(is_recording());
+  EXPECT_TRUE(collector.command(filter({3, 5})).ok());
+  EXPECT_THAT(fake::function_filter(), ElementsAre(3, 5));
+  EXPECT_TRUE(is_recording());
+  drain_hold_for_filter();  // nothing holds any more
+  fake::write_index(fake::add_stream(1, "main"), 3);
+  wire::RecordingStart begun;
+  ASSERT_TRUE(begun.ParseFromString(collector.take_until(FrameType::kRecordingStart).body));
+  EXPECT_EQ(begun.recording(), 1u);
+}
+
+TEST_F(StartFilterTest, ItIsAskedForAgainOnTheNextLink) {
+  ASSERT_TRUE(drain_start(filtered()));
+  collector.welcome_pair();
+  (void)wanted(1);
+  collector.control.close();
+  collector.data.close();
+  collector.welcome_pair();
+  (void)wanted(1);
+  EXPECT_FALSE(is_recording());
+  EXPECT_TRUE(collector.command(filter({3})).ok());
+  EXPECT_TRUE(is_recording());
+}
+
+TEST_F(StartFilterTest, AnIdleAgentHasItsFilterAndStaysIdle) {
+  Settings settings = filtered();
+  settings.start_recording = false;
+  ASSERT_TRUE(drain_start(settings));
+  drain_hold_for_filter();  // an idle program is not held
+  collector.welcome_pair();
+  (void)wanted(1);
+  EXPECT_TRUE(collector.command(filter({3})).ok());
+  EXPECT_FALSE(is_recording());
+  wire::Command start;
+  start.mutable_start_recording();
+  EXPECT_TRUE(collector.command(start).ok());
+  EXPECT_TRUE(is_recording());
+}
+
+TEST_F(StartFilterTest, WithoutACollectorTheProgramGoesOnUnrecorded) {
+  ASSERT_TRUE(drain_start(filtered()));
+  drain_hold_for_filter();
+  EXPECT_FALSE(is_recording());
+  collector.welcome_pair();
+  (void)wanted(1);
+  EXPECT_TRUE(collector.command(filter({3})).ok());
+  fake::write_index(fake::add_stream(1, "main"), 3);
+  wire::RecordingStart begun;
+  ASSERT_TRUE(begun.ParseFromString(collector.take_until(FrameType::kRecordingStart).body));
+  EXPECT_GT(begun.late_ns(), 0u) << "it is said that the beginning is missing";
+}
+
+TEST_F(StartFilterTest, ACollectorThatMakesNoFilterIsNotAsked) {
+  collector.features = 0;
+  ASSERT_TRUE(drain_start(filtered()));
+  collector.welcome_pair();
+  EXPECT_TRUE(collector.command(set_detail(wire::DETAIL_OFF)).ok());
+  EXPECT_FALSE(is_recording());
+  EXPECT_TRUE(collector.command(filter({3})).ok()) << "somebody sets one by hand";
+  EXPECT_TRUE(is_recording());
 }
 
 TEST_F(DrainCommandTest, RecordingEndIsRepeatedUntilItIsAcknowledged) {

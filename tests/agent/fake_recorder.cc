@@ -59,6 +59,7 @@ struct State {
   uint32_t module_changes = 0;
   uint32_t recording = 0;
   bool recording_now = false;
+  bool size_is_reached = false;
   uint64_t start_ns = 0;
   uint32_t detail = 0;
   uint32_t filter_threads = 0;
@@ -102,6 +103,7 @@ void reset() {
   s.filters = 0;
   s.module_changes = s.recording = s.detail = s.filter_threads = s.filter_functions = 0;
   s.recording_now = false;
+  s.size_is_reached = false;
   s.waiting = true;
   s.half_used = false;
   s.after_span = nullptr;
@@ -223,6 +225,11 @@ void fill_buffer(bool is_half_used) {
   state().half_used = is_half_used;
 }
 
+void reach_size() {
+  const Lock lock(state().mutex);
+  state().size_is_reached = true;
+}
+
 uint32_t detail_filter_functions() {
   const Lock lock(state().mutex);
   return state().filter_functions;
@@ -251,6 +258,7 @@ uint64_t now_ns() {
 uint32_t start_recording() {
   const Lock lock(state().mutex);
   state().recording_now = true;
+  state().size_is_reached = false;
   state().start_ns = now_ns();
   return ++state().recording;
 }
@@ -258,6 +266,11 @@ uint32_t start_recording() {
 void stop_recording() {
   const Lock lock(state().mutex);
   state().recording_now = false;
+}
+
+bool size_reached() {
+  const Lock lock(state().mutex);
+  return state().size_is_reached;
 }
 
 bool is_recording() {

@@ -108,6 +108,8 @@ TEST_F(SettingsTest, TextsHaveTheirLengths) {
        [](const Settings& s) { return std::string(s.tls_certificate); }},
       {"COLLECT_TLS_KEY", 255, [](const Settings& s) { return std::string(s.tls_key); }},
       {"COLLECT_SPOOL", 255, [](const Settings& s) { return std::string(s.spool); }},
+      {"COLLECT_ONLY", 4095, [](const Settings& s) { return std::string(s.only); }},
+      {"COLLECT_EXCEPT", 4095, [](const Settings& s) { return std::string(s.except); }},
       {"COLLECT_TAG", 63, [](const Settings& s) { return std::string(s.tag); }},
   };
   for (const Text& text : texts) {
@@ -134,6 +136,53 @@ TEST_F(SettingsTest, TimesHaveAUnit) {
     EXPECT_EQ(problem({{"COLLECT_LONGER_THAN", wrong}}),
               "COLLECT_LONGER_THAN must be a time such as 5us (ns, us, ms, s), at most 3600s")
         << wrong;
+  }
+}
+
+TEST_F(SettingsTest, ATimeLimitMayHaveAMomentFromWhichItCounts) {
+  Settings settings = read({{"COLLECT_MAX_TIME", "10s"}});
+  EXPECT_EQ(settings.max_time_ns, 10'000'000'000u);
+  EXPECT_EQ(settings.max_time_since_ns, 0u);
+  settings = read({{"COLLECT_MAX_TIME", "500ms@18446744073709551615"}});
+  EXPECT_EQ(settings.max_time_ns, 500'000'000u);
+  EXPECT_EQ(settings.max_time_since_ns, UINT64_MAX);
+  EXPECT_EQ(read({{"COLLECT_MAX_TIME", "100000000s"}}).max_time_ns, 100'000'000'000'000'000u);
+  EXPECT_EQ(read({{"COLLECT_MAX_TIME", ""}}).max_time_ns, 0u);
+  for (const char* wrong : {"10", "0s", "100000001s", "s", "@1", "10s@", "10s@x", "10s@1@2",
+                            "10@1s", "10s@18446744073709551616"}) {
+    EXPECT_EQ(problem({{"COLLECT_MAX_TIME", wrong}}),
+              "COLLECT_MAX_TIME must be a time such as 10s (ns, us, ms, s)")
+        << wrong;
+  }
+}
+
+TEST_F(SettingsTest, SizesMayHaveAUnit) {
+  const std::pair<const char*, uint64_t> sizes[] = {{"1", 1},
+                                                    {"4096", 4096},
+                                                    {"512K", 512u << 10},
+                                                    {"10M", 10u << 20},
+                                                    {"2G", uint64_t{2} << 30},
+                                                    {"1073741824G", uint64_t{1} << 60},
+                                                    {"", 0}};
+  for (const auto& [text, bytes] : sizes) {
+    EXPECT_EQ(read({{"COLLECT_MAX_SIZE", text}}).max_bytes, bytes) << text;
+  }
+  for (const char* wrong :
+       {"0", "0M", "M", "10MB", "10m", "1.5G", "-1", " 1", "1073741825G", "18446744073709551617"}) {
+    EXPECT_EQ(problem({{"COLLECT_MAX_SIZE", wrong}}),
+              "COLLECT_MAX_SIZE must be a number of bytes, or one with K, M or G")
+        << wrong;
+  }
+}
+
+TEST_F(SettingsTest, AParentIsTheNumberOfAProcess) {
+  const Settings settings = read({{"COLLECT_CHILD_OF", "4711"}});
+  EXPECT_EQ(settings.child_of, 4711);
+  EXPECT_TRUE(settings.this_process_only);
+  EXPECT_FALSE(read({{"COLLECT_CHILD_OF", ""}}).this_process_only);
+  for (const char* wrong : {"0", "-1", "me", "2147483648"}) {
+    EXPECT_EQ(problem({{"COLLECT_CHILD_OF", wrong}}),
+              "COLLECT_CHILD_OF must be the number of a process");
   }
 }
 

@@ -73,8 +73,8 @@ void add_broken_bodies(std::vector<HostileFrame>& frames) {
   for (const FrameType type :
        {FrameType::kHello, FrameType::kRecordingStart, FrameType::kModules, FrameType::kStreamOpen,
         FrameType::kStreamClose, FrameType::kDetailState, FrameType::kRecordingEnd,
-        FrameType::kCommandResult, FrameType::kClockReply, FrameType::kHeartbeat,
-        FrameType::kBye}) {
+        FrameType::kCommandResult, FrameType::kClockReply, FrameType::kHeartbeat, FrameType::kBye,
+        FrameType::kWantFunctionFilter}) {
     frames.push_back({"type " + std::to_string(static_cast<int>(type)) + " that is no message",
                       frame_bytes(type, std::string(64, '\xff'))});
   }
@@ -172,6 +172,7 @@ std::vector<HostileFrame> misplaced_frames(wire::Channel channel) {
     add("a Heartbeat on data", FrameType::kHeartbeat, wire::Heartbeat());
     add("a CommandResult on data", FrameType::kCommandResult, wire::CommandResult());
     add("a Bye on data", FrameType::kBye, wire::Bye());
+    add("a WantFunctionFilter on data", FrameType::kWantFunctionFilter, wire::WantFunctionFilter());
     wire::RecordingStart zero;
     add("recording 0", FrameType::kRecordingStart, zero);
     zero.set_recording(9);
@@ -197,6 +198,8 @@ std::vector<HostileFrame> misplaced_frames(wire::Channel channel) {
     add("a RecordingStart on control", FrameType::kRecordingStart, wire::RecordingStart());
     add("a StreamOpen on control", FrameType::kStreamOpen, wire::StreamOpen());
     add("Modules on control", FrameType::kModules, wire::Modules());
+    add("a WantFunctionFilter that was not agreed on", FrameType::kWantFunctionFilter,
+        wire::WantFunctionFilter());
     add("a RecordingEnd on control", FrameType::kRecordingEnd, wire::RecordingEnd());
     frames.push_back({"a page on control", page_bytes(1, 0, events(1, 10))});
   }

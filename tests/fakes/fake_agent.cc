@@ -158,6 +158,16 @@ bool FakeAgent::send_heartbeat(const wire::Heartbeat& beat) {
   return control_.send(wire::FrameType::kHeartbeat, beat);
 }
 
+bool FakeAgent::want_filter(const wire::Modules& modules, const std::string& only,
+                            const std::string& except) {
+  wire::WantFunctionFilter want;
+  want.set_only(only);
+  want.set_except(except);
+  const std::lock_guard lock(send_mutex_);
+  return (modules.modules_size() == 0 || control_.send(wire::FrameType::kModules, modules)) &&
+         control_.send(wire::FrameType::kWantFunctionFilter, want);
+}
+
 void FakeAgent::say_goodbye(bool will_return) {
   wire::Bye bye;
   bye.set_reason("test");

@@ -57,6 +57,9 @@ class FakeAgent {
   void say_goodbye(bool will_return);
   // Besides those that come by themselves, and that say nothing.
   bool send_heartbeat(const wire::Heartbeat& beat);
+  // Asks for a filter, behind what is loaded.
+  bool want_filter(const wire::Modules& modules, const std::string& only,
+                   const std::string& except);
 
   // What the first control Welcome gave; empty before. A test may take it away or change it.
   std::string& resume_key() { return resume_key_; }

@@ -58,6 +58,14 @@ typedef struct collect_agent_options {
   const char* spool; /* folder for a file that keeps what is recorded while no collector is there */
   uint32_t max_depth;      /* record a thread's calls down to this depth alone; at most 1000000 */
   uint64_t longer_than_ns; /* leave out calls that return sooner; at most an hour */
+  uint64_t max_time_ns;    /* a recording ends after it; the program goes on */
+  uint64_t max_bytes;      /* a recording ends when it has so many bytes; the program goes on */
+  uint32_t this_process_only; /* 1: forked children are not recorded */
+  uint32_t reserved;          /* 0 */
+  /* Patterns, separated by ";": these functions alone, and not those. collect_agent_start then
+   * waits for the collector to look them up; nothing is recorded before. */
+  const char* only;
+  const char* except;
 } collect_agent_options;
 
 typedef struct collect_agent_stats {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "agent/ring/function_filter.h"
@@ -368,6 +369,69 @@ TEST_P(LongerThanTest, GoesWithADepth) {
   EXPECT_EQ(recorded.events, "");
   EXPECT_EQ(recorded.left_out, 2u);
 }
+
+// Pages of 64 KiB hold 2048 events.
+class MaxSizeTest : public ::testing::TestWithParam<uint8_t> {
+ protected:
+  static void begin(uint64_t max_bytes, FullPolicy full = FullPolicy::kDrop) {
+    Settings settings;
+    settings.buffer_mb = 8;
+    settings.atf_version = GetParam();
+    settings.max_bytes = max_bytes;
+    settings.full = full;
+    ASSERT_TRUE(recorder_init(settings));
+    start_recording();
+  }
+  static constexpr uint64_t kEvents = kPageBytes / atf::kEventBytes;
+};
+
+TEST_P(MaxSizeTest, ARecordingEndsWithThePageThatReachesIt) {
+  begin(2 * kPageBytes);
+  for (uint64_t i = 0; i < kEvents; ++i) call(1);
+  EXPECT_FALSE(size_reached());
+  for (uint64_t i = 0; i < kEvents; ++i) leave(1);
+  EXPECT_TRUE(is_recording()) << "nobody has asked for a third page yet";
+  call(2);
+  EXPECT_TRUE(size_reached());
+  EXPECT_FALSE(is_recording());
+  call(3);
+  RingDrain drain;
+  drain.finish();
+  EXPECT_EQ(drain.records(), 2 * kEvents);
+  EXPECT_EQ(drain.lost(), 0u);
+}
+
+TEST_P(MaxSizeTest, PagesOfAllThreadsCount) {
+  begin(3 * kPageBytes);
+  std::thread([] {
+    for (uint64_t i = 0; i < 2 * kEvents + 1; ++i) call(1);
+  }).join();
+  EXPECT_FALSE(size_reached());
+  for (uint64_t i = 0; i < 2 * kEvents; ++i) call(2);
+  EXPECT_TRUE(size_reached());
+  RingDrain drain;
+  drain.finish();
+  EXPECT_EQ(drain.records(), 3 * kEvents + 1);
+  EXPECT_EQ(drain.lost(), 0u);
+}
+
+TEST_P(MaxSizeTest, TheNextRecordingHasItsOwn) {
+  begin(1);
+  for (uint64_t i = 0; i < kEvents + 1; ++i) call(1);
+  EXPECT_TRUE(size_reached());
+  RingDrain first;
+  first.finish();
+  EXPECT_EQ(first.records(), kEvents);
+  start_recording();
+  EXPECT_FALSE(size_reached());
+  call(1);
+  leave(1);
+  RingDrain second;
+  second.finish();
+  EXPECT_EQ(second.records(), 2u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Versions, MaxSizeTest, ::testing::Values(1, 2));
 
 INSTANTIATE_TEST_SUITE_P(Paths, LongerThanTest, ::testing::Values(0, 1));
 

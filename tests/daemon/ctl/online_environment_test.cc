@@ -51,11 +51,20 @@ TEST(RunEnvironmentTest, FlagsWinOverTheCallersVariables) {
   given.buffer_mb = 8;
   given.max_depth = 3;
   given.longer_than = "5us";
+  given.only = {"parse_*", "lex"};
+  given.except = {"parse_char"};
+  given.max_time = "10s";
+  given.max_time_since_ns = 7;
+  given.max_bytes = 4096;
+  given.start_idle = true;
+  given.only_child_of = 12;
   given.atf_version = 1;
   const auto environment = agent_environment(
       {"COLLECT_DETAIL=off", "COLLECT_FULL=wait", "COLLECT_BUFFER_MB=1", "COLLECT_MAX_DEPTH=9",
-       "COLLECT_ATF_VERSION=2", "COLLECT_CONNECT=elsewhere:1", "COLLECT_TAG=mine",
-       "COLLECT_LISTEN=tcp:1", "COLLECT_LOG=1", "LD_PRELOAD=libm.so.6"},
+       "COLLECT_ONLY=main", "COLLECT_EXCEPT=main", "COLLECT_MAX_TIME=1s", "COLLECT_MAX_SIZE=1G",
+       "COLLECT_START=recording", "COLLECT_CHILD_OF=1", "COLLECT_ATF_VERSION=2",
+       "COLLECT_CONNECT=elsewhere:1", "COLLECT_TAG=mine", "COLLECT_LISTEN=tcp:1", "COLLECT_LOG=1",
+       "LD_PRELOAD=libm.so.6"},
       given);
   ASSERT_TRUE(environment.ok());
   EXPECT_THAT(*environment,
@@ -63,7 +72,23 @@ TEST(RunEnvironmentTest, FlagsWinOverTheCallersVariables) {
                   "COLLECT_LOG=1", "LD_PRELOAD=/opt/lib/agent.so:libm.so.6",
                   "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1", "COLLECT_DETAIL=on",
                   "COLLECT_FULL=overwrite", "COLLECT_DRAIN=process", "COLLECT_BUFFER_MB=8",
-                  "COLLECT_MAX_DEPTH=3", "COLLECT_LONGER_THAN=5us", "COLLECT_ATF_VERSION=1"));
+                  "COLLECT_MAX_DEPTH=3", "COLLECT_LONGER_THAN=5us", "COLLECT_ONLY=parse_*;lex",
+                  "COLLECT_EXCEPT=parse_char", "COLLECT_MAX_TIME=10s@7", "COLLECT_MAX_SIZE=4096",
+                  "COLLECT_START=idle", "COLLECT_CHILD_OF=12", "COLLECT_ATF_VERSION=1"));
+  EXPECT_TRUE(starts_idle(*environment));
+  EXPECT_TRUE(filters_functions(*environment));
+  EXPECT_TRUE(records_one_process(*environment));
+}
+
+TEST(RunEnvironmentTest, PatternsThatTheAgentCannotTakeAreRefused) {
+  AgentSettings given = settings();
+  for (const std::string& wrong : {std::string(), std::string("a;b"), std::string(4096, 'x')}) {
+    given.only = {"good", wrong};
+    EXPECT_FALSE(agent_environment({}, given).ok()) << wrong;
+  }
+  given.only = {std::string(2000, 'x'), std::string(2094, 'y')};
+  EXPECT_TRUE(agent_environment({}, given).ok());
+  EXPECT_FALSE(filters_functions({"COLLECT_ONLY=", "HOME=/"}));
 }
 
 TEST(RunEnvironmentTest, APathThatThePreloaderWouldSplitIsRefused) {

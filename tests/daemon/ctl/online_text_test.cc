@@ -38,6 +38,17 @@ TEST(TextTest, DurationsAsPeopleTypeThem) {
   }
 }
 
+TEST(TextTest, SizesArePowersOf1024) {
+  EXPECT_EQ(*parse_size("4096"), 4096u);
+  EXPECT_EQ(*parse_size("512K"), 512u << 10);
+  EXPECT_EQ(*parse_size("10M"), 10u << 20);
+  EXPECT_EQ(*parse_size("2G"), uint64_t{2} << 30);
+  EXPECT_EQ(*parse_size("1073741824G"), kMaxSize);
+  for (const char* wrong : {"", "0", "0K", "K", "10k", "10MB", "1.5G", "-1", " 1", "1073741825G"}) {
+    EXPECT_FALSE(parse_size(wrong).ok()) << wrong;
+  }
+}
+
 TEST(TextTest, ACellCannotLeaveItsRow) {
   Table table({"NAME", "N"});
   table.add({"a\x1b[2Jb\nc", "\u202e7"});

@@ -57,6 +57,7 @@ const NanopbMessage kMessages[] = {NANOPB(Dial),
                                    NANOPB(StartRecording),
                                    NANOPB(StopRecording),
                                    NANOPB(Flush),
+                                   NANOPB(WantFunctionFilter),
                                    NANOPB(SetDetail),
                                    NANOPB(SetFunctionFilter),
                                    NANOPB(CommandResult),
@@ -241,6 +242,8 @@ TEST(Messages, OptionsHoldTheLimitsOfLayout) {
   EXPECT_EQ(sizeof collect_wire_Proof{}.token_proof.bytes, kProofBytes);
   EXPECT_EQ(sizeof collect_wire_Proof{}.resume_proof.bytes, kProofBytes);
   EXPECT_EQ(sizeof collect_wire_Welcome{}.resume_key.bytes, kResumeKeyBytes);
+  EXPECT_EQ(sizeof collect_wire_WantFunctionFilter{}.only, kMaxFilterText + 1);
+  EXPECT_EQ(sizeof collect_wire_WantFunctionFilter{}.except, kMaxFilterText + 1);
   for (const NanopbMessage& type : kMessages) EXPECT_LE(type.max_bytes, kMaxControlBody);
 }
 
