@@ -11,6 +11,7 @@
 namespace {
 
 using collect::Bytes;
+using collect::Lane;
 using collect::MutableBytes;
 using collect::wire::PageCodecError;
 

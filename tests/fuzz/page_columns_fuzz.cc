@@ -43,6 +43,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (collect::storage::unpack_page(header, sent, records)) {
     pack_again(header.lane, header.record_count, records);
   }
-  pack_again(Lane::kDetail, record_count, sent);
+  pack_again(Lane::kDetail, header.record_count, sent);
   return 0;
 }

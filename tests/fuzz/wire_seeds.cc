@@ -13,6 +13,8 @@
 namespace {
 
 using collect::Bytes;
+using collect::Codec;
+using collect::Lane;
 namespace atf = collect::atf;
 namespace wire = collect::wire;
 namespace fs = std::filesystem;
@@ -31,7 +33,7 @@ bool write(const fs::path& path, Bytes bytes) {
 }
 
 Octets page_frame(Lane lane, Codec codec, uint32_t count, uint32_t raw_bytes, Bytes sent) {
-  PageHeader page{};
+  collect::PageHeader page;
   page.stream_id = 1;
   page.lane = lane;
   page.codec = codec;
@@ -39,7 +41,7 @@ Octets page_frame(Lane lane, Codec codec, uint32_t count, uint32_t raw_bytes, By
   page.raw_bytes = raw_bytes;
   page.bytes_crc32c = collect::crc32c(sent);
   Octets frame(wire::kPagePrefixBytes);
-  encode_page_prefix(page, static_cast<uint32_t>(sent.size()), crc, frame.data());
+  wire::encode_page_prefix(page, static_cast<uint32_t>(sent.size()), crc, frame.data());
   frame.insert(frame.end(), sent.begin(), sent.end());
   return frame;
 }
