@@ -23,12 +23,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   target_compile_options(collect_asio PUBLIC -Wno-tsan)
 endif()
 
-# collect_precompile(<target> <set>): the target's files begin with the headers of a set. Each of
-# them includes what it uses all the same: COLLECT_PCH=OFF shows whether it does. Not for targets
-# with C files.
 # Some libraries ask for it, and precompiled headers must be compiled with the same options.
 add_compile_options(-pthread)
 
+# collect_precompile(<target> <set>): the target's files begin with the headers of a set. Each of
+# them includes what it uses all the same: COLLECT_PCH=OFF shows whether it does. Not for targets
+# with C files.
 option(COLLECT_PCH "Precompile the headers of the big libraries" ON)
 function(collect_precompile target set)
   get_target_property(sources ${target} SOURCES)
