@@ -38,8 +38,7 @@ Status Session::begin(SessionIdentity identity, const std::optional<ResumeKey>& 
   manifest_.created_unix_ns = clock().unix_ns();
   COLLECT_TRY(reserve_.grow_to(kReserveBytes));
   if (key) COLLECT_TRY(write_resume_key(fs_, directory(), *key, durable()));
-  // The first version is always durable: without it the rest could not be attributed.
-  return write_manifest_now(true);
+  return write_manifest_now(durable());
 }
 
 ThreadFormat Session::thread_format(uint32_t thread_id) const {

@@ -145,7 +145,7 @@ std::optional<SessionPlace> parse_place(const std::string& root, std::string_vie
 }
 
 Result<SessionPlace> make_session_directory(Fs& fs, const std::string& root, uint64_t unix_ns,
-                                            uint32_t pid) {
+                                            uint32_t pid, bool durable) {
   COLLECT_TRY(fs.make_directories(root));
   SessionPlace place;
   place.pid = pid;
@@ -163,8 +163,8 @@ Result<SessionPlace> make_session_directory(Fs& fs, const std::string& root, uin
   place.name = place.session + "/" + pid_directory_name(pid);
   place.directory = root + "/" + place.name;
   Status made = fs.make_directory(place.directory);
-  if (made.ok()) made = fs.sync_directory(session_directory);
-  if (made.ok()) made = fs.sync_directory(root);
+  if (made.ok() && durable) made = fs.sync_directory(session_directory);
+  if (made.ok() && durable) made = fs.sync_directory(root);
   if (made.ok()) return place;
   // An empty session directory would be taken for a lost session. What cannot be removed now is
   // still recognised as empty by recovery, so the results need no answer.

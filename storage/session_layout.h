@@ -68,10 +68,11 @@ std::optional<uint32_t> parse_container_name(std::string_view name);
 // The place named "session_…/pid_…", whether it exists or not; absent for any other words.
 std::optional<SessionPlace> parse_place(const std::string& root, std::string_view name);
 
-// Makes <root> where needed, the session directory and the pid directory, and syncs what names
-// them. mkdir decides between two that begin in the same second, so also between two processes.
+// Makes <root> where needed, the session directory and the pid directory; `durable`: and syncs what
+// names them. mkdir decides between two that begin in the same second, so also between two
+// processes.
 Result<SessionPlace> make_session_directory(Fs& fs, const std::string& root, uint64_t unix_ns,
-                                            uint32_t pid);
+                                            uint32_t pid, bool durable);
 
 // All places below the root, oldest first. What bears another name is left out. `refused` gets what
 // bears a session's name and may not be looked into: a link in its place, for example.

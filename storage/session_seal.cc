@@ -26,7 +26,8 @@ Result<std::unique_ptr<SessionWriter>> SessionWriter::create(Fs& fs, const Sessi
   if (!root.ok()) return root.error();
   if (options.root_lock != nullptr) COLLECT_TRY(options.root_lock->hold());
   Clock& clock = options.clock != nullptr ? *options.clock : system_clock();
-  auto place = make_session_directory(fs, *root, clock.unix_ns(), identity.pid);
+  auto place = make_session_directory(fs, *root, clock.unix_ns(), identity.pid,
+                                      options.durability == Durability::kFsync);
   if (!place.ok()) return place.error();
   const std::string directory = place->directory;
   const std::string session_directory = *root + "/" + place->session;

@@ -28,8 +28,6 @@ constexpr char kServerAdvice[] =
 void Link::step_connect(uint64_t now_ms) {
   if (control_.step == ChannelStep::kClosed && data_.step == ChannelStep::kClosed) {
     if (now_ms >= retry_at_ms_) begin_connect(now_ms, control_);
-  } else if (control_.step == ChannelStep::kOpen && data_.step == ChannelStep::kClosed) {
-    begin_connect(now_ms, data_);
   }
   for (Channel* channel : {&control_, &data_}) {
     if (channel->step == ChannelStep::kConnecting) watch_connect(now_ms, *channel);
@@ -280,7 +278,10 @@ void Link::welcomed(uint64_t now_ms, Channel& channel, Bytes body) {
   if (interval < kMinHeartbeatMs) interval = kMinHeartbeatMs;
   if (interval > kMaxHeartbeatMs) interval = kMaxHeartbeatMs;
   heartbeat_ms_ = interval;
-  if (data_.step == ChannelStep::kClosed) channel.deadline_ms = now_ms + kPairMs;
+  if (data_.step != ChannelStep::kClosed) return;
+  channel.deadline_ms = now_ms + kPairMs;
+  if (role_ == Role::kConnect)
+    begin_connect(now_ms, data_);  // now, not when somebody wakes us again
 }
 
 }  // namespace collect::agent

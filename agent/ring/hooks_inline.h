@@ -60,9 +60,10 @@ void general_event(Stream* stream, uint64_t function, atf::EventKind kind, const
 // The last of both short paths. False: handlers that interrupted it deferred events, and the
 // general path has to move them; the hook's own event is done with, so `function` is made
 // kNoFunction.
-[[gnu::always_inline]] static inline bool leave_short(Stream& stream, uint64_t& function) {
+[[gnu::always_inline]] static inline bool leave_short(Stream& stream, uint64_t& function,
+                                                      std::memory_order order) {
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  stream.busy.store(0, std::memory_order_relaxed);
+  stream.busy.store(0, order);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (COLLECT_LIKELY(stream.deferred.load(std::memory_order_relaxed) == 0)) return true;
   function = kNoFunction;
@@ -124,7 +125,7 @@ template <bool kFollowed>
   }
   if (kFollowed) follow_short(*stream, function, kind, place);
   commit_short(*stream, ticks, stream->module_id_high | offset, kind);
-  return leave_short(*stream, function);
+  return leave_short(*stream, function, std::memory_order_relaxed);
 }
 
 // The record of an event that is selected, if it is. False: the general path's.
@@ -178,8 +179,7 @@ template <bool kFollowed>
   if (COLLECT_LIKELY(done)) {
     if (kFollowed) follow_short(*stream, function, kind, place);
     // Pairs with the acquire of `busy` in show_long_calls.
-    std::atomic_thread_fence(std::memory_order_release);
-    return leave_short(*stream, function);
+    return leave_short(*stream, function, std::memory_order_release);
   }
   std::atomic_signal_fence(std::memory_order_seq_cst);
   stream->busy.store(0, std::memory_order_relaxed);

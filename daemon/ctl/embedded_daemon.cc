@@ -49,8 +49,9 @@ struct Descriptors {
 [[noreturn]] void become_daemon(const char* program, char* const* arguments,
                                 char* const* environment, const Descriptors& fds,
                                 const sigset_t& mask, pid_t parent) {
-  // A group of its own: the terminal's Ctrl-C is for the program, the daemon still has to seal.
-  ::setpgid(0, 0);
+  // The terminal's Ctrl-C is for the program, the daemon still has to seal. And where the kernel
+  // shares the processors out by session first, a busy program does not starve it.
+  ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(1);
   ::dup2(fds.null, STDIN_FILENO);

@@ -10,8 +10,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "tests/e2e/collector_process.h"
-#include "tests/e2e/recorded_session.h"
+#include "tests/e2e/run_test.h"
 
 namespace collect::e2e {
 namespace {
@@ -21,37 +20,11 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Arguments operator+(Arguments left, const Arguments& right) {
-  left.insert(left.end(), right.begin(), right.end());
-  return left;
-}
-
-class RunLimitsTest : public ::testing::TestWithParam<const char*> {
- protected:
-  Ending run_limited(const Arguments& options, const Arguments& traced,
-                     const Environment& more = {}, int exit_code = 0) {
-    const Arguments ours{program("collectctl"), "run",     "-o",
-                         scratch_ / "traces",   "--drain", GetParam()};
-    const Ending ending = run(scratch_.path(), ours + options + Arguments{"--"} + traced, more);
-    EXPECT_TRUE(ending.exited_with(exit_code)) << ending.describe() << ending.errors;
-    return ending;
-  }
-  std::vector<RecordedSession> sessions() {
-    std::vector<RecordedSession> all;
-    for (const std::string& directory : session_directories(scratch_ / "traces")) {
-      all.emplace_back(directory);
-      EXPECT_EQ(all.back().state(), "complete");
-      EXPECT_EQ(all.back().totals().lost, 0u);
-    }
-    return all;
-  }
-
-  Scratch scratch_;
-};
+using RunLimitsTest = RunTest;
 
 TEST_P(RunLimitsTest, ARecordingEndsAtItsSize) {
   const Ending ending =
-      run_limited({"--max-size", "256K"}, {traced_program("steady"), "fill", "1000000"});
+      record({"--max-size", "256K"}, {traced_program("steady"), "fill", "1000000"});
   EXPECT_EQ(ending.output, "1000000 steps\n");
   EXPECT_THAT(ending.errors, HasSubstr("at the size that --max-size allows"));
   const auto recorded = sessions();
@@ -62,8 +35,8 @@ TEST_P(RunLimitsTest, ARecordingEndsAtItsSize) {
 
 // By the variable, and with detail records, which count too.
 TEST_P(RunLimitsTest, DetailRecordsCount) {
-  run_limited({"--detail", "on"}, {traced_program("steady"), "fill", "200000"},
-              {{"COLLECT_MAX_SIZE", "1M"}});
+  record({"--detail", "on"}, {traced_program("steady"), "fill", "200000"},
+         {{"COLLECT_MAX_SIZE", "1M"}});
   const auto recorded = sessions();
   ASSERT_EQ(recorded.size(), 1u);
   EXPECT_EQ(recorded[0].manifest().value("reason", ""), "size limit");
@@ -72,8 +45,8 @@ TEST_P(RunLimitsTest, DetailRecordsCount) {
 }
 
 TEST_P(RunLimitsTest, ASmallerRecordingEndsWithItsProgram) {
-  const Ending ending = run_limited({"--max-size", "1G", "--max-time", "1h"},
-                                    {traced_program("steady"), "fill", "1000"});
+  const Ending ending =
+      record({"--max-size", "1G", "--max-time", "1h"}, {traced_program("steady"), "fill", "1000"});
   EXPECT_THAT(ending.errors, Not(HasSubstr("untraced")));
   const auto recorded = sessions();
   ASSERT_EQ(recorded.size(), 1u);
@@ -82,8 +55,7 @@ TEST_P(RunLimitsTest, ASmallerRecordingEndsWithItsProgram) {
 }
 
 TEST_P(RunLimitsTest, WhatStartsAfterTheTimeIsNotRecorded) {
-  const Ending ending =
-      run_limited({"--max-time", "1us"}, {traced_program("steady"), "fill", "10"});
+  const Ending ending = record({"--max-time", "1us"}, {traced_program("steady"), "fill", "10"});
   EXPECT_EQ(ending.output, "10 steps\n");
   // A thread that drains ends with its program, whether it has reached the collector or not.
   EXPECT_THAT(ending.errors, AnyOf(HasSubstr("Nothing was recorded in the time that --max-time"),
@@ -95,7 +67,7 @@ TEST_P(RunLimitsTest, WhatStartsAfterTheTimeIsNotRecorded) {
 TEST_P(RunLimitsTest, WhatAProgramStartsIsLeftOut) {
   const std::string steady = traced_program("steady");
   const Arguments job{"sh", "-c", steady + " fill 10; exec " + steady + " fill 20"};
-  const Ending ending = run_limited({"--no-follow"}, job);
+  const Ending ending = record({"--no-follow"}, job);
   EXPECT_EQ(ending.output, "10 steps\n20 steps\n");
   EXPECT_THAT(ending.errors, HasSubstr("children   not recorded, as --no-follow asks"));
   const auto recorded = sessions();
@@ -104,10 +76,10 @@ TEST_P(RunLimitsTest, WhatAProgramStartsIsLeftOut) {
 }
 
 TEST_P(RunLimitsTest, ForkedChildrenAreLeftOut) {
-  run_limited({"--no-follow"}, {traced_program("forks"), "work"}, {}, 3);
+  record({"--no-follow"}, {traced_program("forks"), "work"}, {}, 3);
   const auto alone = sessions();
   ASSERT_EQ(alone.size(), 1u);
-  run_limited({}, {traced_program("forks"), "work"}, {}, 3);
+  record({}, {traced_program("forks"), "work"}, {}, 3);
   EXPECT_EQ(sessions().size(), 1 + 6u) << "five children follow";
 }
 

@@ -8,8 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "tests/e2e/collector_process.h"
-#include "tests/e2e/recorded_session.h"
+#include "tests/e2e/run_test.h"
 
 namespace collect::e2e {
 namespace {
@@ -18,11 +17,6 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-Arguments operator+(Arguments left, const Arguments& right) {
-  left.insert(left.end(), right.begin(), right.end());
-  return left;
-}
 
 // Calls of each function, by its name.
 std::map<std::string, uint64_t> calls_of(const RecordedSession& session) {
@@ -40,34 +34,14 @@ std::map<std::string, uint64_t> calls_of(const RecordedSession& session) {
   return calls;
 }
 
-class StartFilterTest : public ::testing::TestWithParam<const char*> {
+class StartFilterTest : public RunTest {
  protected:
   using Calls = std::map<std::string, uint64_t>;
-
-  Ending run_filtered(const Arguments& options, const Arguments& traced,
-                      const Environment& more = {}, int exit_code = 0) {
-    const Arguments ours{program("collectctl"), "run",     "-o",
-                         scratch_ / "traces",   "--drain", GetParam()};
-    const Ending ending = run(scratch_.path(), ours + options + Arguments{"--"} + traced, more);
-    EXPECT_TRUE(ending.exited_with(exit_code)) << ending.describe() << ending.errors;
-    return ending;
-  }
-  std::vector<RecordedSession> sessions() {
-    std::vector<RecordedSession> all;
-    for (const std::string& directory : session_directories(scratch_ / "traces")) {
-      all.emplace_back(directory);
-      EXPECT_EQ(all.back().state(), "complete");
-      EXPECT_EQ(all.back().totals().lost, 0u);
-    }
-    return all;
-  }
   Arguments steady(const char* rounds) { return {traced_program("steady"), "fill", rounds}; }
-
-  Scratch scratch_;
 };
 
 TEST_P(StartFilterTest, OnlyHoldsFromTheFirstEventOn) {
-  const Ending ending = run_filtered({"--only", "step"}, steady("1000"));
+  const Ending ending = record({"--only", "step"}, steady("1000"));
   EXPECT_EQ(ending.output, "1000 steps\n");
   EXPECT_THAT(ending.errors, HasSubstr("filter     by --only and --except: "));
   EXPECT_THAT(ending.errors, Not(HasSubstr("late")));
@@ -82,7 +56,7 @@ TEST_P(StartFilterTest, OnlyHoldsFromTheFirstEventOn) {
 }
 
 TEST_P(StartFilterTest, ExceptLeavesOutFromTheFirstEventOn) {
-  run_filtered({"--except", "st*p"}, steady("1000"));
+  record({"--except", "st*p"}, steady("1000"));
   const auto recorded = sessions();
   ASSERT_EQ(recorded.size(), 1u);
   EXPECT_EQ(calls_of(recorded[0]), (Calls{{"main", 1}}));
@@ -90,14 +64,14 @@ TEST_P(StartFilterTest, ExceptLeavesOutFromTheFirstEventOn) {
 }
 
 TEST_P(StartFilterTest, VariablesHoldTwoPatternsAndBothSides) {
-  run_filtered({}, steady("1000"), {{"COLLECT_ONLY", "ma*;step"}, {"COLLECT_EXCEPT", "step"}});
+  record({}, steady("1000"), {{"COLLECT_ONLY", "ma*;step"}, {"COLLECT_EXCEPT", "step"}});
   const auto recorded = sessions();
   ASSERT_EQ(recorded.size(), 1u);
   EXPECT_EQ(calls_of(recorded[0]), (Calls{{"main", 1}}));
 }
 
 TEST_P(StartFilterTest, WhatMatchesNothingRecordsNothingAndIsSaid) {
-  const Ending ending = run_filtered({"--only", "no_such_function"}, steady("1000"), {}, 125);
+  const Ending ending = record({"--only", "no_such_function"}, steady("1000"), {}, 125);
   EXPECT_EQ(ending.output, "1000 steps\n") << "the program is not touched";
   EXPECT_THAT(ending.errors, HasSubstr("no function matches \"no_such_function\""));
   EXPECT_THAT(ending.errors, HasSubstr("Nothing was recorded"));
@@ -105,8 +79,8 @@ TEST_P(StartFilterTest, WhatMatchesNothingRecordsNothingAndIsSaid) {
 }
 
 TEST_P(StartFilterTest, WhatTheOtherPatternsMeanIsRecordedAllTheSame) {
-  const Ending ending = run_filtered({"--json", "--only", "step", "--except", "no_such_function"},
-                                     steady("1000"), {}, 125);
+  const Ending ending =
+      record({"--json", "--only", "step", "--except", "no_such_function"}, steady("1000"), {}, 125);
   const json summary = json::parse(ending.errors, nullptr, false);
   EXPECT_EQ(summary.value("unmatched", json()), json::array({"no_such_function"}));
   EXPECT_EQ(summary.value("filter_error", "?"), "");
@@ -118,15 +92,15 @@ TEST_P(StartFilterTest, WhatTheOtherPatternsMeanIsRecordedAllTheSame) {
 // A pattern is for the whole run: it is enough that one process has such a function.
 TEST_P(StartFilterTest, EveryProcessHasTheFilter) {
   const std::string steady = traced_program("steady");
-  run_filtered({"--only", "step", "--only", "chain"},
-               {"sh", "-c", steady + " fill 10; " + traced_program("depths") + " 5"});
+  record({"--only", "step", "--only", "chain"},
+         {"sh", "-c", steady + " fill 10; " + traced_program("depths") + " 5"});
   std::vector<Calls> calls;
   for (const RecordedSession& session : sessions()) calls.push_back(calls_of(session));
   EXPECT_THAT(calls, ::testing::UnorderedElementsAre(Calls{{"step", 10}}, Calls{{"chain", 40}}));
 }
 
 TEST_P(StartFilterTest, ForkedChildrenHaveTheFilter) {
-  run_filtered({"--only", "step"}, {traced_program("forks"), "work"}, {}, 3);
+  record({"--only", "step"}, {traced_program("forks"), "work"}, {}, 3);
   const auto recorded = sessions();
   EXPECT_EQ(recorded.size(), 6u);
   for (const RecordedSession& session : recorded) {
@@ -140,7 +114,7 @@ TEST_P(StartFilterTest, ForkedChildrenHaveTheFilter) {
 TEST_P(StartFilterTest, LibrariesThatAreLoadedLaterAreInNoList) {
   const Arguments plugins{traced_program("plugins"), traced_program("plugin_first.so"),
                           traced_program("plugin_second.so")};
-  run_filtered({"--except", "call"}, plugins);
+  record({"--except", "call"}, plugins);
   const auto recorded = sessions();
   ASSERT_EQ(recorded.size(), 1u);
   const Calls calls = calls_of(recorded[0]);
@@ -153,7 +127,7 @@ TEST_P(StartFilterTest, XRayFunctionsAreFilteredToo) {
   const std::string traced = traced_program("xray_plain");
   if (::access(traced.c_str(), X_OK) != 0) GTEST_SKIP() << "nothing was built with XRay";
   write_text_file(scratch_ / "input", "+");  // every thread calls on for a while
-  run_filtered({"--only", "leaf"}, {traced, "busy", scratch_ / "input"});
+  record({"--only", "leaf"}, {traced, "busy", scratch_ / "input"});
   const auto recorded = sessions();
   ASSERT_EQ(recorded.size(), 1u);
   const Calls calls = calls_of(recorded[0]);
@@ -174,7 +148,7 @@ TEST_P(StartFilterTest, WithoutACollectorTheProgramGoesOn) {
 
 TEST_P(StartFilterTest, APatternThatCannotBeHandedOnIsWrongUsage) {
   for (const char* option : {"--only", "--except"}) {
-    run_filtered({option, "a;b"}, {"true"}, {}, 125);
+    record({option, "a;b"}, {"true"}, {}, 125);
   }
 }
 

@@ -10,4 +10,11 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
+// ThreadSanitizer leaves every signal of a thread blocked after some handlers.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kLosesSignals = true;
+#else
+inline constexpr bool kLosesSignals = false;
+#endif
+
 }  // namespace collect::fakes

@@ -112,7 +112,7 @@ TEST(SessionLayout, SessionsOfOneSecondAreLimited) {
   for (uint32_t attempt = 1; attempt <= kMaxSessionsPerSecond; ++attempt) {
     ASSERT_OK(fs.make_directory(root.path() + "/" + session_name(0, attempt)));
   }
-  const auto one_more = make_session_directory(fs, root.path(), 0, 1);
+  const auto one_more = make_session_directory(fs, root.path(), 0, 1, true);
   ASSERT_FALSE(one_more.ok());
   EXPECT_EQ(one_more.code(), Code::kLimit);
 }
@@ -121,7 +121,7 @@ TEST(SessionLayout, AFailureLeavesNoEmptySession) {
   for (uint64_t k = 0;; ++k) {
     TemporaryDirectory root;
     FaultFs fs({k, Code::kIo, false, false});
-    const auto place = make_session_directory(fs, root.path(), 0, 1);
+    const auto place = make_session_directory(fs, root.path(), 0, 1, true);
     if (place.ok()) break;
     ASSERT_LT(k, 20u);
     PosixFs real;
