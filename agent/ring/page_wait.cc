@@ -7,8 +7,19 @@
 namespace collect::agent {
 namespace {
 
-bool page_may_be_free(Lane lane) {
-  return lane == Lane::kDetail ? detail_may_grow() : pool_used_bytes() < pool_bytes();
+// A thread that went on at the first free page would wait again after a few microseconds of work, and
+// so would all others: what the drain needs would go into switching between them. So a part of the
+// ring has to be free, for the first pauses.
+constexpr uint64_t kRoomDivisor = 8;
+constexpr uint64_t kMaxRoomBytes = 4u << 20;
+constexpr uint32_t kRoomPauses = 20;
+
+bool is_room(Lane lane, uint32_t pauses) {
+  if (lane == Lane::kDetail) return detail_may_grow();
+  const uint64_t used = pool_used_bytes();
+  const uint64_t all = pool_bytes();
+  const uint64_t room = all / kRoomDivisor < kMaxRoomBytes ? all / kRoomDivisor : kMaxRoomBytes;
+  return pauses < kRoomPauses ? used + room <= all : used < all;
 }
 
 bool is_over(const Stream& stream) {
@@ -51,8 +62,10 @@ Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
   uint64_t deferred = stream.deferred_tail.load(std::memory_order_relaxed);
   begin_wait(stream.stalls, stall_clock(stream));
   stream.waiting.store(1, std::memory_order_release);
-  while (waiting_allowed() && !page_may_be_free(lane) && !stream.waited_in_vain &&
-         (g_state.load(std::memory_order_acquire) & kStateRecording) != 0) {
+  for (uint32_t pauses = 0;
+       waiting_allowed() && !is_room(lane, pauses) && !stream.waited_in_vain &&
+       (g_state.load(std::memory_order_acquire) & kStateRecording) != 0;
+       ++pauses) {
     pause_for_page();
     if (stream.deferred_tail.load(std::memory_order_relaxed) != deferred) {
       deferred = stream.deferred_tail.load(std::memory_order_relaxed);
