@@ -151,9 +151,8 @@ template <bool kFollowed>
     }
   }
   if (is_filtered) filter.now.open += is_call ? 1u : ~0u;
-  if (!taken) return true;
-  stream.depth = is_call || depth == 0 ? depth : depth - 1;
   if (!selected && is_call) count_left_out(stream);
+  if (taken) stream.depth = is_call || depth == 0 ? depth : depth - 1;
   return true;
 }
 

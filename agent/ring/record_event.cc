@@ -90,8 +90,8 @@ bool index_has_room(Stream& stream) {
   return stream.pos < stream.end;
 }
 
-// The first look at an event: whether it is recorded, at which depth and time.
-bool judge(Stream& stream, Event& event, uint64_t id, uint64_t now_ns, uint64_t state) {
+// Whether filter and limits want the event, and its depth.
+bool is_wanted(Stream& stream, Event& event, uint64_t id, uint64_t state) {
   if ((state & kStateSledsChanging) != 0 && event.frame.by_sled && !stream.filter.takes_now(id)) {
     return false;
   }
@@ -100,7 +100,12 @@ bool judge(Stream& stream, Event& event, uint64_t id, uint64_t now_ns, uint64_t 
   if (stream.filter.is_idle() && stream.expected_selected != 0) note_expected(stream, state);
   if (!taken) return false;
   event.depth = step_depth(stream, event.kind);
-  if (event.depth > stream.max_depth) {
+  return event.depth <= stream.max_depth;
+}
+
+// The first look at an event: whether it is recorded, at which depth and time.
+bool judge(Stream& stream, Event& event, uint64_t id, uint64_t now_ns, uint64_t state) {
+  if (!is_wanted(stream, event, id, state)) {
     if (event.kind == atf::EventKind::kCall) count_left_out(stream);
     return false;
   }

@@ -41,7 +41,7 @@ struct StreamCounts {
   uint64_t index_lost;   // records dropped so far (overwritten ones are numbered, not dropped)
   uint64_t detail_count;
   uint64_t detail_lost;
-  uint64_t calls_left_out;  // that the settings do not want recorded
+  uint64_t calls_left_out;  // that a filter or a limit did not want
 };
 
 // Times in which a thread waited for a page: one stall, or several that were joined.

@@ -104,7 +104,7 @@ struct alignas(kCacheLine) Stream {
   uint64_t expected_selected = 0;  // as `expected`; one of the two is 0
   uint32_t depth = 0;  // open calls that the filter takes, unless record_short takes them
   uint32_t max_depth = UINT32_MAX;
-  std::atomic<uint64_t> left_out{0};  // calls beyond a limit of the settings
+  std::atomic<uint64_t> left_out{0};  // calls that a filter or a limit did not want
   uint64_t longer_than_ns = 0;        // 0: calls of any length are recorded
   // Open calls whose records lie between `kept` and `pos`, not committed: short_calls.h.
   uint8_t* kept = nullptr;

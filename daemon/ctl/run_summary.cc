@@ -137,7 +137,7 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
   }
   if (session.calls_left_out() != 0) {
     text += line("left out", plural(session.calls_left_out(), "call") +
-                                 ", as --max-depth and --longer-than ask");
+                                 ", as function filter, --max-depth and --longer-than ask");
   }
   text += stall_lines(session);
   if (session.symbols() == control::v1::SYMBOLS_PENDING ||
@@ -187,7 +187,7 @@ std::string nothing_recorded(const RunOutcome& outcome) {
   for (const Session& session : outcome.sessions) left_out += session.calls_left_out();
   if (left_out != 0) {
     return "  Nothing was recorded: " + plural(left_out, "call") +
-           " left out, as --max-depth and --longer-than ask.\n";
+           " left out, as function filter, --max-depth and --longer-than ask.\n";
   }
   if (!outcome.start_command.empty() && outcome.agent_seen && outcome.sessions.empty()) {
     return "  Nothing was recorded: with --idle, a recording begins when somebody asks for it, by\n"

@@ -83,7 +83,7 @@ TEST_P(CallLimitsTest, ShortCallsAreLeftOutAndCounted) {
   EXPECT_GE(ran.events, 2u) << "main";
   EXPECT_EQ(ran.events / 2 + left_out, steps + 1);
   EXPECT_EQ(ran.manifest["process"].value("longer_than_ns", uint64_t{0}), 20'000'000u);
-  EXPECT_THAT(ran.said, HasSubstr(" as --max-depth and --longer-than ask"));
+  EXPECT_THAT(ran.said, HasSubstr(" as function filter, --max-depth and --longer-than ask"));
 }
 
 TEST_P(CallLimitsTest, WhereEveryCallIsShortTheSummarySaysSo) {

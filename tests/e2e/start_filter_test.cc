@@ -61,6 +61,7 @@ TEST_P(StartFilterTest, ExceptLeavesOutFromTheFirstEventOn) {
   ASSERT_EQ(recorded.size(), 1u);
   EXPECT_EQ(calls_of(recorded[0]), (Calls{{"main", 1}}));
   EXPECT_EQ(recorded[0].manifest()["function_filters"][0]["mode"], "all_but");
+  EXPECT_EQ(recorded[0].manifest()["totals"].value("calls_left_out", 0), 1000);
 }
 
 TEST_P(StartFilterTest, VariablesHoldTwoPatternsAndBothSides) {

@@ -150,7 +150,7 @@ TEST_P(MaxDepthTest, CallsThatTheFilterLeavesOutAreNoDepth) {
   for (uint64_t n = 3; n >= 1; --n) leave(n);
   const Recorded recorded = finish();
   EXPECT_EQ(recorded.events, "+2 -2 ");
-  EXPECT_EQ(recorded.left_out, 1u);
+  EXPECT_EQ(recorded.left_out, 2u);
   begin_function_filter(FunctionFilterMode::kEverything);
   (void)commit_function_filter();
 }

@@ -53,8 +53,12 @@ class FunctionFilterTest : public ::testing::TestWithParam<int> {
     drain.finish();
     EXPECT_EQ(drain.lost(), 0u);
     EXPECT_LE(drain.streams.size(), 1u);
-    return drain.streams.empty() ? "" : events_of(drain.streams.begin()->second);
+    if (drain.streams.empty()) return "";
+    left_out_ = drain.streams.begin()->second.left_out;
+    return events_of(drain.streams.begin()->second);
   }
+
+  uint64_t left_out_ = 0;
 };
 
 void call_and_leave(uint64_t n) {
@@ -67,6 +71,7 @@ TEST_P(FunctionFilterTest, OnlyTheListed) {
   set_filter(FunctionFilterMode::kOnly, {1, 3});
   for (uint64_t n = 0; n < 5; ++n) call_and_leave(n);
   EXPECT_EQ(finish(), "+1 -1 +3 -3 ");
+  EXPECT_EQ(left_out_, 3u);
 }
 
 TEST_P(FunctionFilterTest, AllButTheListed) {
@@ -74,6 +79,7 @@ TEST_P(FunctionFilterTest, AllButTheListed) {
   start_recording();
   for (uint64_t n = 0; n < 5; ++n) call_and_leave(n);
   EXPECT_EQ(finish(), "+0 -0 +2 -2 +4 -4 ");
+  EXPECT_EQ(left_out_, 2u);
 }
 
 TEST_P(FunctionFilterTest, NothingWhenNothingIsListed) {
