@@ -1,6 +1,7 @@
 #include "proto/wire/page_codec.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace collect::wire {
@@ -10,192 +11,310 @@ namespace {
 // payload.
 constexpr uint32_t kIndexFixed = 32;
 constexpr uint32_t kDetailFixed = 24;
+constexpr uint32_t kMostFixed = kIndexFixed;
+constexpr uint32_t kMaskBytes = 4;
 // So many records are turned at a time: they stay in the nearest cache.
 constexpr uint32_t kBlockRecords = 256;
 
-// The fields that become differences, each to the same field of the record before: time and detail
-// number, or index number. Both versions of the records have them at these places.
-struct Previous {
-  uint64_t time = 0;
-  uint32_t low = 0;   // index: at 16; detail: at 8
-  uint32_t last = 0;  // index: at 28
-};
-
-// The fixed parts of a block, word by word: words[w][row].
-using BlockWords = uint64_t[kIndexFixed / 8][kBlockRecords];
-
 constexpr uint64_t kLowHalf = 0xFFFFFFFF;
 
-void index_words(const uint8_t* record, uint32_t row, BlockWords& words, Previous& previous) {
-  const auto time = load_le<uint64_t>(record);
-  const auto third = load_le<uint64_t>(record + 16);
-  const auto fourth = load_le<uint64_t>(record + 24);
-  const auto low = static_cast<uint32_t>(third);
-  const auto last = static_cast<uint32_t>(fourth >> 32);
-  words[0][row] = time - previous.time;
-  words[1][row] = load_le<uint64_t>(record + 8);
-  words[2][row] = (third & ~kLowHalf) | static_cast<uint32_t>(low - previous.low);
-  words[3][row] = (fourth & kLowHalf) | uint64_t{static_cast<uint32_t>(last - previous.last)} << 32;
-  previous = {time, low, last};
+constexpr uint32_t fixed_of(Lane lane) {
+  return lane == Lane::kIndex ? kIndexFixed : kDetailFixed;
 }
 
-void detail_words(const uint8_t* record, uint32_t row, BlockWords& words, Previous& previous) {
-  const auto second = load_le<uint64_t>(record + 8);
-  const auto time = load_le<uint64_t>(record + 16);
-  const auto low = static_cast<uint32_t>(second);
-  words[0][row] = load_le<uint64_t>(record);
-  words[1][row] = (second & ~kLowHalf) | static_cast<uint32_t>(low - previous.low);
-  words[2][row] = time - previous.time;
-  previous = {time, low, 0};
+// What of a word becomes the difference to the record before: times, and the numbers of index and
+// detail records. Both versions of the records have them at these places.
+enum class Grows : uint8_t { kNothing, kWord, kLow, kHigh };
+
+template <Grows kGrows>
+uint64_t difference(uint64_t now, uint64_t before) {
+  if constexpr (kGrows == Grows::kWord) return now - before;
+  if constexpr (kGrows == Grows::kLow) return (now & ~kLowHalf) | ((now - before) & kLowHalf);
+  if constexpr (kGrows == Grows::kHigh) return now - (before & ~kLowHalf);
+  return now;
 }
 
-// The reverse, record by record.
-void write_index(const BlockWords& words, uint32_t row, uint8_t* record, Previous& previous) {
-  previous.time += words[0][row];
-  previous.low += static_cast<uint32_t>(words[2][row]);
-  previous.last += static_cast<uint32_t>(words[3][row] >> 32);
-  store_le(record, previous.time);
-  store_le(record + 8, words[1][row]);
-  store_le(record + 16, (words[2][row] & ~kLowHalf) | previous.low);
-  store_le(record + 24, (words[3][row] & kLowHalf) | uint64_t{previous.last} << 32);
+template <Grows kGrows>
+uint64_t sum(uint64_t difference, uint64_t before) {
+  if constexpr (kGrows == Grows::kWord) return difference + before;
+  if constexpr (kGrows == Grows::kLow) {
+    return (difference & ~kLowHalf) | ((difference + before) & kLowHalf);
+  }
+  if constexpr (kGrows == Grows::kHigh) return difference + (before & ~kLowHalf);
+  return difference;
 }
 
-void write_detail(const BlockWords& words, uint32_t row, uint8_t* record, Previous& previous) {
-  previous.low += static_cast<uint32_t>(words[1][row]);
-  previous.time += words[2][row];
-  store_le(record, words[0][row]);
-  store_le(record + 8, (words[1][row] & ~kLowHalf) | previous.low);
-  store_le(record + 16, previous.time);
+// Calls `visit.operator()<grows>(word)` for each word of the lane's fixed part.
+template <typename Visit>
+void for_each_word(Lane lane, const Visit& visit) {
+  if (lane == Lane::kIndex) {
+    visit.template operator()<Grows::kWord>(0u);
+    visit.template operator()<Grows::kNothing>(1u);
+    visit.template operator()<Grows::kLow>(2u);
+    visit.template operator()<Grows::kHigh>(3u);
+  } else {
+    visit.template operator()<Grows::kNothing>(0u);
+    visit.template operator()<Grows::kLow>(1u);
+    visit.template operator()<Grows::kWord>(2u);
+  }
 }
 
-// Most bytes are the same in all records of a block: those columns need not be gathered.
-template <uint32_t kFixed>
-void words_to_columns(const BlockWords& words, uint32_t rows_count, uint8_t* columns,
-                      size_t stride) {
-  for (uint32_t word = 0; word < kFixed / 8; ++word) {
-    const uint64_t* const values = words[word];
-    uint64_t varying = 0;
-    for (uint32_t row = 1; row < rows_count; ++row) varying |= values[row] ^ values[0];
+// Where a page's records begin.
+struct IndexRecords {
+  const uint8_t* records;
+  const uint8_t* at(uint32_t i) const { return records + size_t{i} * kIndexFixed; }
+};
+struct DetailRecords {
+  const uint8_t* records;
+  const uint32_t* offsets;
+  const uint8_t* at(uint32_t i) const { return records + offsets[i]; }
+};
+
+template <Grows kGrows, typename Records>
+uint64_t row_of(const Records& records, uint32_t i, uint32_t word) {
+  return difference<kGrows>(load_le<uint64_t>(records.at(i) + word * 8),
+                            load_le<uint64_t>(records.at(i - 1) + word * 8));
+}
+
+// The bytes of a word that are not 0 in `varying`, as shifts; how many.
+uint32_t shifts_of(uint64_t varying, uint32_t (&shifts)[8]) {
+  uint32_t count = 0;
+  for (uint32_t shift = 0; shift < 64; shift += 8) {
+    if ((varying >> shift & 0xFF) != 0) shifts[count++] = shift;
+  }
+  return count;
+}
+
+// Half as much to load where only the lower half varies, as it does nearly always.
+template <typename Word>
+void gather(const Word* rows, uint32_t count, uint32_t shift, uint8_t* column) {
+  for (uint32_t row = 0; row < count; ++row) column[row] = static_cast<uint8_t>(rows[row] >> shift);
+}
+
+template <Grows kGrows, typename Records>
+uint8_t* put_columns(const Records& records, uint32_t count, uint32_t word, uint64_t varying,
+                     uint8_t* out) {
+  uint32_t shifts[8];
+  const uint32_t columns = shifts_of(varying, shifts);
+  const uint32_t rows = count - 1;
+  for (uint32_t first = 0; first < rows; first += kBlockRecords) {
+    const uint32_t some = std::min(rows - first, kBlockRecords);
+    if (varying <= kLowHalf) {
+      uint32_t halves[kBlockRecords];
+      for (uint32_t row = 0; row < some; ++row) {
+        halves[row] = static_cast<uint32_t>(row_of<kGrows>(records, first + row + 1, word));
+      }
+      for (uint32_t c = 0; c < columns; ++c) {
+        gather(halves, some, shifts[c], out + size_t{c} * rows + first);
+      }
+    } else {
+      uint64_t words[kBlockRecords];
+      for (uint32_t row = 0; row < some; ++row) {
+        words[row] = row_of<kGrows>(records, first + row + 1, word);
+      }
+      for (uint32_t c = 0; c < columns; ++c) {
+        gather(words, some, shifts[c], out + size_t{c} * rows + first);
+      }
+    }
+  }
+  return out + size_t{columns} * rows;
+}
+
+template <typename Word>
+void spread(const uint8_t* column, uint32_t count, uint32_t shift, Word* rows) {
+  for (uint32_t row = 0; row < count; ++row) rows[row] |= Word{column[row]} << shift;
+}
+
+// The fixed parts as WIRE.md "Page codecs" has them; the end of what was written, and which bytes
+// vary.
+template <typename Records>
+uint8_t* put_fixed(Lane lane, const Records& records, uint32_t count, uint8_t* out,
+                   uint32_t* mask) {
+  const uint32_t fixed = fixed_of(lane);
+  std::memcpy(out, records.at(0), fixed);
+  out += fixed;
+  *mask = 0;
+  if (count == 1) return out;
+  uint64_t varying[kMostFixed / 8] = {};
+  for_each_word(lane, [&]<Grows kGrows>(uint32_t word) {
+    const uint64_t second = row_of<kGrows>(records, 1, word);
+    uint64_t differs = 0;
+    for (uint32_t i = 2; i < count; ++i) differs |= row_of<kGrows>(records, i, word) ^ second;
+    varying[word] = differs;
     for (uint32_t byte = 0; byte < 8; ++byte) {
-      uint8_t* const column = columns + (word * 8 + byte) * stride;
-      const uint32_t shift = byte * 8;
-      if ((varying >> shift & 0xFF) == 0) {
-        std::memset(column, static_cast<int>(values[0] >> shift & 0xFF), rows_count);
+      if ((differs >> (byte * 8) & 0xFF) != 0) {
+        *mask |= 1u << (word * 8 + byte);
       } else {
-        for (uint32_t row = 0; row < rows_count; ++row) {
-          column[row] = static_cast<uint8_t>(values[row] >> shift);
-        }
+        *out++ = static_cast<uint8_t>(second >> (byte * 8));
+      }
+    }
+  });
+  for_each_word(lane, [&]<Grows kGrows>(uint32_t word) {
+    out = put_columns<kGrows>(records, count, word, varying[word], out);
+  });
+  return out;
+}
+
+// How long that is.
+size_t fixed_bytes(uint32_t fixed, uint32_t count, uint32_t mask) {
+  if (count <= 1) return size_t{count} * fixed;
+  const auto columns = static_cast<uint32_t>(std::popcount(mask));
+  return size_t{fixed} + (fixed - columns) + size_t{columns} * (count - 1);
+}
+
+// Takes the fixed parts apart again, some rows at a time.
+class FixedReader {
+ public:
+  // `bytes` is fixed_bytes() long; there is a record.
+  FixedReader(const uint8_t* bytes, uint32_t fixed, uint32_t count, uint32_t mask)
+      : rows_(count - 1), columns_(bytes) {
+    for (uint32_t at = 0; at < fixed; ++at)
+      before_[at / 8] |= uint64_t{*columns_++} << (at % 8 * 8);
+    if (rows_ == 0) return;
+    for (uint32_t at = 0; at < fixed; ++at) {
+      if ((mask >> at & 1) != 0) {
+        varying_[at / 8] |= uint64_t{0xFF} << (at % 8 * 8);
+      } else {
+        same_[at / 8] |= uint64_t{*columns_++} << (at % 8 * 8);
       }
     }
   }
-}
 
-template <uint32_t kFixed>
-void columns_to_words(const uint8_t* columns, size_t stride, uint32_t rows_count,
-                      BlockWords& words) {
-  for (uint32_t word = 0; word < kFixed / 8; ++word) {
-    uint64_t* const values = words[word];
-    uint64_t same = 0;
-    uint64_t varying = 0;
-    for (uint32_t byte = 0; byte < 8; ++byte) {
-      const uint8_t* const column = columns + (word * 8 + byte) * stride;
-      const bool varies = std::memcmp(column, column + 1, rows_count - 1) != 0;
-      (varies ? varying : same) |= uint64_t{varies ? 0xFFu : column[0]} << (byte * 8);
-    }
-    for (uint32_t row = 0; row < rows_count; ++row) values[row] = same;
-    for (uint32_t byte = 0; byte < 8; ++byte) {
-      const uint32_t shift = byte * 8;
-      if ((varying >> shift & 0xFF) == 0) continue;
-      const uint8_t* const column = columns + (word * 8 + byte) * stride;
-      for (uint32_t row = 0; row < rows_count; ++row) {
-        values[row] |= uint64_t{column[row]} << shift;
+  uint64_t first(uint32_t word) const { return before_[word]; }
+
+  // The word of the rows from `first` on, which follow those of the last call, one every kStride
+  // bytes of `out`.
+  template <Grows kGrows, size_t kStride>
+  void take(uint32_t word, uint32_t first, uint32_t some, uint8_t* out) {
+    uint32_t shifts[8];
+    const uint32_t columns = shifts_of(varying_[word], shifts);
+    const uint8_t* const begin = columns_ + size_t{before_columns(word)} * rows_ + first;
+    const uint64_t same = same_[word];
+    uint64_t before = before_[word];
+    const auto put = [&](uint32_t row, uint64_t value) {
+      before = sum<kGrows>(value, before);
+      store_le(out + row * kStride, before);
+    };
+    if (columns == 0) {
+      for (uint32_t row = 0; row < some; ++row) put(row, same);
+    } else if (varying_[word] <= kLowHalf) {
+      uint32_t halves[kBlockRecords];
+      std::fill_n(halves, some, static_cast<uint32_t>(same));
+      for (uint32_t c = 0; c < columns; ++c) {
+        spread(begin + size_t{c} * rows_, some, shifts[c], halves);
       }
+      for (uint32_t row = 0; row < some; ++row) put(row, (same & ~kLowHalf) | halves[row]);
+    } else {
+      uint64_t words[kBlockRecords];
+      std::fill_n(words, some, same);
+      for (uint32_t c = 0; c < columns; ++c) {
+        spread(begin + size_t{c} * rows_, some, shifts[c], words);
+      }
+      for (uint32_t row = 0; row < some; ++row) put(row, words[row]);
     }
+    before_[word] = before;
+  }
+
+ private:
+  uint32_t before_columns(uint32_t word) const {
+    uint32_t columns = 0;
+    for (uint32_t i = 0; i < word; ++i) {
+      columns += static_cast<uint32_t>(std::popcount(varying_[i])) / 8;
+    }
+    return columns;
+  }
+
+  uint32_t rows_;
+  const uint8_t* columns_;
+  uint64_t before_[kMostFixed / 8] = {};   // the last row taken
+  uint64_t varying_[kMostFixed / 8] = {};  // 0xFF in each byte that has a column
+  uint64_t same_[kMostFixed / 8] = {};     // the others
+};
+
+void read_index(FixedReader& reader, uint32_t count, uint8_t* record) {
+  for (uint32_t word = 0; word < kIndexFixed / 8; ++word) {
+    store_le(record + word * 8, reader.first(word));
+  }
+  record += kIndexFixed;
+  for (uint32_t first = 0; first < count - 1; first += kBlockRecords) {
+    const uint32_t some = std::min(count - 1 - first, kBlockRecords);
+    for_each_word(Lane::kIndex, [&]<Grows kGrows>(uint32_t word) {
+      reader.take<kGrows, kIndexFixed>(word, first, some, record + word * 8);
+    });
+    record += size_t{some} * kIndexFixed;
   }
 }
 
-void index_to_columns(const uint8_t* records, uint32_t count, uint8_t* columns) {
-  BlockWords words;
-  Previous previous;
-  for (uint32_t first = 0; first < count; first += kBlockRecords) {
-    const uint32_t some = std::min(count - first, kBlockRecords);
-    for (uint32_t row = 0; row < some; ++row) {
-      index_words(records + size_t{first + row} * kIndexFixed, row, words, previous);
-    }
-    words_to_columns<kIndexFixed>(words, some, columns + first, count);
-  }
-}
-
-void columns_to_index(const uint8_t* columns, uint32_t count, uint8_t* records) {
-  BlockWords words;
-  Previous previous;
-  for (uint32_t first = 0; first < count; first += kBlockRecords) {
-    const uint32_t some = std::min(count - first, kBlockRecords);
-    columns_to_words<kIndexFixed>(columns + first, count, some, words);
-    for (uint32_t row = 0; row < some; ++row) {
-      write_index(words, row, records + size_t{first + row} * kIndexFixed, previous);
-    }
-  }
-}
-
-// False when the lengths are not those of `count` whole records.
-bool detail_to_columns(Bytes records, uint32_t count, uint8_t* columns) {
-  BlockWords words;
-  Previous previous;
-  uint8_t* payload = columns + size_t{count} * kDetailFixed;
-  size_t at = 0;
-  for (uint32_t first = 0; first < count; first += kBlockRecords) {
-    const uint32_t some = std::min(count - first, kBlockRecords);
-    for (uint32_t row = 0; row < some; ++row) {
-      const size_t left = records.size() - at;
-      // The headers of the records that follow have to fit too, or the payloads would not.
-      const size_t others = size_t{count - first - row - 1} * kDetailFixed;
-      if (left < kDetailFixed + others) return false;
-      const auto length = load_le<uint32_t>(records.data() + at);
-      if (length < kDetailFixed || length > left - others) return false;
-      detail_words(records.data() + at, row, words, previous);
-      std::memcpy(payload, records.data() + at + kDetailFixed, length - kDetailFixed);
-      payload += length - kDetailFixed;
-      at += length;
-    }
-    words_to_columns<kDetailFixed>(words, some, columns + first, count);
-  }
-  return at == records.size();
-}
-
-bool columns_to_detail(Bytes columns, uint32_t count, MutableBytes records) {
-  BlockWords words;
-  Previous previous;
-  Bytes payload = columns.subspan(size_t{count} * kDetailFixed);
-  size_t at = 0;
-  for (uint32_t first = 0; first < count; first += kBlockRecords) {
-    const uint32_t some = std::min(count - first, kBlockRecords);
-    columns_to_words<kDetailFixed>(columns.data() + first, count, some, words);
-    for (uint32_t row = 0; row < some; ++row) {
-      const auto length = static_cast<uint32_t>(words[0][row]);
+// False when the records' lengths are not those of the payload.
+bool read_detail(FixedReader& reader, uint32_t count, Bytes payload, MutableBytes records) {
+  uint8_t fixed[size_t{kBlockRecords} * kDetailFixed];
+  uint8_t* record = records.data();
+  const auto put = [&](uint32_t rows) {
+    for (uint32_t row = 0; row < rows; ++row) {
+      const uint8_t* const from = fixed + size_t{row} * kDetailFixed;
+      const auto length = load_le<uint32_t>(from);
       if (length < kDetailFixed || length - kDetailFixed > payload.size()) return false;
       const size_t behind = length - kDetailFixed;
-      write_detail(words, row, records.data() + at, previous);
-      if (behind != 0) std::memcpy(records.data() + at + kDetailFixed, payload.data(), behind);
+      std::memcpy(record, from, kDetailFixed);
+      if (behind != 0) std::memcpy(record + kDetailFixed, payload.data(), behind);
       payload = payload.subspan(behind);
-      at += length;
+      record += length;
     }
+    return true;
+  };
+  for (uint32_t word = 0; word < kDetailFixed / 8; ++word) {
+    store_le(fixed + word * 8, reader.first(word));
+  }
+  if (!put(1)) return false;
+  for (uint32_t first = 0; first < count - 1; first += kBlockRecords) {
+    const uint32_t some = std::min(count - 1 - first, kBlockRecords);
+    for_each_word(Lane::kDetail, [&]<Grows kGrows>(uint32_t word) {
+      reader.take<kGrows, kDetailFixed>(word, first, some, fixed + word * 8);
+    });
+    if (!put(some)) return false;
   }
   return payload.empty();
+}
+
+// Where detail records begin. False when the lengths are not those of `count` whole records.
+bool find_detail(Bytes records, uint32_t count, uint32_t* offsets) {
+  size_t at = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const size_t left = records.size() - at;
+    if (left < kDetailFixed) return false;
+    const auto length = load_le<uint32_t>(records.data() + at);
+    if (length < kDetailFixed || length > left) return false;
+    offsets[i] = static_cast<uint32_t>(at);
+    at += length;
+  }
+  return at == records.size();
 }
 
 }  // namespace
 
 size_t PageEncoder::encode(Lane lane, uint32_t record_count, Bytes records, MutableBytes out) {
   if (records.size() > kMaxEncodedPage || record_count == 0) return 0;
+  if (record_count > records.size() / fixed_of(lane) || out.size() < kMaskBytes) return 0;
+  uint8_t* end = nullptr;
+  uint32_t mask = 0;
   if (lane == Lane::kIndex) {
     if (size_t{record_count} * kIndexFixed != records.size()) return 0;
-    index_to_columns(records.data(), record_count, columns_);
-  } else if (!detail_to_columns(records, record_count, columns_)) {
-    return 0;
+    end = put_fixed(lane, IndexRecords{records.data()}, record_count, columns_, &mask);
+  } else {
+    if (!find_detail(records, record_count, offsets_)) return 0;
+    end = put_fixed(lane, DetailRecords{records.data(), offsets_}, record_count, columns_, &mask);
+    for (uint32_t i = 0; i < record_count; ++i) {
+      const size_t next = i + 1 < record_count ? offsets_[i + 1] : records.size();
+      const size_t behind = next - offsets_[i] - kDetailFixed;
+      if (behind != 0) std::memcpy(end, records.data() + offsets_[i] + kDetailFixed, behind);
+      end += behind;
+    }
   }
-  const size_t room = out.size() < records.size() ? out.size() : records.size() - 1;
-  return lz4_compress(Bytes(columns_, records.size()), out.first(room), table_);
+  store_le(out.data(), mask);
+  const size_t room = std::min(out.size(), records.size() - 1) - kMaskBytes;
+  const size_t size = lz4_compress(Bytes(columns_, static_cast<size_t>(end - columns_)),
+                                   out.subspan(kMaskBytes, room), table_);
+  return size == 0 ? 0 : kMaskBytes + size;
 }
 
 const char* page_codec_error_text(PageCodecError error) {
@@ -212,19 +331,27 @@ const char* page_codec_error_text(PageCodecError error) {
 
 PageCodecError decode_page(Lane lane, uint32_t record_count, Bytes sent, MutableBytes scratch,
                            MutableBytes records) {
-  const uint32_t fixed = lane == Lane::kIndex ? kIndexFixed : kDetailFixed;
+  const uint32_t fixed = fixed_of(lane);
   if (scratch.size() < records.size() || records.size() / fixed < record_count) {
     return PageCodecError::kRecords;
   }
-  const MutableBytes columns = scratch.first(records.size());
-  if (!lz4_decompress(sent, columns)) return PageCodecError::kBlock;
+  const size_t behind = records.size() - size_t{record_count} * fixed;
+  if (record_count == 0 || (lane == Lane::kIndex && behind != 0)) return PageCodecError::kRecords;
+  if (sent.size() < kMaskBytes) return PageCodecError::kBlock;
+  const auto mask = load_le<uint32_t>(sent.data());
+  if ((uint64_t{mask} >> fixed) != 0) return PageCodecError::kBlock;
+  // Not longer than the records: where every column varies, the first record's are among them.
+  const size_t columns = fixed_bytes(fixed, record_count, mask);
+  const MutableBytes block = scratch.first(columns + behind);
+  if (!lz4_decompress(sent.subspan(kMaskBytes), block)) return PageCodecError::kBlock;
+  FixedReader reader(block.data(), fixed, record_count, mask);
   if (lane == Lane::kIndex) {
-    if (records.size() != size_t{record_count} * fixed) return PageCodecError::kRecords;
-    columns_to_index(columns.data(), record_count, records.data());
+    read_index(reader, record_count, records.data());
     return PageCodecError::kNone;
   }
-  return columns_to_detail(columns, record_count, records) ? PageCodecError::kNone
-                                                           : PageCodecError::kRecords;
+  return read_detail(reader, record_count, block.subspan(columns), records)
+             ? PageCodecError::kNone
+             : PageCodecError::kRecords;
 }
 
 }  // namespace collect::wire

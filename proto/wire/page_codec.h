@@ -1,5 +1,5 @@
-// Codec 1 of WIRE.md "Page codecs": the fixed parts of a page's records in columns, differences
-// where numbers only grow, and an LZ4 block of that. Pure: no allocation, any thread.
+// Codec 1 of WIRE.md "Page codecs": the columns of a page's records that vary, differences where
+// numbers only grow, and an LZ4 block of that. Pure: no allocation, any thread.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +24,7 @@ class PageEncoder {
 
  private:
   uint8_t columns_[kMaxEncodedPage];
+  uint32_t offsets_[kMaxEncodedPage / 24];  // of detail records, whose fixed part is so long
   Lz4Table table_;
 };
 
