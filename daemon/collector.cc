@@ -227,33 +227,63 @@ void Collector::unwatch(control::WatchId id) {
 // ---- attaching
 
 void Collector::attach(const std::string& address, control::Callback<api::Agent> done) {
+  if (attach::is_device_address(address)) {
+    attach_place(address, done);
+    return;
+  }
   ingest_->attach(address, [this, done = std::move(done)](Result<ingest::AgentSnapshot> entry) {
     if (!entry.ok()) {
       done(entry.error());
       return;
     }
-    uint64_t id = 0;
-    {
-      std::lock_guard lock(attach_mutex_);
-      id = next_attach_++;
-      attaching_.push_back({id, entry->address, done});
+    await_agent(entry->address, done,
+                [this, name = agent_name(entry->id), dialling = to_message(*entry)](uint64_t id) {
+                  const auto now = registry_.agent(name);  // with what went wrong so far
+                  answer_attach(id, now.ok() ? to_message(*now) : dialling);
+                });
+  });
+}
+
+// A place that is found by itself is attached by itself: this is for one that was detached, or that
+// is known already.
+void Collector::attach_place(const std::string& address,
+                             const control::Callback<api::Agent>& done) {
+  attach_->attach(address, [this, address, done](const Status& attached) {
+    if (!attached.ok()) {
+      done(attached.error());
+      return;
     }
-    for (const ingest::AgentSnapshot& agent : registry_.agents()) {
-      if (agent.dialled && agent.address == entry->address && is_up(agent)) {
-        answer_attach(id, to_message(agent));
-        return;
-      }
-    }
-    auto timer = std::make_shared<asio::steady_timer>(watches_.io(), kAttachWait);
-    timer->async_wait([this, id, timer, name = agent_name(entry->id),
-                       dialling = to_message(*entry)](const std::error_code&) {
-      const auto now = registry_.agent(name);  // with what went wrong so far
-      answer_attach(id, now.ok() ? to_message(*now) : dialling);
+    await_agent(address, done, [this, address](uint64_t id) {
+      attach_->status_of(address, [this, address, id](const Result<std::string>& status) {
+        answer_attach(id, status.ok() ? Error{Code::kUnsupported,
+                                              address + ": " + *status +
+                                                  "; collectctl devices shows what comes of it"}
+                                      : status.error());
+      });
     });
   });
 }
 
-void Collector::answer_attach(uint64_t id, const api::Agent& agent) {
+void Collector::await_agent(const std::string& address, control::Callback<api::Agent> done,
+                            std::function<void(uint64_t id)> otherwise) {
+  uint64_t id = 0;
+  {
+    std::lock_guard lock(attach_mutex_);
+    id = next_attach_++;
+    attaching_.push_back({id, address, std::move(done)});
+  }
+  for (const ingest::AgentSnapshot& agent : registry_.agents()) {
+    if (agent.dialled && agent.address == address && is_up(agent)) {
+      answer_attach(id, to_message(agent));
+      return;
+    }
+  }
+  auto timer = std::make_shared<asio::steady_timer>(watches_.io(), kAttachWait);
+  timer->async_wait(
+      [id, timer, otherwise = std::move(otherwise)](const std::error_code&) { otherwise(id); });
+}
+
+void Collector::answer_attach(uint64_t id, const Result<api::Agent>& agent) {
   control::Callback<api::Agent> done;
   {
     std::lock_guard lock(attach_mutex_);

@@ -22,6 +22,7 @@ attach::PlaceReport report_of(const ingest::DialReport& dial) {
 }  // namespace
 
 std::vector<api::Device> Collector::devices(const std::string& filter) {
+  attach_->search();  // who asks has just started something, it may be
   std::vector<api::Device> all;
   for (const attach::DeviceView& device : attach_->devices()) {
     api::Device message = to_message(device);

@@ -229,6 +229,7 @@ api::Device to_message(const attach::DeviceView& view) {
   message.set_reported_state(utf8_text(view.device.reported_state));
   message.set_reason(utf8_text(view.device.reason));
   message.set_advice(utf8_text(view.device.advice));
+  for (const std::string& route : view.device.routes) message.add_routes(utf8_text(route));
   for (const attach::PlaceView& place : view.places) {
     api::DeviceAgent* agent = message.add_agents();
     agent->set_socket(utf8_text(place.place));

@@ -9,6 +9,9 @@
 #include "formats/core/printable.h"
 
 namespace collect::attach {
+
+using std::chrono::steady_clock;
+
 namespace {
 
 constexpr char kUnplugged[] = "the device was unplugged, or its server ended";
@@ -20,8 +23,10 @@ std::string address_of(const DeviceSource& source, const std::string& serial,
 }
 
 std::string how_to_listen(const std::string& via) {
-  return via == "adb" ? "start one with LD_PRELOAD=libcollect_agent.so COLLECT_LISTEN=abstract:"
-                      : "start an app with the agent in it and COLLECT_LISTEN=tcp:7720-7729";
+  return via == "adb"
+             ? "start an app that has the agent in it, with COLLECT_LISTEN=abstract: in its "
+               "wrap.sh (deploy/android/README.md has three ways)"
+             : "start an app with the agent in it and COLLECT_LISTEN=tcp:7720-7729";
 }
 
 std::string advice_for(PlaceReport::Trouble trouble) {
@@ -33,12 +38,6 @@ std::string advice_for(PlaceReport::Trouble trouble) {
     default:
       return "COLLECT_LOG=1 makes the agent say more";
   }
-}
-
-// Of two entries with the same serial: the one that can be used, by cable.
-bool is_better(const SourceDevice& a, const SourceDevice& b) {
-  if (a.is_usable != b.is_usable) return a.is_usable;
-  return a.connection == "usb" && b.connection != "usb";
 }
 
 const char* word(DeviceState state) {
@@ -53,6 +52,12 @@ const char* word(DeviceState state) {
       break;
   }
   return "absent";
+}
+
+void log_device(const DeviceView& view) {
+  spdlog::info("{}: device {}{}: {}{}", view.via, in_quotes(view.device.serial),
+               view.device.model.empty() ? "" : " (" + in_quotes(view.device.model) + ")",
+               word(view.state), view.device.reason.empty() ? "" : ": " + view.device.reason);
 }
 
 }  // namespace
@@ -120,7 +125,7 @@ void DeviceTable::update(Device& device, const SourceDevice& now) {
   if (now.is_usable && !was_usable) {
     device.timer.cancel();
     device.search_fault.clear();
-    device.pause = kFirstSearchPause;
+    device.fresh_until = steady_clock::now() + kFreshTime;
     search_now(device);
   } else if (!now.is_usable && was_usable) {
     withdraw(device, now.reason);
@@ -144,6 +149,7 @@ void DeviceTable::leave(Device& device) {
 // Nothing on the device is dialled any more; agents that may come back are remembered.
 void DeviceTable::withdraw(Device& device, const std::string& why) {
   ++device.search;
+  device.is_searching = false;
   device.timer.cancel();
   for (auto place = device.places.begin(); place != device.places.end();) {
     if (place->second.is_attached) {
@@ -173,6 +179,21 @@ void DeviceTable::remove(Device& device) {
 
 // ---- the search
 
+void DeviceTable::search() {
+  for (const auto& [key, device] : devices_) {
+    if (device->is_present && device->shown.is_usable) search_soon(*device);
+  }
+}
+
+// One that is under way may have looked already: the next comes soon after it.
+void DeviceTable::search_soon(Device& device) {
+  const auto now = steady_clock::now();
+  device.fresh_until = now + kFreshTime;
+  const auto soonest = std::max(now, device.searched_at + kLeastSearchPause);
+  if (device.is_searching || device.timer.expiry() <= soonest) return;
+  search_after(device, std::chrono::ceil<milliseconds>(soonest - now));
+}
+
 void DeviceTable::search_after(Device& device, milliseconds pause) {
   const std::weak_ptr<Device> weak = devices_.at({device.source.via(), device.shown.serial});
   device.timer.expires_after(pause);
@@ -185,6 +206,8 @@ void DeviceTable::search_after(Device& device, milliseconds pause) {
 void DeviceTable::search_now(Device& device) {
   const std::weak_ptr<Device> weak = devices_.at({device.source.via(), device.shown.serial});
   const uint64_t search = ++device.search;
+  device.is_searching = true;
+  device.searched_at = steady_clock::now();
   device.source.find_agents(device.shown.serial,
                             [this, weak, search](const Result<std::vector<std::string>>& found) {
                               const auto self = weak.lock();
@@ -193,14 +216,12 @@ void DeviceTable::search_now(Device& device) {
 }
 
 void DeviceTable::on_agents(Device& device, const Result<std::vector<std::string>>& found) {
+  device.is_searching = false;
   device.search_fault = found.ok() ? "" : found.error().message;
   if (found.ok()) {
     for (const std::string& name : *found) {
       Place& place = device.places[name];
-      if (place.is_attached || place.is_released) continue;
-      place.is_attached = true;
-      place.status = "dialling";
-      observer_.place_found(address_of(device.source, device.shown.serial, name));
+      if (!place.is_attached && !place.is_released) dial(device, name, place);
     }
     std::vector<std::string> lost;
     for (const auto& [name, place] : device.places) {
@@ -210,11 +231,15 @@ void DeviceTable::on_agents(Device& device, const Result<std::vector<std::string
     }
     for (const std::string& name : lost) lose_place(device, name);
   }
-  const bool serves = std::any_of(device.places.begin(), device.places.end(),
-                                  [](const auto& place) { return place.second.is_up; });
-  search_after(device, serves ? kServingSearchPause : device.pause);
-  device.pause = std::min(device.pause * 2, kMaxSearchPause);
+  const bool is_fresh = steady_clock::now() < device.fresh_until;
+  search_after(device, is_fresh ? kFreshSearchPause : kSearchPause);
   tell(device);
+}
+
+void DeviceTable::dial(Device& device, const std::string& name, Place& place) {
+  place.is_attached = true;
+  place.status = "dialling";
+  observer_.place_found(address_of(device.source, device.shown.serial, name));
 }
 
 void DeviceTable::lose_place(Device& device, const std::string& place) {
@@ -235,6 +260,55 @@ DeviceTable::Found DeviceTable::find(const std::string& address) {
     if (device->places.contains(place)) return {device.get(), place};
   }
   return {};
+}
+
+// The place may be a new one. Serials hold colons, and so do names of places: of two devices that
+// fit, the longer serial.
+DeviceTable::Found DeviceTable::find_device(const std::string& address) {
+  Found best = find(address);
+  if (best.device != nullptr) return best;
+  size_t longest = 0;
+  for (const auto& [key, device] : devices_) {
+    const std::string prefix = address_of(device->source, key.second, "");
+    if (!address.starts_with(prefix) || prefix.size() <= longest) continue;
+    longest = prefix.size();
+    best = {device.get(), address.substr(prefix.size())};
+  }
+  return best;
+}
+
+Status DeviceTable::attach(const std::string& address) {
+  const Found found = find_device(address);
+  if (found.device == nullptr) {
+    return Error{Code::kNotFound, address + ": no such device; collectctl devices lists them"};
+  }
+  Device& device = *found.device;
+  if (found.place.empty()) {
+    return Error{Code::kInvalidArgument,
+                 address +
+                     ": the place on the device is missing; it is attached as adb:SERIAL:NAME"
+                     " or usbmux:SERIAL:tcp:PORT"};
+  }
+  if (!device.is_present || !device.shown.is_usable) {
+    return device.is_present ? Error{Code::kUnsupported, address + ": " + device.shown.reason}
+                             : Error{Code::kNotFound, address + ": " + kUnplugged};
+  }
+  if (!device.places.contains(found.place) && device.places.size() >= kMaxPlaces) {
+    return Error{Code::kLimit,
+                 address + ": more than " + std::to_string(kMaxPlaces) + " places on one device"};
+  }
+  Place& place = device.places[found.place];
+  place.is_released = false;
+  if (!place.is_attached) dial(device, found.place, place);
+  tell(device);
+  return {};
+}
+
+Result<std::string> DeviceTable::status_of(const std::string& address) {
+  const Found found = find(address);
+  if (found.device == nullptr) return Error{Code::kNotFound, address + ": nobody listens there"};
+  const Place& place = found.device->places[found.place];
+  return place.is_up ? "" : place.status;
 }
 
 void DeviceTable::open(const std::string& address, DeviceSource::OnOpen done) {
@@ -287,8 +361,7 @@ void DeviceTable::agent_is(const std::string& address, const std::string& agent,
   }
   if (is_gone && !place.is_attached && !place.is_released) device.places.erase(found.place);
   if (went_down && device.is_present && device.shown.is_usable) {
-    device.pause = kFirstSearchPause;  // perhaps the program is started again
-    search_after(device, device.pause);
+    search_soon(device);  // perhaps the program is started again
   }
   tell(device);
   remove_if_forgotten(device);
@@ -346,9 +419,7 @@ void DeviceTable::tell(Device& device) {
   const bool is_new = !device.told;
   if (is_new || device.told->state != view.state ||
       device.told->device.reason != view.device.reason) {
-    spdlog::info("{}: device {}{}: {}{}", view.via, in_quotes(view.device.serial),
-                 view.device.model.empty() ? "" : " (" + in_quotes(view.device.model) + ")",
-                 word(view.state), view.device.reason.empty() ? "" : ": " + view.device.reason);
+    log_when_true(device, view);
   }
   {
     const std::lock_guard lock(mutex_);
@@ -356,6 +427,24 @@ void DeviceTable::tell(Device& device) {
   }
   device.told = view;
   observer_.device_changed(view, is_new);
+}
+
+// A phone that is plugged in is "offline" for a moment, and its first search may fail: that it
+// can't be used is said when it stays so.
+void DeviceTable::log_when_true(Device& device, const DeviceView& view) {
+  device.log_timer.cancel();
+  if (view.state != DeviceState::kBlocked) {
+    log_device(view);
+    return;
+  }
+  const std::weak_ptr<Device> weak = devices_.at({device.source.via(), device.shown.serial});
+  device.log_timer.expires_after(kBlockedLogPause);
+  device.log_timer.async_wait([weak](const std::error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self && self->told && self->told->state == DeviceState::kBlocked) {
+      log_device(*self->told);
+    }
+  });
 }
 
 std::vector<DeviceView> DeviceTable::devices() const {
