@@ -83,9 +83,7 @@ void Collector::place_gone(const std::string& address) {
 
 void Collector::tell_devices(const ingest::AgentSnapshot& agent) {
   if (!agent.dialled || !attach::is_device_address(agent.address)) return;
-  const bool is_up = agent.state == ingest::AgentState::kConnected ||
-                     agent.state == ingest::AgentState::kRecording;
-  attach_->agent_is(agent.address, agent_name(agent.id), is_up,
+  attach_->agent_is(agent.address, agent_name(agent.id), is_up(agent),
                     agent.state == ingest::AgentState::kGone);
 }
 

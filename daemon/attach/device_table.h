@@ -35,6 +35,8 @@ inline constexpr milliseconds kLeastSearchPause{250};  // from one to the next, 
 // How long a device can't be used before the log says so.
 inline constexpr milliseconds kBlockedLogPause{2'000};
 
+inline constexpr char kUnplugged[] = "the device was unplugged, or its server ended";
+
 enum class DeviceState : uint8_t { kServing, kNoAgent, kBlocked, kAbsent };
 
 struct PlaceView {

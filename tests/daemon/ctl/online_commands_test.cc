@@ -19,6 +19,13 @@ using ::testing::HasSubstr;
 
 class OnlineCommandsTest : public OnlineTest {};
 
+TEST_F(OnlineCommandsTest, AgentsThatAreHereComeBeforeThoseThatEnded) {
+  collector_.add_agent("1", "ended", api::GONE);
+  collector_.add_agent("2", "here", api::RECORDING);
+  EXPECT_EQ(list_agents(online_, ""), 0);
+  EXPECT_LT(out_.str().find("here"), out_.str().find("ended")) << out_.str();
+}
+
 TEST_F(OnlineCommandsTest, AgentsAsTableAndAsJson) {
   EXPECT_EQ(list_agents(online_, ""), 0);
   EXPECT_THAT(out_.str(), HasSubstr("collectctl run"));
