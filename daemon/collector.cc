@@ -18,11 +18,6 @@
 namespace collect::daemon {
 namespace {
 
-bool is_up(const ingest::AgentSnapshot& agent) {
-  return agent.state == ingest::AgentState::kConnected ||
-         agent.state == ingest::AgentState::kRecording;
-}
-
 uint64_t resident_bytes() {
   std::FILE* file = std::fopen("/proc/self/statm", "re");
   if (file == nullptr) return 0;
@@ -222,78 +217,6 @@ Result<control::WatchId> Collector::watch_session(
 
 void Collector::unwatch(control::WatchId id) {
   watches_.unwatch(id);
-}
-
-// ---- attaching
-
-void Collector::attach(const std::string& address, control::Callback<api::Agent> done) {
-  ingest_->attach(address, [this, done = std::move(done)](Result<ingest::AgentSnapshot> entry) {
-    if (!entry.ok()) {
-      done(entry.error());
-      return;
-    }
-    uint64_t id = 0;
-    {
-      std::lock_guard lock(attach_mutex_);
-      id = next_attach_++;
-      attaching_.push_back({id, entry->address, done});
-    }
-    for (const ingest::AgentSnapshot& agent : registry_.agents()) {
-      if (agent.dialled && agent.address == entry->address && is_up(agent)) {
-        answer_attach(id, to_message(agent));
-        return;
-      }
-    }
-    auto timer = std::make_shared<asio::steady_timer>(watches_.io(), kAttachWait);
-    timer->async_wait([this, id, timer, name = agent_name(entry->id),
-                       dialling = to_message(*entry)](const std::error_code&) {
-      const auto now = registry_.agent(name);  // with what went wrong so far
-      answer_attach(id, now.ok() ? to_message(*now) : dialling);
-    });
-  });
-}
-
-void Collector::answer_attach(uint64_t id, const api::Agent& agent) {
-  control::Callback<api::Agent> done;
-  {
-    std::lock_guard lock(attach_mutex_);
-    const auto found = std::find_if(attaching_.begin(), attaching_.end(),
-                                    [id](const PendingAttach& attach) { return attach.id == id; });
-    if (found == attaching_.end()) return;
-    done = std::move(found->done);
-    attaching_.erase(found);
-  }
-  done(agent);
-}
-
-void Collector::detach(const std::string& name, control::Callback<api::Agent> done) {
-  const auto agent = registry_.agent_to_detach(name);
-  if (!agent.ok()) {
-    done(agent.error());
-    return;
-  }
-  const auto then_the_process = [this, agent = *agent, done](Result<std::string>) {
-    if (agent.state == ingest::AgentState::kDialing) {
-      api::Agent message = to_message(agent);
-      message.set_state(api::GONE);
-      message.set_status("detached by command");
-      done(std::move(message));
-      return;
-    }
-    ingest_->detach(agent.process_id, [done](Result<ingest::AgentSnapshot> gone) {
-      if (gone.ok()) {
-        done(to_message(*gone));
-      } else {
-        done(gone.error());
-      }
-    });
-  };
-  if (agent->dialled) {
-    attach_->release(agent->address);
-    ingest_->detach_address(agent->address, then_the_process);
-  } else {
-    then_the_process(std::string());
-  }
 }
 
 // ---- functions by name

@@ -152,7 +152,11 @@ class Collector final : public control::CollectorApi,
     std::string address;
     control::Callback<api::Agent> done;
   };
-  void answer_attach(uint64_t id, const api::Agent& agent);
+  // Answers when an agent is up there; else, after a while, `otherwise` has to.
+  void await_agent(const std::string& address, control::Callback<api::Agent> done,
+                   std::function<void(uint64_t id)> otherwise);
+  void answer_attach(uint64_t id, const Result<api::Agent>& agent);
+  void attach_place(const std::string& address, const control::Callback<api::Agent>& done);
 
   const std::string root_;
   storage::Fs& fs_;

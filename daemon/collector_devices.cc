@@ -22,6 +22,7 @@ attach::PlaceReport report_of(const ingest::DialReport& dial) {
 }  // namespace
 
 std::vector<api::Device> Collector::devices(const std::string& filter) {
+  attach_->search();  // who asks has just started something, it may be
   std::vector<api::Device> all;
   for (const attach::DeviceView& device : attach_->devices()) {
     api::Device message = to_message(device);
@@ -82,9 +83,7 @@ void Collector::place_gone(const std::string& address) {
 
 void Collector::tell_devices(const ingest::AgentSnapshot& agent) {
   if (!agent.dialled || !attach::is_device_address(agent.address)) return;
-  const bool is_up = agent.state == ingest::AgentState::kConnected ||
-                     agent.state == ingest::AgentState::kRecording;
-  attach_->agent_is(agent.address, agent_name(agent.id), is_up,
+  attach_->agent_is(agent.address, agent_name(agent.id), is_up(agent),
                     agent.state == ingest::AgentState::kGone);
 }
 

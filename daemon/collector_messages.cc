@@ -229,6 +229,7 @@ api::Device to_message(const attach::DeviceView& view) {
   message.set_reported_state(utf8_text(view.device.reported_state));
   message.set_reason(utf8_text(view.device.reason));
   message.set_advice(utf8_text(view.device.advice));
+  for (const std::string& route : view.device.routes) message.add_routes(utf8_text(route));
   for (const attach::PlaceView& place : view.places) {
     api::DeviceAgent* agent = message.add_agents();
     agent->set_socket(utf8_text(place.place));
@@ -267,6 +268,7 @@ api::Session to_message(const ingest::SessionSnapshot& session) {
   message.set_losses_known(session.health.losses_known);
   if (ingest::is_over(session.state)) message.set_missing(utf8_text(session.health.missing));
   message.set_stored_bytes(session.totals.stored_bytes);
+  message.set_container_bytes(session.totals.container_bytes);
   message.set_detail(to_message(session.detail));
   message.set_status(utf8_text(session.status));
   message.set_symbols(to_message(session.symbols));

@@ -15,6 +15,11 @@
 
 namespace collect::daemon {
 
+inline bool is_up(const ingest::AgentSnapshot& agent) {
+  return agent.state == ingest::AgentState::kConnected ||
+         agent.state == ingest::AgentState::kRecording;
+}
+
 // Ended ones that are still listed; the oldest goes first. What is alive is always listed.
 inline constexpr size_t kMaxEndedAgents = 1'000;
 inline constexpr size_t kMaxEndedSessions = 1'000;

@@ -357,6 +357,9 @@ Result<Manifest> manifest_from_json(std::string_view text_json) {
     manifest.totals = totals_of(*totals);
     manifest.lost_without_stream = number(*totals, "lost_without_stream");
   }
+  for (const Container& container : manifest.containers) {
+    manifest.totals.container_bytes += container.bytes;
+  }
   manifest.totals.first_ns = manifest.time_start_ns;
   manifest.totals.last_ns = manifest.time_end_ns;
   return manifest;

@@ -363,6 +363,7 @@ SessionTotals Session::totals() const {
     totals.last_ns = std::max(totals.last_ns, index.last_ns);
   }
   totals.stored_bytes += foreign_bytes();
+  totals.container_bytes = roller_.bytes();
   return totals;
 }
 

@@ -186,8 +186,9 @@ struct SessionTotals {
   uint64_t detail_records = 0;
   uint64_t lost_events = 0;
   uint64_t lost_detail_records = 0;
-  uint64_t calls_left_out = 0;  // of threads that have ended
-  uint64_t stored_bytes = 0;
+  uint64_t calls_left_out = 0;   // of threads that have ended
+  uint64_t stored_bytes = 0;     // of records and foreign streams
+  uint64_t container_bytes = 0;  // of the RTC containers that are there
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;
   StallTotals stalls;  // of all threads, and of the process as a whole, which counts once

@@ -109,11 +109,15 @@ bool DrainThread::finished() {
   if (!link_.is_up()) return true;
   if (!goodbye_said_) {
     goodbye_said_ = true;
+    closed_until_ms_ = now_ms_ + kGoodbyeReadMs;
+    link_.expect_end();
     collect_wire_Bye bye = collect_wire_Bye_init_zero;
     copy_utf8(bye.reason, sizeof bye.reason, "exit", 4);
     send_control(wire::FrameType::kBye, collect_wire_Bye_fields, &bye);
   }
-  return link_.control().out.is_empty() || now_ms_ >= deadline_ms + kGoodbyeMs;
+  // The collector closes the link when it has read the Bye. Whoever closes before may lose it: a
+  // socket with unread bytes resets the connection, and through adb data may end first.
+  return now_ms_ >= (link_.control().out.is_empty() ? closed_until_ms_ : deadline_ms + kGoodbyeMs);
 }
 
 // Before the deadline: whether a collector for what is left can't be expected.

@@ -22,7 +22,8 @@ inline constexpr uint64_t kCalibrateMs = 100;
 inline constexpr uint64_t kBusyMs = 20;  // after data flowed, look at the rings every millisecond
 inline constexpr int kIdleWaitMs = 20;   // while recording; less with small buffers
 inline constexpr int kOffWaitMs = 50;    // while not
-inline constexpr uint64_t kGoodbyeMs = 200;  // for the last frames, beyond the flush limit
+inline constexpr uint64_t kGoodbyeMs = 200;       // for the last frames, beyond the flush limit
+inline constexpr uint64_t kGoodbyeReadMs = 1000;  // for the collector to read the Bye
 inline constexpr uint64_t kStopLookMs = 10;  // at least, between two looks whether it is stopped
 inline constexpr uint32_t kMaxFlushes = 8;
 // How long a program is held for the filter that it is to be recorded with: until a collector is
@@ -148,6 +149,7 @@ class DrainThread {
   uint64_t calibrate_at_ms_ = 0;
   uint64_t probe_ns_ = 0;  // when the bytes being looked at arrived
   bool goodbye_said_ = false;
+  uint64_t closed_until_ms_ = 0;
   bool leaves_process_ = false;
   bool stop_seen_ = false;
   bool up_since_stop_ = false;

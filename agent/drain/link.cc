@@ -106,7 +106,7 @@ void Link::break_link(uint64_t now_ms, const char* why) {
     ++rounds_failed_;
   }
   schedule(now_ms);
-  if (!given_up_) {
+  if (!given_up_ && !end_expected_) {
     set_status(was_up ? "the link to the collector broke: " : "no link to the collector: ", why,
                role_ == Role::kConnect ? "; trying again" : "; listening for the next");
   }

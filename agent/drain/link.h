@@ -75,6 +75,8 @@ class Link {
     return now_ms - heard_ms_ > uint64_t{kDeadIntervals} * heartbeat_ms_;
   }
 
+  // The Bye was said: that the link ends is no news any more.
+  void expect_end() { end_expected_ = true; }
   // Closes both; `why` is for the status. The next attempt is scheduled.
   void break_link(uint64_t now_ms, const char* why);
   // Tells the collector why on `channel`, then breaks the link.
@@ -151,6 +153,7 @@ class Link {
   bool resumed_ = false;
   bool came_up_ = false;
   bool given_up_ = false;
+  bool end_expected_ = false;
   bool unlink_path_ = false;
   bool tls_ = false;
   char reason_[256];  // of the last break or refusal, printable

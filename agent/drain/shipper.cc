@@ -9,7 +9,6 @@ namespace collect::agent {
 void Shipper::begin_link(bool resumed, uint64_t features) {
   takes_encoded_ = (features & wire::kFeatureColumns) != 0;
   codec_.begin_link(takes_encoded_);
-  spooling_ = false;
   link_raw_bytes_ = link_sent_bytes_ = 0;
   blocked_ = false;
   drop_batch();
@@ -50,7 +49,7 @@ void Shipper::forget_recording() {
 
 bool Shipper::batch_is_full() const {
   return page_count_ == kMaxBatchPages || batch_bytes_ + kPageBytes > kMaxBatchBytes ||
-         encoded_bytes_ + kPageBytes > kMaxBatchBytes;
+         encoded_bytes_ + ring_bytes_ + kPageBytes > kMaxBatchBytes;
 }
 
 // What is to be sent of the page: its records, or what they were encoded to.
@@ -67,7 +66,7 @@ Bytes Shipper::encode(Page& page, MutableBytes out) {
 void Shipper::add_span(StreamSlot& slot, Page& page) {
   page.stream_id = slot.stream_id;
   const Bytes sent = codec_.encodes() ? encode(page, batch_room()) : page.bytes;
-  if (page.codec != Codec::kRaw) encoded_bytes_ += static_cast<uint32_t>(sent.size());
+  (page.codec != Codec::kRaw ? encoded_bytes_ : ring_bytes_) += static_cast<uint32_t>(sent.size());
   page.bytes_crc32c = crc32c(sent, 0);
   add_page(slot, page, sent);
   if (page.raw_bytes >= kPageBytes / 2) filled_page_ = true;
@@ -81,7 +80,9 @@ void Shipper::add_page(StreamSlot& slot, const PageHeader& page, Bytes sent) {
   if (sent_bytes != 0) {
     parts_[1 + part_count_++] = {const_cast<uint8_t*>(sent.data()), sent_bytes};
   }
-  pages_[page_count_++] = {&slot, page.lane, page.first_seq + page.record_count, page.lost_total};
+  const uint64_t end_seq = page.first_seq + page.record_count;
+  pages_[page_count_++] = {&slot, page.lane, end_seq, page.lost_total};
+  slot.taken[static_cast<uint32_t>(page.lane)] = end_seq;
   batch_bytes_ += page.raw_bytes;
   batch_sent_bytes_ += sent_bytes;
   slot.batch = batch_number_;
@@ -231,7 +232,7 @@ void Shipper::batch_was_sent() {
 
 void Shipper::drop_batch() {
   page_count_ = batch_bytes_ = part_count_ = part_begin_ = 0;
-  batch_sent_bytes_ = encoded_bytes_ = 0;
+  batch_sent_bytes_ = encoded_bytes_ = ring_bytes_ = 0;
   batch_begun_ = false;
 }
 

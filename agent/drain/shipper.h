@@ -29,6 +29,10 @@ inline constexpr uint64_t kFlushMs = 20;
 inline constexpr uint32_t kMinEncodedBytes = 512;
 static_assert(kPageBytes <= wire::kMaxEncodedPage);
 inline constexpr uint32_t kSpoolPagesPerRound = 16;
+// Of the rings, in percent, what may be used before pages go to the spool. Without a link they all
+// go there sooner or later; with one, the less the better.
+inline constexpr uint32_t kSpoolAboveWhileUp = 50;
+inline constexpr uint32_t kSpoolAboveWhileDown = 25;
 
 enum class PumpStatus : uint8_t {
   kMoved,    // bytes went; there may be more
@@ -60,8 +64,8 @@ class Shipper {
   PumpStatus pump(Socket& data, SendBuffer& buffer, uint64_t now_ms);
   bool wants_to_write() const { return blocked_; }
 
-  // Moves pages from rings that are more than half full to the spool: while there is no link, and
-  // of lanes of which the spool still has some to send. True: a round was not enough.
+  // Moves the oldest pages of rings that fill up to the spool, whatever the link does: one that is
+  // up may be slower than the program. True: a round was not enough.
   bool spool_pages(bool link_is_up, uint64_t now_ms);
 
   // Of the pages sent on this link, before and after encoding.
@@ -109,6 +113,8 @@ class Shipper {
   // False: it is lost.
   bool read_spooled(SpoolRef ref, uint64_t next_seq, PageHeader& page, Bytes& sent);
   bool spool_page(StreamSlot& slot, Lane lane, uint64_t now_ms);
+  // What the batch has in the rings, from now on in memory of its own: they may give it away.
+  void leave_rings();
   bool batch_is_full() const;
   // The loss after the last record of a stream that ended, if no page told it yet.
   bool add_trailing_loss(StreamSlot& slot);
@@ -133,6 +139,7 @@ class Shipper {
   uint32_t batch_bytes_ = 0;       // before encoding
   uint32_t batch_sent_bytes_ = 0;  // as sent
   uint32_t encoded_bytes_ = 0;     // of encoded_
+  uint32_t ring_bytes_ = 0;  // that are sent straight from the rings: encoded_ has room for them
   uint32_t part_count_ = 0;
   uint32_t part_begin_ = 0;
   BatchPage pages_[kMaxBatchPages];
@@ -147,7 +154,6 @@ class Shipper {
   uint64_t link_raw_bytes_ = 0;
   uint64_t link_sent_bytes_ = 0;
 
-  bool spooling_ = false;             // nothing sent on the last link is waited for any more
   uint8_t spooled_page_[kPageBytes];  // as it stands in the spool
   uint8_t decoder_memory_[kPageBytes];
 

@@ -1,4 +1,6 @@
 // What the shipper has in the spool: in from the rings, and out to the collector.
+#include <string.h>
+
 #include "agent/crc32c.h"
 #include "agent/drain/shipper.h"
 #include "agent/drain/status.h"
@@ -31,23 +33,19 @@ Bytes cut_front(PageHeader& page, Bytes raw, uint32_t count) {
 
 bool Shipper::spool_pages(bool link_is_up, uint64_t now_ms) {
   Spool& spool = streams_.spool();
-  if (!spool.is_open() || current_recording() == 0 || !buffer_half_used()) return false;
-  if (link_is_up && spool.is_empty()) return false;
-  if (link_is_up || spooling_) {
-    streams_.refresh();
-  } else {
-    spooling_ = true;
-    drop_batch();
-    streams_.rewind_rings();
-  }
+  if (!spool.is_open() || current_recording() == 0) return false;
+  const auto fills_up = [&] {
+    return spool.takes(now_ms) &&
+           buffer_used_beyond(link_is_up ? kSpoolAboveWhileUp : kSpoolAboveWhileDown);
+  };
+  if (!fills_up()) return false;
+  streams_.refresh();
+  leave_rings();
   uint32_t left = kSpoolPagesPerRound;
   for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
     take_turns(
-        lane, [&] { return left == 0 || !spool.takes(now_ms) || !buffer_half_used(); },
+        lane, [&] { return left == 0 || !fills_up(); },
         [&](StreamSlot& slot) {
-          // What was sent of a lane stays in its ring until it is acknowledged.
-          const bool is_behind = slot.spooled[static_cast<uint32_t>(lane)].send != 0;
-          if (link_is_up && !is_behind) return false;
           const bool taken = spool_page(slot, lane, now_ms);
           if (taken) --left;
           return taken;
@@ -56,16 +54,35 @@ bool Shipper::spool_pages(bool link_is_up, uint64_t now_ms) {
   return left == 0;
 }
 
+void Shipper::leave_rings() {
+  for (uint32_t i = part_begin_; i < part_count_ && ring_bytes_ != 0; ++i) {
+    iovec& part = parts_[1 + i];
+    const auto* const from = static_cast<const uint8_t*>(part.iov_base);
+    const bool is_prefix = from >= prefixes_[0] && from < prefixes_[0] + sizeof prefixes_;
+    const bool is_encoded = from >= encoded_ && from < encoded_ + sizeof encoded_;
+    if (is_prefix || is_encoded) continue;
+    uint8_t* const to = batch_room().data();
+    memcpy(to, from, part.iov_len);
+    part.iov_base = to;
+    encoded_bytes_ += static_cast<uint32_t>(part.iov_len);
+  }
+  ring_bytes_ = 0;
+}
+
+// The oldest of what is held, sent or not, so that a lane's records in the spool always come before
+// those in its ring. What was sent on this link is sent again on the next one alone, if at all.
 bool Shipper::spool_page(StreamSlot& slot, Lane lane, uint64_t now_ms) {
-  Page page;
-  if (!next_span(*slot.stream, lane, kPageBytes, stream_ended(*slot.stream), page)) return false;
   SpoolChain& chain = slot.spooled[static_cast<uint32_t>(lane)];
+  Page page;
+  const bool flush = stream_ended(*slot.stream);
+  if (!oldest_span(*slot.stream, lane, chain.end_seq, flush, page)) return false;
   page.stream_id = slot.stream_id;
   const Bytes sent = encode(page, spooled_page_);
   page.bytes_crc32c = crc32c(sent, 0);
   if (!streams_.spool().append(chain, page, sent, now_ms)) return false;
-  mark_sent(*slot.stream, lane, page);
-  acknowledge(*slot.stream, lane, chain.end_seq);
+  const bool was_sent = chain.end_seq <= slot.taken[static_cast<uint32_t>(lane)];
+  if (chain.send == 0 && !was_sent) chain.send = chain.last;
+  set_aside(*slot.stream, lane, chain.end_seq);
   if (page.raw_bytes >= kPageBytes / 2) filled_page_ = true;
   return true;
 }

@@ -98,7 +98,6 @@ bool Spool::append(SpoolChain& chain, const PageHeader& page, Bytes sent, uint64
   if (chain.last != 0) entry(chain.last).next = ref;
   chain.last = ref;
   if (chain.first == 0) chain.first = ref;
-  if (chain.send == 0) chain.send = ref;
   chain.end_seq = end_seq(added);
   return true;
 }

@@ -40,7 +40,8 @@ class Spool {
   void close();
   bool is_open() const { return file_.is_open(); }
 
-  // Puts a page behind the others of `chain`. `page` is as it will be sent; `page.raw_bytes` is at
+  // Puts a page behind the others of `chain`; whether it is to be sent on this link, and `send` has
+  // to lead to it, is the caller's to know. `page` is as it will be sent; `page.raw_bytes` is at
   // most 64 KiB, and so is `sent`. False: there is no room, or the storage refuses.
   bool append(SpoolChain& chain, const PageHeader& page, Bytes sent, uint64_t now_ms);
   // Whether there is a use in append(), as far as is known.

@@ -24,14 +24,6 @@ void StreamTable::rewind_ring(StreamSlot& slot, uint32_t lane, uint64_t next) {
   rewind(*slot.stream, static_cast<Lane>(lane), next > end_seq ? next : end_seq);
 }
 
-void StreamTable::rewind_rings() {
-  refresh();
-  for (uint32_t i = 0; i < size_; ++i) {
-    if (slots_[i].stream == nullptr) continue;
-    for (uint32_t lane = 0; lane < 2; ++lane) rewind_ring(slots_[i], lane, 0);
-  }
-}
-
 void StreamTable::refresh() {
   // Slots beyond the last size hold whatever an earlier life of this memory left.
   for (const uint32_t count = stream_slots(); size_ < count; ++size_)
@@ -93,7 +85,7 @@ void StreamTable::begin_link(bool resumed) {
     const StreamCounts counts = stream_counts(*slot.stream);
     const uint64_t limit[2] = {counts.index_count, counts.detail_count};
     for (uint32_t lane = 0; lane < 2; ++lane) {
-      slot.handed[lane] = least(slot.resume[lane], limit[lane]);
+      slot.handed[lane] = slot.taken[lane] = least(slot.resume[lane], limit[lane]);
       spool_.rewind(slot.spooled[lane], slot.handed[lane]);
       rewind_ring(slot, lane, slot.handed[lane]);
     }

@@ -20,6 +20,7 @@ struct StreamSlot {
   bool close_sent;        // StreamClose too
   uint32_t batch;         // the last batch that carries records of this stream
   uint64_t handed[2];     // per lane: the next record number after what the kernel has taken
+  uint64_t taken[2];      // the same of what was put into a batch
   uint64_t resume[2];     // where the collector wants to go on
   uint64_t lost_sent[2];  // lost_total of the last page
   // Of the stream:
@@ -49,9 +50,6 @@ class StreamTable {
 
   void release(StreamSlot& slot);
   void release_all();
-  // Whatever was sent of the rings is to be sent again: all that is held, but for what the spool
-  // has.
-  void rewind_rings();
   bool is_empty() const { return used_ == 0; }
 
   Spool& spool() { return spool_; }

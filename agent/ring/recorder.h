@@ -146,11 +146,16 @@ uint64_t stream_end_ns(Stream& stream);
 // or dropped (the link broke: rewind follows).
 bool next_span(Stream& stream, Lane lane, uint32_t max_bytes, bool flush, Page& span);
 void mark_sent(Stream& stream, Lane lane, const Page& span);
+// For the spool: the same of the oldest records that are held, from number `from` on, sent or not.
+// Nothing counts as sent by it.
+bool oldest_span(Stream& stream, Lane lane, uint64_t from, bool flush, Page& span);
+// Everything below `next` is in the spool: it is not sent from here any more, and its memory goes.
+void set_aside(Stream& stream, Lane lane, uint64_t next);
 // The losses of an ended stream after its last record, as a span of no records. False when no more
 // than `lost_sent` were lost in all.
 bool trailing_loss(Stream& stream, Lane lane, uint64_t lost_sent, Page& span);
-// Everything below `next` is stored, at the collector or in the spool: frees whole pages, and of a
-// stream that has ended the last one too.
+// Everything below `next` is stored at the collector: frees whole pages, and of a stream that has
+// ended the last one too.
 void acknowledge(Stream& stream, Lane lane, uint64_t next);
 // After a reconnect: the next span begins at `next`, or at the oldest record still held.
 void rewind(Stream& stream, Lane lane, uint64_t next);
@@ -181,7 +186,7 @@ void settle_dead_writers();
 void set_writers_alive(bool (*alive)());
 void recalibrate_clock();  // call every ~100 ms
 RecorderStats recorder_stats();
-bool buffer_half_used();  // cheap
+bool buffer_used_beyond(uint32_t percent);  // cheap
 // Takes from the system what threads will need next, so that no hook has to: page_pool.h. Cheap
 // when there is nothing to do.
 void prepare_pages();

@@ -338,8 +338,8 @@ void prepare_pages() {
   if (is_recording()) pool_prepare();
 }
 
-bool buffer_half_used() {
-  return pool_used_bytes() > pool_bytes() / 2;
+bool buffer_used_beyond(uint32_t percent) {
+  return pool_used_bytes() > pool_bytes() / 100 * percent;
 }
 
 RecorderStats published_stats() {

@@ -48,6 +48,50 @@ uint32_t bytes_of(PageRef page, Lane lane, uint64_t records) {
   return at - info.begin;
 }
 
+// How many of the page's records have a number below `seq`.
+uint32_t records_below(const PageInfo& info, Lane lane, uint64_t seq) {
+  const uint64_t records = records_of(info, lane);
+  const uint64_t below = seq <= info.first_seq ? 0 : seq - info.first_seq;
+  return static_cast<uint32_t>(below < records ? below : records);
+}
+
+// Within a page.
+struct Place {
+  uint32_t bytes;
+  uint32_t records;
+};
+
+enum class Found : uint8_t { kSpan, kGoOn, kNothing };
+
+// What the page holds from `begin` on. kGoOn: nothing, and the next page may have something.
+Found find_span(PageRef page, Lane which, Place begin, uint32_t max_bytes, bool flush, Page& span) {
+  PageInfo& info = page_info(page);
+  const PageRef next = info.next.load(std::memory_order_acquire);
+  const uint32_t committed = info.committed.load(std::memory_order_acquire);
+  const uint32_t available = committed > begin.bytes ? committed - begin.bytes : 0;
+  if (available == 0) return next != 0 ? Found::kGoOn : Found::kNothing;
+  if (next == 0 && !flush && available < kPageBytes / 2) return Found::kNothing;
+  const uint8_t* bytes = page_bytes(page) + begin.bytes;
+  span = Page{};
+  span.lane = which;
+  span.flags = info.flags;
+  span.first_seq = info.first_seq + begin.records;
+  span.lost_total = info.lost_total;
+  if (begin.records == 0) {
+    span.lost_reasons = info.lost_reasons;
+    span.lost_first_ns = info.lost_first_ns;
+    span.lost_last_ns = info.lost_last_ns;
+  }
+  if (which == Lane::kIndex) {
+    fill_index_span(bytes, max_bytes, available, span);
+  } else {
+    fill_detail_span(bytes, max_bytes, available, span);
+  }
+  span.bytes = Bytes(bytes, span.raw_bytes);
+  info.pinned.store(1, std::memory_order_relaxed);
+  return Found::kSpan;
+}
+
 PageRef last_page(const LaneState& lane) {
   PageRef page = lane.send != 0 ? lane.send : lane.head;
   if (page == 0) page = lane.first.load(std::memory_order_acquire);
@@ -78,38 +122,47 @@ void free_chain(LaneState& lane) {
 bool next_span(Stream& stream, Lane which, uint32_t max_bytes, bool flush, Page& span) {
   LaneState& lane = stream.lane(which);
   const ChainLock lock(lane, ChainLock::Side::kDrain);
-  for (PageRef page = sending_page(lane); page != 0; page = lane.send) {
-    PageInfo& info = page_info(page);
-    const PageRef next = info.next.load(std::memory_order_acquire);
-    const uint32_t committed = info.committed.load(std::memory_order_acquire);
-    const uint32_t available = committed > info.sent ? committed - info.sent : 0;
-    if (available == 0) {
-      if (next == 0) return false;
-      lane.send = next;
-      continue;
-    }
-    if (next == 0 && !flush && available < kPageBytes / 2) return false;
-    const uint8_t* bytes = page_bytes(page) + info.sent;
-    span = Page{};
-    span.lane = which;
-    span.flags = info.flags;
-    span.first_seq = info.first_seq + info.sent_records;
-    span.lost_total = info.lost_total;
-    if (info.sent_records == 0) {
-      span.lost_reasons = info.lost_reasons;
-      span.lost_first_ns = info.lost_first_ns;
-      span.lost_last_ns = info.lost_last_ns;
-    }
-    if (which == Lane::kIndex) {
-      fill_index_span(bytes, max_bytes, available, span);
-    } else {
-      fill_detail_span(bytes, max_bytes, available, span);
-    }
-    span.bytes = Bytes(bytes, span.raw_bytes);
-    info.pinned.store(1, std::memory_order_relaxed);
-    return true;
+  while (const PageRef page = sending_page(lane)) {
+    const PageInfo& info = page_info(page);
+    const Found found =
+        find_span(page, which, {info.sent, info.sent_records}, max_bytes, flush, span);
+    if (found != Found::kGoOn) return found == Found::kSpan;
+    lane.send = info.next.load(std::memory_order_acquire);
   }
   return false;
+}
+
+bool oldest_span(Stream& stream, Lane which, uint64_t from, bool flush, Page& span) {
+  LaneState& lane = stream.lane(which);
+  const ChainLock lock(lane, ChainLock::Side::kDrain);
+  (void)sending_page(lane);
+  for (PageRef page = lane.head; page != 0;) {
+    const PageInfo& info = page_info(page);
+    const uint32_t records = records_below(info, which, from);
+    const Place begin{info.begin + bytes_of(page, which, records), records};
+    const Found found = find_span(page, which, begin, kPageBytes, flush, span);
+    if (found != Found::kGoOn) return found == Found::kSpan;
+    page = info.next.load(std::memory_order_acquire);
+  }
+  return false;
+}
+
+void set_aside(Stream& stream, Lane which, uint64_t next_seq) {
+  LaneState& lane = stream.lane(which);
+  {
+    const ChainLock lock(lane, ChainLock::Side::kDrain);
+    for (PageRef page = lane.head; page != 0;) {
+      PageInfo& info = page_info(page);
+      const uint32_t records = records_below(info, which, next_seq);
+      if (records > info.sent_records) {
+        info.sent_records = records;
+        info.sent = info.begin + bytes_of(page, which, records);
+      }
+      if (info.first_seq >= next_seq) break;
+      page = info.next.load(std::memory_order_acquire);
+    }
+  }
+  acknowledge(stream, which, next_seq);
 }
 
 void mark_sent(Stream& stream, Lane which, const Page& span) {
@@ -167,9 +220,7 @@ void rewind(Stream& stream, Lane which, uint64_t next_seq) {
   while (page != 0) {
     PageInfo& info = page_info(page);
     const PageRef next = info.next.load(std::memory_order_acquire);
-    const uint64_t records = records_of(info, which);
-    const uint64_t have = next_seq <= info.first_seq ? 0 : next_seq - info.first_seq;
-    info.sent_records = static_cast<uint32_t>(have < records ? have : records);
+    info.sent_records = records_below(info, which, next_seq);
     info.sent = info.begin + bytes_of(page, which, info.sent_records);
     info.pinned.store(0, std::memory_order_relaxed);
     page = next;

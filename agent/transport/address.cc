@@ -134,8 +134,12 @@ const char* resolve_connect(const char* text, AddressList& out) {
   out.count = 0;
   if (const char* path = after(text, "unix:")) return set_unix(path, 0, out);
   if (const char* name = after(text, "abstract:")) return set_abstract(name, out);
-  const char* colon = std::strrchr(text, ':');
   uint16_t port = 0;
+  if (const char* digits = after(text, "tcp:")) {
+    if (!parse_port(digits, nullptr, port) || port == 0) return "behind tcp: stands one port";
+    return set_host("127.0.0.1", port, out);
+  }
+  const char* colon = std::strrchr(text, ':');
   if (colon == nullptr || !parse_port(colon + 1, nullptr, port) || port == 0) {
     return "the address is not host:port, unix:/path or abstract:name";
   }

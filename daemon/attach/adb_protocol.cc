@@ -213,6 +213,13 @@ AdbDeviceList parse_adb_devices(std::string_view text) {
   return list;
 }
 
+std::string parse_number(std::string_view said) {
+  while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.remove_suffix(1);
+  const bool is_word = std::all_of(
+      said.begin(), said.end(), [](char character) { return character > ' ' && character <= '~'; });
+  return is_word && said.size() <= kMaxSerialBytes ? std::string(said) : std::string();
+}
+
 Result<ShellOutput> parse_shell_v2(std::string_view bytes) {
   ShellOutput shell;
   while (bytes.size() >= kShellHeaderBytes) {

@@ -61,6 +61,9 @@ struct AdbDeviceList {
 // states contain spaces and any attribute may be missing.
 AdbDeviceList parse_adb_devices(std::string_view text);
 
+// What `getprop ro.serialno` said. Empty: no number, but what a shell without it has to say.
+std::string parse_number(std::string_view said);
+
 // What a shell command said and how it ended.
 struct ShellOutput {
   std::string output;

@@ -12,6 +12,7 @@ namespace collect::attach {
 namespace {
 
 constexpr char kListSockets[] = "cat /proc/net/unix";
+constexpr char kAskNumber[] = "shell:getprop ro.serialno";
 
 bool has_feature(std::string_view list, std::string_view wanted) {
   while (!list.empty()) {
@@ -139,21 +140,51 @@ void AdbSource::on_list(const std::string& text) {
       if (!error) look_again();
     }));
   }
-  if (list_told_ && list.devices == devices_) return;
+  routes_.take(std::move(list.devices));
+  for (const std::string& serial : routes_.to_ask()) ask_number(serial);
+  show_phones();
+}
+
+void AdbSource::show_phones() {
+  if (list_told_ && routes_.phones() == devices_) return;
   list_told_ = true;
-  devices_ = std::move(list.devices);
+  devices_ = routes_.phones();
   on_devices_(devices_);
+}
+
+void AdbSource::ask_number(const std::string& serial) {
+  const auto answered = [this, serial](const Result<std::string>& said) {
+    routes_.answered(serial, said.ok() ? parse_number(*said) : "");
+    show_phones();
+  };
+  connect_device(serial, [this, answered](const Result<ConnectionRef>& device) {
+    if (!device.ok()) {
+      answered(device.error());
+      return;
+    }
+    const ConnectionRef connection = *device;
+    connection->ask(kAskNumber, unless_stopped([this, connection, answered](const Status& begun) {
+                      if (!begun.ok()) {
+                        answered(begun.error());
+                        return;
+                      }
+                      connection->read_to_end(
+                          2 * kMaxSerialBytes,
+                          unless_stopped([connection, answered](const Result<std::string>& said) {
+                            connection->close();
+                            answered(said);
+                          }));
+                    }));
+  });
 }
 
 void AdbSource::on_tracker_end(const Error& why) {
   tell_server(false, why.message);
   if (!running_) return;
   next_look_.cancel();
-  if (!devices_.empty()) {
-    devices_.clear();
-    shell_v2_.clear();
-    on_devices_(devices_);
-  }
+  shell_v2_.clear();
+  routes_.take({});
+  if (list_told_) show_phones();
   retry_.expires_after(pause_);
   pause_ = std::min(pause_ * 2, kMaxServerRetry);
   retry_.async_wait(unless_stopped([this](const std::error_code& error) {
@@ -215,7 +246,8 @@ void AdbSource::connect_device(const std::string& serial, OnTransport done) {
       }));
 }
 
-void AdbSource::open(const std::string& serial, const std::string& place, OnOpen done) {
+void AdbSource::open(const std::string& phone, const std::string& place, OnOpen done) {
+  const std::string serial = routes_.route(phone);
   connect_device(serial, [this, serial, place,
                           done = std::move(done)](const Result<ConnectionRef>& device) {
     if (!device.ok()) {
@@ -238,7 +270,8 @@ void AdbSource::open(const std::string& serial, const std::string& place, OnOpen
   });
 }
 
-void AdbSource::find_agents(const std::string& serial, OnAgents done) {
+void AdbSource::find_agents(const std::string& phone, OnAgents done) {
+  const std::string serial = routes_.route(phone);
   ask_features(serial, [this, serial, done = std::move(done)](const Result<bool>& shell_v2) {
     if (shell_v2.ok()) {
       list_sockets(serial, *shell_v2, done);

@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "daemon/attach/adb_connection.h"
+#include "daemon/attach/adb_routes.h"
 #include "daemon/attach/device_source.h"
 
 namespace collect::attach {
 
 inline constexpr std::chrono::milliseconds kFirstServerRetry{250};
-inline constexpr std::chrono::milliseconds kMaxServerRetry{4'000};
+// One connect() that finds nobody: some ten microseconds.
+inline constexpr std::chrono::milliseconds kMaxServerRetry{500};
 // While a device can't be used: trackers are not told that it became "unauthorized" (29.0.6).
 inline constexpr std::chrono::milliseconds kBlockedLookPause{2'000};
 inline constexpr size_t kMaxSocketListBytes = 1u << 20;  // of /proc/net/unix
@@ -52,6 +54,9 @@ class AdbSource final : public DeviceSource {
   void track();
   void read_list(const ConnectionRef& tracker);
   void on_list(const std::string& text);
+  void show_phones();
+  // Which phone the entry is, of those that are there by cable too.
+  void ask_number(const std::string& serial);
   void on_tracker_end(const Error& why);
   void tell_server(bool connected, const std::string& status);
   // One look at the list, when a device that the tracker calls usable does not answer, and now and
@@ -71,7 +76,8 @@ class AdbSource final : public DeviceSource {
   asio::steady_timer retry_;
   std::chrono::milliseconds pause_ = kFirstServerRetry;
   std::set<std::weak_ptr<AdbConnection>, std::owner_less<>> connections_;
-  std::vector<SourceDevice> devices_;  // the last list
+  AdbRoutes routes_;
+  std::vector<SourceDevice> devices_;  // as they were told last
   bool list_told_ = false;
   size_t most_left_out_ = 0;  // so that the log has no line for each list
   bool looking_again_ = false;

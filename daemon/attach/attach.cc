@@ -63,6 +63,18 @@ void Attach::release(const std::string& address) {
   asio::post(io_, [this, address] { table_->release(address); });
 }
 
+void Attach::attach(const std::string& address, std::function<void(Status)> done) {
+  asio::post(io_, [this, address, done = std::move(done)] { done(table_->attach(address)); });
+}
+
+void Attach::search() {
+  asio::post(io_, [this] { table_->search(); });
+}
+
+void Attach::status_of(const std::string& address, std::function<void(Result<std::string>)> done) {
+  asio::post(io_, [this, address, done = std::move(done)] { done(table_->status_of(address)); });
+}
+
 bool is_device_address(const std::string& address) {
   return address.starts_with("adb:") || address.starts_with("usbmux:");
 }

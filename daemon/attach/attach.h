@@ -40,6 +40,9 @@ class Attach {
   void report(const std::string& address, PlaceReport report);
   void agent_is(const std::string& address, const std::string& agent, bool is_up, bool is_gone);
   void release(const std::string& address);
+  void attach(const std::string& address, std::function<void(Status)> done);
+  void search();
+  void status_of(const std::string& address, std::function<void(Result<std::string>)> done);
   std::vector<DeviceView> devices() const { return table_->devices(); }
   std::vector<ServerState> servers() const { return table_->servers(); }
 

@@ -24,9 +24,17 @@ struct SourceDevice {  // as the server tells of it
   std::string reported_state;  // the server's own word: "device", "unauthorized", "offline" …
   bool is_usable = false;
   std::string reason, advice;  // sentences, when it is not usable
+  // Where the server knows it by several serials: these, the one that is used first.
+  std::vector<std::string> routes;
 
   bool operator==(const SourceDevice&) const = default;
 };
+
+// Of two entries of the same device: the one that can be used, by cable.
+inline bool is_better(const SourceDevice& a, const SourceDevice& b) {
+  if (a.is_usable != b.is_usable) return a.is_usable;
+  return a.connection == "usb" && b.connection != "usb";
+}
 
 struct ServerState {
   std::string via;      // "adb", "usbmux"

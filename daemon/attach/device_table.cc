@@ -6,53 +6,18 @@
 #include <asio/post.hpp>
 
 #include "daemon/attach/list_pace.h"
-#include "formats/core/printable.h"
 
 namespace collect::attach {
+
+using std::chrono::steady_clock;
+
 namespace {
 
-constexpr char kUnplugged[] = "the device was unplugged, or its server ended";
 constexpr char kDetached[] = "detached by command";
 
 std::string address_of(const DeviceSource& source, const std::string& serial,
                        const std::string& place) {
   return std::string(source.via()) + ":" + serial + ":" + place;
-}
-
-std::string how_to_listen(const std::string& via) {
-  return via == "adb" ? "start one with LD_PRELOAD=libcollect_agent.so COLLECT_LISTEN=abstract:"
-                      : "start an app with the agent in it and COLLECT_LISTEN=tcp:7720-7729";
-}
-
-std::string advice_for(PlaceReport::Trouble trouble) {
-  switch (trouble) {
-    case PlaceReport::Trouble::kVersion:
-      return "take the agent and collectord from the same release";
-    case PlaceReport::Trouble::kToken:
-      return "give both the same token: token_file here, COLLECT_TOKEN_FILE there";
-    default:
-      return "COLLECT_LOG=1 makes the agent say more";
-  }
-}
-
-// Of two entries with the same serial: the one that can be used, by cable.
-bool is_better(const SourceDevice& a, const SourceDevice& b) {
-  if (a.is_usable != b.is_usable) return a.is_usable;
-  return a.connection == "usb" && b.connection != "usb";
-}
-
-const char* word(DeviceState state) {
-  switch (state) {
-    case DeviceState::kServing:
-      return "an agent is attached";
-    case DeviceState::kNoAgent:
-      return "no agent";
-    case DeviceState::kBlocked:
-      return "can't be used";
-    case DeviceState::kAbsent:
-      break;
-  }
-  return "absent";
 }
 
 }  // namespace
@@ -120,7 +85,7 @@ void DeviceTable::update(Device& device, const SourceDevice& now) {
   if (now.is_usable && !was_usable) {
     device.timer.cancel();
     device.search_fault.clear();
-    device.pause = kFirstSearchPause;
+    device.fresh_until = steady_clock::now() + kFreshTime;
     search_now(device);
   } else if (!now.is_usable && was_usable) {
     withdraw(device, now.reason);
@@ -144,6 +109,7 @@ void DeviceTable::leave(Device& device) {
 // Nothing on the device is dialled any more; agents that may come back are remembered.
 void DeviceTable::withdraw(Device& device, const std::string& why) {
   ++device.search;
+  device.is_searching = false;
   device.timer.cancel();
   for (auto place = device.places.begin(); place != device.places.end();) {
     if (place->second.is_attached) {
@@ -173,6 +139,21 @@ void DeviceTable::remove(Device& device) {
 
 // ---- the search
 
+void DeviceTable::search() {
+  for (const auto& [key, device] : devices_) {
+    if (device->is_present && device->shown.is_usable) search_soon(*device);
+  }
+}
+
+// One that is under way may have looked already: the next comes soon after it.
+void DeviceTable::search_soon(Device& device) {
+  const auto now = steady_clock::now();
+  device.fresh_until = now + kFreshTime;
+  const auto soonest = std::max(now, device.searched_at + kLeastSearchPause);
+  if (device.is_searching || device.timer.expiry() <= soonest) return;
+  search_after(device, std::chrono::ceil<milliseconds>(soonest - now));
+}
+
 void DeviceTable::search_after(Device& device, milliseconds pause) {
   const std::weak_ptr<Device> weak = devices_.at({device.source.via(), device.shown.serial});
   device.timer.expires_after(pause);
@@ -185,6 +166,8 @@ void DeviceTable::search_after(Device& device, milliseconds pause) {
 void DeviceTable::search_now(Device& device) {
   const std::weak_ptr<Device> weak = devices_.at({device.source.via(), device.shown.serial});
   const uint64_t search = ++device.search;
+  device.is_searching = true;
+  device.searched_at = steady_clock::now();
   device.source.find_agents(device.shown.serial,
                             [this, weak, search](const Result<std::vector<std::string>>& found) {
                               const auto self = weak.lock();
@@ -193,14 +176,12 @@ void DeviceTable::search_now(Device& device) {
 }
 
 void DeviceTable::on_agents(Device& device, const Result<std::vector<std::string>>& found) {
+  device.is_searching = false;
   device.search_fault = found.ok() ? "" : found.error().message;
   if (found.ok()) {
     for (const std::string& name : *found) {
       Place& place = device.places[name];
-      if (place.is_attached || place.is_released) continue;
-      place.is_attached = true;
-      place.status = "dialling";
-      observer_.place_found(address_of(device.source, device.shown.serial, name));
+      if (!place.is_attached && !place.is_released) dial(device, name, place);
     }
     std::vector<std::string> lost;
     for (const auto& [name, place] : device.places) {
@@ -210,11 +191,15 @@ void DeviceTable::on_agents(Device& device, const Result<std::vector<std::string
     }
     for (const std::string& name : lost) lose_place(device, name);
   }
-  const bool serves = std::any_of(device.places.begin(), device.places.end(),
-                                  [](const auto& place) { return place.second.is_up; });
-  search_after(device, serves ? kServingSearchPause : device.pause);
-  device.pause = std::min(device.pause * 2, kMaxSearchPause);
+  const bool is_fresh = steady_clock::now() < device.fresh_until;
+  search_after(device, is_fresh ? kFreshSearchPause : kSearchPause);
   tell(device);
+}
+
+void DeviceTable::dial(Device& device, const std::string& name, Place& place) {
+  place.is_attached = true;
+  place.status = "dialling";
+  observer_.place_found(address_of(device.source, device.shown.serial, name));
 }
 
 void DeviceTable::lose_place(Device& device, const std::string& place) {
@@ -235,6 +220,55 @@ DeviceTable::Found DeviceTable::find(const std::string& address) {
     if (device->places.contains(place)) return {device.get(), place};
   }
   return {};
+}
+
+// The place may be a new one. Serials hold colons, and so do names of places: of two devices that
+// fit, the longer serial.
+DeviceTable::Found DeviceTable::find_device(const std::string& address) {
+  Found best = find(address);
+  if (best.device != nullptr) return best;
+  size_t longest = 0;
+  for (const auto& [key, device] : devices_) {
+    const std::string prefix = address_of(device->source, key.second, "");
+    if (!address.starts_with(prefix) || prefix.size() <= longest) continue;
+    longest = prefix.size();
+    best = {device.get(), address.substr(prefix.size())};
+  }
+  return best;
+}
+
+Status DeviceTable::attach(const std::string& address) {
+  const Found found = find_device(address);
+  if (found.device == nullptr) {
+    return Error{Code::kNotFound, address + ": no such device; collectctl devices lists them"};
+  }
+  Device& device = *found.device;
+  if (found.place.empty()) {
+    return Error{Code::kInvalidArgument,
+                 address +
+                     ": the place on the device is missing; it is attached as adb:SERIAL:NAME"
+                     " or usbmux:SERIAL:tcp:PORT"};
+  }
+  if (!device.is_present || !device.shown.is_usable) {
+    return device.is_present ? Error{Code::kUnsupported, address + ": " + device.shown.reason}
+                             : Error{Code::kNotFound, address + ": " + kUnplugged};
+  }
+  if (!device.places.contains(found.place) && device.places.size() >= kMaxPlaces) {
+    return Error{Code::kLimit,
+                 address + ": more than " + std::to_string(kMaxPlaces) + " places on one device"};
+  }
+  Place& place = device.places[found.place];
+  place.is_released = false;
+  if (!place.is_attached) dial(device, found.place, place);
+  tell(device);
+  return {};
+}
+
+Result<std::string> DeviceTable::status_of(const std::string& address) {
+  const Found found = find(address);
+  if (found.device == nullptr) return Error{Code::kNotFound, address + ": nobody listens there"};
+  const Place& place = found.device->places[found.place];
+  return place.is_up ? "" : place.status;
 }
 
 void DeviceTable::open(const std::string& address, DeviceSource::OnOpen done) {
@@ -287,8 +321,7 @@ void DeviceTable::agent_is(const std::string& address, const std::string& agent,
   }
   if (is_gone && !place.is_attached && !place.is_released) device.places.erase(found.place);
   if (went_down && device.is_present && device.shown.is_usable) {
-    device.pause = kFirstSearchPause;  // perhaps the program is started again
-    search_after(device, device.pause);
+    search_soon(device);  // perhaps the program is started again
   }
   tell(device);
   remove_if_forgotten(device);
@@ -302,74 +335,6 @@ void DeviceTable::release(const std::string& address) {
   place.is_attached = false;
   place.status = kDetached;
   tell(*found.device);
-}
-
-// ---- what is shown
-
-DeviceView DeviceTable::view_of(const Device& device) const {
-  DeviceView view{device.source.via(), device.shown, DeviceState::kNoAgent, {}};
-  const Place* refused = nullptr;
-  std::string refused_name;
-  bool serves = false;
-  for (const auto& [name, place] : device.places) {
-    view.places.push_back({name, place.agent, place.is_up ? "" : place.status});
-    serves = serves || place.is_up;
-    if (place.trouble != PlaceReport::Trouble::kNone && refused == nullptr) {
-      refused = &place;
-      refused_name = name;
-    }
-  }
-  const auto say = [&view](DeviceState state, std::string reason, std::string advice) {
-    view.state = state;
-    view.device.reason = std::move(reason);
-    view.device.advice = std::move(advice);
-  };
-  if (!device.is_present) {
-    say(DeviceState::kAbsent, kUnplugged, "plug it in again: what was recorded goes on");
-  } else if (!device.shown.is_usable) {
-    view.state = DeviceState::kBlocked;
-  } else if (serves) {
-    say(DeviceState::kServing, "", "");
-  } else if (!device.search_fault.empty()) {
-    say(DeviceState::kBlocked, device.search_fault, "unplug it and plug it in again");
-  } else if (refused != nullptr) {
-    say(DeviceState::kBlocked, refused_name + ": " + refused->status, advice_for(refused->trouble));
-  } else {
-    say(DeviceState::kNoAgent, "no program with an agent is attached", how_to_listen(view.via));
-  }
-  return view;
-}
-
-void DeviceTable::tell(Device& device) {
-  DeviceView view = view_of(device);
-  if (device.told && *device.told == view) return;
-  const bool is_new = !device.told;
-  if (is_new || device.told->state != view.state ||
-      device.told->device.reason != view.device.reason) {
-    spdlog::info("{}: device {}{}: {}{}", view.via, in_quotes(view.device.serial),
-                 view.device.model.empty() ? "" : " (" + in_quotes(view.device.model) + ")",
-                 word(view.state), view.device.reason.empty() ? "" : ": " + view.device.reason);
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    views_[{view.via, view.device.serial}] = view;
-  }
-  device.told = view;
-  observer_.device_changed(view, is_new);
-}
-
-std::vector<DeviceView> DeviceTable::devices() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<DeviceView> all;
-  for (const auto& [key, view] : views_) all.push_back(view);
-  return all;
-}
-
-std::vector<ServerState> DeviceTable::servers() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<ServerState> all;
-  for (const auto& [via, server] : servers_) all.push_back(server);
-  return all;
 }
 
 }  // namespace collect::attach

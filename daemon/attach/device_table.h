@@ -23,11 +23,19 @@ namespace collect::attach {
 
 using std::chrono::milliseconds;
 
-// The search for agents asks the device for a shell, which shows in what is recorded there: at once
-// when a device comes, then ever more rarely.
-inline constexpr milliseconds kFirstSearchPause{1'000};
-inline constexpr milliseconds kMaxSearchPause{5'000};
-inline constexpr milliseconds kServingSearchPause{10'000};  // an agent on it is attached already
+// The search for agents asks the device for a shell, which shows in what is recorded there: some
+// milliseconds of one of its processors. At once when a device comes, then often for a while, for
+// somebody is likely to start an app; so too when an agent on it ended, and when somebody asks.
+inline constexpr milliseconds kFreshSearchPause{500};
+inline constexpr milliseconds kFreshTime{10'000};
+inline constexpr milliseconds kSearchPause{1'500};
+inline constexpr size_t kMaxPlaces = 256;  // of one device: those that were asked for, too
+inline constexpr milliseconds kLeastSearchPause{250};  // from one to the next, whoever asks
+
+// How long a device can't be used before the log says so.
+inline constexpr milliseconds kBlockedLogPause{2'000};
+
+inline constexpr char kUnplugged[] = "the device was unplugged, or its server ended";
 
 enum class DeviceState : uint8_t { kServing, kNoAgent, kBlocked, kAbsent };
 
@@ -81,11 +89,19 @@ class DeviceTable {
   void agent_is(const std::string& address, const std::string& agent, bool is_up, bool is_gone);
   // Somebody detached it: it is left alone until nobody listens there any more.
   void release(const std::string& address);
+  // Somebody wants it dialled, found or not, and released or not. kNotFound: no such device;
+  // kUnsupported: it can't be used.
+  Status attach(const std::string& address);
+  // Somebody wants to know what there is now.
+  void search();
+  // What came of dialling it, for people; empty: it is up. kNotFound: nobody listens there.
+  Result<std::string> status_of(const std::string& address);
 
   std::vector<DeviceView> devices() const;   // any thread
   std::vector<ServerState> servers() const;  // any thread
 
  private:
+  using TimePoint = std::chrono::steady_clock::time_point;
   struct Place {
     std::string agent;
     std::string status;
@@ -95,14 +111,17 @@ class DeviceTable {
     bool is_released = false;
   };
   struct Device {
-    Device(asio::io_context& io, DeviceSource& from) : source(from), timer(io) {}
+    Device(asio::io_context& io, DeviceSource& from) : source(from), timer(io), log_timer(io) {}
     DeviceSource& source;
     SourceDevice shown;
     bool is_present = false;
     std::map<std::string, Place> places;
     std::string search_fault;
     asio::steady_timer timer;  // the next search, or the end of an absent device
-    milliseconds pause = kFirstSearchPause;
+    asio::steady_timer log_timer;
+    bool is_searching = false;
+    TimePoint searched_at{};
+    TimePoint fresh_until{};
     uint64_t search = 0;  // answers to another one are stale
     std::optional<DeviceView> told;
   };
@@ -116,6 +135,8 @@ class DeviceTable {
   void update(Device& device, const SourceDevice& now);
   void leave(Device& device);
   void withdraw(Device& device, const std::string& why);
+  void dial(Device& device, const std::string& name, Place& place);
+  void search_soon(Device& device);
   void search_after(Device& device, milliseconds pause);
   void search_now(Device& device);
   void on_agents(Device& device, const Result<std::vector<std::string>>& found);
@@ -123,7 +144,9 @@ class DeviceTable {
   void remove_if_forgotten(Device& device);
   void remove(Device& device);
   void tell(Device& device);
+  void log_when_true(Device& device, const DeviceView& view);
   DeviceView view_of(const Device& device) const;
+  Found find_device(const std::string& address);
   Found find(const std::string& address);
 
   asio::io_context& io_;

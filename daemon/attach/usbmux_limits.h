@@ -18,7 +18,7 @@ inline constexpr std::chrono::milliseconds kUsbmuxDeadline{5'000};
 // An event that was begun and does not come whole ends the connection.
 inline constexpr std::chrono::milliseconds kUsbmuxStall{10'000};
 inline constexpr std::chrono::milliseconds kUsbmuxFirstRetry{100};
-inline constexpr std::chrono::milliseconds kUsbmuxLastRetry{2'000};
+inline constexpr std::chrono::milliseconds kUsbmuxLastRetry{500};
 
 // Where agents on iOS listen: the first free port of these.
 inline constexpr uint16_t kFirstAgentPort = 7720;

@@ -77,7 +77,12 @@ void add_agent_commands(CLI::App& app, Line& line) {
   phones->add_flag("--watch", line.devices.watch, "Follow their changes instead");
   CLI::App* attach = add_online(app, line, "attach", "Let the collector dial an agent that listens",
                                 [&line](const Online& to) { return attach_agent(to, line.name); });
-  attach->add_option("ADDRESS", line.name, "host:port or unix:/path of the agent")->required();
+  attach
+      ->add_option(
+          "ADDRESS", line.name,
+          "host:port, tcp:port (of this machine) or unix:/path of the agent, or a place on a "
+          "device as agents shows it: adb:SERIAL:NAME, usbmux:SERIAL:tcp:PORT")
+      ->required();
   attach->footer(
       "Example: adb forward tcp:7720 localabstract:collect_agent_4711\n"
       "         collectctl attach 127.0.0.1:7720");

@@ -10,17 +10,25 @@
 namespace collect::ctl {
 namespace {
 
-std::string agent_table(const std::vector<api::Agent>& agents) {
+std::string agent_table(std::vector<api::Agent> agents) {
   Table table({"AGENT", "STATE", "PROCESS", "PID", "DEVICE", "DETAIL", "SESSION", "STATUS"});
   table.right(3);
+  // Who is here comes first, in the order in which they came.
+  std::stable_partition(agents.begin(), agents.end(),
+                        [](const api::Agent& agent) { return agent.state() != api::GONE; });
   for (const api::Agent& agent : agents) {
     const std::string& device =
         agent.device_model().empty() ? agent.device_id() : agent.device_model();
+    std::string status = printable_sentence(agent.status());
+    if (agent.state() == api::DIALING && !status.empty()) {
+      status = printable(agent.address()) + ": " + status;
+    } else if (status.empty()) {
+      status = printable_sentence(agent.address());
+    }
     table.add({short_name(agent.name()), std::string(state_word(agent.state())),
                printable(agent.process_name()), agent.pid() == 0 ? "" : std::to_string(agent.pid()),
                printable(device), std::string(mode_word(agent.detail())),
-               short_name(agent.session()),
-               printable_sentence(agent.status().empty() ? agent.address() : agent.status())});
+               short_name(agent.session()), status});
   }
   return table.text();
 }
@@ -34,7 +42,8 @@ std::string session_table(const std::vector<api::Session>& sessions) {
                printable(session.process_name()), std::to_string(session.threads()),
                with_thousands(session.events()), loss_count(session),
                with_thousands(session.detail_records()), short_duration(session_seconds(session)),
-               short_bytes(session.stored_bytes()), printable_sentence(session.status())});
+               short_bytes(session.stored_bytes() + session.container_bytes()),
+               printable_sentence(session.status())});
   }
   return table.text();
 }
@@ -69,7 +78,8 @@ std::string watch_line(const api::Session& session) {
   line += "  " + std::to_string(session.threads()) +
           (session.threads() == 1 ? " thread  " : " threads  ") +
           with_thousands(session.detail_records()) + " detail (" +
-          std::string(mode_word(session.detail())) + ")  " + short_bytes(session.stored_bytes());
+          std::string(mode_word(session.detail())) + ")  " +
+          short_bytes(session.stored_bytes() + session.container_bytes());
   line += "  lost " + loss_count(session);
   if (!session.status().empty()) line += "  " + printable_sentence(session.status());
   return line;

@@ -105,9 +105,13 @@ bool is_sealed(const api::Session& session) {
 }
 
 std::string loss_count(const api::Session& session) {
-  const uint64_t lost = session.lost_events() + session.lost_detail_records();
-  if (!is_sealed(session) || session.losses_known()) return with_thousands(lost);
-  return lost == 0 ? "?" : with_thousands(lost) + "+?";
+  const uint64_t lost = session.lost_events();
+  std::string text = with_thousands(lost);
+  if (is_sealed(session) && !session.losses_known()) text = lost == 0 ? "?" : text + "+?";
+  if (session.lost_detail_records() != 0) {
+    text += ", " + with_thousands(session.lost_detail_records()) + " detail";
+  }
+  return text;
 }
 
 double session_seconds(const api::Session& session) {

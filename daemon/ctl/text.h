@@ -21,7 +21,8 @@ std::string_view state_word(control::v1::DeviceState state);
 std::string_view mode_word(control::v1::DetailMode mode);
 std::string_view event_word(control::v1::AgentEvent::Kind kind);  // of devices too
 bool is_sealed(const control::v1::Session& session);
-// Events and detail records together: "12"; "12+?" or "?" where nobody knows how many more.
+// Events, and detail records where there are any: "12", "12, 3 detail"; "12+?" or "?" where nobody
+// knows how many more.
 std::string loss_count(const control::v1::Session& session);
 
 // From start to end, or to now while it records; negative clocks count as 0.

@@ -180,8 +180,10 @@ bool TraceReport::is_complete() const {
 
 std::string_view TraceReport::result() const {
   if (!health || health->is_complete()) return atf::to_text(grade);
-  const bool failed = health->state == storage::SessionState::kFailed;
-  const bool by_state = grade == atf::Grade::kOk || (grade == atf::Grade::kRecovered && failed);
+  // Files that were never finalized are what such a session is expected to have.
+  const bool is_open = health->state == storage::SessionState::kFailed ||
+                       health->state == storage::SessionState::kRecording;
+  const bool by_state = grade == atf::Grade::kOk || (grade == atf::Grade::kRecovered && is_open);
   return by_state ? storage::session_state_name(health->state) : atf::to_text(grade);
 }
 

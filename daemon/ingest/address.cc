@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::string_view kUnixPrefix = "unix:";
 constexpr std::string_view kAbstractPrefix = "abstract:";
+constexpr std::string_view kPortPrefix = "tcp:";
 constexpr size_t kMaxUnixPath = sizeof(sockaddr_un::sun_path) - 1;
 
 Error wrong(std::string_view text, std::string_view why) {
@@ -46,6 +47,18 @@ std::string local_text(const Endpoint& endpoint) {
 
 }  // namespace
 
+// As agents are told it: a port of this machine.
+Result<Address> parse_port_here(std::string_view text, std::string_view digits) {
+  Address address;
+  address.host = "127.0.0.1";
+  const char* const last = digits.data() + digits.size();
+  const auto [end, error] = std::from_chars(digits.data(), last, address.port);
+  if (error != std::errc{} || end != last) {
+    return wrong(text, "behind tcp: stands one port of this machine, as in tcp:7720");
+  }
+  return address;
+}
+
 Result<Address> parse_address(std::string_view text) {
   if (text.starts_with(kUnixPrefix)) {
     return parse_local(text, text.substr(kUnixPrefix.size()), Address::Kind::kUnix);
@@ -53,6 +66,7 @@ Result<Address> parse_address(std::string_view text) {
   if (text.starts_with(kAbstractPrefix)) {
     return parse_local(text, text.substr(kAbstractPrefix.size()), Address::Kind::kAbstract);
   }
+  if (text.starts_with(kPortPrefix)) return parse_port_here(text, text.substr(kPortPrefix.size()));
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return wrong(text, "the port is missing");
   std::string_view host = text.substr(0, colon);

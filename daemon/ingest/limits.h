@@ -43,7 +43,8 @@ inline constexpr milliseconds kCommandTimeout{10'000};
 // After a stop command: how long an agent may ship nothing before its session is sealed without it.
 inline constexpr milliseconds kStopIdleDeadline{10'000};
 // At the end of the daemon: how long sealing may take in all; and how long an agent that was told
-// so may take to close its data channel, which is read to its end.
+// so may take to close its data channel, which is read to its end. So long may an agent also take
+// for its Bye when its data has ended first: through adb the two come by ways of their own.
 inline constexpr milliseconds kShutdownBound{10'000};
 inline constexpr milliseconds kFarewellDeadline{1'000};
 

@@ -48,6 +48,7 @@ void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std
   agent_ = std::move(fresh);
   dialled_ = dialled;
   said_goodbye_ = false;
+  detaching_ = false;  // it was attached again
   half_since_ = std::chrono::steady_clock::now();
   link->set_owner(shared_from_this());
   if (is_control) {
@@ -119,11 +120,14 @@ void Peer::became_connected() {
   }
 }
 
-// The pair lives and dies together. But what the process sent on data before it ended, or crashed,
-// may still be on its way: when control ends first, data is read to its own end.
+// The pair lives and dies together. But what the process sent before it ended, or crashed, may
+// still be on its way: when control ends first, data is read to its own end; and when data ends
+// behind a recording that is over, control is, for its Bye.
 void Peer::on_link_end(Link& link, const std::string& reason) {
   if (&link == control_.get() && data_up_) {
     drain_data("control link: " + reason);
+  } else if (&link == data_.get() && connected() && !session_) {
+    await_goodbye("data link: " + reason);
   } else if (&link == control_.get() || &link == data_.get()) {
     drop_links(draining_
                    ? drain_reason_
@@ -140,6 +144,15 @@ void Peer::drain_data(const std::string& reason) {
   drain_reason_ = reason;
   half_since_ = std::chrono::steady_clock::now();  // the sweep ends it if data never does
   fail_commands("the agent's connection ended: " + reason);
+}
+
+void Peer::await_goodbye(const std::string& reason) {
+  reader_.reset();
+  data_.reset();
+  data_up_ = false;
+  draining_ = true;
+  drain_reason_ = reason;
+  half_since_ = std::chrono::steady_clock::now();  // the sweep ends it if no Bye comes
 }
 
 void Peer::on_bad_frame(Link& link, wire::FrameError error) {
@@ -280,7 +293,9 @@ bool Peer::sweep(SteadyTime now, bool may_linger) {
     core_.counters.bytes_received.fetch_add(received - counted_data_bytes_);
     counted_data_bytes_ = received;
   }
-  const milliseconds half_deadline = stopping_ ? kFarewellDeadline : kPairDeadline;
+  const bool awaits_goodbye = draining_ && control_;
+  const milliseconds half_deadline =
+      stopping_ || awaits_goodbye ? kFarewellDeadline : kPairDeadline;
   if ((control_ != nullptr) != (data_ != nullptr) && now - half_since_ > half_deadline) {
     drop_links(draining_  ? drain_reason_
                : control_ ? "no data channel came"

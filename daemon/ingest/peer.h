@@ -134,6 +134,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   void became_connected();
   void links_are_down(const std::string& reason);
   void drain_data(const std::string& reason);
+  void await_goodbye(const std::string& reason);
   void say_goodbye();
   void leave_session();
   void refuse_both(wire::RefuseCode code, const std::string& reason, bool retry);
@@ -221,7 +222,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   bool data_up_ = false;
   uint64_t features_ = 0;  // of the data channel: wire::Feature
   bool was_connected_ = false;
-  bool draining_ = false;  // control is gone, data is read to its end
+  bool draining_ = false;  // one of the two is gone, the other is read to its end
   std::string drain_reason_;
   bool said_goodbye_ = false;
   bool detaching_ = false;

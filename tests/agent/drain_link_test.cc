@@ -479,6 +479,22 @@ TEST_F(DrainLinkTest, ACollectorThatSaidItReturnsIsWaitedForAtTheEnd) {
   expect_index(stream, 20);
 }
 
+// A socket that is closed with unread bytes in it resets the connection, and takes the Bye along.
+TEST_F(DrainLinkTest, TheLinkStaysUntilItsGoodbyeWasRead) {
+  ASSERT_TRUE(drain_start(connecting()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  collector.welcome_pair();
+  expect_service(stream, 10);
+  std::thread stopping([] { drain_stop(60000); });
+  collector.seal();
+  EXPECT_EQ(collector.control.expect<wire::Bye>(FrameType::kBye).reason(), "exit");
+  collector.control.send(FrameType::kClockProbe, wire::ClockProbe());
+  (void)collector.control.expect<wire::ClockReply>(FrameType::kClockReply);
+  collector.control.close();
+  EXPECT_TRUE(collector.data.ends());
+  stopping.join();
+}
+
 TEST_F(DrainLinkTest, ACollectorThatStopsForGoodEndsTheRecording) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");

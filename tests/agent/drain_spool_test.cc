@@ -15,6 +15,8 @@ constexpr uint32_t kIndexPages = 4;
 constexpr uint32_t kPageRecords = kPageBytes / 32;
 constexpr uint32_t kIndexRecords = kIndexPages * kPageRecords + 100;
 constexpr uint32_t kDetailRecords = 5000;
+// The collector may say nothing for three times as long.
+constexpr uint32_t kCalmHeartbeatMs = 60'000;
 
 class DrainSpoolTest : public DrainTest {
  protected:
@@ -177,6 +179,56 @@ TEST_F(DrainSpoolTest, RecordingGoesOnWhileItIsHandedOver) {
       [=] { return fake::acknowledged(stream, Lane::kIndex) > spooled_before + kPageRecords; }));
   collector.take_records(stream, 0, 400'000 + 4 * kPageRecords);
   expect_index(stream, 400'000 + 4 * kPageRecords);
+}
+
+// The link is up, and nobody reads it: a program that is faster than its link.
+TEST_F(DrainSpoolTest, RingsThatFillWhileTheLinkIsUp) {
+  for (const uint64_t features : {uint64_t{0}, uint64_t{wire::kFeatureColumns}}) {
+    fake::reset();
+    fake::add_module("/usr/bin/program");
+    ASSERT_TRUE(drain_start(spooling()));
+    const uint32_t stream = fake::add_stream(1, "main");
+    collector.features = features;
+    collector.welcome_pair(false, kCalmHeartbeatMs);
+    fake::write_index(stream, 400'000);
+    fake::fill_buffer(true);
+    ASSERT_TRUE(eventually(
+        [stream] { return fake::acknowledged(stream, Lane::kIndex) >= 400'000 - kPageRecords; }));
+    EXPECT_TRUE(drain_connected());
+    collector.take_records(stream, 0, 400'000);
+    expect_index(stream, 400'000);
+    cut();
+    drain_stop(0);
+    collector.forget();
+  }
+}
+
+// What was sent stays nowhere but in the spool, for whoever comes back for it.
+TEST_F(DrainSpoolTest, WhatIsSentAndNotAcknowledgedLeavesTheRingsToo) {
+  ASSERT_TRUE(drain_start(spooling()));
+  const uint32_t stream = fake::add_stream(1, "main");
+  collector.welcome_pair(false, kCalmHeartbeatMs);
+  fake::write_index(stream, 700);
+  fake::write_detail(stream, 30);
+  collector.take_records(stream, 0, 700);
+  collector.take_records(stream, 1, 30);
+  fake::fill_buffer(true);
+  fake::write_index(stream, kIndexRecords - 700);
+  fake::write_detail(stream, kDetailRecords - 30);
+  ASSERT_TRUE(is_spooled(stream));
+  ASSERT_TRUE(eventually([stream] { return fake::acknowledged(stream, Lane::kDetail) > 30; }));
+  EXPECT_TRUE(drain_connected());
+  collector.take_records(stream, 0, kIndexRecords);
+  collector.take_records(stream, 1, kDetailRecords);
+  expect_index(stream, kIndexRecords);
+  expect_detail(stream, kDetailRecords);
+  cut();
+  collector.forget();
+  collector.welcome_pair(false, kCalmHeartbeatMs);
+  collector.take_records(stream, 0, kIndexRecords);
+  collector.take_records(stream, 1, kDetailRecords);
+  expect_index(stream, kIndexRecords);
+  expect_detail(stream, kDetailRecords);
 }
 
 TEST_F(DrainSpoolTest, HeartbeatsTellHowMuchItHolds) {

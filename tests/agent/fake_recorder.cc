@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <deque>
@@ -27,6 +28,13 @@ struct FakeLane {
   uint32_t reasons = 0;
 
   uint64_t count() const { return starts.empty() ? 0 : starts.size() - 1; }
+  // The memory is somebody else's from now on.
+  void give_back(uint64_t next) {
+    const uint64_t end = std::min(next, count());
+    if (end <= acknowledged) return;
+    std::memset(bytes.data() + starts[acknowledged], 0xDD, starts[end] - starts[acknowledged]);
+    acknowledged = end;
+  }
   void append(const uint8_t* record, size_t size) {
     if (starts.empty()) {
       bytes.reserve(kLaneBytes);
@@ -68,7 +76,7 @@ struct State {
   uint32_t filters = 0;
   uint32_t filter_functions = 0;
   bool waiting = true;
-  bool half_used = false;
+  bool filled = false;
   std::function<void()> after_span;
 };
 
@@ -105,7 +113,7 @@ void reset() {
   s.recording_now = false;
   s.size_is_reached = false;
   s.waiting = true;
-  s.half_used = false;
+  s.filled = false;
   s.after_span = nullptr;
 }
 
@@ -220,9 +228,9 @@ bool waiting_is_allowed() {
   return state().waiting;
 }
 
-void fill_buffer(bool is_half_used) {
+void fill_buffer(bool is_filled) {
   const Lock lock(state().mutex);
-  state().half_used = is_half_used;
+  state().filled = is_filled;
 }
 
 void reach_size() {
@@ -372,30 +380,51 @@ uint64_t stream_end_ns(Stream&) {
   return 9000;
 }
 
+static bool span_from(const FakeLane& lane, Lane which, uint64_t from, uint32_t max_bytes,
+                      bool flush, Page& span) {
+  if (from >= lane.count()) return false;
+  const size_t begin = lane.starts[from];
+  if (!flush && lane.bytes.size() - begin < kPageBytes / 2) return false;
+  uint64_t end = from + 1;
+  while (end < lane.count() && lane.starts[end + 1] - begin <= max_bytes) ++end;
+  span = Page{};
+  span.lane = which;
+  span.raw_bytes = static_cast<uint32_t>(lane.starts[end] - begin);
+  span.bytes = Bytes(lane.bytes.data() + begin, span.raw_bytes);
+  span.record_count = static_cast<uint32_t>(end - from);
+  span.first_seq = from;
+  span.first_ns = 1000 + from;
+  span.last_ns = 1000 + end - 1;
+  span.lost_total = lane.lost;
+  if (lane.lost != lane.lost_told) span.lost_reasons = lane.reasons;
+  return true;
+}
+
 bool next_span(Stream& stream, Lane which, uint32_t max_bytes, bool flush, Page& span) {
   std::function<void()> act;
   {
     const Lock lock(state().mutex);
-    FakeLane& lane = stream.lanes[static_cast<size_t>(which)];
-    if (lane.sent >= lane.count()) return false;
-    const size_t begin = lane.starts[lane.sent];
-    if (!flush && lane.bytes.size() - begin < kPageBytes / 2) return false;
-    uint64_t end = lane.sent + 1;
-    while (end < lane.count() && lane.starts[end + 1] - begin <= max_bytes) ++end;
-    span = Page{};
-    span.lane = which;
-    span.raw_bytes = static_cast<uint32_t>(lane.starts[end] - begin);
-    span.bytes = Bytes(lane.bytes.data() + begin, span.raw_bytes);
-    span.record_count = static_cast<uint32_t>(end - lane.sent);
-    span.first_seq = lane.sent;
-    span.first_ns = 1000 + lane.sent;
-    span.last_ns = 1000 + end - 1;
-    span.lost_total = lane.lost;
-    if (lane.lost != lane.lost_told) span.lost_reasons = lane.reasons;
+    const FakeLane& lane = stream.lanes[static_cast<size_t>(which)];
+    if (!span_from(lane, which, lane.sent, max_bytes, flush, span)) return false;
     act.swap(state().after_span);
   }
   if (act) act();
   return true;
+}
+
+bool oldest_span(Stream& stream, Lane which, uint64_t from, bool flush, Page& span) {
+  const Lock lock(state().mutex);
+  const FakeLane& lane = stream.lanes[static_cast<size_t>(which)];
+  return span_from(lane, which, std::max(from, lane.acknowledged), kPageBytes, flush, span);
+}
+
+void set_aside(Stream& stream, Lane which, uint64_t next) {
+  {
+    const Lock lock(state().mutex);
+    FakeLane& lane = stream.lanes[static_cast<size_t>(which)];
+    lane.sent = std::max(lane.sent, next);
+  }
+  acknowledge(stream, which, next);
 }
 
 void mark_sent(Stream& stream, Lane which, const Page& span) {
@@ -408,7 +437,7 @@ void mark_sent(Stream& stream, Lane which, const Page& span) {
 void acknowledge(Stream& stream, Lane which, uint64_t next) {
   const Lock lock(state().mutex);
   FakeLane& lane = stream.lanes[static_cast<size_t>(which)];
-  lane.acknowledged = std::max(lane.acknowledged, next);
+  lane.give_back(std::min(next, lane.sent));
 }
 
 void rewind(Stream& stream, Lane which, uint64_t next) {
@@ -457,9 +486,9 @@ uint32_t module_changes() {
 
 void prepare_pages() {}
 
-bool buffer_half_used() {
+bool buffer_used_beyond(uint32_t) {
   const Lock lock(state().mutex);
-  return state().half_used;
+  return state().filled;
 }
 
 RecorderStats recorder_stats() {

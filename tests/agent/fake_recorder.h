@@ -38,7 +38,7 @@ uint64_t acknowledged(uint32_t stream_id, Lane lane);
 bool was_released(uint32_t stream_id);
 uint32_t streams_held();
 bool waiting_is_allowed();
-void fill_buffer(bool is_half_used);
+void fill_buffer(bool is_filled);    // beyond any percentage
 void reach_size();                   // as a hook does: the recording has its size
 uint32_t detail_filter_functions();  // of the last set_detail; 0 without a filter
 uint32_t detail_filter_threads();

@@ -56,6 +56,7 @@ TEST(Address, ConnectForms) {
   EXPECT_EQ(connect_addresses("localhost:1"), (Strings{"127.0.0.1 1", "::1 1"}));
   EXPECT_EQ(connect_addresses("unix:/run/x"), Strings{std::string("/run/x\0", 7)});
   EXPECT_EQ(connect_addresses("abstract:name"), Strings{std::string("\0name", 5)});
+  EXPECT_EQ(connect_addresses("tcp:7710"), Strings{"127.0.0.1 7710"});
   EXPECT_TRUE(connect_addresses("tcp:7710:x")[0].starts_with("error: "));
   EXPECT_TRUE(connect_addresses(("unix:" + std::string(108, 'p')).c_str())[0].starts_with("error"));
   EXPECT_EQ(connect_addresses(("unix:" + std::string(107, 'p')).c_str()),

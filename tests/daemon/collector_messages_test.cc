@@ -107,6 +107,7 @@ TEST(CollectorMessagesTest, ASessionIsShownWhole) {
   session.totals.lost_events = 5;
   session.totals.lost_detail_records = 6;
   session.totals.stored_bytes = 7;
+  session.totals.container_bytes = 8;
   session.status = "fine";
   session.health.missing = "half of it";
   api::Session shown = to_message(session);
@@ -125,6 +126,7 @@ TEST(CollectorMessagesTest, ASessionIsShownWhole) {
   EXPECT_EQ(shown.lost_events(), 5u);
   EXPECT_EQ(shown.lost_detail_records(), 6u);
   EXPECT_EQ(shown.stored_bytes(), 7u);
+  EXPECT_EQ(shown.container_bytes(), 8u);
   EXPECT_EQ(shown.status(), "fine");
   EXPECT_EQ(shown.missing(), "") << "it goes on";
   EXPECT_EQ(shown.symbols(), api::SYMBOLS_UNSPECIFIED);
@@ -168,7 +170,7 @@ TEST(CollectorMessagesTest, HowAProcessEnded) {
 TEST(CollectorMessagesTest, ADeviceIsShownWhole) {
   attach::DeviceView device;
   device.via = "adb";
-  device.device = {"A", "usb", "Sim", "device", true, "why", "what to do"};
+  device.device = {"A", "usb", "Sim", "device", true, "why", "what to do", {"A", "10.0.0.1:5555"}};
   device.places = {{"collect_agent_7", "agents/1", "waits"}};
   const api::Device shown = to_message(device);
   EXPECT_EQ(shown.name(), "devices/A");
@@ -179,6 +181,7 @@ TEST(CollectorMessagesTest, ADeviceIsShownWhole) {
   EXPECT_EQ(shown.reported_state(), "device");
   EXPECT_EQ(shown.reason(), "why");
   EXPECT_EQ(shown.advice(), "what to do");
+  EXPECT_EQ(shown.routes(1), "10.0.0.1:5555");
   ASSERT_EQ(shown.agents_size(), 1);
   EXPECT_EQ(shown.agents(0).socket(), "collect_agent_7");
   EXPECT_EQ(shown.agents(0).agent(), "agents/1");

@@ -132,5 +132,69 @@ TEST_F(Devices, WhatIsDetachedIsLeftAlone) {
   EXPECT_EQ(sealed_sessions(collector_->root(), job->pid()).size(), 1u);
 }
 
+// By the address that the collector shows.
+TEST_F(Devices, WhatIsDetachedIsAttachedAgainByItsAddress) {
+  adb_.start();
+  adb_.plug("R58M", FakePhone{});
+  start_daemon();
+  const auto job = run_on("R58M", "100000");
+  ASSERT_TRUE(has_stored(job->pid(), 1u << 16));
+  const std::string address = "adb:R58M:" + socket_of(*job);
+  EXPECT_NE(collector_->ctl({"agents", "--json"}).output.find(address), std::string::npos);
+  ASSERT_TRUE(collector_->ctl({"detach", std::to_string(job->pid())}).exited_with(0));
+  EXPECT_EQ(wait_shown("detached by command"), "");
+  const Ending attached = collector_->ctl({"attach", address});
+  EXPECT_TRUE(attached.exited_with(0)) << attached.errors;
+  EXPECT_EQ(wait_shown("serving"), "");
+  const Ending started = collector_->ctl({"start", std::to_string(job->pid())});
+  EXPECT_TRUE(started.exited_with(0)) << started.errors;
+  EXPECT_TRUE(eventually(
+      kSoon, [&] { return session_directories(collector_->root(), job->pid()).size() == 2; }));
+  const Ending nobody = collector_->ctl({"attach", "adb:R58M:collect_agent_nobody"});
+  EXPECT_FALSE(nobody.exited_with(0));
+  EXPECT_NE(nobody.errors.find("nobody listens there"), std::string::npos) << nobody.errors;
+  job->send_signal(SIGKILL);
+}
+
+TEST_F(Devices, APhoneByCableAndInTheNetworkIsOneDevice) {
+  constexpr char kWiFi[] = "192.168.1.5:5555";
+  adb_.start();
+  FakePhone phone;
+  phone.number = "R58M";
+  adb_.plug("R58M", phone);
+  phone.attributes = "product:sim model:Sim_Phone device:sim";
+  adb_.plug(kWiFi, phone);
+  start_daemon();
+  const auto job = run_on("R58M", "1500");
+  adb_.add_socket(kWiFi, socket_of(*job));
+  EXPECT_EQ(wait_shown("serving"), "");
+  ASSERT_TRUE(has_stored(job->pid(), 1u << 20));
+  const std::string shown = collector_->ctl({"devices"}).output;
+  EXPECT_EQ(shown.find(kWiFi), std::string::npos) << shown;
+  EXPECT_EQ(shown.find("blocked"), std::string::npos) << shown;
+  EXPECT_EQ(wait_shown("\"routes\":[\"R58M\",\"" + std::string(kWiFi) + "\"]", {"--json"}), "");
+  adb_.unplug("R58M");
+  EXPECT_EQ(wait_shown("network"), "");
+  EXPECT_EQ(wait_shown("serving"), "") << "it goes on without the cable";
+  expect_whole(*job);
+}
+
+// Through adb the connections of an agent have ways of their own.
+TEST_F(Devices, AProgramThatEndsIsGone) {
+  adb_.start();
+  adb_.plug("R58M", FakePhone{});
+  start_daemon();
+  for (int times = 0; times < 3; ++times) {
+    const auto job = run_on("R58M", "10");
+    expect_whole(*job);
+    std::string agents;
+    EXPECT_TRUE(eventually(kSoon, [&] {
+      agents = collector_->ctl({"agents"}).output;
+      return agents.find("recording") == std::string::npos;
+    }));
+    EXPECT_EQ(agents.find("disconnected"), std::string::npos) << agents;
+  }
+}
+
 }  // namespace
 }  // namespace collect::e2e

@@ -333,6 +333,14 @@ void FakeAdbServer::serve_phone(int fd, const std::string& serial, const std::st
   const std::string abstract = "localabstract:";
   if (service == "shell,v2,raw:cat /proc/net/unix" || service == "shell:cat /proc/net/unix") {
     shell(fd, serial, starts(service, "shell,"));
+  } else if (service == "shell:getprop ro.serialno") {
+    std::string number;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto phone = phones_.find(serial);
+      if (phone != phones_.end()) number = phone->second.is.number;
+    }
+    if (okay(fd)) send_pieces(fd, number.empty() ? "sh: getprop: not found\r\n" : number + "\r\n");
   } else if (starts(service, abstract)) {
     const int target = open_target(serial, service.substr(abstract.size()));
     if (target < 0) {

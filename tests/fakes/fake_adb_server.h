@@ -23,6 +23,7 @@ struct FakePhone {
   std::string state = "device";
   std::string attributes = "usb:1-1 product:sim model:Sim_Phone device:sim";
   std::string features = "shell_v2,cmd";
+  std::string number;  // ro.serialno; empty: it has no such property
   // Abstract sockets of this machine that count as the phone's; empty: none of them.
   std::set<std::string> sockets;
 };

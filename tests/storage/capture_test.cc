@@ -177,6 +177,10 @@ TEST_F(CaptureTest, ARunOfRolledContainersRebuildsTheSessionByteForByte) {
   }
   const Manifest manifest = manifest_of(directory);
   ASSERT_EQ(manifest.containers.size(), paths.size());
+  uint64_t on_disk = 0;
+  for (const std::string& path : paths) on_disk += filesystem::file_size(path);
+  EXPECT_EQ(session->totals().container_bytes, on_disk);
+  EXPECT_EQ(manifest.totals.container_bytes, on_disk) << "of a session that was found on the disk";
   for (size_t i = 0; i < paths.size(); ++i) {
     EXPECT_EQ(manifest.containers[i].name, filesystem::path(paths[i]).filename());
     EXPECT_EQ(manifest.containers[i].state, "finished");

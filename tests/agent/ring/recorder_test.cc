@@ -253,6 +253,41 @@ TEST(Recorder, UnacknowledgedRecordsAreSentAgainFromAnyPosition) {
   EXPECT_EQ(recorder_stats().buffer_used, 0u);
 }
 
+TEST(Recorder, WhatIsSetAsideIsNotSentAnyMoreAndGivesItsMemoryBack) {
+  ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kDrop)));
+  start_recording();
+  record_pairs(kEventsPerPage * 2 + 7);
+  RingDrain first;
+  first.take(false);
+  const std::vector<uint8_t> all = first.streams.begin()->second.index.bytes;
+  Stream& stream = *stream_at(0);
+  const auto expect_span = [&all](const Page& span, uint64_t first_seq, uint64_t records) {
+    ASSERT_EQ(std::make_pair(span.first_seq, uint64_t{span.record_count}),
+              std::make_pair(first_seq, records));
+    EXPECT_EQ(std::memcmp(span.bytes.data(), all.data() + first_seq * 32, records * 32), 0);
+  };
+  const uint64_t full = recorder_stats().buffer_used;
+  rewind(stream, Lane::kIndex, 0);
+  Page span;
+  for (const uint32_t bytes : {kPageBytes, 3200u}) {  // the first page, some of the second
+    ASSERT_TRUE(next_span(stream, Lane::kIndex, bytes, false, span));
+    mark_sent(stream, Lane::kIndex, span);
+  }
+  ASSERT_TRUE(oldest_span(stream, Lane::kIndex, 0, false, span));
+  expect_span(span, 0, kEventsPerPage);
+  set_aside(stream, Lane::kIndex, kEventsPerPage);
+  EXPECT_EQ(recorder_stats().buffer_used, full - kPageBytes);
+  ASSERT_TRUE(next_span(stream, Lane::kIndex, 3200, false, span));
+  expect_span(span, kEventsPerPage + 100, 100);
+  set_aside(stream, Lane::kIndex, 2 * kEventsPerPage);
+  ASSERT_TRUE(next_span(stream, Lane::kIndex, kPageBytes, false, span));
+  expect_span(span, 2 * kEventsPerPage, kEventsPerPage);
+  ASSERT_TRUE(oldest_span(stream, Lane::kIndex, 4 * kEventsPerPage, true, span));
+  expect_span(span, 4 * kEventsPerPage, 14);
+  stop_recording();
+  release_stream(stream);
+}
+
 TEST(Recorder, VersionOneEventsCarryThreadAndDepth) {
   ASSERT_TRUE(recorder_init(settings_with(FullPolicy::kDrop, 1, 1)));
   start_recording();

@@ -68,6 +68,12 @@ class AdbSourceTest : public testing::Test {
       return false;
     });
   }
+  const SourceDevice* device(const std::string& serial) const {
+    for (const SourceDevice& shown : devices_) {
+      if (shown.serial == serial) return &shown;
+    }
+    return nullptr;
+  }
   Result<std::vector<std::string>> find(const std::string& serial) {
     std::optional<Result<std::vector<std::string>>> answer;
     source_->find_agents(serial, [&answer](auto found) { answer.emplace(std::move(found)); });
@@ -279,6 +285,31 @@ TEST_F(AdbSourceTest, NothingIsAnsweredAfterStop) {
   EXPECT_EQ(devices_.size(), 1u);
 }
 
+TEST_F(AdbSourceTest, ByCableAndInTheNetworkIsOneDevice) {
+  FakePhone phone;
+  phone.number = "R58M";
+  phone.attributes = "product:sim model:Sim_Phone";
+  server_.plug("192.168.1.5:5555", phone);
+  phone.attributes = "usb:1-1";
+  server_.plug("R58M", phone);
+  FakePhone other;  // that does not know the command
+  other.attributes = "product:sim";
+  server_.plug("192.168.1.6:5555", other);
+  start();
+  const auto is_one = [&](const std::string& connection) {
+    return wait([&] {
+      const SourceDevice* const found = device("R58M");
+      return found != nullptr && found->routes.size() == 2 && found->connection == connection &&
+             devices_.size() == 2;
+    });
+  };
+  ASSERT_TRUE(is_one("usb"));
+  EXPECT_NE(device("192.168.1.6:5555"), nullptr);
+  EXPECT_EQ(device("192.168.1.5:5555"), nullptr);
+  server_.set_state("R58M", "offline");
+  ASSERT_TRUE(is_one("network"));
+}
+
 TEST_F(AdbSourceTest, SomebodyElseAtThatPort) {
   server_.fail_next("host:track", "what?");
   start();
@@ -289,13 +320,13 @@ TEST_F(AdbSourceTest, SomebodyElseAtThatPort) {
   EXPECT_TRUE(states_[1].connected);
 }
 
-TEST_F(AdbSourceTest, AServerThatHangsUpIsAskedEverMoreRarely) {
+TEST_F(AdbSourceTest, AServerThatHangsUpIsAskedAtASteadyPace) {
   using std::chrono::steady_clock;
   ClosingListener listener(io_);
   const auto begun = steady_clock::now();
   start_at(listener.port());
   ASSERT_TRUE(wait([&] { return listener.accepted() == 4; }));
-  EXPECT_GE(steady_clock::now() - begun, (1 + 2 + 4) * kFirstServerRetry);
+  EXPECT_GE(steady_clock::now() - begun, (1 + 2 + 2) * kFirstServerRetry);
   EXPECT_EQ(states_.size(), 1u) << "said once";
 }
 

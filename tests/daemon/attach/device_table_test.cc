@@ -2,9 +2,12 @@
 #include "daemon/attach/device_table.h"
 
 #include <gmock/gmock.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <asio/post.hpp>
 #include <set>
+#include <sstream>
 
 #include "daemon/attach/list_pace.h"
 
@@ -144,6 +147,47 @@ TEST_F(DeviceTableTest, WhyADeviceCantBeUsed) {
   EXPECT_EQ(added_, 1);
 }
 
+// What the log says meanwhile.
+class DeviceLogTest : public DeviceTableTest {
+ protected:
+  DeviceLogTest() {
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+        "test", std::make_shared<spdlog::sinks::ostream_sink_st>(lines_)));
+  }
+  ~DeviceLogTest() override { spdlog::set_default_logger(before_); }
+  size_t times(const std::string& text) const {
+    size_t count = 0;
+    const std::string all = lines_.str();
+    for (size_t at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) ++count;
+    return count;
+  }
+
+  const std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+  std::ostringstream lines_;
+};
+
+// Each plug begins with a phone that is offline, or has no shell yet.
+TEST_F(DeviceLogTest, ThatADeviceCantBeUsedIsSaidOnceAndWhenItStaysSo) {
+  SourceDevice offline = phone("A");
+  offline.is_usable = false;
+  offline.reason = "it does not answer";
+  for (int plugs = 0; plugs < 3; ++plugs) {
+    source_->say({offline});
+    source_->fault = Error{Code::kUnavailable, "A: no shell"};
+    source_->say({phone("A")});
+    ASSERT_TRUE(shows("A", DeviceState::kBlocked));
+    source_->fault.reset();
+    ASSERT_TRUE(shows("A", DeviceState::kNoAgent));
+  }
+  EXPECT_EQ(times("can't be used"), 0u) << lines_.str();
+  source_->say({offline});
+  ASSERT_TRUE(wait([&] { return times("can't be used: it does not answer") != 0; }));
+  source_->say({offline});
+  const auto said = std::chrono::steady_clock::now();
+  ASSERT_TRUE(wait([&] { return std::chrono::steady_clock::now() - said > 2 * kBlockedLogPause; }));
+  EXPECT_EQ(times("can't be used"), 1u) << lines_.str();
+}
+
 TEST_F(DeviceTableTest, ARefusalIsTheReasonAndSaysWhatToDo) {
   source_->listening = {"collect_agent_7"};
   source_->say({phone("A")});
@@ -231,6 +275,40 @@ TEST_F(DeviceTableTest, WhatIsDetachedIsLeftAloneUntilItEnds) {
   ASSERT_TRUE(wait([&] { return shown_["A"].places.empty(); }));
 }
 
+// The address that is shown is taken back: detaching is no dead end.
+TEST_F(DeviceTableTest, WhatIsDetachedCanBeAttachedAgain) {
+  serve();
+  table_->release(kPlace);
+  table_->agent_is(kPlace, "agents/1", false, true);
+  dialled_.clear();
+  EXPECT_TRUE(table_->attach(kPlace).ok());
+  EXPECT_THAT(dialled_, ElementsAre(kPlace));
+  EXPECT_EQ(*table_->status_of(kPlace), "dialling");
+  table_->agent_is(kPlace, "agents/2", true, false);
+  EXPECT_EQ(shown_["A"].places[0], (PlaceView{"collect_agent_7", "agents/2", ""}));
+  EXPECT_EQ(*table_->status_of(kPlace), "");
+  dialled_.clear();
+  EXPECT_TRUE(table_->attach(kPlace).ok()) << "it is attached";
+  EXPECT_TRUE(dialled_.empty());
+}
+
+TEST_F(DeviceTableTest, APlaceThatWasNotFoundCanBeAttached) {
+  serve();
+  EXPECT_TRUE(table_->attach("adb:A:a name: of its own").ok());
+  EXPECT_THAT(dialled_, Contains("adb:A:a name: of its own"));
+  EXPECT_EQ(table_->attach("adb:B:collect_agent_7").code(), Code::kNotFound);
+  EXPECT_EQ(table_->attach("usbmux:A:tcp:7720").code(), Code::kNotFound);
+  EXPECT_EQ(table_->attach("adb:A:").code(), Code::kInvalidArgument);
+  for (size_t i = 0; i <= kMaxPlaces; ++i) {
+    (void)table_->attach("adb:A:" + std::to_string(i));
+  }
+  EXPECT_EQ(table_->attach("adb:A:more").code(), Code::kLimit);
+  source_->say(std::vector<SourceDevice>{});
+  const Status unplugged = table_->attach(kPlace);
+  EXPECT_EQ(unplugged.code(), Code::kNotFound);
+  EXPECT_THAT(unplugged.error().message, HasSubstr("unplugged"));
+}
+
 TEST_F(DeviceTableTest, ReportsOfADetachedAgentChangeNothing) {
   serve();
   table_->release(kPlace);
@@ -302,22 +380,38 @@ TEST_F(DeviceTableTest, AFailedSearchDoesNotHideAnAgentThatServes) {
   EXPECT_EQ(shown_["A"].device.reason, "A: no shell");
 }
 
-// Each search opens a shell on the phone. A has an agent that is attached, B a place that is listed
-// and where nobody answers.
-TEST_F(DeviceTableTest, SearchesBecomeEverRarer) {
-  const auto begun = std::chrono::steady_clock::now();
+// Each search opens a shell on the phone: they have a pace, which nobody who asks can hurry beyond
+// a bound.
+TEST_F(DeviceTableTest, SearchesHaveAPaceWhoeverAsks) {
+  using std::chrono::steady_clock;
+  auto begun = steady_clock::now();
   serve();
-  source_->say({phone("A"), phone("B")});
-  while (source_->searches_of["B"] < 3) {
-    // That it is up is said again, which is no reason to search.
-    if (source_->searches_of["A"] == 2) table_->agent_is(kPlace, "agents/1", true, false);
-    if (dialled_.contains("adb:B:collect_agent_7")) {
-      table_->open("adb:B:collect_agent_7", [](const Result<Socket>&) {});
-    }
-    ASSERT_TRUE(wait([&, before = source_->searches] { return source_->searches > before; }));
-  }
-  EXPECT_GE(std::chrono::steady_clock::now() - begun, kFirstSearchPause * (1 + 2));
-  EXPECT_EQ(source_->searches_of["A"], 2) << "at once, and when it served";
+  EXPECT_EQ(source_->searches, 1);
+  // That it is up is said again, which is no reason to search.
+  table_->agent_is(kPlace, "agents/1", true, false);
+  ASSERT_TRUE(wait([&] { return source_->searches == 3; })) << "of a phone that serves, too";
+  EXPECT_GE(steady_clock::now() - begun, 2 * kFreshSearchPause);
+  begun = steady_clock::now();
+  ASSERT_TRUE(wait([&] {
+    table_->search();
+    return source_->searches == 7;
+  }));
+  EXPECT_GE(steady_clock::now() - begun, 3 * kLeastSearchPause);
+}
+
+TEST_F(DeviceTableTest, WhoAsksIsNotKeptWaitingForTheNextSearch) {
+  const auto begun = std::chrono::steady_clock::now();
+  source_->say({phone("A")});
+  ASSERT_TRUE(wait([&] { return std::chrono::steady_clock::now() - begun > kFreshTime; }));
+  const int searches = source_->searches;
+  ASSERT_TRUE(wait([&] { return source_->searches == searches + 2; }));
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, kFreshTime + kSearchPause)
+      << "rarely by then";
+  source_->listening = {"collect_agent_7"};
+  table_->search();
+  const auto asked = std::chrono::steady_clock::now();
+  ASSERT_TRUE(wait([&] { return dialled_.contains(kPlace); }));
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, kSearchPause);
 }
 
 TEST_F(DeviceTableTest, TheSameSerialTwiceIsOneDeviceByCable) {

@@ -103,7 +103,7 @@ TEST_F(Verify, AnUnfinalizedSessionIsNotOkUnlessThatIsAllowed) {
   EXPECT_EQ(run(session_ / "thread_0" / "index.atf"), 1);
   EXPECT_NE(out_.str().find("was never finalized"), std::string::npos) << out_.str();
   EXPECT_EQ(run(session_, /*strict=*/false, /*allow_incomplete=*/true), 0);
-  EXPECT_NE(out_.str().find("\nrecovered: "), std::string::npos) << out_.str();
+  EXPECT_NE(out_.str().find("\nrecording: "), std::string::npos) << out_.str();
 }
 
 // The files hold, and yet the session is not all that was recorded.

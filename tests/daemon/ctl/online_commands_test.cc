@@ -19,6 +19,24 @@ using ::testing::HasSubstr;
 
 class OnlineCommandsTest : public OnlineTest {};
 
+TEST_F(OnlineCommandsTest, AgentsThatAreHereComeBeforeThoseThatEnded) {
+  collector_.add_agent("1", "ended", api::GONE);
+  collector_.add_agent("2", "here", api::RECORDING);
+  EXPECT_EQ(list_agents(online_, ""), 0);
+  EXPECT_LT(out_.str().find("here"), out_.str().find("ended")) << out_.str();
+}
+
+TEST_F(OnlineCommandsTest, AnAddressThatIsDialledIsNamedBesideWhatWentWrong) {
+  api::Agent agent;
+  agent.set_name("agents/3");
+  agent.set_state(api::DIALING);
+  agent.set_address("127.0.0.1:7720");
+  agent.set_status("Connection refused");
+  collector_.change_agent(api::AgentEvent::ADDED, agent);
+  EXPECT_EQ(list_agents(online_, ""), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("127.0.0.1:7720: Connection refused"));
+}
+
 TEST_F(OnlineCommandsTest, AgentsAsTableAndAsJson) {
   EXPECT_EQ(list_agents(online_, ""), 0);
   EXPECT_THAT(out_.str(), HasSubstr("collectctl run"));

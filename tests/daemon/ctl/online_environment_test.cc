@@ -210,6 +210,8 @@ TEST(RunSummaryTest, NothingIsLostOnlyWhereTheProgramsOwnCountCame) {
   EXPECT_EQ(loss_count(session), "12+?");
   session.set_losses_known(true);
   EXPECT_EQ(loss_count(session), "12");
+  session.set_lost_detail_records(3000);
+  EXPECT_EQ(loss_count(session), "12, 3,000 detail") << "they are not the same";
 }
 
 TEST(RunSummaryTest, TroubleIsNotBlamedOnTheProgram) {

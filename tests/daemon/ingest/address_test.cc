@@ -21,6 +21,16 @@ TEST(AddressTest, ReadsWhatPeopleWrite) {
   EXPECT_EQ(to_string(*parse_address("abstract:collect_agent_1")), "abstract:collect_agent_1");
 }
 
+// Seen: "tcp:7720", as agents are told it, looked up a host of that name for ever.
+TEST(AddressTest, ReadsWhatAgentsAreTold) {
+  EXPECT_EQ(to_string(*parse_address("tcp:7720")), "127.0.0.1:7720");
+  for (const char* text : {"tcp:", "tcp:7720-7729", "tcp:70000", "tcp:host:7720"}) {
+    const auto refused = parse_address(text);
+    ASSERT_FALSE(refused.ok()) << text;
+    EXPECT_NE(refused.error().message.find("behind tcp: stands one port"), std::string::npos);
+  }
+}
+
 TEST(AddressTest, RefusesWhatIsNone) {
   const std::string long_path = "unix:/" + std::string(200, 'x');
   for (const std::string& text :

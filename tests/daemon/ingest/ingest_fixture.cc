@@ -25,6 +25,7 @@ bool eventually(const std::function<bool()>& holds) {
 void Reported::agent_changed(const AgentSnapshot& agent) {
   std::lock_guard lock(mutex_);
   agents_[agent.id] = agent;
+  states_.insert(agent.state);
   changed_.notify_all();
 }
 
@@ -38,6 +39,11 @@ void Reported::session_changed(const SessionSnapshot& session) {
   std::lock_guard lock(mutex_);
   sessions_[session.name] = session;
   changed_.notify_all();
+}
+
+bool Reported::was(AgentState state) {
+  std::lock_guard lock(mutex_);
+  return states_.contains(state);
 }
 
 std::optional<AgentSnapshot> Reported::agent(

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,11 +30,13 @@ class Reported final : public IngestObserver {
   std::optional<SessionSnapshot> session(const std::function<bool(const SessionSnapshot&)>& fits);
   std::optional<SessionSnapshot> session_in(SessionState state);
   size_t session_count();
+  bool was(AgentState state);  // any agent, at any time
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<AgentId, AgentSnapshot> agents_;
+  std::set<AgentState> states_;
   std::map<std::string, SessionSnapshot> sessions_;
 };
 

@@ -187,6 +187,40 @@ TEST_F(IngestTest, SessionOfAnAgentThatStaysAwayIsSealedAsRecovered) {
   EXPECT_TRUE(reported_.agent([](const auto& one) { return one.state == AgentState::kGone; }));
 }
 
+// Through adb each connection has a way of its own: data may end before the Bye is read.
+TEST_F(IngestTest, GoodbyeBehindTheEndOfDataIsHeard) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  record_all(agent, 1, 1, 10);
+  agent.data().close();
+  // Either nothing happens meanwhile, or the agent is given up, which shows below.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  agent.say_goodbye(false);
+  const auto gone =
+      reported_.agent([](const AgentSnapshot& shown) { return shown.state == AgentState::kGone; });
+  ASSERT_TRUE(gone.has_value());
+  EXPECT_THAT(gone->status, HasSubstr("the agent said goodbye"));
+  EXPECT_FALSE(reported_.was(AgentState::kDisconnected));
+}
+
+// And where none comes, it is no longer waited for than that.
+TEST_F(IngestTest, TheEndOfDataWithoutAGoodbyeIsADisconnection) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  record_all(agent, 1, 1, 10);
+  agent.data().close();
+  EXPECT_TRUE(reported_.agent(
+      [](const AgentSnapshot& shown) { return shown.state == AgentState::kDisconnected; }));
+  // Whoever comes back meanwhile is not mistaken for the half that stayed.
+  ASSERT_TRUE(agent.connect(address()));
+  agent.data().close();
+  agent.disconnect();
+  ASSERT_TRUE(agent.connect(address()));
+  record_all(agent, 2, 2, 10);
+}
+
 TEST_F(IngestTest, GoodbyeWithoutAnEndSealsAtOnce) {
   start();
   FakeAgent agent;
