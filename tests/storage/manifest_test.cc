@@ -196,9 +196,9 @@ TEST(Manifest, HasEveryKeyOfTheDocument) {
 // What is absent, zero or empty has no key, where the document says so.
 TEST(Manifest, WhatThereIsNotHasNoKey) {
   Manifest empty;
-  empty.threads = {{.id = 1}};
-  empty.gaps = {{}};
-  empty.foreign_streams = {{}};
+  empty.threads.resize(1);
+  empty.gaps.resize(1);
+  empty.foreign_streams.resize(1);
   const auto json = nlohmann::json::parse(manifest_to_json(empty));
   for (const char* key :
        {"sealing", "stalls", "input_missing", "input_missing_left_out", "detail_windows_left_out",
