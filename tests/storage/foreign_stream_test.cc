@@ -289,6 +289,25 @@ TEST_F(ForeignStreamTest, CommittedBytesSurvivePowerLossAtEveryPoint) {
   }
 }
 
+// Of bytes that may not be on the disk no seal says that all is well.
+TEST_F(ForeignStreamTest, ASyncThatFailsWhileSealingIsSaid) {
+  SessionOptions durable = options();
+  durable.durability = Durability::kFsync;
+  for (uint64_t k = 0;; ++k) {
+    SCOPED_TRACE(k);
+    FaultFs disk;
+    auto session = begin(disk, durable);
+    const Bytes stream = fakes::kDial9Example;
+    ASSERT_OK(session->append_foreign(kDial9, {&stream, 1}));
+    disk.set_plan({.fail_at = disk.changes() + k, .syncs_only = true});
+    const Status sealed = session->seal(SessionState::kComplete, "");
+    EXPECT_EQ(sealed.ok(), !disk.failed());
+    if (!disk.failed()) break;
+    EXPECT_FALSE(session->sealed() &&
+                 manifest_of(session->directory()).state == SessionState::kComplete);
+  }
+}
+
 TEST_F(ForeignStreamTest, AFullDiskLeavesWholeFrames) {
   const std::vector<uint8_t> stream = dial9_stream(2, 3000);
   FaultFs small({.capacity = 150'000});
