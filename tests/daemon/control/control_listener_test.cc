@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 
 #include "tests/daemon/control/http2_frames.h"
 #include "tests/fakes/other_user.h"
+#include "tests/fakes/socket_address.h"
 
 namespace collect::control {
 namespace {
@@ -131,6 +131,9 @@ TEST_F(ControlListenerTest, WhatIsNoDescriptorIsRefusedAndNothingStaysOpen) {
   const size_t before = open_descriptors();
   EXPECT_FALSE(ControlListener::take_over(-1, {}).ok());
   EXPECT_EQ(open_descriptors(), before);
+  const int place = ::open("/", O_PATH | O_CLOEXEC);  // its flags can't be set
+  EXPECT_FALSE(ControlListener::take_over(place, {}).ok());
+  EXPECT_EQ(open_descriptors(), before) << "what is handed over is closed";
 }
 
 TEST_F(ControlListenerTest, AnInheritedSocketKeepsItsFile) {
@@ -151,14 +154,20 @@ TEST_F(ControlListenerTest, AnInheritedSocketKeepsItsFile) {
 // Who proves within TLS who it is needs no uid; the token may come while the daemon runs.
 TEST_F(ControlListenerTest, OnlyWithoutAProofTheUidDecides) {
   constexpr int kRefused = 1, kServed = 2, kNothing = 3;
-  open();
+  // A name without a file: every user reaches it, wherever temporary files lie.
+  const auto name =
+      fakes::unix_name(std::string(1, '\0') + "control_" + std::to_string(::getpid()));
+  const int listening = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(::bind(listening, name.get(), name.bytes), 0);
+  ASSERT_EQ(::listen(listening, 8), 0);
+  auto taken_over = ControlListener::take_over(listening, {});
+  ASSERT_TRUE(taken_over.ok());
+  listener_ = std::move(*taken_over);
   start();
-  ASSERT_EQ(::chmod(directory_.c_str(), 0755), 0);
-  ASSERT_EQ(::chmod(path_.c_str(), 0666), 0);
   // Refused ones get the SETTINGS of the answer that says why; the others what the server says.
-  const auto connects = [this] {
+  const auto connects = [&name] {
     const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (!connect(fd)) return kNothing;
+    if (::connect(fd, name.get(), name.bytes) != 0) return kNothing;
     const std::string settings = frame(4, 0, 0);
     const std::string came = receive(fd, 1);
     return came == settings ? kRefused : came == "served" ? kServed : kNothing;
