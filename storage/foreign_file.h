@@ -34,7 +34,6 @@ class ForeignFile {
   Status seal(bool durable);
 
   uint64_t bytes() const { return bytes_; }
-  bool unsynced() const { return unsynced_; }
   // By reopen: what did not hold, and why.
   uint64_t cut_bytes() const { return cut_bytes_; }
   const std::string& cut_reason() const { return cut_reason_; }

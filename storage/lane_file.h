@@ -53,7 +53,6 @@ class LaneFile {
   bool sealed() const { return sealed_; }
   bool is_open() const { return file_ != nullptr; }
   void close() { file_.reset(); }  // frees the descriptor; the next use opens the file again
-  bool unsynced() const { return unsynced_; }
 
   const std::string& path() const { return path_; }
   const LaneSummary& summary() const { return summary_; }

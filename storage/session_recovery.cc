@@ -12,8 +12,7 @@ namespace collect::storage {
 namespace {
 
 SessionPlace place_of(const std::string& directory) {
-  std::filesystem::path path = std::filesystem::path(directory).lexically_normal();
-  if (!path.has_filename()) path = path.parent_path();
+  const std::filesystem::path path(directory);
   SessionPlace place;
   place.session = path.parent_path().filename().string();
   place.pid = parse_pid_directory(path.filename().string()).value_or(0);

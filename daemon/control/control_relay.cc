@@ -195,7 +195,6 @@ int ControlRelay::wait_ms() {
 }
 
 bool ControlRelay::serve(Connection& connection, Time now) {
-  if (connection.paused_until <= now) connection.paused_until = Time::min();
   if (connection.refusal) return answer_refused(connection);
   return move_up(connection, now) && move_down(connection, now);
 }

@@ -34,6 +34,31 @@ struct FunctionTimes {
   }
 };
 
+// Of all threads together.
+struct Counts {
+  uint64_t threads = 0;
+  uint64_t events = 0;
+  uint64_t open = 0;
+  uint64_t without_return = 0;
+  uint64_t unmatched_returns = 0;
+  uint64_t too_deep = 0;
+  uint64_t unknown_kinds = 0;
+  uint64_t stalls = 0;
+  uint64_t stalled_ns = 0;  // left out of the times
+
+  void add(const Counts& other) {
+    threads += other.threads;
+    events += other.events;
+    open += other.open;
+    without_return += other.without_return;
+    unmatched_returns += other.unmatched_returns;
+    too_deep += other.too_deep;
+    unknown_kinds += other.unknown_kinds;
+    stalls += other.stalls;
+    stalled_ns += other.stalled_ns;
+  }
+};
+
 struct Row {
   uint64_t function_id = 0;
   std::string name;
@@ -43,8 +68,8 @@ struct Row {
 class Profile {
  public:
   void add(const atf::IndexReader& index, const std::vector<storage::Stall>& stalls) {
-    ++threads_;
-    events_ += index.size();
+    ++counts_.threads;
+    counts_.events += index.size();
     RunningTime time(stalls);
     uint64_t first_ns = UINT64_MAX;
     uint64_t last_ns = 0;
@@ -54,14 +79,14 @@ class Profile {
       add_event(event, time.at(event.timestamp_ns));
     });
     for (const storage::Stall& stall : stalls) {
-      if (stall.first_ns < last_ns && stall.last_ns > first_ns) stalls_ += stall.count;
+      if (stall.first_ns < last_ns && stall.last_ns > first_ns) counts_.stalls += stall.count;
     }
     if (first_ns < last_ns)
-      stalled_ns_ += time.stalled_until(last_ns) - time.stalled_until(first_ns);
+      counts_.stalled_ns += time.stalled_until(last_ns) - time.stalled_until(first_ns);
     stack_.finish(time.at(last_ns), [&](const CallStack::Ended& ended) {
       count(ended);
       ++times_[ended.slot].open;
-      ++open_;
+      ++counts_.open;
     });
   }
 
@@ -69,15 +94,7 @@ class Profile {
     for (uint32_t slot = 0; slot < other.times_.size(); ++slot) {
       times_of(slots_.slot_of(other.slots_.function_of(slot))).add(other.times_[slot]);
     }
-    threads_ += other.threads_;
-    events_ += other.events_;
-    open_ += other.open_;
-    without_return_ += other.without_return_;
-    unmatched_returns_ += other.unmatched_returns_;
-    too_deep_ += other.too_deep_;
-    unknown_kinds_ += other.unknown_kinds_;
-    stalls_ += other.stalls_;
-    stalled_ns_ += other.stalled_ns_;
+    counts_.add(other.counts_);
   }
 
   std::vector<Row> rows(const NameTable& names, ReportSort sort) const {
@@ -114,15 +131,7 @@ class Profile {
     return rows;
   }
 
-  uint64_t threads() const { return threads_; }
-  uint64_t events() const { return events_; }
-  uint64_t open() const { return open_; }
-  uint64_t without_return() const { return without_return_; }
-  uint64_t unmatched_returns() const { return unmatched_returns_; }
-  uint64_t too_deep() const { return too_deep_; }
-  uint64_t unknown_kinds() const { return unknown_kinds_; }
-  uint64_t stalls() const { return stalls_; }
-  uint64_t stalled_ns() const { return stalled_ns_; }  // left out of the times
+  const Counts& counts() const { return counts_; }
 
  private:
   void add_event(const atf::IndexEvent& event, uint64_t running_ns) {
@@ -131,7 +140,7 @@ class Profile {
     switch (event.kind) {
       case atf::EventKind::kCall:
         ++times.calls;
-        if (!stack_.call(slot, running_ns)) ++too_deep_;
+        if (!stack_.call(slot, running_ns)) ++counts_.too_deep;
         break;
       case atf::EventKind::kException:
         ++times.exceptions;
@@ -141,13 +150,13 @@ class Profile {
               count(ended);
               if (ended.returned) return;
               ++times_[ended.slot].without_return;
-              ++without_return_;
+              ++counts_.without_return;
             })) {
-          ++unmatched_returns_;
+          ++counts_.unmatched_returns;
         }
         break;
       default:
-        ++unknown_kinds_;
+        ++counts_.unknown_kinds;
     }
   }
 
@@ -165,15 +174,7 @@ class Profile {
   FunctionSlots slots_;
   CallStack stack_;
   std::vector<FunctionTimes> times_;  // by slot
-  uint64_t threads_ = 0;
-  uint64_t events_ = 0;
-  uint64_t open_ = 0;
-  uint64_t without_return_ = 0;
-  uint64_t unmatched_returns_ = 0;
-  uint64_t too_deep_ = 0;
-  uint64_t unknown_kinds_ = 0;
-  uint64_t stalls_ = 0;
-  uint64_t stalled_ns_ = 0;
+  Counts counts_;
 };
 
 // "12.345 ms": three decimals of the largest unit that keeps a digit before the point.
@@ -204,7 +205,7 @@ void put_time_cell(TextOut& out, uint64_t ns) {
 
 using Health = std::optional<storage::SessionHealth>;
 
-void print_text(TextOut& out, const std::vector<Row>& rows, const Profile& profile, uint64_t lost,
+void print_text(TextOut& out, const std::vector<Row>& rows, const Counts& counts, uint64_t lost,
                 const Health& health, bool color) {
   if (color) out.control("\x1b[1m");
   out.put("  Total time     Self time         Calls  Function");
@@ -226,18 +227,17 @@ void print_text(TextOut& out, const std::vector<Row>& rows, const Profile& profi
     out.put(what);
     out.put('\n');
   };
-  remark(profile.open(), " calls were open at the end: counted up to their thread's last event");
-  remark(profile.without_return(),
-         " calls have no return: counted up to the return of an outer call");
-  remark(profile.unmatched_returns(), " returns without a call: not counted");
-  remark(profile.too_deep(), " calls too deep to be timed");
-  remark(profile.unknown_kinds(), " events of unknown kind: not counted");
+  remark(counts.open, " calls were open at the end: counted up to their thread's last event");
+  remark(counts.without_return, " calls have no return: counted up to the return of an outer call");
+  remark(counts.unmatched_returns, " returns without a call: not counted");
+  remark(counts.too_deep, " calls too deep to be timed");
+  remark(counts.unknown_kinds, " events of unknown kind: not counted");
   remark(lost, " events were lost while recording: times around them are estimates");
-  if (profile.stalls() != 0) {
+  if (counts.stalls != 0) {
     out.put("# ");
-    out.dec(profile.stalls());
-    out.put(profile.stalls() == 1 ? " stall, " : " stalls, ");
-    put_time(out, profile.stalled_ns(), 0);
+    out.dec(counts.stalls);
+    out.put(counts.stalls == 1 ? " stall, " : " stalls, ");
+    put_time(out, counts.stalled_ns, 0);
     out.put(", subtracted from the times\n");
   }
   if (!health || health->is_complete()) return;
@@ -249,7 +249,7 @@ void print_text(TextOut& out, const std::vector<Row>& rows, const Profile& profi
 }
 
 void print_json(TextOut& out, const Trace& trace, const std::vector<Row>& rows,
-                const Profile& profile, uint64_t lost, const Health& health) {
+                const Counts& counts, uint64_t lost, const Health& health) {
   const auto field = [&](std::string_view key, uint64_t value) {
     out.put(",\"");
     out.put(key);
@@ -258,8 +258,8 @@ void print_json(TextOut& out, const Trace& trace, const std::vector<Row>& rows,
   };
   out.put("{\"path\":");
   out.json_string(trace.path);
-  field("threads", profile.threads());
-  field("events", profile.events());
+  field("threads", counts.threads);
+  field("events", counts.events);
   field("lost_events", lost);
   if (health) {
     out.put(",\"state\":");
@@ -268,13 +268,13 @@ void print_json(TextOut& out, const Trace& trace, const std::vector<Row>& rows,
     out.put(",\"missing\":");
     out.json_string(health->missing);
   }
-  field("open_calls", profile.open());
-  field("calls_without_return", profile.without_return());
-  field("unmatched_returns", profile.unmatched_returns());
-  field("untimed_calls", profile.too_deep());
-  field("unknown_kinds", profile.unknown_kinds());
-  field("stalls", profile.stalls());
-  field("stalled_ns", profile.stalled_ns());
+  field("open_calls", counts.open);
+  field("calls_without_return", counts.without_return);
+  field("unmatched_returns", counts.unmatched_returns);
+  field("untimed_calls", counts.too_deep);
+  field("unknown_kinds", counts.unknown_kinds);
+  field("stalls", counts.stalls);
+  field("stalled_ns", counts.stalled_ns);
   out.put(",\"functions\":[");
   const char* comma = "";
   for (const Row& row : rows) {
@@ -355,9 +355,9 @@ int report(const ReportOptions& options, std::ostream& out, std::ostream& err) {
   if (rows.size() > options.limit) rows.resize(options.limit);
   TextOut text(out);
   if (options.json) {
-    print_json(text, *trace, rows, profile, lost, manifest.health());
+    print_json(text, *trace, rows, profile.counts(), lost, manifest.health());
   } else {
-    print_text(text, rows, profile, lost, manifest.health(), options.color);
+    print_text(text, rows, profile.counts(), lost, manifest.health(), options.color);
   }
   return unreadable ? 1 : 0;
 }

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -25,7 +26,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kStopLook{50};  // how often `stop` is looked at
-constexpr std::chrono::seconds kReapBound{1};       // a killed child is gone after this
+constexpr std::chrono::seconds kReapBound{
+    1};  // one that was killed, or has closed its output, is gone
 
 class Descriptor {
  public:
@@ -84,7 +86,14 @@ int spawn(const std::string& program, int input, int output, pid_t& pid) {
                        environment);
 }
 
-std::string fault_of(int status) {
+// How a child ended, and what it had used by then.
+struct End {
+  int status = 0;
+  rusage used{};
+};
+
+std::string fault_of(const End& end) {
+  const int status = end.status;
   if (WIFEXITED(status)) {
     switch (WEXITSTATUS(status)) {
       case kExitDone:
@@ -98,10 +107,13 @@ std::string fault_of(int status) {
     }
   }
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  // The soft and the hard limit are the same: the kernel may send either.
-  if (signal == SIGXCPU || signal == SIGKILL) {
+  // The soft and the hard limit are the same: the kernel may send either. It counts in ticks, so
+  // that what was used may be a little less.
+  const auto used = static_cast<uint64_t>(end.used.ru_utime.tv_sec + end.used.ru_stime.tv_sec);
+  if (signal == SIGXCPU || (signal == SIGKILL && used >= kLookupCpuSeconds / 2)) {
     return "ended: more than " + std::to_string(kLookupCpuSeconds) + " s of CPU time";
   }
+  if (signal == SIGKILL) return "ended: somebody killed it, or memory ran out";
   if (signal == SIGSYS) return "ended: it made a system call that it may not make";
   return "crashed (signal " + std::to_string(signal) + ")";
 }
@@ -130,10 +142,12 @@ class Child {
         status = turn(take);
       }
     }
-    // After the end of its output there is nothing that it could still be wanted for.
+    if (status.ok() && !ends()) {
+      status = Error{Code::kDamaged, "ended: it closed its output and went on"};
+    }
     ::kill(pid_, SIGKILL);
-    const int ending = reap();
-    if (status.ok()) return ChildEnding{fault_of(ending), exit_code(ending)};
+    const End end = reap();
+    if (status.ok()) return ChildEnding{fault_of(end), exit_code(end.status)};
     if (status.code() == Code::kCancelled) return status.error();
     return ChildEnding{status.error().message, -1};
   }
@@ -168,22 +182,27 @@ class Child {
     if (request_.empty()) input_.reset();
   }
 
-  // Stuck in the kernel, a child may outlive even SIGKILL: then it is left behind.
-  int reap() {
-    if (pidfd_.get() < 0) {  // a kernel without: its end can only be waited for
-      int status = 0;
-      while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-      }
-      return status;
-    }
+  // Whether it has ended, or does within the bound.
+  bool ends() {
+    if (pidfd_.get() < 0) return true;  // a kernel without: nobody can say
     pollfd gone{pidfd_.get(), POLLIN, 0};
     const timespec bound{.tv_sec = kReapBound.count(), .tv_nsec = 0};
     sigset_t all;
     ::sigfillset(&all);
-    (void)::ppoll(&gone, 1, &bound, &all);  // no signal ends it early
-    int status = SIGKILL;
-    (void)::waitpid(pid_, &status, WNOHANG);
-    return status;
+    return ::ppoll(&gone, 1, &bound, &all) > 0;  // no signal ends it early
+  }
+
+  // Stuck in the kernel, a child may outlive even SIGKILL: then it is left behind.
+  End reap() {
+    End end{.status = SIGKILL, .used = {}};
+    if (pidfd_.get() < 0) {  // its end can only be waited for
+      while (::wait4(pid_, &end.status, 0, &end.used) < 0 && errno == EINTR) {
+      }
+      return end;
+    }
+    (void)ends();
+    (void)::wait4(pid_, &end.status, WNOHANG, &end.used);
+    return end;
   }
 
   static int exit_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }

@@ -125,7 +125,7 @@ Status drop_capabilities() {
 Status limit_process() {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return errno_error(errno, "PR_SET_PDEATHSIG");
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return errno_error(errno, "no_new_privs");
-  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return errno_error(errno, "PR_SET_DUMPABLE");
+  if (::prctl(PR_SET_DUMPABLE, 0) != 0) return errno_error(errno, "PR_SET_DUMPABLE");
   COLLECT_TRY(drop_capabilities());
   if (!kIsSanitized) COLLECT_TRY(limit(RLIMIT_AS, kLookupMemoryBytes, "RLIMIT_AS"));
   COLLECT_TRY(limit(RLIMIT_CPU, kLookupCpuSeconds, "RLIMIT_CPU"));

@@ -50,7 +50,6 @@ std::optional<UnitHead> Reader::Impl::first_unit_from(uint64_t offset) const {
 std::optional<UnitHead> Reader::Impl::last_unit_until(uint64_t offset) const {
   for (auto at = find_marker_backwards(file_, offset, head_); at;) {
     if (auto head = read_unit_head(file_, *at)) return head;
-    if (*at <= head_) break;
     at = find_marker_backwards(file_, *at - 1, head_);
   }
   return std::nullopt;

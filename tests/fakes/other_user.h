@@ -22,6 +22,7 @@ inline constexpr uid_t kOtherUid = 65'534;
 // with the object.
 class OtherUser {
  public:
+  static constexpr int kNotThatUser = 125;  // the exit code of one that may not become it
   // What `work` returns is the exit code.
   explicit OtherUser(const std::function<int()>& work, uid_t uid = kOtherUid) : child_(::fork()) {
     EXPECT_GE(child_, 0);
@@ -49,7 +50,6 @@ class OtherUser {
   }
 
  private:
-  static constexpr int kNotThatUser = 125;
   pid_t child_;
 };
 

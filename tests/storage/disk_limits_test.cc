@@ -221,5 +221,64 @@ TEST_F(DiskLimitsTest, TheDiskIsAskedMoreOftenTheFullerItGets) {
   EXPECT_FALSE(guard.admit(0, page).ok());
 }
 
+// ---- the guard alone, to the byte
+
+class SpaceGuardTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kKept = 1u << 20;
+  SpaceGuard guard(uint64_t session, uint64_t free_bytes, uint64_t free_files = 0) {
+    return {disk_, root_.path(), {session, free_bytes, free_files}};
+  }
+
+  TemporaryDirectory root_;
+  FaultFs disk_;
+};
+
+TEST_F(SpaceGuardTest, ASessionTakesWhatItMayAndNoMore) {
+  SpaceGuard limited = guard(1000, 0);
+  EXPECT_OK(limited.admit(600, 400, 0));
+  EXPECT_OK(limited.admit(600, 300, 100));
+  const Status refused = limited.admit(600, 301, 100);
+  EXPECT_EQ(refused.code(), Code::kLimit);
+  EXPECT_NE(refused.error().message.find("has 700 bytes of at most 1000"), std::string::npos);
+  disk_.free_bytes = 0;
+  SpaceGuard unlimited = guard(0, 0);
+  EXPECT_OK(unlimited.admit(uint64_t{1} << 60, 1000, 0));
+}
+
+TEST_F(SpaceGuardTest, TheRestOfTheDiskStaysFree) {
+  disk_.free_bytes = kKept + 100;
+  EXPECT_OK(guard(0, kKept).admit(0, 100, 0));
+  EXPECT_OK(guard(0, kKept).admit(0, 60, 40));
+  EXPECT_EQ(guard(0, kKept).admit(0, 101, 0).code(), Code::kNoSpace);
+  EXPECT_EQ(guard(0, kKept).admit(0, 60, 41).code(), Code::kNoSpace);
+  disk_.free_bytes = kKept - 1;
+  EXPECT_EQ(guard(0, kKept).admit(0, 1, 0).code(), Code::kNoSpace);
+  SpaceGuard nowhere{disk_, root_.path() + "/none", {0, kKept, 10}};
+  EXPECT_OK(nowhere.admit(0, 1, 0));
+  EXPECT_OK(nowhere.admit_files(1));
+}
+
+// A sixteenth of what is left is given out without another look.
+TEST_F(SpaceGuardTest, ItLooksAgainWhenASixteenthIsUsed) {
+  SpaceGuard looking = guard(0, kKept);
+  disk_.free_bytes = kKept + 16 * 100 + 30;
+  EXPECT_OK(looking.admit(0, 20, 10));
+  disk_.free_bytes = 0;
+  EXPECT_OK(looking.admit(0, 40, 0));
+  EXPECT_OK(looking.admit(0, 60, 0));
+  EXPECT_EQ(looking.admit(0, 1, 0).code(), Code::kNoSpace);
+}
+
+TEST_F(SpaceGuardTest, SomeFilesCanAlwaysBeMade) {
+  disk_.free_files = 14;
+  EXPECT_OK(guard(0, 0, 10).admit_files(4));
+  EXPECT_EQ(guard(0, 0, 10).admit_files(5).code(), Code::kNoSpace);
+  EXPECT_EQ(guard(0, 0, 15).admit_files(1).code(), Code::kNoSpace);
+  EXPECT_EQ(guard(0, 0, 15).admit_files(0).code(), Code::kNoSpace);
+  disk_.free_files = 0;
+  EXPECT_OK(guard(0, 0, 0).admit_files(1000));
+}
+
 }  // namespace
 }  // namespace collect::storage::test

@@ -198,6 +198,50 @@ TEST_F(ForeignStreamTest, AnUnreadableFileDoesNotStopTheSealing) {
   EXPECT_FALSE(told.problem.empty());
 }
 
+// What the last manifest knew is the measure, where it is of the very end.
+TEST_F(ForeignStreamTest, WhatIsNotThereAnyMoreIsSaid) {
+  const size_t kept_bytes = fakes::kDial9ExampleFrameEnds[2];
+  for (const bool is_gone : {false, true}) {
+    auto session = begin(fs, options());
+    ASSERT_OK(append_all(*session, fakes::kDial9Example, 100));
+    ASSERT_OK(session->suspend("the collector stopped"));
+    const std::string directory = session->directory();
+    session.reset();
+    EXPECT_EQ(manifest_of(directory).foreign_streams.at(0).bytes, fakes::kDial9Example.size());
+    if (is_gone) {
+      filesystem::remove(directory + "/stream.dial9");
+    } else {
+      filesystem::resize_file(directory + "/stream.dial9", kept_bytes);
+    }
+    auto resumed = SessionWriter::resume(fs, options(), directory);
+    ASSERT_OK(resumed);
+    const Bytes more = fakes::kDial9Example;
+    const Status appended = (*resumed)->append_foreign(kDial9, {&more, 1});
+    EXPECT_EQ(appended.ok(), !is_gone);
+    EXPECT_EQ((*resumed)->commit().ok(), !is_gone);
+    (*resumed).reset();
+    auto recovered = recover_session(fs, options(), directory);
+    ASSERT_OK(recovered);
+    const ForeignStream told = manifest_of(directory).foreign_streams.at(0);
+    EXPECT_EQ(told.bytes, is_gone ? 0 : kept_bytes + more.size());
+    EXPECT_EQ(recovered->totals.stored_bytes, told.bytes);
+    const std::string expected = is_gone ? "stream.dial9: open"
+                                         : std::to_string(more.size() - kept_bytes) +
+                                               " bytes that were stored are not there any more";
+    EXPECT_NE(told.problem.find(expected), std::string::npos) << told.problem;
+  }
+}
+
+TEST_F(ForeignStreamTest, TheManifestIsWrittenBehindARolledContainer) {
+  const std::vector<uint8_t> stream = dial9_stream(1, 200);
+  auto session = begin(fs, capturing(uint64_t{1} << 30));
+  ASSERT_OK(append_all(*session, stream, 1000));
+  ASSERT_OK(session->roll_container());
+  EXPECT_EQ(manifest_of(session->directory()).foreign_streams.at(0).bytes, 0u);
+  ASSERT_OK(session->commit());
+  EXPECT_EQ(manifest_of(session->directory()).foreign_streams.at(0).bytes, stream.size());
+}
+
 // What was committed with fsync is there after a power loss at any change; what was not is no more
 // than a part of a frame, and is cut off.
 TEST_F(ForeignStreamTest, CommittedBytesSurvivePowerLossAtEveryPoint) {
@@ -242,6 +286,25 @@ TEST_F(ForeignStreamTest, CommittedBytesSurvivePowerLossAtEveryPoint) {
     filesystem::remove_all(root.path());
     filesystem::create_directory(root.path());
     if (done && !faulty.failed()) break;
+  }
+}
+
+// Of bytes that may not be on the disk no seal says that all is well.
+TEST_F(ForeignStreamTest, ASyncThatFailsWhileSealingIsSaid) {
+  SessionOptions durable = options();
+  durable.durability = Durability::kFsync;
+  for (uint64_t k = 0;; ++k) {
+    SCOPED_TRACE(k);
+    FaultFs disk;
+    auto session = begin(disk, durable);
+    const Bytes stream = fakes::kDial9Example;
+    ASSERT_OK(session->append_foreign(kDial9, {&stream, 1}));
+    disk.set_plan({.fail_at = disk.changes() + k, .syncs_only = true});
+    const Status sealed = session->seal(SessionState::kComplete, "");
+    EXPECT_EQ(sealed.ok(), !disk.failed());
+    if (!disk.failed()) break;
+    EXPECT_FALSE(session->sealed() &&
+                 manifest_of(session->directory()).state == SessionState::kComplete);
   }
 }
 

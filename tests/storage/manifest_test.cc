@@ -14,10 +14,17 @@ Manifest full_manifest() {
   Manifest m;
   m.state = SessionState::kFailed;
   m.reason = "disk full";
+  m.sealing = true;
+  m.sealing_state = SessionState::kComplete;
   m.time_start_ns = 5;
   m.time_end_ns = 18'000'000'000'000'000'000ull;
   m.identity = test_identity();
+  m.identity.parent_pid = 4700;
+  m.identity.executable = "/bin/program";
   m.identity.device_id = "serial";
+  m.identity.device_model = "model";
+  m.identity.agent_version = "1.2.3";
+  m.identity.start_ns = 76;
   m.identity.boot_id = "boot";
   m.identity.tag = "tag";
   m.identity.start_unix_ns = 77;
@@ -43,6 +50,7 @@ Manifest full_manifest() {
   t.end_ns = 200;
   t.first_ns = 101;
   t.last_ns = 199;
+  t.stalls = {4, 90, 0};
   m.threads = {t};
   m.modules = {
       {4159724229u,
@@ -59,13 +67,22 @@ Manifest full_manifest() {
   m.symbols_state = SymbolsState::kFailed;
   m.symbols_tries = 2;
   m.gaps = {{3, Lane::kDetail, kLostOverwritten | kLostUnlinked, 8, 6, 5, 120, 130, 2}};
+  m.stalls = {make_stall(StallKind::kStopped, 10, 30), {StallKind::kPageWait, 40, 90, 35, 4, 3}};
   m.input_missing = {{"pages that do not hold", 3}, {"the end of the session", 0}};
   m.input_missing_left_out = 7;
   m.detail_windows = {{"on", 10, 20, 5, 99, "command"}};
   m.detail_windows_left_out = 1;
+  m.function_filters = {{15, {"a*", "b"}, {"ab"}, 30}, {16, {}, {"c"}, 31}, {17, {}, {}, 32}};
+  m.function_filters_left_out = 3;
   m.clock_syncs = {{100, -5, 3, 1.25, 1700, "of the collector"}};
   m.notes = {{1234, "reconnected"}};
   m.notes_left_out = 6;
+  m.foreign_streams = {{ForeignKind::kDial9, 33, 5, "tag: at 33"}};
+  m.containers = {{"capture-000002.rtc", "finished", 900, 101, 150},
+                  {"capture-000003.rtc", "open", 800, 151, 199}};
+  m.containers_removed = 1;
+  m.markers = {{120, "here"}};
+  m.markers_left_out = 9;
   m.lost_without_stream = 8;
   m.totals = {1, 10, 4, 2, 1, 11, 4096, 5, 18'000'000'000'000'000'000ull, {5, 700, 600}};
   return m;
@@ -107,6 +124,232 @@ TEST(Manifest, HasThePublicKeysInThePublicForms) {
   Manifest v1 = full_manifest();
   v1.identity.version = atf::Version::kV1;
   EXPECT_EQ(nlohmann::json::parse(manifest_to_json(v1))["format_version"], "2.1");
+}
+
+// Every key of STORAGE.md "Manifest", by hand, for full_manifest().
+constexpr char kFullJson[] = R"({
+  "format_version": "2.2", "clock_type": 3, "state": "failed", "reason": "disk full",
+  "sealing": "complete", "time_start_ns": 5, "time_end_ns": 18000000000000000000,
+  "created_unix_ns": 1, "finished_unix_ns": 2,
+  "process": {"process_id": "0102030405060708090a0b0c0d0e0f10", "recording": 1, "pid": 4711,
+              "parent_pid": 4700, "name": "program", "executable": "/bin/program",
+              "device_id": "serial", "device_model": "model", "boot_id": "boot", "tag": "tag",
+              "agent_version": "1.2.3", "arch": 1, "os": 4, "atf_version": 2, "start_ns": 76,
+              "start_unix_ns": 77, "max_depth": 12, "longer_than_ns": 5000},
+  "threads": [{"id": 3, "stream_id": 9, "thread_id": 4712, "name": "main", "has_detail": true,
+               "ended": true, "events": 10, "detail_records": 4, "lost_events": 2,
+               "lost_detail_records": 1, "calls_left_out": 11, "index_next": 11, "detail_next": 5,
+               "start_ns": 100, "end_ns": 200, "time_start_ns": 101, "time_end_ns": 199,
+               "stall_count": 4, "stalled_ns": 90}],
+  "modules": [{"module_id": 4159724229, "path": "/bin/program", "base_address": "0x100000000",
+               "size": 65536, "uuid": "550e8400-e29b-41d4-a716-446655440000",
+               "build_id": "550e8400e29b41d4a716446655440000", "loaded_ns": 50, "unloaded_ns": 60},
+              {"module_id": 1, "path": "[vdso]", "loaded_ns": 0}],
+  "symbols": [{"function_id": "0xf7f05ac500000001", "module_id": 4159724229, "symbol_index": 1,
+               "name": "main"}],
+  "module_symbols": [{"module_id": 1, "functions": 3, "named": 0, "problem": "no file"},
+                     {"module_id": 2, "functions": 7, "named": 6, "source": "/bin/x"}],
+  "symbols_left_out": 4, "symbols_state": "failed", "symbols_tries": 2,
+  "gaps": [{"thread": 3, "lane": "detail", "before_seq": 8, "lost": 6, "numbered_lost": 5,
+            "first_ns": 120, "last_ns": 130, "reasons": ["overwritten", "unlinked"],
+            "merged": 2}],
+  "stalls": [{"kind": "stopped", "first_ns": 10, "last_ns": 30},
+             {"kind": "page_wait", "first_ns": 40, "last_ns": 90, "thread": 3, "joined": 4,
+              "stalled_ns": 35}],
+  "input_missing": [{"what": "pages that do not hold", "count": 3},
+                    {"what": "the end of the session"}],
+  "input_missing_left_out": 7,
+  "detail_windows": [{"mode": "on", "start_ns": 10, "end_ns": 20, "pre_roll_from_ns": 5,
+                      "pre_roll_records": 99, "reason": "command"}],
+  "detail_windows_left_out": 1,
+  "function_filters": [
+    {"at_ns": 15, "mode": "only", "only": ["a*", "b"], "except": ["ab"], "functions": 30},
+    {"at_ns": 16, "mode": "all_but", "only": [], "except": ["c"], "functions": 31},
+    {"at_ns": 17, "mode": "everything", "only": [], "except": [], "functions": 32}],
+  "function_filters_left_out": 3,
+  "clock_sync": [{"at_ns": 100, "offset_ns": -5, "uncertainty_ns": 3, "drift_ppb": 1.25,
+                  "at_unix_ns": 1700, "boot_id": "of the collector"}],
+  "events": [{"at_unix_ns": 1234, "what": "reconnected"}], "events_left_out": 6,
+  "foreign_streams": [{"kind": "dial9", "file": "stream.dial9", "bytes": 33, "refused_bytes": 5,
+                       "problem": "tag: at 33"}],
+  "containers": [{"name": "capture-000002.rtc", "state": "finished", "bytes": 900,
+                  "first_ns": 101, "last_ns": 150},
+                 {"name": "capture-000003.rtc", "state": "open", "bytes": 800, "first_ns": 151,
+                  "last_ns": 199}],
+  "containers_removed": 1,
+  "markers": [{"at_ns": 120, "text": "here"}], "markers_left_out": 9,
+  "totals": {"threads": 1, "events": 10, "detail_records": 4, "lost_events": 2,
+             "lost_detail_records": 1, "calls_left_out": 11, "lost_without_stream": 8,
+             "stored_bytes": 4096, "stall_count": 5, "stalled_ns": 700, "page_wait_ns": 600}
+})";
+
+TEST(Manifest, HasEveryKeyOfTheDocument) {
+  const auto expected = nlohmann::json::parse(kFullJson);
+  const auto written = nlohmann::json::parse(manifest_to_json(full_manifest()));
+  EXPECT_EQ(written, expected) << nlohmann::json::diff(expected, written).dump(1);
+  const auto read = manifest_from_json(kFullJson);
+  ASSERT_OK(read);
+  const auto again = nlohmann::json::parse(manifest_to_json(*read));
+  EXPECT_EQ(again, expected) << nlohmann::json::diff(expected, again).dump(1);
+}
+
+// What is absent, zero or empty has no key, where the document says so.
+TEST(Manifest, WhatThereIsNotHasNoKey) {
+  Manifest empty;
+  empty.threads.resize(1);
+  empty.gaps.resize(1);
+  empty.foreign_streams.resize(1);
+  const auto json = nlohmann::json::parse(manifest_to_json(empty));
+  for (const char* key :
+       {"sealing", "stalls", "input_missing", "input_missing_left_out", "detail_windows_left_out",
+        "function_filters", "function_filters_left_out", "events_left_out", "symbols_left_out",
+        "symbols_state", "symbols_tries", "containers_removed", "markers_left_out"}) {
+    EXPECT_FALSE(json.contains(key)) << key;
+  }
+  for (const char* key : {"end", "max_depth", "longer_than_ns"}) {
+    EXPECT_FALSE(json["process"].contains(key)) << key;
+  }
+  EXPECT_FALSE(json["threads"][0].contains("calls_left_out"));
+  EXPECT_FALSE(json["gaps"][0].contains("merged"));
+  EXPECT_FALSE(json["foreign_streams"][0].contains("refused_bytes"));
+  EXPECT_FALSE(json["foreign_streams"][0].contains("problem"));
+  EXPECT_FALSE(json["totals"].contains("calls_left_out"));
+  for (const char* key : {"threads", "modules", "symbols", "gaps", "detail_windows", "clock_sync",
+                          "events", "module_symbols", "containers", "markers"}) {
+    EXPECT_TRUE(json.at(key).is_array()) << key;
+  }
+  const auto read = manifest_from_json(manifest_to_json(empty));
+  ASSERT_OK(read);
+  EXPECT_EQ(read->gaps.at(0).merged, 1u);
+  EXPECT_FALSE(read->sealing);
+}
+
+TEST(Manifest, AChangeHoldsOnlyWhatIsNew) {
+  Manifest change;
+  EXPECT_EQ(nlohmann::json::parse(manifest_delta_to_json(change)),
+            nlohmann::json::parse(R"({"threads": []})"));
+  change = full_manifest();
+  const auto json = nlohmann::json::parse(manifest_delta_to_json(change));
+  const auto full = nlohmann::json::parse(kFullJson);
+  EXPECT_EQ(json.size(), 9u);
+  for (const char* key : {"threads", "modules", "stalls", "detail_windows", "function_filters",
+                          "clock_sync", "events", "markers", "totals"}) {
+    EXPECT_EQ(json.at(key), full.at(key)) << key;
+  }
+  EXPECT_EQ(manifest_delta_to_json(change).find('\n'), std::string::npos);
+}
+
+// Values of another type or beyond their width are as good as missing.
+TEST(Manifest, ValuesThatCannotBeAreNone) {
+  const auto read = manifest_from_json(R"({
+    "threads": [{"id": 4294967295}, {"id": 4294967296}, {"id": "7"}, {"name": 7}, {"ended": 1}],
+    "modules": [{"build_id": "abx0", "base_address": "17"}, {"build_id": "0aFf", "size": 1.5},
+                {"base_address": "0xfF"}],
+    "gaps": [{"reasons": ["ring_full", "unheard of", 3]}, {"reasons": 7, "lane": "index"}],
+    "function_filters": [{"only": "all", "except": [1, "x"]}],
+    "clock_sync": [{"drift_ppb": "fast"}, {"drift_ppb": 2}],
+    "foreign_streams": [{"kind": "of later", "bytes": 9}, 4, {"kind": "dial9", "bytes": 1},
+                        {"kind": "dial9", "bytes": 2}],
+    "process": {"process_id": "0102", "end": {"how": "of later"}},
+    "symbols_state": "of later", "state": "of later", "totals": 3, "markers": {}})");
+  ASSERT_OK(read);
+  ASSERT_EQ(read->threads.size(), 5u);
+  EXPECT_EQ(read->threads[0].id, UINT32_MAX);
+  EXPECT_EQ(read->threads[1].id, 0u);
+  EXPECT_EQ(read->threads[2].id, 0u);
+  EXPECT_EQ(read->threads[3].name, "");
+  EXPECT_FALSE(read->threads[4].ended);
+  ASSERT_EQ(read->modules.size(), 3u);
+  EXPECT_TRUE(read->modules[0].build_id.empty());
+  EXPECT_EQ(read->modules[0].base_address, 0u);
+  EXPECT_EQ(read->modules[1].build_id, (std::vector<uint8_t>{0x0a, 0xff}));
+  EXPECT_EQ(read->modules[1].size, 0u);
+  EXPECT_EQ(read->modules[2].base_address, 0xffu);
+  EXPECT_EQ(read->gaps[0].reasons, uint32_t(kLostRingFull));
+  EXPECT_EQ(read->gaps[1].reasons, 0u);
+  EXPECT_TRUE(read->function_filters[0].only.empty());
+  EXPECT_EQ(read->function_filters[0].except, std::vector<std::string>{"x"});
+  EXPECT_EQ(read->clock_syncs[0].drift_ppb, 0);
+  EXPECT_EQ(read->clock_syncs[1].drift_ppb, 2);
+  ASSERT_EQ(read->foreign_streams.size(), 1u);
+  EXPECT_EQ(read->foreign_streams[0].bytes, 1u);
+  EXPECT_EQ(read->identity.process_id, SessionIdentity().process_id);
+  EXPECT_EQ(read->process_end.how, ProcessEnd::How::kNotKnown);
+  EXPECT_EQ(read->symbols_state, SymbolsState::kNone);
+  EXPECT_EQ(read->state, SessionState::kRecording);
+  EXPECT_EQ(read->totals.events, 0u);
+  EXPECT_TRUE(read->markers.empty());
+}
+
+// Others' files tell their version in format_version alone, ours in the process.
+TEST(Manifest, TheVersionStandsInTheProcess) {
+  const auto version_of = [](const char* json) {
+    return manifest_from_json(json)->identity.version;
+  };
+  EXPECT_EQ(version_of(R"({"threads":[]})"), atf::Version::kV1);
+  EXPECT_EQ(version_of(R"({"threads":[],"format_version":"2.1"})"), atf::Version::kV1);
+  EXPECT_EQ(version_of(R"({"threads":[],"format_version":"2.2"})"), atf::Version::kV2);
+  EXPECT_EQ(version_of(R"({"threads":[],"format_version":"2.2","process":{"atf_version":1}})"),
+            atf::Version::kV1);
+  EXPECT_EQ(version_of(R"({"threads":[],"format_version":"2.1","process":{"atf_version":2}})"),
+            atf::Version::kV2);
+}
+
+TEST(Manifest, EveryNameIsReadAgain) {
+  for (const SessionState state : {SessionState::kRecording, SessionState::kComplete,
+                                   SessionState::kRecovered, SessionState::kFailed}) {
+    for (const SymbolsState symbols : {SymbolsState::kNone, SymbolsState::kPending,
+                                       SymbolsState::kDone, SymbolsState::kFailed}) {
+      Manifest m;
+      m.state = state;
+      m.symbols_state = symbols;
+      const auto read = manifest_from_json(manifest_to_json(m));
+      ASSERT_OK(read);
+      EXPECT_EQ(read->state, state);
+      EXPECT_EQ(read->symbols_state, symbols);
+    }
+  }
+  EXPECT_EQ(lost_reason_names(kLostDamaged | kLostRingFull),
+            (std::vector<std::string>{"ring_full", "damaged"}));
+}
+
+// Cut in front of the character that does not fit, never within it.
+TEST(Manifest, LongTextIsCutBetweenCharacters) {
+  const std::string fill(kMaxTextBytes - 4, 'x');
+  const auto cut = [](std::string text) {
+    bound_text(text);
+    return text;
+  };
+  EXPECT_EQ(cut(fill + "1234"), fill + "1234");
+  EXPECT_EQ(cut(fill + "12345"), fill + "1234");
+  EXPECT_EQ(cut(fill + "\xf0\x9f\x98\x80y"), fill + "\xf0\x9f\x98\x80");
+  EXPECT_EQ(cut(fill + "1\xf0\x9f\x98\x80"), fill + "1");
+  EXPECT_EQ(cut(fill + "12\xf0\x9f\x98\x80"), fill + "12");
+  EXPECT_EQ(cut(fill + "123\xf0\x9f\x98\x80"), fill + "123");
+  // No UTF-8: nothing to look for further back.
+  EXPECT_EQ(cut(std::string(kMaxTextBytes + 9, '\x80')).size(), kMaxTextBytes - 3);
+}
+
+TEST(Manifest, ListsOfOthersAndOfMissingInputAreBounded) {
+  Manifest m;
+  for (size_t i = 0; i < kMaxMissingInput + 2; ++i) {
+    add_missing_input(m, {std::string(kMaxTextBytes + 1, 'x'), i});
+  }
+  EXPECT_EQ(m.input_missing.size(), kMaxMissingInput);
+  EXPECT_EQ(m.input_missing_left_out, 2u);
+  EXPECT_EQ(m.input_missing.back().what.size(), kMaxTextBytes);
+
+  nlohmann::json filter = {{"only", nlohmann::json::array()}};
+  for (size_t i = 0; i < kMaxFilterPatterns + 1; ++i) {
+    filter["only"].push_back(std::string(kMaxTextBytes + 1, 'y'));
+  }
+  const nlohmann::json manifest = {{"threads", nlohmann::json::array()},
+                                   {"function_filters", {filter}}};
+  const auto read = manifest_from_json(manifest.dump());
+  ASSERT_OK(read);
+  ASSERT_EQ(read->function_filters.size(), 1u);
+  EXPECT_EQ(read->function_filters[0].only.size(), size_t{kMaxFilterPatterns});
+  EXPECT_EQ(read->function_filters[0].only.back().size(), kMaxTextBytes);
 }
 
 TEST(Manifest, SaysHowTheProcessEnded) {

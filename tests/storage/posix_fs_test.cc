@@ -62,6 +62,61 @@ TEST_F(PosixFsTest, ErrorsSayWhatWhereAndWhy) {
   EXPECT_EQ(blocked.code(), Code::kNotFound);
 }
 
+// Remembers what is asked for, and makes nothing.
+class NamedDirectories final : public Fs {
+ public:
+  std::vector<std::string> there;
+  std::string forbidden;
+  std::vector<std::string> calls;
+
+  Status make_directory(const std::string& path) override {
+    if (path == forbidden) return Error{Code::kPermission, path};
+    if (exists(path)) return Error{Code::kAlreadyExists, path};
+    calls.push_back("make " + path);
+    return {};
+  }
+  Status sync_directory(const std::string& path) override {
+    calls.push_back("sync " + path);
+    return {};
+  }
+  bool exists(const std::string& path) override {
+    return std::find(there.begin(), there.end(), path) != there.end();
+  }
+  Result<std::unique_ptr<File>> open(const std::string&, OpenMode) override { return no(); }
+  Status rename(const std::string&, const std::string&) override { return no(); }
+  Status remove_file(const std::string&) override { return no(); }
+  Status remove_directory(const std::string&) override { return no(); }
+  Result<std::vector<std::string>> list_directory(const std::string&) override { return no(); }
+  Result<SpaceInfo> space(const std::string&) override { return no(); }
+  Result<std::unique_ptr<FileLock>> lock(const std::string&) override { return no(); }
+
+ private:
+  static Error no() { return {Code::kUnsupported, ""}; }
+};
+
+// Every file system's way, unless it has another: each level is made and then named durably.
+TEST(MakeDirectories, MakesEveryLevelThatIsMissingAndSyncsItsParent) {
+  using Calls = std::vector<std::string>;
+  const auto made = [](const std::string& path, std::vector<std::string> there = {}) {
+    NamedDirectories names;
+    names.there = std::move(there);
+    EXPECT_OK(names.make_directories(path));
+    return names.calls;
+  };
+  EXPECT_EQ(made("/a"), (Calls{"make /a", "sync /"}));
+  EXPECT_EQ(made("/a/b", {"/a"}), (Calls{"make /a/b", "sync /a"}));
+  EXPECT_EQ(made("/a/b/c", {"/a"}), (Calls{"make /a/b", "sync /a", "make /a/b/c", "sync /a/b"}));
+  EXPECT_EQ(made("a/b"), (Calls{"make a", "sync .", "make a/b", "sync a"}));
+  EXPECT_EQ(made("x"), (Calls{"make x", "sync ."}));
+  EXPECT_EQ(made("/a/b", {"/a", "/a/b"}), Calls{});
+  NamedDirectories names;
+  names.forbidden = "/a/b";
+  const Status refused = names.make_directories("/a/b/c");
+  EXPECT_EQ(refused.code(), Code::kPermission);
+  EXPECT_EQ(refused.error().message, "/a/b");
+  EXPECT_EQ(names.calls, (Calls{"make /a", "sync /"}));
+}
+
 TEST_F(PosixFsTest, DirectoriesAndNames) {
   ASSERT_OK(fs.make_directories(path("a/b/c")));
   ASSERT_OK(fs.make_directories(path("a/b/c")));

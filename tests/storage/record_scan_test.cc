@@ -164,5 +164,21 @@ TEST_P(RecordScanTest, InPiecesAsInOne) {
   EXPECT_EQ(whole.next_link, stream.details());
 }
 
+// Whole records, however short: one may be nothing but its header.
+TEST(DetailBytes, AreThoseOfWholeRecords) {
+  std::vector<uint8_t> bytes(2 * atf::kDetailHeaderBytes + 5);
+  store_le(bytes.data(), uint32_t(atf::kDetailHeaderBytes));
+  store_le(bytes.data() + atf::kDetailHeaderBytes, uint32_t(atf::kDetailHeaderBytes + 5));
+  EXPECT_EQ(detail_bytes(bytes, 0), 0u);
+  EXPECT_EQ(detail_bytes(bytes, 1), atf::kDetailHeaderBytes);
+  EXPECT_EQ(detail_bytes(bytes, 2), bytes.size());
+  EXPECT_EQ(detail_bytes(bytes, 3), bytes.size());
+  EXPECT_EQ(detail_bytes(Bytes(bytes).first(atf::kDetailHeaderBytes), 2), atf::kDetailHeaderBytes);
+  EXPECT_EQ(detail_bytes(Bytes(bytes).first(bytes.size() - 1), 2), atf::kDetailHeaderBytes);
+  EXPECT_EQ(detail_bytes(Bytes(bytes).first(atf::kDetailHeaderBytes - 1), 1), 0u);
+  store_le(bytes.data(), uint32_t(atf::kDetailHeaderBytes - 1));
+  EXPECT_EQ(detail_bytes(bytes, 2), 0u);
+}
+
 }  // namespace
 }  // namespace collect::storage::test

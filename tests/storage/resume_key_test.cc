@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "storage/session_files.h"
+#include "tests/storage/fault_fs.h"
 #include "tests/storage/session_fixture.h"
 
 namespace collect::storage {
@@ -110,6 +111,23 @@ TEST_F(ResumeKeyTest, StandsBesideTheSessionUntilItIsSealed) {
   ASSERT_OK((*resumed)->seal(SessionState::kComplete, "test"));
   EXPECT_FALSE(fs_.exists(directory + "/" + kResumeKeyFile));
   expect_nowhere_else(directory);
+}
+
+TEST_F(ResumeKeyTest, ASessionThatCannotBeginLeavesNothing) {
+  int failures = 0;
+  for (uint64_t change = 0;; ++change) {
+    SCOPED_TRACE(change);
+    FaultFs disk({.fail_at = change});
+    const std::string root = directory_.path() + "/" + std::to_string(change);
+    std::filesystem::create_directory(root);
+    options_.root = root;
+    const auto session = SessionWriter::create(disk, options_, test_identity(), key_);
+    if (!disk.failed()) break;
+    if (session.ok()) continue;  // a level of the root, which is there
+    ++failures;
+    EXPECT_TRUE(std::filesystem::is_empty(root));
+  }
+  EXPECT_GE(failures, 8) << "directories, reserve, key and manifest, and their syncs";
 }
 
 TEST_F(ResumeKeyTest, RecoveryAndRemovalTakeItAway) {

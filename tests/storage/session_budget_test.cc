@@ -267,5 +267,27 @@ TEST(ManifestPaceTest, DataAndTimePayForManifests) {
   EXPECT_EQ(pace.wait_ns(now), 0u);
 }
 
+TEST(ManifestPaceTest, TheBurstIsUsedToTheLastByteAndNeverSavedUp) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  const uint64_t now = 1000 * kSecond;
+  constexpr uint64_t kWhole = kManifestBurstBytes - kManifestFixedBytes;
+  ManifestPace pace;
+  pace.written(kWhole - 1, now);
+  EXPECT_EQ(pace.wait_ns(now), 0u);
+  EXPECT_EQ(pace.wait_ns(now - kSecond), 0u) << "a clock that goes back earns nothing";
+  pace = {};
+  pace.data(uint64_t{1} << 40);
+  pace.written(kWhole, now);
+  EXPECT_EQ(pace.wait_ns(now), kSecond / kManifestBytesPerSecond) << "one byte is missing";
+  EXPECT_EQ(pace.wait_ns(now - kSecond), pace.wait_ns(now));
+  pace.data(kDataBytesPerManifestByte);
+  EXPECT_EQ(pace.wait_ns(now), 0u);
+  // Whatever was owed is forgotten behind two minutes.
+  pace = {};
+  pace.written(uint64_t{1} << 40, now);
+  EXPECT_GT(pace.wait_ns(now + 128 * kSecond), 0u);
+  EXPECT_EQ(pace.wait_ns(now + 128 * kSecond + 1), 0u);
+}
+
 }  // namespace
 }  // namespace collect::storage::test

@@ -198,6 +198,28 @@ TEST_P(SessionLinksTest, WithoutSpaceForANewFileKeepsTheFirstRecords) {
   expect_reference_ok(session->directory());
 }
 
+// Gaps stand where their records would: those known before move with what was dropped.
+TEST_P(SessionLinksTest, GapsMoveWithTheRecords) {
+  FakeStream stream = make_stream(GetParam());
+  auto session = make(GetParam());
+  ASSERT_OK(session->open_stream(stream.info()));
+  ASSERT_OK(session->append_pages(pages(stream, Lane::kIndex, range(0, 2), 7)));
+  ASSERT_OK(session->append_pages(pages(stream, Lane::kDetail, range(8, 14), 4)));
+  ASSERT_OK(session->close_stream(stream.end()));
+  ASSERT_OK(session->seal(SessionState::kComplete, ""));
+  std::vector<Gap> gaps = manifest_of(session->directory()).gaps;
+  std::erase_if(gaps, [](const Gap& gap) { return gap.lane == Lane::kIndex; });
+  ASSERT_EQ(gaps.size(), 2u);
+  EXPECT_EQ(gaps[0].before_seq, 0u);
+  EXPECT_EQ(gaps[0].lost, 2u);
+  EXPECT_EQ(gaps[0].numbered_lost, 2u);
+  EXPECT_EQ(gaps[0].reasons, uint32_t(kLostUnlinked));
+  EXPECT_GT(gaps[0].first_ns, 0u);
+  EXPECT_GT(gaps[0].last_ns, gaps[0].first_ns);
+  EXPECT_EQ(gaps[1].before_seq, 6u) << "8 of the agent's, without the two";
+  EXPECT_EQ(gaps[1].lost, 6u);
+}
+
 TEST_P(SessionLinksTest, WholeStreamsAreNotTouched) {
   FakeStream stream(GetParam(), 1, 100);
   for (int i = 0; i < 60; ++i) stream.add(i % 4 == 1 ? Detail::kLinked : Detail::kNone);

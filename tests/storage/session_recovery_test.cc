@@ -120,6 +120,18 @@ TEST_P(SessionRecoveryTest, WorksWithoutAManifest) {
   }
 }
 
+// Whatever somebody renamed it to.
+TEST_P(SessionRecoveryTest, ThePidIsOfTheDirectorysName) {
+  for (const std::string& name : {std::string("pid_12"), std::string("moved")}) {
+    const std::filesystem::path directory = abandoned();
+    const std::filesystem::path moved = directory.parent_path() / name;
+    std::filesystem::rename(directory, moved);
+    std::filesystem::remove(moved / "manifest.json");
+    ASSERT_OK(recover_session(fs, options(), moved.string()));
+    EXPECT_EQ(manifest_of(moved.string()).identity.pid, name == "moved" ? 0u : 12u);
+  }
+}
+
 TEST_P(SessionRecoveryTest, OneBadThreadDoesNotHideTheOthers) {
   for (const bool known_to_manifest : {true, false}) {
     FakeStream other(GetParam(), 2, 200);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "storage/capture_replay.h"
+#include "storage/manifest_file.h"
 #include "storage/stall_list.h"
 #include "tests/storage/session_fixture.h"
 
@@ -191,6 +192,32 @@ TEST_F(SessionStalls, AreThereAfterTheDaemonWasKilled) {
   EXPECT_TRUE(recovered->problems.empty()) << recovered->problems[0];
   expect_recorded(manifest_of(directory));
   EXPECT_FALSE(fs.exists(directory + "/thread_0/" + kStreamJournalFile));
+}
+
+// Of a manifest that somebody changed, or whose thread is gone: stalls of threads that there are
+// not are left out, and the others stay with theirs.
+TEST_F(SessionStalls, OfThreadsThatThereAreNotAreLeftOut) {
+  auto session = begin();
+  ASSERT_OK(session->open_stream({2, 200, "second", 1000}));
+  record(*session);
+  ASSERT_OK(session->suspend("the collector stopped"));
+  const std::string directory = session->directory();
+  session.reset();
+  Manifest changed = manifest_of(directory);
+  std::filesystem::remove_all(directory + "/thread_0");
+  std::erase_if(changed.threads, [](const ManifestThread& thread) { return thread.id == 0; });
+  for (const uint32_t thread : {1u, 7u}) {
+    changed.stalls.push_back(waited(50'000, 50'100));
+    changed.stalls.back().thread = thread;
+  }
+  ASSERT_OK(write_manifest(fs, directory, changed, false));
+  ASSERT_OK(recover_session(fs, options(), directory));
+  const Manifest manifest = manifest_of(directory);
+  ASSERT_EQ(manifest.stalls.size(), 2u);
+  EXPECT_EQ(manifest.stalls[0].kind, StallKind::kStopped);
+  EXPECT_EQ(manifest.stalls[1].thread, 1u);
+  EXPECT_EQ(manifest.stalls[1].first_ns, 50'000u);
+  EXPECT_EQ(manifest.threads.at(0).stalls.stalled_ns, 100u);
 }
 
 TEST_F(SessionStalls, OfTheThreadsAreThereWithoutAManifest) {

@@ -349,5 +349,37 @@ TEST_F(SessionWriterTest, KeepsFewFilesOpenHoweverManyThreadsThereAre) {
   expect_reference_ok(session->directory());
 }
 
+TEST_F(SessionWriterTest, TheTotalsSpanTheEventsOfAllThreads) {
+  FakeStream early(atf::Version::kV2, 1, 100), late(atf::Version::kV2, 2, 200);
+  early.add_many(10);
+  late.add_many(30);
+  auto session = make();
+  ASSERT_OK(session->open_stream(late.info()));
+  ASSERT_OK(session->open_stream(early.info()));
+  ASSERT_OK(append(*session, late.index_page(20, 10)));
+  const uint64_t late_ns = session->totals().first_ns;
+  ASSERT_OK(append(*session, early.index_page(0, 10)));
+  EXPECT_EQ(session->totals().first_ns, load_le<uint64_t>(early.index_bytes().data()));
+  EXPECT_EQ(late_ns, load_le<uint64_t>(late.index_bytes().data() + 20 * atf::kEventBytes));
+  EXPECT_EQ(session->totals().last_ns, late.time_ns());
+  ASSERT_OK(session->seal(SessionState::kComplete, ""));
+  const Manifest manifest = manifest_of(session->directory());
+  EXPECT_EQ(manifest.time_start_ns, load_le<uint64_t>(early.index_bytes().data()));
+  EXPECT_EQ(manifest.time_end_ns, late.time_ns());
+}
+
+TEST_F(SessionWriterTest, APageHasFourMebibytesAtMost) {
+  constexpr uint64_t kMost = kMaxPageBytes / atf::kEventBytes;
+  FakeStream stream(atf::Version::kV2, 1, 100);
+  stream.add_many(kMost + 1);
+  auto session = make();
+  ASSERT_OK(session->open_stream(stream.info()));
+  const Status refused = append(*session, stream.index_page(0, kMost + 1));
+  EXPECT_EQ(refused.code(), Code::kDamaged);
+  EXPECT_NE(refused.error().message.find("more than a page has"), std::string::npos);
+  ASSERT_OK(append(*session, stream.index_page(0, kMost)));
+  EXPECT_EQ(session->totals().events, kMost);
+}
+
 }  // namespace
 }  // namespace collect::storage::test

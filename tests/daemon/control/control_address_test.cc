@@ -116,6 +116,12 @@ TEST(ControlAddressTest, ThePortIsTakenOnce) {
   if (v6.ok()) ::close(*v6);
   EXPECT_TRUE(v6.ok() || v6.code() == Code::kIo);
   EXPECT_FALSE(listen_on(*parse_control_address("no-such-host.invalid:1")).ok());
+  // A bracket alone is a part of a name that there is not.
+  for (const char* host : {"[localhost", "localhost]", "[127.0.0.1", "127.0.0.1]"}) {
+    address.host = host;
+    address.port = 0;
+    EXPECT_FALSE(listen_on(address).ok()) << host;
+  }
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include <future>
 #include <thread>
 
+#include "daemon/control/control_address.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "tests/daemon/control/server_fixture.h"
 
@@ -269,6 +270,21 @@ TEST_F(UnixSocketTest, ServesOnlyItsUser) {
   grpc::ClientContext again;
   again.set_deadline(std::chrono::system_clock::now() + kTestDeadline);
   EXPECT_TRUE(stub->GetStats(&again, {}, &stats).ok()) << "the second must not take the path";
+}
+
+// A service manager keeps listening on it, for the next one that it starts.
+TEST_F(UnixSocketTest, LeavesAnInheritedSocketsFile) {
+  const std::string path = directory_ / "control.sock";
+  const auto inherited = listen_on(*parse_control_address("unix:" + path));
+  ASSERT_TRUE(inherited.ok());
+  for (const bool is_inherited : {true, false}) {
+    auto server = ControlServer::start(is_inherited ? "" : "unix:" + path, collector_, {},
+                                       is_inherited ? *inherited : -1);
+    ASSERT_TRUE(server.ok()) << to_string(server.error());
+    EXPECT_EQ((*server)->address(), "unix:" + path);
+    server->reset();
+    EXPECT_EQ(std::filesystem::exists(path), is_inherited);
+  }
 }
 
 TEST_F(UnixSocketTest, DoesNotReplaceAFile) {

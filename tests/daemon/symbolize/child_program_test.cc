@@ -175,6 +175,14 @@ TEST(ChildProgram, EndsAtItsLimitOfCpuTime) {
   EXPECT_EQ(run.fault, "ended: more than " + std::to_string(kLookupCpuSeconds) + " s of CPU time");
 }
 
+// Both were said to have used too much CPU time.
+TEST(ChildProgram, WhoeverEndsItIsNotTakenForTheLimitOfCpuTime) {
+  const Probed mute = probe("mute");
+  EXPECT_EQ(mute.fault, "ended: it closed its output and went on");
+  EXPECT_EQ(mute.exit_code, -1);
+  EXPECT_EQ(probe("killed").fault, "ended: somebody killed it, or memory ran out");
+}
+
 TEST(ChildProgram, EndsAtItsLimitOfMemory) {
   if (!is_confined()) GTEST_SKIP() << probe("missing").output;
   EXPECT_EQ(probe("allocate").fault, "ended: more than 1024 MB of memory");

@@ -153,6 +153,11 @@ int main() {
   }
   if (word.starts_with("exit")) ::_exit(std::stoi(word.substr(4)));
   if (word == "sleep") ::pause();
+  if (word == "mute") {
+    ::close(STDOUT_FILENO);
+    ::pause();
+  }
+  if (word == "killed") ::raise(SIGKILL);
   const std::string missing = collect::symbolize::limit_system_calls();
   if (word == "missing") say(missing);
   try {

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <time.h>
+
+#include <chrono>
 
 #include "daemon/symbolize/limits.h"
 #include "tests/daemon/symbolize/poison.h"
@@ -58,6 +61,34 @@ TEST(Demangle, TicksBetweenNamesDoNothing) {
     for (int tick = 0; tick < 2 * kDemangleTicks; ++tick) ASSERT_EQ(::raise(SIGVTALRM), 0);
   }
   EXPECT_EQ(demangled("_ZN1a1bEv"), "a::b()");
+}
+
+// Ticks more often than the clock itself does.
+class FastTicks {
+ public:
+  explicit FastTicks(long interval_ns) {
+    sigevent event{};
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = SIGVTALRM;
+    EXPECT_EQ(::timer_create(CLOCK_MONOTONIC, &event, &timer_), 0);
+    itimerspec every{{0, interval_ns}, {0, interval_ns}};
+    EXPECT_EQ(::timer_settime(timer_, 0, &every, nullptr), 0);
+  }
+  ~FastTicks() { ::timer_delete(timer_); }
+
+ private:
+  timer_t timer_{};
+};
+
+// The time of a name is its own: those before it have used none of it.
+TEST(Demangle, EveryNameHasItsTime) {
+  const DemangleClock clock;
+  const FastTicks ticks(2'000'000);
+  std::string name = "f(int";
+  for (int i = 1; i < 300; ++i) name += ", int";
+  const std::string linkage = "_Z1f" + std::string(300, 'i');
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  while (std::chrono::steady_clock::now() < end) ASSERT_EQ(demangled(linkage), name + ")");
 }
 
 TEST(Demangle, EveryDepthIsCutAndNeverHeldUp) {

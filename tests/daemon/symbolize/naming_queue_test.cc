@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 
 #include <condition_variable>
+#include <future>
 #include <map>
+#include <thread>
 
 #include "daemon/symbolize/limits.h"
 #include "storage/manifest_file.h"
@@ -149,6 +151,78 @@ TEST_F(NamingQueueTest, ForgottenSessionsAreLeftAlone) {
   EXPECT_FALSE(std::filesystem::exists(scratch_.file("one")));
   EXPECT_FALSE(std::filesystem::exists(scratch_.file("two")));
   EXPECT_TRUE(named_.empty());
+}
+
+// Holds the manifest's replacement up until the gate is opened.
+class GatedFs final : public storage::Fs {
+ public:
+  Result<std::unique_ptr<storage::File>> open(const std::string& path,
+                                              storage::OpenMode mode) override {
+    return real_.open(path, mode);
+  }
+  Status make_directory(const std::string& path) override { return real_.make_directory(path); }
+  Status remove_file(const std::string& path) override { return real_.remove_file(path); }
+  Status remove_directory(const std::string& path) override { return real_.remove_directory(path); }
+  Status sync_directory(const std::string& path) override { return real_.sync_directory(path); }
+  Result<std::vector<std::string>> list_directory(const std::string& path) override {
+    return real_.list_directory(path);
+  }
+  bool exists(const std::string& path) override { return real_.exists(path); }
+  Result<storage::SpaceInfo> space(const std::string& path) override { return real_.space(path); }
+  Result<std::unique_ptr<storage::FileLock>> lock(const std::string& path) override {
+    return real_.lock(path);
+  }
+  Status rename(const std::string& from, const std::string& to) override {
+    std::unique_lock lock(mutex_);
+    reached_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+    const Status done = real_.rename(from, to);
+    written_ = true;
+    return done;
+  }
+  void wait_until_reached() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return reached_; });
+  }
+  void open_gate() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  bool written() {
+    const std::lock_guard lock(mutex_);
+    return written_;
+  }
+
+ private:
+  storage::PosixFs real_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool reached_ = false;
+  bool open_ = false;
+  bool written_ = false;
+};
+
+// Whoever forgets a session removes its directory next: nothing may still be written there.
+TEST_F(NamingQueueTest, AForgottenSessionIsWrittenNoMore) {
+  GatedFs gated;
+  const SealedSession one = session("one", good_file());
+  NamingQueue queue(gated, {SYMBOLIZER, {}, {"/"}},
+                    [](const std::string&, SymbolsState, const std::string&) {});
+  ASSERT_TRUE(queue.add(one));
+  gated.wait_until_reached();
+  std::promise<bool> returned;
+  std::future<bool> was_written = returned.get_future();
+  std::thread forgetting([&] {
+    queue.forget("one");
+    returned.set_value(gated.written());
+  });
+  // Time for a forget() that does not wait; one that does returns behind the gate.
+  (void)was_written.wait_for(std::chrono::milliseconds(200));
+  gated.open_gate();
+  EXPECT_TRUE(was_written.get());
+  forgetting.join();
 }
 
 TEST_F(NamingQueueTest, AnOrderlyEndWaitsForWhatIsQueued) {

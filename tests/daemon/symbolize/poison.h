@@ -73,8 +73,8 @@ class ElfFile {
     const uint64_t strings_at = table_at + table.size();
     const uint64_t sections_at = (strings_at + strings.size() + 7) / 8 * 8;
     std::vector<uint8_t> file = header(sections_at);
-    put_program_header(file, 4, note_at, note.size());
     for (const auto& [address, size] : loaded) put_program_header(file, 1, address, size);
+    put_program_header(file, 4, note_at, note.size());
     for (const auto* part : {&note, &table, &strings}) {
       file.insert(file.end(), part->begin(), part->end());
     }

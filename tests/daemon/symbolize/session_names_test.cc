@@ -59,6 +59,19 @@ TEST(SessionNamesTest, NamesGoIntoTheManifest) {
   EXPECT_EQ(manifest.module_symbols[2].problem, "the agent named no such module");
 }
 
+// Also where the list's memory goes on with what was a part of it.
+TEST(SessionNamesTest, NoFunctionBehindTheEndOfTheListIsCounted) {
+  const Scratch scratch;
+  storage::Manifest manifest;
+  manifest.modules = {module_of(0, good_file(scratch))};
+  std::vector<uint64_t> ids = {0x10, 0x20, 0x30};
+  ids.pop_back();
+  SessionNames names(manifest, ids, false);
+  name_all(names);
+  names.put_into(manifest);
+  EXPECT_EQ(manifest.module_symbols.at(0).functions, 2u);
+}
+
 // 16,384 modules that name one file took minutes.
 TEST(SessionNamesTest, OneFileOfManyModulesIsLookedUpOnce) {
   const Scratch scratch;

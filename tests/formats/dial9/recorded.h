@@ -1,6 +1,7 @@
 // What a decoder shows of a stream, as values that tests can compare.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,15 @@
 #include "formats/dial9/stream_decoder.h"
 
 namespace collect::dial9::testing {
+
+// FORMAT.md "Grammar".
+inline const std::vector<uint8_t> kHeader = {'T', 'R', 'C', 0, 1};
+
+inline std::vector<uint8_t> joined(std::initializer_list<std::vector<uint8_t>> parts) {
+  std::vector<uint8_t> all;
+  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
 
 struct Recorder : Visitor {
   void on_header(uint64_t offset) { headers.push_back(offset); }

@@ -10,16 +10,10 @@
 namespace collect::dial9 {
 namespace {
 
+using testing::joined;
+using testing::kHeader;
 using testing::record;
 using testing::Recorder;
-
-const std::vector<uint8_t> kHeader = {'T', 'R', 'C', 0, 1};
-
-std::vector<uint8_t> joined(std::initializer_list<std::vector<uint8_t>> parts) {
-  std::vector<uint8_t> all;
-  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
-  return all;
-}
 
 class BreakingSink final : public ByteSink {
  public:

@@ -15,16 +15,10 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
+using testing::joined;
+using testing::kHeader;
 using testing::record;
 using testing::Recorder;
-
-const std::vector<uint8_t> kHeader = {'T', 'R', 'C', 0, 1};
-
-std::vector<uint8_t> joined(std::initializer_list<std::vector<uint8_t>> parts) {
-  std::vector<uint8_t> all;
-  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
-  return all;
-}
 
 Schema simple(uint16_t id, std::vector<Field> fields, bool has_timestamp = true) {
   return {id, "A", has_timestamp, std::move(fields)};

@@ -349,6 +349,54 @@ TEST(CopyTest, AStreamThatIsDescribedAnewRepeatsNothing) {
   EXPECT_EQ(copied->streams, 2u);
 }
 
+// What refers to a stream that cannot be a clock in the copy has no time there, and is kept.
+TEST(CopyTest, AClockThatCannotBeDescribedIsAStream) {
+  testing::FrameBytes made;
+  made.head(0, R"([{"id":9,"name":"clk","clock":true,"format":"utf-8"},)"
+               R"({"id":10,"name":"text","clock":"clk"},)"
+               R"({"id":11,"name":"wide","clock":true,"format":"uint16","length":4},12])");
+  made.text(10, "before").text(9, "noon").text(10, "behind");
+  made.text(11, "four", false).crc();
+  VectorSink sink;
+  const auto copied = copy_one(made.bytes, sink);
+  ASSERT_TRUE(copied.ok());
+  EXPECT_EQ(copied->refused, 0u);
+  std::vector<std::string> streams;
+  for (const Shown& one : shown(sink.bytes())) {
+    EXPECT_FALSE(one.time_ns) << one;
+    streams.push_back(one.stream);
+  }
+  EXPECT_EQ(streams.size(), 4u);
+  const auto said = [&](const char* what) {
+    return std::find(copied->changes.begin(), copied->changes.end(), what) != copied->changes.end();
+  };
+  EXPECT_TRUE(said("stream clk: a clock cannot be described so"));
+  EXPECT_TRUE(said("stream wide: a clock cannot be described so"));
+  EXPECT_TRUE(said("stream text: there is no clock \"clk\""));
+}
+
+// Frames of another length than their stream had when the object began can't be a part of it.
+TEST(CopyTest, AnObjectThatItsDescriptionLeavesIsRefusedOnce) {
+  testing::FrameBytes made;
+  made.head(0, R"([{"id":9,"name":"a","length":4},{"id":10,"name":"b"},11])");
+  const Bytes four = testing::bytes_of("four");
+  made.frame(9, four, true, false).text(kMetaDeltaId, R"([{"id":9,"name":"a"},11])");
+  made.text(9, "seven..", true).text(9, "more", true).text(9, "end").text(10, "other");
+  made.text(9, "next").crc();
+  VectorSink sink;
+  const auto copied = copy_one(made.bytes, sink);
+  ASSERT_TRUE(copied.ok());
+  const auto summary = check_file(sink.bytes());
+  ASSERT_TRUE(summary.ok());
+  EXPECT_EQ(summary->findings.errors(), 0u);
+  std::vector<std::string> texts;
+  for (const Shown& one : shown(sink.bytes())) texts.emplace_back(one.data.begin(), one.data.end());
+  EXPECT_EQ(texts, (std::vector<std::string>{"other", "next"}));
+  EXPECT_EQ(copied->refused, 1u);
+  ASSERT_FALSE(copied->changes.empty());
+  EXPECT_EQ(copied->changes[0], "stream a: a: 7 bytes are no multiple of its length");
+}
+
 TEST(CopyTest, CountsTheChangesThatItDoesNotList) {
   testing::FrameBytes made;
   made.geometry = {uint64_t{1} << 20, uint64_t{1} << 20};

@@ -191,6 +191,18 @@ const Case kCases[] = {
        made.bytes[made.at() - 1] = 9;
        made.crc();
      }},
+    // Of three bytes it is no number, whatever follows.
+    {Rule::kPlatform, Severity::kWarning, "byte order",
+     [](FrameBytes& made) {
+       made.head(0, kMeta);
+       made.bytes.resize(made.at() - 4);
+       made.raw(std::vector<uint8_t>{3, 4, 3, 2, 1}).crc();
+     }},
+    {Rule::kResync, Severity::kNote, "1 bytes skipped, on to 8193",
+     [](FrameBytes& made) {
+       made.head(0, kMeta).close_unit().leb(60 << 1);
+       made.head(1, kMeta).crc();
+     }},
     {Rule::kCrc, Severity::kError, "mismatch",
      [](FrameBytes& made) {
        made.head(0, kMeta).text(10, "one").close_unit();
@@ -262,6 +274,54 @@ TEST(RtcRules, EveryRuleHasACase) {
   for (const Case& broken : kCases) covered.insert(broken.rule);
   for (auto rule = static_cast<uint8_t>(Rule::kHead); rule_name(Rule{rule}) != "unknown"; ++rule) {
     EXPECT_TRUE(covered.contains(Rule{rule})) << rule_name(Rule{rule});
+  }
+}
+
+// Entries that lead to bytes within a frame that look like one: in every Unit, not only in the
+// first.
+TEST(RtcRules, ExactTargetsAreFramesThatWereRead) {
+  ReaderOptions exact;
+  exact.exact_index_targets = true;
+  for (const uint64_t within : {0u, 1u, 2u}) {
+    FrameBytes made;
+    for (uint64_t unit = 0; unit < 3; ++unit) {
+      made.head(unit, kMeta);
+      const uint64_t frame = made.at();
+      made.text(10, "\x14\x14\x14").pad_to(kFirstMinor);
+      const uint64_t at = made.at();
+      made.frame(kMinorIndexId, index_of({{kIndexId, at - unit * 8192 - kMarkerBytes},
+                                          {10, at - frame - (within == 0 ? 0 : within + 1)}}));
+      made.close_unit();
+    }
+    const auto targets = [&](const ReaderOptions& options) {
+      const Findings findings = findings_of(made.bytes, options);
+      return std::ranges::count_if(findings.list(), [](const Finding& finding) {
+        return finding.rule == Rule::kIndexTarget;
+      });
+    };
+    EXPECT_EQ(targets({}), 0) << within;
+    EXPECT_EQ(targets(exact), within == 0 ? 0 : 3) << within;
+  }
+}
+
+// Where reading goes on behind damage there is a frame again; within the damage there is none.
+TEST(RtcRules, ATargetMayStandWhereReadingGoesOn) {
+  for (const bool is_skipped : {false, true}) {
+    FrameBytes made;
+    made.head(0, kMeta);
+    const uint64_t damage = made.at();
+    made.text(77, "?").pad_to(kFirstMinor);
+    const uint64_t goes_on = made.at();
+    made.minor_index().pad_to(kFirstMinor + 2048);
+    const uint64_t at = made.at();
+    const IndexEntry target =
+        is_skipped ? IndexEntry{77, at - damage} : IndexEntry{kMinorIndexId, at - goes_on};
+    made.frame(kMinorIndexId, index_of({{kIndexId, at - kMarkerBytes}, target})).close_unit();
+    const Findings findings = findings_of(made.bytes, {});
+    EXPECT_EQ(std::ranges::any_of(
+                  findings.list(),
+                  [](const Finding& finding) { return finding.rule == Rule::kIndexTarget; }),
+              is_skipped);
   }
 }
 

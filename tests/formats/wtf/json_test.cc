@@ -361,6 +361,56 @@ TEST(Json, CutFilesKeepTheEventsThatAreThere) {
   }
 }
 
+// A cut chunk gives the parts that are whole; one of events needs its table for them.
+TEST(Json, OfACutChunkTheWholePartsStay) {
+  const auto note = testing::octets("a resource");
+  const std::vector<uint8_t> events(200, 7);
+  for (const ChunkType type : {ChunkType::kFileHeader, ChunkType::kEventData}) {
+    testing::ByHand made;
+    made.file_header().chunk(1, static_cast<uint32_t>(type), {{0x40001, note}, {0x20002, events}});
+    made.bytes.resize(made.bytes.size() - 100);
+    VectorSink text;
+    Findings findings;
+    ASSERT_TRUE(binary_to_json(made.bytes, {}, text, findings).ok());
+    const json document = json::parse(text.bytes(), nullptr, false);
+    ASSERT_FALSE(document.is_discarded());
+    const bool is_kept = type == ChunkType::kFileHeader;
+    ASSERT_EQ(document["chunks"].size(), is_kept ? 1u : 0u);
+    if (is_kept) {
+      EXPECT_EQ(document["chunks"][0]["parts"][0]["value"], "a resource");
+    }
+    EXPECT_TRUE(findings.has(Rule::kTruncated));
+  }
+}
+
+// More strings than are read from JSON stand in it as bytes, so that they come back.
+TEST(Json, ATableOfTooManyStringsStaysBytes) {
+  for (const size_t count : {kMaxJsonStrings, kMaxJsonStrings + 1}) {
+    testing::ByHand made;
+    made.file_header().chunk(1, 2, {{0x30000, std::vector<uint8_t>(count)}});
+    const auto text = to_json(made.bytes, {});
+    const std::string_view words = text_of(text);
+    EXPECT_EQ(words.find("\"string_table\",\"value\":[\"\",") != words.npos,
+              count == kMaxJsonStrings);
+    EXPECT_EQ(words.find("base64") != words.npos, count > kMaxJsonStrings);
+    VectorSink binary;
+    Findings findings;
+    ASSERT_TRUE(json_to_binary(text, binary, findings).ok());
+    EXPECT_EQ(binary.bytes(), made.bytes);
+  }
+  for (const size_t count : {kMaxJsonStrings, kMaxJsonStrings + 1}) {
+    std::string words =
+        "{\"wtfVersion\":1,\"formatVersion\":10,\"chunks\":[{\"id\":2,\"type\":\"event_data\","
+        "\"parts\":[{\"type\":\"string_table\",\"value\":[\"\"";
+    for (size_t i = 1; i < count; ++i) words += ",\"\"";
+    VectorSink binary;
+    Findings findings;
+    words += "]}]}]}";
+    (void)json_to_binary(testing::octets(words), binary, findings);
+    EXPECT_EQ(findings.has(Rule::kLimit), count > kMaxJsonStrings);
+  }
+}
+
 TEST(Json, TimesOfChunksHave32Bits) {
   for (const auto& [time, fits] : {std::pair("4294967295", true),
                                    {"4294967296", false},
