@@ -84,7 +84,7 @@ Manifest full_manifest() {
   m.markers = {{120, "here"}};
   m.markers_left_out = 9;
   m.lost_without_stream = 8;
-  m.totals = {1, 10, 4, 2, 1, 11, 4096, 5, 18'000'000'000'000'000'000ull, {5, 700, 600}};
+  m.totals = {1, 10, 4, 2, 1, 11, 4096, 0, 5, 18'000'000'000'000'000'000ull, {5, 700, 600}};
   return m;
 }
 
@@ -99,6 +99,7 @@ TEST(Manifest, ReadsWhatItWrites) {
   EXPECT_EQ(read->clock_syncs[0].boot_id, "of the collector");
   EXPECT_EQ(read->modules[0].build_id.size(), 16u);
   EXPECT_EQ(read->totals.last_ns, 18'000'000'000'000'000'000ull);
+  EXPECT_EQ(read->totals.container_bytes, 900u + 800u);
 }
 
 // The keys and forms of the public format, as facts about it state them; values by hand.
