@@ -7,9 +7,9 @@
 namespace collect::agent {
 namespace {
 
-// A thread that went on at the first free page would wait again after a few microseconds of work, and
-// so would all others: what the drain needs would go into switching between them. So a part of the
-// ring has to be free, for the first pauses.
+// A thread that went on at the first free page would wait again after a few microseconds of work,
+// and so would all others: what the drain needs would go into switching between them. So a part of
+// the ring has to be free, for the first pauses.
 constexpr uint64_t kRoomDivisor = 8;
 constexpr uint64_t kMaxRoomBytes = 4u << 20;
 constexpr uint32_t kRoomPauses = 20;
@@ -62,9 +62,8 @@ Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
   uint64_t deferred = stream.deferred_tail.load(std::memory_order_relaxed);
   begin_wait(stream.stalls, stall_clock(stream));
   stream.waiting.store(1, std::memory_order_release);
-  for (uint32_t pauses = 0;
-       waiting_allowed() && !is_room(lane, pauses) && !stream.waited_in_vain &&
-       (g_state.load(std::memory_order_acquire) & kStateRecording) != 0;
+  for (uint32_t pauses = 0; waiting_allowed() && !is_room(lane, pauses) && !stream.waited_in_vain &&
+                            (g_state.load(std::memory_order_acquire) & kStateRecording) != 0;
        ++pauses) {
     pause_for_page();
     if (stream.deferred_tail.load(std::memory_order_relaxed) != deferred) {

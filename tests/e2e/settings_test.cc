@@ -28,8 +28,14 @@ constexpr uint32_t kPid = 4'700'000;  // above the largest that Linux gives out
 constexpr uint32_t kAddress = 0x1000;
 constexpr uint32_t kPageEvents = 8'192;  // 256 KiB
 
+// At uneven times: even ones would take hardly any room in a container.
 Octets page(uint64_t number) {
-  return page_bytes(1, number * kPageEvents, events(1'000 + number * kPageEvents, kPageEvents));
+  Octets records = events(0, kPageEvents);
+  for (uint64_t i = 0; i < kPageEvents; ++i) {
+    const uint64_t at = number * kPageEvents + i;
+    store_le<uint64_t>(records.data() + 32 * i, 1'000 + 64 * at + at * 2'654'435'761 % 61);
+  }
+  return page_bytes(1, number * kPageEvents, records);
 }
 
 void end_recording(RawAgent& agent, uint64_t index_count) {

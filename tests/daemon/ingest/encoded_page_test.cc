@@ -132,6 +132,16 @@ TEST_F(EncodedPageTest, OnlyWhatWasAgreedOn) {
   EXPECT_EQ(able.welcome().features(), 0u);
 }
 
+// A mask of four such bytes, and a block that decodes to so many zeros.
+std::vector<uint8_t> zeros(uint8_t mask, uint32_t count) {
+  std::vector<uint8_t> bytes{mask, mask, mask, mask, 0x1f, 0, 1, 0};
+  const uint32_t rest = count - 1 - 5 - 19;
+  bytes.insert(bytes.end(), rest / 255, 255);
+  bytes.push_back(static_cast<uint8_t>(rest % 255));
+  bytes.insert(bytes.end(), {0x50, 0, 0, 0, 0, 0});
+  return bytes;
+}
+
 // The same bytes would come again: refused for good, as records that are none.
 TEST_F(EncodedPageTest, WhatDoesNotDecodeIsRefusedForGood) {
   start();
@@ -157,13 +167,9 @@ TEST_F(EncodedPageTest, WhatDoesNotDecodeIsRefusedForGood) {
   PageHeader detail = index_page_header(1, 100, 1);
   detail.lane = Lane::kDetail;
   detail.first_seq = 0;
-  EXPECT_THAT(refused(detail, sent, 3200), HasSubstr("not as long as"));
+  EXPECT_THAT(refused(detail, zeros(0, 3200), 3200), HasSubstr("not as long as"));
   // A megabyte out of 4 KiB: it decodes, into events of no kind.
-  std::vector<uint8_t> bomb{0x1f, 0, 1, 0};
-  const uint32_t rest = wire::kMaxPageBytes - 1 - 5 - 19;
-  bomb.insert(bomb.end(), rest / 255, 255);
-  bomb.push_back(static_cast<uint8_t>(rest % 255));
-  bomb.insert(bomb.end(), {0x50, 0, 0, 0, 0, 0});
+  const auto bomb = zeros(0xFF, wire::kMaxPageBytes);
   EXPECT_THAT(
       refused(index_page_header(1, 100, wire::kMaxPageBytes / 32), bomb, wire::kMaxPageBytes),
       Not(HasSubstr("LZ4")));
