@@ -35,8 +35,7 @@ class AndroidTest : public testing::Test {
     phone.folder = phone_.path();
     adb_.plug("R58M", phone);
     // Works until the collector has looked for it, and calls what it counted by itself.
-    phone_.install(kApp,
-                   traced_program("json_iso_codes_counted") + " 1 2 1000 /usr/share/iso-codes/json",
+    phone_.install(kApp, traced_program("steady") + " pace 8000",
                    "COUNT_FILE=" + scratch_ / "count" + "\nCOLLECT_EXIT_FLUSH_MS=60000\n");
   }
 

@@ -314,10 +314,8 @@ int android_stop(const AndroidOptions& options, std::ostream& out, std::ostream&
   if (!lock.ok()) return failed(err, lock.error());
   const Result<bool> undone = undo_by_record(phone.device(), options.package);
   if (!undone.ok()) return failed(err, undone.error());
-  if (!*undone) {
-    const auto removed = remove_lock(phone.device(), options.package);
-    if (!removed.ok()) return failed(err, removed.error());
-  }
+  const Status removed = remove_lock(phone.device(), options.package);
+  if (!removed.ok()) return failed(err, removed.error());
   out << (*undone ? "undid what was changed for " : "there is nothing to undo for ")
       << options.package << " on " << device_text(phone.device()) << "\n";
   out.flush();

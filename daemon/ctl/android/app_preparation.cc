@@ -117,7 +117,6 @@ Result<bool> undo_by_record(const AdbDevice& device, const std::string& package)
   COLLECT_TRY(run_all(device, *commands));
   // The record last: until then the next run tries it again.
   COLLECT_TRY(run_all(device, {"rm -f " + file}));
-  COLLECT_TRY(remove_lock(device, package));
   return true;
 }
 
@@ -169,7 +168,7 @@ Status AppPreparation::begin() {
 Status AppPreparation::undo() {
   const Result<bool> undone = undo_by_record(device_, app_.package);
   if (!undone.ok()) return undone.error();
-  return *undone ? Status() : remove_lock(device_, app_.package);
+  return remove_lock(device_, app_.package);
 }
 
 Status AppPreparation::copy_agent(const std::string& library,

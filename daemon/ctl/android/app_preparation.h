@@ -38,8 +38,8 @@ class AppLock {
   std::shared_ptr<ShellStream> shell_;
 };
 
-// Undoes what the record of an earlier run says; false: there is none. With the lock held. What
-// can't be undone stays in the record.
+// Undoes what the record says; false: there is none. With the lock held, which stays. What can't be
+// undone stays in the record.
 Result<bool> undo_by_record(const AdbDevice& device, const std::string& package);
 
 // The lock's file and our folder, where there is no record (any more); with the lock held.

@@ -58,6 +58,7 @@ bool AppRecording::look() {
 AppRecording::End AppRecording::follow(Interruption& interruption) {
   Clock::time_point next_look{};
   Clock::time_point waiting_since = Clock::now();
+  Clock::time_point sealed_since = Clock::now();
   while (true) {
     watch_.poll();
     device_.client().work_for(kStep);
@@ -75,7 +76,8 @@ AppRecording::End AppRecording::follow(Interruption& interruption) {
     if (Clock::now() < next_look) continue;
     next_look = Clock::now() + kSessionLook;
     if (!look()) return End::kCollectorLost;
-    if (all_sealed_) return End::kRecordingEnded;
+    if (!all_sealed_) sealed_since = Clock::now();
+    if (Clock::now() - sealed_since > kAppEndGrace) return End::kRecordingEnded;
   }
 }
 

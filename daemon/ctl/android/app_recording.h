@@ -17,6 +17,8 @@
 namespace collect::ctl {
 
 inline constexpr std::chrono::milliseconds kSessionLook{250};
+// A recording often ends because its app did, which the phone says a little later.
+inline constexpr std::chrono::milliseconds kAppEndGrace{1'000};
 // How long the agent of an app that runs has to reach the collector.
 inline constexpr std::chrono::milliseconds kAgentBound{30'000};
 

@@ -1,5 +1,5 @@
-// One thread that calls one function; words behind these are passed by. `steady fill N`: N times, as fast as it can. `steady pace
-// MS`: once a millisecond, for so many milliseconds of its clock.
+// One thread that calls one function; words behind these are passed by. `steady fill N`: N times,
+// as fast as it can. `steady pace MS`: once a millisecond, for so many milliseconds of its clock.
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
