@@ -10,9 +10,6 @@ namespace {
 constexpr size_t kStatusBytes = 4;
 constexpr size_t kLengthBytes = 4;
 constexpr size_t kShellHeaderBytes = 5;
-constexpr uint8_t kShellOutput = 1;
-constexpr uint8_t kShellErrors = 2;
-constexpr uint8_t kShellExit = 3;
 // Attributes of a line; anything else belongs to the state.
 constexpr std::array<std::string_view, 6> kAttributes = {"transport_id", "features", "device",
                                                          "model",        "product",  "usb"};
@@ -220,29 +217,58 @@ std::string parse_number(std::string_view said) {
   return is_word && said.size() <= kMaxSerialBytes ? std::string(said) : std::string();
 }
 
+std::string shell_packet(ShellStreamId stream, std::string_view data) {
+  std::string bytes(1, static_cast<char>(stream));
+  for (unsigned shift = 0; shift < 32; shift += 8) {
+    bytes += static_cast<char>((data.size() >> shift) & 0xFF);
+  }
+  return bytes.append(data);
+}
+
+void ShellPackets::add(std::string_view bytes) {
+  bytes_.erase(0, taken_);
+  taken_ = 0;
+  bytes_ += bytes;
+}
+
+Result<std::optional<ShellPacket>> ShellPackets::next() {
+  const std::string_view rest = std::string_view(bytes_).substr(taken_);
+  if (rest.size() < kShellHeaderBytes) return std::optional<ShellPacket>();
+  const size_t length = u32_at(rest, 1);
+  if (length > kMaxShellPacketBytes) {
+    return Error{Code::kDamaged,
+                 "a packet of " + std::to_string(length) + " bytes is none of shell,v2"};
+  }
+  if (rest.size() - kShellHeaderBytes < length) return std::optional<ShellPacket>();
+  taken_ += kShellHeaderBytes + length;
+  return std::optional<ShellPacket>(
+      {static_cast<ShellStreamId>(rest[0]), std::string(rest.substr(kShellHeaderBytes, length))});
+}
+
+void ShellOutput::take(ShellPacket packet) {
+  if (packet.stream == ShellStreamId::kOutput) {
+    output += packet.data;
+  } else if (packet.stream == ShellStreamId::kErrors) {
+    errors += packet.data.substr(0, kMaxShellErrorBytes - errors.size());
+  } else if (packet.stream == ShellStreamId::kExit && !packet.data.empty()) {
+    exit_code = static_cast<uint8_t>(packet.data[0]);
+    has_ended = true;
+  }
+}
+
 Result<ShellOutput> parse_shell_v2(std::string_view bytes) {
   ShellOutput shell;
-  while (bytes.size() >= kShellHeaderBytes) {
-    const auto stream = static_cast<uint8_t>(bytes[0]);
-    const size_t length = u32_at(bytes, 1);
-    if (length > kMaxShellPacketBytes) {
-      return Error{Code::kDamaged,
-                   "a packet of " + std::to_string(length) + " bytes is none of shell,v2"};
+  ShellPackets packets;
+  packets.add(bytes);
+  while (!shell.has_ended) {
+    Result<std::optional<ShellPacket>> packet = packets.next();
+    if (!packet.ok()) return packet.error();
+    if (!packet->has_value()) {
+      return Error{Code::kTruncated, "the shell ended without an exit code"};
     }
-    bytes.remove_prefix(kShellHeaderBytes);
-    if (bytes.size() < length) break;
-    const std::string_view data = bytes.substr(0, length);
-    bytes.remove_prefix(length);
-    if (stream == kShellOutput) {
-      shell.output += data;
-    } else if (stream == kShellErrors) {
-      shell.errors += data.substr(0, kMaxShellErrorBytes - shell.errors.size());
-    } else if (stream == kShellExit && !data.empty()) {
-      shell.exit_code = static_cast<uint8_t>(data[0]);
-      return shell;
-    }
+    shell.take(std::move(**packet));
   }
-  return Error{Code::kTruncated, "the shell ended without an exit code"};
+  return shell;
 }
 
 }  // namespace collect::attach

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,14 +65,39 @@ AdbDeviceList parse_adb_devices(std::string_view text);
 // What `getprop ro.serialno` said. Empty: no number, but what a shell without it has to say.
 std::string parse_number(std::string_view said);
 
+// The packets of "shell,v2": u8 stream, u32 length, bytes.
+enum class ShellStreamId : uint8_t { kInput, kOutput, kErrors, kExit, kCloseInput };
+
+struct ShellPacket {
+  ShellStreamId stream;
+  std::string data;
+};
+
+std::string shell_packet(ShellStreamId stream, std::string_view data);
+
+// Takes packets out of a stream that comes in pieces of any size.
+class ShellPackets {
+ public:
+  void add(std::string_view bytes);
+  // The next whole packet, or none yet. kDamaged: these are no packets.
+  Result<std::optional<ShellPacket>> next();
+
+ private:
+  std::string bytes_;
+  size_t taken_ = 0;  // of them
+};
+
 // What a shell command said and how it ended.
 struct ShellOutput {
   std::string output;
-  std::string errors;
+  std::string errors;  // the first kMaxShellErrorBytes
   int exit_code = 0;
+  bool has_ended = false;
+
+  void take(ShellPacket packet);
 };
 
-// The packets of "shell,v2": u8 stream, u32 length, bytes. kTruncated without an exit code.
+// A whole conversation. kTruncated without an exit code.
 Result<ShellOutput> parse_shell_v2(std::string_view bytes);
 
 }  // namespace collect::attach

@@ -1,11 +1,12 @@
-// What main.cc, online_command_line.cc and file_command_line.cc share of the command line. CLI11 is
-// known to these three alone.
+// What main.cc, run_options.cc and the *_command_line.cc share of the command line. CLI11 is known
+// to these alone.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 
+#include "daemon/ctl/android/android_command.h"
 #include "daemon/ctl/convert/convert.h"
 #include "daemon/ctl/devices.h"
 #include "daemon/ctl/download.h"
@@ -26,6 +27,7 @@ struct Line {
   ControlTarget control;
   bool json = false;
   RunOptions run;
+  AndroidOptions android;
   DetailOptions detail;
   DeviceOptions devices;
   FilterOptions functions;
@@ -45,6 +47,7 @@ struct Line {
   std::string duration;
   std::string pre_roll;
   std::string interval = "1s";
+  bool takes_signals = false;  // the command waits for them by itself, and has no other thread yet
   std::function<int()> command;
 };
 
@@ -67,6 +70,15 @@ void add_json(CLI::App* command, Line& line);
 
 // Where the collector is and what is shown there: before the command or behind it.
 void add_control(CLI::App& app, ControlTarget& control);
+
+// How a program is recorded, of `run` and `android run`.
+void add_recording_options(CLI::App& command, AgentSettings& agent);
+
+// The collector that a run uses: of the command line, or of the environment unless it brings one.
+ControlTarget run_control(const ControlTarget& given, const std::string& root);
+
+// An app on a phone.
+void add_android_commands(CLI::App& app, Line& line);
 
 // What talks to a collector.
 void add_online_commands(CLI::App& app, Line& line);

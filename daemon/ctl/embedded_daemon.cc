@@ -114,6 +114,7 @@ Result<DaemonAddresses> parse_ready(const std::string& text) {
 Result<std::unique_ptr<EmbeddedDaemon>> EmbeddedDaemon::start(const std::string& program,
                                                               const std::string& root,
                                                               const std::string& control,
+                                                              const std::vector<std::string>& more,
                                                               JobSignals& signals) {
   COLLECT_TRY(storage::PosixFs(root).make_directories(root));
   const auto directory = storage::RootedDirectory::open(root);
@@ -136,12 +137,10 @@ Result<std::unique_ptr<EmbeddedDaemon>> EmbeddedDaemon::start(const std::string&
   const Fd ready_read(ends[0]);
   Fd ready_write(ends[1]);
 
-  const std::vector<std::string> arguments = {
-      program, "--root", root, "--ingest", "127.0.0.1:0", "--control", control, "--ready-fd",
-      std::to_string(kReadyFd),
-      // It is there for one program on this machine,
-      // and does not come back.
-      "--adb", "off", "--usbmux", "off", "--seal-at-stop", "true"};
+  std::vector<std::string> arguments = {program,    "--root",      root,
+                                        "--ingest", "127.0.0.1:0", "--control",
+                                        control,    "--ready-fd",  std::to_string(kReadyFd)};
+  arguments.insert(arguments.end(), more.begin(), more.end());
   const std::vector<std::string> environment = own_environment();
   const std::vector<char*> argument_pointers = c_strings(arguments);
   const std::vector<char*> environment_pointers = c_strings(environment);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "daemon/ctl/job.h"
 #include "formats/core/result.h"
@@ -28,11 +29,13 @@ Result<DaemonAddresses> parse_ready(const std::string& text);
 
 class EmbeddedDaemon {
  public:
-  // Creates `root` if need be, and returns when the daemon is ready. kAlreadyExists when another
-  // run records into `root`; any other error holds what the daemon said.
+  // Creates `root` if need be, starts it there with `more` flags, and returns when the daemon is
+  // ready. kAlreadyExists when another run records into `root`; any other error holds what the
+  // daemon said.
   static Result<std::unique_ptr<EmbeddedDaemon>> start(const std::string& program,
                                                        const std::string& root,
                                                        const std::string& control,
+                                                       const std::vector<std::string>& more,
                                                        JobSignals& signals);
   ~EmbeddedDaemon();  // kills what stop() has not ended
   EmbeddedDaemon(const EmbeddedDaemon&) = delete;

@@ -1,6 +1,6 @@
 // collectctl: the command line. Options to option structs, and exit codes. Here is `run`; the
-// commands that talk to a collector are declared in online_command_line.cc, those for files in
-// file_command_line.cc.
+// commands for phones are declared in android_command_line.cc, those that talk to a collector in
+// online_command_line.cc, those for files in file_command_line.cc.
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -56,88 +56,6 @@ constexpr const char* kRunFooter =
     "  collectctl run --detail armed -- ./server    then, at the address that run prints:\n"
     "  collectctl --control ADDR detail start --pre-roll 2s --duration 5s";
 
-// A duration as the agent reads it: agent/AGENT.md "Settings".
-CLI::Validator shortest_call() {
-  return CLI::Validator(
-      [](std::string& text) {
-        constexpr std::chrono::nanoseconds kHour = std::chrono::hours(1);
-        const auto parsed = parse_duration(text);
-        if (!parsed.ok()) return parsed.error().message;
-        if (parsed->count() < 1 || *parsed > kHour) {
-          return "\"" + text + "\" is not from 1 ns to 1 h";
-        }
-        text = std::to_string(parsed->count()) + "ns";
-        return std::string();
-      },
-      "", "duration");
-}
-
-// How long a recording may last: agent/AGENT.md "Settings".
-CLI::Validator longest_recording() {
-  return CLI::Validator(
-      [](std::string& text) {
-        constexpr std::chrono::nanoseconds kLongest = std::chrono::hours(24 * 1000);
-        const auto parsed = parse_duration(text);
-        if (!parsed.ok()) return parsed.error().message;
-        if (parsed->count() < 1 || *parsed > kLongest) {
-          return "\"" + text + "\" is not a time up to 24000 h";
-        }
-        text = std::to_string(parsed->count()) + "ns";
-        return std::string();
-      },
-      "", "duration");
-}
-
-CLI::Validator size_check() {
-  return CLI::Validator(
-      [](std::string& text) {
-        const auto parsed = parse_size(text);
-        if (!parsed.ok()) return parsed.error().message;
-        text = std::to_string(*parsed);
-        return std::string();
-      },
-      "", "size");
-}
-
-// How much of the program is recorded.
-void add_limits(CLI::App& command, RunOptions& run) {
-  command
-      .add_option("--only", run.agent.only,
-                  "Record this function alone, from the first call on: its name, with or without "
-                  "namespace and arguments, a pattern with * and ?, or a 0x… id; may be repeated")
-      ->type_name("FUNCTION")
-      ->allow_extra_args(false);
-  command.add_option("--except", run.agent.except, "But not this function; may be repeated")
-      ->type_name("FUNCTION")
-      ->allow_extra_args(false);
-  command
-      .add_option("--max-depth", run.agent.max_depth,
-                  "Record calls down to this depth of each thread, 1 to 1000000; deeper ones are "
-                  "left out and counted")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000).description(""));
-  command
-      .add_option("--longer-than", run.agent.longer_than,
-                  "Leave out calls that return sooner, and count them: a time such as 5us, 2ms, 1s")
-      ->type_name("DURATION")
-      ->transform(shortest_call());
-  command
-      .add_option("--max-time", run.agent.max_time,
-                  "End the recording after this time, counted from the start of the program, which "
-                  "goes on untraced")
-      ->type_name("DURATION")
-      ->transform(longest_recording());
-  command
-      .add_option("--max-size", run.agent.max_bytes,
-                  "End the recording of each process when it has so many bytes: 512K, 10M, 2G; the "
-                  "program goes on untraced")
-      ->type_name("BYTES")
-      ->transform(size_check());
-  command.add_flag("--no-follow", run.program_only,
-                   "Record the program alone, not the processes that it starts");
-  command.add_flag("--idle", run.agent.start_idle, "Record nothing until collectctl start says so");
-}
-
 CLI::App* add_run(CLI::App& app, Line& line) {
   CLI::App* command = add_command(app, "run", "Run a program and record it");
   RunOptions& run = line.run;
@@ -148,12 +66,6 @@ CLI::App* add_run(CLI::App& app, Line& line) {
       ->add_option("-o,--output", run.root,
                    "Directory for the sessions (default: ada_traces, or the running collector's)")
       ->type_name("DIRECTORY");
-  command
-      ->add_option("--detail", run.agent.detail,
-                   "Registers and stack bytes of each call: off, armed (kept in the ring for a "
-                   "later detail start --pre-roll), on")
-      ->type_name("MODE")
-      ->check(CLI::IsMember({"off", "armed", "on"}));
   command
       ->add_option("--when-full,--full", run.agent.full,
                    "When the ring is full: wait until there is room, so that nothing is lost (the "
@@ -167,27 +79,17 @@ CLI::App* add_run(CLI::App& app, Line& line) {
           "default), or a thread of the program")
       ->type_name("DRAIN")
       ->check(CLI::IsMember({"thread", "process"}));
-  command
-      ->add_option("--buffer", run.agent.buffer_mb,
-                   "Memory for rings in each process, in MB: 1 to 16384 (default 64)")
-      ->type_name("MB")
-      ->check(CLI::Range(1, 16 * 1024).description(""));
-  add_limits(*command, run);
-  command->add_option("--atf-version", run.agent.atf_version, "Version of the trace files: 1 or 2")
-      ->type_name("VERSION")
-      ->check(CLI::IsMember({1, 2}));
+  add_recording_options(*command, run.agent);
+  command->add_flag("--no-follow", run.program_only,
+                    "Record the program alone, not the processes that it starts");
   add_control(*command, line.control);
   command->add_flag("-q,--quiet", run.quiet, "Say nothing unless something is wrong");
   command->add_flag("--json", line.json, "The summary as one line of JSON on standard error");
   command->footer(kRunFooter);
   command->callback([&line] {
+    line.takes_signals = true;
     line.command = [&line] {
-      const char* variable = std::getenv("COLLECT_CONTROL");
-      line.run.control = line.control;
-      if (line.control.address.empty() && variable != nullptr && line.run.root.empty()) {
-        line.run.control.address = variable;
-      }
-      add_from_environment(line.run.control);
+      line.run.control = run_control(line.control, line.run.root);
       line.run.json = line.json;
       return run_program(line.run, std::cerr);
     };
@@ -232,7 +134,8 @@ int wrong_usage(const CLI::App& app, const std::string& message) {
     command += " " + at->get_name();
   }
   std::cerr << "collectctl: " << printable_sentence(message) << "; see " << command << " --help\n";
-  return command == "collectctl run" ? kExitRunFailed : kExitUsage;
+  const bool is_run = command == "collectctl run" || command == "collectctl android run";
+  return is_run ? kExitRunFailed : kExitUsage;
 }
 
 // The word that should name a command and does not, if any. CLI11 would say that one is missing.
@@ -259,6 +162,7 @@ int parse_and_run(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(kFooter);
   CLI::App* run = add_run(app, line);
+  add_android_commands(app, line);
   add_online_commands(app, line);
   add_file_commands(app, line);
   std::vector<std::string> arguments = split_off_program(app, run, argc, argv, line);
@@ -277,7 +181,7 @@ int parse_and_run(int argc, char** argv) {
   if (run->parsed() && line.run.command.empty()) {
     return wrong_usage(app, "say which program to run");
   }
-  if (!run->parsed()) {
+  if (!line.takes_signals) {
     // A reader that goes away ends our output, not the process; a traced program keeps the default.
     std::signal(SIGPIPE, SIG_IGN);
     remove_leftovers_on_signals();

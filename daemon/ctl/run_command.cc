@@ -4,18 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <filesystem>
-#include <memory>
 #include <set>
 #include <utility>
 
 #include "daemon/ctl/client.h"
-#include "daemon/ctl/embedded_daemon.h"
 #include "daemon/ctl/job.h"
 #include "daemon/ctl/online_commands.h"
 #include "daemon/ctl/preload_check.h"
 #include "daemon/ctl/program_paths.h"
+#include "daemon/ctl/run_collector.h"
 #include "daemon/ctl/run_sessions.h"
 #include "daemon/ctl/run_summary.h"
 #include "daemon/ctl/text.h"
@@ -24,61 +21,6 @@
 namespace collect::ctl {
 namespace {
 
-// A collector that runs answers at once; nothing else should hold up the program for long.
-constexpr std::chrono::milliseconds kProbeDeadline{1000};
-
-struct Collector {
-  std::unique_ptr<EmbeddedDaemon> embedded;  // null when one ran already
-  std::string ingest;
-  ControlTarget control;
-  std::string root;
-};
-
-// A collector that listens everywhere is dialled on this machine.
-std::string dialable(const std::string& address) {
-  for (std::string_view any : {"0.0.0.0:", "[::]:", "*:"}) {
-    if (address.starts_with(any)) return "127.0.0.1:" + address.substr(any.size());
-  }
-  return address;
-}
-
-std::string absolute(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path resolved = std::filesystem::absolute(path, error);
-  return error ? path : resolved.lexically_normal().string();
-}
-
-Result<Collector> find_collector(const RunOptions& options, JobSignals& signals) {
-  Collector collector;
-  if (options.root.empty()) {
-    collector.control = options.control;
-    if (collector.control.address.empty()) collector.control.address = default_control_address();
-    const Result<api::Stats> stats = Client(collector.control).stats(kProbeDeadline);
-    if (stats.ok()) {
-      collector.ingest = dialable(stats->ingest_address());
-      collector.root = stats->root();
-      return collector;
-    }
-    if (!options.control.address.empty()) return stats.error();
-  }
-  const Result<std::string> program = find_collectord();
-  if (!program.ok()) return program.error();
-  const std::string address =
-      options.control.address.empty() ? "127.0.0.1:0" : options.control.address;
-  collector.root = absolute(options.root.empty() ? kDefaultRoot : options.root);
-  auto daemon = EmbeddedDaemon::start(*program, collector.root, address, signals);
-  for (int i = 2; options.root.empty() && !daemon.ok() && i <= kMaxDefaultRoots; ++i) {
-    if (daemon.code() != Code::kAlreadyExists) break;
-    collector.root = absolute(kDefaultRoot + ("-" + std::to_string(i)));
-    daemon = EmbeddedDaemon::start(*program, collector.root, address, signals);
-  }
-  if (!daemon.ok()) return daemon.error();
-  collector.embedded = std::move(*daemon);
-  collector.ingest = collector.embedded->addresses().ingest;
-  collector.control = collector.embedded->addresses().control;
-  return collector;
-}
-
 // The clock by which agents record.
 uint64_t boottime_ns() {
   timespec now{};
@@ -86,27 +28,7 @@ uint64_t boottime_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-std::string start_command(const Collector& collector) {
-  return "collectctl --control " + collector.control.address + " start";
-}
-
-void announce(const Collector& collector, bool idle, std::ostream& err) {
-  err << "collectctl: " << (collector.embedded ? "recording to " : "recording to the collector in ")
-      << collector.root << "\n"
-      << "collectctl: control plane: collectctl --control " << collector.control.address
-      << " detail start";
-  if (collector.control.tls_ca.empty()) {
-    err << "    (or grpcurl -plaintext " << collector.control.address << " list)";
-  }
-  err << "\n";
-  if (idle) {
-    err << "collectctl: nothing is recorded until somebody asks for it: "
-        << start_command(collector) << "\n";
-  }
-  err.flush();
-}
-
-RunOutcome finish(const Collector& collector, const SealWait& wait, JobSignals& signals,
+RunOutcome finish(const RunCollector& collector, const SealWait& wait, JobSignals& signals,
                   std::ostream& err) {
   RunOutcome outcome;
   Client client(collector.control);
@@ -148,7 +70,7 @@ int run_program(const RunOptions& options, std::ostream& err) {
         [](std::string_view name) { return printable(name); });
     err << "\n";
   });
-  Result<Collector> collector = find_collector(options, signals);
+  Result<RunCollector> collector = find_collector({options.root, options.control, false}, signals);
   if (!collector.ok()) return failed_before_start(err, collector.error(), kExitRunFailed);
   agent.connect = collector->ingest;
   Result<std::set<std::string>> before = std::set<std::string>();
@@ -167,8 +89,9 @@ int run_program(const RunOptions& options, std::ostream& err) {
   if (!child.ok()) return failed_before_start(err, child.error(), code_for(child.error()));
   const int exit_code = wait_for_program(*child, signals);
 
-  const SealWait wait{agent.tag, *before, collector->embedded == nullptr,
-                      drains_by_process(*environment), is_alive};
+  const SealWait wait{
+      agent.tag, "", *before, collector->embedded == nullptr, drains_by_process(*environment),
+      is_alive};
   RunOutcome outcome = finish(*collector, wait, signals, err);
   outcome.outlived = wait.agent_outlives;
   outcome.waits = waits_when_full(*environment);

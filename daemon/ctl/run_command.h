@@ -25,10 +25,6 @@ struct RunOptions {
   bool quiet = false;                // no word from us unless something is wrong
 };
 
-// A collector owns its root. Runs at the same time in one directory use ada_traces-2 and so on.
-inline constexpr const char* kDefaultRoot = "ada_traces";
-inline constexpr int kMaxDefaultRoots = 100;
-
 // Returns the program's own exit code (128 + signal), or one of the three above. Everything that
 // we say goes to `err`. To be called before any other thread exists.
 int run_program(const RunOptions& options, std::ostream& err);

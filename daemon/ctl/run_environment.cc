@@ -45,30 +45,9 @@ Result<std::string> join_patterns(const std::vector<std::string>& patterns) {
 
 }  // namespace
 
-Result<std::vector<std::string>> agent_environment(const std::vector<std::string>& base,
-                                                   const AgentSettings& settings) {
-  if (settings.library.find_first_of(": \t\n") != std::string::npos) {
-    return Error{Code::kInvalidArgument,
-                 "LD_PRELOAD cannot hold the path \"" + settings.library +
-                     "\": spaces and colons separate its entries; install the agent elsewhere"};
-  }
-  std::vector<std::string> environment = base;
-  const std::string preloaded = value_of(base, "LD_PRELOAD");
-  set(environment, "LD_PRELOAD",
-      preloaded.empty() ? settings.library : settings.library + ":" + preloaded);
-  // An agent has one role; a caller's own wish to listen would win over ours.
-  std::erase_if(environment,
-                [](const std::string& entry) { return has_name(entry, "COLLECT_LISTEN"); });
-  set(environment, "COLLECT_CONNECT", settings.connect);
+Status set_recording(std::vector<std::string>& environment, const AgentSettings& settings) {
   set(environment, "COLLECT_TAG", settings.tag);
   if (settings.detail) set(environment, "COLLECT_DETAIL", *settings.detail);
-  if (settings.full || value_of(base, "COLLECT_FULL").empty()) {
-    set(environment, "COLLECT_FULL", settings.full.value_or("wait"));
-  }
-  // A process of its own ships what a program recorded before it crashed.
-  if (settings.drain || value_of(base, "COLLECT_DRAIN").empty()) {
-    set(environment, "COLLECT_DRAIN", settings.drain.value_or("process"));
-  }
   if (settings.buffer_mb) {
     set(environment, "COLLECT_BUFFER_MB", std::to_string(*settings.buffer_mb));
   }
@@ -92,11 +71,37 @@ Result<std::vector<std::string>> agent_environment(const std::vector<std::string
     set(environment, "COLLECT_MAX_SIZE", std::to_string(*settings.max_bytes));
   }
   if (settings.start_idle) set(environment, "COLLECT_START", "idle");
-  if (settings.only_child_of != 0) {
-    set(environment, "COLLECT_CHILD_OF", std::to_string(settings.only_child_of));
-  }
   if (settings.atf_version) {
     set(environment, "COLLECT_ATF_VERSION", std::to_string(*settings.atf_version));
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> agent_environment(const std::vector<std::string>& base,
+                                                   const AgentSettings& settings) {
+  if (settings.library.find_first_of(": \t\n") != std::string::npos) {
+    return Error{Code::kInvalidArgument,
+                 "LD_PRELOAD cannot hold the path \"" + settings.library +
+                     "\": spaces and colons separate its entries; install the agent elsewhere"};
+  }
+  std::vector<std::string> environment = base;
+  const std::string preloaded = value_of(base, "LD_PRELOAD");
+  set(environment, "LD_PRELOAD",
+      preloaded.empty() ? settings.library : settings.library + ":" + preloaded);
+  // An agent has one role; a caller's own wish to listen would win over ours.
+  std::erase_if(environment,
+                [](const std::string& entry) { return has_name(entry, "COLLECT_LISTEN"); });
+  set(environment, "COLLECT_CONNECT", settings.connect);
+  if (settings.full || value_of(base, "COLLECT_FULL").empty()) {
+    set(environment, "COLLECT_FULL", settings.full.value_or("wait"));
+  }
+  // A process of its own ships what a program recorded before it crashed.
+  if (settings.drain || value_of(base, "COLLECT_DRAIN").empty()) {
+    set(environment, "COLLECT_DRAIN", settings.drain.value_or("process"));
+  }
+  COLLECT_TRY(set_recording(environment, settings));
+  if (settings.only_child_of != 0) {
+    set(environment, "COLLECT_CHILD_OF", std::to_string(settings.only_child_of));
   }
   return environment;
 }

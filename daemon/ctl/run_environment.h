@@ -35,6 +35,10 @@ struct AgentSettings {
   std::optional<uint32_t> atf_version;
 };
 
+// Puts into `environment` what `settings` says of the recording itself: tag, detail, memory,
+// limits, functions. kInvalidArgument: a pattern that no agent takes.
+Status set_recording(std::vector<std::string>& environment, const AgentSettings& settings);
+
 // "NAME=value" entries. What neither `settings` nor the caller's variables say is for somebody at a
 // workstation, who wants all of it: full = wait, drain = process. LD_PRELOAD keeps what it had,
 // after the agent. kInvalidArgument when the library's path cannot stand in LD_PRELOAD.

@@ -17,34 +17,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kFirstLook{2};
 constexpr std::chrono::milliseconds kLastLook{250};
 
-struct View {
-  std::vector<api::Agent> agents;
-  std::vector<api::Session> sessions;
-};
-
-// What is in `before` is left out.
-Result<View> look(Client& client, const std::string& tag, const std::set<std::string>& before) {
-  View view;
-  Result<std::vector<api::Agent>> agents = client.agents(tag);
-  if (!agents.ok()) return agents.error();
-  Result<std::vector<api::Session>> sessions = client.sessions(tag);
-  if (!sessions.ok()) return sessions.error();
-  // A filter matches other words too.
-  const auto is_meant = [&](const auto& item) {
-    return item.tag() == tag && !before.contains(item.name());
-  };
-  for (api::Agent& agent : *agents) {
-    if (is_meant(agent)) view.agents.push_back(std::move(agent));
-  }
-  for (api::Session& session : *sessions) {
-    if (is_meant(session)) view.sessions.push_back(std::move(session));
-  }
-  std::reverse(view.sessions.begin(), view.sessions.end());
-  return view;
-}
-
 // Changes whenever something moves.
-std::string fingerprint(const View& view) {
+std::string fingerprint(const RunView& view) {
   std::string text;
   for (const api::Agent& agent : view.agents) text += std::to_string(agent.state()) + ",";
   for (const api::Session& session : view.sessions) {
@@ -66,7 +40,7 @@ class Waiter {
 
   RunSessions run() {
     while (true) {
-      Result<View> view = look(client_, wait_.tag, wait_.before);
+      Result<RunView> view = look_at_run(client_, wait_);
       if (!view.ok()) {
         result_.trouble = "lost touch with the collector: " + view.error().message;
         return std::move(result_);
@@ -103,7 +77,7 @@ class Waiter {
 
  private:
   // Agents of processes that ended long ago may be listed no more; their sessions are.
-  void note_filters(const View& view) {
+  void note_filters(const RunView& view) {
     for (const api::Agent& agent : view.agents) {
       if (agent.has_start_filter()) filters_[agent.name()] = agent.start_filter();
     }
@@ -123,7 +97,7 @@ class Waiter {
     }
   }
 
-  bool is_done(const View& view) const {
+  bool is_done(const RunView& view) const {
     if (view.agents.empty() && view.sessions.empty()) {
       return Clock::now() - begin_ > kConnectGrace && !waits_for_drain_process(view);
     }
@@ -144,7 +118,7 @@ class Waiter {
 
   // Of sessions that are all sealed, one of which failed, so that what a drain process still holds
   // has nowhere to go. Where there is room for it in another session, it comes at once.
-  std::string why_storing_ended(const View& view) const {
+  std::string why_storing_ended(const RunView& view) const {
     if (Clock::now() - last_change_ < kConnectGrace) return "";
     const bool is_over =
         std::all_of(view.sessions.begin(), view.sessions.end(), is_sealed) &&
@@ -160,7 +134,7 @@ class Waiter {
   }
 
   // A drain process outlives its program, and may not have reached the collector yet.
-  bool waits_for_drain_process(const View& view) const {
+  bool waits_for_drain_process(const RunView& view) const {
     if (!wait_.agent_outlives) return false;
     const auto linked =
         std::count_if(view.agents.begin(), view.agents.end(), [](const api::Agent& agent) {
@@ -170,7 +144,7 @@ class Waiter {
   }
 
   // A process that crashed or was killed never comes back to resume: its session can be sealed now.
-  void seal_orphans(const View& view) {
+  void seal_orphans(const RunView& view) {
     if (wait_.agent_outlives && Clock::now() - last_change_ < kComeBackGrace) return;
     for (const api::Session& session : view.sessions) {
       if (session.state() != api::INTERRUPTED || lives(session.pid())) continue;
@@ -219,9 +193,36 @@ class Waiter {
 
 }  // namespace
 
+Result<RunView> look_at_run(Client& client, const SealWait& wait) {
+  RunView view;
+  Result<std::vector<api::Agent>> agents = client.agents(wait.tag);
+  if (!agents.ok()) return agents.error();
+  Result<std::vector<api::Session>> sessions = client.sessions(wait.tag);
+  if (!sessions.ok()) return sessions.error();
+  std::set<std::string> names;  // of the agents that are meant, where it is not by tag
+  for (const api::Agent& agent : *agents) {
+    if (!wait.address.empty() && agent.address() == wait.address) names.insert(agent.name());
+  }
+  // A filter matches other words too.
+  const auto is_meant = [&wait, &names](const auto& item, const std::string& agent) {
+    if (wait.before.contains(item.name())) return false;
+    return wait.address.empty() ? item.tag() == wait.tag : names.contains(agent);
+  };
+  for (api::Agent& agent : *agents) {
+    if (is_meant(agent, agent.name())) view.agents.push_back(std::move(agent));
+  }
+  for (api::Session& session : *sessions) {
+    if (is_meant(session, session.agent())) view.sessions.push_back(std::move(session));
+  }
+  std::reverse(view.sessions.begin(), view.sessions.end());
+  return view;
+}
+
 Result<std::set<std::string>> names_with_tag(const ControlTarget& control, const std::string& tag) {
   Client client(control);
-  const Result<View> view = look(client, tag, {});
+  SealWait wait;
+  wait.tag = tag;
+  const Result<RunView> view = look_at_run(client, wait);
   if (!view.ok()) return view.error();
   std::set<std::string> names;
   for (const api::Agent& agent : view->agents) names.insert(agent.name());

@@ -42,6 +42,7 @@ struct RunSessions {
 
 struct SealWait {
   std::string tag;
+  std::string address;  // where there is no tag: of the one agent that is meant
   // Agents and sessions with that tag that are not of this run: the caller's own tag may have been
   // used before.
   std::set<std::string> before;
@@ -53,6 +54,13 @@ struct SealWait {
   bool agent_outlives = false;
   std::function<bool(pid_t)> process_lives;  // on this machine
 };
+
+// The agents and sessions that `wait` means; sessions oldest first.
+struct RunView {
+  std::vector<api::Agent> agents;
+  std::vector<api::Session> sessions;
+};
+Result<RunView> look_at_run(Client& client, const SealWait& wait);
 
 // Names of the agents and sessions with that tag.
 Result<std::set<std::string>> names_with_tag(const ControlTarget& control, const std::string& tag);

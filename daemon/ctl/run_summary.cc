@@ -22,16 +22,6 @@ std::string line(const char* label, const std::string& text) {
   return start + text + "\n";
 }
 
-// A path as it can be pasted into a shell.
-std::string shell_word(const std::string& path) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=:,@%";
-  if (path.find_first_not_of(kPlain) == std::string::npos) return path;
-  std::string text = "'";
-  for (char c : path) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 std::string plural(uint64_t count, const std::string& noun) {
   return with_thousands(count) + " " + noun + (count == 1 ? "" : "s");
 }
@@ -129,7 +119,8 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
   } else if (is_sealed(session)) {
     text += line("lost", printable_sentence(session.missing()));
     // What the ring still held went with the process.
-    if (session.state() == control::v1::RECOVERED && !outcome.outlived) {
+    if (session.state() == control::v1::RECOVERED && !outcome.outlived &&
+        outcome.app_ending.empty()) {
       text += line("", "(--drain process ships it, whatever the end was)");
     }
   } else {
@@ -271,10 +262,14 @@ std::vector<TopFunction> top_functions(const Session& session) {
 }
 
 std::string run_summary_text(const RunOutcome& outcome) {
-  std::string text = "collectctl: " + printable(outcome.program) + " ended with exit code " +
-                     std::to_string(outcome.exit_code);
   const std::string signal = ended_by(outcome.exit_code);
-  text += signal.empty() ? "\n" : " (" + signal + ")\n";
+  std::string text = "collectctl: " + printable(outcome.program);
+  if (outcome.app_ending.empty()) {
+    text += " ended with exit code " + std::to_string(outcome.exit_code);
+    text += signal.empty() ? "\n" : " (" + signal + ")\n";
+  } else {
+    text += " " + printable_sentence(outcome.app_ending) + "\n";
+  }
   if (!outcome.trouble.empty()) text += line("trouble", printable_sentence(outcome.trouble));
   text += filter_lines(outcome);
   const Session* largest = largest_session(outcome.sessions);

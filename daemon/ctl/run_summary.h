@@ -18,6 +18,7 @@ struct TopFunction {
 struct RunOutcome {
   std::string program;
   int exit_code = 0;
+  std::string app_ending;                      // of an app on a phone: where, and how it ended
   bool agent_seen = false;                     // any process of this run said hello
   std::string no_preload;                      // why no agent can be in the program; may be empty
   bool outlived = false;                       // agents ship from processes of their own

@@ -131,6 +131,15 @@ std::string short_name(std::string_view name) {
   return printable(name);
 }
 
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=:,@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string word = "'";
+  for (char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   const auto refuse = [text]() -> Error {
     return {Code::kInvalidArgument,

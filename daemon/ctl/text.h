@@ -31,6 +31,9 @@ double session_seconds(const control::v1::Session& session);
 // The name without "agents/" or "sessions/", printable.
 std::string short_name(std::string_view name);
 
+// One word as a shell takes it, in quotation marks where it needs them.
+std::string shell_word(const std::string& text);
+
 // "5s", "200ms", "1.5m", "2h"; a bare number counts seconds.
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text);
 

@@ -164,6 +164,11 @@ void FakeAdbServer::unplug_after(const std::string& serial, uint64_t bytes) {
   phones_.at(serial).bytes_left = bytes;
 }
 
+void FakeAdbServer::limit_pushes(const std::string& serial, PushLimits limits) {
+  const std::lock_guard lock(mutex_);
+  phones_.at(serial).pushes = limits;
+}
+
 void FakeAdbServer::stall(bool stalled) {
   const std::lock_guard lock(mutex_);
   stalled_ = stalled;
@@ -269,6 +274,11 @@ bool FakeAdbServer::serve_host(int fd, const std::string& request, std::string& 
     track(fd);
     return false;
   }
+  if (request == "host:version") {
+    const std::string version = "0029";  // of 29.0.6: 1.0.41
+    okay(fd, &version);
+    return false;
+  }
   if (request == "host:devices-l") {
     std::string text;
     {
@@ -349,12 +359,36 @@ void FakeAdbServer::serve_phone(int fd, const std::string& serial, const std::st
       if (okay(fd)) relay(fd, target, serial);
       ::close(target);
     }
-  } else {
+  } else if (!serve_folder(fd, serial, service)) {
     fail(fd, "closed");
   }
   const std::lock_guard lock(mutex_);
   const auto phone = phones_.find(serial);
   if (phone != phones_.end()) phone->second.streams.erase(fd);
+}
+
+bool FakeAdbServer::serve_folder(int fd, const std::string& serial, const std::string& service) {
+  const std::string command = "shell,v2,raw:";
+  std::string folder;
+  PushLimits pushes;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto phone = phones_.find(serial);
+    if (phone == phones_.end() || phone->second.is.folder.empty()) return false;
+    folder = phone->second.is.folder;
+    pushes = phone->second.pushes;
+  }
+  if (service == "sync:") {
+    if (okay(fd) && serve_phone_sync(fd, folder, pushes)) unplug(serial);
+    return true;
+  }
+  if (!starts(service, command)) return false;
+  if (!okay(fd)) return true;
+  serve_phone_shell(fd, folder, service.substr(command.size()), [this] {
+    const std::lock_guard lock(mutex_);
+    return running_;
+  });
+  return true;
 }
 
 void FakeAdbServer::shell(int fd, const std::string& serial, bool v2) {
@@ -379,7 +413,10 @@ std::string FakeAdbServer::socket_list(const std::string& serial, bool dos) {
   std::ifstream file("/proc/net/unix");
   for (std::string line; std::getline(file, line);) {
     const size_t at = line.rfind('@');
-    if (at != std::string::npos && phone->second.is.sockets.contains(line.substr(at + 1))) {
+    if (at == std::string::npos) continue;
+    const std::string name = line.substr(at + 1);
+    if (phone->second.is.sockets.contains(name) ||
+        (!phone->second.is.folder.empty() && owns_agent_socket(phone->second.is.folder, name))) {
       text += line + end;
     }
   }
@@ -395,7 +432,10 @@ int FakeAdbServer::open_target(const std::string& serial, const std::string& nam
   if (phone == phones_.end()) return -1;
   const auto handler = phone->second.handlers.find(name);
   if (handler == phone->second.handlers.end()) {
-    return phone->second.is.sockets.contains(name) ? connect_abstract(name) : -1;
+    const FakePhone& is = phone->second.is;
+    const bool is_its =
+        is.sockets.contains(name) || (!is.folder.empty() && owns_agent_socket(is.folder, name));
+    return is_its ? connect_abstract(name) : -1;
   }
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return -1;

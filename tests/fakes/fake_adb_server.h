@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/fakes/fake_phone.h"
+
 namespace collect::fakes {
 
 struct FakePhone {
@@ -26,6 +28,8 @@ struct FakePhone {
   std::string number;  // ro.serialno; empty: it has no such property
   // Abstract sockets of this machine that count as the phone's; empty: none of them.
   std::set<std::string> sockets;
+  // Of a FakePhoneFolder: its shell runs any command, its apps' agents are the phone's too.
+  std::string folder;
 };
 
 class FakeAdbServer {
@@ -53,6 +57,8 @@ class FakeAdbServer {
   void fall_silent(const std::string& serial);
   // After this many more bytes from the phone, in the middle of whatever they are, it is unplugged.
   void unplug_after(const std::string& serial, uint64_t bytes);
+  // What files that are pushed to the phone meet.
+  void limit_pushes(const std::string& serial, PushLimits limits);
   // While it is true nothing is relayed in either direction, and nothing ends.
   void stall(bool stalled);
 
@@ -70,6 +76,7 @@ class FakeAdbServer {
     std::map<std::string, Handler> handlers;
     std::set<int> streams;  // descriptors of clients
     uint64_t bytes_left = UINT64_MAX;
+    PushLimits pushes;
     bool silent = false;
   };
 
@@ -78,6 +85,8 @@ class FakeAdbServer {
   bool serve_host(int fd, const std::string& request, std::string& serial);
   void serve_phone(int fd, const std::string& serial, const std::string& service);
   void track(int fd);
+  // Services of a phone with a folder; false: it is none of them.
+  bool serve_folder(int fd, const std::string& serial, const std::string& service);
   void shell(int fd, const std::string& serial, bool v2);
   void relay(int client, int target, const std::string& serial);
   bool pass_on(int from, int to, const std::string& serial, bool from_phone);

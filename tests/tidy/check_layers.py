@@ -27,8 +27,10 @@ ROOMS = {
     # Names for sessions that are sealed. The CLI does the same to sessions of other machines.
     "daemon/symbolize": ["formats/core", "storage"],
     "daemon/control": ["proto/control", "formats/core", "daemon/principal"],
-    # It asks whose the collector is that it has reached, as the daemon does of its clients.
-    "daemon/ctl": ["proto/control", "formats", "storage", "daemon/symbolize", "daemon/principal"],
+    # It asks whose the collector is that it has reached, as the daemon does of its clients, and
+    # speaks to the adb server as the daemon does.
+    "daemon/ctl": ["proto/control", "formats", "storage", "daemon/symbolize", "daemon/principal",
+                   "daemon/attach"],
     # main, collector, config: where the rooms meet. The CLI is its own program.
     "daemon": ["formats", "proto", "storage", "daemon/ingest", "daemon/attach", "daemon/control",
                "daemon/principal", "daemon/symbolize"],
@@ -60,9 +62,10 @@ TARGETS = {
     "collect_storage": "storage", "collect_ingest": "daemon/ingest",
     "collect_symbolize": "daemon/symbolize", "collect_symbolize_lookup": "daemon/symbolize",
     "collect_symbolize_protocol": "daemon/symbolize", "collect-symbolizer": "daemon/symbolize",
-    "collect_attach": "daemon/attach", "collect_control": "daemon/control",
+    "collect_adb": "daemon/attach", "collect_attach": "daemon/attach", "collect_control": "daemon/control",
     "collect_daemon": "daemon", "collectord": "daemon",
     "collect_ctl_offline": "daemon/ctl", "collect_ctl_online": "daemon/ctl",
+    "collect_ctl_android": "daemon/ctl",
     "collectctl": "daemon/ctl",
 }
 OUTSIDE_TARGETS = [

@@ -74,6 +74,8 @@ SURFACE = {
     "daemon/ctl/main.cc": 'app.add_flag("-q,--quiet", quiet, "");\n',
     "daemon/ctl/online_command_line.cc": 'add("--control", control, "", "");\n',
     "daemon/ctl/file_command_line.cc": 'command->add_option(\n    "--limit", limit, "");\n',
+    "daemon/ctl/run_options.cc": "\n",
+    "daemon/ctl/android_command_line.cc": "\n",
     "daemon/config.h": 'visit("rtc", "", c.rtc);\n',
     "daemon/config.cc": 'app.add_option("--ready-fd", fd, "");\n',
     "formats/core/environment_names.h": '"COLLECT_TAG",\n',

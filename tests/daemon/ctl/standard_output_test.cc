@@ -42,6 +42,8 @@ class StandardOutputTest : public testing::OfflineTest {
     const std::string container = (root_ / "made.rtc").string();
     return {
         {"run", {{"run", "--help"}}},  // prints nothing else on standard output
+        // Without an adb server they say nothing there.
+        {"android", {{"android", "--help"}}},
         {"detail", {{"detail", "start"}, {"detail", "arm"}, {"detail", "stop"}}},
         {"filter", {{"filter", "--clear"}}},
         {"watch", {{"watch"}}},

@@ -1,5 +1,5 @@
-// One thread that calls one function. `steady fill N`: N times, as fast as it can. `steady pace
-// MS`: once a millisecond, for so many milliseconds of its clock.
+// One thread that calls one function; words behind these are passed by. `steady fill N`: N times,
+// as fast as it can. `steady pace MS`: once a millisecond, for so many milliseconds of its clock.
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ __attribute__((no_instrument_function)) static uint64_t now_ms(void) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc < 3) return 2;
   const uint64_t wanted = strtoull(argv[2], NULL, 10);
   if (strcmp(argv[1], "fill") == 0) {
     for (uint64_t i = 0; i < wanted; ++i) step();

@@ -1,0 +1,325 @@
+#include "daemon/ctl/android/android_command.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include "daemon/attach/adb_address.h"
+#include "daemon/ctl/android/adb_client.h"
+#include "daemon/ctl/android/app_preparation.h"
+#include "daemon/ctl/android/app_recording.h"
+#include "daemon/ctl/android/phone_agent.h"
+#include "daemon/ctl/android/phone_variables.h"
+#include "daemon/ctl/online_commands.h"
+#include "daemon/ctl/run_collector.h"
+#include "daemon/ctl/run_command.h"
+#include "daemon/ctl/run_summary.h"
+#include "daemon/ctl/symbolize.h"
+#include "daemon/ctl/text.h"
+
+namespace collect::ctl {
+namespace {
+
+using End = AppRecording::End;
+
+// How much of the agent is on the phone, on a terminal's line.
+AdbDevice::OnProgress progress_line(const AndroidOptions& options, std::ostream& err) {
+  if (options.quiet || options.json) return nullptr;
+  return [&err, shown = uint64_t{0}](uint64_t sent, uint64_t total) mutable {
+    // Four lines at most, and none for what is there at once.
+    const uint64_t quarter = total == 0 ? 4 : sent * 4 / total;
+    if (quarter == shown || total < (4u << 20)) return;
+    shown = quarter;
+    err << "collectctl: pushed " << short_bytes(sent) << " of " << short_bytes(total) << "\n";
+    err.flush();
+  };
+}
+
+AppWatch::OnLine log_lines(const AndroidOptions& options, std::ostream& err) {
+  if (options.quiet || options.json) return nullptr;
+  return [&err](const std::string& line) {
+    err << "collectctl: phone: " << printable_sentence(line) << "\n";
+    err.flush();
+  };
+}
+
+std::string device_text(const AdbDevice& device) {
+  return printable(device.serial()) +
+         (device.model().empty() ? "" : " (" + printable(device.model()) + ")");
+}
+
+std::string end_text(End end) {
+  switch (end) {
+    case End::kAppEnded:
+      return "the app ended";
+    case End::kRecordingEnded:
+      return "the recording ended; the app goes on untraced";
+    case End::kInterrupted:
+      return "the recording was ended here; the app goes on untraced";
+    case End::kNoAgent:
+    case End::kCollectorLost:
+      break;
+  }
+  return "the recording failed; the app goes on";
+}
+
+std::string no_agent_text(End end, const AppWatch& watch, const std::string& package) {
+  if (end == End::kCollectorLost || end == End::kInterrupted) return "";
+  if (end == End::kAppEnded) {
+    return std::string(watch.was_seen() ? "the app ended" : "the app did not come to run") +
+           " before its agent reached the collector: `adb logcat` says why";
+  }
+  return "no agent of " + package + " reached the collector within " +
+         std::to_string(kAgentBound.count() / 1000) +
+         " s: `adb logcat` may say why its library was not loaded";
+}
+
+// One command's way to a device, and the words for what fails.
+class Phone {
+ public:
+  Phone(const AndroidOptions& options, JobSignals& signals)
+      : interruption_(signals), options_(options) {}
+
+  // The device that is meant; its shell can be used.
+  Status connect() {
+    const auto address = attach::adb_address(
+        "auto", [](const char* name) { return static_cast<const char*>(std::getenv(name)); });
+    if (!address.ok()) return address.error();
+    client_.emplace(*address);
+    interruptible(true);
+    Result<AdbDevice> device =
+        AdbDevice::choose(*client_, options_.serial, std::getenv("ANDROID_SERIAL"));
+    if (!device.ok()) return device.error();
+    device_.emplace(std::move(*device));
+    return device_->check_shell();
+  }
+  // What undoes has to come to its end.
+  void interruptible(bool is) {
+    client_->set_interrupted(is ? AdbClient::Predicate([this] { return interruption_.look(); })
+                                : AdbClient::Predicate());
+  }
+  const AdbDevice& device() const { return *device_; }
+  Interruption& interruption() { return interruption_; }
+
+ private:
+  Interruption interruption_;
+  const AndroidOptions& options_;
+  std::optional<AdbClient> client_;
+  std::optional<AdbDevice> device_;
+};
+
+// Says what an app's recording came to, and ends the collector if it is ours.
+int conclude(const AndroidOptions& options, RunCollector& collector, RunOutcome outcome,
+             RunSessions followed, JobSignals& signals, std::ostream& err) {
+  outcome.program = options.package;
+  outcome.agent_seen = outcome.agent_seen || followed.agent_seen;
+  outcome.sessions = std::move(followed.sessions);
+  outcome.unmatched.assign(followed.filter.unmatched.begin(), followed.filter.unmatched.end());
+  outcome.filter_error = std::move(followed.filter.error);
+  outcome.filtered = !options.agent.only.empty() || !options.agent.except.empty();
+  outcome.timed = options.agent.max_time.has_value();
+  outcome.waits = options.agent.full == "wait";
+  if (options.agent.start_idle) outcome.start_command = start_command(collector);
+  const auto add_trouble = [&outcome](const std::string& text) {
+    if (!text.empty()) outcome.trouble += (outcome.trouble.empty() ? "" : "; ") + text;
+  };
+  add_trouble(followed.trouble);
+  if (collector.embedded) {
+    if (Status stopped = collector.embedded->stop(signals); !stopped.ok()) {
+      add_trouble(stopped.error().message);
+    }
+  }
+  for (const api::Session& session : outcome.sessions) {
+    if (options.symbols.empty() || !is_sealed(session)) continue;
+    std::ostringstream out, errors;
+    if (symbolize({session.path(), options.symbols, false}, out, errors) == kExitUsage) {
+      add_trouble("no names: " + errors.str());
+    }
+  }
+  const api::Session* const largest = largest_session(outcome.sessions);
+  const bool failed =
+      std::any_of(outcome.sessions.begin(), outcome.sessions.end(),
+                  [](const api::Session& session) { return session.state() == api::FAILED; }) ||
+      !outcome.trouble.empty() || !outcome.unmatched.empty() || !outcome.filter_error.empty();
+  outcome.exit_code = failed ? kExitRunFailed : 0;
+  if (options.json) {
+    err << run_summary_json(outcome);
+  } else if (!options.quiet || failed || largest == nullptr) {
+    if (largest != nullptr) outcome.top = top_functions(*largest);
+    err << run_summary_text(outcome);
+  }
+  err.flush();
+  return outcome.exit_code;
+}
+
+struct Target {
+  AndroidApp app;
+  std::string component;
+  std::string library;
+};
+
+// The agent into the app, and the app started with it.
+Status prepare(const AndroidOptions& options, const AdbDevice& device, const Target& target,
+               const AgentSettings& settings, AppPreparation& preparation, std::ostream& err) {
+  const Result<std::vector<std::string>> variables =
+      phone_variables(settings, preparation.spool_folder());
+  if (!variables.ok()) return variables.error();
+  COLLECT_TRY(preparation.begin());
+  if (!target.app.has_wrap) {
+    COLLECT_TRY(preparation.copy_agent(target.library, progress_line(options, err)));
+  }
+  COLLECT_TRY(preparation.write_variables(*variables));
+  if (!target.app.has_wrap) COLLECT_TRY(preparation.set_wrap());
+  return restart_app(device, target.app.package, target.component);
+}
+
+Result<Target> look_at_target(const AndroidOptions& options, const AdbDevice& device) {
+  const Result<PhoneFacts> phone = look_at_phone(device);
+  if (!phone.ok()) return phone.error();
+  COLLECT_TRY(check_sdk(device, *phone));
+  Target target;
+  Result<AndroidApp> app = look_at_app(device, *phone, options.package);
+  if (!app.ok()) return app.error();
+  target.app = std::move(*app);
+  if (target.app.has_wrap && !target.app.wrap_reads_variables) {
+    return Error{Code::kUnsupported,
+                 "the APK of " + options.package +
+                     " has a wrap.sh of its own, which goes before ours: take it out, or take that "
+                     "of deploy/android"};
+  }
+  Result<std::string> component = find_activity(device, options.package, options.activity);
+  if (!component.ok()) return component.error();
+  target.component = std::move(*component);
+  if (target.app.has_wrap) return target;
+  Result<std::string> library = find_phone_agent(target.app.abi, options.library);
+  if (!library.ok()) return library.error();
+  target.library = std::move(*library);
+  return target;
+}
+
+int run_failed(std::ostream& err, const Error& error) {
+  failed(err, error);
+  return kExitRunFailed;
+}
+
+// Not being able to undo is trouble, but none of the recording.
+std::string undo_trouble(Phone& phone, AppPreparation& preparation, const std::string& package) {
+  phone.interruptible(false);
+  const Status undone = preparation.undo();
+  if (undone.ok()) return "";
+  return "what was changed on the phone is still there (" + undone.error().message +
+         "): collectctl android stop " + package + " undoes it";
+}
+
+}  // namespace
+
+int android_run(const AndroidOptions& options, std::ostream& err) {
+  JobSignals signals;
+  Phone phone(options, signals);
+  if (const Status status = phone.connect(); !status.ok()) return run_failed(err, status.error());
+  const AdbDevice& device = phone.device();
+  const Result<Target> target = look_at_target(options, device);
+  if (!target.ok()) return run_failed(err, target.error());
+  const auto lock = AppLock::take(device, options.package);
+  if (!lock.ok()) return run_failed(err, lock.error());
+  const Result<bool> leftovers = undo_by_record(device, options.package);
+  if (!leftovers.ok()) return run_failed(err, leftovers.error());
+  if (*leftovers && !options.quiet) {
+    err << "collectctl: undid what an earlier run left on " << device_text(device) << "\n";
+  }
+  AppPreparation preparation(device, target->app);
+  const auto give_up = [&](const Error& error) {
+    failed(err, error);
+    const std::string trouble = undo_trouble(phone, preparation, options.package);
+    if (!trouble.empty()) err << "collectctl: " << printable_sentence(trouble) << "\n";
+    return kExitRunFailed;
+  };
+  Result<RunCollector> collector = find_collector({options.root, options.control, true}, signals);
+  if (!collector.ok()) return give_up(collector.error());
+  AgentSettings settings = options.agent;
+  settings.tag = new_run_tag();
+  if (!options.quiet && !options.json) {
+    err << "collectctl: " << options.package << " on " << device_text(device) << "\n";
+    announce(*collector, settings.start_idle, err);
+  }
+  const Status prepared = prepare(options, device, *target, settings, preparation, err);
+  if (!prepared.ok()) return give_up(prepared.error());
+  Client client(collector->control);
+  AppWatch watch(device, options.package, log_lines(options, err));
+  SealWait wait;
+  wait.tag = settings.tag;
+  std::ostringstream unheard;
+  AppRecording recording(device, watch, client, wait,
+                         options.quiet || options.json ? unheard : err);
+  const End end = recording.follow(phone.interruption());
+  RunOutcome outcome;
+  outcome.trouble = undo_trouble(phone, preparation, options.package);
+  outcome.app_ending = "on " + device_text(device) + ": " + end_text(end);
+  RunSessions followed = recording.finish(end, signals);
+  if (!followed.agent_seen) followed.trouble = no_agent_text(end, watch, options.package);
+  return conclude(options, *collector, std::move(outcome), std::move(followed), signals, err);
+}
+
+int android_attach(const AndroidOptions& options, std::ostream& err) {
+  JobSignals signals;
+  if (const Status status = check_package_name(options.package); !status.ok()) {
+    return run_failed(err, status.error());
+  }
+  Phone phone(options, signals);
+  if (const Status status = phone.connect(); !status.ok()) return run_failed(err, status.error());
+  const AdbDevice& device = phone.device();
+  const auto running = device.shell("pidof " + options.package);
+  if (!running.ok()) return run_failed(err, running.error());
+  if (running->exit_code != 0) {
+    return run_failed(err,
+                      {Code::kNotFound, options.package + " does not run on " + device.serial() +
+                                            ": start it, or use collectctl android run"});
+  }
+  Result<RunCollector> collector = find_collector({options.root, options.control, true}, signals);
+  if (!collector.ok()) return run_failed(err, collector.error());
+  if (!options.quiet && !options.json) {
+    err << "collectctl: " << options.package << " on " << device_text(device) << "\n";
+    announce(*collector, false, err);
+  }
+  Client client(collector->control);
+  const Result<std::vector<api::Session>> earlier = client.sessions("");
+  if (!earlier.ok()) return run_failed(err, earlier.error());
+  SealWait wait;
+  for (const api::Session& session : *earlier) {
+    if (is_sealed(session)) wait.before.insert(session.name());
+  }
+  AppWatch watch(device, options.package, log_lines(options, err));
+  std::ostringstream unheard;
+  AppRecording recording(device, watch, client, wait,
+                         options.quiet || options.json ? unheard : err);
+  recording.start_idle_agent();
+  const End end = recording.follow(phone.interruption());
+  RunOutcome outcome;
+  outcome.app_ending = "on " + device_text(device) + ": " + end_text(end);
+  RunSessions followed = recording.finish(end, signals);
+  if (!followed.agent_seen) followed.trouble = no_agent_text(end, watch, options.package);
+  return conclude(options, *collector, std::move(outcome), std::move(followed), signals, err);
+}
+
+int android_stop(const AndroidOptions& options, std::ostream& out, std::ostream& err) {
+  JobSignals signals;
+  if (const Status status = check_package_name(options.package); !status.ok()) {
+    return failed(err, status.error());
+  }
+  Phone phone(options, signals);
+  if (const Status status = phone.connect(); !status.ok()) return failed(err, status.error());
+  const auto lock = AppLock::take(phone.device(), options.package);
+  if (!lock.ok()) return failed(err, lock.error());
+  const Result<bool> undone = undo_by_record(phone.device(), options.package);
+  if (!undone.ok()) return failed(err, undone.error());
+  const Status removed = remove_lock(phone.device(), options.package);
+  if (!removed.ok()) return failed(err, removed.error());
+  out << (*undone ? "undid what was changed for " : "there is nothing to undo for ")
+      << options.package << " on " << device_text(phone.device()) << "\n";
+  out.flush();
+  return kExitOk;
+}
+
+}  // namespace collect::ctl

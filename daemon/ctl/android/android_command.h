@@ -1,0 +1,37 @@
+// `collectctl android …`: an app on a phone, recorded by one command. Everything is said to the adb
+// server itself; no adb program is needed beyond it.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "daemon/ctl/control_target.h"
+#include "daemon/ctl/run_environment.h"
+
+namespace collect::ctl {
+
+struct AndroidOptions {
+  std::string serial;  // empty: ANDROID_SERIAL, or the only device
+  std::string package;
+  std::string activity;              // empty: what a launcher starts
+  std::string library;               // the agent's; empty: the installed one for the phone
+  std::string root;                  // given: an embedded collector stores there
+  ControlTarget control;             // address empty: not given
+  AgentSettings agent;               // library, connect and tag are filled in here
+  std::vector<std::string> symbols;  // directories with unstripped files
+  bool json = false;
+  bool quiet = false;
+};
+
+// Exit codes as those of `run`: 0, or 125 (kExitRunFailed). To be called before any other thread
+// exists.
+int android_run(const AndroidOptions& options, std::ostream& err);
+// A running app that has the agent in it.
+int android_attach(const AndroidOptions& options, std::ostream& err);
+// Undoes what a run left that was killed. 0, or 1.
+int android_stop(const AndroidOptions& options, std::ostream& out, std::ostream& err);
+// What there is: adb server, devices, agents. 0: at least one phone can be recorded on; 1.
+int android_doctor(const AndroidOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace collect::ctl

@@ -1,0 +1,122 @@
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "daemon/attach/adb_address.h"
+#include "daemon/ctl/android/adb_client.h"
+#include "daemon/ctl/android/android_app.h"
+#include "daemon/ctl/android/android_command.h"
+#include "daemon/ctl/android/phone_agent.h"
+#include "daemon/ctl/online_commands.h"
+#include "daemon/ctl/text.h"
+
+namespace collect::ctl {
+namespace {
+
+struct PhoneReport {
+  attach::SourceDevice device;
+  PhoneFacts facts;
+  std::string agent;     // the library's path; empty: none
+  std::string obstacle;  // a sentence; empty: apps can be recorded
+};
+
+PhoneReport look_at(AdbClient& client, const attach::SourceDevice& found,
+                    const std::string& library) {
+  PhoneReport report;
+  report.device = found;
+  if (!found.is_usable) {
+    report.obstacle = found.reason + "; " + found.advice;
+    return report;
+  }
+  const AdbDevice device(client, found.serial, found.model);
+  if (const Status shell = device.check_shell(); !shell.ok()) {
+    report.obstacle = shell.error().message;
+    return report;
+  }
+  const Result<PhoneFacts> facts = look_at_phone(device);
+  if (!facts.ok()) {
+    report.obstacle = facts.error().message;
+    return report;
+  }
+  report.facts = *facts;
+  if (const Status sdk = check_sdk(device, *facts); !sdk.ok()) {
+    report.obstacle = sdk.error().message;
+    return report;
+  }
+  const Result<std::string> agent = find_phone_agent(facts->abi, library);
+  if (agent.ok()) {
+    report.agent = *agent;
+  } else {
+    report.obstacle = agent.error().message;
+  }
+  return report;
+}
+
+nlohmann::ordered_json to_json(const PhoneReport& report) {
+  nlohmann::ordered_json json;
+  json["serial"] = report.device.serial;
+  json["state"] = report.device.reported_state;
+  json["model"] = report.facts.model.empty() ? report.device.model : report.facts.model;
+  json["sdk"] = report.facts.sdk;
+  json["abi"] = report.facts.abi;
+  json["agent"] = report.agent;
+  json["obstacle"] = report.obstacle;
+  return json;
+}
+
+std::string text_of(const std::vector<PhoneReport>& reports) {
+  if (reports.empty()) {
+    return "no device: plug a phone in, and allow USB debugging in its developer options\n";
+  }
+  Table table({"DEVICE", "MODEL", "STATE", "SDK", "ABI", "AGENT"});
+  for (const PhoneReport& report : reports) {
+    table.add({printable(report.device.serial),
+               printable(report.facts.model.empty() ? report.device.model : report.facts.model),
+               printable(report.device.reported_state),
+               report.facts.sdk == 0 ? "?" : std::to_string(report.facts.sdk),
+               report.facts.abi.empty() ? "?" : printable(report.facts.abi),
+               report.agent.empty() ? "none" : printable(report.agent)});
+  }
+  std::string text = table.text();
+  for (const PhoneReport& report : reports) {
+    if (report.obstacle.empty()) continue;
+    text += printable(report.device.serial) + ": " + printable_sentence(report.obstacle) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+int android_doctor(const AndroidOptions& options, std::ostream& out, std::ostream& err) {
+  const auto address = attach::adb_address(
+      "auto", [](const char* name) { return static_cast<const char*>(std::getenv(name)); });
+  if (!address.ok()) return failed(err, address.error());
+  AdbClient client(*address);
+  const Result<uint32_t> version = client.version();
+  if (!version.ok()) return failed(err, version.error());
+  const auto devices = client.devices();
+  if (!devices.ok()) return failed(err, devices.error());
+  std::vector<PhoneReport> reports;
+  bool any = false;
+  for (const attach::SourceDevice& device : *devices) {
+    if (!options.serial.empty() && device.serial != options.serial) continue;
+    reports.push_back(look_at(client, device, options.library));
+    any = any || reports.back().obstacle.empty();
+  }
+  if (options.json) {
+    nlohmann::ordered_json json;
+    json["adb_server"] = client.address();
+    json["adb_version"] = *version;
+    json["devices"] = nlohmann::ordered_json::array();
+    for (const PhoneReport& report : reports) json["devices"].push_back(to_json(report));
+    out << printable_json(
+               json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace))
+        << "\n";
+  } else {
+    out << "adb server at " << client.address() << ", version 1.0." << *version << "\n"
+        << text_of(reports);
+  }
+  out.flush();
+  return any ? kExitOk : kExitFailed;
+}
+
+}  // namespace collect::ctl

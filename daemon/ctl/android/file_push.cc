@@ -1,0 +1,104 @@
+#include "daemon/ctl/android/file_push.h"
+
+#include <algorithm>
+#include <asio/buffer.hpp>
+#include <asio/read.hpp>
+#include <asio/write.hpp>
+#include <ctime>
+#include <utility>
+
+#include "daemon/ctl/android/adb_device.h"
+
+namespace collect::ctl {
+namespace {
+
+std::string u32(size_t value) {
+  std::string bytes;
+  for (unsigned shift = 0; shift < 32; shift += 8) {
+    bytes += static_cast<char>((value >> shift) & 0xFF);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<FilePush>> FilePush::start(attach::Socket socket, const std::string& path,
+                                                  const std::string& remote, uint32_t mode) {
+  std::shared_ptr<FilePush> push(new FilePush(std::move(socket), path));
+  push->file_.open(path, std::ios::binary | std::ios::ate);
+  if (!push->file_) return Error{Code::kIo, path + ": can't be read"};
+  push->total_ = static_cast<uint64_t>(push->file_.tellg());
+  push->file_.seekg(0);
+  const std::string name = remote + "," + std::to_string(mode);
+  push->piece_ = "SEND" + u32(name.size()) + name;
+  push->read_answer();
+  push->write(false);
+  return push;
+}
+
+void FilePush::close() {
+  std::error_code ignored;
+  socket_.close(ignored);
+}
+
+void FilePush::finish(Status status) {
+  if (!result_) result_ = std::move(status);
+  close();
+}
+
+void FilePush::send_next() {
+  std::string data(kSyncPieceBytes, '\0');
+  file_.read(data.data(), static_cast<std::streamsize>(data.size()));
+  data.resize(static_cast<size_t>(file_.gcount()));
+  if (file_.bad() || (data.empty() && sent_ != total_)) {
+    finish(Error{Code::kIo, path_ + ": can't be read at " + std::to_string(sent_)});
+    return;
+  }
+  sent_ += data.size();
+  const bool is_last = data.empty();
+  piece_ = is_last ? "DONE" + u32(static_cast<size_t>(std::time(nullptr)))
+                   : "DATA" + u32(data.size()) + data;
+  write(is_last);
+}
+
+void FilePush::write(bool is_last) {
+  asio::async_write(socket_, asio::buffer(piece_),
+                    [self = shared_from_this(), is_last](const std::error_code& error, size_t) {
+                      // What broke a write shows in the answer, which may hold the device's own
+                      // reason.
+                      if (!error && !is_last && !self->result_) self->send_next();
+                    });
+}
+
+void FilePush::read_answer() {
+  asio::async_read(
+      socket_, asio::buffer(answer_),
+      [self = shared_from_this()](const std::error_code& error, size_t) {
+        const std::string_view word(self->answer_.data(), 4);
+        if (error) {
+          self->finish(Error{Code::kUnavailable, "the connection to the device ended after " +
+                                                     std::to_string(self->sent_) + " bytes"});
+        } else if (word == "OKAY") {
+          self->finish({});
+        } else if (word == "FAIL") {
+          size_t bytes = 0;
+          for (size_t i = 0; i < 4; ++i) {
+            bytes |= static_cast<size_t>(static_cast<uint8_t>(self->answer_[4 + i])) << (8 * i);
+          }
+          self->read_message(std::min(bytes, kMaxSyncMessageBytes));
+        } else {
+          self->finish(Error{Code::kDamaged, "neither OKAY nor FAIL came"});
+        }
+      });
+}
+
+void FilePush::read_message(size_t bytes) {
+  message_.resize(bytes);
+  asio::async_read(socket_, asio::buffer(message_),
+                   [self = shared_from_this()](const std::error_code&, size_t count) {
+                     self->message_.resize(count);
+                     self->finish(Error{code_of_words(self->message_), self->message_});
+                   });
+}
+
+}  // namespace collect::ctl

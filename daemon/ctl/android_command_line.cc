@@ -1,0 +1,134 @@
+// `collectctl android` on the command line.
+#include <iostream>
+#include <string>
+
+#include "daemon/ctl/command_line.h"
+
+namespace collect::ctl {
+namespace {
+
+constexpr const char* kRunFooter =
+    "The app must be debuggable, its libraries built with -finstrument-functions; Android 10 or\n"
+    "later. The agent is copied into the app's data, and the property wrap.PACKAGE starts the app\n"
+    "with it; an APK that brings the wrap.sh of deploy/android is started as it is. Everything is\n"
+    "undone when the command ends, or by the next one. The adb server is found as adb finds it\n"
+    "(ADB_SERVER_SOCKET, ANDROID_ADB_SERVER_PORT); no adb program is needed.\n"
+    "\n"
+    "A collector that runs at --control (default as in collectctl --help) is used if it looks for\n"
+    "phones. When none does, or with -o, one is started for this run.\n"
+    "\n"
+    "Exit code: 0, or 125 when nothing could be recorded or stored, when what was changed on the\n"
+    "phone could not be undone, or where a pattern of --only or --except matched no function.\n"
+    "\n"
+    "Examples:\n"
+    "  collectctl android run com.example.app\n"
+    "  collectctl android run --max-time 10s --symbols app/build/intermediates com.example.app";
+
+void add_serial(CLI::App& command, AndroidOptions& android) {
+  command
+      .add_option("-s,--serial", android.serial,
+                  "Which device (default: ANDROID_SERIAL, or the only one)")
+      ->type_name("SERIAL");
+}
+
+void add_package(CLI::App& command, AndroidOptions& android) {
+  command.add_option("PACKAGE", android.package, "The app, such as com.example.app")->required();
+  add_serial(command, android);
+}
+
+void add_library(CLI::App& command, AndroidOptions& android) {
+  command
+      .add_option("--agent", android.library,
+                  "libcollect_agent.so for the phone (default: the installed one for its ABI)")
+      ->type_name("FILE");
+}
+
+// What `run` and `attach` share: where sessions go, and how the end is told.
+void add_recording(CLI::App& command, Line& line) {
+  command
+      .add_option("-o,--output", line.android.root,
+                  "Directory for the sessions (default: ada_traces, or the running collector's)")
+      ->type_name("DIRECTORY");
+  command
+      .add_option("--symbols", line.android.symbols,
+                  "Directory with unstripped libraries, found by build id; may be repeated")
+      ->type_name("DIRECTORY")
+      ->allow_extra_args(false);
+  add_control(command, line.control);
+  command.add_flag("-q,--quiet", line.android.quiet, "Say nothing unless something is wrong");
+  command.add_flag("--json", line.json, "The summary as one line of JSON on standard error");
+}
+
+using Recording = int (*)(const AndroidOptions&, std::ostream&);
+
+void record_with(CLI::App* command, Line& line, Recording record) {
+  command->callback([&line, record] {
+    line.takes_signals = true;
+    line.command = [&line, record] {
+      line.android.control = run_control(line.control, line.android.root);
+      line.android.json = line.json;
+      return record(line.android, std::cerr);
+    };
+  });
+}
+
+void add_android_run(CLI::App& android, Line& line) {
+  CLI::App* command = add_command(android, "run", "Start an app on a phone and record it");
+  add_package(*command, line.android);
+  command->add_option("ACTIVITY", line.android.activity,
+                      "What to start, such as .MainActivity (default: what a launcher starts)");
+  add_library(*command, line.android);
+  command
+      ->add_option("--when-full", line.android.agent.full,
+                   "When the ring and the spool are full: drop the new event and count it (the "
+                   "default), overwrite the oldest, or let the app wait, so that nothing is lost")
+      ->type_name("POLICY")
+      ->check(CLI::IsMember({"wait", "drop", "overwrite"}));
+  add_recording_options(*command, line.android.agent);
+  add_recording(*command, line);
+  command->footer(kRunFooter);
+  record_with(command, line, android_run);
+}
+
+void add_android_attach(CLI::App& android, Line& line) {
+  CLI::App* command =
+      add_command(android, "attach", "Record a running app that has the agent in it");
+  add_package(*command, line.android);
+  add_recording(*command, line);
+  command->footer(
+      "Ctrl-C ends the recording; the app goes on. Exit codes as those of android run.");
+  record_with(command, line, android_attach);
+}
+
+using Look = int (*)(const AndroidOptions&, std::ostream&, std::ostream&);
+
+void look_with(CLI::App* command, Line& line, Look look) {
+  command->callback([&line, look] {
+    line.takes_signals = look == android_stop;
+    line.command = [&line, look] {
+      line.android.json = line.json;
+      return look(line.android, std::cout, std::cerr);
+    };
+  });
+}
+
+}  // namespace
+
+void add_android_commands(CLI::App& app, Line& line) {
+  CLI::App* android = add_command(app, "android", "Record an app on an Android phone");
+  android->require_subcommand(1);
+  add_android_run(*android, line);
+  add_android_attach(*android, line);
+  CLI::App* stop =
+      add_command(*android, "stop", "Undo what a run left on the phone that was killed");
+  add_package(*stop, line.android);
+  look_with(stop, line, android_stop);
+  CLI::App* doctor =
+      add_command(*android, "doctor", "Say which phones can be recorded on, and why one can't");
+  add_serial(*doctor, line.android);
+  add_library(*doctor, line.android);
+  add_json(doctor, line);
+  look_with(doctor, line, android_doctor);
+}
+
+}  // namespace collect::ctl

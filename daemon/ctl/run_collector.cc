@@ -1,0 +1,102 @@
+#include "daemon/ctl/run_collector.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <utility>
+
+#include "daemon/ctl/client.h"
+#include "daemon/ctl/program_paths.h"
+
+namespace collect::ctl {
+namespace {
+
+// A collector that runs answers at once; nothing else should hold up the program for long.
+constexpr std::chrono::milliseconds kProbeDeadline{1000};
+
+// A collector that listens everywhere is dialled on this machine.
+std::string dialable(const std::string& address) {
+  for (std::string_view any : {"0.0.0.0:", "[::]:", "*:"}) {
+    if (address.starts_with(any)) return "127.0.0.1:" + address.substr(any.size());
+  }
+  return address;
+}
+
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path resolved = std::filesystem::absolute(path, error);
+  return error ? path : resolved.lexically_normal().string();
+}
+
+// One that was started with adb = "off" finds nothing on phones.
+Result<bool> finds_phones(const ControlTarget& control) {
+  const auto devices = Client(control).devices("");
+  if (!devices.ok()) return devices.error();
+  return std::any_of(devices->servers().begin(), devices->servers().end(),
+                     [](const api::DeviceServer& server) { return server.via() == "adb"; });
+}
+
+}  // namespace
+
+Result<RunCollector> find_collector(const CollectorWish& wish, JobSignals& signals) {
+  RunCollector collector;
+  if (wish.root.empty()) {
+    collector.control = wish.control;
+    if (collector.control.address.empty()) collector.control.address = default_control_address();
+    const Result<api::Stats> stats = Client(collector.control).stats(kProbeDeadline);
+    Result<bool> finds = true;
+    if (stats.ok() && wish.with_phones) finds = finds_phones(collector.control);
+    if (!finds.ok()) return finds.error();
+    if (stats.ok() && *finds) {
+      collector.ingest = dialable(stats->ingest_address());
+      collector.root = stats->root();
+      return collector;
+    }
+    if (!wish.control.address.empty()) {
+      if (!stats.ok()) return stats.error();
+      return Error{Code::kUnsupported, "the collector at " + wish.control.address +
+                                           " looks for no Android devices: start it with --adb "
+                                           "auto, or use -o DIRECTORY"};
+    }
+  }
+  const Result<std::string> program = find_collectord();
+  if (!program.ok()) return program.error();
+  const std::string address = wish.control.address.empty() ? "127.0.0.1:0" : wish.control.address;
+  // It is there for one program, and does not come back.
+  const std::vector<std::string> attach = {
+      "--adb", wish.with_phones ? "auto" : "off", "--usbmux", "off", "--seal-at-stop", "true"};
+  collector.root = absolute(wish.root.empty() ? kDefaultRoot : wish.root);
+  auto daemon = EmbeddedDaemon::start(*program, collector.root, address, attach, signals);
+  for (int i = 2; wish.root.empty() && !daemon.ok() && i <= kMaxDefaultRoots; ++i) {
+    if (daemon.code() != Code::kAlreadyExists) break;
+    collector.root = absolute(kDefaultRoot + ("-" + std::to_string(i)));
+    daemon = EmbeddedDaemon::start(*program, collector.root, address, attach, signals);
+  }
+  if (!daemon.ok()) return daemon.error();
+  collector.embedded = std::move(*daemon);
+  collector.ingest = collector.embedded->addresses().ingest;
+  collector.control = collector.embedded->addresses().control;
+  return collector;
+}
+
+std::string start_command(const RunCollector& collector) {
+  return "collectctl --control " + collector.control.address + " start";
+}
+
+void announce(const RunCollector& collector, bool idle, std::ostream& err) {
+  err << "collectctl: " << (collector.embedded ? "recording to " : "recording to the collector in ")
+      << collector.root << "\n"
+      << "collectctl: control plane: collectctl --control " << collector.control.address
+      << " detail start";
+  if (collector.control.tls_ca.empty()) {
+    err << "    (or grpcurl -plaintext " << collector.control.address << " list)";
+  }
+  err << "\n";
+  if (idle) {
+    err << "collectctl: nothing is recorded until somebody asks for it: "
+        << start_command(collector) << "\n";
+  }
+  err.flush();
+}
+
+}  // namespace collect::ctl

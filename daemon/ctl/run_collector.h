@@ -1,0 +1,41 @@
+// The collector of a run: the one that runs already, or one of our own for as long as the run
+// lasts.
+#pragma once
+
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "daemon/ctl/control_target.h"
+#include "daemon/ctl/embedded_daemon.h"
+#include "daemon/ctl/job.h"
+#include "formats/core/result.h"
+
+namespace collect::ctl {
+
+// A collector owns its root. Runs at the same time in one directory use ada_traces-2 and so on.
+inline constexpr const char* kDefaultRoot = "ada_traces";
+inline constexpr int kMaxDefaultRoots = 100;
+
+struct CollectorWish {
+  std::string root;          // given: a collector of our own stores there
+  ControlTarget control;     // address empty: not given
+  bool with_phones = false;  // it has to find agents through the adb server
+};
+
+struct RunCollector {
+  std::unique_ptr<EmbeddedDaemon> embedded;  // null when one ran already
+  std::string ingest;
+  ControlTarget control;
+  std::string root;
+};
+
+Result<RunCollector> find_collector(const CollectorWish& wish, JobSignals& signals);
+
+// What makes agents that wait for it record.
+std::string start_command(const RunCollector& collector);
+
+// Where it stores, and how it is asked for more.
+void announce(const RunCollector& collector, bool idle, std::ostream& err);
+
+}  // namespace collect::ctl

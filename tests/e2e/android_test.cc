@@ -1,0 +1,279 @@
+// An app on a phone, recorded by one command: the real collectctl and collectord, an adb server of
+// the tests with a phone whose commands are scripts, and an app that is a real traced program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/collector_process.h"
+#include "tests/e2e/recorded_session.h"
+#include "tests/fakes/fake_adb_server.h"
+#include "tests/fakes/fake_phone.h"
+
+namespace collect::e2e {
+namespace {
+
+using fakes::FakeAdbServer;
+using fakes::FakePhone;
+using fakes::FakePhoneFolder;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr seconds kSoon{60};
+constexpr seconds kRunLimit{120};
+const char* const kApp = "com.example.app";
+
+class AndroidTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    adb_.start();
+    FakePhone phone;
+    phone.folder = phone_.path();
+    adb_.plug("R58M", phone);
+    // Works until the collector has looked for it, and calls what it counted by itself.
+    phone_.install(kApp, traced_program("steady") + " pace 8000",
+                   "COUNT_FILE=" + scratch_ / "count" + "\nCOLLECT_EXIT_FLUSH_MS=60000\n");
+  }
+
+  Environment environment() const {
+    return {{"ANDROID_ADB_SERVER_PORT", std::to_string(adb_.port())},
+            {"ADB_SERVER_SOCKET", ""},
+            {"ANDROID_ADB_SERVER_ADDRESS", ""},
+            {"ANDROID_SERIAL", ""},
+            {"COLLECT_CONTROL", ""}};
+  }
+  Arguments android(const std::string& command, const Arguments& more = {}) const {
+    Arguments all = {program("collectctl"), "android", command};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  Arguments recording(const Arguments& more = {}) const {
+    Arguments all = android(
+        "run", {"-o", scratch_ / "traces", "--agent", agent_library(), "--when-full", "wait"});
+    all.insert(all.end(), more.begin(), more.end());
+    all.push_back(kApp);
+    return all;
+  }
+  Ending ctl(const Arguments& command) {
+    return run(scratch_.path(), command, environment(), kRunLimit);
+  }
+  std::unique_ptr<ChildProcess> start(const Arguments& command) {
+    return std::make_unique<ChildProcess>(scratch_.path(), command, environment());
+  }
+  // An app that goes on until it is ended.
+  void install_endless() { phone_.install(kApp, traced_program("steady") + " pace 600000"); }
+  int app_pid() const { return std::atoi(phone_.read(phone_.app(kApp, "pid")).c_str()); }
+  bool says(const ChildProcess& process, const std::string& words) {
+    return eventually(kSoon, [&] { return process.errors().find(words) != std::string::npos; });
+  }
+  std::vector<RecordedSession> sessions() {
+    std::vector<RecordedSession> all;
+    for (const std::string& path : session_directories(scratch_ / "traces")) all.emplace_back(path);
+    return all;
+  }
+  void expect_refused(const Ending& ending, const std::string& words) {
+    EXPECT_TRUE(ending.exited_with(125)) << ending.describe() << ending.errors;
+    EXPECT_THAT(ending.errors, HasSubstr(words));
+    EXPECT_EQ(phone_.leftovers(), "");
+  }
+
+  Scratch scratch_;
+  FakePhoneFolder phone_;
+  FakeAdbServer adb_;
+};
+
+TEST_F(AndroidTest, RunsAnAppAndRecordsAllOfIt) {
+  const Ending ending = ctl(recording());
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  EXPECT_THAT(ending.errors, AllOf(HasSubstr("com.example.app on R58M (Sim_Phone): the app ended"),
+                                   HasSubstr("lost       nothing"), HasSubstr("self time"),
+                                   HasSubstr("phone: collect agent (")));
+  const auto recorded = sessions();
+  ASSERT_EQ(recorded.size(), 1u);
+  EXPECT_EQ(recorded[0].state(), "complete");
+  const int pid = recorded[0].manifest()["process"]["pid"];
+  expect_exactly(recorded[0], read_count(scratch_ / "count", pid));
+  EXPECT_EQ(phone_.leftovers(), "");
+}
+
+TEST_F(AndroidTest, CtrlCEndsTheRecordingAndTheAppGoesOn) {
+  install_endless();
+  const auto job = start(recording());
+  ASSERT_TRUE(says(*job, "the agent is connected")) << job->errors();
+  const int pid = app_pid();
+  ASSERT_TRUE(eventually(kSoon, [&] { return !session_directories(scratch_ / "traces").empty(); }));
+  job->send_signal(SIGINT);
+  const Ending& ending = job->wait(kRunLimit);
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  EXPECT_THAT(ending.errors, HasSubstr("the app goes on untraced"));
+  const auto recorded = sessions();
+  ASSERT_EQ(recorded.size(), 1u);
+  EXPECT_EQ(recorded[0].state(), "complete");
+  EXPECT_GT(recorded[0].totals().events, 0u);
+  EXPECT_EQ(kill(pid, 0), 0) << "the app was ended";
+  EXPECT_EQ(phone_.leftovers(), "");
+
+  // The agent is still in it.
+  const auto again = start(android("attach", {"-o", scratch_ / "more", "-s", "R58M", kApp}));
+  ASSERT_TRUE(says(*again, "the agent is connected")) << again->errors();
+  ASSERT_TRUE(eventually(kSoon, [&] { return !session_directories(scratch_ / "more").empty(); }));
+  kill(pid, SIGTERM);
+  const Ending& end = again->wait(kRunLimit);
+  EXPECT_TRUE(end.exited_with(0)) << end.describe() << end.errors;
+  EXPECT_THAT(end.errors, HasSubstr("the app ended"));
+  EXPECT_EQ(session_directories(scratch_ / "more", pid).size(), 1u);
+}
+
+TEST_F(AndroidTest, ALimitEndsIt) {
+  install_endless();
+  const Ending ending = ctl(recording({"--max-time", "300ms", "--json", "--serial", "R58M"}));
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  const auto summary = nlohmann::json::parse(ending.errors);
+  ASSERT_EQ(summary["sessions"].size(), 1u) << ending.errors;
+  EXPECT_EQ(summary["sessions"][0]["status"], "time limit");
+  EXPECT_GT(app_pid(), 0);
+  EXPECT_EQ(phone_.leftovers(), "");
+}
+
+TEST_F(AndroidTest, AnAppWithTheScriptInItsApk) {
+  const std::string folder = phone_.app(kApp, "code/lib/x86_64");
+  std::filesystem::create_directories(folder);
+  std::string script = phone_.read(deploy_script("android/wrap.sh"));
+  const std::string data = "/data/data/${word#--nice-name=}";
+  ASSERT_NE(script.find(data), std::string::npos);
+  script.replace(script.find(data), data.size(), phone_.app(kApp, "data"));
+  phone_.write(folder + "/wrap.sh", script);
+  std::filesystem::copy_file(agent_library(), folder + "/libcollect_agent.so");
+  install_endless();
+  const Ending ending = ctl(
+      android("run", {"-o", scratch_ / "traces", "--max-time", "200ms", kApp, ".MainActivity"}));
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  EXPECT_THAT(ending.errors, HasSubstr("after the time that --max-time allows"));
+  EXPECT_EQ(sessions().size(), 1u);
+  EXPECT_EQ(phone_.leftovers(), "");
+
+  phone_.write(folder + "/wrap.sh", "#!/system/bin/sh\nexec \"$@\"\n");
+  expect_refused(ctl(recording()), "has a wrap.sh of its own, which goes before ours");
+}
+
+TEST_F(AndroidTest, WhatIsWrongIsOneSentence) {
+  std::filesystem::remove(phone_.app(kApp, "debuggable"));
+  expect_refused(ctl(recording()), "com.example.app on R58M is not debuggable: install its debug");
+  phone_.write(phone_.app(kApp, "debuggable"), "");
+
+  phone_.write(phone_.app(kApp, "abi"), "arm64-v8a\n");
+  expect_refused(ctl(recording()), "is for x86_64, and the app runs as arm64-v8a");
+  phone_.write(phone_.app(kApp, "abi"), "x86_64\n");
+
+  phone_.set_property("ro.build.version.sdk", "28");
+  expect_refused(ctl(recording()), "R58M runs Android of API level 28; the agent needs 29");
+  phone_.set_property("ro.build.version.sdk", "34");
+
+  phone_.write(phone_ / "refuses_properties", "");
+  expect_refused(ctl(recording()), "R58M refuses the property wrap.com.example.app");
+  std::filesystem::remove(phone_ / "refuses_properties");
+
+  expect_refused(ctl(android("run", {"-o", scratch_ / "traces", "--agent", agent_library(),
+                                     "com.example.app", ".Other"})),
+                 "com.example.app/.Other did not start: Error: Activity class");
+  expect_refused(ctl(android("run", {"com.example.other"})), "is not installed");
+  expect_refused(ctl(android("run", {"x; rm -rf /"})), "is no package of Android");
+  expect_refused(ctl(android("run", {"--serial", "HT12", kApp})),
+                 "there is no device HT12; there is R58M (Sim_Phone)");
+  expect_refused(ctl(android("run", {kApp})), "there is no agent for x86_64");
+  adb_.set_state("R58M", "unauthorized");
+  expect_refused(ctl(recording()), "confirm the prompt");
+}
+
+TEST_F(AndroidTest, AnAppThatEndsAtOnce) {
+  phone_.install(kApp, "false");
+  expect_refused(ctl(recording()), "before its agent reached the collector");
+}
+
+TEST_F(AndroidTest, NoRoomOnThePhone) {
+  adb_.limit_pushes("R58M", {.space = 100'000});
+  expect_refused(ctl(recording()), "No space left on device");
+}
+
+TEST_F(AndroidTest, TheCableComesOutWhileItPushes) {
+  adb_.limit_pushes("R58M", {.cable = 100'000});
+  const Ending ending = ctl(recording());
+  EXPECT_TRUE(ending.exited_with(125)) << ending.describe() << ending.errors;
+  EXPECT_THAT(ending.errors, AllOf(HasSubstr("the connection to the device ended after"),
+                                   HasSubstr("collectctl android stop com.example.app undoes it")));
+  EXPECT_NE(phone_.leftovers(), "");
+  FakePhone again;
+  again.folder = phone_.path();
+  adb_.plug("R58M", again);
+  const Ending stopped = ctl(android("stop", {kApp}));
+  EXPECT_TRUE(stopped.exited_with(0)) << stopped.errors;
+  EXPECT_EQ(stopped.output, "undid what was changed for com.example.app on R58M (Sim_Phone)\n");
+  EXPECT_EQ(phone_.leftovers(), "");
+  const Ending nothing = ctl(android("stop", {kApp}));
+  EXPECT_TRUE(nothing.exited_with(0)) << nothing.errors;
+  EXPECT_THAT(nothing.output, HasSubstr("there is nothing to undo"));
+  EXPECT_EQ(phone_.leftovers(), "");
+}
+
+TEST_F(AndroidTest, TwoAtOnceAndOneThatWasKilled) {
+  install_endless();
+  const auto first = start(recording());
+  ASSERT_TRUE(says(*first, "the agent is connected")) << first->errors();
+  Arguments other = recording();
+  other[4] = scratch_ / "others";
+  const Ending second = ctl(other);
+  EXPECT_TRUE(second.exited_with(125)) << second.errors;
+  EXPECT_THAT(second.errors, HasSubstr("another collectctl has com.example.app on R58M under way"));
+  EXPECT_TRUE(first->running());
+  EXPECT_NE(phone_.property(std::string("wrap.") + kApp), "");
+
+  first->send_signal(SIGKILL);
+  first->wait(kSoon);
+  EXPECT_NE(phone_.leftovers(), "") << "somebody undid it";
+  const Ending third = ctl(recording({"--max-time", "200ms", "-q"}));
+  EXPECT_TRUE(third.exited_with(0)) << third.describe() << third.errors;
+  EXPECT_EQ(phone_.leftovers(), "");
+}
+
+TEST_F(AndroidTest, TheCableComesOutWhileItRecords) {
+  install_endless();
+  const auto job = start(recording());
+  ASSERT_TRUE(says(*job, "the agent is connected")) << job->errors();
+  adb_.unplug("R58M");
+  ASSERT_TRUE(says(*job, "R58M is away")) << job->errors();
+  FakePhone again;
+  again.folder = phone_.path();
+  adb_.plug("R58M", again);
+  ASSERT_TRUE(says(*job, "R58M is back")) << job->errors();
+  kill(app_pid(), SIGTERM);
+  const Ending& ending = job->wait(kRunLimit);
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  EXPECT_THAT(ending.errors, HasSubstr("the app ended"));
+  EXPECT_EQ(phone_.leftovers(), "");
+  EXPECT_EQ(sessions().size(), 1u);
+}
+
+TEST_F(AndroidTest, TheDoctorSaysWhatThereIs) {
+  const Ending without = ctl(android("doctor"));
+  EXPECT_TRUE(without.exited_with(1)) << without.errors;
+  EXPECT_THAT(without.output,
+              AllOf(HasSubstr("version 1.0.41"), HasSubstr("there is no agent for x86_64")));
+  const Ending with = ctl(android("doctor", {"--agent", agent_library(), "--json"}));
+  EXPECT_TRUE(with.exited_with(0)) << with.errors;
+  const auto json = nlohmann::json::parse(with.output);
+  ASSERT_EQ(json["devices"].size(), 1u);
+  EXPECT_EQ(json["devices"][0]["sdk"], 34);
+  EXPECT_EQ(json["devices"][0]["abi"], "x86_64");
+  EXPECT_EQ(json["devices"][0]["agent"], agent_library());
+  adb_.stop();
+  const Ending none = ctl(android("doctor"));
+  EXPECT_TRUE(none.exited_with(1));
+  EXPECT_THAT(none.errors, HasSubstr("start it with `adb start-server`"));
+}
+
+}  // namespace
+}  // namespace collect::e2e
