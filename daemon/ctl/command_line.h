@@ -31,6 +31,7 @@ struct Line {
   DetailOptions detail;
   DeviceOptions devices;
   FilterOptions functions;
+  StartOptions start;
   DownloadOptions download;
   ConversionOptions conversion;
   WatchOptions watch;

@@ -41,9 +41,11 @@ bool AppRecording::look() {
   if (!view.ok()) return false;
   const bool was_seen = agent_seen_;
   for (const api::Agent& agent : view->agents) {
-    agent_seen_ = agent_seen_ || agent.state() != api::DIALING;
-    if (!starts_idle_ || agent.state() != api::CONNECTED) continue;
-    starts_idle_ = !collector_.start_session(agent.name()).ok();
+    agent_seen_ = agent_seen_ || agent.state() != api::AGENT_STATE_DIALING;
+    if (!starts_idle_ || agent.state() != api::AGENT_STATE_CONNECTED) continue;
+    api::StartSessionRequest start;
+    start.mutable_target()->set_agent(agent.name());
+    starts_idle_ = !collector_.start_session(start).ok();
   }
   agent_seen_ = agent_seen_ || !view->sessions.empty();
   if (agent_seen_ && !was_seen) {

@@ -169,13 +169,13 @@ TEST_F(ControlServerTest, PublicClientsNeedNoSchema) {
     EXPECT_EQ(code, 0) << output;
     EXPECT_THAT(run(call + base + "/grpc.health.v1.Health/Check").second, HasSubstr("SERVING"));
   }
-  EXPECT_EQ(collector_.last_mode(), api::ON);
+  EXPECT_EQ(collector_.last_detail().mode, api::DETAIL_MODE_ON);
 }
 
 // The deadline is far away: live watches, busy and idle, must not make shutdown wait for it.
 TEST_F(ControlServerTest, ShutdownEndsLiveStreamsFirst) {
-  collector_.add_agent("1", "lua", api::RECORDING);
-  collector_.add_session("one", api::ACTIVE);
+  collector_.add_agent("1", "lua", api::AGENT_STATE_RECORDING);
+  collector_.add_session("one", api::SESSION_STATE_ACTIVE);
   const auto agents_context = context();
   const auto agents = stub_->WatchAgents(agents_context.get(), {});
   const auto session_context = context();
@@ -185,6 +185,8 @@ TEST_F(ControlServerTest, ShutdownEndsLiveStreamsFirst) {
   const auto health = health_stub->Watch(health_context.get(), {});
   api::AgentEvent event;
   ASSERT_TRUE(agents->Read(&event));
+  ASSERT_TRUE(agents->Read(&event));
+  EXPECT_EQ(event.kind(), api::CHANGE_KIND_SYNCED);
   api::Session state;
   ASSERT_TRUE(session->Read(&state));
   HealthCheckResponse serving;
@@ -225,7 +227,7 @@ TEST_F(ControlServerTest, ShutdownDoesNotWaitForAClientThatNeverReads) {
     api::Agent agent;
     agent.set_name("agents/" + std::to_string(i));
     agent.set_status(std::string(1000, 's'));
-    collector_.change_agent(api::AgentEvent::ADDED, agent);
+    collector_.change_agent(api::CHANGE_KIND_ADDED, agent);
   }
   auto down =
       std::async(std::launch::async, [this] { server_->shutdown(std::chrono::milliseconds(200)); });
