@@ -14,9 +14,9 @@ install(TARGETS collect-symbolizer
 install(FILES agent/AGENT.md
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/libcollect-agent COMPONENT agent)
 
-install(FILES proto/control/v1/agents.proto proto/control/v1/control.proto
-              proto/control/v1/sessions.proto
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/collect/proto/control/v1 COMPONENT daemon)
+install(DIRECTORY proto/control/collect proto/control/google
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/collect/proto COMPONENT daemon
+        FILES_MATCHING PATTERN "*.proto")
 install(FILES deploy/systemd/collectord.service deploy/systemd/collectord.socket
               deploy/systemd/collectord-control.socket
         DESTINATION lib/systemd/system COMPONENT daemon)

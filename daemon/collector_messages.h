@@ -4,10 +4,10 @@
 #include <string>
 #include <string_view>
 
+#include "collect/control/v1/control.pb.h"
 #include "daemon/attach/device_table.h"
 #include "daemon/ingest/snapshot.h"
 #include "formats/core/result.h"
-#include "proto/control/v1/control.pb.h"
 #include "proto/wire/wire.pb.h"
 
 namespace collect::daemon {

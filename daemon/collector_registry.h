@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "collect/control/v1/agents.pb.h"
 #include "daemon/ingest/snapshot.h"
 #include "formats/core/result.h"
-#include "proto/control/v1/agents.pb.h"
 
 namespace collect::daemon {
 

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <optional>
 
+#include "collect/control/v1/control.pb.h"
 #include "daemon/control/request_checks.h"
-#include "proto/control/v1/control.pb.h"
 
 namespace collect::daemon {
 

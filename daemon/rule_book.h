@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "collect/control/v1/control.pb.h"
 #include "formats/core/result.h"
-#include "proto/control/v1/control.pb.h"
 #include "storage/fs.h"
 
 namespace collect::daemon {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "collect/control/v1/control.pb.h"
 #include "formats/core/result.h"
-#include "proto/control/v1/control.pb.h"
 
 namespace collect::control {
 

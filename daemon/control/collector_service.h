@@ -5,9 +5,9 @@
 #include <atomic>
 #include <memory>
 
+#include "collect/control/v1/control.grpc.pb.h"
 #include "daemon/control/collector_api.h"
 #include "daemon/control/reactors.h"
-#include "proto/control/v1/control.grpc.pb.h"
 
 namespace collect::control {
 

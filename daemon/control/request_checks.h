@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
+#include "collect/control/v1/control.pb.h"
 #include "daemon/control/collector_api.h"
 #include "formats/core/result.h"
-#include "proto/control/v1/control.pb.h"
 
 namespace collect::control {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "proto/control/v1/control.pb.h"
+#include "collect/control/v1/control.pb.h"
 
 namespace collect::control {
 

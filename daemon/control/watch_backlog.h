@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "proto/control/v1/control.pb.h"
+#include "collect/control/v1/control.pb.h"
 
 namespace collect::control {
 

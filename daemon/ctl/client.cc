@@ -10,10 +10,10 @@
 #include <optional>
 #include <utility>
 
+#include "collect/control/v1/control.grpc.pb.h"
 #include "daemon/ctl/credentials.h"
 #include "daemon/ctl/plain_connection.h"
 #include "formats/core/crc32.h"
-#include "proto/control/v1/control.grpc.pb.h"
 
 namespace collect::ctl {
 namespace {

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "collect/control/v1/control.pb.h"
 #include "daemon/ctl/control_target.h"
 #include "formats/core/result.h"
-#include "proto/control/v1/control.pb.h"
 
 namespace collect::ctl {
 

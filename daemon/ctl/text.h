@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "collect/control/v1/control.pb.h"
 #include "daemon/ctl/figures.h"
 #include "formats/core/printable.h"
 #include "formats/core/result.h"
-#include "proto/control/v1/control.pb.h"
 
 namespace collect::ctl {
 

@@ -4,9 +4,9 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include "collect/control/v1/control.grpc.pb.h"
 #include "daemon/ctl/client.h"
 #include "formats/core/crc32.h"
-#include "proto/control/v1/control.grpc.pb.h"
 
 namespace collect::ctl {
 namespace {
