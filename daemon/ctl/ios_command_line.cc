@@ -58,7 +58,7 @@ void add_ios_commands(CLI::App& app, Line& line) {
       ->add_option("--port", line.ios.port,
                    "The port of its agent (default: the only one that one listens on)")
       ->type_name("PORT")
-      ->check(CLI::Range(1, 65535));
+      ->check(CLI::Range(1, 65535).description(""));
   attach->footer("Ctrl-C ends the recording; the app goes on. Exit codes as those of ios run.");
   record_with(attach, line, ios_attach);
   CLI::App* doctor =
