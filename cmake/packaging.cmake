@@ -45,8 +45,27 @@ install(FILES ${CMAKE_BINARY_DIR}/service/collectord.toml
         DESTINATION ${CMAKE_INSTALL_SYSCONFDIR}/collectord COMPONENT daemon)
 install(PROGRAMS deploy/make-certificates.sh
         DESTINATION ${CMAKE_INSTALL_DATADIR}/collectord COMPONENT daemon)
-install(FILES README.md daemon/DAEMON.md daemon/ctl/CTL.md
-        DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord COMPONENT daemon)
+# Documents as they lie in the tree, so that their links to each other lead somewhere.
+set(documents README.md STYLE.md
+  agent/AGENT.md
+  daemon/DAEMON.md daemon/attach/ATTACH.md daemon/control/CONTROL.md daemon/ctl/CTL.md
+  daemon/symbolize/SYMBOLIZE.md
+  deploy/README.md deploy/android/README.md deploy/ios/README.md
+  formats/atf/FORMAT.md formats/core/TEXT.md formats/dial9/FORMAT.md formats/rtc/FORMAT.md
+  formats/wtf/FORMAT.md
+  proto/wire/WIRE.md storage/STORAGE.md tests/e2e/REDTEAM.md tests/mutation/MUTATION.md)
+foreach(document ${documents})
+  get_filename_component(folder ${document} DIRECTORY)
+  install(FILES ${document} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/${folder}
+          COMPONENT daemon)
+endforeach()
+# What they point at: the schema, the script and the sample for Android.
+install(DIRECTORY proto/control/v1 DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/proto/control
+        COMPONENT daemon FILES_MATCHING PATTERN "*.proto")
+install(PROGRAMS deploy/android/wrap.sh
+        DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/android COMPONENT daemon)
+install(DIRECTORY deploy/android/example
+        DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/android COMPONENT daemon)
 
 # Manual pages and shell completion come out of the programs' own --help.
 if(NOT CMAKE_CROSSCOMPILING AND NOT COLLECT_SANITIZE AND NOT COLLECT_FUZZ)

@@ -24,7 +24,12 @@ std::string address_of(const DeviceSource& source, const std::string& serial,
 
 DeviceTable::DeviceTable(asio::io_context& io, std::vector<std::unique_ptr<DeviceSource>> sources,
                          milliseconds keep_absent, DeviceObserver& observer)
-    : io_(io), sources_(std::move(sources)), keep_absent_(keep_absent), observer_(observer) {}
+    : io_(io), sources_(std::move(sources)), keep_absent_(keep_absent), observer_(observer) {
+  // Who asks before anything was heard knows at least what is looked at.
+  for (const auto& source : sources_) {
+    servers_[source->via()] = {source->via(), "", false, "not connected yet"};
+  }
+}
 
 DeviceTable::~DeviceTable() {
   stop();

@@ -8,7 +8,7 @@
 namespace collect::attach {
 
 // A message of ours or of usbmuxd, with its header. What we ask for is answered in well below 2
-// KiB.
+// KiB, and a list of devices in 1 KiB each.
 inline constexpr uint32_t kMaxUsbmuxMessageBytes = 64u << 10;
 inline constexpr size_t kMaxUsbmuxTextBytes = 256;  // serial number, connection type
 inline constexpr size_t kMaxUsbmuxDevices = 256;    // DeviceIDs known at once; more are not shown

@@ -1,28 +1,16 @@
 #include "daemon/attach/usbmux_message.h"
 
-#include <plist/plist.h>
-
 #include <array>
-#include <memory>
 
+#include "daemon/attach/property_list.h"
 #include "daemon/attach/usbmux_limits.h"
 
 namespace collect::attach {
 namespace {
 
-struct FreePlist {
-  void operator()(void* node) const { plist_free(node); }
-};
-using Plist = std::unique_ptr<void, FreePlist>;
-
-plist_t item(plist_t dictionary, const char* key, plist_type type) {
-  const plist_t found = plist_dict_get_item(dictionary, key);
-  return found != nullptr && plist_get_node_type(found) == type ? found : nullptr;
-}
-
 // False: it is not there, or no number of 32 bits.
 bool number_of(plist_t dictionary, const char* key, uint32_t& out) {
-  const plist_t found = item(dictionary, key, PLIST_UINT);
+  const plist_t found = dictionary_item(dictionary, key, PLIST_UINT);
   if (found == nullptr) return false;
   uint64_t value = 0;
   plist_get_uint_val(found, &value);
@@ -32,13 +20,7 @@ bool number_of(plist_t dictionary, const char* key, uint32_t& out) {
 
 // Empty when it is not there. False: longer than what is shown to anybody, or not printable.
 bool text_of(plist_t dictionary, const char* key, std::string& out) {
-  const plist_t found = item(dictionary, key, PLIST_STRING);
-  if (found == nullptr) return true;
-  uint64_t length = 0;
-  const char* const text = plist_get_string_ptr(found, &length);
-  if (text == nullptr) return true;
-  if (length > kMaxUsbmuxTextBytes) return false;
-  out.assign(text, length);
+  if (!dictionary_text(dictionary, key, kMaxUsbmuxTextBytes, out)) return false;
   for (const char c : out) {
     if (c < 0x20 || c > 0x7E) return false;
   }
@@ -53,25 +35,70 @@ std::string encode(uint32_t tag, Plist request) {
   plist_dict_set_item(request.get(), "ClientVersionString", plist_new_string("collectord"));
   plist_dict_set_item(request.get(), "ProgName", plist_new_string("collectord"));
   plist_dict_set_item(request.get(), "kLibUSBMuxVersion", plist_new_uint(3));
-  char* xml = nullptr;
-  uint32_t xml_bytes = 0;
-  plist_to_xml(request.get(), &xml, &xml_bytes);
+  const std::string xml = xml_of(request);
   std::array<uint8_t, sizeof(UsbmuxHeader)> header{};
   ByteWriter writer(header);
-  writer.u32(static_cast<uint32_t>(sizeof(UsbmuxHeader)) + xml_bytes);
+  writer.u32(static_cast<uint32_t>(sizeof(UsbmuxHeader) + xml.size()));
   writer.u32(kUsbmuxVersion);
   writer.u32(kUsbmuxPlist);
   writer.u32(tag);
-  std::string message(header.begin(), header.end());
-  message.append(xml, xml_bytes);
-  plist_to_xml_free(xml);
-  return message;
+  return std::string(header.begin(), header.end()) + xml;
 }
 
 Plist request_of(const char* type) {
   Plist request(plist_new_dict());
   plist_dict_set_item(request.get(), "MessageType", plist_new_string(type));
   return request;
+}
+
+Result<UsbmuxMessage> event_of(plist_t parsed) {
+  std::string type;
+  if (!text_of(parsed, "MessageType", type)) return damaged("a MessageType that is no word");
+  UsbmuxMessage message;
+  if (type == "Result") {
+    message.kind = UsbmuxMessage::Kind::kResult;
+    if (!number_of(parsed, "Number", message.number)) return damaged("a Result without a Number");
+    return message;
+  }
+  if (type != "Attached" && type != "Detached" && type != "Paired") {
+    message.other_kind = type;
+    return message;
+  }
+  if (!number_of(parsed, "DeviceID", message.device_id)) {
+    return damaged("\"" + type + "\" without a DeviceID");
+  }
+  if (type != "Attached") {
+    message.kind = type == "Paired" ? UsbmuxMessage::Kind::kPaired : UsbmuxMessage::Kind::kDetached;
+    return message;
+  }
+  message.kind = UsbmuxMessage::Kind::kAttached;
+  const plist_t properties = dictionary_item(parsed, "Properties", PLIST_DICT);
+  if (properties == nullptr) return damaged("\"Attached\" without Properties");
+  if (!text_of(properties, "SerialNumber", message.serial) ||
+      !text_of(properties, "ConnectionType", message.connection)) {
+    return damaged("properties of device " + std::to_string(message.device_id) +
+                   " that are too long, or not printable");
+  }
+  return message;
+}
+
+// What ListDevices is answered with; another kind where there is no list.
+Result<UsbmuxMessage> list_of(plist_t parsed) {
+  UsbmuxMessage message;
+  const plist_t list = dictionary_item(parsed, "DeviceList", PLIST_ARRAY);
+  if (list == nullptr) return message;
+  message.kind = UsbmuxMessage::Kind::kDevices;
+  const uint32_t count = plist_array_get_size(list);
+  if (count > kMaxUsbmuxDevices) return damaged(std::to_string(count) + " devices");
+  for (uint32_t i = 0; i < count; ++i) {
+    const plist_t entry = plist_array_get_item(list, i);
+    if (plist_get_node_type(entry) != PLIST_DICT) return damaged("a device that is no dictionary");
+    Result<UsbmuxMessage> device = event_of(entry);
+    if (!device.ok()) return device.error();
+    if (device->kind != UsbmuxMessage::Kind::kAttached) return damaged("a list of other things");
+    message.devices.push_back(std::move(*device));
+  }
+  return message;
 }
 
 }  // namespace
@@ -100,46 +127,21 @@ Result<UsbmuxHeader> decode_usbmux_header(Bytes bytes) {
 
 Result<UsbmuxMessage> decode_usbmux_body(uint32_t tag, Bytes body) {
   if (body.size() > kMaxUsbmuxMessageBytes) return damaged("too long a property list");
-  plist_t parsed = nullptr;
-  plist_from_xml(reinterpret_cast<const char*>(body.data()), static_cast<uint32_t>(body.size()),
-                 &parsed);
-  const Plist root(parsed);
-  if (parsed == nullptr || plist_get_node_type(parsed) != PLIST_DICT) {
-    return damaged("something that is no property list with a dictionary");
-  }
-  std::string type;
-  if (!text_of(parsed, "MessageType", type)) return damaged("a MessageType that is no word");
-  UsbmuxMessage message;
-  message.tag = tag;
-  if (type == "Result") {
-    message.kind = UsbmuxMessage::Kind::kResult;
-    if (!number_of(parsed, "Number", message.number)) return damaged("a Result without a Number");
-    return message;
-  }
-  if (type != "Attached" && type != "Detached" && type != "Paired") {
-    message.other_kind = type;
-    return message;
-  }
-  if (!number_of(parsed, "DeviceID", message.device_id)) {
-    return damaged("\"" + type + "\" without a DeviceID");
-  }
-  if (type != "Attached") {
-    message.kind = type == "Paired" ? UsbmuxMessage::Kind::kPaired : UsbmuxMessage::Kind::kDetached;
-    return message;
-  }
-  message.kind = UsbmuxMessage::Kind::kAttached;
-  const plist_t properties = item(parsed, "Properties", PLIST_DICT);
-  if (properties == nullptr) return damaged("\"Attached\" without Properties");
-  if (!text_of(properties, "SerialNumber", message.serial) ||
-      !text_of(properties, "ConnectionType", message.connection)) {
-    return damaged("properties of device " + std::to_string(message.device_id) +
-                   " that are too long, or not printable");
-  }
+  const Plist root = parse_dictionary(body);
+  if (!root) return damaged("something that is no property list with a dictionary");
+  Result<UsbmuxMessage> message = list_of(root.get());
+  if (message.ok() && message->kind != UsbmuxMessage::Kind::kDevices)
+    message = event_of(root.get());
+  if (message.ok()) message->tag = tag;
   return message;
 }
 
 std::string usbmux_listen(uint32_t tag) {
   return encode(tag, request_of("Listen"));
+}
+
+std::string usbmux_list_devices(uint32_t tag) {
+  return encode(tag, request_of("ListDevices"));
 }
 
 std::string usbmux_connect(uint32_t tag, uint32_t device_id, uint16_t port) {

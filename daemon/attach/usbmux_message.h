@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
@@ -31,7 +32,7 @@ enum class UsbmuxResult : uint32_t {
 };
 
 struct UsbmuxMessage {
-  enum class Kind : uint8_t { kResult, kAttached, kDetached, kPaired, kOther };
+  enum class Kind : uint8_t { kResult, kAttached, kDetached, kPaired, kDevices, kOther };
   Kind kind = Kind::kOther;
   uint32_t tag = 0;
   uint32_t number = 0;     // kResult: UsbmuxResult, or one that is not known here
@@ -39,6 +40,8 @@ struct UsbmuxMessage {
   std::string serial;      // kAttached: the UDID; may be empty
   std::string connection;  // kAttached: "USB", "Network", or empty
   std::string other_kind;  // kOther: its MessageType
+  std::vector<UsbmuxMessage>
+      devices;  // kDevices: kAttached each; what ListDevices is answered with
 };
 
 // A header that can be believed: kDamaged or kUnsupported otherwise. `bytes` are 16.
@@ -48,6 +51,7 @@ Result<UsbmuxMessage> decode_usbmux_body(uint32_t tag, Bytes body);
 
 // Whole requests, header included.
 std::string usbmux_listen(uint32_t tag);
+std::string usbmux_list_devices(uint32_t tag);
 std::string usbmux_connect(uint32_t tag, uint32_t device_id, uint16_t port);
 
 }  // namespace collect::attach

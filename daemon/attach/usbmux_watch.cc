@@ -72,6 +72,7 @@ bool UsbmuxWatch::take(const UsbmuxMessage& message) {
       if (!stopped_) tell_devices();
       return true;
     case UsbmuxMessage::Kind::kPaired:  // ports of apps need no pairing
+    case UsbmuxMessage::Kind::kDevices:
     case UsbmuxMessage::Kind::kOther:   // of a newer usbmuxd
       return true;
   }

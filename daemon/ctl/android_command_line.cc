@@ -43,22 +43,6 @@ void add_library(CLI::App& command, AndroidOptions& android) {
       ->type_name("FILE");
 }
 
-// What `run` and `attach` share: where sessions go, and how the end is told.
-void add_recording(CLI::App& command, Line& line) {
-  command
-      .add_option("-o,--output", line.android.root,
-                  "Directory for the sessions (default: ada_traces, or the running collector's)")
-      ->type_name("DIRECTORY");
-  command
-      .add_option("--symbols", line.android.symbols,
-                  "Directory with unstripped libraries, found by build id; may be repeated")
-      ->type_name("DIRECTORY")
-      ->allow_extra_args(false);
-  add_control(command, line.control);
-  command.add_flag("-q,--quiet", line.android.quiet, "Say nothing unless something is wrong");
-  command.add_flag("--json", line.json, "The summary as one line of JSON on standard error");
-}
-
 using Recording = int (*)(const AndroidOptions&, std::ostream&);
 
 void record_with(CLI::App* command, Line& line, Recording record) {
@@ -85,7 +69,7 @@ void add_android_run(CLI::App& android, Line& line) {
       ->type_name("POLICY")
       ->check(CLI::IsMember({"wait", "drop", "overwrite"}));
   add_recording_options(*command, line.android.agent);
-  add_recording(*command, line);
+  add_phone_recording(*command, line, line.android);
   command->footer(kRunFooter);
   record_with(command, line, android_run);
 }
@@ -94,7 +78,7 @@ void add_android_attach(CLI::App& android, Line& line) {
   CLI::App* command =
       add_command(android, "attach", "Record a running app that has the agent in it");
   add_package(*command, line.android);
-  add_recording(*command, line);
+  add_phone_recording(*command, line, line.android);
   command->footer(
       "Ctrl-C ends the recording; the app goes on. Exit codes as those of android run.");
   record_with(command, line, android_attach);
@@ -113,6 +97,21 @@ void look_with(CLI::App* command, Line& line, Look look) {
 }
 
 }  // namespace
+
+void add_phone_recording(CLI::App& command, Line& line, RecordingOptions& recording) {
+  command
+      .add_option("-o,--output", recording.root,
+                  "Directory for the sessions (default: ada_traces, or the running collector's)")
+      ->type_name("DIRECTORY");
+  command
+      .add_option("--symbols", recording.symbols,
+                  "Directory with unstripped libraries, found by build id; may be repeated")
+      ->type_name("DIRECTORY")
+      ->allow_extra_args(false);
+  add_control(command, line.control);
+  command.add_flag("-q,--quiet", recording.quiet, "Say nothing unless something is wrong");
+  command.add_flag("--json", line.json, "The summary as one line of JSON on standard error");
+}
 
 void add_android_commands(CLI::App& app, Line& line) {
   CLI::App* android = add_command(app, "android", "Record an app on an Android phone");

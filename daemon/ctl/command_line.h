@@ -9,9 +9,11 @@
 #include "daemon/ctl/android/android_command.h"
 #include "daemon/ctl/convert/convert.h"
 #include "daemon/ctl/devices.h"
+#include "daemon/ctl/doctor/doctor_command.h"
 #include "daemon/ctl/download.h"
 #include "daemon/ctl/dump.h"
 #include "daemon/ctl/inspect.h"
+#include "daemon/ctl/ios/ios_command.h"
 #include "daemon/ctl/online_commands.h"
 #include "daemon/ctl/recover.h"
 #include "daemon/ctl/report.h"
@@ -28,8 +30,10 @@ struct Line {
   bool json = false;
   RunOptions run;
   AndroidOptions android;
+  IosOptions ios;
   DetailOptions detail;
   DeviceOptions devices;
+  DoctorOptions doctor;
   FilterOptions functions;
   StartOptions start;
   DownloadOptions download;
@@ -78,8 +82,12 @@ void add_recording_options(CLI::App& command, AgentSettings& agent);
 // The collector that a run uses: of the command line, or of the environment unless it brings one.
 ControlTarget run_control(const ControlTarget& given, const std::string& root);
 
+// Where sessions go, and how the end is told, of whatever records an app on a phone.
+void add_phone_recording(CLI::App& command, Line& line, RecordingOptions& recording);
+
 // An app on a phone.
 void add_android_commands(CLI::App& app, Line& line);
+void add_ios_commands(CLI::App& app, Line& line);
 
 // What talks to a collector.
 void add_online_commands(CLI::App& app, Line& line);

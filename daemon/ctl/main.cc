@@ -97,6 +97,31 @@ CLI::App* add_run(CLI::App& app, Line& line) {
   return command;
 }
 
+void add_doctor(CLI::App& app, Line& line) {
+  CLI::App* command =
+      add_command(app, "doctor", "Say whether this machine can record, and what keeps it from it");
+  command
+      ->add_option("-o,--output", line.doctor.root,
+                   "Where sessions would go (default: ada_traces, or the running collector's)")
+      ->type_name("DIRECTORY");
+  add_control(*command, line.control);
+  add_json(command, line);
+  command->footer(
+      "Looks at the collector, its ports, the agents, the adb server, usbmuxd, the system's "
+      "limits,\n"
+      "and the disk, to which it writes 256 MiB at most for a second: into a file without a name.\n"
+      "\n"
+      "Exit code: 0 when programs of this machine can be recorded, 1 where there is a problem.\n"
+      "What is missing for phones is a warning; android doctor and ios doctor look at phones.");
+  command->callback([&line] {
+    line.command = [&line] {
+      line.doctor.control = run_control(line.control, "");
+      line.doctor.json = line.json;
+      return doctor(line.doctor, std::cout);
+    };
+  });
+}
+
 // True when `argument` is an option of `command` whose value is the next argument.
 bool takes_next(const CLI::App* command, const std::string& argument) {
   const bool is_long = argument.starts_with("--");
@@ -134,7 +159,8 @@ int wrong_usage(const CLI::App& app, const std::string& message) {
     command += " " + at->get_name();
   }
   std::cerr << "collectctl: " << printable_sentence(message) << "; see " << command << " --help\n";
-  const bool is_run = command == "collectctl run" || command == "collectctl android run";
+  const bool is_run = command == "collectctl run" || command == "collectctl android run" ||
+                      command == "collectctl ios run";
   return is_run ? kExitRunFailed : kExitUsage;
 }
 
@@ -163,6 +189,8 @@ int parse_and_run(int argc, char** argv) {
   app.footer(kFooter);
   CLI::App* run = add_run(app, line);
   add_android_commands(app, line);
+  add_ios_commands(app, line);
+  add_doctor(app, line);
   add_online_commands(app, line);
   add_file_commands(app, line);
   std::vector<std::string> arguments = split_off_program(app, run, argc, argv, line);

@@ -28,12 +28,26 @@ std::string absolute(const std::string& path) {
   return error ? path : resolved.lexically_normal().string();
 }
 
-// One that was started with adb = "off" finds nothing on phones.
-Result<bool> finds_phones(const ControlTarget& control) {
+// The collector's word for what it reaches them through, and its flag.
+const char* via_of(Phones phones) {
+  return phones == Phones::kIos ? "usbmux" : "adb";
+}
+
+// One that was started with adb = "off" finds nothing on Android phones.
+Result<bool> finds_phones(const ControlTarget& control, Phones phones) {
+  if (phones == Phones::kNone) return true;
   const auto devices = Client(control).devices("");
   if (!devices.ok()) return devices.error();
-  return std::any_of(devices->servers().begin(), devices->servers().end(),
-                     [](const api::DeviceServer& server) { return server.via() == "adb"; });
+  return std::any_of(
+      devices->servers().begin(), devices->servers().end(),
+      [phones](const api::DeviceServer& server) { return server.via() == via_of(phones); });
+}
+
+Error finds_none(const std::string& collector, Phones phones) {
+  return {Code::kUnsupported, "the collector at " + collector + " looks for no " +
+                                  (phones == Phones::kIos ? "iPhones" : "Android devices") +
+                                  ": start it with --" + via_of(phones) +
+                                  " auto, or use -o DIRECTORY"};
 }
 
 }  // namespace
@@ -45,7 +59,7 @@ Result<RunCollector> find_collector(const CollectorWish& wish, JobSignals& signa
     if (collector.control.address.empty()) collector.control.address = default_control_address();
     const Result<api::Stats> stats = Client(collector.control).stats(kProbeDeadline);
     Result<bool> finds = true;
-    if (stats.ok() && wish.with_phones) finds = finds_phones(collector.control);
+    if (stats.ok()) finds = finds_phones(collector.control, wish.phones);
     if (!finds.ok()) return finds.error();
     if (stats.ok() && *finds) {
       collector.ingest = dialable(stats->ingest_address());
@@ -54,17 +68,17 @@ Result<RunCollector> find_collector(const CollectorWish& wish, JobSignals& signa
     }
     if (!wish.control.address.empty()) {
       if (!stats.ok()) return stats.error();
-      return Error{Code::kUnsupported, "the collector at " + wish.control.address +
-                                           " looks for no Android devices: start it with --adb "
-                                           "auto, or use -o DIRECTORY"};
+      return finds_none(wish.control.address, wish.phones);
     }
   }
   const Result<std::string> program = find_collectord();
   if (!program.ok()) return program.error();
   const std::string address = wish.control.address.empty() ? "127.0.0.1:0" : wish.control.address;
   // It is there for one program, and does not come back.
-  const std::vector<std::string> attach = {
-      "--adb", wish.with_phones ? "auto" : "off", "--usbmux", "off", "--seal-at-stop", "true"};
+  const auto looks_for = [&wish](Phones phones) { return wish.phones == phones ? "auto" : "off"; };
+  const std::vector<std::string> attach = {"--adb",          looks_for(Phones::kAndroid),
+                                           "--usbmux",       looks_for(Phones::kIos),
+                                           "--seal-at-stop", "true"};
   collector.root = absolute(wish.root.empty() ? kDefaultRoot : wish.root);
   auto daemon = EmbeddedDaemon::start(*program, collector.root, address, attach, signals);
   for (int i = 2; wish.root.empty() && !daemon.ok() && i <= kMaxDefaultRoots; ++i) {

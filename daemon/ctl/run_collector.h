@@ -2,6 +2,7 @@
 // lasts.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -17,10 +18,12 @@ namespace collect::ctl {
 inline constexpr const char* kDefaultRoot = "ada_traces";
 inline constexpr int kMaxDefaultRoots = 100;
 
+enum class Phones : uint8_t { kNone, kAndroid, kIos };
+
 struct CollectorWish {
-  std::string root;          // given: a collector of our own stores there
-  ControlTarget control;     // address empty: not given
-  bool with_phones = false;  // it has to find agents through the adb server
+  std::string root;               // given: a collector of our own stores there
+  ControlTarget control;          // address empty: not given
+  Phones phones = Phones::kNone;  // it has to find agents on these
 };
 
 struct RunCollector {

@@ -70,7 +70,8 @@ int run_program(const RunOptions& options, std::ostream& err) {
         [](std::string_view name) { return printable(name); });
     err << "\n";
   });
-  Result<RunCollector> collector = find_collector({options.root, options.control, false}, signals);
+  Result<RunCollector> collector =
+      find_collector({options.root, options.control, Phones::kNone}, signals);
   if (!collector.ok()) return failed_before_start(err, collector.error(), kExitRunFailed);
   agent.connect = collector->ingest;
   Result<std::set<std::string>> before = std::set<std::string>();
@@ -90,7 +91,7 @@ int run_program(const RunOptions& options, std::ostream& err) {
   const int exit_code = wait_for_program(*child, signals);
 
   const SealWait wait{
-      agent.tag, "", *before, collector->embedded == nullptr, drains_by_process(*environment),
+      agent.tag, "", "", *before, collector->embedded == nullptr, drains_by_process(*environment),
       is_alive};
   RunOutcome outcome = finish(*collector, wait, signals, err);
   outcome.outlived = wait.agent_outlives;

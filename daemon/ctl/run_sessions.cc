@@ -203,14 +203,18 @@ Result<RunView> look_at_run(Client& client, const SealWait& wait) {
   if (!agents.ok()) return agents.error();
   Result<std::vector<api::Session>> sessions = client.sessions(wait.tag);
   if (!sessions.ok()) return sessions.error();
-  std::set<std::string> names;  // of the agents that are meant, where it is not by tag
+  std::set<std::string> names;  // of the agents that are meant, where it is by address
   for (const api::Agent& agent : *agents) {
-    if (!wait.address.empty() && agent.address() == wait.address) names.insert(agent.name());
+    const bool is_there = wait.address.empty() ? agent.address().starts_with(wait.device)
+                                               : agent.address() == wait.address;
+    if (is_there) names.insert(agent.name());
   }
+  const bool by_address = !wait.address.empty() || !wait.device.empty();
   // A filter matches other words too.
-  const auto is_meant = [&wait, &names](const auto& item, const std::string& agent) {
+  const auto is_meant = [&](const auto& item, const std::string& agent) {
     if (wait.before.contains(item.name())) return false;
-    return wait.address.empty() ? item.tag() == wait.tag : names.contains(agent);
+    if (by_address && !names.contains(agent)) return false;
+    return !wait.address.empty() || item.tag() == wait.tag;
   };
   for (api::Agent& agent : *agents) {
     if (is_meant(agent, agent.name())) view.agents.push_back(std::move(agent));

@@ -43,6 +43,7 @@ struct RunSessions {
 struct SealWait {
   std::string tag;
   std::string address;  // where there is no tag: of the one agent that is meant
+  std::string device;   // where not empty: agents whose address begins so, "usbmux:UDID:"
   // Agents and sessions with that tag that are not of this run: the caller's own tag may have been
   // used before.
   std::set<std::string> before;

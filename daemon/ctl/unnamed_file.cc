@@ -64,6 +64,12 @@ Result<FileBytes> UnnamedFile::bytes() {
   return FileBytes::of(fd_.get(), directory_ + ": a temporary file");
 }
 
+Status UnnamedFile::sync() {
+  COLLECT_TRY(drain());
+  if (::fdatasync(fd_.get()) == 0) return {};
+  return errno_error(errno, directory_ + ": a temporary file");
+}
+
 Result<uint64_t> UnnamedFile::free_bytes() const {
   struct statvfs info{};
   if (::fstatvfs(fd_.get(), &info) != 0) return errno_error(errno, directory_ + ": free space");

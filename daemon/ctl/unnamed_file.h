@@ -24,6 +24,8 @@ class UnnamedFile final : public ByteSink {
   Status write(Bytes bytes) override;
   // What was written.
   Result<FileBytes> bytes();
+  // What was written is on the disk.
+  Status sync();
   // What the file system has left for us.
   Result<uint64_t> free_bytes() const;
 

@@ -18,7 +18,8 @@ KINDS = {
     "ADDRESS": "nothing", "BYTES": "nothing", "DURATION": "nothing", "FILTER": "nothing",
     "FUNCTION": "nothing", "MB": "nothing", "MS": "nothing", "N": "nothing", "NAME": "nothing",
     "NS": "nothing", "SECONDS": "nothing", "TEXT": "nothing", "THREAD": "nothing", "TID": "nothing",
-    "UINT": "nothing",
+    "UINT": "nothing", "PACKAGE": "nothing", "ACTIVITY": "nothing", "SERIAL": "nothing",
+    "UDID": "nothing", "BUNDLE": "nothing", "PORT": "nothing",
 }
 # The same word with another meaning: (command, word).
 EXCEPTIONS = {

@@ -39,6 +39,9 @@ echo
 echo "== slow links"
 "$programs/bench_link" "$rounds"
 echo
+echo "== phones"
+"$programs/bench_phones" "$repeats"
+echo
 echo "== readers"
 "$programs/bench_readers" --benchmark_min_time="$seconds"
 for format in rtc wtf dial9; do

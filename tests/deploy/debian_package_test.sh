@@ -218,7 +218,11 @@ for file in /etc/collectord/collectord.toml /usr/bin/collectord /usr/bin/collect
   /usr/share/man/man1/collectctl.1.gz /usr/share/man/man5/collectord.toml.5.gz \
   /usr/share/man/man8/collectord.8.gz /usr/share/bash-completion/completions/collectctl \
   /usr/share/zsh/vendor-completions/_collectctl /usr/share/fish/vendor_completions.d/collectctl.fish \
-  /usr/share/doc/collectord/copyright /usr/share/doc/collectord/changelog.Debian.gz; do
+  /usr/share/doc/collectord/copyright /usr/share/doc/collectord/changelog.Debian.gz \
+  /usr/share/doc/collectord/daemon/attach/ATTACH.md \
+  /usr/share/doc/collectord/daemon/control/CONTROL.md \
+  /usr/share/doc/collectord/deploy/android/README.md /usr/share/doc/collectord/deploy/android/wrap.sh \
+  /usr/share/doc/collectord/deploy/ios/README.md; do
   grep -qxF ".$file" "$scratch/daemon.list" || fail "$file is not in the package"
 done
 grep -q '^./usr/lib/[^/]*/libcollect_agent.so$' "$scratch/agent.list" ||
@@ -233,6 +237,14 @@ for package in "$daemon" "$agent"; do
   dpkg-deb --root-owner-group -Zgzip -z1 -b "$scratch/$name" "$scratch/$(basename "${package/-1_/-2_}")" > /dev/null
 done
 [ "$(cat "$scratch/collectord/DEBIAN/conffiles")" = /etc/collectord/collectord.toml ] || fail "conffiles"
+documents=$scratch/collectord/usr/share/doc/collectord
+python3 -B "$source_dir/tests/deploy/check_links.py" "$documents" || fail "documents have dead links"
+[ -x "$documents/deploy/android/wrap.sh" ] || fail "wrap.sh is no program"
+# Every document of the tree is one of the package.
+(cd "$source_dir" && git ls-files '*.md' 2> /dev/null) | while read -r document; do
+  [ -f "$documents/$document" ] || echo "$document"
+done > "$scratch/missing"
+[ ! -s "$scratch/missing" ] || fail "documents that the package does not have: $(cat "$scratch/missing")"
 rm -r "$scratch/collectord" "$scratch/libcollect-agent"
 
 if command -v lintian > /dev/null; then

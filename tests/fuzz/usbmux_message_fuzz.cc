@@ -12,13 +12,20 @@
 namespace {
 
 using collect::Bytes;
+using collect::attach::UsbmuxMessage;
+
+void check(const UsbmuxMessage& message) {
+  for (const std::string& text : {message.serial, message.connection, message.other_kind}) {
+    if (text.size() > collect::attach::kMaxUsbmuxTextBytes) std::abort();
+  }
+}
 
 void decode(Bytes body) {
   const auto message = collect::attach::decode_usbmux_body(1, body);
   if (!message.ok()) return;
-  for (const std::string& text : {message->serial, message->connection, message->other_kind}) {
-    if (text.size() > collect::attach::kMaxUsbmuxTextBytes) std::abort();
-  }
+  if (message->devices.size() > collect::attach::kMaxUsbmuxDevices) std::abort();
+  check(*message);
+  for (const UsbmuxMessage& device : message->devices) check(device);
 }
 
 }  // namespace
@@ -37,5 +44,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                               std::string(type) + "</string>" + inside + "</dict></plist>";
     decode(Bytes(reinterpret_cast<const uint8_t*>(whole.data()), whole.size()));
   }
+  const std::string list = "<plist version=\"1.0\"><dict><key>DeviceList</key><array>" + inside +
+                           "</array></dict></plist>";
+  decode(Bytes(reinterpret_cast<const uint8_t*>(list.data()), list.size()));
   return 0;
 }

@@ -62,10 +62,12 @@ TARGETS = {
     "collect_storage": "storage", "collect_ingest": "daemon/ingest",
     "collect_symbolize": "daemon/symbolize", "collect_symbolize_lookup": "daemon/symbolize",
     "collect_symbolize_protocol": "daemon/symbolize", "collect-symbolizer": "daemon/symbolize",
-    "collect_adb": "daemon/attach", "collect_attach": "daemon/attach", "collect_control": "daemon/control",
+    "collect_adb": "daemon/attach", "collect_attach": "daemon/attach",
+    "collect_usbmux": "daemon/attach", "collect_control": "daemon/control",
     "collect_daemon": "daemon", "collectord": "daemon",
     "collect_ctl_offline": "daemon/ctl", "collect_ctl_online": "daemon/ctl",
-    "collect_ctl_android": "daemon/ctl",
+    "collect_ctl_phones": "daemon/ctl", "collect_ctl_android": "daemon/ctl",
+    "collect_ctl_ios": "daemon/ctl", "collect_ctl_doctor": "daemon/ctl",
     "collectctl": "daemon/ctl",
 }
 OUTSIDE_TARGETS = [

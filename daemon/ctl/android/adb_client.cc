@@ -1,7 +1,6 @@
 #include "daemon/ctl/android/adb_client.h"
 
 #include <charconv>
-#include <optional>
 #include <utility>
 
 namespace collect::ctl {
@@ -15,38 +14,16 @@ constexpr std::chrono::milliseconds kAnswerBound = 3 * attach::kAdbAnswerDeadlin
 
 }  // namespace
 
-AdbClient::AdbClient(attach::AdbAddress address)
-    : work_(io_.get_executor()), address_(std::move(address)) {}
-
-Status AdbClient::wait(const Predicate& is_done, std::chrono::milliseconds bound,
-                       const std::string& what) {
-  const auto deadline = std::chrono::steady_clock::now() + bound;
-  while (!is_done()) {
-    if (interrupted_ && interrupted_()) return Error{Code::kCancelled, "interrupted"};
-    if (std::chrono::steady_clock::now() > deadline) {
-      return Error{Code::kUnavailable,
-                   what + ": no answer within " + std::to_string(bound.count() / 1000) + " s"};
-    }
-    io_.run_one_for(kInterruptionLook);
-  }
-  return {};
-}
-
-// The answer lies in memory of its own: it may come after the wait has ended.
 template <class T>
 Result<T> AdbClient::answer_of(const ConnectionRef& connection,
                                const std::function<void(std::function<void(Result<T>)>)>& ask) {
-  const auto answer = std::make_shared<std::optional<Result<T>>>();
-  ask([answer](Result<T> value) { answer->emplace(std::move(value)); });
-  const Status waited =
-      wait([&answer] { return answer->has_value(); }, kAnswerBound, "adb server at " + address());
-  if (waited.ok()) return std::move(**answer);
-  connection->close();
-  return waited.error();
+  Result<T> answer = io_.answer_of<T>(ask, kAnswerBound, "adb server at " + address());
+  if (!answer.ok()) connection->close();
+  return answer;
 }
 
 Result<AdbClient::ConnectionRef> AdbClient::connect() {
-  auto connection = std::make_shared<AdbConnection>(io_, address_);
+  auto connection = std::make_shared<AdbConnection>(io_.io(), address_);
   const Status connected =
       answer_of<void>(connection, [&](auto done) { connection->connect(std::move(done)); });
   if (connected.ok()) return connection;

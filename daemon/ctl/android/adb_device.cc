@@ -107,7 +107,7 @@ Result<ShellOutput> AdbDevice::shell(const std::string& command, std::string_vie
   const auto is_done = [&answer] {
     return answer->end.has_value() || answer->said.output.size() > kMaxShellOutputBytes;
   };
-  const Status waited = client_.wait(is_done, kShellBound, command);
+  const Status waited = client_.io().wait(is_done, kShellBound, command);
   (*stream)->close();
   if (!waited.ok()) return error(waited.code(), waited.error().message);
   if (answer->said.output.size() > kMaxShellOutputBytes) {
@@ -137,9 +137,9 @@ Status AdbDevice::push(const std::string& path, const std::string& remote, uint3
   if (!push.ok()) return push.error();
   while (!(*push)->result()) {
     const uint64_t before = (*push)->sent();
-    const Status waited =
-        client_.wait([&] { return (*push)->result().has_value() || (*push)->sent() != before; },
-                     kPushStall, "pushing " + path);
+    const Status waited = client_.io().wait(
+        [&] { return (*push)->result().has_value() || (*push)->sent() != before; }, kPushStall,
+        "pushing " + path);
     if (!waited.ok()) {
       (*push)->close();
       return error(waited.code(), waited.error().message);

@@ -9,14 +9,12 @@
 #include "daemon/attach/adb_address.h"
 #include "daemon/ctl/android/adb_client.h"
 #include "daemon/ctl/android/app_preparation.h"
-#include "daemon/ctl/android/app_recording.h"
+#include "daemon/ctl/android/app_watch.h"
 #include "daemon/ctl/android/phone_agent.h"
 #include "daemon/ctl/android/phone_variables.h"
 #include "daemon/ctl/online_commands.h"
-#include "daemon/ctl/run_collector.h"
+#include "daemon/ctl/phones/app_recording.h"
 #include "daemon/ctl/run_command.h"
-#include "daemon/ctl/run_summary.h"
-#include "daemon/ctl/symbolize.h"
 #include "daemon/ctl/text.h"
 
 namespace collect::ctl {
@@ -50,23 +48,9 @@ std::string device_text(const AdbDevice& device) {
          (device.model().empty() ? "" : " (" + printable(device.model()) + ")");
 }
 
-std::string end_text(End end) {
-  switch (end) {
-    case End::kAppEnded:
-      return "the app ended";
-    case End::kRecordingEnded:
-      return "the recording ended; the app goes on untraced";
-    case End::kInterrupted:
-      return "the recording was ended here; the app goes on untraced";
-    case End::kNoAgent:
-    case End::kCollectorLost:
-      break;
-  }
-  return "the recording failed; the app goes on";
-}
-
 std::string no_agent_text(End end, const AppWatch& watch, const std::string& package) {
-  if (end == End::kCollectorLost || end == End::kInterrupted) return "";
+  if (end == End::kCollectorLost) return "";
+  if (end == End::kInterrupted) return "it was ended before the app's agent reached the collector";
   if (end == End::kAppEnded) {
     return std::string(watch.was_seen() ? "the app ended" : "the app did not come to run") +
            " before its agent reached the collector: `adb logcat` says why";
@@ -97,8 +81,8 @@ class Phone {
   }
   // What undoes has to come to its end.
   void interruptible(bool is) {
-    client_->set_interrupted(is ? AdbClient::Predicate([this] { return interruption_.look(); })
-                                : AdbClient::Predicate());
+    client_->io().set_interrupted(is ? WaitingIo::Predicate([this] { return interruption_.look(); })
+                                     : WaitingIo::Predicate());
   }
   const AdbDevice& device() const { return *device_; }
   Interruption& interruption() { return interruption_; }
@@ -109,52 +93,6 @@ class Phone {
   std::optional<AdbClient> client_;
   std::optional<AdbDevice> device_;
 };
-
-// Says what an app's recording came to, and ends the collector if it is ours.
-int conclude(const AndroidOptions& options, RunCollector& collector, RunOutcome outcome,
-             RunSessions followed, JobSignals& signals, std::ostream& err) {
-  outcome.program = options.package;
-  outcome.agent_seen = outcome.agent_seen || followed.agent_seen;
-  outcome.sessions = std::move(followed.sessions);
-  outcome.unmatched.assign(followed.filter.unmatched.begin(), followed.filter.unmatched.end());
-  outcome.filter_error = std::move(followed.filter.error);
-  outcome.filtered = !options.agent.only.empty() || !options.agent.except.empty();
-  outcome.timed = options.agent.max_time.has_value();
-  outcome.waits = options.agent.full == "wait";
-  if (options.agent.start_idle) outcome.start_command = start_command(collector);
-  const auto add_trouble = [&outcome](const std::string& text) {
-    if (!text.empty()) outcome.trouble += (outcome.trouble.empty() ? "" : "; ") + text;
-  };
-  add_trouble(followed.trouble);
-  if (collector.embedded) {
-    if (Status stopped = collector.embedded->stop(signals); !stopped.ok()) {
-      add_trouble(stopped.error().message);
-    }
-  }
-  for (const api::Session& session : outcome.sessions) {
-    if (options.symbols.empty() || !is_sealed(session)) continue;
-    std::ostringstream out, errors;
-    if (symbolize({session.path(), options.symbols, false}, out, errors) == kExitUsage) {
-      add_trouble("no names: " + errors.str());
-    }
-  }
-  const api::Session* const largest = largest_session(outcome.sessions);
-  const bool failed = std::any_of(outcome.sessions.begin(), outcome.sessions.end(),
-                                  [](const api::Session& session) {
-                                    return session.state() == api::SESSION_STATE_FAILED;
-                                  }) ||
-                      !outcome.trouble.empty() || !outcome.unmatched.empty() ||
-                      !outcome.filter_error.empty();
-  outcome.exit_code = failed ? kExitRunFailed : 0;
-  if (options.json) {
-    err << run_summary_json(outcome);
-  } else if (!options.quiet || failed || largest == nullptr) {
-    if (largest != nullptr) outcome.top = top_functions(*largest);
-    err << run_summary_text(outcome);
-  }
-  err.flush();
-  return outcome.exit_code;
-}
 
 struct Target {
   AndroidApp app;
@@ -201,11 +139,6 @@ Result<Target> look_at_target(const AndroidOptions& options, const AdbDevice& de
   return target;
 }
 
-int run_failed(std::ostream& err, const Error& error) {
-  failed(err, error);
-  return kExitRunFailed;
-}
-
 // Not being able to undo is trouble, but none of the recording.
 std::string undo_trouble(Phone& phone, AppPreparation& preparation, const std::string& package) {
   phone.interruptible(false);
@@ -238,7 +171,8 @@ int android_run(const AndroidOptions& options, std::ostream& err) {
     if (!trouble.empty()) err << "collectctl: " << printable_sentence(trouble) << "\n";
     return kExitRunFailed;
   };
-  Result<RunCollector> collector = find_collector({options.root, options.control, true}, signals);
+  Result<RunCollector> collector =
+      find_collector({options.root, options.control, Phones::kAndroid}, signals);
   if (!collector.ok()) return give_up(collector.error());
   AgentSettings settings = options.agent;
   settings.tag = new_run_tag();
@@ -253,15 +187,15 @@ int android_run(const AndroidOptions& options, std::ostream& err) {
   SealWait wait;
   wait.tag = settings.tag;
   std::ostringstream unheard;
-  AppRecording recording(device, watch, client, wait,
-                         options.quiet || options.json ? unheard : err);
+  AppRecording recording(watch, client, wait, options.quiet || options.json ? unheard : err);
   const End end = recording.follow(phone.interruption());
   RunOutcome outcome;
   outcome.trouble = undo_trouble(phone, preparation, options.package);
-  outcome.app_ending = "on " + device_text(device) + ": " + end_text(end);
+  outcome.app_ending = ending_text(device_text(device), end);
   RunSessions followed = recording.finish(end, signals);
   if (!followed.agent_seen) followed.trouble = no_agent_text(end, watch, options.package);
-  return conclude(options, *collector, std::move(outcome), std::move(followed), signals, err);
+  return conclude(options, options.package, *collector, std::move(outcome), std::move(followed),
+                  signals, err);
 }
 
 int android_attach(const AndroidOptions& options, std::ostream& err) {
@@ -279,7 +213,8 @@ int android_attach(const AndroidOptions& options, std::ostream& err) {
                       {Code::kNotFound, options.package + " does not run on " + device.serial() +
                                             ": start it, or use collectctl android run"});
   }
-  Result<RunCollector> collector = find_collector({options.root, options.control, true}, signals);
+  Result<RunCollector> collector =
+      find_collector({options.root, options.control, Phones::kAndroid}, signals);
   if (!collector.ok()) return run_failed(err, collector.error());
   if (!options.quiet && !options.json) {
     err << "collectctl: " << options.package << " on " << device_text(device) << "\n";
@@ -294,15 +229,15 @@ int android_attach(const AndroidOptions& options, std::ostream& err) {
   }
   AppWatch watch(device, options.package, log_lines(options, err));
   std::ostringstream unheard;
-  AppRecording recording(device, watch, client, wait,
-                         options.quiet || options.json ? unheard : err);
+  AppRecording recording(watch, client, wait, options.quiet || options.json ? unheard : err);
   recording.start_idle_agent();
   const End end = recording.follow(phone.interruption());
   RunOutcome outcome;
-  outcome.app_ending = "on " + device_text(device) + ": " + end_text(end);
+  outcome.app_ending = ending_text(device_text(device), end);
   RunSessions followed = recording.finish(end, signals);
   if (!followed.agent_seen) followed.trouble = no_agent_text(end, watch, options.package);
-  return conclude(options, *collector, std::move(outcome), std::move(followed), signals, err);
+  return conclude(options, options.package, *collector, std::move(outcome), std::move(followed),
+                  signals, err);
 }
 
 int android_stop(const AndroidOptions& options, std::ostream& out, std::ostream& err) {

@@ -4,24 +4,17 @@
 
 #include <ostream>
 #include <string>
-#include <vector>
 
-#include "daemon/ctl/control_target.h"
-#include "daemon/ctl/run_environment.h"
+#include "daemon/ctl/phones/phone_recording.h"
 
 namespace collect::ctl {
 
-struct AndroidOptions {
+// Of `agent`, library, connect and tag are filled in here.
+struct AndroidOptions : RecordingOptions {
   std::string serial;  // empty: ANDROID_SERIAL, or the only device
   std::string package;
-  std::string activity;              // empty: what a launcher starts
-  std::string library;               // the agent's; empty: the installed one for the phone
-  std::string root;                  // given: an embedded collector stores there
-  ControlTarget control;             // address empty: not given
-  AgentSettings agent;               // library, connect and tag are filled in here
-  std::vector<std::string> symbols;  // directories with unstripped files
-  bool json = false;
-  bool quiet = false;
+  std::string activity;  // empty: what a launcher starts
+  std::string library;   // the agent's; empty: the installed one for the phone
 };
 
 // Exit codes as those of `run`: 0, or 125 (kExitRunFailed). To be called before any other thread

@@ -87,8 +87,8 @@ Result<std::unique_ptr<AppLock>> AppLock::take(const AdbDevice& device,
         [attempt](const Status& status) { attempt->end = status; });
     if (!shell.ok()) return shell.error();
     const Status waited =
-        device.client().wait([&] { return attempt->is_held || attempt->end.has_value(); },
-                             kLockBound, device.serial() + ": locking " + file);
+        device.client().io().wait([&] { return attempt->is_held || attempt->end.has_value(); },
+                                  kLockBound, device.serial() + ": locking " + file);
     if (!waited.ok()) return waited.error();
     if (attempt->is_held) return std::unique_ptr<AppLock>(new AppLock(std::move(*shell)));
     if (!attempt->end->ok()) return attempt->end->error();

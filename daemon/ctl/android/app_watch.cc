@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "daemon/attach/unix_sockets.h"
+
 namespace collect::ctl {
 namespace {
 
@@ -33,7 +35,17 @@ AppWatch::~AppWatch() {
   }
 }
 
-void AppWatch::poll() {
+void AppWatch::work_for(std::chrono::milliseconds time) {
+  start_what_ended();
+  device_.client().io().work_for(time);
+}
+
+std::string AppWatch::agent_address() const {
+  if (pid_ == 0) return "";
+  return "adb:" + device_.serial() + ":" + attach::kAgentSocketPrefix + std::to_string(pid_);
+}
+
+void AppWatch::start_what_ended() {
   if (has_ended_ || (process_ && log_)) return;
   const auto now = std::chrono::steady_clock::now();
   if (now < next_try_) return;

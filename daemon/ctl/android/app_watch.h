@@ -12,6 +12,7 @@
 #include <string>
 
 #include "daemon/ctl/android/adb_device.h"
+#include "daemon/ctl/phones/watched_app.h"
 
 namespace collect::ctl {
 
@@ -19,24 +20,25 @@ inline constexpr std::chrono::milliseconds kWatchRetry{1'000};
 // How long an app that was started has to show up as a process.
 inline constexpr int kLooksForProcess = 50;  // a tenth of a second apart
 
-class AppWatch {
+class AppWatch final : public WatchedApp {
  public:
   using OnLine = std::function<void(const std::string&)>;  // of the agent, from logcat
 
   AppWatch(const AdbDevice& device, std::string package, OnLine on_line);
-  ~AppWatch();
+  ~AppWatch() override;
   AppWatch(const AppWatch&) = delete;
   AppWatch& operator=(const AppWatch&) = delete;
 
-  // Starts what does not run. To be called again and again.
-  void poll();
-
-  pid_t pid() const { return pid_; }  // 0: not known yet
-  bool has_ended() const { return has_ended_; }
+  // Starts what does not run, and works.
+  void work_for(std::chrono::milliseconds time) override;
+  std::string agent_address() const override;
+  const std::string& serial() const override { return device_.serial(); }
+  bool has_ended() const override { return has_ended_; }
+  bool is_away() const override { return is_away_; }
   bool was_seen() const { return pid_ != 0; }
-  bool is_away() const { return is_away_; }  // the device can't be asked now
 
  private:
+  void start_what_ended();
   void watch_process();
   void follow_log();
   void take_log(const std::string& text);
@@ -48,7 +50,7 @@ class AppWatch {
   std::shared_ptr<ShellStream> log_;
   std::string said_;  // of the process's command, its first line
   std::string line_;  // of the log, so far
-  pid_t pid_ = 0;
+  pid_t pid_ = 0;     // 0: not known yet
   bool has_ended_ = false;
   bool is_away_ = false;
   std::chrono::steady_clock::time_point next_try_{};

@@ -439,7 +439,9 @@ TEST_F(DeviceTableTest, ASearchThatFailsIsTheReason) {
 }
 
 TEST_F(DeviceTableTest, ServersAreShown) {
-  EXPECT_TRUE(table_->servers().empty());
+  ASSERT_EQ(table_->servers().size(), 1u) << "a collector that was just started looks for phones";
+  EXPECT_EQ(table_->servers()[0].via, "adb");
+  EXPECT_FALSE(table_->servers()[0].connected);
   source_->say(ServerState{"adb", "127.0.0.1:1", false, "nobody"});
   ASSERT_EQ(table_->servers().size(), 1u);
   EXPECT_EQ(table_->servers()[0].status, "nobody");

@@ -82,6 +82,37 @@ TEST(UsbmuxMessage, DeviceWithoutSerialOrConnectionIsStillADevice) {
   EXPECT_EQ(message->serial, "");
 }
 
+std::string device_list(const std::string& devices) {
+  return plist("<key>DeviceList</key>\n<array>\n" + devices + "</array>\n");
+}
+
+std::string list_entry(uint32_t id, const std::string& type = "Attached") {
+  return "<dict><key>DeviceID</key><integer>" + std::to_string(id) +
+         "</integer><key>MessageType</key><string>" + type +
+         "</string><key>Properties</key><dict><key>SerialNumber</key><string>serial" +
+         std::to_string(id) + "</string></dict></dict>\n";
+}
+
+TEST(UsbmuxMessage, AListOfDevices) {
+  const auto none = decode(device_list(""));
+  ASSERT_TRUE(none.ok());
+  EXPECT_EQ(none->kind, UsbmuxMessage::Kind::kDevices);
+  EXPECT_TRUE(none->devices.empty());
+  const auto two = decode(device_list(list_entry(3) + list_entry(4)));
+  ASSERT_TRUE(two.ok());
+  ASSERT_EQ(two->devices.size(), 2u);
+  EXPECT_EQ(two->devices[1].device_id, 4u);
+  EXPECT_EQ(two->devices[1].serial, "serial4");
+  std::string many;
+  for (uint32_t id = 0; id < kMaxUsbmuxDevices; ++id) many += list_entry(id);
+  ASSERT_TRUE(decode(device_list(many)).ok());
+  for (const std::string& bad :
+       {many + list_entry(kMaxUsbmuxDevices), list_entry(1, "Detached"), list_entry(1, "Sung"),
+        std::string("<string>x</string>"), std::string("<dict/>")}) {
+    EXPECT_FALSE(decode(device_list(bad)).ok()) << bad.substr(0, 100);
+  }
+}
+
 TEST(UsbmuxMessage, WhatIsNoMessageIsDamaged) {
   const std::string type = "<key>MessageType</key>";
   const std::string bad[] = {
@@ -175,6 +206,7 @@ TEST(UsbmuxRequest, HeaderAndKeysAreThere) {
     EXPECT_NE(request.find(key), std::string::npos) << key << " in\n" << request.substr(16);
   }
   EXPECT_NE(usbmux_listen(1).find("<string>Listen</string>"), std::string::npos);
+  EXPECT_NE(usbmux_list_devices(1).find("<string>ListDevices</string>"), std::string::npos);
 }
 
 }  // namespace

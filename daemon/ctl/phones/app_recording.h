@@ -4,13 +4,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <ostream>
 #include <set>
 #include <string>
 
-#include "daemon/ctl/android/app_watch.h"
 #include "daemon/ctl/client.h"
 #include "daemon/ctl/job.h"
+#include "daemon/ctl/phones/watched_app.h"
 #include "daemon/ctl/run_collector.h"
 #include "daemon/ctl/run_sessions.h"
 
@@ -19,6 +20,8 @@ namespace collect::ctl {
 inline constexpr std::chrono::milliseconds kSessionLook{250};
 // A recording often ends because its app did, which the phone says a little later.
 inline constexpr std::chrono::milliseconds kAppEndGrace{1'000};
+// A session whose agent is away for so long is worth a line.
+inline constexpr std::chrono::milliseconds kInterruptedSilence{3'000};
 // How long the agent of an app that runs has to reach the collector.
 inline constexpr std::chrono::milliseconds kAgentBound{30'000};
 
@@ -35,36 +38,50 @@ class Interruption {
 
 class AppRecording {
  public:
-  enum class End : uint8_t { kAppEnded, kInterrupted, kRecordingEnded, kNoAgent, kCollectorLost };
+  enum class End : uint8_t {
+    kAppEnded,
+    kInterrupted,
+    kRecordingEnded,
+    kAgentLost,  // its sessions were sealed without it
+    kNoAgent,
+    kCollectorLost
+  };
 
-  // `wait` says which agents and sessions are meant: by tag, or, where it has none, by the address
-  // that the watched process has on `device`.
-  AppRecording(const AdbDevice& device, AppWatch& watch, Client& collector, SealWait wait,
-               std::ostream& err)
-      : device_(device), watch_(watch), collector_(collector), wait_(std::move(wait)), err_(err) {}
+  // `wait` says which agents and sessions are meant. One that has neither tag nor address gets the
+  // address of the app's agent.
+  AppRecording(WatchedApp& app, Client& collector, SealWait wait, std::ostream& err)
+      : app_(app), collector_(collector), wait_(std::move(wait)), err_(err) {}
 
   End follow(Interruption& interruption);
   // Ends the recordings of an app that goes on, and waits for what is on its way.
   RunSessions finish(End end, JobSignals& signals);
   // Whether a recording begins by a command of ours, as soon as the agent is there.
   void start_idle_agent() { starts_idle_ = true; }
+  // The agent comes when somebody starts the app: it is waited for without a bound, and
+  // `meanwhile` is called at each look.
+  void wait_for_somebody(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
 
  private:
   // False: the collector does not answer.
   bool look();
+  void say(const std::string& sentence);
+  void say_if_away();
   void attach_once();
 
-  const AdbDevice& device_;
-  AppWatch& watch_;
+  WatchedApp& app_;
   Client& collector_;
   SealWait wait_;
   std::ostream& err_;
-  bool by_address_ = false;
+  std::function<void()> meanwhile_;
   bool starts_idle_ = false;
   bool agent_seen_ = false;
   bool all_sealed_ = false;  // and there is one
+  End sealed_end_ = End::kRecordingEnded;
   bool was_away_ = false;
   bool attach_asked_ = false;
+  // Since when all sessions are recording or sealed, or the device was away.
+  std::chrono::steady_clock::time_point agent_there_{};
+  bool said_interrupted_ = false;
 };
 
 }  // namespace collect::ctl

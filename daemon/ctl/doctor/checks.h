@@ -1,0 +1,51 @@
+// What `collectctl doctor` looks at. Nothing is changed; what is written is a file without a name.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/ctl/control_target.h"
+#include "daemon/ctl/doctor/check.h"
+
+namespace collect::ctl {
+
+// ---- collector_checks.cc
+
+// The program, its control plane, and the port that agents connect to. `root` becomes the running
+// collector's, where one answers and `root` is empty.
+std::vector<Check> check_collector(const ControlTarget& given, std::string& root);
+
+// ---- phone_checks.cc
+
+std::vector<Check> check_agents();
+Check check_adb_server();
+Check check_usbmuxd();
+
+// ---- machine_checks.cc
+
+// How many descriptors a collector can have.
+Check check_open_files();
+// Of `uname -r`; what agents need of the kernel.
+Check check_kernel(std::string_view release);
+// `cpuinfo` and `clocksource` as the kernel writes them.
+Check check_clock(std::string_view cpuinfo, std::string_view clocksource);
+// Of /proc/meminfo and vm.overcommit_memory.
+Check check_memory(std::string_view meminfo, std::string_view overcommit);
+std::vector<Check> check_machine();
+
+// ---- disk_check.cc
+
+inline constexpr uint64_t kMaxProbeBytes = 256u << 20;
+inline constexpr std::chrono::milliseconds kProbeTime{1'000};  // of writing, without the sync
+inline constexpr uint64_t kLeastFreeBytes = 1u << 30;
+inline constexpr uint64_t kScarceFreeBytes = uint64_t{10} << 30;
+inline constexpr uint64_t kSlowBytesPerSecond = 100'000'000;  // three million events
+
+// Space and speed where sessions go: at `root`, or at what is there of the way to it. A collector
+// that runs (`is_served`) may write where this user may not.
+std::vector<Check> check_store(const std::string& root, bool is_served);
+
+}  // namespace collect::ctl

@@ -1,0 +1,20 @@
+// `collectctl doctor`: whether this workstation can record, and what keeps it from it.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+#include "daemon/ctl/control_target.h"
+
+namespace collect::ctl {
+
+struct DoctorOptions {
+  ControlTarget control;  // address empty: not given
+  std::string root;       // empty: the running collector's, else that of `run`
+  bool json = false;
+};
+
+// kExitOk: no check is a problem; kExitFailed.
+int doctor(const DoctorOptions& options, std::ostream& out);
+
+}  // namespace collect::ctl

@@ -1,0 +1,117 @@
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "daemon/ctl/ios/ios_command.h"
+#include "daemon/ctl/ios/iphone.h"
+#include "daemon/ctl/online_commands.h"
+#include "daemon/ctl/text.h"
+
+namespace collect::ctl {
+namespace {
+
+struct IphoneReport {
+  attach::SourceDevice device;
+  IphoneFacts facts;
+  std::vector<uint16_t> ports;  // on which agents listen
+  std::string obstacle;         // a sentence; empty: apps can be recorded
+  std::string remark;           // a sentence; empty: nothing to say
+};
+
+IphoneReport look_at(UsbmuxClient& client, const attach::SourceDevice& device) {
+  IphoneReport report;
+  report.device = device;
+  const Result<IphoneFacts> facts = look_at_iphone(client, device.serial);
+  if (facts.ok()) {
+    report.facts = *facts;
+    const Status version = check_ios(device.serial, *facts);
+    if (!version.ok()) report.obstacle = version.error().message;
+  } else {
+    report.remark = facts.error().message;
+  }
+  const auto ports = client.find_agents(device.serial);
+  if (!ports.ok()) {
+    report.obstacle = ports.error().message;
+  } else if (ports->empty() && report.remark.empty()) {
+    report.remark =
+        "no app with an agent runs: start it from Xcode with COLLECT_LISTEN=tcp:7720-7729, as "
+        "collectctl ios run UDID BUNDLE says";
+  }
+  if (ports.ok()) report.ports = *ports;
+  return report;
+}
+
+nlohmann::ordered_json to_json(const IphoneReport& report) {
+  nlohmann::ordered_json json;
+  json["udid"] = report.device.serial;
+  json["connection"] = report.device.connection;
+  json["name"] = report.facts.name;
+  json["model"] = report.facts.model;
+  json["ios"] = report.facts.version;
+  json["agent_ports"] = report.ports;
+  json["obstacle"] = report.obstacle;
+  json["remark"] = report.remark;
+  return json;
+}
+
+std::string or_unknown(const std::string& text) {
+  return text.empty() ? "?" : printable(text);
+}
+
+std::string text_of(const std::vector<IphoneReport>& reports) {
+  if (reports.empty()) {
+    return "no device: plug an iPhone in, unlock it, and trust this computer\n";
+  }
+  Table table({"DEVICE", "NAME", "MODEL", "IOS", "VIA", "AGENTS"});
+  for (const IphoneReport& report : reports) {
+    std::string ports;
+    for (const uint16_t port : report.ports) {
+      ports += (ports.empty() ? "" : ", ") + std::to_string(port);
+    }
+    table.add({printable(report.device.serial), or_unknown(report.facts.name),
+               or_unknown(report.facts.model), or_unknown(report.facts.version),
+               or_unknown(report.device.connection), ports.empty() ? "none" : ports});
+  }
+  std::string text = table.text();
+  for (const IphoneReport& report : reports) {
+    for (const std::string& sentence : {report.obstacle, report.remark}) {
+      if (sentence.empty()) continue;
+      text += printable(report.device.serial) + ": " + printable_sentence(sentence) + "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+int ios_doctor(const IosOptions& options, std::ostream& out, std::ostream& err) {
+  const auto address = usbmuxd_address();
+  if (!address.ok()) return failed(err, address.error());
+  WaitingIo io;
+  UsbmuxClient client(io, *address);
+  if (const Status connected = client.connect(); !connected.ok()) {
+    return failed(err, connected.error());
+  }
+  std::vector<IphoneReport> reports;
+  bool any = false;
+  const std::vector<attach::SourceDevice> devices = client.devices();
+  for (const attach::SourceDevice& device : devices) {
+    if (!options.udid.empty() && device.serial != options.udid) continue;
+    reports.push_back(look_at(client, device));
+    any = any || reports.back().obstacle.empty();
+  }
+  if (options.json) {
+    nlohmann::ordered_json json;
+    json["usbmuxd"] = client.address();
+    json["devices"] = nlohmann::ordered_json::array();
+    for (const IphoneReport& report : reports) json["devices"].push_back(to_json(report));
+    out << printable_json(
+               json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace))
+        << "\n";
+  } else {
+    out << "usbmuxd at " << client.address() << "\n" << text_of(reports);
+  }
+  out.flush();
+  return any ? kExitOk : kExitFailed;
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,90 @@
+#include "daemon/ctl/phones/phone_recording.h"
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "daemon/ctl/online_commands.h"
+#include "daemon/ctl/run_command.h"
+#include "daemon/ctl/symbolize.h"
+#include "daemon/ctl/text.h"
+
+namespace collect::ctl {
+namespace {
+
+using End = AppRecording::End;
+
+std::string end_text(End end) {
+  switch (end) {
+    case End::kAppEnded:
+      return "the app ended";
+    case End::kRecordingEnded:
+      return "the recording ended; the app goes on untraced";
+    case End::kInterrupted:
+      return "the recording was ended here; the app goes on untraced";
+    case End::kAgentLost:
+      return "the agent did not come back";
+    case End::kNoAgent:
+    case End::kCollectorLost:
+      break;
+  }
+  return "the recording failed; the app goes on";
+}
+
+}  // namespace
+
+int run_failed(std::ostream& err, const Error& error) {
+  failed(err, error);
+  return kExitRunFailed;
+}
+
+std::string ending_text(const std::string& device, AppRecording::End end) {
+  return "on " + device + ": " + end_text(end);
+}
+
+int conclude(const RecordingOptions& options, const std::string& app, RunCollector& collector,
+             RunOutcome outcome, RunSessions followed, JobSignals& signals, std::ostream& err) {
+  outcome.program = app;
+  outcome.agent_seen = outcome.agent_seen || followed.agent_seen;
+  outcome.sessions = std::move(followed.sessions);
+  outcome.unmatched.assign(followed.filter.unmatched.begin(), followed.filter.unmatched.end());
+  outcome.filter_error = std::move(followed.filter.error);
+  outcome.filtered = !options.agent.only.empty() || !options.agent.except.empty();
+  outcome.timed = options.agent.max_time.has_value();
+  outcome.waits = options.agent.full == "wait";
+  if (options.agent.start_idle) outcome.start_command = start_command(collector);
+  const auto add_trouble = [&outcome](const std::string& text) {
+    if (!text.empty()) outcome.trouble += (outcome.trouble.empty() ? "" : "; ") + text;
+  };
+  add_trouble(followed.trouble);
+  if (collector.embedded) {
+    if (Status stopped = collector.embedded->stop(signals); !stopped.ok()) {
+      add_trouble(stopped.error().message);
+    }
+  }
+  for (const api::Session& session : outcome.sessions) {
+    if (options.symbols.empty() || !is_sealed(session)) continue;
+    std::ostringstream out, errors;
+    if (symbolize({session.path(), options.symbols, false}, out, errors) == kExitUsage) {
+      add_trouble("no names: " + errors.str());
+    }
+  }
+  const api::Session* const largest = largest_session(outcome.sessions);
+  const bool failed = std::any_of(outcome.sessions.begin(), outcome.sessions.end(),
+                                  [](const api::Session& session) {
+                                    return session.state() == api::SESSION_STATE_FAILED;
+                                  }) ||
+                      !outcome.trouble.empty() || !outcome.unmatched.empty() ||
+                      !outcome.filter_error.empty();
+  outcome.exit_code = failed ? kExitRunFailed : 0;
+  if (options.json) {
+    err << run_summary_json(outcome);
+  } else if (!options.quiet || failed || largest == nullptr) {
+    if (largest != nullptr) outcome.top = top_functions(*largest);
+    err << run_summary_text(outcome);
+  }
+  err.flush();
+  return outcome.exit_code;
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,37 @@
+// What `android` and `ios` share of a recording: its options, and what is said when it has ended.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "daemon/ctl/control_target.h"
+#include "daemon/ctl/job.h"
+#include "daemon/ctl/phones/app_recording.h"
+#include "daemon/ctl/run_collector.h"
+#include "daemon/ctl/run_environment.h"
+#include "daemon/ctl/run_summary.h"
+
+namespace collect::ctl {
+
+struct RecordingOptions {
+  std::string root;                  // given: an embedded collector stores there
+  ControlTarget control;             // address empty: not given
+  AgentSettings agent;               // what the app's agent is told
+  std::vector<std::string> symbols;  // directories with unstripped files
+  bool json = false;
+  bool quiet = false;
+};
+
+// One line on the error stream; kExitRunFailed.
+int run_failed(std::ostream& err, const Error& error);
+
+// "on R58M (Sim_Phone): the app ended"
+std::string ending_text(const std::string& device, AppRecording::End end);
+
+// Says what the recording of `app` came to, and ends the collector if it is ours. `outcome` has
+// what is known of the app and the device; the exit code is 0 or kExitRunFailed.
+int conclude(const RecordingOptions& options, const std::string& app, RunCollector& collector,
+             RunOutcome outcome, RunSessions followed, JobSignals& signals, std::ostream& err);
+
+}  // namespace collect::ctl

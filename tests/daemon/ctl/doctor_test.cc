@@ -1,0 +1,162 @@
+// collectctl doctor: each check by itself, and the command before servers of the tests.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "daemon/control/control_server.h"
+#include "daemon/ctl/doctor/checks.h"
+#include "tests/daemon/control/fake_collector.h"
+#include "tests/daemon/ctl/program_runner.h"
+#include "tests/fakes/fake_adb_server.h"
+#include "tests/fakes/fake_usbmuxd.h"
+
+namespace collect::ctl {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Verdict = Check::Verdict;
+
+TEST(DoctorChecks, Kernels) {
+  EXPECT_EQ(check_kernel("6.1.0-13-amd64").verdict, Verdict::kOk);
+  EXPECT_EQ(check_kernel("5.14").verdict, Verdict::kOk);
+  EXPECT_EQ(check_kernel("5.13.19").verdict, Verdict::kWarning);
+  EXPECT_THAT(check_kernel("5.2.99").found, HasSubstr("a process of their own"));
+  EXPECT_THAT(check_kernel("4.19.0").found, HasSubstr("a process of their own"));
+  EXPECT_EQ(check_kernel("").verdict, Verdict::kWarning);
+  EXPECT_EQ(check_kernel("6").verdict, Verdict::kWarning);
+}
+
+TEST(DoctorChecks, Clocks) {
+  const std::string even = "processor : 0\nflags\t\t: fpu tsc constant_tsc nopl nonstop_tsc sse\n";
+  EXPECT_EQ(check_clock(even, "tsc\n").verdict, Verdict::kOk);
+  EXPECT_EQ(check_clock("processor : 0\nflags\t\t: fpu tsc constant_tsc\n", "hpet\n").verdict,
+            Verdict::kWarning);
+  EXPECT_EQ(check_clock("flags : nonstop_tsc_s3 constant_tsc\n", "tsc").verdict, Verdict::kWarning);
+  EXPECT_EQ(check_clock("processor : 0\nFeatures : fp asimd\n", "arch_sys_counter\n").found,
+            "arch_sys_counter");
+}
+
+TEST(DoctorChecks, Memory) {
+  EXPECT_EQ(check_memory("MemTotal: 1 kB\nMemAvailable:    8000000 kB\n", "0\n").verdict,
+            Verdict::kOk);
+  EXPECT_EQ(check_memory("MemAvailable: 8000000 kB\n", "2\n").verdict, Verdict::kWarning);
+  EXPECT_EQ(check_memory("MemAvailable: 400000 kB\n", "0\n").verdict, Verdict::kWarning);
+  EXPECT_EQ(check_memory("MemTotal: 1 kB\n", "0\n").verdict, Verdict::kWarning);
+}
+
+class DoctorTest : public ::testing::Test {
+ protected:
+  DoctorTest() {
+    runner_.environment["ADB_SERVER_SOCKET"] = "tcp:127.0.0.1:9";
+    runner_.environment["USBMUXD_SOCKET_ADDRESS"] = "UNIX:" + path("usbmuxd");
+    runner_.environment["COLLECT_CONTROL"] = "";
+    runner_.environment["COLLECT_AGENT_LIBRARY"] = FAKE_AGENT_LIBRARY;
+    runner_.environment["COLLECT_COLLECTORD"] = FAKE_COLLECTORD_PROGRAM;
+  }
+  std::string path(const std::string& name) const { return (runner_.directory() / name).string(); }
+  nlohmann::json doctor(int code, std::vector<std::string> arguments = {}) {
+    arguments.insert(arguments.begin(), {"doctor", "--json"});
+    const Ran ran = runner_.run(arguments);
+    EXPECT_EQ(ran.exit_code, code) << ran.out << ran.err;
+    return nlohmann::json::parse(ran.out);
+  }
+  static nlohmann::json check(const nlohmann::json& all, const std::string& what) {
+    for (const auto& one : all["checks"]) {
+      if (one["what"].get<std::string>().starts_with(what)) return one;
+    }
+    ADD_FAILURE() << "no " << what << " in " << all;
+    return {};
+  }
+
+  ProgramRunner runner_;
+};
+
+TEST_F(DoctorTest, SaysWhatKeepsItFromRecording) {
+  nlohmann::json all = doctor(0, {"-o", path("not/there/yet")});
+  EXPECT_TRUE(all["works"]);
+  EXPECT_EQ(check(all, "collector")["verdict"], "ok");
+  EXPECT_EQ(check(all, "agent, this machine")["verdict"], "ok");
+  EXPECT_EQ(check(all, "agent, Android arm64-v8a")["verdict"], "warning");
+  EXPECT_EQ(check(all, "adb server")["verdict"], "warning");
+  EXPECT_THAT(check(all, "adb server")["found"], HasSubstr("adb start-server"));
+  EXPECT_THAT(check(all, "usbmuxd")["found"], HasSubstr("no usbmuxd at unix:" + path("usbmuxd")));
+  EXPECT_EQ(check(all, "kernel")["verdict"], "ok");
+  EXPECT_THAT(check(all, "disk speed")["found"], HasSubstr("written and synced"));
+  // Nothing of it stays.
+  EXPECT_FALSE(std::filesystem::exists(path("not")));
+  for (const auto& entry : std::filesystem::directory_iterator(runner_.directory())) {
+    EXPECT_LT(std::filesystem::file_size(entry), 1u << 20) << entry.path();
+  }
+
+  runner_.environment["COLLECT_AGENT_LIBRARY"] = path("nothing.so");
+  runner_.environment["COLLECT_COLLECTORD"] = path("nothing");
+  all = doctor(1);
+  EXPECT_FALSE(all["works"]);
+  EXPECT_EQ(check(all, "collector")["verdict"], "problem");
+  EXPECT_THAT(check(all, "agent, this machine")["way_out"], HasSubstr("COLLECT_AGENT_LIBRARY"));
+  runner_.environment["COLLECT_AGENT_LIBRARY"] = FAKE_AGENT_LIBRARY;
+  runner_.environment["COLLECT_COLLECTORD"] = FAKE_COLLECTORD_PROGRAM;
+
+  all = doctor(1, {"-o", "/proc/self"});
+  EXPECT_EQ(check(all, "disk space")["verdict"], "problem");
+
+  const Ran text = runner_.run({"doctor"});
+  EXPECT_EQ(text.exit_code, 0) << text.out;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("VERDICT"), HasSubstr("programs of this machine can be"),
+                              HasSubstr("that is only for apps on Android phones")));
+}
+
+TEST_F(DoctorTest, KnowsServersThatAnswer) {
+  fakes::FakeAdbServer adb;
+  adb.start();
+  adb.plug("R58M", {});
+  runner_.environment["ADB_SERVER_SOCKET"] = "tcp:" + adb.address();
+  fakes::FakeUsbmuxd usbmuxd(path("usbmuxd"));
+  usbmuxd.attach("00008110-001A2B3C4D5E801E");
+  usbmuxd.attach("00008030-000A11112222802E");
+  control::FakeCollector collector;
+  auto server = control::ControlServer::start("127.0.0.1:0", collector);
+  ASSERT_TRUE(server.ok());
+  nlohmann::json all = doctor(0, {"--control", (*server)->address(), "-o", path("")});
+  EXPECT_THAT(check(all, "adb server")["found"], HasSubstr("version 1.0.41, 1 device;"));
+  EXPECT_THAT(check(all, "usbmuxd")["found"], HasSubstr(", 2 devices; collectctl ios doctor"));
+  EXPECT_EQ(check(all, "control " + (*server)->address())["found"],
+            "a collector answers; it records to /data");
+  (*server)->shutdown(control::ControlServer::kShutdownDeadline);
+  all = doctor(1, {"--control", (*server)->address()});
+  EXPECT_EQ(check(all, "control")["verdict"], "problem");
+  usbmuxd.stop();
+  all = doctor(0);
+  EXPECT_EQ(check(all, "usbmuxd")["verdict"], "warning");
+}
+
+TEST_F(DoctorTest, FewOpenFilesAreAProblem) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const auto with = [](uint64_t most) {
+    // A hard limit can't be raised again: in a child alone.
+    const pid_t child = fork();
+    if (child == 0) {
+      const rlimit few{most, most};
+      setrlimit(RLIMIT_NOFILE, &few);
+      _exit(static_cast<int>(check_open_files().verdict));
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return static_cast<Verdict>(WEXITSTATUS(status));
+  };
+  EXPECT_EQ(with(1'024), Verdict::kProblem);
+  EXPECT_EQ(with(4'096), Verdict::kWarning);
+  if (before.rlim_max >= 16'384) {
+    EXPECT_EQ(with(16'384), Verdict::kOk);
+  }
+}
+
+}  // namespace
+}  // namespace collect::ctl

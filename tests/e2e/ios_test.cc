@@ -1,0 +1,226 @@
+// An app on an iPhone, recorded by one command: the real collectctl and collectord, a usbmuxd and a
+// lockdownd of the tests, and an app that is a real traced program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/collector_process.h"
+#include "tests/e2e/recorded_session.h"
+#include "tests/fakes/fake_lockdownd.h"
+#include "tests/fakes/fake_usbmuxd.h"
+
+namespace collect::e2e {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr seconds kSoon{60};
+constexpr seconds kRunLimit{120};
+constexpr uint16_t kLockdownPort = 62078;
+constexpr uint16_t kAgentPort = 7721;
+const std::string kPhone = "00008110-001A2B3C4D5E801E";
+const char* const kBundle = "com.example.app";
+
+class IosTest : public testing::Test {
+ protected:
+  IosTest() : usbmuxd_(scratch_ / "usbmuxd") {
+    lockdownd_.set_value("DeviceName", "Anna\xE2\x80\x99s iPhone");
+    lockdownd_.set_value("ProductType", "iPhone15,2");
+    lockdownd_.set_value("ProductVersion", "17.5.1");
+    usbmuxd_.map_port(kPhone, kLockdownPort, lockdownd_.port());
+    usbmuxd_.map_port(kPhone, kAgentPort, agent_port_);
+    phone_id_ = usbmuxd_.attach(kPhone);
+  }
+
+  Environment environment() const {
+    return {{"USBMUXD_SOCKET_ADDRESS", usbmuxd_.address()}, {"COLLECT_CONTROL", ""}};
+  }
+  Arguments ios(const std::string& command, const Arguments& more = {}) const {
+    Arguments all = {program("collectctl"), "ios", command};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  Arguments recording() const { return ios("run", {"-o", scratch_ / "traces", kPhone, kBundle}); }
+  Ending ctl(const Arguments& command) {
+    return run(scratch_.path(), command, environment(), kRunLimit);
+  }
+  std::unique_ptr<ChildProcess> start(const Arguments& command) {
+    return std::make_unique<ChildProcess>(scratch_.path(), command, environment());
+  }
+  // What Xcode would start.
+  std::unique_ptr<ChildProcess> start_app(const std::string& tag, const Arguments& app) {
+    return std::make_unique<ChildProcess>(
+        scratch_.path(), app,
+        Environment{{"LD_PRELOAD", agent_library()},
+                    {"COLLECT_LISTEN", "tcp:" + std::to_string(agent_port_)},
+                    {"COLLECT_TAG", tag},
+                    {"COLLECT_FULL", "wait"},
+                    {"COUNT_FILE", scratch_ / "count"},
+                    {"COLLECT_EXIT_FLUSH_MS", "60000"}});
+  }
+  // One that goes on until SIGTERM, and ends in order.
+  std::unique_ptr<ChildProcess> start_endless(const std::string& tag) {
+    return start_app(tag, {traced_program("chaos"), scratch_ / "progress", "1"});
+  }
+  nlohmann::json doctor() {
+    const Ending ending = ctl(ios("doctor", {"--json"}));
+    EXPECT_TRUE(ending.exited_with(0)) << ending.errors;
+    return nlohmann::json::parse(ending.output);
+  }
+  bool listens() {
+    return eventually(kSoon, [&] { return !doctor()["devices"][0]["agent_ports"].empty(); });
+  }
+  bool says(const ChildProcess& process, const std::string& words) {
+    return eventually(kSoon, [&] { return process.errors().find(words) != std::string::npos; });
+  }
+  void expect_refused(const Ending& ending, const std::string& words) {
+    EXPECT_TRUE(ending.exited_with(125)) << ending.describe() << ending.errors;
+    EXPECT_THAT(ending.errors, HasSubstr(words));
+  }
+  std::vector<RecordedSession> sessions(const std::string& folder = "traces") {
+    std::vector<RecordedSession> all;
+    for (const std::string& path : session_directories(scratch_ / folder)) all.emplace_back(path);
+    return all;
+  }
+
+  Scratch scratch_;
+  uint16_t agent_port_ = free_port();
+  fakes::FakeLockdownd lockdownd_;
+  fakes::FakeUsbmuxd usbmuxd_;
+  uint32_t phone_id_ = 0;
+};
+
+TEST_F(IosTest, WaitsForTheAppAndRecordsAllOfIt) {
+  const auto job = start(recording());
+  ASSERT_TRUE(says(*job, "COLLECT_TAG=com.example.app")) << job->errors();
+  EXPECT_THAT(job->errors(),
+              AllOf(HasSubstr("iPhone15,2, iOS 17.5.1"), HasSubstr("COLLECT_LISTEN=tcp:7720-7729"),
+                    HasSubstr("devicectl device process launch"), HasSubstr("Xcode")));
+  const auto app = start_app(kBundle, {traced_program("steady"), "pace", "3000"});
+  ASSERT_TRUE(says(*job, "the agent is connected")) << job->errors();
+  const Ending& ending = job->wait(kRunLimit);
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  EXPECT_THAT(ending.errors, AllOf(HasSubstr(": the app ended"), HasSubstr("lost       nothing"),
+                                   HasSubstr("self time")));
+  const auto recorded = sessions();
+  ASSERT_EQ(recorded.size(), 1u);
+  EXPECT_EQ(recorded[0].state(), "complete");
+  expect_exactly(recorded[0], read_count(scratch_ / "count", app->pid()));
+  // Nothing that would change the phone, or need a pairing.
+  EXPECT_THAT(lockdownd_.asked(), ElementsAre("QueryType", "GetValue DeviceName",
+                                              "GetValue ProductType", "GetValue ProductVersion"));
+}
+
+TEST_F(IosTest, AnAppWithAnotherTagIsNotTheOne) {
+  const auto app = start_endless("");
+  const auto job = start(recording());
+  ASSERT_TRUE(says(*job,
+                   "chaos runs there with no COLLECT_TAG: if it is the app, start it with "
+                   "COLLECT_TAG=com.example.app, or use collectctl ios attach"))
+      << job->errors();
+  EXPECT_THAT(job->errors(), Not(HasSubstr("the agent is connected")));
+  job->send_signal(SIGINT);
+  const Ending& ending = job->wait(kRunLimit);
+  EXPECT_THAT(ending.errors, HasSubstr("nobody started it with COLLECT_TAG=com.example.app"));
+  app->send_signal(SIGTERM);
+  app->wait(kSoon);
+}
+
+TEST_F(IosTest, CtrlCEndsTheRecordingAndTheAppGoesOn) {
+  const auto app = start_endless("");
+  ASSERT_TRUE(listens());
+  const auto job = start(ios("attach", {"-o", scratch_ / "traces"}));
+  ASSERT_TRUE(says(*job, "the agent is connected")) << job->errors();
+  EXPECT_THAT(job->errors(), HasSubstr("port 7721 of " + kPhone));
+  ASSERT_TRUE(eventually(kSoon, [&] { return !session_directories(scratch_ / "traces").empty(); }));
+  job->send_signal(SIGINT);
+  const Ending& ending = job->wait(kRunLimit);
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  EXPECT_THAT(ending.errors, HasSubstr("the app goes on untraced"));
+  ASSERT_EQ(sessions().size(), 1u);
+  EXPECT_EQ(sessions()[0].state(), "complete");
+  EXPECT_TRUE(app->running());
+
+  // The agent is still in it, and the port may be said.
+  const auto again =
+      start(ios("attach", {"-o", scratch_ / "more", "-u", kPhone, "--port", "7721"}));
+  ASSERT_TRUE(says(*again, "the agent is connected")) << again->errors();
+  ASSERT_TRUE(eventually(kSoon, [&] { return !session_directories(scratch_ / "more").empty(); }));
+  app->send_signal(SIGTERM);
+  const Ending& end = again->wait(kRunLimit);
+  EXPECT_TRUE(end.exited_with(0)) << end.describe() << end.errors;
+  EXPECT_THAT(end.errors, HasSubstr("the app ended"));
+  EXPECT_EQ(sessions("more").size(), 1u);
+}
+
+TEST_F(IosTest, TheCableComesOutWhileItRecords) {
+  const auto app = start_endless(kBundle);
+  const auto job = start(recording());
+  ASSERT_TRUE(says(*job, "the agent is connected")) << job->errors();
+  usbmuxd_.detach(phone_id_);
+  ASSERT_TRUE(says(*job, kPhone + " is away")) << job->errors();
+  usbmuxd_.attach(kPhone);
+  ASSERT_TRUE(says(*job, kPhone + " is back")) << job->errors();
+  ASSERT_TRUE(eventually(kSoon, [&] { return usbmuxd_.streams() == 2; }));
+  app->send_signal(SIGTERM);
+  const Ending& ending = job->wait(kRunLimit);
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  EXPECT_THAT(ending.errors, HasSubstr("the app ended"));
+  EXPECT_EQ(sessions().size(), 1u);
+}
+
+TEST_F(IosTest, WhatIsWrongIsOneSentence) {
+  expect_refused(ctl(ios("run", {"0000", kBundle})), "there is no device 0000; there is " + kPhone);
+  expect_refused(ctl(ios("run", {kPhone, "x'; rm -rf /"})), "is no bundle identifier");
+  expect_refused(ctl(ios("attach")), "no app with an agent runs on " + kPhone);
+  lockdownd_.set_value("ProductVersion", "14.8");
+  expect_refused(ctl(recording()), kPhone + " runs iOS 14.8; the agent needs iOS 15");
+  lockdownd_.set_value("ProductVersion", "17.5.1");
+  usbmuxd_.attach("00008030-000A11112222802E");
+  expect_refused(ctl(ios("attach")), "several devices are there: 00008030-000A11112222802E, " +
+                                         kPhone + "; name one by --udid");
+  usbmuxd_.stop();
+  expect_refused(ctl(recording()), "no usbmuxd at unix:");
+}
+
+TEST_F(IosTest, TheDoctorSaysWhatThereIs) {
+  const Ending none = ctl(ios("doctor"));
+  EXPECT_TRUE(none.exited_with(0)) << none.errors;
+  EXPECT_THAT(none.output, AllOf(HasSubstr("Anna\xE2\x80\x99s iPhone"), HasSubstr("17.5.1"),
+                                 HasSubstr("start it from Xcode with COLLECT_LISTEN")));
+  const auto app = start_endless("");
+  ASSERT_TRUE(listens());
+  const nlohmann::json json = doctor();
+  EXPECT_EQ(json["devices"][0]["agent_ports"], nlohmann::json({kAgentPort}));
+  EXPECT_EQ(json["devices"][0]["ios"], "17.5.1");
+  app->send_signal(SIGTERM);
+  app->wait(kSoon);
+
+  // A lockdownd that is none does not keep anybody from recording.
+  lockdownd_.answer_with("\xFF\xFF\xFF\xFFrubbish");
+  const Ending odd = ctl(ios("doctor"));
+  EXPECT_TRUE(odd.exited_with(0)) << odd.errors;
+  EXPECT_THAT(odd.output, HasSubstr("lockdownd sent a message of 4294967295 bytes"));
+  lockdownd_.answer_with("");
+  lockdownd_.set_type("com.apple.mobile.restored");
+  EXPECT_THAT(ctl(ios("doctor")).output, HasSubstr("does not run iOS now"));
+  usbmuxd_.unmap_port(kPhone, kLockdownPort);
+  EXPECT_THAT(ctl(ios("doctor")).output, HasSubstr("nobody listens on port 62078"));
+
+  usbmuxd_.detach(phone_id_);
+  const Ending empty = ctl(ios("doctor"));
+  EXPECT_TRUE(empty.exited_with(1)) << empty.errors;
+  EXPECT_THAT(empty.output, HasSubstr("plug an iPhone in"));
+  usbmuxd_.stop();
+  const Ending gone = ctl(ios("doctor"));
+  EXPECT_TRUE(gone.exited_with(1));
+  EXPECT_THAT(gone.errors, HasSubstr("no usbmuxd at"));
+}
+
+}  // namespace
+}  // namespace collect::e2e
