@@ -14,7 +14,7 @@
 #                        that run on Android
 #   --nanopb DIR         nanopb's sources, 0.4.7; default: build/tools/nanopb, of deploy/cross-tools.sh
 #   --output DIR         default: build/agents
-#   --build DIR          where it is built; default: build
+#   --build DIR          where it is built; default: build/agents-build
 #
 # The same sources, compilers and SOURCE_DATE_EPOCH give the same bytes. Ends with 0, 1 when a build or a
 # check fails, 2 when it is called wrongly, 3 when this machine lacks something, which is named.
@@ -27,7 +27,7 @@ fail() { printf 'error: %s\n' "$2" >&2; exit "$1"; }
 usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; }
 absolute() { case $1 in /*) say "$1" ;; *) say "$PWD/$1" ;; esac; }
 
-ndk=${ANDROID_NDK:-} output=$root/build/agents build=$root/build nanopb=$root/build/tools/nanopb
+ndk=${ANDROID_NDK:-} output=$root/build/agents build=$root/build/agents-build nanopb=$root/build/tools/nanopb
 linux='' abis='' apple=''
 while [ $# -gt 0 ]; do
   case $1 in
@@ -57,8 +57,9 @@ done
 cd "$root"
 source deploy/cross_needs.sh
 version=$(sed -n 's/^project(collectord VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
-export ZERO_AR_DATE=1  # Apple's ar and libtool note the time otherwise
-unset ANDROID_NDK      # only Android's builds see it
+export ZERO_AR_DATE=1    # Apple's ar and libtool note the time otherwise
+export CCACHE_DISABLE=1  # it writes names of folders in other ways than the compiler, into debug information
+unset ANDROID_NDK        # only Android's builds see it
 
 # What is missing, a line each.
 missing() {
