@@ -12,6 +12,13 @@ EXPORTED unsigned example_work(unsigned n) {
   return fibonacci(n);
 }
 
+/* static native int work(int n), of MainActivity. */
+EXPORTED int Java_org_collectord_example_MainActivity_work(void* environment, void* type, int n) {
+  (void)environment;
+  (void)type;
+  return (int)example_work((unsigned)n);
+}
+
 /* jint JNI_OnLoad(JavaVM*, void*). Its own call would come before the agent runs. */
 EXPORTED __attribute__((no_instrument_function)) int JNI_OnLoad(void* vm, void* reserved) {
   (void)vm;
