@@ -18,7 +18,6 @@ Status write_manifest(Fs& fs, const std::string& directory, const Manifest& mani
   const Bytes parts[] = {Bytes(reinterpret_cast<const uint8_t*>(json.data()), json.size())};
   Status status = (*file)->write_at(0, parts);
   if (status.ok() && durable) status = (*file)->sync();
-  file->reset();
   if (status.ok()) status = fs.rename(temporary, directory + "/" + kManifestFile);
   if (!status.ok()) {
     (void)fs.remove_file(temporary);  // gives its blocks back; the old manifest still stands
