@@ -248,6 +248,36 @@ TEST_F(BudgetTest, ManifestsOfManyChangesArePaced) {
                 static_cast<uint64_t>(seconds) * storage::kManifestBytesPerSecond + 8 * one);
 }
 
+// Pages behind a manifest that is paced wait for it; none is lost, and the end does not overtake
+// them.
+TEST_F(BudgetTest, PagesBehindAPacedManifestWaitAndAreAllStored) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  constexpr uint32_t kFrames = 75;
+  for (uint32_t id = 0; id < kFrames; ++id) {
+    wire::Modules modules;
+    for (uint32_t i = 0; i < wire::kMaxModulesPerFrame; ++i) {
+      wire::Module& module = *modules.add_modules();
+      module.set_module_id(id * wire::kMaxModulesPerFrame + i);
+      module.set_path("/" + std::string(400, 'x'));
+    }
+    ASSERT_TRUE(agent.data().send(wire::FrameType::kModules, modules));
+    ASSERT_TRUE(id != 0 || agent.open_stream(1, 11));
+    ASSERT_TRUE(agent.send_events(1, id * 10, 10));  // waits for a manifest that names them
+    ASSERT_TRUE(id + 8 >= kFrames || agent.wait_stored(1, id * 10 + 10));
+  }
+  ASSERT_TRUE(agent.close_stream(1, kFrames * 10));
+  ASSERT_TRUE(agent.end_recording());
+  ASSERT_TRUE(agent.wait_recording_ended(1));
+  const auto session = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->totals.lost_events, 0u);
+  EXPECT_TRUE(stored_events(*session, 0, kFrames * 10) == index_events(0, kFrames * 10));
+  EXPECT_GT(limited_.manifest_bytes, storage::kManifestBurstBytes) << "else nothing was paced";
+}
+
 // Seen: the newest manifests were read, on a thread that writes, whenever a recording began.
 TEST_F(BudgetTest, CompleteRecordingIsFoundWithoutReadingManifests) {
   start();

@@ -234,6 +234,53 @@ TEST_F(IngestTest, GoodbyeWithoutAnEndSealsAtOnce) {
   EXPECT_EQ(session->totals.events, 10u);  // what was on the way came in
 }
 
+// A goodbye holds for the connection that it was said on.
+TEST_F(IngestTest, WhoComesBackAfterAGoodbyeIsWaitedForAgain) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  record_all(agent, 1, 1, 10);
+  agent.say_goodbye(false);
+  ASSERT_TRUE(reported_.agent([](const auto& one) { return one.state == AgentState::kGone; }));
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(2));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 10));
+  ASSERT_TRUE(agent.wait_stored(1, 10));
+  agent.disconnect();
+  EXPECT_TRUE(
+      reported_.agent([](const auto& one) { return one.state == AgentState::kDisconnected; }));
+  ASSERT_TRUE(agent.connect(address()));
+  EXPECT_TRUE(agent.welcome().resumed());
+}
+
+TEST_F(IngestTest, HowTheProcessEndedIsKeptAndShown) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  record_all(agent, 1, 1, 10);  // whose end says nothing of the process
+  const auto first = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->process_end, storage::ProcessEnd{});
+  EXPECT_EQ(manifest(*first).find("\"signal\""), std::string::npos);
+
+  ASSERT_TRUE(agent.start_recording(2));
+  wire::RecordingEnd end;
+  end.set_recording(2);
+  end.set_reason("exit");
+  end.mutable_process_end()->set_how(wire::ProcessEnd::SIGNALED);
+  end.mutable_process_end()->set_signal(11);
+  ASSERT_TRUE(agent.data().send(wire::FrameType::kRecordingEnd, end));
+  ASSERT_TRUE(agent.wait_recording_ended(2));
+  const auto second = reported_.session([](const SessionSnapshot& session) {
+    return session.recording == 2 && session.state == SessionState::kComplete;
+  });
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(second->process_end,
+            (storage::ProcessEnd{storage::ProcessEnd::How::kSignaled, 0, 11, false}));
+  EXPECT_THAT(manifest(*second), HasSubstr("\"signal\": 11"));
+}
+
 // What was on its way when the collector was told to stop is in the files too.
 TEST_F(IngestTest, StoppingLeavesTheSessionToTheNextStart) {
   start();
@@ -448,6 +495,11 @@ TEST_F(IngestTest, ClockSyncFindsTheDevicesOffset) {
   const size_t at = json.find("\"offset_ns\"");
   const int64_t offset = std::atoll(json.c_str() + json.find(':', at) + 1);
   EXPECT_NEAR(static_cast<double>(offset), 123e9, 1e9);
+  // And it is measured again, for as long as the agent is there.
+  EXPECT_TRUE(eventually([&] {
+    json = manifest(*session);
+    return json.find("offset_ns", json.find("offset_ns") + 1) != std::string::npos;
+  }));
 }
 
 }  // namespace
