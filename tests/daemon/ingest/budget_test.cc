@@ -248,6 +248,46 @@ TEST_F(BudgetTest, ManifestsOfManyChangesArePaced) {
                 static_cast<uint64_t>(seconds) * storage::kManifestBytesPerSecond + 8 * one);
 }
 
+// A session that needs nothing itself closes files when others need the descriptors.
+TEST_F(BudgetTest, AnIdleSessionClosesFilesThatOthersNeed) {
+  options_.descriptors = 240;
+  start();
+  FakeAgent idle(process_of(1));
+  ASSERT_TRUE(idle.connect(address()));
+  ASSERT_TRUE(idle.start_recording(1));
+  constexpr uint32_t kThreads = 60;
+  for (uint32_t stream = 1; stream <= kThreads; ++stream) {
+    ASSERT_TRUE(idle.open_stream(stream, stream));
+    ASSERT_TRUE(idle.send_events(stream, 0, 10));
+  }
+  ASSERT_TRUE(idle.wait_stored(kThreads, 10));
+  EXPECT_GE(limited_.open_now, kThreads);
+  // By then nothing of it is left to be made true, so that only the others' need can move it. Were
+  // it not so, the test would still pass.
+  std::this_thread::sleep_for(3 * kSettleInterval);
+  EXPECT_GE(limited_.open_now, kThreads);
+  std::vector<std::unique_ptr<FakeAgent>> others;
+  for (uint8_t id = 2; id <= 4; ++id) {
+    others.push_back(std::make_unique<FakeAgent>(process_of(id)));
+    ASSERT_TRUE(others.back()->connect(address()));
+    ASSERT_TRUE(others.back()->start_recording(1));
+    ASSERT_TRUE(others.back()->open_stream(1, 1));
+    ASSERT_TRUE(others.back()->send_events(1, 0, 10));
+    ASSERT_TRUE(others.back()->wait_stored(1, 10));
+  }
+  // Three quarters of 240 for four sessions, and a few of each of the others.
+  EXPECT_TRUE(eventually([this] { return limited_.open_now <= 45 + 3 * 3; })) << limited_.open_now;
+  for (uint32_t stream = 1; stream <= kThreads; ++stream) {
+    ASSERT_TRUE(idle.send_events(stream, 10, 10));
+    ASSERT_TRUE(idle.close_stream(stream, 20));
+  }
+  ASSERT_TRUE(idle.end_recording());
+  ASSERT_TRUE(idle.wait_recording_ended(1));
+  const auto session = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->totals.events, kThreads * 20u);
+}
+
 // Pages behind a manifest that is paced wait for it; none is lost, and the end does not overtake
 // them.
 TEST_F(BudgetTest, PagesBehindAPacedManifestWaitAndAreAllStored) {
@@ -255,7 +295,7 @@ TEST_F(BudgetTest, PagesBehindAPacedManifestWaitAndAreAllStored) {
   FakeAgent agent;
   ASSERT_TRUE(agent.connect(address()));
   ASSERT_TRUE(agent.start_recording(1));
-  constexpr uint32_t kFrames = 75;
+  constexpr uint32_t kFrames = 68;
   for (uint32_t id = 0; id < kFrames; ++id) {
     wire::Modules modules;
     for (uint32_t i = 0; i < wire::kMaxModulesPerFrame; ++i) {

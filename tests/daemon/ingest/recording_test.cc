@@ -411,6 +411,53 @@ TEST_F(IngestTest, SuccessorResumesWhatAKilledCollectorLeftOpen) {
   std::filesystem::remove_all(left);
 }
 
+// The functions of a session that an earlier collector left open are named like any other's.
+TEST_F(IngestTest, WhatASuccessorSealsIsToBeNamed) {
+  struct Naming final : IngestObserver {
+    void agent_changed(const AgentSnapshot&) override {}
+    void agent_removed(AgentId) override {}
+    void session_changed(const SessionSnapshot& session) override {
+      reported.session_changed(session);
+    }
+    bool to_be_named(const std::string& name, const std::string& directory,
+                     std::vector<uint64_t> ids) override {
+      const std::lock_guard lock(mutex);
+      asked.push_back(name + " " + directory);
+      functions = std::move(ids);
+      return true;
+    }
+    Reported reported;
+    std::mutex mutex;
+    std::vector<std::string> asked;
+    std::vector<uint64_t> functions;
+  };
+  options_.storage.symbolize = true;
+  options_.resume = milliseconds{10};
+  std::string directory;
+  {
+    storage::SessionIdentity identity;
+    identity.process_id = {7};
+    auto writer = storage::SessionWriter::create(posix_, options_.storage, identity);
+    ASSERT_TRUE(writer.ok());
+    ASSERT_TRUE((*writer)->open_stream({1, 11, "thread", 1}).ok());
+    const std::vector<uint8_t> events = index_events(0, 10);
+    Page page{fakes::index_page_header(1, 0, 10), events, {}};
+    ASSERT_TRUE((*writer)->append_pages({&page, 1}).ok());
+    ASSERT_TRUE((*writer)->commit().ok());
+    directory = (*writer)->directory();
+  }
+  Naming naming;
+  auto next = Ingest::bind(options_, *fs_, naming);
+  ASSERT_TRUE(next.ok());
+  (*next)->run();
+  const auto session = naming.reported.session_in(SessionState::kRecovered);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->symbols, storage::SymbolsState::kPending);
+  const std::lock_guard lock(naming.mutex);
+  EXPECT_EQ(naming.asked, std::vector<std::string>{session->name + " " + directory});
+  EXPECT_FALSE(naming.functions.empty());
+}
+
 // All of them, and not just the newest: one is looked at after the other.
 TEST_F(IngestTest, SessionsOfEarlierCollectorsAreListed) {
   start();
