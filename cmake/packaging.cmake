@@ -67,8 +67,11 @@ foreach(document ${documents})
           COMPONENT daemon)
 endforeach()
 # What they point at: the schema, the script and the sample for Android.
-install(DIRECTORY proto/control/v1 DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/proto/control
+install(DIRECTORY proto/control/collect
+        DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/proto/control
         COMPONENT daemon FILES_MATCHING PATTERN "*.proto")
+install(PROGRAMS deploy/python/make-stubs.sh deploy/python/record.py
+        DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/python COMPONENT daemon)
 install(PROGRAMS deploy/android/wrap.sh
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/android COMPONENT daemon)
 install(DIRECTORY deploy/android/example
