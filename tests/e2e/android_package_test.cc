@@ -1,5 +1,5 @@
-// The Debian package with the agent for Android, and `collectctl android` from beside it: what the one
-// installs is what the other finds and takes to the phone.
+// The Debian package with the agent for Android, and `collectctl android` from beside it: what the
+// one installs is what the other finds and takes to the phone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,8 +66,8 @@ TEST(AndroidPackage, WhatItInstallsIsWhatCollectctlTakesToThePhone) {
   const Ending doctor = ctl({"doctor", "--json"});
   ASSERT_TRUE(doctor.exited_with(0)) << doctor.output << doctor.errors;
   const std::string found = nlohmann::json::parse(doctor.output)["devices"][0]["agent"];
-  EXPECT_TRUE(fs::equivalent(
-      found, scratch / "root/usr/lib/collectord/android/x86_64/libcollect_agent.so"))
+  EXPECT_TRUE(
+      fs::equivalent(found, scratch / "root/usr/lib/collectord/android/x86_64/libcollect_agent.so"))
       << found;
 
   const Ending ran = ctl({"run", "-o", scratch / "traces", "--when-full", "wait", kApp});

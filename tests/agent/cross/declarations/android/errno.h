@@ -1,4 +1,5 @@
 /* bionic's own name for where errno is. */
+#pragma once
 #include_next <errno.h>
 #undef errno
 #ifdef __cplusplus
