@@ -1,5 +1,6 @@
 # What `cmake --install` and `cmake --build … --target package` put where. Two components, which are
-# two Debian packages: the daemon with everything around it, and the agent for traced programs.
+# two Debian packages: the daemon with everything around it, and the agent for traced programs. A third,
+# if it was built: the agent for apps on Android.
 
 # collectctl looks for the agent, which agent/CMakeLists.txt installs, in ../lib and
 # ../lib/<multiarch>.
@@ -14,9 +15,15 @@ install(TARGETS collect-symbolizer
 install(FILES agent/AGENT.md
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/libcollect-agent COMPONENT agent)
 
-install(FILES proto/control/v1/agents.proto proto/control/v1/control.proto
-              proto/control/v1/sessions.proto
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/collect/proto/control/v1 COMPONENT daemon)
+install(DIRECTORY proto/control/collect proto/control/google
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/collect/proto COMPONENT daemon
+        FILES_MATCHING PATTERN "*.proto")
+set(COLLECT_ANDROID_AGENT "" CACHE PATH
+    "What `deploy/agents.sh android` made, build/agents/android; empty: no package with it")
+if(COLLECT_ANDROID_AGENT)
+  include(cmake/android_package.cmake)
+endif()
+
 install(FILES deploy/systemd/collectord.service deploy/systemd/collectord.socket
               deploy/systemd/collectord-control.socket
         DESTINATION lib/systemd/system COMPONENT daemon)
@@ -77,7 +84,7 @@ set(CPACK_PACKAGE_NAME collectord)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_DIRECTORY ${CMAKE_BINARY_DIR}/packages)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_COMPONENTS_ALL daemon agent)
+set(CPACK_COMPONENTS_ALL daemon agent ${android_component})
 set(CPACK_STRIP_FILES ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE
     GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
@@ -103,7 +110,7 @@ set(CPACK_DEBIAN_DAEMON_PACKAGE_CONTROL_EXTRA
     ${PROJECT_SOURCE_DIR}/deploy/debian/postrm ${PROJECT_SOURCE_DIR}/deploy/debian/prerm)
 set(CPACK_DEBIAN_DAEMON_PACKAGE_DEPENDS
     "libcollect-agent (= ${PROJECT_VERSION}-1), systemd | systemd-standalone-sysusers | systemd-sysusers")
-set(CPACK_DEBIAN_DAEMON_PACKAGE_SUGGESTS "adb, usbmuxd")
+set(CPACK_DEBIAN_DAEMON_PACKAGE_SUGGESTS "adb, collectord-agent-android, usbmuxd")
 set(CPACK_COMPONENT_DAEMON_DESCRIPTION "network trace-collection daemon
 Programs built with -finstrument-functions and started with the agent of
 libcollect-agent stream every call and return of every thread. collectord

@@ -11,7 +11,7 @@
 
 #include "daemon/collector_call.h"
 #include "daemon/config.h"
-#include "daemon/control/name_filter.h"
+#include "daemon/control/selector.h"
 #include "daemon/symbolize/limits.h"
 #include "storage/manifest.h"
 
@@ -56,6 +56,7 @@ Result<std::unique_ptr<Collector>> Collector::create(ingest::IngestOptions optio
                                                      const attach::AttachOptions& devices,
                                                      symbolize::SymbolizerOptions symbols) {
   std::unique_ptr<Collector> collector(new Collector(options, fs, std::move(symbols)));
+  if (Status loaded = collector->rules_.load(); !loaded.ok()) return loaded.error();
   auto attach = attach::Attach::create(
       devices, [](const char* name) -> const char* { return std::getenv(name); }, *collector);
   if (!attach.ok()) return attach.error();
@@ -86,10 +87,11 @@ bool Collector::stop(std::chrono::milliseconds bound) {
 void Collector::agent_changed(const ingest::AgentSnapshot& agent) {
   const auto change = registry_.put(agent);
   const api::Agent message = to_message(agent);
-  watches_.agent_event(change == CollectorRegistry::Change::kAdded ? api::AgentEvent::ADDED
-                                                                   : api::AgentEvent::CHANGED,
+  watches_.agent_event(change == CollectorRegistry::Change::kAdded ? api::CHANGE_KIND_ADDED
+                                                                   : api::CHANGE_KIND_CHANGED,
                        message);
   tell_devices(agent);
+  if (change == CollectorRegistry::Change::kAdded && is_up(agent)) apply_rules(agent);
   if (!agent.dialled || !is_up(agent)) return;
   std::vector<uint64_t> waiting;
   {
@@ -103,7 +105,7 @@ void Collector::agent_changed(const ingest::AgentSnapshot& agent) {
 
 void Collector::agent_removed(ingest::AgentId id) {
   const auto agent = registry_.remove_agent(id);
-  if (agent.ok()) watches_.agent_event(api::AgentEvent::REMOVED, to_message(*agent));
+  if (agent.ok()) watches_.agent_event(api::CHANGE_KIND_REMOVED, to_message(*agent));
 }
 
 void Collector::session_changed(const ingest::SessionSnapshot& session) {
@@ -127,20 +129,20 @@ void Collector::on_named(const std::string& name, storage::SymbolsState state,
 
 // ---- looking
 
-std::vector<api::Agent> Collector::agents(const std::string& filter) {
+std::vector<api::Agent> Collector::agents(const api::Selector& target) {
   std::vector<api::Agent> all;
   for (const ingest::AgentSnapshot& agent : registry_.agents()) {
     api::Agent message = to_message(agent);
-    if (control::matches(message, filter)) all.push_back(std::move(message));
+    if (control::matches(message, target)) all.push_back(std::move(message));
   }
   return all;
 }
 
-std::vector<api::Session> Collector::sessions(const std::string& filter) {
+std::vector<api::Session> Collector::sessions(const api::Selector& target) {
   std::vector<api::Session> all;
   for (const ingest::SessionSnapshot& session : registry_.sessions()) {
     api::Session message = to_message(session);
-    if (control::matches(message, filter)) all.push_back(std::move(message));
+    if (control::matches(message, target)) all.push_back(std::move(message));
   }
   return all;
 }
@@ -151,11 +153,17 @@ Result<api::Session> Collector::session(const std::string& name) {
   return to_message(*found);
 }
 
+Result<api::Agent> Collector::agent(const std::string& name) {
+  const auto found = registry_.agent(name);
+  if (!found.ok()) return found.error();
+  return to_message(*found);
+}
+
 api::Stats Collector::stats() {
   const ingest::IngestCounters& counters = ingest_->counters();
   api::Stats stats;
   stats.set_version(kVersion);
-  *stats.mutable_started_at() = timestamp(started_at_);
+  *stats.mutable_start_time() = timestamp(started_at_);
   stats.set_root(root_);
   stats.set_ingest_address(ingest_->address());
   for (const ingest::AgentSnapshot& agent : registry_.agents()) {
@@ -232,86 +240,6 @@ void Collector::find_functions(const ingest::AgentSnapshot& agent, FindFunctions
     // Symbol files are read: not on a thread that others wait for.
     asio::post(lookups_, [find, done, known = std::move(modules).value()] { done(find(known)); });
   });
-}
-
-// ---- recording
-
-void Collector::start_session(const std::string& agent,
-                              control::Callback<std::vector<api::Session>> done) {
-  auto targets = registry_.targets(agent);
-  if (!targets.ok()) {
-    done(targets.error());
-    return;
-  }
-  if (agent.empty()) {
-    std::erase_if(*targets, [](const ingest::AgentSnapshot& one) {
-      return one.state != ingest::AgentState::kConnected;
-    });
-    if (targets->empty()) {
-      done(Error{Code::kUnsupported, "every connected agent records already"});
-      return;
-    }
-  }
-  act_on_sessions(*targets, &ingest::Ingest::start_recording, std::move(done));
-}
-
-void Collector::stop_session(const std::string& name,
-                             control::Callback<std::vector<api::Session>> done) {
-  const auto named = registry_.session(name);
-  if (!name.empty() && named.ok() && is_over(named->state)) {
-    done(std::vector<api::Session>{to_message(*named)});  // what was asked for holds already
-    return;
-  }
-  std::vector<ingest::AgentSnapshot> agents;
-  std::vector<std::string> feeds;
-  if (name.empty() || named.ok()) {
-    for (const ingest::SessionSnapshot& session : registry_.sessions()) {
-      const bool is_meant = name.empty() ? !is_over(session.state) : session.name == named->name;
-      if (is_meant && session.agent == 0 && !is_over(session.state)) feeds.push_back(session.name);
-      const auto agent = registry_.agent(std::to_string(session.agent));
-      if (is_meant && agent.ok()) agents.push_back(*agent);
-    }
-    if (agents.empty() && feeds.empty()) {
-      done(Error{Code::kNotFound, "no session records now"});
-      return;
-    }
-  } else {
-    auto targets = registry_.targets(name);
-    if (!targets.ok()) {
-      done(targets.error());
-      return;
-    }
-    agents = std::move(*targets);
-  }
-  act_on_sessions(agents, &ingest::Ingest::stop_recording, std::move(done), feeds);
-}
-
-void Collector::act_on_sessions(const std::vector<ingest::AgentSnapshot>& agents, Act act,
-                                control::Callback<std::vector<api::Session>> done,
-                                const std::vector<std::string>& feeds_to_stop) {
-  using Answer = Result<ingest::SessionSnapshot>;
-  const auto call = std::make_shared<CollectorCall<Answer>>(
-      agents.size() + feeds_to_stop.size(), [done = std::move(done)](std::vector<Answer> answers) {
-        std::vector<api::Session> sessions;
-        for (const Answer& answer : answers) {
-          if (answer.ok()) sessions.push_back(to_message(*answer));
-        }
-        if (sessions.empty()) {
-          done(answers.front().error());
-        } else {
-          done(std::move(sessions));
-        }
-      });
-  const auto on_answer = [call](Answer answer) { call->add(std::move(answer)); };
-  for (const std::string& session : feeds_to_stop) ingest_->stop_feed(session, on_answer);
-  for (const ingest::AgentSnapshot& agent : agents) {
-    if (agent.state == ingest::AgentState::kDialing) {
-      on_answer(Error{Code::kUnavailable,
-                      agent_name(agent.id) + " does not answer yet: " + agent.status});
-    } else {
-      (*ingest_.*act)(agent.process_id, on_answer);
-    }
-  }
 }
 
 }  // namespace collect::daemon

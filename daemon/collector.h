@@ -19,6 +19,8 @@
 #include "daemon/collector_watch.h"
 #include "daemon/control/collector_api.h"
 #include "daemon/ingest/ingest.h"
+#include "daemon/recording_options.h"
+#include "daemon/rule_book.h"
 #include "daemon/session_converter.h"
 #include "daemon/session_use.h"
 #include "daemon/symbolize/naming_queue.h"
@@ -53,11 +55,13 @@ class Collector final : public control::CollectorApi,
   }
 
   // CollectorApi
-  std::vector<api::Agent> agents(const std::string& filter) override;
-  std::vector<api::Session> sessions(const std::string& filter) override;
-  std::vector<api::Device> devices(const std::string& filter) override;
+  std::vector<api::Agent> agents(const api::Selector& target) override;
+  std::vector<api::Session> sessions(const api::Selector& target) override;
+  std::vector<api::Device> devices(const std::string& match) override;
   std::vector<api::DeviceServer> device_servers() override;
   Result<api::Session> session(const std::string& name) override;
+  Result<api::Agent> agent(const std::string& name) override;
+  Result<api::Device> device(const std::string& name) override;
   api::Stats stats() override;
   control::WatchId watch_agents(std::function<void(const api::AgentEvent&)> on_event) override;
   control::WatchId watch_devices(std::function<void(const api::DeviceEvent&)> on_event) override;
@@ -67,10 +71,10 @@ class Collector final : public control::CollectorApi,
   void unwatch(control::WatchId id) override;
   void attach(const std::string& address, control::Callback<api::Agent> done) override;
   void detach(const std::string& name, control::Callback<api::Agent> done) override;
-  void start_session(const std::string& agent,
-                     control::Callback<std::vector<api::Session>> done) override;
-  void stop_session(const std::string& name,
-                    control::Callback<std::vector<api::Session>> done) override;
+  void start_session(const api::StartSessionRequest& request,
+                     control::Callback<api::StartSessionResponse> done) override;
+  void stop_session(const api::Selector& target,
+                    control::Callback<api::StopSessionResponse> done) override;
   void manifest(const std::string& name, control::Callback<api::Manifest> done) override;
   void list_files(const std::string& name, control::Callback<api::ListFilesResponse> done) override;
   void open_file(const std::string& name, const std::string& path,
@@ -80,14 +84,16 @@ class Collector final : public control::CollectorApi,
                        control::Callback<api::ConversionEnd> done) override;
   void delete_session(const std::string& name,
                       control::Callback<api::DeleteSessionResponse> done) override;
-  void set_detail(api::DetailMode mode, const api::DetailRequest& request,
-                  control::Callback<api::DetailResponse> done) override;
+  void set_detail(const control::DetailOrder& order,
+                  control::Callback<std::vector<api::DetailOutcome>> done) override;
   void set_function_filter(const api::SetFunctionFilterRequest& request,
                            control::Callback<api::SetFunctionFilterResponse> done) override;
   void annotate(const api::AnnotateRequest& request,
                 control::Callback<api::AnnotateResponse> done) override;
   void roll_container(const api::RollContainerRequest& request,
                       control::Callback<api::RollContainerResponse> done) override;
+  api::Rules rules() override;
+  void set_rules(const api::Rules& rules, control::Callback<api::Rules> done) override;
 
  private:
   Collector(const ingest::IngestOptions& options, storage::Fs& fs,
@@ -109,13 +115,16 @@ class Collector final : public control::CollectorApi,
   void place_gone(const std::string& address) override;
   void tell_devices(const ingest::AgentSnapshot& agent);
 
-  // Starts or stops each of `agents`, ends the dial9 feeds of the sessions named, and answers with
-  // all that succeeded, or the first error.
-  using Act = void (ingest::Ingest::*)(const ingest::ProcessId&,
-                                       ingest::Answer<ingest::SessionSnapshot>);
-  void act_on_sessions(const std::vector<ingest::AgentSnapshot>& agents, Act act,
-                       control::Callback<std::vector<api::Session>> done,
-                       const std::vector<std::string>& feeds_to_stop = {});
+  struct RecordingOrder;  // collector_recording.cc
+  enum class IfRecording : uint8_t { kFail, kGoOn };
+  void start_recording(const ingest::AgentSnapshot& agent, const RecordingOptions& options,
+                       IfRecording if_recording, control::Callback<api::Session> done);
+  void choose_functions(const std::shared_ptr<RecordingOrder>& order);
+  void set_recording_detail(const std::shared_ptr<RecordingOrder>& order,
+                            std::function<void(const Status&)> done);
+  void recording_began(const std::shared_ptr<RecordingOrder>& order, const Status& chosen);
+  void stop_later(const std::string& session, std::chrono::nanoseconds duration);
+  void apply_rules(const ingest::AgentSnapshot& agent);
 
   struct NamedSession {  // collector_files.cc
     ingest::SessionSnapshot shown;
@@ -133,15 +142,17 @@ class Collector final : public control::CollectorApi,
                       ingest::Answer<std::vector<uint64_t>> done);
 
   struct DetailCall;  // collector_detail.cc
-  struct DetailOrder;
-  void find_detail_threads(const std::shared_ptr<DetailOrder>& order);
-  void find_detail_functions(const std::shared_ptr<DetailOrder>& order);
-  void send_detail(const std::shared_ptr<DetailOrder>& order);
+  struct DetailCommand;
+  void find_detail_threads(const std::shared_ptr<DetailCommand>& command);
+  void find_detail_functions(const std::shared_ptr<DetailCommand>& command);
+  void send_detail(const std::shared_ptr<DetailCommand>& command);
 
   struct FilterCall;  // collector_filter.cc
   struct FilterOrder;
   void send_filter(const std::shared_ptr<FilterCall>& call, const ingest::AgentSnapshot& agent,
                    std::vector<uint64_t> ids);
+  // Until it is given another filter.
+  void record_nothing(const ingest::AgentSnapshot& agent, std::function<void(const Status&)> done);
   void send_filter_part(const std::shared_ptr<FilterOrder>& order, uint32_t part);
   Result<std::vector<uint64_t>> start_filter_ids(const ingest::FilterWish& wish,
                                                  wire::SetFunctionFilter::Mode& mode,
@@ -162,6 +173,7 @@ class Collector final : public control::CollectorApi,
   storage::Fs& fs_;
   const ingest::SystemTime started_at_ = std::chrono::system_clock::now();
   CollectorRegistry registry_;
+  RuleBook rules_{fs_, root_};
   CollectorWatches watches_;
   asio::thread_pool files_{1};
   asio::thread_pool lookups_{1};

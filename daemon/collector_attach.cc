@@ -85,7 +85,7 @@ void Collector::detach(const std::string& name, control::Callback<api::Agent> do
   const auto then_the_process = [this, agent = *agent, done](Result<std::string>) {
     if (agent.state == ingest::AgentState::kDialing) {
       api::Agent message = to_message(agent);
-      message.set_state(api::GONE);
+      message.set_state(api::AGENT_STATE_GONE);
       message.set_status("detached by command");
       done(std::move(message));
       return;

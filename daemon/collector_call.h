@@ -1,61 +1,79 @@
 // One request on its way to several agents. Answers come on whatever threads there are.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "daemon/control/collector_api.h"
+#include "daemon/control/errors.h"
 
 namespace collect::daemon {
 
-// The last agent to answer hands the answers of all of them on.
-template <class Answer>
-class CollectorCall {
+// The last agent to answer hands the outcomes of all of them on. When all failed, so does the
+// request, with the error of the first.
+template <class Outcome>
+class OutcomeCall {
  public:
-  using Done = std::function<void(std::vector<Answer>)>;
-
   // `agents` is not 0.
-  CollectorCall(size_t agents, Done done) : missing_(agents), done_(std::move(done)) {}
+  OutcomeCall(size_t agents, control::Callback<std::vector<Outcome>> done)
+      : missing_(agents), done_(std::move(done)) {}
 
-  void add(Answer answer) {
-    std::unique_lock lock(mutex_);
-    answers_.push_back(std::move(answer));
-    if (--missing_ != 0) return;
-    lock.unlock();
-    done_(std::move(answers_));
+  void add(Outcome outcome) { add(std::move(outcome), std::nullopt); }
+
+  void fail(Outcome outcome, const Error& error) {
+    *outcome.mutable_error() = control::rpc_status(error);
+    const std::string who = outcome.agent().empty() ? "" : outcome.agent() + ": ";
+    add(std::move(outcome), Error{error.code, who + error.message});
   }
 
  private:
-  std::mutex mutex_;
-  size_t missing_;               // guarded by mutex_
-  std::vector<Answer> answers_;  // guarded by mutex_
-  Done done_;
+  void add(Outcome outcome, std::optional<Error> error) {
+    std::unique_lock lock(mutex_);
+    outcomes_.push_back(std::move(outcome));
+    if (!error) {
+      any_done_ = true;
+    } else if (!first_error_) {
+      first_error_ = std::move(error);
+    }
+    if (--missing_ != 0) return;
+    lock.unlock();
+    if (any_done_) {
+      done_(std::move(outcomes_));
+    } else {
+      done_(*first_error_);
+    }
+  }
+
+  std::mutex mutex_;  // guards what follows
+  size_t missing_;
+  bool any_done_ = false;
+  std::optional<Error> first_error_;
+  std::vector<Outcome> outcomes_;
+  const control::Callback<std::vector<Outcome>> done_;
 };
 
 template <class Response>
 using OutcomeOf = std::remove_pointer_t<decltype(std::declval<Response&>().add_outcomes())>;
 
-// A request whose response has an outcome for each agent.
+// For a request whose response has nothing but outcomes.
 template <class Response>
-class OutcomeCall : public CollectorCall<OutcomeOf<Response>> {
- public:
-  OutcomeCall(size_t agents, control::Callback<Response> done)
-      : CollectorCall<OutcomeOf<Response>>(
-            agents, [done = std::move(done)](std::vector<OutcomeOf<Response>> outcomes) {
-              Response response;
-              for (auto& outcome : outcomes) *response.add_outcomes() = std::move(outcome);
-              done(std::move(response));
-            }) {}
-
-  void fail(OutcomeOf<Response> outcome, const std::string& why) {
-    outcome.set_error(why);
-    this->add(std::move(outcome));
-  }
-};
+control::Callback<std::vector<OutcomeOf<Response>>> outcomes_into(
+    control::Callback<Response> done) {
+  return [done = std::move(done)](Result<std::vector<OutcomeOf<Response>>> outcomes) {
+    if (!outcomes.ok()) {
+      done(outcomes.error());
+      return;
+    }
+    Response response;
+    for (auto& outcome : *outcomes) *response.add_outcomes() = std::move(outcome);
+    done(std::move(response));
+  };
+}
 
 }  // namespace collect::daemon

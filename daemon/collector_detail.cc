@@ -1,5 +1,6 @@
 // Detail recording: who is meant, which functions are meant, and what each agent answered.
-#include <google/protobuf/util/time_util.h>
+#include <algorithm>
+#include <cstdio>
 
 #include "daemon/collector.h"
 #include "daemon/collector_call.h"
@@ -9,19 +10,12 @@
 namespace collect::daemon {
 namespace {
 
-Result<wire::Command> detail_command(api::DetailMode mode, const api::DetailRequest& request) {
-  using google::protobuf::util::TimeUtil;
+wire::Command detail_command(const control::DetailOrder& order) {
   wire::Command command;
   wire::SetDetail* detail = command.mutable_set_detail();
-  detail->set_mode(to_wire(mode));
-  if (mode != api::ON) return command;
-  const int64_t duration_ns = TimeUtil::DurationToNanoseconds(request.duration());
-  const int64_t pre_roll_ns = TimeUtil::DurationToNanoseconds(request.pre_roll());
-  if (duration_ns < 0 || pre_roll_ns < 0) {
-    return Error{Code::kInvalidArgument, "duration and pre_roll can't be negative"};
-  }
-  detail->set_duration_ns(static_cast<uint64_t>(duration_ns));
-  detail->set_pre_roll_ns(static_cast<uint64_t>(pre_roll_ns));
+  detail->set_mode(to_wire(order.mode));
+  detail->set_duration_ns(order.duration_ns);
+  detail->set_pre_roll_ns(order.pre_roll_ns);
   return command;
 }
 
@@ -34,123 +28,136 @@ api::DetailOutcome outcome_for(const ingest::AgentSnapshot& agent) {
   return outcome;
 }
 
-void add_result(const wire::CommandResult& result, api::DetailMode mode,
-                api::DetailOutcome& outcome) {
-  outcome.set_ok(result.ok());
-  outcome.set_error(result.error());
-  outcome.set_at_ns(result.at_ns());
-  outcome.set_pre_roll_records(result.pre_roll_records());
-  if (result.ok()) outcome.set_detail(mode);
+std::string seconds_text(uint64_t ns) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3g s", static_cast<double>(ns) / 1e9);
+  return text;
+}
+
+// What of the pre-roll that was asked for there is not; empty: nothing.
+std::string pre_roll_warning(const ingest::AgentSnapshot& agent, uint64_t asked_ns,
+                             const wire::CommandResult& result) {
+  if (asked_ns == 0) return "";
+  if (agent.detail != ingest::DetailMode::kArmed) {
+    return "there is no pre-roll: detail was not armed; ArmDetail keeps it from then on";
+  }
+  if (result.pre_roll_records() == 0)
+    return "there is no pre-roll: nothing was kept since ArmDetail";
+  const uint64_t kept_ns = result.at_ns() - std::min(result.pre_roll_from_ns(), result.at_ns());
+  if (kept_ns >= asked_ns) return "";
+  return "the pre-roll goes back " + seconds_text(kept_ns) + " of the " + seconds_text(asked_ns) +
+         " that were asked for: the rings hold no more; start the agent with a larger one";
 }
 
 }  // namespace
 
-struct Collector::DetailCall : OutcomeCall<api::DetailResponse> {
+struct Collector::DetailCall : OutcomeCall<api::DetailOutcome> {
   using OutcomeCall::OutcomeCall;
-  api::DetailMode mode{};
-  wire::Command command;
-  std::vector<std::string> threads;  // storage/thread_pattern.h; empty: all
+  control::DetailOrder order;
   FunctionPatterns patterns;
 };
 
 // What one of the agents is told.
-struct Collector::DetailOrder {
+struct Collector::DetailCommand {
   std::shared_ptr<DetailCall> call;
   ingest::AgentSnapshot agent;
   wire::Command command;
 
-  void fail(const std::string& reason) const { call->fail(outcome_for(agent), reason); }
+  void fail(const Error& error) const { call->fail(outcome_for(agent), error); }
 };
 
-void Collector::set_detail(api::DetailMode mode, const api::DetailRequest& request,
-                           control::Callback<api::DetailResponse> done) {
-  const auto targets = registry_.targets(request.target());
-  Result<wire::Command> command = detail_command(mode, request);
-  Result<FunctionPatterns> patterns =
-      FunctionPatterns::parse({request.functions().begin(), request.functions().end()});
-  if (!targets.ok() || !command.ok() || !patterns.ok()) {
-    done(!targets.ok() ? targets.error() : !command.ok() ? command.error() : patterns.error());
+void Collector::set_detail(const control::DetailOrder& order,
+                           control::Callback<std::vector<api::DetailOutcome>> done) {
+  const auto targets = registry_.targets(order.target);
+  Result<FunctionPatterns> patterns = FunctionPatterns::parse(order.functions);
+  if (!targets.ok() || !patterns.ok()) {
+    done(!targets.ok() ? targets.error() : patterns.error());
     return;
   }
   auto call = std::make_shared<DetailCall>(targets->size(), std::move(done));
-  call->mode = mode;
-  call->command = std::move(command).value();
+  call->order = order;
   call->patterns = std::move(patterns).value();
-  call->threads.assign(request.thread_patterns().begin(), request.thread_patterns().end());
-  for (const uint32_t thread : request.threads()) call->threads.push_back(std::to_string(thread));
   for (const ingest::AgentSnapshot& agent : *targets) {
-    const auto order = std::make_shared<DetailOrder>(DetailOrder{call, agent, call->command});
+    const auto command =
+        std::make_shared<DetailCommand>(DetailCommand{call, agent, detail_command(order)});
     if (agent.state == ingest::AgentState::kDialing) {
-      order->fail("does not answer yet: " + agent.status);
-    } else if (call->threads.empty()) {
-      find_detail_functions(order);
+      command->fail(not_there(agent));
+    } else if (order.threads.empty()) {
+      find_detail_functions(command);
     } else {
-      find_detail_threads(order);
+      find_detail_threads(command);
     }
   }
 }
 
 // An agent would take any number for a thread: whether it is one of its threads is checked here.
-void Collector::find_detail_threads(const std::shared_ptr<DetailOrder>& order) {
-  const auto on_threads = [this, order](Result<std::vector<storage::ThreadIdentity>> threads) {
+void Collector::find_detail_threads(const std::shared_ptr<DetailCommand>& command) {
+  const auto on_threads = [this, command](Result<std::vector<storage::ThreadIdentity>> threads) {
     if (!threads.ok()) {
-      order->fail(threads.error().message);
+      command->fail(threads.error());
       return;
     }
-    const auto places = storage::select_threads(order->call->threads, *threads);
+    const auto places = storage::select_threads(command->call->order.threads, *threads);
     if (!places.ok()) {
-      order->fail(places.error().message);
+      command->fail(places.error());
       return;
     }
     if (places->size() > wire::kMaxFilterThreads) {
-      order->fail("more threads are meant than an agent holds, at most " +
-                  std::to_string(wire::kMaxFilterThreads) + ": narrow the patterns");
+      command->fail({Code::kLimit, "more threads are meant than an agent holds, at most " +
+                                       std::to_string(wire::kMaxFilterThreads) +
+                                       ": narrow the patterns"});
       return;
     }
     for (const size_t place : *places) {
-      order->command.mutable_set_detail()->add_thread_ids(*(*threads)[place].thread_id);
+      command->command.mutable_set_detail()->add_thread_ids(*(*threads)[place].thread_id);
     }
-    find_detail_functions(order);
+    find_detail_functions(command);
   };
-  ingest_->threads(order->agent.process_id, on_threads);
+  ingest_->threads(command->agent.process_id, on_threads);
 }
 
-void Collector::find_detail_functions(const std::shared_ptr<DetailOrder>& order) {
-  if (order->call->patterns.empty()) {
-    send_detail(order);
+void Collector::find_detail_functions(const std::shared_ptr<DetailCommand>& command) {
+  if (command->call->patterns.empty()) {
+    send_detail(command);
     return;
   }
   find_functions(
-      order->agent,
-      [this, order](const auto& modules) {
-        return order->call->patterns.resolve(modules, naming_.symbolizer(), stopping_,
-                                             wire::kMaxFilterFunctions);
+      command->agent,
+      [this, command](const auto& modules) {
+        return command->call->patterns.resolve(modules, naming_.symbolizer(), stopping_,
+                                               wire::kMaxFilterFunctions);
       },
-      [this, order](const Result<std::vector<uint64_t>>& matched) {
+      [this, command](const Result<std::vector<uint64_t>>& matched) {
         if (!matched.ok()) {
-          order->fail(matched.error().message);
+          command->fail(matched.error());
           return;
         }
         for (const uint64_t id : *matched) {
-          order->command.mutable_set_detail()->add_function_ids(id);
+          command->command.mutable_set_detail()->add_function_ids(id);
         }
-        send_detail(order);
+        send_detail(command);
       });
 }
 
-void Collector::send_detail(const std::shared_ptr<DetailOrder>& order) {
-  const auto on_answer = [order](Result<wire::CommandResult> result) {
-    if (!result.ok()) {
-      order->fail(result.error().message);
+void Collector::send_detail(const std::shared_ptr<DetailCommand>& command) {
+  const auto on_answer = [command](Result<wire::CommandResult> result) {
+    if (!result.ok() || !result->ok()) {
+      command->fail(result.ok() ? refusal(*result) : result.error());
       return;
     }
-    api::DetailOutcome outcome = outcome_for(order->agent);
-    outcome.set_functions_matched(
-        static_cast<uint32_t>(order->command.set_detail().function_ids_size()));
-    add_result(*result, order->call->mode, outcome);
-    order->call->add(std::move(outcome));
+    const wire::SetDetail& sent = command->command.set_detail();
+    api::DetailOutcome outcome = outcome_for(command->agent);
+    outcome.set_detail(command->call->order.mode);
+    outcome.set_effect_time_ns(result->at_ns());
+    outcome.set_functions_matched(static_cast<uint32_t>(sent.function_ids_size()));
+    outcome.set_threads_matched(static_cast<uint32_t>(sent.thread_ids_size()));
+    outcome.set_pre_roll_records(result->pre_roll_records());
+    outcome.set_pre_roll_start_time_ns(result->pre_roll_from_ns());
+    const std::string warning = pre_roll_warning(command->agent, sent.pre_roll_ns(), *result);
+    if (!warning.empty()) outcome.add_warnings(warning);
+    command->call->add(std::move(outcome));
   };
-  ingest_->command(order->agent.process_id, order->command, on_answer);
+  ingest_->command(command->agent.process_id, command->command, on_answer);
 }
 
 }  // namespace collect::daemon

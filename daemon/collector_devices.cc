@@ -1,6 +1,6 @@
 // Devices: where daemon/attach, which finds places, meets daemon/ingest, which dials them.
 #include "daemon/collector.h"
-#include "daemon/control/name_filter.h"
+#include "daemon/control/selector.h"
 
 namespace collect::daemon {
 namespace {
@@ -21,14 +21,34 @@ attach::PlaceReport report_of(const ingest::DialReport& dial) {
 
 }  // namespace
 
-std::vector<api::Device> Collector::devices(const std::string& filter) {
+std::vector<api::Device> Collector::devices(const std::string& match) {
   attach_->search();  // who asks has just started something, it may be
   std::vector<api::Device> all;
   for (const attach::DeviceView& device : attach_->devices()) {
     api::Device message = to_message(device);
-    if (control::matches(message, filter)) all.push_back(std::move(message));
+    if (control::matches(message, match)) all.push_back(std::move(message));
   }
   return all;
+}
+
+Result<api::Device> Collector::device(const std::string& name) {
+  attach_->search();
+  std::string list;
+  std::vector<api::Device> found;
+  for (const attach::DeviceView& view : attach_->devices()) {
+    api::Device device = to_message(view);
+    list += (list.empty() ? "" : ", ") + device.name();
+    if (name.empty() || name == device.name() || name == device.serial()) {
+      found.push_back(std::move(device));
+    }
+  }
+  if (found.size() == 1) return std::move(found.front());
+  if (found.empty()) {
+    return Error{Code::kNotFound, (name.empty() ? "there is no device"
+                                                : "no device \"" + name + "\"; there are: " +
+                                                      (list.empty() ? "none" : list))};
+  }
+  return Error{Code::kInvalidArgument, "which device? there are: " + list};
 }
 
 std::vector<api::DeviceServer> Collector::device_servers() {
@@ -48,12 +68,12 @@ control::WatchId Collector::watch_devices(std::function<void(const api::DeviceEv
 }
 
 void Collector::device_changed(const attach::DeviceView& device, bool is_new) {
-  watches_.device_event(is_new ? api::AgentEvent::ADDED : api::AgentEvent::CHANGED,
+  watches_.device_event(is_new ? api::CHANGE_KIND_ADDED : api::CHANGE_KIND_CHANGED,
                         to_message(device));
 }
 
 void Collector::device_removed(const attach::DeviceView& device) {
-  watches_.device_event(api::AgentEvent::REMOVED, to_message(device));
+  watches_.device_event(api::CHANGE_KIND_REMOVED, to_message(device));
 }
 
 // The stream is made on the thread of daemon/attach and goes to an io thread as a descriptor.

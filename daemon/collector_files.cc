@@ -77,7 +77,7 @@ void Collector::list_files(const std::string& name,
     for (const storage::SessionFileInfo& info : *files) {
       api::SessionFile* file = response.add_files();
       file->set_path(info.path);
-      file->set_bytes(info.bytes);
+      file->set_size_bytes(info.bytes);
     }
     done(std::move(response));
   });

@@ -37,7 +37,7 @@ std::vector<uint64_t> but(const std::vector<uint64_t>& with, const std::vector<u
 
 }  // namespace
 
-struct Collector::FilterCall : OutcomeCall<api::SetFunctionFilterResponse> {
+struct Collector::FilterCall : OutcomeCall<api::FunctionFilterOutcome> {
   using OutcomeCall::OutcomeCall;
   api::SetFunctionFilterRequest request;
   FunctionPatterns only;
@@ -74,7 +74,7 @@ void Collector::set_function_filter(const api::SetFunctionFilterRequest& request
     done(!targets.ok() ? targets.error() : !only.ok() ? only.error() : except.error());
     return;
   }
-  auto call = std::make_shared<FilterCall>(targets->size(), std::move(done));
+  auto call = std::make_shared<FilterCall>(targets->size(), outcomes_into(std::move(done)));
   call->request = request;
   call->mode = mode_of(*only, *except);
   call->only = std::move(only).value();
@@ -84,11 +84,11 @@ void Collector::set_function_filter(const api::SetFunctionFilterRequest& request
       if (ids.ok()) {
         send_filter(call, agent, std::move(ids).value());
       } else {
-        call->fail(outcome_for(agent), ids.error().message);
+        call->fail(outcome_for(agent), ids.error());
       }
     };
     if (agent.state == ingest::AgentState::kDialing) {
-      call->fail(outcome_for(agent), "does not answer yet: " + agent.status);
+      call->fail(outcome_for(agent), not_there(agent));
     } else if (call->mode == wire::SetFunctionFilter::EVERYTHING) {
       send(std::vector<uint64_t>());
     } else {
@@ -108,7 +108,7 @@ void Collector::send_filter(const std::shared_ptr<FilterCall>& call,
   const auto on_done = [this, call, agent, count](const Result<wire::CommandResult>& result) {
     api::FunctionFilterOutcome outcome = outcome_for(agent);
     if (!result.ok() || !result->ok()) {
-      call->fail(std::move(outcome), result.ok() ? result->error() : result.error().message);
+      call->fail(std::move(outcome), result.ok() ? refusal(*result) : result.error());
       return;
     }
     const api::SetFunctionFilterRequest& request = call->request;
@@ -117,8 +117,7 @@ void Collector::send_filter(const std::shared_ptr<FilterCall>& call,
                                    {request.only().begin(), request.only().end()},
                                    {request.except().begin(), request.except().end()},
                                    count});
-    outcome.set_ok(true);
-    outcome.set_at_ns(result->at_ns());
+    outcome.set_effect_time_ns(result->at_ns());
     outcome.set_functions_matched(static_cast<uint32_t>(count));
     outcome.set_functions_patched(result->functions_patched());
     call->add(std::move(outcome));
@@ -146,6 +145,17 @@ void Collector::send_filter_part(const std::shared_ptr<FilterOrder>& order, uint
     }
   };
   ingest_->command(order->agent.process_id, std::move(command), on_answer);
+}
+
+void Collector::record_nothing(const ingest::AgentSnapshot& agent,
+                               std::function<void(const Status&)> done) {
+  const auto order = std::make_shared<FilterOrder>();
+  order->agent = agent;
+  order->mode = wire::SetFunctionFilter::ONLY;
+  order->done = [done = std::move(done)](const Result<wire::CommandResult>& result) {
+    done(!result.ok() ? result.error() : result->ok() ? Status() : Status(refusal(*result)));
+  };
+  send_filter_part(order, 0);
 }
 
 // An agent that was started with patterns. Unlike those of set_function_filter they are meant for

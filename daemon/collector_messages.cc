@@ -6,6 +6,7 @@
 
 #include <chrono>
 
+#include "daemon/attach/attach.h"
 #include "formats/core/printable.h"
 #include "formats/core/utf8.h"
 #include "storage/manifest.h"
@@ -20,15 +21,15 @@ constexpr std::string_view kDevicePrefix = "devices/";
 api::AgentState to_message(ingest::AgentState state) {
   switch (state) {
     case ingest::AgentState::kDialing:
-      return api::DIALING;
+      return api::AGENT_STATE_DIALING;
     case ingest::AgentState::kConnected:
-      return api::CONNECTED;
+      return api::AGENT_STATE_CONNECTED;
     case ingest::AgentState::kRecording:
-      return api::RECORDING;
+      return api::AGENT_STATE_RECORDING;
     case ingest::AgentState::kDisconnected:
-      return api::DISCONNECTED;
+      return api::AGENT_STATE_DISCONNECTED;
     case ingest::AgentState::kGone:
-      return api::GONE;
+      return api::AGENT_STATE_GONE;
   }
   return api::AGENT_STATE_UNSPECIFIED;
 }
@@ -36,17 +37,17 @@ api::AgentState to_message(ingest::AgentState state) {
 api::SessionState to_message(ingest::SessionState state) {
   switch (state) {
     case ingest::SessionState::kActive:
-      return api::ACTIVE;
+      return api::SESSION_STATE_ACTIVE;
     case ingest::SessionState::kInterrupted:
-      return api::INTERRUPTED;
+      return api::SESSION_STATE_INTERRUPTED;
     case ingest::SessionState::kSealing:
-      return api::SEALING;
+      return api::SESSION_STATE_SEALING;
     case ingest::SessionState::kComplete:
-      return api::COMPLETE;
+      return api::SESSION_STATE_COMPLETE;
     case ingest::SessionState::kRecovered:
-      return api::RECOVERED;
+      return api::SESSION_STATE_RECOVERED;
     case ingest::SessionState::kFailed:
-      return api::FAILED;
+      return api::SESSION_STATE_FAILED;
   }
   return api::SESSION_STATE_UNSPECIFIED;
 }
@@ -54,11 +55,11 @@ api::SessionState to_message(ingest::SessionState state) {
 api::DetailMode to_message(ingest::DetailMode mode) {
   switch (mode) {
     case ingest::DetailMode::kOff:
-      return api::OFF;
+      return api::DETAIL_MODE_OFF;
     case ingest::DetailMode::kArmed:
-      return api::ARMED;
+      return api::DETAIL_MODE_ARMED;
     case ingest::DetailMode::kOn:
-      return api::ON;
+      return api::DETAIL_MODE_ON;
   }
   return api::DETAIL_MODE_UNSPECIFIED;
 }
@@ -68,23 +69,23 @@ api::SymbolsState to_message(storage::SymbolsState state) {
     case storage::SymbolsState::kNone:
       break;
     case storage::SymbolsState::kPending:
-      return api::SYMBOLS_PENDING;
+      return api::SYMBOLS_STATE_PENDING;
     case storage::SymbolsState::kDone:
-      return api::SYMBOLS_DONE;
+      return api::SYMBOLS_STATE_DONE;
     case storage::SymbolsState::kFailed:
-      return api::SYMBOLS_FAILED;
+      return api::SYMBOLS_STATE_FAILED;
   }
-  return api::SYMBOLS_UNSPECIFIED;
+  return api::SYMBOLS_STATE_UNSPECIFIED;
 }
 
 api::ProcessEnd to_message(const storage::ProcessEnd& end) {
   using How = storage::ProcessEnd::How;
   api::ProcessEnd message;
-  message.set_how(end.how == How::kExited     ? api::ProcessEnd::EXITED
-                  : end.how == How::kSignaled ? api::ProcessEnd::SIGNALED
-                  : end.how == How::kExeced   ? api::ProcessEnd::EXECED
-                                              : api::ProcessEnd::UNKNOWN);
-  message.set_exit_code(end.exit_code);
+  message.set_how(end.how == How::kExited     ? api::ProcessEnd::HOW_EXITED
+                  : end.how == How::kSignaled ? api::ProcessEnd::HOW_SIGNALED
+                  : end.how == How::kExeced   ? api::ProcessEnd::HOW_EXECED
+                                              : api::ProcessEnd::HOW_UNKNOWN);
+  if (end.how == How::kExited) message.set_exit_code(end.exit_code);
   message.set_signal(end.signal);
   message.set_core_dumped(end.core_dumped);
   return message;
@@ -108,7 +109,7 @@ void add_parts(const storage::Manifest& manifest, api::Manifest& message) {
     out->set_path(module.path);
     out->set_build_id(storage::hex_bytes(module.build_id));
     out->set_base_address(module.base_address);
-    out->set_size(module.size);
+    out->set_size_bytes(module.size);
   }
   for (const storage::Gap& gap : manifest.gaps) {
     api::ManifestGap* out = message.add_gaps();
@@ -183,6 +184,7 @@ api::Agent to_message(const ingest::AgentSnapshot& agent) {
   message.set_process_name(agent.process_name);
   message.set_pid(agent.pid);
   message.set_parent_pid(agent.parent_pid);
+  message.set_device(device_name_of(agent.address));
   message.set_device_id(agent.device_id);
   message.set_device_model(agent.device_model);
   message.set_os(agent.os);
@@ -193,7 +195,7 @@ api::Agent to_message(const ingest::AgentSnapshot& agent) {
   message.set_tag(agent.tag);
   message.set_agent_version(agent.agent_version);
   if (agent.connected_at != ingest::SystemTime{}) {
-    *message.mutable_connected_at() = timestamp(agent.connected_at);
+    *message.mutable_connect_time() = timestamp(agent.connected_at);
   }
   message.set_status(utf8_text(agent.status));
   message.set_executable(agent.executable);
@@ -214,16 +216,16 @@ api::Device to_message(const attach::DeviceView& view) {
   message.set_model(utf8_text(view.device.model));
   switch (view.state) {
     case attach::DeviceState::kServing:
-      message.set_state(api::SERVING);
+      message.set_state(api::DEVICE_STATE_SERVING);
       break;
     case attach::DeviceState::kNoAgent:
-      message.set_state(api::NO_AGENT);
+      message.set_state(api::DEVICE_STATE_NO_AGENT);
       break;
     case attach::DeviceState::kBlocked:
-      message.set_state(api::BLOCKED);
+      message.set_state(api::DEVICE_STATE_BLOCKED);
       break;
     case attach::DeviceState::kAbsent:
-      message.set_state(api::ABSENT);
+      message.set_state(api::DEVICE_STATE_ABSENT);
       break;
   }
   message.set_reported_state(utf8_text(view.device.reported_state));
@@ -247,6 +249,7 @@ api::Session to_message(const ingest::SessionSnapshot& session) {
   if (session.agent != 0) message.set_agent(agent_name(session.agent));
   message.set_process_name(session.process_name);
   message.set_pid(session.pid);
+  message.set_device(device_name_of(session.route));
   message.set_device_id(session.device_id);
   message.set_tag(session.tag);
   *message.mutable_start_time() = timestamp(session.start_time);
@@ -283,7 +286,6 @@ Result<api::Manifest> manifest_message(const std::string& session_name, std::str
   if (!manifest.ok()) return manifest.error();
   api::Manifest message;
   message.set_session(std::string(kSessionPrefix) + session_name);
-  message.set_json(std::move(json));
   message.set_format_version_major(2);
   message.set_format_version_minor(manifest->identity.version == atf::Version::kV1 ? 1 : 2);
   message.set_state(std::string(storage::session_state_name(manifest->state)));
@@ -294,11 +296,24 @@ Result<api::Manifest> manifest_message(const std::string& session_name, std::str
   return message;
 }
 
+std::string device_name_of(const std::string& address) {
+  const std::string serial = attach::serial_of(address);
+  return serial.empty() ? "" : std::string(kDevicePrefix) + utf8_text(serial);
+}
+
+Error not_there(const ingest::AgentSnapshot& agent) {
+  return {Code::kUnavailable, "does not answer yet: " + agent.status};
+}
+
+Error refusal(const wire::CommandResult& result) {
+  return {Code::kUnsupported, result.error()};
+}
+
 wire::DetailMode to_wire(api::DetailMode mode) {
   switch (mode) {
-    case api::ON:
+    case api::DETAIL_MODE_ON:
       return wire::DETAIL_ON;
-    case api::ARMED:
+    case api::DETAIL_MODE_ARMED:
       return wire::DETAIL_ARMED;
     default:
       return wire::DETAIL_OFF;

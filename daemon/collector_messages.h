@@ -4,10 +4,10 @@
 #include <string>
 #include <string_view>
 
+#include "collect/control/v1/control.pb.h"
 #include "daemon/attach/device_table.h"
 #include "daemon/ingest/snapshot.h"
 #include "formats/core/result.h"
-#include "proto/control/v1/control.pb.h"
 #include "proto/wire/wire.pb.h"
 
 namespace collect::daemon {
@@ -31,5 +31,11 @@ std::string_view bare_session_name(std::string_view name);  // "session_…/pid_
 
 google::protobuf::Timestamp timestamp(ingest::SystemTime time);
 wire::DetailMode to_wire(api::DetailMode mode);
+// Why an agent that is dialled can't be told anything.
+Error not_there(const ingest::AgentSnapshot& agent);
+// Of a command that the agent did not carry out.
+Error refusal(const wire::CommandResult& result);
+// The device of a place on one, "devices/<serial>"; empty: the address is of no device.
+std::string device_name_of(const std::string& address);
 
 }  // namespace collect::daemon

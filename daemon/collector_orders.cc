@@ -1,12 +1,14 @@
 // Markers and containers: what is asked of the sessions that record now, and what each answered.
 #include "daemon/collector.h"
 #include "daemon/collector_call.h"
+#include "daemon/control/selector.h"
 
 namespace collect::daemon {
 namespace {
 
-api::SessionOutcome outcome_for(const ingest::AgentSnapshot& agent) {
-  api::SessionOutcome outcome;
+template <class Outcome>
+Outcome outcome_for(const ingest::AgentSnapshot& agent) {
+  Outcome outcome;
   const api::Agent message = to_message(agent);
   outcome.set_agent(message.name());
   outcome.set_session(message.session());
@@ -15,9 +17,9 @@ api::SessionOutcome outcome_for(const ingest::AgentSnapshot& agent) {
 
 // Those that are meant: a named one whatever its state, so that the answer says why it can't be.
 Result<std::vector<ingest::AgentSnapshot>> recording_targets(const CollectorRegistry& registry,
-                                                             const std::string& target) {
+                                                             const api::Selector& target) {
   auto targets = registry.targets(target);
-  if (!targets.ok() || !target.empty()) return targets;
+  if (!targets.ok() || !control::is_empty(target)) return targets;
   std::erase_if(*targets, [](const ingest::AgentSnapshot& agent) {
     return agent.state != ingest::AgentState::kRecording &&
            agent.state != ingest::AgentState::kDisconnected;
@@ -26,16 +28,15 @@ Result<std::vector<ingest::AgentSnapshot>> recording_targets(const CollectorRegi
   return targets;
 }
 
-template <class Response, class T, class Show>
-ingest::Answer<T> answer_into(std::shared_ptr<OutcomeCall<Response>> call,
+template <class T, class Outcome, class Show>
+ingest::Answer<T> answer_into(std::shared_ptr<OutcomeCall<Outcome>> call,
                               const ingest::AgentSnapshot& agent, Show show) {
   return [call = std::move(call), agent, show](Result<T> result) {
-    api::SessionOutcome outcome = outcome_for(agent);
+    auto outcome = outcome_for<Outcome>(agent);
     if (!result.ok()) {
-      call->fail(std::move(outcome), result.error().message);
+      call->fail(std::move(outcome), result.error());
       return;
     }
-    outcome.set_ok(true);
     show(*result, outcome);
     call->add(std::move(outcome));
   };
@@ -50,12 +51,14 @@ void Collector::annotate(const api::AnnotateRequest& request,
     done(targets.error());
     return;
   }
-  const auto call =
-      std::make_shared<OutcomeCall<api::AnnotateResponse>>(targets->size(), std::move(done));
-  const auto show = [](uint64_t at_ns, api::SessionOutcome& outcome) { outcome.set_at_ns(at_ns); };
+  const auto call = std::make_shared<OutcomeCall<api::AnnotateOutcome>>(
+      targets->size(), outcomes_into(std::move(done)));
+  const auto show = [](uint64_t at_ns, api::AnnotateOutcome& outcome) {
+    outcome.set_time_ns(at_ns);
+  };
   for (const ingest::AgentSnapshot& agent : *targets) {
-    ingest_->annotate(agent.process_id, request.at_ns(), request.text(),
-                      answer_into<api::AnnotateResponse, uint64_t>(call, agent, show));
+    ingest_->annotate(agent.process_id, request.time_ns(), request.text(),
+                      answer_into<uint64_t>(call, agent, show));
   }
 }
 
@@ -66,14 +69,13 @@ void Collector::roll_container(const api::RollContainerRequest& request,
     done(targets.error());
     return;
   }
-  const auto call =
-      std::make_shared<OutcomeCall<api::RollContainerResponse>>(targets->size(), std::move(done));
-  const auto show = [](const std::string& path, api::SessionOutcome& outcome) {
-    outcome.set_container(path);
+  const auto call = std::make_shared<OutcomeCall<api::RollContainerOutcome>>(
+      targets->size(), outcomes_into(std::move(done)));
+  const auto show = [](const std::string& path, api::RollContainerOutcome& outcome) {
+    outcome.set_path(utf8_text(path));
   };
   for (const ingest::AgentSnapshot& agent : *targets) {
-    ingest_->roll_container(
-        agent.process_id, answer_into<api::RollContainerResponse, std::string>(call, agent, show));
+    ingest_->roll_container(agent.process_id, answer_into<std::string>(call, agent, show));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "daemon/collector_messages.h"
+#include "daemon/control/selector.h"
 #include "storage/session_layout.h"
 
 namespace collect::daemon {
@@ -17,17 +18,6 @@ std::optional<uint64_t> number_of(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return number;
-}
-
-bool is_connected(const ingest::AgentSnapshot& agent) {
-  return agent.state == ingest::AgentState::kConnected ||
-         agent.state == ingest::AgentState::kRecording;
-}
-
-bool answers_to(const ingest::AgentSnapshot& agent, std::string_view target) {
-  return agent.process_name == target || agent.device_id == target || agent.tag == target ||
-         std::to_string(agent.pid) == target ||
-         (!agent.session.empty() && agent.session == bare_session_name(target));
 }
 
 bool is_converted(const ingest::SessionSnapshot& session) {
@@ -149,6 +139,13 @@ std::string CollectorRegistry::session_list() const {
 }
 
 Result<ingest::AgentSnapshot> CollectorRegistry::agent(std::string_view name) const {
+  if (name.empty()) {
+    auto connected = targets({});
+    if (!connected.ok()) return connected.error();
+    if (connected->size() == 1) return std::move(connected->front());
+    std::lock_guard lock(mutex_);
+    return Error{Code::kInvalidArgument, "which agent? there are: " + agent_list()};
+  }
   std::lock_guard lock(mutex_);
   const auto id = number_of(bare_agent_name(name));
   const auto found = id ? agents_.find(*id) : agents_.end();
@@ -170,7 +167,9 @@ Result<ingest::AgentSnapshot> CollectorRegistry::agent_to_detach(std::string_vie
   });
   if (answered != dialled.end()) return *answered;
   if (!dialled.empty()) return dialled.front();
-  const auto meant = targets(name);
+  api::Selector word;
+  word.set_any(std::string(name));
+  const auto meant = targets(word);
   if (!meant.ok()) return named;
   if (meant->size() == 1) return meant->front();
   return Error{Code::kInvalidArgument,
@@ -195,30 +194,28 @@ Result<ingest::SessionSnapshot> CollectorRegistry::session(std::string_view name
 }
 
 Result<std::vector<ingest::AgentSnapshot>> CollectorRegistry::targets(
-    std::string_view target) const {
+    const api::Selector& target) const {
+  const bool is_for_all = control::is_empty(target);
   std::lock_guard lock(mutex_);
   std::vector<ingest::AgentSnapshot> found;
-  const auto id = target.starts_with("agents/") ? number_of(bare_agent_name(target)) : std::nullopt;
-  for (const auto& [key, agent] : agents_) {
-    const bool is_meant = target.empty() ? is_connected(agent)
-                          : id           ? key == *id
-                                         : answers_to(agent, target);
+  for (const auto& [id, agent] : agents_) {
+    const bool is_meant = is_for_all ? is_up(agent) : control::matches(to_message(agent), target);
     if (is_meant) found.push_back(agent);
   }
-  // Of several processes that answered to a word, the living ones are meant.
-  if (std::any_of(found.begin(), found.end(), is_connected)) {
-    std::erase_if(found, [](const auto& agent) { return !is_connected(agent); });
+  // A number that is a pid, or the like: then it is not the agent of that number.
+  if (const auto id = number_of(target.any()); id && found.size() > 1) {
+    std::erase_if(found, [id](const auto& agent) { return agent.id == *id; });
   }
-  const auto short_id = number_of(target);
-  if (found.empty() && short_id && agents_.contains(*short_id)) {
-    found.push_back(agents_.at(*short_id));
+  // Of several processes that are meant by a word, the living ones.
+  if (std::any_of(found.begin(), found.end(), is_up)) {
+    std::erase_if(found, [](const auto& agent) { return !is_up(agent); });
   }
   if (!found.empty()) return found;
-  if (target.empty()) {
+  if (is_for_all) {
     return Error{Code::kNotFound, "no agent is connected; known: " + agent_list()};
   }
-  return Error{Code::kNotFound, "nothing answers to \"" + std::string(target) + "\"; agents: " +
-                                    agent_list() + "; sessions: " + session_list()};
+  return Error{Code::kNotFound, "no agent has " + control::text_of(target) +
+                                    "; agents: " + agent_list() + "; sessions: " + session_list()};
 }
 
 }  // namespace collect::daemon

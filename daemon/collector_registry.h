@@ -10,10 +10,13 @@
 #include <string_view>
 #include <vector>
 
+#include "collect/control/v1/agents.pb.h"
 #include "daemon/ingest/snapshot.h"
 #include "formats/core/result.h"
 
 namespace collect::daemon {
+
+namespace api = ::collect::control::v1;
 
 inline bool is_up(const ingest::AgentSnapshot& agent) {
   return agent.state == ingest::AgentState::kConnected ||
@@ -41,16 +44,17 @@ class CollectorRegistry {
   std::vector<ingest::AgentSnapshot> agents() const;      // by id
   std::vector<ingest::SessionSnapshot> sessions() const;  // newest first
 
-  // By name, "agents/7" or "7". kNotFound says what there is.
+  // By name, "agents/7" or "7"; empty: the only one that is connected. kNotFound says what there
+  // is.
   Result<ingest::AgentSnapshot> agent(std::string_view name) const;
   // The same, or the address that is dialled, or any word that means exactly one agent.
   Result<ingest::AgentSnapshot> agent_to_detach(std::string_view name) const;
   // By name with or without "sessions/"; empty: the newest. kNotFound says what there is.
   Result<ingest::SessionSnapshot> session(std::string_view name) const;
 
-  // The agents that people mean by `target`: the name of an agent, of a session, a process name, a
-  // pid, a device id or a tag. Empty: every one that is connected. kNotFound says what there is.
-  Result<std::vector<ingest::AgentSnapshot>> targets(std::string_view target) const;
+  // The agents that are meant: of those, the ones that are connected, if there are any. An empty
+  // selector: every one that is connected. kNotFound says what there is.
+  Result<std::vector<ingest::AgentSnapshot>> targets(const api::Selector& target) const;
 
  private:
   std::string agent_list() const;  // with mutex_ held: for messages

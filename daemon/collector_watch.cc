@@ -69,22 +69,22 @@ void CollectorWatches::unwatch(uint64_t id) {
 // changed since.
 template <class Event>
 Event& CollectorWatches::put(Changes<Event>& changes, const std::string& name,
-                             api::AgentEvent::Kind kind) {
+                             api::ChangeKind kind) {
   Change<Event>& change = changes[name];
   change.number = ++changes_;
-  if (kind == api::AgentEvent::ADDED) change.added_at = change.number;
+  if (kind == api::CHANGE_KIND_ADDED) change.added_at = change.number;
   change.event.set_kind(kind);
   deliver_later();
   return change.event;
 }
 
-void CollectorWatches::agent_event(api::AgentEvent::Kind kind, const api::Agent& agent) {
+void CollectorWatches::agent_event(api::ChangeKind kind, const api::Agent& agent) {
   std::lock_guard lock(mutex_);
   if (watches_.empty()) return;
   *put(agents_, agent.name(), kind).mutable_agent() = agent;
 }
 
-void CollectorWatches::device_event(api::AgentEvent::Kind kind, const api::Device& device) {
+void CollectorWatches::device_event(api::ChangeKind kind, const api::Device& device) {
   std::lock_guard lock(mutex_);
   if (watches_.empty()) return;
   *put(devices_, device.name(), kind).mutable_device() = device;
@@ -177,13 +177,13 @@ void CollectorWatches::deliver_events(Watch& watch, const Changes<Event>& change
     std::lock_guard calling(watch.calling);
     if (watch.ended) return;
     const bool unheard =
-        change.event.kind() == api::AgentEvent::CHANGED && change.added_at > watch.since;
+        change.event.kind() == api::CHANGE_KIND_CHANGED && change.added_at > watch.since;
     if (!unheard) {
       call(change.event);
       continue;
     }
     Event event = change.event;
-    event.set_kind(api::AgentEvent::ADDED);
+    event.set_kind(api::CHANGE_KIND_ADDED);
     call(event);
   }
 }

@@ -44,8 +44,8 @@ class CollectorWatches {
   // Returns when no call runs any more and none will come. Not from inside a call.
   void unwatch(uint64_t id);
 
-  void agent_event(api::AgentEvent::Kind kind, const api::Agent& agent);
-  void device_event(api::AgentEvent::Kind kind, const api::Device& device);
+  void agent_event(api::ChangeKind kind, const api::Agent& agent);
+  void device_event(api::ChangeKind kind, const api::Device& device);
   void session_event(const std::string& name, const api::Session& session, bool last);
 
   // Work that may take its time, or comes later, on the delivering thread.
@@ -92,7 +92,7 @@ class CollectorWatches {
   uint64_t add(WatchRef watch);
   std::vector<WatchRef> all_watches();
   template <class Event>
-  Event& put(Changes<Event>& changes, const std::string& name, api::AgentEvent::Kind kind);
+  Event& put(Changes<Event>& changes, const std::string& name, api::ChangeKind kind);
   void deliver_later();
   void deliver_all();
   void put_session(const WatchRef& watch, const SessionChange& change);

@@ -78,7 +78,7 @@ call() {
 # The sessions that record now, one a line. Those of earlier runs are in the same folder.
 recording() {
   "$bin/collectctl" --control "$control" --json sessions json_iso_codes 2>/dev/null |
-    grep -o '{[^{}]*"state":"ACTIVE"[^{}]*}' || true
+    grep -o '{[^{}]*"state":"SESSION_STATE_ACTIVE"[^{}]*}' || true
 }
 # How many detail records the collector has of them.
 detail_records() {

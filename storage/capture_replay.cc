@@ -119,7 +119,7 @@ Status CaptureReplay::take_change(Bytes json, uint64_t offset) {
     problem(offset, delta.error().message);
     return {};
   }
-  return session_.explain(*delta);
+  return session_.change(*delta);
 }
 
 Status CaptureReplay::take_page(Bytes object, uint64_t offset) {

@@ -142,7 +142,6 @@ Status CaptureWriter::foreign(ForeignKind kind, std::span<const Bytes> parts) {
     if (!opened.ok()) return opened.error();
     stream = *opened;
   }
-  while (!parts.empty() && parts.back().empty()) parts = parts.first(parts.size() - 1);
   for (size_t at = 0; at < parts.size(); ++at) {
     COLLECT_TRY(writer_.write(*stream, parts[at], at + 1 != parts.size()));
   }

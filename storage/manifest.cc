@@ -42,6 +42,7 @@ Json process_json(const SessionIdentity& identity) {
                {"atf_version", static_cast<uint32_t>(identity.version)},
                {"start_ns", identity.start_ns},
                {"start_unix_ns", identity.start_unix_ns}};
+  if (!identity.route.empty()) json["route"] = identity.route;
   if (identity.max_depth != 0) json["max_depth"] = identity.max_depth;
   if (identity.longer_than_ns != 0) json["longer_than_ns"] = identity.longer_than_ns;
   return json;

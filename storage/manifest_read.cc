@@ -6,6 +6,7 @@
 
 #include "storage/manifest.h"
 #include "storage/session_layout.h"
+#include "storage/whole_file.h"
 
 namespace collect::storage {
 namespace {
@@ -87,6 +88,7 @@ SessionIdentity identity_of(const Json& json) {
   identity.device_id = text(json, "device_id");
   identity.device_model = text(json, "device_model");
   identity.boot_id = text(json, "boot_id");
+  identity.route = text(json, "route");
   identity.tag = text(json, "tag");
   identity.agent_version = text(json, "agent_version");
   identity.arch = static_cast<atf::Arch>(number(json, "arch") & 0xFF);
@@ -366,20 +368,7 @@ Result<Manifest> manifest_from_json(std::string_view text_json) {
 }
 
 Result<std::string> read_manifest_json(Fs& fs, const std::string& directory) {
-  auto file = fs.open(directory + "/" + kManifestFile, OpenMode::kRead);
-  if (!file.ok()) return file.error();
-  auto size = (*file)->size();
-  if (!size.ok()) return size.error();
-  if (*size > kMaxManifestBytes) {
-    return Error{Code::kLimit, (*file)->path() + ": " + std::to_string(*size) +
-                                   " bytes is more than a manifest has"};
-  }
-  std::string json(*size, '\0');
-  auto got =
-      (*file)->read_at(0, MutableBytes(reinterpret_cast<uint8_t*>(json.data()), json.size()));
-  if (!got.ok()) return got.error();
-  json.resize(*got);
-  return json;
+  return read_whole_file(fs, directory + "/" + kManifestFile, kMaxManifestBytes);
 }
 
 Result<Manifest> read_manifest(Fs& fs, const std::string& directory) {

@@ -25,16 +25,21 @@ static_assert(kPartsPerWrite <= IOV_MAX);
 constexpr mode_t kRootMode = 0700;
 constexpr mode_t kParentMode = 0777;
 
+// What a signal has interrupted is called again.
+int retrying(const auto& call) {
+  while (true) {
+    const int rc = call();
+    if (rc == 0 || errno != EINTR) return rc;
+  }
+}
+
 int sync_retrying(int fd) {
-  int rc = 0;
-  do {
 #ifdef __APPLE__
-    rc = ::fcntl(fd, F_FULLFSYNC);  // fsync there leaves the data in the drive's cache
+  // fsync there leaves the data in the drive's cache.
+  return retrying([fd] { return ::fcntl(fd, F_FULLFSYNC); });
 #else
-    rc = ::fdatasync(fd);
+  return retrying([fd] { return ::fdatasync(fd); });
 #endif
-  } while (rc != 0 && errno == EINTR);
-  return rc;
 }
 
 class PosixFile final : public File {
@@ -95,11 +100,10 @@ class PosixFile final : public File {
   }
 
   Status truncate(uint64_t bytes) override {
-    int rc = 0;
-    do {
-      rc = ::ftruncate(fd_.get(), static_cast<off_t>(bytes));
-    } while (rc != 0 && errno == EINTR);
-    if (rc != 0) return errno_error(errno, path_ + ": cut to " + std::to_string(bytes));
+    const auto length = static_cast<off_t>(bytes);
+    if (retrying([&] { return ::ftruncate(fd_.get(), length); }) != 0) {
+      return errno_error(errno, path_ + ": cut to " + std::to_string(bytes));
+    }
     return {};
   }
 
@@ -279,11 +283,7 @@ Result<std::unique_ptr<FileLock>> PosixFs::lock(const std::string& path) {
   if (!place.ok()) return place.error();
   auto fd = place->root->open_file(place->below, FileUse::kLock);
   if (!fd.ok()) return fd.error();
-  int rc = 0;
-  do {
-    rc = ::flock(fd->get(), LOCK_EX | LOCK_NB);
-  } while (rc != 0 && errno == EINTR);
-  if (rc != 0) {
+  if (retrying([&] { return ::flock(fd->get(), LOCK_EX | LOCK_NB); }) != 0) {
     if (errno == EWOULDBLOCK) return Error{Code::kUnavailable, path + ": held by another process"};
     return errno_error(errno, path + ": lock");
   }

@@ -12,7 +12,7 @@ namespace {
 void bound(SessionIdentity& identity) {
   for (std::string* text :
        {&identity.process_name, &identity.executable, &identity.device_id, &identity.device_model,
-        &identity.boot_id, &identity.tag, &identity.agent_version}) {
+        &identity.boot_id, &identity.route, &identity.tag, &identity.agent_version}) {
     bound_text(*text);
   }
 }

@@ -49,9 +49,40 @@ Status SessionRebuild::manifest(Manifest manifest) {
     return Error{Code::kInvalidArgument, "belongs to another session than what came before it"};
   }
   last_ = std::move(manifest);
+  newer_clock_syncs_.clear();
+  newer_notes_.clear();
   count_missing(*last_);
   expect_foreign(*last_);
   return explain(*last_);
+}
+
+Status SessionRebuild::change(const Manifest& delta) {
+  for (const ClockSync& sync : delta.clock_syncs) {
+    if (newer_clock_syncs_.size() == kMaxClockSyncs) newer_clock_syncs_.pop_back();
+    newer_clock_syncs_.push_back(sync);
+  }
+  for (const Note& note : delta.notes) {
+    if (newer_notes_.size() == kMaxNotes) {
+      missing({"a note beyond the " + std::to_string(kMaxNotes) + " that a session has"});
+    } else {
+      newer_notes_.push_back(note);
+    }
+  }
+  return explain(delta);
+}
+
+// A manifest repeats those of the one before, so they wait for the last one.
+Status SessionRebuild::add_notes() {
+  for (const auto* list : {&last_->clock_syncs, &newer_clock_syncs_}) {
+    for (const ClockSync& sync : *list) COLLECT_TRY(writer_->clock_sync(sync));
+  }
+  for (const auto* list : {&last_->notes, &newer_notes_}) {
+    for (const Note& note : *list) {
+      clock_->now_unix_ns = note.at_unix_ns;
+      COLLECT_TRY(writer_->note(note.what));
+    }
+  }
+  return {};
 }
 
 // Whatever a manifest counts stands before it, in this container or in one before. But that of a
@@ -227,11 +258,7 @@ Result<ReplayReport> SessionRebuild::finish() {
   if (!writer_ || !last_) return Error{Code::kNotFound, "no manifest can be read"};
   COLLECT_TRY(end_streams());
   COLLECT_TRY(finish_foreign());
-  for (const ClockSync& sync : last_->clock_syncs) COLLECT_TRY(writer_->clock_sync(sync));
-  for (const Note& note : last_->notes) {
-    clock_->now_unix_ns = note.at_unix_ns;
-    COLLECT_TRY(writer_->note(note.what));
-  }
+  COLLECT_TRY(add_notes());
   const bool was_sealed = last_->state != SessionState::kRecording;
   clock_->now_unix_ns = was_sealed ? last_->finished_unix_ns : system_clock().unix_ns();
   say_missing();

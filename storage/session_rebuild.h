@@ -53,8 +53,10 @@ class SessionRebuild {
   Status begin(const Manifest& manifest);
   // The whole manifest as of now. kInvalidArgument: it is another session's.
   Status manifest(Manifest manifest);
-  // A manifest that holds only what is new.
+  // What a manifest explains of the records.
   Status explain(const Manifest& manifest);
+  // A manifest that holds only what is new since the last one.
+  Status change(const Manifest& delta);
   // kNoSpace, kIo, kLimit: of the target. A page that does not hold is refused, and counted.
   Result<Refusal> page(const Page& page);
   void refuse_page() { ++report_.pages, ++report_.pages_refused; }  // not even a page
@@ -70,6 +72,7 @@ class SessionRebuild {
   class RecordedClock;
 
   Status add_stalls(const std::vector<Stall>& stalls);
+  Status add_notes();
   void expect_foreign(const Manifest& manifest);
   Status finish_foreign();
   Status end_streams();
@@ -85,6 +88,8 @@ class SessionRebuild {
   std::optional<PageVersion> pages_;  // from the session's first manifest on
   std::unique_ptr<SessionWriter> writer_;
   std::optional<Manifest> last_;                // the newest whole manifest that was passed
+  std::vector<ClockSync> newer_clock_syncs_;    // told since, at most as many as a manifest has
+  std::vector<Note> newer_notes_;               // likewise
   std::map<uint32_t, uint32_t> streams_;        // by N of thread_N
   std::map<uint32_t, ManifestThread> threads_;  // newest word on each, by stream
   std::map<ForeignKind, ForeignReplay> foreign_;

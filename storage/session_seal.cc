@@ -67,8 +67,9 @@ Status Session::seal(SessionState state, const std::string& reason) {
   manifest_.reason = reason;
   if (!failure_.ok()) fail_seal(failure_);
   bound_text(manifest_.reason);
-  if (!manifest_.detail_windows.empty() && manifest_.detail_windows.back().end_ns == 0) {
-    manifest_.detail_windows.back().end_ns = std::max<uint64_t>(totals().last_ns, 1);
+  if (!manifest_.detail_windows.empty()) {
+    DetailWindow& last = manifest_.detail_windows.back();
+    if (last.end_ns == 0) last.end_ns = std::max({totals().last_ns, last.start_ns, uint64_t{1}});
   }
   const Status marked = write_manifest_now(durable());
   if (!marked.ok() && marked.code() == Code::kExhausted) return marked;

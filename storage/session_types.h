@@ -33,6 +33,7 @@ struct SessionIdentity {
   std::string device_id;
   std::string device_model;
   std::string boot_id;
+  std::string route;  // the address at which its agent was dialled; empty: it came by itself
   std::string tag;
   std::string agent_version;
   atf::Arch arch{};

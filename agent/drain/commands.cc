@@ -105,16 +105,18 @@ void DrainThread::take_ack(Bytes body) {
   recording_is_over();
 }
 
-void DrainThread::answer(uint64_t command_id, const char* error, uint64_t at_ns,
-                         uint64_t pre_roll_records, uint32_t functions_patched) {
+void DrainThread::answer(uint64_t command_id, const CommandAnswer& answer) {
   collect_wire_CommandResult result = collect_wire_CommandResult_init_zero;
   result.command_id = command_id;
-  result.ok = error == nullptr;
-  if (error != nullptr) copy_utf8(result.error, sizeof result.error, error, sizeof result.error);
-  result.at_ns = at_ns;
+  result.ok = answer.error == nullptr;
+  if (answer.error != nullptr) {
+    copy_utf8(result.error, sizeof result.error, answer.error, sizeof result.error);
+  }
+  result.at_ns = answer.at_ns;
   result.recording = current_recording();
-  result.pre_roll_records = pre_roll_records;
-  result.functions_patched = functions_patched;
+  result.pre_roll_records = answer.pre_roll_records;
+  result.pre_roll_from_ns = answer.pre_roll_from_ns;
+  result.functions_patched = answer.functions_patched;
   send_control(wire::FrameType::kCommandResult, collect_wire_CommandResult_fields, &result);
 }
 
@@ -126,7 +128,7 @@ void DrainThread::take_command(Bytes body) {
   }
   const uint64_t id = command_.command_id;
   if (stop_seen_) {
-    answer(id, "the agent is being stopped", now_ns(), 0);
+    answer(id, {"the agent is being stopped", now_ns()});
     return;
   }
   switch (command_.which_what) {
@@ -146,21 +148,21 @@ void DrainThread::take_command(Bytes body) {
       flush_by_command();
       return;
     default:
-      answer(id, "this agent does not know the command", now_ns(), 0);
+      answer(id, {"this agent does not know the command", now_ns()});
   }
 }
 
 void DrainThread::start_by_command() {
   const uint64_t id = command_.command_id;
   if (filter_wanted_) {
-    answer(id, "the function filter that the program was started with has not come yet", now_ns(),
-           0);
+    answer(id,
+           {"the function filter that the program was started with has not come yet", now_ns()});
     return;
   }
   if (phase_ == Phase::kEnding) {
     // One recording at a time: it begins, and is answered, when the last one is sealed.
     if (start_pending_) {
-      answer(id, "a recording is about to start already", now_ns(), 0);
+      answer(id, {"a recording is about to start already", now_ns()});
       return;
     }
     start_pending_ = true;
@@ -172,26 +174,26 @@ void DrainThread::start_by_command() {
     begin_recording(false);
   }
   shipper_.explainer().recording_was_asked_for();
-  answer(id, nullptr, recording_start_ns(), 0);
+  answer(id, {nullptr, recording_start_ns()});
 }
 
 void DrainThread::stop_by_command() {
   if (start_pending_) {
     start_pending_ = false;
-    answer(start_command_, "the recording was stopped before it began", now_ns(), 0);
+    answer(start_command_, {"the recording was stopped before it began", now_ns()});
   }
   if (phase_ == Phase::kRecording) end_recording("command", nullptr);
   if (phase_ == Phase::kEnding) end_kept_recording();
-  answer(command_.command_id, nullptr, now_ns(), 0);
+  answer(command_.command_id, {nullptr, now_ns()});
 }
 
 void DrainThread::flush_by_command() {
   if (phase_ == Phase::kIdle) {
-    answer(command_.command_id, nullptr, now_ns(), 0);
+    answer(command_.command_id, {nullptr, now_ns()});
     return;
   }
   if (flush_count_ == kMaxFlushes) {
-    answer(command_.command_id, "too many flushes are waiting", now_ns(), 0);
+    answer(command_.command_id, {"too many flushes are waiting", now_ns()});
     return;
   }
   flush_commands_[flush_count_++] = command_.command_id;
@@ -199,7 +201,7 @@ void DrainThread::flush_by_command() {
 }
 
 void DrainThread::answer_flushes() {
-  for (uint32_t i = 0; i < flush_count_; ++i) answer(flush_commands_[i], nullptr, now_ns(), 0);
+  for (uint32_t i = 0; i < flush_count_; ++i) answer(flush_commands_[i], {nullptr, now_ns()});
   flush_count_ = 0;
 }
 
@@ -208,7 +210,7 @@ void DrainThread::set_detail_by_command() {
   const uint64_t id = command_.command_id;
   const uint32_t mode = enum_number(wanted.mode);
   if (mode > collect_wire_DetailMode_DETAIL_ON) {
-    answer(id, "this agent does not know the detail mode", now_ns(), 0);
+    answer(id, {"this agent does not know the detail mode", now_ns()});
     return;
   }
   if (detail_until_ns_ == 0) {
@@ -231,7 +233,7 @@ void DrainThread::set_detail_by_command() {
     const bool for_ever = wanted.duration_ns > UINT64_MAX - change.at_ns;
     detail_until_ns_ = for_ever ? 0 : change.at_ns + wanted.duration_ns;
   }
-  answer(id, nullptr, change.at_ns, change.pre_roll_records);
+  answer(id, {nullptr, change.at_ns, change.pre_roll_records, change.pre_roll_from_ns});
 }
 
 // Null, or why the part can't be taken; then the parts before it are forgotten too.
@@ -261,7 +263,7 @@ void DrainThread::set_function_filter_by_command() {
   FunctionFilterChange change{now_ns(), 0};
   const char* const error = take_filter_part(&change);
   if (error != nullptr || command_.what.set_function_filter.last) filter_part_ = 0;
-  answer(command_.command_id, error, change.at_ns, 0, change.functions_patched);
+  answer(command_.command_id, {error, change.at_ns, 0, 0, change.functions_patched});
 }
 
 void DrainThread::send_heartbeat() {

@@ -374,7 +374,7 @@ void DrainThread::recording_is_over() {
   start_pending_ = false;
   shipper_.explainer().set_late(0);
   begin_recording(false);
-  answer(start_command_, nullptr, recording_start_ns(), 0);
+  answer(start_command_, {nullptr, recording_start_ns()});
 }
 
 void DrainThread::change_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter* filter,

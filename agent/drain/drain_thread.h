@@ -33,6 +33,15 @@ inline constexpr uint64_t kMaxFilterHoldMs = 30000;
 inline constexpr uint32_t kPumpsPerRound = 16;
 inline constexpr uint32_t kFramesPerRound = 64;
 
+// How a command ended.
+struct CommandAnswer {
+  const char* error;  // null: it was done
+  uint64_t at_ns;
+  uint64_t pre_roll_records = 0;
+  uint64_t pre_roll_from_ns = 0;  // 0 without
+  uint32_t functions_patched = 0;
+};
+
 class DrainThread {
  public:
   // On the thread that starts the agent; the recording begins here, so that no event is missed
@@ -81,8 +90,7 @@ class DrainThread {
   void set_detail_by_command();
   void set_function_filter_by_command();
   const char* take_filter_part(FunctionFilterChange* change);
-  void answer(uint64_t command_id, const char* error, uint64_t at_ns, uint64_t pre_roll_records,
-              uint32_t functions_patched = 0);
+  void answer(uint64_t command_id, const CommandAnswer& answer);
   void send_control(wire::FrameType type, const pb_msgdesc_t* fields, const void* message);
   void start_by_command();
   void stop_by_command();

@@ -1,5 +1,7 @@
 #include "daemon/attach/attach.h"
 
+#include <algorithm>
+
 #include <pthread.h>
 
 #include <asio/post.hpp>
@@ -77,6 +79,14 @@ void Attach::status_of(const std::string& address, std::function<void(Result<std
 
 bool is_device_address(const std::string& address) {
   return address.starts_with("adb:") || address.starts_with("usbmux:");
+}
+
+std::string serial_of(const std::string& address) {
+  if (!is_device_address(address)) return "";
+  // Serials hold colons ("192.168.1.7:5555"), names of Unix sockets do not, and ports have a word.
+  const size_t begin = address.find(':') + 1;
+  const size_t end = std::min(address.rfind(":tcp:"), address.rfind(':'));
+  return end < begin || end == std::string::npos ? "" : address.substr(begin, end - begin);
 }
 
 }  // namespace collect::attach

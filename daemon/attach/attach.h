@@ -55,7 +55,9 @@ class Attach {
   std::thread thread_;
 };
 
-// Whether an agent's address names a place on a device.
+// Whether an agent's address names a place on a device, as adb:SERIAL:NAME does.
 bool is_device_address(const std::string& address);
+// The serial in such an address; empty: it is none.
+std::string serial_of(const std::string& address);
 
 }  // namespace collect::attach

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "collect/control/v1/control.pb.h"
 #include "formats/core/result.h"
-#include "proto/control/v1/control.pb.h"
 
 namespace collect::control {
 
@@ -37,16 +37,28 @@ using Callback = std::function<void(Result<T>)>;
 // On whatever thread converts. False: nobody wants it any more; then it is over, kCancelled.
 using ConversionProgress = std::function<bool(uint64_t done_bytes, uint64_t bytes)>;
 
+// ArmDetail, StartDetail and StopDetail.
+struct DetailOrder {
+  api::DetailMode mode = api::DETAIL_MODE_OFF;
+  api::Selector target;
+  std::vector<std::string> functions = {};
+  std::vector<std::string> threads = {};
+  uint64_t duration_ns = 0;  // 0: for good
+  uint64_t pre_roll_ns = 0;
+};
+
 class CollectorApi {
  public:
   virtual ~CollectorApi() = default;
 
-  // Snapshots: copied under a short lock. `filter` as in the requests.
-  virtual std::vector<api::Agent> agents(const std::string& filter) = 0;
-  virtual std::vector<api::Session> sessions(const std::string& filter) = 0;  // newest first
-  virtual std::vector<api::Device> devices(const std::string& filter) = 0;
+  // Snapshots: copied under a short lock.
+  virtual std::vector<api::Agent> agents(const api::Selector& target) = 0;
+  virtual std::vector<api::Session> sessions(const api::Selector& target) = 0;  // newest first
+  virtual std::vector<api::Device> devices(const std::string& match) = 0;
   virtual std::vector<api::DeviceServer> device_servers() = 0;
   virtual Result<api::Session> session(const std::string& name) = 0;  // empty: the newest
+  virtual Result<api::Agent> agent(const std::string& name) = 0;      // empty: the only one
+  virtual Result<api::Device> device(const std::string& name) = 0;    // empty: the only one
   virtual api::Stats stats() = 0;
 
   // Every change from now on. The service looks up the present agents itself, after this returned:
@@ -63,10 +75,11 @@ class CollectorApi {
 
   virtual void attach(const std::string& address, Callback<api::Agent> done) = 0;
   virtual void detach(const std::string& name, Callback<api::Agent> done) = 0;
-  virtual void start_session(const std::string& agent,
-                             Callback<std::vector<api::Session>> done) = 0;
+  virtual void start_session(const api::StartSessionRequest& request,
+                             Callback<api::StartSessionResponse> done) = 0;
   // Answers when the files are sealed.
-  virtual void stop_session(const std::string& name, Callback<std::vector<api::Session>> done) = 0;
+  virtual void stop_session(const api::Selector& target,
+                            Callback<api::StopSessionResponse> done) = 0;
   virtual void manifest(const std::string& name, Callback<api::Manifest> done) = 0;
   // Every file, without pages.
   virtual void list_files(const std::string& name, Callback<api::ListFilesResponse> done) = 0;
@@ -77,14 +90,17 @@ class CollectorApi {
                                ConversionProgress progress, Callback<api::ConversionEnd> done) = 0;
   virtual void delete_session(const std::string& name,
                               Callback<api::DeleteSessionResponse> done) = 0;
-  virtual void set_detail(api::DetailMode mode, const api::DetailRequest& request,
-                          Callback<api::DetailResponse> done) = 0;
+  virtual void set_detail(const DetailOrder& order,
+                          Callback<std::vector<api::DetailOutcome>> done) = 0;
   virtual void set_function_filter(const api::SetFunctionFilterRequest& request,
                                    Callback<api::SetFunctionFilterResponse> done) = 0;
   virtual void annotate(const api::AnnotateRequest& request,
                         Callback<api::AnnotateResponse> done) = 0;
   virtual void roll_container(const api::RollContainerRequest& request,
                               Callback<api::RollContainerResponse> done) = 0;
+  virtual api::Rules rules() = 0;
+  // Answers when they are on disk.
+  virtual void set_rules(const api::Rules& rules, Callback<api::Rules> done) = 0;
 };
 
 }  // namespace collect::control

@@ -1,20 +1,17 @@
 #include "daemon/control/collector_service.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "daemon/control/name_filter.h"
 #include "daemon/control/paging.h"
 #include "daemon/control/request_checks.h"
+#include "daemon/control/selector.h"
 #include "daemon/control/watch_backlog.h"
-#include "formats/core/printable.h"
 
 namespace collect::control {
 namespace {
-
-// Clients take 8 KiB of metadata, and what is not ASCII travels as three characters a byte.
-constexpr size_t kMaxStatusBytes = 2048;
 
 using AgentWatch = WatchCall<api::AgentEvent, AgentBacklog>;
 using DeviceWatch = WatchCall<api::DeviceEvent, DeviceBacklog>;
@@ -28,61 +25,40 @@ std::vector<std::string_view> names_of(const std::vector<Item>& items) {
   return names;
 }
 
-Result<Page> requested_page(const std::vector<std::string_view>& names, const auto& request) {
-  return page_of(names, request.filter(), request.page_size(), request.page_token());
-}
-
 bool is_sealed(const api::Session& session) {
-  return session.state() == api::COMPLETE || session.state() == api::RECOVERED ||
-         session.state() == api::FAILED;
+  return session.state() == api::SESSION_STATE_COMPLETE ||
+         session.state() == api::SESSION_STATE_RECOVERED ||
+         session.state() == api::SESSION_STATE_FAILED;
 }
 
-// StartSession and StopSession answer with the sessions they touched.
+// The words of a request that a page token belongs to.
+template <class Request>
+std::string filter_of(const Request& request) {
+  std::string text = request.target().SerializeAsString();
+  for (const int state : request.states()) text += "," + std::to_string(state);
+  return text;
+}
+
+Result<Page> requested_page(const std::vector<std::string_view>& names, const auto& request) {
+  return page_of(names, filter_of(request), request.page_size(), request.page_token());
+}
+
+// Leaves what is in one of the request's states; in none given, everything.
+template <class Item, class Request>
+void keep_states(std::vector<Item>& items, const Request& request) {
+  if (request.states().empty()) return;
+  std::erase_if(items, [&request](const Item& item) {
+    return std::find(request.states().begin(), request.states().end(), item.state()) ==
+           request.states().end();
+  });
+}
+
 template <class Response>
-Callback<std::vector<api::Session>> answer_sessions(std::shared_ptr<UnaryCall<Response>> call) {
-  return [call = std::move(call)](Result<std::vector<api::Session>> result) {
-    if (!result.ok()) {
-      call->answer(result.error());
-      return;
-    }
-    Response response;
-    for (api::Session& session : *result) *response.add_sessions() = std::move(session);
-    call->answer(std::move(response));
-  };
+Callback<Response> answer_to(std::shared_ptr<UnaryCall<Response>> call) {
+  return [call = std::move(call)](Result<Response> result) { call->answer(std::move(result)); };
 }
 
 }  // namespace
-
-grpc::Status to_grpc_status(const Error& error) {
-  // Clients print it as it comes, and it may name what an agent called itself.
-  const std::string message = printable_sentence(error.message, kMaxStatusBytes);
-  switch (error.code) {
-    case Code::kInvalidArgument:
-      return {grpc::StatusCode::INVALID_ARGUMENT, message};
-    case Code::kNotFound:
-      return {grpc::StatusCode::NOT_FOUND, message};
-    case Code::kAlreadyExists:
-      return {grpc::StatusCode::ALREADY_EXISTS, message};
-    case Code::kDamaged:
-    case Code::kTruncated:
-      return {grpc::StatusCode::DATA_LOSS, message};
-    case Code::kUnsupported:
-      return {grpc::StatusCode::FAILED_PRECONDITION, message};
-    case Code::kLimit:
-    case Code::kNoSpace:
-    case Code::kExhausted:
-      return {grpc::StatusCode::RESOURCE_EXHAUSTED, message};
-    case Code::kIo:
-      return {grpc::StatusCode::INTERNAL, message};
-    case Code::kPermission:
-      return {grpc::StatusCode::PERMISSION_DENIED, message};
-    case Code::kUnavailable:
-      return {grpc::StatusCode::UNAVAILABLE, message};
-    case Code::kCancelled:
-      return {grpc::StatusCode::CANCELLED, message};
-  }
-  return {grpc::StatusCode::UNKNOWN, message};
-}
 
 CollectorService::CollectorService(CollectorApi& collector, std::shared_ptr<LiveCalls> live)
     : collector_(collector), live_(std::move(live)) {}
@@ -90,10 +66,9 @@ CollectorService::CollectorService(CollectorApi& collector, std::shared_ptr<Live
 grpc::ServerUnaryReactor* CollectorService::ListAgents(Context* context,
                                                        const api::ListAgentsRequest* request,
                                                        api::ListAgentsResponse* response) {
-  if (Status named = check_name("filter", request->filter()); !named.ok()) {
-    return reply(context, named);
-  }
-  std::vector<api::Agent> agents = collector_.agents(request->filter());
+  if (Status sound = check_selector(request->target()); !sound.ok()) return reply(context, sound);
+  std::vector<api::Agent> agents = collector_.agents(request->target());
+  keep_states(agents, *request);
   Result<Page> page = requested_page(names_of(agents), *request);
   if (!page.ok()) return reply(context, page.error());
   for (size_t i = page->begin; i < page->end; ++i) {
@@ -106,19 +81,19 @@ grpc::ServerUnaryReactor* CollectorService::ListAgents(Context* context,
 grpc::ServerWriteReactor<api::AgentEvent>* CollectorService::WatchAgents(
     Context*, const api::WatchAgentsRequest* request) {
   const auto watch = AgentWatch::open(live_);
-  if (Status named = check_name("filter", request->filter()); !named.ok()) {
-    watch->end_now(to_grpc_status(named.error()));
+  if (Status sound = check_selector(request->target()); !sound.ok()) {
+    watch->end_now(to_grpc_status(sound.error()));
   }
   if (watch->ended()) return watch.get();
   // Subscribed first and looked around second: what happens between is seen twice at worst, and
   // the backlog keeps the newer word.
-  const std::string filter = request->filter();
-  const WatchId id = collector_.watch_agents([watch, filter](const api::AgentEvent& event) {
-    if (!matches(event.agent(), filter)) return;
+  const api::Selector target = request->target();
+  const WatchId id = collector_.watch_agents([watch, target](const api::AgentEvent& event) {
+    if (!matches(event.agent(), target)) return;
     watch->update([&event](AgentBacklog& backlog) { backlog.put(event); });
   });
   watch->set_release([this, id] { collector_.unwatch(id); });
-  std::vector<api::Agent> present = collector_.agents(filter);
+  std::vector<api::Agent> present = collector_.agents(target);
   watch->update([&present](AgentBacklog& backlog) { backlog.put_present(std::move(present)); });
   return watch.get();
 }
@@ -134,8 +109,7 @@ grpc::ServerUnaryReactor* CollectorService::AttachAgent(Context* context,
   }
   if (!named.ok()) return reply(context, named);
   const auto call = UnaryCall<api::Agent>::open(live_, response);
-  collector_.attach(request->address(),
-                    [call](Result<api::Agent> agent) { call->answer(std::move(agent)); });
+  collector_.attach(request->address(), answer_to(call));
   return call.get();
 }
 
@@ -149,20 +123,19 @@ grpc::ServerUnaryReactor* CollectorService::DetachAgent(Context* context,
   }
   if (!named.ok()) return reply(context, named);
   const auto call = UnaryCall<api::Agent>::open(live_, response);
-  collector_.detach(request->name(),
-                    [call](Result<api::Agent> agent) { call->answer(std::move(agent)); });
+  collector_.detach(request->name(), answer_to(call));
   return call.get();
 }
 
 grpc::ServerUnaryReactor* CollectorService::ListDevices(Context* context,
                                                         const api::ListDevicesRequest* request,
                                                         api::ListDevicesResponse* response) {
-  if (Status named = check_name("filter", request->filter()); !named.ok()) {
+  if (Status named = check_name("match", request->match()); !named.ok()) {
     return reply(context, named);
   }
-  for (api::Device& device : collector_.devices(request->filter())) {
-    *response->add_devices() = std::move(device);
-  }
+  std::vector<api::Device> devices = collector_.devices(request->match());
+  keep_states(devices, *request);
+  for (api::Device& device : devices) *response->add_devices() = std::move(device);
   for (api::DeviceServer& server : collector_.device_servers()) {
     *response->add_servers() = std::move(server);
   }
@@ -172,18 +145,18 @@ grpc::ServerUnaryReactor* CollectorService::ListDevices(Context* context,
 grpc::ServerWriteReactor<api::DeviceEvent>* CollectorService::WatchDevices(
     Context*, const api::WatchDevicesRequest* request) {
   const auto watch = DeviceWatch::open(live_);
-  if (Status named = check_name("filter", request->filter()); !named.ok()) {
+  if (Status named = check_name("match", request->match()); !named.ok()) {
     watch->end_now(to_grpc_status(named.error()));
   }
   if (watch->ended()) return watch.get();
   // In this order for the same reason as in WatchAgents.
-  const std::string filter = request->filter();
-  const WatchId id = collector_.watch_devices([watch, filter](const api::DeviceEvent& event) {
-    if (!matches(event.device(), filter)) return;
+  const std::string match = request->match();
+  const WatchId id = collector_.watch_devices([watch, match](const api::DeviceEvent& event) {
+    if (!matches(event.device(), match)) return;
     watch->update([&event](DeviceBacklog& backlog) { backlog.put(event); });
   });
   watch->set_release([this, id] { collector_.unwatch(id); });
-  std::vector<api::Device> present = collector_.devices(filter);
+  std::vector<api::Device> present = collector_.devices(match);
   watch->update([&present](DeviceBacklog& backlog) { backlog.put_present(std::move(present)); });
   return watch.get();
 }
@@ -191,10 +164,9 @@ grpc::ServerWriteReactor<api::DeviceEvent>* CollectorService::WatchDevices(
 grpc::ServerUnaryReactor* CollectorService::ListSessions(Context* context,
                                                          const api::ListSessionsRequest* request,
                                                          api::ListSessionsResponse* response) {
-  if (Status named = check_name("filter", request->filter()); !named.ok()) {
-    return reply(context, named);
-  }
-  std::vector<api::Session> sessions = collector_.sessions(request->filter());
+  if (Status sound = check_selector(request->target()); !sound.ok()) return reply(context, sound);
+  std::vector<api::Session> sessions = collector_.sessions(request->target());
+  keep_states(sessions, *request);
   Result<Page> page = requested_page(names_of(sessions), *request);
   if (!page.ok()) return reply(context, page.error());
   for (size_t i = page->begin; i < page->end; ++i) {
@@ -204,37 +176,50 @@ grpc::ServerUnaryReactor* CollectorService::ListSessions(Context* context,
   return reply(context, {});
 }
 
+grpc::ServerUnaryReactor* CollectorService::GetAgent(Context* context,
+                                                     const api::GetAgentRequest* request,
+                                                     api::Agent* response) {
+  return get(context, request->name(), &CollectorApi::agent, response);
+}
+
+grpc::ServerUnaryReactor* CollectorService::GetDevice(Context* context,
+                                                      const api::GetDeviceRequest* request,
+                                                      api::Device* response) {
+  return get(context, request->name(), &CollectorApi::device, response);
+}
+
 grpc::ServerUnaryReactor* CollectorService::GetSession(Context* context,
                                                        const api::GetSessionRequest* request,
                                                        api::Session* response) {
-  if (Status named = check_name("name", request->name()); !named.ok()) {
-    return reply(context, named);
-  }
-  Result<api::Session> session = collector_.session(request->name());
-  if (!session.ok()) return reply(context, session.error());
-  *response = std::move(*session);
+  return get(context, request->name(), &CollectorApi::session, response);
+}
+
+template <class Resource>
+grpc::ServerUnaryReactor* CollectorService::get(
+    Context* context, const std::string& name,
+    Result<Resource> (CollectorApi::*look_up)(const std::string&), Resource* response) {
+  if (Status named = check_name("name", name); !named.ok()) return reply(context, named);
+  Result<Resource> found = (collector_.*look_up)(name);
+  if (!found.ok()) return reply(context, found.error());
+  *response = std::move(*found);
   return reply(context, {});
 }
 
 grpc::ServerUnaryReactor* CollectorService::StartSession(Context* context,
                                                          const api::StartSessionRequest* request,
                                                          api::StartSessionResponse* response) {
-  if (Status named = check_name("agent", request->agent()); !named.ok()) {
-    return reply(context, named);
-  }
+  if (Status sound = check_start(*request); !sound.ok()) return reply(context, sound);
   const auto call = UnaryCall<api::StartSessionResponse>::open(live_, response);
-  collector_.start_session(request->agent(), answer_sessions(call));
+  collector_.start_session(*request, answer_to(call));
   return call.get();
 }
 
 grpc::ServerUnaryReactor* CollectorService::StopSession(Context* context,
                                                         const api::StopSessionRequest* request,
                                                         api::StopSessionResponse* response) {
-  if (Status named = check_name("name", request->name()); !named.ok()) {
-    return reply(context, named);
-  }
+  if (Status sound = check_selector(request->target()); !sound.ok()) return reply(context, sound);
   const auto call = UnaryCall<api::StopSessionResponse>::open(live_, response);
-  collector_.stop_session(request->name(), answer_sessions(call));
+  collector_.stop_session(request->target(), answer_to(call));
   return call.get();
 }
 
@@ -283,41 +268,44 @@ grpc::ServerUnaryReactor* CollectorService::GetManifest(Context* context,
     return reply(context, named);
   }
   const auto call = UnaryCall<api::Manifest>::open(live_, response);
-  collector_.manifest(request->name(), [call](Result<api::Manifest> manifest) {
-    call->answer(std::move(manifest));
+  collector_.manifest(request->name(), answer_to(call));
+  return call.get();
+}
+
+template <class Response>
+grpc::ServerUnaryReactor* CollectorService::set_detail(Context* context,
+                                                       const Result<DetailOrder>& order,
+                                                       Response* response) {
+  if (!order.ok()) return reply(context, order.error());
+  const auto call = UnaryCall<Response>::open(live_, response);
+  collector_.set_detail(*order, [call](Result<std::vector<api::DetailOutcome>> outcomes) {
+    if (!outcomes.ok()) {
+      call->answer(outcomes.error());
+      return;
+    }
+    Response all;
+    for (api::DetailOutcome& outcome : *outcomes) *all.add_outcomes() = std::move(outcome);
+    call->answer(std::move(all));
   });
   return call.get();
 }
 
 grpc::ServerUnaryReactor* CollectorService::ArmDetail(Context* context,
-                                                      const api::DetailRequest* request,
-                                                      api::DetailResponse* response) {
-  if (Status sound = check_detail(*request); !sound.ok()) return reply(context, sound);
-  return set_detail(api::ARMED, *request, response);
+                                                      const api::ArmDetailRequest* request,
+                                                      api::ArmDetailResponse* response) {
+  return set_detail(context, detail_order(*request), response);
 }
 
 grpc::ServerUnaryReactor* CollectorService::StartDetail(Context* context,
-                                                        const api::DetailRequest* request,
-                                                        api::DetailResponse* response) {
-  if (Status sound = check_detail(*request); !sound.ok()) return reply(context, sound);
-  return set_detail(api::ON, *request, response);
+                                                        const api::StartDetailRequest* request,
+                                                        api::StartDetailResponse* response) {
+  return set_detail(context, detail_order(*request), response);
 }
 
 grpc::ServerUnaryReactor* CollectorService::StopDetail(Context* context,
-                                                       const api::DetailRequest* request,
-                                                       api::DetailResponse* response) {
-  if (Status sound = check_detail(*request); !sound.ok()) return reply(context, sound);
-  return set_detail(api::OFF, *request, response);
-}
-
-grpc::ServerUnaryReactor* CollectorService::set_detail(api::DetailMode mode,
-                                                       const api::DetailRequest& request,
-                                                       api::DetailResponse* response) {
-  const auto call = UnaryCall<api::DetailResponse>::open(live_, response);
-  collector_.set_detail(mode, request, [call](Result<api::DetailResponse> outcome) {
-    call->answer(std::move(outcome));
-  });
-  return call.get();
+                                                       const api::StopDetailRequest* request,
+                                                       api::StopDetailResponse* response) {
+  return set_detail(context, detail_order(*request), response);
 }
 
 grpc::ServerUnaryReactor* CollectorService::SetFunctionFilter(
@@ -325,9 +313,7 @@ grpc::ServerUnaryReactor* CollectorService::SetFunctionFilter(
     api::SetFunctionFilterResponse* response) {
   if (Status sound = check_function_filter(*request); !sound.ok()) return reply(context, sound);
   const auto call = UnaryCall<api::SetFunctionFilterResponse>::open(live_, response);
-  collector_.set_function_filter(*request, [call](Result<api::SetFunctionFilterResponse> outcome) {
-    call->answer(std::move(outcome));
-  });
+  collector_.set_function_filter(*request, answer_to(call));
   return call.get();
 }
 
@@ -336,23 +322,34 @@ grpc::ServerUnaryReactor* CollectorService::Annotate(Context* context,
                                                      api::AnnotateResponse* response) {
   if (Status sound = check_annotation(*request); !sound.ok()) return reply(context, sound);
   const auto call = UnaryCall<api::AnnotateResponse>::open(live_, response);
-  collector_.annotate(*request, [call](Result<api::AnnotateResponse> outcome) {
-    call->answer(std::move(outcome));
-  });
+  collector_.annotate(*request, answer_to(call));
   return call.get();
 }
 
 grpc::ServerUnaryReactor* CollectorService::RollContainer(Context* context,
                                                           const api::RollContainerRequest* request,
                                                           api::RollContainerResponse* response) {
-  if (Status named = check_name("target", request->target()); !named.ok()) {
-    return reply(context, named);
-  }
+  if (Status sound = check_selector(request->target()); !sound.ok()) return reply(context, sound);
   const auto call = UnaryCall<api::RollContainerResponse>::open(live_, response);
-  collector_.roll_container(*request, [call](Result<api::RollContainerResponse> outcome) {
-    call->answer(std::move(outcome));
-  });
+  collector_.roll_container(*request, answer_to(call));
   return call.get();
+}
+
+grpc::ServerUnaryReactor* CollectorService::SetRules(Context* context,
+                                                     const api::SetRulesRequest* request,
+                                                     api::Rules* response) {
+  if (Status sound = check_rules(*request); !sound.ok()) return reply(context, sound);
+  const auto call = UnaryCall<api::Rules>::open(live_, response);
+  api::Rules rules;
+  *rules.mutable_rules() = request->rules();
+  collector_.set_rules(rules, answer_to(call));
+  return call.get();
+}
+
+grpc::ServerUnaryReactor* CollectorService::GetRules(Context* context, const api::GetRulesRequest*,
+                                                     api::Rules* response) {
+  *response = collector_.rules();
+  return reply(context, {});
 }
 
 grpc::ServerUnaryReactor* CollectorService::GetStats(Context* context, const api::GetStatsRequest*,

@@ -5,9 +5,9 @@
 #include <atomic>
 #include <memory>
 
+#include "collect/control/v1/control.grpc.pb.h"
 #include "daemon/control/collector_api.h"
 #include "daemon/control/reactors.h"
-#include "proto/control/v1/control.grpc.pb.h"
 
 namespace collect::control {
 
@@ -22,6 +22,8 @@ class CollectorService final : public api::Collector::CallbackService {
   Unary* ListAgents(Context*, const api::ListAgentsRequest*, api::ListAgentsResponse*) override;
   grpc::ServerWriteReactor<api::AgentEvent>* WatchAgents(Context*,
                                                          const api::WatchAgentsRequest*) override;
+  Unary* GetAgent(Context*, const api::GetAgentRequest*, api::Agent*) override;
+  Unary* GetDevice(Context*, const api::GetDeviceRequest*, api::Device*) override;
   Unary* AttachAgent(Context*, const api::AttachAgentRequest*, api::Agent*) override;
   Unary* DetachAgent(Context*, const api::DetachAgentRequest*, api::Agent*) override;
   Unary* ListDevices(Context*, const api::ListDevicesRequest*, api::ListDevicesResponse*) override;
@@ -43,18 +45,23 @@ class CollectorService final : public api::Collector::CallbackService {
       Context*, const api::ConvertSessionRequest*) override;
   Unary* DeleteSession(Context*, const api::DeleteSessionRequest*,
                        api::DeleteSessionResponse*) override;
-  Unary* ArmDetail(Context*, const api::DetailRequest*, api::DetailResponse*) override;
-  Unary* StartDetail(Context*, const api::DetailRequest*, api::DetailResponse*) override;
-  Unary* StopDetail(Context*, const api::DetailRequest*, api::DetailResponse*) override;
+  Unary* ArmDetail(Context*, const api::ArmDetailRequest*, api::ArmDetailResponse*) override;
+  Unary* StartDetail(Context*, const api::StartDetailRequest*, api::StartDetailResponse*) override;
+  Unary* StopDetail(Context*, const api::StopDetailRequest*, api::StopDetailResponse*) override;
   Unary* SetFunctionFilter(Context*, const api::SetFunctionFilterRequest*,
                            api::SetFunctionFilterResponse*) override;
   Unary* Annotate(Context*, const api::AnnotateRequest*, api::AnnotateResponse*) override;
   Unary* RollContainer(Context*, const api::RollContainerRequest*,
                        api::RollContainerResponse*) override;
+  Unary* SetRules(Context*, const api::SetRulesRequest*, api::Rules*) override;
+  Unary* GetRules(Context*, const api::GetRulesRequest*, api::Rules*) override;
   Unary* GetStats(Context*, const api::GetStatsRequest*, api::Stats*) override;
 
-  Unary* set_detail(api::DetailMode mode, const api::DetailRequest& request,
-                    api::DetailResponse* response);
+  template <class Response>
+  Unary* set_detail(Context* context, const Result<DetailOrder>& order, Response* response);
+  template <class Resource>
+  Unary* get(Context* context, const std::string& name,
+             Result<Resource> (CollectorApi::*look_up)(const std::string&), Resource* response);
 
   CollectorApi& collector_;
   const std::shared_ptr<LiveCalls> live_;

@@ -1,7 +1,6 @@
 #include "daemon/control/control_server.h"
 
 #include <grpc/support/log.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 
 #include <cstdlib>
@@ -13,6 +12,7 @@
 #include "daemon/control/credentials.h"
 #include "daemon/control/health_service.h"
 #include "daemon/control/reactors.h"
+#include "daemon/control/reflection_service.h"
 #include "daemon/control/request_checks.h"
 
 namespace collect::control {
@@ -79,11 +79,23 @@ void LiveCalls::wait_until_idle() {
 }
 
 struct ControlServer::State {
-  explicit State(CollectorApi& collector) : service(collector, live), health(live) {}
+  explicit State(CollectorApi& collector)
+      : service(collector, live),
+        health(live),
+        reflection(live, services()),
+        reflection_alpha(live, services()) {}
+
+  static std::vector<std::string> services() {
+    return {api::Collector::service_full_name(), grpc::health::v1::Health::service_full_name(),
+            ReflectionV1::Service::service_full_name(),
+            ReflectionV1Alpha::Service::service_full_name()};
+  }
 
   const std::shared_ptr<LiveCalls> live = std::make_shared<LiveCalls>();
   CollectorService service;
   HealthService health;
+  ReflectionService<ReflectionV1> reflection;
+  ReflectionService<ReflectionV1Alpha> reflection_alpha;
   std::unique_ptr<ControlListener> listener;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   std::shared_ptr<TokenCheck> check;
@@ -105,7 +117,6 @@ Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& a
   const bool is_reachable = !parsed->unix_socket && !parsed->loopback;
   COLLECT_TRY(check_address(is_inherited ? parsed->target() : address, is_reachable, access));
   quiet_grpc();
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
   auto state = std::make_unique<State>(collector);
   state->is_reachable = is_reachable;
@@ -132,6 +143,8 @@ Result<std::unique_ptr<ControlServer>> ControlServer::start(const std::string& a
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   builder.RegisterService(&state->service);
   builder.RegisterService(&state->health);
+  builder.RegisterService(&state->reflection);
+  builder.RegisterService(&state->reflection_alpha);
   state->server = builder.BuildAndStart();
   if (!state->server) return Error{Code::kIo, "gRPC does not start"};
 

@@ -81,7 +81,6 @@ std::shared_ptr<grpc::ServerCredentials> server_credentials(const ControlAccess&
       access.key, access.certificate, access.client_ca, kCertificateRefreshSeconds);
   tls::TlsServerCredentialsOptions options(files);
   options.watch_identity_key_cert_pairs();
-  options.set_check_call_host(false);
   if (!access.client_ca.empty()) {
     options.watch_root_certs();
     options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);

@@ -82,8 +82,8 @@ class DownloadCall final : public grpc::ServerWriteReactor<api::FileChunk>,
     if (offset_ == end_) {
       api::FileChunk last;
       last.set_offset(offset_);
-      last.mutable_end()->set_file_bytes(file_->size());
-      last.mutable_end()->set_bytes(sent_);
+      last.mutable_end()->set_file_size_bytes(file_->size());
+      last.mutable_end()->set_size_bytes(sent_);
       last.mutable_end()->set_crc32c(crc_);
       last_sent_ = true;
       write(std::move(last));

@@ -68,7 +68,7 @@ grpc::ServerWriteReactor<api::FileChunk>* CollectorService::DownloadFile(
   }
   collector_.open_file(request->name(), request->path(),
                        [call, offset = request->offset(),
-                        bytes = request->bytes()](Result<std::shared_ptr<FileReader>> file) {
+                        bytes = request->size_bytes()](Result<std::shared_ptr<FileReader>> file) {
                          if (file.ok()) {
                            call->start(std::move(*file), offset, bytes);
                          } else {
@@ -96,7 +96,7 @@ grpc::ServerWriteReactor<api::ConvertSessionProgress>* CollectorService::Convert
     next = now + kProgressPause;
     api::ConvertSessionProgress progress;
     progress.set_done_bytes(done_bytes);
-    progress.set_bytes(bytes);
+    progress.set_total_bytes(bytes);
     call->update([&progress](auto& backlog) { backlog.put(progress); });
     return !call->ended();
   };
@@ -109,7 +109,7 @@ grpc::ServerWriteReactor<api::ConvertSessionProgress>* CollectorService::Convert
                                call->update([&end](auto& backlog) {
                                  api::ConvertSessionProgress last;
                                  last.set_done_bytes(end->session().stored_bytes());
-                                 last.set_bytes(end->session().stored_bytes());
+                                 last.set_total_bytes(end->session().stored_bytes());
                                  *last.mutable_end() = std::move(*end);
                                  backlog.put(std::move(last));
                                });

@@ -27,7 +27,10 @@ Error bad_token(const char* why) {
 }  // namespace
 
 Result<Page> page_of(const std::vector<std::string_view>& names, std::string_view filter,
-                     uint32_t page_size, std::string_view token) {
+                     int32_t page_size, std::string_view token) {
+  if (page_size < 0) {
+    return Error{Code::kInvalidArgument, "page_size is negative; leave it out for 100 entries"};
+  }
   const std::string mark = filter_mark(filter);
   Page page;
   if (!token.empty()) {
@@ -36,13 +39,14 @@ Result<Page> page_of(const std::vector<std::string_view>& names, std::string_vie
       return bad_token("is not one that a list call returned");
     }
     token.remove_prefix(kTokenPrefix.size());
-    if (token.substr(0, kFilterDigits) != mark) return bad_token("belongs to another filter");
+    if (token.substr(0, kFilterDigits) != mark) return bad_token("belongs to another request");
     token.remove_prefix(kFilterDigits + 1);
     const auto last = std::find(names.begin(), names.end(), token);
     if (last == names.end()) return bad_token("names an entry that is gone");
     page.begin = static_cast<size_t>(last - names.begin()) + 1;
   }
-  const size_t size = page_size == 0 ? kDefaultPageSize : std::min(page_size, kMaxPageSize);
+  const auto size =
+      static_cast<size_t>(page_size == 0 ? kDefaultPageSize : std::min(page_size, kMaxPageSize));
   page.end = page.begin + std::min(size, names.size() - page.begin);
   if (page.end < names.size()) {
     page.next_token = std::string(kTokenPrefix) + mark + "-" + std::string(names[page.end - 1]);

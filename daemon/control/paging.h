@@ -12,8 +12,8 @@
 
 namespace collect::control {
 
-inline constexpr uint32_t kDefaultPageSize = 100;  // when a request says 0
-inline constexpr uint32_t kMaxPageSize = 1000;     // larger wishes get this many
+inline constexpr int32_t kDefaultPageSize = 100;  // when a request says 0
+inline constexpr int32_t kMaxPageSize = 1000;     // larger wishes get this many
 inline constexpr size_t kMaxPageToken = 1024;
 
 struct Page {
@@ -23,8 +23,9 @@ struct Page {
 };
 
 // Which of the items named `names` belong on the page that `token` asks for. kInvalidArgument for a
-// token that is not ours, belongs to another filter, or whose item has gone.
+// negative size, and for a token that is not ours, belongs to another filter, or whose item has
+// gone.
 Result<Page> page_of(const std::vector<std::string_view>& names, std::string_view filter,
-                     uint32_t page_size, std::string_view token);
+                     int32_t page_size, std::string_view token);
 
 }  // namespace collect::control

@@ -5,7 +5,7 @@
 namespace collect::control {
 namespace {
 
-constexpr int32_t kNanosPerSecond = 1'000'000'000;
+constexpr int64_t kNanosPerSecond = 1'000'000'000;
 
 Error invalid(std::string message) {
   return {Code::kInvalidArgument, std::move(message)};
@@ -50,6 +50,30 @@ Status check_words(const std::string& field,
   return {};
 }
 
+// What StartSession and a rule say of the recording.
+template <class Request>
+Status check_recording(const Request& request) {
+  COLLECT_TRY(check_words("functions.only", request.functions().only(), kFunctionAdvice));
+  COLLECT_TRY(check_words("functions.except", request.functions().except(), kFunctionAdvice));
+  COLLECT_TRY(check_words("detail.functions", request.detail().functions(), kFunctionAdvice));
+  COLLECT_TRY(check_duration("detail.duration", request.detail().duration()));
+  return check_duration("duration", request.duration());
+}
+
+template <class Request>
+Result<DetailOrder> order_of(v1::DetailMode mode, const Request& request,
+                             const google::protobuf::RepeatedPtrField<std::string>& functions) {
+  COLLECT_TRY(check_selector(request.target()));
+  COLLECT_TRY(check_words("threads", request.threads(), kThreadAdvice));
+  COLLECT_TRY(check_words("functions", functions, kFunctionAdvice));
+  DetailOrder order;
+  order.mode = mode;
+  order.target = request.target();
+  order.threads.assign(request.threads().begin(), request.threads().end());
+  order.functions.assign(functions.begin(), functions.end());
+  return order;
+}
+
 }  // namespace
 
 Status check_name(std::string_view field, const std::string& name) {
@@ -61,27 +85,67 @@ Status check_name(std::string_view field, const std::string& name) {
   return {};
 }
 
-Status check_detail(const v1::DetailRequest& request) {
-  COLLECT_TRY(check_name("target", request.target()));
-  if (request.threads_size() > kMaxDetailThreads) {
-    return invalid("threads has " + std::to_string(request.threads_size()) + " entries, at most " +
-                   std::to_string(kMaxDetailThreads) +
-                   " are allowed; leave it empty for all threads");
-  }
-  COLLECT_TRY(check_words("thread_patterns", request.thread_patterns(), kThreadAdvice));
-  COLLECT_TRY(check_words("functions", request.functions(), kFunctionAdvice));
+uint64_t nanoseconds_of(const google::protobuf::Duration& duration) {
+  return static_cast<uint64_t>(duration.seconds() * kNanosPerSecond + duration.nanos());
+}
+
+Status check_selector(const v1::Selector& target) {
+  COLLECT_TRY(check_name("target.agent", target.agent()));
+  COLLECT_TRY(check_name("target.session", target.session()));
+  COLLECT_TRY(check_name("target.device", target.device()));
+  COLLECT_TRY(check_name("target.process_name", target.process_name()));
+  COLLECT_TRY(check_name("target.tag", target.tag()));
+  return check_name("target.any", target.any());
+}
+
+Result<DetailOrder> detail_order(const v1::ArmDetailRequest& request) {
+  return order_of(v1::DETAIL_MODE_ARMED, request, request.functions());
+}
+
+Result<DetailOrder> detail_order(const v1::StartDetailRequest& request) {
   COLLECT_TRY(check_duration("duration", request.duration()));
-  return check_duration("pre_roll", request.pre_roll());
+  COLLECT_TRY(check_duration("pre_roll", request.pre_roll()));
+  Result<DetailOrder> order = order_of(v1::DETAIL_MODE_ON, request, request.functions());
+  if (!order.ok()) return order;
+  order->duration_ns = nanoseconds_of(request.duration());
+  order->pre_roll_ns = nanoseconds_of(request.pre_roll());
+  return order;
+}
+
+Result<DetailOrder> detail_order(const v1::StopDetailRequest& request) {
+  return order_of(v1::DETAIL_MODE_OFF, request, {});
 }
 
 Status check_function_filter(const v1::SetFunctionFilterRequest& request) {
-  COLLECT_TRY(check_name("target", request.target()));
+  COLLECT_TRY(check_selector(request.target()));
   COLLECT_TRY(check_words("only", request.only(), kFunctionAdvice));
   return check_words("except", request.except(), kFunctionAdvice);
 }
 
+Status check_start(const v1::StartSessionRequest& request) {
+  COLLECT_TRY(check_selector(request.target()));
+  return check_recording(request);
+}
+
+Status check_rules(const v1::SetRulesRequest& request) {
+  if (request.rules_size() > kMaxRules) {
+    return invalid("there are " + std::to_string(request.rules_size()) + " rules, at most " +
+                   std::to_string(kMaxRules) + " are allowed");
+  }
+  for (const v1::Rule& rule : request.rules()) {
+    COLLECT_TRY(check_selector(rule.target()));
+    const v1::Selector& target = rule.target();
+    if (!target.agent().empty() || !target.session().empty() || target.pid() != 0 ||
+        !target.any().empty()) {
+      return invalid("a rule is about agents to come: its target has device, process_name and tag");
+    }
+    COLLECT_TRY(check_recording(rule));
+  }
+  return {};
+}
+
 Status check_annotation(const v1::AnnotateRequest& request) {
-  COLLECT_TRY(check_name("target", request.target()));
+  COLLECT_TRY(check_selector(request.target()));
   if (request.text().empty()) {
     return invalid("text is empty; write what the marker says, as in {\"text\": \"door opens\"}");
   }

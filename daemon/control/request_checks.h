@@ -7,14 +7,15 @@
 #include <string>
 #include <string_view>
 
+#include "collect/control/v1/control.pb.h"
+#include "daemon/control/collector_api.h"
 #include "formats/core/result.h"
-#include "proto/control/v1/control.pb.h"
 
 namespace collect::control {
 
 inline constexpr int kMaxRequestBytes = 1 << 20;
 inline constexpr size_t kMaxNameBytes = 512;  // resource names, filters, addresses
-inline constexpr int kMaxDetailThreads = 4096;
+inline constexpr int kMaxRules = 256;
 inline constexpr int kMaxDetailFunctions = 1024;
 inline constexpr size_t kMaxFunctionPatternBytes = 1024;
 inline constexpr size_t kMaxAnnotationBytes = 4096;          // what a manifest keeps of a text
@@ -25,8 +26,15 @@ inline constexpr uint32_t kMaxWatchIntervalMs = 3600 * 1000;
 
 // `field` is the request's field for the message. Names are printable text of bounded length.
 Status check_name(std::string_view field, const std::string& name);
-Status check_detail(const v1::DetailRequest& request);
+// `duration` was checked.
+uint64_t nanoseconds_of(const google::protobuf::Duration& duration);
+Status check_selector(const v1::Selector& target);
+Result<DetailOrder> detail_order(const v1::ArmDetailRequest& request);
+Result<DetailOrder> detail_order(const v1::StartDetailRequest& request);
+Result<DetailOrder> detail_order(const v1::StopDetailRequest& request);
 Status check_function_filter(const v1::SetFunctionFilterRequest& request);
+Status check_start(const v1::StartSessionRequest& request);
+Status check_rules(const v1::SetRulesRequest& request);
 Status check_annotation(const v1::AnnotateRequest& request);
 Status check_conversion(const v1::ConvertSessionRequest& request);
 Result<uint32_t> watch_interval_ms(const v1::WatchSessionRequest& request);

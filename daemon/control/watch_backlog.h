@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "proto/control/v1/control.pb.h"
+#include "collect/control/v1/control.pb.h"
 
 namespace collect::control {
 
@@ -76,10 +76,13 @@ class EventBacklog {
     for (Subject& one : present) {
       if (seen_before_present_.contains(one.name())) continue;
       Event event;
-      event.set_kind(v1::AgentEvent::PRESENT);
+      event.set_kind(v1::CHANGE_KIND_PRESENT);
       *mutable_subject(event) = std::move(one);
       enqueue(std::move(event));
     }
+    Event synced;
+    synced.set_kind(v1::CHANGE_KIND_SYNCED);
+    enqueue(std::move(synced));
     present_done_ = true;
     seen_before_present_.clear();
   }
@@ -94,10 +97,10 @@ class EventBacklog {
 
  private:
   void enqueue(Event event) {
-    const std::string name = subject(event).name();
+    const std::string name = subject(event).name();  // empty: CHANGE_KIND_SYNCED
     const auto found = waiting_.find(name);
     if (found == waiting_.end()) {
-      if (order_.size() >= kMaxBacklogAgents) {
+      if (order_.size() - waiting_.count("") >= kMaxBacklogAgents) {
         overflowed_ = true;
         return;
       }
@@ -107,8 +110,8 @@ class EventBacklog {
     }
     // The client has not seen the event that waits. An arrival that it never heard of stays one.
     const auto before = found->second.kind();
-    if (event.kind() == v1::AgentEvent::CHANGED &&
-        (before == v1::AgentEvent::ADDED || before == v1::AgentEvent::PRESENT)) {
+    if (event.kind() == v1::CHANGE_KIND_CHANGED &&
+        (before == v1::CHANGE_KIND_ADDED || before == v1::CHANGE_KIND_PRESENT)) {
       event.set_kind(before);
     }
     found->second = std::move(event);

@@ -10,10 +10,10 @@
 #include <optional>
 #include <utility>
 
+#include "collect/control/v1/control.grpc.pb.h"
 #include "daemon/ctl/credentials.h"
 #include "daemon/ctl/plain_connection.h"
 #include "formats/core/crc32.h"
-#include "proto/control/v1/control.grpc.pb.h"
 
 namespace collect::ctl {
 namespace {
@@ -170,10 +170,10 @@ Client::Client(const ControlTarget& target)
 
 Client::~Client() = default;
 
-Result<std::vector<api::Agent>> Client::agents(const std::string& filter) {
+Result<std::vector<api::Agent>> Client::agents(const std::string& word) {
   std::vector<api::Agent> agents;
   api::ListAgentsRequest request;
-  request.set_filter(filter);
+  request.mutable_target()->set_any(word);
   request.set_page_size(kPageSize);
   do {
     auto page = connection_->call(&Connection::Stub::ListAgents, request, kQuickDeadline);
@@ -184,10 +184,10 @@ Result<std::vector<api::Agent>> Client::agents(const std::string& filter) {
   return agents;
 }
 
-Result<std::vector<api::Session>> Client::sessions(const std::string& filter) {
+Result<std::vector<api::Session>> Client::sessions(const std::string& word) {
   std::vector<api::Session> sessions;
   api::ListSessionsRequest request;
-  request.set_filter(filter);
+  request.mutable_target()->set_any(word);
   request.set_page_size(kPageSize);
   do {
     auto page = connection_->call(&Connection::Stub::ListSessions, request, kQuickDeadline);
@@ -216,15 +216,13 @@ Result<api::Agent> Client::detach(const std::string& name) {
   return connection_->call(&Connection::Stub::DetachAgent, request, kSlowDeadline);
 }
 
-Result<api::StartSessionResponse> Client::start_session(const std::string& agent) {
-  api::StartSessionRequest request;
-  request.set_agent(agent);
+Result<api::StartSessionResponse> Client::start_session(const api::StartSessionRequest& request) {
   return connection_->call(&Connection::Stub::StartSession, request, kSlowDeadline);
 }
 
-Result<api::StopSessionResponse> Client::stop_session(const std::string& name) {
+Result<api::StopSessionResponse> Client::stop_session(const std::string& word) {
   api::StopSessionRequest request;
-  request.set_name(name);
+  request.mutable_target()->set_any(word);
   return connection_->call(&Connection::Stub::StopSession, request, kSlowDeadline);
 }
 
@@ -282,7 +280,7 @@ Result<api::DownloadEnd> Client::download(
       connection_->read_all(context, &Connection::Stub::DownloadFile, request, take);
   if (!failure.ok()) return failure.error();
   if (!read.ok()) return read.error();
-  if (!end || end->bytes() != at - offset || end->crc32c() != crc) {
+  if (!end || end->size_bytes() != at - offset || end->crc32c() != crc) {
     return Error{Code::kDamaged, path + ": the download ended at byte " + std::to_string(at) +
                                      " without being whole; download it again"};
   }
@@ -313,12 +311,24 @@ Result<api::DeleteSessionResponse> Client::delete_session(const std::string& nam
   return connection_->call(&Connection::Stub::DeleteSession, request, kSlowDeadline);
 }
 
-Result<api::DetailResponse> Client::set_detail(api::DetailMode mode,
-                                               const api::DetailRequest& request) {
-  const auto method = mode == api::ON      ? &Connection::Stub::StartDetail
-                      : mode == api::ARMED ? &Connection::Stub::ArmDetail
-                                           : &Connection::Stub::StopDetail;
-  return connection_->call(method, request, kSlowDeadline);
+Result<api::ArmDetailResponse> Client::arm_detail(const api::ArmDetailRequest& request) {
+  return connection_->call(&Connection::Stub::ArmDetail, request, kSlowDeadline);
+}
+
+Result<api::StartDetailResponse> Client::start_detail(const api::StartDetailRequest& request) {
+  return connection_->call(&Connection::Stub::StartDetail, request, kSlowDeadline);
+}
+
+Result<api::StopDetailResponse> Client::stop_detail(const api::StopDetailRequest& request) {
+  return connection_->call(&Connection::Stub::StopDetail, request, kSlowDeadline);
+}
+
+Result<api::Rules> Client::rules() {
+  return connection_->call(&Connection::Stub::GetRules, api::GetRulesRequest(), kQuickDeadline);
+}
+
+Result<api::Rules> Client::set_rules(const api::SetRulesRequest& request) {
+  return connection_->call(&Connection::Stub::SetRules, request, kSlowDeadline);
 }
 
 Result<api::SetFunctionFilterResponse> Client::set_function_filter(
@@ -326,22 +336,22 @@ Result<api::SetFunctionFilterResponse> Client::set_function_filter(
   return connection_->call(&Connection::Stub::SetFunctionFilter, request, kSlowDeadline);
 }
 
-Result<api::AnnotateResponse> Client::annotate(const std::string& target, const std::string& text) {
+Result<api::AnnotateResponse> Client::annotate(const std::string& word, const std::string& text) {
   api::AnnotateRequest request;
-  request.set_target(target);
+  request.mutable_target()->set_any(word);
   request.set_text(text);
   return connection_->call(&Connection::Stub::Annotate, request, kSlowDeadline);
 }
 
-Result<api::RollContainerResponse> Client::roll_container(const std::string& target) {
+Result<api::RollContainerResponse> Client::roll_container(const std::string& word) {
   api::RollContainerRequest request;
-  request.set_target(target);
+  request.mutable_target()->set_any(word);
   return connection_->call(&Connection::Stub::RollContainer, request, kSlowDeadline);
 }
 
-Result<api::ListDevicesResponse> Client::devices(const std::string& filter) {
+Result<api::ListDevicesResponse> Client::devices(const std::string& match) {
   api::ListDevicesRequest request;
-  request.set_filter(filter);
+  request.set_match(match);
   return connection_->call(&Connection::Stub::ListDevices, request, kQuickDeadline);
 }
 
@@ -349,21 +359,21 @@ Result<api::Stats> Client::stats(std::chrono::milliseconds deadline) {
   return connection_->call(&Connection::Stub::GetStats, api::GetStatsRequest(), deadline);
 }
 
-Status Client::watch_agents(const std::string& filter,
+Status Client::watch_agents(const std::string& word,
                             const std::function<bool(const api::AgentEvent&)>& on_event) {
   // First something short: it tells a wrong address from a collector that leaves.
   if (auto alive = stats(); !alive.ok()) return alive.error();
   api::WatchAgentsRequest request;
-  request.set_filter(filter);
+  request.mutable_target()->set_any(word);
   grpc::ClientContext context;
   return connection_->read_all(context, &Connection::Stub::WatchAgents, request, on_event);
 }
 
-Status Client::watch_devices(const std::string& filter,
+Status Client::watch_devices(const std::string& match,
                              const std::function<bool(const api::DeviceEvent&)>& on_event) {
   if (auto alive = stats(); !alive.ok()) return alive.error();
   api::WatchDevicesRequest request;
-  request.set_filter(filter);
+  request.set_match(match);
   grpc::ClientContext context;
   return connection_->read_all(context, &Connection::Stub::WatchDevices, request, on_event);
 }

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "collect/control/v1/control.pb.h"
 #include "daemon/ctl/control_target.h"
 #include "formats/core/result.h"
-#include "proto/control/v1/control.pb.h"
 
 namespace collect::ctl {
 
@@ -35,14 +35,15 @@ class Client {
 
   const std::string& address() const { return address_; }
 
-  Result<std::vector<api::Agent>> agents(const std::string& filter);  // every page
-  Result<api::ListDevicesResponse> devices(const std::string& filter);
-  Result<std::vector<api::Session>> sessions(const std::string& filter);  // every page
+  // Every page. A word means what Selector.any does; empty: all.
+  Result<std::vector<api::Agent>> agents(const std::string& word);
+  Result<std::vector<api::Session>> sessions(const std::string& word);
+  Result<api::ListDevicesResponse> devices(const std::string& match);
   Result<api::Session> session(const std::string& name);
   Result<api::Agent> attach(const std::string& address);
   Result<api::Agent> detach(const std::string& name);
-  Result<api::StartSessionResponse> start_session(const std::string& agent);
-  Result<api::StopSessionResponse> stop_session(const std::string& name);
+  Result<api::StartSessionResponse> start_session(const api::StartSessionRequest& request);
+  Result<api::StopSessionResponse> stop_session(const std::string& word);
   Result<api::Manifest> manifest(const std::string& name);
   Result<api::ListFilesResponse> files(const std::string& session);  // every page
   // Hands over the file from `offset` on, in order, each chunk checked; ends when `on_data` fails.
@@ -55,18 +56,21 @@ class Client {
       const api::ConvertSessionRequest& request,
       const std::function<void(const api::ConvertSessionProgress&)>& on_progress);
   Result<api::DeleteSessionResponse> delete_session(const std::string& name);
-  // OFF, ARMED or ON.
   Result<api::SetFunctionFilterResponse> set_function_filter(
       const api::SetFunctionFilterRequest& request);
-  Result<api::DetailResponse> set_detail(api::DetailMode mode, const api::DetailRequest& request);
-  Result<api::AnnotateResponse> annotate(const std::string& target, const std::string& text);
-  Result<api::RollContainerResponse> roll_container(const std::string& target);
+  Result<api::ArmDetailResponse> arm_detail(const api::ArmDetailRequest& request);
+  Result<api::StartDetailResponse> start_detail(const api::StartDetailRequest& request);
+  Result<api::StopDetailResponse> stop_detail(const api::StopDetailRequest& request);
+  Result<api::AnnotateResponse> annotate(const std::string& word, const std::string& text);
+  Result<api::RollContainerResponse> roll_container(const std::string& word);
+  Result<api::Rules> rules();
+  Result<api::Rules> set_rules(const api::SetRulesRequest& request);
   Result<api::Stats> stats(std::chrono::milliseconds deadline = kQuickDeadline);
 
   // Run until the stream ends or the callback returns false, which is no error.
-  Status watch_agents(const std::string& filter,
+  Status watch_agents(const std::string& word,
                       const std::function<bool(const api::AgentEvent&)>& on_event);
-  Status watch_devices(const std::string& filter,
+  Status watch_devices(const std::string& match,
                        const std::function<bool(const api::DeviceEvent&)>& on_event);
   Status watch_session(const std::string& name, std::chrono::milliseconds interval,
                        const std::function<bool(const api::Session&)>& on_state);

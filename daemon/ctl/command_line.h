@@ -35,6 +35,7 @@ struct Line {
   DeviceOptions devices;
   DoctorOptions doctor;
   FilterOptions functions;
+  StartOptions start;
   DownloadOptions download;
   ConversionOptions conversion;
   WatchOptions watch;

@@ -129,8 +129,9 @@ class Downloader {
       : online_(online),
         client_(client),
         session_(listed.session()),
-        sealed_(listed.state() == api::COMPLETE || listed.state() == api::RECOVERED ||
-                listed.state() == api::FAILED),
+        sealed_(listed.state() == api::SESSION_STATE_COMPLETE ||
+                listed.state() == api::SESSION_STATE_RECOVERED ||
+                listed.state() == api::SESSION_STATE_FAILED),
         directory_(std::move(directory)),
         disk_(root) {}
 
@@ -171,14 +172,14 @@ class Downloader {
   Status fetch(const api::SessionFile& file) {
     if (file.path() == kManifest) return {};  // begin() had it
     const std::string path = directory_ + "/" + file.path();
-    if (sealed_ && is_whole(disk_, path, file.bytes())) {
+    if (sealed_ && is_whole(disk_, path, file.size_bytes())) {
       ++fetched_.kept;
       return {};
     }
     COLLECT_TRY(disk_.make_directories(fs::path(path).parent_path().string()));
     auto part = PartFile::open(disk_, path, sealed_);
     if (!part.ok()) return part.error();
-    if (part->size() > file.bytes()) COLLECT_TRY(part->restart());
+    if (part->size() > file.size_bytes()) COLLECT_TRY(part->restart());
     const uint64_t from = part->size();
     const auto end = client_.download(session_, file.path(), from, [&](const std::string& data) {
       const Status stored = part->append(data);
@@ -218,7 +219,7 @@ class Downloader {
     if (!online_.terminal || online_.json) return;
     restart_line(online_.err);
     online_.err << printable(file.path()) << "  " << short_bytes(bytes) << " of "
-                << short_bytes(file.bytes());
+                << short_bytes(file.size_bytes());
     online_.err.flush();
     shown_ = true;
   }
@@ -262,7 +263,7 @@ int list_files(const Online& online, const std::string& session) {
     Table table({"BYTES", "FILE"});
     table.right(0);
     for (const api::SessionFile& file : files->files()) {
-      table.add({with_thousands(file.bytes()), printable(file.path())});
+      table.add({with_thousands(file.size_bytes()), printable(file.path())});
     }
     online.out << table.text();
   }

@@ -17,4 +17,10 @@ std::string to_json(const google::protobuf::Message& message) {
   return printable_json(text);
 }
 
+Status from_json(const std::string& text, google::protobuf::Message& message) {
+  const auto status = google::protobuf::util::JsonStringToMessage(text, &message);
+  if (status.ok()) return {};
+  return Error{Code::kInvalidArgument, std::string(status.message())};
+}
+
 }  // namespace collect::ctl

@@ -6,8 +6,12 @@
 
 #include <google/protobuf/message.h>
 
+#include "formats/core/result.h"
+
 namespace collect::ctl {
 
 std::string to_json(const google::protobuf::Message& message);
+// kInvalidArgument says where it is none, or what the message does not have.
+Status from_json(const std::string& text, google::protobuf::Message& message);
 
 }  // namespace collect::ctl

@@ -91,14 +91,47 @@ void add_agent_commands(CLI::App& app, Line& line) {
   detach->add_option("AGENT", line.name, "Name, as collectctl agents lists it")->required();
 }
 
+void add_start(CLI::App& app, Line& line) {
+  CLI::App* start = add_online(app, line, "start", "Start a recording", [&line](const Online& to) {
+    line.start.duration = duration_of(line.duration);
+    return start_session(to, line.start);
+  });
+  start->add_option("AGENT", line.start.target, "Which one (default: every idle agent)");
+  start->add_option("--only", line.start.only, kFunctionHelp)
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false);
+  start->add_option("--except", line.start.except, "But not this function; may be repeated")
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false);
+  start->add_flag("--detail", line.start.detail, "Record detail from the first event on");
+  start->add_option("--duration", line.duration, "Stop by itself after this time, for example 30s")
+      ->type_name("DURATION")
+      ->check(duration_check());
+}
+
+void add_rules(CLI::App& app, Line& line) {
+  CLI::App* rules =
+      add_online(app, line, "rules", "Show or set what becomes of agents that are still to come",
+                 [&line](const Online& to) {
+                   return line.name.empty() ? show_rules(to) : set_rules(to, line.name);
+                 });
+  rules
+      ->add_option("--set", line.name,
+                   "File with the new rules, as they are shown; -: standard input")
+      ->type_name("FILE");
+  rules->footer(
+      "The first rule that is about an agent holds. Rules are kept when the collector is "
+      "restarted.\n"
+      "Example: echo '{\"rules\": [{\"target\": {\"processName\": \"render*\"}, \"action\":\n"
+      "         \"ACTION_RECORD\", \"duration\": \"60s\"}]}' | collectctl rules --set -");
+}
+
 void add_session_commands(CLI::App& app, Line& line) {
   CLI::App* sessions =
       add_online(app, line, "sessions", "List the recordings, the newest first",
                  [&line](const Online& to) { return list_sessions(to, line.filter); });
   sessions->add_option("FILTER", line.filter, "Process name, pid, device id or tag");
-  CLI::App* start = add_online(app, line, "start", "Start a recording",
-                               [&line](const Online& to) { return start_session(to, line.name); });
-  start->add_option("AGENT", line.name, "Which one (default: every idle agent)");
+  add_start(app, line);
   CLI::App* stop = add_online(app, line, "stop", "Stop recordings and seal their files",
                               [&line](const Online& to) { return stop_session(to, line.name); });
   stop->add_option("SESSION", line.name, "Session or agent (default: every session that records)");
@@ -193,9 +226,10 @@ void add_detail(CLI::App& app, Line& line) {
         ->allow_extra_args(false);
     return command;
   };
-  CLI::App* start = add("start", "Record detail from now on", api::ON);
-  CLI::App* arm = add("arm", "Keep detail in the rings for a later start --pre-roll", api::ARMED);
-  add("stop", "Stop recording detail", api::OFF);
+  CLI::App* start = add("start", "Record detail from now on", api::DETAIL_MODE_ON);
+  CLI::App* arm =
+      add("arm", "Keep detail in the rings for a later start --pre-roll", api::DETAIL_MODE_ARMED);
+  add("stop", "Stop recording detail", api::DETAIL_MODE_OFF);
   for (CLI::App* command : {start, arm}) {
     command->add_option("--function", line.detail.functions, kFunctionHelp)
         ->type_name("FUNCTION")
@@ -237,6 +271,7 @@ void add_online_commands(CLI::App& app, Line& line) {
   add_detail(app, line);
   add_filter(app, line);
   add_watch(app, line);
+  add_rules(app, line);
   add_agent_commands(app, line);
   add_session_commands(app, line);
 }

@@ -4,6 +4,7 @@
 
 #include "daemon/ctl/client.h"
 #include "daemon/ctl/json.h"
+#include "daemon/ctl/online_output.h"
 #include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text.h"
 
@@ -14,13 +15,14 @@ std::string agent_table(std::vector<api::Agent> agents) {
   Table table({"AGENT", "STATE", "PROCESS", "PID", "DEVICE", "DETAIL", "SESSION", "STATUS"});
   table.right(3);
   // Who is here comes first, in the order in which they came.
-  std::stable_partition(agents.begin(), agents.end(),
-                        [](const api::Agent& agent) { return agent.state() != api::GONE; });
+  std::stable_partition(agents.begin(), agents.end(), [](const api::Agent& agent) {
+    return agent.state() != api::AGENT_STATE_GONE;
+  });
   for (const api::Agent& agent : agents) {
     const std::string& device =
         agent.device_model().empty() ? agent.device_id() : agent.device_model();
     std::string status = printable_sentence(agent.status());
-    if (agent.state() == api::DIALING && !status.empty()) {
+    if (agent.state() == api::AGENT_STATE_DIALING && !status.empty()) {
       status = printable(agent.address()) + ": " + status;
     } else if (status.empty()) {
       status = printable_sentence(agent.address());
@@ -31,42 +33,6 @@ std::string agent_table(std::vector<api::Agent> agents) {
                short_name(agent.session()), status});
   }
   return table.text();
-}
-
-std::string session_table(const std::vector<api::Session>& sessions) {
-  Table table({"SESSION", "STATE", "PROCESS", "THREADS", "EVENTS", "LOST", "DETAIL", "TIME",
-               "STORED", "STATUS"});
-  for (size_t column : {3, 4, 5, 6, 7, 8}) table.right(column);
-  for (const api::Session& session : sessions) {
-    table.add({short_name(session.name()), std::string(state_word(session.state())),
-               printable(session.process_name()), std::to_string(session.threads()),
-               with_thousands(session.events()), loss_count(session),
-               with_thousands(session.detail_records()), short_duration(session_seconds(session)),
-               short_bytes(session.stored_bytes() + session.container_bytes()),
-               printable_sentence(session.status())});
-  }
-  return table.text();
-}
-
-template <class Message, class Human>
-int print(const Online& online, const Message& message, Human&& human) {
-  if (online.json) {
-    online.out << to_json(message) << "\n";
-  } else {
-    online.out << human();
-  }
-  online.out.flush();
-  return kExitOk;
-}
-
-template <class Response>
-int print_sessions(const Online& online, const Result<Response>& response, const char* none) {
-  if (!response.ok()) return failed(online.err, response.error());
-  return print(online, *response, [&]() -> std::string {
-    const std::vector<api::Session> sessions(response->sessions().begin(),
-                                             response->sessions().end());
-    return sessions.empty() ? none : session_table(sessions);
-  });
 }
 
 std::string watch_line(const api::Session& session) {
@@ -106,7 +72,7 @@ int watch_session(const Online& online, const WatchOptions& options) {
   if (!status.ok()) return failed(online.err, status.error());
   if (!online.json && is_sealed(last)) online.out << "files: " << printable(last.path()) << "\n";
   online.out.flush();
-  return last.state() == api::FAILED ? kExitFailed : kExitOk;
+  return last.state() == api::SESSION_STATE_FAILED ? kExitFailed : kExitOk;
 }
 
 int watch_agents(const Online& online, const WatchOptions& options) {
@@ -114,7 +80,7 @@ int watch_agents(const Online& online, const WatchOptions& options) {
   const Status status = client.watch_agents(options.filter, [&](const api::AgentEvent& event) {
     if (online.json) {
       online.out << to_json(event) << "\n";
-    } else {
+    } else if (event.has_agent()) {
       const api::Agent& agent = event.agent();
       online.out << event_word(event.kind()) << "  " << short_name(agent.name()) << "  "
                  << state_word(agent.state()) << "  " << printable(agent.process_name());
@@ -127,11 +93,6 @@ int watch_agents(const Online& online, const WatchOptions& options) {
     return online.out.good();
   });
   return status.ok() ? kExitOk : failed(online.err, status.error());
-}
-
-void set_duration(google::protobuf::Duration* field, std::chrono::nanoseconds value) {
-  field->set_seconds(value.count() / 1'000'000'000);
-  field->set_nanos(static_cast<int32_t>(value.count() % 1'000'000'000));
 }
 
 std::string manifest_text(const api::Manifest& manifest) {
@@ -219,125 +180,23 @@ int list_sessions(const Online& online, const std::string& filter) {
   });
 }
 
-int start_session(const Online& online, const std::string& agent) {
-  return print_sessions(online, Client(online.control).start_session(agent),
-                        "no agent is attached and idle\n");
-}
-
-int stop_session(const Online& online, const std::string& name) {
-  return print_sessions(online, Client(online.control).stop_session(name), "no session records\n");
-}
-
 int show_manifest(const Online& online, const std::string& session) {
-  const Result<api::Manifest> manifest = Client(online.control).manifest(session);
-  if (!manifest.ok()) return failed(online.err, manifest.error());
-  online.out << (online.json ? printable_json(manifest->json()) : manifest_text(*manifest));
+  Client client(online.control);
+  if (online.json) {
+    std::string json;
+    const auto end = client.download(session, "manifest.json", 0, [&json](const std::string& part) {
+      json += part;
+      return Status();
+    });
+    if (!end.ok()) return failed(online.err, end.error());
+    online.out << printable_json(json);
+  } else {
+    const Result<api::Manifest> manifest = client.manifest(session);
+    if (!manifest.ok()) return failed(online.err, manifest.error());
+    online.out << manifest_text(*manifest);
+  }
   online.out.flush();
   return kExitOk;
-}
-
-int set_detail(const Online& online, const DetailOptions& options) {
-  api::DetailRequest request;
-  request.set_target(options.target);
-  for (const std::string& thread : options.threads) request.add_thread_patterns(thread);
-  for (const std::string& function : options.functions) request.add_functions(function);
-  if (options.duration.count() > 0) set_duration(request.mutable_duration(), options.duration);
-  if (options.pre_roll.count() > 0) set_duration(request.mutable_pre_roll(), options.pre_roll);
-  const Result<api::DetailResponse> response =
-      Client(online.control).set_detail(options.mode, request);
-  if (!response.ok()) return failed(online.err, response.error());
-  int code = response->outcomes().empty() ? kExitFailed : kExitOk;
-  for (const api::DetailOutcome& outcome : response->outcomes()) {
-    if (!outcome.ok()) code = kExitFailed;
-  }
-  print(online, *response, [&] {
-    Table table({"AGENT", "SESSION", "DETAIL", "PRE-ROLL", "FUNCTIONS", "RESULT"});
-    table.right(3);
-    table.right(4);
-    for (const api::DetailOutcome& outcome : response->outcomes()) {
-      table.add({short_name(outcome.agent()), short_name(outcome.session()),
-                 std::string(mode_word(outcome.detail())),
-                 with_thousands(outcome.pre_roll_records()),
-                 options.functions.empty() ? "all" : std::to_string(outcome.functions_matched()),
-                 outcome.ok() ? "ok" : printable_sentence(outcome.error())});
-    }
-    return table.empty() ? std::string() : table.text();
-  });
-  if (response->outcomes().empty()) {
-    online.err << "collectctl: no agent is attached; see collectctl agents\n";
-  }
-  return code;
-}
-
-int set_function_filter(const Online& online, const FilterOptions& options) {
-  if (!options.clear && options.only.empty() && options.except.empty()) {
-    return failed(online.err, {Code::kInvalidArgument,
-                               "say --only or --except, or --clear to record everything again"});
-  }
-  api::SetFunctionFilterRequest request;
-  request.set_target(options.target);
-  request.mutable_only()->Add(options.only.begin(), options.only.end());
-  request.mutable_except()->Add(options.except.begin(), options.except.end());
-  const auto response = Client(online.control).set_function_filter(request);
-  if (!response.ok()) return failed(online.err, response.error());
-  if (response->outcomes().empty()) {
-    online.err << "collectctl: no agent is attached; see collectctl agents\n";
-    return kExitFailed;
-  }
-  int code = kExitOk;
-  for (const api::FunctionFilterOutcome& outcome : response->outcomes()) {
-    if (!outcome.ok()) code = kExitFailed;
-  }
-  print(online, *response, [&] {
-    Table table({"AGENT", "FUNCTIONS", "PATCHED", "RESULT"});
-    table.right(1);
-    table.right(2);
-    for (const api::FunctionFilterOutcome& outcome : response->outcomes()) {
-      table.add({short_name(outcome.agent()),
-                 options.clear ? "all" : with_thousands(outcome.functions_matched()),
-                 with_thousands(outcome.functions_patched()),
-                 outcome.ok() ? "ok" : printable_sentence(outcome.error())});
-    }
-    return table.text();
-  });
-  return code;
-}
-
-namespace {
-
-// What each session answered; not ok when one could not.
-template <class Response, class Show>
-int print_outcomes(const Online& online, const Result<Response>& response, const char* column,
-                   Show show) {
-  if (!response.ok()) return failed(online.err, response.error());
-  int code = response->outcomes().empty() ? kExitFailed : kExitOk;
-  for (const api::SessionOutcome& outcome : response->outcomes()) {
-    if (!outcome.ok()) code = kExitFailed;
-  }
-  print(online, *response, [&] {
-    Table table({"AGENT", "SESSION", column, "RESULT"});
-    for (const api::SessionOutcome& outcome : response->outcomes()) {
-      table.add({short_name(outcome.agent()), short_name(outcome.session()),
-                 outcome.ok() ? show(outcome) : std::string("-"),
-                 outcome.ok() ? "ok" : printable_sentence(outcome.error())});
-    }
-    return table.text();
-  });
-  return code;
-}
-
-}  // namespace
-
-int annotate(const Online& online, const std::string& target, const std::string& text) {
-  return print_outcomes(
-      online, Client(online.control).annotate(target, text), "AT (ns)",
-      [](const api::SessionOutcome& outcome) { return std::to_string(outcome.at_ns()); });
-}
-
-int roll_container(const Online& online, const std::string& target) {
-  return print_outcomes(
-      online, Client(online.control).roll_container(target), "NOW WRITES",
-      [](const api::SessionOutcome& outcome) { return printable(outcome.container()); });
 }
 
 int watch(const Online& online, const WatchOptions& options) {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "collect/control/v1/control.pb.h"
 #include "daemon/ctl/control_target.h"
 #include "formats/core/result.h"
-#include "proto/control/v1/control.pb.h"
 
 namespace collect::ctl {
 
@@ -36,6 +36,14 @@ struct DetailOptions {
   std::chrono::nanoseconds pre_roll{0};
 };
 
+struct StartOptions {
+  std::string target;  // agent; empty: every idle one
+  std::vector<std::string> only;
+  std::vector<std::string> except;
+  bool detail = false;
+  std::chrono::nanoseconds duration{0};  // 0: it does not stop by itself
+};
+
 struct FilterOptions {
   std::string target;  // session or agent; empty: every agent
   std::vector<std::string> only;
@@ -54,14 +62,17 @@ int list_agents(const Online& online, const std::string& filter);
 int attach_agent(const Online& online, const std::string& address);
 int detach_agent(const Online& online, const std::string& name);
 int list_sessions(const Online& online, const std::string& filter);
-int start_session(const Online& online, const std::string& agent);
-int stop_session(const Online& online, const std::string& name);
+int start_session(const Online& online, const StartOptions& options);
+int stop_session(const Online& online, const std::string& word);
 // With json: the manifest file, byte for byte.
 int show_manifest(const Online& online, const std::string& session);
 int set_detail(const Online& online, const DetailOptions& options);
 int set_function_filter(const Online& online, const FilterOptions& options);
 int annotate(const Online& online, const std::string& target, const std::string& text);
 int roll_container(const Online& online, const std::string& target);
+int show_rules(const Online& online);
+// `file` holds them as show_rules prints them; "-": standard input.
+int set_rules(const Online& online, const std::string& file);
 int watch(const Online& online, const WatchOptions& options);
 int show_stats(const Online& online);
 

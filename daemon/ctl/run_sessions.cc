@@ -103,12 +103,14 @@ class Waiter {
     }
     const bool names_are_due = Clock::now() - last_change_ < kNamesBound;
     const auto waits_for_session = [this, names_are_due](const api::Session& session) {
-      if (is_sealed(session)) return names_are_due && session.symbols() == api::SYMBOLS_PENDING;
+      if (is_sealed(session))
+        return names_are_due && session.symbols() == api::SYMBOLS_STATE_PENDING;
       return !(wait_.collector_stays && lives(session.pid()));
     };
     const auto waits_for_agent = [this](const api::Agent& agent) {
       // A link that broke shows in its session, if there is one.
-      const bool linked = agent.state() == api::CONNECTED || agent.state() == api::RECORDING;
+      const bool linked = agent.state() == api::AGENT_STATE_CONNECTED ||
+                          agent.state() == api::AGENT_STATE_RECORDING;
       return linked && !(wait_.collector_stays && lives(agent.pid()));
     };
     return std::none_of(view.sessions.begin(), view.sessions.end(), waits_for_session) &&
@@ -123,12 +125,13 @@ class Waiter {
     const bool is_over =
         std::all_of(view.sessions.begin(), view.sessions.end(), is_sealed) &&
         std::none_of(view.agents.begin(), view.agents.end(), [](const api::Agent& agent) {
-          return agent.state() == api::CONNECTED || agent.state() == api::RECORDING;
+          return agent.state() == api::AGENT_STATE_CONNECTED ||
+                 agent.state() == api::AGENT_STATE_RECORDING;
         });
     if (!is_over) return "";
     const auto failed = std::find_if(
         view.sessions.begin(), view.sessions.end(), [this](const api::Session& session) {
-          return session.state() == api::FAILED && !lives(session.pid());
+          return session.state() == api::SESSION_STATE_FAILED && !lives(session.pid());
         });
     return failed == view.sessions.end() ? "" : failed->status();
   }
@@ -138,7 +141,8 @@ class Waiter {
     if (!wait_.agent_outlives) return false;
     const auto linked =
         std::count_if(view.agents.begin(), view.agents.end(), [](const api::Agent& agent) {
-          return agent.state() == api::CONNECTED || agent.state() == api::RECORDING;
+          return agent.state() == api::AGENT_STATE_CONNECTED ||
+                 agent.state() == api::AGENT_STATE_RECORDING;
         });
     return count_drain_processes(wait_.tag) > static_cast<size_t>(linked);
   }
@@ -147,7 +151,7 @@ class Waiter {
   void seal_orphans(const RunView& view) {
     if (wait_.agent_outlives && Clock::now() - last_change_ < kComeBackGrace) return;
     for (const api::Session& session : view.sessions) {
-      if (session.state() != api::INTERRUPTED || lives(session.pid())) continue;
+      if (session.state() != api::SESSION_STATE_INTERRUPTED || lives(session.pid())) continue;
       if (!stopped_.insert(session.name()).second) continue;
       // An error here is no loss: the session is then sealed when the collector decides so.
       (void)client_.stop_session(session.name());

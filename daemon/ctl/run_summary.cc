@@ -54,7 +54,7 @@ std::string stall_lines(const Session& session) {
 
 // A recording that ended before its program, as the user asked.
 std::string limit_line(const Session& session) {
-  if (session.state() != control::v1::COMPLETE) return "";
+  if (session.state() != control::v1::SESSION_STATE_COMPLETE) return "";
   if (session.status() == "time limit") {
     return line("ended", "after the time that --max-time allows; the program went on untraced");
   }
@@ -97,7 +97,7 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
   if (!is_sealed(session)) state += ", not sealed yet";
   std::string text = line("session", printable(session.path()) + "  (" + state + ")");
   // How a complete recording ended is no news.
-  if (!session.status().empty() && session.state() != control::v1::COMPLETE) {
+  if (!session.status().empty() && session.state() != control::v1::SESSION_STATE_COMPLETE) {
     text += line("", printable_sentence(session.status()));
   }
   const double seconds = session_seconds(session);
@@ -119,7 +119,7 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
   } else if (is_sealed(session)) {
     text += line("lost", printable_sentence(session.missing()));
     // What the ring still held went with the process.
-    if (session.state() == control::v1::RECOVERED && !outcome.outlived &&
+    if (session.state() == control::v1::SESSION_STATE_RECOVERED && !outcome.outlived &&
         outcome.app_ending.empty()) {
       text += line("", "(--drain process ships it, whatever the end was)");
     }
@@ -131,9 +131,9 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
                                  ", as function filter, --max-depth and --longer-than ask");
   }
   text += stall_lines(session);
-  if (session.symbols() == control::v1::SYMBOLS_PENDING ||
-      session.symbols() == control::v1::SYMBOLS_FAILED) {
-    const bool pending = session.symbols() == control::v1::SYMBOLS_PENDING;
+  if (session.symbols() == control::v1::SYMBOLS_STATE_PENDING ||
+      session.symbols() == control::v1::SYMBOLS_STATE_FAILED) {
+    const bool pending = session.symbols() == control::v1::SYMBOLS_STATE_PENDING;
     text += line("names", pending ? "functions are not named yet; the collector goes on with it"
                                   : "functions have no names (collectctl inspect says why)");
     text += line("", "(collectctl symbolize looks them up)");

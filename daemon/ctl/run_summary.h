@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "proto/control/v1/control.pb.h"
+#include "collect/control/v1/control.pb.h"
 
 namespace collect::ctl {
 

@@ -27,7 +27,8 @@ int convert_session(const Online& online, const ConversionOptions& options) {
     if (!online.terminal || online.json || progress.has_end()) return;
     restart_line(online.err);
     online.err << "converting "
-               << progress.done_bytes() * 100 / std::max<uint64_t>(progress.bytes(), 1) << " %";
+               << progress.done_bytes() * 100 / std::max<uint64_t>(progress.total_bytes(), 1)
+               << " %";
     online.err.flush();
     shown = true;
   };

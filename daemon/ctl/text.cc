@@ -24,15 +24,15 @@ size_t columns(std::string_view text) {
 
 std::string_view state_word(api::AgentState state) {
   switch (state) {
-    case api::DIALING:
+    case api::AGENT_STATE_DIALING:
       return "dialling";
-    case api::CONNECTED:
+    case api::AGENT_STATE_CONNECTED:
       return "idle";
-    case api::RECORDING:
+    case api::AGENT_STATE_RECORDING:
       return "recording";
-    case api::DISCONNECTED:
+    case api::AGENT_STATE_DISCONNECTED:
       return "disconnected";
-    case api::GONE:
+    case api::AGENT_STATE_GONE:
       return "gone";
     default:
       return "unknown";
@@ -41,17 +41,17 @@ std::string_view state_word(api::AgentState state) {
 
 std::string_view state_word(api::SessionState state) {
   switch (state) {
-    case api::ACTIVE:
+    case api::SESSION_STATE_ACTIVE:
       return "recording";
-    case api::INTERRUPTED:
+    case api::SESSION_STATE_INTERRUPTED:
       return "interrupted";
-    case api::SEALING:
+    case api::SESSION_STATE_SEALING:
       return "sealing";
-    case api::COMPLETE:
+    case api::SESSION_STATE_COMPLETE:
       return "complete";
-    case api::RECOVERED:
+    case api::SESSION_STATE_RECOVERED:
       return "recovered";
-    case api::FAILED:
+    case api::SESSION_STATE_FAILED:
       return "failed";
     default:
       return "unknown";
@@ -60,13 +60,13 @@ std::string_view state_word(api::SessionState state) {
 
 std::string_view state_word(api::DeviceState state) {
   switch (state) {
-    case api::SERVING:
+    case api::DEVICE_STATE_SERVING:
       return "serving";
-    case api::NO_AGENT:
+    case api::DEVICE_STATE_NO_AGENT:
       return "no agent";
-    case api::BLOCKED:
+    case api::DEVICE_STATE_BLOCKED:
       return "blocked";
-    case api::ABSENT:
+    case api::DEVICE_STATE_ABSENT:
       return "absent";
     default:
       return "unknown";
@@ -75,24 +75,24 @@ std::string_view state_word(api::DeviceState state) {
 
 std::string_view mode_word(api::DetailMode mode) {
   switch (mode) {
-    case api::ARMED:
+    case api::DETAIL_MODE_ARMED:
       return "armed";
-    case api::ON:
+    case api::DETAIL_MODE_ON:
       return "on";
     default:
       return "off";
   }
 }
 
-std::string_view event_word(api::AgentEvent::Kind kind) {
+std::string_view event_word(api::ChangeKind kind) {
   switch (kind) {
-    case api::AgentEvent::PRESENT:
+    case api::CHANGE_KIND_PRESENT:
       return "present";
-    case api::AgentEvent::ADDED:
+    case api::CHANGE_KIND_ADDED:
       return "added";
-    case api::AgentEvent::CHANGED:
+    case api::CHANGE_KIND_CHANGED:
       return "changed";
-    case api::AgentEvent::REMOVED:
+    case api::CHANGE_KIND_REMOVED:
       return "removed";
     default:
       return "unknown";
@@ -100,8 +100,9 @@ std::string_view event_word(api::AgentEvent::Kind kind) {
 }
 
 bool is_sealed(const api::Session& session) {
-  return session.state() == api::COMPLETE || session.state() == api::RECOVERED ||
-         session.state() == api::FAILED;
+  return session.state() == api::SESSION_STATE_COMPLETE ||
+         session.state() == api::SESSION_STATE_RECOVERED ||
+         session.state() == api::SESSION_STATE_FAILED;
 }
 
 std::string loss_count(const api::Session& session) {

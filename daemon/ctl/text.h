@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "collect/control/v1/control.pb.h"
 #include "daemon/ctl/figures.h"
 #include "formats/core/printable.h"
 #include "formats/core/result.h"
-#include "proto/control/v1/control.pb.h"
 
 namespace collect::ctl {
 
@@ -19,7 +19,7 @@ std::string_view state_word(control::v1::AgentState state);
 std::string_view state_word(control::v1::SessionState state);
 std::string_view state_word(control::v1::DeviceState state);
 std::string_view mode_word(control::v1::DetailMode mode);
-std::string_view event_word(control::v1::AgentEvent::Kind kind);  // of devices too
+std::string_view event_word(control::v1::ChangeKind kind);  // of devices too
 bool is_sealed(const control::v1::Session& session);
 // Events, and detail records where there are any: "12", "12, 3 detail"; "12+?" or "?" where nobody
 // knows how many more.

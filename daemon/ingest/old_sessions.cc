@@ -26,6 +26,7 @@ SessionSnapshot snapshot_of(const storage::Manifest& manifest, const storage::Se
   shown.process_name = manifest.identity.process_name;
   shown.pid = manifest.identity.pid;
   shown.device_id = manifest.identity.device_id;
+  shown.route = manifest.identity.route;
   shown.tag = manifest.identity.tag;
   shown.start_time = unix_time(manifest.created_unix_ns);
   shown.end_time = unix_time(manifest.finished_unix_ns);

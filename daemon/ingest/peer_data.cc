@@ -207,7 +207,9 @@ bool Peer::begin_recording(const wire::RecordingStart& start) {
   }
   ++sessions_begun_;
   session_ = session;
-  put(*session_, SessionOpen{identity_from(hello_, start), resume_key_});
+  storage::SessionIdentity identity = identity_from(hello_, start);
+  if (agent_.dialled) identity.route = agent_.address;
+  put(*session_, SessionOpen{std::move(identity), resume_key_});
   if (clock_sync_) put(*session_, *clock_sync_);
   if (function_filter_) {
     if (function_filter_->at_ns == 0) function_filter_->at_ns = start.start_ns();

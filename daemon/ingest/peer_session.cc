@@ -20,6 +20,7 @@ Peer::SessionRef Peer::make_session(uint32_t recording, SystemTime start) {
   shown.process_name = agent_.process_name;
   shown.pid = agent_.pid;
   shown.device_id = agent_.device_id;
+  if (agent_.dialled) shown.route = agent_.address;
   shown.tag = agent_.tag;
   shown.start_time = start;
   shown.detail = agent_.detail;

@@ -97,6 +97,7 @@ struct SessionSnapshot {
   std::string process_name;
   uint32_t pid = 0;
   std::string device_id;
+  std::string route;  // the address at which its agent was dialled; empty: it came by itself
   std::string tag;
   SystemTime start_time{};
   SystemTime end_time{};  // epoch while it goes on

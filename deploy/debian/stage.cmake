@@ -24,6 +24,8 @@ foreach(component ${components})
   set(package collectord)
   if(component MATCHES "/agent$")
     set(package libcollect-agent)
+  elseif(component MATCHES "/android$")
+    set(package collectord-agent-android)
   endif()
   set(documents ${usr}/share/doc/${package})
   file(COPY ${CPACK_COLLECT_DEBIAN_DIR}/copyright DESTINATION ${documents}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What a guest may bring into somebody else's process.
-Usage: check_library.py LIBRARY [--tls] [--tools PREFIX] [--segments ALIGNMENT]"""
+Usage: check_library.py LIBRARY [--tls] [--tools PREFIX] [--android API]"""
 
 import argparse
 import os
@@ -9,12 +9,17 @@ import subprocess
 import sys
 import tempfile
 
+import bionic_symbols
+
 MAX_STRIPPED_BYTES = 300 * 1024
 # With an OpenSSL inside, which names the program's allocator and streams and is kept from them at run
 # time: e2e_agent_tls_test has a program that notices.
 MAX_STRIPPED_TLS_BYTES = 6 * 1024 * 1024
 # The loader and libgcc_s belong to every process; older C libraries keep threads apart.
 ALLOWED_LIBRARIES = r"(libc|libpthread|libdl|ld-linux.*|libgcc_s)\.so\.\d+"
+ANDROID_LIBRARIES = r"(libc|libdl)\.so"
+# Pages of 16 KiB, which newer phones have.
+ANDROID_SEGMENTS = 0x4000
 # What others may see: the C API, the compiler's hooks, and the functions that it stands in for.
 ALLOWED_EXPORTS = (r"collect_\w+|__cyg_profile_func_(enter|exit)|_exit|_Exit|dlclose"
                    r"|_Unwind_SetIP|__cxa_begin_catch|_?longjmp|siglongjmp|__longjmp_chk")
@@ -27,12 +32,35 @@ def run(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
+def android_findings(library, tools, api, dynamic, imports):
+    """What Android's linker wants of a library that an app may load late."""
+    segments = run(tools + "readelf", "-l", "-W", library)
+    alignments = [int(word, 16) for word in re.findall(r"^\s+LOAD\s.*\s(0x[0-9a-f]+)$", segments, re.M)]
+    if not alignments:
+        yield "has no segments"
+    for alignment in alignments:
+        if alignment != ANDROID_SEGMENTS:
+            yield f"has a segment aligned to {alignment:#x}, not {ANDROID_SEGMENTS:#x}"
+    if re.search(r"^\s+GNU_STACK\s.*\sRWE\s", segments, re.M):
+        yield "has an executable stack"
+    if "STATIC_TLS" in dynamic:
+        yield "has thread-local variables for which there is no room after the start (STATIC_TLS)"
+    if re.search(r"\((RPATH|RUNPATH)\)", dynamic):
+        yield "has a search path of its own"
+    for name in imports:
+        since = bionic_symbols.since(name)
+        if since is None:
+            yield f"uses {name}, which {bionic_symbols.SOURCE} does not have"
+        elif since > api:
+            yield f"uses {name}, which Android has from API {since} on, not {api}"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("library")
     parser.add_argument("--tls", action="store_true", help="the library with an OpenSSL inside")
     parser.add_argument("--tools", default="", help="prefix of strip, nm and readelf")
-    parser.add_argument("--segments", help="alignment that loaded segments must have")
+    parser.add_argument("--android", type=int, metavar="API", help="it is for Android from this on")
     arguments = parser.parse_args()
     library, with_tls, tools = arguments.library, arguments.tls, arguments.tools
     max_bytes = MAX_STRIPPED_TLS_BYTES if with_tls else MAX_STRIPPED_BYTES
@@ -47,18 +75,13 @@ def main():
 
     dynamic = run(tools + "readelf", "-d", "-W", library)
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
-    findings += [f"needs {name}" for name in needed if not re.fullmatch(ALLOWED_LIBRARIES, name)]
+    allowed = ANDROID_LIBRARIES if arguments.android else ALLOWED_LIBRARIES
+    findings += [f"needs {name}" for name in needed if not re.fullmatch(allowed, name)]
     for flag in ("NOW", "NODELETE"):
         if not re.search(rf"FLAGS_1.*\b{flag}\b", dynamic):
             findings.append(f"is not linked with -z {flag.lower()}")
     if "TEXTREL" in dynamic:
         findings.append("has text relocations")
-
-    if arguments.segments:
-        segments = run(tools + "readelf", "-l", "-W", library)
-        for alignment in re.findall(r"^\s+LOAD\s.*\s(0x[0-9a-f]+)$", segments, re.M):
-            if alignment != arguments.segments:
-                findings.append(f"has a segment aligned to {alignment}, not {arguments.segments}")
 
     exports = re.findall(r"^\S+ \S (\S+)$", run(tools + "nm", "-D", "--defined-only", library), re.M)
     findings += [f"exports {name}" for name in exports if not re.fullmatch(ALLOWED_EXPORTS, name)]
@@ -68,10 +91,12 @@ def main():
     imports = re.findall(r"\b[Uw] ([^\s@]+)", run(tools + "nm", "-D", "--undefined-only", library))
     if not with_tls:
         findings += [f"uses {name}" for name in imports if re.fullmatch(BANNED_IMPORTS, name)]
+    if arguments.android:
+        findings += android_findings(library, tools, arguments.android, dynamic, imports)
 
     for finding in findings:
         print(f"{library}: {finding}")
-    print(f"{size} bytes stripped, needs {', '.join(needed)}, {len(exports)} exports")
+    print(f"{size} bytes stripped, needs {', '.join(needed) or 'no library'}, {len(exports)} exports")
     return 1 if findings else 0
 
 

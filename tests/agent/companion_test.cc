@@ -14,8 +14,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <string>
 
 #include "agent/drain/control.h"
@@ -57,7 +60,7 @@ class CompanionTest : public testing::Test {
 
   bool start_agent(uint32_t full) const {
     const std::string address = collector.address();
-    collect_agent_options options{};
+    collect_agent_options options = more_options;
     options.struct_bytes = sizeof options;
     options.connect = address.c_str();
     options.full_policy = full;
@@ -100,6 +103,7 @@ class CompanionTest : public testing::Test {
   }
 
   ScriptedCollector collector;
+  collect_agent_options more_options{};
   pid_t program = -1;
 };
 
@@ -254,6 +258,99 @@ TEST_F(CompanionTest, HoldsNothingOfTheProgramsMemory) {
   EXPECT_EQ(read(report[0], &nothing, 1), 0);
   close(report[0]);
   take_all();
+}
+
+// Runs until it is killed, and says which process drains it.
+class CompanionProcessTest : public CompanionTest {
+ protected:
+  void start_and_look(const std::function<void()>& before) {
+    int report[2];
+    ASSERT_EQ(pipe(report), 0);
+    start_program(
+        [&report] {
+          make_events(kPairs);
+          const int32_t process = g_control.companion.load();
+          if (write(report[1], &process, sizeof process) != sizeof process) return 1;
+          for (;;) pause();
+        },
+        COLLECT_FULL_DROP, before);
+    close(report[1]);
+    ASSERT_EQ(read(report[0], &companion, sizeof companion), ssize_t{sizeof companion});
+    close(report[0]);
+  }
+  void end() {
+    kill(program, SIGKILL);
+    wait_for_program();
+    take_all();
+    EXPECT_EQ(stored(), 2 * kPairs);
+  }
+  std::filesystem::path proc() const { return "/proc/" + std::to_string(companion); }
+  std::string read_of(const char* name) const {
+    std::ifstream file(proc() / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::map<int, std::string> descriptors() const {
+    std::map<int, std::string> links;
+    for (const auto& entry : std::filesystem::directory_iterator(proc() / "fd")) {
+      links[std::stoi(entry.path().filename())] = std::filesystem::read_symlink(entry.path());
+    }
+    return links;
+  }
+
+  int32_t companion = 0;
+};
+
+TEST_F(CompanionProcessTest, HasNothingOfTheProgramsButItsRings) {
+  constexpr size_t kLarge = 32 << 20, kSmall = 64 << 10;
+  start_and_look([] {
+    const int own = memfd_create("of-the-program", 0);
+    (void)ftruncate(own, kLarge);
+    for (const int fd : {0, 1, 2, 50, 900}) (void)dup2(own, fd);
+    void* const shared = mmap(nullptr, kLarge, PROT_READ | PROT_WRITE, MAP_SHARED, own, 0);
+    void* const anonymous =
+        mmap(nullptr, kLarge, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* const secret =
+        mmap(nullptr, kLarge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    // Small ones stay: to take out each would cost a call for each.
+    void* const few = mmap(nullptr, kSmall, PROT_READ | PROT_WRITE, MAP_SHARED, own, 0);
+    for (void* memory : {shared, anonymous, secret, few}) std::memset(memory, 1, kSmall);
+  });
+  EXPECT_EQ(read_of("comm"), "collect-drain\n");
+  const std::string command_line = read_of("cmdline");
+  EXPECT_TRUE(command_line.starts_with(std::string("collect-drain\0", 14))) << command_line;
+  EXPECT_EQ(command_line.find_first_not_of('\0', 13), std::string::npos) << "nothing of what was";
+  EXPECT_EQ(std::filesystem::read_symlink(proc() / "cwd"), "/");
+  EXPECT_NE(read_of("limits").find("Max core file size        0                    0 "),
+            std::string::npos);
+  const auto open = descriptors();
+  for (const int fd : {0, 1, 2}) {
+    ASSERT_TRUE(open.contains(fd)) << fd;
+    EXPECT_EQ(open.at(fd), "/dev/null") << fd;
+  }
+  for (const auto& [fd, link] : open) {
+    EXPECT_EQ(link.find("of-the-program"), std::string::npos) << fd;
+    EXPECT_EQ(link.find("pipe:"), std::string::npos) << fd;
+  }
+  if (!fakes::kSanitized) {
+    EXPECT_EQ(read_of("maps").find("of-the-program"), std::string::npos) << read_of("maps");
+  }
+  end();
+}
+
+// Paths that are relative mean what they mean in the program.
+TEST_F(CompanionProcessTest, StaysWhereTheProgramIsForRelativePaths) {
+  std::string pattern = std::filesystem::temp_directory_path() / "companion_XXXXXX";
+  const std::filesystem::path here = std::filesystem::canonical(::mkdtemp(pattern.data()));
+  const auto go_there = [&] { std::filesystem::current_path(here); };
+  for (const bool is_relative : {true, false}) {
+    const std::string spool = is_relative ? "." : here.string();
+    more_options.spool = spool.c_str();
+    start_and_look(go_there);
+    EXPECT_EQ(std::filesystem::read_symlink(proc() / "cwd"), is_relative ? here : "/");
+    end();
+    collector.closed.clear();
+  }
+  std::filesystem::remove_all(here);
 }
 
 #if defined(__x86_64__)

@@ -1,6 +1,8 @@
 // A collector with a root of its own, and agents that are fakes.
 #pragma once
 
+#include <fcntl.h>
+
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 #include <stdlib.h>
@@ -16,6 +18,7 @@
 #include <thread>
 
 #include "daemon/collector.h"
+#include "daemon/symbolize/elf_symbols.h"
 #include "daemon/symbolize/symbolizer.h"
 #include "storage/posix_fs.h"
 #include "tests/fakes/fake_agent.h"
@@ -79,7 +82,7 @@ class CollectorTest : public testing::Test {
   api::Agent shown(const std::function<bool(const api::Agent&)>& fits) {
     const auto deadline = std::chrono::steady_clock::now() + fakes::kPatience;
     while (std::chrono::steady_clock::now() < deadline) {
-      for (const api::Agent& agent : collector_->agents("")) {
+      for (const api::Agent& agent : collector_->agents({})) {
         if (fits(agent)) return agent;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -97,18 +100,45 @@ class CollectorTest : public testing::Test {
     ASSERT_TRUE(agent.send_events(recording, 0, events));
     ASSERT_TRUE(agent.wait_stored(recording, events));
   }
-  api::DetailResponse detail(api::DetailMode mode, const api::DetailRequest& request) {
-    Waiting<api::DetailResponse> waiting;
-    collector_->set_detail(mode, request, waiting.callback());
-    const auto response = waiting.get();
-    EXPECT_TRUE(response.ok()) << to_string(response.error());
-    return response.ok() ? *response : api::DetailResponse();
+  // Of the only agent that is meant.
+  Result<api::DetailOutcome> detail(const control::DetailOrder& order) {
+    Waiting<std::vector<api::DetailOutcome>> waiting;
+    collector_->set_detail(order, waiting.callback());
+    const auto outcomes = waiting.get();
+    if (!outcomes.ok()) return outcomes.error();
+    EXPECT_EQ(outcomes->size(), 1u);
+    return outcomes->front();
   }
 
   std::string root_;
   storage::PosixFs fs_;
   std::unique_ptr<Collector> collector_;
 };
+
+// This program as a module of a process; it has collector_test_landmark().
+inline wire::Modules this_program() {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const auto elf = symbolize::ElfSymbols::open(::open(self.c_str(), O_RDONLY | O_CLOEXEC), self);
+  EXPECT_TRUE(elf.ok());
+  wire::Modules modules;
+  wire::Module* module = modules.add_modules();
+  module->set_module_id(5);
+  module->set_path(self);
+  module->set_build_id(std::string((*elf)->build_id().begin(), (*elf)->build_id().end()));
+  module->set_size((*elf)->image_bytes());
+  return modules;
+}
+inline bool eventually(const std::function<bool()>& holds) {
+  const auto deadline = std::chrono::steady_clock::now() + fakes::kPatience;
+  while (!holds() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  return holds();
+}
+
+inline api::Selector any(const std::string& word) {
+  api::Selector selector;
+  selector.set_any(word);
+  return selector;
+}
 
 inline FakeProcess process(uint8_t id, const std::string& name, uint32_t pid) {
   FakeProcess made;

@@ -14,31 +14,31 @@ TEST(CollectorMessagesTest, EveryStateHasItsOwn) {
     shown.state = state;
     return to_message(shown).state();
   };
-  EXPECT_EQ(agent(ingest::AgentState::kDialing), api::DIALING);
-  EXPECT_EQ(agent(ingest::AgentState::kConnected), api::CONNECTED);
-  EXPECT_EQ(agent(ingest::AgentState::kRecording), api::RECORDING);
-  EXPECT_EQ(agent(ingest::AgentState::kDisconnected), api::DISCONNECTED);
-  EXPECT_EQ(agent(ingest::AgentState::kGone), api::GONE);
+  EXPECT_EQ(agent(ingest::AgentState::kDialing), api::AGENT_STATE_DIALING);
+  EXPECT_EQ(agent(ingest::AgentState::kConnected), api::AGENT_STATE_CONNECTED);
+  EXPECT_EQ(agent(ingest::AgentState::kRecording), api::AGENT_STATE_RECORDING);
+  EXPECT_EQ(agent(ingest::AgentState::kDisconnected), api::AGENT_STATE_DISCONNECTED);
+  EXPECT_EQ(agent(ingest::AgentState::kGone), api::AGENT_STATE_GONE);
   const auto session = [](ingest::SessionState state) {
     ingest::SessionSnapshot shown;
     shown.state = state;
     return to_message(shown).state();
   };
-  EXPECT_EQ(session(ingest::SessionState::kActive), api::ACTIVE);
-  EXPECT_EQ(session(ingest::SessionState::kInterrupted), api::INTERRUPTED);
-  EXPECT_EQ(session(ingest::SessionState::kSealing), api::SEALING);
-  EXPECT_EQ(session(ingest::SessionState::kComplete), api::COMPLETE);
-  EXPECT_EQ(session(ingest::SessionState::kRecovered), api::RECOVERED);
-  EXPECT_EQ(session(ingest::SessionState::kFailed), api::FAILED);
+  EXPECT_EQ(session(ingest::SessionState::kActive), api::SESSION_STATE_ACTIVE);
+  EXPECT_EQ(session(ingest::SessionState::kInterrupted), api::SESSION_STATE_INTERRUPTED);
+  EXPECT_EQ(session(ingest::SessionState::kSealing), api::SESSION_STATE_SEALING);
+  EXPECT_EQ(session(ingest::SessionState::kComplete), api::SESSION_STATE_COMPLETE);
+  EXPECT_EQ(session(ingest::SessionState::kRecovered), api::SESSION_STATE_RECOVERED);
+  EXPECT_EQ(session(ingest::SessionState::kFailed), api::SESSION_STATE_FAILED);
   const auto device = [](attach::DeviceState state) {
     attach::DeviceView shown;
     shown.state = state;
     return to_message(shown).state();
   };
-  EXPECT_EQ(device(attach::DeviceState::kServing), api::SERVING);
-  EXPECT_EQ(device(attach::DeviceState::kNoAgent), api::NO_AGENT);
-  EXPECT_EQ(device(attach::DeviceState::kBlocked), api::BLOCKED);
-  EXPECT_EQ(device(attach::DeviceState::kAbsent), api::ABSENT);
+  EXPECT_EQ(device(attach::DeviceState::kServing), api::DEVICE_STATE_SERVING);
+  EXPECT_EQ(device(attach::DeviceState::kNoAgent), api::DEVICE_STATE_NO_AGENT);
+  EXPECT_EQ(device(attach::DeviceState::kBlocked), api::DEVICE_STATE_BLOCKED);
+  EXPECT_EQ(device(attach::DeviceState::kAbsent), api::DEVICE_STATE_ABSENT);
 }
 
 TEST(CollectorMessagesTest, AnAgentIsShownWhole) {
@@ -74,21 +74,21 @@ TEST(CollectorMessagesTest, AnAgentIsShownWhole) {
   EXPECT_EQ(shown.address(), "unix:/\\xff") << "clients refuse what is no UTF-8";
   EXPECT_EQ(shown.tag(), "tag");
   EXPECT_EQ(shown.agent_version(), "1.0");
-  EXPECT_EQ(shown.detail(), api::ARMED);
+  EXPECT_EQ(shown.detail(), api::DETAIL_MODE_ARMED);
   EXPECT_EQ(shown.status(), "fine");
   EXPECT_EQ(shown.reconnects(), 3u);
   EXPECT_EQ(shown.link_raw_bytes(), 4u);
   EXPECT_EQ(shown.link_sent_bytes(), 5u);
   EXPECT_EQ(shown.spooled_bytes(), 6u);
-  EXPECT_FALSE(shown.has_connected_at()) << "it was never";
+  EXPECT_FALSE(shown.has_connect_time()) << "it was never";
   EXPECT_EQ(shown.session(), "") << "it has recorded nothing";
   agent.connected_at = SystemTime(std::chrono::seconds(1'700'000'000));
   agent.session = "session_1/pid_1";
   agent.detail = ingest::DetailMode::kOn;
   shown = to_message(agent);
-  EXPECT_EQ(shown.connected_at().seconds(), 1'700'000'000);
+  EXPECT_EQ(shown.connect_time().seconds(), 1'700'000'000);
   EXPECT_EQ(shown.session(), "sessions/session_1/pid_1");
-  EXPECT_EQ(shown.detail(), api::ON);
+  EXPECT_EQ(shown.detail(), api::DETAIL_MODE_ON);
 }
 
 TEST(CollectorMessagesTest, ASessionIsShownWhole) {
@@ -129,7 +129,7 @@ TEST(CollectorMessagesTest, ASessionIsShownWhole) {
   EXPECT_EQ(shown.container_bytes(), 8u);
   EXPECT_EQ(shown.status(), "fine");
   EXPECT_EQ(shown.missing(), "") << "it goes on";
-  EXPECT_EQ(shown.symbols(), api::SYMBOLS_UNSPECIFIED);
+  EXPECT_EQ(shown.symbols(), api::SYMBOLS_STATE_UNSPECIFIED);
   EXPECT_FALSE(shown.has_process_end());
   session.state = ingest::SessionState::kRecovered;
   session.agent = 7;
@@ -146,8 +146,8 @@ TEST(CollectorMessagesTest, ASessionIsShownWhole) {
   EXPECT_EQ(shown.lost_events(), 50u);
   EXPECT_TRUE(shown.losses_known());
   EXPECT_EQ(shown.missing(), "half of it");
-  EXPECT_EQ(shown.symbols(), api::SYMBOLS_DONE);
-  EXPECT_EQ(shown.process_end().how(), api::ProcessEnd::SIGNALED);
+  EXPECT_EQ(shown.symbols(), api::SYMBOLS_STATE_DONE);
+  EXPECT_EQ(shown.process_end().how(), api::ProcessEnd::HOW_SIGNALED);
   EXPECT_EQ(shown.process_end().signal(), 11);
   EXPECT_TRUE(shown.process_end().core_dumped());
 }
@@ -159,12 +159,13 @@ TEST(CollectorMessagesTest, HowAProcessEnded) {
     session.process_end.how = end;
     session.process_end.exit_code = 3;
     const api::Session shown = to_message(session);
-    EXPECT_EQ(shown.process_end().exit_code(), 3);
+    EXPECT_EQ(shown.process_end().has_exit_code(), end == How::kExited);
+    EXPECT_EQ(shown.process_end().exit_code(), end == How::kExited ? 3 : 0);
     return shown.process_end().how();
   };
-  EXPECT_EQ(how(How::kExited), api::ProcessEnd::EXITED);
-  EXPECT_EQ(how(How::kSignaled), api::ProcessEnd::SIGNALED);
-  EXPECT_EQ(how(How::kExeced), api::ProcessEnd::EXECED);
+  EXPECT_EQ(how(How::kExited), api::ProcessEnd::HOW_EXITED);
+  EXPECT_EQ(how(How::kSignaled), api::ProcessEnd::HOW_SIGNALED);
+  EXPECT_EQ(how(How::kExeced), api::ProcessEnd::HOW_EXECED);
 }
 
 TEST(CollectorMessagesTest, ADeviceIsShownWhole) {
@@ -189,9 +190,9 @@ TEST(CollectorMessagesTest, ADeviceIsShownWhole) {
 }
 
 TEST(CollectorMessagesTest, ModesGoToTheAgentAsTheyCame) {
-  EXPECT_EQ(to_wire(api::ON), wire::DETAIL_ON);
-  EXPECT_EQ(to_wire(api::ARMED), wire::DETAIL_ARMED);
-  EXPECT_EQ(to_wire(api::OFF), wire::DETAIL_OFF);
+  EXPECT_EQ(to_wire(api::DETAIL_MODE_ON), wire::DETAIL_ON);
+  EXPECT_EQ(to_wire(api::DETAIL_MODE_ARMED), wire::DETAIL_ARMED);
+  EXPECT_EQ(to_wire(api::DETAIL_MODE_OFF), wire::DETAIL_OFF);
   EXPECT_EQ(to_wire(api::DETAIL_MODE_UNSPECIFIED), wire::DETAIL_OFF);
 }
 

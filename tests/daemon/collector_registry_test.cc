@@ -37,11 +37,17 @@ SessionSnapshot session(const std::string& name, SessionState state, int started
   return made;
 }
 
+api::Selector any(const std::string& word) {
+  api::Selector selector;
+  selector.set_any(word);
+  return selector;
+}
+
 class CollectorRegistryTest : public testing::Test {
  protected:
   std::vector<ingest::AgentId> targets(const std::string& word) {
     std::vector<ingest::AgentId> ids;
-    const auto found = registry_.targets(word);
+    const auto found = registry_.targets(any(word));
     if (found.ok()) {
       for (const AgentSnapshot& one : *found) ids.push_back(one.id);
     }
@@ -71,7 +77,7 @@ TEST_F(CollectorRegistryTest, AnAgentAnswersToEachOfItsNames) {
   EXPECT_THAT(targets(""), ElementsAre(1, 2));
   EXPECT_THAT(targets("agents/3"), IsEmpty());
   EXPECT_THAT(targets("agents/2x"), IsEmpty());
-  const auto nobody = registry_.targets("nobody");
+  const auto nobody = registry_.targets(any("nobody"));
   EXPECT_EQ(nobody.code(), Code::kNotFound);
   EXPECT_THAT(nobody.error().message, HasSubstr("agents: agents/1 (app), agents/2 (other)"));
 }
@@ -89,7 +95,7 @@ TEST_F(CollectorRegistryTest, OfSeveralTheLivingAreMeant) {
   registry_.put(agent(2, "app", AgentState::kDisconnected));
   EXPECT_THAT(targets("app"), ElementsAre(1, 2)) << "nobody lives";
   EXPECT_THAT(targets(""), IsEmpty());
-  EXPECT_THAT(registry_.targets("").error().message,
+  EXPECT_THAT(registry_.targets({}).error().message,
               HasSubstr("no agent is connected; known: agents/2 (app)"));
   registry_.put(agent(3, "app", AgentState::kRecording));
   registry_.put(agent(4, "app", AgentState::kConnected));

@@ -29,24 +29,24 @@ TEST_F(CollectorTest, ShowsAgentsAndSessionsByEveryName) {
   FakeAgent other(process(2, "other", 20));
   ASSERT_TRUE(app.connect(collector_->ingest_address()));
   ASSERT_TRUE(other.connect(collector_->ingest_address()));
-  shown("other", api::CONNECTED);
+  shown("other", api::AGENT_STATE_CONNECTED);
   begin(app, 1, 100);
-  const api::Agent agent = shown("app", api::RECORDING);
+  const api::Agent agent = shown("app", api::AGENT_STATE_RECORDING);
   EXPECT_THAT(agent.name(), HasSubstr("agents/"));
   EXPECT_EQ(agent.os(), "linux");
   EXPECT_EQ(agent.arch(), "x86_64");
   for (const char* filter : {"app", "10", "tag-app"}) {
-    EXPECT_THAT(collector_->agents(filter), SizeIs(1)) << filter;
-    EXPECT_THAT(collector_->sessions(filter), SizeIs(1)) << filter;
+    EXPECT_THAT(collector_->agents(any(filter)), SizeIs(1)) << filter;
+    EXPECT_THAT(collector_->sessions(any(filter)), SizeIs(1)) << filter;
   }
-  EXPECT_THAT(collector_->agents("device"), SizeIs(2));
-  EXPECT_THAT(collector_->agents("nobody"), SizeIs(0));
+  EXPECT_THAT(collector_->agents(any("device")), SizeIs(2));
+  EXPECT_THAT(collector_->agents(any("nobody")), SizeIs(0));
 
   const auto newest = collector_->session("");
   ASSERT_TRUE(newest.ok());
   EXPECT_EQ(newest->name(), agent.session());
   EXPECT_EQ(newest->agent(), agent.name());
-  EXPECT_EQ(newest->state(), api::ACTIVE);
+  EXPECT_EQ(newest->state(), api::SESSION_STATE_ACTIVE);
   EXPECT_TRUE(collector_->session(newest->name().substr(9)).ok());  // without "sessions/"
   const auto nothing = collector_->session("session_20000101_000000/pid_1");
   ASSERT_FALSE(nothing.ok());
@@ -67,9 +67,9 @@ TEST_F(CollectorTest, ShowsAgentsAndSessionsByEveryName) {
   const int64_t now = std::chrono::duration_cast<std::chrono::seconds>(
                           std::chrono::system_clock::now().time_since_epoch())
                           .count();
-  EXPECT_GT(stats.started_at().seconds(), now - 600);
-  EXPECT_GE(agent.connected_at().seconds(), stats.started_at().seconds());
-  EXPECT_LE(agent.connected_at().seconds(), now);
+  EXPECT_GT(stats.start_time().seconds(), now - 600);
+  EXPECT_GE(agent.connect_time().seconds(), stats.start_time().seconds());
+  EXPECT_LE(agent.connect_time().seconds(), now);
   // The stream says at its end what it had to drop.
   ASSERT_TRUE(app.close_stream(1, 100, 7));
   ASSERT_TRUE(app.wait_closed(1));
@@ -86,8 +86,8 @@ TEST_F(CollectorTest, ShowsAndStopsADial9Feed) {
     while (session.stored_bytes() != fakes::kDial9Example.size()) {
       ASSERT_LT(std::chrono::steady_clock::now(), deadline);
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      for (const api::Session& one : collector_->sessions("dial9")) {
-        if (one.state() == api::ACTIVE) session = one;
+      for (const api::Session& one : collector_->sessions(any("dial9"))) {
+        if (one.state() == api::SESSION_STATE_ACTIVE) session = one;
       }
     }
     EXPECT_EQ(session.process_name(), "dial9");
@@ -103,17 +103,17 @@ TEST_F(CollectorTest, ShowsAndStopsADial9Feed) {
                                                    came.notify_all();
                                                  });
     ASSERT_TRUE(watch.ok());
-    Waiting<std::vector<api::Session>> stopped;
-    collector_->stop_session(by_name ? session.name() : "", stopped.callback());
+    Waiting<api::StopSessionResponse> stopped;
+    collector_->stop_session(any(by_name ? session.name() : ""), stopped.callback());
     const auto ended = stopped.get();
     ASSERT_TRUE(ended.ok()) << to_string(ended.error());
-    ASSERT_THAT(*ended, SizeIs(1));
-    EXPECT_EQ(ended->front().name(), session.name());
-    EXPECT_EQ(ended->front().state(), api::COMPLETE);
+    ASSERT_THAT(ended->outcomes(), SizeIs(1));
+    EXPECT_EQ(ended->outcomes(0).session().name(), session.name());
+    EXPECT_EQ(ended->outcomes(0).session().state(), api::SESSION_STATE_COMPLETE);
     EXPECT_TRUE(feed.ends());
     std::unique_lock lock(mutex);
     EXPECT_TRUE(came.wait_for(lock, fakes::kPatience, [&] { return last.has_value(); }));
-    EXPECT_EQ(last->state(), api::COMPLETE);
+    EXPECT_EQ(last->state(), api::SESSION_STATE_COMPLETE);
     lock.unlock();
     collector_->unwatch(*watch);
   }
@@ -129,41 +129,41 @@ TEST_F(CollectorTest, StartsAndStopsByEmptyRequests) {
       EXPECT_TRUE(agent.end_recording("command"));
     }
   });
-  Waiting<std::vector<api::Session>> nobody;
-  collector_->stop_session("", nobody.callback());
+  Waiting<api::StopSessionResponse> nobody;
+  collector_->stop_session({}, nobody.callback());
   EXPECT_EQ(nobody.get().code(), Code::kNotFound);
   ASSERT_TRUE(agent.connect(collector_->ingest_address()));
-  shown("app", api::CONNECTED);
-  Waiting<std::vector<api::Session>> started;
-  collector_->start_session("", started.callback());
+  shown("app", api::AGENT_STATE_CONNECTED);
+  Waiting<api::StartSessionResponse> started;
+  collector_->start_session({}, started.callback());
   const auto begun = started.get();
   ASSERT_TRUE(begun.ok()) << to_string(begun.error());
-  ASSERT_THAT(*begun, SizeIs(1));
-  EXPECT_EQ(begun->front().state(), api::ACTIVE);
-  Waiting<std::vector<api::Session>> again;
-  collector_->start_session("app", again.callback());
+  ASSERT_THAT(begun->outcomes(), SizeIs(1));
+  const api::Session session = begun->outcomes(0).session();
+  EXPECT_EQ(session.state(), api::SESSION_STATE_ACTIVE);
+  Waiting<api::StartSessionResponse> again;
+  api::StartSessionRequest app;
+  *app.mutable_target() = any("app");
+  collector_->start_session(app, again.callback());
   EXPECT_EQ(again.get().code(), Code::kAlreadyExists);
-  Waiting<std::vector<api::Session>> stopped;
-  collector_->stop_session("", stopped.callback());
+  Waiting<api::StopSessionResponse> stopped;
+  collector_->stop_session({}, stopped.callback());
   const auto ended = stopped.get();
   ASSERT_TRUE(ended.ok()) << to_string(ended.error());
-  EXPECT_EQ(ended->front().name(), begun->front().name());
-  EXPECT_EQ(ended->front().state(), api::COMPLETE);
-  Waiting<std::vector<api::Session>> once_more;  // what was asked for holds already
-  collector_->stop_session(ended->front().name(), once_more.callback());
+  EXPECT_EQ(ended->outcomes(0).session().name(), session.name());
+  EXPECT_EQ(ended->outcomes(0).session().state(), api::SESSION_STATE_COMPLETE);
+  Waiting<api::StopSessionResponse> once_more;  // what was asked for holds already
+  collector_->stop_session(any(session.name()), once_more.callback());
   EXPECT_TRUE(once_more.get().ok());
 
   Waiting<api::Manifest> manifest;
   collector_->manifest("", manifest.callback());
   const auto message = manifest.get();
   ASSERT_TRUE(message.ok()) << to_string(message.error());
-  EXPECT_EQ(message->session(), ended->front().name());
+  EXPECT_EQ(message->session(), session.name());
   EXPECT_EQ(message->state(), "complete");
-  EXPECT_THAT(message->json(), HasSubstr("\"threads\""));
-  EXPECT_THAT(message->json(),
-              HasSubstr("\"format_version\": \"" + std::to_string(message->format_version_major()) +
-                        "." + std::to_string(message->format_version_minor()) + "\""));
   EXPECT_EQ(message->format_version_major(), 2u);
+  EXPECT_EQ(message->format_version_minor(), 2u) << "ATF version 2";
   EXPECT_EQ(message->symbol_count(), 0u) << "nobody called a function";
 }
 
@@ -176,36 +176,39 @@ TEST_F(CollectorTest, DetailReachesTheAgentAsAsked) {
     told.push_back(command.set_detail());
     result.set_at_ns(77);
     result.set_pre_roll_records(3);
+    result.set_pre_roll_from_ns(70);
   });
   ASSERT_TRUE(agent.connect(collector_->ingest_address()));
   begin(agent, 1, 10);
-  const api::Agent shown_agent = shown("app", api::RECORDING);
+  const api::Agent shown_agent = shown("app", api::AGENT_STATE_RECORDING);
 
-  api::DetailRequest request;
-  request.add_threads(7);
-  request.add_functions("0x100000040");
-  request.mutable_duration()->set_seconds(2);
-  request.mutable_pre_roll()->set_nanos(500);
-  const api::DetailResponse response = detail(api::ON, request);
-  ASSERT_THAT(response.outcomes(), SizeIs(1));
-  const api::DetailOutcome& outcome = response.outcomes(0);
-  EXPECT_TRUE(outcome.ok()) << outcome.error();
-  EXPECT_EQ(outcome.agent(), shown_agent.name());
-  EXPECT_EQ(outcome.session(), shown_agent.session());
-  EXPECT_EQ(outcome.at_ns(), 77u);
-  EXPECT_EQ(outcome.pre_roll_records(), 3u);
-  EXPECT_EQ(outcome.functions_matched(), 1u);
+  control::DetailOrder order;
+  order.mode = api::DETAIL_MODE_ON;
+  order.threads = {"7"};
+  order.functions = {"0x100000040"};
+  order.duration_ns = 2'000'000'000;
+  order.pre_roll_ns = 500;
+  const auto outcome = detail(order);
+  ASSERT_TRUE(outcome.ok()) << to_string(outcome.error());
+  EXPECT_FALSE(outcome->has_error());
+  EXPECT_EQ(outcome->agent(), shown_agent.name());
+  EXPECT_EQ(outcome->session(), shown_agent.session());
+  EXPECT_EQ(outcome->effect_time_ns(), 77u);
+  EXPECT_EQ(outcome->pre_roll_records(), 3u);
+  EXPECT_EQ(outcome->pre_roll_start_time_ns(), 70u);
+  EXPECT_EQ(outcome->functions_matched(), 1u);
+  EXPECT_EQ(outcome->threads_matched(), 1u);
+  // Seen: a pre-roll of what was not armed was no word of anybody.
+  ASSERT_THAT(outcome->warnings(), SizeIs(1));
+  EXPECT_THAT(outcome->warnings(0), HasSubstr("was not armed"));
   // Seen: an unknown thread was "ok".
-  request.clear_threads();
-  request.add_threads(99);
-  const api::DetailOutcome unknown = detail(api::ON, request).outcomes(0);
-  EXPECT_FALSE(unknown.ok());
-  EXPECT_THAT(unknown.error(), HasSubstr("no thread is \"99\"; there is 7"));
+  order.threads = {"99"};
+  const auto unknown = detail(order);
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_THAT(unknown.error().message, HasSubstr("agents/1: no thread is \"99\"; there is 7"));
   for (const std::string& target : {shown_agent.name(), shown_agent.session(), std::string("10"),
                                     std::string("app"), std::string("tag-app")}) {
-    request.Clear();
-    request.set_target(target);
-    EXPECT_TRUE(detail(api::OFF, request).outcomes(0).ok()) << target;
+    EXPECT_TRUE(detail({.mode = api::DETAIL_MODE_OFF, .target = any(target)}).ok()) << target;
   }
   std::lock_guard lock(mutex);
   ASSERT_THAT(told, SizeIs(6));
@@ -240,10 +243,11 @@ TEST_F(CollectorTest, FunctionsAreFoundByName) {
   ASSERT_TRUE(agent.data().send(wire::FrameType::kModules, modules));
   begin(agent, 1, 10);
 
-  api::DetailRequest request;
-  request.add_functions("collector_test_land*");
-  const api::DetailResponse found = detail(api::ON, request);
-  EXPECT_TRUE(found.outcomes(0).ok()) << found.outcomes(0).error();
+  control::DetailOrder order;
+  order.mode = api::DETAIL_MODE_ON;
+  order.functions = {"collector_test_land*"};
+  const auto found = detail(order);
+  EXPECT_TRUE(found.ok()) << to_string(found.error());
   {
     std::lock_guard lock(mutex);
     ASSERT_THAT(ids, SizeIs(1));
@@ -251,25 +255,17 @@ TEST_F(CollectorTest, FunctionsAreFoundByName) {
     ASSERT_TRUE((*elf)->load().ok());
     EXPECT_EQ((*elf)->find(static_cast<uint32_t>(ids[0])).name, "collector_test_landmark");
   }
-  request.set_functions(0, "no_such_function");
-  const api::DetailResponse missing = detail(api::ON, request);
-  EXPECT_FALSE(missing.outcomes(0).ok());
-  EXPECT_THAT(missing.outcomes(0).error(), HasSubstr("no_such_function"));
-  request.set_functions(0, "*");
-  const api::DetailResponse all = detail(api::ON, request);
-  EXPECT_FALSE(all.outcomes(0).ok());
-  EXPECT_THAT(all.outcomes(0).error(), HasSubstr("at most 4096"));
+  order.functions = {"no_such_function"};
+  EXPECT_THAT(detail(order).error().message, HasSubstr("no_such_function"));
+  order.functions = {"*"};
+  EXPECT_THAT(detail(order).error().message, HasSubstr("at most 4096"));
 }
 
 TEST_F(CollectorTest, DetailForNobodySaysWhoThereIs) {
   FakeAgent agent(process(1, "app", 10));
   ASSERT_TRUE(agent.connect(collector_->ingest_address()));
-  shown("app", api::CONNECTED);
-  api::DetailRequest request;
-  request.set_target("nobody");
-  Waiting<api::DetailResponse> waiting;
-  collector_->set_detail(api::ON, request, waiting.callback());
-  const auto response = waiting.get();
+  shown("app", api::AGENT_STATE_CONNECTED);
+  const auto response = detail({.mode = api::DETAIL_MODE_ON, .target = any("nobody")});
   ASSERT_FALSE(response.ok());
   EXPECT_EQ(response.code(), Code::kNotFound);
   EXPECT_THAT(response.error().message, HasSubstr("app"));
@@ -287,13 +283,13 @@ TEST_F(CollectorTest, WatchesSeeEveryChangeAndNothingAfterTheirEnd) {
   FakeAgent agent(process(1, "app", 10));
   ASSERT_TRUE(agent.connect(collector_->ingest_address()));
   begin(agent, 1, 10);
-  shown("app", api::RECORDING);
+  shown("app", api::AGENT_STATE_RECORDING);
   {
     std::unique_lock lock(mutex);
     ASSERT_TRUE(changed.wait_for(lock, fakes::kPatience, [&] {
-      return !events.empty() && events.back().agent().state() == api::RECORDING;
+      return !events.empty() && events.back().agent().state() == api::AGENT_STATE_RECORDING;
     }));
-    EXPECT_EQ(events.front().kind(), api::AgentEvent::ADDED);
+    EXPECT_EQ(events.front().kind(), api::CHANGE_KIND_ADDED);
   }
   collector_->unwatch(agents);
   const size_t before = events.size();
@@ -312,7 +308,7 @@ TEST_F(CollectorTest, WatchesSeeEveryChangeAndNothingAfterTheirEnd) {
     std::unique_lock lock(mutex);
     ASSERT_TRUE(changed.wait_for(lock, fakes::kPatience,
                                  [&] { return !sessions.empty() && sessions.back().second; }));
-    EXPECT_EQ(sessions.back().first.state(), api::COMPLETE);
+    EXPECT_EQ(sessions.back().first.state(), api::SESSION_STATE_COMPLETE);
     EXPECT_EQ(sessions.back().first.events(), 10u);
   }
   collector_->unwatch(*session);
@@ -335,12 +331,12 @@ TEST_F(CollectorTest, AttachAnswersWithTheAgentAndDetachLetsItGo) {
   ASSERT_TRUE(answer.ok());
   // The agent, unless nobody answered for the two seconds that AttachAgent waits.
   EXPECT_EQ(answer->address(), listener.address());
-  shown("phone app", api::CONNECTED);
+  shown("phone app", api::AGENT_STATE_CONNECTED);
   Waiting<api::Agent> detached;
   collector_->detach(listener.address(), detached.callback());
   const auto gone = detached.get();
   ASSERT_TRUE(gone.ok()) << to_string(gone.error());
-  EXPECT_EQ(gone->state(), api::GONE);
+  EXPECT_EQ(gone->state(), api::AGENT_STATE_GONE);
   ASSERT_TRUE(agent.wait_refused());
   EXPECT_EQ(agent.refused()->code(), wire::REFUSE_DETACHED);
   Waiting<api::Agent> wrong;
@@ -360,20 +356,20 @@ TEST_F(CollectorTest, FilesAreListedReadAndRemovedOnceSealed) {
   ASSERT_TRUE(agent.close_stream(1, 100));
   ASSERT_TRUE(agent.end_recording());
   ASSERT_TRUE(agent.wait_recording_ended(1));
-  Waiting<std::vector<api::Session>> sealed;
-  collector_->stop_session(active->name(), sealed.callback());
+  Waiting<api::StopSessionResponse> sealed;
+  collector_->stop_session(any(active->name()), sealed.callback());
   ASSERT_TRUE(sealed.get().ok());
 
   Waiting<api::ListFilesResponse> listed;
   collector_->list_files(active->name(), listed.callback());
   const auto files = listed.get();
   ASSERT_TRUE(files.ok()) << to_string(files.error());
-  EXPECT_EQ(files->state(), api::COMPLETE);
+  EXPECT_EQ(files->state(), api::SESSION_STATE_COMPLETE);
   uint64_t bytes = 0;
   bool found = false;
   for (const api::SessionFile& file : files->files()) {
-    EXPECT_EQ(file.bytes(), std::filesystem::file_size(active->path() + "/" + file.path()));
-    bytes += file.bytes();
+    EXPECT_EQ(file.size_bytes(), std::filesystem::file_size(active->path() + "/" + file.path()));
+    bytes += file.size_bytes();
     found = found || file.path() == "thread_0/index.atf";
   }
   EXPECT_TRUE(found);
@@ -409,15 +405,17 @@ TEST_F(CollectorTest, NobodyAtTheAddressIsShownAsDialing) {
   collector_->attach(nowhere, attached.callback());
   const auto entry = attached.get();
   ASSERT_TRUE(entry.ok());
-  EXPECT_EQ(entry->state(), api::DIALING);
+  EXPECT_EQ(entry->state(), api::AGENT_STATE_DIALING);
   EXPECT_THAT(entry->status(), HasSubstr("refused"));
-  Waiting<std::vector<api::Session>> start;
-  collector_->start_session(entry->name(), start.callback());
+  Waiting<api::StartSessionResponse> start;
+  api::StartSessionRequest request;
+  *request.mutable_target() = any(entry->name());
+  collector_->start_session(request, start.callback());
   EXPECT_EQ(start.get().code(), Code::kUnavailable);
   Waiting<api::Agent> detached;
   collector_->detach(entry->name(), detached.callback());
   EXPECT_TRUE(detached.get().ok());
-  EXPECT_THAT(collector_->agents(""), SizeIs(0));
+  EXPECT_THAT(collector_->agents({}), SizeIs(0));
 }
 
 }  // namespace

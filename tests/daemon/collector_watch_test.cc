@@ -63,7 +63,7 @@ class StalledWatches {
 Clock::duration time_to_report(CollectorWatches& watches, int changes) {
   const auto start = Clock::now();
   for (int at = 0; at < changes; ++at) {
-    watches.agent_event(api::AgentEvent::CHANGED, agent("agents/" + std::to_string(at % 50)));
+    watches.agent_event(api::CHANGE_KIND_CHANGED, agent("agents/" + std::to_string(at % 50)));
   }
   return Clock::now() - start;
 }
@@ -88,13 +88,13 @@ TEST(CollectorWatchTest, ThousandWatchesCostWhoReportsNoMoreThanOne) {
 TEST(CollectorWatchTest, WatchThatStandsStillGetsTheNewestOfEach) {
   CollectorWatches watches;
   StalledWatches stalled(watches, 3);
-  watches.agent_event(api::AgentEvent::ADDED, agent("agents/1", "first"));
+  watches.agent_event(api::CHANGE_KIND_ADDED, agent("agents/1", "first"));
   for (int at = 0; at < 1000; ++at) {
-    watches.agent_event(api::AgentEvent::CHANGED, agent("agents/1", std::to_string(at)));
+    watches.agent_event(api::CHANGE_KIND_CHANGED, agent("agents/1", std::to_string(at)));
   }
   stalled.let_go();
   ASSERT_TRUE(stalled.wait_calls(3));
-  watches.agent_event(api::AgentEvent::CHANGED, agent("agents/1", "last"));
+  watches.agent_event(api::CHANGE_KIND_CHANGED, agent("agents/1", "last"));
   for (int round = 0; round < 4 && stalled.newest().agent().status() != "last"; ++round) {
     stalled.wait_calls(stalled.calls() + 1);
   }
@@ -107,24 +107,24 @@ TEST(CollectorWatchTest, WhatWasAddedSinceTheWatchBeganIsNew) {
   CollectorWatches watches;
   std::mutex mutex;
   std::condition_variable changed;
-  std::map<std::string, api::AgentEvent::Kind> kinds;
+  std::map<std::string, api::ChangeKind> kinds;
   const auto note = [&](const api::AgentEvent& event) {
     const std::lock_guard lock(mutex);
     kinds[event.agent().name()] = event.kind();
     changed.notify_all();
   };
   watches.watch_agents(note);
-  watches.agent_event(api::AgentEvent::ADDED, agent("agents/1"));
-  watches.agent_event(api::AgentEvent::CHANGED, agent("agents/1"));
-  watches.agent_event(api::AgentEvent::CHANGED, agent("agents/2"));
-  watches.agent_event(api::AgentEvent::ADDED, agent("agents/3"));
-  watches.agent_event(api::AgentEvent::REMOVED, agent("agents/3"));
+  watches.agent_event(api::CHANGE_KIND_ADDED, agent("agents/1"));
+  watches.agent_event(api::CHANGE_KIND_CHANGED, agent("agents/1"));
+  watches.agent_event(api::CHANGE_KIND_CHANGED, agent("agents/2"));
+  watches.agent_event(api::CHANGE_KIND_ADDED, agent("agents/3"));
+  watches.agent_event(api::CHANGE_KIND_REMOVED, agent("agents/3"));
   std::unique_lock lock(mutex);
   const auto all_came = [&] {
-    return kinds.size() == 3 && kinds["agents/3"] == api::AgentEvent::REMOVED;
+    return kinds.size() == 3 && kinds["agents/3"] == api::CHANGE_KIND_REMOVED;
   };
   ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(20), all_came));
-  EXPECT_NE(kinds["agents/2"], api::AgentEvent::ADDED);
+  EXPECT_NE(kinds["agents/2"], api::CHANGE_KIND_ADDED);
   lock.unlock();
   watches.stop();
 }

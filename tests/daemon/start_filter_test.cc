@@ -1,12 +1,10 @@
 // The filter that an agent asks for before it records, from the patterns to the manifest.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 
-#include <filesystem>
 #include <functional>
 #include <vector>
 
-#include "daemon/symbolize/elf_symbols.h"
+#include "storage/manifest.h"
 #include "tests/daemon/collector_fixture.h"
 
 namespace collect::daemon {
@@ -32,35 +30,17 @@ class StartFilterTest : public CollectorTest {
     ASSERT_TRUE(agent.connect(collector_->ingest_address()));
     EXPECT_EQ(agent.welcome().features(), wire::kFeatureStartFilter);
   }
-  static wire::Modules this_program() {
-    const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-    const auto elf = symbolize::ElfSymbols::open(::open(self.c_str(), O_RDONLY | O_CLOEXEC), self);
-    EXPECT_TRUE(elf.ok());
-    wire::Modules modules;
-    wire::Module* module = modules.add_modules();
-    module->set_module_id(5);
-    module->set_path(self);
-    module->set_build_id(std::string((*elf)->build_id().begin(), (*elf)->build_id().end()));
-    module->set_size((*elf)->image_bytes());
-    return modules;
-  }
   api::StartFilter outcome() {
     return shown([](const api::Agent& agent) { return agent.has_start_filter(); }).start_filter();
   }
   wire::SetFunctionFilter told() {
-    EXPECT_TRUE(ingest_eventually([this] {
+    EXPECT_TRUE(eventually([this] {
       std::lock_guard lock(mutex_);
       return !told_.empty();
     }));
     std::lock_guard lock(mutex_);
     return told_.empty() ? wire::SetFunctionFilter() : told_.back();
   }
-  static bool ingest_eventually(const std::function<bool()>& holds) {
-    const auto deadline = std::chrono::steady_clock::now() + fakes::kPatience;
-    while (!holds() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
-    return holds();
-  }
-
   std::mutex mutex_;
   std::vector<wire::SetFunctionFilter> told_;
 };
@@ -84,19 +64,17 @@ TEST_F(StartFilterTest, PatternsBecomeAFilterAndWhatMatchesNothingIsSaid) {
   start.set_late_ns(3'000'000);
   ASSERT_TRUE(agent.data().send(wire::FrameType::kRecordingStart, start));
   begin(agent, 1, 10);
-  const auto sessions = collector_->sessions("app");
+  const auto sessions = collector_->sessions(any("app"));
   ASSERT_THAT(sessions, SizeIs(1));
   EXPECT_EQ(sessions[0].start_filter().functions_matched(), 1u);
   EXPECT_EQ(sessions[0].late_ns(), 3'000'000u);
   agent.end_recording();
   ASSERT_TRUE(agent.wait_recording_ended(1));
-  Waiting<api::Manifest> manifest;
-  collector_->manifest(sessions[0].name(), manifest.callback());
-  const auto found = manifest.get();
-  ASSERT_TRUE(found.ok());
-  EXPECT_THAT(found->json(), HasSubstr("function_filters"));
-  EXPECT_THAT(found->json(), HasSubstr("collector_test_land*"));
-  EXPECT_THAT(found->json(), HasSubstr("3 ms late"));
+  const auto json = storage::read_manifest_json(fs_, sessions[0].path());
+  ASSERT_TRUE(json.ok());
+  EXPECT_THAT(*json, HasSubstr("function_filters"));
+  EXPECT_THAT(*json, HasSubstr("collector_test_land*"));
+  EXPECT_THAT(*json, HasSubstr("3 ms late"));
 }
 
 TEST_F(StartFilterTest, ExceptAloneLeavesTheOthers) {

@@ -51,7 +51,7 @@ json session_of(const CollectorProcess& collector, const std::string& name) {
                              if (one["name"] == "sessions/" + name) found = one;
                            }
                            return found.is_object() &&
-                                  found.value("symbols", "") != "SYMBOLS_PENDING";
+                                  found.value("symbols", "") != "SYMBOLS_STATE_PENDING";
                          }))
       << name << " is not listed";
   return found;
@@ -124,7 +124,7 @@ TEST_F(ConvertSessionTest, ARealSessionGoesThereAndBackByteForByte) {
   ASSERT_TRUE(back.exited_with(0)) << back.output << back.errors;
   const json end = json::parse(back.output);
   EXPECT_EQ(end["session"]["name"], "sessions/" + stem + "_atf2" + pid);
-  EXPECT_EQ(end["session"]["state"], "COMPLETE");
+  EXPECT_EQ(end["session"]["state"], "SESSION_STATE_COMPLETE");
   EXPECT_TRUE(end["missing"].empty() && end["leftOut"].empty()) << end;
   const std::string two = collector.root() + "/" + stem + "_atf2" + pid;
   expect_reference_ok(scratch_.path(), two);
@@ -160,7 +160,7 @@ TEST_F(ConvertSessionTest, ARealSessionGoesThereAndBackByteForByte) {
   }
 
   // It is a session like others: shown, verified, fetched, removed; the first comes first.
-  EXPECT_EQ(session_of(collector, stem + "_atf1" + pid)["state"], "COMPLETE");
+  EXPECT_EQ(session_of(collector, stem + "_atf1" + pid)["state"], "SESSION_STATE_COMPLETE");
   const Ending newest = collector.ctl({"--json", "files"});
   EXPECT_EQ(json::parse(newest.output)["session"], "sessions/" + name);
   for (const std::string& directory : {one, two}) {
@@ -175,7 +175,7 @@ TEST_F(ConvertSessionTest, ARealSessionGoesThereAndBackByteForByte) {
   // What there is of it is known to the next start too.
   collector.stop();
   collector.start_again();
-  EXPECT_EQ(session_of(collector, stem + "_atf1" + pid)["state"], "COMPLETE");
+  EXPECT_EQ(session_of(collector, stem + "_atf1" + pid)["state"], "SESSION_STATE_COMPLETE");
   for (const char* version : {"_atf1", "_atf2"}) {
     const Ending removed = collector.ctl({"delete", stem + version + pid});
     EXPECT_TRUE(removed.exited_with(0)) << removed.errors;

@@ -380,7 +380,7 @@ TEST_F(CrashTest, RunWaitsForTheRestAndSaysHowItEnded) {
     EXPECT_EQ(summary.value("trouble", "none given"), "");
     ASSERT_EQ(summary["sessions"].size(), 1u);
     const json& session = summary["sessions"][0];
-    EXPECT_EQ(session.value("state", ""), "COMPLETE");
+    EXPECT_EQ(session.value("state", ""), "SESSION_STATE_COMPLETE");
     EXPECT_EQ(session["processEnd"].value("signal", 0), SIGSEGV);
     expect_all_of(session.value("pid", 0), signaled(SIGSEGV));
   }

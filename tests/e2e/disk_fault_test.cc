@@ -130,7 +130,7 @@ void expect_one_health(CollectorProcess& collector, const RecordedSession& sessi
   for (const json& one : listed["sessions"]) {
     if (one.value("path", "") != directory) continue;
     is_listed = true;
-    EXPECT_EQ(one.value("state", ""), "FAILED");
+    EXPECT_EQ(one.value("state", ""), "SESSION_STATE_FAILED");
     EXPECT_EQ(one.value("missing", ""), missing);
     EXPECT_EQ(one.value("lossesKnown", false), false);
   }

@@ -87,7 +87,7 @@ class FunctionFilterE2eTest : public ::testing::TestWithParam<Way> {
     timespec now{};
     clock_gettime(CLOCK_BOOTTIME, &now);
     return {
-        std::stoull(outcome.value("atNs", std::string("0"))),
+        std::stoull(outcome.value("effectTimeNs", std::string("0"))),
         static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec)};
   }
   std::set<std::string> called_in(const RecordedSession& session, const Window& window) {

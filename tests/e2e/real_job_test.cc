@@ -3,11 +3,11 @@
 // order: the judge is a counter linked into the same program.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/collector_process.h"
+#include "tests/e2e/grpc_tool.h"
 #include "tests/e2e/recorded_session.h"
 
 namespace collect::e2e {
@@ -16,12 +16,6 @@ namespace {
 using nlohmann::json;
 
 constexpr seconds kJobLimit{240};
-
-// buf or grpcurl as deploy/test.sh found them; empty when there is none.
-std::string grpc_client(const char* variable) {
-  const char* path = std::getenv(variable);
-  return path != nullptr && std::filesystem::exists(path) ? path : "";
-}
 
 class RealJob : public testing::TestWithParam<int> {
  protected:
@@ -126,28 +120,7 @@ TEST(RealJobTest, DroppedAndOverwrittenEventsAreCountedExactly) {
 }
 
 // A stranger's tool steers the recording: reflection, detail on and off in mid-run, the manifest.
-class Steering : public testing::TestWithParam<const char*> {
- protected:
-  Ending call(const CollectorProcess& collector, const Scratch& scratch, const std::string& method,
-              const std::string& request) {
-    const std::string tool = grpc_client(GetParam());
-    const bool is_buf = std::string(GetParam()) == "COLLECT_BUF";
-    const std::string service = "collect.control.v1.Collector";
-    Arguments command = {tool, "-plaintext"};
-    if (is_buf) command = {tool, "curl", "--protocol", "grpc", "--http2-prior-knowledge"};
-    if (method.empty()) {
-      if (is_buf) command.push_back("--list-methods");
-      command.push_back((is_buf ? "http://" : "") + collector.control());
-      if (!is_buf) command.insert(command.end(), {"list", service});
-    } else {
-      command.insert(command.end(), {"-d", request});
-      const std::string path = service + "/" + method;
-      if (is_buf) command.push_back("http://" + collector.control() + "/" + path);
-      if (!is_buf) command.insert(command.end(), {collector.control(), path});
-    }
-    return run(scratch.path(), command, {}, seconds(30));
-  }
-};
+class Steering : public testing::TestWithParam<const char*> {};
 
 bool has_detail_file(const std::string& session) {
   for (const auto& thread : std::filesystem::directory_iterator(session)) {
@@ -157,7 +130,8 @@ bool has_detail_file(const std::string& session) {
 }
 
 TEST_P(Steering, DetailGoesOnAndOffInMidRun) {
-  if (grpc_client(GetParam()).empty()) {
+  const GrpcTool tool(GetParam());
+  if (!tool.is_there()) {
     GTEST_SKIP() << GetParam() << " names no program (deploy/test.sh sets it)";
   }
   Scratch scratch;
@@ -169,28 +143,28 @@ TEST_P(Steering, DetailGoesOnAndOffInMidRun) {
                    environment);
   ASSERT_TRUE(eventually(
       seconds(20), [&] { return !session_directories(collector.root(), job.pid()).empty(); }));
-  const Ending methods = call(collector, scratch, "", "");
+  const Ending methods = tool.list_methods(collector, scratch);
   EXPECT_TRUE(methods.exited_with(0)) << methods.errors;
   for (const char* method :
-       {"ListAgents", "WatchAgents", "AttachAgent", "DetachAgent", "ListSessions", "GetSession",
-        "StartSession", "StopSession", "WatchSession", "GetManifest", "ArmDetail", "StartDetail",
-        "StopDetail", "GetStats"}) {
+       {"ListAgents", "GetAgent", "WatchAgents", "AttachAgent", "DetachAgent", "ListSessions",
+        "GetSession", "StartSession", "StopSession", "WatchSession", "GetManifest", "ArmDetail",
+        "StartDetail", "StopDetail", "SetRules", "GetRules", "GetStats"}) {
     EXPECT_NE(methods.output.find(method), std::string::npos) << method << "\n" << methods.output;
   }
-  const Ending started = call(collector, scratch, "StartDetail", "{}");
+  const Ending started = tool.call(collector, scratch, "StartDetail", "{}");
   ASSERT_TRUE(started.exited_with(0)) << started.errors;
   const json outcome = json::parse(started.output, nullptr, false);
   ASSERT_TRUE(outcome.is_object() && outcome.contains("outcomes")) << started.output;
-  EXPECT_EQ(outcome["outcomes"][0].value("ok", false), true) << started.output;
+  EXPECT_EQ(outcome["outcomes"].size(), 1u) << started.output;
+  EXPECT_FALSE(outcome["outcomes"][0].contains("error")) << started.output;
   EXPECT_TRUE(eventually(seconds(20), [&] {
     return has_detail_file(session_directories(collector.root(), job.pid()).front());
   })) << "no detail record came";
-  const Ending stopped = call(collector, scratch, "StopDetail", "{}");
+  const Ending stopped = tool.call(collector, scratch, "StopDetail", "{}");
   ASSERT_TRUE(stopped.exited_with(0)) << stopped.errors;
-  const Ending fetched = call(collector, scratch, "GetManifest", "{}");
+  const Ending fetched = tool.call(collector, scratch, "GetManifest", "{}");
   ASSERT_TRUE(fetched.exited_with(0)) << fetched.errors;
-  const json reply = json::parse(fetched.output, nullptr, false);
-  const json manifest = json::parse(reply.value("json", std::string()), nullptr, false);
+  const json manifest = json::parse(fetched.output, nullptr, false);
   EXPECT_EQ(manifest.value("state", std::string()), "recording");
   EXPECT_TRUE(job.running()) << "the steering was not in mid-run";
 
@@ -201,7 +175,7 @@ TEST_P(Steering, DetailGoesOnAndOffInMidRun) {
   const SessionTotals totals = sessions[0].totals();
   EXPECT_GT(totals.detail_records, 0u);
   EXPECT_LT(totals.detail_records, totals.events);
-  const Ending asked = call(collector, scratch, "GetStats", "{}");
+  const Ending asked = tool.call(collector, scratch, "GetStats", "{}");
   ASSERT_TRUE(asked.exited_with(0)) << asked.errors;
   const json stats = json::parse(asked.output, nullptr, false);
   // JSON of Protobuf writes 64-bit numbers as strings.

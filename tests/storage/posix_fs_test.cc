@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -253,6 +254,47 @@ TEST_F(PosixFsTest, ARootThatWasMovedIsNotFoundUnlessItIsHeld) {
   EXPECT_TRUE(fs.exists(path("root/new")));
   ASSERT_OK(held.open(path("root/of_held"), OpenMode::kCreate));
   EXPECT_TRUE(fs.exists(path("moved/of_held")));
+}
+
+// The root's own directories are its owner's alone; those that lead to it are everybody's who the
+// umask lets in, as `mkdir -p` makes them.
+TEST_F(PosixFsTest, WhatLeadsToTheRootIsMadeAsUsual) {
+  PosixFs rooted(path("a/b/root"));
+  const mode_t before = ::umask(0);
+  const Status made = rooted.make_directories(path("a/b/root/session"));
+  ::umask(before);
+  ASSERT_OK(made);
+  using filesystem_perms = std::filesystem::perms;
+  const auto mode_of = [&](const char* name) {
+    return std::filesystem::status(path(name)).permissions();
+  };
+  EXPECT_EQ(mode_of("a"), filesystem_perms(0777));
+  EXPECT_EQ(mode_of("a/b"), filesystem_perms(0777));
+  EXPECT_EQ(mode_of("a/b/root"), filesystem_perms(0700));
+  EXPECT_EQ(mode_of("a/b/root/session"), filesystem_perms(0700));
+}
+
+TEST_F(PosixFsTest, SlashesAtTheEndNameTheSameDirectory) {
+  const auto before = std::filesystem::current_path();
+  std::filesystem::create_directories(path("x/y"));
+  std::filesystem::current_path(path(""));
+  PosixFs here("."), slash("./"), everything("/");
+  const std::vector<std::string> y{"y"};
+  for (const char* name : {"x", "x/", "x//"}) {
+    for (PosixFs* one : {&here, &slash}) {
+      const auto listed = one->list_directory(name);
+      EXPECT_OK(listed);
+      if (listed.ok()) {
+        EXPECT_EQ(*listed, y) << name;
+      }
+      EXPECT_TRUE(one->exists(name)) << name;
+    }
+  }
+  std::filesystem::current_path(before);
+  EXPECT_TRUE(everything.exists("/"));
+  EXPECT_OK(everything.list_directory("/"));
+  EXPECT_OK(everything.list_directory("//"));
+  EXPECT_EQ(*everything.list_directory(path("x//")), y);
 }
 
 TEST_F(PosixFsTest, ALockIsHeldOnce) {

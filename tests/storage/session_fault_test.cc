@@ -24,6 +24,18 @@ class SessionFaultTest : public ScenarioTest {
     }
   }
 
+  // A write that failed has left nothing behind the last whole record: neither a part of a page nor
+  // a part of a footer, which would be read as damaged records.
+  static void expect_no_part_of_a_write(const Scenario& scenario) {
+    for (const StreamPosition& at : scenario.session->positions()) {
+      const uint64_t overwritten = at.stream_id == 1 && at.index_next > 8 ? 3 : 0;
+      const uint64_t whole = atf::kHeaderBytes + (at.index_next - overwritten) * atf::kEventBytes;
+      const uintmax_t bytes = std::filesystem::file_size(
+          scenario.directory + "/" + thread_directory_name(at.stream_id - 1) + "/" + kIndexFile);
+      EXPECT_TRUE(bytes == whole || bytes == whole + atf::kFooterBytes) << bytes << " " << whole;
+    }
+  }
+
   uint64_t with_records_ = 0;  // files that had some
 };
 
@@ -145,6 +157,7 @@ TEST_F(SessionFaultTest, SealAfterOneErrorAtEveryPoint) {
         continue;
       }
       const std::string directory = scenario.directory;
+      expect_no_part_of_a_write(scenario);
       const Status sealed = scenario.session->seal(SessionState::kFailed, "a write failed");
       scenario.session.reset();
       if (!sealed.ok()) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/storage/fault_fs.h"
 #include "tests/storage/session_fixture.h"
 
 namespace collect::storage {
@@ -130,6 +131,24 @@ TEST_F(SessionFilesTest, ALinkedThreadIsRemovedAsALinkOnly) {
   std::filesystem::create_directory_symlink(directory_.path() + "/elsewhere", path("thread_3"));
   EXPECT_FALSE(remove_session(fs_, place_).ok());
   EXPECT_TRUE(std::filesystem::exists(directory_.path() + "/elsewhere/index.atf"));
+}
+
+// A session is gone as a whole, or its manifest stays and it can be removed again.
+TEST_F(SessionFilesTest, WhatTheDiskRefusesToRemoveIsSaidAndCanBeTriedAgain) {
+  test::FaultFs counting;
+  std::filesystem::copy(root(), root() + "_before", std::filesystem::copy_options::recursive);
+  ASSERT_OK(remove_session(counting, place_));
+  for (uint64_t k = 0; k + 1 < counting.changes(); ++k) {  // the last one is the second's directory
+    SCOPED_TRACE(k);
+    std::filesystem::remove_all(root());
+    std::filesystem::copy(root() + "_before", root(), std::filesystem::copy_options::recursive);
+    test::FaultFs broken({.fail_at = k});
+    EXPECT_EQ(remove_session(broken, place_).code(), Code::kIo);
+    const bool all_but_directory = k + 2 == counting.changes();
+    EXPECT_EQ(std::filesystem::exists(path("manifest.json")), !all_but_directory);
+    EXPECT_OK(remove_session(fs_, place_));
+    EXPECT_FALSE(std::filesystem::exists(place_.directory));
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Sealing when records were lost on either lane, or came as pre-roll: both directions of the links
 // agree, and the files are exactly what an independent working-out of the losses says.
+#include "storage/relink.h"
 #include "storage/session_writer.h"
 
 #include "tests/storage/fault_fs.h"
@@ -235,6 +236,22 @@ TEST_P(SessionLinksTest, WholeStreamsAreNotTouched) {
   // Reserve, two manifests of three or five changes each, footer and header of two files, journal.
   EXPECT_LE(counting.changes() - before, 1u + 3 + 5 + 4 + 1);
   EXPECT_EQ(section_of((*made)->directory() + "/thread_0/index.atf"), stream.index_bytes());
+}
+
+// As many records as links, numbered one behind the other, to and from the same events.
+TEST(LinksAgree, OnlyWhenCountNextAndHashDo) {
+  LaneSummary index, detail;
+  index.links = index.next_link = detail.records = 7;
+  index.link_hash = detail.link_hash = 99;
+  EXPECT_TRUE(links_agree(index, detail));
+  for (uint64_t LaneSummary::* member :
+       {&LaneSummary::links, &LaneSummary::next_link, &LaneSummary::link_hash}) {
+    LaneSummary other = index;
+    other.*member += 1;
+    EXPECT_FALSE(links_agree(other, detail));
+  }
+  detail.records = 8;
+  EXPECT_FALSE(links_agree(index, detail));
 }
 
 }  // namespace

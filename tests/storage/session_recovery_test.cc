@@ -87,6 +87,38 @@ TEST_P(SessionRecoveryTest, CountsWhatAPowerLossTookAway) {
   expect_reference_ok(directory);
 }
 
+// What went before the first record that is left has no time; what went behind the last has its.
+TEST_P(SessionRecoveryTest, DamageHasTheTimeOfTheLastRecordThatIsLeft) {
+  for (const uint64_t left : {0, 1, 17}) {
+    SCOPED_TRACE(left);
+    const std::string directory = abandoned();
+    cut(directory + "/thread_0/index.atf", 64 + left * 32);
+    cut(directory + "/thread_0/detail.atf", 64 + stream.detail_page(0, left).bytes.size());
+    ASSERT_OK(recover_session(fs, options(), directory));
+    uint64_t last_ns = 0;
+    if (left != 0) last_ns = load_le<uint64_t>(&stream.index_bytes()[(left - 1) * 32]);
+    const Manifest manifest = manifest_of(directory);
+    ASSERT_EQ(manifest.gaps.size(), 2u);
+    for (const Gap& gap : manifest.gaps) {
+      EXPECT_EQ(gap.before_seq, left);
+      EXPECT_EQ(gap.lost, 40 - left);
+      EXPECT_EQ(gap.reasons, uint32_t(kLostDamaged));
+      EXPECT_EQ(gap.first_ns, last_ns);
+      EXPECT_EQ(gap.last_ns, last_ns);
+    }
+  }
+}
+
+TEST_P(SessionRecoveryTest, SaysHowMuchOfBothFilesWasCutOff) {
+  const std::string directory = abandoned();
+  cut(directory + "/thread_0/index.atf", 64 + 30 * 32 + 5);
+  cut(directory + "/thread_0/detail.atf", 64 + stream.detail_page(0, 30).bytes.size() + 7);
+  const auto recovered = recover_session(fs, options(), directory);
+  ASSERT_OK(recovered);
+  ASSERT_EQ(recovered->problems.size(), 1u);
+  EXPECT_EQ(recovered->problems[0], "thread_0: 12 bytes behind the last whole record were cut off");
+}
+
 TEST_P(SessionRecoveryTest, ZerosBehindTheEndAreNotEvents) {
   // What a file system may leave after a power loss: the length without the bytes.
   const std::string directory = abandoned();

@@ -106,6 +106,9 @@ def check_includes(root, path, room):
         # The agent's public header is included as its users do it.
         if name == "collect/agent.h":
             name = "agent/include/collect/agent.h"
+        # So are the control plane's messages.
+        if name.startswith("collect/control/"):
+            name = "proto/control/" + name
         top = name.split("/")[0]
         if top in TOP_LEVEL and "/" in name:
             target_room = room_of(name)

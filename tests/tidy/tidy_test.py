@@ -27,6 +27,8 @@ CLEAN = {
 
 FAULTS = [
     # check, path, content, part of the line that must be printed
+    ("check_layers.py", "storage/writer.cc", '#include "collect/control/v1/control.pb.h"\n',
+     "storage/writer.cc:1: storage must not include proto/control/collect/control/v1/control.pb.h"),
     ("check_layers.py", "storage/writer.cc", '#include "proto/wire/layout.h"\n',
      "storage/writer.cc:1: storage must not include proto/wire/layout.h"),
     ("check_layers.py", "storage/writer.cc", '#include "daemon/ingest/page.h"\n',
@@ -80,7 +82,7 @@ SURFACE = {
     "daemon/config.cc": 'app.add_option("--ready-fd", fd, "");\n',
     "formats/core/environment_names.h": '"COLLECT_TAG",\n',
     "agent/settings.cc": 'variable("COLLECT_TAG");\n',
-    "proto/control/v1/control.proto":
+    "proto/control/collect/control/v1/control.proto":
         "message A {\n  uint64 events_lost = 1;\n}\n",
     "storage/manifest.cc": 'Json x = {{"parent_pid", y}};\njson["markers_left_out"] = 1;\n',
     "tests/a_test.cc": 'run({"-q", "--quiet", "--control", "--limit=1", "--rtc", "--ready-fd"});\n'

@@ -47,9 +47,9 @@ Result<std::string> find_phone_agent(const std::string& abi, const std::string& 
   if (machine == 0) {
     if (given.empty()) {
       return Error{Code::kNotFound, "there is no agent for " + abi +
-                                        ": build it (`cmake --preset "
-                                        "android`, with the NDK) and name it by --agent FILE, or "
-                                        "install it as " +
+                                        ": install collectord-agent-android, or build it "
+                                        "(deploy/agents.sh android, with Android's NDK) and name "
+                                        "it by --agent FILE, or put it at " +
                                         path};
     }
     return Error{Code::kNotFound,

@@ -90,7 +90,7 @@ Result<std::set<std::string>> what_was_before(Client& collector) {
   const auto agents = collector.agents("");
   if (!agents.ok()) return agents.error();
   for (const api::Agent& agent : *agents) {
-    if (agent.state() == api::GONE) names.insert(agent.name());
+    if (agent.state() == api::AGENT_STATE_GONE) names.insert(agent.name());
   }
   return names;
 }
@@ -129,7 +129,8 @@ class Others {
     const auto agents = collector_.agents("");
     if (!agents.ok()) return;
     for (const api::Agent& agent : *agents) {
-      const bool is_up = agent.state() == api::CONNECTED || agent.state() == api::RECORDING;
+      const bool is_up = agent.state() == api::AGENT_STATE_CONNECTED ||
+                         agent.state() == api::AGENT_STATE_RECORDING;
       if (!is_up || !agent.address().starts_with(prefix_) || agent.tag() == bundle_) continue;
       if (!said_.insert(agent.name()).second) continue;
       err_ << "collectctl: " << printable(agent.process_name()) << " runs there with "

@@ -43,27 +43,31 @@ bool AppRecording::look() {
   const bool was_seen = agent_seen_;
   for (const api::Agent& agent : view->agents) {
     // One that is away may be of a process that ended before.
-    agent_seen_ = agent_seen_ || agent.state() == api::CONNECTED ||
-                  agent.state() == api::RECORDING || agent.state() == api::GONE;
-    if (!starts_idle_ || agent.state() != api::CONNECTED) continue;
-    starts_idle_ = !collector_.start_session(agent.name()).ok();
+    agent_seen_ = agent_seen_ || agent.state() == api::AGENT_STATE_CONNECTED ||
+                  agent.state() == api::AGENT_STATE_RECORDING ||
+                  agent.state() == api::AGENT_STATE_GONE;
+    if (!starts_idle_ || agent.state() != api::AGENT_STATE_CONNECTED) continue;
+    api::StartSessionRequest start;
+    start.mutable_target()->set_agent(agent.name());
+    starts_idle_ = !collector_.start_session(start).ok();
   }
   const std::vector<api::Session>& sessions = view->sessions;
   agent_seen_ =
       agent_seen_ || std::any_of(sessions.begin(), sessions.end(), [](const api::Session& session) {
-        return session.state() != api::INTERRUPTED;
+        return session.state() != api::SESSION_STATE_INTERRUPTED;
       });
   if (agent_seen_ && !was_seen) say("the agent is connected; Ctrl-C ends the recording");
   all_sealed_ = !sessions.empty() && std::all_of(sessions.begin(), sessions.end(), is_sealed);
   const auto any = [&sessions](const auto& is) {
     return std::any_of(sessions.begin(), sessions.end(), is);
   };
-  const bool agent_is_away =
-      any([](const api::Session& session) { return session.state() == api::INTERRUPTED; });
+  const bool agent_is_away = any([](const api::Session& session) {
+    return session.state() == api::SESSION_STATE_INTERRUPTED;
+  });
   if (!agent_is_away || was_away_) agent_there_ = Clock::now();
   // Of a process that was killed nobody says how it ended.
   const bool is_lost = any([](const api::Session& session) {
-    return session.state() == api::RECOVERED && !session.has_process_end();
+    return session.state() == api::SESSION_STATE_RECOVERED && !session.has_process_end();
   });
   const bool goes_on = any([](const api::Session& session) { return !session.has_process_end(); });
   sealed_end_ = is_lost ? End::kAgentLost : goes_on ? End::kRecordingEnded : End::kAppEnded;

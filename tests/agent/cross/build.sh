@@ -1,32 +1,32 @@
-#!/bin/sh
+#!/bin/bash
 # Builds the agent alone for another system:  build.sh SOURCE BUILD PRESET
-# `android-example` is no preset, but deploy/android/example, for arm64 Linux in place of Android.
+# `android-example` is no preset, but the native part of deploy/android/example, for arm64 Linux in place
+# of Android, out of an AAR with the library of the preset arm64, which is built beside it.
 # With 77 (skipped) when a program or a folder that it takes is not there.
 set -eu
 source=$1 build=$2 preset=$3
-cross_gcc=/usr/aarch64-linux-gnu/include/linux
-libcxx=/usr/lib/llvm-19/include/c++/v1/array
-nanopb=build/tools/nanopb/pb_decode.c
-musl=build/tools/musl-arm64/usr/lib/aarch64-linux-musl/libc.a
+cd "$source"
+source deploy/cross_needs.sh
 case $preset in
-arm64 | android-example)
-  programs="aarch64-linux-gnu-g++ qemu-aarch64-static" files="$nanopb" ;;
-arm64-musl)
-  programs="clang++-19 ld.lld-19 qemu-aarch64-static" files="$nanopb $musl $libcxx $cross_gcc" ;;
-*)
-  programs="clang++-19 ld.lld-19" files="$nanopb $musl $libcxx $cross_gcc" ;;
+  arm64 | arm64-musl) kind=$preset programs=qemu-aarch64-static ;;
+  android-example) kind=arm64 programs=qemu-aarch64-static ;;
+  *) kind=compile-check programs= ;;
 esac
+missing=$(cross_missing "$kind")
+[ -z "$missing" ] || { echo "skipped: $missing"; exit 77; }
 for program in $programs; do
   command -v "$program" >/dev/null || { echo "skipped: there is no $program"; exit 77; }
 done
-cd "$source"
-for file in $files; do
-  [ -e "$file" ] || { echo "skipped: there is no $file; see deploy/cross-tools.sh"; exit 77; }
-done
 if [ "$preset" = android-example ]; then
-  cmake -S "$source/deploy/android/example" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-    -DCMAKE_TOOLCHAIN_FILE="$source/cmake/toolchains/linux-arm64.cmake"
+  rm -rf "$build/aar" "$build/prefab"
+  aar=$(python3 -B deploy/android/make_aar.py --output "$build/aar" --version 0.1.0 --api 29 --ndk 27 \
+    --header agent/include/collect/agent.h "arm64-v8a=$build/../arm64/lib/libcollect_agent.so")
+  python3 -B tests/agent/cross/prefab_config.py "$aar" arm64-v8a 29 "$build/prefab"
+  set -- -S "$source/deploy/android/example/app/src/main/cpp" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+    -DCMAKE_TOOLCHAIN_FILE="$source/cmake/toolchains/linux-arm64.cmake" -Dcollect_agent_DIR="$build/prefab"
 else
-  cmake -S "$source" -B "$build" --preset "$preset"
+  set -- -S "$source" --preset "$preset"
 fi
+# A folder of an earlier version may name a toolchain file that is gone.
+cmake -B "$build" "$@" || cmake --fresh -B "$build" "$@"
 cmake --build "$build"

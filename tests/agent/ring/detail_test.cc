@@ -117,6 +117,55 @@ TEST_F(DetailTest, HoldsWhatTheShimKnows) {
   EXPECT_EQ(records[2].stack.size(), 96u);
 }
 
+// Only the registers that the shim says it has; the others' values are nobody's.
+TEST_F(DetailTest, HoldsTheRegistersThatAreValid) {
+  const uint64_t registers[8] = {10, 11, 12, 13, 14, 15, 16, 17};
+  set_detail(2, 0, nullptr);
+  HookFrame frame = frame_at(stack_);
+  frame.registers = registers;
+  for (int n = 0; n < 8; ++n) {
+    frame.valid = static_cast<uint16_t>(atf::kDetailX0Valid << n);
+    on_event(function_a(), atf::EventKind::kCall, frame);
+  }
+  frame.valid = 0;
+  on_event(function_a(), atf::EventKind::kReturn, frame);
+  drain_.finish();
+  const auto records = details(drain_.streams.begin()->second);
+  ASSERT_EQ(records.size(), 9u);
+  for (size_t i = 0; i < records.size(); ++i) {
+    for (size_t n = 0; n < 8; ++n) {
+      EXPECT_EQ(records[i].payload.x_regs[n], n == i ? registers[n] : 0) << i << " x" << n;
+    }
+    EXPECT_EQ(records[i].header.index_seq, i);
+    const auto type = i < 8 ? atf::DetailType::kFunctionCall : atf::DetailType::kFunctionReturn;
+    EXPECT_EQ(records[i].header.event_type, static_cast<uint16_t>(type));
+    EXPECT_EQ(records[i].payload.function_id, function_a() - module_at(0).base_address);
+  }
+}
+
+// Whatever the alignment of the stack pointer: as many bytes as surely are there, and those.
+TEST_F(DetailTest, HoldsTheStackToTheLastByte) {
+  auto* const bytes = reinterpret_cast<uint8_t*>(stack_);
+  for (size_t i = 0; i < sizeof stack_; ++i) bytes[i] = static_cast<uint8_t>(i * 7);
+  set_detail(2, 0, nullptr);
+  for (size_t left = 1; left <= 20; ++left) {
+    HookFrame frame = frame_at(stack_);
+    frame.stack_pointer = reinterpret_cast<uint64_t>(bytes + sizeof stack_ - left);
+    on_event(function_a(), atf::EventKind::kCall, frame);
+  }
+  HookFrame unknown = frame_at(stack_);
+  unknown.stack_pointer = 0;
+  on_event(function_a(), atf::EventKind::kCall, unknown);
+  drain_.finish();
+  const auto records = details(drain_.streams.begin()->second);
+  ASSERT_EQ(records.size(), 21u);
+  for (size_t left = 1; left <= 20; ++left) {
+    EXPECT_EQ(records[left - 1].stack,
+              std::vector<uint8_t>(bytes + sizeof stack_ - left, bytes + sizeof stack_));
+  }
+  EXPECT_TRUE(records[20].stack.empty());
+}
+
 TEST_F(DetailTest, FiltersByFunctionAndThread) {
   DetailFilter filter;
   filter.function_count = 2;

@@ -3,6 +3,8 @@
 #include <thread>
 
 #include "daemon/control/request_checks.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
 #include "tests/daemon/control/server_fixture.h"
 
 namespace collect::control {
@@ -14,10 +16,11 @@ using Stub = api::Collector::Stub;
 class CollectorServiceTest : public ServerFixture {};
 
 TEST_F(CollectorServiceTest, ListsAgentsByFilterAndPage) {
-  for (int i = 0; i < 5; ++i) collector_.add_agent(std::to_string(i), "lua", api::RECORDING);
-  collector_.add_agent("other", "zstd", api::RECORDING);
+  for (int i = 0; i < 5; ++i)
+    collector_.add_agent(std::to_string(i), "lua", api::AGENT_STATE_RECORDING);
+  collector_.add_agent("other", "zstd", api::AGENT_STATE_RECORDING);
   api::ListAgentsRequest request;
-  request.set_filter("lua");
+  request.mutable_target()->set_process_name("lua");
   request.set_page_size(2);
   std::vector<std::string> names;
   do {
@@ -37,22 +40,22 @@ TEST_F(CollectorServiceTest, ListsAgentsByFilterAndPage) {
 }
 
 TEST_F(CollectorServiceTest, ListsSessionsNewestFirst) {
-  collector_.add_session("old", api::COMPLETE);
-  collector_.add_session("new", api::ACTIVE);
+  collector_.add_session("old", api::SESSION_STATE_COMPLETE);
+  collector_.add_session("new", api::SESSION_STATE_ACTIVE);
   api::ListSessionsResponse response;
   ASSERT_TRUE(call(&Stub::ListSessions, {}, &response).ok());
   ASSERT_EQ(response.sessions_size(), 2);
   EXPECT_EQ(response.sessions(0).name(), "sessions/new");
   api::ListSessionsRequest request;
-  request.set_filter("tag-old");
+  request.mutable_target()->set_tag("tag-old");
   ASSERT_TRUE(call(&Stub::ListSessions, request, &response).ok());
   ASSERT_EQ(response.sessions_size(), 1);
   EXPECT_EQ(response.sessions(0).name(), "sessions/old");
 }
 
 TEST_F(CollectorServiceTest, GetsTheNewestSessionForAnEmptyName) {
-  collector_.add_session("old", api::COMPLETE);
-  collector_.add_session("new", api::ACTIVE);
+  collector_.add_session("old", api::SESSION_STATE_COMPLETE);
+  collector_.add_session("new", api::SESSION_STATE_ACTIVE);
   api::Session session;
   ASSERT_TRUE(call(&Stub::GetSession, {}, &session).ok());
   EXPECT_EQ(session.name(), "sessions/new");
@@ -64,7 +67,7 @@ TEST_F(CollectorServiceTest, GetsTheNewestSessionForAnEmptyName) {
 }
 
 TEST_F(CollectorServiceTest, PassesTheSlowCallsOn) {
-  collector_.add_session("one", api::ACTIVE);
+  collector_.add_session("one", api::SESSION_STATE_ACTIVE);
   api::AttachAgentRequest attach;
   attach.set_address("127.0.0.1:7720");
   api::Agent agent;
@@ -74,26 +77,31 @@ TEST_F(CollectorServiceTest, PassesTheSlowCallsOn) {
   api::DetachAgentRequest detach;
   detach.set_name("agents/1");
   ASSERT_TRUE(call(&Stub::DetachAgent, detach, &agent).ok());
-  EXPECT_EQ(agent.state(), api::GONE);
+  EXPECT_EQ(agent.state(), api::AGENT_STATE_GONE);
 
   api::StartSessionRequest start;
-  start.set_agent("agents/1");
+  start.mutable_target()->set_agent("agents/1");
+  start.mutable_duration()->set_seconds(30);
   api::StartSessionResponse started;
   ASSERT_TRUE(call(&Stub::StartSession, start, &started).ok());
-  ASSERT_EQ(started.sessions_size(), 1);
-  EXPECT_EQ(started.sessions(0).agent(), "agents/1");
+  ASSERT_EQ(started.outcomes_size(), 1);
+  EXPECT_EQ(started.outcomes(0).session().agent(), "agents/1");
+  EXPECT_EQ(collector_.last_start().SerializeAsString(), start.SerializeAsString());
+  start.mutable_duration()->set_seconds(-1);
+  EXPECT_EQ(call(&Stub::StartSession, start, &started).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
 
   api::StopSessionResponse stopped;
   ASSERT_TRUE(call(&Stub::StopSession, {}, &stopped).ok());
-  ASSERT_EQ(stopped.sessions_size(), 1);
-  EXPECT_EQ(stopped.sessions(0).state(), api::COMPLETE);
+  ASSERT_EQ(stopped.outcomes_size(), 1);
+  EXPECT_EQ(stopped.outcomes(0).session().state(), api::SESSION_STATE_COMPLETE);
   EXPECT_EQ(collector_.last_argument(), "");
 
   api::GetManifestRequest get;
   get.set_name("sessions/one");
   api::Manifest manifest;
   ASSERT_TRUE(call(&Stub::GetManifest, get, &manifest).ok());
-  EXPECT_EQ(manifest.json(), "{\"format_version\":\"2.1\"}\n");
+  EXPECT_EQ(manifest.session(), "sessions/one");
 
   api::Stats stats;
   ASSERT_TRUE(call(&Stub::GetStats, {}, &stats).ok());
@@ -111,31 +119,132 @@ TEST_F(CollectorServiceTest, EmptyAddressesAndNamesAreExplained) {
 }
 
 TEST_F(CollectorServiceTest, AnEmptyStartDetailStartsItEverywhere) {
-  api::DetailResponse response;
+  api::StartDetailResponse response;
   ASSERT_TRUE(call(&Stub::StartDetail, {}, &response).ok());
-  EXPECT_EQ(collector_.last_mode(), api::ON);
-  EXPECT_EQ(collector_.last_detail().ByteSizeLong(), 0u);
+  const DetailOrder order = collector_.last_detail();
+  EXPECT_EQ(order.mode, api::DETAIL_MODE_ON);
+  EXPECT_EQ(order.target.ByteSizeLong(), 0u);
+  EXPECT_TRUE(order.functions.empty() && order.threads.empty());
+  EXPECT_EQ(order.duration_ns, 0u);
+  EXPECT_EQ(order.pre_roll_ns, 0u);
   ASSERT_EQ(response.outcomes_size(), 1);
-  EXPECT_TRUE(response.outcomes(0).ok());
+  EXPECT_FALSE(response.outcomes(0).has_error());
 }
 
 TEST_F(CollectorServiceTest, DetailRequestsArriveWhole) {
-  api::DetailRequest request;
-  request.set_target("agents/1");
-  request.add_threads(4711);
-  request.add_functions("lua_*");
-  request.mutable_duration()->set_seconds(5);
-  request.mutable_pre_roll()->set_seconds(2);
-  api::DetailResponse response;
-  ASSERT_TRUE(call(&Stub::ArmDetail, request, &response).ok());
-  EXPECT_EQ(collector_.last_mode(), api::ARMED);
-  EXPECT_EQ(collector_.last_detail().SerializeAsString(), request.SerializeAsString());
-  ASSERT_TRUE(call(&Stub::StopDetail, request, &response).ok());
-  EXPECT_EQ(collector_.last_mode(), api::OFF);
-  request.mutable_duration()->set_seconds(-1);
-  for (auto method : {&Stub::ArmDetail, &Stub::StartDetail, &Stub::StopDetail}) {
-    EXPECT_EQ(call(method, request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  }
+  api::StartDetailRequest start;
+  start.mutable_target()->set_pid(7);
+  start.add_threads("4711");
+  start.add_functions("lua_*");
+  start.mutable_duration()->set_seconds(5);
+  start.mutable_pre_roll()->set_nanos(250'000'000);
+  api::StartDetailResponse started;
+  ASSERT_TRUE(call(&Stub::StartDetail, start, &started).ok());
+  DetailOrder order = collector_.last_detail();
+  EXPECT_EQ(order.target.pid(), 7u);
+  EXPECT_THAT(order.threads, ::testing::ElementsAre("4711"));
+  EXPECT_THAT(order.functions, ::testing::ElementsAre("lua_*"));
+  EXPECT_EQ(order.duration_ns, 5'000'000'000u);
+  EXPECT_EQ(order.pre_roll_ns, 250'000'000u);
+  EXPECT_THAT(started.outcomes(0).warnings(), ::testing::ElementsAre("there is no pre-roll"));
+  start.mutable_duration()->set_seconds(-1);
+  EXPECT_EQ(call(&Stub::StartDetail, start, &started).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+
+  api::ArmDetailRequest arm;
+  arm.mutable_target()->set_agent("agents/1");
+  arm.add_functions("f");
+  arm.add_threads("name=w*");
+  api::ArmDetailResponse armed;
+  ASSERT_TRUE(call(&Stub::ArmDetail, arm, &armed).ok());
+  order = collector_.last_detail();
+  EXPECT_EQ(order.mode, api::DETAIL_MODE_ARMED);
+  EXPECT_EQ(order.target.agent(), "agents/1");
+  EXPECT_THAT(order.functions, ::testing::ElementsAre("f"));
+  EXPECT_THAT(order.threads, ::testing::ElementsAre("name=w*"));
+  arm.add_functions("");
+  EXPECT_EQ(call(&Stub::ArmDetail, arm, &armed).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+
+  api::StopDetailRequest stop;
+  stop.add_threads("12");
+  api::StopDetailResponse stopped;
+  ASSERT_TRUE(call(&Stub::StopDetail, stop, &stopped).ok());
+  order = collector_.last_detail();
+  EXPECT_EQ(order.mode, api::DETAIL_MODE_OFF);
+  EXPECT_THAT(order.threads, ::testing::ElementsAre("12"));
+  stop.mutable_target()->set_tag("\n");
+  EXPECT_EQ(call(&Stub::StopDetail, stop, &stopped).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(CollectorServiceTest, ListsByState) {
+  collector_.add_agent("1", "lua", api::AGENT_STATE_RECORDING);
+  collector_.add_agent("2", "lua", api::AGENT_STATE_GONE);
+  collector_.add_agent("3", "lua", api::AGENT_STATE_CONNECTED);
+  api::ListAgentsRequest agents;
+  agents.add_states(api::AGENT_STATE_GONE);
+  agents.add_states(api::AGENT_STATE_CONNECTED);
+  api::ListAgentsResponse listed;
+  ASSERT_TRUE(call(&Stub::ListAgents, agents, &listed).ok());
+  ASSERT_EQ(listed.agents_size(), 2);
+  EXPECT_EQ(listed.agents(0).name(), "agents/2");
+  EXPECT_EQ(listed.agents(1).name(), "agents/3");
+
+  collector_.add_session("old", api::SESSION_STATE_COMPLETE);
+  collector_.add_session("new", api::SESSION_STATE_ACTIVE);
+  api::ListSessionsRequest sessions;
+  sessions.add_states(api::SESSION_STATE_COMPLETE);
+  api::ListSessionsResponse found;
+  ASSERT_TRUE(call(&Stub::ListSessions, sessions, &found).ok());
+  ASSERT_EQ(found.sessions_size(), 1);
+  EXPECT_EQ(found.sessions(0).name(), "sessions/old");
+}
+
+TEST_F(CollectorServiceTest, GetsOneAgent) {
+  collector_.add_agent("1", "lua", api::AGENT_STATE_RECORDING);
+  api::Agent agent;
+  ASSERT_TRUE(call(&Stub::GetAgent, {}, &agent).ok());
+  EXPECT_EQ(agent.name(), "agents/1");
+  api::GetAgentRequest request;
+  request.set_name("agents/9");
+  EXPECT_EQ(call(&Stub::GetAgent, request, &agent).error_code(), grpc::StatusCode::NOT_FOUND);
+  request.set_name("\n");
+  EXPECT_EQ(call(&Stub::GetAgent, request, &agent).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(CollectorServiceTest, RulesAreAboutAgentsToCome) {
+  api::SetRulesRequest request;
+  api::Rule& rule = *request.add_rules();
+  rule.mutable_target()->set_process_name("render*");
+  rule.set_action(api::Rule::ACTION_RECORD);
+  rule.mutable_duration()->set_seconds(60);
+  api::Rules rules;
+  ASSERT_TRUE(call(&Stub::SetRules, request, &rules).ok());
+  EXPECT_EQ(rules.SerializeAsString(), request.SerializeAsString());
+  ASSERT_TRUE(call(&Stub::GetRules, {}, &rules).ok());
+  EXPECT_EQ(rules.SerializeAsString(), request.SerializeAsString());
+  rule.mutable_target()->set_pid(7);
+  const auto status = call(&Stub::SetRules, request, &rules);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("agents to come"));
+}
+
+// grpcurl and other clients show what is in the details.
+TEST_F(CollectorServiceTest, ErrorsHaveAReasonForPrograms) {
+  collector_.fail_with({Code::kNoSpace, "the disk is full"});
+  api::StopSessionResponse response;
+  const auto status = call(&Stub::StopSession, {}, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  google::rpc::Status details;
+  ASSERT_TRUE(details.ParseFromString(status.error_details()));
+  EXPECT_EQ(details.code(), 8);
+  EXPECT_EQ(details.message(), "the disk is full");
+  google::rpc::ErrorInfo info;
+  ASSERT_EQ(details.details_size(), 1);
+  ASSERT_TRUE(details.details(0).UnpackTo(&info));
+  EXPECT_EQ(info.reason(), "NO_SPACE");
+  EXPECT_EQ(info.domain(), "collectord");
 }
 
 TEST_F(CollectorServiceTest, MarkersAndContainersAreAskedFor) {
@@ -143,17 +252,17 @@ TEST_F(CollectorServiceTest, MarkersAndContainersAreAskedFor) {
   api::AnnotateResponse marked;
   EXPECT_EQ(call(&Stub::Annotate, mark, &marked).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   mark.set_text("door opens");
-  mark.set_target("agents/1");
+  mark.mutable_target()->set_agent("agents/1");
   ASSERT_TRUE(call(&Stub::Annotate, mark, &marked).ok());
   EXPECT_EQ(collector_.last_argument(), "agents/1|door opens");
-  EXPECT_EQ(marked.outcomes(0).at_ns(), 77u);
+  EXPECT_EQ(marked.outcomes(0).time_ns(), 77u);
   mark.set_text(std::string(kMaxAnnotationBytes + 1, 'x'));
   EXPECT_EQ(call(&Stub::Annotate, mark, &marked).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 
   api::RollContainerRequest roll;
   api::RollContainerResponse rolled;
   ASSERT_TRUE(call(&Stub::RollContainer, roll, &rolled).ok());
-  EXPECT_EQ(rolled.outcomes(0).container(), "/traces/session/pid_1/capture-000002.rtc");
+  EXPECT_EQ(rolled.outcomes(0).path(), "/traces/session/pid_1/capture-000002.rtc");
 }
 
 TEST_F(CollectorServiceTest, EveryCodeHasItsStatus) {
@@ -203,31 +312,35 @@ TEST_F(CollectorServiceTest, AnAnswerAfterTheClientGaveUpGoesNowhere) {
 }
 
 TEST_F(CollectorServiceTest, WatchAgentsBeginsWithThePresentOnes) {
-  collector_.add_agent("1", "lua", api::RECORDING);
-  collector_.add_agent("2", "zstd", api::RECORDING);
+  collector_.add_agent("1", "lua", api::AGENT_STATE_RECORDING);
+  collector_.add_agent("2", "zstd", api::AGENT_STATE_RECORDING);
   const auto made = context();
   api::WatchAgentsRequest request;
-  request.set_filter("lua");
+  request.mutable_target()->set_process_name("lua");
   const auto reader = stub_->WatchAgents(made.get(), request);
   api::AgentEvent event;
   ASSERT_TRUE(reader->Read(&event));
-  EXPECT_EQ(event.kind(), api::AgentEvent::PRESENT);
+  EXPECT_EQ(event.kind(), api::CHANGE_KIND_PRESENT);
   EXPECT_EQ(event.agent().name(), "agents/1");
+  api::AgentEvent synced;
+  ASSERT_TRUE(reader->Read(&synced));
+  EXPECT_EQ(synced.kind(), api::CHANGE_KIND_SYNCED);
+  EXPECT_FALSE(synced.has_agent());
 
   api::Agent changed = event.agent();
-  changed.set_state(api::DISCONNECTED);
+  changed.set_state(api::AGENT_STATE_DISCONNECTED);
   api::Agent foreign;
   foreign.set_name("agents/2");
   foreign.set_process_name("zstd");
-  collector_.change_agent(api::AgentEvent::CHANGED, foreign);
-  collector_.change_agent(api::AgentEvent::CHANGED, changed);
+  collector_.change_agent(api::CHANGE_KIND_CHANGED, foreign);
+  collector_.change_agent(api::CHANGE_KIND_CHANGED, changed);
   ASSERT_TRUE(reader->Read(&event));
-  EXPECT_EQ(event.kind(), api::AgentEvent::CHANGED);
-  EXPECT_EQ(event.agent().state(), api::DISCONNECTED);
+  EXPECT_EQ(event.kind(), api::CHANGE_KIND_CHANGED);
+  EXPECT_EQ(event.agent().state(), api::AGENT_STATE_DISCONNECTED);
 
-  collector_.change_agent(api::AgentEvent::REMOVED, changed);
+  collector_.change_agent(api::CHANGE_KIND_REMOVED, changed);
   ASSERT_TRUE(reader->Read(&event));
-  EXPECT_EQ(event.kind(), api::AgentEvent::REMOVED);
+  EXPECT_EQ(event.kind(), api::CHANGE_KIND_REMOVED);
   made->TryCancel();
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
   collector_.wait_for_watches(0);
@@ -242,7 +355,7 @@ TEST_F(CollectorServiceTest, AClientThatNeverReadsHoldsUpNobody) {
   agent.set_status(std::string(1000, 's'));
   for (uint32_t i = 1; i <= 20'000; ++i) {
     agent.set_reconnects(i);
-    collector_.change_agent(api::AgentEvent::CHANGED, agent);
+    collector_.change_agent(api::CHANGE_KIND_CHANGED, agent);
   }
   api::AgentEvent event;
   do {
@@ -251,8 +364,8 @@ TEST_F(CollectorServiceTest, AClientThatNeverReadsHoldsUpNobody) {
 }
 
 TEST_F(CollectorServiceTest, WatchSessionEndsWithTheSealedSession) {
-  collector_.add_session("old", api::COMPLETE);
-  collector_.add_session("new", api::ACTIVE);
+  collector_.add_session("old", api::SESSION_STATE_COMPLETE);
+  collector_.add_session("new", api::SESSION_STATE_ACTIVE);
   const auto made = context();
   api::WatchSessionRequest request;
   request.mutable_interval()->set_nanos(1);
@@ -263,17 +376,17 @@ TEST_F(CollectorServiceTest, WatchSessionEndsWithTheSealedSession) {
   EXPECT_EQ(collector_.last_interval_ms(), kMinWatchIntervalMs);
   session.set_events(10);
   collector_.change_session(session, false);
-  session.set_state(api::COMPLETE);
+  session.set_state(api::SESSION_STATE_COMPLETE);
   collector_.change_session(session, true);
   while (reader->Read(&session)) {
   }
-  EXPECT_EQ(session.state(), api::COMPLETE);
+  EXPECT_EQ(session.state(), api::SESSION_STATE_COMPLETE);
   EXPECT_TRUE(reader->Finish().ok());
   collector_.wait_for_watches(0);
 }
 
 TEST_F(CollectorServiceTest, WatchingASealedSessionShowsItOnce) {
-  collector_.add_session("old", api::RECOVERED);
+  collector_.add_session("old", api::SESSION_STATE_RECOVERED);
   const auto made = context();
   const auto reader = stub_->WatchSession(made.get(), {});
   api::Session session;
@@ -289,7 +402,7 @@ TEST_F(CollectorServiceTest, WatchSessionSaysWhyItCannot) {
   EXPECT_FALSE(missing->Read(&session));
   EXPECT_EQ(missing->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
 
-  collector_.add_session("one", api::ACTIVE);
+  collector_.add_session("one", api::SESSION_STATE_ACTIVE);
   const auto gone_context = context();
   const auto gone = stub_->WatchSession(gone_context.get(), {});
   ASSERT_TRUE(gone->Read(&session));
@@ -303,12 +416,12 @@ TEST_F(CollectorServiceTest, WatchSessionSaysWhyItCannot) {
 }
 
 TEST_F(CollectorServiceTest, OversizedRequestsAreRefused) {
-  api::DetailRequest request;
+  api::StartDetailRequest request;
   request.add_functions(std::string(kMaxRequestBytes, 'f'));
-  api::DetailResponse response;
+  api::StartDetailResponse response;
   EXPECT_EQ(call(&Stub::StartDetail, request, &response).error_code(),
             grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(collector_.last_mode(), api::DETAIL_MODE_UNSPECIFIED);
+  EXPECT_TRUE(collector_.last_detail().functions.empty());
 }
 
 }  // namespace

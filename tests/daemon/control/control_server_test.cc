@@ -2,9 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/dynamic_message.h>
 #include <google/protobuf/text_format.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/proto_buffer_writer.h>
@@ -16,9 +16,11 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <map>
 #include <thread>
 
 #include "daemon/control/control_address.h"
+#include "daemon/control/reflection_service.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "tests/daemon/control/server_fixture.h"
 
@@ -32,63 +34,106 @@ using ::testing::HasSubstr;
 
 class ControlServerTest : public ServerFixture {
  protected:
-  // Asks the reflection service one question, in text form, and returns the answer in text form.
-  // Its messages are known to the reflection library that is linked here; no header declares them.
-  std::string reflect(const std::string& question) {
-    const auto* pool = google::protobuf::DescriptorPool::generated_pool();
-    google::protobuf::DynamicMessageFactory factory(pool);
-    const auto make = [&](const char* name) {
-      const auto* type = pool->FindMessageTypeByName(name);
-      return std::unique_ptr<google::protobuf::Message>(factory.GetPrototype(type)->New());
-    };
-    const auto request = make("grpc.reflection.v1alpha.ServerReflectionRequest");
-    const auto response = make("grpc.reflection.v1alpha.ServerReflectionResponse");
-    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(question, request.get()));
-
-    grpc::GenericStub stub(channel_);
-    grpc::CompletionQueue queue;
+  // Asks a reflection service one question.
+  template <class Package>
+  typename Package::Response reflect(const typename Package::Request& question) {
     const auto made = context();
-    auto stream = stub.PrepareCall(
-        made.get(), "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
-    const auto wait = [&queue] {
-      void* tag = nullptr;
-      bool ok = false;
-      EXPECT_TRUE(queue.Next(&tag, &ok));
-      return ok;
+    const auto stub = Package::Service::NewStub(channel_);
+    const auto stream = stub->ServerReflectionInfo(made.get());
+    typename Package::Response answer;
+    // As clients do, more than one question in a call.
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_TRUE(stream->Write(question));
+      EXPECT_TRUE(stream->Read(&answer));
+    }
+    EXPECT_TRUE(stream->WritesDone());
+    EXPECT_TRUE(stream->Finish().ok());
+    return answer;
+  }
+
+  template <class Package>
+  void expect_reflection() {
+    typename Package::Request question;
+    question.set_list_services("*");
+    std::vector<std::string> listed;
+    const auto services = reflect<Package>(question);
+    for (const auto& service : services.list_services_response().service()) {
+      listed.push_back(service.name());
+    }
+    EXPECT_THAT(listed,
+                ::testing::ElementsAre("collect.control.v1.Collector", "grpc.health.v1.Health",
+                                       "grpc.reflection.v1.ServerReflection",
+                                       "grpc.reflection.v1alpha.ServerReflection"));
+    for (const std::string& service : listed) {
+      question.set_file_containing_symbol(service);
+      EXPECT_GT(reflect<Package>(question).file_descriptor_response().file_descriptor_proto_size(),
+                0)
+          << service;
+    }
+    // Whoever has the answer has all that a message needs, with the names that JSON has.
+    question.set_file_containing_symbol("collect.control.v1.Collector.StartSession");
+    google::protobuf::DescriptorPool pool;
+    const auto files = reflect<Package>(question).file_descriptor_response();
+    std::map<std::string, google::protobuf::FileDescriptorProto> protos;
+    for (const std::string& bytes : files.file_descriptor_proto()) {
+      google::protobuf::FileDescriptorProto proto;
+      ASSERT_TRUE(proto.ParseFromString(bytes));
+      EXPECT_TRUE(protos.emplace(proto.name(), proto).second) << "each once: " << proto.name();
+    }
+    const auto add = [&](const auto& self, const std::string& name) -> void {
+      if (pool.FindFileByName(name) != nullptr) return;
+      ASSERT_TRUE(protos.contains(name)) << name;
+      for (const std::string& needed : protos[name].dependency()) self(self, needed);
+      EXPECT_NE(pool.BuildFile(protos[name]), nullptr);
     };
-    stream->StartCall(nullptr);
-    EXPECT_TRUE(wait());
-    grpc::ByteBuffer sent;
-    bool own = false;
-    EXPECT_TRUE((grpc::GenericSerialize<grpc::ProtoBufferWriter, google::protobuf::Message>(
-                     *request, &sent, &own))
-                    .ok());
-    stream->Write(sent, nullptr);
-    EXPECT_TRUE(wait());
-    grpc::ByteBuffer received;
-    stream->Read(&received, nullptr);
-    EXPECT_TRUE(wait());
-    EXPECT_TRUE((grpc::GenericDeserialize<grpc::ProtoBufferReader, google::protobuf::Message>(
-                     &received, response.get()))
-                    .ok());
-    made->TryCancel();
-    grpc::Status status;
-    stream->Finish(&status, nullptr);
-    wait();
-    queue.Shutdown();
-    return response->DebugString();
+    add(add, "collect/control/v1/control.proto");
+    const auto* agent = pool.FindMessageTypeByName("collect.control.v1.Agent");
+    ASSERT_NE(agent, nullptr);
+    google::protobuf::DescriptorProto shown;
+    agent->CopyTo(&shown);
+    const int number = agent->FindFieldByName("connect_time")->index();
+    EXPECT_TRUE(shown.field(number).has_json_name());
+    EXPECT_EQ(shown.field(number).json_name(), "connectTime");
+
+    question.set_file_by_filename("google/rpc/error_details.proto");
+    EXPECT_EQ(reflect<Package>(question).file_descriptor_response().file_descriptor_proto_size(),
+              1);
+    question.set_file_by_filename("no/such.proto");
+    EXPECT_EQ(reflect<Package>(question).error_response().error_code(),
+              grpc::StatusCode::NOT_FOUND);
+    question.set_file_containing_symbol("no.such.Service");
+    EXPECT_EQ(reflect<Package>(question).error_response().error_code(),
+              grpc::StatusCode::NOT_FOUND);
+    question.set_all_extension_numbers_of_type("collect.control.v1.Agent");
+    EXPECT_EQ(reflect<Package>(question).all_extension_numbers_response().base_type_name(),
+              "collect.control.v1.Agent");
+    question.mutable_file_containing_extension()->set_containing_type("x");
+    EXPECT_EQ(reflect<Package>(question).error_response().error_code(),
+              grpc::StatusCode::NOT_FOUND);
+    question.clear_message_request();
+    EXPECT_EQ(reflect<Package>(question).error_response().error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
   }
 };
 
 TEST_F(ControlServerTest, ReflectionListsAndDescribesTheServices) {
-  const std::string listed = reflect("list_services: \"*\"");
-  for (const char* service : {"collect.control.v1.Collector", "grpc.health.v1.Health",
-                              "grpc.reflection.v1alpha.ServerReflection"}) {
-    EXPECT_THAT(listed, HasSubstr(std::string("name: \"") + service + "\""));
-    EXPECT_THAT(reflect(std::string("file_containing_symbol: \"") + service + "\""),
-                HasSubstr("file_descriptor_proto"));
-  }
-  EXPECT_THAT(reflect("file_containing_symbol: \"no.such.Service\""), HasSubstr("error_response"));
+  expect_reflection<ReflectionV1>();
+  expect_reflection<ReflectionV1Alpha>();
+}
+
+TEST_F(ControlServerTest, ShutdownEndsReflection) {
+  const auto made = context();
+  const auto stub = ReflectionV1::Service::NewStub(channel_);
+  const auto stream = stub->ServerReflectionInfo(made.get());
+  ReflectionV1::Request question;
+  question.set_list_services("*");
+  ReflectionV1::Response answer;
+  ASSERT_TRUE(stream->Write(question));
+  ASSERT_TRUE(stream->Read(&answer));
+  auto down = std::async(std::launch::async, [this] { server_->shutdown(kTestDeadline * 10); });
+  EXPECT_FALSE(stream->Read(&answer));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(down.wait_for(kTestDeadline), std::future_status::ready);
 }
 
 TEST_F(ControlServerTest, HealthIsServing) {
@@ -169,13 +214,13 @@ TEST_F(ControlServerTest, PublicClientsNeedNoSchema) {
     EXPECT_EQ(code, 0) << output;
     EXPECT_THAT(run(call + base + "/grpc.health.v1.Health/Check").second, HasSubstr("SERVING"));
   }
-  EXPECT_EQ(collector_.last_mode(), api::ON);
+  EXPECT_EQ(collector_.last_detail().mode, api::DETAIL_MODE_ON);
 }
 
 // The deadline is far away: live watches, busy and idle, must not make shutdown wait for it.
 TEST_F(ControlServerTest, ShutdownEndsLiveStreamsFirst) {
-  collector_.add_agent("1", "lua", api::RECORDING);
-  collector_.add_session("one", api::ACTIVE);
+  collector_.add_agent("1", "lua", api::AGENT_STATE_RECORDING);
+  collector_.add_session("one", api::SESSION_STATE_ACTIVE);
   const auto agents_context = context();
   const auto agents = stub_->WatchAgents(agents_context.get(), {});
   const auto session_context = context();
@@ -185,6 +230,8 @@ TEST_F(ControlServerTest, ShutdownEndsLiveStreamsFirst) {
   const auto health = health_stub->Watch(health_context.get(), {});
   api::AgentEvent event;
   ASSERT_TRUE(agents->Read(&event));
+  ASSERT_TRUE(agents->Read(&event));
+  EXPECT_EQ(event.kind(), api::CHANGE_KIND_SYNCED);
   api::Session state;
   ASSERT_TRUE(session->Read(&state));
   HealthCheckResponse serving;
@@ -225,7 +272,7 @@ TEST_F(ControlServerTest, ShutdownDoesNotWaitForAClientThatNeverReads) {
     api::Agent agent;
     agent.set_name("agents/" + std::to_string(i));
     agent.set_status(std::string(1000, 's'));
-    collector_.change_agent(api::AgentEvent::ADDED, agent);
+    collector_.change_agent(api::CHANGE_KIND_ADDED, agent);
   }
   auto down =
       std::async(std::launch::async, [this] { server_->shutdown(std::chrono::milliseconds(200)); });

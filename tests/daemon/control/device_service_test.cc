@@ -19,8 +19,8 @@ api::Device device(const std::string& serial, api::DeviceState state) {
 class DeviceServiceTest : public ServerFixture {};
 
 TEST_F(DeviceServiceTest, ListHasDevicesAndServers) {
-  collector_.change_device(api::AgentEvent::ADDED, device("A", api::NO_AGENT));
-  collector_.change_device(api::AgentEvent::ADDED, device("B", api::BLOCKED));
+  collector_.change_device(api::CHANGE_KIND_ADDED, device("A", api::DEVICE_STATE_NO_AGENT));
+  collector_.change_device(api::CHANGE_KIND_ADDED, device("B", api::DEVICE_STATE_BLOCKED));
   api::DeviceServer server;
   server.set_via("adb");
   server.set_status("no adb server");
@@ -32,38 +32,52 @@ TEST_F(DeviceServiceTest, ListHasDevicesAndServers) {
   EXPECT_EQ(response.servers(0).status(), "no adb server");
   for (const char* filter : {"B", "Sim_B", "devices/B"}) {
     api::ListDevicesRequest request;
-    request.set_filter(filter);
+    request.set_match(filter);
     api::ListDevicesResponse filtered;
     ASSERT_TRUE(call(&Stub::ListDevices, request, &filtered).ok());
     ASSERT_EQ(filtered.devices_size(), 1) << filter;
-    EXPECT_EQ(filtered.devices(0).state(), api::BLOCKED);
+    EXPECT_EQ(filtered.devices(0).state(), api::DEVICE_STATE_BLOCKED);
     EXPECT_EQ(filtered.servers_size(), 1) << "why there may be none";
   }
+  api::ListDevicesRequest blocked;
+  blocked.add_states(api::DEVICE_STATE_BLOCKED);
+  ASSERT_TRUE(call(&Stub::ListDevices, blocked, &response).ok());
+  ASSERT_EQ(response.devices_size(), 1);
+  EXPECT_EQ(response.devices(0).serial(), "B");
+  api::GetDeviceRequest get;
+  get.set_name("devices/A");
+  api::Device got;
+  ASSERT_TRUE(call(&Stub::GetDevice, get, &got).ok());
+  EXPECT_EQ(got.serial(), "A");
+  get.set_name("devices/C");
+  EXPECT_EQ(call(&Stub::GetDevice, get, &got).error_code(), grpc::StatusCode::NOT_FOUND);
   api::ListDevicesRequest unprintable;
-  unprintable.set_filter("\x01");
+  unprintable.set_match("\x01");
   EXPECT_EQ(call(&Stub::ListDevices, unprintable, &response).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
 }
 
 TEST_F(DeviceServiceTest, WatchBeginsWithThePresentOnes) {
-  collector_.change_device(api::AgentEvent::ADDED, device("A", api::NO_AGENT));
-  collector_.change_device(api::AgentEvent::ADDED, device("B", api::NO_AGENT));
+  collector_.change_device(api::CHANGE_KIND_ADDED, device("A", api::DEVICE_STATE_NO_AGENT));
+  collector_.change_device(api::CHANGE_KIND_ADDED, device("B", api::DEVICE_STATE_NO_AGENT));
   const auto made = context();
   api::WatchDevicesRequest request;
-  request.set_filter("A");
+  request.set_match("A");
   const auto reader = stub_->WatchDevices(made.get(), request);
   api::DeviceEvent event;
   ASSERT_TRUE(reader->Read(&event));
-  EXPECT_EQ(event.kind(), api::AgentEvent::PRESENT);
+  EXPECT_EQ(event.kind(), api::CHANGE_KIND_PRESENT);
   EXPECT_EQ(event.device().serial(), "A");
-  collector_.change_device(api::AgentEvent::CHANGED, device("B", api::SERVING));
-  collector_.change_device(api::AgentEvent::CHANGED, device("A", api::SERVING));
   ASSERT_TRUE(reader->Read(&event));
-  EXPECT_EQ(event.kind(), api::AgentEvent::CHANGED);
-  EXPECT_EQ(event.device().state(), api::SERVING);
-  collector_.change_device(api::AgentEvent::REMOVED, device("A", api::ABSENT));
+  EXPECT_EQ(event.kind(), api::CHANGE_KIND_SYNCED);
+  collector_.change_device(api::CHANGE_KIND_CHANGED, device("B", api::DEVICE_STATE_SERVING));
+  collector_.change_device(api::CHANGE_KIND_CHANGED, device("A", api::DEVICE_STATE_SERVING));
   ASSERT_TRUE(reader->Read(&event));
-  EXPECT_EQ(event.kind(), api::AgentEvent::REMOVED);
+  EXPECT_EQ(event.kind(), api::CHANGE_KIND_CHANGED);
+  EXPECT_EQ(event.device().state(), api::DEVICE_STATE_SERVING);
+  collector_.change_device(api::CHANGE_KIND_REMOVED, device("A", api::DEVICE_STATE_ABSENT));
+  ASSERT_TRUE(reader->Read(&event));
+  EXPECT_EQ(event.kind(), api::CHANGE_KIND_REMOVED);
   made->TryCancel();
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
   collector_.wait_for_watches(0);

@@ -3,9 +3,17 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/control/name_filter.h"
+#include "daemon/control/selector.h"
 
 namespace collect::control {
+namespace {
+
+// The one word that a test has put into it.
+std::string word_of(const api::Selector& target) {
+  return target.any() + target.agent() + target.session() + target.device();
+}
+
+}  // namespace
 
 void FakeCollector::add_agent(const std::string& id, const std::string& process,
                               api::AgentState state) {
@@ -28,13 +36,13 @@ void FakeCollector::add_session(const std::string& id, api::SessionState state) 
   sessions_.insert(sessions_.begin(), session);
 }
 
-void FakeCollector::change_agent(api::AgentEvent::Kind kind, const api::Agent& agent) {
+void FakeCollector::change_agent(api::ChangeKind kind, const api::Agent& agent) {
   const std::lock_guard callback_lock(callback_mutex_);
   std::vector<std::function<void(const api::AgentEvent&)>> watchers;
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(agents_, [&](const auto& known) { return known.name() == agent.name(); });
-    if (kind != api::AgentEvent::REMOVED) agents_.push_back(agent);
+    if (kind != api::CHANGE_KIND_REMOVED) agents_.push_back(agent);
     for (auto& [id, watcher] : agent_watchers_) watchers.push_back(watcher);
   }
   api::AgentEvent event;
@@ -105,14 +113,14 @@ api::SetFunctionFilterRequest FakeCollector::last_filter() {
   return last_filter_;
 }
 
-api::DetailRequest FakeCollector::last_detail() {
+DetailOrder FakeCollector::last_detail() {
   const std::lock_guard lock(mutex_);
   return last_detail_;
 }
 
-api::DetailMode FakeCollector::last_mode() {
+api::StartSessionRequest FakeCollector::last_start() {
   const std::lock_guard lock(mutex_);
-  return last_mode_;
+  return last_start_;
 }
 
 uint32_t FakeCollector::last_interval_ms() {
@@ -120,22 +128,38 @@ uint32_t FakeCollector::last_interval_ms() {
   return last_interval_ms_;
 }
 
-std::vector<api::Agent> FakeCollector::agents(const std::string& filter) {
+std::vector<api::Agent> FakeCollector::agents(const api::Selector& target) {
   const std::lock_guard lock(mutex_);
   std::vector<api::Agent> found;
   for (const api::Agent& agent : agents_) {
-    if (matches(agent, filter)) found.push_back(agent);
+    if (matches(agent, target)) found.push_back(agent);
   }
   return found;
 }
 
-std::vector<api::Session> FakeCollector::sessions(const std::string& filter) {
+std::vector<api::Session> FakeCollector::sessions(const api::Selector& target) {
   const std::lock_guard lock(mutex_);
   std::vector<api::Session> found;
   for (const api::Session& session : sessions_) {
-    if (matches(session, filter)) found.push_back(session);
+    if (matches(session, target)) found.push_back(session);
   }
   return found;
+}
+
+Result<api::Agent> FakeCollector::agent(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  for (const api::Agent& agent : agents_) {
+    if (name.empty() || agent.name() == name) return agent;
+  }
+  return Error{Code::kNotFound, "no agent is named \"" + name + "\""};
+}
+
+Result<api::Device> FakeCollector::device(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [known, device] : devices_) {
+    if (name.empty() || known == name) return device;
+  }
+  return Error{Code::kNotFound, "no device is named \"" + name + "\""};
 }
 
 Result<api::Session> FakeCollector::session(const std::string& name) {
@@ -156,12 +180,12 @@ api::Stats FakeCollector::stats() {
   return stats;
 }
 
-void FakeCollector::change_device(api::AgentEvent::Kind kind, const api::Device& device) {
+void FakeCollector::change_device(api::ChangeKind kind, const api::Device& device) {
   const std::lock_guard callback_lock(callback_mutex_);
   std::vector<std::function<void(const api::DeviceEvent&)>> watchers;
   {
     const std::lock_guard lock(mutex_);
-    if (kind == api::AgentEvent::REMOVED) {
+    if (kind == api::CHANGE_KIND_REMOVED) {
       devices_.erase(device.name());
     } else {
       devices_[device.name()] = device;
@@ -179,11 +203,11 @@ void FakeCollector::set_device_servers(std::vector<api::DeviceServer> servers) {
   device_servers_ = std::move(servers);
 }
 
-std::vector<api::Device> FakeCollector::devices(const std::string& filter) {
+std::vector<api::Device> FakeCollector::devices(const std::string& match) {
   const std::lock_guard lock(mutex_);
   std::vector<api::Device> all;
   for (const auto& [name, device] : devices_) {
-    if (matches(device, filter)) all.push_back(device);
+    if (matches(device, match)) all.push_back(device);
   }
   return all;
 }
@@ -250,36 +274,44 @@ void FakeCollector::attach(const std::string& address, Callback<api::Agent> done
   api::Agent agent;
   agent.set_name("agents/dialled");
   agent.set_address(address);
-  agent.set_state(api::DIALING);
+  agent.set_state(api::AGENT_STATE_DIALING);
   answer(address, agent, std::move(done));
 }
 
 void FakeCollector::detach(const std::string& name, Callback<api::Agent> done) {
   api::Agent agent;
   agent.set_name(name);
-  agent.set_state(api::GONE);
+  agent.set_state(api::AGENT_STATE_GONE);
   answer(name, agent, std::move(done));
 }
 
-void FakeCollector::start_session(const std::string& agent,
-                                  Callback<std::vector<api::Session>> done) {
-  api::Session session;
-  session.set_name("sessions/started");
-  session.set_agent(agent);
-  answer(agent, std::vector{session}, std::move(done));
+void FakeCollector::start_session(const api::StartSessionRequest& request,
+                                  Callback<api::StartSessionResponse> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    last_start_ = request;
+  }
+  api::StartSessionResponse response;
+  api::RecordingOutcome* outcome = response.add_outcomes();
+  outcome->set_agent(word_of(request.target()));
+  outcome->mutable_session()->set_name("sessions/started");
+  outcome->mutable_session()->set_agent(word_of(request.target()));
+  answer(word_of(request.target()), response, std::move(done));
 }
 
-void FakeCollector::stop_session(const std::string& name,
-                                 Callback<std::vector<api::Session>> done) {
-  std::vector<api::Session> stopped = sessions("");
-  for (api::Session& session : stopped) session.set_state(api::COMPLETE);
-  answer(name, std::move(stopped), std::move(done));
+void FakeCollector::stop_session(const api::Selector& target,
+                                 Callback<api::StopSessionResponse> done) {
+  api::StopSessionResponse response;
+  for (api::Session& session : sessions({})) {
+    session.set_state(api::SESSION_STATE_COMPLETE);
+    *response.add_outcomes()->mutable_session() = session;
+  }
+  answer(word_of(target), response, std::move(done));
 }
 
 void FakeCollector::manifest(const std::string& name, Callback<api::Manifest> done) {
   api::Manifest manifest;
   manifest.set_session(name);
-  manifest.set_json("{\"format_version\":\"2.1\"}\n");
   api::ManifestStall* stall = manifest.add_stalls();
   stall->set_kind("page_wait");
   stall->set_thread(2);
@@ -337,7 +369,7 @@ void FakeCollector::list_files(const std::string& name, Callback<api::ListFilesR
     for (const auto& [path, content] : files_) {
       api::SessionFile* file = response.add_files();
       file->set_path(path);
-      file->set_bytes(content.size());
+      file->set_size_bytes(content.size());
     }
   }
   answer(name, response, std::move(done));
@@ -402,19 +434,30 @@ void FakeCollector::delete_session(const std::string& name,
   answer(name, response, std::move(done));
 }
 
-void FakeCollector::set_detail(api::DetailMode mode, const api::DetailRequest& request,
-                               Callback<api::DetailResponse> done) {
+void FakeCollector::set_detail(const DetailOrder& order,
+                               Callback<std::vector<api::DetailOutcome>> done) {
   {
     const std::lock_guard lock(mutex_);
-    last_mode_ = mode;
-    last_detail_ = request;
+    last_detail_ = order;
   }
-  api::DetailResponse response;
-  auto& outcome = *response.add_outcomes();
+  api::DetailOutcome outcome;
   outcome.set_agent("agents/1");
-  outcome.set_ok(true);
-  outcome.set_detail(mode);
-  answer(request.target(), response, std::move(done));
+  outcome.set_detail(order.mode);
+  if (order.pre_roll_ns != 0) outcome.add_warnings("there is no pre-roll");
+  answer(word_of(order.target), std::vector{outcome}, std::move(done));
+}
+
+api::Rules FakeCollector::rules() {
+  const std::lock_guard lock(mutex_);
+  return rules_;
+}
+
+void FakeCollector::set_rules(const api::Rules& rules, Callback<api::Rules> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    rules_ = rules;
+  }
+  answer("", rules, std::move(done));
 }
 
 void FakeCollector::set_function_filter(const api::SetFunctionFilterRequest& request,
@@ -426,10 +469,9 @@ void FakeCollector::set_function_filter(const api::SetFunctionFilterRequest& req
   api::SetFunctionFilterResponse response;
   auto& outcome = *response.add_outcomes();
   outcome.set_agent("agents/1");
-  outcome.set_ok(true);
   outcome.set_functions_matched(12);
   outcome.set_functions_patched(5);
-  answer(request.target(), response, std::move(done));
+  answer(word_of(request.target()), response, std::move(done));
 }
 
 void FakeCollector::annotate(const api::AnnotateRequest& request,
@@ -437,9 +479,8 @@ void FakeCollector::annotate(const api::AnnotateRequest& request,
   api::AnnotateResponse response;
   auto& outcome = *response.add_outcomes();
   outcome.set_agent("agents/1");
-  outcome.set_ok(true);
-  outcome.set_at_ns(request.at_ns() == 0 ? 77 : request.at_ns());
-  answer(request.target() + "|" + request.text(), response, std::move(done));
+  outcome.set_time_ns(request.time_ns() == 0 ? 77 : request.time_ns());
+  answer(word_of(request.target()) + "|" + request.text(), response, std::move(done));
 }
 
 void FakeCollector::roll_container(const api::RollContainerRequest& request,
@@ -447,9 +488,8 @@ void FakeCollector::roll_container(const api::RollContainerRequest& request,
   api::RollContainerResponse response;
   auto& outcome = *response.add_outcomes();
   outcome.set_agent("agents/1");
-  outcome.set_ok(true);
-  outcome.set_container("/traces/session/pid_1/capture-000002.rtc");
-  answer(request.target(), response, std::move(done));
+  outcome.set_path("/traces/session/pid_1/capture-000002.rtc");
+  answer(word_of(request.target()), response, std::move(done));
 }
 
 }  // namespace collect::control

@@ -21,9 +21,9 @@ class FakeCollector : public CollectorApi {
   void add_session(const std::string& id, api::SessionState state);  // in front: the newest
 
   // Changes a thing and tells its watchers.
-  void change_agent(api::AgentEvent::Kind kind, const api::Agent& agent);
+  void change_agent(api::ChangeKind kind, const api::Agent& agent);
   void change_session(const api::Session& session, bool last);
-  void change_device(api::AgentEvent::Kind kind, const api::Device& device);
+  void change_device(api::ChangeKind kind, const api::Device& device);
   void set_device_servers(std::vector<api::DeviceServer> servers);
 
   // While held, slow calls are remembered and answered by release_all().
@@ -43,19 +43,21 @@ class FakeCollector : public CollectorApi {
   void fail_with(Error error);
 
   std::string last_argument();
-  api::DetailRequest last_detail();
+  DetailOrder last_detail();
   api::SetFunctionFilterRequest last_filter();
-  api::DetailMode last_mode();
+  api::StartSessionRequest last_start();
   uint32_t last_interval_ms();
   uint32_t last_atf_version();
   // The newest conversion has come so far. False: nobody wants it any more.
   bool convert_to(uint64_t done_bytes, uint64_t bytes);
 
-  std::vector<api::Agent> agents(const std::string& filter) override;
-  std::vector<api::Session> sessions(const std::string& filter) override;
-  std::vector<api::Device> devices(const std::string& filter) override;
+  std::vector<api::Agent> agents(const api::Selector& target) override;
+  std::vector<api::Session> sessions(const api::Selector& target) override;
+  std::vector<api::Device> devices(const std::string& match) override;
   std::vector<api::DeviceServer> device_servers() override;
   Result<api::Session> session(const std::string& name) override;
+  Result<api::Agent> agent(const std::string& name) override;
+  Result<api::Device> device(const std::string& name) override;
   api::Stats stats() override;
   WatchId watch_agents(std::function<void(const api::AgentEvent&)> on_event) override;
   WatchId watch_devices(std::function<void(const api::DeviceEvent&)> on_event) override;
@@ -64,8 +66,9 @@ class FakeCollector : public CollectorApi {
   void unwatch(WatchId id) override;
   void attach(const std::string& address, Callback<api::Agent> done) override;
   void detach(const std::string& name, Callback<api::Agent> done) override;
-  void start_session(const std::string& agent, Callback<std::vector<api::Session>> done) override;
-  void stop_session(const std::string& name, Callback<std::vector<api::Session>> done) override;
+  void start_session(const api::StartSessionRequest& request,
+                     Callback<api::StartSessionResponse> done) override;
+  void stop_session(const api::Selector& target, Callback<api::StopSessionResponse> done) override;
   void manifest(const std::string& name, Callback<api::Manifest> done) override;
   void list_files(const std::string& name, Callback<api::ListFilesResponse> done) override;
   void open_file(const std::string& name, const std::string& path,
@@ -73,13 +76,15 @@ class FakeCollector : public CollectorApi {
   void convert_session(const std::string& name, uint32_t atf_version, ConversionProgress progress,
                        Callback<api::ConversionEnd> done) override;
   void delete_session(const std::string& name, Callback<api::DeleteSessionResponse> done) override;
-  void set_detail(api::DetailMode mode, const api::DetailRequest& request,
-                  Callback<api::DetailResponse> done) override;
+  void set_detail(const DetailOrder& order,
+                  Callback<std::vector<api::DetailOutcome>> done) override;
   void set_function_filter(const api::SetFunctionFilterRequest& request,
                            Callback<api::SetFunctionFilterResponse> done) override;
   void annotate(const api::AnnotateRequest& request, Callback<api::AnnotateResponse> done) override;
   void roll_container(const api::RollContainerRequest& request,
                       Callback<api::RollContainerResponse> done) override;
+  api::Rules rules() override;
+  void set_rules(const api::Rules& rules, Callback<api::Rules> done) override;
 
  private:
   struct SessionWatcher {
@@ -105,9 +110,10 @@ class FakeCollector : public CollectorApi {
   std::vector<std::function<void()>> held_;
   std::unique_ptr<Error> failure_;
   std::string last_argument_;
-  api::DetailRequest last_detail_;
+  DetailOrder last_detail_;
   api::SetFunctionFilterRequest last_filter_;
-  api::DetailMode last_mode_ = api::DETAIL_MODE_UNSPECIFIED;
+  api::StartSessionRequest last_start_;
+  api::Rules rules_;
   uint32_t last_interval_ms_ = 0;
   uint32_t last_atf_version_ = 0;
   ConversionProgress conversion_;

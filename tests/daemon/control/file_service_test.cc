@@ -23,7 +23,7 @@ class FileServiceTest : public ServerFixture {
  protected:
   void SetUp() override {
     ServerFixture::SetUp();
-    collector_.add_session("one", api::COMPLETE);
+    collector_.add_session("one", api::SESSION_STATE_COMPLETE);
     for (size_t i = 0; i < 3 * kDownloadChunkBytes + 17; ++i) {
       content_ += static_cast<char>(i * 31 + i / 251);
     }
@@ -42,7 +42,7 @@ class FileServiceTest : public ServerFixture {
     request.set_name("one");
     request.set_path(path);
     request.set_offset(offset);
-    request.set_bytes(bytes);
+    request.set_size_bytes(bytes);
     const auto made = context();
     const auto reader = stub_->DownloadFile(made.get(), request);
     Download result;
@@ -73,8 +73,8 @@ TEST_F(FileServiceTest, AFileComesWholeInChunksWithItsChecksum) {
   EXPECT_EQ(whole.data, content_);
   EXPECT_EQ(whole.chunks, 4u);
   ASSERT_TRUE(whole.end.has_value());
-  EXPECT_EQ(whole.end->file_bytes(), content_.size());
-  EXPECT_EQ(whole.end->bytes(), content_.size());
+  EXPECT_EQ(whole.end->file_size_bytes(), content_.size());
+  EXPECT_EQ(whole.end->size_bytes(), content_.size());
   EXPECT_EQ(whole.end->crc32c(), checksum(content_));
 }
 
@@ -95,7 +95,7 @@ TEST_F(FileServiceTest, RangesBeginAndEndWhereTheyAreWanted) {
         content_.substr(range.offset, range.bytes == 0 ? std::string::npos : range.bytes);
     EXPECT_EQ(part.data, expected) << range.offset;
     ASSERT_TRUE(part.end.has_value());
-    EXPECT_EQ(part.end->bytes(), expected.size());
+    EXPECT_EQ(part.end->size_bytes(), expected.size());
     EXPECT_EQ(part.end->crc32c(), checksum(expected));
   }
   const Download beyond = download("thread_0/index.atf", content_.size() + 1);
@@ -175,10 +175,10 @@ TEST_F(FileServiceTest, ListsByPage) {
   api::ListFilesResponse first;
   ASSERT_TRUE(call(&Stub::ListFiles, request, &first).ok());
   EXPECT_EQ(first.session(), "sessions/one");
-  EXPECT_EQ(first.state(), api::COMPLETE);
+  EXPECT_EQ(first.state(), api::SESSION_STATE_COMPLETE);
   ASSERT_EQ(first.files_size(), 4);
   EXPECT_EQ(first.files(0).path(), "manifest.json");
-  EXPECT_EQ(first.files(0).bytes(), 2u);
+  EXPECT_EQ(first.files(0).size_bytes(), 2u);
   request.set_page_token(first.next_page_token());
   api::ListFilesResponse second;
   ASSERT_TRUE(call(&Stub::ListFiles, request, &second).ok());
@@ -228,7 +228,7 @@ TEST_F(ConversionServiceTest, TheLastMessageHasTheNewSession) {
   ASSERT_EQ(done.messages.size(), 1u);
   const api::ConvertSessionProgress& last = done.messages.back();
   EXPECT_EQ(last.done_bytes(), 4096u);
-  EXPECT_EQ(last.bytes(), 4096u);
+  EXPECT_EQ(last.total_bytes(), 4096u);
   EXPECT_EQ(last.end().session().name(), "sessions/one_atf1");
   ASSERT_EQ(last.end().missing_size(), 1);
   EXPECT_EQ(last.end().missing(0).what(), "thread_1/index.atf: gone");
@@ -276,7 +276,7 @@ TEST_F(ConversionServiceTest, ItsProgressIsSaidAndTheCallsEndEndsIt) {
   api::ConvertSessionProgress progress;
   ASSERT_TRUE(reader->Read(&progress));
   EXPECT_EQ(progress.done_bytes(), 10u);
-  EXPECT_EQ(progress.bytes(), 100u);
+  EXPECT_EQ(progress.total_bytes(), 100u);
   EXPECT_FALSE(progress.has_end());
   made->TryCancel();
   const auto deadline = std::chrono::steady_clock::now() + kTestDeadline;

@@ -39,7 +39,8 @@ TEST(PagingTest, SizesHaveADefaultAndALimit) {
   EXPECT_EQ(page_of(views(names), "", 0, "")->end, kDefaultPageSize);
   EXPECT_EQ(page_of(views(names), "", kMaxPageSize, "")->end, kMaxPageSize);
   EXPECT_EQ(page_of(views(names), "", kMaxPageSize + 1, "")->end, kMaxPageSize);
-  EXPECT_EQ(page_of(views(names), "", UINT32_MAX, "")->end, kMaxPageSize);
+  EXPECT_EQ(page_of(views(names), "", INT32_MAX, "")->end, kMaxPageSize);
+  EXPECT_EQ(page_of(views(names), "", -1, "").code(), Code::kInvalidArgument);
 }
 
 TEST(PagingTest, AnExactFitHasNoNextPage) {

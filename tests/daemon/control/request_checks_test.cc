@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <vector>
+
 namespace collect::control {
 namespace {
 
@@ -18,47 +21,43 @@ TEST(RequestChecksTest, NamesAreBoundedText) {
 }
 
 TEST(RequestChecksTest, AnEmptyDetailRequestIsFine) {
-  EXPECT_TRUE(check_detail({}).ok());
+  EXPECT_TRUE(detail_order(v1::ArmDetailRequest()).ok());
+  EXPECT_TRUE(detail_order(v1::StartDetailRequest()).ok());
+  EXPECT_TRUE(detail_order(v1::StopDetailRequest()).ok());
 }
 
 TEST(RequestChecksTest, DetailLimitsPlusOne) {
-  v1::DetailRequest request;
-  for (int i = 0; i < kMaxDetailThreads; ++i) request.add_threads(1);
-  EXPECT_TRUE(check_detail(request).ok());
-  request.add_threads(1);
-  EXPECT_FALSE(check_detail(request).ok());
-
-  request.Clear();
-  for (int i = 0; i < kMaxDetailFunctions; ++i) request.add_thread_patterns("name=w*");
-  EXPECT_TRUE(check_detail(request).ok());
-  request.add_thread_patterns("name=w*");
-  EXPECT_FALSE(check_detail(request).ok());
+  v1::StartDetailRequest request;
+  for (int i = 0; i < kMaxDetailFunctions; ++i) request.add_threads("name=w*");
+  EXPECT_TRUE(detail_order(request).ok());
+  request.add_threads("name=w*");
+  EXPECT_FALSE(detail_order(request).ok());
 
   request.Clear();
   for (int i = 0; i < kMaxDetailFunctions; ++i) request.add_functions("f*");
-  EXPECT_TRUE(check_detail(request).ok());
+  EXPECT_TRUE(detail_order(request).ok());
   request.add_functions("f*");
-  EXPECT_FALSE(check_detail(request).ok());
+  EXPECT_FALSE(detail_order(request).ok());
 
   request.Clear();
   request.add_functions(std::string(kMaxFunctionPatternBytes, 'f'));
-  EXPECT_TRUE(check_detail(request).ok());
+  EXPECT_TRUE(detail_order(request).ok());
   request.set_functions(0, std::string(kMaxFunctionPatternBytes + 1, 'f'));
-  EXPECT_FALSE(check_detail(request).ok());
+  EXPECT_FALSE(detail_order(request).ok());
   request.set_functions(0, "");
-  EXPECT_FALSE(check_detail(request).ok());
+  EXPECT_FALSE(detail_order(request).ok());
 }
 
 TEST(RequestChecksTest, EachPartOfADetailRequestIsLookedAt) {
   const auto said = [](auto change) {
-    v1::DetailRequest request;
+    v1::StartDetailRequest request;
     change(request);
-    const Status checked = check_detail(request);
+    const auto checked = detail_order(request);
     return checked.ok() ? std::string() : checked.error().message;
   };
-  EXPECT_NE(said([](auto& request) { request.set_target("\n"); }).find("target"),
+  EXPECT_NE(said([](auto& request) { request.mutable_target()->set_tag("\n"); }).find("target.tag"),
             std::string::npos);
-  EXPECT_NE(said([](auto& request) { request.add_thread_patterns(""); }).find("thread_patterns"),
+  EXPECT_NE(said([](auto& request) { request.add_threads(""); }).find("threads"),
             std::string::npos);
   EXPECT_NE(said([](auto& request) { request.add_functions("f\n"); }).find("functions"),
             std::string::npos);
@@ -67,10 +66,70 @@ TEST(RequestChecksTest, EachPartOfADetailRequestIsLookedAt) {
       std::string::npos);
 }
 
+TEST(RequestChecksTest, EveryWordOfASelectorIsLookedAt) {
+  const auto refused = [](auto set, const char* field) {
+    v1::Selector selector;
+    set(selector, std::string(kMaxNameBytes, 'x'));
+    EXPECT_TRUE(check_selector(selector).ok()) << field;
+    set(selector, std::string(kMaxNameBytes + 1, 'x'));
+    const Status checked = check_selector(selector);
+    ASSERT_FALSE(checked.ok()) << field;
+    EXPECT_NE(checked.error().message.find(field), std::string::npos);
+  };
+  refused([](auto& to, const auto& word) { to.set_agent(word); }, "target.agent");
+  refused([](auto& to, const auto& word) { to.set_session(word); }, "target.session");
+  refused([](auto& to, const auto& word) { to.set_device(word); }, "target.device");
+  refused([](auto& to, const auto& word) { to.set_process_name(word); }, "target.process_name");
+  refused([](auto& to, const auto& word) { to.set_tag(word); }, "target.tag");
+  refused([](auto& to, const auto& word) { to.set_any(word); }, "target.any");
+}
+
+// Of StartSession and of rules alike.
+TEST(RequestChecksTest, WhatARecordingIsToHoldIsLookedAt) {
+  const auto refused = [](auto change, const char* field) {
+    v1::StartSessionRequest start;
+    change(start);
+    const Status checked = check_start(start);
+    ASSERT_FALSE(checked.ok()) << field;
+    EXPECT_NE(checked.error().message.find(field), std::string::npos) << checked.error().message;
+    v1::SetRulesRequest rules;
+    change(*rules.add_rules());
+    EXPECT_FALSE(check_rules(rules).ok()) << field;
+  };
+  refused([](auto& request) { request.mutable_target()->set_device("\n"); }, "target.device");
+  refused([](auto& request) { request.mutable_functions()->add_only(""); }, "functions.only");
+  refused([](auto& request) { request.mutable_functions()->add_except(""); }, "functions.except");
+  refused([](auto& request) { request.mutable_detail()->add_functions(""); }, "detail.functions");
+  refused([](auto& request) { request.mutable_detail()->mutable_duration()->set_seconds(-1); },
+          "detail.duration");
+  refused([](auto& request) { request.mutable_duration()->set_nanos(-1); }, "duration");
+}
+
+TEST(RequestChecksTest, RulesAreNotAboutWhatIsHereAlready) {
+  v1::SetRulesRequest request;
+  v1::Selector& target = *request.add_rules()->mutable_target();
+  target.set_device("R58M");
+  target.set_process_name("lua");
+  target.set_tag("night");
+  EXPECT_TRUE(check_rules(request).ok());
+  for (const auto& set : std::vector<std::function<void()>>{
+           [&] { target.set_agent("agents/1"); }, [&] { target.set_session("s"); },
+           [&] { target.set_pid(1); }, [&] { target.set_any("lua"); }}) {
+    target.Clear();
+    set();
+    EXPECT_FALSE(check_rules(request).ok()) << target.ShortDebugString();
+  }
+  request.Clear();
+  for (int i = 0; i < kMaxRules; ++i) request.add_rules();
+  EXPECT_TRUE(check_rules(request).ok());
+  request.add_rules();
+  EXPECT_FALSE(check_rules(request).ok());
+}
+
 TEST(RequestChecksTest, FunctionFiltersHaveTheSameLimits) {
   EXPECT_TRUE(check_function_filter({}).ok());
   v1::SetFunctionFilterRequest request;
-  request.set_target("\n");
+  request.mutable_target()->set_any("\n");
   EXPECT_FALSE(check_function_filter(request).ok());
   request.Clear();
   for (int i = 0; i < kMaxDetailFunctions; ++i) {
@@ -90,7 +149,7 @@ TEST(RequestChecksTest, MarkersSaySomethingAndNotTooMuch) {
   EXPECT_FALSE(check_annotation(request).ok());
   request.set_text(std::string(kMaxAnnotationBytes, 'x'));
   EXPECT_TRUE(check_annotation(request).ok());
-  request.set_target("\n");
+  request.mutable_target()->set_any("\n");
   EXPECT_FALSE(check_annotation(request).ok());
   request.clear_target();
   request.mutable_text()->push_back('x');
@@ -98,19 +157,19 @@ TEST(RequestChecksTest, MarkersSaySomethingAndNotTooMuch) {
 }
 
 TEST(RequestChecksTest, DurationsAreNotNegative) {
-  v1::DetailRequest request;
+  v1::StartDetailRequest request;
   request.mutable_duration()->set_seconds(kMaxDetailSeconds);
   request.mutable_pre_roll()->set_nanos(999'999'999);
-  EXPECT_TRUE(check_detail(request).ok());
+  EXPECT_TRUE(detail_order(request).ok());
   request.mutable_pre_roll()->set_nanos(1'000'000'000);
-  EXPECT_FALSE(check_detail(request).ok());
+  EXPECT_FALSE(detail_order(request).ok());
   request.mutable_pre_roll()->set_nanos(-1);
-  EXPECT_FALSE(check_detail(request).ok());
+  EXPECT_FALSE(detail_order(request).ok());
   request.clear_pre_roll();
   request.mutable_duration()->set_seconds(-1);
-  EXPECT_FALSE(check_detail(request).ok());
+  EXPECT_FALSE(detail_order(request).ok());
   request.mutable_duration()->set_seconds(kMaxDetailSeconds + 1);
-  EXPECT_FALSE(check_detail(request).ok());
+  EXPECT_FALSE(detail_order(request).ok());
 }
 
 TEST(RequestChecksTest, WatchIntervalsAreClamped) {

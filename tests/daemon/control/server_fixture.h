@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "collect/control/v1/control.grpc.pb.h"
 #include "daemon/control/control_server.h"
-#include "proto/control/v1/control.grpc.pb.h"
 #include "tests/daemon/control/fake_collector.h"
 
 namespace collect::control {

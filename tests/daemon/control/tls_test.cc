@@ -176,7 +176,6 @@ TEST_F(ControlTlsTest, OnlyTheWholeTokenIsTaken) {
   EXPECT_TRUE(call(to, "Bearer correct-horse").ok());
 }
 
-// Reflection is gRPC's own service, and has no handler of ours.
 TEST_F(ControlTlsTest, ReflectionIsBehindTheTokenToo) {
   access_.token = "token";
   start();

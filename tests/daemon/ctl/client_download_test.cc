@@ -4,9 +4,9 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include "collect/control/v1/control.grpc.pb.h"
 #include "daemon/ctl/client.h"
 #include "formats/core/crc32.h"
-#include "proto/control/v1/control.grpc.pb.h"
 
 namespace collect::ctl {
 namespace {
@@ -44,7 +44,7 @@ class ClientDownloadTest : public ::testing::Test {
     add_chunk(0, kFirst);
     add_chunk(sizeof(kFirst) - 1, kSecond);
     api::DownloadEnd& end = *service_.chunks.emplace_back().mutable_end();
-    end.set_bytes(sizeof(kFirst) + sizeof(kSecond) - 2);
+    end.set_size_bytes(sizeof(kFirst) + sizeof(kSecond) - 2);
     end.set_crc32c(crc_of(std::string(kFirst) + kSecond));
   }
 
@@ -104,7 +104,7 @@ TEST_F(ClientDownloadTest, StreamWithoutItsEndIsNoFile) {
 }
 
 TEST_F(ClientDownloadTest, EndOfAnotherSizeIsNoFile) {
-  service_.chunks[2].mutable_end()->set_bytes(28);
+  service_.chunks[2].mutable_end()->set_size_bytes(28);
   expect_damaged("without being whole");
 }
 

@@ -34,26 +34,27 @@ class ScriptedCollector final : public FakeCollector {
  public:
   explicit ScriptedCollector(std::string play) : play_(std::move(play)) {}
 
-  std::vector<api::Agent> agents(const std::string& filter) override {
+  std::vector<api::Agent> agents(const api::Selector& target) override {
     if (play_ == "silent") return {};
     api::Agent agent;
     agent.set_name("agents/1");
-    agent.set_state(play_ == "crash" && !stopped_ ? api::DISCONNECTED : api::GONE);
-    agent.set_tag(filter);
+    agent.set_state(play_ == "crash" && !stopped_ ? api::AGENT_STATE_DISCONNECTED
+                                                  : api::AGENT_STATE_GONE);
+    agent.set_tag(target.any());
     return {agent};
   }
 
-  std::vector<api::Session> sessions(const std::string& filter) override {
+  std::vector<api::Session> sessions(const api::Selector& target) override {
     if (play_ == "silent" || play_ == "agent") return {};
     api::Session session;
     session.set_name("sessions/session_20250101_000000/pid_1");
     session.set_path("/data/session_20250101_000000/pid_1");
-    session.set_tag(filter);
+    session.set_tag(target.any());
     session.set_pid(kNoSuchProcess);
-    session.set_state(play_ == "session"  ? api::COMPLETE
-                      : play_ == "failed" ? api::FAILED
-                      : stopped_          ? api::RECOVERED
-                                          : api::INTERRUPTED);
+    session.set_state(play_ == "session"  ? api::SESSION_STATE_COMPLETE
+                      : play_ == "failed" ? api::SESSION_STATE_FAILED
+                      : stopped_          ? api::SESSION_STATE_RECOVERED
+                                          : api::SESSION_STATE_INTERRUPTED);
     session.set_losses_known(play_ == "session");
     if (play_ != "session") session.set_missing("what was recorded last; how much is not known");
     session.set_events(number("FAKE_EVENTS"));
@@ -64,9 +65,9 @@ class ScriptedCollector final : public FakeCollector {
     return {session};
   }
 
-  void stop_session(const std::string& name, Callback<std::vector<api::Session>> done) override {
+  void stop_session(const api::Selector& target, Callback<api::StopSessionResponse> done) override {
     stopped_ = true;
-    FakeCollector::stop_session(name, std::move(done));
+    FakeCollector::stop_session(target, std::move(done));
   }
 
  private:

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <fstream>
 #include <sstream>
 
 #include "daemon/control/control_server.h"
@@ -32,9 +34,9 @@ class OnlineFlagsTest : public ::testing::Test {
     ASSERT_TRUE(started.ok()) << to_string(started.error());
     server_ = std::move(*started);
     runner_.environment["COLLECT_CONTROL"] = server_->address();
-    collector_.add_agent("1", "lua", api::RECORDING);
-    collector_.add_agent("2", "python", api::RECORDING);
-    collector_.add_session("session_20250102_030405/pid_42", api::COMPLETE);
+    collector_.add_agent("1", "lua", api::AGENT_STATE_RECORDING);
+    collector_.add_agent("2", "python", api::AGENT_STATE_RECORDING);
+    collector_.add_session("session_20250102_030405/pid_42", api::SESSION_STATE_COMPLETE);
     collector_.add_file("manifest.json", "{}");
   }
 
@@ -56,36 +58,64 @@ class OnlineFlagsTest : public ::testing::Test {
   ProgramRunner runner_;
 };
 
+api::Selector named(const std::string& process) {
+  api::Selector selector;
+  selector.set_process_name(process);
+  return selector;
+}
+
 TEST_F(OnlineFlagsTest, DetailStartHandsOnEveryFlag) {
   const Ran ran =
       runner_.run({"detail", "start", "1", "--thread", "4711", "--thread", "name=w*", "--function",
                    "parse_*", "--duration", "5200ms", "--pre-roll", "2s"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  const api::DetailRequest request = collector_.last_detail();
-  EXPECT_EQ(collector_.last_mode(), api::ON);
-  EXPECT_EQ(request.target(), "1");
-  EXPECT_THAT(request.thread_patterns(), ElementsAre("4711", "name=w*"));
-  EXPECT_THAT(request.functions(), ElementsAre("parse_*"));
-  EXPECT_EQ(request.duration().seconds(), 5);
-  EXPECT_EQ(request.duration().nanos(), 200'000'000);
-  EXPECT_EQ(request.pre_roll().seconds(), 2);
-  runner_.run({"detail", "arm"});
-  EXPECT_EQ(collector_.last_mode(), api::ARMED);
-  runner_.run({"detail", "stop"});
-  EXPECT_EQ(collector_.last_mode(), api::OFF);
+  const control::DetailOrder order = collector_.last_detail();
+  EXPECT_EQ(order.mode, api::DETAIL_MODE_ON);
+  EXPECT_EQ(order.target.any(), "1");
+  EXPECT_THAT(order.threads, ElementsAre("4711", "name=w*"));
+  EXPECT_THAT(order.functions, ElementsAre("parse_*"));
+  EXPECT_EQ(order.duration_ns, 5'200'000'000u);
+  EXPECT_EQ(order.pre_roll_ns, 2'000'000'000u);
+  runner_.run({"detail", "arm", "--function", "f"});
+  EXPECT_EQ(collector_.last_detail().mode, api::DETAIL_MODE_ARMED);
+  EXPECT_THAT(collector_.last_detail().functions, ElementsAre("f"));
+  runner_.run({"detail", "stop", "--thread", "12"});
+  EXPECT_EQ(collector_.last_detail().mode, api::DETAIL_MODE_OFF);
+  EXPECT_THAT(collector_.last_detail().threads, ElementsAre("12"));
+}
+
+TEST_F(OnlineFlagsTest, StartHandsOnEveryFlag) {
+  const Ran ran = runner_.run(
+      {"start", "2", "--only", "a*", "--except", "ab", "--detail", "--duration", "90s"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  const api::StartSessionRequest request = collector_.last_start();
+  EXPECT_EQ(request.target().any(), "2");
+  EXPECT_THAT(request.functions().only(), ElementsAre("a*"));
+  EXPECT_THAT(request.functions().except(), ElementsAre("ab"));
+  EXPECT_EQ(request.detail().mode(), api::DETAIL_MODE_ON);
+  EXPECT_EQ(request.duration().seconds(), 90);
+}
+
+TEST_F(OnlineFlagsTest, RulesAreSetFromAFileAndShown) {
+  const std::string file = ::testing::TempDir() + "flags_rules.json";
+  std::ofstream(file) << R"({"rules": [{"target": {"tag": "night"}}]})";
+  EXPECT_EQ(runner_.run({"rules", "--set", file}).exit_code, 0);
+  EXPECT_EQ(collector_.rules().rules(0).target().tag(), "night");
+  EXPECT_THAT(runner_.run({"rules"}).out, HasSubstr("night"));
+  std::remove(file.c_str());
 }
 
 TEST_F(OnlineFlagsTest, FilterHandsOnEveryFlag) {
   runner_.run({"filter", "--only", "a*", "--except", "ab", "2"});
   EXPECT_THAT(collector_.last_filter().only(), ElementsAre("a*"));
   EXPECT_THAT(collector_.last_filter().except(), ElementsAre("ab"));
-  EXPECT_EQ(collector_.last_filter().target(), "2");
+  EXPECT_EQ(collector_.last_filter().target().any(), "2");
   runner_.run({"filter", "--clear"});
   EXPECT_EQ(collector_.last_filter().only_size() + collector_.last_filter().except_size(), 0);
 }
 
 TEST_F(OnlineFlagsTest, IntervalOfWatchIsThatOfTheCollector) {
-  collector_.add_session("session_20250102_030406/pid_43", api::ACTIVE);
+  collector_.add_session("session_20250102_030406/pid_43", api::SESSION_STATE_ACTIVE);
   const pid_t pid = runner_.start({"watch", "--interval", "250ms"});
   collector_.wait_for_watches(1);
   EXPECT_EQ(collector_.last_interval_ms(), 250u);
@@ -94,15 +124,15 @@ TEST_F(OnlineFlagsTest, IntervalOfWatchIsThatOfTheCollector) {
 }
 
 TEST_F(OnlineFlagsTest, WatchFollowsAgentsThatTheFilterTakes) {
-  api::Agent agent = collector_.agents("lua")[0];
-  api::Agent other = collector_.agents("python")[0];
-  agent.set_state(api::GONE);
-  other.set_state(api::GONE);
+  api::Agent agent = collector_.agents(named("lua"))[0];
+  api::Agent other = collector_.agents(named("python"))[0];
+  agent.set_state(api::AGENT_STATE_GONE);
+  other.set_state(api::AGENT_STATE_GONE);
   const Ran ran = follow(
       {"watch", "--agents", "--filter", "lua"},
       [&] {
-        collector_.change_agent(api::AgentEvent::CHANGED, other);
-        collector_.change_agent(api::AgentEvent::CHANGED, agent);
+        collector_.change_agent(api::CHANGE_KIND_CHANGED, other);
+        collector_.change_agent(api::CHANGE_KIND_CHANGED, agent);
       },
       "gone  lua");
   EXPECT_THAT(ran.out, Not(HasSubstr("python")));
@@ -113,7 +143,7 @@ TEST_F(OnlineFlagsTest, WatchOfDevicesFollowsTheirChanges) {
   device.set_name("devices/adb-1");
   device.set_serial("emulator-5554");
   const Ran ran = follow(
-      {"devices", "--watch"}, [&] { collector_.change_device(api::AgentEvent::ADDED, device); },
+      {"devices", "--watch"}, [&] { collector_.change_device(api::CHANGE_KIND_ADDED, device); },
       "emulator-5554");
   EXPECT_EQ(ran.exit_code, 1) << "it ends with the collector";
 }

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
 #include <sstream>
 #include <thread>
 
@@ -20,8 +22,8 @@ using ::testing::HasSubstr;
 class OnlineCommandsTest : public OnlineTest {};
 
 TEST_F(OnlineCommandsTest, AgentsThatAreHereComeBeforeThoseThatEnded) {
-  collector_.add_agent("1", "ended", api::GONE);
-  collector_.add_agent("2", "here", api::RECORDING);
+  collector_.add_agent("1", "ended", api::AGENT_STATE_GONE);
+  collector_.add_agent("2", "here", api::AGENT_STATE_RECORDING);
   EXPECT_EQ(list_agents(online_, ""), 0);
   EXPECT_LT(out_.str().find("here"), out_.str().find("ended")) << out_.str();
 }
@@ -29,10 +31,10 @@ TEST_F(OnlineCommandsTest, AgentsThatAreHereComeBeforeThoseThatEnded) {
 TEST_F(OnlineCommandsTest, AnAddressThatIsDialledIsNamedBesideWhatWentWrong) {
   api::Agent agent;
   agent.set_name("agents/3");
-  agent.set_state(api::DIALING);
+  agent.set_state(api::AGENT_STATE_DIALING);
   agent.set_address("127.0.0.1:7720");
   agent.set_status("Connection refused");
-  collector_.change_agent(api::AgentEvent::ADDED, agent);
+  collector_.change_agent(api::CHANGE_KIND_ADDED, agent);
   EXPECT_EQ(list_agents(online_, ""), 0);
   EXPECT_THAT(out_.str(), HasSubstr("127.0.0.1:7720: Connection refused"));
 }
@@ -40,18 +42,20 @@ TEST_F(OnlineCommandsTest, AnAddressThatIsDialledIsNamedBesideWhatWentWrong) {
 TEST_F(OnlineCommandsTest, AgentsAsTableAndAsJson) {
   EXPECT_EQ(list_agents(online_, ""), 0);
   EXPECT_THAT(out_.str(), HasSubstr("collectctl run"));
-  collector_.add_agent("1", "lua\x1b[2J", api::RECORDING);
+  collector_.add_agent("1", "lua\x1b[2J", api::AGENT_STATE_RECORDING);
   out_.str("");
   EXPECT_EQ(list_agents(online_, ""), 0);
   EXPECT_THAT(out_.str(), HasSubstr("1      recording  lua\\x1b[2J"));
   out_.str("");
   EXPECT_EQ(list_agents(json_, ""), 0);
-  EXPECT_THAT(out_.str(), HasSubstr("\"agents\":[{\"name\":\"agents/1\",\"state\":\"RECORDING\""));
+  EXPECT_THAT(out_.str(),
+              HasSubstr("\"agents\":[{\"name\":\"agents/1\",\"state\":\"AGENT_STATE_RECORDING\""));
   EXPECT_EQ(err_.str(), "");
 }
 
 TEST_F(OnlineCommandsTest, ListsGoOverAllPages) {
-  for (int i = 0; i < 2345; ++i) collector_.add_session(std::to_string(i), api::COMPLETE);
+  for (int i = 0; i < 2345; ++i)
+    collector_.add_session(std::to_string(i), api::SESSION_STATE_COMPLETE);
   const auto sessions = Client(online_.control).sessions("");
   ASSERT_TRUE(sessions.ok());
   EXPECT_EQ(sessions->size(), 2345u);
@@ -60,12 +64,25 @@ TEST_F(OnlineCommandsTest, ListsGoOverAllPages) {
 }
 
 TEST_F(OnlineCommandsTest, AttachDetachStartStop) {
-  collector_.add_session("one", api::ACTIVE);
+  collector_.add_session("one", api::SESSION_STATE_ACTIVE);
   EXPECT_EQ(attach_agent(online_, "127.0.0.1:7720"), 0);
   EXPECT_THAT(out_.str(), HasSubstr("dialling"));
   EXPECT_EQ(detach_agent(online_, "agents/1"), 0);
-  EXPECT_EQ(start_session(online_, "agents/1"), 0);
-  EXPECT_EQ(collector_.last_argument(), "agents/1");
+  StartOptions start;
+  start.target = "agents/1";
+  start.only = {"parse_*"};
+  start.except = {"parse_char"};
+  start.detail = true;
+  start.duration = std::chrono::milliseconds(1500);
+  EXPECT_EQ(start_session(online_, start), 0);
+  const api::StartSessionRequest request = collector_.last_start();
+  EXPECT_EQ(request.target().any(), "agents/1");
+  EXPECT_THAT(request.functions().only(), ::testing::ElementsAre("parse_*"));
+  EXPECT_THAT(request.functions().except(), ::testing::ElementsAre("parse_char"));
+  EXPECT_EQ(request.detail().mode(), api::DETAIL_MODE_ON);
+  EXPECT_EQ(request.duration().nanos(), 500'000'000);
+  EXPECT_EQ(start_session(online_, {}), 0);
+  EXPECT_EQ(collector_.last_start().ByteSizeLong(), 0u);
   EXPECT_EQ(stop_session(online_, ""), 0);
   EXPECT_THAT(out_.str(), HasSubstr("complete"));
 }
@@ -78,7 +95,7 @@ TEST_F(OnlineCommandsTest, AFailureIsOneLineAndExitCode1) {
 }
 
 TEST_F(OnlineCommandsTest, AConvertedSessionIsNamedAndItsLossesAreSaid) {
-  collector_.add_session("session_20260131_235959/pid_7", api::COMPLETE);
+  collector_.add_session("session_20260131_235959/pid_7", api::SESSION_STATE_COMPLETE);
   EXPECT_EQ(convert_session(online_, {"session_20260131_235959/pid_7", 1}), 1);
   EXPECT_EQ(collector_.last_argument(), "session_20260131_235959/pid_7");
   EXPECT_EQ(collector_.last_atf_version(), 1u);
@@ -97,8 +114,32 @@ TEST_F(OnlineCommandsTest, AConvertedSessionIsNamedAndItsLossesAreSaid) {
 }
 
 TEST_F(OnlineCommandsTest, JsonManifestIsTheFile) {
+  collector_.add_session("one", api::SESSION_STATE_COMPLETE);
+  collector_.add_file("manifest.json", "{\"format_version\":\"2.1\"}\n");
   EXPECT_EQ(show_manifest(json_, ""), 0);
   EXPECT_EQ(out_.str(), "{\"format_version\":\"2.1\"}\n");
+}
+
+TEST_F(OnlineCommandsTest, RulesThatAreShownCanBeSet) {
+  const std::string file = ::testing::TempDir() + "online_commands_rules.json";
+  std::ofstream(file) << R"({"rules": [{"target": {"processName": "render*"},
+                                        "action": "ACTION_IDLE"}]})";
+  EXPECT_EQ(set_rules(online_, file), 0);
+  EXPECT_EQ(out_.str(), "1 rule\n");
+  out_.str("");
+  EXPECT_EQ(show_rules(online_), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("\"processName\":\"render*\""));
+  std::ofstream(file) << out_.str();
+  out_.str("");
+  EXPECT_EQ(set_rules(online_, file), 0);
+  EXPECT_EQ(collector_.rules().rules(0).action(), api::Rule::ACTION_IDLE);
+
+  std::ofstream(file) << R"({"rules": [{"colour": "red"}]})";
+  EXPECT_EQ(set_rules(online_, file), 1);
+  EXPECT_THAT(err_.str(), HasSubstr(file + ": "));
+  EXPECT_THAT(err_.str(), HasSubstr("colour"));
+  EXPECT_EQ(set_rules(online_, file + ".missing"), 1);
+  std::remove(file.c_str());
 }
 
 TEST_F(OnlineCommandsTest, AManifestShowsItsStalls) {
@@ -111,42 +152,50 @@ TEST_F(OnlineCommandsTest, AManifestShowsItsStalls) {
 
 TEST_F(OnlineCommandsTest, DetailOptionsBecomeTheRequest) {
   DetailOptions options;
-  options.mode = api::ON;
+  options.mode = api::DETAIL_MODE_ON;
   options.target = "agents/1";
   options.threads = {"4711", "name=w*"};
   options.functions = {"parse_*"};
   options.duration = std::chrono::milliseconds(5200);
   options.pre_roll = std::chrono::seconds(2);
   EXPECT_EQ(set_detail(online_, options), 0);
-  EXPECT_EQ(collector_.last_mode(), api::ON);
-  const api::DetailRequest request = collector_.last_detail();
-  EXPECT_EQ(request.target(), "agents/1");
-  EXPECT_THAT(request.thread_patterns(), ::testing::ElementsAre("4711", "name=w*"));
-  EXPECT_EQ(request.functions(0), "parse_*");
-  EXPECT_EQ(request.duration().seconds(), 5);
-  EXPECT_EQ(request.duration().nanos(), 200'000'000);
-  EXPECT_EQ(request.pre_roll().seconds(), 2);
+  control::DetailOrder order = collector_.last_detail();
+  EXPECT_EQ(order.mode, api::DETAIL_MODE_ON);
+  EXPECT_EQ(order.target.any(), "agents/1");
+  EXPECT_THAT(order.threads, ::testing::ElementsAre("4711", "name=w*"));
+  EXPECT_THAT(order.functions, ::testing::ElementsAre("parse_*"));
+  EXPECT_EQ(order.duration_ns, 5'200'000'000u);
+  EXPECT_EQ(order.pre_roll_ns, 2'000'000'000u);
   EXPECT_THAT(out_.str(), HasSubstr("on"));
+  EXPECT_EQ(err_.str(), "collectctl: 1: there is no pre-roll\n");
 
-  EXPECT_EQ(set_detail(online_, {.mode = api::OFF,
+  options.mode = api::DETAIL_MODE_ARMED;
+  EXPECT_EQ(set_detail(online_, options), 0);
+  order = collector_.last_detail();
+  EXPECT_EQ(order.mode, api::DETAIL_MODE_ARMED);
+  EXPECT_THAT(order.functions, ::testing::ElementsAre("parse_*"));
+
+  EXPECT_EQ(set_detail(online_, {.mode = api::DETAIL_MODE_OFF,
                                  .target = "",
                                  .threads = {},
                                  .functions = {},
                                  .duration = {},
                                  .pre_roll = {}}),
             0);
-  EXPECT_EQ(collector_.last_mode(), api::OFF);
-  EXPECT_EQ(collector_.last_detail().ByteSizeLong(), 0u);
+  order = collector_.last_detail();
+  EXPECT_EQ(order.mode, api::DETAIL_MODE_OFF);
+  EXPECT_EQ(order.target.ByteSizeLong(), 0u);
+  EXPECT_TRUE(order.threads.empty());
 }
 
 TEST_F(OnlineCommandsTest, WatchFollowsASessionToItsEnd) {
-  collector_.add_session("one", api::ACTIVE);
+  collector_.add_session("one", api::SESSION_STATE_ACTIVE);
   std::thread life([this] {
     collector_.wait_for_watches(1);
     api::Session session = *collector_.session("");
     session.set_events(1234567);
     collector_.change_session(session, false);
-    session.set_state(api::COMPLETE);
+    session.set_state(api::SESSION_STATE_COMPLETE);
     session.set_path("/data/one");
     collector_.change_session(session, true);
   });
@@ -158,12 +207,12 @@ TEST_F(OnlineCommandsTest, WatchFollowsASessionToItsEnd) {
 }
 
 TEST_F(OnlineCommandsTest, WatchOfAFailedSessionFails) {
-  collector_.add_session("one", api::FAILED);
+  collector_.add_session("one", api::SESSION_STATE_FAILED);
   EXPECT_EQ(watch(online_, {}), 1);
 }
 
 TEST_F(OnlineCommandsTest, WatchAgentsUntilTheCollectorLeaves) {
-  collector_.add_agent("1", "lua", api::RECORDING);
+  collector_.add_agent("1", "lua", api::AGENT_STATE_RECORDING);
   std::thread life([this] {
     collector_.wait_for_watches(1);
     server_->shutdown(control::ControlServer::kShutdownDeadline);

@@ -23,7 +23,7 @@ class OnlineDevicesTest : public OnlineTest {
     device.set_via("adb");
     device.set_connection("usb");
     device.set_model("Sim\x1b[2J");
-    device.set_state(api::SERVING);
+    device.set_state(api::DEVICE_STATE_SERVING);
     api::DeviceAgent* agent = device.add_agents();
     agent->set_socket("collect_agent_7");
     agent->set_agent("agents/3");
@@ -35,15 +35,15 @@ class OnlineDevicesTest : public OnlineTest {
 };
 
 TEST_F(OnlineDevicesTest, TableWithWhyAndWhatToDo) {
-  collector_.change_device(api::AgentEvent::ADDED, phone());
+  collector_.change_device(api::CHANGE_KIND_ADDED, phone());
   api::Device blocked;
   blocked.set_name("devices/HT12");
   blocked.set_serial("HT12");
   blocked.set_via("adb");
-  blocked.set_state(api::BLOCKED);
+  blocked.set_state(api::DEVICE_STATE_BLOCKED);
   blocked.set_reason("no trust");
   blocked.set_advice("confirm the prompt");
-  collector_.change_device(api::AgentEvent::ADDED, blocked);
+  collector_.change_device(api::CHANGE_KIND_ADDED, blocked);
   EXPECT_EQ(devices(online_, {}), 0);
   EXPECT_EQ(out_.str(),
             "DEVICE  VIA        MODEL       STATE    AGENTS\n"
@@ -80,14 +80,14 @@ TEST_F(OnlineDevicesTest, ServersThatAreNotThere) {
 }
 
 TEST_F(OnlineDevicesTest, WatchPrintsALineForEachChange) {
-  collector_.change_device(api::AgentEvent::ADDED, phone());
+  collector_.change_device(api::CHANGE_KIND_ADDED, phone());
   std::thread watching([this] { EXPECT_EQ(devices(online_, {.filter = "", .watch = true}), 1); });
   collector_.wait_for_watches(1);
   api::Device gone = phone();
-  gone.set_state(api::ABSENT);
+  gone.set_state(api::DEVICE_STATE_ABSENT);
   gone.set_reason("unplugged");
   gone.clear_agents();
-  collector_.change_device(api::AgentEvent::REMOVED, gone);
+  collector_.change_device(api::CHANGE_KIND_REMOVED, gone);
   server_->shutdown(std::chrono::milliseconds(2000));
   watching.join();
   EXPECT_THAT(out_.str(), HasSubstr("removed  R58M  adb (usb)  Sim\\x1b[2J  absent  unplugged\n"));

@@ -38,7 +38,7 @@ class DownloadTest : public ::testing::Test {
     server_ = std::move(*started);
     online_.control = server_->address();
     json_.control = server_->address();
-    collector_.add_session(kSession, api::COMPLETE);
+    collector_.add_session(kSession, api::SESSION_STATE_COMPLETE);
     for (int i = 0; i < 700'000; ++i) index_ += static_cast<char>(i * 7 + i / 255);
     collector_.add_file("manifest.json", manifest(1, "complete"));
     collector_.add_file("thread_0/index.atf", index_);
@@ -105,13 +105,13 @@ TEST_F(DownloadTest, ACollectorsWordsLeadNowhereElse) {
   EXPECT_EQ(download_to("a/b/copy"), 1);
   EXPECT_THAT(err_.str(), HasSubstr("no file of a session"));
   EXPECT_FALSE(fs::exists(directory_ / "a/outside"));
-  collector_.add_session("../../elsewhere", api::COMPLETE);
+  collector_.add_session("../../elsewhere", api::SESSION_STATE_COMPLETE);
   EXPECT_EQ(download(online_, {}), 1);
   EXPECT_THAT(err_.str(), HasSubstr("which is no name"));
 }
 
 TEST_F(DownloadTest, ASessionThatRecordsIsCopiedAnew) {
-  collector_.add_session("session_20260131_235959_2/pid_7", api::ACTIVE);
+  collector_.add_session("session_20260131_235959_2/pid_7", api::SESSION_STATE_ACTIVE);
   ASSERT_EQ(download_to("copy"), 0);
   EXPECT_THAT(err_.str(), HasSubstr("still records"));
   collector_.add_file("manifest.json", manifest(1, "later"));
@@ -163,7 +163,7 @@ TEST_F(DownloadTest, ListsAndDeletes) {
   EXPECT_EQ(list_files(online_, ""), 0);
   EXPECT_THAT(out_.str(), HasSubstr("700,000  thread_0/index.atf"));
   EXPECT_EQ(list_files(json_, ""), 0);
-  EXPECT_THAT(out_.str(), HasSubstr("\"path\":\"manifest.json\",\"bytes\":\""));
+  EXPECT_THAT(out_.str(), HasSubstr("\"path\":\"manifest.json\",\"sizeBytes\":\""));
   EXPECT_EQ(delete_session(online_, kSession), 0);
   EXPECT_THAT(out_.str(), HasSubstr("removed 3 files, 4.1 kB"));
   collector_.fail_with({Code::kUnsupported, "it is not sealed yet"});

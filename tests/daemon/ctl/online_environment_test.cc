@@ -151,7 +151,7 @@ TEST(RunSummaryTest, SeveralProcessesOfOneRun) {
     session.set_pid(100 + i);
     session.set_events(i * 10);
     session.set_path("/with space/pid_" + std::to_string(i));
-    session.set_state(control::v1::COMPLETE);
+    session.set_state(control::v1::SESSION_STATE_COMPLETE);
     outcome.sessions.push_back(session);
   }
   outcome.top = {{"luaV_execute", 1234, 0.352}};
@@ -167,7 +167,7 @@ TEST(RunSummaryTest, SaysHowLongTheProgramWaited) {
   control::v1::Session session;
   session.set_events(10);
   session.set_threads(1);
-  session.set_state(control::v1::COMPLETE);
+  session.set_state(control::v1::SESSION_STATE_COMPLETE);
   RunOutcome outcome;
   outcome.agent_seen = true;
   outcome.sessions = {session};
@@ -187,13 +187,14 @@ TEST(RunSummaryTest, SaysHowLongTheProgramWaited) {
 TEST(RunSummaryTest, NothingIsLostOnlyWhereTheProgramsOwnCountCame) {
   control::v1::Session session;
   session.set_events(10);
-  session.set_state(control::v1::COMPLETE);
+  session.set_state(control::v1::SESSION_STATE_COMPLETE);
   session.set_losses_known(true);
   RunOutcome outcome;
   outcome.agent_seen = true;
   outcome.sessions = {session};
   EXPECT_THAT(run_summary_text(outcome), HasSubstr("  lost       nothing\n"));
-  for (const auto state : {control::v1::RECOVERED, control::v1::FAILED}) {
+  for (const auto state :
+       {control::v1::SESSION_STATE_RECOVERED, control::v1::SESSION_STATE_FAILED}) {
     outcome.sessions[0].set_state(state);
     outcome.sessions[0].set_losses_known(false);
     outcome.sessions[0].set_missing("the rest; how much is not known");
@@ -201,7 +202,7 @@ TEST(RunSummaryTest, NothingIsLostOnlyWhereTheProgramsOwnCountCame) {
     EXPECT_THAT(text, HasSubstr("  lost       the rest; how much is not known\n"));
     EXPECT_THAT(text, ::testing::Not(HasSubstr("nothing")));
   }
-  outcome.sessions[0].set_state(control::v1::ACTIVE);
+  outcome.sessions[0].set_state(control::v1::SESSION_STATE_ACTIVE);
   outcome.sessions[0].clear_missing();
   EXPECT_THAT(run_summary_text(outcome), HasSubstr("  lost       not known yet\n"));
   session.set_losses_known(false);

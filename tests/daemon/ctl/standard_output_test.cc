@@ -27,8 +27,8 @@ class StandardOutputTest : public testing::OfflineTest {
   void SetUp() override {
     OfflineTest::SetUp();
     write_planned_session();
-    collector_.add_agent("1", "lua", control::api::RECORDING);
-    collector_.add_session(kSessionName, control::api::COMPLETE);
+    collector_.add_agent("1", "lua", control::api::AGENT_STATE_RECORDING);
+    collector_.add_session(kSessionName, control::api::SESSION_STATE_COMPLETE);
     collector_.add_file("manifest.json", "{}");
     auto started = control::ControlServer::start("127.0.0.1:0", collector_);
     ASSERT_TRUE(started.ok()) << to_string(started.error());
@@ -60,6 +60,7 @@ class StandardOutputTest : public testing::OfflineTest {
         {"delete", {{"delete", kSessionName}}},
         {"annotate", {{"annotate", "door opens"}}},
         {"roll", {{"roll"}}},
+        {"rules", {{"rules"}}},
         {"stats", {{"stats"}}},
         {"inspect", {{"inspect", session}}},
         {"verify", {{"verify", "--allow-incomplete", session}}},

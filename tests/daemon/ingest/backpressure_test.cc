@@ -55,7 +55,8 @@ class GatedFs final : public storage::Fs {
     changed_.notify_all();
   }
   std::atomic<bool> full{false};
-  std::atomic<uint64_t> refused{0};  // writes, because it was full
+  std::atomic<bool> syncs_fail{false};  // of threads' files
+  std::atomic<uint64_t> refused{0};     // writes, because it was full
 
  private:
   class GatedFile final : public storage::File {
@@ -78,7 +79,12 @@ class GatedFs final : public storage::Fs {
       return file_->read_at(offset, out);
     }
     Status truncate(uint64_t bytes) override { return file_->truncate(bytes); }
-    Status sync() override { return file_->sync(); }
+    Status sync() override {
+      if (fs_.syncs_fail && path().find("/thread_") != std::string::npos) {
+        return Error{Code::kIo, path() + ": the test's disk lost what was written"};
+      }
+      return file_->sync();
+    }
 
    private:
     GatedFs& fs_;
@@ -167,6 +173,27 @@ TEST_F(BackpressureTest, FullDiskEndsItsSessionAndNothingElse) {
   FakeAgent other(process);
   ASSERT_TRUE(other.connect(address()));
   record_all(other, 1, 1, 100);
+}
+
+// What could not be synced may be gone: it is never acknowledged.
+TEST_F(BackpressureTest, WhatIsNotSyncedIsNotAcknowledged) {
+  options_.storage.durability = storage::Durability::kFsync;
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 100));
+  ASSERT_TRUE(agent.wait_stored(1, 100));
+  gated_.syncs_fail = true;
+  ASSERT_TRUE(agent.send_events(1, 100, 100));
+  ASSERT_TRUE(agent.wait_refused());
+  EXPECT_EQ(agent.refused()->code(), wire::REFUSE_STORAGE);
+  EXPECT_THAT(agent.refused()->reason(), testing::HasSubstr("lost what was written"));
+  EXPECT_EQ(agent.stored(1), 100u);
+  const auto failed = reported_.session_in(SessionState::kFailed);
+  ASSERT_TRUE(failed.has_value());
+  EXPECT_THAT(failed->status, testing::HasSubstr("lost what was written"));
 }
 
 TEST_F(BackpressureTest, AnEndBehindPagesThatFoundNoRoomIsNotAcknowledged) {

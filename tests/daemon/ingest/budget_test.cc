@@ -248,6 +248,76 @@ TEST_F(BudgetTest, ManifestsOfManyChangesArePaced) {
                 static_cast<uint64_t>(seconds) * storage::kManifestBytesPerSecond + 8 * one);
 }
 
+// A session that needs nothing itself closes files when others need the descriptors.
+TEST_F(BudgetTest, AnIdleSessionClosesFilesThatOthersNeed) {
+  options_.descriptors = 240;
+  start();
+  FakeAgent idle(process_of(1));
+  ASSERT_TRUE(idle.connect(address()));
+  ASSERT_TRUE(idle.start_recording(1));
+  constexpr uint32_t kThreads = 60;
+  for (uint32_t stream = 1; stream <= kThreads; ++stream) {
+    ASSERT_TRUE(idle.open_stream(stream, stream));
+    ASSERT_TRUE(idle.send_events(stream, 0, 10));
+  }
+  ASSERT_TRUE(idle.wait_stored(kThreads, 10));
+  EXPECT_GE(limited_.open_now, kThreads);
+  // By then nothing of it is left to be made true, so that only the others' need can move it. Were
+  // it not so, the test would still pass.
+  std::this_thread::sleep_for(3 * kSettleInterval);
+  EXPECT_GE(limited_.open_now, kThreads);
+  std::vector<std::unique_ptr<FakeAgent>> others;
+  for (uint8_t id = 2; id <= 4; ++id) {
+    others.push_back(std::make_unique<FakeAgent>(process_of(id)));
+    ASSERT_TRUE(others.back()->connect(address()));
+    ASSERT_TRUE(others.back()->start_recording(1));
+    ASSERT_TRUE(others.back()->open_stream(1, 1));
+    ASSERT_TRUE(others.back()->send_events(1, 0, 10));
+    ASSERT_TRUE(others.back()->wait_stored(1, 10));
+  }
+  // Three quarters of 240 for four sessions, and a few of each of the others.
+  EXPECT_TRUE(eventually([this] { return limited_.open_now <= 45 + 3 * 3; })) << limited_.open_now;
+  for (uint32_t stream = 1; stream <= kThreads; ++stream) {
+    ASSERT_TRUE(idle.send_events(stream, 10, 10));
+    ASSERT_TRUE(idle.close_stream(stream, 20));
+  }
+  ASSERT_TRUE(idle.end_recording());
+  ASSERT_TRUE(idle.wait_recording_ended(1));
+  const auto session = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->totals.events, kThreads * 20u);
+}
+
+// Pages behind a manifest that is paced wait for it; none is lost, and the end does not overtake
+// them.
+TEST_F(BudgetTest, PagesBehindAPacedManifestWaitAndAreAllStored) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  constexpr uint32_t kFrames = 68;
+  for (uint32_t id = 0; id < kFrames; ++id) {
+    wire::Modules modules;
+    for (uint32_t i = 0; i < wire::kMaxModulesPerFrame; ++i) {
+      wire::Module& module = *modules.add_modules();
+      module.set_module_id(id * wire::kMaxModulesPerFrame + i);
+      module.set_path("/" + std::string(400, 'x'));
+    }
+    ASSERT_TRUE(agent.data().send(wire::FrameType::kModules, modules));
+    ASSERT_TRUE(id != 0 || agent.open_stream(1, 11));
+    ASSERT_TRUE(agent.send_events(1, id * 10, 10));  // waits for a manifest that names them
+    ASSERT_TRUE(id + 8 >= kFrames || agent.wait_stored(1, id * 10 + 10));
+  }
+  ASSERT_TRUE(agent.close_stream(1, kFrames * 10));
+  ASSERT_TRUE(agent.end_recording());
+  ASSERT_TRUE(agent.wait_recording_ended(1));
+  const auto session = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->totals.lost_events, 0u);
+  EXPECT_TRUE(stored_events(*session, 0, kFrames * 10) == index_events(0, kFrames * 10));
+  EXPECT_GT(limited_.manifest_bytes, storage::kManifestBurstBytes) << "else nothing was paced";
+}
+
 // Seen: the newest manifests were read, on a thread that writes, whenever a recording began.
 TEST_F(BudgetTest, CompleteRecordingIsFoundWithoutReadingManifests) {
   start();

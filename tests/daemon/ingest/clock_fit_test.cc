@@ -64,6 +64,28 @@ TEST(ClockFitTest, ClockThatJumpedBeginsAnew) {
   EXPECT_EQ(sync->drift_ppb, 0);
 }
 
+// What was measured before a jump is no part of the drift behind it.
+TEST(ClockFitTest, BehindAJumpOnlyTheNewClockCounts) {
+  ClockFit fit;
+  std::optional<storage::ClockSync> sync;
+  const auto burst = [&](uint64_t second, int64_t offset) {
+    fit.begin_burst();
+    fit.add(probe(second * 1'000'000'000, offset, 1'000, 1'000));
+    sync = fit.end_burst();
+    return sync.has_value();
+  };
+  for (uint64_t second = 1; second <= 20; ++second) ASSERT_TRUE(burst(second, 0));
+  constexpr int64_t kJump = 3'600'000'000'000;
+  ASSERT_TRUE(burst(21, kJump));
+  EXPECT_EQ(sync->drift_ppb, 0);
+  for (int64_t after = 1; after <= 5; ++after) {
+    ASSERT_TRUE(burst(21 + static_cast<uint64_t>(after), kJump + after * 20'000));  // 20 ppm
+    EXPECT_NEAR(sync->drift_ppb, 20'000, 1) << after;
+    EXPECT_NEAR(static_cast<double>(sync->offset_ns - kJump), static_cast<double>(after * 20'000),
+                2);
+  }
+}
+
 // Of two points that are close together the noise of the round trip says more than the drift.
 TEST(ClockFitTest, DriftTakesASecondAtLeast) {
   for (const uint64_t apart : {uint64_t{999'999'999}, uint64_t{1'000'000'000}}) {

@@ -134,6 +134,19 @@ TEST(DescriptorsTest, EachBudgetComesFromItsSetting) {
   EXPECT_EQ(limits[Resource::kMemory].total, 12u);
   EXPECT_EQ(limits[Resource::kInodes].total, 13u);
   EXPECT_EQ(limits[Resource::kQueued].total, 14u);
+  // Everybody may have so much, and the setting that a user changes is named (DAEMON.md "Limits").
+  EXPECT_EQ(limits[Resource::kDescriptors].least, 8u);
+  EXPECT_EQ(limits[Resource::kConnections].least, 8u);
+  EXPECT_EQ(limits[Resource::kSessions].least, 4u);
+  EXPECT_EQ(limits[Resource::kMemory].least, uint64_t{4} << 20);
+  EXPECT_EQ(limits[Resource::kInodes].least, 256u);
+  EXPECT_EQ(limits[Resource::kQueued].least, uint64_t{4} << 20);
+  EXPECT_EQ(limits[Resource::kDescriptors].setting, "the limit of open files");
+  EXPECT_EQ(limits[Resource::kConnections].setting, "max_connections");
+  EXPECT_EQ(limits[Resource::kSessions].setting, "max_unsealed_sessions");
+  EXPECT_EQ(limits[Resource::kMemory].setting, "max_memory_bytes");
+  EXPECT_EQ(limits[Resource::kInodes].setting, "max_unsealed_files");
+  EXPECT_EQ(limits[Resource::kQueued].setting, "max_queued_bytes");
   EXPECT_EQ(limits.stream_opens.per_second, 15);
   EXPECT_EQ(limits.stream_opens.burst, 16);
   options.max_connections = 600;  // half of the descriptors are for what the connections bring

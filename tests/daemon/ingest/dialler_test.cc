@@ -24,6 +24,8 @@ class DiallerTest : public IngestTest {
     if (!dial) return false;
     EXPECT_EQ(dial->parsed<wire::Dial>().channel(), wire::CHANNEL_CONTROL);
     EXPECT_EQ(dial->parsed<wire::Dial>().collector(), "collector under test");
+    EXPECT_EQ(dial->parsed<wire::Dial>().min_version(), wire::kProtocolVersion);
+    EXPECT_EQ(dial->parsed<wire::Dial>().max_version(), wire::kProtocolVersion);
     if (!agent.open_control(std::move(control), true)) return false;
     FrameSocket data = listener.accept();
     const auto second = data.receive_type(wire::FrameType::kDial);

@@ -216,6 +216,18 @@ TEST_F(MisbehaviourTest, StreamCloseThatTakesRecordsBack) {
 
 // Records that are none are the agent's own fault and would come again and again: no retry, and
 // the session is sealed with what was good.
+// Whatever comes behind a page that is refused is not looked at.
+TEST_F(MisbehaviourTest, AFrameBehindARefusedPage) {
+  start();
+  std::vector<uint8_t> bytes =
+      fakes::page_frame_bytes(fakes::index_page_header(77, 0, 10), fakes::index_events(0, 10));
+  wire::RecordingEnd end;
+  end.set_recording(1);
+  const std::vector<uint8_t> behind = fakes::frame_bytes(wire::FrameType::kRecordingEnd, end);
+  bytes.insert(bytes.end(), behind.begin(), behind.end());
+  expect_refused(bytes, "stream 77");
+}
+
 TEST_F(MisbehaviourTest, RecordsThatAreNone) {
   start();
   auto events = index_events(100, 10);

@@ -234,6 +234,53 @@ TEST_F(IngestTest, GoodbyeWithoutAnEndSealsAtOnce) {
   EXPECT_EQ(session->totals.events, 10u);  // what was on the way came in
 }
 
+// A goodbye holds for the connection that it was said on.
+TEST_F(IngestTest, WhoComesBackAfterAGoodbyeIsWaitedForAgain) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  record_all(agent, 1, 1, 10);
+  agent.say_goodbye(false);
+  ASSERT_TRUE(reported_.agent([](const auto& one) { return one.state == AgentState::kGone; }));
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(2));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 10));
+  ASSERT_TRUE(agent.wait_stored(1, 10));
+  agent.disconnect();
+  EXPECT_TRUE(
+      reported_.agent([](const auto& one) { return one.state == AgentState::kDisconnected; }));
+  ASSERT_TRUE(agent.connect(address()));
+  EXPECT_TRUE(agent.welcome().resumed());
+}
+
+TEST_F(IngestTest, HowTheProcessEndedIsKeptAndShown) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  record_all(agent, 1, 1, 10);  // whose end says nothing of the process
+  const auto first = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->process_end, storage::ProcessEnd{});
+  EXPECT_EQ(manifest(*first).find("\"signal\""), std::string::npos);
+
+  ASSERT_TRUE(agent.start_recording(2));
+  wire::RecordingEnd end;
+  end.set_recording(2);
+  end.set_reason("exit");
+  end.mutable_process_end()->set_how(wire::ProcessEnd::SIGNALED);
+  end.mutable_process_end()->set_signal(11);
+  ASSERT_TRUE(agent.data().send(wire::FrameType::kRecordingEnd, end));
+  ASSERT_TRUE(agent.wait_recording_ended(2));
+  const auto second = reported_.session([](const SessionSnapshot& session) {
+    return session.recording == 2 && session.state == SessionState::kComplete;
+  });
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(second->process_end,
+            (storage::ProcessEnd{storage::ProcessEnd::How::kSignaled, 0, 11, false}));
+  EXPECT_THAT(manifest(*second), HasSubstr("\"signal\": 11"));
+}
+
 // What was on its way when the collector was told to stop is in the files too.
 TEST_F(IngestTest, StoppingLeavesTheSessionToTheNextStart) {
   start();
@@ -364,6 +411,55 @@ TEST_F(IngestTest, SuccessorResumesWhatAKilledCollectorLeftOpen) {
   std::filesystem::remove_all(left);
 }
 
+// The functions of a session that an earlier collector left open are named like any other's.
+TEST_F(IngestTest, WhatASuccessorSealsIsToBeNamed) {
+  struct Naming final : IngestObserver {
+    void agent_changed(const AgentSnapshot&) override {}
+    void agent_removed(AgentId) override {}
+    void session_changed(const SessionSnapshot& session) override {
+      reported.session_changed(session);
+    }
+    bool to_be_named(const std::string& name, const std::string& directory,
+                     std::vector<uint64_t>) override {
+      const std::lock_guard lock(mutex);
+      asked.push_back(name + " " + directory);
+      return true;
+    }
+    Reported reported;
+    std::mutex mutex;
+    std::vector<std::string> asked;
+  };
+  options_.storage.symbolize = true;
+  options_.resume = milliseconds{10};
+  std::string directory;
+  {
+    storage::SessionIdentity identity;
+    identity.process_id = {7};
+    auto writer = storage::SessionWriter::create(posix_, options_.storage, identity);
+    ASSERT_TRUE(writer.ok());
+    ASSERT_TRUE((*writer)->open_stream({1, 11, "thread", 1}).ok());
+    const std::vector<uint8_t> events = index_events(0, 10);
+    Page page{fakes::index_page_header(1, 0, 10), events, {}};
+    ASSERT_TRUE((*writer)->append_pages({&page, 1}).ok());
+    ASSERT_TRUE((*writer)->commit().ok());
+    directory = (*writer)->directory();
+  }
+  Naming naming;
+  auto next = Ingest::bind(options_, *fs_, naming);
+  ASSERT_TRUE(next.ok());
+  (*next)->run();
+  const auto session = naming.reported.session_in(SessionState::kRecovered);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->symbols, storage::SymbolsState::kPending);
+  // Once by whoever sealed it; where it was listed only then, the lister asks too.
+  ASSERT_TRUE(eventually([&] {
+    const std::lock_guard lock(naming.mutex);
+    return !naming.asked.empty();
+  }));
+  const std::lock_guard lock(naming.mutex);
+  for (const std::string& asked : naming.asked) EXPECT_EQ(asked, session->name + " " + directory);
+}
+
 // All of them, and not just the newest: one is looked at after the other.
 TEST_F(IngestTest, SessionsOfEarlierCollectorsAreListed) {
   start();
@@ -448,6 +544,11 @@ TEST_F(IngestTest, ClockSyncFindsTheDevicesOffset) {
   const size_t at = json.find("\"offset_ns\"");
   const int64_t offset = std::atoll(json.c_str() + json.find(':', at) + 1);
   EXPECT_NEAR(static_cast<double>(offset), 123e9, 1e9);
+  // And it is measured again, for as long as the agent is there.
+  EXPECT_TRUE(eventually([&] {
+    json = manifest(*session);
+    return json.find("offset_ns", json.find("offset_ns") + 1) != std::string::npos;
+  }));
 }
 
 }  // namespace

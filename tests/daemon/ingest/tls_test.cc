@@ -8,6 +8,7 @@
 
 #include "formats/dial9/layout.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
+#include "tests/fakes/dial9_stream.h"
 #include "tests/fakes/tls_client.h"
 
 namespace collect::ingest {
@@ -183,6 +184,26 @@ TEST_F(TlsTest, FeedsNeedACertificateWhereATokenIsAskedFor) {
         reported_.session([](const auto& session) { return session.process_name == "dial9"; }));
   }
   EXPECT_EQ(ingest_->counters().connections_refused, 1u);
+}
+
+// A peer that is killed does not say so in TLS: the connection just ends. That is heard of at once,
+// also behind reads that found nothing, and not when a frame has stood still for half a minute.
+TEST_F(TlsTest, AConnectionThatBreaksOffEndsItsSession) {
+  options_.tls = load();
+  start();
+  const auto state_of_feed = [this](bool over) {
+    return reported_.session([over](const SessionSnapshot& session) {
+      return session.process_name == "dial9" && is_over(session.state) == over;
+    });
+  };
+  {
+    TlsClient feed(address(), client());
+    ASSERT_TRUE(feed.send_bytes(Bytes(fakes::kDial9Example).first(30)));  // within a frame
+    ASSERT_TRUE(state_of_feed(false));
+  }
+  const auto session = state_of_feed(true);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->state, SessionState::kRecovered);
 }
 
 TEST_F(TlsTest, NewCertificatesAndTokensHoldForNewConnections) {

@@ -1,0 +1,4 @@
+/* Traced code: C, because Swift has no -finstrument-functions. */
+#pragma once
+
+unsigned example_work(unsigned n);

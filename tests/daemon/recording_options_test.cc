@@ -1,0 +1,189 @@
+// Recordings that are started with a choice, by request or by a standing rule: what the agent is
+// told, and in which order.
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "tests/daemon/collector_fixture.h"
+
+namespace collect::daemon {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class RecordingOptionsTest : public CollectorTest {
+ protected:
+  // An agent that does as it is told, and says what is loaded once it records.
+  void connect(FakeAgent& agent, bool has_modules = true) {
+    agent.on_command(
+        [this, &agent, has_modules](const wire::Command& command, wire::CommandResult& result) {
+          result.set_recording(1);
+          if (command.has_start_recording()) {
+            EXPECT_TRUE(agent.start_recording(1));
+            if (has_modules) {
+              EXPECT_TRUE(agent.data().send(wire::FrameType::kModules, this_program()));
+            }
+          } else if (command.has_stop_recording()) {
+            EXPECT_TRUE(agent.end_recording("command"));
+          }
+          std::lock_guard lock(mutex_);
+          told_.push_back(text_of(command));
+        });
+    ASSERT_TRUE(agent.connect(collector_->ingest_address()));
+  }
+  static std::string text_of(const wire::Command& command) {
+    if (command.has_start_recording()) return "start";
+    if (command.has_stop_recording()) return "stop";
+    if (command.has_set_detail()) {
+      const wire::SetDetail& detail = command.set_detail();
+      return "detail " + std::to_string(detail.mode()) + " of " +
+             std::to_string(detail.function_ids_size()) + " for " +
+             std::to_string(detail.duration_ns());
+    }
+    const wire::SetFunctionFilter& filter = command.set_function_filter();
+    return (filter.mode() == wire::SetFunctionFilter::ONLY ? "only " : "all but ") +
+           std::to_string(filter.function_ids_size());
+  }
+  std::vector<std::string> told() {
+    std::lock_guard lock(mutex_);
+    return told_;
+  }
+  Result<api::StartSessionResponse> start(const api::StartSessionRequest& request) {
+    Waiting<api::StartSessionResponse> started;
+    collector_->start_session(request, started.callback());
+    return started.get();
+  }
+  void set_rules(const api::Rules& rules) {
+    Waiting<api::Rules> set;
+    collector_->set_rules(rules, set.callback());
+    const auto result = set.get();
+    ASSERT_TRUE(result.ok()) << to_string(result.error());
+  }
+
+  std::mutex mutex_;
+  std::vector<std::string> told_;  // guarded by mutex_
+};
+
+TEST_F(RecordingOptionsTest, NothingIsRecordedBeforeItsFunctionsAreChosen) {
+  FakeAgent agent(process(1, "app", 10));
+  connect(agent);
+  shown("app", api::AGENT_STATE_CONNECTED);
+  api::StartSessionRequest request;
+  request.mutable_functions()->add_only("collector_test_landmark");
+  request.mutable_detail()->set_mode(api::DETAIL_MODE_ON);
+  request.mutable_detail()->add_functions("collector_test_land*");
+  request.mutable_detail()->mutable_duration()->set_seconds(2);
+  const auto started = start(request);
+  ASSERT_TRUE(started.ok()) << to_string(started.error());
+  EXPECT_EQ(started->outcomes(0).session().state(), api::SESSION_STATE_ACTIVE);
+  EXPECT_THAT(told(), ElementsAre("only 0", "start", "only 1", "detail 2 of 1 for 2000000000"));
+}
+
+TEST_F(RecordingOptionsTest, DetailOfEverythingIsThereFromTheFirstEventOn) {
+  FakeAgent agent(process(1, "app", 10));
+  connect(agent, false);
+  shown("app", api::AGENT_STATE_CONNECTED);
+  api::StartSessionRequest request;
+  request.mutable_detail()->set_mode(api::DETAIL_MODE_ARMED);
+  ASSERT_TRUE(start(request).ok());
+  EXPECT_THAT(told(), ElementsAre("detail 1 of 0 for 0", "start"));
+}
+
+TEST_F(RecordingOptionsTest, WhatCannotBeAsItWasAskedForDoesNotGoOn) {
+  FakeAgent agent(process(1, "app", 10));
+  connect(agent);
+  shown("app", api::AGENT_STATE_CONNECTED);
+  api::StartSessionRequest request;
+  request.mutable_functions()->add_except("no_such_function");
+  const auto started = start(request);
+  ASSERT_FALSE(started.ok());
+  EXPECT_EQ(started.code(), Code::kNotFound);
+  EXPECT_THAT(started.error().message, HasSubstr("no_such_function"));
+  EXPECT_THAT(told(), ElementsAre("only 0", "start", "stop"));
+  shown("app", api::AGENT_STATE_CONNECTED);
+}
+
+TEST_F(RecordingOptionsTest, ItStopsByItself) {
+  FakeAgent agent(process(1, "app", 10));
+  connect(agent, false);
+  shown("app", api::AGENT_STATE_CONNECTED);
+  api::StartSessionRequest request;
+  request.mutable_duration()->set_nanos(1'000'000);
+  const auto started = start(request);
+  ASSERT_TRUE(started.ok()) << to_string(started.error());
+  const std::string name = started->outcomes(0).session().name();
+  EXPECT_TRUE(eventually([&] {
+    const auto session = collector_->session(name);
+    return session.ok() && session->state() == api::SESSION_STATE_COMPLETE;
+  }));
+  EXPECT_THAT(told(), ElementsAre("start", "stop"));
+}
+
+TEST_F(RecordingOptionsTest, RulesHoldForAgentsThatCome) {
+  api::Rules rules;
+  api::Rule& record = *rules.add_rules();
+  record.mutable_target()->set_process_name("render*");
+  record.mutable_detail()->set_mode(api::DETAIL_MODE_ON);
+  api::Rule& idle = *rules.add_rules();
+  idle.set_action(api::Rule::ACTION_IDLE);
+  set_rules(rules);
+
+  FakeAgent render(process(1, "renderer", 10));
+  connect(render, false);
+  shown("renderer", api::AGENT_STATE_RECORDING);
+  EXPECT_THAT(told(), ElementsAre("detail 2 of 0 for 0", "start"));
+
+  // The first rule that is about it holds, and no other.
+  told_.clear();
+  FakeAgent other(process(2, "other", 11));
+  other.set_recording(1, true);
+  other.on_command([this](const wire::Command& command, wire::CommandResult&) {
+    std::lock_guard lock(mutex_);
+    told_.push_back(text_of(command));
+  });
+  ASSERT_TRUE(other.connect(collector_->ingest_address()));
+  EXPECT_TRUE(eventually([&] { return !told().empty(); }));
+  EXPECT_THAT(told(), ElementsAre("stop"));
+}
+
+TEST_F(RecordingOptionsTest, ARuleIsAddedToARecordingThatHasBegun) {
+  api::Rules rules;
+  rules.add_rules()->mutable_functions()->add_only("collector_test_landmark");
+  set_rules(rules);
+  FakeAgent agent(process(1, "app", 10));
+  connect(agent);
+  EXPECT_TRUE(eventually([&] { return told().size() == 3; }));
+  EXPECT_THAT(told(), ElementsAre("only 0", "start", "only 1"));
+}
+
+TEST_F(RecordingOptionsTest, RulesAreKeptAndChecked) {
+  api::Rules rules;
+  rules.add_rules()->mutable_target()->set_tag("night");
+  set_rules(rules);
+  const auto again = [this] {
+    ingest::IngestOptions options;
+    options.listen = "127.0.0.1:0";
+    options.storage.root = root_;
+    return Collector::create(options, fs_);
+  };
+  const auto second = again();
+  ASSERT_TRUE(second.ok()) << to_string(second.error());
+  EXPECT_EQ((*second)->rules().SerializeAsString(), rules.SerializeAsString());
+
+  for (const char* damaged :
+       {"{", R"({"rules": [{"colour": "red"}]})", R"({"rules": [{"target": {"pid": 7}}]})"}) {
+    std::ofstream(root_ + "/rules.json") << damaged;
+    const auto refused = again();
+    ASSERT_FALSE(refused.ok()) << damaged;
+    EXPECT_EQ(refused.code(), Code::kDamaged);
+    EXPECT_THAT(refused.error().message, HasSubstr(root_ + "/rules.json holds no rules"));
+  }
+  set_rules({});
+  const auto third = again();
+  ASSERT_TRUE(third.ok()) << to_string(third.error());
+  EXPECT_EQ((*third)->rules().rules_size(), 0);
+}
+
+}  // namespace
+}  // namespace collect::daemon
