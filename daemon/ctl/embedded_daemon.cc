@@ -22,6 +22,7 @@ namespace {
 
 constexpr int kReadyFd = 3;
 constexpr size_t kMaxLogTail = 2000;
+constexpr std::chrono::milliseconds kRootLook{20};
 
 class Fd {
  public:
@@ -96,6 +97,23 @@ std::string log_since(int log, off_t from) {
   return text;
 }
 
+// The daemon inherits the descriptor and with it the lock: it lasts as long as either of us.
+Status lock_root(int log, const std::string& root, std::chrono::milliseconds bound,
+                 JobSignals& signals) {
+  const auto deadline = std::chrono::steady_clock::now() + bound;
+  while (::flock(log, LOCK_EX | LOCK_NB) != 0) {
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return Error{Code::kAlreadyExists,
+                   "another run records into " + root + "; name another directory with -o"};
+    }
+    const int signal = signals.wait(kRootLook).number;
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT) {
+      return Error{Code::kCancelled, "interrupted"};
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<DaemonAddresses> parse_ready(const std::string& text) {
@@ -115,6 +133,7 @@ Result<std::unique_ptr<EmbeddedDaemon>> EmbeddedDaemon::start(const std::string&
                                                               const std::string& root,
                                                               const std::string& control,
                                                               const std::vector<std::string>& more,
+                                                              std::chrono::milliseconds root_bound,
                                                               JobSignals& signals) {
   COLLECT_TRY(storage::PosixFs(root).make_directories(root));
   const auto directory = storage::RootedDirectory::open(root);
@@ -123,11 +142,7 @@ Result<std::unique_ptr<EmbeddedDaemon>> EmbeddedDaemon::start(const std::string&
   const auto opened = directory->open_file(kDaemonLog, storage::FileUse::kAppend);
   if (!opened.ok()) return opened.error();
   const storage::Descriptor& log = *opened;
-  // The daemon inherits the descriptor and with it the lock: it lasts as long as either of us.
-  if (::flock(log.get(), LOCK_EX | LOCK_NB) != 0) {
-    return Error{Code::kAlreadyExists,
-                 "another run records into " + root + "; name another directory with -o"};
-  }
+  COLLECT_TRY(lock_root(log.get(), root, root_bound, signals));
   const off_t log_start = ::lseek(log.get(), 0, SEEK_END);
   const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   int ends[2];

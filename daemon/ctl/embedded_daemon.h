@@ -30,12 +30,13 @@ Result<DaemonAddresses> parse_ready(const std::string& text);
 class EmbeddedDaemon {
  public:
   // Creates `root` if need be, starts it there with `more` flags, and returns when the daemon is
-  // ready. kAlreadyExists when another run records into `root`; any other error holds what the
-  // daemon said.
+  // ready. kAlreadyExists when another run records into `root`, and still does at `root_bound`; any
+  // other error holds what the daemon said.
   static Result<std::unique_ptr<EmbeddedDaemon>> start(const std::string& program,
                                                        const std::string& root,
                                                        const std::string& control,
                                                        const std::vector<std::string>& more,
+                                                       std::chrono::milliseconds root_bound,
                                                        JobSignals& signals);
   ~EmbeddedDaemon();  // kills what stop() has not ended
   EmbeddedDaemon(const EmbeddedDaemon&) = delete;

@@ -14,6 +14,10 @@ namespace {
 // A collector that runs answers at once; nothing else should hold up the program for long.
 constexpr std::chrono::milliseconds kProbeDeadline{1000};
 
+// A run that was killed leaves its collector behind, which seals before it ends.
+constexpr std::chrono::milliseconds kRootBound{5'000};
+constexpr std::chrono::milliseconds kNoWait{0};  // there are other directories
+
 // A collector that listens everywhere is dialled on this machine.
 std::string dialable(const std::string& address) {
   for (std::string_view any : {"0.0.0.0:", "[::]:", "*:"}) {
@@ -79,12 +83,14 @@ Result<RunCollector> find_collector(const CollectorWish& wish, JobSignals& signa
   const std::vector<std::string> attach = {"--adb",          looks_for(Phones::kAndroid),
                                            "--usbmux",       looks_for(Phones::kIos),
                                            "--seal-at-stop", "true"};
+  const std::chrono::milliseconds root_bound = wish.root.empty() ? kNoWait : kRootBound;
   collector.root = absolute(wish.root.empty() ? kDefaultRoot : wish.root);
-  auto daemon = EmbeddedDaemon::start(*program, collector.root, address, attach, signals);
+  auto daemon =
+      EmbeddedDaemon::start(*program, collector.root, address, attach, root_bound, signals);
   for (int i = 2; wish.root.empty() && !daemon.ok() && i <= kMaxDefaultRoots; ++i) {
     if (daemon.code() != Code::kAlreadyExists) break;
     collector.root = absolute(kDefaultRoot + ("-" + std::to_string(i)));
-    daemon = EmbeddedDaemon::start(*program, collector.root, address, attach, signals);
+    daemon = EmbeddedDaemon::start(*program, collector.root, address, attach, root_bound, signals);
   }
   if (!daemon.ok()) return daemon.error();
   collector.embedded = std::move(*daemon);

@@ -189,6 +189,78 @@ TEST_F(AndroidTest, WhatIsWrongIsOneSentence) {
   expect_refused(ctl(recording()), "confirm the prompt");
 }
 
+// Its library is no file of this machine when the collector looks for names.
+class NamesTest : public AndroidTest {
+ protected:
+  void SetUp() override {
+    AndroidTest::SetUp();
+    std::filesystem::create_directories(phone_.app(kApp, "code/lib/x86_64"));
+    std::filesystem::copy_file(traced_program("steady"), library_);
+    phone_.install(kApp, library_ + " pace 600000");
+  }
+  // What the summary says of a recording whose library has gone to `there` meanwhile.
+  std::string summary(const std::string& there, const Arguments& more = {}) {
+    const auto job = start(recording(more));
+    EXPECT_TRUE(says(*job, "the agent is connected")) << job->errors();
+    EXPECT_TRUE(
+        eventually(kSoon, [&] { return !session_directories(scratch_ / "traces").empty(); }));
+    std::filesystem::rename(library_, there);
+    job->send_signal(SIGINT);
+    const Ending& ending = job->wait(kRunLimit);
+    EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+    return ending.errors;
+  }
+  static bool has_name(const std::string& text) {
+    return text.find("  step  ") != std::string::npos;
+  }
+
+  const std::string library_ = phone_.app(kApp, "code/lib/x86_64/libsteady.so");
+};
+
+TEST_F(NamesTest, AreThoseOfTheAppsOwnLibraryOnThePhone) {
+  const std::string text = summary(library_ + FakePhoneFolder::kOnPhone);
+  EXPECT_TRUE(has_name(text)) << text;
+}
+
+TEST_F(NamesTest, AreThoseOfUnstrippedFilesHere) {
+  std::filesystem::create_directories(scratch_ / "symbols");
+  const std::string text =
+      summary(scratch_ / "symbols/libsteady.so", {"--symbols", scratch_ / "symbols"});
+  EXPECT_TRUE(has_name(text)) << text;
+  EXPECT_THAT(text, Not(HasSubstr("no names")));
+}
+
+TEST_F(NamesTest, AreMissingWhereNobodyHasTheFile) {
+  const std::string text = summary(scratch_ / "elsewhere");
+  EXPECT_FALSE(has_name(text)) << text;
+  EXPECT_THAT(text, HasSubstr("no names from " + library_ + ": R58M: " + library_ +
+                              ": open failed: No such file or directory"));
+}
+
+TEST_F(AndroidTest, WhichOfSeveralDevices) {
+  FakePhoneFolder other;
+  FakePhone second;
+  second.folder = other.path();
+  adb_.plug("HT12", second);
+  expect_refused(ctl(recording()),
+                 "several devices can be used: HT12 (Sim_Phone), R58M "
+                 "(Sim_Phone); say which one with --serial or ANDROID_SERIAL");
+  const auto with = [&](const std::string& serial, const Arguments& more) {
+    Environment chosen = environment();
+    chosen["ANDROID_SERIAL"] = serial;
+    return run(scratch_.path(), recording(more), chosen, kRunLimit);
+  };
+  expect_refused(with("HT12", {}), "com.example.app on HT12 is not installed");
+  expect_refused(with("HT13", {}), "there is no device HT13 (from ANDROID_SERIAL); there is");
+  // The option goes before the variable.
+  expect_refused(with("R58M", {"--serial", "HT12"}), "com.example.app on HT12 is not installed");
+  install_endless();
+  const Ending ending = with("R58M", {"--max-time", "200ms"});
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  EXPECT_THAT(ending.errors, HasSubstr("com.example.app on R58M"));
+  EXPECT_EQ(phone_.leftovers() + other.leftovers(), "");
+}
+
 TEST_F(AndroidTest, AnAppThatEndsAtOnce) {
   phone_.install(kApp, "false");
   expect_refused(ctl(recording()), "before its agent reached the collector");
@@ -235,6 +307,7 @@ TEST_F(AndroidTest, TwoAtOnceAndOneThatWasKilled) {
   first->wait(kSoon);
   EXPECT_NE(phone_.leftovers(), "") << "somebody undid it";
   const Ending third = ctl(recording({"--max-time", "200ms", "-q"}));
+  // Its collector may still be sealing: the directory is waited for.
   EXPECT_TRUE(third.exited_with(0)) << third.describe() << third.errors;
   EXPECT_EQ(phone_.leftovers(), "");
 }

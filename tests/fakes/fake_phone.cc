@@ -27,6 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kLookMs = 10;
+constexpr std::streamsize kSyncPiece = 64 << 10;
 
 const std::map<std::string, std::string>& scripts() {
   static const std::map<std::string, std::string> all = {
@@ -187,6 +188,22 @@ bool take_input(int client, Shell& shell) {
   return true;
 }
 
+// As adbd answers RECV.
+bool give_file(int client, const std::string& path) {
+  const auto say = [client](const std::string& word, const std::string& data) {
+    const std::string bytes = word + u32(data.size()) + data;
+    return send_all(client, bytes.data(), bytes.size());
+  };
+  std::ifstream file(path + FakePhoneFolder::kOnPhone, std::ios::binary);
+  if (!file) file.open(path, std::ios::binary);
+  if (!file) return say("FAIL", "open failed: No such file or directory");
+  std::string piece(kSyncPiece, '\0');
+  while (file.read(piece.data(), kSyncPiece) || file.gcount() > 0) {
+    if (!say("DATA", piece.substr(0, static_cast<size_t>(file.gcount())))) return false;
+  }
+  return say("DONE", "");
+}
+
 }  // namespace
 
 FakePhoneFolder::FakePhoneFolder() {
@@ -312,6 +329,10 @@ bool serve_phone_sync(int client, const std::string& folder, const PushLimits& l
     }
     std::string data(u32_of(header + 4), '\0');
     if (!read_exactly(client, data.data(), data.size())) return false;
+    if (what == "RECV") {
+      if (!give_file(client, on_this_machine(data, folder))) return false;
+      continue;
+    }
     if (what == "SEND") {
       file.open(on_this_machine(data.substr(0, data.rfind(',')), folder),
                 std::ios::binary | std::ios::trunc);

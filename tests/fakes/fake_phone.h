@@ -19,6 +19,8 @@ namespace collect::fakes {
 class FakePhoneFolder {
  public:
   static constexpr char kPhoneTemporary[] = "/data/local/tmp";
+  // A file PATH that only the phone has, and not this machine, is PATH and this.
+  static constexpr char kOnPhone[] = ".on_phone";
 
   // Below /tmp, because a property holds 91 bytes; removed at the end.
   FakePhoneFolder();

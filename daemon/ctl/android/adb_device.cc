@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/ctl/android/file_pull.h"
 #include "daemon/ctl/android/file_push.h"
 #include "formats/core/printable.h"
 
@@ -138,7 +139,7 @@ Status AdbDevice::push(const std::string& path, const std::string& remote, uint3
   while (!(*push)->result()) {
     const uint64_t before = (*push)->sent();
     const Status waited = client_.io().wait(
-        [&] { return (*push)->result().has_value() || (*push)->sent() != before; }, kPushStall,
+        [&] { return (*push)->result().has_value() || (*push)->sent() != before; }, kSyncStall,
         "pushing " + path);
     if (!waited.ok()) {
       (*push)->close();
@@ -147,6 +148,26 @@ Status AdbDevice::push(const std::string& path, const std::string& remote, uint3
     if (on_progress) on_progress((*push)->sent(), (*push)->total());
   }
   const Status& result = *(*push)->result();
+  return result.ok() ? Status() : error(result.code(), remote + ": " + result.error().message);
+}
+
+Status AdbDevice::pull(const std::string& remote, const std::string& path, uint64_t most) const {
+  Result<attach::Socket> socket = client_.open(serial_, "sync:");
+  if (!socket.ok()) return socket.error();
+  const Result<std::shared_ptr<FilePull>> pull =
+      FilePull::start(std::move(*socket), remote, path, most);
+  if (!pull.ok()) return pull.error();
+  while (!(*pull)->result()) {
+    const uint64_t before = (*pull)->received();
+    const Status waited = client_.io().wait(
+        [&] { return (*pull)->result().has_value() || (*pull)->received() != before; }, kSyncStall,
+        "copying " + remote);
+    if (!waited.ok()) {
+      (*pull)->close();
+      return error(waited.code(), waited.error().message);
+    }
+  }
+  const Status& result = *(*pull)->result();
   return result.ok() ? Status() : error(result.code(), remote + ": " + result.error().message);
 }
 

@@ -16,8 +16,8 @@ namespace collect::ctl {
 
 inline constexpr std::chrono::milliseconds kShellBound{60'000};  // starting an app takes long
 inline constexpr size_t kMaxShellOutputBytes = 1u << 20;
-// For a device that takes no more bytes, or does not answer at the end of a file.
-inline constexpr std::chrono::milliseconds kPushStall{30'000};
+// For a device that takes or gives no more bytes, or does not answer at the end of a file.
+inline constexpr std::chrono::milliseconds kSyncStall{30'000};
 
 class AdbDevice {
  public:
@@ -49,6 +49,9 @@ class AdbDevice {
   // says.
   Status push(const std::string& path, const std::string& remote, uint32_t mode,
               const OnProgress& on_progress) const;
+  // A file of the device into `path`, which may be begun when it fails. kIo: what the device says;
+  // kLimit: it has more than `most` bytes.
+  Status pull(const std::string& remote, const std::string& path, uint64_t most) const;
 
  private:
   Error error(Code code, const std::string& message) const {

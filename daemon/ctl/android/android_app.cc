@@ -45,8 +45,8 @@ Result<std::string> abi_of(const AdbDevice& device, const std::string& package) 
   return abi == "null" ? std::string() : abi;
 }
 
-Status look_for_wrap(const AdbDevice& device, const std::string& apk, AndroidApp& app) {
-  const std::string folder = apk.substr(0, apk.rfind('/'));
+Status look_for_wrap(const AdbDevice& device, AndroidApp& app) {
+  const std::string& folder = app.code_directory;
   if (folder.empty() || folder.find('\'') != std::string::npos) return {};
   const auto said = device.shell("run-as " + app.package + " cat '" + folder + "/lib/" +
                                  library_folder(app.abi) + "/wrap.sh'");
@@ -129,7 +129,9 @@ Result<AndroidApp> look_at_app(const AdbDevice& device, const PhoneFacts& phone,
   const Result<std::string> abi = abi_of(device, package);
   if (!abi.ok()) return abi.error();
   app.abi = abi->empty() ? phone.abi : *abi;
-  COLLECT_TRY(look_for_wrap(device, lines[0].substr(kPrefix.size()), app));
+  const std::string apk = lines[0].substr(kPrefix.size());
+  app.code_directory = apk.substr(0, apk.rfind('/'));
+  COLLECT_TRY(look_for_wrap(device, app));
   return app;
 }
 

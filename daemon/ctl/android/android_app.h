@@ -21,6 +21,7 @@ struct PhoneFacts {
 struct AndroidApp {
   std::string package;
   std::string data_directory;  // "/data/user/0/com.example.app"
+  std::string code_directory;  // of its APK: "/data/app/~~…/com.example.app-…"
   std::string abi;             // of its native code; the phone's where it has none
   // Its APK brings a wrap.sh, which goes before the wrap property. One of deploy/android reads our
   // variables.

@@ -10,6 +10,7 @@
 #include "daemon/ctl/android/adb_client.h"
 #include "daemon/ctl/android/app_preparation.h"
 #include "daemon/ctl/android/app_watch.h"
+#include "daemon/ctl/android/library_pull.h"
 #include "daemon/ctl/android/phone_agent.h"
 #include "daemon/ctl/android/phone_variables.h"
 #include "daemon/ctl/online_commands.h"
@@ -194,8 +195,10 @@ int android_run(const AndroidOptions& options, std::ostream& err) {
   outcome.app_ending = ending_text(device_text(device), end);
   RunSessions followed = recording.finish(end, signals);
   if (!followed.agent_seen) followed.trouble = no_agent_text(end, watch, options.package);
+  LibraryPull libraries(device, target->app, options.quiet || options.json ? unheard : err);
   return conclude(options, options.package, *collector, std::move(outcome), std::move(followed),
-                  signals, err);
+                  signals, err,
+                  [&libraries](const std::string& session) { return libraries.fetch(session); });
 }
 
 int android_attach(const AndroidOptions& options, std::ostream& err) {

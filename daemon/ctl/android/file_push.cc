@@ -8,20 +8,9 @@
 #include <utility>
 
 #include "daemon/ctl/android/adb_device.h"
+#include "daemon/ctl/android/sync_header.h"
 
 namespace collect::ctl {
-namespace {
-
-std::string u32(size_t value) {
-  std::string bytes;
-  for (unsigned shift = 0; shift < 32; shift += 8) {
-    bytes += static_cast<char>((value >> shift) & 0xFF);
-  }
-  return bytes;
-}
-
-}  // namespace
-
 Result<std::shared_ptr<FilePush>> FilePush::start(attach::Socket socket, const std::string& path,
                                                   const std::string& remote, uint32_t mode) {
   std::shared_ptr<FilePush> push(new FilePush(std::move(socket), path));
@@ -30,7 +19,7 @@ Result<std::shared_ptr<FilePush>> FilePush::start(attach::Socket socket, const s
   push->total_ = static_cast<uint64_t>(push->file_.tellg());
   push->file_.seekg(0);
   const std::string name = remote + "," + std::to_string(mode);
-  push->piece_ = "SEND" + u32(name.size()) + name;
+  push->piece_ = sync_header("SEND", name.size()) + name;
   push->read_answer();
   push->write(false);
   return push;
@@ -56,8 +45,8 @@ void FilePush::send_next() {
   }
   sent_ += data.size();
   const bool is_last = data.empty();
-  piece_ = is_last ? "DONE" + u32(static_cast<size_t>(std::time(nullptr)))
-                   : "DATA" + u32(data.size()) + data;
+  piece_ = is_last ? sync_header("DONE", static_cast<size_t>(std::time(nullptr)))
+                   : sync_header("DATA", data.size()) + data;
   write(is_last);
 }
 
@@ -74,18 +63,14 @@ void FilePush::read_answer() {
   asio::async_read(
       socket_, asio::buffer(answer_),
       [self = shared_from_this()](const std::error_code& error, size_t) {
-        const std::string_view word(self->answer_.data(), 4);
+        const SyncHeader answer = sync_header(self->answer_);
         if (error) {
           self->finish(Error{Code::kUnavailable, "the connection to the device ended after " +
                                                      std::to_string(self->sent_) + " bytes"});
-        } else if (word == "OKAY") {
+        } else if (answer.word == "OKAY") {
           self->finish({});
-        } else if (word == "FAIL") {
-          size_t bytes = 0;
-          for (size_t i = 0; i < 4; ++i) {
-            bytes |= static_cast<size_t>(static_cast<uint8_t>(self->answer_[4 + i])) << (8 * i);
-          }
-          self->read_message(std::min(bytes, kMaxSyncMessageBytes));
+        } else if (answer.word == "FAIL") {
+          self->read_message(std::min<size_t>(answer.number, kMaxSyncMessageBytes));
         } else {
           self->finish(Error{Code::kDamaged, "neither OKAY nor FAIL came"});
         }

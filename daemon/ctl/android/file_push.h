@@ -15,9 +15,6 @@
 
 namespace collect::ctl {
 
-inline constexpr size_t kSyncPieceBytes = 64u << 10;      // at most, says the protocol
-inline constexpr size_t kMaxSyncMessageBytes = 4u << 10;  // of a FAIL
-
 class FilePush : public std::enable_shared_from_this<FilePush> {
  public:
   static Result<std::shared_ptr<FilePush>> start(attach::Socket socket, const std::string& path,

@@ -31,6 +31,22 @@ std::string end_text(End end) {
   return "the recording failed; the app goes on";
 }
 
+// Why names that were asked for are not there; empty: they are, or nobody asked.
+std::string name_functions(const std::string& session, const RecordingOptions& options,
+                           const FindSymbols& more_symbols) {
+  std::ostringstream out, errors;
+  if (!options.symbols.empty() &&
+      symbolize({session, options.symbols, false}, out, errors) == kExitUsage) {
+    return "no names: " + errors.str();
+  }
+  const std::string found = more_symbols ? more_symbols(session) : "";
+  if (found.empty()) return "";
+  std::vector<std::string> directories = options.symbols;
+  directories.push_back(found);
+  const int code = symbolize({session, directories, false}, out, errors);
+  return code == kExitUsage ? "no names: " + errors.str() : "";
+}
+
 }  // namespace
 
 int run_failed(std::ostream& err, const Error& error) {
@@ -43,7 +59,8 @@ std::string ending_text(const std::string& device, AppRecording::End end) {
 }
 
 int conclude(const RecordingOptions& options, const std::string& app, RunCollector& collector,
-             RunOutcome outcome, RunSessions followed, JobSignals& signals, std::ostream& err) {
+             RunOutcome outcome, RunSessions followed, JobSignals& signals, std::ostream& err,
+             const FindSymbols& more_symbols) {
   outcome.program = app;
   outcome.agent_seen = outcome.agent_seen || followed.agent_seen;
   outcome.sessions = std::move(followed.sessions);
@@ -63,11 +80,7 @@ int conclude(const RecordingOptions& options, const std::string& app, RunCollect
     }
   }
   for (const api::Session& session : outcome.sessions) {
-    if (options.symbols.empty() || !is_sealed(session)) continue;
-    std::ostringstream out, errors;
-    if (symbolize({session.path(), options.symbols, false}, out, errors) == kExitUsage) {
-      add_trouble("no names: " + errors.str());
-    }
+    if (is_sealed(session)) add_trouble(name_functions(session.path(), options, more_symbols));
   }
   const api::Session* const largest = largest_session(outcome.sessions);
   const bool failed = std::any_of(outcome.sessions.begin(), outcome.sessions.end(),

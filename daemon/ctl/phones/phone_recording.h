@@ -1,6 +1,7 @@
 // What `android` and `ios` share of a recording: its options, and what is said when it has ended.
 #pragma once
 
+#include <functional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -29,9 +30,14 @@ int run_failed(std::ostream& err, const Error& error);
 // "on R58M (Sim_Phone): the app ended"
 std::string ending_text(const std::string& device, AppRecording::End end);
 
+// The directory with unstripped files for a session's directory; empty: there are none.
+using FindSymbols = std::function<std::string(const std::string& session)>;
+
 // Says what the recording of `app` came to, and ends the collector if it is ours. `outcome` has
-// what is known of the app and the device; the exit code is 0 or kExitRunFailed.
+// what is known of the app and the device; the exit code is 0 or kExitRunFailed. `more_symbols` is
+// asked where --symbols left functions without names.
 int conclude(const RecordingOptions& options, const std::string& app, RunCollector& collector,
-             RunOutcome outcome, RunSessions followed, JobSignals& signals, std::ostream& err);
+             RunOutcome outcome, RunSessions followed, JobSignals& signals, std::ostream& err,
+             const FindSymbols& more_symbols = nullptr);
 
 }  // namespace collect::ctl

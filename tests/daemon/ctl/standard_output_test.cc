@@ -44,6 +44,8 @@ class StandardOutputTest : public testing::OfflineTest {
         {"run", {{"run", "--help"}}},  // prints nothing else on standard output
         // Without an adb server they say nothing there.
         {"android", {{"android", "--help"}}},
+        {"ios", {{"ios", "--help"}}},
+        {"doctor", {{"doctor", "--help"}}},  // it ends with 1 where there is no phone
         {"detail", {{"detail", "start"}, {"detail", "arm"}, {"detail", "stop"}}},
         {"filter", {{"filter", "--clear"}}},
         {"watch", {{"watch"}}},

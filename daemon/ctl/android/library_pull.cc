@@ -1,0 +1,99 @@
+#include "daemon/ctl/android/library_pull.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <set>
+#include <vector>
+
+#include "daemon/ctl/unnamed_file.h"
+#include "formats/core/printable.h"
+#include "storage/manifest_file.h"
+#include "storage/posix_fs.h"
+
+namespace collect::ctl {
+namespace {
+
+struct Library {
+  std::string path;  // on the phone
+  std::string build_id;
+};
+
+std::string hex_of(const std::vector<uint8_t>& bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const uint8_t byte : bytes) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 0xF];
+  }
+  return text;
+}
+
+// With functions in the session and no names for them, below the app's own code.
+std::vector<Library> unnamed_libraries(const std::string& session, const AndroidApp& app) {
+  storage::PosixFs files;
+  const auto text = storage::read_manifest_json(files, session);
+  const auto manifest =
+      text.ok() ? storage::manifest_from_json(*text) : Result<storage::Manifest>(text.error());
+  if (!manifest.ok()) return {};
+  std::set<uint32_t> unnamed;
+  for (const storage::ModuleSymbols& module : manifest->module_symbols) {
+    if (module.functions != 0 && module.named < module.functions) unnamed.insert(module.module_id);
+  }
+  std::vector<Library> libraries;
+  for (const storage::ModuleInfo& module : manifest->modules) {
+    const bool is_own = module.path.starts_with(app.code_directory + "/") &&
+                        module.path.find('!') == std::string::npos;
+    if (!is_own || module.build_id.empty() || !unnamed.contains(module.module_id)) continue;
+    libraries.push_back({module.path, hex_of(module.build_id)});
+  }
+  return libraries;
+}
+
+}  // namespace
+
+LibraryPull::~LibraryPull() {
+  if (folder_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+Status LibraryPull::make_folder() {
+  if (!folder_.empty()) return {};
+  std::string name = temporary_directory() + "/collectctl-XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr) return errno_error(errno, temporary_directory());
+  folder_ = name;
+  return {};
+}
+
+std::string LibraryPull::fetch(const std::string& session) {
+  bool any = false;
+  for (const Library& library : unnamed_libraries(session, app_)) {
+    Status done = make_folder();
+    const std::string file = folder_ + "/" + library.build_id + ".debug";
+    std::error_code none;
+    if (done.ok() && std::filesystem::exists(file, none)) {
+      any = true;
+      continue;
+    }
+    if (done.ok() && (count_ == kMaxPulledLibraries || bytes_ >= kMaxPulledBytes)) {
+      done = Error{Code::kLimit, "enough was copied from the phone"};
+    }
+    if (done.ok()) done = device_.pull(library.path, file, kMaxPulledBytes - bytes_);
+    if (!done.ok()) {
+      std::filesystem::remove(file, none);
+      err_ << "collectctl: no names from " << printable(library.path) << ": "
+           << printable_sentence(done.error().message) << "\n";
+      if (done.code() == Code::kUnavailable) break;
+      continue;
+    }
+    ++count_;
+    bytes_ += std::filesystem::file_size(file, none);
+    any = true;
+  }
+  return any ? folder_ : "";
+}
+
+}  // namespace collect::ctl
