@@ -106,7 +106,7 @@ void ControlListener::accept_all() {
     eventfd_t ignored = 0;
     if (waited[0].revents != 0) (void)::eventfd_read(waker_, &ignored);
     relay_.run();
-    is_paused = accepts && waited[2].revents != 0 && !accept_one();
+    is_paused = waited[2].revents != 0 && !accept_one();
   }
   drain();
 }

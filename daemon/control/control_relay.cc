@@ -27,14 +27,13 @@ Moved receive(int fd, MutableBytes room, size_t& count) {
   count = got > 0 ? static_cast<size_t>(got) : 0;
   if (got > 0) return Moved::kSome;
   if (got == 0) return Moved::kEnd;
-  return errno == EAGAIN || errno == EINTR ? Moved::kNothing : Moved::kFailed;
+  return errno == EAGAIN ? Moved::kNothing : Moved::kFailed;
 }
 
 // What was not taken stays in `pending`. False: the other side is gone.
 bool send_some(int fd, const uint8_t* bytes, size_t count, std::string& pending) {
   while (count != 0) {
     const ssize_t sent = ::send(fd, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno != EAGAIN) return false;
     if (sent < 0) break;
     bytes += sent;

@@ -69,6 +69,10 @@ TEST(PagingTest, ForeignTokensAreRefused) {
     EXPECT_EQ(page.code(), Code::kInvalidArgument);
     EXPECT_THAT(page.error().message, ::testing::HasSubstr("without page_token"));
   }
+  for (size_t bytes = 1; bytes < token.size(); ++bytes) {
+    const auto page = page_of(views(names), "a", 2, token.substr(0, bytes));
+    EXPECT_EQ(page.code(), Code::kInvalidArgument) << bytes;
+  }
   EXPECT_FALSE(page_of(views(names), "another filter", 2, token).ok());
   names.erase(names.begin() + 1);
   EXPECT_FALSE(page_of(views(names), "a", 2, token).ok());
