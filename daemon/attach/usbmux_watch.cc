@@ -73,7 +73,7 @@ bool UsbmuxWatch::take(const UsbmuxMessage& message) {
       return true;
     case UsbmuxMessage::Kind::kPaired:  // ports of apps need no pairing
     case UsbmuxMessage::Kind::kDevices:
-    case UsbmuxMessage::Kind::kOther:   // of a newer usbmuxd
+    case UsbmuxMessage::Kind::kOther:  // of a newer usbmuxd
       return true;
   }
   return true;

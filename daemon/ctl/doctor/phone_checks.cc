@@ -68,12 +68,14 @@ Check check_adb_server() {
 Check check_usbmuxd() {
   const auto address = usbmuxd_address();
   if (!address.ok()) {
-    return {"usbmuxd", Verdict::kWarning, address.error().message, "that is only for apps on iPhones"};
+    return {"usbmuxd", Verdict::kWarning, address.error().message,
+            "that is only for apps on iPhones"};
   }
   WaitingIo io;
   UsbmuxClient client(io, *address);
   if (const Status connected = client.connect(); !connected.ok()) {
-    return {"usbmuxd", Verdict::kWarning, connected.error().message, "that is only for apps on iPhones"};
+    return {"usbmuxd", Verdict::kWarning, connected.error().message,
+            "that is only for apps on iPhones"};
   }
   const size_t count = client.devices().size();
   const std::string more = count == 0 ? "" : "; collectctl ios doctor looks at them";
