@@ -66,7 +66,7 @@ foreach(document ${documents})
   install(FILES ${document} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/${folder}
           COMPONENT daemon)
 endforeach()
-# What they point at: the schema, the script and the sample for Android.
+# What they point at: the schema, the script for Android, and the samples.
 install(DIRECTORY proto/control/collect
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/proto/control
         COMPONENT daemon FILES_MATCHING PATTERN "*.proto")
@@ -76,6 +76,8 @@ install(PROGRAMS deploy/android/wrap.sh
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/android COMPONENT daemon)
 install(DIRECTORY deploy/android/example
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/android COMPONENT daemon)
+install(DIRECTORY deploy/ios/example
+        DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/ios COMPONENT daemon)
 
 # Manual pages and shell completion come out of the programs' own --help.
 if(NOT CMAKE_CROSSCOMPILING AND NOT COLLECT_SANITIZE AND NOT COLLECT_FUZZ)

@@ -50,7 +50,7 @@ TEST_F(Devices, EveryStageIsShownAndTheCableMayComeOut) {
 
   const auto job = run_on("R58M", "2000");
   EXPECT_EQ(wait_shown("serving"), "");
-  EXPECT_EQ(wait_shown("\"state\":\"SERVING\"", {"--json"}), "");
+  EXPECT_EQ(wait_shown("\"state\":\"DEVICE_STATE_SERVING\"", {"--json"}), "");
   adb_.unplug_after("R58M", 3'000'001);  // in the middle of a frame
   EXPECT_EQ(wait_shown("absent"), "");
   EXPECT_TRUE(job->running()) << "too short a job for this test";
