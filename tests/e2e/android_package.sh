@@ -19,7 +19,8 @@ if configure -DCOLLECT_ANDROID_AGENT="$folder" >"$folder/refused.log" 2>&1; then
   echo "a folder without an agent is packed"
   exit 1
 fi
-grep -q 'build it with deploy/agents.sh android --ndk DIR' "$folder/refused.log"
+# CMake breaks the line where the folder's name ends.
+tr -s ' \n' ' ' <"$folder/refused.log" | grep -q 'build it with deploy/agents.sh android --ndk DIR'
 configure -DCOLLECT_ANDROID_AGENT="$made" >"$folder/configure.log" 2>&1 || { cat "$folder/configure.log"; exit 1; }
 # Of the other packages nothing is built here.
 (cd "$folder/build" && cpack -G DEB -D CPACK_COMPONENTS_ALL=android -D CPACK_PACKAGE_DIRECTORY="$folder") \
