@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "daemon/attach/adb_address.h"
+#include "daemon/attach/attach.h"
 #include "daemon/attach/usbmux_address.h"
 #include "daemon/ingest/address.h"
 #include "daemon/ingest/limits.h"
@@ -131,7 +132,9 @@ std::string value_fault(std::string_view key, const Config& config) {
   }
   if (key == "attach") {
     for (const std::string& address : config.attach) {
-      if (std::string fault = address_fault(address); !fault.empty()) return fault;
+      std::string fault = attach::is_device_address(address) ? attach::device_address_fault(address)
+                                                             : address_fault(address);
+      if (!fault.empty()) return fault;
     }
     if (config.attach.size() > ingest::kMaxAttachedAddresses) return "too many addresses";
     return {};

@@ -71,7 +71,8 @@ void raise_descriptor_limit() {
 Result<ingest::IngestOptions> ingest_options(const Config& config, const Access& access) {
   ingest::IngestOptions options;
   options.listen = config.ingest;
-  options.attach = config.attach;
+  std::copy_if(config.attach.begin(), config.attach.end(), std::back_inserter(options.attach),
+               [](const std::string& address) { return !attach::is_device_address(address); });
   options.version = "collectord " + std::string(kVersion);
   options.heartbeat = ingest::milliseconds(config.heartbeat_ms);
   options.resume = ingest::milliseconds(config.resume_ms);
@@ -197,6 +198,8 @@ int serve(const CommandLine& line) {
   devices.adb = line.config.adb;
   devices.usbmux = line.config.usbmux;
   devices.keep_absent = options->resume;
+  std::copy_if(line.config.attach.begin(), line.config.attach.end(),
+               std::back_inserter(devices.places), attach::is_device_address);
   auto collector =
       Collector::create(std::move(options).value(), fs, devices, symbol_options(line.config));
   if (!collector.ok()) return refuse(collector.error().message);

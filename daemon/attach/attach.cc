@@ -25,8 +25,18 @@ Result<std::unique_ptr<Attach>> Attach::create(const AttachOptions& options,
     if (!usbmux.ok()) return usbmux.error();
     sources.push_back(std::make_unique<UsbmuxSource>(attach->io_, *usbmux));
   }
-  attach->table_ =
-      std::make_unique<DeviceTable>(attach->io_, std::move(sources), options.keep_absent, observer);
+  for (const std::string& place : options.places) {
+    const auto reaches = [&place](const auto& source) {
+      return place.starts_with(std::string(source->via()) + ":");
+    };
+    if (std::none_of(sources.begin(), sources.end(), reaches)) {
+      const std::string via = place.substr(0, place.find(':'));
+      return Error{Code::kInvalidArgument, place + " is to be attached, and " + via +
+                                               " is off: set " + via + " = \"auto\""};
+    }
+  }
+  attach->table_ = std::make_unique<DeviceTable>(attach->io_, std::move(sources),
+                                                 options.keep_absent, observer, options.places);
   return attach;
 }
 
@@ -79,6 +89,16 @@ void Attach::status_of(const std::string& address, std::function<void(Result<std
 
 bool is_device_address(const std::string& address) {
   return address.starts_with("adb:") || address.starts_with("usbmux:");
+}
+
+std::string device_address_fault(const std::string& address) {
+  const std::string serial = serial_of(address);
+  const std::string place =
+      serial.empty() ? "" : address.substr(address.find(':') + 1 + serial.size() + 1);
+  const bool is_port = place.starts_with("tcp:") && place.size() > 4;
+  if (address.starts_with("usbmux:") ? is_port : !place.empty()) return "";
+  return "address \"" + address +
+         "\": a place on a device is written adb:SERIAL:NAME or usbmux:SERIAL:tcp:PORT";
 }
 
 std::string serial_of(const std::string& address) {

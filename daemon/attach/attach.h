@@ -22,11 +22,13 @@ struct AttachOptions {
   std::string adb = "off";     // as the configuration has it
   std::string usbmux = "off";  // the same
   milliseconds keep_absent{};  // how long an unplugged device's agents may resume
+  // Attached whenever their devices are there, whatever a search finds: "adb:SERIAL:NAME".
+  std::vector<std::string> places;
 };
 
 class Attach {
  public:
-  // kInvalidArgument: an address that is none.
+  // kInvalidArgument: an address that is none, or a place that nothing would look for.
   static Result<std::unique_ptr<Attach>> create(const AttachOptions& options,
                                                 const EnvironmentVariable& environment,
                                                 DeviceObserver& observer);
@@ -57,6 +59,8 @@ class Attach {
 
 // Whether an agent's address names a place on a device, as adb:SERIAL:NAME does.
 bool is_device_address(const std::string& address);
+// What is wrong with such an address; empty: nothing.
+std::string device_address_fault(const std::string& address);
 // The serial in such an address; empty: it is none.
 std::string serial_of(const std::string& address);
 

@@ -23,8 +23,13 @@ std::string address_of(const DeviceSource& source, const std::string& serial,
 }  // namespace
 
 DeviceTable::DeviceTable(asio::io_context& io, std::vector<std::unique_ptr<DeviceSource>> sources,
-                         milliseconds keep_absent, DeviceObserver& observer)
-    : io_(io), sources_(std::move(sources)), keep_absent_(keep_absent), observer_(observer) {
+                         milliseconds keep_absent, DeviceObserver& observer,
+                         std::vector<std::string> wanted)
+    : io_(io),
+      sources_(std::move(sources)),
+      keep_absent_(keep_absent),
+      observer_(observer),
+      wanted_(std::move(wanted)) {
   // Who asks before anything was heard knows at least what is looked at.
   for (const auto& source : sources_) {
     servers_[source->via()] = {source->via(), "", false, "not connected yet"};
@@ -174,14 +179,34 @@ void DeviceTable::search_now(Device& device) {
   device.is_searching = true;
   device.searched_at = steady_clock::now();
   device.source.find_agents(device.shown.serial,
-                            [this, weak, search](const Result<std::vector<std::string>>& found) {
+                            [this, weak, search](Result<std::vector<std::string>> found) {
                               const auto self = weak.lock();
-                              if (self && self->search == search) on_agents(*self, found);
+                              if (self && self->search == search) {
+                                on_agents(*self, std::move(found));
+                              }
                             });
 }
 
-void DeviceTable::on_agents(Device& device, const Result<std::vector<std::string>>& found) {
+// The places on the device that are dialled whatever a search finds.
+std::vector<std::string> DeviceTable::wanted_on(const Device& device) const {
+  const std::string prefix = address_of(device.source, device.shown.serial, "");
+  std::vector<std::string> names;
+  for (const std::string& address : wanted_) {
+    if (address.starts_with(prefix)) names.push_back(address.substr(prefix.size()));
+  }
+  return names;
+}
+
+bool DeviceTable::is_wanted(const Device& device, const std::string& place) const {
+  const std::vector<std::string> wanted = wanted_on(device);
+  return std::find(wanted.begin(), wanted.end(), place) != wanted.end();
+}
+
+void DeviceTable::on_agents(Device& device, Result<std::vector<std::string>> found) {
   device.is_searching = false;
+  if (found.ok()) {
+    for (std::string& name : wanted_on(device)) found->push_back(std::move(name));
+  }
   device.search_fault = found.ok() ? "" : found.error().message;
   if (found.ok()) {
     for (const std::string& name : *found) {
@@ -292,7 +317,7 @@ void DeviceTable::open(const std::string& address, DeviceSource::OnOpen done) {
         const auto device = weak.lock();
         const bool is_gone = !opened.ok() && opened.code() == Code::kNotFound;
         if (device && is_gone && device->places.contains(place) &&
-            !device->places.at(place).is_up) {
+            !device->places.at(place).is_up && !is_wanted(*device, place)) {
           lose_place(*device, place);
           tell(*device);
         }

@@ -75,8 +75,10 @@ struct PlaceReport {
 class DeviceTable {
  public:
   // Agents of a device that was unplugged are shown for `keep_absent`: as long as they may resume.
+  // The places with the addresses of `wanted` are dialled whenever their devices can be used.
   DeviceTable(asio::io_context& io, std::vector<std::unique_ptr<DeviceSource>> sources,
-              milliseconds keep_absent, DeviceObserver& observer);
+              milliseconds keep_absent, DeviceObserver& observer,
+              std::vector<std::string> wanted = {});
   ~DeviceTable();
 
   void start();
@@ -139,7 +141,9 @@ class DeviceTable {
   void search_soon(Device& device);
   void search_after(Device& device, milliseconds pause);
   void search_now(Device& device);
-  void on_agents(Device& device, const Result<std::vector<std::string>>& found);
+  void on_agents(Device& device, Result<std::vector<std::string>> found);
+  std::vector<std::string> wanted_on(const Device& device) const;
+  bool is_wanted(const Device& device, const std::string& place) const;
   void lose_place(Device& device, const std::string& place);
   void remove_if_forgotten(Device& device);
   void remove(Device& device);
@@ -153,6 +157,7 @@ class DeviceTable {
   const std::vector<std::unique_ptr<DeviceSource>> sources_;
   const milliseconds keep_absent_;
   DeviceObserver& observer_;
+  const std::vector<std::string> wanted_;  // addresses
   std::map<Key, std::shared_ptr<Device>> devices_;
 
   mutable std::mutex mutex_;

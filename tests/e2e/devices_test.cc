@@ -64,6 +64,27 @@ TEST_F(Devices, EveryStageIsShownAndTheCableMayComeOut) {
   EXPECT_EQ(wait_shown("no devices"), "");
 }
 
+// A name of its own is nothing that a search finds.
+TEST_F(Devices, APlaceOfTheConfigurationIsAttachedWheneverItsDeviceIsThere) {
+  adb_.start();
+  const std::string config = scratch_ / "collectord.toml";
+  const std::string name = "own_name_" + std::to_string(getpid());
+  write_text_file(config, "attach = [\"adb:R58M:" + name + "\"]\n");
+  collector_ = std::make_unique<CollectorProcess>(
+      scratch_, Arguments{"--adb", adb_.address(), "--config", config, "--heartbeat-ms", "500"});
+  adb_.plug("R58M", FakePhone{});
+  EXPECT_EQ(wait_shown(name), "") << "it is dialled, and nobody listens yet";
+  const auto job = run_on("R58M", "1500", "abstract:" + name);
+  EXPECT_EQ(wait_shown("serving"), "");
+  adb_.unplug("R58M");
+  EXPECT_EQ(wait_shown("absent"), "");
+  FakePhone again;
+  again.sockets = {name};
+  adb_.plug("R58M", again);
+  EXPECT_EQ(wait_shown("serving"), "");
+  expect_whole(*job);
+}
+
 TEST_F(Devices, TheServerIsStartedAgainWhileItRecords) {
   adb_.start();
   adb_.plug("R58M", FakePhone{});

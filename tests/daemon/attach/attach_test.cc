@@ -140,6 +140,11 @@ TEST_F(AttachTest, AddressesThatAreNoneAreRefused) {
   options_.adb = "nowhere";
   EXPECT_EQ(Attach::create(options_, no_variable, told_).code(), Code::kInvalidArgument);
   options_.adb = "off";
+  options_.places = {"adb:A:own"};
+  const auto off = Attach::create(options_, no_variable, told_);
+  EXPECT_EQ(off.code(), Code::kInvalidArgument);
+  EXPECT_NE(off.error().message.find("adb is off: set adb = \"auto\""), std::string::npos);
+  options_.places = {};
   options_.usbmux = "192.0.2.1:27015";
   EXPECT_EQ(Attach::create(options_, no_variable, told_).code(), Code::kInvalidArgument);
   options_.usbmux = "auto";
