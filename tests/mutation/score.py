@@ -125,6 +125,7 @@ def run(test, extra, limit):
     """'passed', 'failed' or 'hung', and the seconds."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:
+        os.chmod(scratch, 0o755)  # some tests become another user
         environment = {**os.environ, **test["environment"], **extra, "TMPDIR": scratch,
                        "GTEST_BRIEF": "1"}
         process = subprocess.Popen(test["command"], cwd=test["directory"], env=environment,

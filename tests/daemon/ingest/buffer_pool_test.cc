@@ -30,6 +30,19 @@ TEST(BufferPool, GivesOutNoMoreThanItsBoundAndCallsWhoWaits) {
   EXPECT_TRUE(pool->acquire());
 }
 
+// From then on idle readers give theirs back.
+TEST(BufferPool, IsScarceWhenMoreThanHalfIsInUse) {
+  const auto pool = std::make_shared<BufferPool>(4);
+  std::vector<BufferRef> used;
+  for (const bool scarce : {false, false, true, true}) {
+    used.push_back(pool->acquire());
+    EXPECT_EQ(pool->in_use(), used.size());
+    EXPECT_EQ(pool->scarce(), scarce) << used.size();
+  }
+  used.resize(2);
+  EXPECT_FALSE(pool->scarce());
+}
+
 TEST(BufferPool, TheBufferUsedLastIsUsedNext) {
   const auto pool = std::make_shared<BufferPool>(8);
   BufferRef buffer = pool->acquire();

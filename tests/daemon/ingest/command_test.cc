@@ -7,6 +7,7 @@ namespace collect::ingest {
 namespace {
 
 using fakes::FakeAgent;
+using testing::HasSubstr;
 
 class CommandTest : public IngestTest {
  protected:
@@ -103,6 +104,44 @@ TEST_F(CommandTest, StopWhileTheAgentIsAwaySealsAndHoldsWhenItReturns) {
   ASSERT_TRUE(agent.start_recording(1));
   EXPECT_TRUE(agent.wait_recording_ended(1));
   EXPECT_EQ(reported_.session_count(), 1u);
+}
+
+TEST_F(CommandTest, AnAgentThatIsAwayCannotBeCommanded) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  agent.disconnect();
+  ASSERT_TRUE(reported_.session_in(SessionState::kInterrupted).has_value());
+  wire::Command command;
+  command.mutable_flush();
+  const auto answer = answer_of<wire::CommandResult>(
+      [&](auto done) { ingest_->command(process(), command, done); });
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.code(), Code::kUnavailable);
+  EXPECT_THAT(answer.error().message, HasSubstr("is not connected"));
+}
+
+TEST_F(CommandTest, WhoIsDetachedWhileAwayHasItsSessionSealed) {
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 100));
+  ASSERT_TRUE(agent.wait_stored(1, 100));
+  agent.disconnect();
+  ASSERT_TRUE(reported_.session_in(SessionState::kInterrupted).has_value());
+  const auto detached =
+      answer_of<AgentSnapshot>([&](auto done) { ingest_->detach(process(), done); });
+  ASSERT_TRUE(detached.ok()) << to_string(detached.error());
+  const auto session = reported_.session_in(SessionState::kRecovered);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->totals.events, 100u);
+  EXPECT_THAT(manifest(*session), HasSubstr("detached while its agent was away"));
+  EXPECT_FALSE(agent.connect(address()));
+  ASSERT_TRUE(agent.refused().has_value());
+  EXPECT_EQ(agent.refused()->code(), wire::REFUSE_DETACHED);
 }
 
 TEST_F(CommandTest, DetachedAgentIsRefusedFromThenOn) {

@@ -88,6 +88,22 @@ TEST_F(Dial9FeedTest, ByteByByteItIsTheSameStream) {
   EXPECT_EQ(stored(*session), stream);
 }
 
+// A feed has said who it is with its first bytes; what it sends may come much later.
+TEST_F(Dial9FeedTest, AFeedMayBeSilentForLongerThanAHelloMayTake) {
+  start();
+  FrameSocket feed = connect();
+  ASSERT_TRUE(feed.send_bytes(Bytes(kDial9Example).first(5)));
+  ASSERT_TRUE(when_stored(5));
+  std::this_thread::sleep_for(kHelloDeadline + 2 * kSweepInterval);
+  ASSERT_TRUE(feed.send_bytes(Bytes(kDial9Example).subspan(5)));
+  feed.end_sending();
+  const auto session = next_over();
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(session->state, SessionState::kComplete);
+  EXPECT_EQ(stored(*session),
+            std::vector<uint8_t>(std::begin(kDial9Example), std::end(kDial9Example)));
+}
+
 TEST_F(Dial9FeedTest, AHeaderAloneIsAStream) {
   start();
   const auto session = session_of(Bytes(kDial9Example).first(5));

@@ -36,6 +36,8 @@ void Reported::agent_removed(AgentId id) {
 }
 
 void Reported::session_changed(const SessionSnapshot& session) {
+  EXPECT_FALSE(session.name.empty()) << "shown before it has a name";
+  EXPECT_TRUE(session.directory.ends_with(session.name)) << session.directory;
   std::lock_guard lock(mutex_);
   sessions_[session.name] = session;
   changed_.notify_all();

@@ -393,6 +393,12 @@ TEST_F(IngestTest, SuccessorResumesWhatAKilledCollectorLeftOpen) {
   options_.storage.root = left;
   start();
   ASSERT_TRUE(reported_.session_in(SessionState::kInterrupted).has_value());
+  const auto away = reported_.agent([](const AgentSnapshot& one) {
+    return one.state == AgentState::kDisconnected && one.status.starts_with("recorded when");
+  });
+  ASSERT_TRUE(away.has_value());
+  EXPECT_EQ(away->process_name, "fake");
+  EXPECT_EQ(away->session, reported_.session_in(SessionState::kInterrupted)->name);
   ASSERT_TRUE(agent.connect(address()));
   EXPECT_TRUE(agent.welcome().resumed());
   ASSERT_TRUE(agent.resumed().contains(1));
