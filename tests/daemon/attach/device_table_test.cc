@@ -130,6 +130,40 @@ TEST_F(DeviceTableTest, AnAgentIsFoundDialledAndNamed) {
   EXPECT_EQ(table_->devices()[0], shown_["A"]);
 }
 
+// Of the configuration: dialled whenever the device is there, whatever a search finds.
+TEST_F(DeviceTableTest, AWantedPlaceNeedsNoSearch) {
+  table_->stop();
+  auto source = std::make_unique<PlayedSource>(io_);
+  source_ = source.get();
+  std::vector<std::unique_ptr<DeviceSource>> sources;
+  sources.push_back(std::move(source));
+  table_ = std::make_unique<DeviceTable>(
+      io_, std::move(sources), keep_absent_, *this,
+      std::vector<std::string>{"adb:A:own", "adb:B:other", "usbmux:A:tcp:7720"});
+  table_->start();
+  source_->say({phone("A")});
+  ASSERT_TRUE(wait([&] { return dialled_.contains("adb:A:own"); }));
+  EXPECT_EQ(dialled_.size(), 1u);
+  // Nobody listens there yet: it goes on being dialled.
+  std::optional<Code> opened;
+  table_->open("adb:A:own", [&](const Result<Socket>& socket) { opened = socket.code(); });
+  ASSERT_TRUE(wait([&] { return opened.has_value(); }));
+  EXPECT_EQ(*opened, Code::kNotFound);
+  EXPECT_TRUE(dialled_.contains("adb:A:own"));
+  const int searches = source_->searches;
+  ASSERT_TRUE(wait([&] { return source_->searches > searches + 1; }));
+  EXPECT_TRUE(dialled_.contains("adb:A:own"));
+  // What was detached stays so as long as the device is there.
+  table_->release("adb:A:own");
+  dialled_.clear();  // as whoever releases it does
+  const int later = source_->searches;
+  ASSERT_TRUE(wait([&] { return source_->searches > later + 1; }));
+  EXPECT_FALSE(dialled_.contains("adb:A:own"));
+  source_->say(std::vector<SourceDevice>{});
+  source_->say({phone("A")});
+  EXPECT_TRUE(wait([&] { return dialled_.contains("adb:A:own"); }));
+}
+
 TEST_F(DeviceTableTest, WhyADeviceCantBeUsed) {
   SourceDevice blocked = phone("A");
   blocked.is_usable = false;
