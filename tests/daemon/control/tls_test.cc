@@ -6,7 +6,6 @@
 #include <spdlog/spdlog.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -18,7 +17,6 @@
 #include "daemon/control/credentials.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "tests/daemon/control/server_fixture.h"
-#include "tests/fakes/other_user.h"
 #include "tests/fakes/tls_client.h"
 
 namespace collect::control {
@@ -288,34 +286,6 @@ TEST_F(ControlTlsTest, NewCertificateIsSeen) {
     is_seen = call(channel({}, next.certificate())).ok();
   }
   EXPECT_TRUE(is_seen);
-}
-
-// A certificate of the server's proves nothing of its clients: without a token or certificates of
-// theirs, other users of this machine stay out.
-TEST_F(ControlTlsTest, OtherUsersNeedAProof) {
-  ASSERT_EQ(::chmod(directory_.c_str(), 0755), 0);  // the authority's certificate
-  const auto shakes_hands = [this] {
-    fakes::OtherUser other([this] {
-      fakes::TlsClientOptions options;
-      options.ca = authority_->certificate();
-      return fakes::TlsClient(dialled(), options).fault().empty() ? 1 : 2;
-    });
-    return other.wait();
-  };
-  start();
-  const int without = shakes_hands();
-  if (without == fakes::OtherUser::kNotThatUser) GTEST_SKIP() << "only root becomes another user";
-  EXPECT_EQ(without, 2);
-  EXPECT_TRUE(call(channel()).ok()) << "its own user needs none";
-  server_.reset();
-  access_.token = "token";
-  start();
-  EXPECT_EQ(shakes_hands(), 1);
-  server_.reset();
-  access_.token = "";
-  access_.client_ca = authority_->certificate();
-  start();
-  EXPECT_EQ(shakes_hands(), 1) << "in TLS 1.3 it hears of its missing certificate later";
 }
 
 TEST_F(ControlTlsTest, ReachableAddressesNeedTlsAndACheck) {
