@@ -22,7 +22,7 @@ namespace api = ::collect::control::v1;
 // Starting, stopping and detaching wait for agents and disks, everything else answers at once.
 inline constexpr std::chrono::seconds kQuickDeadline{10};
 inline constexpr std::chrono::seconds kSlowDeadline{120};
-// A manifest carries the name of every function that was seen.
+// A manifest lists every thread, module, gap and stall.
 inline constexpr int kMaxAnswerBytes = 1 << 30;
 
 class Client {
