@@ -74,7 +74,7 @@ TEST(CaptureTest, ContainersOfARealProgramRebuildItsSession) {
   const Ending rolled = collector.ctl({"--json", "roll"});
   EXPECT_TRUE(rolled.exited_with(0)) << rolled.errors;
   const std::string begun =
-      nlohmann::json::parse(rolled.output)["outcomes"][0]["container"].get<std::string>();
+      nlohmann::json::parse(rolled.output)["outcomes"][0]["path"].get<std::string>();
   EXPECT_TRUE(fs::exists(begun)) << begun;
   ASSERT_TRUE(job.wait(seconds(120)).exited_with(0));
 
@@ -159,7 +159,7 @@ TEST(CaptureTest, NothingIsRolledWhenContainersAreOff) {
       seconds(30), [&] { return !session_directories(collector.root(), job.pid()).empty(); }));
   const Ending rolled = collector.ctl({"roll"});
   EXPECT_TRUE(rolled.exited_with(1)) << rolled.output;
-  EXPECT_NE(rolled.output.find("rtc = true"), std::string::npos) << rolled.output;
+  EXPECT_NE(rolled.errors.find("rtc = true"), std::string::npos) << rolled.errors;
   job.send_signal(SIGKILL);
   job.wait(seconds(10));
   EXPECT_TRUE(containers_in(session_directories(collector.root(), job.pid())[0]).empty());
