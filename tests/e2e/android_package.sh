@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes the Debian package with the agent for Android as packaging does, of this machine's agent in place
 # of Android's, and unpacks it:  android_package.sh SOURCE PRESET AGENT FOLDER
-# FOLDER/root is what it installs. With 77 (skipped) where there is no dpkg.
+# FOLDER/installed is what it installs. With 77 (skipped) where there is no dpkg.
 set -eu
 source=$1 preset=$2 agent=$3 folder=$4
 command -v dpkg-deb >/dev/null || { echo "skipped: dpkg is missing"; exit 77; }
@@ -27,10 +27,10 @@ configure -DCOLLECT_ANDROID_AGENT="$made" >"$folder/configure.log" 2>&1 || { cat
   >"$folder/cpack.log" 2>&1 || { cat "$folder/cpack.log"; exit 1; }
 package=$folder/collectord-agent-android_$version-1_all.deb
 [ -f "$package" ] || { echo "not made: $package"; ls "$folder"; exit 1; }
-dpkg-deb -x "$package" "$folder/root"
-cmp "$library" "$folder/root/usr/lib/collectord/android/x86_64/libcollect_agent.so"
+dpkg-deb -x "$package" "$folder/installed"
+cmp "$library" "$folder/installed/usr/lib/collectord/android/x86_64/libcollect_agent.so"
 cmp "$made"/maven/org/collectord/collect-agent/*/*.aar \
-  "$folder"/root/usr/share/collectord/android/maven/org/collectord/collect-agent/*/*.aar
+  "$folder"/installed/usr/share/collectord/android/maven/org/collectord/collect-agent/*/*.aar
 if command -v lintian >/dev/null; then
   lintian --allow-root --fail-on error,warning "$package" || { echo "lintian has findings"; exit 1; }
 fi

@@ -33,14 +33,14 @@ TEST(AndroidPackage, WhatItInstallsIsWhatCollectctlTakesToThePhone) {
   ASSERT_TRUE(packed.exited_with(0)) << packed.output << packed.errors;
 
   // The programs of the other package, in the same tree.
-  const std::string bin = scratch / "root/usr/bin";
+  const std::string bin = scratch / "installed/usr/bin";
   fs::create_directories(bin);
   for (const char* name : {"collectctl", "collectord"}) {
     std::error_code other_disk;
     fs::create_hard_link(program(name), bin + "/" + name, other_disk);
     if (other_disk) fs::copy_file(program(name), bin + "/" + name);
   }
-  const std::string symbolizer = scratch / "root/usr/libexec/collectord";
+  const std::string symbolizer = scratch / "installed/usr/libexec/collectord";
   fs::create_directories(symbolizer);
   fs::create_symlink(program("collect-symbolizer"), symbolizer + "/collect-symbolizer");
 
@@ -66,8 +66,8 @@ TEST(AndroidPackage, WhatItInstallsIsWhatCollectctlTakesToThePhone) {
   const Ending doctor = ctl({"doctor", "--json"});
   ASSERT_TRUE(doctor.exited_with(0)) << doctor.output << doctor.errors;
   const std::string found = nlohmann::json::parse(doctor.output)["devices"][0]["agent"];
-  EXPECT_TRUE(
-      fs::equivalent(found, scratch / "root/usr/lib/collectord/android/x86_64/libcollect_agent.so"))
+  EXPECT_TRUE(fs::equivalent(
+      found, scratch / "installed/usr/lib/collectord/android/x86_64/libcollect_agent.so"))
       << found;
 
   const Ending ran = ctl({"run", "-o", scratch / "traces", "--when-full", "wait", kApp});

@@ -259,9 +259,9 @@ TEST_F(PosixFsTest, ARootThatWasMovedIsNotFoundUnlessItIsHeld) {
 // The root's own directories are its owner's alone; those that lead to it are everybody's who the
 // umask lets in, as `mkdir -p` makes them.
 TEST_F(PosixFsTest, WhatLeadsToTheRootIsMadeAsUsual) {
-  PosixFs rooted(path("a/b/root"));
+  PosixFs rooted(path("a/b/store"));
   const mode_t before = ::umask(0);
-  const Status made = rooted.make_directories(path("a/b/root/session"));
+  const Status made = rooted.make_directories(path("a/b/store/session"));
   ::umask(before);
   ASSERT_OK(made);
   using filesystem_perms = std::filesystem::perms;
@@ -270,8 +270,8 @@ TEST_F(PosixFsTest, WhatLeadsToTheRootIsMadeAsUsual) {
   };
   EXPECT_EQ(mode_of("a"), filesystem_perms(0777));
   EXPECT_EQ(mode_of("a/b"), filesystem_perms(0777));
-  EXPECT_EQ(mode_of("a/b/root"), filesystem_perms(0700));
-  EXPECT_EQ(mode_of("a/b/root/session"), filesystem_perms(0700));
+  EXPECT_EQ(mode_of("a/b/store"), filesystem_perms(0700));
+  EXPECT_EQ(mode_of("a/b/store/session"), filesystem_perms(0700));
 }
 
 TEST_F(PosixFsTest, SlashesAtTheEndNameTheSameDirectory) {
