@@ -46,7 +46,9 @@ Collector::~Collector() {
   // What they find goes to agents, so they end first.
   lookups_.join();
   start_filters_.join();
-  ingest_.reset();
+  // Its threads go through the pointer until they have ended, and reset() would clear it before.
+  ingest_.get_deleter()(ingest_.get());
+  (void)ingest_.release();
   files_.join();
   naming_.stop(std::chrono::milliseconds{0});
   watches_.stop();
