@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/collector_messages.h"
 #include "daemon/control/collector_api.h"
 #include "daemon/control/errors.h"
 
@@ -57,6 +58,14 @@ class OutcomeCall {
   std::vector<Outcome> outcomes_;
   const control::Callback<std::vector<Outcome>> done_;
 };
+
+// Of an agent that has not answered yet.
+template <class Outcome>
+Outcome outcome_for(const ingest::AgentSnapshot& agent) {
+  Outcome outcome;
+  outcome.set_agent(agent_name(agent.id));
+  return outcome;
+}
 
 template <class Response>
 using OutcomeOf = std::remove_pointer_t<decltype(std::declval<Response&>().add_outcomes())>;

@@ -19,10 +19,9 @@ wire::Command detail_command(const control::DetailOrder& order) {
   return command;
 }
 
-api::DetailOutcome outcome_for(const ingest::AgentSnapshot& agent) {
-  api::DetailOutcome outcome;
+api::DetailOutcome detail_outcome_for(const ingest::AgentSnapshot& agent) {
+  auto outcome = outcome_for<api::DetailOutcome>(agent);
   const api::Agent message = to_message(agent);
-  outcome.set_agent(message.name());
   outcome.set_session(message.session());
   outcome.set_detail(message.detail());
   return outcome;
@@ -63,7 +62,7 @@ struct Collector::DetailCommand {
   ingest::AgentSnapshot agent;
   wire::Command command;
 
-  void fail(const Error& error) const { call->fail(outcome_for(agent), error); }
+  void fail(const Error& error) const { call->fail(detail_outcome_for(agent), error); }
 };
 
 void Collector::set_detail(const control::DetailOrder& order,
@@ -146,7 +145,7 @@ void Collector::send_detail(const std::shared_ptr<DetailCommand>& command) {
       return;
     }
     const wire::SetDetail& sent = command->command.set_detail();
-    api::DetailOutcome outcome = outcome_for(command->agent);
+    api::DetailOutcome outcome = detail_outcome_for(command->agent);
     outcome.set_detail(command->call->order.mode);
     outcome.set_effect_time_ns(result->at_ns());
     outcome.set_functions_matched(static_cast<uint32_t>(sent.function_ids_size()));

@@ -15,12 +15,6 @@
 namespace collect::daemon {
 namespace {
 
-api::FunctionFilterOutcome outcome_for(const ingest::AgentSnapshot& agent) {
-  api::FunctionFilterOutcome outcome;
-  outcome.set_agent(agent_name(agent.id));
-  return outcome;
-}
-
 wire::SetFunctionFilter::Mode mode_of(const FunctionPatterns& only,
                                       const FunctionPatterns& except) {
   if (!only.empty()) return wire::SetFunctionFilter::ONLY;
@@ -84,11 +78,11 @@ void Collector::set_function_filter(const api::SetFunctionFilterRequest& request
       if (ids.ok()) {
         send_filter(call, agent, std::move(ids).value());
       } else {
-        call->fail(outcome_for(agent), ids.error());
+        call->fail(outcome_for<api::FunctionFilterOutcome>(agent), ids.error());
       }
     };
     if (agent.state == ingest::AgentState::kDialing) {
-      call->fail(outcome_for(agent), not_there(agent));
+      call->fail(outcome_for<api::FunctionFilterOutcome>(agent), not_there(agent));
     } else if (call->mode == wire::SetFunctionFilter::EVERYTHING) {
       send(std::vector<uint64_t>());
     } else {
@@ -106,7 +100,7 @@ void Collector::send_filter(const std::shared_ptr<FilterCall>& call,
                             const ingest::AgentSnapshot& agent, std::vector<uint64_t> ids) {
   const size_t count = ids.size();
   const auto on_done = [this, call, agent, count](const Result<wire::CommandResult>& result) {
-    api::FunctionFilterOutcome outcome = outcome_for(agent);
+    api::FunctionFilterOutcome outcome = outcome_for<api::FunctionFilterOutcome>(agent);
     if (!result.ok() || !result->ok()) {
       call->fail(std::move(outcome), result.ok() ? refusal(*result) : result.error());
       return;

@@ -6,15 +6,6 @@
 namespace collect::daemon {
 namespace {
 
-template <class Outcome>
-Outcome outcome_for(const ingest::AgentSnapshot& agent) {
-  Outcome outcome;
-  const api::Agent message = to_message(agent);
-  outcome.set_agent(message.name());
-  outcome.set_session(message.session());
-  return outcome;
-}
-
 // Those that are meant: a named one whatever its state, so that the answer says why it can't be.
 Result<std::vector<ingest::AgentSnapshot>> recording_targets(const CollectorRegistry& registry,
                                                              const api::Selector& target) {
@@ -33,6 +24,7 @@ ingest::Answer<T> answer_into(std::shared_ptr<OutcomeCall<Outcome>> call,
                               const ingest::AgentSnapshot& agent, Show show) {
   return [call = std::move(call), agent, show](Result<T> result) {
     auto outcome = outcome_for<Outcome>(agent);
+    outcome.set_session(to_message(agent).session());
     if (!result.ok()) {
       call->fail(std::move(outcome), result.error());
       return;

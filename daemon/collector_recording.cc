@@ -17,12 +17,6 @@ namespace {
 constexpr std::chrono::milliseconds kModulesBound{5'000};
 constexpr std::chrono::milliseconds kModulesLook{20};
 
-api::RecordingOutcome outcome_for(const ingest::AgentSnapshot& agent) {
-  api::RecordingOutcome outcome;
-  outcome.set_agent(agent_name(agent.id));
-  return outcome;
-}
-
 api::Selector selector_of(const ingest::AgentSnapshot& agent) {
   api::Selector selector;
   selector.set_agent(agent_name(agent.id));
@@ -70,7 +64,7 @@ void Collector::start_session(const api::StartSessionRequest& request,
   for (const ingest::AgentSnapshot& agent : *targets) {
     start_recording(agent, RecordingOptions::of(request), IfRecording::kFail,
                     [call, agent](Result<api::Session> session) {
-                      api::RecordingOutcome outcome = outcome_for(agent);
+                      api::RecordingOutcome outcome = outcome_for<api::RecordingOutcome>(agent);
                       if (!session.ok()) {
                         call->fail(std::move(outcome), session.error());
                         return;

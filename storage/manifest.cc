@@ -10,7 +10,7 @@
 namespace collect::storage {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::string hex_number(uint64_t number) {
   char text[24];
@@ -25,54 +25,54 @@ std::string uuid_text(Bytes id) {
          hex.substr(16, 4) + "-" + hex.substr(20);
 }
 
-Json process_json(const SessionIdentity& identity) {
-  Json json = {{"process_id", hex_bytes(identity.process_id)},
-               {"recording", identity.recording},
-               {"pid", identity.pid},
-               {"parent_pid", identity.parent_pid},
-               {"name", identity.process_name},
-               {"executable", identity.executable},
-               {"device_id", identity.device_id},
-               {"device_model", identity.device_model},
-               {"boot_id", identity.boot_id},
-               {"tag", identity.tag},
-               {"agent_version", identity.agent_version},
-               {"arch", static_cast<uint32_t>(identity.arch)},
-               {"os", static_cast<uint32_t>(identity.os)},
-               {"atf_version", static_cast<uint32_t>(identity.version)},
-               {"start_ns", identity.start_ns},
-               {"start_unix_ns", identity.start_unix_ns}};
+OrderedJson process_json(const SessionIdentity& identity) {
+  OrderedJson json = {{"process_id", hex_bytes(identity.process_id)},
+                      {"recording", identity.recording},
+                      {"pid", identity.pid},
+                      {"parent_pid", identity.parent_pid},
+                      {"name", identity.process_name},
+                      {"executable", identity.executable},
+                      {"device_id", identity.device_id},
+                      {"device_model", identity.device_model},
+                      {"boot_id", identity.boot_id},
+                      {"tag", identity.tag},
+                      {"agent_version", identity.agent_version},
+                      {"arch", static_cast<uint32_t>(identity.arch)},
+                      {"os", static_cast<uint32_t>(identity.os)},
+                      {"atf_version", static_cast<uint32_t>(identity.version)},
+                      {"start_ns", identity.start_ns},
+                      {"start_unix_ns", identity.start_unix_ns}};
   if (!identity.route.empty()) json["route"] = identity.route;
   if (identity.max_depth != 0) json["max_depth"] = identity.max_depth;
   if (identity.longer_than_ns != 0) json["longer_than_ns"] = identity.longer_than_ns;
   return json;
 }
 
-Json thread_json(const ManifestThread& thread) {
-  Json json = {{"id", thread.id},
-               {"has_detail", thread.has_detail},
-               {"thread_id", thread.thread_id},
-               {"name", thread.name},
-               {"stream_id", thread.stream_id},
-               {"ended", thread.ended},
-               {"events", thread.events},
-               {"detail_records", thread.detail_records},
-               {"lost_events", thread.lost_events},
-               {"lost_detail_records", thread.lost_detail_records},
-               {"index_next", thread.index_next},
-               {"detail_next", thread.detail_next},
-               {"start_ns", thread.start_ns},
-               {"end_ns", thread.end_ns},
-               {"time_start_ns", thread.first_ns},
-               {"time_end_ns", thread.last_ns},
-               {"stall_count", thread.stalls.count},
-               {"stalled_ns", thread.stalls.stalled_ns}};
+OrderedJson thread_json(const ManifestThread& thread) {
+  OrderedJson json = {{"id", thread.id},
+                      {"has_detail", thread.has_detail},
+                      {"thread_id", thread.thread_id},
+                      {"name", thread.name},
+                      {"stream_id", thread.stream_id},
+                      {"ended", thread.ended},
+                      {"events", thread.events},
+                      {"detail_records", thread.detail_records},
+                      {"lost_events", thread.lost_events},
+                      {"lost_detail_records", thread.lost_detail_records},
+                      {"index_next", thread.index_next},
+                      {"detail_next", thread.detail_next},
+                      {"start_ns", thread.start_ns},
+                      {"end_ns", thread.end_ns},
+                      {"time_start_ns", thread.first_ns},
+                      {"time_end_ns", thread.last_ns},
+                      {"stall_count", thread.stalls.count},
+                      {"stalled_ns", thread.stalls.stalled_ns}};
   if (thread.calls_left_out != 0) json["calls_left_out"] = thread.calls_left_out;
   return json;
 }
 
-Json module_json(const ModuleInfo& module) {
-  Json json = {{"module_id", module.module_id}, {"path", module.path}};
+OrderedJson module_json(const ModuleInfo& module) {
+  OrderedJson json = {{"module_id", module.module_id}, {"path", module.path}};
   // The public format leaves out what is not known.
   if (module.base_address != 0) json["base_address"] = hex_number(module.base_address);
   if (module.size != 0) json["size"] = module.size;
@@ -83,23 +83,23 @@ Json module_json(const ModuleInfo& module) {
   return json;
 }
 
-Json gap_json(const Gap& gap) {
-  Json json = {{"thread", gap.thread},
-               {"lane", lane_name(gap.lane)},
-               {"before_seq", gap.before_seq},
-               {"lost", gap.lost},
-               {"numbered_lost", gap.numbered_lost},
-               {"first_ns", gap.first_ns},
-               {"last_ns", gap.last_ns},
-               {"reasons", lost_reason_names(gap.reasons)}};
+OrderedJson gap_json(const Gap& gap) {
+  OrderedJson json = {{"thread", gap.thread},
+                      {"lane", lane_name(gap.lane)},
+                      {"before_seq", gap.before_seq},
+                      {"lost", gap.lost},
+                      {"numbered_lost", gap.numbered_lost},
+                      {"first_ns", gap.first_ns},
+                      {"last_ns", gap.last_ns},
+                      {"reasons", lost_reason_names(gap.reasons)}};
   if (gap.merged > 1) json["merged"] = gap.merged;
   return json;
 }
 
-Json stall_json(const Stall& stall) {
-  Json json = {{"kind", stall_kind_name(stall.kind)},
-               {"first_ns", stall.first_ns},
-               {"last_ns", stall.last_ns}};
+OrderedJson stall_json(const Stall& stall) {
+  OrderedJson json = {{"kind", stall_kind_name(stall.kind)},
+                      {"first_ns", stall.first_ns},
+                      {"last_ns", stall.last_ns}};
   if (stall.thread) json["thread"] = *stall.thread;
   if (stall.count == 1) return json;
   json["joined"] = stall.count;
@@ -107,7 +107,7 @@ Json stall_json(const Stall& stall) {
   return json;
 }
 
-Json window_json(const DetailWindow& window) {
+OrderedJson window_json(const DetailWindow& window) {
   return {{"mode", window.mode},
           {"start_ns", window.start_ns},
           {"end_ns", window.end_ns},
@@ -116,7 +116,7 @@ Json window_json(const DetailWindow& window) {
           {"reason", window.reason}};
 }
 
-Json filter_json(const FunctionFilter& filter) {
+OrderedJson filter_json(const FunctionFilter& filter) {
   const char* mode = !filter.only.empty()    ? "only"
                      : filter.except.empty() ? "everything"
                                              : "all_but";
@@ -127,7 +127,7 @@ Json filter_json(const FunctionFilter& filter) {
           {"functions", filter.functions}};
 }
 
-Json clock_sync_json(const ClockSync& sync) {
+OrderedJson clock_sync_json(const ClockSync& sync) {
   return {{"at_ns", sync.at_ns},
           {"offset_ns", sync.offset_ns},
           {"uncertainty_ns", sync.uncertainty_ns},
@@ -136,8 +136,8 @@ Json clock_sync_json(const ClockSync& sync) {
           {"boot_id", sync.boot_id}};
 }
 
-Json process_end_json(const ProcessEnd& end) {
-  Json json = {{"how", process_end_name(end.how)}};
+OrderedJson process_end_json(const ProcessEnd& end) {
+  OrderedJson json = {{"how", process_end_name(end.how)}};
   if (end.how == ProcessEnd::How::kExited) json["exit_code"] = end.exit_code;
   if (end.how == ProcessEnd::How::kSignaled) {
     json["signal"] = end.signal;
@@ -146,47 +146,47 @@ Json process_end_json(const ProcessEnd& end) {
   return json;
 }
 
-Json totals_json(const Manifest& manifest) {
+OrderedJson totals_json(const Manifest& manifest) {
   const SessionTotals& totals = manifest.totals;
-  Json json = {{"threads", totals.threads},
-               {"events", totals.events},
-               {"detail_records", totals.detail_records},
-               {"lost_events", totals.lost_events},
-               {"lost_detail_records", totals.lost_detail_records},
-               {"lost_without_stream", manifest.lost_without_stream},
-               {"stall_count", totals.stalls.count},
-               {"stalled_ns", totals.stalls.stalled_ns},
-               {"page_wait_ns", totals.stalls.page_wait_ns},
-               {"stored_bytes", totals.stored_bytes}};
+  OrderedJson json = {{"threads", totals.threads},
+                      {"events", totals.events},
+                      {"detail_records", totals.detail_records},
+                      {"lost_events", totals.lost_events},
+                      {"lost_detail_records", totals.lost_detail_records},
+                      {"lost_without_stream", manifest.lost_without_stream},
+                      {"stall_count", totals.stalls.count},
+                      {"stalled_ns", totals.stalls.stalled_ns},
+                      {"page_wait_ns", totals.stalls.page_wait_ns},
+                      {"stored_bytes", totals.stored_bytes}};
   if (totals.calls_left_out != 0) json["calls_left_out"] = totals.calls_left_out;
   return json;
 }
 
-Json symbol_json(const Symbol& symbol) {
+OrderedJson symbol_json(const Symbol& symbol) {
   return {{"function_id", hex_number(symbol.function_id)},
           {"module_id", static_cast<uint32_t>(symbol.function_id >> 32)},
           {"symbol_index", static_cast<uint32_t>(symbol.function_id)},
           {"name", symbol.name}};
 }
 
-Json module_symbols_json(const ModuleSymbols& module) {
-  Json json = {
+OrderedJson module_symbols_json(const ModuleSymbols& module) {
+  OrderedJson json = {
       {"module_id", module.module_id}, {"functions", module.functions}, {"named", module.named}};
   if (!module.source.empty()) json["source"] = module.source;
   if (!module.problem.empty()) json["problem"] = module.problem;
   return json;
 }
 
-Json foreign_stream_json(const ForeignStream& stream) {
-  Json json = {{"kind", foreign_kind_name(stream.kind)},
-               {"file", foreign_file_name(stream.kind)},
-               {"bytes", stream.bytes}};
+OrderedJson foreign_stream_json(const ForeignStream& stream) {
+  OrderedJson json = {{"kind", foreign_kind_name(stream.kind)},
+                      {"file", foreign_file_name(stream.kind)},
+                      {"bytes", stream.bytes}};
   if (stream.refused_bytes != 0) json["refused_bytes"] = stream.refused_bytes;
   if (!stream.problem.empty()) json["problem"] = stream.problem;
   return json;
 }
 
-Json container_json(const Container& container) {
+OrderedJson container_json(const Container& container) {
   return {{"name", container.name},
           {"state", container.state},
           {"bytes", container.bytes},
@@ -194,23 +194,23 @@ Json container_json(const Container& container) {
           {"last_ns", container.last_ns}};
 }
 
-Json marker_json(const Marker& marker) {
+OrderedJson marker_json(const Marker& marker) {
   return {{"at_ns", marker.at_ns}, {"text", marker.text}};
 }
 
-Json note_json(const Note& note) {
+OrderedJson note_json(const Note& note) {
   return {{"at_unix_ns", note.at_unix_ns}, {"what", note.what}};
 }
 
-Json missing_input_json(const MissingInput& missing) {
-  Json json = {{"what", missing.what}};
+OrderedJson missing_input_json(const MissingInput& missing) {
+  OrderedJson json = {{"what", missing.what}};
   if (missing.count != 0) json["count"] = missing.count;
   return json;
 }
 
 template <class T, class Function>
-Json list_json(const std::vector<T>& list, Function to_json) {
-  Json json = Json::array();
+OrderedJson list_json(const std::vector<T>& list, Function to_json) {
+  OrderedJson json = OrderedJson::array();
   for (const T& item : list) json.push_back(to_json(item));
   return json;
 }
@@ -322,7 +322,7 @@ void add_missing_input(Manifest& manifest, MissingInput missing) {
 
 std::string manifest_to_json(const Manifest& manifest) {
   const SessionIdentity& identity = manifest.identity;
-  Json json;
+  OrderedJson json;
   json["threads"] = list_json(manifest.threads, thread_json);
   json["time_start_ns"] = manifest.time_start_ns;
   json["time_end_ns"] = manifest.time_end_ns;
@@ -374,11 +374,11 @@ std::string manifest_to_json(const Manifest& manifest) {
   json["markers"] = list_json(manifest.markers, marker_json);
   if (manifest.markers_left_out != 0) json["markers_left_out"] = manifest.markers_left_out;
   json["totals"] = totals_json(manifest);
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 std::string manifest_delta_to_json(const Manifest& delta) {
-  Json json;
+  OrderedJson json;
   json["threads"] = list_json(delta.threads, thread_json);
   const auto put = [&json](const char* key, const auto& list, auto to_json) {
     if (!list.empty()) json[key] = list_json(list, to_json);
@@ -391,7 +391,7 @@ std::string manifest_delta_to_json(const Manifest& delta) {
   put("events", delta.notes, note_json);
   put("markers", delta.markers, marker_json);
   if (delta.lost_without_stream != 0) json["totals"] = totals_json(delta);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 }  // namespace collect::storage

@@ -79,7 +79,7 @@ struct Client::Connection {
     auto credentials = channel_credentials(to);
     if (!credentials.ok()) {
       fault = credentials.error();
-    } else if (!is_plain(to)) {
+    } else if (*credentials != nullptr) {
       channel = grpc::CreateCustomChannel(address, *credentials, arguments_for(to));
       stub = api::Collector::NewStub(channel);
     }

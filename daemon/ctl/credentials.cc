@@ -71,7 +71,7 @@ Result<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const Cont
                    "a token or a certificate is shown within TLS only: name who signed the "
                    "collector's certificate with --tls-ca FILE"};
     }
-    return grpc::InsecureChannelCredentials();
+    return std::shared_ptr<grpc::ChannelCredentials>();
   }
   if (target.tls_certificate.empty() != target.tls_key.empty()) {
     return Error{Code::kInvalidArgument, "--tls-certificate and --tls-key belong together"};

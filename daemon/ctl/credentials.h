@@ -12,7 +12,7 @@
 
 namespace collect::ctl {
 
-// Reads the files. Errors name the file, never what is in it.
+// Reads the files. Null: a plain connection needs none. Errors name the file, never what is in it.
 Result<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const ControlTarget& target);
 
 // What to do about a connection that did not come to be, from gRPC's own words for it; empty when

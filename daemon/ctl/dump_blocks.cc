@@ -5,35 +5,31 @@
 #include "daemon/ctl/running_time.h"
 
 namespace collect::ctl {
-namespace {
-
-// Detail records of one thread, followed in step with its events: no offset table, so memory stays
-// constant. Only a link out of order makes the reader build one.
-class DetailFollower {
- public:
-  explicit DetailFollower(const atf::SessionThread& thread) : thread_(thread) {
-    if (thread.detail) cursor_ = thread.detail->records();
-  }
-
-  std::optional<atf::DetailRecord> record_of(const atf::IndexEvent& event) {
-    if (event.detail_seq == atf::kNoDetail || !cursor_) return std::nullopt;
-    // Walking forward over what the filters left out is a read of each header.
-    while (cursor_->seq() <= event.detail_seq) {
-      auto record = cursor_->next();
-      if (!record) return std::nullopt;
-      if (cursor_->seq() == event.detail_seq + 1) return record;
-    }
-    return thread_.detail->get(event.detail_seq);
-  }
-
- private:
-  const atf::SessionThread& thread_;
-  std::optional<atf::DetailCursor> cursor_;
-};
-
-}  // namespace
-
 class DumpBlocks::Source {
+  // Detail records of one thread, followed in step with its events: no offset table, so memory
+  // stays constant. Only a link out of order makes the reader build one.
+  class DetailFollower {
+   public:
+    explicit DetailFollower(const atf::SessionThread& thread) : thread_(thread) {
+      if (thread.detail) cursor_ = thread.detail->records();
+    }
+
+    std::optional<atf::DetailRecord> record_of(const atf::IndexEvent& event) {
+      if (event.detail_seq == atf::kNoDetail || !cursor_) return std::nullopt;
+      // Walking forward over what the filters left out is a read of each header.
+      while (cursor_->seq() <= event.detail_seq) {
+        auto record = cursor_->next();
+        if (!record) return std::nullopt;
+        if (cursor_->seq() == event.detail_seq + 1) return record;
+      }
+      return thread_.detail->get(event.detail_seq);
+    }
+
+   private:
+    const atf::SessionThread& thread_;
+    std::optional<atf::DetailCursor> cursor_;
+  };
+
  public:
   Source(const DumpOptions& options, const DumpedSession& session, size_t number)
       : options_(options),

@@ -23,14 +23,14 @@ bool is_file(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
-std::string absolute(const std::string& path) {
+std::string resolved(const std::string& path) {
   std::error_code error;
-  const auto resolved = std::filesystem::canonical(path, error);
-  return error ? path : resolved.string();
+  const auto found = std::filesystem::canonical(path, error);
+  return error ? path : found.string();
 }
 
 Result<std::string> from_variable(const char* variable, const char* path) {
-  if (is_file(path)) return absolute(path);
+  if (is_file(path)) return resolved(path);
   return Error{Code::kNotFound, std::string(variable) + " names " + path +
                                     ", which is no file; correct or unset it"};
 }
@@ -53,7 +53,7 @@ Result<std::string> find_agent_library() {
   }
   const std::vector<std::string> candidates = agent_library_candidates(own_directory());
   for (const std::string& candidate : candidates) {
-    if (is_file(candidate)) return absolute(candidate);
+    if (is_file(candidate)) return resolved(candidate);
   }
   return Error{Code::kNotFound, "there is no " + candidates[0] +
                                     "; build or install the agent, or set COLLECT_AGENT_LIBRARY"};
@@ -64,7 +64,7 @@ Result<std::string> find_collectord() {
     return from_variable("COLLECT_COLLECTORD", path);
   }
   const std::string path = own_directory() + "/collectord";
-  if (is_file(path)) return absolute(path);
+  if (is_file(path)) return resolved(path);
   return Error{Code::kNotFound,
                "there is no " + path + "; build or install it, or set COLLECT_COLLECTORD"};
 }

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Outcome {
+struct NamedSession {
   std::string directory;
   storage::Manifest manifest;
   std::string missing;  // of the lookup's confinement
@@ -95,7 +95,7 @@ Result<symbolize::SymbolizerOptions> symbolizer_options(const SymbolizeOptions& 
   return symbols;
 }
 
-Result<Outcome> name_session(const SymbolizeOptions& options, std::ostream& err) {
+Result<NamedSession> name_session(const SymbolizeOptions& options, std::ostream& err) {
   auto symbols = symbolizer_options(options);
   if (!symbols.ok()) return symbols.error();
   auto directory = session_directory(options, err);
@@ -114,17 +114,17 @@ Result<Outcome> name_session(const SymbolizeOptions& options, std::ostream& err)
   manifest->symbols_state = storage::SymbolsState::kDone;
   manifest->symbols_tries = 0;
   COLLECT_TRY(storage::write_manifest(files, *directory, *manifest, true));
-  return Outcome{std::move(*directory), std::move(*manifest), names.missing()};
+  return NamedSession{std::move(*directory), std::move(*manifest), names.missing()};
 }
 
-std::string path_of(const Outcome& outcome, uint32_t module_id) {
+std::string path_of(const NamedSession& outcome, uint32_t module_id) {
   for (const storage::ModuleInfo& module : outcome.manifest.modules) {
     if (module.module_id == module_id) return module.path;
   }
   return "";
 }
 
-void print_text(const Outcome& outcome, TextOut& out) {
+void print_text(const NamedSession& outcome, TextOut& out) {
   for (const storage::ModuleSymbols& module : outcome.manifest.module_symbols) {
     const std::string path = path_of(outcome, module.module_id);
     out.put("module ");
@@ -143,7 +143,7 @@ void print_text(const Outcome& outcome, TextOut& out) {
   out.put(": " + with_thousands(outcome.manifest.symbols.size()) + " functions have names\n");
 }
 
-void print_json(const Outcome& outcome, TextOut& out) {
+void print_json(const NamedSession& outcome, TextOut& out) {
   out.put("{\"path\":");
   out.json_string(outcome.directory);
   out.put(",\"symbols\":");
@@ -173,7 +173,7 @@ void print_json(const Outcome& outcome, TextOut& out) {
 }  // namespace
 
 int symbolize(const SymbolizeOptions& options, std::ostream& out, std::ostream& err) {
-  const Result<Outcome> outcome = name_session(options, err);
+  const Result<NamedSession> outcome = name_session(options, err);
   if (!outcome.ok()) {
     err << "symbolize: " << printable(to_string(outcome.error())) << "\n";
     return 2;

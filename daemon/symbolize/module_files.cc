@@ -123,7 +123,7 @@ std::vector<std::string> real_paths(const std::vector<std::string>& paths) {
 }
 
 // The last component of a peer's path. Compared with names that a directory has, never opened.
-std::string_view base_name(std::string_view path) {
+std::string_view file_name(std::string_view path) {
   const size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
@@ -197,7 +197,7 @@ std::vector<ModuleFile> open_module_files(const LookupRequest& request) {
       consider(path, false);
     }
   }
-  const std::string_view name = base_name(request.module_path);
+  const std::string_view name = file_name(request.module_path);
   if (name.empty()) return files;
   for (const std::string& directory : request.directories) {
     for (const std::string& path : same_names(directory, name)) consider(path, false);

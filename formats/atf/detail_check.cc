@@ -11,10 +11,6 @@
 namespace collect::atf {
 namespace {
 
-std::string number(uint64_t value) {
-  return std::to_string(value);
-}
-
 // The pass over one range of records.
 class RecordPass {
  public:
@@ -45,27 +41,29 @@ void RecordPass::check_record(const DetailRecord& record, uint64_t seq, uint64_t
   if (!event) {
     tally_.findings.add_lazily(Severity::kWarning, Lane::kDetail, Check::kLinkPast, offset + 8,
                                [&] {
-                                 return "detail " + number(seq) + " points to event " +
-                                        number(record.index_seq) + ", past the index";
+                                 return "detail " + std::to_string(seq) + " points to event " +
+                                        std::to_string(record.index_seq) + ", past the index";
                                });
   } else if (event->detail_seq != seq) {
     tally_.findings.add_lazily(Severity::kError, Lane::kDetail, Check::kLinkBack, offset + 8, [&] {
       const std::string to =
-          event->detail_seq == kNoDetail ? "none" : "detail " + number(event->detail_seq);
-      return "detail " + number(seq) + " points to event " + number(record.index_seq) +
-             ", which points to " + to;
+          event->detail_seq == kNoDetail ? "none" : "detail " + std::to_string(event->detail_seq);
+      return "detail " + std::to_string(seq) + " points to event " +
+             std::to_string(record.index_seq) + ", which points to " + to;
     });
   } else if (event->timestamp_ns != record.timestamp_ns) {
     tally_.findings.add_lazily(
         Severity::kWarning, Lane::kDetail, Check::kLinkTime, offset + 16, [&] {
-          return "detail " + number(seq) + " has another time than its event " +
-                 number(record.index_seq);
+          return "detail " + std::to_string(seq) + " has another time than its event " +
+                 std::to_string(record.index_seq);
         });
   }
   if (index_->version() == Version::kV1 && record.thread_id != index_->header().thread_id) {
-    tally_.findings.add_lazily(
-        Severity::kWarning, Lane::kDetail, Check::kThreadId, offset + 12,
-        [&] { return "detail " + number(seq) + " carries thread id " + number(record.thread_id); });
+    tally_.findings.add_lazily(Severity::kWarning, Lane::kDetail, Check::kThreadId, offset + 12,
+                               [&] {
+                                 return "detail " + std::to_string(seq) + " carries thread id " +
+                                        std::to_string(record.thread_id);
+                               });
   }
   check_payload(record, offset, event);
 }
@@ -80,7 +78,7 @@ void RecordPass::check_payload(const DetailRecord& record, uint64_t offset,
     if (function) {
       tally_.findings.add_lazily(
           Severity::kNote, Lane::kDetail, Check::kPayload, offset + kDetailHeaderBytes, [&] {
-            return "a function record with " + number(record.payload.size()) +
+            return "a function record with " + std::to_string(record.payload.size()) +
                    " payload bytes that have neither known form";
           });
     }
@@ -93,15 +91,16 @@ void RecordPass::check_payload(const DetailRecord& record, uint64_t offset,
     tally_.findings.add_lazily(Severity::kWarning, Lane::kDetail, Check::kPayloadFunction,
                                offset + kDetailHeaderBytes, [&] {
                                  return "the payload names another function than event " +
-                                        number(record.index_seq);
+                                        std::to_string(record.index_seq);
                                });
   }
   const bool call = record.type == DetailType::kFunctionCall;
   if ((call && event->kind == EventKind::kReturn) || (!call && event->kind == EventKind::kCall)) {
-    tally_.findings.add_lazily(
-        Severity::kWarning, Lane::kDetail, Check::kRecordType, offset + 4, [&] {
-          return "the record's type does not fit the kind of event " + number(record.index_seq);
-        });
+    tally_.findings.add_lazily(Severity::kWarning, Lane::kDetail, Check::kRecordType, offset + 4,
+                               [&] {
+                                 return "the record's type does not fit the kind of event " +
+                                        std::to_string(record.index_seq);
+                               });
   }
 }
 
@@ -116,12 +115,13 @@ void check_counts(const IndexReader* index, const DetailReader& reader, const De
   const bool finalized = reader.footer().has_value();
   if (index && report.links != detail.records) {
     add(finalized ? Severity::kError : Severity::kWarning, Check::kLinkCount, end,
-        number(detail.records) + " details, " + number(report.links) + " links from the index");
+        std::to_string(detail.records) + " details, " + std::to_string(report.links) +
+            " links from the index");
   }
   if (detail.trailing_bytes != 0) {
     add(finalized ? Severity::kError : Severity::kNote, Check::kDetailWalk,
         reader.header().events_offset + detail.bytes,
-        number(detail.trailing_bytes) + " bytes that are no whole record are not read");
+        std::to_string(detail.trailing_bytes) + " bytes that are no whole record are not read");
   }
   if (!finalized) return;
   if (detail.checksum == ChecksumState::kBad) {
@@ -130,7 +130,7 @@ void check_counts(const IndexReader* index, const DetailReader& reader, const De
   }
   if (reader.bytes_after_footer() != 0) {
     add(Severity::kWarning, Check::kAfterFooter, end + kFooterBytes,
-        number(reader.bytes_after_footer()) + " bytes after the footer are not read");
+        std::to_string(reader.bytes_after_footer()) + " bytes after the footer are not read");
   }
   const DetailFileHeader& header = reader.header();
   const DetailFooter& footer = *reader.footer();
@@ -140,18 +140,18 @@ void check_counts(const IndexReader* index, const DetailReader& reader, const De
       !stale && (header.event_count != detail.records || header.bytes_length != bytes);
   if (footer.event_count != detail.records || footer.bytes_length != bytes || header_wrong) {
     add(Severity::kError, Check::kDetailCounts, end,
-        "records/bytes: the header says " + number(header.event_count) + "/" +
-            number(header.bytes_length) + ", the footer " + number(footer.event_count) + "/" +
-            number(footer.bytes_length) + ", found " + number(detail.records) + "/" +
-            number(bytes));
+        "records/bytes: the header says " + std::to_string(header.event_count) + "/" +
+            std::to_string(header.bytes_length) + ", the footer " +
+            std::to_string(footer.event_count) + "/" + std::to_string(footer.bytes_length) +
+            ", found " + std::to_string(detail.records) + "/" + std::to_string(bytes));
   }
   if (detail.records == 0) return;
   if (!stale && (header.index_seq_start != tally.min_index_seq ||
                  header.index_seq_end != tally.max_index_seq)) {
     add(Severity::kError, Check::kDetailSeqRange, 44,
-        "the header covers events " + number(header.index_seq_start) + " to " +
-            number(header.index_seq_end) + ", the records " + number(tally.min_index_seq) + " to " +
-            number(tally.max_index_seq));
+        "the header covers events " + std::to_string(header.index_seq_start) + " to " +
+            std::to_string(header.index_seq_end) + ", the records " +
+            std::to_string(tally.min_index_seq) + " to " + std::to_string(tally.max_index_seq));
   }
   if (footer.time_start_ns != tally.first_ns || footer.time_end_ns != tally.last_ns) {
     add(Severity::kWarning, Check::kTimeRange, end + 24,

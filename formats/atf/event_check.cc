@@ -13,10 +13,6 @@ namespace {
 
 constexpr uint64_t kBlockEvents = 4096;  // 128 KiB: stays in a core's own cache
 
-std::string number(uint64_t value) {
-  return std::to_string(value);
-}
-
 // Of a version 2 event: the kind and its seven reserved bytes are one word.
 bool has_reserved_bits(const uint8_t* event) {
   return load_le<uint64_t>(event + offsetof(IndexEventV2, event_kind)) >> 8 != 0;
@@ -78,8 +74,8 @@ EventTally tally(const IndexReader& index, uint64_t first, uint64_t end) {
       if (event.thread_id != thread_id) {
         tally.findings.add_lazily(
             Severity::kWarning, Lane::kIndex, Check::kThreadId, index.offset_of(seq) + 16, [&] {
-              return "event " + number(seq) + " carries thread id " + number(event.thread_id) +
-                     ", the header " + number(thread_id);
+              return "event " + std::to_string(seq) + " carries thread id " +
+                     std::to_string(event.thread_id) + ", the header " + std::to_string(thread_id);
             });
       }
     } else {

@@ -9,7 +9,7 @@
 namespace collect::dial9 {
 namespace {
 
-constexpr size_t kPieceBytes = size_t{64} << 10;
+constexpr size_t kOutputBytes = size_t{64} << 10;
 
 void append_number(uint64_t number, std::string& out) {
   char text[20];
@@ -276,7 +276,7 @@ Status JsonLines::finish(const std::optional<Problem>& problem) {
 
 void JsonLines::end_line() {
   out_ += '\n';
-  if (out_.size() < kPieceBytes) return;
+  if (out_.size() < kOutputBytes) return;
   if (status_.ok())
     status_ = sink_.write({reinterpret_cast<const uint8_t*>(out_.data()), out_.size()});
   out_.clear();

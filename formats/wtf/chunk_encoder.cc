@@ -11,10 +11,6 @@ void put_word(std::vector<uint8_t>& out, uint32_t word) {
   store_le(out.data() + out.size() - 4, word);
 }
 
-uint64_t padded(uint64_t length) {
-  return (length + 3) / 4 * 4;
-}
-
 }  // namespace
 
 Status write_file_header(ByteSink& sink, uint32_t tool_version) {

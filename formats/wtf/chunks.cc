@@ -9,10 +9,6 @@ namespace {
 // A chunk found by searching must not have more parts than this: real ones have a handful.
 constexpr uint32_t kMaxPlausibleParts = 256;
 
-uint64_t padded(uint64_t length) {
-  return (length + 3) / 4 * 4;
-}
-
 }  // namespace
 
 const Part* Chunk::find(PartType part) const {

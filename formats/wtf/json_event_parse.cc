@@ -7,8 +7,6 @@
 namespace collect::wtf {
 namespace {
 
-constexpr uint32_t kPlainNan = 0x7FC00000;
-
 void put_word(std::vector<uint8_t>& out, uint32_t word) {
   out.resize(out.size() + 4);
   store_le(out.data() + out.size() - 4, word);

@@ -6,8 +6,6 @@
 namespace collect::wtf {
 namespace {
 
-constexpr uint32_t kPlainNan = 0x7FC00000;
-
 bool print_float(std::string& out, uint32_t word) {
   const auto value = std::bit_cast<float>(word);
   if (std::isfinite(value)) {

@@ -17,6 +17,9 @@
 
 namespace collect::wtf {
 
+// The only NaN with a JSON form of its own.
+inline constexpr uint32_t kPlainNan = 0x7FC00000;
+
 // Tables of more strings are written, and read, in base64 only, with their events.
 inline constexpr size_t kMaxJsonStrings = size_t{1} << 20;
 // JSON texts are put into the document as they are up to this depth, deeper ones as strings: the

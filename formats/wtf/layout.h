@@ -88,6 +88,11 @@ inline constexpr size_t kMaxJsonDepth = 64;  // of documents, header and `any` v
 inline constexpr std::string_view kBinarySuffix = ".wtf-trace";
 inline constexpr std::string_view kJsonSuffix = ".wtf-json";
 
+// Parts of a chunk begin at multiples of four bytes.
+inline constexpr uint64_t padded(uint64_t length) {
+  return (length + 3) / 4 * 4;
+}
+
 enum class FileKind : uint8_t { kUnknown, kBinary, kLegacy, kJson };
 
 // Bytes of a file's start that file_kind() wants to see; fewer will do when the file is shorter.

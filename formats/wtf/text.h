@@ -6,10 +6,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "formats/core/bytes.h"
 #include "formats/core/printable.h"
+#include "formats/core/result.h"
 #include "formats/core/utf8.h"
 
 namespace collect::wtf {
@@ -27,6 +29,10 @@ void append_number(std::string& out, float value);
 void append_base64(std::string& out, Bytes bytes);
 // Absent unless `text` is canonical base64 with its padding.
 std::optional<std::vector<uint8_t>> decode_base64(std::string_view text);
+
+inline Error refused(std::string why) {
+  return {Code::kInvalidArgument, std::move(why)};
+}
 
 inline Bytes bytes_of(std::string_view text) {
   return Bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size());

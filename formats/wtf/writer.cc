@@ -10,10 +10,6 @@
 namespace collect::wtf {
 namespace {
 
-Error refused(std::string why) {
-  return {Code::kInvalidArgument, std::move(why)};
-}
-
 bool is_json_object(std::string_view text) {
   JsonCursor cursor(text);
   return cursor.peek() == JsonKind::kObject && cursor.skip() && cursor.at_end();

@@ -8,10 +8,6 @@
 namespace collect::wtf {
 namespace {
 
-Error refused(std::string why) {
-  return {Code::kInvalidArgument, std::move(why)};
-}
-
 Error misfit(const Argument& argument, const char* why) {
   return refused("argument '" + argument.name + "' (" + std::string(arg_type_name(argument.type)) +
                  (argument.array ? "[]): " : "): ") + why);

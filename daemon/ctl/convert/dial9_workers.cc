@@ -5,17 +5,17 @@
 namespace collect::ctl {
 namespace {
 
-using Kind = WorkerEventType::Kind;
+using WorkerKind = WorkerEventType::Kind;
 
 // The recorder derives the names from its types, which end in "Event"; its documents do not.
-Kind kind_of(std::string_view name) {
+WorkerKind kind_of(std::string_view name) {
   constexpr std::string_view kSuffix = "Event";
   if (name.ends_with(kSuffix)) name.remove_suffix(kSuffix.size());
-  if (name == "PollStart") return Kind::kPollStart;
-  if (name == "PollEnd") return Kind::kPollEnd;
-  if (name == "WorkerPark") return Kind::kPark;
-  if (name == "WorkerUnpark") return Kind::kUnpark;
-  return Kind::kOther;
+  if (name == "PollStart") return WorkerKind::kPollStart;
+  if (name == "PollEnd") return WorkerKind::kPollEnd;
+  if (name == "WorkerPark") return WorkerKind::kPark;
+  if (name == "WorkerUnpark") return WorkerKind::kUnpark;
+  return WorkerKind::kOther;
 }
 
 bool is_number(dial9::FieldType type) {
@@ -36,16 +36,16 @@ std::optional<size_t> number_field(const dial9::KnownSchema& schema, std::string
   return field && is_number(schema.type(*field)) ? field : std::nullopt;
 }
 
-bool starts(Kind kind) {
-  return kind == Kind::kPollStart || kind == Kind::kPark;
+bool starts(WorkerKind kind) {
+  return kind == WorkerKind::kPollStart || kind == WorkerKind::kPark;
 }
 
-Kind start_of(Kind end) {
-  return end == Kind::kPollEnd ? Kind::kPollStart : Kind::kPark;
+WorkerKind start_of(WorkerKind end) {
+  return end == WorkerKind::kPollEnd ? WorkerKind::kPollStart : WorkerKind::kPark;
 }
 
-std::string_view word_for(Kind start) {
-  return start == Kind::kPark ? "parks" : "polls";
+std::string_view word_for(WorkerKind start) {
+  return start == WorkerKind::kPark ? "parks" : "polls";
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ std::optional<uint32_t> Dial9Workers::worker_of(uint64_t id) {
 }
 
 void Dial9Workers::see(const WorkerEventType& type, const dial9::Event& event) {
-  if (type.kind == Kind::kOther || !event[type.worker].present()) return;
+  if (type.kind == WorkerKind::kOther || !event[type.worker].present()) return;
   const auto position = worker_of(event[type.worker].u64());
   if (!position) return;
   first_ns_ = std::min(first_ns_.value_or(UINT64_MAX), event.timestamp_ns());
@@ -82,7 +82,7 @@ void Dial9Workers::see(const WorkerEventType& type, const dial9::Event& event) {
 }
 
 Status Dial9Workers::add(const WorkerEventType& type, const dial9::Event& event) {
-  if (type.kind == Kind::kOther || !event[type.worker].present()) {
+  if (type.kind == WorkerKind::kOther || !event[type.worker].present()) {
     left_out_.add(event.schema().name());
     return {};
   }
@@ -99,7 +99,7 @@ Status Dial9Workers::add(const WorkerEventType& type, const dial9::Event& event)
 }
 
 uint64_t Dial9Workers::function_of(const WorkerEventType& type, const dial9::Event& event) {
-  if (type.kind == Kind::kPark) return session_.function_of("park");
+  if (type.kind == WorkerKind::kPark) return session_.function_of("park");
   std::string name = "poll";
   const auto location = type.spawn_location ? event.text(*type.spawn_location) : std::nullopt;
   if (location && !location->empty()) {
@@ -134,7 +134,7 @@ Status Dial9Workers::give_on() {
 
 // A worker does one thing at a time: what is still open has lost its end.
 Status Dial9Workers::start(Worker& worker, const Pending& event) {
-  if (worker.open != Kind::kOther) {
+  if (worker.open != WorkerKind::kOther) {
     log_.leave_out("ends of " + std::string(word_for(worker.open)) +
                    " that the stream does not have: ended where the next one starts");
     COLLECT_TRY(
@@ -146,13 +146,13 @@ Status Dial9Workers::start(Worker& worker, const Pending& event) {
 }
 
 Status Dial9Workers::end(Worker& worker, const Pending& event) {
-  const Kind wanted = start_of(event.kind);
+  const WorkerKind wanted = start_of(event.kind);
   if (worker.open != wanted) {
     log_.leave_out("ends of " + std::string(word_for(wanted)) +
                    " whose start the stream does not have");
     return {};
   }
-  worker.open = Kind::kOther;
+  worker.open = WorkerKind::kOther;
   return session_.event(*worker.thread, event.ns, worker.function_id, atf::EventKind::kReturn);
 }
 

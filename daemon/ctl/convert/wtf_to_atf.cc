@@ -18,8 +18,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kNsPerUs = 1000;
-constexpr double kNsPerMs = 1e6;
 constexpr uint64_t kProgressEvents = 65536;
 // A timebase outside of 1990 to 2200 is no time of day: writers put 0 or an uptime there.
 constexpr double kMinTimebaseMs = 631'152'000'000;
@@ -125,7 +123,7 @@ void WtfToAtf::read_header() {
   if (timebase >= kMinTimebaseMs && timebase <= kMaxTimebaseMs) {
     const double whole = std::floor(timebase);
     process_.start_unix_ns = static_cast<uint64_t>(whole) * 1'000'000 +
-                             static_cast<uint64_t>(std::llround((timebase - whole) * kNsPerMs));
+                             static_cast<uint64_t>(std::llround((timebase - whole) * 1e6));
   }
   const json metadata = json::parse(header.metadata, nullptr, /*allow_exceptions=*/false);
   if (!metadata.is_object()) return;
@@ -245,7 +243,7 @@ Status WtfToAtf::run() {
 }
 
 Status WtfToAtf::take(const wtf::Event& event) {
-  const uint64_t ns = process_.start_ns + uint64_t{event.time_us} * kNsPerUs;
+  const uint64_t ns = process_.start_ns + uint64_t{event.time_us} * 1000;
   if (reader_->zones().size() != threads_.size() || !threads_[event.zone].known()) {
     COLLECT_TRY(add_threads(ns));
     COLLECT_TRY(add_thread(event.zone, ns));
