@@ -82,6 +82,7 @@ class Collector final : public control::CollectorApi,
   void convert_session(const std::string& name, uint32_t atf_version,
                        control::ConversionProgress progress,
                        control::Callback<api::ConversionEnd> done) override;
+  void snapshot_session(const std::string& name, control::Callback<api::Session> done) override;
   void delete_session(const std::string& name,
                       control::Callback<api::DeleteSessionResponse> done) override;
   void set_detail(const control::DetailOrder& order,
@@ -132,8 +133,10 @@ class Collector final : public control::CollectorApi,
   };
   Result<NamedSession> named_session(const std::string& name) const;
   Result<NamedSession> sealed_session(const std::string& name) const;
-  api::ConversionEnd show_converted(const storage::ConvertedSession& converted,
-                                    ingest::SystemTime start_time);
+  api::Session show_made(const storage::MadeSession& made, ingest::SystemTime start_time);
+  Result<ingest::SessionSnapshot> recording_session(const std::string& name) const;
+  void make_snapshot(const NamedSession& named, SessionConverter::Snapshot snapshot,
+                     std::shared_ptr<void> use, control::Callback<api::Session> done);
 
   // Answers with what `find` makes of the agent's modules, on the thread that looks functions up.
   using FindFunctions =

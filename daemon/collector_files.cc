@@ -1,4 +1,4 @@
-// Handing out, converting and removing the files of sessions.
+// Handing out, converting, copying and removing the files of sessions.
 #include <asio/post.hpp>
 
 #include "daemon/collector.h"
@@ -35,6 +35,36 @@ class SessionFileReader final : public control::FileReader,
   const std::unique_ptr<storage::File> file_;  // on the files thread
   const uint64_t size_;
 };
+
+api::ConversionEnd conversion_end(const storage::ReplayReport& report) {
+  api::ConversionEnd end;
+  end.set_missing_left_out(report.missing_left_out);
+  for (const storage::MissingInput& missing : report.missing) {
+    api::ConversionLoss* loss = end.add_missing();
+    loss->set_what(utf8_text(missing.what));
+    loss->set_count(missing.count);
+  }
+  for (const auto& [what, count] : report.left_out) {
+    api::ConversionLoss* loss = end.add_left_out();
+    loss->set_what(std::string(what));
+    loss->set_count(count);
+  }
+  return end;
+}
+
+// What the agent's answer says of the moment.
+storage::SnapshotMoment moment_of(const Result<wire::CommandResult>& flushed) {
+  storage::SnapshotMoment moment;
+  moment.is_whole = flushed.ok() && flushed->ok();
+  moment.reason = "a snapshot; the recording went on";
+  if (moment.is_whole) {
+    moment.at_ns = flushed->at_ns();
+  } else {
+    moment.reason += ", and its agent did not ship what it still had: " +
+                     (flushed.ok() ? flushed->error() : flushed.error().message);
+  }
+  return moment;
+}
 
 }  // namespace
 
@@ -107,31 +137,17 @@ void Collector::open_file(const std::string& name, const std::string& path,
 }
 
 // On the converter's thread.
-api::ConversionEnd Collector::show_converted(const storage::ConvertedSession& converted,
-                                             ingest::SystemTime start_time) {
-  const storage::SessionPlace& place = converted.place;
-  ingest::SessionSnapshot snapshot = ingest::snapshot_of(converted.manifest, place);
+api::Session Collector::show_made(const storage::MadeSession& made, ingest::SystemTime start_time) {
+  const storage::SessionPlace& place = made.place;
+  ingest::SessionSnapshot snapshot = ingest::snapshot_of(made.manifest, place);
   snapshot.start_time = start_time;  // the first may be shown a moment older than its manifest
   session_changed(snapshot);
   // The names of the first were not looked up yet.
-  if (converted.manifest.symbols_state == storage::SymbolsState::kPending) {
+  if (made.manifest.symbols_state == storage::SymbolsState::kPending) {
     to_be_named(place.name, place.directory, {});
   }
-  api::ConversionEnd end;
   const auto shown = registry_.session(place.name);
-  if (shown.ok()) *end.mutable_session() = to_message(*shown);
-  end.set_missing_left_out(converted.report.missing_left_out);
-  for (const storage::MissingInput& missing : converted.report.missing) {
-    api::ConversionLoss* loss = end.add_missing();
-    loss->set_what(utf8_text(missing.what));
-    loss->set_count(missing.count);
-  }
-  for (const auto& [what, count] : converted.report.left_out) {
-    api::ConversionLoss* loss = end.add_left_out();
-    loss->set_what(std::string(what));
-    loss->set_count(count);
-  }
-  return end;
+  return shown.ok() ? to_message(*shown) : to_message(snapshot);
 }
 
 void Collector::convert_session(const std::string& name, uint32_t atf_version,
@@ -149,15 +165,89 @@ void Collector::convert_session(const std::string& name, uint32_t atf_version,
   }
   SessionConverter::Job job;
   job.from = std::move(named->place);
-  job.version = static_cast<atf::Version>(atf_version);
+  job.wanted = static_cast<atf::Version>(atf_version);
   job.progress = std::move(progress);
   job.use = std::move(*use);
-  job.done = [this, done = std::move(done), start_time = named->shown.start_time](
-                 const Result<storage::ConvertedSession>& converted) {
-    if (converted.ok()) {
-      done(show_converted(*converted, start_time));
-    } else {
+  job.done = [this, done = std::move(done),
+              start_time = named->shown.start_time](const Result<storage::MadeSession>& converted) {
+    if (!converted.ok()) {
       done(converted.error());
+      return;
+    }
+    api::ConversionEnd end = conversion_end(converted->report);
+    *end.mutable_session() = show_made(*converted, start_time);
+    done(std::move(end));
+  };
+  converter_.add(std::move(job));
+}
+
+// The one that is named, or the newest: of those that are not sealed.
+Result<ingest::SessionSnapshot> Collector::recording_session(const std::string& name) const {
+  if (!name.empty()) {
+    auto session = registry_.session(name);
+    if (!session.ok() || !is_over(session->state)) return session;
+    return Error{Code::kUnsupported, "session \"" + session->name +
+                                         "\" is sealed: it does not change any more, and needs no "
+                                         "snapshot"};
+  }
+  for (ingest::SessionSnapshot& session : registry_.sessions()) {
+    if (!is_over(session.state)) return std::move(session);
+  }
+  return Error{Code::kNotFound, "no session records now"};
+}
+
+// First its agent ships what it has, then the session's own thread says what there is.
+void Collector::snapshot_session(const std::string& name, control::Callback<api::Session> done) {
+  const auto session = recording_session(name);
+  if (!session.ok()) {
+    done(session.error());
+    return;
+  }
+  const auto named = named_session(session->name);
+  const auto agent = registry_.agent(std::to_string(session->agent));
+  if (!named.ok() || !agent.ok()) {
+    done(Error{Code::kUnsupported, "session \"" + session->name +
+                                       "\" has no agent that could be asked for what it holds"});
+    return;
+  }
+  auto use = in_use_.take(session->name, "is being copied into a snapshot");
+  if (!use.ok()) {
+    done(use.error());
+    return;
+  }
+  const ingest::ProcessId process = agent->process_id;
+  wire::Command flush;
+  flush.mutable_flush();
+  ingest_->command(process, std::move(flush),
+                   [this, process, named = *named, use = *use,
+                    done = std::move(done)](const Result<wire::CommandResult>& flushed) {
+                     SessionConverter::Snapshot snapshot;
+                     snapshot.moment = moment_of(flushed);
+                     ingest_->cut(process, [this, named, use, snapshot = std::move(snapshot),
+                                            done](Result<storage::SessionCut> cut) mutable {
+                       if (!cut.ok()) {
+                         done(cut.error());
+                         return;
+                       }
+                       snapshot.cut = std::move(*cut);
+                       make_snapshot(named, std::move(snapshot), std::move(use), std::move(done));
+                     });
+                   });
+}
+
+void Collector::make_snapshot(const NamedSession& named, SessionConverter::Snapshot snapshot,
+                              std::shared_ptr<void> use, control::Callback<api::Session> done) {
+  SessionConverter::Job job;
+  job.from = named.place;
+  job.wanted = std::move(snapshot);
+  job.progress = [](uint64_t, uint64_t) { return true; };
+  job.use = std::move(use);
+  job.done = [this, done = std::move(done),
+              start_time = named.shown.start_time](const Result<storage::MadeSession>& made) {
+    if (made.ok()) {
+      done(show_made(*made, start_time));
+    } else {
+      done(made.error());
     }
   };
   converter_.add(std::move(job));

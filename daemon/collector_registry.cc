@@ -20,16 +20,16 @@ std::optional<uint64_t> number_of(std::string_view text) {
   return number;
 }
 
-bool is_converted(const ingest::SessionSnapshot& session) {
+bool is_recorded(const ingest::SessionSnapshot& session) {
   const std::string_view name = session.name;
   const auto parts = storage::parse_session_name(name.substr(0, name.find('/')));
-  return parts && parts->converted_to;
+  return !parts || parts->is_recorded();
 }
 
 // A session stands before those that were made of it, which are as old.
 bool is_newer(const ingest::SessionSnapshot& a, const ingest::SessionSnapshot& b) {
-  return std::make_tuple(a.start_time, !is_converted(a), std::string_view(a.name)) >
-         std::make_tuple(b.start_time, !is_converted(b), std::string_view(b.name));
+  return std::make_tuple(a.start_time, is_recorded(a), std::string_view(a.name)) >
+         std::make_tuple(b.start_time, is_recorded(b), std::string_view(b.name));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 constexpr int kNiceness = 10;
 
 Error stopped() {
-  return {Code::kUnavailable, "the collector is shutting down; convert again when it is back"};
+  return {Code::kUnavailable, "the collector is shutting down; ask again when it is back"};
 }
 
 // What a session that is not sealed costs, for as long as it is made.
@@ -58,8 +58,9 @@ void SessionConverter::add(Job job) {
     if (stopping_) {
       refused = stopped();
     } else if (waiting_.size() + is_busy_ >= kMaxConversions) {
-      refused = Error{Code::kLimit, "more than " + std::to_string(kMaxConversions) +
-                                        " conversions run or wait; try again when one has ended"};
+      refused = Error{Code::kLimit,
+                      "more than " + std::to_string(kMaxConversions) +
+                          " conversions and snapshots run or wait; try again when one has ended"};
     } else {
       waiting_.push_back(std::move(job));
     }
@@ -84,8 +85,8 @@ void SessionConverter::stop() {
 void SessionConverter::run(principal::Budget& budget) {
   // Of this thread alone: recording comes first. Where the system refuses, it is as fast as others.
   (void)::setpriority(PRIO_PROCESS, 0, kNiceness);
-  const Status cleared = storage::remove_unfinished_conversions(fs_, options_.root);
-  if (!cleared.ok()) spdlog::warn("unfinished conversions: {}", to_string(cleared.error()));
+  const Status cleared = storage::remove_unfinished_sessions(fs_, options_.root);
+  if (!cleared.ok()) spdlog::warn("unfinished sessions: {}", to_string(cleared.error()));
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
@@ -94,42 +95,52 @@ void SessionConverter::run(principal::Budget& budget) {
     waiting_.pop_front();
     is_busy_ = true;
     lock.unlock();
-    const auto converted = convert(job, budget);
+    const auto made = make(job, budget);
     job.use.reset();
-    job.done(converted);
+    job.done(made);
     job = {};
     lock.lock();
     is_busy_ = false;
   }
 }
 
-Result<storage::ConvertedSession> SessionConverter::convert(const Job& job,
-                                                            principal::Budget& budget) {
-  const storage::ConversionProgress progress = [&](uint64_t done, uint64_t all) -> Status {
+Result<storage::MadeSession> SessionConverter::make(const Job& job, principal::Budget& budget) {
+  const storage::MakingProgress progress = [&](uint64_t done, uint64_t all) -> Status {
     if (stopping_) return stopped();
     if (job.progress(done, all)) return {};
-    return Error{Code::kCancelled, "the conversion was cancelled; nothing is left of it"};
+    return Error{Code::kCancelled, "it was cancelled; nothing is left of it"};
   };
   COLLECT_TRY(progress(0, 0));  // it may have waited for long
-  const auto manifest = storage::read_manifest(fs_, job.from.directory);
-  if (!manifest.ok()) return manifest.error();
+  const Snapshot* const snapshot = std::get_if<Snapshot>(&job.wanted);
+  uint64_t threads = 0;
+  if (snapshot != nullptr) {
+    threads = snapshot->cut.manifest.threads.size();
+  } else {
+    const auto manifest = storage::read_manifest(fs_, job.from.directory);
+    if (!manifest.ok()) return manifest.error();
+    threads = manifest->threads.size();
+  }
   // Like the sessions of agents that are dialled here, it is this machine's.
   const auto account = budget.account({});
   Charges charges(account);
-  COLLECT_TRY(charges.take(manifest->threads.size()));
+  COLLECT_TRY(charges.take(threads));
   ingest::SessionCharges files(account);
   storage::SessionOptions options = options_;
   options.budget = &files;
   const auto start = std::chrono::steady_clock::now();
-  auto converted = storage::convert_session(fs_, options, job.from, job.version, progress);
+  auto made = snapshot != nullptr
+                  ? storage::snapshot_session(fs_, options, job.from, snapshot->cut,
+                                              snapshot->moment, progress)
+                  : storage::convert_session(fs_, options, job.from,
+                                             std::get<atf::Version>(job.wanted), progress);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  if (converted.ok()) {
-    spdlog::info("{} is made of {}: {} events in {:.1f} s", converted->place.name, job.from.name,
-                 converted->report.totals.events, took.count());
+  if (made.ok()) {
+    spdlog::info("{} is made of {}: {} events in {:.1f} s", made->place.name, job.from.name,
+                 made->report.totals.events, took.count());
   } else {
-    spdlog::info("{} is not converted: {}", job.from.name, to_string(converted.error()));
+    spdlog::info("nothing is made of {}: {}", job.from.name, to_string(made.error()));
   }
-  return converted;
+  return made;
 }
 
 }  // namespace collect::daemon

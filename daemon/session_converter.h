@@ -1,6 +1,6 @@
-// Makes sessions of another ATF version out of sealed ones, one at a time, on a thread of its own:
-// a session may take minutes, in which others are recorded and sealed. STORAGE.md "Conversion" has
-// the files.
+// Makes sessions out of other ones, one at a time, on a thread of its own: of sealed ones in
+// another ATF version, and of those that record now as far as they are. A session may take minutes,
+// in which others are recorded and sealed. STORAGE.md "Conversion" and "Snapshots" have the files.
 //
 // The thread is "converter", of low priority. Jobs wait in the order in which they came.
 #pragma once
@@ -13,9 +13,11 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <variant>
 
 #include "daemon/principal/budget.h"
 #include "storage/session_conversion.h"
+#include "storage/session_snapshot.h"
 
 namespace collect::daemon {
 
@@ -24,14 +26,18 @@ inline constexpr size_t kMaxConversions = 16;
 
 class SessionConverter {
  public:
+  struct Snapshot {
+    storage::SessionCut cut;
+    storage::SnapshotMoment moment;
+  };
   struct Job {
     storage::SessionPlace from;
-    atf::Version version{};
+    std::variant<atf::Version, Snapshot> wanted{};
     // False: nobody wants it any more.
     std::function<bool(uint64_t done, uint64_t all)> progress;
     // Exactly once, on the converter's thread; or on the caller's, when it is refused.
-    std::function<void(const Result<storage::ConvertedSession>&)> done;
-    std::shared_ptr<void> use;  // held as long as the session is read
+    std::function<void(const Result<storage::MadeSession>&)> done;
+    std::shared_ptr<void> use{};  // held as long as the session is read
   };
 
   // `fs` outlives it.
@@ -48,7 +54,7 @@ class SessionConverter {
 
  private:
   void run(principal::Budget& budget);
-  Result<storage::ConvertedSession> convert(const Job& job, principal::Budget& budget);
+  Result<storage::MadeSession> make(const Job& job, principal::Budget& budget);
 
   storage::Fs& fs_;
   const storage::SessionOptions options_;

@@ -62,6 +62,7 @@ class Session final : public SessionWriter {
                      SymbolsState state) override;
   Status commit() override;
   uint64_t manifest_wait_ns() const override;
+  Result<SessionCut> cut() override;
   Status release_files() override;
   Status suspend(const std::string& why) override;
   bool failed() const override { return !failure_.ok(); }

@@ -5,9 +5,7 @@
 #include <utility>
 
 #include "formats/atf/writer.h"
-#include "storage/session_files.h"
 #include "storage/session_pages.h"
-#include "storage/space_guard.h"
 
 namespace collect::storage {
 namespace {
@@ -51,7 +49,7 @@ Manifest manifest_to_tell(const Manifest& manifest) {
 class Conversion {
  public:
   Conversion(Fs& fs, const SessionOptions& options, const SessionPlace& from, Manifest manifest,
-             atf::Version version, const ConversionProgress& progress)
+             atf::Version version, const MakingProgress& progress)
       : fs_(fs),
         from_(from),
         was_(manifest.identity.version),
@@ -125,84 +123,31 @@ class Conversion {
   const SessionPlace& from_;
   const atf::Version was_;
   const Manifest manifest_;
-  const ConversionProgress& progress_;
+  const MakingProgress& progress_;
   SessionRebuild session_;
   std::vector<uint8_t> buffer_;
   uint64_t done_bytes_ = 0;
 };
 
-Status check_room(Fs& fs, const SessionOptions& options, const Manifest& manifest) {
-  SpaceGuard space(fs, options.root,
-                   {options.max_session_bytes, options.keep_free_bytes, options.keep_free_files});
-  COLLECT_TRY(space.admit(0, manifest.totals.stored_bytes));
-  return space.admit_files(kFilesPerSession + kFilesPerThread * manifest.threads.size());
-}
-
-// From the directory that it was built in to its own name.
-Status publish(Fs& fs, const std::string& built, const std::string& root,
-               const SessionPlace& place) {
-  const std::string target = root + "/" + place.session;
-  // Nobody else gives such a name; and a directory with something in it is never replaced.
-  if (fs.exists(target)) return Error{Code::kAlreadyExists, target + " is there already"};
-  COLLECT_TRY(fs.rename(built, target));
-  return fs.sync_directory(root);
-}
-
 }  // namespace
 
-Result<ConvertedSession> convert_session(Fs& fs, const SessionOptions& options,
-                                         const SessionPlace& from, atf::Version version,
-                                         const ConversionProgress& progress) {
+Result<MadeSession> convert_session(Fs& fs, const SessionOptions& options, const SessionPlace& from,
+                                    atf::Version version, const MakingProgress& progress) {
   auto manifest = read_manifest(fs, from.directory);
   if (!manifest.ok()) return manifest.error();
   COLLECT_TRY(check_input(from, *manifest, version));
-  ConvertedSession converted;
   const std::string name =
       converted_session_name(from.session, number_of(version)) + "/" + pid_directory_name(from.pid);
-  auto place = parse_place(options.root, name);
+  const auto place = parse_place(options.root, name);
   COLLECT_CHECK(place.has_value());
-  converted.place = std::move(*place);
-  if (fs.exists(options.root + "/" + converted.place.session)) {
+  if (fs.exists(options.root + "/" + place->session)) {
     return Error{Code::kAlreadyExists, name + " is there already; use it, or delete it first"};
   }
-  COLLECT_TRY(check_room(fs, options, *manifest));
-  COLLECT_TRY(remove_unfinished_conversions(fs, options.root));
-  SessionOptions inner = options;
-  inner.root = options.root + "/" + kConvertingDirectory;
-  inner.capture.enabled = false;
-  auto report = Conversion(fs, inner, from, manifest_to_tell(*manifest), version, progress).run();
-  Status done = report.ok() ? Status() : Status(report.error());
-  if (done.ok()) {
-    const std::string& built = report->directory;
-    done = publish(fs, built.substr(0, built.rfind('/')), options.root, converted.place);
-  }
-  const Status removed = remove_unfinished_conversions(fs, options.root);
-  COLLECT_TRY(done);
-  COLLECT_TRY(removed);
-  converted.report = std::move(*report);
-  converted.report.directory = converted.place.directory;
-  auto written = read_manifest(fs, converted.place.directory);
-  if (!written.ok()) return written.error();
-  converted.manifest = std::move(*written);
-  return converted;
-}
-
-Status remove_unfinished_conversions(Fs& fs, const std::string& root) {
-  const std::string directory = root + "/" + kConvertingDirectory;
-  if (!fs.exists(directory)) return {};
-  auto places = list_sessions(fs, directory);
-  if (!places.ok()) return places.error();
-  for (const SessionPlace& place : *places) {
-    const auto removed = remove_session(fs, place);
-    if (!removed.ok()) return removed.error();
-  }
-  // One that was just being made has no pid directory yet.
-  const auto sessions = fs.list_directory(directory);
-  if (!sessions.ok()) return sessions.error();
-  for (const std::string& session : *sessions) {
-    if (is_session_name(session)) COLLECT_TRY(fs.remove_directory(directory + "/" + session));
-  }
-  return fs.remove_directory(directory);
+  COLLECT_TRY(check_room(fs, options, manifest->totals.stored_bytes, manifest->threads.size()));
+  const SessionOptions inner = making_options(options);
+  return make_session(fs, options, *place, [&] {
+    return Conversion(fs, inner, from, manifest_to_tell(*manifest), version, progress).run();
+  });
 }
 
 }  // namespace collect::storage

@@ -11,6 +11,7 @@ namespace collect::storage {
 namespace {
 
 constexpr std::string_view kSessionPrefix = "session_";
+constexpr std::string_view kSnapshotSuffix = "_snap";
 constexpr std::string_view kConvertedSuffix = "_atf";
 constexpr size_t kStampBytes = 15;  // YYYYMMDD_HHMMSS
 constexpr uint32_t kNewestAtfVersion = 2;
@@ -31,6 +32,16 @@ std::optional<uint32_t> parse_numbered(std::string_view name, std::string_view p
   return parse_number(name.substr(prefix.size()));
 }
 
+// Takes "_atf2" off the end of the name, if it is there. False: it has a number that nobody gives.
+bool take_ending(std::string_view& name, std::string_view suffix, uint32_t most,
+                 std::optional<uint32_t>& number) {
+  const size_t at = name.rfind(suffix);
+  if (at == std::string_view::npos) return true;
+  number = parse_number(name.substr(at + suffix.size()));
+  name = name.substr(0, at);
+  return number && *number != 0 && *number <= most;
+}
+
 bool all_digits(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
@@ -38,8 +49,8 @@ bool all_digits(std::string_view text) {
 // What sorts before what: the recorded session stands before those that were made of it.
 auto order_of(const SessionPlace& place) {
   const SessionNameParts parts = parse_session_name(place.session).value_or(SessionNameParts{});
-  return std::make_tuple(std::string(parts.stamp), parts.attempt, parts.converted_to.value_or(0),
-                         place.pid);
+  return std::make_tuple(std::string(parts.stamp), parts.attempt, parts.snapshot.value_or(0),
+                         parts.converted_to.value_or(0), place.pid);
 }
 
 }  // namespace
@@ -73,13 +84,9 @@ std::optional<SessionNameParts> parse_session_name(std::string_view name) {
   SessionNameParts parts;
   parts.stamp = name.substr(0, kStampBytes);
   name.remove_prefix(kStampBytes);
-  if (const size_t at = name.rfind(kConvertedSuffix); at != std::string_view::npos) {
-    parts.converted_to = parse_number(name.substr(at + kConvertedSuffix.size()));
-    if (!parts.converted_to || *parts.converted_to == 0 ||
-        *parts.converted_to > kNewestAtfVersion) {
-      return std::nullopt;
-    }
-    name = name.substr(0, at);
+  if (!take_ending(name, kConvertedSuffix, kNewestAtfVersion, parts.converted_to) ||
+      !take_ending(name, kSnapshotSuffix, kMaxSnapshots, parts.snapshot)) {
+    return std::nullopt;
   }
   if (name.empty()) return parts;
   const std::optional<uint32_t> attempt = parse_number(name.substr(1));
@@ -95,6 +102,10 @@ bool is_session_name(std::string_view name) {
 std::string converted_session_name(std::string_view name, uint32_t atf_version) {
   return std::string(name.substr(0, name.rfind(kConvertedSuffix))) + std::string(kConvertedSuffix) +
          std::to_string(atf_version);
+}
+
+std::string snapshot_session_name(std::string_view name, uint32_t number) {
+  return std::string(name) + std::string(kSnapshotSuffix) + std::to_string(number);
 }
 
 std::optional<uint32_t> parse_pid_directory(std::string_view name) {

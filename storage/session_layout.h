@@ -27,6 +27,8 @@ inline constexpr char kDetailFile[] = "detail.atf";
 inline constexpr char kDetailTemporaryFile[] = "detail.atf.new";
 inline constexpr char kStreamJournalFile[] = "stream.journal";
 inline constexpr char kDial9File[] = "stream.dial9";
+// How many snapshots of one session there may be.
+inline constexpr uint32_t kMaxSnapshots = 1000;
 // Where a session is made of another one. It is moved out of there when it is whole; what a process
 // left there that was killed is removed by the next.
 inline constexpr char kConvertingDirectory[] = ".converting";
@@ -52,13 +54,20 @@ std::string thread_directory_name(uint32_t id);
 struct SessionNameParts {
   std::string_view stamp;  // "20260131_235959"
   uint32_t attempt = 1;    // N of session_…_N
+  // N of session_…_snapN: what the session of that name without this ending held at some moment.
+  std::optional<uint32_t> snapshot{};
   // N of session_…_atfN: it was made of the session of that name without this ending.
   std::optional<uint32_t> converted_to{};
+
+  // An agent recorded into it; it was not made of another session.
+  bool is_recorded() const { return !snapshot && !converted_to; }
 };
 std::optional<SessionNameParts> parse_session_name(std::string_view name);
 bool is_session_name(std::string_view name);
 // "session_…_atf1", of a recorded session's name or of a converted one's.
 std::string converted_session_name(std::string_view name, uint32_t atf_version);
+// "session_…_snap1", of a recorded session's name.
+std::string snapshot_session_name(std::string_view name, uint32_t number);
 std::optional<uint32_t> parse_pid_directory(std::string_view name);
 std::optional<uint32_t> parse_thread_directory(std::string_view name);
 const char* foreign_file_name(ForeignKind kind);

@@ -1,4 +1,4 @@
-// The ends of a session: making it, suspending it and sealing it.
+// The ends of a session: making it, copying it, suspending it and sealing it.
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -43,6 +43,17 @@ Result<std::unique_ptr<SessionWriter>> SessionWriter::create(Fs& fs, const Sessi
     return begun.error();
   }
   return std::unique_ptr<SessionWriter>(std::move(session));
+}
+
+Result<SessionCut> Session::cut() {
+  COLLECT_TRY(commit());
+  refresh_manifest();
+  auto files = list_session_files(fs_, place_);
+  if (!files.ok()) return files.error();
+  std::erase_if(*files, [](const SessionFileInfo& file) {
+    return file.path.find('/') == std::string::npos;  // manifest, containers
+  });
+  return SessionCut{manifest_, std::move(*files)};
 }
 
 Status Session::suspend(const std::string& why) {

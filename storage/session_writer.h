@@ -22,10 +22,17 @@
 #include "storage/fs.h"
 #include "storage/manifest.h"
 #include "storage/resume_key.h"
+#include "storage/session_files.h"
 #include "storage/session_health.h"
 #include "storage/session_types.h"
 
 namespace collect::storage {
+
+// What a session that is still written holds at some moment: for a copy of it.
+struct SessionCut {
+  Manifest manifest;                   // what it would be if it were written now
+  std::vector<SessionFileInfo> files;  // of the threads, as long as they are now
+};
 
 class SessionWriter {
  public:
@@ -92,6 +99,8 @@ class SessionWriter {
   // How long commit() and pages have to wait for a manifest that comes before them, because too
   // many were written lately; 0: not at all. Who does not ask does not wait.
   virtual uint64_t manifest_wait_ns() const = 0;
+  // Commits, and says what there is. The files only grow until seal() is called.
+  virtual Result<SessionCut> cut() = 0;
   // Nothing comes for a while: no file stays open. They are opened again when something does.
   virtual Status release_files() = 0;
   // The collector stops, and a later one is to go on by resume(): commits, ends the open container,

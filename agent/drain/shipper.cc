@@ -275,14 +275,13 @@ void Shipper::request_flush() {
   flush_done_ = false;
 }
 
-// Done when nothing of what was there at the request waits in the rings or in this batch.
+// Done when the collector has stored everything that was there at the request.
 void Shipper::check_flush() {
   if (!flush_wanted_) return;
   for (uint32_t i = 0; i < streams_.size(); ++i) {
     const StreamSlot& slot = streams_.at(i);
-    if (slot.stream == nullptr || slot.close_sent) continue;
-    if (slot.batch == batch_number_) return;
-    if (slot.handed[0] < slot.flush_target[0] || slot.handed[1] < slot.flush_target[1]) return;
+    if (slot.stream == nullptr) continue;
+    if (slot.stored[0] < slot.flush_target[0] || slot.stored[1] < slot.flush_target[1]) return;
   }
   flush_wanted_ = false;
   flush_done_ = true;

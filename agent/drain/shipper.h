@@ -79,7 +79,7 @@ class Shipper {
     return filled;
   }
 
-  // Ships pages in the making too, up to what was recorded so far.
+  // Ships pages in the making too, up to what was recorded so far, until it is stored.
   void request_flush();
   // Once, when the last request has been fulfilled.
   bool take_flush_done();

@@ -60,7 +60,7 @@ void StreamTable::begin_handshake() {
     slot.opened = slot.close_sent = slot.closed_at_collector = false;
     slot.batch = 0;
     for (uint32_t lane = 0; lane < 2; ++lane) {
-      slot.handed[lane] = slot.resume[lane] = slot.lost_sent[lane] = 0;
+      slot.handed[lane] = slot.stored[lane] = slot.lost_sent[lane] = 0;
     }
   }
 }
@@ -68,8 +68,8 @@ void StreamTable::begin_handshake() {
 void StreamTable::resume(const collect_wire_StreamPosition& position) {
   StreamSlot* const slot = find(position.stream_id);
   if (slot == nullptr) return;
-  slot->resume[0] = position.index_next;
-  slot->resume[1] = position.detail_next;
+  slot->stored[0] = position.index_next;
+  slot->stored[1] = position.detail_next;
   slot->closed_at_collector = position.closed;
 }
 
@@ -78,14 +78,14 @@ void StreamTable::begin_link(bool resumed) {
     StreamSlot& slot = slots_[i];
     if (slot.stream == nullptr) continue;
     if (!resumed) {
-      slot.resume[0] = slot.resume[1] = 0;
+      slot.stored[0] = slot.stored[1] = 0;
       slot.closed_at_collector = false;
     }
     // A position beyond what was ever numbered is the collector's mistake, not ours to repeat.
     const StreamCounts counts = stream_counts(*slot.stream);
     const uint64_t limit[2] = {counts.index_count, counts.detail_count};
     for (uint32_t lane = 0; lane < 2; ++lane) {
-      slot.handed[lane] = slot.taken[lane] = least(slot.resume[lane], limit[lane]);
+      slot.handed[lane] = slot.taken[lane] = least(slot.stored[lane], limit[lane]);
       spool_.rewind(slot.spooled[lane], slot.handed[lane]);
       rewind_ring(slot, lane, slot.handed[lane]);
     }
@@ -98,6 +98,9 @@ void StreamTable::acknowledge(const collect_wire_StreamPosition& position) {
   StreamSlot* const slot = find(position.stream_id);
   if (slot == nullptr) return;
   const uint64_t next[2] = {position.index_next, position.detail_next};
+  for (uint32_t lane = 0; lane < 2; ++lane) {
+    slot->stored[lane] = least(next[lane], slot->handed[lane]);
+  }
   free_stored(*slot, next, slot->handed);
   if (!position.closed || !slot->close_sent) return;
   // Everything is stored or known to be missing: the stream has nothing left to say.

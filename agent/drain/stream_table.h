@@ -21,7 +21,7 @@ struct StreamSlot {
   uint32_t batch;         // the last batch that carries records of this stream
   uint64_t handed[2];     // per lane: the next record number after what the kernel has taken
   uint64_t taken[2];      // the same of what was put into a batch
-  uint64_t resume[2];     // where the collector wants to go on
+  uint64_t stored[2];     // where the collector wants to go on: what comes before is stored
   uint64_t lost_sent[2];  // lost_total of the last page
   // Of the stream:
   uint64_t flushed_ms[2];    // when a page in the making was last asked for

@@ -88,6 +88,8 @@ class CollectorApi {
   // Answers when the new session is there, or nothing is left of it.
   virtual void convert_session(const std::string& name, uint32_t atf_version,
                                ConversionProgress progress, Callback<api::ConversionEnd> done) = 0;
+  // Answers when the copy is sealed.
+  virtual void snapshot_session(const std::string& name, Callback<api::Session> done) = 0;
   virtual void delete_session(const std::string& name,
                               Callback<api::DeleteSessionResponse> done) = 0;
   virtual void set_detail(const DetailOrder& order,

@@ -43,6 +43,7 @@ class CollectorService final : public api::Collector::CallbackService {
                                                          const api::DownloadFileRequest*) override;
   grpc::ServerWriteReactor<api::ConvertSessionProgress>* ConvertSession(
       Context*, const api::ConvertSessionRequest*) override;
+  Unary* SnapshotSession(Context*, const api::SnapshotSessionRequest*, api::Session*) override;
   Unary* DeleteSession(Context*, const api::DeleteSessionRequest*,
                        api::DeleteSessionResponse*) override;
   Unary* ArmDetail(Context*, const api::ArmDetailRequest*, api::ArmDetailResponse*) override;

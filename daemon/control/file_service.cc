@@ -81,7 +81,7 @@ grpc::ServerWriteReactor<api::FileChunk>* CollectorService::DownloadFile(
 grpc::ServerWriteReactor<api::ConvertSessionProgress>* CollectorService::ConvertSession(
     Context*, const api::ConvertSessionRequest* request) {
   const auto call = ConversionCall::open(live_,
-                                         "the collector is shutting down; convert again "
+                                         "the collector is shutting down; ask again "
                                          "when it is back");
   if (call->ended()) return call.get();
   if (Status sound = check_conversion(*request); !sound.ok()) {
@@ -115,6 +115,16 @@ grpc::ServerWriteReactor<api::ConvertSessionProgress>* CollectorService::Convert
                                });
                                call->end_when_sent(grpc::Status::OK);
                              });
+  return call.get();
+}
+
+grpc::ServerUnaryReactor* CollectorService::SnapshotSession(
+    Context* context, const api::SnapshotSessionRequest* request, api::Session* response) {
+  if (Status named = check_name("name", request->name()); !named.ok()) return reply(context, named);
+  const auto call = UnaryCall<api::Session>::open(live_, response);
+  collector_.snapshot_session(request->name(), [call](Result<api::Session> snapshot) {
+    call->answer(std::move(snapshot));
+  });
   return call.get();
 }
 

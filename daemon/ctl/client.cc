@@ -305,6 +305,12 @@ Result<api::ConversionEnd> Client::convert_session(
   return Error{Code::kDamaged, "the collector ended the conversion without a word"};
 }
 
+Result<api::Session> Client::snapshot_session(const std::string& name) {
+  api::SnapshotSessionRequest request;
+  request.set_name(name);
+  return connection_->call(&Connection::Stub::SnapshotSession, request, kCopyDeadline);
+}
+
 Result<api::DeleteSessionResponse> Client::delete_session(const std::string& name) {
   api::DeleteSessionRequest request;
   request.set_name(name);

@@ -22,6 +22,7 @@ namespace api = ::collect::control::v1;
 // Starting, stopping and detaching wait for agents and disks, everything else answers at once.
 inline constexpr std::chrono::seconds kQuickDeadline{10};
 inline constexpr std::chrono::seconds kSlowDeadline{120};
+inline constexpr std::chrono::hours kCopyDeadline{1};  // of a whole session
 // A manifest lists every thread, module, gap and stall.
 inline constexpr int kMaxAnswerBytes = 1 << 30;
 
@@ -55,6 +56,7 @@ class Client {
   Result<api::ConversionEnd> convert_session(
       const api::ConvertSessionRequest& request,
       const std::function<void(const api::ConvertSessionProgress&)>& on_progress);
+  Result<api::Session> snapshot_session(const std::string& name);
   Result<api::DeleteSessionResponse> delete_session(const std::string& name);
   Result<api::SetFunctionFilterResponse> set_function_filter(
       const api::SetFunctionFilterRequest& request);

@@ -174,6 +174,13 @@ void add_session_commands(CLI::App& app, Line& line) {
       "the conversion, and nothing is left of it.\n"
       "Exit code 1: it failed, or something is missing from the first session; what, is said.\n"
       "Example: collectctl convert-session session_20260131_235959/pid_4711 --atf-version 1");
+  CLI::App* snapshot =
+      add_online(app, line, "snapshot", "Make a sealed copy of what a recording holds now",
+                 [&line](const Online& to) { return snapshot_session(to, line.name); });
+  snapshot->add_option("SESSION", line.name, "Which one (default: the newest that records)");
+  snapshot->footer(
+      "The copy stands beside the session, which goes on: session_…_snap1.\n"
+      "Exit code 1: it failed, or the agent could not ship what it still had; what, is said.");
   CLI::App* remove =
       add_online(app, line, "delete", "Remove a sealed session from the collector",
                  [&line](const Online& to) { return delete_session(to, line.name); });

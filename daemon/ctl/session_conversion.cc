@@ -16,7 +16,28 @@ void say(const Online& online, const char* what, const api::ConversionLoss& loss
   online.err << printable_sentence(loss.what()) << "\n";
 }
 
+std::string contents_of(const api::Session& session) {
+  return with_thousands(session.events()) + " events, " + with_thousands(session.detail_records()) +
+         " detail records, " + short_bytes(session.stored_bytes());
+}
+
 }  // namespace
+
+int snapshot_session(const Online& online, const std::string& session) {
+  const auto made = Client(online.control).snapshot_session(session);
+  if (!made.ok()) return failed(online.err, made.error());
+  if (online.json) {
+    online.out << to_json(*made) << "\n";
+  } else {
+    online.out << short_name(made->name()) << ": " << contents_of(*made) << "\n";
+  }
+  online.out.flush();
+  if (!made->missing().empty()) {
+    online.err << "collectctl: " << printable_sentence(made->missing()) << "\n";
+    online.err.flush();
+  }
+  return made->state() == api::SESSION_STATE_COMPLETE ? kExitOk : kExitFailed;
+}
 
 int convert_session(const Online& online, const ConversionOptions& options) {
   api::ConvertSessionRequest request;
@@ -40,9 +61,7 @@ int convert_session(const Online& online, const ConversionOptions& options) {
     online.out << to_json(*end) << "\n";
   } else {
     online.out << short_name(made.name()) << ": ATF version " << options.atf_version << ", "
-               << with_thousands(made.events()) << " events, "
-               << with_thousands(made.detail_records()) << " detail records, "
-               << short_bytes(made.stored_bytes()) << "\n";
+               << contents_of(made) << "\n";
   }
   online.out.flush();
   for (const api::ConversionLoss& loss : end->missing()) say(online, "missing", loss);

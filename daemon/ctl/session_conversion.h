@@ -17,5 +17,7 @@ struct ConversionOptions {
 
 // 1 also where something is missing from the session, which is said: the new one is there then.
 int convert_session(const Online& online, const ConversionOptions& options);
+// `collectctl snapshot`. Empty: the newest session that records.
+int snapshot_session(const Online& online, const std::string& session);
 
 }  // namespace collect::ctl

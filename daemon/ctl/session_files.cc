@@ -147,7 +147,7 @@ FoundSession describe(const RootedDirectory& root, const std::string& below) {
     if (const auto parts = storage::parse_session_name(name)) {
       session.stamp = parts->stamp;
       session.attempt = parts->attempt;
-      session.is_recorded = !parts->converted_to;
+      session.is_recorded = parts->is_recorded();
       continue;
     }
     session.stamp = name.substr(8, kStampLength);

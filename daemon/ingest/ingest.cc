@@ -252,6 +252,16 @@ void Ingest::roll_container(const ProcessId& process, Answer<std::string> done) 
   });
 }
 
+void Ingest::cut(const ProcessId& process, Answer<storage::SessionCut> done) {
+  with_peer(process, [done = std::move(done)](Peer* peer) {
+    if (peer == nullptr) {
+      done(unknown_process());
+    } else {
+      peer->cut(done);
+    }
+  });
+}
+
 void Ingest::stop_feed(const std::string& session, Answer<SessionSnapshot> done) {
   stop_feed_on(0, session, std::move(done));
 }

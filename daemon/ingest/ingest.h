@@ -64,6 +64,9 @@ class Ingest {
   // Answers with the path of the container that was begun.
   void roll_container(const ProcessId& process, Answer<std::string> done);
 
+  // What the process's session holds now.
+  void cut(const ProcessId& process, Answer<storage::SessionCut> done);
+
   // Ends the dial9 feed of this session; answers when it is sealed. kNotFound: no feed has it.
   void stop_feed(const std::string& session, Answer<SessionSnapshot> done);
 

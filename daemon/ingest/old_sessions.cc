@@ -125,8 +125,8 @@ void OldSessions::list_one(const storage::SessionPlace& place) {
   if (!manifest.ok()) return;
   // One that was made of another session is not what the agent recorded into.
   const auto name = storage::parse_session_name(place.session);
-  const bool is_converted = name && name->converted_to;
-  if (manifest->state == storage::SessionState::kComplete && !is_converted) {
+  const bool is_recorded = name && name->is_recorded();
+  if (manifest->state == storage::SessionState::kComplete && is_recorded) {
     core_.completed.add(manifest->identity.process_id, manifest->identity.recording, place);
   }
   core_.observer.session_changed(snapshot_of(*manifest, place));

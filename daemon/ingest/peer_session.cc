@@ -303,6 +303,24 @@ void Peer::roll_container(Answer<std::string> done) {
   order([](storage::SessionWriter& writer) { return writer.roll_container(); }, std::move(done));
 }
 
+void Peer::cut(Answer<storage::SessionCut> done) {
+  const auto found = std::make_shared<storage::SessionCut>();
+  order(
+      [found](storage::SessionWriter& writer) -> Result<std::string> {
+        auto cut = writer.cut();
+        if (!cut.ok()) return cut.error();
+        *found = std::move(*cut);
+        return std::string();
+      },
+      [found, done = std::move(done)](const Result<std::string>& result) {
+        if (result.ok()) {
+          done(std::move(*found));
+        } else {
+          done(result.error());
+        }
+      });
+}
+
 void Peer::note_function_filter(storage::FunctionFilter filter) {
   if (session_) put(*session_, filter);
   function_filter_ = std::move(filter);

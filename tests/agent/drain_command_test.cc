@@ -428,16 +428,29 @@ TEST_F(DrainCommandTest, DetailChangesAreToldAgainAfterAReconnectAndEndWithTheRe
   EXPECT_EQ(detail_mode(), 0u);
 }
 
-TEST_F(DrainCommandTest, AFlushIsAnsweredWhenItsRecordsAreOnTheirWay) {
+TEST_F(DrainCommandTest, AFlushIsAnsweredWhenItsRecordsAreStored) {
   ASSERT_TRUE(drain_start(connecting()));
   const uint32_t stream = fake::add_stream(1, "main");
   collector.welcome_pair();
   fake::write_index(stream, 321);
   wire::Command flush;
+  flush.set_command_id(77);
   flush.mutable_flush();
-  ASSERT_TRUE(collector.command(flush).ok());
+  collector.control.send(FrameType::kCommand, flush);
   collector.take_records(stream, 0, 321);
   expect_index(stream, 321);
+  // Another command is answered before it: it waits for the Ack.
+  wire::Command off;
+  off.mutable_set_detail()->set_mode(wire::DETAIL_OFF);
+  EXPECT_TRUE(collector.command(off).ok());
+  wire::Ack part = collector.ack();
+  part.mutable_positions(0)->set_index_next(320);
+  collector.control.send(FrameType::kAck, part);
+  EXPECT_TRUE(collector.command(off).ok());
+  collector.send_ack();
+  const auto result = collector.control.expect<wire::CommandResult>(FrameType::kCommandResult);
+  EXPECT_EQ(result.command_id(), 77u);
+  EXPECT_TRUE(result.ok());
 }
 
 TEST_F(DrainCommandTest, UnknownCommandsAndModesGetAnError) {

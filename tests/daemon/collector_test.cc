@@ -395,6 +395,45 @@ TEST_F(CollectorTest, FilesAreListedReadAndRemovedOnceSealed) {
   EXPECT_EQ(collector_->session(active->name()).code(), Code::kNotFound);
 }
 
+TEST_F(CollectorTest, ASnapshotIsWholeWhereTheAgentSaysSo) {
+  Waiting<api::Session> nothing;
+  collector_->snapshot_session("", nothing.callback());
+  EXPECT_EQ(nothing.get().code(), Code::kNotFound);
+  FakeAgent agent(process(1, "app", 10));
+  std::atomic<bool> ships{true};
+  agent.on_command([&ships](const wire::Command& command, wire::CommandResult& result) {
+    result.set_ok(command.has_flush() && ships);
+    if (!result.ok()) result.set_error("the rings are on fire");
+  });
+  ASSERT_TRUE(agent.connect(collector_->ingest_address()));
+  begin(agent, 1, 100);
+  const auto active = collector_->session("");
+  ASSERT_TRUE(active.ok());
+  Waiting<api::Session> waiting;
+  collector_->snapshot_session("", waiting.callback());
+  const auto made = waiting.get();
+  ASSERT_TRUE(made.ok()) << to_string(made.error());
+  EXPECT_EQ(made->state(), api::SESSION_STATE_COMPLETE);
+  EXPECT_EQ(made->events(), 100u);
+  EXPECT_EQ(made->agent(), "");
+  EXPECT_EQ(made->name().find(active->name().substr(0, active->name().find('/', 10)) + "_snap1/"),
+            0u)
+      << made->name();
+  EXPECT_EQ(collector_->session("")->name(), active->name());
+  EXPECT_EQ(collector_->session("")->state(), api::SESSION_STATE_ACTIVE);
+
+  ships = false;
+  Waiting<api::Session> refused;
+  collector_->snapshot_session(active->name(), refused.callback());
+  const auto part = refused.get();
+  ASSERT_TRUE(part.ok()) << to_string(part.error());
+  EXPECT_EQ(part->state(), api::SESSION_STATE_RECOVERED);
+  EXPECT_NE(part->missing().find("the rings are on fire"), std::string::npos) << part->missing();
+  Waiting<api::Session> sealed;
+  collector_->snapshot_session(made->name(), sealed.callback());
+  EXPECT_EQ(sealed.get().code(), Code::kUnsupported);
+}
+
 TEST_F(CollectorTest, NobodyAtTheAddressIsShownAsDialing) {
   std::string nowhere;
   {

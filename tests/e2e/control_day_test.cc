@@ -86,6 +86,17 @@ TEST_P(Day, FromTheRuleToTheDeletedSession) {
            std::stoull(ask("GetSession").value("events", "0")) > 100;
   })) << ask("GetSession");
 
+  // What there is so far, whole, while more comes.
+  const json snapshot = ask("SnapshotSession");
+  EXPECT_THAT(snapshot.value("name", ""), HasSubstr("_snap1/pid_"));
+  EXPECT_EQ(snapshot.value("state", ""), "SESSION_STATE_COMPLETE") << snapshot;
+  EXPECT_TRUE(snapshot.value("lossesKnown", false)) << snapshot;
+  EXPECT_GT(std::stoull(snapshot.value("events", "0")), 100u);
+  EXPECT_EQ(ask("GetSession")["name"], session) << "the newest is the one that records";
+  const Ending copied = collector_.ctl({"verify", snapshot.value("path", "")});
+  EXPECT_TRUE(copied.exited_with(0)) << copied.output << copied.errors;
+  ask("DeleteSession", R"({"name": ")" + snapshot.value("name", "") + "\"}");
+
   // Detail of what has just been, and of what comes.
   const json on =
       ask("StartDetail", R"({"functions": ["step"], "pre_roll": "60s"})")["outcomes"][0];

@@ -38,11 +38,11 @@ class SessionConversionTest : public ScenarioTest {
     EXPECT_TRUE(place) << directory;
     return place.value_or(SessionPlace{});
   }
-  Result<ConvertedSession> convert(Fs& with, const SessionPlace& from, atf::Version version,
-                                   const ConversionProgress& progress = goes_on) {
+  Result<MadeSession> convert(Fs& with, const SessionPlace& from, atf::Version version,
+                              const MakingProgress& progress = goes_on) {
     return convert_session(with, options(), from, version, progress);
   }
-  Result<ConvertedSession> convert(atf::Version version) { return convert(fs, first, version); }
+  Result<MadeSession> convert(atf::Version version) { return convert(fs, first, version); }
 
   // Path and bytes of everything below.
   static std::map<std::string, std::vector<uint8_t>> files_of(const std::string& directory) {
@@ -229,7 +229,7 @@ TEST_F(SessionConversionTest, AnyChangeOfTheDiskMayFailAndLeavesAllOrNothing) {
       expect_reference_ok(converted->place.directory);
       ASSERT_OK(remove_session(fs, converted->place));
     }
-    ASSERT_OK(remove_unfinished_conversions(fs, root.path()));
+    ASSERT_OK(remove_unfinished_sessions(fs, root.path()));
     const std::string target = root.path() + "/" + first.session + "_atf1";
     if (filesystem::exists(target)) {  // it was there before what failed
       expect_reference_ok(target + "/pid_4711");
@@ -255,7 +255,7 @@ TEST_F(SessionConversionTest, TheProcessMayEndAtAnyChange) {
     const std::string target = first.session + "_atf1";
     const bool is_there = filesystem::exists(root.path() + "/" + target);
     EXPECT_EQ(list_sessions_of(root.path()).size(), is_there ? 2u : 1u);
-    ASSERT_OK(remove_unfinished_conversions(fs, root.path()));
+    ASSERT_OK(remove_unfinished_sessions(fs, root.path()));
     if (is_there) {
       ++finished;
       EXPECT_EQ(manifest_of(root.path() + "/" + target + "/pid_4711").state,
@@ -277,14 +277,14 @@ TEST_F(SessionConversionTest, WhatCannotBeReadIsMissingAndCounted) {
     const auto converted = convert(atf::Version::kV1);
     EXPECT_OK(converted);
     write_file(first.directory + "/" + path, before.at(path));
-    if (!converted.ok()) return ConvertedSession{};
+    if (!converted.ok()) return MadeSession{};
     EXPECT_EQ(converted->manifest.state, SessionState::kRecovered);
     EXPECT_EQ(converted->manifest.input_missing, converted->report.missing);
     expect_reader_ok(converted->place.directory);
     EXPECT_OK(remove_session(fs, converted->place));
     return *converted;
   };
-  const auto said = [](const ConvertedSession& session) {
+  const auto said = [](const MadeSession& session) {
     std::string text;
     for (const MissingInput& one : session.report.missing) {
       text += (one.count == 0 ? "" : std::to_string(one.count) + " ") + one.what + "\n";

@@ -425,6 +425,16 @@ uint32_t FakeCollector::last_atf_version() {
   return last_atf_version_;
 }
 
+// Of "late", the agent did not ship everything.
+void FakeCollector::snapshot_session(const std::string& name, Callback<api::Session> done) {
+  api::Session snapshot;
+  snapshot.set_name("sessions/session_20260131_235959_snap1/pid_7");
+  snapshot.set_events(1234);
+  snapshot.set_state(name == "late" ? api::SESSION_STATE_RECOVERED : api::SESSION_STATE_COMPLETE);
+  if (name == "late") snapshot.set_missing("its agent did not ship what it still had");
+  answer(name, snapshot, std::move(done));
+}
+
 void FakeCollector::delete_session(const std::string& name,
                                    Callback<api::DeleteSessionResponse> done) {
   api::DeleteSessionResponse response;

@@ -75,6 +75,7 @@ class FakeCollector : public CollectorApi {
                  Callback<std::shared_ptr<FileReader>> done) override;
   void convert_session(const std::string& name, uint32_t atf_version, ConversionProgress progress,
                        Callback<api::ConversionEnd> done) override;
+  void snapshot_session(const std::string& name, Callback<api::Session> done) override;
   void delete_session(const std::string& name, Callback<api::DeleteSessionResponse> done) override;
   void set_detail(const DetailOrder& order,
                   Callback<std::vector<api::DetailOutcome>> done) override;

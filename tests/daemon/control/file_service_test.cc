@@ -197,6 +197,20 @@ TEST_F(FileServiceTest, DeletesOnlyByName) {
   EXPECT_EQ(response.removed_files(), 3u);
 }
 
+TEST_F(FileServiceTest, ASnapshotIsAnsweredWithTheCopy) {
+  api::SnapshotSessionRequest request;
+  api::Session snapshot;
+  ASSERT_TRUE(call(&Stub::SnapshotSession, request, &snapshot).ok());
+  EXPECT_EQ(snapshot.name(), "sessions/session_20260131_235959_snap1/pid_7");
+  EXPECT_EQ(collector_.last_argument(), "");
+  request.set_name("one");
+  ASSERT_TRUE(call(&Stub::SnapshotSession, request, &snapshot).ok());
+  EXPECT_EQ(collector_.last_argument(), "one");
+  request.set_name(std::string(5000, 'x'));
+  EXPECT_EQ(call(&Stub::SnapshotSession, request, &snapshot).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 class ConversionServiceTest : public FileServiceTest {
  protected:
   struct Conversion {
@@ -297,7 +311,7 @@ TEST_F(ConversionServiceTest, TheEndOfTheServerEndsConversions) {
   EXPECT_FALSE(collector_.convert_to(20, 100));
   const grpc::Status ended = reader->Finish();
   EXPECT_EQ(ended.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_THAT(ended.error_message(), HasSubstr("convert again"));
+  EXPECT_THAT(ended.error_message(), HasSubstr("ask again"));
   collector_.release_all();
 }
 

@@ -113,6 +113,17 @@ TEST_F(OnlineCommandsTest, AConvertedSessionIsNamedAndItsLossesAreSaid) {
   EXPECT_EQ(err_.str(), "collectctl: it has ATF version 2 already\n");
 }
 
+TEST_F(OnlineCommandsTest, ASnapshotIsNamedAndWhatItLacksIsSaid) {
+  EXPECT_EQ(snapshot_session(online_, ""), 0);
+  EXPECT_EQ(collector_.last_argument(), "");
+  EXPECT_EQ(out_.str(),
+            "session_20260131_235959_snap1/pid_7: 1,234 events, 0 detail records, 0 B\n");
+  EXPECT_EQ(err_.str(), "");
+  EXPECT_EQ(snapshot_session(json_, "late"), 1);
+  EXPECT_THAT(out_.str(), HasSubstr("\"state\":\"SESSION_STATE_RECOVERED\""));
+  EXPECT_EQ(err_.str(), "collectctl: its agent did not ship what it still had\n");
+}
+
 TEST_F(OnlineCommandsTest, JsonManifestIsTheFile) {
   collector_.add_session("one", api::SESSION_STATE_COMPLETE);
   collector_.add_file("manifest.json", "{\"format_version\":\"2.1\"}\n");

@@ -59,6 +59,7 @@ class StandardOutputTest : public testing::OfflineTest {
         {"manifest", {{"manifest"}}},
         {"files", {{"files"}}},
         {"download", {{"download", "-o", "copy"}}},
+        {"snapshot", {{"snapshot"}}},
         {"delete", {{"delete", kSessionName}}},
         {"annotate", {{"annotate", "door opens"}}},
         {"roll", {{"roll"}}},

@@ -1,0 +1,150 @@
+#include "storage/session_snapshot.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "storage/manifest_file.h"
+#include "storage/session.h"
+
+namespace collect::storage {
+namespace {
+
+constexpr size_t kCopyBytes = 1u << 20;
+
+Error sealed_meanwhile(const SessionPlace& from) {
+  return {Code::kUnsupported, from.name + " ended while it was copied: it is sealed itself"};
+}
+
+// Before anything of a session's files is changed that was written once, its manifest says that it
+// is being sealed; so what was copied before this is true is as it was written.
+Result<bool> is_still_written(Fs& fs, const SessionPlace& place) {
+  const auto manifest = read_manifest(fs, place.directory);
+  if (!manifest.ok()) return manifest.error();
+  return manifest->state == SessionState::kRecording && !manifest->sealing;
+}
+
+Result<SessionPlace> free_place(Fs& fs, const std::string& root, const SessionPlace& from) {
+  for (uint32_t number = 1; number <= kMaxSnapshots; ++number) {
+    const std::string session = snapshot_session_name(from.session, number);
+    if (fs.exists(root + "/" + session)) continue;
+    auto place = parse_place(root, session + "/" + pid_directory_name(from.pid));
+    if (!place) return Error{Code::kUnsupported, from.name + " is not a recorded session"};
+    return std::move(*place);
+  }
+  return Error{Code::kLimit, from.name + " has " + std::to_string(kMaxSnapshots) +
+                                 " snapshots already; delete some first"};
+}
+
+// The manifest that the copy is sealed from.
+Manifest manifest_of(const SessionCut& cut, const SnapshotMoment& moment) {
+  Manifest manifest = cut.manifest;
+  manifest.containers.clear();
+  manifest.containers_removed = 0;
+  for (ManifestThread& thread : manifest.threads) {
+    if (!moment.is_whole || thread.ended) continue;
+    thread.ended = true;
+    thread.end_ns = std::max(moment.at_ns, thread.last_ns);
+  }
+  return manifest;
+}
+
+class Snapshot {
+ public:
+  Snapshot(Fs& fs, const SessionOptions& options, const SessionPlace& from, const SessionCut& cut,
+           const MakingProgress& progress)
+      : fs_(fs), options_(options), from_(from), cut_(cut), progress_(progress) {
+    for (const SessionFileInfo& file : cut.files) all_bytes_ += file.bytes;
+  }
+
+  uint64_t all_bytes() const { return all_bytes_; }
+
+  Result<ReplayReport> build(const SessionPlace& place, const SnapshotMoment& moment) {
+    COLLECT_TRY(progress_(0, all_bytes_));
+    COLLECT_TRY(fs_.make_directories(place.directory));
+    const Status copied = copy_files(place);
+    const auto still = is_still_written(fs_, from_);
+    if (still.ok() && !*still) return sealed_meanwhile(from_);
+    COLLECT_TRY(copied);
+    if (!still.ok()) return still.error();
+    Session session(fs_, options_, place);
+    std::vector<std::string> problems;
+    COLLECT_TRY(session.reopen(manifest_of(cut_, moment), &problems));
+    // What was just written has to be there.
+    if (!problems.empty()) return Error{Code::kIo, place.directory + "/" + problems.front()};
+    COLLECT_TRY(session.seal(moment.is_whole ? SessionState::kComplete : SessionState::kRecovered,
+                             moment.reason));
+    // Sealing is not interrupted, but nobody may want the snapshot any more.
+    COLLECT_TRY(progress_(all_bytes_, all_bytes_));
+    ReplayReport report;
+    report.totals = session.totals();
+    report.state = session.manifest().state;
+    report.directory = place.directory;
+    return report;
+  }
+
+ private:
+  Status copy_files(const SessionPlace& place) {
+    std::string made;  // the thread directory that was made last
+    for (const SessionFileInfo& file : cut_.files) {
+      const std::string path = place.directory + "/" + file.path;
+      const std::string directory = path.substr(0, path.rfind('/'));
+      if (directory != made) COLLECT_TRY(fs_.make_directory(directory));
+      made = directory;
+      COLLECT_TRY(copy(file, path));
+    }
+    return {};
+  }
+
+  Status copy(const SessionFileInfo& file, const std::string& path) {
+    auto from = open_session_file(fs_, from_, file.path);
+    if (!from.ok()) return from.error();
+    auto to = fs_.open(path, OpenMode::kCreate);
+    if (!to.ok()) return to.error();
+    for (uint64_t at = 0; at < file.bytes;) {
+      buffer_.resize(static_cast<size_t>(std::min<uint64_t>(kCopyBytes, file.bytes - at)));
+      const auto got = (*from)->read_at(at, buffer_);
+      if (!got.ok()) return got.error();
+      if (*got == 0) return Error{Code::kTruncated, (*from)->path() + ": shorter than it was"};
+      const std::array<Bytes, 1> part{Bytes(buffer_).first(*got)};
+      COLLECT_TRY((*to)->write_at(at, part));
+      at += *got;
+      done_bytes_ += *got;
+      COLLECT_TRY(progress_(done_bytes_, all_bytes_));
+    }
+    return {};
+  }
+
+  Fs& fs_;
+  const SessionOptions& options_;
+  const SessionPlace& from_;
+  const SessionCut& cut_;
+  const MakingProgress& progress_;
+  std::vector<uint8_t> buffer_;
+  uint64_t all_bytes_ = 0;
+  uint64_t done_bytes_ = 0;
+};
+
+}  // namespace
+
+Result<MadeSession> snapshot_session(Fs& fs, const SessionOptions& options,
+                                     const SessionPlace& from, const SessionCut& cut,
+                                     const SnapshotMoment& moment, const MakingProgress& progress) {
+  if (!cut.manifest.foreign_streams.empty()) {
+    return Error{Code::kUnsupported,
+                 from.name +
+                     " holds a stream of another format: it can be downloaded as far as "
+                     "it has come, but no snapshot of it is made"};
+  }
+  auto place = free_place(fs, options.root, from);
+  if (!place.ok()) return place.error();
+  const SessionOptions inner = making_options(options);
+  Snapshot snapshot(fs, inner, from, cut, progress);
+  COLLECT_TRY(check_room(fs, options, snapshot.all_bytes(), cut.manifest.threads.size()));
+  const auto built = parse_place(inner.root, place->name);
+  COLLECT_CHECK(built.has_value());
+  return make_session(fs, options, *place, [&] { return snapshot.build(*built, moment); });
+}
+
+}  // namespace collect::storage
