@@ -112,6 +112,7 @@ void Collector::agent_removed(ingest::AgentId id) {
 
 void Collector::session_changed(const ingest::SessionSnapshot& session) {
   registry_.put(session);
+  if (is_over(session.state)) triggers_.forget(session.name);
   const auto known = registry_.session(session.name);  // with what is known of its names
   watches_.session_event(session.name, to_message(known.ok() ? *known : session),
                          is_over(session.state));

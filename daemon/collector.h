@@ -24,6 +24,7 @@
 #include "daemon/session_converter.h"
 #include "daemon/session_use.h"
 #include "daemon/symbolize/naming_queue.h"
+#include "daemon/trigger_book.h"
 #include "storage/session_layout.h"
 
 namespace collect::daemon {
@@ -87,6 +88,9 @@ class Collector final : public control::CollectorApi,
                       control::Callback<api::DeleteSessionResponse> done) override;
   void set_detail(const control::DetailOrder& order,
                   control::Callback<std::vector<api::DetailOutcome>> done) override;
+  void set_triggers(const api::SetTriggersRequest& request,
+                    control::Callback<api::SetTriggersResponse> done) override;
+  Result<api::GetTriggersResponse> triggers(const api::Selector& target) override;
   void set_function_filter(const api::SetFunctionFilterRequest& request,
                            control::Callback<api::SetFunctionFilterResponse> done) override;
   void annotate(const api::AnnotateRequest& request,
@@ -150,6 +154,12 @@ class Collector final : public control::CollectorApi,
   void find_detail_functions(const std::shared_ptr<DetailCommand>& command);
   void send_detail(const std::shared_ptr<DetailCommand>& command);
 
+  struct TriggersOrder;  // collector_triggers.cc
+  void find_trigger_functions(const std::shared_ptr<TriggersOrder>& order, int number);
+  void watch_triggers(const std::shared_ptr<TriggersOrder>& order);
+  void arm_for_triggers(const std::shared_ptr<TriggersOrder>& order);
+  void fire(const ingest::AgentSnapshot& agent, uint64_t generation, const ingest::SeenEvent& seen);
+
   struct FilterCall;  // collector_filter.cc
   struct FilterOrder;
   void send_filter(const std::shared_ptr<FilterCall>& call, const ingest::AgentSnapshot& agent,
@@ -187,6 +197,7 @@ class Collector final : public control::CollectorApi,
   symbolize::NamingQueue naming_;
   SessionUse in_use_;
   SessionConverter converter_;
+  TriggerBook triggers_;
   std::mutex attach_mutex_;
   std::vector<PendingAttach> attaching_;  // guarded by attach_mutex_
   uint64_t next_attach_ = 1;              // guarded by attach_mutex_

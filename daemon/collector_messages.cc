@@ -155,6 +155,12 @@ std::string agent_name(ingest::AgentId id) {
   return std::string(kAgentPrefix) + std::to_string(id);
 }
 
+api::Selector selector_of(const ingest::AgentSnapshot& agent) {
+  api::Selector selector;
+  selector.set_agent(agent_name(agent.id));
+  return selector;
+}
+
 std::string_view bare_agent_name(std::string_view name) {
   if (name.starts_with(kAgentPrefix)) name.remove_prefix(kAgentPrefix.size());
   return name;

@@ -25,6 +25,7 @@ Result<api::Manifest> manifest_message(const std::string& session_name, std::str
 std::string utf8_text(const std::string& text);
 
 std::string agent_name(ingest::AgentId id);  // "agents/7"
+api::Selector selector_of(const ingest::AgentSnapshot& agent);
 // Names as people give them: with or without the prefix.
 std::string_view bare_agent_name(std::string_view name);    // "7"
 std::string_view bare_session_name(std::string_view name);  // "session_…/pid_N"

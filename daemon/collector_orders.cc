@@ -1,23 +1,9 @@
 // Markers and containers: what is asked of the sessions that record now, and what each answered.
 #include "daemon/collector.h"
 #include "daemon/collector_call.h"
-#include "daemon/control/selector.h"
 
 namespace collect::daemon {
 namespace {
-
-// Those that are meant: a named one whatever its state, so that the answer says why it can't be.
-Result<std::vector<ingest::AgentSnapshot>> recording_targets(const CollectorRegistry& registry,
-                                                             const api::Selector& target) {
-  auto targets = registry.targets(target);
-  if (!targets.ok() || !control::is_empty(target)) return targets;
-  std::erase_if(*targets, [](const ingest::AgentSnapshot& agent) {
-    return agent.state != ingest::AgentState::kRecording &&
-           agent.state != ingest::AgentState::kDisconnected;
-  });
-  if (targets->empty()) return Error{Code::kNotFound, "no session records now"};
-  return targets;
-}
 
 template <class T, class Outcome, class Show>
 ingest::Answer<T> answer_into(std::shared_ptr<OutcomeCall<Outcome>> call,
@@ -38,7 +24,7 @@ ingest::Answer<T> answer_into(std::shared_ptr<OutcomeCall<Outcome>> call,
 
 void Collector::annotate(const api::AnnotateRequest& request,
                          control::Callback<api::AnnotateResponse> done) {
-  const auto targets = recording_targets(registry_, request.target());
+  const auto targets = registry_.recording_targets(request.target());
   if (!targets.ok()) {
     done(targets.error());
     return;
@@ -56,7 +42,7 @@ void Collector::annotate(const api::AnnotateRequest& request,
 
 void Collector::roll_container(const api::RollContainerRequest& request,
                                control::Callback<api::RollContainerResponse> done) {
-  const auto targets = recording_targets(registry_, request.target());
+  const auto targets = registry_.recording_targets(request.target());
   if (!targets.ok()) {
     done(targets.error());
     return;

@@ -17,12 +17,6 @@ namespace {
 constexpr std::chrono::milliseconds kModulesBound{5'000};
 constexpr std::chrono::milliseconds kModulesLook{20};
 
-api::Selector selector_of(const ingest::AgentSnapshot& agent) {
-  api::Selector selector;
-  selector.set_agent(agent_name(agent.id));
-  return selector;
-}
-
 // The error of the only agent that was asked, if it failed.
 template <class T>
 Status status_of(const Result<T>& result) {

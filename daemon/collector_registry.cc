@@ -193,6 +193,18 @@ Result<ingest::SessionSnapshot> CollectorRegistry::session(std::string_view name
                "no session \"" + std::string(name) + "\"; there are: " + session_list()};
 }
 
+Result<std::vector<ingest::AgentSnapshot>> CollectorRegistry::recording_targets(
+    const api::Selector& target) const {
+  auto meant = targets(target);
+  if (!meant.ok() || !control::is_empty(target)) return meant;
+  std::erase_if(*meant, [](const ingest::AgentSnapshot& agent) {
+    return agent.state != ingest::AgentState::kRecording &&
+           agent.state != ingest::AgentState::kDisconnected;
+  });
+  if (meant->empty()) return Error{Code::kNotFound, "no session records now"};
+  return meant;
+}
+
 Result<std::vector<ingest::AgentSnapshot>> CollectorRegistry::targets(
     const api::Selector& target) const {
   const bool is_for_all = control::is_empty(target);

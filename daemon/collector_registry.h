@@ -55,6 +55,8 @@ class CollectorRegistry {
   // The agents that are meant: of those, the ones that are connected, if there are any. An empty
   // selector: every one that is connected. kNotFound says what there is.
   Result<std::vector<ingest::AgentSnapshot>> targets(const api::Selector& target) const;
+  // The same; where nobody is named, those whose session has not ended.
+  Result<std::vector<ingest::AgentSnapshot>> recording_targets(const api::Selector& target) const;
 
  private:
   std::string agent_list() const;  // with mutex_ held: for messages

@@ -94,6 +94,10 @@ class CollectorApi {
                               Callback<api::DeleteSessionResponse> done) = 0;
   virtual void set_detail(const DetailOrder& order,
                           Callback<std::vector<api::DetailOutcome>> done) = 0;
+  // `request` was checked.
+  virtual void set_triggers(const api::SetTriggersRequest& request,
+                            Callback<api::SetTriggersResponse> done) = 0;
+  virtual Result<api::GetTriggersResponse> triggers(const api::Selector& target) = 0;
   virtual void set_function_filter(const api::SetFunctionFilterRequest& request,
                                    Callback<api::SetFunctionFilterResponse> done) = 0;
   virtual void annotate(const api::AnnotateRequest& request,

@@ -308,6 +308,25 @@ grpc::ServerUnaryReactor* CollectorService::StopDetail(Context* context,
   return set_detail(context, detail_order(*request), response);
 }
 
+grpc::ServerUnaryReactor* CollectorService::SetTriggers(Context* context,
+                                                        const api::SetTriggersRequest* request,
+                                                        api::SetTriggersResponse* response) {
+  if (Status sound = check_triggers(*request); !sound.ok()) return reply(context, sound);
+  const auto call = UnaryCall<api::SetTriggersResponse>::open(live_, response);
+  collector_.set_triggers(*request, answer_to(call));
+  return call.get();
+}
+
+grpc::ServerUnaryReactor* CollectorService::GetTriggers(Context* context,
+                                                        const api::GetTriggersRequest* request,
+                                                        api::GetTriggersResponse* response) {
+  if (Status sound = check_selector(request->target()); !sound.ok()) return reply(context, sound);
+  Result<api::GetTriggersResponse> triggers = collector_.triggers(request->target());
+  if (!triggers.ok()) return reply(context, triggers.error());
+  *response = std::move(*triggers);
+  return reply(context, {});
+}
+
 grpc::ServerUnaryReactor* CollectorService::SetFunctionFilter(
     Context* context, const api::SetFunctionFilterRequest* request,
     api::SetFunctionFilterResponse* response) {

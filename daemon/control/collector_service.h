@@ -49,6 +49,8 @@ class CollectorService final : public api::Collector::CallbackService {
   Unary* ArmDetail(Context*, const api::ArmDetailRequest*, api::ArmDetailResponse*) override;
   Unary* StartDetail(Context*, const api::StartDetailRequest*, api::StartDetailResponse*) override;
   Unary* StopDetail(Context*, const api::StopDetailRequest*, api::StopDetailResponse*) override;
+  Unary* SetTriggers(Context*, const api::SetTriggersRequest*, api::SetTriggersResponse*) override;
+  Unary* GetTriggers(Context*, const api::GetTriggersRequest*, api::GetTriggersResponse*) override;
   Unary* SetFunctionFilter(Context*, const api::SetFunctionFilterRequest*,
                            api::SetFunctionFilterResponse*) override;
   Unary* Annotate(Context*, const api::AnnotateRequest*, api::AnnotateResponse*) override;

@@ -116,6 +116,34 @@ Result<DetailOrder> detail_order(const v1::StopDetailRequest& request) {
   return order_of(v1::DETAIL_MODE_OFF, request, {});
 }
 
+Status check_triggers(const v1::SetTriggersRequest& request) {
+  COLLECT_TRY(check_selector(request.target()));
+  if (request.triggers_size() > kMaxTriggers) {
+    return invalid("there are " + std::to_string(request.triggers_size()) + " triggers, at most " +
+                   std::to_string(kMaxTriggers) + " are allowed");
+  }
+  for (const v1::Trigger& trigger : request.triggers()) {
+    if (trigger.functions().empty()) {
+      return invalid(std::string("triggers.functions is empty; write ") + kFunctionAdvice);
+    }
+    COLLECT_TRY(check_words("triggers.functions", trigger.functions(), kFunctionAdvice));
+    COLLECT_TRY(
+        check_words("triggers.detail_functions", trigger.detail_functions(), kFunctionAdvice));
+    COLLECT_TRY(check_duration("triggers.longer_than", trigger.longer_than()));
+    COLLECT_TRY(check_duration("triggers.duration", trigger.duration()));
+    COLLECT_TRY(check_duration("triggers.pre_roll", trigger.pre_roll()));
+    const bool is_long = trigger.event() == v1::Trigger::EVENT_LONG_CALL;
+    if (is_long != (nanoseconds_of(trigger.longer_than()) != 0)) {
+      return invalid(
+          "EVENT_LONG_CALL and longer_than go together: how long a call takes that is meant");
+    }
+    if (!v1::Trigger::Event_IsValid(trigger.event())) {
+      return invalid("triggers.event is none of EVENT_CALL, EVENT_LONG_CALL, EVENT_EXCEPTION");
+    }
+  }
+  return {};
+}
+
 Status check_function_filter(const v1::SetFunctionFilterRequest& request) {
   COLLECT_TRY(check_selector(request.target()));
   COLLECT_TRY(check_words("only", request.only(), kFunctionAdvice));

@@ -16,6 +16,7 @@ namespace collect::control {
 inline constexpr int kMaxRequestBytes = 1 << 20;
 inline constexpr size_t kMaxNameBytes = 512;  // resource names, filters, addresses
 inline constexpr int kMaxRules = 256;
+inline constexpr int kMaxTriggers = 32;
 inline constexpr int kMaxDetailFunctions = 1024;
 inline constexpr size_t kMaxFunctionPatternBytes = 1024;
 inline constexpr size_t kMaxAnnotationBytes = 4096;          // what a manifest keeps of a text
@@ -32,6 +33,7 @@ Status check_selector(const v1::Selector& target);
 Result<DetailOrder> detail_order(const v1::ArmDetailRequest& request);
 Result<DetailOrder> detail_order(const v1::StartDetailRequest& request);
 Result<DetailOrder> detail_order(const v1::StopDetailRequest& request);
+Status check_triggers(const v1::SetTriggersRequest& request);
 Status check_function_filter(const v1::SetFunctionFilterRequest& request);
 Status check_start(const v1::StartSessionRequest& request);
 Status check_rules(const v1::SetRulesRequest& request);

@@ -1,18 +1,9 @@
 #include "daemon/ctl/client.h"
 
-#include <fcntl.h>
-#include <grpc/support/log.h>
-#include <grpcpp/create_channel_posix.h>
-#include <grpcpp/grpcpp.h>
-#include <unistd.h>
-
-#include <cstdlib>
 #include <optional>
 #include <utility>
 
-#include "collect/control/v1/control.grpc.pb.h"
-#include "daemon/ctl/credentials.h"
-#include "daemon/ctl/plain_connection.h"
+#include "daemon/ctl/client_connection.h"
 #include "formats/core/crc32.h"
 
 namespace collect::ctl {
@@ -20,150 +11,22 @@ namespace {
 
 constexpr uint32_t kPageSize = 1000;
 
-Code code_of(grpc::StatusCode code) {
-  switch (code) {
-    case grpc::StatusCode::INVALID_ARGUMENT:
-      return Code::kInvalidArgument;
-    case grpc::StatusCode::NOT_FOUND:
-      return Code::kNotFound;
-    case grpc::StatusCode::ALREADY_EXISTS:
-      return Code::kAlreadyExists;
-    case grpc::StatusCode::DATA_LOSS:
-      return Code::kDamaged;
-    case grpc::StatusCode::FAILED_PRECONDITION:
-    case grpc::StatusCode::UNIMPLEMENTED:
-      return Code::kUnsupported;
-    case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      return Code::kLimit;
-    case grpc::StatusCode::PERMISSION_DENIED:
-    case grpc::StatusCode::UNAUTHENTICATED:
-      return Code::kPermission;
-    case grpc::StatusCode::UNAVAILABLE:
-    case grpc::StatusCode::DEADLINE_EXCEEDED:
-      return Code::kUnavailable;
-    case grpc::StatusCode::CANCELLED:
-    case grpc::StatusCode::ABORTED:
-      return Code::kCancelled;
-    default:
-      return Code::kIo;
-  }
+template <class Request>
+Request named(const std::string& name) {
+  Request request;
+  request.set_name(name);
+  return request;
 }
 
-grpc::ChannelArguments arguments_for(const ControlTarget& target) {
-  if (std::getenv("GRPC_VERBOSITY") == nullptr) {
-    gpr_set_log_function([](gpr_log_func_args*) {});  // our errors say it in one line
-  }
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // a proxy cannot reach our loopback
-  arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
-  if (!target.tls_name.empty()) {
-    arguments.SetString(GRPC_SSL_TARGET_NAME_OVERRIDE_ARG, target.tls_name);
-  }
-  return arguments;
-}
-
-bool is_plain(const ControlTarget& target) {
-  return target.address.starts_with("unix:") || target.tls_ca.empty();
-}
-
-void set_deadline(grpc::ClientContext& context, std::chrono::milliseconds deadline) {
-  context.set_deadline(std::chrono::system_clock::now() + deadline);
+// For what the word means, whatever it is; empty: whatever the call does then.
+template <class Request>
+Request about(const std::string& word) {
+  Request request;
+  if (!word.empty()) request.mutable_target()->set_any(word);
+  return request;
 }
 
 }  // namespace
-
-struct Client::Connection {
-  using Stub = api::Collector::Stub;
-
-  explicit Connection(const ControlTarget& to) : target(to), address(to.address) {
-    auto credentials = channel_credentials(to);
-    if (!credentials.ok()) {
-      fault = credentials.error();
-    } else if (*credentials != nullptr) {
-      channel = grpc::CreateCustomChannel(address, *credentials, arguments_for(to));
-      stub = api::Collector::NewStub(channel);
-    }
-  }
-  ~Connection() {
-    if (plain >= 0) ::close(plain);
-  }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-
-  // Before each call. gRPC would connect by itself, and again after an end, to whoever listens
-  // then: so a plain connection is made here, once its server is known, and again by the next call.
-  Status open() {
-    if (fault) return *fault;
-    if (!is_plain(target) || (plain >= 0 && !has_ended(plain))) return {};
-    if (plain >= 0) ::close(plain);
-    plain = -1;
-    const Result<int> connected = connect_plain(address);
-    if (!connected.ok()) return connected.error();
-    plain = ::fcntl(*connected, F_DUPFD_CLOEXEC, 0);
-    grpc::ChannelArguments arguments = arguments_for(target);
-    arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
-    channel = grpc::CreateCustomInsecureChannelFromFd(address, *connected, arguments);
-    stub = api::Collector::NewStub(channel);
-    return {};
-  }
-
-  Error error(const grpc::Status& status) const {
-    if (status.error_code() == grpc::StatusCode::UNAVAILABLE && !answered &&
-        channel->GetState(false) != GRPC_CHANNEL_READY) {
-      const std::string advice = tls_advice(target, status.error_message());
-      if (!advice.empty()) {
-        return {Code::kUnavailable, "the collector at " + address + ": " + advice};
-      }
-      return {Code::kUnavailable, "no collector answers at " + address +
-                                      "; start collectord, or name its address with --control"};
-    }
-    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-      return {Code::kUnavailable, "the collector at " + address + " did not answer in time"};
-    }
-    return {code_of(status.error_code()), status.error_message()};
-  }
-
-  template <class Request, class Response>
-  Result<Response> call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
-                                                     Response*),
-                        const Request& request, std::chrono::milliseconds deadline) {
-    if (Status opened = open(); !opened.ok()) return opened.error();
-    grpc::ClientContext context;
-    set_deadline(context, deadline);
-    Response response;
-    const grpc::Status status = (stub.get()->*method)(&context, request, &response);
-    if (!status.ok()) return error(status);
-    answered = true;
-    return response;
-  }
-
-  template <class Request, class Message>
-  Status read_all(grpc::ClientContext& context,
-                  std::unique_ptr<grpc::ClientReader<Message>> (Stub::*method)(grpc::ClientContext*,
-                                                                               const Request&),
-                  const Request& request, const std::function<bool(const Message&)>& on_message) {
-    if (Status opened = open(); !opened.ok()) return opened;
-    const auto reader = (stub.get()->*method)(&context, request);
-    Message message;
-    bool wanted = true;
-    while (wanted && reader->Read(&message)) {
-      answered = true;
-      wanted = on_message(message);
-    }
-    if (!wanted) context.TryCancel();
-    const grpc::Status status = reader->Finish();
-    if (!wanted || status.ok()) return {};
-    return error(status);
-  }
-
-  const ControlTarget target;
-  const std::string address;
-  std::optional<Error> fault;  // no call is made
-  int plain = -1;              // the channel's connection once more, to see its end; -1: none
-  std::shared_ptr<grpc::Channel> channel;
-  std::unique_ptr<Stub> stub;
-  bool answered = false;  // once: what fails later is no wrong address
-};
 
 Client::Client(const ControlTarget& target)
     : address_(target.address), connection_(std::make_unique<Connection>(target)) {}
@@ -199,9 +62,8 @@ Result<std::vector<api::Session>> Client::sessions(const std::string& word) {
 }
 
 Result<api::Session> Client::session(const std::string& name) {
-  api::GetSessionRequest request;
-  request.set_name(name);
-  return connection_->call(&Connection::Stub::GetSession, request, kQuickDeadline);
+  return connection_->call(&Connection::Stub::GetSession, named<api::GetSessionRequest>(name),
+                           kQuickDeadline);
 }
 
 Result<api::Agent> Client::attach(const std::string& address) {
@@ -211,9 +73,8 @@ Result<api::Agent> Client::attach(const std::string& address) {
 }
 
 Result<api::Agent> Client::detach(const std::string& name) {
-  api::DetachAgentRequest request;
-  request.set_name(name);
-  return connection_->call(&Connection::Stub::DetachAgent, request, kSlowDeadline);
+  return connection_->call(&Connection::Stub::DetachAgent, named<api::DetachAgentRequest>(name),
+                           kSlowDeadline);
 }
 
 Result<api::StartSessionResponse> Client::start_session(const api::StartSessionRequest& request) {
@@ -221,15 +82,13 @@ Result<api::StartSessionResponse> Client::start_session(const api::StartSessionR
 }
 
 Result<api::StopSessionResponse> Client::stop_session(const std::string& word) {
-  api::StopSessionRequest request;
-  request.mutable_target()->set_any(word);
-  return connection_->call(&Connection::Stub::StopSession, request, kSlowDeadline);
+  return connection_->call(&Connection::Stub::StopSession, about<api::StopSessionRequest>(word),
+                           kSlowDeadline);
 }
 
 Result<api::Manifest> Client::manifest(const std::string& name) {
-  api::GetManifestRequest request;
-  request.set_name(name);
-  return connection_->call(&Connection::Stub::GetManifest, request, kSlowDeadline);
+  return connection_->call(&Connection::Stub::GetManifest, named<api::GetManifestRequest>(name),
+                           kSlowDeadline);
 }
 
 Result<api::ListFilesResponse> Client::files(const std::string& session) {
@@ -306,15 +165,22 @@ Result<api::ConversionEnd> Client::convert_session(
 }
 
 Result<api::Session> Client::snapshot_session(const std::string& name) {
-  api::SnapshotSessionRequest request;
-  request.set_name(name);
-  return connection_->call(&Connection::Stub::SnapshotSession, request, kCopyDeadline);
+  return connection_->call(&Connection::Stub::SnapshotSession,
+                           named<api::SnapshotSessionRequest>(name), kCopyDeadline);
 }
 
 Result<api::DeleteSessionResponse> Client::delete_session(const std::string& name) {
-  api::DeleteSessionRequest request;
-  request.set_name(name);
-  return connection_->call(&Connection::Stub::DeleteSession, request, kSlowDeadline);
+  return connection_->call(&Connection::Stub::DeleteSession, named<api::DeleteSessionRequest>(name),
+                           kSlowDeadline);
+}
+
+Result<api::SetTriggersResponse> Client::set_triggers(const api::SetTriggersRequest& request) {
+  return connection_->call(&Connection::Stub::SetTriggers, request, kSlowDeadline);
+}
+
+Result<api::GetTriggersResponse> Client::triggers(const std::string& word) {
+  return connection_->call(&Connection::Stub::GetTriggers, about<api::GetTriggersRequest>(word),
+                           kSlowDeadline);
 }
 
 Result<api::ArmDetailResponse> Client::arm_detail(const api::ArmDetailRequest& request) {
@@ -350,9 +216,8 @@ Result<api::AnnotateResponse> Client::annotate(const std::string& word, const st
 }
 
 Result<api::RollContainerResponse> Client::roll_container(const std::string& word) {
-  api::RollContainerRequest request;
-  request.mutable_target()->set_any(word);
-  return connection_->call(&Connection::Stub::RollContainer, request, kSlowDeadline);
+  return connection_->call(&Connection::Stub::RollContainer, about<api::RollContainerRequest>(word),
+                           kSlowDeadline);
 }
 
 Result<api::ListDevicesResponse> Client::devices(const std::string& match) {

@@ -60,6 +60,8 @@ class Client {
   Result<api::DeleteSessionResponse> delete_session(const std::string& name);
   Result<api::SetFunctionFilterResponse> set_function_filter(
       const api::SetFunctionFilterRequest& request);
+  Result<api::SetTriggersResponse> set_triggers(const api::SetTriggersRequest& request);
+  Result<api::GetTriggersResponse> triggers(const std::string& word);
   Result<api::ArmDetailResponse> arm_detail(const api::ArmDetailRequest& request);
   Result<api::StartDetailResponse> start_detail(const api::StartDetailRequest& request);
   Result<api::StopDetailResponse> stop_detail(const api::StopDetailRequest& request);

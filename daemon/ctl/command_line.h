@@ -37,6 +37,7 @@ struct Line {
   FilterOptions functions;
   StartOptions start;
   DownloadOptions download;
+  TriggerOptions trigger;
   ConversionOptions conversion;
   WatchOptions watch;
   InspectOptions inspect;
@@ -51,6 +52,7 @@ struct Line {
   std::string text;  // of a marker
   std::string duration;
   std::string pre_roll;
+  std::string longer_than;
   std::string interval = "1s";
   bool takes_signals = false;  // the command waits for them by itself, and has no other thread yet
   std::function<int()> command;

@@ -253,6 +253,49 @@ void add_detail(CLI::App& app, Line& line) {
       "Example: collectctl detail start --function 'parse_*' --duration 5s --pre-roll 2s");
 }
 
+void add_trigger(CLI::App& app, Line& line) {
+  CLI::App* trigger =
+      add_command(app, "trigger", "Record detail when a function is called, takes long or throws");
+  trigger->require_subcommand(1);
+  CLI::App* set = add_online(*trigger, line, "set", "Wait for this, instead of what was waited for",
+                             [&line](const Online& to) {
+                               line.trigger.longer_than = duration_of(line.longer_than);
+                               line.trigger.duration = duration_of(line.duration);
+                               line.trigger.pre_roll = duration_of(line.pre_roll);
+                               return set_trigger(to, line.trigger);
+                             });
+  set->add_option("--function", line.trigger.functions, kFunctionHelp)
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false)
+      ->required();
+  const auto duration = [&](const char* name, std::string& value, const char* what) {
+    return set->add_option(name, value, what)->type_name("DURATION")->check(duration_check());
+  };
+  CLI::Option* longer = duration("--longer-than", line.longer_than,
+                                 "Only when a call takes more than this, for example 5ms");
+  set->add_flag("--throws", line.trigger.throws, "Only when an exception leaves the function")
+      ->excludes(longer);
+  duration("--duration", line.duration, "Detail stops by itself after this time");
+  duration("--pre-roll", line.pre_roll, "Arm detail now, and ship it back to this");
+  set->add_option("--times", line.trigger.times, "At most so often (default: whenever it happens)")
+      ->type_name("COUNT");
+  set->footer(
+      "Without --duration detail goes on until detail stop, and the trigger fires once. Each time\n"
+      "there is a marker in the session. Triggers end with the session. Several: grpcurl.\n"
+      "Example: collectctl trigger set --function 'parse_*' --longer-than 5ms --pre-roll 1s\n"
+      "         --duration 1s --times 3");
+  CLI::App* show = add_online(*trigger, line, "show", "Show the triggers, and how often they fired",
+                              [&line](const Online& to) { return show_triggers(to, line.name); });
+  CLI::App* clear = add_online(
+      *trigger, line, "clear", "Wait for nothing any more; detail stays as it is",
+      [&line](const Online& to) { return set_trigger(to, {.target = line.trigger.target}); });
+  for (CLI::App* command : {set, clear}) {
+    command->add_option("TARGET", line.trigger.target,
+                        "Session or agent (default: every one that records)");
+  }
+  show->add_option("TARGET", line.name, "Session or agent (default: every one that records)");
+}
+
 void add_filter(CLI::App& app, Line& line) {
   CLI::App* filter =
       add_online(app, line, "filter", "Choose which functions are recorded from now on",
@@ -276,6 +319,7 @@ void add_filter(CLI::App& app, Line& line) {
 
 void add_online_commands(CLI::App& app, Line& line) {
   add_detail(app, line);
+  add_trigger(app, line);
   add_filter(app, line);
   add_watch(app, line);
   add_rules(app, line);

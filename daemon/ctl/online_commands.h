@@ -36,6 +36,16 @@ struct DetailOptions {
   std::chrono::nanoseconds pre_roll{0};
 };
 
+struct TriggerOptions {
+  std::string target;  // session or agent; empty: every one that records
+  std::vector<std::string> functions{};
+  bool throws = false;
+  std::chrono::nanoseconds longer_than{0};  // 0: every call is meant
+  std::chrono::nanoseconds duration{0};     // 0: until stopped
+  std::chrono::nanoseconds pre_roll{0};
+  uint32_t times = 0;  // 0: any number
+};
+
 struct StartOptions {
   std::string target;  // agent; empty: every idle one
   std::vector<std::string> only;
@@ -67,6 +77,9 @@ int stop_session(const Online& online, const std::string& word);
 // With json: the manifest file, byte for byte.
 int show_manifest(const Online& online, const std::string& session);
 int set_detail(const Online& online, const DetailOptions& options);
+// Instead of the triggers that there are; without functions, none any more.
+int set_trigger(const Online& online, const TriggerOptions& options);
+int show_triggers(const Online& online, const std::string& target);
 int set_function_filter(const Online& online, const FilterOptions& options);
 int annotate(const Online& online, const std::string& target, const std::string& text);
 int roll_container(const Online& online, const std::string& target);

@@ -84,6 +84,17 @@ int print_detail(const Online& online, const DetailOptions& options,
   return code;
 }
 
+std::string_view event_word(api::Trigger::Event event) {
+  switch (event) {
+    case api::Trigger::EVENT_LONG_CALL:
+      return "long call";
+    case api::Trigger::EVENT_EXCEPTION:
+      return "exception";
+    default:
+      return "call";
+  }
+}
+
 }  // namespace
 
 int start_session(const Online& online, const StartOptions& options) {
@@ -140,6 +151,50 @@ int set_detail(const Online& online, const DetailOptions& options) {
   if (options.duration.count() > 0) set_duration(request.mutable_duration(), options.duration);
   if (options.pre_roll.count() > 0) set_duration(request.mutable_pre_roll(), options.pre_roll);
   return print_detail(online, options, client.start_detail(request));
+}
+
+int set_trigger(const Online& online, const TriggerOptions& options) {
+  api::SetTriggersRequest request;
+  if (!options.target.empty()) request.mutable_target()->set_any(options.target);
+  if (!options.functions.empty()) {
+    api::Trigger& trigger = *request.add_triggers();
+    trigger.mutable_functions()->Add(options.functions.begin(), options.functions.end());
+    trigger.set_event(options.throws                    ? api::Trigger::EVENT_EXCEPTION
+                      : options.longer_than.count() > 0 ? api::Trigger::EVENT_LONG_CALL
+                                                        : api::Trigger::EVENT_CALL);
+    if (options.longer_than.count() > 0) {
+      set_duration(trigger.mutable_longer_than(), options.longer_than);
+    }
+    if (options.duration.count() > 0) set_duration(trigger.mutable_duration(), options.duration);
+    if (options.pre_roll.count() > 0) set_duration(trigger.mutable_pre_roll(), options.pre_roll);
+    trigger.set_times(options.times);
+  }
+  return print_outcomes(online, Client(online.control).set_triggers(request),
+                        {"AGENT", "SESSION", "FUNCTIONS", "RESULT"},
+                        [](const api::TriggersOutcome& outcome) -> std::vector<std::string> {
+                          return {short_name(outcome.session()),
+                                  with_thousands(outcome.functions_matched())};
+                        });
+}
+
+int show_triggers(const Online& online, const std::string& target) {
+  const auto response = Client(online.control).triggers(target);
+  if (!response.ok()) return failed(online.err, response.error());
+  return print(online, *response, [&] {
+    Table table({"AGENT", "SESSION", "FUNCTIONS", "EVENT", "FIRED"});
+    for (const api::TriggersOutcome& outcome : response->outcomes()) {
+      for (const api::Trigger& trigger : outcome.triggers()) {
+        std::string functions;
+        for (const std::string& one : trigger.functions()) {
+          functions += (functions.empty() ? "" : ", ") + printable_sentence(one);
+        }
+        table.add({short_name(outcome.agent()), short_name(outcome.session()), functions,
+                   std::string(event_word(trigger.event())),
+                   with_thousands(trigger.fired_count())});
+      }
+    }
+    return table.text();
+  });
 }
 
 int set_function_filter(const Online& online, const FilterOptions& options) {

@@ -262,6 +262,18 @@ void Ingest::cut(const ProcessId& process, Answer<storage::SessionCut> done) {
   });
 }
 
+void Ingest::watch_events(const ProcessId& process, std::vector<WatchedEvent> events,
+                          OnSeen on_seen, Answer<std::string> done) {
+  with_peer(process, [events = std::move(events), on_seen = std::move(on_seen),
+                      done = std::move(done)](Peer* peer) {
+    if (peer == nullptr) {
+      done(unknown_process());
+    } else {
+      peer->watch_events({events, on_seen}, done);
+    }
+  });
+}
+
 void Ingest::stop_feed(const std::string& session, Answer<SessionSnapshot> done) {
   stop_feed_on(0, session, std::move(done));
 }

@@ -67,6 +67,11 @@ class Ingest {
   // What the process's session holds now.
   void cut(const ProcessId& process, Answer<storage::SessionCut> done);
 
+  // Looks for these among the events that the process's session gets from now on, instead of those
+  // before; answers with the session's name. `on_seen` is called on a writer's thread.
+  void watch_events(const ProcessId& process, std::vector<WatchedEvent> events, OnSeen on_seen,
+                    Answer<std::string> done);
+
   // Ends the dial9 feed of this session; answers when it is sealed. kNotFound: no feed has it.
   void stop_feed(const std::string& session, Answer<SessionSnapshot> done);
 

@@ -84,6 +84,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   void annotate(uint64_t at_ns, const std::string& text, Answer<uint64_t> done);
   void roll_container(Answer<std::string> done);
   void cut(Answer<storage::SessionCut> done);
+  void watch_events(EventsWanted wanted, const Answer<std::string>& done);
   // The agent holds it from now on: noted in the session that records, and in later ones.
   void note_function_filter(storage::FunctionFilter filter);
   // What became of its wish: before the agent is told, so that its recording finds it here.

@@ -321,6 +321,15 @@ void Peer::cut(Answer<storage::SessionCut> done) {
       });
 }
 
+void Peer::watch_events(EventsWanted wanted, const Answer<std::string>& done) {
+  if (!session_ || !session_->opened) {
+    done(Error{Code::kNotFound, "agents/" + std::to_string(agent_.id) + " does not record now"});
+    return;
+  }
+  put(*session_, std::move(wanted));
+  done(session_->shown.name);
+}
+
 void Peer::note_function_filter(storage::FunctionFilter filter) {
   if (session_) put(*session_, filter);
   function_filter_ = std::move(filter);

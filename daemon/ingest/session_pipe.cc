@@ -271,6 +271,7 @@ Status SessionPipe::store_run() {
   if (run_of_pages_.empty()) return {};
   COLLECT_TRY(writer_->append_pages(run_of_pages_));
   for (const Page& page : run_of_pages_) {
+    if (watch_ && page.lane == Lane::kIndex) watch_->look_at(page);
     storage::StreamPosition& position = position_of(page.stream_id);
     uint64_t& next = page.lane == Lane::kIndex ? position.index_next : position.detail_next;
     next = std::max(next, page.first_seq + page.record_count);
@@ -306,6 +307,13 @@ Status SessionPipe::store(const SessionItem& item) {
   }
   if (const auto* filter = std::get_if<storage::FunctionFilter>(&item)) {
     return writer_->function_filter(*filter);
+  }
+  if (const auto* wanted = std::get_if<EventsWanted>(&item)) {
+    watch_.reset();
+    if (!wanted->events.empty()) {
+      watch_.emplace(writer_->identity().version, wanted->events, wanted->on_seen);
+    }
+    return {};
   }
   if (const auto* sync = std::get_if<storage::ClockSync>(&item)) return writer_->clock_sync(*sync);
   if (const auto* note = std::get_if<SessionNote>(&item)) return writer_->note(note->text);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "daemon/ingest/completed_sessions.h"
+#include "daemon/ingest/event_watch.h"
 #include "daemon/ingest/limits.h"
 #include "daemon/ingest/page_reader.h"
 #include "daemon/ingest/session_charges.h"
@@ -75,6 +76,11 @@ struct SessionOrder {
   std::function<Result<std::string>(storage::SessionWriter&)> act;
   std::function<void(Result<std::string>)> done;
 };
+// What is looked for among the events from now on; empty: nothing.
+struct EventsWanted {
+  std::vector<WatchedEvent> events;
+  OnSeen on_seen;
+};
 // Nothing but the commit that follows every round.
 struct CommitWanted {};
 // Its agent is away: no file stays open until something comes.
@@ -93,7 +99,7 @@ using SessionItem =
                  std::vector<storage::ModuleInfo>, storage::StreamInfo, storage::StreamEnd,
                  storage::DetailStateChange, ArrivedStalls, storage::FunctionFilter,
                  storage::ClockSync, SessionNote, LostWithoutStream, storage::ProcessEnd,
-                 PositionsWanted, SessionOrder, CommitWanted, FilesIdle, SessionSeal,
+                 PositionsWanted, SessionOrder, EventsWanted, CommitWanted, FilesIdle, SessionSeal,
                  SessionSuspend>;
 
 // What happened since the last report. Everything in it was written and committed.
@@ -220,6 +226,7 @@ class SessionPipe : public std::enable_shared_from_this<SessionPipe> {
   std::unordered_map<uint32_t, storage::StreamPosition, KeyedHash> positions_;
   std::unordered_set<uint32_t, KeyedHash> touched_;  // streams whose position moved in this round
   std::vector<Page> run_of_pages_;
+  std::optional<EventWatch> watch_;
   uint64_t stalls_next_ = 0;       // as in the report, of this round
   std::vector<uint64_t> tickets_;  // to be answered behind the next commit
   // What has to wait, because this machine is out of something or a manifest is paced.

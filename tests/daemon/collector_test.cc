@@ -220,6 +220,85 @@ TEST_F(CollectorTest, DetailReachesTheAgentAsAsked) {
   EXPECT_EQ(told[1].mode(), wire::DETAIL_OFF);
 }
 
+TEST_F(CollectorTest, ATriggerArmsFiresAndMarks) {
+  std::mutex mutex;
+  std::condition_variable came;
+  std::vector<wire::SetDetail> told;
+  FakeAgent agent(process(1, "app", 10));
+  agent.on_command([&](const wire::Command& command, wire::CommandResult&) {
+    const std::lock_guard lock(mutex);
+    told.push_back(command.set_detail());
+    came.notify_all();
+  });
+  const auto wait_for = [&](size_t commands) {
+    std::unique_lock lock(mutex);
+    return came.wait_for(lock, fakes::kPatience, [&] { return told.size() >= commands; });
+  };
+  api::SetTriggersRequest request;
+  api::Trigger& trigger = *request.add_triggers();
+  trigger.add_functions("0x20000001f");  // none is called, and then one is
+  Waiting<api::SetTriggersResponse> nobody;
+  collector_->set_triggers(request, nobody.callback());
+  EXPECT_EQ(nobody.get().code(), Code::kNotFound);
+
+  ASSERT_TRUE(agent.connect(collector_->ingest_address()));
+  begin(agent, 1, 10);
+  const std::vector<uint8_t> events = fakes::index_events(10, 1);
+  uint64_t called = 0;
+  std::memcpy(&called, events.data() + 8, sizeof called);
+  char id[32];
+  std::snprintf(id, sizeof id, "0x%llx", static_cast<unsigned long long>(called));
+  trigger.set_functions(0, id);
+  trigger.mutable_pre_roll()->set_seconds(2);
+  trigger.mutable_duration()->set_seconds(3);
+  trigger.add_detail_functions("0x100000040");
+  trigger.set_times(1);
+  Waiting<api::SetTriggersResponse> waiting;
+  collector_->set_triggers(request, waiting.callback());
+  const auto set = waiting.get();
+  ASSERT_TRUE(set.ok()) << to_string(set.error());
+  ASSERT_THAT(set->outcomes(), SizeIs(1));
+  EXPECT_FALSE(set->outcomes(0).has_error()) << set->outcomes(0).error().message();
+  EXPECT_EQ(set->outcomes(0).functions_matched(), 1u);
+  ASSERT_TRUE(wait_for(1));
+  EXPECT_EQ(told[0].mode(), wire::DETAIL_ARMED);
+  EXPECT_THAT(told[0].function_ids(), ElementsAre(0x100000040u));
+
+  ASSERT_TRUE(agent.send_events(1, 10, 2));
+  ASSERT_TRUE(wait_for(2));
+  EXPECT_EQ(told[1].mode(), wire::DETAIL_ON);
+  EXPECT_EQ(told[1].pre_roll_ns(), 2'000'000'000u);
+  EXPECT_EQ(told[1].duration_ns(), 3'000'000'000u);
+  EXPECT_THAT(told[1].function_ids(), ElementsAre(0x100000040u));
+  const auto now = collector_->triggers({});
+  ASSERT_TRUE(now.ok());
+  ASSERT_THAT(now->outcomes(), SizeIs(1));
+  EXPECT_EQ(now->outcomes(0).triggers(0).fired_count(), 1u);
+  ASSERT_TRUE(agent.send_events(1, 12, 64));
+  ASSERT_TRUE(agent.wait_stored(1, 76));
+
+  const auto session = collector_->session("");
+  ASSERT_TRUE(session.ok());
+  ASSERT_TRUE(agent.close_stream(1, 76));
+  ASSERT_TRUE(agent.end_recording());
+  ASSERT_TRUE(agent.wait_recording_ended(1));
+  Waiting<api::StopSessionResponse> sealed;
+  collector_->stop_session(any(session->name()), sealed.callback());
+  ASSERT_TRUE(sealed.get().ok());
+  EXPECT_EQ(told.size(), 2u) << "it may fire once";
+  Waiting<std::shared_ptr<control::FileReader>> opened;
+  collector_->open_file(session->name(), "manifest.json", opened.callback());
+  const auto reader = opened.get();
+  ASSERT_TRUE(reader.ok());
+  Waiting<std::string> text;
+  (*reader)->read(0, (*reader)->size(), text.callback());
+  EXPECT_THAT(*text.get(), HasSubstr(std::string("trigger 1: a call of ") + id));
+  EXPECT_EQ(
+      collector_->triggers(any(shown("app", api::AGENT_STATE_CONNECTED).name()))->outcomes_size(),
+      0)
+      << "they end with the session";
+}
+
 TEST_F(CollectorTest, FunctionsAreFoundByName) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   const auto elf = symbolize::ElfSymbols::open(::open(self.c_str(), O_RDONLY | O_CLOEXEC), self);

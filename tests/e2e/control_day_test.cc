@@ -97,6 +97,28 @@ TEST_P(Day, FromTheRuleToTheDeletedSession) {
   EXPECT_TRUE(copied.exited_with(0)) << copied.output << copied.errors;
   ask("DeleteSession", R"({"name": ")" + snapshot.value("name", "") + "\"}");
 
+  // A program that is called all the time: what it does then, and has just done.
+  const json set = ask("SetTriggers", R"({"triggers": [{"functions": ["step"],
+      "detail_functions": ["step"], "duration": "0.1s", "pre_roll": "60s", "times": 2},
+      {"functions": ["step"], "event": "EVENT_LONG_CALL", "longer_than": "3600s"},
+      {"functions": ["step"], "event": "EVENT_EXCEPTION"}]})")["outcomes"][0];
+  EXPECT_GE(set.value("functionsMatched", 0), 3) << set;
+  EXPECT_THAT(refused("SetTriggers", R"({"triggers": [{}]})"), HasSubstr("functions is empty"));
+  EXPECT_THAT(refused("SetTriggers", R"({"triggers": [{"functions": ["no_such"]}]})"),
+              HasSubstr("no_such"));
+  ASSERT_TRUE(eventually(kPatience, [&] {
+    return ask("GetTriggers")["outcomes"][0]["triggers"][0].value("firedCount", 0) == 2;
+  })) << ask("GetTriggers");
+  const json triggers = ask("GetTriggers")["outcomes"][0]["triggers"];
+  EXPECT_FALSE(triggers[1].contains("firedCount")) << triggers;
+  EXPECT_FALSE(triggers[2].contains("firedCount")) << triggers;
+  ASSERT_TRUE(eventually(kPatience, [&] {
+    return std::stoull(ask("GetSession").value("detailRecords", "0")) > 0 &&
+           ask("GetAgent").value("detail", "") == "DETAIL_MODE_ARMED";
+  })) << ask("GetSession");
+  ask("SetTriggers");
+  EXPECT_FALSE(ask("GetTriggers").contains("outcomes"));
+
   // Detail of what has just been, and of what comes.
   const json on =
       ask("StartDetail", R"({"functions": ["step"], "pre_roll": "60s"})")["outcomes"][0];

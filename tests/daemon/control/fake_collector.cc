@@ -470,6 +470,31 @@ void FakeCollector::set_rules(const api::Rules& rules, Callback<api::Rules> done
   answer("", rules, std::move(done));
 }
 
+// Those that are set; the first has fired three times.
+void FakeCollector::set_triggers(const api::SetTriggersRequest& request,
+                                 Callback<api::SetTriggersResponse> done) {
+  api::SetTriggersResponse response;
+  auto& outcome = *response.add_outcomes();
+  outcome.set_agent("agents/1");
+  outcome.set_session("sessions/one");
+  *outcome.mutable_triggers() = request.triggers();
+  outcome.set_functions_matched(static_cast<uint32_t>(request.triggers_size()) * 4);
+  {
+    const std::lock_guard lock(mutex_);
+    triggers_.Clear();
+    *triggers_.add_outcomes() = outcome;
+    if (request.triggers_size() != 0) {
+      triggers_.mutable_outcomes(0)->mutable_triggers(0)->set_fired_count(3);
+    }
+  }
+  answer(word_of(request.target()), response, std::move(done));
+}
+
+Result<api::GetTriggersResponse> FakeCollector::triggers(const api::Selector&) {
+  const std::lock_guard lock(mutex_);
+  return triggers_;
+}
+
 void FakeCollector::set_function_filter(const api::SetFunctionFilterRequest& request,
                                         Callback<api::SetFunctionFilterResponse> done) {
   {

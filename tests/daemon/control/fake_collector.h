@@ -79,6 +79,9 @@ class FakeCollector : public CollectorApi {
   void delete_session(const std::string& name, Callback<api::DeleteSessionResponse> done) override;
   void set_detail(const DetailOrder& order,
                   Callback<std::vector<api::DetailOutcome>> done) override;
+  void set_triggers(const api::SetTriggersRequest& request,
+                    Callback<api::SetTriggersResponse> done) override;
+  Result<api::GetTriggersResponse> triggers(const api::Selector& target) override;
   void set_function_filter(const api::SetFunctionFilterRequest& request,
                            Callback<api::SetFunctionFilterResponse> done) override;
   void annotate(const api::AnnotateRequest& request, Callback<api::AnnotateResponse> done) override;
@@ -112,6 +115,7 @@ class FakeCollector : public CollectorApi {
   std::unique_ptr<Error> failure_;
   std::string last_argument_;
   DetailOrder last_detail_;
+  api::GetTriggersResponse triggers_;  // guarded by mutex_
   api::SetFunctionFilterRequest last_filter_;
   api::StartSessionRequest last_start_;
   api::Rules rules_;

@@ -26,6 +26,40 @@ TEST(RequestChecksTest, AnEmptyDetailRequestIsFine) {
   EXPECT_TRUE(detail_order(v1::StopDetailRequest()).ok());
 }
 
+TEST(RequestChecksTest, TriggersNameFunctionsAndTimesThatFit) {
+  v1::SetTriggersRequest request;
+  EXPECT_TRUE(check_triggers(request).ok()) << "none any more";
+  v1::Trigger& trigger = *request.add_triggers();
+  EXPECT_FALSE(check_triggers(request).ok()) << "no function";
+  trigger.add_functions("parse_*");
+  EXPECT_TRUE(check_triggers(request).ok());
+  trigger.mutable_longer_than()->set_nanos(1);
+  EXPECT_FALSE(check_triggers(request).ok()) << "every call, and long ones";
+  trigger.set_event(v1::Trigger::EVENT_LONG_CALL);
+  EXPECT_TRUE(check_triggers(request).ok());
+  trigger.clear_longer_than();
+  EXPECT_FALSE(check_triggers(request).ok()) << "longer than what?";
+  trigger.set_event(v1::Trigger::EVENT_EXCEPTION);
+  EXPECT_TRUE(check_triggers(request).ok());
+  trigger.set_event(static_cast<v1::Trigger::Event>(9));
+  EXPECT_FALSE(check_triggers(request).ok());
+  trigger.set_event(v1::Trigger::EVENT_CALL);
+  for (const auto field : {&v1::Trigger::mutable_duration, &v1::Trigger::mutable_pre_roll}) {
+    (trigger.*field)()->set_seconds(kMaxDetailSeconds);
+    EXPECT_TRUE(check_triggers(request).ok());
+    (trigger.*field)()->set_seconds(kMaxDetailSeconds + 1);
+    EXPECT_FALSE(check_triggers(request).ok());
+    (trigger.*field)()->set_seconds(1);
+  }
+  trigger.add_detail_functions("");
+  EXPECT_FALSE(check_triggers(request).ok());
+  trigger.clear_detail_functions();
+  while (request.triggers_size() < kMaxTriggers) *request.add_triggers() = request.triggers(0);
+  EXPECT_TRUE(check_triggers(request).ok());
+  *request.add_triggers() = request.triggers(0);
+  EXPECT_FALSE(check_triggers(request).ok());
+}
+
 TEST(RequestChecksTest, DetailLimitsPlusOne) {
   v1::StartDetailRequest request;
   for (int i = 0; i < kMaxDetailFunctions; ++i) request.add_threads("name=w*");

@@ -124,6 +124,33 @@ TEST_F(OnlineCommandsTest, ASnapshotIsNamedAndWhatItLacksIsSaid) {
   EXPECT_EQ(err_.str(), "collectctl: its agent did not ship what it still had\n");
 }
 
+TEST_F(OnlineCommandsTest, TriggersAreSetShownAndCleared) {
+  TriggerOptions options;
+  options.functions = {"parse_*", "read"};
+  options.longer_than = std::chrono::milliseconds(5);
+  options.pre_roll = std::chrono::seconds(1);
+  options.times = 3;
+  EXPECT_EQ(set_trigger(online_, options), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("ok"));
+  out_.str("");
+  EXPECT_EQ(show_triggers(json_, ""), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("\"event\":\"EVENT_LONG_CALL\""));
+  EXPECT_THAT(out_.str(), HasSubstr("\"times\":3,\"firedCount\":3,\"longerThan\":\"0.005s\""));
+  EXPECT_THAT(out_.str(), HasSubstr("\"preRoll\":\"1s\""));
+  out_.str("");
+  EXPECT_EQ(show_triggers(online_, ""), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("parse_*, read  long call  "));
+  out_.str("");
+  options.longer_than = {};
+  options.throws = true;
+  EXPECT_EQ(set_trigger(online_, options), 0);
+  EXPECT_EQ(show_triggers(online_, ""), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("exception"));
+  EXPECT_EQ(set_trigger(online_, {.target = "app"}), 0);
+  EXPECT_EQ(collector_.last_argument(), "app");
+  EXPECT_EQ(collector_.triggers({})->outcomes(0).triggers_size(), 0);
+}
+
 TEST_F(OnlineCommandsTest, JsonManifestIsTheFile) {
   collector_.add_session("one", api::SESSION_STATE_COMPLETE);
   collector_.add_file("manifest.json", "{\"format_version\":\"2.1\"}\n");

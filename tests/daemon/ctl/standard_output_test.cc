@@ -47,6 +47,8 @@ class StandardOutputTest : public testing::OfflineTest {
         {"ios", {{"ios", "--help"}}},
         {"doctor", {{"doctor", "--help"}}},  // it ends with 1 where there is no phone
         {"detail", {{"detail", "start"}, {"detail", "arm"}, {"detail", "stop"}}},
+        {"trigger",
+         {{"trigger", "set", "--function", "x"}, {"trigger", "show"}, {"trigger", "clear"}}},
         {"filter", {{"filter", "--clear"}}},
         {"watch", {{"watch"}}},
         {"agents", {{"agents"}}},

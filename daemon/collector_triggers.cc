@@ -1,0 +1,201 @@
+// Triggers: patterns become functions, the session's writer looks for them among what arrives, and
+// what it sees becomes detail and a marker.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+
+#include "daemon/collector.h"
+#include "daemon/collector_call.h"
+#include "daemon/collector_functions.h"
+#include "daemon/control/request_checks.h"
+#include "daemon/symbolize/limits.h"
+#include "formats/core/printable.h"
+
+namespace collect::daemon {
+namespace {
+
+using TriggersCall = OutcomeCall<api::TriggersOutcome>;
+
+ingest::WatchedEvent::Kind kind_of(api::Trigger::Event event) {
+  switch (event) {
+    case api::Trigger::EVENT_LONG_CALL:
+      return ingest::WatchedEvent::Kind::kLongCall;
+    case api::Trigger::EVENT_EXCEPTION:
+      return ingest::WatchedEvent::Kind::kException;
+    default:
+      return ingest::WatchedEvent::Kind::kCall;
+  }
+}
+
+std::vector<std::string> words_of(const google::protobuf::RepeatedPtrField<std::string>& words) {
+  return {words.begin(), words.end()};
+}
+
+// "trigger 2: a call of parse_* (0x100000007) took 7.2 ms"
+std::string marker_text(const api::Trigger& trigger, const ingest::SeenEvent& seen) {
+  const std::string function = fmt::format("{} ({:#x})", trigger.functions(0), seen.function_id);
+  const std::string what = fmt::format("trigger {}: ", seen.number + 1);
+  switch (trigger.event()) {
+    case api::Trigger::EVENT_LONG_CALL:
+      return what + fmt::format("a call of {} takes {:.3g} ms", function,
+                                static_cast<double>(seen.took_ns) / 1e6);
+    case api::Trigger::EVENT_EXCEPTION:
+      return what + "an exception left " + function;
+    default:
+      return what + "a call of " + function;
+  }
+}
+
+// Detail that is kept for all of those that want to look back. Nothing: none does.
+std::optional<std::vector<std::string>> functions_to_arm(const api::SetTriggersRequest& request) {
+  std::optional<std::vector<std::string>> functions;
+  for (const api::Trigger& trigger : request.triggers()) {
+    if (!trigger.has_pre_roll()) continue;
+    const std::vector<std::string> wanted = words_of(trigger.detail_functions());
+    if (functions && *functions != wanted) return std::vector<std::string>();
+    functions = wanted;
+  }
+  return functions;
+}
+
+}  // namespace
+
+// One agent on its way to its triggers.
+struct Collector::TriggersOrder {
+  std::shared_ptr<TriggersCall> call;
+  api::SetTriggersRequest request;
+  ingest::AgentSnapshot agent;
+  std::vector<ingest::WatchedEvent> events;  // of the triggers whose functions were found
+
+  void fail(const Error& error) const {
+    call->fail(outcome_for<api::TriggersOutcome>(agent), error);
+  }
+};
+
+void Collector::set_triggers(const api::SetTriggersRequest& request,
+                             control::Callback<api::SetTriggersResponse> done) {
+  const auto targets = registry_.recording_targets(request.target());
+  if (!targets.ok()) {
+    done(targets.error());
+    return;
+  }
+  const auto call = std::make_shared<TriggersCall>(targets->size(), outcomes_into(std::move(done)));
+  for (const ingest::AgentSnapshot& agent : *targets) {
+    find_trigger_functions(std::make_shared<TriggersOrder>(TriggersOrder{call, request, agent, {}}),
+                           0);
+  }
+}
+
+// Of one trigger after the other.
+void Collector::find_trigger_functions(const std::shared_ptr<TriggersOrder>& order, int number) {
+  if (number == order->request.triggers_size()) {
+    arm_for_triggers(order);
+    return;
+  }
+  const api::Trigger& trigger = order->request.triggers(number);
+  auto patterns = FunctionPatterns::parse(words_of(trigger.functions()));
+  if (!patterns.ok()) {
+    order->fail(patterns.error());
+    return;
+  }
+  find_functions(
+      order->agent,
+      [this, patterns = std::move(*patterns)](const auto& modules) {
+        return patterns.resolve(modules, naming_.symbolizer(), stopping_,
+                                symbolize::kMaxElfSymbols);
+      },
+      [this, order, number](Result<std::vector<uint64_t>> ids) {
+        if (!ids.ok()) {
+          order->fail(ids.error());
+          return;
+        }
+        const api::Trigger& found = order->request.triggers(number);
+        order->events.push_back({kind_of(found.event()),
+                                 control::nanoseconds_of(found.longer_than()), std::move(*ids)});
+        find_trigger_functions(order, number + 1);
+      });
+}
+
+// Before anything can fire.
+void Collector::arm_for_triggers(const std::shared_ptr<TriggersOrder>& order) {
+  const auto functions = functions_to_arm(order->request);
+  if (!functions || order->agent.detail != ingest::DetailMode::kOff) {
+    watch_triggers(order);
+    return;
+  }
+  control::DetailOrder armed;
+  armed.mode = api::DETAIL_MODE_ARMED;
+  armed.target = selector_of(order->agent);
+  armed.functions = *functions;
+  set_detail(armed, [this, order](const auto& outcomes) {
+    if (outcomes.ok()) {
+      watch_triggers(order);
+    } else {
+      order->fail(outcomes.error());
+    }
+  });
+}
+
+void Collector::watch_triggers(const std::shared_ptr<TriggersOrder>& order) {
+  const uint64_t set =
+      triggers_.set(order->agent.id, order->agent.session, order->request.triggers());
+  const auto on_seen = [this, agent = order->agent, set](const ingest::SeenEvent& seen) {
+    asio::post(watches_.io(), [this, agent, set, seen] { fire(agent, set, seen); });
+  };
+  ingest_->watch_events(order->agent.process_id, order->events, on_seen,
+                        [this, order](const auto& name) {
+                          if (!name.ok()) {
+                            triggers_.set(order->agent.id, {}, {});
+                            order->fail(name.error());
+                            return;
+                          }
+                          auto outcome = outcome_for<api::TriggersOutcome>(order->agent);
+                          outcome.set_session(to_message(order->agent).session());
+                          size_t matched = 0;
+                          for (const ingest::WatchedEvent& event : order->events)
+                            matched += event.functions.size();
+                          outcome.set_functions_matched(static_cast<uint32_t>(matched));
+                          *outcome.mutable_triggers() = order->request.triggers();
+                          for (api::Trigger& trigger : *outcome.mutable_triggers())
+                            trigger.set_fired_count(0);
+                          order->call->add(std::move(outcome));
+                        });
+}
+
+void Collector::fire(const ingest::AgentSnapshot& agent, uint64_t set,
+                     const ingest::SeenEvent& seen) {
+  const auto trigger = triggers_.fire(agent.id, set, seen.number, std::chrono::steady_clock::now());
+  if (!trigger) return;
+  const std::string text = marker_text(*trigger, seen);
+  spdlog::info("{}: {}", agent_name(agent.id), printable(text));
+  control::DetailOrder detail;
+  detail.mode = api::DETAIL_MODE_ON;
+  detail.target = selector_of(agent);
+  detail.functions = words_of(trigger->detail_functions());
+  detail.duration_ns = control::nanoseconds_of(trigger->duration());
+  detail.pre_roll_ns = control::nanoseconds_of(trigger->pre_roll());
+  const auto say = [name = agent_name(agent.id)](const auto& result) {
+    if (result.ok()) return;
+    spdlog::warn("{}: what a trigger asked for: {}", name, printable(result.error().message));
+  };
+  set_detail(detail, say);
+  ingest_->annotate(agent.process_id, seen.at_ns, text, say);
+}
+
+Result<api::GetTriggersResponse> Collector::triggers(const api::Selector& target) {
+  const auto targets = registry_.recording_targets(target);
+  if (!targets.ok()) return targets.error();
+  api::GetTriggersResponse response;
+  for (const ingest::AgentSnapshot& agent : *targets) {
+    const std::vector<api::Trigger> triggers = triggers_.triggers(agent.id);
+    if (triggers.empty()) continue;
+    api::TriggersOutcome* const outcome = response.add_outcomes();
+    outcome->set_agent(agent_name(agent.id));
+    outcome->set_session(to_message(agent).session());
+    outcome->mutable_triggers()->Add(triggers.begin(), triggers.end());
+  }
+  return response;
+}
+
+}  // namespace collect::daemon

@@ -1,0 +1,81 @@
+// Looks for single events among those that arrive: calls of some functions, calls of them that take
+// long, exceptions that end them. For the triggers of the control plane (collector_triggers.cc).
+//
+// One session's; its writer's thread.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/atf/layout.h"
+#include "formats/core/keyed_hash.h"
+#include "storage/session_types.h"
+
+namespace collect::ingest {
+
+// Of one session: bits of a mask.
+inline constexpr size_t kMaxWatchedEvents = 32;
+// Calls of watched functions that are open in one thread; deeper ones are not measured.
+inline constexpr size_t kMaxOpenCalls = 4096;
+
+struct WatchedEvent {
+  enum class Kind : uint8_t { kCall, kLongCall, kException };
+  Kind kind = Kind::kCall;
+  uint64_t longer_than_ns = 0;      // of kLongCall
+  std::vector<uint64_t> functions;  // ids
+};
+
+struct SeenEvent {
+  size_t number = 0;  // of the watched events, from 0
+  uint64_t function_id = 0;
+  uint64_t at_ns =
+      0;  // device clock: of the event; of kLongCall, when the call was known to be long
+  uint64_t took_ns = 0;  // of kLongCall, so far
+};
+
+// Called on the writer's thread, at most once for each watched event and page.
+using OnSeen = std::function<void(const SeenEvent&)>;
+
+class EventWatch {
+ public:
+  // At most kMaxWatchedEvents.
+  EventWatch(atf::Version version, std::vector<WatchedEvent> wanted, OnSeen on_seen);
+
+  // Of an index lane, in the order of the stream; what came before is passed by.
+  void look_at(const Page& page);
+  void forget(uint32_t stream_id) { streams_.erase(stream_id); }
+
+ private:
+  struct OpenCall {
+    uint64_t function_id;
+    uint64_t begin_ns;
+    uint32_t told;  // watched events that this call was told of
+  };
+  struct Stream {
+    uint64_t next_seq = 0;
+    std::vector<OpenCall> open;
+  };
+
+  void call(Stream& stream, uint64_t function_id, uint64_t at_ns);
+  void end(Stream& stream, uint64_t function_id, uint64_t at_ns, bool is_exception);
+  void look_at_open(OpenCall& call, uint64_t now_ns);
+  void see(const SeenEvent& seen);
+  // Few functions are watched: most events are passed by without a look into the table.
+  static size_t place_of(uint64_t function_id) {
+    return static_cast<size_t>((function_id * 0x9E3779B97F4A7C15ull) >> 52);
+  }
+  uint32_t watched(uint64_t function_id) const;
+
+  const atf::Version version_;
+  const std::vector<WatchedEvent> wanted_;
+  const OnSeen on_seen_;
+  std::bitset<4096> maybe_;
+  std::unordered_map<uint64_t, uint32_t, KeyedHash> functions_;  // which watched events
+  std::unordered_map<uint32_t, Stream, KeyedHash> streams_;
+  uint32_t seen_ = 0;  // in this page
+};
+
+}  // namespace collect::ingest
