@@ -32,7 +32,7 @@ std::string out_of(uint64_t value, uint64_t low, uint64_t high) {
 }
 
 std::string address_fault(const std::string& text) {
-  const auto address = ingest::parse_address(text);
+  const auto address = parse_address(text);
   return address.ok() ? std::string() : address.error().message;
 }
 

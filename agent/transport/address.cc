@@ -61,7 +61,8 @@ const char* set_unix(const char* name, size_t name_offset, AddressList& out) {
   un.sun_family = AF_UNIX;
   const size_t length = std::strlen(name);
   if (length == 0) return "the Unix socket has no name";
-  if (length + 1 > sizeof un.sun_path) return "the Unix socket's name is too long";
+  if (name_offset == 0 && *name != '/') return "a Unix socket's path begins with /";
+  if (name_offset + length + 1 > sizeof un.sun_path) return "the Unix socket's name is too long";
   std::memcpy(un.sun_path + name_offset, name, length);
   Address& address = out.items[0];
   address = Address{};
@@ -133,7 +134,9 @@ const char* set_host(const char* host, uint16_t port, AddressList& out) {
 const char* resolve_connect(const char* text, AddressList& out) {
   out.count = 0;
   if (const char* path = after(text, "unix:")) return set_unix(path, 0, out);
-  if (const char* name = after(text, "abstract:")) return set_abstract(name, out);
+  if (const char* name = after(text, "abstract:")) {
+    return *name == '\0' ? "the Unix socket has no name" : set_abstract(name, out);
+  }
   uint16_t port = 0;
   if (const char* digits = after(text, "tcp:")) {
     if (!parse_port(digits, nullptr, port) || port == 0) return "behind tcp: stands one port";
@@ -148,6 +151,8 @@ const char* resolve_connect(const char* text, AddressList& out) {
   if (*begin == '[' && end > begin + 1 && end[-1] == ']') {
     ++begin;
     --end;
+  } else if (std::memchr(text, ':', static_cast<size_t>(colon - text)) != nullptr) {
+    return "a number of IPv6 stands in brackets";
   }
   char host[256];
   const auto length = static_cast<size_t>(end - begin);

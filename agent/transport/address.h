@@ -23,7 +23,8 @@ struct AddressList {
   uint32_t count;
 };
 
-// "host:port", "[v6]:port", "unix:/path", "abstract:name". Returns null, or a static sentence.
+// "host:port", "[v6]:port", "unix:/path", "abstract:name", as formats/core/address.h has them.
+// Returns null, or a static sentence.
 const char* resolve_connect(const char* text, AddressList& out);
 // "tls://" before "host:port": connected to with TLS.
 bool is_tls(const char* text);

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "formats/core/address.h"
 #include "formats/core/result.h"
 
 namespace collect::attach {
@@ -14,11 +15,9 @@ inline constexpr uint16_t kDefaultAdbPort = 5037;
 
 struct AdbAddress {
   bool is_off = false;
-  bool is_path = false;
-  std::string host;  // or the path of a Unix socket
-  uint16_t port = 0;
+  Address server;  // TCP or a path
 
-  std::string text() const;  // "127.0.0.1:5037", "unix:/path"
+  std::string text() const { return is_off ? "off" : to_string(server); }
 };
 
 // Returns the variable's value, or null.

@@ -55,18 +55,19 @@ Error AdbConnection::failure(const std::error_code& error) const {
 
 void AdbConnection::connect(OnDone done) {
   begin_deadline();
-  if (address_.is_path) {
-    connect_to(asio::local::stream_protocol::endpoint(address_.host), std::move(done));
+  const Address& server = address_.server;
+  if (server.kind == Address::Kind::kUnix) {
+    connect_to(asio::local::stream_protocol::endpoint(server.host), std::move(done));
     return;
   }
   std::error_code error;
-  const asio::ip::address number = asio::ip::make_address(address_.host, error);
+  const asio::ip::address number = asio::ip::make_address(server.host, error);
   if (!error) {
-    connect_to(asio::ip::tcp::endpoint(number, address_.port), std::move(done));
+    connect_to(asio::ip::tcp::endpoint(number, server.port), std::move(done));
     return;
   }
   resolver_.async_resolve(
-      address_.host, std::to_string(address_.port),
+      server.host, std::to_string(server.port),
       [self = shared_from_this(), done = std::move(done)](
           const std::error_code& fault, const asio::ip::tcp::resolver::results_type& found) {
         if (fault || found.empty()) {

@@ -10,22 +10,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstring>
 #include <memory>
 #include <utility>
 
+#include "formats/core/address.h"
+
 namespace collect::control {
 namespace {
-
-constexpr std::string_view kUnixPrefix = "unix:";
-constexpr size_t kMaxUnixPath = sizeof(sockaddr_un::sun_path) - 1;
-
-Error invalid(std::string_view text, std::string_view why) {
-  return {Code::kInvalidArgument,
-          "control address \"" + std::string(text) + "\": " + std::string(why)};
-}
 
 class Socket {
  public:
@@ -48,7 +41,7 @@ class Socket {
 };
 
 bool is_loopback(const std::string& host) {
-  if (host == "localhost" || host == "[::1]") return true;
+  if (host == "localhost" || host == "::1") return true;
   in_addr address{};
   return ::inet_pton(AF_INET, host.c_str(), &address) == 1 && (ntohl(address.s_addr) >> 24) == 127;
 }
@@ -56,19 +49,18 @@ bool is_loopback(const std::string& host) {
 sockaddr_un unix_address(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.data(), std::min(path.size(), kMaxUnixPath));
+  std::memcpy(address.sun_path, path.data(), std::min(path.size(), kMaxSocketPath));
   return address;
 }
 
 // 0 with the listening socket in `kept`, or errno.
 int bind_tcp(const ControlAddress& address, Socket& kept) {
-  std::string host = address.host;
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   wanted.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), std::to_string(address.port).c_str(), &wanted, &found) != 0) {
+  if (::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &wanted, &found) !=
+      0) {
     return EADDRNOTAVAIL;
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
@@ -129,35 +121,28 @@ Error error_of(const ControlAddress& address, int error) {
 }  // namespace
 
 std::string ControlAddress::target() const {
-  return unix_socket ? std::string(kUnixPrefix) + path : host + ":" + std::to_string(port);
+  return to_string(unix_socket ? Address{Address::Kind::kUnix, path, 0}
+                               : Address{Address::Kind::kTcp, host, port});
 }
 
 Result<ControlAddress> parse_control_address(std::string_view text) {
+  auto parsed = parse_address(text);
+  if (!parsed.ok()) return Error{parsed.code(), "control " + parsed.error().message};
   ControlAddress address;
-  if (text.starts_with(kUnixPrefix)) {
-    address.unix_socket = true;
-    address.path = text.substr(kUnixPrefix.size());
-    if (address.path.empty() || address.path[0] != '/' ||
-        address.path.find('\0') != std::string::npos) {
-      return invalid(text, "a Unix socket needs an absolute path, as in unix:/run/collectord.sock");
-    }
-    if (address.path.size() > kMaxUnixPath) {
-      return invalid(text, "the path has more than " + std::to_string(kMaxUnixPath) +
-                               " bytes; the system allows no longer ones");
-    }
-    return address;
+  switch (parsed->kind) {
+    case Address::Kind::kAbstract:
+      return Error{Code::kInvalidArgument,
+                   "control address \"" + std::string(text) +
+                       "\": gRPC takes host:port, as in 127.0.0.1:7711, or unix:/path"};
+    case Address::Kind::kUnix:
+      address.unix_socket = true;
+      address.path = std::move(parsed->host);
+      break;
+    case Address::Kind::kTcp:
+      address.host = std::move(parsed->host);
+      address.port = parsed->port;
+      address.loopback = is_loopback(address.host);
   }
-  const size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos || colon == 0) {
-    return invalid(text, "write host:port, as in 127.0.0.1:7711, or unix:/path");
-  }
-  address.host = text.substr(0, colon);
-  const std::string_view port = text.substr(colon + 1);
-  const auto parsed = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (port.empty() || parsed.ec != std::errc() || parsed.ptr != port.data() + port.size()) {
-    return invalid(text, "the port is a number from 0 to 65535");
-  }
-  address.loopback = is_loopback(address.host);
   return address;
 }
 
@@ -201,7 +186,7 @@ Result<ControlAddress> bound_address(int listening) {
     sockaddr_in6 v6{};
     std::memcpy(&v6, &raw, sizeof v6);
     ::inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
-    address.host = "[" + std::string(text) + "]";
+    address.host = text;
     address.port = ntohs(v6.sin6_port);
   } else {
     return Error{Code::kUnsupported, "the inherited control socket is neither TCP nor Unix"};

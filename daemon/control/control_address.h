@@ -13,7 +13,7 @@ namespace collect::control {
 struct ControlAddress {
   bool unix_socket = false;
   bool loopback = false;  // TCP that only this machine can reach
-  std::string host;       // as written, brackets included; empty for a Unix socket
+  std::string host;       // without brackets; empty for a Unix socket
   uint16_t port = 0;
   std::string path;  // of the Unix socket; with @ in front where it has a name and no file
 

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "daemon/principal/peer_user.h"
+#include "formats/core/address.h"
 
 namespace collect::ctl {
 namespace {
@@ -49,12 +50,9 @@ Result<int> checked(int fd, const std::string& address, const std::string& path)
   return fd;
 }
 
-Result<int> connect_unix(const std::string& address) {
-  std::string path = address.substr(std::strlen("unix:"));
-  if (path.starts_with("//")) path.erase(0, 2);
+Result<int> connect_unix(const std::string& address, const std::string& path) {
   sockaddr_un local{};
   local.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof local.sun_path) return no_answer(address);
   std::memcpy(local.sun_path, path.data(), path.size());
   const int fd = connected_to(AF_UNIX, reinterpret_cast<const sockaddr*>(&local), sizeof local);
   if (fd < 0) return no_answer(address);
@@ -64,15 +62,15 @@ Result<int> connect_unix(const std::string& address) {
 }  // namespace
 
 Result<int> connect_plain(const std::string& address) {
-  if (address.starts_with("unix:")) return connect_unix(address);
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return no_answer(address);
-  std::string host = address.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  const auto where = parse_address(address);
+  if (!where.ok()) return where.error();
+  if (where->kind == Address::Kind::kUnix) return connect_unix(address, where->host);
+  if (where->kind == Address::Kind::kAbstract) return no_answer(address);
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
-  if (::getaddrinfo(host.c_str(), address.c_str() + colon + 1, &wanted, &list) != 0) {
+  if (::getaddrinfo(where->host.c_str(), std::to_string(where->port).c_str(), &wanted, &list) !=
+      0) {
     return no_answer(address);
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);

@@ -10,30 +10,10 @@
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/local/stream_protocol.hpp>
-#include <charconv>
 #include <cstring>
 
 namespace collect::ingest {
 namespace {
-
-constexpr std::string_view kUnixPrefix = "unix:";
-constexpr std::string_view kAbstractPrefix = "abstract:";
-constexpr std::string_view kPortPrefix = "tcp:";
-constexpr size_t kMaxUnixPath = sizeof(sockaddr_un::sun_path) - 1;
-
-Error wrong(std::string_view text, std::string_view why) {
-  return {Code::kInvalidArgument, "address \"" + std::string(text) + "\": " + std::string(why) +
-                                      " (want host:port, unix:/path or abstract:name)"};
-}
-
-Result<Address> parse_local(std::string_view text, std::string_view name, Address::Kind kind) {
-  if (name.empty()) return wrong(text, "the name is empty");
-  if (name.size() > kMaxUnixPath - 1) return wrong(text, "the name is longer than 106 bytes");
-  Address address;
-  address.kind = kind;
-  address.host = std::string(name);
-  return address;
-}
 
 // std::string_view of a local endpoint's path: sun_path may hold an abstract name.
 std::string local_text(const Endpoint& endpoint) {
@@ -41,59 +21,14 @@ std::string local_text(const Endpoint& endpoint) {
   sockaddr_un raw{};
   std::memcpy(&raw, endpoint.data(), std::min(endpoint.size(), sizeof raw));
   const size_t bytes = endpoint.size() - offsetof(sockaddr_un, sun_path);
-  if (raw.sun_path[0] == '\0') return "abstract:" + std::string(raw.sun_path + 1, bytes - 1);
-  return "unix:" + std::string(raw.sun_path, strnlen(raw.sun_path, bytes));
+  if (raw.sun_path[0] == '\0') {
+    return to_string(Address{Address::Kind::kAbstract, std::string(raw.sun_path + 1, bytes - 1)});
+  }
+  return to_string(
+      Address{Address::Kind::kUnix, std::string(raw.sun_path, strnlen(raw.sun_path, bytes))});
 }
 
 }  // namespace
-
-// As agents are told it: a port of this machine.
-Result<Address> parse_port_here(std::string_view text, std::string_view digits) {
-  Address address;
-  address.host = "127.0.0.1";
-  const char* const last = digits.data() + digits.size();
-  const auto [end, error] = std::from_chars(digits.data(), last, address.port);
-  if (error != std::errc{} || end != last) {
-    return wrong(text, "behind tcp: stands one port of this machine, as in tcp:7720");
-  }
-  return address;
-}
-
-Result<Address> parse_address(std::string_view text) {
-  if (text.starts_with(kUnixPrefix)) {
-    return parse_local(text, text.substr(kUnixPrefix.size()), Address::Kind::kUnix);
-  }
-  if (text.starts_with(kAbstractPrefix)) {
-    return parse_local(text, text.substr(kAbstractPrefix.size()), Address::Kind::kAbstract);
-  }
-  if (text.starts_with(kPortPrefix)) return parse_port_here(text, text.substr(kPortPrefix.size()));
-  const size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return wrong(text, "the port is missing");
-  std::string_view host = text.substr(0, colon);
-  const std::string_view port = text.substr(colon + 1);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  if (host.empty()) return wrong(text, "the host is missing");
-  Address address;
-  address.host = std::string(host);
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (error != std::errc{} || end != port.data() + port.size()) {
-    return wrong(text, "the port is not a number from 0 to 65535");
-  }
-  return address;
-}
-
-std::string to_string(const Address& address) {
-  switch (address.kind) {
-    case Address::Kind::kUnix:
-      return std::string(kUnixPrefix) + address.host;
-    case Address::Kind::kAbstract:
-      return std::string(kAbstractPrefix) + address.host;
-    case Address::Kind::kTcp:
-      break;
-  }
-  const bool is_v6 = address.host.find(':') != std::string::npos;
-  return (is_v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
-}
 
 Result<Endpoint> numeric_endpoint(const Address& address) {
   if (address.kind == Address::Kind::kUnix) {
@@ -146,8 +81,7 @@ std::string endpoint_text(const Endpoint& endpoint) {
   if (endpoint.size() > tcp.capacity()) return "unknown";
   std::memcpy(tcp.data(), endpoint.data(), endpoint.size());
   tcp.resize(endpoint.size());
-  const std::string host = tcp.address().to_string();
-  return (tcp.address().is_v6() ? "[" + host + "]" : host) + ":" + std::to_string(tcp.port());
+  return to_string(Address{Address::Kind::kTcp, tcp.address().to_string(), tcp.port()});
 }
 
 std::string origin_of(const Endpoint& endpoint) {

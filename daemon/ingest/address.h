@@ -1,4 +1,4 @@
-// Addresses as people write them: "host:port", "[v6]:port", "unix:/path", "abstract:name".
+// Endpoints of addresses (formats/core/address.h), and who is at the other end of a connection.
 #pragma once
 
 #include <asio/generic/stream_protocol.hpp>
@@ -6,22 +6,13 @@
 #include <string>
 #include <string_view>
 
+#include "formats/core/address.h"
 #include "formats/core/result.h"
 
 namespace collect::ingest {
 
 using Socket = asio::generic::stream_protocol::socket;
 using Endpoint = asio::generic::stream_protocol::endpoint;
-
-struct Address {
-  enum class Kind : uint8_t { kTcp, kUnix, kAbstract };
-  Kind kind = Kind::kTcp;
-  std::string host;  // kTcp: name or number; else the path or the abstract name
-  uint16_t port = 0;
-};
-
-Result<Address> parse_address(std::string_view text);
-std::string to_string(const Address& address);
 
 // The endpoint of a Unix address, or of a TCP address whose host is a number or "localhost".
 // kUnsupported: the host has to be looked up.

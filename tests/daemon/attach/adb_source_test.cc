@@ -40,8 +40,8 @@ class AdbSourceTest : public testing::Test {
   void start() { start_at(server_.port()); }
   void start_at(uint16_t port) {
     AdbAddress address;
-    address.host = "127.0.0.1";
-    address.port = port;
+    address.server.host = "127.0.0.1";
+    address.server.port = port;
     source_ = std::make_unique<AdbSource>(io_, address);
     source_->start([this](const ServerState& state) { states_.push_back(state); },
                    [this](const std::vector<SourceDevice>& list) {

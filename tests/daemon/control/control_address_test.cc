@@ -62,7 +62,7 @@ TEST(ControlAddressTest, SocketsSayWhereTheyAre) {
   EXPECT_TRUE(v4.loopback);
   EXPECT_FALSE(bound(fakes::tcp4(INADDR_ANY, 0)).loopback);
   const ControlAddress v6 = bound(fakes::tcp6(in6addr_loopback, 0));
-  EXPECT_EQ(v6.host, "[::1]");
+  EXPECT_EQ(v6.host, "::1");
   EXPECT_NE(v6.port, 0);
   EXPECT_TRUE(v6.loopback);
   const std::string path = testing::TempDir() + "control_" + std::to_string(::getpid());
