@@ -157,7 +157,12 @@ TEST(CaptureTest, NothingIsRolledWhenContainersAreOff) {
                    environment);
   ASSERT_TRUE(eventually(
       seconds(30), [&] { return !session_directories(collector.root(), job.pid()).empty(); }));
-  const Ending rolled = collector.ctl({"roll"});
+  // Its directory is there a moment before its agent is shown as recording.
+  Ending rolled;
+  ASSERT_TRUE(eventually(seconds(30), [&] {
+    rolled = collector.ctl({"roll"});
+    return rolled.errors.find("no session records now") == std::string::npos;
+  }));
   EXPECT_TRUE(rolled.exited_with(1)) << rolled.output;
   EXPECT_NE(rolled.errors.find("rtc = true"), std::string::npos) << rolled.errors;
   job.send_signal(SIGKILL);
