@@ -278,7 +278,7 @@ void add_trigger(CLI::App& app, Line& line) {
   duration("--duration", line.duration, "Detail stops by itself after this time");
   duration("--pre-roll", line.pre_roll, "Arm detail now, and ship it back to this");
   set->add_option("--times", line.trigger.times, "At most so often (default: whenever it happens)")
-      ->type_name("COUNT");
+      ->type_name("N");
   set->footer(
       "Without --duration detail goes on until detail stop, and the trigger fires once. Each time\n"
       "there is a marker in the session. Triggers end with the session. Several: grpcurl.\n"

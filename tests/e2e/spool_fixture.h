@@ -31,7 +31,7 @@ class SpoolE2eTest : public testing::TestWithParam<const char*> {
         << job_->errors();
   }
   void begin(const std::string& full_policy, const std::string& spool, uint32_t spool_mb,
-             uint32_t buffer_mb) {
+             uint32_t buffer_mb, const Arguments& command = {}) {
     std::filesystem::create_directory(scratch_ / "spool");
     Environment environment = collector_.tracing(full_policy);
     environment["COLLECT_CONNECT"] = "127.0.0.1:" + std::to_string(proxy_.port());
@@ -41,10 +41,10 @@ class SpoolE2eTest : public testing::TestWithParam<const char*> {
     environment["COLLECT_SPOOL"] = scratch_ / spool;
     environment["COLLECT_SPOOL_MB"] = std::to_string(spool_mb);
     environment["COLLECT_LOG"] = "1";
-    job_ = std::make_unique<ChildProcess>(
-        scratch_.path(),
-        Arguments{traced_program("chaos"), scratch_ / "progress", std::to_string(kThreads)},
-        environment);
+    const Arguments chaos = {traced_program("chaos"), scratch_ / "progress",
+                             std::to_string(kThreads)};
+    job_ = std::make_unique<ChildProcess>(scratch_.path(), command.empty() ? chaos : command,
+                                          environment);
   }
 
   // Of the one agent or session.

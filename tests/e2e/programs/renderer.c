@@ -1,6 +1,6 @@
 // What the examples of daemon/control/CONTROL.md are about: one thread that draws a line once a
-// millisecond and parses, for 6 ms, after every twentieth. `renderer MS`: for so many milliseconds of
-// its clock.
+// millisecond and parses, for 6 ms, after every twentieth. `renderer MS`: for so many milliseconds
+// of its clock.
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>

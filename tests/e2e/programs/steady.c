@@ -1,5 +1,6 @@
 // One thread that calls one function; words behind these are passed by. `steady fill N`: N times,
 // as fast as it can. `steady pace MS`: once a millisecond, for so many milliseconds of its clock.
+// `steady burst MS N`: N times a millisecond; where it can't keep up, as fast as it can.
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -25,6 +26,13 @@ int main(int argc, char** argv) {
   const uint64_t wanted = strtoull(argv[2], NULL, 10);
   if (strcmp(argv[1], "fill") == 0) {
     for (uint64_t i = 0; i < wanted; ++i) step();
+  } else if (strcmp(argv[1], "burst") == 0 && argc > 3) {
+    const uint64_t each = strtoull(argv[3], NULL, 10);
+    const uint64_t begin = now_ms();
+    for (uint64_t ms = 0; ms < wanted; ++ms) {
+      for (uint64_t i = 0; i < each; ++i) step();
+      if (begin + ms >= now_ms()) usleep(1000);
+    }
   } else {
     for (const uint64_t end = now_ms() + wanted; now_ms() < end;) {
       step();
