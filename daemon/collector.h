@@ -155,10 +155,11 @@ class Collector final : public control::CollectorApi,
   void send_detail(const std::shared_ptr<DetailCommand>& command);
 
   struct TriggersOrder;  // collector_triggers.cc
-  void find_trigger_functions(const std::shared_ptr<TriggersOrder>& order, int number);
+  void find_trigger_functions(const std::shared_ptr<TriggersOrder>& order);
   void watch_triggers(const std::shared_ptr<TriggersOrder>& order);
   void arm_for_triggers(const std::shared_ptr<TriggersOrder>& order);
   void fire(const ingest::AgentSnapshot& agent, uint64_t generation, const ingest::SeenEvent& seen);
+  void end_detail(const ingest::AgentSnapshot& agent, uint64_t set, const ingest::SeenEvent& seen);
 
   struct FilterCall;  // collector_filter.cc
   struct FilterOrder;

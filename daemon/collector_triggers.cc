@@ -59,14 +59,28 @@ std::optional<std::vector<std::string>> functions_to_arm(const api::SetTriggersR
   return functions;
 }
 
+auto say_failure(const ingest::AgentSnapshot& agent) {
+  return [name = agent_name(agent.id)](const auto& result) {
+    if (result.ok()) return;
+    spdlog::warn("{}: what a trigger asked for: {}", name, printable(result.error().message));
+  };
+}
+
 }  // namespace
 
-// One agent on its way to its triggers.
+// What is looked for: the triggers' events, and behind them what ends their detail.
 struct Collector::TriggersOrder {
+  // Of each event: whose it is, and which end.
+  struct Meaning {
+    size_t trigger = 0;
+    bool is_end = false;
+  };
+
   std::shared_ptr<TriggersCall> call;
   api::SetTriggersRequest request;
   ingest::AgentSnapshot agent;
-  std::vector<ingest::WatchedEvent> events;  // of the triggers whose functions were found
+  std::vector<Meaning> meanings;
+  std::vector<ingest::WatchedEvent> events = {};  // those whose functions were found
 
   void fail(const Error& error) const {
     call->fail(outcome_for<api::TriggersOutcome>(agent), error);
@@ -80,24 +94,38 @@ void Collector::set_triggers(const api::SetTriggersRequest& request,
     done(targets.error());
     return;
   }
+  std::vector<TriggersOrder::Meaning> meanings;
+  for (size_t i = 0; i < static_cast<size_t>(request.triggers_size()); ++i) {
+    meanings.push_back({i, false});
+    if (!request.triggers(static_cast<int>(i)).until_functions().empty()) {
+      meanings.push_back({i, true});
+    }
+  }
   const auto call = std::make_shared<TriggersCall>(targets->size(), outcomes_into(std::move(done)));
   for (const ingest::AgentSnapshot& agent : *targets) {
-    find_trigger_functions(std::make_shared<TriggersOrder>(TriggersOrder{call, request, agent, {}}),
-                           0);
+    find_trigger_functions(
+        std::make_shared<TriggersOrder>(TriggersOrder{call, request, agent, meanings}));
   }
 }
 
-// Of one trigger after the other.
-void Collector::find_trigger_functions(const std::shared_ptr<TriggersOrder>& order, int number) {
-  if (number == order->request.triggers_size()) {
+// Of one event after the other.
+void Collector::find_trigger_functions(const std::shared_ptr<TriggersOrder>& order) {
+  if (order->events.size() == order->meanings.size()) {
     arm_for_triggers(order);
     return;
   }
-  const api::Trigger& trigger = order->request.triggers(number);
-  auto patterns = FunctionPatterns::parse(words_of(trigger.functions()));
+  const TriggersOrder::Meaning next = order->meanings[order->events.size()];
+  const api::Trigger& trigger = order->request.triggers(static_cast<int>(next.trigger));
+  auto patterns = FunctionPatterns::parse(
+      words_of(next.is_end ? trigger.until_functions() : trigger.functions()));
   if (!patterns.ok()) {
     order->fail(patterns.error());
     return;
+  }
+  ingest::WatchedEvent event;
+  if (!next.is_end) {
+    event.kind = kind_of(trigger.event());
+    event.longer_than_ns = control::nanoseconds_of(trigger.longer_than());
   }
   find_functions(
       order->agent,
@@ -105,15 +133,14 @@ void Collector::find_trigger_functions(const std::shared_ptr<TriggersOrder>& ord
         return patterns.resolve(modules, naming_.symbolizer(), stopping_,
                                 symbolize::kMaxElfSymbols);
       },
-      [this, order, number](Result<std::vector<uint64_t>> ids) {
+      [this, order, event = std::move(event)](Result<std::vector<uint64_t>> ids) mutable {
         if (!ids.ok()) {
           order->fail(ids.error());
           return;
         }
-        const api::Trigger& found = order->request.triggers(number);
-        order->events.push_back({kind_of(found.event()),
-                                 control::nanoseconds_of(found.longer_than()), std::move(*ids)});
-        find_trigger_functions(order, number + 1);
+        event.functions = std::move(*ids);
+        order->events.push_back(std::move(event));
+        find_trigger_functions(order);
       });
 }
 
@@ -140,8 +167,17 @@ void Collector::arm_for_triggers(const std::shared_ptr<TriggersOrder>& order) {
 void Collector::watch_triggers(const std::shared_ptr<TriggersOrder>& order) {
   const uint64_t set =
       triggers_.set(order->agent.id, order->agent.session, order->request.triggers());
-  const auto on_seen = [this, agent = order->agent, set](const ingest::SeenEvent& seen) {
-    asio::post(watches_.io(), [this, agent, set, seen] { fire(agent, set, seen); });
+  const auto on_seen = [this, agent = order->agent, meanings = order->meanings,
+                        set](ingest::SeenEvent seen) {
+    const TriggersOrder::Meaning meaning = meanings.at(seen.number);
+    seen.number = meaning.trigger;
+    asio::post(watches_.io(), [this, agent, set, seen, meaning] {
+      if (meaning.is_end) {
+        end_detail(agent, set, seen);
+      } else {
+        fire(agent, set, seen);
+      }
+    });
   };
   ingest_->watch_events(order->agent.process_id, order->events, on_seen,
                         [this, order](const auto& name) {
@@ -175,12 +211,20 @@ void Collector::fire(const ingest::AgentSnapshot& agent, uint64_t set,
   detail.functions = words_of(trigger->detail_functions());
   detail.duration_ns = control::nanoseconds_of(trigger->duration());
   detail.pre_roll_ns = control::nanoseconds_of(trigger->pre_roll());
-  const auto say = [name = agent_name(agent.id)](const auto& result) {
-    if (result.ok()) return;
-    spdlog::warn("{}: what a trigger asked for: {}", name, printable(result.error().message));
-  };
-  set_detail(detail, say);
-  ingest_->annotate(agent.process_id, seen.at_ns, text, say);
+  set_detail(detail, say_failure(agent));
+  ingest_->annotate(agent.process_id, seen.at_ns, text, say_failure(agent));
+}
+
+// Back to what was there before it fired.
+void Collector::end_detail(const ingest::AgentSnapshot& agent, uint64_t set,
+                           const ingest::SeenEvent& seen) {
+  const auto trigger = triggers_.end(agent.id, set, seen.number, std::chrono::steady_clock::now());
+  if (!trigger) return;
+  control::DetailOrder detail;
+  detail.mode = trigger->has_pre_roll() ? api::DETAIL_MODE_ARMED : api::DETAIL_MODE_OFF;
+  detail.target = selector_of(agent);
+  if (trigger->has_pre_roll()) detail.functions = words_of(trigger->detail_functions());
+  set_detail(detail, say_failure(agent));
 }
 
 Result<api::GetTriggersResponse> Collector::triggers(const api::Selector& target) {

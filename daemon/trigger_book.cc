@@ -26,19 +26,33 @@ void TriggerBook::forget(const std::string& session) {
   std::erase_if(sets_, [&session](const auto& one) { return one.second.session == session; });
 }
 
+// Under the lock.
+TriggerBook::State* TriggerBook::find(ingest::AgentId agent, uint64_t set, size_t number) {
+  const auto found = sets_.find(agent);
+  if (found == sets_.end() || found->second.number != set) return nullptr;
+  return &found->second.states.at(number);
+}
+
 std::optional<api::Trigger> TriggerBook::fire(ingest::AgentId agent, uint64_t set, size_t number,
                                               Time now) {
   const std::lock_guard lock(mutex_);
-  const auto found = sets_.find(agent);
-  if (found == sets_.end() || found->second.number != set) return std::nullopt;
-  State& state = found->second.states.at(number);
-  api::Trigger& trigger = state.trigger;
-  const bool is_spent = trigger.times() != 0 && trigger.fired_count() >= trigger.times();
-  if (is_spent || now < state.not_before) return std::nullopt;
+  State* const state = find(agent, set, number);
+  if (state == nullptr || now < state->over_at) return std::nullopt;
+  api::Trigger& trigger = state->trigger;
+  if (trigger.times() != 0 && trigger.fired_count() >= trigger.times()) return std::nullopt;
   trigger.set_fired_count(trigger.fired_count() + 1);
   const std::chrono::nanoseconds duration(control::nanoseconds_of(trigger.duration()));
-  state.not_before = duration.count() == 0 ? Time::max() : now + duration;
+  state->over_at = duration.count() == 0 ? Time::max() : now + duration;
   return trigger;
+}
+
+std::optional<api::Trigger> TriggerBook::end(ingest::AgentId agent, uint64_t set, size_t number,
+                                             Time now) {
+  const std::lock_guard lock(mutex_);
+  State* const state = find(agent, set, number);
+  if (state == nullptr || now >= state->over_at) return std::nullopt;
+  state->over_at = now;
+  return state->trigger;
 }
 
 std::vector<api::Trigger> TriggerBook::triggers(ingest::AgentId agent) const {

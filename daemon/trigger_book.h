@@ -30,18 +30,22 @@ class TriggerBook {
   // Counts it, and says what is to be done. Nothing: these triggers were replaced, it has fired as
   // often as it may, or what it started goes on still.
   std::optional<api::Trigger> fire(ingest::AgentId agent, uint64_t set, size_t number, Time now);
+  // What its detail was to go on until. Nothing: it has not fired, or its detail is over already.
+  std::optional<api::Trigger> end(ingest::AgentId agent, uint64_t set, size_t number, Time now);
   std::vector<api::Trigger> triggers(ingest::AgentId agent) const;
 
  private:
   struct State {
     api::Trigger trigger;
-    Time not_before = Time::min();
+    Time over_at = Time::min();  // its detail; Time::max(): when somebody says so
   };
   struct Set {
     uint64_t number = 0;
     std::string session;
     std::vector<State> states;
   };
+
+  State* find(ingest::AgentId agent, uint64_t set, size_t number);
 
   mutable std::mutex mutex_;
   std::unordered_map<ingest::AgentId, Set> sets_;  // guarded by mutex_

@@ -129,6 +129,8 @@ Status check_triggers(const v1::SetTriggersRequest& request) {
     COLLECT_TRY(check_words("triggers.functions", trigger.functions(), kFunctionAdvice));
     COLLECT_TRY(
         check_words("triggers.detail_functions", trigger.detail_functions(), kFunctionAdvice));
+    COLLECT_TRY(
+        check_words("triggers.until_functions", trigger.until_functions(), kFunctionAdvice));
     COLLECT_TRY(check_duration("triggers.longer_than", trigger.longer_than()));
     COLLECT_TRY(check_duration("triggers.duration", trigger.duration()));
     COLLECT_TRY(check_duration("triggers.pre_roll", trigger.pre_roll()));

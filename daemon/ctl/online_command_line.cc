@@ -276,11 +276,15 @@ void add_trigger(CLI::App& app, Line& line) {
   set->add_flag("--throws", line.trigger.throws, "Only when an exception leaves the function")
       ->excludes(longer);
   duration("--duration", line.duration, "Detail stops by itself after this time");
+  set->add_option("--until", line.trigger.until, "Detail stops when this function is called")
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false);
   duration("--pre-roll", line.pre_roll, "Arm detail now, and ship it back to this");
   set->add_option("--times", line.trigger.times, "At most so often (default: whenever it happens)")
       ->type_name("N");
   set->footer(
-      "Without --duration detail goes on until detail stop, and the trigger fires once. Each time\n"
+      "Without --duration and --until detail goes on until detail stop, and it fires once. Each "
+      "time\n"
       "there is a marker in the session. Triggers end with the session. Several: grpcurl.\n"
       "Example: collectctl trigger set --function 'parse_*' --longer-than 5ms --pre-roll 1s\n"
       "         --duration 1s --times 3");

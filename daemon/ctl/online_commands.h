@@ -39,6 +39,7 @@ struct DetailOptions {
 struct TriggerOptions {
   std::string target;  // session or agent; empty: every one that records
   std::vector<std::string> functions{};
+  std::vector<std::string> until{};
   bool throws = false;
   std::chrono::nanoseconds longer_than{0};  // 0: every call is meant
   std::chrono::nanoseconds duration{0};     // 0: until stopped

@@ -167,6 +167,7 @@ int set_trigger(const Online& online, const TriggerOptions& options) {
     }
     if (options.duration.count() > 0) set_duration(trigger.mutable_duration(), options.duration);
     if (options.pre_roll.count() > 0) set_duration(trigger.mutable_pre_roll(), options.pre_roll);
+    trigger.mutable_until_functions()->Add(options.until.begin(), options.until.end());
     trigger.set_times(options.times);
   }
   return print_outcomes(online, Client(online.control).set_triggers(request),

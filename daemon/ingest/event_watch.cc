@@ -14,20 +14,20 @@ EventWatch::EventWatch(atf::Version version, std::vector<WatchedEvent> wanted, O
   COLLECT_CHECK(wanted_.size() <= kMaxWatchedEvents);
   for (size_t number = 0; number < wanted_.size(); ++number) {
     for (const uint64_t id : wanted_[number].functions) {
-      functions_[id] |= 1u << number;
+      functions_[id] |= uint64_t{1} << number;
       maybe_.set(place_of(id));
     }
   }
 }
 
-uint32_t EventWatch::watched(uint64_t function_id) const {
+uint64_t EventWatch::watched(uint64_t function_id) const {
   if (!maybe_.test(place_of(function_id))) return 0;
   const auto found = functions_.find(function_id);
   return found == functions_.end() ? 0 : found->second;
 }
 
 void EventWatch::see(const SeenEvent& seen) {
-  const uint32_t bit = 1u << seen.number;
+  const uint64_t bit = uint64_t{1} << seen.number;
   if ((seen_ & bit) != 0) return;
   seen_ |= bit;
   on_seen_(seen);
@@ -66,7 +66,7 @@ void EventWatch::look_at(const Page& page) {
 
 void EventWatch::call(Stream& stream, uint64_t function_id, uint64_t at_ns) {
   bool is_measured = false;
-  const uint32_t mask = watched(function_id);
+  const uint64_t mask = watched(function_id);
   for (size_t number = 0; number < wanted_.size(); ++number) {
     if ((mask >> number & 1) == 0) continue;
     const WatchedEvent::Kind kind = wanted_[number].kind;
@@ -80,7 +80,7 @@ void EventWatch::call(Stream& stream, uint64_t function_id, uint64_t at_ns) {
 
 void EventWatch::end(Stream& stream, uint64_t function_id, uint64_t at_ns, bool is_exception) {
   if (is_exception) {
-    const uint32_t mask = watched(function_id);
+    const uint64_t mask = watched(function_id);
     for (size_t number = 0; number < wanted_.size(); ++number) {
       const bool is_meant =
           (mask >> number & 1) != 0 && wanted_[number].kind == WatchedEvent::Kind::kException;
@@ -98,14 +98,14 @@ void EventWatch::end(Stream& stream, uint64_t function_id, uint64_t at_ns, bool 
 }
 
 void EventWatch::look_at_open(OpenCall& call, uint64_t now_ns) {
-  const uint32_t mask = watched(call.function_id) & ~call.told;
+  const uint64_t mask = watched(call.function_id) & ~call.told;
   if (mask == 0) return;
   const uint64_t took_ns = now_ns - std::min(now_ns, call.begin_ns);
   for (size_t number = 0; number < wanted_.size(); ++number) {
     const WatchedEvent& wanted = wanted_[number];
     if ((mask >> number & 1) == 0 || wanted.kind != WatchedEvent::Kind::kLongCall) continue;
     if (took_ns <= wanted.longer_than_ns) continue;
-    call.told |= 1u << number;
+    call.told |= uint64_t{1} << number;
     see({number, call.function_id, now_ns, took_ns});
   }
 }

@@ -16,8 +16,8 @@
 
 namespace collect::ingest {
 
-// Of one session: bits of a mask.
-inline constexpr size_t kMaxWatchedEvents = 32;
+// Of one session: bits of a mask. Two for each trigger: what starts it, and what ends its detail.
+inline constexpr size_t kMaxWatchedEvents = 64;
 // Calls of watched functions that are open in one thread; deeper ones are not measured.
 inline constexpr size_t kMaxOpenCalls = 4096;
 
@@ -52,7 +52,7 @@ class EventWatch {
   struct OpenCall {
     uint64_t function_id;
     uint64_t begin_ns;
-    uint32_t told;  // watched events that this call was told of
+    uint64_t told;  // watched events that this call was told of
   };
   struct Stream {
     uint64_t next_seq = 0;
@@ -67,15 +67,15 @@ class EventWatch {
   static size_t place_of(uint64_t function_id) {
     return static_cast<size_t>((function_id * 0x9E3779B97F4A7C15ull) >> 52);
   }
-  uint32_t watched(uint64_t function_id) const;
+  uint64_t watched(uint64_t function_id) const;
 
   const atf::Version version_;
   const std::vector<WatchedEvent> wanted_;
   const OnSeen on_seen_;
   std::bitset<4096> maybe_;
-  std::unordered_map<uint64_t, uint32_t, KeyedHash> functions_;  // which watched events
+  std::unordered_map<uint64_t, uint64_t, KeyedHash> functions_;  // which watched events
   std::unordered_map<uint32_t, Stream, KeyedHash> streams_;
-  uint32_t seen_ = 0;  // in this page
+  uint64_t seen_ = 0;  // in this page
 };
 
 }  // namespace collect::ingest

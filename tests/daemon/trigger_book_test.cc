@@ -45,6 +45,23 @@ TEST(TriggerBook, WithoutAnEndItFiresOnce) {
   EXPECT_FALSE(book.fire(1, set, 0, kNow + seconds(100'000)));
 }
 
+TEST(TriggerBook, ItsDetailEndsOnceAndThenItMayFireAgain) {
+  TriggerBook book;
+  for (const int64_t duration_s : {0, 100}) {
+    const uint64_t set = book.set(1, "one", triggers(0, duration_s));
+    EXPECT_FALSE(book.end(1, set, 0, kNow)) << "it has not fired";
+    EXPECT_TRUE(book.fire(1, set, 0, kNow));
+    EXPECT_FALSE(book.end(1, set + 1, 0, kNow + seconds(1))) << "of other triggers";
+    EXPECT_TRUE(book.end(1, set, 0, kNow + seconds(1)));
+    EXPECT_FALSE(book.end(1, set, 0, kNow + seconds(2)));
+    EXPECT_TRUE(book.fire(1, set, 0, kNow + seconds(2)));
+    EXPECT_EQ(book.triggers(1)[0].fired_count(), 2u);
+  }
+  const uint64_t set = book.set(1, "one", triggers(0, 5));
+  EXPECT_TRUE(book.fire(1, set, 0, kNow));
+  EXPECT_FALSE(book.end(1, set, 0, kNow + seconds(5))) << "it ended by itself";
+}
+
 TEST(TriggerBook, WhatWasReplacedForgottenOrAnothersDoesNotFire) {
   TriggerBook book;
   const uint64_t old = book.set(1, "one", triggers(0, 1));

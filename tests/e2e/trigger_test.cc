@@ -86,6 +86,17 @@ TEST_F(TriggerTest, ALongCallWithWhatLedToIt) {
   EXPECT_GT(pre_roll, 0u) << manifest["detail_windows"];
 }
 
+// From each slow() to the thrower() behind it, and not to the next slow().
+TEST_F(TriggerTest, DetailGoesOnUntilAnotherFunctionIsCalled) {
+  await_recording();
+  expect_fires(3, {"--function", "slow", "--until", "thrower"});
+  EXPECT_TRUE(eventually(seconds(30), [&] {
+    return session().value("detail", "") == "DETAIL_MODE_OFF";
+  })) << session();
+  EXPECT_GT(std::stoull(session().value("detailRecords", "0")), 0u);
+  EXPECT_EQ(markers_of(program_).size(), 4u);
+}
+
 TEST_F(TriggerTest, AnExceptionAndNotEveryCall) {
   await_recording();
   expect_fires(3, {"--function", "thrower", "--throws", "--duration", "10ms"});

@@ -54,6 +54,9 @@ TEST(RequestChecksTest, TriggersNameFunctionsAndTimesThatFit) {
   trigger.add_detail_functions("");
   EXPECT_FALSE(check_triggers(request).ok());
   trigger.clear_detail_functions();
+  trigger.add_until_functions("");
+  EXPECT_FALSE(check_triggers(request).ok());
+  trigger.set_until_functions(0, "done");
   while (request.triggers_size() < kMaxTriggers) *request.add_triggers() = request.triggers(0);
   EXPECT_TRUE(check_triggers(request).ok());
   *request.add_triggers() = request.triggers(0);

@@ -135,7 +135,8 @@ TEST_F(OnlineCommandsTest, TriggersAreSetShownAndCleared) {
   out_.str("");
   EXPECT_EQ(show_triggers(json_, ""), 0);
   EXPECT_THAT(out_.str(), HasSubstr("\"event\":\"EVENT_LONG_CALL\""));
-  EXPECT_THAT(out_.str(), HasSubstr("\"times\":3,\"firedCount\":3,\"longerThan\":\"0.005s\""));
+  EXPECT_THAT(out_.str(), HasSubstr("\"times\":3,\"firedCount\":3,"));
+  EXPECT_THAT(out_.str(), HasSubstr("\"longerThan\":\"0.005s\""));
   EXPECT_THAT(out_.str(), HasSubstr("\"preRoll\":\"1s\""));
   out_.str("");
   EXPECT_EQ(show_triggers(online_, ""), 0);
