@@ -53,7 +53,7 @@ install(FILES ${CMAKE_BINARY_DIR}/service/collectord.toml
 install(PROGRAMS deploy/make-certificates.sh
         DESTINATION ${CMAKE_INSTALL_DATADIR}/collectord COMPONENT daemon)
 # Documents as they lie in the tree, so that their links to each other lead somewhere.
-set(documents README.md STYLE.md
+set(documents README.md STYLE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
   agent/AGENT.md
   daemon/DAEMON.md daemon/attach/ATTACH.md daemon/control/CONTROL.md daemon/ctl/CTL.md
   daemon/symbolize/SYMBOLIZE.md

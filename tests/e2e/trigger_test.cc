@@ -76,7 +76,9 @@ TEST_F(TriggerTest, ALongCallWithWhatLedToIt) {
   ASSERT_EQ(markers.size(), 3u) << ::testing::PrintToString(markers);
   for (const size_t number : {1u, 2u}) {
     EXPECT_THAT(markers[number], HasSubstr("trigger 1: a call of slow (0x"));
-    EXPECT_THAT(markers[number], HasSubstr(" takes 2")) << "20 ms and a little";
+    const size_t takes = markers[number].find(" takes ");
+    ASSERT_NE(takes, std::string::npos) << markers[number];
+    EXPECT_GE(std::stod(markers[number].substr(takes + 7)), 19.0) << markers[number];
   }
   const json manifest = sealed_sessions(collector_.root(), program_.pid())[0].manifest();
   uint64_t pre_roll = 0;

@@ -38,6 +38,7 @@ DOCUMENTS = {
 TOP_LEVEL = {
     "daemon", "agent", "proto", "storage", "formats", "deploy", "tests", "cmake", ".ci",
     "CMakeLists.txt", "CMakePresets.json", "README.md", "STYLE.md", "LICENSE",
+    "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", ".editorconfig",
 }
 PUBLIC_HEADER = "agent/include/collect/agent.h"
 
