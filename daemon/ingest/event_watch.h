@@ -46,7 +46,6 @@ class EventWatch {
 
   // Of an index lane, in the order of the stream; what came before is passed by.
   void look_at(const Page& page);
-  void forget(uint32_t stream_id) { streams_.erase(stream_id); }
 
  private:
   struct OpenCall {
