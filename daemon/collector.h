@@ -158,8 +158,9 @@ class Collector final : public control::CollectorApi,
   void find_trigger_functions(const std::shared_ptr<TriggersOrder>& order);
   void watch_triggers(const std::shared_ptr<TriggersOrder>& order);
   void arm_for_triggers(const std::shared_ptr<TriggersOrder>& order);
-  void fire(const ingest::AgentSnapshot& agent, uint64_t generation, const ingest::SeenEvent& seen);
-  void end_detail(const ingest::AgentSnapshot& agent, uint64_t set, const ingest::SeenEvent& seen);
+  void fire(const ingest::AgentSnapshot& agent, const api::Trigger& trigger,
+            const ingest::SeenEvent& seen);
+  void end_detail(const ingest::AgentSnapshot& agent, const api::Trigger& trigger);
 
   struct FilterCall;  // collector_filter.cc
   struct FilterOrder;

@@ -32,7 +32,7 @@ std::vector<std::string> words_of(const google::protobuf::RepeatedPtrField<std::
   return {words.begin(), words.end()};
 }
 
-// "trigger 2: a call of parse_* (0x100000007) took 7.2 ms"
+// "trigger 2: a call of parse_* (0x100000007) takes 7.2 ms"
 std::string marker_text(const api::Trigger& trigger, const ingest::SeenEvent& seen) {
   const std::string function = fmt::format("{} ({:#x})", trigger.functions(0), seen.function_id);
   const std::string what = fmt::format("trigger {}: ", seen.number + 1);
@@ -167,15 +167,20 @@ void Collector::arm_for_triggers(const std::shared_ptr<TriggersOrder>& order) {
 void Collector::watch_triggers(const std::shared_ptr<TriggersOrder>& order) {
   const uint64_t set =
       triggers_.set(order->agent.id, order->agent.session, order->request.triggers());
+  // On the writer's thread, where most of what is seen starts nothing.
   const auto on_seen = [this, agent = order->agent, meanings = order->meanings,
                         set](ingest::SeenEvent seen) {
     const TriggersOrder::Meaning meaning = meanings.at(seen.number);
     seen.number = meaning.trigger;
-    asio::post(watches_.io(), [this, agent, set, seen, meaning] {
+    const auto now = std::chrono::steady_clock::now();
+    const auto trigger = meaning.is_end ? triggers_.end(agent.id, set, seen.number, now)
+                                        : triggers_.fire(agent.id, set, seen.number, now);
+    if (!trigger) return;
+    asio::post(watches_.io(), [this, agent, meaning, trigger = *trigger, seen] {
       if (meaning.is_end) {
-        end_detail(agent, set, seen);
+        end_detail(agent, trigger);
       } else {
-        fire(agent, set, seen);
+        fire(agent, trigger, seen);
       }
     });
   };
@@ -189,8 +194,10 @@ void Collector::watch_triggers(const std::shared_ptr<TriggersOrder>& order) {
                           auto outcome = outcome_for<api::TriggersOutcome>(order->agent);
                           outcome.set_session(to_message(order->agent).session());
                           size_t matched = 0;
-                          for (const ingest::WatchedEvent& event : order->events)
-                            matched += event.functions.size();
+                          for (size_t at = 0; at < order->events.size(); ++at) {
+                            if (order->meanings[at].is_end) continue;
+                            matched += order->events[at].functions.size();
+                          }
                           outcome.set_functions_matched(static_cast<uint32_t>(matched));
                           *outcome.mutable_triggers() = order->request.triggers();
                           for (api::Trigger& trigger : *outcome.mutable_triggers())
@@ -199,31 +206,26 @@ void Collector::watch_triggers(const std::shared_ptr<TriggersOrder>& order) {
                         });
 }
 
-void Collector::fire(const ingest::AgentSnapshot& agent, uint64_t set,
+void Collector::fire(const ingest::AgentSnapshot& agent, const api::Trigger& trigger,
                      const ingest::SeenEvent& seen) {
-  const auto trigger = triggers_.fire(agent.id, set, seen.number, std::chrono::steady_clock::now());
-  if (!trigger) return;
-  const std::string text = marker_text(*trigger, seen);
+  const std::string text = marker_text(trigger, seen);
   spdlog::info("{}: {}", agent_name(agent.id), printable(text));
   control::DetailOrder detail;
   detail.mode = api::DETAIL_MODE_ON;
   detail.target = selector_of(agent);
-  detail.functions = words_of(trigger->detail_functions());
-  detail.duration_ns = control::nanoseconds_of(trigger->duration());
-  detail.pre_roll_ns = control::nanoseconds_of(trigger->pre_roll());
+  detail.functions = words_of(trigger.detail_functions());
+  detail.duration_ns = control::nanoseconds_of(trigger.duration());
+  detail.pre_roll_ns = control::nanoseconds_of(trigger.pre_roll());
   set_detail(detail, say_failure(agent));
   ingest_->annotate(agent.process_id, seen.at_ns, text, say_failure(agent));
 }
 
 // Back to what was there before it fired.
-void Collector::end_detail(const ingest::AgentSnapshot& agent, uint64_t set,
-                           const ingest::SeenEvent& seen) {
-  const auto trigger = triggers_.end(agent.id, set, seen.number, std::chrono::steady_clock::now());
-  if (!trigger) return;
+void Collector::end_detail(const ingest::AgentSnapshot& agent, const api::Trigger& trigger) {
   control::DetailOrder detail;
-  detail.mode = trigger->has_pre_roll() ? api::DETAIL_MODE_ARMED : api::DETAIL_MODE_OFF;
+  detail.mode = trigger.has_pre_roll() ? api::DETAIL_MODE_ARMED : api::DETAIL_MODE_OFF;
   detail.target = selector_of(agent);
-  if (trigger->has_pre_roll()) detail.functions = words_of(trigger->detail_functions());
+  if (trigger.has_pre_roll()) detail.functions = words_of(trigger.detail_functions());
   set_detail(detail, say_failure(agent));
 }
 
