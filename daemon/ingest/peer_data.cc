@@ -156,6 +156,7 @@ bool Peer::on_data_frame(const wire::Frame& frame) {
     case wire::FrameType::kHeartbeat:
     case wire::FrameType::kBye:
     case wire::FrameType::kWantFunctionFilter:
+    case wire::FrameType::kCounters:
       return violation("frame type " + std::to_string(static_cast<unsigned>(frame.type)) +
                        " does not belong on the data channel");
     default:

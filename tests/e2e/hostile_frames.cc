@@ -74,7 +74,7 @@ void add_broken_bodies(std::vector<HostileFrame>& frames) {
        {FrameType::kHello, FrameType::kRecordingStart, FrameType::kModules, FrameType::kStreamOpen,
         FrameType::kStreamClose, FrameType::kDetailState, FrameType::kRecordingEnd,
         FrameType::kCommandResult, FrameType::kClockReply, FrameType::kHeartbeat, FrameType::kBye,
-        FrameType::kWantFunctionFilter}) {
+        FrameType::kWantFunctionFilter, FrameType::kCounters}) {
     frames.push_back({"type " + std::to_string(static_cast<int>(type)) + " that is no message",
                       frame_bytes(type, std::string(64, '\xff'))});
   }

@@ -158,6 +158,17 @@ bool FakeAgent::send_heartbeat(const wire::Heartbeat& beat) {
   return control_.send(wire::FrameType::kHeartbeat, beat);
 }
 
+bool FakeAgent::send_counter(const std::string& name, int64_t value, int64_t highest) {
+  wire::Counters counters;
+  counters.set_at_ns(device_now_ns());
+  wire::Counter& counter = *counters.add_counters();
+  counter.set_name(name);
+  counter.set_value(value);
+  counter.set_highest(highest);
+  const std::lock_guard lock(send_mutex_);
+  return control_.send(wire::FrameType::kCounters, counters);
+}
+
 bool FakeAgent::want_filter(const wire::Modules& modules, const std::string& only,
                             const std::string& except) {
   wire::WantFunctionFilter want;

@@ -57,6 +57,7 @@ class FakeAgent {
   void say_goodbye(bool will_return);
   // Besides those that come by themselves, and that say nothing.
   bool send_heartbeat(const wire::Heartbeat& beat);
+  bool send_counter(const std::string& name, int64_t value, int64_t highest);
   // Asks for a filter, behind what is loaded.
   bool want_filter(const wire::Modules& modules, const std::string& only,
                    const std::string& except);
