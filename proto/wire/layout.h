@@ -64,6 +64,7 @@ enum Feature : uint64_t {
   kFeatureColumns = 1u << 0,  // pages may be sent with Codec::kColumns
   // The agent asks for a function filter before it records: WantFunctionFilter.
   kFeatureStartFilter = 1u << 1,
+  kFeatureTuples = 1u << 2,  // index pages may be sent with Codec::kTuples
 };
 
 static_assert((sizeof(FrameHeader) + sizeof(PageHeader)) % 32 == 0);

@@ -66,7 +66,7 @@ wire::Hello FakeAgent::hello(wire::Channel channel) const {
   hello.set_parent_pid(1);
   hello.set_process_name(process_.name);
   hello.set_device_id("device");
-  hello.set_boot_id("boot");
+  hello.set_boot_id(process_.boot_id);
   hello.set_tag(process_.tag);
   hello.set_clock_type(3);
   hello.set_atf_version(2);

@@ -27,6 +27,7 @@ struct FakeProcess {
   std::string tag;
   uint64_t features = 0;
   std::string executable = "/bin/fake";
+  std::string boot_id = "boot";
   int64_t clock_ahead_ns = 5'000'000'000;  // of the collector's CLOCK_BOOTTIME
 };
 
