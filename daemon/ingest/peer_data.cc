@@ -95,9 +95,9 @@ void Peer::keep(SessionItem item) {
 
 // Empty when the page may come now.
 std::string Peer::page_fault(const Page& page) {
-  const uint64_t needed = page.codec == Codec::kRaw      ? 0
-                          : page.codec == Codec::kTuples ? wire::kFeatureTuples
-                                                         : wire::kFeatureColumns;
+  uint64_t needed = 0;
+  if (page.codec == Codec::kColumns) needed = wire::kFeatureColumns;
+  if (page.codec == Codec::kTuples) needed = wire::kFeatureTuples;
   if ((features_ & needed) != needed) {
     return "page of codec " + std::to_string(static_cast<unsigned>(page.codec)) +
            ", which was not agreed on";
