@@ -191,8 +191,7 @@ Status AppPreparation::copy_agent(const std::string& library,
 
 Status AppPreparation::into_app(const std::string& name, const std::string& text) {
   const Result<std::string> written = device_.output_of(
-      in_app(app_.package, "umask 077 && mkdir -p collect cache/collect && cat > collect/" + name),
-      text);
+      in_app(app_.package, "mkdir -p collect cache/collect && cat > collect/" + name), text);
   return written.ok() ? Status() : written.error();
 }
 
