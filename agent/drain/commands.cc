@@ -3,6 +3,7 @@
 
 #include "agent/drain/drain_thread.h"
 #include "agent/drain/status.h"
+#include "agent/ring/counters.h"
 
 namespace collect::agent {
 
@@ -144,6 +145,9 @@ void DrainThread::take_command(Bytes body) {
     case collect_wire_Command_set_function_filter_tag:
       set_function_filter_by_command();
       return;
+    case collect_wire_Command_set_buffering_tag:
+      set_buffering_by_command();
+      return;
     case collect_wire_Command_flush_tag:
       flush_by_command();
       return;
@@ -264,6 +268,77 @@ void DrainThread::set_function_filter_by_command() {
   const char* const error = take_filter_part(&change);
   if (error != nullptr || command_.what.set_function_filter.last) filter_part_ = 0;
   answer(command_.command_id, {error, change.at_ns, 0, 0, change.functions_patched});
+}
+
+void DrainThread::set_buffering_by_command() {
+  const collect_wire_SetBuffering& wanted = command_.what.set_buffering;
+  const char* error = change_full_policy(enum_number(wanted.when_full));
+  if (error == nullptr && wanted.sets_spool) error = change_spool(wanted.spool_mb);
+  answer(command_.command_id, {error, now_ns()});
+}
+
+// Null or a static sentence.
+const char* DrainThread::change_full_policy(uint32_t when_full) {
+  if (when_full == collect_wire_SetBuffering_WhenFull_UNCHANGED) return nullptr;
+  FullPolicy wanted = FullPolicy::kDrop;
+  switch (when_full) {
+    case collect_wire_SetBuffering_WhenFull_DROP:
+      break;
+    case collect_wire_SetBuffering_WhenFull_WAIT:
+      wanted = FullPolicy::kWait;
+      break;
+    case collect_wire_SetBuffering_WhenFull_OVERWRITE:
+      wanted = FullPolicy::kOverwrite;
+      break;
+    default:
+      return "this agent does not know what to do when the ring is full";
+  }
+  if (wanted == full_policy()) return nullptr;
+  const bool overwrites =
+      wanted == FullPolicy::kOverwrite || full_policy() == FullPolicy::kOverwrite;
+  if (overwrites && phase_ != Phase::kIdle) {
+    return "overwrite can be chosen or left only while nothing is recorded";
+  }
+  set_full_policy(wanted);
+  return nullptr;
+}
+
+// Null or a static sentence.
+const char* DrainThread::change_spool(uint32_t megabytes) {
+  Spool& spool = shipper_.streams().spool();
+  const uint64_t limit = uint64_t{megabytes} << 20;
+  if (megabytes > kMaxSpoolMb) return "a spool has at most 65536 MB";
+  if (spool.is_open() && limit <= spool.capacity()) {
+    spool.set_limit(limit);
+    return nullptr;
+  }
+  if (megabytes == 0) return nullptr;
+  if (settings_.spool[0] == '\0') {
+    return "the program was started without a folder for a spool: set COLLECT_SPOOL there";
+  }
+  if (spool.is_open()) {
+    if (!spool.is_empty()) return "the spool can't grow while it holds pages";
+    spool.close();
+  }
+  return open_spool(megabytes);
+}
+
+void DrainThread::send_counters() {
+  counters_at_ms_ = now_ms_ + kCountersMs;
+  counters_sent_ = counter_changes();
+  counters_.at_ns = now_ns();
+  counters_.counters_count = 0;
+  for (uint32_t index = 0; index < wire::kMaxCounters; ++index) {
+    CounterReading reading;
+    if (!read_counter(index, reading)) continue;
+    collect_wire_Counter& counter = counters_.counters[counters_.counters_count++];
+    copy_utf8(counter.name, sizeof counter.name, reading.name, sizeof reading.name);
+    counter.value = reading.value;
+    counter.highest = reading.highest;
+  }
+  if (counters_.counters_count != 0) {
+    send_control(wire::FrameType::kCounters, collect_wire_Counters_fields, &counters_);
+  }
 }
 
 void DrainThread::send_heartbeat() {

@@ -255,26 +255,41 @@ void add_detail(CLI::App& app, Line& line) {
 
 void add_trigger(CLI::App& app, Line& line) {
   CLI::App* trigger =
-      add_command(app, "trigger", "Record detail when a function is called, takes long or throws");
+      add_command(app, "trigger", "Record detail when a function is called, takes long or throws, or a\n"
+                  "counter passes a value");
   trigger->require_subcommand(1);
   CLI::App* set = add_online(*trigger, line, "set", "Wait for this, instead of what was waited for",
                              [&line](const Online& to) {
+                               if (line.trigger.functions.empty() && line.trigger.counter.empty()) {
+                                 return failed(to.err, {Code::kInvalidArgument,
+                                                        "say --function, or --counter and --above"});
+                               }
                                line.trigger.longer_than = duration_of(line.longer_than);
                                line.trigger.duration = duration_of(line.duration);
                                line.trigger.pre_roll = duration_of(line.pre_roll);
                                return set_trigger(to, line.trigger);
                              });
-  set->add_option("--function", line.trigger.functions, kFunctionHelp)
-      ->type_name("FUNCTION")
-      ->allow_extra_args(false)
-      ->required();
+  CLI::Option* function = set->add_option("--function", line.trigger.functions, kFunctionHelp)
+                              ->type_name("FUNCTION")
+                              ->allow_extra_args(false);
+  CLI::Option* counter =
+      set->add_option("--counter", line.trigger.counter,
+                      "When this counter of the program (collect_counter) passes --above")
+          ->type_name("NAME")
+          ->excludes(function);
+  CLI::Option* above = set->add_option("--above", line.trigger.above, "The value that it passes")
+                           ->type_name("N")
+                           ->needs(counter);
+  counter->needs(above);
   const auto duration = [&](const char* name, std::string& value, const char* what) {
     return set->add_option(name, value, what)->type_name("DURATION")->check(duration_check());
   };
   CLI::Option* longer = duration("--longer-than", line.longer_than,
                                  "Only when a call takes more than this, for example 5ms");
+  longer->excludes(counter);
   set->add_flag("--throws", line.trigger.throws, "Only when an exception leaves the function")
-      ->excludes(longer);
+      ->excludes(longer)
+      ->excludes(counter);
   duration("--duration", line.duration, "Detail stops by itself after this time");
   set->add_option("--until", line.trigger.until, "Detail stops when this function is called")
       ->type_name("FUNCTION")
@@ -286,8 +301,9 @@ void add_trigger(CLI::App& app, Line& line) {
       "Without --duration and --until detail goes on until detail stop, and it fires once. Each "
       "time\n"
       "there is a marker in the session. Triggers end with the session. Several: grpcurl.\n"
-      "Example: collectctl trigger set --function 'parse_*' --longer-than 5ms --pre-roll 1s\n"
-      "         --duration 1s --times 3");
+      "Examples: collectctl trigger set --function 'parse_*' --longer-than 5ms --pre-roll 1s\n"
+      "          --duration 1s --times 3\n"
+      "          collectctl trigger set --counter queue_depth --above 1000 --duration 1s");
   CLI::App* show = add_online(*trigger, line, "show", "Show the triggers, and how often they fired",
                               [&line](const Online& to) { return show_triggers(to, line.name); });
   CLI::App* clear = add_online(

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/e2e/collector_process.h"
@@ -126,6 +127,23 @@ TEST_F(AndroidTest, CtrlCEndsTheRecordingAndTheAppGoesOn) {
   EXPECT_TRUE(end.exited_with(0)) << end.describe() << end.errors;
   EXPECT_THAT(end.errors, HasSubstr("the app ended"));
   EXPECT_EQ(session_directories(scratch_ / "more", pid).size(), 1u);
+}
+
+// The collector of the run asks agents for the token, so that the app has to have it.
+TEST_F(AndroidTest, TheAppGetsTheTokenThatTheCollectorAsksFor) {
+  install_endless();
+  const std::string token = scratch_ / "token";
+  std::ofstream(token) << "a secret of the test\n";
+  const Ending ending = ctl(recording({"--max-time", "300ms", "--agent-token-file", token}));
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  ASSERT_EQ(sessions().size(), 1u);
+  EXPECT_GT(sessions()[0].totals().events, 0u);
+  EXPECT_THAT(ending.errors, Not(HasSubstr("a secret of the test")));
+  EXPECT_EQ(phone_.leftovers(), "");
+
+  std::ofstream(token, std::ios::trunc) << "\n";
+  expect_refused(ctl(recording({"--agent-token-file", token})),
+                 "--agent-token-file: " + token + ": a token has 1 to 256 printable characters");
 }
 
 TEST_F(AndroidTest, ALimitEndsIt) {

@@ -17,6 +17,7 @@
 #include "daemon/ctl/phones/app_recording.h"
 #include "daemon/ctl/run_command.h"
 #include "daemon/ctl/text.h"
+#include "daemon/ctl/credentials.h"
 
 namespace collect::ctl {
 namespace {
@@ -104,10 +105,17 @@ struct Target {
 // The agent into the app, and the app started with it.
 Status prepare(const AndroidOptions& options, const AdbDevice& device, const Target& target,
                const AgentSettings& settings, AppPreparation& preparation, std::ostream& err) {
-  const Result<std::vector<std::string>> variables =
+  Result<std::vector<std::string>> variables =
       phone_variables(settings, preparation.spool_folder());
   if (!variables.ok()) return variables.error();
+  Result<std::string> token = std::string();
+  if (!options.token_file.empty()) token = read_token("--agent-token-file", options.token_file);
+  if (!token.ok()) return token.error();
   COLLECT_TRY(preparation.begin());
+  if (!token->empty()) {
+    COLLECT_TRY(preparation.write_token(*token));
+    variables->push_back("COLLECT_TOKEN_FILE=" + preparation.token_path());
+  }
   if (!target.app.has_wrap) {
     COLLECT_TRY(preparation.copy_agent(target.library, progress_line(options, err)));
   }
@@ -173,7 +181,7 @@ int android_run(const AndroidOptions& options, std::ostream& err) {
     return kExitRunFailed;
   };
   Result<RunCollector> collector =
-      find_collector({options.root, options.control, Phones::kAndroid}, signals);
+      find_collector({options.root, options.control, Phones::kAndroid, options.token_file}, signals);
   if (!collector.ok()) return give_up(collector.error());
   AgentSettings settings = options.agent;
   settings.tag = new_run_tag();

@@ -186,8 +186,13 @@ Status AppPreparation::copy_agent(const std::string& library,
 
 Status AppPreparation::into_app(const std::string& name, const std::string& text) {
   const Result<std::string> written = device_.output_of(
-      in_app(app_.package, "mkdir -p collect cache/collect && cat > collect/" + name), text);
+      in_app(app_.package, "umask 077 && mkdir -p collect cache/collect && cat > collect/" + name),
+      text);
   return written.ok() ? Status() : written.error();
+}
+
+Status AppPreparation::write_token(const std::string& token) {
+  return into_app("token", token + "\n");
 }
 
 Status AppPreparation::write_variables(const std::vector<std::string>& variables) {

@@ -26,20 +26,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A directory that goes away with what is in it.
-class TemporaryDirectory {
- public:
-  static Result<TemporaryDirectory> create(const std::string& beside) {
+Result<Leftover> temporary_directory(const std::string& beside) {
+  return Leftover::made_by([&]() -> Result<std::string> {
     std::string path = beside + ".session-XXXXXX";
     if (::mkdtemp(path.data()) == nullptr) return errno_error(errno, path);
-    return TemporaryDirectory(std::move(path));
-  }
-  const std::string& path() const { return made_.path(); }
-
- private:
-  explicit TemporaryDirectory(std::string path) : made_(std::move(path)) {}
-  Leftover made_;
-};
+    return path;
+  });
+}
 
 // ---- into a session
 
@@ -148,7 +141,7 @@ Status write_target(const ConvertOptions& options, const Trace& trace, ConvertLo
 
 // The JSON form of what the binary form would be.
 Status session_to_wtf_json(const ConvertOptions& options, const Trace& trace, ConvertLog& log) {
-  auto temporary = TemporaryDirectory::create(options.output);
+  auto temporary = temporary_directory(options.output);
   if (!temporary.ok()) return temporary.error();
   const std::string path = temporary->path() + "/binary.wtf-trace";
   ConvertLog parts;
@@ -197,11 +190,11 @@ Status run(const ConvertOptions& options, const ConvertInput& input, ConvertLog&
     log.wrote(*made, bytes);
     return {};
   }
-  std::optional<TemporaryDirectory> temporary;
+  std::optional<Leftover> temporary;
   const Trace* trace = &input.trace;
   Trace built;
   if (input.source != Source::kAtf) {
-    auto directory = TemporaryDirectory::create(options.output);
+    auto directory = temporary_directory(options.output);
     if (!directory.ok()) return directory.error();
     temporary.emplace(std::move(*directory));
     // What is counted of the session in between is counted again on the way out of it.

@@ -1,4 +1,4 @@
-// One thread that calls one function; words behind these are passed by. `steady fill N`: N times,
+// One thread that calls one function, and has a counter "steps" where an agent is loaded; words behind these are passed by. `steady fill N`: N times,
 // as fast as it can. `steady pace MS`: once a millisecond, for so many milliseconds of its clock.
 // `steady burst MS N`: N times a millisecond; where it can't keep up, as fast as it can.
 #define _GNU_SOURCE
@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+__attribute__((weak)) void collect_counter(const char* name, int64_t value);
 
 static volatile uint64_t steps;
 
@@ -36,6 +38,7 @@ int main(int argc, char** argv) {
   } else {
     for (const uint64_t end = now_ms() + wanted; now_ms() < end;) {
       step();
+      if (collect_counter) collect_counter("steps", (int64_t)steps);
       usleep(1000);
     }
   }

@@ -60,6 +60,9 @@ const NanopbMessage kMessages[] = {NANOPB(Dial),
                                    NANOPB(WantFunctionFilter),
                                    NANOPB(SetDetail),
                                    NANOPB(SetFunctionFilter),
+                                   NANOPB(SetBuffering),
+                                   NANOPB(Counter),
+                                   NANOPB(Counters),
                                    NANOPB(CommandResult),
                                    NANOPB(ClockProbe),
                                    NANOPB(ClockReply),
@@ -243,6 +246,8 @@ TEST(Messages, OptionsHoldTheLimitsOfLayout) {
   EXPECT_EQ(sizeof collect_wire_Proof{}.resume_proof.bytes, kProofBytes);
   EXPECT_EQ(sizeof collect_wire_Welcome{}.resume_key.bytes, kResumeKeyBytes);
   EXPECT_EQ(sizeof collect_wire_WantFunctionFilter{}.only, kMaxFilterText + 1);
+  EXPECT_EQ(sizeof collect_wire_Counter{}.name, kMaxCounterName + 1);
+  EXPECT_EQ(length_of(collect_wire_Counters{}.counters), kMaxCounters);
   EXPECT_EQ(sizeof collect_wire_WantFunctionFilter{}.except, kMaxFilterText + 1);
   for (const NanopbMessage& type : kMessages) EXPECT_LE(type.max_bytes, kMaxControlBody);
 }
