@@ -255,20 +255,22 @@ void add_detail(CLI::App& app, Line& line) {
 
 void add_trigger(CLI::App& app, Line& line) {
   CLI::App* trigger =
-      add_command(app, "trigger", "Record detail when a function is called, takes long or throws, or a\n"
-                  "counter passes a value");
+      add_command(app, "trigger",
+                  "Record detail when a function is called, takes long or throws, or a "
+                  "counter exceeds a value");
   trigger->require_subcommand(1);
-  CLI::App* set = add_online(*trigger, line, "set", "Wait for this, instead of what was waited for",
-                             [&line](const Online& to) {
-                               if (line.trigger.functions.empty() && line.trigger.counter.empty()) {
-                                 return failed(to.err, {Code::kInvalidArgument,
-                                                        "say --function, or --counter and --above"});
-                               }
-                               line.trigger.longer_than = duration_of(line.longer_than);
-                               line.trigger.duration = duration_of(line.duration);
-                               line.trigger.pre_roll = duration_of(line.pre_roll);
-                               return set_trigger(to, line.trigger);
-                             });
+  CLI::App* set = add_online(
+      *trigger, line, "set", "Wait for this, instead of what was waited for",
+      [&line](const Online& to) {
+        if (line.trigger.functions.empty() && line.trigger.counter.empty()) {
+          return failed(to.err,
+                        {Code::kInvalidArgument, "say --function, or --counter and --above"});
+        }
+        line.trigger.longer_than = duration_of(line.longer_than);
+        line.trigger.duration = duration_of(line.duration);
+        line.trigger.pre_roll = duration_of(line.pre_roll);
+        return set_trigger(to, line.trigger);
+      });
   CLI::Option* function = set->add_option("--function", line.trigger.functions, kFunctionHelp)
                               ->type_name("FUNCTION")
                               ->allow_extra_args(false);

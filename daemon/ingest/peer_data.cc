@@ -1,4 +1,4 @@
-// The data channel of a peer: WIRE.md "Explaining before recording" and "Acks and resume".
+// The data channel of a peer: WIRE.md "Metadata before records" and "Acks and resume".
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
