@@ -93,9 +93,8 @@ void Collector::apply_rule(const ingest::AgentSnapshot& agent, const MatchedRule
     // The recording that it came with may not have arrived yet, so the agent itself is asked.
     wire::Command stop;
     stop.mutable_stop_recording();
-    ingest_->command(
-        agent.process_id, std::move(stop),
-        [say](const Result<wire::CommandResult>& result) { say(status_of(result)); });
+    ingest_->command(agent.process_id, std::move(stop),
+                     [say](const Result<wire::CommandResult>& result) { say(status_of(result)); });
     return;
   }
   start_recording(agent, RecordingOptions::of(found.rule), IfRecording::kGoOn,

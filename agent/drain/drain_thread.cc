@@ -294,24 +294,6 @@ void DrainThread::wait(bool moved) {
 
 // ---- recording
 
-// Null or a static sentence. Without it the agent does what it can: it says so, and keeps what its
-// rings hold.
-const char* DrainThread::open_spool(uint32_t megabytes) {
-  int error = 0;
-  const char* why = shipper_.streams().spool().open(settings_.spool, megabytes, &error);
-  if (why == nullptr) return nullptr;
-  char line[kStatusBytes];
-  Text(line, sizeof line)
-      .add("no spool in ")
-      .add(settings_.spool)
-      .add(": ")
-      .add(why)
-      .add(": ")
-      .add(errno_text(error));
-  log_line(line);
-  return why;
-}
-
 // As the settings say, unless it would be over at once.
 void DrainThread::begin_by_itself() {
   const uint64_t since_ns = settings_.max_time_since_ns;

@@ -46,8 +46,7 @@ class Spool {
   bool append(SpoolChain& chain, const PageHeader& page, Bytes sent, uint64_t now_ms);
   // Whether there is a use in append(), as far as is known.
   bool takes(uint64_t now_ms) const {
-    return limit_ != 0 &&
-           (full_since_ms_ == 0 || (retry_at_ms_ != 0 && now_ms >= retry_at_ms_));
+    return limit_ != 0 && (full_since_ms_ == 0 || (retry_at_ms_ != 0 && now_ms >= retry_at_ms_));
   }
   // It takes no more than so many bytes from now on, at most capacity(); what it holds stays. 0: it
   // takes nothing.

@@ -81,8 +81,8 @@ Result<RunCollector> find_collector(const CollectorWish& wish, JobSignals& signa
   // It is there for one program, and does not come back.
   const auto looks_for = [&wish](Phones phones) { return wish.phones == phones ? "auto" : "off"; };
   std::vector<std::string> attach = {"--adb",          looks_for(Phones::kAndroid),
-                                           "--usbmux",       looks_for(Phones::kIos),
-                                           "--seal-at-stop", "true"};
+                                     "--usbmux",       looks_for(Phones::kIos),
+                                     "--seal-at-stop", "true"};
   if (!wish.token_file.empty()) attach.insert(attach.end(), {"--token-file", wish.token_file});
   const std::chrono::milliseconds root_bound = wish.root.empty() ? kNoWait : kRootBound;
   collector.root = absolute(wish.root.empty() ? kDefaultRoot : wish.root);

@@ -1,5 +1,5 @@
-// The counters of one process, as its agent reports them, and the triggers that wait for one to pass
-// a value.
+// The counters of one process, as its agent reports them, and the triggers that wait for one to
+// pass a value.
 //
 // One peer's; its io thread.
 #pragma once

@@ -26,10 +26,10 @@ inline constexpr size_t kMaxOpenCalls = 4096;
 struct WatchedEvent {
   enum class Kind : uint8_t { kCall, kLongCall, kException, kCounter };
   Kind kind = Kind::kCall;
-  uint64_t longer_than_ns = 0;      // of kLongCall
-  std::vector<uint64_t> functions;  // ids; none of kCounter
-  std::string counter;              // of kCounter: its name,
-  int64_t above = 0;                // and what its value passes
+  uint64_t longer_than_ns = 0;        // of kLongCall
+  std::vector<uint64_t> functions{};  // ids; none of kCounter
+  std::string counter{};              // of kCounter: its name,
+  int64_t above = 0;                  // and what its value passes
 };
 
 struct SeenEvent {

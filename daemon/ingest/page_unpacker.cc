@@ -21,8 +21,8 @@ Result<Page> PageUnpacker::unpack(const Page& sent) {
   }
   Page page = sent;
   const MutableBytes records(records_.get() + used_, sent.raw_bytes);
-  const wire::PageCodecError error = wire::decode_page(
-      page, page.bytes, MutableBytes(scratch_.get(), kUnpackBytes), records);
+  const wire::PageCodecError error =
+      wire::decode_page(page, page.bytes, MutableBytes(scratch_.get(), kUnpackBytes), records);
   if (error != wire::PageCodecError::kNone) {
     return Error{Code::kDamaged, "page of stream " + std::to_string(page.stream_id) +
                                      " from record " + std::to_string(page.first_seq) + ": " +

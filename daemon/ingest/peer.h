@@ -261,7 +261,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   std::optional<storage::ClockSync> clock_sync_;
   std::optional<storage::FunctionFilter> function_filter_;
   CounterWatch counter_watch_;
-  bool counters_changed_ = false;  // since the agent was shown
+  bool counters_changed_ = false;                  // since the agent was shown
   bool filter_asked_ = false;                      // on this control channel
   std::optional<principal::Lease> wished_memory_;  // for modules that came before a recording
   uint32_t burst_ = 0;

@@ -78,7 +78,8 @@ void Peer::on_heartbeat(const wire::Frame& frame) {
   }
   // Pages that go as they are make no news.
   const bool encodes = beat->link_raw_bytes() != beat->link_sent_bytes();
-  const bool news = mode != agent_.detail || counters_changed_ || beat->spooled_bytes() != agent_.spooled_bytes ||
+  const bool news = mode != agent_.detail || counters_changed_ ||
+                    beat->spooled_bytes() != agent_.spooled_bytes ||
                     (encodes && beat->link_sent_bytes() != agent_.link_sent_bytes);
   agent_.link_raw_bytes = beat->link_raw_bytes();
   agent_.link_sent_bytes = beat->link_sent_bytes();

@@ -149,7 +149,7 @@ const char* page_codec_error_text(PageCodecError error) {
 }
 
 PageCodecError decode_columns(Lane lane, uint32_t record_count, Bytes sent, MutableBytes scratch,
-                           MutableBytes records) {
+                              MutableBytes records) {
   const uint32_t fixed = fixed_of(lane);
   if (scratch.size() < records.size() || records.size() / fixed < record_count) {
     return PageCodecError::kRecords;

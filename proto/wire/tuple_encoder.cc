@@ -93,9 +93,8 @@ bool TupleEncoder::find_tuples(uint32_t record_count, const uint8_t* record) {
     const auto time = load_le<uint64_t>(record);
     differences_[i] = time - before;
     before = time;
-    const uint32_t place =
-        place_of(load_le<uint64_t>(record + 8), load_le<uint64_t>(record + 16),
-                 load_le<uint64_t>(record + 24));
+    const uint32_t place = place_of(load_le<uint64_t>(record + 8), load_le<uint64_t>(record + 16),
+                                    load_le<uint64_t>(record + 24));
     if (place == kMaxTuples) return false;
     places_[i] = static_cast<uint16_t>(place);
   }
@@ -112,7 +111,8 @@ size_t TupleEncoder::encode(uint32_t record_count, Bytes records, MutableBytes o
   uint64_t varying[3] = {};
   for (uint32_t word = 0; word < 3; ++word) {
     store_le(first + word * 8, tuples_[0][word]);
-    for (uint32_t i = 1; i < tuple_count_; ++i) varying[word] |= tuples_[i][word] ^ tuples_[0][word];
+    for (uint32_t i = 1; i < tuple_count_; ++i)
+      varying[word] |= tuples_[i][word] ^ tuples_[0][word];
   }
   uint32_t mask = 0;
   for (uint32_t byte = 0; byte < kTupleBytes; ++byte) {

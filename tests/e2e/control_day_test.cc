@@ -126,7 +126,8 @@ TEST_P(Day, FromTheRuleToTheDeletedSession) {
   EXPECT_EQ(counter["name"], "steps");
   const uint64_t soon = std::stoull(counter.value("value", "0")) + 1000;
   ask("SetTriggers", R"({"triggers": [{"event": "EVENT_COUNTER", "counter": "steps",
-      "duration": "0.1s", "above": ")" + std::to_string(soon) + "\"}]}");
+      "duration": "0.1s", "above": ")" +
+                         std::to_string(soon) + "\"}]}");
   ASSERT_TRUE(eventually(kPatience, [&] {
     return ask("GetTriggers")["outcomes"][0]["triggers"][0].value("firedCount", 0) == 1;
   })) << ask("GetTriggers");

@@ -13,11 +13,11 @@
 #include "daemon/ctl/android/library_pull.h"
 #include "daemon/ctl/android/phone_agent.h"
 #include "daemon/ctl/android/phone_variables.h"
+#include "daemon/ctl/credentials.h"
 #include "daemon/ctl/online_commands.h"
 #include "daemon/ctl/phones/app_recording.h"
 #include "daemon/ctl/run_command.h"
 #include "daemon/ctl/text.h"
-#include "daemon/ctl/credentials.h"
 
 namespace collect::ctl {
 namespace {
@@ -180,8 +180,8 @@ int android_run(const AndroidOptions& options, std::ostream& err) {
     if (!trouble.empty()) err << "collectctl: " << printable_sentence(trouble) << "\n";
     return kExitRunFailed;
   };
-  Result<RunCollector> collector =
-      find_collector({options.root, options.control, Phones::kAndroid, options.token_file}, signals);
+  Result<RunCollector> collector = find_collector(
+      {options.root, options.control, Phones::kAndroid, options.token_file}, signals);
   if (!collector.ok()) return give_up(collector.error());
   AgentSettings settings = options.agent;
   settings.tag = new_run_tag();

@@ -64,8 +64,9 @@ Status OutputFile::open() {
 #endif
   for (int i = 1;; ++i) {
     const Status made = make_temporary([&](const std::string& name) {
-      fd_ = storage::Descriptor(::openat(directory_.get(), name.c_str(),
-                                         O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode));
+      fd_ =
+          storage::Descriptor(::openat(directory_.get(), name.c_str(),
+                                       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode));
       return fd_.get() >= 0;
     });
     if (made.ok() || made.code() != Code::kAlreadyExists || i == kNameTries) return made;
@@ -139,8 +140,7 @@ Status OutputFile::give_name() {
   if (is_there && !replace_) return errno_error(EEXIST, path_);
   // It replaces what is there, or the file system has no hard links.
   for (int i = 1; temporary_.empty(); ++i) {
-    const Status made =
-        make_temporary([&](const std::string& name) { return link_to(name) == 0; });
+    const Status made = make_temporary([&](const std::string& name) { return link_to(name) == 0; });
     if (!made.ok() && (made.code() != Code::kAlreadyExists || i == kNameTries)) return made;
   }
   const int renamed =

@@ -116,9 +116,8 @@ TEST_F(LeftoversTest, SignalWhileOneIsBeingMadeRemovesIt) {
 }
 
 TEST_F(LeftoversTest, NothingIsRegisteredWhenMakingFails) {
-  const auto made = Leftover::made_by([]() -> Result<std::string> {
-    return Error{Code::kNoSpace, "no room"};
-  });
+  const auto made =
+      Leftover::made_by([]() -> Result<std::string> { return Error{Code::kNoSpace, "no room"}; });
   EXPECT_EQ(made.code(), Code::kNoSpace);
 }
 

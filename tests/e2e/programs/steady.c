@@ -1,6 +1,7 @@
-// One thread that calls one function, and has a counter "steps" where an agent is loaded; words behind these are passed by. `steady fill N`: N times,
-// as fast as it can. `steady pace MS`: once a millisecond, for so many milliseconds of its clock.
-// `steady burst MS N`: N times a millisecond; where it can't keep up, as fast as it can.
+// One thread that calls one function, and has a counter "steps" where an agent is loaded; words
+// behind these are passed by. `steady fill N`: N times, as fast as it can. `steady pace MS`: once a
+// millisecond, for so many milliseconds of its clock. `steady burst MS N`: N times a millisecond;
+// where it can't keep up, as fast as it can.
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>

@@ -84,15 +84,13 @@ TEST(TupleCodec, AsManyTuplesAsTheTableHoldsAndOneMore) {
 
 TEST(TupleCodec, TimesAsFarApartAsTheBitsReachAndOneMore) {
   const auto apart = [](uint64_t step) {
-    return calls(
-        64, [](uint32_t i) { return i % 4; }, [step](uint32_t i) { return i * step; });
+    return calls(64, [](uint32_t i) { return i % 4; }, [step](uint32_t i) { return i * step; });
   };
   expect_comes_back(apart((uint64_t{1} << (kMaxTupleBits - 2)) - 1));
   EXPECT_TRUE(encoded(apart(uint64_t{1} << (kMaxTupleBits - 2))).empty());
   // A time that goes back is a difference of nearly 2^64.
-  EXPECT_TRUE(encoded(calls(
-                          64, [](uint32_t) { return 1; }, [](uint32_t i) { return 1000 - i; }))
-                  .empty());
+  EXPECT_TRUE(
+      encoded(calls(64, [](uint32_t) { return 1; }, [](uint32_t i) { return 1000 - i; })).empty());
 }
 
 TEST(TupleCodec, WhatIsNoPageOrGetsNoShorterIsNotEncoded) {
@@ -113,8 +111,8 @@ TEST(TupleCodec, WhatIsNoPageOrGetsNoShorterIsNotEncoded) {
 
 TEST(TupleCodec, NoRoomIsNoPage) {
   const auto encoder = std::make_unique<TupleEncoder>();
-  const ByteVector records = calls(
-      400, [](uint32_t i) { return i % 50; }, [](uint32_t i) { return 20ull * i; });
+  const ByteVector records =
+      calls(400, [](uint32_t i) { return i % 50; }, [](uint32_t i) { return 20ull * i; });
   const size_t wanted = encoded(records).size();
   for (size_t room = 0; room < wanted; ++room) {
     const GuardedBytes out{ByteVector(room)};
@@ -125,8 +123,8 @@ TEST(TupleCodec, NoRoomIsNoPage) {
 TEST(TupleCodec, NothingBehindTheRecordsIsTouched) {
   const auto encoder = std::make_unique<TupleEncoder>();
   for (uint32_t count = 16; count < 300; ++count) {
-    const ByteVector records = calls(
-        count, [](uint32_t i) { return i % 5; }, [](uint32_t i) { return 9ull * i; });
+    const ByteVector records =
+        calls(count, [](uint32_t i) { return i % 5; }, [](uint32_t i) { return 9ull * i; });
     const GuardedBytes from(records);
     const ByteVector expected = encoded(records);
     ASSERT_FALSE(expected.empty());
@@ -141,12 +139,13 @@ TEST(TupleCodec, NothingBehindTheRecordsIsTouched) {
 
 TEST(TupleCodec, EveryPrefixAndEveryChangedByteIsHandled) {
   const ByteVector records = index_records(300, 2, 5);
-  const ByteVector good = encoded(calls(
-      300, [](uint32_t i) { return i % 9; }, [](uint32_t i) { return 40ull * i; }));
+  const ByteVector good =
+      encoded(calls(300, [](uint32_t i) { return i % 9; }, [](uint32_t i) { return 40ull * i; }));
   ASSERT_FALSE(good.empty());
   ByteVector out(records.size());
   for (size_t size = 0; size < good.size(); ++size) {
-    const GuardedBytes prefix(ByteVector(good.begin(), good.begin() + static_cast<ptrdiff_t>(size)));
+    const GuardedBytes prefix(
+        ByteVector(good.begin(), good.begin() + static_cast<ptrdiff_t>(size)));
     EXPECT_EQ(decode_tuples(300, prefix.bytes(), out), PageCodecError::kBlock) << size;
   }
   for (size_t at = 0; at < good.size(); ++at) {
