@@ -70,7 +70,7 @@ Status ElfSymbols::read_structure() {
     GElf_Shdr header;
     if (gelf_getshdr(section, &header) == nullptr) continue;
     const bool symtab = header.sh_type == SHT_SYMTAB;
-    if (!symtab && (header.sh_type != SHT_DYNSYM || has_symtab_)) continue;
+    if (!symtab && header.sh_type != SHT_DYNSYM) continue;
     table_section_ = elf_ndxscn(section);
     strings_section_ = header.sh_link;
     has_symtab_ = symtab;

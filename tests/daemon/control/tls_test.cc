@@ -330,6 +330,12 @@ TEST_F(ControlTlsTest, WithTlsAloneTheUserDecides) {
     });
     return fault;
   };
+  // Another user has to read the certificates.
+  const CertifiedKey own = authority_->issue("another");
+  for (const std::string& file :
+       {directory_, authority_->certificate(), own.certificate, own.key}) {
+    std::filesystem::permissions(file, std::filesystem::perms::all);
+  }
   start();
   EXPECT_NE(fault_of_another({}), "");
   access_.token = "token";  // it may come while the daemon runs
@@ -340,11 +346,6 @@ TEST_F(ControlTlsTest, WithTlsAloneTheUserDecides) {
   access_.token = "";
   access_.client_ca = authority_->certificate();
   start();
-  const CertifiedKey own = authority_->issue("another");
-  std::filesystem::permissions(directory_, std::filesystem::perms::all);
-  for (const std::string& file : {own.certificate, own.key}) {
-    std::filesystem::permissions(file, std::filesystem::perms::all);
-  }
   EXPECT_EQ(fault_of_another(own), "");
 }
 

@@ -27,18 +27,10 @@ TEST(Demangle, CutsLongNames) {
   EXPECT_EQ(name, linkage.substr(0, kMaxSymbolNameBytes - 3) + "...");
 }
 
-TEST(Demangle, NamesUpToTheLimitsAreTakenAsTheyAre) {
+TEST(Demangle, ANameUpToTheLimitIsTakenAsItIs) {
   const std::string most(kMaxSymbolNameBytes, 'x');
   EXPECT_EQ(demangled(most), most);
   EXPECT_EQ(demangled(most + "y"), most.substr(3) + "...");
-  const auto of_bytes = [](size_t bytes) {  // _Z, five digits, a name of so many bytes
-    return "_Z" + std::to_string(bytes - 7) + std::string(bytes - 7, 'a');
-  };
-  const std::string cut = "...";
-  EXPECT_EQ(demangled(of_bytes(kMaxMangledBytes)),
-            std::string(kMaxSymbolNameBytes - cut.size(), 'a') + cut);
-  EXPECT_EQ(demangled(of_bytes(kMaxMangledBytes + 1)).substr(0, 8), "_Z16378a")
-      << "longer ones stay as they are";
 }
 
 // 278 bytes that stand for 436 MB: each pair holds the one before it twice.
@@ -97,16 +89,13 @@ class FastTicks {
 // Again and again: neither the clock nor the demangler is left behind in the middle of something.
 TEST(Demangle, ANameThatTakesTooLongStaysAsItIs) {
   const DemangleClock clock;
-  std::string linkage = "_ZN";
-  while (linkage.size() < kMaxMangledBytes - 4) linkage += "1a";
-  linkage += "Ev";
-  const std::string as_it_is = linkage.substr(0, kMaxSymbolNameBytes - 3) + "...";
+  const std::string linkage = "_Z1f" + std::string(400, 'i');
   for (int times = 0; times < 3; ++times) {
     {
-      const FastTicks ticks(5'000);
+      const FastTicks ticks(1'000);
       const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
       std::string name;
-      while (name != as_it_is) {
+      while (name != linkage) {
         ASSERT_LT(std::chrono::steady_clock::now(), end) << times;
         name = demangled(linkage);
       }

@@ -18,6 +18,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 constexpr uint8_t kLocal = 0x02;     // STB_LOCAL, STT_FUNC
 constexpr uint8_t kWeak = 0x22;      // STB_WEAK, STT_FUNC
@@ -193,6 +194,8 @@ TEST_F(LookupTest, AFileWithoutATableOrWithALieOfOneIsSaid) {
   file.symbols = {{0x10, "f"}};
   file.claimed_table_bytes = kMaxElfTableBytes + 1;
   EXPECT_THAT(look(file).source.problem, HasSubstr("symbol table of 536870913 bytes"));
+  file.claimed_table_bytes = kMaxElfTableBytes;  // which are not there, but may be
+  EXPECT_THAT(look(file).source.problem, Not(HasSubstr("symbol table of")));
 }
 
 // SYMBOLIZE.md "Limits": 4 million symbols of a file. Most of these are none; the last ones are.
@@ -287,15 +290,22 @@ TEST_F(LookupTest, PatternsFindFunctionsByAddress) {
   file.symbols = {{0x30, "_ZN1a1bEv"},
                   {0x10, "leaf"},
                   {0x20, "other"},
-                  {0x1'0000'0010, "leaf"},  // no address within a module
-                  {0xffff'fff0, "leaf"}};
+                  {0x1'0000'0000, "leaf"},  // no address within a module
+                  {0xffff'ffff, "leaf"}};
   request_.patterns = {"leaf", "nowhere", "a::b"};
   const Said said = look(file);
-  EXPECT_THAT(said.functions, ElementsAre(0x10, 0x30, 0xfffffff0));
+  EXPECT_THAT(said.functions, ElementsAre(0x10, 0x30, 0xffffffff));
   EXPECT_THAT(said.done.matched, ElementsAre(1, 0, 1));
   EXPECT_THAT(said.names, IsEmpty());
   EXPECT_THAT(said.kinds, ElementsAre(FrameKind::kSource, FrameKind::kFunctions, FrameKind::kDone));
   EXPECT_THAT(look("/nowhere").done.matched, ElementsAre(0, 0, 0));
+}
+
+TEST_F(LookupTest, WhatHasNoNameNoPatternMeans) {
+  ElfFile file;
+  file.symbols = {{0x10, "f"}, {0x20, ""}};
+  request_.patterns = {"*"};
+  EXPECT_THAT(look(file).functions, ElementsAre(0x10));
 }
 
 // The daemon is gone: nothing more is looked up.
