@@ -61,6 +61,17 @@ TEST(WriterPoolTest, ThereAreAsManyThreadsAsWanted) {
   EXPECT_EQ(writers(0), static_cast<int>(std::clamp(cores, 1u, kMaxWriterThreads)));
 }
 
+TEST_F(IngestTest, IoThreadsAreAsManyAsWanted) {
+  const unsigned cores = std::thread::hardware_concurrency();
+  for (const auto& [wanted, expected] : {std::pair(1u, 1u), std::pair(4u, 4u), std::pair(5u, 4u),
+                                         std::pair(0u, std::clamp(cores, 1u, kMaxIoThreads))}) {
+    options_.io_threads = wanted;
+    start();
+    EXPECT_EQ(threads_named("ingest"), static_cast<int>(expected)) << wanted;
+    stop();
+  }
+}
+
 // Holds the sealing thread until it is told.
 class Gate {
  public:
@@ -122,6 +133,15 @@ TEST(WriterPoolTest, WhatIsHeldUpIsTriedAgainAndBounded) {
   }
   EXPECT_FALSE(pool.schedule_seal_again({}, [] { ADD_FAILURE() << "it was forgotten"; }));
   gate.open();
+  EXPECT_EQ(again.get_future().wait_for(fakes::kPatience), std::future_status::ready);
+}
+
+TEST(WriterPoolTest, AnIdleThreadIsWokenForWhatIsTriedAgain) {
+  WriterPool pool(1);
+  std::promise<void> idle, again;
+  pool.schedule_seal({}, [&] { idle.set_value(); });
+  idle.get_future().wait();
+  ASSERT_TRUE(pool.schedule_seal_again({}, [&] { again.set_value(); }));
   EXPECT_EQ(again.get_future().wait_for(fakes::kPatience), std::future_status::ready);
 }
 
