@@ -208,7 +208,7 @@ int parse_and_run(int argc, char** argv) {
     return wrong_usage(app, error.what());
   }
   if (run->parsed() && line.run.command.empty()) {
-    return wrong_usage(app, "say which program to run");
+    return wrong_usage(app, "the program to run is missing");
   }
   if (!line.takes_signals) {
     // A reader that goes away ends our output, not the process; a traced program keeps the default.
