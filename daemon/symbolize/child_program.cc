@@ -71,7 +71,7 @@ int spawn(const std::string& program, int input, int output, pid_t& pid) {
   ::sigfillset(&all);
   ::posix_spawnattr_setsigmask(&settings.attributes, &none);
   ::posix_spawnattr_setsigdefault(&settings.attributes, &all);
-  ::posix_spawnattr_setpgroup(&settings.attributes, 0);
+  // Its process group is its own: of which it is to be one is 0 by default.
   ::posix_spawnattr_setflags(
       &settings.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   ::posix_spawn_file_actions_adddup2(&settings.actions, input, STDIN_FILENO);
@@ -156,8 +156,7 @@ class Child {
   Status turn(const std::function<Status(Bytes)>& take) {
     pollfd sockets[] = {{output_.get(), POLLIN, 0}, {input_.get(), POLLOUT, 0}};
     const int ready = ::poll(sockets, 2, static_cast<int>(kStopLook.count()));
-    if (ready < 0 && errno != EINTR) return errno_error(errno, "poll");
-    if (ready <= 0) return {};
+    if (ready < 0) return errno == EINTR ? Status() : errno_error(errno, "poll");
     if (sockets[1].revents != 0) feed();
     if (sockets[0].revents == 0) return {};
     const ssize_t got = ::read(output_.get(), block_.data(), block_.size());

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -99,7 +100,7 @@ Status limit(decltype(RLIMIT_CPU) resource, uint64_t most, const char* name) {
   rlimit now{};
   if (::getrlimit(resource, &now) != 0) return errno_error(errno, name);
   // Never more than whoever started this process left it.
-  const rlim_t value = now.rlim_max == RLIM_INFINITY || now.rlim_max > most ? most : now.rlim_max;
+  const rlim_t value = std::min<rlim_t>(now.rlim_max, most);  // RLIM_INFINITY is the largest
   const rlimit wanted{value, value};
   if (::setrlimit(resource, &wanted) != 0) return errno_error(errno, name);
   return {};

@@ -94,7 +94,7 @@ Status ElfSymbols::load() {
   if (data == nullptr) return elf_error(path_, "symbol table");
   const size_t count =
       std::min<size_t>(data->d_size / static_cast<size_t>(header.sh_entsize), kMaxElfSymbols);
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 1; i < count; ++i) {  // number 0 is none
     GElf_Sym symbol;
     if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
     const int type = GELF_ST_TYPE(symbol.st_info);

@@ -308,8 +308,44 @@ TEST_F(ControlTlsTest, ReachableAddressesNeedTlsAndACheck) {
   EXPECT_FALSE(server_->check_access(access_).ok());
   access_.token = "other";
   EXPECT_TRUE(server_->check_access(access_).ok());
-  access_.certificate = "elsewhere.pem";
-  EXPECT_THAT(server_->check_access(access_).error().message, HasSubstr("start again"));
+  for (std::string ControlAccess::* file :
+       {&ControlAccess::certificate, &ControlAccess::key, &ControlAccess::client_ca}) {
+    ControlAccess moved = access_;
+    moved.*file = "elsewhere.pem";
+    EXPECT_THAT(server_->check_access(moved).error().message, HasSubstr("start again"));
+  }
+}
+
+// DAEMON.md "Who gets in": TLS alone says nothing of who a client is. A token or a certificate
+// does.
+TEST_F(ControlTlsTest, WithTlsAloneTheUserDecides) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root becomes another user";
+  const auto fault_of_another = [this](const CertifiedKey& own) {
+    std::string fault;
+    fakes::on_thread_of_other_user([&] {
+      fakes::TlsClientOptions options;
+      options.ca = authority_->certificate();
+      options.own = own;
+      fault = fakes::TlsClient(dialled(), options).fault();
+    });
+    return fault;
+  };
+  start();
+  EXPECT_NE(fault_of_another({}), "");
+  access_.token = "token";  // it may come while the daemon runs
+  ASSERT_TRUE(server_->check_access(access_).ok());
+  server_->set_access(access_);
+  EXPECT_EQ(fault_of_another({}), "");
+  server_.reset();
+  access_.token = "";
+  access_.client_ca = authority_->certificate();
+  start();
+  const CertifiedKey own = authority_->issue("another");
+  std::filesystem::permissions(directory_, std::filesystem::perms::all);
+  for (const std::string& file : {own.certificate, own.key}) {
+    std::filesystem::permissions(file, std::filesystem::perms::all);
+  }
+  EXPECT_EQ(fault_of_another(own), "");
 }
 
 }  // namespace

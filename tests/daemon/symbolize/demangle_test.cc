@@ -27,6 +27,20 @@ TEST(Demangle, CutsLongNames) {
   EXPECT_EQ(name, linkage.substr(0, kMaxSymbolNameBytes - 3) + "...");
 }
 
+TEST(Demangle, NamesUpToTheLimitsAreTakenAsTheyAre) {
+  const std::string most(kMaxSymbolNameBytes, 'x');
+  EXPECT_EQ(demangled(most), most);
+  EXPECT_EQ(demangled(most + "y"), most.substr(3) + "...");
+  const auto of_bytes = [](size_t bytes) {  // _Z, five digits, a name of so many bytes
+    return "_Z" + std::to_string(bytes - 7) + std::string(bytes - 7, 'a');
+  };
+  const std::string cut = "...";
+  EXPECT_EQ(demangled(of_bytes(kMaxMangledBytes)),
+            std::string(kMaxSymbolNameBytes - cut.size(), 'a') + cut);
+  EXPECT_EQ(demangled(of_bytes(kMaxMangledBytes + 1)).substr(0, 8), "_Z16378a")
+      << "longer ones stay as they are";
+}
+
 // 278 bytes that stand for 436 MB: each pair holds the one before it twice.
 TEST(Demangle, AnExponentialNameIsCut) {
   const std::string linkage = exponential_name(24);
@@ -79,6 +93,28 @@ class FastTicks {
  private:
   timer_t timer_{};
 };
+
+// Again and again: neither the clock nor the demangler is left behind in the middle of something.
+TEST(Demangle, ANameThatTakesTooLongStaysAsItIs) {
+  const DemangleClock clock;
+  std::string linkage = "_ZN";
+  while (linkage.size() < kMaxMangledBytes - 4) linkage += "1a";
+  linkage += "Ev";
+  const std::string as_it_is = linkage.substr(0, kMaxSymbolNameBytes - 3) + "...";
+  for (int times = 0; times < 3; ++times) {
+    {
+      const FastTicks ticks(5'000);
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      std::string name;
+      while (name != as_it_is) {
+        ASSERT_LT(std::chrono::steady_clock::now(), end) << times;
+        name = demangled(linkage);
+      }
+    }
+    for (int tick = 0; tick < 2 * kDemangleTicks; ++tick) ASSERT_EQ(::raise(SIGVTALRM), 0);
+    EXPECT_EQ(demangled("_ZN1a1bEv"), "a::b()");
+  }
+}
 
 // The time of a name is its own: those before it have used none of it.
 TEST(Demangle, EveryNameHasItsTime) {

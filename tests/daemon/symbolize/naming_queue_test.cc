@@ -153,6 +153,24 @@ TEST_F(NamingQueueTest, ForgottenSessionsAreLeftAlone) {
   EXPECT_TRUE(named_.empty());
 }
 
+// What was wanted to end was the forgotten session's lookup alone.
+TEST_F(NamingQueueTest, TheSessionBehindAForgottenOneIsNamed) {
+  const std::string program = scratch_.file("program");
+  std::ofstream(program) << "#!/bin/sh\n[ -e " << scratch_.file("go") << " ] && exec " << SYMBOLIZER
+                         << "\nwhile :; do :; done\n";
+  ::chmod(program.c_str(), 0755);
+  start(program);
+  ASSERT_TRUE(queue_->add(session("one", good_file())));
+  ASSERT_TRUE(queue_->add(session("two", good_file())));
+  ASSERT_TRUE(eventually_begun("one"));
+  std::ofstream(scratch_.file("go")) << "on";
+  queue_->forget("one");
+  EXPECT_EQ(wait_for("two"), SymbolsState::kDone);
+  EXPECT_EQ(manifest("two").symbols.size(), 1u);
+  queue_->stop(std::chrono::milliseconds{0});
+  EXPECT_FALSE(named_.contains("one"));
+}
+
 // Holds the manifest's replacement up until the gate is opened.
 class GatedFs final : public storage::Fs {
  public:

@@ -150,7 +150,7 @@ TEST(TupleCodec, EveryPrefixAndEveryChangedByteIsHandled) {
     EXPECT_EQ(decode_tuples(300, prefix.bytes(), out), PageCodecError::kBlock) << size;
   }
   for (size_t at = 0; at < good.size(); ++at) {
-    for (const uint8_t change : {0x01, 0x55, 0x80, 0xFF}) {
+    for (const int change : {0x01, 0x55, 0x80, 0xFF}) {
       ByteVector changed = good;
       changed[at] = static_cast<uint8_t>(changed[at] ^ change);
       const GuardedBytes sent(changed);

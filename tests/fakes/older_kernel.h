@@ -12,12 +12,12 @@
 
 #include "tests/fakes/other_user.h"
 
-namespace collect::symbolize::test {
+namespace collect::fakes {
 
 // What `work` returned, run by a child for which that system call answers with `error`.
 inline int without_system_call(long number, const std::function<int()>& work, int error = ENOSYS) {
   constexpr int kNoFilter = 126;
-  fakes::OtherUser child(
+  OtherUser child(
       [&] {
         sock_filter code[] = {
             BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -36,4 +36,4 @@ inline int without_system_call(long number, const std::function<int()>& work, in
   return child.wait();
 }
 
-}  // namespace collect::symbolize::test
+}  // namespace collect::fakes
