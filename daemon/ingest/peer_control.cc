@@ -293,7 +293,7 @@ void Peer::stop_recording(Answer<SessionSnapshot> done) {
   session->when_sealed.push_back(std::move(done));
   if (!connected()) {
     finished_recording_ = std::max(finished_recording_, session->recording);
-    seal(storage::SessionState::kRecovered, "stopped while its agent was away");
+    seal(storage::SessionState::kRecovered, "stopped while its agent was disconnected");
     return;
   }
   if (session->stop_asked_at) return;
@@ -339,7 +339,7 @@ void Peer::ack_recording_ended(uint32_t recording) {
 void Peer::sweep_control(SteadyTime now) {
   const milliseconds heartbeat = core_.options.heartbeat;
   if (now - control_heard_at_ > heartbeat * kDeadAfterHeartbeats) {
-    drop_links("nothing was heard of the agent for " +
+    drop_links("nothing was received from the agent for " +
                std::to_string((heartbeat * kDeadAfterHeartbeats).count()) + " ms");
     return;
   }

@@ -218,9 +218,9 @@ TEST(RunSummaryTest, NothingIsLostOnlyWhereTheProgramsOwnCountCame) {
 TEST(RunSummaryTest, TroubleIsNotBlamedOnTheProgram) {
   RunOutcome outcome;
   outcome.program = "app";
-  outcome.trouble = "lost touch with the collector";
+  outcome.trouble = "lost the connection to the collector";
   const std::string text = run_summary_text(outcome);
-  EXPECT_THAT(text, HasSubstr("lost touch"));
+  EXPECT_THAT(text, HasSubstr("lost the connection"));
   EXPECT_THAT(text, ::testing::Not(HasSubstr("-finstrument-functions")));
 }
 
