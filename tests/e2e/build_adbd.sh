@@ -1,18 +1,20 @@
 #!/bin/bash
 # Builds AOSP's adbd for this machine from Debian's own source package, for the tests that want a
 # real one:  build_adbd.sh DIRECTORY      DIRECTORY/adbd is there then
-# With 77 (skipped) when something that it takes is not there, or COLLECT_ADBD says not to:
-#   COLLECT_ADBD=no      nothing is fetched or built, and the tests skip themselves
+# With 77 (skipped) when something that it takes is not there, or COLLECT_ADBD does not ask for it:
+#   COLLECT_ADBD=build   it is built, and the tests take it
 #   COLLECT_ADBD=FILE    the tests take that one
+#   not set              nothing is fetched or built, and the tests skip themselves
 #
 # Debian packages adb alone; the source of both is one. It is fetched (75 MB) by an apt of its own
 # from the machine's archive and checked by apt. Nothing is installed, and nothing outside DIRECTORY
-# is written. A minute of a processor; with what ccache has kept, some seconds.
+# is written. What ccache has kept is not compiled again.
 set -euo pipefail
 [ $# -eq 1 ] || { echo "usage: build_adbd.sh DIRECTORY" >&2; exit 2; }
 case ${COLLECT_ADBD:-} in
-  no) echo "skipped: COLLECT_ADBD=no"; exit 77 ;;
-  ?*) echo "nothing to build: COLLECT_ADBD is $COLLECT_ADBD"; exit ;;
+  build) ;;
+  '') echo "skipped: COLLECT_ADBD=build builds adbd from Debian's sources"; exit 77 ;;
+  *) echo "nothing to build: COLLECT_ADBD is $COLLECT_ADBD"; exit ;;
 esac
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
