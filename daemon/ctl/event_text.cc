@@ -180,17 +180,18 @@ void JsonEvents::print(TextBuffer& out, size_t thread, uint64_t seq, const atf::
 }
 
 CallPlace CallPlaces::move(size_t thread, const atf::IndexEvent& event) {
-  CallStack& stack = stacks_[thread];
+  calls::OpenCalls& open = open_[thread];
+  const calls::Moment now{event.timestamp_ns, event.timestamp_ns};
   CallPlace place{depth(thread)};
   if (event.kind == atf::EventKind::kCall) {
-    stack.call(slots_.slot_of(event.function_id), event.timestamp_ns);
+    open.call(slots_.slot_of(event.function_id), now);
   } else if (event.kind == atf::EventKind::kReturn || event.kind == atf::EventKind::kException) {
-    stack.leave(slots_.slot_of(event.function_id), event.timestamp_ns,
-                [&](const CallStack::Ended& ended) {
-                  if (!ended.returned) return;
-                  place.has_duration = true;
-                  place.duration_ns = ended.total_ns;
-                });
+    open.leave(slots_.slot_of(event.function_id), now, calls::EndReason::kReturned,
+               [&](const calls::EndedCall& ended) {
+                 if (!ended.has_own_end()) return;
+                 place.has_duration = true;
+                 place.duration_ns = ended.total_ns;
+               });
     place.depth = depth(thread);
   }
   return place;

@@ -173,6 +173,34 @@ void add_symbolize(CLI::App& app, Line& line) {
       "Example: collectctl symbolize --symbols app/build/intermediates traces/session_…/pid_…");
 }
 
+void add_report_choices(CLI::App* reporter, Line& line) {
+  using By = ReportBy;
+  reporter->add_option("--by", line.report.by, "What a row is (default function)")
+      ->type_name("KIND")
+      ->transform(CLI::CheckedTransformer(
+                      std::vector<std::pair<std::string, By>>{{"function", By::kFunction},
+                                                              {"thread", By::kThread},
+                                                              {"module", By::kModule},
+                                                              {"caller", By::kCaller}})
+                      .description("{function,thread,module,caller}"));
+  reporter
+      ->add_option("--graph", line.report.graph,
+                   "Instead: on which paths this function was called, and what it called")
+      ->type_name("FUNCTION");
+  reporter->add_option("--diff", line.report.other, "What is different in this other capture")
+      ->type_name("PATH");
+  reporter
+      ->add_option("--from", line.report.from,
+                   "Only from here on: 1ms or 2.5s since the start, 14:03:05, or ns as dump")
+      ->type_name("TIME");
+  reporter->add_option("--to", line.report.to, "Only up to here, the same")->type_name("TIME");
+  reporter->add_flag("--percentiles", line.report.percentiles,
+                     "With columns of how long the calls took: p50, p95, p99");
+  reporter->footer(
+      "Percent are of the time that all threads ran together.\n"
+      "Example: collectctl report OLD --diff NEW --sort self --limit 20");
+}
+
 }  // namespace
 
 void add_file_commands(CLI::App& app, Line& line) {
@@ -214,6 +242,7 @@ void add_file_commands(CLI::App& app, Line& line) {
   CLI::App* reporter =
       add_offline(app, line, line.report, line.report.path, "report",
                   "Show calls, total and self time of each function, without stalls", report);
+  add_report_choices(reporter, line);
   reporter->add_option("--sort", line.report.sort, "Column to sort by (default total)")
       ->type_name("COLUMN")
       ->transform(CLI::CheckedTransformer(
@@ -222,7 +251,7 @@ void add_file_commands(CLI::App& app, Line& line) {
                                                                       {"calls", ReportSort::kCalls},
                                                                       {"name", ReportSort::kName}})
                       .description("{total,self,calls,name}"));
-  reporter->add_option("--limit", line.report.limit, "Print at most this many functions")
+  reporter->add_option("--limit", line.report.limit, "Print at most this many rows")
       ->type_name("N");
   reporter->add_option("--thread", line.report.threads, kThreadHelp)
       ->type_name("THREAD")

@@ -46,6 +46,7 @@ TEST_F(UsageTest, MistakesGetOneLineAndExitCode2) {
       {"verify"},
       {"dump"},
       {"report", "--sort", "color", "path"},
+      {"report", "--by", "color", "path"},
   };
   for (const auto& mistake : mistakes) {
     const Ran ran = runner_.run(mistake);
