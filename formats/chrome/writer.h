@@ -25,6 +25,9 @@ class Writer {
 
   void add_process(int64_t pid, std::string_view name);
 
+  // Functions are numbered anew from here on.
+  void forget_functions() { names_ = {}; }
+
   // One thread at a time; its calls in order of time. A time before the last one of the thread
   // counts as that one, and is counted.
   void begin_thread(int64_t pid, int64_t tid, std::string_view name);

@@ -56,6 +56,9 @@ class Writer {
   void instant(uint64_t track, uint64_t ns, std::string_view name, const EventNotes& notes = {});
   void count(uint64_t track, uint64_t ns, uint64_t value);
 
+  // Functions are numbered anew from here on.
+  void forget_functions() { names_.clear(); }
+
   // One thread at a time; its calls in order of time. A time before the last one of the thread
   // counts as that one, and is counted.
   void begin_thread(const ThreadTrack& thread, uint64_t start_ns);
