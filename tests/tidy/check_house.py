@@ -30,7 +30,8 @@ VAGUE_NAMES = re.compile(r"(^|_)(utils?|helpers?|managers?|common|misc)(_|\.|$)"
 
 # Folder with code in it -> its document.
 DOCUMENTS = {
-    "formats/atf": "formats/atf/FORMAT.md", "formats/rtc": "formats/rtc/FORMAT.md",
+    "formats/atf": "formats/atf/FORMAT.md", "formats/calls": "formats/calls/CALLS.md",
+    "formats/rtc": "formats/rtc/FORMAT.md",
     "formats/wtf": "formats/wtf/FORMAT.md", "formats/dial9": "formats/dial9/FORMAT.md",
     "proto/wire": "proto/wire/WIRE.md", "agent": "agent/AGENT.md",
     "storage": "storage/STORAGE.md", "daemon": "daemon/DAEMON.md",

@@ -12,6 +12,8 @@ import tree
 ROOMS = {
     "formats/core": [],
     "formats/atf": ["formats/core"],
+    # Of any format it needs the kinds of events alone.
+    "formats/calls": ["formats/core", "formats/atf/layout.h"],
     "formats/rtc": ["formats/core"],
     "formats/wtf": ["formats/core"],
     "formats/dial9": ["formats/core"],
@@ -52,7 +54,8 @@ OUTSIDE = [
 
 # Target -> room, for link lines. Everything not listed and not collect_* comes from outside.
 TARGETS = {
-    "collect_core": "formats/core", "collect_atf": "formats/atf", "collect_rtc": "formats/rtc",
+    "collect_core": "formats/core", "collect_atf": "formats/atf",
+    "collect_calls": "formats/calls", "collect_rtc": "formats/rtc",
     "collect_wtf": "formats/wtf", "collect_dial9": "formats/dial9",
     "collect_page_codec": "proto/wire/page_codec.h",
     "collect_wire": "proto/wire", "collect_wire_messages": "proto/wire",
