@@ -25,6 +25,7 @@ class Writer {
   // What belongs to the frames that are open, and to nothing within them. 0 is no line.
   void weigh(uint64_t weight);
   Status finish() { return text_.finish(); }
+  const Status& status() const { return text_.status(); }
 
  private:
   TextSink text_;

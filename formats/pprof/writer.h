@@ -37,6 +37,7 @@ class Writer {
   void set_labels(const std::vector<std::pair<std::string, std::string>>& labels);
   void push(uint64_t location) { stack_.push_back(location); }
   void pop() { stack_.pop_back(); }
+  const Status& status() const { return status_; }
   size_t depth() const { return stack_.size(); }
   // What belongs to the newest frame, within those around it. Zeros are no sample.
   void sample(uint64_t calls, uint64_t self_ns);

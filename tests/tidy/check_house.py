@@ -33,6 +33,10 @@ DOCUMENTS = {
     "formats/atf": "formats/atf/FORMAT.md", "formats/calls": "formats/calls/CALLS.md",
     "formats/rtc": "formats/rtc/FORMAT.md",
     "formats/wtf": "formats/wtf/FORMAT.md", "formats/dial9": "formats/dial9/FORMAT.md",
+    "formats/perfetto": "formats/perfetto/FORMAT.md",
+    "formats/chrome": "formats/chrome/FORMAT.md",
+    "formats/speedscope": "formats/speedscope/FORMAT.md",
+    "formats/folded": "formats/folded/FORMAT.md", "formats/pprof": "formats/pprof/FORMAT.md",
     "proto/wire": "proto/wire/WIRE.md", "agent": "agent/AGENT.md",
     "storage": "storage/STORAGE.md", "daemon": "daemon/DAEMON.md",
 }

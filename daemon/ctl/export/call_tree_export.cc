@@ -169,10 +169,9 @@ Status export_pprof(ExportedSessions& sessions, const ExportSelection& selection
       if (module.module_id >= mappings.size()) mappings.resize(module.module_id + 1);
       if (module.module_id >= bases.size()) bases.resize(module.module_id + 1);
       bases[module.module_id] = module.base_address;
-      mappings[module.module_id] = writer.add_mapping({module.base_address,
-                                                       module.base_address + module.size,
-                                                       module.path,
-                                                       storage::hex_bytes(module.build_id)});
+      mappings[module.module_id] =
+          writer.add_mapping({module.base_address, module.base_address + module.size, module.path,
+                              storage::hex_bytes(module.build_id)});
     }
     std::vector<uint64_t> locations;  // by slot; 0: none yet
     uint64_t special[CallTree::kFirstFunction] = {};

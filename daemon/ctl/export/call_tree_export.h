@@ -12,8 +12,6 @@
 
 namespace collect::ctl {
 
-using ExportedSessions = std::vector<std::unique_ptr<ExportedSession>>;
-
 Status export_folded(ExportedSessions& sessions, const ExportSelection& selection, ByteSink& out,
                      ConvertLog& log);
 Status export_pprof(ExportedSessions& sessions, const ExportSelection& selection, ByteSink& out,

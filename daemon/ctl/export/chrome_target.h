@@ -10,7 +10,8 @@ namespace collect::ctl {
 class ChromeTarget final : public TimeLineTarget {
  public:
   // Times of the file count from `origin_ns`.
-  ChromeTarget(ByteSink& out, uint64_t origin_ns) : writer_(out, origin_ns), origin_ns_(origin_ns) {}
+  ChromeTarget(ByteSink& out, uint64_t origin_ns)
+      : writer_(out, origin_ns), origin_ns_(origin_ns) {}
 
   void begin_process(const ExportedProcess& process, const FunctionNames& names) override;
   void marker(uint64_t ns, std::string_view text) override;

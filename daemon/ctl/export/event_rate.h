@@ -42,9 +42,8 @@ class EventRate {
   }
   uint64_t begin_of(size_t part) const { return first_ns_ + (uint64_t{part} << shift_); }
   uint64_t per_second(uint64_t events) const {
-    return static_cast<uint64_t>(static_cast<double>(events) * 1e9 /
-                                     static_cast<double>(uint64_t{1} << shift_) +
-                                 0.5);
+    return static_cast<uint64_t>(
+        static_cast<double>(events) * 1e9 / static_cast<double>(uint64_t{1} << shift_) + 0.5);
   }
 
   uint64_t first_ns_;

@@ -19,14 +19,12 @@ namespace {
 // Beyond it the viewer of the format opens the file in minutes, or not at all.
 constexpr uint64_t kManyCalls = 20'000'000;
 
-using Sessions = std::vector<std::unique_ptr<ExportedSession>>;
-
 // ---- time lines
 
 class TimeLineExport {
  public:
-  TimeLineExport(Sessions& sessions, const ExportSelection& selection, TimeLineTarget& target,
-                 ConvertLog& log)
+  TimeLineExport(ExportedSessions& sessions, const ExportSelection& selection,
+                 TimeLineTarget& target, ConvertLog& log)
       : sessions_(sessions), selection_(selection), target_(target), log_(log) {
     for (const auto& session : sessions) all_ += session->reader.threads().size();
   }
@@ -53,13 +51,12 @@ class TimeLineExport {
     const auto range = session.time_range(window);
     calls::FunctionSlots slots;
     const FunctionNames names(session.names, slots);
-    target_.begin_process(
-        {session.about.identity.pid, session.name_of_process(),
-         sessions_.size() == 1 ? "" : session.device(),
-         session.line_ns(range ? range->first : std::max(window.first_ns, uint64_t{0}))},
-        names);
+    target_.begin_process({session.about.identity.pid, session.name_of_process(),
+                           sessions_.size() == 1 ? "" : session.device(),
+                           session.line_ns(range ? range->first_ns : window.first_ns)},
+                          names);
     if (!range) return target_.status();
-    EventRate rate(range->first, range->last);
+    EventRate rate(range->first_ns, range->last_ns);
     add_marks(session, *range);
     for (const atf::SessionThread& thread : session.reader.threads()) {
       log_.progress(done_++, all_);
@@ -84,23 +81,18 @@ class TimeLineExport {
   // What belongs to the process.
   void add_marks(const ExportedSession& session, const atf::TimeRange& range) {
     for (const storage::Marker& marker : session.about.markers) {
-      if (marker.at_ns < range.first || marker.at_ns > range.last) continue;
+      if (marker.at_ns < range.first_ns || marker.at_ns > range.last_ns) continue;
       target_.marker(session.line_ns(marker.at_ns), marker.text);
     }
     for (const storage::Stall& stall : session.about.stalls) {
-      if (!stall.thread) add_stall(session, nullptr, stall, range);
+      const uint64_t first_ns = std::max(stall.first_ns, range.first_ns);
+      const uint64_t last_ns = std::min(stall.last_ns, range.last_ns);
+      if (stall.thread || first_ns >= last_ns) continue;
+      target_.stall(nullptr, stall, session.line_ns(first_ns), session.line_ns(last_ns));
     }
   }
 
-  void add_stall(const ExportedSession& session, const ExportedThread* thread,
-                 const storage::Stall& stall, const atf::TimeRange& range) {
-    const uint64_t first_ns = std::max(stall.first_ns, range.first);
-    const uint64_t last_ns = std::min(stall.last_ns, range.last);
-    if (first_ns >= last_ns) return;
-    target_.stall(thread, stall, session.line_ns(first_ns), session.line_ns(last_ns));
-  }
-
-  Sessions& sessions_;
+  ExportedSessions& sessions_;
   const ExportSelection& selection_;
   TimeLineTarget& target_;
   ConvertLog& log_;
@@ -109,6 +101,90 @@ class TimeLineExport {
   uint64_t all_ = 0;
 };
 
+// The earliest time of all sessions, on the file's clock: what readers that keep doubles count
+// from.
+uint64_t origin_of(const ExportedSessions& sessions, const ExportSelection& selection) {
+  uint64_t origin_ns = UINT64_MAX;
+  for (const auto& session : sessions) {
+    const auto range = session->time_range(session->window(selection));
+    if (range) origin_ns = std::min(origin_ns, session->line_ns(range->first_ns));
+  }
+  return origin_ns == UINT64_MAX ? 0 : origin_ns;
+}
+
+Status export_time_line(ExportedSessions& sessions, const ExportSelection& selection,
+                        TimeLineTarget& target, ConvertLog& log) {
+  return TimeLineExport(sessions, selection, target, log).run();
+}
+
+Status export_perfetto(ExportedSessions& sessions, const ExportSelection& selection, ByteSink& out,
+                       ConvertLog& log) {
+  // One core makes packets, the others compress them.
+  CompressedRuns runs(
+      out, std::thread::hardware_concurrency() > 1 ? std::thread::hardware_concurrency() - 1 : 0);
+  PerfettoTarget target(runs);
+  const Status made = export_time_line(sessions, selection, target, log);
+  const Status compressed = runs.finish();
+  return made.ok() ? compressed : made;
+}
+
+Status export_to(ExportedSessions& sessions, const ExportSelection& selection, ViewFormat format,
+                 ByteSink& out, ConvertLog& log) {
+  switch (format) {
+    case ViewFormat::kPerfetto:
+      return export_perfetto(sessions, selection, out, log);
+    case ViewFormat::kChrome: {
+      ChromeTarget target(out, origin_of(sessions, selection));
+      return export_time_line(sessions, selection, target, log);
+    }
+    case ViewFormat::kSpeedscope: {
+      SpeedscopeTarget target(out, origin_of(sessions, selection));
+      return export_time_line(sessions, selection, target, log);
+    }
+    case ViewFormat::kFolded:
+      return export_folded(sessions, selection, out, log);
+    case ViewFormat::kPprof:
+      break;
+  }
+  return export_pprof(sessions, selection, out, log);
+}
+
+// A word that means nothing in any of the sessions; each knows its own functions.
+Status check_functions(ExportedSessions& sessions, const ExportSelection& selection) {
+  Status first;
+  for (const auto& session : sessions) {
+    const Status found = session->functions.check_all_found(
+        selection.is_part() ? "function of the selected events" : "function",
+        session->manifest.symbols);
+    if (found.ok()) return {};
+    if (first.ok()) first = found;
+  }
+  return first;
+}
+
 }  // namespace
+
+Status export_sessions(const std::vector<const Trace*>& traces, const ExportSelection& selection,
+                       ViewFormat format, const std::string& output, ConvertLog& log) {
+  ExportedSessions sessions;
+  for (const Trace* trace : traces) {
+    auto session = ExportedSession::open(*trace, selection);
+    if (!session.ok()) return session.error();
+    sessions.push_back(std::move(*session));
+  }
+  if (sessions.size() > 1) {
+    COLLECT_TRY(ExportedSession::place(sessions));
+    for (const auto& session : sessions) {
+      log.remark(session->trace.path + ": " + session->clock->sentence());
+    }
+  }
+  auto out = OutputFile::create(output, true);
+  if (!out.ok()) return out.error();
+  COLLECT_TRY(export_to(sessions, selection, format, *out, log));
+  COLLECT_TRY(check_functions(sessions, selection));
+  COLLECT_TRY(out->commit());
+  log.wrote(output, out->size());
+  return {};
+}
 
 }  // namespace collect::ctl

@@ -26,7 +26,7 @@ Result<std::unique_ptr<ExportedSession>> ExportedSession::open(const Trace& open
   return session;
 }
 
-Status ExportedSession::place(std::vector<std::unique_ptr<ExportedSession>>& sessions) {
+Status ExportedSession::place(const std::vector<std::unique_ptr<ExportedSession>>& sessions) {
   TimeLine line;
   for (const auto& session : sessions) {
     auto clock = line.add(session->about);
@@ -66,6 +66,11 @@ std::string ExportedSession::name_of_process() const {
   const std::string& name =
       about.identity.process_name.empty() ? manifest.process_name : about.identity.process_name;
   return name.empty() ? "process" : name;
+}
+
+std::string ExportedSession::device() const {
+  const storage::SessionIdentity& process = about.identity;
+  return process.device_model.empty() ? process.device_id : process.device_model;
 }
 
 std::string ExportedSession::name_of_thread(uint32_t n) const {

@@ -27,9 +27,9 @@ struct ExportSelection {
   std::vector<std::string> threads;                          // storage/thread_pattern.h; empty: all
   std::vector<std::string> functions;  // symbolize/function_pattern.h; empty: all
 
-  bool is_everything() const {
-    return from_ns == 0 && until_ns == std::numeric_limits<uint64_t>::max() && threads.empty() &&
-           functions.empty();
+  // Of the events; functions do not count.
+  bool is_part() const {
+    return from_ns != 0 || until_ns != std::numeric_limits<uint64_t>::max() || !threads.empty();
   }
 };
 
@@ -42,7 +42,7 @@ class ExportedSession {
   ExportedSession& operator=(const ExportedSession&) = delete;
 
   // Lays all of them on one time line. kInvalidArgument: the clock of one is not known.
-  static Status place(std::vector<std::unique_ptr<ExportedSession>>& sessions);
+  static Status place(const std::vector<std::unique_ptr<ExportedSession>>& sessions);
 
   // From the device's clock to the one of the file.
   uint64_t line_ns(uint64_t device_ns) const {
@@ -55,6 +55,7 @@ class ExportedSession {
   std::optional<atf::TimeRange> time_range(const calls::Window& window) const;
 
   std::string name_of_process() const;
+  std::string device() const;                    // model or id; empty: nobody knows
   std::string name_of_thread(uint32_t n) const;  // empty: it has none
   std::vector<calls::Gap> gaps_of(uint32_t n, std::vector<uint32_t>& reasons) const;
   // Those of the process, and those of the thread.
@@ -77,5 +78,7 @@ class ExportedSession {
         names(manifest),
         reader(trace.files(only)) {}
 };
+
+using ExportedSessions = std::vector<std::unique_ptr<ExportedSession>>;
 
 }  // namespace collect::ctl

@@ -13,7 +13,8 @@ class IdMap {
 
   // Positive.
   int32_t take(uint32_t wanted) {
-    if (wanted != 0 && wanted < static_cast<uint32_t>(kFirstOther) && taken_.insert(wanted).second) {
+    if (wanted != 0 && wanted < static_cast<uint32_t>(kFirstOther) &&
+        taken_.insert(wanted).second) {
       return static_cast<int32_t>(wanted);
     }
     return next_++;

@@ -56,9 +56,8 @@ void SpeedscopeTarget::stall_within(const storage::Stall& stall, uint64_t first_
     return;
   }
   if (too_deep_ != 0) return;
-  writer_.open(first_ns, writer_.frame_named("[stall: " +
-                                             std::string(storage::stall_kind_name(stall.kind)) +
-                                             "]"));
+  writer_.open(first_ns, writer_.frame_named(
+                             "[stall: " + std::string(storage::stall_kind_name(stall.kind)) + "]"));
   writer_.close(last_ns);
 }
 

@@ -7,7 +7,7 @@
 namespace collect::ctl {
 namespace {
 
-constexpr size_t kShownBytes = 64;                        // of a stack, or of another payload
+constexpr size_t kShownBytes = 64;                           // of a stack, or of another payload
 constexpr uint64_t kEventsBetweenDrops = uint64_t{1} << 21;  // 64 MiB of index
 
 const EventNotes kAfterLoss = {{"after_loss", EventNote::Kind::kFlag, 1, {}}};
@@ -15,8 +15,9 @@ const EventNotes kUnwound = {{"ended_by", EventNote::Kind::kText, 0, "an excepti
 // Beside the notes of the call, in viewers that put both together.
 std::string_view at_return(std::string_view name) {
   static constexpr std::string_view kNames[] = {
-      "return.x0", "return.x1", "return.x2", "return.x3", "return.x4",    "return.x5",     "return.x6",
-      "return.x7", "return.lr", "return.fp", "return.sp", "return.stack", "return.payload"};
+      "return.x0", "return.x1",    "return.x2",     "return.x3", "return.x4",
+      "return.x5", "return.x6",    "return.x7",     "return.lr", "return.fp",
+      "return.sp", "return.stack", "return.payload"};
   for (const std::string_view known : kNames) {
     if (known.substr(std::string_view("return.").size()) == name) return known;
   }
@@ -29,8 +30,8 @@ const EventNotes kSkipped = {{"ended_by", EventNote::Kind::kText, 0, "the end of
 
 ThreadTimeLine::ThreadTimeLine(ExportedSession& session, const atf::SessionThread& thread,
                                const ExportedThread& who, const FunctionNames& names,
-                               const calls::Window& window, TimeLineTarget& target,
-                               EventRate& rate, ExportCounts& counts)
+                               const calls::Window& window, TimeLineTarget& target, EventRate& rate,
+                               ExportCounts& counts)
     : session_(session),
       thread_(thread),
       who_(who),
@@ -142,8 +143,7 @@ void ThreadTimeLine::on_call_begin(const calls::Call& call) {
   open_.push_back({call.slot, is_wanted, is_wanted});
   if (is_wanted) {
     ++counts_.calls;
-    target_.begin_call(ascending(call.begin.ns), call.slot,
-                       notes_of(call.begin.detail_seq, false));
+    target_.begin_call(ascending(call.begin.ns), call.slot, notes_of(call.begin.detail_seq, false));
   }
   drop_pages(call.begin.seq);
 }
@@ -194,8 +194,8 @@ void ThreadTimeLine::on_gap(const calls::Gap& gap, const calls::Moment& last) {
 void ThreadTimeLine::settle(uint64_t device_ns, bool is_in_doubt) {
   const Loss loss = *loss_;
   loss_.reset();
-  const uint64_t last_ns =
-      loss.last_ns == 0 ? std::max(device_ns, loss.first_ns) : std::max(loss.last_ns, loss.first_ns);
+  const uint64_t last_ns = loss.last_ns == 0 ? std::max(device_ns, loss.first_ns)
+                                             : std::max(loss.last_ns, loss.first_ns);
   std::string reasons;
   for (const std::string& reason : storage::lost_reason_names(loss.reasons)) {
     reasons += (reasons.empty() ? "" : ", ") + reason;
@@ -218,7 +218,12 @@ void ThreadTimeLine::finish() {
     settle(loss_->last_ns, true);
   }
   if (!has_begun_) return;
-  // A wait for room in the ring may be the last that is known of a thread.
+  for (const storage::Stall& stall : within_) {
+    const uint64_t first_ns = std::max(stall.first_ns, window_.first_ns);
+    const uint64_t last_ns = std::min(stall.last_ns, window_.last_ns);
+    if (!stall.thread || first_ns >= last_ns) continue;
+    target_.stall(&who_, stall, session_.line_ns(first_ns), session_.line_ns(last_ns));
+  }
   target_.end_thread(session_.line_ns(last_ns_));
 }
 

@@ -1,7 +1,8 @@
 // The calls of one thread, as a sink of calls::ThreadCalls, into a format with a time line: cut at
 // losses, with detail records and stalls in their places, of the wanted functions alone.
 //
-// At a loss every call ends, and those that are known to be open behind it begin again, with a note.
+// At a loss every call ends, and those that are known to be open behind it begin again, with a
+// note.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +30,8 @@ class ThreadTimeLine : public calls::CallSink {
  public:
   // All outlive it. `thread` has an index.
   ThreadTimeLine(ExportedSession& session, const atf::SessionThread& thread,
-                 const ExportedThread& who, const FunctionNames& names,
-                 const calls::Window& window, TimeLineTarget& target, EventRate& rate,
-                 ExportCounts& counts);
+                 const ExportedThread& who, const FunctionNames& names, const calls::Window& window,
+                 TimeLineTarget& target, EventRate& rate, ExportCounts& counts);
 
   void on_call_begin(const calls::Call& call);
   void on_call_end(const calls::EndedCall& call);
@@ -85,7 +85,7 @@ class ThreadTimeLine : public calls::CallSink {
   EventNotes notes_;
   std::string note_text_;
   uint64_t dropped_seq_ = 0;  // pages of the events before are dropped
-  uint64_t last_ns_ = 0;  // of the device's clock, drawn
+  uint64_t last_ns_ = 0;      // of the device's clock, drawn
   bool has_begun_ = false;
 };
 
