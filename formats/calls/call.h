@@ -55,14 +55,16 @@ struct EndedCall {
   EndReason reason{};
   bool is_outermost = false;  // no other call of this function is open on the thread
   bool spans_gap = false;     // events were lost while it was open
+  bool is_whole =
+      false;  // total_ns is all of it: it has an end of its own, and began in the window
   Moment begin;
   // Of kReturned and kUnwound its own event; else `seq` and `detail_seq` are empty.
   Moment end;
   uint64_t total_ns = 0;  // running time, in the window: without stalls
   uint64_t self_ns = 0;   // the same without the calls made from it
 
-  uint64_t clock_ns() const { return end.ns > begin.ns ? end.ns - begin.ns : 0; }
   bool has_own_end() const { return reason <= EndReason::kUnwound; }
+  uint64_t clock_ns() const { return end.ns > begin.ns ? end.ns - begin.ns : 0; }
 };
 
 // Events that were lost, in the place where they are missing.

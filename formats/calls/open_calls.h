@@ -200,6 +200,8 @@ class OpenCalls {
     call.reason = reason;
     call.is_outermost = --open_[frame.slot] == 0;
     call.spans_gap = has_gap_ && frame.begin.seq < gap_seq_;
+    call.is_whole =
+        reason <= EndReason::kUnwound && frame.begin_running_ns == frame.begin.running_ns;
     call.begin = frame.begin;
     call.end = end;
     call.total_ns = total;
