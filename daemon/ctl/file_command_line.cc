@@ -59,22 +59,51 @@ CLI::App* add_offline(CLI::App& app, Line& line, Options& options, Path& path, c
   return command;
 }
 
+// What of a capture a viewer is to show.
+void add_selection(CLI::App* command, ExportSelection& selection) {
+  command
+      ->add_option("--from", selection.from_ns,
+                   "For viewers: only from this time on, in ns (of several captures: since the "
+                   "epoch)")
+      ->type_name("NS");
+  command
+      ->add_option("--until", selection.until_ns,
+                   "For viewers: only up to this time, in ns (the same)")
+      ->type_name("NS");
+  command->add_option("--thread", selection.threads, "For viewers: " + std::string(kThreadHelp))
+      ->type_name("THREAD")
+      ->check(thread_check())
+      ->allow_extra_args(false);
+  command
+      ->add_option("--function", selection.functions, "For viewers: " + std::string(kFunctionHelp))
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false);
+}
+
 void add_convert(CLI::App& app, Line& line) {
   CLI::App* command = add_command(app, "convert", "Convert a capture into another format");
   command
-      ->add_option("INPUT", line.convert.inputs,
-                   "A session, or a file of any format; several: the RTC containers of one session")
+      ->add_option(
+          "INPUT", line.convert.inputs,
+          "A session, or a file of any format; several: the RTC containers of one session, "
+          "or for viewers several captures on one time line")
       ->required();
   command->add_option("--to", line.convert.to, "Format of the output")
       ->required()
       ->type_name("FORMAT")
-      ->transform(CLI::CheckedTransformer(
-                      std::vector<std::pair<std::string, Target>>{{"atf", Target::kAtf},
-                                                                  {"rtc", Target::kRtc},
-                                                                  {"wtf", Target::kWtf},
-                                                                  {"wtf-json", Target::kWtfJson},
-                                                                  {"dial9", Target::kDial9}})
-                      .description("{atf,rtc,wtf,wtf-json,dial9}"));
+      ->transform(CLI::CheckedTransformer(std::vector<std::pair<std::string, Target>>{
+                                              {"atf", Target::kAtf},
+                                              {"rtc", Target::kRtc},
+                                              {"wtf", Target::kWtf},
+                                              {"wtf-json", Target::kWtfJson},
+                                              {"dial9", Target::kDial9},
+                                              {"perfetto", Target::kPerfetto},
+                                              {"chrome", Target::kChrome},
+                                              {"speedscope", Target::kSpeedscope},
+                                              {"folded", Target::kFolded},
+                                              {"pprof", Target::kPprof}})
+                      .description("{atf,rtc,wtf,wtf-json,dial9,perfetto,chrome,speedscope,folded,"
+                                   "pprof}"));
   command
       ->add_option("-o,--output", line.convert.output,
                    "File to write; for atf, the directory for the session")
@@ -105,6 +134,7 @@ void add_convert(CLI::App& app, Line& line) {
                                               {"complete", wtf::JsonMode::kComplete},
                                               {"partial", wtf::JsonMode::kPartial}})
                       .description("{complete,partial}"));
+  add_selection(command, line.convert.selection);
   command->add_flag("--force", line.convert.force, "Replace the output file");
   command->add_flag("--strict", line.convert.strict,
                     "Exit with 1 also if the format cannot hold something");
@@ -113,6 +143,12 @@ void add_convert(CLI::App& app, Line& line) {
     line.command = [&line] {
       if (line.convert.atf_version && line.convert.to != Target::kAtf) {
         std::cerr << "convert: --atf-version is for --to atf\n";
+        return 2;
+      }
+      const ExportSelection& selection = line.convert.selection;
+      if (!is_view(line.convert.to) && (selection.is_part() || !selection.functions.empty())) {
+        std::cerr << "convert: --from, --until, --thread and --function are for viewers: --to "
+                     "perfetto, chrome, speedscope, folded or pprof\n";
         return 2;
       }
       line.convert.json = line.json;
