@@ -101,9 +101,10 @@ void add_convert(CLI::App& app, Line& line) {
                                               {"chrome", Target::kChrome},
                                               {"speedscope", Target::kSpeedscope},
                                               {"folded", Target::kFolded},
-                                              {"pprof", Target::kPprof}})
+                                              {"pprof", Target::kPprof},
+                                              {"html", Target::kHtml}})
                       .description("{atf,rtc,wtf,wtf-json,dial9,perfetto,chrome,speedscope,folded,"
-                                   "pprof}"));
+                                   "pprof,html}"));
   command
       ->add_option("-o,--output", line.convert.output,
                    "File to write; for atf, the directory for the session")
@@ -148,7 +149,7 @@ void add_convert(CLI::App& app, Line& line) {
       const ExportSelection& selection = line.convert.selection;
       if (!is_view(line.convert.to) && (selection.is_part() || !selection.functions.empty())) {
         std::cerr << "convert: --from, --until, --thread and --function are for viewers: --to "
-                     "perfetto, chrome, speedscope, folded or pprof\n";
+                     "perfetto, chrome, speedscope, folded, pprof or html\n";
         return 2;
       }
       line.convert.json = line.json;

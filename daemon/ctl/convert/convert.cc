@@ -227,8 +227,8 @@ Status run(const ConvertOptions& options, const ConvertInput& input, ConvertLog&
 }
 
 ViewFormat view_of(Target target) {
-  static_assert(static_cast<int>(Target::kPprof) - static_cast<int>(Target::kPerfetto) ==
-                static_cast<int>(ViewFormat::kPprof));
+  static_assert(static_cast<int>(Target::kHtml) - static_cast<int>(Target::kPerfetto) ==
+                static_cast<int>(ViewFormat::kPage));
   return static_cast<ViewFormat>(static_cast<int>(target) - static_cast<int>(Target::kPerfetto));
 }
 

@@ -34,7 +34,8 @@ enum class Target : uint8_t {
   kChrome,
   kSpeedscope,
   kFolded,
-  kPprof
+  kPprof,
+  kHtml
 };
 constexpr bool is_view(Target target) {
   return target >= Target::kPerfetto;

@@ -72,7 +72,7 @@ std::string_view name_of(Source source) {
 std::string_view name_of(Target target) {
   static constexpr std::string_view kNames[] = {"atf",    "rtc",      "wtf",    "wtf-json",
                                                 "dial9",  "perfetto", "chrome", "speedscope",
-                                                "folded", "pprof"};
+                                                "folded", "pprof",    "html"};
   return kNames[static_cast<size_t>(target)];
 }
 static_assert(static_cast<int>(Source::kDial9) == static_cast<int>(Target::kDial9));

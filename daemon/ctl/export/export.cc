@@ -7,6 +7,7 @@
 #include "daemon/ctl/export/call_tree_export.h"
 #include "daemon/ctl/export/chrome_target.h"
 #include "daemon/ctl/export/compressed_runs.h"
+#include "daemon/ctl/export/page_export.h"
 #include "daemon/ctl/export/perfetto_target.h"
 #include "daemon/ctl/export/speedscope_target.h"
 #include "daemon/ctl/export/thread_time_line.h"
@@ -144,9 +145,11 @@ Status export_to(ExportedSessions& sessions, const ExportSelection& selection, V
     case ViewFormat::kFolded:
       return export_folded(sessions, selection, out, log);
     case ViewFormat::kPprof:
+      return export_pprof(sessions, selection, out, log);
+    case ViewFormat::kPage:
       break;
   }
-  return export_pprof(sessions, selection, out, log);
+  return export_page(sessions, selection, out, log);
 }
 
 // A word that means nothing in any of the sessions; each knows its own functions.

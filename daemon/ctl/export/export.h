@@ -1,5 +1,5 @@
 // Sessions into the formats of viewers: time lines (Perfetto, Chrome, speedscope) and call trees
-// (folded stacks, pprof). Streams: memory grows with the open calls, with functions that have
+// (folded stacks, pprof, a page for browsers). Streams: memory grows with the open calls, with functions that have
 // names, and of call trees with their nodes.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace collect::ctl {
 
-enum class ViewFormat : uint8_t { kPerfetto, kChrome, kSpeedscope, kFolded, kPprof };
+enum class ViewFormat : uint8_t { kPerfetto, kChrome, kSpeedscope, kFolded, kPprof, kPage };
 
 // `traces` are ATF sessions; several come into one file, on one time line. The file at `output` is
 // there whole or not at all; one that is there already is replaced.
