@@ -38,6 +38,7 @@ DOCUMENTS = {
     "formats/chrome": "formats/chrome/FORMAT.md",
     "formats/speedscope": "formats/speedscope/FORMAT.md",
     "formats/folded": "formats/folded/FORMAT.md", "formats/pprof": "formats/pprof/FORMAT.md",
+    "formats/html": "formats/html/FORMAT.md",
     "proto/wire": "proto/wire/WIRE.md", "agent": "agent/AGENT.md",
     "storage": "storage/STORAGE.md", "daemon": "daemon/DAEMON.md",
     "daemon/attach": "daemon/attach/ATTACH.md", "daemon/control": "daemon/control/CONTROL.md",
