@@ -7,6 +7,7 @@
 #include <functional>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/ctl/client.h"
@@ -14,6 +15,7 @@
 #include "daemon/ctl/leftovers.h"
 #include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text.h"
+#include "formats/core/nearest_word.h"
 #include "storage/standard_output.h"
 #include "storage/standard_streams.h"
 
@@ -179,11 +181,21 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
   return "";
 }
 
+// " (did you mean report?)", if a command has nearly that name.
+std::string did_you_mean(const CLI::App& app, const std::string& word) {
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  std::vector<std::string> names;
+  for (const CLI::App* command : commands) names.push_back(command->get_name());
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  const std::string_view near = nearest_word(word, candidates.data(), candidates.size());
+  return near.empty() ? "" : " (did you mean " + std::string(near) + "?)";
+}
+
 int parse_and_run(int argc, char** argv) {
   Line line;
   CLI::App app(kSummary, "collectctl");
   app.set_help_flag("-h,--help", "Print this help");
-  app.set_version_flag("--version", std::string("collectctl ") + COLLECT_VERSION);
+  app.set_version_flag("-V,--version", std::string("collectctl ") + COLLECT_VERSION);
   add_control(app, line.control);
   app.add_flag("--json", line.json, "Print JSON instead of tables");
   app.require_subcommand(1);
@@ -195,8 +207,12 @@ int parse_and_run(int argc, char** argv) {
   add_online_commands(app, line);
   add_file_commands(app, line);
   std::vector<std::string> arguments = split_off_program(app, run, argc, argv, line);
+  if (!arguments.empty() && arguments.front() == "help") {  // help COMMAND is COMMAND --help
+    arguments.erase(arguments.begin());
+    arguments.emplace_back("--help");
+  }
   if (const std::string unknown = unknown_command(app, arguments); !unknown.empty()) {
-    return wrong_usage(app, "there is no command \"" + unknown + "\"");
+    return wrong_usage(app, "there is no command \"" + unknown + "\"" + did_you_mean(app, unknown));
   }
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {

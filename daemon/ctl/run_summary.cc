@@ -284,7 +284,10 @@ std::string run_summary_text(const RunOutcome& outcome) {
     // Without our own trouble, silence has its cause in the program.
     return outcome.trouble.empty() ? text + nothing_recorded(outcome) : text;
   }
-  if (outcome.sessions.size() > 1) text += session_list(outcome.sessions) + "\n";
+  if (outcome.sessions.size() > 1) {
+    text += session_list(outcome.sessions) + "\n";
+    text += "  The largest of these " + std::to_string(outcome.sessions.size()) + " sessions:\n";
+  }
   text += session_lines(*largest, outcome);
   for (size_t i = 0; i < outcome.top.size(); ++i) {
     const TopFunction& function = outcome.top[i];
@@ -292,6 +295,10 @@ std::string run_summary_text(const RunOutcome& outcome) {
     std::snprintf(share, sizeof(share), "%5.1f %%  ", function.self_share * 100);
     text += line(i == 0 ? "self time" : "",
                  share + printable(function.name) + "  " + plural(function.calls, "call"));
+  }
+  if (outcome.top.empty() && is_sealed(*largest) && largest->events() > kMaxQuickEvents) {
+    text += line("self time", "not computed for more than " + with_thousands(kMaxQuickEvents) +
+                                  " events; collectctl report computes it");
   }
   const std::string path = shell_word(largest->path());
   text += line("next", "collectctl report " + path);

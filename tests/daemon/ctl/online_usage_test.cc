@@ -76,6 +76,26 @@ TEST_F(UsageTest, RunsMistakesAre125SoThatTheProgramsCodesStayItsOwn) {
   }
 }
 
+TEST_F(UsageTest, SuggestsTheCommandWithNearlyThatName) {
+  const Ran ran = runner_.run({"repport", "path"});
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_EQ(ran.err,
+            "collectctl: there is no command \"repport\" (did you mean report?); see collectctl "
+            "--help\n");
+  EXPECT_THAT(runner_.run({"frobnicate"}).err, ::testing::Not(HasSubstr("did you mean")));
+}
+
+TEST_F(UsageTest, HelpIsACommandToo) {
+  EXPECT_EQ(runner_.run({"help", "run"}).out, runner_.run({"run", "--help"}).out);
+  EXPECT_EQ(runner_.run({"help", "detail", "start"}).out,
+            runner_.run({"detail", "start", "--help"}).out);
+  const Ran whole = runner_.run({"help"});
+  EXPECT_EQ(whole.exit_code, 0);
+  EXPECT_EQ(whole.out, runner_.run({"--help"}).out);
+  EXPECT_THAT(whole.out, HasSubstr("Subcommands:"));
+  EXPECT_EQ(runner_.run({"-V"}).out, runner_.run({"--version"}).out);
+}
+
 TEST_F(UsageTest, HelpAndVersion) {
   for (const char* command :
        {"run", "agents", "attach", "detach", "sessions", "start", "stop", "manifest", "detail",
