@@ -194,9 +194,9 @@ TEST_F(Report, TextColumns) {
   out_.str("");
   EXPECT_EQ(report(options_, out_, err_), 0);
   EXPECT_EQ(out_.str(),
-            "  Total time     Self time         Calls  Function\n"
-            "    2.500 s       2.499 s              1  a\n"
-            "   12.345 us     12.345 us             1  b\n");
+            "  Total time      %     Self time      %         Calls  Function\n"
+            "    2.500 s   100.0      2.499 s   100.0             1  a\n"
+            "   12.345 us    0.0     12.345 us    0.0             1  b\n");
 }
 
 TEST_F(Report, LossIsSaid) {
