@@ -192,9 +192,8 @@ TEST_F(ExportPerfetto, SeveralSessionsLieOnOneTimeLine) {
   ASSERT_LE(run(Target::kPerfetto, {}, inputs), 1) << err_.str();
   EXPECT_THAT(err_.str(), HasSubstr("the best within 25 us"));
   const json trace = imported();
-  EXPECT_EQ(trace["processes"], json::parse(R"({"42":"Phone: app","1000000000":
-                                                "Server: app (pid 42)"
-})"));
+  EXPECT_EQ(trace["processes"], json::parse(R"json({"42":"Phone: app",
+      "1000000000":"Server: app (pid 42)"})json"));
   const json slices = json::parse(R"([{"depth":0,"ts":1800000000000002000,"dur":100,"name":"a"}])");
 EXPECT_EQ(trace["tracks"]["main/100"]["slices"], slices);
 EXPECT_EQ(trace["tracks"]["main (tid 100)/1000000000"]["slices"], slices);
