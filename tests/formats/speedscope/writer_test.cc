@@ -23,7 +23,7 @@ TEST(SpeedscopeWriter, WritesTheExampleOfTheDocument) {
   writer.close(1250);
   writer.end_profile(1250);
   ASSERT_TRUE(writer.finish("app").ok());
-  EXPECT_EQ(text_of(sink), R"({"$schema":"https://www.speedscope.app/file-format-schema.json",
+  EXPECT_EQ(text_of(sink), R"json({"$schema":"https://www.speedscope.app/file-format-schema.json",
 "profiles":[
 {"type":"evented","name":"app: main (4711)","unit":"nanoseconds","events":[
 {"type":"O","frame":0,"at":0},
@@ -33,7 +33,7 @@ TEST(SpeedscopeWriter, WritesTheExampleOfTheDocument) {
 {"name":"parse(char*)"}]},
 "name":"app","exporter":"collectctl"
 }
-)");
+)json");
 }
 
 TEST(SpeedscopeWriter, OpensAndClosesBalance) {
