@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "daemon/ctl/thread_breaks.h"
 #include "daemon/ctl/workers.h"
 #include "formats/atf/session_reader.h"
+#include "formats/calls/group_times.h"
 #include "formats/calls/read_thread.h"
 
 namespace collect::ctl {
