@@ -87,6 +87,8 @@ class OpenCalls {
   template <class F>
   void gap(const Moment& last, std::optional<size_t> survivors, F&& ended) {
     too_deep_ = 0;
+    gap_seq_ = last.seq == kNoEvent ? 0 : last.seq + 1;
+    has_gap_ = true;
     if (survivors && *survivors == 0) {
       while (!frames_.empty()) pop_passed(last, EndReason::kCutByGap, ended);
       forget_doubts();
@@ -96,8 +98,6 @@ class OpenCalls {
       doubts_.push_back({frames_.size(), last.ns, last.running_ns, 0});
       certain_from_ = frames_.size();
     }
-    gap_seq_ = last.seq == kNoEvent ? 0 : last.seq + 1;
-    has_gap_ = true;
   }
 
   // Closes what is still open. Ready for the next thread afterwards.

@@ -279,8 +279,8 @@ TEST(CallTree, BeyondTheLimitCallsAreCountedTogether) {
     events.push_back({i, kReturn, i});
   }
   constexpr uint64_t kBegin = 10'000'000;
-  for (uint64_t i = 0; i < 3; ++i) events.push_back({kBegin + i, kCall, 'z' + (i << 32)});
-  for (uint64_t i = 3; i-- > 0;) events.push_back({kBegin + 20 - i, kReturn, 'z' + (i << 32)});
+  for (uint64_t i = 0; i < 3; ++i) events.push_back({kBegin + i, kCall, (i + 1) << 40});
+  for (uint64_t i = 3; i-- > 0;) events.push_back({kBegin + 20 - i, kReturn, (i + 1) << 40});
   feed(slots, tree, events);
   EXPECT_EQ(tree.nodes().size(), CallTree::kMaxNodes);
   // z0 0..20 has the last node; z1 1..19 and z2 2..18 have none.
