@@ -17,6 +17,7 @@
 #include "daemon/control/credentials.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "tests/daemon/control/server_fixture.h"
+#include "tests/fakes/other_user.h"
 #include "tests/fakes/tls_client.h"
 
 namespace collect::control {
