@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "proto/wire/page_codec.h"
 #include "formats/core/bytes.h"
 #include "formats/core/crc32.h"
 

@@ -109,6 +109,9 @@ void fill(Message& message, int seed) {
           many ? reflection->AddUInt32(&message, field, small)
                : reflection->SetUInt32(&message, field, small);
           break;
+        case FieldDescriptor::CPPTYPE_INT64:
+          reflection->SetInt64(&message, field, -static_cast<int64_t>(value));
+          break;
         case FieldDescriptor::CPPTYPE_INT32:
           reflection->SetInt32(&message, field, -static_cast<int32_t>(small % 1000) - 1);
           break;

@@ -48,7 +48,8 @@ TEST_F(ExportTimeLines, ChromeEndsCallsAtALossAndBeginsThemAgain) {
       3500);
   ASSERT_EQ(run(Target::kChrome), 0) << err_.str();
   json events;
-  for (const json& event : json::parse(written())["traceEvents"]) {
+  const json file = json::parse(written());
+  for (const json& event : file["traceEvents"]) {
     if (event["ph"] == "M" || event["ph"] == "C") continue;
     events.push_back({event["ph"], event["ts"], event["name"]});
     if (event.contains("args")) events.back().push_back(event["args"]);
