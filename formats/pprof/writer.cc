@@ -79,7 +79,9 @@ uint64_t Writer::add_location(std::string_view name, uint64_t mapping, uint64_t 
 void Writer::set_labels(const std::vector<std::pair<std::string, std::string>>& labels) {
   labels_.clear();
   for (const auto& [key, value] : labels) {
-    if (!value.empty()) labels_.emplace_back(label_text(key), label_text(value));
+    if (value.empty()) continue;
+    const auto key_text = label_text(key);  // in this order: both are numbered as they come
+    labels_.emplace_back(key_text, label_text(value));
   }
 }
 

@@ -110,8 +110,8 @@ class TreeWriter {
         continue;
       }
       places[i] = static_cast<uint32_t>(page.nodes.size());
-      page.nodes.push_back({parent, name_of(i, node), node.times.total_ns, node.times.self_ns,
-                            node.times.calls});
+      page.nodes.push_back(
+          {parent, name_of(i, node), node.times.total_ns, node.times.self_ns, node.times.calls});
     }
     return page;
   }
@@ -138,12 +138,13 @@ class TreeWriter {
 
 // The longest of them, in order of time.
 void keep_longest(std::vector<html::Interval>& intervals) {
-  if (intervals.size() <= kMaxPageIntervals) return;
-  const auto length = [](const html::Interval& one) { return one.second - one.first; };
-  std::nth_element(
-      intervals.begin(), intervals.begin() + static_cast<ptrdiff_t>(kMaxPageIntervals),
-      intervals.end(), [&](const auto& a, const auto& b) { return length(a) > length(b); });
-  intervals.resize(kMaxPageIntervals);
+  if (intervals.size() > kMaxPageIntervals) {
+    const auto length = [](const html::Interval& one) { return one.second - one.first; };
+    std::nth_element(intervals.begin(),
+                     intervals.begin() + static_cast<ptrdiff_t>(kMaxPageIntervals), intervals.end(),
+                     [&](const auto& a, const auto& b) { return length(a) > length(b); });
+    intervals.resize(kMaxPageIntervals);
+  }
   std::sort(intervals.begin(), intervals.end());
 }
 
@@ -253,8 +254,8 @@ class PageExport {
     log_.leave_out("events of an unknown kind", counts_.unknown_kinds);
     log_.leave_out("short stalls and gaps on the time line", intervals_);
     for (const storage::MissingInput& one : log_.missing()) {
-      page_.missing.push_back(
-          one.what + (one.count == 0 ? "" : " (" + with_thousands(one.count) + ")"));
+      page_.missing.push_back(one.what +
+                              (one.count == 0 ? "" : " (" + with_thousands(one.count) + ")"));
     }
     for (const std::string& remark : log_.remarks()) page_.missing.push_back(remark);
     for (const auto& [what, count] : log_.left_out()) {

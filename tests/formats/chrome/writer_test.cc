@@ -24,15 +24,13 @@ TEST(ChromeWriter, WritesTheExampleOfTheDocument) {
   writer.begin_call(1000, 0, name, &notes);
   writer.end_call(2250, 0, name);
   ASSERT_TRUE(writer.finish({{"origin_ns", EventNote::Kind::kText, 0, "1000"}}).ok());
-  EXPECT_EQ(text_of(sink), R"json({"traceEvents":[
+  EXPECT_EQ(text_of(sink), R"text({"traceEvents":[
 {"ph":"M","pid":42,"name":"process_name","args":{"name":"app"}},
 {"ph":"M","pid":42,"tid":4711,"name":"thread_name","args":{"name":"main"}},
-{"ph":"B","pid":42,"tid":4711,"ts":0.000,"name":"parse(char*)","args":{"x0":"0x7ffd10"}
-},
+{"ph":"B","pid":42,"tid":4711,"ts":0.000,"name":"parse(char*)","args":{"x0":"0x7ffd10"}},
 {"ph":"E","pid":42,"tid":4711,"ts":1.250,"name":"parse(char*)"}
-],"displayTimeUnit":"ns","otherData":{"origin_ns":"1000"}
-}
-)json");
+],"displayTimeUnit":"ns","otherData":{"origin_ns":"1000"}}
+)text");
 }
 
 TEST(ChromeWriter, IntervalsMarksAndCounts) {

@@ -61,7 +61,7 @@ Page small_page() {
 }
 
 TEST(HtmlWriter, DataIsThatOfTheDocument) {
-  EXPECT_EQ(data_of(written(small_page())), json::parse(R"json({
+  EXPECT_EQ(data_of(written(small_page())), json::parse(R"text({
       "version": 1, "title": "app (42)", "facts": [["events", "4"]],
       "missing": ["1 event was lost"], "first_ns": 1000, "last_ns": 11000,
       "names": ["main", "work"],
@@ -70,7 +70,7 @@ TEST(HtmlWriter, DataIsThatOfTheDocument) {
                    "tree": {"parent": [0, 0, 1, 0], "name": [-1, 0, 1, -2],
                             "total": [0, 10000, 6000, 0], "self": [0, 4000, 6000, 0],
                             "calls": [0, 1, 1, 0]}}],
-      "functions": [[1, 1, 6000, 6000, 6000, 6001, 6002]]})json"));
+      "functions": [[1, 1, 6000, 6000, 6000, 6001, 6002]]})text"));
 }
 
 TEST(HtmlWriter, NothingRecordedIsAPageToo) {

@@ -23,17 +23,15 @@ TEST(SpeedscopeWriter, WritesTheExampleOfTheDocument) {
   writer.close(1250);
   writer.end_profile(1250);
   ASSERT_TRUE(writer.finish("app").ok());
-  EXPECT_EQ(text_of(sink), R"json({"$schema":"https://www.speedscope.app/file-format-schema.json",
+  EXPECT_EQ(text_of(sink), R"text({"$schema":"https://www.speedscope.app/file-format-schema.json",
 "profiles":[
 {"type":"evented","name":"app: main (4711)","unit":"nanoseconds","events":[
 {"type":"O","frame":0,"at":0},
-{"type":"C","frame":0,"at":250}],"startValue":0,"endValue":250
-}],
+{"type":"C","frame":0,"at":250}],"startValue":0,"endValue":250}],
 "shared":{"frames":[
 {"name":"parse(char*)"}]},
-"name":"app","exporter":"collectctl"
-}
-)json");
+"name":"app","exporter":"collectctl"}
+)text");
 }
 
 TEST(SpeedscopeWriter, OpensAndClosesBalance) {

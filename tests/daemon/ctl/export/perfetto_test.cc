@@ -195,8 +195,8 @@ TEST_F(ExportPerfetto, SeveralSessionsLieOnOneTimeLine) {
   EXPECT_EQ(trace["processes"], json::parse(R"json({"42":"Phone: app",
       "1000000000":"Server: app (pid 42)"})json"));
   const json slices = json::parse(R"([{"depth":0,"ts":1800000000000002000,"dur":100,"name":"a"}])");
-EXPECT_EQ(trace["tracks"]["main/100"]["slices"], slices);
-EXPECT_EQ(trace["tracks"]["main (tid 100)/1000000000"]["slices"], slices);
+  EXPECT_EQ(trace["tracks"]["main/100"]["slices"], slices);
+  EXPECT_EQ(trace["tracks"]["main (tid 100)/1000000000"]["slices"], slices);
 }
 
 }  // namespace
