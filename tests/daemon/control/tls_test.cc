@@ -17,7 +17,6 @@
 #include "daemon/control/credentials.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "tests/daemon/control/server_fixture.h"
-#include "tests/fakes/other_user.h"
 #include "tests/fakes/tls_client.h"
 
 namespace collect::control {
@@ -315,39 +314,6 @@ TEST_F(ControlTlsTest, ReachableAddressesNeedTlsAndACheck) {
     moved.*file = "elsewhere.pem";
     EXPECT_THAT(server_->check_access(moved).error().message, HasSubstr("start again"));
   }
-}
-
-// DAEMON.md "Who gets in": TLS alone says nothing of who a client is. A token or a certificate
-// does.
-TEST_F(ControlTlsTest, WithTlsAloneTheUserDecides) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root becomes another user";
-  const auto fault_of_another = [this](const CertifiedKey& own) {
-    std::string fault;
-    fakes::on_thread_of_other_user([&] {
-      fakes::TlsClientOptions options;
-      options.ca = authority_->certificate();
-      options.own = own;
-      fault = fakes::TlsClient(dialled(), options).fault();
-    });
-    return fault;
-  };
-  // Another user has to read the certificates.
-  const CertifiedKey own = authority_->issue("another");
-  for (const std::string& file :
-       {directory_, authority_->certificate(), own.certificate, own.key}) {
-    std::filesystem::permissions(file, std::filesystem::perms::all);
-  }
-  start();
-  EXPECT_NE(fault_of_another({}), "");
-  access_.token = "token";  // it may come while the daemon runs
-  ASSERT_TRUE(server_->check_access(access_).ok());
-  server_->set_access(access_);
-  EXPECT_EQ(fault_of_another({}), "");
-  server_.reset();
-  access_.token = "";
-  access_.client_ca = authority_->certificate();
-  start();
-  EXPECT_EQ(fault_of_another(own), "");
 }
 
 }  // namespace

@@ -196,7 +196,7 @@ TEST_F(ReportChoices, DiffPutsTheSameNameSideBySide) {
   EXPECT_EQ(document["functions"][0]["name"], "a") << "the largest change comes first";
   EXPECT_EQ(document["before"]["events"], 10);
   EXPECT_EQ(document["after"]["events"], 4);
-  EXPECT_THAT(text(), HasSubstr("  10.000 us      2.000 us      -8.000 us   80.0"));
+  EXPECT_THAT(text(), HasSubstr("  10.000 us      2.000 us     -8.000 us   80.0"));
   options_.graph = "a";
   EXPECT_EQ(report(options_, out_, err_), 2);
 }
