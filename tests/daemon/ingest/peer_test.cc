@@ -321,7 +321,7 @@ TEST_F(PeerTest, ARecordingThatDoesNotBeginIsNotWaitedForForEver) {
   begin();
   connect();
   std::optional<Result<SessionSnapshot>> started, another;
-  peer_->start_recording([&](auto given) { started.emplace(std::move(given)); });
+  peer_->start_recording([&](auto result) { started.emplace(std::move(result)); });
   auto command = next(control_, FrameType::kCommand)->parsed<wire::Command>();
   EXPECT_TRUE(command.has_start_recording());
   wire::CommandResult result;
@@ -335,7 +335,7 @@ TEST_F(PeerTest, ARecordingThatDoesNotBeginIsNotWaitedForForEver) {
   ASSERT_TRUE(started.has_value());
   EXPECT_EQ(started->code(), Code::kUnavailable);
   // Another recording than the one that it began is no answer either; the end of the link is.
-  peer_->start_recording([&](auto given) { another.emplace(std::move(given)); });
+  peer_->start_recording([&](auto result) { another.emplace(std::move(result)); });
   command = next(control_, FrameType::kCommand)->parsed<wire::Command>();
   result.set_command_id(command.command_id());
   say(control_, FrameType::kCommandResult, result);
