@@ -222,9 +222,12 @@ std::string Acceptor::user_refusal(const principal::Peer& peer, const TlsContext
 // With the reason, as far as there is room to wait until it was read.
 void Acceptor::turn_away(Link& link, wire::RefuseCode code, const std::string& reason, bool retry) {
   core_.refused(link.peer(), reason);
-  auto place = lingering_->enter("", kMaxLingering);
-  if (!place) return;  // nobody else holds the link, so it is closed now
-  link.hold(std::move(place));
+  if (lingering_->fetch_add(1) >= kMaxLingering) {
+    lingering_->fetch_sub(1);
+    link.close();
+    return;
+  }
+  link.hold(std::shared_ptr<void>(nullptr, [count = lingering_](void*) { count->fetch_sub(1); }));
   link.refuse(code, reason, retry);
 }
 

@@ -4,6 +4,7 @@
 
 #include <asio/basic_socket_acceptor.hpp>
 #include <asio/steady_timer.hpp>
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -56,7 +57,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   std::string unix_path_;  // to be removed at the end
   const std::shared_ptr<Strangers> strangers_ = std::make_shared<Strangers>();
   const std::shared_ptr<OriginCounts> origins_ = std::make_shared<OriginCounts>();
-  const std::shared_ptr<OriginCounts> lingering_ = std::make_shared<OriginCounts>();
+  const std::shared_ptr<std::atomic<uint32_t>> lingering_ =
+      std::make_shared<std::atomic<uint32_t>>(0);
 };
 
 }  // namespace collect::ingest

@@ -53,7 +53,7 @@ Result<Endpoint> resolve_endpoint(const Address& address) {
   asio::ip::tcp::resolver resolver(context);
   std::error_code error;
   const auto found = resolver.resolve(address.host, std::to_string(address.port), error);
-  if (error) {
+  if (error || found.empty()) {
     return Error{Code::kInvalidArgument,
                  "address \"" + to_string(address) + "\": " + error.message()};
   }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include "daemon/ingest/limits.h"
 
@@ -59,13 +60,8 @@ std::string ByteStream::certificate_sha256() const {
   return text;
 }
 
-// For one operation: what an earlier one on this thread left in OpenSSL's queue is not about it.
-SSL* ByteStream::session() const {
-  ERR_clear_error();
-  return session_.get();
-}
-
 std::error_code ByteStream::judge(int result, WaitType& wait) {
+  const int system_error = errno;
   switch (SSL_get_error(session_.get(), result)) {
     case SSL_ERROR_WANT_READ:
       wait = Socket::wait_read;
@@ -76,7 +72,8 @@ std::error_code ByteStream::judge(int result, WaitType& wait) {
     case SSL_ERROR_ZERO_RETURN:
       return asio::error::eof;
     case SSL_ERROR_SYSCALL:
-      return asio::error::connection_reset;
+      if (system_error == 0) return asio::error::connection_reset;
+      return {system_error, std::system_category()};
     default:
       return tls_error(ERR_peek_error());
   }
@@ -88,8 +85,10 @@ size_t ByteStream::tls_read(asio::mutable_buffer room, std::error_code& error) {
   auto* const bytes = static_cast<uint8_t*>(room.data());
   size_t filled = 0;
   while (filled < wanted) {  // a record has 16 KiB at most
+    ERR_clear_error();
+    errno = 0;
     size_t count = 0;
-    const int result = SSL_read_ex(session(), bytes + filled, wanted - filled, &count);
+    const int result = SSL_read_ex(session_.get(), bytes + filled, wanted - filled, &count);
     if (result != 1) {
       error = judge(result, read_wait_);
       // What came before is delivered first; the next read meets the same end.
@@ -106,8 +105,10 @@ size_t ByteStream::tls_write(asio::const_buffer bytes, std::error_code& error) {
   const auto* const from = static_cast<const uint8_t*>(bytes.data());
   size_t sent = 0;
   while (sent < bytes.size()) {
+    ERR_clear_error();
+    errno = 0;
     size_t count = 0;
-    const int result = SSL_write_ex(session(), from + sent, bytes.size() - sent, &count);
+    const int result = SSL_write_ex(session_.get(), from + sent, bytes.size() - sent, &count);
     if (result != 1) {
       error = judge(result, write_wait_);
       return sent;
@@ -124,7 +125,9 @@ void ByteStream::handshake(std::function<void(const std::string& fault)> done) {
 
 void ByteStream::handshake_step(std::function<void(const std::string& fault)> done) {
   if (!socket_.is_open()) return;
-  const int result = SSL_do_handshake(session());
+  ERR_clear_error();
+  errno = 0;
+  const int result = SSL_do_handshake(session_.get());
   if (result == 1) {
     is_ready_ = true;
     done({});
@@ -149,13 +152,19 @@ void ByteStream::handshake_step(std::function<void(const std::string& fault)> do
 }
 
 void ByteStream::end_sending() {
-  if (session_ && is_ready_) (void)SSL_shutdown(session());  // the peer reads on until then
+  if (session_ && is_ready_) {
+    ERR_clear_error();
+    (void)SSL_shutdown(session_.get());  // the peer reads on until it has seen our end
+  }
   std::error_code ignored;
   socket_.shutdown(asio::socket_base::shutdown_send, ignored);
 }
 
 void ByteStream::close() {
-  if (session_ && is_ready_ && socket_.is_open()) (void)SSL_shutdown(session());
+  if (session_ && is_ready_ && socket_.is_open()) {
+    ERR_clear_error();
+    (void)SSL_shutdown(session_.get());
+  }
   std::error_code ignored;
   socket_.close(ignored);
 }

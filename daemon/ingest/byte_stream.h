@@ -79,7 +79,6 @@ class ByteStream {
  private:
   using WaitType = Socket::wait_type;
 
-  SSL* session() const;
   size_t tls_read(asio::mutable_buffer room, std::error_code& error);
   size_t tls_write(asio::const_buffer bytes, std::error_code& error);
   // What the last operation has to wait for, or why it failed.

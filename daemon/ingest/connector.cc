@@ -59,7 +59,7 @@ Connector connector_to(asio::io_context& io, const Address& address) {
         address.host, std::to_string(address.port),
         [&io, resolver, done = std::move(done)](
             const std::error_code& error, const asio::ip::tcp::resolver::results_type& found) {
-          if (error) {
+          if (error || found.empty()) {
             done(unavailable(error));
           } else {
             connect(io, Endpoint(found.begin()->endpoint()), done);

@@ -70,8 +70,9 @@ SpareDescriptor::~SpareDescriptor() {
 uint32_t SpareDescriptor::turn_away(int listener, bool say_why) {
   const std::string frame = say_why ? refusal_frame() : std::string();
   uint32_t turned_away = 0;
-  if (spare_ >= 0) ::close(spare_);
   for (; turned_away < kMaxTurnedAway; ++turned_away) {
+    if (spare_ >= 0) ::close(spare_);
+    spare_ = -1;
     const int accepted = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (accepted < 0) break;
     // Best effort: a peer that loses the reason finds the connection closed, and comes again too.
@@ -81,8 +82,9 @@ uint32_t SpareDescriptor::turn_away(int listener, bool say_why) {
     (void)::shutdown(accepted, SHUT_WR);
     while (::recv(accepted, unread, sizeof unread, 0) > 0) continue;
     ::close(accepted);
+    spare_ = open_nothing();
   }
-  spare_ = open_nothing();
+  if (spare_ < 0) spare_ = open_nothing();
   return turned_away;
 }
 

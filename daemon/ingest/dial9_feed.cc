@@ -72,8 +72,8 @@ void Dial9Feed::start() {
 
 void Dial9Feed::wait_readable() {
   state_ = State::kWaiting;
-  link_->stream().wait_readable([self = shared_from_this()](const std::error_code&) {
-    if (self->state_ != State::kWaiting) return;  // over; an error shows when it is read
+  link_->stream().wait_readable([self = shared_from_this()](const std::error_code& error) {
+    if (self->state_ != State::kWaiting || error) return;
     self->state_ = State::kReading;
     self->read_turn();
   });
@@ -92,6 +92,7 @@ void Dial9Feed::read_turn() {
   while (state_ == State::kReading) {
     if (pipe_->full()) {
       core_.counters.reads_held.fetch_add(1, std::memory_order_relaxed);
+      hand_on();
       state_ = State::kHeld;
       return;
     }
@@ -125,6 +126,7 @@ void Dial9Feed::read_turn() {
       return;
     }
     if (turn_bytes >= kReadTurnBytes) {
+      hand_on();
       asio::post(io_, [self] { self->read_turn(); });
       return;
     }
@@ -162,11 +164,12 @@ void Dial9Feed::hand_on() {
   put(std::move(chunk));
 }
 
-// What is not whole yet stays in front_; of that, only what is not there already is copied. Behind
-// hand_on(), so that front_ holds nothing else.
+// What is not whole yet stays in front_; of that, only what is not there already is copied.
 void Dial9Feed::leave_buffer() {
   const Bytes rest = decoder_.rest();
-  front_.insert(front_.end(), rest.begin() + static_cast<ptrdiff_t>(front_.size()), rest.end());
+  if (rest.size() > front_.size()) {
+    front_.insert(front_.end(), rest.begin() + static_cast<ptrdiff_t>(front_.size()), rest.end());
+  }
   buffer_.reset();
   base_ = received_;
   end_ = 0;
@@ -205,6 +208,7 @@ void Dial9Feed::end(storage::SessionState state, const std::string& reason,
   state_ = State::kOver;
   link_->close();
   buffer_.reset();
+  front_ = {};
   ForeignEnd last{kKind, received_ - handed_, problem};
   if (last.refused_bytes != 0 && last.problem.empty()) {
     last.problem = "the frame at " + std::to_string(handed_) + " had not come whole: " + reason;

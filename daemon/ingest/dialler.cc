@@ -26,7 +26,8 @@ void DialTarget::start() {
 
 void DialTarget::stop() {
   step_ = Step::kStopped;
-  ++attempt_;  // whatever is under way comes to nothing
+  ++attempt_;
+  timer_.cancel();
   report(DialReport::State::kStopped, "");
 }
 
@@ -43,8 +44,8 @@ void DialTarget::dial() {
   step_ = links_ == 0 ? Step::kControl : Step::kData;
   const uint64_t attempt = ++attempt_;
   timer_.expires_after(kDialDeadline);
-  timer_.async_wait([self = shared_from_this(), attempt](const std::error_code&) {
-    if (attempt != self->attempt_) return;
+  timer_.async_wait([self = shared_from_this(), attempt](const std::error_code& error) {
+    if (error || attempt != self->attempt_) return;
     self->on_failure("no connection within " + std::to_string(kDialDeadline.count() / 1000) + " s");
   });
   // Weak, because a connector may be asked for the last time and never answer.
@@ -77,6 +78,7 @@ void DialTarget::on_connected(Result<ConnectedSocket> connected) {
     return;
   }
   ++attempt_;  // the hello has a deadline of its own
+  timer_.cancel();
   prepare_socket(socket->native_handle());
   greet(std::make_shared<Link>(std::move(*socket), nullptr, name_));
 }
@@ -130,28 +132,37 @@ void DialTarget::on_welcome(std::shared_ptr<Link> link, const CheckedHello& chec
     dial();
     return;
   }
+  step_ = Step::kUp;
+  ++attempt_;
+  timer_.cancel();
   pause_ = kFirstRedial;
   report(DialReport::State::kUp, "");
 }
 
 // The pair lives and dies together: when both are gone, everything begins anew.
 void DialTarget::on_lease_ended() {
-  if (--links_ != 0 || step_ == Step::kStopped) return;
-  ++attempt_;
-  redial_later();
+  --links_;
+  if (step_ == Step::kStopped) return;
+  if (step_ == Step::kUp || links_ == 0) {
+    step_ = Step::kPause;
+    ++attempt_;
+  }
+  if (links_ == 0) redial_later();
 }
 
 void DialTarget::on_failure(const std::string& reason, wire::RefuseCode refused) {
   ++attempt_;
+  if (step_ == Step::kStopped) return;
   report(DialReport::State::kDialing, reason, refused);
   redial_later();
 }
 
 void DialTarget::redial_later() {
+  step_ = Step::kPause;
   timer_.expires_after(pause_);
   pause_ = std::min(pause_ * 2, kMaxRedial);
-  timer_.async_wait([self = shared_from_this(), attempt = attempt_](const std::error_code&) {
-    if (attempt != self->attempt_) return;
+  timer_.async_wait([self = shared_from_this(), attempt = attempt_](const std::error_code& error) {
+    if (error || attempt != self->attempt_ || self->step_ != Step::kPause) return;
     if (self->reported_.state == DialReport::State::kUp) {
       self->report(DialReport::State::kDialing, "the link ended");
     }

@@ -38,7 +38,7 @@ class DialTarget : public std::enable_shared_from_this<DialTarget> {
   void stop();  // links that are up are not its business
 
  private:
-  enum class Step : uint8_t { kControl, kData, kStopped };  // what is, or was, dialled
+  enum class Step : uint8_t { kPause, kControl, kData, kUp, kStopped };
 
   void dial();
   void on_connected(Result<ConnectedSocket> connected);
@@ -57,10 +57,9 @@ class DialTarget : public std::enable_shared_from_this<DialTarget> {
   const OnDial on_dial_;
   const OnHello on_hello_;
   DialReport reported_;
-  Step step_ = Step::kControl;
+  Step step_ = Step::kPause;
   uint32_t links_ = 0;  // handed on and still alive
-  uint64_t attempt_ =
-      0;  // whoever re-arms `timer_` has counted it on, so that the old wait is over
+  uint64_t attempt_ = 0;
   milliseconds pause_ = kFirstRedial;
   asio::steady_timer timer_;
 };

@@ -96,12 +96,14 @@ void Link::send(wire::FrameType type, const google::protobuf::MessageLite& messa
   queue_bytes_ += frame.size();
   queue_.push_back(std::move(frame));
   ++sent_frames_;
-  if (queue_.size() == 1) write_next();
+  if (!writing_) write_next();
 }
 
 void Link::write_next() {
+  writing_ = true;
   stream_.async_write(asio::buffer(queue_.front()),
                       [self = shared_from_this()](const std::error_code& error, size_t) {
+                        self->writing_ = false;
                         if (self->state_ == State::kClosed) return;
                         if (error) {
                           self->fail(error.message());
@@ -111,7 +113,7 @@ void Link::write_next() {
                         self->queue_.pop_front();
                         if (!self->queue_.empty()) {
                           self->write_next();
-                        } else if (self->state_ == State::kLingering) {
+                        } else if (self->linger_when_sent_) {
                           self->begin_linger();
                         }
                       });
@@ -135,11 +137,12 @@ void Link::close_after_sending() {
   if (state_ != State::kOpen) return;
   owner_.reset();
   state_ = State::kLingering;
+  linger_when_sent_ = true;
   linger_timer_.expires_after(kLingerDeadline);
   linger_timer_.async_wait([self = shared_from_this()](const std::error_code& error) {
     if (!error) self->close();
   });
-  if (queue_.empty()) begin_linger();
+  if (!writing_) begin_linger();
 }
 
 // The peer reads the last frame only if its own unread bytes do not reset the connection first: so

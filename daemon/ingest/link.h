@@ -97,6 +97,8 @@ class Link : public std::enable_shared_from_this<Link> {
   size_t filled_ = 0;
   std::deque<std::string> queue_;  // the front one is being written
   size_t queue_bytes_ = 0;
+  bool writing_ = false;
+  bool linger_when_sent_ = false;
   size_t lingered_bytes_ = 0;
   asio::steady_timer linger_timer_;
   uint64_t received_bytes_ = 0;

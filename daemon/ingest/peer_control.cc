@@ -59,7 +59,8 @@ void Peer::on_frame(Link& link, const wire::Frame& frame) {
   }
   const bool is_known =
       (frame.type >= wire::FrameType::kDial && frame.type <= wire::FrameType::kProof) ||
-      (frame.type >= wire::FrameType::kRecordingStart && frame.type <= wire::FrameType::kStalls) ||
+      (frame.type >= wire::FrameType::kRecordingStart &&
+       frame.type <= wire::FrameType::kRecordingEnd) ||
       (frame.type >= wire::FrameType::kAck && frame.type <= wire::FrameType::kCounters);
   if (is_known) {
     violation("frame type " + std::to_string(static_cast<unsigned>(frame.type)) +
@@ -347,7 +348,8 @@ void Peer::sweep_control(SteadyTime now) {
     control_sent_frames_ = control_->sent_frames();
     control_sent_at_ = now;
   } else if (now - control_sent_at_ >= heartbeat / 2) {
-    control_->send(wire::FrameType::kHeartbeat, wire::Heartbeat());  // the next sweep notes when
+    control_->send(wire::FrameType::kHeartbeat, wire::Heartbeat());
+    control_sent_at_ = now;
   }
   if (!control_up_) return;
   if (in_burst_ && now - probe_sent_at_ > kProbeDeadline) end_burst();

@@ -8,18 +8,17 @@
 
 #include <memory>
 #include <string>
-#include <type_traits>
 
 #include "formats/core/result.h"
 
 namespace collect::ingest {
 
-// Owns what OpenSSL gives back by this function.
-template <class T, void (*kFree)(T*)>
-using OwnedByUs = std::unique_ptr<T, std::integral_constant<void (*)(T*), kFree>>;
-
+struct SslDeleter {
+  void operator()(SSL* session) const { SSL_free(session); }
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+};
 // One connection's TLS. It is bound to a descriptor by number, and is as single-threaded as that.
-using TlsSession = OwnedByUs<SSL, SSL_free>;
+using TlsSession = std::unique_ptr<SSL, SslDeleter>;
 
 // Paths of PEM files.
 struct TlsFiles {
@@ -39,7 +38,7 @@ class TlsContext {
   TlsSession accept_on(int handle) const;
 
  private:
-  OwnedByUs<SSL_CTX, SSL_CTX_free> context_;
+  std::unique_ptr<SSL_CTX, SslDeleter> context_;
   bool asks_for_certificate_ = false;
 };
 
