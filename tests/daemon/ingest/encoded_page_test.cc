@@ -198,15 +198,19 @@ TEST_F(EncodedPageTest, WhatDoesNotDecodeIsRefusedForGood) {
     EXPECT_FALSE(refuse.retry()) << refuse.reason();
     return refuse.reason();
   };
-  EXPECT_THAT(refused(index_page_header(1, 100, 99), sent, 99 * 32), HasSubstr("no LZ4 block"));
-  EXPECT_THAT(refused(index_page_header(1, 100, 101), sent, 101 * 32), HasSubstr("no LZ4 block"));
+  EXPECT_THAT(refused(index_page_header(1, 100, 99), sent, 99 * 32),
+              HasSubstr("does not decode to the length"));
+  EXPECT_THAT(refused(index_page_header(1, 100, 101), sent, 101 * 32),
+              HasSubstr("does not decode to the length"));
   EXPECT_THAT(refused(index_page_header(1, 100, 100), Bytes(sent).first(sent.size() - 1), 3200),
-              HasSubstr("no LZ4 block"));
-  EXPECT_THAT(refused(index_page_header(1, 100, 100), {}, 3200), HasSubstr("no LZ4 block"));
+              HasSubstr("does not decode to the length"));
+  EXPECT_THAT(refused(index_page_header(1, 100, 100), {}, 3200),
+              HasSubstr("does not decode to the length"));
   std::vector<uint8_t> noise(1000);
   std::mt19937 random(1);
   for (uint8_t& byte : noise) byte = static_cast<uint8_t>(random());
-  EXPECT_THAT(refused(index_page_header(1, 100, 100), noise, 3200), HasSubstr("no LZ4 block"));
+  EXPECT_THAT(refused(index_page_header(1, 100, 100), noise, 3200),
+              HasSubstr("does not decode to the length"));
   PageHeader detail = index_page_header(1, 100, 1);
   detail.lane = Lane::kDetail;
   detail.first_seq = 0;

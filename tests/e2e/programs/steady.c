@@ -25,8 +25,9 @@ __attribute__((no_instrument_function)) static uint64_t now_ms(void) {
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
-  void (*set_counter)(const char*, int64_t) =
-      (void (*)(const char*, int64_t))dlsym(RTLD_DEFAULT, "collect_counter");
+  void (*set_counter)(const char*, int64_t);
+  void* const found = dlsym(RTLD_DEFAULT, "collect_counter");
+  memcpy(&set_counter, &found, sizeof found);  // ISO C has no conversion
   const uint64_t wanted = strtoull(argv[2], NULL, 10);
   if (strcmp(argv[1], "fill") == 0) {
     for (uint64_t i = 0; i < wanted; ++i) step();
