@@ -59,8 +59,7 @@ void Peer::on_frame(Link& link, const wire::Frame& frame) {
   }
   const bool is_known =
       (frame.type >= wire::FrameType::kDial && frame.type <= wire::FrameType::kProof) ||
-      (frame.type >= wire::FrameType::kRecordingStart &&
-       frame.type <= wire::FrameType::kStalls) ||
+      (frame.type >= wire::FrameType::kRecordingStart && frame.type <= wire::FrameType::kStalls) ||
       (frame.type >= wire::FrameType::kAck && frame.type <= wire::FrameType::kCounters);
   if (is_known) {
     violation("frame type " + std::to_string(static_cast<unsigned>(frame.type)) +

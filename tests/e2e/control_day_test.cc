@@ -124,7 +124,8 @@ TEST_P(Day, FromTheRuleToTheDeletedSession) {
   ASSERT_TRUE(eventually(kPatience, [&] { return ask("GetAgent").contains("counters"); }));
   const json counter = ask("GetAgent")["counters"][0];
   EXPECT_EQ(counter["name"], "steps");
-  const uint64_t soon = std::stoull(counter.value("value", "0")) + 1000;
+  // What is shown is as old as the last heartbeat; one step takes a millisecond.
+  const uint64_t soon = std::stoull(counter.value("value", "0")) + 10'000;
   ask("SetTriggers", R"({"triggers": [{"event": "EVENT_COUNTER", "counter": "steps",
       "duration": "0.1s", "above": ")" +
                          std::to_string(soon) + "\"}]}");

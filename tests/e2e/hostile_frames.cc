@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstring>
 
-#include "proto/wire/page_codec.h"
 #include "formats/core/bytes.h"
 #include "formats/core/crc32.h"
+#include "proto/wire/page_codec.h"
 
 namespace collect::e2e {
 namespace {

@@ -1,6 +1,6 @@
 // Sessions into the formats of viewers: time lines (Perfetto, Chrome, speedscope) and call trees
-// (folded stacks, pprof, a page for browsers). Streams: memory grows with the open calls, with functions that have
-// names, and of call trees with their nodes.
+// (folded stacks, pprof, a page for browsers). Streams: memory grows with the open calls, with
+// functions that have names, and of call trees with their nodes.
 #pragma once
 
 #include <string>

@@ -179,12 +179,9 @@ TEST_F(ReportChoices, GraphHasThePathsAndWhatWasCalled) {
 
 TEST_F(ReportChoices, DiffPutsTheSameNameSideBySide) {
   const fs::path other = root_ / "session_20250102_040506" / "pid_43";
-  atf::testing::write_file(other / "thread_0" / "index.atf",
-                           index_of({{0, kCall, kA},
-                                     {100, kCall, 0xD},
-                                     {400, kReturn, 0xD},
-                                     {2000, kReturn, kA}},
-                                    100));
+  atf::testing::write_file(
+      other / "thread_0" / "index.atf",
+      index_of({{0, kCall, kA}, {100, kCall, 0xD}, {400, kReturn, 0xD}, {2000, kReturn, kA}}, 100));
   write_manifest("[]", other);
   options_.other = other.string();
   const json document = run();

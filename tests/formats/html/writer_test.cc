@@ -1,5 +1,5 @@
-// The page's data as a browser reads it: an HTML parser ends a script element at the first "</script",
-// wherever that stands; what is before it has to be the JSON.
+// The page's data as a browser reads it: an HTML parser ends a script element at the first
+// "</script", wherever that stands; what is before it has to be the JSON.
 #include "formats/html/writer.h"
 
 #include <gmock/gmock.h>
