@@ -73,8 +73,7 @@ void add_android_run(CLI::App& android, Line& line) {
   command
       ->add_option("--agent-token-file", line.android.token_file,
                    "File with the token that the collector asks agents for; the app gets a copy")
-      ->type_name("FILE")
-      ->envname("COLLECT_TOKEN_FILE");
+      ->type_name("FILE");
   add_recording_options(*command, line.android.agent);
   add_phone_recording(*command, line, line.android);
   command->footer(kRunFooter);
