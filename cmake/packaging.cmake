@@ -53,26 +53,22 @@ install(FILES ${CMAKE_BINARY_DIR}/service/collectord.toml
 install(PROGRAMS deploy/make-certificates.sh
         DESTINATION ${CMAKE_INSTALL_DATADIR}/collectord COMPONENT daemon)
 # Documents as they lie in the tree, so that their links to each other lead somewhere.
-set(documents README.md STYLE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
-  agent/AGENT.md agent/DRAIN_PROCESS.md agent/PLATFORMS.md agent/XRAY.md
-  daemon/DAEMON.md daemon/attach/ATTACH.md daemon/control/CONTROL.md daemon/ctl/CTL.md
-  daemon/symbolize/SYMBOLIZE.md
-  deploy/README.md deploy/android/README.md deploy/ios/README.md
-  deploy/guide/README.md deploy/guide/collectctl.md deploy/guide/collectord.md
-  deploy/guide/explanation.md deploy/guide/glossary.md deploy/guide/how-to.md
-  deploy/guide/troubleshooting.md deploy/guide/tutorial.md
-  formats/atf/FORMAT.md formats/core/TEXT.md formats/dial9/FORMAT.md formats/rtc/FORMAT.md
-  formats/wtf/FORMAT.md
-  proto/wire/WIRE.md storage/STORAGE.md tests/bench/BENCHMARKS.md tests/e2e/REDTEAM.md tests/mutation/MUTATION.md)
+file(GLOB documents RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS *.md)
+foreach(room agent daemon deploy formats proto storage tests)
+  file(GLOB_RECURSE documents_of_room RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${room}/*.md)
+  list(APPEND documents ${documents_of_room})
+endforeach()
 foreach(document ${documents})
   get_filename_component(folder ${document} DIRECTORY)
   install(FILES ${document} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/${folder}
           COMPONENT daemon)
 endforeach()
-# What they point at: the schema, the script for Android, and the samples.
+# What they point at: the schema, the scripts, and the samples.
 install(DIRECTORY proto/control/collect
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/proto/control
         COMPONENT daemon FILES_MATCHING PATTERN "*.proto")
+install(PROGRAMS proto/wire/example/agent.py
+        DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/proto/wire/example COMPONENT daemon)
 install(PROGRAMS deploy/python/make-stubs.sh deploy/python/record.py
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/python COMPONENT daemon)
 install(PROGRAMS deploy/android/wrap.sh

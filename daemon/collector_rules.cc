@@ -82,7 +82,11 @@ void Collector::apply_rules(const ingest::AgentSnapshot& agent) {
   ingest_->command(agent.process_id, buffering_command(found->rule),
                    [this, agent, found = *found](const Result<wire::CommandResult>& result) {
                      const Status status = status_of(result);
-                     if (!status.ok()) RuleLog{agent_name(agent.id), found.number}(status);
+                     if (!status.ok()) {
+                       spdlog::warn("{}: rule {}: its when_full and spool_mb do not hold: {}",
+                                    agent_name(agent.id), found.number,
+                                    printable(status.error().message));
+                     }
                      apply_rule(agent, found);
                    });
 }

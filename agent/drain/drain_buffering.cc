@@ -68,10 +68,7 @@ const char* DrainThread::change_spool(uint32_t megabytes) {
   if (settings_.spool[0] == '\0') {
     return "the program was started without a folder for a spool: set COLLECT_SPOOL there";
   }
-  if (spool.is_open()) {
-    if (!spool.is_empty()) return "the spool can't grow while it holds pages";
-    spool.close();
-  }
+  if (!spool.is_empty()) return "the spool can't grow while it holds pages";
   return open_spool(megabytes);
 }
 

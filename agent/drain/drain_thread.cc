@@ -235,7 +235,9 @@ void DrainThread::keep_house() {
   watch_detail_timer();
   end_at_limit();
   if (link_.control().step == ChannelStep::kOpen && now_ms_ >= heartbeat_at_ms_) send_heartbeat();
-  if (link_.is_up() && now_ms_ >= counters_at_ms_ && counter_changes() != counters_sent_) {
+  // Not behind anything that the collector has not read yet: changes add up meanwhile.
+  if (link_.is_up() && link_.control().out.is_empty() && now_ms_ >= counters_at_ms_ &&
+      counter_changes() != counters_sent_) {
     send_counters();
   }
   if (!link_.is_up()) {

@@ -42,19 +42,21 @@ int open_unlinked(const char* directory) {
 }  // namespace
 
 const char* Spool::open(const char* directory, uint32_t megabytes, int* error) {
-  capacity_ = uint64_t{megabytes} << 20;
-  entry_count_ = capacity_ / kSpoolBytesPerPage;
-  *error = file_.open([directory] { return open_unlinked(directory); });
+  Spool opened;
+  opened.capacity_ = opened.limit_ = uint64_t{megabytes} << 20;
+  opened.entry_count_ = opened.capacity_ / kSpoolBytesPerPage;
+  *error = opened.file_.open([directory] { return open_unlinked(directory); });
   if (*error != 0) return "its file can't be made";
-  void* const mapped = mmap(nullptr, entry_count_ * sizeof(Entry), PROT_READ | PROT_WRITE,
+  void* const mapped = mmap(nullptr, opened.entry_count_ * sizeof(Entry), PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) {
     *error = errno;
-    file_.close();
+    opened.file_.close();
     return "there is no memory for its table";
   }
-  entries_ = static_cast<Entry*>(mapped);
-  limit_ = capacity_;
+  opened.entries_ = static_cast<Entry*>(mapped);
+  close();
+  *this = static_cast<Spool&&>(opened);
   return nullptr;
 }
 
@@ -82,6 +84,7 @@ bool Spool::write(Bytes sent, uint64_t position) const {
 }
 
 bool Spool::append(SpoolChain& chain, const PageHeader& page, Bytes sent, uint64_t now_ms) {
+  if (!is_open()) return false;
   // A page lies in one piece: what is left before the file's end is left out.
   uint64_t position = head_position_;
   const uint64_t before_end = capacity_ - position % capacity_;

@@ -34,7 +34,8 @@ struct SpoolChain {
 
 class Spool {
  public:
-  // Null, or a static sentence, with `*error` an errno or 0.
+  // In the place of one that is open, which has to be empty. Null, or a static sentence, with
+  // `*error` an errno or 0: what was open before still is.
   const char* open(const char* directory, uint32_t megabytes, int* error);
   // Gives everything back. In a forked child too, whose parent goes on.
   void close();

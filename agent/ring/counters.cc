@@ -34,8 +34,18 @@ uint64_t rank_of(int64_t value) {
 // The drain's: Slot::changes at the last reading.
 uint32_t seen[wire::kMaxCounters];
 
+void note_change(Slot& slot, uint64_t rank) {
+  uint64_t highest = slot.highest.load(std::memory_order_relaxed);
+  while (rank > highest &&
+         !slot.highest.compare_exchange_weak(highest, rank, std::memory_order_relaxed)) {
+  }
+  slot.changes.fetch_add(1, std::memory_order_release);  // pairs with read_counter's acquire
+  counters.changes.fetch_add(1, std::memory_order_release);
+}
+
 // Null: there is no slot left. A slot that another thread, or an interrupted hook of this one, is
-// naming is passed by: two slots may get one name, and the first is used from then on.
+// naming is passed by: two slots may get one name, and the first is used from then on. The other
+// one is never reported.
 Slot* slot_of(const char* name, size_t bytes) {
   for (Slot& slot : counters.slots) {
     uint32_t state = slot.state.load(std::memory_order_acquire);
@@ -52,6 +62,16 @@ Slot* slot_of(const char* name, size_t bytes) {
 
 }  // namespace
 
+void counters_after_fork_in_child() {
+  for (Slot& slot : counters.slots) {
+    slot.state.store(kFree, std::memory_order_relaxed);
+    slot.changes.store(0, std::memory_order_relaxed);
+    slot.value.store(0, std::memory_order_relaxed);
+    slot.highest.store(0, std::memory_order_relaxed);
+  }
+  counters.changes.store(0, std::memory_order_relaxed);
+}
+
 bool counters_init() {
   memset(seen, 0, sizeof seen);
   return share(counters);
@@ -64,13 +84,7 @@ void set_counter(const char* name, int64_t value) {
   Slot* const slot = slot_of(name, bytes);
   if (slot == nullptr) return;
   slot->value.store(value, std::memory_order_relaxed);
-  const uint64_t rank = rank_of(value);
-  uint64_t highest = slot->highest.load(std::memory_order_relaxed);
-  while (rank > highest &&
-         !slot->highest.compare_exchange_weak(highest, rank, std::memory_order_relaxed)) {
-  }
-  slot->changes.fetch_add(1, std::memory_order_release);  // pairs with read_counter's acquire
-  counters.changes.fetch_add(1, std::memory_order_release);
+  note_change(*slot, rank_of(value));
 }
 
 uint32_t counter_changes() {
@@ -83,8 +97,15 @@ bool read_counter(uint32_t index, CounterReading& reading) {
   const uint32_t changes = slot.changes.load(std::memory_order_acquire);
   if (changes == 0 || changes == seen[index]) return false;
   seen[index] = changes;
-  memcpy(reading.name, slot.name, sizeof reading.name);
   const uint64_t highest = slot.highest.exchange(0, std::memory_order_relaxed);
+  for (Slot& first : counters.slots) {
+    if (&first == &slot) break;
+    if (first.state.load(std::memory_order_acquire) != kNamed) continue;
+    if (strcmp(first.name, slot.name) != 0) continue;
+    note_change(first, highest);
+    return false;
+  }
+  memcpy(reading.name, slot.name, sizeof reading.name);
   reading.value = slot.value.load(std::memory_order_relaxed);
   reading.highest =
       highest > rank_of(reading.value) ? static_cast<int64_t>(highest ^ rank_of(0)) : reading.value;

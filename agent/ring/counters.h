@@ -14,9 +14,10 @@ struct CounterReading {
   int64_t highest;  // since the last reading
 };
 
-// Once per process, before any other call; in a forked child again, and there are none then.
-// False: no memory.
+// Once per process, before any other call, and in a forked child again. False: no memory.
 bool counters_init();
+// Before that, while the child has one thread: it has none of its parent's counters.
+void counters_after_fork_in_child();
 // Any thread, signal handlers too. Nothing happens for an empty name, one that is longer than
 // wire::kMaxCounterName, a new one when there are wire::kMaxCounters, and while no agent runs.
 void set_counter(const char* name, int64_t value);

@@ -62,8 +62,9 @@ Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
   uint64_t deferred = stream.deferred_tail.load(std::memory_order_relaxed);
   begin_wait(stream.stalls, stall_clock(stream));
   stream.waiting.store(1, std::memory_order_release);
-  for (uint32_t pauses = 0; waiting_allowed() && !is_room(lane, pauses) && !stream.waited_in_vain &&
-                            (g_state.load(std::memory_order_acquire) & kStateRecording) != 0;
+  for (uint32_t pauses = 0;
+       waiting_allowed() && full_policy() == FullPolicy::kWait && !is_room(lane, pauses) &&
+       !stream.waited_in_vain && (g_state.load(std::memory_order_acquire) & kStateRecording) != 0;
        ++pauses) {
     pause_for_page();
     if (stream.deferred_tail.load(std::memory_order_relaxed) != deferred) {

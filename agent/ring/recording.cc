@@ -145,6 +145,7 @@ void settle_dead_writers() {
 
 void recorder_after_fork_in_child() {
   ready.store(false, std::memory_order_relaxed);
+  counters_after_fork_in_child();
 }
 
 bool recorder_ready() {

@@ -1,11 +1,19 @@
 #include "daemon/ingest/counter_watch.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "proto/wire/layout.h"
 
 namespace collect::ingest {
+namespace {
+
+Error too_many(const char* where) {
+  return {Code::kDamaged, "more than " + std::to_string(wire::kMaxCounters) + " counters " + where};
+}
+
+}  // namespace
 
 void CounterWatch::watch(const std::vector<WatchedEvent>& events, OnSeen on_seen) {
   on_seen_ = std::move(on_seen);
@@ -21,14 +29,15 @@ void CounterWatch::watch(const std::vector<WatchedEvent>& events, OnSeen on_seen
 
 Status CounterWatch::take(const wire::Counters& counters) {
   if (counters.counters_size() > static_cast<int>(wire::kMaxCounters)) {
-    return Error{Code::kDamaged, "more than 64 counters in one frame"};
+    return too_many("in one frame");
   }
   for (const wire::Counter& counter : counters.counters()) {
     if (counter.name().empty() || counter.name().size() > wire::kMaxCounterName) {
-      return Error{Code::kDamaged, "a counter's name is empty or longer than 63 bytes"};
+      return Error{Code::kDamaged, "a counter's name is empty or longer than " +
+                                       std::to_string(wire::kMaxCounterName) + " bytes"};
     }
     if (values_.size() == wire::kMaxCounters && !values_.contains(counter.name())) {
-      return Error{Code::kDamaged, "more than 64 counters of one process"};
+      return too_many("of one process");
     }
     values_[counter.name()] = counter.value();
     const int64_t highest = std::max(counter.highest(), counter.value());

@@ -83,6 +83,7 @@ void Peer::on_heartbeat(const wire::Frame& frame) {
   agent_.link_raw_bytes = beat->link_raw_bytes();
   agent_.link_sent_bytes = beat->link_sent_bytes();
   agent_.spooled_bytes = beat->spooled_bytes();
+  if (counters_changed_) agent_.counters = counter_watch_.values();
   counters_changed_ = false;
   if (!news) return;
   agent_.detail = mode;
@@ -139,8 +140,7 @@ void Peer::on_counters(const wire::Frame& frame) {
     violation(taken.error().message);
     return;
   }
-  agent_.counters = counter_watch_.values();
-  counters_changed_ = true;
+  counters_changed_ = true;  // shown at the next heartbeat
 }
 
 void Peer::on_bye(const wire::Frame& frame) {

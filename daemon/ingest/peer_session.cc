@@ -327,6 +327,12 @@ void Peer::watch_events(EventsWanted wanted, const Answer<std::string>& done) {
     return;
   }
   counter_watch_.watch(wanted.events, wanted.on_seen);
+  // Without any of functions nobody has to look at records.
+  if (std::ranges::all_of(wanted.events, [](const WatchedEvent& event) {
+        return event.kind == WatchedEvent::Kind::kCounter;
+      })) {
+    wanted.events.clear();
+  }
   put(*session_, std::move(wanted));
   done(session_->shown.name);
 }

@@ -164,8 +164,8 @@ class DetailReader {
     return DetailCursor(header_.version, section_, header_.events_offset);
   }
 
-  // The first call of size(), and the first of the other two, walks the file once; afterwards each is
-  // O(1). get() and offset_of() keep 8 bytes per record (a record has at least 24, so that is at
+  // The first call of size(), and the first of the other two, walks the file once; afterwards each
+  // is O(1). get() and offset_of() keep 8 bytes per record (a record has at least 24, so that is at
   // most a third of the file). Those first calls must not run on two threads at once.
   uint64_t size() const;
   std::optional<DetailRecord> get(uint64_t seq) const;

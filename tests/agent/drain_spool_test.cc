@@ -88,6 +88,24 @@ TEST_F(DrainSpoolTest, SizeIsChangedByCommand) {
   expect_index(stream, kIndexRecords);
 }
 
+TEST_F(DrainSpoolTest, StaysAsItIsWhereItCannotGrow) {
+  Settings settings = spooling("/spool");
+  std::filesystem::create_directory(settings.spool);
+  ASSERT_TRUE(drain_start(settings));
+  collector.welcome_pair();
+  std::filesystem::remove(settings.spool);
+  wire::Command command;
+  command.mutable_set_buffering()->set_sets_spool(true);
+  command.mutable_set_buffering()->set_spool_mb(2);
+  EXPECT_EQ(collector.command(command).error(), "its file can't be made");
+  const uint32_t stream = fake::add_stream(1, "main");
+  cut();
+  fake::write_index(stream, kIndexRecords);
+  fake::fill_buffer(true);
+  EXPECT_TRUE(is_spooled(stream));
+  fake::fill_buffer(false);
+}
+
 TEST_F(DrainSpoolTest, ThereIsNoneWithoutAFolder) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.welcome_pair();

@@ -59,8 +59,8 @@ class AppPreparation {
   Status begin();
   // `library` is a file of this machine.
   Status copy_agent(const std::string& library, const AdbDevice::OnProgress& on_progress);
-  // "NAME=value" each.
   Status write_token(const std::string& token);
+  // "NAME=value" each.
   Status write_variables(const std::vector<std::string>& variables);
   // The app's next start is through our script. kPermission: the phone refuses the property.
   Status set_wrap();

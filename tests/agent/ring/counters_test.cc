@@ -15,8 +15,8 @@ class CountersTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(shared_memory_init(false));
+    counters_after_fork_in_child();
     ASSERT_TRUE(counters_init());
-    read_all();
   }
 
   static std::vector<CounterReading> read_all() {
@@ -28,6 +28,19 @@ class CountersTest : public ::testing::Test {
     return all;
   }
 };
+
+TEST_F(CountersTest, AForkedChildHasNoneOfItsParents) {
+  for (uint32_t n = 0; n < wire::kMaxCounters; ++n) set_counter(std::to_string(n).c_str(), n);
+  counters_after_fork_in_child();
+  ASSERT_TRUE(counters_init());
+  EXPECT_TRUE(read_all().empty());
+  set_counter("its own", 5);
+  const auto readings = read_all();
+  ASSERT_EQ(readings.size(), 1u);
+  EXPECT_STREQ(readings[0].name, "its own");
+  EXPECT_EQ(readings[0].value, 5);
+  EXPECT_EQ(readings[0].highest, 5);
+}
 
 TEST_F(CountersTest, ReadingHasTheNewestAndTheHighestValueSinceTheLastOne) {
   const uint32_t changes = counter_changes();

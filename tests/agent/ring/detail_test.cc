@@ -28,7 +28,7 @@ struct Detail {
 
 std::vector<Detail> details(const TakenStream& stream) {
   std::vector<Detail> all;
-  const std::vector<uint8_t>& bytes = stream.detail.bytes;
+  const std::vector<uint8_t> bytes = stream.detail.bytes();
   for (size_t at = 0; at < bytes.size();) {
     Detail detail{};
     std::memcpy(&detail.header, bytes.data() + at, atf::kDetailHeaderBytes);

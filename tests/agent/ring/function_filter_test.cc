@@ -257,7 +257,7 @@ TEST_P(FunctionFilterTest, WhatWaitsForAPageIsOfBefore) {
                      event.timestamp_ns < until_ns)
             << event.timestamp_ns - out.at_ns << " ns after the change";
       }
-      stream.index.bytes.clear();
+      stream.index.pieces.clear();
     }
   }
   done = true;

@@ -226,7 +226,7 @@ TEST(Recorder, UnacknowledgedRecordsAreSentAgainFromAnyPosition) {
   record_pairs(kEventsPerPage * 2 + 7);
   RingDrain first;
   first.take(false);
-  const std::vector<uint8_t> all = first.streams.begin()->second.index.bytes;
+  const std::vector<uint8_t> all = first.streams.begin()->second.index.bytes();
   const uint64_t records = all.size() / atf::kEventBytes;
   Stream* stream = stream_at(0);
   for (const uint64_t from : {uint64_t{0}, uint64_t{1}, uint64_t{kEventsPerPage - 1},
@@ -259,7 +259,7 @@ TEST(Recorder, WhatIsSetAsideIsNotSentAnyMoreAndGivesItsMemoryBack) {
   record_pairs(kEventsPerPage * 2 + 7);
   RingDrain first;
   first.take(false);
-  const std::vector<uint8_t> all = first.streams.begin()->second.index.bytes;
+  const std::vector<uint8_t> all = first.streams.begin()->second.index.bytes();
   Stream& stream = *stream_at(0);
   const auto expect_span = [&all](const Page& span, uint64_t first_seq, uint64_t records) {
     ASSERT_EQ(std::make_pair(span.first_seq, uint64_t{span.record_count}),
@@ -299,9 +299,10 @@ TEST(Recorder, VersionOneEventsCarryThreadAndDepth) {
   RingDrain drain;
   drain.finish();
   const TakenStream& stream = drain.streams.begin()->second;
-  ASSERT_EQ(stream.index.bytes.size(), 4 * sizeof(atf::IndexEventV1));
+  const std::vector<uint8_t> bytes = stream.index.bytes();
+  ASSERT_EQ(bytes.size(), 4 * sizeof(atf::IndexEventV1));
   std::vector<atf::IndexEventV1> events(4);
-  std::memcpy(events.data(), stream.index.bytes.data(), stream.index.bytes.size());
+  std::memcpy(events.data(), bytes.data(), bytes.size());
   const uint32_t depths[] = {1, 2, 2, 1};
   const uint32_t kinds[] = {1, 1, 2, 3};
   for (size_t i = 0; i < 4; ++i) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -27,13 +28,20 @@ inline uint64_t id_of(uint64_t n) {
 }
 
 struct TakenLane {
-  std::vector<uint8_t> bytes;
-  std::vector<Page> spans;  // `bytes` are not valid any more
+  // One for each span: a vector of all would copy all of it when it grows, and a drain that takes
+  // so long makes hooks in signal handlers give up.
+  std::deque<std::vector<uint8_t>> pieces;
+  std::vector<Page> spans;  // their bytes are not valid any more
   uint64_t records = 0;
   uint64_t skipped = 0;  // numbers that were jumped over
   uint64_t lost_total = 0;
 
   uint64_t next() const { return records + skipped; }
+  std::vector<uint8_t> bytes() const {
+    std::vector<uint8_t> all;
+    for (const auto& piece : pieces) all.insert(all.end(), piece.begin(), piece.end());
+    return all;
+  }
 };
 
 struct TakenStream {
@@ -44,8 +52,9 @@ struct TakenStream {
   TakenLane detail;
 
   std::vector<atf::IndexEventV2> events() const {
-    std::vector<atf::IndexEventV2> events(index.bytes.size() / sizeof(atf::IndexEventV2));
-    if (!events.empty()) std::memcpy(events.data(), index.bytes.data(), index.bytes.size());
+    const std::vector<uint8_t> bytes = index.bytes();
+    std::vector<atf::IndexEventV2> events(bytes.size() / sizeof(atf::IndexEventV2));
+    if (!events.empty()) std::memcpy(events.data(), bytes.data(), bytes.size());
     return events;
   }
 };
@@ -110,7 +119,7 @@ class RingDrain {
       ASSERT_GE(span.first_seq, lane.next());
       lane.skipped += span.first_seq - lane.next();
       lane.records += span.record_count;
-      lane.bytes.insert(lane.bytes.end(), span.bytes.begin(), span.bytes.end());
+      lane.pieces.emplace_back(span.bytes.begin(), span.bytes.end());
       lane.spans.push_back(span);
       mark_sent(stream, which, span);
       if (acknowledge_too) acknowledge(stream, which, lane.next());

@@ -161,6 +161,17 @@ TEST_F(WaitingThread, StandsStillBetweenTwoOfItsEvents) {
   EXPECT_GE(longest, kHeldNs);
 }
 
+// Although nothing is taken out of the ring.
+TEST_F(WaitingThread, GoesOnWhenAFullRingDropsFromNowOn) {
+  std::thread thread([] { record(kMoreThanTheRing); });
+  EXPECT_TRUE(waits_soon());
+  set_full_policy(FullPolicy::kDrop);
+  thread.join();
+  drain_.take();
+  EXPECT_EQ(drain_.records(), 16u * kPageBytes / atf::kEventBytes);
+  EXPECT_EQ(drain_.records() + recorder_stats().lost, kMoreThanTheRing);
+}
+
 TEST_F(WaitingThread, AStallThatTheEndOfTheRecordingEndsIsKnown) {
   std::atomic<bool> done{false};
   std::thread thread([&] {

@@ -2,9 +2,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "tests/formats/atf/built_thread.h"
@@ -19,27 +18,13 @@ using testing::build_thread;
 using testing::ThreadPlan;
 namespace fs = std::filesystem;
 
-// Standard output of the checker; its exit code in `status`.
-std::string run(const std::string& command, int& status) {
-  FILE* pipe = popen(command.c_str(), "r");
-  std::string out;
-  std::array<char, 4096> buffer;
-  for (size_t got; (got = fread(buffer.data(), 1, buffer.size(), pipe)) != 0;) {
-    out.append(buffer.data(), got);
-  }
-  const int raw = pclose(pipe);
-  status = WIFEXITED(raw) ? WEXITSTATUS(raw) : -1;
-  return out;
-}
-
 class WrittenFiles : public ::testing::TestWithParam<Version> {
  protected:
   void SetUp() override {
     reference_ = testing::reference_folder();
     if (reference_.empty()) GTEST_SKIP() << "COLLECT_REFERENCE names no folder";
-    int status = 0;
-    run("python3 --version 2>/dev/null", status);
-    if (status != 0) GTEST_SKIP() << "python3 is not there";
+    if (!testing::has_python()) GTEST_SKIP() << "python3 is not there";
+    checker_.emplace(reference_ / "tools" / "atf_check.py");
     folder_ = fs::path(::testing::TempDir()) / ("atf_written_" + std::to_string(getpid()) + "_" +
                                                 std::to_string(static_cast<int>(GetParam())));
   }
@@ -47,9 +32,9 @@ class WrittenFiles : public ::testing::TestWithParam<Version> {
     if (!folder_.empty()) fs::remove_all(folder_);
   }
   json check(int& status) {
-    const fs::path tool = reference_ / "tools" / "atf_check.py";
-    const std::string command = "python3 '" + tool.string() + "' --json '" + folder_.string() + "'";
-    const json summary = json::parse(run(command, status), nullptr, false);
+    const testing::Ran ran = checker_->run({"--json", folder_.string()});
+    status = ran.status;
+    const json summary = json::parse(ran.out, nullptr, false);
     EXPECT_FALSE(summary.is_discarded());
     return summary;
   }
@@ -62,6 +47,7 @@ class WrittenFiles : public ::testing::TestWithParam<Version> {
 
   fs::path reference_;
   fs::path folder_;
+  std::optional<testing::PythonTool> checker_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Atf, WrittenFiles, ::testing::Values(Version::kV1, Version::kV2),

@@ -2,12 +2,9 @@
 // lies beside the checkout, not in it; tests skip without it.
 #pragma once
 
-#include <sys/wait.h>
 #include <zlib.h>
 
-#include <array>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -15,12 +12,17 @@
 #include <string>
 #include <vector>
 
+#include "tests/formats/programs.h"
 #include "tests/formats/reference_files.h"
 
 namespace collect::dial9::testing {
 
 using reference::file_bytes;
+using reference::has_python;
+using reference::PythonTool;
+using reference::Ran;
 using reference::reference_folder;
+using reference::run;
 using reference::write_file;
 
 inline std::string file_text(const std::filesystem::path& path) {
@@ -39,25 +41,6 @@ inline std::vector<uint8_t> unpacked_bytes(const std::filesystem::path& path) {
   }
   gzclose(in);
   return all;
-}
-
-// Standard output of a command; its exit code in `status`.
-inline std::string run(const std::string& command, int& status) {
-  FILE* pipe = popen(command.c_str(), "r");
-  std::string out;
-  std::array<char, 65536> buffer;
-  for (size_t got; (got = fread(buffer.data(), 1, buffer.size(), pipe)) != 0;) {
-    out.append(buffer.data(), got);
-  }
-  const int raw = pclose(pipe);
-  status = WIFEXITED(raw) ? WEXITSTATUS(raw) : -1;
-  return out;
-}
-
-inline bool has_python() {
-  int status = 0;
-  run("python3 --version 2>/dev/null", status);
-  return status == 0;
 }
 
 }  // namespace collect::dial9::testing

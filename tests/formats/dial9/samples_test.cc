@@ -56,11 +56,10 @@ std::string sha256_of(const std::string& text) {
   const fs::path path =
       fs::path(::testing::TempDir()) / ("dial9_lines_" + std::to_string(getpid()));
   testing::write_file(path, {text.begin(), text.end()});
-  int status = -1;
-  const std::string out = testing::run("sha256sum '" + path.string() + "'", status);
+  const testing::Ran ran = testing::run("sha256sum '" + path.string() + "'");
   fs::remove(path);
-  EXPECT_EQ(status, 0);
-  return out.substr(0, 64);
+  EXPECT_EQ(ran.status, 0);
+  return ran.out.substr(0, 64);
 }
 
 TEST(Samples, GiveTheirExpectedResult) {
@@ -183,14 +182,11 @@ TEST(Vectors, ShowTheLinesOfTheIndependentDecoder) {
   const fs::path reference = reference_folder();
   if (reference.empty()) GTEST_SKIP() << "COLLECT_REFERENCE names no folder";
   if (!testing::has_python()) GTEST_SKIP() << "python3 is not there";
+  testing::PythonTool decoder(reference / "tools" / "d9dump.py");
   for (const auto& entry : fs::directory_iterator(reference / "data" / "dial9" / "vectors")) {
-    int status = -1;
-    const std::string out =
-        testing::run("python3 '" + (reference / "tools" / "d9dump.py").string() + "' '" +
-                         entry.path().string() + "'",
-                     status);
-    ASSERT_TRUE(status == 0 || status == 3) << entry.path();
-    std::vector<std::string> theirs = lines_of(out);
+    const testing::Ran ran = decoder.run({entry.path().string()});
+    ASSERT_TRUE(ran.status == 0 || ran.status == 3) << entry.path();
+    std::vector<std::string> theirs = lines_of(ran.out);
     std::vector<std::string> ours =
         lines_of(testing::json_lines(testing::file_bytes(entry.path())));
     ASSERT_EQ(ours.size(), theirs.size()) << entry.path();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "tests/formats/dial9/random_stream.h"
 #include "tests/formats/dial9/recorded.h"
@@ -110,22 +111,21 @@ class WrittenFiles : public ::testing::Test {
     if (reference_.empty()) GTEST_SKIP() << "COLLECT_REFERENCE names no folder";
     if (!testing::has_python()) GTEST_SKIP() << "python3 is not there";
     folder_ = fs::path(::testing::TempDir()) / ("dial9_written_" + std::to_string(getpid()));
+    decoder_.emplace(tool("d9dump.py"));
   }
   void TearDown() override {
     if (!folder_.empty()) fs::remove_all(folder_);
   }
-  std::string tool(const std::string& name) const {
-    return "python3 '" + (reference_ / "tools" / name).string() + "' ";
-  }
-  std::string dump(const fs::path& path) const {
-    int status = -1;
-    const std::string out = testing::run(tool("d9dump.py") + "'" + path.string() + "'", status);
+  fs::path tool(const std::string& name) const { return reference_ / "tools" / name; }
+  std::string dump(const fs::path& path) {
+    const auto [status, out] = decoder_->run({path.string()});
     EXPECT_EQ(status, 0) << path << ": " << out.substr(out.size() < 300 ? 0 : out.size() - 300);
     return out;
   }
 
   fs::path reference_;
   fs::path folder_;
+  std::optional<testing::PythonTool> decoder_;
 };
 
 TEST_F(WrittenFiles, AreReadByTheIndependentDecoderAsWritten) {
@@ -154,12 +154,9 @@ TEST_F(WrittenFiles, AreReadByTheIndependentDecoderAsWritten) {
 }
 
 TEST_F(WrittenFiles, RandomStreamsOfTheGeneratorShowTheSameLines) {
-  int status = -1;
   constexpr int kStreams = 60;
-  testing::run(
-      tool("d9gen.py") + "--random " + std::to_string(kStreams) + " 7 '" + folder_.string() + "'",
-      status);
-  ASSERT_EQ(status, 0);
+  testing::PythonTool generator(tool("d9gen.py"));
+  ASSERT_EQ(generator.run({"--random", std::to_string(kStreams), "7", folder_.string()}).status, 0);
   int compared = 0;
   for (const auto& entry : fs::directory_iterator(folder_)) {
     const std::vector<uint8_t> bytes = testing::file_bytes(entry.path());

@@ -2,9 +2,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "formats/rtc/check.h"
 #include "tests/formats/rtc/random_container.h"
@@ -120,33 +119,21 @@ class IndependentReader : public ::testing::Test {
   void SetUp() override {
     reference_ = testing::reference_folder();
     if (reference_.empty()) GTEST_SKIP() << "COLLECT_REFERENCE names no folder";
-    int status = 0;
-    run("python3 --version 2>/dev/null", status);
-    if (status != 0) GTEST_SKIP() << "python3 is not there";
+    if (!testing::has_python()) GTEST_SKIP() << "python3 is not there";
+    reader_.emplace(reference_ / "tools" / "rtc_oracle.py");
     path_ = fs::path(::testing::TempDir()) / ("rtc_written_" + std::to_string(getpid()) + ".rtc");
   }
   void TearDown() override {
     if (!path_.empty()) fs::remove(path_);
   }
-  static std::string run(const std::string& command, int& status) {
-    FILE* pipe = popen(command.c_str(), "r");
-    std::string out;
-    std::array<char, 65536> buffer;
-    for (size_t got; (got = fread(buffer.data(), 1, buffer.size(), pipe)) != 0;) {
-      out.append(buffer.data(), got);
-    }
-    const int raw = pclose(pipe);
-    status = WIFEXITED(raw) ? WEXITSTATUS(raw) : -1;
-    return out;
-  }
-  std::string oracle(const std::vector<uint8_t>& file, const char* what, int& status) {
+  testing::Ran read(const std::vector<uint8_t>& file, const std::string& what) {
     testing::write_file(path_, file);
-    const fs::path tool = reference_ / "tools" / "rtc_oracle.py";
-    return run("python3 '" + tool.string() + "' '" + path_.string() + "' " + what, status);
+    return reader_->run({path_.string(), what});
   }
 
   fs::path reference_;
   fs::path path_;
+  std::optional<testing::PythonTool> reader_;
 };
 
 std::string hex(const std::vector<uint8_t>& bytes) {
@@ -164,9 +151,8 @@ TEST_F(IndependentReader, FindsEveryObject) {
     SCOPED_TRACE(seed);
     const Plan plan = plan_of(seed);
     const Made made = make_random(plan);
-    int status = -1;
-    const std::string out = oracle(made.file, "--objects", status);
-    EXPECT_EQ(status, 0) << oracle(made.file, "", status);
+    const auto [status, out] = read(made.file, "--objects");
+    EXPECT_EQ(status, 0);
     size_t next = 0;
     for (size_t at = 0; at < out.size();) {
       const size_t end = out.find('\n', at);
@@ -189,10 +175,10 @@ TEST_F(IndependentReader, AgreesOnUnitsAndChecksums) {
     Plan plan = plan_of(seed);
     plan.finish = true;
     const Made made = make_random(plan);
-    int status = -1;
-    const json summary = json::parse(oracle(made.file, "--summary", status), nullptr, false);
+    const testing::Ran ran = read(made.file, "--summary");
+    const json summary = json::parse(ran.out, nullptr, false);
     ASSERT_FALSE(summary.is_discarded());
-    EXPECT_EQ(status, 0);
+    EXPECT_EQ(ran.status, 0);
     EXPECT_EQ(summary["units"], made.units);
     EXPECT_EQ(summary["Unit"], plan.options.geometry.unit_bytes);
     EXPECT_EQ(summary["unit"], plan.options.geometry.minor_bytes);

@@ -3,12 +3,9 @@
 // not in it; tests skip without it.
 #pragma once
 
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -16,12 +13,16 @@
 #include <string>
 #include <vector>
 
+#include "tests/formats/programs.h"
 #include "tests/formats/reference_files.h"
 
 namespace collect::wtf::testing {
 
 using reference::file_bytes;
+using reference::has_python;
+using reference::Ran;
 using reference::reference_folder;
+using reference::run;
 using reference::write_file;
 
 // A folder of this process, gone with the object.
@@ -40,28 +41,5 @@ class Folder {
  private:
   std::filesystem::path path_;
 };
-
-struct Ran {
-  int status = -1;
-  std::string out;
-};
-
-// Standard output and exit code of a shell command.
-inline Ran run(const std::string& command) {
-  Ran ran;
-  FILE* const pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return ran;
-  std::array<char, 65536> buffer;
-  for (size_t got; (got = fread(buffer.data(), 1, buffer.size(), pipe)) != 0;) {
-    ran.out.append(buffer.data(), got);
-  }
-  const int raw = pclose(pipe);
-  ran.status = WIFEXITED(raw) ? WEXITSTATUS(raw) : -1;
-  return ran;
-}
-
-inline bool has_python() {
-  return run("python3 --version 2>/dev/null").status == 0;
-}
 
 }  // namespace collect::wtf::testing
