@@ -1,5 +1,6 @@
-// What the agent asks the system: its own object, the objects and threads of the process, who it is,
-// and how a process that it watches has ended. Expected values come from /proc and the C library.
+// What the agent asks the system: its own object, the objects and threads of the process, who it
+// is, and how a process that it watches has ended. Expected values come from /proc and the C
+// library.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -82,9 +83,9 @@ struct Linked {
 };
 
 TEST(OwnObject, LibrariesAreAsTheyAreLinked) {
-  for (const Linked& given : {Linked{OWN_OBJECT_LAZY, false, false},
-                              Linked{OWN_OBJECT_NOW, true, false},
-                              Linked{OWN_OBJECT_STAYS, false, true}}) {
+  for (const Linked& given :
+       {Linked{OWN_OBJECT_LAZY, false, false}, Linked{OWN_OBJECT_NOW, true, false},
+        Linked{OWN_OBJECT_STAYS, false, true}}) {
     void* const library = dlopen(given.file, RTLD_NOW);
     ASSERT_NE(library, nullptr) << dlerror();
     void* const ask = dlsym(library, "ask_own_object");
@@ -132,7 +133,7 @@ std::vector<uint8_t> build_id_in_file(const std::string& path) {
   std::vector<ElfW(Shdr)> sections(head.e_shnum);
   std::memcpy(sections.data(), file.data() + head.e_shoff, sections.size() * sizeof sections[0]);
   const char* const names = file.data() + sections[head.e_shstrndx].sh_offset;
-  for (const ElfW(Shdr)& section : sections) {
+  for (const ElfW(Shdr) & section : sections) {
     if (std::string(names + section.sh_name) != ".note.gnu.build-id") continue;
     const char* const begin = file.data() + section.sh_offset;
     return {begin + 16, begin + section.sh_size};  // behind three words and "GNU"
@@ -411,15 +412,15 @@ TEST(Threads, TheLastOneIsSeenWhenTheMainThreadHasLeft) {
           _exit(write(answer, both, 2) == 2 ? 0 : 1);
         },
         nullptr);
-    pthread_exit(nullptr);
+    for (;;) syscall(SYS_exit, 0);  // of this thread alone, and nothing is unwound
   }
+  close(report[1]);
   char both[2] = {};
   EXPECT_EQ(read(report[0], both, 2), 2);
   EXPECT_EQ(std::string(both, 2), "ny");
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   close(report[0]);
-  close(report[1]);
 }
 
 // ---- traced_process.h

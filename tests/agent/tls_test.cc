@@ -1,6 +1,6 @@
-// The agent's side of TLS against OpenSSL's own server. The agent's OpenSSL takes its memory from an
-// arena, which it can only arrange before the first use in a process: so certificates, server and
-// client each run in a child process, and this one uses no OpenSSL.
+// The agent's side of TLS against OpenSSL's own server. The agent's OpenSSL takes its memory from
+// an arena, which it can only arrange before the first use in a process: so certificates, server
+// and client each run in a child process, and this one uses no OpenSSL.
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <openssl/pem.h>

@@ -81,7 +81,8 @@ inline void map_reach(const char* path) {
   if (file >= 0 && ::fstat(file, &status) == 0) {
     const auto size = static_cast<size_t>(status.st_size);
     void* bytes = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    void* first = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* first =
+        ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (bytes != MAP_FAILED && first != MAP_FAILED && strlen(path) < sizeof state.path) {
       memcpy(state.path, path, strlen(path) + 1);
       *static_cast<char*>(first) = 1;

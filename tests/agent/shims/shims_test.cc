@@ -1,5 +1,5 @@
-// The ways in which events come, as they are in the product: the compiler's hooks, XRay's sleds, and
-// the functions that stand in front of the unwinder's and the C library's.
+// The ways in which events come, as they are in the product: the compiler's hooks, XRay's sleds,
+// and the functions that stand in front of the unwinder's and the C library's.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -124,32 +124,33 @@ TEST_F(ShimsTest, DetailOfTheCompilersHooks) {
     EXPECT_EQ(detail.payload.sp, all[0].payload.sp);
     for (const uint64_t word : detail.payload.x_regs) EXPECT_EQ(word, 0u);
   }
-  EXPECT_EQ(all[0].header.event_type, uint16_t{1});
-  EXPECT_EQ(all[1].header.event_type, uint16_t{2});
+  EXPECT_EQ(all[0].header.event_type, uint16_t{3});  // a call, in the format
+  EXPECT_EQ(all[1].header.event_type, uint16_t{4});  // a return
 }
 
 TEST_F(ShimsTest, AnExceptionEndsTheFramesThatItLeaves) {
   traced_catch([] { traced_call([] { traced_throw(); }); });
   traced_leaf();
-  EXPECT_EQ(events(),
-            "+catch +call +throw !throw !call +leaf -leaf -catch +leaf -leaf ");
+  EXPECT_EQ(events(), "+catch +call +throw !throw !call +leaf -leaf -catch +leaf -leaf ");
 }
 
 // A cleanup runs before the exception leaves its frame, and may catch one of its own.
 TEST_F(ShimsTest, CleanupsRunWithinTheirFrame) {
   traced_catch([] { traced_cleanup(traced_throw, [] { traced_catch(traced_throw); }); });
-  EXPECT_EQ(events(),
-            "+catch +clean +throw !throw +catch +throw !throw +leaf -leaf -catch !clean +leaf -leaf "
-            "-catch ");
+  EXPECT_EQ(
+      events(),
+      "+catch +clean +throw !throw +catch +throw !throw +leaf -leaf -catch !clean +leaf -leaf "
+      "-catch ");
 }
 
 // Nothing of a sled runs when its frame is unwound: only the landing above says so.
 TEST_F(ShimsTest, AnExceptionThroughFramesWithSleds) {
   traced_catch([] { sled_call([] { sled_call(traced_throw); }); });
   sled_call(traced_leaf);
-  EXPECT_EQ(events(),
-            "+catch +scall +scall +throw !throw !scall !scall +leaf -leaf -catch +scall +leaf -leaf "
-            "-scall ");
+  EXPECT_EQ(
+      events(),
+      "+catch +scall +scall +throw !throw !scall !scall +leaf -leaf -catch +scall +leaf -leaf "
+      "-scall ");
 }
 
 // A frame that has caught goes on, and returns: also when nothing of it is hooked by the compiler.
@@ -178,12 +179,9 @@ TEST_F(ShimsTest, JumpsOfEveryName) {
   for (const Callee jump : jumps) {
     static Callee now;
     now = jump;
-    traced_catch([] {
-      traced_target(
-          target, [] { sled_call([] { sled_call(now); }); }, traced_throw);
-    });
-    expected +=
-        "+catch +target +scall +scall +throw !throw !target +leaf -leaf -catch ";
+    traced_catch(
+        [] { traced_target(target, [] { sled_call([] { sled_call(now); }); }, traced_throw); });
+    expected += "+catch +target +scall +scall +throw !throw !target +leaf -leaf -catch ";
   }
   EXPECT_EQ(events(), expected);
 }
@@ -197,9 +195,7 @@ TEST_F(ShimsTest, AJumpBackToAFrameThatHasNothingOpen) {
 // Of a frame without a landing pad nobody says that it was left but the end of the thread.
 TEST_F(ShimsTest, AThreadThatEndsWithinItsCalls) {
   traced_leaf();
-  std::thread([] {
-    sled_call([] { sled_call([] { pthread_exit(nullptr); }); });
-  }).join();
+  std::thread([] { sled_call([] { sled_call([] { pthread_exit(nullptr); }); }); }).join();
   EXPECT_EQ(events(), "+scall +scall !scall !scall ");
 }
 
@@ -322,9 +318,8 @@ void* open_plugin() {
   void* const library = dlopen(plugin_path(), RTLD_NOW);
   EXPECT_NE(library, nullptr) << dlerror();
   changing_at_unload = false;
-  reinterpret_cast<void (*)(Callee)>(dlsym(library, "set_at_unload"))([] {
-    changing_at_unload = (g_state.load() & kStateModulesChanging) != 0;
-  });
+  reinterpret_cast<void (*)(Callee)>(dlsym(library, "set_at_unload"))(
+      [] { changing_at_unload = (g_state.load() & kStateModulesChanging) != 0; });
   (void)modules_scan();
   return library;
 }

@@ -1,5 +1,6 @@
-// Functions that shims_test.cc calls. Those of traced.cc are built with -finstrument-functions, those
-// of sled_callers.S have XRay's sleds. None is inlined, and none calls its argument as its last act.
+// Functions that shims_test.cc calls. Those of traced.cc are built with -finstrument-functions,
+// those of sled_callers.S have XRay's sleds. None is inlined, and none calls its argument as its
+// last act.
 #pragma once
 
 #include <setjmp.h>
