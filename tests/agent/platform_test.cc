@@ -547,7 +547,7 @@ TEST_F(TracedProcessTest, ASignalHasItsNameIfItHasOne) {
   for (int number = 1; number < SIGRTMIN; ++number) {
     const char* const known = sigabbrev_np(number);
     const char* const name = signal_name(number);
-    if (name == nullptr) continue;
+    if (name == nullptr || number == SIGIO) continue;  // which has two names
     EXPECT_EQ(std::string(name), std::string("SIG") + known) << number;
   }
   EXPECT_EQ(signal_name(0), nullptr);
