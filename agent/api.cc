@@ -3,6 +3,7 @@
 
 #include "agent/drain/drain.h"
 #include "agent/lifecycle.h"
+#include "agent/ring/counters.h"
 #include "agent/ring/hooks.h"
 #include "agent/ring/recorder.h"
 #include "collect/agent.h"
@@ -96,6 +97,10 @@ void collect_exit(const void* function, const void* call_site) {
 
 void collect_exception(const void* function, const void* call_site) {
   event(function, call_site, collect::atf::EventKind::kException);
+}
+
+void collect_counter(const char* name, int64_t value) {
+  agent::set_counter(name, value);
 }
 
 void collect_agent_get_stats(collect_agent_stats* stats) {

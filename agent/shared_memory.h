@@ -1,5 +1,5 @@
 // Memory that the traced program and its drain both touch: private to the process while a thread
-// drains, shared with the companion while a process does (AGENT.md, "Companion"). Addresses are the
+// drains, shared with the companion while a process does (DRAIN_PROCESS.md). Addresses are the
 // same either way, and in a forked child nothing of the parent's is left.
 //
 // Two kinds. A *block* is a static object, aligned and padded to whole memory pages: hooks reach it

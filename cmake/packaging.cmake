@@ -54,13 +54,16 @@ install(PROGRAMS deploy/make-certificates.sh
         DESTINATION ${CMAKE_INSTALL_DATADIR}/collectord COMPONENT daemon)
 # Documents as they lie in the tree, so that their links to each other lead somewhere.
 set(documents README.md STYLE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
-  agent/AGENT.md
+  agent/AGENT.md agent/DRAIN_PROCESS.md agent/PLATFORMS.md agent/XRAY.md
   daemon/DAEMON.md daemon/attach/ATTACH.md daemon/control/CONTROL.md daemon/ctl/CTL.md
   daemon/symbolize/SYMBOLIZE.md
   deploy/README.md deploy/android/README.md deploy/ios/README.md
+  deploy/guide/README.md deploy/guide/collectctl.md deploy/guide/collectord.md
+  deploy/guide/explanation.md deploy/guide/glossary.md deploy/guide/how-to.md
+  deploy/guide/troubleshooting.md deploy/guide/tutorial.md
   formats/atf/FORMAT.md formats/core/TEXT.md formats/dial9/FORMAT.md formats/rtc/FORMAT.md
   formats/wtf/FORMAT.md
-  proto/wire/WIRE.md storage/STORAGE.md tests/e2e/REDTEAM.md tests/mutation/MUTATION.md)
+  proto/wire/WIRE.md storage/STORAGE.md tests/bench/BENCHMARKS.md tests/e2e/REDTEAM.md tests/mutation/MUTATION.md)
 foreach(document ${documents})
   get_filename_component(folder ${document} DIRECTORY)
   install(FILES ${document} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/${folder}

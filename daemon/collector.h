@@ -130,6 +130,7 @@ class Collector final : public control::CollectorApi,
   void recording_began(const std::shared_ptr<RecordingOrder>& order, const Status& chosen);
   void stop_later(const std::string& session, std::chrono::nanoseconds duration);
   void apply_rules(const ingest::AgentSnapshot& agent);
+  void apply_rule(const ingest::AgentSnapshot& agent, const MatchedRule& found);
 
   struct NamedSession {  // collector_files.cc
     ingest::SessionSnapshot shown;

@@ -48,7 +48,7 @@ Result<api::Device> Collector::device(const std::string& name) {
                                                 : "no device \"" + name + "\"; there are: " +
                                                       (list.empty() ? "none" : list))};
   }
-  return Error{Code::kInvalidArgument, "which device? there are: " + list};
+  return Error{Code::kInvalidArgument, "name a device; there are: " + list};
 }
 
 std::vector<api::DeviceServer> Collector::device_servers() {

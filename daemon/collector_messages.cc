@@ -209,6 +209,11 @@ api::Agent to_message(const ingest::AgentSnapshot& agent) {
   message.set_link_raw_bytes(agent.link_raw_bytes);
   message.set_link_sent_bytes(agent.link_sent_bytes);
   message.set_spooled_bytes(agent.spooled_bytes);
+  for (const auto& [name, value] : agent.counters) {
+    api::Counter* const counter = message.add_counters();
+    counter->set_name(name);
+    counter->set_value(value);
+  }
   if (agent.start_filter) *message.mutable_start_filter() = to_message(*agent.start_filter);
   return message;
 }

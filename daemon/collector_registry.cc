@@ -144,7 +144,7 @@ Result<ingest::AgentSnapshot> CollectorRegistry::agent(std::string_view name) co
     if (!connected.ok()) return connected.error();
     if (connected->size() == 1) return std::move(connected->front());
     std::lock_guard lock(mutex_);
-    return Error{Code::kInvalidArgument, "which agent? there are: " + agent_list()};
+    return Error{Code::kInvalidArgument, "name an agent; there are: " + agent_list()};
   }
   std::lock_guard lock(mutex_);
   const auto id = number_of(bare_agent_name(name));

@@ -1,5 +1,5 @@
-// Triggers: patterns become functions, the session's writer looks for them among what arrives, and
-// what it sees becomes detail and a marker.
+// Triggers: patterns become functions, the session's writer looks for them among what arrives (its
+// peer for counters), and what is seen becomes detail and a marker.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -23,6 +23,8 @@ ingest::WatchedEvent::Kind kind_of(api::Trigger::Event event) {
       return ingest::WatchedEvent::Kind::kLongCall;
     case api::Trigger::EVENT_EXCEPTION:
       return ingest::WatchedEvent::Kind::kException;
+    case api::Trigger::EVENT_COUNTER:
+      return ingest::WatchedEvent::Kind::kCounter;
     default:
       return ingest::WatchedEvent::Kind::kCall;
   }
@@ -34,8 +36,11 @@ std::vector<std::string> words_of(const google::protobuf::RepeatedPtrField<std::
 
 // "trigger 2: a call of parse_* (0x100000007) takes 7.2 ms"
 std::string marker_text(const api::Trigger& trigger, const ingest::SeenEvent& seen) {
-  const std::string function = fmt::format("{} ({:#x})", trigger.functions(0), seen.function_id);
   const std::string what = fmt::format("trigger {}: ", seen.number + 1);
+  if (trigger.event() == api::Trigger::EVENT_COUNTER) {
+    return what + fmt::format("{} is {}, above {}", trigger.counter(), seen.value, trigger.above());
+  }
+  const std::string function = fmt::format("{} ({:#x})", trigger.functions(0), seen.function_id);
   switch (trigger.event()) {
     case api::Trigger::EVENT_LONG_CALL:
       return what + fmt::format("a call of {} takes {:.3g} ms", function,
@@ -116,6 +121,15 @@ void Collector::find_trigger_functions(const std::shared_ptr<TriggersOrder>& ord
   }
   const TriggersOrder::Meaning next = order->meanings[order->events.size()];
   const api::Trigger& trigger = order->request.triggers(static_cast<int>(next.trigger));
+  if (!next.is_end && trigger.event() == api::Trigger::EVENT_COUNTER) {
+    ingest::WatchedEvent counter;
+    counter.kind = ingest::WatchedEvent::Kind::kCounter;
+    counter.counter = trigger.counter();
+    counter.above = trigger.above();
+    order->events.push_back(std::move(counter));
+    find_trigger_functions(order);
+    return;
+  }
   auto patterns = FunctionPatterns::parse(
       words_of(next.is_end ? trigger.until_functions() : trigger.functions()));
   if (!patterns.ok()) {

@@ -88,13 +88,13 @@ struct FlagsOnly {
 void declare_flags(CLI::App& app, Config& config, FlagsOnly& flags) {
   app.set_help_flag();
   app.get_formatter()->column_width(kHelpColumn);
-  app.add_flag("-h,--help", flags.help, "show this and exit");
-  app.add_flag("--version", flags.version, "show the version and exit");
+  app.add_flag("-h,--help", flags.help, "print this help and exit");
+  app.add_flag("--version", flags.version, "print the version and exit");
   app.add_option("--config", flags.config_file, "TOML file with any of the keys below")
       ->type_name("FILE");
-  app.add_flag("--print-config", flags.print_config, "show the effective configuration and exit");
+  app.add_flag("--print-config", flags.print_config, "print the effective settings and exit");
   app.add_option("--ready-fd", flags.ready_fd,
-                 "descriptor that gets one JSON line when everything is up")
+                 "descriptor to which one JSON line is written when the daemon is ready")
       ->type_name("N");
   each_key(config, [&app](const char* key, const char* help, auto& field) {
     CLI::Option* const option = app.add_option(flag_of(key), field, help);
@@ -111,7 +111,7 @@ void declare_flags(CLI::App& app, Config& config, FlagsOnly& flags) {
 // One pass over the flags; `config` keeps what no flag names.
 Status parse_flags(int argc, const char* const* argv, Config& config, FlagsOnly& flags,
                    std::string* help) {
-  CLI::App app{"collectord: collects what agents record, into session directories", "collectord"};
+  CLI::App app{"collectord: stores what agents record in session directories", "collectord"};
   declare_flags(app, config, flags);
   try {
     app.parse(argc, argv);

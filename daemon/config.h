@@ -65,22 +65,23 @@ void each_key(Settings& config, Visit&& visit) {
   visit("root", "directory that sessions are written into", config.root);
   visit("ingest", "where agents connect: host:port, unix:/path or abstract:name", config.ingest);
   visit("control", "where the control plane listens: host:port or unix:/path", config.control);
-  visit("durability", "what an acknowledged byte survives: os (the daemon) or fsync (the power)",
+  visit("durability",
+        "what acknowledged data survives: os, a daemon crash; fsync, also a power failure",
         config.durability);
   visit("local_access",
         "users of this machine who may connect without a token or a client certificate: user (this "
         "daemon's own, and root), group:NAME (its members too) or any",
         config.local_access);
-  visit("token_file", "file with the token that agents must show", config.token_file);
+  visit("token_file", "file with the token that agents must prove to know", config.token_file);
   visit("control_token_file", "file with the token that clients of the control plane must show",
         config.control_token_file);
-  visit("tls_certificate", "PEM file: certificate of this daemon, its chain behind it; TCP is TLS",
+  visit("tls_certificate",
+        "certificate (PEM) of this daemon, followed by its chain; enables TLS on TCP",
         config.tls_certificate);
-  visit("tls_key", "PEM file: private key of tls_certificate", config.tls_key);
-  visit("tls_client_ca", "PEM file: who must have signed the certificate that everybody shows",
+  visit("tls_key", "private key (PEM) of tls_certificate", config.tls_key);
+  visit("tls_client_ca", "CA certificate (PEM) that must have signed every client's certificate",
         config.tls_client_ca);
-  visit("attach", "addresses of agents that listen, to be dialled until they are detached",
-        config.attach);
+  visit("attach", "addresses of listening agents, dialled until they are detached", config.attach);
   visit("adb",
         "adb server through which agents on phones are found: auto (as adb itself finds it), off, "
         "host:port or unix:/path",
@@ -89,10 +90,11 @@ void each_key(Settings& config, Visit&& visit) {
         "usbmuxd through which agents on iPhones are found: auto (USBMUXD_SOCKET_ADDRESS, else "
         "unix:/var/run/usbmuxd), off, host:port or unix:/path",
         config.usbmux);
-  visit("heartbeat_ms", "pace of heartbeats; three missed ones end a link", config.heartbeat_ms);
+  visit("heartbeat_ms", "time between heartbeats; three missed ones end a link",
+        config.heartbeat_ms);
   visit("resume_ms", "how long a session waits for an agent whose link broke", config.resume_ms);
   visit("seal_at_stop",
-        "whether sessions are sealed when this daemon stops, and not left to its next start",
+        "seal sessions when this daemon stops, instead of leaving them to its next start",
         config.seal_at_stop);
   visit("max_connections", "connections of agents at once", config.max_connections);
   visit("max_connections_per_address",
@@ -109,31 +111,29 @@ void each_key(Settings& config, Visit&& visit) {
         config.max_memory_bytes);
   visit("max_queued_bytes", "bytes of all sessions that may wait for the disk",
         config.max_queued_bytes);
-  visit("page_codecs", "whether agents may encode pages for the way: auto or off",
-        config.page_codecs);
-  visit("log_level", "what is said on standard error, one line per event", config.log_level);
-  visit("rtc", "whether every session is also written as RTC containers", config.rtc);
-  visit("rtc_roll_bytes", "size of a container, beyond which the next one begins; 0: no such size",
-        config.rtc_roll_bytes);
-  visit("rtc_roll_s", "age of a container, beyond which the next one begins; 0: no such age",
-        config.rtc_roll_s);
+  visit("page_codecs", "whether agents may encode pages: auto or off", config.page_codecs);
+  visit("log_level", "level of the log on standard error", config.log_level);
+  visit("rtc", "write every session also as RTC containers", config.rtc);
+  visit("rtc_roll_bytes", "start a new container at this size; 0: never", config.rtc_roll_bytes);
+  visit("rtc_roll_s", "start a new container at this age; 0: never", config.rtc_roll_s);
   visit("rtc_budget_bytes",
-        "size of a session's containers together, beyond which the oldest is removed; 0: no limit",
+        "total size of a session's containers; beyond it the oldest is removed; 0: no limit",
         config.rtc_budget_bytes);
   visit("max_session_bytes",
-        "size of a session, containers included, beyond which it ends as failed; 0: no limit",
+        "size of a session, containers included; beyond it the session ends as failed; 0: no limit",
         config.max_session_bytes);
   visit("keep_free_bytes",
         "free space of the disk below which no session begins, and those that record end",
         config.keep_free_bytes);
   visit("keep_free_files",
         "files that the disk must have room for, below which no session and no thread begins; 0: "
-        "no such number",
+        "no limit",
         config.keep_free_files);
-  visit("symbolize", "whether names are looked up after a session was sealed", config.symbolize);
-  visit("symbol_directories", "where unstripped files are searched by build id",
+  visit("symbolize", "look up function names after a session was sealed", config.symbolize);
+  visit("symbol_directories", "directories with unstripped files, found by build id",
         config.symbol_directories);
-  visit("symbol_roots", "where files that agents name may lie; never below /proc, /sys, /dev",
+  visit("symbol_roots",
+        "directories below which files that agents name may lie; never below /proc, /sys, /dev",
         config.symbol_roots);
 }
 

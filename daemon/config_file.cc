@@ -75,7 +75,7 @@ const char* wanted(const bool&) {
   return "true or false";
 }
 const char* wanted(const uint64_t&) {
-  return "a number that is not negative";
+  return "a whole number, 0 or more";
 }
 const char* wanted(const std::vector<std::string>&) {
   return "a list of strings";
@@ -127,7 +127,7 @@ Status read_config_file(const std::string& path, Config& config) {
     const toml::node* node = table.get(key);
     if (node == nullptr || !fault.empty()) return;
     if (!take(*node, field)) {
-      fault = at(path, node->source()) + key + " is not " + wanted(field);
+      fault = at(path, node->source()) + key + " must be " + wanted(field);
       return;
     }
     const std::string why = value_fault(key, config);

@@ -129,9 +129,9 @@ Status CaptureReplay::take_page(Bytes object, uint64_t offset) {
     return Status();
   };
   if (object.size() < sizeof(PageHeader)) return refuse("a page without its header");
-  Page page{load_le<PageHeader>(object.data()), {}, {}};
+  Page page{load_le<PageHeader>(object.data())};
   const Bytes sent = object.subspan(sizeof(PageHeader));
-  if (page.lane > Lane::kDetail || page.codec > Codec::kColumns) {
+  if (page.lane > Lane::kDetail || page.codec > Codec::kTuples) {
     return refuse("not the header of a page");
   }
   const auto refuse_page = [&](const char* why) {
@@ -139,7 +139,7 @@ Status CaptureReplay::take_page(Bytes object, uint64_t offset) {
                   std::to_string(page.first_seq) + why);
   };
   page.bytes = sent;
-  if (page.codec == Codec::kColumns) {
+  if (page.codec != Codec::kRaw) {
     if (!unpack_page(page, sent, unpacked_)) return refuse_page(" cannot be unpacked");
     page.codec = Codec::kRaw;
     page.bytes = unpacked_;

@@ -125,7 +125,7 @@ Status CaptureWriter::page(const Page& page) {
   header.raw_bytes = static_cast<uint32_t>(page.bytes.size());
   Bytes bytes = page.bytes;
   if (const Bytes packed = pack_page(page); !packed.empty()) {
-    header.codec = Codec::kColumns;
+    header.codec = page.encoded.empty() ? Codec::kColumns : page.encoded_by;
     bytes = packed;
   }
   const uint64_t stream = page.lane == Lane::kIndex ? index_pages_ : detail_pages_;

@@ -37,7 +37,7 @@ BlockHeader next_block(Lane lane, uint32_t records_left, Bytes left) {
 }
 
 struct Packer {
-  wire::PageEncoder encoder;
+  wire::ColumnEncoder encoder;
   std::vector<uint8_t> packed;
 };
 
@@ -100,8 +100,9 @@ bool unpack_page(const PageHeader& header, Bytes packed, std::vector<uint8_t>& r
       std::copy(sent.begin(), sent.end(), out.begin());
     } else {
       scratch.resize(std::max<size_t>(scratch.size(), block.raw_bytes));
-      if (wire::decode_page(header.lane, block.record_count, sent, scratch, out) !=
-          wire::PageCodecError::kNone) {
+      PageHeader part = header;
+      part.record_count = block.record_count;
+      if (wire::decode_page(part, sent, scratch, out) != wire::PageCodecError::kNone) {
         return false;
       }
     }

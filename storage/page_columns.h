@@ -1,5 +1,6 @@
-// Pages as containers hold them: blocks of whole records, each a block of proto/wire/page_codec.h
-// where that is smaller. Calls and returns take a twentieth of their bytes so.
+// Pages as containers hold them: blocks of whole records, each encoded (proto/wire/page_codec.h) by
+// the codec of the page's header where that is smaller. Calls and returns take a tenth to a
+// twentieth of their bytes so.
 //
 //   block   u32 record_count, u32 raw_bytes, u32 sent_bytes   little-endian
 //           sent_bytes bytes: encoded, or the records as they are when it is raw_bytes

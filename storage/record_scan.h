@@ -2,7 +2,7 @@
 // and of every file that is opened again. What it gathers on the way (counts, times, links) is all
 // that sealing needs, so a file that came whole is never read again.
 //
-// Measured: STORAGE.md "Cost of the checks".
+// Measured: tests/bench/BENCHMARKS.md "Where the CPU goes".
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 
 #include "agent/drain/drain_thread.h"
 #include "agent/drain/status.h"
+#include "agent/ring/counters.h"
 
 namespace collect::agent {
 
@@ -144,6 +145,9 @@ void DrainThread::take_command(Bytes body) {
     case collect_wire_Command_set_function_filter_tag:
       set_function_filter_by_command();
       return;
+    case collect_wire_Command_set_buffering_tag:
+      set_buffering_by_command();
+      return;
     case collect_wire_Command_flush_tag:
       flush_by_command();
       return;
@@ -264,6 +268,24 @@ void DrainThread::set_function_filter_by_command() {
   const char* const error = take_filter_part(&change);
   if (error != nullptr || command_.what.set_function_filter.last) filter_part_ = 0;
   answer(command_.command_id, {error, change.at_ns, 0, 0, change.functions_patched});
+}
+
+void DrainThread::send_counters() {
+  counters_at_ms_ = now_ms_ + kCountersMs;
+  counters_sent_ = counter_changes();
+  counters_.at_ns = now_ns();
+  counters_.counters_count = 0;
+  for (uint32_t index = 0; index < wire::kMaxCounters; ++index) {
+    CounterReading reading;
+    if (!read_counter(index, reading)) continue;
+    collect_wire_Counter& counter = counters_.counters[counters_.counters_count++];
+    copy_utf8(counter.name, sizeof counter.name, reading.name, sizeof reading.name);
+    counter.value = reading.value;
+    counter.highest = reading.highest;
+  }
+  if (counters_.counters_count != 0) {
+    send_control(wire::FrameType::kCounters, collect_wire_Counters_fields, &counters_);
+  }
 }
 
 void DrainThread::send_heartbeat() {

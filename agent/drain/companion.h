@@ -1,5 +1,5 @@
 // The companion: a forked copy of the traced process, without exec, that drains the shared rings
-// and outlives it. AGENT.md, "Companion".
+// and outlives it. DRAIN_PROCESS.md.
 #pragma once
 
 #include "agent/drain/drain_thread.h"

@@ -2,6 +2,7 @@
 
 #include "agent/drain/companion_memory.h"
 #include "agent/drain/status.h"
+#include "agent/ring/counters.h"
 #include "formats/atf/layout.h"
 
 namespace collect::agent {
@@ -51,7 +52,7 @@ void DrainThread::abandon() {
 
 void DrainThread::run() {
   ignore_this_thread();
-  open_spool();
+  if (settings_.spool[0] != '\0') (void)open_spool(settings_.spool_mb);
   while (!finished()) round();
   allow_waiting(false);
   drop_recording();
@@ -168,6 +169,8 @@ void DrainThread::link_came_up() {
   was_ever_up_ = true;
   shipper_.begin_link(link_.resumed(), link_.features());
   heartbeat_at_ms_ = now_ms_;
+  forget_counter_readings();
+  counters_sent_ = 0;
   busy_ms_ = now_ms_;
   allow_waiting(true);
 }
@@ -232,6 +235,9 @@ void DrainThread::keep_house() {
   watch_detail_timer();
   end_at_limit();
   if (link_.control().step == ChannelStep::kOpen && now_ms_ >= heartbeat_at_ms_) send_heartbeat();
+  if (link_.is_up() && now_ms_ >= counters_at_ms_ && counter_changes() != counters_sent_) {
+    send_counters();
+  }
   if (!link_.is_up()) {
     if (waits_in_vain()) allow_waiting(false);
     return;
@@ -243,7 +249,7 @@ void DrainThread::keep_house() {
 bool DrainThread::waits_in_vain() const {
   uint64_t since_ms = link_.down_since_ms();
   const Spool& spool = shipper_.streams().spool();
-  if (spool.is_open()) {
+  if (spool.limit() != 0) {
     if (spool.full_since_ms() == 0) return false;
     if (spool.full_since_ms() > since_ms) since_ms = spool.full_since_ms();
   }
@@ -287,23 +293,6 @@ void DrainThread::wait(bool moved) {
 }
 
 // ---- recording
-
-// Without it the agent does what it can: it says so, and keeps what its rings hold.
-void DrainThread::open_spool() {
-  if (settings_.spool[0] == '\0') return;
-  int error = 0;
-  const char* why = shipper_.streams().spool().open(settings_.spool, settings_.spool_mb, &error);
-  if (why == nullptr) return;
-  char line[kStatusBytes];
-  Text(line, sizeof line)
-      .add("no spool in ")
-      .add(settings_.spool)
-      .add(": ")
-      .add(why)
-      .add(": ")
-      .add(errno_text(error));
-  log_line(line);
-}
 
 // As the settings say, unless it would be over at once.
 void DrainThread::begin_by_itself() {

@@ -25,6 +25,7 @@ inline constexpr int kOffWaitMs = 50;    // while not
 inline constexpr uint64_t kGoodbyeMs = 200;       // for the last frames, beyond the flush limit
 inline constexpr uint64_t kGoodbyeReadMs = 1000;  // for the collector to read the Bye
 inline constexpr uint64_t kStopLookMs = 10;  // at least, between two looks whether it is stopped
+inline constexpr uint64_t kCountersMs = 10;  // at least, between two frames of counters
 inline constexpr uint32_t kMaxFlushes = 8;
 // How long a program is held for the filter that it is to be recorded with: until a collector is
 // asked for it, and until that one has answered.
@@ -75,7 +76,7 @@ class DrainThread {
   void end_with_process();
   void link_came_up();
   void keep_house();
-  void open_spool();
+  const char* open_spool(uint32_t megabytes);
   bool waits_in_vain() const;
   int wait_ms() const;
   void wait(bool moved);
@@ -89,6 +90,9 @@ class DrainThread {
   void take_command(Bytes body);
   void set_detail_by_command();
   void set_function_filter_by_command();
+  void set_buffering_by_command();
+  const char* change_full_policy(uint32_t when_full);
+  const char* change_spool(uint32_t megabytes);
   const char* take_filter_part(FunctionFilterChange* change);
   void answer(uint64_t command_id, const CommandAnswer& answer);
   void send_control(wire::FrameType type, const pb_msgdesc_t* fields, const void* message);
@@ -97,6 +101,7 @@ class DrainThread {
   void flush_by_command();
   void answer_flushes();
   void send_heartbeat();
+  void send_counters();
   void protocol_error(const char* reason);
 
   // The filter that the settings ask for (start_filter.cc).
@@ -153,6 +158,8 @@ class DrainThread {
   uint64_t now_ms_ = 0;
   uint64_t busy_ms_ = 0;  // when a page was last found well filled
   uint64_t heartbeat_at_ms_ = 0;
+  uint64_t counters_at_ms_ = 0;
+  uint32_t counters_sent_ = 0;  // counter_changes() when they were sent last
   uint64_t poll_threads_at_ms_ = 0;
   uint64_t calibrate_at_ms_ = 0;
   uint64_t probe_ns_ = 0;  // when the bytes being looked at arrived
@@ -176,6 +183,7 @@ class DrainThread {
 
   collect_wire_Command command_;  // 33 KiB
   collect_wire_Ack ack_;
+  collect_wire_Counters counters_;
 };
 
 }  // namespace collect::agent

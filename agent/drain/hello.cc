@@ -56,7 +56,7 @@ void ProcessIdentity::prepare(const Settings& settings) {
   hello_ = collect_wire_Hello collect_wire_Hello_init_zero;
   hello_.min_version = wire::kProtocolVersion;
   hello_.max_version = wire::kProtocolVersion;
-  hello_.features = wire::kFeatureColumns;
+  hello_.features = wire::kFeatureColumns | wire::kFeatureTuples;
   if (settings.has_filter()) hello_.features |= wire::kFeatureStartFilter;
   (void)draw_id(hello_.process_id);
   fill_system(hello_);

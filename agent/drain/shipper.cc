@@ -8,6 +8,7 @@ namespace collect::agent {
 
 void Shipper::begin_link(bool resumed, uint64_t features) {
   takes_encoded_ = (features & wire::kFeatureColumns) != 0;
+  takes_tuples_ = (features & wire::kFeatureTuples) != 0;
   codec_.begin_link(takes_encoded_);
   link_raw_bytes_ = link_sent_bytes_ = 0;
   blocked_ = false;
@@ -53,19 +54,27 @@ bool Shipper::batch_is_full() const {
 }
 
 // What is to be sent of the page: its records, or what they were encoded to.
-Bytes Shipper::encode(Page& page, MutableBytes out) {
+Bytes Shipper::encode(Page& page, MutableBytes out, bool may_be_tuples) {
   if (page.bytes.size() < kMinEncodedBytes) return page.bytes;
   const uint64_t begin_ns = monotonic_ns();
-  const size_t size = encoder_.encode(page.lane, page.record_count, page.bytes, out);
+  size_t size = 0;
+  Codec codec = Codec::kTuples;
+  if (may_be_tuples && page.lane == Lane::kIndex) {
+    size = tuple_encoder_.encode(page.record_count, page.bytes, out);
+  }
+  if (size == 0) {
+    codec = Codec::kColumns;
+    size = column_encoder_.encode(page.lane, page.record_count, page.bytes, out);
+  }
   codec_.encoded(page.bytes.size(), monotonic_ns() - begin_ns);
   if (size == 0) return page.bytes;
-  page.codec = Codec::kColumns;
+  page.codec = codec;
   return out.first(size);
 }
 
 void Shipper::add_span(StreamSlot& slot, Page& page) {
   page.stream_id = slot.stream_id;
-  const Bytes sent = codec_.encodes() ? encode(page, batch_room()) : page.bytes;
+  const Bytes sent = codec_.encodes() ? encode(page, batch_room(), takes_tuples_) : page.bytes;
   (page.codec != Codec::kRaw ? encoded_bytes_ : ring_bytes_) += static_cast<uint32_t>(sent.size());
   page.bytes_crc32c = crc32c(sent, 0);
   add_page(slot, page, sent);

@@ -101,8 +101,8 @@ class Shipper {
   // All but the codec and the checksum.
   void add_span(StreamSlot& slot, Page& page);
   void add_page(StreamSlot& slot, const PageHeader& page, Bytes sent);
-  // The page's bytes in codec 1, in `out`, or raw where that gains nothing; and so in `page`.
-  Bytes encode(Page& page, MutableBytes out);
+  // The page's bytes encoded, in `out`, or raw where that gains nothing; and so in `page`.
+  Bytes encode(Page& page, MutableBytes out, bool may_be_tuples);
   MutableBytes batch_room() {
     return MutableBytes(encoded_ + encoded_bytes_, sizeof encoded_ - encoded_bytes_);
   }
@@ -149,7 +149,9 @@ class Shipper {
 
   CodecChoice codec_;
   bool takes_encoded_ = false;  // the collector does
-  wire::PageEncoder encoder_;
+  bool takes_tuples_ = false;
+  wire::ColumnEncoder column_encoder_;
+  wire::TupleEncoder tuple_encoder_;
   uint8_t encoded_[kMaxBatchBytes];  // this batch's encoded pages, and those from the spool
   uint64_t link_raw_bytes_ = 0;
   uint64_t link_sent_bytes_ = 0;

@@ -77,7 +77,8 @@ bool Shipper::spool_page(StreamSlot& slot, Lane lane, uint64_t now_ms) {
   const bool flush = stream_ended(*slot.stream);
   if (!oldest_span(*slot.stream, lane, chain.end_seq, flush, page)) return false;
   page.stream_id = slot.stream_id;
-  const Bytes sent = encode(page, spooled_page_);
+  // Whatever collector comes takes columns, or they are decoded for it.
+  const Bytes sent = encode(page, spooled_page_, false);
   page.bytes_crc32c = crc32c(sent, 0);
   if (!streams_.spool().append(chain, page, sent, now_ms)) return false;
   const bool was_sent = chain.end_seq <= slot.taken[static_cast<uint32_t>(lane)];
@@ -117,7 +118,7 @@ bool Shipper::read_spooled(SpoolRef ref, uint64_t next_seq, PageHeader& page, By
   if (!spool.read(ref, read) || crc32c(sent, 0) != page.bytes_crc32c) return false;
   if (is_decoded) {
     const MutableBytes raw(out, page.raw_bytes);
-    if (wire::decode_page(page.lane, page.record_count, sent, decoder_memory_, raw) !=
+    if (wire::decode_columns(page.lane, page.record_count, sent, decoder_memory_, raw) !=
         wire::PageCodecError::kNone) {
       return false;
     }

@@ -54,7 +54,13 @@ const char* Spool::open(const char* directory, uint32_t megabytes, int* error) {
     return "there is no memory for its table";
   }
   entries_ = static_cast<Entry*>(mapped);
+  limit_ = capacity_;
   return nullptr;
+}
+
+void Spool::set_limit(uint64_t bytes) {
+  limit_ = bytes < capacity_ ? bytes : capacity_;
+  full_since_ms_ = retry_at_ms_ = 0;
 }
 
 void Spool::close() {
@@ -81,8 +87,7 @@ bool Spool::append(SpoolChain& chain, const PageHeader& page, Bytes sent, uint64
   const uint64_t before_end = capacity_ - position % capacity_;
   if (sent.size() > before_end) position += before_end;
   const uint64_t oldest = is_empty() ? position : entry_at(tail_).position;
-  const bool has_room =
-      head_ - tail_ < entry_count_ && position + sent.size() - oldest <= capacity_;
+  const bool has_room = head_ - tail_ < entry_count_ && position + sent.size() - oldest <= limit_;
   if (!has_room || !file_.is_ours() || !write(sent, position)) {
     if (full_since_ms_ == 0) full_since_ms_ = now_ms;
     retry_at_ms_ = has_room ? now_ms + kSpoolRetryMs : 0;

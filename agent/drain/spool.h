@@ -46,8 +46,12 @@ class Spool {
   bool append(SpoolChain& chain, const PageHeader& page, Bytes sent, uint64_t now_ms);
   // Whether there is a use in append(), as far as is known.
   bool takes(uint64_t now_ms) const {
-    return full_since_ms_ == 0 || (retry_at_ms_ != 0 && now_ms >= retry_at_ms_);
+    return limit_ != 0 && (full_since_ms_ == 0 || (retry_at_ms_ != 0 && now_ms >= retry_at_ms_));
   }
+  // It takes no more than so many bytes from now on, at most capacity(); what it holds stays. 0: it
+  // takes nothing.
+  void set_limit(uint64_t bytes);
+  uint64_t limit() const { return limit_; }  // 0 also while it is not open
   // When it last took no more; 0: it does.
   uint64_t full_since_ms() const { return full_since_ms_; }
 
@@ -88,7 +92,8 @@ class Spool {
   Descriptor file_;
   Entry* entries_ = nullptr;
   uint64_t entry_count_ = 0;
-  uint64_t capacity_ = 0;
+  uint64_t capacity_ = 0;  // of the file
+  uint64_t limit_ = 0;
   // Numbers of the oldest entry and of the one after the newest.
   uint64_t tail_ = 0;
   uint64_t head_ = 0;

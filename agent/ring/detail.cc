@@ -101,7 +101,7 @@ bool write_on(Stream& stream, const DetailRecord& record, uint32_t stack_bytes, 
       lane.next_seq = old.first_seq + records_of(old, Lane::kDetail);
     }
     *reasons = kLostRingFull;
-    const bool may = settings().full == FullPolicy::kOverwrite || detail_may_grow();
+    const bool may = full_policy() == FullPolicy::kOverwrite || detail_may_grow();
     const PageRef page = may ? take_page(lane, Lane::kDetail, reasons) : 0;
     if (page == 0) return false;
     if (lane.open != 0) count_closed_page(page_info(lane.open));

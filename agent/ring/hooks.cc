@@ -91,7 +91,7 @@ void nested_event(Stream* stream, const DeferredEvent& event) {
   // give up on them. Where one wait was in vain, the rest of the handler does not wait.
   const uint64_t until_ns = read_system_clock() + kMaxNestedWaitNs;
   uint64_t waits_since_ns = 0;
-  while (!deferred && settings().full == FullPolicy::kWait && waiting_allowed() &&
+  while (!deferred && full_policy() == FullPolicy::kWait && waiting_allowed() &&
          !stream->needs_deferred_page && (reasons & kLostNoMemory) == 0 &&
          read_system_clock() < until_ns &&
          (g_state.load(std::memory_order_acquire) & kStateRecording) != 0) {
@@ -127,7 +127,7 @@ Outcome move_deferred(Stream& stream) {
     // With policy overwrite the pool never has one; the stream's own oldest will do.
     stream.needs_deferred_page = false;
     uint32_t reasons = 0;
-    if (settings().full == FullPolicy::kOverwrite) {
+    if (full_policy() == FullPolicy::kOverwrite) {
       give_deferred_page(stream, take_page(stream.lane(Lane::kIndex), Lane::kIndex, &reasons));
     }
   }

@@ -63,7 +63,7 @@ PageRef steal_oldest(LaneState& lane, Lane which) {
 }  // namespace
 
 ChainLock::ChainLock(LaneState& lane, Side side)
-    : lane_(settings().full == FullPolicy::kOverwrite ? &lane : nullptr) {
+    : lane_(full_policy() == FullPolicy::kOverwrite ? &lane : nullptr) {
   if (lane_ == nullptr) return;
   uint32_t free = 0;
   held_ = lane_->lock.compare_exchange_strong(free, static_cast<uint32_t>(side),
@@ -125,7 +125,7 @@ void link_page(LaneState& lane, PageRef page) {
 
 PageRef take_page(LaneState& lane, Lane which, uint32_t* reasons) {
   const PageRef page = pool_take(reasons);
-  if (page != 0 || settings().full != FullPolicy::kOverwrite) return page;
+  if (page != 0 || full_policy() != FullPolicy::kOverwrite) return page;
   const PageRef stolen = steal_oldest(lane, which);
   if (stolen == 0) return 0;
   pool_give(stolen);

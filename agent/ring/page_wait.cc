@@ -55,7 +55,7 @@ Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
   // Memory that the system does not give is not waited for.
   const bool hopeless = (reasons & kLostNoMemory) != 0 ||
                         (stream.waited_in_vain && stream.vain_turns == pool_turns());
-  if (settings().full != FullPolicy::kWait || hopeless || !waiting_allowed()) return Wait::kGiveUp;
+  if (full_policy() != FullPolicy::kWait || hopeless || !waiting_allowed()) return Wait::kGiveUp;
   stream.waited_in_vain = false;
   uint32_t turns = pool_turns();
   uint64_t moved_at_ns = read_system_clock();

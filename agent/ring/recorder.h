@@ -192,6 +192,12 @@ bool buffer_used_beyond(uint32_t percent);  // cheap
 void prepare_pages();
 RecorderStats published_stats();  // what recorder_stats() last found; any thread
 
+// What a full ring does to new events: as the settings say, until set_full_policy().
+FullPolicy full_policy();
+// [drain] To and from kOverwrite only while there are no streams: both sides cut pages out of a
+// lane then, and have to agree on it.
+void set_full_policy(FullPolicy policy);
+
 // With FullPolicy::kWait: whether a full ring may still hold the program up. The drain thread
 // clears it when the link has been gone for too long and at exit, so that the host program goes on.
 void allow_waiting(bool allowed);

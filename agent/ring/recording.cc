@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "agent/platform/threads.h"
+#include "agent/ring/counters.h"
 #include "agent/ring/deferred.h"
 #include "agent/ring/detail.h"
 #include "agent/ring/modules.h"
@@ -30,6 +31,7 @@ static_assert(sizeof(RecorderStats) % sizeof(uint64_t) == 0);
 
 struct alignas(kSharedPage) RecorderState {
   std::atomic<bool> waiting_is_over{false};  // zeroes only: no bytes in the file
+  std::atomic<FullPolicy> full{FullPolicy::kDrop};
   std::atomic<uint32_t> recording_number{0};
   std::atomic<uint64_t> closed_bytes{0};  // of records, in pages that this recording closed
   std::atomic<bool> size_reached{false};
@@ -83,6 +85,13 @@ void add(StreamCounts& sum, const StreamCounts& counts) {
 const Settings& settings() {
   return the_settings;
 }
+FullPolicy full_policy() {
+  return recorder.full.load(std::memory_order_relaxed);
+}
+void set_full_policy(FullPolicy policy) {
+  recorder.full.store(policy, std::memory_order_relaxed);
+}
+
 bool waiting_allowed() {
   return !recorder.waiting_is_over.load(std::memory_order_relaxed);
 }
@@ -106,7 +115,7 @@ bool recorder_init(const Settings& wanted) {
   g_state.store(g_state.load() & ~kStateFlags);
   if (tls_stream != &g_registering) tls_stream = nullptr;
   if (!share(recorder) || !clock_init() || !detail_init() || !pool_init(wanted.buffer_mb) ||
-      !streams_init() || !modules_init() || !function_filter_init()) {
+      !streams_init() || !modules_init() || !function_filter_init() || !counters_init()) {
     return false;
   }
   register_barrier(memory_is_shared());
@@ -115,6 +124,7 @@ bool recorder_init(const Settings& wanted) {
   detail_now = wanted.detail;
   recorder.filter.thread_count = recorder.filter.function_count = 0;
   recorder.waiting_is_over.store(false);
+  set_full_policy(wanted.full);
   ready.store(true, std::memory_order_release);
   return true;
 }
@@ -125,6 +135,7 @@ void recorder_configure(const Settings& wanted) {
   the_settings.buffer_mb = buffer_mb;
   detail_now = wanted.detail;
   recorder.waiting_is_over.store(false);
+  set_full_policy(wanted.full);
 }
 
 void settle_dead_writers() {

@@ -1,5 +1,5 @@
 // XRay sleds: the modules that were built with -fxray-instrument, and their code, which is patched
-// in while a recording runs and out while none does. AGENT.md "XRay".
+// in while a recording runs and out while none does. XRAY.md.
 //
 // A lock of the agent's own guards the table of modules and all patching; nothing that could lead
 // to another lock is called under it. Hooks never take it.

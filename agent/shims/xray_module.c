@@ -1,5 +1,5 @@
 /* One half of collect_xray.o: finds the module's own sleds and tells the agent of them, if there is
- * one. Without it, the sleds stay as the compiler wrote them. AGENT.md "XRay". */
+ * one. Without it, the sleds stay as the compiler wrote them. XRAY.md. */
 #include "agent/shims/xray_module.h"
 
 #include <stddef.h>

@@ -45,7 +45,7 @@ Result<std::unique_ptr<ControlListener>> ControlListener::take_over(int listenin
   const int waker = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   // Whoever else holds an inherited socket may accept what poll() saw here.
   const int flags = ::fcntl(listening, F_GETFL);
-  if (waker < 0 || flags < 0 || ::fcntl(listening, F_SETFL, flags | O_NONBLOCK) != 0) {
+  if (waker < 0 || ::fcntl(listening, F_SETFL, flags | O_NONBLOCK) != 0) {
     const int error = errno;
     ::close(listening);
     if (waker >= 0) ::close(waker);
@@ -106,7 +106,8 @@ void ControlListener::accept_all() {
     eventfd_t ignored = 0;
     if (waited[0].revents != 0) (void)::eventfd_read(waker_, &ignored);
     relay_.run();
-    is_paused = waited[2].revents != 0 && !accept_one();
+    is_paused = false;
+    if (waited[2].revents != 0) is_paused = !accept_one();
   }
   drain();
 }
@@ -165,14 +166,11 @@ void ControlListener::decide(int handle) {
 }
 
 void ControlListener::log_refusal(const std::string& who, const std::string& why) {
-  ++refused_;
-  const auto now = std::chrono::steady_clock::now();
-  if (logged_.time_since_epoch().count() != 0 && now - logged_ < kConnectionLogPeriod) return;
-  logged_ = now;
+  const uint64_t count = refusals_.count(std::chrono::steady_clock::now());
+  if (count == 0) return;
   spdlog::warn("control: refused {}{}: {}; connected now: {}", who,
-               refused_ == 1 ? "" : " (" + std::to_string(refused_) + " since the last such line)",
-               why, connected());
-  refused_ = 0;
+               count == 1 ? "" : " (" + std::to_string(count) + " since the last such line)", why,
+               connected());
 }
 
 }  // namespace collect::control

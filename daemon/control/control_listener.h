@@ -19,6 +19,7 @@
 
 #include "daemon/control/control_address.h"
 #include "daemon/control/control_relay.h"
+#include "daemon/control/refusal_log.h"
 #include "daemon/principal/local_access.h"
 #include "daemon/principal/peer_user.h"
 #include "formats/core/result.h"
@@ -86,8 +87,7 @@ class ControlListener {
   ControlRelay relay_;
   principal::PeerLookup peers_;
   int reserve_ = -1;
-  std::chrono::steady_clock::time_point logged_{};
-  uint64_t refused_ = 0;  // since the last line
+  RefusalLog refusals_{kConnectionLogPeriod};
 };
 
 }  // namespace collect::control

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -16,16 +17,19 @@ namespace {
 
 using principal::Principal;
 
-constexpr int kEventsAtOnce = 64;
+constexpr size_t kEventsAtOnce = 64;
 constexpr int kIdleMs = 60'000;
 constexpr size_t kMaxRates = 2 * kMaxControlConnections;
 
 enum class Moved { kSome, kNothing, kEnd, kFailed };
 
+// `count` stays as it is where nothing came.
 Moved receive(int fd, MutableBytes room, size_t& count) {
   const ssize_t got = ::recv(fd, room.data(), room.size(), MSG_DONTWAIT);
-  count = got > 0 ? static_cast<size_t>(got) : 0;
-  if (got > 0) return Moved::kSome;
+  if (got > 0) {
+    count = static_cast<size_t>(got);
+    return Moved::kSome;
+  }
   if (got == 0) return Moved::kEnd;
   return errno == EAGAIN ? Moved::kNothing : Moved::kFailed;
 }
@@ -34,8 +38,10 @@ Moved receive(int fd, MutableBytes room, size_t& count) {
 bool send_some(int fd, const uint8_t* bytes, size_t count, std::string& pending) {
   while (count != 0) {
     const ssize_t sent = ::send(fd, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno != EAGAIN) return false;
-    if (sent < 0) break;
+    if (sent < 0) {
+      if (errno != EAGAIN) return false;
+      break;
+    }
     bytes += sent;
     count -= static_cast<size_t>(sent);
   }
@@ -56,9 +62,8 @@ std::string name_socket(int fd) {
   if (::bind(fd, reinterpret_cast<sockaddr*>(&address), bytes) != 0) return {};
   bytes = sizeof address;
   if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &bytes) != 0) return {};
-  const size_t length = bytes - offsetof(sockaddr_un, sun_path);
-  return length < 2 ? std::string()
-                    : "unix-abstract:" + std::string(address.sun_path + 1, length - 1);
+  const size_t length = bytes - offsetof(sockaddr_un, sun_path) - 1;  // behind the zero in front
+  return "unix-abstract:" + std::string(address.sun_path + 1, length);
 }
 
 }  // namespace
@@ -75,6 +80,15 @@ std::string describe(const Principal& principal) {
       break;
   }
   return "an unknown user";
+}
+
+CallRate fresh_rate(bool is_tls, bool is_own, CallRate::Time now) {
+  if (is_tls) {
+    return is_own ? CallRate(kOwnTlsBytesPerSecond, kOwnTlsBytesAtOnce, now)
+                  : CallRate(kTlsBytesPerSecond, kTlsBytesAtOnce, now);
+  }
+  return is_own ? CallRate(kOwnCallsPerSecond, kOwnCallsAtOnce, now)
+                : CallRate(kCallsPerSecond, kCallsAtOnce, now);
 }
 
 ControlRelay::~ControlRelay() {
@@ -106,7 +120,7 @@ bool ControlRelay::has_room(const Principal& principal, std::string& why) const 
 
 Status ControlRelay::admit(int client, const Principal& principal, const Take& take) {
   auto connection =
-      std::make_unique<Connection>(fresh_rate(true, std::chrono::steady_clock::now()));
+      std::make_unique<Connection>(fresh_rate(is_tls_, true, std::chrono::steady_clock::now()));
   connection->client = client;
   connection->principal = principal;
   std::string why;
@@ -134,7 +148,7 @@ void ControlRelay::refuse(int client, const std::string& reason) {
     return;
   }
   auto connection =
-      std::make_unique<Connection>(fresh_rate(true, std::chrono::steady_clock::now()));
+      std::make_unique<Connection>(fresh_rate(is_tls_, true, std::chrono::steady_clock::now()));
   connection->client = client;
   connection->refusal = std::make_unique<RefusalAnswer>(reason);
   connection->down.pending = RefusalAnswer::greeting();
@@ -160,11 +174,11 @@ void ControlRelay::end(Connections::iterator at) {
 }
 
 void ControlRelay::run() {
-  epoll_event events[kEventsAtOnce];
-  const int count = ::epoll_wait(epoll_, events, kEventsAtOnce, 0);
+  std::array<epoll_event, kEventsAtOnce> events;
+  const int count = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), 0);
   const Time now = std::chrono::steady_clock::now();
   std::vector<uint64_t> ready;
-  for (int i = 0; i < count; ++i) ready.push_back(events[i].data.u64);
+  for (int i = 0; i < count; ++i) ready.push_back(events[static_cast<size_t>(i)].data.u64);
   for (const auto& [id, connection] : connections_) {
     const bool is_free_again =
         connection->paused_until != Time::min() && connection->paused_until <= now;
@@ -203,8 +217,11 @@ bool ControlRelay::move_up(Connection& connection, Time now) {
   for (int turn = 0; turn < kRelayTurns; ++turn) {
     if (!flow.pending.empty() && !send_pending(connection.server, flow.pending)) return false;
     if (!flow.pending.empty()) return true;
-    if (flow.at_end && !std::exchange(flow.is_told, true)) ::shutdown(connection.server, SHUT_WR);
-    if (flow.at_end || is_paused(connection, now)) return true;
+    if (flow.at_end) {
+      ::shutdown(connection.server, SHUT_WR);  // again it does nothing
+      return true;
+    }
+    if (is_paused(connection, now)) return true;
     size_t count = 0;
     const Moved moved =
         receive(connection.client, MutableBytes(scratch_).first(kRequestBytes), count);
@@ -242,9 +259,9 @@ bool ControlRelay::answer_refused(Connection& connection) {
   const Moved moved =
       receive(connection.client, MutableBytes(scratch_).first(kRequestBytes), count);
   if (moved == Moved::kEnd || moved == Moved::kFailed) return false;
-  std::string& pending = connection.down.pending;
+  std::string& pending = connection.down.pending;  // answers have a limit of their own
   const bool goes_on = connection.refusal->answer(Bytes(scratch_.data(), count), pending);
-  return send_pending(connection.client, pending) && goes_on && pending.size() <= kRelayBytes;
+  return send_pending(connection.client, pending) && goes_on;
 }
 
 // Whether it has used up its own allowance, and its principal theirs: then nothing is read until
@@ -284,16 +301,7 @@ CallRate& ControlRelay::rate_of(const Principal& principal, Time now) {
       });
     });
   }
-  return rates_.emplace(principal, fresh_rate(false, now)).first->second;
-}
-
-CallRate ControlRelay::fresh_rate(bool is_own, Time now) const {
-  if (is_tls_) {
-    return is_own ? CallRate(kOwnTlsBytesPerSecond, kOwnTlsBytesAtOnce, now)
-                  : CallRate(kTlsBytesPerSecond, kTlsBytesAtOnce, now);
-  }
-  return is_own ? CallRate(kOwnCallsPerSecond, kOwnCallsAtOnce, now)
-                : CallRate(kCallsPerSecond, kCallsAtOnce, now);
+  return rates_.emplace(principal, fresh_rate(is_tls_, false, now)).first->second;
 }
 
 void ControlRelay::watch(uint64_t id, Connection& connection, Time now) {

@@ -54,6 +54,9 @@ inline constexpr size_t kNamedPrincipals = 5;      // in a line of the log
 // For the log: "user 1000", "192.0.2.7".
 std::string describe(const principal::Principal& principal);
 
+// What one connection may begin (is_own), or all of its principal together, from now on.
+CallRate fresh_rate(bool is_tls, bool is_own, CallRate::Time now);
+
 class ControlRelay {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -86,9 +89,8 @@ class ControlRelay {
 
  private:
   struct Flow {
-    std::string pending;   // read, and not yet taken by the other side
-    bool at_end = false;   // nothing more comes
-    bool is_told = false;  // and the other side knows
+    std::string pending;  // read, and not yet taken by the other side
+    bool at_end = false;  // nothing more comes
   };
   struct Connection {
     explicit Connection(CallRate rate) : own(rate) {}
@@ -119,7 +121,6 @@ class ControlRelay {
   bool answer_refused(Connection& connection);
   bool is_paused(Connection& connection, Time now);
   bool charge(Connection& connection, Bytes bytes, Time now);
-  CallRate fresh_rate(bool is_own, Time now) const;
   CallRate& rate_of(const principal::Principal& principal, Time now);
   void watch(uint64_t id, Connection& connection, Time now);
   void watch_one(int fd, uint64_t data, uint32_t wanted, uint32_t& watched);

@@ -63,14 +63,11 @@ grpc::Status TokenCheck::Process(const InputMetadata& metadata, grpc::AuthContex
 
 void TokenCheck::log_refusal(bool was_shown) {
   const std::lock_guard lock(mutex_);
-  ++refused_;
-  const auto now = std::chrono::steady_clock::now();
-  if (logged_.time_since_epoch().count() != 0 && now - logged_ < kRefusalLogPeriod) return;
-  logged_ = now;
+  const uint64_t count = refusals_.count(std::chrono::steady_clock::now());
+  if (count == 0) return;
   spdlog::warn("control: {} without the right token ({}); connected now: {}",
-               refused_ == 1 ? "a call" : std::to_string(refused_) + " calls",
+               count == 1 ? "a call" : std::to_string(count) + " calls",
                was_shown ? "the last one had a wrong one" : "the last one had none", suspects_());
-  refused_ = 0;
 }
 
 std::shared_ptr<grpc::ServerCredentials> server_credentials(const ControlAccess& access,

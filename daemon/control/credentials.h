@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "daemon/control/control_server.h"
+#include "daemon/control/refusal_log.h"
 
 namespace collect::control {
 
@@ -46,8 +47,7 @@ class TokenCheck final : public grpc::AuthMetadataProcessor {
   mutable std::mutex mutex_;
   std::string token_;  // guarded by mutex_
   const Suspects suspects_;
-  uint64_t refused_ = 0;                            // since the last line; guarded by mutex_
-  std::chrono::steady_clock::time_point logged_{};  // guarded by mutex_
+  RefusalLog refusals_{kRefusalLogPeriod};  // guarded by mutex_
 };
 
 // Insecure without a certificate.

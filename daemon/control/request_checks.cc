@@ -50,6 +50,26 @@ Status check_words(const std::string& field,
   return {};
 }
 
+// What a trigger looks at: functions, or a counter.
+Status check_subject(const v1::Trigger& trigger) {
+  if (trigger.event() != v1::Trigger::EVENT_COUNTER) {
+    if (!trigger.counter().empty()) return invalid("counter goes with EVENT_COUNTER alone");
+    if (trigger.functions().empty()) {
+      return invalid(std::string("triggers.functions is empty; write ") + kFunctionAdvice);
+    }
+    return {};
+  }
+  if (!trigger.functions().empty()) {
+    return invalid("EVENT_COUNTER looks at a counter: it has no functions");
+  }
+  if (trigger.counter().empty() || trigger.counter().size() > kMaxCounterNameBytes) {
+    return invalid("EVENT_COUNTER needs counter: a name of at most " +
+                   std::to_string(kMaxCounterNameBytes) +
+                   " bytes, which the program gives to collect_counter");
+  }
+  return {};
+}
+
 // What StartSession and a rule say of the recording.
 template <class Request>
 Status check_recording(const Request& request) {
@@ -123,9 +143,7 @@ Status check_triggers(const v1::SetTriggersRequest& request) {
                    std::to_string(kMaxTriggers) + " are allowed");
   }
   for (const v1::Trigger& trigger : request.triggers()) {
-    if (trigger.functions().empty()) {
-      return invalid(std::string("triggers.functions is empty; write ") + kFunctionAdvice);
-    }
+    COLLECT_TRY(check_subject(trigger));
     COLLECT_TRY(check_words("triggers.functions", trigger.functions(), kFunctionAdvice));
     COLLECT_TRY(
         check_words("triggers.detail_functions", trigger.detail_functions(), kFunctionAdvice));
@@ -140,7 +158,8 @@ Status check_triggers(const v1::SetTriggersRequest& request) {
           "EVENT_LONG_CALL and longer_than go together: how long a call takes that is meant");
     }
     if (!v1::Trigger::Event_IsValid(trigger.event())) {
-      return invalid("triggers.event is none of EVENT_CALL, EVENT_LONG_CALL, EVENT_EXCEPTION");
+      return invalid(
+          "triggers.event is none of EVENT_CALL, EVENT_LONG_CALL, EVENT_EXCEPTION, EVENT_COUNTER");
     }
   }
   return {};
@@ -170,6 +189,14 @@ Status check_rules(const v1::SetRulesRequest& request) {
       return invalid("a rule is about agents to come: its target has device, process_name and tag");
     }
     COLLECT_TRY(check_recording(rule));
+    if (!v1::Rule::WhenFull_IsValid(rule.when_full())) {
+      return invalid(
+          "rules.when_full is none of WHEN_FULL_DROP, WHEN_FULL_WAIT, WHEN_FULL_OVERWRITE");
+    }
+    if (rule.spool_mb() > kMaxRuleSpoolMb) {
+      return invalid("rules.spool_mb is " + std::to_string(rule.spool_mb()) + ", at most " +
+                     std::to_string(kMaxRuleSpoolMb) + " are allowed");
+    }
   }
   return {};
 }

@@ -10,15 +10,17 @@ namespace {
 constexpr const char* kRunFooter =
     "The app must be debuggable, its libraries built with -finstrument-functions; Android 10 or\n"
     "later. The agent is copied into the app's data, and the property wrap.PACKAGE starts the app\n"
-    "with it; an APK that brings the wrap.sh of deploy/android is started as it is. Everything is\n"
-    "undone when the command ends, or by the next one. The adb server is found as adb finds it\n"
+    "with it; an APK that contains the wrap.sh of deploy/android is started unchanged. All "
+    "changes\n"
+    "are undone when the command ends, or by the next one. The adb server is found as adb finds "
+    "it\n"
     "(ADB_SERVER_SOCKET, ANDROID_ADB_SERVER_PORT); no adb program is needed.\n"
     "\n"
-    "A collector that runs at --control (default as in collectctl --help) is used if it looks for\n"
-    "phones. When none does, or with -o, one is started for this run.\n"
+    "The collector at --control (default as in collectctl --help) is used if it looks for phones.\n"
+    "If none does, or with -o, one is started for this run.\n"
     "\n"
-    "Exit code: 0, or 125 when nothing could be recorded or stored, when what was changed on the\n"
-    "phone could not be undone, or where a pattern of --only or --except matched no function.\n"
+    "Exit code: 0, or 125 if nothing could be recorded or stored, if the changes on the phone\n"
+    "could not be undone, or if a pattern of --only or --except matched no function.\n"
     "\n"
     "Examples:\n"
     "  collectctl android run com.example.app\n"
@@ -60,7 +62,7 @@ void add_android_run(CLI::App& android, Line& line) {
   CLI::App* command = add_command(android, "run", "Start an app on a phone and record it");
   add_package(*command, line.android);
   command->add_option("ACTIVITY", line.android.activity,
-                      "What to start, such as .MainActivity (default: what a launcher starts)");
+                      "Activity to start, such as .MainActivity (default: the launcher's)");
   add_library(*command, line.android);
   command
       ->add_option("--when-full", line.android.agent.full,
@@ -68,6 +70,10 @@ void add_android_run(CLI::App& android, Line& line) {
                    "default), overwrite the oldest, or let the app wait, so that nothing is lost")
       ->type_name("POLICY")
       ->check(CLI::IsMember({"wait", "drop", "overwrite"}));
+  command
+      ->add_option("--agent-token-file", line.android.token_file,
+                   "File with the token that the collector asks agents for; the app gets a copy")
+      ->type_name("FILE");
   add_recording_options(*command, line.android.agent);
   add_phone_recording(*command, line, line.android);
   command->footer(kRunFooter);
@@ -76,11 +82,11 @@ void add_android_run(CLI::App& android, Line& line) {
 
 void add_android_attach(CLI::App& android, Line& line) {
   CLI::App* command =
-      add_command(android, "attach", "Record a running app that has the agent in it");
+      add_command(android, "attach", "Record a running app that contains the agent");
   add_package(*command, line.android);
   add_phone_recording(*command, line, line.android);
   command->footer(
-      "Ctrl-C ends the recording; the app goes on. Exit codes as those of android run.");
+      "Ctrl-C ends the recording; the app continues. Exit codes are those of android run.");
   record_with(command, line, android_attach);
 }
 
@@ -109,8 +115,8 @@ void add_phone_recording(CLI::App& command, Line& line, RecordingOptions& record
       ->type_name("DIRECTORY")
       ->allow_extra_args(false);
   add_control(command, line.control);
-  command.add_flag("-q,--quiet", recording.quiet, "Say nothing unless something is wrong");
-  command.add_flag("--json", line.json, "The summary as one line of JSON on standard error");
+  command.add_flag("-q,--quiet", recording.quiet, "Print nothing unless something is wrong");
+  command.add_flag("--json", line.json, "Print the summary as one line of JSON on standard error");
 }
 
 void add_android_commands(CLI::App& app, Line& line) {
@@ -119,11 +125,11 @@ void add_android_commands(CLI::App& app, Line& line) {
   add_android_run(*android, line);
   add_android_attach(*android, line);
   CLI::App* stop =
-      add_command(*android, "stop", "Undo what a run left on the phone that was killed");
+      add_command(*android, "stop", "Undo changes on the phone that a killed run left");
   add_package(*stop, line.android);
   look_with(stop, line, android_stop);
   CLI::App* doctor =
-      add_command(*android, "doctor", "Say which phones can be recorded on, and why one can't");
+      add_command(*android, "doctor", "Show which phones can be recorded on, and why one cannot");
   add_serial(*doctor, line.android);
   add_library(*doctor, line.android);
   add_json(doctor, line);

@@ -43,17 +43,8 @@ class Bearer final : public grpc::MetadataCredentialsPlugin {
 };
 
 Result<std::shared_ptr<grpc::CallCredentials>> token_credentials(const std::string& path) {
-  Result<std::string> token = read_file("--token-file", path);
+  Result<std::string> token = read_token("--token-file", path);
   if (!token.ok()) return token.error();
-  while (token->ends_with('\n') || token->ends_with('\r')) token->pop_back();
-  for (const char c : *token) {
-    if (c < 0x20 || c > 0x7e) token->clear();
-  }
-  if (token->empty() || token->size() > kMaxTokenBytes) {
-    return Error{Code::kInvalidArgument, "--token-file: " + path + ": a token has 1 to " +
-                                             std::to_string(kMaxTokenBytes) +
-                                             " printable characters on one line"};
-  }
   return grpc::MetadataCredentialsFromPlugin(std::make_unique<Bearer>(std::move(token).value()));
 }
 
@@ -62,6 +53,19 @@ bool holds(const std::string& text, const char* part) {
 }
 
 }  // namespace
+
+Result<std::string> read_token(const char* option, const std::string& path) {
+  Result<std::string> token = read_file(option, path);
+  if (!token.ok()) return token.error();
+  while (token->ends_with('\n') || token->ends_with('\r')) token->pop_back();
+  for (const char c : *token) {
+    if (c < 0x20 || c > 0x7e) token->clear();
+  }
+  if (!token->empty() && token->size() <= kMaxTokenBytes) return token;
+  return Error{Code::kInvalidArgument, std::string(option) + ": " + path + ": a token has 1 to " +
+                                           std::to_string(kMaxTokenBytes) +
+                                           " printable characters on one line"};
+}
 
 Result<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const ControlTarget& target) {
   const bool is_unix = target.address.starts_with("unix:");

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "daemon/ctl/running_time.h"
+#include "daemon/ctl/thread_breaks.h"
 
 namespace collect::ctl {
 class DumpBlocks::Source {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "formats/atf/payload.h"
+#include "daemon/ctl/detail_registers.h"
 
 namespace collect::ctl {
 namespace {
@@ -10,33 +10,6 @@ namespace {
 constexpr size_t kMaxIndent = 200;  // columns; deeper calls stay at the edge
 constexpr size_t kTimeWidth = 14;
 constexpr size_t kDurationWidth = 12;
-
-struct Register {
-  const char* name;
-  uint64_t value;
-};
-
-// The registers that the record has. Records of others set no flags: all their fields count.
-template <class F>
-void for_each_register(const atf::DetailRecord& record, const atf::FunctionDetail& detail, F&& f) {
-  constexpr const char* kNames[8] = {"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"};
-  const bool said = detail.form == atf::PayloadForm::kDocumented && record.flags != 0;
-  const auto valid = [&](uint32_t bit) { return !said || (record.flags & bit) != 0; };
-  for (uint32_t i = 0; i < 8; ++i) {
-    if (valid(uint32_t{atf::kDetailX0Valid} << i)) f(Register{kNames[i], detail.x_regs[i]});
-  }
-  if (valid(atf::kDetailLrValid)) f(Register{"lr", detail.lr});
-  if (valid(atf::kDetailFpValid)) f(Register{"fp", detail.fp});
-  if (valid(atf::kDetailSpValid)) f(Register{"sp", detail.sp});
-}
-
-std::optional<atf::FunctionDetail> function_of(const atf::DetailRecord& record) {
-  if (record.type != atf::DetailType::kFunctionCall &&
-      record.type != atf::DetailType::kFunctionReturn) {
-    return std::nullopt;
-  }
-  return atf::decode_function_payload(record.payload);
-}
 
 void put_payload_json(TextBuffer& out, const atf::DetailRecord& record) {
   const auto detail = function_of(record);
@@ -180,17 +153,18 @@ void JsonEvents::print(TextBuffer& out, size_t thread, uint64_t seq, const atf::
 }
 
 CallPlace CallPlaces::move(size_t thread, const atf::IndexEvent& event) {
-  CallStack& stack = stacks_[thread];
+  calls::OpenCalls& open = open_[thread];
+  const calls::Moment now{event.timestamp_ns, event.timestamp_ns};
   CallPlace place{depth(thread)};
   if (event.kind == atf::EventKind::kCall) {
-    stack.call(slots_.slot_of(event.function_id), event.timestamp_ns);
+    open.call(slots_.slot_of(event.function_id), now);
   } else if (event.kind == atf::EventKind::kReturn || event.kind == atf::EventKind::kException) {
-    stack.leave(slots_.slot_of(event.function_id), event.timestamp_ns,
-                [&](const CallStack::Ended& ended) {
-                  if (!ended.returned) return;
-                  place.has_duration = true;
-                  place.duration_ns = ended.total_ns;
-                });
+    open.leave(slots_.slot_of(event.function_id), now, calls::EndReason::kReturned,
+               [&](const calls::EndedCall& ended) {
+                 if (!ended.has_own_end()) return;
+                 place.has_duration = true;
+                 place.duration_ns = ended.total_ns;
+               });
     place.depth = depth(thread);
   }
   return place;

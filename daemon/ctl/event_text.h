@@ -8,12 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/call_stack.h"
 #include "daemon/ctl/function_texts.h"
 #include "daemon/ctl/names.h"
 #include "daemon/ctl/text_out.h"
 #include "daemon/ctl/time_line.h"
 #include "formats/atf/reader.h"
+#include "formats/calls/function_slots.h"
+#include "formats/calls/open_calls.h"
 
 namespace collect::ctl {
 
@@ -67,16 +68,16 @@ struct CallPlace {
 // its thread.
 class CallPlaces {
  public:
-  explicit CallPlaces(size_t threads) : stacks_(threads) {}
+  explicit CallPlaces(size_t threads) : open_(threads) {}
 
   CallPlace move(size_t thread, const atf::IndexEvent& event);
   uint32_t depth(size_t thread) const {
-    return static_cast<uint32_t>(std::min(stacks_[thread].depth(), CallStack::kMaxDepth));
+    return static_cast<uint32_t>(std::min(open_[thread].depth(), calls::OpenCalls::kMaxDepth));
   }
 
  private:
-  FunctionSlots slots_;
-  std::vector<CallStack> stacks_;  // by position
+  calls::FunctionSlots slots_;
+  std::vector<calls::OpenCalls> open_;  // by position
 };
 
 // Time since the origin, duration at a return, and the function at its depth:

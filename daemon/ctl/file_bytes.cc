@@ -43,6 +43,12 @@ Result<FileBytes> FileBytes::unpacked(const storage::Descriptor& file, const std
   return bytes;
 }
 
+void FileBytes::drop_pages() const {
+  if (mapping_ != nullptr) {
+    (void)::madvise(const_cast<uint8_t*>(mapping_), size_, MADV_DONTNEED);
+  }
+}
+
 Result<FileBytes> FileBytes::of(int fd, const std::string& path) {
   struct stat status{};
   if (::fstat(fd, &status) != 0) return errno_error(errno, path);

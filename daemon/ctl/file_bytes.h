@@ -38,6 +38,10 @@ class FileBytes {
   }
   ~FileBytes();
 
+  // The pages that were read leave this process's memory; they come back when they are read again.
+  // So a pass over a large file keeps little of it.
+  void drop_pages() const;
+
   // Of a gzip file that is cut off or damaged: a sentence, with path and offset. Else empty.
   const std::string& missing() const { return missing_; }
   Bytes bytes() const { return mapping_ != nullptr ? Bytes(mapping_, size_) : Bytes(copy_); }

@@ -30,13 +30,13 @@ bool wants_color() {
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* what) {
   CLI::App* command = app.add_subcommand(name, what);
-  command->set_help_flag("-h,--help", "Say what this command takes");
+  command->set_help_flag("-h,--help", "Print this help");
   command->footer("");  // not the one of the whole program
   return command;
 }
 
 void add_json(CLI::App* command, Line& line) {
-  command->add_flag("--json", line.json, "JSON for programs instead of tables for people");
+  command->add_flag("--json", line.json, "Print JSON instead of tables");
 }
 
 namespace {
@@ -59,26 +59,55 @@ CLI::App* add_offline(CLI::App& app, Line& line, Options& options, Path& path, c
   return command;
 }
 
-void add_convert(CLI::App& app, Line& line) {
-  CLI::App* command =
-      add_command(app, "convert", "Make a capture of another format out of this one");
+// What of a capture a viewer is to show.
+void add_selection(CLI::App* command, ExportSelection& selection) {
   command
-      ->add_option("INPUT", line.convert.inputs,
-                   "A session, or a file of any format; several: the RTC containers of one session")
+      ->add_option("--from", selection.from_ns,
+                   "For viewers: only from this time on, in ns (of several captures: since the "
+                   "epoch)")
+      ->type_name("NS");
+  command
+      ->add_option("--until", selection.until_ns,
+                   "For viewers: only up to this time, in ns (the same)")
+      ->type_name("NS");
+  command->add_option("--thread", selection.threads, "For viewers: " + std::string(kThreadHelp))
+      ->type_name("THREAD")
+      ->check(thread_check())
+      ->allow_extra_args(false);
+  command
+      ->add_option("--function", selection.functions, "For viewers: " + std::string(kFunctionHelp))
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false);
+}
+
+void add_convert(CLI::App& app, Line& line) {
+  CLI::App* command = add_command(app, "convert", "Convert a capture into another format");
+  command
+      ->add_option(
+          "INPUT", line.convert.inputs,
+          "A session, or a file of any format; several: the RTC containers of one session, "
+          "or for viewers several captures on one time line")
       ->required();
-  command->add_option("--to", line.convert.to, "Format to convert into")
+  command->add_option("--to", line.convert.to, "Format of the output")
       ->required()
       ->type_name("FORMAT")
-      ->transform(CLI::CheckedTransformer(
-                      std::vector<std::pair<std::string, Target>>{{"atf", Target::kAtf},
-                                                                  {"rtc", Target::kRtc},
-                                                                  {"wtf", Target::kWtf},
-                                                                  {"wtf-json", Target::kWtfJson},
-                                                                  {"dial9", Target::kDial9}})
-                      .description("{atf,rtc,wtf,wtf-json,dial9}"));
+      ->transform(CLI::CheckedTransformer(std::vector<std::pair<std::string, Target>>{
+                                              {"atf", Target::kAtf},
+                                              {"rtc", Target::kRtc},
+                                              {"wtf", Target::kWtf},
+                                              {"wtf-json", Target::kWtfJson},
+                                              {"dial9", Target::kDial9},
+                                              {"perfetto", Target::kPerfetto},
+                                              {"chrome", Target::kChrome},
+                                              {"speedscope", Target::kSpeedscope},
+                                              {"folded", Target::kFolded},
+                                              {"pprof", Target::kPprof},
+                                              {"html", Target::kHtml}})
+                      .description("{atf,rtc,wtf,wtf-json,dial9,perfetto,chrome,speedscope,folded,"
+                                   "pprof,html}"));
   command
       ->add_option("-o,--output", line.convert.output,
-                   "The file to write; for atf the directory that the session is made in")
+                   "File to write; for atf, the directory for the session")
       ->type_name("FILE")
       ->required();
   command
@@ -91,7 +120,7 @@ void add_convert(CLI::App& app, Line& line) {
   command
       ->add_option("--wtf-events", line.convert.wtf_json.events,
                    "How wtf-json holds events: base64, which the published viewer reads, or json, "
-                   "which people read and the viewer passes over (default base64)")
+                   "which people can read and the viewer ignores (default base64)")
       ->type_name("FORM")
       ->transform(CLI::CheckedTransformer(
                       std::vector<std::pair<std::string, wtf::JsonEvents>>{
@@ -99,21 +128,28 @@ void add_convert(CLI::App& app, Line& line) {
                       .description("{base64,json}"));
   command
       ->add_option("--wtf-mode", line.convert.wtf_json.mode,
-                   "Mode of wtf-json: complete, one document, or partial, a line for each chunk, "
+                   "Mode of wtf-json: complete, one document, or partial, one line for each chunk, "
                    "which the published viewer refuses (default complete)")
       ->type_name("MODE")
       ->transform(CLI::CheckedTransformer(std::vector<std::pair<std::string, wtf::JsonMode>>{
                                               {"complete", wtf::JsonMode::kComplete},
                                               {"partial", wtf::JsonMode::kPartial}})
                       .description("{complete,partial}"));
+  add_selection(command, line.convert.selection);
   command->add_flag("--force", line.convert.force, "Replace the output file");
   command->add_flag("--strict", line.convert.strict,
-                    "Exit code 1 also when the format has no place for something");
+                    "Exit with 1 also if the format cannot hold something");
   add_json(command, line);
   command->callback([&line] {
     line.command = [&line] {
       if (line.convert.atf_version && line.convert.to != Target::kAtf) {
         std::cerr << "convert: --atf-version is for --to atf\n";
+        return 2;
+      }
+      const ExportSelection& selection = line.convert.selection;
+      if (!is_view(line.convert.to) && (selection.is_part() || !selection.functions.empty())) {
+        std::cerr << "convert: --from, --until, --thread and --function are for viewers: --to "
+                     "perfetto, chrome, speedscope, folded, pprof or html\n";
         return 2;
       }
       line.convert.json = line.json;
@@ -122,21 +158,21 @@ void add_convert(CLI::App& app, Line& line) {
     };
   });
   command->footer(
-      "Exit code 1: converted, but something is missing from the input; what, is said.\n"
-      "A session that a collector has, in another ATF version: collectctl convert-session.\n"
+      "Exit code 1: converted, but something is missing from the input; a message says what.\n"
+      "To convert a collector's session to another ATF version: collectctl convert-session.\n"
       "Example: collectctl convert traces/session_…/pid_… --to wtf -o app.wtf-trace");
 }
 
 void add_recover(CLI::App& app, Line& line) {
   CLI::App* command =
-      add_command(app, "recover", "Make a cut off or damaged capture whole, as far as it holds");
+      add_command(app, "recover", "Repair a cut off or damaged capture, as far as it can be read");
   command
       ->add_option("PATH", line.recover.path,
-                   "An unsealed session (sealed in its place), or a file of any other format")
+                   "An unsealed session (sealed in place), or a file of any other format")
       ->required();
   command
       ->add_option("-o,--output", line.recover.output,
-                   "Where the whole file goes (a session needs none)")
+                   "File for the repaired capture (not for a session)")
       ->type_name("FILE");
   command->add_flag("--force", line.recover.force, "Replace the output file");
   add_json(command, line);
@@ -152,7 +188,9 @@ void add_recover(CLI::App& app, Line& line) {
 void add_symbolize(CLI::App& app, Line& line) {
   CLI::App* command = add_command(
       app, "symbolize", "Name the functions of a sealed session from files with the same build id");
-  command->add_option("PATH", line.symbolize.path, "A session: its names go into its manifest")
+  command
+      ->add_option("PATH", line.symbolize.path,
+                   "A session; the names are written into its manifest")
       ->required();
   command
       ->add_option("--symbols", line.symbolize.directories,
@@ -167,27 +205,56 @@ void add_symbolize(CLI::App& app, Line& line) {
     };
   });
   command->footer(
-      "The paths that the modules had, and /usr/lib/debug, are looked at too.\n"
-      "Exit code 1: some modules have no names, and why is said.\n"
+      "The paths of the modules, and /usr/lib/debug, are searched too.\n"
+      "Exit code 1: some modules have no names; a message says why.\n"
       "Example: collectctl symbolize --symbols app/build/intermediates traces/session_…/pid_…");
+}
+
+void add_report_choices(CLI::App* reporter, Line& line) {
+  using By = ReportBy;
+  reporter->add_option("--by", line.report.by, "What a row is (default function)")
+      ->type_name("KIND")
+      ->transform(CLI::CheckedTransformer(
+                      std::vector<std::pair<std::string, By>>{{"function", By::kFunction},
+                                                              {"thread", By::kThread},
+                                                              {"module", By::kModule},
+                                                              {"caller", By::kCaller}})
+                      .description("{function,thread,module,caller}"));
+  reporter
+      ->add_option("--graph", line.report.graph,
+                   "Instead: on which paths this function was called, and what it called")
+      ->type_name("FUNCTION");
+  reporter->add_option("--diff", line.report.other, "What is different in this other capture")
+      ->type_name("PATH");
+  reporter
+      ->add_option("--from", line.report.from,
+                   "Only from here on: 1ms or 2.5s since the start, 14:03:05, or ns as dump")
+      ->type_name("TIME");
+  reporter->add_option("--to", line.report.to, "Only up to here, the same")->type_name("TIME");
+  reporter->add_flag("--percentiles", line.report.percentiles,
+                     "With columns of how long the calls took: p50, p95, p99");
+  reporter->footer(
+      "Percent are of the time that all threads ran together.\n"
+      "Example: collectctl report OLD --diff NEW --sort self --limit 20");
 }
 
 }  // namespace
 
 void add_file_commands(CLI::App& app, Line& line) {
   add_offline(app, line, line.inspect, line.inspect.path, "inspect",
-              "Say what a file or session is and how it fares", inspect);
+              "Show what a file or session is, and its status", inspect);
   CLI::App* verifier = add_offline(app, line, line.verify, line.verify.path, "verify",
-                                   "Make every check there is; exit code 1 when one fails", verify);
-  verifier->add_flag("--strict", line.verify.strict, "Warnings count as findings");
+                                   "Run every check; exit with 1 if one fails", verify);
+  verifier->add_flag("--strict", line.verify.strict, "Treat warnings as findings");
   verifier->add_flag("--allow-incomplete", line.verify.allow_incomplete,
-                     "Accept a session that is not complete, if what is stored holds");
+                     "Accept a session that is not complete, if its files are valid");
 
   CLI::App* dumper =
       add_offline(app, line, line.dump, line.dump.paths, "dump", "Print the events", dump);
-  dumper->add_flag("--merged", line.dump.merged,
-                   "In time order across threads, and across sessions: on the collector's clock");
-  dumper->add_flag("--detail", line.dump.detail, "With registers and stack bytes");
+  dumper->add_flag(
+      "--merged", line.dump.merged,
+      "Print in time order across threads, and across sessions on the collector's clock");
+  dumper->add_flag("--detail", line.dump.detail, "Print registers and stack bytes too");
   dumper->add_option("--thread", line.dump.threads, kThreadHelp)
       ->type_name("THREAD")
       ->check(thread_check())
@@ -201,9 +268,9 @@ void add_file_commands(CLI::App& app, Line& line) {
   dumper->add_option("--function", line.dump.functions, kFunctionHelp)
       ->type_name("FUNCTION")
       ->allow_extra_args(false);
-  dumper->add_option("--limit", line.dump.limit, "At most so many events")->type_name("N");
+  dumper->add_option("--limit", line.dump.limit, "Print at most this many events")->type_name("N");
   dumper->footer(
-      "Several sessions with --merged are laid on one time line, of phone and server for example.\n"
+      "With --merged, several sessions share one time line, for example of a phone and a server.\n"
       "Example: collectctl dump --merged --function 'parse_*' --json PATH | jq .");
 
   add_convert(app, line);
@@ -211,8 +278,9 @@ void add_file_commands(CLI::App& app, Line& line) {
   add_symbolize(app, line);
   CLI::App* reporter =
       add_offline(app, line, line.report, line.report.path, "report",
-                  "Calls, total and self time of each function, stalls left out", report);
-  reporter->add_option("--sort", line.report.sort, "By which column (default total)")
+                  "Show calls, total and self time of each function, without stalls", report);
+  add_report_choices(reporter, line);
+  reporter->add_option("--sort", line.report.sort, "Column to sort by (default total)")
       ->type_name("COLUMN")
       ->transform(CLI::CheckedTransformer(
                       std::vector<std::pair<std::string, ReportSort>>{{"total", ReportSort::kTotal},
@@ -220,7 +288,8 @@ void add_file_commands(CLI::App& app, Line& line) {
                                                                       {"calls", ReportSort::kCalls},
                                                                       {"name", ReportSort::kName}})
                       .description("{total,self,calls,name}"));
-  reporter->add_option("--limit", line.report.limit, "At most so many functions")->type_name("N");
+  reporter->add_option("--limit", line.report.limit, "Print at most this many rows")
+      ->type_name("N");
   reporter->add_option("--thread", line.report.threads, kThreadHelp)
       ->type_name("THREAD")
       ->check(thread_check())

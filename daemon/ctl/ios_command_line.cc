@@ -10,15 +10,16 @@ namespace {
 constexpr const char* kRunFooter =
     "An iPhone's apps are started by Xcode, or by devicectl on a Mac: that needs a pairing with "
     "the\n"
-    "phone, which this command does not have. It says which variables the app needs, waits until\n"
-    "the app is there, and records it until Ctrl-C or the app's end. The app is built with the\n"
-    "agent in it (deploy/ios/README.md). usbmuxd is found by USBMUXD_SOCKET_ADDRESS, else at\n"
+    "phone, which this command does not have. It prints the variables that the app needs, waits\n"
+    "for the app, and records it until Ctrl-C or the app's end. The app must contain the agent\n"
+    "(deploy/ios/README.md). usbmuxd is found by USBMUXD_SOCKET_ADDRESS, else at\n"
     "/var/run/usbmuxd.\n"
     "\n"
-    "A collector that runs at --control (default as in collectctl --help) is used if it looks for\n"
-    "iPhones. When none does, or with -o, one is started for this run.\n"
+    "The collector at --control (default as in collectctl --help) is used if it looks for "
+    "iPhones.\n"
+    "If none does, or with -o, one is started for this run.\n"
     "\n"
-    "Exit code: 0, or 125 when nothing could be recorded or stored.\n"
+    "Exit code: 0, or 125 if nothing could be recorded or stored.\n"
     "\n"
     "Example:\n"
     "  collectctl ios run 00008110-001A2B3C4D5E801E com.example.app";
@@ -52,17 +53,17 @@ void add_ios_commands(CLI::App& app, Line& line) {
   run->add_option("BUNDLE", line.ios.bundle, "The app, such as com.example.app")->required();
   run->footer(kRunFooter);
   record_with(run, line, ios_run);
-  CLI::App* attach = add_command(*ios, "attach", "Record a running app that has the agent in it");
+  CLI::App* attach = add_command(*ios, "attach", "Record a running app that contains the agent");
   add_udid(*attach, line.ios);
   attach
       ->add_option("--port", line.ios.port,
-                   "The port of its agent (default: the only one that one listens on)")
+                   "Port of its agent (default: the only one with an agent)")
       ->type_name("PORT")
       ->check(CLI::Range(1, 65535).description(""));
-  attach->footer("Ctrl-C ends the recording; the app goes on. Exit codes as those of ios run.");
+  attach->footer("Ctrl-C ends the recording; the app continues. Exit codes are those of ios run.");
   record_with(attach, line, ios_attach);
   CLI::App* doctor =
-      add_command(*ios, "doctor", "Say which iPhones can be recorded on, and why one can't");
+      add_command(*ios, "doctor", "Show which iPhones can be recorded on, and why one cannot");
   add_udid(*doctor, line.ios);
   add_json(doctor, line);
   doctor->callback([&line] {

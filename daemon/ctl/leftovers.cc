@@ -65,6 +65,18 @@ Leftover::Leftover(std::string path, When when) : path_(std::move(path)), when_(
   registered.all.emplace(path_, when_);
 }
 
+Result<Leftover> Leftover::made_by(const std::function<Result<std::string>()>& create, When when) {
+  Paths& registered = paths();
+  const std::lock_guard lock(registered.mutex);
+  auto path = create();
+  if (!path.ok()) return path.error();
+  registered.all.emplace(*path, when);
+  Leftover made;
+  made.path_ = std::move(*path);
+  made.when_ = when;
+  return made;
+}
+
 Leftover::Leftover(Leftover&& other) noexcept
     : path_(std::exchange(other.path_, {})), when_(other.when_) {}
 

@@ -1,7 +1,10 @@
 // What a command has made and nobody shall find when Ctrl-C ends it half way.
 #pragma once
 
+#include <functional>
 #include <string>
+
+#include "formats/core/result.h"
 
 namespace collect::ctl {
 
@@ -13,6 +16,10 @@ class Leftover {
 
   Leftover() = default;  // of nothing
   explicit Leftover(std::string path, When when = kAlways);
+  // Calls `create`, which makes the file or directory and returns its path. A signal takes effect
+  // before `create` or when the path is registered, never in between. `create` uses no Leftover.
+  static Result<Leftover> made_by(const std::function<Result<std::string>()>& create,
+                                  When when = kAlways);
   Leftover(Leftover&& other) noexcept;
   Leftover& operator=(Leftover&& other) noexcept;
   ~Leftover();

@@ -7,6 +7,7 @@
 #include <functional>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/ctl/client.h"
@@ -14,6 +15,7 @@
 #include "daemon/ctl/leftovers.h"
 #include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text.h"
+#include "formats/core/nearest_word.h"
 #include "storage/standard_output.h"
 #include "storage/standard_streams.h"
 
@@ -31,24 +33,25 @@ constexpr const char* kFooter =
     "  collectctl watch\n"
     "  collectctl report ada_traces/session_20250101_120000/pid_4711\n"
     "\n"
-    "Exit codes: 0 done, 1 it failed or standard output could not be written, 2 wrong usage. run\n"
-    "has its own: see collectctl run --help.\n"
-    "COLLECT_CONTROL is the default of --control, COLLECT_CONTROL_TLS_CA, _TLS_CERTIFICATE,\n"
-    "_TLS_KEY, _TLS_NAME and _TOKEN_FILE are those of --tls-ca and so on. Without both it is\n"
-    "127.0.0.1:7711 where you or root listen, else /run/collectord/control.sock.";
+    "Exit codes: 0 done, 1 failed or standard output could not be written, 2 wrong usage. run has\n"
+    "its own: see collectctl run --help.\n"
+    "COLLECT_CONTROL sets the default of --control, COLLECT_CONTROL_TLS_CA, _TLS_CERTIFICATE,\n"
+    "_TLS_KEY, _TLS_NAME and _TOKEN_FILE set those of --tls-ca and so on. Without --control and\n"
+    "COLLECT_CONTROL, the address is 127.0.0.1:7711 if you or root listen there, else\n"
+    "/run/collectord/control.sock.";
 
 constexpr const char* kRunFooter =
-    "A collector that runs at --control (default as in collectctl --help) is used. When none\n"
-    "answers there, or with -o, run starts one of its own for this run. With -o, --control says\n"
-    "where that one listens; otherwise a --control at which nobody answers is an error.\n"
+    "run uses the collector at --control (default as in collectctl --help). If none answers\n"
+    "there, or with -o, run starts one for this run. With -o, --control is the address at which\n"
+    "that collector listens; otherwise it is an error if nobody answers at a given --control.\n"
     "\n"
-    "The program gets the agent by LD_PRELOAD and COLLECT_* variables. Yours hold where no option\n"
-    "says otherwise, COLLECT_TAG too; but COLLECT_CONNECT and COLLECT_LISTEN, which say where the\n"
-    "collector is. Its standard streams and its signals are its own.\n"
+    "The program gets the agent through LD_PRELOAD and COLLECT_* variables. Your own COLLECT_*\n"
+    "variables apply if no option says otherwise, except for COLLECT_CONNECT and COLLECT_LISTEN.\n"
+    "The program keeps its standard streams and signals.\n"
     "\n"
-    "Exit code: the program's own, 128 + N when signal N ended it, 127 when there is no such\n"
-    "program, 126 when it cannot be executed, 125 when collectctl, or storing a session, failed,\n"
-    "or where a pattern of --only or --except matched no function and the program's code is 0.\n"
+    "Exit code: the program's own, 128 + N if signal N ended it, 127 if there is no such\n"
+    "program, 126 if it cannot be executed, 125 if collectctl, or storing a session, failed, or\n"
+    "if a pattern of --only or --except matched no function and the program's code is 0.\n"
     "\n"
     "Examples:\n"
     "  collectctl run -o /var/tmp/traces -- ctest --output-on-failure\n"
@@ -61,7 +64,7 @@ CLI::App* add_run(CLI::App& app, Line& line) {
   RunOptions& run = line.run;
   // For --help alone: split_off_program() takes them before anything is parsed.
   command->add_option("PROGRAM", run.command,
-                      "What to run, with its own arguments; -- may stand in front of it");
+                      "Program to run, with its arguments; -- may come before it");
   command
       ->add_option("-o,--output", run.root,
                    "Directory for the sessions (default: ada_traces, or the running collector's)")
@@ -81,10 +84,10 @@ CLI::App* add_run(CLI::App& app, Line& line) {
       ->check(CLI::IsMember({"thread", "process"}));
   add_recording_options(*command, run.agent);
   command->add_flag("--no-follow", run.program_only,
-                    "Record the program alone, not the processes that it starts");
+                    "Record only the program, not the processes that it starts");
   add_control(*command, line.control);
-  command->add_flag("-q,--quiet", run.quiet, "Say nothing unless something is wrong");
-  command->add_flag("--json", line.json, "The summary as one line of JSON on standard error");
+  command->add_flag("-q,--quiet", run.quiet, "Print nothing unless something is wrong");
+  command->add_flag("--json", line.json, "Print the summary as one line of JSON on standard error");
   command->footer(kRunFooter);
   command->callback([&line] {
     line.takes_signals = true;
@@ -99,20 +102,20 @@ CLI::App* add_run(CLI::App& app, Line& line) {
 
 void add_doctor(CLI::App& app, Line& line) {
   CLI::App* command =
-      add_command(app, "doctor", "Say whether this machine can record, and what keeps it from it");
+      add_command(app, "doctor", "Check whether this machine can record, and say what prevents it");
   command
       ->add_option("-o,--output", line.doctor.root,
-                   "Where sessions would go (default: ada_traces, or the running collector's)")
+                   "Directory for the sessions (default: ada_traces, or the running collector's)")
       ->type_name("DIRECTORY");
   add_control(*command, line.control);
   add_json(command, line);
   command->footer(
-      "Looks at the collector, its ports, the agents, the adb server, usbmuxd, the system's "
-      "limits,\n"
-      "and the disk, to which it writes 256 MiB at most for a second: into a file without a name.\n"
+      "Checks the collector, its ports, the agents, the adb server, usbmuxd, the system's limits,\n"
+      "and the disk, to which it writes at most 256 MiB, for one second, into a file without a\n"
+      "name.\n"
       "\n"
-      "Exit code: 0 when programs of this machine can be recorded, 1 where there is a problem.\n"
-      "What is missing for phones is a warning; android doctor and ios doctor look at phones.");
+      "Exit code: 0 if programs of this machine can be recorded, 1 if there is a problem. What is\n"
+      "missing for phones is a warning; android doctor and ios doctor check phones.");
   command->callback([&line] {
     line.command = [&line] {
       line.doctor.control = run_control(line.control, "");
@@ -178,13 +181,23 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
   return "";
 }
 
+// " (did you mean report?)", if a command has nearly that name.
+std::string did_you_mean(const CLI::App& app, const std::string& word) {
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  std::vector<std::string> names;
+  for (const CLI::App* command : commands) names.push_back(command->get_name());
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  const std::string_view near = nearest_word(word, candidates.data(), candidates.size());
+  return near.empty() ? "" : " (did you mean " + std::string(near) + "?)";
+}
+
 int parse_and_run(int argc, char** argv) {
   Line line;
   CLI::App app(kSummary, "collectctl");
-  app.set_help_flag("-h,--help", "Say what there is");
-  app.set_version_flag("--version", std::string("collectctl ") + COLLECT_VERSION);
+  app.set_help_flag("-h,--help", "Print this help");
+  app.set_version_flag("-V,--version", std::string("collectctl ") + COLLECT_VERSION);
   add_control(app, line.control);
-  app.add_flag("--json", line.json, "JSON for programs instead of tables for people");
+  app.add_flag("--json", line.json, "Print JSON instead of tables");
   app.require_subcommand(1);
   app.footer(kFooter);
   CLI::App* run = add_run(app, line);
@@ -194,8 +207,12 @@ int parse_and_run(int argc, char** argv) {
   add_online_commands(app, line);
   add_file_commands(app, line);
   std::vector<std::string> arguments = split_off_program(app, run, argc, argv, line);
+  if (!arguments.empty() && arguments.front() == "help") {  // help COMMAND is COMMAND --help
+    arguments.erase(arguments.begin());
+    arguments.emplace_back("--help");
+  }
   if (const std::string unknown = unknown_command(app, arguments); !unknown.empty()) {
-    return wrong_usage(app, "there is no command \"" + unknown + "\"");
+    return wrong_usage(app, "there is no command \"" + unknown + "\"" + did_you_mean(app, unknown));
   }
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
@@ -207,7 +224,7 @@ int parse_and_run(int argc, char** argv) {
     return wrong_usage(app, error.what());
   }
   if (run->parsed() && line.run.command.empty()) {
-    return wrong_usage(app, "say which program to run");
+    return wrong_usage(app, "the program to run is missing");
   }
   if (!line.takes_signals) {
     // A reader that goes away ends our output, not the process; a traced program keeps the default.

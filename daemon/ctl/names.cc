@@ -194,8 +194,12 @@ class Parse {
         problem("gaps", at, "", "lacks the thread or the number of lost records");
         continue;
       }
-      out_.gaps.push_back({*thread, text_of(item, "lane") == "detail", *lost});
+      out_.gaps.push_back({*thread, text_of(item, "lane") == "detail", *lost,
+                           number(item, "before_seq"), number(item, "first_ns").value_or(0),
+                           number(item, "last_ns").value_or(0)});
     }
+    std::stable_sort(out_.gaps.begin(), out_.gaps.end(),
+                     [](const auto& a, const auto& b) { return a.thread < b.thread; });
     stalls();
     const auto totals = json_.find("totals");
     if (totals == json_.end() || !totals->is_object()) return;
@@ -320,6 +324,14 @@ void NameTable::append_name(std::string& to, uint64_t function_id) const {
   } else {
     append_unnamed(to, function_id);
   }
+}
+
+std::string NameTable::module_name_of(uint32_t module_id) const {
+  const auto module = modules_.find(module_id);
+  if (module != modules_.end() && !module->second.empty()) return module->second;
+  std::string number;
+  append_hex(number, module_id);
+  return number;
 }
 
 void NameTable::append_unnamed(std::string& to, uint64_t function_id) const {

@@ -42,6 +42,9 @@ struct ManifestGap {
   uint32_t thread = 0;
   bool detail_lane = false;
   uint64_t lost = 0;
+  std::optional<uint64_t> before_seq;  // number of the first record behind it
+  uint64_t first_ns = 0;               // of the records that are missing; 0: not known
+  uint64_t last_ns = 0;
 };
 
 struct ManifestProblem {
@@ -69,7 +72,7 @@ struct SessionManifest {
   std::unordered_map<uint32_t, size_t> positions;  // thread id -> position in `threads`
   std::vector<ManifestModule> modules;
   std::vector<ManifestSymbol> symbols;
-  std::vector<ManifestGap> gaps;
+  std::vector<ManifestGap> gaps;       // by thread
   std::vector<storage::Stall> stalls;  // those of every thread first, then by thread and time
   std::optional<uint64_t> total_events;
   std::optional<uint64_t> total_detail_records;
@@ -93,6 +96,8 @@ class NameTable {
   std::string_view name_of(uint64_t function_id) const;
   // The same without the memory: for several threads at once.
   void append_name(std::string& to, uint64_t function_id) const;
+  // "libz.so"; of a module without a path its number, as 0x1f.
+  std::string module_name_of(uint32_t module_id) const;
 
  private:
   void append_unnamed(std::string& to, uint64_t function_id) const;

@@ -39,6 +39,8 @@ struct DetailOptions {
 struct TriggerOptions {
   std::string target;  // session or agent; empty: every one that records
   std::vector<std::string> functions{};
+  std::string counter{};  // in their place
+  int64_t above = 0;      // what it passes
   std::vector<std::string> until{};
   bool throws = false;
   std::chrono::nanoseconds longer_than{0};  // 0: every call is meant

@@ -90,9 +90,23 @@ std::string_view event_word(api::Trigger::Event event) {
       return "long call";
     case api::Trigger::EVENT_EXCEPTION:
       return "exception";
+    case api::Trigger::EVENT_COUNTER:
+      return "counter";
     default:
       return "call";
   }
+}
+
+// Its functions, or its counter and the bound.
+std::string subject_of(const api::Trigger& trigger) {
+  if (trigger.event() == api::Trigger::EVENT_COUNTER) {
+    return printable_sentence(trigger.counter()) + " > " + std::to_string(trigger.above());
+  }
+  std::string functions;
+  for (const std::string& one : trigger.functions()) {
+    functions += (functions.empty() ? "" : ", ") + printable_sentence(one);
+  }
+  return functions;
 }
 
 }  // namespace
@@ -156,10 +170,13 @@ int set_detail(const Online& online, const DetailOptions& options) {
 int set_trigger(const Online& online, const TriggerOptions& options) {
   api::SetTriggersRequest request;
   if (!options.target.empty()) request.mutable_target()->set_any(options.target);
-  if (!options.functions.empty()) {
+  if (!options.functions.empty() || !options.counter.empty()) {
     api::Trigger& trigger = *request.add_triggers();
     trigger.mutable_functions()->Add(options.functions.begin(), options.functions.end());
-    trigger.set_event(options.throws                    ? api::Trigger::EVENT_EXCEPTION
+    trigger.set_counter(options.counter);
+    trigger.set_above(options.above);
+    trigger.set_event(!options.counter.empty()          ? api::Trigger::EVENT_COUNTER
+                      : options.throws                  ? api::Trigger::EVENT_EXCEPTION
                       : options.longer_than.count() > 0 ? api::Trigger::EVENT_LONG_CALL
                                                         : api::Trigger::EVENT_CALL);
     if (options.longer_than.count() > 0) {
@@ -182,14 +199,10 @@ int show_triggers(const Online& online, const std::string& target) {
   const auto response = Client(online.control).triggers(target);
   if (!response.ok()) return failed(online.err, response.error());
   return print(online, *response, [&] {
-    Table table({"AGENT", "SESSION", "FUNCTIONS", "EVENT", "FIRED"});
+    Table table({"AGENT", "SESSION", "WHAT", "EVENT", "FIRED"});
     for (const api::TriggersOutcome& outcome : response->outcomes()) {
       for (const api::Trigger& trigger : outcome.triggers()) {
-        std::string functions;
-        for (const std::string& one : trigger.functions()) {
-          functions += (functions.empty() ? "" : ", ") + printable_sentence(one);
-        }
-        table.add({short_name(outcome.agent()), short_name(outcome.session()), functions,
+        table.add({short_name(outcome.agent()), short_name(outcome.session()), subject_of(trigger),
                    std::string(event_word(trigger.event())),
                    with_thousands(trigger.fired_count())});
       }

@@ -65,8 +65,8 @@ Result<Outcome> recover_session(const std::string& directory) {
   if (!storage::parse_place(root, name)) {
     return Error{Code::kUnsupported,
                  directory +
-                     ": not a session of collectord (…/session_…/pid_…); nothing is changed "
-                     "in the sessions of others"};
+                     ": not named session_…/pid_…, so it may be another program's and is not "
+                     "changed; give it such a name to recover it"};
   }
   // Held, so that nobody can put another directory in its place meanwhile.
   auto opened = storage::RootedDirectory::open(root);

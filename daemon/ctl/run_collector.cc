@@ -80,9 +80,10 @@ Result<RunCollector> find_collector(const CollectorWish& wish, JobSignals& signa
   const std::string address = wish.control.address.empty() ? "127.0.0.1:0" : wish.control.address;
   // It is there for one program, and does not come back.
   const auto looks_for = [&wish](Phones phones) { return wish.phones == phones ? "auto" : "off"; };
-  const std::vector<std::string> attach = {"--adb",          looks_for(Phones::kAndroid),
-                                           "--usbmux",       looks_for(Phones::kIos),
-                                           "--seal-at-stop", "true"};
+  std::vector<std::string> attach = {"--adb",          looks_for(Phones::kAndroid),
+                                     "--usbmux",       looks_for(Phones::kIos),
+                                     "--seal-at-stop", "true"};
+  if (!wish.token_file.empty()) attach.insert(attach.end(), {"--token-file", wish.token_file});
   const std::chrono::milliseconds root_bound = wish.root.empty() ? kNoWait : kRootBound;
   collector.root = absolute(wish.root.empty() ? kDefaultRoot : wish.root);
   auto daemon =

@@ -24,6 +24,7 @@ struct CollectorWish {
   std::string root;               // given: a collector of our own stores there
   ControlTarget control;          // address empty: not given
   Phones phones = Phones::kNone;  // it has to find agents on these
+  std::string token_file = {};    // with the token that one of our own asks agents for; empty: none
 };
 
 struct RunCollector {

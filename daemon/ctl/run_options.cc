@@ -56,11 +56,11 @@ CLI::Validator size_check() {
 void add_limits(CLI::App& command, AgentSettings& agent) {
   command
       .add_option("--only", agent.only,
-                  "Record this function alone, from the first call on: its name, with or without "
+                  "Record only this function, from the first call on: its name, with or without "
                   "namespace and arguments, a pattern with * and ?, or a 0x… id; may be repeated")
       ->type_name("FUNCTION")
       ->allow_extra_args(false);
-  command.add_option("--except", agent.except, "But not this function; may be repeated")
+  command.add_option("--except", agent.except, "Do not record this function; may be repeated")
       ->type_name("FUNCTION")
       ->allow_extra_args(false);
   command
@@ -77,16 +77,17 @@ void add_limits(CLI::App& command, AgentSettings& agent) {
   command
       .add_option("--max-time", agent.max_time,
                   "End the recording after this time, counted from the start of the program, which "
-                  "goes on untraced")
+                  "continues untraced")
       ->type_name("DURATION")
       ->transform(longest_recording());
   command
-      .add_option("--max-size", agent.max_bytes,
-                  "End the recording of each process when it has so many bytes: 512K, 10M, 2G; the "
-                  "program goes on untraced")
+      .add_option(
+          "--max-size", agent.max_bytes,
+          "End the recording of each process at this size: 512K, 10M, 2G; the program continues "
+          "untraced")
       ->type_name("BYTES")
       ->transform(size_check());
-  command.add_flag("--idle", agent.start_idle, "Record nothing until collectctl start says so");
+  command.add_flag("--idle", agent.start_idle, "Record nothing until collectctl start");
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ class Waiter {
     while (true) {
       Result<RunView> view = look_at_run(client_, wait_);
       if (!view.ok()) {
-        result_.trouble = "lost touch with the collector: " + view.error().message;
+        result_.trouble = "lost the connection to the collector: " + view.error().message;
         return std::move(result_);
       }
       result_.agent_seen = result_.agent_seen || !view->agents.empty() || !view->sessions.empty();
@@ -57,11 +57,11 @@ class Waiter {
       result_.sessions = std::move(view->sessions);
       if (done) return std::move(result_);
       if (!why_ended.empty()) {
-        result_.trouble = "storing ended, so what is still to come is not waited for: " + why_ended;
+        result_.trouble = "storing ended, so run does not wait for the rest: " + why_ended;
         return std::move(result_);
       }
       if (Clock::now() - last_change_ > kSealStallBound) {
-        result_.trouble = "nothing moved for " + std::to_string(kSealStallBound.count() / 1000) +
+        result_.trouble = "no progress for " + std::to_string(kSealStallBound.count() / 1000) +
                           " s; the session was not sealed by its agent";
         return std::move(result_);
       }

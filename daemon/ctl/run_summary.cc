@@ -134,8 +134,10 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
   if (session.symbols() == control::v1::SYMBOLS_STATE_PENDING ||
       session.symbols() == control::v1::SYMBOLS_STATE_FAILED) {
     const bool pending = session.symbols() == control::v1::SYMBOLS_STATE_PENDING;
-    text += line("names", pending ? "functions are not named yet; the collector goes on with it"
-                                  : "functions have no names (collectctl inspect says why)");
+    text +=
+        line("names",
+             pending ? "not all functions have names yet; the collector continues to look them up"
+                     : "functions have no names (collectctl inspect says why)");
     text += line("", "(collectctl symbolize looks them up)");
   }
   if (!lost.empty() && outcome.waits) {
@@ -160,7 +162,7 @@ std::string session_list(const std::vector<Session>& sessions) {
   std::string text = table.text();
   if (sessions.size() > kMaxListedSessions) {
     text += "  and " + std::to_string(sessions.size() - kMaxListedSessions) +
-            " more: collectctl sessions\n";
+            " more; collectctl sessions lists them while the collector runs\n";
   }
   return text;
 }
@@ -214,17 +216,22 @@ std::string nothing_recorded(const RunOutcome& outcome) {
     return "  No process of this run reached the collector, though the program can load the "
            "agent.\n"
            "  A program that clears its environment, or is a script whose interpreter is "
-           "set-user-id\n  or static, runs without it. COLLECT_LOG=1 makes the agent say what it "
-           "does.\n";
+           "set-user-id\n  or static, runs without it; so does one with AddressSanitizer, unless\n"
+           "  ASAN_OPTIONS=verify_asan_link_order=0 is set. COLLECT_LOG=1 makes the agent print "
+           "what\n"
+           "  it does.\n";
   }
   if (!signal.empty()) {
     return "  The program was ended by a signal (" + signal +
            "), and no traced function had been\n  called before.\n";
   }
-  return "  The program ran with the agent, and not one traced function was called: it is not\n"
-         "  instrumented. Build it, and the libraries you care about, with\n"
+  return "  The program ran with the agent, but called no traced function: it is not "
+         "instrumented.\n"
+         "  Of a shell or an interpreter, only the programs that it starts can be traced. Build "
+         "them,\n"
+         "  and the libraries you care about, with\n"
          "      -finstrument-functions -g\n"
-         "  in CFLAGS and CXXFLAGS, link it dynamically, and run it again. No source changes.\n";
+         "  in CFLAGS and CXXFLAGS, link dynamically, and run again. The sources need no change.\n";
 }
 
 }  // namespace
@@ -277,7 +284,10 @@ std::string run_summary_text(const RunOutcome& outcome) {
     // Without our own trouble, silence has its cause in the program.
     return outcome.trouble.empty() ? text + nothing_recorded(outcome) : text;
   }
-  if (outcome.sessions.size() > 1) text += session_list(outcome.sessions) + "\n";
+  if (outcome.sessions.size() > 1) {
+    text += session_list(outcome.sessions) + "\n";
+    text += "  The largest of these " + std::to_string(outcome.sessions.size()) + " sessions:\n";
+  }
   text += session_lines(*largest, outcome);
   for (size_t i = 0; i < outcome.top.size(); ++i) {
     const TopFunction& function = outcome.top[i];
@@ -285,6 +295,10 @@ std::string run_summary_text(const RunOutcome& outcome) {
     std::snprintf(share, sizeof(share), "%5.1f %%  ", function.self_share * 100);
     text += line(i == 0 ? "self time" : "",
                  share + printable(function.name) + "  " + plural(function.calls, "call"));
+  }
+  if (outcome.top.empty() && is_sealed(*largest) && largest->events() > kMaxQuickEvents) {
+    text += line("self time", "not computed for more than " + with_thousands(kMaxQuickEvents) +
+                                  " events; collectctl report computes it");
   }
   const std::string path = shell_word(largest->path());
   text += line("next", "collectctl report " + path);

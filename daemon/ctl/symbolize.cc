@@ -35,9 +35,8 @@ Result<storage::Manifest> sealed_manifest(storage::Fs& files, const std::string&
   if (!manifest.ok() && manifest.code() == Code::kLimit) return manifest.error();
   const auto json = nlohmann::json::parse(*text, nullptr, false);
   if (!json.is_object() || !json.contains("state")) {
-    return Error{Code::kUnsupported, directory +
-                                         ": not a session of collectord; nothing is changed in the "
-                                         "sessions of others"};
+    return Error{Code::kUnsupported,
+                 directory + ": its manifest is not collectord's, so it is not changed"};
   }
   if (manifest.ok() && manifest->state == storage::SessionState::kRecording) {
     return Error{Code::kUnsupported,

@@ -141,35 +141,6 @@ std::string shell_word(const std::string& text) {
   return word + "'";
 }
 
-Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
-  const auto refuse = [text]() -> Error {
-    return {Code::kInvalidArgument,
-            "\"" + std::string(text) + "\" is no duration; write 5s, 200ms, 1.5m or 2h"};
-  };
-  double number = 0;
-  const auto parsed =
-      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
-  if (parsed.ec != std::errc() || !std::isfinite(number) || number < 0) return refuse();
-  const std::string_view unit(parsed.ptr,
-                              static_cast<size_t>(text.data() + text.size() - parsed.ptr));
-  double ns = 0;
-  if (unit.empty() || unit == "s") {
-    ns = number * 1e9;
-  } else if (unit == "ms") {
-    ns = number * 1e6;
-  } else if (unit == "us") {
-    ns = number * 1e3;
-  } else if (unit == "m" || unit == "min") {
-    ns = number * 60e9;
-  } else if (unit == "h") {
-    ns = number * 3600e9;
-  } else {
-    return refuse();
-  }
-  if (ns > 9e18) return refuse();
-  return std::chrono::nanoseconds(static_cast<int64_t>(std::llround(ns)));
-}
-
 Result<uint64_t> parse_size(std::string_view text) {
   constexpr std::string_view kUnits = "KMG";
   std::string_view digits = text;

@@ -9,6 +9,7 @@
 
 #include "collect/control/v1/control.pb.h"
 #include "daemon/ctl/figures.h"
+#include "daemon/ctl/time_words.h"
 #include "formats/core/printable.h"
 #include "formats/core/result.h"
 
@@ -33,9 +34,6 @@ std::string short_name(std::string_view name);
 
 // One word as a shell takes it, in quotation marks where it needs them.
 std::string shell_word(const std::string& text);
-
-// "5s", "200ms", "1.5m", "2h"; a bare number counts seconds.
-Result<std::chrono::nanoseconds> parse_duration(std::string_view text);
 
 inline constexpr uint64_t kMaxSize = uint64_t{1} << 60;
 // Bytes: "4096", "512K", "10M", "2G"; powers of 1024.

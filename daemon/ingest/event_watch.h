@@ -1,5 +1,6 @@
 // Looks for single events among those that arrive: calls of some functions, calls of them that take
 // long, exceptions that end them. For the triggers of the control plane (collector_triggers.cc).
+// Counters do not come with the events: counter_watch.h looks for those.
 //
 // One session's; its writer's thread.
 #pragma once
@@ -7,6 +8,7 @@
 #include <bitset>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -22,10 +24,12 @@ inline constexpr size_t kMaxWatchedEvents = 64;
 inline constexpr size_t kMaxOpenCalls = 4096;
 
 struct WatchedEvent {
-  enum class Kind : uint8_t { kCall, kLongCall, kException };
+  enum class Kind : uint8_t { kCall, kLongCall, kException, kCounter };
   Kind kind = Kind::kCall;
-  uint64_t longer_than_ns = 0;      // of kLongCall
-  std::vector<uint64_t> functions;  // ids
+  uint64_t longer_than_ns = 0;        // of kLongCall
+  std::vector<uint64_t> functions{};  // ids; none of kCounter
+  std::string counter{};              // of kCounter: its name,
+  int64_t above = 0;                  // and what its value passes
 };
 
 struct SeenEvent {
@@ -34,9 +38,11 @@ struct SeenEvent {
   uint64_t at_ns =
       0;  // device clock: of the event; of kLongCall, when the call was known to be long
   uint64_t took_ns = 0;  // of kLongCall, so far
+  int64_t value = 0;     // of kCounter
 };
 
-// Called on the writer's thread, at most once for each watched event and page.
+// Called on the writer's thread, at most once for each watched event and page; of counters on the
+// peer's io thread.
 using OnSeen = std::function<void(const SeenEvent&)>;
 
 class EventWatch {

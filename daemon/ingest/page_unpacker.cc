@@ -1,5 +1,7 @@
 #include "daemon/ingest/page_unpacker.h"
 
+#include <utility>
+
 #include "daemon/ingest/limits.h"
 #include "formats/core/crc32.h"
 #include "proto/wire/page_codec.h"
@@ -20,15 +22,14 @@ Result<Page> PageUnpacker::unpack(const Page& sent) {
   Page page = sent;
   const MutableBytes records(records_.get() + used_, sent.raw_bytes);
   const wire::PageCodecError error =
-      wire::decode_page(page.lane, page.record_count, page.bytes,
-                        MutableBytes(scratch_.get(), kUnpackBytes), records);
+      wire::decode_page(page, page.bytes, MutableBytes(scratch_.get(), kUnpackBytes), records);
   if (error != wire::PageCodecError::kNone) {
     return Error{Code::kDamaged, "page of stream " + std::to_string(page.stream_id) +
                                      " from record " + std::to_string(page.first_seq) + ": " +
                                      wire::page_codec_error_text(error)};
   }
   used_ += records.size();
-  page.codec = Codec::kRaw;
+  page.encoded_by = std::exchange(page.codec, Codec::kRaw);
   page.encoded = page.bytes;
   page.bytes = records;
   page.bytes_crc32c = crc32c(records);

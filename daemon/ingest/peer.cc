@@ -204,7 +204,8 @@ void Peer::links_are_down(const std::string& reason) {
   } else {
     if (session_ && session_->stop_asked_at) {
       finished_recording_ = std::max(finished_recording_, session_->recording);
-      seal(storage::SessionState::kRecovered, "stopped while its agent was away: " + reason);
+      seal(storage::SessionState::kRecovered,
+           "stopped while its agent was disconnected: " + reason);
     }
     if (session_ && was_up) put(*session_, SessionNote{"the link ended: " + reason});
     interrupt_session();
@@ -229,7 +230,7 @@ void Peer::detach(Answer<AgentSnapshot> done) {
   }
   if (session_) {
     finished_recording_ = std::max(finished_recording_, session_->recording);
-    seal(storage::SessionState::kRecovered, "detached while its agent was away");
+    seal(storage::SessionState::kRecovered, "detached while its agent was disconnected");
   }
   finish(SessionSnapshot{});
 }
@@ -274,7 +275,7 @@ void Peer::leave_session() {
   session_.reset();
   session->sealing = true;
   session->shown.state = SessionState::kInterrupted;
-  session->shown.status = "the collector stopped; the next start goes on with it";
+  session->shown.status = "the collector stopped; its next start continues the session";
   show_session(*session, true);
   session->pipe->push(SessionSuspend{"the collector stopped; the session waits for the next one"});
   sealing_.push_back(session);

@@ -20,6 +20,7 @@
 
 #include "daemon/ingest/clock_fit.h"
 #include "daemon/ingest/core.h"
+#include "daemon/ingest/counter_watch.h"
 #include "daemon/ingest/handshake.h"
 #include "daemon/ingest/link.h"
 #include "daemon/ingest/page_reader.h"
@@ -178,6 +179,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   void on_bye(const wire::Frame& frame);
   void on_loaded_modules(const wire::Frame& frame);
   void on_want_function_filter(const wire::Frame& frame);
+  void on_counters(const wire::Frame& frame);
   bool take_modules(const std::vector<storage::ModuleInfo>& infos);
   void begin_burst();
   void send_probe();
@@ -258,6 +260,8 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   ClockFit clock_fit_;
   std::optional<storage::ClockSync> clock_sync_;
   std::optional<storage::FunctionFilter> function_filter_;
+  CounterWatch counter_watch_;
+  bool counters_changed_ = false;                  // since the agent was shown
   bool filter_asked_ = false;                      // on this control channel
   std::optional<principal::Lease> wished_memory_;  // for modules that came before a recording
   uint32_t burst_ = 0;

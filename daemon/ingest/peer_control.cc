@@ -46,6 +46,9 @@ void Peer::on_frame(Link& link, const wire::Frame& frame) {
     case wire::FrameType::kWantFunctionFilter:
       on_want_function_filter(frame);
       return;
+    case wire::FrameType::kCounters:
+      on_counters(frame);
+      return;
     case wire::FrameType::kRefuse: {
       const auto refusal = parsed<wire::Refuse>(frame);
       if (refusal) drop_links("refused by the agent: " + refusal->reason());
@@ -56,9 +59,8 @@ void Peer::on_frame(Link& link, const wire::Frame& frame) {
   }
   const bool is_known =
       (frame.type >= wire::FrameType::kDial && frame.type <= wire::FrameType::kProof) ||
-      (frame.type >= wire::FrameType::kRecordingStart &&
-       frame.type <= wire::FrameType::kRecordingEnd) ||
-      (frame.type >= wire::FrameType::kAck && frame.type <= wire::FrameType::kWantFunctionFilter);
+      (frame.type >= wire::FrameType::kRecordingStart && frame.type <= wire::FrameType::kStalls) ||
+      (frame.type >= wire::FrameType::kAck && frame.type <= wire::FrameType::kCounters);
   if (is_known) {
     violation("frame type " + std::to_string(static_cast<unsigned>(frame.type)) +
               " does not belong on the control channel");
@@ -75,11 +77,13 @@ void Peer::on_heartbeat(const wire::Frame& frame) {
   }
   // Pages that go as they are make no news.
   const bool encodes = beat->link_raw_bytes() != beat->link_sent_bytes();
-  const bool news = mode != agent_.detail || beat->spooled_bytes() != agent_.spooled_bytes ||
+  const bool news = mode != agent_.detail || counters_changed_ ||
+                    beat->spooled_bytes() != agent_.spooled_bytes ||
                     (encodes && beat->link_sent_bytes() != agent_.link_sent_bytes);
   agent_.link_raw_bytes = beat->link_raw_bytes();
   agent_.link_sent_bytes = beat->link_sent_bytes();
   agent_.spooled_bytes = beat->spooled_bytes();
+  counters_changed_ = false;
   if (!news) return;
   agent_.detail = mode;
   if (session_ && session_->shown.detail != mode) {
@@ -125,6 +129,18 @@ void Peer::on_want_function_filter(const wire::Frame& frame) {
   filter_asked_ = true;
   core_.observer.filter_wanted(
       agent_, {split_patterns(want->only()), split_patterns(want->except()), modules()});
+}
+
+void Peer::on_counters(const wire::Frame& frame) {
+  const auto counters = parsed<wire::Counters>(frame);
+  if (!counters) return;
+  const Status taken = counter_watch_.take(*counters);
+  if (!taken.ok()) {
+    violation(taken.error().message);
+    return;
+  }
+  agent_.counters = counter_watch_.values();
+  counters_changed_ = true;
 }
 
 void Peer::on_bye(const wire::Frame& frame) {
@@ -277,7 +293,7 @@ void Peer::stop_recording(Answer<SessionSnapshot> done) {
   session->when_sealed.push_back(std::move(done));
   if (!connected()) {
     finished_recording_ = std::max(finished_recording_, session->recording);
-    seal(storage::SessionState::kRecovered, "stopped while its agent was away");
+    seal(storage::SessionState::kRecovered, "stopped while its agent was disconnected");
     return;
   }
   if (session->stop_asked_at) return;
@@ -323,7 +339,7 @@ void Peer::ack_recording_ended(uint32_t recording) {
 void Peer::sweep_control(SteadyTime now) {
   const milliseconds heartbeat = core_.options.heartbeat;
   if (now - control_heard_at_ > heartbeat * kDeadAfterHeartbeats) {
-    drop_links("nothing was heard of the agent for " +
+    drop_links("nothing was received from the agent for " +
                std::to_string((heartbeat * kDeadAfterHeartbeats).count()) + " ms");
     return;
   }

@@ -1,4 +1,4 @@
-// The data channel of a peer: WIRE.md "Explaining before recording" and "Acks and resume".
+// The data channel of a peer: WIRE.md "Metadata before records" and "Acks and resume".
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -56,8 +56,12 @@ void Peer::welcome_data(const std::vector<storage::StreamPosition>* positions) {
 }
 
 uint64_t Peer::agreed_features() const {
-  const uint64_t offered =
-      wire::kFeatureStartFilter | (core_.options.page_codecs ? uint64_t{wire::kFeatureColumns} : 0);
+  uint64_t offered = wire::kFeatureStartFilter;
+  if (core_.options.page_codecs) {
+    offered |= wire::kFeatureColumns;
+    // Within one machine, time counts and bytes do not.
+    if (!hello_.boot_id().empty() && hello_.boot_id() == boot_id()) offered |= wire::kFeatureTuples;
+  }
   return offered & hello_.features();
 }
 
@@ -91,7 +95,10 @@ void Peer::keep(SessionItem item) {
 
 // Empty when the page may come now.
 std::string Peer::page_fault(const Page& page) {
-  if (page.codec != Codec::kRaw && (features_ & wire::kFeatureColumns) == 0) {
+  uint64_t needed = 0;
+  if (page.codec == Codec::kColumns) needed = wire::kFeatureColumns;
+  if (page.codec == Codec::kTuples) needed = wire::kFeatureTuples;
+  if ((features_ & needed) != needed) {
     return "page of codec " + std::to_string(static_cast<unsigned>(page.codec)) +
            ", which was not agreed on";
   }
@@ -156,6 +163,7 @@ bool Peer::on_data_frame(const wire::Frame& frame) {
     case wire::FrameType::kHeartbeat:
     case wire::FrameType::kBye:
     case wire::FrameType::kWantFunctionFilter:
+    case wire::FrameType::kCounters:
       return violation("frame type " + std::to_string(static_cast<unsigned>(frame.type)) +
                        " does not belong on the data channel");
     default:

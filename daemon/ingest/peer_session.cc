@@ -326,6 +326,7 @@ void Peer::watch_events(EventsWanted wanted, const Answer<std::string>& done) {
     done(Error{Code::kNotFound, "agents/" + std::to_string(agent_.id) + " does not record now"});
     return;
   }
+  counter_watch_.watch(wanted.events, wanted.on_seen);
   put(*session_, std::move(wanted));
   done(session_->shown.name);
 }

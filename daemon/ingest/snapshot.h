@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -85,6 +86,7 @@ struct AgentSnapshot {
   uint64_t link_sent_bytes = 0;  // after encoding
   uint64_t spooled_bytes = 0;    // in its spool file
   bool dialled = false;
+  std::map<std::string, int64_t> counters;  // of the program, by name
   std::optional<StartFilter> start_filter;  // none: it was started without one
 };
 

@@ -139,6 +139,9 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::load(const TlsFiles& files
     if (reason != X509_R_KEY_VALUES_MISMATCH && reason != X509_R_KEY_TYPE_MISMATCH) {
       return file_error("tls_key", files.key);
     }
+  }
+  // A key of another kind than the certificate's is taken above; a key that was refused is none.
+  if (SSL_CTX_check_private_key(context) != 1) {
     ERR_clear_error();
     return Error{Code::kInvalidArgument,
                  "tls_key: " + files.key + " is not the key of " + files.certificate};

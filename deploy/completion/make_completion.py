@@ -17,7 +17,7 @@ KINDS = {
     "SESSION": "sessions", "AGENT": "agents", "TARGET": "targets", "PROGRAM": "program",
     "ADDRESS": "nothing", "BYTES": "nothing", "DURATION": "nothing", "FILTER": "nothing",
     "FUNCTION": "nothing", "MB": "nothing", "MS": "nothing", "N": "nothing", "NAME": "nothing",
-    "NS": "nothing", "SECONDS": "nothing", "TEXT": "nothing", "THREAD": "nothing", "TID": "nothing",
+    "NS": "nothing", "TIME": "nothing", "KIND": "nothing", "SECONDS": "nothing", "TEXT": "nothing", "THREAD": "nothing", "TID": "nothing",
     "UINT": "nothing", "PACKAGE": "nothing", "ACTIVITY": "nothing", "SERIAL": "nothing",
     "UDID": "nothing", "BUNDLE": "nothing", "PORT": "nothing",
 }

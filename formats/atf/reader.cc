@@ -265,7 +265,13 @@ const std::vector<uint64_t>& DetailReader::offsets() const {
 }
 
 uint64_t DetailReader::size() const {
-  return offsets().size();
+  if (!size_) {
+    DetailCursor cursor = records();
+    while (cursor.next()) {
+    }
+    size_ = cursor.seq();
+  }
+  return *size_;
 }
 
 std::optional<DetailRecord> DetailReader::get(uint64_t seq) const {

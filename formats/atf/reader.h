@@ -164,9 +164,9 @@ class DetailReader {
     return DetailCursor(header_.version, section_, header_.events_offset);
   }
 
-  // The first call of these three walks the file once and keeps 8 bytes per record (a record has at
-  // least 24, so that is at most a third of the file); afterwards each is O(1). That first call
-  // must not run on two threads at once.
+  // The first call of size(), and the first of the other two, walks the file once; afterwards each is
+  // O(1). get() and offset_of() keep 8 bytes per record (a record has at least 24, so that is at
+  // most a third of the file). Those first calls must not run on two threads at once.
   uint64_t size() const;
   std::optional<DetailRecord> get(uint64_t seq) const;
   std::optional<uint64_t> offset_of(uint64_t seq) const;
@@ -185,6 +185,7 @@ class DetailReader {
   FileState state_ = FileState::kUnfinalized;
   Bytes section_;
   uint64_t bytes_after_footer_ = 0;
+  mutable std::optional<uint64_t> size_;
   mutable std::optional<std::vector<uint64_t>> offsets_;  // of records within section_
 };
 

@@ -15,7 +15,9 @@ enum class Lane : uint8_t { kIndex = 0, kDetail = 1 };
 
 enum class Codec : uint8_t {
   kRaw = 0,
-  kColumns = 1,  // proto/wire/page_codec.h; in a container storage/page_columns.h
+  // proto/wire/page_codec.h; in a container storage/page_columns.h
+  kColumns = 1,
+  kTuples = 2,  // index lane alone
 };
 
 enum PageFlags : uint16_t {
@@ -61,8 +63,9 @@ static_assert(std::has_unique_object_representations_v<PageHeader>);
 
 // A page in memory; the bytes are borrowed.
 struct Page : PageHeader {
-  Bytes bytes;    // the records; while `codec` says otherwise, what they were encoded to
-  Bytes encoded;  // the same records by Codec::kColumns, where they came so; else empty
+  Bytes bytes = {};    // the records; while `codec` says otherwise, what they were encoded to
+  Bytes encoded = {};  // the same records as they came, where that was encoded; else empty
+  Codec encoded_by = Codec::kRaw;
 
   bool pre_roll() const { return (flags & kPagePreRoll) != 0; }
 };

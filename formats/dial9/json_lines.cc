@@ -4,7 +4,7 @@
 #include <map>
 
 #include "formats/core/printable.h"
-#include "formats/dial9/utf8.h"
+#include "formats/core/utf8_text.h"
 
 namespace collect::dial9 {
 namespace {

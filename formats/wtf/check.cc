@@ -1,6 +1,7 @@
 #include "formats/wtf/check.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_set>
 
 #include "formats/wtf/json_cursor.h"
@@ -50,7 +51,7 @@ void sort_by_time(std::vector<ScopeStep>& steps) {
   for (const unsigned shift : {0u, 16u}) {
     std::vector<size_t> begin((size_t{1} << 16) + 1);
     for (const ScopeStep& step : steps) ++begin[(step.us >> shift & 0xFFFF) + 1];
-    for (size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
+    std::partial_sum(begin.begin(), begin.end(), begin.begin());
     for (const ScopeStep& step : steps) sorted[begin[step.us >> shift & 0xFFFF]++] = step;
     steps.swap(sorted);
   }
@@ -134,7 +135,7 @@ void Checker::look_at_scope_name(const Event& event) {
   // In brackets it looks for arguments, and breaks on what is none.
   const size_t open = name.find('(');
   const bool fatal =
-      open != std::string::npos && name.size() - open > 2 && name.back() == ')' &&
+      open != std::string::npos && name.back() == ')' &&
       is_scope_name(std::string_view(name).substr(0, open)) &&
       !parse_signature(std::string_view(name).substr(open + 1, name.size() - open - 2));
   report_.findings.add_lazily(

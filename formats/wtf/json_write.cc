@@ -16,7 +16,7 @@ class JsonWriter {
   JsonWriter(const JsonOptions& options, ByteSink& sink, Findings& findings)
       : options_(options), sink_(sink), findings_(findings) {}
 
-  Status begin(uint32_t tool_version);
+  void begin(uint32_t tool_version);
   Status chunk(const Chunk& chunk);
   Status end();
   const JsonTotals& totals() const { return totals_; }
@@ -31,7 +31,7 @@ class JsonWriter {
   void put_base64(const Part& part);
   Status put_events(const Part& part);
   void count_events(const Part& part);
-  Status spill(size_t least);
+  Status spill_if_full();
 
   const JsonOptions options_;
   ByteSink& sink_;
@@ -43,9 +43,11 @@ class JsonWriter {
   TextOrdinals ordinals_;
 };
 
+// One over its own limit has kMaxStrings, which are more.
 bool usable_table(const StringTable& strings) {
-  return !strings.over_limit() && strings.size() <= kMaxJsonStrings;
+  return strings.size() <= kMaxJsonStrings;
 }
+static_assert(kMaxStrings > kMaxJsonStrings);
 
 // Whether the JSON form of the header part can be its own text.
 bool stands_for_itself(std::string_view json) {
@@ -65,25 +67,24 @@ bool stands_for_itself(std::string_view json) {
   return type == part_type_name(static_cast<uint32_t>(PartType::kFileHeader));
 }
 
-Status JsonWriter::spill(size_t least) {
-  if (out_.size() < least) return {};
+Status JsonWriter::spill_if_full() {
+  if (out_.size() < kOutBytes) return {};
   COLLECT_TRY(sink_.write(bytes_of(out_)));
   out_.clear();
   return {};
 }
 
-Status JsonWriter::begin(uint32_t tool_version) {
+void JsonWriter::begin(uint32_t tool_version) {
   out_ += lines() ? "{\n  \"wtfVersion\": " : "{\"wtfVersion\":";
   append_number(out_, int64_t{tool_version});
   out_ += lines() ? ",\n  \"formatVersion\": " : ",\"formatVersion\":";
   append_number(out_, int64_t{kFormatVersion});
   out_ += lines() ? ",\n  \"chunks\": [" : "}\n";
-  return spill(kOutBytes);
 }
 
 Status JsonWriter::end() {
   if (lines()) out_ += totals_.chunks == 0 ? "]\n}\n" : "\n  ]\n}\n";
-  return spill(1);
+  return sink_.write(bytes_of(out_));
 }
 
 void JsonWriter::put_type(uint32_t type, std::string_view name) {
@@ -113,7 +114,7 @@ Status JsonWriter::chunk(const Chunk& chunk) {
   ++totals_.chunks;
   COLLECT_TRY(put_chunk(chunk));
   if (!lines()) out_ += '\n';
-  return spill(kOutBytes);
+  return spill_if_full();
 }
 
 Status JsonWriter::put_chunk(const Chunk& chunk) {
@@ -166,12 +167,12 @@ Status JsonWriter::put_part(const Chunk& chunk, const Part& part, bool last_buff
       out_ += "{\"type\":\"string_resource\",\"value\":";
       append_json_string(out_, text_of(part.bytes));
       out_ += '}';
-      return spill(kOutBytes);
+      return spill_if_full();
     default:
       break;
   }
   put_base64(part);
-  return spill(kOutBytes);
+  return spill_if_full();
 }
 
 void JsonWriter::put_header(const Part& part) {
@@ -221,7 +222,7 @@ Status JsonWriter::put_events(const Part& part) {
     separate();
     print_event(out_, event, ordinals_);
     rest = walker.rest();
-    COLLECT_TRY(spill(kOutBytes));
+    COLLECT_TRY(spill_if_full());
   }
   if (!rest.empty() && !part.cut) {
     separate();
@@ -251,7 +252,7 @@ Result<JsonTotals> binary_to_json(Bytes file, const JsonOptions& options, ByteSi
     return Error{Code::kUnsupported, "this is no WTF-trace file of format version 10"};
   }
   JsonWriter writer(options, sink, findings);
-  COLLECT_TRY(writer.begin(load_le<uint32_t>(file.data() + 4)));
+  writer.begin(load_le<uint32_t>(file.data() + 4));
   ChunkCursor cursor(file, findings);
   for (Chunk chunk; cursor.next(chunk);) COLLECT_TRY(writer.chunk(chunk));
   COLLECT_TRY(writer.end());

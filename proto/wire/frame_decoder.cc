@@ -21,9 +21,10 @@ bool page_header_holds(const PageHeader& page, uint32_t sent_bytes) {
   if (page.raw_bytes > kMaxPageBytes) return false;
   if (page.codec == Codec::kRaw) {
     if (page.raw_bytes != sent_bytes) return false;
-  } else if (page.codec != Codec::kColumns || page.raw_bytes <= sent_bytes) {
+  } else if (page.codec > Codec::kTuples || page.raw_bytes <= sent_bytes) {
     return false;
   }
+  if (page.codec == Codec::kTuples && page.lane != Lane::kIndex) return false;
   if (page.first_seq > UINT64_MAX - page.record_count) return false;
   if (page.lane == Lane::kIndex) {
     return uint64_t{page.record_count} * kIndexRecordBytes == page.raw_bytes;

@@ -56,6 +56,7 @@ enum class FrameType : uint16_t {
   kHeartbeat = 37,           // both ways; the agent's carries its counters
   kBye = 38,                 // either way: an orderly end
   kWantFunctionFilter = 39,  // agent -> collector, behind kModules, which go on control there
+  kCounters = 40,            // agent -> collector
 };
 
 // Hello.features: what the agent can; Welcome.features: what of that the collector wants.
@@ -63,6 +64,7 @@ enum Feature : uint64_t {
   kFeatureColumns = 1u << 0,  // pages may be sent with Codec::kColumns
   // The agent asks for a function filter before it records: WantFunctionFilter.
   kFeatureStartFilter = 1u << 1,
+  kFeatureTuples = 1u << 2,  // index pages may be sent with Codec::kTuples
 };
 
 static_assert((sizeof(FrameHeader) + sizeof(PageHeader)) % 32 == 0);
@@ -82,6 +84,8 @@ inline constexpr uint32_t kMaxStallsPerFrame = 64;
 inline constexpr uint32_t kMaxFilterThreads = 256;
 inline constexpr uint32_t kMaxFilterFunctions = 4096;
 inline constexpr uint32_t kMaxFilterText = 4095;       // bytes, each of WantFunctionFilter
+inline constexpr uint32_t kMaxCounters = 64;           // of a process
+inline constexpr uint32_t kMaxCounterName = 63;        // bytes
 inline constexpr uint32_t kMaxFunctionFilter = 65536;  // SetFunctionFilter, all parts together
 
 }  // namespace collect::wire

@@ -141,15 +141,15 @@ const char* page_codec_error_text(PageCodecError error) {
     case PageCodecError::kNone:
       return "no error";
     case PageCodecError::kBlock:
-      return "an encoded page is no LZ4 block of the length that its header says";
+      return "an encoded page does not decode to the length that its header says";
     case PageCodecError::kRecords:
       return "the records of an encoded page are not as long as its header says";
   }
   return "unknown page codec error";
 }
 
-PageCodecError decode_page(Lane lane, uint32_t record_count, Bytes sent, MutableBytes scratch,
-                           MutableBytes records) {
+PageCodecError decode_columns(Lane lane, uint32_t record_count, Bytes sent, MutableBytes scratch,
+                              MutableBytes records) {
   const uint32_t fixed = fixed_of(lane);
   if (scratch.size() < records.size() || records.size() / fixed < record_count) {
     return PageCodecError::kRecords;

@@ -105,7 +105,7 @@ bool find_detail(Bytes records, uint32_t count, uint32_t* offsets) {
 
 }  // namespace
 
-size_t PageEncoder::encode(Lane lane, uint32_t record_count, Bytes records, MutableBytes out) {
+size_t ColumnEncoder::encode(Lane lane, uint32_t record_count, Bytes records, MutableBytes out) {
   if (records.size() > kMaxEncodedPage || record_count == 0) return 0;
   if (record_count > records.size() / fixed_of(lane) || out.size() < kMaskBytes) return 0;
   uint8_t* end = nullptr;

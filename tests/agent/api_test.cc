@@ -24,6 +24,8 @@ struct Called {
   atf::EventKind kind{};
   HookFrame frame;
   bool ready = true;
+  std::string counter;
+  int64_t counter_value = 0;
 };
 Called called;
 
@@ -44,6 +46,10 @@ void on_event(uint64_t function, atf::EventKind kind, const HookFrame& frame) {
   called.function = function;
   called.kind = kind;
   called.frame = frame;
+}
+void set_counter(const char* name, int64_t value) {
+  called.counter = name;
+  called.counter_value = value;
 }
 bool recorder_ready() {
   return called.ready;
@@ -248,6 +254,12 @@ TEST_F(ApiTest, EventsAreHandedOnWithTheirCallSite) {
   EXPECT_EQ(called.frame.valid, 0u);
   collect_exception(function, site);
   EXPECT_EQ(called.kind, atf::EventKind::kException);
+}
+
+TEST_F(ApiTest, CountersAreThoseOfTheRing) {
+  collect_counter("queue_depth", -3);
+  EXPECT_EQ(called.counter, "queue_depth");
+  EXPECT_EQ(called.counter_value, -3);
 }
 
 TEST_F(ApiTest, StatsAreThoseOfTheRecorder) {

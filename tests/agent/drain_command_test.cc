@@ -204,7 +204,8 @@ TEST_F(StartFilterTest, TheRecordingBeginsWhenTheFilterHasCome) {
   ASSERT_TRUE(drain_start(filtered()));
   EXPECT_FALSE(is_recording());
   collector.welcome_pair();
-  EXPECT_EQ(collector.control_hello.features(), wire::kFeatureColumns | wire::kFeatureStartFilter);
+  EXPECT_EQ(collector.control_hello.features(),
+            wire::kFeatureColumns | wire::kFeatureStartFilter | wire::kFeatureTuples);
   const wire::WantFunctionFilter want = wanted(3);
   EXPECT_EQ(want.only(), "parse_*;lex");
   EXPECT_EQ(want.except(), "parse_char");

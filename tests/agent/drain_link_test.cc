@@ -134,7 +134,7 @@ TEST_F(DrainLinkTest, AWelcomeWithFeaturesThatWereNotOfferedIsRefused) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.control = collector.accept();
   const wire::Hello hello = collector.challenge(collector.control);
-  EXPECT_EQ(hello.features(), wire::kFeatureColumns);
+  EXPECT_EQ(hello.features(), wire::kFeatureColumns | wire::kFeatureTuples);
   wire::Welcome welcome;
   welcome.set_version(wire::kProtocolVersion);
   welcome.set_features(hello.features() | 1u << 9);

@@ -63,6 +63,42 @@ class DrainSpoolTest : public DrainTest {
   TempFolder folder_;
 };
 
+TEST_F(DrainSpoolTest, SizeIsChangedByCommand) {
+  ASSERT_TRUE(drain_start(spooling()));
+  collector.welcome_pair();
+  wire::Command command;
+  command.mutable_set_buffering()->set_sets_spool(true);
+  EXPECT_TRUE(collector.command(command).ok());  // nothing is spooled
+  const uint32_t stream = fake::add_stream(1, "main");
+  cut();
+  collector.welcome_pair(true);
+  command.mutable_set_buffering()->set_spool_mb(2);  // it grows while it is empty
+  EXPECT_TRUE(collector.command(command).ok());
+  command.mutable_set_buffering()->set_spool_mb(kMaxSpoolMb + 1);
+  EXPECT_FALSE(collector.command(command).ok());
+  cut();
+  fake::write_index(stream, kIndexRecords);
+  fake::fill_buffer(true);
+  ASSERT_TRUE(is_spooled(stream));
+  fake::fill_buffer(false);
+  collector.welcome_pair(true);
+  command.mutable_set_buffering()->set_spool_mb(3);
+  EXPECT_EQ(collector.command(command).error(), "the spool can't grow while it holds pages");
+  collector.take_records(stream, 0, kIndexRecords);
+  expect_index(stream, kIndexRecords);
+}
+
+TEST_F(DrainSpoolTest, ThereIsNoneWithoutAFolder) {
+  ASSERT_TRUE(drain_start(connecting()));
+  collector.welcome_pair();
+  wire::Command command;
+  command.mutable_set_buffering()->set_sets_spool(true);
+  EXPECT_TRUE(collector.command(command).ok());
+  command.mutable_set_buffering()->set_spool_mb(1);
+  EXPECT_EQ(collector.command(command).error(),
+            "the program was started without a folder for a spool: set COLLECT_SPOOL there");
+}
+
 TEST_F(DrainSpoolTest, WhatWasRecordedBeforeTheFirstCollector) {
   ASSERT_TRUE(drain_start(spooling()));
   const uint32_t stream = fake::add_stream(1, "main");

@@ -76,6 +76,7 @@ struct State {
   uint32_t filters = 0;
   uint32_t filter_functions = 0;
   bool waiting = true;
+  FullPolicy full = FullPolicy::kDrop;
   bool filled = false;
   std::function<void()> after_span;
 };
@@ -508,6 +509,15 @@ RecorderStats recorder_stats() {
 void allow_waiting(bool allowed) {
   const Lock lock(state().mutex);
   state().waiting = allowed;
+}
+
+FullPolicy full_policy() {
+  const Lock lock(state().mutex);
+  return state().full;
+}
+void set_full_policy(FullPolicy policy) {
+  const Lock lock(state().mutex);
+  state().full = policy;
 }
 
 void settle_dead_writers() {}

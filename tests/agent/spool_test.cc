@@ -59,6 +59,24 @@ class SpoolTest : public ::testing::Test {
   Spool spool_;
 };
 
+TEST_F(SpoolTest, LimitBelowItsCapacityHolds) {
+  open(1);
+  EXPECT_EQ(spool_.limit(), uint64_t{1} << 20);
+  spool_.set_limit(3000);
+  SpoolChain chain{};
+  EXPECT_TRUE(append(chain, make_page(0, 10, 2000)));
+  EXPECT_TRUE(append(chain, make_page(10, 10, 1000)));
+  EXPECT_FALSE(append(chain, make_page(20, 10, 1)));
+  EXPECT_FALSE(spool_.takes(kNowMs));
+  spool_.set_limit(0);
+  EXPECT_FALSE(spool_.takes(kNowMs));
+  expect_page(chain.first, make_page(0, 10, 2000));
+  spool_.set_limit(uint64_t{1} << 40);
+  EXPECT_EQ(spool_.limit(), spool_.capacity());
+  EXPECT_TRUE(append(chain, make_page(20, 10, 1)));
+  EXPECT_EQ(spool_.bytes(), 3001u);
+}
+
 TEST_F(SpoolTest, NobodyFindsItsFile) {
   open(1);
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));

@@ -299,6 +299,50 @@ TEST_F(CollectorTest, ATriggerArmsFiresAndMarks) {
       << "they end with the session";
 }
 
+TEST_F(CollectorTest, ACounterThatPassesItsBoundFires) {
+  std::mutex mutex;
+  std::condition_variable came;
+  std::vector<wire::SetDetail> told;
+  FakeAgent agent(process(1, "app", 10));
+  agent.on_command([&](const wire::Command& command, wire::CommandResult&) {
+    const std::lock_guard lock(mutex);
+    told.push_back(command.set_detail());
+    came.notify_all();
+  });
+  ASSERT_TRUE(agent.connect(collector_->ingest_address()));
+  begin(agent, 1, 10);
+  api::SetTriggersRequest request;
+  api::Trigger& trigger = *request.add_triggers();
+  trigger.set_event(api::Trigger::EVENT_COUNTER);
+  trigger.set_counter("queue_depth");
+  trigger.set_above(1000);
+  trigger.mutable_duration()->set_seconds(3);
+  Waiting<api::SetTriggersResponse> waiting;
+  collector_->set_triggers(request, waiting.callback());
+  const auto set = waiting.get();
+  ASSERT_TRUE(set.ok()) << to_string(set.error());
+  EXPECT_FALSE(set->outcomes(0).has_error()) << set->outcomes(0).error().message();
+
+  ASSERT_TRUE(agent.send_counter("queue_depth", 1000, 1000));
+  ASSERT_TRUE(agent.send_counter("queue_depth", 5, 1024));
+  {
+    std::unique_lock lock(mutex);
+    ASSERT_TRUE(came.wait_for(lock, fakes::kPatience, [&] { return !told.empty(); }));
+  }
+  EXPECT_EQ(told[0].mode(), wire::DETAIL_ON);
+  EXPECT_EQ(told[0].duration_ns(), 3'000'000'000u);
+  const auto now = collector_->triggers({});
+  ASSERT_TRUE(now.ok());
+  EXPECT_EQ(now->outcomes(0).triggers(0).fired_count(), 1u);
+  // Counters are shown with the next heartbeat.
+  ASSERT_TRUE(agent.send_heartbeat({}));
+  ASSERT_TRUE(eventually([&] {
+    const api::Agent shown_now = shown("app", api::AGENT_STATE_RECORDING);
+    return shown_now.counters_size() == 1 && shown_now.counters(0).name() == "queue_depth" &&
+           shown_now.counters(0).value() == 5;
+  }));
+}
+
 TEST_F(CollectorTest, FunctionsAreFoundByName) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   const auto elf = symbolize::ElfSymbols::open(::open(self.c_str(), O_RDONLY | O_CLOEXEC), self);

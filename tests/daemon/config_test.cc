@@ -103,13 +103,13 @@ TEST_F(ConfigTest, FileErrorsNameLineAndColumn) {
   EXPECT_THAT(file_fault("root = '/x'\ningest = \n"), HasSubstr("collectord.toml:2:"));
   EXPECT_THAT(file_fault("\n\nrooot = '/x'\n"),
               HasSubstr("collectord.toml:3:1: unknown key \"rooot\""));
-  EXPECT_THAT(file_fault("\nroot = 42\n"), HasSubstr("collectord.toml:2:8: root is not a string"));
+  EXPECT_THAT(file_fault("\nroot = 42\n"), HasSubstr("collectord.toml:2:8: root must be a string"));
   EXPECT_THAT(file_fault("heartbeat_ms = -1\n"), HasSubstr("collectord.toml:1:16"));
   EXPECT_THAT(file_fault("heartbeat_ms = 10\n"), HasSubstr("10 is not within 50 and 60000"));
-  EXPECT_THAT(file_fault("heartbeat_ms = 5.0\n"), HasSubstr("heartbeat_ms is not a number"));
-  EXPECT_THAT(file_fault("rtc = 1\n"), HasSubstr("rtc is not true or false"));
-  EXPECT_THAT(file_fault("attach = '127.0.0.1:1'\n"), HasSubstr("attach is not a list"));
-  EXPECT_THAT(file_fault("attach = ['127.0.0.1:1', 2]\n"), HasSubstr("attach is not a list"));
+  EXPECT_THAT(file_fault("heartbeat_ms = 5.0\n"), HasSubstr("heartbeat_ms must be a whole number"));
+  EXPECT_THAT(file_fault("rtc = 1\n"), HasSubstr("rtc must be true or false"));
+  EXPECT_THAT(file_fault("attach = '127.0.0.1:1'\n"), HasSubstr("attach must be a list"));
+  EXPECT_THAT(file_fault("attach = ['127.0.0.1:1', 2]\n"), HasSubstr("attach must be a list"));
   EXPECT_THAT(file_fault("attach = ['nowhere']\n"), HasSubstr("the port is missing"));
   for (const char* place : {"adb:R58M:own", "adb:192.168.1.7:5555:own", "usbmux:0000:tcp:7720"}) {
     EXPECT_TRUE(read({"--attach", place}).ok()) << place;

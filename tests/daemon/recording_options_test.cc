@@ -41,6 +41,11 @@ class RecordingOptionsTest : public CollectorTest {
              std::to_string(detail.function_ids_size()) + " for " +
              std::to_string(detail.duration_ns());
     }
+    if (command.has_set_buffering()) {
+      const wire::SetBuffering& buffering = command.set_buffering();
+      return "full " + std::to_string(buffering.when_full()) + " spool " +
+             (buffering.sets_spool() ? std::to_string(buffering.spool_mb()) : "as it is");
+    }
     const wire::SetFunctionFilter& filter = command.set_function_filter();
     return (filter.mode() == wire::SetFunctionFilter::ONLY ? "only " : "all but ") +
            std::to_string(filter.function_ids_size());
@@ -145,6 +150,53 @@ TEST_F(RecordingOptionsTest, RulesHoldForAgentsThatCome) {
   ASSERT_TRUE(other.connect(collector_->ingest_address()));
   EXPECT_TRUE(eventually([&] { return !told().empty(); }));
   EXPECT_THAT(told(), ElementsAre("stop"));
+}
+
+TEST_F(RecordingOptionsTest, BufferingOfARuleIsSetBeforeItsRecordingBegins) {
+  const std::pair<api::Rule::WhenFull, std::string> cases[] = {
+      {api::Rule::WHEN_FULL_UNSPECIFIED, "full 0 spool 7"},
+      {api::Rule::WHEN_FULL_DROP, "full 1 spool as it is"},
+      {api::Rule::WHEN_FULL_WAIT, "full 2 spool as it is"},
+      {api::Rule::WHEN_FULL_OVERWRITE, "full 3 spool 0"}};
+  uint8_t number = 1;
+  for (const auto& [when_full, wanted] : cases) {
+    api::Rules rules;
+    api::Rule& rule = *rules.add_rules();
+    rule.set_when_full(when_full);
+    if (when_full == api::Rule::WHEN_FULL_UNSPECIFIED) rule.set_spool_mb(7);
+    if (when_full == api::Rule::WHEN_FULL_OVERWRITE) rule.set_spool_mb(0);
+    set_rules(rules);
+    {
+      std::lock_guard lock(mutex_);
+      told_.clear();
+    }
+    const std::string name = "app" + std::to_string(number);
+    FakeAgent agent(process(number, name, 10u + number));
+    connect(agent, false);
+    shown(name, api::AGENT_STATE_RECORDING);
+    EXPECT_TRUE(eventually([this] { return told().size() == 2; }));
+    EXPECT_THAT(told(), ElementsAre(wanted, "start"));
+    ++number;
+  }
+}
+
+// An agent of an earlier version does not know the command: it records all the same.
+TEST_F(RecordingOptionsTest, RuleRecordsAlsoWhenItsBufferingIsRefused) {
+  api::Rules rules;
+  rules.add_rules()->set_when_full(api::Rule::WHEN_FULL_WAIT);
+  set_rules(rules);
+  FakeAgent agent(process(1, "app", 10));
+  agent.on_command([&agent](const wire::Command& command, wire::CommandResult& result) {
+    if (command.has_start_recording()) {
+      result.set_recording(1);
+      EXPECT_TRUE(agent.start_recording(1));
+    } else {
+      result.set_ok(false);
+      result.set_error("this agent does not know the command");
+    }
+  });
+  ASSERT_TRUE(agent.connect(collector_->ingest_address()));
+  shown("app", api::AGENT_STATE_RECORDING);
 }
 
 TEST_F(RecordingOptionsTest, ARuleIsAddedToARecordingThatHasBegun) {

@@ -222,7 +222,7 @@ for file in /etc/collectord/collectord.toml /usr/bin/collectord /usr/bin/collect
   /usr/share/doc/collectord/daemon/attach/ATTACH.md \
   /usr/share/doc/collectord/daemon/control/CONTROL.md \
   /usr/share/doc/collectord/deploy/android/README.md /usr/share/doc/collectord/deploy/android/wrap.sh \
-  /usr/share/doc/collectord/deploy/ios/README.md; do
+  /usr/share/doc/collectord/deploy/ios/README.md /usr/share/doc/collectord/deploy/guide/tutorial.md; do
   grep -qxF ".$file" "$scratch/daemon.list" || fail "$file is not in the package"
 done
 grep -q '^./usr/lib/[^/]*/libcollect_agent.so$' "$scratch/agent.list" ||

@@ -1,13 +1,11 @@
 // The real adb server between a real collectord and a device made up by the test: what the devices'
 // test does with a made-up server holds with Debian's too. Its port, home and keys are its own.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/e2e/device_fixture.h"
 #include "tests/fakes/fake_adbd.h"
+#include "tests/fakes/plain_socket.h"
 
 namespace collect::e2e {
 namespace {
@@ -37,25 +35,10 @@ class AdbServer : public DeviceFixture {
                     {"ADB_LOCAL_TRANSPORT_MAX_PORT", "5554"}});  // no search for emulators
     ASSERT_TRUE(eventually(kSoon, [this] { return answers(port_); }));
   }
-  // host:emulator makes the server connect there, as if by cable: the entry goes with the device.
   void plug(FakeAdbdOptions options) {
     device_ = std::make_unique<FakeAdbd>(std::move(options), device_port_);
     device_port_ = device_->port();
-    sockaddr_in there{};
-    there.sin_family = AF_INET;
-    there.sin_port = htons(port_);
-    there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&there), sizeof there), 0);
-    const std::string text = "host:emulator:" + std::to_string(device_port_);
-    char length[8];
-    std::snprintf(length, sizeof length, "%04zx", text.size());
-    const std::string request = length + text;
-    ASSERT_EQ(send(fd, request.data(), request.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(request.size()));
-    char answer[64];
-    (void)recv(fd, answer, sizeof answer, 0);  // it says nothing more than that it has tried
-    close(fd);
+    fakes::announce_device(port_, device_port_);
   }
   void unplug() { device_.reset(); }
 

@@ -1,16 +1,13 @@
 // The real adb on both sides: Debian's server, AOSP's adbd built for this machine, and between them
 // a collectord that finds, records and finds again what was started through a shell of the device.
-// Opt-in, because adbd has to be built first: tests/e2e/build_adbd.sh says how.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tests/e2e/adbd_fixture.h"
 #include "tests/e2e/chaos_check.h"
-#include "tests/e2e/collector_process.h"
 #include "tests/e2e/recorded_session.h"
 
 namespace collect::e2e {
@@ -19,69 +16,9 @@ namespace {
 constexpr size_t kThreads = 2;
 constexpr uint8_t kX86 = 1;
 constexpr uint8_t kArm64 = 2;
-constexpr seconds kSoon{60};
-const char* const kAdb = "/usr/bin/adb";
 
-class RealAdbd : public testing::Test {
+class RealAdbd : public AdbdFixture {
  protected:
-  void SetUp() override {
-    const char* const adbd = std::getenv("COLLECT_ADBD");
-    if (adbd == nullptr || access(adbd, X_OK) != 0) {
-      GTEST_SKIP() << "no adbd: bash tests/e2e/build_adbd.sh DIRECTORY, then "
-                      "COLLECT_ADBD=DIRECTORY/adbd";
-    }
-    if (access(kAdb, X_OK) != 0) GTEST_SKIP() << "no " << kAdb << ": package adb";
-    adbd_ = adbd;
-    server_ = std::make_unique<ChildProcess>(
-        scratch_.path(),
-        Arguments{kAdb, "-L", "tcp:localhost:" + std::to_string(port_), "server", "nodaemon"},
-        environment());
-    ASSERT_TRUE(eventually(kSoon, [this] { return answers(port_); }));
-  }
-  void TearDown() override {
-    for (auto* process : {&device_, &server_}) {
-      if (*process) (*process)->send_signal(SIGKILL);
-      process->reset();
-    }
-  }
-
-  // Its keys in a home of its own, and no search for emulators.
-  Environment environment() const {
-    return {{"HOME", scratch_.path()},
-            {"ANDROID_ADB_SERVER_PORT", std::to_string(port_)},
-            {"ADB_SERVER_SOCKET", ""},
-            {"ADB_LOCAL_TRANSPORT_MAX_PORT", "5554"}};
-  }
-  Ending adb(Arguments arguments) {
-    arguments.insert(arguments.begin(), kAdb);
-    return run(scratch_.path(), arguments, environment());
-  }
-  // As a USB cable does it: the entry comes, and goes with the device.
-  void plug() {
-    device_ =
-        std::make_unique<ChildProcess>(scratch_.path(), Arguments{adbd_},
-                                       Environment{{"ADBD_PORT", std::to_string(device_port_)}});
-    ASSERT_TRUE(eventually(kSoon, [this] {
-      if (!answers(device_port_)) return false;
-      return adb({"-s", serial(), "shell", "true"}).exited_with(0) || !announce();
-    }));
-  }
-  // host:emulator:PORT; adb has no command for it. False, so that plug() looks again.
-  bool announce() {
-    const std::string request = "host:emulator:" + std::to_string(device_port_);
-    char length[5];
-    std::snprintf(length, sizeof length, "%04zx", request.size());
-    run(scratch_.path(),
-        {"/bin/bash", "-c",
-         "exec 3<>/dev/tcp/127.0.0.1/" + std::to_string(port_) + "; printf %s '" + length +
-             request + "' >&3; cat <&3"},
-        {}, seconds(10));
-    return true;
-  }
-  void unplug() {
-    device_->send_signal(SIGKILL);
-    device_->wait(seconds(10));
-  }
   // `program` is started through the device's shell, and goes on while its cable comes and goes.
   void record_over_replugs(const std::string& program, uint8_t arch) {
     CollectorProcess collector(
@@ -139,19 +76,11 @@ class RealAdbd : public testing::Test {
     EXPECT_EQ(tally.lost, 0u);
     EXPECT_GT(tally.events, 0u);
   }
-
-  std::string serial() const { return "emulator-" + std::to_string(device_port_ - 1); }
-
-  Scratch scratch_;
-  uint16_t port_ = free_port();
-  uint16_t device_port_ = free_port();
-  std::string adbd_;
-  std::unique_ptr<ChildProcess> server_;
-  std::unique_ptr<ChildProcess> device_;
 };
 
 TEST_F(RealAdbd, StartedByShellRecordedUnpluggedReplugged) {
   plug();
+  ASSERT_FALSE(HasFatalFailure());
   record_over_replugs("LD_PRELOAD=" + agent_library() + " " + traced_program("chaos"), kX86);
 }
 

@@ -1,17 +1,14 @@
 // An app on a phone, recorded by one command: the real collectctl and collectord, an adb server of
 // the tests with a phone whose commands are scripts, and an app that is a real traced program.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/e2e/collector_process.h"
-#include "tests/e2e/recorded_session.h"
+#include "tests/e2e/android_fixture.h"
 #include "tests/fakes/fake_adb_server.h"
-#include "tests/fakes/fake_phone.h"
 
 namespace collect::e2e {
 namespace {
@@ -23,22 +20,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr seconds kSoon{60};
-constexpr seconds kRunLimit{120};
-const char* const kApp = "com.example.app";
-
-class AndroidTest : public testing::Test {
+class MadeUpServer : public testing::Test {
  protected:
-  void SetUp() override {
-    adb_.start();
-    FakePhone phone;
-    phone.folder = phone_.path();
-    adb_.plug("R58M", phone);
-    // Works until the collector has looked for it, and calls what it counted by itself.
-    phone_.install(kApp, traced_program("steady") + " pace 8000",
-                   "COUNT_FILE=" + scratch_ / "count" + "\nCOLLECT_EXIT_FLUSH_MS=60000\n");
-  }
-
   Environment environment() const {
     return {{"ANDROID_ADB_SERVER_PORT", std::to_string(adb_.port())},
             {"ADB_SERVER_SOCKET", ""},
@@ -46,44 +29,20 @@ class AndroidTest : public testing::Test {
             {"ANDROID_SERIAL", ""},
             {"COLLECT_CONTROL", ""}};
   }
-  Arguments android(const std::string& command, const Arguments& more = {}) const {
-    Arguments all = {program("collectctl"), "android", command};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-  Arguments recording(const Arguments& more = {}) const {
-    Arguments all = android(
-        "run", {"-o", scratch_ / "traces", "--agent", agent_library(), "--when-full", "wait"});
-    all.insert(all.end(), more.begin(), more.end());
-    all.push_back(kApp);
-    return all;
-  }
-  Ending ctl(const Arguments& command) {
-    return run(scratch_.path(), command, environment(), kRunLimit);
-  }
-  std::unique_ptr<ChildProcess> start(const Arguments& command) {
-    return std::make_unique<ChildProcess>(scratch_.path(), command, environment());
-  }
-  // An app that goes on until it is ended.
-  void install_endless() { phone_.install(kApp, traced_program("steady") + " pace 600000"); }
-  int app_pid() const { return std::atoi(phone_.read(phone_.app(kApp, "pid")).c_str()); }
-  bool says(const ChildProcess& process, const std::string& words) {
-    return eventually(kSoon, [&] { return process.errors().find(words) != std::string::npos; });
-  }
-  std::vector<RecordedSession> sessions() {
-    std::vector<RecordedSession> all;
-    for (const std::string& path : session_directories(scratch_ / "traces")) all.emplace_back(path);
-    return all;
-  }
-  void expect_refused(const Ending& ending, const std::string& words) {
-    EXPECT_TRUE(ending.exited_with(125)) << ending.describe() << ending.errors;
-    EXPECT_THAT(ending.errors, HasSubstr(words));
-    EXPECT_EQ(phone_.leftovers(), "");
-  }
 
   Scratch scratch_;
-  FakePhoneFolder phone_;
   FakeAdbServer adb_;
+};
+
+class AndroidTest : public AndroidFixture<MadeUpServer> {
+ protected:
+  void SetUp() override {
+    adb_.start();
+    FakePhone phone;
+    phone.folder = phone_.path();
+    adb_.plug("R58M", phone);
+    install_counted();
+  }
 };
 
 TEST_F(AndroidTest, RunsAnAppAndRecordsAllOfIt) {
@@ -126,6 +85,22 @@ TEST_F(AndroidTest, CtrlCEndsTheRecordingAndTheAppGoesOn) {
   EXPECT_TRUE(end.exited_with(0)) << end.describe() << end.errors;
   EXPECT_THAT(end.errors, HasSubstr("the app ended"));
   EXPECT_EQ(session_directories(scratch_ / "more", pid).size(), 1u);
+}
+
+// The collector of the run asks agents for the token, so that the app has to have it.
+TEST_F(AndroidTest, TheAppGetsTheTokenThatTheCollectorAsksFor) {
+  install_endless();
+  const std::string token = scratch_ / "token";
+  std::ofstream(token) << "a secret of the test\n";
+  const Ending ending = ctl(recording({"--max-time", "300ms", "--agent-token-file", token}));
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  ASSERT_EQ(sessions().size(), 1u);
+  EXPECT_GT(sessions()[0].totals().events, 0u);
+  EXPECT_THAT(ending.errors, Not(HasSubstr("a secret of the test")));
+  EXPECT_EQ(phone_.leftovers(), "");
+
+  std::ofstream(token, std::ios::trunc) << "\n";
+  expect_refused(ctl(recording({"--agent-token-file", token})), token + ": a token has 1 to 256");
 }
 
 TEST_F(AndroidTest, ALimitEndsIt) {

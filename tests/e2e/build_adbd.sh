@@ -1,41 +1,57 @@
 #!/bin/bash
 # Builds AOSP's adbd for this machine from Debian's own source package, for the tests that want a
-# real one: bash tests/e2e/build_adbd.sh DIRECTORY, then COLLECT_ADBD=DIRECTORY/adbd.
+# real one:  build_adbd.sh DIRECTORY      DIRECTORY/adbd is there then
+# With 77 (skipped) when something that it takes is not there, or COLLECT_ADBD does not ask for it:
+#   COLLECT_ADBD=build   it is built, and the tests take it
+#   COLLECT_ADBD=FILE    the tests take that one
+#   not set              nothing is fetched or built, and the tests skip themselves
 #
-# Debian packages adb alone; the source of both is one. It is fetched with the machine's own apt
-# settings (75 MB), checked by apt, and built with: clang-19 dpkg-dev adb android-libboringssl-dev
-# libcap-dev. Nothing is installed, and nothing outside DIRECTORY is written.
+# Debian packages adb alone; the source of both is one. It is fetched (75 MB) by an apt of its own
+# from the machine's archive and checked by apt. Nothing is installed, and nothing outside DIRECTORY
+# is written. What ccache has kept is not compiled again.
 set -euo pipefail
-
 [ $# -eq 1 ] || { echo "usage: build_adbd.sh DIRECTORY" >&2; exit 2; }
+case ${COLLECT_ADBD:-} in
+  build) ;;
+  '') echo "skipped: COLLECT_ADBD=build builds adbd from Debian's sources"; exit 77 ;;
+  *) echo "nothing to build: COLLECT_ADBD is $COLLECT_ADBD"; exit ;;
+esac
+here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 cd "$1"
-if [ -x adbd ]; then echo "$PWD/adbd is there"; exit; fi
+this_script=$(sha256sum <"$here/${0##*/}")
+if [ -x adbd ] && [ "$(cat built_by 2>/dev/null)" = "$this_script" ]; then exit; fi
 
+skip() { echo "skipped: $*"; exit 77; }
+for program in clang++-19 dpkg-deb patch; do
+  command -v $program >/dev/null || skip "there is no $program (packages clang-19, dpkg-dev, patch)"
+done
 libraries=/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)/android
-for needed in /usr/include/android/openssl/rsa.h /usr/include/sys/capability.h "$libraries/libcutils.so.0"; do
-  [ -e "$needed" ] || {
-    echo "no $needed: apt-get install adb android-libboringssl-dev libcap-dev" >&2
-    exit 1
-  }
-done
+[ -e "$libraries/libcutils.so.0" ] || skip "there is no $libraries/libcutils.so.0 (package adb)"
 
-# The same archive as the machine's, source packages added.
-mkdir -p apt/parts apt/lists/partial apt/cache/archives/partial
-for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
-  [ -f "$list" ] && sed -n 's/^deb /deb-src /p' "$list" >> apt/parts/source.list
-done
-for list in /etc/apt/sources.list.d/*.sources; do
-  [ -f "$list" ] && sed 's/^Types:.*/Types: deb-src/' "$list" > "apt/parts/$(basename "$list")"
-done
-settings=(-o "Dir::Etc::SourceList=/dev/null" -o "Dir::Etc::SourceParts=$PWD/apt/parts"
-          -o "Dir::State::Lists=$PWD/apt/lists" -o "Dir::Cache=$PWD/apt/cache"
-          -o "APT::Sandbox::User=root")
-apt-get "${settings[@]}" -qq update
-rm -rf source
-apt-get "${settings[@]}" -qq source --download-only android-platform-tools
-dpkg-source -x ./*.dsc source > /dev/null
+rm -rf fetched source needed objects
+source "$here/../../deploy/own_apt.sh"
+fetch() {
+  own_apt_begin "$PWD/fetched" && own_apt source --download-only android-platform-tools &&
+    own_apt download android-libboringssl-dev libcap-dev
+}
+(fetch) >fetch.log 2>&1 || skip "apt can't fetch the sources: $(grep -m 1 '^E:\|^error' fetch.log || tail -n 1 fetch.log)"
+for package in fetched/*.deb; do dpkg-deb -x "$package" needed; done
+# A fiftieth of the source. Of Debian's patches what is for these folders: a file that is not there is
+# passed over, and a hunk that does not fit leaves a .rej.
+core=system/core
+rooms=(adb base diagnose_usb include libasyncio libcrypto_utils libcutils liblog)
+mkdir source
 cd source
+tar -xf ../fetched/*.orig.tar.* --strip-components=1 --wildcards "${rooms[@]/#/*/$core/}"
+tar -xf ../fetched/*.debian.tar.*
+for name in $(grep '^system/core/\|^cve/' debian/patches/series); do
+  patch -p1 --force --quiet <"debian/patches/$name" >../patch.log 2>&1 || [ $? = 1 ]
+done
+if rejected=$(find $core -name '*.rej' | grep .); then
+  echo "patches of Debian do not fit: $rejected" >&2
+  exit 1
+fi
 
 # On loopback only, and not on a virtual machine's socket.
 sed -i 's/"tcp:%d"/"tcp:localhost:%d"/
@@ -77,7 +93,6 @@ void adbd_auth_notify_disconnect(AdbdAuthContext*, uint64_t) {}
 void adbd_auth_prompt_user(AdbdAuthContext*, const char*, size_t, void*) {}
 END
 
-core=system/core
 adb="adb adb_io adb_listeners adb_trace adb_unique_fd adb_utils fdevent/fdevent fdevent/fdevent_epoll
   fdevent/fdevent_poll services sockets socket_spec sysdeps/errno sysdeps/posix/network sysdeps_unix
   transport transport_fd transport_local transport_usb types shell_service_protocol
@@ -92,12 +107,19 @@ flags=(-O1 -w -std=gnu++2a -fno-exceptions -D_GNU_SOURCE -DADB_HOST=0 -DALLOW_AD
        -Iours -I$core/libcutils/include -I$core/include -I$core/adb
        -I$core/adb/daemon/include -I$core/adb/adbconnection/include -I$core/base/include
        -I$core/diagnose_usb/include -I$core/libcrypto_utils/include -I$core/liblog/include
-       -I$core/libasyncio/include -isystem /usr/include/android)
-mkdir -p objects
-printf '%s\n' "${sources[@]}" |
-  xargs -P "$(nproc)" -I{} bash -c 'clang++-19 "${@:2}" -x c++ -c "$1" -o "objects/${1//\//_}.o"' _ {} "${flags[@]}"
-clang++-19 -o ../adbd objects/*.o -Wl,-rpath="$libraries" "-L$libraries" -l:libbase.so.0 \
-  -l:libcutils.so.0 -l:liblog.so.0 -l:libcrypto.so.0 -lcap -lpthread -lresolv
+       -I$core/libasyncio/include -isystem ../needed/usr/include/android -isystem ../needed/usr/include)
+mkdir -p ../objects
+compiler=clang++-19
+# The folder has no part in it: all checkouts share what is kept.
+if command -v ccache >/dev/null; then
+  compiler="ccache $compiler"
+  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+fi
+printf '%s\n' "${sources[@]}" | xargs -P "$(nproc)" -I{} bash -c \
+  '$1 "${@:3}" -x c++ -c "$2" -o "../objects/${2//\//_}.o"' _ "$compiler" {} "${flags[@]}"
 cd ..
-rm -rf source apt ./*.dsc ./*.tar.*
+clang++-19 -o adbd objects/*.o -Wl,-rpath="$libraries" "-L$libraries" -l:libbase.so.0 \
+  -l:libcutils.so.0 -l:liblog.so.0 -l:libcrypto.so.0 needed/usr/lib/*/libcap.a -lpthread -lresolv
+rm -rf fetched source needed objects ./*.log
+echo "$this_script" >built_by
 echo "built $PWD/adbd"

@@ -71,7 +71,8 @@ TEST_P(Day, FromTheRuleToTheDeletedSession) {
 
   // What comes is to record by itself, but for what is called main.
   ask("SetRules", R"({"rules": [{"target": {"tag": "day"}, "functions": {"except": ["main"]},
-                      "detail": {"mode": "DETAIL_MODE_ARMED"}}, {"action": "ACTION_IDLE"}]})");
+                      "detail": {"mode": "DETAIL_MODE_ARMED"}, "when_full": "WHEN_FULL_WAIT",
+                      "spool_mb": 0}, {"action": "ACTION_IDLE"}]})");
   EXPECT_EQ(ask("GetRules")["rules"].size(), 2u);
   Environment environment = collector_.tracing();
   environment["COLLECT_START"] = "idle";
@@ -118,6 +119,20 @@ TEST_P(Day, FromTheRuleToTheDeletedSession) {
   })) << ask("GetSession");
   ask("SetTriggers");
   EXPECT_FALSE(ask("GetTriggers").contains("outcomes"));
+
+  // A counter of the program: of what it has now, one that it is about to pass.
+  ASSERT_TRUE(eventually(kPatience, [&] { return ask("GetAgent").contains("counters"); }));
+  const json counter = ask("GetAgent")["counters"][0];
+  EXPECT_EQ(counter["name"], "steps");
+  // What is shown is as old as the last heartbeat; one step takes a millisecond.
+  const uint64_t soon = std::stoull(counter.value("value", "0")) + 10'000;
+  ask("SetTriggers", R"({"triggers": [{"event": "EVENT_COUNTER", "counter": "steps",
+      "duration": "0.1s", "above": ")" +
+                         std::to_string(soon) + "\"}]}");
+  ASSERT_TRUE(eventually(kPatience, [&] {
+    return ask("GetTriggers")["outcomes"][0]["triggers"][0].value("firedCount", 0) == 1;
+  })) << ask("GetTriggers");
+  ask("SetTriggers");
 
   // Detail of what has just been, and of what comes.
   const json on =

@@ -253,9 +253,8 @@ TEST(DiskFaultTest, RunSaysThatTheDiskWasFull) {
   EXPECT_NE(ran.errors.find("storing ended (no space"), std::string::npos) << ran.errors;
   EXPECT_EQ(ran.errors.find("lost       nothing"), std::string::npos) << ran.errors;
   // What its agent still holds finds no room either: nobody waits for it.
-  EXPECT_NE(ran.errors.find("what is still to come is not waited for: "), std::string::npos)
-      << ran.errors;
-  EXPECT_EQ(ran.errors.find("nothing moved for"), std::string::npos) << ran.errors;
+  EXPECT_NE(ran.errors.find("run does not wait for the rest: "), std::string::npos) << ran.errors;
+  EXPECT_EQ(ran.errors.find("no progress for"), std::string::npos) << ran.errors;
 }
 
 TEST(DiskFaultTest, ASessionThatIsTooLargeEndsAlone) {

@@ -5,6 +5,7 @@
 
 #include "formats/core/bytes.h"
 #include "formats/core/crc32.h"
+#include "proto/wire/page_codec.h"
 
 namespace collect::e2e {
 namespace {
@@ -74,7 +75,7 @@ void add_broken_bodies(std::vector<HostileFrame>& frames) {
        {FrameType::kHello, FrameType::kRecordingStart, FrameType::kModules, FrameType::kStreamOpen,
         FrameType::kStreamClose, FrameType::kDetailState, FrameType::kRecordingEnd,
         FrameType::kCommandResult, FrameType::kClockReply, FrameType::kHeartbeat, FrameType::kBye,
-        FrameType::kWantFunctionFilter}) {
+        FrameType::kWantFunctionFilter, FrameType::kCounters}) {
     frames.push_back({"type " + std::to_string(static_cast<int>(type)) + " that is no message",
                       frame_bytes(type, std::string(64, '\xff'))});
   }
@@ -103,11 +104,12 @@ void add_broken_pages(std::vector<HostileFrame>& frames, uint64_t first_seq) {
   add("a page with more records than bytes",
       [](PageHeader& page) { page.record_count = 1u << 27; });
   add("a page that decodes to four gigabytes", [](PageHeader& page) { page.raw_bytes = ~0u; });
-  const auto add_encoded = [&](const char* name, const Octets& sent, uint32_t count, Lane lane) {
+  const auto add_encoded = [&](const char* name, const Octets& sent, uint32_t count, Lane lane,
+                               Codec codec = Codec::kColumns) {
     PageHeader page{};
     page.stream_id = 1;
     page.lane = lane;
-    page.codec = Codec::kColumns;
+    page.codec = codec;
     page.first_seq = lane == Lane::kIndex ? first_seq : 0;
     page.record_count = count;
     page.raw_bytes = count * 32;
@@ -126,6 +128,14 @@ void add_broken_pages(std::vector<HostileFrame>& frames, uint64_t first_seq) {
   bomb.insert(bomb.end(), {0x50, 0, 0, 0, 0, 0});
   add_encoded("a megabyte of zeros as events", bomb, wire::kMaxPageBytes / 32, Lane::kIndex);
   add_encoded("a megabyte of zeros as details", bomb, wire::kMaxPageBytes / 32, Lane::kDetail);
+  add_encoded("tuples of no kind", Octets(100, 0xA5), 10, Lane::kIndex, Codec::kTuples);
+  add_encoded("tuples of nothing", {}, 10, Lane::kIndex, Codec::kTuples);
+  add_encoded("tuples of details", Octets(100, 0), 10, Lane::kDetail, Codec::kTuples);
+  // One tuple and no bits: 39 bytes and one more for each 128 records.
+  Octets cheap(38 + wire::kMaxPageBytes / 32 / wire::kTupleBlock);
+  cheap[0] = 1;
+  add_encoded("a megabyte of one event in tuples", cheap, wire::kMaxPageBytes / 32, Lane::kIndex,
+              Codec::kTuples);
   add("record numbers that overflow", [](PageHeader& page) { page.first_seq = ~uint64_t{0} - 3; });
 }
 

@@ -199,7 +199,7 @@ Octets page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records,
 
 Octets encoded_page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records) {
   PageHeader page = page_header(stream_id, first_seq, records);
-  const auto encoder = std::make_unique<wire::PageEncoder>();
+  const auto encoder = std::make_unique<wire::ColumnEncoder>();
   Octets sent(records.size());
   sent.resize(encoder->encode(Lane::kIndex, page.record_count, records, sent));
   if (sent.empty()) return page_frame(page, records);

@@ -99,6 +99,17 @@ TEST_F(TriggerTest, DetailGoesOnUntilAnotherFunctionIsCalled) {
   EXPECT_EQ(markers_of(program_).size(), 4u);
 }
 
+TEST_F(TriggerTest, ACounterEachTimeItPassesTheBound) {
+  await_recording();
+  expect_fires(3, {"--counter", "mood", "--above", "40", "--duration", "10ms"});
+  const std::vector<std::string> markers = markers_of(program_);
+  ASSERT_EQ(markers.size(), 4u) << ::testing::PrintToString(markers);
+  for (const size_t number : {1u, 2u, 3u}) {
+    EXPECT_THAT(markers[number], HasSubstr("trigger 1: mood is 4"));
+    EXPECT_THAT(markers[number], HasSubstr(", above 40"));
+  }
+}
+
 TEST_F(TriggerTest, AnExceptionAndNotEveryCall) {
   await_recording();
   expect_fires(3, {"--function", "thrower", "--throws", "--duration", "10ms"});

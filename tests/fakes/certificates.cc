@@ -21,6 +21,12 @@ using Certificate = std::unique_ptr<X509, Free>;
 using Key = std::unique_ptr<EVP_PKEY, Free>;
 using File = std::unique_ptr<std::FILE, Free>;
 
+void write_key(const EVP_PKEY* key, const std::string& path) {
+  const File file(std::fopen(path.c_str(), "w"));
+  EXPECT_TRUE(file && ::fchmod(fileno(file.get()), 0600) == 0 &&
+              PEM_write_PrivateKey(file.get(), key, nullptr, nullptr, 0, nullptr, nullptr) == 1);
+}
+
 void add_extension(X509* certificate, X509* issuer, int id, const char* value) {
   X509V3_CTX context;
   X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
@@ -80,11 +86,12 @@ CertifiedKey Authority::issue(const std::string& name, std::chrono::minutes ends
       make(name, key.get(), keys_->certificate.get(), keys_->key.get(), ends);
   const File certificate_file(std::fopen(paths.certificate.c_str(), "w"));
   EXPECT_TRUE(certificate_file && PEM_write_X509(certificate_file.get(), certificate.get()) == 1);
-  const File key_file(std::fopen(paths.key.c_str(), "w"));
-  EXPECT_TRUE(
-      key_file && ::fchmod(fileno(key_file.get()), 0600) == 0 &&
-      PEM_write_PrivateKey(key_file.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1);
+  write_key(key.get(), paths.key);
   return paths;
+}
+
+void write_rsa_key(const std::string& path) {
+  write_key(Key(EVP_RSA_gen(2048)).get(), path);
 }
 
 }  // namespace collect::fakes

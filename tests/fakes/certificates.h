@@ -33,4 +33,7 @@ class Authority {
   const std::unique_ptr<Keys> keys_;
 };
 
+// A new RSA key into `path`: another kind than those of an Authority.
+void write_rsa_key(const std::string& path);
+
 }  // namespace collect::fakes

@@ -66,7 +66,7 @@ wire::Hello FakeAgent::hello(wire::Channel channel) const {
   hello.set_parent_pid(1);
   hello.set_process_name(process_.name);
   hello.set_device_id("device");
-  hello.set_boot_id("boot");
+  hello.set_boot_id(process_.boot_id);
   hello.set_tag(process_.tag);
   hello.set_clock_type(3);
   hello.set_atf_version(2);
@@ -156,6 +156,17 @@ void FakeAgent::disconnect() {
 bool FakeAgent::send_heartbeat(const wire::Heartbeat& beat) {
   const std::lock_guard lock(send_mutex_);
   return control_.send(wire::FrameType::kHeartbeat, beat);
+}
+
+bool FakeAgent::send_counter(const std::string& name, int64_t value, int64_t highest) {
+  wire::Counters counters;
+  counters.set_at_ns(device_now_ns());
+  wire::Counter& counter = *counters.add_counters();
+  counter.set_name(name);
+  counter.set_value(value);
+  counter.set_highest(highest);
+  const std::lock_guard lock(send_mutex_);
+  return control_.send(wire::FrameType::kCounters, counters);
 }
 
 bool FakeAgent::want_filter(const wire::Modules& modules, const std::string& only,

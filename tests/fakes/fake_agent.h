@@ -27,6 +27,7 @@ struct FakeProcess {
   std::string tag;
   uint64_t features = 0;
   std::string executable = "/bin/fake";
+  std::string boot_id = "boot";
   int64_t clock_ahead_ns = 5'000'000'000;  // of the collector's CLOCK_BOOTTIME
 };
 
@@ -57,6 +58,7 @@ class FakeAgent {
   void say_goodbye(bool will_return);
   // Besides those that come by themselves, and that say nothing.
   bool send_heartbeat(const wire::Heartbeat& beat);
+  bool send_counter(const std::string& name, int64_t value, int64_t highest);
   // Asks for a filter, behind what is loaded.
   bool want_filter(const wire::Modules& modules, const std::string& only,
                    const std::string& except);

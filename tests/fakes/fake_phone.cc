@@ -265,12 +265,12 @@ std::string FakePhoneFolder::read(const std::string& path) const {
   return text.str();
 }
 
-std::string FakePhoneFolder::leftovers() const {
+std::string FakePhoneFolder::leftovers(const std::string& root) const {
   std::string found;
-  for (const auto& entry : fs::recursive_directory_iterator(path_ + "/tmp")) {
+  for (const auto& entry : fs::recursive_directory_iterator(root + path_ + "/tmp")) {
     found += entry.path().string() + "\n";
   }
-  for (const auto& entry : fs::directory_iterator(path_ + "/apps")) {
+  for (const auto& entry : fs::directory_iterator(root + path_ + "/apps")) {
     for (const char* folder : {"/data/collect", "/data/cache/collect"}) {
       if (fs::exists(entry.path().string() + folder))
         found += entry.path().string() + folder + "\n";

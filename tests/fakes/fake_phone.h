@@ -42,7 +42,8 @@ class FakePhoneFolder {
   void write(const std::string& path, const std::string& text) const;
   std::string read(const std::string& path) const;
   // Whether nothing of collectctl is left: no file below tmp and the apps' data, no property.
-  std::string leftovers() const;
+  // `root` goes before the phone's path: it is seen as a process in another root sees it.
+  std::string leftovers(const std::string& root = "") const;
   void end_apps() const;
 
  private:

@@ -218,8 +218,9 @@ std::vector<uint8_t> page_frame_bytes(PageHeader page, Bytes bytes) {
   return frame;
 }
 
-std::vector<uint8_t> encoded_page_frame_bytes(PageHeader page, Bytes sent, uint32_t raw_bytes) {
-  page.codec = Codec::kColumns;
+std::vector<uint8_t> encoded_page_frame_bytes(PageHeader page, Bytes sent, uint32_t raw_bytes,
+                                              Codec codec) {
+  page.codec = codec;
   page.raw_bytes = raw_bytes;
   page.bytes_crc32c = crc32c(sent);
   std::vector<uint8_t> frame(wire::kPagePrefixBytes + sent.size());
@@ -229,10 +230,18 @@ std::vector<uint8_t> encoded_page_frame_bytes(PageHeader page, Bytes sent, uint3
 }
 
 std::vector<uint8_t> encoded_page_frame_bytes(PageHeader page, Bytes records) {
-  const auto encoder = std::make_unique<wire::PageEncoder>();
+  const auto encoder = std::make_unique<wire::ColumnEncoder>();
   std::vector<uint8_t> sent(records.size());
   sent.resize(encoder->encode(page.lane, page.record_count, records, sent));
   return encoded_page_frame_bytes(page, sent, static_cast<uint32_t>(records.size()));
+}
+
+std::vector<uint8_t> tuple_page_frame_bytes(PageHeader page, Bytes records) {
+  const auto encoder = std::make_unique<wire::TupleEncoder>();
+  std::vector<uint8_t> sent(records.size());
+  sent.resize(encoder->encode(page.record_count, records, sent));
+  return encoded_page_frame_bytes(page, sent, static_cast<uint32_t>(records.size()),
+                                  Codec::kTuples);
 }
 
 }  // namespace collect::fakes

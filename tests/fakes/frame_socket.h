@@ -89,6 +89,8 @@ std::vector<uint8_t> page_frame_bytes(PageHeader page, Bytes bytes);
 // The same encoded with codec 1; or, with `raw_bytes`, what is said to be such a page of that
 // length.
 std::vector<uint8_t> encoded_page_frame_bytes(PageHeader page, Bytes records);
-std::vector<uint8_t> encoded_page_frame_bytes(PageHeader page, Bytes sent, uint32_t raw_bytes);
+std::vector<uint8_t> encoded_page_frame_bytes(PageHeader page, Bytes sent, uint32_t raw_bytes,
+                                              Codec codec = Codec::kColumns);
+std::vector<uint8_t> tuple_page_frame_bytes(PageHeader page, Bytes records);  // codec 2
 
 }  // namespace collect::fakes

@@ -4,8 +4,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include <cstdio>
-#include <cstdlib>
 
 #include <cstdio>
 #include <cstdlib>
@@ -41,6 +39,29 @@ int connect_abstract(const std::string& name) {
   if (::connect(fd, reinterpret_cast<sockaddr*>(&address), length) == 0) return fd;
   ::close(fd);
   return -1;
+}
+
+int connect_to_loopback(uint16_t port) {
+  sockaddr_in there{};
+  there.sin_family = AF_INET;
+  there.sin_port = htons(port);
+  there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&there), sizeof there) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
+void announce_device(uint16_t server, uint16_t device) {
+  const int fd = connect_to_loopback(server);
+  if (fd < 0) return;
+  const std::string text = "host:emulator:" + std::to_string(device);
+  char length[8];
+  std::snprintf(length, sizeof length, "%04zx", text.size());
+  const std::string request = length + text;
+  char answer[64];
+  if (send_all(fd, request.data(), request.size())) (void)::recv(fd, answer, sizeof answer, 0);
+  ::close(fd);
 }
 
 int listen_on_loopback(uint16_t* port, int backlog) {

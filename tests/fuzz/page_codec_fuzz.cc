@@ -11,6 +11,7 @@
 namespace {
 
 using collect::Bytes;
+using collect::Codec;
 using collect::Lane;
 using collect::MutableBytes;
 using collect::wire::PageCodecError;
@@ -24,20 +25,31 @@ struct Page {
   std::vector<uint8_t> records;
 };
 
-bool decode(Page& page, Bytes sent) {
+bool decode(Page& page, Codec codec, Bytes sent) {
+  collect::PageHeader header;
+  header.lane = page.lane;
+  header.codec = codec;
+  header.record_count = page.record_count;
   std::vector<uint8_t> scratch(page.records.size());
-  return collect::wire::decode_page(page.lane, page.record_count, sent, scratch, page.records) ==
-         PageCodecError::kNone;
+  return collect::wire::decode_page(header, sent, scratch, page.records) == PageCodecError::kNone;
+}
+
+void check(const Page& page, Codec codec, Bytes sent) {
+  if (sent.empty()) return;
+  if (sent.size() >= page.records.size()) std::abort();
+  Page again{page.lane, page.record_count, std::vector<uint8_t>(page.records.size())};
+  if (!decode(again, codec, sent) || again.records != page.records) std::abort();
 }
 
 void encode_again(const Page& page) {
-  static collect::wire::PageEncoder encoder;
+  static collect::wire::ColumnEncoder columns;
+  static collect::wire::TupleEncoder tuples;
   std::vector<uint8_t> sent(page.records.size());
-  const size_t size = encoder.encode(page.lane, page.record_count, page.records, sent);
-  if (size == 0) return;
-  if (size >= page.records.size()) std::abort();
-  Page again{page.lane, page.record_count, std::vector<uint8_t>(page.records.size())};
-  if (!decode(again, Bytes(sent).first(size)) || again.records != page.records) std::abort();
+  check(page, Codec::kColumns,
+        Bytes(sent).first(columns.encode(page.lane, page.record_count, page.records, sent)));
+  if (page.lane != Lane::kIndex) return;
+  check(page, Codec::kTuples,
+        Bytes(sent).first(tuples.encode(page.record_count, page.records, sent)));
 }
 
 }  // namespace
@@ -51,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Bytes rest(data + reader.offset(), reader.remaining());
   const Lane lane = (flags & 1) == 0 ? Lane::kIndex : Lane::kDetail;
   Page page{lane, record_count, std::vector<uint8_t>(raw_bytes)};
-  if (decode(page, rest)) encode_again(page);
+  if (decode(page, (flags & 2) == 0 ? Codec::kColumns : Codec::kTuples, rest)) encode_again(page);
   // The same bytes as records.
   const uint32_t whole = static_cast<uint32_t>(rest.size() / 32);
   encode_again({Lane::kIndex, whole, {rest.begin(), rest.begin() + whole * 32}});

@@ -20,6 +20,7 @@ void pack_again(Lane lane, uint32_t record_count, const std::vector<uint8_t>& re
   page.bytes = records;
   const Bytes packed = collect::storage::pack_page(page);
   if (packed.empty()) return;
+  page.codec = collect::Codec::kColumns;
   const std::vector<uint8_t> sent(packed.begin(), packed.end());
   std::vector<uint8_t> again;
   if (sent.size() >= records.size() || !collect::storage::unpack_page(page, sent, again) ||
@@ -34,7 +35,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr uint32_t kLargest = 1u << 18;
   collect::ByteReader reader(Bytes(data, size));
   collect::PageHeader header;
-  header.lane = (reader.u8() & 1) == 0 ? Lane::kIndex : Lane::kDetail;
+  const uint8_t flags = reader.u8();
+  header.lane = (flags & 1) == 0 ? Lane::kIndex : Lane::kDetail;
+  header.codec = (flags & 2) == 0 ? collect::Codec::kColumns : collect::Codec::kTuples;
   header.raw_bytes = reader.u32() % kLargest;
   header.record_count = reader.u32() % (header.raw_bytes / 16 + 1);
   if (!reader.ok()) return 0;

@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const fs::path corpus = argv[1];
-  static wire::PageEncoder encoder;
+  static wire::ColumnEncoder encoder;
   Octets stream(sizeof(wire::FrameHeader));
   encode_control_header(wire::FrameType::kHeartbeat, {}, crc, stream.data());
   bool good = write(corpus / "wire_frame_fuzz" / "heartbeat", stream);

@@ -45,6 +45,9 @@ ln -s "$root/../shared" "$work/shared"
 export CCACHE_BASEDIR=$work/tree
 build=$work/tree/build/release
 quietly mutation-configure cmake -S "$work/tree" -B "$build" --preset release
+# Without the generated headers, what uses their messages could not be parsed: no mistake there.
+ninja -C "$build" -t targets all | sed -n 's/^\([^:]*\.pb\.h\):.*/\1/p' |
+  quietly mutation-headers xargs ninja -C "$build"
 /usr/bin/python3 tests/mutation/plant.py "$work/tree" "$room" $here --count "$count" --seed "$seed" \
   --commands "$build/compile_commands.json" --out "$work/mutants.json"
 status=0

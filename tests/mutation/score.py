@@ -29,13 +29,24 @@ class Copy:
         self.build = os.path.join(self.tree, "build", "release")
         self.room, self.expression = room, expression
 
+    def text(self, path):
+        with open(os.path.join(self.tree, path)) as source:
+            return source.read()
+
+    def test_folder(self):
+        """tests/ROOM; where the room has none of its own, that of the folder around it."""
+        folder = os.path.join(self.tree, "tests", self.room)
+        while not os.path.exists(os.path.join(folder, "CMakeLists.txt")):
+            folder = os.path.dirname(folder)
+        return folder + "/"
+
     def tests(self):
         """CTest's tests of the room: name, command, environment, directory."""
         shown = subprocess.run(["ctest", "--test-dir", self.build, "--show-only=json-v1"],
                                capture_output=True, text=True, check=True)
         listing = json.loads(shown.stdout)
         graph = listing["backtraceGraph"]
-        folder = os.path.join(self.tree, "tests", self.room) + "/"
+        folder = self.test_folder()
 
         def is_of_room(test):
             node = graph["nodes"][test["backtrace"]]
@@ -83,9 +94,15 @@ class Copy:
         return sorted(wanted) if wanted <= known else ["all"]
 
 
+def still_planted(copy, mutants):
+    """Without those that a run before this one took out of the same copy."""
+    texts = {path: copy.text(path) for path in {mutant["path"] for mutant in mutants}}
+    return [mutant for mutant in mutants if asks(mutant) in texts[mutant["path"]]]
+
+
 def compile_without_broken(copy, mutants, targets):
     """Builds; takes out what does not compile, by the lines that the compiler complains about."""
-    left = list(mutants)
+    left = still_planted(copy, mutants)
     for _ in range(12):
         done = copy.make(targets)
         if done.returncode == 0:
@@ -115,14 +132,18 @@ def compile_without_broken(copy, mutants, targets):
     sys.exit("score.py: the copy does not build after twelve tries")
 
 
+def asks(mutant):
+    """What stands in the source where the mistake is."""
+    return f"::mutant::on({mutant['id']})"
+
+
 def take_out(copy, broken):
     """The text as it was: the changed code itself may be what does not compile."""
     for mutant in broken:
         path = os.path.join(copy.tree, mutant["path"])
-        with open(path) as source:
-            text = source.read()
+        text = copy.text(mutant["path"])
         one = lambda code: " ".join(code.split())
-        ask = f"::mutant::on({mutant['id']})"
+        ask = asks(mutant)
         if mutant["after"] is None:
             text = text.replace(f"if ({ask}) {{}} else ", "")
         else:

@@ -310,7 +310,7 @@ uint64_t records_in(Bytes container, std::string_view stream) {
     const PageHeader header = load_le<PageHeader>(page.data());
     Bytes bytes = page.subspan(sizeof header);
     std::vector<uint8_t> unpacked;
-    if (header.codec == Codec::kColumns) {
+    if (header.codec != Codec::kRaw) {
       if (!unpack_page(header, bytes, unpacked)) continue;
       bytes = unpacked;
     }

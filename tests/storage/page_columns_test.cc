@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <random>
 
+#include "proto/wire/page_codec.h"
 #include "tests/storage/fake_stream.h"
 
 namespace collect::storage::test {
@@ -24,9 +26,26 @@ void expect_whole_again(const Page& page) {
   EXPECT_LT(blocks.size(), page.bytes.size());
   std::vector<uint8_t> records;
   PageHeader header = page;
+  header.codec = page.encoded.empty() ? Codec::kColumns : page.encoded_by;
   header.raw_bytes = static_cast<uint32_t>(page.bytes.size());
   ASSERT_TRUE(unpack_page(header, blocks, records));
   EXPECT_EQ(records, std::vector<uint8_t>(page.bytes.begin(), page.bytes.end()));
+}
+
+TEST(PageColumns, WhatCameEncodedIsOneBlockOfItsCodec) {
+  for (const atf::Version version : {atf::Version::kV1, atf::Version::kV2}) {
+    FakeStream stream(version, 1, 100);
+    stream.add_many(2000, FakeStream::Detail::kNone);
+    Page page = stream.index_page(0, 2000);
+    std::vector<uint8_t> sent(page.bytes.size());
+    const auto tuples = std::make_unique<wire::TupleEncoder>();
+    sent.resize(tuples->encode(page.record_count, page.bytes, sent));
+    ASSERT_FALSE(sent.empty());
+    page.encoded = sent;
+    page.encoded_by = Codec::kTuples;
+    EXPECT_EQ(packed(page).size(), kBlockHeader + sent.size());
+    expect_whole_again(page);
+  }
 }
 
 TEST(PageColumns, PagesOfEverySizeAndVersionComeBack) {
@@ -97,6 +116,7 @@ TEST(PageColumns, ContradictionsAreRefused) {
   std::vector<uint8_t> records;
   const auto refused = [&](uint32_t count, uint32_t bytes, Bytes sent) {
     PageHeader header = page;
+    header.codec = Codec::kColumns;
     header.record_count = count;
     header.raw_bytes = bytes;
     return !unpack_page(header, sent, records);

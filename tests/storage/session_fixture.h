@@ -93,7 +93,7 @@ inline std::string reference_check(const std::string& directory) {
   return status == 0 ? text : text + "exit status " + std::to_string(status);
 }
 // After a power loss a sector behind the last acknowledged record may be zeros, and a detail
-// record's payload has no checksum (STORAGE.md "Errata").
+// record's payload has no checksum (STORAGE.md "Known issues").
 enum class Payloads { kWhole, kMayHaveZeros };
 
 // Our own reader finds nothing wrong with any thread either.

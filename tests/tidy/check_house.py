@@ -30,10 +30,19 @@ VAGUE_NAMES = re.compile(r"(^|_)(utils?|helpers?|managers?|common|misc)(_|\.|$)"
 
 # Folder with code in it -> its document.
 DOCUMENTS = {
-    "formats/atf": "formats/atf/FORMAT.md", "formats/rtc": "formats/rtc/FORMAT.md",
+    "formats/atf": "formats/atf/FORMAT.md", "formats/calls": "formats/calls/CALLS.md",
+    "formats/rtc": "formats/rtc/FORMAT.md",
     "formats/wtf": "formats/wtf/FORMAT.md", "formats/dial9": "formats/dial9/FORMAT.md",
+    "formats/core": "formats/core/TEXT.md",
+    "formats/perfetto": "formats/perfetto/FORMAT.md",
+    "formats/chrome": "formats/chrome/FORMAT.md",
+    "formats/speedscope": "formats/speedscope/FORMAT.md",
+    "formats/folded": "formats/folded/FORMAT.md", "formats/pprof": "formats/pprof/FORMAT.md",
+    "formats/html": "formats/html/FORMAT.md",
     "proto/wire": "proto/wire/WIRE.md", "agent": "agent/AGENT.md",
     "storage": "storage/STORAGE.md", "daemon": "daemon/DAEMON.md",
+    "daemon/attach": "daemon/attach/ATTACH.md", "daemon/control": "daemon/control/CONTROL.md",
+    "daemon/ctl": "daemon/ctl/CTL.md", "daemon/symbolize": "daemon/symbolize/SYMBOLIZE.md",
 }
 TOP_LEVEL = {
     "daemon", "agent", "proto", "storage", "formats", "deploy", "tests", "cmake", ".ci",
@@ -107,10 +116,13 @@ def check_documents(root, paths):
             yield tree.Finding(folder, 0, "has no document", f"write {document}")
             continue
         headings = re.findall(r"^#+\s+(.*)$", tree.read(root, document), flags=re.M)
-        for wanted in ("Limits", "Errata"):
-            if not any(wanted.lower() in heading.lower() for heading in headings):
+        for wanted in ("Limits", "Known issues"):
+            if wanted not in headings:
                 yield tree.Finding(document, 0, f"has no section {wanted}",
-                                   "every room's document ends with Limits and Errata")
+                                   "every room's document ends with Limits and Known issues")
+        if "Known issues" in headings and headings[-1] != "Known issues":
+            yield tree.Finding(document, 0, f"ends with {headings[-1]}",
+                               "the last section is Known issues")
 
 
 def check_top_level(root, paths):

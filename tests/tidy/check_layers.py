@@ -12,9 +12,18 @@ import tree
 ROOMS = {
     "formats/core": [],
     "formats/atf": ["formats/core"],
+    # Of any format it needs the kinds of events alone.
+    "formats/calls": ["formats/core", "formats/atf/layout.h"],
     "formats/rtc": ["formats/core"],
     "formats/wtf": ["formats/core"],
     "formats/dial9": ["formats/core"],
+    # Written only.
+    "formats/perfetto": ["formats/core"],
+    "formats/chrome": ["formats/core"],
+    "formats/speedscope": ["formats/core"],
+    "formats/folded": ["formats/core"],
+    "formats/pprof": ["formats/core"],
+    "formats/html": ["formats/core"],
     "proto/wire": ["formats/core", "proto/wire/page_codec.h"],
     "proto/control": [],
     "agent": ["proto/wire", "formats/core", "formats/atf/layout.h"],
@@ -52,8 +61,13 @@ OUTSIDE = [
 
 # Target -> room, for link lines. Everything not listed and not collect_* comes from outside.
 TARGETS = {
-    "collect_core": "formats/core", "collect_atf": "formats/atf", "collect_rtc": "formats/rtc",
+    "collect_core": "formats/core", "collect_atf": "formats/atf",
+    "collect_calls": "formats/calls", "collect_rtc": "formats/rtc",
     "collect_wtf": "formats/wtf", "collect_dial9": "formats/dial9",
+    "collect_perfetto": "formats/perfetto", "collect_chrome": "formats/chrome",
+    "collect_speedscope": "formats/speedscope", "collect_folded": "formats/folded",
+    "collect_pprof": "formats/pprof",
+    "collect_html": "formats/html",
     "collect_page_codec": "proto/wire/page_codec.h",
     "collect_wire": "proto/wire", "collect_wire_messages": "proto/wire",
     "collect_control_api": "proto/control",

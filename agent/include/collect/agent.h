@@ -102,6 +102,12 @@ COLLECT_EXPORT void collect_exit(const void* function, const void* call_site);
  * collect_exit. */
 COLLECT_EXPORT void collect_exception(const void* function, const void* call_site);
 
+/* Sets the program's counter `name` (1 to 63 bytes, copied) to `value`, for triggers of the control
+ * plane: "detail when queue_depth passes 1000". At most 64 names; further ones are ignored. The
+ * collector gets the newest and the highest value some 20 ms later, or when it connects. Values are
+ * not stored. Async-signal-safe. */
+COLLECT_EXPORT void collect_counter(const char* name, int64_t value);
+
 COLLECT_EXPORT void collect_agent_get_stats(collect_agent_stats* stats);
 
 /* A static English sentence: what the agent does, or why it does not run. Never null. */

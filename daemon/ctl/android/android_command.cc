@@ -13,6 +13,7 @@
 #include "daemon/ctl/android/library_pull.h"
 #include "daemon/ctl/android/phone_agent.h"
 #include "daemon/ctl/android/phone_variables.h"
+#include "daemon/ctl/credentials.h"
 #include "daemon/ctl/online_commands.h"
 #include "daemon/ctl/phones/app_recording.h"
 #include "daemon/ctl/run_command.h"
@@ -104,10 +105,17 @@ struct Target {
 // The agent into the app, and the app started with it.
 Status prepare(const AndroidOptions& options, const AdbDevice& device, const Target& target,
                const AgentSettings& settings, AppPreparation& preparation, std::ostream& err) {
-  const Result<std::vector<std::string>> variables =
+  Result<std::vector<std::string>> variables =
       phone_variables(settings, preparation.spool_folder());
   if (!variables.ok()) return variables.error();
+  Result<std::string> token = std::string();
+  if (!options.token_file.empty()) token = read_token("--agent-token-file", options.token_file);
+  if (!token.ok()) return token.error();
   COLLECT_TRY(preparation.begin());
+  if (!token->empty()) {
+    COLLECT_TRY(preparation.write_token(*token));
+    variables->push_back("COLLECT_TOKEN_FILE=" + preparation.token_path());
+  }
   if (!target.app.has_wrap) {
     COLLECT_TRY(preparation.copy_agent(target.library, progress_line(options, err)));
   }
@@ -172,8 +180,8 @@ int android_run(const AndroidOptions& options, std::ostream& err) {
     if (!trouble.empty()) err << "collectctl: " << printable_sentence(trouble) << "\n";
     return kExitRunFailed;
   };
-  Result<RunCollector> collector =
-      find_collector({options.root, options.control, Phones::kAndroid}, signals);
+  Result<RunCollector> collector = find_collector(
+      {options.root, options.control, Phones::kAndroid, options.token_file}, signals);
   if (!collector.ok()) return give_up(collector.error());
   AgentSettings settings = options.agent;
   settings.tag = new_run_tag();

@@ -13,8 +13,9 @@ namespace collect::ctl {
 struct AndroidOptions : RecordingOptions {
   std::string serial;  // empty: ANDROID_SERIAL, or the only device
   std::string package;
-  std::string activity;  // empty: what a launcher starts
-  std::string library;   // the agent's; empty: the installed one for the phone
+  std::string activity;    // empty: what a launcher starts
+  std::string library;     // the agent's; empty: the installed one for the phone
+  std::string token_file;  // with the token that the collector asks agents for; empty: it does not
 };
 
 // Exit codes as those of `run`: 0, or 125 (kExitRunFailed). To be called before any other thread

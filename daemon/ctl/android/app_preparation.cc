@@ -14,16 +14,20 @@ constexpr int kLocked = 73;
 constexpr int kReplaced = 74;  // the lock's file was removed by its last owner meanwhile
 constexpr int kLockAttempts = 5;
 constexpr std::chrono::milliseconds kLockBound{10'000};
-constexpr uint32_t kPushedMode = 0100644;
+constexpr uint32_t kPushedMode = 0100600;
 constexpr int kRecordVersion = 1;
 
 std::string phone_path(const std::string& package, const std::string& ending) {
   return std::string(kPhoneFolder) + "/" + package + ending;
 }
 
+// adbd gives its shells an umask of 0: without it everybody on the phone may write what we lay
+// down.
+constexpr char kOursAlone[] = "umask 077; ";
+
 // As run-as starts it, in the app's data and as its user.
 std::string in_app(const std::string& package, const std::string& command) {
-  return "run-as " + package + " sh -c " + shell_word(command);
+  return "run-as " + package + " sh -c " + shell_word(kOursAlone + command);
 }
 
 // Whether a shell holds the lock now; unset: the shell ended by itself.
@@ -71,7 +75,7 @@ Result<std::unique_ptr<AppLock>> AppLock::take(const AdbDevice& device,
   const std::string file = phone_path(package, ".lock");
   // The shell goes with our connection, and the lock with the shell. Its redirection is that of a
   // group, because Android's shell keeps what `exec` opens to itself.
-  const std::string command = "mkdir -p " + std::string(kPhoneFolder) +
+  const std::string command = std::string(kOursAlone) + "mkdir -p " + kPhoneFolder +
                               "; { flock -n 9 || exit 73; [ /proc/self/fd/9 -ef " + file +
                               " ] || exit 74; echo held; exec cat; } 9<>" + file;
   for (int i = 0; i < kLockAttempts; ++i) {
@@ -161,7 +165,8 @@ Status AppPreparation::begin() {
   undo.push_back("rm -f " + phone_path(package, ".so"));
   const std::string record = phone_path(package, ".json");
   const Result<std::string> written = device_.output_of(
-      "cat > " + record + ".new && mv " + record + ".new " + record, record_text(package, undo));
+      kOursAlone + ("cat > " + record + ".new && mv " + record + ".new " + record),
+      record_text(package, undo));
   return written.ok() ? Status() : written.error();
 }
 
@@ -188,6 +193,10 @@ Status AppPreparation::into_app(const std::string& name, const std::string& text
   const Result<std::string> written = device_.output_of(
       in_app(app_.package, "mkdir -p collect cache/collect && cat > collect/" + name), text);
   return written.ok() ? Status() : written.error();
+}
+
+Status AppPreparation::write_token(const std::string& token) {
+  return into_app("token", token + "\n");
 }
 
 Status AppPreparation::write_variables(const std::vector<std::string>& variables) {

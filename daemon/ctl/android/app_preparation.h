@@ -4,7 +4,7 @@
 //   /data/local/tmp/collect/PACKAGE.lock   held by a shell of ours as long as we live
 //   /data/local/tmp/collect/PACKAGE.json   the record: the commands that undo what was done
 //   /data/local/tmp/collect/PACKAGE.so     the agent, on its way into the app's data
-//   DATA/collect/                          agent, variables and script, in the app's data
+//   DATA/collect/                          agent, variables, token and script, in the app's data
 //   DATA/cache/collect/                    the agent's spool
 //   property wrap.PACKAGE                  starts the app through the script
 //
@@ -51,6 +51,7 @@ class AppPreparation {
   AppPreparation(const AdbDevice& device, AndroidApp app) : device_(device), app_(std::move(app)) {}
 
   std::string agent_folder() const { return app_.data_directory + "/collect"; }
+  std::string token_path() const { return agent_folder() + "/token"; }
   std::string spool_folder() const { return app_.data_directory + "/cache/collect"; }
 
   // Writes the record; nothing is changed before. kLimit: the property can't hold the script's
@@ -59,6 +60,7 @@ class AppPreparation {
   // `library` is a file of this machine.
   Status copy_agent(const std::string& library, const AdbDevice::OnProgress& on_progress);
   // "NAME=value" each.
+  Status write_token(const std::string& token);
   Status write_variables(const std::vector<std::string>& variables);
   // The app's next start is through our script. kPermission: the phone refuses the property.
   Status set_wrap();

@@ -14,6 +14,7 @@
 #include "daemon/ctl/convert/session_builder.h"
 #include "daemon/ctl/convert/session_input.h"
 #include "daemon/ctl/convert/whole_session.h"
+#include "daemon/ctl/export/export.h"
 #include "daemon/ctl/leftovers.h"
 #include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text_out.h"
@@ -26,20 +27,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A directory that goes away with what is in it.
-class TemporaryDirectory {
- public:
-  static Result<TemporaryDirectory> create(const std::string& beside) {
+Result<Leftover> temporary_directory(const std::string& beside) {
+  return Leftover::made_by([&]() -> Result<std::string> {
     std::string path = beside + ".session-XXXXXX";
     if (::mkdtemp(path.data()) == nullptr) return errno_error(errno, path);
-    return TemporaryDirectory(std::move(path));
-  }
-  const std::string& path() const { return made_.path(); }
-
- private:
-  explicit TemporaryDirectory(std::string path) : made_(std::move(path)) {}
-  Leftover made_;
-};
+    return path;
+  });
+}
 
 // ---- into a session
 
@@ -148,7 +142,7 @@ Status write_target(const ConvertOptions& options, const Trace& trace, ConvertLo
 
 // The JSON form of what the binary form would be.
 Status session_to_wtf_json(const ConvertOptions& options, const Trace& trace, ConvertLog& log) {
-  auto temporary = TemporaryDirectory::create(options.output);
+  auto temporary = temporary_directory(options.output);
   if (!temporary.ok()) return temporary.error();
   const std::string path = temporary->path() + "/binary.wtf-trace";
   ConvertLog parts;
@@ -171,6 +165,35 @@ Status session_to_wtf_json(const ConvertOptions& options, const Trace& trace, Co
   }
   return {};
 }
+
+// An ATF session: the input itself, or one that is made of it for as long as this lives.
+class Session {
+ public:
+  // `input` outlives it.
+  Status open(const ConvertOptions& options, const ConvertInput& input, ConvertLog& log) {
+    trace_ = &input.trace;
+    if (input.source == Source::kAtf) return {};
+    auto directory = temporary_directory(options.output);
+    if (!directory.ok()) return directory.error();
+    temporary_.emplace(std::move(*directory));
+    // What is counted of the session in between is counted again on the way out of it.
+    ConvertLog first([&log](uint64_t done, uint64_t all) { log.progress(done, 2 * all); });
+    auto made = make_session(options, input, temporary_->path(), first);
+    if (!made.ok()) return made.error();
+    log.take(first);
+    auto opened = open_trace(*made);
+    if (!opened.ok()) return opened.error();
+    built_ = std::move(*opened);
+    trace_ = &built_;
+    return {};
+  }
+  const Trace& trace() const { return *trace_; }
+
+ private:
+  std::optional<Leftover> temporary_;
+  Trace built_;
+  const Trace* trace_ = nullptr;
+};
 
 Status run(const ConvertOptions& options, const ConvertInput& input, ConvertLog& log) {
   const bool both_wtf = (input.source == Source::kWtf || input.source == Source::kWtfJson) &&
@@ -197,25 +220,27 @@ Status run(const ConvertOptions& options, const ConvertInput& input, ConvertLog&
     log.wrote(*made, bytes);
     return {};
   }
-  std::optional<TemporaryDirectory> temporary;
-  const Trace* trace = &input.trace;
-  Trace built;
-  if (input.source != Source::kAtf) {
-    auto directory = TemporaryDirectory::create(options.output);
-    if (!directory.ok()) return directory.error();
-    temporary.emplace(std::move(*directory));
-    // What is counted of the session in between is counted again on the way out of it.
-    ConvertLog first([&log](uint64_t done, uint64_t all) { log.progress(done, 2 * all); });
-    auto made = make_session(options, input, temporary->path(), first);
-    if (!made.ok()) return made.error();
-    log.take(first);
-    auto opened = open_trace(*made);
-    if (!opened.ok()) return opened.error();
-    built = std::move(*opened);
-    trace = &built;
+  Session session;
+  COLLECT_TRY(session.open(options, input, log));
+  if (options.to == Target::kWtfJson) return session_to_wtf_json(options, session.trace(), log);
+  return write_target(options, session.trace(), log);
+}
+
+ViewFormat view_of(Target target) {
+  static_assert(static_cast<int>(Target::kHtml) - static_cast<int>(Target::kPerfetto) ==
+                static_cast<int>(ViewFormat::kPage));
+  return static_cast<ViewFormat>(static_cast<int>(target) - static_cast<int>(Target::kPerfetto));
+}
+
+Status run_view(const ConvertOptions& options, const std::vector<ConvertInput>& inputs,
+                ConvertLog& log) {
+  std::vector<Session> sessions(inputs.size());
+  std::vector<const Trace*> traces;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    COLLECT_TRY(sessions[i].open(options, inputs[i], log));
+    traces.push_back(&sessions[i].trace());
   }
-  if (options.to == Target::kWtfJson) return session_to_wtf_json(options, *trace, log);
-  return write_target(options, *trace, log);
+  return export_sessions(traces, options.selection, view_of(options.to), options.output, log);
 }
 
 std::function<void(uint64_t, uint64_t)> progress_line(std::ostream& err, bool wanted) {
@@ -248,19 +273,23 @@ int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err)
     err << "convert: " << printable(options.output) << ": is there already; --force replaces it\n";
     return 2;
   }
-  auto input = open_convert_input(options.inputs);
-  if (!input.ok()) {
-    err << "convert: " << to_string(input.error()) << "\n";
+  const auto inputs = open_convert_inputs(options.inputs, is_view(options.to));
+  if (!inputs.ok()) {
+    err << "convert: " << to_string(inputs.error()) << "\n";
     return 2;
   }
-  if (!input->trace.choice.empty())
-    err << "convert: " << printable_sentence(input->trace.choice) << "\n";
   ConvertLog log(progress_line(err, options.progress));
-  if (input->source == Source::kAtf) check_session_input(input->trace, log);
-  for (const auto& [path, bytes] : input->files) {
-    if (!bytes.missing().empty()) log.missing(bytes.missing());
+  for (const ConvertInput& input : *inputs) {
+    if (!input.trace.choice.empty())
+      err << "convert: " << printable_sentence(input.trace.choice) << "\n";
+    if (input.source == Source::kAtf) check_session_input(input.trace, log);
+    for (const auto& [path, bytes] : input.files) {
+      if (!bytes.missing().empty()) log.missing(bytes.missing());
+    }
   }
-  const Status converted = run(options, *input, log);
+  const ConvertInput& input = inputs->front();
+  const Status converted =
+      is_view(options.to) ? run_view(options, *inputs, log) : run(options, input, log);
   if (options.progress) restart_line(err);
   if (!converted.ok()) {
     print_convert_losses(options.to, log, err);
@@ -269,7 +298,7 @@ int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err)
   }
   TextOut text(out);
   if (options.json) {
-    print_convert_json(options, input->source, log, text);
+    print_convert_json(options, input.source, log, text);
   } else {
     print_convert_text(log, text);
   }

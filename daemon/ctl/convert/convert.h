@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "daemon/ctl/convert/convert_log.h"
+#include "daemon/ctl/export/exported_session.h"
 #include "daemon/ctl/session_files.h"
 #include "formats/core/byte_sink.h"
 #include "formats/core/result.h"
@@ -22,19 +23,38 @@ namespace collect::ctl {
 
 class SessionBuilder;
 
-enum class Target : uint8_t { kAtf, kRtc, kWtf, kWtfJson, kDial9 };
+// From kPerfetto on: formats of viewers, which are written only (export/export.h).
+enum class Target : uint8_t {
+  kAtf,
+  kRtc,
+  kWtf,
+  kWtfJson,
+  kDial9,
+  kPerfetto,
+  kChrome,
+  kSpeedscope,
+  kFolded,
+  kPprof,
+  kHtml
+};
+constexpr bool is_view(Target target) {
+  return target >= Target::kPerfetto;
+}
 
 struct ConvertOptions {
-  std::vector<std::string> inputs;  // several only where they are one capture: RTC containers
+  // Several where they are one capture, RTC containers; for views also several captures, which lie
+  // on one time line then.
+  std::vector<std::string> inputs;
   Target to{};
   std::string output;  // a file, or for ATF the directory that the session is made in
   std::optional<uint8_t> atf_version;  // of kAtf; absent: the input's, or 2
   // Of wtf-json. By default what the published viewer loads with all its events.
   wtf::JsonOptions wtf_json = {wtf::JsonMode::kComplete, wtf::JsonEvents::kBase64};
-  bool force = false;     // replace the output
-  bool strict = false;    // exit code 1 also for what the target has no place for
-  bool json = false;      // the report as one JSON document
-  bool progress = false;  // `err` is a terminal
+  ExportSelection selection;  // of views
+  bool force = false;         // replace the output
+  bool strict = false;        // exit code 1 also for what the target has no place for
+  bool json = false;          // the report as one JSON document
+  bool progress = false;      // `err` is a terminal
 };
 
 // 0: converted; what the target has no place for is one line on `err`. 1: converted, but something

@@ -67,11 +67,13 @@ Result<ConvertInput> input_of(OpenFiles files) {
 }  // namespace
 
 std::string_view name_of(Source source) {
-  static constexpr std::string_view kNames[] = {"atf", "rtc", "wtf", "wtf-json", "dial9"};
-  return kNames[static_cast<size_t>(source)];
+  return name_of(static_cast<Target>(source));
 }
 std::string_view name_of(Target target) {
-  return name_of(static_cast<Source>(target));
+  static constexpr std::string_view kNames[] = {"atf",    "rtc",      "wtf",    "wtf-json",
+                                                "dial9",  "perfetto", "chrome", "speedscope",
+                                                "folded", "pprof",    "html"};
+  return kNames[static_cast<size_t>(target)];
 }
 static_assert(static_cast<int>(Source::kDial9) == static_cast<int>(Target::kDial9));
 
@@ -93,6 +95,27 @@ Result<ConvertInput> open_convert_input(const std::vector<std::string>& paths) {
   auto containers = containers_in(paths.front());
   if (containers.empty()) return trace.error();
   return input_of(std::move(containers));
+}
+
+Result<std::vector<ConvertInput>> open_convert_inputs(const std::vector<std::string>& paths,
+                                                      bool takes_several) {
+  std::vector<ConvertInput> inputs;
+  if (!takes_several || paths.size() == 1) {
+    auto input = open_convert_input(paths);
+    if (!input.ok()) return input.error();
+    inputs.push_back(std::move(*input));
+    return inputs;
+  }
+  for (const std::string& path : paths) {
+    auto input = open_convert_input({path});
+    if (!input.ok()) return input.error();
+    inputs.push_back(std::move(*input));
+  }
+  const bool is_one = std::all_of(inputs.begin(), inputs.end(), [](const ConvertInput& input) {
+    return input.source == Source::kRtc;
+  });
+  if (is_one) return open_convert_inputs(paths, false);
+  return inputs;
 }
 
 void print_convert_json(const ConvertOptions& options, Source from, const ConvertLog& log,

@@ -29,6 +29,10 @@ struct ConvertInput {
 
 // By content. A session directory without thread files stands for its containers.
 Result<ConvertInput> open_convert_input(const std::vector<std::string>& paths);
+// The same for targets that take several captures: each path is one, unless all are containers of
+// one session. At least one.
+Result<std::vector<ConvertInput>> open_convert_inputs(const std::vector<std::string>& paths,
+                                                      bool takes_several);
 
 void print_convert_json(const ConvertOptions& options, Source from, const ConvertLog& log,
                         TextOut& out);

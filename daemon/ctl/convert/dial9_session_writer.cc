@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "daemon/ctl/convert/dial9_session.h"
-#include "formats/dial9/utf8.h"
+#include "formats/core/utf8_text.h"
 
 namespace collect::ctl {
 namespace {
@@ -20,7 +20,7 @@ std::string_view unit_of(std::string_view field_name) {
 
 std::string utf8_of(std::string_view text) {
   std::string out;
-  dial9::append_utf8(text, out);
+  append_utf8(text, out);
   return out;
 }
 

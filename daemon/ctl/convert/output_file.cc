@@ -62,17 +62,15 @@ Status OutputFile::open() {
     if (fd_.get() >= 0) return {};
   }
 #endif
-  for (int i = 0; i < kNameTries; ++i) {
-    const std::string name = temporary_name(name_);
-    fd_ = storage::Descriptor(::openat(directory_.get(), name.c_str(),
+  for (int i = 1;; ++i) {
+    const Status made = make_temporary([&](const std::string& name) {
+      fd_ =
+          storage::Descriptor(::openat(directory_.get(), name.c_str(),
                                        O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kMode));
-    if (fd_.get() >= 0) {
-      set_temporary(name);
-      return {};
-    }
-    if (errno != EEXIST) break;
+      return fd_.get() >= 0;
+    });
+    if (made.ok() || made.code() != Code::kAlreadyExists || i == kNameTries) return made;
   }
-  return errno_error(errno, path_);
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
@@ -90,14 +88,22 @@ OutputFile::~OutputFile() {
   if (!temporary_.empty()) (void)::unlinkat(directory_.get(), temporary_.c_str(), 0);
 }
 
-void OutputFile::set_temporary(const std::string& name) {
+// Calls `make` with a new name; when that succeeds, the file has it until forget_temporary().
+Status OutputFile::make_temporary(const std::function<bool(const std::string&)>& make) {
+  const std::string name = temporary_name(name_);
+  auto made = Leftover::made_by([&]() -> Result<std::string> {
+    if (!make(name)) return errno_error(errno, path_);
+    return (std::filesystem::path(path_).parent_path() / name).string();
+  });
+  if (!made.ok()) return made.error();
+  leftover_ = std::move(*made);
   temporary_ = name;
-  const std::filesystem::path parent = std::filesystem::path(path_).parent_path();
-  if (name.empty()) {
-    leftover_.keep();
-  } else {
-    leftover_ = Leftover((parent / name).string());
-  }
+  return {};
+}
+
+void OutputFile::forget_temporary() {
+  temporary_.clear();
+  leftover_.keep();
 }
 
 Status OutputFile::write(Bytes bytes) {
@@ -133,18 +139,14 @@ Status OutputFile::give_name() {
   const bool is_there = errno == EEXIST;
   if (is_there && !replace_) return errno_error(EEXIST, path_);
   // It replaces what is there, or the file system has no hard links.
-  for (int i = 0; temporary_.empty(); ++i) {
-    const std::string name = temporary_name(name_);
-    if (link_to(name) == 0) {
-      set_temporary(name);
-    } else if (errno != EEXIST || i == kNameTries) {
-      return errno_error(errno, path_);
-    }
+  for (int i = 1; temporary_.empty(); ++i) {
+    const Status made = make_temporary([&](const std::string& name) { return link_to(name) == 0; });
+    if (!made.ok() && (made.code() != Code::kAlreadyExists || i == kNameTries)) return made;
   }
   const int renamed =
       ::renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str());
   if (renamed != 0) return errno_error(errno, path_);
-  set_temporary("");
+  forget_temporary();
   return {};
 }
 
@@ -153,7 +155,7 @@ Status OutputFile::commit() {
   if (::fsync(fd_.get()) != 0) return errno_error(errno, path_);
   COLLECT_TRY(give_name());
   if (!temporary_.empty()) (void)::unlinkat(directory_.get(), temporary_.c_str(), 0);
-  set_temporary("");
+  forget_temporary();
   fd_ = storage::Descriptor();
   return {};
 }

@@ -32,7 +32,8 @@ class OutputFile final : public ByteSink {
   Status open();
   Status drain();
   Status give_name();
-  void set_temporary(const std::string& name);
+  Status make_temporary(const std::function<bool(const std::string&)>& make);
+  void forget_temporary();
   int link_to(const std::string& name) const;
 
   std::string path_;

@@ -1,8 +1,10 @@
 #include "daemon/ctl/convert/session_input.h"
 
+#include <algorithm>
 #include <map>
 
 #include "formats/atf/session_reader.h"
+#include "formats/atf/writer.h"
 #include "storage/manifest.h"
 
 namespace collect::ctl {
@@ -16,7 +18,19 @@ uint64_t less_than(uint64_t counted, uint64_t found) {
   return counted - std::min(counted, found);
 }
 
-void check_thread(const atf::SessionThread& thread, ConvertLog& log) {
+// A part at a time, so that of a large file little stays in memory.
+uint32_t checksum_of(atf::Version version, Bytes section, const FileBytes& file) {
+  constexpr size_t kPartBytes = size_t{64} << 20;
+  uint32_t checksum = 0;
+  for (size_t at = 0; at < section.size(); at += kPartBytes) {
+    const Bytes part = section.subspan(at, std::min(kPartBytes, section.size() - at));
+    checksum = atf::section_checksum(version, part, checksum);
+    file.drop_pages();
+  }
+  return checksum;
+}
+
+void check_thread(const atf::SessionThread& thread, const TraceThread& files, ConvertLog& log) {
   const std::string name = "thread_" + std::to_string(thread.n) + ": ";
   for (const atf::Finding& finding : thread.findings.list()) {
     if (finding.severity == Severity::kError) log.missing(name + finding.sentence);
@@ -25,10 +39,15 @@ void check_thread(const atf::SessionThread& thread, ConvertLog& log) {
     log.missing("threads that cannot be read", 1);
     return;
   }
-  if (thread.index->checksum() == atf::ChecksumState::kBad) {
+  const atf::IndexReader& index = *thread.index;
+  const uint32_t events = checksum_of(index.version(), index.section_bytes(), files.index);
+  if (index.checksum(events) == atf::ChecksumState::kBad) {
     log.missing(name + "the checksum of the events does not fit them");
   }
-  if (thread.detail && thread.detail->checksum() == atf::ChecksumState::kBad) {
+  if (!thread.detail) return;
+  const atf::DetailReader& detail = *thread.detail;
+  const uint32_t records = checksum_of(detail.version(), detail.section(), *files.detail);
+  if (detail.checksum(records) == atf::ChecksumState::kBad) {
     log.missing(name + "the checksum of the detail records does not fit them");
   }
 }
@@ -57,7 +76,9 @@ void compare_counts(const storage::Manifest& manifest, const atf::SessionReader&
 void check_session_input(const Trace& trace, ConvertLog& log) {
   for (const std::string& sentence : trace.unopened()) log.missing(sentence);
   const atf::SessionReader session(trace.files());
-  for (const atf::SessionThread& thread : session.threads()) check_thread(thread, log);
+  for (size_t i = 0; i < trace.threads.size(); ++i) {
+    check_thread(session.threads()[i], trace.threads[i], log);
+  }
   // One thread, or one file, was asked for: its session may be missing.
   if (!trace.manifest || trace.kind != TraceKind::kSession) return;
   const auto manifest = storage::manifest_from_json(*trace.manifest);

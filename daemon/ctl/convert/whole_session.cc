@@ -45,9 +45,11 @@ Result<std::string> make_whole_session(
   }
   const std::string path =
       (fs::path(root) / ("converting-" + std::to_string(std::random_device()()))).string();
-  const Leftover temporary(path, Leftover::kIfEmpty);
-  if (::mkdir(path.c_str(), 0700) != 0) return errno_error(errno, path);
-  const Leftover contents(path);
+  const auto contents = Leftover::made_by([&]() -> Result<std::string> {
+    if (::mkdir(path.c_str(), 0700) != 0) return errno_error(errno, path);
+    return path;
+  });
+  if (!contents.ok()) return contents.error();
   const auto made = make(path);
   if (!made.ok()) return made.error();
   const fs::path session = fs::path(*made).lexically_normal();

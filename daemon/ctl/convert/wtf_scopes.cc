@@ -76,7 +76,7 @@ Status WtfScopes::create_zones() {
 
 std::string WtfScopes::text_of(uint32_t slot) const {
   const uint64_t id = slots_.function_of(slot);
-  if (id == FunctionSlots::kOther) return "(all other functions)";
+  if (id == calls::FunctionSlots::kOther) return "(all other functions)";
   return wtf::safe_event_name(names_.name_of(id).substr(0, kMaxNameBytes));
 }
 
@@ -92,7 +92,7 @@ Status WtfScopes::define(uint32_t slot) {
 Result<uint32_t> WtfScopes::define_function(uint32_t slot) {
   const uint64_t function_id = slots_.function_of(slot);
   std::string safe = text_of(slot);
-  bool changed = function_id != FunctionSlots::kOther && safe != names_.name_of(function_id);
+  bool changed = function_id != calls::FunctionSlots::kOther && safe != names_.name_of(function_id);
   auto type = files_.writer().define_scope(safe);
   if (!type.ok() && type.code() == Code::kAlreadyExists) {
     safe += " (function)";
@@ -120,7 +120,7 @@ Result<bool> WtfScopes::select(uint32_t thread) {
 
 Status WtfScopes::call(uint64_t ns, uint32_t slot) {
   thread_->last_ns = std::max(thread_->last_ns, ns);
-  if (!thread_->stack.call(slot, ns)) {
+  if (!thread_->open.call(slot, {ns, ns})) {
     ++too_deep_;
     return {};
   }
@@ -137,19 +137,19 @@ WtfScopes::Ends WtfScopes::end_call(uint64_t ns, uint32_t slot) {
   Thread& thread = *thread_;
   thread.last_ns = std::max(thread.last_ns, ns);
   Ends ends;
-  bool any = false;
-  ends.matches = thread.stack.leave(slot, ns, [&](const CallStack::Ended& ended) {
+  const auto count = [&](const calls::EndedCall& ended) {
     const bool visible = thread.visible.back();
     thread.visible.pop_back();
-    any = true;
-    if (ended.returned) {
+    if (ended.has_own_end()) {
       ends.own = visible;
       return;
     }
     ++unwound_;
     if (visible) ++ends.unwound;
-  });
-  ends.is_hidden = ends.matches && !any;
+  };
+  const calls::Leave left = thread.open.leave(slot, {ns, ns}, calls::EndReason::kReturned, count);
+  ends.matches = left != calls::Leave::kNoCall;
+  ends.is_hidden = left == calls::Leave::kTooDeep;
   return ends;
 }
 
@@ -249,7 +249,7 @@ void WtfScopes::hide_calls(Thread& thread, uint64_t ns) {
 Status WtfScopes::finish() {
   uint64_t open = 0;
   for (Thread& thread : threads_) {
-    open += thread.stack.depth();
+    open += thread.open.depth();
     COLLECT_TRY(close_calls(thread, files_.epoch_ns()));
   }
   COLLECT_TRY(files_.end());

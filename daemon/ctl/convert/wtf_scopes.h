@@ -8,9 +8,10 @@
 #include <unordered_set>
 #include <vector>
 
-#include "daemon/ctl/call_stack.h"
 #include "daemon/ctl/convert/wtf_files.h"
 #include "daemon/ctl/names.h"
+#include "formats/calls/function_slots.h"
+#include "formats/calls/open_calls.h"
 
 namespace collect::ctl {
 
@@ -53,7 +54,7 @@ class WtfScopes {
     uint32_t thread_id = 0;
     std::string name;
     uint16_t zone = 0;  // 0: none was left
-    CallStack stack;
+    calls::OpenCalls open;
     std::vector<bool> visible;  // of each open call: whether it is open in this file
     uint64_t last_ns = 0;
   };
@@ -82,7 +83,7 @@ class WtfScopes {
 
   // Of our own events, the same in every file.
   uint32_t exception_type_ = 0, return_type_ = 0, unwind_type_ = 0;
-  FunctionSlots slots_;
+  calls::FunctionSlots slots_;
   std::vector<uint32_t> type_of_slot_;  // 0: not defined in this file
   uint32_t newest_type_ = 0;
   std::unordered_set<uint64_t> odd_functions_;  // counted already

@@ -422,6 +422,15 @@ TEST_F(CollectorServiceTest, OversizedRequestsAreRefused) {
   EXPECT_EQ(call(&Stub::StartDetail, request, &response).error_code(),
             grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_TRUE(collector_.last_detail().functions.empty());
+  // One that is as large as it may be is read, and refused for what it says.
+  std::string& name = *request.mutable_functions(0);
+  name.resize(name.size() - (request.ByteSizeLong() - kMaxRequestBytes));
+  ASSERT_EQ(request.ByteSizeLong(), size_t{kMaxRequestBytes});
+  EXPECT_EQ(call(&Stub::StartDetail, request, &response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  name += 'f';
+  EXPECT_EQ(call(&Stub::StartDetail, request, &response).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include <thread>
 
 #include "tests/daemon/control/http2_frames.h"
+#include "tests/fakes/older_kernel.h"
 #include "tests/fakes/other_user.h"
 #include "tests/fakes/socket_address.h"
 
@@ -134,6 +136,55 @@ TEST_F(ControlListenerTest, WhatIsNoDescriptorIsRefusedAndNothingStaysOpen) {
   const int place = ::open("/", O_PATH | O_CLOEXEC);  // its flags can't be set
   EXPECT_FALSE(ControlListener::take_over(place, {}).ok());
   EXPECT_EQ(open_descriptors(), before) << "what is handed over is closed";
+}
+
+// It takes three: to be woken by, to wait with, and one in reserve.
+TEST_F(ControlListenerTest, WithoutDescriptorsASocketIsRefusedAndClosed) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  for (const int left : {0, 1, 2, 3}) {
+    const auto inherited = listen_on(*parse_control_address("unix:" + path_));
+    ASSERT_TRUE(inherited.ok());
+    const size_t open = open_descriptors();
+    std::vector<int> free;
+    for (int i = 0; i <= left; ++i) free.push_back(::fcntl(0, F_DUPFD_CLOEXEC, 0));
+    for (const int fd : free) ::close(fd);
+    rlimit few = before;
+    few.rlim_cur = static_cast<rlim_t>(free.back());
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    const auto taken_over = ControlListener::take_over(*inherited, {});
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_EQ(taken_over.ok(), left == 3) << left;
+    EXPECT_EQ(open_descriptors(), left == 3 ? open + 3 : open - 1) << left;
+    if (!taken_over.ok()) {
+      EXPECT_EQ(taken_over.code(), Code::kExhausted) << to_string(taken_over.error());
+    }
+    std::filesystem::remove(path_);
+  }
+}
+
+// The connection waits, and so does the thread, instead of asking again and again.
+TEST_F(ControlListenerTest, WithoutMemoryForAConnectionItIsTriedAgainLater) {
+  for (const int error : {ENOMEM, ENOBUFS}) {
+    const int outcome = fakes::without_system_call(
+        SYS_accept4,
+        [this] {
+          open();
+          start();
+          if (connected_client() < 0) return 1;
+          timespec used{};
+          ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+          ::poll(nullptr, 0, 400);
+          timespec then{};
+          ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &then);
+          const double busy =
+              double(then.tv_sec - used.tv_sec) + double(then.tv_nsec - used.tv_nsec) / 1e9;
+          listener_.reset();
+          return busy < 0.1 ? 0 : 2;
+        },
+        error);
+    EXPECT_EQ(outcome, 0) << error;
+  }
 }
 
 TEST_F(ControlListenerTest, AnInheritedSocketKeepsItsFile) {

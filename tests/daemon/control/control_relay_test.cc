@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -116,6 +117,15 @@ class ControlRelayTest : public testing::Test {
       relay_->run();
     }
   }
+  // Whether nothing is left to do: else the listener's thread would go round and round.
+  bool comes_to_rest() {
+    pollfd waited{relay_->handle(), POLLIN, 0};
+    for (int i = 0; i < 100; ++i) {
+      if (::poll(&waited, 1, 0) == 0) return true;
+      relay_->run();
+    }
+    return false;
+  }
   template <class Condition>
   bool run_until(Condition condition) {
     const auto end = steady_clock::now() + seconds(20);
@@ -141,6 +151,7 @@ TEST_F(ControlRelayTest, BytesGoBothWaysAndSoDoesTheEnd) {
   run();
   EXPECT_EQ(server_.receive(), "");
   EXPECT_TRUE(server_.is_at_end());
+  EXPECT_TRUE(comes_to_rest());
   const std::string answer = frame(1, 4, 1, 20);
   ASSERT_EQ(server_.send(answer), answer.size());
   run();
@@ -189,6 +200,9 @@ TEST_F(ControlRelayTest, ASlowReaderGetsEverything) {
       sent += piece.substr(0, took);
       idle = took == 0 ? idle + 1 : 0;
       run(milliseconds(5));
+    }
+    if (idle != 0) {
+      EXPECT_TRUE(comes_to_rest()) << "until the reader takes something";
     }
     std::string came;
     EXPECT_TRUE(run_until([&] {
@@ -243,6 +257,7 @@ TEST_F(ControlRelayTest, OneAddressAndOneUserHaveTheirShareOfConnections) {
 
 TEST_F(ControlRelayTest, AllTogetherHaveALimit) {
   const auto end_at_once = [](int handle) { ::close(handle); };
+  const End refused[] = {refuse("no"), refuse("no")};  // these take nobody's place
   Status last;
   size_t admitted = 0;
   for (; admitted <= kMaxControlConnections; ++admitted) {
@@ -273,6 +288,7 @@ TEST_F(ControlRelayTest, AFloodIsReadAtItsPace) {
     came += server_.receive().size();
   };
   while (steady_clock::now() < begun + milliseconds(200)) pump();
+  EXPECT_TRUE(comes_to_rest()) << "though its client has more to say";
   const double pings_came = static_cast<double>(came - kPreface.size()) / double(ping.size());
   const double passed = std::chrono::duration<double>(steady_clock::now() - begun).count();
   EXPECT_GE(pings_came, kCallsAtOnce);
@@ -359,6 +375,16 @@ TEST_F(ControlRelayTest, WhoIsRefusedIsToldWhyWithEachCall) {
   EXPECT_TRUE(run_until([this] { return relay_->is_empty(); }));
 }
 
+TEST_F(ControlRelayTest, ARefusedOneThatSpeaksNoHttp2IsClosedAtOnce) {
+  End client = refuse("not you");
+  run();
+  ASSERT_NE(client.send("GET / HTTP/1.1\r\n"), 0u);
+  pollfd waited{relay_->handle(), POLLIN, 0};
+  ASSERT_EQ(::poll(&waited, 1, 20'000), 1);
+  relay_->run();
+  EXPECT_TRUE(relay_->is_empty());
+}
+
 TEST_F(ControlRelayTest, RefusedOnesHaveTheirLimitAndTheirTime) {
   std::vector<End> refused;
   const auto begun = steady_clock::now();
@@ -378,6 +404,40 @@ TEST_F(ControlRelayTest, RefusedOnesHaveTheirLimitAndTheirTime) {
   End again = refuse("no");
   run();
   EXPECT_EQ(again.receive(), frame(4, 0, 0)) << "there is room again";
+}
+
+// CONTROL.md "Limits", and what each connection has of that for itself.
+TEST(ControlRates, AreThoseOfTheTable) {
+  struct Rate {
+    bool is_tls, is_own;
+    double at_once, per_second;
+  };
+  for (const Rate& rate : {Rate{false, false, 1'000, 1'000}, Rate{false, true, 10, 20},
+                           Rate{true, false, 131'072, 65'536}, Rate{true, true, 8'192, 4'096}}) {
+    SCOPED_TRACE(rate.at_once);
+    const CallRate::Time start{};
+    CallRate fresh = fresh_rate(rate.is_tls, rate.is_own, start);
+    fresh.take(rate.at_once, start);
+    EXPECT_EQ(fresh.free_at(start), start) << "all of it at once";
+    fresh.take(rate.per_second, start);
+    EXPECT_EQ(fresh.free_at(start), start + seconds(1));
+  }
+}
+
+TEST_F(ControlRelayTest, NothingStaysOpenAtTheEnd) {
+  const auto open_descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  relay_.reset();
+  const auto before = open_descriptors();
+  start(false);
+  {
+    const End user = admit(kUser);
+    const End of_user = std::move(server_);
+    const End refused = refuse("no");
+    relay_.reset();
+  }
+  EXPECT_EQ(open_descriptors(), before);
 }
 
 TEST_F(ControlRelayTest, WithinTlsARefusalIsTheEnd) {

@@ -8,7 +8,9 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/proto_buffer_writer.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -22,7 +24,9 @@
 #include "daemon/control/control_address.h"
 #include "daemon/control/reflection_service.h"
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "tests/daemon/control/http2_frames.h"
 #include "tests/daemon/control/server_fixture.h"
+#include "tests/fakes/socket_address.h"
 
 namespace collect::control {
 namespace {
@@ -170,6 +174,7 @@ TEST_F(ControlServerTest, ThePortIsFreeAfterShutdown) {
   const std::string address = server_->address();
   server_->shutdown(ControlServer::kShutdownDeadline);
   server_->shutdown(ControlServer::kShutdownDeadline);  // again does nothing
+  server_->set_access({});                              // nor does this
   FakeCollector other;
   const auto second = ControlServer::start(address, other);
   EXPECT_TRUE(second.ok()) << to_string(second.error());
@@ -317,6 +322,57 @@ TEST_F(UnixSocketTest, ServesOnlyItsUser) {
   grpc::ClientContext again;
   again.set_deadline(std::chrono::system_clock::now() + kTestDeadline);
   EXPECT_TRUE(stub->GetStats(&again, {}, &stats).ok()) << "the second must not take the path";
+}
+
+// RFC 9113, 6.5.2: the numbers 3 and 6. CONTROL.md "Limits" has the values.
+TEST_F(UnixSocketTest, TellsClientsItsLimits) {
+  const std::string path = directory_ / "control.sock";
+  auto server = ControlServer::start("unix:" + path, collector_);
+  ASSERT_TRUE(server.ok()) << to_string(server.error());
+  const auto address = fakes::unix_name(path);
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const timeval bound{kTestDeadline.count(), 0};
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
+  ASSERT_EQ(::connect(fd, address.get(), address.bytes), 0);
+  const std::string hello = kPreface + frame(4, 0, 0);
+  ASSERT_EQ(::send(fd, hello.data(), hello.size(), 0), ssize_t(hello.size()));
+  const auto read = [fd](size_t bytes) {
+    std::vector<uint8_t> some(bytes);
+    EXPECT_EQ(::recv(fd, some.data(), bytes, MSG_WAITALL), ssize_t(bytes));
+    return some;
+  };
+  const std::vector<uint8_t> header = read(9);
+  ASSERT_EQ(header[3], 4) << "SETTINGS come first";
+  const std::vector<uint8_t> payload = read(size_t{header[1]} << 8 | header[2]);
+  std::map<uint32_t, uint32_t> settings;
+  for (size_t at = 0; at + 6 <= payload.size(); at += 6) {
+    uint32_t value = 0;
+    for (size_t i = 2; i < 6; ++i) value = value << 8 | payload[at + i];
+    settings[uint32_t{payload[at]} << 8 | payload[at + 1]] = value;
+  }
+  EXPECT_EQ(settings[3], 256u) << "MAX_CONCURRENT_STREAMS";
+  EXPECT_EQ(settings[6], 16'384u) << "MAX_HEADER_LIST_SIZE";
+  ::close(fd);
+}
+
+// Who may connect is decided by the user alone, whatever is configured for addresses of the
+// network.
+TEST_F(UnixSocketTest, NeedsNoTokenAndTakesAnyConfiguration) {
+  ControlAccess access;
+  access.token = "token";
+  auto server =
+      ControlServer::start("unix:" + std::string(directory_ / "x.sock"), collector_, access);
+  ASSERT_TRUE(server.ok()) << to_string(server.error());
+  access.token = "other";
+  access.client_ca = "ca.pem";
+  EXPECT_TRUE((*server)->check_access(access).ok());
+  (*server)->set_access(access);
+  const auto stub = api::Collector::NewStub(
+      grpc::CreateChannel((*server)->address(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kTestDeadline);
+  api::Stats stats;
+  EXPECT_TRUE(stub->GetStats(&context, {}, &stats).ok());
 }
 
 // A service manager keeps listening on it, for the next one that it starts.

@@ -63,6 +63,39 @@ TEST(RequestChecksTest, TriggersNameFunctionsAndTimesThatFit) {
   EXPECT_FALSE(check_triggers(request).ok());
 }
 
+TEST(RequestChecksTest, CounterTriggersNameOneCounter) {
+  v1::SetTriggersRequest request;
+  v1::Trigger& trigger = *request.add_triggers();
+  trigger.set_event(v1::Trigger::EVENT_COUNTER);
+  EXPECT_FALSE(check_triggers(request).ok());
+  trigger.set_counter(std::string(kMaxCounterNameBytes, 'x'));
+  trigger.set_above(-5);
+  EXPECT_TRUE(check_triggers(request).ok());
+  trigger.add_functions("parse_*");
+  EXPECT_FALSE(check_triggers(request).ok()) << "a counter, and a function";
+  trigger.set_event(v1::Trigger::EVENT_CALL);
+  EXPECT_FALSE(check_triggers(request).ok()) << "a function, and a counter";
+  trigger.clear_counter();
+  EXPECT_TRUE(check_triggers(request).ok());
+  trigger.clear_functions();
+  trigger.set_event(v1::Trigger::EVENT_COUNTER);
+  trigger.set_counter(std::string(kMaxCounterNameBytes + 1, 'x'));
+  EXPECT_FALSE(check_triggers(request).ok());
+}
+
+TEST(RequestChecksTest, BufferingOfARuleHasLimits) {
+  v1::SetRulesRequest request;
+  v1::Rule& rule = *request.add_rules();
+  rule.set_when_full(v1::Rule::WHEN_FULL_WAIT);
+  rule.set_spool_mb(kMaxRuleSpoolMb);
+  EXPECT_TRUE(check_rules(request).ok());
+  rule.set_spool_mb(kMaxRuleSpoolMb + 1);
+  EXPECT_FALSE(check_rules(request).ok());
+  rule.set_spool_mb(0);
+  rule.set_when_full(static_cast<v1::Rule::WhenFull>(9));
+  EXPECT_FALSE(check_rules(request).ok());
+}
+
 TEST(RequestChecksTest, DetailLimitsPlusOne) {
   v1::StartDetailRequest request;
   for (int i = 0; i < kMaxDetailFunctions; ++i) request.add_threads("name=w*");

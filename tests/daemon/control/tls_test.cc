@@ -308,8 +308,12 @@ TEST_F(ControlTlsTest, ReachableAddressesNeedTlsAndACheck) {
   EXPECT_FALSE(server_->check_access(access_).ok());
   access_.token = "other";
   EXPECT_TRUE(server_->check_access(access_).ok());
-  access_.certificate = "elsewhere.pem";
-  EXPECT_THAT(server_->check_access(access_).error().message, HasSubstr("start again"));
+  for (std::string ControlAccess::* file :
+       {&ControlAccess::certificate, &ControlAccess::key, &ControlAccess::client_ca}) {
+    ControlAccess moved = access_;
+    moved.*file = "elsewhere.pem";
+    EXPECT_THAT(server_->check_access(moved).error().message, HasSubstr("start again"));
+  }
 }
 
 }  // namespace

@@ -234,6 +234,19 @@ TEST_F(OfflineFlagsTest, ReportSortsAndLimits) {
   EXPECT_EQ(run({"report", "--thread", "thread_7"}).exit_code, 1);
 }
 
+TEST_F(OfflineFlagsTest, ReportChoosesRowsAndTimes) {
+  EXPECT_THAT(run({"report", "--by", "thread"}).out, HasSubstr("tid 4711"));
+  EXPECT_THAT(run({"report", "--by", "module"}).out, HasSubstr("app"));
+  EXPECT_THAT(run({"report", "--by", "caller"}).out, HasSubstr(" < "));
+  EXPECT_THAT(run({"report", "--percentiles"}).out, HasSubstr("p99"));
+  EXPECT_THAT(run({"report", "--json", "--from", "1060"}).out, HasSubstr("\"from_ns\":1060"));
+  EXPECT_THAT(run({"report", "--json", "--to", "10ns"}).out, HasSubstr("\"to_ns\":1010"));
+  EXPECT_EQ(run({"report", "--from", "sometime"}).exit_code, 2);
+  EXPECT_THAT(run({"report", "--graph", "parse"}).out, HasSubstr("Called on the path"));
+  EXPECT_EQ(run({"report", "--graph", "prase"}).exit_code, 1);
+  EXPECT_THAT(run({"report", "--diff", session_.string()}).out, HasSubstr("# after: "));
+}
+
 TEST_F(OfflineFlagsTest, StrictVerifyCountsWarnings) {
   std::string text = planned_manifest();
   const std::string flag = "\"has_detail\":true";

@@ -93,6 +93,34 @@ TEST_F(LeftoversTest, SignalRemovesThemAndEndsTheProgram) {
   }
 }
 
+// Seen: a directory was made, the signal came before it was registered, and it stayed.
+TEST_F(LeftoversTest, SignalWhileOneIsBeingMadeRemovesIt) {
+  const std::string path = (root_ / "made").string();
+  const int status = status_of([&] {
+    std::signal(SIGINT, SIG_DFL);
+    remove_leftovers_on_signals();
+    const auto made = Leftover::made_by([&]() -> Result<std::string> {
+      fs::create_directories(path);
+      ::kill(::getpid(), SIGINT);
+      // It is taken by the thread that waits for it.
+      sigset_t pending;
+      do {
+        sigpending(&pending);
+      } while (sigismember(&pending, SIGINT) != 0);
+      return path;
+    });
+    while (true) ::pause();
+  });
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST_F(LeftoversTest, NothingIsRegisteredWhenMakingFails) {
+  const auto made =
+      Leftover::made_by([]() -> Result<std::string> { return Error{Code::kNoSpace, "no room"}; });
+  EXPECT_EQ(made.code(), Code::kNoSpace);
+}
+
 // As under nohup, or in the background of a script.
 TEST_F(LeftoversTest, IgnoredSignalStaysIgnored) {
   const std::string path = directory("kept");

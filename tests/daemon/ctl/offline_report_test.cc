@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "daemon/ctl/call_stack.h"
 #include "tests/daemon/ctl/offline_session.h"
 
 namespace collect::ctl {
@@ -195,9 +194,9 @@ TEST_F(Report, TextColumns) {
   out_.str("");
   EXPECT_EQ(report(options_, out_, err_), 0);
   EXPECT_EQ(out_.str(),
-            "  Total time     Self time         Calls  Function\n"
-            "    2.500 s       2.499 s              1  a\n"
-            "   12.345 us     12.345 us             1  b\n");
+            "  Total time      %     Self time      %         Calls  Function\n"
+            "    2.500 s   100.0      2.499 s   100.0             1  a\n"
+            "   12.345 us    0.0     12.345 us    0.0             1  b\n");
 }
 
 TEST_F(Report, LossIsSaid) {
@@ -211,34 +210,6 @@ TEST_F(Report, ABadThreadIsLeftOut) {
   const json document = run({{{0, kCall, kA}, {10, kReturn, kA}}});
   EXPECT_EQ(code_, 1);
   expect(document, "a", 1, 10, 10);
-}
-
-TEST(CallStack, BeyondTheDepthLimitCallsAndReturnsStayInStep) {
-  CallStack stack;
-  for (size_t i = 0; i < CallStack::kMaxDepth; ++i) ASSERT_TRUE(stack.call(0, i));
-  EXPECT_FALSE(stack.call(1, 0));
-  EXPECT_FALSE(stack.call(1, 0));
-  EXPECT_EQ(stack.depth(), CallStack::kMaxDepth + 2);
-  size_t ended = 0;
-  const auto count = [&](const CallStack::Ended&) { ++ended; };
-  EXPECT_TRUE(stack.leave(1, 0, count));
-  EXPECT_TRUE(stack.leave(1, 0, count));
-  EXPECT_EQ(ended, 0u);
-  EXPECT_TRUE(stack.leave(0, CallStack::kMaxDepth, count));
-  EXPECT_EQ(ended, 1u);
-  EXPECT_FALSE(stack.leave(1, 0, count));
-  stack.finish(0, count);
-  EXPECT_EQ(ended, CallStack::kMaxDepth);
-  EXPECT_EQ(stack.depth(), 0u);
-}
-
-TEST(FunctionSlots, BeyondTheLimitFunctionsShareOneSlot) {
-  FunctionSlots slots;
-  for (uint64_t i = 0; i < FunctionSlots::kMaxFunctions; ++i) ASSERT_EQ(slots.slot_of(i), i);
-  const uint32_t other = slots.slot_of(uint64_t{1} << 40);
-  EXPECT_EQ(slots.slot_of(uint64_t{1} << 41), other);
-  EXPECT_EQ(slots.function_of(other), FunctionSlots::kOther);
-  EXPECT_EQ(slots.slot_of(5), 5u);
 }
 
 }  // namespace

@@ -8,59 +8,17 @@
 #include "daemon/ctl/dump.h"
 #include "daemon/ctl/inspect.h"
 #include "daemon/ctl/report.h"
-#include "daemon/ctl/running_time.h"
 #include "tests/daemon/ctl/offline_session.h"
 
 namespace collect::ctl {
 namespace {
 
 using nlohmann::json;
-using storage::Stall;
-using storage::StallKind;
 using ::testing::HasSubstr;
 using testing::index_of;
 using testing::kCall;
 using testing::kReturn;
 using ::testing::Not;
-
-Stall own(uint64_t first_ns, uint64_t last_ns) {
-  Stall stall = storage::make_stall(StallKind::kPageWait, first_ns, last_ns);
-  stall.thread = 0;
-  return stall;
-}
-
-TEST(RunningTime, StandsStillInStalls) {
-  RunningTime time({own(100, 200), own(500, 600)});
-  EXPECT_EQ(time.at(50), 50u);
-  EXPECT_EQ(time.at(150), 100u);
-  EXPECT_EQ(time.at(200), 100u);
-  EXPECT_EQ(time.at(500), 400u);
-  EXPECT_EQ(time.at(1000), 800u);
-  EXPECT_EQ(time.at(150), 100u);  // times may step back
-  EXPECT_EQ(time.at(550), 400u);
-  EXPECT_EQ(RunningTime().at(77), 77u);
-}
-
-TEST(RunningTime, OfJoinedStallsEveryPartCountsAlike) {
-  Stall joined = own(1000, 2000);
-  joined.count = 10;
-  joined.stalled_ns = 250;
-  RunningTime time({joined});
-  EXPECT_EQ(time.at(1000), 1000u);
-  EXPECT_EQ(time.at(1400), 1300u);  // a quarter of 400 was stalled
-  EXPECT_EQ(time.at(2000), 1750u);
-}
-
-// The thread waits 100..400 and 700..900; the process is stopped 200..300, 350..800.
-TEST(RunningTime, AStopWithinAWaitCountsOnce) {
-  const Stall stops[] = {storage::make_stall(StallKind::kStopped, 200, 300),
-                         storage::make_stall(StallKind::kStopped, 350, 800)};
-  RunningTime time({own(100, 400), own(700, 900), stops[0], stops[1]});
-  EXPECT_EQ(time.stalled_until(200), 100u);
-  EXPECT_EQ(time.stalled_until(300), 200u);
-  EXPECT_EQ(time.stalled_until(350), 250u);
-  EXPECT_EQ(time.stalled_until(1000), 800u);  // 100..900 without a break
-}
 
 class StalledSession : public testing::OfflineTest {
  protected:

@@ -147,6 +147,13 @@ TEST_F(OnlineCommandsTest, TriggersAreSetShownAndCleared) {
   EXPECT_EQ(set_trigger(online_, options), 0);
   EXPECT_EQ(show_triggers(online_, ""), 0);
   EXPECT_THAT(out_.str(), HasSubstr("exception"));
+  out_.str("");
+  TriggerOptions counter;
+  counter.counter = "queue_depth";
+  counter.above = -3;
+  EXPECT_EQ(set_trigger(online_, counter), 0);
+  EXPECT_EQ(show_triggers(online_, ""), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("queue_depth > -3  counter  "));
   EXPECT_EQ(set_trigger(online_, {.target = "app"}), 0);
   EXPECT_EQ(collector_.last_argument(), "app");
   EXPECT_EQ(collector_.triggers({})->outcomes(0).triggers_size(), 0);

@@ -215,12 +215,39 @@ TEST(RunSummaryTest, NothingIsLostOnlyWhereTheProgramsOwnCountCame) {
   EXPECT_EQ(loss_count(session), "12, 3,000 detail") << "they are not the same";
 }
 
+TEST(RunSummaryTest, SaysWhySelfTimesAreMissing) {
+  RunOutcome outcome;
+  control::v1::Session& session = outcome.sessions.emplace_back();
+  session.set_state(control::v1::SESSION_STATE_COMPLETE);
+  session.set_events(kMaxQuickEvents);
+  EXPECT_THAT(run_summary_text(outcome), ::testing::Not(HasSubstr("self time")));
+  session.set_events(kMaxQuickEvents + 1);
+  EXPECT_THAT(run_summary_text(outcome),
+              HasSubstr("  self time  not computed for more than 5,000,000 events; collectctl "
+                        "report computes it\n"));
+  session.set_state(control::v1::SESSION_STATE_ACTIVE);
+  EXPECT_THAT(run_summary_text(outcome), ::testing::Not(HasSubstr("self time")));
+}
+
+TEST(RunSummaryTest, OfSeveralSessionsTheLargestIsDescribed) {
+  RunOutcome outcome;
+  outcome.sessions.resize(2);
+  outcome.sessions[0].set_path("/small");
+  outcome.sessions[0].set_events(1);
+  outcome.sessions[1].set_path("/large");
+  outcome.sessions[1].set_events(2);
+  const std::string text = run_summary_text(outcome);
+  EXPECT_THAT(text, HasSubstr("  The largest of these 2 sessions:\n  session    /large"));
+  outcome.sessions.pop_back();
+  EXPECT_THAT(run_summary_text(outcome), ::testing::Not(HasSubstr("largest")));
+}
+
 TEST(RunSummaryTest, TroubleIsNotBlamedOnTheProgram) {
   RunOutcome outcome;
   outcome.program = "app";
-  outcome.trouble = "lost touch with the collector";
+  outcome.trouble = "lost the connection to the collector";
   const std::string text = run_summary_text(outcome);
-  EXPECT_THAT(text, HasSubstr("lost touch"));
+  EXPECT_THAT(text, HasSubstr("lost the connection"));
   EXPECT_THAT(text, ::testing::Not(HasSubstr("-finstrument-functions")));
 }
 

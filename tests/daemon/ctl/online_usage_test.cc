@@ -36,14 +36,17 @@ TEST_F(UsageTest, MistakesGetOneLineAndExitCode2) {
       {"report", "--thread", "thread_", "path"},
       {"detail", "stop", "--duration", "1s"},
       {"trigger"},
-      {"trigger", "set"},
       {"trigger", "set", "--function", "x", "--longer-than", "5ms", "--throws"},
+      {"trigger", "set", "--function", "x", "--counter", "y", "--above", "1"},
+      {"trigger", "set", "--counter", "y"},
+      {"trigger", "set", "--above", "1"},
       {"watch", "--interval", "x"},
       {"watch", "--filter", "x"},
       {"inspect"},
       {"verify"},
       {"dump"},
       {"report", "--sort", "color", "path"},
+      {"report", "--by", "color", "path"},
   };
   for (const auto& mistake : mistakes) {
     const Ran ran = runner_.run(mistake);
@@ -71,6 +74,26 @@ TEST_F(UsageTest, RunsMistakesAre125SoThatTheProgramsCodesStayItsOwn) {
     EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
     EXPECT_THAT(ran.err, HasSubstr("collectctl run --help"));
   }
+}
+
+TEST_F(UsageTest, SuggestsTheCommandWithNearlyThatName) {
+  const Ran ran = runner_.run({"repport", "path"});
+  EXPECT_EQ(ran.exit_code, 2);
+  EXPECT_EQ(ran.err,
+            "collectctl: there is no command \"repport\" (did you mean report?); see collectctl "
+            "--help\n");
+  EXPECT_THAT(runner_.run({"frobnicate"}).err, ::testing::Not(HasSubstr("did you mean")));
+}
+
+TEST_F(UsageTest, HelpIsACommandToo) {
+  EXPECT_EQ(runner_.run({"help", "run"}).out, runner_.run({"run", "--help"}).out);
+  EXPECT_EQ(runner_.run({"help", "detail", "start"}).out,
+            runner_.run({"detail", "start", "--help"}).out);
+  const Ran whole = runner_.run({"help"});
+  EXPECT_EQ(whole.exit_code, 0);
+  EXPECT_EQ(whole.out, runner_.run({"--help"}).out);
+  EXPECT_THAT(whole.out, HasSubstr("Subcommands:"));
+  EXPECT_EQ(runner_.run({"-V"}).out, runner_.run({"--version"}).out);
 }
 
 TEST_F(UsageTest, HelpAndVersion) {

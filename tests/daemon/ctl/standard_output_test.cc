@@ -74,7 +74,7 @@ class StandardOutputTest : public testing::OfflineTest {
         {"convert", {{"convert", session, "--to", "rtc", "-o", container, "--force"}}},
         {"recover", {{"recover", session}}},
         {"symbolize", {{"symbolize", session}}},
-        {"report", {{"report", session}}},
+        {"report", {{"report", session}, {"report", "--by", "thread", session}}},
     };
   }
 

@@ -138,7 +138,7 @@ TEST_F(CommandTest, WhoIsDetachedWhileAwayHasItsSessionSealed) {
   const auto session = reported_.session_in(SessionState::kRecovered);
   ASSERT_TRUE(session.has_value());
   EXPECT_EQ(session->totals.events, 100u);
-  EXPECT_THAT(manifest(*session), HasSubstr("detached while its agent was away"));
+  EXPECT_THAT(manifest(*session), HasSubstr("detached while its agent was disconnected"));
   EXPECT_FALSE(agent.connect(address()));
   ASSERT_TRUE(agent.refused().has_value());
   EXPECT_EQ(agent.refused()->code(), wire::REFUSE_DETACHED);

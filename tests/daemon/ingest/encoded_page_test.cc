@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "daemon/ingest/clock_fit.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 
 namespace collect::ingest {
@@ -78,6 +79,48 @@ TEST_F(EncodedPageTest, RawAndEncodedPagesBecomeTheSameFile) {
   EXPECT_EQ(session->totals.lost_events, 0u);
   EXPECT_EQ(stored_events(*session, 0, next), index_events(0, static_cast<uint32_t>(next)));
   EXPECT_EQ(ingest_->counters().pages_decoded, 45u);
+}
+
+TEST_F(EncodedPageTest, TuplesAreForAgentsOfThisMachine) {
+  start();
+  process_.features |= wire::kFeatureTuples;
+  process_.boot_id = boot_id();
+  ASSERT_FALSE(process_.boot_id.empty());
+  FakeAgent agent(process_);
+  ASSERT_TRUE(agent.connect(address()));
+  EXPECT_EQ(agent.welcome().features(), wire::kFeatureColumns | wire::kFeatureTuples);
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  uint64_t next = 0;
+  for (int i = 0; i < 20; ++i) {
+    const auto page =
+        fakes::tuple_page_frame_bytes(index_page_header(1, next, 2048), index_events(next, 2048));
+    ASSERT_LT(page.size(), 2048u * 4);
+    ASSERT_TRUE(agent.data().send_bytes(page));
+    next += 2048;
+    ASSERT_TRUE(send_encoded(agent, 1, next, 100));
+    next += 100;
+  }
+  ASSERT_TRUE(agent.close_stream(1, next));
+  ASSERT_TRUE(agent.end_recording());
+  ASSERT_TRUE(agent.wait_recording_ended(1));
+  const auto session = reported_.session_in(SessionState::kComplete);
+  ASSERT_TRUE(session.has_value());
+  EXPECT_EQ(stored_events(*session, 0, next), index_events(0, static_cast<uint32_t>(next)));
+  EXPECT_EQ(ingest_->counters().pages_decoded, 40u);
+
+  // Of another machine, bytes are what counts.
+  process_.boot_id = "another";
+  ++process_.id_byte;
+  FakeAgent far(process_);
+  ASSERT_TRUE(far.connect(address()));
+  EXPECT_EQ(far.welcome().features(), wire::kFeatureColumns);
+  ASSERT_TRUE(far.start_recording(1));
+  ASSERT_TRUE(far.open_stream(1, 11));
+  ASSERT_TRUE(far.data().send_bytes(
+      fakes::tuple_page_frame_bytes(index_page_header(1, 0, 100), index_events(0, 100))));
+  ASSERT_TRUE(far.wait_refused());
+  EXPECT_THAT(far.refused()->reason(), HasSubstr("codec 2, which was not agreed on"));
 }
 
 TEST_F(EncodedPageTest, APageThatOverlapsWhatIsStoredIsCutAfterDecoding) {
@@ -155,15 +198,19 @@ TEST_F(EncodedPageTest, WhatDoesNotDecodeIsRefusedForGood) {
     EXPECT_FALSE(refuse.retry()) << refuse.reason();
     return refuse.reason();
   };
-  EXPECT_THAT(refused(index_page_header(1, 100, 99), sent, 99 * 32), HasSubstr("no LZ4 block"));
-  EXPECT_THAT(refused(index_page_header(1, 100, 101), sent, 101 * 32), HasSubstr("no LZ4 block"));
+  EXPECT_THAT(refused(index_page_header(1, 100, 99), sent, 99 * 32),
+              HasSubstr("does not decode to the length"));
+  EXPECT_THAT(refused(index_page_header(1, 100, 101), sent, 101 * 32),
+              HasSubstr("does not decode to the length"));
   EXPECT_THAT(refused(index_page_header(1, 100, 100), Bytes(sent).first(sent.size() - 1), 3200),
-              HasSubstr("no LZ4 block"));
-  EXPECT_THAT(refused(index_page_header(1, 100, 100), {}, 3200), HasSubstr("no LZ4 block"));
+              HasSubstr("does not decode to the length"));
+  EXPECT_THAT(refused(index_page_header(1, 100, 100), {}, 3200),
+              HasSubstr("does not decode to the length"));
   std::vector<uint8_t> noise(1000);
   std::mt19937 random(1);
   for (uint8_t& byte : noise) byte = static_cast<uint8_t>(random());
-  EXPECT_THAT(refused(index_page_header(1, 100, 100), noise, 3200), HasSubstr("no LZ4 block"));
+  EXPECT_THAT(refused(index_page_header(1, 100, 100), noise, 3200),
+              HasSubstr("does not decode to the length"));
   PageHeader detail = index_page_header(1, 100, 1);
   detail.lane = Lane::kDetail;
   detail.first_seq = 0;

@@ -327,7 +327,7 @@ TEST_F(MisbehaviourTest, AgentThatFallsSilentIsTakenForDead) {
   EXPECT_TRUE(data.ends());
   EXPECT_TRUE(reported_.agent([](const auto& agent) {
     return agent.state == AgentState::kDisconnected &&
-           agent.status.find("nothing was heard") != std::string::npos;
+           agent.status.find("nothing was received") != std::string::npos;
   }));
 }
 

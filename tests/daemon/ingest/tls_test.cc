@@ -258,6 +258,9 @@ TEST_F(TlsTest, FilesThatCannotServeAreNamed) {
   const CertifiedKey other = authority_.issue("another");
   EXPECT_THAT(fault({root_ + "/none.pem", server_.key, ""}), HasSubstr("tls_certificate: "));
   EXPECT_THAT(fault({server_.certificate, other.key, ""}), HasSubstr("is not the key of"));
+  const std::string rsa_key = root_ + "/rsa.key";
+  fakes::write_rsa_key(rsa_key);
+  EXPECT_THAT(fault({server_.certificate, rsa_key, ""}), HasSubstr("is not the key of"));
   EXPECT_THAT(fault({server_.key, server_.key, ""}), HasSubstr("server.key"));
   EXPECT_THAT(fault({server_.certificate, server_.certificate, ""}), HasSubstr("tls_key: "));
   EXPECT_THAT(fault({server_.certificate, server_.key, server_.key}), HasSubstr("tls_client_ca: "));

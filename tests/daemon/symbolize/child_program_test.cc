@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -155,12 +156,27 @@ TEST(ChildProgram, WhoHasNoCapabilitiesDropsNone) {
   EXPECT_EQ(outcome, 0);
 }
 
+#if defined(__x86_64__)
+// Kernels may be built without them: then they crash whoever makes one.
+bool has_i386_calls() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    long answer = 20;  // getpid
+    __asm__ volatile("int $0x80" : "+a"(answer) : : "memory");
+    ::_exit(answer > 0 ? 0 : 1);
+  }
+  int status = 0;
+  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+#endif
+
 TEST(ChildProgram, IsKilledForEverythingButComputing) {
   if (!is_confined()) GTEST_SKIP() << probe("missing").output;
   std::vector<const char*> tried = {"socket", "open", "create",  "fork",
                                     "ptrace", "code", "protect", "exec"};
 #if defined(__x86_64__)
-  tried.insert(tried.end(), {"x32", "i386"});
+  tried.push_back("x32");
+  if (has_i386_calls()) tried.push_back("i386");
 #endif
   for (const char* what : tried) {
     const Probed run = probe(what);

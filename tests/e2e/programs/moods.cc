@@ -1,6 +1,10 @@
 // One thread: quick() once a millisecond, at every fiftieth slow(), which takes 20 ms, and
-// thrower(), which an exception leaves. `moods MS`: for so many milliseconds of its clock.
+// thrower(), which an exception leaves. Its counter "mood" goes from 0 to 49, again and again.
+// `moods MS`: for so many milliseconds of its clock.
+#include <dlfcn.h>
+
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -27,10 +31,13 @@ __attribute__((noinline)) void thrower() {
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
+  auto* const set_counter =
+      reinterpret_cast<void (*)(const char*, int64_t)>(::dlsym(RTLD_DEFAULT, "collect_counter"));
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::milliseconds(std::strtoull(argv[1], nullptr, 10));
   while (Clock::now() < end) {
     quick();
+    if (set_counter != nullptr) set_counter("mood", static_cast<int64_t>(rounds % 50));
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (rounds % 50 != 0) continue;
     slow();

@@ -1,7 +1,9 @@
-// One thread that calls one function; words behind these are passed by. `steady fill N`: N times,
-// as fast as it can. `steady pace MS`: once a millisecond, for so many milliseconds of its clock.
-// `steady burst MS N`: N times a millisecond; where it can't keep up, as fast as it can.
+// One thread that calls one function, and has a counter "steps" where an agent is loaded; words
+// behind these are passed by. `steady fill N`: N times, as fast as it can. `steady pace MS`: once a
+// millisecond, for so many milliseconds of its clock. `steady burst MS N`: N times a millisecond;
+// where it can't keep up, as fast as it can.
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +25,9 @@ __attribute__((no_instrument_function)) static uint64_t now_ms(void) {
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
+  void (*set_counter)(const char*, int64_t);
+  void* const found = dlsym(RTLD_DEFAULT, "collect_counter");
+  memcpy(&set_counter, &found, sizeof found);  // ISO C has no conversion
   const uint64_t wanted = strtoull(argv[2], NULL, 10);
   if (strcmp(argv[1], "fill") == 0) {
     for (uint64_t i = 0; i < wanted; ++i) step();
@@ -36,6 +41,7 @@ int main(int argc, char** argv) {
   } else {
     for (const uint64_t end = now_ms() + wanted; now_ms() < end;) {
       step();
+      if (set_counter) set_counter("steps", (int64_t)steps);
       usleep(1000);
     }
   }

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/core/utf8.h"
-#include "formats/dial9/utf8.h"
+#include "formats/core/utf8_text.h"
 #include "tests/formats/dial9/recorded.h"
 
 namespace collect::dial9 {

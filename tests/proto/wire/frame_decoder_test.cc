@@ -151,8 +151,15 @@ TEST(FrameDecoder, APageHeaderThatContradictsItselfIsBad) {
   EXPECT_FALSE(bad([](PageHeader&) {}));
   EXPECT_TRUE(bad([](PageHeader& page) { page.lane = Lane{2}; }));
   // Encoded: shorter than what it decodes to.
+  EXPECT_TRUE(bad([](PageHeader& page) { page.codec = Codec{3}; }, 95));
+  EXPECT_TRUE(bad([](PageHeader& page) { page.codec = Codec{3}, page.raw_bytes = 96; }, 95));
   EXPECT_TRUE(bad([](PageHeader& page) { page.codec = Codec{2}; }));
   EXPECT_TRUE(bad([](PageHeader& page) { page.codec = Codec{1}; }));
+  EXPECT_FALSE(bad([](PageHeader& page) { page.codec = Codec{2}, page.raw_bytes = 96; }, 95));
+  // Tuples are of index records alone.
+  const auto as_detail = [](PageHeader& page) { page.lane = Lane::kDetail, page.raw_bytes = 96; };
+  EXPECT_FALSE(bad([&](PageHeader& page) { as_detail(page), page.codec = Codec{1}; }, 95));
+  EXPECT_TRUE(bad([&](PageHeader& page) { as_detail(page), page.codec = Codec{2}; }, 95));
   EXPECT_FALSE(bad([](PageHeader& page) { page.codec = Codec{1}, page.raw_bytes = 96; }, 95));
   EXPECT_FALSE(bad(
       [](PageHeader& page) {

@@ -60,6 +60,9 @@ const NanopbMessage kMessages[] = {NANOPB(Dial),
                                    NANOPB(WantFunctionFilter),
                                    NANOPB(SetDetail),
                                    NANOPB(SetFunctionFilter),
+                                   NANOPB(SetBuffering),
+                                   NANOPB(Counter),
+                                   NANOPB(Counters),
                                    NANOPB(CommandResult),
                                    NANOPB(ClockProbe),
                                    NANOPB(ClockReply),
@@ -105,6 +108,9 @@ void fill(Message& message, int seed) {
         case FieldDescriptor::CPPTYPE_UINT32:
           many ? reflection->AddUInt32(&message, field, small)
                : reflection->SetUInt32(&message, field, small);
+          break;
+        case FieldDescriptor::CPPTYPE_INT64:
+          reflection->SetInt64(&message, field, -static_cast<int64_t>(value));
           break;
         case FieldDescriptor::CPPTYPE_INT32:
           reflection->SetInt32(&message, field, -static_cast<int32_t>(small % 1000) - 1);
@@ -243,6 +249,8 @@ TEST(Messages, OptionsHoldTheLimitsOfLayout) {
   EXPECT_EQ(sizeof collect_wire_Proof{}.resume_proof.bytes, kProofBytes);
   EXPECT_EQ(sizeof collect_wire_Welcome{}.resume_key.bytes, kResumeKeyBytes);
   EXPECT_EQ(sizeof collect_wire_WantFunctionFilter{}.only, kMaxFilterText + 1);
+  EXPECT_EQ(sizeof collect_wire_Counter{}.name, kMaxCounterName + 1);
+  EXPECT_EQ(length_of(collect_wire_Counters{}.counters), kMaxCounters);
   EXPECT_EQ(sizeof collect_wire_WantFunctionFilter{}.except, kMaxFilterText + 1);
   for (const NanopbMessage& type : kMessages) EXPECT_LE(type.max_bytes, kMaxControlBody);
 }

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <lz4.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -14,14 +12,13 @@
 #include <vector>
 
 #include "tests/proto/wire/documented_bytes.h"
+#include "tests/proto/wire/page_records.h"
 
 namespace collect::wire {
 namespace {
 
-using ByteVector = std::vector<uint8_t>;
-
 ByteVector encoded(Lane lane, uint32_t count, const ByteVector& records) {
-  const auto encoder = std::make_unique<PageEncoder>();
+  const auto encoder = std::make_unique<ColumnEncoder>();
   ByteVector out(records.size() + 64);
   out.resize(encoder->encode(lane, count, records, out));
   return out;
@@ -29,32 +26,7 @@ ByteVector encoded(Lane lane, uint32_t count, const ByteVector& records) {
 
 PageCodecError decoded(Lane lane, uint32_t count, const ByteVector& sent, ByteVector& records) {
   ByteVector scratch(records.size());
-  return decode_page(lane, count, sent, scratch, records);
-}
-
-// Calls and returns at random; a quarter of them have a detail number.
-ByteVector index_records(uint32_t count, int atf_version, uint32_t seed) {
-  std::mt19937_64 random(seed);
-  ByteVector bytes(size_t{count} * 32);
-  uint64_t time = random();
-  uint64_t detail = random() % 1000;
-  for (uint32_t i = 0; i < count; ++i) {
-    uint8_t* const at = bytes.data() + size_t{i} * 32;
-    time += random() % 100;
-    store_le<uint64_t>(at, time);
-    store_le<uint64_t>(at + 8, (random() % 3) << 32 | (random() % 50) * 16);
-    const bool linked = random() % 4 == 0;
-    if (atf_version == 2) {
-      store_le<uint64_t>(at + 16, linked ? detail++ : UINT64_MAX);
-      at[24] = static_cast<uint8_t>(1 + random() % 2);
-    } else {
-      store_le<uint32_t>(at + 16, 4711);
-      store_le<uint32_t>(at + 20, static_cast<uint32_t>(1 + random() % 2));
-      store_le<uint32_t>(at + 24, static_cast<uint32_t>(random() % 9));
-      store_le<uint32_t>(at + 28, linked ? static_cast<uint32_t>(detail++) : UINT32_MAX);
-    }
-  }
-  return bytes;
+  return decode_columns(lane, count, sent, scratch, records);
 }
 
 ByteVector detail_records(uint32_t count, uint32_t seed, uint32_t longest) {
@@ -74,10 +46,11 @@ ByteVector detail_records(uint32_t count, uint32_t seed, uint32_t longest) {
 }
 
 TEST(PageCodec, ReadsAndWritesTheDocumentsExample) {
-  const ByteVector both = documented_bytes("Page codecs");  // the records, then the block
-  ASSERT_EQ(both.size(), 128u + 47u);
-  const ByteVector records(both.begin(), both.begin() + 128);
-  const ByteVector block(both.begin() + 128, both.end());
+  // The records, then codec 1's block, then codec 2's.
+  const ByteVector all = documented_bytes("Page codecs");
+  ASSERT_EQ(all.size(), 128u + 47u + 50u);
+  const ByteVector records(all.begin(), all.begin() + 128);
+  const ByteVector block(all.begin() + 128, all.begin() + 128 + 47);
   ByteVector out(128);
   ASSERT_EQ(decoded(Lane::kIndex, 4, block, out), PageCodecError::kNone);
   EXPECT_EQ(out, records);
@@ -133,31 +106,9 @@ TEST(PageCodec, WhatIsNoPageOrGetsNoShorterIsNotEncoded) {
   }
 }
 
-// Where nothing can be read or written: the page behind `count` bytes, which lie right before it.
-class GuardedBytes {
- public:
-  explicit GuardedBytes(const ByteVector& bytes) : count_(bytes.size()) {
-    const auto page = static_cast<size_t>(getpagesize());
-    room_ = (count_ + page - 1) / page * page;
-    start_ = static_cast<uint8_t*>(
-        mmap(nullptr, room_ + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    EXPECT_EQ(mprotect(start_ + room_, page, PROT_NONE), 0);
-    if (count_ != 0) std::memcpy(start_ + room_ - count_, bytes.data(), count_);
-  }
-  ~GuardedBytes() { munmap(start_, room_ + static_cast<size_t>(getpagesize())); }
-  GuardedBytes(const GuardedBytes&) = delete;
-  GuardedBytes& operator=(const GuardedBytes&) = delete;
-  MutableBytes bytes() const { return {start_ + room_ - count_, count_}; }
-
- private:
-  size_t count_;
-  size_t room_ = 0;
-  uint8_t* start_ = nullptr;
-};
-
 // The agent encodes pages that lie in its rings, one behind the other.
 TEST(PageCodec, NothingBehindTheRecordsIsTouched) {
-  const auto encoder = std::make_unique<PageEncoder>();
+  const auto encoder = std::make_unique<ColumnEncoder>();
   for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
     for (uint32_t count = 4; count < 140; ++count) {
       const ByteVector records =
@@ -169,7 +120,7 @@ TEST(PageCodec, NothingBehindTheRecordsIsTouched) {
       EXPECT_TRUE(std::ranges::equal(sent.bytes(), expected));
       const GuardedBytes scratch{ByteVector(records.size())};
       const GuardedBytes back{ByteVector(records.size())};
-      ASSERT_EQ(decode_page(lane, count, sent.bytes(), scratch.bytes(), back.bytes()),
+      ASSERT_EQ(decode_columns(lane, count, sent.bytes(), scratch.bytes(), back.bytes()),
                 PageCodecError::kNone);
       EXPECT_TRUE(std::ranges::equal(back.bytes(), records));
     }
@@ -178,7 +129,7 @@ TEST(PageCodec, NothingBehindTheRecordsIsTouched) {
 
 // A byte less is a gain; as many bytes as before are none, even where there is room for them.
 TEST(PageCodec, OneByteLessIsAGain) {
-  const auto encoder = std::make_unique<PageEncoder>();
+  const auto encoder = std::make_unique<ColumnEncoder>();
   std::set<size_t> saved;
   for (uint32_t seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
@@ -300,7 +251,7 @@ TEST(PageCodec, TheCallersBuffersAreTheLimit) {
   const ByteVector sent = encoded(Lane::kIndex, 64, records);
   ByteVector out(records.size());
   ByteVector scratch(records.size() - 1);
-  EXPECT_NE(decode_page(Lane::kIndex, 64, sent, scratch, out), PageCodecError::kNone);
+  EXPECT_NE(decode_columns(Lane::kIndex, 64, sent, scratch, out), PageCodecError::kNone);
   EXPECT_EQ(decoded(Lane::kIndex, 65, sent, out), PageCodecError::kRecords);
   EXPECT_EQ(decoded(Lane::kIndex, 63, sent, out), PageCodecError::kRecords);
   EXPECT_EQ(decoded(Lane::kIndex, UINT32_MAX, sent, out), PageCodecError::kRecords);

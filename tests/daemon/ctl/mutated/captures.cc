@@ -156,7 +156,7 @@ std::vector<Capture> page_frames() {
       const Octets& file = lane == Lane::kIndex ? made.index : made.detail;
       const Octets records(file.begin() + atf::kHeaderBytes, file.end());
       Octets encoded(records.size());
-      static wire::PageEncoder encoder;
+      static wire::ColumnEncoder encoder;
       encoded.resize(encoder.encode(lane, 200, records, encoded));
       for (const bool is_raw : {true, false}) {
         const Octets& sent = is_raw ? records : encoded;

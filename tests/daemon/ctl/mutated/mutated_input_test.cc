@@ -165,7 +165,7 @@ std::string take_page(const Octets& bytes) {
     if (frame.page.raw_bytes > wire::kMaxPageBytes) return "a page over the limit was taken";
     Octets scratch(frame.page.raw_bytes);
     records.resize(frame.page.raw_bytes);
-    if (wire::decode_page(lane, frame.page.record_count, frame.page_bytes, scratch, records) !=
+    if (wire::decode_columns(lane, frame.page.record_count, frame.page_bytes, scratch, records) !=
         wire::PageCodecError::kNone) {
       return "";
     }

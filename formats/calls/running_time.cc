@@ -1,8 +1,8 @@
-#include "daemon/ctl/running_time.h"
+#include "formats/calls/running_time.h"
 
 #include <algorithm>
 
-namespace collect::ctl {
+namespace collect::calls {
 namespace {
 
 __extension__ using UInt128 = unsigned __int128;
@@ -14,38 +14,21 @@ uint64_t share(uint64_t amount, uint64_t part, uint64_t whole) {
 
 }  // namespace
 
-std::vector<storage::Stall> stalls_of(const SessionManifest& manifest, uint32_t thread) {
-  std::vector<storage::Stall> stalls;
-  for (const std::optional<uint32_t> whose : {std::optional<uint32_t>(), std::optional(thread)}) {
-    const auto first = std::lower_bound(
-        manifest.stalls.begin(), manifest.stalls.end(), whose,
-        [](const storage::Stall& stall, const auto& wanted) { return stall.thread < wanted; });
-    for (auto at = first; at != manifest.stalls.end() && at->thread == whose; ++at) {
-      stalls.push_back(*at);
-    }
-  }
-  std::stable_sort(stalls.begin(), stalls.end(),
-                   [](const auto& a, const auto& b) { return a.first_ns < b.first_ns; });
-  return stalls;
-}
-
-void RunningTime::add(uint64_t first_ns, uint64_t last_ns, const storage::Stall& stall) {
+void RunningTime::add(uint64_t first_ns, uint64_t last_ns, const Stall& stall) {
   if (last_ns <= first_ns) return;
   const uint64_t stalled =
       share(stall.stalled_ns, last_ns - first_ns, stall.last_ns - stall.first_ns);
   pieces_.push_back({first_ns, last_ns, stalled, 0});
 }
 
-RunningTime::RunningTime(const std::vector<storage::Stall>& stalls) {
+RunningTime::RunningTime(const std::vector<Stall>& stalls) {
   // Those of the whole process first: of the thread's own, only what lies beside them counts.
-  std::vector<storage::Stall> sorted = stalls;
+  std::vector<Stall> sorted = stalls;
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-    const bool a_own = a.thread.has_value();
-    const bool b_own = b.thread.has_value();
-    return a_own != b_own ? b_own : a.first_ns < b.first_ns;
+    return a.is_of_process != b.is_of_process ? a.is_of_process : a.first_ns < b.first_ns;
   });
   size_t at = 0;
-  for (; at < sorted.size() && !sorted[at].thread; ++at) {
+  for (; at < sorted.size() && sorted[at].is_of_process; ++at) {
     const uint64_t end_ns = pieces_.empty() ? 0 : pieces_.back().last_ns;
     add(std::max(sorted[at].first_ns, end_ns), sorted[at].last_ns, sorted[at]);
   }
@@ -88,4 +71,4 @@ uint64_t RunningTime::stalled_until(uint64_t ns) {
          share(piece.stalled_ns, ns - piece.first_ns, piece.last_ns - piece.first_ns);
 }
 
-}  // namespace collect::ctl
+}  // namespace collect::calls

@@ -1,0 +1,193 @@
+#include "daemon/ctl/export/export.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "daemon/ctl/convert/output_file.h"
+#include "daemon/ctl/export/call_tree_export.h"
+#include "daemon/ctl/export/chrome_target.h"
+#include "daemon/ctl/export/compressed_runs.h"
+#include "daemon/ctl/export/page_export.h"
+#include "daemon/ctl/export/perfetto_target.h"
+#include "daemon/ctl/export/speedscope_target.h"
+#include "daemon/ctl/export/thread_time_line.h"
+#include "daemon/ctl/figures.h"
+#include "formats/calls/read_thread.h"
+
+namespace collect::ctl {
+namespace {
+
+// Beyond it the viewer of the format opens the file in minutes, or not at all.
+constexpr uint64_t kManyCalls = 20'000'000;
+
+// ---- time lines
+
+class TimeLineExport {
+ public:
+  TimeLineExport(ExportedSessions& sessions, const ExportSelection& selection,
+                 TimeLineTarget& target, ConvertLog& log)
+      : sessions_(sessions), selection_(selection), target_(target), log_(log) {
+    for (const auto& session : sessions) all_ += session->reader.threads().size();
+  }
+
+  Status run() {
+    for (const auto& session : sessions_) COLLECT_TRY(add(*session));
+    const Status finished = target_.finish(log_);
+    log_.count("calls", counts_.calls);
+    if (counts_.lost_events != 0) log_.count("lost_events", counts_.lost_events);
+    log_.leave_out("returns without a call", counts_.lone_ends);
+    log_.leave_out("times that stepped back within a thread, moved to the event before",
+                   counts_.moved_times);
+    if (counts_.calls > kManyCalls) {
+      log_.remark(with_thousands(counts_.calls) +
+                  " calls are more than viewers open at once; --from and --until take a part of "
+                  "the time, --thread a part of the threads");
+    }
+    return finished;
+  }
+
+ private:
+  Status add(ExportedSession& session) {
+    const calls::Window window = session.window(selection_);
+    const auto range = session.time_range(window);
+    calls::FunctionSlots slots;
+    const FunctionNames names(session.names, slots);
+    target_.begin_process({session.about.identity.pid, session.name_of_process(),
+                           sessions_.size() == 1 ? "" : session.device(),
+                           session.line_ns(range ? range->first_ns : window.first_ns)},
+                          names);
+    if (!range) return target_.status();
+    EventRate rate(range->first_ns, range->last_ns);
+    add_marks(session, *range);
+    for (const atf::SessionThread& thread : session.reader.threads()) {
+      log_.progress(done_++, all_);
+      if (!thread.index) continue;
+      const ExportedThread who{thread.n, thread.index->header().thread_id,
+                               session.name_of_thread(thread.n)};
+      ThreadTimeLine line(session, thread, who, names, window, target_, rate, counts_);
+      calls::ThreadCalls<ThreadTimeLine> calls(slots, line, line.stalls(), window);
+      calls::read_thread(*thread.index, line.gaps(), calls);
+      line.finish();
+      log_.count("events", calls.counts().events);
+      log_.leave_out("calls nested deeper than can be followed", calls.counts().too_deep);
+      log_.leave_out("events of an unknown kind", calls.counts().unknown_kinds);
+      COLLECT_TRY(target_.status());
+    }
+    rate.for_each_change([&](uint64_t ns, uint64_t per_second) {
+      target_.events_per_second(session.line_ns(ns), per_second);
+    });
+    return target_.status();
+  }
+
+  // What belongs to the process.
+  void add_marks(const ExportedSession& session, const atf::TimeRange& range) {
+    for (const storage::Marker& marker : session.about.markers) {
+      if (marker.at_ns < range.first_ns || marker.at_ns > range.last_ns) continue;
+      target_.marker(session.line_ns(marker.at_ns), marker.text);
+    }
+    for (const storage::Stall& stall : session.about.stalls) {
+      const uint64_t first_ns = std::max(stall.first_ns, range.first_ns);
+      const uint64_t last_ns = std::min(stall.last_ns, range.last_ns);
+      if (stall.thread || first_ns >= last_ns) continue;
+      target_.stall(nullptr, stall, session.line_ns(first_ns), session.line_ns(last_ns));
+    }
+  }
+
+  ExportedSessions& sessions_;
+  const ExportSelection& selection_;
+  TimeLineTarget& target_;
+  ConvertLog& log_;
+  ExportCounts counts_;
+  uint64_t done_ = 0;
+  uint64_t all_ = 0;
+};
+
+// The earliest time of all sessions, on the file's clock: what readers that keep doubles count
+// from.
+uint64_t origin_of(const ExportedSessions& sessions, const ExportSelection& selection) {
+  uint64_t origin_ns = UINT64_MAX;
+  for (const auto& session : sessions) {
+    const auto range = session->time_range(session->window(selection));
+    if (range) origin_ns = std::min(origin_ns, session->line_ns(range->first_ns));
+  }
+  return origin_ns == UINT64_MAX ? 0 : origin_ns;
+}
+
+Status export_time_line(ExportedSessions& sessions, const ExportSelection& selection,
+                        TimeLineTarget& target, ConvertLog& log) {
+  return TimeLineExport(sessions, selection, target, log).run();
+}
+
+Status export_perfetto(ExportedSessions& sessions, const ExportSelection& selection, ByteSink& out,
+                       ConvertLog& log) {
+  // One core makes packets, the others compress them.
+  CompressedRuns runs(
+      out, std::thread::hardware_concurrency() > 1 ? std::thread::hardware_concurrency() - 1 : 0);
+  PerfettoTarget target(runs);
+  const Status made = export_time_line(sessions, selection, target, log);
+  const Status compressed = runs.finish();
+  return made.ok() ? compressed : made;
+}
+
+Status export_to(ExportedSessions& sessions, const ExportSelection& selection, ViewFormat format,
+                 ByteSink& out, ConvertLog& log) {
+  switch (format) {
+    case ViewFormat::kPerfetto:
+      return export_perfetto(sessions, selection, out, log);
+    case ViewFormat::kChrome: {
+      ChromeTarget target(out, origin_of(sessions, selection));
+      return export_time_line(sessions, selection, target, log);
+    }
+    case ViewFormat::kSpeedscope: {
+      SpeedscopeTarget target(out, origin_of(sessions, selection));
+      return export_time_line(sessions, selection, target, log);
+    }
+    case ViewFormat::kFolded:
+      return export_folded(sessions, selection, out, log);
+    case ViewFormat::kPprof:
+      return export_pprof(sessions, selection, out, log);
+    case ViewFormat::kPage:
+      break;
+  }
+  return export_page(sessions, selection, out, log);
+}
+
+// A word that means nothing in any of the sessions; each knows its own functions.
+Status check_functions(ExportedSessions& sessions, const ExportSelection& selection) {
+  Status first;
+  for (const auto& session : sessions) {
+    const Status found = session->functions.check_all_found(
+        selection.is_part() ? "function of the selected events" : "function",
+        session->manifest.symbols);
+    if (found.ok()) return {};
+    if (first.ok()) first = found;
+  }
+  return first;
+}
+
+}  // namespace
+
+Status export_sessions(const std::vector<const Trace*>& traces, const ExportSelection& selection,
+                       ViewFormat format, const std::string& output, ConvertLog& log) {
+  ExportedSessions sessions;
+  for (const Trace* trace : traces) {
+    auto session = ExportedSession::open(*trace, selection);
+    if (!session.ok()) return session.error();
+    sessions.push_back(std::move(*session));
+  }
+  if (sessions.size() > 1) {
+    COLLECT_TRY(ExportedSession::place(sessions));
+    for (const auto& session : sessions) {
+      log.remark(session->trace.path + ": " + session->clock->sentence());
+    }
+  }
+  auto out = OutputFile::create(output, true);
+  if (!out.ok()) return out.error();
+  COLLECT_TRY(export_to(sessions, selection, format, *out, log));
+  COLLECT_TRY(check_functions(sessions, selection));
+  COLLECT_TRY(out->commit());
+  log.wrote(output, out->size());
+  return {};
+}
+
+}  // namespace collect::ctl

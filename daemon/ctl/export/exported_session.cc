@@ -1,0 +1,106 @@
+#include "daemon/ctl/export/exported_session.h"
+
+#include <algorithm>
+
+#include "daemon/ctl/thread_choice.h"
+
+namespace collect::ctl {
+
+Result<std::unique_ptr<ExportedSession>> ExportedSession::open(const Trace& opened,
+                                                               const ExportSelection& selection) {
+  SessionManifest said;
+  storage::Manifest whole;
+  if (opened.manifest) {
+    auto parsed = SessionManifest::parse(*opened.manifest);
+    if (parsed.ok()) said = std::move(*parsed);
+    auto strict = storage::manifest_from_json(*opened.manifest);
+    if (strict.ok()) whole = std::move(*strict);
+  }
+  const auto threads = chosen_threads(selection.threads, opened, said);
+  if (!threads.ok()) return threads.error();
+  std::unique_ptr<ExportedSession> session(
+      new ExportedSession(opened, std::move(said), std::move(whole), *threads));
+  auto functions = FunctionFilter::make(selection.functions, session->names);
+  if (!functions.ok()) return functions.error();
+  session->functions = std::move(*functions);
+  return session;
+}
+
+Status ExportedSession::place(const std::vector<std::unique_ptr<ExportedSession>>& sessions) {
+  TimeLine line;
+  for (const auto& session : sessions) {
+    auto clock = line.add(session->about);
+    if (!clock.ok()) {
+      return Error{Code::kInvalidArgument,
+                   session->trace.path +
+                       ": can't be laid on a time line with others: " + clock.error().message};
+    }
+    session->clock = std::move(*clock);
+  }
+  return {};
+}
+
+calls::Window ExportedSession::window(const ExportSelection& selection) const {
+  calls::Window window{selection.from_ns, selection.until_ns};
+  if (!clock) return window;
+  if (window.first_ns != 0) window.first_ns = clock->device_ns(window.first_ns);
+  if (window.last_ns != UINT64_MAX) window.last_ns = clock->device_ns(window.last_ns);
+  return window;
+}
+
+std::optional<atf::TimeRange> ExportedSession::time_range(const calls::Window& window) const {
+  uint64_t first_ns = UINT64_MAX;
+  uint64_t last_ns = 0;
+  for (const atf::SessionThread& thread : reader.threads()) {
+    if (!thread.index || thread.index->size() == 0) continue;
+    first_ns = std::min(first_ns, thread.index->time_of(0));
+    last_ns = std::max(last_ns, thread.index->time_of(thread.index->size() - 1));
+  }
+  first_ns = std::max(first_ns, window.first_ns);
+  last_ns = std::min(last_ns, window.last_ns);
+  if (first_ns > last_ns) return std::nullopt;
+  return atf::TimeRange{first_ns, last_ns};
+}
+
+std::string ExportedSession::name_of_process() const {
+  const std::string& name =
+      about.identity.process_name.empty() ? manifest.process_name : about.identity.process_name;
+  return name.empty() ? "process" : name;
+}
+
+std::string ExportedSession::device() const {
+  const storage::SessionIdentity& process = about.identity;
+  return process.device_model.empty() ? process.device_id : process.device_model;
+}
+
+std::string ExportedSession::name_of_thread(uint32_t n) const {
+  const ManifestThread* said = manifest.thread(n);
+  return said == nullptr ? "" : said->name;
+}
+
+std::vector<calls::Gap> ExportedSession::gaps_of(uint32_t n, std::vector<uint32_t>& reasons) const {
+  std::vector<const storage::Gap*> found;
+  for (const storage::Gap& gap : about.gaps) {
+    if (gap.lane == Lane::kIndex && gap.thread == n) found.push_back(&gap);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto* a, const auto* b) { return a->before_seq < b->before_seq; });
+  std::vector<calls::Gap> gaps;
+  for (const storage::Gap* gap : found) {
+    gaps.push_back({gap->before_seq, gap->lost, gap->first_ns, gap->last_ns});
+    reasons.push_back(gap->reasons);
+  }
+  return gaps;
+}
+
+std::vector<calls::Stall> ExportedSession::stalls_of(uint32_t n) const {
+  std::vector<calls::Stall> stalls;
+  for (const storage::Stall& stall : about.stalls) {
+    if (stall.thread && *stall.thread != n) continue;
+    stalls.push_back(
+        {stall.first_ns, stall.last_ns, stall.stalled_ns, stall.count, !stall.thread.has_value()});
+  }
+  return stalls;
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,84 @@
+// A session that is exported to a format of viewers: what its manifest says, which of its threads,
+// functions and times are wanted, and its place on the time line.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/ctl/function_filter.h"
+#include "daemon/ctl/names.h"
+#include "daemon/ctl/session_files.h"
+#include "daemon/ctl/time_line.h"
+#include "formats/atf/session_reader.h"
+#include "formats/calls/running_time.h"
+#include "formats/calls/thread_calls.h"
+#include "storage/manifest.h"
+
+namespace collect::ctl {
+
+// What of the sessions is wanted; as DumpOptions has it.
+struct ExportSelection {
+  uint64_t from_ns = 0;  // device clock; of several sessions: since the epoch
+  uint64_t until_ns = std::numeric_limits<uint64_t>::max();  // inclusive
+  std::vector<std::string> threads;                          // storage/thread_pattern.h; empty: all
+  std::vector<std::string> functions;  // symbolize/function_pattern.h; empty: all
+
+  // Of the events; functions do not count.
+  bool is_part() const {
+    return from_ns != 0 || until_ns != std::numeric_limits<uint64_t>::max() || !threads.empty();
+  }
+};
+
+class ExportedSession {
+ public:
+  // kInvalidArgument, kNotFound: a word of `selection` means nothing here. `opened` outlives it.
+  static Result<std::unique_ptr<ExportedSession>> open(const Trace& opened,
+                                                       const ExportSelection& selection);
+  ExportedSession(const ExportedSession&) = delete;
+  ExportedSession& operator=(const ExportedSession&) = delete;
+
+  // Lays all of them on one time line. kInvalidArgument: the clock of one is not known.
+  static Status place(const std::vector<std::unique_ptr<ExportedSession>>& sessions);
+
+  // From the device's clock to the one of the file.
+  uint64_t line_ns(uint64_t device_ns) const {
+    return clock ? clock->line_ns(device_ns) : device_ns;
+  }
+  // On the device's clock.
+  calls::Window window(const ExportSelection& selection) const;
+  // First and last event of the chosen threads within the window, on the device's clock. Nothing
+  // where there are no events.
+  std::optional<atf::TimeRange> time_range(const calls::Window& window) const;
+
+  std::string name_of_process() const;
+  std::string device() const;                    // model or id; empty: nobody knows
+  std::string name_of_thread(uint32_t n) const;  // empty: it has none
+  std::vector<calls::Gap> gaps_of(uint32_t n, std::vector<uint32_t>& reasons) const;
+  // Those of the process, and those of the thread.
+  std::vector<calls::Stall> stalls_of(uint32_t n) const;
+
+  const Trace& trace;
+  const SessionManifest manifest;  // lenient: names
+  const storage::Manifest about;   // gaps, stalls, markers; empty where it cannot be read
+  const NameTable names;
+  const atf::SessionReader reader;  // of the chosen threads
+  FunctionFilter functions;
+  std::optional<DeviceClock> clock;  // of several sessions
+
+ private:
+  ExportedSession(const Trace& opened, SessionManifest said, storage::Manifest whole,
+                  const std::vector<uint32_t>& only)
+      : trace(opened),
+        manifest(std::move(said)),
+        about(std::move(whole)),
+        names(manifest),
+        reader(trace.files(only)) {}
+};
+
+using ExportedSessions = std::vector<std::unique_ptr<ExportedSession>>;
+
+}  // namespace collect::ctl

@@ -1,0 +1,282 @@
+#include "daemon/ctl/report_profile.h"
+
+#include <algorithm>
+#include <ostream>
+#include <tuple>
+
+#include "daemon/ctl/captures/capture_format.h"
+#include "daemon/ctl/text_out.h"
+#include "daemon/ctl/thread_choice.h"
+#include "daemon/ctl/time_words.h"
+#include "daemon/ctl/trace_check.h"
+#include "formats/calls/caller_totals.h"
+#include "formats/calls/function_totals.h"
+#include "formats/calls/module_totals.h"
+#include "storage/manifest.h"
+
+namespace collect::ctl {
+namespace {
+
+// Of one thread after another.
+struct RecordedTime : calls::CallSink {
+  void on_call_begin(const calls::Call&) { ++calls; }
+  void on_call_end(const calls::EndedCall& call) { self_ns += call.self_ns; }
+  uint64_t calls = 0;
+  uint64_t self_ns = 0;
+};
+
+constexpr auto kNothingMore = [](auto&, size_t, const calls::ThreadCounts&) {};
+
+template <class Sink>
+void add_counts(ReportProfile& profile,
+                const std::vector<std::unique_ptr<ReportWorker<Sink>>>& workers) {
+  for (const auto& worker : workers) profile.counts.add(worker->counts);
+}
+
+ReportRow function_row(const NameTable& names, uint64_t id, const calls::FunctionTimes& times) {
+  ReportRow row;
+  row.id = id;
+  row.name = report_name(names, id);
+  row.times = {times.calls, times.total_ns, times.self_ns};
+  row.exceptions = times.exceptions;
+  row.open = times.open_at_end;
+  row.skipped = times.skipped;
+  row.cut_by_gap = times.cut_by_gap;
+  row.cut_by_window = times.cut_by_window;
+  if (times.longest_ns >= times.shortest_ns && times.durations.is_complete()) {
+    const auto percentile = [&](uint32_t per_mille) {
+      return std::clamp(times.durations.percentile(per_mille), times.shortest_ns, times.longest_ns);
+    };
+    row.durations = ReportPercentiles{percentile(500), percentile(950), percentile(990),
+                                      times.shortest_ns, times.longest_ns};
+  }
+  return row;
+}
+
+ReportProfile by_function(const ReportedCapture& capture,
+                          const std::function<void(size_t, size_t)>& progress) {
+  ReportProfile profile;
+  const auto workers = read_capture<calls::FunctionTotals>(capture, progress, kNothingMore);
+  auto& first = *workers.front();
+  for (size_t i = 1; i < workers.size(); ++i) {
+    first.sink.add(first.slots, workers[i]->sink, workers[i]->slots);
+  }
+  // Functions with nothing but returns and unknown events have a row too, but not in a window.
+  for (uint32_t slot = 0; slot < first.slots.size(); ++slot) {
+    const bool is_counted = slot < first.sink.times().size() && first.sink.times()[slot].is_seen();
+    if (!is_counted && !capture.window().is_everything()) continue;
+    profile.rows.push_back(function_row(
+        capture.names(), first.slots.function_of(slot),
+        slot < first.sink.times().size() ? first.sink.times()[slot] : calls::FunctionTimes()));
+  }
+  add_counts(profile, workers);
+  return profile;
+}
+
+ReportProfile by_caller(const ReportedCapture& capture,
+                        const std::function<void(size_t, size_t)>& progress) {
+  using calls::CallerTotals;
+  ReportProfile profile;
+  const auto workers = read_capture<CallerTotals>(capture, progress, kNothingMore);
+  auto& first = *workers.front();
+  for (size_t i = 1; i < workers.size(); ++i) {
+    first.sink.add(first.slots, workers[i]->sink, workers[i]->slots);
+  }
+  const auto id_of = [&](uint32_t slot) {
+    return slot >= CallerTotals::kOther ? calls::FunctionSlots::kOther
+                                        : first.slots.function_of(slot);
+  };
+  for (const CallerTotals::Pair& pair : first.sink.pairs()) {
+    ReportRow row;
+    row.id = id_of(pair.callee);
+    row.caller_id = id_of(pair.caller);
+    row.name = report_name(capture.names(), row.id);
+    row.caller = pair.caller == CallerTotals::kNoCaller ? kNoCallerName
+                 : pair.caller == CallerTotals::kCallerInDoubt
+                     ? kCallerInDoubtName
+                     : report_name(capture.names(), row.caller_id);
+    row.times = pair.times;
+    profile.rows.push_back(std::move(row));
+  }
+  add_counts(profile, workers);
+  return profile;
+}
+
+ReportProfile by_module(const ReportedCapture& capture,
+                        const std::function<void(size_t, size_t)>& progress) {
+  ReportProfile profile;
+  const auto workers = read_capture<calls::ModuleTotals>(capture, progress, kNothingMore);
+  auto& first = *workers.front();
+  for (size_t i = 1; i < workers.size(); ++i) first.sink.add(workers[i]->sink);
+  for (const calls::ModuleTotals::Module& module : first.sink.modules()) {
+    ReportRow row;
+    row.id = module.module_id;
+    row.name = module.module_id == calls::ModuleTotals::kOther
+                   ? "(all other modules)"
+                   : capture.names().module_name_of(module.module_id);
+    row.times = module.times;
+    profile.rows.push_back(std::move(row));
+  }
+  add_counts(profile, workers);
+  return profile;
+}
+
+// The total of a thread is the time from its first event to its last, its self time that of the
+// calls that were recorded; stalls are in neither.
+ReportProfile by_thread(const ReportedCapture& capture,
+                        const std::function<void(size_t, size_t)>& progress) {
+  ReportProfile profile;
+  profile.rows.resize(capture.threads().size());
+  const auto keep = [&](ReportWorker<RecordedTime>& worker, size_t i,
+                        const calls::ThreadCounts& counts) {
+    const atf::SessionThread& thread = *capture.threads()[i];
+    const ManifestThread* said = capture.manifest().thread(thread.n);
+    ReportRow& row = profile.rows[i];
+    row.id = thread.n;
+    row.thread_id =
+        said != nullptr && said->thread_id ? *said->thread_id : thread.index->header().thread_id;
+    row.name =
+        said != nullptr && !said->name.empty() ? said->name : "thread_" + std::to_string(thread.n);
+    row.times = {worker.sink.calls, counts.running_ns, worker.sink.self_ns};
+    worker.sink = {};
+  };
+  add_counts(profile, read_capture<RecordedTime>(capture, progress, keep));
+  return profile;
+}
+
+}  // namespace
+
+std::string report_name(const NameTable& names, uint64_t function_id) {
+  if (function_id == calls::FunctionSlots::kOther) return "(all other functions)";
+  std::string name;
+  names.append_name(name, function_id);
+  return name;
+}
+
+ReportProfile profile_of(const ReportedCapture& capture, const ReportOptions& options,
+                         std::ostream& err) {
+  const auto progress = progress_line(err, options.progress);
+  ReportProfile profile = options.by == ReportBy::kFunction ? by_function(capture, progress)
+                          : options.by == ReportBy::kThread ? by_thread(capture, progress)
+                          : options.by == ReportBy::kModule ? by_module(capture, progress)
+                                                            : by_caller(capture, progress);
+  profile.threads = capture.threads().size();
+  sort_rows(profile.rows, options.sort);
+  return profile;
+}
+
+void sort_rows(std::vector<ReportRow>& rows, ReportSort sort) {
+  const auto by = [&](auto value) {
+    // Ids break ties, so that two runs print the same.
+    std::sort(rows.begin(), rows.end(), [&](const ReportRow& a, const ReportRow& b) {
+      if (value(a) != value(b)) return value(a) > value(b);
+      return std::tie(a.id, a.caller_id, a.caller) < std::tie(b.id, b.caller_id, b.caller);
+    });
+  };
+  switch (sort) {
+    case ReportSort::kTotal:
+      by([](const ReportRow& row) { return row.times.total_ns; });
+      break;
+    case ReportSort::kSelf:
+      by([](const ReportRow& row) { return row.times.self_ns; });
+      break;
+    case ReportSort::kCalls:
+      by([](const ReportRow& row) { return row.times.calls; });
+      break;
+    case ReportSort::kName:
+      std::sort(rows.begin(), rows.end(), [](const ReportRow& a, const ReportRow& b) {
+        return std::tie(a.name, a.caller, a.id, a.caller_id) <
+               std::tie(b.name, b.caller, b.id, b.caller_id);
+      });
+      break;
+  }
+}
+
+// ---- opening
+
+int ReportedCapture::open(const std::string& path, const ReportOptions& options,
+                          std::ostream& err) {
+  auto trace = open_trace(path);
+  if (!trace) {
+    err << "report: " << to_string(trace.error()) << "\n";
+    return 2;
+  }
+  trace_ = std::move(trace).value();
+  if (!trace_->choice.empty()) err << "report: " << printable_sentence(trace_->choice) << "\n";
+  is_unreadable_ = say_unopened("report", *trace_, err);
+  if (trace_->kind == TraceKind::kUnknownFile) {
+    const CaptureFormat* format = capture_format_of(trace_->file());
+    const std::string why =
+        format == nullptr ? to_string(not_a_capture(trace_->path, trace_->file()))
+                          : trace_->path + ": " + std::string(format->title) +
+                                ": report reads ATF; collectctl convert --to atf makes a session "
+                                "of it";
+    err << "report: " << printable_sentence(why) << "\n";
+    return 2;
+  }
+  if (trace_->manifest) {
+    auto parsed = SessionManifest::parse(*trace_->manifest);
+    if (parsed) {
+      manifest_ = std::move(parsed).value();
+    } else {
+      err << "report: " << printable_sentence(trace_->manifest_path + ": " + parsed.error().message)
+          << "; functions stay unnamed\n";
+    }
+  }
+  const auto chosen = chosen_threads(options.threads, *trace_, manifest_);
+  if (!chosen.ok()) {
+    err << "report: " << printable_sentence(chosen.error().message) << "\n";
+    return chosen.code() == Code::kNotFound ? 1 : 2;
+  }
+  names_.emplace(manifest_);
+  reader_.emplace(trace_->files(*chosen));
+  lost_ = manifest_.lost_without_stream;
+  for (const atf::SessionThread& thread : reader_->threads()) {
+    if (!thread.index) {
+      is_unreadable_ = true;
+      err << "report: thread " << thread.n << ": "
+          << printable_sentence(thread.findings.list().front().sentence) << "; left out\n";
+      continue;
+    }
+    threads_.push_back(&thread);
+    const ManifestThread* said = manifest_.thread(thread.n);
+    if (said != nullptr) lost_ += said->lost_events.value_or(0);
+  }
+  return choose_window(options, err);
+}
+
+int ReportedCapture::choose_window(const ReportOptions& options, std::ostream& err) {
+  if (options.from.empty() && options.to.empty()) return 0;
+  SessionTimes times;
+  times.start_ns = UINT64_MAX;
+  for (const atf::SessionThread* thread : threads_) {
+    if (thread->index->size() == 0) continue;
+    times.start_ns = std::min(times.start_ns, thread->index->time_of(0));
+  }
+  if (times.start_ns == UINT64_MAX) times.start_ns = 0;
+  if (trace_->manifest) {
+    const auto whole = storage::manifest_from_json(*trace_->manifest);
+    TimeLine line;
+    if (whole.ok()) {
+      auto clock = line.add(*whole);
+      if (clock.ok()) times.clock = std::move(*clock);
+    }
+  }
+  for (const auto& [text, to] :
+       {std::pair{&options.from, &window_.first_ns}, std::pair{&options.to, &window_.last_ns}}) {
+    if (text->empty()) continue;
+    const auto moment = parse_moment(*text, times);
+    if (!moment.ok()) {
+      err << "report: " << printable_sentence(moment.error().message) << "\n";
+      return 2;
+    }
+    *to = *moment;
+  }
+  if (window_.last_ns < window_.first_ns) {
+    err << "report: --to lies before --from\n";
+    return 2;
+  }
+  return 0;
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,37 @@
+// What `report` prints, for people and for programs.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "daemon/ctl/report_profile.h"
+#include "daemon/ctl/text_out.h"
+
+namespace collect::ctl {
+
+// "12.345 ms": three decimals of the largest unit that keeps a digit before the point.
+void put_time(TextBuffer& out, uint64_t ns, size_t width);
+void put_time_cell(TextBuffer& out, uint64_t ns);                              // 12 columns
+void put_change_cell(TextBuffer& out, uint64_t before_ns, uint64_t after_ns);  // "+1.500 ms", 13
+// "12.3", right-aligned; "-" where the whole is 0.
+void put_percent_cell(TextBuffer& out, uint64_t part, uint64_t whole, size_t width);
+
+void put_json_field(TextBuffer& out, std::string_view key, uint64_t value);  // ,"key":value
+// The key of the list of rows in JSON, and the heading of the names in text.
+std::string_view rows_key(ReportBy by);
+std::string_view rows_heading(ReportBy by);
+// ,"path":…,"threads":… up to the counts of what is wrong.
+void put_capture_json(TextBuffer& out, const ReportedCapture& capture,
+                      const calls::ThreadCounts& counts, uint64_t threads);
+void put_row_names_json(TextBuffer& out, const ReportRow& row, ReportBy by);
+void put_row_name(TextBuffer& out, const ReportRow& row, ReportBy by);
+// Lines with # about what the times leave out, and whether the session is complete.
+void put_remarks(TextBuffer& out, const ReportedCapture& capture,
+                 const calls::ThreadCounts& counts);
+
+void print_report_text(TextOut& out, const ReportedCapture& capture, const ReportProfile& profile,
+                       const ReportOptions& options);
+void print_report_json(TextOut& out, const ReportedCapture& capture, const ReportProfile& profile,
+                       const ReportOptions& options);
+
+}  // namespace collect::ctl

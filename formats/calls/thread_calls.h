@@ -1,0 +1,202 @@
+// The events of one thread in, its calls out: gaps, stalls and a window of time are applied here.
+// Constant memory but for the open calls. CALLS.md has the picture and an example.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "formats/calls/call.h"
+#include "formats/calls/function_slots.h"
+#include "formats/calls/open_calls.h"
+#include "formats/calls/running_time.h"
+
+namespace collect::calls {
+
+// Both ends belong to it. Of a call that lies partly in it, that part is measured.
+struct Window {
+  uint64_t first_ns = 0;  // device clock
+  uint64_t last_ns = std::numeric_limits<uint64_t>::max();
+
+  bool is_everything() const {
+    return first_ns == 0 && last_ns == std::numeric_limits<uint64_t>::max();
+  }
+};
+
+// Of one thread, or of several added up; in the window alone.
+struct ThreadCounts {
+  uint64_t events = 0;
+  uint64_t calls = 0;                // timed ones that were given to the sink
+  uint64_t ended[kEndReasons] = {};  // of these, by EndReason
+  uint64_t lone_ends = 0;            // returns and exceptions without a call
+  uint64_t too_deep = 0;             // calls
+  uint64_t unknown_kinds = 0;        // events, which count for nothing else
+  uint64_t gaps = 0;
+  uint64_t lost_events = 0;  // in these gaps
+  uint64_t stalls = 0;
+  uint64_t stalled_ns = 0;
+  uint64_t clock_ns = 0;    // from the first event to the last
+  uint64_t running_ns = 0;  // the same without stalls
+
+  uint64_t ended_by(EndReason reason) const { return ended[static_cast<size_t>(reason)]; }
+  void add(const ThreadCounts& other);
+};
+
+// One thread. `slots` may be shared by threads that are read one after another; it and `sink`
+// outlive this. Times within a thread should ascend; where they step back, durations are 0 rather
+// than negative, and behind the end of the window nothing is read any more.
+template <class Sink>
+class ThreadCalls {
+ public:
+  ThreadCalls(FunctionSlots& slots, Sink& sink, std::vector<Stall> stalls = {}, Window window = {})
+      : slots_(slots),
+        sink_(sink),
+        stalls_(std::move(stalls)),
+        clock_(stalls_),
+        window_(window),
+        state_(window.first_ns == 0 ? State::kInside : State::kBefore) {}
+
+  // `event` is an atf::IndexEvent, or has its timestamp_ns, function_id, detail_seq and kind. `seq`
+  // is its number in the thread.
+  template <class Event>
+  void event(uint64_t seq, const Event& event) {
+    if (state_ != State::kInside || event.timestamp_ns > window_.last_ns) {
+      if (!is_admitted(seq, event)) return;
+    }
+    ++counts_.events;
+    first_ns_ = std::min(first_ns_, event.timestamp_ns);
+    last_ns_ = std::max(last_ns_, event.timestamp_ns);
+    move<true>(seq, event);
+  }
+
+  // Before the event with the number `gap.before_seq`. `survivors` as in OpenCalls::gap();
+  // survivors_of_gap() finds it where the events behind can be read ahead.
+  void gap(const Gap& gap, std::optional<size_t> survivors = std::nullopt) {
+    if (state_ == State::kBehind) return;
+    const bool is_inside = state_ == State::kInside;
+    open_.gap(newest_, survivors, [&](const EndedCall& call) {
+      if (is_inside) give_end(call);
+    });
+    if (!is_inside) return;
+    ++counts_.gaps;
+    counts_.lost_events += gap.lost;
+    sink_.on_gap(gap, newest_);
+  }
+
+  // Behind the last event, once.
+  void finish() {
+    if (state_ == State::kInside) end(EndReason::kOpenAtEnd, last_ns_);
+    state_ = State::kBehind;
+    if (counts_.events == 0 && first_ns_ > last_ns_) return;
+    for (const Stall& stall : stalls_) {
+      if (stall.first_ns < last_ns_ && stall.last_ns > first_ns_) counts_.stalls += stall.count;
+    }
+    if (first_ns_ >= last_ns_) return;
+    counts_.clock_ns = last_ns_ - first_ns_;
+    counts_.stalled_ns = clock_.stalled_until(last_ns_) - clock_.stalled_until(first_ns_);
+    counts_.running_ns = counts_.clock_ns - counts_.stalled_ns;
+  }
+
+  // What follows the window is not needed any more.
+  bool is_behind_window() const { return state_ == State::kBehind; }
+  const OpenCalls& open_calls() const { return open_; }
+  FunctionSlots& slots() { return slots_; }
+  const ThreadCounts& counts() const { return counts_; }  // whole after finish()
+
+ private:
+  enum class State : uint8_t { kBefore, kInside, kBehind };
+
+  template <bool kGiven, class Event>
+  void move(uint64_t seq, const Event& event) {
+    const uint32_t slot = slots_.slot_of(event.function_id);
+    newest_ = {event.timestamp_ns, clock_.at(event.timestamp_ns), seq, event.detail_seq};
+    switch (event.kind) {
+      case atf::EventKind::kCall:
+        if (open_.call(slot, newest_)) {
+          if constexpr (kGiven) give_begin(open_.newest());
+        } else if constexpr (kGiven) {
+          ++counts_.too_deep;
+          sink_.on_untimed(slot, event.kind);
+        }
+        break;
+      case atf::EventKind::kReturn:
+        leave<kGiven>(slot, EndReason::kReturned, event.kind);
+        break;
+      case atf::EventKind::kException:  // the end of its call, as a return
+        leave<kGiven>(slot, EndReason::kUnwound, event.kind);
+        break;
+      default:
+        if constexpr (kGiven) ++counts_.unknown_kinds;
+    }
+  }
+
+  template <bool kGiven>
+  void leave(uint32_t slot, EndReason own, atf::EventKind kind) {
+    const Leave left = open_.leave(slot, newest_, own, [&](const EndedCall& call) {
+      if constexpr (kGiven) give_end(call);
+    });
+    if constexpr (kGiven) {
+      if (left == Leave::kTooDeep) sink_.on_untimed(slot, kind);
+      if (left == Leave::kNoCall) {
+        ++counts_.lone_ends;
+        sink_.on_lone_end(slot, own, newest_);
+      }
+    }
+  }
+
+  // Whether the event lies in the window; one before it moves the open calls alone.
+  template <class Event>
+  bool is_admitted(uint64_t seq, const Event& event) {
+    if (state_ == State::kBehind) return false;
+    if (state_ == State::kBefore && event.timestamp_ns < window_.first_ns) {
+      move<false>(seq, event);
+      return false;
+    }
+    if (state_ == State::kBefore) enter();
+    if (event.timestamp_ns <= window_.last_ns) return true;
+    last_ns_ = std::max(last_ns_, window_.last_ns);
+    end(EndReason::kCutByWindow, window_.last_ns);
+    return false;
+  }
+
+  void enter() {
+    state_ = State::kInside;
+    open_.restart_times(clock_.at(window_.first_ns));
+    if (newest_.seq != kNoEvent) first_ns_ = last_ns_ = window_.first_ns;
+    for (size_t i = 0; i < open_.timed_depth(); ++i) give_begin(open_.at(i));
+  }
+
+  void end(EndReason reason, uint64_t ns) {
+    Moment moment;
+    moment.ns = ns;
+    moment.running_ns = clock_.at(ns);
+    open_.finish(moment, reason, [&](const EndedCall& call) { give_end(call); });
+    state_ = State::kBehind;
+  }
+
+  void give_begin(const Call& call) {
+    ++counts_.calls;
+    sink_.on_call_begin(call);
+  }
+  void give_end(const EndedCall& call) {
+    ++counts_.ended[static_cast<size_t>(call.reason)];
+    sink_.on_call_end(call);
+  }
+
+  FunctionSlots& slots_;
+  Sink& sink_;
+  const std::vector<Stall> stalls_;
+  RunningTime clock_;
+  const Window window_;
+  State state_;
+  OpenCalls open_;
+  Moment newest_;                                             // the last event that was read
+  uint64_t first_ns_ = std::numeric_limits<uint64_t>::max();  // in the window
+  uint64_t last_ns_ = 0;
+  ThreadCounts counts_;
+};
+
+}  // namespace collect::calls

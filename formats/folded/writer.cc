@@ -1,0 +1,34 @@
+#include "formats/folded/writer.h"
+
+#include "formats/core/utf8_text.h"
+
+namespace collect::folded {
+
+void Writer::push(std::string_view name) {
+  lengths_.push_back(stack_.size());
+  if (!stack_.empty()) stack_ += ';';
+  const size_t from = stack_.size();
+  append_utf8(utf8_prefix(name, kMaxNameBytes), stack_);
+  // What ends a frame and a line cannot stand in a name.
+  for (size_t i = from; i < stack_.size(); ++i) {
+    const auto c = static_cast<uint8_t>(stack_[i]);
+    if (c == ';') stack_[i] = ':';
+    if (c < 0x20 || c == 0x7f) stack_[i] = ' ';
+  }
+  if (stack_.size() == from) stack_ += "(no name)";
+}
+
+void Writer::pop() {
+  stack_.resize(lengths_.back());
+  lengths_.pop_back();
+}
+
+void Writer::weigh(uint64_t weight) {
+  if (weight == 0 || stack_.empty()) return;
+  text_.put(stack_);
+  text_.put(' ');
+  text_.dec(weight);
+  text_.put("\n");
+}
+
+}  // namespace collect::folded

@@ -1,0 +1,70 @@
+// Writes one HTML file that shows a capture in any browser, without a server or a network: flame
+// graph, functions, time line (FORMAT.md). Nothing else is loaded by it.
+//
+// Pure: any thread.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "formats/core/byte_sink.h"
+#include "formats/core/result.h"
+
+namespace collect::html {
+
+// A part of a thread's time: first and last moment, ns.
+using Interval = std::pair<uint64_t, uint64_t>;
+
+// A call tree, flat: node 0 is the root, and parents come before their children.
+struct Tree {
+  // Names of nodes that are no function.
+  static constexpr int64_t kRoot = -1;
+  static constexpr int64_t kAfterLoss = -2;   // calls whose callers were lost
+  static constexpr int64_t kOtherPaths = -3;  // paths that are not told apart
+
+  struct Node {
+    uint32_t parent = 0;
+    int64_t name = kRoot;  // in Page::names
+    uint64_t total_ns = 0;
+    uint64_t self_ns = 0;
+    uint64_t calls = 0;
+  };
+  std::vector<Node> nodes = {Node{}};
+};
+
+struct Thread {
+  std::string name;
+  std::vector<uint32_t> activity;  // events in equal parts of the page's time
+  std::vector<Interval> stalls;
+  std::vector<Interval> gaps;  // in which events were lost
+  Tree tree;
+};
+
+struct Function {
+  uint64_t name = 0;  // in Page::names
+  uint64_t calls = 0;
+  uint64_t total_ns = 0;
+  uint64_t self_ns = 0;
+  uint64_t p50_ns = 0;  // of whole calls; 0, as the others: there are none
+  uint64_t p99_ns = 0;
+  uint64_t longest_ns = 0;
+};
+
+struct Page {
+  std::string title;
+  std::vector<std::pair<std::string, std::string>> facts;  // what is said above everything
+  std::vector<std::string> missing;                        // a sentence each; none: all is there
+  uint64_t first_ns = 0;
+  uint64_t last_ns = 0;
+  std::vector<std::string> names;
+  std::vector<Thread> threads;
+  std::vector<Function> functions;
+};
+
+// Texts may be anything: they are shown as text.
+Status write_page(const Page& page, ByteSink& out);
+
+}  // namespace collect::html

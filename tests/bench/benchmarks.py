@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Runs tests/bench/run.sh and writes its lines into BENCHMARKS.md, section "Last run".
+
+    tests/bench/benchmarks.py [--brief] [--programs DIRECTORY] [--from FILE] [DOCUMENT]
+
+DIRECTORY holds the benchmarks, build/release/bin/bench by default. --from takes the output of an
+earlier run.sh instead of running it. --brief proves that everything runs, and leaves the document
+alone. DOCUMENT is BENCHMARKS.md beside this program by default.
+"""
+import argparse
+import datetime
+import os
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+BEGIN, END = "<!-- begin: written by benchmarks.py -->", "<!-- end: written by benchmarks.py -->"
+# What contract.cc prints: what, measured, unit, and perhaps the promise.
+LINE = re.compile(r"^(?P<what>\S.*?)\s{2,}(?P<measured>-?[\d.]+) ?(?P<unit>\S*)"
+                  r"(?:\s+contract (?P<side><=|>=) (?P<promised>[\d.]+)\s+(?P<verdict>met|MISSED))?\s*$")
+
+# Where its figures end at the earliest: the text is padded to 58 columns, the figure to 9.
+FIGURE_END = 68
+
+
+def contract_line(line):
+    match = LINE.match(line)
+    return match if match and match.end("measured") >= FIGURE_END else None
+
+
+def sections(output):
+    """(title, lines) of each part that begins with "== title"."""
+    found = []
+    for line in output.split("\n"):
+        if line.startswith("== "):
+            found.append((line[3:], []))
+        elif found and line.strip():
+            found[-1][1].append(line.rstrip())
+    return found
+
+
+def row(match):
+    measured = " ".join(filter(None, (match["measured"], match["unit"])))
+    if match["verdict"] is None:
+        return f"| {match['what']} | {measured} | |"
+    side = "at most" if match["side"] == "<=" else "at least"
+    return (f"| {match['what']} | {measured} | "
+            f"{side} {match['promised']}: {match['verdict'].lower()} |")
+
+
+def markdown(output):
+    """Tables of what contract.cc printed; other lines as they are."""
+    lines = []
+    for title, body in sections(output):
+        lines += ["", f"### {title[:1].upper()}{title[1:]}", ""]
+        matches = [(line, contract_line(line)) for line in body]
+        table = [row(match) for _, match in matches if match]
+        others = [line for line, match in matches if not match]
+        if table:
+            lines += ["| What | Measured | Promise |", "|---|---|---|"] + table
+        if others:
+            lines += ([""] if table else []) + ["```"] + others + ["```"]
+    return "\n".join(lines)
+
+
+def machine():
+    model = platform.processor() or platform.machine()
+    try:
+        text = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        named = re.search(r"^model name\s*:\s*(.*)$", text, re.M)
+        model = named[1] if named else model
+    except OSError:
+        pass
+    return f"{os.cpu_count()} × {model}, Linux {platform.release()}"
+
+
+def head(today, version, where):
+    return f"`tests/bench/run.sh`, {today}, version {version}, on {where}."
+
+
+def version():
+    described = subprocess.run(["git", "-C", HERE, "describe", "--always", "--dirty"], text=True,
+                               capture_output=True, check=False)
+    return described.stdout.strip() or "unknown"
+
+
+def replaced(document, text):
+    before, found, rest = document.partition(BEGIN + "\n")
+    _, found_end, after = rest.partition(END)
+    if not found or not found_end:
+        raise SystemExit(f"the document has no lines {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n{text}\n{END}{after}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--brief", action="store_true", help="prove that everything runs")
+    parser.add_argument("--programs", metavar="DIRECTORY", help="where the benchmarks are")
+    parser.add_argument("--from", dest="source", metavar="FILE", help="output of an earlier run.sh")
+    parser.add_argument("document", nargs="?", type=pathlib.Path, default=HERE / "BENCHMARKS.md")
+    given = parser.parse_args()
+    if given.source:
+        output = pathlib.Path(given.source).read_text(encoding="utf-8")
+    else:
+        command = ["bash", HERE / "run.sh"] + (["--brief"] if given.brief else [])
+        ran = subprocess.run(command + ([given.programs] if given.programs else []), text=True,
+                             stdout=subprocess.PIPE, check=False)
+        if ran.returncode != 0:
+            sys.exit(f"run.sh ended with exit code {ran.returncode}")
+        output = ran.stdout
+    if given.brief:
+        print(output, end="")
+        return
+    text = head(datetime.date.today().isoformat(), version(), machine()) + "\n" + markdown(output)
+    document = given.document.read_text(encoding="utf-8")
+    given.document.write_text(replaced(document, text), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

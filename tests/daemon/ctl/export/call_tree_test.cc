@@ -1,0 +1,111 @@
+// Sessions as folded stacks and as pprof profiles. Times are worked out by hand.
+#include "daemon/ctl/export/export.h"
+
+#include "tests/daemon/ctl/export/export_fixture.h"
+
+namespace collect::ctl {
+namespace {
+
+using testing::json;
+using testing::kCall;
+using testing::kReturn;
+
+class ExportCallTrees : public testing::ExportTest {
+ protected:
+  // {root-first stack: values} of a profile.
+  static json by_stack(const json& profile) {
+    json found = json::object();
+    for (const json& sample : profile["samples"]) {
+      std::string stack = sample["labels"]["thread"];
+      for (const json& frame : sample["stack"]) stack += ";" + frame.get<std::string>();
+      EXPECT_FALSE(found.contains(stack)) << stack;
+      found[stack] = sample["values"];
+    }
+    return found;
+  }
+};
+
+// main: c 1000; b 7000 without c and the wait of 3000; a 3000 beside b without the stop of 500.
+// worker: c 19000 without the stop.
+TEST_F(ExportCallTrees, FoldedStacksHaveSelfTimesWithoutStalls) {
+  write_stalled_session();
+  ASSERT_EQ(run(Target::kFolded), 0) << err_.str();
+  EXPECT_EQ(written(),
+            "app;main;a 2500\n"
+            "app;main;a;b 3000\n"
+            "app;main;a;b;c 1000\n"
+            "app;main;[stalled] 3500\n"
+            "app;worker;c 18500\n"
+            "app;worker;[stalled] 500\n");
+}
+
+TEST_F(ExportCallTrees, PprofHasTheSameTimesAndTheCalls) {
+  write_stalled_session();
+  ASSERT_EQ(run(Target::kPprof), 0) << err_.str();
+  const json found = profile();
+  EXPECT_EQ(found["types"], json::parse(R"([["calls","count"],["time","nanoseconds"]])"));
+  EXPECT_EQ(found["default"], "time");
+  EXPECT_EQ(found["duration_nanos"], 19000);
+  EXPECT_EQ(by_stack(found), json::parse(R"({"main;a":[1,2500],"main;a;b":[1,3000],
+      "main;a;b;c":[1,1000],"main;[stalled]":[2,3500],"worker;c":[1,18500],
+      "worker;[stalled]":[1,500]})"));
+  EXPECT_EQ(found["samples"][0]["labels"]["process"], "app");
+}
+
+// What is called by functions that are not wanted counts to the wanted ones around them.
+TEST_F(ExportCallTrees, OnlyWantedFunctionsAreFrames) {
+  write_stalled_session();
+  ExportSelection selection;
+  selection.functions = {"b"};
+  selection.threads = {"100"};
+  ASSERT_EQ(run(Target::kPprof, selection), 0) << err_.str();
+  uint64_t time = 0;
+  const json found = profile();
+  for (const json& sample : found["samples"]) {
+    if (sample["stack"] == json::parse(R"(["b"])")) time += sample["values"][1].get<uint64_t>();
+    EXPECT_NE(sample["stack"][0], "a");
+  }
+  EXPECT_EQ(time, 4000u) << "b, and c within it";
+}
+
+TEST_F(ExportCallTrees, AWindowCountsWhatLiesInIt) {
+  write_stalled_session();
+  ExportSelection selection;
+  selection.from_ns = 2500;
+  selection.until_ns = 3500;
+  selection.threads = {"thread_0"};
+  ASSERT_EQ(run(Target::kFolded, selection), 0) << err_.str();
+  EXPECT_EQ(written(), "app;main;a;b 500\napp;main;a;b;c 500\n");
+}
+
+TEST_F(ExportCallTrees, RecursionAndCallsBehindALossHaveStacksOfTheirOwn) {
+  write_lossy_session({{1000, kCall, 0xA},
+                       {2000, kCall, 0xA},
+                       {2500, kReturn, 0xA},
+                       {6000, kCall, 0xC},
+                       {7000, kReturn, 0xC}},
+                      3, 3000, 4000);
+  ASSERT_EQ(run(Target::kFolded), 0) << err_.str();
+  // The outer a is counted up to the last event before the loss.
+  EXPECT_EQ(written(),
+            "app;main;[caller lost];c 1000\n"
+            "app;main;a 1000\n"
+            "app;main;a;a 500\n");
+  EXPECT_THAT(err_.str(), ::testing::HasSubstr("5 events were lost while recording"));
+}
+
+// Module 1 lies at 0x1000; its function at 0x20 is at 0x1020.
+TEST_F(ExportCallTrees, PprofKnowsTheModules) {
+  const uint64_t function = (uint64_t{1} << 32) | 0x20;
+  write_thread(0, testing::index_of({{1000, kCall, function}, {2000, kReturn, function}}, 100));
+  write_manifest(R"("modules":[{"module_id":1,"path":"/lib/libz.so","base_address":"0x1000",
+                     "size":256,"build_id":"abcd"}],)",
+                 R"([{"id":0,"name":"main"}])");
+  ASSERT_EQ(run(Target::kPprof), 0) << err_.str();
+  const json sample = profile()["samples"][0];
+  EXPECT_EQ(sample["stack"], json::parse(R"(["libz.so+0x20"])"));
+  EXPECT_EQ(sample["files"], json::parse(R"(["/lib/libz.so"])"));
+}
+
+}  // namespace
+}  // namespace collect::ctl

@@ -1,0 +1,126 @@
+// The page for browsers: what its data say of sessions whose times are worked out by hand.
+#include <map>
+
+#include "tests/daemon/ctl/export/export_fixture.h"
+
+namespace collect::ctl {
+namespace {
+
+using testing::json;
+using testing::kCall;
+using testing::kReturn;
+
+class ExportPage : public testing::ExportTest {
+ protected:
+  json data() const {
+    const std::string html = written();
+    const std::string begin = "<script id=\"data\" type=\"application/json\">";
+    const size_t at = html.find(begin) + begin.size();
+    return json::parse(html.substr(at, html.find("</script", at) - at), nullptr, false);
+  }
+  // Of a thread's tree: total, self and calls by stack.
+  static std::map<std::string, json> stacks(const json& data, size_t thread) {
+    std::map<std::string, json> found;
+    const json& tree = data["threads"][thread]["tree"];
+    std::vector<std::string> stack = {""};
+    for (size_t i = 1; i < tree["parent"].size(); ++i) {
+      const int64_t name = tree["name"][i];
+      const std::string& above = stack[tree["parent"][i].get<size_t>()];
+      stack.push_back((above.empty() ? "" : above + ";") +
+                      (name < 0 ? std::to_string(name)
+                                : data["names"][static_cast<size_t>(name)].get<std::string>()));
+      if (tree["calls"][i] == 0) continue;  // the ones that are no function, here
+      found[stack.back()] = {tree["total"][i], tree["self"][i], tree["calls"][i]};
+    }
+    return found;
+  }
+};
+
+TEST_F(ExportPage, TimesAreThoseOfReport) {
+  write_stalled_session();
+  ASSERT_EQ(run(Target::kHtml), 0) << err_.str();
+  const json page = data();
+  ASSERT_EQ(page["threads"].size(), 2u);
+  EXPECT_EQ(page["title"], "app (42)");
+  EXPECT_EQ(page["missing"], json::array());
+  EXPECT_EQ(page["first_ns"], 1000);
+  EXPECT_EQ(page["last_ns"], 20000);
+  EXPECT_EQ(page["threads"][0]["name"], "main (100)");
+  EXPECT_EQ(page["threads"][0]["stalls"], json::parse("[[5000,8000],[10000,10500]]"));
+  EXPECT_EQ(page["threads"][1]["stalls"], json::parse("[[10000,10500]]"));
+  EXPECT_EQ(stacks(page, 0),
+            (std::map<std::string, json>{
+                {"a", {6500, 2500, 1}}, {"a;b", {4000, 3000, 1}}, {"a;b;c", {1000, 1000, 1}}}));
+  EXPECT_EQ(stacks(page, 1), (std::map<std::string, json>{{"c", {18500, 18500, 1}}}));
+  std::map<std::string, json> functions;
+  for (const json& one : page["functions"]) {
+    functions[page["names"][one[0].get<size_t>()]] = {one[1], one[2], one[3], one[6]};
+  }
+  EXPECT_EQ(functions, (std::map<std::string, json>{{"a", {1, 6500, 2500, 6500}},
+                                                    {"b", {1, 4000, 3000, 4000}},
+                                                    {"c", {2, 19500, 19500, 18500}}}));
+}
+
+// Six events in the time from 1000 to 20000, in parts of 24 ns; the two of worker are at its ends.
+TEST_F(ExportPage, ActivityCountsEventsWhereTheyAre) {
+  write_stalled_session();
+  ASSERT_EQ(run(Target::kHtml), 0) << err_.str();
+  const json page = data();
+  const json& main = page["threads"][0]["activity"];
+  ASSERT_EQ(main.size(), 800u);
+  for (const uint64_t ns : {1000, 2000, 3000, 4000, 9000, 11000}) {
+    EXPECT_EQ(main[(ns - 1000) / 24], 1) << ns;
+  }
+  const json& worker = page["threads"][1]["activity"];
+  EXPECT_EQ(worker[0], 1);
+  EXPECT_EQ(worker[19000 / 24], 1);
+}
+
+TEST_F(ExportPage, LossesAreSaidAndShown) {
+  write_lossy_session({{1000, kCall, 0xA}, {2000, kReturn, 0xA}, {6000, kCall, 0xC}}, 2, 3000,
+                      4000);
+  ASSERT_EQ(run(Target::kHtml), 0) << err_.str();
+  const json page = data();
+  EXPECT_EQ(page["threads"][0]["gaps"], json::parse("[[3000,4000]]"));
+  ASSERT_EQ(page["missing"].size(), 1u);
+  EXPECT_THAT(page["missing"][0].get<std::string>(),
+              ::testing::HasSubstr("5 events were lost while recording"));
+}
+
+TEST_F(ExportPage, WhatIsNotWantedCountsToItsCaller) {
+  write_stalled_session();
+  ExportSelection selection;
+  selection.functions = {"a", "c"};
+  selection.threads = {"100"};
+  ASSERT_EQ(run(Target::kHtml, selection), 0) << err_.str();
+  const json page = data();
+  ASSERT_EQ(page["threads"].size(), 1u);
+  EXPECT_EQ(stacks(page, 0),
+            (std::map<std::string, json>{{"a", {6500, 5500, 1}}, {"a;c", {1000, 1000, 1}}}));
+}
+
+// Half of the most nodes have nodes of their own then, and all time is still there.
+TEST_F(ExportPage, RarePathsArePutTogether) {
+  std::vector<testing::Step> steps;
+  uint64_t ns = 1000;
+  steps.push_back({ns, kCall, 0xA});
+  for (uint64_t i = 0; i < 60'000; ++i) {
+    steps.push_back({ns += 1, kCall, 0x1000 + i});
+    steps.push_back({ns += 1 + i % 7, kReturn, 0x1000 + i});
+  }
+  steps.push_back({ns += 1, kReturn, 0xA});
+  write_thread(0, testing::index_of(steps, 100));
+  write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
+  ASSERT_EQ(run(Target::kHtml), 0) << err_.str();
+  const json page = data();
+  const json& tree = page["threads"][0]["tree"];
+  EXPECT_LE(tree["parent"].size(), 50'000u);
+  uint64_t self = 0, calls = 0;
+  for (const json& one : tree["self"]) self += one.get<uint64_t>();
+  for (const json& one : tree["calls"]) calls += one.get<uint64_t>();
+  EXPECT_EQ(self, ns - 1000);
+  EXPECT_EQ(calls, 60'001u);
+}
+
+}  // namespace
+}  // namespace collect::ctl

@@ -1,0 +1,252 @@
+#include "formats/calls/thread_calls.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/formats/calls/given_calls.h"
+
+namespace collect::calls {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::Event;
+using ::testing::IsEmpty;
+using testing::kCall;
+using testing::kException;
+using testing::kReturn;
+using testing::Read;
+using testing::read;
+
+TEST(ThreadCalls, Nested) {
+  // a 0..100, in it b 10..30 and b 40..80, in the second one c 50..60.
+  const Read of = read({{0, kCall, 'a'},
+                        {10, kCall, 'b'},
+                        {30, kReturn, 'b'},
+                        {40, kCall, 'b'},
+                        {50, kCall, 'c'},
+                        {60, kReturn, 'c'},
+                        {80, kReturn, 'b'},
+                        {100, kReturn, 'a'}});
+  EXPECT_THAT(of.lines, ElementsAre("+a 0", "+b 10", "-b 10..30 total 20 self 20 returned", "+b 40",
+                                    "+c 50", "-c 50..60 total 10 self 10 returned",
+                                    "-b 40..80 total 40 self 30 returned",
+                                    "-a 0..100 total 100 self 40 returned"));
+  EXPECT_TRUE(of.is_balanced);
+  EXPECT_EQ(of.counts.events, 8u);
+  EXPECT_EQ(of.counts.calls, 4u);
+  EXPECT_EQ(of.counts.ended_by(EndReason::kReturned), 4u);
+  EXPECT_EQ(of.counts.clock_ns, 100u);
+  EXPECT_EQ(of.counts.running_ns, 100u);
+}
+
+TEST(ThreadCalls, Empty) {
+  const Read of = read({});
+  EXPECT_THAT(of.lines, IsEmpty());
+  EXPECT_EQ(of.counts.events, 0u);
+  EXPECT_EQ(of.counts.clock_ns, 0u);
+}
+
+TEST(ThreadCalls, AThrowUnwindsTheCallsThatHaveAnExceptionEvent) {
+  // c throws, b has no handler, a catches and goes on.
+  const Read of = read({{0, kCall, 'a'},
+                        {10, kCall, 'b'},
+                        {20, kCall, 'c'},
+                        {50, kException, 'c'},
+                        {60, kException, 'b'},
+                        {100, kReturn, 'a'}});
+  EXPECT_THAT(of.ends, ElementsAre("-c 20..50 total 30 self 30 unwound",
+                                   "-b 10..60 total 50 self 20 unwound",
+                                   "-a 0..100 total 100 self 50 returned"));
+}
+
+TEST(ThreadCalls, ALongjmpSkipsCalls) {
+  const Read of = read({{0, kCall, 'a'}, {10, kCall, 'b'}, {20, kCall, 'c'}, {50, kReturn, 'a'}});
+  EXPECT_THAT(of.ends, ElementsAre("-c 20..50 total 30 self 30 skipped",
+                                   "-b 10..50 total 40 self 10 skipped",
+                                   "-a 0..50 total 50 self 10 returned"));
+}
+
+TEST(ThreadCalls, ACrashLeavesCallsOpen) {
+  const Read of = read({{0, kCall, 'a'}, {10, kCall, 'b'}, {30, kReturn, 'b'}, {70, kCall, 'c'}});
+  EXPECT_THAT(of.ends, ElementsAre("-b 10..30 total 20 self 20 returned",
+                                   "-c 70..70 total 0 self 0 open_at_end",
+                                   "-a 0..70 total 70 self 50 open_at_end"));
+  EXPECT_EQ(of.counts.ended_by(EndReason::kOpenAtEnd), 2u);
+}
+
+TEST(ThreadCalls, WrongPairsAreGivenAndCloseNothing) {
+  const Read of = read({{5, kReturn, 'c'},
+                        {10, kCall, 'a'},
+                        {20, kReturn, 'b'},
+                        {25, kException, 'd'},
+                        {30, kReturn, 'a'},
+                        {31, kReturn, 'a'}});
+  EXPECT_THAT(of.lines, ElementsAre("?c 5 returned", "+a 10", "?b 20 returned", "?d 25 unwound",
+                                    "-a 10..30 total 20 self 20 returned", "?a 31 returned"));
+  EXPECT_EQ(of.counts.lone_ends, 4u);
+}
+
+TEST(ThreadCalls, UnknownKindsCountForNothing) {
+  const Read of =
+      read({{0, kCall, 'a'}, {5, static_cast<atf::EventKind>(9), 'a'}, {10, kReturn, 'a'}});
+  EXPECT_THAT(of.ends, ElementsAre("-a 0..10 total 10 self 10 returned"));
+  EXPECT_EQ(of.counts.unknown_kinds, 1u);
+  EXPECT_EQ(of.counts.events, 3u);
+}
+
+TEST(ThreadCalls, StallsAreNoTimeOfTheCallsThatWereOpen) {
+  // The thread waits 30..50 in b, and the process stands 45..70: 40 ns in all, of these 30 in b.
+  const std::vector<Stall> stalls = {{30, 50, 20, 1, false}, {45, 70, 25, 1, true}};
+  const Read of = read({{0, kCall, 'a'}, {20, kCall, 'b'}, {60, kReturn, 'b'}, {100, kReturn, 'a'}},
+                       {}, stalls);
+  EXPECT_THAT(of.ends, ElementsAre("-b 20..60 total 10 self 10 returned",
+                                   "-a 0..100 total 60 self 50 returned"));
+  EXPECT_EQ(of.counts.stalls, 2u);
+  EXPECT_EQ(of.counts.stalled_ns, 40u);
+  EXPECT_EQ(of.counts.clock_ns, 100u);
+  EXPECT_EQ(of.counts.running_ns, 60u);
+}
+
+struct Details : CallSink {
+  void on_call_begin(const Call& call) { seqs.push_back(call.begin.detail_seq); }
+  void on_call_end(const EndedCall& call) {
+    seqs.push_back(call.begin.detail_seq);
+    seqs.push_back(call.end.detail_seq);
+    events.push_back(call.begin.seq);
+    events.push_back(call.end.seq);
+  }
+  std::vector<uint64_t> seqs;
+  std::vector<uint64_t> events;
+};
+
+TEST(ThreadCalls, DetailRecordsAndEventNumbersAreHandedThrough) {
+  FunctionSlots slots;
+  Details details;
+  ThreadCalls<Details> calls(slots, details);
+  read_thread(
+      testing::Events(
+          {{0, kCall, 'a'}, {10, kCall, 'b', 7}, {20, kReturn, 'b', 8}, {30, kCall, 'b', 9}}),
+      {}, calls);
+  constexpr uint64_t kNone = atf::kNoDetail;
+  EXPECT_THAT(details.seqs, ElementsAre(kNone, 7, 7, 8, 9, 9, kNone, kNone, kNone));
+  EXPECT_THAT(details.events, ElementsAre(1, 2, 3, kNoEvent, 0, kNoEvent));
+}
+
+// ---- gaps
+
+TEST(ThreadCalls, TheFirstReturnBehindAGapSaysWhatSurvivedIt) {
+  // The returns of c and of others are lost; b returns, so b and a were open all the time.
+  const Read of = read({{0, kCall, 'a'},
+                        {10, kCall, 'b'},
+                        {20, kCall, 'c'},
+                        {40, kCall, 'd'},
+                        {45, kReturn, 'd'},
+                        {50, kReturn, 'b'},
+                        {100, kReturn, 'a'}},
+                       {{3, 5, 0, 0}});
+  EXPECT_THAT(of.lines, ElementsAre("+a 0", "+b 10", "+c 20",
+                                    "-c 20..20 total 0 self 0 cut_by_gap over a gap",
+                                    "gap 5 behind 20", "+d 40", "-d 40..45 total 5 self 5 returned",
+                                    "-b 10..50 total 40 self 35 returned over a gap",
+                                    "-a 0..100 total 100 self 60 returned over a gap"));
+  EXPECT_EQ(of.counts.gaps, 1u);
+  EXPECT_EQ(of.counts.lost_events, 5u);
+}
+
+TEST(ThreadCalls, BehindAGapWithoutAReturnTheCallerIsInDoubt) {
+  const Read of = read({{0, kCall, 'a'}, {10, kCall, 'b'}, {40, kCall, 'd'}, {45, kReturn, 'd'}},
+                       {{2, 3, 0, 0}});
+  EXPECT_THAT(of.lines, ElementsAre("+a 0", "+b 10", "gap 3 behind 10", "+d 40 caller in doubt",
+                                    "-d 40..45 total 5 self 5 returned",
+                                    "-b 10..10 total 0 self 0 cut_by_gap over a gap",
+                                    "-a 0..10 total 10 self 10 cut_by_gap over a gap"));
+}
+
+TEST(ThreadCalls, AReturnBehindASecondGapEndsTheDoubtOfTheFirst) {
+  const Read of = read({{0, kCall, 'a'},
+                        {10, kCall, 'b'},
+                        {20, kCall, 'd'},
+                        {25, kReturn, 'd'},
+                        {100, kReturn, 'a'}},
+                       {{2, 1, 0, 0}, {4, 1, 0, 0}});
+  EXPECT_THAT(of.ends, ElementsAre("-d 20..25 total 5 self 5 returned",
+                                   "-b 10..10 total 0 self 0 cut_by_gap over a gap",
+                                   "-a 0..100 total 100 self 95 returned over a gap"));
+}
+
+TEST(ThreadCalls, AReturnWhoseCallWasLostSaysNothing) {
+  // x was called in the gap. b returns behind it.
+  const Read of = read({{0, kCall, 'a'},
+                        {10, kCall, 'b'},
+                        {20, kCall, 'c'},
+                        {40, kReturn, 'x'},
+                        {50, kReturn, 'b'},
+                        {60, kReturn, 'a'}},
+                       {{3, 2, 0, 0}});
+  EXPECT_THAT(of.ends, ElementsAre("-c 20..20 total 0 self 0 cut_by_gap over a gap",
+                                   "-b 10..50 total 40 self 40 returned over a gap",
+                                   "-a 0..60 total 60 self 20 returned over a gap"));
+  EXPECT_EQ(of.counts.lone_ends, 1u);
+}
+
+TEST(ThreadCalls, GapsAtTheBeginAndAtTheEnd) {
+  const Read of = read({{10, kCall, 'a'}, {20, kCall, 'b'}}, {{0, 4, 0, 0}, {99, 2, 0, 0}});
+  EXPECT_THAT(of.lines, ElementsAre("gap 4", "+a 10", "+b 20", "gap 2 behind 20",
+                                    "-b 20..20 total 0 self 0 cut_by_gap over a gap",
+                                    "-a 10..20 total 10 self 10 cut_by_gap over a gap"));
+  EXPECT_THAT(read({}, {{0, 4, 0, 0}}).lines, ElementsAre("gap 4"));
+}
+
+// ---- windows
+
+const std::vector<Event> kFour = {{0, kCall, 'a'},    {10, kCall, 'b'},   {30, kReturn, 'b'},
+                                  {40, kCall, 'c'},   {50, kCall, 'd'},   {60, kReturn, 'd'},
+                                  {80, kReturn, 'c'}, {100, kReturn, 'a'}};
+
+TEST(ThreadCalls, AWindowMeasuresThePartOfEachCallThatLiesInIt) {
+  const Read of = read(kFour, {}, {}, {20, 55});
+  EXPECT_THAT(of.lines, ElementsAre("+a 0", "+b 10", "-b 10..30 total 10 self 10 returned", "+c 40",
+                                    "+d 50", "-d 50..55 total 5 self 5 cut_by_window",
+                                    "-c 40..55 total 15 self 10 cut_by_window",
+                                    "-a 0..55 total 35 self 10 cut_by_window"));
+  EXPECT_TRUE(of.is_balanced);
+  EXPECT_EQ(of.counts.events, 3u);
+  EXPECT_EQ(of.counts.calls, 4u);
+  EXPECT_EQ(of.counts.clock_ns, 35u);
+}
+
+TEST(ThreadCalls, AWindowInOneLongCallHasThatCall) {
+  const Read of = read({{0, kCall, 'a'}, {1000, kReturn, 'a'}}, {}, {}, {300, 400});
+  EXPECT_THAT(of.lines, ElementsAre("+a 0", "-a 0..400 total 100 self 100 cut_by_window"));
+  EXPECT_EQ(of.counts.clock_ns, 100u);
+}
+
+TEST(ThreadCalls, WindowsBesideTheEventsHaveNothing) {
+  EXPECT_THAT(read(kFour, {}, {}, {200, 300}).lines, IsEmpty());
+  EXPECT_THAT(read({{500, kCall, 'a'}}, {}, {}, {200, 300}).lines, IsEmpty());
+  EXPECT_EQ(read({{500, kCall, 'a'}}, {}, {}, {200, 300}).counts.clock_ns, 0u);
+}
+
+TEST(ThreadCalls, BothEndsOfAWindowBelongToIt) {
+  const Read of = read({{10, kCall, 'a'}, {20, kReturn, 'a'}, {30, kCall, 'b'}}, {}, {}, {10, 20});
+  EXPECT_THAT(of.lines, ElementsAre("+a 10", "-a 10..20 total 10 self 10 returned"));
+}
+
+TEST(ThreadCalls, AGapBeforeTheWindowCutsCallsThere) {
+  // c ended in the gap, before the window, which has the rest of a alone.
+  const Read of =
+      read({{0, kCall, 'a'}, {10, kCall, 'c'}, {60, kReturn, 'a'}}, {{2, 9, 0, 0}}, {}, {30, 100});
+  EXPECT_THAT(of.lines, ElementsAre("+a 0", "-a 0..60 total 30 self 30 returned over a gap"));
+  EXPECT_EQ(of.counts.gaps, 0u);
+}
+
+TEST(ThreadCalls, StallsBeforeAWindowDoNotCountInIt) {
+  const std::vector<Stall> stalls = {{10, 20, 10, 1, false}, {30, 40, 10, 1, false}};
+  const Read of = read({{0, kCall, 'a'}, {100, kReturn, 'a'}}, {}, stalls, {25, 60});
+  EXPECT_THAT(of.ends, ElementsAre("-a 0..60 total 25 self 25 cut_by_window"));
+  EXPECT_EQ(of.counts.stalls, 1u);
+  EXPECT_EQ(of.counts.stalled_ns, 10u);
+}
+
+}  // namespace
+}  // namespace collect::calls

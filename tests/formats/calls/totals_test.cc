@@ -1,0 +1,302 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "formats/calls/call_tree.h"
+#include "formats/calls/caller_totals.h"
+#include "formats/calls/function_totals.h"
+#include "formats/calls/module_totals.h"
+#include "formats/calls/sinks.h"
+#include "tests/formats/calls/given_calls.h"
+
+namespace collect::calls {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::Event;
+using testing::Events;
+using testing::kCall;
+using testing::kException;
+using testing::kReturn;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+// a 0..100 > a 10..90 > b 20..60 > a 30..50.
+const std::vector<Event> kRecursive = {{0, kCall, 'a'},    {10, kCall, 'a'},   {20, kCall, 'b'},
+                                       {30, kCall, 'a'},   {50, kReturn, 'a'}, {60, kReturn, 'b'},
+                                       {90, kReturn, 'a'}, {100, kReturn, 'a'}};
+
+template <class Sink>
+void feed(FunctionSlots& slots, Sink& sink, const std::vector<Event>& events,
+          const std::vector<Gap>& gaps = {}, Window window = {}) {
+  ThreadCalls<Sink> calls(slots, sink, {}, window);
+  read_thread(Events(events), gaps, calls);
+}
+
+std::string text(const GroupTimes& times) {
+  return std::to_string(times.calls) + " calls, total " + std::to_string(times.total_ns) +
+         ", self " + std::to_string(times.self_ns);
+}
+
+// ---- functions
+
+struct Functions {
+  FunctionSlots slots;
+  FunctionTotals totals;
+
+  const FunctionTimes& of(char function) {
+    return totals.times()[slots.slot_of(static_cast<uint64_t>(function))];
+  }
+};
+
+TEST(FunctionTotals, RecursiveCallsCountOnceInTheTotal) {
+  Functions functions;
+  feed(functions.slots, functions.totals, kRecursive);
+  EXPECT_EQ(functions.of('a').calls, 3u);
+  EXPECT_EQ(functions.of('a').total_ns, 100u);
+  EXPECT_EQ(functions.of('a').self_ns, 20u + 40u + 20u);
+  EXPECT_EQ(functions.of('a').shortest_ns, 20u);
+  EXPECT_EQ(functions.of('a').longest_ns, 100u);
+  EXPECT_EQ(functions.of('b').total_ns, 40u);
+  EXPECT_EQ(functions.of('b').self_ns, 20u);
+  EXPECT_EQ(functions.of('b').durations.count(), 1u);
+}
+
+TEST(FunctionTotals, EveryWayThatACallEnds) {
+  Functions functions;
+  // a catches what b throws, jumps over c; d is cut by the gap, e is open at the end.
+  feed(functions.slots, functions.totals,
+       {{0, kCall, 'm'},
+        {1, kCall, 'a'},
+        {2, kCall, 'b'},
+        {5, kException, 'b'},
+        {6, kCall, 'c'},
+        {9, kReturn, 'a'},
+        {10, kCall, 'd'},
+        {20, kCall, 'e'},
+        {30, kException, 'x'},
+        {31, kReturn, 'e'},
+        {32, kReturn, 'm'},
+        {33, kCall, 'e'}},
+       {{7, 1, 0, 0}});
+  EXPECT_EQ(functions.of('b').exceptions, 1u);
+  EXPECT_EQ(functions.of('b').durations.count(), 1u) << "an exception is an end of its own";
+  EXPECT_EQ(functions.of('c').skipped, 1u);
+  EXPECT_EQ(functions.of('c').durations.count(), 0u);
+  EXPECT_EQ(functions.of('d').cut_by_gap, 1u);
+  EXPECT_EQ(functions.of('d').total_ns, 0u);
+  EXPECT_EQ(functions.of('e').calls, 2u);
+  EXPECT_EQ(functions.of('e').open_at_end, 1u);
+  EXPECT_EQ(functions.of('x').exceptions, 1u);
+  EXPECT_EQ(functions.of('x').calls, 0u);
+  EXPECT_EQ(functions.of('m').total_ns, 32u);
+  EXPECT_EQ(functions.of('m').self_ns, 32u - 8 - 0 - 11);
+}
+
+TEST(FunctionTotals, CallsThatAWindowCutsHaveNoDuration) {
+  Functions functions;
+  feed(functions.slots, functions.totals, kRecursive, {}, {25, 55});
+  EXPECT_EQ(functions.of('a').calls, 3u);
+  EXPECT_EQ(functions.of('a').total_ns, 30u);
+  EXPECT_EQ(functions.of('a').cut_by_window, 2u);
+  EXPECT_EQ(functions.of('a').durations.count(), 1u);
+  EXPECT_EQ(functions.of('a').longest_ns, 20u);
+}
+
+TEST(FunctionTotals, ThreadsAndWorkersAddUp) {
+  Functions one, two;
+  feed(one.slots, one.totals, kRecursive);
+  feed(one.slots, one.totals, kRecursive);
+  // The slots of the other worker are others.
+  feed(two.slots, two.totals, {{0, kCall, 'b'}, {7, kReturn, 'b'}});
+  feed(two.slots, two.totals, kRecursive);
+  one.totals.add(one.slots, two.totals, two.slots);
+  EXPECT_EQ(one.of('a').calls, 9u);
+  EXPECT_EQ(one.of('a').total_ns, 300u);
+  EXPECT_EQ(one.of('b').calls, 4u);
+  EXPECT_EQ(one.of('b').total_ns, 127u);
+  EXPECT_EQ(one.of('b').shortest_ns, 7u);
+  EXPECT_EQ(one.of('b').durations.count(), 4u);
+}
+
+// ---- callers
+
+std::map<std::string, std::string> pairs_of(const CallerTotals& callers,
+                                            const FunctionSlots& slots) {
+  const auto name = [&](uint32_t slot) {
+    return slot == CallerTotals::kNoCaller        ? std::string("-")
+           : slot == CallerTotals::kCallerInDoubt ? std::string("?")
+           : slot == CallerTotals::kOther
+               ? std::string("other")
+               : std::string(1, static_cast<char>(slots.function_of(slot)));
+  };
+  std::map<std::string, std::string> pairs;
+  for (const CallerTotals::Pair& pair : callers.pairs()) {
+    pairs[name(pair.caller) + ">" + name(pair.callee)] = text(pair.times);
+  }
+  return pairs;
+}
+
+TEST(CallerTotals, EachPairOfCallerAndCallee) {
+  FunctionSlots slots;
+  CallerTotals callers;
+  feed(slots, callers, kRecursive);
+  EXPECT_THAT(pairs_of(callers, slots),
+              UnorderedElementsAre(Pair("->a", "1 calls, total 100, self 20"),
+                                   Pair("a>a", "1 calls, total 0, self 40"),
+                                   Pair("a>b", "1 calls, total 40, self 20"),
+                                   Pair("b>a", "1 calls, total 0, self 20")));
+}
+
+TEST(CallerTotals, TheCallerBehindAGapIsSaidToBeInDoubt) {
+  FunctionSlots slots;
+  CallerTotals callers;
+  feed(slots, callers, {{0, kCall, 'a'}, {10, kCall, 'b'}, {14, kReturn, 'b'}}, {{1, 1, 0, 0}});
+  EXPECT_THAT(pairs_of(callers, slots),
+              UnorderedElementsAre(Pair("->a", "1 calls, total 0, self 0"),
+                                   Pair("?>b", "1 calls, total 4, self 4")));
+}
+
+TEST(CallerTotals, WorkersAddUp) {
+  FunctionSlots slots, other_slots;
+  CallerTotals callers, other;
+  feed(slots, callers, kRecursive);
+  feed(other_slots, other,
+       {{0, kCall, 'b'}, {1, kCall, 'a'}, {4, kReturn, 'a'}, {9, kReturn, 'b'}});
+  callers.add(slots, other, other_slots);
+  EXPECT_THAT(pairs_of(callers, slots),
+              UnorderedElementsAre(Pair("->a", "1 calls, total 100, self 20"),
+                                   Pair("->b", "1 calls, total 9, self 6"),
+                                   Pair("a>a", "1 calls, total 0, self 40"),
+                                   Pair("a>b", "1 calls, total 40, self 20"),
+                                   Pair("b>a", "2 calls, total 3, self 23")));
+}
+
+TEST(CallerTotals, BeyondTheLimitPairsAreCountedTogether) {
+  FunctionSlots slots;
+  CallerTotals callers;
+  std::vector<Event> events;
+  for (uint64_t i = 0; i <= CallerTotals::kMaxPairs; ++i) {
+    events.push_back({2 * i, kCall, i});
+    events.push_back({2 * i + 1, kReturn, i});
+  }
+  events.push_back({1u << 30, kCall, uint64_t{1} << 40});
+  events.push_back({(1u << 30) + 5, kReturn, uint64_t{1} << 40});
+  feed(slots, callers, events);
+  EXPECT_EQ(callers.pairs().size(), CallerTotals::kMaxPairs + 1);
+  EXPECT_EQ(callers.pairs().back().caller, CallerTotals::kOther);
+  EXPECT_EQ(text(callers.pairs().back().times), "2 calls, total 6, self 6");
+}
+
+// ---- modules
+
+TEST(ModuleTotals, AModuleCountsOnceWhileOneOfItsCallsIsOpen) {
+  constexpr uint64_t kOne = uint64_t{1} << 32, kTwo = uint64_t{2} << 32;
+  FunctionSlots slots;
+  ModuleTotals modules(slots);
+  // one:1 0..100 > two:1 10..90 > one:2 20..50 > one:1 30..40.
+  feed(slots, modules,
+       {{0, kCall, kOne + 1},
+        {10, kCall, kTwo + 1},
+        {20, kCall, kOne + 2},
+        {30, kCall, kOne + 1},
+        {40, kReturn, kOne + 1},
+        {50, kReturn, kOne + 2},
+        {90, kReturn, kTwo + 1},
+        {100, kReturn, kOne + 1}});
+  ASSERT_EQ(modules.modules().size(), 2u);
+  EXPECT_EQ(modules.modules()[0].module_id, 1u);
+  EXPECT_EQ(text(modules.modules()[0].times), "3 calls, total 100, self 50");
+  EXPECT_EQ(modules.modules()[1].module_id, 2u);
+  EXPECT_EQ(text(modules.modules()[1].times), "1 calls, total 80, self 50");
+
+  FunctionSlots other_slots;
+  ModuleTotals other(other_slots);
+  feed(other_slots, other, {{0, kCall, kTwo}, {3, kReturn, kTwo}});
+  modules.add(other);
+  EXPECT_EQ(text(modules.modules()[1].times), "2 calls, total 83, self 53");
+}
+
+// ---- call tree
+
+std::map<std::string, std::string> paths_of(const CallTree& tree, const FunctionSlots& slots) {
+  std::vector<std::string> paths = {"", "?", "other"};
+  std::map<std::string, std::string> found;
+  for (uint32_t number = CallTree::kFirstFunction; number < tree.nodes().size(); ++number) {
+    const CallTree::Node& node = tree.nodes()[number];
+    EXPECT_LT(node.parent, number);
+    paths.push_back(paths[node.parent] + static_cast<char>(slots.function_of(node.slot)));
+    found[paths.back()] = text(node.times);
+  }
+  return found;
+}
+
+TEST(CallTree, ANodeForEachPath) {
+  FunctionSlots slots;
+  CallTree tree;
+  feed(slots, tree, kRecursive);
+  feed(slots, tree, {{0, kCall, 'a'}, {1, kCall, 'b'}, {4, kReturn, 'b'}, {6, kReturn, 'a'}});
+  EXPECT_THAT(paths_of(tree, slots),
+              UnorderedElementsAre(Pair("a", "2 calls, total 106, self 23"),
+                                   Pair("aa", "1 calls, total 80, self 40"),
+                                   Pair("aab", "1 calls, total 40, self 20"),
+                                   Pair("aaba", "1 calls, total 20, self 20"),
+                                   Pair("ab", "1 calls, total 3, self 3")));
+  FunctionSlots other_slots;
+  CallTree other;
+  feed(other_slots, other,
+       {{0, kCall, 'b'}, {5, kCall, 'a'}, {6, kReturn, 'a'}, {9, kReturn, 'b'}});
+  feed(other_slots, other, kRecursive);
+  tree.add(slots, other, other_slots);
+  EXPECT_THAT(
+      paths_of(tree, slots),
+      UnorderedElementsAre(
+          Pair("a", "3 calls, total 206, self 43"), Pair("aa", "2 calls, total 160, self 80"),
+          Pair("aab", "2 calls, total 80, self 40"), Pair("aaba", "2 calls, total 40, self 40"),
+          Pair("ab", "1 calls, total 3, self 3"), Pair("b", "1 calls, total 9, self 8"),
+          Pair("ba", "1 calls, total 1, self 1")));
+}
+
+TEST(CallTree, CallsWhoseCallerIsInDoubtStandApart) {
+  FunctionSlots slots;
+  CallTree tree;
+  feed(slots, tree, {{0, kCall, 'a'}, {10, kCall, 'b'}, {14, kReturn, 'b'}}, {{1, 1, 0, 0}});
+  EXPECT_THAT(paths_of(tree, slots), UnorderedElementsAre(Pair("a", "1 calls, total 0, self 0"),
+                                                          Pair("?b", "1 calls, total 4, self 4")));
+}
+
+// A chain of calls deeper than there are nodes: what is beyond is one node, and its total is the
+// time of the outermost call there.
+TEST(CallTree, BeyondTheLimitCallsAreCountedTogether) {
+  FunctionSlots slots;
+  CallTree tree;
+  constexpr uint64_t kPlaces = CallTree::kMaxNodes - CallTree::kFirstFunction;
+  std::vector<Event> events;
+  for (uint64_t i = 0; i < kPlaces - 1; ++i) {
+    events.push_back({i, kCall, i});
+    events.push_back({i, kReturn, i});
+  }
+  constexpr uint64_t kBegin = 10'000'000;
+  for (uint64_t i = 0; i < 3; ++i) events.push_back({kBegin + i, kCall, (i + 1) << 40});
+  for (uint64_t i = 3; i-- > 0;) events.push_back({kBegin + 20 - i, kReturn, (i + 1) << 40});
+  feed(slots, tree, events);
+  EXPECT_EQ(tree.nodes().size(), CallTree::kMaxNodes);
+  // z0 0..20 has the last node; z1 1..19 and z2 2..18 have none.
+  EXPECT_EQ(text(tree.nodes().back().times), "1 calls, total 20, self 2");
+  EXPECT_EQ(text(tree.nodes()[CallTree::kOther].times), "2 calls, total 18, self 18");
+}
+
+TEST(Sinks, EachIsGivenEverything) {
+  FunctionSlots slots;
+  FunctionTotals totals;
+  CallTree tree;
+  Sinks<FunctionTotals, CallTree> both(totals, tree);
+  feed(slots, both, kRecursive);
+  EXPECT_EQ(totals.times()[0].total_ns, 100u);
+  EXPECT_EQ(paths_of(tree, slots).size(), 4u);
+}
+
+}  // namespace
+}  // namespace collect::calls

@@ -1,0 +1,120 @@
+// The page's data as a browser reads it: an HTML parser ends a script element at the first
+// "</script", wherever that stands; what is before it has to be the JSON.
+#include "formats/html/writer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace collect::html {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Written final : public ByteSink {
+ public:
+  Status write(Bytes bytes) override {
+    text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return is_full ? Status(Error{Code::kNoSpace, "full"}) : Status();
+  }
+  std::string text;
+  bool is_full = false;
+};
+
+std::string written(const Page& page) {
+  Written out;
+  const Status status = write_page(page, out);
+  EXPECT_TRUE(status.ok());
+  return out.text;
+}
+
+json data_of(const std::string& html) {
+  const std::string begin = "<script id=\"data\" type=\"application/json\">";
+  const size_t at = html.find(begin);
+  EXPECT_NE(at, std::string::npos);
+  const size_t end = html.find("</script", at);
+  return json::parse(html.substr(at + begin.size(), end - at - begin.size()), nullptr, false);
+}
+
+Page small_page() {
+  Page page;
+  page.title = "app (42)";
+  page.facts = {{"events", "4"}};
+  page.missing = {"1 event was lost"};
+  page.first_ns = 1000;
+  page.last_ns = 11000;
+  page.names = {"main", "work"};
+  Thread thread;
+  thread.name = "main (42)";
+  thread.activity = {2, 0, 2};
+  thread.stalls = {{2000, 3000}};
+  thread.gaps = {{4000, 4000}};
+  thread.tree.nodes.push_back({0, 0, 10000, 4000, 1});
+  thread.tree.nodes.push_back({1, 1, 6000, 6000, 1});
+  thread.tree.nodes.push_back({0, Tree::kAfterLoss, 0, 0, 0});
+  page.threads.push_back(thread);
+  page.functions = {{1, 1, 6000, 6000, 6000, 6001, 6002}};
+  return page;
+}
+
+TEST(HtmlWriter, DataIsThatOfTheDocument) {
+  EXPECT_EQ(data_of(written(small_page())), json::parse(R"text({
+      "version": 1, "title": "app (42)", "facts": [["events", "4"]],
+      "missing": ["1 event was lost"], "first_ns": 1000, "last_ns": 11000,
+      "names": ["main", "work"],
+      "threads": [{"name": "main (42)", "activity": [2, 0, 2], "stalls": [[2000, 3000]],
+                   "gaps": [[4000, 4000]],
+                   "tree": {"parent": [0, 0, 1, 0], "name": [-1, 0, 1, -2],
+                            "total": [0, 10000, 6000, 0], "self": [0, 4000, 6000, 0],
+                            "calls": [0, 1, 1, 0]}}],
+      "functions": [[1, 1, 6000, 6000, 6000, 6001, 6002]]})text"));
+}
+
+TEST(HtmlWriter, NothingRecordedIsAPageToo) {
+  const json data = data_of(written({}));
+  EXPECT_TRUE(data["threads"].empty());
+  EXPECT_EQ(data["names"], json::array());
+}
+
+// A peer chooses the names of functions and threads.
+TEST(HtmlWriter, NamesCannotEndTheScript) {
+  const std::string evil = "</script><script>alert(1)</script><!-- \" \\ \x01 @DATA@";
+  Page page = small_page();
+  page.names[0] = page.title = page.threads[0].name = page.missing[0] = evil;
+  page.facts = {{evil, evil}};
+  const std::string html = written(page);
+  EXPECT_THAT(html, Not(HasSubstr("<script>alert")));
+  const json data = data_of(html);
+  for (const json& text : {data["names"][0], data["title"], data["threads"][0]["name"],
+                           data["missing"][0], data["facts"][0][1]}) {
+    EXPECT_EQ(text, evil);
+  }
+  EXPECT_EQ(written(small_page()).find("@DATA@"), std::string::npos);
+}
+
+TEST(HtmlWriter, BytesThatAreNoTextAreReplaced) {
+  Page page = small_page();
+  page.names[1] = "caf\xE9";
+  EXPECT_FALSE(data_of(written(page)).is_discarded());
+}
+
+// It works from a mail or a USB stick: nothing is fetched.
+TEST(HtmlWriter, NothingElseIsLoaded) {
+  const std::string html = written(small_page());
+  EXPECT_THAT(html, HasSubstr("default-src 'none'"));
+  EXPECT_THAT(html, Not(HasSubstr("http://")));
+  EXPECT_THAT(html, Not(HasSubstr("https://")));
+  EXPECT_THAT(html, Not(HasSubstr(" src=")));
+}
+
+TEST(HtmlWriter, ErrorOfTheSinkIsReturned) {
+  Written out;
+  out.is_full = true;
+  EXPECT_EQ(write_page(small_page(), out).code(), Code::kNoSpace);
+}
+
+}  // namespace
+}  // namespace collect::html
