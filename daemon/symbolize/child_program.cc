@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -15,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <iterator>
 #include <utility>
 
 #include "daemon/symbolize/exit_codes.h"
@@ -38,8 +38,7 @@ class Descriptor {
   int get() const { return fd_; }
   int release() { return std::exchange(fd_, -1); }
   void reset() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
+    if (fd_ >= 0) ::close(release());
   }
 
  private:
@@ -71,7 +70,7 @@ int spawn(const std::string& program, int input, int output, pid_t& pid) {
   ::sigfillset(&all);
   ::posix_spawnattr_setsigmask(&settings.attributes, &none);
   ::posix_spawnattr_setsigdefault(&settings.attributes, &all);
-  ::posix_spawnattr_setpgroup(&settings.attributes, 0);
+  // Its process group is its own: of which it is to be one is 0 by default.
   ::posix_spawnattr_setflags(
       &settings.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   ::posix_spawn_file_actions_adddup2(&settings.actions, input, STDIN_FILENO);
@@ -86,14 +85,7 @@ int spawn(const std::string& program, int input, int output, pid_t& pid) {
                        environment);
 }
 
-// How a child ended, and what it had used by then.
-struct End {
-  int status = 0;
-  rusage used{};
-};
-
-std::string fault_of(const End& end) {
-  const int status = end.status;
+std::string fault_of(int status) {
   if (WIFEXITED(status)) {
     switch (WEXITSTATUS(status)) {
       case kExitDone:
@@ -107,10 +99,7 @@ std::string fault_of(const End& end) {
     }
   }
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  // The soft and the hard limit are the same: the kernel may send either. It counts in ticks, so
-  // that what was used may be a little less.
-  const auto used = static_cast<uint64_t>(end.used.ru_utime.tv_sec + end.used.ru_stime.tv_sec);
-  if (signal == SIGXCPU || (signal == SIGKILL && used >= kLookupCpuSeconds / 2)) {
+  if (signal == SIGXCPU) {
     return "ended: more than " + std::to_string(kLookupCpuSeconds) + " s of CPU time";
   }
   if (signal == SIGKILL) return "ended: somebody killed it, or memory ran out";
@@ -146,18 +135,17 @@ class Child {
       status = Error{Code::kDamaged, "ended: it closed its output and went on"};
     }
     ::kill(pid_, SIGKILL);
-    const End end = reap();
-    if (status.ok()) return ChildEnding{fault_of(end), exit_code(end.status)};
+    const int end = reap();
+    if (status.ok()) return ChildEnding{fault_of(end), exit_code(end)};
     if (status.code() == Code::kCancelled) return status.error();
     return ChildEnding{status.error().message, -1};
   }
 
  private:
   Status turn(const std::function<Status(Bytes)>& take) {
-    pollfd sockets[] = {{output_.get(), POLLIN, 0}, {input_.get(), POLLOUT, 0}};
-    const int ready = ::poll(sockets, 2, static_cast<int>(kStopLook.count()));
-    if (ready < 0 && errno != EINTR) return errno_error(errno, "poll");
-    if (ready <= 0) return {};
+    pollfd sockets[] = {{output_.get(), POLLIN, {}}, {input_.get(), POLLOUT, {}}};
+    const int ready = ::poll(sockets, std::size(sockets), static_cast<int>(kStopLook.count()));
+    if (ready < 0) return errno == EINTR ? Status() : errno_error(errno, "poll");
     if (sockets[1].revents != 0) feed();
     if (sockets[0].revents == 0) return {};
     const ssize_t got = ::read(output_.get(), block_.data(), block_.size());
@@ -185,24 +173,24 @@ class Child {
   // Whether it has ended, or does within the bound.
   bool ends() {
     if (pidfd_.get() < 0) return true;  // a kernel without: nobody can say
-    pollfd gone{pidfd_.get(), POLLIN, 0};
-    const timespec bound{.tv_sec = kReapBound.count(), .tv_nsec = 0};
+    pollfd gone[] = {{pidfd_.get(), POLLIN, {}}};
+    const timespec bound{.tv_sec = kReapBound.count(), .tv_nsec = {}};
     sigset_t all;
     ::sigfillset(&all);
-    return ::ppoll(&gone, 1, &bound, &all) > 0;  // no signal ends it early
+    return ::ppoll(gone, std::size(gone), &bound, &all) > 0;  // no signal ends it early
   }
 
   // Stuck in the kernel, a child may outlive even SIGKILL: then it is left behind.
-  End reap() {
-    End end{.status = SIGKILL, .used = {}};
+  int reap() {
+    int status = SIGKILL;
     if (pidfd_.get() < 0) {  // its end can only be waited for
-      while (::wait4(pid_, &end.status, 0, &end.used) < 0 && errno == EINTR) {
+      while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
       }
-      return end;
+      return status;
     }
     (void)ends();
-    (void)::wait4(pid_, &end.status, WNOHANG, &end.used);
-    return end;
+    (void)::waitpid(pid_, &status, WNOHANG);
+    return status;
   }
 
   static int exit_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }

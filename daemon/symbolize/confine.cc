@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -95,12 +96,14 @@ std::vector<sock_filter> program() {
   return code;
 }
 
-Status limit(decltype(RLIMIT_CPU) resource, uint64_t most, const char* name) {
+// Where the soft limit is reached the kernel sends a signal first; `spare` later it kills.
+Status limit(decltype(RLIMIT_CPU) resource, uint64_t most, const char* name, uint64_t spare = 0) {
   rlimit now{};
   if (::getrlimit(resource, &now) != 0) return errno_error(errno, name);
   // Never more than whoever started this process left it.
-  const rlim_t value = now.rlim_max == RLIM_INFINITY || now.rlim_max > most ? most : now.rlim_max;
-  const rlimit wanted{value, value};
+  // RLIM_INFINITY is the largest.
+  const rlimit wanted{std::min<rlim_t>(now.rlim_max, most),
+                      std::min<rlim_t>(now.rlim_max, most + spare)};
   if (::setrlimit(resource, &wanted) != 0) return errno_error(errno, name);
   return {};
 }
@@ -128,7 +131,7 @@ Status limit_process() {
   if (::prctl(PR_SET_DUMPABLE, 0) != 0) return errno_error(errno, "PR_SET_DUMPABLE");
   COLLECT_TRY(drop_capabilities());
   if (!kIsSanitized) COLLECT_TRY(limit(RLIMIT_AS, kLookupMemoryBytes, "RLIMIT_AS"));
-  COLLECT_TRY(limit(RLIMIT_CPU, kLookupCpuSeconds, "RLIMIT_CPU"));
+  COLLECT_TRY(limit(RLIMIT_CPU, kLookupCpuSeconds, "RLIMIT_CPU", kLookupCpuSpareSeconds));
   COLLECT_TRY(limit(RLIMIT_FSIZE, 0, "RLIMIT_FSIZE"));
   COLLECT_TRY(limit(RLIMIT_CORE, 0, "RLIMIT_CORE"));
   COLLECT_TRY(limit(RLIMIT_NOFILE, kLookupDescriptors, "RLIMIT_NOFILE"));

@@ -70,7 +70,7 @@ Status ElfSymbols::read_structure() {
     GElf_Shdr header;
     if (gelf_getshdr(section, &header) == nullptr) continue;
     const bool symtab = header.sh_type == SHT_SYMTAB;
-    if (!symtab && (header.sh_type != SHT_DYNSYM || has_symtab_)) continue;
+    if (!symtab && header.sh_type != SHT_DYNSYM) continue;
     table_section_ = elf_ndxscn(section);
     strings_section_ = header.sh_link;
     has_symtab_ = symtab;
@@ -94,7 +94,7 @@ Status ElfSymbols::load() {
   if (data == nullptr) return elf_error(path_, "symbol table");
   const size_t count =
       std::min<size_t>(data->d_size / static_cast<size_t>(header.sh_entsize), kMaxElfSymbols);
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 1; i < count; ++i) {  // number 0 is none
     GElf_Sym symbol;
     if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
     const int type = GELF_ST_TYPE(symbol.st_info);

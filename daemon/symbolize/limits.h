@@ -9,7 +9,8 @@ namespace collect::symbolize {
 
 // Of one lookup, which is one run of collect-symbolizer.
 inline constexpr uint64_t kLookupMemoryBytes = 1ull << 30;  // address space
-inline constexpr uint64_t kLookupCpuSeconds = 10;
+inline constexpr uint64_t kLookupCpuSeconds = 10;           // then SIGXCPU ends it
+inline constexpr uint64_t kLookupCpuSpareSeconds = 1;       // later SIGKILL does
 inline constexpr std::chrono::milliseconds kLookupDeadline{20'000};
 inline constexpr size_t kMaxRequestBytes = 8u << 20;
 inline constexpr size_t kMaxAnswerFrameBytes = 1u << 20;

@@ -93,8 +93,7 @@ void NamingQueue::serve() {
     ++turns_;
     cancel_ = ended_;
     if (!verdict.is_over && !forgotten) {
-      queued_functions_ += job->session.functions.size();
-      queue_.push_back(std::move(job));
+      queue_.push_back(std::move(job));  // begun by now: its functions are not held any more
     } else if (!forgotten) {
       lock.unlock();
       on_named_(job->session.name, verdict.state, verdict.said);

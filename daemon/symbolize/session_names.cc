@@ -74,8 +74,10 @@ Status SessionNames::step(const Symbolizer& symbolizer, const std::atomic<bool>*
     say(lookup,
         "not looked up: more than " + std::to_string(kMaxSessionLookups) + " files in one session");
   } else if (spent_ >= most_time) {
-    say(lookup, "not looked up: the session's files took more than " +
-                    std::to_string(most_time / std::chrono::seconds(1)) + " s");
+    say(lookup,
+        "not looked up: the session's files took more than " +
+            std::to_string(std::chrono::duration_cast<std::chrono::seconds>(most_time).count()) +
+            " s");
   } else {
     const auto before = std::chrono::steady_clock::now();
     const auto answer =

@@ -235,6 +235,76 @@ TEST(CollectorMessagesTest, AManifestListsItsStalls) {
   EXPECT_EQ(of_all.count(), 1u);
 }
 
+TEST(CollectorMessagesTest, AManifestIsShownWhole) {
+  storage::Manifest manifest;
+  manifest.identity.version = atf::Version::kV1;
+  manifest.state = storage::SessionState::kRecovered;
+  manifest.time_start_ns = 10;
+  manifest.time_end_ns = 20;
+  manifest.symbols = {{7, "main"}};
+  storage::ManifestThread thread;
+  thread.id = 1;
+  thread.thread_id = 4711;
+  thread.name = "worker";
+  thread.has_detail = true;
+  thread.events = 2;
+  thread.detail_records = 3;
+  thread.lost_events = 4;
+  thread.lost_detail_records = 5;
+  manifest.threads = {thread};
+  manifest.modules = {{6, "/lib/a.so", {0xab, 0x0c}, 0x7000, 8}};
+  manifest.gaps = {{.thread = 1,
+                    .lane = storage::Lane::kDetail,
+                    .reasons = storage::kLostRingFull | storage::kLostReentry,
+                    .before_seq = 9,
+                    .lost = 11,
+                    .first_ns = 12,
+                    .last_ns = 13}};
+  manifest.detail_windows = {{.mode = "on",
+                              .start_ns = 14,
+                              .end_ns = 15,
+                              .pre_roll_from_ns = 16,
+                              .pre_roll_records = 17}};
+  const auto shown = manifest_message("session_1/pid_7", storage::manifest_to_json(manifest));
+  ASSERT_TRUE(shown.ok()) << to_string(shown.error());
+  EXPECT_EQ(shown->session(), "sessions/session_1/pid_7");
+  EXPECT_EQ(shown->format_version_major(), 2u);
+  EXPECT_EQ(shown->format_version_minor(), 1u);
+  EXPECT_EQ(shown->state(), "recovered");
+  EXPECT_EQ(shown->time_start_ns(), 10u);
+  EXPECT_EQ(shown->time_end_ns(), 20u);
+  EXPECT_EQ(shown->symbol_count(), 1u);
+  ASSERT_EQ(shown->threads_size(), 1);
+  EXPECT_EQ(shown->threads(0).id(), 1u);
+  EXPECT_EQ(shown->threads(0).thread_id(), 4711u);
+  EXPECT_EQ(shown->threads(0).name(), "worker");
+  EXPECT_TRUE(shown->threads(0).has_detail());
+  EXPECT_EQ(shown->threads(0).events(), 2u);
+  EXPECT_EQ(shown->threads(0).detail_records(), 3u);
+  EXPECT_EQ(shown->threads(0).lost_events(), 4u);
+  EXPECT_EQ(shown->threads(0).lost_detail_records(), 5u);
+  ASSERT_EQ(shown->modules_size(), 1);
+  EXPECT_EQ(shown->modules(0).module_id(), 6u);
+  EXPECT_EQ(shown->modules(0).path(), "/lib/a.so");
+  EXPECT_EQ(shown->modules(0).build_id(), "ab0c");
+  EXPECT_EQ(shown->modules(0).base_address(), 0x7000u);
+  EXPECT_EQ(shown->modules(0).size_bytes(), 8u);
+  ASSERT_EQ(shown->gaps_size(), 1);
+  EXPECT_EQ(shown->gaps(0).thread(), 1u);
+  EXPECT_EQ(shown->gaps(0).lane(), "detail");
+  EXPECT_EQ(shown->gaps(0).before_seq(), 9u);
+  EXPECT_EQ(shown->gaps(0).lost(), 11u);
+  EXPECT_EQ(shown->gaps(0).first_ns(), 12u);
+  EXPECT_EQ(shown->gaps(0).last_ns(), 13u);
+  EXPECT_EQ(shown->gaps(0).reason(), "ring_full, reentry");
+  ASSERT_EQ(shown->detail_windows_size(), 1);
+  EXPECT_EQ(shown->detail_windows(0).mode(), "on");
+  EXPECT_EQ(shown->detail_windows(0).start_ns(), 14u);
+  EXPECT_EQ(shown->detail_windows(0).end_ns(), 15u);
+  EXPECT_EQ(shown->detail_windows(0).pre_roll_from_ns(), 16u);
+  EXPECT_EQ(shown->detail_windows(0).pre_roll_records(), 17u);
+}
+
 TEST(CollectorMessagesTest, WhatIsNoManifestIsDamaged) {
   EXPECT_EQ(manifest_message("s", "{").code(), Code::kDamaged);
 }

@@ -77,6 +77,10 @@ std::string TlsClient::version() const {
   return SSL_get_version(state_->session.get());
 }
 
+bool TlsClient::may_resume() const {
+  return SSL_SESSION_is_resumable(SSL_get0_session(state_->session.get())) == 1;
+}
+
 bool TlsClient::send_bytes(Bytes bytes) {
   ERR_clear_error();
   size_t sent = 0;

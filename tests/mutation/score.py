@@ -72,13 +72,26 @@ class Copy:
         return subprocess.run(["ninja", "-C", self.build, "-k", "0", *targets],
                               capture_output=True, text=True)
 
+    def programs(self):
+        """The program that each test runs, also of those that are not built yet."""
+        found = {}
+        for folder, _, files in os.walk(self.build):
+            if "CTestTestfile.cmake" not in files:
+                continue
+            with open(os.path.join(folder, "CTestTestfile.cmake")) as listing:
+                for name, program in re.findall(r'^add_test\((?:\[=*\[)?([^]" ]+)(?:\]=*\])? "([^"]+)"',
+                                                listing.read(), re.M):
+                    found[name] = os.path.basename(program)
+        return found
+
     def targets(self, names):
-        """A test program has the name of its test; what else a test runs is built with `all`."""
+        """A test program is a target; what else a test runs is built with `all`."""
         listed = subprocess.run(["ninja", "-C", self.build, "-t", "targets", "all"],
                                 capture_output=True, text=True, check=True).stdout
         known = set(re.findall(r"^([a-z0-9_]+): phony$", listed, re.M))
-        return sorted(known & set(names)) if set(names) <= known else ["all"]
-
+        program = self.programs()
+        wanted = {program.get(name, name) for name in names}
+        return sorted(wanted) if wanted <= known else ["all"]
 
 
 def still_planted(copy, mutants):

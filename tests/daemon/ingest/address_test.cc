@@ -1,6 +1,9 @@
 #include "daemon/ingest/address.h"
 
 #include <gtest/gtest.h>
+#include <sys/un.h>
+
+#include <cstring>
 
 namespace collect::ingest {
 namespace {
@@ -33,6 +36,29 @@ TEST(AddressTest, ConnectionsAreChargedToHostsThatAreElsewhere) {
   EXPECT_EQ(origin("127.3.2.1:4"), "");
   EXPECT_EQ(origin("[::1]:5"), "");
   EXPECT_EQ(origin("unix:/x"), "");
+}
+
+TEST(AddressTest, EndpointsAreShownAsAddressesAreWritten) {
+  for (const char* text : {"127.0.0.1:80", "[2001:db8::1]:443", "unix:/run/x", "abstract:name"}) {
+    EXPECT_EQ(endpoint_text(*numeric_endpoint(*parse_address(text))), text);
+  }
+  EXPECT_EQ(endpoint_text(*numeric_endpoint(*parse_address("localhost:7"))), "127.0.0.1:7");
+}
+
+// As the kernel gives them: peers of Unix sockets mostly have no name.
+TEST(AddressTest, UnixEndpointsMayHaveNoNameAndNoTerminator) {
+  const auto text = [](const std::string& name) {
+    sockaddr_un raw{};
+    raw.sun_family = AF_UNIX;
+    std::memcpy(raw.sun_path, name.data(), name.size());
+    return endpoint_text(Endpoint(&raw, offsetof(sockaddr_un, sun_path) + name.size(), 0));
+  };
+  EXPECT_EQ(text(""), "unix");
+  EXPECT_EQ(text(std::string(1, '\0')), "unix");
+  EXPECT_EQ(text("/s"), "unix:/s");
+  EXPECT_EQ(text(std::string("/s\0", 3)), "unix:/s");
+  EXPECT_EQ(text(std::string("\0n", 2)), "abstract:n");
+  EXPECT_EQ(text("/" + std::string(107, 'x')), "unix:/" + std::string(107, 'x'));
 }
 
 }  // namespace

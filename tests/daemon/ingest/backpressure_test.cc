@@ -285,6 +285,8 @@ TEST_F(BackpressureTest, ACompleteSessionIsSealedWhenThereIsRoom) {
   const auto session = reported_.session_in(SessionState::kComplete);
   ASSERT_TRUE(session.has_value());
   EXPECT_EQ(session->status.find("sealing failed"), std::string::npos) << session->status;
+  EXPECT_TRUE(session->health.is_complete());
+  EXPECT_GE(session->end_time, session->start_time);
   EXPECT_EQ(session->totals.events, 100u);
   EXPECT_TRUE(stored_events(*session, 0, 100) == index_events(0, 100));
   EXPECT_THAT(manifest(*session), testing::HasSubstr("\"complete\""));
@@ -333,6 +335,27 @@ TEST_P(QueueBytesTest, AFeedIsNotReadWhileItsQueueIsFull) {
   const auto session = reported_.session_in(SessionState::kComplete);
   ASSERT_TRUE(session.has_value());
   EXPECT_EQ(session->totals.stored_bytes, one.size() * kRepeats);
+}
+
+TEST_F(BackpressureTest, AFeedIsSealedWhenThereIsRoom) {
+  start();
+  fakes::FrameSocket feed = fakes::FrameSocket::connect(address());
+  ASSERT_TRUE(feed.send_bytes(fakes::kDial9Example));
+  ASSERT_TRUE(reported_.session([](const auto& s) { return s.totals.stored_bytes == 33; }));
+  gated_.full = true;
+  ASSERT_TRUE(feed.send_bytes(fakes::kDial9Example));
+  EXPECT_TRUE(feed.ends());
+  const auto failed = reported_.session_in(SessionState::kFailed);
+  ASSERT_TRUE(failed.has_value());
+  EXPECT_TRUE(reported_.was_shown([](const auto& s) {
+    return s.state == SessionState::kSealing && s.status.find("disk is full") != std::string::npos;
+  }));
+  gated_.full = false;
+  EXPECT_TRUE(eventually([&] {
+    const auto now = storage::read_manifest(posix_, failed->directory);
+    return now.ok() && now->state == storage::SessionState::kFailed;
+  }));
+  EXPECT_TRUE(ingest_->stop(fakes::kPatience)) << "nothing is under way any more";
 }
 
 TEST_F(BackpressureTest, FullDiskEndsAFeed) {

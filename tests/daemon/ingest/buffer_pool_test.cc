@@ -73,5 +73,53 @@ TEST(BufferPool, TrimKeepsWhatWasNeededSinceTheLastTrim) {
   EXPECT_EQ(pool->acquire()->data(), last);
 }
 
+TEST(BufferPool, WhereOneIsFreeNobodyWaits) {
+  const auto pool = std::make_shared<BufferPool>(1);
+  int calls = 0;
+  pool->wait([&calls] { ++calls; });
+  EXPECT_EQ(calls, 1);
+  pool->acquire().reset();
+  EXPECT_EQ(calls, 1) << "once";
+}
+
+TEST(BufferPool, ABufferKnowsWhetherSomebodyReadsIt) {
+  const auto pool = std::make_shared<BufferPool>(1);
+  BufferRef buffer = pool->acquire();
+  EXPECT_TRUE(buffer->unshared());
+  BufferRef one = BufferPool::Buffer::lend(buffer);
+  BufferRef other = BufferPool::Buffer::lend(buffer);
+  EXPECT_EQ(one->data(), buffer->data());
+  EXPECT_FALSE(buffer->unshared());
+  one.reset();
+  EXPECT_FALSE(buffer->unshared());
+  other.reset();
+  EXPECT_TRUE(buffer->unshared());
+  other = BufferPool::Buffer::lend(buffer);
+  buffer.reset();
+  EXPECT_EQ(pool->in_use(), 1u) << "as long as anybody looks at it";
+  other.reset();
+  EXPECT_EQ(pool->in_use(), 0u);
+}
+
+// Buffers may lie side by side: none takes a page of its neighbour with it.
+TEST(BufferPool, WhatIsGivenBackIsTheBufferAlone) {
+  for (const bool is_upwards : {true, false}) {
+    const auto pool = std::make_shared<BufferPool>(8);
+    std::vector<BufferRef> buffers;
+    for (int i = 0; i < 8; ++i) buffers.push_back(pool->acquire());
+    std::vector<BufferRef> kept;
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      if ((i % 2 == 0) == is_upwards) kept.push_back(std::move(buffers[i]));
+    }
+    buffers.clear();
+    pool->trim();
+    pool->trim();
+    for (const BufferRef& buffer : kept) {
+      EXPECT_TRUE(is_mapped(buffer->data()));
+      EXPECT_TRUE(is_mapped(buffer->data() + kReadBufferBytes - 4096));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace collect::ingest

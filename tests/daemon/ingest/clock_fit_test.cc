@@ -1,8 +1,12 @@
 #include "daemon/ingest/clock_fit.h"
 
 #include <gtest/gtest.h>
+#include <time.h>
 
+#include <chrono>
 #include <cmath>
+#include <fstream>
+#include <string>
 
 #include "daemon/ingest/limits.h"
 
@@ -173,6 +177,33 @@ TEST(ClockFitTest, ADeviceThatTakesNoTimeIsBelieved) {
   ASSERT_TRUE(sync.has_value());
   EXPECT_EQ(sync->offset_ns, -40);
   EXPECT_EQ(sync->uncertainty_ns, 1u);
+}
+
+TEST(ClockTest, IsTheContinuousOneOfThisBoot) {
+  const auto system = [] {
+    timespec now{};
+    EXPECT_EQ(::clock_gettime(CLOCK_BOOTTIME, &now), 0);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  };
+  const uint64_t before = system();
+  const uint64_t ours = boottime_ns();
+  const uint64_t after = system();
+  EXPECT_GE(ours, before);
+  EXPECT_LE(ours, after);
+  std::string line;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), line);
+  EXPECT_EQ(boot_id(), line);
+}
+
+TEST(ClockTest, KnowsTheTimeOfDayOfAMoment) {
+  const uint64_t at = boottime_ns();
+  const auto now = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch());
+  const uint64_t found = unix_ns_at(at);
+  const uint64_t an_hour_ago = unix_ns_at(at - 3'600'000'000'000);
+  const uint64_t took = boottime_ns() - at + 1'000'000;  // and the clocks' own pace
+  EXPECT_NEAR(static_cast<double>(found - static_cast<uint64_t>(now.count()) + took),
+              static_cast<double>(took), static_cast<double>(took));
+  EXPECT_NEAR(static_cast<double>(found - an_hour_ago), 3'600e9, static_cast<double>(took));
 }
 
 TEST(ClockFitTest, ContradictionsAreIgnored) {

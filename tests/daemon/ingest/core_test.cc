@@ -11,6 +11,7 @@
 #include "daemon/ingest/completed_sessions.h"
 #include "daemon/ingest/descriptors.h"
 #include "daemon/ingest/limits.h"
+#include "daemon/ingest/old_sessions.h"
 #include "tests/fakes/socket_address.h"
 
 namespace collect::ingest {
@@ -101,6 +102,51 @@ TEST(CompletedSessionsTest, TheOldestIsForgotten) {
   EXPECT_TRUE(completed.find(process(kMaxCompletedSessions), 1, 1).place);
 }
 
+// Each field where it belongs.
+TEST(OldSessionsTest, ASessionOnDiskIsShownAsItsManifestSays) {
+  storage::Manifest manifest;
+  manifest.state = storage::SessionState::kComplete;
+  manifest.reason = "reason";
+  manifest.identity.recording = 1;
+  manifest.identity.process_name = "name";
+  manifest.identity.pid = 2;
+  manifest.identity.device_id = "device";
+  manifest.identity.route = "route";
+  manifest.identity.tag = "tag";
+  manifest.created_unix_ns = 3'000'000'000;
+  manifest.finished_unix_ns = 4'000'000'000;
+  manifest.totals.events = 5;
+  manifest.process_end = {storage::ProcessEnd::How::kExited, 6};
+  manifest.symbols_state = storage::SymbolsState::kDone;
+  const storage::SessionPlace place{"session", 2, "session/pid_2", "/root/session/pid_2"};
+  const SessionSnapshot shown = snapshot_of(manifest, place);
+  EXPECT_EQ(shown.name, "session/pid_2");
+  EXPECT_EQ(shown.directory, "/root/session/pid_2");
+  EXPECT_EQ(shown.state, SessionState::kComplete);
+  EXPECT_EQ(shown.status, "reason");
+  EXPECT_EQ(shown.recording, 1u);
+  EXPECT_EQ(shown.process_name, "name");
+  EXPECT_EQ(shown.pid, 2u);
+  EXPECT_EQ(shown.device_id, "device");
+  EXPECT_EQ(shown.route, "route");
+  EXPECT_EQ(shown.tag, "tag");
+  EXPECT_EQ(shown.start_time, SystemTime(std::chrono::seconds(3)));
+  EXPECT_EQ(shown.end_time, SystemTime(std::chrono::seconds(4)));
+  EXPECT_EQ(shown.totals.events, 5u);
+  EXPECT_EQ(shown.process_end, manifest.process_end);
+  EXPECT_EQ(shown.symbols, storage::SymbolsState::kDone);
+  EXPECT_TRUE(shown.health.is_complete());
+  // Complete is only what has the last counts of each thread.
+  manifest.threads.resize(1);
+  EXPECT_EQ(snapshot_of(manifest, place).state, SessionState::kRecovered);
+  manifest.state = storage::SessionState::kRecovered;
+  EXPECT_EQ(snapshot_of(manifest, place).state, SessionState::kRecovered);
+  for (const auto state : {storage::SessionState::kFailed, storage::SessionState::kRecording}) {
+    manifest.state = state;
+    EXPECT_EQ(snapshot_of(manifest, place).state, SessionState::kFailed);
+  }
+}
+
 TEST(DescriptorsTest, SomeAreKeptForEverythingElse) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -178,6 +224,7 @@ class Waiting {
     ::close(listener_);
   }
   int listener() const { return listener_; }
+  int client(size_t number) const { return clients_[number]; }
   // All that the client is told before the end.
   std::string told(size_t client) const {
     std::string text;
@@ -204,6 +251,43 @@ TEST(SpareDescriptorTest, WhoeverWaitsIsToldToComeAgain) {
   const Waiting others(1);
   EXPECT_EQ(spare.turn_away(others.listener(), false), 1u);
   EXPECT_EQ(others.told(0), "") << "within TLS nothing can be said";
+}
+
+// What it has sent already is read, so that the end is an end and no reset; and whoever has ended
+// its own side is not waited for.
+TEST(SpareDescriptorTest, WhoHasSentSomethingIsToldToo) {
+  SpareDescriptor spare;
+  Waiting waiting(2);
+  const char sent[6000] = {};
+  ASSERT_EQ(::send(waiting.client(0), sent, sizeof sent, MSG_NOSIGNAL), ssize_t{sizeof sent});
+  ASSERT_EQ(::shutdown(waiting.client(1), SHUT_WR), 0);
+  EXPECT_EQ(spare.turn_away(waiting.listener(), true), 2u);
+  for (const size_t client : {0, 1}) {
+    EXPECT_THAT(waiting.told(client), HasSubstr("come again"));
+    char byte = 0;
+    EXPECT_EQ(::recv(waiting.client(client), &byte, 1, 0), 0) << "a reset";
+  }
+}
+
+int lowest_free_descriptor() {
+  const int handle = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ::close(handle);
+  return handle;
+}
+
+TEST(SpareDescriptorTest, IsOneAndIsGivenBack) {
+  const int before = lowest_free_descriptor();
+  {
+    SpareDescriptor spare;
+    EXPECT_GT(lowest_free_descriptor(), before);
+    const Waiting nobody(0);
+    const int with_listener = lowest_free_descriptor();
+    for (int round = 0; round < 3; ++round) {
+      EXPECT_EQ(spare.turn_away(nobody.listener(), true), 0u);
+      EXPECT_EQ(lowest_free_descriptor(), with_listener) << "it is still kept";
+    }
+  }
+  EXPECT_EQ(lowest_free_descriptor(), before);
 }
 
 TEST(SpareDescriptorTest, NoMoreThanSoManyInOneGo) {

@@ -1,6 +1,8 @@
 // The collector dials agents that listen.
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <future>
 #include <thread>
 
 #include "tests/daemon/ingest/ingest_fixture.h"
@@ -173,6 +175,152 @@ TEST_F(DiallerTest, AConnectorBringsTheSocketAndHearsOfRefusals) {
   EXPECT_TRUE(detached.ok());
   EXPECT_TRUE(
       heard([](const auto& report) { return report.state == DialReport::State::kStopped; }));
+}
+
+TEST_F(DiallerTest, AnAddressHasOneEntryUntilAnAgentAnswers) {
+  ListeningSocket listener;
+  start();
+  const auto first = attach(listener.address());
+  const auto again = attach(listener.address());
+  ASSERT_TRUE(first.ok() && again.ok());
+  EXPECT_EQ(first->id, again->id);
+  EXPECT_TRUE(first->dialled);
+  EXPECT_EQ(first->status, "not tried yet");
+  EXPECT_EQ(reported_.agent_count(), 1u);
+  FakeAgent agent;
+  ASSERT_TRUE(answer(listener, agent));
+  ASSERT_TRUE(reported_.agent([](const auto& one) { return one.state == AgentState::kConnected; }));
+  EXPECT_TRUE(eventually([this] { return reported_.agent_count() == 1; })) << "the agent's own";
+  EXPECT_EQ(ingest_->budget().used(principal::Resource::kConnections), 2u);
+  EXPECT_EQ(ingest_->budget().used(principal::Resource::kDescriptors), 2u);
+  // While it is away the address shows again, with the reason.
+  listener.close();
+  agent.disconnect();
+  EXPECT_TRUE(reported_.agent([&](const auto& one) {
+    return one.id == first->id && one.status.find("refused") != std::string::npos;
+  }));
+  EXPECT_EQ(ingest_->budget().used(principal::Resource::kConnections), 0u);
+}
+
+// Detached it is dialled no more, by whichever step it was at; attached anew it is.
+TEST_F(DiallerTest, DetachedAndAttachedAgainItIsDialledAnew) {
+  ListeningSocket listener;
+  start();
+  const auto first = attach(listener.address());
+  ASSERT_TRUE(first.ok());
+  FakeAgent agent;
+  ASSERT_TRUE(answer(listener, agent));
+  const auto detached =
+      answer_of<std::string>([&](auto done) { ingest_->detach_address(listener.address(), done); });
+  ASSERT_TRUE(detached.ok());
+  EXPECT_EQ(*detached, listener.address());
+  record_all(agent, 1, 1, 10);  // links that are up are not its business
+  agent.disconnect();
+  EXPECT_FALSE(listener.accept(milliseconds{300}).is_open());
+  const auto second = attach(listener.address());
+  ASSERT_TRUE(second.ok());
+  EXPECT_NE(second->id, first->id);
+  EXPECT_TRUE(answer(listener, agent));
+}
+
+TEST_F(DiallerTest, AnAnswerThatComesTooLateIsClosed) {
+  ListeningSocket listener;
+  start();
+  std::promise<OnConnected> asked;
+  std::atomic<int> stopped{0};
+  ingest_->attach(
+      "place", [&](OnConnected done) { asked.set_value(std::move(done)); },
+      [&](const DialReport& report) { stopped += report.state == DialReport::State::kStopped; });
+  const OnConnected done = asked.get_future().get();
+  ASSERT_TRUE(
+      answer_of<std::string>([&](auto told) { ingest_->detach_address("place", told); }).ok());
+  EXPECT_EQ(stopped, 1);
+  asio::io_context io;
+  Socket socket(io);
+  socket.connect(*numeric_endpoint(*parse_address(listener.address())));
+  done(ConnectedSocket::from(std::move(socket)));
+  FrameSocket accepted = listener.accept();
+  EXPECT_FALSE(accepted.receive().has_value()) << "not a byte";
+  EXPECT_FALSE(accepted.timed_out());
+  EXPECT_EQ(stopped, 1);
+}
+
+TEST_F(DiallerTest, AnAgentThatAnswersForTheOtherChannelIsRefused) {
+  ListeningSocket listener;
+  start();
+  ASSERT_TRUE(attach(listener.address()).ok());
+  FrameSocket control = listener.accept();
+  ASSERT_TRUE(control.receive_type(wire::FrameType::kDial));
+  FakeAgent agent;
+  EXPECT_FALSE(agent.open_data(std::move(control), true));
+  ASSERT_TRUE(agent.refused().has_value());
+  EXPECT_EQ(agent.refused()->code(), wire::REFUSE_PROTOCOL);
+  EXPECT_TRUE(agent.refused()->retry());
+  EXPECT_TRUE(reported_.agent(
+      [](const auto& one) { return one.status == "the agent answered for another channel"; }));
+  EXPECT_TRUE(answer(listener, agent));
+}
+
+TEST_F(DiallerTest, SoManyAddressesMayBeAttached) {
+  start();
+  std::mutex mutex;
+  std::string refused;
+  const auto attach_place = [&](size_t number) {
+    ingest_->attach(
+        "place " + std::to_string(number), [](const OnConnected&) {},
+        [&](const DialReport& report) {
+          const std::lock_guard lock(mutex);
+          if (report.status.starts_with("more than")) refused = report.status;
+        });
+  };
+  for (size_t number = 0; number < kMaxAttachedAddresses; ++number) attach_place(number);
+  attach_place(0);  // attached already, which is as well
+  const auto known = attach("127.0.0.1:1");
+  ASSERT_FALSE(known.ok());
+  EXPECT_EQ(known.code(), Code::kLimit);
+  {
+    const std::lock_guard lock(mutex);
+    EXPECT_EQ(refused, "");
+  }
+  attach_place(kMaxAttachedAddresses);
+  EXPECT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return refused == "more than 256 attached addresses: detach one first";
+  }));
+  EXPECT_TRUE(
+      answer_of<std::string>([&](auto told) { ingest_->detach_address("place 7", told); }).ok());
+  EXPECT_TRUE(attach("127.0.0.1:1").ok());
+}
+
+// All of them at once: each takes its five seconds.
+TEST_F(DiallerTest, WhoSaysNothingIsLetGoAtItsDeadline) {
+  ListeningSocket listener;
+  start();
+  std::mutex mutex;
+  std::vector<std::string> told;
+  ingest_->attach(
+      "place", [](const OnConnected&) {},
+      [&](const DialReport& report) {
+        const std::lock_guard lock(mutex);
+        told.push_back(report.status);
+      });
+  ASSERT_TRUE(attach(listener.address()).ok());
+  FrameSocket silent = listener.accept();
+  FrameSocket half = FrameSocket::connect(address());
+  ASSERT_TRUE(half.send(wire::FrameType::kHello, FakeAgent().hello(wire::CHANNEL_CONTROL)));
+  ASSERT_TRUE(half.receive_type(wire::FrameType::kChallenge).has_value());
+  EXPECT_TRUE(reported_.agent([](const auto& one) { return one.status == "no hello within 5 s"; }));
+  const auto dial = silent.receive_type(wire::FrameType::kRefuse);
+  ASSERT_TRUE(dial.has_value());
+  EXPECT_EQ(dial->parsed<wire::Refuse>().reason(), "no hello within 5 s");
+  EXPECT_TRUE(dial->parsed<wire::Refuse>().retry());
+  const auto proof = half.receive_type(wire::FrameType::kRefuse);
+  ASSERT_TRUE(proof.has_value());
+  EXPECT_EQ(proof->parsed<wire::Refuse>().reason(), "no proof within 5 s");
+  EXPECT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return !told.empty() && told[0] == "no connection within 5 s";
+  }));
 }
 
 TEST_F(DiallerTest, AddressesThatAreNoneAreRefused) {

@@ -145,6 +145,63 @@ TEST_P(EventWatchTest, ManyOpenCallsAreBounded) {
   EXPECT_EQ(take(), Numbers{0});
 }
 
+// The calls that are measured are the first so many: one more is not, and its end is nothing new.
+TEST_P(EventWatchTest, TheLastCallThatIsMeasured) {
+  for (const size_t open : {kMaxOpenCalls - 1, kMaxOpenCalls}) {
+    watch({{Kind::kLongCall, 1000, {5}}, {Kind::kLongCall, 100, {6}}});
+    std::vector<Event> events(open, Event{0, 5, kCall});
+    events.push_back({0, 6, kCall});
+    events.push_back({200, 6, kReturn});
+    look(0, events);
+    EXPECT_EQ(take(), open < kMaxOpenCalls ? Numbers{1} : Numbers{}) << open;
+  }
+}
+
+// What a page lost stands before it. The same page again has lost nothing more.
+TEST_P(EventWatchTest, ARepeatedPageLosesNothingAgain) {
+  watch({{Kind::kLongCall, 100, {5}}});
+  look(0, {{0, 5, kCall}}, kLostRingFull);
+  look(0, {{0, 5, kCall}}, kLostRingFull);
+  look(1, {{200, 9, kCall}});
+  EXPECT_EQ(take(), Numbers{0});
+}
+
+TEST_P(EventWatchTest, ATimeThatGoesBackIsNotALongOne) {
+  watch({{Kind::kLongCall, 100, {5}}});
+  look(0, {{1000, 5, kCall}, {500, 5, kReturn}});
+  EXPECT_EQ(take(), Numbers{});
+}
+
+// A call without an end of its own ended with the one around it.
+TEST_P(EventWatchTest, WhatIsInsideEndsWithIt) {
+  watch({{Kind::kLongCall, 100, {5}}, {Kind::kLongCall, 1000, {6}}});
+  look(0, {{0, 5, kCall}, {10, 6, kCall}, {20, 5, kReturn}, {5000, 9, kCall}});
+  EXPECT_EQ(take(), Numbers{});
+  // And an end without a call ends nothing.
+  look(4, {{6000, 5, kCall}, {6010, 6, kReturn}, {6200, 5, kReturn}});
+  EXPECT_EQ(take(), Numbers{0});
+}
+
+TEST_P(EventWatchTest, StreamsAndEventsAreKeptApart) {
+  watch({{Kind::kCall, 0, {1, 2}}, {Kind::kException, 0, {2}}, {Kind::kLongCall, 50, {2}}});
+  look(0, {{0, 1, kThrow}, {1, 2, kCall}, {2, 2, kThrow}});
+  EXPECT_EQ(take(), (Numbers{0, 1}));
+  look(3, {{10, 2, kCall}, {100, 2, kReturn}});
+  EXPECT_EQ(take(), (Numbers{0, 2}));
+  std::vector<Event> others;
+  for (uint64_t id = 3; id < 30'000; ++id) others.push_back({200 + id, id, kCall});
+  look(5, others);
+  EXPECT_EQ(take(), Numbers{}) << "whatever place of the table they fall upon";
+}
+
+TEST_P(EventWatchTest, AllSixtyFourCanBeWatched) {
+  std::vector<WatchedEvent> wanted;
+  for (uint64_t id = 0; id < kMaxWatchedEvents; ++id) wanted.push_back({Kind::kCall, 0, {id + 1}});
+  watch(wanted);
+  look(0, {{1, 64, kCall}, {2, 1, kCall}, {3, 32, kCall}});
+  EXPECT_EQ(take(), (Numbers{63, 0, 31}));
+}
+
 INSTANTIATE_TEST_SUITE_P(Versions, EventWatchTest,
                          ::testing::Values(atf::Version::kV1, atf::Version::kV2));
 

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
+#include "daemon/ingest/limits.h"
+
 namespace collect::ingest {
 namespace {
 
@@ -128,6 +132,113 @@ TEST(HandshakeTest, ModulesAndStreams) {
   EXPECT_EQ(end.detail_count, 14u);
   EXPECT_EQ(end.detail_lost, 15u);
   EXPECT_EQ(end.calls_left_out, 16u);
+}
+
+TEST(HandshakeTest, EachLimitOfAHello) {
+  const auto served = [](const std::function<void(wire::Hello&)>& change) {
+    wire::Hello hello = full_hello();
+    hello.set_channel(wire::CHANNEL_CONTROL);
+    hello.set_nonce("0123456789abcdef");
+    hello.set_min_version(wire::kProtocolVersion);
+    hello.set_max_version(wire::kProtocolVersion);
+    change(hello);
+    return !check_untrusted_hello(hello).has_value();
+  };
+  using Hello = wire::Hello;
+  EXPECT_TRUE(served([](Hello&) {}));
+  EXPECT_TRUE(served([](Hello& h) { h.set_min_version(1), h.set_max_version(9); }));
+  EXPECT_FALSE(served([](Hello& h) { h.set_min_version(wire::kProtocolVersion + 1); }));
+  EXPECT_FALSE(served([](Hello& h) { h.set_max_version(wire::kProtocolVersion - 1); }));
+  EXPECT_TRUE(served([](Hello& h) { h.set_channel(wire::CHANNEL_DATA); }));
+  EXPECT_FALSE(served([](Hello& h) { h.set_channel(wire::CHANNEL_UNSPECIFIED); }));
+  for (const size_t bytes : {15, 17}) {
+    EXPECT_FALSE(served([&](Hello& h) { h.set_process_id(std::string(bytes, 'x')); }));
+    EXPECT_FALSE(served([&](Hello& h) { h.set_nonce(std::string(bytes, 'x')); }));
+  }
+  for (const uint32_t known : {1, 2}) {
+    EXPECT_TRUE(served([&](Hello& h) { h.set_atf_version(known); }));
+  }
+  for (const uint32_t other : {0, 3}) {
+    EXPECT_FALSE(served([&](Hello& h) { h.set_atf_version(other); }));
+  }
+  const auto numbers = [&](auto set, int first, int last) {
+    for (int value = first - 1; value <= last + 1; ++value) {
+      EXPECT_EQ(served([&](Hello& h) { set(h, value); }), value >= first && value <= last) << value;
+    }
+  };
+  numbers([](Hello& h, int value) { h.set_os(static_cast<wire::Os>(value)); }, 1, 5);
+  numbers([](Hello& h, int value) { h.set_arch(static_cast<wire::Arch>(value)); }, 1, 2);
+  numbers([](Hello& h, int value) { h.set_clock_type(static_cast<uint32_t>(value)); }, 1, 3);
+  for (const size_t over : {0, 1}) {
+    const std::string name(kMaxNameBytes + over, 'n');
+    EXPECT_EQ(served([&](Hello& h) { h.set_process_name(name); }), over == 0);
+    EXPECT_EQ(served([&](Hello& h) { h.set_device_id(name); }), over == 0);
+    EXPECT_EQ(served([&](Hello& h) { h.set_device_model(name); }), over == 0);
+    EXPECT_EQ(served([&](Hello& h) { h.set_boot_id(name); }), over == 0);
+    EXPECT_EQ(served([&](Hello& h) { h.set_tag(name); }), over == 0);
+    EXPECT_EQ(served([&](Hello& h) { h.set_agent_version(name); }), over == 0);
+    const std::string path(kMaxPathBytes + over, 'p');
+    EXPECT_EQ(served([&](Hello& h) { h.set_executable(path); }), over == 0);
+  }
+}
+
+TEST(HandshakeTest, WhoIsDialledShowsNoToken) {
+  wire::Hello hello = full_hello();
+  hello.set_nonce("0123456789abcdef");
+  const auto context = begin_proofs(hello, true);
+  ASSERT_TRUE(context.has_value());
+  EXPECT_FALSE(check_token({}, *context, "token"));
+  const auto connected = begin_proofs(hello, false);
+  ASSERT_TRUE(check_token({}, *connected, "token").has_value());
+  EXPECT_FALSE(check_token({}, *connected, ""));
+}
+
+TEST(HandshakeTest, ChangesOfTheDetail) {
+  wire::DetailState change;
+  change.set_at_ns(1);
+  change.set_pre_roll_from_ns(2);
+  change.set_pre_roll_records(3);
+  change.set_reason("why");
+  for (const auto& [mode, name] :
+       {std::pair(wire::DETAIL_OFF, "off"), std::pair(wire::DETAIL_ARMED, "armed"),
+        std::pair(wire::DETAIL_ON, "on")}) {
+    change.set_mode(mode);
+    const storage::DetailStateChange kept = to_storage(change);
+    EXPECT_EQ(kept.mode, name);
+    EXPECT_EQ(kept.at_ns, 1u);
+    EXPECT_EQ(kept.pre_roll_from_ns, 2u);
+    EXPECT_EQ(kept.pre_roll_records, 3u);
+    EXPECT_EQ(kept.reason, "why");
+    wire::Hello hello = full_hello();
+    hello.set_detail(mode);
+    EXPECT_EQ(static_cast<int>(agent_from_hello(hello).detail), static_cast<int>(mode));
+  }
+}
+
+TEST(HandshakeTest, StallsOfNoLengthAndOfOnePart) {
+  wire::Stall stall;
+  stall.set_kind(wire::Stall::STOPPED);
+  stall.set_first_ns(100);
+  stall.set_last_ns(100);
+  EXPECT_TRUE(to_storage(stall).ok());
+  stall.set_last_ns(150);
+  const auto plain = to_storage(stall);
+  ASSERT_TRUE(plain.ok() && plain->has_value());
+  EXPECT_EQ((*plain)->stalled_ns, 50u);
+  EXPECT_EQ((*plain)->count, 1u);
+  stall.set_stalled_ns(50);
+  EXPECT_TRUE(to_storage(stall).ok());
+  stall.set_stalled_ns(49);
+  EXPECT_FALSE(to_storage(stall).ok()) << "one stall has no pauses";
+  stall.set_count(1);
+  EXPECT_FALSE(to_storage(stall).ok());
+  stall.set_count(2);
+  const auto joined = to_storage(stall);
+  ASSERT_TRUE(joined.ok() && joined->has_value());
+  EXPECT_EQ((*joined)->stalled_ns, 49u);
+  EXPECT_EQ((*joined)->count, 2u);
+  stall.set_stalled_ns(51);
+  EXPECT_FALSE(to_storage(stall).ok());
 }
 
 // Only what belongs to that end is kept: a program that exited has no signal.

@@ -159,6 +159,48 @@ TEST_F(ResumeTest, TheKeyIsGivenOnControlAndOnce) {
   EXPECT_EQ(text_of(*key), agent.resume_key());
 }
 
+// What stands behind the proof in the same bytes is the first that is read of the channel.
+TEST_F(ResumeTest, FramesBehindTheProofAreNotLost) {
+  start();
+  FrameSocket control = FrameSocket::connect(address());
+  const wire::Hello hello = FakeAgent().hello(wire::CHANNEL_CONTROL);
+  ASSERT_TRUE(control.send(wire::FrameType::kHello, hello));
+  const auto challenge = control.receive_type(wire::FrameType::kChallenge);
+  ASSERT_TRUE(challenge.has_value());
+  const wire::Proof proof =
+      fakes::proof_for(hello, challenge->parsed<wire::Challenge>(), {"", ""}, false);
+  std::vector<uint8_t> bytes = fakes::frame_bytes(wire::FrameType::kProof, proof);
+  for (const uint64_t spooled : {76, 77}) {
+    wire::Heartbeat beat;
+    beat.set_spooled_bytes(spooled);
+    const auto frame = fakes::frame_bytes(wire::FrameType::kHeartbeat, beat);
+    bytes.insert(bytes.end(), frame.begin(), frame.end());
+  }
+  ASSERT_TRUE(control.send_bytes(bytes));
+  EXPECT_TRUE(control.receive_type(wire::FrameType::kWelcome).has_value());
+  EXPECT_TRUE(reported_.agent([](const auto& one) { return one.spooled_bytes == 77; }));
+}
+
+TEST_F(ResumeTest, MessagesThatAreNoneAreRefused) {
+  start();
+  const std::vector<uint8_t> noise(9, 0xFF);
+  FrameSocket first = FrameSocket::connect(address());
+  ASSERT_TRUE(first.send_bytes(fakes::frame_bytes(wire::FrameType::kHello, Bytes(noise))));
+  const auto no_hello = first.receive_type(wire::FrameType::kRefuse);
+  ASSERT_TRUE(no_hello.has_value());
+  EXPECT_NE(no_hello->parsed<wire::Refuse>().reason().find("no collect.wire.Hello"),
+            std::string::npos);
+  EXPECT_TRUE(no_hello->parsed<wire::Refuse>().retry());
+  FrameSocket second = FrameSocket::connect(address());
+  ASSERT_TRUE(second.send(wire::FrameType::kHello, FakeAgent().hello(wire::CHANNEL_CONTROL)));
+  ASSERT_TRUE(second.receive_type(wire::FrameType::kChallenge).has_value());
+  ASSERT_TRUE(second.send_bytes(fakes::frame_bytes(wire::FrameType::kProof, Bytes(noise))));
+  const auto no_proof = second.receive_type(wire::FrameType::kRefuse);
+  ASSERT_TRUE(no_proof.has_value());
+  EXPECT_NE(no_proof->parsed<wire::Refuse>().reason().find("no collect.wire.Proof"),
+            std::string::npos);
+}
+
 TEST_F(ResumeTest, TwoProcessesHaveTwoKeys) {
   start();
   FakeAgent one;

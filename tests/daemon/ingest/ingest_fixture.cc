@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -40,6 +41,7 @@ void Reported::session_changed(const SessionSnapshot& session) {
   EXPECT_TRUE(session.directory.ends_with(session.name)) << session.directory;
   std::lock_guard lock(mutex_);
   sessions_[session.name] = session;
+  shown_.push_back(session);
   changed_.notify_all();
 }
 
@@ -83,6 +85,16 @@ size_t Reported::session_count() {
   return sessions_.size();
 }
 
+size_t Reported::agent_count() {
+  std::lock_guard lock(mutex_);
+  return agents_.size();
+}
+
+bool Reported::was_shown(const std::function<bool(const SessionSnapshot&)>& fits) {
+  std::lock_guard lock(mutex_);
+  return std::any_of(shown_.begin(), shown_.end(), fits);
+}
+
 IngestTest::IngestTest() {
   std::string pattern = std::filesystem::temp_directory_path() / "ingest_test_XXXXXX";
   root_ = ::mkdtemp(pattern.data());
@@ -99,8 +111,16 @@ IngestTest::IngestTest() {
 
 IngestTest::~IngestTest() {
   ingest_.reset();
+  if (log_) spdlog::default_logger()->sinks() = sinks_before_;
   std::error_code ignored;
   std::filesystem::remove_all(root_, ignored);
+}
+
+void IngestTest::capture_log() {
+  sinks_before_ = spdlog::default_logger()->sinks();
+  log_ = std::make_shared<fakes::LogText>();
+  spdlog::default_logger()->sinks() = {log_};
+  spdlog::set_level(spdlog::level::info);
 }
 
 void IngestTest::start() {

@@ -15,6 +15,7 @@
 #include "daemon/ingest/ingest.h"
 #include "storage/posix_fs.h"
 #include "tests/fakes/fake_agent.h"
+#include "tests/fakes/log_text.h"
 
 namespace collect::ingest {
 
@@ -30,7 +31,10 @@ class Reported final : public IngestObserver {
   std::optional<SessionSnapshot> session(const std::function<bool(const SessionSnapshot&)>& fits);
   std::optional<SessionSnapshot> session_in(SessionState state);
   size_t session_count();
+  size_t agent_count();
   bool was(AgentState state);  // any agent, at any time
+  // Whether a session was ever shown so.
+  bool was_shown(const std::function<bool(const SessionSnapshot&)>& fits);
 
  private:
   std::mutex mutex_;
@@ -38,6 +42,7 @@ class Reported final : public IngestObserver {
   std::map<AgentId, AgentSnapshot> agents_;
   std::set<AgentState> states_;
   std::map<std::string, SessionSnapshot> sessions_;
+  std::vector<SessionSnapshot> shown_;  // all of them
 };
 
 class IngestTest : public testing::Test {
@@ -48,6 +53,8 @@ class IngestTest : public testing::Test {
   // With options_ as the test left them.
   void start();
   void stop() { ingest_.reset(); }
+  // Before start(): what is logged from then on, from level info, as log_->text().
+  void capture_log();
   std::string address() const { return ingest_->address(); }
   // Waits for the callback of `ask`, which gets an Answer<T>.
   template <class T>
@@ -65,7 +72,11 @@ class IngestTest : public testing::Test {
   storage::Fs* fs_ = &posix_;
   IngestOptions options_;
   Reported reported_;
+  std::shared_ptr<fakes::LogText> log_;
   std::unique_ptr<Ingest> ingest_;
+
+ private:
+  std::vector<spdlog::sink_ptr> sinks_before_;
 };
 
 bool eventually(const std::function<bool()>& holds);

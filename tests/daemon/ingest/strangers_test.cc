@@ -50,6 +50,29 @@ TEST(StrangersTest, LeaseThatEndsWithinGiveWayIsNoHarm) {
   EXPECT_EQ(strangers->count(), 1u);
 }
 
+TEST(StrangersTest, TheOldestOfAPrincipalMakesRoom) {
+  const auto strangers = std::make_shared<Strangers>();
+  std::vector<std::string> gone;
+  std::vector<std::shared_ptr<void>> leases;
+  const principal::Principal one = principal::Principal::of_uid(1);
+  const principal::Principal two = principal::Principal::of_uid(2);
+  const auto admit = [&](const std::string& name, const principal::Principal& owner) {
+    leases.push_back(strangers->admit(
+        "", [&gone, name](const std::string& why) { gone.push_back(name + ": " + why); }, owner));
+  };
+  admit("a", one);
+  admit("b", two);
+  admit("c", two);
+  EXPECT_TRUE(strangers->make_room_of(two, "full"));
+  EXPECT_EQ(gone, std::vector<std::string>{"b: full"});
+  EXPECT_FALSE(strangers->make_room_of(principal::Principal::of_uid(3), "full"));
+  EXPECT_TRUE(strangers->make_room_of(two, "full"));
+  EXPECT_FALSE(strangers->make_room_of(two, "full"));
+  EXPECT_EQ(strangers->count(), 1u);
+  strangers->make_room("all full");
+  EXPECT_EQ(gone.back(), "a: all full");
+}
+
 TEST(StrangersTest, ConnectionsOfOneAddressAreCounted) {
   const auto counts = std::make_shared<OriginCounts>();
   auto first = counts->enter("10.0.0.1", 2);

@@ -1,6 +1,8 @@
 // Who gets in over TLS, and who does not: certificates, tokens, versions, and those who speak
 // something else or nothing at all.
 #include <gmock/gmock.h>
+#include <openssl/pem.h>
+#include <openssl/rsa.h>
 #include <openssl/ssl.h>
 
 #include <filesystem>
@@ -122,6 +124,8 @@ TEST_F(TlsTest, TokenAndCertificateAreBothAskedFor) {
 
 TEST_F(TlsTest, WhoSpeaksNoTlsIsClosedAndOthersLiveOn) {
   options_.tls = load();
+  options_.io_threads = 1;  // what one of them does wrong would be the others' too
+  capture_log();
   start();
   TlsTunnel tunnel(address(), client());
   FakeAgent good;
@@ -139,6 +143,7 @@ TEST_F(TlsTest, WhoSpeaksNoTlsIsClosedAndOthersLiveOn) {
   cut.close();
   EXPECT_TRUE(eventually([this] { return ingest_->counters().connections_refused == 3; }));
   record_all(good, 1, 1, 1000);
+  EXPECT_THAT(log_->text(), HasSubstr(": TLS handshake: TLS: wrong version number"));
 }
 
 // Each byte comes long before the deadline of the one before, which is nobody's.
@@ -250,13 +255,47 @@ TEST_F(TlsTest, ReachableAddressesNeedTlsAndACheck) {
   EXPECT_TRUE(ingest_->set_access("", load(authority_.certificate())).ok());
 }
 
+TEST_F(TlsTest, WhatIsSuspiciousIsWarnedOf) {
+  capture_log();
+  (void)load();
+  EXPECT_EQ(log_->text(), "");
+  const CertifiedKey old = authority_.issue("old", std::chrono::minutes(-1));
+  ASSERT_TRUE(TlsContext::load({old.certificate, old.key, ""}).ok());
+  EXPECT_THAT(log_->text(), HasSubstr("tls_certificate: " + old.certificate + " has expired"));
+  EXPECT_THAT(log_->text(), Not(HasSubstr("can be read by others")));
+  for (const int mode : {0640, 0604}) {
+    std::filesystem::permissions(server_.key, std::filesystem::perms(mode));
+    EXPECT_THAT(exposure_of(server_.key), HasSubstr("chmod 600")) << mode;
+  }
+  (void)load();
+  EXPECT_THAT(log_->text(), HasSubstr("tls_key: " + server_.key + " can be read by others"));
+  EXPECT_EQ(exposure_of(root_ + "/none"), "");
+}
+
 TEST_F(TlsTest, FilesThatCannotServeAreNamed) {
   const auto fault = [this](const TlsFiles& files) {
     const auto loaded = TlsContext::load(files);
     return loaded.ok() ? std::string() : loaded.error().message;
   };
   const CertifiedKey other = authority_.issue("another");
-  EXPECT_THAT(fault({root_ + "/none.pem", server_.key, ""}), HasSubstr("tls_certificate: "));
+  EXPECT_THAT(fault({root_ + "/none.pem", server_.key, ""}),
+              testing::AllOf(HasSubstr("tls_certificate: "), HasSubstr("No such file")));
+  EXPECT_THAT(fault({server_.certificate, root_ + "/none.key", ""}),
+              testing::AllOf(HasSubstr("tls_key: "), HasSubstr("No such file")));
+  EXPECT_THAT(fault({server_.certificate, server_.key, root_ + "/none.pem"}),
+              testing::AllOf(HasSubstr("tls_client_ca: "), HasSubstr("No such file")));
+  EXPECT_THAT(fault({root_, server_.key, ""}), HasSubstr("(want PEM)"));
+  EXPECT_EQ(fault({server_.certificate, server_.key, authority_.certificate()}), "");
+  // Of another kind than the certificate's.
+  const std::string rsa = root_ + "/rsa.key";
+  {
+    EVP_PKEY* const key = EVP_RSA_gen(2048);
+    std::FILE* const file = std::fopen(rsa.c_str(), "w");
+    ASSERT_EQ(PEM_write_PrivateKey(file, key, nullptr, nullptr, 0, nullptr, nullptr), 1);
+    std::fclose(file);
+    EVP_PKEY_free(key);
+  }
+  EXPECT_THAT(fault({server_.certificate, rsa, ""}), HasSubstr("is not the key of"));
   EXPECT_THAT(fault({server_.certificate, other.key, ""}), HasSubstr("is not the key of"));
   const std::string rsa_key = root_ + "/rsa.key";
   fakes::write_rsa_key(rsa_key);

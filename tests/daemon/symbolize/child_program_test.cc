@@ -9,12 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <vector>
 
 #include "daemon/symbolize/exit_codes.h"
 #include "daemon/symbolize/limits.h"
-#include "tests/daemon/symbolize/older_kernel.h"
+#include "tests/fakes/older_kernel.h"
+#include "tests/fakes/sanitized.h"
 
 namespace collect::symbolize::test {
 namespace {
@@ -50,6 +52,18 @@ bool is_confined() {
   return probe("missing").output.empty();
 }
 
+// Where the kernel takes filters of system calls it takes this one.
+TEST(ChildProgram, IsConfinedWhereverItCanBe) {
+#if defined(__x86_64__) || defined(__aarch64__)
+  if (fakes::kSanitized) GTEST_SKIP() << "built with a sanitizer";
+  const int filtered = fakes::without_system_call(SYS_getppid, [] { return 0; });
+  if (filtered != 0) GTEST_SKIP() << "a kernel without filters of system calls";
+  EXPECT_EQ(probe("missing").output, "");
+#else
+  EXPECT_NE(probe("missing").output, "");
+#endif
+}
+
 TEST(ChildProgram, AnswersAndEnds) {
   const Probed run = probe("answer");
   EXPECT_EQ(run.fault, "");
@@ -82,8 +96,8 @@ TEST(ChildProgram, HasNothingOfItsParents) {
 
 TEST(ChildProgram, LimitsItselfAsTheTableSays) {
   const std::string memory = is_confined() ? "1073741824 " : std::to_string(RLIM_INFINITY) + " ";
-  EXPECT_EQ(probe("limits").output,
-            memory + "10 0 0 0 272 dumpable 0 at its parent's end " + std::to_string(SIGKILL));
+  EXPECT_EQ(probe("limits").output, memory + "10 of 11 0 0 0 272 dumpable 0 at its parent's end " +
+                                        std::to_string(SIGKILL));
 }
 
 // Whoever started the daemon may have left it less.
@@ -147,7 +161,7 @@ TEST(ChildProgram, WhoHasNoCapabilitiesDropsNone) {
         for (int capability = 0; ::prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; ++capability) {
           if (::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) return kNotPermitted;
         }
-        return without_system_call(
+        return fakes::without_system_call(
             SYS_capset, [] { return probe("capabilities").output.empty() ? 1 : 0; }, EPERM);
       },
       ::getuid());
@@ -214,6 +228,35 @@ TEST(ChildProgram, EndsAtItsLimitOfOutput) {
   EXPECT_LE(run.output.size(), 2u << 20);
 }
 
+TEST(ChildProgram, MaySayAsMuchAsItsLimitOfOutput) {
+  const std::vector<uint8_t> request(1'000, 'x');
+  const auto echo = [&](uint64_t output_bytes) {
+    size_t echoed = 0;
+    const auto ending = run_child(
+        "/bin/cat", request, {milliseconds(60'000), output_bytes, nullptr}, [&echoed](Bytes bytes) {
+          echoed += bytes.size();
+          return Status();
+        });
+    EXPECT_TRUE(ending.ok());
+    EXPECT_EQ(echoed == request.size(), ending->fault.empty());
+    return ending->fault;
+  };
+  EXPECT_EQ(echo(1'000), "");
+  EXPECT_EQ(echo(999), "ended: more than 0 MB of output");
+}
+
+// However it ended: nothing is left that runs on, or that nobody has waited for.
+TEST(ChildProgram, NothingIsLeftOfIt) {
+  (void)probe("answer");
+  (void)probe("sleep", milliseconds(1));
+  (void)probe("flood", milliseconds(60'000), 1'000);
+  (void)probe("mute");
+  (void)run_child(CONFINED_PROBE, {}, {milliseconds(60'000), 1'000, nullptr},
+                  [](Bytes) { return Status(Error{Code::kIo, "no"}); });
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+}
+
 TEST(ChildProgram, ACrashIsReported) {
   if (!is_confined()) GTEST_SKIP() << probe("missing").output;
   // abort() sends a signal, which is one of the system calls that it may not make.
@@ -239,7 +282,7 @@ TEST(ChildProgram, WhatIsNotThereIsNotFound) {
 
 // A kernel that has no handles of processes.
 TEST(ChildProgram, WithoutPidfdTheEndIsWaitedFor) {
-  EXPECT_EQ(without_system_call(
+  EXPECT_EQ(fakes::without_system_call(
                 SYS_pidfd_open,
                 [] {
                   if (probe("answer").output != "done") return 1;

@@ -43,6 +43,9 @@ TEST(FunctionPattern, OperatorsAndLambdasKeepTheirBrackets) {
       means_function("operator unsigned long", "", "ns::A::operator unsigned long() const"));
   EXPECT_FALSE(means_function("long", "", "ns::A::operator unsigned long() const"));
   EXPECT_TRUE(means_function("operators", "", "ns::operators(int)"));
+  for (const char* plain : {"operator_x", "operators", "operator2", "an_operator"}) {
+    EXPECT_TRUE(means_function(plain, "", "ns::" + std::string(plain) + "<int>(int)")) << plain;
+  }
   EXPECT_TRUE(means_function("P<*>::get", "", "ns::P<ns::T<int> >::get()"));
   EXPECT_FALSE(means_function("T<int> >::get", "", "ns::P<ns::T<int> >::get()"))
       << "a part begins outside of brackets";
@@ -52,6 +55,8 @@ TEST(FunctionPattern, BaseNames) {
   EXPECT_EQ(base_name("void app::json::parse<int>(char*)"), "parse");
   EXPECT_EQ(base_name("leaf(int)"), "leaf");
   EXPECT_EQ(base_name("main"), "main");
+  EXPECT_EQ(base_name("f(int)"), "f");
+  EXPECT_EQ(base_name("operator"), "operator");
   EXPECT_EQ(base_name("ns::A::operator<<(int)"), "operator<<");
   EXPECT_EQ(base_name(""), "");
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 
 #include "daemon/symbolize/limits.h"
 #include "tests/daemon/symbolize/poison.h"
@@ -17,6 +18,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 constexpr uint8_t kLocal = 0x02;     // STB_LOCAL, STT_FUNC
 constexpr uint8_t kWeak = 0x22;      // STB_WEAK, STT_FUNC
@@ -192,6 +194,33 @@ TEST_F(LookupTest, AFileWithoutATableOrWithALieOfOneIsSaid) {
   file.symbols = {{0x10, "f"}};
   file.claimed_table_bytes = kMaxElfTableBytes + 1;
   EXPECT_THAT(look(file).source.problem, HasSubstr("symbol table of 536870913 bytes"));
+  file.claimed_table_bytes = kMaxElfTableBytes;  // which are not there, but may be
+  EXPECT_THAT(look(file).source.problem, Not(HasSubstr("symbol table of")));
+}
+
+// SYMBOLIZE.md "Limits": 4 million symbols of a file. Most of these are none; the last ones are.
+TEST_F(LookupTest, OnlySoManySymbolsOfAFileAreLookedAt) {
+  ElfFile file;
+  file.symbols = {{0x10, "first"}, {0x20, "last"}, {0x30, "beyond"}};
+  file.claimed_table_bytes = 24 * uint64_t{kMaxElfSymbols + 1};
+  const std::vector<uint8_t> bytes = file.bytes();
+  const std::string path = scratch_.write("app.so", bytes);
+  const auto sections = load_le<uint64_t>(&bytes[40]);               // e_shoff
+  const auto table = load_le<uint64_t>(&bytes[sections + 64 + 24]);  // sh_offset of the second
+  ASSERT_EQ(::truncate(path.c_str(), static_cast<off_t>(table + file.claimed_table_bytes)), 0);
+  std::fstream out(path, std::ios::binary | std::ios::in | std::ios::out);
+  const auto place = [&](uint64_t from, uint64_t to) {
+    out.seekp(static_cast<std::streamoff>(table + 24 * to));
+    out.write(reinterpret_cast<const char*>(&bytes[table + 24 * from]), 24);
+  };
+  place(2, kMaxElfSymbols - 1);
+  place(3, kMaxElfSymbols);
+  const std::vector<uint8_t> none(48);
+  out.seekp(static_cast<std::streamoff>(table + 24 * 2));
+  out.write(reinterpret_cast<const char*>(none.data()), std::streamsize(none.size()));
+  out.close();
+  request_.addresses = {0x10, 0x20, 0x30};
+  EXPECT_THAT(look(path).names, ElementsAre("0x10 first", "0x20 last"));
 }
 
 TEST_F(LookupTest, LimitsOfNamesAndBytes) {
@@ -261,15 +290,22 @@ TEST_F(LookupTest, PatternsFindFunctionsByAddress) {
   file.symbols = {{0x30, "_ZN1a1bEv"},
                   {0x10, "leaf"},
                   {0x20, "other"},
-                  {0x1'0000'0010, "leaf"},  // no address within a module
-                  {0xffff'fff0, "leaf"}};
+                  {0x1'0000'0000, "leaf"},  // no address within a module
+                  {0xffff'ffff, "leaf"}};
   request_.patterns = {"leaf", "nowhere", "a::b"};
   const Said said = look(file);
-  EXPECT_THAT(said.functions, ElementsAre(0x10, 0x30, 0xfffffff0));
+  EXPECT_THAT(said.functions, ElementsAre(0x10, 0x30, 0xffffffff));
   EXPECT_THAT(said.done.matched, ElementsAre(1, 0, 1));
   EXPECT_THAT(said.names, IsEmpty());
   EXPECT_THAT(said.kinds, ElementsAre(FrameKind::kSource, FrameKind::kFunctions, FrameKind::kDone));
   EXPECT_THAT(look("/nowhere").done.matched, ElementsAre(0, 0, 0));
+}
+
+TEST_F(LookupTest, WhatHasNoNameNoPatternMeans) {
+  ElfFile file;
+  file.symbols = {{0x10, "f"}, {0x20, ""}};
+  request_.patterns = {"*"};
+  EXPECT_THAT(look(file).functions, ElementsAre(0x10));
 }
 
 // The daemon is gone: nothing more is looked up.

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "daemon/symbolize/limits.h"
-#include "tests/daemon/symbolize/older_kernel.h"
 #include "tests/daemon/symbolize/scratch.h"
+#include "tests/fakes/older_kernel.h"
 
 namespace collect::symbolize::test {
 namespace {
@@ -103,7 +103,7 @@ TEST(ModuleFiles, WithoutOpenat2ThroughNoLink) {
   ASSERT_TRUE(opens(scratch.file("link.so")));
   ASSERT_TRUE(opens(scratch.file("around/b/libapp.so")));
   for (const int error : {ENOSYS, EPERM}) {
-    const int wrong = without_system_call(
+    const int wrong = fakes::without_system_call(
         SYS_openat2,
         [&] {
           if (!opens(file) || !opens("/" + scratch.path() + "/a//b/libapp.so")) return 1;
@@ -117,7 +117,7 @@ TEST(ModuleFiles, WithoutOpenat2ThroughNoLink) {
         error);
     EXPECT_EQ(wrong, 0) << error;
   }
-  EXPECT_NE(without_system_call(
+  EXPECT_NE(fakes::without_system_call(
                 SYS_openat2, [&] { return opens(file) ? 1 : 0; }, EACCES),
             1)
       << "any other fault is one of the path";

@@ -153,6 +153,80 @@ TEST_F(NamingQueueTest, ForgottenSessionsAreLeftAlone) {
   EXPECT_TRUE(named_.empty());
 }
 
+// What was wanted to end was the forgotten session's lookup alone.
+TEST_F(NamingQueueTest, TheSessionBehindAForgottenOneIsNamed) {
+  const std::string program = scratch_.file("program");
+  std::ofstream(program) << "#!/bin/sh\n[ -e " << scratch_.file("go") << " ] && exec " << SYMBOLIZER
+                         << "\nwhile :; do :; done\n";
+  ::chmod(program.c_str(), 0755);
+  start(program);
+  ASSERT_TRUE(queue_->add(session("one", good_file())));
+  ASSERT_TRUE(queue_->add(session("two", good_file())));
+  ASSERT_TRUE(eventually_begun("one"));
+  std::ofstream(scratch_.file("go")) << "on";
+  queue_->forget("one");
+  EXPECT_EQ(wait_for("two"), SymbolsState::kDone);
+  EXPECT_EQ(manifest("two").symbols.size(), 1u);
+  queue_->stop(std::chrono::milliseconds{0});
+  EXPECT_FALSE(named_.contains("one"));
+}
+
+// What the first file gave is kept, and the next start looks at the second alone.
+TEST_F(NamingQueueTest, WhatWasNamedBeforeTheStopStays) {
+  const std::string program = scratch_.file("program");
+  std::ofstream(program) << "#!/bin/sh\nif [ ! -e " << scratch_.file("once") << " ]; then touch "
+                         << scratch_.file("once") << "; exec " << SYMBOLIZER << "; fi\ntouch "
+                         << scratch_.file("twice") << "\nwhile :; do :; done\n";
+  ::chmod(program.c_str(), 0755);
+  SealedSession two_files = session("one", good_file());
+  storage::Manifest before = manifest("one");
+  before.modules.push_back(before.modules[0]);
+  before.modules[1].module_id = 1;
+  before.modules[1].path = scratch_.file("other.so");
+  std::filesystem::copy(good_file(), before.modules[1].path);
+  ASSERT_TRUE(storage::write_manifest(fs_, two_files.directory, before, false).ok());
+  two_files.functions = {0x10, uint64_t{1} << 32 | 0x10};
+  start(program);
+  ASSERT_TRUE(queue_->add(two_files));
+  const auto end = std::chrono::steady_clock::now() + kBound;
+  while (!std::filesystem::exists(scratch_.file("twice"))) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
+    std::this_thread::yield();
+  }
+  queue_->stop(std::chrono::milliseconds{0});
+  EXPECT_EQ(named_["one"], SymbolsState::kPending);
+  EXPECT_EQ(manifest("one").symbols.size(), 1u);
+  EXPECT_EQ(manifest("one").module_symbols.size(), 1u);
+  EXPECT_EQ(manifest("one").symbols_tries, 0u);
+  named_.clear();
+  start();
+  ASSERT_TRUE(queue_->add(two_files));
+  EXPECT_EQ(wait_for("one"), SymbolsState::kDone);
+  EXPECT_EQ(manifest("one").symbols.size(), 2u);
+  EXPECT_EQ(manifest("one").module_symbols.size(), 2u);
+}
+
+// Its room for functions is free again.
+TEST_F(NamingQueueTest, AForgottenSessionKeepsNoFunctions) {
+  const std::string program = scratch_.file("program");
+  std::ofstream(program) << "#!/bin/sh\n[ -e " << scratch_.file("go") << " ] && exec " << SYMBOLIZER
+                         << "\nwhile :; do :; done\n";
+  ::chmod(program.c_str(), 0755);
+  start(program);
+  ASSERT_TRUE(queue_->add(session("one", good_file())));
+  ASSERT_TRUE(eventually_begun("one"));
+  for (const char* name : {"large", "as large"}) {
+    SealedSession large = session(name, good_file());
+    large.functions.assign(kMaxQueuedFunctions, 0x10);
+    ASSERT_TRUE(queue_->add(std::move(large)));
+    if (name == std::string("large")) queue_->forget(name);
+  }
+  std::ofstream(scratch_.file("go")) << "on";
+  queue_->forget("one");
+  EXPECT_EQ(wait_for("as large"), SymbolsState::kDone);
+  EXPECT_EQ(manifest("as large").symbols.size(), 1u);
+}
+
 // Holds the manifest's replacement up until the gate is opened.
 class GatedFs final : public storage::Fs {
  public:

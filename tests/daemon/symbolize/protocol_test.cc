@@ -155,6 +155,11 @@ TEST(LookupRequestTest, LimitsPlusOneAreRefused) {
   sent.directories.assign(kMaxCandidates + 1, "d");
   EXPECT_FALSE(decode_request(encode_request(sent)).ok());
   sent = request();
+  sent.roots.assign(kMaxCandidates, "d");
+  EXPECT_TRUE(decode_request(encode_request(sent)).ok());
+  sent.roots.emplace_back("d");
+  EXPECT_FALSE(decode_request(encode_request(sent)).ok());
+  sent = request();
   sent.addresses = {2, 1};
   EXPECT_FALSE(decode_request(encode_request(sent)).ok());
 }
@@ -196,6 +201,16 @@ TEST(Protocol, SourcesAreCutAtWhatTheOtherSideTakes) {
   ASSERT_TRUE(source.ok());
   EXPECT_EQ(source->path, longest);
   EXPECT_EQ(source->problem, longest);
+  for (size_t at = 0; at < 3; ++at) {  // each of its texts, one byte too long
+    std::vector<uint8_t> longer;
+    for (size_t i = 0; i < 3; ++i) {
+      const size_t bytes = i == at ? kMaxPathBytes + 1 : 0;
+      longer.resize(longer.size() + 4);
+      store_le(longer.data() + longer.size() - 4, static_cast<uint32_t>(bytes));
+      longer.resize(longer.size() + bytes, 'x');
+    }
+    EXPECT_FALSE(decode_source(longer).ok()) << at;
+  }
 }
 
 }  // namespace

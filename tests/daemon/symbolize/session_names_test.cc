@@ -158,6 +158,29 @@ TEST(SessionNamesTest, AManifestHasNoMoreNamesThanItMay) {
   EXPECT_EQ(manifest.symbols_left_out, 0u);
 }
 
+// 64 MiB: three names of 2 KiB in each of 16,384 modules are too many.
+TEST(SessionNamesTest, AllNamesTogetherHaveALimit) {
+  const Scratch scratch;
+  ElfFile file;
+  std::vector<uint32_t> addresses;
+  for (const char letter : {'a', 'b', 'c'}) {
+    addresses.push_back(16 * static_cast<uint32_t>(letter));
+    file.symbols.push_back({addresses.back(), std::string(kMaxSymbolNameBytes, letter)});
+  }
+  const std::string path = scratch.write("long.so", file.bytes());
+  storage::Manifest manifest;
+  std::vector<uint64_t> ids;
+  for (uint32_t id = 0; id < storage::kMaxModules; ++id) {
+    manifest.modules.push_back(module_of(id, path));
+    for (const uint32_t address : addresses) ids.push_back(id_of(id, address));
+  }
+  SessionNames names(manifest, ids, false);
+  EXPECT_EQ(name_all(names), 1u);
+  names.put_into(manifest);
+  EXPECT_EQ(manifest.symbols.size(), kMaxManifestSymbolBytes / kMaxSymbolNameBytes);
+  EXPECT_EQ(manifest.symbols_left_out, ids.size() - manifest.symbols.size());
+}
+
 // What one file's lookup lacked stays said, whatever the next ones say.
 TEST(SessionNamesTest, WhatTheConfinementLacksIsSaid) {
   const Scratch scratch;

@@ -214,6 +214,25 @@ TEST(SymbolizerTest, NamesThatWereNotAskedForEndTheAnswer) {
   EXPECT_EQ(answered({other}, 2, 6).problem, kRefused);
 }
 
+// SYMBOLIZE.md "Limits": a request of 8 MiB, which the child takes.
+TEST(SymbolizerTest, ARequestHasALimit) {
+  LookupRequest like;
+  like.build_id = ElfFile().build_id;
+  like.roots = {"/"};
+  const size_t rest = kMaxRequestBytes - encode_request(like).size();
+  std::string path(rest % 4 + 4, 'x');
+  const std::vector<uint32_t> addresses((rest - path.size()) / 4, 1);
+  EXPECT_EQ(named(module_at(path), addresses).problem, kNoFile);
+  const auto beyond = symbolizer().name(module_at(path + "x"), addresses, 1, 1, nullptr);
+  ASSERT_FALSE(beyond.ok());
+  EXPECT_EQ(beyond.code(), Code::kLimit);
+}
+
+TEST(SymbolizerTest, TheChildLiesBesideTheProgram) {
+  EXPECT_EQ(symbolizer_program(),
+            std::filesystem::path(own_path()).parent_path().string() + "/collect-symbolizer");
+}
+
 // Whoever names a file learns nothing of it: not whether it is there, nor what it is.
 TEST(SymbolizerTest, AllThatMayNotBeReadAnswersTheSame) {
   const Scratch scratch;

@@ -1,0 +1,24 @@
+#include "tests/agent/shims/lifecycle_stub.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "agent/lifecycle.h"
+
+namespace collect::agent {
+
+bool agent_running() {
+  return running;
+}
+
+void before_exit(const int* code) {
+  if (exit_report < 0) return;
+  if (write(exit_report, code, sizeof *code) != sizeof *code) std::abort();
+}
+
+bool restart_in_child() {
+  std::abort();
+}
+
+}  // namespace collect::agent
