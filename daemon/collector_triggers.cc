@@ -234,7 +234,7 @@ void Collector::fire(const ingest::AgentSnapshot& agent, const api::Trigger& tri
   ingest_->annotate(agent.process_id, seen.at_ns, text, say_failure(agent));
 }
 
-// Back to what was there before it fired.
+// Armed where it wants to look back, and otherwise off.
 void Collector::end_detail(const ingest::AgentSnapshot& agent, const api::Trigger& trigger) {
   control::DetailOrder detail;
   detail.mode = trigger.has_pre_roll() ? api::DETAIL_MODE_ARMED : api::DETAIL_MODE_OFF;

@@ -217,7 +217,7 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv) {
   });
   if (!fault.empty()) return Error{Code::kInvalidArgument, fault};
   if (line.config.root.empty()) line.config.root = default_root();
-  line.config_file = flags.config_file;
+  line.words.assign(argv, argv + argc);
   line.ready_fd = flags.ready_fd;
   if (flags.print_config) line.print = config_to_toml(line.config);
   return line;

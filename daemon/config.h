@@ -151,7 +151,7 @@ Result<std::string> read_token_file(const std::string& path);
 
 struct CommandLine {
   Config config;
-  std::string config_file;
+  std::vector<std::string> words;    // as they came, to be read again
   int ready_fd = -1;                 // one JSON line goes there when everything is up
   std::optional<std::string> print;  // to standard output, and nothing else is done
 };

@@ -140,14 +140,14 @@ Status announce(int ready_fd, const Collector& collector, const control::Control
 
 // What can change while it runs: tokens, certificates and the log level.
 void reload(const CommandLine& line, Collector& collector, control::ControlServer& control) {
-  Config fresh = line.config;
-  if (!line.config_file.empty()) {
-    const Status read = read_config_file(line.config_file, fresh);
-    if (!read.ok()) {
-      spdlog::error("reload: {}; nothing was changed", read.error().message);
-      return;
-    }
+  std::vector<const char*> words;
+  for (const std::string& word : line.words) words.push_back(word.c_str());
+  const Result<CommandLine> read = read_command_line(static_cast<int>(words.size()), words.data());
+  if (!read.ok()) {
+    spdlog::error("reload: {}; nothing was changed", read.error().message);
+    return;
   }
+  const Config& fresh = read->config;
   Result<Access> access = read_access(fresh);
   Status changed = access.ok() ? control.check_access(access->control) : access.error();
   if (changed.ok()) changed = collector.set_access(access->token, access->tls);

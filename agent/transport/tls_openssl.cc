@@ -267,6 +267,7 @@ IoStatus judge(TlsSession& session, int result) {
       break;
   }
   if (session.socket_error == -1 || session.socket_error == ECONNRESET) return IoStatus::kEnd;
+  if (session.fault != nullptr) return IoStatus::kError;  // OpenSSL names the cause once
   const long verdict = SSL_get_verify_result(session.ssl);
   session.fault = verdict != X509_V_OK ? X509_verify_cert_error_string(verdict)
                                        : ERR_reason_error_string(ERR_peek_error());

@@ -152,6 +152,10 @@ void add_convert(CLI::App& app, Line& line) {
                      "perfetto, chrome, speedscope, folded, pprof or html\n";
         return 2;
       }
+      if (selection.until_ns < selection.from_ns) {
+        std::cerr << "convert: --until lies before --from\n";
+        return 2;
+      }
       line.convert.json = line.json;
       line.convert.progress = is_terminal(STDERR_FILENO);
       return convert(line.convert, std::cout, std::cerr);

@@ -18,7 +18,7 @@ constexpr size_t kMaxIndent = 200;  // columns; deeper callees stay at the edge
 
 // Calls of the function on one path; recursive calls belong to the outermost.
 struct Backtrace {
-  std::vector<std::string> functions;  // outermost first; the last is the function
+  uint32_t node = 0;  // of the function
   calls::GroupTimes times;
 };
 
@@ -48,6 +48,18 @@ class Graph {
   const std::vector<Backtrace>& backtraces() const { return backtraces_; }
   const std::vector<Callee>& callees() const { return callees_; }
   const calls::GroupTimes& times() const { return times_; }
+
+  // Outermost first; the last is the function itself.
+  std::vector<std::string> functions_of(const Backtrace& backtrace) const {
+    std::vector<std::string> path;
+    for (uint32_t number = backtrace.node; number != CallTree::kRoot;
+         number = nodes_[number].parent) {
+      path.push_back(name_of(number));
+      if (number < CallTree::kFirstFunction) break;
+    }
+    std::reverse(path.begin(), path.end());
+    return path;
+  }
 
  private:
   struct Merged {
@@ -85,22 +97,12 @@ class Graph {
       merged[at->second].times.add(node.times);
       if (!is_root) continue;
       times_.add(node.times);
-      backtraces_.push_back({path_of(number), node.times});
+      backtraces_.push_back({number, node.times});
     }
     std::stable_sort(
         backtraces_.begin(), backtraces_.end(),
         [](const Backtrace& a, const Backtrace& b) { return a.times.total_ns > b.times.total_ns; });
     list_callees(merged, std::move(roots));
-  }
-
-  std::vector<std::string> path_of(uint32_t number) const {
-    std::vector<std::string> path;
-    for (; number != CallTree::kRoot; number = nodes_[number].parent) {
-      path.push_back(name_of(number));
-      if (number < CallTree::kFirstFunction) break;
-    }
-    std::reverse(path.begin(), path.end());
-    return path;
   }
 
   // In the order of printing: each before its callees, the longest first.
@@ -159,7 +161,7 @@ void print_text(TextOut& out, const Graph& graph, const ReportOptions& options) 
     const Backtrace& backtrace = graph.backtraces()[i];
     put_times(out, backtrace.times, whole);
     const char* arrow = "";
-    for (const std::string& function : backtrace.functions) {
+    for (const std::string& function : graph.functions_of(backtrace)) {
       out.put(arrow);
       arrow = " > ";
       out.printable(function);
@@ -190,7 +192,7 @@ void print_json(TextOut& out, const Graph& graph, const ReportOptions& options) 
   for (uint64_t i = 0; i < paths; ++i) {
     out.put(i == 0 ? "{\"functions\":[" : ",{\"functions\":[");
     const char* comma = "";
-    for (const std::string& function : graph.backtraces()[i].functions) {
+    for (const std::string& function : graph.functions_of(graph.backtraces()[i])) {
       out.put(comma);
       comma = ",";
       out.json_string(function);

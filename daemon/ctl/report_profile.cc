@@ -43,11 +43,8 @@ ReportRow function_row(const NameTable& names, uint64_t id, const calls::Functio
   row.skipped = times.skipped;
   row.cut_by_gap = times.cut_by_gap;
   row.cut_by_window = times.cut_by_window;
-  if (times.longest_ns >= times.shortest_ns && times.durations.is_complete()) {
-    const auto percentile = [&](uint32_t per_mille) {
-      return std::clamp(times.durations.percentile(per_mille), times.shortest_ns, times.longest_ns);
-    };
-    row.durations = ReportPercentiles{percentile(500), percentile(950), percentile(990),
+  if (const auto median = times.percentile(500); median) {
+    row.durations = ReportPercentiles{*median, *times.percentile(950), *times.percentile(990),
                                       times.shortest_ns, times.longest_ns};
   }
   return row;

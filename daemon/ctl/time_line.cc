@@ -10,9 +10,13 @@ namespace {
 constexpr uint64_t kMinDriftSpanNs = 1'000'000'000;
 constexpr double kMaxRate = 1.001;  // no quartz is worse: beyond it a clock was set
 
-// `ns` of something that takes `ratio` as long, from 0 on either side.
+// `ns` of something that takes `ratio` as long, from 0 on either side. What lies before 0, or
+// beyond the largest number, is there.
 uint64_t moved(uint64_t from, int64_t by, double ratio) {
-  return from + static_cast<uint64_t>(std::llround(static_cast<double>(by) * ratio));
+  const auto distance =
+      static_cast<uint64_t>(std::llround(std::abs(static_cast<double>(by) * ratio)));
+  if (by < 0) return from - std::min(from, distance);
+  return from + std::min(UINT64_MAX - from, distance);
 }
 
 uint64_t share(uint64_t at, uint64_t from, uint64_t span, uint64_t of) {

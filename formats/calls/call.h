@@ -47,21 +47,23 @@ struct Call {
   // The calls below were open before a gap, and nothing has said yet which of them still are: the
   // caller is one of them, or one whose call was lost.
   bool is_caller_in_doubt = false;
+  uint32_t certain_from = 0;  // the calls at smaller depths are in such doubt
 };
 
 struct EndedCall {
   uint32_t slot = 0;
   uint32_t depth = 0;  // as at its begin
   EndReason reason{};
-  bool is_outermost = false;  // no other call of this function is open on the thread
+  bool is_outermost = false;  // no other call of this function is known to be open on the thread
   bool spans_gap = false;     // events were lost while it was open
   bool is_whole =
       false;  // total_ns is all of it: it has an end of its own, and began in the window
   Moment begin;
   // Of kReturned and kUnwound its own event; else `seq` and `detail_seq` are empty.
   Moment end;
-  uint64_t total_ns = 0;  // running time, in the window: without stalls
-  uint64_t self_ns = 0;   // the same without the calls made from it
+  uint64_t total_ns = 0;     // running time, in the window: without stalls
+  uint64_t self_ns = 0;      // the same without the calls made from it
+  uint64_t function_ns = 0;  // what it adds to the total of its function, which is in no call twice
 
   bool has_own_end() const { return reason <= EndReason::kUnwound; }
   uint64_t clock_ns() const { return end.ns > begin.ns ? end.ns - begin.ns : 0; }

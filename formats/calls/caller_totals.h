@@ -41,7 +41,7 @@ class CallerTotals : public CallSink {
   void on_call_end(const EndedCall& call) {
     GroupTimes& times = pairs_[open_[call.depth].pair].times;
     times.self_ns += call.self_ns;
-    if (call.is_outermost) times.total_ns += call.total_ns;
+    times.total_ns += call.function_ns;
   }
 
   const std::vector<Pair>& pairs() const { return pairs_; }

@@ -3,9 +3,11 @@
 // together. Memory grows with the functions, up to FunctionSlots::kMaxFunctions of them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "formats/calls/call.h"
@@ -28,6 +30,11 @@ struct FunctionTimes {
   DurationHistogram durations;  // of whole calls
 
   bool is_seen() const { return calls != 0 || exceptions != 0; }
+  // Of whole calls; nullopt where there are none, or where not all of them were kept.
+  std::optional<uint64_t> percentile(uint32_t per_mille) const {
+    if (longest_ns < shortest_ns || !durations.is_complete()) return std::nullopt;
+    return std::clamp(durations.percentile(per_mille), shortest_ns, longest_ns);
+  }
 };
 
 class FunctionTotals : public CallSink {
@@ -39,7 +46,7 @@ class FunctionTotals : public CallSink {
   void on_call_end(const EndedCall& call) {
     FunctionTimes& times = times_[call.slot];
     times.self_ns += call.self_ns;
-    if (call.is_outermost) times.total_ns += call.total_ns;
+    times.total_ns += call.function_ns;
     if (call.is_whole) {
       times.shortest_ns = call.total_ns < times.shortest_ns ? call.total_ns : times.shortest_ns;
       times.longest_ns = call.total_ns > times.longest_ns ? call.total_ns : times.longest_ns;

@@ -11,7 +11,6 @@ uint32_t ModuleTotals::find_or_add(uint32_t module_id) {
   const auto position = static_cast<uint32_t>(modules_.size());
   positions_.emplace(module_id, position);
   modules_.push_back({module_id, {}});
-  open_.push_back(0);
   return position;
 }
 

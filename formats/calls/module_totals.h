@@ -10,6 +10,7 @@
 #include "formats/calls/call.h"
 #include "formats/calls/function_slots.h"
 #include "formats/calls/group_times.h"
+#include "formats/calls/nesting.h"
 
 namespace collect::calls {
 
@@ -30,12 +31,13 @@ class ModuleTotals : public CallSink {
   void on_call_begin(const Call& call) {
     const size_t module = module_of(call.slot);
     ++modules_[module].times.calls;
-    ++open_[module];
+    nesting_.begin(static_cast<uint32_t>(module), call.certain_from);
   }
   void on_call_end(const EndedCall& call) {
     const size_t module = module_of(call.slot);
     modules_[module].times.self_ns += call.self_ns;
-    if (--open_[module] == 0) modules_[module].times.total_ns += call.total_ns;
+    modules_[module].times.total_ns +=
+        nesting_.end(call.total_ns, call.reason == EndReason::kCutByGap).added_ns;
   }
 
   const std::vector<Module>& modules() const { return modules_; }
@@ -55,7 +57,7 @@ class ModuleTotals : public CallSink {
 
   const FunctionSlots& slots_;
   std::vector<Module> modules_;
-  std::vector<uint32_t> open_;  // by position in modules_
+  Nesting nesting_;  // by position in modules_
   std::unordered_map<uint32_t, uint32_t> positions_;
   std::vector<uint32_t> module_of_slot_;
 };

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "formats/calls/call.h"
+#include "formats/calls/nesting.h"
 
 namespace collect::calls {
 
@@ -32,19 +33,17 @@ class OpenCalls {
   // The call that would be given at this position, outermost first; position < timed_depth().
   Call at(size_t position) const {
     const Frame& frame = frames_[position];
+    const auto doubt = doubt_of(position);
+    const size_t certain_from = doubt == doubts_.begin() ? 0 : (doubt - 1)->depth;
     return {frame.slot, static_cast<uint32_t>(position), frame.begin,
-            doubt_below(position) != nullptr};
+            certain_from != 0 && certain_from == position, static_cast<uint32_t>(certain_from)};
   }
 
   // Whether a call of this function is open that is not too deep.
-  bool is_open(uint32_t slot) const { return slot < open_.size() && open_[slot] != 0; }
+  bool is_open(uint32_t slot) const { return nesting_.is_open(slot); }
 
-  // Position of the newest open call of this function; is_open(slot). Searches.
-  size_t innermost(uint32_t slot) const {
-    size_t position = frames_.size() - 1;
-    while (frames_[position].slot != slot) --position;
-    return position;
-  }
+  // Position of the newest open call of this function; is_open(slot).
+  size_t innermost(uint32_t slot) const { return nesting_.newest(slot); }
 
   // False beyond kMaxDepth: then nothing was opened, and at(timed_depth() - 1) is another call.
   bool call(uint32_t slot, const Moment& now) {
@@ -52,8 +51,7 @@ class OpenCalls {
       ++too_deep_;
       return false;
     }
-    if (slot >= open_.size()) open_.resize(slot + 1);
-    ++open_[slot];
+    nesting_.begin(slot, certain_from_);
     frames_.push_back({now, now.running_ns, 0, slot});
     return true;
   }
@@ -61,12 +59,12 @@ class OpenCalls {
   Call newest() const {
     const size_t position = frames_.size() - 1;
     return {frames_.back().slot, static_cast<uint32_t>(position), frames_.back().begin,
-            position != 0 && position == certain_from_};
+            position != 0 && position == certain_from_, static_cast<uint32_t>(certain_from_)};
   }
 
   // Gives ended(EndedCall) for every call that this closes, innermost first. kNoCall when no call
-  // of this function is open: then nothing is closed. The count of open calls makes that answer
-  // constant time, so that a hostile file cannot make each return search a deep stack in vain.
+  // of this function is open: then nothing is closed. No return searches the stack, which a hostile
+  // file could make deep.
   template <class F>
   Leave leave(uint32_t slot, const Moment& now, EndReason own, F&& ended) {
     if (too_deep_ != 0) {
@@ -116,6 +114,7 @@ class OpenCalls {
       frame.callees_ns = 0;
     }
     for (Doubt& doubt : doubts_) doubt.callees_ns = 0;
+    nesting_.restart();
   }
 
  private:
@@ -142,7 +141,7 @@ class OpenCalls {
   }
 
   // The first doubt that the call at this position is in, or none of them.
-  std::vector<Doubt>::iterator doubt_of(size_t position) {
+  std::vector<Doubt>::const_iterator doubt_of(size_t position) const {
     return std::upper_bound(doubts_.begin(), doubts_.end(), position,
                             [](size_t at, const Doubt& doubt) { return at < doubt.depth; });
   }
@@ -198,7 +197,9 @@ class OpenCalls {
     call.slot = frame.slot;
     call.depth = static_cast<uint32_t>(position);
     call.reason = reason;
-    call.is_outermost = --open_[frame.slot] == 0;
+    const Nesting::Ended ended_in = nesting_.end(total, reason == EndReason::kCutByGap);
+    call.is_outermost = ended_in.is_outermost;
+    call.function_ns = ended_in.added_ns;
     call.spans_gap = has_gap_ && frame.begin.seq < gap_seq_;
     call.is_whole =
         reason <= EndReason::kUnwound && frame.begin_running_ns == frame.begin.running_ns;
@@ -219,7 +220,7 @@ class OpenCalls {
   }
 
   std::vector<Frame> frames_;
-  std::vector<uint32_t> open_;  // by slot: how many calls are open
+  Nesting nesting_;  // by slot; of the same calls as `frames_`
   uint64_t too_deep_ = 0;
   std::vector<Doubt> doubts_;  // depths ascend
   size_t certain_from_ = 0;    // depth of the last doubt: the calls from here on are in none

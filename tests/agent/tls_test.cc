@@ -190,7 +190,8 @@ TEST_F(TlsTest, WhatIsNoTlsIsAnError) {
   EXPECT_EQ(in_child([&] {
               prepare("127.0.0.1");
               Client client(server.port());
-              EXPECT_EQ(client.send("ab").status, IoStatus::kAgain);
+              const IoStatus sent = client.send("ab").status;  // its answer may be there already
+              EXPECT_TRUE(sent == IoStatus::kAgain || sent == IoStatus::kError);
               const IoResult result = client.receive_end();
               EXPECT_EQ(result.status, IoStatus::kError);
               EXPECT_EQ(result.error, EPROTO);

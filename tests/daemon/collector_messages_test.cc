@@ -254,17 +254,19 @@ TEST(CollectorMessagesTest, AManifestIsShownWhole) {
   manifest.threads = {thread};
   manifest.modules = {{6, "/lib/a.so", {0xab, 0x0c}, 0x7000, 8}};
   manifest.gaps = {{.thread = 1,
-                    .lane = storage::Lane::kDetail,
-                    .reasons = storage::kLostRingFull | storage::kLostReentry,
+                    .lane = Lane::kDetail,
+                    .reasons = kLostRingFull | kLostReentry,
                     .before_seq = 9,
                     .lost = 11,
+                    .numbered_lost = 11,
                     .first_ns = 12,
                     .last_ns = 13}};
   manifest.detail_windows = {{.mode = "on",
                               .start_ns = 14,
                               .end_ns = 15,
                               .pre_roll_from_ns = 16,
-                              .pre_roll_records = 17}};
+                              .pre_roll_records = 17,
+                              .reason = ""}};
   const auto shown = manifest_message("session_1/pid_7", storage::manifest_to_json(manifest));
   ASSERT_TRUE(shown.ok()) << to_string(shown.error());
   EXPECT_EQ(shown->session(), "sessions/session_1/pid_7");

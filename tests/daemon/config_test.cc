@@ -71,7 +71,6 @@ TEST_F(ConfigTest, FlagsWinOverTheFile) {
   EXPECT_THAT(line->config.attach, ElementsAre("127.0.0.1:2"));
   EXPECT_FALSE(line->config.symbolize);
   EXPECT_EQ(durability_of(line->config), storage::Durability::kFsync);
-  EXPECT_EQ(line->config_file, path);
 }
 
 TEST_F(ConfigTest, EveryKeyIsAFlag) {

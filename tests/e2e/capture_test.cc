@@ -59,7 +59,7 @@ TEST(CaptureTest, ContainersOfARealProgramRebuildItsSession) {
   CollectorProcess collector(scratch, {"--rtc-roll-bytes", "4000000"});
   Environment environment = collector.tracing();
   environment["COLLECT_BUFFER_MB"] = "64";
-  ChildProcess job(scratch.path(), {traced_program("json_iso_codes_counted"), "2", "3", "40"},
+  ChildProcess job(scratch.path(), {traced_program("json_iso_codes_counted"), "1", "3", "40"},
                    environment);
   ASSERT_TRUE(eventually(seconds(30), [&] {
     const auto directories = session_directories(collector.root(), job.pid());

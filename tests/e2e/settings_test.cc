@@ -363,6 +363,18 @@ TEST(SettingsTest, HangupReloadsTheLogLevel) {
   }));
 }
 
+TEST(SettingsTest, AFlagWinsOverTheFileAfterAHangupToo) {
+  Scratch scratch;
+  const std::string config = scratch / "collectord.toml";
+  write_text_file(config, "log_level = \"error\"\n");
+  CollectorProcess collector(scratch, {"--config", config, "--log-level", "info"});
+  collector.process().send_signal(SIGHUP);
+  EXPECT_TRUE(eventually(seconds(30), [&] {
+    return collector.process().errors().find("reloaded tokens, certificates and log level") !=
+           std::string::npos;
+  }));
+}
+
 TEST(SettingsTest, UnknownVariablesAreWarnedOf) {
   Scratch scratch;
   CollectorProcess collector(scratch, {}, "", {"env", "COLLECT_TOKENFILE=x"});

@@ -199,8 +199,10 @@ void FakeAgent::serve_control() {
   while (!stopping_) {
     if (Clock::now() >= next_beat) {
       next_beat = Clock::now() + std::chrono::milliseconds(std::max(heartbeat_ms_ / 3, 1u));
+      wire::Heartbeat beat;
+      beat.set_detail(detail_);
       std::lock_guard lock(send_mutex_);
-      control_.send(wire::FrameType::kHeartbeat, wire::Heartbeat());
+      control_.send(wire::FrameType::kHeartbeat, beat);
     }
     const auto frame = control_.receive(std::chrono::milliseconds(10));
     if (frame) {
@@ -234,6 +236,7 @@ void FakeAgent::handle(const ReceivedFrame& frame) {
     result.set_command_id(command.command_id());
     result.set_ok(true);
     if (on_command_) on_command_(command, result);
+    if (result.ok() && command.has_set_detail()) detail_ = command.set_detail().mode();
     std::lock_guard lock(send_mutex_);
     control_.send(wire::FrameType::kCommandResult, result);
     return;

@@ -120,6 +120,7 @@ class FakeAgent {
   FrameSocket control_;  // read by the control thread; written with send_mutex_
   std::atomic<bool> stopping_{false};
   uint32_t heartbeat_ms_ = 100;
+  wire::DetailMode detail_ = wire::DETAIL_OFF;  // of the control thread
   std::thread control_thread_;
 };
 

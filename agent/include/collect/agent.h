@@ -26,7 +26,7 @@ extern "C" {
 typedef enum collect_full_policy {
   COLLECT_FULL_DROP = 0,      /* the new event is lost, and counted */
   COLLECT_FULL_OVERWRITE = 1, /* the oldest events are lost, and counted */
-  COLLECT_FULL_WAIT = 2       /* the calling thread waits: for tests */
+  COLLECT_FULL_WAIT = 2       /* the calling thread waits, so that nothing is lost */
 } collect_full_policy;
 
 typedef enum collect_detail_mode {
@@ -44,7 +44,7 @@ typedef enum collect_drain {
 typedef struct collect_agent_options {
   uint32_t struct_bytes; /* sizeof(collect_agent_options): lets later versions add fields */
   uint32_t buffer_mb;    /* memory for rings, default 64 */
-  const char* connect;   /* "host:port" or "unix:/path"; or else … */
+  const char* connect;   /* "[tls://]host:port", "tcp:port", "unix:/path", "abstract:name" or … */
   const char* listen;    /* "tcp:port", "unix:/path" or "abstract:name" */
   const char* token_file;
   const char* tag;      /* an opaque label, shown by the collector */

@@ -129,12 +129,12 @@ Check check_memory(std::string_view meminfo, std::string_view overcommit) {
   const uint64_t bytes = *available * 1024;
   const std::string found = short_bytes(bytes) + " available; an agent takes 64 MiB";
   if (bytes < kScarceMemoryBytes) {
-    return {"memory", Verdict::kWarning, found, "end something, or use --buffer-mb"};
+    return {"memory", Verdict::kWarning, found, "end something, or use --buffer"};
   }
   if (trimmed(overcommit) == "2") {
     return {"memory", Verdict::kWarning,
             found + "; vm.overcommit_memory is 2, so it counts at once",
-            "where a program can't be started, use --buffer-mb"};
+            "where a program can't be started, use --buffer"};
   }
   return {"memory", Verdict::kOk, found, ""};
 }

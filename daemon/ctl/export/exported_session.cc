@@ -53,8 +53,11 @@ std::optional<atf::TimeRange> ExportedSession::time_range(const calls::Window& w
   uint64_t last_ns = 0;
   for (const atf::SessionThread& thread : reader.threads()) {
     if (!thread.index || thread.index->size() == 0) continue;
-    first_ns = std::min(first_ns, thread.index->time_of(0));
-    last_ns = std::max(last_ns, thread.index->time_of(thread.index->size() - 1));
+    // Times may step back.
+    for (const uint64_t seq : {uint64_t{0}, thread.index->size() - 1}) {
+      first_ns = std::min(first_ns, thread.index->time_of(seq));
+      last_ns = std::max(last_ns, thread.index->time_of(seq));
+    }
   }
   first_ns = std::max(first_ns, window.first_ns);
   last_ns = std::min(last_ns, window.last_ns);

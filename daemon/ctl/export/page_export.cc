@@ -90,8 +90,12 @@ class TreeWriter {
     html::Tree page;
     std::vector<uint32_t> places(nodes.size());  // in `page`
     std::unordered_map<uint32_t, uint32_t> others;
+    const bool has_lost = std::ranges::any_of(
+        nodes, [](const CallTree::Node& node) { return node.parent == CallTree::kLost; });
     for (uint32_t i = 1; i < nodes.size(); ++i) {
       const CallTree::Node& node = nodes[i];
+      if (i == CallTree::kLost && !has_lost) continue;
+      if (i == CallTree::kOther && node.times.calls == 0) continue;
       const uint32_t parent = places[node.parent];
       const bool is_function = i >= CallTree::kFirstFunction;
       if (is_function && !session_.functions.wants(function_names_.id_of(node.slot))) {
@@ -99,6 +103,10 @@ class TreeWriter {
         places[i] = parent;
         if (parent != 0) page.nodes[parent].self_ns += node.times.self_ns;
         continue;
+      }
+      // Nothing is measured of what was lost: it is as wide as what is known below.
+      if (has_lost && node.parent >= CallTree::kLost && parent == places[CallTree::kLost]) {
+        page.nodes[parent].total_ns += node.times.total_ns;
       }
       const bool is_below_other = page.nodes[parent].name == html::Tree::kOtherPaths;
       if (is_below_other || (is_function && node.times.total_ns < least)) {
@@ -194,8 +202,8 @@ class PageExport {
       const calls::FunctionTimes& times = totals.times()[slot];
       if (!times.is_seen() || !session.functions.wants(names.id_of(slot))) continue;
       page_.functions.push_back({names_.number_of(names.of(slot)), times.calls, times.total_ns,
-                                 times.self_ns, times.durations.percentile(500),
-                                 times.durations.percentile(990), times.longest_ns});
+                                 times.self_ns, times.percentile(500).value_or(0),
+                                 times.percentile(990).value_or(0), times.longest_ns});
     }
   }
 

@@ -135,7 +135,7 @@ const EventNotes* ThreadTimeLine::notes_of(uint64_t detail_seq, bool is_end) {
 // ---- calls
 
 void ThreadTimeLine::on_call_begin(const calls::Call& call) {
-  rate_.add(call.begin.ns);
+  if (call.begin.ns >= window_.first_ns) rate_.add(call.begin.ns);
   arrive(call.begin.ns);
   if (loss_) settle(call.begin.ns, call.is_caller_in_doubt);
   if (call.begin.ns < last_ns_ && call.begin.ns >= window_.first_ns) ++counts_.moved_times;
@@ -149,15 +149,23 @@ void ThreadTimeLine::on_call_begin(const calls::Call& call) {
 }
 
 void ThreadTimeLine::on_call_end(const calls::EndedCall& call) {
-  if (call.has_own_end()) rate_.add(call.end.ns);
+  if (call.has_own_end()) {
+    rate_.add(call.end.ns);
+    if (call.end.ns < last_ns_ && call.end.ns >= window_.first_ns) ++counts_.moved_times;
+  }
   arrive(call.end.ns);
   if (loss_ && call.reason != calls::EndReason::kCutByGap) settle(call.end.ns, false);
   const Open open = open_.back();
   open_.pop_back();
+  if (call.reason == calls::EndReason::kOpenAtEnd) (void)ascending(call.end.ns);  // so long it is
   if (!open.is_drawn || call.reason == calls::EndReason::kOpenAtEnd) return;
   const EventNotes* notes = nullptr;
   if (call.has_own_end()) notes = notes_of(call.end.detail_seq, true);
-  if (notes == nullptr && call.reason == calls::EndReason::kUnwound) notes = &kUnwound;
+  if (call.reason == calls::EndReason::kUnwound) {
+    if (notes == nullptr) notes_.clear();
+    notes_.push_back(kUnwound.front());
+    notes = &notes_;
+  }
   if (call.reason == calls::EndReason::kSkipped) notes = &kSkipped;
   target_.end_call(ascending(call.end.ns), call.slot, notes);
 }

@@ -299,10 +299,8 @@ TEST(Recorder, VersionOneEventsCarryThreadAndDepth) {
   RingDrain drain;
   drain.finish();
   const TakenStream& stream = drain.streams.begin()->second;
-  const std::vector<uint8_t> bytes = stream.index.bytes();
-  ASSERT_EQ(bytes.size(), 4 * sizeof(atf::IndexEventV1));
-  std::vector<atf::IndexEventV1> events(4);
-  std::memcpy(events.data(), bytes.data(), bytes.size());
+  const auto events = stream.events<atf::IndexEventV1>();
+  ASSERT_EQ(events.size(), 4u);
   const uint32_t depths[] = {1, 2, 2, 1};
   const uint32_t kinds[] = {1, 1, 2, 3};
   for (size_t i = 0; i < 4; ++i) {

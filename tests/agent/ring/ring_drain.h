@@ -51,9 +51,10 @@ struct TakenStream {
   TakenLane index;
   TakenLane detail;
 
-  std::vector<atf::IndexEventV2> events() const {
+  template <class Event = atf::IndexEventV2>
+  std::vector<Event> events() const {
     const std::vector<uint8_t> bytes = index.bytes();
-    std::vector<atf::IndexEventV2> events(bytes.size() / sizeof(atf::IndexEventV2));
+    std::vector<Event> events(bytes.size() / sizeof(Event));
     if (!events.empty()) std::memcpy(events.data(), bytes.data(), bytes.size());
     return events;
   }

@@ -85,7 +85,7 @@ class ShimsTest : public testing::Test {
     RingDrain drain;
     drain.finish();
     std::vector<Detail> all;
-    const std::vector<uint8_t>& bytes = drain.streams.begin()->second.detail.bytes;
+    const std::vector<uint8_t> bytes = drain.streams.begin()->second.detail.bytes();
     for (size_t at = 0; at < bytes.size();) {
       Detail detail{};
       std::memcpy(&detail.header, bytes.data() + at, atf::kDetailHeaderBytes);
@@ -249,7 +249,7 @@ TEST_F(ShimsTest, StackOfASledBeginsWithTheReturnAddress) {
   sled_leaf(1);
   RingDrain drain;
   drain.finish();
-  const std::vector<uint8_t>& bytes = drain.streams.begin()->second.detail.bytes;
+  const std::vector<uint8_t> bytes = drain.streams.begin()->second.detail.bytes();
   constexpr size_t kStack = atf::kDetailHeaderBytes + atf::kFunctionPayloadBytes;
   Detail call{};
   std::memcpy(&call.payload, bytes.data() + atf::kDetailHeaderBytes, atf::kFunctionPayloadBytes);
@@ -270,13 +270,14 @@ TEST_F(ShimsTest, ATailCallHasNoResult) {
   const std::vector<atf::IndexEventV2> events = stream.events();
   ASSERT_EQ(events.size(), 4u);
   const uint64_t ids[] = {id(sled_tail), id(sled_tail), id(sled_other), id(sled_other)};
+  const std::vector<uint8_t> details = stream.detail.bytes();
   uint16_t flags[4];
   size_t at = 0;
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(events[i].function_id, ids[i]) << i;
     EXPECT_EQ(events[i].event_kind, i % 2 == 0 ? 1 : 2) << i;
     atf::DetailHeaderV2 header{};
-    std::memcpy(&header, stream.detail.bytes.data() + at, sizeof header);
+    std::memcpy(&header, details.data() + at, sizeof header);
     flags[i] = header.flags;
     at += header.total_length;
   }

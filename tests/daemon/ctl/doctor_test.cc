@@ -71,7 +71,7 @@ TEST(DoctorChecks, MemoryAtTheEdges) {
   EXPECT_EQ(least.verdict, Verdict::kOk);
   EXPECT_EQ(least.found, "537 MB available; an agent takes 64 MiB");
   EXPECT_EQ(check_memory("MemAvailable: 524287 kB\n", "2\n").way_out,
-            "end something, or use --buffer-mb");
+            "end something, or use --buffer");
   EXPECT_THAT(check_memory("MemAvailable: 524288 kB\n", "2 \n").found,
               HasSubstr("vm.overcommit_memory is 2"));
   EXPECT_EQ(check_memory("MemAvailable: much\n", "0\n").found, "the system does not say how much");

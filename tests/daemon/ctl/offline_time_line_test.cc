@@ -57,6 +57,16 @@ TEST(TimeLine, DriftIsFollowedBetweenAndBeyondComparisons) {
   EXPECT_EQ(clock->best_uncertainty_ns(), 10u);
 }
 
+// A time of day from before the device was started.
+TEST(TimeLine, BeforeTheBootIsTheBoot) {
+  TimeLine line;
+  const auto clock = line.add(compared({sync_at(100 * kSecond, 0, 10)}));
+  ASSERT_TRUE(clock.ok());
+  EXPECT_EQ(clock->device_ns(kEpoch), 0u);
+  EXPECT_EQ(clock->device_ns(kEpoch - 3600 * kSecond), 0u);
+  EXPECT_EQ(clock->device_ns(kEpoch + kSecond), kSecond);
+}
+
 TEST(TimeLine, WithinOneBootTheTimeOfDayMayStep) {
   TimeLine line;
   const auto phone = line.add(compared({sync_at(100 * kSecond, 5, 1)}));

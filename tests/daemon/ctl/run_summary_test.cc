@@ -76,32 +76,31 @@ TEST(RunSummaryLines, OfASessionThatWasHeldUpAndCut) {
   outcome.unmatched = {"pars", "x*"};
   outcome.filter_error = "too many";
   outcome.top = {{"luaV_execute", 1, 0.75}, {"main", 2, 0.052}};
-  EXPECT_EQ(
-      run_summary_text(outcome),
-      std::string(
-          "collectctl: ./app ended with exit code 0\n"
-          "  trouble    lost touch\n"
-          "  trouble    no function matches \"pars\"\n"
-          "  trouble    no function matches \"x*\"\n"
-          "  trouble    no function filter, so nothing was recorded: too many\n"
-          "  session    /data/pid_1  (complete)\n"
-          "  recorded   1 event of 2 threads in 0 ms, 72.0 kB\n"
-          "  filter     by --only and --except: 4 functions matched\n"
-          "  late       the filter came 20 ms late; what was called before is not recorded\n"
-          "  ended      at the size that --max-size allows; the program went on untraced\n"
-          "  children   not recorded, as --no-follow asks\n"
-          "  detail     1 record\n"
-          "  lost       1 event and 2 detail records\n"
-          "  left out   1 call, as function filter, --max-depth and --longer-than ask\n"
-          "  waited     its threads waited, all together, 1.0 s for the collector\n"
-          "             (reports leave that out; --when-full drop does not wait)\n"
-          "  stopped    for 2.0 s, which reports leave out\n"
-          "  names      functions are not named yet; the collector goes on with it\n"
-          "             (collectctl symbolize looks them up)\n"
-          "             (although the program waited for room; collectctl inspect says why)\n"
-          "  self time   75.0 %  luaV_execute  1 call\n"
-          "               5.2 %  main  2 calls\n") +
-          kNext);
+  EXPECT_EQ(run_summary_text(outcome),
+            std::string(
+                "collectctl: ./app ended with exit code 0\n"
+                "  trouble    lost touch\n"
+                "  trouble    no function matches \"pars\"\n"
+                "  trouble    no function matches \"x*\"\n"
+                "  trouble    no function filter, so nothing was recorded: too many\n"
+                "  session    /data/pid_1  (complete)\n"
+                "  recorded   1 event of 2 threads in 0 ms, 72.0 kB\n"
+                "  filter     by --only and --except: 4 functions matched\n"
+                "  late       the filter came 20 ms late; what was called before is not recorded\n"
+                "  ended      at the size that --max-size allows; the program went on untraced\n"
+                "  children   not recorded, as --no-follow asks\n"
+                "  detail     1 record\n"
+                "  lost       1 event and 2 detail records\n"
+                "  left out   1 call, as function filter, --max-depth and --longer-than ask\n"
+                "  waited     its threads waited, all together, 1.0 s for the collector\n"
+                "             (reports leave that out; --when-full drop does not wait)\n"
+                "  stopped    for 2.0 s, which reports leave out\n"
+                "  names      functions are not named yet; the collector goes on with it\n"
+                "             (collectctl symbolize looks them up)\n"
+                "             (although the program waited for room; collectctl inspect says why)\n"
+                "  self time   75.0 %  luaV_execute  1 call\n"
+                "               5.2 %  main  2 calls\n") +
+                kNext);
 }
 
 TEST(RunSummaryLines, LossNamesItsRemedy) {

@@ -180,14 +180,14 @@ TEST(ClockFitTest, ADeviceThatTakesNoTimeIsBelieved) {
 }
 
 TEST(ClockTest, IsTheContinuousOneOfThisBoot) {
-  const auto system = [] {
+  const auto boot_clock = [] {
     timespec now{};
     EXPECT_EQ(::clock_gettime(CLOCK_BOOTTIME, &now), 0);
     return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
   };
-  const uint64_t before = system();
+  const uint64_t before = boot_clock();
   const uint64_t ours = boottime_ns();
-  const uint64_t after = system();
+  const uint64_t after = boot_clock();
   EXPECT_GE(ours, before);
   EXPECT_LE(ours, after);
   std::string line;

@@ -262,9 +262,9 @@ TEST_F(DiallerTest, AnAgentThatAnswersForTheOtherChannelIsRefused) {
 }
 
 TEST_F(DiallerTest, SoManyAddressesMayBeAttached) {
-  start();
   std::mutex mutex;
   std::string refused;
+  start();
   const auto attach_place = [&](size_t number) {
     ingest_->attach(
         "place " + std::to_string(number), [](const OnConnected&) {},
@@ -290,6 +290,7 @@ TEST_F(DiallerTest, SoManyAddressesMayBeAttached) {
   EXPECT_TRUE(
       answer_of<std::string>([&](auto told) { ingest_->detach_address("place 7", told); }).ok());
   EXPECT_TRUE(attach("127.0.0.1:1").ok());
+  stop();  // it reports to what ends here
 }
 
 // All of them at once: each takes its five seconds.
@@ -321,6 +322,7 @@ TEST_F(DiallerTest, WhoSaysNothingIsLetGoAtItsDeadline) {
     const std::lock_guard lock(mutex);
     return !told.empty() && told[0] == "no connection within 5 s";
   }));
+  stop();  // it reports to what ends here
 }
 
 TEST_F(DiallerTest, AddressesThatAreNoneAreRefused) {

@@ -188,24 +188,5 @@ TEST_F(FeedPaceTest, WhenNothingMoreComesTheManifestIsMadeTrue) {
   }));
 }
 
-// A limit of what it must remember of the stream.
-TEST_F(FeedPaceTest, AStreamWithTooMuchStateEnds) {
-  begin_with_header();
-  dial9::Encoder encoder;
-  for (uint16_t type = 1; type <= 300; ++type) {
-    const dial9::Schema schema{.type_id = type,
-                               .name = std::string(60'000, 'n'),
-                               .fields = {{"x", dial9::FieldType::kVarint}}};
-    ASSERT_TRUE(encoder.define(schema).ok());
-  }
-  const std::vector<uint8_t> bytes = encoder.take();
-  ASSERT_GT(bytes.size(), kMaxFeedStateBytes);
-  std::thread sender([&] { (void)other_.send_bytes(Bytes(bytes).subspan(5)); });
-  EXPECT_TRUE(when([](const auto& one) { return one.state == SessionState::kRecovered; }));
-  sender.join();
-  EXPECT_THAT(session().status, HasSubstr("state"));
-  EXPECT_LT(session().totals.stored_bytes, kMaxFeedStateBytes);
-}
-
 }  // namespace
 }  // namespace collect::ingest

@@ -135,7 +135,7 @@ TEST_F(PeerTest, SilenceEndsBothLinks) {
   EXPECT_TRUE(peer_->connected());
   sweep(3 * options_.heartbeat + kLate);
   EXPECT_FALSE(peer_->connected());
-  EXPECT_EQ(shown().status, "nothing was heard of the agent for 15000 ms");
+  EXPECT_EQ(shown().status, "nothing was received from the agent for 15000 ms");
   EXPECT_EQ(shown().state, AgentState::kDisconnected);
   EXPECT_TRUE(control_.ends(milliseconds{0}));
   EXPECT_TRUE(data_.ends(milliseconds{0}));
@@ -232,7 +232,12 @@ TEST_F(PeerTest, TheClockIsProbedInBursts) {
   ASSERT_TRUE(loop_.run_until([&] { return marked.has_value(); }));
   ASSERT_TRUE(marked->ok());
   EXPECT_NEAR(static_cast<double>(**marked) - static_cast<double>(boottime_ns()), 77e9, 30e9);
-  const auto stored = storage::manifest_from_json(manifest(*session));
+  auto stored = storage::manifest_from_json(manifest(*session));
+  EXPECT_TRUE(loop_.run_until([&] {
+    sweep(milliseconds{0});
+    stored = storage::manifest_from_json(manifest(*session));
+    return stored.ok() && !stored->clock_syncs.empty();
+  }));
   ASSERT_TRUE(stored.ok());
   ASSERT_EQ(stored->clock_syncs.size(), 1u);
   EXPECT_NEAR(static_cast<double>(stored->clock_syncs[0].offset_ns), 77e9, 30e9);
@@ -321,7 +326,7 @@ TEST_F(PeerTest, ARecordingThatDoesNotBeginIsNotWaitedForForEver) {
   begin();
   connect();
   std::optional<Result<SessionSnapshot>> started, another;
-  peer_->start_recording([&](auto result) { started.emplace(std::move(result)); });
+  peer_->start_recording([&](auto answer) { started.emplace(std::move(answer)); });
   auto command = next(control_, FrameType::kCommand)->parsed<wire::Command>();
   EXPECT_TRUE(command.has_start_recording());
   wire::CommandResult result;
@@ -335,7 +340,7 @@ TEST_F(PeerTest, ARecordingThatDoesNotBeginIsNotWaitedForForEver) {
   ASSERT_TRUE(started.has_value());
   EXPECT_EQ(started->code(), Code::kUnavailable);
   // Another recording than the one that it began is no answer either; the end of the link is.
-  peer_->start_recording([&](auto result) { another.emplace(std::move(result)); });
+  peer_->start_recording([&](auto answer) { another.emplace(std::move(answer)); });
   command = next(control_, FrameType::kCommand)->parsed<wire::Command>();
   result.set_command_id(command.command_id());
   say(control_, FrameType::kCommandResult, result);

@@ -86,25 +86,6 @@ class FastTicks {
   timer_t timer_{};
 };
 
-// Again and again: neither the clock nor the demangler is left behind in the middle of something.
-TEST(Demangle, ANameThatTakesTooLongStaysAsItIs) {
-  const DemangleClock clock;
-  const std::string linkage = "_Z1f" + std::string(400, 'i');
-  for (int times = 0; times < 3; ++times) {
-    {
-      const FastTicks ticks(1'000);
-      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-      std::string name;
-      while (name != linkage) {
-        ASSERT_LT(std::chrono::steady_clock::now(), end) << times;
-        name = demangled(linkage);
-      }
-    }
-    for (int tick = 0; tick < 2 * kDemangleTicks; ++tick) ASSERT_EQ(::raise(SIGVTALRM), 0);
-    EXPECT_EQ(demangled("_ZN1a1bEv"), "a::b()");
-  }
-}
-
 // The time of a name is its own: those before it have used none of it.
 TEST(Demangle, EveryNameHasItsTime) {
   const DemangleClock clock;

@@ -65,6 +65,42 @@ TEST_F(OpenCallsTest, OfRecursiveCallsTheInnermostReturns) {
   EXPECT_THAT(outermost, ElementsAre(false, true));
 }
 
+// The outer call may have ended in the gap: the calls behind it count by themselves.
+TEST_F(OpenCallsTest, BehindAGapCallsCountInTheTotalOfTheirFunction) {
+  uint64_t function_ns = 0;
+  const auto add = [&](const EndedCall& call) {
+    if (call.slot == kA) function_ns += call.function_ns;
+  };
+  open_.call(kA, at(0));
+  open_.gap(at(10), std::nullopt, add);
+  for (const uint64_t ns : {20, 40}) {
+    open_.call(kA, at(ns));
+    open_.call(kA, at(ns + 1));
+    open_.leave(kA, at(ns + 2), EndReason::kReturned, add);
+    open_.leave(kA, at(ns + 5), EndReason::kReturned, add);
+  }
+  EXPECT_EQ(function_ns, 10u);
+  open_.finish(at(100), EndReason::kOpenAtEnd, add);
+  EXPECT_EQ(function_ns, 20u) << "the outer one counts up to the gap";
+}
+
+TEST_F(OpenCallsTest, AnOuterCallThatSurvivedAGapCountsNothingTwice) {
+  uint64_t function_ns = 0;
+  const auto add = [&](const EndedCall& call) {
+    if (call.slot == kA) function_ns += call.function_ns;
+  };
+  open_.call(kA, at(0));
+  open_.call(kB, at(5));
+  open_.gap(at(10), std::nullopt, add);
+  open_.call(kA, at(20));
+  open_.leave(kA, at(25), EndReason::kReturned, add);
+  open_.leave(kB, at(30), EndReason::kReturned, add);
+  open_.call(kA, at(40));  // in no doubt any more
+  open_.leave(kA, at(45), EndReason::kReturned, add);
+  open_.leave(kA, at(100), EndReason::kReturned, add);
+  EXPECT_EQ(function_ns, 100u);
+}
+
 TEST_F(OpenCallsTest, BeyondTheDepthLimitCallsAndReturnsStayInStep) {
   for (size_t i = 0; i < OpenCalls::kMaxDepth; ++i) ASSERT_TRUE(open_.call(kA, at(i)));
   EXPECT_FALSE(open_.call(kB, at(0)));

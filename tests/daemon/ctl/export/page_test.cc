@@ -87,6 +87,30 @@ TEST_F(ExportPage, LossesAreSaidAndShown) {
               ::testing::HasSubstr("5 events were lost while recording"));
 }
 
+// What is called behind a loss has no known caller: its place is as wide as it is.
+TEST_F(ExportPage, BehindALossThereIsAsMuchAsIsKnown) {
+  write_lossy_session({{1000, kCall, 0xA},
+                       {2000, kCall, 0xB},
+                       {5000, kCall, 0xC},
+                       {8000, kReturn, 0xC},
+                       {9000, kCall, 0xC},
+                       {9500, kReturn, 0xC}},
+                      2, 3000, 4000);
+  ASSERT_EQ(run(Target::kHtml), 0) << err_.str();
+  const json page = data();
+  const json& tree = page["threads"][0]["tree"];
+  bool is_there = false;
+  for (size_t i = 1; i < tree["name"].size(); ++i) {
+    if (tree["name"][i] != -2) continue;
+    is_there = true;
+    EXPECT_EQ(tree["total"][i], 3500);
+  }
+  EXPECT_TRUE(is_there);
+  for (const json& one : page["functions"]) {
+    EXPECT_GE(one[2], one[3]) << "total and self of " << page["names"][one[0].get<size_t>()];
+  }
+}
+
 TEST_F(ExportPage, WhatIsNotWantedCountsToItsCaller) {
   write_stalled_session();
   ExportSelection selection;

@@ -7,6 +7,7 @@ namespace collect::ctl {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::index_of;
 using testing::json;
 using testing::kCall;
 using testing::kReturn;
@@ -98,6 +99,29 @@ TEST_F(ExportTimeLines, SpeedscopeShowsALossBetweenCalls) {
       ["O",1500,"[lost: 5 events]"],["C",2500,"[lost: 5 events]"],["O",2500,"a"],["O",2500,"b"],
       ["C",3000,"b"],["O",4000,"c"],["C",4000,"c"],["C",4000,"a"]])"))
       << "what is open at the end is closed at the last event";
+}
+
+TEST_F(ExportTimeLines, TimesThatStepBackAreShownAndCounted) {
+  write_thread(
+      0,
+      index_of({{1000, kCall, 0xA}, {2000, kCall, 0xB}, {1500, kReturn, 0xB}, {500, kReturn, 0xA}},
+               100));
+  write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
+  ASSERT_EQ(run(Target::kSpeedscope), 0) << err_.str();
+  EXPECT_EQ(json::parse(written())["profiles"][0]["events"].size(), 4u);
+  EXPECT_EQ(
+      report_["left_out"]["times that stepped back within a thread, moved to the event before"], 2)
+      << report_.dump();
+}
+
+// Nobody saw it return.
+TEST_F(ExportTimeLines, ACallThatIsOpenAtTheEndLastsUpToThere) {
+  write_thread(0, index_of({{1000, kCall, 0xA}, {2000, kCall, 0xB}, {5000, kReturn, 0xB}}, 100));
+  write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
+  ExportSelection selection;
+  selection.functions = {"a"};
+  ASSERT_EQ(run(Target::kSpeedscope, selection), 0) << err_.str();
+  EXPECT_EQ(json::parse(written())["profiles"][0]["endValue"], 4000);
 }
 
 TEST_F(ExportTimeLines, AThreadWithoutEventsInTheWindowIsNotThere) {
