@@ -38,6 +38,12 @@ void PageReader::wait_readable() {
   });
 }
 
+void PageReader::read_now() {
+  if (state_ != State::kWaiting) return;
+  state_ = State::kReading;
+  read_turn();
+}
+
 // Room for the frame that has begun, and to read on behind it. Only the bytes of that one frame are
 // moved; what was decoded stays where the batches point.
 bool PageReader::ensure_buffer() {

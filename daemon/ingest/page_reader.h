@@ -44,7 +44,8 @@ class PageReader : public std::enable_shared_from_this<PageReader> {
 
   void start();
   void resume();
-  void stop();  // nothing more reaches the sink; the link is left alone
+  void read_now();  // what has come, without waiting for the thread's turn
+  void stop();      // nothing more reaches the sink; the link is left alone
   // Every sweep: gives the buffer of a channel that has nothing to read back to the pool. False: a
   // frame has been standing half-read for longer than kFrameStall.
   bool check_idle(std::chrono::steady_clock::time_point now);

@@ -255,8 +255,11 @@ void Peer::say_goodbye() {
   bye.set_will_return(!core_.options.seal_at_stop);
   if (control_) control_->send(wire::FrameType::kBye, bye);
   if (control_) std::exchange(control_, nullptr)->close_after_sending();
-  if (data_up_) {  // even without a session: its beginning may be what was not read
+  if (data_up_) {
     drain_data(kCollectorStops);
+    // The beginning of a recording may be what was not read: from then on it is waited for.
+    const auto reader = reader_;
+    if (!session_ && reader) reader->read_now();
     return;
   }
   if (reader_) reader_->stop();

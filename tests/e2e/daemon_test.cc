@@ -266,9 +266,11 @@ TEST(DaemonTest, FullDiskEndsTheSessionNotTheDaemon) {
                      collector.tracing("drop"));
     EXPECT_TRUE(job.wait(seconds(120)).exited_with(0));
     const std::vector<RecordedSession> sessions = sealed_sessions(small, job.pid());
-    EXPECT_EQ(sessions.size(), 1u);
+    // What the first one had reserved may be room for a short second one.
+    EXPECT_FALSE(sessions.empty());
+    EXPECT_LE(sessions.size(), 2u) << collector.process().errors();
+    for (const RecordedSession& session : sessions) EXPECT_EQ(session.state(), "failed");
     if (!sessions.empty()) {
-      EXPECT_EQ(sessions[0].state(), "failed");
       EXPECT_GT(sessions[0].totals().events, 0u);
       expect_incomplete(scratch, sessions[0].directory(), "failed: storing ended (no space");
       const Ending shown = collector.ctl({"--json", "sessions"});

@@ -47,7 +47,7 @@ class ReplugStorm : public testing::Test {
         const uint16_t port = free_port();
         usbmuxd_.map_port(serial_of(phone), static_cast<uint16_t>(kFirstPort + app), port);
         apps_.push_back(std::make_unique<ChildProcess>(
-            scratch_.path(), Arguments{traced_program("steady"), "pace", "20000"},
+            scratch_.path(), Arguments{traced_program("steady"), "pace", "600000"},
             Environment{{"LD_PRELOAD", agent_library()},
                         {"COLLECT_LISTEN", "tcp:" + std::to_string(port)},
                         {"COLLECT_FULL", "wait"},
@@ -107,6 +107,14 @@ TEST_F(ReplugStorm, AThousandTimesAndNothingIsLost) {
       EXPECT_TRUE(eventually(seconds(60), [&] { return usbmuxd_.streams() >= kPhones * kApps; }));
     }
   }
+  // A program that ends while it is cut off has nobody to give its last events to.
+  ASSERT_TRUE(eventually(seconds(60), [&] {
+    const std::string shown = collector_.ctl({"agents"}).output;
+    size_t recording = 0;
+    for (size_t at = 0; (at = shown.find("recording", at)) != std::string::npos; ++at) ++recording;
+    return recording >= kPhones * kApps;
+  })) << collector_.ctl({"agents"}).output;
+  for (const auto& app : apps_) app->send_signal(SIGUSR2);
   for (const auto& app : apps_) {
     const Ending& ending = app->wait(seconds(180));
     ASSERT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;

@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -21,6 +19,7 @@
 #include "storage/posix_fs.h"
 #include "storage/session_layout.h"
 #include "storage/session_writer.h"
+#include "tests/formats/programs.h"
 #include "tests/storage/fake_stream.h"
 
 namespace collect::storage::test {
@@ -82,15 +81,9 @@ inline std::string reference_check(const std::string& directory) {
   if (reference == nullptr) return "";
   const std::string tool = std::string(reference) + "/tools/atf_check.py";
   if (!std::filesystem::exists(tool)) return "";
-  FILE* pipe = ::popen(("python3 " + tool + " " + directory + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return "";
-  std::string text;
-  std::array<char, 4096> buffer{};
-  while (const size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
-    text.append(buffer.data(), got);
-  }
-  const int status = ::pclose(pipe);
-  return status == 0 ? text : text + "exit status " + std::to_string(status);
+  static reference::PythonTool checker(tool);
+  const reference::Ran ran = checker.run({directory});
+  return ran.status == 0 ? ran.out : ran.out + "exit status " + std::to_string(ran.status);
 }
 // After a power loss a sector behind the last acknowledged record may be zeros, and a detail
 // record's payload has no checksum (STORAGE.md "Known issues").

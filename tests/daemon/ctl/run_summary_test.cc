@@ -76,31 +76,32 @@ TEST(RunSummaryLines, OfASessionThatWasHeldUpAndCut) {
   outcome.unmatched = {"pars", "x*"};
   outcome.filter_error = "too many";
   outcome.top = {{"luaV_execute", 1, 0.75}, {"main", 2, 0.052}};
-  EXPECT_EQ(run_summary_text(outcome),
-            std::string(
-                "collectctl: ./app ended with exit code 0\n"
-                "  trouble    lost touch\n"
-                "  trouble    no function matches \"pars\"\n"
-                "  trouble    no function matches \"x*\"\n"
-                "  trouble    no function filter, so nothing was recorded: too many\n"
-                "  session    /data/pid_1  (complete)\n"
-                "  recorded   1 event of 2 threads in 0 ms, 72.0 kB\n"
-                "  filter     by --only and --except: 4 functions matched\n"
-                "  late       the filter came 20 ms late; what was called before is not recorded\n"
-                "  ended      at the size that --max-size allows; the program went on untraced\n"
-                "  children   not recorded, as --no-follow asks\n"
-                "  detail     1 record\n"
-                "  lost       1 event and 2 detail records\n"
-                "  left out   1 call, as function filter, --max-depth and --longer-than ask\n"
-                "  waited     its threads waited, all together, 1.0 s for the collector\n"
-                "             (reports leave that out; --when-full drop does not wait)\n"
-                "  stopped    for 2.0 s, which reports leave out\n"
-                "  names      functions are not named yet; the collector goes on with it\n"
-                "             (collectctl symbolize looks them up)\n"
-                "             (although the program waited for room; collectctl inspect says why)\n"
-                "  self time   75.0 %  luaV_execute  1 call\n"
-                "               5.2 %  main  2 calls\n") +
-                kNext);
+  EXPECT_EQ(
+      run_summary_text(outcome),
+      std::string(
+          "collectctl: ./app ended with exit code 0\n"
+          "  trouble    lost touch\n"
+          "  trouble    no function matches \"pars\"\n"
+          "  trouble    no function matches \"x*\"\n"
+          "  trouble    no function filter, so nothing was recorded: too many\n"
+          "  session    /data/pid_1  (complete)\n"
+          "  recorded   1 event of 2 threads in 0 ms, 72.0 kB\n"
+          "  filter     by --only and --except: 4 functions matched\n"
+          "  late       the filter came 20 ms late; what was called before is not recorded\n"
+          "  ended      at the size that --max-size allows; the program went on untraced\n"
+          "  children   not recorded, as --no-follow asks\n"
+          "  detail     1 record\n"
+          "  lost       1 event and 2 detail records\n"
+          "  left out   1 call, as function filter, --max-depth and --longer-than ask\n"
+          "  waited     its threads waited, all together, 1.0 s for the collector\n"
+          "             (reports leave that out; --when-full drop does not wait)\n"
+          "  stopped    for 2.0 s, which reports leave out\n"
+          "  names      not all functions have names yet; the collector continues to look them up\n"
+          "             (collectctl symbolize looks them up)\n"
+          "             (although the program waited for room; collectctl inspect says why)\n"
+          "  self time   75.0 %  luaV_execute  1 call\n"
+          "               5.2 %  main  2 calls\n") +
+          kNext);
 }
 
 TEST(RunSummaryLines, LossNamesItsRemedy) {
@@ -186,12 +187,14 @@ TEST(RunSummaryLines, SeveralSessions) {
                                "  app        0   3,000     0  complete  /data/pid_1\n"));
   EXPECT_THAT(text, HasSubstr("  app        3  99,000     5  complete  /data/pid_3\n"));
   EXPECT_THAT(text, HasSubstr("  app        9   3,000     0  complete  /data/pid_1\n\n"
+                              "  The largest of these 10 sessions:\n"
                               "  session    /data/pid_3  (complete)\n"));
-  EXPECT_THAT(text, Not(HasSubstr(" more: ")));
+  EXPECT_THAT(text, Not(HasSubstr(" more; ")));
   sessions.push_back(recorded());
   sessions.back().set_pid(77);
   text = run_summary_text(outcome_of(sessions));
-  EXPECT_THAT(text, HasSubstr("/data/pid_1\n  and 1 more: collectctl sessions\n\n"));
+  EXPECT_THAT(text, HasSubstr("/data/pid_1\n  and 1 more; collectctl sessions lists them while the "
+                              "collector runs\n\n"));
   EXPECT_THAT(text, Not(HasSubstr("77")));
 }
 
@@ -201,7 +204,7 @@ TEST(RunSummaryLines, WhyNothingWasRecorded) {
   const auto text = [&outcome] { return run_summary_text(outcome); };
   outcome.exit_code = 128;
   EXPECT_THAT(text(), StartsWith("collectctl: ./app ended with exit code 128\n"));
-  EXPECT_THAT(text(), HasSubstr("  The program ran with the agent, and not one traced function"));
+  EXPECT_THAT(text(), HasSubstr("  The program ran with the agent, but called no traced function"));
   outcome.exit_code = 128 + 32;
   EXPECT_THAT(text(), StartsWith("collectctl: ./app ended with exit code 160\n"));
   outcome.exit_code = 128 + 31;

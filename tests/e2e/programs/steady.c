@@ -1,9 +1,10 @@
 // One thread that calls one function, and has a counter "steps" where an agent is loaded; words
 // behind these are passed by. `steady fill N`: N times, as fast as it can. `steady pace MS`: once a
-// millisecond, for so many milliseconds of its clock. `steady burst MS N`: N times a millisecond;
-// where it can't keep up, as fast as it can.
+// millisecond, for so many milliseconds of its clock, or until SIGUSR2. `steady burst MS N`: N
+// times a millisecond; where it can't keep up, as fast as it can.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,12 @@
 #include <unistd.h>
 
 static volatile uint64_t steps;
+static volatile sig_atomic_t is_enough;
+
+__attribute__((no_instrument_function)) static void on_enough(int number) {
+  (void)number;
+  is_enough = 1;
+}
 
 __attribute__((noinline)) static void step(void) {
   ++steps;
@@ -39,7 +46,8 @@ int main(int argc, char** argv) {
       if (begin + ms >= now_ms()) usleep(1000);
     }
   } else {
-    for (const uint64_t end = now_ms() + wanted; now_ms() < end;) {
+    signal(SIGUSR2, on_enough);
+    for (const uint64_t end = now_ms() + wanted; now_ms() < end && !is_enough;) {
       step();
       if (set_counter) set_counter("steps", (int64_t)steps);
       usleep(1000);
