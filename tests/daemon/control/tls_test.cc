@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
-#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -11,12 +10,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <mutex>
 
 #include "daemon/control/control_listener.h"
 #include "daemon/control/credentials.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "tests/daemon/control/server_fixture.h"
+#include "tests/fakes/log_text.h"
 #include "tests/fakes/tls_client.h"
 
 namespace collect::control {
@@ -24,6 +23,7 @@ namespace {
 
 using fakes::Authority;
 using fakes::CertifiedKey;
+using fakes::LogText;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -31,25 +31,6 @@ std::string content(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
-
-// What was logged so far, by any thread.
-class LogText final : public spdlog::sinks::base_sink<std::mutex> {
- public:
-  std::string text() {
-    const std::lock_guard lock(mutex_);
-    return text_;
-  }
-
- private:
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    spdlog::memory_buf_t line;
-    formatter_->format(message, line);
-    text_.append(line.data(), line.size());
-  }
-  void flush_() override {}
-
-  std::string text_;  // guarded by mutex_, which sinks hold while they log
-};
 
 class ControlTlsTest : public testing::Test {
  protected:

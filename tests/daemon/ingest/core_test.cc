@@ -118,10 +118,10 @@ TEST(OldSessionsTest, ASessionOnDiskIsShownAsItsManifestSays) {
   manifest.totals.events = 5;
   manifest.process_end = {storage::ProcessEnd::How::kExited, 6};
   manifest.symbols_state = storage::SymbolsState::kDone;
-  const storage::SessionPlace place{"session", 2, "session/pid_2", "/root/session/pid_2"};
+  const storage::SessionPlace place{"session", 2, "session/pid_2", "/sessions/session/pid_2"};
   const SessionSnapshot shown = snapshot_of(manifest, place);
   EXPECT_EQ(shown.name, "session/pid_2");
-  EXPECT_EQ(shown.directory, "/root/session/pid_2");
+  EXPECT_EQ(shown.directory, "/sessions/session/pid_2");
   EXPECT_EQ(shown.state, SessionState::kComplete);
   EXPECT_EQ(shown.status, "reason");
   EXPECT_EQ(shown.recording, 1u);
