@@ -112,9 +112,9 @@ find_wtf_reader() {
 build_preset() {
   local preset=$1
   shift
-  # Programs alone are built sooner with it; a folder that is there keeps what its owner chose.
+  # Half of the time; a folder that is there keeps what its owner chose.
   local unity=-DCOLLECT_UNITY=ON
-  if [ $# = 0 ] || [ -f "$root/build/$preset/CMakeCache.txt" ]; then unity=; fi
+  if [ -f "$root/build/$preset/CMakeCache.txt" ]; then unity=; fi
   quietly "configure-$preset" cmake -S "$root" --preset "$preset" $unity
   quietly "build-$preset" cmake --build "$root/build/$preset" ${1:+--target "$@"}
 }

@@ -15,12 +15,12 @@ began=$SECONDS
 summary=()
 failed=()
 
-# phase NAME LEAST_SECONDS FUNCTION: runs it unless less time than that is left. In a subshell, so
-# that its end ends only the phase.
+# phase NAME LEAST_SECONDS FUNCTION: runs it unless less time than that is left; 0 runs however late it
+# is. In a subshell, so that its end ends only the phase.
 phase() {
   local name=$1 least=$2 function=$3 start=$SECONDS left status=0
   left=$((minutes * 60 - (SECONDS - began)))
-  if [ "$left" -lt "$least" ]; then
+  if [ "$least" -gt 0 ] && [ "$left" -lt "$least" ]; then
     say "== $name: SKIPPED, $left s left of $minutes min (COLLECT_TEST_MINUTES=60 runs everything)"
     summary+=("$(printf '%-34s skipped, no time left' "$name")")
     if [ "${COLLECT_TEST_MAY_SKIP:-no}" != yes ]; then failed+=("$name (did not run)"); fi

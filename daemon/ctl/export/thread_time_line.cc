@@ -7,7 +7,7 @@
 namespace collect::ctl {
 namespace {
 
-constexpr size_t kShownBytes = 64;                           // of a stack, or of another payload
+constexpr size_t kNoteBytes = 64;                            // of a stack, or of another payload
 constexpr uint64_t kEventsBetweenDrops = uint64_t{1} << 21;  // 64 MiB of index
 
 const EventNotes kAfterLoss = {{"after_loss", EventNote::Kind::kFlag, 1, {}}};
@@ -122,8 +122,8 @@ const EventNotes* ThreadTimeLine::notes_of(uint64_t detail_seq, bool is_end) {
   }
   const Bytes bytes = detail ? detail->stack : record->payload;
   if (!bytes.empty()) {
-    note_text_ = storage::hex_bytes(bytes.first(std::min(bytes.size(), kShownBytes)));
-    if (bytes.size() > kShownBytes) note_text_ += "…";
+    note_text_ = storage::hex_bytes(bytes.first(std::min(bytes.size(), kNoteBytes)));
+    if (bytes.size() > kNoteBytes) note_text_ += "…";
     notes_.push_back({detail ? "stack" : "payload", EventNote::Kind::kText, 0, note_text_});
   }
   if (is_end) {

@@ -27,7 +27,7 @@ std::string attached(const std::string& properties) {
       properties + "\t</dict>\n");
 }
 
-const std::string kPhone = attached(
+const std::string kAttached = attached(
     "\t\t<key>ConnectionSpeed</key>\n\t\t<integer>480000000</integer>\n"
     "\t\t<key>ConnectionType</key>\n\t\t<string>USB</string>\n"
     "\t\t<key>DeviceID</key>\n\t\t<integer>7</integer>\n"
@@ -47,7 +47,7 @@ Result<UsbmuxMessage> decode(const std::string& body) {
 }
 
 TEST(UsbmuxMessage, AttachedHasIdSerialAndConnection) {
-  const auto message = decode(kPhone);
+  const auto message = decode(kAttached);
   ASSERT_TRUE(message.ok());
   EXPECT_EQ(message->kind, UsbmuxMessage::Kind::kAttached);
   EXPECT_EQ(message->device_id, 7u);
@@ -145,15 +145,15 @@ TEST(UsbmuxMessage, WhatIsNoMessageIsDamaged) {
 
 // Whatever comes of it: an error or values, within the limits.
 TEST(UsbmuxMessage, EveryPrefixAndEveryChangedByte) {
-  for (size_t length = 0; length < kPhone.size(); ++length) {
-    const auto message = decode(kPhone.substr(0, length));
+  for (size_t length = 0; length < kAttached.size(); ++length) {
+    const auto message = decode(kAttached.substr(0, length));
     if (message.ok()) {
       EXPECT_LE(message->serial.size(), kMaxUsbmuxTextBytes);
     }
   }
-  for (size_t at = 0; at < kPhone.size(); ++at) {
+  for (size_t at = 0; at < kAttached.size(); ++at) {
     for (const char flip : {'\x01', '\x20', '\x7F'}) {
-      std::string changed = kPhone;
+      std::string changed = kAttached;
       changed[at] = static_cast<char>(changed[at] ^ flip);
       const auto message = decode(changed);
       if (message.ok()) {

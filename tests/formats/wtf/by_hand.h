@@ -61,4 +61,13 @@ inline std::vector<uint8_t> octets(std::string_view text) {
   return {text.begin(), text.end()};
 }
 
+// A whole file of one string table and one chunk of events.
+inline std::vector<uint8_t> file_of(std::string_view table, const ByHand& events) {
+  ByHand file;
+  file.file_header();
+  file.chunk(1, 1, {{0x10000, octets(R"({"type":"file_header","timebase":3.5})")}});
+  file.chunk(2, 2, {{0x30000, octets(table)}, {0x20002, events.bytes}});
+  return file.bytes;
+}
+
 }  // namespace collect::wtf::testing

@@ -17,15 +17,7 @@ namespace {
 using namespace std::string_literals;
 using namespace std::string_view_literals;
 using testing::ByHand;
-using testing::octets;
-
-std::vector<uint8_t> file_of(std::string_view table, const ByHand& events) {
-  ByHand file;
-  file.file_header();
-  file.chunk(1, 1, {{0x10000, octets(R"({"type":"file_header","timebase":3.5})")}});
-  file.chunk(2, 2, {{0x30000, octets(table)}, {0x20002, events.bytes}});
-  return file.bytes;
-}
+using testing::file_of;
 
 // wtf.scope#enter with this name, at 1 us.
 FileReport scope_named(std::string_view name) {

@@ -13,16 +13,8 @@ namespace collect::wtf {
 namespace {
 
 using testing::ByHand;
-using testing::octets;
+using testing::file_of;
 using namespace std::string_literals;
-
-std::vector<uint8_t> file_of(std::string_view table, const ByHand& events) {
-  ByHand file;
-  file.file_header();
-  file.chunk(1, 1, {{0x10000, octets(R"({"type":"file_header","timebase":3.5})")}});
-  file.chunk(2, 2, {{0x30000, octets(table)}, {0x20002, events.bytes}});
-  return file.bytes;
-}
 
 TEST(Reader, ReadsAFileMadeByHand) {
   using namespace std::string_view_literals;

@@ -138,10 +138,6 @@ std::vector<Capture> converted(const fs::path& scratch, Target to) {
   return captures;
 }
 
-uint32_t crc(Bytes bytes, uint32_t previous) {
-  return crc32c(bytes, previous);
-}
-
 // Frames of both lanes and versions, raw and encoded.
 std::vector<Capture> page_frames() {
   std::vector<Capture> frames;
@@ -168,7 +164,7 @@ std::vector<Capture> page_frames() {
         page.raw_bytes = static_cast<uint32_t>(records.size());
         page.bytes_crc32c = crc32c(sent);
         Octets frame(wire::kPagePrefixBytes);
-        wire::encode_page_prefix(page, static_cast<uint32_t>(sent.size()), crc, frame.data());
+        wire::encode_page_prefix(page, static_cast<uint32_t>(sent.size()), frame_crc, frame.data());
         frame.insert(frame.end(), sent.begin(), sent.end());
         frames.push_back(single(std::move(frame)));
       }

@@ -148,14 +148,10 @@ class Commands {
   const fs::path directory_;
 };
 
-uint32_t crc(Bytes bytes, uint32_t previous) {
-  return crc32c(bytes, previous);
-}
-
 // What ingest does with a page before anything is stored.
 std::string take_page(const Octets& bytes) {
   wire::Frame frame;
-  const wire::Decoded decoded = wire::decode_frame(bytes, crc, frame);
+  const wire::Decoded decoded = wire::decode_frame(bytes, frame_crc, frame);
   if (decoded.status != wire::DecodeStatus::kFrame) return "";
   if (frame.frame_bytes > bytes.size()) return "a frame that is longer than what came";
   if (frame.type != wire::FrameType::kPage) return "";

@@ -20,10 +20,6 @@ using nlohmann::json;
 
 constexpr size_t kMaxBytes = size_t{1} << 18;  // of a mutated file
 
-uint32_t crc(Bytes bytes, uint32_t previous) {
-  return crc32c(bytes, previous);
-}
-
 // Values at which decoders err.
 uint64_t awkward(uint64_t dice, uint64_t size, uint64_t old) {
   const uint64_t values[] = {0,          1,          size,       size - 1,   size + 1,
@@ -350,7 +346,7 @@ void Mutator::repair_page(Octets& bytes) {
   page.bytes_crc32c = crc32c(sent);
   if (page.codec == Codec::kRaw && !one_in(8)) page.raw_bytes = static_cast<uint32_t>(sent.size());
   if (!one_in(8)) page.lane = Lane(static_cast<uint8_t>(page.lane) & 1);
-  wire::encode_page_prefix(page, static_cast<uint32_t>(sent.size()), crc, bytes.data());
+  wire::encode_page_prefix(page, static_cast<uint32_t>(sent.size()), frame_crc, bytes.data());
 }
 
 // With a right checksum and length, now and then with bytes changed within.

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "formats/core/crc32.h"
+
 namespace collect::ctl::testing {
 
 using Octets = std::vector<uint8_t>;
@@ -22,6 +24,11 @@ struct Capture {
   std::map<std::string, Octets> files;
 };
 inline constexpr const char* kSingleFile = "capture";
+
+// As the wire's functions take it.
+inline uint32_t frame_crc(Bytes bytes, uint32_t previous) {
+  return crc32c(bytes, previous);
+}
 
 // Made by our own writers below `scratch`, which is left empty. Several of each kind.
 std::vector<Capture> captures_of(Kind kind, const std::string& scratch);
