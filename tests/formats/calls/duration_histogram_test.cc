@@ -54,6 +54,17 @@ TEST(DurationHistogram, EveryPercentileIsWithinTheStatedError) {
   }
 }
 
+TEST(DurationHistogram, GrowsInBothDirections) {
+  DurationHistogram histogram;
+  size_t left = 100;
+  for (const uint64_t ns : {1000, 31, 1, 5000}) histogram.add(ns, left);
+  EXPECT_EQ(histogram.percentile(250), 1u);
+  EXPECT_EQ(histogram.percentile(500), 31u);
+  EXPECT_EQ(histogram.percentile(750), 1008u);
+  EXPECT_EQ(histogram.percentile(1000), 4992u) << "4864..5119";
+  EXPECT_EQ(left, 100u - 10) << "1 to 5000";
+}
+
 TEST(DurationHistogram, BeyondItsMemoryItSaysThatItIsNotComplete) {
   DurationHistogram histogram;
   size_t left = 2;
@@ -64,6 +75,8 @@ TEST(DurationHistogram, BeyondItsMemoryItSaysThatItIsNotComplete) {
   EXPECT_TRUE(histogram.is_complete()) << "there is room for it";
   histogram.add(64, left);
   EXPECT_FALSE(histogram.is_complete());
+  histogram.add(1, left);
+  EXPECT_EQ(histogram.count(), 3u) << "neither a longer nor a shorter one";
   EXPECT_EQ(left, 0u);
   DurationHistogram other;
   size_t more = 10;

@@ -46,6 +46,69 @@ TEST(ThreadCalls, Empty) {
   EXPECT_EQ(of.counts.clock_ns, 0u);
 }
 
+TEST(ThreadCalls, AWindowOfEverythingHasBothEnds) {
+  EXPECT_TRUE(Window{}.is_everything());
+  EXPECT_FALSE((Window{1}).is_everything());
+  EXPECT_FALSE((Window{0, 5}).is_everything());
+}
+
+TEST(ThreadCalls, AnEndedCallSaysWhetherItsEndIsAnEvent) {
+  EndedCall call;
+  call.begin.ns = 10;
+  call.end.ns = 25;
+  EXPECT_EQ(call.clock_ns(), 15u);
+  call.end.ns = 9;
+  EXPECT_EQ(call.clock_ns(), 0u) << "times step back";
+  for (const EndReason reason : {EndReason::kReturned, EndReason::kUnwound}) {
+    call.reason = reason;
+    EXPECT_TRUE(call.has_own_end()) << to_text(reason);
+  }
+  for (const EndReason reason : {EndReason::kSkipped, EndReason::kCutByGap, EndReason::kOpenAtEnd,
+                                 EndReason::kCutByWindow}) {
+    call.reason = reason;
+    EXPECT_FALSE(call.has_own_end()) << to_text(reason);
+  }
+}
+
+TEST(ThreadCalls, CallsThatAreTooDeepAreCounted) {
+  std::vector<Event> events(OpenCalls::kMaxDepth + 3, {0, kCall, 'a'});
+  FunctionSlots slots;
+  CallSink nobody;
+  ThreadCalls<CallSink> calls(slots, nobody);
+  read_thread(testing::Events(events), {}, calls);
+  EXPECT_EQ(calls.counts().too_deep, 3u);
+  EXPECT_EQ(calls.counts().calls, OpenCalls::kMaxDepth);
+}
+
+TEST(ThreadCounts, EveryCountAddsUp) {
+  ThreadCounts sum, one;
+  one.events = 1;
+  one.calls = 2;
+  for (size_t i = 0; i < kEndReasons; ++i) one.ended[i] = 100 + i;
+  one.lone_ends = 3;
+  one.too_deep = 4;
+  one.unknown_kinds = 5;
+  one.gaps = 6;
+  one.lost_events = 7;
+  one.stalls = 8;
+  one.stalled_ns = 9;
+  one.clock_ns = 10;
+  one.running_ns = 11;
+  for (int i = 0; i < 2; ++i) sum.add(one);
+  EXPECT_EQ(sum.events, 2u);
+  EXPECT_EQ(sum.calls, 4u);
+  for (size_t i = 0; i < kEndReasons; ++i) EXPECT_EQ(sum.ended[i], 2 * (100 + i)) << i;
+  EXPECT_EQ(sum.lone_ends, 6u);
+  EXPECT_EQ(sum.too_deep, 8u);
+  EXPECT_EQ(sum.unknown_kinds, 10u);
+  EXPECT_EQ(sum.gaps, 12u);
+  EXPECT_EQ(sum.lost_events, 14u);
+  EXPECT_EQ(sum.stalls, 16u);
+  EXPECT_EQ(sum.stalled_ns, 18u);
+  EXPECT_EQ(sum.clock_ns, 20u);
+  EXPECT_EQ(sum.running_ns, 22u);
+}
+
 TEST(ThreadCalls, AThrowUnwindsTheCallsThatHaveAnExceptionEvent) {
   // c throws, b has no handler, a catches and goes on.
   const Read of = read({{0, kCall, 'a'},

@@ -121,6 +121,52 @@ TEST(FunctionTotals, ThreadsAndWorkersAddUp) {
   EXPECT_EQ(one.of('b').durations.count(), 4u);
 }
 
+// Each way to end occurs once in the one worker and twice in the other.
+TEST(FunctionTotals, WorkersAddUpHowCallsEnded) {
+  const std::vector<Event> events = {{0, kCall, 'm'},      {1, kCall, 'u'},   {3, kException, 'u'},
+                                     {3, kCall, 's'},      {5, kReturn, 'm'}, {6, kCall, 'g'},
+                                     {7, kException, 'x'}, {8, kCall, 'o'}};
+  const std::vector<Gap> gaps = {{6, 1, 0, 0}};
+  Functions one, two;
+  feed(one.slots, one.totals, events, gaps);
+  feed(two.slots, two.totals, {{0, kCall, 'w'}, {90, kReturn, 'w'}, {91, kCall, 'w'}}, {}, {1, 92});
+  feed(two.slots, two.totals, {{0, kCall, 'm'}, {70, kReturn, 'm'}});
+  for (int i = 0; i < 2; ++i) feed(two.slots, two.totals, events, gaps);
+  one.totals.add(one.slots, two.totals, two.slots);
+  EXPECT_EQ(one.of('u').exceptions, 3u);
+  EXPECT_EQ(one.of('x').exceptions, 3u);
+  EXPECT_EQ(one.of('s').skipped, 3u);
+  EXPECT_EQ(one.of('g').cut_by_gap, 3u);
+  EXPECT_EQ(one.of('o').open_at_end, 3u);
+  EXPECT_EQ(one.of('m').calls, 4u);
+  EXPECT_EQ(one.of('m').longest_ns, 70u);
+  EXPECT_EQ(one.of('m').shortest_ns, 5u);
+  EXPECT_EQ(one.of('w').calls, 2u);
+}
+
+TEST(FunctionTotals, AFunctionIsSeenByACallOrByAnException) {
+  Functions functions;
+  feed(functions.slots, functions.totals,
+       {{0, kCall, 'a'}, {1, kReturn, 'a'}, {2, kReturn, 'r'}, {3, kException, 'x'}});
+  EXPECT_TRUE(functions.of('a').is_seen());
+  EXPECT_TRUE(functions.of('x').is_seen());
+  EXPECT_FALSE(functions.of('r').is_seen()) << "a return of no call";
+}
+
+TEST(FunctionTotals, CallsThatAreTooDeepAreCountedAndNotTimed) {
+  Functions functions;
+  std::vector<Event> events(OpenCalls::kMaxDepth, {0, kCall, 'a'});
+  events.push_back({1, kCall, 'd'});
+  events.push_back({2, kCall, 'd'});
+  events.push_back({3, kException, 'd'});
+  events.push_back({4, kReturn, 'd'});
+  feed(functions.slots, functions.totals, events);
+  EXPECT_EQ(functions.of('a').calls, OpenCalls::kMaxDepth);
+  EXPECT_EQ(functions.of('d').calls, 2u);
+  EXPECT_EQ(functions.of('d').exceptions, 1u);
+  EXPECT_EQ(functions.of('d').total_ns, 0u);
+}
+
 // ---- callers
 
 std::map<std::string, std::string> pairs_of(const CallerTotals& callers,
@@ -217,6 +263,21 @@ TEST(ModuleTotals, AModuleCountsOnceWhileOneOfItsCallsIsOpen) {
   feed(other_slots, other, {{0, kCall, kTwo}, {3, kReturn, kTwo}});
   modules.add(other);
   EXPECT_EQ(text(modules.modules()[1].times), "2 calls, total 83, self 53");
+}
+
+TEST(ModuleTotals, BeyondTheLimitModulesAreCountedTogether) {
+  FunctionSlots slots;
+  ModuleTotals modules(slots);
+  std::vector<Event> events;
+  for (uint64_t i = 0; i < ModuleTotals::kMaxModules + 2; ++i) {
+    events.push_back({2 * i, kCall, i << 32});
+    events.push_back({2 * i + 1, kReturn, i << 32});
+  }
+  feed(slots, modules, events);
+  ASSERT_EQ(modules.modules().size(), ModuleTotals::kMaxModules + 1);
+  EXPECT_EQ(modules.modules()[1].module_id, 1u);
+  EXPECT_EQ(modules.modules().back().module_id, ModuleTotals::kOther);
+  EXPECT_EQ(text(modules.modules().back().times), "2 calls, total 2, self 2");
 }
 
 // ---- call tree

@@ -51,6 +51,18 @@ TEST(ChromeWriter, IntervalsMarksAndCounts) {
                                        "args":{"value":1000000000000}})"));
 }
 
+TEST(ChromeWriter, FunctionsMayBeNumberedAnew) {
+  VectorSink sink;
+  Writer writer(sink, 0);
+  writer.begin_thread(1, 1, "t");
+  writer.begin_call(0, 0, [] { return std::string_view("f"); });
+  writer.forget_functions();
+  writer.begin_call(0, 0, [] { return std::string_view("g"); });
+  EXPECT_EQ(writer.moved_times(), 0u) << "the same time is no step back";
+  ASSERT_TRUE(writer.finish({}).ok());
+  EXPECT_EQ(json::parse(text_of(sink))["traceEvents"][2]["name"], "g");
+}
+
 TEST(ChromeWriter, AnythingIsAName) {
   const std::string name = std::string("q\"b\\n\n\x01\xff\xc3\xa9") + "</script>";
   VectorSink sink;

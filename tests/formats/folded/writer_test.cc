@@ -36,14 +36,14 @@ TEST(FoldedWriter, WritesTheExampleOfTheDocument) {
 TEST(FoldedWriter, NamesCannotEndAFrameOrALine) {
   VectorSink sink;
   Writer writer(sink);
-  writer.push("a;b\nc\x7f");
+  writer.push("a;b\nc\x7f\x1f d");
   writer.push("");
   writer.push("\xff");
   writer.push(std::string(kMaxNameBytes + 1, 'x'));
   writer.weigh(1);
   ASSERT_TRUE(writer.finish().ok());
   EXPECT_EQ(text_of(sink),
-            "a:b c ;(no name);\xef\xbf\xbd;" + std::string(kMaxNameBytes, 'x') + " 1\n");
+            "a:b c   d;(no name);\xef\xbf\xbd;" + std::string(kMaxNameBytes, 'x') + " 1\n");
 }
 
 }  // namespace

@@ -176,6 +176,76 @@ TEST_F(PerfettoWriter, ANameIsCutAndMadeUtf8) {
   EXPECT_EQ(packet.back(), 'b') << "the character that does not fit is left out whole";
 }
 
+const Raw kPlain1000 = {0x40, 0xe8, 0x07, 0xd0, 0x03, 0x06, 0x50, 0x01};  // boottime, sequence 1
+
+Raw operator+(Raw left, const Raw& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+TEST_F(PerfettoWriter, ProcessesTracksAndCounters) {
+  ProcessTrack process;
+  process.uuid = 5;
+  process.pid = 42;
+  process.name = "app";
+  process.command_line = {"./app", "-v"};
+  writer_.add_process(process, 1000);
+  PlainTrack plain;
+  plain.uuid = 6;
+  plain.parent_uuid = 5;
+  plain.name = "lost";
+  plain.unit = "ev";
+  writer_.add_track(plain, 1000);
+  writer_.add_counter(plain, 1000);
+  writer_.count(6, 1000, 300);
+  const auto packets = finish();
+  ASSERT_EQ(packets.size(), 4u);
+  EXPECT_EQ(packets[0], kPlain1000 + (Raw{0xe2, 0x03, 0x16, 0x08, 0x05,  // track 5
+                                          0x1a, 0x12, 0x08, 0x2a,        // process: pid 42,
+                                          0x12, 0x05, '.',  '/',  'a',  'p', 'p',  // command line,
+                                          0x12, 0x02, '-',  'v',                   //
+                                          0x32, 0x03, 'a',  'p',  'p'}));          // name
+  const Raw track = {0x08, 0x06, 0x28, 0x05, 0x12, 0x04, 'l', 'o', 's', 't'};
+  EXPECT_EQ(packets[1], kPlain1000 + (Raw{0xe2, 0x03, 0x0a} + track));
+  EXPECT_EQ(packets[2],
+            kPlain1000 + (Raw{0xe2, 0x03, 0x10} + track + (Raw{0x42, 0x04, 0x32, 0x02, 'e', 'v'})));
+  EXPECT_EQ(packets[3], kPlain1000 + (Raw{0x5a, 0x08, 0x48, 0x04, 0x58, 0x06,  // counter, track 6
+                                          0xf0, 0x01, 0xac, 0x02}));           // 300
+}
+
+TEST_F(PerfettoWriter, BehindTheEndOfAThreadNothingIsOpen) {
+  writer_.begin_thread({7, 42, 43, ""}, 1000);
+  for (size_t i = 0; i < kMaxDepth + 1; ++i) call(1000, 0);
+  writer_.end_thread();
+  EXPECT_EQ(writer_.depth(), 0u);
+  const size_t said = 2 + kMaxDepth;
+  writer_.end_call(1001);
+  EXPECT_EQ(finish().size(), said);
+}
+
+TEST_F(PerfettoWriter, ANewThreadHasItsOwnCalls) {
+  writer_.begin_thread({7, 42, 43, ""}, 1000);
+  for (size_t i = 0; i < kMaxDepth + 1; ++i) call(1000, 0);
+  writer_.begin_thread({8, 42, 44, ""}, 1000);
+  EXPECT_EQ(writer_.depth(), 0u);
+  call(1000, 0);
+  writer_.end_call(1001);
+  EXPECT_EQ(writer_.depth(), 0u) << "the end is of the call, not of one that was too deep";
+}
+
+// A function that is known and has notes now: its number, and the notes.
+TEST_F(PerfettoWriter, AKnownNameMayHaveNotes) {
+  writer_.begin_thread({7, 42, 43, ""}, 1000);
+  const EventNotes notes = {{"n", EventNote::Kind::kNumber, 3, {}}};
+  call(1000, 0);
+  writer_.begin_call(1000, 0, [] { return std::string_view("not asked"); }, &notes);
+  const auto packets = finish();
+  ASSERT_EQ(packets.size(), 4u);
+  EXPECT_EQ(packets[3],
+            (Raw{0x40, 0x00, 0x50, 0x02, 0x68, 0x02, 0x5a, 0x0a, 0x48, 0x01, 0x50, 0x01, 0x22, 0x04,
+                 0x08, 0x01, 0x18, 0x03, 0x62, 0x07, 0x1a, 0x05, 0x08, 0x01, 0x12, 0x01, 'n'}));
+}
+
 class FullSink final : public ByteSink {
  public:
   Status write(Bytes) override { return Error{Code::kNoSpace, "full"}; }

@@ -76,5 +76,31 @@ TEST(PprofWriter, WritesProfileProto) {
   EXPECT_EQ(unpacked(sink.bytes()), wanted);
 }
 
+TEST(PprofWriter, SamplesAreWrittenAsTheyCome) {
+  VectorSink sink;
+  Writer writer(sink);
+  writer.push(writer.add_location("f"));
+  // Of values that do not compress.
+  for (uint64_t i = 1; i <= 100'000; ++i) writer.sample(1, i * 0x9E3779B97F4A7C15ull);
+  const size_t before = sink.bytes().size();
+  ASSERT_TRUE(writer.finish(0, 0, {}).ok());
+  EXPECT_GT(before, sink.bytes().size() / 2);
+}
+
+TEST(PprofWriter, WhatIsNotKnownIsLeftOut) {
+  VectorSink sink;
+  Writer writer(sink);
+  writer.add_mapping({0x10, 0x20, "app", ""});
+  ASSERT_TRUE(writer.finish(0, 0, {}).ok());
+  Raw wanted;
+  put(wanted, {0x70, 3});
+  put(wanted, "app");
+  put(wanted, {0x1a, 10, 0x08, 1, 0x10, 0x10, 0x18, 0x20, 0x28, 5, 0x38, 1});  // no build id
+  put(wanted, {0x50, 0});                                                      // no time
+  const Raw file = unpacked(sink.bytes());
+  ASSERT_GE(file.size(), wanted.size());
+  EXPECT_EQ(Raw(file.end() - static_cast<ptrdiff_t>(wanted.size()), file.end()), wanted);
+}
+
 }  // namespace
 }  // namespace collect::pprof

@@ -61,5 +61,33 @@ TEST(SpeedscopeWriter, OpensAndClosesBalance) {
   EXPECT_EQ(file["shared"]["frames"], json::parse(R"([{"name":"f"},{"name":"g"}])"));
 }
 
+TEST(SpeedscopeWriter, FunctionsMayBeNumberedAnew) {
+  VectorSink sink;
+  Writer writer(sink, 0, "x");
+  const uint32_t f = writer.frame_of(0, [] { return std::string_view("f"); });
+  writer.forget_functions();
+  EXPECT_NE(writer.frame_of(0, [] { return std::string_view("g"); }), f);
+}
+
+TEST(SpeedscopeWriter, AProfileWithoutAnEventHasNoTimes) {
+  VectorSink sink;
+  Writer writer(sink, 0, "x");
+  writer.begin_profile("a");
+  writer.open(9, writer.frame_named("f"));
+  writer.end_profile(9);
+  writer.begin_profile("b");
+  writer.end_profile(9);
+  writer.begin_profile("c");
+  writer.open(3, writer.frame_named("f"));
+  writer.end_profile(4);
+  EXPECT_EQ(writer.moved_times(), 0u);
+  ASSERT_TRUE(writer.finish("x").ok());
+  const json file = json::parse(text_of(sink));
+  EXPECT_EQ(file["profiles"][1]["startValue"], 0);
+  EXPECT_EQ(file["profiles"][1]["endValue"], 0);
+  EXPECT_EQ(file["profiles"][2]["startValue"], 3);
+  EXPECT_EQ(file["profiles"][2]["endValue"], 4);
+}
+
 }  // namespace
 }  // namespace collect::speedscope
