@@ -59,6 +59,10 @@ std::optional<atf::TimeRange> ExportedSession::time_range(const calls::Window& w
       last_ns = std::max(last_ns, thread.index->time_of(seq));
     }
   }
+  for (const storage::Marker& marker : about.markers) {
+    first_ns = std::min(first_ns, marker.at_ns);
+    last_ns = std::max(last_ns, marker.at_ns);
+  }
   first_ns = std::max(first_ns, window.first_ns);
   last_ns = std::min(last_ns, window.last_ns);
   if (first_ns > last_ns) return std::nullopt;

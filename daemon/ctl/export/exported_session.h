@@ -50,8 +50,8 @@ class ExportedSession {
   }
   // On the device's clock.
   calls::Window window(const ExportSelection& selection) const;
-  // First and last event of the chosen threads within the window, on the device's clock. Nothing
-  // where there are no events.
+  // From the first event or marker within the window to the last, on the device's clock. Nothing
+  // where there is none.
   std::optional<atf::TimeRange> time_range(const calls::Window& window) const;
 
   std::string name_of_process() const;

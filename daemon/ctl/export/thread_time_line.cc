@@ -63,10 +63,10 @@ void ThreadTimeLine::begin_thread(uint64_t device_ns) {
   target_.begin_thread(who_, session_.line_ns(std::max(device_ns, window_.first_ns)));
 }
 
-// What lies before something at this time.
+// What lies before something at this time. Stalls behind a loss come behind it.
 void ThreadTimeLine::arrive(uint64_t device_ns) {
   begin_thread(device_ns);
-  if (next_within_ < within_.size()) draw_stalls(device_ns);
+  if (!loss_ && next_within_ < within_.size()) draw_stalls(device_ns);
 }
 
 void ThreadTimeLine::draw_stalls(uint64_t until_ns) {
@@ -136,8 +136,8 @@ const EventNotes* ThreadTimeLine::notes_of(uint64_t detail_seq, bool is_end) {
 
 void ThreadTimeLine::on_call_begin(const calls::Call& call) {
   if (call.begin.ns >= window_.first_ns) rate_.add(call.begin.ns);
-  arrive(call.begin.ns);
   if (loss_) settle(call.begin.ns, call.is_caller_in_doubt);
+  arrive(call.begin.ns);
   if (call.begin.ns < last_ns_ && call.begin.ns >= window_.first_ns) ++counts_.moved_times;
   const bool is_wanted = wants(call.slot);
   open_.push_back({call.slot, is_wanted, is_wanted});
@@ -153,8 +153,8 @@ void ThreadTimeLine::on_call_end(const calls::EndedCall& call) {
     rate_.add(call.end.ns);
     if (call.end.ns < last_ns_ && call.end.ns >= window_.first_ns) ++counts_.moved_times;
   }
-  arrive(call.end.ns);
   if (loss_ && call.reason != calls::EndReason::kCutByGap) settle(call.end.ns, false);
+  arrive(call.end.ns);
   const Open open = open_.back();
   open_.pop_back();
   if (call.reason == calls::EndReason::kOpenAtEnd) (void)ascending(call.end.ns);  // so long it is
@@ -184,7 +184,7 @@ void ThreadTimeLine::on_gap(const calls::Gap& gap, const calls::Moment& last) {
   const uint32_t reasons = reasons_[next_gap_];
   counts_.lost_events += gap.lost;
   const uint64_t first_ns = std::max(gap.first_ns, last.ns);
-  begin_thread(first_ns);
+  arrive(first_ns);
   if (loss_) {  // nothing was read between the two
     loss_->last_ns = gap.last_ns;
     loss_->events += gap.lost;

@@ -157,6 +157,17 @@ TEST_F(ExportPerfetto, AWindowCutsCalls) {
   EXPECT_EQ(found["app/markers"]["instants"].size(), 1u);
 }
 
+TEST_F(ExportPerfetto, MarkersBeforeTheFirstEventAndBehindTheLastAreThere) {
+  write_thread(0, index_of({{1000, kCall, 0xA}, {2000, kReturn, 0xA}}, 100));
+  write_manifest(R"("markers":[{"at_ns":400,"text":"before"},{"at_ns":9000,"text":"behind"}],)",
+                 R"([{"id":0,"name":"main"}])");
+  ASSERT_EQ(run(Target::kPerfetto), 0) << err_.str();
+  EXPECT_EQ(tracks()["app/markers"]["instants"],
+            json::parse(R"([[400,"before"],[9000,"behind"]])"));
+  ASSERT_EQ(run(Target::kSpeedscope), 0) << err_.str();
+  EXPECT_EQ(report_["left_out"]["markers"], 2);
+}
+
 TEST_F(ExportPerfetto, OnlyWhatIsAskedFor) {
   write_stalled_session();
   ExportSelection selection;

@@ -101,6 +101,27 @@ TEST_F(ExportTimeLines, SpeedscopeShowsALossBetweenCalls) {
       << "what is open at the end is closed at the last event";
 }
 
+// It waits 2200..2400, and once more while events are lost: the loss begins where it began.
+TEST_F(ExportTimeLines, AStallWithinALossMovesNothing) {
+  write_thread(0, index_of({{1000, kCall, 0xA}, {4000, kReturn, 0xA}}, 100));
+  write_manifest(R"("gaps":[{"thread":0,"lane":"index","before_seq":1,"lost":5,"numbered_lost":5,
+      "first_ns":2500,"last_ns":3500,"reasons":["ring_full"]}],
+      "stalls":[{"kind":"page_wait","first_ns":2200,"last_ns":2400,"thread":0},
+                {"kind":"page_wait","first_ns":2600,"last_ns":3600,"thread":0}],)",
+                 R"([{"id":0,"name":"main","ended":true,"lost_events":5}])");
+  ASSERT_EQ(run(Target::kSpeedscope), 0) << err_.str();
+  const json file = json::parse(written());
+  json events;
+  for (const json& event : file["profiles"][0]["events"]) {
+    events.push_back({event["type"], event["at"],
+                      file["shared"]["frames"][event["frame"].get<size_t>()]["name"]});
+  }
+  EXPECT_EQ(events, json::parse(R"([["O",0,"a"],
+      ["O",1200,"[stall: page_wait]"],["C",1400,"[stall: page_wait]"],["C",1500,"a"],
+      ["O",1500,"[lost: 5 events]"],["C",2500,"[lost: 5 events]"],["O",2500,"a"],
+      ["O",2500,"[stall: page_wait]"],["C",2600,"[stall: page_wait]"],["C",3000,"a"]])"));
+}
+
 TEST_F(ExportTimeLines, TimesThatStepBackAreShownAndCounted) {
   write_thread(
       0,
