@@ -33,7 +33,10 @@ class ReportedCapture {
   const NameTable& names() const { return *names_; }
   const std::vector<const atf::SessionThread*>& threads() const { return threads_; }
   const calls::Window& window() const { return window_; }
-  uint64_t lost_events() const { return lost_; }
+  // With a window, of the readable threads in it; else of the whole capture.
+  uint64_t lost_events(const calls::ThreadCounts& counts) const {
+    return window_.is_everything() ? lost_ : counts.lost_events;
+  }
   bool has_unreadable_threads() const { return is_unreadable_; }
 
  private:

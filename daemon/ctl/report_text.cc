@@ -134,7 +134,7 @@ void put_capture_json(TextBuffer& out, const ReportedCapture& capture,
   out.json_string(capture.trace().path);
   put_json_field(out, "threads", threads);
   put_json_field(out, "events", counts.events);
-  put_json_field(out, "lost_events", capture.lost_events());
+  put_json_field(out, "lost_events", capture.lost_events(counts));
   if (const auto health = capture.manifest().health(); health) {
     out.put(",\"state\":");
     out.json_string(storage::session_state_name(health->state));
@@ -217,7 +217,7 @@ void put_remarks(TextBuffer& out, const ReportedCapture& capture,
   remark(counts.lone_ends, " returns without a call: not counted");
   remark(counts.too_deep, " calls too deep to be timed");
   remark(counts.unknown_kinds, " events of unknown kind: not counted");
-  remark(capture.lost_events(),
+  remark(capture.lost_events(counts),
          " events were lost while recording: times around them are estimates");
   if (counts.stalls != 0) {
     out.put("# ");

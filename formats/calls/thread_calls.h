@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "formats/calls/call.h"
@@ -75,20 +76,23 @@ class ThreadCalls {
   // Before the event with the number `gap.before_seq`. `survivors` as in OpenCalls::gap();
   // survivors_of_gap() finds it where the events behind can be read ahead.
   void gap(const Gap& gap, std::optional<size_t> survivors = std::nullopt) {
+    if (state_ != State::kBehind && gap.first_ns > window_.last_ns) leave_window();
     if (state_ == State::kBehind) return;
     const bool is_inside = state_ == State::kInside;
     open_.gap(newest_, survivors, [&](const EndedCall& call) {
       if (is_inside) give_end(call);
     });
-    if (!is_inside) return;
-    ++counts_.gaps;
-    counts_.lost_events += gap.lost;
-    sink_.on_gap(gap, newest_);
+    if (is_inside) {
+      give_gap(gap);
+    } else if (gap.last_ns == 0 || gap.last_ns >= window_.first_ns) {
+      reaching_in_.push_back(gap);
+    }
   }
 
   // Behind the last event, once.
   void finish() {
     if (state_ == State::kInside) end(EndReason::kOpenAtEnd, last_ns_);
+    for (const Gap& gap : std::exchange(reaching_in_, {})) give_gap(gap);
     state_ = State::kBehind;
     if (counts_.events == 0 && first_ns_ > last_ns_) return;
     for (const Stall& stall : stalls_) {
@@ -153,12 +157,12 @@ class ThreadCalls {
     if (state_ == State::kBehind) return false;
     if (state_ == State::kBefore && event.timestamp_ns < window_.first_ns) {
       move<false>(seq, event);
+      reaching_in_.clear();
       return false;
     }
     if (state_ == State::kBefore) enter();
     if (event.timestamp_ns <= window_.last_ns) return true;
-    last_ns_ = std::max(last_ns_, window_.last_ns);
-    end(EndReason::kCutByWindow, window_.last_ns);
+    leave_window();
     return false;
   }
 
@@ -167,6 +171,13 @@ class ThreadCalls {
     open_.restart_times(clock_.at(window_.first_ns));
     if (newest_.seq != kNoEvent) first_ns_ = last_ns_ = window_.first_ns;
     for (size_t i = 0; i < open_.timed_depth(); ++i) give_begin(open_.at(i));
+    for (const Gap& gap : std::exchange(reaching_in_, {})) give_gap(gap);
+  }
+
+  void leave_window() {
+    if (state_ == State::kBefore) enter();
+    last_ns_ = std::max(last_ns_, window_.last_ns);
+    end(EndReason::kCutByWindow, window_.last_ns);
   }
 
   void end(EndReason reason, uint64_t ns) {
@@ -185,6 +196,11 @@ class ThreadCalls {
     ++counts_.ended[static_cast<size_t>(call.reason)];
     sink_.on_call_end(call);
   }
+  void give_gap(const Gap& gap) {
+    ++counts_.gaps;
+    counts_.lost_events += gap.lost;
+    sink_.on_gap(gap, newest_);
+  }
 
   FunctionSlots& slots_;
   Sink& sink_;
@@ -196,6 +212,7 @@ class ThreadCalls {
   Moment newest_;                                             // the last event that was read
   uint64_t first_ns_ = std::numeric_limits<uint64_t>::max();  // in the window
   uint64_t last_ns_ = 0;
+  std::vector<Gap> reaching_in_;  // from before the window, behind the last event there
   ThreadCounts counts_;
 };
 

@@ -205,6 +205,22 @@ TEST_F(Report, LossIsSaid) {
   EXPECT_EQ(again()["lost_events"], 7);
 }
 
+TEST_F(Report, AWindowSaysItsOwnLossAlone) {
+  write_thread(
+      0,
+      index_of({{0, kCall, kA}, {1000, kReturn, kA}, {5000, kCall, kB}, {6000, kReturn, kB}}, 1));
+  write_text(session_ / "manifest.json",
+             R"({"threads":[{"id":0,"lost_events":7}],"gaps":[
+                 {"thread":0,"lane":"index","before_seq":1,"lost":4,"first_ns":100,"last_ns":200},
+                 {"thread":0,"lane":"index","before_seq":3,"lost":3,"first_ns":5100,
+                  "last_ns":5200}]})");
+  EXPECT_EQ(again()["lost_events"], 7);
+  options_.from = "4us";
+  EXPECT_EQ(again()["lost_events"], 3);
+  options_.to = "5us";
+  EXPECT_EQ(again()["lost_events"], 0);
+}
+
 TEST_F(Report, ABadThreadIsLeftOut) {
   write_thread(1, {'n', 'o'});
   const json document = run({{{0, kCall, kA}, {10, kReturn, kA}}});

@@ -297,9 +297,36 @@ TEST(ThreadCalls, BothEndsOfAWindowBelongToIt) {
 
 TEST(ThreadCalls, AGapBeforeTheWindowCutsCallsThere) {
   // c ended in the gap, before the window, which has the rest of a alone.
-  const Read of =
-      read({{0, kCall, 'a'}, {10, kCall, 'c'}, {60, kReturn, 'a'}}, {{2, 9, 0, 0}}, {}, {30, 100});
+  const Read of = read({{0, kCall, 'a'}, {10, kCall, 'c'}, {60, kReturn, 'a'}}, {{2, 9, 11, 29}},
+                       {}, {30, 100});
   EXPECT_THAT(of.lines, ElementsAre("+a 0", "-a 0..60 total 30 self 30 returned over a gap"));
+  EXPECT_EQ(of.counts.gaps, 0u);
+}
+
+TEST(ThreadCalls, AGapThatReachesIntoTheWindowCounts) {
+  const std::vector<Event> events = {{0, kCall, 'a'}, {10, kCall, 'c'}, {60, kReturn, 'a'}};
+  const Read of = read(events, {{2, 9, 11, 30}}, {}, {30, 100});
+  EXPECT_THAT(of.lines, ElementsAre("+a 0", "gap 9 behind 10",
+                                    "-a 0..60 total 30 self 30 returned over a gap"));
+  EXPECT_EQ(of.counts.gaps, 1u);
+  EXPECT_EQ(of.counts.lost_events, 9u);
+  EXPECT_EQ(read(events, {{2, 9, 0, 0}}, {}, {30, 100}).counts.gaps, 1u) << "nobody knows when";
+  EXPECT_EQ(read(events, {{1, 9, 1, 9}, {2, 4, 0, 0}}, {}, {30, 100}).counts.lost_events, 4u);
+  EXPECT_EQ(read(events, {{1, 9, 0, 0}}, {}, {30, 100}).counts.gaps, 0u)
+      << "c was called before the window, behind the gap";
+}
+
+TEST(ThreadCalls, AGapAtTheEndMayBeAllThatTheWindowHas) {
+  const Read of = read({{0, kCall, 'a'}}, {{1, 9, 40, 50}}, {}, {30, 100});
+  EXPECT_THAT(of.lines, ElementsAre("gap 9 behind 0"));
+  EXPECT_EQ(of.counts.lost_events, 9u);
+}
+
+TEST(ThreadCalls, AGapBehindTheWindowIsNotInIt) {
+  const Read of =
+      read({{10, kCall, 'a'}, {20, kCall, 'b'}, {90, kReturn, 'b'}}, {{2, 9, 41, 80}}, {}, {5, 40});
+  EXPECT_THAT(of.lines, ElementsAre("+a 10", "+b 20", "-b 20..40 total 20 self 20 cut_by_window",
+                                    "-a 10..40 total 30 self 10 cut_by_window"));
   EXPECT_EQ(of.counts.gaps, 0u);
 }
 

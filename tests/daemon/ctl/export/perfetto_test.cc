@@ -168,6 +168,18 @@ TEST_F(ExportPerfetto, MarkersBeforeTheFirstEventAndBehindTheLastAreThere) {
   EXPECT_EQ(report_["left_out"]["markers"], 2);
 }
 
+TEST_F(ExportPerfetto, AWindowThatBeginsWithinALossShowsIt) {
+  write_lossy_session(
+      {{1000, kCall, 0xA}, {2000, kCall, 0xB}, {4000, kReturn, 0xB}, {5000, kReturn, 0xA}}, 2, 2500,
+      3500);
+  ExportSelection selection;
+  selection.from_ns = 3000;
+  ASSERT_EQ(run(Target::kPerfetto, selection), 0) << err_.str();
+  EXPECT_EQ(report_["counts"]["lost_events"], 5);
+  (void)tracks();
+  EXPECT_EQ(losses_, 1);
+}
+
 TEST_F(ExportPerfetto, OnlyWhatIsAskedFor) {
   write_stalled_session();
   ExportSelection selection;
