@@ -127,6 +127,8 @@ bool DrainThread::may_give_up() const {
   // who connect.
   if (link_.is_up() || up_since_stop_ || link_.is_opening()) return false;
   if (link_.collector_returns(now_ms_)) return false;
+  // A cable that was pulled just now may be put back.
+  if (was_ever_up_ && now_ms_ - link_.down_since_ms() < settings_.exit_flush_ms) return false;
   if (settings_.role == Role::kConnect && link_.rounds_failed() == rounds_failed_at_stop_) {
     return false;
   }

@@ -479,6 +479,44 @@ TEST_F(DrainLinkTest, ACollectorThatSaidItReturnsIsWaitedForAtTheEnd) {
   expect_index(stream, 20);
 }
 
+// The cable is pulled, and the program ends before it is back.
+TEST_F(DrainLinkTest, ACollectorThatWasThereJustNowIsWaitedForAtTheEnd) {
+  Settings settings = connecting();
+  settings.exit_flush_ms = 600000;
+  ASSERT_TRUE(drain_start(settings));
+  const uint32_t stream = fake::add_stream(1, "main");
+  collector.welcome_pair();
+  expect_service(stream, 10);
+  collector.control.close();
+  collector.data.close();
+  EXPECT_TRUE(eventually([] { return !drain_connected(); }));
+  fake::write_index(stream, 10);
+  std::thread stopping([] { drain_stop(60000); });
+  EXPECT_TRUE(eventually([] { return !is_recording(); }));
+  for (int i = 0; i < 3; ++i) collector.accept().close();
+  collector.welcome_pair(true);
+  collector.seal();
+  stopping.join();
+  expect_index(stream, 20);
+}
+
+TEST_F(DrainLinkTest, ACollectorThatIsAwayForLongIsNotWaitedForAtTheEnd) {
+  Settings settings = connecting();
+  settings.exit_flush_ms = 0;
+  ASSERT_TRUE(drain_start(settings));
+  const uint32_t stream = fake::add_stream(1, "main");
+  collector.welcome_pair();
+  expect_service(stream, 10);
+  collector.control.close();
+  collector.data.close();
+  EXPECT_TRUE(eventually([] { return !drain_connected(); }));
+  const auto before = std::chrono::steady_clock::now();
+  std::thread stopping([] { drain_stop(300000); });
+  collector.accept().close();
+  stopping.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::minutes(1));
+}
+
 // A socket that is closed with unread bytes in it resets the connection, and takes the Bye along.
 TEST_F(DrainLinkTest, TheLinkStaysUntilItsGoodbyeWasRead) {
   ASSERT_TRUE(drain_start(connecting()));
