@@ -67,6 +67,34 @@ TEST(JsonCursor, WhatIsNoValueIsNotPassed) {
   EXPECT_TRUE(JsonCursor("[{}]", 0, 2).skip());
 }
 
+// Behind a key that has no colon there is no value to be read.
+TEST(JsonCursor, AMemberIsAKeyAndAColon) {
+  for (const char* bad : {"{\"a\" 1}", "{\"a\"", "{\"a\",", "{a:1}", "{1:1}", "{,", "{"}) {
+    JsonCursor cursor(bad);
+    std::string key;
+    ASSERT_TRUE(cursor.enter_object());
+    EXPECT_FALSE(cursor.next_member(key)) << bad;
+    EXPECT_FALSE(cursor.ok()) << bad;
+    EXPECT_FALSE(cursor.at_end()) << bad;
+  }
+}
+
+TEST(JsonCursor, SaysWhatIsWrongAndWhere) {
+  for (const auto& [text, why, offset] :
+       {std::tuple(R"("\u00e9)", "the text ends within a string", 107u),
+        {R"("\u00e)", "an escape is cut off", 103u},
+        {R"("\u00eg")", "an escape is not hexadecimal", 103u},
+        {R"("\)", "the text ends within a string", 102u},
+        {R"({"a" 1})", "a colon is expected", 105u},
+        {"[1", "the text ends within a container", 102u},
+        {"[1 2]", "a comma is expected", 103u}}) {
+    JsonCursor cursor(text, 100);
+    EXPECT_FALSE(cursor.skip()) << text;
+    EXPECT_STREQ(cursor.error(), why) << text;
+    EXPECT_EQ(cursor.offset(), offset) << text;
+  }
+}
+
 // Not only the document: each string says for itself that it is none.
 TEST(JsonCursor, BadStringsAreNotGivenOut) {
   for (const char* bad :

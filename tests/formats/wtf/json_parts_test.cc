@@ -2,6 +2,7 @@
 // come back.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "formats/wtf/json.h"
@@ -287,6 +288,42 @@ TEST(JsonParts, AByteLengthThatIsWrongIsSaid) {
     ASSERT_TRUE(cursor.next(chunk));
     ASSERT_EQ(chunk.parts.size(), 1u);
     EXPECT_EQ(chunk.parts[0].bytes.size(), 3u);
+  }
+}
+
+// Of two parts the second is there in part; it is left out, and that is said where it begins.
+TEST(JsonParts, APartThatIsCutOffIsSaid) {
+  ByHand file;
+  file.file_header().chunk(1, 1, {{0x40001, octets("note")}, {0x40000, octets("12345678")}});
+  file.bytes.resize(file.bytes.size() - 4);
+  VectorSink text;
+  Findings findings;
+  ASSERT_TRUE(binary_to_json(file.bytes, {}, text, findings).ok());
+  const json parts = json::parse(text.bytes())["chunks"][0]["parts"];
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(parts[0]["value"], "note");
+  EXPECT_TRUE(std::ranges::any_of(findings.list(), [&](const Finding& finding) {
+    return finding.rule == Rule::kTruncated && finding.sentence == "a cut part is left out" &&
+           finding.offset == file.bytes.size() - 4;
+  }));
+}
+
+TEST(JsonParts, EventsAreAnArrayOrNone) {
+  for (const auto& [events, is_sound] : {std::pair("", true),
+                                         {R"(,"events":null)", true},
+                                         {R"(,"events":[])", true},
+                                         {R"(,"events":7)", false},
+                                         {R"(,"events":{})", false},
+                                         {R"(,"events":"")", false}}) {
+    VectorSink binary;
+    Findings findings;
+    const std::string text =
+        R"({"wtfVersion":1,"formatVersion":10,"chunks":[{"id":1,"type":"event_data","parts":[)"
+        R"({"type":"json_event_buffer")" +
+        std::string(events) + "}]}]}";
+    ASSERT_TRUE(json_to_binary(octets(text), binary, findings).ok());
+    EXPECT_EQ(findings.list().empty(), is_sound) << events;
+    EXPECT_EQ(findings.has(Rule::kJsonValue), !is_sound) << events;
   }
 }
 

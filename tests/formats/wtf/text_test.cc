@@ -22,6 +22,26 @@ TEST(JsonText, Numbers) {
   EXPECT_EQ(text(1e15), "1e+15");
 }
 
+// RFC 3629, section 3: the first and the last of each length.
+TEST(JsonText, CodePoints) {
+  for (const auto& [code_point, utf8] : {std::pair(0x7Fu, "\x7F"),
+                                         {0x80u, "\xC2\x80"},
+                                         {0x7FFu, "\xDF\xBF"},
+                                         {0x800u, "\xE0\xA0\x80"},
+                                         {0xD7FFu, "\xED\x9F\xBF"},
+                                         {0xE000u, "\xEE\x80\x80"},
+                                         {0xFFFFu, "\xEF\xBF\xBF"},
+                                         {0x10000u, "\xF0\x90\x80\x80"},
+                                         {0x10FFFFu, "\xF4\x8F\xBF\xBF"},
+                                         {0xD800u, "\xEF\xBF\xBD"},
+                                         {0xDFFFu, "\xEF\xBF\xBD"},
+                                         {0x110000u, "\xEF\xBF\xBD"}}) {
+    std::string out;
+    append_utf8(out, code_point);
+    EXPECT_EQ(out, utf8) << code_point;
+  }
+}
+
 // RFC 4648, section 10.
 TEST(Base64, Vectors) {
   const std::pair<const char*, const char*> kVectors[] = {{"", ""},
@@ -58,6 +78,14 @@ TEST(Sniffing, KnowsFilesByContent) {
   EXPECT_EQ(kind("{\"format_version\": \"2.1\", \"threads\": []}"), FileKind::kUnknown);
   EXPECT_EQ(kind("[\"wtfVersion\"]"), FileKind::kUnknown);
   EXPECT_FALSE(looks_like_wtf({}));
+}
+
+TEST(Sniffing, LooksAtTheFirstBytesOnly) {
+  const std::string key = "\"wtfVersion\"";
+  std::string text = "{" + std::string(kSniffBytes - 1 - key.size(), ' ') + key;
+  EXPECT_EQ(file_kind(bytes_of(text)), FileKind::kJson);
+  text.insert(1, 1, ' ');
+  EXPECT_EQ(file_kind(bytes_of(text)), FileKind::kUnknown);
 }
 
 }  // namespace
