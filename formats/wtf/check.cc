@@ -215,7 +215,7 @@ void Checker::finish(const Reader& reader) {
     report_.zones.push_back(std::move(zone));
   }
   report_.event_types = names.size();
-  if (budget_.names == 0 || budget_.spans == 0) {
+  if (budget_.is_exceeded) {
     findings.add(Severity::kWarning, Rule::kLimit, 0,
                  "more distinct names, frames or time ranges than are counted");
   }

@@ -167,8 +167,9 @@ std::optional<FileHeader> parse_header(std::string_view json, uint64_t offset, F
     const JsonKind kind = cursor.peek();
     std::string_view raw;
     if (key == "timebase" && kind == JsonKind::kNumber) {
-      has_timebase = cursor.number(raw);
-      header.timebase_ms = json_double(raw);
+      const auto timebase = cursor.number(raw) ? json_double(raw) : std::nullopt;
+      has_timebase = timebase.has_value();
+      header.timebase_ms = timebase.value_or(0);
     } else if (key == "flags") {
       if (kind == JsonKind::kArray) {
         text_array(cursor, header.flags);

@@ -36,16 +36,15 @@ std::optional<int64_t> whole_number(const JsonPiece& piece) {
     return std::nullopt;
   }
   if (const auto value = json_integer(piece.text)) return value;
-  const double value = json_double(piece.text);
-  if (value != std::floor(value) || std::fabs(value) > kExact) return std::nullopt;
-  return static_cast<int64_t>(value);
+  const auto value = json_double(piece.text);
+  if (!value || *value != std::floor(*value) || std::fabs(*value) > kExact) return std::nullopt;
+  return static_cast<int64_t>(*value);
 }
 
 Status ChunkParser::put(const ChunkMembers& members) {
   ChunkOut chunk;
   std::vector<Part> parts;
   if (!read_head(members, chunk) || !read_parts(members.parts, parts)) return {};
-  if (!load_table(parts)) return {};
   std::vector<std::vector<uint8_t>> bytes(parts.size());
   size_t last_buffer = parts.size();
   size_t last_table = parts.size();
@@ -53,9 +52,12 @@ Status ChunkParser::put(const ChunkMembers& members) {
     if (parts[i].is_buffer()) last_buffer = i;
     if (parts[i].is(PartType::kStringTable)) last_table = i;
   }
+  // First, because the events name its strings.
+  if (last_table != parts.size() && !put_part(parts[last_table], bytes[last_table])) return {};
+  load_table(last_table == parts.size() ? Bytes() : Bytes(bytes[last_table]));
   std::vector<PartOut> out;
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (!put_part(parts[i], bytes[i])) continue;
+    if (i == last_table || !put_part(parts[i], bytes[i])) continue;
     if (i == last_buffer && !parts[i].json_events) learn(parts[i], bytes[i]);
   }
   // Known only now: events may have named texts that the table did not have.
@@ -170,23 +172,12 @@ bool ChunkParser::read_part(JsonCursor& cursor, Part& part) {
 }
 
 // The last string table of the chunk is the one that events mean, wherever it stands.
-bool ChunkParser::load_table(const std::vector<Part>& parts) {
+void ChunkParser::load_table(Bytes bytes) {
+  const StringTable table(bytes);
   std::vector<std::string> strings;
-  const auto last = std::find_if(parts.rbegin(), parts.rend(),
-                                 [](const Part& part) { return part.is(PartType::kStringTable); });
-  if (last != parts.rend()) {
-    if (last->base64) {
-      std::vector<uint8_t> bytes;
-      if (!put_base64(*last, bytes)) return false;
-      const StringTable table(bytes);
-      const size_t count = std::min(table.size(), kMaxJsonStrings);
-      for (size_t i = 0; i < count; ++i) strings.emplace_back(table[i]);
-    } else if (!put_table(*last, strings)) {
-      return false;
-    }
-  }
+  const size_t count = std::min(table.size(), kMaxJsonStrings);
+  for (size_t i = 0; i < count; ++i) strings.emplace_back(table[i]);
   parser_.begin(std::move(strings));
-  return true;
 }
 
 bool ChunkParser::put_table(const Part& part, std::vector<std::string>& strings) {

@@ -60,7 +60,7 @@ class ChunkParser {
   uint32_t read_time(const JsonPiece& piece);
   bool read_parts(const JsonPiece& piece, std::vector<Part>& parts);
   bool read_part(JsonCursor& cursor, Part& part);
-  bool load_table(const std::vector<Part>& parts);
+  void load_table(Bytes bytes);
   bool put_part(const Part& part, std::vector<uint8_t>& bytes);
   bool put_base64(const Part& part, std::vector<uint8_t>& bytes);
   bool put_table(const Part& part, std::vector<std::string>& strings);

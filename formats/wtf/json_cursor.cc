@@ -1,6 +1,8 @@
 #include "formats/wtf/json_cursor.h"
 
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 
 #include "formats/wtf/text.h"
 
@@ -284,16 +286,21 @@ std::optional<int64_t> json_integer(std::string_view number) {
   return value;
 }
 
-double json_double(std::string_view number) {
+std::optional<double> json_double(std::string_view number) {
   double value = 0;
-  std::from_chars(number.data(), number.data() + number.size(), value);
-  return value;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error == std::errc()) return value;
+  if (std::isinf(std::strtod(std::string(number).c_str(), nullptr))) return std::nullopt;
+  return 0;
 }
 
-float json_float(std::string_view number) {
+std::optional<float> json_float(std::string_view number) {
   float value = 0;
-  std::from_chars(number.data(), number.data() + number.size(), value);
-  return value;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error == std::errc()) return value;
+  const auto wide = json_double(number);
+  if (!wide || std::fabs(*wide) > 1) return std::nullopt;
+  return 0.0f;
 }
 
 }  // namespace collect::wtf

@@ -78,7 +78,8 @@ bool is_json(std::string_view text, size_t max_depth = kMaxJsonDepth);
 
 // A number as written; absent unless it is a whole number in range.
 std::optional<int64_t> json_integer(std::string_view number);
-double json_double(std::string_view number);
-float json_float(std::string_view number);
+// Nothing where the number is too large for the type; one that is too small is 0.
+std::optional<double> json_double(std::string_view number);
+std::optional<float> json_float(std::string_view number);
 
 }  // namespace collect::wtf

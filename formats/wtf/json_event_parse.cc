@@ -206,8 +206,9 @@ bool EventParser::put_number(ArgType type, JsonCursor& cursor, uint32_t& word) {
   std::string_view number;
   if (!cursor.number(number)) return false;
   if (type == ArgType::kFloat32) {
-    word = std::bit_cast<uint32_t>(json_float(number));
-    return true;
+    const auto value = json_float(number);
+    if (value) word = std::bit_cast<uint32_t>(*value);
+    return value.has_value();
   }
   const auto value = json_integer(number);
   const int64_t bits = 8 * static_cast<int64_t>(element_bytes(type));

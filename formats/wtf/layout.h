@@ -71,7 +71,7 @@ inline constexpr uint32_t kDefineWireId = 1;
 inline constexpr uint32_t kMaxWireId = 65535;       // uint16 in the definition
 inline constexpr uint32_t kMaxZoneId = 65535;       // uint16
 inline constexpr uint32_t kMaxTimeUs = 0xFFFFFFFF;  // 71 min 34.9 s after the timebase
-inline constexpr uint32_t kMaxViewerDepth = 1024;   // scopes nested deeper are not built
+inline constexpr uint32_t kMaxViewerDepth = 1024;   // scopes from this depth on are not built
 
 // --- Limits of ours, on what a file may make us keep ---
 inline constexpr size_t kMaxDefinitions = size_t{1} << 18;  // event types, redefinitions included

@@ -65,6 +65,7 @@ Status Transcoder::run() {
     }
   }
   COLLECT_TRY(copy_rest());
+  if (done_) done_(reader_.position());
   return writer_.finish();
 }
 
@@ -254,7 +255,7 @@ Result<uint64_t> rewrite(Bytes file, ByteSink& out, Findings& findings, const By
   if (report.kind == FileKind::kBinary && report.grade == Grade::kOk && report.viewer_loads) {
     for (size_t at = 0; at < file.size(); at += kCopiedBytes) {
       COLLECT_TRY(out.write(file.subspan(at, std::min(kCopiedBytes, file.size() - at))));
-      if (done) done(at);
+      if (done) done(std::min(at + kCopiedBytes, file.size()));
     }
     return report.events;
   }

@@ -66,7 +66,7 @@ struct WriterStats {
   uint64_t backward_steps = 0;  // an event before the last one of its zone; viewers sort
   uint64_t chunks = 0;          // with the header chunk
   uint64_t bytes = 0;           // handed to the sink
-  uint32_t max_depth = 0;       // over kMaxViewerDepth the viewer stops building scopes
+  uint32_t max_depth = 0;       // from kMaxViewerDepth on the viewer stops building scopes
 };
 
 // What a next file needs to go on where this one ends.

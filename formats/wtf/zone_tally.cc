@@ -44,6 +44,8 @@ void ZoneTally::add_name(const Event& event, TallyBudget& budget) {
     } else if (budget.names != 0) {
       --budget.names;
       names_.emplace(std::move(name), 1);
+    } else {
+      budget.is_exceeded = true;
     }
     return;
   }
@@ -53,6 +55,8 @@ void ZoneTally::add_name(const Event& event, TallyBudget& budget) {
   } else if (budget.names != 0) {
     --budget.names;
     types_.emplace(event.type->index, 1);
+  } else {
+    budget.is_exceeded = true;
   }
 }
 
@@ -67,7 +71,10 @@ void ZoneTally::add_span(const Event& event, TallyBudget& budget) {
   walk.next(value);
   const auto id = static_cast<uint32_t>(value.integer());
   const bool is_new = frame ? frames_.count(id) == 0 : ranges_.count(id) == 0;
-  if (is_new && budget.spans == 0) return;
+  if (is_new && budget.spans == 0) {
+    budget.is_exceeded = true;
+    return;
+  }
   if (is_new) --budget.spans;
   if (range) {
     ranges_.insert(id);

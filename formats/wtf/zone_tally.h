@@ -18,6 +18,7 @@ namespace collect::wtf {
 struct TallyBudget {
   size_t names = kMaxCountedNames;
   size_t spans = kMaxCountedSpans;
+  bool is_exceeded = false;  // something was not counted
 };
 
 // +1 for a scope's begin, -1 for its end, 0 for all other events.

@@ -136,6 +136,9 @@ TEST(Check, NamesAreCountedUpToALimit) {
     events.word(2).word(1).word(2 + static_cast<uint32_t>(i)).word(kNullOrdinal);
   }
   events.word(2).word(1).word(2).word(kNullOrdinal);
+  EXPECT_FALSE(check_file(file_of(table, events)).findings.has(Rule::kLimit)) << "all are counted";
+  table += "one more\0"s;
+  events.word(2).word(1).word(2 + static_cast<uint32_t>(kMaxCountedNames)).word(kNullOrdinal);
   const FileReport report = check_file(file_of(table, events));
   EXPECT_EQ(report.zones[0].distinct_names, kMaxCountedNames);
   EXPECT_EQ(report.zones[0].most_frequent[0], std::pair("n0"s, uint64_t{2}));

@@ -56,6 +56,28 @@ TEST(JsonValues, NumbersFitTheirTypes) {
   }
 }
 
+// Too large for a float is no value; too small for one is 0.
+TEST(JsonValues, FloatsHaveTheirRange) {
+  for (const char* number : {"3.4e38", "-3.4e38", "1e-60", "1e-400", "0"}) {
+    EXPECT_TRUE(value_fits("float32", number)) << number;
+  }
+  for (const char* number : {"1e39", "-1e39", "1e400"}) {
+    EXPECT_FALSE(value_fits("float32", number)) << number;
+  }
+}
+
+// The table's strings are needed before the events, and its mistakes are told once.
+TEST(JsonValues, AMistakeInAStringTableIsOneFinding) {
+  const std::string text =
+      R"({"wtfVersion":1,"formatVersion":10,"chunks":[{"id":2,"type":"event_data","parts":[)"
+      R"({"type":"string_table","value":["a",7,"b\u0000c"]},)"
+      R"({"type":"json_event_buffer","events":[]}]}]})";
+  VectorSink binary;
+  Findings findings;
+  ASSERT_TRUE(json_to_binary(bytes_of(text), binary, findings).ok());
+  EXPECT_EQ(findings.list().size(), 2u) << "an entry that is no string, one with a NUL";
+}
+
 TEST(JsonValues, NumbersStandForThemselves) {
   const ReadEvents read = events_of("int8 a, int16 b, int32 c, uint32 d, int16[] e",
                                     R"({"wireId":2,"time":4294967295,"args":)"
