@@ -9,6 +9,7 @@
 
 #include "daemon/symbolize/limits.h"
 #include "tests/daemon/symbolize/poison.h"
+#include "tests/fakes/sanitized.h"
 
 namespace collect::symbolize::test {
 namespace {
@@ -31,6 +32,17 @@ TEST(Demangle, ANameUpToTheLimitIsTakenAsItIs) {
   const std::string most(kMaxSymbolNameBytes, 'x');
   EXPECT_EQ(demangled(most), most);
   EXPECT_EQ(demangled(most + "y"), most.substr(3) + "...");
+}
+
+// 409 numbers are 2,045 bytes of text with their brackets: a name of three bytes just fits.
+TEST(Demangle, CxxTextUpToTheLimitIsWhole) {
+  const std::string arguments(409, 'i');
+  const std::string whole = demangled("_Z3fff" + arguments);
+  EXPECT_EQ(whole.size(), kMaxSymbolNameBytes);
+  EXPECT_TRUE(whole.starts_with("fff(int, int, "));
+  EXPECT_TRUE(whole.ends_with(", int)"));
+  EXPECT_EQ(demangled("_Z4ffff" + arguments),
+            "f" + whole.substr(0, kMaxSymbolNameBytes - 4) + "...");
 }
 
 // 278 bytes that stand for 436 MB: each pair holds the one before it twice.
@@ -95,6 +107,41 @@ TEST(Demangle, EveryNameHasItsTime) {
   const std::string linkage = "_Z1f" + std::string(300, 'i');
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
   while (std::chrono::steady_clock::now() < end) ASSERT_EQ(demangled(linkage), name + ")");
+}
+
+volatile sig_atomic_t ticks_seen = 0;
+void (*tick_of_the_clock)(int) = nullptr;
+
+void see_tick(int number) {
+  ticks_seen = ticks_seen + 1;
+  tick_of_the_clock(number);
+}
+
+// A pack expansion is searched for its pack, type within type, before any text comes out: each
+// pair holds the one before it twice, so the search takes seconds.
+std::string slow_name() {
+  std::string type = "S_IiiE";
+  for (const char digit : std::string_view("0123456789ABCDEFGHIJKLMNOPQR")) {
+    type.insert(0, "S_I");
+    type += std::string("S") + digit + "_E";
+  }
+  return "_Z1fDpSt4pair" + type.substr(2);
+}
+
+// SYMBOLIZE.md "Demangling": 100 ms of CPU time are five ticks.
+TEST(Demangle, ANameThatTakesTooLongStaysAsItIs) {
+  if (fakes::kSanitized) GTEST_SKIP() << "a sanitizer holds signals back";
+  const DemangleClock clock;
+  struct sigaction action{};
+  ASSERT_EQ(::sigaction(SIGVTALRM, nullptr, &action), 0);
+  tick_of_the_clock = action.sa_handler;
+  action.sa_handler = see_tick;
+  ASSERT_EQ(::sigaction(SIGVTALRM, &action, nullptr), 0);
+  ticks_seen = 0;
+  const std::string name = slow_name();
+  EXPECT_EQ(demangled(name), name);
+  EXPECT_EQ(ticks_seen, 5);
+  EXPECT_EQ(demangled("_ZN1a1bEv"), "a::b()") << "the demangler goes on after a jump out of it";
 }
 
 TEST(Demangle, EveryDepthIsCutAndNeverHeldUp) {

@@ -59,6 +59,34 @@ TEST(FunctionPattern, BaseNames) {
   EXPECT_EQ(base_name("operator"), "operator");
   EXPECT_EQ(base_name("ns::A::operator<<(int)"), "operator<<");
   EXPECT_EQ(base_name(""), "");
+  EXPECT_EQ(base_name("ns::A<int>::f(int)"), "f");
+  EXPECT_EQ(base_name("ns::A<int>::f<char>(int)"), "f");
+  EXPECT_EQ(base_name("(anonymous namespace)::f"), "f");
+  EXPECT_EQ(base_name("ns::<unnamed>"), "<unnamed>");
+  EXPECT_EQ(base_name("f<A<int> >(A<int>)"), "f");
+}
+
+TEST(FunctionPattern, WhatIsNoCxxNameIsOnePart) {
+  for (const char* name : {"f(g", "lib:open", "ns::", "a:", "(x)", "::"}) {
+    EXPECT_EQ(base_name(name), name);
+  }
+  EXPECT_EQ(base_name("a::b"), "b");
+  EXPECT_EQ(base_name("a>b::f(int)"), "f") << "a bracket that nothing has opened closes none";
+}
+
+TEST(FunctionPattern, AMethodOfATemplateHasItsOwnArguments) {
+  const char* name = "ns::A<int>::f<char>(int)";
+  for (const char* pattern : {"f", "f<char>", "f<char>(int)", "A<int>::f", "ns::A<int>::f"}) {
+    EXPECT_TRUE(means_function(pattern, "", name)) << pattern;
+  }
+  for (const char* pattern : {"A", "ns::A", "A<int>"}) {
+    EXPECT_FALSE(means_function(pattern, "", name)) << pattern;
+  }
+}
+
+TEST(FunctionPattern, NoPatternMeansNothing) {
+  EXPECT_FALSE(means_function("", "", "f"));
+  EXPECT_FALSE(means_function("", "f", "f(int)"));
 }
 
 TEST(FunctionPattern, OfADeepNameTheInnermostPartsCount) {
@@ -68,6 +96,8 @@ TEST(FunctionPattern, OfADeepNameTheInnermostPartsCount) {
   EXPECT_TRUE(means_function("n99::f", "", name + "f(int)"));
   EXPECT_TRUE(means_function(name + "f", "", name + "f(int)"));
   EXPECT_FALSE(means_function("n2::f", "", name + "f(int)"));
+  EXPECT_TRUE(means_function("n85::*::f", "", name + "f(int)")) << "16 parts with f";
+  EXPECT_FALSE(means_function("n84::*::f", "", name + "f(int)"));
 }
 
 // A pattern that would make a backtracking matcher run for ages.
@@ -88,10 +118,18 @@ TEST(FunctionPattern, WordsAreIdsOrPatterns) {
   for (const char* word : {"", "0x", "0xg", "0x12345678901234567"}) {
     EXPECT_EQ(parse_function_words({word}).code(), Code::kInvalidArgument) << word;
   }
+  EXPECT_EQ(parse_function_words({"0x12g"}).code(), Code::kInvalidArgument);
+  const auto largest = parse_function_words({"0xffffffffffffffff"});
+  ASSERT_TRUE(largest.ok());
+  EXPECT_EQ((*largest)[0].id, UINT64_MAX);
   EXPECT_EQ(parse_function_words({std::string(kMaxPathBytes, 'f')}).code(), Code::kLimit);
+  EXPECT_TRUE(parse_function_words({std::string(kMaxPathBytes - 1, 'f')}).ok());
   EXPECT_TRUE(parse_function_words(std::vector<std::string>(kMaxPatterns, "f")).ok());
   EXPECT_EQ(parse_function_words(std::vector<std::string>(kMaxPatterns + 1, "f")).code(),
             Code::kLimit);
+  std::vector<std::string> with_id(kMaxPatterns, "f");
+  with_id.emplace_back("0x1");
+  EXPECT_TRUE(parse_function_words(with_id).ok()) << "an id is no pattern";
 }
 
 }  // namespace

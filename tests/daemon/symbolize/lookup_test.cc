@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -198,6 +199,57 @@ TEST_F(LookupTest, AFileWithoutATableOrWithALieOfOneIsSaid) {
   EXPECT_THAT(look(file).source.problem, Not(HasSubstr("symbol table of")));
 }
 
+// Where the header of section `number` of a file begins.
+size_t section_at(const std::vector<uint8_t>& file, size_t number) {
+  return static_cast<size_t>(load_le<uint64_t>(&file[40])) + 64 * number;  // e_shoff
+}
+
+TEST_F(LookupTest, ATableWhoseEntriesHaveNoBytesIsRefused) {
+  ElfFile file;
+  file.symbols = {{0x10, "f"}};
+  std::vector<uint8_t> bytes = file.bytes();
+  store_le<uint64_t>(&bytes[section_at(bytes, 1) + 56], 0);  // sh_entsize
+  request_.addresses = {0x10};
+  const Said said = look(scratch_.write("app.so", bytes));
+  EXPECT_THAT(said.source.problem, HasSubstr("symbol table of 48 bytes"));
+  EXPECT_THAT(said.names, IsEmpty());
+}
+
+// A file that has both tables, as most do, in either order.
+TEST_F(LookupTest, TheWholeTableIsTakenWhereverItStands) {
+  ElfFile file;
+  file.symbols = {{0x10, "f"}};
+  std::vector<uint8_t> bytes = file.bytes();
+  const size_t whole = section_at(bytes, 1);
+  const size_t exported = section_at(bytes, 4);  // a section more, behind the others
+  ASSERT_EQ(exported, bytes.size());
+  bytes.resize(exported + 64);
+  store_le<uint16_t>(&bytes[60], 5);  // e_shnum
+  std::copy_n(&bytes[whole], 64, &bytes[exported]);
+  store_le<uint32_t>(&bytes[exported + 4], 11);   // sh_type: SHT_DYNSYM
+  store_le<uint64_t>(&bytes[exported + 32], 24);  // sh_size: no symbol but number 0
+  request_.addresses = {0x10};
+  EXPECT_THAT(look(scratch_.write("app.so", bytes)).names, ElementsAre("0x10 f"));
+  std::swap_ranges(&bytes[whole], &bytes[whole] + 64, &bytes[exported]);
+  EXPECT_THAT(look(scratch_.write("app.so", bytes)).names, ElementsAre("0x10 f"));
+}
+
+// One symbol many times, behind every other address there is.
+TEST_F(LookupTest, ASymbolMayBeThereManyTimes) {
+  ElfFile file;
+  file.symbols.assign(10'000, {UINT64_MAX, "again"});
+  file.symbols.push_back({0x10, "f"});
+  std::vector<uint8_t> bytes = file.bytes();
+  const auto table = static_cast<size_t>(load_le<uint64_t>(&bytes[section_at(bytes, 1) + 24]));
+  // One st_name for all of them.
+  for (size_t at = 1; at <= 10'000; ++at) store_le<uint32_t>(&bytes[table + 24 * at], 1);
+  request_.addresses = {0x10};
+  request_.patterns = {"f", "again"};
+  const Said said = look(scratch_.write("app.so", bytes));
+  EXPECT_THAT(said.names, ElementsAre("0x10 f"));
+  EXPECT_THAT(said.functions, ElementsAre(0x10));
+}
+
 // SYMBOLIZE.md "Limits": 4 million symbols of a file. Most of these are none; the last ones are.
 TEST_F(LookupTest, OnlySoManySymbolsOfAFileAreLookedAt) {
   ElfFile file;
@@ -299,6 +351,13 @@ TEST_F(LookupTest, PatternsFindFunctionsByAddress) {
   EXPECT_THAT(said.names, IsEmpty());
   EXPECT_THAT(said.kinds, ElementsAre(FrameKind::kSource, FrameKind::kFunctions, FrameKind::kDone));
   EXPECT_THAT(look("/nowhere").done.matched, ElementsAre(0, 0, 0));
+}
+
+TEST_F(LookupTest, APatternMayMeanAnyOfTheNamesOfAnAddress) {
+  ElfFile file;
+  file.symbols = {{0x10, "public"}, {0x10, "inner", kLocal}};
+  request_.patterns = {"inner"};
+  EXPECT_THAT(look(file).functions, ElementsAre(0x10));
 }
 
 TEST_F(LookupTest, WhatHasNoNameNoPatternMeans) {

@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <iterator>
+
 #include "daemon/symbolize/limits.h"
 #include "tests/daemon/symbolize/scratch.h"
 #include "tests/fakes/older_kernel.h"
@@ -228,6 +230,59 @@ TEST(ModuleFiles, EveryWayToWriteABuildId) {
             (std::vector<std::string>{scratch.file(".build-id/ab/0f.debug"),
                                       scratch.file(".build-id/ab/0f"), scratch.file("ab/0f.debug"),
                                       scratch.file("ab0f.debug"), scratch.file("ab0f")}));
+}
+
+// What is left of it would be a directory, or the name of a file that is there by chance.
+TEST(ModuleFiles, ABuildIdOfOneByteIsNotLookedFor) {
+  const Scratch scratch;
+  LookupRequest request;
+  request.build_id = {0xab};
+  request.roots = {"/"};
+  request.directories = {scratch.path()};
+  std::filesystem::create_directories(scratch.file(".build-id/ab"));
+  for (const char* name : {".build-id/ab/.debug", "ab", "ab.debug"}) scratch.write(name, {1});
+  EXPECT_TRUE(open_module_files(request).empty());
+}
+
+TEST(ModuleFiles, OnlyTheSameNameIsTheSame) {
+  const Scratch scratch;
+  LookupRequest request;
+  request.build_id = {0xab};  // too short to look for
+  request.roots = {"/"};
+  request.directories = {scratch.path()};
+  for (const char* name : {".debug", "libapp.so.other", "libapp.so.debugs", "other.so.debug"}) {
+    scratch.write(name, {1});
+  }
+  request.module_path = "/x/libapp.so";
+  EXPECT_TRUE(open_module_files(request).empty());
+  request.module_path = "/x/";
+  EXPECT_TRUE(open_module_files(request).empty()) << "a path without a name";
+  request.module_path = "other.so";
+  EXPECT_EQ(open_module_files(request).size(), 1u);
+}
+
+TEST(ModuleFiles, FilesAreClosedWithTheirObjects) {
+  const Scratch scratch;
+  LookupRequest request;
+  request.module_path = scratch.write("libapp.so", {1});
+  request.roots = {"/"};
+  const auto count_open = [] {
+    const std::filesystem::directory_iterator descriptors("/proc/self/fd");
+    return std::distance(begin(descriptors), end(descriptors));
+  };
+  const auto before = count_open();
+  {
+    const auto files = open_module_files(request);
+    ASSERT_EQ(files.size(), 1u);
+    EXPECT_EQ(count_open(), before + 1) << "the handle that was looked at first is closed";
+    EXPECT_EQ(::fcntl(files[0].fd(), F_GETFD), FD_CLOEXEC);
+    const int flags = ::fcntl(files[0].fd(), F_GETFL);
+    EXPECT_EQ(flags & O_ACCMODE, O_RDONLY);
+    EXPECT_NE(flags & O_NONBLOCK, 0);
+  }
+  EXPECT_EQ(count_open(), before);
+  EXPECT_FALSE(opens(scratch.path()));
+  EXPECT_EQ(count_open(), before);
 }
 
 TEST(ModuleFiles, SearchesDirectoriesByBuildIdAndByName) {

@@ -76,6 +76,26 @@ TEST(FrameReader, FindsEveryFlippedByte) {
   }
 }
 
+TEST(FrameReader, SaysWhetherAPartOfAFrameWaits) {
+  const std::vector<uint8_t> frame = request_frame();
+  FrameReader reader(kMaxRequestBytes);
+  EXPECT_TRUE(reader.empty());
+  reader.push(Bytes(frame).first(1));
+  EXPECT_FALSE(reader.empty());
+  reader.push(Bytes(frame).subspan(1));
+  EXPECT_FALSE(reader.empty());
+  ASSERT_TRUE(reader.next().ok());
+  EXPECT_TRUE(reader.empty());
+}
+
+TEST(FrameReader, RefusesAWrongChecksum) {
+  std::vector<uint8_t> frame = request_frame();
+  frame.back() ^= 1;
+  FrameReader reader(kMaxRequestBytes);
+  reader.push(frame);
+  EXPECT_EQ(reader.next().code(), Code::kDamaged);
+}
+
 TEST(FrameReader, RefusesKindsThatAreNone) {
   for (const uint32_t kind : {0u, uint32_t(FrameKind::kDone) + 1, 0xffffffffu}) {
     FrameReader reader(kMaxRequestBytes);
@@ -152,7 +172,9 @@ TEST(LookupRequestTest, LimitsPlusOneAreRefused) {
   sent.patterns.emplace_back("f");
   EXPECT_FALSE(decode_request(encode_request(sent)).ok());
   sent = request();
-  sent.directories.assign(kMaxCandidates + 1, "d");
+  sent.directories.assign(kMaxCandidates, "d");
+  EXPECT_TRUE(decode_request(encode_request(sent)).ok());
+  sent.directories.emplace_back("d");
   EXPECT_FALSE(decode_request(encode_request(sent)).ok());
   sent = request();
   sent.roots.assign(kMaxCandidates, "d");
@@ -162,6 +184,17 @@ TEST(LookupRequestTest, LimitsPlusOneAreRefused) {
   sent = request();
   sent.addresses = {2, 1};
   EXPECT_FALSE(decode_request(encode_request(sent)).ok());
+}
+
+TEST(LookupRequestTest, EveryTextOfAListHasALimit) {
+  for (const auto list :
+       {&LookupRequest::roots, &LookupRequest::directories, &LookupRequest::patterns}) {
+    LookupRequest sent = request();
+    (sent.*list).emplace_back(kMaxPathBytes, 'x');
+    EXPECT_TRUE(decode_request(encode_request(sent)).ok());
+    (sent.*list).back() += 'x';
+    EXPECT_FALSE(decode_request(encode_request(sent)).ok());
+  }
 }
 
 TEST(AnswerFrames, ComeBackAndAreRefusedWhenCut) {
@@ -191,6 +224,45 @@ TEST(AnswerFrames, ComeBackAndAreRefusedWhenCut) {
   EXPECT_EQ(done->left_out, 5u);
   EXPECT_EQ(done->matched, (std::vector<uint8_t>{1, 0}));
   EXPECT_FALSE(decode_done(encode_done({5, std::vector<uint8_t>(kMaxPatterns + 1)})).ok());
+}
+
+TEST(AnswerFrames, OfACutFrameWhatIsWholeIsTaken) {
+  std::vector<uint8_t> body;
+  append_name(body, 7, "seven");
+  append_name(body, 8, "eight");
+  for (size_t bytes = 0; bytes <= body.size(); ++bytes) {
+    std::vector<NamedAddress> names;
+    const bool is_whole = bytes % (4 + 2 + 5) == 0;
+    EXPECT_EQ(decode_names(Bytes(body).first(bytes), names).ok(), is_whole) << bytes;
+    EXPECT_EQ(names.size(), bytes / (4 + 2 + 5)) << bytes;
+  }
+  body.clear();
+  for (const uint32_t address : {7u, 8u}) append_function(body, address);
+  for (size_t bytes = 0; bytes <= body.size(); ++bytes) {
+    std::vector<uint32_t> functions;
+    EXPECT_EQ(decode_functions(Bytes(body).first(bytes), functions).ok(), bytes % 4 == 0) << bytes;
+    EXPECT_EQ(functions.size(), bytes / 4) << bytes;
+  }
+}
+
+TEST(AnswerFrames, AsMuchAsTheirLimitsIsTaken) {
+  std::vector<uint8_t> body;
+  append_name(body, 7, std::string(kMaxSymbolNameBytes, 'x'));
+  std::vector<NamedAddress> names;
+  EXPECT_TRUE(decode_names(body, names).ok());
+  EXPECT_EQ(names.at(0).name.size(), kMaxSymbolNameBytes);
+  const auto done = decode_done(encode_done({5, std::vector<uint8_t>(kMaxPatterns, 1)}));
+  ASSERT_TRUE(done.ok());
+  EXPECT_EQ(done->matched.size(), kMaxPatterns);
+}
+
+TEST(AnswerFrames, NothingFollowsWhatTheySay) {
+  std::vector<uint8_t> source = encode_source({"/a", "b", "c"});
+  source.push_back(0);
+  EXPECT_FALSE(decode_source(source).ok());
+  std::vector<uint8_t> done = encode_done({5, {1, 0}});
+  done.push_back(0);
+  EXPECT_FALSE(decode_done(done).ok());
 }
 
 // A sentence may name a path and be longer than one.

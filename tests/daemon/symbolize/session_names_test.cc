@@ -158,6 +158,41 @@ TEST(SessionNamesTest, AManifestHasNoMoreNamesThanItMay) {
   EXPECT_EQ(manifest.symbols_left_out, 0u);
 }
 
+TEST(SessionNamesTest, WhoeverAsksAgainGetsNoMoreThanAManifestMayHave) {
+  const Scratch scratch;
+  ElfFile file;
+  for (uint32_t at = 1; at <= 13; ++at) file.symbols.push_back({at * 16, "f"});
+  const std::string path = scratch.write("many.so", file.bytes());
+  storage::Manifest manifest;
+  std::vector<uint64_t> ids;
+  for (uint32_t id = 0; id < storage::kMaxModules; ++id) {
+    manifest.modules.push_back(module_of(id, path));
+    for (const ElfSymbol& symbol : file.symbols) {
+      ids.push_back(id_of(id, static_cast<uint32_t>(symbol.address)));
+    }
+  }
+  ASSERT_GT(ids.size(), kMaxManifestSymbols);
+  SessionNames names(manifest, ids, true);
+  name_all(names);
+  names.put_into(manifest);
+  EXPECT_EQ(manifest.symbols.size(), kMaxManifestSymbols);
+  EXPECT_EQ(manifest.symbols_left_out, ids.size() - kMaxManifestSymbols);
+}
+
+TEST(SessionNamesTest, AManifestThatHasTooManyNamesGetsNoMore) {
+  const Scratch scratch;
+  storage::Manifest manifest;
+  manifest.modules = {module_of(0, good_file(scratch))};
+  for (uint32_t at = 0; at < kMaxManifestSymbols + 1; ++at) {
+    manifest.symbols.push_back({id_of(7, at), "known"});
+  }
+  SessionNames names(manifest, {0x10, 0x20}, false);
+  name_all(names);
+  names.put_into(manifest);
+  EXPECT_EQ(manifest.symbols.size(), kMaxManifestSymbols + 1);
+  EXPECT_EQ(manifest.symbols_left_out, 2u);
+}
+
 // 64 MiB: three names of 2 KiB in each of 16,384 modules are too many.
 TEST(SessionNamesTest, AllNamesTogetherHaveALimit) {
   const Scratch scratch;
@@ -235,6 +270,43 @@ TEST(SessionNamesTest, APoisonousModuleCostsItsOwnNames) {
   again.put_into(manifest);
   EXPECT_EQ(manifest.module_symbols[0].problem, kNoFile);
   EXPECT_EQ(manifest.symbols.size(), 1u);
+}
+
+// SYMBOLIZE.md "A session's names": the next start continues with the other files.
+TEST(SessionNamesTest, WhatWasNotLookedUpYetHasNoOutcome) {
+  const Scratch scratch;
+  storage::Manifest manifest;
+  manifest.modules = {module_of(0, good_file(scratch)), module_of(1, "/nowhere/lib.so")};
+  const std::vector<uint64_t> ids = {0x10, id_of(1, 4)};
+  SessionNames stopped(manifest, ids, false);
+  ASSERT_TRUE(stopped.step(Symbolizer({SYMBOLIZER, {}, {"/"}}), nullptr).ok());
+  EXPECT_FALSE(stopped.done());
+  stopped.put_into(manifest);
+  ASSERT_EQ(manifest.module_symbols.size(), 1u);
+  EXPECT_EQ(manifest.module_symbols[0].module_id, 0u);
+  SessionNames next(manifest, ids, false);
+  EXPECT_EQ(name_all(next), 1u);
+  next.put_into(manifest);
+  ASSERT_EQ(manifest.module_symbols.size(), 2u);
+  EXPECT_EQ(manifest.module_symbols[1].problem, kNoFile);
+  EXPECT_EQ(manifest.symbols.size(), 1u);
+}
+
+TEST(SessionNamesTest, NamesThatWereAskedForAgainReplaceTheOldOnes) {
+  const Scratch scratch;
+  storage::Manifest manifest;
+  manifest.modules = {module_of(0, good_file(scratch))};
+  manifest.symbols = {{0x10, "old"}, {0x30, "gone from the file"}};
+  manifest.module_symbols.resize(1);
+  manifest.module_symbols[0].source = "/old/good.so";
+  SessionNames names(manifest, {0x10, 0x20, 0x30}, true);
+  name_all(names);
+  names.put_into(manifest);
+  ASSERT_EQ(manifest.symbols.size(), 3u);
+  EXPECT_EQ(manifest.symbols[0].name, "a::b()");
+  EXPECT_EQ(manifest.symbols[1].name, "main");
+  EXPECT_EQ(manifest.symbols[2].name, "gone from the file");
+  EXPECT_EQ(manifest.module_symbols.at(0).source, scratch.file("good.so"));
 }
 
 TEST(SessionNamesTest, WhatWasNamedBeforeStays) {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/symbolize/child_program.h"
 #include "daemon/symbolize/exit_codes.h"
 #include "daemon/symbolize/limits.h"
 #include "daemon/symbolize/lookup.h"
@@ -226,6 +227,25 @@ TEST(SymbolizerTest, ARequestHasALimit) {
   const auto beyond = symbolizer().name(module_at(path + "x"), addresses, 1, 1, nullptr);
   ASSERT_FALSE(beyond.ok());
   EXPECT_EQ(beyond.code(), Code::kLimit);
+}
+
+// Whoever sends it: the child takes no more either.
+TEST(SymbolizerTest, TheChildRefusesARequestBeyondTheLimit) {
+  LookupRequest request;
+  const size_t rest = kMaxRequestBytes - encode_request(request).size();
+  request.module_path = std::string(rest % 4, 'x');
+  request.addresses.resize(rest / 4);
+  const auto exit_code = [&] {
+    const auto frame = frame_bytes(FrameKind::kRequest, encode_request(request));
+    const auto ending =
+        run_child(SYMBOLIZER, frame, {std::chrono::milliseconds(60'000), 1u << 20, nullptr},
+                  [](Bytes) { return Status(); });
+    return ending.ok() ? ending->exit_code : -1;
+  };
+  ASSERT_EQ(encode_request(request).size(), kMaxRequestBytes);
+  EXPECT_EQ(exit_code(), kExitDone);
+  request.module_path += 'x';
+  EXPECT_EQ(exit_code(), kExitBadRequest);
 }
 
 TEST(SymbolizerTest, TheChildLiesBesideTheProgram) {
