@@ -12,8 +12,10 @@
 namespace collect::symbolize {
 namespace {
 
-// "ns::f<int>(char)" without "(char)"; "operator()" and "(anonymous namespace)::f" keep theirs.
+// "ns::f<int>(char)" without "(char)"; "operator()", "(anonymous namespace)::f" and
+// "f(char)::{lambda(int)#1}" keep theirs.
 std::string_view without_arguments(std::string_view name) {
+  if (name.ends_with('}')) return name;
   size_t depth = 0;
   for (size_t at = name.size(); at-- > 1;) {
     if (name[at] == ')') ++depth;

@@ -64,6 +64,7 @@ TEST(FunctionPattern, BaseNames) {
   EXPECT_EQ(base_name("(anonymous namespace)::f"), "f");
   EXPECT_EQ(base_name("ns::<unnamed>"), "<unnamed>");
   EXPECT_EQ(base_name("f<A<int> >(A<int>)"), "f");
+  EXPECT_EQ(base_name("f(char)::{lambda(int)#1}"), "{lambda(int)#1}");
 }
 
 TEST(FunctionPattern, WhatIsNoCxxNameIsOnePart) {
