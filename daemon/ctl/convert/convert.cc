@@ -149,15 +149,20 @@ Status session_to_wtf_json(const ConvertOptions& options, const Trace& trace, Co
   COLLECT_TRY(atf_to_wtf(trace, path, parts));
   log.take(parts);
   for (const auto& [what, count] : parts.counts()) log.count(what, count);
-  int number = 0;
-  for (const auto& [part, bytes] : parts.written()) {
-    ConvertOptions one = options;
-    if (++number > 1) {
-      const fs::path whole(options.output);
-      one.output = (whole.parent_path() / whole.stem()).string() + "." + std::to_string(number) +
-                   whole.extension().string();
+  const fs::path whole(options.output);
+  std::vector<std::string> outputs = {options.output};
+  while (outputs.size() < parts.written().size()) {
+    outputs.push_back((whole.parent_path() / whole.stem()).string() + "." +
+                      std::to_string(outputs.size() + 1) + whole.extension().string());
+    // Before anything is made.
+    if (!options.force && fs::exists(fs::symlink_status(outputs.back()))) {
+      return Error{Code::kAlreadyExists, outputs.back() + " is there already; --force replaces it"};
     }
-    auto binary = FileBytes::open(part);
+  }
+  for (size_t i = 0; i < outputs.size() && i < parts.written().size(); ++i) {
+    ConvertOptions one = options;
+    one.output = outputs[i];
+    auto binary = FileBytes::open(parts.written()[i].first);
     if (!binary.ok()) return binary.error();
     ConvertLog ignored;
     COLLECT_TRY(wtf_to_wtf(one, binary->bytes(), ignored));

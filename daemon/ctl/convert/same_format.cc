@@ -54,7 +54,7 @@ void note_findings(const wtf::Findings& findings, ConvertLog& log) {
 }  // namespace
 
 Status wtf_to_wtf(const ConvertOptions& options, Bytes file, ConvertLog& log) {
-  auto out = OutputFile::create(options.output, true);
+  auto out = OutputFile::create(options.output, options.force);
   if (!out.ok()) return out.error();
   wtf::Findings findings;
   const auto events = options.to == Target::kWtfJson
@@ -69,7 +69,7 @@ Status wtf_to_wtf(const ConvertOptions& options, Bytes file, ConvertLog& log) {
 }
 
 Status rtc_to_rtc(const ConvertOptions& options, std::span<const Bytes> files, ConvertLog& log) {
-  auto out = OutputFile::create(options.output, true);
+  auto out = OutputFile::create(options.output, options.force);
   if (!out.ok()) return out.error();
   uint64_t all = 0;
   for (const Bytes file : files) all += file.size();
@@ -89,7 +89,7 @@ Status rtc_to_rtc(const ConvertOptions& options, std::span<const Bytes> files, C
 }
 
 Status dial9_to_dial9(const ConvertOptions& options, Bytes file, ConvertLog& log) {
-  auto out = OutputFile::create(options.output, true);
+  auto out = OutputFile::create(options.output, options.force);
   if (!out.ok()) return out.error();
   const auto copied =
       dial9::copy_frames(file, *out, [&](uint64_t done) { log.progress(done, file.size()); });

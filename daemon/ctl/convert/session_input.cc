@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "daemon/ctl/names.h"
 #include "formats/atf/session_reader.h"
 #include "formats/atf/writer.h"
 #include "storage/manifest.h"
@@ -89,6 +90,12 @@ void check_session_input(const Trace& trace, ConvertLog& log) {
   compare_counts(*manifest, session, log);
   if (manifest->state == storage::SessionState::kRecording) {
     log.missing("the end of the session: it is not sealed (collectctl recover seals it)");
+    return;
+  }
+  const auto shown = SessionManifest::parse(*trace.manifest);
+  const auto health = shown.ok() ? shown->health() : std::nullopt;
+  if (health && !health->is_complete()) {
+    log.missing("the session is not complete: " + health->missing);
   }
 }
 

@@ -272,6 +272,11 @@ TEST_F(ConvertWtf, ALongSessionBecomesSeveralFiles) {
   fs::remove(files[0]);
   EXPECT_EQ(run_convert(at("built"), Target::kWtf, at("x.wtf-trace")), 2);
   EXPECT_FALSE(fs::exists(files[0]));
+  std::ofstream(at("x.2.json")) << "mine";
+  EXPECT_EQ(run_convert(at("built"), Target::kWtfJson, at("x.json")), 2);
+  EXPECT_THAT(said_, ::testing::HasSubstr("x.2.json is there already; --force replaces it"));
+  EXPECT_FALSE(fs::exists(at("x.json")));
+  EXPECT_EQ(fs::file_size(at("x.2.json")), 4u);
 }
 
 TEST_F(ConvertWtf, MoreFunctionsThanTypeNumbersTakeASecondFile) {
