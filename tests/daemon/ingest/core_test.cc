@@ -195,6 +195,8 @@ TEST(DescriptorsTest, EachBudgetComesFromItsSetting) {
   EXPECT_EQ(limits[Resource::kQueued].setting, "max_queued_bytes");
   EXPECT_EQ(limits.stream_opens.per_second, 15);
   EXPECT_EQ(limits.stream_opens.burst, 16);
+  EXPECT_EQ(limits.manifest_bytes.per_second, 64u << 20);
+  EXPECT_EQ(limits.manifest_bytes.burst, 256u << 20);
   options.max_connections = 600;  // half of the descriptors are for what the connections bring
   EXPECT_EQ(budget_limits(options)[Resource::kConnections].total, 500u);
   options.descriptors = 0;

@@ -171,6 +171,32 @@ TEST_F(Dial9FeedTest, FramesMayBeLargerThanABufferUpToALimit) {
   EXPECT_THAT(refused->status, HasSubstr("frame-size"));
 }
 
+// DAEMON.md "Limits": 16 MiB of schemas and annotations.
+TEST_F(Dial9FeedTest, SchemasMayTakeSoMuchMemory) {
+  start();
+  const auto with_schemas = [](uint16_t count) {
+    dial9::Encoder encoder;
+    for (uint16_t id = 1; id <= count; ++id) {
+      const auto type =
+          encoder.define({.type_id = id, .name = std::string(60'000, 'n'), .fields = {}});
+      EXPECT_TRUE(type.ok());
+      encoder.begin_event(*type, 1);
+      EXPECT_TRUE(encoder.end_event());
+    }
+    return encoder.take();
+  };
+  const auto within = session_of(with_schemas(kMaxFeedStateBytes / 60'000 * 9 / 10));
+  ASSERT_TRUE(within.has_value());
+  EXPECT_EQ(within->state, SessionState::kComplete) << within->status;
+  FrameSocket feed = connect();
+  (void)feed.send_bytes(with_schemas(kMaxFeedStateBytes / 60'000 + 1));
+  EXPECT_TRUE(feed.ends());
+  const auto beyond = next_over();
+  ASSERT_TRUE(beyond.has_value());
+  EXPECT_EQ(beyond->state, SessionState::kRecovered);
+  EXPECT_THAT(beyond->status, HasSubstr("dial9: state"));
+}
+
 TEST_F(Dial9FeedTest, AResetIsNoCleanEnd) {
   start();
   FrameSocket feed = connect();

@@ -401,6 +401,8 @@ TEST_F(PeerRecordingTest, OfTwoThatWereLeftOpenTheNewerGoesOn) {
     EXPECT_EQ(peer_->resume_key().bytes, new_key.bytes);
     EXPECT_EQ(shown().state, AgentState::kDisconnected);
     EXPECT_EQ(core_->budget.used(principal::Resource::kSessions), 2u);
+    EXPECT_EQ(core_->budget.used(principal::Resource::kMemory), 2 * kSessionMemory);
+    EXPECT_EQ(core_->budget.used(principal::Resource::kInodes), 2 * storage::kFilesPerSession);
     ASSERT_TRUE(when([&](const auto& one) {
       return one.name == older.name && one.state == SessionState::kRecovered &&
              one.status == "a later recording of the same process was begun" &&

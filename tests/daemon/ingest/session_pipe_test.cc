@@ -3,12 +3,16 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <cstring>
+#include <filesystem>
 #include <future>
 
 #include "daemon/ingest/clock_fit.h"
 #include "storage/manifest.h"
 #include "tests/daemon/ingest/ingest_fixture.h"
 #include "tests/daemon/ingest/io_loop.h"
+#include "tests/storage/fault_fs.h"
 
 namespace collect::ingest {
 namespace {
@@ -51,6 +55,7 @@ class SessionPipeTest : public IngestTest {
     if (report.sealed) sealed_ = report.sealed;
     drained_ += report.drained ? 1 : 0;
     suspended_ += report.suspended ? 1 : 0;
+    answered_ += report.positions.size();
     for (const auto& [stream, position] : report.stored) stored_[stream] = position;
     last_ = std::move(report);
   }
@@ -83,7 +88,16 @@ class SessionPipeTest : public IngestTest {
     return manifest.ok() ? *manifest : storage::Manifest();
   }
 
+  // Of stream 1. The bytes have to stay until they are written.
+  void push_page(uint64_t first, Bytes events) {
+    PageBatch batch;
+    batch.pages.push_back(Page{fakes::index_page_header(1, first, 1), events, {}});
+    batch.bytes = events.size();
+    pipe_->push(std::move(batch));
+  }
+
   IoLoop loop_;
+  storage::test::FaultFs faulty_;
   std::unique_ptr<IngestCore> core_;
   std::shared_ptr<principal::Account> account_;
   std::shared_ptr<SessionPipe> pipe_;
@@ -95,6 +109,7 @@ class SessionPipeTest : public IngestTest {
   std::map<uint32_t, storage::StreamPosition> stored_;
   int drained_ = 0;
   int suspended_ = 0;
+  size_t answered_ = 0;  // tickets
   SessionReport last_;
 };
 
@@ -331,6 +346,77 @@ TEST_F(SessionPipeTest, ACompleteRecordingIsNotBegunAgain) {
   pipe_->push(SessionOpen{identity, std::nullopt});
   ASSERT_TRUE(loop_.run_until([&] { return repeated.has_value(); }));
   EXPECT_EQ(*repeated, first->name);
+}
+
+// Records that the agent lost are behind it too, though none of them came.
+TEST_F(SessionPipeTest, AClosedStreamStandsAtItsCounts) {
+  begin();
+  open();
+  pipe_->push(storage::StreamInfo{1, 11, "thread", 1});
+  pipe_->push(storage::StreamEnd{.stream_id = 1,
+                                 .thread_name = {},
+                                 .index_count = 7,
+                                 .index_lost = 7,
+                                 .detail_count = 9,
+                                 .detail_lost = 9});
+  ASSERT_TRUE(loop_.run_until([&] { return stored_[1].closed; }));
+  EXPECT_EQ(stored_[1].index_next, 7u);
+  EXPECT_EQ(stored_[1].detail_next, 9u);
+}
+
+TEST_F(SessionPipeTest, EventsAreLookedForUntilNoneAreWanted) {
+  begin();
+  open();
+  std::atomic<int> seen{0};
+  const auto events = fakes::index_events(0, 1);
+  WatchedEvent call;
+  call.functions.resize(1);
+  std::memcpy(call.functions.data(), events.data() + offsetof(atf::IndexEventV2, function_id), 8);
+  pipe_->push(storage::StreamInfo{1, 11, "thread", 1});
+  pipe_->push(EventsWanted{{call}, [&seen](const SeenEvent&) { ++seen; }});
+  push_page(0, events);
+  ASSERT_TRUE(loop_.run_until([&] { return stored_[1].index_next == 1; }));
+  EXPECT_EQ(seen, 1);
+  pipe_->push(EventsWanted{});
+  push_page(1, events);
+  ASSERT_TRUE(loop_.run_until([&] { return stored_[1].index_next == 2; }));
+  EXPECT_EQ(seen, 1);
+}
+
+// Nothing may be acknowledged that is not there.
+TEST_F(SessionPipeTest, BehindACommitThatFailsNothingIsAnswered) {
+  fs_ = &faulty_;
+  begin();
+  open();
+  pipe_->push(storage::StreamInfo{1, 11, "thread", 1});
+  std::optional<Result<std::string>> committed;
+  pipe_->push(order(committed));
+  ASSERT_TRUE(loop_.run_until([&] { return committed.has_value(); }));
+  hold();
+  faulty_.set_plan({.fail_at = faulty_.changes(), .lasting = true});
+  pipe_->push(storage::StreamEnd{.stream_id = 1, .thread_name = {}});
+  pipe_->push(PositionsWanted{5});
+  let_go();
+  ASSERT_TRUE(loop_.run_until([&] { return failed_.has_value() && sealed_.has_value(); }));
+  core_->writers.stop();
+  loop_.run();
+  EXPECT_EQ(failed_->code, Code::kIo);
+  EXPECT_EQ(sealed_->state, storage::SessionState::kFailed);
+  EXPECT_FALSE(stored_[1].closed);
+  EXPECT_EQ(answered_, 0u);
+}
+
+// A place where nothing was recorded is removed; there is nothing to wait for.
+TEST_F(SessionPipeTest, WhatCannotBeRecoveredIsFailedAtOnce) {
+  begin();
+  const std::string directory = root_ + "/session_20260101_000000/pid_1";
+  std::filesystem::create_directories(directory);
+  pipe_->push(SessionResume{directory});
+  ASSERT_TRUE(loop_.run_until([&] { return sealed_.has_value(); }));
+  EXPECT_EQ(sealed_->state, storage::SessionState::kFailed);
+  EXPECT_THAT(sealed_->reason, HasSubstr("nothing was recorded there"));
+  EXPECT_FALSE(sealed_->held_up);
+  EXPECT_FALSE(opened_.has_value());
 }
 
 }  // namespace

@@ -308,6 +308,34 @@ TEST_F(TlsTest, FilesThatCannotServeAreNamed) {
   EXPECT_THAT(exposure_of(server_.key), HasSubstr("chmod 600"));
 }
 
+TEST_F(TlsTest, AConnectionsTlsIsFreedWithIt) {
+  static int freed;
+  freed = 0;
+  const int index = SSL_get_ex_new_index(
+      0, nullptr, nullptr, nullptr,
+      [](void*, void* value, CRYPTO_EX_DATA*, int, long, void*) { freed += value != nullptr; });
+  TlsSession session = load()->accept_on(-1);
+  ASSERT_TRUE(session);
+  SSL_set_ex_data(session.get(), index, this);
+  EXPECT_EQ(freed, 0);
+  session.reset();
+  EXPECT_EQ(freed, 1);
+}
+
+// Nobody is asked for its passphrase at the terminal.
+TEST_F(TlsTest, ALockedKeyIsRefused) {
+  const std::string locked = root_ + "/locked.key";
+  EVP_PKEY* const key = EVP_RSA_gen(2048);
+  std::FILE* const file = std::fopen(locked.c_str(), "w");
+  const unsigned char passphrase[] = "secret";
+  ASSERT_EQ(PEM_write_PrivateKey(file, key, EVP_aes_256_cbc(), passphrase, 6, nullptr, nullptr), 1);
+  std::fclose(file);
+  EVP_PKEY_free(key);
+  const auto loaded = TlsContext::load({server_.certificate, locked, ""});
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_THAT(loaded.error().message, HasSubstr("tls_key: " + locked));
+}
+
 // Silent connections, more than there are places: the oldest of them go, agents come and record.
 TEST_F(TlsTest, ThousandSilentConnectionsKeepNobodyOut) {
   options_.tls = load();
