@@ -19,7 +19,7 @@ constexpr int kRemoveTries = 100;
 
 // Of this process; never destroyed, because a signal may come during exit().
 struct Paths {
-  std::mutex mutex;
+  std::recursive_mutex mutex;
   std::set<std::pair<std::string, Leftover::When>> all;
 };
 

@@ -17,7 +17,7 @@ class Leftover {
   Leftover() = default;  // of nothing
   explicit Leftover(std::string path, When when = kAlways);
   // Calls `create`, which makes the file or directory and returns its path. A signal takes effect
-  // before `create` or when the path is registered, never in between. `create` uses no Leftover.
+  // before `create` or when the path is registered, never in between.
   static Result<Leftover> made_by(const std::function<Result<std::string>()>& create,
                                   When when = kAlways);
   Leftover(Leftover&& other) noexcept;

@@ -148,7 +148,7 @@ TEST_F(IosTest, CtrlCEndsTheRecordingAndTheAppGoesOn) {
 
   // The agent is still in it, and the port may be said.
   const auto again =
-      start(ios("attach", {"-o", scratch_ / "more", "-u", kPhone, "--port", "7721"}));
+      start(ios("attach", {"-o", scratch_ / "more", "--udid", kPhone, "--port", "7721"}));
   ASSERT_TRUE(says(*again, "the agent is connected")) << again->errors();
   ASSERT_TRUE(eventually(kSoon, [&] { return !session_directories(scratch_ / "more").empty(); }));
   app->send_signal(SIGTERM);

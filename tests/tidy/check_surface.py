@@ -11,7 +11,7 @@ import tree
 
 COMMAND_LINE = ["daemon/ctl/main.cc", "daemon/ctl/online_command_line.cc",
                 "daemon/ctl/file_command_line.cc", "daemon/ctl/run_options.cc",
-                "daemon/ctl/android_command_line.cc"]
+                "daemon/ctl/android_command_line.cc", "daemon/ctl/ios_command_line.cc"]
 CONFIG = "daemon/config.h"
 DAEMON_FLAGS = "daemon/config.cc"
 VARIABLES = "formats/core/environment_names.h"

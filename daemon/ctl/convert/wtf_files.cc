@@ -29,12 +29,6 @@ WtfFiles::WtfFiles(storage::SessionIdentity identity, std::string output)
   replaces_ = fs::exists(output_, ignored);
 }
 
-WtfFiles::~WtfFiles() {
-  if (finished_) return;
-  std::error_code ignored;
-  for (const auto& [path, bytes] : written_) fs::remove(path, ignored);
-}
-
 Status WtfFiles::begin(uint64_t first_ns) {
   const size_t number = written_.size() + 1;
   if (number > kMaxWtfFiles) {
@@ -53,7 +47,12 @@ Status WtfFiles::begin(uint64_t first_ns) {
 
 Status WtfFiles::end() {
   COLLECT_TRY(writer_->finish());
-  COLLECT_TRY(file_->commit());
+  auto part = Leftover::made_by([&]() -> Result<std::string> {
+    COLLECT_TRY(file_->commit());
+    return file_->path();
+  });
+  if (!part.ok()) return part.error();
+  parts_.push_back(std::move(*part));
   written_.emplace_back(file_->path(), file_->size());
   writer_.reset();
   file_.reset();
@@ -61,7 +60,7 @@ Status WtfFiles::end() {
 }
 
 void WtfFiles::finish(ConvertLog& log) {
-  finished_ = true;
+  for (Leftover& part : parts_) part.keep();
   for (const auto& [path, bytes] : written_) log.wrote(path, bytes);
   std::error_code ignored;
   const std::string next = path_of(written_.size() + 1);

@@ -11,6 +11,7 @@
 
 #include "daemon/ctl/convert/convert.h"
 #include "daemon/ctl/convert/output_file.h"
+#include "daemon/ctl/leftovers.h"
 #include "formats/wtf/writer.h"
 #include "storage/session_types.h"
 
@@ -19,14 +20,13 @@ namespace collect::ctl {
 // Of one session: more than a year of them.
 inline constexpr size_t kMaxWtfFiles = 10000;
 
-// One file is open at a time. Unless finish() is reached, none of them stays.
+// One file is open at a time. Unless finish() is reached, none of them stays, also after Ctrl-C.
 class WtfFiles {
  public:
   // `identity` as far as it is known: without start_unix_ns the first file's timebase is 0.
   WtfFiles(storage::SessionIdentity identity, std::string output);
   WtfFiles(const WtfFiles&) = delete;
   WtfFiles& operator=(const WtfFiles&) = delete;
-  ~WtfFiles();
 
   // kLimit: more than kMaxWtfFiles. kAlreadyExists: of the second and later ones, when the first
   // was not there before.
@@ -47,12 +47,12 @@ class WtfFiles {
   const storage::SessionIdentity identity_;
   const std::string output_;
   bool replaces_ = false;
-  bool finished_ = false;
   uint64_t first_epoch_ns_ = 0;
   uint64_t epoch_ns_ = 0;
   std::optional<OutputFile> file_;
   std::unique_ptr<wtf::Writer> writer_;
   std::vector<std::pair<std::string, uint64_t>> written_;
+  std::vector<Leftover> parts_;  // the same, until finish()
 };
 
 }  // namespace collect::ctl

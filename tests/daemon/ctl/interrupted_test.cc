@@ -39,9 +39,10 @@ class InterruptedTest : public testing::OfflineTest {
   }
 
   // Ends the conversion when it has begun to write.
-  void expect_nothing_left(const std::string& to, const std::string& output) {
+  void expect_nothing_left(const std::string& input, const std::string& to,
+                           const std::string& output) {
     const std::set<std::string> before = entries();
-    const pid_t pid = runner_.start({"convert", dial9_, "--to", to, "-o", output});
+    const pid_t pid = runner_.start({"convert", input, "--to", to, "-o", output});
     ASSERT_TRUE(eventually([&] { return entries() != before; }));
     ::kill(pid, SIGINT);
     const Ran ran = runner_.finish(pid);
@@ -56,8 +57,20 @@ class InterruptedTest : public testing::OfflineTest {
 // Seen: `x.wtf-trace.session-…/` stayed, and in another run half a session.
 TEST_F(InterruptedTest, NothingIsLeftOfAConversion) {
   runner_.run({"--version"});  // makes the files of the runner's streams
-  expect_nothing_left("wtf", "x.wtf-trace");
-  expect_nothing_left("atf", "sessions");
+  expect_nothing_left(dial9_, "wtf", "x.wtf-trace");
+  expect_nothing_left(dial9_, "atf", "sessions");
+}
+
+// One file has its name already when the second is written.
+TEST_F(InterruptedTest, NothingIsLeftOfTheFilesOfALongSession) {
+  constexpr uint64_t kTwoHours = 7'200'000'000'000;  // a file holds 71 minutes
+  std::vector<testing::Step> steps = {{0, testing::kCall, 0x10}, {1000, testing::kReturn, 0x10}};
+  for (uint64_t i = 0; i < kEvents; ++i) {
+    steps.push_back({kTwoHours + i * 1000, i % 2 == 0 ? testing::kCall : testing::kReturn, 0x10});
+  }
+  write_thread(0, testing::index_of(steps, 4711));
+  runner_.run({"--version"});
+  expect_nothing_left(session_.string(), "wtf", "x.wtf-trace");
 }
 
 }  // namespace
