@@ -112,7 +112,7 @@ find_wtf_reader() {
 build_preset() {
   local preset=$1
   shift
-  # Half of the time; a folder that is there keeps what its owner chose.
+  # Less time for all; a folder that is there keeps what its owner chose.
   local unity=-DCOLLECT_UNITY=ON
   if [ -f "$root/build/$preset/CMakeCache.txt" ]; then unity=; fi
   quietly "configure-$preset" cmake -S "$root" --preset "$preset" $unity
