@@ -9,9 +9,7 @@ import sys
 
 import tree
 
-COMMAND_LINE = ["daemon/ctl/main.cc", "daemon/ctl/online_command_line.cc",
-                "daemon/ctl/file_command_line.cc", "daemon/ctl/run_options.cc",
-                "daemon/ctl/android_command_line.cc", "daemon/ctl/ios_command_line.cc"]
+COMMAND_LINE = "daemon/ctl/"  # every source file below it that adds an option
 CONFIG = "daemon/config.h"
 DAEMON_FLAGS = "daemon/config.cc"
 VARIABLES = "formats/core/environment_names.h"
@@ -60,11 +58,14 @@ def line_of(text, offset):
     return text.count("\n", 0, offset) + 1
 
 
-def check_command_line(root, tests):
-    for path in COMMAND_LINE:
+def check_command_line(root, paths, tests):
+    for path in paths:
+        if not (path.startswith(COMMAND_LINE) and path.endswith(".cc")):
+            continue
         text = tree.read(root, path)
         for match in re.finditer(
-                r"(?:add_option|add_flag|\badd)\(\s*\"((?:-[A-Za-z],)?--[a-z-]+)\"", text):
+                r"(?:add_option|add_flag|\badd)\(\s*\"((?:-[A-Za-z],)?--[a-z-]+(?:,--[a-z-]+)*)\"",
+                text):
             names = match.group(1).split(",")
             for name in names:
                 if name not in tests.flags:
@@ -144,7 +145,7 @@ def main():
     root = tree.repository_root(sys.argv[1:])
     paths = tree.files(root)
     tests = Tests(root, paths)
-    findings = [*check_command_line(root, tests), *check_config(root, tests),
+    findings = [*check_command_line(root, paths, tests), *check_config(root, tests),
                 *check_variables(root, paths, tests), *check_fields(root, paths, tests),
                 *check_manifest(root, tests)]
     tree.finish("surface", findings, tests.count)

@@ -79,8 +79,7 @@ SURFACE = {
     "daemon/ctl/main.cc": 'app.add_flag("-q,--quiet", quiet, "");\n',
     "daemon/ctl/online_command_line.cc": 'add("--control", control, "", "");\n',
     "daemon/ctl/file_command_line.cc": 'command->add_option(\n    "--limit", limit, "");\n',
-    "daemon/ctl/run_options.cc": "\n",
-    "daemon/ctl/android_command_line.cc": "\n",
+    "daemon/ctl/android/command_line.cc": 'add("--when-full,--full", full, "", "");\n',
     "daemon/config.h": 'visit("rtc", "", c.rtc);\n',
     "daemon/config.cc": 'app.add_option("--ready-fd", fd, "");\n',
     "formats/core/environment_names.h": '"COLLECT_TAG",\n',
@@ -88,7 +87,8 @@ SURFACE = {
     "proto/control/collect/control/v1/control.proto":
         "message A {\n  uint64 events_lost = 1;\n}\n",
     "storage/manifest.cc": 'Json x = {{"parent_pid", y}};\njson["markers_left_out"] = 1;\n',
-    "tests/a_test.cc": 'run({"-q", "--quiet", "--control", "--limit=1", "--rtc", "--ready-fd"});\n'
+    "tests/a_test.cc": 'run({"-q", "--quiet", "--control", "--limit=1", "--rtc", "--ready-fd",\n'
+                       '     "--when-full", "--full"});\n'
                        'setenv("COLLECT_TAG", a.events_lost(), json["parent_pid"],\n'
                        '       json["markers_left_out"]);\n',
 }
@@ -97,6 +97,7 @@ SURFACE_FAULTS = [
     ("tests/a_test.cc", "--quiet", "--loud", "collectctl --quiet is in no test"),
     ("tests/a_test.cc", "--control", "--contro", "collectctl --control is in no test"),
     ("tests/a_test.cc", "--limit", "--limits", "file_command_line.cc:1: collectctl --limit is in no"),
+    ("tests/a_test.cc", '"--full"', '"--ful"', "collectctl --full is in no test"),
     ("tests/a_test.cc", '"--rtc"', '"--rtc-roll"', "config.h:1: no test runs a daemon with rtc"),
     ("tests/a_test.cc", "--ready-fd", "--fd", "collectord --ready-fd is in no test"),
     ("tests/a_test.cc", "COLLECT_TAG", "COLLECT_TA", "COLLECT_TAG is in no test"),
