@@ -120,14 +120,16 @@ StallTotals stall_totals_of(const Json& json) {
   return {number(json, "stall_count"), number(json, "stalled_ns"), number(json, "page_wait_ns")};
 }
 
-ManifestThread thread_of(const Json& json) {
+// Whether the threads of a manifest without `ended` have ended depends on who wrote it: files of
+// others have no state and no ends.
+ManifestThread thread_of(const Json& json, bool has_state) {
   ManifestThread thread;
   thread.id = number32(json, "id");
   thread.stream_id = number32(json, "stream_id");
   thread.thread_id = number32(json, "thread_id");
   thread.name = text(json, "name");
   thread.has_detail = flag(json, "has_detail");
-  thread.ended = flag(json, "ended");
+  thread.ended = has_state ? flag(json, "ended") : true;
   thread.events = number(json, "events");
   thread.detail_records = number(json, "detail_records");
   thread.lost_events = number(json, "lost_events");
@@ -317,7 +319,8 @@ Result<Manifest> manifest_from_json(std::string_view text_json) {
         text(json, "format_version") == "2.2" ? atf::Version::kV2 : atf::Version::kV1;
   }
   // Sessions of other writers have no state: they are none of ours to recover.
-  manifest.state = json.contains("state") ? state_of(text(json, "state")) : SessionState::kComplete;
+  const bool has_state = json.contains("state");
+  manifest.state = has_state ? state_of(text(json, "state")) : SessionState::kComplete;
   manifest.reason = text(json, "reason");
   manifest.sealing = json.contains("sealing");
   manifest.sealing_state = state_of(text(json, "sealing"));
@@ -325,7 +328,8 @@ Result<Manifest> manifest_from_json(std::string_view text_json) {
   manifest.time_end_ns = number(json, "time_end_ns");
   manifest.created_unix_ns = number(json, "created_unix_ns");
   manifest.finished_unix_ns = number(json, "finished_unix_ns");
-  read_list(json, "threads", manifest.threads, thread_of);
+  read_list(json, "threads", manifest.threads,
+            [has_state](const Json& thread) { return thread_of(thread, has_state); });
   read_list(json, "modules", manifest.modules, module_of);
   read_list(json, "symbols", manifest.symbols, [](const Json& symbol) {
     return Symbol{hex_value(text(symbol, "function_id")), text(symbol, "name")};

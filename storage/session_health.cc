@@ -67,6 +67,11 @@ SessionHealth health_of(const HealthFacts& facts) {
   return health;
 }
 
+SessionHealth health_without_manifest(const std::string& why) {
+  return {SessionState::kRecovered, false, 0, 0,
+          why + ", so whether something is missing, and how much, is not known"};
+}
+
 SessionHealth health_of(const Manifest& manifest) {
   HealthFacts facts{manifest.state, manifest.reason, 0, manifest.lost_without_stream, 0};
   for (const ManifestThread& thread : manifest.threads) {

@@ -32,5 +32,7 @@ struct SessionHealth {
 
 SessionHealth health_of(const HealthFacts& facts);
 SessionHealth health_of(const Manifest& manifest);
+// Of a session whose manifest is not there, or cannot be read: `why` begins the sentence.
+SessionHealth health_without_manifest(const std::string& why);
 
 }  // namespace collect::storage

@@ -251,7 +251,7 @@ void add_file_commands(CLI::App& app, Line& line) {
                                    "Run every check; exit with 1 if one fails", verify);
   verifier->add_flag("--strict", line.verify.strict, "Treat warnings as findings");
   verifier->add_flag("--allow-incomplete", line.verify.allow_incomplete,
-                     "Accept a session that is not complete, if its files are valid");
+                     "Accept what is not complete, if what is there is valid");
 
   CLI::App* dumper =
       add_offline(app, line, line.dump, line.dump.paths, "dump", "Print the events", dump);

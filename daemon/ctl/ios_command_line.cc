@@ -19,7 +19,7 @@ constexpr const char* kRunFooter =
     "iPhones.\n"
     "If none does, or with -o, one is started for this run.\n"
     "\n"
-    "Exit code: 0, or 125 if nothing could be recorded or stored.\n"
+    "Exit code: 0, or 125 if nothing was recorded or a session is not complete.\n"
     "\n"
     "Example:\n"
     "  collectctl ios run 00008110-001A2B3C4D5E801E com.example.app";

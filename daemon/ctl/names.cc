@@ -4,6 +4,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "daemon/ctl/session_files.h"
 #include "formats/core/json_shape.h"
 #include "storage/manifest.h"
 
@@ -294,6 +295,16 @@ std::optional<storage::SessionHealth> SessionManifest::health() const {
     facts.lost_detail_records += thread.lost_detail_records.value_or(0);
   }
   return storage::health_of(facts);
+}
+
+std::optional<storage::SessionHealth> session_health(const Trace& trace,
+                                                     const SessionManifest* manifest) {
+  if (trace.kind != TraceKind::kSession) return std::nullopt;
+  if (manifest != nullptr) return manifest->health();
+  const auto& error = trace.manifest_error;
+  const bool is_there = trace.manifest || (error && error->code != Code::kNotFound);
+  return storage::health_without_manifest(is_there ? "the manifest cannot be read"
+                                                   : "there is no manifest");
 }
 
 NameTable::NameTable(const SessionManifest& manifest) {

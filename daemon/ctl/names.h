@@ -19,7 +19,7 @@ namespace collect::ctl {
 struct ManifestThread {
   uint32_t id = 0;
   std::optional<bool> has_detail;
-  bool ended = true;  // unless it says otherwise
+  bool ended = false;
   std::optional<uint32_t> thread_id;
   std::string name;
   std::optional<uint64_t> events;
@@ -60,7 +60,8 @@ struct SessionManifest {
   static Result<SessionManifest> parse(std::string_view text);
 
   const ManifestThread* thread(uint32_t id) const;
-  // Nothing of other programs' manifests, which have no state.
+  // Nothing of other programs' manifests, which have no state. session_health() asks for the one of
+  // a session on disk.
   std::optional<storage::SessionHealth> health() const;
   storage::StallTotals stall_totals() const;
 
@@ -83,6 +84,13 @@ struct SessionManifest {
   uint64_t time_end_ns = 0;
   std::vector<ManifestProblem> problems;
 };
+
+struct Trace;
+
+// Of the session that was opened; `manifest` is what could be read of its manifest, if anything.
+// Nothing of single files, and of other programs' sessions.
+std::optional<storage::SessionHealth> session_health(const Trace& trace,
+                                                     const SessionManifest* manifest);
 
 // Names for function ids: the manifest's symbol, else "module+0xoffset", else "0xid".
 class NameTable {

@@ -211,15 +211,18 @@ int ReportedCapture::open(const std::string& path, const ReportOptions& options,
     err << "report: " << printable_sentence(why) << "\n";
     return 2;
   }
+  bool has_manifest = false;
   if (trace_->manifest) {
     auto parsed = SessionManifest::parse(*trace_->manifest);
     if (parsed) {
       manifest_ = std::move(parsed).value();
+      has_manifest = true;
     } else {
       err << "report: " << printable_sentence(trace_->manifest_path + ": " + parsed.error().message)
           << "; functions stay unnamed\n";
     }
   }
+  health_ = session_health(*trace_, has_manifest ? &manifest_ : nullptr);
   const auto chosen = chosen_threads(options.threads, *trace_, manifest_);
   if (!chosen.ok()) {
     err << "report: " << printable_sentence(chosen.error().message) << "\n";

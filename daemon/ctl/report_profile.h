@@ -30,6 +30,8 @@ class ReportedCapture {
 
   const Trace& trace() const { return *trace_; }
   const SessionManifest& manifest() const { return manifest_; }
+  // Nothing where nobody can say: single files, and other programs' sessions.
+  const std::optional<storage::SessionHealth>& health() const { return health_; }
   const NameTable& names() const { return *names_; }
   const std::vector<const atf::SessionThread*>& threads() const { return threads_; }
   const calls::Window& window() const { return window_; }
@@ -44,6 +46,7 @@ class ReportedCapture {
 
   std::optional<Trace> trace_;
   SessionManifest manifest_;
+  std::optional<storage::SessionHealth> health_;
   std::optional<NameTable> names_;
   std::optional<atf::SessionReader> reader_;
   std::vector<const atf::SessionThread*> threads_;  // that can be read

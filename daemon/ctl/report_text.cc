@@ -135,7 +135,7 @@ void put_capture_json(TextBuffer& out, const ReportedCapture& capture,
   put_json_field(out, "threads", threads);
   put_json_field(out, "events", counts.events);
   put_json_field(out, "lost_events", capture.lost_events(counts));
-  if (const auto health = capture.manifest().health(); health) {
+  if (const auto& health = capture.health(); health) {
     out.put(",\"state\":");
     out.json_string(storage::session_state_name(health->state));
     out.put(health->losses_known ? ",\"losses_known\":true" : ",\"losses_known\":false");
@@ -226,7 +226,7 @@ void put_remarks(TextBuffer& out, const ReportedCapture& capture,
     put_time(out, counts.stalled_ns, 0);
     out.put(", subtracted from the times\n");
   }
-  const auto health = capture.manifest().health();
+  const auto& health = capture.health();
   if (!health || health->is_complete()) return;
   out.put("# the session is not complete: ");
   out.put(storage::session_state_name(health->state));

@@ -117,9 +117,7 @@ int run_program(const RunOptions& options, std::ostream& err) {
     err << run_summary_text(outcome);
   }
   err.flush();
-  const bool stored = std::none_of(
-      outcome.sessions.begin(), outcome.sessions.end(),
-      [](const api::Session& session) { return session.state() == api::SESSION_STATE_FAILED; });
+  const bool stored = std::none_of(outcome.sessions.begin(), outcome.sessions.end(), is_incomplete);
   const bool filtered = outcome.unmatched.empty() && outcome.filter_error.empty();
   // The program did what it should, and we did not.
   return exit_code == 0 && !(stored && filtered) ? kExitRunFailed : exit_code;

@@ -175,7 +175,20 @@ std::string ended_by(int exit_code) {
   return name != nullptr ? name : "";
 }
 
+// Why a session without events has none, where the cause is not the program's; empty: it is.
+std::string why_empty(const RunOutcome& outcome, control::v1::SessionState state) {
+  for (const Session& session : outcome.sessions) {
+    if (session.state() != state) continue;
+    return "  Nothing was recorded, " + printable(session.path()) + " is " +
+           std::string(state_word(state)) + ":\n  " + printable_sentence(session.missing()) + "\n";
+  }
+  return "";
+}
+
 std::string nothing_recorded(const RunOutcome& outcome) {
+  if (std::string why = why_empty(outcome, control::v1::SESSION_STATE_FAILED); !why.empty()) {
+    return why;
+  }
   uint64_t left_out = 0;
   for (const Session& session : outcome.sessions) left_out += session.calls_left_out();
   if (left_out != 0) {
@@ -224,6 +237,9 @@ std::string nothing_recorded(const RunOutcome& outcome) {
   if (!signal.empty()) {
     return "  The program was ended by a signal (" + signal +
            "), and no traced function had been\n  called before.\n";
+  }
+  if (std::string why = why_empty(outcome, control::v1::SESSION_STATE_RECOVERED); !why.empty()) {
+    return why;
   }
   return "  The program ran with the agent, but called no traced function: it is not "
          "instrumented.\n"

@@ -105,6 +105,10 @@ bool is_sealed(const api::Session& session) {
          session.state() == api::SESSION_STATE_FAILED;
 }
 
+bool is_incomplete(const api::Session& session) {
+  return is_sealed(session) && session.state() != api::SESSION_STATE_COMPLETE;
+}
+
 std::string loss_count(const api::Session& session) {
   const uint64_t lost = session.lost_events();
   std::string text = with_thousands(lost);

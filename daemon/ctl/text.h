@@ -22,6 +22,8 @@ std::string_view state_word(control::v1::DeviceState state);
 std::string_view mode_word(control::v1::DetailMode mode);
 std::string_view event_word(control::v1::ChangeKind kind);  // of devices too
 bool is_sealed(const control::v1::Session& session);
+// Sealed, and not all of it is there: storing failed, or the end of the recording never came.
+bool is_incomplete(const control::v1::Session& session);
 // Events, and detail records where there are any: "12", "12, 3 detail"; "12+?" or "?" where nobody
 // knows how many more.
 std::string loss_count(const control::v1::Session& session);

@@ -21,6 +21,7 @@ class ManifestCheck {
   ManifestCheck(const Trace& trace, TraceReport& report) : trace_(trace), report_(report) {}
 
   void run() {
+    report_.health = session_health(trace_, nullptr);
     if (!trace_.manifest) {
       // A thread or a file may lie anywhere; only a session is expected to have one.
       const bool is_session = trace_.kind == TraceKind::kSession;
@@ -41,7 +42,7 @@ class ManifestCheck {
       add(Severity::kError, problem.place, problem.sentence);
     }
     if (trace_.kind != TraceKind::kSession) return;
-    report_.health = report_.manifest->health();
+    report_.health = session_health(trace_, &*report_.manifest);
     check_list();
     for (size_t i = 0; i < report_.manifest->threads.size(); ++i) check_thread(i);
     check_times();

@@ -105,7 +105,7 @@ class VerifyPrinter {
     out_.dec(report_.detail_records());
     out_.put(" details, ");
     out_.dec(report_.lost_events());
-    out_.put(report_.is_complete() ? " lost" : " known to be lost");
+    out_.put(report_.health && report_.health->losses_known ? " lost" : " known to be lost");
     if (report_.count(Severity::kWarning) != 0) {
       out_.put(", ");
       out_.dec(report_.count(Severity::kWarning));

@@ -10,7 +10,7 @@ struct VerifyOptions {
   std::string path;     // session, thread or file; or a directory above sessions
   bool json = false;    // one document
   bool strict = false;  // warnings and notes count as findings too
-  // A session that is not complete passes, if what is there holds.
+  // A session or file that is not complete passes, if what is there holds.
   bool allow_incomplete = false;
   bool color = false;
   bool progress = false;

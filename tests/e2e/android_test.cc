@@ -82,7 +82,7 @@ TEST_F(AndroidTest, CtrlCEndsTheRecordingAndTheAppGoesOn) {
   ASSERT_TRUE(eventually(kSoon, [&] { return !session_directories(scratch_ / "more").empty(); }));
   kill(pid, SIGTERM);
   const Ending& end = again->wait(kRunLimit);
-  EXPECT_TRUE(end.exited_with(0)) << end.describe() << end.errors;
+  EXPECT_TRUE(end.exited_with(125)) << "its end never came; " << end.describe() << end.errors;
   EXPECT_THAT(end.errors, HasSubstr("the app ended"));
   EXPECT_EQ(session_directories(scratch_ / "more", pid).size(), 1u);
 }
@@ -299,7 +299,8 @@ TEST_F(AndroidTest, TheCableComesOutWhileItRecords) {
   ASSERT_TRUE(says(*job, "R58M is back")) << job->errors();
   kill(app_pid(), SIGTERM);
   const Ending& ending = job->wait(kRunLimit);
-  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  EXPECT_TRUE(ending.exited_with(125))
+      << "its end never came; " << ending.describe() << ending.errors;
   EXPECT_THAT(ending.errors, HasSubstr("the app ended"));
   EXPECT_EQ(phone_.leftovers(), "");
   EXPECT_EQ(sessions().size(), 1u);

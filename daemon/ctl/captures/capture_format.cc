@@ -172,8 +172,8 @@ int verify_capture(const CaptureFormat& format, const VerifyOptions& options, co
   const std::string& path = trace.path;
   const CaptureReport report =
       check(format, trace, percent_line(err, options.progress, trace.file().size()));
-  const bool is_sound =
-      report.grade == CaptureGrade::kOk || report.grade == CaptureGrade::kRecovered;
+  const bool is_sound = report.grade == CaptureGrade::kOk ||
+                        (report.grade == CaptureGrade::kRecovered && options.allow_incomplete);
   const bool strictly = report.grade == CaptureGrade::kOk && report.warnings + report.notes == 0;
   const bool failed = !is_sound || report.errors != 0 || (options.strict && !strictly);
   TextOut text(out);

@@ -278,6 +278,11 @@ int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err)
     err << "convert: " << printable(options.output) << ": is there already; --force replaces it\n";
     return 2;
   }
+  if (options.to != Target::kAtf && !fs::is_directory(directory_of(options.output), ignored)) {
+    err << "convert: " << printable(directory_of(options.output))
+        << ": there is no such directory\n";
+    return 2;
+  }
   const auto inputs = open_convert_inputs(options.inputs, is_view(options.to));
   if (!inputs.ok()) {
     err << "convert: " << to_string(inputs.error()) << "\n";
@@ -299,7 +304,8 @@ int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err)
   if (!converted.ok()) {
     print_convert_losses(options.to, log, err);
     err << "convert: " << to_string(converted.error()) << "; nothing was made\n";
-    return 2;
+    // Nothing matched what was asked for.
+    return is_view(options.to) && converted.code() == Code::kNotFound ? 1 : 2;
   }
   TextOut text(out);
   if (options.json) {

@@ -7,6 +7,7 @@
 #include "formats/atf/session_reader.h"
 #include "formats/atf/writer.h"
 #include "storage/manifest.h"
+#include "storage/session_health.h"
 
 namespace collect::ctl {
 namespace {
@@ -81,7 +82,11 @@ void check_session_input(const Trace& trace, ConvertLog& log) {
     check_thread(session.threads()[i], trace.threads[i], log);
   }
   // One thread, or one file, was asked for: its session may be missing.
-  if (!trace.manifest || trace.kind != TraceKind::kSession) return;
+  if (trace.kind != TraceKind::kSession) return;
+  if (!trace.manifest) {
+    log.missing(session_health(trace, nullptr)->missing);
+    return;
+  }
   const auto manifest = storage::manifest_from_json(*trace.manifest);
   if (!manifest.ok()) {
     log.missing(trace.manifest_path + ": " + manifest.error().message);
@@ -92,11 +97,8 @@ void check_session_input(const Trace& trace, ConvertLog& log) {
     log.missing("the end of the session: it is not sealed (collectctl recover seals it)");
     return;
   }
-  const auto shown = SessionManifest::parse(*trace.manifest);
-  const auto health = shown.ok() ? shown->health() : std::nullopt;
-  if (health && !health->is_complete()) {
-    log.missing("the session is not complete: " + health->missing);
-  }
+  const storage::SessionHealth health = storage::health_of(*manifest);
+  if (!health.is_complete()) log.missing("the session is not complete: " + health.missing);
 }
 
 }  // namespace collect::ctl

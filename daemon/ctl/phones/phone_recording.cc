@@ -83,12 +83,9 @@ int conclude(const RecordingOptions& options, const std::string& app, RunCollect
     if (is_sealed(session)) add_trouble(name_functions(session.path(), options, more_symbols));
   }
   const api::Session* const largest = largest_session(outcome.sessions);
-  const bool failed = std::any_of(outcome.sessions.begin(), outcome.sessions.end(),
-                                  [](const api::Session& session) {
-                                    return session.state() == api::SESSION_STATE_FAILED;
-                                  }) ||
-                      !outcome.trouble.empty() || !outcome.unmatched.empty() ||
-                      !outcome.filter_error.empty();
+  const bool failed =
+      std::any_of(outcome.sessions.begin(), outcome.sessions.end(), is_incomplete) ||
+      !outcome.trouble.empty() || !outcome.unmatched.empty() || !outcome.filter_error.empty();
   outcome.exit_code = failed ? kExitRunFailed : 0;
   if (options.json) {
     err << run_summary_json(outcome);

@@ -93,7 +93,8 @@ class OfflineTest : public ::testing::Test {
     write_text(session_ / "manifest.json", planned_manifest());
   }
   static std::string planned_manifest() {
-    return R"json({"threads":[{"id":0,"has_detail":true,"thread_id":4711,"name":"main","events":12,
+    return R"json({"threads":[{"id":0,"has_detail":true,"thread_id":4711,"name":"main",
+      "ended":true,"events":12,
       "detail_records":4,"lost_events":0,"lost_detail_records":0}],
       "time_start_ns":1000,"time_end_ns":1110,"clock_type":3,"format_version":"2.2",
       "state":"complete","gaps":[],

@@ -136,18 +136,42 @@ TEST_F(Verify, ARecoveredSessionSaysThatTheLossIsNotKnown) {
 
 TEST_F(Verify, ACompleteSessionWithoutTheEndOfAThreadIsNotOk) {
   write_planned_session();
-  const std::string found =
-      with_manifest(R"("has_detail":true)", R"("has_detail":true,"ended":false)");
+  const std::string found = with_manifest(R"("ended":true)", R"("ended":false)");
   EXPECT_EQ(code_, 1);
   EXPECT_NE(found.find("the end of 1 thread never came"), std::string::npos) << found;
 }
 
-TEST_F(Verify, AMissingManifestIsAWarning) {
+TEST_F(Verify, AManifestWithAStateThatIsSilentAboutAnEndIsNotOk) {
+  write_planned_session();
+  const std::string found = with_manifest(R"("ended":true,)", "");
+  EXPECT_EQ(code_, 1);
+  EXPECT_NE(found.find("the end of 1 thread never came"), std::string::npos) << found;
+}
+
+TEST_F(Verify, OfAnotherProgramsSessionNobodyKnowsWhatWasLost) {
+  write_planned_session();
+  const std::string found = with_manifest(R"("state":"complete",)", "");
+  EXPECT_EQ(code_, 0);
+  EXPECT_EQ(found,
+            "ok: " + session_.string() + ": 1 threads, 12 events, 4 details, 0 known to be lost\n");
+}
+
+TEST_F(Verify, WithoutAManifestNobodyKnowsWhatIsMissing) {
   write_planned_session();
   testing::fs::remove(session_ / "manifest.json");
-  EXPECT_EQ(run(session_), 0);
-  EXPECT_NE(out_.str().find("warning:"), std::string::npos);
+  EXPECT_EQ(run(session_), 1);
+  EXPECT_NE(out_.str().find("warning:"), std::string::npos) << out_.str();
+  EXPECT_NE(out_.str().find(session_.string() +
+                            ": recovered: there is no manifest, so whether something is missing, "
+                            "and how much, is not known\n"),
+            std::string::npos)
+      << out_.str();
   EXPECT_EQ(lines(), 2u);
+  EXPECT_EQ(run(session_, false, true), 0) << "accepted with --allow-incomplete";
+  write_text(session_ / "manifest.json", "{");
+  EXPECT_EQ(run(session_), 1);
+  EXPECT_NE(out_.str().find("recovered: the manifest cannot be read, so"), std::string::npos)
+      << out_.str();
 }
 
 TEST_F(Verify, TheManifestMustAgreeWithTheFiles) {

@@ -313,5 +313,24 @@ TEST(RunSummaryLines, FiguresAtTheEdgesOfTheirUnits) {
   EXPECT_EQ(short_duration(7199), "1 h 59 min");
 }
 
+// Storing that failed is not the program's doing.
+TEST(RunSummaryLines, OfASessionThatIsEmptyBecauseStoringFailed) {
+  api::Session session = recorded();
+  session.set_events(0);
+  session.set_state(api::SESSION_STATE_FAILED);
+  session.set_losses_known(false);
+  session.set_missing("storing ended (no space), and everything after it is missing");
+  EXPECT_EQ(run_summary_text(outcome_of({session})),
+            "collectctl: ./app ended with exit code 0\n"
+            "  Nothing was recorded, /data/pid_1 is failed:\n"
+            "  storing ended (no space), and everything after it is missing\n");
+  session.set_state(api::SESSION_STATE_RECOVERED);
+  session.set_missing("the program's end of the recording never came");
+  EXPECT_THAT(run_summary_text(outcome_of({session})),
+              HasSubstr("/data/pid_1 is recovered:\n  the program's end of the recording never"));
+  session.set_calls_left_out(3);
+  EXPECT_THAT(run_summary_text(outcome_of({session})), HasSubstr("3 calls left out"));
+}
+
 }  // namespace
 }  // namespace collect::ctl

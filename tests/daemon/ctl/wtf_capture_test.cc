@@ -98,6 +98,9 @@ TEST_F(WtfCapture, DumpFilters) {
   options.functions = {"inner", "wtf.trace#mark"};
   EXPECT_EQ(run_dump(options), 0);
   EXPECT_EQ(lines(), 3u);
+  options.functions = {"inner", "outer"};
+  EXPECT_EQ(run_dump(options), 1);
+  EXPECT_NE(err_.str().find("no scope or mark matches \"outer\""), std::string::npos) << err_.str();
   options.functions = {};
   options.from_ns = 1'600'000;
   options.to_ns = 1'750'000;

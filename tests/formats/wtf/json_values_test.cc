@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/wtf/json.h"
+#include "formats/wtf/text.h"
 #include "tests/formats/wtf/built_file.h"
 
 namespace collect::wtf {

@@ -100,7 +100,7 @@ TEST_F(ExportCallTrees, PprofKnowsTheModules) {
   write_thread(0, testing::index_of({{1000, kCall, function}, {2000, kReturn, function}}, 100));
   write_manifest(R"("modules":[{"module_id":1,"path":"/lib/libz.so","base_address":"0x1000",
                      "size":256,"build_id":"abcd"}],)",
-                 R"([{"id":0,"name":"main"}])");
+                 R"([{"id":0,"name":"main","ended":true}])");
   ASSERT_EQ(run(Target::kPprof), 0) << err_.str();
   const json sample = profile()["samples"][0];
   EXPECT_EQ(sample["stack"], json::parse(R"(["libz.so+0x20"])"));

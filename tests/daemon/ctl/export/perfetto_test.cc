@@ -104,7 +104,7 @@ TEST_F(ExportPerfetto, HowACallEndedIsSaid) {
                             {6000, kCall, 0xA},
                             {7000, kCall, 0xB}},
                            100));
-  write_manifest("", R"([{"id":0,"name":"main"}])");
+  write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
   ASSERT_EQ(run(Target::kPerfetto), 0) << err_.str();
   EXPECT_EQ(tracks()["main/100"]["slices"], json::parse(R"([
       {"depth":0,"ts":1000,"dur":3000,"name":"a"},
@@ -133,7 +133,7 @@ TEST_F(ExportPerfetto, DeepCallsAreFoldedAndCounted) {
   for (uint64_t i = 0; i < 600; ++i) steps.push_back({1000 + i, kCall, 0xA});
   for (uint64_t i = 0; i < 600; ++i) steps.push_back({2000 + i, kReturn, 0xA});
   write_thread(0, index_of(steps, 100));
-  write_manifest("", R"([{"id":0,"name":"main"}])");
+  write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
   ASSERT_EQ(run(Target::kPerfetto), 0) << err_.str();
   const json slices = tracks()["main/100"]["slices"];
   ASSERT_EQ(slices.size(), 512u);
@@ -160,7 +160,7 @@ TEST_F(ExportPerfetto, AWindowCutsCalls) {
 TEST_F(ExportPerfetto, MarkersBeforeTheFirstEventAndBehindTheLastAreThere) {
   write_thread(0, index_of({{1000, kCall, 0xA}, {2000, kReturn, 0xA}}, 100));
   write_manifest(R"("markers":[{"at_ns":400,"text":"before"},{"at_ns":9000,"text":"behind"}],)",
-                 R"([{"id":0,"name":"main"}])");
+                 R"([{"id":0,"name":"main","ended":true}])");
   ASSERT_EQ(run(Target::kPerfetto), 0) << err_.str();
   EXPECT_EQ(tracks()["app/markers"]["instants"],
             json::parse(R"([[400,"before"],[9000,"behind"]])"));
@@ -191,8 +191,14 @@ TEST_F(ExportPerfetto, OnlyWhatIsAskedFor) {
       {"depth":0,"ts":3000,"dur":1000,"name":"c"}])"));
   EXPECT_FALSE(found.contains("worker/101"));
   selection.functions = {"d"};
-  EXPECT_EQ(run(Target::kPerfetto, selection), 2);
+  EXPECT_EQ(run(Target::kPerfetto, selection), 1) << "as of every command: nothing matched";
   EXPECT_THAT(err_.str(), HasSubstr("no function of the selected events matches \"d\""));
+  selection.functions = {};
+  selection.threads = {"name=nobody"};
+  EXPECT_EQ(run(Target::kPerfetto, selection), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("no thread is \"name=nobody\""));
+  selection.threads = {"id="};
+  EXPECT_EQ(run(Target::kPerfetto, selection), 2) << "a word that makes no sense";
 }
 
 // Two devices whose clocks differ by 5 ms, with the same pid and tid.
@@ -204,7 +210,7 @@ TEST_F(ExportPerfetto, SeveralSessionsLieOnOneTimeLine) {
     const uint64_t at_ns = 2000 + static_cast<uint64_t>(offset_ns);
     write_thread(0, index_of({{at_ns, kCall, 0xA}, {at_ns + 100, kReturn, 0xA}}, 100));
     write_text(session_ / "manifest.json",
-               R"({"threads":[{"id":0,"name":"main"}],"process":{"name":"app","pid":42,
+               R"({"threads":[{"id":0,"name":"main","ended":true}],"process":{"name":"app","pid":42,
                    "device_model":")" +
                    std::string(name) + R"("},)" + kSymbols +
                    R"(,"clock_sync":[{"at_ns":1000,"offset_ns":)" + std::to_string(offset_ns) +
