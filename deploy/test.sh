@@ -51,7 +51,7 @@ release_tests() {
   export COLLECT_BUF=$buf COLLECT_GRPCURL=$grpcurl
   if [ -n "$node_path" ]; then export NODE_PATH=$node_path; fi
   rm -rf "$logs/gtest"
-  export GTEST_OUTPUT=json:$logs/gtest/
+  export GTEST_OUTPUT=xml:$logs/gtest/
   ctest --test-dir build/release --output-on-failure --no-tests=error -j "$(nproc)" 2>&1 |
     tee "$logs/ctest-release.log"
 }
@@ -99,7 +99,8 @@ fi
 
 say ""
 if [ -f "$logs/ctest-release.log" ]; then
-  python3 deploy/skipped_tests.py "$logs/gtest" "$logs/ctest-release.log"
+  python3 deploy/skipped_tests.py "$logs/gtest" "$logs/ctest-release.log" \
+    build/release/Testing/Temporary/LastTest.log
 fi
 printf '%s\n' "${summary[@]}"
 say "total $((SECONDS - began)) s"

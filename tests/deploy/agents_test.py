@@ -331,7 +331,7 @@ class Apple(WithFolder):
 
 
 if __name__ == "__main__":
-    outcome = unittest.main(exit=False).result
+    outcome = unittest.main(exit=False, verbosity=2).result
     if len(outcome.skipped) == outcome.testsRun:
         sys.exit(77)
     sys.exit(not outcome.wasSuccessful())

@@ -9,6 +9,7 @@ import plistlib
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 import unittest
 
@@ -119,5 +120,39 @@ class Documents(unittest.TestCase):
             self.assertEqual(flags_of(line.split()) - KNOWN, set())
 
 
+CASE = '<testcase name="%s" classname="Storage">%s</testcase>'
+REPORT = '<testsuites><testsuite name="Storage">%s</testsuite></testsuites>'
+
+
+class SkippedTests(unittest.TestCase):
+    def test_all_kinds_are_counted_with_their_reason(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def write(name, text):
+                with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                    file.write(text)
+                return os.path.join(folder, name)
+
+            write("storage_test.xml", REPORT % (
+                CASE % ("Whole", '<skipped message="./a.cc:7&#x0A;there is no pack"/>') +
+                CASE % ("Part", '<properties><property name="left_out" value="no node"/>'
+                                '<property name="seed" value="7"/></properties>') +
+                CASE % ("Ran", "")))
+            write("cut_test.xml", "<testsuites><tests")
+            log = write("ctest.log", " 3/9 Test  #31: adb_build ......***Skipped   0.02 sec\n"
+                                     " 4/9 Test  #32: adb_test .......   Passed   0.02 sec\n")
+            outputs = write("LastTest.log", "7/9 Testing: agents_test\n"
+                            "test_arm (__main__.Elf.test_arm) ... skipped 'not built'\n"
+                            "test_x (__main__.Elf.test_x) ... ok\n")
+            listed = subprocess.run(
+                [sys.executable, os.path.join(SOURCE, "deploy/skipped_tests.py"), folder, log, outputs],
+                text=True, capture_output=True, check=True).stdout
+        self.assertEqual(listed.splitlines(), [
+            "4 tests did not run, or not all of them:",
+            "  1 × there is no pack", "      storage_test Storage.Whole",
+            "  1 × a part of it: no node", "      storage_test Storage.Part",
+            "  1 × the whole test skipped itself or could not be started", "      adb_build",
+            "  1 × not built", "      agents_test test_arm"])
+
+
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

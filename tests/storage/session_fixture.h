@@ -20,6 +20,7 @@
 #include "storage/session_layout.h"
 #include "storage/session_writer.h"
 #include "tests/formats/programs.h"
+#include "tests/left_out.h"
 #include "tests/storage/fake_stream.h"
 
 namespace collect::storage::test {
@@ -78,9 +79,12 @@ inline void write_file(const std::string& path, const std::vector<uint8_t>& byte
 // The reference checker's words; empty when the pack is not there.
 inline std::string reference_check(const std::string& directory) {
   const char* reference = std::getenv("COLLECT_REFERENCE");
-  if (reference == nullptr) return "";
-  const std::string tool = std::string(reference) + "/tools/atf_check.py";
-  if (!std::filesystem::exists(tool)) return "";
+  const std::string tool =
+      std::string(reference == nullptr ? "" : reference) + "/tools/atf_check.py";
+  if (reference == nullptr || !std::filesystem::exists(tool)) {
+    collect::testing::part_left_out("the reference pack is not there");
+    return "";
+  }
   static reference::PythonTool checker(tool);
   const reference::Ran ran = checker.run({directory});
   return ran.status == 0 ? ran.out : ran.out + "exit status " + std::to_string(ran.status);

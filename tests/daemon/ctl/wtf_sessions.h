@@ -20,6 +20,7 @@
 #include "formats/wtf/check.h"
 #include "storage/manifest.h"
 #include "tests/formats/atf/reference_files.h"
+#include "tests/left_out.h"
 
 namespace collect::ctl::testing {
 
@@ -148,14 +149,20 @@ class WtfSessions : public ::testing::Test {
   // What the published library made of it; null when it is not there.
   json viewed(const std::string& path, bool loads = true) {
     const fs::path reference = atf::testing::reference_folder();
-    if (reference.empty()) return {};
+    if (reference.empty()) {
+      collect::testing::part_left_out("the reference pack is not there");
+      return {};
+    }
     const std::string command = "node '" + (reference / "tools" / "wtf_oracle.js").string() +
                                 "' '" + path + "' --events 2>/dev/null > '" + at("viewed.json") +
                                 "'";
     FILE* const pipe = popen(command.c_str(), "r");
     const int raw = pclose(pipe);
     const int code = WIFEXITED(raw) ? WEXITSTATUS(raw) : -1;
-    if (code == 2 || code == 127) return {};
+    if (code == 2 || code == 127) {
+      collect::testing::part_left_out("node or the package tracing-framework is not there");
+      return {};
+    }
     EXPECT_EQ(code == 0, loads) << path;
     std::ifstream in(at("viewed.json"));
     return json::parse(in, nullptr, false);
