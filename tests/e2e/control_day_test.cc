@@ -3,11 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <signal.h>
+
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "tests/e2e/chaos_check.h"
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/grpc_tool.h"
+#include "tests/e2e/raw_agent.h"
 #include "tests/e2e/recorded_session.h"
 
 namespace collect::e2e {
@@ -100,7 +107,7 @@ TEST_P(Day, FromTheRuleToTheDeletedSession) {
 
   // A program that is called all the time: what it does then, and has just done.
   const json set = ask("SetTriggers", R"({"triggers": [{"functions": ["step"],
-      "detail_functions": ["step"], "duration": "0.1s", "pre_roll": "60s", "times": 2},
+      "detail_functions": ["step"], "until_functions": ["main"], "duration": "0.1s", "pre_roll": "60s", "times": 2},
       {"functions": ["step"], "event": "EVENT_LONG_CALL", "longer_than": "3600s"},
       {"functions": ["step"], "event": "EVENT_EXCEPTION"}]})")["outcomes"][0];
   EXPECT_GE(set.value("functionsMatched", 0), 3) << set;
@@ -111,6 +118,7 @@ TEST_P(Day, FromTheRuleToTheDeletedSession) {
     return ask("GetTriggers")["outcomes"][0]["triggers"][0].value("firedCount", 0) == 2;
   })) << ask("GetTriggers");
   const json triggers = ask("GetTriggers")["outcomes"][0]["triggers"];
+  EXPECT_EQ(triggers[0]["untilFunctions"], json::array({"main"}));
   EXPECT_FALSE(triggers[1].contains("firedCount")) << triggers;
   EXPECT_FALSE(triggers[2].contains("firedCount")) << triggers;
   ASSERT_TRUE(eventually(kPatience, [&] {
@@ -142,6 +150,9 @@ TEST_P(Day, FromTheRuleToTheDeletedSession) {
   EXPECT_GT(std::stoull(on.value("preRollStartTimeNs", "0")), 0u) << on;
   EXPECT_THAT(on["warnings"][0].get<std::string>(), HasSubstr("of the 60 s")) << on;
   EXPECT_EQ(ask("StopDetail")["outcomes"].size(), 1u);
+  const json of_thread = ask("StartDetail", R"({"threads": ["name=steady"]})")["outcomes"][0];
+  EXPECT_EQ(of_thread.value("threadsMatched", 0), 1) << of_thread;
+  ask("StopDetail");
   EXPECT_THAT(refused("StartDetail", R"({"threads": ["1"]})"), HasSubstr("no thread is"));
   EXPECT_THAT(refused("StopDetail", R"({"target": {"pid": 1}})"), HasSubstr("no agent has pid 1"));
 
@@ -156,7 +167,9 @@ TEST_P(Day, FromTheRuleToTheDeletedSession) {
       ask("StopSession", R"({"target": {"tag": "day"}})")["outcomes"][0]["session"];
   EXPECT_EQ(stopped.value("name", ""), session);
   EXPECT_EQ(stopped.value("state", ""), "SESSION_STATE_COMPLETE") << stopped;
-  EXPECT_EQ(ask("WatchSession")["name"], session) << "ends with the sealed one";
+  EXPECT_EQ(ask("WatchSession", R"({"interval": "0.05s"})")["name"], session)
+      << "ends with the sealed one";
+  EXPECT_THAT(refused("WatchSession", R"({"interval": "-1s"})"), HasSubstr("interval"));
 
   // A minute of it again, but without the rule.
   ask("SetRules", "{}");
@@ -180,14 +193,225 @@ TEST_P(Day, FromTheRuleToTheDeletedSession) {
     for (const json& symbol : manifest["symbols"]) {
       EXPECT_NE(symbol.value("name", ""), "main") << "neither the rule nor the filter has it";
     }
+    EXPECT_EQ(manifest["process"]["device_id"], agent["deviceId"]);
+    std::string boot_id;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
+    EXPECT_EQ(manifest["process"]["boot_id"], boot_id);
+    EXPECT_LE(manifest["function_filters"][0]["at_ns"], manifest["time_start_ns"]);
     const Ending verified = collector_.ctl({"verify", one.directory()});
     EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;
   }
+
+  const json& day = recorded[0].manifest();
+  EXPECT_TRUE(std::any_of(day["markers"].begin(), day["markers"].end(), [&](const json& marker) {
+    return marker["text"] == "door opens" && marker["at_ns"] > day["time_start_ns"];
+  })) << day["markers"];
+  EXPECT_TRUE(std::any_of(day["detail_windows"].begin(), day["detail_windows"].end(),
+                          [&](const json& window) {
+                            return window["pre_roll_from_ns"] >= day["time_start_ns"] &&
+                                   window["pre_roll_records"] > 0;
+                          }))
+      << day["detail_windows"];
 
   ask("DeleteSession", name + "}");
   EXPECT_THAT(refused("GetSession", name + "}"), HasSubstr("no session"));
   ask("DetachAgent", R"({"name": "steady"})");
   EXPECT_GT(std::stoull(ask("GetStats").value("eventsStored", "0")), 100u);
+}
+
+// What the control plane says of two recordings is what the programs, the files and this machine
+// have. One loses: its collector stands still while it goes on.
+TEST_P(Day, WhatItShowsIsWhatIsThere) {
+  const auto number = [](const json& of, const std::string& key) {
+    const json value = of.value(key, json("0"));
+    return value.is_string() ? std::stoull(value.get<std::string>()) : value.get<uint64_t>();
+  };
+  const auto list_all = [&](const std::string& method, const std::string& list) {
+    std::vector<json> all;
+    std::string token;
+    do {
+      const json page = ask(method, R"({"page_size": 1, "page_token": ")" + token + "\"}");
+      EXPECT_LE(page.value(list, json::array()).size(), 1u) << method;
+      for (const json& one : page.value(list, json::array())) all.push_back(one);
+      token = page.value("nextPageToken", "");
+    } while (!token.empty());
+    return all;
+  };
+  const json before = ask("GetStats");
+  EXPECT_EQ(before["ingestAddress"], collector_.ingest());
+  EXPECT_GT(number(before, "diskFreeBytes"), 0u);
+  EXPECT_EQ(number(before, "agentsConnected") + number(before, "sessionsActive") +
+                number(before, "pagesStored"),
+            0u);
+
+  // A start filter, detail, and a connection each for control and data.
+  Environment environment = collector_.tracing();
+  environment["COLLECT_ONLY"] = "step";
+  environment["COLLECT_DETAIL"] = "on";
+  ChildProcess steady(scratch_.path(), {traced_program("steady"), "pace", "600000"}, environment);
+  const json agent = agent_in("AGENT_STATE_RECORDING");
+  EXPECT_GE(number(agent["startFilter"], "functionsMatched"), 1u) << agent;
+  EXPECT_GE(agent.value("connectTime", ""), before.value("startTime", "?")) << "as text: UTC";
+
+  // What begins while the collector stands still finds no room: nothing is stored, most is lost.
+  environment = collector_.tracing("drop");
+  environment["COLLECT_DETAIL"] = "on";
+  environment["COLLECT_BUFFER_MB"] = "1";
+  environment["COLLECT_EXIT_FLUSH_MS"] = "60000";
+  const std::string progress = scratch_ / "progress";
+  constexpr uint64_t kIterations = 200'000;
+  ChildProcess chaos(scratch_.path(),
+                     {traced_program("chaos"), progress, "1", std::to_string(kIterations)},
+                     environment);
+  ASSERT_TRUE(
+      eventually(kPatience, [&] { return number(ask("GetStats"), "agentsConnected") == 2; }));
+  EXPECT_EQ(list_all("ListAgents", "agents").size(), 2u);
+  const json busy = ask("GetStats");
+  EXPECT_EQ(number(busy, "connectionsAccepted"), number(before, "connectionsAccepted") + 4);
+  collector_.process().send_signal(SIGSTOP);
+  EXPECT_TRUE(eventually(kPatience, [&] {
+    const auto threads = read_progress(progress, 1);
+    return !threads.empty() && threads[0].done == kIterations;
+  }));
+  collector_.process().send_signal(SIGCONT);
+  ASSERT_TRUE(chaos.wait(seconds(90)).exited_with(0));
+
+  // Turned away, and a page that arrived damaged.
+  RawConnection noise(collector_.ingest_port());
+  noise.send(Octets(64, 0x2A));
+  EXPECT_TRUE(noise.is_closed_by_peer());
+  RawAgent raw(collector_.ingest_port(), 4'100'001);
+  ASSERT_TRUE(raw.ready);
+  raw.data.send(page_bytes(1, 0, events(1000, 2), true));
+  ASSERT_TRUE(
+      eventually(kPatience, [&] { return number(ask("GetStats"), "pagesBadChecksum") == 1; }));
+  raw.control.close();
+  raw.data.close();
+
+  steady.send_signal(SIGUSR2);
+  ASSERT_TRUE(steady.wait(seconds(30)).exited_with(0));
+  const auto own = sealed_sessions(collector_.root(), steady.pid());
+  const auto lossy = sealed_sessions(collector_.root(), chaos.pid());
+  ASSERT_EQ(own.size(), 1u);
+  ASSERT_EQ(lossy.size(), 1u);
+  EXPECT_EQ(list_all("ListSessions", "sessions").size(), 3u);
+  uint64_t events_lost = 0;
+  for (const RecordedSession* recorded : {&own[0], &lossy[0]}) {
+    const json& manifest = recorded->manifest();
+    const json& totals = manifest["totals"];
+    SCOPED_TRACE(manifest["process"]["name"].get<std::string>());
+    const std::filesystem::path directory = recorded->directory();
+    const std::string name =
+        json{{"name", directory.parent_path().filename() / directory.filename()}}.dump();
+    const json shown = ask("GetSession", name);
+    if (recorded == &own[0]) {
+      EXPECT_EQ(number(shown["startFilter"], "functionsMatched"),
+                manifest["function_filters"][0]["functions"]);
+    }
+    EXPECT_EQ(number(shown, "events"), totals["events"]);
+    EXPECT_EQ(number(shown, "lostEvents"), totals["lost_events"]);
+    EXPECT_EQ(number(shown, "lostDetailRecords"), totals["lost_detail_records"]);
+    EXPECT_EQ(number(shown, "storedBytes"), totals["stored_bytes"]);
+    EXPECT_LT(shown.value("startTime", "?"), shown.value("endTime", ""));
+    EXPECT_GE(shown.value("startTime", ""), before.value("startTime", "?"));
+    events_lost += totals["lost_events"].get<uint64_t>();
+
+    // On disk: records and containers.
+    uint64_t records = 0, containers = 0, all = 0;
+    uint32_t files = 0;
+    std::map<std::string, uint64_t> sizes;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(recorded->directory())) {
+      if (!entry.is_regular_file()) continue;
+      const std::string path =
+          std::filesystem::relative(entry.path(), recorded->directory()).string();
+      sizes[path] = entry.file_size();
+      all += entry.file_size();
+      ++files;
+      if (entry.path().extension() == ".rtc") containers += entry.file_size();
+      if (entry.path().extension() == ".atf") records += entry.file_size();
+    }
+    EXPECT_EQ(number(shown, "containerBytes"), containers);
+    EXPECT_GT(containers, 0u);
+    EXPECT_LE(number(shown, "storedBytes"), records) << "without headers and footers";
+    EXPECT_GT(number(shown, "storedBytes"), records * 9 / 10);
+
+    const json said = ask("GetManifest", name);
+    EXPECT_EQ(std::to_string(number(said, "formatVersionMajor")) + "." +
+                  std::to_string(number(said, "formatVersionMinor")),
+              manifest["format_version"]);
+    EXPECT_EQ(number(said, "symbolCount"), manifest["symbols"].size());
+    EXPECT_EQ(number(said, "timeStartNs"), manifest["time_start_ns"]);
+    EXPECT_EQ(number(said, "timeEndNs"), manifest["time_end_ns"]);
+    const json& thread = manifest["threads"][0];
+    EXPECT_EQ(said["threads"][0]["hasDetail"], true);
+    EXPECT_EQ(thread["has_detail"], true);
+    EXPECT_EQ(number(said["threads"][0], "lostDetailRecords"), thread["lost_detail_records"]);
+
+    // The manifest's own words about itself.
+    uint64_t first_ns = UINT64_MAX, last_ns = 0;
+    recorded->for_each_event(0, [&](const RecordedSession::StoredEvent& event) {
+      first_ns = std::min(first_ns, event.timestamp_ns);
+      last_ns = std::max(last_ns, event.timestamp_ns);
+    });
+    EXPECT_EQ(manifest["time_start_ns"], first_ns);
+    EXPECT_EQ(manifest["time_end_ns"], last_ns);
+    EXPECT_EQ(thread["time_start_ns"], first_ns);
+    EXPECT_EQ(thread["time_end_ns"], last_ns);
+    EXPECT_EQ(manifest["clock_type"], manifest["clock_type"].get<int>() & 3) << "ATF's numbers";
+    std::map<std::string, uint64_t> numbered;  // of what was lost
+    for (const json& gap : manifest["gaps"]) {
+      numbered[gap["lane"]] += gap["numbered_lost"].get<uint64_t>();
+    }
+    EXPECT_EQ(thread["index_next"], thread["events"].get<uint64_t>() + numbered["index"]);
+    EXPECT_EQ(thread["detail_next"], thread["detail_records"].get<uint64_t>() + numbered["detail"]);
+    EXPECT_LE(manifest["process"]["start_unix_ns"], manifest["finished_unix_ns"]);
+    EXPECT_LE(manifest["created_unix_ns"], manifest["finished_unix_ns"]);
+    for (const json& symbol : manifest["symbols"]) {
+      const uint64_t id = std::stoull(symbol["function_id"].get<std::string>(), nullptr, 16);
+      EXPECT_EQ(symbol["symbol_index"], id & UINT32_MAX);
+    }
+    EXPECT_TRUE(std::any_of(manifest["modules"].begin(), manifest["modules"].end(),
+                            [](const json& module) { return module.contains("base_address"); }));
+
+    // Files, one at a time, and then all of them gone.
+    std::map<std::string, uint64_t> listed;
+    std::string token;
+    do {
+      json request = json::parse(name);
+      request["page_size"] = 1;
+      request["page_token"] = token;
+      const json page = ask("ListFiles", request.dump());
+      for (const json& file : page["files"]) {
+        listed[file.value("path", "")] = number(file, "sizeBytes");
+      }
+      token = page.value("nextPageToken", "");
+    } while (!token.empty());
+    for (const auto& [path, size] : listed) EXPECT_EQ(size, sizes[path]) << path;
+    EXPECT_GE(listed.size(), 4u);
+    json version = json::parse(name);
+    version["atf_version"] = 1;
+    const Ending converted = tool_.call(collector_, scratch_, "ConvertSession", version.dump());
+    EXPECT_TRUE(converted.exited_with(0)) << converted.errors;
+    size_t told = 0;
+    for (const json& message : messages_of(converted.output)) {
+      if (!message.contains("totalBytes")) continue;
+      EXPECT_LE(number(message, "doneBytes"), number(message, "totalBytes")) << message;
+      ++told;
+    }
+    EXPECT_GT(told, 0u) << converted.output;
+    const json gone = ask("DeleteSession", name);
+    EXPECT_EQ(number(gone, "removedBytes"), all);
+    EXPECT_EQ(number(gone, "removedFiles"), files);
+    EXPECT_FALSE(std::filesystem::exists(recorded->directory()));
+  }
+  EXPECT_GT(events_lost, 0u);
+  const json after = ask("GetStats");
+  EXPECT_EQ(number(after, "eventsLost"), events_lost);
+  EXPECT_GE(number(after, "connectionsRefused"), 1u);
+  EXPECT_EQ(number(after, "agentsConnected"), 0u) << after;
+  EXPECT_EQ(number(after, "sessionsActive"), 1u) << "one waits for its agent; " << after;
+  EXPECT_GT(number(after, "bytesReceived"), 0u);
+  EXPECT_GT(number(after, "bytesStored"), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tools, Day, testing::Values("COLLECT_BUF", "COLLECT_GRPCURL"),

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
+
 #include "tests/e2e/device_fixture.h"
+#include "tests/e2e/recorded_session.h"
 #include "tests/fakes/fake_adb_server.h"
 
 namespace collect::e2e {
@@ -44,6 +48,10 @@ TEST_F(Devices, EveryStageIsShownAndTheCableMayComeOut) {
   adb_.plug("R58M", phone);
   EXPECT_EQ(wait_shown("confirm the prompt"), "");
   EXPECT_EQ(wait_shown("blocked"), "");
+  EXPECT_EQ(wait_shown(R"("reportedState":"unauthorized")", {"--json"}), "");
+  EXPECT_EQ(wait_shown(R"("advice":"unlock the phone and confirm)", {"--json"}), "");
+  EXPECT_EQ(wait_shown(R"("via":"adb")", {"--json", "R58M"}), "") << "by its serial";
+  EXPECT_EQ(wait_shown("no device matches", {"another"}), "");
   adb_.plug("R58M", FakePhone{});
   EXPECT_EQ(wait_shown("COLLECT_LISTEN=abstract:"), "");
   EXPECT_EQ(wait_shown("Sim_Phone  no agent"), "");
@@ -171,6 +179,10 @@ TEST_F(Devices, WhatIsDetachedIsAttachedAgainByItsAddress) {
   EXPECT_TRUE(started.exited_with(0)) << started.errors;
   EXPECT_TRUE(eventually(
       kSoon, [&] { return session_directories(collector_->root(), job->pid()).size() == 2; }));
+  std::ifstream file(session_directories(collector_->root(), job->pid())[0] + "/manifest.json");
+  const auto process = nlohmann::json::parse(file)["process"];
+  EXPECT_EQ(process["route"], address) << process;
+  EXPECT_EQ(process["device_model"], "") << "as its agent says, which runs here; " << process;
   const Ending nobody = collector_->ctl({"attach", "adb:R58M:collect_agent_nobody"});
   EXPECT_FALSE(nobody.exited_with(0));
   EXPECT_NE(nobody.errors.find("nobody listens there"), std::string::npos) << nobody.errors;

@@ -105,7 +105,14 @@ TEST(TimeLine, WhatHappenedInTurnsComesOutInTurns) {
     ASSERT_TRUE(device->agent.end_recording());
     ASSERT_TRUE(device->agent.wait_recording_ended(1));
     device->agent.say_goodbye(false);
-    dump.push_back(sealed_sessions(collector.root(), device->pid).at(0).directory());
+    const RecordedSession session = std::move(sealed_sessions(collector.root(), device->pid).at(0));
+    dump.push_back(session.directory());
+    for (const json& compared : session.manifest()["clock_sync"]) {
+      const auto off = compared["offset_ns"].get<int64_t>() - device->ahead_ns;
+      EXPECT_LE(std::abs(off), compared["uncertainty_ns"].get<int64_t>() + 1'000'000) << compared;
+      EXPECT_LT(std::abs(compared["drift_ppb"].get<double>()), 1e9) << compared;
+      EXPECT_GT(compared["at_unix_ns"], session.manifest()["process"]["start_unix_ns"]) << compared;
+    }
   }
 
   const Ending dumped = collector.ctl(dump);

@@ -15,6 +15,27 @@ DAEMON_FLAGS = "daemon/config.cc"
 VARIABLES = "formats/core/environment_names.h"
 CONTROL = "proto/control/"  # every .proto below it
 MANIFEST = "storage/manifest.cc"
+# Tests of the real daemon: a field of the control plane or of the manifest that none of them names
+# is only tested within its room.
+END_TO_END = "tests/e2e/"
+
+# Fields that no test of the real daemon can bring about, or that one has under another name. Their
+# rooms' tests set and read them.
+ONLY_IN_ROOMS = {
+    # Limits of 65,536 entries and more, which rooms' tests reach with a smaller one.
+    "detail_windows_left_out", "events_left_out", "function_filters_left_out",
+    "input_missing_left_out", "markers_left_out", "missing_left_out", "symbols_left_out",
+    # Of dial9 feeds: dial9_feed_test and session_foreign_test.
+    "foreign_streams", "refused_bytes",
+    # Words that `collectctl devices` sends and shows: e2e_devices_test reads its text.
+    "match", "servers",
+    # Bytes of a google.rpc.Status that clients show encoded: control_server_test decodes them.
+    "domain", "metadata",
+    # Only a slow lookup, a crash of the symbolizer, Mach-O, or a library that goes away.
+    "late_ns", "symbols_tries", "uuid", "unloaded_ns",
+    # Containers that somebody removed by hand: recovery_table_test.
+    "containers_removed",
+}
 
 # Tests that only read command lines, and never run what they say.
 READERS_OF_COMMAND_LINES = {
@@ -35,6 +56,9 @@ class Tests:
         self.everything = "\n".join(tree.read(root, p) for p in sources)
         self.running = "\n".join(tree.read(root, p) for p in running)
         self.words = set(re.findall(r"[A-Za-z_][A-Za-z0-9_]*", self.everything))
+        self.end_to_end = set(re.findall(
+            r"[A-Za-z_][A-Za-z0-9_]*",
+            "\n".join(tree.read(root, p) for p in sources if p.startswith(END_TO_END))))
         self.flags = self.named_flags(root, running)
         self.variables = set(re.findall(r"COLLECT_[A-Z0-9_]+", self.running))
         # A line of a configuration file within a string.
@@ -123,9 +147,13 @@ def check_fields(root, paths, tests):
             if name.isupper() or name.upper() == name:
                 continue  # a value of an enum
             forms = {name, camel_case(name), "set_" + name, "add_" + name, "mutable_" + name}
+            line = line_of(text, match.start(1))
             if not forms & tests.words:
-                yield tree.Finding(path, line_of(text, match.start(1)),
-                                   f"{name} is in no test", "write one that sets or reads it")
+                yield tree.Finding(path, line, f"{name} is in no test",
+                                   "write one that sets or reads it")
+            elif not forms & tests.end_to_end and name not in ONLY_IN_ROOMS:
+                yield tree.Finding(path, line, f"{name} is in no test of the real daemon",
+                                   "write one in which it has an effect, or say why not")
 
 
 def check_manifest(root, tests):
@@ -137,6 +165,9 @@ def check_manifest(root, tests):
         if key not in tests.words:
             yield tree.Finding(MANIFEST, line, f"the manifest's {key} is in no test",
                                "write one that reads it from a recorded session")
+        elif key not in tests.end_to_end and key not in ONLY_IN_ROOMS:
+            yield tree.Finding(MANIFEST, line, f"the manifest's {key} is in no test of the real daemon",
+                               "write one that reads it from a recorded session, or say why not")
     if not keys:
         yield tree.Finding(MANIFEST, 0, "no keys were found", "teach check_surface.py the new form")
 
