@@ -80,15 +80,17 @@ class PartFile {
   uint64_t size_;
 };
 
-// What tells one recording from all others.
+// What tells one recording from all others, and a copy of it from one that was made later.
 struct Identity {
   std::string text;                                 // the manifest as it is
   std::optional<storage::SessionIdentity> process;  // what it says
+  bool is_sealed = false;                           // nothing but names comes to it any more
 
   static Identity of(std::string manifest) {
     Identity identity{std::move(manifest), std::nullopt};
     if (auto parsed = storage::manifest_from_json(identity.text); parsed.ok()) {
       identity.process = parsed->identity;
+      identity.is_sealed = parsed->state != storage::SessionState::kRecording;
     }
     return identity;
   }
@@ -133,7 +135,9 @@ class Downloader {
                 listed.state() == api::SESSION_STATE_RECOVERED ||
                 listed.state() == api::SESSION_STATE_FAILED),
         directory_(std::move(directory)),
-        disk_(root) {}
+        disk_(root) {
+    for (const api::SessionFile& file : listed.files()) names_.push_back(file.path());
+  }
 
   bool sealed() const { return sealed_; }
   const Fetched& fetched() const { return fetched_; }
@@ -150,10 +154,16 @@ class Downloader {
     if (!end.ok()) return end.error();
     const std::string path = directory_ + "/" + kManifest;
     const auto present = text_of(disk_, path);
-    if (present.ok() && Identity::of(*present).is_same(Identity::of(manifest))) {
+    const Identity copied = Identity::of(present.ok() ? *present : "");
+    if (present.ok() && copied.is_same(Identity::of(manifest))) {
       if (*present == manifest) {
         ++fetched_.kept;
         return {};
+      }
+      // Files and parts that were copied while it recorded have other headers than those at its
+      // end.
+      if (!copied.is_sealed) {
+        for (const std::string& name : names_) COLLECT_TRY(clear(name, true));
       }
     } else {
       COLLECT_TRY(clear(kManifest, force));
@@ -229,6 +239,7 @@ class Downloader {
   const std::string session_;
   const bool sealed_;
   const std::string directory_;
+  std::vector<std::string> names_;  // of all of its files
   storage::PosixFs disk_;
   Fetched fetched_;
   bool shown_ = false;

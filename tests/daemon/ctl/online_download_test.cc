@@ -52,6 +52,7 @@ class DownloadTest : public ::testing::Test {
     made.identity.recording = 1;
     made.identity.start_unix_ns = 1'700'000'000'000'000'000;
     made.identity.tag = state;
+    made.state = storage::SessionState::kComplete;
     return storage::manifest_to_json(made);
   }
 
@@ -124,6 +125,35 @@ TEST_F(DownloadTest, ASessionThatRecordsIsCopiedAnew) {
 }
 
 // Seen: `download -o DIR` replaced a manifest.json that had nothing to do with it, without a word.
+// Of a file that is copied while it grows, the beginning is that of an unfinished one.
+TEST_F(DownloadTest, WhatWasCopiedWhileItRecordedIsNoPartOfTheSealedOne) {
+  const std::string sealed = index_;
+  const auto state_is = [&](api::SessionState state, storage::SessionState written) {
+    collector_.add_session(kSession, state);
+    storage::Manifest made;
+    made.identity.process_id[0] = 1;
+    made.state = written;
+    collector_.add_file("manifest.json", storage::manifest_to_json(made));
+  };
+  state_is(api::SESSION_STATE_ACTIVE, storage::SessionState::kRecording);
+  index_[0] = 'u';
+  collector_.add_file("thread_0/index.atf", index_);
+  collector_.add_file("thread_1/index.atf", index_);
+  ASSERT_EQ(download_to("copy", {"thread_1/index.atf"}), 0) << err_.str();
+  collector_.cut_files_at(600'000);
+  ASSERT_EQ(download_to("copy", {"thread_0/index.atf"}), 1);
+  ASSERT_TRUE(fs::exists(directory_ / "copy/thread_0/index.atf.part"));
+  collector_.cut_files_at(UINT64_MAX);
+
+  state_is(api::SESSION_STATE_COMPLETE, storage::SessionState::kComplete);
+  collector_.add_file("thread_0/index.atf", sealed);
+  collector_.add_file("thread_1/index.atf", sealed);
+  ASSERT_EQ(download_to("copy", {"manifest.json"}), 0) << err_.str();
+  ASSERT_EQ(download_to("copy"), 0) << err_.str();
+  EXPECT_EQ(content_of(directory_ / "copy/thread_0/index.atf"), sealed);
+  EXPECT_EQ(content_of(directory_ / "copy/thread_1/index.atf"), sealed);
+}
+
 TEST_F(DownloadTest, WhatIsNotOfThisSessionStays) {
   const fs::path copy = directory_ / "copy";
   fs::create_directories(copy / "thread_0");
