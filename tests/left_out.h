@@ -6,11 +6,11 @@
 
 #include <string>
 
-namespace collect::testing {
+namespace collect {
 
 // `why` says what is missing on this machine.
 inline void part_left_out(const std::string& why) {
   ::testing::Test::RecordProperty("left_out", why);
 }
 
-}  // namespace collect::testing
+}  // namespace collect

@@ -62,7 +62,7 @@ json session_of(const CollectorProcess& collector, const std::string& name) {
 void expect_reference_ok(const std::string& scratch, const std::string& directory) {
   const std::string tool = reference_directory() + "/tools/atf_check.py";
   if (reference_directory().empty() || !fs::exists(tool)) {
-    collect::testing::part_left_out("the reference pack is not there");
+    part_left_out("the reference pack is not there");
     return;
   }
   const Ending checked = run(scratch, {"python3", tool, directory}, {}, seconds(300));

@@ -82,7 +82,7 @@ inline std::string reference_check(const std::string& directory) {
   const std::string tool =
       std::string(reference == nullptr ? "" : reference) + "/tools/atf_check.py";
   if (reference == nullptr || !std::filesystem::exists(tool)) {
-    collect::testing::part_left_out("the reference pack is not there");
+    part_left_out("the reference pack is not there");
     return "";
   }
   static reference::PythonTool checker(tool);

@@ -21,6 +21,8 @@
 #include "daemon/ctl/unnamed_file.h"
 #include "formats/atf/session_reader.h"
 #include "storage/capture_replay.h"
+#include "storage/manifest.h"
+#include "storage/session_health.h"
 
 namespace collect::ctl {
 namespace {
@@ -88,9 +90,21 @@ Result<std::string> rewrite_session(const Trace& trace, const std::string& root,
   return rebuild({{trace.path, bytes->bytes()}}, root, version, log);
 }
 
-// Where the session is.
-Result<std::string> make_session(const ConvertOptions& convert, const ConvertInput& input,
-                                 const std::string& root, ConvertLog& log) {
+// A container or stream that is whole may hold a session that is not.
+Status check_made_session(const std::string& directory, ConvertLog& log) {
+  if (!log.is_input_whole()) return {};
+  const auto made = open_trace(directory);
+  if (!made.ok()) return made.error();
+  if (!made->manifest) return {};
+  const auto manifest = storage::manifest_from_json(*made->manifest);
+  if (!manifest.ok()) return manifest.error();
+  const storage::SessionHealth health = storage::health_of(*manifest);
+  if (!health.is_complete()) log.missing("the session in it is not complete: " + health.missing);
+  return {};
+}
+
+Result<std::string> build_session(const ConvertOptions& convert, const ConvertInput& input,
+                                  const std::string& root, ConvertLog& log) {
   const std::optional<atf::Version> version = version_of(convert);
   if (input.source == Source::kAtf) {
     return version && has_other_version(input.trace, *version)
@@ -122,6 +136,15 @@ Result<std::string> make_session(const ConvertOptions& convert, const ConvertInp
   for (const storage::MissingInput& missing : log.missing()) builder.input_missing(missing);
   return builder.finish(log.is_input_whole(),
                         "converted from " + std::string(name_of(input.source)));
+}
+
+// Where the session is.
+Result<std::string> make_session(const ConvertOptions& convert, const ConvertInput& input,
+                                 const std::string& root, ConvertLog& log) {
+  auto made = build_session(convert, input, root, log);
+  // Of a session the input was checked already.
+  if (made.ok() && input.source != Source::kAtf) COLLECT_TRY(check_made_session(*made, log));
+  return made;
 }
 
 // ---- out of a session

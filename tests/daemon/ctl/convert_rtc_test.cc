@@ -278,7 +278,7 @@ int checked_by_others(const std::string& session) {
   const std::string tool =
       std::string(reference == nullptr ? "" : reference) + "/tools/atf_check.py";
   if (reference == nullptr || !fs::exists(tool)) {
-    collect::testing::part_left_out("the reference pack is not there");
+    part_left_out("the reference pack is not there");
     return 0;
   }
   return ::pclose(::popen(("python3 '" + tool + "' '" + session + "' > /dev/null").c_str(), "r"));

@@ -150,7 +150,7 @@ class WtfSessions : public ::testing::Test {
   json viewed(const std::string& path, bool loads = true) {
     const fs::path reference = atf::testing::reference_folder();
     if (reference.empty()) {
-      collect::testing::part_left_out("the reference pack is not there");
+      part_left_out("the reference pack is not there");
       return {};
     }
     const std::string command = "node '" + (reference / "tools" / "wtf_oracle.js").string() +
@@ -160,7 +160,7 @@ class WtfSessions : public ::testing::Test {
     const int raw = pclose(pipe);
     const int code = WIFEXITED(raw) ? WEXITSTATUS(raw) : -1;
     if (code == 2 || code == 127) {
-      collect::testing::part_left_out("node or the package tracing-framework is not there");
+      part_left_out("node or the package tracing-framework is not there");
       return {};
     }
     EXPECT_EQ(code == 0, loads) << path;
