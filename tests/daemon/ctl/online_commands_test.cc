@@ -130,6 +130,7 @@ TEST_F(OnlineCommandsTest, TriggersAreSetShownAndCleared) {
   options.longer_than = std::chrono::milliseconds(5);
   options.pre_roll = std::chrono::seconds(1);
   options.times = 3;
+  options.until = {"done", "stop_*"};
   EXPECT_EQ(set_trigger(online_, options), 0);
   EXPECT_THAT(out_.str(), HasSubstr("ok"));
   out_.str("");
@@ -138,6 +139,7 @@ TEST_F(OnlineCommandsTest, TriggersAreSetShownAndCleared) {
   EXPECT_THAT(out_.str(), HasSubstr("\"times\":3,\"firedCount\":3,"));
   EXPECT_THAT(out_.str(), HasSubstr("\"longerThan\":\"0.005s\""));
   EXPECT_THAT(out_.str(), HasSubstr("\"preRoll\":\"1s\""));
+  EXPECT_THAT(out_.str(), HasSubstr("\"untilFunctions\":[\"done\",\"stop_*\"]"));
   out_.str("");
   EXPECT_EQ(show_triggers(online_, ""), 0);
   EXPECT_THAT(out_.str(), HasSubstr("parse_*, read  long call  "));
