@@ -85,5 +85,44 @@ TEST(DurationHistogram, BeyondItsMemoryItSaysThatItIsNotComplete) {
   EXPECT_FALSE(other.is_complete());
 }
 
+TEST(DurationHistogram, OfNoneNothingComes) {
+  DurationHistogram none, some;
+  size_t left = 100;
+  EXPECT_EQ(none.percentile(500), 0u);
+  some.add(1000, left);
+  const size_t before = left;
+  some.add(none, left);
+  EXPECT_TRUE(some.is_complete());
+  EXPECT_EQ(some.count(), 1u);
+  EXPECT_EQ(left, before);
+  none.add(some, left);
+  EXPECT_TRUE(none.is_complete());
+  EXPECT_EQ(none.percentile(500), some.percentile(500));
+  EXPECT_EQ(left, before - 1);
+}
+
+// From below, from above, and from both sides: every duration stays in its bucket.
+TEST(DurationHistogram, AnotherIsAddedWhereverItLies) {
+  for (const std::vector<uint64_t>& others :
+       {std::vector<uint64_t>{3}, {100'000}, {3, 100'000}, {1000}, {1000, 1'000'000'000}}) {
+    DurationHistogram together, one, two;
+    size_t left = 1000;
+    for (const uint64_t ns : {900, 1000, 2000}) {
+      together.add(static_cast<uint64_t>(ns), left);
+      one.add(static_cast<uint64_t>(ns), left);
+    }
+    for (const uint64_t ns : others) {
+      together.add(ns, left);
+      two.add(ns, left);
+    }
+    one.add(two, left);
+    EXPECT_TRUE(one.is_complete());
+    EXPECT_EQ(one.count(), together.count());
+    for (uint32_t per_mille = 1; per_mille <= 1000; ++per_mille) {
+      ASSERT_EQ(one.percentile(per_mille), together.percentile(per_mille)) << per_mille;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace collect::calls

@@ -48,5 +48,13 @@ TEST(RunningTime, AStallThatEndsBeforeItBeginsIsNone) {
   EXPECT_EQ(time.at(1000), 1000u);
 }
 
+TEST(RunningTime, AStallMayBeginWithTheClock) {
+  RunningTime time({stop(0, 100)});
+  EXPECT_EQ(time.stalled_until(100), 100u);
+  EXPECT_EQ(time.stalled_until(50), 50u);
+  EXPECT_EQ(time.at(100), 0u);
+  EXPECT_EQ(RunningTime({own(0, 100)}).stalled_until(100), 100u);
+}
+
 }  // namespace
 }  // namespace collect::calls

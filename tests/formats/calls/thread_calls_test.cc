@@ -338,5 +338,40 @@ TEST(ThreadCalls, StallsBeforeAWindowDoNotCountInIt) {
   EXPECT_EQ(of.counts.stalled_ns, 10u);
 }
 
+// The window begins with its first nanosecond and ends with its last.
+TEST(ThreadCalls, EventsOnTheEdgesOfAWindowAreInIt) {
+  const std::vector<Event> events = {
+      {0, kCall, 'a'}, {10, kCall, 'b'}, {20, kReturn, 'b'}, {30, kReturn, 'a'}};
+  EXPECT_EQ(read(events, {}, {}, {10, 20}).counts.events, 2u);
+  EXPECT_EQ(read(events, {}, {}, {11, 19}).counts.events, 0u);
+  EXPECT_EQ(read(events, {}, {}, {10, 19}).counts.events, 1u);
+  EXPECT_EQ(read(events, {}, {}, {9, 30}).counts.events, 3u);
+  EXPECT_EQ(read(events, {}, {}, {30, 30}).counts.events, 1u);
+}
+
+// One that ends where the thread's first event is, or begins where its last is, held nothing up.
+TEST(ThreadCalls, StallsBesideTheEventsAreNotCounted) {
+  const std::vector<Event> events = {{100, kCall, 'a'}, {200, kReturn, 'a'}};
+  const auto stalls = [&](uint64_t first_ns, uint64_t last_ns) {
+    return read(events, {}, {{first_ns, last_ns, last_ns - first_ns, 1, false}}).counts.stalls;
+  };
+  EXPECT_EQ(stalls(50, 100), 0u);
+  EXPECT_EQ(stalls(50, 101), 1u);
+  EXPECT_EQ(stalls(199, 300), 1u);
+  EXPECT_EQ(stalls(200, 300), 0u);
+}
+
+// Calls that were too deep to be kept have no end behind a gap: what returns there is another.
+TEST(ThreadCalls, BehindAGapNothingIsTooDeep) {
+  std::vector<Event> events(OpenCalls::kMaxDepth + 3, {0, kCall, 'a'});
+  const uint64_t deep = events.size();
+  events.push_back({10, kCall, 'b'});
+  events.push_back({20, kReturn, 'b'});
+  const Read of = read(events, {{deep, 5, 1, 9}});
+  EXPECT_EQ(of.counts.too_deep, 3u + 1u) << "b too: the calls below may still be open";
+  const Read lone = read({{0, kCall, 'a'}, {10, kReturn, 'b'}}, {{1, 5, 1, 9}});
+  EXPECT_EQ(lone.counts.lone_ends, 1u);
+}
+
 }  // namespace
 }  // namespace collect::calls

@@ -359,5 +359,57 @@ TEST(Sinks, EachIsGivenEverything) {
   EXPECT_EQ(paths_of(tree, slots).size(), 4u);
 }
 
+// Far more paths than the table begins with, each of them met again.
+TEST(CallTree, EveryPathIsOneNodeHoweverManyThereAre) {
+  std::vector<Event> events;
+  uint64_t ns = 0;
+  constexpr uint64_t kOuter = 300, kInner = 30;
+  for (int round = 0; round < 2; ++round) {
+    for (uint64_t outer = 0; outer < kOuter; ++outer) {
+      events.push_back({ns++, kCall, outer});
+      for (uint64_t inner = 0; inner < kInner; ++inner) {
+        events.push_back({ns++, kCall, 1000 + inner});
+        events.push_back({ns++, kReturn, 1000 + inner});
+      }
+      events.push_back({ns++, kReturn, outer});
+    }
+  }
+  FunctionSlots slots;
+  CallTree tree;
+  feed(slots, tree, events);
+  ASSERT_EQ(tree.nodes().size(), CallTree::kFirstFunction + kOuter * (1 + kInner));
+  for (size_t i = CallTree::kFirstFunction; i < tree.nodes().size(); ++i) {
+    ASSERT_EQ(tree.nodes()[i].times.calls, 2u) << i;
+  }
+  // The same in another's numbers.
+  FunctionSlots more_slots;
+  CallTree more;
+  std::vector<Event> again(events.rbegin(), events.rend());
+  for (Event& event : again) {
+    event.timestamp_ns = ns - event.timestamp_ns;
+    event.kind = event.kind == kCall ? kReturn : kCall;
+  }
+  feed(more_slots, more, again);
+  tree.add(slots, more, more_slots);
+  ASSERT_EQ(tree.nodes().size(), CallTree::kFirstFunction + kOuter * (1 + kInner));
+  for (size_t i = CallTree::kFirstFunction; i < tree.nodes().size(); ++i) {
+    ASSERT_EQ(tree.nodes()[i].times.calls, 4u) << i;
+  }
+}
+
+TEST(FunctionTotals, CallsThatAreTooDeepAreCountedWithoutATime) {
+  std::vector<Event> events(OpenCalls::kMaxDepth, {0, kCall, 'a'});
+  events.push_back({1, kCall, 'b'});
+  events.push_back({2, kReturn, 'b'});
+  events.push_back({3, kCall, 'b'});
+  events.push_back({4, kException, 'b'});
+  Functions functions;
+  feed(functions.slots, functions.totals, events);
+  EXPECT_EQ(functions.of('b').calls, 2u);
+  EXPECT_EQ(functions.of('b').exceptions, 1u);
+  EXPECT_EQ(functions.of('b').total_ns, 0u);
+  EXPECT_EQ(functions.of('a').calls, OpenCalls::kMaxDepth);
+}
+
 }  // namespace
 }  // namespace collect::calls

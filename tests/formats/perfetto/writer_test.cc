@@ -3,7 +3,11 @@
 #include "formats/perfetto/writer.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
+#include <algorithm>
+
+#include "formats/core/deflate.h"
 #include "formats/core/leb128.h"
 
 namespace collect::perfetto {
@@ -257,6 +261,85 @@ TEST(PerfettoWriterErrors, ASinkThatIsFullIsSaid) {
   writer.begin_thread({7, 42, 43, ""}, 0);
   EXPECT_EQ(writer.finish().code(), Code::kNoSpace);
   EXPECT_FALSE(writer.status().ok());
+}
+
+TEST_F(PerfettoWriter, SlicesAndInstantsOnPlainTracks) {
+  const EventNotes notes = {{"f", EventNote::Kind::kFlag, 7, {}},
+                            {"o", EventNote::Kind::kFlag, 0, {}},
+                            {"n", EventNote::Kind::kNumber, 300, {}},
+                            {"a", EventNote::Kind::kAddress, 0xff, {}},
+                            {"t", EventNote::Kind::kText, 0, "no"}};
+  writer_.slice(6, 1000, 1001, "s", notes);
+  writer_.instant(6, 1000, "");
+  writer_.slice(6, 1001, 1000, "z");  // ends where it begins
+  const auto packets = finish();
+  ASSERT_EQ(packets.size(), 5u);
+  EXPECT_EQ(packets[0],
+            kPlain1000 + (Raw{0x5a, 0x2f, 0x48, 0x01, 0x58, 0x06, 0xba, 0x01, 0x01,
+                              's',  0x22, 0x05, 0x52, 0x01, 'f',  0x10, 0x01,  // flags: true,
+                              0x22, 0x05, 0x52, 0x01, 'o',  0x10, 0x00,        // false
+                              0x22, 0x06, 0x52, 0x01, 'n',  0x18, 0xac, 0x02,  // 300
+                              0x22, 0x06, 0x52, 0x01, 'a',  0x38, 0xff, 0x01,  // pointer 255
+                              0x22, 0x07, 0x52, 0x01, 't',  0x32, 0x02, 'n',  'o'}));
+  EXPECT_EQ(packets[1], (Raw{0x40, 0xe9, 0x07, 0xd0, 0x03, 0x06, 0x50, 0x01, 0x5a, 0x04, 0x48, 0x02,
+                             0x58, 0x06}));
+  EXPECT_EQ(packets[2], kPlain1000 + (Raw{0x5a, 0x04, 0x48, 0x03, 0x58, 0x06}));
+  const Raw at_1001 = {0x40, 0xe9, 0x07, 0xd0, 0x03, 0x06, 0x50, 0x01};
+  EXPECT_EQ(packets[3], at_1001 + (Raw{0x5a, 0x08, 0x48, 0x01, 0x58, 0x06, 0xba, 0x01, 0x01, 'z'}));
+  EXPECT_EQ(packets[4], at_1001 + (Raw{0x5a, 0x04, 0x48, 0x02, 0x58, 0x06}));
+}
+
+// An event's notes beyond the limit are left out, the last that fits is there.
+TEST_F(PerfettoWriter, NotesHaveALimit) {
+  EventNotes notes(kMaxAnnotations + 1, {"n", EventNote::Kind::kNumber, 0, {}});
+  notes[kMaxAnnotations - 1].value = 1;
+  notes[kMaxAnnotations].value = 2;
+  writer_.instant(6, 1000, "", notes);
+  writer_.begin_thread({7, 42, 43, ""}, 1000);
+  writer_.begin_call(1000, 0, [] { return std::string_view("f"); }, &notes);
+  const auto packets = finish();
+  ASSERT_EQ(packets.size(), 4u);
+  EXPECT_EQ((Raw{packets[0].end() - 2, packets[0].end()}), (Raw{0x18, 0x01}));
+  const Raw last = {0x22, 0x04, 0x08, 0x01, 0x18, 0x01};
+  EXPECT_NE(std::search(packets[3].begin(), packets[3].end(), last.begin(), last.end()),
+            packets[3].end());
+  const Raw beyond = {0x22, 0x04, 0x08, 0x01, 0x18, 0x02};
+  EXPECT_EQ(std::search(packets[3].begin(), packets[3].end(), beyond.begin(), beyond.end()),
+            packets[3].end());
+}
+
+TEST_F(PerfettoWriter, ForgottenFunctionsSayTheirNamesAgain) {
+  writer_.begin_thread({7, 42, 43, ""}, 1000);
+  call(1000, 0);
+  writer_.forget_functions();
+  writer_.begin_call(1000, 0, [] { return std::string_view("g"); });
+  const auto packets = finish();
+  ASSERT_EQ(packets.size(), 4u);
+  EXPECT_EQ(packets[3].back(), 'g');
+}
+
+TEST(PerfettoCompression, ARunIsOnePacketOfCompressedPackets) {
+  ZlibPieces pieces;
+  const Raw run(1000, 'x');
+  Raw file = {0xee};
+  append_compressed_run(pieces, file, run);
+  const size_t first = file.size();
+  append_compressed_run(pieces, file, run);
+  EXPECT_EQ(file.front(), 0xee) << "it is appended";
+  for (const Raw& one : {Raw(file.begin() + 1, file.begin() + static_cast<ptrdiff_t>(first)),
+                         Raw(file.begin() + static_cast<ptrdiff_t>(first), file.end())}) {
+    const auto packets = packets_of(one);
+    ASSERT_EQ(packets.size(), 1u);
+    ASSERT_EQ((Raw{packets[0].begin(), packets[0].begin() + 2}), (Raw{0x92, 0x03}));  // field 50
+    const auto length = read_uleb128(Bytes(packets[0]).subspan(2));
+    EXPECT_EQ(2 + length.size + length.value, packets[0].size());
+    Raw unpacked(2000);
+    uLongf size = unpacked.size();
+    ASSERT_EQ(uncompress(unpacked.data(), &size, packets[0].data() + 2 + length.size, length.value),
+              Z_OK);
+    unpacked.resize(size);
+    EXPECT_EQ(unpacked, run);
+  }
 }
 
 }  // namespace

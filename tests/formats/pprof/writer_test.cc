@@ -102,5 +102,27 @@ TEST(PprofWriter, WhatIsNotKnownIsLeftOut) {
   EXPECT_EQ(Raw(file.end() - static_cast<ptrdiff_t>(wanted.size()), file.end()), wanted);
 }
 
+TEST(PprofWriter, LabelsAreThoseThatWereSetLast) {
+  VectorSink one_sink, two_sink;
+  Writer one(one_sink), two(two_sink);
+  for (Writer* writer : {&one, &two}) {
+    const uint64_t f = writer->add_location("f");
+    if (writer == &two) writer->set_labels({{"a", "b"}});
+    writer->set_labels({{"thread", "t"}});
+    writer->push(f);
+    writer->sample(1, 1);
+    ASSERT_TRUE(writer->finish(5, 6, {}).ok());
+  }
+  const auto labels = [](const Raw& profile) {
+    size_t count = 0;  // sample 0x12, label 0x1a
+    for (size_t i = 0; i + 1 < profile.size(); ++i) {
+      if (profile[i] == 0x1a && profile[i + 1] == 4) ++count;
+    }
+    return count;
+  };
+  EXPECT_EQ(labels(unpacked(one_sink.bytes())), 1u);
+  EXPECT_EQ(labels(unpacked(two_sink.bytes())), 1u);
+}
+
 }  // namespace
 }  // namespace collect::pprof
