@@ -411,5 +411,40 @@ TEST(FunctionTotals, CallsThatAreTooDeepAreCountedWithoutATime) {
   EXPECT_EQ(functions.of('a').calls, OpenCalls::kMaxDepth);
 }
 
+// Whole calls, and one of each other end, in two workers' totals.
+TEST(FunctionTotals, EveryCountOfAnotherIsAdded) {
+  const auto work = [](Functions& functions, Window window) {
+    feed(functions.slots, functions.totals,
+         {{10, kCall, 'a'},
+          {20, kReturn, 'a'},
+          {30, kCall, 'b'},
+          {35, kException, 'b'},
+          {40, kCall, 'c'},
+          {45, kCall, 'd'},
+          {50, kReturn, 'c'},
+          {60, kCall, 'e'},
+          {70, kCall, 'f'},
+          {90, kReturn, 'f'}},
+         {{8, 1, 61, 69}}, window);
+  };
+  Functions sum, one, two;
+  work(sum, {});
+  work(one, {0, 80});
+  work(two, {});
+  sum.totals.add(sum.slots, one.totals, one.slots);
+  sum.totals.add(sum.slots, two.totals, two.slots);
+  EXPECT_EQ(sum.of('a').calls, 3u);
+  EXPECT_EQ(sum.of('a').total_ns, 30u);
+  EXPECT_EQ(sum.of('a').self_ns, 30u);
+  EXPECT_EQ(sum.of('a').shortest_ns, 10u);
+  EXPECT_EQ(sum.of('a').longest_ns, 10u);
+  EXPECT_EQ(sum.of('a').durations.count(), 3u);
+  EXPECT_EQ(sum.of('b').exceptions, 3u);
+  EXPECT_EQ(sum.of('d').skipped, 3u);
+  EXPECT_EQ(sum.of('f').calls, 3u);
+  EXPECT_EQ(sum.of('f').cut_by_window, 1u) << "of the one whose window ends in it";
+  EXPECT_EQ(sum.of('e').cut_by_gap + sum.of('e').open_at_end + sum.of('e').cut_by_window, 3u);
+}
+
 }  // namespace
 }  // namespace collect::calls
