@@ -46,10 +46,10 @@ constexpr CaptureFormat kWanted{
     nullptr,
 };
 
-class CaptureWords : public testing::Test {
+class CaptureWords : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (fs::path(testing::TempDir()) / "captures_XXXXXX").string();
+    std::string name = (fs::path(::testing::TempDir()) / "captures_XXXXXX").string();
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     root_ = fs::canonical(name);
     wanted = {};

@@ -93,7 +93,7 @@ fs::path small_session(const fs::path& root, atf::Version version) {
   put(0, 2500, kDraw, EventKind::kReturn, payload_of(kDraw, 0),
       atf::kDetailX0Valid << 1 | atf::kDetailFpValid);
   put(0, 3000, kUnnamed, EventKind::kCall);
-  put(0, 3400, kUnnamed, EventKind::kException, {1, 2, 3});
+  expect_ok(builder.event(0, 3400, kUnnamed, EventKind::kException, Octets{1, 2, 3}));
   builder.lost(0, Lane::kIndex, 5, kLostRingFull | kLostReentry, 4100, 4900);
   put(0, 5000, kDraw, EventKind::kCall);
   put(0, 6000, kDraw, EventKind::kReturn);
