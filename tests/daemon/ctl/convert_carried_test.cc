@@ -428,19 +428,26 @@ TEST(ConvertWords, ThreeKindsOfWhatIsLeftOutAreShown) {
 // ---- where it goes
 
 TEST_F(CarriedTest, ASessionTakesTheFirstNameThatIsFree) {
+  // In memory where that can be: these are many names.
+  const bool has_memory = fs::is_directory("/dev/shm");
+  std::string root = has_memory ? "/dev/shm/names_XXXXXX" : at("names_XXXXXX");
+  ASSERT_NE(mkdtemp(root.data()), nullptr);
   const auto made = [&] {
-    return make_whole_session(root_.string(), [](const std::string& root) -> Result<std::string> {
-      fs::create_directories(fs::path(root) / "session_X" / "pid_1");
-      return root + "/session_X/pid_1";
+    return make_whole_session(root, [](const std::string& below) -> Result<std::string> {
+      fs::create_directories(fs::path(below) / "session_X" / "pid_1");
+      return below + "/session_X/pid_1";
     });
   };
-  EXPECT_EQ(*made(), at("session_X/pid_1"));
-  EXPECT_EQ(*made(), at("session_X_2/pid_1"));
-  for (int i = 3; i < 10'000; ++i) fs::create_directory(at("session_X_" + std::to_string(i)));
-  EXPECT_EQ(*made(), at("session_X_10000/pid_1"));
+  EXPECT_EQ(*made(), root + "/session_X/pid_1");
+  EXPECT_EQ(*made(), root + "/session_X_2/pid_1");
+  for (int i = 3; i < 10'000; ++i) {
+    fs::create_directory(root + "/session_X_" + std::to_string(i));
+  }
+  EXPECT_EQ(*made(), root + "/session_X_10000/pid_1");
   const auto none = made();
   EXPECT_EQ(none.code(), Code::kAlreadyExists);
-  EXPECT_EQ(none.error().message, at("session_X") + ": every name is taken");
+  EXPECT_EQ(none.error().message, root + "/session_X: every name is taken");
+  fs::remove_all(root);
 }
 
 TEST_F(CarriedTest, AFileThatWasNamedTakesNoMore) {

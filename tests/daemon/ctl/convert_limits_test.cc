@@ -14,6 +14,7 @@
 #include "daemon/ctl/convert/session_builder.h"
 #include "daemon/ctl/convert/wtf_events.h"
 #include "formats/core/byte_sink.h"
+#include "formats/dial9/decoder.h"
 #include "formats/dial9/writer.h"
 #include "formats/wtf/writer.h"
 #include "storage/manifest.h"
@@ -35,7 +36,7 @@ using Left = std::map<std::string, uint64_t>;
 struct Made {
   storage::Manifest manifest;
   ConvertLog log;
-  uint64_t moved_times = 0;
+  uint64_t moved_times = 0, repeated_markers = 0, more_markers = 0;
   std::string directory;
 
   const Left& left_out() const { return log.left_out(); }
@@ -50,6 +51,8 @@ class ConvertLimits : public testing::OfflineTest {
     const Status status = convert(Bytes(file), builder, made.log);
     EXPECT_TRUE(status.ok()) << to_string(status.error());
     made.moved_times = builder.moved_times();
+    made.repeated_markers = builder.repeated_markers();
+    made.more_markers = builder.more_markers();
     const auto session = builder.finish(true, "test");
     EXPECT_TRUE(session.ok());
     made.directory = *session;
@@ -106,11 +109,41 @@ struct ServiceStream {
   dial9::EventType start, end;
 };
 
+// Gives the workers every event to see, or the last ones to add: a thread takes long to make.
+class GivesWorkers : public dial9::Visitor {
+ public:
+  GivesWorkers(Dial9Workers& workers, uint64_t add_from) : workers_(workers), from_(add_from) {}
+
+  void on_event(const dial9::Event& event) {
+    const WorkerEventType type(event.schema());
+    if (from_ == 0) {
+      workers_.see(type, event);
+    } else if (event.timestamp_ns() >= from_) {
+      EXPECT_TRUE(workers_.add(type, event).ok());
+    }
+  }
+
+ private:
+  Dial9Workers& workers_;
+  const uint64_t from_;
+};
+
 TEST_F(ConvertLimits, WorkersOfAService) {
   ServiceStream stream;
   for (uint64_t i = 0; i <= kMaxWorkers; ++i) stream.begin_poll(1000 + i, i, "x");
-  const Made made = made_of(stream.out.take(), dial9_to_atf);
-  EXPECT_EQ(made.manifest.threads.size(), kMaxWorkers);
+  const Octets file = stream.out.take();
+  const Made made =
+      made_of(file, [](Bytes bytes, SessionBuilder& builder, ConvertLog& log) -> Status {
+        Dial9Workers workers(builder, log);
+        GivesWorkers all(workers, 0), last(workers, 1000 + kMaxWorkers - 1);
+        (void)dial9::Decoder().decode(bytes, all);
+        EXPECT_EQ(workers.first_ns(), 1000u);
+        COLLECT_TRY(builder.begin({}));
+        (void)dial9::Decoder().decode(bytes, last);
+        return workers.finish();
+      });
+  ASSERT_EQ(made.manifest.threads.size(), 1u);
+  EXPECT_EQ(made.manifest.threads[0].name, "worker 4095");
   EXPECT_EQ(made.left_out(), (Left{{"PollStart: of more than 4096 workers", 1}}));
 }
 
@@ -267,7 +300,7 @@ TEST_F(ConvertLimits, TextsOfASession) {
   stream.put_thread(0, 5, std::string(4096, 't'));
   stream.put_thread(1, uint64_t{UINT32_MAX} + 1, std::string(4097, 'u'));
   for (const size_t size : {size_t{4096}, size_t{4097}}) {
-    stream.out.begin_event(stream.marker, 800);
+    stream.out.begin_event(stream.marker, size);
     stream.out.put_string(std::string(size, 'm'));
     ASSERT_TRUE(stream.out.end_event());
   }
@@ -368,18 +401,23 @@ class WtfStream {
   uint16_t zone_ = 0;
 };
 
+// Those of the same time and text are one.
 TEST_F(ConvertLimits, MarkersOfASession) {
-  for (const size_t more : {size_t{0}, size_t{1}, size_t{2}}) {
-    WtfStream stream;
-    for (size_t i = 0; i < storage::kMaxMarkers + more; ++i) {
-      ASSERT_TRUE(stream->mark(1000, "m").ok());
-    }
-    const Made made = made_of(stream.take(), wtf_to_atf);
-    EXPECT_EQ(made.manifest.markers.size(), storage::kMaxMarkers);
-    EXPECT_EQ(made.manifest.markers_left_out, 0u);
-    const Left expected = {{"marks past the number of markers in a session", more}};
-    EXPECT_EQ(made.left_out(), more == 0 ? Left() : expected);
+  WtfStream stream;
+  for (size_t i = 0; i < storage::kMaxMarkers; ++i) {
+    ASSERT_TRUE(stream->mark(1000 * (i + 1), "m").ok());
   }
+  ASSERT_TRUE(stream->mark(1000 * storage::kMaxMarkers, "m").ok());
+  ASSERT_TRUE(stream->mark(1000 * storage::kMaxMarkers, "n").ok());
+  ASSERT_TRUE(stream->mark(1000 * storage::kMaxMarkers, "o").ok());
+  const Octets file = stream.take();
+  const Made made = made_of(file, wtf_to_atf);
+  EXPECT_EQ(made.manifest.markers.size(), storage::kMaxMarkers);
+  EXPECT_EQ(made.manifest.markers.back().text, "m");
+  EXPECT_EQ(made.manifest.markers_left_out, 0u);
+  EXPECT_EQ(made.more_markers, 2u);
+  EXPECT_EQ(made.repeated_markers, 1u);
+  EXPECT_EQ(made.left_out(), Left());
 }
 
 TEST_F(ConvertLimits, LossesThatAreBelieved) {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "tests/daemon/ctl/words/words_fixture.h"
 
@@ -243,6 +243,16 @@ TEST_F(WordsTest, OfAnRtcContainerThatIsDamaged) {
     run("recover --force -o y.rtc " + path);
     run("convert --json --force --to rtc -o z.rtc " + path);
   }
+  // As many bytes in front as at the end; as many in front as are skipped.
+  put("ends.rtc", part_of(whole, 4096 - 217, whole.size() - 700));
+  EXPECT_EQ(run("inspect ends.rtc"), 0);
+  Octets within = whole;
+  for (size_t i = 6000; i < 7200; ++i) within[i] ^= 0x33;
+  put("within.rtc", within);
+  EXPECT_EQ(run("inspect --json within.rtc"), 0);
+  const uint64_t skipped = nlohmann::json::parse(said())["skipped_bytes"];
+  put("front.rtc", part_of(within, 4096 - skipped, within.size()));
+  EXPECT_EQ(run("inspect front.rtc"), 0);
   expect_words("rtc_damaged");
 }
 
