@@ -1,5 +1,6 @@
 #include "daemon/ctl/figures.h"
 
+#include <charconv>
 #include <cstdio>
 #include <iterator>
 
@@ -42,6 +43,7 @@ std::string short_rate(double per_second) {
 }
 
 std::string short_duration(double seconds) {
+  if (seconds > 0 && seconds < 0.0009995) return formatted("%.0f %s", seconds * 1e6, "us");
   if (seconds < 0.9995) return formatted("%.0f %s", seconds * 1000, "ms");
   if (seconds < 60) return formatted("%.1f %s", seconds, "s");
   const auto whole = static_cast<uint64_t>(seconds);
@@ -55,6 +57,12 @@ std::string short_duration(double seconds) {
                   static_cast<unsigned>(whole / 60 % 60));
   }
   return text;
+}
+
+std::string real_text(double number) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, number).ptr;
+  return {text, end};
 }
 
 }  // namespace collect::ctl

@@ -21,15 +21,16 @@ class ManifestCheck {
   ManifestCheck(const Trace& trace, TraceReport& report) : trace_(trace), report_(report) {}
 
   void run() {
+    report_.is_session = trace_.kind == TraceKind::kSession;
     report_.health = session_health(trace_, nullptr);
     if (!trace_.manifest) {
       // A thread or a file may lie anywhere; only a session is expected to have one.
-      const bool is_session = trace_.kind == TraceKind::kSession;
+      const bool is_session = report_.is_session;
       const auto& error = trace_.manifest_error;
       const bool refused = error && error->code != Code::kNotFound;
       if (!is_session && !refused) return;
       add(is_session && refused ? Severity::kError : Severity::kWarning, "",
-          error ? error->message : "there is no manifest");
+          refused ? sentence_of(*error) : "there is no manifest");
       return;
     }
     auto manifest = SessionManifest::parse(*trace_.manifest);
@@ -150,6 +151,12 @@ class ManifestCheck {
     }
   }
 
+  // Without the path, which stands before every finding.
+  std::string sentence_of(const Error& error) const {
+    const std::string path = trace_.manifest_path + ": ";
+    return error.message.starts_with(path) ? error.message.substr(path.size()) : error.message;
+  }
+
   const Trace& trace_;
   TraceReport& report_;
 };
@@ -170,8 +177,12 @@ uint64_t TraceReport::detail_records() const {
 
 uint64_t TraceReport::lost_events() const {
   if (!manifest) return 0;
-  uint64_t sum = manifest->lost_without_stream;
-  for (const ManifestThread& thread : manifest->threads) sum += thread.lost_events.value_or(0);
+  uint64_t sum = is_session ? manifest->lost_without_stream : 0;
+  for (const ManifestThread& thread : manifest->threads) {
+    const bool is_here = std::any_of(threads.begin(), threads.end(),
+                                     [&](const auto& report) { return report.n == thread.id; });
+    if (is_session || is_here) sum += thread.lost_events.value_or(0);
+  }
   return sum;
 }
 

@@ -23,11 +23,12 @@ struct TraceReport {
   std::vector<atf::ThreadReport> threads;  // in the order of Trace::threads
   std::optional<SessionManifest> manifest;
   std::vector<ManifestFinding> manifest_findings;
+  bool is_session = false;  // not one thread or file of it
   atf::Grade grade{};  // FORMAT.md "Grades"; a manifest that contradicts the files is damage too
 
   uint64_t events() const;
   uint64_t detail_records() const;
-  uint64_t lost_events() const;  // as the manifest says
+  uint64_t lost_events() const;  // of these threads, as the manifest says
   // Of a session: what its manifest says. Nothing of single files, and of other programs' sessions.
   std::optional<storage::SessionHealth> health;
   // Sealed, with everything that the program counted. Files alone: sealed.

@@ -10,14 +10,23 @@ namespace {
 
 class Collector final : public ReaderObserver {
  public:
-  explicit Collector(Summary& summary) : summary_(summary) {}
+  // `caller` is told everything too; may be null.
+  Collector(Summary& summary, ReaderObserver* caller)
+      : summary_(summary), caller_(caller != nullptr ? *caller : nobody_) {}
 
-  void unit_ended(const UnitInfo& unit) override { summary_.units.push_back(unit); }
+  void unit_ended(const UnitInfo& unit) override {
+    summary_.units.push_back(unit);
+    caller_.unit_ended(unit);
+  }
   void skipped(uint64_t from, uint64_t to) override {
     summary_.resyncs.push_back(to);
     summary_.skipped_bytes += to - from;
+    caller_.skipped(from, to);
   }
-  void object_dropped(const StreamInfo& info, uint64_t) override { ++of(info).incomplete; }
+  void object_dropped(const StreamInfo& info, uint64_t offset) override {
+    ++of(info).incomplete;
+    caller_.object_dropped(info, offset);
+  }
 
   void take(const Object& object) {
     StreamSummary& stream = of(*object.stream);
@@ -54,6 +63,8 @@ class Collector final : public ReaderObserver {
   }
 
   Summary& summary_;
+  ReaderObserver nobody_;
+  ReaderObserver& caller_;
   std::map<std::string, size_t> by_name_;
   std::unordered_map<uint64_t, size_t> places_;
 };
@@ -68,7 +79,7 @@ uint64_t Summary::units_with(CrcState state) const {
 Result<Summary> check_file(Bytes file, const ReaderOptions& options) {
   Summary summary;
   summary.bytes = file.size();
-  Collector collector(summary);
+  Collector collector(summary, options.observer);
   ReaderOptions observed = options;
   observed.observer = &collector;
   observed.exact_index_targets = true;

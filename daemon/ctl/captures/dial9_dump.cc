@@ -1,11 +1,11 @@
 #include "daemon/ctl/captures/dial9_dump.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "daemon/ctl/figures.h"
 #include "daemon/ctl/function_filter.h"
 #include "formats/dial9/json_lines.h"
 #include "formats/dial9/schema.h"
@@ -267,11 +267,8 @@ class TextPrinter : public dial9::Visitor {
         return out_.put(value.boolean() ? "true" : "false");
       case dial9::FieldType::kI64:
         return put_signed(value.i64());
-      case dial9::FieldType::kF64: {
-        char text[32];
-        std::snprintf(text, sizeof text, "%.17g", value.f64());
-        return out_.put(text);
-      }
+      case dial9::FieldType::kF64:
+        return out_.put(real_text(value.f64()));
       case dial9::FieldType::kBytes: {
         const Bytes bytes = value.bytes();
         out_.hex_bytes(bytes.first(std::min(kShownBytes, bytes.size())));

@@ -1,5 +1,7 @@
 // RTC containers: any application's, and our own sessions in them.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/figures.h"
@@ -165,7 +167,7 @@ class ObjectPrinter {
     } else {
       const Bytes bytes = object.payload();
       out_.dec(bytes.size());
-      out_.put(" bytes ");
+      out_.put(bytes.empty() ? " bytes" : " bytes ");
       out_.hex_bytes(bytes.first(std::min(kShownBytes, bytes.size())));
       if (bytes.size() > kShownBytes) out_.put("…");
     }
@@ -207,11 +209,9 @@ class ObjectPrinter {
       if (const auto* whole = std::get_if<uint64_t>(&value.raw)) return std::to_string(*whole);
       if (const auto* whole = std::get_if<int64_t>(&value.raw)) return std::to_string(*whole);
     }
-    char text[32];
-    std::snprintf(text, sizeof text, "%.17g", *value.number);
     // What JSON has no number for is shown as nothing.
-    const std::string_view shown(text);
-    return shown.find_first_of("ni") == std::string_view::npos ? text : "null";
+    if (!std::isfinite(*value.number)) return "null";
+    return real_text(*value.number);
   }
 
   const rtc::Reader& reader_;

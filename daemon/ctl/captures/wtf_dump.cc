@@ -138,9 +138,8 @@ void EventPrinter::zone_line(uint32_t index) {
   out_.dec(index);
   for (const auto& text : {zone.name, zone.type}) {
     if (!text || text->empty()) continue;
-    out_.put(", \"");
-    out_.printable(*text);
-    out_.put('"');
+    out_.put(", ");
+    out_.quoted(*text);
   }
   out_.put('\n');
 }
@@ -182,10 +181,11 @@ void EventPrinter::text_value(const wtf::Value& value) {
     out_.put("null");
   } else if (wtf::is_string(type) || type == wtf::ArgType::kChar || type == wtf::ArgType::kWchar) {
     const std::string text = value.utf8();
-    const bool is_json = type == wtf::ArgType::kAny;
-    if (!is_json) out_.put('"');
-    out_.printable(text, kShownText);
-    if (!is_json) out_.put('"');
+    if (type == wtf::ArgType::kAny) {
+      out_.printable(text, kShownText);  // JSON
+    } else {
+      out_.quoted(text, kShownText);
+    }
   } else if (value.argument->array) {
     out_.put('[');
     for (size_t i = 0; i < std::min<size_t>(value.count, kShownElements); ++i) {

@@ -175,7 +175,9 @@ Status SessionStream::threads() {
     }
     if (thread.detail) states_[position].records.emplace(thread.detail->records());
   }
-  log_.leave_out("stalls: a dial9 trace has no time that does not count", manifest_.stalls.size());
+  for (const storage::Stall& stall : manifest_.stalls) {
+    log_.leave_out("stalls: a dial9 trace has no time that does not count", stall.count);
+  }
   for (const storage::Gap* next : sorted_by(manifest_.gaps, &storage::Gap::before_seq)) {
     const storage::Gap& gap = *next;
     const auto of = positions.find(gap.thread);

@@ -122,7 +122,10 @@ void AtfToWtf::prepare_threads() {
                   std::to_string(backward) + " times; its events are put in the order of time");
     }
   }
-  for (const storage::Marker& marker : about_.markers) markers_.push_back(&marker);
+  for (const storage::Marker& marker : about_.markers) {
+    markers_.push_back(&marker);
+    if (marker.at_ns % 1000 != 0) ++fine_;
+  }
   std::sort(markers_.begin(), markers_.end(), [](const auto* a, const auto* b) {
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a < b;
   });
@@ -130,7 +133,9 @@ void AtfToWtf::prepare_threads() {
   log_.leave_out("detail windows: they go with the detail records", about_.detail_windows.size());
   log_.leave_out("clock comparisons: a WTF-trace has one clock", about_.clock_syncs.size());
   log_.leave_out("log lines of the session", about_.notes.size());
-  log_.leave_out("stalls: a WTF-trace has no time that does not count", about_.stalls.size());
+  for (const storage::Stall& stall : about_.stalls) {
+    log_.leave_out("stalls: a WTF-trace has no time that does not count", stall.count);
+  }
 }
 
 // ---- events into the batch, in the order of time

@@ -132,6 +132,8 @@ Result<std::string> build_session(const ConvertOptions& convert, const ConvertIn
   if (!built.ok()) return built.error();
   log.leave_out("times that stepped back within a thread, moved to the event before",
                 builder.moved_times());
+  log.leave_out("marks past the number of markers in a session", builder.more_markers());
+  log.leave_out("marks of the time and the text of another one", builder.repeated_markers());
   log.count("events", builder.events());
   for (const storage::MissingInput& missing : log.missing()) builder.input_missing(missing);
   return builder.finish(log.is_input_whole(),

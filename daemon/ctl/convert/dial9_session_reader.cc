@@ -282,8 +282,10 @@ Status Dial9SessionReader::gap(const SessionEventType& type, const dial9::Event&
     log_.leave_out("gaps that no thread can have");
     return {};
   }
-  session_.lost(*thread, static_cast<Lane>(lane), event[type.fields[2]].u64(), *reasons,
-                event[type.fields[4]].u64(), event[type.fields[5]].u64());
+  const uint64_t lost = event[type.fields[2]].u64();
+  if (static_cast<Lane>(lane) == Lane::kIndex && lost != 0) log_.count("lost_events", lost);
+  session_.lost(*thread, static_cast<Lane>(lane), lost, *reasons, event[type.fields[4]].u64(),
+                event[type.fields[5]].u64());
   return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include "formats/atf/writer.h"
 #include "formats/core/crc32.h"
+#include "storage/manifest.h"
 
 namespace collect::ctl {
 namespace {
@@ -194,8 +195,19 @@ Status SessionBuilder::flush(Thread& thread) {
   return {};
 }
 
-Status SessionBuilder::marker(uint64_t ns, std::string_view text) {
-  return writer_->marker({ns, std::string(text)});
+Status SessionBuilder::marker(uint64_t ns, std::string text) {
+  storage::bound_text(text);
+  auto key = std::make_pair(ns, std::move(text));
+  if (markers_.contains(key)) {
+    ++repeated_markers_;
+    return {};
+  }
+  if (markers_.size() == storage::kMaxMarkers) {
+    ++more_markers_;
+    return {};
+  }
+  const auto& [at_ns, kept] = *markers_.insert(std::move(key)).first;
+  return writer_->marker({at_ns, kept});
 }
 
 Result<std::string> SessionBuilder::finish(bool whole, std::string reason) {

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "formats/atf/headers.h"
@@ -51,7 +53,9 @@ class SessionBuilder {
   // Events (or, of the other lane, detail records) that are known to be missing here.
   void lost(uint32_t thread, Lane lane, uint64_t count, uint32_t reasons, uint64_t first_ns,
             uint64_t last_ns);
-  Status marker(uint64_t ns, std::string_view text);
+  // A session has each marker once, and at most storage::kMaxMarkers: others are counted in
+  // repeated_markers() and more_markers().
+  Status marker(uint64_t ns, std::string text);
   // What the capture lacks that the session is built from.
   void input_missing(const storage::MissingInput& missing) { writer_->input_missing(missing); }
 
@@ -63,6 +67,8 @@ class SessionBuilder {
   Result<std::string> finish(bool whole, std::string reason);
   Result<std::string> finish(storage::SessionState state, const std::string& reason);
   uint64_t moved_times() const { return moved_times_; }
+  uint64_t repeated_markers() const { return repeated_markers_; }
+  uint64_t more_markers() const { return more_markers_; }
   uint64_t events() const { return events_; }
 
  private:
@@ -83,7 +89,8 @@ class SessionBuilder {
   std::vector<storage::Symbol> symbols_;
   std::unordered_map<std::string, uint64_t> ids_;
   storage::SessionState was_ = storage::SessionState::kComplete;
-  uint64_t moved_times_ = 0;
+  std::set<std::pair<uint64_t, std::string>> markers_;
+  uint64_t moved_times_ = 0, repeated_markers_ = 0, more_markers_ = 0;
   uint64_t events_ = 0;
 };
 

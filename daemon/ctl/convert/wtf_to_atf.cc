@@ -103,10 +103,10 @@ class WtfToAtf {
   std::unordered_set<std::string> named_;
   size_t named_bytes_ = 0;
   size_t open_calls_ = 0;
-  uint64_t lost_ = 0, markers_ = 0;
+  uint64_t lost_ = 0;
   uint64_t events_[static_cast<size_t>(wtf::Role::kFrameEnd) + 1] = {};  // left out, by role
   uint64_t arguments_ = 0, lone_leaves_ = 0, too_deep_ = 0;
-  uint64_t other_functions_ = 0, other_threads_ = 0, other_processes_ = 0, more_markers_ = 0;
+  uint64_t other_functions_ = 0, other_threads_ = 0, other_processes_ = 0;
 };
 
 // ---- the process
@@ -236,7 +236,6 @@ Status WtfToAtf::run() {
   log_.leave_out("calls of functions past the number that is told apart", other_functions_);
   log_.leave_out("events of zones past the number of threads in a session", other_threads_);
   log_.leave_out("process numbers of zones: a session has one process", other_processes_);
-  log_.leave_out("marks past the number of markers in a session", more_markers_);
   if (lost_ != 0) log_.count("lost_events", lost_);
   count_resources();
   return {};
@@ -320,14 +319,8 @@ Status WtfToAtf::mark(Thread& thread, const wtf::Event& event, uint64_t ns) {
   const auto value = event.argument("value");
   const bool has_value = value && value->is_text() && value->present() && value->text != "null";
   if (has_value && lost(thread, value->text)) return {};
-  if (markers_ == storage::kMaxMarkers) {
-    ++more_markers_;
-    return {};
-  }
-  ++markers_;
   std::string text = name && name->is_text() && name->present() ? name->utf8() : "";
   if (has_value) text += (text.empty() ? "" : " ") + value->utf8();
-  storage::bound_text(text);
   return session_.marker(ns, wtf::safe_text(text));
 }
 

@@ -1,0 +1,306 @@
+// What the commands print of a capture, whatever its format: findings that are not listed, how far
+// a long check is; and the limits of what is shown of each format.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <sstream>
+
+#include "daemon/ctl/captures/capture_format.h"
+#include "daemon/ctl/text_out.h"
+#include "formats/core/byte_sink.h"
+#include "formats/rtc/writer.h"
+#include "formats/wtf/writer.h"
+#include "tests/formats/reference_files.h"
+
+namespace collect::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using Octets = std::vector<uint8_t>;
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr const char* kRestart = "\r\x1b[K";
+
+// A format whose check gives what the test wants it to.
+CaptureReport wanted;
+std::vector<uint64_t> steps;  // that the check tells
+constexpr CaptureFormat kWanted{
+    "made-up",
+    "made-up format",
+    [](Bytes) { return true; },
+    [](Bytes, const BytesDone& done) {
+      for (const uint64_t step : steps) {
+        if (done) done(step);
+      }
+      return wanted;
+    },
+    nullptr,
+    nullptr,
+};
+
+class CaptureWords : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::path(::testing::TempDir()) / "captures_XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    root_ = fs::canonical(name);
+    wanted = {};
+    steps.clear();
+    reference::write_file(root_ / "x", Octets{1});
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  int run_verify(const VerifyOptions& options = {}) {
+    const auto trace = open_trace((root_ / "x").string());
+    EXPECT_TRUE(trace.ok());
+    out_.str("");
+    err_.str("");
+    return verify_capture(kWanted, options, *trace, out_, err_);
+  }
+  std::string inspected(const InspectOptions& options = {}) {
+    const auto trace = open_trace((root_ / "x").string());
+    EXPECT_TRUE(trace.ok());
+    out_.str("");
+    err_.str("");
+    EXPECT_EQ(inspect_capture(kWanted, options, *trace, out_, err_), 0);
+    return out_.str();
+  }
+  std::string path() const { return (root_ / "x").string(); }
+
+  fs::path root_;
+  std::ostringstream out_, err_;
+};
+
+TEST_F(CaptureWords, FindingsThatAreNotListedAreCounted) {
+  wanted.grade = CaptureGrade::kDamaged;
+  wanted.findings = {{Severity::kError, "one", 1, "first"},
+                     {Severity::kWarning, "two", 2, "second"},
+                     {Severity::kNote, "three", 3, "third"}};
+  wanted.errors = 5;
+  wanted.warnings = 3;
+  wanted.notes = 11;
+  const std::string first =
+      path() + ": offset 1: first\n" + path() + ": offset 2: warning: second\n";
+  EXPECT_EQ(run_verify(), 1);
+  EXPECT_EQ(out_.str(), first + path() + ": 6 more findings are not listed\n");
+  EXPECT_EQ(run_verify({.path = path(), .strict = true}), 1);
+  EXPECT_EQ(out_.str(), first + path() + ": offset 3: note: third\n" + path() +
+                            ": 16 more findings are not listed\n");
+  wanted.errors = wanted.warnings = wanted.notes = 1;
+  EXPECT_EQ(run_verify(), 1);
+  EXPECT_EQ(out_.str(), first);
+}
+
+TEST_F(CaptureWords, WithoutAFindingTheGradeSaysWhyItFails) {
+  wanted.counts = "no units";
+  wanted.grade = CaptureGrade::kRecovered;
+  EXPECT_EQ(run_verify(), 1);
+  EXPECT_EQ(out_.str(), path() + ": recovered\n");
+  EXPECT_EQ(run_verify({.path = path(), .allow_incomplete = true}), 0);
+  EXPECT_EQ(out_.str(), "recovered: " + path() + ": made-up format, no units\n");
+  EXPECT_EQ(run_verify({.path = path(), .strict = true, .allow_incomplete = true}), 1);
+  wanted.grade = CaptureGrade::kOk;
+  EXPECT_EQ(run_verify({.path = path(), .strict = true}), 0);
+  wanted.notes = 1;
+  EXPECT_EQ(run_verify({.path = path(), .strict = true}), 1);
+  EXPECT_EQ(run_verify(), 0);
+  wanted.notes = 0;
+  wanted.warnings = 1;
+  EXPECT_EQ(run_verify({.path = path(), .strict = true}), 1);
+  EXPECT_EQ(run_verify(), 0);
+  wanted.warnings = 0;
+  wanted.errors = 1;
+  EXPECT_EQ(run_verify(), 1);
+}
+
+TEST_F(CaptureWords, LabelsAreAsWideAsTheWidest) {
+  wanted.facts = {{"a", "b"}, {"", "c"}};
+  EXPECT_EQ(inspected(), path() +
+                             "\n  format    made-up format\n  result    ok\n  size      1 B\n"
+                             "  a         b\n            c\n");
+  wanted.facts = {{"nine long", "b"}};
+  wanted.warnings = 2;
+  EXPECT_EQ(
+      inspected(),
+      path() +
+          "\n  format     made-up format\n  result     ok\n  size       1 B\n"
+          "  nine long  b\n  findings   0 errors, 2 warnings (collectctl verify lists them)\n");
+  EXPECT_EQ(inspected({.path = path(), .json = true}),
+            "{\"path\":\"" + path() +
+                "\",\"format\":\"made-up\",\"result\":\"ok\","
+                "\"errors\":0,\"warnings\":2,\"notes\":0}\n");
+  wanted.json = "\"more\":1";
+  EXPECT_THAT(inspected({.path = path(), .json = true}), EndsWith("\"notes\":0,\"more\":1}\n"));
+}
+
+// On a terminal, of files that take a while.
+TEST_F(CaptureWords, ALongCheckSaysHowFarItIs) {
+  for (const uint64_t size : {32 * kMiB, 32 * kMiB - 1}) {
+    fs::resize_file(root_ / "x", size);
+    steps = {8 * kMiB, 24 * kMiB, size};
+    const std::string all =
+        kRestart + std::string("checking 25 %") + kRestart + "checking 75 %" + kRestart;
+    const std::string expected = size == 32 * kMiB ? all : "";
+    run_verify({.path = path(), .progress = true});
+    EXPECT_EQ(err_.str(), expected);
+    (void)inspected({.path = path(), .progress = true});
+    EXPECT_EQ(err_.str(), expected);
+    run_verify();
+    EXPECT_EQ(err_.str(), "");
+  }
+}
+
+TEST(SeverityNames, AreThose) {
+  EXPECT_EQ(severity_name(Severity::kNote), "note");
+  EXPECT_EQ(severity_name(Severity::kWarning), "warning");
+  EXPECT_EQ(severity_name(Severity::kError), "error");
+  EXPECT_EQ(to_text(CaptureGrade::kRejected), "rejected");
+}
+
+// ---- each format's own
+
+std::vector<uint64_t> told_by(const CaptureFormat& format, Bytes file) {
+  std::vector<uint64_t> told;
+  (void)format.check(file, [&](uint64_t done) { told.push_back(done); });
+  return told;
+}
+
+std::string fact_of(const CaptureFormat& format, Bytes file, std::string_view label) {
+  const CaptureReport report = format.check(file, {});
+  for (const auto& [name, text] : report.facts) {
+    if (name == label) return text;
+  }
+  return "";
+}
+
+std::string dumped(const CaptureFormat& format, Bytes file, const DumpOptions& options) {
+  std::ostringstream text;
+  TextOut out(text);
+  EXPECT_TRUE(format.dump(options, file, out).ok());
+  out.flush();
+  return text.str();
+}
+
+// Every 16 MiB at a Unit's end, and at the file's.
+TEST(RtcCaptureWords, ACheckTellsHowFarItIs) {
+  VectorSink sink;
+  auto writer = rtc::Writer::create(sink);
+  ASSERT_TRUE(writer.ok());
+  const auto id = writer->open_stream({});
+  ASSERT_TRUE(id.ok());
+  const Octets part(kMiB, 7);
+  while (writer->position() < 34 * kMiB) ASSERT_TRUE(writer->write(*id, part).ok());
+  ASSERT_TRUE(writer->finish().ok());
+  EXPECT_THAT(told_by(kRtcCapture, sink.bytes()),
+              ElementsAre(16 * kMiB, 32 * kMiB, sink.bytes().size()));
+}
+
+Octets wtf_with_timebase(double ms) {
+  VectorSink sink;
+  wtf::Writer writer(sink);
+  wtf::FileHeader header;
+  header.timebase_ms = ms;
+  EXPECT_TRUE(writer.begin(header).ok());
+  EXPECT_TRUE(writer.finish().ok());
+  return sink.bytes();
+}
+
+TEST(WtfCaptureWords, ATimebaseFrom1990To2200IsATimeOfDay) {
+  const auto text = [](double ms) {
+    return fact_of(kWtfCapture, wtf_with_timebase(ms), "timebase");
+  };
+  EXPECT_EQ(text(631'152'000'000), "1990-01-01 00:00:00.000 UTC (631152000000 ms)");
+  EXPECT_EQ(text(631'151'999'999), "631151999999 ms");
+  EXPECT_EQ(text(7'258'118'400'000), "2200-01-01 00:00:00.000 UTC (7258118400000 ms)");
+  EXPECT_EQ(text(7'258'118'400'001), "7258118400001 ms");
+  EXPECT_EQ(text(-1), "-1 ms");
+  const Octets file = wtf_with_timebase(0);
+  EXPECT_EQ(told_by(kWtfCapture, file).back(), file.size());
+}
+
+// 100 sentences, and how many more: of values that are no JSON any more.
+TEST(WtfCaptureWords, RecoverSaysHowManyMoreThereAre) {
+  const auto missing_of = [](size_t values) {
+    VectorSink sink;
+    wtf::Writer writer(sink);
+    EXPECT_TRUE(writer.begin(wtf::FileHeader{}).ok());
+    EXPECT_TRUE(writer.set_zone(*writer.create_zone("zone")).ok());
+    for (size_t i = 0; i < values; ++i) {
+      EXPECT_TRUE(writer.mark(1000, "mark", "[[" + std::to_string(i) + "]]").ok());
+    }
+    EXPECT_TRUE(writer.finish().ok());
+    Octets bytes = sink.bytes();
+    const std::string_view needle = "[[";
+    for (auto at = bytes.begin();
+         (at = std::search(at, bytes.end(), needle.begin(), needle.end())) != bytes.end(); ++at) {
+      *at = ']';
+    }
+    VectorSink whole;
+    const auto missing = kWtfCapture.recover(bytes, whole, {});
+    EXPECT_TRUE(missing.ok());
+    return *missing;
+  };
+  EXPECT_THAT(missing_of(100), SizeIs(100));
+  EXPECT_THAT(missing_of(100).back(), HasSubstr("JSON"));
+  EXPECT_THAT(missing_of(101), SizeIs(101));
+  EXPECT_EQ(missing_of(101).back(), "1 more like these");
+  EXPECT_EQ(missing_of(1102).back(), "1002 more like these");
+}
+
+// The leave of the call that is one too many has no name; the others have theirs.
+TEST(WtfCaptureWords, ALimitOfOpenScopesThatHaveTheirNames) {
+  constexpr size_t kMost = size_t{1} << 22;
+  VectorSink sink;
+  wtf::Writer writer(sink, {.pair_scopes = false});
+  ASSERT_TRUE(writer.begin(wtf::FileHeader{}).ok());
+  ASSERT_TRUE(writer.set_zone(*writer.create_zone("deep")).ok());
+  const uint32_t type = *writer.define_scope("f");
+  for (size_t i = 0; i <= kMost; ++i) ASSERT_TRUE(writer.enter(type, 1000).ok());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(writer.leave(3000).ok());
+  ASSERT_TRUE(writer.finish().ok());
+  const std::string indent(64, ' ');
+  DumpOptions late;
+  late.from_ns = 3000;
+  EXPECT_EQ(dumped(kWtfCapture, sink.bytes(), late),
+            "# zone 0, \"deep\", \"native_script\"\n"
+            "           3             | " +
+                indent +
+                "}\n"
+                "           3           2 | " +
+                indent + "} f\n");
+}
+
+TEST(WtfCaptureWords, ScopesAreIndentedUpToALimit) {
+  VectorSink sink;
+  wtf::Writer writer(sink);
+  ASSERT_TRUE(writer.begin(wtf::FileHeader{}).ok());
+  ASSERT_TRUE(writer.set_zone(*writer.create_zone("deep")).ok());
+  for (uint64_t i = 0; i < 34; ++i) {
+    ASSERT_TRUE(writer.enter_named("f", 1000 * (i + 1)).ok());
+  }
+  ASSERT_TRUE(writer.finish().ok());
+  DumpOptions deep;
+  deep.from_ns = 32'000;  // 31 around it
+  deep.limit = 3;
+  EXPECT_EQ(dumped(kWtfCapture, sink.bytes(), deep),
+            "# zone 0, \"deep\", \"native_script\"\n"
+            "          32             | " +
+                std::string(62, ' ') +
+                "f() {\n"
+                "          33             | " +
+                std::string(64, ' ') +
+                "f() {\n"
+                "          34             | " +
+                std::string(64, ' ') + "f() {\n");
+}
+
+}  // namespace
+}  // namespace collect::ctl
