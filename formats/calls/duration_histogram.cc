@@ -13,7 +13,7 @@ bool DurationHistogram::make_room(uint32_t octave, size_t& octaves_left) {
     return false;
   }
   octaves_left -= growth;
-  if (!counts_.empty() && first < first_octave_) {
+  if (first < first_octave_) {  // which is 0 while there are none
     counts_.insert(counts_.begin(), size_t{first_octave_ - first} * kBucketsPerOctave, 0);
   }
   first_octave_ = first;

@@ -1,5 +1,7 @@
 #include "formats/folded/writer.h"
 
+#include <span>
+
 #include "formats/core/utf8_text.h"
 
 namespace collect::folded {
@@ -10,10 +12,10 @@ void Writer::push(std::string_view name) {
   const size_t from = stack_.size();
   append_utf8(utf8_prefix(name, kMaxNameBytes), stack_);
   // What ends a frame and a line cannot stand in a name.
-  for (size_t i = from; i < stack_.size(); ++i) {
-    const auto c = static_cast<uint8_t>(stack_[i]);
-    if (c == ';') stack_[i] = ':';
-    if (c < 0x20 || c == 0x7f) stack_[i] = ' ';
+  for (char& each : std::span(stack_).subspan(from)) {
+    const auto c = static_cast<uint8_t>(each);
+    if (c == ';') each = ':';
+    if (c < 0x20 || c == 0x7f) each = ' ';
   }
   if (stack_.size() == from) stack_ += "(no name)";
 }

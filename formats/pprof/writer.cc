@@ -25,7 +25,8 @@ void Writer::pass_on() {
   piece_.clear();
 }
 
-// Its place in the string table, which is that of its appearance in the file.
+// Its place in the string table, which is that of its appearance in the file. Mappings, locations
+// and comments each begin with one, so what they add is passed on as well.
 uint64_t Writer::add_text(std::string_view text) {
   clean_.clear();
   append_utf8(utf8_prefix(text, kMaxTextBytes), clean_);
@@ -51,7 +52,6 @@ uint64_t Writer::add_mapping(const LoadedFile& file) {
   if (build_id != 0) proto_.varint(Mapping::kBuildId, build_id);
   proto_.varint(Mapping::kHasFunctions, 1);
   proto_.end(at);
-  pass_on();
   return mappings_;
 }
 
@@ -72,7 +72,6 @@ uint64_t Writer::add_location(std::string_view name, uint64_t mapping, uint64_t 
   proto_.varint(Line::kFunctionId, id);
   proto_.end(line);
   proto_.end(location);
-  pass_on();
   return id;
 }
 

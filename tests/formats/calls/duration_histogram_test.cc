@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <vector>
 
 namespace collect::calls {
 namespace {
@@ -85,43 +86,78 @@ TEST(DurationHistogram, BeyondItsMemoryItSaysThatItIsNotComplete) {
   EXPECT_FALSE(other.is_complete());
 }
 
-TEST(DurationHistogram, OfNoneNothingComes) {
-  DurationHistogram none, some;
-  size_t left = 100;
-  EXPECT_EQ(none.percentile(500), 0u);
-  some.add(1000, left);
-  const size_t before = left;
-  some.add(none, left);
-  EXPECT_TRUE(some.is_complete());
-  EXPECT_EQ(some.count(), 1u);
-  EXPECT_EQ(left, before);
-  none.add(some, left);
-  EXPECT_TRUE(none.is_complete());
-  EXPECT_EQ(none.percentile(500), some.percentile(500));
-  EXPECT_EQ(left, before - 1);
+// 16 buckets to each power of two: the first and the last duration of a bucket have its middle.
+TEST(DurationHistogram, BucketsBeginAndEndWhereTheDocumentSays) {
+  struct Case {
+    uint64_t ns, middle;
+  };
+  for (const Case& each :
+       {Case{0, 0}, Case{15, 15}, Case{16, 16}, Case{31, 31}, Case{32, 33}, Case{33, 33},
+        Case{34, 35}, Case{63, 63}, Case{64, 66}, Case{67, 66}, Case{68, 70}, Case{1023, 1008},
+        Case{1024, 1056}, Case{1087, 1056}, Case{1088, 1120}}) {
+    DurationHistogram histogram;
+    size_t left = 1;
+    histogram.add(each.ns, left);
+    EXPECT_EQ(histogram.percentile(1), each.middle) << each.ns;
+    EXPECT_EQ(histogram.percentile(1000), each.middle) << each.ns;
+    EXPECT_EQ(left, 0u);
+  }
 }
 
-// From below, from above, and from both sides: every duration stays in its bucket.
-TEST(DurationHistogram, AnotherIsAddedWhereverItLies) {
-  for (const std::vector<uint64_t>& others :
-       {std::vector<uint64_t>{3}, {100'000}, {3, 100'000}, {1000}, {1000, 1'000'000'000}}) {
-    DurationHistogram together, one, two;
-    size_t left = 1000;
-    for (const uint64_t ns : {900, 1000, 2000}) {
-      together.add(static_cast<uint64_t>(ns), left);
-      one.add(static_cast<uint64_t>(ns), left);
-    }
-    for (const uint64_t ns : others) {
-      together.add(ns, left);
-      two.add(ns, left);
-    }
-    one.add(two, left);
-    EXPECT_TRUE(one.is_complete());
-    EXPECT_EQ(one.count(), together.count());
-    for (uint32_t per_mille = 1; per_mille <= 1000; ++per_mille) {
-      ASSERT_EQ(one.percentile(per_mille), together.percentile(per_mille)) << per_mille;
-    }
-  }
+// Of 3: 333 per mille are one, 334 are more than one.
+TEST(DurationHistogram, ThePercentileIsTheNearestRank) {
+  DurationHistogram histogram;
+  size_t left = 10;
+  for (const uint64_t ns : {1, 2, 3}) histogram.add(ns, left);
+  EXPECT_EQ(histogram.percentile(0), 1u);
+  EXPECT_EQ(histogram.percentile(333), 1u);
+  EXPECT_EQ(histogram.percentile(334), 2u);
+  EXPECT_EQ(histogram.percentile(666), 2u);
+  EXPECT_EQ(histogram.percentile(667), 3u);
+}
+
+TEST(DurationHistogram, OneThatIsNotCompleteTakesNoMore) {
+  DurationHistogram one, other, none;
+  size_t left = 1;
+  one.add(20, left);
+  one.add(40, left);
+  EXPECT_FALSE(one.is_complete());
+  size_t more = 10;
+  other.add(21, more);
+  other.add(1, more);
+  EXPECT_EQ(more, 8u);
+  one.add(other, more);
+  EXPECT_EQ(one.count(), 1u);
+  one.add(1, more);
+  EXPECT_EQ(one.count(), 1u);
+  EXPECT_EQ(more, 8u);
+  // What is complete stays so beside one without any.
+  other.add(none, more);
+  EXPECT_TRUE(other.is_complete());
+  EXPECT_EQ(other.count(), 2u);
+  none.add(DurationHistogram(), more);
+  EXPECT_EQ(more, 8u);
+  EXPECT_EQ(none.count(), 0u);
+}
+
+TEST(DurationHistogram, AddingAnotherTakesTheRoomThatItNeeds) {
+  DurationHistogram one, two;
+  size_t left = 100;
+  one.add(100, left);                                     // octave 3
+  for (const uint64_t ns : {1, 1000}) two.add(ns, left);  // 0 to 6
+  size_t room = 6;
+  one.add(two, room);
+  EXPECT_EQ(room, 0u);
+  EXPECT_TRUE(one.is_complete());
+  EXPECT_EQ(one.percentile(333), 1u);
+  EXPECT_EQ(one.percentile(500), 102u);
+  EXPECT_EQ(one.percentile(1000), 1008u);
+
+  DurationHistogram small;
+  small.add(100, left);
+  size_t little = 5;
+  small.add(two, little);
+  EXPECT_FALSE(small.is_complete());
 }
 
 }  // namespace

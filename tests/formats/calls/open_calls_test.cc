@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "formats/calls/function_slots.h"
 
@@ -207,7 +209,132 @@ TEST(FunctionSlots, BeyondTheLimitFunctionsShareOneSlot) {
   const uint32_t other = slots.slot_of(uint64_t{1} << 40);
   EXPECT_EQ(slots.slot_of(uint64_t{1} << 41), other);
   EXPECT_EQ(slots.function_of(other), FunctionSlots::kOther);
+  EXPECT_EQ(other, FunctionSlots::kMaxFunctions);
+  EXPECT_EQ(slots.size(), FunctionSlots::kMaxFunctions + 1);
   EXPECT_EQ(slots.slot_of(5), 5u);
+}
+
+TEST_F(OpenCallsTest, BehindAGapNothingIsTooDeep) {
+  for (size_t i = 0; i < OpenCalls::kMaxDepth; ++i) ASSERT_TRUE(open_.call(kA, at(i)));
+  EXPECT_FALSE(open_.call(kB, at(0)));
+  gap(0);
+  EXPECT_EQ(open_.depth(), OpenCalls::kMaxDepth);
+  EXPECT_EQ(leave(kB, 0), Leave::kNoCall);
+  EXPECT_FALSE(open_.call(kB, at(0)));
+  open_.finish(at(0), EndReason::kOpenAtEnd, [](const EndedCall&) {});
+  EXPECT_EQ(open_.depth(), 0u);
+  EXPECT_EQ(leave(kB, 0), Leave::kNoCall) << "nor for the next thread";
+}
+
+TEST_F(OpenCallsTest, ACallSaysFromWhereOnTheCallsAreCertain) {
+  open_.call(kA, at(0));
+  open_.call(kB, at(1));
+  gap(5);
+  open_.call(kC, at(6));
+  open_.call(kC, at(7));
+  gap(8);
+  gap(8);  // nothing was called since the one before
+  open_.call(kD, at(9));
+  open_.call(kD, at(10));
+  EXPECT_EQ(open_.newest().certain_from, 4u);
+  const uint32_t certain_from[] = {0, 0, 2, 2, 4, 4};
+  const uint64_t begins[] = {0, 1, 6, 7, 9, 10};
+  const bool in_doubt[] = {false, false, true, false, true, false};
+  for (size_t i = 0; i < 6; ++i) {
+    const Call call = open_.at(i);
+    EXPECT_EQ(call.depth, i);
+    EXPECT_EQ(call.certain_from, certain_from[i]) << i;
+    EXPECT_EQ(call.is_caller_in_doubt, in_doubt[i]) << i;
+    EXPECT_EQ(call.begin.ns, begins[i]);
+  }
+  EXPECT_EQ(open_.innermost(kC), 3u);
+  EXPECT_FALSE(open_.is_open(4)) << "a function that was never called";
+  leave(kC, 20);  // the inner c survived the second gap
+  EXPECT_THAT(ended_, ElementsAre("d 10..20 self 10 skipped", "d 9..20 self 1 skipped",
+                                  "c 7..20 self 2 returned"));
+  open_.call(kD, at(21));
+  EXPECT_FALSE(open_.newest().is_caller_in_doubt);
+  EXPECT_EQ(open_.newest().certain_from, 2u) << "a and b are in the doubt of the first gap still";
+}
+
+TEST_F(OpenCallsTest, ACallSpansTheGapsBehindItsBegin) {
+  std::vector<bool> spans;
+  const auto keep_spans = [&](const EndedCall& call) { spans.push_back(call.spans_gap); };
+  open_.call(kA, at(10));
+  open_.call(kB, at(11));
+  open_.gap(at(11), size_t{2}, keep_spans);
+  open_.call(kC, at(12));  // the first event behind it
+  open_.leave(kC, at(13), EndReason::kReturned, keep_spans);
+  open_.leave(kB, at(14), EndReason::kReturned, keep_spans);
+  open_.finish(at(20), EndReason::kOpenAtEnd, keep_spans);
+  open_.call(kA, at(0));
+  open_.finish(at(20), EndReason::kOpenAtEnd, keep_spans);
+  EXPECT_THAT(spans, ElementsAre(false, true, true, false));
+}
+
+TEST_F(OpenCallsTest, MoreSurvivorsThanCallsAreAllOfThem) {
+  open_.call(kA, at(0));
+  gap(5, 9);
+  EXPECT_TRUE(ended_.empty());
+  open_.call(kB, at(6));
+  EXPECT_FALSE(open_.newest().is_caller_in_doubt);
+}
+
+// Measured anew: what came before is in the total of nothing.
+TEST_F(OpenCallsTest, TimesMayBeMeasuredAnew) {
+  struct Ended {
+    uint64_t total_ns, self_ns, function_ns;
+    bool is_whole;
+  };
+  std::vector<Ended> ended;
+  const auto add = [&](const EndedCall& call) {
+    ended.push_back({call.total_ns, call.self_ns, call.function_ns, call.is_whole});
+  };
+  open_.call(kA, at(0));
+  open_.call(kB, at(10));
+  open_.gap(at(10), std::nullopt, add);
+  open_.call(kA, at(20));
+  open_.leave(kA, at(30), EndReason::kReturned, add);
+  open_.call(kC, at(40));
+  open_.leave(kC, at(45), EndReason::kReturned, add);
+  ended.clear();
+  open_.restart_times(100);
+  open_.leave(kB, at(150), EndReason::kReturned, add);
+  open_.call(kC, at(160));
+  open_.leave(kC, at(170), EndReason::kReturned, add);
+  open_.leave(kA, at(200), EndReason::kReturned, add);
+  ASSERT_EQ(ended.size(), 3u);
+  const Ended wanted[] = {{50, 50, 50, false}, {10, 10, 10, true}, {100, 40, 100, false}};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(ended[i].total_ns, wanted[i].total_ns) << i;
+    EXPECT_EQ(ended[i].self_ns, wanted[i].self_ns) << i;
+    EXPECT_EQ(ended[i].function_ns, wanted[i].function_ns) << i;
+    EXPECT_EQ(ended[i].is_whole, wanted[i].is_whole) << i;
+  }
+}
+
+TEST_F(OpenCallsTest, OnlyACallWithAnEndOfItsOwnIsWhole) {
+  std::vector<bool> whole;
+  const auto keep_whole = [&](const EndedCall& call) { whole.push_back(call.is_whole); };
+  for (int i = 0; i < 4; ++i) open_.call(static_cast<uint32_t>(i), at(0));
+  open_.leave(kD, at(1), EndReason::kUnwound, keep_whole);
+  open_.leave(kB, at(2), EndReason::kReturned, keep_whole);
+  open_.finish(at(3), EndReason::kCutByWindow, keep_whole);
+  EXPECT_THAT(whole, ElementsAre(true, false, true, false));
+}
+
+// Ids that may lie in the same place of the cache are told apart.
+TEST(FunctionSlots, ManyFunctionsHaveTheirOwnSlots) {
+  FunctionSlots slots;
+  for (int round = 0; round < 2; ++round) {
+    for (uint64_t i = 0; i < 20'000; ++i) {
+      ASSERT_EQ(slots.slot_of(i << 32 | 7), i);
+      ASSERT_EQ(slots.slot_of(i << 32 | 7), i);
+    }
+  }
+  EXPECT_EQ(slots.size(), 20'000u);
+  EXPECT_EQ(slots.function_of(3), uint64_t{3} << 32 | 7);
+  EXPECT_EQ(FunctionSlots().slot_of(0), 0u);
 }
 
 }  // namespace

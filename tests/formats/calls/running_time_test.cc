@@ -48,12 +48,73 @@ TEST(RunningTime, AStallThatEndsBeforeItBeginsIsNone) {
   EXPECT_EQ(time.at(1000), 1000u);
 }
 
-TEST(RunningTime, AStallMayBeginWithTheClock) {
-  RunningTime time({stop(0, 100)});
-  EXPECT_EQ(time.stalled_until(100), 100u);
-  EXPECT_EQ(time.stalled_until(50), 50u);
-  EXPECT_EQ(time.at(100), 0u);
-  EXPECT_EQ(RunningTime({own(0, 100)}).stalled_until(100), 100u);
+TEST(RunningTime, AStopMayBeginAtTheZeroOfTheClock) {
+  RunningTime time({stop(0, 10)});
+  EXPECT_EQ(time.stalled_until(0), 0u);
+  EXPECT_EQ(time.stalled_until(1), 1u);
+  EXPECT_EQ(time.stalled_until(10), 10u);
+  RunningTime of_thread({own(0, 10)});
+  EXPECT_EQ(of_thread.stalled_until(1), 1u);
+}
+
+// Of two of the process that overlap, the second counts from the end of the first.
+TEST(RunningTime, StallsOfAKindThatOverlapCountOnce) {
+  for (const bool is_of_process : {false, true}) {
+    RunningTime time({{150, 300, 150, 1, is_of_process},
+                      {100, 200, 100, 1, is_of_process},
+                      {110, 120, 10, 1, is_of_process},
+                      {300, 310, 10, 1, is_of_process}});
+    EXPECT_EQ(time.stalled_until(100), 0u);
+    EXPECT_EQ(time.stalled_until(175), 75u);
+    EXPECT_EQ(time.stalled_until(250), 150u);
+    EXPECT_EQ(time.stalled_until(305), 205u);
+    EXPECT_EQ(time.stalled_until(400), 210u);
+  }
+}
+
+TEST(RunningTime, AStallThatAStopCoversAddsNothing) {
+  RunningTime time({own(100, 400), stop(100, 400), own(150, 200), own(450, 500), stop(50, 60)});
+  EXPECT_EQ(time.stalled_until(60), 10u);
+  EXPECT_EQ(time.stalled_until(100), 10u);
+  EXPECT_EQ(time.stalled_until(250), 160u);
+  EXPECT_EQ(time.stalled_until(400), 310u);
+  EXPECT_EQ(time.stalled_until(460), 320u);
+  EXPECT_EQ(time.stalled_until(1000), 360u);
+}
+
+// The thread waits 100..1000; the process stops in it three times, first and last at its ends.
+TEST(RunningTime, AWaitGoesOnBesideEachStop) {
+  RunningTime time({own(100, 1000), stop(90, 110), stop(500, 600), stop(950, 1100)});
+  EXPECT_EQ(time.stalled_until(95), 5u);
+  EXPECT_EQ(time.stalled_until(300), 210u);
+  EXPECT_EQ(time.stalled_until(550), 460u);
+  EXPECT_EQ(time.stalled_until(700), 610u);
+  EXPECT_EQ(time.stalled_until(1050), 960u);
+  EXPECT_EQ(time.stalled_until(2000), 1010u);
+}
+
+TEST(RunningTime, TimesMayBeAskedInAnyOrder) {
+  RunningTime time({own(100, 200), own(300, 400), own(500, 600)});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(time.stalled_until(1000), 300u);
+    EXPECT_EQ(time.stalled_until(600), 300u);
+    EXPECT_EQ(time.stalled_until(350), 150u);
+    EXPECT_EQ(time.stalled_until(200), 100u);
+    EXPECT_EQ(time.stalled_until(201), 100u);
+    EXPECT_EQ(time.stalled_until(199), 99u);
+    EXPECT_EQ(time.stalled_until(500), 200u);
+    EXPECT_EQ(time.stalled_until(101), 1u);
+    EXPECT_EQ(time.stalled_until(100), 0u);
+    EXPECT_EQ(time.stalled_until(0), 0u);
+  }
+}
+
+// The part of a wait beside a stop has its share of what was stalled in all of it.
+TEST(RunningTime, OfAJoinedWaitAStopTakesItsPartOut) {
+  RunningTime time({{1000, 2000, 500, 5, false}, stop(1200, 1400)});
+  EXPECT_EQ(time.stalled_until(1200), 100u);
+  EXPECT_EQ(time.stalled_until(1400), 300u);
+  EXPECT_EQ(time.stalled_until(2000), 600u);
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "formats/calls/call_tree.h"
 #include "formats/calls/caller_totals.h"
@@ -156,15 +158,68 @@ TEST(FunctionTotals, AFunctionIsSeenByACallOrByAnException) {
 TEST(FunctionTotals, CallsThatAreTooDeepAreCountedAndNotTimed) {
   Functions functions;
   std::vector<Event> events(OpenCalls::kMaxDepth, {0, kCall, 'a'});
-  events.push_back({1, kCall, 'd'});
-  events.push_back({2, kCall, 'd'});
+  for (uint64_t ns = 0; ns < 3; ++ns) events.push_back({ns, kCall, 'd'});
   events.push_back({3, kException, 'd'});
   events.push_back({4, kReturn, 'd'});
   feed(functions.slots, functions.totals, events);
   EXPECT_EQ(functions.of('a').calls, OpenCalls::kMaxDepth);
-  EXPECT_EQ(functions.of('d').calls, 2u);
+  EXPECT_EQ(functions.of('d').calls, 3u);
   EXPECT_EQ(functions.of('d').exceptions, 1u);
   EXPECT_EQ(functions.of('d').total_ns, 0u);
+  EXPECT_EQ(functions.totals.times().size(), 2u);
+}
+
+TEST(FunctionTotals, PercentilesAreOfWholeCallsAndWithinThem) {
+  Functions functions;
+  feed(functions.slots, functions.totals,
+       {{0, kCall, 'a'},
+        {1000, kReturn, 'a'},
+        {2000, kCall, 'b'},
+        {3020, kReturn, 'b'},
+        {4000, kCall, 'b'},
+        {5021, kReturn, 'b'},
+        {6000, kCall, 'o'}});
+  EXPECT_EQ(functions.of('a').percentile(500), 1000u) << "the only one, though its bucket has 1008";
+  EXPECT_EQ(functions.of('b').percentile(500), 1020u) << "no less than the shortest";
+  EXPECT_EQ(functions.of('o').percentile(500), std::nullopt);
+  EXPECT_EQ(functions.of('o').shortest_ns, UINT64_MAX);
+  EXPECT_EQ(FunctionTimes().percentile(500), std::nullopt);
+  FunctionTimes cut = functions.of('a');
+  size_t none = 0;
+  cut.durations.add(1, none);
+  EXPECT_EQ(cut.percentile(500), std::nullopt) << "not all of them were kept";
+}
+
+// Each function has 60 powers of two, until what is left is too little for the next.
+TEST(FunctionTotals, BeyondItsMemoryAFunctionHasNoPercentiles) {
+  constexpr uint64_t kLongest = uint64_t{1} << 62;  // octave 59
+  constexpr uint64_t kFull = FunctionTotals::kMaxOctaves / 60;
+  constexpr uint64_t kLeft = FunctionTotals::kMaxOctaves % 60;
+  static_assert(kLeft != 0 && kLeft < 59);
+  FunctionSlots slots;
+  FunctionTotals totals;
+  const auto add = [&](uint32_t slot, uint64_t ns) {
+    Call call;
+    call.slot = slot;
+    totals.on_call_begin(call);
+    EndedCall ended;
+    ended.slot = slot;
+    ended.is_whole = true;
+    ended.total_ns = ns;
+    totals.on_call_end(ended);
+  };
+  for (uint32_t slot = 0; slot < kFull; ++slot) {
+    add(slot, 1);
+    add(slot, kLongest);
+  }
+  EXPECT_TRUE(totals.times().back().percentile(500).has_value());
+  const auto slot = static_cast<uint32_t>(kFull);
+  add(slot, 1);
+  add(slot, uint64_t{1} << (kLeft + 2));  // the last octave that there is room for
+  EXPECT_TRUE(totals.times().back().percentile(500).has_value());
+  add(slot, uint64_t{1} << (kLeft + 3));
+  EXPECT_EQ(totals.times().back().percentile(500), std::nullopt);
+  EXPECT_EQ(totals.times().back().longest_ns, uint64_t{1} << (kLeft + 3));
 }
 
 // ---- callers
@@ -234,6 +289,18 @@ TEST(CallerTotals, BeyondTheLimitPairsAreCountedTogether) {
   EXPECT_EQ(callers.pairs().size(), CallerTotals::kMaxPairs + 1);
   EXPECT_EQ(callers.pairs().back().caller, CallerTotals::kOther);
   EXPECT_EQ(text(callers.pairs().back().times), "2 calls, total 6, self 6");
+}
+
+TEST(CallerTotals, WorkersAddUpWhatHasNoCaller) {
+  FunctionSlots slots, other_slots;
+  CallerTotals callers, other;
+  feed(slots, callers, {{0, kCall, 'x'}, {1, kReturn, 'x'}});
+  feed(other_slots, other, {{0, kCall, 'a'}, {10, kCall, 'b'}, {14, kReturn, 'b'}}, {{1, 1, 0, 0}});
+  callers.add(slots, other, other_slots);
+  EXPECT_THAT(pairs_of(callers, slots),
+              UnorderedElementsAre(Pair("->x", "1 calls, total 1, self 1"),
+                                   Pair("->a", "1 calls, total 0, self 0"),
+                                   Pair("?>b", "1 calls, total 4, self 4")));
 }
 
 // ---- modules
@@ -328,6 +395,67 @@ TEST(CallTree, CallsWhoseCallerIsInDoubtStandApart) {
                                                           Pair("?b", "1 calls, total 4, self 4")));
 }
 
+// Every path is found again, however many there are.
+TEST(CallTree, ManyPathsHaveOneNodeEach) {
+  constexpr uint64_t kPaths = 40'000;
+  std::vector<Event> events;
+  for (int round = 0; round < 2; ++round) {
+    for (uint64_t i = 0; i < kPaths; ++i) {
+      events.push_back({0, kCall, i % 200});
+      events.push_back({0, kCall, i});
+      events.push_back({1, kReturn, i});
+      events.push_back({1, kReturn, i % 200});
+    }
+  }
+  FunctionSlots slots;
+  CallTree tree;
+  feed(slots, tree, events);
+  ASSERT_EQ(tree.nodes().size(), CallTree::kFirstFunction + 200 + kPaths);
+  uint64_t calls = 0;
+  for (uint32_t i = CallTree::kFirstFunction; i < tree.nodes().size(); ++i) {
+    const CallTree::Node& node = tree.nodes()[i];
+    ASSERT_LT(node.parent, i);
+    EXPECT_EQ(node.times.calls, node.parent == CallTree::kRoot ? 2 * kPaths / 200 : 2u) << i;
+    calls += node.times.calls;
+  }
+  EXPECT_EQ(calls, 4 * kPaths);
+  for (uint32_t i = 0; i < CallTree::kFirstFunction; ++i) {
+    EXPECT_EQ(text(tree.nodes()[i].times), "0 calls, total 0, self 0");
+    EXPECT_EQ(tree.nodes()[i].slot, CallTree::kNoSlot);
+  }
+}
+
+// A tree that is full takes another one: the outermost of what has no node counts in the total.
+TEST(CallTree, WhatAFullTreeIsGivenOfAnotherIsCountedTogether) {
+  FunctionSlots slots, other_slots;
+  CallTree tree, other;
+  constexpr uint64_t kPlaces = CallTree::kMaxNodes - CallTree::kFirstFunction;
+  std::vector<Event> events;
+  for (uint64_t i = 0; i < kPlaces; ++i) {
+    events.push_back({i, kCall, i});
+    events.push_back({i, kReturn, i});
+  }
+  feed(slots, tree, events);
+  ASSERT_EQ(tree.nodes().size(), CallTree::kMaxNodes);
+  EXPECT_EQ(tree.nodes()[CallTree::kOther].times.calls, 0u);
+  feed(other_slots, other,
+       {{0, kCall, 5},
+        {10, kCall, uint64_t{1} << 40},
+        {20, kCall, uint64_t{1} << 41},
+        {50, kReturn, uint64_t{1} << 41},
+        {70, kReturn, uint64_t{1} << 40},
+        {100, kReturn, 5}});
+  for (int i = 0; i < 2; ++i) tree.add(slots, other, other_slots);
+  EXPECT_EQ(tree.nodes().size(), CallTree::kMaxNodes);
+  EXPECT_EQ(text(tree.nodes()[CallTree::kOther].times), "4 calls, total 120, self 120");
+  EXPECT_EQ(text(tree.nodes()[CallTree::kFirstFunction + 5].times), "3 calls, total 200, self 80");
+
+  // What is one node there is one node here.
+  CallTree sum;
+  sum.add(slots, tree, slots);
+  EXPECT_EQ(text(sum.nodes()[CallTree::kOther].times), "4 calls, total 120, self 120");
+}
+
 // A chain of calls deeper than there are nodes: what is beyond is one node, and its total is the
 // time of the outermost call there.
 TEST(CallTree, BeyondTheLimitCallsAreCountedTogether) {
@@ -347,6 +475,25 @@ TEST(CallTree, BeyondTheLimitCallsAreCountedTogether) {
   // z0 0..20 has the last node; z1 1..19 and z2 2..18 have none.
   EXPECT_EQ(text(tree.nodes().back().times), "1 calls, total 20, self 2");
   EXPECT_EQ(text(tree.nodes()[CallTree::kOther].times), "2 calls, total 18, self 18");
+}
+
+TEST(Sinks, EachIsGivenEveryEvent) {
+  struct Counted : CallSink {
+    void on_call_begin(const Call&) { said += 'b'; }
+    void on_call_end(const EndedCall&) { said += 'e'; }
+    void on_lone_end(uint32_t, EndReason, const Moment&) { said += 'l'; }
+    void on_untimed(uint32_t, atf::EventKind) { said += 'u'; }
+    void on_gap(const Gap&, const Moment&) { said += 'g'; }
+    std::string said;
+  } one, two;
+  Sinks<Counted, Counted> both(one, two);
+  both.on_gap({}, {});
+  both.on_call_begin({});
+  both.on_untimed(0, kCall);
+  both.on_lone_end(0, EndReason::kReturned, {});
+  both.on_call_end({});
+  EXPECT_EQ(one.said, "gbule");
+  EXPECT_EQ(two.said, "gbule");
 }
 
 TEST(Sinks, EachIsGivenEverything) {

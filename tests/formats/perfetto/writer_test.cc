@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include <algorithm>
+#include <string>
+#include <vector>
 
 #include "formats/core/deflate.h"
 #include "formats/core/leb128.h"
@@ -250,9 +251,318 @@ TEST_F(PerfettoWriter, AKnownNameMayHaveNotes) {
                  0x08, 0x01, 0x18, 0x03, 0x62, 0x07, 0x1a, 0x05, 0x08, 0x01, 0x12, 0x01, 'n'}));
 }
 
+// A known number is none any more: the name is said again, under a new iid.
+TEST_F(PerfettoWriter, FunctionsMayBeNumberedAnew) {
+  writer_.begin_thread({7, 42, 43, ""}, 1000);
+  call(1000, 0);
+  writer_.forget_functions();
+  writer_.begin_call(1000, 0, [] { return std::string_view("g"); });
+  const auto packets = finish();
+  ASSERT_EQ(packets.size(), 4u);
+  EXPECT_EQ(packets[3], (Raw{0x40, 0x00, 0x50, 0x02, 0x68, 0x02, 0x5a, 0x04, 0x48, 0x01, 0x50,
+                             0x02, 0x62, 0x07, 0x12, 0x05, 0x08, 0x02, 0x12, 0x01, 'g'}));
+}
+
+// The sequences of threads are numbered from 2 on, and each says its names itself.
+TEST_F(PerfettoWriter, EachThreadHasASequence) {
+  writer_.begin_thread({7, 42, 43, ""}, 1000);
+  call(1000, 0);
+  writer_.end_thread();
+  writer_.begin_thread({8, 42, 44, ""}, 1000);
+  call(1002, 0);
+  const auto packets = finish();
+  ASSERT_EQ(packets.size(), 6u);
+  EXPECT_EQ(packets[3], kPlain1000 + (Raw{0xe2, 0x03, 0x08, 0x08, 0x08,  // track 8, and no name:
+                                          0x22, 0x04, 0x08, 0x2a, 0x10, 0x2c}));
+  EXPECT_EQ(packets[4][1], 3);
+  EXPECT_EQ(packets[5], (Raw{0x40, 0x02, 0x50, 0x03, 0x68, 0x02, 0x5a, 0x04, 0x48, 0x01, 0x50,
+                             0x01, 0x62, 0x07, 0x12, 0x05, 0x08, 0x01, 0x12, 0x01, 'f'}));
+}
+
+// The packet of a call with the largest numbers that it may have.
+TEST_F(PerfettoWriter, AShortPacketHasRoomForLargeNumbers) {
+  for (int i = 0; i < 200; ++i) writer_.begin_thread({7, 42, 43, ""}, 0);
+  for (uint32_t function = 0; function < 200; ++function) call(0, function);
+  call(UINT64_MAX, 199);
+  const auto packets = finish();
+  ASSERT_EQ(packets.size(), 601u);
+  EXPECT_EQ(packets.back(),
+            (Raw{0x40, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x50,
+                 0xc9, 0x01, 0x68, 0x02, 0x5a, 0x05, 0x48, 0x01, 0x50, 0xc8, 0x01}));
+}
+
+// ---- losses
+
+// The time of the state packet, which both clocks have.
+uint64_t time_of_state(const Raw& state) {
+  const size_t clock = state.size() - 2;  // behind it: is_incremental
+  size_t at = clock;
+  while (state[at - 1] != 0x10) --at;
+  return read_uleb128(Bytes(state).subspan(at)).value;
+}
+
+TEST_F(PerfettoWriter, TheStateBehindALossHasTheLatestTime) {
+  writer_.begin_thread({7, 42, 43, ""}, 10);
+  call(20, 0);
+  writer_.lose(30, 40);
+  call(50, 0);
+  writer_.lose(45, 46);  // before the call: both are the time of the call
+  const auto packets = finish();
+  ASSERT_EQ(packets.size(), 8u);
+  EXPECT_EQ(time_of_state(packets[1]), 10u);
+  EXPECT_EQ(time_of_state(packets[4]), 40u);
+  EXPECT_EQ(packets[5][1], 10) << "a step from there";
+  EXPECT_EQ(packets[6][1], 0);
+  EXPECT_EQ(time_of_state(packets[7]), 50u);
+  EXPECT_EQ(writer_.moved_times(), 1u);
+}
+
+TEST_F(PerfettoWriter, BehindALossNothingIsTooDeep) {
+  writer_.begin_thread({7, 42, 43, ""}, 1000);
+  for (size_t i = 0; i < kMaxDepth + 2; ++i) call(1000, 0);
+  writer_.lose(1000, 1000);
+  call(1000, 0);
+  EXPECT_EQ(writer_.depth(), 1u);
+  writer_.end_call(1001);
+  EXPECT_EQ(writer_.depth(), 0u);
+  EXPECT_EQ(writer_.folded_calls(), 2u);
+  EXPECT_EQ(finish().size(), 2 + 2 * kMaxDepth + 1 + 2);
+}
+
+// ---- notes
+
+TEST_F(PerfettoWriter, ANoteOfAnEndIsNumberedBehindTheKnownOnes) {
+  writer_.begin_thread({7, 42, 43, ""}, 1000);
+  const EventNotes first = {{"a", EventNote::Kind::kNumber, 3, {}}};
+  const EventNotes second = {{"b", EventNote::Kind::kFlag, 1, {}},
+                             {"a", EventNote::Kind::kNumber, 4, {}}};
+  const EventNotes none;
+  writer_.begin_call(1000, 0, [] { return std::string_view("f"); }, &first);
+  call(1000, 0);
+  writer_.end_call(1000, &second);
+  writer_.end_call(1000, &none);
+  const auto packets = finish();
+  ASSERT_EQ(packets.size(), 6u);
+  EXPECT_EQ(packets[4], (Raw{0x40, 0x00, 0x50, 0x02, 0x68, 0x02, 0x5a, 0x0e, 0x48, 0x02,  //
+                             0x22, 0x04, 0x08, 0x02, 0x10, 0x01,  // note 2: true
+                             0x22, 0x04, 0x08, 0x01, 0x18, 0x04,  // note 1: 4
+                             0x62, 0x07, 0x1a, 0x05, 0x08, 0x02, 0x12, 0x01, 'b'}));
+  EXPECT_EQ(packets[5], (Raw{0x40, 0x00, 0x50, 0x02, 0x68, 0x02, 0x5a, 0x02, 0x48, 0x02}));
+}
+
+size_t count_of(const Raw& packet, const std::string& text) {
+  const std::string all(packet.begin(), packet.end());
+  size_t count = 0;
+  for (size_t at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) ++count;
+  return count;
+}
+
+// 65 notes with names of their own.
+struct ManyNotes {
+  ManyNotes() {
+    for (size_t i = 0; i < kMaxAnnotations + 1; ++i)
+      names.push_back("name" + std::to_string(100 + i));
+    for (const std::string& name : names) {
+      notes.push_back({name, EventNote::Kind::kText, 0, "said"});
+    }
+  }
+  std::vector<std::string> names;
+  EventNotes notes;
+};
+
+TEST_F(PerfettoWriter, TheNotesOfAnEventHaveALimit) {
+  const ManyNotes many;
+  writer_.begin_thread({7, 42, 43, ""}, 1000);
+  writer_.begin_call(1000, 0, [] { return std::string_view("f"); }, &many.notes);
+  writer_.instant(6, 1000, "m", many.notes);
+  const auto packets = finish();
+  ASSERT_EQ(packets.size(), 4u);
+  for (const size_t i : {2, 3}) {
+    EXPECT_EQ(count_of(packets[i], "said"), kMaxAnnotations) << i;
+    EXPECT_EQ(count_of(packets[i], "name163"), 1u) << i;
+    EXPECT_EQ(count_of(packets[i], "name164"), 0u) << i;
+  }
+}
+
+// A sequence numbers 64 names of notes; those that come later are said each time.
+TEST_F(PerfettoWriter, BeyondTheLimitNamesOfNotesAreSaidEachTime) {
+  const ManyNotes many;
+  writer_.begin_thread({7, 42, 43, ""}, 1000);
+  writer_.begin_call(1000, 0, [] { return std::string_view("f"); }, &many.notes);
+  const EventNotes notes = {{"n", EventNote::Kind::kNumber, 5, {}},
+                            {"name163", EventNote::Kind::kNumber, 6, {}}};
+  for (int i = 0; i < 2; ++i) {
+    writer_.begin_call(1000, 0, [] { return std::string_view("f"); }, &notes);
+  }
+  writer_.lose(1000, 1000);
+  writer_.begin_call(1000, 0, [] { return std::string_view("f"); }, &notes);
+  const auto packets = finish();
+  ASSERT_EQ(packets.size(), 5u + 3 + 1 + 1);
+  const Raw plain = {0x40, 0x00, 0x50, 0x02, 0x68, 0x02, 0x5a, 0x11, 0x48, 0x01, 0x50, 0x01,  //
+                     0x22, 0x05, 0x52, 0x01, 'n',  0x18, 0x05,  // by name: 5
+                     0x22, 0x04, 0x08, 0x40, 0x18, 0x06};       // note 64: 6
+  EXPECT_EQ(packets[3], plain);
+  EXPECT_EQ(packets[4], plain);
+  EXPECT_EQ(count_of(packets[9], "\x1a\x05\x08\x01\x12\x01n"), 1u) << "numbered anew behind a loss";
+}
+
+// ---- plain tracks
+
+const Raw kSlice = {0x48, 0x01, 0x58, 0x06, 0xba, 0x01, 0x01, 's'};  // begin, track 6, "s"
+
+TEST_F(PerfettoWriter, ASliceOfAPlainTrackSaysItsNotesItself) {
+  writer_.slice(6, 1000, 1300, "s",
+                {{"a", EventNote::Kind::kFlag, 7, {}},
+                 {"b", EventNote::Kind::kFlag, 0, {}},
+                 {"n", EventNote::Kind::kNumber, 300, {}},
+                 {"p", EventNote::Kind::kAddress, 255, {}},
+                 {"t", EventNote::Kind::kText, 0, "no"}});
+  const auto packets = finish();
+  ASSERT_EQ(packets.size(), 2u);
+  EXPECT_EQ(packets[0], kPlain1000 + (Raw{0x5a, 0x2f} + kSlice +
+                                      (Raw{0x22, 0x05, 0x52, 0x01, 'a', 0x10, 0x01,        // true
+                                           0x22, 0x05, 0x52, 0x01, 'b', 0x10, 0x00,        // false
+                                           0x22, 0x06, 0x52, 0x01, 'n', 0x18, 0xac, 0x02,  // 300
+                                           0x22, 0x06, 0x52, 0x01, 'p', 0x38, 0xff, 0x01,  // 0xff
+                                           0x22, 0x07, 0x52, 0x01, 't', 0x32, 0x02, 'n',  'o'})));
+  EXPECT_EQ(packets[1], (Raw{0x40, 0x94, 0x0a, 0xd0, 0x03, 0x06, 0x50, 0x01,  // 1300
+                             0x5a, 0x04, 0x48, 0x02, 0x58, 0x06}));           // the end
+}
+
+TEST_F(PerfettoWriter, ASliceDoesNotEndBeforeItBegins) {
+  writer_.slice(6, 1000, 999, "s");
+  const auto packets = finish();
+  ASSERT_EQ(packets.size(), 2u);
+  EXPECT_EQ(packets[0], kPlain1000 + (Raw{0x5a, 0x08} + kSlice));
+  EXPECT_EQ(packets[1], kPlain1000 + (Raw{0x5a, 0x04, 0x48, 0x02, 0x58, 0x06}));
+}
+
+TEST_F(PerfettoWriter, AMarkerIsAnInstant) {
+  writer_.instant(6, 1000, "m", {{"n", EventNote::Kind::kNumber, 1, {}}});
+  writer_.instant(6, 1000, "");
+  const auto packets = finish();
+  ASSERT_EQ(packets.size(), 2u);
+  EXPECT_EQ(packets[0], kPlain1000 + (Raw{0x5a, 0x0f, 0x48, 0x03, 0x58, 0x06, 0xba, 0x01, 0x01, 'm',
+                                          0x22, 0x05, 0x52, 0x01, 'n', 0x18, 0x01}));
+  EXPECT_EQ(packets[1], kPlain1000 + (Raw{0x5a, 0x04, 0x48, 0x03, 0x58, 0x06}));
+}
+
+TEST_F(PerfettoWriter, EveryTextIsMadeUtf8) {
+  ProcessTrack process;
+  process.name = "1\xff";
+  process.command_line = {"2\xff", "3\xff"};
+  writer_.add_process(process, 0);
+  writer_.add_counter({6, 5, "4\xff", "5\xff"}, 0);
+  writer_.begin_thread({7, 42, 43, "6\xff"}, 0);
+  writer_.instant(6, 0, "7\xff", {{"8\xff", EventNote::Kind::kText, 0, "9\xff"}});
+  ASSERT_TRUE(writer_.finish().ok());
+  ASSERT_EQ(runs_.runs.size(), 1u);
+  for (const char digit : std::string("123456789")) {
+    EXPECT_EQ(count_of(runs_.runs[0], std::string(1, digit) + "\xef\xbf\xbd"), 1u) << digit;
+  }
+  EXPECT_EQ(count_of(runs_.runs[0], "\xff"), 0u);
+}
+
+// ---- runs
+
+// Markers that take exactly so many bytes.
+void fill(Writer& writer, size_t bytes) {
+  constexpr size_t kName = 16000;
+  Runs probe;
+  Writer one(probe);
+  one.instant(6, 0, std::string(kName, 'x'));
+  ASSERT_TRUE(one.finish().ok());
+  const size_t around = probe.runs[0].size() - kName;
+  while (bytes >= 2 * kName) {
+    writer.instant(6, 0, std::string(kName, 'x'));
+    bytes -= around + kName;
+  }
+  // The lengths of both take two bytes, as those of the others.
+  writer.instant(6, 0, std::string(8000 - around, 'x'));
+  writer.instant(6, 0, std::string(bytes - 8000 - around, 'x'));
+}
+
+TEST_F(PerfettoWriter, ARunIsPassedOnWhenItIsFull) {
+  fill(writer_, kMaxRunBytes - 1);
+  EXPECT_TRUE(runs_.runs.empty()) << "there is room for a byte";
+  ASSERT_TRUE(writer_.finish().ok());
+  ASSERT_EQ(runs_.runs.size(), 1u);
+  EXPECT_EQ(runs_.runs[0].size(), kMaxRunBytes - 1);
+
+  fill(writer_, kMaxRunBytes);
+  ASSERT_EQ(runs_.runs.size(), 2u);
+  EXPECT_EQ(runs_.runs[1].size(), kMaxRunBytes);
+  ASSERT_TRUE(writer_.finish().ok());
+  EXPECT_EQ(runs_.runs.size(), 2u) << "nothing is left";
+}
+
+// Every kind of packet may be the one that fills a run.
+TEST_F(PerfettoWriter, EveryKindOfPacketPassesARunOn) {
+  const EventNotes notes = {{"n", EventNote::Kind::kNumber, 1, {}}};
+  const std::vector<void (*)(Writer&, const EventNotes&)> kinds = {
+      [](Writer& to, const EventNotes&) { to.add_process({}, 0); },
+      [](Writer& to, const EventNotes&) { to.add_track({}, 0); },
+      [](Writer& to, const EventNotes&) { to.count(6, 0, 1); },
+      [](Writer& to, const EventNotes&) { to.begin_thread({}, 0); },
+      [](Writer& to, const EventNotes&) { to.lose(0, 0); },
+      [](Writer& to, const EventNotes&) { to.end_call(0); },
+      [](Writer& to, const EventNotes& all) { to.end_call(0, &all); },
+      [](Writer& to, const EventNotes&) { to.instant(6, 0, "m"); }};
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    Runs runs;
+    Writer writer(runs);
+    writer.begin_thread({}, 0);
+    writer.begin_call(0, 0, [] { return std::string_view("f"); });
+    ASSERT_TRUE(writer.finish().ok());
+    fill(writer, kMaxRunBytes - 1);
+    ASSERT_EQ(runs.runs.size(), 1u);
+    kinds[i](writer, notes);
+    ASSERT_EQ(runs.runs.size(), 2u) << i;
+    EXPECT_GE(runs.runs[1].size(), kMaxRunBytes) << i;
+  }
+}
+
+// The packet of a thread's track may fill it as well: then its state is in the next.
+TEST_F(PerfettoWriter, ATrackOfAThreadPassesARunOn) {
+  fill(writer_, kMaxRunBytes - 1);
+  writer_.begin_thread({7, 42, 43, ""}, 1000);
+  ASSERT_TRUE(writer_.finish().ok());
+  ASSERT_EQ(runs_.runs.size(), 2u);
+  EXPECT_EQ(packets_of(runs_.runs[1]), (std::vector<Raw>{kState}));
+}
+
+TEST(PerfettoRuns, ACompressedRunIsOnePacket) {
+  Raw run;
+  for (uint32_t i = 0; i < 4000; ++i) {
+    const uint32_t mixed = i * 2654435761u;
+    run.push_back(static_cast<uint8_t>(mixed >> 24));
+    run.push_back(static_cast<uint8_t>(i % 7));
+  }
+  ZlibPieces pieces;
+  Raw file = {0xaa};  // stays where it is
+  append_compressed_run(pieces, file, run);
+  ASSERT_EQ(file[0], 0xaa);
+  const auto packets = packets_of(Raw(file.begin() + 1, file.end()));
+  ASSERT_EQ(packets.size(), 1u);
+  const Raw& packet = packets[0];
+  ASSERT_EQ(packet[0], 0x92);  // compressed_packets
+  ASSERT_EQ(packet[1], 0x03);
+  const auto length = read_uleb128(Bytes(packet).subspan(2));
+  ASSERT_EQ(2 + length.size + length.value, packet.size());
+  Raw plain(2 * run.size());
+  uLongf size = plain.size();
+  ASSERT_EQ(uncompress(plain.data(), &size, packet.data() + 2 + length.size, length.value), Z_OK);
+  plain.resize(size);
+  EXPECT_EQ(plain, run);
+}
+
 class FullSink final : public ByteSink {
  public:
-  Status write(Bytes) override { return Error{Code::kNoSpace, "full"}; }
+  Status write(Bytes) override {
+    ++writes;
+    return Error{Code::kNoSpace, "full"};
+  }
+  int writes = 0;
 };
 
 TEST(PerfettoWriterErrors, ASinkThatIsFullIsSaid) {
@@ -263,83 +573,14 @@ TEST(PerfettoWriterErrors, ASinkThatIsFullIsSaid) {
   EXPECT_FALSE(writer.status().ok());
 }
 
-TEST_F(PerfettoWriter, SlicesAndInstantsOnPlainTracks) {
-  const EventNotes notes = {{"f", EventNote::Kind::kFlag, 7, {}},
-                            {"o", EventNote::Kind::kFlag, 0, {}},
-                            {"n", EventNote::Kind::kNumber, 300, {}},
-                            {"a", EventNote::Kind::kAddress, 0xff, {}},
-                            {"t", EventNote::Kind::kText, 0, "no"}};
-  writer_.slice(6, 1000, 1001, "s", notes);
-  writer_.instant(6, 1000, "");
-  writer_.slice(6, 1001, 1000, "z");  // ends where it begins
-  const auto packets = finish();
-  ASSERT_EQ(packets.size(), 5u);
-  EXPECT_EQ(packets[0],
-            kPlain1000 + (Raw{0x5a, 0x2f, 0x48, 0x01, 0x58, 0x06, 0xba, 0x01, 0x01,
-                              's',  0x22, 0x05, 0x52, 0x01, 'f',  0x10, 0x01,  // flags: true,
-                              0x22, 0x05, 0x52, 0x01, 'o',  0x10, 0x00,        // false
-                              0x22, 0x06, 0x52, 0x01, 'n',  0x18, 0xac, 0x02,  // 300
-                              0x22, 0x06, 0x52, 0x01, 'a',  0x38, 0xff, 0x01,  // pointer 255
-                              0x22, 0x07, 0x52, 0x01, 't',  0x32, 0x02, 'n',  'o'}));
-  EXPECT_EQ(packets[1], (Raw{0x40, 0xe9, 0x07, 0xd0, 0x03, 0x06, 0x50, 0x01, 0x5a, 0x04, 0x48, 0x02,
-                             0x58, 0x06}));
-  EXPECT_EQ(packets[2], kPlain1000 + (Raw{0x5a, 0x04, 0x48, 0x03, 0x58, 0x06}));
-  const Raw at_1001 = {0x40, 0xe9, 0x07, 0xd0, 0x03, 0x06, 0x50, 0x01};
-  EXPECT_EQ(packets[3], at_1001 + (Raw{0x5a, 0x08, 0x48, 0x01, 0x58, 0x06, 0xba, 0x01, 0x01, 'z'}));
-  EXPECT_EQ(packets[4], at_1001 + (Raw{0x5a, 0x04, 0x48, 0x02, 0x58, 0x06}));
-}
-
-// An event's notes beyond the limit are left out, the last that fits is there.
-TEST_F(PerfettoWriter, NotesHaveALimit) {
-  EventNotes notes(kMaxAnnotations + 1, {"n", EventNote::Kind::kNumber, 0, {}});
-  notes[kMaxAnnotations - 1].value = 1;
-  notes[kMaxAnnotations].value = 2;
-  writer_.instant(6, 1000, "", notes);
-  writer_.begin_thread({7, 42, 43, ""}, 1000);
-  writer_.begin_call(1000, 0, [] { return std::string_view("f"); }, &notes);
-  const auto packets = finish();
-  ASSERT_EQ(packets.size(), 4u);
-  EXPECT_EQ((Raw{packets[0].end() - 2, packets[0].end()}), (Raw{0x18, 0x01}));
-  const Raw last = {0x22, 0x04, 0x08, 0x01, 0x18, 0x01};
-  EXPECT_NE(std::search(packets[3].begin(), packets[3].end(), last.begin(), last.end()),
-            packets[3].end());
-  const Raw beyond = {0x22, 0x04, 0x08, 0x01, 0x18, 0x02};
-  EXPECT_EQ(std::search(packets[3].begin(), packets[3].end(), beyond.begin(), beyond.end()),
-            packets[3].end());
-}
-
-TEST_F(PerfettoWriter, ForgottenFunctionsSayTheirNamesAgain) {
-  writer_.begin_thread({7, 42, 43, ""}, 1000);
-  call(1000, 0);
-  writer_.forget_functions();
-  writer_.begin_call(1000, 0, [] { return std::string_view("g"); });
-  const auto packets = finish();
-  ASSERT_EQ(packets.size(), 4u);
-  EXPECT_EQ(packets[3].back(), 'g');
-}
-
-TEST(PerfettoCompression, ARunIsOnePacketOfCompressedPackets) {
-  ZlibPieces pieces;
-  const Raw run(1000, 'x');
-  Raw file = {0xee};
-  append_compressed_run(pieces, file, run);
-  const size_t first = file.size();
-  append_compressed_run(pieces, file, run);
-  EXPECT_EQ(file.front(), 0xee) << "it is appended";
-  for (const Raw& one : {Raw(file.begin() + 1, file.begin() + static_cast<ptrdiff_t>(first)),
-                         Raw(file.begin() + static_cast<ptrdiff_t>(first), file.end())}) {
-    const auto packets = packets_of(one);
-    ASSERT_EQ(packets.size(), 1u);
-    ASSERT_EQ((Raw{packets[0].begin(), packets[0].begin() + 2}), (Raw{0x92, 0x03}));  // field 50
-    const auto length = read_uleb128(Bytes(packets[0]).subspan(2));
-    EXPECT_EQ(2 + length.size + length.value, packets[0].size());
-    Raw unpacked(2000);
-    uLongf size = unpacked.size();
-    ASSERT_EQ(uncompress(unpacked.data(), &size, packets[0].data() + 2 + length.size, length.value),
-              Z_OK);
-    unpacked.resize(size);
-    EXPECT_EQ(unpacked, run);
-  }
+TEST(PerfettoWriterErrors, AfterAnErrorNothingIsWritten) {
+  FullSink full;
+  Writer writer(full);
+  for (int i = 0; i < 3; ++i) fill(writer, kMaxRunBytes);
+  EXPECT_EQ(writer.status().code(), Code::kNoSpace);
+  writer.instant(6, 0, "m");
+  EXPECT_EQ(writer.finish().code(), Code::kNoSpace);
+  EXPECT_EQ(full.writes, 1);
 }
 
 }  // namespace

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 namespace collect::pprof {
 namespace {
@@ -87,6 +89,17 @@ TEST(PprofWriter, SamplesAreWrittenAsTheyCome) {
   EXPECT_GT(before, sink.bytes().size() / 2);
 }
 
+TEST(PprofWriter, LocationsAreWrittenAsTheyCome) {
+  VectorSink sink;
+  Writer writer(sink);
+  for (uint64_t i = 1; i <= 40'000; ++i) {
+    writer.add_location(std::to_string(i * 0x9E3779B97F4A7C15ull));
+  }
+  const size_t before = sink.bytes().size();
+  ASSERT_TRUE(writer.finish(0, 0, {}).ok());
+  EXPECT_GT(before, sink.bytes().size() / 2);
+}
+
 TEST(PprofWriter, WhatIsNotKnownIsLeftOut) {
   VectorSink sink;
   Writer writer(sink);
@@ -102,26 +115,135 @@ TEST(PprofWriter, WhatIsNotKnownIsLeftOut) {
   EXPECT_EQ(Raw(file.end() - static_cast<ptrdiff_t>(wanted.size()), file.end()), wanted);
 }
 
-TEST(PprofWriter, LabelsAreThoseThatWereSetLast) {
-  VectorSink one_sink, two_sink;
-  Writer one(one_sink), two(two_sink);
-  for (Writer* writer : {&one, &two}) {
-    const uint64_t f = writer->add_location("f");
-    if (writer == &two) writer->set_labels({{"a", "b"}});
-    writer->set_labels({{"thread", "t"}});
-    writer->push(f);
-    writer->sample(1, 1);
-    ASSERT_TRUE(writer->finish(5, 6, {}).ok());
+// Everything behind what each profile begins with.
+Raw behind_head(const VectorSink& sink) {
+  const Raw file = unpacked(sink.bytes());
+  Raw head;
+  for (const char* text : {"", "calls", "count", "time", "nanoseconds"}) put(head, text);
+  put(head, {0x0a, 4, 0x08, 1, 0x10, 2, 0x0a, 4, 0x08, 3, 0x10, 4, 0x70, 3});
+  EXPECT_GE(file.size(), head.size());
+  EXPECT_TRUE(std::equal(head.begin(), head.end(), file.begin()));
+  return Raw(file.begin() + static_cast<ptrdiff_t>(head.size()), file.end());
+}
+
+TEST(PprofWriter, LabelsAreThoseOfTheThreadThatCameLast) {
+  VectorSink sink;
+  Writer writer(sink);
+  writer.set_labels({{"thread", "t"}, {"process", "p"}});
+  writer.push(1);
+  writer.sample(1, 2);
+  writer.set_labels({{"thread", "u"}, {"device", ""}, {"process", "p"}});
+  writer.sample(3, 4);
+  writer.set_labels({});
+  writer.sample(5, 6);
+  ASSERT_TRUE(writer.finish(0, 0, {}).ok());
+  Raw wanted;
+  for (const char* text : {"thread", "t", "process", "p"}) put(wanted, text);
+  put(wanted, {0x12, 19, 0x0a, 1, 1,    0x12, 2,    1, 2,  //
+               0x1a, 4,  0x08, 5, 0x10, 6,    0x1a, 4, 0x08, 7, 0x10, 8});
+  put(wanted, "u");                                        // the others are known
+  put(wanted, {0x12, 19, 0x0a, 1, 1,    0x12, 2,    3, 4,  //
+               0x1a, 4,  0x08, 5, 0x10, 9,    0x1a, 4, 0x08, 7, 0x10, 8});
+  put(wanted, {0x12, 7, 0x0a, 1, 1, 0x12, 2, 5, 6});
+  put(wanted, {0x50, 0});
+  EXPECT_EQ(behind_head(sink), wanted);
+}
+
+TEST(PprofWriter, ASampleHasCallsOrTime) {
+  VectorSink sink;
+  Writer writer(sink);
+  writer.push(1);
+  writer.sample(0, 7);
+  writer.sample(0, 0);
+  writer.push(2);
+  writer.push(3);
+  writer.sample(8, 0);
+  writer.pop();
+  writer.sample(9, 9);
+  EXPECT_EQ(writer.depth(), 2u);
+  ASSERT_TRUE(writer.finish(0, 0, {}).ok());
+  Raw wanted;
+  put(wanted, {0x12, 7, 0x0a, 1, 1, 0x12, 2, 0, 7});
+  put(wanted, {0x12, 9, 0x0a, 3, 3, 2, 1, 0x12, 2, 8, 0});
+  put(wanted, {0x12, 8, 0x0a, 2, 2, 1, 0x12, 2, 9, 9});
+  put(wanted, {0x50, 0});
+  EXPECT_EQ(behind_head(sink), wanted);
+}
+
+TEST(PprofWriter, LocationsAndMappingsAreNumberedFromOne) {
+  VectorSink sink;
+  Writer writer(sink);
+  EXPECT_EQ(writer.add_mapping({1, 2, "a", ""}), 1u);
+  EXPECT_EQ(writer.add_mapping({3, 4, "b", "cd"}), 2u);
+  EXPECT_EQ(writer.add_location("f", 2, 0), 1u);
+  EXPECT_EQ(writer.add_location("g", 0, 1), 2u);
+  EXPECT_EQ(writer.add_location("h", 1, 1), 3u);
+  ASSERT_TRUE(writer.finish(1, 2, {"x", "y"}).ok());
+  Raw wanted;
+  put(wanted, "a");
+  put(wanted, {0x1a, 10, 0x08, 1, 0x10, 1, 0x18, 2, 0x28, 5, 0x38, 1});
+  put(wanted, "b");
+  put(wanted, "cd");
+  put(wanted, {0x1a, 12, 0x08, 2, 0x10, 3, 0x18, 4, 0x28, 6, 0x30, 7, 0x38, 1});
+  put(wanted, "f");
+  put(wanted, {0x2a, 6, 0x08, 1, 0x10, 8, 0x18, 8, 0x22, 8, 0x08, 1, 0x10, 2, 0x22, 2, 0x08, 1});
+  put(wanted, "g");
+  put(wanted, {0x2a, 6, 0x08, 2, 0x10, 9, 0x18, 9, 0x22, 8, 0x08, 2, 0x18, 1, 0x22, 2, 0x08, 2});
+  put(wanted, "h");
+  put(wanted, {0x2a, 6, 0x08, 3, 0x10, 10, 0x18, 10});
+  put(wanted, {0x22, 10, 0x08, 3, 0x10, 1, 0x18, 1, 0x22, 2, 0x08, 3});
+  put(wanted, {0x48, 1, 0x50, 2});
+  put(wanted, "x");
+  put(wanted, {0x68, 11});
+  put(wanted, "y");
+  put(wanted, {0x68, 12});
+  EXPECT_EQ(behind_head(sink), wanted);
+}
+
+TEST(PprofWriter, ATextIsCutAndMadeUtf8) {
+  VectorSink sink;
+  Writer writer(sink);
+  writer.add_mapping({1, 2, "\xff", "\xfe"});
+  writer.add_mapping({1, 2, std::string(kMaxTextBytes, 'x') + "y", ""});
+  ASSERT_TRUE(writer.finish(0, 0, {}).ok());
+  Raw wanted;
+  for (int i = 0; i < 2; ++i) put(wanted, "\xef\xbf\xbd");
+  put(wanted, {0x1a, 12, 0x08, 1, 0x10, 1, 0x18, 2, 0x28, 5, 0x30, 6, 0x38, 1});
+  put(wanted, {0x32, 0x80, 0x80, 0x01});  // 16 KiB
+  wanted.insert(wanted.end(), kMaxTextBytes, 'x');
+  put(wanted, {0x1a, 10, 0x08, 2, 0x10, 1, 0x18, 2, 0x28, 7, 0x38, 1, 0x50, 0});
+  EXPECT_EQ(behind_head(sink), wanted);
+}
+
+// Fails at once, and counts how often it was asked.
+class FullSink final : public ByteSink {
+ public:
+  Status write(Bytes) override {
+    ++writes;
+    return Error{Code::kNoSpace, "full"};
   }
-  const auto labels = [](const Raw& profile) {
-    size_t count = 0;  // sample 0x12, label 0x1a
-    for (size_t i = 0; i + 1 < profile.size(); ++i) {
-      if (profile[i] == 0x1a && profile[i + 1] == 4) ++count;
-    }
-    return count;
-  };
-  EXPECT_EQ(labels(unpacked(one_sink.bytes())), 1u);
-  EXPECT_EQ(labels(unpacked(two_sink.bytes())), 1u);
+  int writes = 0;
+};
+
+TEST(PprofWriter, AfterAnErrorNothingIsWritten) {
+  FullSink full;
+  Writer writer(full);
+  EXPECT_TRUE(writer.status().ok()) << "nothing was written yet";
+  writer.push(1);
+  for (uint64_t i = 1; i <= 300'000; ++i) writer.sample(i, i * 0x9E3779B97F4A7C15ull);
+  EXPECT_EQ(writer.status().code(), Code::kNoSpace);
+  const int writes = full.writes;
+  EXPECT_EQ(writes, 1);
+  writer.add_location("f");
+  EXPECT_EQ(writer.finish(0, 0, {}).code(), Code::kNoSpace);
+  EXPECT_EQ(full.writes, writes);
+}
+
+TEST(PprofWriter, AnErrorOfTheEndIsSaid) {
+  FullSink full;
+  Writer writer(full);
+  EXPECT_EQ(writer.finish(0, 0, {}).code(), Code::kNoSpace);
+  EXPECT_FALSE(writer.status().ok());
 }
 
 }  // namespace
