@@ -15,7 +15,8 @@
 #include "daemon/ctl/convert/session_builder.h"
 #include "daemon/ctl/convert/whole_session.h"
 #include "daemon/ctl/dump.h"
-#include "daemon/ctl/text_out.h"
+#include "formats/dial9/writer.h"
+#include "formats/wtf/check.h"
 #include "storage/manifest.h"
 #include "tests/daemon/ctl/offline_session.h"
 #include "tests/daemon/ctl/words/inputs.h"
@@ -233,6 +234,8 @@ TEST_F(CarriedTest, AWtfTraceHasTheProcessAndItsClock) {
   EXPECT_EQ(is.threads[2].name, "thread 2") << "a zone has a name";
   ASSERT_EQ(is.gaps.size(), 1u) << "the gap of detail records went with them";
   EXPECT_EQ(is.gaps[0].lost, 5u);
+  EXPECT_EQ(is.gaps[0].first_ns, 0u) << "a mark does not say when";
+  EXPECT_EQ(is.gaps[0].last_ns, 0u);
   EXPECT_EQ(is.reason, "converted from wtf");
 }
 
@@ -306,6 +309,62 @@ TEST_F(CarriedTest, AServiceIsAProcessOfLinux) {
   EXPECT_EQ(is.threads[1].thread_id, 778u);
 }
 
+// As the first version of the format counts them: a return has the depth of its call.
+TEST_F(CarriedTest, CallsHaveTheirDepth) {
+  SessionBuilder builder(at("depths"), atf::Version::kV1);
+  ASSERT_TRUE(builder.begin({}).ok());
+  ASSERT_TRUE(builder.add_thread(1, "main", 0).ok());
+  const auto kReturned = atf::EventKind::kReturn;
+  for (const auto kind : {kReturned, kCall, kCall, kReturned, kReturned, kReturned, kCall}) {
+    ASSERT_TRUE(builder.event(0, 1000, 5, kind).ok());
+  }
+  const auto session = builder.finish(true, "");
+  ASSERT_TRUE(session.ok());
+  const auto trace = open_trace(*session);
+  ASSERT_TRUE(trace.ok());
+  const atf::SessionReader reader(trace->files());
+  std::vector<uint32_t> depths;
+  reader.threads()[0].index->events().for_each(
+      [&](uint64_t, const atf::IndexEvent& event) { depths.push_back(event.call_depth); });
+  EXPECT_THAT(depths, ElementsAre(0, 1, 2, 2, 1, 0, 1));
+}
+
+// The timebase of each file, in milliseconds; the last with the time of day that is given.
+std::vector<double> timebases(const std::string& root, uint64_t start_ns, uint64_t unix_ns,
+                              uint64_t later_ns) {
+  SessionBuilder builder(root + "/timed", atf::Version::kV2);
+  BuiltProcess process;
+  process.start_ns = start_ns;
+  process.start_unix_ns = unix_ns;
+  EXPECT_TRUE(builder.begin(process).ok());
+  EXPECT_TRUE(builder.add_thread(1, "main", start_ns).ok());
+  for (const uint64_t ns : {start_ns, start_ns + later_ns}) {
+    EXPECT_TRUE(builder.event(0, ns, builder.function_of("f"), kCall).ok());
+  }
+  const auto session = builder.finish(true, "");
+  EXPECT_TRUE(session.ok());
+  const auto trace = open_trace(*session);
+  EXPECT_TRUE(trace.ok());
+  ConvertLog log;
+  EXPECT_TRUE(atf_to_wtf(*trace, root + "/timed.wtf-trace", log).ok());
+  std::vector<double> found;
+  for (const auto& [path, bytes] : log.written()) {
+    found.push_back(wtf::check_file(atf::testing::file_bytes(path)).header->timebase_ms);
+    fs::remove(path);
+  }
+  fs::remove_all(root + "/timed");
+  return found;
+}
+
+TEST_F(CarriedTest, TimebasesAreWholeMillisecondsWhereTheClockHasRoom) {
+  constexpr uint64_t kDay = 1'700'000'000'000'500'000;  // half a millisecond into one
+  EXPECT_THAT(timebases(root_, 7'000'000, kDay, 1000), ElementsAre(1'700'000'000'000.0));
+  EXPECT_THAT(timebases(root_, 1000, kDay, 1000), ElementsAre(1'700'000'000'000.5));
+  // Without a time of day, the second file stands at its distance from the first.
+  constexpr uint64_t kTwoHours = 7'200'000'000'000;
+  EXPECT_THAT(timebases(root_, 1000, 0, kTwoHours + 2'500'000), ElementsAre(0.0, 7'200'002.5));
+}
+
 // ---- what a conversion says
 
 TEST_F(CarriedTest, OnATerminalItSaysHowFarItIs) {
@@ -317,6 +376,32 @@ TEST_F(CarriedTest, OnATerminalItSaysHowFarItIs) {
   EXPECT_EQ(err_.str(), kLineAgain + std::string("converting 35 %") + kLineAgain + kLineAgain);
   ASSERT_EQ(run(session, Target::kRtc, at("x.rtc")), 0);
   EXPECT_EQ(err_.str(), "");
+  // By way of a session, whose making is half of it.
+  ASSERT_EQ(run(at("x.rtc"), Target::kDial9, at("x.bin"), options), 0);
+  EXPECT_THAT(err_.str(), ::testing::StartsWith(kLineAgain + std::string("converting 50 %")));
+}
+
+TEST_F(CarriedTest, AStreamSaysHowFarItIsEveryMegabyte) {
+  dial9::Encoder out;
+  const auto type = *out.define({0, "Other", true, {{"text", dial9::FieldType::kString}}});
+  const std::string text(size_t{64} << 10, 'x');
+  for (uint64_t i = 0; i < 40; ++i) {
+    out.begin_event(type, i);
+    out.put_string(text);
+    ASSERT_TRUE(out.end_event());
+  }
+  const Octets file = out.take();
+  std::vector<uint64_t> steps;
+  ConvertLog log([&](uint64_t done, uint64_t all) {
+    steps.push_back(done);
+    EXPECT_EQ(all, file.size());
+  });
+  SessionBuilder builder(at("made"), atf::Version::kV2);
+  ASSERT_TRUE(dial9_to_atf(file, builder, log).ok());
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_GE(steps[0], uint64_t{1} << 20);
+  EXPECT_LT(steps[0], (uint64_t{1} << 20) + 2 * text.size());
+  EXPECT_GE(steps[1], steps[0] + (uint64_t{1} << 20));
 }
 
 TEST_F(CarriedTest, LongConversionsSayHowFarTheyAre) {
@@ -359,55 +444,6 @@ TEST_F(CarriedTest, LongConversionsSayHowFarTheyAre) {
   };
   EXPECT_EQ(back(at("x.wtf-trace"), wtf_to_atf), 1u);
   EXPECT_EQ(back(at("x.bin"), dial9_to_atf), fs::file_size(at("x.bin")) >> 20);
-}
-
-TEST(ConvertWords, ListsAreBoundedAndWhatIsNotListedIsCounted) {
-  ConvertLog log;
-  for (size_t i = 0; i < 102; ++i) {
-    log.missing("thing " + std::to_string(i));
-    log.remark("remark " + std::to_string(i));
-  }
-  log.missing("thing 0", 4);
-  log.missing("thing 0", 3);
-  log.missing("nothing", 0);
-  EXPECT_EQ(log.missing().size(), 100u);
-  EXPECT_EQ(log.missing()[0].count, 7u);
-  EXPECT_EQ(log.missing_left_out(), 2u);
-  EXPECT_EQ(log.remarks().size(), 100u);
-  EXPECT_EQ(log.remarks_left_out(), 2u);
-  EXPECT_FALSE(log.is_input_whole());
-  log.leave_out("none", 0);
-  EXPECT_TRUE(log.left_out().empty());
-  log.leave_out("some");
-  log.leave_out("some", 2);
-  ConvertLog whole;
-  EXPECT_TRUE(whole.is_input_whole());
-  whole.take(log);
-  EXPECT_EQ(whole.missing().size(), 100u);
-  EXPECT_EQ(whole.missing_left_out(), 2u);
-  EXPECT_EQ(whole.remarks().size(), 100u);
-  EXPECT_EQ(whole.remarks_left_out(), 2u);
-  EXPECT_EQ(whole.left_out().at("some"), 3u);
-  whole.missing({{"one more", 5}}, 6);
-  EXPECT_EQ(whole.missing_left_out(), 9u);
-  std::ostringstream err;
-  print_convert_losses(Target::kWtf, whole, err);
-  EXPECT_THAT(err.str(), HasSubstr("convert: missing from the input: 7 thing 0\n"
-                                   "convert: missing from the input: thing 1\n"));
-  EXPECT_THAT(err.str(), HasSubstr("thing 99\nconvert: missing from the input: 9 things more\n"
-                                   "convert: remark 0\n"));
-  EXPECT_THAT(err.str(), EndsWith("convert: remark 99\nconvert: 2 more remarks\n"
-                                  "convert: left out, wtf has no place for it: 3 some\n"));
-  std::ostringstream out;
-  TextOut text(out);
-  print_convert_json({}, Source::kRtc, whole, text);
-  text.flush();
-  const json report = json::parse(out.str());
-  EXPECT_EQ(report["missing_left_out"], 9);
-  EXPECT_EQ(report["missing"][0], (json{{"what", "thing 0"}, {"count", 7}}));
-  EXPECT_EQ(report["missing"][1], (json{{"what", "thing 1"}}));
-  EXPECT_EQ(report["left_out"], (json{{"some", 3}}));
-  EXPECT_EQ(report["remarks"].size(), 100u);
 }
 
 TEST(ConvertWords, ThreeKindsOfWhatIsLeftOutAreShown) {

@@ -5,14 +5,17 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "daemon/ctl/convert/convert.h"
+#include "daemon/ctl/convert/convert_input.h"
 #include "daemon/ctl/convert/dial9_session.h"
 #include "daemon/ctl/convert/dial9_session_reader.h"
 #include "daemon/ctl/convert/dial9_workers.h"
 #include "daemon/ctl/convert/event_tally.h"
 #include "daemon/ctl/convert/session_builder.h"
 #include "daemon/ctl/convert/wtf_events.h"
+#include "daemon/ctl/text_out.h"
 #include "formats/core/byte_sink.h"
 #include "formats/dial9/decoder.h"
 #include "formats/dial9/writer.h"
@@ -25,6 +28,7 @@ namespace {
 
 using dial9::FieldType;
 using nlohmann::json;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 namespace d9 = dial9_session;
@@ -82,6 +86,55 @@ TEST(EventTallies, NamesAreBounded) {
   ConvertLog other;
   few.tell(other, "why");
   EXPECT_EQ(other.left_out(), (Left{{std::string(200, 'a') + ": why", 2}}));
+}
+
+TEST(ConvertWords, ListsAreBoundedAndWhatIsNotListedIsCounted) {
+  ConvertLog log;
+  for (size_t i = 0; i < 102; ++i) {
+    log.missing("thing " + std::to_string(i));
+    log.remark("remark " + std::to_string(i));
+  }
+  log.missing("thing 0", 4);
+  log.missing("thing 0", 3);
+  log.missing("nothing", 0);
+  EXPECT_EQ(log.missing().size(), 100u);
+  EXPECT_EQ(log.missing()[0].count, 7u);
+  EXPECT_EQ(log.missing_left_out(), 2u);
+  EXPECT_EQ(log.remarks().size(), 100u);
+  EXPECT_EQ(log.remarks_left_out(), 2u);
+  EXPECT_FALSE(log.is_input_whole());
+  log.leave_out("none", 0);
+  EXPECT_TRUE(log.left_out().empty());
+  log.leave_out("some");
+  log.leave_out("some", 2);
+  ConvertLog whole;
+  EXPECT_TRUE(whole.is_input_whole());
+  whole.take(log);
+  EXPECT_EQ(whole.missing().size(), 100u);
+  EXPECT_EQ(whole.missing_left_out(), 2u);
+  EXPECT_EQ(whole.remarks().size(), 100u);
+  EXPECT_EQ(whole.remarks_left_out(), 2u);
+  EXPECT_EQ(whole.left_out().at("some"), 3u);
+  whole.missing({{"one more", 5}}, 6);
+  EXPECT_EQ(whole.missing_left_out(), 9u);
+  std::ostringstream err;
+  print_convert_losses(Target::kWtf, whole, err);
+  EXPECT_THAT(err.str(), HasSubstr("convert: missing from the input: 7 thing 0\n"
+                                   "convert: missing from the input: thing 1\n"));
+  EXPECT_THAT(err.str(), HasSubstr("thing 99\nconvert: missing from the input: 9 things more\n"
+                                   "convert: remark 0\n"));
+  EXPECT_THAT(err.str(), EndsWith("convert: remark 99\nconvert: 2 more remarks\n"
+                                  "convert: left out, wtf has no place for it: 3 some\n"));
+  std::ostringstream out;
+  TextOut text(out);
+  print_convert_json({}, Source::kRtc, whole, text);
+  text.flush();
+  const json report = json::parse(out.str());
+  EXPECT_EQ(report["missing_left_out"], 9);
+  EXPECT_EQ(report["missing"][0], (json{{"what", "thing 0"}, {"count", 7}}));
+  EXPECT_EQ(report["missing"][1], (json{{"what", "thing 1"}}));
+  EXPECT_EQ(report["left_out"], (json{{"some", 3}}));
+  EXPECT_EQ(report["remarks"].size(), 100u);
 }
 
 // ---- a service

@@ -76,6 +76,11 @@ TEST_F(WordsTest, OfConversionsOfASession) {
   EXPECT_EQ(run("convert --to atf -o same session"), 0);
   EXPECT_EQ(run("convert --to folded -o a.folded session"), 0);
   EXPECT_EQ(run("convert --to folded --function prase -o b.folded session"), 1);
+  // Several captures of one time line; containers alone are parts of one session.
+  link("other", testing::other_session(root_ / "o"));
+  EXPECT_EQ(run("convert --to folded -o two.folded session other"), 0);
+  EXPECT_EQ(run("convert --to folded -o three.folded a.rtc a.rtc"), 0);
+  EXPECT_EQ(run("convert --to rtc -o two.rtc session other"), 2);
   EXPECT_EQ(run("convert --to rtc -o none/a.rtc session"), 2);
   EXPECT_EQ(run("convert --to rtc -o b.rtc nothing"), 2);
   // And back.
