@@ -149,7 +149,6 @@ Status Dial9SessionReader::begin(const dial9::Event& event) {
       session_.was(value == storage::session_state_name(storage::SessionState::kFailed)
                        ? storage::SessionState::kFailed
                        : storage::SessionState::kRecovered);
-      log_.remark("the session in the stream is \"" + std::string(value.substr(0, 40)) + "\"");
     } else if ((pair.key == "device_id" || pair.key == "device_model" || pair.key == "boot_id" ||
                 pair.key == "tag" || pair.key == "agent_version" || pair.key == "parent_pid" ||
                 pair.key == "lost_without_stream") &&

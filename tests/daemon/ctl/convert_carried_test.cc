@@ -58,7 +58,7 @@ class CarriedTest : public testing::OfflineTest {
   // By way of a file of that format, back into a session.
   std::string by_way_of(Target format, const std::string& session) {
     EXPECT_LE(run(session, format, at("between")), 1) << err_.str();
-    EXPECT_EQ(run(at("between"), Target::kAtf, at("back")), 0) << err_.str();
+    EXPECT_LE(run(at("between"), Target::kAtf, at("back")), 1) << err_.str();
     return written();
   }
   static std::string text_of(const fs::path& path) {
@@ -251,7 +251,7 @@ TEST_F(CarriedTest, ASessionWithoutAManifestIsToldByItsHeaders) {
   ASSERT_EQ(header.arch, atf::Arch::kArm64);
   for (const Target target : {Target::kDial9, Target::kRtc}) {
     EXPECT_EQ(run(session_.string(), target, at("between")), 1);
-    EXPECT_EQ(run(at("between"), Target::kAtf, at("back")), 0) << err_.str();
+    EXPECT_EQ(run(at("between"), Target::kAtf, at("back")), 1) << "nobody knows what it lacks";
     const storage::Manifest is = manifest_of(written());
     EXPECT_EQ(is.identity.arch, header.arch);
     EXPECT_EQ(is.identity.os, header.os);
@@ -273,7 +273,7 @@ TEST_F(CarriedTest, TheReasonSaysWhatTheSessionInTheStreamWas) {
     const storage::Manifest is = manifest_of(by_way_of(Target::kDial9, session.string()));
     EXPECT_EQ(is.state, state);
     EXPECT_EQ(is.reason, std::string("converted from dial9; the session in it was ") + name);
-    EXPECT_THAT(report_["remarks"].dump(), HasSubstr(std::string("\\\"") + name + "\\\""));
+    EXPECT_THAT(report_["missing"].dump(), HasSubstr("the session in it was " + std::string(name)));
   }
 }
 
