@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs every test:  bash deploy/test.sh
 #
-# The release build and all of its tests come first, then the fuzz targets for a few seconds each,
-# then the rooms' own tests under ASan+UBSan and under TSan. COLLECT_TEST_MINUTES (default 25) bounds
-# the whole: a phase that would begin with too little left does not run, and then the whole has failed
-# unless COLLECT_TEST_MAY_SKIP=yes says that this is no failure. COLLECT_TEST_SANITIZERS=no leaves the
-# last two out. Tests that skipped themselves are named at the end, with the reason.
+# The release build and all of its tests come first, then the quick start as a new user runs it, then
+# the fuzz targets for a few seconds each, then the rooms' own tests under ASan+UBSan and under TSan.
+# COLLECT_TEST_MINUTES (default 25) bounds the whole: a phase that would begin with too little left does
+# not run, and then the whole has failed unless COLLECT_TEST_MAY_SKIP=yes says that this is no failure.
+# COLLECT_TEST_SANITIZERS=no leaves the last two out. Tests that skipped themselves are named at the end,
+# with the reason.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source deploy/setup.sh
@@ -56,6 +57,16 @@ release_tests() {
     tee "$logs/ctest-release.log"
 }
 
+# What a new user types, on the build that is there. What it records is removed, unless somebody has
+# sessions of their own in its folder.
+quick_start() {
+  local had=no
+  if [ -d build/quickstart ]; then had=yes; fi
+  quietly quickstart bash deploy/quickstart.sh
+  grep ' calls and returns have registers' "$logs/quickstart.log"
+  if [ $had = no ]; then rm -rf build/quickstart; fi
+}
+
 fuzz() {
   quietly configure-fuzz cmake --preset fuzz
   quietly build-fuzz cmake --build build/fuzz --target tests/fuzz/all
@@ -91,6 +102,7 @@ for needed in packages "release build"; do
   [ $phase_status = 0 ] || fail "$needed failed, and nothing goes without it"
 done
 phase "release tests" 0 release_tests
+phase "quick start" 0 quick_start
 phase "fuzz targets, 5 s each" 420 fuzz
 if [ "${COLLECT_TEST_SANITIZERS:-yes}" = yes ]; then
   phase "rooms under ASan + UBSan" 300 asan
