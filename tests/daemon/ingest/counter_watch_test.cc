@@ -98,5 +98,12 @@ TEST_F(CounterWatchTest, LimitsPlusOneAreDamage) {
   EXPECT_TRUE(watch_.take(many).ok());
 }
 
+TEST_F(CounterWatchTest, OneThatIsAtTheBoundIsSeenWhenItPasses) {
+  set("depth", 10);
+  watch({passes("depth", 10)});
+  set("depth", 11);
+  EXPECT_EQ(seen_.size(), 1u);
+}
+
 }  // namespace
 }  // namespace collect::ingest

@@ -374,5 +374,29 @@ TEST_F(Dial9FeedTest, RealRecordingsAreStoredByteForByte) {
   EXPECT_GT(sent, 0u);
 }
 
+// There is no agent that could come back for it.
+TEST_F(Dial9FeedTest, WhatAKilledCollectorLeftIsRecoveredAtTheNextStart) {
+  start();
+  FrameSocket feed = connect();
+  ASSERT_TRUE(feed.send_bytes(Bytes(kDial9Example).first(5)));
+  const auto live = when_stored(5);
+  ASSERT_TRUE(live.has_value());
+  const std::filesystem::path as_killed = root_ + "_as_killed";
+  std::filesystem::copy(live->directory, as_killed, std::filesystem::copy_options::recursive);
+  feed.close();
+  ASSERT_TRUE(next_over().has_value());
+  stop();
+  std::filesystem::remove_all(live->directory);
+  std::filesystem::rename(as_killed, live->directory);
+  ASSERT_THAT(manifest(*live), HasSubstr("\"recording\""));
+  start();
+  const auto found = reported_.session([&](const SessionSnapshot& one) {
+    return one.name == live->name && one.state == SessionState::kRecovered;
+  });
+  ASSERT_TRUE(found.has_value());
+  EXPECT_THAT(manifest(*found), HasSubstr("\"state\": \"recovered\""));
+  EXPECT_EQ(stored(*found).size(), 5u);
+}
+
 }  // namespace
 }  // namespace collect::ingest
