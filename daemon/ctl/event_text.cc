@@ -185,8 +185,8 @@ void TextEvents::begin_thread(TextBuffer& out, size_t thread, uint64_t events) {
     out.put('"');
   }
   out.put(", ");
-  out.dec(events);
-  out.put(" events\n");
+  out.count(events, "event");
+  out.put('\n');
 }
 
 void TextEvents::print_margin(TextBuffer& out, size_t thread, std::optional<int64_t> since_ns,

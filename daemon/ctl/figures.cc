@@ -32,6 +32,13 @@ std::string with_thousands(uint64_t number) {
   return text;
 }
 
+std::string counted(uint64_t number, std::string_view noun) {
+  std::string text = with_thousands(number) + " ";
+  text += noun;
+  if (number != 1) text += 's';
+  return text;
+}
+
 std::string short_bytes(uint64_t bytes) {
   return scaled(static_cast<double>(bytes), "B");
 }

@@ -60,10 +60,10 @@ class TextInspection {
         out_.printable(manifest->process_name);
       }
       out_.put(", ");
-      out_.dec(manifest->modules.size());
-      out_.put(" modules, ");
-      out_.dec(manifest->symbols.size());
-      out_.put(" symbols\n");
+      out_.count(manifest->modules.size(), "module");
+      out_.put(", ");
+      out_.count(manifest->symbols.size(), "symbol");
+      out_.put('\n');
     }
     if (const auto clock = device_clock_of(trace_)) {
       line("clock");
@@ -73,10 +73,10 @@ class TextInspection {
     line("events");
     out_.dec(report_.events());
     out_.put(" in ");
-    out_.dec(report_.threads.size());
-    out_.put(" threads, ");
-    out_.dec(report_.detail_records());
-    out_.put(" details, ");
+    out_.count(report_.threads.size(), "thread");
+    out_.put(", ");
+    out_.count(report_.detail_records(), "detail");
+    out_.put(", ");
     out_.dec(report_.lost_events());
     out_.put(report_.is_complete() ? " lost\n" : " known to be lost\n");
     print_stalls();
@@ -149,16 +149,16 @@ class TextInspection {
     out_.put(", checksum ");
     out_.put(atf::to_text(thread.checksum));
     out_.put(", ");
-    out_.dec(thread.events);
-    out_.put(" events: ");
-    out_.dec(thread.calls);
-    out_.put(" calls, ");
-    out_.dec(thread.returns);
-    out_.put(" returns, ");
-    out_.dec(thread.exceptions);
-    out_.put(" exceptions, ");
-    out_.dec(thread.functions);
-    out_.put(" functions\n");
+    out_.count(thread.events, "event");
+    out_.put(": ");
+    out_.count(thread.calls, "call");
+    out_.put(", ");
+    out_.count(thread.returns, "return");
+    out_.put(", ");
+    out_.count(thread.exceptions, "exception");
+    out_.put(", ");
+    out_.count(thread.functions, "function");
+    out_.put('\n');
     if (!thread.first_ns) return;
     line("time");
     out_.dec(*thread.first_ns);
@@ -177,10 +177,10 @@ class TextInspection {
     out_.put(", checksum ");
     out_.put(atf::to_text(detail.checksum));
     out_.put(", ");
-    out_.dec(detail.records);
-    out_.put(" records, ");
-    out_.dec(detail.bytes);
-    out_.put(" bytes; payloads: ");
+    out_.count(detail.records, "record");
+    out_.put(", ");
+    out_.count(detail.bytes, "byte");
+    out_.put("; payloads: ");
     out_.dec(detail.documented_payloads);
     out_.put(" documented, ");
     out_.dec(detail.tracer_payloads);
@@ -193,10 +193,10 @@ class TextInspection {
     const uint64_t errors = report_.count(Severity::kError);
     const uint64_t warnings = report_.count(Severity::kWarning);
     if (errors + warnings == 0) return;
-    out_.dec(errors);
-    out_.put(" errors, ");
-    out_.dec(warnings);
-    out_.put(" warnings; collectctl verify lists them\n");
+    out_.count(errors, "error");
+    out_.put(", ");
+    out_.count(warnings, "warning");
+    out_.put("; collectctl verify lists them\n");
   }
 
   const InspectOptions& options_;

@@ -22,16 +22,12 @@ std::string line(const char* label, const std::string& text) {
   return start + text + "\n";
 }
 
-std::string plural(uint64_t count, const std::string& noun) {
-  return with_thousands(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
 std::string loss_text(const Session& session) {
   std::string text;
-  if (session.lost_events() != 0) text += plural(session.lost_events(), "event");
+  if (session.lost_events() != 0) text += counted(session.lost_events(), "event");
   if (session.lost_detail_records() != 0) {
     if (!text.empty()) text += " and ";
-    text += plural(session.lost_detail_records(), "detail record");
+    text += counted(session.lost_detail_records(), "detail record");
   }
   return text;
 }
@@ -81,7 +77,7 @@ std::string start_filter_lines(const Session& session) {
   std::string text;
   if (session.has_start_filter()) {
     text = line("filter", "by --only and --except: " +
-                              plural(session.start_filter().functions_matched(), "function") +
+                              counted(session.start_filter().functions_matched(), "function") +
                               " matched");
   }
   if (session.late_ns() != 0) {
@@ -101,8 +97,8 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
     text += line("", printable_sentence(session.status()));
   }
   const double seconds = session_seconds(session);
-  std::string recorded = plural(session.events(), "event") + " of " +
-                         plural(session.threads(), "thread") + " in " + short_duration(seconds);
+  std::string recorded = counted(session.events(), "event") + " of " +
+                         counted(session.threads(), "thread") + " in " + short_duration(seconds);
   if (seconds > 0) {
     recorded += " (" + short_rate(static_cast<double>(session.events()) / seconds) + ")";
   }
@@ -112,7 +108,7 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
   if (outcome.one_process) text += line("children", "not recorded, as --no-follow asks");
   text += line("detail", session.detail_records() == 0
                              ? std::string("none (--detail on, or collectctl detail start)")
-                             : plural(session.detail_records(), "record"));
+                             : counted(session.detail_records(), "record"));
   const std::string lost = loss_text(session);
   if (session.losses_known()) {
     text += line("lost", lost.empty() ? "nothing" : lost);
@@ -127,7 +123,7 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
     text += line("lost", lost.empty() ? "not known yet" : lost + " so far");
   }
   if (session.calls_left_out() != 0) {
-    text += line("left out", plural(session.calls_left_out(), "call") +
+    text += line("left out", counted(session.calls_left_out(), "call") +
                                  ", as function filter, --max-depth and --longer-than ask");
   }
   text += stall_lines(session);
@@ -192,7 +188,7 @@ std::string nothing_recorded(const RunOutcome& outcome) {
   uint64_t left_out = 0;
   for (const Session& session : outcome.sessions) left_out += session.calls_left_out();
   if (left_out != 0) {
-    return "  Nothing was recorded: " + plural(left_out, "call") +
+    return "  Nothing was recorded: " + counted(left_out, "call") +
            " left out, as function filter, --max-depth and --longer-than ask.\n";
   }
   if (!outcome.start_command.empty() && outcome.agent_seen && outcome.sessions.empty()) {
@@ -310,7 +306,7 @@ std::string run_summary_text(const RunOutcome& outcome) {
     char share[32];
     std::snprintf(share, sizeof(share), "%5.1f %%  ", function.self_share * 100);
     text += line(i == 0 ? "self time" : "",
-                 share + printable(function.name) + "  " + plural(function.calls, "call"));
+                 share + printable(function.name) + "  " + counted(function.calls, "call"));
   }
   if (outcome.top.empty() && is_sealed(*largest) && largest->events() > kMaxQuickEvents) {
     text += line("self time", "not computed for more than " + with_thousands(kMaxQuickEvents) +

@@ -64,6 +64,13 @@ void TextBuffer::dec(uint64_t number, size_t width) {
   put(std::string_view(digits, length));
 }
 
+void TextBuffer::count(uint64_t number, std::string_view noun) {
+  dec(number);
+  put(' ');
+  put(noun);
+  if (number != 1) put('s');
+}
+
 void TextBuffer::hex(uint64_t number) {
   char* const at = room(2 + 16);
   at[0] = '0';

@@ -36,10 +36,11 @@ class TextBuffer {
   }
   void repeat(char c, size_t count);
   void dec(uint64_t number);
-  void dec(uint64_t number, size_t width);  // right-aligned with spaces
-  void hex(uint64_t number);                // "0x2a"
-  void hex_bytes(Bytes bytes);              // "00ff"
-  void seconds(uint64_t ns);                // "12.000000345"
+  void dec(uint64_t number, size_t width);             // right-aligned with spaces
+  void count(uint64_t number, std::string_view noun);  // "1 thread", "2 threads"
+  void hex(uint64_t number);                           // "0x2a"
+  void hex_bytes(Bytes bytes);                         // "00ff"
+  void seconds(uint64_t ns);                           // "12.000000345"
   // Nanoseconds as microseconds with three decimals, right-aligned.
   void micros(int64_t ns, size_t width);
   void json_string(std::string_view text);  // with quotes

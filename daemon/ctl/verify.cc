@@ -98,18 +98,17 @@ class VerifyPrinter {
     out_.put(": ");
     out_.printable(trace_.path);
     out_.put(": ");
-    out_.dec(report_.threads.size());
-    out_.put(" threads, ");
-    out_.dec(report_.events());
-    out_.put(" events, ");
-    out_.dec(report_.detail_records());
-    out_.put(" details, ");
+    out_.count(report_.threads.size(), "thread");
+    out_.put(", ");
+    out_.count(report_.events(), "event");
+    out_.put(", ");
+    out_.count(report_.detail_records(), "detail");
+    out_.put(", ");
     out_.dec(report_.lost_events());
     out_.put(report_.health && report_.health->losses_known ? " lost" : " known to be lost");
     if (report_.count(Severity::kWarning) != 0) {
       out_.put(", ");
-      out_.dec(report_.count(Severity::kWarning));
-      out_.put(" warnings");
+      out_.count(report_.count(Severity::kWarning), "warning");
     }
     out_.put('\n');
   }

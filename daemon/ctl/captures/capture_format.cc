@@ -161,8 +161,8 @@ int inspect_capture(const CaptureFormat& format, const InspectOptions& options, 
   line("size", short_bytes(file.size()));
   for (const auto& [label, what] : report.facts) line(label, what);
   if (report.errors + report.warnings != 0) {
-    line("findings", std::to_string(report.errors) + " errors, " + std::to_string(report.warnings) +
-                         " warnings (collectctl verify lists them)");
+    line("findings", counted(report.errors, "error") + ", " + counted(report.warnings, "warning") +
+                         " (collectctl verify lists them)");
   }
   return report.grade == CaptureGrade::kRejected ? 1 : 0;
 }

@@ -80,13 +80,13 @@ void describe(const dial9::Report& report, CaptureReport& out) {
   out.facts.emplace_back("events", with_thousands(report.events));
   describe_names(report, out);
   describe_times(report.times, out);
-  out.facts.emplace_back("pools", with_thousands(report.pool_strings) + " texts, " +
-                                      with_thousands(report.pool_stacks) + " stacks");
-  out.facts.emplace_back("frames", with_thousands(report.schemas) + " schemas, " +
-                                       with_thousands(report.string_pools) + " string pools, " +
-                                       with_thousands(report.stack_pools) + " stack pools, " +
-                                       with_thousands(report.resets) + " resets, " +
-                                       with_thousands(report.annotations) + " annotations");
+  out.facts.emplace_back(
+      "pools", counted(report.pool_strings, "text") + ", " + counted(report.pool_stacks, "stack"));
+  out.facts.emplace_back("frames", counted(report.schemas, "schema") + ", " +
+                                       counted(report.string_pools, "string pool") + ", " +
+                                       counted(report.stack_pools, "stack pool") + ", " +
+                                       counted(report.resets, "reset") + ", " +
+                                       counted(report.annotations, "annotation"));
   if (report.problem) {
     out.facts.emplace_back(
         "not read", with_thousands(report.bytes - report.whole_bytes) + " bytes from offset " +

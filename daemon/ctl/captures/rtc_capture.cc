@@ -64,8 +64,7 @@ void describe(const rtc::Summary& summary, CaptureReport& report) {
   std::string label = "streams";
   for (const rtc::StreamSummary& stream : summary.streams) {
     std::string text = stream.info.label() + " (" + stream.info.format.text +
-                       "): " + with_thousands(stream.objects) + " objects, " +
-                       short_bytes(stream.bytes);
+                       "): " + counted(stream.objects, "object") + ", " + short_bytes(stream.bytes);
     if (stream.incomplete != 0) text += ", " + std::to_string(stream.incomplete) + " cut off";
     facts.emplace_back(std::exchange(label, ""), std::move(text));
   }

@@ -83,15 +83,17 @@ std::string span_text(const std::optional<uint32_t>& first_us,
 std::string zone_text(const wtf::ZoneReport& zone) {
   std::string text = zone.name ? "\"" + *zone.name + "\"" : "null";
   if (zone.type && !zone.type->empty()) text += " (" + *zone.type + ")";
-  text += ": " + with_thousands(zone.events) + " events, " + with_thousands(zone.scopes) +
-          " scopes up to " + std::to_string(zone.max_scope_depth) + " deep";
-  for (const auto& [count, what] : {std::pair<uint64_t, const char*>{zone.frames, " frames"},
-                                    {zone.marks, " marks"},
-                                    {zone.time_ranges, " time ranges"},
-                                    {zone.unmatched_leaves, " leaves without a scope"},
-                                    {zone.open_scopes, " scopes never left"}}) {
-    if (count != 0) text += ", " + with_thousands(count) + what;
+  text += ": " + counted(zone.events, "event") + ", " + counted(zone.scopes, "scope") + " up to " +
+          std::to_string(zone.max_scope_depth) + " deep";
+  for (const auto& [count, what] : {std::pair<uint64_t, const char*>{zone.frames, "frame"},
+                                    {zone.marks, "mark"},
+                                    {zone.time_ranges, "time range"}}) {
+    if (count != 0) text += ", " + counted(count, what);
   }
+  if (zone.unmatched_leaves != 0) {
+    text += ", " + counted(zone.unmatched_leaves, "leave") + " without a scope";
+  }
+  if (zone.open_scopes != 0) text += ", " + counted(zone.open_scopes, "scope") + " never left";
   return text + ", " + span_text(zone.first_us, zone.last_us);
 }
 
@@ -121,8 +123,8 @@ void describe(const wtf::FileReport& file, CaptureReport& report) {
   }
   facts.emplace_back("time", span_text(file.first_us, file.last_us));
   if (file.chunks != 0) facts.emplace_back("chunks", with_thousands(file.chunks));
-  facts.emplace_back(
-      "events", with_thousands(file.events) + " of " + with_thousands(file.event_types) + " types");
+  facts.emplace_back("events",
+                     with_thousands(file.events) + " of " + counted(file.event_types, "type"));
   if (file.resources != 0) facts.emplace_back("resources", with_thousands(file.resources));
   facts.emplace_back("viewer", viewer_text(file));
   std::string label = "zones";

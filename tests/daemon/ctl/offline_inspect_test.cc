@@ -28,7 +28,7 @@ TEST_F(Inspect, SaysWhatASessionIs) {
   EXPECT_EQ(run(session_), 0);
   const std::string text = out_.str();
   EXPECT_NE(text.find("ATF session, ok"), std::string::npos) << text;
-  EXPECT_NE(text.find("12 in 1 threads, 4 details, 0 lost"), std::string::npos) << text;
+  EXPECT_NE(text.find("12 in 1 thread, 4 details, 0 lost"), std::string::npos) << text;
   EXPECT_NE(text.find("thread 0 \"main\""), std::string::npos) << text;
   EXPECT_NE(text.find("version 2, x86_64, linux, clock boottime, thread id 4711"),
             std::string::npos)

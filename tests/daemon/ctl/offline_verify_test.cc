@@ -52,7 +52,7 @@ class Verify : public testing::OfflineTest {
 TEST_F(Verify, AGoodSessionIsOneOkLine) {
   write_planned_session();
   EXPECT_EQ(run(session_), 0);
-  EXPECT_EQ(out_.str(), "ok: " + session_.string() + ": 1 threads, 12 events, 4 details, 0 lost\n");
+  EXPECT_EQ(out_.str(), "ok: " + session_.string() + ": 1 thread, 12 events, 4 details, 0 lost\n");
   EXPECT_EQ(run(session_, /*strict=*/true), 0) << out_.str();
   EXPECT_EQ(run(session_ / "thread_0"), 0) << out_.str();
   EXPECT_EQ(run(session_ / "thread_0" / "index.atf"), 0) << out_.str();
@@ -121,7 +121,7 @@ TEST_F(Verify, AFailedSessionIsNeverOk) {
   EXPECT_EQ(said["losses_known"], false);
   EXPECT_EQ(run(session_, /*strict=*/false, /*allow_incomplete=*/true), 0);
   EXPECT_NE(out_.str().find("failed: " + session_.string() +
-                            ": 1 threads, 12 events, 4 details, 0 known to be lost"),
+                            ": 1 thread, 12 events, 4 details, 0 known to be lost"),
             std::string::npos)
       << out_.str();
 }
@@ -153,7 +153,7 @@ TEST_F(Verify, OfAnotherProgramsSessionNobodyKnowsWhatWasLost) {
   const std::string found = with_manifest(R"("state":"complete",)", "");
   EXPECT_EQ(code_, 0);
   EXPECT_EQ(found,
-            "ok: " + session_.string() + ": 1 threads, 12 events, 4 details, 0 known to be lost\n");
+            "ok: " + session_.string() + ": 1 thread, 12 events, 4 details, 0 known to be lost\n");
 }
 
 TEST_F(Verify, WithoutAManifestNobodyKnowsWhatIsMissing) {
