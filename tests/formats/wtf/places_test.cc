@@ -83,6 +83,38 @@ TEST(Places, AnEventThatIsCutOff) {
   }
 }
 
+TEST(Places, WhatIsNoFileIsRefusedAtItsBegin) {
+  for (const ByHand& file : {ByHand().word(0xDEADBEEF).word(5), ByHand().word(1).word(5).word(10),
+                             ByHand().file_header(11).word(0).word(0)}) {
+    Findings findings;
+    EXPECT_FALSE(Reader::open(file.bytes, findings).ok());
+    ASSERT_EQ(findings.list().size(), 1u);
+    EXPECT_EQ(findings.list()[0].offset, 0u);
+    EXPECT_EQ(findings.list()[0].severity, Severity::kError);
+  }
+}
+
+// What was looked at: the file's header, then up to each chunk, then everything.
+TEST(Places, AReaderSaysHowFarItHasLooked) {
+  const OneEvent made("", {2, 1, 2, 2});
+  Findings findings;
+  auto reader = Reader::open(made.bytes, findings);
+  ASSERT_TRUE(reader.ok());
+  EXPECT_EQ((*reader)->position(), kFileHeaderBytes);
+  Event event;
+  event.encoding = Encoding::kLegacy;  // left by a reader of another file
+  uint64_t before = 0;
+  while ((*reader)->next(event)) {
+    EXPECT_EQ(event.encoding, Encoding::kWords);
+    EXPECT_GE((*reader)->position(), before);
+    before = (*reader)->position();
+    EXPECT_LT(before, made.buffer);
+    event.encoding = Encoding::kLegacy;
+  }
+  EXPECT_GT(before, kFileHeaderBytes);
+  EXPECT_EQ((*reader)->position(), made.bytes.size());
+}
+
 // The file ends within the second event, whose first byte is known.
 TEST(Places, AFileThatEndsWithinAnEvent) {
   for (size_t missing = 1; missing < 12; ++missing) {
@@ -167,6 +199,34 @@ TEST(Places, AValueIsOfItsArgumentAlone) {
   EXPECT_TRUE(is_there);
 }
 
+// An array that says more than the buffer has is cut, and so is what comes behind it.
+TEST(Places, AnArrayThatIsCutHasNoElements) {
+  for (const uint32_t count : {5u, 6u, 4000000000u}) {
+    const OneEvent made("uint32 n, uint16[] a, uint32 m", {2, 1, 9, count, 0, 0});
+    Findings findings;
+    auto reader = Reader::open(made.bytes, findings);
+    ASSERT_TRUE(reader.ok());
+    Event event;
+    bool is_there = false;
+    while ((*reader)->next(event)) {
+      if (event.type->name != "t") continue;
+      is_there = true;
+      EXPECT_TRUE(event.cut);
+      Arguments walk = event.arguments();
+      Value value;
+      ASSERT_TRUE(walk.next(value));
+      EXPECT_EQ(value.integer(), 9);
+      for (int i = 0; i < 2; ++i) {
+        ASSERT_TRUE(walk.next(value));
+        EXPECT_EQ(value.state, Value::State::kCut) << count;
+        EXPECT_FALSE(value.present());
+      }
+      EXPECT_EQ(value.elements.size(), 0u);
+    }
+    EXPECT_TRUE(is_there);
+  }
+}
+
 // ---- JSON
 
 std::string nested(size_t depth) {
@@ -199,11 +259,11 @@ struct Head {
   std::vector<uint32_t> words;  // id, type, length, start, end; none: the chunk is left out
   Findings findings;
 };
-Head head_of(std::string_view members) {
+Head head_of(std::string_view members, std::string_view parts = "") {
   Head head;
   VectorSink sink;
   const std::string text = R"({"wtfVersion":1,"formatVersion":10,"chunks":[{)" +
-                           std::string(members) + R"("parts":[]}]})";
+                           std::string(members) + R"("parts":[)" + std::string(parts) + "]}]}";
   EXPECT_TRUE(json_to_binary(bytes_of(text), sink, head.findings).ok());
   for (size_t at = kFileHeaderBytes; at + 4 <= sink.bytes().size() && head.words.size() < 5;
        at += 4) {
@@ -230,6 +290,20 @@ TEST(Places, TheNumbersOfAChunksHeadHave32Bits) {
     EXPECT_EQ(head.words[0], 0u);
     EXPECT_TRUE(head.findings.has(Rule::kJsonShape)) << id;
   }
+}
+
+// Its events name the strings of the table: without one nobody knows what they are.
+TEST(Places, AChunkWhoseTableIsNoneIsLeftOut) {
+  const std::string_view head = R"("id":1,"type":2,)";
+  for (const char* value : {"", R"(,"value":7)", R"(,"value":"a")", R"(,"value":null)"}) {
+    const Head read = head_of(head, R"({"type":"string_table")" + std::string(value) + "}");
+    EXPECT_TRUE(read.words.empty()) << value;
+    EXPECT_TRUE(read.findings.has(Rule::kJsonShape)) << value;
+  }
+  const Head read = head_of(head, R"({"type":"string_table","value":["a"]})");
+  ASSERT_EQ(read.words.size(), 5u);
+  EXPECT_EQ(read.words[2], kChunkHeaderBytes + kPartEntryBytes + 4);
+  EXPECT_TRUE(read.findings.list().empty());
 }
 
 TEST(Places, TheTypeOfAChunkIsANumberOrAName) {
