@@ -4,14 +4,18 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "formats/wtf/check.h"
 #include "formats/wtf/json.h"
 #include "formats/wtf/reader.h"
 #include "formats/wtf/text.h"
+#include "formats/wtf/writer.h"
 #include "tests/formats/wtf/by_hand.h"
 
 namespace collect::wtf {
@@ -346,6 +350,79 @@ TEST(Places, TheTimesOfAChunkMayBeSigned) {
     EXPECT_EQ(head.words[4], kNoTime);
     EXPECT_TRUE(head.findings.has(Rule::kJsonValue)) << time;
   }
+}
+
+TEST(Places, ChunksThatAreNoArrayAreSaid) {
+  for (const char* chunks : {"7", "{}", "null", "\"a\""}) {
+    VectorSink sink;
+    Findings findings;
+    const std::string text =
+        R"({"wtfVersion":1,"formatVersion":10,"chunks":)" + std::string(chunks) + "}";
+    (void)json_to_binary(bytes_of(text), sink, findings);
+    EXPECT_TRUE(findings.has(Rule::kJsonShape)) << chunks;
+  }
+}
+
+// ---- types, zones and padding
+
+TEST(Places, ATypeMayBeDefinedAgainAsItWas) {
+  for (const auto& [second, is_said] : {std::pair<uint32_t, bool>{1, false}, {2, true}}) {
+    ByHand events;
+    events.define(2, 0, 0, 0, 1).define(3, 0, 0, 0, second);
+    const auto file = file_of("t\0uint32 n\0uint32 m\0"sv, events);
+    EXPECT_EQ(found(file, Rule::kRedefinition).has_value(), is_said) << second;
+  }
+}
+
+// Which words belong to the name and which to the type tells two zones apart.
+TEST(Places, ZonesOfOtherNamesAndTypesAreOthers) {
+  ByHand events;
+  events.define(2, 0, 32, 0, 1).define(3, 0, 32, 2, 3).define(4, 0, 0, 4, kNullOrdinal);
+  uint32_t time = 0;
+  for (const auto& [id, name, type] :
+       {std::tuple<uint32_t, uint32_t, uint32_t>{1, 5, 6}, {2, 7, 8}}) {
+    events.word(2).word(++time).word(id).word(name).word(type).word(kNullOrdinal);
+    events.word(3).word(++time).word(id);
+    events.word(4).word(++time);
+  }
+  const auto file = file_of(
+      "wtf.zone#create\0uint16 zoneId, ascii name, ascii type, ascii location\0"
+      "wtf.zone#set\0uint16 zoneId\0t\0a\0b=c\0a=b\0c\0"sv,
+      events);
+  const FileReport report = check_file(file);
+  const auto named = std::count_if(report.zones.begin(), report.zones.end(), [](const auto& zone) {
+    return zone.name == "a" || zone.name == "a=b";
+  });
+  EXPECT_EQ(named, 2);
+}
+
+// What pads an array is 0, whatever the buffer held in the chunk before.
+TEST(Places, PaddingIsZero) {
+  VectorSink sink;
+  Writer writer(sink);
+  ASSERT_TRUE(writer.begin(FileHeader{}).ok());
+  const auto zone = writer.create_zone("z");
+  ASSERT_TRUE(zone.ok());
+  ASSERT_TRUE(writer.set_zone(*zone).ok());
+  const auto type = writer.define_instance("t", "uint8[] a");
+  ASSERT_TRUE(type.ok());
+  const std::vector<uint8_t> many(400, 0xee), one(1, 0x11);
+  ASSERT_TRUE(writer.event(*type, 0, {Arg::array(std::span<const uint8_t>(many))}).ok());
+  ASSERT_TRUE(writer.flush().ok());
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(writer.event(*type, 0, {Arg::array(std::span<const uint8_t>(one))}).ok());
+  }
+  ASSERT_TRUE(writer.finish().ok());
+  const auto& bytes = sink.bytes();
+  size_t found_ones = 0;
+  for (size_t at = bytes.size() - 200; at < bytes.size(); at += 4) {
+    const uint32_t word = load_le<uint32_t>(bytes.data() + at);
+    if ((word & 0xff) == 0x11) {
+      EXPECT_EQ(word, 0x11u) << at;
+      ++found_ones;
+    }
+  }
+  EXPECT_GT(found_ones, 8u);
 }
 
 }  // namespace
