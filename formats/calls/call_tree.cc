@@ -40,19 +40,18 @@ void CallTree::grow_table() {
 }
 
 void CallTree::add(FunctionSlots& slots, const CallTree& other, const FunctionSlots& other_slots) {
-  std::vector<uint32_t> number_here(other.nodes_.size());
-  for (uint32_t number = 0; number < other.nodes_.size(); ++number) {
-    const Node& node = other.nodes_[number];
-    uint32_t& here = number_here[number];
-    here = number;
-    if (number >= kFirstFunction) {
+  std::vector<uint32_t> number_here;
+  number_here.reserve(other.nodes_.size());
+  for (const Node& node : other.nodes_) {
+    auto here = static_cast<uint32_t>(number_here.size());
+    if (here >= kFirstFunction) {
       here =
           find_or_add(number_here[node.parent], slots.slot_of(other_slots.function_of(node.slot)));
     }
+    number_here.push_back(here);
     GroupTimes times = node.times;
     // What lies within calls that are counted there already.
-    if (here == kOther && number != kOther && number_here[node.parent] == kOther)
-      times.total_ns = 0;
+    if (here == kOther && number_here[node.parent] == kOther) times.total_ns = 0;
     nodes_[here].times.add(times);
   }
 }

@@ -94,7 +94,6 @@ class ThreadCalls {
     if (state_ == State::kInside) end(EndReason::kOpenAtEnd, last_ns_);
     for (const Gap& gap : std::exchange(reaching_in_, {})) give_gap(gap);
     state_ = State::kBehind;
-    if (counts_.events == 0 && first_ns_ > last_ns_) return;
     for (const Stall& stall : stalls_) {
       if (stall.first_ns < last_ns_ && stall.last_ns > first_ns_) counts_.stalls += stall.count;
     }

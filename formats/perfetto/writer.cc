@@ -335,7 +335,6 @@ void Writer::lose(uint64_t first_ns, uint64_t last_ns) {
 
 void Writer::end_thread() {
   depth_ = 0;
-  too_deep_ = 0;
 }
 
 void append_compressed_run(ZlibPieces& pieces, std::vector<uint8_t>& to, Bytes run) {

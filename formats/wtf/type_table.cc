@@ -110,7 +110,7 @@ void TypeTable::remark(const EventType& type, bool odd_names, uint64_t offset, F
   }
   for (const Builtin& known : builtins()) {
     if (known.name != type.name || known.role == type.role) continue;
-    const bool unflagged = (type.flags & kFlagBuiltin) == 0 && (known.flags & kFlagBuiltin) != 0;
+    const bool unflagged = (type.flags & kFlagBuiltin) == 0;
     const bool zone = known.role == Role::kZoneCreate || known.role == Role::kZoneSet ||
                       known.role == Role::kZoneDelete;
     if (unflagged && zone) {

@@ -133,6 +133,7 @@ TEST(FunctionTotals, WorkersAddUpHowCallsEnded) {
   feed(one.slots, one.totals, events, gaps);
   feed(two.slots, two.totals, {{0, kCall, 'w'}, {90, kReturn, 'w'}, {91, kCall, 'w'}}, {}, {1, 92});
   feed(two.slots, two.totals, {{0, kCall, 'm'}, {70, kReturn, 'm'}});
+  feed(two.slots, two.totals, {{0, kCall, 'v'}, {5, kCall, 'v'}, {99, kReturn, 'v'}}, {}, {1, 9});
   for (int i = 0; i < 2; ++i) feed(two.slots, two.totals, events, gaps);
   one.totals.add(one.slots, two.totals, two.slots);
   EXPECT_EQ(one.of('u').exceptions, 3u);
@@ -144,6 +145,10 @@ TEST(FunctionTotals, WorkersAddUpHowCallsEnded) {
   EXPECT_EQ(one.of('m').longest_ns, 70u);
   EXPECT_EQ(one.of('m').shortest_ns, 5u);
   EXPECT_EQ(one.of('w').calls, 2u);
+  EXPECT_EQ(one.of('v').cut_by_window, 2u);
+  EXPECT_EQ(one.of('v').total_ns, 8u);
+  EXPECT_EQ(one.of('v').self_ns, 8u);
+  EXPECT_EQ(one.of('m').self_ns, 70u + 3 * 1);
 }
 
 TEST(FunctionTotals, AFunctionIsSeenByACallOrByAnException) {
@@ -286,9 +291,23 @@ TEST(CallerTotals, BeyondTheLimitPairsAreCountedTogether) {
   events.push_back({1u << 30, kCall, uint64_t{1} << 40});
   events.push_back({(1u << 30) + 5, kReturn, uint64_t{1} << 40});
   feed(slots, callers, events);
+  CallerTotals callers_of_two;
+  feed(slots, callers_of_two,
+       {{0, kCall, 1},
+        {4, kReturn, 1},
+        {5, kCall, uint64_t{1} << 41},
+        {8, kReturn, uint64_t{1} << 41}});
   EXPECT_EQ(callers.pairs().size(), CallerTotals::kMaxPairs + 1);
   EXPECT_EQ(callers.pairs().back().caller, CallerTotals::kOther);
   EXPECT_EQ(text(callers.pairs().back().times), "2 calls, total 6, self 6");
+  for (int i = 0; i < 2; ++i) callers.add(slots, callers_of_two, slots);
+  EXPECT_EQ(callers.pairs().size(), CallerTotals::kMaxPairs + 1);
+  EXPECT_EQ(text(callers.pairs().back().times), "4 calls, total 12, self 12");
+  EXPECT_EQ(text(callers.pairs()[1].times), "3 calls, total 9, self 9");
+  CallerTotals sum;
+  sum.add(slots, callers, slots);
+  EXPECT_EQ(sum.pairs().back().caller, CallerTotals::kOther);
+  EXPECT_EQ(sum.pairs().back().callee, CallerTotals::kOther);
 }
 
 TEST(CallerTotals, WorkersAddUpWhatHasNoCaller) {
@@ -372,6 +391,11 @@ TEST(CallTree, ANodeForEachPath) {
                                    Pair("aab", "1 calls, total 40, self 20"),
                                    Pair("aaba", "1 calls, total 20, self 20"),
                                    Pair("ab", "1 calls, total 3, self 3")));
+  // The nodes are a, aa, aab, aaba, ab: of a the child that was called last is ab.
+  const uint32_t newest[] = {3, 0, 0, 7, 5, 6, 0, 0};
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(tree.nodes()[i].newest_child, newest[i]) << i;
+  feed(slots, tree, {{0, kCall, 'a'}, {1, kCall, 'a'}});
+  EXPECT_EQ(tree.nodes()[3].newest_child, 4u);
   FunctionSlots other_slots;
   CallTree other;
   feed(other_slots, other,
@@ -381,7 +405,7 @@ TEST(CallTree, ANodeForEachPath) {
   EXPECT_THAT(
       paths_of(tree, slots),
       UnorderedElementsAre(
-          Pair("a", "3 calls, total 206, self 43"), Pair("aa", "2 calls, total 160, self 80"),
+          Pair("a", "4 calls, total 207, self 44"), Pair("aa", "3 calls, total 160, self 80"),
           Pair("aab", "2 calls, total 80, self 40"), Pair("aaba", "2 calls, total 40, self 40"),
           Pair("ab", "1 calls, total 3, self 3"), Pair("b", "1 calls, total 9, self 8"),
           Pair("ba", "1 calls, total 1, self 1")));
@@ -450,10 +474,18 @@ TEST(CallTree, WhatAFullTreeIsGivenOfAnotherIsCountedTogether) {
   EXPECT_EQ(text(tree.nodes()[CallTree::kOther].times), "4 calls, total 120, self 120");
   EXPECT_EQ(text(tree.nodes()[CallTree::kFirstFunction + 5].times), "3 calls, total 200, self 80");
 
+  // The outermost call of a thread that has no node, and one within it.
+  feed(slots, tree,
+       {{0, kCall, uint64_t{1} << 50},
+        {10, kCall, uint64_t{1} << 51},
+        {20, kReturn, uint64_t{1} << 51},
+        {1000, kReturn, uint64_t{1} << 50}});
+  EXPECT_EQ(text(tree.nodes()[CallTree::kOther].times), "6 calls, total 1120, self 1120");
+
   // What is one node there is one node here.
   CallTree sum;
   sum.add(slots, tree, slots);
-  EXPECT_EQ(text(sum.nodes()[CallTree::kOther].times), "4 calls, total 120, self 120");
+  EXPECT_EQ(text(sum.nodes()[CallTree::kOther].times), "6 calls, total 1120, self 1120");
 }
 
 // A chain of calls deeper than there are nodes: what is beyond is one node, and its total is the

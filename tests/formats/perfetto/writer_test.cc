@@ -131,7 +131,8 @@ TEST_F(PerfettoWriter, TimesThatStepBackAreTheOneBefore) {
   call(2000, 0);
   writer_.end_call(1500);
   call(2001, 0);
-  EXPECT_EQ(writer_.moved_times(), 1u);
+  writer_.end_call(2001);
+  EXPECT_EQ(writer_.moved_times(), 1u) << "the same time does not step back";
   const auto packets = finish();
   EXPECT_EQ(packets[3][1], 0);
   EXPECT_EQ(packets[4][1], 1);
@@ -520,6 +521,17 @@ TEST_F(PerfettoWriter, EveryKindOfPacketPassesARunOn) {
     ASSERT_EQ(runs.runs.size(), 2u) << i;
     EXPECT_GE(runs.runs[1].size(), kMaxRunBytes) << i;
   }
+}
+
+TEST_F(PerfettoWriter, ALossOfNoCallHasItsState) {
+  writer_.begin_thread({7, 42, 43, ""}, 0);
+  ASSERT_TRUE(writer_.finish().ok());
+  fill(writer_, kMaxRunBytes - 1);
+  writer_.lose(0, 0);
+  EXPECT_EQ(runs_.runs.size(), 2u);
+  call(1, 0);
+  writer_.end_call(2);
+  EXPECT_EQ(writer_.depth(), 0u);
 }
 
 // The packet of a thread's track may fill it as well: then its state is in the next.

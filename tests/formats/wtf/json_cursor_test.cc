@@ -130,6 +130,10 @@ TEST(JsonCursor, DepthHasALimit) {
   };
   EXPECT_TRUE(is_json(nested(kMaxJsonDepth)));
   EXPECT_FALSE(is_json(nested(kMaxJsonDepth + 1)));
+  for (const size_t depth : {kMaxJsonDepth, kMaxJsonDepth + 1}) {
+    const std::string text = nested(depth);
+    EXPECT_EQ(JsonCursor(text).skip(), depth == kMaxJsonDepth);
+  }
   EXPECT_FALSE(is_json(std::string(1'000'000, '[')));
   EXPECT_FALSE(is_json(nested(10), 9));
 }
