@@ -122,6 +122,37 @@ TEST_F(TlsTest, TokenAndCertificateAreBothAskedFor) {
   EXPECT_EQ(answer_to_hello("secret", client()), "closed");
 }
 
+// Whoever knows the resume key but has another certificate does not get the recording.
+TEST_F(TlsTest, ARecordingOfACertificateIsItsHoldersAlone) {
+  options_.tls = load(authority_.certificate());
+  start();
+  const CertifiedKey own = authority_.issue("agent");
+  std::string key;
+  {
+    TlsTunnel tunnel(address(), client(own));
+    FakeAgent agent;
+    ASSERT_TRUE(agent.connect(tunnel.address()));
+    ASSERT_TRUE(agent.start_recording(1));
+    ASSERT_TRUE(agent.open_stream(1, 11));
+    ASSERT_TRUE(agent.send_events(1, 0, 10));
+    ASSERT_TRUE(agent.wait_stored(1, 10));
+    key = agent.resume_key();
+    agent.disconnect();
+  }
+  const auto comes_back = [&](CertifiedKey with) {
+    TlsTunnel tunnel(address(), client(std::move(with)));
+    FakeAgent agent;
+    agent.resume_key() = key;
+    agent.set_recording(1, true);
+    if (!agent.connect(tunnel.address())) {
+      return agent.refused() ? agent.refused()->reason() : std::string("closed");
+    }
+    return std::string(agent.welcome().resumed() ? "resumed" : "anew");
+  };
+  EXPECT_NE(comes_back(authority_.issue("another")), "resumed");
+  EXPECT_EQ(comes_back(own), "resumed");
+}
+
 TEST_F(TlsTest, WhoSpeaksNoTlsIsClosedAndOthersLiveOn) {
   options_.tls = load();
   options_.io_threads = 1;  // what one of them does wrong would be the others' too
