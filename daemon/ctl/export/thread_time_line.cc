@@ -33,7 +33,6 @@ ThreadTimeLine::ThreadTimeLine(ExportedSession& session, const atf::SessionThrea
                                const calls::Window& window, TimeLineTarget& target, EventRate& rate,
                                ExportCounts& counts)
     : session_(session),
-      thread_(thread),
       who_(who),
       names_(names),
       window_(window),

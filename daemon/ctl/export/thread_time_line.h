@@ -66,7 +66,6 @@ class ThreadTimeLine : public calls::CallSink {
   void drop_pages(uint64_t seq);
 
   ExportedSession& session_;
-  const atf::SessionThread& thread_;
   const ExportedThread& who_;
   const FunctionNames& names_;
   const calls::Window window_;
