@@ -177,11 +177,14 @@ uint64_t TraceReport::detail_records() const {
 
 uint64_t TraceReport::lost_events() const {
   if (!manifest) return 0;
-  uint64_t sum = is_session ? manifest->lost_without_stream : 0;
-  for (const ManifestThread& thread : manifest->threads) {
-    const bool is_here = std::any_of(threads.begin(), threads.end(),
-                                     [&](const auto& report) { return report.n == thread.id; });
-    if (is_session || is_here) sum += thread.lost_events.value_or(0);
+  uint64_t sum = 0;
+  if (is_session) {
+    sum = manifest->lost_without_stream;
+    for (const ManifestThread& thread : manifest->threads) sum += thread.lost_events.value_or(0);
+    return sum;
+  }
+  for (const atf::ThreadReport& here : threads) {
+    if (const ManifestThread* said = manifest->thread(here.n)) sum += said->lost_events.value_or(0);
   }
   return sum;
 }

@@ -22,18 +22,18 @@ END_TO_END = "tests/e2e/"
 # Fields that no test of the real daemon can bring about, or that one has under another name. Their
 # rooms' tests set and read them.
 ONLY_IN_ROOMS = {
-    # Limits of 65,536 entries and more, which rooms' tests reach with a smaller one.
+    # What a list has beyond its limit, which is large: rooms' tests reach it.
     "detail_windows_left_out", "events_left_out", "function_filters_left_out",
     "input_missing_left_out", "markers_left_out", "missing_left_out", "symbols_left_out",
     # Of dial9 feeds: dial9_feed_test and session_foreign_test.
     "foreign_streams", "refused_bytes",
     # Words that `collectctl devices` sends and shows: e2e_devices_test reads its text.
     "match", "servers",
-    # Bytes of a google.rpc.Status that clients show encoded: control_server_test decodes them.
+    # Bytes of a google.rpc.Status that clients show encoded: collector_service_test decodes them.
     "domain", "metadata",
     # Only a slow lookup, a crash of the symbolizer, Mach-O, or a library that goes away.
     "late_ns", "symbols_tries", "uuid", "unloaded_ns",
-    # Containers that somebody removed by hand: recovery_table_test.
+    # Containers that somebody removed by hand: found_states.cc.
     "containers_removed",
 }
 
