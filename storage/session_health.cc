@@ -1,5 +1,7 @@
 #include "storage/session_health.h"
 
+#include <algorithm>
+
 namespace collect::storage {
 namespace {
 
@@ -31,10 +33,35 @@ std::string unknown_loss(const HealthFacts& facts, const std::string& what) {
   return text;
 }
 
+// "2 events that were cut off, the end of the stream and 3 more".
+std::string listed(const HealthFacts& facts) {
+  constexpr size_t kMostListed = 3;
+  std::string text;
+  const size_t shown = std::min(facts.input_missing.size(), kMostListed);
+  for (size_t i = 0; i < shown; ++i) {
+    if (i != 0) text += ", ";
+    text += missing_text(facts.input_missing[i]);
+  }
+  const uint64_t more = facts.input_missing.size() - shown + facts.input_missing_left_out;
+  if (more != 0) text += " and " + std::to_string(more) + " more";
+  return text;
+}
+
 }  // namespace
+
+std::string missing_text(const MissingInput& missing) {
+  return (missing.count == 0 ? "" : std::to_string(missing.count) + " ") + missing.what;
+}
 
 SessionHealth health_of(const HealthFacts& facts) {
   SessionHealth health{facts.state, false, facts.lost_events, facts.lost_detail_records, ""};
+  const bool is_from_less = !facts.input_missing.empty() || facts.input_missing_left_out != 0;
+  if (is_from_less &&
+      (facts.state == SessionState::kComplete || facts.state == SessionState::kRecovered)) {
+    health.state = SessionState::kRecovered;
+    health.missing = unknown_loss(facts, "what it was made from lacked " + listed(facts));
+    return health;
+  }
   switch (facts.state) {
     case SessionState::kComplete:
       if (facts.threads_not_ended != 0) {
@@ -73,7 +100,11 @@ SessionHealth health_without_manifest(const std::string& why) {
 }
 
 SessionHealth health_of(const Manifest& manifest) {
-  HealthFacts facts{manifest.state, manifest.reason, 0, manifest.lost_without_stream, 0};
+  HealthFacts facts{.state = manifest.state,
+                    .reason = manifest.reason,
+                    .lost_events = manifest.lost_without_stream,
+                    .input_missing = manifest.input_missing,
+                    .input_missing_left_out = manifest.input_missing_left_out};
   for (const ManifestThread& thread : manifest.threads) {
     facts.threads_not_ended += thread.ended ? 0 : 1;
     facts.lost_events += thread.lost_events;

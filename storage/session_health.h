@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "storage/manifest.h"
 
@@ -16,6 +17,8 @@ struct HealthFacts {
   uint64_t threads_not_ended = 0;  // whose end, with the program's own counts, never came
   uint64_t lost_events = 0;        // counted, those of threads without a stream included
   uint64_t lost_detail_records = 0;
+  std::vector<MissingInput> input_missing{};  // of what it was converted or rebuilt from
+  uint64_t input_missing_left_out = 0;
 };
 
 struct SessionHealth {
@@ -29,6 +32,9 @@ struct SessionHealth {
 
   bool is_complete() const { return state == SessionState::kComplete; }
 };
+
+// "2 events that were cut off"
+std::string missing_text(const MissingInput& missing);
 
 SessionHealth health_of(const HealthFacts& facts);
 SessionHealth health_of(const Manifest& manifest);

@@ -202,6 +202,11 @@ class Parse {
     std::stable_sort(out_.gaps.begin(), out_.gaps.end(),
                      [](const auto& a, const auto& b) { return a.thread < b.thread; });
     stalls();
+    for (const Json& item : list_of(json_, "input_missing")) {
+      if (!item.is_object()) continue;
+      out_.input_missing.push_back({text_of(item, "what"), number(item, "count").value_or(0)});
+    }
+    out_.input_missing_left_out = number(json_, "input_missing_left_out").value_or(0);
     const auto totals = json_.find("totals");
     if (totals == json_.end() || !totals->is_object()) return;
     out_.total_events = number(*totals, "events");
@@ -289,6 +294,8 @@ std::optional<storage::SessionHealth> SessionManifest::health() const {
   }
   facts.reason = reason;
   facts.lost_events = lost_without_stream;
+  facts.input_missing = input_missing;
+  facts.input_missing_left_out = input_missing_left_out;
   for (const ManifestThread& thread : threads) {
     facts.threads_not_ended += thread.ended ? 0 : 1;
     facts.lost_events += thread.lost_events.value_or(0);

@@ -80,6 +80,8 @@ struct SessionManifest {
   std::optional<uint64_t> total_lost_events;
   std::optional<uint64_t> total_lost_detail_records;
   uint64_t lost_without_stream = 0;
+  std::vector<storage::MissingInput> input_missing;
+  uint64_t input_missing_left_out = 0;
   uint64_t time_start_ns = 0;
   uint64_t time_end_ns = 0;
   std::vector<ManifestProblem> problems;

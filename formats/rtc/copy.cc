@@ -30,6 +30,7 @@ class Survey final : public ReaderObserver {
   Status run(Bytes file, Copied& copied, const std::function<void(uint64_t)>& done) {
     ReaderOptions options;
     options.observer = this;
+    options.exact_index_targets = true;  // else a frame that is missing is not seen
     auto opened = Reader::open(file, options);
     if (!opened.ok()) return opened.error();
     done_ = &done;
@@ -44,8 +45,7 @@ class Survey final : public ReaderObserver {
     }
     geometry_ = opened->geometry();
     endian_ = opened->endian();
-    for (const StreamInfo* info : opened->streams())
-      streams_.insert_or_assign(info->label(), *info);
+    for (const auto* info : opened->streams()) streams_.insert_or_assign(info->label(), *info);
     copied.dropped += dropped_.size();
     copied.head_bytes += opened->head_bytes();
     copied.tail_bytes += opened->tail_bytes();

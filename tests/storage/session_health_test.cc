@@ -53,6 +53,32 @@ TEST(SessionHealthTest, RecoveredAndFailedNeverKnowTheirLosses) {
             "beside the 5 events counted as lost");
 }
 
+TEST(SessionHealthTest, WhatItWasMadeFromIsNamedUpToThree) {
+  HealthFacts facts{.state = SessionState::kComplete};
+  facts.input_missing = {{"events that were cut off", 2}, {"the end of the stream", 0}};
+  const SessionHealth health = health_of(facts);
+  EXPECT_EQ(health.state, SessionState::kRecovered);
+  EXPECT_FALSE(health.losses_known);
+  EXPECT_EQ(health.missing,
+            "what it was made from lacked 2 events that were cut off, the end of the stream; how "
+            "much is not known");
+  facts.state = SessionState::kRecovered;
+  facts.reason = "converted from dial9";
+  facts.input_missing.push_back({"pages that do not hold", 1});
+  EXPECT_EQ(health_of(facts).missing,
+            "what it was made from lacked 2 events that were cut off, the end of the stream, 1 "
+            "pages that do not hold; how much is not known");
+  facts.input_missing.push_back({"frames", 3});
+  facts.input_missing_left_out = 4;
+  EXPECT_EQ(health_of(facts).missing,
+            "what it was made from lacked 2 events that were cut off, the end of the stream, 1 "
+            "pages that do not hold and 5 more; how much is not known");
+  // That storing ended is the graver news.
+  facts.state = SessionState::kFailed;
+  EXPECT_EQ(health_of(facts).state, SessionState::kFailed);
+  EXPECT_EQ(health_of(facts).missing.find("what it was made from"), std::string::npos);
+}
+
 TEST(SessionHealthTest, UnsealedSaysHowToSeal) {
   const SessionHealth health = health_of(HealthFacts{});
   EXPECT_EQ(health.state, SessionState::kRecording);

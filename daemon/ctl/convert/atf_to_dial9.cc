@@ -7,7 +7,9 @@
 
 #include "daemon/ctl/convert/convert.h"
 #include "daemon/ctl/convert/dial9_session_writer.h"
+#include "daemon/ctl/convert/ordered_thread.h"
 #include "daemon/ctl/convert/output_file.h"
+#include "daemon/ctl/convert/session_input.h"
 #include "daemon/ctl/names.h"
 #include "storage/manifest.h"
 
@@ -45,12 +47,6 @@ class FunctionNames {
   std::vector<uint64_t> symbols_;  // ids, sorted
 };
 
-storage::Manifest manifest_of(const Trace& trace) {
-  if (!trace.manifest) return {};
-  auto parsed = storage::manifest_from_json(*trace.manifest);
-  return parsed.ok() ? std::move(*parsed) : storage::Manifest();
-}
-
 // The elements in the order of `key`; where it is equal, in the order that they have.
 template <class T>
 std::vector<const T*> sorted_by(const std::vector<T>& list, uint64_t T::* key) {
@@ -81,7 +77,7 @@ class SessionStream {
  public:
   SessionStream(const Trace& trace, ByteSink& sink, ConvertLog& log)
       : session_(trace.files()),
-        manifest_(manifest_of(trace)),
+        manifest_(converted_manifest(trace, log)),
         names_(trace),
         out_(sink, log),
         log_(log) {}
@@ -193,10 +189,7 @@ Status SessionStream::event(const atf::MergedEvent& merged) {
   COLLECT_TRY(markers_before(event.timestamp_ns));
   COLLECT_TRY(gaps_before(merged.thread, Lane::kIndex, merged.seq, event.timestamp_ns));
   last_ns_ = event.timestamp_ns;
-  if (event.kind == atf::EventKind{}) {
-    log_.leave_out("events of a kind that is not known");
-    return {};
-  }
+  if (!is_known(event)) return {};  // said among what is missing
   const bool has_detail = event.detail_seq != atf::kNoDetail;
   if (has_detail) {
     COLLECT_TRY(gaps_before(merged.thread, Lane::kDetail, event.detail_seq, event.timestamp_ns));

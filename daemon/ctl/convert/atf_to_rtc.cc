@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "daemon/ctl/convert/convert.h"
+#include "daemon/ctl/convert/ordered_thread.h"
 #include "daemon/ctl/convert/output_file.h"
+#include "daemon/ctl/convert/session_input.h"
 #include "formats/core/crc32.h"
 #include "storage/capture_writer.h"
 #include "storage/session_layout.h"
@@ -17,15 +19,30 @@ namespace {
 
 using storage::LanePages;
 
-// The session's own manifest as far as there is one, made true for what is read here: files of
-// others have none, or say less.
-storage::Manifest manifest_of(const Trace& trace, const atf::SessionReader& session,
-                              const ConvertLog& log) {
-  storage::Manifest manifest;
-  if (trace.manifest) {
-    auto parsed = storage::manifest_from_json(*trace.manifest);
-    if (parsed.ok()) manifest = std::move(*parsed);
+// Those of one ATF version, which is the first one's.
+Result<std::vector<OrderedThread>> ordered_threads(const Trace& trace, const std::string& directory,
+                                                   ConvertLog& log) {
+  const std::vector<atf::ThreadFiles> files = trace.files();
+  const atf::SessionReader session(files);
+  std::vector<OrderedThread> threads;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const auto& index = session.threads()[i].index;
+    if (!index) continue;
+    if (!threads.empty() && index->version() != threads.front().header().version) {
+      log.leave_out("threads of another ATF version than the first one");
+      continue;
+    }
+    auto thread = OrderedThread::of(files[i], directory, log);
+    if (!thread.ok()) return thread.error();
+    threads.push_back(std::move(*thread));
   }
+  return threads;
+}
+
+// Made true for what is read here: the manifests of others say less.
+storage::Manifest manifest_of(const Trace& trace, const std::vector<OrderedThread>& threads,
+                              const ConvertLog& log) {
+  storage::Manifest manifest = converted_manifest(trace, log);
   std::map<uint32_t, storage::ManifestThread> known;
   for (storage::ManifestThread& thread : manifest.threads) known[thread.id] = std::move(thread);
   manifest.threads.clear();
@@ -35,39 +52,27 @@ storage::Manifest manifest_of(const Trace& trace, const atf::SessionReader& sess
   manifest.totals.stalls = before.stalls;
   manifest.containers.clear();
   manifest.containers_removed = 0;
-  for (const atf::SessionThread& thread : session.threads()) {
-    if (!thread.index) continue;
-    const atf::IndexHeader& header = thread.index->header();
-    if (manifest.threads.empty()) {
-      manifest.identity.version = header.version;
-      manifest.identity.arch = header.arch;
-      manifest.identity.os = header.os;
-      manifest.identity.clock = header.clock;
-    }
-    storage::ManifestThread& ours = manifest.threads.emplace_back(std::move(known[thread.n]));
-    ours.id = thread.n;
-    ours.stream_id = thread.n + 1;
-    ours.thread_id = header.thread_id;
+  if (!threads.empty()) {
+    const atf::IndexHeader& header = threads.front().header();
+    manifest.identity.version = header.version;
+    manifest.identity.arch = header.arch;
+    manifest.identity.os = header.os;
+    manifest.identity.clock = header.clock;
+  }
+  for (const OrderedThread& thread : threads) {
+    storage::ManifestThread& ours = manifest.threads.emplace_back(std::move(known[thread.n()]));
+    ours.id = thread.n();
+    ours.stream_id = thread.n() + 1;
+    ours.thread_id = thread.header().thread_id;
     ours.ended = true;
-    ours.has_detail = thread.detail.has_value();
-    ours.events = ours.index_next = thread.index->size();
-    ours.detail_records = ours.detail_next = thread.detail ? thread.detail->size() : 0;
+    ours.has_detail = thread.details().has_value();
+    ours.events = ours.index_next = thread.event_count();
+    ours.detail_records = ours.detail_next = thread.record_count();
     ++manifest.totals.threads;
     manifest.totals.events += ours.events;
     manifest.totals.detail_records += ours.detail_records;
     manifest.totals.lost_events += ours.lost_events;
     manifest.totals.lost_detail_records += ours.lost_detail_records;
-  }
-  if (manifest.state == storage::SessionState::kRecording) {
-    manifest.state = storage::SessionState::kRecovered;
-    manifest.reason = "the session was not sealed when it was converted";
-  }
-  for (const storage::MissingInput& missing : log.missing()) {
-    storage::add_missing_input(manifest, missing);
-  }
-  manifest.input_missing_left_out += log.missing_left_out();
-  if (!log.is_input_whole() && manifest.state == storage::SessionState::kComplete) {
-    manifest.state = storage::SessionState::kRecovered;
   }
   return manifest;
 }
@@ -92,26 +97,23 @@ Status write_foreign(const Trace& trace, const storage::Manifest& manifest,
 
 }  // namespace
 
-Result<uint64_t> write_container(const Trace& trace, ByteSink& out, ConvertLog& log) {
-  const atf::SessionReader session(trace.files());
-  const storage::Manifest manifest = manifest_of(trace, session, log);
-  if (manifest.threads.empty() && !trace.threads.empty()) {
+Result<uint64_t> write_container(const Trace& trace, ByteSink& out, const std::string& directory,
+                                 ConvertLog& log) {
+  const auto threads = ordered_threads(trace, directory, log);
+  if (!threads.ok()) return threads.error();
+  if (threads->empty() && !trace.threads.empty()) {
     return Error{Code::kDamaged, trace.path + ": no thread of it can be read"};
   }
+  const storage::Manifest manifest = manifest_of(trace, *threads, log);
   std::vector<LanePages> lanes;
-  const auto add_lane = [&](const atf::SessionThread& thread, Lane lane, Bytes records) {
-    lanes.emplace_back(storage::LaneSource{thread.n, thread.n + 1, lane, records.size(),
+  const auto add_lane = [&](uint32_t n, Lane lane, Bytes records) {
+    lanes.emplace_back(storage::LaneSource{n, n + 1, lane, records.size(),
                                            std::make_unique<storage::MappedRecords>(records)},
                        manifest);
   };
-  for (const atf::SessionThread& thread : session.threads()) {
-    if (!thread.index) continue;
-    if (thread.index->version() != manifest.identity.version) {
-      log.leave_out("threads of another ATF version than the first one");
-      continue;
-    }
-    add_lane(thread, Lane::kIndex, thread.index->events().bytes());
-    if (thread.detail) add_lane(thread, Lane::kDetail, thread.detail->section());
+  for (const OrderedThread& thread : *threads) {
+    add_lane(thread.n(), Lane::kIndex, thread.events());
+    if (thread.details()) add_lane(thread.n(), Lane::kDetail, *thread.details());
   }
   // A manifest stands behind what it counts of these; of pages, the end tells.
   storage::Manifest first = manifest;
@@ -128,7 +130,7 @@ Result<uint64_t> write_container(const Trace& trace, ByteSink& out, ConvertLog& 
     return Status();
   };
   for (size_t i = 0; i < lanes.size(); ++i) COLLECT_TRY(put_in_order(i));
-  const uint64_t all = session.events();
+  const uint64_t all = manifest.totals.events;
   uint64_t done = 0;
   std::vector<uint8_t> buffer;
   while (!order.empty()) {
@@ -153,7 +155,7 @@ Result<uint64_t> write_container(const Trace& trace, ByteSink& out, ConvertLog& 
 Status atf_to_rtc(const Trace& trace, const std::string& output, ConvertLog& log) {
   auto file = OutputFile::create(output, true);
   if (!file.ok()) return file.error();
-  const auto events = write_container(trace, *file, log);
+  const auto events = write_container(trace, *file, directory_of(output), log);
   if (!events.ok()) return events.error();
   COLLECT_TRY(file->commit());
   log.count("events", *events);

@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "daemon/ctl/convert/convert.h"
+#include "daemon/ctl/convert/ordered_thread.h"
+#include "daemon/ctl/convert/session_input.h"
 #include "daemon/ctl/convert/wtf_events.h"
 #include "daemon/ctl/convert/wtf_scopes.h"
 #include "daemon/ctl/names.h"
@@ -29,7 +31,7 @@ class AtfToWtf {
         session_(trace.files()),
         about_(read_manifest(trace)),
         names_(lenient_),
-        scopes_(about_.identity, names_, output, log) {}
+        scopes_(about_, names_, output, log) {}
 
   Status run();
 
@@ -72,15 +74,13 @@ class AtfToWtf {
   std::vector<Item> batch_;
   std::vector<uint32_t> touched_;  // threads with something in batch_
   uint64_t done_ = 0, all_ = 0;
-  uint64_t fine_ = 0, details_ = 0, unknown_ = 0, zoneless_ = 0, lost_ = 0;
+  uint64_t fine_ = 0, details_ = 0, zoneless_ = 0, lost_ = 0;
 };
 
 // Two readings: storage's knows everything, but wants JSON as it should be.
 storage::Manifest AtfToWtf::read_manifest(const Trace& trace) {
-  storage::Manifest manifest;
+  storage::Manifest manifest = converted_manifest(trace, log_);
   if (!trace.manifest) return manifest;
-  auto whole = storage::manifest_from_json(*trace.manifest);
-  if (whole.ok()) manifest = std::move(*whole);
   auto parsed = SessionManifest::parse(*trace.manifest);
   if (parsed.ok()) lenient_ = std::move(*parsed);
   if (manifest.identity.process_name.empty()) {
@@ -116,11 +116,7 @@ void AtfToWtf::prepare_threads() {
     for (auto gap = first; gap != gaps.end() && (*gap)->thread == thread.n; ++gap) {
       threads_[i].gaps.push_back(*gap);
     }
-    const uint64_t backward = session_.time_order(i).backward_steps();
-    if (backward != 0) {
-      log_.remark("thread " + std::to_string(thread.n) + ": its times step back " +
-                  std::to_string(backward) + " times; its events are put in the order of time");
-    }
+    remark_put_in_order(thread.n, session_.time_order(i).backward_steps(), log_);
   }
   for (const storage::Marker& marker : about_.markers) {
     markers_.push_back(&marker);
@@ -182,8 +178,7 @@ Status AtfToWtf::take(const atf::MergedEvent& merged) {
     case atf::EventKind::kException:
       return add(position, Kind::kException, slot, ns);
   }
-  ++unknown_;
-  return {};
+  return {};  // said among what is missing
 }
 
 Status AtfToWtf::add(uint32_t position, Kind kind, uint64_t what, uint64_t ns) {
@@ -295,7 +290,6 @@ Status AtfToWtf::finish() {
   if (lost_ != 0) log_.count("lost_events", lost_);
   log_.leave_out(kFine, fine_);
   log_.leave_out(kDetails, details_);
-  log_.leave_out("events of an unknown kind", unknown_);
   log_.leave_out("events of threads past the 65535 zones of a WTF-trace", zoneless_);
   return {};
 }

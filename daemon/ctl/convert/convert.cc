@@ -81,10 +81,10 @@ Result<std::string> rewrite_session(const Trace& trace, const std::string& root,
                                     atf::Version version, ConvertLog& log) {
   auto container = UnnamedFile::create(directory_of(root));
   if (!container.ok()) return container.error();
-  ConvertLog writing([&log](uint64_t done, uint64_t all) { log.progress(done, 2 * all); });
-  const auto events = write_container(trace, *container, writing);
+  log.begin_step(0, 2);
+  const auto events = write_container(trace, *container, directory_of(root), log);
   if (!events.ok()) return events.error();
-  log.take(writing);
+  log.begin_step(1, 2);
   const auto bytes = container->bytes();
   if (!bytes.ok()) return bytes.error();
   return rebuild({{trace.path, bytes->bytes()}}, root, version, log);
@@ -170,13 +170,11 @@ Status session_to_wtf_json(const ConvertOptions& options, const Trace& trace, Co
   auto temporary = temporary_directory(options.output);
   if (!temporary.ok()) return temporary.error();
   const std::string path = temporary->path() + "/binary.wtf-trace";
-  ConvertLog parts;
-  COLLECT_TRY(atf_to_wtf(trace, path, parts));
-  log.take(parts);
-  for (const auto& [what, count] : parts.counts()) log.count(what, count);
+  COLLECT_TRY(atf_to_wtf(trace, path, log));
+  const auto parts = log.take_written();
   const fs::path whole(options.output);
   std::vector<std::string> outputs = {options.output};
-  while (outputs.size() < parts.written().size()) {
+  while (outputs.size() < parts.size()) {
     outputs.push_back((whole.parent_path() / whole.stem()).string() + "." +
                       std::to_string(outputs.size() + 1) + whole.extension().string());
     // Before anything is made.
@@ -184,10 +182,10 @@ Status session_to_wtf_json(const ConvertOptions& options, const Trace& trace, Co
       return Error{Code::kAlreadyExists, outputs.back() + " is there already; --force replaces it"};
     }
   }
-  for (size_t i = 0; i < outputs.size() && i < parts.written().size(); ++i) {
+  for (size_t i = 0; i < outputs.size() && i < parts.size(); ++i) {
     ConvertOptions one = options;
     one.output = outputs[i];
-    auto binary = FileBytes::open(parts.written()[i].first);
+    auto binary = FileBytes::open(parts[i].first);
     if (!binary.ok()) return binary.error();
     ConvertLog ignored;
     COLLECT_TRY(wtf_to_wtf(one, binary->bytes(), ignored));

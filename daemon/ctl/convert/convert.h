@@ -68,8 +68,9 @@ std::string directory_of(const std::string& output);
 // From an ATF session into `output`. A format whose files end early by their own rules makes more
 // of them: "trace.wtf-trace", "trace.2.wtf-trace", …
 Status atf_to_rtc(const Trace& trace, const std::string& output, ConvertLog& log);
-// The container alone; how many events are in it.
-Result<uint64_t> write_container(const Trace& trace, ByteSink& out, ConvertLog& log);
+// The container alone; how many events are in it. `directory` is for what has to be put in order.
+Result<uint64_t> write_container(const Trace& trace, ByteSink& out, const std::string& directory,
+                                 ConvertLog& log);
 Status atf_to_wtf(const Trace& trace, const std::string& output, ConvertLog& log);
 Status atf_to_dial9(const Trace& trace, const std::string& output, ConvertLog& log);
 

@@ -52,11 +52,19 @@ class ConvertLog {
     }
   }
 
+  // Of a conversion in `steps` equal steps each counts from 0 on.
+  void begin_step(uint64_t step, uint64_t steps) {
+    step_ = step;
+    steps_ = steps;
+  }
   void progress(uint64_t done, uint64_t all) const {
-    if (progress_) progress_(done, all);
+    if (progress_) progress_(step_ * all + done, steps_ * all);
   }
   // Bytes written, files made: for the last line.
   void wrote(std::string path, uint64_t bytes) { written_.emplace_back(std::move(path), bytes); }
+  std::vector<std::pair<std::string, uint64_t>> take_written() {
+    return std::exchange(written_, {});
+  }
   void count(std::string_view what, uint64_t number) { counts_[std::string(what)] += number; }
 
   // What `part`, a step of this conversion, had to say about input and target.
@@ -90,6 +98,8 @@ class ConvertLog {
   }
 
   std::function<void(uint64_t, uint64_t)> progress_;
+  uint64_t step_ = 0;
+  uint64_t steps_ = 1;
   std::vector<storage::MissingInput> missing_;  // in the order in which it was found
   uint64_t missing_left_out_ = 0;
   std::map<std::string, uint64_t> left_out_;

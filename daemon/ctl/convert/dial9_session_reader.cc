@@ -149,6 +149,8 @@ Status Dial9SessionReader::begin(const dial9::Event& event) {
       session_.was(value == storage::session_state_name(storage::SessionState::kFailed)
                        ? storage::SessionState::kFailed
                        : storage::SessionState::kRecovered);
+    } else if (pair.key.starts_with(dial9_session::kMissingKey)) {
+      log_.missing(value.substr(0, storage::kMaxTextBytes));
     } else if ((pair.key == "device_id" || pair.key == "device_model" || pair.key == "boot_id" ||
                 pair.key == "tag" || pair.key == "agent_version" || pair.key == "parent_pid" ||
                 pair.key == "lost_without_stream") &&

@@ -4,6 +4,7 @@
 
 #include "daemon/ctl/convert/dial9_session.h"
 #include "formats/core/utf8_text.h"
+#include "storage/session_health.h"
 
 namespace collect::ctl {
 namespace {
@@ -84,6 +85,7 @@ Status Dial9SessionWriter::define_all() {
 
 Status Dial9SessionWriter::process(const storage::Manifest& manifest) {
   const storage::SessionIdentity& identity = manifest.identity;
+  const storage::SessionHealth health = storage::health_of(manifest);
   const auto number = [](auto value) { return std::to_string(static_cast<uint64_t>(value)); };
   const std::pair<std::string_view, std::string> entries[] = {
       {dial9_session::kSessionKey, "1"},
@@ -102,12 +104,19 @@ Status Dial9SessionWriter::process(const storage::Manifest& manifest) {
       {"boot_id", utf8_of(identity.boot_id)},
       {"tag", utf8_of(identity.tag)},
       {"agent_version", utf8_of(identity.agent_version)},
-      {"state", std::string(storage::session_state_name(manifest.state))},
+      {"state", std::string(storage::session_state_name(health.state))},
       {"reason", utf8_of(manifest.reason)},
       {"lost_without_stream", number(manifest.lost_without_stream)},
   };
   std::vector<dial9::StringPair> pairs;
   for (const auto& [key, value] : entries) pairs.push_back({key, value});
+  std::vector<std::pair<std::string, std::string>> missing;
+  for (const storage::MissingInput& one : manifest.input_missing) {
+    missing.emplace_back(
+        std::string(dial9_session::kMissingKey) + std::to_string(missing.size() + 1),
+        utf8_of(storage::missing_text(one)));
+  }
+  for (const auto& [key, value] : missing) pairs.push_back({key, value});
   out_.begin_event(metadata_, identity.start_ns);
   out_.put_string_map(pairs);
   COLLECT_TRY(end());

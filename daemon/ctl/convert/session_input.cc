@@ -1,8 +1,10 @@
 #include "daemon/ctl/convert/session_input.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
+#include "daemon/ctl/convert/ordered_thread.h"
 #include "daemon/ctl/names.h"
 #include "formats/atf/session_reader.h"
 #include "formats/atf/writer.h"
@@ -20,16 +22,17 @@ uint64_t less_than(uint64_t counted, uint64_t found) {
   return counted - std::min(counted, found);
 }
 
-// A part at a time, so that of a large file little stays in memory.
-uint32_t checksum_of(atf::Version version, Bytes section, const FileBytes& file) {
+// A part at a time, so that of a large file little stays in memory. Parts are whole events.
+void each_part(Bytes section, const FileBytes& file, const std::function<void(Bytes)>& read) {
   constexpr size_t kPartBytes = size_t{64} << 20;
-  uint32_t checksum = 0;
   for (size_t at = 0; at < section.size(); at += kPartBytes) {
-    const Bytes part = section.subspan(at, std::min(kPartBytes, section.size() - at));
-    checksum = atf::section_checksum(version, part, checksum);
+    read(section.subspan(at, std::min(kPartBytes, section.size() - at)));
     file.drop_pages();
   }
-  return checksum;
+}
+
+bool is_open(const auto& file) {
+  return file.state() != atf::FileState::kFinalized;
 }
 
 void check_thread(const atf::SessionThread& thread, const TraceThread& files, ConvertLog& log) {
@@ -42,14 +45,27 @@ void check_thread(const atf::SessionThread& thread, const TraceThread& files, Co
     return;
   }
   const atf::IndexReader& index = *thread.index;
-  const uint32_t events = checksum_of(index.version(), index.section_bytes(), files.index);
-  if (index.checksum(events) == atf::ChecksumState::kBad) {
+  uint32_t checksum = 0;
+  uint64_t unknown = 0;
+  each_part(index.section_bytes(), files.index, [&](Bytes part) {
+    checksum = atf::section_checksum(index.version(), part, checksum);
+    const atf::EventSpan events(index.version(),
+                                part.first(part.size() / atf::kEventBytes * atf::kEventBytes), 0);
+    events.for_each(
+        [&](uint64_t, const atf::IndexEvent& event) { unknown += is_known(event) ? 0 : 1; });
+  });
+  log.missing("events of an unknown kind", unknown);
+  if (index.checksum(checksum) == atf::ChecksumState::kBad) {
     log.missing(name + "the checksum of the events does not fit them");
   }
+  if (is_open(index)) log.missing("events that were cut off", index.trailing_bytes() != 0 ? 1 : 0);
   if (!thread.detail) return;
   const atf::DetailReader& detail = *thread.detail;
-  const uint32_t records = checksum_of(detail.version(), detail.section(), *files.detail);
-  if (detail.checksum(records) == atf::ChecksumState::kBad) {
+  checksum = 0;
+  each_part(detail.section(), *files.detail, [&](Bytes part) {
+    checksum = atf::section_checksum(detail.version(), part, checksum);
+  });
+  if (detail.checksum(checksum) == atf::ChecksumState::kBad) {
     log.missing(name + "the checksum of the detail records does not fit them");
   }
 }
@@ -73,6 +89,37 @@ void compare_counts(const storage::Manifest& manifest, const atf::SessionReader&
   }
 }
 
+// Whether the manifest says that the session is complete; what it says is missing goes to `log`.
+bool is_said_to_be_complete(const Trace& trace, const atf::SessionReader& session,
+                            ConvertLog& log) {
+  if (!trace.manifest) {
+    log.missing(session_health(trace, nullptr)->missing);
+    return false;
+  }
+  const auto manifest = storage::manifest_from_json(*trace.manifest);
+  if (!manifest.ok()) {
+    log.missing(trace.manifest_path + ": " + manifest.error().message);
+    return false;
+  }
+  compare_counts(*manifest, session, log);
+  if (manifest->state == storage::SessionState::kRecording) {
+    log.missing("the end of the session: it is not sealed (collectctl recover seals it)");
+    return false;
+  }
+  const storage::SessionHealth health = storage::health_of(*manifest);
+  if (!health.is_complete()) log.missing("the session is not complete: " + health.missing);
+  return health.is_complete();
+}
+
+uint64_t open_files(const atf::SessionReader& session) {
+  uint64_t open = 0;
+  for (const atf::SessionThread& thread : session.threads()) {
+    if (thread.index && is_open(*thread.index)) ++open;
+    if (thread.detail && is_open(*thread.detail)) ++open;
+  }
+  return open;
+}
+
 }  // namespace
 
 void check_session_input(const Trace& trace, ConvertLog& log) {
@@ -81,24 +128,35 @@ void check_session_input(const Trace& trace, ConvertLog& log) {
   for (size_t i = 0; i < trace.threads.size(); ++i) {
     check_thread(session.threads()[i], trace.threads[i], log);
   }
-  // One thread, or one file, was asked for: its session may be missing.
-  if (trace.kind != TraceKind::kSession) return;
-  if (!trace.manifest) {
-    log.missing(session_health(trace, nullptr)->missing);
-    return;
+  // Of one thread, or one file, that was asked for the session may be missing.
+  const bool has_manifest = trace.kind == TraceKind::kSession;
+  if (has_manifest && !is_said_to_be_complete(trace, session, log)) return;
+  log.missing("files that were never finalized", open_files(session));
+}
+
+storage::Manifest converted_manifest(const Trace& trace, const ConvertLog& log) {
+  using storage::SessionState;
+  storage::Manifest manifest;
+  manifest.state = SessionState::kComplete;
+  if (trace.manifest) {
+    auto parsed = storage::manifest_from_json(*trace.manifest);
+    if (parsed.ok()) manifest = std::move(*parsed);
   }
-  const auto manifest = storage::manifest_from_json(*trace.manifest);
-  if (!manifest.ok()) {
-    log.missing(trace.manifest_path + ": " + manifest.error().message);
-    return;
+  if (manifest.state == SessionState::kRecording) {
+    manifest.state = SessionState::kRecovered;
+    manifest.reason = "the session was not sealed when it was converted";
   }
-  compare_counts(*manifest, session, log);
-  if (manifest->state == storage::SessionState::kRecording) {
-    log.missing("the end of the session: it is not sealed (collectctl recover seals it)");
-    return;
+  for (const storage::MissingInput& missing : log.missing()) {
+    const auto& said = manifest.input_missing;
+    if (std::find(said.begin(), said.end(), missing) == said.end()) {
+      storage::add_missing_input(manifest, missing);
+    }
   }
-  const storage::SessionHealth health = storage::health_of(*manifest);
-  if (!health.is_complete()) log.missing("the session is not complete: " + health.missing);
+  manifest.input_missing_left_out += log.missing_left_out();
+  if (!log.is_input_whole() && manifest.state == SessionState::kComplete) {
+    manifest.state = SessionState::kRecovered;
+  }
+  return manifest;
 }
 
 }  // namespace collect::ctl

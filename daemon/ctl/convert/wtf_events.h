@@ -21,8 +21,8 @@ inline constexpr std::string_view kLostEventsKey = "lost_events";
 inline constexpr std::string_view kLostReasonsKey = "lost_reasons";
 
 // The member of the header's metadata that is an object of ours: pid, arch, os, clock, and
-// start_ns, which is the device clock at the file's timebase. Name and executable are the header's
-// own.
+// start_ns, which is the device clock at the file's timebase; of a session that is not complete its
+// state, and what is missing. Name and executable are the header's own.
 inline constexpr std::string_view kMetadataKey = "collectord";
 
 }  // namespace collect::ctl

@@ -23,8 +23,13 @@ std::string header_text(std::string text) {
 
 }  // namespace
 
-WtfFiles::WtfFiles(storage::SessionIdentity identity, std::string output)
-    : identity_(std::move(identity)), output_(std::move(output)) {
+WtfFiles::WtfFiles(const storage::Manifest& session, std::string output)
+    : identity_(session.identity),
+      health_(storage::health_of(session)),
+      output_(std::move(output)) {
+  for (const storage::MissingInput& one : session.input_missing) {
+    missing_.push_back(header_text(storage::missing_text(one)));
+  }
   std::error_code ignored;
   replaces_ = fs::exists(output_, ignored);
 }
@@ -109,11 +114,15 @@ wtf::FileHeader WtfFiles::header_at(uint64_t first_ns, uint64_t& epoch_ns) {
   header.context->uri = header_text(identity_.executable);
   header.context->user_agent.value = "collectord";
   header.context->user_agent.platform = atf::to_text(identity_.os);
-  const nlohmann::json ours = {{"pid", identity_.pid},
-                               {"arch", static_cast<int>(identity_.arch)},
-                               {"os", static_cast<int>(identity_.os)},
-                               {"clock", static_cast<int>(identity_.clock)},
-                               {"start_ns", epoch_ns}};
+  nlohmann::json ours = {{"pid", identity_.pid},
+                         {"arch", static_cast<int>(identity_.arch)},
+                         {"os", static_cast<int>(identity_.os)},
+                         {"clock", static_cast<int>(identity_.clock)},
+                         {"start_ns", epoch_ns}};
+  if (!health_.is_complete()) {
+    ours["state"] = storage::session_state_name(health_.state);
+    ours["missing"] = missing_;
+  }
   header.metadata = nlohmann::json{{std::string(kMetadataKey), ours}}.dump();
   return header;
 }

@@ -13,7 +13,7 @@
 #include "daemon/ctl/convert/output_file.h"
 #include "daemon/ctl/leftovers.h"
 #include "formats/wtf/writer.h"
-#include "storage/session_types.h"
+#include "storage/session_health.h"
 
 namespace collect::ctl {
 
@@ -23,8 +23,8 @@ inline constexpr size_t kMaxWtfFiles = 10000;
 // One file is open at a time. Unless finish() is reached, none of them stays, also after Ctrl-C.
 class WtfFiles {
  public:
-  // `identity` as far as it is known: without start_unix_ns the first file's timebase is 0.
-  WtfFiles(storage::SessionIdentity identity, std::string output);
+  // Without start_unix_ns the first file's timebase is 0.
+  WtfFiles(const storage::Manifest& session, std::string output);
   WtfFiles(const WtfFiles&) = delete;
   WtfFiles& operator=(const WtfFiles&) = delete;
 
@@ -45,6 +45,8 @@ class WtfFiles {
   wtf::FileHeader header_at(uint64_t first_ns, uint64_t& epoch_ns);
 
   const storage::SessionIdentity identity_;
+  const storage::SessionHealth health_;
+  std::vector<std::string> missing_;  // from the session's own input
   const std::string output_;
   bool replaces_ = false;
   uint64_t first_epoch_ns_ = 0;

@@ -18,9 +18,9 @@ namespace collect::ctl {
 class WtfScopes {
  public:
   // `names` and `log` outlive it.
-  WtfScopes(const storage::SessionIdentity& identity, const NameTable& names, std::string output,
+  WtfScopes(const storage::Manifest& session, const NameTable& names, std::string output,
             ConvertLog& log)
-      : identity_(identity), names_(names), log_(log), files_(identity, std::move(output)) {}
+      : identity_(session.identity), names_(names), log_(log), files_(session, std::move(output)) {}
 
   // Before begin(); they are numbered from 0. `n` is that of thread_N.
   void add_thread(uint32_t n, uint32_t thread_id, std::string name);

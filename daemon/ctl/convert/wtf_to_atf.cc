@@ -140,6 +140,13 @@ void WtfToAtf::read_header() {
   process_.os = static_cast<atf::Os>(number("os", UINT8_MAX));
   process_.clock = static_cast<atf::ClockType>(number("clock", UINT8_MAX));
   process_.start_ns = number("start_ns", kMaxStartNs);
+  const auto missing = ours->find("missing");
+  if (missing == ours->end() || !missing->is_array()) return;
+  session_.was(ours->value("state", json()) == "failed" ? storage::SessionState::kFailed
+                                                        : storage::SessionState::kRecovered);
+  for (const json& one : *missing) {
+    if (one.is_string()) log_.missing(wtf::safe_text(one.get<std::string>()));
+  }
 }
 
 Status WtfToAtf::begin(std::string_view first_zone) {

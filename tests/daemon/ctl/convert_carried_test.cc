@@ -266,14 +266,16 @@ TEST_F(CarriedTest, ASessionWithoutAManifestIsToldByItsHeaders) {
 }
 
 TEST_F(CarriedTest, TheReasonSaysWhatTheSessionInTheStreamWas) {
-  for (const auto& [state, name] : {std::pair{storage::SessionState::kRecovered, "recovered"},
-                                    std::pair{storage::SessionState::kFailed, "failed"}}) {
+  for (const auto& [state, name, missing] :
+       {std::tuple{storage::SessionState::kRecovered, "recovered",
+                   "end of the recording never came"},
+        std::tuple{storage::SessionState::kFailed, "failed", "storing ended"}}) {
     const fs::path session = small_session(root_ / name, atf::Version::kV2);
     change_manifest(session, [&](storage::Manifest& manifest) { manifest.state = state; });
     const storage::Manifest is = manifest_of(by_way_of(Target::kDial9, session.string()));
     EXPECT_EQ(is.state, state);
     EXPECT_EQ(is.reason, std::string("converted from dial9; the session in it was ") + name);
-    EXPECT_THAT(report_["missing"].dump(), HasSubstr("the session in it was " + std::string(name)));
+    EXPECT_THAT(report_["missing"].dump(), HasSubstr(missing));
   }
 }
 

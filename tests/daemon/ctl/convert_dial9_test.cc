@@ -212,7 +212,7 @@ TEST_F(Dial9Test, ASessionThatIsNotCompleteDoesNotBecomeSo) {
     EXPECT_EQ(run_convert(session, Target::kDial9, stream), 1) << err_.str();
     EXPECT_THAT(err_.str(), ::testing::HasSubstr("the session is not complete: "));
     EXPECT_EQ(run_convert(stream, Target::kAtf, directory_ / "back"), 1) << err_.str();
-    EXPECT_THAT(err_.str(), ::testing::HasSubstr("the session in it is not complete: "));
+    EXPECT_THAT(err_.str(), ::testing::HasSubstr("the session is not complete: "));
     const fs::path back = fs::path(std::string(report_["written"][0]["path"])) / "manifest.json";
     EXPECT_EQ(json::parse(text_of(file_bytes(back)))["state"], state);
     fs::remove_all(directory_ / "back");
