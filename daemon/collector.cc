@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
-#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 
 #include "daemon/collector_call.h"
 #include "daemon/config.h"
@@ -19,13 +19,11 @@ namespace collect::daemon {
 namespace {
 
 uint64_t resident_bytes() {
-  std::FILE* file = std::fopen("/proc/self/statm", "re");
-  if (file == nullptr) return 0;
-  unsigned long long total = 0;
-  unsigned long long resident = 0;
-  const int read = std::fscanf(file, "%llu %llu", &total, &resident);
-  std::fclose(file);
-  return read == 2 ? resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
+  std::ifstream file("/proc/self/statm");
+  uint64_t total{};
+  uint64_t resident{};
+  file >> total >> resident;  // without the file they stay 0
+  return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace
@@ -46,12 +44,11 @@ Collector::~Collector() {
   // What they find goes to agents, so they end first.
   lookups_.join();
   start_filters_.join();
+  watches_.stop();  // so do its timers
   // Its threads go through the pointer until they have ended, and reset() would clear it before.
   ingest_.get_deleter()(ingest_.get());
   (void)ingest_.release();
   files_.join();
-  naming_.stop(std::chrono::milliseconds{0});
-  watches_.stop();
 }
 
 Result<std::unique_ptr<Collector>> Collector::create(ingest::IngestOptions options, storage::Fs& fs,
@@ -126,8 +123,7 @@ bool Collector::to_be_named(const std::string& name, const std::string& director
 void Collector::on_named(const std::string& name, storage::SymbolsState state,
                          const std::string& said) {
   if (!said.empty()) spdlog::warn("{}: {}", name, said);
-  const auto session = registry_.set_symbols(name, state);
-  if (session) watches_.session_event(name, to_message(*session), is_over(session->state));
+  registry_.set_symbols(name, state);  // it is sealed: whoever watched it has had the last word
 }
 
 // ---- looking

@@ -52,13 +52,10 @@ void CollectorRegistry::put(const ingest::SessionSnapshot& session) {
   if (is_over(session.state)) forget_old_sessions();
 }
 
-std::optional<ingest::SessionSnapshot> CollectorRegistry::set_symbols(const std::string& name,
-                                                                      storage::SymbolsState state) {
+void CollectorRegistry::set_symbols(const std::string& name, storage::SymbolsState state) {
   std::lock_guard lock(mutex_);
   const auto found = sessions_.find(name);
-  if (found == sessions_.end() || found->second.symbols == state) return std::nullopt;
-  found->second.symbols = state;
-  return found->second;
+  if (found != sessions_.end()) found->second.symbols = state;
 }
 
 Result<ingest::AgentSnapshot> CollectorRegistry::remove_agent(ingest::AgentId id) {

@@ -34,9 +34,8 @@ class CollectorRegistry {
   Change put(const ingest::AgentSnapshot& agent);
   // What is known of its names stays: ingest does not hear of them.
   void put(const ingest::SessionSnapshot& session);
-  // Nothing where the session is not known, or that is known already.
-  std::optional<ingest::SessionSnapshot> set_symbols(const std::string& name,
-                                                     storage::SymbolsState state);
+  // Nothing happens where the session is not known.
+  void set_symbols(const std::string& name, storage::SymbolsState state);
   // The removed one; absent when it was not there.
   Result<ingest::AgentSnapshot> remove_agent(ingest::AgentId id);
   void remove_session(const std::string& name);

@@ -230,8 +230,9 @@ void Collector::fire(const ingest::AgentSnapshot& agent, const api::Trigger& tri
   detail.functions = words_of(trigger.detail_functions());
   detail.duration_ns = control::nanoseconds_of(trigger.duration());
   detail.pre_roll_ns = control::nanoseconds_of(trigger.pre_roll());
-  set_detail(detail, say_failure(agent));
+  // The marker first: it is there whenever the detail is, however soon the session ends.
   ingest_->annotate(agent.process_id, seen.at_ns, text, say_failure(agent));
+  set_detail(detail, say_failure(agent));
 }
 
 // Armed where it wants to look back, and otherwise off.

@@ -21,13 +21,12 @@ Result<std::string> read_small_file(const std::string& path, uint64_t max_bytes)
   const int file = opened->get();
   std::string text(max_bytes + 1, '\0');
   size_t filled = 0;
-  ssize_t count = 1;
-  while (count > 0 && filled < text.size()) {
-    count = ::read(file, text.data() + filled, text.size() - filled);
-    if (count > 0) filled += static_cast<size_t>(count);
-    if (count < 0 && errno == EINTR) count = 1;
+  while (filled < text.size()) {
+    const ssize_t count = ::read(file, text.data() + filled, text.size() - filled);
+    if (count < 0) return errno_error(errno, path);
+    if (count == 0) break;
+    filled += static_cast<size_t>(count);
   }
-  if (count < 0) return errno_error(errno, path);
   if (filled > max_bytes) {
     return Error{Code::kLimit, path + ": larger than " + std::to_string(max_bytes) + " bytes"};
   }

@@ -19,7 +19,7 @@ Error wrong(int handle, const std::string& name, const std::string& why) {
 
 Result<InheritedSockets> take_inherited_sockets() {
   char** listed = nullptr;
-  const int count = sd_listen_fds_with_names(1, &listed);
+  const int count = sd_listen_fds_with_names(true, &listed);
   if (count < 0) return errno_error(-count, "inherited sockets (LISTEN_FDS, LISTEN_FDNAMES)");
   std::vector<std::string> names;
   for (int i = 0; i < count; ++i) {
@@ -37,8 +37,8 @@ Result<InheritedSockets> take_inherited_sockets() {
     if (place == nullptr) {
       return wrong(handle, name, "the names are ingest and control (FileDescriptorName=)");
     }
-    if (*place >= 0) return wrong(handle, name, "there is one already; one address each");
-    if (sd_is_socket(handle, AF_UNSPEC, SOCK_STREAM, 1) <= 0) {
+    if (*place != -1) return wrong(handle, name, "there is one already; one address each");
+    if (sd_is_socket(handle, AF_UNSPEC, SOCK_STREAM, true) <= 0) {
       return wrong(handle, name, "it is no stream socket that listens (ListenStream=, Accept=no)");
     }
     *place = handle;

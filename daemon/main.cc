@@ -130,8 +130,7 @@ Status announce(int ready_fd, const Collector& collector, const control::Control
   size_t written = 0;
   while (written < line.size()) {
     const ssize_t count = ::write(ready_fd, line.data() + written, line.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return errno_error(errno, "--ready-fd " + std::to_string(ready_fd));
+    if (count < 0) return errno_error(errno, "--ready-fd " + std::to_string(ready_fd));
     written += static_cast<size_t>(count);
   }
   ::close(ready_fd);
@@ -163,7 +162,7 @@ void reload(const CommandLine& line, Collector& collector, control::ControlServe
 void wait_for_the_end(const sigset_t& signals, const CommandLine& line, Collector& collector,
                       control::ControlServer& control) {
   while (true) {
-    int number = 0;
+    int number{};
     if (sigwait(&signals, &number) != 0) continue;
     if (number != SIGHUP) {
       spdlog::info("told to stop ({})", number == SIGINT ? "SIGINT" : "SIGTERM");
@@ -212,10 +211,10 @@ int serve(const CommandLine& line) {
   auto control = control::ControlServer::start(line.config.control, **collector, access->control,
                                                inherited->control);
   if (!control.ok()) return refuse(control.error().message);
-  if (inherited->ingest >= 0) {
+  if (inherited->ingest != -1) {
     note_other_address("ingest", line.config.ingest, (*collector)->ingest_address());
   }
-  if (inherited->control >= 0) {
+  if (inherited->control != -1) {
     note_other_address("control", line.config.control, (*control)->address());
   }
   (*collector)->run();

@@ -58,7 +58,7 @@ class Waiting {
 
 class CollectorTest : public testing::Test {
  protected:
-  CollectorTest() {
+  explicit CollectorTest(const attach::AttachOptions& devices = {}, bool symbolize = false) {
     spdlog::set_level(spdlog::level::off);
     std::string pattern = std::filesystem::temp_directory_path() / "collector_test_XXXXXX";
     root_ = ::mkdtemp(pattern.data());
@@ -66,9 +66,9 @@ class CollectorTest : public testing::Test {
     options.listen = "127.0.0.1:0";
     options.version = "collector under test";
     options.storage.root = root_;
-    options.storage.symbolize = false;
+    options.storage.symbolize = symbolize;
     auto collector =
-        Collector::create(options, fs_, {}, {symbolize::symbolizer_program(), {}, {"/"}});
+        Collector::create(options, fs_, devices, {symbolize::symbolizer_program(), {}, {"/"}});
     EXPECT_TRUE(collector.ok());
     collector_ = std::move(collector).value();
     collector_->run();

@@ -108,6 +108,12 @@ TEST(CollectorMessagesTest, ASessionIsShownWhole) {
   session.totals.lost_detail_records = 6;
   session.totals.stored_bytes = 7;
   session.totals.container_bytes = 8;
+  session.totals.stalls.count = 9;
+  session.totals.stalls.stalled_ns = 10;
+  session.totals.stalls.page_wait_ns = 11;
+  session.totals.calls_left_out = 12;
+  session.late_ns = 13;
+  session.detail = ingest::DetailMode::kArmed;
   session.status = "fine";
   session.health.missing = "half of it";
   api::Session shown = to_message(session);
@@ -127,6 +133,12 @@ TEST(CollectorMessagesTest, ASessionIsShownWhole) {
   EXPECT_EQ(shown.lost_detail_records(), 6u);
   EXPECT_EQ(shown.stored_bytes(), 7u);
   EXPECT_EQ(shown.container_bytes(), 8u);
+  EXPECT_EQ(shown.stall_count(), 9u);
+  EXPECT_EQ(shown.stalled_ns(), 10u);
+  EXPECT_EQ(shown.page_wait_ns(), 11u);
+  EXPECT_EQ(shown.calls_left_out(), 12u);
+  EXPECT_EQ(shown.late_ns(), 13u);
+  EXPECT_EQ(shown.detail(), api::DETAIL_MODE_ARMED);
   EXPECT_EQ(shown.status(), "fine");
   EXPECT_EQ(shown.missing(), "") << "it goes on";
   EXPECT_EQ(shown.symbols(), api::SYMBOLS_STATE_UNSPECIFIED);

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace collect::daemon {
 namespace {
@@ -58,6 +61,55 @@ class StalledWatches {
   bool open_ = false;
   size_t calls_ = 0;
   api::AgentEvent newest_;
+};
+
+api::Session session(api::SessionState state, uint64_t events) {
+  api::Session session;
+  session.set_state(state);
+  session.set_events(events);
+  return session;
+}
+
+// What a watch of a session hears.
+class SessionCalls {
+ public:
+  SessionCalls(CollectorWatches& watches, const std::string& name,
+               std::chrono::milliseconds interval) {
+    watches.watch_session(name, interval, [this](const api::Session& session, bool last) {
+      const std::lock_guard lock(mutex_);
+      const auto now = Clock::now();
+      if (!events_.empty()) least_pause_ = std::min(least_pause_, now - called_at_);
+      called_at_ = now;
+      events_.push_back(session.events());
+      lasts_ += last ? 1 : 0;
+      changed_.notify_all();
+    });
+  }
+  bool wait_for(uint64_t events) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(20),
+                             [&] { return !events_.empty() && events_.back() == events; });
+  }
+  std::vector<uint64_t> events() {
+    const std::lock_guard lock(mutex_);
+    return events_;
+  }
+  size_t lasts() {
+    const std::lock_guard lock(mutex_);
+    return lasts_;
+  }
+  Clock::duration least_pause() {
+    const std::lock_guard lock(mutex_);
+    return least_pause_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<uint64_t> events_;
+  size_t lasts_ = 0;
+  Clock::time_point called_at_{};
+  Clock::duration least_pause_ = std::chrono::hours(1);
 };
 
 Clock::duration time_to_report(CollectorWatches& watches, int changes) {
@@ -126,6 +178,125 @@ TEST(CollectorWatchTest, WhatWasAddedSinceTheWatchBeganIsNew) {
   ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(20), all_came));
   EXPECT_NE(kinds["agents/2"], api::CHANGE_KIND_ADDED);
   lock.unlock();
+  watches.stop();
+}
+
+TEST(CollectorWatchTest, WhatIsOlderThanTheWatchIsNoNews) {
+  CollectorWatches watches;
+  StalledWatches stalled(watches, 1);
+  // The first is being delivered, the second waits behind it.
+  watches.agent_event(api::CHANGE_KIND_ADDED, agent("agents/1"));
+  watches.agent_event(api::CHANGE_KIND_ADDED, agent("agents/2"));
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::string> heard;
+  watches.watch_agents([&](const api::AgentEvent& event) {
+    const std::lock_guard lock(mutex);
+    heard.push_back(event.agent().name());
+    changed.notify_all();
+  });
+  watches.agent_event(api::CHANGE_KIND_ADDED, agent("agents/3"));
+  stalled.let_go();
+  std::unique_lock lock(mutex);
+  ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(20), [&] { return !heard.empty(); }));
+  EXPECT_EQ(heard, std::vector<std::string>{"agents/3"});
+  lock.unlock();
+  watches.stop();
+}
+
+TEST(CollectorWatchTest, DevicesAreToldToThoseWhoWatchDevices) {
+  CollectorWatches watches;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<api::DeviceEvent> heard;
+  int agents = 0;
+  watches.watch_agents([&](const api::AgentEvent&) { ++agents; });
+  watches.watch_devices([&](const api::DeviceEvent& event) {
+    const std::lock_guard lock(mutex);
+    heard.push_back(event);
+    changed.notify_all();
+  });
+  api::Device device;
+  device.set_name("devices/A");
+  device.set_reason("why");
+  watches.device_event(api::CHANGE_KIND_REMOVED, device);
+  std::unique_lock lock(mutex);
+  ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(20), [&] { return !heard.empty(); }));
+  EXPECT_EQ(heard[0].kind(), api::CHANGE_KIND_REMOVED);
+  EXPECT_EQ(heard[0].device().SerializeAsString(), device.SerializeAsString());
+  EXPECT_EQ(agents, 0);
+  lock.unlock();
+  watches.stop();
+}
+
+TEST(CollectorWatchTest, AChangeOfStateIsToldAtOnceAndTheNewestNumbersAtTheirTime) {
+  CollectorWatches watches;
+  SessionCalls slow(watches, "slow", std::chrono::hours(1));
+  SessionCalls quick(watches, "quick", std::chrono::milliseconds(1));
+  const auto tell = [&](api::SessionState state, uint64_t events, bool last = false) {
+    watches.session_event("slow", session(state, events), last);
+    // Behind the other on the same thread: once it came, the other came or will not.
+    watches.session_event("quick", session(state, events), false);
+    EXPECT_TRUE(quick.wait_for(events));
+  };
+  tell(api::SESSION_STATE_ACTIVE, 1);
+  EXPECT_EQ(slow.events(), (std::vector<uint64_t>{1}));
+  tell(api::SESSION_STATE_ACTIVE, 2);
+  tell(api::SESSION_STATE_ACTIVE, 3);
+  EXPECT_EQ(slow.events(), (std::vector<uint64_t>{1})) << "an hour is not over";
+  tell(api::SESSION_STATE_SEALING, 4);
+  EXPECT_EQ(slow.events(), (std::vector<uint64_t>{1, 4}));
+  tell(api::SESSION_STATE_SEALING, 5);
+  EXPECT_EQ(slow.events(), (std::vector<uint64_t>{1, 4}));
+  EXPECT_EQ(slow.lasts(), 0u);
+  tell(api::SESSION_STATE_COMPLETE, 6, true);
+  EXPECT_EQ(slow.events(), (std::vector<uint64_t>{1, 4, 6}));
+  EXPECT_EQ(slow.lasts(), 1u);
+  tell(api::SESSION_STATE_RECOVERED, 7, true);
+  EXPECT_EQ(slow.events(), (std::vector<uint64_t>{1, 4, 6})) << "nothing comes after the last";
+  watches.stop();
+}
+
+TEST(CollectorWatchTest, NothingIsToldBeforeTheIntervalIsOver) {
+  constexpr std::chrono::milliseconds kInterval{50};
+  CollectorWatches watches;
+  SessionCalls calls(watches, "s", kInterval);
+  for (uint64_t at = 1; at <= 5; ++at) {
+    watches.session_event("s", session(api::SESSION_STATE_ACTIVE, at), false);
+    ASSERT_TRUE(calls.wait_for(at));
+  }
+  EXPECT_GE(calls.least_pause(), kInterval - std::chrono::milliseconds(1));
+  // Of another session nothing.
+  watches.session_event("other", session(api::SESSION_STATE_ACTIVE, 9), false);
+  watches.session_event("s", session(api::SESSION_STATE_SEALING, 6), false);
+  ASSERT_TRUE(calls.wait_for(6));
+  EXPECT_EQ(calls.events(), (std::vector<uint64_t>{1, 2, 3, 4, 5, 6}));
+  watches.stop();
+}
+
+TEST(CollectorWatchTest, AWatchThatEndedHearsNothingAndNoCallOfItRuns) {
+  CollectorWatches watches;
+  std::atomic<bool> inside{false};
+  std::atomic<bool> done{false};
+  std::atomic<int> calls{0};
+  const uint64_t id = watches.watch_agents([&](const api::AgentEvent&) {
+    ++calls;
+    inside = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    done = true;
+  });
+  watches.agent_event(api::CHANGE_KIND_ADDED, agent("agents/1"));
+  watches.agent_event(api::CHANGE_KIND_ADDED, agent("agents/2"));
+  while (!inside) std::this_thread::yield();
+  watches.unwatch(id);
+  EXPECT_TRUE(done) << "it returns when no call runs any more";
+  const int so_far = calls;
+  SessionCalls after(watches, "s", std::chrono::milliseconds(0));
+  watches.agent_event(api::CHANGE_KIND_ADDED, agent("agents/3"));
+  watches.session_event("s", session(api::SESSION_STATE_ACTIVE, 1), false);
+  ASSERT_TRUE(after.wait_for(1));
+  EXPECT_EQ(calls, so_far);
+  watches.unwatch(id);  // it is known no more
   watches.stop();
 }
 

@@ -5,6 +5,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+
+#include "daemon/access.h"
 
 namespace collect::daemon {
 namespace {
@@ -231,6 +234,118 @@ TEST_F(ConfigTest, HelpAndVersionArePrinted) {
   EXPECT_THAT(*version->print, HasSubstr(kVersion));
 }
 
+std::string expected(const std::string& name) {
+  std::ifstream file(std::string(CONFIG_EXPECTED) + "/" + name);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST_F(ConfigTest, EveryWordOfTheHelpIsAsExpected) {
+  const auto help = read({"--help"});
+  ASSERT_TRUE(help.ok() && help->print);
+  EXPECT_EQ(*help->print, expected("help"));
+}
+
+TEST_F(ConfigTest, EveryDefaultIsAsExpected) {
+  const auto line = read({"--root", "/traces", "--print-config"});
+  ASSERT_TRUE(line.ok() && line->print);
+  EXPECT_EQ(*line->print, expected("settings"));
+}
+
+// Every key has its own place in the file, and comes out of it as it went in.
+TEST_F(ConfigTest, EveryKeyIsReadAndPrinted) {
+  Config config;
+  uint64_t number = 5'000'000'000;
+  each_key(config, [&](const char* key, const char*, auto& field) {
+    using Field = std::remove_reference_t<decltype(field)>;
+    if constexpr (std::is_same_v<Field, bool>) {
+      field = !field;
+    } else if constexpr (std::is_same_v<Field, uint64_t>) {
+      const std::string_view name = key;
+      field = name == "heartbeat_ms" ? 51
+              : name == "resume_ms"  ? 52
+              : name.ends_with("_per_agent") || name.starts_with("max_connections")
+                  ? number++ % 5'000
+              : name == "queue_bytes" ? 3'000'000
+                                      : number++;
+      if (field == 0) field = 5'000;
+    } else if constexpr (std::is_same_v<Field, std::string>) {
+      const std::string_view name = key;
+      field = name == "durability"     ? "fsync"
+              : name == "local_access" ? "any"
+              : name == "page_codecs"  ? "off"
+              : name == "log_level"    ? "trace"
+              : name == "usbmux"       ? "127.0.0.1:27015"
+              : name == "adb"          ? "127.0.0.1:5038"
+                                       : "unix:/" + std::string(key);
+    } else {
+      const bool is_attach = std::string_view(key) == "attach";
+      field = {is_attach ? "unix:/a" : "/" + std::string(key), "/b"};
+      if (is_attach) field[1] = "adb:A:own";
+    }
+  });
+  config.threads_per_agent = 7;
+  config.max_connections = 8;
+  config.sessions_per_agent = 9;
+  config.max_connections_per_address = 10;
+  const std::string text = config_to_toml(config);
+  const auto line = read({"--config", file("all.toml", text)});
+  ASSERT_TRUE(line.ok()) << to_string(line.error());
+  EXPECT_EQ(config_to_toml(line->config), text);
+}
+
+TEST_F(ConfigTest, WordsFlagsAndTheReadyDescriptorAreHandedOn) {
+  const auto line = read({"--ready-fd", "7", "--root", "here"});
+  ASSERT_TRUE(line.ok());
+  EXPECT_EQ(line->ready_fd, 7);
+  EXPECT_THAT(line->words, ElementsAre("collectord", "--ready-fd", "7", "--root", "here"));
+  EXPECT_EQ(durability_of(line->config), storage::Durability::kOs);
+  EXPECT_THAT(fault({"--config", "/nowhere", "--help", "--no"}), HasSubstr("(see --help)"));
+  EXPECT_EQ(*read({"--version"})->print, "collectord 0.1.0\n");
+  EXPECT_EQ(fault({"--adb", "off", "--attach", "nowhere"}).substr(0, 10), "--attach: ");
+}
+
+// The first of several in the file, and no value of another type is taken for one.
+TEST_F(ConfigTest, TheFirstFaultIsSaid) {
+  EXPECT_THAT(file_fault("durability = 'x'\nheartbeat_ms = 1\n"), HasSubstr(":1:14: durability"));
+  EXPECT_THAT(fault({"--durability", "x", "--heartbeat-ms", "1"}),
+              testing::StartsWith("--durability: \"x\" is none of os, fsync"));
+  EXPECT_THAT(file_fault("durability = 'x'\nrooot = 1\n"), HasSubstr("unknown key"));
+  EXPECT_TRUE(read({"--config", file("zero.toml", "resume_ms = 0\n")}).ok());
+}
+
+TEST_F(ConfigTest, AnAccessNeedsWhatBelongsToIt) {
+  const auto access_fault = [](const Config& config) {
+    const auto access = read_access(config);
+    return access.ok() ? std::string() : access.error().message;
+  };
+  Config config;
+  EXPECT_EQ(access_fault(config), "");
+  EXPECT_EQ(read_access(config)->token, "");
+  EXPECT_EQ(read_access(config)->tls, nullptr);
+  config.tls_key = "key";
+  EXPECT_EQ(access_fault(config), "tls_key needs tls_certificate, the file with its certificate");
+  config.tls_key.clear();
+  config.tls_certificate = "certificate";
+  EXPECT_EQ(access_fault(config), "tls_certificate needs tls_key, the file with its private key");
+  config.tls_certificate.clear();
+  config.tls_client_ca = "ca";
+  EXPECT_EQ(access_fault(config), "tls_client_ca needs tls_certificate and tls_key");
+  config.tls_client_ca.clear();
+  config.control_token_file = "token";
+  EXPECT_EQ(access_fault(config),
+            "control_token_file needs tls_certificate and tls_key: without TLS the token could be "
+            "read on the way");
+  config.control_token_file.clear();
+  config.token_file = directory_ + "/missing";
+  EXPECT_THAT(access_fault(config), testing::StartsWith("token_file: " + config.token_file));
+  config.token_file = file("token", "secret\n");
+  ASSERT_EQ(access_fault(config), "");
+  EXPECT_EQ(read_access(config)->token, "secret");
+  EXPECT_EQ(read_access(config)->control.token, "") << "that is another one";
+  config.local_access = "group:no_such_group_here";
+  EXPECT_THAT(access_fault(config), HasSubstr("no_such_group_here"));
+}
+
 TEST_F(ConfigTest, TokenIsOneLine) {
   EXPECT_EQ(*read_token_file(file("t", "secret\n")), "secret");
   EXPECT_EQ(*read_token_file(file("t", "secret")), "secret");
@@ -239,6 +354,12 @@ TEST_F(ConfigTest, TokenIsOneLine) {
   EXPECT_FALSE(read_token_file(file("t", "\n")).ok());
   EXPECT_FALSE(read_token_file(file("t", std::string(257, 'x'))).ok());
   EXPECT_FALSE(read_token_file(directory_ + "/missing").ok());
+  // Line ends beyond the token are taken away, as many as a file of four tokens holds.
+  const std::string ends(3 * 256, '\n');
+  EXPECT_EQ(*read_token_file(file("t", std::string(256, 'x') + ends)), std::string(256, 'x'));
+  EXPECT_EQ(read_token_file(file("t", std::string(256, 'x') + ends + "\n")).code(), Code::kLimit);
+  EXPECT_EQ(read_token_file(file("t", "\n")).error().message,
+            directory_ + "/t: a token has 1 to 256 bytes on one line");
 }
 
 }  // namespace

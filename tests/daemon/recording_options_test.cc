@@ -125,6 +125,79 @@ TEST_F(RecordingOptionsTest, ItStopsByItself) {
   EXPECT_THAT(told(), ElementsAre("start", "stop"));
 }
 
+// Only detail that is wanted is asked for, and what has no duration goes on.
+TEST_F(RecordingOptionsTest, NothingIsToldThatWasNotAskedFor) {
+  FakeAgent agent(process(1, "app", 10));
+  connect(agent, false);
+  shown("app", api::AGENT_STATE_CONNECTED);
+  api::StartSessionRequest request;
+  request.mutable_detail()->set_mode(api::DETAIL_MODE_OFF);
+  ASSERT_TRUE(start(request).ok());
+  // Behind whatever else it would be told.
+  ASSERT_TRUE(detail({.mode = api::DETAIL_MODE_ON, .target = {}}).ok());
+  EXPECT_THAT(told(), ElementsAre("start", "detail 2 of 0 for 0"));
+}
+
+// An agent that was idle says a moment later what is loaded in its process.
+TEST_F(RecordingOptionsTest, ModulesMayComeLater) {
+  FakeAgent agent(process(1, "app", 10));
+  connect(agent, false);
+  shown("app", api::AGENT_STATE_CONNECTED);
+  api::StartSessionRequest request;
+  request.mutable_detail()->set_mode(api::DETAIL_MODE_ON);
+  request.mutable_detail()->add_functions("collector_test_landmark");
+  Waiting<api::StartSessionResponse> started;
+  collector_->start_session(request, started.callback());
+  ASSERT_TRUE(eventually([&] { return !told().empty(); }));
+  ASSERT_TRUE(agent.data().send(wire::FrameType::kModules, this_program()));
+  const auto session = started.get();
+  ASSERT_TRUE(session.ok()) << to_string(session.error());
+  EXPECT_THAT(told(), ElementsAre("start", "detail 2 of 1 for 0"));
+}
+
+// What the agent refuses is not asked for a second time, and nothing else is.
+TEST_F(RecordingOptionsTest, WhatTheAgentRefusesEndsTheOrder) {
+  FakeAgent agent(process(1, "app", 10));
+  agent.on_command([this](const wire::Command& command, wire::CommandResult& result) {
+    result.set_ok(false);
+    result.set_error("not today");
+    std::lock_guard lock(mutex_);
+    told_.push_back(text_of(command));
+  });
+  ASSERT_TRUE(agent.connect(collector_->ingest_address()));
+  shown("app", api::AGENT_STATE_CONNECTED);
+  const auto refusal = [&](const api::StartSessionRequest& request) {
+    const auto started = start(request);
+    return started.ok() ? "" : started.error().message;
+  };
+  EXPECT_EQ(refusal({}), "agents/1: the agent says: not today");
+  api::StartSessionRequest with_filter;
+  with_filter.mutable_functions()->add_only("0x7");
+  EXPECT_EQ(refusal(with_filter), "agents/1: not today");
+  api::StartSessionRequest with_detail;
+  with_detail.mutable_detail()->set_mode(api::DETAIL_MODE_ARMED);
+  EXPECT_THAT(refusal(with_detail), HasSubstr("agents/1: not today"));
+  EXPECT_THAT(told(), ElementsAre("start", "only 0", "detail 1 of 0 for 0"));
+}
+
+// An agent that comes is told once: what people ask of it later holds.
+TEST_F(RecordingOptionsTest, ARuleHoldsWhenAnAgentComesAndNotAgain) {
+  api::Rules rules;
+  rules.add_rules();
+  set_rules(rules);
+  FakeAgent agent(process(1, "app", 10));
+  connect(agent, false);
+  shown("app", api::AGENT_STATE_RECORDING);
+  Waiting<api::StopSessionResponse> stopped;
+  collector_->stop_session({}, stopped.callback());
+  ASSERT_TRUE(stopped.get().ok());
+  shown("app", api::AGENT_STATE_CONNECTED);
+  ASSERT_TRUE(detail({.mode = api::DETAIL_MODE_ARMED, .target = {}}).ok());
+  shown([](const api::Agent& one) { return one.detail() == api::DETAIL_MODE_ARMED; });
+  ASSERT_TRUE(detail({.mode = api::DETAIL_MODE_OFF, .target = {}}).ok());
+  EXPECT_THAT(told(), ElementsAre("start", "stop", "detail 1 of 0 for 0", "detail 0 of 0 for 0"));
+}
+
 TEST_F(RecordingOptionsTest, RulesHoldForAgentsThatCome) {
   api::Rules rules;
   api::Rule& record = *rules.add_rules();

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "daemon/rule_book.h"
 #include "daemon/session_converter.h"
@@ -67,6 +69,22 @@ TEST(RuleBook, KeepsWhatFitsAndKeepsWhatItHadOtherwise) {
   rules.add_rules()->mutable_target()->set_process_name("other");
   rules.add_rules()->mutable_target()->set_process_name("app");
   ASSERT_TRUE(book.save(rules).ok());
+  std::ifstream kept(root + "/new/" + kRulesFile);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(kept), {}), R"({
+ "rules": [
+  {
+   "target": {
+    "processName": "other"
+   }
+  },
+  {
+   "target": {
+    "processName": "app"
+   }
+  }
+ ]
+}
+)") << "for people, too";
   ASSERT_TRUE(book.find(agent).has_value());
   EXPECT_EQ(book.find(agent)->number, 2u);
   EXPECT_EQ(book.find(agent)->rule.target().process_name(), "app");
@@ -80,10 +98,15 @@ TEST(RuleBook, KeepsWhatFitsAndKeepsWhatItHadOtherwise) {
   EXPECT_EQ(size_with(kMaxRulesBytes).code(), Code::kLimit);
   EXPECT_EQ(book.rules().rules_size(), 2) << "those before hold on";
   // As much text as there is room for beside the JSON around it.
-  ASSERT_TRUE(size_with(0).ok());
-  const auto around = std::filesystem::file_size(root + "/new/" + kRulesFile);
-  const size_t most = kMaxRulesBytes - around - std::string("\"tag\": \"\"").size() - 100;
-  EXPECT_TRUE(size_with(most).ok());
+  ASSERT_TRUE(size_with(1).ok());
+  const auto around = std::filesystem::file_size(root + "/new/" + kRulesFile) - 1;
+  EXPECT_TRUE(size_with(kMaxRulesBytes - around).ok());
+  EXPECT_EQ(std::filesystem::file_size(root + "/new/" + kRulesFile), kMaxRulesBytes);
+  const Status beyond = size_with(kMaxRulesBytes - around + 1);
+  EXPECT_EQ(beyond.code(), Code::kLimit);
+  EXPECT_EQ(beyond.error().message,
+            "the rules have 4194305 bytes as JSON, at most 4194304 are kept");
+  EXPECT_FALSE(std::filesystem::exists(root + "/new/" + kRulesFile + std::string(".tmp")));
   std::filesystem::remove_all(root);
 }
 

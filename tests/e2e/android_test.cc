@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/e2e/android_fixture.h"
 #include "tests/fakes/fake_adb_server.h"
@@ -156,6 +157,12 @@ TEST_F(AndroidTest, WhatIsWrongIsOneSentence) {
                                      "com.example.app", ".Other"})),
                  "com.example.app/.Other did not start: Error: Activity class");
   expect_refused(ctl(android("run", {"com.example.other"})), "is not installed");
+  expect_refused(ctl(android("attach", {kApp})),
+                 "com.example.app does not run on R58M: start it, or use collectctl android run");
+  expect_refused(ctl(android("attach", {"x; rm -rf /"})), "is no package of Android");
+  const Ending stop = ctl(android("stop", {"x; rm -rf /"}));
+  EXPECT_TRUE(stop.exited_with(1)) << stop.describe();
+  EXPECT_THAT(stop.errors, HasSubstr("is no package of Android"));
   expect_refused(ctl(android("run", {"x; rm -rf /"})), "is no package of Android");
   expect_refused(ctl(android("run", {"--serial", "HT12", kApp})),
                  "there is no device HT12; there is R58M (Sim_Phone)");
@@ -236,6 +243,36 @@ TEST_F(AndroidTest, WhichOfSeveralDevices) {
   EXPECT_EQ(phone_.leftovers() + other.leftovers(), "");
 }
 
+// Where it takes a while, a line for each quarter.
+TEST_F(AndroidTest, TheWayOfALargeAgentIsShown) {
+  install_endless();
+  const std::string large = scratch_ / "libcollect_agent.so";
+  std::filesystem::copy_file(agent_library(), large);
+  const auto pushed = [&](uint64_t bytes, const Arguments& more) {
+    std::filesystem::resize_file(large, bytes);
+    Arguments words = {"-o", scratch_ / "traces", "--agent", large, "--max-time", "100ms"};
+    words.insert(words.end(), more.begin(), more.end());
+    words.push_back(kApp);
+    const Ending ending = ctl(android("run", words));
+    EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+    std::vector<std::string> lines;
+    std::istringstream text(ending.errors);
+    for (std::string line; std::getline(text, line);) {
+      if (line.starts_with("collectctl: pushed ")) lines.push_back(line);
+    }
+    return lines;
+  };
+  const uint64_t least = 4u << 20;
+  ASSERT_LT(std::filesystem::file_size(large), least);
+  EXPECT_THAT(pushed(least - 1, {}), ::testing::IsEmpty());
+  EXPECT_THAT(pushed(least, {}), ::testing::ElementsAre("collectctl: pushed 1.0 MB of 4.2 MB",
+                                                        "collectctl: pushed 2.1 MB of 4.2 MB",
+                                                        "collectctl: pushed 3.1 MB of 4.2 MB",
+                                                        "collectctl: pushed 4.2 MB of 4.2 MB"));
+  EXPECT_THAT(pushed(least, {"-q"}), ::testing::IsEmpty());
+  EXPECT_THAT(pushed(least, {"--json"}), ::testing::IsEmpty());
+}
+
 TEST_F(AndroidTest, AnAppThatEndsAtOnce) {
   phone_.install(kApp, "false");
   expect_refused(ctl(recording()), "before its agent reached the collector");
@@ -281,9 +318,11 @@ TEST_F(AndroidTest, TwoAtOnceAndOneThatWasKilled) {
   first->send_signal(SIGKILL);
   first->wait(kSoon);
   EXPECT_NE(phone_.leftovers(), "") << "somebody undid it";
-  const Ending third = ctl(recording({"--max-time", "200ms", "-q"}));
+  const Ending third = ctl(recording({"--max-time", "200ms"}));
   // Its collector may still be sealing: the directory is waited for.
   EXPECT_TRUE(third.exited_with(0)) << third.describe() << third.errors;
+  EXPECT_THAT(third.errors,
+              HasSubstr("collectctl: undid what an earlier run left on R58M (Sim_Phone)\n"));
   EXPECT_EQ(phone_.leftovers(), "");
 }
 

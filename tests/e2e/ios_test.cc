@@ -10,6 +10,7 @@
 #include "tests/e2e/recorded_session.h"
 #include "tests/fakes/fake_lockdownd.h"
 #include "tests/fakes/fake_usbmuxd.h"
+#include "tests/fakes/frame_socket.h"
 
 namespace collect::e2e {
 namespace {
@@ -99,8 +100,19 @@ TEST_F(IosTest, WaitsForTheAppAndRecordsAllOfIt) {
   const auto job = start(recording());
   ASSERT_TRUE(says(*job, "COLLECT_TAG=com.example.app")) << job->errors();
   EXPECT_THAT(job->errors(),
-              AllOf(HasSubstr("iPhone15,2, iOS 17.5.1"), HasSubstr("COLLECT_LISTEN=tcp:7720-7729"),
-                    HasSubstr("devicectl device process launch"), HasSubstr("Xcode")));
+              AllOf(HasSubstr("collectctl: com.example.app on " + kPhone + " (Anna"),
+                    HasSubstr("iPhone15,2, iOS 17.5.1)\n"),
+                    HasSubstr(R"(collectctl: start com.example.app now from Xcode, with these )"
+                              R"(variables in its scheme (Run, Arguments):
+    COLLECT_LISTEN=tcp:7720-7729
+    COLLECT_TAG=com.example.app
+  or on a Mac that is paired with the phone:
+    xcrun devicectl device process launch --terminate-existing --device )" +
+                              kPhone +
+                              R"( --environment-variables '{"COLLECT_LISTEN": "tcp:7720-7729", )"
+                              R"("COLLECT_TAG": "com.example.app"}' com.example.app
+  The agent has to be linked into it: deploy/ios/README.md. Ctrl-C ends the wait.
+)")));
   const auto app = start_app(kBundle, {traced_program("steady"), "pace", "3000"});
   ASSERT_TRUE(says(*job, "the agent is connected")) << job->errors();
   const Ending& ending = job->wait(kRunLimit);
@@ -126,7 +138,11 @@ TEST_F(IosTest, AnAppWithAnotherTagIsNotTheOne) {
   EXPECT_THAT(job->errors(), Not(HasSubstr("the agent is connected")));
   job->send_signal(SIGINT);
   const Ending& ending = job->wait(kRunLimit);
-  EXPECT_THAT(ending.errors, HasSubstr("nobody started it with COLLECT_TAG=com.example.app"));
+  EXPECT_THAT(
+      ending.errors,
+      HasSubstr("nothing was recorded: nobody started it with COLLECT_TAG=com.example.app"));
+  const size_t said = ending.errors.find(" runs there with ");
+  EXPECT_EQ(ending.errors.find(" runs there with ", said + 1), std::string::npos) << "once";
   app->send_signal(SIGTERM);
   app->wait(kSoon);
 }
@@ -177,7 +193,26 @@ TEST_F(IosTest, TheCableComesOutWhileItRecords) {
 TEST_F(IosTest, WhatIsWrongIsOneSentence) {
   expect_refused(ctl(ios("run", {"0000", kBundle})), "there is no device 0000; there is " + kPhone);
   expect_refused(ctl(ios("run", {kPhone, "x'; rm -rf /"})), "is no bundle identifier");
-  expect_refused(ctl(ios("attach")), "no app with an agent runs on " + kPhone);
+  for (const std::string& bundle : {std::string(), std::string("a_b"), std::string(156, 'a')}) {
+    expect_refused(ctl(ios("run", {kPhone, bundle})),
+                   "\"" + bundle + "\" is no bundle identifier: give one such as com.example.app");
+  }
+  expect_refused(ctl(ios("attach")),
+                 "no app with an agent runs on " + kPhone +
+                     ": start it with COLLECT_LISTEN=tcp:7720-7729 and keep it in the foreground, "
+                     "or use collectctl ios run");
+  {
+    fakes::ListeningSocket first, second;
+    const auto port_of = [](const fakes::ListeningSocket& listener) {
+      return static_cast<uint16_t>(std::stoul(listener.address().substr(10)));
+    };
+    usbmuxd_.map_port(kPhone, 7720, port_of(first));
+    usbmuxd_.map_port(kPhone, 7729, port_of(second));
+    expect_refused(ctl(ios("attach")),
+                   "agents listen on ports 7720, 7729 of " + kPhone + ": name one by --port");
+    usbmuxd_.unmap_port(kPhone, 7720);
+    usbmuxd_.unmap_port(kPhone, 7729);
+  }
   lockdownd_.set_value("ProductVersion", "14.8");
   expect_refused(ctl(recording()), kPhone + " runs iOS 14.8; the agent needs iOS 15");
   lockdownd_.set_value("ProductVersion", "17.5.1");

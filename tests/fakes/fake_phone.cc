@@ -121,7 +121,11 @@ class Shell {
     posix_spawn_file_actions_adddup2(&actions, errors[1], 2);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    // As adbd's shells have them: hang_up() must end it also where the tests run under nohup.
+    sigset_t signals;
+    sigfillset(&signals);
+    posix_spawnattr_setsigdefault(&attributes, &signals);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
     const char* const path = std::getenv("PATH");
     std::vector<std::string> environment = {
         "PHONE=" + folder, "PATH=" + folder + "/bin:" + (path != nullptr ? path : "/usr/bin:/bin")};

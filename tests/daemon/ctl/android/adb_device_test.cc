@@ -2,34 +2,19 @@
 #include "daemon/ctl/android/adb_device.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include "daemon/attach/adb_address.h"
-#include "tests/fakes/fake_adb_server.h"
-#include "tests/fakes/fake_phone.h"
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+#include "tests/daemon/ctl/android/phone_fixture.h"
 
 namespace collect::ctl {
 namespace {
 
 using ::testing::HasSubstr;
 
-class AdbDeviceTest : public testing::Test {
- protected:
-  AdbDeviceTest() {
-    server_.start();
-    fakes::FakePhone phone;
-    phone.folder = phone_.path();
-    server_.plug("R58M", phone);
-    client_.emplace(*attach::adb_address("tcp:" + server_.address(),
-                                         [](const char*) -> const char* { return nullptr; }));
-    device_.emplace(*client_, "R58M", "Sim");
-  }
-
-  fakes::FakePhoneFolder phone_;
-  fakes::FakeAdbServer server_;
-  std::optional<AdbClient> client_;
-  std::optional<AdbDevice> device_;
-};
+class AdbDeviceTest : public PhoneTest {};
 
 TEST_F(AdbDeviceTest, OutputErrorsCodeAndInput) {
   const auto said = device_->shell("cat; echo oops >&2; exit 3", "some input");
@@ -89,6 +74,164 @@ TEST_F(AdbDeviceTest, AnInterruptionEndsAWait) {
   ASSERT_TRUE(stream.ok());
   EXPECT_EQ(device_->shell("exec sleep 60").code(), Code::kCancelled);
   (*stream)->close();
+}
+
+TEST_F(AdbDeviceTest, WhatACommandSaysIsItsOwn) {
+  EXPECT_EQ(*device_->output_of("printf 'a\\n b\\r\\n\\r\\n'"), "a\n b");
+  EXPECT_EQ(*device_->output_of("true"), "");
+  EXPECT_EQ(device_->output_of("exit 7").error().message, "R58M: exit 7: exit code 7");
+  EXPECT_EQ(device_->output_of("exit 7").code(), Code::kIo);
+  EXPECT_EQ(device_->output_of("echo out; echo err >&2; false").error().message, "R58M: err");
+  EXPECT_EQ(device_->output_of("echo out; false").error().message, "R58M: out");
+  EXPECT_EQ(*device_->output_of("cat", "typed\n"), "typed");
+  const std::string much(100'000, 'i');  // several packets
+  EXPECT_EQ(device_->shell("cat", much)->output, much);
+  EXPECT_EQ(code_of_words("write failed: No space left on device"), Code::kNoSpace);
+  EXPECT_EQ(code_of_words("Permission denied"), Code::kIo);
+}
+
+TEST_F(AdbDeviceTest, AShellHasToSayHowCommandsEnd) {
+  const auto with = [&](const std::string& features) {
+    fakes::FakePhone phone;
+    phone.features = features;
+    server_.plug("R58M", phone);
+    const Status status = device_->check_shell();
+    return status.ok() ? std::string() : status.error().message;
+  };
+  const std::string none =
+      "R58M: it has no shell that says how commands end (shell,v2): Android 10 is needed";
+  EXPECT_EQ(with("shell_v2"), "");
+  EXPECT_EQ(with("cmd,shell_v2"), "");
+  EXPECT_EQ(with("shell_v2,cmd"), "");
+  EXPECT_EQ(with("cmd"), none);
+  EXPECT_EQ(with("shell_v22,not_shell_v2"), none);
+  EXPECT_EQ(device_->check_shell().code(), Code::kUnsupported);
+  server_.stop();
+  EXPECT_EQ(device_->check_shell().code(), Code::kUnavailable);
+  EXPECT_EQ(device_->check_shell().error().message,
+            "no adb server at " + client_->address() + ": start it with `adb start-server`");
+}
+
+// "R58M", or what is said instead.
+std::string chosen(AdbClient& client, const std::string& wanted, const char* variable = nullptr) {
+  const auto device = AdbDevice::choose(client, wanted, variable);
+  return device.ok() ? device->serial() + " " + device->model() : device.error().message;
+}
+
+TEST_F(AdbDeviceTest, TheDeviceIsTheOneThatIsMeant) {
+  EXPECT_EQ(chosen(*client_, ""), "R58M Sim_Phone") << "the only one";
+  EXPECT_EQ(chosen(*client_, "R58M"), "R58M Sim_Phone");
+  EXPECT_EQ(chosen(*client_, "", "R58M"), "R58M Sim_Phone");
+  EXPECT_EQ(chosen(*client_, "", ""), "R58M Sim_Phone") << "an empty variable is none";
+  EXPECT_EQ(chosen(*client_, "R58M", "HT12"), "R58M Sim_Phone") << "the option goes first";
+  EXPECT_EQ(chosen(*client_, "HT12", "R58M"), "there is no device HT12; there is R58M (Sim_Phone)");
+  EXPECT_EQ(chosen(*client_, "", "HT12"),
+            "there is no device HT12 (from ANDROID_SERIAL); there is R58M (Sim_Phone)");
+  fakes::FakePhone plain;
+  plain.attributes = "usb:1-2";
+  server_.plug("HT12", plain);
+  EXPECT_EQ(chosen(*client_, "HT12"), "HT12 ");
+  EXPECT_EQ(chosen(*client_, ""),
+            "several devices can be used: HT12, R58M (Sim_Phone); say which one with --serial or "
+            "ANDROID_SERIAL");
+  EXPECT_EQ(AdbDevice::choose(*client_, "", nullptr).code(), Code::kInvalidArgument);
+  server_.set_state("HT12", "unauthorized");
+  EXPECT_EQ(chosen(*client_, ""), "R58M Sim_Phone") << "the only one that can be used";
+  EXPECT_THAT(chosen(*client_, "HT12"), testing::StartsWith("HT12 can't be used: "));
+  EXPECT_THAT(chosen(*client_, "HT12"), HasSubstr("; unlock the phone and confirm the prompt"));
+  EXPECT_EQ(AdbDevice::choose(*client_, "HT12", nullptr).code(), Code::kUnavailable);
+  EXPECT_EQ(chosen(*client_, "none"),
+            "there is no device none; there is HT12 (unauthorized), R58M (Sim_Phone)");
+  EXPECT_EQ(AdbDevice::choose(*client_, "none", nullptr).code(), Code::kNotFound);
+  server_.set_state("R58M", "offline");
+  const std::string both = chosen(*client_, "");
+  EXPECT_THAT(both, testing::StartsWith("HT12 can't be used: "));
+  EXPECT_THAT(both, HasSubstr("; R58M can't be used: "));
+  EXPECT_EQ(AdbDevice::choose(*client_, "", nullptr).code(), Code::kUnavailable);
+  server_.unplug("HT12");
+  server_.unplug("R58M");
+  EXPECT_EQ(chosen(*client_, ""),
+            "the adb server knows no device: plug a phone in, and allow USB debugging in its "
+            "developer options");
+  EXPECT_EQ(AdbDevice::choose(*client_, "", nullptr).code(), Code::kNotFound);
+  server_.stop();
+  EXPECT_EQ(AdbDevice::choose(*client_, "", nullptr).code(), Code::kUnavailable);
+}
+
+TEST_F(AdbDeviceTest, FilesGoThereAndBackAgain) {
+  const std::string here = phone_ / "here";
+  const std::string back = phone_ / "back";
+  for (const size_t bytes :
+       {size_t{0}, size_t{1}, size_t{65'536}, size_t{65'537}, size_t{200'000}}) {
+    std::string text(bytes, 'x');
+    for (size_t at = 0; at < bytes; at += 997) text[at] = static_cast<char>('a' + at % 26);
+    phone_.write(here, text);
+    std::vector<std::pair<uint64_t, uint64_t>> progress;
+    const Status pushed =
+        device_->push(here, "/data/local/tmp/there", 0100600,
+                      [&](uint64_t sent, uint64_t total) { progress.emplace_back(sent, total); });
+    ASSERT_TRUE(pushed.ok()) << pushed.error().message;
+    EXPECT_EQ(phone_.read(phone_ / "tmp/there"), text);
+    ASSERT_FALSE(progress.empty());
+    EXPECT_EQ(progress.back(), (std::pair<uint64_t, uint64_t>{bytes, bytes}));
+    ASSERT_TRUE(device_->pull("/data/local/tmp/there", back, bytes).ok());
+    EXPECT_EQ(phone_.read(back), text);
+    if (bytes == 0) continue;
+    const Status too_large = device_->pull("/data/local/tmp/there", back, bytes - 1);
+    EXPECT_EQ(too_large.code(), Code::kLimit);
+    EXPECT_EQ(too_large.error().message, "R58M: /data/local/tmp/there: it has more than " +
+                                             std::to_string(bytes - 1) + " bytes");
+  }
+  EXPECT_TRUE(device_->push(here, "/data/local/tmp/there", 0100600, nullptr).ok());
+}
+
+TEST_F(AdbDeviceTest, FilesThatCannotGoSayWhy) {
+  const std::string here = phone_ / "here";
+  const Status missing = device_->push(here, "/data/local/tmp/x", 0100600, nullptr);
+  EXPECT_EQ(missing.code(), Code::kIo);
+  EXPECT_EQ(missing.error().message, here + ": can't be read");
+  phone_.write(here, std::string(200'000, 'x'));
+  const Status no_folder = device_->push(here, "/data/local/tmp/none/x", 0100600, nullptr);
+  EXPECT_EQ(no_folder.code(), Code::kIo);
+  EXPECT_EQ(no_folder.error().message,
+            "R58M: /data/local/tmp/none/x: couldn't create file: No such file or directory");
+  const Status nothing = device_->pull("/data/local/tmp/none", phone_ / "back", 100);
+  EXPECT_EQ(nothing.code(), Code::kIo);
+  EXPECT_EQ(nothing.error().message,
+            "R58M: /data/local/tmp/none: open failed: No such file or directory");
+  EXPECT_EQ(device_->pull("/data/local/tmp/none", phone_ / "no/folder", 100).error().message,
+            phone_ / "no/folder" + ": can't be written");
+  server_.fail_next("sync:", "no sync today");
+  EXPECT_EQ(device_->push(here, "/data/local/tmp/x", 0100600, nullptr).code(), Code::kNotFound);
+  server_.fail_next("sync:", "no sync today");
+  const Status refused = device_->pull("/data/local/tmp/x", phone_ / "back", 100);
+  EXPECT_EQ(refused.code(), Code::kNotFound);
+  EXPECT_EQ(refused.error().message.substr(0, 6), "R58M: ");
+  EXPECT_THAT(refused.error().message, HasSubstr("no sync today"));
+  server_.limit_pushes("R58M", {.space = 100'000});
+  const Status full = device_->push(here, "/data/local/tmp/x", 0100600, nullptr);
+  EXPECT_EQ(full.code(), Code::kNoSpace);
+  EXPECT_EQ(full.error().message, "R58M: /data/local/tmp/x: write failed: No space left on device");
+  server_.limit_pushes("R58M", {.cable = 100'000});
+  const Status torn = device_->push(here, "/data/local/tmp/x", 0100600, nullptr);
+  EXPECT_EQ(torn.code(), Code::kUnavailable);
+  EXPECT_THAT(torn.error().message,
+              HasSubstr("R58M: /data/local/tmp/x: the connection to the device ended after "));
+}
+
+TEST_F(AdbDeviceTest, ADeviceThatGoesMeanwhileIsSaid) {
+  std::thread cable([this] {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!std::filesystem::exists(phone_ / "begun") &&
+           std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    server_.unplug("R58M");
+  });
+  const auto said = device_->shell("touch \"$PHONE/begun\"; exec sleep 60");
+  cable.join();
+  EXPECT_EQ(said.code(), Code::kUnavailable);
+  EXPECT_EQ(said.error().message, "R58M: the connection to the device ended");
 }
 
 }  // namespace
