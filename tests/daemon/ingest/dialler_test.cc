@@ -166,6 +166,7 @@ TEST_F(DiallerTest, AConnectorBringsTheSocketAndHearsOfRefusals) {
   std::mutex mutex;
   std::vector<DialReport> reports;
   bool fail = true;
+  std::atomic<bool> is_over{false};  // from then on nothing is answered
   const auto heard = [&](auto condition) {
     return eventually([&] {
       const std::lock_guard lock(mutex);
@@ -176,6 +177,7 @@ TEST_F(DiallerTest, AConnectorBringsTheSocketAndHearsOfRefusals) {
   ingest_->attach(
       "adb:A:collect_agent_1",
       [&](OnConnected done) {
+        if (is_over) return;
         std::thread([&, done = std::move(done)] {
           {
             const std::lock_guard lock(mutex);
@@ -217,6 +219,7 @@ TEST_F(DiallerTest, AConnectorBringsTheSocketAndHearsOfRefusals) {
       reported_.agent([](const auto& one) { return one.address == "adb:A:collect_agent_1"; });
   ASSERT_TRUE(shown.has_value());
   EXPECT_EQ(shown->id, 1u) << "the place has no entry of its own";
+  is_over = true;
   agent.disconnect();
   EXPECT_TRUE(eventually([&] {
     const std::lock_guard lock(mutex);
