@@ -6,6 +6,7 @@
 #include <asio/buffer.hpp>
 #include <asio/post.hpp>
 #include <random>
+#include <utility>
 
 #include "daemon/ingest/clock_fit.h"
 #include "daemon/ingest/limits.h"
@@ -126,7 +127,6 @@ void Dial9Feed::read_turn() {
       return;
     }
     if (turn_bytes >= kReadTurnBytes) {
-      hand_on();
       asio::post(io_, [self] { self->read_turn(); });
       return;
     }
@@ -255,7 +255,6 @@ bool Dial9Feed::sweep(std::chrono::steady_clock::time_point now) {
 
 void Dial9Feed::open_session() {
   const storage::SessionIdentity identity = identity_of_feed(link_->peer());
-  shown_.state = SessionState::kActive;
   shown_.process_name = identity.process_name;
   shown_.device_id = identity.device_id;
   shown_.start_time = std::chrono::system_clock::now();
@@ -313,8 +312,7 @@ void Dial9Feed::on_sealed(const SessionReport::Sealed& sealed) {
                  shown_.totals.stored_bytes, sealed.reason.empty() ? "" : ": ", sealed.reason);
   }
   core_.live_sessions.fetch_sub(1);
-  const auto waiters = std::move(when_sealed_);
-  when_sealed_.clear();
+  const auto waiters = std::exchange(when_sealed_, {});
   for (const auto& done : waiters) done(shown_);
 }
 

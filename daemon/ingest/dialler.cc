@@ -142,12 +142,9 @@ void DialTarget::on_welcome(std::shared_ptr<Link> link, const CheckedHello& chec
 // The pair lives and dies together: when both are gone, everything begins anew.
 void DialTarget::on_lease_ended() {
   --links_;
-  if (step_ == Step::kStopped) return;
-  if (step_ == Step::kUp || links_ == 0) {
-    step_ = Step::kPause;
-    ++attempt_;
-  }
-  if (links_ == 0) redial_later();
+  if (step_ == Step::kStopped || links_ != 0) return;
+  ++attempt_;  // the other one may be under way
+  redial_later();
 }
 
 void DialTarget::on_failure(const std::string& reason, wire::RefuseCode refused) {
@@ -162,7 +159,7 @@ void DialTarget::redial_later() {
   timer_.expires_after(pause_);
   pause_ = std::min(pause_ * 2, kMaxRedial);
   timer_.async_wait([self = shared_from_this(), attempt = attempt_](const std::error_code& error) {
-    if (error || attempt != self->attempt_ || self->step_ != Step::kPause) return;
+    if (error || attempt != self->attempt_) return;
     if (self->reported_.state == DialReport::State::kUp) {
       self->report(DialReport::State::kDialing, "the link ended");
     }

@@ -42,7 +42,7 @@ void EventWatch::look_at(const Page& page) {
   const uint64_t known = stream.next_seq - std::min(stream.next_seq, page.first_seq);
   stream.next_seq = end_seq;
   seen_ = 0;
-  uint64_t at_ns = 0;
+  uint64_t at_ns = page.last_ns;
   for (uint64_t i = known; i < page.record_count; ++i) {
     const uint8_t* const event = page.bytes.data() + i * atf::kEventBytes;
     at_ns = load_le<uint64_t>(event);

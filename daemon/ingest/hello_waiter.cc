@@ -31,8 +31,8 @@ HelloWaiter::HelloWaiter(IngestCore& core, std::shared_ptr<Link> link, OnHello o
 void HelloWaiter::start() {
   const auto self = shared_from_this();
   link_->set_owner(self);
-  deadline_.async_wait([self](const std::error_code& error) {
-    if (error || !self->link_) return;
+  deadline_.async_wait([self](const std::error_code&) {
+    if (!self->link_) return;  // it was decided, and perhaps cancelled too late
     self->refuse(wire::REFUSE_PROTOCOL,
                  (self->challenged_ ? "no proof within " : "no hello within ") +
                      std::to_string(kHelloDeadline.count() / 1000) + " s",

@@ -20,7 +20,6 @@ void PageReader::stop() {
   sink_.reset();
   batch_ = {};
   buffer_.reset();
-  parked_ = {};
 }
 
 void PageReader::resume() {

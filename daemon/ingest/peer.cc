@@ -18,7 +18,6 @@ Peer::Peer(IngestCore& core, asio::io_context& io, AgentSnapshot agent,
     : core_(core), io_(io), agent_(std::move(agent)), resume_key_(key) {
   agent_.id = core_.next_agent_id.fetch_add(1);
   account_ = core_.budget.account({});  // nobody has connected yet
-  down_since_ = std::chrono::steady_clock::now();
 }
 
 Peer::~Peer() = default;
@@ -46,7 +45,6 @@ void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std
   fresh.status = agent_.status;
   fresh.start_filter = agent_.start_filter;
   agent_ = std::move(fresh);
-  dialled_ = dialled;
   said_goodbye_ = false;
   detaching_ = false;  // it was attached again
   half_since_ = std::chrono::steady_clock::now();
@@ -262,7 +260,6 @@ void Peer::say_goodbye() {
     if (!session_ && reader) reader->read_now();
     return;
   }
-  if (reader_) reader_->stop();
   if (data_) data_->close_after_sending();
   links_are_down(kCollectorStops);
 }
@@ -327,15 +324,6 @@ void Peer::set_state(AgentState state, const std::string& status) {
 
 void Peer::show_agent() {
   core_.observer.agent_changed(agent_);
-}
-
-void Peer::say(const std::string& what) {
-  spdlog::info("agents/{} {}: {}", agent_.id, in_quotes(agent_.process_name), what);
-  if (session_) put(*session_, SessionNote{what});
-}
-
-bool Peer::has_session(const std::string& name) const {
-  return session_ && session_->opened && session_->shown.name == name;
 }
 
 }  // namespace collect::ingest

@@ -96,13 +96,11 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   void drop_links(const std::string& reason);
 
   const AgentSnapshot& agent() const { return agent_; }
-  const std::string& dialled() const { return dialled_; }
   // Of the current recording, or the last one.
   std::vector<storage::ModuleInfo> modules() const;
   // Those that record on this connection, by id.
   std::vector<storage::ThreadIdentity> threads() const;
   bool connected() const { return control_up_ && data_up_; }
-  bool has_session(const std::string& name) const;
 
   // LinkOwner and PageSink
   void on_frame(Link& link, const wire::Frame& frame) override;
@@ -144,7 +142,6 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   void end_both();
   void set_state(AgentState state, const std::string& status);
   void show_agent();
-  void say(const std::string& what);  // to the log and to the session
 
   // peer_data.cc
   void welcome_data(const std::vector<storage::StreamPosition>* positions);
@@ -216,8 +213,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   AgentSnapshot agent_;
   storage::ResumeKey resume_key_;  // in its sessions' files and in its Welcome, and nowhere else
   std::shared_ptr<principal::Account> account_;  // of whoever connected last
-  std::string dialled_;  // the address where the collector dialled; else empty
-  wire::Hello hello_;    // the last one
+  wire::Hello hello_;                            // the last one
 
   std::shared_ptr<Link> control_;
   std::shared_ptr<Link> data_;

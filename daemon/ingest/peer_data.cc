@@ -191,8 +191,10 @@ bool Peer::on_recording_start(const wire::Frame& frame) {
 }
 
 bool Peer::begin_recording(const wire::RecordingStart& start) {
-  intake_ = Intake::kStore;
-  if (session_ && session_->recording == start.recording()) return true;  // resumed
+  if (session_ && session_->recording == start.recording()) {  // resumed
+    intake_ = Intake::kStore;
+    return true;
+  }
   if (session_) {
     if (session_->recording > start.recording()) {
       return violation("recording " + std::to_string(start.recording()) + " after recording " +
@@ -210,11 +212,11 @@ bool Peer::begin_recording(const wire::RecordingStart& start) {
   const Status charged = charge_session(*session);
   if (!charged.ok()) {
     core_.live_sessions.fetch_sub(1);
-    intake_ = Intake::kNone;
     return over_budget(charged.error().message);
   }
   ++sessions_begun_;
   session_ = session;
+  intake_ = Intake::kStore;  // only now: a seal drops what still comes for its own session
   storage::SessionIdentity identity = identity_from(hello_, start);
   if (agent_.dialled) identity.route = agent_.address;
   put(*session_, SessionOpen{std::move(identity), resume_key_});

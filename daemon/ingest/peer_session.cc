@@ -2,6 +2,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "daemon/ingest/limits.h"
 #include "daemon/ingest/peer.h"
@@ -12,11 +13,9 @@ namespace collect::ingest {
 Peer::SessionRef Peer::make_session(uint32_t recording, SystemTime start) {
   auto session = std::make_shared<LiveSession>();
   session->recording = recording;
-  session->progress_at = std::chrono::steady_clock::now();
   SessionSnapshot& shown = session->shown;
   shown.agent = agent_.id;
   shown.recording = recording;
-  shown.state = SessionState::kActive;
   shown.process_name = agent_.process_name;
   shown.pid = agent_.pid;
   shown.device_id = agent_.device_id;
@@ -172,8 +171,7 @@ void Peer::on_repeated(const SessionRef& session, const std::string& name) {
   show_agent();
   spdlog::info("agents/{} {} repeats {}, which is complete", agent_.id,
                in_quotes(agent_.process_name), name);
-  const auto waiters = std::move(session->when_sealed);
-  session->when_sealed.clear();
+  const auto waiters = std::exchange(session->when_sealed, {});
   for (const auto& done : waiters) done(session->shown);
   ack_recording_ended(session->recording);
   if (reader_) reader_->resume();
@@ -241,8 +239,7 @@ void Peer::on_sealed(const SessionRef& session, const SessionReport::Sealed& sea
                  sealed.reason);
   }
   if (session->recording <= finished_recording_) ack_recording_ended(session->recording);
-  const auto waiters = std::move(session->when_sealed);
-  session->when_sealed.clear();
+  const auto waiters = std::exchange(session->when_sealed, {});
   for (const auto& done : waiters) done(shown);
   if (stopping_ && control_up_ && sealing_.empty()) say_goodbye();
   core_.live_sessions.fetch_sub(1);  // last: where none is left, this thread may be stopped
@@ -260,8 +257,7 @@ void Peer::on_suspended(const SessionRef& session) {
         session->shown.name, session->shown.totals.events, session->shown.totals.lost_events,
         session->shown.totals.threads, session->shown.directory);
   }
-  const auto waiters = std::move(session->when_sealed);
-  session->when_sealed.clear();
+  const auto waiters = std::exchange(session->when_sealed, {});
   for (const auto& done : waiters) done(Error{Code::kUnavailable, session->shown.status});
   core_.live_sessions.fetch_sub(1);
 }

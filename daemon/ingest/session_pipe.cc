@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <asio/post.hpp>
 #include <tuple>
+#include <utility>
 
 #include "daemon/ingest/limits.h"
 #include "daemon/ingest/page_unpacker.h"
@@ -235,10 +236,9 @@ void SessionPipe::carry_out(const SessionOrder& order) {
 
 void SessionPipe::answer_orders() {
   if (answers_.empty()) return;
-  asio::post(io_, [answers = std::move(answers_)] {
+  asio::post(io_, [answers = std::exchange(answers_, {})] {
     for (const auto& [done, result] : answers) done(result);
   });
-  answers_.clear();
 }
 
 // Neighbouring batches become one call, so that a writer that fell behind writes in larger pieces;

@@ -70,9 +70,10 @@ int no_passphrase(char*, int, int, void*) {
   return -1;
 }
 
-// What OpenSSL said last, as a sentence about the file; the queue is empty afterwards.
+// What OpenSSL said first, as a sentence about the file: what it says last ("PEM lib") only names
+// the part of it that gave up. The queue is empty afterwards.
 Error file_error(const std::string& key, const std::string& path) {
-  const unsigned long code = ERR_peek_last_error();
+  const unsigned long code = ERR_peek_error();
   const char* reason = ERR_reason_error_string(code);
   const bool is_system = ERR_SYSTEM_ERROR(code) != 0;
   const std::string why = is_system           ? errno_error(ERR_GET_REASON(code), "").message

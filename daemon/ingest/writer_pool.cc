@@ -41,13 +41,10 @@ void WriterPool::schedule(size_t writer, std::shared_ptr<SessionPipe> pipe) {
 void WriterPool::schedule_later(size_t writer, std::shared_ptr<SessionPipe> pipe,
                                 milliseconds pause) {
   Lane& lane = *writers_[writer];
-  {
-    std::lock_guard lock(lane.mutex);
-    const principal::Principal& principal = pipe->principal();
-    lane.later.emplace(std::chrono::steady_clock::now() + pause,
-                       Later{principal, [pipe = std::move(pipe)] { pipe->run(); }});
-  }
-  lane.wake.notify_one();
+  std::lock_guard lock(lane.mutex);
+  const principal::Principal& principal = pipe->principal();
+  lane.later.emplace(std::chrono::steady_clock::now() + pause,
+                     Later{principal, [pipe = std::move(pipe)] { pipe->run(); }});
 }
 
 void WriterPool::schedule_seal(const principal::Principal& principal, std::function<void()> work) {

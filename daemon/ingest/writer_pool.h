@@ -28,9 +28,9 @@ class WriterPool {
   ~WriterPool();  // as stop()
 
   size_t assign();  // the writer for a new session
+  void schedule(size_t writer, std::shared_ptr<SessionPipe> pipe);
   // On that writer's thread.
   PageUnpacker& unpacker(size_t writer) { return *writers_[writer]->unpacker; }
-  void schedule(size_t writer, std::shared_ptr<SessionPipe> pipe);
   void schedule_later(size_t writer, std::shared_ptr<SessionPipe> pipe, milliseconds pause);
   void schedule_seal(const principal::Principal& principal, std::function<void()> work);
   // What a full disk held up, in kSealAgain. False: too much waits, and `work` is forgotten.

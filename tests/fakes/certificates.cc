@@ -38,12 +38,12 @@ void add_extension(X509* certificate, X509* issuer, int id, const char* value) {
 
 // An issuer of null: signed by itself.
 Certificate make(const std::string& name, EVP_PKEY* key, X509* issuer, EVP_PKEY* issuer_key,
-                 std::chrono::minutes ends) {
+                 std::chrono::minutes starts, std::chrono::minutes ends) {
   static std::atomic<long> serial{1};
   Certificate made(X509_new());
   X509_set_version(made.get(), X509_VERSION_3);
   ASN1_INTEGER_set(X509_get_serialNumber(made.get()), ++serial);
-  X509_gmtime_adj(X509_getm_notBefore(made.get()), -7200);
+  X509_gmtime_adj(X509_getm_notBefore(made.get()), std::chrono::seconds(starts).count());
   X509_gmtime_adj(X509_getm_notAfter(made.get()), std::chrono::seconds(ends).count());
   X509_NAME_add_entry_by_txt(X509_get_subject_name(made.get()), "CN", MBSTRING_ASC,
                              reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
@@ -71,19 +71,20 @@ Authority::Authority(std::string directory, const std::string& name)
       certificate_(directory_ + "/" + name + ".pem"),
       keys_(std::make_unique<Keys>()) {
   keys_->key.reset(EVP_EC_gen("P-256"));
-  keys_->certificate =
-      make(name, keys_->key.get(), nullptr, keys_->key.get(), std::chrono::minutes(60));
+  keys_->certificate = make(name, keys_->key.get(), nullptr, keys_->key.get(),
+                            std::chrono::minutes(-120), std::chrono::minutes(60));
   const File file(std::fopen(certificate_.c_str(), "w"));
   EXPECT_TRUE(file && PEM_write_X509(file.get(), keys_->certificate.get()) == 1);
 }
 
 Authority::~Authority() = default;
 
-CertifiedKey Authority::issue(const std::string& name, std::chrono::minutes ends) const {
+CertifiedKey Authority::issue(const std::string& name, std::chrono::minutes ends,
+                              std::chrono::minutes starts) const {
   const CertifiedKey paths{directory_ + "/" + name + ".pem", directory_ + "/" + name + ".key"};
   const Key key(EVP_EC_gen("P-256"));
   const Certificate certificate =
-      make(name, key.get(), keys_->certificate.get(), keys_->key.get(), ends);
+      make(name, key.get(), keys_->certificate.get(), keys_->key.get(), starts, ends);
   const File certificate_file(std::fopen(paths.certificate.c_str(), "w"));
   EXPECT_TRUE(certificate_file && PEM_write_X509(certificate_file.get(), certificate.get()) == 1);
   write_key(key.get(), paths.key);

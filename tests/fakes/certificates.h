@@ -23,8 +23,9 @@ class Authority {
   const std::string& certificate() const { return certificate_; }
   // Signs a new key for 127.0.0.1 and localhost, good for both sides of TLS; into
   // `directory`/`name`.pem and .key. `ends` is counted from now: negative for one that has expired.
-  CertifiedKey issue(const std::string& name,
-                     std::chrono::minutes ends = std::chrono::minutes(60)) const;
+  // So is `starts`: positive for one that is not valid yet.
+  CertifiedKey issue(const std::string& name, std::chrono::minutes ends = std::chrono::minutes(60),
+                     std::chrono::minutes starts = std::chrono::minutes(-120)) const;
 
  private:
   struct Keys;

@@ -132,6 +132,26 @@ TEST_F(ByteStreamTest, ALongWriteWaitsForItsReader) {
   EXPECT_TRUE(received == sent);
 }
 
+TEST_F(ByteStreamTest, TheEndOfSendingIsSaidWithinTlsToo) {
+  const std::vector<uint8_t> sent = pattern(100);
+  std::vector<uint8_t> received;
+  bool ended_cleanly = false;
+  std::thread peer([&] {
+    TlsClient client_side(address(), client());
+    received = client_side.receive_all();
+    ended_cleanly = client_side.ended_cleanly();
+  });
+  EXPECT_EQ(serve(), "");
+  bool is_written = false;
+  stream_->async_write(asio::buffer(sent),
+                       [&](const std::error_code&, size_t) { is_written = true; });
+  EXPECT_TRUE(loop_.run_until([&] { return is_written; }));
+  stream_->end_sending();
+  peer.join();
+  EXPECT_TRUE(received == sent);
+  EXPECT_TRUE(ended_cleanly);
+}
+
 TEST_F(ByteStreamTest, WhatComesIsReadToItsEnd) {
   const std::vector<uint8_t> sent = pattern(300'000);
   std::promise<void> over;

@@ -154,8 +154,11 @@ TEST_F(CommandTest, DetachedAgentIsRefusedFromThenOn) {
   EXPECT_EQ(gone->state, AgentState::kGone);
   ASSERT_TRUE(agent.wait_refused());
   EXPECT_EQ(agent.refused()->code(), wire::REFUSE_DETACHED);
+  const uint64_t refused = ingest_->counters().connections_refused;
   EXPECT_FALSE(agent.connect(address()));
   EXPECT_EQ(agent.refused()->code(), wire::REFUSE_DETACHED);
+  EXPECT_FALSE(agent.refused()->retry());
+  EXPECT_EQ(ingest_->counters().connections_refused, refused + 1);
 }
 
 TEST_F(CommandTest, BrokenLinkAnswersWhatIsPending) {
@@ -187,6 +190,81 @@ TEST_F(CommandTest, BrokenLinkAnswersWhatIsPending) {
   hold.unlock();
 }
 
+// Each of them is carried out by the process that it is for.
+TEST_F(CommandTest, OrdersReachTheirProcess) {
+  options_.storage.capture.enabled = true;
+  start();
+  fakes::FakeProcess other;
+  other.id_byte = 2;
+  FakeAgent bystander(other);
+  ASSERT_TRUE(bystander.connect(address()));
+  FakeAgent agent;
+  agent.on_command([](const wire::Command& command, wire::CommandResult& result) {
+    result.set_error(command.has_flush() ? "flushed" : "another command");
+  });
+  ASSERT_TRUE(agent.connect(address()));
+  storage::FunctionFilter filter;
+  filter.at_ns = 3;
+  filter.only = {"main"};
+  filter.functions = 5;
+  ingest_->note_start_filter(process(), {5, {"nothing*"}, ""}, filter);
+  const auto filtered =
+      reported_.agent([](const auto& one) { return one.start_filter.has_value(); });
+  ASSERT_TRUE(filtered.has_value());
+  EXPECT_EQ(filtered->process_id, process());
+  EXPECT_EQ(filtered->start_filter->functions, 5u);
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(agent.send_module(7, "/bin/fake"));
+  ASSERT_TRUE(agent.open_stream(1, 11));
+  ASSERT_TRUE(agent.send_events(1, 0, 10));
+  ASSERT_TRUE(agent.wait_stored(1, 10));
+  const auto session = reported_.session_in(SessionState::kActive);
+  ASSERT_TRUE(session.has_value());
+
+  const auto modules = answer_of<std::vector<storage::ModuleInfo>>(
+      [&](auto done) { ingest_->modules(process(), done); });
+  ASSERT_TRUE(modules.ok());
+  ASSERT_EQ(modules->size(), 1u);
+  EXPECT_EQ((*modules)[0].path, "/bin/fake");
+  const auto threads = answer_of<std::vector<storage::ThreadIdentity>>(
+      [&](auto done) { ingest_->threads(process(), done); });
+  ASSERT_TRUE(threads.ok());
+  ASSERT_EQ(threads->size(), 1u);
+  EXPECT_EQ((*threads)[0].thread_id, 11u);
+  const auto marked =
+      answer_of<uint64_t>([&](auto done) { ingest_->annotate(process(), 77, "a marker", done); });
+  ASSERT_TRUE(marked.ok());
+  EXPECT_EQ(*marked, 77u);
+  wire::Command flush;
+  flush.mutable_flush();
+  const auto flushed =
+      answer_of<wire::CommandResult>([&](auto done) { ingest_->command(process(), flush, done); });
+  ASSERT_TRUE(flushed.ok());
+  EXPECT_EQ(flushed->error(), "flushed");
+  const auto watched = answer_of<std::string>(
+      [&](auto done) { ingest_->watch_events(process(), {}, [](const SeenEvent&) {}, done); });
+  ASSERT_TRUE(watched.ok());
+  EXPECT_EQ(*watched, session->name);
+  storage::FunctionFilter later;
+  later.at_ns = 4;
+  later.except = {"idle"};
+  ingest_->note_function_filter(process(), later);
+  const auto cut =
+      answer_of<storage::SessionCut>([&](auto done) { ingest_->cut(process(), done); });
+  ASSERT_TRUE(cut.ok()) << to_string(cut.error());
+  EXPECT_EQ(cut->manifest.identity.recording, 1u);
+  ASSERT_EQ(cut->manifest.markers.size(), 1u);
+  EXPECT_EQ(cut->manifest.markers[0].text, "a marker");
+  ASSERT_EQ(cut->manifest.function_filters.size(), 2u);
+  EXPECT_EQ(cut->manifest.function_filters[0].functions, 5u);
+  EXPECT_THAT(cut->manifest.function_filters[1].except, testing::ElementsAre("idle"));
+  EXPECT_FALSE(cut->files.empty());
+  const auto rolled =
+      answer_of<std::string>([&](auto done) { ingest_->roll_container(process(), done); });
+  ASSERT_TRUE(rolled.ok()) << to_string(rolled.error());
+  EXPECT_THAT(*rolled, HasSubstr(session->directory));
+}
+
 TEST_F(CommandTest, NobodyIsNotFound) {
   start();
   const auto answer =
@@ -206,6 +284,10 @@ TEST_F(CommandTest, NobodyIsNotFound) {
       answer_of<uint64_t>([&](auto done) { ingest_->annotate(nobody, 1, "x", done); }).code(),
       answer_of<std::string>([&](auto done) { ingest_->roll_container(nobody, done); }).code(),
       answer_of<wire::CommandResult>([&](auto done) { ingest_->command(nobody, {}, done); }).code(),
+      answer_of<storage::SessionCut>([&](auto done) { ingest_->cut(nobody, done); }).code(),
+      answer_of<std::string>([&](auto done) {
+        ingest_->watch_events(nobody, {}, [](const SeenEvent&) {}, done);
+      }).code(),
       answer_of<SessionSnapshot>([&](auto done) { ingest_->stop_feed("none", done); }).code(),
       answer_of<std::string>([&](auto done) { ingest_->detach_address("x:1", done); }).code(),
   };

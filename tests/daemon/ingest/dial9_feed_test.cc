@@ -247,12 +247,21 @@ TEST_F(Dial9FeedTest, MoreFeedsThanTheLimitAreRefused) {
     ASSERT_TRUE(feeds.back().send_bytes(kDial9Example));
   }
   ASSERT_TRUE(eventually([this] { return reported_.session_count() == kMaxFeeds; }));
-  FrameSocket one_more = connect();
-  ASSERT_TRUE(one_more.send_bytes(kDial9Example));
-  EXPECT_TRUE(one_more.ends());
-  feeds.back().close();
+  const auto expect_refused = [this] {
+    const uint64_t refused = ingest_->counters().connections_refused;
+    FrameSocket one_more = connect();
+    ASSERT_TRUE(one_more.send_bytes(kDial9Example));
+    EXPECT_TRUE(one_more.ends());
+    EXPECT_EQ(ingest_->counters().connections_refused, refused + 1);
+  };
+  expect_refused();
+  expect_refused();  // one that was refused makes no room
+  feeds.pop_back();
   ASSERT_TRUE(next_over());
-  EXPECT_TRUE(session_of(kDial9Example));  // there is room again
+  feeds.push_back(connect());
+  ASSERT_TRUE(feeds.back().send_bytes(kDial9Example));
+  ASSERT_TRUE(eventually([this] { return reported_.session_count() == kMaxFeeds + 1; }));
+  expect_refused();  // and one that is over makes room for one
 }
 
 TEST_F(Dial9FeedTest, FeedsAndAgentsDoNotDisturbEachOther) {

@@ -1,6 +1,10 @@
 // The collector dials agents that listen.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <thread>
@@ -54,6 +58,49 @@ TEST_F(DiallerTest, ListeningAgentIsDialledAndRecorded) {
   ASSERT_TRUE(shown.has_value());
   EXPECT_TRUE(shown->dialled);
   EXPECT_EQ(shown->address, listener.address());
+}
+
+// No child of the daemon gets it.
+TEST_F(DiallerTest, WhatIsDialledIsCloseOnExec) {
+  ListeningSocket listener;
+  start();
+  ASSERT_TRUE(attach(listener.address()).ok());
+  FakeAgent agent;
+  ASSERT_TRUE(answer(listener, agent));
+  const auto port = static_cast<uint16_t>(std::atoi(listener.address().substr(10).c_str()));
+  int dialled = 0;
+  for (int handle = 0; handle < 1024; ++handle) {
+    sockaddr_in peer{};
+    socklen_t bytes = sizeof peer;
+    if (::getpeername(handle, reinterpret_cast<sockaddr*>(&peer), &bytes) != 0) continue;
+    if (peer.sin_family != AF_INET || ntohs(peer.sin_port) != port) continue;
+    ++dialled;
+    int no_delay = 0;
+    bytes = sizeof no_delay;
+    EXPECT_EQ(::fcntl(handle, F_GETFD), FD_CLOEXEC);
+    EXPECT_EQ(::getsockopt(handle, IPPROTO_TCP, TCP_NODELAY, &no_delay, &bytes), 0);
+    EXPECT_NE(no_delay, 0);
+  }
+  EXPECT_EQ(dialled, 2);
+}
+
+// Whoever dials a process that was detached wants it back.
+TEST_F(DiallerTest, WhoIsDialledIsDetachedNoMore) {
+  ListeningSocket listener;
+  start();
+  ASSERT_TRUE(attach(listener.address()).ok());
+  FakeAgent agent;
+  ASSERT_TRUE(answer(listener, agent));
+  const auto shown =
+      reported_.agent([](const auto& one) { return one.state == AgentState::kConnected; });
+  ASSERT_TRUE(shown.has_value());
+  EXPECT_TRUE(
+      answer_of<AgentSnapshot>([&](auto done) { ingest_->detach(shown->process_id, done); }).ok());
+  ASSERT_TRUE(agent.wait_refused());
+  EXPECT_EQ(agent.refused()->code(), wire::REFUSE_DETACHED);
+  EXPECT_FALSE(agent.connect(address())) << "it does not get in by itself";
+  ASSERT_TRUE(answer(listener, agent));
+  EXPECT_TRUE(agent.connect(address()));
 }
 
 TEST_F(DiallerTest, AddressesOfTheConfigurationAreDialled) {
@@ -119,6 +166,7 @@ TEST_F(DiallerTest, AConnectorBringsTheSocketAndHearsOfRefusals) {
   std::mutex mutex;
   std::vector<DialReport> reports;
   bool fail = true;
+  std::atomic<bool> is_over{false};  // from then on nothing is answered
   const auto heard = [&](auto condition) {
     return eventually([&] {
       const std::lock_guard lock(mutex);
@@ -129,6 +177,7 @@ TEST_F(DiallerTest, AConnectorBringsTheSocketAndHearsOfRefusals) {
   ingest_->attach(
       "adb:A:collect_agent_1",
       [&](OnConnected done) {
+        if (is_over) return;
         std::thread([&, done = std::move(done)] {
           {
             const std::lock_guard lock(mutex);
@@ -170,6 +219,13 @@ TEST_F(DiallerTest, AConnectorBringsTheSocketAndHearsOfRefusals) {
       reported_.agent([](const auto& one) { return one.address == "adb:A:collect_agent_1"; });
   ASSERT_TRUE(shown.has_value());
   EXPECT_EQ(shown->id, 1u) << "the place has no entry of its own";
+  is_over = true;
+  agent.disconnect();
+  EXPECT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return std::ranges::any_of(
+        reports, [](const DialReport& report) { return report.status == "the link ended"; });
+  }));
   const auto detached = answer_of<std::string>(
       [&](auto done) { ingest_->detach_address("adb:A:collect_agent_1", done); });
   EXPECT_TRUE(detached.ok());

@@ -173,6 +173,24 @@ TEST_F(FeedPaceTest, AFrameThatStandsStillEndsIt) {
             "the frame at 26 had not come whole: a frame came to a stop half-way, at 30");
 }
 
+TEST_F(FeedPaceTest, WhatHasNotChangedIsNotShownAgain) {
+  begin_with_header();
+  send(Bytes(kDial9Example).subspan(5));
+  const auto later = std::chrono::steady_clock::now() + 2 * kProgressInterval;
+  EXPECT_TRUE(loop_.run_until([&] {
+    feed_->sweep(later);
+    return session().totals.stored_bytes == 33;
+  }));
+  const auto shown = [this] {
+    size_t count = 0;
+    reported_.was_shown([&](const auto&) { return ++count, false; });
+    return count;
+  };
+  const size_t before = shown();
+  EXPECT_TRUE(feed_->sweep(later + kProgressInterval));
+  EXPECT_EQ(shown(), before);
+}
+
 // It is not written for every change.
 TEST_F(FeedPaceTest, WhenNothingMoreComesTheManifestIsMadeTrue) {
   begin_with_header();

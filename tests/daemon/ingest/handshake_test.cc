@@ -182,6 +182,55 @@ TEST(HandshakeTest, EachLimitOfAHello) {
   }
 }
 
+TEST(HandshakeTest, WhatIsWrongWithAHelloIsSaid) {
+  const auto refusal = [](const std::function<void(wire::Hello&)>& change) {
+    wire::Hello hello = full_hello();
+    hello.set_channel(wire::CHANNEL_CONTROL);
+    hello.set_nonce("0123456789abcdef");
+    hello.set_min_version(wire::kProtocolVersion);
+    hello.set_max_version(wire::kProtocolVersion);
+    change(hello);
+    const auto found = check_untrusted_hello(hello);
+    if (!found) return std::string("none");
+    EXPECT_FALSE(found->retry) << "it would say the same again";
+    return std::to_string(found->code) + ": " + found->reason;
+  };
+  using Hello = wire::Hello;
+  const std::string version = std::to_string(wire::REFUSE_VERSION) + ": ";
+  const std::string protocol = std::to_string(wire::REFUSE_PROTOCOL) + ": ";
+  EXPECT_EQ(refusal([](Hello& h) { h.set_min_version(88), h.set_max_version(99); }),
+            version + "this collector speaks version " + std::to_string(wire::kProtocolVersion) +
+                " of the protocol, the agent versions 88 to 99");
+  EXPECT_EQ(refusal([](Hello& h) { h.set_atf_version(9); }),
+            version + "ATF version 9 is not 1 or 2");
+  EXPECT_EQ(refusal([](Hello& h) { h.set_channel(wire::CHANNEL_UNSPECIFIED); }),
+            protocol + "the hello names no channel");
+  EXPECT_EQ(refusal([](Hello& h) { h.set_process_id("abc"); }),
+            protocol + "the hello's process id has 3 bytes instead of 16");
+  EXPECT_EQ(refusal([](Hello& h) { h.set_nonce("abcd"); }),
+            protocol + "the hello's nonce has 4 bytes instead of 16");
+  EXPECT_EQ(refusal([](Hello& h) { h.set_tag(std::string(999, 't')); }),
+            protocol + "a name in the hello is longer than the protocol allows");
+  EXPECT_EQ(refusal([](Hello& h) { h.set_arch(static_cast<wire::Arch>(9)); }),
+            protocol + "the hello's os, arch or clock type is unknown");
+}
+
+TEST(HandshakeTest, AnUnknownSystemIsShownAsThat) {
+  const auto shown = [](int os, int arch) {
+    wire::Hello hello = full_hello();
+    hello.set_os(static_cast<wire::Os>(os));
+    hello.set_arch(static_cast<wire::Arch>(arch));
+    const AgentSnapshot agent = agent_from_hello(hello);
+    return agent.os + " " + agent.arch;
+  };
+  EXPECT_EQ(shown(wire::OS_IOS, wire::ARCH_ARM64), "ios arm64");
+  EXPECT_EQ(shown(wire::OS_ANDROID, wire::ARCH_X86_64), "android x86_64");
+  EXPECT_EQ(shown(wire::OS_MACOS, wire::ARCH_ARM64), "macos arm64");
+  EXPECT_EQ(shown(wire::OS_LINUX, wire::ARCH_X86_64), "linux x86_64");
+  EXPECT_EQ(shown(wire::OS_WINDOWS, 9), "windows unknown");
+  EXPECT_EQ(shown(99, 0), "unknown unknown");
+}
+
 TEST(HandshakeTest, WhoIsDialledShowsNoToken) {
   wire::Hello hello = full_hello();
   hello.set_nonce("0123456789abcdef");

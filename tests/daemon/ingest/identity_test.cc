@@ -138,6 +138,7 @@ TEST_F(ResumeTest, DataAloneOfANewProcessIsRefused) {
   ASSERT_TRUE(agent.refused().has_value());
   EXPECT_EQ(agent.refused()->code(), wire::REFUSE_PROTOCOL);
   EXPECT_TRUE(agent.refused()->retry());
+  EXPECT_EQ(ingest_->counters().connections_refused, 1u);
   EXPECT_TRUE(agent.connect(address()));
 }
 

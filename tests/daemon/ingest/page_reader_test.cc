@@ -42,7 +42,11 @@ class HeardSink final : public PageSink {
     return goes_on;
   }
   void on_bad_data(wire::FrameError error) override { bad.push_back(error); }
-  bool wants_more() override { return wants; }
+  bool wants_more() override {
+    ++asked;
+    return wants;
+  }
+  int asked = 0;  // whether it wants more
   // Of all the pages, one behind the other.
   std::vector<uint8_t> records() const {
     std::vector<uint8_t> all;
@@ -265,6 +269,26 @@ TEST_F(PageReaderTest, TheSinkIsAskedBehindFourMegabytesOfRecords) {
     EXPECT_THAT(sink_->order,
                 is_full ? ElementsAre("4 pages", "2 pages") : ElementsAre("5 pages", "1 pages"));
   }
+}
+
+// Before every read, and behind so many frames of one read.
+TEST_F(PageReaderTest, TheSinkIsAskedBehindSoManyFrames) {
+  static_assert(kFramesBetweenAsking == 256);
+  const auto asked = [this](uint32_t frames) {
+    begin(8, {});
+    std::vector<uint8_t> bytes;
+    for (uint32_t at = 0; at < frames; ++at) add(bytes, kClose);
+    EXPECT_TRUE(other_.send_bytes(bytes));
+    reader_->start();
+    loop_.run();
+    EXPECT_EQ(sink_->frames.size(), frames);
+    return sink_->asked;
+  };
+  const int reads = asked(255);
+  EXPECT_LE(reads, 3);
+  EXPECT_EQ(asked(256), reads + 1);
+  EXPECT_EQ(asked(511), reads + 1);
+  EXPECT_EQ(asked(512), reads + 2);
 }
 
 TEST_F(PageReaderTest, WhatIsEnoughForTheSinkIsLeftInTheBuffer) {

@@ -113,6 +113,22 @@ class PeerTest : public IngestTest {
     end.set_reason("exit");
     say(data_, wire::FrameType::kRecordingEnd, end);
   }
+  void close_stream(uint32_t stream, uint64_t index_count) {
+    wire::StreamClose close;
+    close.set_stream_id(stream);
+    close.set_index_count(index_count);
+    say(data_, wire::FrameType::kStreamClose, close);
+  }
+  uint64_t used(principal::Resource resource) const { return core_->budget.used(resource); }
+  // Recordings that the agent was told to be over, in order.
+  std::vector<uint32_t> ended() {
+    std::vector<uint32_t> ended;
+    while (const auto frame = next(control_, wire::FrameType::kAck)) {
+      const auto ack = frame->parsed<wire::Ack>();
+      if (ack.recording_ended() != 0) ended.push_back(ack.recording_ended());
+    }
+    return ended;
+  }
   // The first that is shown so, as soon as it is.
   std::optional<SessionSnapshot> session_in(SessionState state) {
     return when([state](const SessionSnapshot& one) { return one.state == state; });
@@ -121,6 +137,13 @@ class PeerTest : public IngestTest {
     EXPECT_TRUE(loop_.run_until([&] { return reported_.was_shown(fits); }));
     return reported_.was_shown(fits) ? reported_.session([](const auto&) { return true; })
                                      : std::nullopt;
+  }
+  // The same, of what is shown when time passes.
+  bool shows(const std::function<bool(const SessionSnapshot&)>& fits) {
+    return loop_.run_until([&] {
+      sweep(2 * kProgressInterval);
+      return reported_.was_shown(fits);
+    });
   }
   const AgentSnapshot& shown() const { return watching_.agents.back(); }
   bool sweep(milliseconds later, bool may_linger = true) {

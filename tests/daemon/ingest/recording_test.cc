@@ -359,6 +359,38 @@ TEST_F(IngestTest, StoppingReadsARecordingThatWasSentBefore) {
   EXPECT_TRUE(reported_.session_in(SessionState::kComplete).has_value());
 }
 
+// While agents are waited for, nobody else gets in.
+TEST_F(IngestTest, AStoppingCollectorListensNoMore) {
+  options_.io_threads = 1;
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ASSERT_TRUE(agent.start_recording(1));
+  ASSERT_TRUE(reported_.session_in(SessionState::kActive).has_value());
+  const std::string address = this->address();
+  std::thread stopping([this] { EXPECT_TRUE(ingest_->stop(fakes::kPatience)); });
+  ASSERT_TRUE(agent.wait_bye());
+  EXPECT_FALSE(fakes::FrameSocket::connect(address).is_open());
+  stopping.join();
+}
+
+// However little time there is.
+TEST_F(IngestTest, EveryAgentIsToldThatTheCollectorStops) {
+  std::atomic<int> stopped{0};
+  start();
+  FakeAgent agent;
+  ASSERT_TRUE(agent.connect(address()));
+  ingest_->attach(
+      "place", [](const OnConnected&) {},
+      [&](const DialReport& report) { stopped += report.state == DialReport::State::kStopped; });
+  ASSERT_FALSE(
+      answer_of<std::string>([&](auto done) { ingest_->detach_address("none", done); }).ok());
+  EXPECT_TRUE(ingest_->stop(milliseconds{0})) << "nothing is recorded";
+  EXPECT_TRUE(agent.wait_bye());
+  EXPECT_EQ(stopped, 1);
+  EXPECT_TRUE(ingest_->stop(milliseconds{0}));
+}
+
 TEST_F(IngestTest, StoppingForGoodSealsWhatRecords) {
   options_.seal_at_stop = true;
   start();

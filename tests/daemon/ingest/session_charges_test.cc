@@ -43,5 +43,21 @@ TEST(SessionChargesTest, OpenFilesAreChargedAndOverTheLimitWhenOthersNeedThem) {
   EXPECT_EQ(charges.open_files(), kLeastOpenFiles);
 }
 
+// What was written too much is waited for; a quarter of what the records take is given back.
+TEST(SessionChargesTest, ManifestsArePacedBesideTheRecords) {
+  principal::BudgetLimits limits;
+  limits.manifest_bytes = {1, 1'000};  // a byte in a second
+  principal::Budget budget(limits);
+  const auto account = budget.account(principal::Principal::of_uid(1000));
+  SessionCharges charges(account);
+  SessionCharges another(account);
+  EXPECT_EQ(charges.manifest_wait_ns(), 0u);
+  charges.manifest_written(1'000'000);
+  EXPECT_GT(charges.manifest_wait_ns(), 500'000'000'000'000u);
+  EXPECT_GT(another.manifest_wait_ns(), 500'000'000'000'000u) << "it is the principal's pace";
+  charges.data_written(4'000'000);
+  EXPECT_EQ(charges.manifest_wait_ns(), 0u);
+}
+
 }  // namespace
 }  // namespace collect::ingest

@@ -14,8 +14,10 @@ TEST(StrangersTest, OldestGivesWayWhenAllPlacesAreTaken) {
   std::vector<std::shared_ptr<void>> leases;
   std::vector<uint32_t> gone;
   for (uint32_t index = 0; index < kMaxStrangers + 2; ++index) {
-    leases.push_back(
-        strangers->admit("", [&gone, index](const std::string&) { gone.push_back(index); }));
+    leases.push_back(strangers->admit("", [&gone, index](const std::string& why) {
+      EXPECT_EQ(why, "more than 1024 connections have not said hello");
+      gone.push_back(index);
+    }));
   }
   EXPECT_EQ(gone, (std::vector<uint32_t>{0, 1}));
   EXPECT_EQ(strangers->count(), kMaxStrangers);
@@ -28,8 +30,10 @@ TEST(StrangersTest, AddressUsesUpItsOwnShareOnly) {
   std::vector<std::shared_ptr<void>> leases;
   std::vector<std::string> gone;
   const auto admit = [&](const std::string& origin) {
-    leases.push_back(
-        strangers->admit(origin, [&gone, origin](const std::string&) { gone.push_back(origin); }));
+    leases.push_back(strangers->admit(origin, [&gone, origin](const std::string& why) {
+      EXPECT_EQ(why, "more than 128 connections of this address have not said hello");
+      gone.push_back(origin);
+    }));
   };
   admit("10.0.0.1");
   for (uint32_t index = 0; index < kMaxStrangersPerAddress + 1; ++index) admit("10.0.0.2");
@@ -81,7 +85,14 @@ TEST(StrangersTest, ConnectionsOfOneAddressAreCounted) {
   EXPECT_FALSE(counts->enter("10.0.0.1", 2));
   EXPECT_TRUE(counts->enter("10.0.0.2", 2));
   second.reset();
-  EXPECT_TRUE(counts->enter("10.0.0.1", 2));
+  second = counts->enter("10.0.0.1", 2);
+  EXPECT_TRUE(second);
+  EXPECT_FALSE(counts->enter("10.0.0.1", 2)) << "the first is still there";
+  first.reset();
+  second.reset();
+  first = counts->enter("10.0.0.1", 1);
+  EXPECT_TRUE(first);
+  EXPECT_FALSE(counts->enter("10.0.0.1", 1));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Who gets in over TLS, and who does not: certificates, tokens, versions, and those who speak
 // something else or nothing at all.
 #include <gmock/gmock.h>
+#include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/rsa.h>
 #include <openssl/ssl.h>
@@ -293,6 +294,12 @@ TEST_F(TlsTest, WhatIsSuspiciousIsWarnedOf) {
   const CertifiedKey old = authority_.issue("old", std::chrono::minutes(-1));
   ASSERT_TRUE(TlsContext::load({old.certificate, old.key, ""}).ok());
   EXPECT_THAT(log_->text(), HasSubstr("tls_certificate: " + old.certificate + " has expired"));
+  EXPECT_THAT(log_->text(), Not(HasSubstr("is not valid yet")));
+  const CertifiedKey early =
+      authority_.issue("early", std::chrono::minutes(60), std::chrono::minutes(30));
+  ASSERT_TRUE(TlsContext::load({early.certificate, early.key, ""}).ok());
+  EXPECT_THAT(log_->text(),
+              HasSubstr("tls_certificate: " + early.certificate + " is not valid yet"));
   EXPECT_THAT(log_->text(), Not(HasSubstr("can be read by others")));
   for (const int mode : {0640, 0604}) {
     std::filesystem::permissions(server_.key, std::filesystem::perms(mode));
@@ -306,6 +313,7 @@ TEST_F(TlsTest, WhatIsSuspiciousIsWarnedOf) {
 TEST_F(TlsTest, FilesThatCannotServeAreNamed) {
   const auto fault = [this](const TlsFiles& files) {
     const auto loaded = TlsContext::load(files);
+    EXPECT_EQ(ERR_peek_error(), 0u) << "whoever comes next would take it for its own";
     return loaded.ok() ? std::string() : loaded.error().message;
   };
   const CertifiedKey other = authority_.issue("another");
@@ -316,6 +324,15 @@ TEST_F(TlsTest, FilesThatCannotServeAreNamed) {
   EXPECT_THAT(fault({server_.certificate, server_.key, root_ + "/none.pem"}),
               testing::AllOf(HasSubstr("tls_client_ca: "), HasSubstr("No such file")));
   EXPECT_THAT(fault({root_, server_.key, ""}), HasSubstr("(want PEM)"));
+  const std::string text = root_ + "/text";
+  std::ofstream(text) << "nothing of the kind";
+  EXPECT_EQ(fault({text, server_.key, ""}),
+            "tls_certificate: " + text + ": no start line (want PEM)");
+  ERR_raise(ERR_LIB_SSL, ERR_R_INTERNAL_ERROR);  // of something else on this thread
+  EXPECT_EQ(fault({server_.certificate, text, ""}),
+            "tls_key: " + text + ": unsupported (want PEM)");
+  EXPECT_EQ(fault({server_.certificate, server_.key, text}),
+            "tls_client_ca: " + text + ": no start line (want PEM)");
   EXPECT_EQ(fault({server_.certificate, server_.key, authority_.certificate()}), "");
   // Of another kind than the certificate's.
   const std::string rsa = root_ + "/rsa.key";
@@ -348,9 +365,18 @@ TEST_F(TlsTest, AConnectionsTlsIsFreedWithIt) {
   TlsSession session = load()->accept_on(-1);
   ASSERT_TRUE(session);
   SSL_set_ex_data(session.get(), index, this);
+  // And its settings with the last connection that was made with them.
+  static int forgotten;
+  forgotten = 0;
+  const int of_context = SSL_CTX_get_ex_new_index(
+      0, nullptr, nullptr, nullptr,
+      [](void*, void* value, CRYPTO_EX_DATA*, int, long, void*) { forgotten += value != nullptr; });
+  SSL_CTX_set_ex_data(SSL_get_SSL_CTX(session.get()), of_context, this);
   EXPECT_EQ(freed, 0);
+  EXPECT_EQ(forgotten, 0);
   session.reset();
   EXPECT_EQ(freed, 1);
+  EXPECT_EQ(forgotten, 1);
 }
 
 // Nobody is asked for its passphrase at the terminal.
