@@ -247,6 +247,23 @@ TEST_F(LifecycleTest, AChildIsAProcessOfItsOwn) {
   EXPECT_THAT(said, HasSubstr("child: 1 "));
 }
 
+TEST_F(LifecycleTest, SoIsTheChildOfAProgramWithACompanion) {
+  start("ForksAChildThatRecords", {address(), "COLLECT_DRAIN=process"});
+  collector.welcome_pair(false, kSilentMs);
+  Peer parents_control = std::move(collector.control);
+  Peer parents_data = std::move(collector.data);
+  collector.forget();
+  (void)take_all();
+  EXPECT_EQ(recorded(), 10u);
+  collector.forget();
+  collector.control = std::move(parents_control);
+  collector.data = std::move(parents_data);
+  collector.seal();
+  EXPECT_EQ(recorded(), 40u);
+  EXPECT_EQ(finish(), 3) << said;
+  EXPECT_THAT(said, HasSubstr("child: 1 "));
+}
+
 TEST_F(LifecycleTest, AChildThatIsNotToBeRecordedIsNot) {
   start("ForksAChildThatRecords", {address(), "COLLECT_CHILD_OF=" + std::to_string(getpid())});
   const wire::RecordingEnd end = take_all();
