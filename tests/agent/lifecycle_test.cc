@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "agent/drain/drain.h"
@@ -49,6 +50,10 @@ TEST(Program, DISABLED_RecordsAndEnds) {
 TEST(Program, DISABLED_RecordsAndLeaves) {
   make_events(10);
   _exit(9);
+}
+TEST(Program, DISABLED_RecordsAndLeavesByTheOtherName) {
+  make_events(10);
+  _Exit(11);
 }
 TEST(Program, DISABLED_ForksAChildThatRecords) {
   make_events(10);
@@ -213,13 +218,17 @@ TEST_F(LifecycleTest, AnEndByExitHasItsCode) {
 }
 
 TEST_F(LifecycleTest, SoHasOneWithoutDestructors) {
-  start("RecordsAndLeaves", {address()});
-  const wire::RecordingEnd end = take_all();
-  EXPECT_EQ(finish(), 9) << said;
-  EXPECT_EQ(end.reason(), "exit");
-  EXPECT_EQ(end.process_end().how(), wire::ProcessEnd::EXITED);
-  EXPECT_EQ(end.process_end().exit_code(), 9);
-  EXPECT_EQ(recorded(), 20u);
+  for (const auto& [what, code] :
+       {std::pair{"RecordsAndLeaves", 9}, {"RecordsAndLeavesByTheOtherName", 11}}) {
+    collector.forget();
+    start(what, {address()});
+    const wire::RecordingEnd end = take_all();
+    EXPECT_EQ(finish(), code) << said;
+    EXPECT_EQ(end.reason(), "exit");
+    EXPECT_EQ(end.process_end().how(), wire::ProcessEnd::EXITED);
+    EXPECT_EQ(end.process_end().exit_code(), code);
+    EXPECT_EQ(recorded(), 20u);
+  }
 }
 
 TEST_F(LifecycleTest, AChildIsAProcessOfItsOwn) {

@@ -293,6 +293,24 @@ TEST_F(ExportWhole, CallsOfOneThreadAreNoDepthOfTheNext) {
   }
 }
 
+TEST_F(ExportWhole, EventsBehindTheLastCountToTheEndOfTheTimeLine) {
+  write_thread(0, index_of({{1000, kCall, 0xA}, {50'000, kReturn, 0xA}, {2000, kCall, 0xB}}, 100));
+  write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
+  ASSERT_EQ(run(Target::kHtml), 0) << err_.str();
+  const json data = page();
+  EXPECT_EQ(data["last_ns"], 2000) << "the time of the last event";
+  EXPECT_EQ(data["threads"][0]["activity"].size(), 800u);
+  EXPECT_EQ(data["threads"][0]["activity"][0], 1);
+  EXPECT_GE(data["threads"][0]["activity"][799], 1);
+}
+
+TEST_F(ExportWhole, FunctionsBeyondTheLimitHaveOneNameTogether) {
+  write_thread(0, index_of({{1000, kCall, UINT64_MAX}, {1100, kReturn, UINT64_MAX}}, 100));
+  write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
+  ASSERT_EQ(run(Target::kFolded), 0) << err_.str();
+  EXPECT_EQ(written(), "app;main;(all other functions) 100\n");
+}
+
 // ---- parts of it
 
 TEST(EventRate, HasTheEventsOfEachPart) {
