@@ -177,7 +177,6 @@ TEST_F(TlsTest, SaysWhyAServerIsRefused) {
                 Client client(server.port());
                 const IoResult result = client.try_to_send("secret");
                 EXPECT_EQ(result.status, IoStatus::kError);
-                EXPECT_EQ(result.error, EPROTO);
                 EXPECT_THAT(client.socket.fault_or("none"), HasSubstr(given.fault));
                 client.socket.close();
               }),
@@ -196,7 +195,6 @@ TEST_F(TlsTest, WhatIsNoTlsIsAnError) {
               EXPECT_TRUE(sent == IoStatus::kAgain || sent == IoStatus::kError);
               const IoResult result = client.receive_end();
               EXPECT_EQ(result.status, IoStatus::kError);
-              EXPECT_EQ(result.error, EPROTO);
               EXPECT_THAT(client.socket.fault_or("none"), HasSubstr("wrong version number"));
               client.socket.close();
             }),
