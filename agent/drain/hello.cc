@@ -16,6 +16,9 @@
 namespace collect::agent {
 namespace {
 
+// With the white space around the token.
+constexpr size_t kMaxTokenFile = 4 * wire::kMaxTokenBytes;
+
 bool is_space(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
@@ -81,8 +84,9 @@ void ProcessIdentity::prepare(const Settings& settings) {
 bool ProcessIdentity::read_token() {
   token_bytes_ = 0;
   if (settings_->token_file[0] == '\0') return true;
-  char text[wire::kMaxTokenBytes + 2];
+  char text[kMaxTokenFile + 1];
   size_t size = read_file(settings_->token_file, text, sizeof text);
+  if (size > kMaxTokenFile) return false;
   while (size > 0 && is_space(text[size - 1])) --size;
   size_t start = 0;
   while (start < size && is_space(text[start])) ++start;

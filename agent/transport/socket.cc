@@ -69,7 +69,7 @@ void Socket::close() {
 }
 
 IoResult Socket::send(const iovec* parts, size_t count) {
-  if (!is_ours()) return {IoStatus::kLost, EBADF, 0};
+  if (!is_ours()) return {IoStatus::kLost};
   if (tls_ != nullptr) return tls_send(tls_, parts, count);
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(parts);
@@ -78,26 +78,26 @@ IoResult Socket::send(const iovec* parts, size_t count) {
   do {
     sent = sendmsg(fd(), &message, MSG_DONTWAIT | kNoSignal);
   } while (sent < 0 && errno == EINTR);
-  if (sent >= 0) return {IoStatus::kDone, 0, static_cast<size_t>(sent)};
-  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return {IoStatus::kAgain, 0, 0};
-  if (errno == EBADF || errno == ENOTSOCK) return {IoStatus::kLost, errno, 0};
-  if (errno == EPIPE || errno == ECONNRESET) return {IoStatus::kEnd, errno, 0};
-  return {IoStatus::kError, errno, 0};
+  if (sent >= 0) return {IoStatus::kDone, static_cast<size_t>(sent)};
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) return {IoStatus::kAgain};
+  if (errno == EBADF || errno == ENOTSOCK) return {IoStatus::kLost};
+  if (errno == EPIPE || errno == ECONNRESET) return {IoStatus::kEnd};
+  return {IoStatus::kError};
 }
 
 IoResult Socket::receive(uint8_t* out, size_t size) {
-  if (!is_ours()) return {IoStatus::kLost, EBADF, 0};
+  if (!is_ours()) return {IoStatus::kLost};
   if (tls_ != nullptr) return tls_receive(tls_, out, size);
   ssize_t got = 0;
   do {
     got = recv(fd(), out, size, MSG_DONTWAIT);
   } while (got < 0 && errno == EINTR);
-  if (got > 0) return {IoStatus::kDone, 0, static_cast<size_t>(got)};
-  if (got == 0) return {IoStatus::kEnd, 0, 0};
-  if (errno == EAGAIN || errno == EWOULDBLOCK) return {IoStatus::kAgain, 0, 0};
-  if (errno == EBADF || errno == ENOTSOCK) return {IoStatus::kLost, errno, 0};
-  if (errno == ECONNRESET) return {IoStatus::kEnd, errno, 0};
-  return {IoStatus::kError, errno, 0};
+  if (got > 0) return {IoStatus::kDone, static_cast<size_t>(got)};
+  if (got == 0) return {IoStatus::kEnd};
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return {IoStatus::kAgain};
+  if (errno == EBADF || errno == ENOTSOCK) return {IoStatus::kLost};
+  if (errno == ECONNRESET) return {IoStatus::kEnd};
+  return {IoStatus::kError};
 }
 
 int Socket::connect(const Address& address, bool* connected) {

@@ -18,13 +18,12 @@ enum class IoStatus : uint8_t {
   kAgain,  // nothing now: wait for it with poll
   kEnd,    // the peer closed
   kLost,   // the descriptor is not ours any more
-  kError,  // errno is in `error`
+  kError,
 };
 
 struct IoResult {
   IoStatus status;
-  int error;
-  size_t bytes;
+  size_t bytes = 0;
 };
 
 struct TlsSession;

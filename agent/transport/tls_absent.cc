@@ -1,6 +1,4 @@
 // The agent without TLS.
-#include <cerrno>
-
 #include "agent/transport/tls.h"
 
 namespace collect::agent {
@@ -14,10 +12,10 @@ TlsSession* tls_open(int) {
 }
 void tls_close(TlsSession*) {}
 IoResult tls_send(TlsSession*, const iovec*, size_t) {
-  return {IoStatus::kError, ENOSYS, 0};
+  return {IoStatus::kError};
 }
 IoResult tls_receive(TlsSession*, uint8_t*, size_t) {
-  return {IoStatus::kError, ENOSYS, 0};
+  return {IoStatus::kError};
 }
 short tls_poll_events(const TlsSession*, short events) {
   return events;

@@ -344,26 +344,26 @@ IoResult tls_send(TlsSession* session, const iovec* parts, size_t count) {
     const auto* const bytes = static_cast<const uint8_t*>(parts[i].iov_base);
     for (size_t at = 0; at < parts[i].iov_len;) {
       const IoStatus room = flush_out(*session);
-      if (room == IoStatus::kAgain && moved != 0) return {IoStatus::kDone, 0, moved};
-      if (room != IoStatus::kDone) return {room, errno, 0};
+      if (room == IoStatus::kAgain && moved != 0) return {IoStatus::kDone, moved};
+      if (room != IoStatus::kDone) return {room};
       const size_t left = parts[i].iov_len - at;
       size_t taken = 0;
       const IoStatus status = run(*session, [&](SSL* ssl) {
         return SSL_write_ex(ssl, bytes + at, left < kRecordBytes ? left : kRecordBytes, &taken);
       });
-      if (status == IoStatus::kAgain && moved != 0) return {IoStatus::kDone, 0, moved};
-      if (status != IoStatus::kDone) return {status, EPROTO, 0};
+      if (status == IoStatus::kAgain && moved != 0) return {IoStatus::kDone, moved};
+      if (status != IoStatus::kDone) return {status};
       at += taken;
       moved += taken;
     }
   }
-  return {IoStatus::kDone, 0, moved};
+  return {IoStatus::kDone, moved};
 }
 
 IoResult tls_receive(TlsSession* session, uint8_t* out, size_t size) {
   size_t filled = 0;
   IoStatus status = flush_out(*session);
-  if (status != IoStatus::kDone && status != IoStatus::kAgain) return {status, errno, 0};
+  if (status != IoStatus::kDone && status != IoStatus::kAgain) return {status};
   status = IoStatus::kDone;
   while (filled < size && status == IoStatus::kDone) {
     size_t got = 0;
@@ -371,8 +371,8 @@ IoResult tls_receive(TlsSession* session, uint8_t* out, size_t size) {
                  [&](SSL* ssl) { return SSL_read_ex(ssl, out + filled, size - filled, &got); });
     filled += got;
   }
-  if (filled != 0) return {IoStatus::kDone, 0, filled};
-  return {status, EPROTO, 0};
+  if (filled != 0) return {IoStatus::kDone, filled};
+  return {status};
 }
 
 short tls_poll_events(const TlsSession* session, short events) {

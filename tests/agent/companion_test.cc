@@ -306,6 +306,11 @@ TEST_F(CompanionProcessTest, HasNothingOfTheProgramsButItsRings) {
     const int own = memfd_create("of-the-program", 0);
     (void)ftruncate(own, kLarge);
     for (const int fd : {0, 1, 2, 50, 900}) (void)dup2(own, fd);
+    // So many that the list of all mappings is read in many pieces.
+    for (int i = 0; i < 400; ++i) {
+      (void)mmap(nullptr, kSmall, i % 2 == 0 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+                 -1, 0);
+    }
     void* const shared = mmap(nullptr, kLarge, PROT_READ | PROT_WRITE, MAP_SHARED, own, 0);
     void* const anonymous =
         mmap(nullptr, kLarge, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

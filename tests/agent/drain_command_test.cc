@@ -302,6 +302,7 @@ TEST_F(DrainCommandTest, DetailGoesOnForATimeAndBackToWhatItWas) {
   const auto result = collector.command(on);
   EXPECT_TRUE(result.ok());
   EXPECT_EQ(result.pre_roll_records(), 5u);
+  EXPECT_EQ(result.pre_roll_from_ns(), result.at_ns() - 1000);
   while (collector.detail_states.size() < 3) collector.take_until(FrameType::kDetailState);
   EXPECT_EQ(collector.detail_states[0].mode(), wire::DETAIL_ARMED);
   EXPECT_EQ(collector.detail_states[1].mode(), wire::DETAIL_ON);
@@ -507,8 +508,17 @@ TEST_F(DrainCommandTest, HeartbeatsCarryTheCounters) {
   const uint32_t stream = fake::add_stream(1, "main");
   fake::write_index(stream, 42);
   fake::lose_index(stream, 2, kLostRingFull);
+  fake::write_detail(stream, 7);
+  fake::lose(stream, Lane::kDetail, 4, kLostRingFull);
+  (void)agent::set_detail(2, 0, nullptr);
   collector.welcome_pair();
   const auto heartbeat = collector.control.expect<wire::Heartbeat>(FrameType::kHeartbeat);
+  EXPECT_EQ(heartbeat.detail_recorded(), 7u);
+  EXPECT_EQ(heartbeat.detail_lost(), 4u);
+  EXPECT_EQ(heartbeat.detail(), wire::DETAIL_ON);
+  EXPECT_EQ(heartbeat.buffer_used(), 4096u);
+  EXPECT_EQ(heartbeat.lost_without_stream(), 3u);
+  EXPECT_EQ(heartbeat.spooled_bytes(), 0u);
   EXPECT_EQ(heartbeat.recorded(), 42u);
   EXPECT_EQ(heartbeat.lost(), 2u);
   EXPECT_EQ(heartbeat.threads(), 1u);

@@ -7,7 +7,10 @@ namespace {
 class DrainDataTest : public DrainTest {};
 
 TEST_F(DrainDataTest, ExplainsBeforeItShips) {
-  ASSERT_TRUE(drain_start(connecting()));
+  Settings settings = connecting();
+  settings.max_depth = 12;
+  settings.longer_than_ns = 3456;
+  ASSERT_TRUE(drain_start(settings));
   const uint32_t first = fake::add_stream(4711, "worker \xff name");
   fake::write_index(first, 100);
   fake::write_detail(first, 40);
@@ -27,14 +30,24 @@ TEST_F(DrainDataTest, ExplainsBeforeItShips) {
   ASSERT_TRUE(start.ParseFromString(frame->body));
   EXPECT_EQ(start.recording(), 1u);
   EXPECT_EQ(start.atf_version(), 2u);
+  EXPECT_EQ(start.start_ns(), recording_start_ns());
+  EXPECT_EQ(start.max_depth(), 12u);
+  EXPECT_EQ(start.longer_than_ns(), 3456u);
+  EXPECT_EQ(start.late_ns(), 0u);
   EXPECT_EQ(start.start_unix_ns(), 1'700'000'000'000'000'000u);
   ASSERT_EQ(collector.take()->type, FrameType::kModules);
   ASSERT_EQ(collector.take()->type, FrameType::kStreamOpen);
   ASSERT_EQ(collector.modules.size(), 1u);
   EXPECT_EQ(collector.modules[0].path(), "/usr/bin/program");
-  EXPECT_EQ(collector.modules[0].build_id().size(), 20u);
+  EXPECT_EQ(collector.modules[0].build_id(), std::string(19, '\0') + "\x42");
+  EXPECT_EQ(collector.modules[0].module_id(), 0u);
+  EXPECT_EQ(collector.modules[0].size(), 0x5000u);
+  EXPECT_EQ(collector.modules[0].loaded_ns(), 66u);
+  EXPECT_EQ(collector.modules[0].unloaded_ns(), 0u);
   EXPECT_EQ(collector.modules[0].base_address(), 0x7f0000000000u);
   EXPECT_EQ(collector.opened[first].thread_id(), 4711u);
+  EXPECT_EQ(collector.opened[first].recording(), 1u);
+  EXPECT_EQ(collector.opened[first].start_ns(), 500u);
   EXPECT_EQ(collector.opened[first].thread_name(), "worker ? name");
 
   collector.take_records(first, 0, 100);
@@ -203,6 +216,30 @@ TEST_F(DrainDataTest, LossesAreCumulativeAndTheLastOneGetsAPageOfItsOwn) {
   EXPECT_EQ(loss.page.lost_total, 7u);
   collector.take_until(FrameType::kStreamClose);
   EXPECT_EQ(collector.closed[stream].index_lost(), 7u);
+}
+
+TEST_F(DrainDataTest, ACloseHasEveryNumberOfItsStream) {
+  ASSERT_TRUE(drain_start(connecting()));
+  const uint32_t stream = fake::add_stream(1, "its \xff name");
+  fake::write_index(stream, 10);
+  fake::write_detail(stream, 20);
+  fake::lose_index(stream, 3, kLostRingFull);
+  fake::lose(stream, Lane::kDetail, 4, kLostNoMemory);
+  fake::leave_out(stream, 5);
+  fake::end_stream(stream);
+  collector.welcome_pair();
+  collector.take_until(FrameType::kStreamClose);
+  const wire::StreamClose& close = collector.closed[stream];
+  EXPECT_EQ(close.stream_id(), stream);
+  EXPECT_EQ(close.thread_name(), "its ? name");
+  EXPECT_EQ(close.end_ns(), 9000u);
+  EXPECT_EQ(close.index_count(), 10u);
+  EXPECT_EQ(close.index_lost(), 3u);
+  EXPECT_EQ(close.detail_count(), 20u);
+  EXPECT_EQ(close.detail_lost(), 4u);
+  EXPECT_EQ(close.calls_left_out(), 5u);
+  EXPECT_EQ(collector.lane(stream, 1).lost_total, 4u);
+  EXPECT_EQ(collector.lane(stream, 1).lost_reasons, kLostNoMemory);
 }
 
 // The link is cut while a frame is on its way; the collector has the first part of the data.

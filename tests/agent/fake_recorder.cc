@@ -51,6 +51,7 @@ struct Stream {
   uint32_t thread_id = 0;
   std::string name;
   bool ended = false;
+  uint64_t left_out = 0;
   FakeLane lanes[2];
   std::deque<ThreadStall> stalls;
 };
@@ -166,11 +167,19 @@ void write_detail(uint32_t stream_id, uint32_t count) {
   }
 }
 
-void lose_index(uint32_t stream_id, uint64_t count, uint32_t reasons) {
+void lose(uint32_t stream_id, Lane which, uint64_t count, uint32_t reasons) {
   const Lock lock(state().mutex);
-  FakeLane& lane = stream_of(stream_id).lanes[0];
+  FakeLane& lane = stream_of(stream_id).lanes[static_cast<size_t>(which)];
   lane.lost += count;
   lane.reasons |= reasons;
+}
+void lose_index(uint32_t stream_id, uint64_t count, uint32_t reasons) {
+  lose(stream_id, Lane::kIndex, count, reasons);
+}
+
+void leave_out(uint32_t stream_id, uint64_t calls) {
+  const Lock lock(state().mutex);
+  stream_of(stream_id).left_out += calls;
 }
 
 void stall(uint32_t stream_id, const ThreadStall& stall) {
@@ -192,6 +201,8 @@ void add_module(const std::string& path) {
   module->build_id_bytes = 20;
   module->build_id[19] = 0x42;
   module->base_address = 0x7f0000000000;
+  module->size = 0x5000;
+  module->loaded_ns = 66;
   s.modules.push_back(std::move(module));
   ++s.module_changes;
 }
@@ -358,7 +369,7 @@ void stream_info(Stream& stream, StreamInfo& info) {
 StreamCounts stream_counts(Stream& stream) {
   const Lock lock(state().mutex);
   return {stream.lanes[0].count(), stream.lanes[0].lost, stream.lanes[1].count(),
-          stream.lanes[1].lost, 0};
+          stream.lanes[1].lost, stream.left_out};
 }
 
 bool trailing_loss(Stream& stream, Lane which, uint64_t lost_sent, Page& span) {
@@ -499,9 +510,12 @@ RecorderStats recorder_stats() {
     if (!slot) continue;
     stats.recorded += slot->lanes[0].count();
     stats.lost += slot->lanes[0].lost;
+    stats.detail_recorded += slot->lanes[1].count();
+    stats.detail_lost += slot->lanes[1].lost;
     ++stats.threads;
   }
   stats.lost_without_stream = 3;
+  stats.buffer_used = 4096;
   stats.buffer_bytes = 64u << 20;
   return stats;
 }

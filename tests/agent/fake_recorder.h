@@ -20,7 +20,9 @@ uint32_t add_stream(uint32_t thread_id, const std::string& name);
 void write_index(uint32_t stream_id, uint32_t count);
 // Detail records of 24 + n % 100 bytes, the first word their length, the rest the low byte of n.
 void write_detail(uint32_t stream_id, uint32_t count);
+void lose(uint32_t stream_id, Lane lane, uint64_t count, uint32_t reasons);
 void lose_index(uint32_t stream_id, uint64_t count, uint32_t reasons);
+void leave_out(uint32_t stream_id, uint64_t calls);
 void stall(uint32_t stream_id, const ThreadStall& stall);
 void end_stream(uint32_t stream_id);
 void add_module(const std::string& path);

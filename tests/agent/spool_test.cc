@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <deque>
@@ -44,6 +45,18 @@ class SpoolTest : public ::testing::Test {
     int error = 0;
     ASSERT_EQ(spool_.open(folder_.path().c_str(), megabytes, &error), nullptr) << error;
   }
+  // That of its file.
+  int descriptor() const {
+    int fd = -1;
+    for (int candidate = 3; candidate < 4096; ++candidate) {
+      const std::string link = "/proc/self/fd/" + std::to_string(candidate);
+      char target[512] = {};
+      if (readlink(link.c_str(), target, sizeof target - 1) <= 0) continue;
+      const std::string name = target;  // of the spool's folder, and without a name in it
+      if (name.starts_with(folder_.path().string()) && name.ends_with("(deleted)")) fd = candidate;
+    }
+    return fd;
+  }
   bool append(SpoolChain& chain, const Page& page) {
     return spool_.append(chain, page.header, page.bytes, kNowMs);
   }
@@ -81,6 +94,11 @@ TEST_F(SpoolTest, NobodyFindsItsFile) {
   open(1);
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
   EXPECT_TRUE(spool_.is_open());
+  struct stat file{};
+  ASSERT_EQ(fstat(descriptor(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0600u);
+  EXPECT_EQ(file.st_nlink, 0u);
+  EXPECT_EQ(fcntl(descriptor(), F_GETFD), FD_CLOEXEC);
   EXPECT_EQ(spool_.capacity(), 1u << 20);
 }
 
@@ -232,14 +250,7 @@ TEST_F(SpoolTest, AStrangersFileUnderItsNumberIsLeftAlone) {
   SpoolChain chain{};
   ASSERT_TRUE(append(chain, make_page(0, 1, 1000)));
   // The program closes what it does not know, and opens something else.
-  int fd = -1;
-  for (int candidate = 3; candidate < 4096; ++candidate) {
-    const std::string link = "/proc/self/fd/" + std::to_string(candidate);
-    char target[512] = {};
-    if (readlink(link.c_str(), target, sizeof target - 1) <= 0) continue;
-    const std::string name = target;  // of the spool's folder, and without a name in it
-    if (name.starts_with(folder_.path().string()) && name.ends_with("(deleted)")) fd = candidate;
-  }
+  const int fd = descriptor();
   ASSERT_GE(fd, 0);
   const std::string path = folder_.path() / "stranger";
   const int stranger = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);

@@ -1,11 +1,13 @@
 // The agent's side of TLS against OpenSSL's own server. The agent's OpenSSL takes its memory from
 // an arena, which it can only arrange before the first use in a process: so certificates, server
 // and client each run in a child process, and this one uses no OpenSSL.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <functional>
@@ -65,7 +67,7 @@ TEST_F(TlsTest, NothingThatWasTakenIsLostAtAServerThatDoesNotRead) {
               prepare("127.0.0.1");
               Client client(server.port());
               size_t taken = client.send_all(pattern(0, 10));
-              IoResult result{IoStatus::kDone, 0, 0};
+              IoResult result{IoStatus::kDone};
               while (result.status == IoStatus::kDone) {
                 const std::string next = pattern(taken, 100'000);
                 result = client.send(next);
@@ -137,7 +139,7 @@ TEST_F(TlsTest, EveryEndOfTheServerIsAnEnd) {
                 EXPECT_EQ(client.receive_end().status, IoStatus::kEnd);
                 EXPECT_STREQ(client.socket.fault_or("none"), "none");
                 // No SIGPIPE, and no error of its own.
-                IoResult result{IoStatus::kDone, 0, 0};
+                IoResult result{IoStatus::kDone};
                 for (int i = 0; i < 1000 && result.status == IoStatus::kDone; ++i) {
                   result = client.send(pattern(0, 50'000));
                 }
@@ -175,7 +177,6 @@ TEST_F(TlsTest, SaysWhyAServerIsRefused) {
                 Client client(server.port());
                 const IoResult result = client.try_to_send("secret");
                 EXPECT_EQ(result.status, IoStatus::kError);
-                EXPECT_EQ(result.error, EPROTO);
                 EXPECT_THAT(client.socket.fault_or("none"), HasSubstr(given.fault));
                 client.socket.close();
               }),
@@ -194,7 +195,6 @@ TEST_F(TlsTest, WhatIsNoTlsIsAnError) {
               EXPECT_TRUE(sent == IoStatus::kAgain || sent == IoStatus::kError);
               const IoResult result = client.receive_end();
               EXPECT_EQ(result.status, IoStatus::kError);
-              EXPECT_EQ(result.error, EPROTO);
               EXPECT_THAT(client.socket.fault_or("none"), HasSubstr("wrong version number"));
               client.socket.close();
             }),
@@ -275,6 +275,8 @@ TEST_F(TlsTest, SettingsThatCannotBe) {
         };
         const std::string ca = path("ca.pem");
         const std::string phone = path("phone.pem");
+        const int lowest = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        close(lowest);
         EXPECT_THAT(fault(""), StartsWith("COLLECT_TLS_CA must name"));
         EXPECT_THAT(fault(path("none")), StartsWith("COLLECT_TLS_CA can't be read"));
         EXPECT_THAT(fault(path("phone.key")), StartsWith("COLLECT_TLS_CA can't be read"));
@@ -295,6 +297,9 @@ TEST_F(TlsTest, SettingsThatCannotBe) {
         // Once in the life of a process: from then on the name alone is looked at.
         EXPECT_EQ(fault(path("none")), "");
         EXPECT_THAT(fault(ca, "", "", std::string(256, 'h')), HasSubstr("too long for TLS"));
+        const int still = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        EXPECT_EQ(still, lowest) << "a file was left open";
+        close(still);
       }),
       0);
 }

@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -47,6 +49,14 @@ std::vector<std::string> connect_addresses(const char* text) {
   std::vector<std::string> found;
   for (uint32_t i = 0; i < list.count; ++i) found.push_back(text_of(list.items[i]));
   return found;
+}
+
+size_t open_descriptors() {
+  size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    ++count;
+  }
+  return count;
 }
 
 using Strings = std::vector<std::string>;
@@ -113,11 +123,13 @@ class SocketTest : public testing::Test {
 TEST_F(SocketTest, MovesBytesWithoutBlocking) {
   listen_on("tcp:0");
   connect_both();
+  errno = EINTR;  // of something else, long ago
   uint8_t in[8];
   EXPECT_EQ(server.receive(in, sizeof in).status, IoStatus::kAgain);
   char first[] = "ab";
   char second[] = "cd";
   const iovec parts[] = {{first, 2}, {second, 2}};
+  errno = EINTR;
   const IoResult sent = client.send(parts, 2);
   ASSERT_EQ(sent.status, IoStatus::kDone);
   ASSERT_EQ(sent.bytes, 4u);
@@ -176,14 +188,28 @@ TEST_F(SocketTest, StaysBelowALowLimitAndAboveEverythingElse) {
   bool connected = false;
   EXPECT_EQ(client.connect(address, &connected), EMFILE);
   EXPECT_FALSE(client.is_open());
+  // With one number free a socket has that, and no copy of a higher one.
+  const int last = filling.back();
+  close(last);
+  AddressList any;
+  ASSERT_EQ(resolve_listen("tcp:0", any), nullptr);
+  Socket alone;
+  EXPECT_EQ(alone.listen(any.items[0]), 0);
+  EXPECT_EQ(alone.fd(), last);
+  EXPECT_EQ(fcntl(last, F_GETFD), FD_CLOEXEC);
+  alone.close();
+  filling.pop_back();
   // With three low numbers free the pair is made on those; the third is there to ask who connects.
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 2; ++i) {
     close(filling.back());
     filling.pop_back();
   }
   connect_both();
   EXPECT_TRUE(client.is_ours());
   EXPECT_TRUE(server.is_ours());
+  for (const Socket* socket : {&client, &server}) {
+    EXPECT_EQ(fcntl(socket->fd(), F_GETFD), FD_CLOEXEC);
+  }
   for (const int fd : filling) close(fd);
   setrlimit(RLIMIT_NOFILE, &before);
 }
@@ -193,7 +219,9 @@ TEST_F(SocketTest, TakesOverTheSocketFileOfADeadListener) {
   const std::string text = "unix:" + path;
   listen_on(text.c_str());
   Socket second;
+  const size_t open_before = open_descriptors();
   EXPECT_EQ(second.listen(address), EADDRINUSE) << "the first still lives";
+  EXPECT_EQ(open_descriptors(), open_before);
   listener.close();  // and leaves its file behind
   EXPECT_EQ(access(path.c_str(), F_OK), 0);
   EXPECT_EQ(second.listen(address), 0);

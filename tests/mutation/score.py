@@ -60,9 +60,10 @@ class Copy:
 
         for test in listing["tests"]:
             wanted = re.search(self.expression, test["name"]) if self.expression else is_of_room(test)
-            if not wanted:
-                continue
             properties = {entry["name"]: entry["value"] for entry in test.get("properties", [])}
+            # Those of one fixture run in an order: one builds for another system, others use that.
+            if not wanted or "FIXTURES_SETUP" in properties or "FIXTURES_REQUIRED" in properties:
+                continue
             yield {"name": test["name"], "command": test.get("command"),
                    "environment": dict(pair.split("=", 1)
                                        for pair in properties.get("ENVIRONMENT", [])),
@@ -84,14 +85,21 @@ class Copy:
                     found[name] = os.path.basename(program)
         return found
 
-    def targets(self, names):
-        """A test program is a target; what else a test runs is built with `all`."""
+    def targets(self, tests):
+        """A test program is a target; a script is given what it needs of the build, else needs `all`."""
         listed = subprocess.run(["ninja", "-C", self.build, "-t", "targets", "all"],
                                 capture_output=True, text=True, check=True).stdout
-        known = set(re.findall(r"^([a-z0-9_]+): phony$", listed, re.M))
+        known = set(re.findall(r"^(\S+): ", listed, re.M))
         program = self.programs()
-        wanted = {program.get(name, name) for name in names}
-        return sorted(wanted) if wanted <= known else ["all"]
+        wanted = set()
+        for test in tests:
+            given = {os.path.relpath(word, self.build) for word in (test["command"] or [])[1:]
+                     if os.path.isabs(word)}
+            needed = {program.get(test["name"]), test["name"]} & known or given & known
+            if not needed:
+                return ["all"]
+            wanted |= needed
+        return sorted(wanted)
 
 
 def still_planted(copy, mutants):
@@ -273,7 +281,7 @@ def main():
     tests = list(copy.tests())
     if not tests:
         sys.exit(f"score.py: no test is defined below tests/{options.room}; --tests names some")
-    targets = copy.targets([test["name"] for test in tests])
+    targets = copy.targets(tests)
     began = time.monotonic()
     compiled = compile_without_broken(copy, mutants, targets)
     print(f"{len(compiled)} of {len(mutants)} compile; built in {time.monotonic() - began:.0f} s",

@@ -179,7 +179,11 @@ void ThreadTimeLine::on_lone_end(uint32_t /*slot*/, calls::EndReason /*reason*/,
 // ---- losses
 
 void ThreadTimeLine::on_gap(const calls::Gap& gap, const calls::Moment& last) {
-  while (next_gap_ + 1 < gaps_.size() && gaps_[next_gap_].before_seq < gap.before_seq) ++next_gap_;
+  // Some are passed over; several may lie before the same event.
+  const auto is_it = [&gap](const calls::Gap& one) {
+    return one.before_seq == gap.before_seq && one.first_ns == gap.first_ns;
+  };
+  while (next_gap_ + 1 < gaps_.size() && !is_it(gaps_[next_gap_])) ++next_gap_;
   const uint32_t reasons = reasons_[next_gap_];
   counts_.lost_events += gap.lost;
   const uint64_t first_ns = std::max(gap.first_ns, last.ns);

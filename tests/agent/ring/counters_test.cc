@@ -40,6 +40,11 @@ TEST_F(CountersTest, AForkedChildHasNoneOfItsParents) {
   EXPECT_STREQ(readings[0].name, "its own");
   EXPECT_EQ(readings[0].value, 5);
   EXPECT_EQ(readings[0].highest, 5);
+  counters_after_fork_in_child();
+  ASSERT_TRUE(counters_init());
+  EXPECT_EQ(counter_changes(), 0u);
+  set_counter("its own", INT64_MIN);
+  EXPECT_EQ(read_all().at(0).highest, INT64_MIN);
 }
 
 TEST_F(CountersTest, ReadingHasTheNewestAndTheHighestValueSinceTheLastOne) {

@@ -98,6 +98,18 @@ TEST_F(DetailTest, LinksAgreeInBothDirections) {
     ASSERT_EQ(detail.header.event_type, events[i].event_kind + 2);
   }
   EXPECT_EQ(linked, 1000u);
+  // Every span says which records it holds, and of which time.
+  size_t first = 0;
+  ASSERT_GT(stream.detail.spans.size(), 1u);
+  for (const Page& span : stream.detail.spans) {
+    ASSERT_GT(span.record_count, 0u);
+    EXPECT_EQ(span.lane, Lane::kDetail);
+    EXPECT_EQ(span.first_seq, first);
+    EXPECT_EQ(span.first_ns, records[first].header.timestamp_ns);
+    first += span.record_count;
+    EXPECT_EQ(span.last_ns, records[first - 1].header.timestamp_ns);
+  }
+  EXPECT_EQ(first, 1000u);
 }
 
 TEST_F(DetailTest, HoldsWhatTheShimKnows) {

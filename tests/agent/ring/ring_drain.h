@@ -109,6 +109,7 @@ class RingDrain {
       EXPECT_TRUE(all_acknowledged(*stream));
       release_stream(*stream);
     }
+    EXPECT_EQ(recorder_stats().buffer_used, 0u) << "a page was not given back";
   }
 
   std::map<uint32_t, TakenStream> streams;

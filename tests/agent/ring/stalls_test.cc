@@ -96,6 +96,52 @@ TEST(Stalls, AStreamThatEndedGivesTheJoinedOnesToo) {
   EXPECT_EQ(stalled_ns, kStallsHeld + 3 + 900);
 }
 
+// Handlers that waited inside one hook are one stall: as it lay where it was one, else as one that
+// ended with the last.
+TEST(Stalls, WaitsOfHandlersAreAddedTogether) {
+  Stream stream;
+  add_nested_wait(stream.stalls, 100, 100);
+  add_nested_wait(stream.stalls, 100, 90);
+  EXPECT_FALSE(stream.stalls.is_pending()) << "no time passed";
+  add_nested_wait(stream.stalls, 100, 150);
+  EXPECT_TRUE(stream.stalls.is_pending());
+  add_stalls(stream.stalls);
+  EXPECT_FALSE(stream.stalls.is_pending());
+  add_nested_wait(stream.stalls, 1000, 1010);
+  add_nested_wait(stream.stalls, 1500, 1520);
+  add_stalls(stream.stalls);
+  const auto stalls = take_all(stream);
+  ASSERT_EQ(stalls.size(), 2u);
+  EXPECT_EQ(stalls[0].first_ns, 100u);
+  EXPECT_EQ(stalls[0].last_ns, 150u);
+  EXPECT_EQ(stalls[0].stalled_ns, 50u);
+  EXPECT_EQ(stalls[0].count, 1u);
+  EXPECT_EQ(stalls[1].first_ns, 1000u);
+  EXPECT_EQ(stalls[1].last_ns, 1520u);
+  EXPECT_EQ(stalls[1].stalled_ns, 30u);
+  EXPECT_EQ(stalls[1].count, 2u);
+  // The beginning of one was counted before, its end after.
+  stream.stalls.nested_first_ns = 2000;
+  stream.stalls.nested_last_ns = 2010;
+  stream.stalls.nested_ns = 300;
+  stream.stalls.nested_count = 1;
+  add_stalls(stream.stalls);
+  const auto cut = take_all(stream);
+  ASSERT_EQ(cut.size(), 1u);
+  EXPECT_EQ(cut[0].first_ns, 1710u);
+  EXPECT_EQ(cut[0].last_ns, 2010u);
+}
+
+TEST(Stalls, AWaitThatTookNoTimeIsNone) {
+  Stream stream;
+  begin_wait(stream.stalls, 100);
+  EXPECT_TRUE(stream.stalls.is_pending());
+  continue_wait(stream.stalls, 99);  // of a clock that was fitted anew
+  add_stalls(stream.stalls);
+  EXPECT_FALSE(stream.stalls.is_pending());
+  EXPECT_TRUE(take_all(stream).empty());
+}
+
 class WaitingThread : public testing::Test {
  protected:
   void SetUp() override {

@@ -16,6 +16,7 @@ struct ThreadPlan {
   uint64_t step_ns = 10;
   size_t events = 20;
   size_t detail_every = 0;  // 0: no detail file
+  size_t stack_bytes = 0;   // of each record; 0: 0 to 8
   bool finalize = true;
   bool checksum = true;
 };
@@ -47,7 +48,8 @@ inline std::vector<uint8_t> planned_record(const ThreadPlan& plan, size_t i) {
   payload.lr = 0x1111;
   payload.fp = 0x2222;
   payload.sp = 0x3333;
-  const std::vector<uint8_t> stack(i % 9, static_cast<uint8_t>(i));
+  const std::vector<uint8_t> stack(plan.stack_bytes != 0 ? plan.stack_bytes : i % 9,
+                                   static_cast<uint8_t>(i));
   std::vector<uint8_t> body(kFunctionPayloadBytes + stack.size());
   encode_function_payload(payload, stack, body);
   DetailRecord record;

@@ -31,13 +31,15 @@ def main():
         if mapping is not None:
             assert one(mapping, "memory_start", 0) <= one(location, "address")
             assert one(location, "address") < one(mapping, "memory_limit")
-        locations[one(location, "id")] = [name, mapping and texts[one(mapping, "filename")]]
+        locations[one(location, "id")] = [name, mapping and texts[one(mapping, "filename")],
+                                          one(location, "address", 0)]
     samples = []
     for sample in profile.get("sample", []):
         assert len(sample["value"]) == len(profile["sample_type"]), "as many values as types"
         samples.append({
             "stack": [locations[i][0] for i in reversed(sample["location_id"])],
             "files": [locations[i][1] for i in reversed(sample["location_id"])],
+            "addresses": [locations[i][2] for i in reversed(sample["location_id"])],
             "values": sample["value"],
             "labels": {texts[one(label, "key")]: texts[one(label, "str")]
                        for label in sample.get("label", [])},
@@ -48,6 +50,9 @@ def main():
         "samples": samples,
         "time_nanos": one(profile, "time_nanos", 0),
         "duration_nanos": one(profile, "duration_nanos", 0),
+        "mappings": [{"start": one(m, "memory_start", 0), "limit": one(m, "memory_limit"),
+                      "file": texts[one(m, "filename")], "build_id": texts[one(m, "build_id", 0)]}
+                     for m in profile.get("mapping", [])],
         "comments": [texts[i] for i in profile.get("comment", [])],
     }, sys.stdout)
 

@@ -1,0 +1,256 @@
+// The parts of the recorder one by one: the pool of pages, what handlers defer, open calls in their
+// chunks, and who waits for a page.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "agent/ring/deferred.h"
+#include "agent/ring/open_calls.h"
+#include "agent/ring/page_pool.h"
+#include "agent/ring/page_wait.h"
+#include "agent/ring/stream.h"
+#include "agent/ring/unwinding.h"
+
+namespace collect::agent {
+namespace {
+
+constexpr uint32_t kPages = (1u << 20) / kPageBytes;
+
+class PartsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    Settings settings;
+    settings.buffer_mb = 1;
+    settings.full = FullPolicy::kWait;
+    ASSERT_TRUE(recorder_init(settings));
+    stream_ = stream_take();
+    ASSERT_NE(stream_, nullptr);
+  }
+  void TearDown() override {
+    if (is_recording()) stop_recording();
+    set_full_policy(FullPolicy::kDrop);
+  }
+  std::vector<PageRef> take_all() {
+    std::vector<PageRef> pages;
+    uint32_t reasons = 0;
+    while (const PageRef page = pool_take(&reasons)) pages.push_back(page);
+    EXPECT_EQ(reasons, kLostRingFull);
+    return pages;
+  }
+
+  Stream* stream_ = nullptr;
+};
+
+TEST_F(PartsTest, ThePoolHasItsPagesAndNoMore) {
+  EXPECT_EQ(pool_bytes(), 1u << 20);
+  EXPECT_EQ(pool_used_bytes(), 0u);
+  std::set<PageRef> pages;
+  for (uint32_t i = 1; i <= kPages; ++i) {
+    uint32_t reasons = 77;
+    const PageRef page = pool_take(&reasons);
+    ASSERT_NE(page, 0u);
+    EXPECT_EQ(reasons, 77u) << "there is no loss";
+    EXPECT_TRUE(pages.insert(page).second);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(page_bytes(page)) % kPageBytes, 0u);
+    std::memset(page_bytes(page), static_cast<int>(page), kPageBytes);
+    EXPECT_EQ(pool_used_bytes(), uint64_t{i} * kPageBytes);
+  }
+  uint32_t reasons = 0;
+  EXPECT_EQ(pool_take(&reasons), 0u);
+  EXPECT_EQ(reasons, kLostRingFull);
+  for (const PageRef page : pages) {
+    for (const uint32_t at : {0u, uint32_t{kPageBytes} - 1}) {
+      EXPECT_EQ(page_bytes(page)[at], static_cast<uint8_t>(page)) << "no two share a byte";
+    }
+  }
+  const uint32_t turns = pool_turns();
+  pool_give(*pages.begin());
+  EXPECT_NE(pool_turns(), turns);
+  EXPECT_EQ(pool_used_bytes(), uint64_t{kPages - 1} * kPageBytes);
+  EXPECT_EQ(pool_take(&reasons), *pages.begin());
+  EXPECT_EQ(pool_take(&reasons), 0u);
+  for (const PageRef page : pages) pool_give(page);
+  EXPECT_EQ(pool_used_bytes(), 0u);
+  EXPECT_EQ(take_all().size(), kPages) << "each is there again, and once";
+}
+
+TEST_F(PartsTest, APageComesBackAsNew) {
+  uint32_t reasons = 0;
+  const PageRef page = pool_take(&reasons);
+  PageInfo& info = page_info(page);
+  info.committed = info.next = info.begin = info.records = info.sent = info.sent_records = 9;
+  info.first_seq = info.lost_total = info.lost_first_ns = info.lost_last_ns = info.newest_ns = 9;
+  info.lost_reasons = info.flags = 9;
+  info.pinned = 9;
+  pool_give(page);
+  ASSERT_EQ(pool_take(&reasons), page);
+  EXPECT_EQ(info.committed, 0u);
+  EXPECT_EQ(info.next, 0u);
+  EXPECT_EQ(info.begin, 0u);
+  EXPECT_EQ(info.records, 0u);
+  EXPECT_EQ(info.first_seq, 0u);
+  EXPECT_EQ(info.lost_total, 0u);
+  EXPECT_EQ(info.lost_first_ns, 0u);
+  EXPECT_EQ(info.lost_last_ns, 0u);
+  EXPECT_EQ(info.newest_ns, 0u);
+  EXPECT_EQ(info.lost_reasons, 0u);
+  EXPECT_EQ(info.flags, 0u);
+  EXPECT_EQ(info.sent, 0u);
+  EXPECT_EQ(info.sent_records, 0u);
+  EXPECT_EQ(info.pinned, 0u);
+}
+
+DeferredEvent event_of(uint64_t n) {
+  return {0, 1000 + n, 5000 + n, static_cast<uint8_t>(1 + n % 3), static_cast<uint8_t>(n % 2), {}};
+}
+
+// More than two pages of them.
+TEST_F(PartsTest, DeferredEventsComeOutInTheirOrder) {
+  constexpr uint64_t kEvents = 2 * kPageBytes / sizeof(DeferredEvent) + 5;
+  DeferredEvent taken{};
+  EXPECT_FALSE(take_deferred(*stream_, taken));
+  for (int round = 0; round < 2; ++round) {
+    uint32_t reasons = 0;
+    for (uint64_t n = 0; n < kEvents; ++n) {
+      ASSERT_TRUE(defer_event(*stream_, event_of(n), &reasons));
+      ASSERT_EQ(stream_->deferred, 1u);
+    }
+    uint64_t last_ns = 1;
+    for (uint64_t n = 0; n < kEvents; ++n) {
+      ASSERT_TRUE(take_deferred(*stream_, taken));
+      const DeferredEvent wanted = event_of(n);
+      ASSERT_EQ(taken.function, wanted.function);
+      ASSERT_EQ(taken.place, wanted.place);
+      ASSERT_EQ(taken.kind, wanted.kind);
+      ASSERT_EQ(taken.by_sled, wanted.by_sled);
+      ASSERT_GE(taken.ns, last_ns);
+      last_ns = taken.ns;
+    }
+    EXPECT_FALSE(take_deferred(*stream_, taken));
+    EXPECT_EQ(pool_used_bytes(), uint64_t{kPageBytes}) << "the last page is used again";
+  }
+  release_deferred(*stream_);
+  EXPECT_EQ(pool_used_bytes(), 0u);
+  EXPECT_FALSE(take_deferred(*stream_, taken));
+}
+
+TEST_F(PartsTest, DeferredPagesAreGivenBackFromWhereverTheyAre) {
+  constexpr uint64_t kEvents = 3 * kPageBytes / sizeof(DeferredEvent);
+  for (const uint64_t taken_out : {uint64_t{0}, uint64_t{1}, kEvents / 2, kEvents - 1, kEvents}) {
+    uint32_t reasons = 0;
+    for (uint64_t n = 0; n < kEvents; ++n) {
+      ASSERT_TRUE(defer_event(*stream_, event_of(n), &reasons));
+    }
+    DeferredEvent taken{};
+    for (uint64_t n = 0; n < taken_out; ++n) ASSERT_TRUE(take_deferred(*stream_, taken));
+    release_deferred(*stream_);
+    EXPECT_EQ(pool_used_bytes(), 0u) << taken_out;
+  }
+}
+
+// What is still deferred when a stream ends is lost, but for the steps of an unwinding: those are
+// no events.
+TEST_F(PartsTest, WhatIsDeferredAtTheEndIsCountedAsLost) {
+  uint32_t reasons = 0;
+  for (uint64_t n = 0; n < 10; ++n) ASSERT_TRUE(defer_event(*stream_, event_of(n), &reasons));
+  DeferredEvent step{};
+  step.kind = static_cast<uint8_t>(UnwindStep::kLanded);
+  ASSERT_TRUE(defer_event(*stream_, step, &reasons));
+  stream_->last_ns = 123;
+  lose_deferred(*stream_);
+  const LaneState& lane = stream_->lane(Lane::kIndex);
+  EXPECT_EQ(lane.lost_total, 10u);
+  EXPECT_EQ(lane.lost_reasons, kLostReentry);
+  EXPECT_EQ(lane.lost_first_ns, 123u);
+  EXPECT_EQ(lane.lost_last_ns, 123u);
+  release_deferred(*stream_);
+}
+
+TEST_F(PartsTest, WithoutAPageNothingIsDeferred) {
+  const std::vector<PageRef> pages = take_all();
+  ASSERT_EQ(pages.size(), kPages);
+  uint32_t reasons = 0;
+  EXPECT_FALSE(defer_event(*stream_, event_of(0), &reasons));
+  EXPECT_EQ(reasons, kLostRingFull);
+  give_deferred_page(*stream_, 0);
+  EXPECT_FALSE(defer_event(*stream_, event_of(0), &reasons));
+  give_deferred_page(*stream_, pages[0]);
+  EXPECT_TRUE(defer_event(*stream_, event_of(0), &reasons));
+  DeferredEvent taken{};
+  EXPECT_TRUE(take_deferred(*stream_, taken));
+  EXPECT_FALSE(take_deferred(*stream_, taken));
+}
+
+TEST_F(PartsTest, OpenCallsAreAStackInChunks) {
+  constexpr uint64_t kOfAChunk = kOpenCallChunkBytes / sizeof(OpenCall) - 2;
+  constexpr uint64_t kCalls = 3 * kOfAChunk + 7;
+  EXPECT_EQ(newest_open_call(*stream_).function, 0u);
+  for (int round = 0; round < 2; ++round) {
+    for (uint64_t n = 1; n <= kCalls; ++n) {
+      ASSERT_TRUE(push_open_call(*stream_, {n, 10 * n}));
+      ASSERT_EQ(newest_open_call(*stream_).function, n);
+    }
+    OpenCall* call = &newest_open_call(*stream_);
+    for (uint64_t n = kCalls; n > 0; --n) {
+      ASSERT_EQ(call->function, n);
+      ASSERT_EQ(call->place, 10 * n);
+      call = &older_open_call(*call);
+    }
+    EXPECT_EQ(call->function, 0u);
+    for (uint64_t n = kCalls; n > 0; --n) {
+      ASSERT_EQ(newest_open_call(*stream_).function, n);
+      pop_open_call(*stream_);
+    }
+    EXPECT_EQ(newest_open_call(*stream_).function, 0u);
+  }
+}
+
+TEST_F(PartsTest, OfOpenCallsThereIsAMost) {
+  constexpr uint64_t kMost = kMaxOpenCallChunks * (kOpenCallChunkBytes / sizeof(OpenCall) - 2);
+  uint64_t pushed = 0;
+  while (pushed <= kMost && push_open_call(*stream_, {pushed + 1, 8})) ++pushed;
+  EXPECT_EQ(pushed, kMost);
+  EXPECT_EQ(newest_open_call(*stream_).function, kMost) << "the last that found room";
+  pop_open_call(*stream_);
+  EXPECT_TRUE(push_open_call(*stream_, {5, 8}));
+  EXPECT_FALSE(push_open_call(*stream_, {6, 8}));
+}
+
+TEST_F(PartsTest, WhoWaitsInVainDoesNot) {
+  start_recording();
+  stream_->recording = current_recording();
+  // There is room: who asks is told at once to try again.
+  EXPECT_EQ(wait_for_page(*stream_, Lane::kIndex, kLostRingFull), Wait::kRetry);
+  EXPECT_EQ(wait_for_page(*stream_, Lane::kDetail, kLostRingFull), Wait::kRetry);
+  EXPECT_EQ(stream_->waiting, 0u);
+  EXPECT_EQ(wait_for_page(*stream_, Lane::kIndex, kLostNoMemory), Wait::kGiveUp)
+      << "the system's memory is not waited for";
+  EXPECT_EQ(wait_for_page(*stream_, Lane::kIndex, kLostRingFull | kLostNoMemory), Wait::kGiveUp);
+  // Nothing has moved since it waited in vain; then something does.
+  stream_->waited_in_vain = true;
+  stream_->vain_turns = pool_turns();
+  EXPECT_EQ(wait_for_page(*stream_, Lane::kIndex, kLostRingFull), Wait::kGiveUp);
+  uint32_t reasons = 0;
+  pool_give(pool_take(&reasons));
+  EXPECT_EQ(wait_for_page(*stream_, Lane::kIndex, kLostRingFull), Wait::kRetry);
+  EXPECT_FALSE(stream_->waited_in_vain);
+  allow_waiting(false);
+  EXPECT_EQ(wait_for_page(*stream_, Lane::kIndex, kLostRingFull), Wait::kGiveUp);
+  allow_waiting(true);
+  for (const FullPolicy other : {FullPolicy::kDrop, FullPolicy::kOverwrite}) {
+    set_full_policy(other);
+    EXPECT_EQ(wait_for_page(*stream_, Lane::kIndex, kLostRingFull), Wait::kGiveUp);
+  }
+  set_full_policy(FullPolicy::kWait);
+  // Of another recording, or of one that is over.
+  stream_->recording = current_recording() + 1;
+  EXPECT_EQ(wait_for_page(*stream_, Lane::kIndex, kLostRingFull), Wait::kOver);
+  stream_->recording = current_recording();
+  stop_recording();
+  EXPECT_EQ(wait_for_page(*stream_, Lane::kIndex, kLostRingFull), Wait::kOver);
+}
+
+}  // namespace
+}  // namespace collect::agent
