@@ -67,7 +67,11 @@ pid_t ProgramRunner::start(const std::vector<std::string>& arguments) {
   } else {
     posix_spawn_file_actions_addopen(&actions, 1, "stdout", O_WRONLY | O_CREAT | O_TRUNC, 0600);
   }
-  posix_spawn_file_actions_addopen(&actions, 2, "stderr", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (errors >= 0) {
+    posix_spawn_file_actions_adddup2(&actions, errors, 2);
+  } else {
+    posix_spawn_file_actions_addopen(&actions, 2, "stderr", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  }
   pid_t pid = 0;
   posix_spawn(&pid, COLLECTCTL, &actions, nullptr, c_strings(command).data(),
               c_strings(variables).data());
