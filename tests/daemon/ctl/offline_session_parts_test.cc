@@ -225,6 +225,9 @@ TEST_F(SessionsBelow, TheNewestByItsName) {
   make("session_20250102_030408_3x/pid_1");
   make("session_20250102_030408_2/pid_1");
   EXPECT_EQ(opened(), "session_20250102_030408_2/pid_1");
+  make("session_2026010x_030405_10/pid_1");
+  make("session_2026010x_030405_2/pid_1");
+  EXPECT_EQ(opened(), "session_2026010x_030405_10/pid_1") << "by number, whatever the stamp is";
   EXPECT_EQ(opened("session_20250102_030406"), "session_20250102_030406/pid_1");
   EXPECT_EQ(opened("session_20250102_030406/pid_1"), "session_20250102_030406/pid_1");
   EXPECT_EQ(choice_, "");

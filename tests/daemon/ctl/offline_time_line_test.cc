@@ -131,6 +131,8 @@ TEST(TimeLine, WhatTwoComparisonsSayOfTheRate) {
   EXPECT_EQ(rated.uncertainty_ns(3 * kSecond), 10u + 10'000u) << "10 ppm are left";
   EXPECT_EQ(rated.uncertainty_ns(0), 10u + 10'000u);
   EXPECT_EQ(added(kSecond - 1, 0).uncertainty_ns(3 * kSecond - 1), 10u + 100'000u);
+  EXPECT_EQ(added(kSecond, 1'000'000).uncertainty_ns(3 * kSecond + 1'000'000), 10u + 100'000u)
+      << "no clock gains a thousandth";
   // Gains of 999 and of 1001 millionths; losses of as many.
   EXPECT_EQ(added(10 * kSecond, 9'990'000).line_ns(21 * kSecond + 19'980'000),
             kEpoch + 21 * kSecond);

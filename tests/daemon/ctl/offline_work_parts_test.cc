@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <map>
+#include <mutex>
 #include <thread>
 
 #include "daemon/ctl/detail_registers.h"
@@ -39,6 +41,8 @@ TEST(Workers, DoEachPieceOnce) {
     std::vector<std::atomic<int>> done(count);
     std::vector<std::pair<size_t, size_t>> told;
     const std::thread::id caller = std::this_thread::get_id();
+    std::mutex mutex;
+    std::map<std::thread::id, size_t> worker_of;
     share_work(
         count,
         [&](size_t piece, size_t all) {
@@ -48,6 +52,9 @@ TEST(Workers, DoEachPieceOnce) {
         [&](size_t worker, size_t piece) {
           EXPECT_LT(worker, workers_for(count));
           ASSERT_LT(piece, count);
+          const std::lock_guard lock(mutex);
+          const auto [known, is_new] = worker_of.try_emplace(std::this_thread::get_id(), worker);
+          EXPECT_EQ(known->second, worker) << "a thread is one worker, and no other is it";
           ++done[piece];
         });
     for (const auto& times : done) EXPECT_EQ(times, 1);

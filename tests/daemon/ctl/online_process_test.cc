@@ -35,6 +35,8 @@ class ProcessesOfARun : public ::testing::Test {
     std::string pattern = fs::temp_directory_path() / "processes_XXXXXX";
     directory_ = fs::canonical(::mkdtemp(pattern.data()));
     ::setenv("NOTES", directory_.c_str(), 1);
+    // In the background of a script these are ignored, and a shell takes none that are.
+    for (const int number : {SIGINT, SIGQUIT}) ::signal(number, SIG_DFL);
   }
   ~ProcessesOfARun() override {
     ::unsetenv("NOTES");
@@ -202,7 +204,7 @@ echo "on standard error" >&2
 trap 'exit ${CODE:-0}' TERM
 printf '{"ingest":"127.0.0.1:1",\n' >&3
 printf '"control":"127.0.0.1:2"}\n' >&3
-while :; do sleep 0.02; done
+for i in $(seq 3000); do sleep 0.02; done
 )";
 
 class EmbeddedDaemonOf : public ProcessesOfARun {
@@ -331,7 +333,8 @@ TEST_F(ProcessesOfARun, DrainProcessesAreCountedByTheirTag) {
     // Its name and variables are there once it runs.
     const fs::path about = "/proc/" + std::to_string(*child);
     std::string is, variables;
-    while (is != name || variables.find("C=D") == std::string::npos) {
+    for (int i = 0; i < 20'000 && (is != name || variables.find("C=D") == variables.npos); ++i) {
+      ::usleep(500);
       std::getline(std::ifstream(about / "comm"), is);
       std::getline(std::ifstream(about / "environ"), variables);
     }

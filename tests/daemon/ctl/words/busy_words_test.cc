@@ -169,6 +169,23 @@ TEST_F(BusyWords, Depths) {
   put_text("deep/manifest.json", R"json({"threads":[{"id":0}]})json");
   run("dump --from 1098 deep");
   run("report --graph 0x10 --limit 101 deep");
+  // One event is the origin of its times.
+  put("single/thread_0/index.atf", index_of({{1'000, kCall, kA}}, 1));
+  put_text("single/manifest.json", R"json({"threads":[{"id":0}]})json");
+  run("dump single");
+  run("report single");
+  // Events are lost before the first call, of which nobody is the caller.
+  put("behind/thread_0/index.atf", index_of({{500, kReturn, kD},
+                                             {1'000, kCall, kB},
+                                             {2'000, kCall, kC},
+                                             {3'000, kReturn, kC},
+                                             {4'000, kReturn, kB}},
+                                            1));
+  put_text("behind/manifest.json", R"json({"threads":[{"id":0,"lost_events":5}],
+    "gaps":[{"thread":0,"lane":"index","before_seq":1,"lost":5,"first_ns":600,"last_ns":900}]})json");
+  run("report --by caller behind");
+  run("report --graph 0x200000002 behind");
+  run("report --graph 0x100000003 behind");
   expect_words("busy_depths");
 }
 
