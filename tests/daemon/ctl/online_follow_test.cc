@@ -317,6 +317,11 @@ TEST_F(FollowARun, WhereStoringEndedTheDrainProcessIsNotWaitedFor) {
   collector_.sessions_[0].set_pid(50);
   EXPECT_TRUE(waits());
   collector_.sessions_[0].set_pid(1000);
+  for (const auto state : {api::AGENT_STATE_CONNECTED, api::AGENT_STATE_RECORDING}) {
+    collector_.agents_[0].set_state(state);
+    EXPECT_TRUE(waits()) << state;
+  }
+  collector_.agents_[0].set_state(api::AGENT_STATE_GONE);
   collector_.sessions_[0].set_state(api::SESSION_STATE_COMPLETE);
   EXPECT_TRUE(waits());
   wait_.agent_outlives = false;

@@ -270,6 +270,16 @@ TEST_F(EmbeddedDaemonOf, WhyItDidNotStartIsWhatItSaid) {
   EXPECT_EQ(daemon.code(), Code::kUnavailable);
 }
 
+TEST_F(EmbeddedDaemonOf, ItsAnswerHasALimit) {
+  const std::string head = R"({"ingest":"127.0.0.1:1","control":"127.0.0.1:2")";
+  const auto answers = [&](size_t bytes) {
+    const std::string answer = head + std::string(bytes - head.size() - 2, ' ') + "}";
+    return start_daemon("#!/bin/sh\necho '" + answer + "' >&3\nexec sleep 60\n").ok();
+  };
+  EXPECT_TRUE(answers(kMaxReadyBytes));
+  EXPECT_FALSE(answers(kMaxReadyBytes + 2)) << "it is cut within the brackets";
+}
+
 TEST_F(EmbeddedDaemonOf, GoesAwayWithItsObject) {
   auto daemon = start_daemon(kDaemon);
   ASSERT_TRUE(daemon.ok());

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "daemon/symbolize/symbolizer.h"
+#include "storage/manifest_file.h"
 #include "storage/posix_fs.h"
 #include "storage/session_layout.h"
 #include "tests/daemon/ctl/words/words_fixture.h"
@@ -53,6 +54,9 @@ TEST_F(WordsTest, OfNamesThatAreLookedUp) {
     EXPECT_EQ(run("symbolize --symbols symbols session"), 2);
   }
   EXPECT_EQ(run("symbolize --symbols symbols session"), 0);
+  storage::PosixFs named;
+  EXPECT_EQ(storage::read_manifest(named, session.string())->symbols_state,
+            storage::SymbolsState::kDone);
   change_manifest(session, [](storage::Manifest& manifest) {
     manifest.state = storage::SessionState::kRecording;
   });
