@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "daemon/ctl/android/android_command.h"
 #include "daemon/ctl/convert/convert.h"
@@ -68,6 +70,23 @@ inline constexpr char kThreadHelp[] =
     "repeated";
 
 CLI::Validator thread_check();
+
+// Takes one of these words for its value; others are refused, with the list of them.
+template <class Value>
+CLI::Validator one_of(const std::vector<std::pair<std::string, Value>>& words) {
+  std::string list;
+  for (const auto& [word, value] : words) list += (list.empty() ? "" : ",") + word;
+  return CLI::Validator(
+      [words, list](std::string& text) {
+        for (const auto& [word, value] : words) {
+          if (text != word) continue;
+          text = std::to_string(static_cast<int>(value));
+          return std::string();
+        }
+        return text + " not in {" + list + "}";
+      },
+      "{" + list + "}");
+}
 
 bool is_terminal(int fd);
 bool wants_color();

@@ -58,11 +58,7 @@ struct Descriptors {
   ::dup2(fds.null, STDIN_FILENO);
   ::dup2(fds.log, STDOUT_FILENO);
   ::dup2(fds.log, STDERR_FILENO);
-  if (fds.ready == kReadyFd) {
-    ::fcntl(kReadyFd, F_SETFD, 0);
-  } else {
-    ::dup2(fds.ready, kReadyFd);
-  }
+  ::dup2(fds.ready, kReadyFd);  // another one: the log was opened before, and took what was free
   ::close_range(kReadyFd + 1, ~0U, 0);
   ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
   ::execve(program, arguments, environment);

@@ -43,7 +43,6 @@ class EmbeddedDaemon {
   EmbeddedDaemon& operator=(const EmbeddedDaemon&) = delete;
 
   const DaemonAddresses& addresses() const { return addresses_; }
-  const std::string& log_path() const { return log_path_; }
 
   // SIGTERM, then waits; SIGKILL at the bound, which is an error, as is any other exit code than 0.
   Status stop(JobSignals& signals);

@@ -91,20 +91,17 @@ void add_convert(CLI::App& app, Line& line) {
   command->add_option("--to", line.convert.to, "Format of the output")
       ->required()
       ->type_name("FORMAT")
-      ->transform(CLI::CheckedTransformer(std::vector<std::pair<std::string, Target>>{
-                                              {"atf", Target::kAtf},
-                                              {"rtc", Target::kRtc},
-                                              {"wtf", Target::kWtf},
-                                              {"wtf-json", Target::kWtfJson},
-                                              {"dial9", Target::kDial9},
-                                              {"perfetto", Target::kPerfetto},
-                                              {"chrome", Target::kChrome},
-                                              {"speedscope", Target::kSpeedscope},
-                                              {"folded", Target::kFolded},
-                                              {"pprof", Target::kPprof},
-                                              {"html", Target::kHtml}})
-                      .description("{atf,rtc,wtf,wtf-json,dial9,perfetto,chrome,speedscope,folded,"
-                                   "pprof,html}"));
+      ->transform(one_of<Target>({{"atf", Target::kAtf},
+                                  {"rtc", Target::kRtc},
+                                  {"wtf", Target::kWtf},
+                                  {"wtf-json", Target::kWtfJson},
+                                  {"dial9", Target::kDial9},
+                                  {"perfetto", Target::kPerfetto},
+                                  {"chrome", Target::kChrome},
+                                  {"speedscope", Target::kSpeedscope},
+                                  {"folded", Target::kFolded},
+                                  {"pprof", Target::kPprof},
+                                  {"html", Target::kHtml}}));
   command
       ->add_option("-o,--output", line.convert.output,
                    "File to write; for atf, the directory for the session")
@@ -122,19 +119,15 @@ void add_convert(CLI::App& app, Line& line) {
                    "How wtf-json holds events: base64, which the published viewer reads, or json, "
                    "which people can read and the viewer ignores (default base64)")
       ->type_name("FORM")
-      ->transform(CLI::CheckedTransformer(
-                      std::vector<std::pair<std::string, wtf::JsonEvents>>{
-                          {"base64", wtf::JsonEvents::kBase64}, {"json", wtf::JsonEvents::kEvents}})
-                      .description("{base64,json}"));
+      ->transform(one_of<wtf::JsonEvents>(
+          {{"base64", wtf::JsonEvents::kBase64}, {"json", wtf::JsonEvents::kEvents}}));
   command
       ->add_option("--wtf-mode", line.convert.wtf_json.mode,
                    "Mode of wtf-json: complete, one document, or partial, one line for each chunk, "
                    "which the published viewer refuses (default complete)")
       ->type_name("MODE")
-      ->transform(CLI::CheckedTransformer(std::vector<std::pair<std::string, wtf::JsonMode>>{
-                                              {"complete", wtf::JsonMode::kComplete},
-                                              {"partial", wtf::JsonMode::kPartial}})
-                      .description("{complete,partial}"));
+      ->transform(one_of<wtf::JsonMode>(
+          {{"complete", wtf::JsonMode::kComplete}, {"partial", wtf::JsonMode::kPartial}}));
   add_selection(command, line.convert.selection);
   command->add_flag("--force", line.convert.force, "Replace the output file");
   command->add_flag("--strict", line.convert.strict,
@@ -218,12 +211,10 @@ void add_report_choices(CLI::App* reporter, Line& line) {
   using By = ReportBy;
   reporter->add_option("--by", line.report.by, "What a row is (default function)")
       ->type_name("KIND")
-      ->transform(CLI::CheckedTransformer(
-                      std::vector<std::pair<std::string, By>>{{"function", By::kFunction},
-                                                              {"thread", By::kThread},
-                                                              {"module", By::kModule},
-                                                              {"caller", By::kCaller}})
-                      .description("{function,thread,module,caller}"));
+      ->transform(one_of<By>({{"function", By::kFunction},
+                              {"thread", By::kThread},
+                              {"module", By::kModule},
+                              {"caller", By::kCaller}}));
   reporter
       ->add_option("--graph", line.report.graph,
                    "Instead: on which paths this function was called, and what it called")
@@ -286,12 +277,10 @@ void add_file_commands(CLI::App& app, Line& line) {
   add_report_choices(reporter, line);
   reporter->add_option("--sort", line.report.sort, "Column to sort by (default total)")
       ->type_name("COLUMN")
-      ->transform(CLI::CheckedTransformer(
-                      std::vector<std::pair<std::string, ReportSort>>{{"total", ReportSort::kTotal},
-                                                                      {"self", ReportSort::kSelf},
-                                                                      {"calls", ReportSort::kCalls},
-                                                                      {"name", ReportSort::kName}})
-                      .description("{total,self,calls,name}"));
+      ->transform(one_of<ReportSort>({{"total", ReportSort::kTotal},
+                                      {"self", ReportSort::kSelf},
+                                      {"calls", ReportSort::kCalls},
+                                      {"name", ReportSort::kName}}));
   reporter->add_option("--limit", line.report.limit, "Print at most this many rows")
       ->type_name("N");
   reporter->add_option("--thread", line.report.threads, kThreadHelp)

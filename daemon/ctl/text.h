@@ -48,7 +48,6 @@ class Table {
   void right(size_t column) { right_.push_back(column); }
   // Whatever a cell holds stays in its cell: it goes through printable_sentence.
   void add(std::vector<std::string> row);
-  bool empty() const { return rows_.size() == 1; }
   std::string text() const;
 
  private:

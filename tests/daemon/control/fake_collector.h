@@ -17,6 +17,8 @@ namespace collect::control {
 
 class FakeCollector : public CollectorApi {
  public:
+  FakeCollector();
+
   void add_agent(const std::string& id, const std::string& process, api::AgentState state);
   void add_session(const std::string& id, api::SessionState state);  // in front: the newest
 

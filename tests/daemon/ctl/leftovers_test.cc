@@ -55,6 +55,8 @@ TEST_F(LeftoversTest, GoesAwayWithItsObjectUnlessItIsKept) {
     Leftover first(directory("first"));
     first = Leftover(directory("second"));
     EXPECT_FALSE(fs::exists(root_ / "first"));
+    EXPECT_TRUE(fs::exists(root_ / "second")) << "it has changed hands";
+    EXPECT_EQ(first.path(), (root_ / "second").string());
     EXPECT_TRUE(fs::exists(root_ / "moved"));
   }
   EXPECT_FALSE(fs::exists(root_ / "gone"));
@@ -69,7 +71,9 @@ TEST_F(LeftoversTest, DirectoryOfOthersTooGoesOnlyWhenItIsEmpty) {
     const Leftover empty((root_ / "empty").string(), Leftover::kIfEmpty);
   }
   {
-    const Leftover used(directory("used"), Leftover::kIfEmpty);
+    Leftover used(directory("used"), Leftover::kIfEmpty);
+    Leftover moved = std::move(used);
+    used = std::move(moved);
   }
   EXPECT_FALSE(fs::exists(root_ / "empty"));
   EXPECT_TRUE(fs::exists(root_ / "used/below/file"));

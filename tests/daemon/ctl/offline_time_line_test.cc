@@ -117,6 +117,84 @@ TEST(TimeLine, WithoutAComparisonTheDevicesTimeOfDayHasToDo) {
   EXPECT_EQ(clock->line_ns(57), kEpoch + 7);
 }
 
+// Two comparisons tell the rate when they are a second apart, and only a rate that a clock can
+// have.
+TEST(TimeLine, WhatTwoComparisonsSayOfTheRate) {
+  const auto added = [](uint64_t span_ns, int64_t gained_ns) {
+    TimeLine line;
+    const auto clock =
+        line.add(compared({sync_at(kSecond, 0, 10), sync_at(kSecond + span_ns, gained_ns, 10)}));
+    EXPECT_TRUE(clock.ok());
+    return *clock;
+  };
+  const DeviceClock rated = added(kSecond, 0);
+  EXPECT_EQ(rated.uncertainty_ns(3 * kSecond), 10u + 10'000u) << "10 ppm are left";
+  EXPECT_EQ(rated.uncertainty_ns(0), 10u + 10'000u);
+  EXPECT_EQ(added(kSecond - 1, 0).uncertainty_ns(3 * kSecond - 1), 10u + 100'000u);
+  EXPECT_EQ(added(kSecond, 1'000'000).uncertainty_ns(3 * kSecond + 1'000'000), 10u + 100'000u)
+      << "no clock gains a thousandth";
+  // Gains of 999 and of 1001 millionths; losses of as many.
+  EXPECT_EQ(added(10 * kSecond, 9'990'000).line_ns(21 * kSecond + 19'980'000),
+            kEpoch + 21 * kSecond);
+  EXPECT_EQ(added(10 * kSecond, 10'010'000).line_ns(21 * kSecond + 10'010'000),
+            kEpoch + 21 * kSecond);
+  EXPECT_EQ(added(10 * kSecond, -9'980'000).line_ns(21 * kSecond - 19'960'000),
+            kEpoch + 21 * kSecond);
+  EXPECT_EQ(added(10 * kSecond, -10'010'000).line_ns(21 * kSecond - 10'010'000),
+            kEpoch + 21 * kSecond);
+}
+
+TEST(TimeLine, AtAndBetweenComparisons) {
+  TimeLine line;
+  const auto clock =
+      line.add(compared({sync_at(20 * kSecond, 1000, 30), sync_at(10 * kSecond, 0, 20)}));
+  ASSERT_TRUE(clock.ok());
+  EXPECT_EQ(clock->line_ns(10 * kSecond), kEpoch + 10 * kSecond);
+  EXPECT_EQ(clock->line_ns(20 * kSecond + 1000), kEpoch + 20 * kSecond);
+  EXPECT_EQ(clock->line_ns(15 * kSecond + 500), kEpoch + 15 * kSecond);
+  EXPECT_EQ(clock->device_ns(kEpoch + 10 * kSecond), 10 * kSecond);
+  EXPECT_EQ(clock->device_ns(kEpoch + 20 * kSecond), 20 * kSecond + 1000);
+  EXPECT_EQ(clock->device_ns(kEpoch + 15 * kSecond), 15 * kSecond + 500);
+  EXPECT_EQ(clock->uncertainty_ns(10 * kSecond), 30u) << "the larger of its neighbours";
+  EXPECT_EQ(clock->uncertainty_ns(20 * kSecond + 1000), 30u);
+  EXPECT_EQ(clock->uncertainty_ns(9 * kSecond), 20u + 10'000u);
+  EXPECT_TRUE(clock->is_compared());
+}
+
+// A second away a clock of 100 ppm may be 100 us off: so much vaguer is of no use.
+TEST(TimeLine, HowVagueAComparisonMayBe) {
+  const auto comparisons = [](uint64_t uncertainty_ns) {
+    TimeLine line;
+    return line.add(compared({sync_at(kSecond, 0, 100), sync_at(2 * kSecond, 0, uncertainty_ns)}))
+        ->comparisons();
+  };
+  EXPECT_EQ(comparisons(100'100), 2u);
+  EXPECT_EQ(comparisons(100'101), 1u);
+}
+
+TEST(TimeLine, HowTheClockIsKnownIsSaid) {
+  const auto said = [](std::vector<storage::ClockSync> syncs) {
+    TimeLine line;
+    return line.add(compared(std::move(syncs)))->sentence();
+  };
+  const std::string with = " with the collector's clock, the best within ";
+  EXPECT_EQ(said({sync_at(1, 0, 0)}), "1 comparison" + with + "0 us");
+  EXPECT_EQ(said({sync_at(1, 0, 1)}), "1 comparison" + with + "1 us");
+  EXPECT_EQ(said({sync_at(1, 0, 1000)}), "1 comparison" + with + "1 us");
+  EXPECT_EQ(said({sync_at(1, 0, 1001)}), "1 comparison" + with + "2 us");
+  EXPECT_EQ(said({sync_at(1, 0, 3000), sync_at(2, 0, 2000), sync_at(3, 0, 2500)}),
+            "1 comparison" + with + "2 us");
+  EXPECT_EQ(said({sync_at(1, 0, 2000), sync_at(kSecond, 0, 2000), sync_at(2 * kSecond, 0, 2500)}),
+            "3 comparisons" + with + "2 us");
+  storage::Manifest alone;
+  alone.identity.start_unix_ns = 1;
+  TimeLine line;
+  EXPECT_EQ(line.add(alone)->sentence(),
+            "placed by the device's own time of day: its clock was not compared");
+  EXPECT_EQ(line.add(storage::Manifest()).error().message,
+            "its clock was compared with nobody's, and it does not say when it began");
+}
+
 class MergedDump : public testing::OfflineTest {
  protected:
   // A session whose device is `offset_ns` ahead of the collector.

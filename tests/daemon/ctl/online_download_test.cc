@@ -201,5 +201,78 @@ TEST_F(DownloadTest, ListsAndDeletes) {
   EXPECT_THAT(err_.str(), HasSubstr("collectctl: it is not sealed yet"));
 }
 
+// What another version of the file left is longer than the file.
+TEST_F(DownloadTest, APartThatIsTooLongIsBegunAnew) {
+  ASSERT_EQ(download_to("copy", {"manifest.json"}), 0);
+  const fs::path part = directory_ / "copy/thread_0/index.atf.part";
+  fs::create_directories(part.parent_path());
+  std::ofstream(part) << std::string(index_.size() + 1, 'x');
+  ASSERT_EQ(download_to("copy"), 0) << err_.str();
+  EXPECT_EQ(content_of(directory_ / "copy/thread_0/index.atf"), index_);
+  EXPECT_FALSE(fs::exists(part));
+  // As long as the file is: it is whole, and takes its name when the collector has said so.
+  fs::rename(directory_ / "copy/thread_0/index.atf", part);
+  out_.str("");
+  ASSERT_EQ(download_to("copy"), 0) << err_.str();
+  EXPECT_EQ(content_of(directory_ / "copy/thread_0/index.atf"), index_);
+  EXPECT_THAT(out_.str(), HasSubstr("1 files, 0 B; 1 were there already"));
+}
+
+// Process, recording and start together tell a session from others.
+TEST_F(DownloadTest, ASessionIsKnownByItsProcessRecordingAndStart) {
+  storage::Manifest made;
+  made.identity.process_id[0] = 1;
+  made.identity.recording = 1;
+  made.identity.start_unix_ns = 1'700'000'000'000'000'000;
+  made.state = storage::SessionState::kComplete;
+  const auto code_beside = [&](const std::string& present) {
+    fs::remove_all(directory_ / "copy");
+    fs::create_directories(directory_ / "copy");
+    std::ofstream(directory_ / "copy/manifest.json") << present;
+    return download_to("copy");
+  };
+  EXPECT_EQ(code_beside(storage::manifest_to_json(made)), 0);
+  storage::Manifest other = made;
+  other.identity.process_id[0] = 2;
+  EXPECT_EQ(code_beside(storage::manifest_to_json(other)), 1);
+  other = made;
+  other.identity.recording = 2;
+  EXPECT_EQ(code_beside(storage::manifest_to_json(other)), 1);
+  other = made;
+  other.identity.start_unix_ns += 1;
+  EXPECT_EQ(code_beside(storage::manifest_to_json(other)), 1);
+  EXPECT_EQ(code_beside("{}"), 1);
+  // Of other programs nothing but the text is known.
+  collector_.add_file("manifest.json", "{}");
+  EXPECT_EQ(code_beside("{}"), 0);
+  EXPECT_EQ(code_beside("{ }"), 1);
+}
+
+// Every state but those of a recording is sealed: what is there with its size is kept.
+TEST_F(DownloadTest, WhatIsSealedIsKept) {
+  for (const auto state :
+       {api::SESSION_STATE_COMPLETE, api::SESSION_STATE_RECOVERED, api::SESSION_STATE_FAILED}) {
+    collector_.add_session(kSession, state);
+    fs::remove_all(directory_ / "copy");
+    ASSERT_EQ(download_to("copy"), 0);
+    out_.str("");
+    ASSERT_EQ(download_to("copy"), 0);
+    EXPECT_THAT(out_.str(), HasSubstr("; 2 were there already")) << state;
+    EXPECT_EQ(err_.str(), "");
+    std::ofstream(directory_ / "copy/thread_0/index.atf") << "shorter";
+    ASSERT_EQ(download_to("copy"), 0);
+    EXPECT_EQ(content_of(directory_ / "copy/thread_0/index.atf"), index_);
+  }
+  for (const auto state :
+       {api::SESSION_STATE_ACTIVE, api::SESSION_STATE_INTERRUPTED, api::SESSION_STATE_SEALING}) {
+    collector_.add_session(kSession, state);
+    err_.str("");
+    out_.str("");
+    ASSERT_EQ(download_to("copy"), 0);
+    EXPECT_THAT(err_.str(), HasSubstr("still records")) << state;
+    EXPECT_THAT(out_.str(), HasSubstr(": 1 files, 700 kB; 1 were there already"));
+  }
+}
+
 }  // namespace
 }  // namespace collect::ctl

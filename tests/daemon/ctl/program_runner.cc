@@ -4,6 +4,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <chrono>
 #include <cstdlib>
@@ -67,10 +68,22 @@ pid_t ProgramRunner::start(const std::vector<std::string>& arguments) {
   } else {
     posix_spawn_file_actions_addopen(&actions, 1, "stdout", O_WRONLY | O_CREAT | O_TRUNC, 0600);
   }
-  posix_spawn_file_actions_addopen(&actions, 2, "stderr", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (errors >= 0) {
+    posix_spawn_file_actions_adddup2(&actions, errors, 2);
+  } else {
+    posix_spawn_file_actions_addopen(&actions, 2, "stderr", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  }
+  // In the background of a script some are ignored.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t all;
+  sigfillset(&all);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t pid = 0;
-  posix_spawn(&pid, COLLECTCTL, &actions, nullptr, c_strings(command).data(),
+  posix_spawn(&pid, COLLECTCTL, &actions, &attributes, c_strings(command).data(),
               c_strings(variables).data());
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return pid;
 }

@@ -28,6 +28,7 @@ class ProgramRunner {
   // Standard output of the next programs, instead of the file that out_so_far() reads; -1: the
   // file.
   int output = -1;
+  int errors = -1;  // of standard error the same
 
   Ran run(const std::vector<std::string>& arguments);
   // In two steps, for tests that do something meanwhile.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "daemon/ctl/text.h"
+#include "tests/daemon/ctl/offline_session.h"
 
 namespace collect::ctl {
 namespace {
@@ -330,6 +331,68 @@ TEST(RunSummaryLines, OfASessionThatIsEmptyBecauseStoringFailed) {
               HasSubstr("/data/pid_1 is recovered:\n  the program's end of the recording never"));
   session.set_calls_left_out(3);
   EXPECT_THAT(run_summary_text(outcome_of({session})), HasSubstr("3 calls left out"));
+}
+
+class TopFunctions : public testing::OfflineTest {
+ protected:
+  // A stack of six functions, each of which ends 1000 ns after the one that it called.
+  void SetUp() override {
+    OfflineTest::SetUp();
+    std::vector<testing::Step> steps;
+    std::string symbols;
+    for (uint64_t i = 0; i < 6; ++i) {
+      steps.push_back({1000, testing::kCall, 0x10 + i});
+      symbols += std::string(i == 0 ? "" : ",") + R"({"function_id":"0x1)" + std::to_string(i) +
+                 R"(","name":"f)" + std::to_string(i) + "\"}";
+    }
+    for (uint64_t i = 6; i-- > 0;) {
+      steps.push_back({1000 + (6 - i) * (6 - i) * 100, testing::kReturn, 0x10 + i});
+    }
+    write_thread(0, testing::index_of(steps, 1));
+    write_text(session_ / "manifest.json", R"({"threads":[{"id":0}],"symbols":[)" + symbols + "]}");
+    recorded_.set_path(session_.string());
+    recorded_.set_state(api::SESSION_STATE_COMPLETE);
+    recorded_.set_events(12);
+  }
+  api::Session recorded_;
+};
+
+// Self times are 100, 300, 500, 700, 900 and 1100 of 3600 ns.
+TEST_F(TopFunctions, AreThoseWithTheMostSelfTime) {
+  const std::vector<TopFunction> top = top_functions(recorded_);
+  ASSERT_EQ(top.size(), kTopFunctions);
+  for (size_t i = 0; i < top.size(); ++i) {
+    EXPECT_EQ(top[i].name, "f" + std::to_string(i));
+    EXPECT_EQ(top[i].calls, 1u);
+    EXPECT_DOUBLE_EQ(top[i].self_share, (1100.0 - 200.0 * static_cast<double>(i)) / 3600.0);
+  }
+}
+
+TEST_F(TopFunctions, AreNotLookedUpWhereItTakesLongOrIsNotSealed) {
+  recorded_.set_events(kMaxQuickEvents);
+  EXPECT_FALSE(top_functions(recorded_).empty());
+  recorded_.set_events(kMaxQuickEvents + 1);
+  EXPECT_TRUE(top_functions(recorded_).empty());
+  recorded_.set_events(12);
+  recorded_.set_state(api::SESSION_STATE_ACTIVE);
+  EXPECT_TRUE(top_functions(recorded_).empty());
+  recorded_.set_state(api::SESSION_STATE_RECOVERED);
+  EXPECT_FALSE(top_functions(recorded_).empty());
+  recorded_.set_path((root_ / "none").string());
+  EXPECT_TRUE(top_functions(recorded_).empty());
+  // Calls that took no time have no shares.
+  write_thread(0, testing::index_of({{5, testing::kCall, 0x10}, {5, testing::kReturn, 0x10}}, 1));
+  recorded_.set_path(session_.string());
+  EXPECT_TRUE(top_functions(recorded_).empty());
+}
+
+TEST(RunSummaryLines, TheLargestOfNoneIsNone) {
+  EXPECT_EQ(largest_session({}), nullptr);
+  api::Session empty = recorded();
+  empty.set_events(0);
+  EXPECT_EQ(largest_session({empty, empty}), nullptr);
+  const std::vector<api::Session> two = {empty, recorded()};
+  EXPECT_EQ(largest_session(two), &two[1]);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -16,6 +15,7 @@
 #include "daemon/ctl/inspect.h"
 #include "daemon/ctl/recover.h"
 #include "daemon/ctl/report.h"
+#include "daemon/ctl/symbolize.h"
 #include "daemon/ctl/verify.h"
 #include "tests/formats/reference_files.h"
 
@@ -121,13 +121,6 @@ int run_convert(const Words& words, std::ostream& out, std::ostream& err) {
   return convert(options, out, err);
 }
 
-Strings lines_of(const std::string& text) {
-  Strings lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
 uint64_t size_of(const fs::path& path) {
   if (fs::is_regular_file(path)) return fs::file_size(path);
   uint64_t bytes = 0;
@@ -174,6 +167,11 @@ int WordsTest::run_command(const Strings& line, std::ostream& out, std::ostream&
   if (line[0] == "dump") return run_dump(words, out, err);
   if (line[0] == "report") return run_report(words, out, err);
   if (line[0] == "convert") return run_convert(words, out, err);
+  if (line[0] == "symbolize") {
+    return symbolize(
+        {.path = words.paths.at(0), .directories = words.all("--symbols"), .json = as_json}, out,
+        err);
+  }
   EXPECT_EQ(line[0], "recover");
   return recover({.path = words.paths.at(0),
                   .output = words.one("-o"),
@@ -197,10 +195,10 @@ int WordsTest::run(const std::string& line) {
   for (std::string word; in >> word;) words.push_back(word);
   for (size_t i = 1; i < words.size(); ++i) {
     const std::string& before = words[i - 1];
-    const bool is_value = before.starts_with("--") && before != "--diff" && before != "--json" &&
-                          before != "--strict" && before != "--allow-incomplete" &&
-                          before != "--merged" && before != "--detail" && before != "--force" &&
-                          before != "--percentiles";
+    const bool is_value = before.starts_with("--") && before != "--diff" && before != "--symbols" &&
+                          before != "--json" && before != "--strict" &&
+                          before != "--allow-incomplete" && before != "--merged" &&
+                          before != "--detail" && before != "--force" && before != "--percentiles";
     if (!words[i].starts_with("-") && !is_value) words[i] = at(words[i]);
   }
   std::ostringstream out, err;
@@ -208,34 +206,13 @@ int WordsTest::run(const std::string& line) {
   said_ = out.str();
   const bool has_report = words[0] == "convert" && !said_.empty() && said_.front() == '{';
   if (has_report) check_written(said_);
-  text_ += "$ " + line + "\n" + said_;
-  if (!said_.empty() && said_.back() != '\n') text_ += "\n(no end of the line)\n";
-  for (const std::string& said : lines_of(err.str())) text_ += "! " + said + "\n";
-  text_ += "exit code " + std::to_string(code) + "\n\n";
+  text_.add(line, said_, err.str(), code);
   return code;
 }
 
 void WordsTest::expect_words(const std::string& name) {
-  for (size_t found; (found = text_.find(root_.string())) != std::string::npos;) {
-    text_.replace(found, root_.string().size(), "DIR");
-  }
-  // A manifest says when it was made: its size is compared above, and not its digits.
-  text_ = std::regex_replace(text_, std::regex("(/pid_[0-9]+\",\"bytes\":)[0-9]+"), "$1N");
-  text_ = std::regex_replace(text_, std::regex("(/pid_[0-9]+): [0-9.]+ k?B\n"), "$1: N\n");
-  const fs::path file = fs::path(WORDS_EXPECTED) / (name + ".txt");
-  if (std::getenv("COLLECT_WRITE_WORDS") != nullptr) {
-    reference::write_file(file, {text_.begin(), text_.end()});
-    return;
-  }
-  const Octets bytes = reference::file_bytes(file);
-  const Strings expected = lines_of({bytes.begin(), bytes.end()}), said = lines_of(text_);
-  std::string command;
-  for (size_t i = 0; i < std::max(expected.size(), said.size()); ++i) {
-    const std::string& is = i < said.size() ? said[i] : "(nothing more)";
-    const std::string& was = i < expected.size() ? expected[i] : "(nothing more)";
-    if (is.starts_with("$ ")) command = is;
-    ASSERT_EQ(is, was) << file.string() << ":" << i + 1 << ", " << command;
-  }
+  text_.show_as(root_.string(), "DIR");
+  text_.expect(name);
 }
 
 }  // namespace collect::ctl::testing

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/daemon/ctl/words/golden_text.h"
 #include "tests/daemon/ctl/words/inputs.h"
 
 namespace collect::ctl::testing {
@@ -37,7 +38,7 @@ class WordsTest : public ::testing::Test {
   void check_written(const std::string& report);
 
   std::string said_;
-  std::string text_;
+  GoldenText text_;
 };
 
 }  // namespace collect::ctl::testing
