@@ -325,6 +325,8 @@ std::vector<double> timebases(const std::string& root, uint64_t start_ns, uint64
 TEST_F(CarriedTest, TimebasesAreWholeMillisecondsWhereTheClockHasRoom) {
   constexpr uint64_t kDay = 1'700'000'000'000'500'000;  // half a millisecond into one
   EXPECT_THAT(timebases(root_, 7'000'000, kDay, 1000), ElementsAre(1'700'000'000'000.0));
+  EXPECT_THAT(timebases(root_, 500'000, kDay, 1000), ElementsAre(1'700'000'000'000.0));
+  EXPECT_THAT(timebases(root_, 499'000, kDay, 1000), ElementsAre(1'700'000'000'000.5));
   EXPECT_THAT(timebases(root_, 1000, kDay, 1000), ElementsAre(1'700'000'000'000.5));
   // Without a time of day, the second file stands at its distance from the first.
   constexpr uint64_t kTwoHours = 7'200'000'000'000;
@@ -345,6 +347,20 @@ TEST_F(CarriedTest, OnATerminalItSaysHowFarItIs) {
   // By way of a session, whose making is half of it.
   ASSERT_EQ(run(at("x.rtc"), Target::kDial9, at("x.bin"), options), 0);
   EXPECT_THAT(err_.str(), ::testing::StartsWith(kLineAgain + std::string("converting 50 %")));
+}
+
+TEST_F(CarriedTest, ACopySaysHowFarItIs) {
+  const std::string session = full_session(root_ / "s", atf::Version::kV2);
+  ConvertOptions options;
+  options.progress = true;
+  for (const Target target : {Target::kRtc, Target::kDial9, Target::kWtf}) {
+    ASSERT_LE(run(session, target, at("one")), 1);
+    EXPECT_EQ(run(at("one"), target, at("two"), options), 0);
+    EXPECT_EQ(text_of(at("one")), text_of(at("two")));
+    // Besides the line that is made empty at the end.
+    EXPECT_THAT(err_.str(), ::testing::StartsWith(kLineAgain));
+    EXPECT_NE(err_.str(), kLineAgain) << name_of(target);
+  }
 }
 
 TEST_F(CarriedTest, AStreamSaysHowFarItIsEveryMegabyte) {

@@ -11,6 +11,7 @@
 #include "daemon/ctl/convert/whole_session.h"
 #include "daemon/ctl/dump.h"
 #include "formats/dial9/check.h"
+#include "formats/dial9/writer.h"
 #include "tests/daemon/ctl/convert_fixture.h"
 #include "tests/daemon/ctl/words/inputs.h"
 
@@ -406,6 +407,50 @@ TEST_F(SessionInputs, ThreadsOfAnotherVersionAreLeftOutOfAContainer) {
   EXPECT_EQ(report_["left_out"].size(), 1u);
   EXPECT_FALSE(fs::exists(written() + "/thread_1/index.atf") &&
                fs::file_size(written() + "/thread_1/index.atf") > 200);
+}
+
+TEST_F(SessionInputs, AStreamThatTheManifestNamesAndThatIsNotThere) {
+  storage::PosixFs files(at("streamed"));
+  storage::SessionOptions options;
+  options.root = at("streamed");
+  options.symbolize = false;
+  auto writer = storage::SessionWriter::create(files, options, {});
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE((*writer)->open_stream({1, 77, "main", 1000}).ok());
+  dial9::Encoder frames;
+  const auto type = *frames.define({0, "Tick", true, {}});
+  frames.begin_event(type, 1);
+  ASSERT_TRUE(frames.end_event());
+  const Bytes stream = frames.bytes();
+  ASSERT_TRUE((*writer)->append_foreign(storage::ForeignKind::kDial9, {&stream, 1}).ok());
+  ASSERT_TRUE((*writer)->end_foreign(storage::ForeignKind::kDial9, 0, "").ok());
+  storage::StreamEnd end;
+  end.stream_id = 1;
+  ASSERT_TRUE((*writer)->close_stream(end).ok());
+  ASSERT_TRUE((*writer)->seal(storage::SessionState::kComplete, "exit").ok());
+  const std::string session = (*writer)->directory();
+  fs::remove(session + "/stream.dial9");
+  EXPECT_EQ(run(session, Target::kRtc, at("x.rtc")), 1);
+  EXPECT_THAT(missing(), ElementsAre(StartsWith("not found: " + session + "/stream.dial9: ")));
+  // A thread by itself has no such streams.
+  EXPECT_EQ(run(session + "/thread_0", Target::kRtc, at("x.rtc")), 0) << err_.str();
+}
+
+TEST_F(SessionInputs, NamesAreSymbolsInWhateverOrderTheManifestHasThem) {
+  const fs::path session = small();
+  change_manifest(session, [](storage::Manifest& manifest) {
+    std::reverse(manifest.symbols.begin(), manifest.symbols.end());
+    manifest.symbols.push_back(manifest.symbols[1]);
+  });
+  EXPECT_EQ(run(session.string(), Target::kDial9, at("x.bin")), 0) << err_.str();
+  EXPECT_THAT(
+      dumped(at("x.bin"), {"FunctionInfo"}),
+      ElementsAre("0.000001000  FunctionInfo  function=30064771088 name=\"main()\" is_symbol=true",
+                  "0.000001500  FunctionInfo  function=30064771104 name=\"app::draw(int)\" "
+                  "is_symbol=true",
+                  "0.000002700  FunctionInfo  function=30064771136 name=\"libx.so+0x40\" "
+                  "is_symbol=false",
+                  "0.000009000  FunctionInfo  function=77 name=\"never called\" is_symbol=true"));
 }
 
 // ---- order
