@@ -209,6 +209,11 @@ TEST_F(SessionInputs, ASessionIsMadeBesideItsPlaceForItsOwnerAlone) {
   EXPECT_FALSE(fs::exists(at("other")));
   EXPECT_EQ(make_whole_session(root, fails).code(), Code::kDamaged);
   EXPECT_THAT(std::distance(fs::directory_iterator(root), {}), 1);
+  // What cannot be moved is said at once, and not that every name is taken.
+  const auto elsewhere = [](const std::string& path) -> Result<std::string> {
+    return path + "/nowhere/pid_1";
+  };
+  EXPECT_EQ(make_whole_session(root, elsewhere).code(), Code::kNotFound);
   write_text(at("file"), "x");
   EXPECT_FALSE(make_whole_session(at("file/root"), fails).ok());
   EXPECT_FALSE(make_whole_session(at("file"), fails).ok());
