@@ -85,7 +85,7 @@ void append_base64(std::string& out, Bytes bytes) {
 std::optional<std::vector<uint8_t>> decode_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
   size_t padding = 0;
-  while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;
+  while (padding < 2 && text.substr(0, text.size() - padding).ends_with('=')) ++padding;
   std::vector<uint8_t> bytes;
   for (size_t i = 0; i < text.size(); i += 4) {
     const size_t missing = i + 4 == text.size() ? padding : 0;

@@ -275,6 +275,8 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
 
+    # Tests run in other directories, and name the file of what they reach.
+    options.work = os.path.abspath(options.work)
     copy = Copy(options.work, options.room, options.tests)
     with open(os.path.join(options.work, "mutants.json")) as planted:
         mutants = json.load(planted)

@@ -214,8 +214,9 @@ Status SessionStream::detail(size_t position, const atf::IndexEvent& event) {
 }
 
 Status SessionStream::explain(uint64_t ns, uint64_t function_id) {
+  if (explained_.contains(function_id)) return {};
   if (explained_.size() == kMaxExplained) explained_.clear();
-  if (!explained_.insert(function_id).second) return {};
+  explained_.insert(function_id);
   return out_.function(ns, function_id, names_.name_of(function_id), names_.is_symbol(function_id));
 }
 

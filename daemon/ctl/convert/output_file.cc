@@ -145,9 +145,7 @@ Status OutputFile::give_name() {
   }
   const int renamed =
       ::renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str());
-  if (renamed != 0) return errno_error(errno, path_);
-  forget_temporary();
-  return {};
+  return renamed == 0 ? Status() : Status(errno_error(errno, path_));
 }
 
 Status OutputFile::commit() {

@@ -34,8 +34,6 @@ struct SessionBuilder::Thread {
     std::vector<uint8_t> bytes;
     uint64_t first_seq = 0;
     uint32_t count = 0;
-    uint64_t first_ns = 0;
-    uint64_t last_ns = 0;
     uint64_t lost_total = 0;
     uint32_t lost_reasons = 0;
     uint64_t lost_first_ns = 0;
@@ -116,8 +114,7 @@ void SessionBuilder::put_index_event(Thread& thread, uint64_t ns, uint64_t funct
   index.bytes.resize(at + atf::kEventBytes);
   atf::encode_index_event(version_, event,
                           std::span<uint8_t, atf::kEventBytes>(&index.bytes[at], atf::kEventBytes));
-  if (index.count++ == 0) index.first_ns = ns;
-  index.last_ns = ns;
+  ++index.count;
 }
 
 Status SessionBuilder::event(uint32_t position, uint64_t ns, uint64_t function_id,
@@ -148,8 +145,7 @@ Status SessionBuilder::event(uint32_t position, uint64_t ns, uint64_t function_i
     const size_t written =
         atf::encode_detail_record(version_, record, MutableBytes(detail.bytes).subspan(at));
     COLLECT_CHECK(written == detail.bytes.size() - at);
-    if (detail.count++ == 0) detail.first_ns = ns;
-    detail.last_ns = ns;
+    ++detail.count;
   }
   const bool full =
       index.count == kPageEvents || thread.lane(Lane::kDetail).bytes.size() >= kPageDetailBytes;
@@ -183,9 +179,7 @@ Status SessionBuilder::flush(Thread& thread) {
     page.lost_total = lane.lost_total;
     page.lost_first_ns = lane.lost_first_ns;
     page.lost_last_ns = lane.lost_last_ns;
-    page.first_ns = lane.first_ns;
-    page.last_ns = lane.last_ns;
-    page.bytes = lane.bytes;
+    page.bytes = lane.bytes;  // its times are for containers, of which this session has none
     COLLECT_TRY(writer_->append_pages({&page, 1}));
     lane.first_seq += lane.count;
     lane.count = 0;

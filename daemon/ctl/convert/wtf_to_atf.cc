@@ -128,7 +128,7 @@ void WtfToAtf::read_header() {
   const json metadata = json::parse(header.metadata, nullptr, /*allow_exceptions=*/false);
   if (!metadata.is_object()) return;
   const auto ours = metadata.find(kMetadataKey);
-  if (ours == metadata.end() || !ours->is_object()) return;
+  if (ours == metadata.end()) return;
   const auto number = [&](const char* key, uint64_t most) -> uint64_t {
     const auto at = ours->find(key);
     if (at == ours->end() || !at->is_number_unsigned()) return 0;

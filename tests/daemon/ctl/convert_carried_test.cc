@@ -18,7 +18,7 @@
 #include "formats/dial9/writer.h"
 #include "formats/wtf/check.h"
 #include "storage/manifest.h"
-#include "tests/daemon/ctl/offline_session.h"
+#include "tests/daemon/ctl/convert_fixture.h"
 #include "tests/daemon/ctl/words/inputs.h"
 
 namespace collect::ctl {
@@ -38,41 +38,7 @@ namespace fs = std::filesystem;
 constexpr size_t kArchAt = 6;  // in an index's header
 constexpr const char* kLineAgain = "\r\x1b[K";
 
-class CarriedTest : public testing::OfflineTest {
- protected:
-  std::string at(const std::string& name) const { return (root_ / name).string(); }
-  int run(const std::string& input, Target to, const std::string& output,
-          ConvertOptions options = {}) {
-    options.inputs = {input};
-    options.to = to;
-    options.output = output;
-    options.json = true;
-    options.force = true;
-    out_.str("");
-    err_.str("");
-    const int code = convert(options, out_, err_);
-    report_ = json::parse(out_.str(), nullptr, false);
-    return code;
-  }
-  std::string written() const { return report_["written"][0]["path"]; }
-  // By way of a file of that format, back into a session.
-  std::string by_way_of(Target format, const std::string& session) {
-    EXPECT_LE(run(session, format, at("between")), 1) << err_.str();
-    EXPECT_LE(run(at("between"), Target::kAtf, at("back")), 1) << err_.str();
-    return written();
-  }
-  static std::string text_of(const fs::path& path) {
-    std::ifstream in(path);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-  static storage::Manifest manifest_of(const fs::path& session) {
-    auto manifest = storage::manifest_from_json(text_of(session / "manifest.json"));
-    EXPECT_TRUE(manifest.ok());
-    return manifest.ok() ? std::move(*manifest) : storage::Manifest();
-  }
-
-  json report_;
-};
+class CarriedTest : public testing::ConvertTest {};
 
 void expect_same_process(const storage::SessionIdentity& was, const storage::SessionIdentity& is) {
   EXPECT_EQ(is.process_name, was.process_name);
@@ -361,6 +327,8 @@ std::vector<double> timebases(const std::string& root, uint64_t start_ns, uint64
 TEST_F(CarriedTest, TimebasesAreWholeMillisecondsWhereTheClockHasRoom) {
   constexpr uint64_t kDay = 1'700'000'000'000'500'000;  // half a millisecond into one
   EXPECT_THAT(timebases(root_, 7'000'000, kDay, 1000), ElementsAre(1'700'000'000'000.0));
+  EXPECT_THAT(timebases(root_, 500'000, kDay, 1000), ElementsAre(1'700'000'000'000.0));
+  EXPECT_THAT(timebases(root_, 499'000, kDay, 1000), ElementsAre(1'700'000'000'000.5));
   EXPECT_THAT(timebases(root_, 1000, kDay, 1000), ElementsAre(1'700'000'000'000.5));
   // Without a time of day, the second file stands at its distance from the first.
   constexpr uint64_t kTwoHours = 7'200'000'000'000;
@@ -381,6 +349,20 @@ TEST_F(CarriedTest, OnATerminalItSaysHowFarItIs) {
   // By way of a session, whose making is half of it.
   ASSERT_EQ(run(at("x.rtc"), Target::kDial9, at("x.bin"), options), 0);
   EXPECT_THAT(err_.str(), ::testing::StartsWith(kLineAgain + std::string("converting 50 %")));
+}
+
+TEST_F(CarriedTest, ACopySaysHowFarItIs) {
+  const std::string session = full_session(root_ / "s", atf::Version::kV2);
+  ConvertOptions options;
+  options.progress = true;
+  for (const Target target : {Target::kRtc, Target::kDial9, Target::kWtf}) {
+    ASSERT_LE(run(session, target, at("one")), 1);
+    EXPECT_EQ(run(at("one"), target, at("two"), options), 0);
+    EXPECT_EQ(text_of(at("one")), text_of(at("two")));
+    // Besides the line that is made empty at the end.
+    EXPECT_THAT(err_.str(), ::testing::StartsWith(kLineAgain));
+    EXPECT_NE(err_.str(), kLineAgain) << name_of(target);
+  }
 }
 
 TEST_F(CarriedTest, AStreamSaysHowFarItIsEveryMegabyte) {

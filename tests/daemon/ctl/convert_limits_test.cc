@@ -21,7 +21,8 @@
 #include "formats/dial9/writer.h"
 #include "formats/wtf/writer.h"
 #include "storage/manifest.h"
-#include "tests/daemon/ctl/offline_session.h"
+#include "tests/daemon/ctl/built_streams.h"
+#include "tests/daemon/ctl/convert_fixture.h"
 
 namespace collect::ctl {
 namespace {
@@ -33,42 +34,14 @@ using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 namespace d9 = dial9_session;
 
-using Octets = std::vector<uint8_t>;
-using Left = std::map<std::string, uint64_t>;
+using testing::Left;
+using testing::Made;
+using testing::Octets;
+using testing::OurStream;
+using testing::ServiceStream;
+using testing::WtfStream;
 
-// What became of a file.
-struct Made {
-  storage::Manifest manifest;
-  ConvertLog log;
-  uint64_t moved_times = 0, repeated_markers = 0, more_markers = 0;
-  std::string directory;
-
-  const Left& left_out() const { return log.left_out(); }
-};
-
-class ConvertLimits : public testing::OfflineTest {
- protected:
-  template <class Convert>
-  Made made_of(const Octets& file, Convert convert) {
-    Made made;
-    SessionBuilder builder((root_ / "made").string(), atf::Version::kV2);
-    const Status status = convert(Bytes(file), builder, made.log);
-    EXPECT_TRUE(status.ok()) << to_string(status.error());
-    made.moved_times = builder.moved_times();
-    made.repeated_markers = builder.repeated_markers();
-    made.more_markers = builder.more_markers();
-    const auto session = builder.finish(true, "test");
-    EXPECT_TRUE(session.ok());
-    made.directory = *session;
-    std::ifstream in(*session + "/manifest.json");
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
-    auto manifest = storage::manifest_from_json(text);
-    EXPECT_TRUE(manifest.ok());
-    made.manifest = std::move(*manifest);
-    fs::remove_all(root_ / "made");
-    return made;
-  }
-};
+class ConvertLimits : public testing::ConvertTest {};
 
 TEST(EventTallies, NamesAreBounded) {
   EventTally tally;
@@ -139,29 +112,6 @@ TEST(ConvertWords, ListsAreBoundedAndWhatIsNotListedIsCounted) {
 
 // ---- a service
 
-struct ServiceStream {
-  ServiceStream() {
-    const auto number = FieldType::kVarint;
-    start = *out.define(
-        {0, "PollStart", true, {{"worker_id", number}, {"spawn_loc", FieldType::kString}}});
-    end = *out.define({1, "PollEnd", true, {{"worker_id", number}}});
-  }
-  void begin_poll(uint64_t ns, uint64_t worker, std::string_view where) {
-    out.begin_event(start, ns);
-    out.put_varint(worker);
-    out.put_string(where);
-    EXPECT_TRUE(out.end_event());
-  }
-  void end_poll(uint64_t ns, uint64_t worker) {
-    out.begin_event(end, ns);
-    out.put_varint(worker);
-    EXPECT_TRUE(out.end_event());
-  }
-
-  dial9::Encoder out;
-  dial9::EventType start, end;
-};
-
 // Gives the workers every event to see, or the last ones to add: a thread takes long to make.
 class GivesWorkers : public dial9::Visitor {
  public:
@@ -230,80 +180,6 @@ TEST_F(ConvertLimits, EventsThatAreSorted) {
 }
 
 // ---- a session in a stream
-
-class OurStream {
- public:
-  OurStream() {
-    const auto number = FieldType::kVarint;
-    const auto text = FieldType::kString;
-    define(metadata, d9::kMetadata, {{"entries", FieldType::kStringMap}});
-    define(module, d9::kModule,
-           {{"module", number},
-            {"path", text},
-            {"build_id", FieldType::kBytes},
-            {"base_address", number},
-            {"size", number},
-            {"unloaded_ns", number}});
-    define(thread, d9::kThread, {{"thread", number}, {"thread_id", number}, {"name", text}});
-    define(call, d9::kCall, {{"thread", number}, {"function", number}});
-    define(
-        detail, d9::kDetail,
-        {{"thread", number}, {"kind", number}, {"flags", number}, {"payload", FieldType::kBytes}});
-    define(gap, d9::kGap,
-           {{"thread", number},
-            {"lane", number},
-            {"lost", number},
-            {"reasons", number},
-            {"first_ns", number},
-            {"last_ns", number}});
-    define(marker, d9::kMarker, {{"text", text}});
-    define(other, "Other", {{"n", number}});
-  }
-  void head(std::vector<dial9::StringPair> entries = {}) {
-    entries.push_back({d9::kSessionKey, "1"});
-    out.begin_event(metadata, 100);
-    out.put_string_map(entries);
-    end();
-  }
-  // Numbers alone.
-  void put(dial9::EventType type, uint64_t ns, std::initializer_list<uint64_t> values) {
-    out.begin_event(type, ns);
-    for (const uint64_t value : values) out.put_varint(value);
-    end();
-  }
-  void put_detail(uint64_t ns, uint64_t n, uint64_t kind, uint64_t flags, const Octets& payload) {
-    out.begin_event(detail, ns);
-    for (const uint64_t value : {n, kind, flags}) out.put_varint(value);
-    out.put_bytes(payload);
-    end();
-  }
-  void put_module(uint64_t id, std::string_view path, const Octets& build_id) {
-    out.begin_event(module, 600);
-    out.put_varint(id);
-    out.put_string(path);
-    out.put_bytes(build_id);
-    for (int i = 0; i < 3; ++i) out.put_varint(0);
-    end();
-  }
-  void put_thread(uint64_t n, uint64_t thread_id, std::string_view name) {
-    out.begin_event(thread, 700);
-    out.put_varint(n);
-    out.put_varint(thread_id);
-    out.put_string(name);
-    end();
-  }
-
-  dial9::Encoder out;
-  dial9::EventType metadata, module, thread, call, detail, gap, marker, other;
-
- private:
-  void define(dial9::EventType& type, std::string_view name, std::vector<dial9::Field> fields) {
-    type = *out.define({next_++, std::string(name), true, std::move(fields)});
-  }
-  void end() { EXPECT_TRUE(out.end_event()) << to_text(out.refusal()); }
-
-  uint16_t next_ = 256;
-};
 
 TEST_F(ConvertLimits, TextsOfAProcess) {
   OurStream stream;
@@ -434,25 +310,6 @@ TEST_F(ConvertLimits, WhatStandsBeforeTheHeadAndBehindASecondOne) {
 }
 
 // ---- WTF-trace
-
-class WtfStream {
- public:
-  explicit WtfStream(const wtf::FileHeader& header = {}) : writer_(sink_, {.pair_scopes = false}) {
-    EXPECT_TRUE(writer_.begin(header).ok());
-    zone_ = *writer_.create_zone("zone");
-    EXPECT_TRUE(writer_.set_zone(zone_).ok());
-  }
-  wtf::Writer* operator->() { return &writer_; }
-  Octets take() {
-    EXPECT_TRUE(writer_.finish().ok());
-    return sink_.bytes();
-  }
-
- private:
-  VectorSink sink_;
-  wtf::Writer writer_;
-  uint16_t zone_ = 0;
-};
 
 // Those of the same time and text are one.
 TEST_F(ConvertLimits, MarkersOfASession) {

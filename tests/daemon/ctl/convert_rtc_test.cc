@@ -389,6 +389,14 @@ TEST_F(RtcTest, AStreamOfAnotherFormatGoesAlong) {
   const std::string session = (*writer)->directory();
   const std::string container = (directory_ / "one.rtc").string();
   ASSERT_EQ(run_convert({session}, Target::kRtc, container), 0) << err_.str();
+  // A manifest counts what stands before it.
+  const std::vector<json> manifests = dumped(container)["manifest"];
+  ASSERT_EQ(manifests.size(), 2u);
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    const auto manifest = storage::manifest_from_json(manifests[i]["text"].get<std::string>());
+    ASSERT_TRUE(manifest.ok());
+    EXPECT_EQ(manifest->foreign_streams.size(), i);
+  }
   for (const std::string& input : {session, container}) {
     ASSERT_EQ(run_convert({input}, Target::kAtf, directory_ / "made"), 0) << err_.str();
     EXPECT_EQ(bytes_of(written() + "/stream.dial9"), std::string(stream.begin(), stream.end()));

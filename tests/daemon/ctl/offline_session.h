@@ -22,6 +22,7 @@ struct Step {
   uint64_t ns;
   atf::EventKind kind;
   uint64_t function_id;
+  uint64_t detail_seq = atf::kNoDetail;
 };
 
 inline constexpr auto kCall = atf::EventKind::kCall;
@@ -36,6 +37,7 @@ inline std::vector<uint8_t> index_of(const std::vector<Step>& steps, uint32_t ti
     event.timestamp_ns = step.ns;
     event.kind = step.kind;
     event.function_id = step.function_id;
+    event.detail_seq = step.detail_seq;
     uint8_t bytes[atf::kEventBytes];
     encode_index_event(atf::Version::kV2, event, bytes);
     atf::testing::append(events, bytes);

@@ -120,6 +120,7 @@ TEST(JsonParts, WhatIsNoTextStandsAsBytes) {
   for (const auto& [type, bytes, is_text] : {std::tuple{0x30000u, "a\0b\0"sv, true},
                                              {0x30000u, "a\0b"sv, false},
                                              {0x30000u, "a\0\xFF\0"sv, false},
+                                             {0x30000u, "\xFF\0a\0"sv, false},
                                              {0x30000u, ""sv, true},
                                              {0x40001u, "text"sv, true},
                                              {0x40001u, "\xFF"sv, false},
@@ -328,6 +329,22 @@ TEST(JsonParts, EventsAreAnArrayOrNone) {
 }
 
 // Parts beyond what a chunk may have.
+// Not even as a chunk without parts.
+TEST(JsonParts, AChunkWithoutAListOfPartsIsLeftOut) {
+  for (const char* members : {"", R"(,"parts":5)", R"(,"parts":{})", R"(,"parts":null)"}) {
+    VectorSink binary;
+    Findings findings;
+    const std::string text =
+        R"({"wtfVersion":1,"formatVersion":10,"chunks":[{"id":1,"type":"event_data")" +
+        std::string(members) + "}]}";
+    const auto totals = json_to_binary(octets(text), binary, findings);
+    ASSERT_TRUE(totals.ok());
+    EXPECT_EQ(totals->chunks, 0u);
+    EXPECT_EQ(binary.bytes().size(), kFileHeaderBytes);
+    EXPECT_TRUE(findings.has(Rule::kJsonShape)) << members;
+  }
+}
+
 TEST(JsonParts, PartsHaveALimit) {
   for (const size_t count : {kMaxParts, kMaxParts + 1}) {
     std::string text =

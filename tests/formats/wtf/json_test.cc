@@ -166,6 +166,31 @@ TEST(Json, HalvesOfCharactersStandAsTheirBytes) {
   }
 }
 
+// A first half and the unit behind it.
+TEST(Json, OnlyAWholePairIsACharacter) {
+  for (const auto& [low, is_pair] : {std::pair<char16_t, bool>{0xDBFF, false},
+                                     {0xDC00, true},
+                                     {0xDFFF, true},
+                                     {0xE000, false},
+                                     {0x0041, false}}) {
+    VectorSink file, back;
+    Writer writer(file);
+    ASSERT_TRUE(writer.begin(FileHeader{}).ok());
+    ASSERT_TRUE(writer.set_zone(writer.create_zone("z").value()).ok());
+    const uint32_t type = writer.define_instance("t", "wchar[] w").value();
+    const char16_t units[] = {0xD83D, low, 0x0042};
+    ASSERT_TRUE(writer.event(type, 0, {Arg::array(std::span<const char16_t>(units))}).ok());
+    ASSERT_TRUE(writer.finish().ok());
+    const auto text = to_json(file.bytes(), {});
+    const json document = json::parse(text);
+    const json& parts = document["chunks"][1]["parts"];
+    EXPECT_EQ(parts[parts.size() - 1]["events"].back().contains("raw"), !is_pair) << int{low};
+    Findings findings;
+    ASSERT_TRUE(json_to_binary(text, back, findings).ok());
+    EXPECT_EQ(back.bytes(), file.bytes()) << int{low};
+  }
+}
+
 TEST(Json, NumbersThatJsonHasNoneForAreTexts) {
   VectorSink file, back;
   Writer writer(file);
