@@ -9,7 +9,6 @@ namespace collect::ingest {
 namespace {
 
 using principal::Resource;
-using storage::SessionState;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -251,7 +250,8 @@ TEST_F(SessionPipeTest, ASessionBeginsWhereThereIsRoomForItAndAMegabyte) {
 
 TEST_F(SessionPipeTest, OnlyWhatIsCompleteIsRemembered) {
   begin();
-  const auto sealed_as = [&](uint32_t recording, SessionState state, bool has_open_stream) {
+  const auto sealed_as = [&](uint32_t recording, storage::SessionState state,
+                             bool has_open_stream) {
     opened_.reset();
     sealed_.reset();
     pipe_ =
@@ -270,16 +270,19 @@ TEST_F(SessionPipeTest, OnlyWhatIsCompleteIsRemembered) {
     EXPECT_EQ(account_->used(Resource::kDescriptors), 0u);
     return sealed_->state;
   };
-  EXPECT_EQ(sealed_as(1, SessionState::kComplete, false), SessionState::kComplete);
+  EXPECT_EQ(sealed_as(1, storage::SessionState::kComplete, false),
+            storage::SessionState::kComplete);
   const auto place = core_->completed.find({7}, 1, 4711).place;
   ASSERT_TRUE(place.has_value());
   EXPECT_EQ(place->pid, 4711u);
   EXPECT_EQ(place->name, opened_->name);
   EXPECT_EQ(place->directory, opened_->directory);
-  EXPECT_EQ(sealed_as(2, SessionState::kRecovered, false), SessionState::kRecovered);
+  EXPECT_EQ(sealed_as(2, storage::SessionState::kRecovered, false),
+            storage::SessionState::kRecovered);
   EXPECT_FALSE(core_->completed.find({7}, 2, 4711).place);
   // Its agent has said all of it, but the last counts of a thread are not there.
-  EXPECT_EQ(sealed_as(3, SessionState::kComplete, true), SessionState::kRecovered);
+  EXPECT_EQ(sealed_as(3, storage::SessionState::kComplete, true),
+            storage::SessionState::kRecovered);
   EXPECT_TRUE(core_->completed.find({7}, 3, 4711).place) << "nothing more is to come";
   EXPECT_FALSE(sealed_->health.is_complete());
 }
@@ -316,7 +319,7 @@ TEST_F(SessionPipeTest, FunctionsThatOccurAreToBeNamed) {
     pipe_->push(SessionOpen{{}, std::nullopt});
     pipe_->push(storage::StreamInfo{1, 11, "thread", 1});
     for (uint64_t at = 0; at < count; ++at) push_page(at, Bytes(events).subspan(at * 32, 32));
-    pipe_->push(SessionSeal{SessionState::kRecovered, "cut"});
+    pipe_->push(SessionSeal{storage::SessionState::kRecovered, "cut"});
     EXPECT_TRUE(loop_.run_until([this] { return sealed_.has_value(); }));
     return sealed_->symbols;
   };
@@ -340,7 +343,7 @@ TEST_F(SessionPipeTest, WhereNobodyWantsNamesNobodyIsAsked) {
   const auto events = fakes::index_events(0, 1);
   pipe_->push(storage::StreamInfo{1, 11, "thread", 1});
   push_page(0, events);
-  pipe_->push(SessionSeal{SessionState::kRecovered, "cut"});
+  pipe_->push(SessionSeal{storage::SessionState::kRecovered, "cut"});
   ASSERT_TRUE(loop_.run_until([this] { return sealed_.has_value(); }));
   EXPECT_THAT(namer.asked, IsEmpty());
   pipe_.reset();
@@ -353,11 +356,11 @@ TEST_F(SessionPipeTest, ASealThatFailsSaysWhy) {
   open();
   settle();
   hold();
-  pipe_->push(SessionSeal{SessionState::kComplete, "exit"});
+  pipe_->push(SessionSeal{storage::SessionState::kComplete, "exit"});
   faulty_.set_plan({.fail_at = faulty_.changes(), .lasting = true});
   let_go();
   ASSERT_TRUE(loop_.run_until([this] { return sealed_.has_value(); }));
-  EXPECT_EQ(sealed_->state, SessionState::kFailed);
+  EXPECT_EQ(sealed_->state, storage::SessionState::kFailed);
   EXPECT_THAT(sealed_->reason, testing::StartsWith("exit; sealing failed: "));
   EXPECT_FALSE(sealed_->held_up) << "a broken disk does not get better";
   EXPECT_FALSE(core_->completed.find({7}, 1, 0).place);
@@ -375,11 +378,11 @@ TEST_F(SessionPipeTest, AFailureIsNotSaidTwice) {
   pipe_->push(storage::StreamInfo{1, 11, "thread", 1});
   const auto events = fakes::index_events(0, 1);
   push_page(0, events);
-  pipe_->push(SessionSeal{SessionState::kComplete, "exit"});
+  pipe_->push(SessionSeal{storage::SessionState::kComplete, "exit"});
   let_go();
   ASSERT_TRUE(loop_.run_until([this] { return sealed_.has_value() && failed_.has_value(); }));
   EXPECT_TRUE(is_storage_fault(failed_->code));
-  EXPECT_EQ(sealed_->state, SessionState::kFailed);
+  EXPECT_EQ(sealed_->state, storage::SessionState::kFailed);
   EXPECT_THAT(sealed_->reason, testing::StartsWith(to_string(*failed_)));
   core_->writers.stop();
 }
@@ -401,7 +404,7 @@ TEST_F(SessionPipeTest, WhatCannotGoOnIsRecovered) {
   pipe_->push(storage::StreamInfo{1, 11, "thread", 1});
   const auto events = fakes::index_events(0, 1);
   push_page(0, events);
-  pipe_->push(SessionSeal{SessionState::kRecovered, "cut"});
+  pipe_->push(SessionSeal{storage::SessionState::kRecovered, "cut"});
   ASSERT_TRUE(loop_.run_until([this] { return sealed_.has_value(); }));
   const auto first = opened_;
   opened_.reset();
@@ -413,8 +416,8 @@ TEST_F(SessionPipeTest, WhatCannotGoOnIsRecovered) {
   ASSERT_TRUE(loop_.run_until([this] { return sealed_.has_value(); }));
   EXPECT_FALSE(opened_.has_value());
   EXPECT_FALSE(failed_.has_value());
-  EXPECT_EQ(sealed_->state, SessionState::kRecovered);
-  EXPECT_EQ(sealed_->health.state, SessionState::kRecovered);
+  EXPECT_EQ(sealed_->state, storage::SessionState::kRecovered);
+  EXPECT_EQ(sealed_->health.state, storage::SessionState::kRecovered);
   EXPECT_EQ(last_.totals.events, 1u);
 }
 
