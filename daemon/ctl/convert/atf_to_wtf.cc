@@ -74,7 +74,7 @@ class AtfToWtf {
   std::vector<Item> batch_;
   std::vector<uint32_t> touched_;  // threads with something in batch_
   uint64_t done_ = 0, all_ = 0;
-  uint64_t fine_ = 0, details_ = 0, zoneless_ = 0, lost_ = 0;
+  uint64_t fine_ = 0, details_ = 0, unknown_ = 0, zoneless_ = 0, lost_ = 0;
 };
 
 // Two readings: storage's knows everything, but wants JSON as it should be.
@@ -178,7 +178,8 @@ Status AtfToWtf::take(const atf::MergedEvent& merged) {
     case atf::EventKind::kException:
       return add(position, Kind::kException, slot, ns);
   }
-  return {};  // said among what is missing
+  ++unknown_;  // said among what is missing
+  return {};
 }
 
 Status AtfToWtf::add(uint32_t position, Kind kind, uint64_t what, uint64_t ns) {
@@ -286,7 +287,7 @@ Status AtfToWtf::finish() {
   }
   COLLECT_TRY(flush());
   COLLECT_TRY(scopes_.finish());
-  log_.count("events", done_);
+  log_.count("events", done_ - unknown_);
   if (lost_ != 0) log_.count("lost_events", lost_);
   log_.leave_out(kFine, fine_);
   log_.leave_out(kDetails, details_);

@@ -28,7 +28,10 @@ class OnlineParts : public ::testing::Test {
     std::string pattern = fs::temp_directory_path() / "online_parts_test_XXXXXX";
     directory_ = ::mkdtemp(pattern.data());
   }
-  ~OnlineParts() override { fs::remove_all(directory_); }
+  ~OnlineParts() override {
+    ::setenv("PATH", path_.c_str(), 1);
+    fs::remove_all(directory_);
+  }
 
   std::string put(const std::string& name, const std::string& text, mode_t mode = 0600) {
     const std::string path = directory_ / name;
@@ -41,6 +44,7 @@ class OnlineParts : public ::testing::Test {
     return token.ok() ? *token : std::string(code_name(token.code()));
   }
 
+  const std::string path_ = std::getenv("PATH");
   fs::path directory_;
 };
 
