@@ -10,33 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source deploy/setup.sh
-
-minutes=${COLLECT_TEST_MINUTES:-25}
-began=$SECONDS
-summary=()
-failed=()
-
-# phase NAME LEAST_SECONDS FUNCTION: runs it unless less time than that is left; 0 runs however late it
-# is. In a subshell, so that its end ends only the phase.
-phase() {
-  local name=$1 least=$2 function=$3 start=$SECONDS left status=0
-  left=$((minutes * 60 - (SECONDS - began)))
-  if [ "$least" -gt 0 ] && [ "$left" -lt "$least" ]; then
-    say "== $name: SKIPPED, $left s left of $minutes min (COLLECT_TEST_MINUTES=60 runs everything)"
-    summary+=("$(printf '%-34s skipped, no time left' "$name")")
-    if [ "${COLLECT_TEST_MAY_SKIP:-no}" != yes ]; then failed+=("$name (did not run)"); fi
-    return
-  fi
-  say "== $name"
-  set +e
-  (set -e; "$function")
-  status=$?
-  set -e
-  if [ $status != 0 ]; then failed+=("$name"); fi
-  phase_status=$status
-  summary+=("$(printf '%-34s %4d s  %s' "$name" $((SECONDS - start)) \
-    "$([ $status = 0 ] && echo passed || echo FAILED)")")
-}
+source deploy/phases.sh
 
 packages() {
   install_packages build test
@@ -96,7 +70,6 @@ asan() { sanitized asan -E '^(e2e_|tidy_|agent_header|bench_)'; }
 tsan() { sanitized tsan -R 'ring|recorder|drain|agent|ingest|collector|watch|control' \
   -E '^(e2e_|tidy_|agent_header|bench_)'; }
 
-phase_status=0
 for needed in packages "release build"; do
   phase "$needed" 0 "${needed// /_}"
   [ $phase_status = 0 ] || fail "$needed failed, and nothing goes without it"
@@ -114,12 +87,8 @@ if [ -f "$logs/ctest-release.log" ]; then
   python3 deploy/skipped_tests.py "$logs/gtest" "$logs/ctest-release.log" \
     build/release/Testing/Temporary/LastTest.log
 fi
-printf '%s\n' "${summary[@]}"
-say "total $((SECONDS - began)) s"
-if [ ${#failed[@]} -gt 0 ]; then
-  say "FAILED: ${failed[*]}"
-  [ -f "$logs/ctest-release.log" ] && grep -E '% tests passed' "$logs/ctest-release.log" || true
-  exit 1
-fi
+status=0
+end_phases || status=$?
 # CTest's own words on the release tests, last.
-grep -E '% tests passed' "$logs/ctest-release.log"
+[ -f "$logs/ctest-release.log" ] && grep -E '% tests passed' "$logs/ctest-release.log" || true
+exit $status

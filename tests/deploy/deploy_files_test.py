@@ -33,6 +33,50 @@ HELP = subprocess.run([COLLECTORD, "--help"], check=True, capture_output=True, t
 KNOWN = set(re.findall(r"^  (?:-\w,)?(--[\w-]+)", HELP, re.M))
 
 
+class Phases(unittest.TestCase):
+    """deploy/phases.sh: nothing that had to run is passed over in silence."""
+
+    def run_phases(self, calls, minutes=25, **environment):
+        script = f"""
+            set -euo pipefail
+            say() {{ printf '%s\\n' "$*"; }}
+            good() {{ say good ran; }}
+            bad() {{ false; say 'not reached'; }}
+            source deploy/phases.sh
+            {calls}
+            end_phases"""
+        kept = {name: value for name, value in os.environ.items()
+                if not name.startswith("COLLECT_TEST_")}
+        return subprocess.run(["bash", "-c", script], cwd=SOURCE, capture_output=True, text=True,
+                              env={**kept, "COLLECT_TEST_MINUTES": str(minutes), **environment})
+
+    def test_each_phase_is_named_with_its_outcome(self):
+        ran = self.run_phases('phase "first" 0 good; phase "second" 60 good')
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertEqual(ran.stdout.count("good ran"), 2)
+        self.assertRegex(ran.stdout, r"(?m)^first +\d+ s  passed$")
+        self.assertRegex(ran.stdout, r"(?m)^second +\d+ s  passed$")
+
+    def test_a_phase_that_fails_ends_itself_alone(self):
+        ran = self.run_phases('phase "first" 0 bad; phase "second" 0 good')
+        self.assertEqual(ran.returncode, 1)
+        self.assertNotIn("not reached", ran.stdout)
+        self.assertIn("good ran", ran.stdout)
+        self.assertRegex(ran.stdout, r"(?m)^first +\d+ s  FAILED$")
+        self.assertIn("FAILED: first\n", ran.stdout)
+
+    def test_a_phase_without_the_time_fails_the_whole_unless_it_may_be_skipped(self):
+        calls = 'phase "needed" 0 good; phase "long" 61 good'
+        ran = self.run_phases(calls, minutes=1)
+        self.assertEqual(ran.returncode, 1)
+        self.assertEqual(ran.stdout.count("good ran"), 1)
+        self.assertIn("FAILED: long (did not run)\n", ran.stdout)
+        ran = self.run_phases(calls, minutes=1, COLLECT_TEST_MAY_SKIP="yes")
+        self.assertEqual(ran.returncode, 0)
+        self.assertRegex(ran.stdout, r"(?m)^long +skipped, no time left$")
+        self.assertEqual(ran.stdout.count("good ran"), 1)
+
+
 class Launchd(unittest.TestCase):
     def test_the_plist_says_what_launchd_reads(self):
         for path in glob.glob(os.path.join(SOURCE, "deploy/launchd/*.plist")):
