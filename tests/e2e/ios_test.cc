@@ -143,7 +143,7 @@ TEST_F(IosTest, AnAppWithAnotherTagIsNotTheOne) {
       HasSubstr("nothing was recorded: nobody started it with COLLECT_TAG=com.example.app"));
   const size_t said = ending.errors.find(" runs there with ");
   EXPECT_EQ(ending.errors.find(" runs there with ", said + 1), std::string::npos) << "once";
-  app->send_signal(SIGTERM);
+  app->send_signal(SIGKILL);  // it handles SIGTERM
   app->wait(kSoon);
 }
 

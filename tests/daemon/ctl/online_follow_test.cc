@@ -311,7 +311,7 @@ TEST_F(FollowARun, WhereStoringEndedTheDrainProcessIsNotWaitedFor) {
   // It is waited for where the session holds, where its process lives, or where it is linked.
   const auto waits = [&] {
     collector_.looks = 0;
-    interrupt_after(50);  // looks grow rarer: some seconds
+    interrupt_after(20);  // looks grow rarer: some seconds
     return follow().trouble == "stopped waiting for the rest of the recording";
   };
   collector_.sessions_[0].set_pid(50);
