@@ -17,23 +17,8 @@ std::string nobody_there() {
 
 class CollectorAttachTest : public CollectorOrdersTest {
  protected:
-  Result<api::Agent> attach(const std::string& address) {
-    Waiting<api::Agent> attached;
-    collector_->attach(address, attached.callback());
-    return attached.get();
-  }
-  Result<api::Agent> detach(const std::string& name) {
-    Waiting<api::Agent> detached;
-    collector_->detach(name, detached.callback());
-    return detached.get();
-  }
   void answer(ListeningSocket& listener, FakeAgent& agent) {
-    FrameSocket control = listener.accept();
-    ASSERT_TRUE(control.receive_type(wire::FrameType::kDial).has_value());
-    ASSERT_TRUE(agent.open_control(std::move(control), true));
-    FrameSocket data = listener.accept();
-    ASSERT_TRUE(data.receive_type(wire::FrameType::kDial).has_value());
-    ASSERT_TRUE(agent.open_data(std::move(data), true));
+    answer_dials(agent, [&] { return listener.accept(); });
   }
 };
 

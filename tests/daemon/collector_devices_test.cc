@@ -57,12 +57,7 @@ class CollectorDevicesTest : private WithAdb, public CollectorTest {
     return socket;
   }
   void answer(FakeAgent& agent) {
-    FrameSocket control = accept();
-    ASSERT_TRUE(control.receive_type(wire::FrameType::kDial).has_value());
-    ASSERT_TRUE(agent.open_control(std::move(control), true));
-    FrameSocket data = accept();
-    ASSERT_TRUE(data.receive_type(wire::FrameType::kDial).has_value());
-    ASSERT_TRUE(agent.open_data(std::move(data), true));
+    answer_dials(agent, [this] { return accept(); });
   }
   bool is_shown(api::DeviceState state) {
     return eventually([&] {
@@ -75,16 +70,6 @@ class CollectorDevicesTest : private WithAdb, public CollectorTest {
       const auto device = collector_->device("A");
       return device.ok() && device->agents_size() == 1 && device->agents(0).status() == status;
     });
-  }
-  Result<api::Agent> attach(const std::string& address) {
-    Waiting<api::Agent> attached;
-    collector_->attach(address, attached.callback());
-    return attached.get();
-  }
-  Result<api::Agent> detach(const std::string& name) {
-    Waiting<api::Agent> detached;
-    collector_->detach(name, detached.callback());
-    return detached.get();
   }
 
  private:

@@ -100,6 +100,26 @@ class CollectorTest : public testing::Test {
     ASSERT_TRUE(agent.send_events(recording, 0, events));
     ASSERT_TRUE(agent.wait_stored(recording, events));
   }
+  Result<api::Agent> attach(const std::string& address) {
+    Waiting<api::Agent> attached;
+    collector_->attach(address, attached.callback());
+    return attached.get();
+  }
+  Result<api::Agent> detach(const std::string& name) {
+    Waiting<api::Agent> detached;
+    collector_->detach(name, detached.callback());
+    return detached.get();
+  }
+  // Of an agent that waits to be dialled: `accept` takes the next connection.
+  template <class Accept>
+  void answer_dials(FakeAgent& agent, Accept accept) {
+    auto control = accept();
+    ASSERT_TRUE(control.receive_type(wire::FrameType::kDial).has_value());
+    ASSERT_TRUE(agent.open_control(std::move(control), true));
+    auto data = accept();
+    ASSERT_TRUE(data.receive_type(wire::FrameType::kDial).has_value());
+    ASSERT_TRUE(agent.open_data(std::move(data), true));
+  }
   // Of the only agent that is meant.
   Result<api::DetailOutcome> detail(const control::DetailOrder& order) {
     Waiting<std::vector<api::DetailOutcome>> waiting;

@@ -85,9 +85,9 @@ TEST(DaemonStartTest, AReadyDescriptorThatIsNoneStopsNobody) {
 
 TEST(DaemonStartTest, ARootIsMadeAbsoluteAndServesOneDaemon) {
   Scratch scratch;
-  const std::string root = scratch / "root";
+  const std::string root = scratch / "traces";
   std::filesystem::create_directories(root);
-  CollectorProcess collector(scratch, {"--ready-fd", "1"}, root + "/../root/./");
+  CollectorProcess collector(scratch, {"--ready-fd", "1"}, root + "/../traces/./");
   EXPECT_TRUE(eventually(seconds(30), [&] {
     return collector.process().output().find("\"root\":\"" + root) != std::string::npos;
   })) << collector.process().output();

@@ -205,10 +205,12 @@ class Session {
     if (!directory.ok()) return directory.error();
     temporary_.emplace(std::move(*directory));
     // What is counted of the session in between is counted again on the way out of it.
-    ConvertLog first([&log](uint64_t done, uint64_t all) { log.progress(done, 2 * all); });
+    log.begin_step(0, 2);
+    ConvertLog first([&log](uint64_t done, uint64_t all) { log.progress(done, all); });
     auto made = make_session(options, input, temporary_->path(), first);
     if (!made.ok()) return made.error();
     log.take(first);
+    log.begin_step(1, 2);
     auto opened = open_trace(*made);
     if (!opened.ok()) return opened.error();
     built_ = std::move(*opened);
