@@ -88,6 +88,9 @@ CLI::Validator one_of(const std::vector<std::pair<std::string, Value>>& words) {
       "{" + list + "}");
 }
 
+// A count or a time: CLI11 itself takes "-1" for the largest one.
+CLI::Validator whole_number();
+
 bool is_terminal(int fd);
 bool wants_color();
 

@@ -11,6 +11,16 @@
 
 namespace collect::ctl {
 
+CLI::Validator whole_number() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const bool is_one =
+            !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+        return is_one ? std::string() : text + " is not a whole number";
+      },
+      "");
+}
+
 CLI::Validator thread_check() {
   return CLI::Validator(
       [](std::string& word) {
@@ -65,11 +75,13 @@ void add_selection(CLI::App* command, ExportSelection& selection) {
       ->add_option("--from", selection.from_ns,
                    "For viewers: only from this time on, in ns (of several captures: since the "
                    "epoch)")
-      ->type_name("NS");
+      ->type_name("NS")
+      ->check(whole_number());
   command
       ->add_option("--until", selection.until_ns,
                    "For viewers: only up to this time, in ns (the same)")
-      ->type_name("NS");
+      ->type_name("NS")
+      ->check(whole_number());
   command->add_option("--thread", selection.threads, "For viewers: " + std::string(kThreadHelp))
       ->type_name("THREAD")
       ->check(thread_check())
@@ -257,13 +269,17 @@ void add_file_commands(CLI::App& app, Line& line) {
   dumper
       ->add_option("--from", line.dump.from_ns,
                    "Only from this time on, in ns (of merged sessions: since the epoch)")
-      ->type_name("NS");
+      ->type_name("NS")
+      ->check(whole_number());
   dumper->add_option("--to", line.dump.to_ns, "Only up to this time, in ns (the same)")
-      ->type_name("NS");
+      ->type_name("NS")
+      ->check(whole_number());
   dumper->add_option("--function", line.dump.functions, kFunctionHelp)
       ->type_name("FUNCTION")
       ->allow_extra_args(false);
-  dumper->add_option("--limit", line.dump.limit, "Print at most this many events")->type_name("N");
+  dumper->add_option("--limit", line.dump.limit, "Print at most this many events")
+      ->type_name("N")
+      ->check(whole_number());
   dumper->footer(
       "With --merged, several sessions share one time line, for example of a phone and a server.\n"
       "Example: collectctl dump --merged --function 'parse_*' --json PATH | jq .");
@@ -282,7 +298,8 @@ void add_file_commands(CLI::App& app, Line& line) {
                                       {"calls", ReportSort::kCalls},
                                       {"name", ReportSort::kName}}));
   reporter->add_option("--limit", line.report.limit, "Print at most this many rows")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number());
   reporter->add_option("--thread", line.report.threads, kThreadHelp)
       ->type_name("THREAD")
       ->check(thread_check())

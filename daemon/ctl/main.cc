@@ -168,20 +168,6 @@ int wrong_usage(const CLI::App& app, const std::string& message) {
   return is_run ? kExitRunFailed : kExitUsage;
 }
 
-// The word that should name a command and does not, if any. CLI11 would say that one is missing.
-std::string unknown_command(const CLI::App& app, const std::vector<std::string>& arguments) {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    if (!word.starts_with("-")) {
-      const auto named = app.get_subcommands(
-          [&word](const CLI::App* command) { return command->check_name(word); });
-      return named.empty() ? word : "";
-    }
-    if (takes_next(&app, arguments[i])) ++i;
-  }
-  return "";
-}
-
 // " (did you mean report?)", if a command has nearly that name.
 std::string did_you_mean(const CLI::App& app, const std::string& word) {
   const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
@@ -190,6 +176,23 @@ std::string did_you_mean(const CLI::App& app, const std::string& word) {
   const std::vector<std::string_view> candidates(names.begin(), names.end());
   const std::string_view near = nearest_word(word, candidates.data(), candidates.size());
   return near.empty() ? "" : " (did you mean " + std::string(near) + "?)";
+}
+
+// What is wrong with the words up to the command, if anything. CLI11 would say that none is there.
+std::string wrong_beginning(const CLI::App& app, const std::vector<std::string>& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (!word.starts_with("-")) {
+      const auto named = app.get_subcommands(
+          [&word](const CLI::App* command) { return command->check_name(word); });
+      return named.empty() ? "there is no command \"" + word + "\"" + did_you_mean(app, word) : "";
+    }
+    const std::string option =
+        word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
+    if (app.get_option_no_throw(option) == nullptr) return "there is no option " + option;
+    if (takes_next(&app, word)) ++i;
+  }
+  return "";
 }
 
 int parse_and_run(int argc, char** argv) {
@@ -212,8 +215,8 @@ int parse_and_run(int argc, char** argv) {
     arguments.erase(arguments.begin());
     arguments.emplace_back("--help");
   }
-  if (const std::string unknown = unknown_command(app, arguments); !unknown.empty()) {
-    return wrong_usage(app, "there is no command \"" + unknown + "\"" + did_you_mean(app, unknown));
+  if (const std::string wrong = wrong_beginning(app, arguments); !wrong.empty()) {
+    return wrong_usage(app, wrong);
   }
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {

@@ -308,7 +308,8 @@ void add_trigger(CLI::App& app, Line& line) {
       ->allow_extra_args(false);
   duration("--pre-roll", line.pre_roll, "Arm detail now, and ship this time before the event");
   set->add_option("--times", line.trigger.times, "Fire at most this many times (default: no limit)")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(whole_number());
   set->footer(
       "Without --duration and --until detail goes on until detail stop, and it fires once. Each "
       "time\n"

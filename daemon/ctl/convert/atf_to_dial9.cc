@@ -159,8 +159,7 @@ Status SessionStream::threads() {
     const atf::SessionThread& thread = session_.threads()[position];
     if (!thread.index) continue;
     positions[thread.n] = position;
-    log_.leave_out("steps back in time within a thread: events are written in the order of time",
-                   session_.time_order(position).backward_steps());
+    remark_put_in_order(thread.n, session_.time_order(position).backward_steps(), log_);
     const auto known = listed.find(thread.n);
     const atf::IndexHeader& header = thread.index->header();
     if (known != listed.end()) {

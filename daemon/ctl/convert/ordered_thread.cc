@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/ctl/figures.h"
 #include "daemon/ctl/unnamed_file.h"
 #include "formats/atf/writer.h"
 
@@ -13,7 +14,7 @@ namespace collect::ctl {
 void remark_put_in_order(uint32_t n, uint64_t backward_steps, ConvertLog& log) {
   if (backward_steps == 0) return;
   log.remark("thread " + std::to_string(n) + ": its times step back " +
-             std::to_string(backward_steps) + " times; its events are put in the order of time");
+             counted(backward_steps, "time") + "; its events are put in the order of time");
 }
 
 Result<OrderedThread> OrderedThread::of(const atf::ThreadFiles& files, const std::string& directory,

@@ -85,6 +85,31 @@ TEST_F(UsageTest, SuggestsTheCommandWithNearlyThatName) {
   EXPECT_THAT(runner_.run({"frobnicate"}).err, ::testing::Not(HasSubstr("did you mean")));
 }
 
+TEST_F(UsageTest, AnUnknownOptionBeforeTheCommandIsNamed) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"--bogus"}, {"--bogus=1", "report"}, {"--json", "--bogus", "report", "path"}}) {
+    const Ran ran = runner_.run(words);
+    EXPECT_EQ(ran.exit_code, 2);
+    EXPECT_EQ(ran.err, "collectctl: there is no option --bogus; see collectctl --help\n");
+  }
+  EXPECT_EQ(runner_.run({"-x", "report"}).err,
+            "collectctl: there is no option -x; see collectctl --help\n");
+}
+
+TEST_F(UsageTest, CountsAndTimesAreWholeNumbers) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"dump", "--limit", "-1", "path"},
+           {"dump", "--from", "-1", "path"},
+           {"dump", "--to", "-1", "path"},
+           {"report", "--limit=-1", "path"},
+           {"convert", "--until", "-1", "--to", "html", "path", "out"},
+           {"trigger", "set", "agent", "--function", "f", "--times", "-1"}}) {
+    const Ran ran = runner_.run(words);
+    EXPECT_EQ(ran.exit_code, 2) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("-1 is not a whole number")) << ran.err;
+  }
+}
+
 TEST_F(UsageTest, HelpIsACommandToo) {
   EXPECT_EQ(runner_.run({"help", "run"}).out, runner_.run({"run", "--help"}).out);
   EXPECT_EQ(runner_.run({"help", "detail", "start"}).out,
