@@ -2,11 +2,13 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <utility>
 #include <vector>
 
 #include "daemon/ctl/command_line.h"
+#include "daemon/ctl/run_collector.h"
 #include "storage/thread_pattern.h"
 
 namespace collect::ctl {
@@ -56,10 +58,19 @@ template <class Options, class Path>
 CLI::App* add_offline(CLI::App& app, Line& line, Options& options, Path& path, const char* name,
                       const char* what, int (*run)(const Options&, std::ostream&, std::ostream&)) {
   CLI::App* command = add_command(app, name, what);
-  command->add_option("PATH", path, "A session, one thread or one file of it")->required();
+  path = {kDefaultRoot};
+  command->add_option("PATH", path,
+                      "A session, one thread or one file of it (default: the newest session in "
+                      "ada_traces)");
   add_json(command, line);
-  command->callback([&line, &options, run] {
-    line.command = [&line, &options, run] {
+  command->callback([&line, &options, &path, name, run] {
+    line.command = [&line, &options, &path, name, run] {
+      if (path == Path{kDefaultRoot} && !std::filesystem::exists(kDefaultRoot)) {
+        std::cerr
+            << name << ": there is no " << kDefaultRoot
+            << " in this directory: name a capture, or record a program with collectctl run\n";
+        return kExitUsage;
+      }
       options.json = line.json;
       options.color = wants_color() && !line.json;
       options.progress = is_terminal(STDERR_FILENO);

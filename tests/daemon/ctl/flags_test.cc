@@ -201,6 +201,29 @@ class OfflineFlagsTest : public testing::OfflineTest {
   ProgramRunner runner_;
 };
 
+TEST_F(OfflineFlagsTest, WithoutPathItIsTheNewestSessionOfAdaTraces) {
+  for (const char* command : {"inspect", "verify", "dump", "report"}) {
+    const Ran ran = runner_.run({command});
+    EXPECT_EQ(ran.exit_code, 2);
+    EXPECT_EQ(ran.out, "");
+    EXPECT_EQ(ran.err, std::string(command) +
+                           ": there is no ada_traces in this directory: name a capture, or record "
+                           "a program with collectctl run\n");
+  }
+  const fs::path traces = runner_.directory() / "ada_traces";
+  for (const char* name : {"session_20250102_030405", "session_20250102_030404"}) {
+    fs::create_directories(traces);
+    fs::copy(session_.parent_path(), traces / name, fs::copy_options::recursive);
+  }
+  for (const char* command : {"inspect", "verify", "dump", "report"}) {
+    const Ran newest = runner_.run({command});
+    EXPECT_EQ(newest.exit_code, run({command}).exit_code) << newest.err;
+    EXPECT_THAT(newest.err,
+                HasSubstr("ada_traces/session_20250102_030405/pid_42 is the newest of 2 "));
+  }
+  EXPECT_EQ(runner_.run({"dump", "--json"}).out, run({"dump", "--json"}).out);
+}
+
 TEST_F(OfflineFlagsTest, DumpPrintsWhatItsFlagsSelect) {
   EXPECT_EQ(lines_of(run({"dump", "--json"}).out), 12u);
   EXPECT_EQ(lines_of(run({"dump", "--json", "--limit", "5"}).out), 5u);

@@ -42,9 +42,6 @@ TEST_F(UsageTest, MistakesGetOneLineAndExitCode2) {
       {"trigger", "set", "--above", "1"},
       {"watch", "--interval", "x"},
       {"watch", "--filter", "x"},
-      {"inspect"},
-      {"verify"},
-      {"dump"},
       {"report", "--sort", "color", "path"},
       {"report", "--by", "color", "path"},
   };
