@@ -148,6 +148,7 @@ Done. Everything that was recorded is in
   $session   ($(du -sh "$session" | cut -f 1))
 
 What to try next:
+  $bin/collectctl open $session            flame graph and time line in the browser
   $bin/collectctl report $session
   $bin/collectctl dump --json $session | head
   $bin/collectord --root $traces        and, in another terminal:

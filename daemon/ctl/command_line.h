@@ -17,6 +17,7 @@
 #include "daemon/ctl/inspect.h"
 #include "daemon/ctl/ios/ios_command.h"
 #include "daemon/ctl/online_commands.h"
+#include "daemon/ctl/open_page.h"
 #include "daemon/ctl/recover.h"
 #include "daemon/ctl/report.h"
 #include "daemon/ctl/run_command.h"
@@ -46,6 +47,7 @@ struct Line {
   VerifyOptions verify;
   DumpOptions dump;
   ReportOptions report;
+  OpenOptions open;
   ConvertOptions convert;
   RecoverOptions recover;
   SymbolizeOptions symbolize;
@@ -116,7 +118,7 @@ void add_ios_commands(CLI::App& app, Line& line);
 // What talks to a collector.
 void add_online_commands(CLI::App& app, Line& line);
 
-// inspect, verify, dump, report, convert, recover, symbolize.
+// inspect, verify, dump, report, open, convert, recover, symbolize.
 void add_file_commands(CLI::App& app, Line& line);
 
 }  // namespace collect::ctl

@@ -1,6 +1,7 @@
 // The commands that work on files alone, as the command line knows them.
 #include <unistd.h>
 
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -54,23 +55,32 @@ void add_json(CLI::App* command, Line& line) {
 namespace {
 
 // `path` is one of the options: a path, or a list of them.
-template <class Options, class Path>
-CLI::App* add_offline(CLI::App& app, Line& line, Options& options, Path& path, const char* name,
-                      const char* what, int (*run)(const Options&, std::ostream&, std::ostream&)) {
-  CLI::App* command = add_command(app, name, what);
+template <class Path>
+void add_path(CLI::App* command, Path& path) {
   path = {kDefaultRoot};
   command->add_option("PATH", path,
                       "A session, one thread or one file of it (default: the newest session in "
                       "ada_traces)");
+}
+
+// False, and said, when it is the default and nothing was recorded here.
+template <class Path>
+bool has_capture(const char* name, const Path& path) {
+  if (path != Path{kDefaultRoot} || std::filesystem::exists(kDefaultRoot)) return true;
+  std::cerr << name << ": there is no " << kDefaultRoot
+            << " in this directory: name a capture, or record a program with collectctl run\n";
+  return false;
+}
+
+template <class Options, class Path>
+CLI::App* add_offline(CLI::App& app, Line& line, Options& options, Path& path, const char* name,
+                      const char* what, int (*run)(const Options&, std::ostream&, std::ostream&)) {
+  CLI::App* command = add_command(app, name, what);
+  add_path(command, path);
   add_json(command, line);
   command->callback([&line, &options, &path, name, run] {
     line.command = [&line, &options, &path, name, run] {
-      if (path == Path{kDefaultRoot} && !std::filesystem::exists(kDefaultRoot)) {
-        std::cerr
-            << name << ": there is no " << kDefaultRoot
-            << " in this directory: name a capture, or record a program with collectctl run\n";
-        return kExitUsage;
-      }
+      if (!has_capture(name, path)) return kExitUsage;
       options.json = line.json;
       options.color = wants_color() && !line.json;
       options.progress = is_terminal(STDERR_FILENO);
@@ -80,27 +90,33 @@ CLI::App* add_offline(CLI::App& app, Line& line, Options& options, Path& path, c
   return command;
 }
 
-// What of a capture a viewer is to show.
-void add_selection(CLI::App* command, ExportSelection& selection) {
+// What of a capture a viewer is to show. `when` is put before the help of each option.
+void add_selection(CLI::App* command, ExportSelection& selection, const std::string& when) {
+  const auto help = [&when](const std::string& text) {
+    return when.empty() ? text
+                        : when + ": " + static_cast<char>(std::tolower(text[0])) + text.substr(1);
+  };
   command
       ->add_option("--from", selection.from_ns,
-                   "For viewers: only from this time on, in ns (of several captures: since the "
-                   "epoch)")
+                   help("Only from this time on, in ns (of several captures: since the epoch)"))
       ->type_name("NS")
       ->check(whole_number());
-  command
-      ->add_option("--until", selection.until_ns,
-                   "For viewers: only up to this time, in ns (the same)")
+  command->add_option("--until", selection.until_ns, help("Only up to this time, in ns (the same)"))
       ->type_name("NS")
       ->check(whole_number());
-  command->add_option("--thread", selection.threads, "For viewers: " + std::string(kThreadHelp))
+  command->add_option("--thread", selection.threads, help(kThreadHelp))
       ->type_name("THREAD")
       ->check(thread_check())
       ->allow_extra_args(false);
-  command
-      ->add_option("--function", selection.functions, "For viewers: " + std::string(kFunctionHelp))
+  command->add_option("--function", selection.functions, help(kFunctionHelp))
       ->type_name("FUNCTION")
       ->allow_extra_args(false);
+}
+
+bool is_in_order(const char* name, const ExportSelection& selection) {
+  if (selection.until_ns >= selection.from_ns) return true;
+  std::cerr << name << ": --until lies before --from\n";
+  return false;
 }
 
 void add_convert(CLI::App& app, Line& line) {
@@ -151,7 +167,7 @@ void add_convert(CLI::App& app, Line& line) {
       ->type_name("MODE")
       ->transform(one_of<wtf::JsonMode>(
           {{"complete", wtf::JsonMode::kComplete}, {"partial", wtf::JsonMode::kPartial}}));
-  add_selection(command, line.convert.selection);
+  add_selection(command, line.convert.selection, "For viewers");
   command->add_flag("--force", line.convert.force, "Replace the output file");
   command->add_flag("--strict", line.convert.strict,
                     "Exit with 1 also if the format cannot hold something");
@@ -168,10 +184,7 @@ void add_convert(CLI::App& app, Line& line) {
                      "perfetto, chrome, speedscope, folded, pprof or html\n";
         return 2;
       }
-      if (selection.until_ns < selection.from_ns) {
-        std::cerr << "convert: --until lies before --from\n";
-        return 2;
-      }
+      if (!is_in_order("convert", selection)) return kExitUsage;
       line.convert.json = line.json;
       line.convert.progress = is_terminal(STDERR_FILENO);
       return convert(line.convert, std::cout, std::cerr);
@@ -181,6 +194,33 @@ void add_convert(CLI::App& app, Line& line) {
       "Exit code 1: converted, but something is missing from the input; a message says what.\n"
       "To convert a collector's session to another ATF version: collectctl convert-session.\n"
       "Example: collectctl convert traces/session_…/pid_… --to wtf -o app.wtf-trace");
+}
+
+void add_open(CLI::App& app, Line& line) {
+  OpenOptions& open = line.open;
+  CLI::App* command =
+      add_command(app, "open", "Show a capture in the browser: flame graph, functions, time line");
+  add_path(command, open.page.inputs);
+  command
+      ->add_option("-o,--output", open.page.output,
+                   "File for the page (default: one in the user's cache directory)")
+      ->type_name("FILE");
+  command->add_flag("--force", open.page.force, "Replace the output file");
+  add_selection(command, open.page.selection, "");
+  command->add_flag("--no-browser", open.no_browser, "Only make the page, and print its address");
+  command->callback([&line, &open] {
+    line.command = [&open] {
+      if (!is_in_order("open", open.page.selection)) return kExitUsage;
+      if (!has_capture("open", open.page.inputs)) return kExitUsage;
+      open.page.progress = is_terminal(STDERR_FILENO);
+      return open_page(open, std::cout, std::cerr);
+    };
+  });
+  command->footer(
+      "Several captures lie on one time line. The page is one file that loads nothing else.\n"
+      "BROWSER is the program that shows it (default: the desktop's).\n"
+      "Exit code 1: something is missing from the capture, or no browser could be started.\n"
+      "Example: collectctl run -- ./app && collectctl open");
 }
 
 void add_recover(CLI::App& app, Line& line) {
@@ -295,6 +335,7 @@ void add_file_commands(CLI::App& app, Line& line) {
       "With --merged, several sessions share one time line, for example of a phone and a server.\n"
       "Example: collectctl dump --merged --function 'parse_*' --json PATH | jq .");
 
+  add_open(app, line);
   add_convert(app, line);
   add_recover(app, line);
   add_symbolize(app, line);

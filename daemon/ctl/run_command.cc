@@ -10,6 +10,7 @@
 #include "daemon/ctl/client.h"
 #include "daemon/ctl/job.h"
 #include "daemon/ctl/online_commands.h"
+#include "daemon/ctl/open_page.h"
 #include "daemon/ctl/preload_check.h"
 #include "daemon/ctl/program_paths.h"
 #include "daemon/ctl/run_collector.h"
@@ -49,6 +50,15 @@ int failed_before_start(std::ostream& err, const Error& error, int code) {
 int code_for(const Error& error) {
   if (error.code == Code::kNotFound) return kExitNotFound;
   return error.code == Code::kPermission ? kExitNotExecutable : kExitRunFailed;
+}
+
+// Every session of the run on one page. That it cannot be shown is said, and no failure of the run.
+void open_sessions(const std::vector<api::Session>& sessions, std::ostream& err) {
+  OpenOptions open;
+  for (const api::Session& session : sessions) {
+    if (session.events() != 0) open.page.inputs.push_back(session.path());
+  }
+  if (!open.page.inputs.empty()) open_page(open, err, err);
 }
 
 }  // namespace
@@ -116,6 +126,7 @@ int run_program(const RunOptions& options, std::ostream& err) {
     if (largest != nullptr) outcome.top = top_functions(*largest);
     err << run_summary_text(outcome);
   }
+  if (options.open) open_sessions(outcome.sessions, err);
   err.flush();
   const bool stored = std::none_of(outcome.sessions.begin(), outcome.sessions.end(), is_incomplete);
   const bool filtered = outcome.unmatched.empty() && outcome.filter_error.empty();

@@ -315,7 +315,7 @@ std::string run_summary_text(const RunOutcome& outcome) {
   const std::string path = shell_word(largest->path());
   text += line("next", "collectctl report " + path);
   text += line("", "collectctl dump --merged " + path + " | less");
-  text += line("", "collectctl verify " + path);
+  text += line("", "collectctl open " + path);
   return text;
 }
 

@@ -33,6 +33,14 @@ TEST_P(RunLimitsTest, ARecordingEndsAtItsSize) {
   EXPECT_EQ(recorded[0].totals().events, (256u << 10) / 32);
 }
 
+TEST_P(RunLimitsTest, TheRecordingIsShownAtTheEnd) {
+  const std::string page_of = scratch_ / "cache";
+  const Ending ending = record({"--open", "--quiet"}, {traced_program("steady"), "fill", "10"},
+                               {{"XDG_CACHE_HOME", page_of}, {"BROWSER", "/bin/true"}});
+  ASSERT_EQ(sessions().size(), 1u);
+  EXPECT_THAT(ending.errors, HasSubstr("file://" + page_of + "/collectord/session_"));
+}
+
 // By the variable, and with detail records, which count too.
 TEST_P(RunLimitsTest, DetailRecordsCount) {
   record({"--detail", "on"}, {traced_program("steady"), "fill", "200000"},

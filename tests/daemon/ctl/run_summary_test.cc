@@ -43,7 +43,7 @@ RunOutcome outcome_of(std::vector<api::Session> sessions) {
 constexpr char kNext[] =
     "  next       collectctl report /data/pid_1\n"
     "             collectctl dump --merged /data/pid_1 | less\n"
-    "             collectctl verify /data/pid_1\n";
+    "             collectctl open /data/pid_1\n";
 
 TEST(RunSummaryLines, OfAWholeSession) {
   EXPECT_EQ(run_summary_text(outcome_of({recorded()})),

@@ -71,6 +71,7 @@ class StandardOutputTest : public testing::OfflineTest {
         {"verify", {{"verify", "--allow-incomplete", session}}},
         {"dump", {{"dump", session}, {"dump", "--json", session}}},
         {"convert-session", {{"convert-session", kSessionName, "--atf-version", "1"}}},
+        {"open", {{"open", session, "--no-browser", "-o", "page.html", "--force"}}},
         {"convert", {{"convert", session, "--to", "rtc", "-o", container, "--force"}}},
         {"recover", {{"recover", session}}},
         {"symbolize", {{"symbolize", session}}},
