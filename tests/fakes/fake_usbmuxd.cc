@@ -284,7 +284,7 @@ void FakeUsbmuxd::answer(Client& client, uint32_t tag, const std::string& reques
     for (const auto& [id, device] : devices_) {
       send(client, message(0, attached_dictionary(id, device.serial, device.connection)));
     }
-  } else if (type == "ListDevices") {
+  } else if (type == "ListDevices" && list_result_ == 0) {
     std::string list;
     for (const auto& [id, device] : devices_) {
       list += "<dict>" + attached_dictionary(id, device.serial, device.connection) + "</dict>";
@@ -293,7 +293,7 @@ void FakeUsbmuxd::answer(Client& client, uint32_t tag, const std::string& reques
   } else if (type == "Connect") {
     connect(client, tag, request);
   } else {
-    send(client, result(tag, kBadCommand));
+    send(client, result(tag, list_result_ != 0 ? list_result_.load() : kBadCommand));
   }
 }
 
