@@ -133,6 +133,17 @@ TEST_F(AdbDeviceTest, AnInterruptionEndsWhatIsUnderWay) {
   EXPECT_TRUE(all_end());
 }
 
+// Also where there is input on its way that nobody takes.
+TEST_F(AdbDeviceTest, AnInterruptedCommandKeepsNoConnection) {
+  client_->io().set_interrupted([this] { return std::filesystem::exists(phone_ / "begun"); });
+  const auto said =
+      device_->shell("touch \"$PHONE/begun\"; until [ -e \"$PHONE/enough\" ]; do sleep 0.01; done",
+                     std::string(10 << 20, 'i'));
+  EXPECT_EQ(said.code(), Code::kCancelled);
+  phone_.write(phone_ / "enough", "");
+  EXPECT_TRUE(all_end());
+}
+
 TEST_F(AdbDeviceTest, WhatACommandSaysIsItsOwn) {
   EXPECT_EQ(*device_->output_of("printf 'a\\n b\\r\\n\\r\\n'"), "a\n b");
   EXPECT_EQ(*device_->output_of("true"), "");
