@@ -327,7 +327,9 @@ void FakeUsbmuxd::connect(Client& client, uint32_t tag, const std::string& reque
   fcntl(to, F_SETFL, fcntl(to, F_GETFL) | O_NONBLOCK);
   const int on = 1;
   setsockopt(to, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (ends_at_once_) shutdown(client.fd, SHUT_RD);
   send(client, result(tag, 0) + greeting_);
+  if (ends_at_once_) client.end();
   client.device = to;
   client.device_id = device->first;
   client.owed[0] = std::exchange(client.in, {});

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include <atomic>
+#include <filesystem>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -163,6 +164,24 @@ TEST_F(IphoneTest, AConversationEndsWithTheQuestions) {
   EXPECT_TRUE(silent.ends()) << "while the client goes on";
   io_.set_interrupted(nullptr);
   EXPECT_TRUE(client.has(kPhone));
+}
+
+// On a Unix socket nothing can be written any more.
+TEST_F(IphoneTest, ALockdowndThatIsGoneAtOnce) {
+  char folder[] = "/tmp/iphoneXXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  {
+    fakes::FakeUsbmuxd usbmuxd(std::string(folder) + "/usbmuxd");
+    usbmuxd.map_port(kPhone, kLockdownPort, lockdownd_.port());
+    usbmuxd.attach(kPhone);
+    usbmuxd.end_streams_at_once(true);
+    UsbmuxClient client(io_, *attach::parse_usbmux_address(usbmuxd.address()));
+    ASSERT_TRUE(client.connect().ok());
+    const auto facts = look_at_iphone(client, kPhone);
+    EXPECT_EQ(facts.code(), Code::kUnavailable);
+    EXPECT_EQ(facts.error().message, std::string(kPhone) + ": lockdownd ended the connection");
+  }
+  std::filesystem::remove_all(folder);
 }
 
 // It answers the first question, and is gone before the next.
