@@ -37,12 +37,35 @@ class MadeUpServer : public testing::Test {
 
 class AndroidTest : public AndroidFixture<MadeUpServer> {
  protected:
+  // The first lines of a recording into a directory.
+  static constexpr char kHead[] =
+      "collectctl: com.example.app on R58M (Sim_Phone)\ncollectctl: recording to ";
+
   void SetUp() override {
     adb_.start();
     FakePhone phone;
     phone.folder = phone_.path();
     adb_.plug("R58M", phone);
     install_counted();
+  }
+  // A command of the phone that does something else.
+  void replace(const std::string& command, const std::string& script) {
+    phone_.write(phone_ / "bin/" + command, "#!/bin/sh\n" + script + "\n");
+  }
+  // An app that goes on without an agent.
+  void install_untraced() {
+    install_endless();
+    replace("logwrapper", "shift 2; exec \"$@\"");
+  }
+  // A command that follows the app has asked for its process.
+  bool follows() {
+    return eventually(kSoon, [&] { return adb_.requests("shell,v2,raw:n=0; until p=") != 0; });
+  }
+  // In one JSON object, which is all that was said.
+  static size_t sessions_in(const Ending& ending) {
+    const auto summary = nlohmann::json::parse(ending.errors, nullptr, false);
+    EXPECT_TRUE(summary.is_object()) << ending.errors;
+    return summary.is_object() ? summary["sessions"].size() : 0;
   }
 };
 
@@ -51,7 +74,8 @@ TEST_F(AndroidTest, RunsAnAppAndRecordsAllOfIt) {
   EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
   EXPECT_THAT(ending.errors, AllOf(HasSubstr("com.example.app on R58M (Sim_Phone): the app ended"),
                                    HasSubstr("lost       nothing"), HasSubstr("self time"),
-                                   HasSubstr("phone: collect agent (")));
+                                   HasSubstr("phone: collect agent ("), HasSubstr(kHead),
+                                   Not(HasSubstr("undid what an earlier run left"))));
   const auto recorded = sessions();
   ASSERT_EQ(recorded.size(), 1u);
   EXPECT_EQ(recorded[0].state(), "complete");
@@ -78,14 +102,101 @@ TEST_F(AndroidTest, CtrlCEndsTheRecordingAndTheAppGoesOn) {
   EXPECT_EQ(phone_.leftovers(), "");
 
   // The agent is still in it.
+  const auto silent = start(android("attach", {"-o", scratch_ / "json", "--json", kApp}));
+  ASSERT_TRUE(eventually(kSoon, [&] { return !session_directories(scratch_ / "json").empty(); }));
+  silent->send_signal(SIGINT);
+  const Ending& summary = silent->wait(kRunLimit);
+  EXPECT_TRUE(summary.exited_with(0)) << summary.describe() << summary.errors;
+  EXPECT_EQ(sessions_in(summary), 1u);
   const auto again = start(android("attach", {"-o", scratch_ / "more", "-s", "R58M", kApp}));
   ASSERT_TRUE(says(*again, "the agent is connected")) << again->errors();
   ASSERT_TRUE(eventually(kSoon, [&] { return !session_directories(scratch_ / "more").empty(); }));
   kill(pid, SIGTERM);
   const Ending& end = again->wait(kRunLimit);
   EXPECT_TRUE(end.exited_with(125)) << "its end never came; " << end.describe() << end.errors;
-  EXPECT_THAT(end.errors, HasSubstr("the app ended"));
+  EXPECT_THAT(end.errors, AllOf(HasSubstr("the app ended"), HasSubstr(kHead)));
   EXPECT_EQ(session_directories(scratch_ / "more", pid).size(), 1u);
+}
+
+// What is in the collector of an earlier recording is none of this one's.
+TEST_F(AndroidTest, ACollectorThatStaysHasEarlierSessionsToo) {
+  install_endless();
+  CollectorProcess collector(scratch_, {"--adb", adb_.address()});
+  const auto to_it = [&](const std::string& command, const Arguments& more) {
+    Arguments words = {"--control", collector.control(), "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    words.push_back(kApp);
+    return android(command, words);
+  };
+  const Ending first = ctl(to_it("run", {"--agent", agent_library(), "--max-time", "200ms"}));
+  EXPECT_TRUE(first.exited_with(0)) << first.describe() << first.errors;
+  EXPECT_EQ(sessions_in(first), 1u);
+  const auto second = start(to_it("attach", {}));
+  EXPECT_TRUE(eventually(kSoon, [&] { return session_directories(collector.root()).size() == 2; }));
+  second->send_signal(SIGINT);
+  const Ending& ending = second->wait(kRunLimit);
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  EXPECT_EQ(sessions_in(ending), 1u);
+  EXPECT_EQ(phone_.leftovers(), "");
+}
+
+// Of an app of several processes the phone may name one that has no agent.
+TEST_F(AndroidTest, TheAgentIsTheOneOfThisRun) {
+  replace("pidof", "[ -s \"$PHONE/apps/$1/pid\" ] && echo 1");
+  const Ending ending = ctl(recording());
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  EXPECT_THAT(ending.errors, HasSubstr("lost       nothing"));
+  EXPECT_EQ(sessions().size(), 1u);
+  EXPECT_EQ(phone_.leftovers(), "");
+}
+
+TEST_F(AndroidTest, ACollectorThatGoesIsSaid) {
+  install_untraced();
+  CollectorProcess collector(scratch_, {"--adb", adb_.address()});
+  const auto job =
+      start(android("run", {"--control", collector.control(), "--agent", agent_library(), kApp}));
+  ASSERT_TRUE(follows()) << job->errors();
+  EXPECT_THAT(job->errors(), HasSubstr("collectctl: recording to the collector in "));
+  collector.process().send_signal(SIGKILL);
+  const Ending& ending = job->wait(kRunLimit);
+  EXPECT_TRUE(ending.exited_with(125)) << ending.describe() << ending.errors;
+  EXPECT_THAT(ending.errors, AllOf(HasSubstr("the recording failed; the app goes on"),
+                                   HasSubstr("lost the connection to the collector")));
+  EXPECT_EQ(phone_.leftovers(), "");
+}
+
+TEST_F(AndroidTest, WithoutAnAgentNothingWasRecorded) {
+  install_untraced();
+  const auto job = start(recording());
+  ASSERT_TRUE(follows()) << job->errors();
+  job->send_signal(SIGINT);
+  const Ending& ending = job->wait(kRunLimit);
+  EXPECT_TRUE(ending.exited_with(125)) << ending.describe() << ending.errors;
+  EXPECT_THAT(ending.errors,
+              HasSubstr("it was ended before the app's agent reached the collector"));
+  EXPECT_EQ(phone_.leftovers(), "");
+
+  // One that is seen, and ends.
+  replace("pidof", "cat \"$PHONE/apps/$1/pid\" && touch \"$PHONE/named\"");
+  const auto other = start(recording());
+  ASSERT_TRUE(eventually(kSoon, [&] { return std::filesystem::exists(phone_ / "named"); }));
+  phone_.end_apps();
+  expect_refused(other->wait(kRunLimit),
+                 "the app ended before its agent reached the collector: `adb logcat` says why");
+
+  // And one that is not.
+  replace("pidof", "exit 1");
+  expect_refused(ctl(recording()),
+                 "the app did not come to run before its agent reached the collector: `adb "
+                 "logcat` says why");
+}
+
+TEST_F(AndroidTest, CtrlCEndsWhatThePhoneDoesNotEnd) {
+  replace("am", "[ \"$1\" = force-stop ] && exit 0\ntouch \"$PHONE/begun\"; exec sleep 600");
+  const auto job = start(recording());
+  ASSERT_TRUE(eventually(kSoon, [&] { return std::filesystem::exists(phone_ / "begun"); }));
+  job->send_signal(SIGINT);
+  expect_refused(job->wait(kRunLimit), "collectctl: R58M: interrupted\n");
 }
 
 // The collector of the run asks agents for the token, so that the app has to have it.
@@ -217,6 +328,16 @@ TEST_F(NamesTest, AreMissingWhereNobodyHasTheFile) {
   EXPECT_FALSE(has_name(text)) << text;
   EXPECT_THAT(text, HasSubstr("no names from " + library_ + ": R58M: " + library_ +
                               ": open failed: No such file or directory"));
+}
+
+TEST_F(NamesTest, AreNoTextWhereJsonIsAskedFor) {
+  const auto job = start(recording({"--json"}));
+  ASSERT_TRUE(eventually(kSoon, [&] { return !session_directories(scratch_ / "traces").empty(); }));
+  std::filesystem::rename(library_, scratch_ / "elsewhere");
+  job->send_signal(SIGINT);
+  const Ending& ending = job->wait(kRunLimit);
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  EXPECT_EQ(sessions_in(ending), 1u);
 }
 
 TEST_F(AndroidTest, WhichOfSeveralDevices) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
 
 #include <nlohmann/json.hpp>
 
@@ -54,19 +55,42 @@ class IosTest : public testing::Test {
     return std::make_unique<ChildProcess>(scratch_.path(), command, environment());
   }
   // What Xcode would start.
-  std::unique_ptr<ChildProcess> start_app(const std::string& tag, const Arguments& app) {
-    return std::make_unique<ChildProcess>(
-        scratch_.path(), app,
-        Environment{{"LD_PRELOAD", agent_library()},
-                    {"COLLECT_LISTEN", "tcp:" + std::to_string(agent_port_)},
-                    {"COLLECT_TAG", tag},
-                    {"COLLECT_FULL", "wait"},
-                    {"COUNT_FILE", scratch_ / "count"},
-                    {"COLLECT_EXIT_FLUSH_MS", "60000"}});
+  std::unique_ptr<ChildProcess> start_app(const std::string& tag, const Arguments& app,
+                                          const Environment& more = {}) {
+    Environment all = {{"LD_PRELOAD", agent_library()},
+                       {"COLLECT_LISTEN", "tcp:" + std::to_string(agent_port_)},
+                       {"COLLECT_TAG", tag},
+                       {"COLLECT_FULL", "wait"},
+                       {"COUNT_FILE", scratch_ / "count"},
+                       {"COLLECT_EXIT_FLUSH_MS", "60000"}};
+    for (const auto& [name, value] : more) all[name] = value;
+    return std::make_unique<ChildProcess>(scratch_.path(), app, all);
   }
   // One that goes on until SIGTERM, and ends in order.
   std::unique_ptr<ChildProcess> start_endless(const std::string& tag) {
     return start_app(tag, {traced_program("chaos"), scratch_ / "progress", "1"});
+  }
+  // One that goes on until SIGUSR2, and ends in order.
+  std::unique_ptr<ChildProcess> start_steady(const std::string& tag, const Environment& more) {
+    return start_app(tag, {traced_program("steady"), "pace", "600000"}, more);
+  }
+  // Where another app of the phone listens.
+  Environment at_port(uint16_t port) {
+    const uint16_t here = free_port();
+    usbmuxd_.map_port(kPhone, port, here);
+    return {{"COLLECT_LISTEN", "tcp:" + std::to_string(here)}};
+  }
+  Arguments to(const CollectorProcess& collector, const std::string& command,
+               const Arguments& more) const {
+    Arguments words = {"--control", collector.control()};
+    words.insert(words.end(), more.begin(), more.end());
+    return ios(command, words);
+  }
+  // In one JSON object, which is all that was said.
+  static size_t sessions_in(const Ending& ending) {
+    const auto summary = nlohmann::json::parse(ending.errors, nullptr, false);
+    EXPECT_TRUE(summary.is_object()) << ending.errors;
+    return summary.is_object() ? summary["sessions"].size() : 0;
   }
   nlohmann::json doctor() {
     const Ending ending = ctl(ios("doctor", {"--json"}));
@@ -101,7 +125,7 @@ TEST_F(IosTest, WaitsForTheAppAndRecordsAllOfIt) {
   ASSERT_TRUE(says(*job, "COLLECT_TAG=com.example.app")) << job->errors();
   EXPECT_THAT(job->errors(),
               AllOf(HasSubstr("collectctl: com.example.app on " + kPhone + " (Anna"),
-                    HasSubstr("iPhone15,2, iOS 17.5.1)\n"),
+                    HasSubstr("iPhone15,2, iOS 17.5.1)\ncollectctl: recording to "),
                     HasSubstr(R"(collectctl: start com.example.app now from Xcode, with these )"
                               R"(variables in its scheme (Run, Arguments):
     COLLECT_LISTEN=tcp:7720-7729
@@ -152,7 +176,8 @@ TEST_F(IosTest, CtrlCEndsTheRecordingAndTheAppGoesOn) {
   ASSERT_TRUE(listens());
   const auto job = start(ios("attach", {"-o", scratch_ / "traces"}));
   ASSERT_TRUE(says(*job, "the agent is connected")) << job->errors();
-  EXPECT_THAT(job->errors(), HasSubstr("port 7721 of " + kPhone));
+  EXPECT_THAT(job->errors(), AllOf(HasSubstr("collectctl: port 7721 of " + kPhone),
+                                   HasSubstr("iOS 17.5.1)\ncollectctl: recording to ")));
   ASSERT_TRUE(eventually(kSoon, [&] { return !session_directories(scratch_ / "traces").empty(); }));
   job->send_signal(SIGINT);
   const Ending& ending = job->wait(kRunLimit);
@@ -172,6 +197,114 @@ TEST_F(IosTest, CtrlCEndsTheRecordingAndTheAppGoesOn) {
   EXPECT_TRUE(end.exited_with(0)) << end.describe() << end.errors;
   EXPECT_THAT(end.errors, HasSubstr("the app ended"));
   EXPECT_EQ(sessions("more").size(), 1u);
+}
+
+TEST_F(IosTest, JsonIsAllThatIsSaid) {
+  const auto job = start(ios("run", {"-o", scratch_ / "traces", "--json", kPhone, kBundle}));
+  const auto app = start_app(kBundle, {traced_program("steady"), "pace", "8000"});
+  const Ending& ending = job->wait(kRunLimit);
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  EXPECT_EQ(sessions_in(ending), 1u);
+}
+
+// What is in the collector of earlier recordings is none of this one's, and neither is what is not
+// on the phone.
+TEST_F(IosTest, ACollectorThatStaysHasOthersToo) {
+  CollectorProcess collector(scratch_, {"--usbmux", usbmuxd_.address()});
+  const auto first = start(to(collector, "run", {kPhone, kBundle}));
+  const auto gone = start_steady("gone", at_port(7722));
+  ASSERT_TRUE(says(*first, "runs there with COLLECT_TAG=gone")) << first->errors();
+  const auto earlier = start_app(kBundle, {traced_program("steady"), "pace", "8000"});
+  const Ending& ending = first->wait(kRunLimit);
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  EXPECT_THAT(ending.errors, HasSubstr("collectctl: recording to the collector in "));
+  gone->send_signal(SIGUSR2);
+  gone->wait(kSoon);
+  const auto before = session_directories(collector.root(), earlier->pid());
+  ASSERT_EQ(before.size(), 1u);
+
+  const Environment local = {{"COLLECT_LISTEN", ""}, {"COLLECT_CONNECT", collector.ingest()}};
+  const auto same_tag = start_steady(kBundle, local);
+  const auto elsewhere = start_steady("elsewhere", local);
+  for (const auto* there : {same_tag.get(), elsewhere.get()}) {
+    ASSERT_TRUE(eventually(
+        kSoon, [&] { return !session_directories(collector.root(), there->pid()).empty(); }));
+  }
+  const auto second = start(to(collector, "run", {kPhone, kBundle}));
+  const auto recording = start_steady("records", at_port(7723));
+  Environment waits = at_port(7724);
+  waits["COLLECT_START"] = "idle";
+  const auto idle = start_steady("waits", waits);
+  for (const std::string& tag : {std::string("records"), std::string("waits")}) {
+    ASSERT_TRUE(says(*second, "collectctl: steady runs there with COLLECT_TAG=" + tag +
+                                  ": if it is the app, start it with "
+                                  "COLLECT_TAG=com.example.app, or use collectctl ios attach\n"))
+        << second->errors();
+  }
+  EXPECT_THAT(second->errors(),
+              Not(testing::AnyOf(HasSubstr("the agent is connected"), HasSubstr("=elsewhere"),
+                                 HasSubstr("=gone"), HasSubstr("steady runs there with no"))));
+  // The one that is meant is recorded although it does not begin by itself.
+  const auto app = start_steady(kBundle, {{"COLLECT_START", "idle"}});
+  ASSERT_TRUE(says(*second, "the agent is connected")) << second->errors();
+  ASSERT_TRUE(eventually(
+      kSoon, [&] { return !session_directories(collector.root(), app->pid()).empty(); }));
+  app->send_signal(SIGUSR2);
+  const Ending& end = second->wait(kRunLimit);
+  EXPECT_TRUE(end.exited_with(0)) << end.describe() << end.errors;
+  EXPECT_THAT(end.errors, AllOf(HasSubstr(": the app ended"),
+                                HasSubstr(session_directories(collector.root(), app->pid())[0]),
+                                Not(HasSubstr(before[0]))));
+  for (const auto* process : {same_tag.get(), elsewhere.get(), recording.get(), idle.get()}) {
+    process->send_signal(SIGKILL);
+  }
+}
+
+TEST_F(IosTest, ARunningAppIsRecordedAgainAndAgain) {
+  CollectorProcess collector(scratch_, {"--usbmux", usbmuxd_.address()});
+  const auto app = start_endless("");
+  ASSERT_TRUE(listens());
+  for (const size_t count : {1u, 2u}) {
+    const auto job = start(to(collector, "attach", {"--json"}));
+    ASSERT_TRUE(
+        eventually(kSoon, [&] { return session_directories(collector.root()).size() == count; }));
+    job->send_signal(SIGINT);
+    const Ending& ending = job->wait(kRunLimit);
+    EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+    EXPECT_EQ(sessions_in(ending), 1u);
+  }
+  app->send_signal(SIGKILL);
+}
+
+TEST_F(IosTest, ACollectorThatGoesIsSaid) {
+  CollectorProcess collector(scratch_, {"--usbmux", usbmuxd_.address()});
+  const auto job = start(to(collector, "run", {kPhone, kBundle}));
+  ASSERT_TRUE(says(*job, "Ctrl-C ends the wait.")) << job->errors();
+  collector.process().send_signal(SIGKILL);
+  const Ending& ending = job->wait(kRunLimit);
+  EXPECT_TRUE(ending.exited_with(125)) << ending.describe() << ending.errors;
+  EXPECT_THAT(ending.errors, AllOf(HasSubstr("lost the connection to the collector"),
+                                   Not(HasSubstr("nobody started it"))));
+}
+
+// Recording needs nothing of it, and Ctrl-C does not wait for it.
+TEST_F(IosTest, ALockdowndThatDoesNotAnswer) {
+  fakes::ListeningSocket listener;
+  usbmuxd_.map_port(kPhone, kLockdownPort,
+                    static_cast<uint16_t>(std::stoul(listener.address().substr(10))));
+  const auto job = start(recording());
+  fakes::FrameSocket silent = listener.accept();
+  ASSERT_TRUE(eventually(kSoon, [&] {
+    char byte = 0;
+    return recv(silent.handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+  })) << "it is asked";
+  job->send_signal(SIGINT);
+  expect_refused(job->wait(kRunLimit), "collectctl: " + kPhone + ": interrupted\n");
+  usbmuxd_.unmap_port(kPhone, kLockdownPort);
+  const auto other = start(recording());
+  ASSERT_TRUE(says(*other, "collectctl: com.example.app on " + kPhone + "\n")) << other->errors();
+  other->send_signal(SIGINT);
+  expect_refused(other->wait(kRunLimit), "nobody started it with COLLECT_TAG=com.example.app");
 }
 
 TEST_F(IosTest, TheCableComesOutWhileItRecords) {
@@ -197,6 +330,7 @@ TEST_F(IosTest, WhatIsWrongIsOneSentence) {
     expect_refused(ctl(ios("run", {kPhone, bundle})),
                    "\"" + bundle + "\" is no bundle identifier: give one such as com.example.app");
   }
+  expect_refused(ctl(ios("run", {"0000", std::string(155, 'a')})), "there is no device 0000");
   expect_refused(ctl(ios("attach")),
                  "no app with an agent runs on " + kPhone +
                      ": start it with COLLECT_LISTEN=tcp:7720-7729 and keep it in the foreground, "

@@ -179,6 +179,11 @@ void FakeAdbServer::split_answers(size_t piece_bytes) {
   piece_bytes_ = piece_bytes;
 }
 
+void FakeAdbServer::answer_version_with(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  version_text_ = text;
+}
+
 void FakeAdbServer::fail_next(const std::string& prefix, const std::string& text) {
   const std::lock_guard lock(mutex_);
   fail_prefix_ = prefix;
@@ -195,6 +200,11 @@ uint64_t FakeAdbServer::requests(const std::string& prefix) {
 size_t FakeAdbServer::trackers() {
   const std::lock_guard lock(mutex_);
   return trackers_;
+}
+
+size_t FakeAdbServer::connections() {
+  const std::lock_guard lock(mutex_);
+  return connections_.size();
 }
 
 // ---- what a client hears
@@ -275,7 +285,11 @@ bool FakeAdbServer::serve_host(int fd, const std::string& request, std::string& 
     return false;
   }
   if (request == "host:version") {
-    const std::string version = "0029";  // of 29.0.6: 1.0.41
+    std::string version;
+    {
+      const std::lock_guard lock(mutex_);
+      version = version_text_;
+    }
     okay(fd, &version);
     return false;
   }

@@ -63,11 +63,13 @@ class FakeAdbServer {
   void stall(bool stalled);
 
   void split_answers(size_t piece_bytes);  // 0: each answer in one piece
+  void answer_version_with(const std::string& text);
   // The next service on a phone that begins so is answered FAIL with this text.
   void fail_next(const std::string& prefix, const std::string& text);
 
   uint64_t requests(const std::string& prefix);  // how many began so
   size_t trackers();
+  size_t connections();  // that clients hold open
 
  private:
   struct Phone {
@@ -112,6 +114,7 @@ class FakeAdbServer {
   size_t trackers_ = 0;
   size_t piece_bytes_ = 0;
   bool stalled_ = false;
+  std::string version_text_ = "0029";  // of 29.0.6: 1.0.41
   std::string fail_prefix_;
   std::string fail_text_;
   std::vector<std::string> requests_;

@@ -54,6 +54,11 @@ void FakeLockdownd::answer_with(const std::string& bytes) {
   instead_ = bytes;
 }
 
+void FakeLockdownd::on_question(std::function<void()> happens) {
+  const std::lock_guard lock(mutex_);
+  happens_ = std::move(happens);
+}
+
 std::vector<std::string> FakeLockdownd::asked() const {
   const std::lock_guard lock(mutex_);
   return asked_;
@@ -64,6 +69,7 @@ std::string FakeLockdownd::answer(const std::string& request) {
   const std::string key = text_of(request, "Key");
   const std::lock_guard lock(mutex_);
   asked_.push_back(key.empty() ? what : what + " " + key);
+  if (happens_) happens_();
   if (!instead_.empty()) return instead_;
   std::string inside = entry("Request", what);
   if (what == "QueryType") {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -26,6 +27,8 @@ class FakeLockdownd {
   void set_type(const std::string& type);
   // Bytes that go out instead of the next answers, as they stand; empty: the truth.
   void answer_with(const std::string& bytes);
+  // Called before each answer, from its thread.
+  void on_question(std::function<void()> happens);
   // What was asked, "QueryType" or "GetValue DeviceName".
   std::vector<std::string> asked() const;
 
@@ -41,6 +44,7 @@ class FakeLockdownd {
   std::string type_ = "com.apple.mobile.lockdown";
   std::map<std::string, std::string> values_;
   std::string instead_;
+  std::function<void()> happens_;
   std::vector<std::string> asked_;
   std::thread thread_;
 };

@@ -284,7 +284,7 @@ void FakeUsbmuxd::answer(Client& client, uint32_t tag, const std::string& reques
     for (const auto& [id, device] : devices_) {
       send(client, message(0, attached_dictionary(id, device.serial, device.connection)));
     }
-  } else if (type == "ListDevices") {
+  } else if (type == "ListDevices" && list_result_ == 0) {
     std::string list;
     for (const auto& [id, device] : devices_) {
       list += "<dict>" + attached_dictionary(id, device.serial, device.connection) + "</dict>";
@@ -293,7 +293,7 @@ void FakeUsbmuxd::answer(Client& client, uint32_t tag, const std::string& reques
   } else if (type == "Connect") {
     connect(client, tag, request);
   } else {
-    send(client, result(tag, kBadCommand));
+    send(client, result(tag, list_result_ != 0 ? list_result_.load() : kBadCommand));
   }
 }
 
@@ -327,7 +327,9 @@ void FakeUsbmuxd::connect(Client& client, uint32_t tag, const std::string& reque
   fcntl(to, F_SETFL, fcntl(to, F_GETFL) | O_NONBLOCK);
   const int on = 1;
   setsockopt(to, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (ends_at_once_) shutdown(client.fd, SHUT_RD);
   send(client, result(tag, 0) + greeting_);
+  if (ends_at_once_) client.end();
   client.device = to;
   client.device_id = device->first;
   client.owed[0] = std::exchange(client.in, {});

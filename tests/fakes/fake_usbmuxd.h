@@ -43,9 +43,13 @@ class FakeUsbmuxd {
   void answer_connects_with(uint32_t number) { forced_result_ = number; }
   // The same for Listen.
   void answer_listens_with(uint32_t number) { listen_result_ = number; }
+  // What a ListDevices is refused with; 0: the list.
+  void answer_lists_with(uint32_t number) { list_result_ = number; }
   // Answers to Connect carry a tag that nobody gave.
   void answer_connects_with_another_tag(bool another) { another_tag_ = another; }
   void leave_connects_unanswered(bool unanswered) { unanswered_ = unanswered; }
+  // A stream takes nothing, and ends with the answer to its Connect.
+  void end_streams_at_once(bool ends) { ends_at_once_ = ends; }
   // What it says to a Listen goes out in two pieces, the second when the first was read. 0: whole.
   // The same with answers to Connect.
   void split_answers_at(size_t bytes) { split_ = bytes; }
@@ -87,8 +91,10 @@ class FakeUsbmuxd {
   uint16_t port_ = 0;
   std::atomic<uint32_t> forced_result_{0};
   std::atomic<uint32_t> listen_result_{0};
+  std::atomic<uint32_t> list_result_{0};
   std::atomic<bool> another_tag_{false};
   std::atomic<bool> unanswered_{false};
+  std::atomic<bool> ends_at_once_{false};
   std::atomic<bool> held_{false};
   std::atomic<size_t> split_{0};
   std::atomic<uint64_t> connects_{0};

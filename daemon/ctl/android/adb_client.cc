@@ -35,10 +35,8 @@ Result<AdbClient::ConnectionRef> AdbClient::connect() {
 Result<std::string> AdbClient::ask_host(const std::string& request) {
   const Result<ConnectionRef> connection = connect();
   if (!connection.ok()) return connection.error();
-  Result<std::string> text = answer_of<std::string>(
+  return answer_of<std::string>(
       *connection, [&](auto done) { (*connection)->ask_text(request, std::move(done)); });
-  (*connection)->close();
-  return text;
 }
 
 Result<uint32_t> AdbClient::version() {

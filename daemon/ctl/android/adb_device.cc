@@ -45,14 +45,14 @@ Result<AdbDevice> AdbDevice::choose(AdbClient& client, const std::string& wanted
   for (const SourceDevice& device : *devices) {
     if (name.empty() ? device.is_usable : device.serial == name) meant.push_back(device);
   }
-  if (meant.size() == 1 && meant[0].is_usable) {
-    return AdbDevice(client, meant[0].serial, meant[0].model);
+  if (meant.size() == 1 && meant.front().is_usable) {
+    return AdbDevice(client, meant.front().serial, meant.front().model);
   }
   if (meant.size() > 1) {
     return Error{Code::kInvalidArgument, "several devices can be used: " + list_of(meant) +
                                              "; say which one with --serial or ANDROID_SERIAL"};
   }
-  if (!meant.empty()) return Error{Code::kUnavailable, why_unusable(meant[0])};
+  if (!meant.empty()) return Error{Code::kUnavailable, why_unusable(meant.front())};
   if (devices->empty()) {
     return Error{Code::kNotFound,
                  "the adb server knows no device: plug a phone in, and allow USB debugging in its "

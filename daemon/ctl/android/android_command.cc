@@ -29,11 +29,11 @@ AdbDevice::OnProgress progress_line(const AndroidOptions& options, std::ostream&
   if (options.quiet || options.json) return nullptr;
   return [&err, shown = uint64_t{0}](uint64_t sent, uint64_t total) mutable {
     // Four lines at most, and none for what is there at once.
-    const uint64_t quarter = total == 0 ? 4 : sent * 4 / total;
-    if (quarter == shown || total < (4u << 20)) return;
+    if (total < (4u << 20)) return;
+    const uint64_t quarter = sent * 4 / total;
+    if (quarter == shown) return;
     shown = quarter;
     err << "collectctl: pushed " << short_bytes(sent) << " of " << short_bytes(total) << "\n";
-    err.flush();
   };
 }
 
@@ -41,7 +41,6 @@ AppWatch::OnLine log_lines(const AndroidOptions& options, std::ostream& err) {
   if (options.quiet || options.json) return nullptr;
   return [&err](const std::string& line) {
     err << "collectctl: phone: " << printable_sentence(line) << "\n";
-    err.flush();
   };
 }
 
@@ -51,7 +50,6 @@ std::string device_text(const AdbDevice& device) {
 }
 
 std::string no_agent_text(End end, const AppWatch& watch, const std::string& package) {
-  if (end == End::kCollectorLost) return "";
   if (end == End::kInterrupted) return "it was ended before the app's agent reached the collector";
   if (end == End::kAppEnded) {
     return std::string(watch.was_seen() ? "the app ended" : "the app did not come to run") +
@@ -202,7 +200,9 @@ int android_run(const AndroidOptions& options, std::ostream& err) {
   outcome.trouble = undo_trouble(phone, preparation, options.package);
   outcome.app_ending = ending_text(device_text(device), end);
   RunSessions followed = recording.finish(end, signals);
-  if (!followed.agent_seen) followed.trouble = no_agent_text(end, watch, options.package);
+  if (!followed.agent_seen && followed.trouble.empty()) {
+    followed.trouble = no_agent_text(end, watch, options.package);
+  }
   LibraryPull libraries(device, target->app, options.quiet || options.json ? unheard : err);
   return conclude(options, options.package, *collector, std::move(outcome), std::move(followed),
                   signals, err,
@@ -246,7 +246,9 @@ int android_attach(const AndroidOptions& options, std::ostream& err) {
   RunOutcome outcome;
   outcome.app_ending = ending_text(device_text(device), end);
   RunSessions followed = recording.finish(end, signals);
-  if (!followed.agent_seen) followed.trouble = no_agent_text(end, watch, options.package);
+  if (!followed.agent_seen && followed.trouble.empty()) {
+    followed.trouble = no_agent_text(end, watch, options.package);
+  }
   return conclude(options, options.package, *collector, std::move(outcome), std::move(followed),
                   signals, err);
 }
@@ -266,7 +268,6 @@ int android_stop(const AndroidOptions& options, std::ostream& out, std::ostream&
   if (!removed.ok()) return failed(err, removed.error());
   out << (*undone ? "undid what was changed for " : "there is nothing to undo for ")
       << options.package << " on " << device_text(phone.device()) << "\n";
-  out.flush();
   return kExitOk;
 }
 

@@ -115,7 +115,6 @@ int android_doctor(const AndroidOptions& options, std::ostream& out, std::ostrea
     out << "adb server at " << client.address() << ", version 1.0." << *version << "\n"
         << text_of(reports);
   }
-  out.flush();
   return any ? kExitOk : kExitFailed;
 }
 

@@ -11,8 +11,6 @@ namespace collect::ctl {
 namespace {
 
 constexpr int kLocked = 73;
-constexpr int kReplaced = 74;  // the lock's file was removed by its last owner meanwhile
-constexpr int kLockAttempts = 5;
 constexpr std::chrono::milliseconds kLockBound{10'000};
 constexpr uint32_t kPushedMode = 0100600;
 constexpr int kRecordVersion = 1;
@@ -30,11 +28,12 @@ std::string in_app(const std::string& package, const std::string& command) {
   return "run-as " + package + " sh -c " + shell_word(kOursAlone + command);
 }
 
-// Whether a shell holds the lock now; unset: the shell ended by itself.
+// The shell that holds the lock says so; one that does not get it ends by itself.
 struct LockAttempt {
-  bool is_held = false;
-  int exit_code = -1;
+  attach::ShellOutput said;
   std::optional<Status> end;
+
+  bool is_held() const { return !said.output.empty(); }
 };
 
 // Runs the commands in order; the first that fails does not keep the others from running.
@@ -74,34 +73,28 @@ Result<std::unique_ptr<AppLock>> AppLock::take(const AdbDevice& device,
                                                const std::string& package) {
   const std::string file = phone_path(package, ".lock");
   // The shell goes with our connection, and the lock with the shell. Its redirection is that of a
-  // group, because Android's shell keeps what `exec` opens to itself.
+  // group, because Android's shell keeps what `exec` opens to itself. Its last owner may remove the
+  // file meanwhile: then it is tried again.
   const std::string command = std::string(kOursAlone) + "mkdir -p " + kPhoneFolder +
                               "; { flock -n 9 || exit 73; [ /proc/self/fd/9 -ef " + file +
-                              " ] || exit 74; echo held; exec cat; } 9<>" + file;
+                              " ] || exit 1; echo held; exec cat; } 9<>" + file;
   for (int i = 0; i < kLockAttempts; ++i) {
     const auto attempt = std::make_shared<LockAttempt>();
     Result<std::shared_ptr<ShellStream>> shell = device.follow(
-        command,
-        [attempt](const attach::ShellPacket& packet) {
-          if (packet.stream == attach::ShellStreamId::kOutput) attempt->is_held = true;
-          if (packet.stream == attach::ShellStreamId::kExit && !packet.data.empty()) {
-            attempt->exit_code = static_cast<uint8_t>(packet.data[0]);
-          }
-        },
+        command, [attempt](attach::ShellPacket packet) { attempt->said.take(std::move(packet)); },
         [attempt](const Status& status) { attempt->end = status; });
     if (!shell.ok()) return shell.error();
     const Status waited =
-        device.client().io().wait([&] { return attempt->is_held || attempt->end.has_value(); },
+        device.client().io().wait([&] { return attempt->is_held() || attempt->end.has_value(); },
                                   kLockBound, device.serial() + ": locking " + file);
     if (!waited.ok()) return waited.error();
-    if (attempt->is_held) return std::unique_ptr<AppLock>(new AppLock(std::move(*shell)));
+    if (attempt->is_held()) return std::unique_ptr<AppLock>(new AppLock(std::move(*shell)));
     if (!attempt->end->ok()) return attempt->end->error();
-    if (attempt->exit_code == kLocked) {
+    if (attempt->said.exit_code == kLocked) {
       return Error{Code::kAlreadyExists, "another collectctl has " + package + " on " +
                                              device.serial() +
                                              " under way: wait until it ends, or end it"};
     }
-    if (attempt->exit_code != kReplaced && i + 1 == kLockAttempts) break;
   }
   return Error{Code::kIo, device.serial() + ": " + file + " can't be locked; is there room on it?"};
 }

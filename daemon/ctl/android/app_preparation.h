@@ -24,13 +24,13 @@ namespace collect::ctl {
 
 inline constexpr char kPhoneFolder[] = "/data/local/tmp/collect";
 inline constexpr size_t kMaxPropertyBytes = 91;  // of a value, as Android has it
+inline constexpr int kLockAttempts = 5;
 
 // The only one for a package on a device; the lock goes with the object, and with the cable.
 class AppLock {
  public:
   // kAlreadyExists: another collectctl has it.
   static Result<std::unique_ptr<AppLock>> take(const AdbDevice& device, const std::string& package);
-  ~AppLock() { shell_->close(); }
 
  private:
   explicit AppLock(std::shared_ptr<ShellStream> shell) : shell_(std::move(shell)) {}

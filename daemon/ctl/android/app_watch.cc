@@ -29,12 +29,6 @@ std::string until_it_ends(const std::string& package, pid_t known) {
 AppWatch::AppWatch(const AdbDevice& device, std::string package, OnLine on_line)
     : device_(device), package_(std::move(package)), on_line_(std::move(on_line)) {}
 
-AppWatch::~AppWatch() {
-  for (const auto& stream : {process_, log_}) {
-    if (stream) stream->close();
-  }
-}
-
 void AppWatch::work_for(std::chrono::milliseconds time) {
   start_what_ended();
   device_.client().io().work_for(time);
@@ -55,14 +49,13 @@ void AppWatch::start_what_ended() {
 }
 
 void AppWatch::watch_process() {
-  said_.clear();
+  const auto said = std::make_shared<std::string>();
   auto started = device_.follow(
       until_it_ends(package_, pid_),
-      [this](const attach::ShellPacket& packet) {
+      [this, said](const attach::ShellPacket& packet) {
         if (packet.stream != attach::ShellStreamId::kOutput) return;
-        is_away_ = false;
-        said_ += packet.data;
-        if (said_.find('\n') != std::string::npos) pid_ = std::atoi(said_.c_str());
+        *said += packet.data;
+        if (said->find('\n') != std::string::npos) pid_ = std::atoi(said->c_str());
       },
       [this](const Status& status) {
         process_.reset();

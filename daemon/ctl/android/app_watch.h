@@ -25,7 +25,6 @@ class AppWatch final : public WatchedApp {
   using OnLine = std::function<void(const std::string&)>;  // of the agent, from logcat
 
   AppWatch(const AdbDevice& device, std::string package, OnLine on_line);
-  ~AppWatch() override;
   AppWatch(const AppWatch&) = delete;
   AppWatch& operator=(const AppWatch&) = delete;
 
@@ -48,7 +47,6 @@ class AppWatch final : public WatchedApp {
   const OnLine on_line_;
   std::shared_ptr<ShellStream> process_;
   std::shared_ptr<ShellStream> log_;
-  std::string said_;  // of the process's command, its first line
   std::string line_;  // of the log, so far
   pid_t pid_ = 0;     // 0: not known yet
   bool has_ended_ = false;

@@ -16,7 +16,7 @@ Result<std::shared_ptr<FilePull>> FilePull::start(attach::Socket socket, const s
   std::shared_ptr<FilePull> pull(new FilePull(std::move(socket), path, most));
   pull->file_.open(path, std::ios::binary | std::ios::trunc);
   if (!pull->file_) return Error{Code::kIo, path + ": can't be written"};
-  pull->request_ = sync_header("RECV", remote.size()) + remote;
+  pull->request_ = sync_header("RECV", static_cast<uint32_t>(remote.size())) + remote;
   asio::async_write(pull->socket_, asio::buffer(pull->request_),
                     [pull](const std::error_code& error, size_t) {
                       if (error) {

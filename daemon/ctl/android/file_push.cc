@@ -19,7 +19,7 @@ Result<std::shared_ptr<FilePush>> FilePush::start(attach::Socket socket, const s
   push->total_ = static_cast<uint64_t>(push->file_.tellg());
   push->file_.seekg(0);
   const std::string name = remote + "," + std::to_string(mode);
-  push->piece_ = sync_header("SEND", name.size()) + name;
+  push->piece_ = sync_header("SEND", static_cast<uint32_t>(name.size())) + name;
   push->read_answer();
   push->write(false);
   return push;
@@ -39,14 +39,14 @@ void FilePush::send_next() {
   std::string data(kSyncPieceBytes, '\0');
   file_.read(data.data(), static_cast<std::streamsize>(data.size()));
   data.resize(static_cast<size_t>(file_.gcount()));
-  if (file_.bad() || (data.empty() && sent_ != total_)) {
+  if (data.empty() && sent_ != total_) {
     finish(Error{Code::kIo, path_ + ": can't be read at " + std::to_string(sent_)});
     return;
   }
   sent_ += data.size();
   const bool is_last = data.empty();
-  piece_ = is_last ? sync_header("DONE", static_cast<size_t>(std::time(nullptr)))
-                   : sync_header("DATA", data.size()) + data;
+  piece_ = is_last ? sync_header("DONE", static_cast<uint32_t>(std::time(nullptr)))
+                   : sync_header("DATA", static_cast<uint32_t>(data.size())) + data;
   write(is_last);
 }
 

@@ -40,7 +40,7 @@ std::vector<Library> unnamed_libraries(const std::string& session, const Android
   if (!manifest.ok()) return {};
   std::set<uint32_t> unnamed;
   for (const storage::ModuleSymbols& module : manifest->module_symbols) {
-    if (module.functions != 0 && module.named < module.functions) unnamed.insert(module.module_id);
+    if (module.named < module.functions) unnamed.insert(module.module_id);
   }
   std::vector<Library> libraries;
   for (const storage::ModuleInfo& module : manifest->modules) {
@@ -78,10 +78,10 @@ std::string LibraryPull::fetch(const std::string& session) {
       any = true;
       continue;
     }
-    if (done.ok() && (count_ == kMaxPulledLibraries || bytes_ >= kMaxPulledBytes)) {
+    if (done.ok() && (count_ == kMaxPulledLibraries || bytes_left_ == 0)) {
       done = Error{Code::kLimit, "enough was copied from the phone"};
     }
-    if (done.ok()) done = device_.pull(library.path, file, kMaxPulledBytes - bytes_);
+    if (done.ok()) done = device_.pull(library.path, file, bytes_left_);
     if (!done.ok()) {
       std::filesystem::remove(file, none);
       err_ << "collectctl: no names from " << printable(library.path) << ": "
@@ -90,7 +90,7 @@ std::string LibraryPull::fetch(const std::string& session) {
       continue;
     }
     ++count_;
-    bytes_ += std::filesystem::file_size(file, none);
+    bytes_left_ -= std::filesystem::file_size(file, none);
     any = true;
   }
   return any ? folder_ : "";

@@ -11,12 +11,14 @@
 namespace collect::ctl {
 
 inline constexpr size_t kMaxPulledLibraries = 64;
-inline constexpr uint64_t kMaxPulledBytes = uint64_t{1} << 30;  // together
+inline constexpr uint64_t kMaxPulledBytes = uint64_t{1} << 30;
 
 class LibraryPull {
  public:
-  LibraryPull(const AdbDevice& device, const AndroidApp& app, std::ostream& err)
-      : device_(device), app_(app), err_(err) {}
+  // At most so many bytes, all together.
+  LibraryPull(const AdbDevice& device, const AndroidApp& app, std::ostream& err,
+              uint64_t most_bytes = kMaxPulledBytes)
+      : device_(device), app_(app), err_(err), bytes_left_(most_bytes) {}
   ~LibraryPull();  // removes them
   LibraryPull(const LibraryPull&) = delete;
   LibraryPull& operator=(const LibraryPull&) = delete;
@@ -32,7 +34,7 @@ class LibraryPull {
   const AndroidApp& app_;
   std::ostream& err_;
   std::string folder_;  // empty: not made yet
-  uint64_t bytes_ = 0;
+  uint64_t bytes_left_;
   size_t count_ = 0;
 };
 

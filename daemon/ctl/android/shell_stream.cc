@@ -49,23 +49,16 @@ void ShellStream::end(const Status& status) {
   if (on_end) on_end(status);
 }
 
-bool ShellStream::take_packets() {
+void ShellStream::take_packets() {
   while (on_packet_) {
     Result<std::optional<attach::ShellPacket>> packet = packets_.next();
-    if (!packet.ok()) {
-      end(packet.error());
-      return false;
-    }
-    if (!packet->has_value()) return true;
+    if (!packet.ok()) return end(packet.error());
+    if (!packet->has_value()) return read();
     const bool is_last = (*packet)->stream == ShellStreamId::kExit;
     const OnPacket on_packet = on_packet_;  // which may close this
     on_packet(std::move(**packet));
-    if (is_last) {
-      end({});
-      return false;
-    }
+    if (is_last) return end({});
   }
-  return false;
 }
 
 void ShellStream::read() {
@@ -78,7 +71,7 @@ void ShellStream::read() {
           return;
         }
         self->packets_.add({self->piece_.data(), count});
-        if (self->take_packets()) self->read();
+        self->take_packets();
       });
 }
 

@@ -21,7 +21,6 @@ class ShellStream : public std::enable_shared_from_this<ShellStream> {
 
   static std::shared_ptr<ShellStream> start(attach::Socket socket, OnPacket on_packet,
                                             OnEnd on_end);
-  ~ShellStream() { close(); }
 
   // All of the command's standard input, once.
   void send_input(std::string_view bytes);
@@ -30,7 +29,7 @@ class ShellStream : public std::enable_shared_from_this<ShellStream> {
  private:
   ShellStream(attach::Socket socket, OnPacket on_packet, OnEnd on_end);
   void read();
-  bool take_packets();  // false: it has ended
+  void take_packets();
   void end(const Status& status);
 
   attach::Socket socket_;

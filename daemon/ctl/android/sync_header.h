@@ -2,9 +2,12 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "formats/core/bytes.h"
 
 namespace collect::ctl {
 
@@ -17,19 +20,13 @@ struct SyncHeader {
 };
 
 inline SyncHeader sync_header(const std::array<char, 8>& bytes) {
-  uint32_t number = 0;
-  for (size_t i = 0; i < 4; ++i) {
-    number |= static_cast<uint32_t>(static_cast<uint8_t>(bytes[4 + i])) << (8 * i);
-  }
-  return {std::string_view(bytes.data(), 4), number};
+  const auto* const number = reinterpret_cast<const uint8_t*>(bytes.data()) + sizeof(uint32_t);
+  return {std::string_view(bytes.data(), sizeof(uint32_t)), load_le<uint32_t>(number)};
 }
 
-inline std::string sync_header(std::string_view word, size_t number) {
-  std::string bytes(word);
-  for (unsigned shift = 0; shift < 32; shift += 8) {
-    bytes += static_cast<char>((number >> shift) & 0xFF);
-  }
-  return bytes;
+inline std::string sync_header(std::string_view word, uint32_t number) {
+  const auto bytes = std::bit_cast<std::array<char, sizeof number>>(number);
+  return std::string(word).append(bytes.data(), bytes.size());
 }
 
 }  // namespace collect::ctl

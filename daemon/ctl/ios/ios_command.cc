@@ -137,7 +137,6 @@ class Others {
            << (agent.tag().empty() ? "no COLLECT_TAG" : "COLLECT_TAG=" + printable(agent.tag()))
            << ": if it is the app, start it with COLLECT_TAG=" << bundle_
            << ", or use collectctl ios attach\n";
-      err_.flush();
     }
   }
 
@@ -180,7 +179,7 @@ int finish(const IosOptions& options, const std::string& app, Phone& phone, RunC
   RunOutcome outcome;
   outcome.app_ending = ending_text(phone.text(), end);
   RunSessions followed = recording.finish(end, signals);
-  if (!followed.agent_seen) followed.trouble = no_agent;
+  if (!followed.agent_seen && followed.trouble.empty()) followed.trouble = no_agent;
   return conclude(options, app, collector, std::move(outcome), std::move(followed), signals, err);
 }
 
@@ -206,7 +205,6 @@ int ios_run(const IosOptions& options, std::ostream& err) {
     err << "collectctl: " << options.bundle << " on " << phone.text() << "\n";
     announce(*collector, false, err);
     err << how_to_start(phone.serial(), options.bundle);
-    err.flush();
   }
   SealWait wait;
   wait.tag = options.bundle;

@@ -110,7 +110,6 @@ int ios_doctor(const IosOptions& options, std::ostream& out, std::ostream& err) 
   } else {
     out << "usbmuxd at " << client.address() << "\n" << text_of(reports);
   }
-  out.flush();
   return any ? kExitOk : kExitFailed;
 }
 

@@ -1,5 +1,10 @@
 #include "daemon/ctl/ios/lockdown_message.h"
 
+#include <arpa/inet.h>
+
+#include <array>
+#include <bit>
+
 #include "daemon/attach/property_list.h"
 
 namespace collect::ctl {
@@ -17,11 +22,9 @@ std::string encode(const char* request, const std::string& key) {
   if (!key.empty()) plist_dict_set_item(list.get(), "Key", plist_new_string(key.c_str()));
   plist_dict_set_item(list.get(), "Request", plist_new_string(request));
   const std::string xml = attach::xml_of(list);
-  std::string message;
-  for (unsigned shift = 32; shift > 0; shift -= 8) {
-    message.push_back(static_cast<char>((xml.size() >> (shift - 8)) & 0xFF));
-  }
-  return message + xml;
+  const auto length = std::bit_cast<std::array<char, kLockdownLengthBytes>>(
+      htonl(static_cast<uint32_t>(xml.size())));
+  return std::string(length.data(), length.size()) + xml;
 }
 
 }  // namespace
@@ -36,8 +39,7 @@ std::string lockdown_get_value(const std::string& key) {
 
 Result<uint32_t> decode_lockdown_length(Bytes bytes) {
   if (bytes.size() < kLockdownLengthBytes) return damaged("less than a length");
-  uint32_t length = 0;
-  for (size_t i = 0; i < kLockdownLengthBytes; ++i) length = length << 8 | bytes[i];
+  const uint32_t length = ntohl(load_le<uint32_t>(bytes.data()));
   if (length != 0 && length <= kMaxLockdownMessageBytes) return length;
   return damaged("a message of " + std::to_string(length) + " bytes; 1 to " +
                  std::to_string(kMaxLockdownMessageBytes) + " are expected");

@@ -36,7 +36,6 @@ Result<std::vector<std::string>> UsbmuxClient::list() {
   const Result<attach::UsbmuxMessage> answer = io_.answer_of<attach::UsbmuxMessage>(
       [&](auto done) { connection->request(attach::usbmux_list_devices(kTag), std::move(done)); },
       kAnswerBound, "usbmuxd at " + address());
-  connection->close();
   if (!answer.ok()) return answer.error();
   if (answer->kind != attach::UsbmuxMessage::Kind::kDevices) {
     return Error{Code::kUnsupported,

@@ -15,7 +15,6 @@ namespace collect::ctl {
 class UsbmuxClient {
  public:
   UsbmuxClient(WaitingIo& io, attach::UsbmuxAddress address);
-  ~UsbmuxClient() { source_.stop(); }
 
   // To be called first, once: the error says what is wrong with usbmuxd, and what to do.
   Status connect();

@@ -14,7 +14,17 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class AdbDeviceTest : public PhoneTest {};
+class AdbDeviceTest : public PhoneTest {
+ protected:
+  // The server sees the end of every connection, soon.
+  bool all_end() {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (server_.connections() != 0 && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return server_.connections() == 0;
+  }
+};
 
 TEST_F(AdbDeviceTest, OutputErrorsCodeAndInput) {
   const auto said = device_->shell("cat; echo oops >&2; exit 3", "some input");
@@ -40,17 +50,40 @@ TEST_F(AdbDeviceTest, AnswersInPiecesAreTheSame) {
   EXPECT_EQ(*device_->output_of("echo a line"), "a line");
 }
 
+TEST_F(AdbDeviceTest, AVersionIsAHexadecimalNumber) {
+  EXPECT_EQ(*client_->version(), 41u);
+  server_.answer_version_with("ff");
+  EXPECT_EQ(*client_->version(), 255u);
+  for (const std::string& bad : {std::string(), std::string("x29"), std::string("29x"),
+                                 std::string(" 29"), std::string("100000000")}) {
+    server_.answer_version_with(bad);
+    const auto version = client_->version();
+    EXPECT_EQ(version.code(), Code::kDamaged) << bad;
+    EXPECT_EQ(message_of(version),
+              "adb server at " + client_->address() + ": \"" + bad + "\" is no version");
+  }
+  server_.stop();
+  EXPECT_EQ(client_->version().code(), Code::kUnavailable);
+  EXPECT_EQ(client_->devices().code(), Code::kUnavailable);
+}
+
 TEST_F(AdbDeviceTest, OutputHasALimit) {
   const std::string most = std::to_string(kMaxShellOutputBytes);
   const auto just = device_->shell("head -c " + most + " /dev/zero");
   ASSERT_TRUE(just.ok()) << just.error().message;
   EXPECT_EQ(just->output.size(), kMaxShellOutputBytes);
+  EXPECT_TRUE(just->has_ended) << "its exit code is there too";
   const auto more =
       device_->shell("head -c " + std::to_string(kMaxShellOutputBytes + 1) + " /dev/zero");
   EXPECT_EQ(more.code(), Code::kLimit);
   EXPECT_THAT(more.error().message, HasSubstr("it says more than " + most + " bytes"));
-  // One that never ends is ended.
+  // One that never ends is ended, as soon as it says a byte too much.
   EXPECT_EQ(device_->shell("cat /dev/zero").code(), Code::kLimit);
+  EXPECT_EQ(device_
+                ->shell("head -c " + std::to_string(kMaxShellOutputBytes + 1) +
+                        " /dev/zero; exec sleep 600")
+                .code(),
+            Code::kLimit);
   const auto errors = device_->shell("head -c 100000 /dev/zero | tr '\\000' x >&2");
   ASSERT_TRUE(errors.ok());
   EXPECT_EQ(errors->errors.size(), 1024u);
@@ -74,6 +107,41 @@ TEST_F(AdbDeviceTest, AnInterruptionEndsAWait) {
   ASSERT_TRUE(stream.ok());
   EXPECT_EQ(device_->shell("exec sleep 60").code(), Code::kCancelled);
   (*stream)->close();
+  EXPECT_TRUE(all_end());
+}
+
+// What is under way keeps no connection: whoever waits for the phone goes on.
+TEST_F(AdbDeviceTest, AnInterruptionEndsWhatIsUnderWay) {
+  const std::string here = phone_ / "here";
+  phone_.write(here, std::string(1 << 20, 'x'));
+  bool interrupted = false;
+  client_->io().set_interrupted([&] { return interrupted; });
+  const Status pushed = device_->push(here, "/data/local/tmp/there", 0100600,
+                                      [&](uint64_t, uint64_t) { interrupted = true; });
+  EXPECT_EQ(pushed.code(), Code::kCancelled);
+  EXPECT_EQ(pushed.error().message, "R58M: interrupted");
+  EXPECT_TRUE(all_end());
+  const std::string back = phone_ / "back";  // it is there as soon as the phone is asked
+  client_->io().set_interrupted([&] { return std::filesystem::exists(back); });
+  phone_.write(phone_ / "tmp/there", std::string(10 << 20, 'x'));
+  const Status pulled = device_->pull("/data/local/tmp/there", back, 10 << 20);
+  EXPECT_EQ(pulled.code(), Code::kCancelled);
+  EXPECT_EQ(pulled.error().message, "R58M: interrupted");
+  EXPECT_TRUE(all_end());
+  client_->io().set_interrupted([] { return true; });
+  EXPECT_EQ(client_->version().code(), Code::kCancelled);
+  EXPECT_TRUE(all_end());
+}
+
+// Also where there is input on its way that nobody takes.
+TEST_F(AdbDeviceTest, AnInterruptedCommandKeepsNoConnection) {
+  client_->io().set_interrupted([this] { return std::filesystem::exists(phone_ / "begun"); });
+  const auto said =
+      device_->shell("touch \"$PHONE/begun\"; until [ -e \"$PHONE/enough\" ]; do sleep 0.01; done",
+                     std::string(10 << 20, 'i'));
+  EXPECT_EQ(said.code(), Code::kCancelled);
+  phone_.write(phone_ / "enough", "");
+  EXPECT_TRUE(all_end());
 }
 
 TEST_F(AdbDeviceTest, WhatACommandSaysIsItsOwn) {

@@ -113,6 +113,9 @@ TEST_F(AndroidAppTest, AScriptInTheApkIsFoundWhereItsLibrariesAre) {
   replace("pm", "echo \"package:/data/app/it's/base.apk\"");
   EXPECT_FALSE(look()->has_wrap);
   EXPECT_EQ(look()->code_directory, "/data/app/it's");
+  replace("pm", "echo \"package:/data/app/it'; touch $PHONE/done; echo '/base.apk\"");
+  EXPECT_FALSE(look()->has_wrap);
+  EXPECT_FALSE(std::filesystem::exists(phone_ / "done")) << "a path is no command";
 }
 
 TEST_F(AndroidAppTest, WhatIsNotInstalledIsNamed) {
@@ -141,6 +144,8 @@ TEST_F(AndroidAppTest, WhatCannotBeEnteredSaysWhy) {
   replace("run-as", "exit 1");
   EXPECT_EQ(message_of(look()),
             "com.example.app on R58M can't be entered by run-as: it does not say why");
+  replace("run-as", "exit 0");
+  EXPECT_EQ(look().code(), Code::kUnsupported) << "it says nothing";
   for (const char* folder : {"", "data/user", "/data/a b", "/data/a\\'b", "/data/$a", "/data/a;b",
                              "/data/a*", "/data/(a)", "/data/a|b", "/data/a\\\\\\\\b"}) {
     replace("run-as", std::string("printf '%s\\n' \"") + folder + "\"");

@@ -87,6 +87,12 @@ TEST_F(AndroidDoctorTest, EachObstacleIsASentence) {
   server_.set_state("R58M", "unauthorized");
   EXPECT_THAT(obstacle(), HasSubstr("confirm the prompt"));
   EXPECT_THAT(out_.str(), HasSubstr("  unauthorized  ?    ?    none\n"));
+  options_.json = true;
+  EXPECT_EQ(doctor(), 1);
+  EXPECT_THAT(out_.str(), HasSubstr("[{\"serial\":\"R58M\",\"state\":\"unauthorized\",\"model\":"
+                                    "\"Sim_Phone\",\"sdk\":0,\"abi\":\"\",\"agent\":\"\","
+                                    "\"obstacle\":\""));
+  EXPECT_THAT(out_.str(), HasSubstr("confirm the prompt"));
 }
 
 TEST_F(AndroidDoctorTest, OneThatCanBeRecordedOnIsEnough) {
@@ -108,6 +114,10 @@ TEST_F(AndroidDoctorTest, OneThatCanBeRecordedOnIsEnough) {
   EXPECT_EQ(out_.str(), first_line() +
                             "no device: plug a phone in, and allow USB debugging in its developer "
                             "options\n");
+  options_.json = true;
+  EXPECT_EQ(doctor(), 1);
+  EXPECT_EQ(out_.str(),
+            "{\"adb_server\":\"" + client_->address() + "\",\"adb_version\":41,\"devices\":[]}\n");
 }
 
 TEST_F(AndroidDoctorTest, WithoutAServerThereIsNothingToSay) {

@@ -78,8 +78,9 @@ TEST_F(AppPreparationTest, ALockWhoseFileWasRemovedIsTakenAgain) {
   EXPECT_TRUE(taken.ok()) << message_of(taken);
   EXPECT_TRUE(std::filesystem::exists(phone_ / "twice"));
   // It does not go on for ever.
-  replace("flock", "rm " + tmp(".lock"));
+  replace("flock", "echo x >> \"$PHONE/tries\"; rm " + tmp(".lock"));
   EXPECT_EQ(AppLock::take(*device_, "com.example.app").code(), Code::kIo);
+  EXPECT_EQ(phone_.read(phone_ / "tries").size(), 2u * kLockAttempts);
 }
 
 TEST_F(AppPreparationTest, EveryFileIsAsTheAgentNeedsIt) {
@@ -233,7 +234,9 @@ TEST_F(AppPreparationTest, WhatARunLeftIsUndoneByTheNext) {
 
 TEST_F(AppPreparationTest, ARecordThatIsNoneIsLeftAlone) {
   const auto held = lock();
-  for (const char* text : {"", "{", "[]", "{}", R"({"undo": 1})", R"({"undo": ["true", 1]})"}) {
+  for (const char* text : {"", "{", "[]", "{}", R"({"undo": 1})", R"({"undo": ["true", 1]})",
+                           R"({"undo": "touch /data/local/tmp/done"})",
+                           R"({"undo": {"1": "touch /data/local/tmp/done"}})"}) {
     phone_.write(tmp(".json"), text);
     const auto undone = undo_by_record(*device_, kApp);
     EXPECT_EQ(undone.code(), Code::kDamaged) << text;
@@ -242,6 +245,7 @@ TEST_F(AppPreparationTest, ARecordThatIsNoneIsLeftAlone) {
               "it, and remove it");
     EXPECT_EQ(phone_.read(tmp(".json")), text);
   }
+  EXPECT_FALSE(std::filesystem::exists(phone_ / "tmp/done")) << "nothing of it was done";
 }
 
 // All of it is tried; what could not be undone stays in the record.

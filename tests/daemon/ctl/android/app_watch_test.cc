@@ -57,6 +57,28 @@ TEST_F(AppWatchTest, AnAppIsSeenUntilItEnds) {
   ASSERT_TRUE(becomes([&] { return watch_->has_ended(); }));
   EXPECT_FALSE(watch_->is_away());
   EXPECT_TRUE(watch_->was_seen());
+  // Nothing is left to be asked.
+  const uint64_t asked = server_.requests("shell,v2,raw:");
+  watch_->work_for(kWatchRetry);
+  watch_->work_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(server_.requests("shell,v2,raw:"), asked);
+}
+
+TEST_F(AppWatchTest, ALogThatEndsIsFollowedAgain) {
+  start_app();
+  replace("logcat", "echo 'collect agent (1): hello'");
+  follow();
+  EXPECT_TRUE(becomes([&] { return lines_.size() >= 2; }));
+  EXPECT_FALSE(watch_->is_away());
+  EXPECT_FALSE(watch_->has_ended());
+}
+
+TEST_F(AppWatchTest, WhoeverDoesNotListenToTheLogMayStillFollow) {
+  start_app();
+  replace("logcat", "echo 'collect agent (1): hello'; echo x >> \"$PHONE/logs\"");
+  watch_.emplace(*device_, kApp, nullptr);
+  ASSERT_TRUE(becomes([&] { return phone_.read(phone_ / "logs").size() >= 4; }));
+  EXPECT_TRUE(watch_->was_seen());
 }
 
 TEST_F(AppWatchTest, AnAppThatNeverRunsHasEnded) {
@@ -100,6 +122,14 @@ TEST_F(AppWatchTest, TheCableComesOutAndGoesInAgain) {
   ASSERT_TRUE(becomes([&] { return watch_->is_away(); }));
   EXPECT_FALSE(watch_->has_ended());
   EXPECT_EQ(watch_->agent_address(), address);
+  // It is looked for once in a while, and by one command.
+  const auto begun = std::chrono::steady_clock::now();
+  const uint64_t asked = server_.requests("host:transport:");
+  for (int at = 0; at < 20; ++at) watch_->work_for(std::chrono::milliseconds(1));
+  const auto lasted = std::chrono::steady_clock::now() - begun;
+  EXPECT_LE(server_.requests("host:transport:") - asked,
+            1u + static_cast<uint64_t>(lasted / kWatchRetry));
+  EXPECT_TRUE(watch_->is_away());
   plug();
   ASSERT_TRUE(becomes([&] { return !watch_->is_away(); }));
   EXPECT_EQ(watch_->agent_address(), address) << "the same process";

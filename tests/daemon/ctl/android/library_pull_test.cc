@@ -2,6 +2,7 @@
 #include "daemon/ctl/android/library_pull.h"
 
 #include <gmock/gmock.h>
+#include <stdlib.h>
 
 #include <filesystem>
 #include <sstream>
@@ -121,6 +122,43 @@ TEST_F(LibraryPullTest, NoMoreThanSoMany) {
   EXPECT_EQ(files_in(pull.fetch(session_)).size(), 64u);
   EXPECT_EQ(err_.str(), "collectctl: no names from " + app_.code_directory +
                             "/lib64.so: enough was copied from the phone\n");
+}
+
+TEST_F(LibraryPullTest, NoMoreThanSoMuch) {
+  add(own("liba.so"), {0x01}, 1, 0);
+  add(own("libb.so"), {0x02}, 1, 0);
+  add(own("libc.so"), {0x03}, 1, 0);
+  save();
+  const size_t bytes = std::string("the library liba.so").size();
+  const std::string folder = app_.code_directory;
+  {
+    LibraryPull pull(*device_, app_, err_, 2 * bytes);
+    EXPECT_EQ(files_in(pull.fetch(session_)), (std::vector<std::string>{"01.debug", "02.debug"}));
+    EXPECT_EQ(err_.str(), "collectctl: no names from " + folder +
+                              "/libc.so: enough was copied from the phone\n");
+  }
+  err_.str("");
+  LibraryPull pull(*device_, app_, err_, 2 * bytes - 1);
+  EXPECT_EQ(files_in(pull.fetch(session_)), std::vector<std::string>{"01.debug"});
+  const auto too_large = [&](const std::string& name) {
+    return "collectctl: no names from " + folder + name + ": R58M: " + folder + name +
+           ": it has more than " + std::to_string(bytes - 1) + " bytes\n";
+  };
+  EXPECT_EQ(err_.str(), too_large("/libb.so") + too_large("/libc.so"));
+}
+
+TEST_F(LibraryPullTest, WithoutAPlaceForThemThereAreNone) {
+  add(own("liba.so"), {0x01}, 1, 0);
+  save();
+  const char* const variable = std::getenv("TMPDIR");
+  const std::string before = variable == nullptr ? "" : variable;
+  ::setenv("TMPDIR", "/proc", 1);  // where nothing can be made
+  LibraryPull pull(*device_, app_, err_);
+  EXPECT_EQ(pull.fetch(session_), "");
+  variable == nullptr ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", before.c_str(), 1);
+  EXPECT_THAT(err_.str(), ::testing::StartsWith("collectctl: no names from " + app_.code_directory +
+                                                "/liba.so: /proc: "));
+  EXPECT_EQ(server_.requests("sync:"), 0u);
 }
 
 TEST_F(LibraryPullTest, ASessionThatIsNoneHasNone) {

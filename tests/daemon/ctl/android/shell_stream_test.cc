@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include <asio/io_context.hpp>
-#include <asio/write.hpp>
+#include <cerrno>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "daemon/ctl/android/file_pull.h"
 #include "daemon/ctl/android/file_push.h"
@@ -22,7 +24,6 @@ namespace collect::ctl {
 namespace {
 
 using std::chrono::seconds;
-using ::testing::HasSubstr;
 
 constexpr seconds kSoon{20};
 
@@ -49,12 +50,15 @@ class PhoneStream : public testing::Test {
     directory_ = mkdtemp(name);
   }
   ~PhoneStream() override {
-    if (ends_[1] >= 0) close(ends_[1]);
+    for (const int end : ends_) {
+      if (end >= 0) close(end);
+    }
     std::filesystem::remove_all(directory_);
   }
 
   attach::Socket socket() {
-    return attach::Socket(io_, asio::generic::stream_protocol(AF_UNIX, 0), ends_[0]);
+    return attach::Socket(io_, asio::generic::stream_protocol(AF_UNIX, 0),
+                          std::exchange(ends_[0], -1));
   }
   // One piece after the other; each is taken before the next is sent.
   void say(const std::string& bytes, size_t piece_bytes) {
@@ -70,6 +74,11 @@ class PhoneStream : public testing::Test {
     close(ends_[1]);
     ends_[1] = -1;
   }
+  // For another stream of the same test.
+  void connect_again() {
+    if (ends_[1] >= 0) hang_up();
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_), 0);
+  }
   template <class Condition>
   bool wait(Condition condition) {
     const auto deadline = std::chrono::steady_clock::now() + kSoon;
@@ -80,10 +89,34 @@ class PhoneStream : public testing::Test {
     }
     return true;
   }
+  // Works meanwhile: so much may not fit into a socket.
   std::string heard(size_t bytes) {
     std::string text(bytes, '\0');
-    EXPECT_EQ(recv(ends_[1], text.data(), bytes, MSG_WAITALL), static_cast<ssize_t>(bytes));
+    size_t got = 0;
+    EXPECT_TRUE(wait([&] {
+      const ssize_t more = recv(ends_[1], text.data() + got, bytes - got, MSG_DONTWAIT);
+      if (more > 0) got += static_cast<size_t>(more);
+      return got == bytes;
+    })) << got;
+    text.resize(got);
     return text;
+  }
+  // Nothing more is on its way, and the stream is there.
+  bool is_silent() {
+    io_.restart();
+    io_.poll();
+    char byte = 0;
+    return recv(ends_[1], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+  }
+  // The other side has closed it; what it said before is passed over.
+  bool is_closed() {
+    return wait([&] {
+      char bytes[4096];
+      ssize_t got = 0;
+      do got = recv(ends_[1], bytes, sizeof bytes, MSG_DONTWAIT);
+      while (got > 0);
+      return got == 0 || errno == ECONNRESET;
+    });
   }
   std::string file(const std::string& name) const { return directory_ + "/" + name; }
 
@@ -111,16 +144,14 @@ const std::string kConversation =
 
 TEST_F(PhoneStream, ShellPacketsComeInPiecesOfAnySize) {
   for (const size_t bytes : {size_t{1}, size_t{2}, size_t{5}, size_t{6}, size_t{1000}}) {
-    if (ends_[1] < 0) {
-      ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_), 0);
-    }
     Said said;
     const auto stream = follow(socket(), said);
     say(kConversation, bytes);
     ASSERT_TRUE(wait([&] { return said.end.has_value(); })) << bytes;
     EXPECT_TRUE(said.end->ok());
     EXPECT_EQ(said.text, "1:one 2:oops 1: 1:two 3:\x07 ") << "in pieces of " << bytes;
-    hang_up();
+    EXPECT_TRUE(is_closed());
+    connect_again();
   }
 }
 
@@ -151,15 +182,55 @@ TEST_F(PhoneStream, NothingIsHeardAfterClose) {
   io_.poll();
   EXPECT_EQ(said.text, "");
   EXPECT_FALSE(said.end.has_value());
+  EXPECT_TRUE(is_closed());
+}
+
+// Also what came together with the packet at which it was closed.
+TEST_F(PhoneStream, OnePacketMayBeTheLastThatIsHeard) {
+  std::string text;
+  bool has_ended = false;
+  std::shared_ptr<ShellStream> stream = ShellStream::start(
+      socket(),
+      [&](const attach::ShellPacket& packet) {
+        text += packet.data;
+        stream->close();
+      },
+      [&](const Status&) { has_ended = true; });
+  say(kConversation, 1000);
+  EXPECT_TRUE(is_closed());
+  EXPECT_EQ(text, "one");
+  EXPECT_FALSE(has_ended);
+}
+
+TEST_F(PhoneStream, AStreamThatGoesTakesItsConnectionAlong) {
+  Said said;
+  auto stream = follow(socket(), said);
+  stream.reset();
+  EXPECT_TRUE(is_closed());
+  EXPECT_EQ(said.text, "");
+  EXPECT_FALSE(said.end.has_value());
 }
 
 TEST_F(PhoneStream, InputGoesInPacketsAndIsClosed) {
   Said said;
   const auto stream = follow(socket(), said);
   stream->send_input("hello");
-  io_.restart();
-  io_.poll();
   EXPECT_EQ(heard(15), packet(0, "hello") + packet(4, ""));
+  EXPECT_TRUE(is_silent());
+}
+
+TEST_F(PhoneStream, InputOfAnyLength) {
+  const std::string most(16'384, 'm');  // of a packet
+  for (const auto& [input, packets] :
+       {std::pair(std::string(), packet(4, "")), std::pair(most, packet(0, most) + packet(4, "")),
+        std::pair(most + "x", packet(0, most) + packet(0, "x") + packet(4, ""))}) {
+    Said said;
+    const auto stream = follow(socket(), said);
+    stream->send_input(input);
+    EXPECT_EQ(heard(packets.size()), packets) << input.size();
+    EXPECT_TRUE(is_silent());
+    connect_again();
+  }
 }
 
 TEST_F(PhoneStream, APulledFileInPieces) {
@@ -178,20 +249,21 @@ TEST_F(PhoneStream, APulledFileInPieces) {
   std::ostringstream text;
   text << in.rdbuf();
   EXPECT_EQ(text.str(), content);
+  EXPECT_TRUE(is_closed());
 }
 
 class BadPull : public PhoneStream {
  protected:
-  Status ends_with(const std::string& bytes, bool then_hang_up = false, uint64_t most = 100) {
-    if (ends_[1] < 0) {
-      EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_), 0);
-    }
-    const auto pull = FilePull::start(socket(), "/x", file("pulled"), most);
+  Status ends_with(const std::string& bytes, bool then_hang_up = false, uint64_t most = 100,
+                   const std::string& into = "") {
+    if (ends_[1] < 0) connect_again();
+    const auto pull = FilePull::start(socket(), "/x", into.empty() ? file("pulled") : into, most);
     EXPECT_TRUE(pull.ok());
-    say(bytes, 7);
+    say(bytes, 4'096);
     if (then_hang_up) hang_up();
     EXPECT_TRUE(wait([&] { return (*pull)->result().has_value(); }));
     Status status = (*pull)->result().value_or(Status());
+    EXPECT_TRUE(then_hang_up || is_closed());
     if (ends_[1] >= 0) hang_up();
     return status;
   }
@@ -200,17 +272,57 @@ class BadPull : public PhoneStream {
 TEST_F(BadPull, Refusals) {
   const Status refused = ends_with(piece("FAIL", "open failed: Permission denied"));
   EXPECT_EQ(refused.code(), Code::kIo);
-  EXPECT_THAT(refused.error().message, HasSubstr("Permission denied"));
-  EXPECT_EQ(ends_with("what is this").code(), Code::kDamaged);
-  EXPECT_EQ(ends_with("DATA" + u32(kSyncPieceBytes + 1)).code(), Code::kDamaged);
+  EXPECT_EQ(refused.error().message, "open failed: Permission denied");
+  for (const std::string& none :
+       {std::string("what is this"), piece("OKAY", "abc"), "DATA" + u32(kSyncPieceBytes + 1)}) {
+    const Status damaged = ends_with(none, false, 1 << 20);
+    EXPECT_EQ(damaged.code(), Code::kDamaged);
+    EXPECT_EQ(damaged.error().message, "neither a piece of a file nor its end came");
+  }
   EXPECT_EQ(ends_with("DATA" + u32(101)).code(), Code::kLimit);
   EXPECT_EQ(ends_with(piece("DATA", std::string(60, 'x')) + "DATA" + u32(41)).code(), Code::kLimit);
-  EXPECT_EQ(ends_with(piece("DATA", "abc") + "DA", true).code(), Code::kUnavailable);
-  EXPECT_EQ(ends_with("", true).code(), Code::kUnavailable);
-  // A reason that is longer than anybody reads.
-  const Status long_one =
-      ends_with("FAIL" + u32(0xFFFFFFFF) + std::string(kMaxSyncMessageBytes, 'y'), true);
-  EXPECT_EQ(long_one.error().message.size(), kMaxSyncMessageBytes);
+  EXPECT_TRUE(ends_with(piece("DATA", std::string(60, 'x')) + piece("DATA", std::string(40, 'x')) +
+                        "DONE" + u32(0))
+                  .ok());
+}
+
+TEST_F(BadPull, APhoneThatGoesInTheMiddle) {
+  const std::string ended = "the connection to the device ended after ";
+  for (const auto& [said, bytes] :
+       {std::pair(std::string(), "0"), std::pair(piece("DATA", "abc") + "DA", "3"),
+        std::pair(piece("DATA", "abc") + "DATA" + u32(10) + "xyz", "3")}) {
+    const Status gone = ends_with(said, true);
+    EXPECT_EQ(gone.code(), Code::kUnavailable);
+    EXPECT_EQ(gone.error().message, ended + bytes + " bytes");
+  }
+  // It went before anything could be asked.
+  connect_again();
+  hang_up();
+  const auto pull = FilePull::start(socket(), "/x", file("pulled"), 100);
+  ASSERT_TRUE(pull.ok());
+  ASSERT_TRUE(wait([&] { return (*pull)->result().has_value(); }));
+  EXPECT_EQ((*pull)->result()->code(), Code::kUnavailable);
+}
+
+TEST_F(BadPull, AReasonIsKeptAsFarAsItCame) {
+  const std::string most(kMaxSyncMessageBytes, 'y');
+  EXPECT_EQ(ends_with("FAIL" + u32(0xFFFFFFFF) + most + "z").error().message, most);
+  EXPECT_EQ(ends_with("FAIL" + u32(100) + "abc", true).error().message, "abc");
+}
+
+// Where there is no room here.
+TEST_F(BadPull, WhatCannotBeWrittenIsSaid) {
+  for (const size_t bytes : {1, 60'000}) {
+    const Status full = ends_with(piece("DATA", std::string(bytes, 'x')) + "DONE" + u32(0), false,
+                                  1 << 20, "/dev/full");
+    EXPECT_EQ(full.code(), Code::kIo) << bytes;
+    EXPECT_EQ(full.error().message, "/dev/full: can't be written") << bytes;
+  }
+  // The first reason counts.
+  EXPECT_EQ(ends_with(piece("DATA", "x") + piece("FAIL", "no more"), false, 100, "/dev/full")
+                .error()
+                .message,
+            "no more");
 }
 
 TEST_F(PhoneStream, APullThatCantBeWrittenIsRefusedAtOnce) {
@@ -224,16 +336,76 @@ TEST_F(PhoneStream, APushedFileAndItsAnswerInPieces) {
   io_.poll();
   const std::string name = "/data/local/tmp/x,33188";
   EXPECT_EQ(heard(8 + name.size()), piece("SEND", name));
-  ASSERT_TRUE(wait([&] { return (*push)->sent() == 7; }));
   EXPECT_EQ(heard(15), piece("DATA", "content"));
-  ASSERT_TRUE(wait([&] {
-    char byte = 0;
-    return recv(ends_[1], &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
-  }));
+  EXPECT_EQ((*push)->sent(), 7u);
   EXPECT_EQ(heard(8).substr(0, 4), "DONE");
+  EXPECT_TRUE(is_silent()) << "it waits for the answer";
+  EXPECT_FALSE((*push)->result().has_value());
   say("OKAY" + u32(0), 3);
   ASSERT_TRUE(wait([&] { return (*push)->result().has_value(); }));
   EXPECT_TRUE((*push)->result()->ok());
+  EXPECT_TRUE(is_closed());
+}
+
+// The last bytes of it are when it was written, in seconds.
+TEST_F(PhoneStream, APushedFileIsOfNow) {
+  std::ofstream(file("pushed")) << "";
+  const auto before = static_cast<uint32_t>(std::time(nullptr));
+  const auto push = FilePush::start(socket(), file("pushed"), "x", 0100600);
+  ASSERT_TRUE(push.ok());
+  EXPECT_EQ(heard(15), piece("SEND", "x,33152"));
+  const std::string done = heard(8);
+  ASSERT_EQ(done.substr(0, 4), "DONE");
+  uint32_t when = 0;
+  for (size_t i = 0; i < 4; ++i) {
+    when |= static_cast<uint32_t>(static_cast<uint8_t>(done[4 + i])) << (8 * i);
+  }
+  EXPECT_GE(when, before);
+  EXPECT_LE(when, static_cast<uint32_t>(std::time(nullptr)));
+}
+
+TEST_F(PhoneStream, APieceOfAPushHasSixtyFourKib) {
+  const std::string most(65'536, 'p');
+  std::ofstream(file("pushed")) << most << "x";
+  const auto push = FilePush::start(socket(), file("pushed"), "x", 0100600);
+  ASSERT_TRUE(push.ok());
+  EXPECT_EQ((*push)->total(), 65'537u);
+  const std::string pieces = piece("SEND", "x,33152") + piece("DATA", most) + piece("DATA", "x");
+  EXPECT_EQ(heard(pieces.size()), pieces);
+}
+
+// Whoever builds it anew meanwhile.
+TEST_F(PhoneStream, APushedFileThatShrinksIsNotWhole) {
+  std::ofstream(file("pushed")) << std::string(1'000, 'x');
+  const auto push = FilePush::start(socket(), file("pushed"), "x", 0100600);
+  ASSERT_TRUE(push.ok());
+  std::filesystem::resize_file(file("pushed"), 100);
+  ASSERT_TRUE(wait([&] { return (*push)->result().has_value(); }));
+  EXPECT_EQ((*push)->result()->code(), Code::kIo);
+  EXPECT_EQ((*push)->result()->error().message, file("pushed") + ": can't be read at 100");
+  EXPECT_TRUE(is_closed());
+}
+
+TEST_F(PhoneStream, APushIsAnsweredByOkayOrFail) {
+  std::ofstream(file("pushed")) << "content";
+  const auto answered = [this](const std::string& bytes, bool then_hang_up) {
+    const auto push = FilePush::start(socket(), file("pushed"), "x", 0100600);
+    EXPECT_TRUE(push.ok());
+    say(bytes, 4'096);
+    if (then_hang_up) hang_up();
+    EXPECT_TRUE(wait([&] { return (*push)->result().has_value(); }));
+    Status status = (*push)->result().value_or(Status());
+    connect_again();
+    return status;
+  };
+  const Status other = answered("DATA" + u32(0), false);
+  EXPECT_EQ(other.code(), Code::kDamaged);
+  EXPECT_EQ(other.error().message, "neither OKAY nor FAIL came");
+  const std::string most(kMaxSyncMessageBytes, 'y');
+  EXPECT_EQ(answered("FAIL" + u32(0xFFFFFFFF) + most + "z", false).error().message, most);
+  EXPECT_EQ(answered("FAIL" + u32(100) + "abc", true).error().message, "abc");
+  const Status gone = answered("OKA", true);
+  EXPECT_EQ(gone.code(), Code::kUnavailable);
 }
 
 TEST_F(PhoneStream, APushThatIsRefusedInTheMiddleSaysWhy) {

@@ -3,10 +3,14 @@
 #include "daemon/ctl/ios/iphone.h"
 
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <stdlib.h>
 
+#include <atomic>
+#include <filesystem>
 #include <optional>
 #include <sstream>
+#include <thread>
 
 #include "daemon/ctl/ios/ios_command.h"
 #include "daemon/ctl/ios/lockdown_message.h"
@@ -139,6 +143,66 @@ TEST_F(IphoneTest, ALockdowndThatEndsIsNotThere) {
   ends.join();
 }
 
+TEST_F(IphoneTest, AConversationEndsWithTheQuestions) {
+  fakes::ListeningSocket listener;
+  usbmuxd_.map_port(kPhone, kLockdownPort,
+                    static_cast<uint16_t>(std::stoul(listener.address().substr(10))));
+  UsbmuxClient& client = connect();
+  fakes::FrameSocket silent;
+  std::atomic<bool> is_asked{false};
+  std::thread accepts([&] {
+    silent = listener.accept();
+    pollfd question{silent.handle(), POLLIN, 0};
+    is_asked = poll(&question, 1, 20'000) == 1;
+  });
+  io_.set_interrupted([&] { return is_asked.load(); });
+  const auto facts = look_at_iphone(client, kPhone);
+  accepts.join();
+  EXPECT_EQ(facts.code(), Code::kCancelled);
+  EXPECT_EQ(facts.error().message, std::string(kPhone) + ": interrupted");
+  ASSERT_TRUE(silent.is_open());
+  EXPECT_TRUE(silent.ends()) << "while the client goes on";
+  io_.set_interrupted(nullptr);
+  EXPECT_TRUE(client.has(kPhone));
+}
+
+// On a Unix socket nothing can be written any more.
+TEST_F(IphoneTest, ALockdowndThatIsGoneAtOnce) {
+  char folder[] = "/tmp/iphoneXXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  {
+    fakes::FakeUsbmuxd usbmuxd(std::string(folder) + "/usbmuxd");
+    usbmuxd.map_port(kPhone, kLockdownPort, lockdownd_.port());
+    usbmuxd.attach(kPhone);
+    usbmuxd.end_streams_at_once(true);
+    UsbmuxClient client(io_, *attach::parse_usbmux_address(usbmuxd.address()));
+    ASSERT_TRUE(client.connect().ok());
+    const auto facts = look_at_iphone(client, kPhone);
+    EXPECT_EQ(facts.code(), Code::kUnavailable);
+    EXPECT_EQ(facts.error().message, std::string(kPhone) + ": lockdownd ended the connection");
+  }
+  std::filesystem::remove_all(folder);
+}
+
+// It answers the first question, and is gone before the next.
+TEST_F(IphoneTest, ALockdowndThatEndsLater) {
+  fakes::ListeningSocket listener;
+  usbmuxd_.map_port(kPhone, kLockdownPort,
+                    static_cast<uint16_t>(std::stoul(listener.address().substr(10))));
+  std::thread answers([&] {
+    fakes::FrameSocket lockdownd = listener.accept();
+    const std::string said = answer(
+        "<key>Request</key><string>QueryType</string><key>Type</key>"
+        "<string>com.apple.mobile.lockdown</string>");
+    lockdownd.send_bytes({reinterpret_cast<const uint8_t*>(said.data()), said.size()});
+    lockdownd.end_sending();
+    lockdownd.ends();
+  });
+  EXPECT_EQ(facts(), std::string(kPhone) + ": lockdownd ended the connection");
+  client_.reset();
+  answers.join();
+}
+
 TEST_F(IphoneTest, VersionsAndTexts) {
   EXPECT_TRUE(check_ios("A", {"", "", "15.0"}).ok());
   EXPECT_TRUE(check_ios("A", {"", "", "26"}).ok());
@@ -203,11 +267,55 @@ TEST_F(IphoneTest, TheDoctorSaysWhatThereIs) {
   EXPECT_EQ(out_.str(), table + "7721, 7724\n");
   options_.json = true;
   EXPECT_EQ(doctor(), 0);
+  const std::string start = "{\"usbmuxd\":\"" + usbmuxd_.address() + "\",\"devices\":[";
+  EXPECT_EQ(out_.str(),
+            start +
+                "{\"udid\":\"00008110-001A2B3C4D5E801E\",\"connection\":\"usb\",\"name\":"
+                "\"Anna's iPhone\",\"model\":\"iPhone15,2\",\"ios\":\"17.5.1\","
+                "\"agent_ports\":[7721,7724],\"obstacle\":\"\",\"remark\":\"\"}]}\n");
+  usbmuxd_.detach(id_);
+  EXPECT_EQ(doctor(), 1);
+  EXPECT_EQ(out_.str(), start + "]}\n");
+}
+
+TEST_F(IphoneTest, OnePhoneThatCanBeRecordedOnIsEnough) {
+  fakes::FakeLockdownd old;
+  old.set_value("ProductVersion", "14.8");
+  usbmuxd_.map_port(kOther, kLockdownPort, old.port());
+  usbmuxd_.attach(kOther, "Network");
+  EXPECT_EQ(doctor(), 0);
   EXPECT_THAT(out_.str(),
-              HasSubstr("[{\"udid\":\"00008110-001A2B3C4D5E801E\",\"connection\":\"usb\",\"name\":"
-                        "\"Anna's iPhone\",\"model\":\"iPhone15,2\",\"ios\":\"17.5.1\","
-                        "\"agent_ports\":[7721,7724],\"obstacle\":\"\",\"remark\":\"\"}]"));
-  EXPECT_TRUE(out_.str().ends_with("}\n"));
+              HasSubstr("\n00008030-000A11112222802E  ?              ?           14.8    "
+                        "network  none\n"));
+  options_.udid = kOther;
+  EXPECT_EQ(doctor(), 1);
+  EXPECT_THAT(out_.str(), testing::Not(HasSubstr(kPhone)));
+}
+
+// A phone whose ports can't be asked is in the way, whatever lockdownd said.
+TEST_F(IphoneTest, PortsThatCannotBeAskedAreInTheWay) {
+  lockdownd_.on_question([this] { usbmuxd_.answer_connects_with(1); });
+  EXPECT_EQ(doctor(), 1);
+  options_.json = true;
+  usbmuxd_.answer_connects_with(0);
+  EXPECT_EQ(doctor(), 1);
+  EXPECT_THAT(out_.str(), testing::AllOf(HasSubstr("\"ios\":\"17.5.1\",\"agent_ports\":[],"),
+                                         testing::Not(HasSubstr("\"obstacle\":\"\""))));
+}
+
+TEST_F(IphoneTest, AUsbmuxdThatListsNothingIsTooOld) {
+  usbmuxd_.answer_lists_with(1);
+  client_.emplace(io_, *usbmuxd_address());
+  const Status connected = client_->connect();
+  EXPECT_EQ(connected.code(), Code::kUnsupported);
+  EXPECT_EQ(connected.error().message,
+            "usbmuxd at " + usbmuxd_.address() + " lists no devices: install a newer one");
+}
+
+// Nobody can wait for a device without a name.
+TEST_F(IphoneTest, ADeviceWithoutASerialNumberIsPassedBy) {
+  usbmuxd_.attach("");
+  EXPECT_EQ(chosen(""), kPhone);
 }
 
 TEST_F(IphoneTest, TheDoctorNamesWhatIsInTheWay) {

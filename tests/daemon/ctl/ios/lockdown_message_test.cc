@@ -62,6 +62,11 @@ TEST(LockdownAnswer, ValueTypeAndError) {
   const auto old = decode(plist(entry("Request", "GetValue") + entry("Result", "Failure")));
   ASSERT_TRUE(old.ok());
   EXPECT_EQ(old->error, "Failure");
+  const auto both = decode(plist(entry("Error", "InvalidHostID") + entry("Request", "GetValue") +
+                                 entry("Result", "Failure")));
+  EXPECT_EQ(both->error, "InvalidHostID") << "which says more";
+  const auto done = decode(plist(entry("Request", "GetValue") + entry("Result", "Success")));
+  EXPECT_EQ(done->error, "");
   // A number is no text: the value is not there.
   const auto number =
       decode(plist(entry("Request", "GetValue") + "<key>Value</key><integer>1</integer>"));
@@ -73,17 +78,27 @@ TEST(LockdownAnswer, WhatIsNoneIsDamaged) {
   for (const std::string& body :
        {std::string(), std::string("nothing"),
         std::string("<plist version=\"1.0\"><array/></plist>"), plist(""),
-        plist(entry("Value", "17.5")),
-        plist(entry("Request", "GetValue") +
-              entry("Value", std::string(kMaxLockdownTextBytes + 1, 'x'))),
-        std::string(kMaxLockdownMessageBytes + 1, ' ')}) {
+        plist(entry("Value", "17.5")), std::string(kMaxLockdownMessageBytes + 1, ' ')}) {
     const auto answer = decode(body);
     ASSERT_FALSE(answer.ok()) << body.substr(0, 200);
     EXPECT_EQ(answer.code(), Code::kDamaged);
   }
-  EXPECT_TRUE(decode(plist(entry("Request", "GetValue") +
-                           entry("Value", std::string(kMaxLockdownTextBytes, 'x'))))
-                  .ok());
+}
+
+TEST(LockdownAnswer, WhatIsTooLongIsDamaged) {
+  const std::string longest(kMaxLockdownTextBytes, 'x');
+  for (const char* key : {"Type", "Value", "Error", "Result"}) {
+    EXPECT_TRUE(decode(plist(entry("Request", "GetValue") + entry(key, longest))).ok()) << key;
+    const auto longer = decode(plist(entry("Request", "GetValue") + entry(key, longest + "x")));
+    EXPECT_EQ(longer.code(), Code::kDamaged) << key;
+    EXPECT_EQ(longer.error().message, "lockdownd sent a text of more than 256 bytes") << key;
+  }
+  EXPECT_TRUE(decode(plist(entry("Request", longest))).ok());
+  EXPECT_EQ(decode(plist(entry("Request", longest + "x"))).code(), Code::kDamaged);
+  std::string body = kName + std::string(kMaxLockdownMessageBytes - kName.size(), '\n');
+  EXPECT_TRUE(decode(body).ok());
+  body += "\n";
+  EXPECT_EQ(decode(body).error().message, "lockdownd sent too long a property list");
 }
 
 TEST(LockdownAnswer, EveryPrefixAndEveryChangedByte) {
