@@ -4,6 +4,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -340,6 +341,59 @@ TEST_F(CompanionProcessTest, HasNothingOfTheProgramsButItsRings) {
     EXPECT_EQ(read_of("maps").find("of-the-program"), std::string::npos) << read_of("maps");
   }
   end();
+}
+
+// A program that has closed some of them: the companion has all three, and nothing beside them.
+TEST_F(CompanionProcessTest, ItsStandardStreamsLeadNowhere) {
+  for (const int closed : {0b001, 0b010, 0b100, 0b011, 0b110, 0b101, 0b111}) {
+    start_and_look([closed] {
+      for (int fd = 0; fd < 3; ++fd) {
+        if ((closed >> fd & 1) != 0) (void)close(fd);
+      }
+    });
+    int nowhere = 0;
+    for (const auto& [fd, link] : descriptors()) {
+      if (link != "/dev/null") continue;
+      EXPECT_LT(fd, 3) << closed;
+      ++nowhere;
+    }
+    EXPECT_EQ(nowhere, 3) << closed;
+    end();
+    collector.closed.clear();
+  }
+}
+
+// What the companion sees of a program that is stopped, and goes on.
+TEST_F(CompanionProcessTest, TellsOfAStop) {
+  start_and_look([] {});
+  collector.welcome_pair(false, 60'000);
+  wire::Stalls stalls;
+  // One that is too short for two looks is not seen.
+  for (int i = 0; i < 100 && stalls.stalls_size() == 0; ++i) {
+    ASSERT_EQ(kill(program, SIGSTOP), 0);
+    int status = 0;
+    ASSERT_EQ(waitpid(program, &status, WUNTRACED), program);
+    ASSERT_TRUE(WIFSTOPPED(status));
+    usleep(50'000);
+    ASSERT_EQ(kill(program, SIGCONT), 0);
+    usleep(50'000);
+    pollfd coming{collector.data.fd(), POLLIN, 0};
+    while (stalls.stalls_size() == 0 && poll(&coming, 1, 0) == 1) {
+      const auto frame = collector.take();
+      ASSERT_TRUE(frame);
+      if (frame->type != FrameType::kStalls) continue;
+      ASSERT_TRUE(stalls.ParseFromString(frame->body));
+    }
+  }
+  ASSERT_GT(stalls.stalls_size(), 0);
+  const wire::Stall& stall = stalls.stalls(0);
+  EXPECT_EQ(stall.kind(), wire::Stall::STOPPED);
+  EXPECT_EQ(stall.stream_id(), 0u);
+  EXPECT_LT(stall.first_ns(), stall.last_ns());
+  collector.control.close();
+  collector.data.close();
+  kill(program, SIGKILL);
+  wait_for_program();
 }
 
 // Paths that are relative mean what they mean in the program.
