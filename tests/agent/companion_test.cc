@@ -1,5 +1,6 @@
 // The companion of a program that links the agent in, against a scripted collector. The program is
 // a forked child of the test, so that it can end in any way.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -363,6 +364,39 @@ TEST_F(CompanionProcessTest, ItsStandardStreamsLeadNowhere) {
   }
 }
 
+// A descriptor that the program has closed stays free for what it opens next.
+TEST_F(CompanionTest, AStartTakesNoLowDescriptor) {
+  start_program(
+      [] {
+        const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        return next == 0 ? 0 : 1;
+      },
+      COLLECT_FULL_DROP, [] { (void)close(0); });
+  EXPECT_EQ(wait_for_program(), 0);
+}
+
+// Where the kernel knows it: what lies in the file that shows whether the program lives can't be
+// run, as some systems demand.
+TEST_F(CompanionProcessTest, ItsFileInMemoryIsNoProgram) {
+  constexpr unsigned kNoExec = 0x0008;
+  constexpr int kSealExec = 0x0020;
+  const auto known = static_cast<int>(syscall(SYS_memfd_create, "probe", kNoExec));
+  if (known < 0) GTEST_SKIP() << "this kernel does not know it";
+  close(known);
+  start_and_look([] {});
+  int found = 0;
+  for (const auto& [fd, link] : descriptors()) {
+    if (link.find("collect-alive") == std::string::npos) continue;
+    const int same = open((proc() / "fd" / std::to_string(fd)).c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_GE(same, 0);
+    EXPECT_NE(fcntl(same, F_GET_SEALS) & kSealExec, 0);
+    close(same);
+    ++found;
+  }
+  EXPECT_EQ(found, 1);
+  end();
+}
+
 // What the companion sees of a program that is stopped, and goes on.
 TEST_F(CompanionProcessTest, TellsOfAStop) {
   start_and_look([] {});
@@ -452,7 +486,7 @@ TEST_P(ForbiddenCallTest, AThreadDrainsInstead) {
 }
 
 INSTANTIATE_TEST_SUITE_P(SystemCalls, ForbiddenCallTest,
-                         testing::Values(SYS_memfd_create, SYS_pidfd_open));
+                         testing::Values(SYS_memfd_create, SYS_pidfd_open, SYS_clone));
 
 // Before Linux 6.15 the system tells only as long as nobody has waited for the process.
 TEST_F(CompanionTest, AnOlderSystemTellsHowItEndedToo) {
