@@ -91,7 +91,8 @@ COLLECT_CRC_TARGET inline uint64_t step1(uint64_t state, uint8_t byte) {
 }
 inline bool cpu_has_crc() {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_SSE4_2) != 0;
+  __cpuid(1, a, b, c, d);
+  return (c & bit_SSE4_2) != 0;
 }
 #define COLLECT_CRC_INSTRUCTION 1
 #elif defined(__aarch64__)

@@ -287,13 +287,15 @@ void DrainThread::wait(bool moved) {
   }
   pollfd descriptors[kMaxLinkPolls + 1];
   size_t count = link_.fill_poll(descriptors, now_ms_, shipper_.wants_to_write());
+  pollfd* process = nullptr;
   if (traced_ != nullptr) {
     if (timeout_ms > static_cast<int>(kWatchMs)) timeout_ms = static_cast<int>(kWatchMs);
-    descriptors[count++] = {traced_->poll_fd(), POLLIN, 0};
+    process = &descriptors[count++];
+    *process = {traced_->poll_fd(), POLLIN, 0};
   }
   (void)poll(descriptors, static_cast<nfds_t>(count), timeout_ms);
   look_for_pauses(static_cast<uint64_t>(timeout_ms) * 1000000);
-  if (traced_ != nullptr && descriptors[count - 1].revents != 0) traced_->look_soon();
+  if (process != nullptr && process->revents != 0) traced_->look_soon();
 }
 
 // ---- recording

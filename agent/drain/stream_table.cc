@@ -40,7 +40,6 @@ void StreamTable::refresh() {
     slot.stream_id = info.stream_id;
     slot.recording = info.recording;
     hints_[info.stream_id % kHintSlots] = static_cast<uint16_t>(i);
-    ++used_;
   }
 }
 
@@ -111,7 +110,6 @@ void StreamTable::release(StreamSlot& slot) {
   for (SpoolChain& chain : slot.spooled) spool_.release(chain);
   release_stream(*slot.stream);
   slot.stream = nullptr;
-  --used_;
 }
 
 void StreamTable::release_all() {

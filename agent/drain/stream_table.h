@@ -50,7 +50,6 @@ class StreamTable {
 
   void release(StreamSlot& slot);
   void release_all();
-  bool is_empty() const { return used_ == 0; }
 
   Spool& spool() { return spool_; }
   const Spool& spool() const { return spool_; }
@@ -63,7 +62,6 @@ class StreamTable {
 
   Spool spool_;
   uint32_t size_ = 0;  // slots that may be in use
-  uint32_t used_ = 0;
   StreamSlot slots_[kMaxStreams];
   // Slot of stream id modulo the size; a guess that find() checks.
   uint16_t hints_[kHintSlots] = {};

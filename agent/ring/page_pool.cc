@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "agent/ring/free_list.h"
 #include "agent/shared_memory.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -20,8 +21,7 @@ struct Pool {
 Pool pool;  // constant after the start
 
 struct alignas(kSharedPage) FreePages {
-  // Head of the free list: page in the low half, a change counter in the high half against ABA.
-  std::atomic<uint64_t> head{0};
+  std::atomic<uint64_t> head{0};     // see changed_head
   std::atomic<uint32_t> touched{0};  // pages that were ever taken
   std::atomic<uint32_t> count{0};
 };
@@ -33,10 +33,11 @@ PageRef pop_free() {
     const auto page = static_cast<PageRef>(head);
     if (page == 0) return 0;
     // A stale `free_next` is harmless: the counter makes the exchange fail.
-    const uint64_t next = page_info(page).free_next.load(std::memory_order_relaxed);
-    const uint64_t changed = ((head >> 32) + 1) << 32 | next;
-    if (free_pages.head.compare_exchange_weak(head, changed, std::memory_order_acquire))
+    const uint32_t next = page_info(page).free_next.load(std::memory_order_relaxed);
+    if (free_pages.head.compare_exchange_weak(head, changed_head(head, next),
+                                              std::memory_order_acquire)) {
       return page;
+    }
   }
 }
 
@@ -123,11 +124,10 @@ PageRef pool_take(uint32_t* reasons) {
 
 void pool_give(PageRef page) {
   uint64_t head = free_pages.head.load(std::memory_order_relaxed);
-  uint64_t changed;
   do {
     page_info(page).free_next.store(static_cast<PageRef>(head), std::memory_order_relaxed);
-    changed = ((head >> 32) + 1) << 32 | page;
-  } while (!free_pages.head.compare_exchange_weak(head, changed, std::memory_order_release));
+  } while (!free_pages.head.compare_exchange_weak(head, changed_head(head, page),
+                                                  std::memory_order_release));
   free_pages.count.fetch_add(1, std::memory_order_relaxed);
 }
 

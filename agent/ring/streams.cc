@@ -1,9 +1,10 @@
 // The table of streams, and the recording state that all threads share.
-#include "agent/ring/stream.h"
-
 #include <string.h>
 
 #include <new>
+
+#include "agent/ring/free_list.h"
+#include "agent/ring/stream.h"
 
 namespace collect::agent {
 namespace {
@@ -24,7 +25,7 @@ Slot* slots = nullptr;      // as many
 
 struct alignas(kSharedPage) StreamTableState {
   std::atomic<uint32_t> slots_used{0};
-  std::atomic<uint64_t> free_head{0};  // slot + 1, and a change counter in the high half
+  std::atomic<uint64_t> free_head{0};  // of slots, plus 1: see changed_head
   std::atomic<uint32_t> last_stream_id{0};
   std::atomic<uint64_t> without_stream{0};
 };
@@ -35,8 +36,8 @@ Stream* pop_free() {
   for (;;) {
     const auto slot = static_cast<uint32_t>(head);
     if (slot == 0) return nullptr;
-    const uint64_t next = slots[slot - 1].free_next.load(std::memory_order_relaxed);
-    if (table.free_head.compare_exchange_weak(head, ((head >> 32) + 1) << 32 | next,
+    const uint32_t next = slots[slot - 1].free_next.load(std::memory_order_relaxed);
+    if (table.free_head.compare_exchange_weak(head, changed_head(head, next),
                                               std::memory_order_acquire)) {
       return &streams[slot - 1];
     }
@@ -45,11 +46,10 @@ Stream* pop_free() {
 
 void push_free(uint32_t slot) {
   uint64_t head = table.free_head.load(std::memory_order_relaxed);
-  uint64_t changed;
   do {
     slots[slot].free_next.store(static_cast<uint32_t>(head), std::memory_order_relaxed);
-    changed = ((head >> 32) + 1) << 32 | (slot + 1);
-  } while (!table.free_head.compare_exchange_weak(head, changed, std::memory_order_release));
+  } while (!table.free_head.compare_exchange_weak(head, changed_head(head, slot + 1),
+                                                  std::memory_order_release));
 }
 
 void let_go(uint32_t slot, uint32_t holder) {

@@ -1,9 +1,11 @@
 // The companion of a program that links the agent in, against a scripted collector. The program is
 // a forked child of the test, so that it can end in any way.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -342,6 +344,92 @@ TEST_F(CompanionProcessTest, HasNothingOfTheProgramsButItsRings) {
   end();
 }
 
+// A program that has closed some of them: the companion has all three, and nothing beside them.
+TEST_F(CompanionProcessTest, ItsStandardStreamsLeadNowhere) {
+  for (const int closed : {0b001, 0b010, 0b100, 0b011, 0b110, 0b101, 0b111}) {
+    start_and_look([closed] {
+      for (int fd = 0; fd < 3; ++fd) {
+        if ((closed >> fd & 1) != 0) (void)close(fd);
+      }
+    });
+    int nowhere = 0;
+    for (const auto& [fd, link] : descriptors()) {
+      if (link != "/dev/null") continue;
+      EXPECT_LT(fd, 3) << closed;
+      ++nowhere;
+    }
+    EXPECT_EQ(nowhere, 3) << closed;
+    end();
+    collector.closed.clear();
+  }
+}
+
+// A descriptor that the program has closed stays free for what it opens next.
+TEST_F(CompanionTest, AStartTakesNoLowDescriptor) {
+  start_program(
+      [] {
+        const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        return next == 0 ? 0 : 1;
+      },
+      COLLECT_FULL_DROP, [] { (void)close(0); });
+  EXPECT_EQ(wait_for_program(), 0);
+}
+
+// Where the kernel knows it: what lies in the file that shows whether the program lives can't be
+// run, as some systems demand.
+TEST_F(CompanionProcessTest, ItsFileInMemoryIsNoProgram) {
+  constexpr unsigned kNoExec = 0x0008;
+  constexpr int kSealExec = 0x0020;
+  const auto known = static_cast<int>(syscall(SYS_memfd_create, "probe", kNoExec));
+  if (known < 0) GTEST_SKIP() << "this kernel does not know it";
+  close(known);
+  start_and_look([] {});
+  int found = 0;
+  for (const auto& [fd, link] : descriptors()) {
+    if (link.find("collect-alive") == std::string::npos) continue;
+    const int same = open((proc() / "fd" / std::to_string(fd)).c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_GE(same, 0);
+    EXPECT_NE(fcntl(same, F_GET_SEALS) & kSealExec, 0);
+    close(same);
+    ++found;
+  }
+  EXPECT_EQ(found, 1);
+  end();
+}
+
+// What the companion sees of a program that is stopped, and goes on.
+TEST_F(CompanionProcessTest, TellsOfAStop) {
+  start_and_look([] {});
+  collector.welcome_pair(false, 60'000);
+  wire::Stalls stalls;
+  // One that is too short for two looks is not seen.
+  for (int i = 0; i < 100 && stalls.stalls_size() == 0; ++i) {
+    ASSERT_EQ(kill(program, SIGSTOP), 0);
+    int status = 0;
+    ASSERT_EQ(waitpid(program, &status, WUNTRACED), program);
+    ASSERT_TRUE(WIFSTOPPED(status));
+    usleep(50'000);
+    ASSERT_EQ(kill(program, SIGCONT), 0);
+    usleep(50'000);
+    pollfd coming{collector.data.fd(), POLLIN, 0};
+    while (stalls.stalls_size() == 0 && poll(&coming, 1, 0) == 1) {
+      const auto frame = collector.take();
+      ASSERT_TRUE(frame);
+      if (frame->type != FrameType::kStalls) continue;
+      ASSERT_TRUE(stalls.ParseFromString(frame->body));
+    }
+  }
+  ASSERT_GT(stalls.stalls_size(), 0);
+  const wire::Stall& stall = stalls.stalls(0);
+  EXPECT_EQ(stall.kind(), wire::Stall::STOPPED);
+  EXPECT_EQ(stall.stream_id(), 0u);
+  EXPECT_LT(stall.first_ns(), stall.last_ns());
+  collector.control.close();
+  collector.data.close();
+  kill(program, SIGKILL);
+  wait_for_program();
+}
+
 // Paths that are relative mean what they mean in the program.
 TEST_F(CompanionProcessTest, StaysWhereTheProgramIsForRelativePaths) {
   std::string pattern = std::filesystem::temp_directory_path() / "companion_XXXXXX";
@@ -398,7 +486,7 @@ TEST_P(ForbiddenCallTest, AThreadDrainsInstead) {
 }
 
 INSTANTIATE_TEST_SUITE_P(SystemCalls, ForbiddenCallTest,
-                         testing::Values(SYS_memfd_create, SYS_pidfd_open));
+                         testing::Values(SYS_memfd_create, SYS_pidfd_open, SYS_clone));
 
 // Before Linux 6.15 the system tells only as long as nobody has waited for the process.
 TEST_F(CompanionTest, AnOlderSystemTellsHowItEndedToo) {

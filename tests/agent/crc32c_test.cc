@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -61,6 +63,19 @@ TEST(AgentCrc32c, TheTableAgreesWithTheInstruction) {
   const auto bytes = noise(5000);
   EXPECT_EQ(~crc_detail::by_table(bytes.data(), bytes.size(), ~0u), collect::crc32c(bytes));
 }
+
+#if defined(__x86_64__)
+// The system says what the processor has.
+TEST(AgentCrc32c, TheInstructionIsUsedWhereTheProcessorHasIt) {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line) && !line.starts_with("flags")) continue;
+  ASSERT_TRUE(line.starts_with("flags"));
+  const bool is_there = (line + " ").find(" sse4_2 ") != std::string::npos;
+  EXPECT_EQ(crc_detail::use_instruction(), is_there);
+  EXPECT_EQ(crc_detail::use_instruction(), is_there) << "the answer is kept";
+}
+#endif
 
 }  // namespace
 }  // namespace collect::agent

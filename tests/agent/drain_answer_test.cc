@@ -1,5 +1,7 @@
 // What the agent answers, and to what it gives no answer but a reason.
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 
 #include "agent/drain/drain_thread.h"
 #include "tests/agent/drain_fixture.h"
@@ -49,6 +51,19 @@ TEST_F(DrainAnswerTest, StartHoldAndStopLeaveErrnoAlone) {
   set_address(nowhere, "nowhere");
   EXPECT_FALSE(drain_start(nowhere));
   EXPECT_EQ(errno, 77);
+}
+
+// Who looks at the program's threads sees whose that one is.
+TEST_F(DrainAnswerTest, ItsThreadHasAName) {
+  ASSERT_TRUE(drain_start(connecting()));
+  EXPECT_TRUE(eventually([] {
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream file(task.path() / "comm");
+      std::string name;
+      if (std::getline(file, name) && name == "collect-drain") return true;
+    }
+    return false;
+  }));
 }
 
 TEST_F(DrainAnswerTest, WhatCannotBeReadEndsTheLink) {

@@ -76,6 +76,8 @@ struct State {
   std::vector<uint64_t> filter_held;
   uint32_t filters = 0;
   uint32_t filter_functions = 0;
+  uint32_t thread_looks = 0;
+  uint32_t clock_fits = 0;
   bool waiting = true;
   FullPolicy full = FullPolicy::kDrop;
   bool filled = false;
@@ -112,6 +114,7 @@ void reset() {
   s.filter_held.clear();
   s.filters = 0;
   s.module_changes = s.recording = s.detail = s.filter_threads = s.filter_functions = 0;
+  s.thread_looks = s.clock_fits = 0;
   s.recording_now = false;
   s.size_is_reached = false;
   s.waiting = true;
@@ -261,6 +264,14 @@ std::vector<uint64_t> function_filter() {
 uint32_t function_filters() {
   const Lock lock(state().mutex);
   return state().filters;
+}
+uint32_t thread_looks() {
+  const Lock lock(state().mutex);
+  return state().thread_looks;
+}
+uint32_t clock_fits() {
+  const Lock lock(state().mutex);
+  return state().clock_fits;
 }
 uint32_t detail_filter_threads() {
   const Lock lock(state().mutex);
@@ -536,7 +547,10 @@ void set_full_policy(FullPolicy policy) {
 
 void settle_dead_writers() {}
 void set_writers_alive(bool (*)()) {}
-void poll_threads() {}
+void poll_threads() {
+  const Lock lock(state().mutex);
+  ++state().thread_looks;
+}
 bool only_this_thread_left() {
   return false;
 }
@@ -545,7 +559,10 @@ uint64_t voluntary_switches() {
   return 0;
 }
 
-void recalibrate_clock() {}
+void recalibrate_clock() {
+  const Lock lock(state().mutex);
+  ++state().clock_fits;
+}
 void ignore_this_thread() {}
 
 }  // namespace collect::agent

@@ -46,5 +46,7 @@ uint32_t detail_filter_functions();  // of the last set_detail; 0 without a filt
 uint32_t detail_filter_threads();
 std::vector<uint64_t> function_filter();  // as it was committed last
 uint32_t function_filters();              // how often one was
+uint32_t thread_looks();                  // how often somebody looked which threads live
+uint32_t clock_fits();                    // how often the clock was fitted anew
 
 }  // namespace collect::agent::fake

@@ -231,6 +231,22 @@ TEST_F(LifecycleTest, SoHasOneWithoutDestructors) {
   }
 }
 
+// Whoever waits for the end of what a program says does not wait for its companion, which may go on
+// for long.
+TEST_F(LifecycleTest, ACompanionHoldsNothingThatTheProgramWroteTo) {
+  for (const char* log : {"COLLECT_LOG=0", "COLLECT_LOG=1"}) {
+    collector.closed.clear();
+    start("RecordsAndEnds", {address(), "COLLECT_DRAIN=process", log});
+    // Before the collector has taken anything.
+    EXPECT_EQ(finish(), 7) << log;
+    const wire::RecordingEnd end = take_all();
+    EXPECT_EQ(end.reason(), "exit");
+    EXPECT_EQ(end.process_end().how(), wire::ProcessEnd::EXITED);
+    EXPECT_EQ(end.process_end().exit_code(), 7);
+    EXPECT_EQ(recorded(), 20u);
+  }
+}
+
 TEST_F(LifecycleTest, AChildIsAProcessOfItsOwn) {
   start("ForksAChildThatRecords", {address()});
   collector.welcome_pair(false, kSilentMs);

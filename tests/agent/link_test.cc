@@ -3,6 +3,7 @@
 #include "agent/drain/link.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "proto/wire/frame_encoder.h"
 #include "tests/agent/fake_recorder.h"
 #include "tests/agent/scripted_collector.h"
+#include "tests/fakes/foreign_listener.h"
 
 namespace collect::agent {
 namespace {
@@ -349,6 +351,21 @@ TEST_F(LinkTest, FramesThatNoCollectorSendsAreRefused) {
   EXPECT_EQ(refuse.code(), wire::REFUSE_PROTOCOL);
   EXPECT_EQ(refuse.reason(), "a collector does not send pages");
   EXPECT_TRUE(refuse.retry());
+}
+
+TEST_F(LinkTest, WhatAnotherUserServesIsNoCollector) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const fakes::ForeignListener other(fakes::tcp4(INADDR_LOOPBACK, 0));
+  const std::string address = "127.0.0.1:" + std::to_string(other.port());
+  connect_to(address);
+  step();
+  for (int i = 0; i < 5000 && link_->rounds_failed() == 0; ++i) step();
+  EXPECT_EQ(std::string(status()),
+            address +
+                " is served by uid 65534, another user: set COLLECT_TOKEN_FILE, or use the"
+                " collector's Unix socket; trying again later");
+  EXPECT_FALSE(is_trying());
+  EXPECT_EQ(other.bytes(), 0u) << "it was told something";
 }
 
 // ---- listening

@@ -4,11 +4,18 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <deque>
 #include <filesystem>
 #include <random>
@@ -100,6 +107,52 @@ TEST_F(SpoolTest, NobodyFindsItsFile) {
   EXPECT_EQ(file.st_nlink, 0u);
   EXPECT_EQ(fcntl(descriptor(), F_GETFD), FD_CLOEXEC);
   EXPECT_EQ(spool_.capacity(), 1u << 20);
+}
+
+// Where the file system has no files without a name, one is made and unlinked. The child's exit
+// code says what was wrong.
+TEST_F(SpoolTest, NobodyFindsItsFileWhereItMustHaveAName) {
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr uint32_t kFlag = O_TMPFILE & ~O_DIRECTORY;
+    sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kFlag, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program{sizeof filter / sizeof filter[0], filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+      _exit(1);
+    }
+    if (::open(folder_.path().c_str(), O_TMPFILE | O_RDWR, 0600) >= 0) _exit(2);
+    Spool spools[2];  // at once: each has a file of its own
+    for (Spool& spool : spools) {
+      int error = 0;
+      if (spool.open(folder_.path().c_str(), 1, &error) != nullptr) _exit(3);
+    }
+    if (!std::filesystem::is_empty(folder_.path())) _exit(4);
+    struct stat file{};
+    if (fstat(descriptor(), &file) != 0 || (file.st_mode & 0777) != 0600) _exit(5);
+    if ((fcntl(descriptor(), F_GETFL) & O_ACCMODE) != O_RDWR) _exit(6);
+    SpoolChain chains[2] = {};
+    const Page pages[2] = {make_page(0, 1, 1000), make_page(7, 1, 1000)};
+    for (int i = 0; i < 2; ++i) {
+      if (!spools[i].append(chains[i], pages[i].header, pages[i].bytes, kNowMs)) _exit(7);
+    }
+    for (int i = 0; i < 2; ++i) {
+      std::vector<uint8_t> read(1000);
+      if (!spools[i].read(chains[i].first, read.data()) || read != pages[i].bytes) _exit(8);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(SpoolTest, AFolderThatIsNotThere) {

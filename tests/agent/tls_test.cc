@@ -292,6 +292,19 @@ TEST_F(TlsTest, SettingsThatCannotBe) {
         EXPECT_THAT(fault(ca, phone, phone), StartsWith("COLLECT_TLS_KEY can't"));
         EXPECT_THAT(fault(ca, phone, path("server.key")), StartsWith("COLLECT_TLS_KEY can't"));
         EXPECT_THAT(fault(ca, phone, path("locked.key")), StartsWith("COLLECT_TLS_KEY can't"));
+        // What was read is given back, whichever of the files is wrong.
+        const auto all_faults = [&] {
+          (void)fault(path("phone.key"));
+          (void)fault(ca, phone);
+          (void)fault(ca, path("phone.key"), path("phone.key"));
+          for (const char* key : {"none", "phone.pem", "server.key", "locked.key"}) {
+            (void)fault(ca, phone, path(key));
+          }
+        };
+        for (int i = 0; i < 3; ++i) all_faults();
+        const size_t used = tls_arena_used();
+        for (int i = 0; i < 20; ++i) all_faults();
+        EXPECT_EQ(tls_arena_used(), used);
         EXPECT_THAT(fault(ca, "", "", std::string(256, 'h')), HasSubstr("too long for TLS"));
         EXPECT_EQ(fault(path("longest.pem"), "", "", std::string(255, 'h')), "");
         // Once in the life of a process: from then on the name alone is looked at.

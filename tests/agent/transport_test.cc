@@ -12,7 +12,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/transport/address.h"
@@ -84,6 +86,77 @@ TEST(Address, ListenForms) {
             std::string(1, '\0') + "collect_agent_" + std::to_string(getpid()));
   EXPECT_NE(resolve_listen("tcp:1-17", list), nullptr);
   EXPECT_EQ(resolve_listen("tcp:1-16", list), nullptr);
+}
+
+TEST(Address, SentencesAboutWhatIsNone) {
+  AddressList list;
+  for (const auto& [text, error] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"unix:", "the Unix socket has no name"},
+           {"unix:run/x", "a Unix socket's path begins with /"},
+           {"abstract:", "the Unix socket has no name"},
+           {"tcp:", "behind tcp: stands one port"},
+           {"tcp:0", "behind tcp: stands one port"},
+           {"tcp:65536", "behind tcp: stands one port"},
+           {"tcp:7a", "behind tcp: stands one port"},
+           {"127.0.0.1", "the address is not host:port, unix:/path or abstract:name"},
+           {"127.0.0.1:0", "the address is not host:port, unix:/path or abstract:name"},
+           {"127.0.0.1:", "the address is not host:port, unix:/path or abstract:name"},
+           {"127.0.0.1:1x", "the address is not host:port, unix:/path or abstract:name"},
+           {"127.0.0.1:/", "the address is not host:port, unix:/path or abstract:name"},
+           {"::1:7710", "a number of IPv6 stands in brackets"},
+           {"[::1:7710", "a number of IPv6 stands in brackets"},
+           {":7710", "the address has no host, or one too long"},
+           {"[]:7710", "the address has no host, or one too long"}}) {
+    list.count = 5;
+    EXPECT_STREQ(resolve_connect(text, list), error) << text;
+    EXPECT_EQ(list.count, 0u) << text;
+  }
+  EXPECT_STREQ(resolve_connect((std::string(256, 'h') + ":1").c_str(), list),
+               "the address has no host, or one too long");
+  for (const auto& [text, error] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"127.0.0.1:1", "the address is not tcp:port, unix:/path or abstract:name"},
+           {"unix:", "the Unix socket has no name"},
+           {"tcp:", "tcp: needs a port number"},
+           {"tcp:-5", "tcp: needs a port number"},
+           {"tcp:65536", "tcp: needs a port number"},
+           {"tcp:5-", "tcp: needs a port number, or first-last"},
+           {"tcp:5-4", "tcp: needs a port number, or first-last"},
+           {"tcp:5-65536", "tcp: needs a port number, or first-last"},
+           {"tcp:5-21", "a range has at most 16 ports"}}) {
+    list.count = 5;
+    EXPECT_STREQ(resolve_listen(text, list), error) << text;
+    EXPECT_EQ(list.count, 0u) << text;
+  }
+  ASSERT_EQ(resolve_listen("tcp:5-20", list), nullptr);
+  EXPECT_EQ(list.count, 16u);
+  ASSERT_EQ(resolve_listen("tcp:65535-65535", list), nullptr);
+  ASSERT_EQ(list.count, 1u);
+  EXPECT_EQ(text_of(list.items[0]), "127.0.0.1 65535");
+  EXPECT_EQ(port_of(Address{}), 0u);
+}
+
+TEST(Address, TheHostOfOneWithTls) {
+  EXPECT_TRUE(is_tls("tls://host:1"));
+  EXPECT_FALSE(is_tls("tls:/host:1"));
+  EXPECT_STREQ(after_tls("tls://host:1"), "host:1");
+  EXPECT_STREQ(after_tls("host:1"), "host:1");
+  char host[256];
+  for (const auto& [text, wanted] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"tls://name.example:7710", "name.example"},
+           {"name.example:7710", "name.example"},
+           {"tls://[fe80::1]:7710", "fe80::1"},
+           {"tls://[a]:7710", "a"},
+           {"tls://[]:7710", ""},
+           {"tls://[:7710", "["},
+           {"tls://[a:7710", "[a"},
+           {"tls://a]:7710", "a]"}}) {
+    std::memset(host, 'x', sizeof host);
+    EXPECT_EQ(host_of_tls(text, host), nullptr) << text;
+    EXPECT_STREQ(host, wanted) << text;
+  }
+  for (const char* text : {"tls://host", "tls://unix:/run/x:1", "tls://abstract:x:1"}) {
+    EXPECT_STREQ(host_of_tls(text, host), "an address with TLS is tls://host:port") << text;
+  }
 }
 
 class SocketTest : public testing::Test {
@@ -218,6 +291,10 @@ TEST_F(SocketTest, TakesOverTheSocketFileOfADeadListener) {
   const std::string path = testing::TempDir() + "transport_socket_" + std::to_string(getpid());
   const std::string text = "unix:" + path;
   listen_on(text.c_str());
+  bool connected = false;
+  ASSERT_EQ(client.connect(address, &connected), 0);
+  EXPECT_TRUE(connected);
+  client.close();
   Socket second;
   const size_t open_before = open_descriptors();
   EXPECT_EQ(second.listen(address), EADDRINUSE) << "the first still lives";
@@ -243,6 +320,25 @@ TEST_F(SocketTest, NobodyListening) {
     error = client.finish_connect();
   }
   EXPECT_EQ(error, ECONNREFUSED);
+  EXPECT_FALSE(connected);
+}
+
+// As when it is given the port that it dials: who answers there is nobody but itself.
+TEST_F(SocketTest, OneThatIsConnectedToItselfHasNobody) {
+  listen_on("tcp:0");
+  connect_both();
+  const sockaddr nobody{AF_UNSPEC, {}};
+  ASSERT_EQ(::connect(client.fd(), &nobody, sizeof nobody), 0);
+  sockaddr_in itself{};
+  itself.sin_family = AF_INET;
+  itself.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof itself;
+  ASSERT_EQ(::bind(client.fd(), reinterpret_cast<sockaddr*>(&itself), bytes), 0);
+  ASSERT_EQ(::getsockname(client.fd(), reinterpret_cast<sockaddr*>(&itself), &bytes), 0);
+  (void)::connect(client.fd(), reinterpret_cast<sockaddr*>(&itself), bytes);
+  pollfd waiting{client.fd(), POLLOUT, 0};
+  ASSERT_EQ(poll(&waiting, 1, 60000), 1);
+  EXPECT_EQ(client.finish_connect(), ECONNREFUSED);
 }
 
 // Emulators know no sock_diag, so users can't be told apart over TCP there.

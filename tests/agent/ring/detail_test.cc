@@ -250,6 +250,35 @@ TEST_F(DetailTest, ArmedRingKeepsTheNewestWithinItsShare) {
   EXPECT_EQ(recorder_stats().buffer_used, 0u);
 }
 
+// Pages that were armed are nobody's share any more when they were dropped, or shipped.
+TEST_F(DetailTest, TheShareOfArmedPagesComesBack) {
+  const HookFrame frame = frame_at(stack_);
+  for (int round = 0; round < 12; ++round) {
+    set_detail(1, 0, nullptr);
+    record_pairs(2000, function_a(), frame);
+    drain_.take();
+    const bool ships = round % 3 == 0;
+    const DetailChange change = set_detail(ships ? 2 : 0, ships ? UINT64_MAX : 0, nullptr);
+    if (ships) {
+      EXPECT_GT(change.pre_roll_records, 1000u) << round;
+    } else {
+      EXPECT_EQ(change.pre_roll_records, 0u) << round;
+    }
+    drain_.take();
+  }
+  // The first records are too old, and their pages go back without being shipped.
+  set_detail(1, 0, nullptr);
+  for (int round = 0; round < 12; ++round) {
+    record_pairs(2000, function_a(), frame);
+    drain_.take();
+    EXPECT_EQ(set_detail(2, 1, nullptr).pre_roll_records, 0u);
+    set_detail(1, 0, nullptr);
+  }
+  record_pairs(2000, function_a(), frame);
+  EXPECT_GT(set_detail(2, UINT64_MAX, nullptr).pre_roll_records, 1000u);
+  drain_.finish();
+}
+
 TEST_F(DetailTest, IndexEventsComeFirstWhenRoomIsShort) {
   set_detail(2, 0, nullptr);
   record_pairs(20000, function_a(), frame_at(stack_));

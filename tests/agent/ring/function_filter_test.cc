@@ -66,6 +66,38 @@ void call_and_leave(uint64_t n) {
   leave(n);
 }
 
+// Ids whose places in the table are the same, or the last one, after which it begins anew.
+TEST(FunctionTable, IdsThatShareAPlace) {
+  ASSERT_TRUE(recorder_init(Settings{}));
+  const auto place_of = [](uint64_t id) {
+    return static_cast<uint32_t>((id * 0x9E3779B97F4A7C15ull) >> 40) & (kFilterSlots - 1);
+  };
+  for (const uint32_t place : {kFilterSlots - 1, 0u, 777u}) {
+    std::vector<uint64_t> ids;
+    for (uint64_t id = 1; ids.size() < 8; ++id) {
+      if (place_of(id) == place) ids.push_back(id);
+    }
+    begin_function_filter(FunctionFilterMode::kOnly);
+    ASSERT_TRUE(add_to_function_filter(ids.data(), 6));
+    ASSERT_TRUE(add_to_function_filter(ids.data(), 6)) << "each of them once more";
+    (void)commit_function_filter();
+    const uint32_t filter = function_filter_generation();
+    ASSERT_NE(filter, 0u);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      EXPECT_EQ(function_filter_takes(filter, ids[i]), i < 6) << i;
+      EXPECT_FALSE(function_filter_takes(filter, ids[i] + 1));
+      EXPECT_TRUE(function_filter_takes(0, ids[i]));
+    }
+  }
+  begin_function_filter(FunctionFilterMode::kEverything);
+  (void)commit_function_filter();
+  EXPECT_EQ(function_filter_generation(), 0u);
+  const uint64_t none = UINT64_MAX;
+  EXPECT_FALSE(add_to_function_filter(&none, 0)) << "nothing was begun";
+  begin_function_filter(FunctionFilterMode::kOnly);
+  EXPECT_FALSE(add_to_function_filter(&none, 1)) << "no function has it";
+}
+
 TEST_P(FunctionFilterTest, OnlyTheListed) {
   start_recording();
   set_filter(FunctionFilterMode::kOnly, {1, 3});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/ring/deferred.h"
+#include "agent/ring/hooks.h"
 #include "agent/ring/open_calls.h"
 #include "agent/ring/page_pool.h"
 #include "agent/ring/page_wait.h"
@@ -76,6 +77,20 @@ TEST_F(PartsTest, ThePoolHasItsPagesAndNoMore) {
   EXPECT_EQ(take_all().size(), kPages) << "each is there again, and once";
 }
 
+// A thread that read the list's head before must not find it again, however often pages came and
+// went meanwhile.
+TEST_F(PartsTest, TheFreeListIsNeverAsItWas) {
+  std::vector<PageRef> pages = take_all();
+  std::set<uint32_t> turns{pool_turns()};
+  uint32_t reasons = 0;
+  for (uint32_t i = 0; i < 100; ++i) {
+    pool_give(pages[i % 3]);
+    EXPECT_TRUE(turns.insert(pool_turns()).second) << i;
+    ASSERT_EQ(pool_take(&reasons), pages[i % 3]);
+    EXPECT_TRUE(turns.insert(pool_turns()).second) << i;
+  }
+}
+
 TEST_F(PartsTest, APageComesBackAsNew) {
   uint32_t reasons = 0;
   const PageRef page = pool_take(&reasons);
@@ -104,6 +119,21 @@ TEST_F(PartsTest, APageComesBackAsNew) {
 
 DeferredEvent event_of(uint64_t n) {
   return {0, 1000 + n, 5000 + n, static_cast<uint8_t>(1 + n % 3), static_cast<uint8_t>(n % 2), {}};
+}
+
+// A handler that is left in the middle of an event leaves one without a kind, not what stood there.
+TEST_F(PartsTest, APlaceThatIsUsedAgainHoldsNothingOfBefore) {
+  uint32_t reasons = 0;
+  DeferredEvent taken{};
+  for (uint64_t n = 0; n < 3; ++n) ASSERT_TRUE(defer_event(*stream_, event_of(n), &reasons));
+  for (uint64_t n = 0; n < 3; ++n) ASSERT_TRUE(take_deferred(*stream_, taken));
+  ASSERT_FALSE(take_deferred(*stream_, taken));
+  for (uint64_t n = 0; n < 3; ++n) {
+    stream_->deferred_tail += sizeof(DeferredEvent);
+    ASSERT_TRUE(take_deferred(*stream_, taken));
+    EXPECT_EQ(taken.kind, 0u);
+  }
+  release_deferred(*stream_);
 }
 
 // More than two pages of them.
@@ -216,6 +246,26 @@ TEST_F(PartsTest, OfOpenCallsThereIsAMost) {
   pop_open_call(*stream_);
   EXPECT_TRUE(push_open_call(*stream_, {5, 8}));
   EXPECT_FALSE(push_open_call(*stream_, {6, 8}));
+}
+
+// A thread that finds no stream is not recorded, and its events are counted.
+TEST_F(PartsTest, WithoutAStreamEventsAreCounted) {
+  for (uint32_t i = 1; i < kMaxStreams; ++i) ASSERT_NE(stream_take(), nullptr) << i;
+  ASSERT_EQ(stream_take(), nullptr);
+  start_recording();
+  EXPECT_EQ(recorder_stats().lost_without_stream, 0u);
+  const HookFrame frame;
+  for (int i = 0; i < 5; ++i) {
+    on_event(reinterpret_cast<uint64_t>(&event_of), atf::EventKind::kCall, frame);
+  }
+  const RecorderStats stats = recorder_stats();
+  EXPECT_EQ(stats.lost_without_stream, 5u);
+  EXPECT_EQ(lost_without_stream(), 5u);
+  EXPECT_EQ(stats.recorded, 0u);
+  EXPECT_EQ(stats.lost, 0u);
+  EXPECT_EQ(stats.threads, 0u);
+  EXPECT_EQ(stats.buffer_bytes, 1u << 20);
+  EXPECT_EQ(published_stats().lost_without_stream, 5u);
 }
 
 TEST_F(PartsTest, WhoWaitsInVainDoesNot) {

@@ -257,6 +257,51 @@ TEST_F(SledsTest, FiltersComeAndGoWhileThreadsCall) {
   }
 }
 
+// Kind 3: the entry of a function whose argument somebody wants in a log. What is above it is no
+// sled of ours, and no fault.
+TEST_F(SledsTest, AnEntryWithAnArgumentIsAnEntry) {
+  struct Entry {
+    int64_t sled;
+    int64_t function;
+    uint8_t kind;
+    uint8_t always;
+    uint8_t version;
+    uint8_t zero[13];
+  };
+  static constinit Entry entries[5] = {{1, 1, 1, 1, 1, {}}};  // not in .bss
+  const auto* const real = static_cast<const Entry*>(collect_xray_this_module.map_begin);
+  ASSERT_EQ(static_cast<const Entry*>(collect_xray_this_module.map_end) - real, 4);
+  for (int i = 0; i < 4; ++i) {
+    entries[i] = real[i];
+    const int64_t moved =
+        reinterpret_cast<intptr_t>(&real[i]) - reinterpret_cast<intptr_t>(&entries[i]);
+    entries[i].sled += moved;
+    entries[i].function += moved;
+    if (entries[i].kind == 0) entries[i].kind = 3;
+  }
+  entries[4] = entries[0];
+  entries[4].kind = 4;
+  sleds_unregister(collect_xray_this_module);
+  EXPECT_EQ(sled_counts().functions, 0u);
+  collect_xray_module copy = collect_xray_this_module;
+  copy.map_begin = entries;
+  copy.map_end = entries + 5;
+  static constexpr SledHandler kHandlers[] = {on_enter, on_exit, on_tail};
+  sleds_register(copy, kHandlers);
+  EXPECT_NE(copy.agent, nullptr);
+  EXPECT_EQ(sled_counts().functions, 2u);
+  start_recording();
+  EXPECT_EQ(sled_counts().patched, 2u);
+  EXPECT_EQ(call_both(), 132u);
+  EXPECT_EQ(entered, 2u);
+  EXPECT_EQ(left, 2u);
+  RingDrain drain;
+  drain.finish();
+  EXPECT_EQ(drain.records(), 4u);
+  EXPECT_EQ(sled_counts().patched, 0u);
+  sleds_unregister(copy);
+}
+
 TEST_F(SledsTest, MapThatIsNoneIsRefused) {
   collect_xray_module copy = collect_xray_this_module;
   copy.agent = nullptr;

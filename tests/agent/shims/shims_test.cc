@@ -342,6 +342,39 @@ TEST_F(ShimsTest, ModulesAreLookedUpAnewWhileOneIsClosed) {
   EXPECT_EQ(events(), "+leaf -leaf +leaf -leaf ");
 }
 
+// What stays where it is keeps its number, whatever comes and goes beside it.
+TEST_F(ShimsTest, ModulesKeepTheirNumbers) {
+  running = true;
+  const auto module_of = [](const void* address) {
+    ModuleRange range{};
+    EXPECT_TRUE(module_find(reinterpret_cast<uint64_t>(address), range));
+    return range.module_id;
+  };
+  const void* const of_libc = dlsym(RTLD_NEXT, "gnu_get_libc_version");
+  ASSERT_NE(of_libc, nullptr);
+  const uint32_t libc = module_of(of_libc);
+  const uint32_t program = module_of(reinterpret_cast<const void*>(&plugin_path));
+  EXPECT_NE(libc, program);
+  const uint32_t before = module_count();
+  for (uint32_t round = 1; round <= 3; ++round) {
+    const uint32_t changes = module_changes();
+    void* const library = open_plugin();
+    const ModuleRecord* const module = plugin_module();
+    ASSERT_NE(module, nullptr);
+    EXPECT_EQ(module->module_id, before + round - 1);
+    EXPECT_EQ(module_of(dlsym(library, "set_at_unload")), module->module_id);
+    EXPECT_EQ(module_count(), before + round) << "one more, and no other anew";
+    EXPECT_EQ(module_of(of_libc), libc);
+    EXPECT_EQ(module_of(reinterpret_cast<const void*>(&plugin_path)), program);
+    EXPECT_GT(module_changes(), changes);
+    EXPECT_EQ(dlclose(library), 0);
+    EXPECT_NE(module->unloaded_ns.load(), 0u);
+    EXPECT_EQ(module_of(of_libc), libc);
+  }
+  for (uint32_t i = 0; i < before; ++i) EXPECT_EQ(module_at(i).unloaded_ns.load(), 0u) << i;
+  running = false;
+}
+
 TEST_F(ShimsTest, WithoutAnAgentALibraryIsJustClosed) {
   void* const library = open_plugin();
   const ModuleRecord* const module = plugin_module();
