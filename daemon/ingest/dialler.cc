@@ -44,8 +44,9 @@ void DialTarget::dial() {
   step_ = links_ == 0 ? Step::kControl : Step::kData;
   const uint64_t attempt = ++attempt_;
   timer_.expires_after(kDialDeadline);
-  timer_.async_wait([self = shared_from_this(), attempt](const std::error_code& error) {
-    if (error || attempt != self->attempt_) return;
+  // A timer that was cancelled is of an attempt that is over.
+  timer_.async_wait([self = shared_from_this(), attempt](const std::error_code&) {
+    if (attempt != self->attempt_) return;
     self->on_failure("no connection within " + std::to_string(kDialDeadline.count() / 1000) + " s");
   });
   // Weak, because a connector may be asked for the last time and never answer.
@@ -158,8 +159,8 @@ void DialTarget::redial_later() {
   step_ = Step::kPause;
   timer_.expires_after(pause_);
   pause_ = std::min(pause_ * 2, kMaxRedial);
-  timer_.async_wait([self = shared_from_this(), attempt = attempt_](const std::error_code& error) {
-    if (error || attempt != self->attempt_) return;
+  timer_.async_wait([self = shared_from_this(), attempt = attempt_](const std::error_code&) {
+    if (attempt != self->attempt_) return;
     if (self->reported_.state == DialReport::State::kUp) {
       self->report(DialReport::State::kDialing, "the link ended");
     }
