@@ -17,9 +17,6 @@
 namespace collect::ctl {
 namespace {
 
-// Beyond it the viewer of the format opens the file in minutes, or not at all.
-constexpr uint64_t kManyCalls = 20'000'000;
-
 // ---- time lines
 
 class TimeLineExport {
@@ -38,7 +35,7 @@ class TimeLineExport {
     log_.leave_out("returns without a call", counts_.lone_ends);
     log_.leave_out("times that stepped back within a thread, moved to the event before",
                    counts_.moved_times);
-    if (counts_.calls > kManyCalls) {
+    if (counts_.are_too_many()) {
       log_.remark(with_thousands(counts_.calls) +
                   " calls are more than viewers open at once; --from and --until take a part of "
                   "the time, --thread a part of the threads");

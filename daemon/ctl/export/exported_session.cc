@@ -43,7 +43,7 @@ Status ExportedSession::place(const std::vector<std::unique_ptr<ExportedSession>
 calls::Window ExportedSession::window(const ExportSelection& selection) const {
   calls::Window window{selection.from_ns, selection.until_ns};
   if (!clock) return window;
-  if (window.first_ns != 0) window.first_ns = clock->device_ns(window.first_ns);
+  window.first_ns = clock->device_ns(window.first_ns);
   if (window.last_ns != UINT64_MAX) window.last_ns = clock->device_ns(window.last_ns);
   return window;
 }
@@ -108,6 +108,14 @@ std::vector<calls::Stall> ExportedSession::stalls_of(uint32_t n) const {
         {stall.first_ns, stall.last_ns, stall.stalled_ns, stall.count, !stall.thread.has_value()});
   }
   return stalls;
+}
+
+void ExportedSession::drop_pages(uint32_t n) const {
+  for (const TraceThread& files : trace.threads) {
+    if (files.n != n) continue;
+    files.index.drop_pages();
+    if (files.detail) files.detail->drop_pages();
+  }
 }
 
 }  // namespace collect::ctl

@@ -60,6 +60,8 @@ class ExportedSession {
   std::vector<calls::Gap> gaps_of(uint32_t n, std::vector<uint32_t>& reasons) const;
   // Those of the process, and those of the thread.
   std::vector<calls::Stall> stalls_of(uint32_t n) const;
+  // The pages of a thread's files that were read leave this process.
+  void drop_pages(uint32_t n) const;
 
   const Trace& trace;
   const SessionManifest manifest;  // lenient: names

@@ -40,8 +40,8 @@ class Activity : public calls::CallSink {
 
  private:
   void count(uint64_t device_ns) {
-    const uint64_t ns = session_.line_ns(device_ns);
-    const uint64_t part = ns <= first_ns_ ? 0 : (ns - first_ns_) / part_ns_;
+    const uint64_t ns = std::max(session_.line_ns(device_ns), first_ns_);
+    const uint64_t part = (ns - first_ns_) / part_ns_;
     ++parts_[std::min<uint64_t>(part, kPageParts - 1)];
   }
 
@@ -193,9 +193,7 @@ class PageExport {
       const atf::SessionThread& thread = session.reader.threads()[i];
       if (!thread.index) continue;
       add_thread(session, thread, slots, totals);
-      for (const TraceThread& files : session.trace.threads) {
-        if (files.n == thread.n) files.index.drop_pages();
-      }
+      session.drop_pages(thread.n);
     }
     const FunctionNames names(session.names, slots);
     for (uint32_t slot = 0; slot < totals.times().size(); ++slot) {

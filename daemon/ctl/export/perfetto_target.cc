@@ -33,10 +33,8 @@ uint64_t PerfettoTarget::plain_track(const ExportedThread* thread, Role role, st
 }
 
 void PerfettoTarget::begin_process(const ExportedProcess& process, const FunctionNames& names) {
-  process_ = process;
   names_ = &names;
   ++processes_;
-  tracks_.clear();
   writer_.forget_functions();
   pid_ = pids_.take(process.pid);
   perfetto::ProcessTrack track{uuid(nullptr, Role::kCalls), pid_, process.name, {}};

@@ -84,11 +84,7 @@ void ThreadTimeLine::draw_stalls(uint64_t until_ns) {
 void ThreadTimeLine::drop_pages(uint64_t seq) {
   if (seq - dropped_seq_ < kEventsBetweenDrops || seq == calls::kNoEvent) return;
   dropped_seq_ = seq;
-  for (const TraceThread& files : session_.trace.threads) {
-    if (files.n != who_.n) continue;
-    files.index.drop_pages();
-    if (files.detail) files.detail->drop_pages();
-  }
+  session_.drop_pages(who_.n);
 }
 
 // ---- what is wanted
