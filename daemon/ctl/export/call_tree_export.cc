@@ -97,6 +97,12 @@ Status for_each_tree(ExportedSession& session, const ExportSelection& selection,
   return {};
 }
 
+// A module's file in the profile.
+struct Mapping {
+  uint64_t id;
+  uint64_t base;
+};
+
 std::string name_of_thread(const ExportedSession& session, const ThreadResult& thread) {
   const std::string name = session.name_of_thread(thread.n);
   return name.empty() ? "thread " + std::to_string(thread.tid) : name;
@@ -161,10 +167,6 @@ Status export_pprof(ExportedSessions& sessions, const ExportSelection& selection
   uint64_t duration_ns = 0;
   for (const auto& session : sessions) {
     const storage::SessionIdentity& identity = session->about.identity;
-    struct Mapping {
-      uint64_t id = 0;
-      uint64_t base = 0;
-    };
     std::unordered_map<uint64_t, Mapping> mappings;  // by module id
     for (const storage::ModuleInfo& module : session->about.modules) {
       if (module.size == 0) continue;

@@ -6,6 +6,16 @@
 
 namespace collect::ctl {
 
+Status ExportedSession::find_threads(const Trace& opened, const std::string& word) {
+  SessionManifest said;
+  if (opened.manifest) {
+    auto parsed = SessionManifest::parse(*opened.manifest);
+    if (parsed.ok()) said = std::move(*parsed);
+  }
+  const auto threads = chosen_threads({word}, opened, said);
+  return threads.ok() ? Status() : threads.error();
+}
+
 Result<std::unique_ptr<ExportedSession>> ExportedSession::open(const Trace& opened,
                                                                const ExportSelection& selection) {
   SessionManifest said;

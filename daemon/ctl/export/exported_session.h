@@ -35,6 +35,8 @@ struct ExportSelection {
 
 class ExportedSession {
  public:
+  // kNotFound: the word means no thread of this session; kInvalidArgument: it names none.
+  static Status find_threads(const Trace& opened, const std::string& word);
   // kInvalidArgument, kNotFound: a word of `selection` means nothing here. `opened` outlives it.
   static Result<std::unique_ptr<ExportedSession>> open(const Trace& opened,
                                                        const ExportSelection& selection);

@@ -68,13 +68,15 @@ class PageNames {
   std::unordered_map<std::string, uint64_t> numbers_;
 };
 
+constexpr size_t kOwnNodes = kMaxPageNodes / 2;  // of a tree that is too large
+
 // Calls of at least this total time have nodes of their own, so that there are not too many.
 uint64_t least_total(const std::vector<CallTree::Node>& nodes) {
   if (nodes.size() <= kMaxPageNodes) return 0;
   std::vector<uint64_t> totals;
   totals.reserve(nodes.size());
   for (const CallTree::Node& node : nodes) totals.push_back(node.times.total_ns);
-  const auto limit = totals.begin() + static_cast<ptrdiff_t>(kMaxPageNodes / 2);
+  const auto limit = totals.begin() + static_cast<ptrdiff_t>(kOwnNodes);
   std::nth_element(totals.begin(), limit, totals.end(), std::greater<>());
   return *limit + 1;
 }

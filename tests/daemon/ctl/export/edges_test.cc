@@ -135,6 +135,11 @@ TEST_F(ExportEdges, EveryFormatHasAPartThatBeginsWithinALoss) {
   expect_all_formats("_edges_within", selection);
 }
 
+TEST_F(ExportEdges, EveryFormatHasASessionWithoutEvents) {
+  write_one({});
+  expect_all_formats("_empty");
+}
+
 // ---- depth
 
 // One call deeper than can be followed, three paths more than a call tree has, and an event of a
@@ -170,7 +175,7 @@ TEST_F(ExportEdges, CallsWithoutAPlaceAreCounted) {
 TEST_F(ExportEdges, SpeedscopeShowsNothingWithinAFoldedCall) {
   write_thread(0, index_of(nested(513, {{2000, kReturn, 0xA}, {3000, kReturn, 0xA}}), 100));
   write_thread(1, index_of(nested(513, {}), 101));
-  write_thread(2, index_of({{4000, kCall, 0xB}, {5000, kReturn, 0xB}}, 102));
+  write_thread(2, index_of({{4000, kCall, 0xB}, {5000, kReturn, 0xB}, {6000, kCall, 0xC}}, 102));
   write_manifest(R"("stalls":[{"kind":"page_wait","first_ns":1500,"last_ns":1600,"thread":0},
                               {"kind":"page_wait","first_ns":2500,"last_ns":2600,"thread":0}],)",
                  R"([{"id":0,"name":"main","ended":true},{"id":1,"name":"open","ended":true},
@@ -183,7 +188,8 @@ TEST_F(ExportEdges, SpeedscopeShowsNothingWithinAFoldedCall) {
       << "the one in the folded call is not there";
   EXPECT_EQ(deep[513], json::parse(R"(["C",1600,"[stall: page_wait]"])"));
   EXPECT_EQ(deep[514], json::parse(R"(["C",2000,"a"])"));
-  EXPECT_EQ(profile_events(2), json::parse(R"([["O",3000,"b"],["C",4000,"b"]])"))
+  EXPECT_EQ(profile_events(2), json::parse(R"([["O",3000,"b"],["C",4000,"b"],
+      ["O",5000,"c"],["C",5000,"c"]])"))
       << "the folded call of the thread before is open there alone";
   EXPECT_EQ(
       report_["left_out"],
@@ -192,15 +198,15 @@ TEST_F(ExportEdges, SpeedscopeShowsNothingWithinAFoldedCall) {
 
 // ---- the page's limits
 
-// Function i lasts 1 + i ns. With the root and two other nodes that are no function there are as
-// many nodes as a page takes, then one more: then half of them keep their own.
+// Function i lasts `functions` - i ns. With the root and two other nodes that are no function there
+// are as many nodes as a page takes, then one more: then half of them keep their own.
 TEST_F(ExportEdges, APageHasAsManyNodesAsItTakes) {
   for (const uint64_t functions : {49'997u, 49'998u}) {
     std::vector<Step> steps;
     uint64_t ns = 1000;
     for (uint64_t i = 0; i < functions; ++i) {
       steps.push_back({ns, kCall, 0x1000 + i});
-      steps.push_back({ns += 1 + i, kReturn, 0x1000 + i});
+      steps.push_back({ns += functions - i, kReturn, 0x1000 + i});
     }
     write_one(steps);
     ASSERT_EQ(run(Target::kHtml), 0) << err_.str();
@@ -211,11 +217,12 @@ TEST_F(ExportEdges, APageHasAsManyNodesAsItTakes) {
       continue;
     }
     ASSERT_EQ(tree["name"].size(), 1u + 1 + 25'000);
-    EXPECT_EQ(tree["name"][1], -3);
-    EXPECT_EQ(tree["calls"][1], 24'998);
-    EXPECT_EQ(tree["total"][1], 24'998u * 24'999 / 2) << "1 + 2 + … ns";
-    EXPECT_EQ(tree["self"][1], 24'998u * 24'999 / 2);
-    EXPECT_EQ(tree["total"][2], 24'999) << "the shortest that has its own";
+    EXPECT_EQ(tree["total"][1], 49'998);
+    EXPECT_EQ(tree["total"][25'000], 24'999) << "the shortest that has its own";
+    EXPECT_EQ(tree["name"][25'001], -3);
+    EXPECT_EQ(tree["calls"][25'001], 24'998);
+    EXPECT_EQ(tree["total"][25'001], 24'998u * 24'999 / 2) << "1 + 2 + … ns";
+    EXPECT_EQ(tree["self"][25'001], 24'998u * 24'999 / 2);
   }
 }
 
@@ -258,6 +265,48 @@ TEST_F(ExportEdges, TheLastOpenCallEndsWithTheLastEvent) {
   selection.functions = {"a"};
   ASSERT_EQ(run(Target::kSpeedscope, selection), 0) << err_.str();
   EXPECT_EQ(profile_events(0), json::parse(R"([["O",0,"a"],["C",1000,"a"]])"));
+}
+
+// A stall ends with the event behind it, whatever that is.
+TEST_F(ExportEdges, AReturnOfNobodyEndsAStall) {
+  write_thread(0, index_of({{1000, kCall, 0xA}, {1200, kReturn, 0xB}, {2000, kReturn, 0xA}}, 100));
+  write_manifest(R"("stalls":[{"kind":"page_wait","first_ns":1100,"last_ns":1500,"thread":0}],)",
+                 R"([{"id":0,"name":"main","ended":true}])");
+  ASSERT_EQ(run(Target::kSpeedscope), 0) << err_.str();
+  EXPECT_EQ(profile_events(0), json::parse(R"([["O",0,"a"],["O",100,"[stall: page_wait]"],
+      ["C",200,"[stall: page_wait]"],["C",1000,"a"]])"));
+}
+
+TEST_F(ExportEdges, AStallThatEndsWhereTheWindowBeginsIsNotThere) {
+  write_stalled_session();  // it waits 5000..8000
+  ExportSelection selection;
+  for (const uint64_t from_ns : {7999u, 8000u}) {
+    selection.from_ns = from_ns;
+    ASSERT_EQ(run(Target::kChrome, selection), 0) << err_.str();
+    EXPECT_EQ(written().find("stall: page_wait") != std::string::npos, from_ns == 7999);
+  }
+}
+
+TEST_F(ExportEdges, APageSaysItsTime) {
+  write_one({{1000, kCall, 0xA}, {2'001'000, kReturn, 0xA}});
+  ASSERT_EQ(run(Target::kHtml), 0) << err_.str();
+  EXPECT_EQ(page()["facts"], json::parse(R"([["time","2.0 ms"],["events","2"],["calls","1"],
+      ["threads","1"],["functions","1"]])"));
+}
+
+TEST_F(ExportEdges, WhatWasNotFoundIsOfTheSelectedEvents) {
+  write_stalled_session();
+  ExportSelection selection;
+  selection.functions = {"none"};
+  EXPECT_EQ(run(Target::kChrome, selection), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("no function matches \"none\""));
+  selection.from_ns = 1;
+  EXPECT_EQ(run(Target::kChrome, selection), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("no function of the selected events matches \"none\""));
+  selection.from_ns = 0;
+  selection.until_ns = 30'000;
+  EXPECT_EQ(run(Target::kChrome, selection), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("no function of the selected events matches \"none\""));
 }
 
 // A manifest that has a mistake says names all the same; what is of it alone is not there.

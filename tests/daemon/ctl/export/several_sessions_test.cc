@@ -93,5 +93,40 @@ TEST_F(ExportSeveral, AWindowIsOneOfTheCollectorsClock) {
   expect_all_formats("_several_part", selection, inputs_);
 }
 
+// What one of them alone has is found; what none of them has is not.
+TEST_F(ExportSeveral, AWordMeansSomethingInOneOfThem) {
+  write_sessions();
+  ExportSelection selection;
+  selection.functions = {"a", "c"};
+  ASSERT_EQ(run(Target::kFolded, selection, inputs_), 0) << err_.str();
+  EXPECT_EQ(written(),
+            "Phone: app;main;a 750\nPhone: app;main;a 200\nPhone: app;main;[stalled] 50\n"
+            "Phone: app;thread 101;[stalled] 50\n"
+            "id-2: app;main;c 700\nid-2: app;main;c 290\nid-2: app;main;[stalled] 10\n");
+  selection.functions = {"a", "none", "c"};
+  EXPECT_EQ(run(Target::kFolded, selection, inputs_), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("no function matches \"none\""));
+  selection.functions = {};
+  selection.threads = {"101", "0"};
+  ASSERT_EQ(run(Target::kFolded, selection, inputs_), 0) << err_.str();
+  EXPECT_EQ(written(),
+            "Phone: app;thread 101;b 750\nPhone: app;thread 101;[stalled] 50\n"
+            "id-2: app;thread 101;b 100\nprocess;thread 0;0x77 1400\n");
+  selection.threads = {"101", "4711"};
+  EXPECT_EQ(run(Target::kFolded, selection, inputs_), 1);
+  EXPECT_THAT(err_.str(), HasSubstr("no thread is \"4711\""));
+  selection.threads = {"101", "no word"};
+  EXPECT_EQ(run(Target::kFolded, selection, inputs_), 2);
+}
+
+// The clock of one of them is not known at all.
+TEST_F(ExportSeveral, WithoutAClockThereIsNoPlaceOnTheTimeLine) {
+  write_sessions();
+  write_text(session_ / "manifest.json", R"({"state":"complete","threads":[]})");
+  EXPECT_EQ(run(Target::kFolded, {}, inputs_), 2);
+  EXPECT_THAT(err_.str(), HasSubstr(session_.string() +
+                                    ": can't be laid on a time line with others: its clock was"));
+}
+
 }  // namespace
 }  // namespace collect::ctl

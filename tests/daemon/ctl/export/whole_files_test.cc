@@ -112,7 +112,7 @@ TEST_F(ExportWhole, ThePageShowsTheLongestStallsAndGaps) {
   std::vector<testing::Step> steps;
   for (uint64_t i = 0; i < 2003; ++i) {
     const std::string first = std::to_string(10'000 + 1000 * i);
-    const uint64_t length = i < 3 ? 5 : 10 + i % 7;
+    const uint64_t length = i >= 1000 && i < 1003 ? 5 : 10 + i % 7;
     stalls += (i == 0 ? "" : ",") + (R"({"kind":"page_wait","thread":0,"first_ns":)" + first) +
               R"(,"last_ns":)" + std::to_string(10'000 + 1000 * i + length) + "}";
     gaps +=
@@ -130,9 +130,10 @@ TEST_F(ExportWhole, ThePageShowsTheLongestStallsAndGaps) {
   const json thread = page()["threads"][0];
   ASSERT_EQ(thread["stalls"].size(), 2000u);
   ASSERT_EQ(thread["gaps"].size(), 2000u);
-  EXPECT_EQ(thread["stalls"][0], json::parse("[13000,13013]"))
+  EXPECT_EQ(thread["stalls"][999], json::parse("[1009000,1009015]"));
+  EXPECT_EQ(thread["stalls"][1000], json::parse("[1013000,1013012]"))
       << "the three shortest are not there";
-  EXPECT_EQ(thread["gaps"][0], json::parse("[13100,13113]"));
+  EXPECT_EQ(thread["gaps"][1000], json::parse("[1013100,1013112]"));
   for (size_t i = 1; i < 2000; ++i) ASSERT_LT(thread["stalls"][i - 1][0], thread["stalls"][i][0]);
   EXPECT_EQ(report_["left_out"]["short stalls and gaps on the time line"], 6);
 }
@@ -285,7 +286,10 @@ TEST(CompressedRuns, AreThoseThatWerePutIn) {
   std::vector<uint8_t> expected;
   ZlibPieces pieces;
   for (size_t i = 0; i < 60; ++i) {
-    runs.emplace_back(1 + i * 97 % 5000, static_cast<uint8_t>(i));
+    std::vector<uint8_t>& run = runs.emplace_back(1 + i * 9973 % 200'000);
+    uint32_t random = static_cast<uint32_t>(i);
+    for (uint8_t& byte : run)
+      byte = static_cast<uint8_t>((random = random * 1664525 + 1013904223) >> 26);
     std::vector<uint8_t> packed;
     perfetto::append_compressed_run(pieces, packed, runs.back());
     expected.insert(expected.end(), packed.begin(), packed.end());
