@@ -28,6 +28,12 @@ bool NameFilter::wants(std::string_view name, uint64_t id) {
   return wanted;
 }
 
+void NameFilter::take_found(const NameFilter& other) {
+  for (size_t i = 0; i < found_.size(); ++i) {
+    if (other.found_[i]) found_[i] = true;
+  }
+}
+
 Status NameFilter::check_all_found(std::string_view what,
                                    const std::vector<std::string>& known) const {
   const auto missing = std::find(found_.begin(), found_.end(), false);

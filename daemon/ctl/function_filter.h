@@ -24,6 +24,8 @@ class NameFilter {
   // `id` counts for words that are ids.
   bool wants(std::string_view name, uint64_t id);
   bool wants(std::string_view name) { return wants(name, kNoId); }
+  // What the same words meant elsewhere counts as found here.
+  void take_found(const NameFilter& other);
 
   // After everything was offered to wants(). kNotFound: a word meant nothing of it ("no WHAT
   // matches …"); names the word and what comes near it.
@@ -45,6 +47,8 @@ class FunctionFilter {
   bool everything() const { return filter_.everything(); }
   // Not thread-safe: it remembers its decisions.
   bool wants(uint64_t function_id);
+  // `other` has the same words.
+  void take_found(const FunctionFilter& other) { filter_.take_found(other.filter_); }
   // After the last event: with the functions that have names, whether or not they had an event.
   Status check_all_found(std::string_view what, const std::vector<ManifestSymbol>& symbols);
 

@@ -146,10 +146,8 @@ bool looks_like_gzip(Bytes head) {
 InflateLimit inflate_limit(uint64_t packed_bytes, uint64_t free_bytes,
                            const std::string& directory) {
   InflateLimit limit{kMaxInflatedBytes, "the most that is unpacked on the way"};
-  const uint64_t by_ratio = packed_bytes > kMaxInflatedBytes / kMaxInflateRatio
-                                ? kMaxInflatedBytes
-                                : std::max(kAlwaysInflatedBytes, packed_bytes * kMaxInflateRatio);
-  if (by_ratio < limit.bytes) {
+  if (packed_bytes <= kMaxInflatedBytes / kMaxInflateRatio) {
+    const uint64_t by_ratio = std::max(kAlwaysInflatedBytes, packed_bytes * kMaxInflateRatio);
     limit = {by_ratio, by_ratio == kAlwaysInflatedBytes
                            ? "much for so small a file"
                            : std::to_string(kMaxInflateRatio) + " times its size"};

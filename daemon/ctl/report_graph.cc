@@ -55,7 +55,6 @@ class Graph {
     for (uint32_t number = backtrace.node; number != CallTree::kRoot;
          number = nodes_[number].parent) {
       path.push_back(name_of(number));
-      if (number < CallTree::kFirstFunction) break;
     }
     std::reverse(path.begin(), path.end());
     return path;

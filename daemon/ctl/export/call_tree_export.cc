@@ -1,6 +1,7 @@
 #include "daemon/ctl/export/call_tree_export.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "daemon/ctl/export/function_names.h"
 #include "daemon/ctl/figures.h"
@@ -81,9 +82,7 @@ Status for_each_tree(ExportedSession& session, const ExportSelection& selection,
     const ThreadResult result{thread.n, thread.index->header().thread_id, calls.counts()};
     all.add(calls.counts());
     COLLECT_TRY(f(result, tree, slots));
-    for (const TraceThread& files : session.trace.threads) {
-      if (files.n == thread.n) files.index.drop_pages();
-    }
+    session.drop_pages(thread.n);
   }
   log.count("events", all.events);
   log.count("calls", all.calls);
@@ -97,6 +96,12 @@ Status for_each_tree(ExportedSession& session, const ExportSelection& selection,
   log.leave_out("events of an unknown kind", all.unknown_kinds);
   return {};
 }
+
+// A module's file in the profile.
+struct Mapping {
+  uint64_t id;
+  uint64_t base;
+};
 
 std::string name_of_thread(const ExportedSession& session, const ThreadResult& thread) {
   const std::string name = session.name_of_thread(thread.n);
@@ -162,33 +167,31 @@ Status export_pprof(ExportedSessions& sessions, const ExportSelection& selection
   uint64_t duration_ns = 0;
   for (const auto& session : sessions) {
     const storage::SessionIdentity& identity = session->about.identity;
-    std::vector<uint64_t> mappings;  // by module id
-    std::vector<uint64_t> bases;
+    std::unordered_map<uint64_t, Mapping> mappings;  // by module id
     for (const storage::ModuleInfo& module : session->about.modules) {
-      if (module.size == 0 || module.module_id >= storage::kMaxModules) continue;
-      if (module.module_id >= mappings.size()) mappings.resize(module.module_id + 1);
-      if (module.module_id >= bases.size()) bases.resize(module.module_id + 1);
-      bases[module.module_id] = module.base_address;
-      mappings[module.module_id] =
-          writer.add_mapping({module.base_address, module.base_address + module.size, module.path,
-                              storage::hex_bytes(module.build_id)});
+      if (module.size == 0) continue;
+      const uint64_t base = module.base_address;
+      mappings[module.module_id] = {writer.add_mapping({base, base + module.size, module.path,
+                                                        storage::hex_bytes(module.build_id)}),
+                                    base};
     }
     std::vector<uint64_t> locations;  // by slot; 0: none yet
     uint64_t special[CallTree::kFirstFunction] = {};
     uint64_t stalled = 0;
     const auto add_location = [&](uint32_t slot, const FunctionNames& names) {
-      if (slot >= locations.size()) locations.resize(slot + 1);
       if (locations[slot] != 0) return locations[slot];
       const uint64_t id = names.id_of(slot);
-      const uint64_t module = id >> 32;
-      const uint64_t mapping = module < mappings.size() ? mappings[module] : 0;
-      const uint64_t address = mapping == 0 ? 0 : bases[module] + (id & UINT32_MAX);
+      const auto loaded = mappings.find(id >> 32);
+      const uint64_t mapping = loaded == mappings.end() ? 0 : loaded->second.id;
+      const uint64_t address =
+          loaded == mappings.end() ? 0 : loaded->second.base + (id & UINT32_MAX);
       return locations[slot] = writer.add_location(names.of(slot), mapping, address);
     };
     COLLECT_TRY(for_each_tree(
         *session, selection, log,
         [&](const ThreadResult& thread, const CallTree& tree, const calls::FunctionSlots& slots) {
           const FunctionNames names(session->names, slots);
+          locations.resize(slots.size());
           writer.set_labels({{"process", session->name_of_process()},
                              {"device", session->device()},
                              {"thread", name_of_thread(*session, thread)}});

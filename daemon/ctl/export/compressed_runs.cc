@@ -24,12 +24,11 @@ void CompressedRuns::work() {
     changed_.wait(lock, [this] { return is_ended_ || begun_ != put_; });
     if (is_ended_) return;
     Slot& slot = slots_[begun_++ % slots_.size()];
-    slot.state = State::kBusy;
     lock.unlock();
     slot.packed.clear();
     perfetto::append_compressed_run(pieces, slot.packed, slot.run);
     lock.lock();
-    slot.state = State::kReady;
+    slot.is_packed = true;
     changed_.notify_all();
   }
 }
@@ -37,11 +36,11 @@ void CompressedRuns::work() {
 // Writes the oldest run; waits for it.
 void CompressedRuns::take_one(std::unique_lock<std::mutex>& lock) {
   Slot& slot = slots_[taken_ % slots_.size()];
-  changed_.wait(lock, [&slot] { return slot.state == State::kReady; });
+  changed_.wait(lock, [&slot] { return slot.is_packed; });
   lock.unlock();
   if (status_.ok()) status_ = out_.write(slot.packed);
   lock.lock();
-  slot.state = State::kFree;
+  slot.is_packed = false;
   ++taken_;
 }
 
@@ -56,7 +55,6 @@ Status CompressedRuns::write(Bytes run) {
   if (put_ - taken_ == slots_.size()) take_one(lock);
   Slot& slot = slots_[put_ % slots_.size()];
   slot.run.assign(run.begin(), run.end());
-  slot.state = State::kWaiting;
   ++put_;
   changed_.notify_all();
   return status_;

@@ -26,9 +26,8 @@ class CompressedRuns final : public ByteSink {
 
  private:
   static constexpr size_t kSlotsPerWorker = 3;
-  enum class State : uint8_t { kFree, kWaiting, kBusy, kReady };
   struct Slot {
-    State state = State::kFree;
+    bool is_packed = false;  // and not written yet
     std::vector<uint8_t> run;
     std::vector<uint8_t> packed;
   };
@@ -42,8 +41,8 @@ class CompressedRuns final : public ByteSink {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_, but for the bytes of a slot: kFree and kReady belong to the thread that
-  // writes, kBusy to a worker. Run i lies in slot i % slots_.size().
+  // Guarded by mutex_, but for the bytes of a slot: from begun_ on until it is packed they belong
+  // to a worker, else to the thread that writes. Run i lies in slot i % slots_.size().
   std::vector<Slot> slots_;
   uint64_t put_ = 0;    // runs that came
   uint64_t begun_ = 0;  // of these, that a worker took

@@ -1,6 +1,7 @@
 // Events per second over a session, in about a thousand equal parts of its time. Constant memory.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -19,8 +20,8 @@ class EventRate {
   }
 
   void add(uint64_t ns) {
-    const uint64_t part = ns <= first_ns_ ? 0 : (ns - first_ns_) >> shift_;
-    ++counts_[part < parts_ ? part : parts_ - 1];
+    const uint64_t part = (std::max(ns, first_ns_) - first_ns_) >> shift_;
+    ++counts_[std::min<uint64_t>(part, parts_ - 1)];
   }
 
   // put(time at which a part begins, events per second in it) where that differs from the part

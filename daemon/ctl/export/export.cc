@@ -17,9 +17,6 @@
 namespace collect::ctl {
 namespace {
 
-// Beyond it the viewer of the format opens the file in minutes, or not at all.
-constexpr uint64_t kManyCalls = 20'000'000;
-
 // ---- time lines
 
 class TimeLineExport {
@@ -38,7 +35,7 @@ class TimeLineExport {
     log_.leave_out("returns without a call", counts_.lone_ends);
     log_.leave_out("times that stepped back within a thread, moved to the event before",
                    counts_.moved_times);
-    if (counts_.calls > kManyCalls) {
+    if (counts_.are_too_many()) {
       log_.remark(with_thousands(counts_.calls) +
                   " calls are more than viewers open at once; --from and --until take a part of "
                   "the time, --thread a part of the threads");
@@ -152,30 +149,59 @@ Status export_to(ExportedSessions& sessions, const ExportSelection& selection, V
   return export_page(sessions, selection, out, log);
 }
 
-// A word that means nothing in any of the sessions; each knows its own functions.
+// Those of which a thread is wanted; a word may mean threads of some of them alone.
+Result<ExportedSessions> open_sessions(const std::vector<const Trace*>& traces,
+                                       const ExportSelection& selection) {
+  ExportedSessions sessions;
+  std::vector<Status> found(selection.threads.size());  // by word
+  std::vector<bool> is_found(selection.threads.size());
+  for (const Trace* trace : traces) {
+    ExportSelection own = selection;
+    own.threads.clear();
+    for (size_t i = 0; i < selection.threads.size(); ++i) {
+      const Status here = ExportedSession::find_threads(*trace, selection.threads[i]);
+      if (here.ok()) {
+        own.threads.push_back(selection.threads[i]);
+        is_found[i] = true;
+      } else if (here.code() != Code::kNotFound) {
+        return here.error();
+      } else if (found[i].ok()) {
+        found[i] = here;
+      }
+    }
+    if (own.threads.empty() && !selection.threads.empty()) continue;
+    auto session = ExportedSession::open(*trace, own);
+    if (!session.ok()) return session.error();
+    sessions.push_back(std::move(*session));
+  }
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!is_found[i]) return found[i].error();
+  }
+  return sessions;
+}
+
+// Whether a word means nothing in any of the sessions; each knows its own functions.
 Status check_functions(ExportedSessions& sessions, const ExportSelection& selection) {
-  Status first;
+  Status found;
+  const FunctionFilter* before = nullptr;
   for (const auto& session : sessions) {
-    const Status found = session->functions.check_all_found(
+    if (before != nullptr) session->functions.take_found(*before);
+    found = session->functions.check_all_found(
         selection.is_part() ? "function of the selected events" : "function",
         session->manifest.symbols);
-    if (found.ok()) return {};
-    if (first.ok()) first = found;
+    before = &session->functions;
   }
-  return first;
+  return found;
 }
 
 }  // namespace
 
 Status export_sessions(const std::vector<const Trace*>& traces, const ExportSelection& selection,
                        ViewFormat format, const std::string& output, ConvertLog& log) {
-  ExportedSessions sessions;
-  for (const Trace* trace : traces) {
-    auto session = ExportedSession::open(*trace, selection);
-    if (!session.ok()) return session.error();
-    sessions.push_back(std::move(*session));
-  }
-  if (sessions.size() > 1) {
+  auto opened = open_sessions(traces, selection);
+  if (!opened.ok()) return opened.error();
+  ExportedSessions& sessions = *opened;
+  if (traces.size() > 1) {
     COLLECT_TRY(ExportedSession::place(sessions));
     for (const auto& session : sessions) {
       log.remark(session->trace.path + ": " + session->clock->sentence());

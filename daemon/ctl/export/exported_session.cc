@@ -6,6 +6,16 @@
 
 namespace collect::ctl {
 
+Status ExportedSession::find_threads(const Trace& opened, const std::string& word) {
+  SessionManifest said;
+  if (opened.manifest) {
+    auto parsed = SessionManifest::parse(*opened.manifest);
+    if (parsed.ok()) said = std::move(*parsed);
+  }
+  const auto threads = chosen_threads({word}, opened, said);
+  return threads.ok() ? Status() : threads.error();
+}
+
 Result<std::unique_ptr<ExportedSession>> ExportedSession::open(const Trace& opened,
                                                                const ExportSelection& selection) {
   SessionManifest said;
@@ -43,7 +53,7 @@ Status ExportedSession::place(const std::vector<std::unique_ptr<ExportedSession>
 calls::Window ExportedSession::window(const ExportSelection& selection) const {
   calls::Window window{selection.from_ns, selection.until_ns};
   if (!clock) return window;
-  if (window.first_ns != 0) window.first_ns = clock->device_ns(window.first_ns);
+  window.first_ns = clock->device_ns(window.first_ns);
   if (window.last_ns != UINT64_MAX) window.last_ns = clock->device_ns(window.last_ns);
   return window;
 }
@@ -108,6 +118,14 @@ std::vector<calls::Stall> ExportedSession::stalls_of(uint32_t n) const {
         {stall.first_ns, stall.last_ns, stall.stalled_ns, stall.count, !stall.thread.has_value()});
   }
   return stalls;
+}
+
+void ExportedSession::drop_pages(uint32_t n) const {
+  for (const TraceThread& files : trace.threads) {
+    if (files.n != n) continue;
+    files.index.drop_pages();
+    if (files.detail) files.detail->drop_pages();
+  }
 }
 
 }  // namespace collect::ctl

@@ -35,6 +35,8 @@ struct ExportSelection {
 
 class ExportedSession {
  public:
+  // kNotFound: the word means no thread of this session; kInvalidArgument: it names none.
+  static Status find_threads(const Trace& opened, const std::string& word);
   // kInvalidArgument, kNotFound: a word of `selection` means nothing here. `opened` outlives it.
   static Result<std::unique_ptr<ExportedSession>> open(const Trace& opened,
                                                        const ExportSelection& selection);
@@ -60,6 +62,8 @@ class ExportedSession {
   std::vector<calls::Gap> gaps_of(uint32_t n, std::vector<uint32_t>& reasons) const;
   // Those of the process, and those of the thread.
   std::vector<calls::Stall> stalls_of(uint32_t n) const;
+  // The pages of a thread's files that were read leave this process.
+  void drop_pages(uint32_t n) const;
 
   const Trace& trace;
   const SessionManifest manifest;  // lenient: names

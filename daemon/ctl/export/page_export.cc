@@ -40,8 +40,8 @@ class Activity : public calls::CallSink {
 
  private:
   void count(uint64_t device_ns) {
-    const uint64_t ns = session_.line_ns(device_ns);
-    const uint64_t part = ns <= first_ns_ ? 0 : (ns - first_ns_) / part_ns_;
+    const uint64_t ns = std::max(session_.line_ns(device_ns), first_ns_);
+    const uint64_t part = (ns - first_ns_) / part_ns_;
     ++parts_[std::min<uint64_t>(part, kPageParts - 1)];
   }
 
@@ -68,13 +68,15 @@ class PageNames {
   std::unordered_map<std::string, uint64_t> numbers_;
 };
 
+constexpr size_t kOwnNodes = kMaxPageNodes / 2;  // of a tree that is too large
+
 // Calls of at least this total time have nodes of their own, so that there are not too many.
 uint64_t least_total(const std::vector<CallTree::Node>& nodes) {
   if (nodes.size() <= kMaxPageNodes) return 0;
   std::vector<uint64_t> totals;
   totals.reserve(nodes.size());
   for (const CallTree::Node& node : nodes) totals.push_back(node.times.total_ns);
-  const auto limit = totals.begin() + static_cast<ptrdiff_t>(kMaxPageNodes / 2);
+  const auto limit = totals.begin() + static_cast<ptrdiff_t>(kOwnNodes);
   std::nth_element(totals.begin(), limit, totals.end(), std::greater<>());
   return *limit + 1;
 }
@@ -193,9 +195,7 @@ class PageExport {
       const atf::SessionThread& thread = session.reader.threads()[i];
       if (!thread.index) continue;
       add_thread(session, thread, slots, totals);
-      for (const TraceThread& files : session.trace.threads) {
-        if (files.n == thread.n) files.index.drop_pages();
-      }
+      session.drop_pages(thread.n);
     }
     const FunctionNames names(session.names, slots);
     for (uint32_t slot = 0; slot < totals.times().size(); ++slot) {

@@ -33,10 +33,8 @@ uint64_t PerfettoTarget::plain_track(const ExportedThread* thread, Role role, st
 }
 
 void PerfettoTarget::begin_process(const ExportedProcess& process, const FunctionNames& names) {
-  process_ = process;
   names_ = &names;
   ++processes_;
-  tracks_.clear();
   writer_.forget_functions();
   pid_ = pids_.take(process.pid);
   perfetto::ProcessTrack track{uuid(nullptr, Role::kCalls), pid_, process.name, {}};
@@ -57,8 +55,8 @@ void PerfettoTarget::events_per_second(uint64_t ns, uint64_t count) {
 
 void PerfettoTarget::begin_thread(const ExportedThread& thread, uint64_t first_ns) {
   thread_ = &thread;
-  perfetto::ThreadTrack track{uuid(&thread, Role::kCalls), pid_, 0, thread.name};
-  track.tid = tids_.take(thread.tid);
+  perfetto::ThreadTrack track{uuid(&thread, Role::kCalls), pid_, tids_.take(thread.tid),
+                              thread.name};
   if (static_cast<uint32_t>(track.tid) != thread.tid) {
     track.name += (track.name.empty() ? "tid " : " (tid ") + std::to_string(thread.tid) +
                   (track.name.empty() ? "" : ")");

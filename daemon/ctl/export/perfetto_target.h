@@ -38,11 +38,10 @@ class PerfettoTarget final : public TimeLineTarget {
   IdMap pids_;
   IdMap tids_;
   const FunctionNames* names_ = nullptr;
-  ExportedProcess process_;
   uint64_t processes_ = 0;
   int32_t pid_ = 0;
   const ExportedThread* thread_ = nullptr;
-  std::set<uint64_t> tracks_;  // that are described already, of this process
+  std::set<uint64_t> tracks_;  // that are described already
 };
 
 }  // namespace collect::ctl

@@ -65,7 +65,7 @@ void ThreadTimeLine::begin_thread(uint64_t device_ns) {
 // What lies before something at this time. Stalls behind a loss come behind it.
 void ThreadTimeLine::arrive(uint64_t device_ns) {
   begin_thread(device_ns);
-  if (!loss_ && next_within_ < within_.size()) draw_stalls(device_ns);
+  if (!loss_) draw_stalls(device_ns);
 }
 
 void ThreadTimeLine::draw_stalls(uint64_t until_ns) {
@@ -82,13 +82,9 @@ void ThreadTimeLine::draw_stalls(uint64_t until_ns) {
 
 // The pages of the index that were read leave this process.
 void ThreadTimeLine::drop_pages(uint64_t seq) {
-  if (seq - dropped_seq_ < kEventsBetweenDrops || seq == calls::kNoEvent) return;
+  if (seq - dropped_seq_ < kEventsBetweenDrops) return;
   dropped_seq_ = seq;
-  for (const TraceThread& files : session_.trace.threads) {
-    if (files.n != who_.n) continue;
-    files.index.drop_pages();
-    if (files.detail) files.detail->drop_pages();
-  }
+  session_.drop_pages(who_.n);
 }
 
 // ---- what is wanted
@@ -112,7 +108,6 @@ const EventNotes* ThreadTimeLine::notes_of(uint64_t detail_seq, bool is_end) {
   }
   if (!record) return nullptr;
   notes_.clear();
-  note_text_.clear();
   const auto detail = function_of(*record);
   if (detail) {
     for_each_register(*record, *detail, [&](const Register& reg) {
@@ -224,10 +219,7 @@ void ThreadTimeLine::settle(uint64_t device_ns, bool is_in_doubt) {
 }
 
 void ThreadTimeLine::finish() {
-  if (loss_) {
-    open_.clear();
-    settle(loss_->last_ns, true);
-  }
+  if (loss_) settle(loss_->last_ns, true);
   if (!has_begun_) return;
   for (const storage::Stall& stall : within_) {
     const uint64_t first_ns = std::max(stall.first_ns, window_.first_ns);

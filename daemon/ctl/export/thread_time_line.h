@@ -24,6 +24,10 @@ struct ExportCounts {
   uint64_t lost_events = 0;
   uint64_t lone_ends = 0;
   uint64_t moved_times = 0;  // that stepped back
+
+  // Beyond it the viewers open the file in minutes, or not at all.
+  static constexpr uint64_t kManyCalls = 20'000'000;
+  bool are_too_many() const { return calls > kManyCalls; }
 };
 
 class ThreadTimeLine : public calls::CallSink {

@@ -33,7 +33,11 @@ TEST(TextTest, DurationsAsPeopleTypeThem) {
   EXPECT_EQ(*parse_duration("2h"), nanoseconds(7'200'000'000'000));
   EXPECT_EQ(*parse_duration("0"), nanoseconds(0));
   EXPECT_EQ(*parse_duration("10us"), nanoseconds(10'000));
-  for (const char* bad : {"", "s", "-1s", "5x", "5 s", "nan", "inf", "1e3s", "99999999999h"}) {
+  EXPECT_EQ(*parse_duration("7ns"), nanoseconds(7));
+  EXPECT_EQ(*parse_duration("3min"), nanoseconds(180'000'000'000));
+  EXPECT_EQ(*parse_duration("9000000000s"), nanoseconds(9'000'000'000'000'000'000));
+  for (const char* bad :
+       {"", "s", "-1s", "5x", "5 s", "nan", "inf", "1e3s", "9000000001s", "99999999999h"}) {
     EXPECT_FALSE(parse_duration(bad).ok()) << bad;
   }
 }

@@ -260,6 +260,12 @@ TEST(InflateLimit, IsTheLeastOfThree) {
   EXPECT_EQ(inflate_limit(0, kPlenty, "/tmp").bytes, 256 * kMiB);
   EXPECT_EQ(inflate_limit(kMiB, kPlenty, "/tmp").bytes, 256 * kMiB);
   EXPECT_EQ(inflate_limit(2 * kMiB, kPlenty, "/tmp").bytes, 400 * kMiB);
+  EXPECT_EQ(inflate_limit(2 * kMiB, kPlenty, "/tmp").why, "200 times its size");
+  EXPECT_EQ(inflate_limit(kMiB, kPlenty, "/tmp").why, "much for so small a file");
+  // A 200th of 16 GiB, rounded down, and a byte more.
+  EXPECT_EQ(inflate_limit(85'899'345, kPlenty, "/tmp").bytes, 17'179'869'000u);
+  EXPECT_EQ(inflate_limit(85'899'346, kPlenty, "/tmp").bytes, kMaxInflatedBytes);
+  EXPECT_EQ(inflate_limit(85'899'346, kPlenty, "/tmp").why, "the most that is unpacked on the way");
   EXPECT_EQ(inflate_limit(kPlenty, kPlenty, "/tmp").bytes, kMaxInflatedBytes);
   EXPECT_EQ(inflate_limit(UINT64_MAX, kPlenty, "/tmp").bytes, kMaxInflatedBytes);
   const InflateLimit full = inflate_limit(2 * kMiB, 10 * kMiB, "/small");

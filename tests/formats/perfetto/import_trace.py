@@ -191,6 +191,8 @@ class Importer:
         if parent is not None:
             name = self.tracks[parent]["name"] + "/" + name
         self.tracks[uuid] = {"name": name, "slices": [], "instants": [], "counts": []}
+        if "counter" in track:
+            self.tracks[uuid]["unit"] = one(track["counter"][0], "unit_name", "")
 
     def result(self):
         self.events.sort(key=lambda event: event[0])
@@ -218,6 +220,8 @@ class Importer:
             elif kind == "TYPE_INSTANT":
                 into["instants"].append([time, name])
             elif kind == "TYPE_COUNTER":
+                if "unit" not in into:
+                    raise ValueError("a count on a track that is no counter")
                 into["counts"].append([time, count])
             else:
                 raise ValueError(f"an event of type {kind}")

@@ -6,8 +6,10 @@
 #include <sys/wait.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/ctl/convert/convert.h"
@@ -89,6 +91,83 @@ class ExportTest : public OfflineTest {
   // Through protoc and an importer by upstream's rules.
   json imported() { return read_by("python3 " FORMAT_TESTS "/perfetto/import_trace.py"); }
   json profile() { return read_by("python3 " FORMAT_TESTS "/pprof/read_profile.py"); }
+
+  // ---- whole files, against expected/NAME.json; COLLECT_WRITE_EXPORTS=1 writes them there
+
+  void expect_same(const std::string& name, const json& got) {
+    const std::string path = std::string(EXPORT_EXPECTED "/") + name + ".json";
+    if (std::getenv("COLLECT_WRITE_EXPORTS") != nullptr) {
+      write_text(path, got.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
+    }
+    std::ifstream file(path);
+    const json expected = json::parse(file, nullptr, false);
+    EXPECT_EQ(got, expected) << json::diff(expected, got).dump(1);
+  }
+  json page() const {
+    const std::string html = written();
+    const std::string begin = "<script id=\"data\" type=\"application/json\">";
+    const size_t at = html.find(begin) + begin.size();
+    return json::parse(html.substr(at, html.find("</script", at) - at), nullptr, false);
+  }
+  // The file and what the command says of it; the file's place and size are none of it.
+  json all_of(Target to, const ExportSelection& selection = {},
+              const std::vector<std::string>& inputs = {}) {
+    const int code = run(to, selection, inputs);
+    json all = {{"code", code},
+                {"said", err_.str()},
+                {"left_out", report_["left_out"]},
+                {"counts", report_["counts"]}};
+    switch (to) {
+      case Target::kPerfetto:
+        all["file"] = imported();
+        all["file"].erase("bytes");  // what zlib makes of it
+        break;
+      case Target::kPprof:
+        all["file"] = profile();
+        break;
+      case Target::kFolded:
+        all["file"] = written();
+        break;
+      case Target::kHtml:
+        all["file"] = page();
+        shorten(all["file"]);
+        break;
+      default:
+        all["file"] = json::parse(written(), nullptr, false);
+    }
+    return without_root(all);
+  }
+  // The sessions lie in another directory each time.
+  json without_root(const json& all) const {
+    std::string text = all.dump(-1, ' ', false, json::error_handler_t::replace);
+    for (size_t at = 0; (at = text.find(root_.string(), at)) != std::string::npos;) {
+      text.replace(at, root_.string().size(), "ROOT");
+    }
+    return json::parse(text, nullptr, false);
+  }
+  // {place: count} in the place of hundreds of zeroes.
+  static void shorten(json& page) {
+    for (json& thread : page["threads"]) {
+      json counts = {{"parts", thread["activity"].size()}};
+      for (size_t i = 0; i < thread["activity"].size(); ++i) {
+        if (thread["activity"][i] != 0) counts[std::to_string(i)] = thread["activity"][i];
+      }
+      thread["activity"] = counts;
+    }
+  }
+  // Every format of viewers, each against expected/FORMAT + `suffix`.
+  void expect_all_formats(const std::string& suffix, const ExportSelection& selection = {},
+                          const std::vector<std::string>& inputs = {}) {
+    for (const auto& [to, name] : {std::pair{Target::kPerfetto, "perfetto"},
+                                   {Target::kChrome, "chrome"},
+                                   {Target::kSpeedscope, "speedscope"},
+                                   {Target::kFolded, "folded"},
+                                   {Target::kPprof, "pprof"},
+                                   {Target::kHtml, "page"}}) {
+      SCOPED_TRACE(name);
+      expect_same(name + suffix, all_of(to, selection, inputs));
+    }
+  }
 
   json report_;
 };

@@ -12,12 +12,6 @@ using testing::kReturn;
 
 class ExportPage : public testing::ExportTest {
  protected:
-  json data() const {
-    const std::string html = written();
-    const std::string begin = "<script id=\"data\" type=\"application/json\">";
-    const size_t at = html.find(begin) + begin.size();
-    return json::parse(html.substr(at, html.find("</script", at) - at), nullptr, false);
-  }
   // Of a thread's tree: total, self and calls by stack.
   static std::map<std::string, json> stacks(const json& data, size_t thread) {
     std::map<std::string, json> found;
@@ -39,22 +33,22 @@ class ExportPage : public testing::ExportTest {
 TEST_F(ExportPage, TimesAreThoseOfReport) {
   write_stalled_session();
   ASSERT_EQ(run(Target::kHtml), 0) << err_.str();
-  const json page = data();
-  ASSERT_EQ(page["threads"].size(), 2u);
-  EXPECT_EQ(page["title"], "app (42)");
-  EXPECT_EQ(page["missing"], json::array());
-  EXPECT_EQ(page["first_ns"], 1000);
-  EXPECT_EQ(page["last_ns"], 20000);
-  EXPECT_EQ(page["threads"][0]["name"], "main (100)");
-  EXPECT_EQ(page["threads"][0]["stalls"], json::parse("[[5000,8000],[10000,10500]]"));
-  EXPECT_EQ(page["threads"][1]["stalls"], json::parse("[[10000,10500]]"));
-  EXPECT_EQ(stacks(page, 0),
+  const json data = page();
+  ASSERT_EQ(data["threads"].size(), 2u);
+  EXPECT_EQ(data["title"], "app (42)");
+  EXPECT_EQ(data["missing"], json::array());
+  EXPECT_EQ(data["first_ns"], 1000);
+  EXPECT_EQ(data["last_ns"], 20000);
+  EXPECT_EQ(data["threads"][0]["name"], "main (100)");
+  EXPECT_EQ(data["threads"][0]["stalls"], json::parse("[[5000,8000],[10000,10500]]"));
+  EXPECT_EQ(data["threads"][1]["stalls"], json::parse("[[10000,10500]]"));
+  EXPECT_EQ(stacks(data, 0),
             (std::map<std::string, json>{
                 {"a", {6500, 2500, 1}}, {"a;b", {4000, 3000, 1}}, {"a;b;c", {1000, 1000, 1}}}));
-  EXPECT_EQ(stacks(page, 1), (std::map<std::string, json>{{"c", {18500, 18500, 1}}}));
+  EXPECT_EQ(stacks(data, 1), (std::map<std::string, json>{{"c", {18500, 18500, 1}}}));
   std::map<std::string, json> functions;
-  for (const json& one : page["functions"]) {
-    functions[page["names"][one[0].get<size_t>()]] = {one[1], one[2], one[3], one[6]};
+  for (const json& one : data["functions"]) {
+    functions[data["names"][one[0].get<size_t>()]] = {one[1], one[2], one[3], one[6]};
   }
   EXPECT_EQ(functions, (std::map<std::string, json>{{"a", {1, 6500, 2500, 6500}},
                                                     {"b", {1, 4000, 3000, 4000}},
@@ -65,13 +59,13 @@ TEST_F(ExportPage, TimesAreThoseOfReport) {
 TEST_F(ExportPage, ActivityCountsEventsWhereTheyAre) {
   write_stalled_session();
   ASSERT_EQ(run(Target::kHtml), 0) << err_.str();
-  const json page = data();
-  const json& main = page["threads"][0]["activity"];
+  const json data = page();
+  const json& main = data["threads"][0]["activity"];
   ASSERT_EQ(main.size(), 800u);
   for (const uint64_t ns : {1000, 2000, 3000, 4000, 9000, 11000}) {
     EXPECT_EQ(main[(ns - 1000) / 24], 1) << ns;
   }
-  const json& worker = page["threads"][1]["activity"];
+  const json& worker = data["threads"][1]["activity"];
   EXPECT_EQ(worker[0], 1);
   EXPECT_EQ(worker[19000 / 24], 1);
 }
@@ -80,10 +74,10 @@ TEST_F(ExportPage, LossesAreSaidAndShown) {
   write_lossy_session({{1000, kCall, 0xA}, {2000, kReturn, 0xA}, {6000, kCall, 0xC}}, 2, 3000,
                       4000);
   ASSERT_EQ(run(Target::kHtml), 0) << err_.str();
-  const json page = data();
-  EXPECT_EQ(page["threads"][0]["gaps"], json::parse("[[3000,4000]]"));
-  ASSERT_EQ(page["missing"].size(), 1u);
-  EXPECT_THAT(page["missing"][0].get<std::string>(),
+  const json data = page();
+  EXPECT_EQ(data["threads"][0]["gaps"], json::parse("[[3000,4000]]"));
+  ASSERT_EQ(data["missing"].size(), 1u);
+  EXPECT_THAT(data["missing"][0].get<std::string>(),
               ::testing::HasSubstr("5 events were lost while recording"));
 }
 
@@ -97,8 +91,8 @@ TEST_F(ExportPage, BehindALossThereIsAsMuchAsIsKnown) {
                        {9500, kReturn, 0xC}},
                       2, 3000, 4000);
   ASSERT_EQ(run(Target::kHtml), 0) << err_.str();
-  const json page = data();
-  const json& tree = page["threads"][0]["tree"];
+  const json data = page();
+  const json& tree = data["threads"][0]["tree"];
   bool is_there = false;
   for (size_t i = 1; i < tree["name"].size(); ++i) {
     if (tree["name"][i] != -2) continue;
@@ -106,8 +100,8 @@ TEST_F(ExportPage, BehindALossThereIsAsMuchAsIsKnown) {
     EXPECT_EQ(tree["total"][i], 3500);
   }
   EXPECT_TRUE(is_there);
-  for (const json& one : page["functions"]) {
-    EXPECT_GE(one[2], one[3]) << "total and self of " << page["names"][one[0].get<size_t>()];
+  for (const json& one : data["functions"]) {
+    EXPECT_GE(one[2], one[3]) << "total and self of " << data["names"][one[0].get<size_t>()];
   }
 }
 
@@ -117,9 +111,9 @@ TEST_F(ExportPage, WhatIsNotWantedCountsToItsCaller) {
   selection.functions = {"a", "c"};
   selection.threads = {"100"};
   ASSERT_EQ(run(Target::kHtml, selection), 0) << err_.str();
-  const json page = data();
-  ASSERT_EQ(page["threads"].size(), 1u);
-  EXPECT_EQ(stacks(page, 0),
+  const json data = page();
+  ASSERT_EQ(data["threads"].size(), 1u);
+  EXPECT_EQ(stacks(data, 0),
             (std::map<std::string, json>{{"a", {6500, 5500, 1}}, {"a;c", {1000, 1000, 1}}}));
 }
 
@@ -136,8 +130,8 @@ TEST_F(ExportPage, RarePathsArePutTogether) {
   write_thread(0, testing::index_of(steps, 100));
   write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
   ASSERT_EQ(run(Target::kHtml), 0) << err_.str();
-  const json page = data();
-  const json& tree = page["threads"][0]["tree"];
+  const json data = page();
+  const json& tree = data["threads"][0]["tree"];
   EXPECT_LE(tree["parent"].size(), 50'000u);
   uint64_t self = 0, calls = 0;
   for (const json& one : tree["self"]) self += one.get<uint64_t>();
