@@ -224,8 +224,7 @@ void Acceptor::turn_away(Link& link, wire::RefuseCode code, const std::string& r
   core_.refused(link.peer(), reason);
   if (lingering_->fetch_add(1) >= kMaxLingering) {
     lingering_->fetch_sub(1);
-    link.close();
-    return;
+    return;  // it closes with its last owner, our caller
   }
   link.hold(std::shared_ptr<void>(nullptr, [count = lingering_](void*) { count->fetch_sub(1); }));
   link.refuse(code, reason, retry);

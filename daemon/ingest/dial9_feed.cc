@@ -105,7 +105,7 @@ void Dial9Feed::read_turn() {
     std::error_code error;
     const auto room = asio::buffer(buffer_->data() + end_, kReadBufferBytes - end_);
     const size_t count = link_->stream().read_some(room, error);
-    if (error == asio::error::would_block || error == asio::error::try_again) {
+    if (error == asio::error::would_block) {
       hand_on();
       let_go_of_buffer();
       wait_readable();

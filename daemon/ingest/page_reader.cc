@@ -86,7 +86,7 @@ void PageReader::read_turn() {
     std::error_code error;
     const auto room = asio::buffer(buffer_->data() + end_, kReadBufferBytes - end_);
     const size_t count = room.size() == 0 ? 0 : link_->stream().read_some(room, error);
-    if (error == asio::error::would_block || error == asio::error::try_again) {
+    if (error == asio::error::would_block) {
       if (!flush_batch()) return;
       let_go_of_buffer();
       wait_readable();

@@ -356,7 +356,6 @@ Status SessionPipe::resume(const SessionResume& item) {
   auto resumed = storage::SessionWriter::resume(*world_.fs, storage_options_, item.directory);
   if (!resumed.ok() && resumed.code() == Code::kExhausted) return resumed.error();
   if (!resumed.ok()) {
-    failed_ = true;
     recover_directory_ = item.directory;
     begin_seal({storage::SessionState::kRecovered, to_string(resumed.error())});
     return {};

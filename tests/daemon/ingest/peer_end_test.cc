@@ -244,6 +244,18 @@ TEST_F(PeerEndTest, WhatStillComesKeepsAStoppedRecordingOpen) {
 
 // ---- detached
 
+TEST_F(PeerEndTest, ACounterWithoutANameIsRefused) {
+  begin();
+  connect();
+  wire::Counters counters;
+  counters.add_counters()->set_value(1);
+  say(control_, FrameType::kCounters, counters);
+  const auto refuse = wait_for(control_, FrameType::kRefuse);
+  ASSERT_TRUE(refuse.has_value());
+  EXPECT_EQ(refuse->parsed<wire::Refuse>().code(), wire::REFUSE_PROTOCOL);
+  EXPECT_THAT(refuse->parsed<wire::Refuse>().reason(), HasSubstr("a counter's name is empty"));
+}
+
 TEST_F(PeerEndTest, WhoIsDetachedStopsAndIsRefused) {
   begin();
   record();
