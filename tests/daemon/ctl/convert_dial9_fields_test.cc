@@ -420,6 +420,17 @@ TEST_F(Dial9Fields, AWorkersThreadIsTheFirstThatAnyEventSays) {
       (Left{{"ends of parks that the stream does not have: ended where the next one starts", 1}}));
 }
 
+TEST_F(Dial9Fields, AWorkersNumberIsTakenFromItsFieldWhereverThatStands) {
+  Service service;
+  const auto park = service.type("WorkerPark", {{"spins", kNumber}, {"worker_id", kNumber}});
+  const auto unpark = service.type("WorkerUnpark", {{"spins", kNumber}, {"worker_id", kNumber}});
+  service.put(park, 1000, {7, 3});
+  service.put(unpark, 1100, {8, 3});
+  const Made made = made_of(service.out.take(), dial9_to_atf);
+  ASSERT_EQ(made.manifest.threads.size(), 1u);
+  EXPECT_EQ(made.manifest.threads[0].name, "worker 3");
+}
+
 // Ends of another thing than what is open.
 TEST_F(Dial9Fields, PollsAndParksDoNotEndEachOther) {
   Service service;

@@ -201,15 +201,18 @@ TEST_F(Dial9Test, ASessionComesBackByteForByte) {
 // The pack's decoder was not written from this code: it must read the stream, and show what ours
 // shows.
 TEST_F(Dial9Test, ASessionThatIsNotCompleteDoesNotBecomeSo) {
-  for (const char* state : {"recovered", "failed"}) {
+  int streams = 0;
+  for (const auto& [target, state] :
+       {std::pair(Target::kDial9, "recovered"), std::pair(Target::kDial9, "failed"),
+        std::pair(Target::kWtf, "recovered"), std::pair(Target::kWtf, "failed")}) {
     const std::string session = make_session(atf::Version::kV2, false);
     const fs::path path = fs::path(session) / "manifest.json";
     json manifest = json::parse(text_of(file_bytes(path)));
     manifest["state"] = state;
     const std::string text = manifest.dump();
     write_file(path, ByteVector(text.begin(), text.end()));
-    const std::string stream = directory_ / "stream.bin";
-    EXPECT_EQ(run_convert(session, Target::kDial9, stream), 1) << err_.str();
+    const std::string stream = directory_ / (std::to_string(++streams) + ".bin");
+    EXPECT_EQ(run_convert(session, target, stream), 1) << err_.str();
     EXPECT_THAT(err_.str(), ::testing::HasSubstr("the session is not complete: "));
     EXPECT_EQ(run_convert(stream, Target::kAtf, directory_ / "back"), 1) << err_.str();
     EXPECT_THAT(err_.str(), ::testing::HasSubstr("the session is not complete: "));

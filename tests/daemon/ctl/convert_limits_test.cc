@@ -150,6 +150,20 @@ TEST_F(ConvertLimits, WorkersOfAService) {
   EXPECT_EQ(made.left_out(), (Left{{"PollStart: of more than 4096 workers", 1}}));
 }
 
+TEST_F(ConvertLimits, ALossBehindTheLastEventNeedsNoReason) {
+  SessionBuilder builder(at("built"), atf::Version::kV2);
+  ASSERT_TRUE(builder.begin({}).ok());
+  ASSERT_TRUE(builder.add_thread(7, "main", 900).ok());
+  ASSERT_TRUE(builder.event(0, 1000, 5, atf::EventKind::kCall).ok());
+  builder.lost(0, Lane::kIndex, 3, 0, 0, 0);
+  builder.lost(0, Lane::kDetail, 4, 0, 0, 0);
+  const auto session = builder.finish(true, "test");
+  ASSERT_TRUE(session.ok());
+  const storage::Manifest manifest = manifest_of(*session);
+  EXPECT_EQ(manifest.threads[0].lost_events, 3u);
+  EXPECT_EQ(manifest.threads[0].lost_detail_records, 4u);
+}
+
 TEST_F(ConvertLimits, FunctionsOfAService) {
   for (const size_t more : {size_t{0}, size_t{1}, size_t{2}}) {
     ServiceStream stream;

@@ -529,6 +529,26 @@ TEST_F(SessionInputs, DetailRecordsThatEventsDoNotLeadTo) {
   EXPECT_EQ(left_out(calls({3, 3, 4})), (Counts{1, 3, 2}));
 }
 
+// By way of a container, whose events are put in the order of time together with their records.
+TEST_F(SessionInputs, DetailRecordsStayWithEventsThatArePutInOrder) {
+  atf::testing::ThreadPlan plan;
+  plan.events = 4;
+  plan.detail_every = 1;
+  const auto made = build_thread(plan);
+  write_thread(
+      0,
+      index_of({{1000, kCall, 1, 0}, {4000, kCall, 2, 1}, {2000, kCall, 3, 2}, {3000, kCall, 4, 3}},
+               plan.thread_id),
+      made.detail);
+  ASSERT_LE(run(session_.string(), Target::kRtc, at("x.rtc")), 1);
+  ASSERT_LE(run(at("x.rtc"), Target::kDial9, at("x.bin")), 1);
+  EXPECT_THAT(dumped(at("x.bin"), {"Call", "Detail"}),  // byte 4 is the number that a record had
+              ElementsAre(EndsWith("Call  thread=0 function=1"), HasSubstr("payload=0001000000"),
+                          EndsWith("Call  thread=0 function=3"), HasSubstr("payload=0201000002"),
+                          EndsWith("Call  thread=0 function=4"), HasSubstr("payload=0001000003"),
+                          EndsWith("Call  thread=0 function=2"), HasSubstr("payload=0101000001")));
+}
+
 TEST_F(SessionInputs, AMarkerStandsBeforeTheEventsOfItsTimeAndALossBeforeItsEvent) {
   SessionBuilder builder(at("built"), atf::Version::kV2);
   BuiltProcess process;

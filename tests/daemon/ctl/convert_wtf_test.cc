@@ -429,6 +429,9 @@ TEST(ZoneNames, AreTakenApart) {
   EXPECT_EQ(plain.thread, "t (1) / x");
   EXPECT_EQ(plain.tid, 34u);
   EXPECT_EQ(parse_zone_name(numbered_zone_name("p (1) / t (2)", 7)).tid, 2u);
+  const ZoneName marked = parse_zone_name("p (1) / t [thread 7 (2)");
+  EXPECT_EQ(marked.thread, "t [thread 7");
+  EXPECT_EQ(marked.tid, 2u);
   for (const char* other : {"", "main", "(1)", "x (1)", " / ", "a (1) / b", "a / b (2)", "]", ")",
                             "a (99999999999) / b (1)", "a (-1) / b (1)"}) {
     const ZoneName name = parse_zone_name(other);
