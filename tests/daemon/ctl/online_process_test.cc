@@ -35,8 +35,9 @@ class ProcessesOfARun : public ::testing::Test {
     std::string pattern = fs::temp_directory_path() / "processes_XXXXXX";
     directory_ = fs::canonical(::mkdtemp(pattern.data()));
     ::setenv("NOTES", directory_.c_str(), 1);
-    // In the background of a script these are ignored, and a shell takes none that are.
-    for (const int number : {SIGINT, SIGQUIT}) ::signal(number, SIG_DFL);
+    // Under nohup, or in the background of a script, these are ignored, and a shell takes none that
+    // are.
+    for (const int number : {SIGHUP, SIGINT, SIGQUIT}) ::signal(number, SIG_DFL);
   }
   ~ProcessesOfARun() override {
     ::unsetenv("NOTES");
