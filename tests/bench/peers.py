@@ -101,7 +101,7 @@ class Uftrace(Recorder):
 
 
 class Lttng(Recorder):
-    PRELOAD = "liblttng-ust-cyg-profile.so"
+    PRELOAD = "liblttng-ust-cyg-profile.so.1"
 
     def missing(self):
         return None if shutil.which("lttng") and shutil.which("lttng-sessiond") else "lttng"
