@@ -21,6 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr size_t kMaxNameBytes = 200;  // of a page, before its number; file systems take 255
+
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -40,18 +42,21 @@ Result<fs::path> page_directory() {
   return pages;
 }
 
-// One for each capture: a page that is made again replaces the one before.
-std::string page_name(const fs::path& capture) {
+// One for each capture, or for these several: a page that is made again replaces the one before.
+std::string page_name(const std::vector<std::string>& captures) {
+  const fs::path capture = captures.front();
   const fs::path above = capture.parent_path().filename();
   std::string name = capture.filename().string();
   if (name.starts_with("pid_")) name = above.string() + "-" + name;
   std::replace_if(
       name.begin(), name.end(),
       [](char c) { return std::string_view("/%?#\\ ").find(c) != std::string_view::npos; }, '_');
-  const std::string path = capture.string();
-  const Bytes bytes(reinterpret_cast<const uint8_t*>(path.data()), path.size());
+  uint32_t paths = 0;
+  for (const std::string& path : captures) {
+    paths = crc32c(Bytes(reinterpret_cast<const uint8_t*>(path.c_str()), path.size() + 1), paths);
+  }
   std::ostringstream text;
-  text << name << "-" << std::hex << crc32c(bytes) << ".html";
+  text << name.substr(0, kMaxNameBytes) << "-" << std::hex << paths << ".html";
   return text.str();
 }
 
@@ -130,6 +135,10 @@ int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err) 
   page.to = Target::kHtml;
   std::error_code ignored;
   for (std::string& input : page.inputs) {
+    if (fs::is_regular_file(input, ignored)) {  // which may have to be unpacked: once is enough
+      input = fs::absolute(input, ignored).lexically_normal().string();
+      continue;
+    }
     const auto trace = open_trace(input);
     if (!trace.ok()) {
       err << "open: " << to_string(trace.error()) << "\n";
@@ -144,7 +153,7 @@ int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err) 
       err << "open: " << to_string(directory.error()) << "\n";
       return 2;
     }
-    page.output = *directory / page_name(page.inputs.front());
+    page.output = *directory / page_name(page.inputs);
     fs::remove(page.output, ignored);  // so that one that is there afterwards is this one
     remove_old_pages(*directory);
   }

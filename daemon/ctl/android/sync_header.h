@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,8 +24,10 @@ inline SyncHeader sync_header(const std::array<char, 8>& bytes) {
 }
 
 inline std::string sync_header(std::string_view word, uint32_t number) {
-  const auto bytes = std::bit_cast<std::array<char, sizeof number>>(number);
-  return std::string(word).append(bytes.data(), bytes.size());
+  std::string bytes(word);
+  bytes.resize(word.size() + sizeof number);
+  store_le(reinterpret_cast<uint8_t*>(bytes.data()) + word.size(), number);
+  return bytes;
 }
 
 }  // namespace collect::ctl

@@ -69,6 +69,12 @@ TEST_F(OpenTest, ThePageIsWhatConvertMakesAndTheBrowserGetsItsAddress) {
   ASSERT_EQ(open({"--no-browser", "--until", "1050"}).exit_code, 0);
   ASSERT_EQ(page_names().size(), 1u) << "of the same capture";
   EXPECT_NE(contents(page), contents(runner_.directory() / "page.html"));
+
+  const std::string container = (runner_.directory() / (std::string(240, 'c') + ".rtc")).string();
+  ASSERT_LE(runner_.run({"convert", session_.string(), "--to", "rtc", "-o", container}).exit_code,
+            1);
+  ASSERT_LE(runner_.run({"open", "--no-browser", container}).exit_code, 1);
+  EXPECT_EQ(page_names().size(), 2u) << "of a file with a long name";
 }
 
 TEST_F(OpenTest, WithoutADisplayItsAddressIsAll) {
