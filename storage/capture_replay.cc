@@ -6,7 +6,7 @@
 
 #include "formats/core/crc32.h"
 #include "storage/capture_layout.h"
-#include "storage/page_columns.h"
+#include "storage/page_packing.h"
 
 namespace collect::storage {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "formats/rtc/value.h"
 #include "storage/capture_layout.h"
-#include "storage/page_columns.h"
+#include "storage/page_packing.h"
 
 namespace collect::storage {
 namespace {
@@ -124,9 +124,9 @@ Status CaptureWriter::page(const Page& page) {
   header.codec = Codec::kRaw;
   header.raw_bytes = static_cast<uint32_t>(page.bytes.size());
   Bytes bytes = page.bytes;
-  if (const Bytes packed = pack_page(page); !packed.empty()) {
-    header.codec = page.encoded.empty() ? Codec::kColumns : page.encoded_by;
-    bytes = packed;
+  if (const PackedPage packed = pack_page(page); !packed.bytes.empty()) {
+    header.codec = packed.codec;
+    bytes = packed.bytes;
   }
   const uint64_t stream = page.lane == Lane::kIndex ? index_pages_ : detail_pages_;
   uint8_t head[sizeof header];

@@ -23,6 +23,10 @@ class File {
   // Reads up to out.size() bytes; fewer only at the end of the file.
   virtual Result<size_t> read_at(uint64_t offset, MutableBytes out) = 0;
   virtual Status truncate(uint64_t bytes) = 0;
+  // These bytes, behind the end, will be written soon: the system may find blocks for all of them
+  // at once, which is cheaper. The size stays as it is, and truncate() gives the blocks back, also
+  // to the size that the file has. A hint: nothing is done where it is no gain, or space is short.
+  virtual void set_aside(uint64_t offset, uint64_t bytes) { (void)offset, (void)bytes; }
   virtual Status sync() = 0;  // data and what is needed to read it back
 };
 

@@ -108,14 +108,24 @@ Status LaneFile::restore_length() {
   if (!length_uncertain_) return {};
   COLLECT_TRY(ensure_open());
   COLLECT_TRY(file_->truncate(kEventsOffset + summary_.bytes));
+  aside_end_ = 0;
   length_uncertain_ = false;
   unsynced_ = true;
   return {};
 }
 
+// Before it is written up to `end`.
+void LaneFile::set_aside(uint64_t end) {
+  if (end < kLeastBytesForAside || end <= aside_end_) return;
+  const uint64_t begin = std::max(aside_end_, kEventsOffset + summary_.bytes);
+  aside_end_ = end + std::min(end / 4, kMostBytesAside);
+  file_->set_aside(begin, aside_end_ - begin);
+}
+
 Status LaneFile::append(std::span<const Bytes> parts, const LaneSummary& after) {
   COLLECT_TRY(ensure_open());
   COLLECT_TRY(restore_length());
+  set_aside(kEventsOffset + after.bytes);
   const Status written = file_->write_at(kEventsOffset + summary_.bytes, parts);
   if (!written.ok()) {
     length_uncertain_ = true;
@@ -181,6 +191,10 @@ Status LaneFile::seal(bool durable) {
   Status synced = durable ? sync() : Status();
   COLLECT_TRY(write_header(true));
   sealed_ = true;
+  // What is left over is for others.
+  if (aside_end_ != 0 && synced.ok()) {
+    synced = file_->truncate(kEventsOffset + summary_.bytes + kFooterBytes);
+  }
   if (durable && synced.ok()) synced = sync();
   return synced;
 }
@@ -293,7 +307,8 @@ Status LaneFile::reopen(Links links) {
   COLLECT_TRY(scan_file(section_bytes, links));
   if (sealed && summary_.bytes == section_bytes && summary_.checksum == stored_checksum) {
     sealed_ = true;
-    return {};
+    return file_->truncate(
+        *size);  // whoever sealed it may not have come to give back what was aside
   }
   cut_bytes_ = section_bytes - summary_.bytes;
   if (!header_good || sealed) COLLECT_TRY(write_header(false));

@@ -21,6 +21,11 @@ namespace collect::storage {
 // Bytes read at once by what goes over a whole file. Holds at least one record of any page.
 inline constexpr size_t kScanBlockBytes = kMaxPageBytes;
 
+// A file that has become so large has blocks set aside for what comes: a quarter of its size, so
+// that files that are no longer written do not hold much, and no more than this.
+inline constexpr uint64_t kLeastBytesForAside = 1u << 20;
+inline constexpr uint64_t kMostBytesAside = 64u << 20;
+
 // What stands in the headers of a thread's files.
 struct ThreadFormat {
   atf::Version version = atf::Version::kV2;
@@ -84,6 +89,7 @@ class LaneFile {
 
  private:
   Status ensure_open();
+  void set_aside(uint64_t end);
   Status restore_length();
   Status write_header(bool final_counts);
   bool understands(Bytes header) const;
@@ -100,6 +106,7 @@ class LaneFile {
   bool sealed_ = false;
   bool header_has_detail_ = false;
   bool length_uncertain_ = false;  // a write failed, and cutting the file back did too
+  uint64_t aside_end_ = 0;         // up to here blocks were asked for
   bool unsynced_ = false;
   Status sync_failure_;
   uint64_t cut_bytes_ = 0;

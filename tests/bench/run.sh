@@ -6,9 +6,9 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 
-repeats=5 pairs=4000000 megabytes=1500 million=40 rounds=1 seconds=2 brief=
+repeats=5 pairs=4000000 megabytes=1500 million=40 rounds=1 seconds=2 agents=1000 idle=10000 brief=
 if [ "${1:-}" = --brief ]; then
-  brief=1 repeats=1 pairs=100000 megabytes=40 million=1 rounds=0 seconds=0.05
+  brief=1 repeats=1 pairs=100000 megabytes=40 million=1 rounds=0 seconds=0.05 agents=20 idle=40
   echo "Brief: this proves that everything runs. The figures below mean nothing."
   shift
 fi
@@ -35,6 +35,9 @@ echo "== durability: fsync beside os, on the disk of the build"
 echo
 echo "== end to end, and memory"
 "$programs/bench_end_to_end" "$million" "$((repeats > 3 ? 3 : repeats))"
+echo
+echo "== many agents, many connections"
+"$programs/bench_load" "$agents" "$idle" "$seconds"
 echo
 echo "== slow links"
 "$programs/bench_link" "$rounds"

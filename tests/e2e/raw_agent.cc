@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <utility>
 
@@ -197,22 +198,43 @@ Octets page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records,
   return with_prefix(page, records);
 }
 
-Octets encoded_page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records) {
+Octets encoded_page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records,
+                          Codec codec) {
   PageHeader page = page_header(stream_id, first_seq, records);
-  const auto encoder = std::make_unique<wire::ColumnEncoder>();
   Octets sent(records.size());
-  sent.resize(encoder->encode(Lane::kIndex, page.record_count, records, sent));
-  if (sent.empty()) return page_frame(page, records);
-  page.codec = Codec::kColumns;
+  size_t size = 0;
+  if (codec == Codec::kColumns) {
+    const auto encoder = std::make_unique<wire::ColumnEncoder>();
+    size = encoder->encode(Lane::kIndex, page.record_count, records, sent);
+  } else if (codec == Codec::kTuples) {
+    const auto encoder = std::make_unique<wire::TupleEncoder>();
+    size = encoder->encode(page.record_count, records, sent);
+  }
+  if (size == 0) return page_frame(page, records);
+  sent.resize(size);
+  page.codec = codec;
   return page_frame(page, sent);
 }
+
+namespace {
+
+// Agents of this machine alone are offered tuples.
+std::string this_boot() {
+  std::string line;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), line);
+  return line;
+}
+
+}  // namespace
 
 wire::Hello hello(wire::Channel channel, uint32_t pid, const std::string& process_id) {
   wire::Hello hello;
   hello.set_channel(channel);
   hello.set_min_version(wire::kProtocolVersion);
   hello.set_max_version(wire::kProtocolVersion);
-  hello.set_features(wire::kFeatureColumns);
+  hello.set_features(wire::kFeatureColumns | wire::kFeatureTuples);
+  static const std::string boot_id = this_boot();
+  hello.set_boot_id(boot_id);
   hello.set_process_id(process_id);
   hello.set_nonce(fakes::fresh_nonce());
   hello.set_os(wire::OS_LINUX);

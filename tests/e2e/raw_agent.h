@@ -60,8 +60,9 @@ Octets frame_bytes(wire::FrameType type, const std::string& body);
 // `records` whole 32-byte version 2 events; the checksum is right unless `checksum_error`.
 Octets page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records,
                   bool checksum_error = false);
-// The same with codec 1; raw where that is no shorter.
-Octets encoded_page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records);
+// The same encoded; raw where that is no shorter.
+Octets encoded_page_bytes(uint32_t stream_id, uint64_t first_seq, const Octets& records,
+                          Codec codec = Codec::kColumns);
 // A page frame with this header and whatever bytes, its checksums right.
 Octets page_frame(PageHeader page, const Octets& sent);
 // `count` events beginning at this time, calls and returns in turn.
@@ -69,6 +70,7 @@ Octets events(uint64_t first_ns, uint32_t count);
 
 inline constexpr uint32_t kRawParentPid = 4'199'999;  // above the largest pid
 inline constexpr char kRawAgentVersion[] = "raw 1.0";
+// It offers every page codec that an agent of this machine may use.
 wire::Hello hello(wire::Channel channel, uint32_t pid, const std::string& process_id);
 // Sends the hello and answers the challenge with what `secrets` has; the frame that comes then.
 std::optional<ReceivedFrame> introduce(RawConnection& connection, const wire::Hello& hello,

@@ -11,7 +11,7 @@
 #include "formats/rtc/writer.h"
 #include "storage/capture_layout.h"
 #include "storage/capture_replay.h"
-#include "storage/page_columns.h"
+#include "storage/page_packing.h"
 #include "tests/storage/session_fixture.h"
 
 namespace collect::storage::test {

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "storage/posix_fs.h"
@@ -22,6 +24,11 @@ class LimitedFs final : public Fs {
   // Thread files that were changed and then closed without a sync: the system may report that it
   // lost their bytes to nobody.
   std::atomic<uint64_t> closed_unsynced{0};
+  // Offsets and bytes of what was set aside.
+  std::vector<std::pair<uint64_t, uint64_t>> aside() const {
+    std::lock_guard lock(mutex_);
+    return aside_;
+  }
 
   class Counted final : public File {
    public:
@@ -48,6 +55,10 @@ class LimitedFs final : public Fs {
     Status truncate(uint64_t bytes) override {
       changed_ = true;
       return file_->truncate(bytes);
+    }
+    void set_aside(uint64_t offset, uint64_t bytes) override {
+      fs_.note_aside(offset, bytes);
+      file_->set_aside(offset, bytes);
     }
     Status sync() override {
       changed_ = false;
@@ -92,7 +103,14 @@ class LimitedFs final : public Fs {
     return {Code::kExhausted, path + ": too many open files"};
   }
 
+  void note_aside(uint64_t offset, uint64_t bytes) {
+    std::lock_guard lock(mutex_);
+    aside_.emplace_back(offset, bytes);
+  }
+
   PosixFs real_;
+  mutable std::mutex mutex_;
+  std::vector<std::pair<uint64_t, uint64_t>> aside_;  // guarded by mutex_
 };
 
 }  // namespace collect::storage::test

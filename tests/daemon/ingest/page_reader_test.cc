@@ -443,7 +443,7 @@ TEST(PageUnpackerTest, HasRoomForSoMuch) {
       fakes::encoded_page_frame_bytes(index_page_header(1, 0, 100), index_events(0, 100));
   ASSERT_TRUE(unpacker.unpack(sent_page(frame, 0, 100)).ok());
   large.codec = Codec::kColumns;
-  large.raw_bytes = static_cast<uint32_t>(kUnpackBytes - 3200);
+  large.raw_bytes = static_cast<uint32_t>(kDecodedRunBytes - 3200);
   EXPECT_TRUE(unpacker.has_room(large));
   large.raw_bytes += 1;
   EXPECT_FALSE(unpacker.has_room(large));

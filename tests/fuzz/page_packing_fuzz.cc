@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "storage/page_columns.h"
+#include "storage/page_packing.h"
 
 namespace {
 
@@ -18,10 +18,10 @@ void pack_again(Lane lane, uint32_t record_count, const std::vector<uint8_t>& re
   page.record_count = record_count;
   page.raw_bytes = static_cast<uint32_t>(records.size());
   page.bytes = records;
-  const Bytes packed = collect::storage::pack_page(page);
-  if (packed.empty()) return;
-  page.codec = collect::Codec::kColumns;
-  const std::vector<uint8_t> sent(packed.begin(), packed.end());
+  const collect::storage::PackedPage packed = collect::storage::pack_page(page);
+  if (packed.bytes.empty()) return;
+  page.codec = packed.codec;
+  const std::vector<uint8_t> sent(packed.bytes.begin(), packed.bytes.end());
   std::vector<uint8_t> again;
   if (sent.size() >= records.size() || !collect::storage::unpack_page(page, sent, again) ||
       again != records) {
@@ -47,5 +47,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     pack_again(header.lane, header.record_count, records);
   }
   pack_again(Lane::kDetail, header.record_count, sent);
+  pack_again(Lane::kIndex, header.record_count, sent);
   return 0;
 }

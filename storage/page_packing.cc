@@ -1,4 +1,4 @@
-#include "storage/page_columns.h"
+#include "storage/page_packing.h"
 
 #include <algorithm>
 #include <memory>
@@ -37,37 +37,33 @@ BlockHeader next_block(Lane lane, uint32_t records_left, Bytes left) {
 }
 
 struct Packer {
-  wire::ColumnEncoder encoder;
+  wire::ColumnEncoder columns;
+  wire::TupleEncoder tuples;
   std::vector<uint8_t> packed;
 };
 
-}  // namespace
+// What one block becomes; 0: nothing that is smaller.
+size_t encode(Packer& packer, Codec codec, Lane lane, uint32_t record_count, Bytes records,
+              MutableBytes out) {
+  return codec == Codec::kTuples ? packer.tuples.encode(record_count, records, out)
+                                 : packer.columns.encode(lane, record_count, records, out);
+}
 
-Bytes pack_page(const Page& page) {
-  thread_local const auto scratch = std::make_unique<Packer>();
-  std::vector<uint8_t>& packed = scratch->packed;
-  if (packed.size() < page.bytes.size()) packed.resize(page.bytes.size());
-  if (const Bytes encoded = page.encoded; !encoded.empty()) {
-    const BlockHeader header{page.record_count, static_cast<uint32_t>(page.bytes.size()),
-                             static_cast<uint32_t>(encoded.size())};
-    const size_t size = sizeof header + encoded.size();
-    if (size >= page.bytes.size()) return {};
-    store_le(packed.data(), header);
-    std::copy(encoded.begin(), encoded.end(), packed.begin() + sizeof header);
-    return Bytes(packed).first(size);
-  }
+// Empty when that is not smaller, or when a page that was stored is not whole records: it stays as
+// it is.
+Bytes pack_by(Packer& packer, Codec codec, const Page& page) {
+  std::vector<uint8_t>& packed = packer.packed;
   size_t at = 0;
   uint32_t records_left = page.record_count;
   for (Bytes left = page.bytes; !left.empty();) {
     BlockHeader header = next_block(page.lane, records_left, left);
-    // A page that was stored is whole records; what is not stays as it is.
     if (header.record_count == 0 || header.raw_bytes > left.size()) return {};
     const Bytes records = left.first(header.raw_bytes);
     if (packed.size() - at <= sizeof header) return {};
     const MutableBytes out = MutableBytes(packed).subspan(at + sizeof header);
-    size_t sent = scratch->encoder.encode(page.lane, header.record_count, records, out);
+    size_t sent = encode(packer, codec, page.lane, header.record_count, records, out);
     if (sent == 0) {
-      if (records.size() > out.size()) return {};
+      if (codec == Codec::kTuples || records.size() > out.size()) return {};
       std::copy(records.begin(), records.end(), out.begin());
       sent = records.size();
     }
@@ -79,6 +75,31 @@ Bytes pack_page(const Page& page) {
   }
   if (records_left != 0) return {};
   return at < page.bytes.size() ? Bytes(packed).first(at) : Bytes();
+}
+
+// What came encoded, as one block.
+Bytes pack_encoded(Packer& packer, const Page& page) {
+  const BlockHeader header{page.record_count, static_cast<uint32_t>(page.bytes.size()),
+                           static_cast<uint32_t>(page.encoded.size())};
+  const size_t size = sizeof header + page.encoded.size();
+  if (size >= page.bytes.size()) return {};
+  store_le(packer.packed.data(), header);
+  std::copy(page.encoded.begin(), page.encoded.end(), packer.packed.begin() + sizeof header);
+  return Bytes(packer.packed).first(size);
+}
+
+}  // namespace
+
+PackedPage pack_page(const Page& page) {
+  thread_local const auto scratch = std::make_unique<Packer>();
+  Packer& packer = *scratch;
+  if (packer.packed.size() < page.bytes.size()) packer.packed.resize(page.bytes.size());
+  if (!page.encoded.empty()) return {pack_encoded(packer, page), page.encoded_by};
+  if (page.lane == Lane::kIndex) {
+    const Bytes tuples = pack_by(packer, Codec::kTuples, page);
+    if (!tuples.empty()) return {tuples, Codec::kTuples};
+  }
+  return {pack_by(packer, Codec::kColumns, page), Codec::kColumns};
 }
 
 bool unpack_page(const PageHeader& header, Bytes packed, std::vector<uint8_t>& records) {

@@ -1,6 +1,6 @@
-// Pages as containers hold them: blocks as storage/page_columns.h says, whole again for every size,
+// Pages as containers hold them: blocks as storage/page_packing.h says, whole again for every size,
 // refused where anything contradicts itself.
-#include "storage/page_columns.h"
+#include "storage/page_packing.h"
 
 #include <gtest/gtest.h>
 
@@ -16,23 +16,24 @@ namespace {
 constexpr size_t kBlockHeader = 12;
 
 std::vector<uint8_t> packed(const Page& page) {
-  const Bytes bytes = pack_page(page);
+  const Bytes bytes = pack_page(page).bytes;
   return {bytes.begin(), bytes.end()};
 }
 
 void expect_whole_again(const Page& page) {
-  const std::vector<uint8_t> blocks = packed(page);
+  const PackedPage packed = pack_page(page);
+  const std::vector<uint8_t> blocks(packed.bytes.begin(), packed.bytes.end());
   ASSERT_FALSE(blocks.empty());
   EXPECT_LT(blocks.size(), page.bytes.size());
   std::vector<uint8_t> records;
   PageHeader header = page;
-  header.codec = page.encoded.empty() ? Codec::kColumns : page.encoded_by;
+  header.codec = packed.codec;
   header.raw_bytes = static_cast<uint32_t>(page.bytes.size());
   ASSERT_TRUE(unpack_page(header, blocks, records));
   EXPECT_EQ(records, std::vector<uint8_t>(page.bytes.begin(), page.bytes.end()));
 }
 
-TEST(PageColumns, WhatCameEncodedIsOneBlockOfItsCodec) {
+TEST(PagePacking, WhatCameEncodedIsOneBlockOfItsCodec) {
   for (const atf::Version version : {atf::Version::kV1, atf::Version::kV2}) {
     FakeStream stream(version, 1, 100);
     stream.add_many(2000, FakeStream::Detail::kNone);
@@ -48,7 +49,7 @@ TEST(PageColumns, WhatCameEncodedIsOneBlockOfItsCodec) {
   }
 }
 
-TEST(PageColumns, PagesOfEverySizeAndVersionComeBack) {
+TEST(PagePacking, PagesOfEverySizeAndVersionComeBack) {
   for (const atf::Version version : {atf::Version::kV1, atf::Version::kV2}) {
     for (const size_t events : {8u, 64u, 255u, 256u, 257u, 2048u, 2049u, 9000u}) {
       FakeStream stream(version, 1, 100);
@@ -59,7 +60,18 @@ TEST(PageColumns, PagesOfEverySizeAndVersionComeBack) {
   }
 }
 
-TEST(PageColumns, ABlockIsWhatTheFormatSays) {
+// Columns where a page has more kinds of records than a table of tuples, and for detail.
+TEST(PagePacking, IndexPagesAreTuplesWhereTheyCanBe) {
+  FakeStream stream(atf::Version::kV2, 1, 100);
+  stream.add_many(2048, FakeStream::Detail::kLinked);
+  EXPECT_EQ(pack_page(stream.detail_page(0, 2048)).codec, Codec::kColumns);
+  EXPECT_EQ(pack_page(stream.index_page(0, 2048)).codec, Codec::kColumns);  // each has its own link
+  FakeStream plain(atf::Version::kV2, 1, 100);
+  plain.add_many(2048, FakeStream::Detail::kNone);
+  EXPECT_EQ(pack_page(plain.index_page(0, 2048)).codec, Codec::kTuples);
+}
+
+TEST(PagePacking, ABlockIsWhatTheFormatSays) {
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(3000);
   const Page page = stream.index_page(0, 3000);
@@ -75,7 +87,7 @@ TEST(PageColumns, ABlockIsWhatTheFormatSays) {
 }
 
 // A detail record that no encoder takes stands in a block of its own, as it is.
-TEST(PageColumns, ARecordLargerThanABlockStaysAsItIs) {
+TEST(PagePacking, ARecordLargerThanABlockStaysAsItIs) {
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(100, FakeStream::Detail::kLinked);
   stream.add(FakeStream::Detail::kLinked, 65'500);
@@ -83,31 +95,31 @@ TEST(PageColumns, ARecordLargerThanABlockStaysAsItIs) {
   expect_whole_again(stream.detail_page(0, 201));
 }
 
-TEST(PageColumns, WhatDoesNotGetSmallerIsNotPacked) {
+TEST(PagePacking, WhatDoesNotGetSmallerIsNotPacked) {
   std::mt19937_64 random(3);
   std::vector<uint8_t> noise(256 * atf::kEventBytes);
   for (uint8_t& byte : noise) byte = static_cast<uint8_t>(random());
   Page page;
   page.record_count = 256;
   page.bytes = noise;
-  EXPECT_TRUE(pack_page(page).empty());
+  EXPECT_TRUE(pack_page(page).bytes.empty());
   page.bytes = {};
   page.record_count = 0;
-  EXPECT_TRUE(pack_page(page).empty());
+  EXPECT_TRUE(pack_page(page).bytes.empty());
   // No whole records: nothing that was stored.
   page.bytes = Bytes(noise).first(100);
   page.record_count = 4;
-  EXPECT_TRUE(pack_page(page).empty());
+  EXPECT_TRUE(pack_page(page).bytes.empty());
   // Nor what has fewer records than it says.
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(64, FakeStream::Detail::kLinked);
   Page detail = stream.detail_page(0, 64);
-  EXPECT_FALSE(pack_page(detail).empty());
+  EXPECT_FALSE(pack_page(detail).bytes.empty());
   detail.record_count = 65;
-  EXPECT_TRUE(pack_page(detail).empty());
+  EXPECT_TRUE(pack_page(detail).bytes.empty());
 }
 
-TEST(PageColumns, ContradictionsAreRefused) {
+TEST(PagePacking, ContradictionsAreRefused) {
   FakeStream stream(atf::Version::kV2, 1, 100);
   stream.add_many(3000);
   const Page page = stream.index_page(0, 3000);
@@ -116,7 +128,7 @@ TEST(PageColumns, ContradictionsAreRefused) {
   std::vector<uint8_t> records;
   const auto refused = [&](uint32_t count, uint32_t bytes, Bytes sent) {
     PageHeader header = page;
-    header.codec = Codec::kColumns;
+    header.codec = Codec::kTuples;
     header.record_count = count;
     header.raw_bytes = bytes;
     return !unpack_page(header, sent, records);
