@@ -36,39 +36,40 @@ __attribute__((no_sanitize("address", "thread"))) void copy_stack(uint8_t* to, u
   for (uint32_t i = whole * uint32_t{sizeof(StackWord)}; i < bytes; ++i) to[i] = source[i];
 }
 
+// Field by field into the page: a struct that is put together first would be read back before its
+// parts have reached the memory that it is copied from, which costs as much as all the rest.
 uint32_t encode(uint8_t* out, const Stream& stream, const DetailRecord& record,
                 uint32_t stack_bytes, bool version_1) {
+  const auto put = [&out](auto value) {
+    store_le(out, value);
+    out += sizeof value;
+  };
+  const HookFrame& frame = record.frame;
   const auto total =
       static_cast<uint32_t>(atf::kDetailHeaderBytes + atf::kFunctionPayloadBytes) + stack_bytes;
   const auto type = record.kind == atf::EventKind::kCall ? atf::DetailType::kFunctionCall
                                                          : atf::DetailType::kFunctionReturn;
+  // atf::DetailHeaderV1 or V2, then atf::FunctionPayload.
+  put(total);
+  put(static_cast<uint16_t>(type));
+  put(static_cast<uint16_t>(frame.valid));
   if (version_1) {
-    const atf::DetailHeaderV1 header{total,
-                                     static_cast<uint16_t>(type),
-                                     record.frame.valid,
-                                     static_cast<uint32_t>(record.index_seq),
-                                     stream.thread_id,
-                                     record.ns};
-    memcpy(out, &header, sizeof header);
+    put(static_cast<uint32_t>(record.index_seq));
+    put(stream.thread_id);
   } else {
-    const atf::DetailHeaderV2 header{total, static_cast<uint16_t>(type), record.frame.valid,
-                                     record.index_seq, record.ns};
-    memcpy(out, &header, sizeof header);
+    put(record.index_seq);
   }
-  atf::FunctionPayload payload{};
-  payload.function_id = record.function_id;
+  put(record.ns);
+  put(record.function_id);
   for (uint32_t n = 0; n < 8; ++n) {
-    if ((record.frame.valid & atf::kDetailX0Valid << n) != 0) {
-      payload.x_regs[n] = record.frame.registers[n];
-    }
+    put((frame.valid & atf::kDetailX0Valid << n) != 0 ? frame.registers[n] : uint64_t{0});
   }
-  payload.lr = record.frame.call_site;
-  payload.fp = record.frame.frame_pointer;
-  payload.sp = record.frame.stack_pointer;
-  payload.stack_size = static_cast<uint16_t>(stack_bytes);
-  memcpy(out + atf::kDetailHeaderBytes, &payload, atf::kFunctionPayloadBytes);
-  copy_stack(out + atf::kDetailHeaderBytes + atf::kFunctionPayloadBytes, record.frame.stack_pointer,
-             stack_bytes);
+  put(frame.call_site);
+  put(frame.frame_pointer);
+  put(frame.stack_pointer);
+  put(static_cast<uint16_t>(stack_bytes));
+  put(uint16_t{0});
+  copy_stack(out, frame.stack_pointer, stack_bytes);
   return total;
 }
 

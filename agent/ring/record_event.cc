@@ -1,6 +1,4 @@
 // One event, from its first look to its record in the ring.
-#include <string.h>
-
 #include "agent/ring/detail.h"
 #include "agent/ring/general_path.h"
 #include "agent/ring/lane_pages.h"
@@ -54,18 +52,16 @@ uint64_t function_id(Stream& stream, uint64_t function, uint64_t state) {
 void write_event(Stream& stream, uint64_t ns, uint64_t id, atf::EventKind kind, uint32_t depth,
                  uint64_t detail_seq, uint64_t state) {
   uint8_t* pos = stream.pos;
-  if ((state & kStateVersion1) != 0) {
-    const atf::IndexEventV1 event{
-        ns,
-        id,
-        stream.thread_id,
-        static_cast<uint32_t>(kind),
-        depth,
-        detail_seq == atf::kNoDetail ? atf::kNoDetailV1 : static_cast<uint32_t>(detail_seq)};
-    memcpy(pos, &event, sizeof event);
-  } else {
-    const atf::IndexEventV2 event{ns, id, detail_seq, static_cast<uint8_t>(kind), {}};
-    memcpy(pos, &event, sizeof event);
+  auto* event = reinterpret_cast<uint64_t*>(pos);  // our own memory, aligned to 32
+  event[0] = ns;
+  event[1] = id;
+  if ((state & kStateVersion1) != 0) {  // atf::IndexEventV1
+    const uint64_t detail = detail_seq == atf::kNoDetail ? atf::kNoDetailV1 : detail_seq;
+    event[2] = stream.thread_id | uint64_t{static_cast<uint32_t>(kind)} << 32;
+    event[3] = depth | detail << 32;
+  } else {  // atf::IndexEventV2
+    event[2] = detail_seq;
+    event[3] = static_cast<uint8_t>(kind);
   }
   stream.pos = pos + atf::kEventBytes;
 }
