@@ -22,6 +22,7 @@ struct Config {
   std::string root;  // empty until default_root() or somebody says otherwise
   std::string ingest = "127.0.0.1:7710";
   std::string control = "127.0.0.1:7711";
+  std::string web = "off";            // or an address of this machine
   std::string durability = "os";      // or "fsync"
   std::string local_access = "user";  // or "group:NAME", "any"
   std::string token_file;
@@ -65,6 +66,8 @@ void each_key(Settings& config, Visit&& visit) {
   visit("root", "directory that sessions are written into", config.root);
   visit("ingest", "where agents connect: host:port, unix:/path or abstract:name", config.ingest);
   visit("control", "where the control plane listens: host:port or unix:/path", config.control);
+  visit("web", "where the live page is served to browsers of this machine: host:port, or off",
+        config.web);
   visit("durability",
         "what acknowledged data survives: os, a daemon crash; fsync, also a power failure",
         config.durability);
