@@ -100,6 +100,7 @@ void declare_flags(CLI::App& app, Config& config, FlagsOnly& flags) {
   each_key(config, [&app](const char* key, const char* help, auto& field) {
     CLI::Option* const option = app.add_option(flag_of(key), field, help);
     if (const char* name = value_name(key); name != nullptr) option->type_name(name);
+    if (std::string_view(key) == "web") option->expected(0, 1);  // alone: kDefaultWeb
     using Field = std::remove_reference_t<decltype(field)>;
     if constexpr (std::is_same_v<Field, bool>) {
       option->type_name("true|false")->default_str(field ? "true" : "false");
@@ -119,6 +120,9 @@ Status parse_flags(int argc, const char* const* argv, Config& config, FlagsOnly&
   } catch (const CLI::ParseError& error) {
     return Error{Code::kInvalidArgument, first_line(error.what()) + " (see --help)"};
   }
+  const CLI::Option* const web = app.get_option("--web");
+  const bool is_alone = web->count() != 0 && (web->results().empty() || web->results()[0].empty());
+  if (is_alone) config.web = kDefaultWeb;
   if (help != nullptr) *help = app.help();
   return {};
 }
