@@ -65,7 +65,7 @@ std::string first_line(const std::string& text) {
 const char* value_name(std::string_view key) {
   if (key == "root" || key.ends_with("_directories") || key.ends_with("_roots")) return "DIRECTORY";
   if (key == "ingest" || key == "control" || key == "attach") return "ADDRESS";
-  if (key == "web") return "off|ADDRESS";
+  if (key == "web") return "[ADDRESS|off]=off";
   if (key.ends_with("_file") || key.starts_with("tls_")) return "FILE";
   if (key.ends_with("_bytes")) return "BYTES";
   if (key.ends_with("_ms")) return "MS";
@@ -100,10 +100,11 @@ void declare_flags(CLI::App& app, Config& config, FlagsOnly& flags) {
   each_key(config, [&app](const char* key, const char* help, auto& field) {
     CLI::Option* const option = app.add_option(flag_of(key), field, help);
     if (const char* name = value_name(key); name != nullptr) option->type_name(name);
-    if (std::string_view(key) == "web") option->expected(0, 1);  // alone: kDefaultWeb
     using Field = std::remove_reference_t<decltype(field)>;
     if constexpr (std::is_same_v<Field, bool>) {
       option->type_name("true|false")->default_str(field ? "true" : "false");
+    } else if (std::string_view(key) == "web") {
+      option->expected(0, 1);  // an empty text for the flag alone, as it has no captured default
     } else if constexpr (!std::is_same_v<Field, std::vector<std::string>>) {
       option->capture_default_str();
     }
@@ -121,8 +122,7 @@ Status parse_flags(int argc, const char* const* argv, Config& config, FlagsOnly&
     return Error{Code::kInvalidArgument, first_line(error.what()) + " (see --help)"};
   }
   const CLI::Option* const web = app.get_option("--web");
-  const bool is_alone = web->count() != 0 && (web->results().empty() || web->results()[0].empty());
-  if (is_alone) config.web = kDefaultWeb;
+  if (web->count() != 0 && config.web.empty()) config.web = kDefaultWeb;
   if (help != nullptr) *help = app.help();
   return {};
 }
