@@ -65,7 +65,7 @@ std::string first_line(const std::string& text) {
 const char* value_name(std::string_view key) {
   if (key == "root" || key.ends_with("_directories") || key.ends_with("_roots")) return "DIRECTORY";
   if (key == "ingest" || key == "control" || key == "attach") return "ADDRESS";
-  if (key == "web") return "[ADDRESS|off]=off";
+  if (key == "web") return "ADDRESS=off";
   if (key.ends_with("_file") || key.starts_with("tls_")) return "FILE";
   if (key.ends_with("_bytes")) return "BYTES";
   if (key.ends_with("_ms")) return "MS";

@@ -271,6 +271,34 @@ TEST(WebStartTest, AnAddressThatOthersCanReachIsRefused) {
   }
 }
 
+TEST(WebStartTest, ARunServesItsLivePageAsLongAsTheProgramRuns) {
+  Scratch scratch;
+  ChildProcess recording(scratch.path(),
+                         {program("collectctl"), "run", "--web", "-o", scratch / "traces", "--",
+                          traced_program("steady"), "pace", "100000"});
+  constexpr std::string_view kSays = "collectctl: live page: ";
+  std::string url;
+  ASSERT_TRUE(eventually(seconds(30), [&] {
+    const std::string said = recording.errors();
+    const size_t at = said.find(kSays);
+    if (at == std::string::npos || said.find('\n', at) == std::string::npos) return false;
+    url = said.substr(at + kSays.size(), said.find('\n', at) - at - kSays.size());
+    return true;
+  })) << recording.errors();
+  web::Browser browser(url);
+  ASSERT_EQ(browser.sign_in().status, 200);
+  json session;
+  ASSERT_TRUE(eventually(kPatience, [&] {
+    const json sessions = json::parse(browser.get("/api/state").body)["sessions"];
+    if (!sessions.empty()) session = sessions[0];
+    return session.is_object() && session["events"] > 100;
+  }));
+  EXPECT_EQ(session["process"], "steady");
+  ::kill(session["pid"].get<pid_t>(), SIGUSR2);  // the program ends by itself
+  EXPECT_TRUE(recording.wait(kPatience).exited_with(0)) << recording.errors();
+  EXPECT_EQ(browser.get("/").status, 0) << "the page ends with the run";
+}
+
 // Whoever did not ask for a live page has no port for it.
 TEST(WebStartTest, WithoutTheSettingThereIsNoLivePage) {
   Scratch scratch;
