@@ -24,16 +24,6 @@ bool is_visible(char c) {
   return c > ' ' && c < 0x7f;
 }
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), [](char c) { return lower(c); });
-  return result;
-}
-
 std::string_view without_blanks(std::string_view text) {
   const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
@@ -50,6 +40,14 @@ bool may_follow(char before, char c) {
 }
 
 }  // namespace
+
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
 
 const std::string* HttpRequest::field(std::string_view name) const {
   const auto found = std::find_if(fields.begin(), fields.end(),
@@ -147,7 +145,7 @@ bool HttpReader::read_field(std::string_view line) {
   if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) {
     return fail(400, "a header field is not: Name: value");
   }
-  request_.fields.emplace_back(lower(line.substr(0, colon)),
+  request_.fields.emplace_back(lower_case(line.substr(0, colon)),
                                std::string(without_blanks(line.substr(colon + 1))));
   return true;
 }
@@ -175,7 +173,7 @@ bool HttpReader::check_fields() {
     body_bytes_ = bytes;
   }
   if (const std::string* connection = request_.field("connection")) {
-    request_.keeps_alive = lower(*connection).find("close") == std::string::npos;
+    request_.keeps_alive = lower_case(*connection).find("close") == std::string::npos;
   }
   return true;
 }

@@ -53,14 +53,6 @@ bool is_loopback_name(const std::string& name) {
   return ::inet_pton(AF_INET, name.c_str(), &address) == 1 && (ntohl(address.s_addr) >> 24) == 127;
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
-
 }  // namespace
 
 Result<WebSecrets> WebSecrets::make() {
@@ -95,15 +87,15 @@ std::optional<HttpAnswer> WebAccess::refusal(const HttpRequest& request) const {
   }
   if (request.method == "GET") return std::nullopt;
   const std::string* origin = request.field("origin");
-  if (origin == nullptr || lower(*origin) != "http://" + lower(*host)) {
+  if (origin == nullptr || lower_case(*origin) != "http://" + lower_case(*host)) {
     return error_answer(403, "a request that changes something needs the Origin of this page");
   }
   return std::nullopt;
 }
 
 bool WebAccess::is_our_host(std::string_view host) const {
-  const std::string name = lower(name_of(host));
-  return !name.empty() && (is_loopback_name(name) || name == lower(host_));
+  const std::string name = lower_case(name_of(host));
+  return !name.empty() && (is_loopback_name(name) || name == lower_case(host_));
 }
 
 bool WebAccess::is_signed_in(const HttpRequest& request) const {

@@ -130,7 +130,7 @@ export function sessionColumns(run) {
     {title: "Threads", kind: "number", fill: (c, s) => { c.textContent = count(s.threads); }},
     {title: "Events", kind: "number", fill: (c, s) => lines(c, count(s.events), s.sealed ? "" : scaled(s.events_per_second, "/s"))},
     {title: "Last minute", fill: drawRates},
-    {title: "Lost", kind: "number", fill: (c, s) => lines(c, count(s.lost_events), s.sealed && !s.losses_known ? "and more" : "", s.lost_events > 0 ? "bad" : "")},
+    {title: "Lost", kind: "number", fill: (c, s) => lines(c, count(s.lost_events), [s.lost_detail_records ? count(s.lost_detail_records) + " of detail" : "", s.sealed && !s.losses_known ? "and more" : ""].filter(Boolean).join(", "), s.lost_events > 0 ? "bad" : "")},
     {title: "Stalled", kind: "number", fill: (c, s) => lines(c, s.stalls ? time(s.stalled_ns) : "", s.stalls ? count(s.stalls) + " times" : "")},
     {title: "Size", kind: "number", fill: (c, s) => lines(c, scaled(s.bytes, "B"), s.sealed ? "" : scaled(s.bytes_per_second, "B/s"))},
     {title: "Detail", kind: "number", fill: (c, s) => lines(c, s.detail, s.detail_records ? count(s.detail_records) : "")},
