@@ -5,10 +5,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "daemon/web/page_request.h"
 #include "tests/daemon/web/http_client.h"
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/recorded_session.h"
@@ -297,6 +299,52 @@ TEST(WebStartTest, ARunServesItsLivePageAsLongAsTheProgramRuns) {
   ::kill(session["pid"].get<pid_t>(), SIGUSR2);  // the program ends by itself
   EXPECT_TRUE(recording.wait(kPatience).exited_with(0)) << recording.errors();
   EXPECT_EQ(browser.get("/").status, 0) << "the page ends with the run";
+}
+
+// What collect-page answers to these bytes on its standard input.
+std::string page_program_says(const Scratch& scratch, const std::string& request) {
+  write_text_file(scratch / "request", request);
+  const Ending ending = run(scratch.path(), {"sh", "-c", "exec \"$0\" < \"$1\"",
+                                             program("collect-page"), scratch / "request"});
+  EXPECT_TRUE(ending.exited_with(0)) << ending.describe();
+  return ending.output;
+}
+
+TEST(PageProgramTest, WhatIsNoRequestAndNoSessionIsAnError) {
+  const Scratch scratch;
+  for (const char* request : {"", "garbage", "{\"directory\":\"/\"}"}) {
+    EXPECT_THAT(page_program_says(scratch, request), StartsWith("{\"error\":\"not a request"));
+  }
+  web::PageRequest nowhere{scratch / "nowhere", false, std::nullopt};
+  EXPECT_THAT(page_program_says(scratch, nowhere.to_json()), HasSubstr("No such file"));
+  write_text_file(scratch / "file", "text");
+  nowhere.directory = scratch / "file";
+  EXPECT_THAT(page_program_says(scratch, nowhere.to_json()), HasSubstr(": no session"));
+}
+
+TEST(PageProgramTest, ADamagedSessionIsAPageThatSaysSo) {
+  const Scratch scratch;
+  const Ending recorded =
+      run(scratch.path(), {program("collectctl"), "run", "-o", scratch / "traces", "--",
+                           traced_program("steady"), "fill", "100000"});
+  ASSERT_TRUE(recorded.exited_with(0)) << recorded.errors;
+  const std::string session = session_directories(scratch / "traces").at(0);
+  const std::string index = session + "/thread_0/index.atf";
+  const web::PageRequest request{session, false, std::nullopt};
+  const json whole = data_of(page_program_says(scratch, request.to_json()));
+  ASSERT_TRUE(whole.is_object());
+  EXPECT_EQ(whole["missing"], json::array());
+  EXPECT_EQ(std::get<0>(totals_of(whole)["step"]), 100000u);
+  std::filesystem::resize_file(index, std::filesystem::file_size(index) / 2);
+  const json half = data_of(page_program_says(scratch, request.to_json()));
+  ASSERT_TRUE(half.is_object());
+  EXPECT_FALSE(half["missing"].empty());
+  EXPECT_LT(std::get<0>(totals_of(half)["step"]), 60000u);
+  write_text_file(index, std::string(1000, '\xff'));
+  const json none = data_of(page_program_says(scratch, request.to_json()));
+  ASSERT_TRUE(none.is_object());
+  EXPECT_EQ(none["functions"], json::array());
+  EXPECT_FALSE(none["missing"].empty());
 }
 
 // Whoever did not ask for a live page has no port for it.
