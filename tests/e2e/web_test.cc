@@ -147,6 +147,12 @@ TEST_F(WebTest, ShowsARecordingWhileItRunsAndItsPageAgreesWithTheReport) {
   EXPECT_TRUE(
       eventually(kPatience, [&] { return std::get<0>(totals_of(page_of(name))["step"]) > calls; }));
 
+  // So has collectctl open, which says that the session is not sealed.
+  const Ending opened = collector_.ctl(
+      {"open", "--no-browser", "-o", scratch_ / "page.html", collector_.root() + "/" + name});
+  EXPECT_TRUE(opened.exited_with(1)) << opened.errors;
+  EXPECT_THAT(totals_of(data_of(read_text_file(scratch_ / "page.html"))), Contains(Key("step")));
+
   EXPECT_EQ(browser_.post("/api/detail", named(name, {{"mode", "on"}})).status, 200);
   wait_for_session(program->pid(), [](const json& session) {
     return session["detail"] == "on" && session["detail_records"] > 0;
