@@ -65,6 +65,7 @@ std::string first_line(const std::string& text) {
 const char* value_name(std::string_view key) {
   if (key == "root" || key.ends_with("_directories") || key.ends_with("_roots")) return "DIRECTORY";
   if (key == "ingest" || key == "control" || key == "attach") return "ADDRESS";
+  if (key == "web") return "ADDRESS=off";
   if (key.ends_with("_file") || key.starts_with("tls_")) return "FILE";
   if (key.ends_with("_bytes")) return "BYTES";
   if (key.ends_with("_ms")) return "MS";
@@ -102,6 +103,8 @@ void declare_flags(CLI::App& app, Config& config, FlagsOnly& flags) {
     using Field = std::remove_reference_t<decltype(field)>;
     if constexpr (std::is_same_v<Field, bool>) {
       option->type_name("true|false")->default_str(field ? "true" : "false");
+    } else if (std::string_view(key) == "web") {
+      option->expected(0, 1);  // an empty text for the flag alone, as it has no captured default
     } else if constexpr (!std::is_same_v<Field, std::vector<std::string>>) {
       option->capture_default_str();
     }
@@ -118,6 +121,8 @@ Status parse_flags(int argc, const char* const* argv, Config& config, FlagsOnly&
   } catch (const CLI::ParseError& error) {
     return Error{Code::kInvalidArgument, first_line(error.what()) + " (see --help)"};
   }
+  const CLI::Option* const web = app.get_option("--web");
+  if (web->count() != 0 && config.web.empty()) config.web = kDefaultWeb;
   if (help != nullptr) *help = app.help();
   return {};
 }
@@ -126,6 +131,7 @@ Status parse_flags(int argc, const char* const* argv, Config& config, FlagsOnly&
 
 std::string value_fault(std::string_view key, const Config& config) {
   if (key == "ingest") return address_fault(config.ingest);
+  if (key == "web" && config.web != "off") return address_fault(config.web);
   if (key == "local_access") {
     const Status holds = principal::LocalAccess::check_syntax(config.local_access);
     return holds.ok() ? std::string() : holds.error().message;

@@ -16,12 +16,14 @@ namespace collect::daemon {
 inline constexpr char kVersion[] = "0.1.0";
 inline constexpr char kServiceRoot[] = "/var/lib/collectord";
 inline constexpr char kDefaultRoot[] = "ada_traces";
+inline constexpr char kDefaultWeb[] = "127.0.0.1:7712";  // of --web without an address
 inline constexpr uint64_t kMaxConfigBytes = 1u << 20;
 
 struct Config {
   std::string root;  // empty until default_root() or somebody says otherwise
   std::string ingest = "127.0.0.1:7710";
   std::string control = "127.0.0.1:7711";
+  std::string web = "off";            // or an address of this machine
   std::string durability = "os";      // or "fsync"
   std::string local_access = "user";  // or "group:NAME", "any"
   std::string token_file;
@@ -65,6 +67,10 @@ void each_key(Settings& config, Visit&& visit) {
   visit("root", "directory that sessions are written into", config.root);
   visit("ingest", "where agents connect: host:port, unix:/path or abstract:name", config.ingest);
   visit("control", "where the control plane listens: host:port or unix:/path", config.control);
+  visit("web",
+        "where browsers of this machine get the live page: off, or host:port; the flag alone: "
+        "127.0.0.1:7712",
+        config.web);
   visit("durability",
         "what acknowledged data survives: os, a daemon crash; fsync, also a power failure",
         config.durability);

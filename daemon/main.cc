@@ -20,7 +20,9 @@
 #include "daemon/ingest/limits.h"
 #include "daemon/inherited_sockets.h"
 #include "daemon/log.h"
+#include "daemon/symbolize/child_program.h"
 #include "daemon/symbolize/symbolizer.h"
+#include "daemon/web/web_server.h"
 #include "formats/core/environment_names.h"
 #include "formats/core/printable.h"
 #include "storage/posix_fs.h"
@@ -118,13 +120,30 @@ symbolize::SymbolizerOptions symbol_options(const Config& config) {
   return options;
 }
 
+// Null when no live page is wanted.
+Result<std::unique_ptr<web::WebServer>> start_web(const Config& config, const Access& access,
+                                                  Collector& collector) {
+  if (config.web == "off") return std::unique_ptr<web::WebServer>();
+  web::WebOptions options;
+  options.address = config.web;
+  options.local = access.local;
+  options.page_program = symbolize::own_program("collect-page");
+  if (config.symbolize) {
+    symbolize::SymbolizerOptions symbols = symbol_options(config);
+    options.symbols = {std::move(symbols.directories), std::move(symbols.roots)};
+  }
+  return web::WebServer::start(options, collector);
+}
+
+// `web`: the address of the live page; empty: there is none.
 Status announce(int ready_fd, const Collector& collector, const control::ControlServer& control,
-                const std::string& root) {
+                const std::string& web, const std::string& root) {
   // A failure to tell systemd is no reason to stop: it has its own timeout.
   (void)sd_notify(0, "READY=1");
   if (ready_fd < 0) return {};
-  const nlohmann::json where = {
+  nlohmann::json where = {
       {"ingest", collector.ingest_address()}, {"control", control.address()}, {"root", root}};
+  if (!web.empty()) where["web"] = web;
   const std::string line =
       where.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   size_t written = 0;
@@ -211,6 +230,9 @@ int serve(const CommandLine& line) {
   auto control = control::ControlServer::start(line.config.control, **collector, access->control,
                                                inherited->control);
   if (!control.ok()) return refuse(control.error().message);
+  const auto web = start_web(line.config, *access, **collector);
+  if (!web.ok()) return refuse(web.error().message);
+  const std::string web_url = *web == nullptr ? "" : (*web)->url();
   if (inherited->ingest != -1) {
     note_other_address("ingest", line.config.ingest, (*collector)->ingest_address());
   }
@@ -218,7 +240,7 @@ int serve(const CommandLine& line) {
     note_other_address("control", line.config.control, (*control)->address());
   }
   (*collector)->run();
-  const Status announced = announce(line.ready_fd, **collector, **control, root);
+  const Status announced = announce(line.ready_fd, **collector, **control, web_url, root);
   if (!announced.ok()) spdlog::warn("{}", announced.error().message);
   for_each_unknown_variable(environ, [](const UnknownVariable& unknown) {
     std::string sentence;
@@ -229,9 +251,11 @@ int serve(const CommandLine& line) {
   });
   spdlog::info("collectord {} is ready: agents at {}, control at {}, sessions below {}", kVersion,
                (*collector)->ingest_address(), (*control)->address(), root);
+  if (!web_url.empty()) spdlog::info("live page at {}", web_url);
 
   wait_for_the_end(signals, line, **collector, **control);
   (void)sd_notify(0, "STOPPING=1");
+  if (*web != nullptr) (*web)->stop();
   const bool in_time = (*collector)->stop(ingest::kShutdownBound);
   if (!in_time) spdlog::warn("not every session was dealt with in time; the next start does it");
   (*control)->shutdown(control::ControlServer::kShutdownDeadline);

@@ -118,7 +118,7 @@ Result<DaemonAddresses> parse_ready(const std::string& text) {
     const auto found = json.is_object() ? json.find(name) : json.end();
     return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
   };
-  const DaemonAddresses addresses{field("ingest"), field("control")};
+  const DaemonAddresses addresses{field("ingest"), field("control"), field("web")};
   if (addresses.ingest.empty() || addresses.control.empty()) {
     return Error{Code::kTruncated, "collectord did not say where it listens"};
   }

@@ -22,9 +22,11 @@ inline constexpr const char* kDaemonLog = "collectord.log";  // below the root
 struct DaemonAddresses {
   std::string ingest;
   std::string control;
+  std::string web = {};  // of the live page, with its token; empty: there is none
 };
 
-// What collectord writes to its ready descriptor: one line of JSON with "ingest" and "control".
+// What collectord writes to its ready descriptor: one line of JSON with "ingest" and "control",
+// perhaps "web".
 Result<DaemonAddresses> parse_ready(const std::string& text);
 
 class EmbeddedDaemon {

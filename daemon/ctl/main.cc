@@ -86,6 +86,9 @@ CLI::App* add_run(CLI::App& app, Line& line) {
   add_recording_options(*command, run.agent);
   command->add_flag("--no-follow", run.program_only,
                     "Record only the program, not the processes that it starts");
+  command->add_flag("--web", run.web,
+                    "Serve a live page of the recording to browsers of this machine while the "
+                    "program runs; prints its address");
   command->add_flag("--open", run.open, "Show the recording in the browser at the end");
   add_control(*command, line.control);
   command->add_flag("-q,--quiet", run.quiet, "Print nothing unless something is wrong");

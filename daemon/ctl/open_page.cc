@@ -133,6 +133,7 @@ std::string file_address(const std::string& path) {
 int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err) {
   ConvertOptions page = options.page;
   page.to = Target::kHtml;
+  page.look_names_up = true;
   std::error_code ignored;
   for (std::string& input : page.inputs) {
     if (fs::is_regular_file(input, ignored)) {  // which may have to be unpacked: once is enough

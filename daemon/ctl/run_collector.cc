@@ -54,6 +54,12 @@ Error finds_none(const std::string& collector, Phones phones) {
                                   " auto, or use -o DIRECTORY"};
 }
 
+Error serves_no_page(const std::string& collector) {
+  return {Code::kUnsupported, "the collector at " + collector +
+                                  " runs already, and its live page is its own: start it with "
+                                  "--web, or let this run start another one with -o DIRECTORY"};
+}
+
 }  // namespace
 
 Result<RunCollector> find_collector(const CollectorWish& wish, JobSignals& signals) {
@@ -65,6 +71,7 @@ Result<RunCollector> find_collector(const CollectorWish& wish, JobSignals& signa
     Result<bool> finds = true;
     if (stats.ok()) finds = finds_phones(collector.control, wish.phones);
     if (!finds.ok()) return finds.error();
+    if (stats.ok() && *finds && wish.web) return serves_no_page(collector.control.address);
     if (stats.ok() && *finds) {
       collector.ingest = dialable(stats->ingest_address());
       collector.root = stats->root();
@@ -84,6 +91,7 @@ Result<RunCollector> find_collector(const CollectorWish& wish, JobSignals& signa
                                      "--usbmux",       looks_for(Phones::kIos),
                                      "--seal-at-stop", "true"};
   if (!wish.token_file.empty()) attach.insert(attach.end(), {"--token-file", wish.token_file});
+  if (wish.web) attach.insert(attach.end(), {"--web", "127.0.0.1:0"});
   const std::chrono::milliseconds root_bound = wish.root.empty() ? kNoWait : kRootBound;
   collector.root = absolute(wish.root.empty() ? kDefaultRoot : wish.root);
   auto daemon =
@@ -97,6 +105,7 @@ Result<RunCollector> find_collector(const CollectorWish& wish, JobSignals& signa
   collector.embedded = std::move(*daemon);
   collector.ingest = collector.embedded->addresses().ingest;
   collector.control = collector.embedded->addresses().control;
+  collector.web = collector.embedded->addresses().web;
   return collector;
 }
 
@@ -113,6 +122,7 @@ void announce(const RunCollector& collector, bool idle, std::ostream& err) {
     err << "    (or grpcurl -plaintext " << collector.control.address << " list)";
   }
   err << "\n";
+  if (!collector.web.empty()) err << "collectctl: live page: " << collector.web << "\n";
   if (idle) {
     err << "collectctl: nothing is recorded until somebody asks for it: "
         << start_command(collector) << "\n";

@@ -25,6 +25,7 @@ struct CollectorWish {
   ControlTarget control;          // address empty: not given
   Phones phones = Phones::kNone;  // it has to find agents on these
   std::string token_file = {};    // with the token that one of our own asks agents for; empty: none
+  bool web = false;               // one of our own serves the live page
 };
 
 struct RunCollector {
@@ -32,6 +33,7 @@ struct RunCollector {
   std::string ingest;
   ControlTarget control;
   std::string root;
+  std::string web = {};  // address of the live page of our own, with its token; empty: none
 };
 
 Result<RunCollector> find_collector(const CollectorWish& wish, JobSignals& signals);

@@ -82,8 +82,9 @@ int run_program(const RunOptions& options, std::ostream& err) {
         [](std::string_view name) { return printable(name); });
     err << "\n";
   });
-  Result<RunCollector> collector =
-      find_collector({options.root, options.control, Phones::kNone}, signals);
+  CollectorWish wish{options.root, options.control};
+  wish.web = options.web;
+  Result<RunCollector> collector = find_collector(wish, signals);
   if (!collector.ok()) return failed_before_start(err, collector.error(), kExitRunFailed);
   agent.connect = collector->ingest;
   Result<std::set<std::string>> before = std::set<std::string>();

@@ -21,6 +21,7 @@ struct RunOptions {
   ControlTarget control;             // address empty: not given
   AgentSettings agent;               // library, connect and tag are filled in here
   bool program_only = false;         // what the program starts is not recorded
+  bool web = false;                  // serve the live page while it runs
   bool open = false;                 // show the recording in the browser at the end
   bool json = false;                 // the summary as one line of JSON
   bool quiet = false;                // no word from us unless something is wrong

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <iterator>
 #include <utility>
 
@@ -206,6 +207,17 @@ class Child {
 };
 
 }  // namespace
+
+std::string own_program(const std::string& name) {
+  std::error_code error;
+  const std::filesystem::path own =
+      std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  const std::filesystem::path beside = own / name;
+  const std::filesystem::path installed = own / "../libexec/collectord" / name;
+  const bool is_installed =
+      !std::filesystem::exists(beside, error) && std::filesystem::exists(installed, error);
+  return (is_installed ? installed.lexically_normal() : beside).string();
+}
 
 Result<ChildEnding> run_child(const std::string& program, Bytes input, const ChildBounds& bounds,
                               const std::function<Status(Bytes)>& take) {

@@ -30,4 +30,8 @@ struct ChildEnding {
 Result<ChildEnding> run_child(const std::string& program, Bytes input, const ChildBounds& bounds,
                               const std::function<Status(Bytes)>& take);
 
+// Where a program of ours lies that others start: beside the running one, as in a build tree, or in
+// ../libexec/collectord, as in an installation. The first of these when it is in neither place.
+std::string own_program(const std::string& name);
+
 }  // namespace collect::symbolize

@@ -1,7 +1,6 @@
 #include "daemon/symbolize/symbolizer.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "daemon/symbolize/child_program.h"
@@ -9,8 +8,6 @@
 
 namespace collect::symbolize {
 namespace {
-
-constexpr char kProgram[] = "collect-symbolizer";
 
 LookupRequest request_for(const storage::ModuleInfo& module, const SymbolizerOptions& options) {
   LookupRequest request;
@@ -145,14 +142,7 @@ Result<Answer> Symbolizer::ask(LookupRequest request, std::chrono::milliseconds 
 }
 
 std::string symbolizer_program() {
-  std::error_code error;
-  const std::filesystem::path own =
-      std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  const std::filesystem::path beside = own / kProgram;
-  const std::filesystem::path installed = own / "../libexec/collectord" / kProgram;
-  const bool is_installed =
-      !std::filesystem::exists(beside, error) && std::filesystem::exists(installed, error);
-  return (is_installed ? installed.lexically_normal() : beside).string();
+  return own_program("collect-symbolizer");
 }
 
 }  // namespace collect::symbolize

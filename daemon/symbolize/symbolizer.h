@@ -57,8 +57,7 @@ class Symbolizer {
   const SymbolizerOptions options_;
 };
 
-// Where collect-symbolizer lies: beside the running program, as in a build tree, or in
-// ../libexec/collectord, as in an installation. The first of these when it is in neither place.
+// Where collect-symbolizer lies (own_program).
 std::string symbolizer_program();
 
 }  // namespace collect::symbolize

@@ -28,6 +28,7 @@ class DataWriter {
     });
     out_.put(",\"missing\":");
     list(page.missing, [this](const std::string& sentence) { text(sentence); });
+    if (page.can_refresh) out_.put(",\"can_refresh\":true");
     out_.put(",\"first_ns\":");
     out_.dec(page.first_ns);
     out_.put(",\"last_ns\":");
@@ -108,7 +109,25 @@ class DataWriter {
   std::string json_;
 };
 
+// The text of kPageText between the last `begin` and the `end` after it.
+std::string_view between(std::string_view begin, std::string_view end) {
+  const std::string_view whole(kPageText);
+  const size_t first = whole.rfind(begin);
+  COLLECT_CHECK(first != std::string_view::npos);
+  const size_t last = whole.find(end, first);
+  COLLECT_CHECK(last != std::string_view::npos);
+  return whole.substr(first + begin.size(), last - first - begin.size());
+}
+
 }  // namespace
+
+std::string_view page_script() {
+  return between("<script>", "</script>");
+}
+
+std::string_view page_style() {
+  return between("<style>", "</style>");
+}
 
 Status write_page(const Page& page, ByteSink& out) {
   const std::string_view whole(kPageText);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -57,6 +58,7 @@ struct Page {
   std::string title;
   std::vector<std::pair<std::string, std::string>> facts;  // what is said above everything
   std::vector<std::string> missing;                        // a sentence each; none: all is there
+  bool can_refresh = false;                                // loading it again gives a newer one
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;
   std::vector<std::string> names;
@@ -66,5 +68,10 @@ struct Page {
 
 // Texts may be anything: they are shown as text.
 Status write_page(const Page& page, ByteSink& out);
+
+// The script that every page runs, and its style sheet: what stands between the tags. A server that
+// serves pages allows these two by their hashes, and nothing else.
+std::string_view page_script();
+std::string_view page_style();
 
 }  // namespace collect::html

@@ -36,13 +36,18 @@ ROOMS = {
     # Names for sessions that are sealed. The CLI does the same to sessions of other machines.
     "daemon/symbolize": ["formats/core", "storage"],
     "daemon/control": ["proto/control", "formats/core", "daemon/principal"],
-    # It asks whose the collector is that it has reached, as the daemon does of its clients, and
+    # The live page: it asks the collector what the control plane asks, and starts a program for
+    # each page as symbolize does for each lookup.
+    "daemon/web": ["proto/control", "formats/core", "formats/html", "daemon/principal",
+                   "daemon/symbolize", "daemon/control/collector_api.h",
+                   "daemon/control/request_checks.h", "daemon/control/refusal_log.h"],
+    # What the daemon asks collect-page for. It asks whose the collector is that it has reached, as the daemon does of its clients, and
     # speaks to the adb server as the daemon does.
     "daemon/ctl": ["proto/control", "formats", "storage", "daemon/symbolize", "daemon/principal",
-                   "daemon/attach"],
+                   "daemon/attach", "daemon/web/limits.h", "daemon/web/page_request.h"],
     # main, collector, config: where the rooms meet. The CLI is its own program.
     "daemon": ["formats", "proto", "storage", "daemon/ingest", "daemon/attach", "daemon/control",
-               "daemon/principal", "daemon/symbolize"],
+               "daemon/principal", "daemon/symbolize", "daemon/web"],
 }
 TOP_LEVEL = ["daemon", "agent", "proto", "storage", "formats"]
 
@@ -78,6 +83,8 @@ TARGETS = {
     "collect_symbolize_protocol": "daemon/symbolize", "collect-symbolizer": "daemon/symbolize",
     "collect_adb": "daemon/attach", "collect_attach": "daemon/attach",
     "collect_usbmux": "daemon/attach", "collect_control": "daemon/control",
+    "collect_http": "daemon/web", "collect_web": "daemon/web",
+    "collect_page_request": "daemon/web/page_request.h", "collect-page": "daemon/ctl",
     "collect_daemon": "daemon", "collectord": "daemon",
     "collect_ctl_offline": "daemon/ctl", "collect_ctl_online": "daemon/ctl",
     "collect_ctl_phones": "daemon/ctl", "collect_ctl_android": "daemon/ctl",
@@ -105,7 +112,7 @@ def within(path, scope):
 
 
 def may_use(room, path, target_room):
-    if target_room == room:
+    if target_room == room or (target_room not in ROOMS and room_of(target_room) == room):
         return True
     return any(within(path, scope) or within(target_room, scope) for scope in ROOMS[room])
 
@@ -151,6 +158,8 @@ def check_links(root, path):
         number = text.count("\n", 0, match.start()) + 1
         target = match.group(1)
         room = TARGETS.get(target) or room_of(folder + "/x")
+        if room not in ROOMS and room is not None:  # a header that stands for one
+            room = room_of(room)
         if room is None:
             continue
         for library in match.group(2).split():

@@ -16,9 +16,12 @@
 #include "daemon/ctl/convert/whole_session.h"
 #include "daemon/ctl/export/export.h"
 #include "daemon/ctl/leftovers.h"
+#include "daemon/ctl/running_names.h"
 #include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text_out.h"
 #include "daemon/ctl/unnamed_file.h"
+#include "daemon/symbolize/limits.h"
+#include "daemon/symbolize/symbolizer.h"
 #include "formats/atf/session_reader.h"
 #include "storage/capture_replay.h"
 #include "storage/manifest.h"
@@ -290,6 +293,14 @@ std::function<void(uint64_t, uint64_t)> progress_line(std::ostream& err, bool wa
       };
 }
 
+// Without names there still is a view.
+void look_names_up(Trace& trace, ConvertLog& log) {
+  symbolize::SymbolizerOptions symbols;
+  symbols.program = symbolize::symbolizer_program();
+  const Status named = name_functions(trace, symbols, symbolize::kMaxSessionTime);
+  if (!named.ok()) log.remark("functions have no names: " + named.error().message);
+}
+
 }  // namespace
 
 std::string directory_of(const std::string& output) {
@@ -308,13 +319,15 @@ int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err)
         << ": there is no such directory\n";
     return 2;
   }
-  const auto inputs = open_convert_inputs(options.inputs, is_view(options.to));
+  auto inputs = open_convert_inputs(options.inputs, is_view(options.to));
   if (!inputs.ok()) {
     err << "convert: " << to_string(inputs.error()) << "\n";
     return 2;
   }
   ConvertLog log(progress_line(err, options.progress));
-  for (const ConvertInput& input : *inputs) {
+  for (ConvertInput& input : *inputs) {
+    const bool is_unnamed = input.source == Source::kAtf && is_recording(input.trace);
+    if (options.look_names_up && is_unnamed) look_names_up(input.trace, log);
     if (!input.trace.choice.empty())
       err << "convert: " << printable_sentence(input.trace.choice) << "\n";
     if (input.source == Source::kAtf) check_session_input(input.trace, log);

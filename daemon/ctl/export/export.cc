@@ -146,7 +146,7 @@ Status export_to(ExportedSessions& sessions, const ExportSelection& selection, V
     case ViewFormat::kPage:
       break;
   }
-  return export_page(sessions, selection, out, log);
+  return export_page(sessions, selection, {}, out, log);
 }
 
 // Those of which a thread is wanted; a word may mean threads of some of them alone.

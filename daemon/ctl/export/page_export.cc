@@ -160,8 +160,11 @@ void keep_longest(std::vector<html::Interval>& intervals) {
 
 class PageExport {
  public:
-  PageExport(ExportedSessions& sessions, const ExportSelection& selection, ConvertLog& log)
-      : sessions_(sessions), selection_(selection), log_(log), names_(page_.names) {}
+  PageExport(ExportedSessions& sessions, const ExportSelection& selection,
+             const PageOptions& options, ConvertLog& log)
+      : sessions_(sessions), selection_(selection), log_(log), names_(page_.names) {
+    page_.can_refresh = options.can_refresh;
+  }
 
   Status write(ByteSink& out) {
     find_time();
@@ -286,9 +289,9 @@ class PageExport {
 
 }  // namespace
 
-Status export_page(ExportedSessions& sessions, const ExportSelection& selection, ByteSink& out,
-                   ConvertLog& log) {
-  return PageExport(sessions, selection, log).write(out);
+Status export_page(ExportedSessions& sessions, const ExportSelection& selection,
+                   const PageOptions& options, ByteSink& out, ConvertLog& log) {
+  return PageExport(sessions, selection, options, log).write(out);
 }
 
 }  // namespace collect::ctl

@@ -14,7 +14,11 @@ inline constexpr size_t kMaxPageNodes = 50'000;     // of a thread's tree
 inline constexpr size_t kMaxPageIntervals = 2'000;  // stalls of a thread, and gaps
 inline constexpr size_t kPageParts = 800;           // of the time line
 
-Status export_page(ExportedSessions& sessions, const ExportSelection& selection, ByteSink& out,
-                   ConvertLog& log);
+struct PageOptions {
+  bool can_refresh = false;  // whoever serves it makes a newer one when it is loaded again
+};
+
+Status export_page(ExportedSessions& sessions, const ExportSelection& selection,
+                   const PageOptions& options, ByteSink& out, ConvertLog& log);
 
 }  // namespace collect::ctl

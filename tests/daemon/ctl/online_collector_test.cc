@@ -126,6 +126,32 @@ TEST_F(CollectorOfARun, OneOfItsOwnIsStartedForWhatIsRecorded) {
                                       ", which is no file; correct or unset it");
 }
 
+TEST_F(CollectorOfARun, OneOfItsOwnServesTheLivePageThatWasAskedFor) {
+  std::string serving = kDaemon;
+  const std::string plain = R"("control":"127.0.0.1:2")";
+  serving.replace(serving.find(plain), plain.size(), plain + R"(,"web":"http://w/#token=1")");
+  ::setenv("COLLECT_COLLECTORD", put("collectord", serving).c_str(), 1);
+  CollectorWish wish{(directory_ / "traces").string(), {}};
+  wish.web = true;
+  const auto found = find(wish);
+  ASSERT_TRUE(found.ok()) << to_string(found.error());
+  EXPECT_THAT(noted("arguments"), HasSubstr("--web\n127.0.0.1:0\n"));
+  EXPECT_EQ(found->web, "http://w/#token=1");
+  announce(*found, false, out_);
+  EXPECT_THAT(out_.str(), HasSubstr("\ncollectctl: live page: http://w/#token=1\n"));
+}
+
+TEST_F(CollectorOfARun, OneThatRunsHasALivePageOfItsOwnOrNone) {
+  CollectorWish wish{"", online_.control};
+  wish.web = true;
+  const auto found = find(wish);
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.error().message,
+            "the collector at " + online_.control.address +
+                " runs already, and its live page is its own: start it with "
+                "--web, or let this run start another one with -o DIRECTORY");
+}
+
 TEST_F(CollectorOfARun, WhereItIsIsSaid) {
   RunCollector collector;
   collector.control = "127.0.0.1:7";

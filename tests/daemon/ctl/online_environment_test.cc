@@ -134,6 +134,9 @@ TEST(EmbeddedDaemonTest, ReadyLine) {
   ASSERT_TRUE(addresses.ok());
   EXPECT_EQ(addresses->ingest, "127.0.0.1:1");
   EXPECT_EQ(addresses->control, "unix:/x");
+  EXPECT_EQ(addresses->web, "");
+  EXPECT_EQ(parse_ready("{\"ingest\":\"a\",\"control\":\"b\",\"web\":\"http://c/\"}")->web,
+            "http://c/");
   for (const char* bad :
        {"", "ready\n", "{}", "[]", "7", "{\"ingest\":\"a\"}", "{\"ingest\":\"a\",\"control\":7}",
         "{\"ingest\":\"\",\"control\":\"\"}", "{\"ingest\":\"a\",\"control\":\"b\""}) {

@@ -116,5 +116,35 @@ TEST(HtmlWriter, ErrorOfTheSinkIsReturned) {
   EXPECT_EQ(write_page(small_page(), out).code(), Code::kNoSpace);
 }
 
+TEST(HtmlWriter, APageThatCanBeRefreshedSaysSo) {
+  Page page = small_page();
+  EXPECT_FALSE(data_of(written(page)).contains("can_refresh"));
+  page.can_refresh = true;
+  EXPECT_EQ(data_of(written(page))["can_refresh"], true);
+}
+
+// A server allows the script and the style by their hashes: they have to be these bytes, and there
+// must be no other ones.
+TEST(HtmlWriter, ScriptAndStyleAreWhatThePageHas) {
+  Page page = small_page();
+  page.names[0] = "<script>alert(1)</script><style>";
+  const std::string html = written(page);
+  const auto count_of = [&html](const std::string& text) {
+    size_t count = 0;
+    for (size_t at = html.find(text); at != std::string::npos; at = html.find(text, at + 1))
+      ++count;
+    return count;
+  };
+  EXPECT_EQ(count_of("<script>" + std::string(page_script()) + "</script>"), 1u);
+  EXPECT_EQ(count_of("<style>" + std::string(page_style()) + "</style>"), 1u);
+  EXPECT_EQ(count_of("<script"), 2u) << "the data and the script";
+  EXPECT_EQ(count_of("<style"), 1u);
+  for (const char* forbidden : {" style=\"", " onclick=", " onload=", " onerror=", "javascript:"}) {
+    EXPECT_EQ(count_of(forbidden), 0u) << forbidden;
+  }
+  EXPECT_GT(page_script().size(), 1000u);
+  EXPECT_GT(page_style().size(), 100u);
+}
+
 }  // namespace
 }  // namespace collect::html

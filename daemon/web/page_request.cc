@@ -1,0 +1,79 @@
+#include "daemon/web/page_request.h"
+
+#include <nlohmann/json.hpp>
+
+namespace collect::web {
+namespace {
+
+using nlohmann::json;
+
+std::string text_of(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+// Paths need not be UTF-8, and a replaced byte names another file: as numbers.
+json bytes_of(const std::string& path) {
+  json bytes = json::array();
+  for (const char c : path) bytes.push_back(static_cast<uint8_t>(c));
+  return bytes;
+}
+
+std::string path_of(const json& bytes) {
+  std::string path;
+  for (const json& byte : bytes) path += static_cast<char>(byte.get<uint8_t>());
+  return path;
+}
+
+json paths_of(const std::vector<std::string>& paths) {
+  json list = json::array();
+  for (const std::string& path : paths) list.push_back(bytes_of(path));
+  return list;
+}
+
+std::vector<std::string> paths_of(const json& list) {
+  std::vector<std::string> paths;
+  for (const json& path : list) paths.push_back(path_of(path));
+  return paths;
+}
+
+}  // namespace
+
+std::string PageRequest::to_json() const {
+  json request = {{"directory", bytes_of(directory)}, {"can_change", can_change}};
+  if (symbols) {
+    request["symbols"] = {{"directories", paths_of(symbols->directories)},
+                          {"roots", paths_of(symbols->roots)}};
+  }
+  return text_of(request);
+}
+
+Result<PageRequest> PageRequest::parse(const std::string& text) {
+  PageRequest request;
+  try {
+    const json read = json::parse(text);
+    request.directory = path_of(read.at("directory"));
+    request.can_change = read.at("can_change").get<bool>();
+    if (read.contains("symbols")) {
+      const json& symbols = read.at("symbols");
+      request.symbols = {paths_of(symbols.at("directories")), paths_of(symbols.at("roots"))};
+    }
+  } catch (const json::exception& error) {
+    return Error{Code::kDamaged, std::string("not a request for a page: ") + error.what()};
+  }
+  return request;
+}
+
+std::string page_error_json(const std::string& sentence) {
+  return text_of({{"error", sentence}});
+}
+
+std::optional<std::string> error_in_page(const std::string& output) {
+  if (!output.starts_with('{')) return std::nullopt;
+  const json read = json::parse(output, nullptr, false);
+  if (!read.is_object() || !read.contains("error") || !read["error"].is_string()) {
+    return "the page was not made";
+  }
+  return read["error"].get<std::string>();
+}
+
+}  // namespace collect::web

@@ -1,0 +1,140 @@
+#include "daemon/web/routes.h"
+
+#include <openssl/evp.h>
+
+#include <array>
+#include <utility>
+
+#include "daemon/web/static_files.h"
+#include "formats/html/writer.h"
+
+namespace collect::web {
+namespace {
+
+constexpr std::string_view kSessions = "/sessions/";
+constexpr std::string_view kSignIn = "/api/sign-in";
+constexpr std::string_view kState = "/api/state";
+constexpr std::string_view kEvents = "/api/events";
+
+// 'sha256-…', as a content security policy names an inline script or style.
+std::string hash_source(std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
+  unsigned digest_bytes = 0;
+  COLLECT_CHECK(EVP_Digest(text.data(), text.size(), digest.data(), &digest_bytes, EVP_sha256(),
+                           nullptr) == 1);
+  std::array<unsigned char, 64> base64;
+  const int length = EVP_EncodeBlock(base64.data(), digest.data(), static_cast<int>(digest_bytes));
+  return "'sha256-" +
+         std::string(reinterpret_cast<const char*>(base64.data()), static_cast<size_t>(length)) +
+         "'";
+}
+
+// A page of a session is one file, with nothing to load. Names in it are data; should one of them
+// ever become a script, it would not run.
+std::string policy_of_pages() {
+  return "default-src 'none'; script-src " + hash_source(html::page_script()) + "; style-src " +
+         hash_source(html::page_style()) +
+         "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+}
+
+HttpAnswer wrong_method(std::string_view allowed) {
+  HttpAnswer answer = error_answer(405, "this path takes " + std::string(allowed) + " only");
+  answer.fields.emplace_back("Allow", allowed);
+  return answer;
+}
+
+bool is_json(const HttpRequest& request) {
+  const std::string* type = request.field("content-type");
+  return type != nullptr &&
+         std::string_view(*type).substr(0, type->find(';')) == "application/json";
+}
+
+bool takes_post(std::string_view path) {
+  return path == kSignIn || Actions::is_action(path);
+}
+
+}  // namespace
+
+Routes::Routes(const WebAccess& access, control::CollectorApi& collector, LiveFeed& feed,
+               PageMaker& pages, std::optional<PageRequest::Symbols> symbols)
+    : access_(access),
+      collector_(collector),
+      feed_(feed),
+      pages_(pages),
+      actions_(collector),
+      symbols_(std::move(symbols)),
+      page_policy_(policy_of_pages()) {}
+
+void Routes::serve(const HttpRequest& request, PageMaker::Cancelled cancelled, AnswerTo answer) {
+  if (auto refused = access_.refusal(request)) {
+    answer(std::move(*refused));
+    return;
+  }
+  const std::string_view path = request.path();
+  const bool is_post = takes_post(path);
+  if (request.method != (is_post ? "POST" : "GET")) {
+    answer(wrong_method(is_post ? "POST" : "GET"));
+  } else if (is_post && !is_json(request)) {
+    answer(error_answer(415, "the Content-Type has to be application/json"));
+  } else if (const StaticFile* file = static_file(path)) {
+    HttpAnswer found;
+    found.content_type = file->content_type;
+    found.body = file->text;
+    answer(std::move(found));
+  } else if (path == kSignIn) {
+    const auto token = word_in(request.body, "token");
+    answer(token.ok() ? access_.sign_in(*token) : error_answer(token.error()));
+  } else if (!access_.is_signed_in(request)) {
+    answer(error_answer(403, "open the address that collectord printed, with its token"));
+  } else {
+    serve_private(request, std::move(cancelled), std::move(answer));
+  }
+}
+
+void Routes::serve_private(const HttpRequest& request, PageMaker::Cancelled cancelled,
+                           AnswerTo answer) {
+  const std::string_view path = request.path();
+  if (path == kState) {
+    answer(json_answer(feed_.look()));
+  } else if (path == kEvents) {
+    HttpAnswer stream;
+    stream.content_type = "text/event-stream";
+    stream.is_stream = true;
+    answer(std::move(stream));
+  } else if (path.starts_with(kSessions)) {
+    serve_page(path.substr(kSessions.size()), std::move(cancelled), std::move(answer));
+  } else if (Actions::is_action(path)) {
+    actions_.run(request, std::move(answer));
+  } else {
+    answer(error_answer(404, "nothing is here"));
+  }
+}
+
+void Routes::serve_page(std::string_view name, PageMaker::Cancelled cancelled, AnswerTo answer) {
+  // The name of a session that the collector knows, and nothing that becomes a path here.
+  const auto session = collector_.session(full_session_name(name));
+  if (!session.ok() || bare_session_name(session->name()) != name) {
+    answer(error_answer(404, "there is no session of this name"));
+    return;
+  }
+  PageRequest request;
+  request.directory = session->path();
+  request.can_change =
+      !is_over(*session) || session->symbols() == control::api::SYMBOLS_STATE_PENDING;
+  request.symbols = symbols_;
+  pages_.make(std::move(request), std::move(cancelled),
+              [policy = page_policy_, answer = std::move(answer)](Result<PageMaker::Page> page) {
+                if (!page.ok()) {
+                  answer(error_answer(page.error()));
+                  return;
+                }
+                HttpAnswer made;
+                made.content_type = "text/html; charset=utf-8";
+                made.content_policy = policy;
+                made.body = std::move(page->html);
+                made.held = std::move(page->slot);
+                answer(std::move(made));
+              });
+}
+
+}  // namespace collect::web

@@ -1,0 +1,39 @@
+// What is served at which path, to whom. WEB.md "Paths" has the table.
+//
+// On the server's thread; answers come on any.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "daemon/control/collector_api.h"
+#include "daemon/web/actions.h"
+#include "daemon/web/live_feed.h"
+#include "daemon/web/page_maker.h"
+#include "daemon/web/web_access.h"
+
+namespace collect::web {
+
+class Routes {
+ public:
+  // Everything that is referred to outlives it.
+  Routes(const WebAccess& access, control::CollectorApi& collector, LiveFeed& feed,
+         PageMaker& pages, std::optional<PageRequest::Symbols> symbols);
+
+  // Answers exactly once. `cancelled` is set when nobody waits for the answer any more.
+  void serve(const HttpRequest& request, PageMaker::Cancelled cancelled, AnswerTo answer);
+
+ private:
+  void serve_private(const HttpRequest& request, PageMaker::Cancelled cancelled, AnswerTo answer);
+  void serve_page(std::string_view session, PageMaker::Cancelled cancelled, AnswerTo answer);
+
+  const WebAccess& access_;
+  control::CollectorApi& collector_;
+  LiveFeed& feed_;
+  PageMaker& pages_;
+  Actions actions_;
+  const std::optional<PageRequest::Symbols> symbols_;
+  const std::string page_policy_;  // of the pages of sessions
+};
+
+}  // namespace collect::web

@@ -1,0 +1,48 @@
+// The server of the live page: plain HTTP/1.1 on an address that only this machine can reach, for
+// those users whom `local_access` admits. WEB.md has the picture.
+//
+// Threads: one of its own, "web", does everything but make pages. start() and stop() belong to the
+// owner.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "daemon/control/collector_api.h"
+#include "daemon/principal/local_access.h"
+#include "daemon/web/page_request.h"
+#include "formats/core/result.h"
+
+namespace collect::web {
+
+struct WebOptions {
+  std::string address;  // "127.0.0.1:7712", "localhost:0"; port 0: any free one
+  principal::LocalAccess local;
+  std::string page_program;                     // collect-page
+  std::optional<PageRequest::Symbols> symbols;  // none: no names are looked up for pages
+};
+
+class WebServer {
+ public:
+  // kInvalidArgument: no address, a Unix socket, or one that other machines can reach;
+  // kAlreadyExists: somebody listens there; kPermission, kIo. `collector` outlives the server.
+  static Result<std::unique_ptr<WebServer>> start(const WebOptions& options,
+                                                  control::CollectorApi& collector);
+  ~WebServer();  // as stop()
+  WebServer(const WebServer&) = delete;
+  WebServer& operator=(const WebServer&) = delete;
+
+  // What a browser opens: http://127.0.0.1:7712/#token=…
+  const std::string& url() const;
+  // Ends every connection, and pages that are being made. Answers that the collector gives later go
+  // nowhere. Calling it again does nothing.
+  void stop();
+
+ private:
+  struct State;
+  explicit WebServer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace collect::web
