@@ -72,6 +72,7 @@ inline constexpr char kThreadHelp[] =
     "repeated";
 
 CLI::Validator thread_check();
+CLI::Validator moment_check();  // of time_words.h
 
 // Takes one of these words for its value; others are refused, with the list of them.
 template <class Value>

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "daemon/ctl/message_json.h"
+
 namespace collect::ctl {
 namespace {
 
@@ -20,83 +22,42 @@ size_t columns(std::string_view text) {
   }));
 }
 
+// The words of the dialect, as several words where they are.
+std::string word_of(const google::protobuf::EnumDescriptor& type, int number) {
+  const auto* value = type.FindValueByNumber(number);
+  if (value == nullptr || number == 0) return "unknown";
+  std::string word = enum_word(*value);
+  std::replace(word.begin(), word.end(), '_', ' ');
+  return word;
+}
+
 }  // namespace
 
-std::string_view state_word(api::AgentState state) {
-  switch (state) {
-    case api::AGENT_STATE_DIALING:
-      return "dialling";
-    case api::AGENT_STATE_CONNECTED:
-      return "idle";
-    case api::AGENT_STATE_RECORDING:
-      return "recording";
-    case api::AGENT_STATE_DISCONNECTED:
-      return "disconnected";
-    case api::AGENT_STATE_GONE:
-      return "gone";
-    default:
-      return "unknown";
-  }
+std::string state_word(api::AgentState state) {
+  return word_of(*api::AgentState_descriptor(), state);
 }
 
-std::string_view state_word(api::SessionState state) {
-  switch (state) {
-    case api::SESSION_STATE_ACTIVE:
-      return "recording";
-    case api::SESSION_STATE_INTERRUPTED:
-      return "interrupted";
-    case api::SESSION_STATE_SEALING:
-      return "sealing";
-    case api::SESSION_STATE_COMPLETE:
-      return "complete";
-    case api::SESSION_STATE_RECOVERED:
-      return "recovered";
-    case api::SESSION_STATE_FAILED:
-      return "failed";
-    default:
-      return "unknown";
-  }
+std::string state_word(api::SessionState state) {
+  return word_of(*api::SessionState_descriptor(), state);
 }
 
-std::string_view state_word(api::DeviceState state) {
-  switch (state) {
-    case api::DEVICE_STATE_SERVING:
-      return "serving";
-    case api::DEVICE_STATE_NO_AGENT:
-      return "no agent";
-    case api::DEVICE_STATE_BLOCKED:
-      return "blocked";
-    case api::DEVICE_STATE_ABSENT:
-      return "absent";
-    default:
-      return "unknown";
-  }
+std::string state_word(api::DeviceState state) {
+  return word_of(*api::DeviceState_descriptor(), state);
 }
 
-std::string_view mode_word(api::DetailMode mode) {
-  switch (mode) {
-    case api::DETAIL_MODE_ARMED:
-      return "armed";
-    case api::DETAIL_MODE_ON:
-      return "on";
-    default:
-      return "off";
-  }
+std::string mode_word(api::DetailMode mode) {
+  return mode == api::DETAIL_MODE_UNSPECIFIED ? "off"
+                                              : word_of(*api::DetailMode_descriptor(), mode);
 }
 
-std::string_view event_word(api::ChangeKind kind) {
-  switch (kind) {
-    case api::CHANGE_KIND_PRESENT:
-      return "present";
-    case api::CHANGE_KIND_ADDED:
-      return "added";
-    case api::CHANGE_KIND_CHANGED:
-      return "changed";
-    case api::CHANGE_KIND_REMOVED:
-      return "removed";
-    default:
-      return "unknown";
-  }
+std::string event_word(api::ChangeKind kind) {
+  return word_of(*api::ChangeKind_descriptor(), kind);
+}
+
+std::string event_word(api::Trigger::Event event) {
+  return event == api::Trigger::EVENT_UNSPECIFIED
+             ? "call"
+             : word_of(*api::Trigger::Event_descriptor(), event);
 }
 
 bool is_sealed(const api::Session& session) {

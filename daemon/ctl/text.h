@@ -16,11 +16,12 @@
 namespace collect::ctl {
 
 // "recording", "sealed": the words of the terminal.
-std::string_view state_word(control::v1::AgentState state);
-std::string_view state_word(control::v1::SessionState state);
-std::string_view state_word(control::v1::DeviceState state);
-std::string_view mode_word(control::v1::DetailMode mode);
-std::string_view event_word(control::v1::ChangeKind kind);  // of devices too
+std::string state_word(control::v1::AgentState state);
+std::string state_word(control::v1::SessionState state);
+std::string state_word(control::v1::DeviceState state);
+std::string mode_word(control::v1::DetailMode mode);
+std::string event_word(control::v1::ChangeKind kind);  // of devices too
+std::string event_word(control::v1::Trigger::Event event);
 bool is_sealed(const control::v1::Session& session);
 // Sealed, and not all of it is there: storing failed, or the end of the recording never came.
 bool is_incomplete(const control::v1::Session& session);

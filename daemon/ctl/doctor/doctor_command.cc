@@ -1,9 +1,9 @@
 #include "daemon/ctl/doctor/doctor_command.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "daemon/ctl/doctor/checks.h"
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/online_commands.h"
 #include "daemon/ctl/run_collector.h"
 #include "daemon/ctl/text.h"
@@ -19,18 +19,15 @@ const char* word_of(Verdict verdict) {
 }
 
 std::string json_of(const std::vector<Check>& checks, bool works) {
-  nlohmann::ordered_json json;
-  json["works"] = works;
-  json["checks"] = nlohmann::ordered_json::array();
+  Json document = json_document();
+  document["works"] = works;
+  document["checks"] = Json::array();
   for (const Check& check : checks) {
-    json["checks"].push_back({{"what", check.what},
-                              {"verdict", word_of(check.verdict)},
-                              {"found", check.found},
-                              {"way_out", check.way_out}});
+    Json one{{"what", check.what}, {"verdict", word_of(check.verdict)}, {"found", check.found}};
+    add_text(one, "way_out", check.way_out);
+    document["checks"].push_back(std::move(one));
   }
-  return printable_json(
-             json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) +
-         "\n";
+  return json_line(document);
 }
 
 std::string text_of(const std::vector<Check>& checks, bool works) {

@@ -14,7 +14,6 @@ inline constexpr size_t kMaxPageNodes = 50'000;     // of a thread's tree
 inline constexpr size_t kMaxPageIntervals = 2'000;  // stalls of a thread, and gaps
 inline constexpr size_t kPageParts = 800;           // of the time line
 
-Status export_page(ExportedSessions& sessions, const ExportSelection& selection, ByteSink& out,
-                   ConvertLog& log);
+Status export_page(ExportedSessions& sessions, ByteSink& out, ConvertLog& log);
 
 }  // namespace collect::ctl

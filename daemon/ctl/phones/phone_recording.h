@@ -24,8 +24,8 @@ struct RecordingOptions {
   bool quiet = false;
 };
 
-// One line on the error stream; kExitRunFailed.
-int run_failed(std::ostream& err, const Error& error);
+// One line on the error stream, or an object there; kExitRunFailed.
+int run_failed(const RecordingOptions& options, std::ostream& err, const Error& error);
 
 // "on R58M (Sim_Phone): the app ended"
 std::string ending_text(const std::string& device, AppRecording::End end);

@@ -150,7 +150,7 @@ TEST_F(OnlineFlagsTest, WatchOfDevicesFollowsTheirChanges) {
 
 TEST_F(OnlineFlagsTest, FilesListsThem) {
   EXPECT_THAT(runner_.run({"files"}).out, HasSubstr("manifest.json"));
-  EXPECT_THAT(runner_.run({"files", "--json"}).out, HasSubstr("{\"session\""));
+  EXPECT_THAT(runner_.run({"files", "--json"}).out, HasSubstr("{\"version\":1,\"session\""));
   EXPECT_EQ(runner_.run({"files", "no_such_session"}).exit_code, 1);
 }
 
