@@ -36,7 +36,8 @@ std::string explanation(const api::Device& device) {
   return text;
 }
 
-std::string devices_text(const api::ListDevicesResponse& response, const std::string& filter) {
+std::string devices_text(const api::ListDevicesResponse& response, const std::string& filter,
+                         size_t columns) {
   std::string text;
   if (response.devices().empty()) {
     text = filter.empty() ? "no devices\n" : "no device matches\n";
@@ -46,7 +47,7 @@ std::string devices_text(const api::ListDevicesResponse& response, const std::st
       table.add({printable(device.serial()), via_text(device), printable(device.model()),
                  state_word(device.state()), agents_text(device)});
     }
-    text = table.text();
+    text = table.text(columns);
     for (const api::Device& device : response.devices()) text += explanation(device);
   }
   for (const api::DeviceServer& server : response.servers()) {
@@ -84,7 +85,8 @@ int devices(const Online& online, const DeviceOptions& options) {
   }
   const Result<api::ListDevicesResponse> response = client.devices(options.filter);
   if (!response.ok()) return failed(online, response.error());
-  online.out << (online.json ? message_line(*response) : devices_text(*response, options.filter));
+  online.out << (online.json ? message_line(*response)
+                             : devices_text(*response, options.filter, online.columns));
   online.out.flush();
   return kExitOk;
 }

@@ -276,7 +276,7 @@ int list_files(const Online& online, const std::string& session) {
     for (const api::SessionFile& file : files->files()) {
       table.add({with_thousands(file.size_bytes()), printable(file.path())});
     }
-    online.out << table.text();
+    online.out << table.text(online.columns);
   }
   online.out.flush();
   return kExitOk;

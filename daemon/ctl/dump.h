@@ -21,7 +21,6 @@ struct DumpOptions {
   WindowWords when;  // numbers are of the device clock; of merged sessions: since the epoch
   std::vector<std::string> functions;  // symbolize/function_pattern.h; empty: all
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // events printed
-  bool color = false;
   bool progress = false;
 };
 

@@ -1,4 +1,5 @@
 // The commands that work on files alone, as the command line knows them.
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cctype>
@@ -45,11 +46,25 @@ CLI::Validator moment_check() {
 }
 
 bool is_terminal(int fd) {
-  return ::isatty(fd) == 1;
+  const char* const term = std::getenv("TERM");
+  return ::isatty(fd) == 1 && (term == nullptr || std::string_view(term) != "dumb");
 }
 
-bool wants_color() {
-  return is_terminal(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
+size_t terminal_columns() {
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) != 1 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
+void add_color(CLI::App* command, Line& line) {
+  command
+      ->add_option("--color", line.color,
+                   "When to colour: auto, on a terminal unless NO_COLOR or TERM=dumb says "
+                   "otherwise (the default), always or never")
+      ->type_name("WHEN")
+      ->transform(one_of<ColorChoice>({{"auto", ColorChoice::kAuto},
+                                       {"always", ColorChoice::kOn},
+                                       {"never", ColorChoice::kOff}}));
 }
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* what) {
@@ -96,11 +111,16 @@ CLI::App* add_offline(CLI::App& app, Line& line, Options& options, Path& path, c
   CLI::App* command = add_command(app, name, what);
   add_path(command, path);
   add_json(command, line);
+  if constexpr (requires { options.color; }) add_color(command, line);
   command->callback([&line, &options, &path, name, run] {
     line.command = [&line, &options, &path, name, run] {
       if (!has_capture(name, path, line.json)) return kExitUsage;
       options.json = line.json;
-      options.color = wants_color() && !line.json;
+      if constexpr (requires { options.color; }) {
+        options.color = !line.json && wants_color(line.color, ::isatty(STDOUT_FILENO) == 1,
+                                                  std::getenv("NO_COLOR"), std::getenv("TERM"));
+      }
+      if constexpr (requires { options.columns; }) options.columns = terminal_columns();
       options.progress = is_terminal(STDERR_FILENO);
       return run(options, std::cout, std::cerr);
     };

@@ -124,6 +124,7 @@ void add_doctor(CLI::App& app, Line& line) {
     line.command = [&line] {
       line.doctor.control = run_control(line.control, "");
       line.doctor.json = line.json;
+      line.doctor.columns = terminal_columns();
       return doctor(line.doctor, std::cout);
     };
   });

@@ -42,7 +42,7 @@ Online online(const Line& line) {
     control.address = variable != nullptr ? variable : default_control_address();
   }
   add_from_environment(control);
-  return {control, line.json, is_terminal(STDOUT_FILENO), std::cout, std::cerr};
+  return {control, line.json, is_terminal(STDOUT_FILENO), std::cout, std::cerr, terminal_columns()};
 }
 
 CLI::Validator duration_check() {
@@ -145,7 +145,8 @@ void add_session_commands(CLI::App& app, Line& line) {
       app, line, "sessions", "List the recordings of the collector, or those below a directory",
       [&line](const Online& to) {
         if (!is_path(line.filter)) return list_sessions(to, line.filter);
-        const StoredSessionsOptions stored{line.filter, to.json, is_terminal(STDERR_FILENO)};
+        const StoredSessionsOptions stored{line.filter, to.json, is_terminal(STDERR_FILENO),
+                                           to.columns};
         return list_stored_sessions(stored, to.out, to.err);
       });
   sessions->add_option("FILTER", line.filter,

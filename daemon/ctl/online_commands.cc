@@ -11,7 +11,7 @@
 namespace collect::ctl {
 namespace {
 
-std::string agent_table(std::vector<api::Agent> agents) {
+std::string agent_table(std::vector<api::Agent> agents, size_t columns) {
   Table table({"AGENT", "STATE", "PROCESS", "PID", "DEVICE", "DETAIL", "SESSION", "STATUS"});
   table.right(3);
   // Who is here comes first, in the order in which they came.
@@ -31,7 +31,7 @@ std::string agent_table(std::vector<api::Agent> agents) {
                agent.pid() == 0 ? "" : std::to_string(agent.pid()), printable(device),
                mode_word(agent.detail()), short_name(agent.session()), status});
   }
-  return table.text();
+  return table.text(columns);
 }
 
 std::string watch_line(const api::Session& session) {
@@ -156,7 +156,7 @@ int list_agents(const Online& online, const std::string& filter) {
   api::ListAgentsResponse response;
   for (const api::Agent& agent : *agents) *response.add_agents() = agent;
   return print(online, response, [&]() -> std::string {
-    if (!agents->empty()) return agent_table(*agents);
+    if (!agents->empty()) return agent_table(*agents, online.columns);
     return filter.empty() ? "no agents; start one with: collectctl run -- ./program\n"
                           : "no agent matches\n";
   });
@@ -165,13 +165,13 @@ int list_agents(const Online& online, const std::string& filter) {
 int attach_agent(const Online& online, const std::string& address) {
   const Result<api::Agent> agent = Client(online.control).attach(address);
   if (!agent.ok()) return failed(online, agent.error());
-  return print(online, *agent, [&] { return agent_table({*agent}); });
+  return print(online, *agent, [&] { return agent_table({*agent}, online.columns); });
 }
 
 int detach_agent(const Online& online, const std::string& name) {
   const Result<api::Agent> agent = Client(online.control).detach(name);
   if (!agent.ok()) return failed(online, agent.error());
-  return print(online, *agent, [&] { return agent_table({*agent}); });
+  return print(online, *agent, [&] { return agent_table({*agent}, online.columns); });
 }
 
 int list_sessions(const Online& online, const std::string& filter) {
@@ -186,7 +186,7 @@ int list_sessions(const Online& online, const std::string& filter) {
   api::ListSessionsResponse response;
   for (const api::Session& session : *sessions) *response.add_sessions() = session;
   return print(online, response, [&]() -> std::string {
-    if (!sessions->empty()) return session_table(*sessions);
+    if (!sessions->empty()) return session_table(*sessions, online.columns);
     return filter.empty() ? "no sessions yet\n" : "no session matches\n";
   });
 }
@@ -235,7 +235,7 @@ int show_stats(const Online& online) {
     table.add({"detail records", with_thousands(stats->detail_records_stored())});
     table.add({"disk free", short_bytes(stats->disk_free_bytes())});
     table.add({"memory", short_bytes(stats->resident_bytes())});
-    return table.text();
+    return table.text(online.columns);
   });
 }
 

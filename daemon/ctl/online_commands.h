@@ -25,6 +25,7 @@ struct Online {
   bool terminal = false;  // standard output is one: live lines may be rewritten
   std::ostream& out;
   std::ostream& err;
+  size_t columns = 0;  // of the terminal; 0: standard output is none
 };
 
 struct DetailOptions {

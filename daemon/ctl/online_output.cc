@@ -2,7 +2,7 @@
 
 namespace collect::ctl {
 
-std::string session_table(const std::vector<control::v1::Session>& sessions) {
+std::string session_table(const std::vector<control::v1::Session>& sessions, size_t columns) {
   Table table({"SESSION", "STATE", "PROCESS", "THREADS", "EVENTS", "LOST", "DETAIL", "TIME",
                "STORED", "STATUS"});
   for (size_t column : {3, 4, 5, 6, 7, 8}) table.right(column);
@@ -14,7 +14,7 @@ std::string session_table(const std::vector<control::v1::Session>& sessions) {
                short_bytes(session.stored_bytes() + session.container_bytes()),
                printable_sentence(session.status())});
   }
-  return table.text();
+  return table.text(columns);
 }
 
 }  // namespace collect::ctl

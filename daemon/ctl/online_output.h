@@ -10,7 +10,7 @@
 
 namespace collect::ctl {
 
-std::string session_table(const std::vector<control::v1::Session>& sessions);
+std::string session_table(const std::vector<control::v1::Session>& sessions, size_t columns = 0);
 
 template <class Message, class Human>
 int print(const Online& online, const Message& message, Human&& human) {
@@ -41,7 +41,7 @@ int print_outcomes(const Online& online, const Result<Response>& response,
       row.push_back(outcome.has_error() ? printable_sentence(outcome.error().message()) : "ok");
       table.add(std::move(row));
     }
-    return table.text();
+    return table.text(online.columns);
   });
   return code;
 }

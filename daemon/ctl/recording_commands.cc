@@ -18,7 +18,7 @@ int print_sessions(const Online& online, const Result<Response>& response) {
     for (const api::RecordingOutcome& outcome : response->outcomes()) {
       if (outcome.has_session()) sessions.push_back(outcome.session());
     }
-    return session_table(sessions);
+    return session_table(sessions, online.columns);
   });
   for (const api::RecordingOutcome& outcome : response->outcomes()) {
     if (!outcome.has_error()) continue;
@@ -197,7 +197,7 @@ int show_triggers(const Online& online, const std::string& target) {
                    event_word(trigger.event()), with_thousands(trigger.fired_count())});
       }
     }
-    return table.text();
+    return table.text(online.columns);
   });
 }
 

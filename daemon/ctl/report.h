@@ -27,6 +27,7 @@ struct ReportOptions {
   bool percentiles = false;  // columns of them in the text; JSON always has them
   bool json = false;         // one document
   bool color = false;
+  size_t columns = 0;  // of the terminal; 0: there is none, and names are whole
   bool progress = false;
 };
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "daemon/ctl/report_text.h"
+#include "daemon/ctl/terminal.h"
 
 namespace collect::ctl {
 namespace {
@@ -65,9 +66,11 @@ void put_calls_change(TextOut& out, const Change& change) {
 
 void print_text(TextOut& out, const std::vector<Change>& changes, const ReportOptions& options) {
   if (options.color) out.control("\x1b[1m");
-  out.put(
+  constexpr std::string_view kHeading =
       "Total before   Total after        Change      %   Self before    Self after        Change"
-      "  Calls change  ");
+      "  Calls change  ";
+  out.put(kHeading);
+  const size_t room = columns_left(options.columns, kHeading.size());
   out.put(rows_heading(options.by));
   if (options.color) out.control("\x1b[0m");
   out.put('\n');
@@ -89,7 +92,7 @@ void print_text(TextOut& out, const std::vector<Change>& changes, const ReportOp
     ReportRow row;
     row.name = change.name;
     row.caller = change.caller;
-    put_row_name(out, row, options.by == ReportBy::kThread ? ReportBy::kModule : options.by);
+    put_row_name(out, row, options.by == ReportBy::kThread ? ReportBy::kModule : options.by, room);
     out.put('\n');
   }
 }

@@ -6,6 +6,7 @@
 
 #include "daemon/ctl/function_filter.h"
 #include "daemon/ctl/report_text.h"
+#include "daemon/ctl/terminal.h"
 #include "daemon/ctl/trace_check.h"
 #include "formats/calls/call_tree.h"
 
@@ -144,9 +145,11 @@ void put_times(TextOut& out, const calls::GroupTimes& times, uint64_t whole) {
   out.put("  ");
 }
 
+constexpr std::string_view kHeading = "  Total time      %     Self time         Calls  ";
+
 void put_heading(TextOut& out, std::string_view what, bool color) {
   if (color) out.control("\x1b[1m");
-  out.put("  Total time      %     Self time         Calls  ");
+  out.put(kHeading);
   out.put(what);
   if (color) out.control("\x1b[0m");
   out.put('\n');
@@ -154,17 +157,17 @@ void put_heading(TextOut& out, std::string_view what, bool color) {
 
 void print_text(TextOut& out, const Graph& graph, const ReportOptions& options) {
   const uint64_t whole = graph.times().total_ns;
+  const size_t room = columns_left(options.columns, kHeading.size());
   put_heading(out, "Called on the path", options.color);
   const uint64_t paths = std::min<uint64_t>(options.limit, graph.backtraces().size());
   for (uint64_t i = 0; i < paths; ++i) {
     const Backtrace& backtrace = graph.backtraces()[i];
     put_times(out, backtrace.times, whole);
-    const char* arrow = "";
+    std::string path;  // with the function itself at its end
     for (const std::string& function : graph.functions_of(backtrace)) {
-      out.put(arrow);
-      arrow = " > ";
-      out.printable(function);
+      path += (path.empty() ? "" : " > ") + printable(function);
     }
+    out.put(cut_to_end(path, room));
     out.put('\n');
   }
   out.put('\n');
@@ -173,8 +176,8 @@ void print_text(TextOut& out, const Graph& graph, const ReportOptions& options) 
   for (uint64_t i = 0; i < callees; ++i) {
     const Callee& callee = graph.callees()[i];
     put_times(out, callee.times, whole);
-    out.repeat(' ', std::min(2 * size_t{callee.depth}, kMaxIndent));
-    out.printable(callee.name);
+    const std::string indent(std::min(2 * size_t{callee.depth}, kMaxIndent), ' ');
+    out.put(cut_to(indent + printable(callee.name), room));
     out.put('\n');
   }
 }

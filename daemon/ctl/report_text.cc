@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "daemon/ctl/terminal.h"
+
 namespace collect::ctl {
 namespace {
 
@@ -169,18 +171,14 @@ void add_capture(Json& json, const ReportedCapture& capture, const calls::Thread
   json["calls_cut_by_window"] = counts.ended_by(EndReason::kCutByWindow);
 }
 
-void put_row_name(TextBuffer& out, const ReportRow& row, ReportBy by) {
-  out.printable(row.name);
+void put_row_name(TextBuffer& out, const ReportRow& row, ReportBy by, size_t columns) {
+  std::string name = printable(row.name);
   if (by == ReportBy::kThread) {
-    out.put("  (thread_");
-    out.dec(row.id);
-    out.put(", tid ");
-    out.dec(row.thread_id);
-    out.put(')');
+    name += "  (thread_" + std::to_string(row.id) + ", tid " + std::to_string(row.thread_id) + ")";
   } else if (by == ReportBy::kCaller) {
-    out.put(" < ");
-    out.printable(row.caller);
+    name += " < " + printable(row.caller);
   }
+  out.put(cut_to(name, columns));
 }
 
 void put_remarks(TextBuffer& out, const ReportedCapture& capture,
@@ -225,8 +223,12 @@ void print_report_text(TextOut& out, const ReportedCapture& capture, const Repor
                        const ReportOptions& options) {
   const bool has_percentiles = options.percentiles && options.by == ReportBy::kFunction;
   if (options.color) out.control("\x1b[1m");
-  out.put("  Total time      %     Self time      %         Calls  ");
-  if (has_percentiles) out.put("         p50           p95           p99  ");
+  constexpr std::string_view kHeading = "  Total time      %     Self time      %         Calls  ";
+  constexpr std::string_view kPercentiles = "         p50           p95           p99  ";
+  out.put(kHeading);
+  if (has_percentiles) out.put(kPercentiles);
+  const size_t room =
+      columns_left(options.columns, kHeading.size() + (has_percentiles ? kPercentiles.size() : 0));
   out.put(rows_heading(options.by));
   if (options.color) out.control("\x1b[0m");
   out.put('\n');
@@ -252,7 +254,7 @@ void print_report_text(TextOut& out, const ReportedCapture& capture, const Repor
         out.put("  ");
       }
     }
-    put_row_name(out, row, options.by);
+    put_row_name(out, row, options.by, room);
     out.put('\n');
   }
   put_remarks(out, capture, profile.counts);

@@ -24,7 +24,8 @@ std::string_view rows_heading(ReportBy by);
 void add_capture(Json& json, const ReportedCapture& capture, const calls::ThreadCounts& counts,
                  uint64_t threads);
 void add_times(Json& json, const calls::GroupTimes& times);  // "calls", "total_ns", "self_ns"
-void put_row_name(TextBuffer& out, const ReportRow& row, ReportBy by);
+// Cut to so many columns; 0: whole.
+void put_row_name(TextBuffer& out, const ReportRow& row, ReportBy by, size_t columns);
 // Lines with # about what the times leave out, and whether the session is complete.
 void put_remarks(TextBuffer& out, const ReportedCapture& capture,
                  const calls::ThreadCounts& counts);

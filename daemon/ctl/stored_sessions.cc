@@ -200,7 +200,8 @@ int list_stored_sessions(const StoredSessionsOptions& options, std::ostream& out
   }
   progress.end();
   out << (options.json ? message_line(response)
-                       : session_table({response.sessions().begin(), response.sessions().end()}));
+                       : session_table({response.sessions().begin(), response.sessions().end()},
+                                       options.columns));
   out.flush();
   if (!all) {
     err << "sessions: " << printable(root->path()) << ": only the first "

@@ -14,6 +14,7 @@ struct StoredSessionsOptions {
   std::string directory;
   bool json = false;      // as `sessions --json` of a collector
   bool progress = false;  // on the error stream
+  size_t columns = 0;     // of the terminal; 0: the output stream is none
 };
 
 // 0: listed; 1: a manifest could not be read (the session is listed all the same), or not every

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "daemon/ctl/message_json.h"
+#include "daemon/ctl/terminal.h"
 
 namespace collect::ctl {
 namespace {
@@ -13,13 +14,6 @@ namespace api = control::v1;
 
 double seconds_of(const google::protobuf::Timestamp& time) {
   return static_cast<double>(time.seconds()) + time.nanos() / 1e9;
-}
-
-// Columns, not bytes: continuation bytes of UTF-8 take no room.
-size_t columns(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  }));
 }
 
 // The words of the dialect, as several words where they are.
@@ -130,23 +124,38 @@ void Table::add(std::vector<std::string> row) {
   rows_.push_back(std::move(row));
 }
 
-std::string Table::text() const {
+std::vector<size_t> Table::widths(size_t columns) const {
   std::vector<size_t> widths;
   for (const auto& row : rows_) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns(row[i]));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i]));
   }
+  if (columns == 0 || widths.empty()) return widths;
+  size_t all = 2 * (widths.size() - 1);
+  for (const size_t width : widths) all += width;
+  // The first column has the names that people copy.
+  for (; all > columns && widths.size() > 1; --all) {
+    const auto widest = std::max_element(widths.begin() + 1, widths.end());
+    if (*widest <= kLeastWidth) break;
+    --*widest;
+  }
+  return widths;
+}
+
+std::string Table::text(size_t columns) const {
+  const std::vector<size_t> widths = this->widths(columns);
   std::string text;
   for (const auto& row : rows_) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
-      const std::string padding(widths[i] - columns(row[i]), ' ');
+      const std::string cell = cut_to(row[i], widths[i]);
+      const std::string padding(widths[i] - columns_of(cell), ' ');
       const bool right = std::find(right_.begin(), right_.end(), i) != right_.end();
       if (i != 0) line += "  ";
-      line += right ? padding + row[i] : row[i] + padding;
+      line += right ? padding + cell : cell + padding;
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    text += cut_to(line, columns) + "\n";
   }
   return text;
 }

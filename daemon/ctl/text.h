@@ -43,15 +43,20 @@ inline constexpr uint64_t kMaxSize = uint64_t{1} << 60;
 Result<uint64_t> parse_size(std::string_view text);
 
 // Columns wide enough for their widest cell; the last is never padded. Numeric columns align right.
+// Where a line is longer than the terminal, the widest columns behind the first are cut, with … in
+// the cells, and then the line.
 class Table {
  public:
   explicit Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
   void right(size_t column) { right_.push_back(column); }
   // Whatever a cell holds stays in its cell: it goes through printable_sentence.
   void add(std::vector<std::string> row);
-  std::string text() const;
+  std::string text(size_t columns = 0) const;  // of the terminal; 0: it is none, nothing is cut
 
  private:
+  static constexpr size_t kLeastWidth = 8;  // no column is cut further
+  std::vector<size_t> widths(size_t columns) const;
+
   std::vector<std::vector<std::string>> rows_;
   std::vector<size_t> right_;
 };

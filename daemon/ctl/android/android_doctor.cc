@@ -62,7 +62,7 @@ Json json_of(const PhoneReport& report) {
   return json;
 }
 
-std::string text_of(const std::vector<PhoneReport>& reports) {
+std::string text_of(const std::vector<PhoneReport>& reports, size_t columns) {
   if (reports.empty()) {
     return "no device: plug a phone in, and allow USB debugging in its developer options\n";
   }
@@ -75,7 +75,7 @@ std::string text_of(const std::vector<PhoneReport>& reports) {
                report.facts.abi.empty() ? "?" : printable(report.facts.abi),
                report.agent.empty() ? "none" : printable(report.agent)});
   }
-  std::string text = table.text();
+  std::string text = table.text(columns);
   for (const PhoneReport& report : reports) {
     if (report.obstacle.empty()) continue;
     text += printable(report.device.serial) + ": " + printable_sentence(report.obstacle) + "\n";
@@ -113,7 +113,7 @@ int android_doctor(const AndroidOptions& options, std::ostream& out, std::ostrea
     out << json_line(json);
   } else {
     out << "adb server at " << client.address() << ", version 1.0." << *version << "\n"
-        << text_of(reports);
+        << text_of(reports, options.columns);
   }
   return any ? kExitOk : kExitFailed;
 }

@@ -30,14 +30,15 @@ std::string json_of(const std::vector<Check>& checks, bool works) {
   return json_line(document);
 }
 
-std::string text_of(const std::vector<Check>& checks, bool works) {
+std::string text_of(const std::vector<Check>& checks, bool works, size_t columns) {
   Table table({"WHAT", "VERDICT", "FOUND"});
   for (const Check& check : checks) {
     table.add({check.what, word_of(check.verdict),
                check.found + (check.way_out.empty() ? "" : "; " + check.way_out)});
   }
-  return table.text() + (works ? "programs of this machine can be recorded\n"
-                               : "nothing can be recorded here until the problems are mended\n");
+  return table.text(columns) +
+         (works ? "programs of this machine can be recorded\n"
+                : "nothing can be recorded here until the problems are mended\n");
 }
 
 }  // namespace
@@ -56,7 +57,7 @@ int doctor(const DoctorOptions& options, std::ostream& out) {
   const bool works = std::none_of(checks.begin(), checks.end(), [](const Check& check) {
     return check.verdict == Verdict::kProblem;
   });
-  out << (options.json ? json_of(checks, works) : text_of(checks, works));
+  out << (options.json ? json_of(checks, works) : text_of(checks, works, options.columns));
   out.flush();
   return works ? kExitOk : kExitFailed;
 }

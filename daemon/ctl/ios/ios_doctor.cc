@@ -56,7 +56,7 @@ std::string or_unknown(const std::string& text) {
   return text.empty() ? "?" : printable(text);
 }
 
-std::string text_of(const std::vector<IphoneReport>& reports) {
+std::string text_of(const std::vector<IphoneReport>& reports, size_t columns) {
   if (reports.empty()) {
     return "no device: plug an iPhone in, unlock it, and trust this computer\n";
   }
@@ -70,7 +70,7 @@ std::string text_of(const std::vector<IphoneReport>& reports) {
                or_unknown(report.facts.model), or_unknown(report.facts.version),
                or_unknown(report.device.connection), ports.empty() ? "none" : ports});
   }
-  std::string text = table.text();
+  std::string text = table.text(columns);
   for (const IphoneReport& report : reports) {
     for (const std::string& sentence : {report.obstacle, report.remark}) {
       if (sentence.empty()) continue;
@@ -108,7 +108,7 @@ int ios_doctor(const IosOptions& options, std::ostream& out, std::ostream& err) 
     for (const IphoneReport& report : reports) json["devices"].push_back(json_of(report));
     out << json_line(json);
   } else {
-    out << "usbmuxd at " << client.address() << "\n" << text_of(reports);
+    out << "usbmuxd at " << client.address() << "\n" << text_of(reports, options.columns);
   }
   return any ? kExitOk : kExitFailed;
 }

@@ -22,6 +22,7 @@ struct RecordingOptions {
   std::vector<std::string> symbols;  // directories with unstripped files
   bool json = false;
   bool quiet = false;
+  size_t columns = 0;  // of the terminal, for tables; 0: there is none
 };
 
 // One line on the error stream, or an object there; kExitRunFailed.

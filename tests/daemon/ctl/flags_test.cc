@@ -270,6 +270,14 @@ TEST_F(OfflineFlagsTest, ReportChoosesRowsAndTimes) {
   EXPECT_THAT(run({"report", "--diff", session_.string()}).out, HasSubstr("# after: "));
 }
 
+TEST_F(OfflineFlagsTest, ColorsAreForEverybodyWhoWantsThem) {
+  EXPECT_THAT(run({"report", "--color", "always"}).out, HasSubstr("\x1b[1m"));
+  EXPECT_THAT(run({"inspect", "--color", "always"}).out, HasSubstr("\x1b[3"));
+  EXPECT_THAT(run({"report", "--color", "auto"}).out, ::testing::Not(HasSubstr("\x1b")));
+  EXPECT_THAT(run({"report"}).out, ::testing::Not(HasSubstr("\x1b"))) << "a pipe";
+  EXPECT_EQ(run({"report", "--color", "sometimes"}).exit_code, 2);
+}
+
 TEST_F(OfflineFlagsTest, StrictVerifyCountsWarnings) {
   std::string text = planned_manifest();
   const std::string flag = "\"has_detail\":true";

@@ -153,8 +153,8 @@ TEST_F(Dump, AWindowSinceTheStartOrOfATimeOfDay) {
   std::string manifest = planned_manifest();
   manifest.insert(1, R"("process":{"start_ns":1000,"start_unix_ns":1795615380000000000},)");
   write_text(session_ / "manifest.json", manifest);
-  EXPECT_EQ(run(), 0);
-  EXPECT_EQ(times(), (std::vector<uint64_t>{})) << "it began then";
+  EXPECT_EQ(run(), 2) << "it began then, which is before --from";
+  EXPECT_EQ(objects()[0]["error"]["message"], "--to lies before --from");
   options_.when.from = "14:03:00.000000050Z";
   options_.when.until = "2026-11-25T15:03:00.000000070+01:00";
   EXPECT_EQ(run(), 0);
