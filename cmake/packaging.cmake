@@ -67,6 +67,8 @@ endforeach()
 install(DIRECTORY proto/control/collect
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/proto/control
         COMPONENT daemon FILES_MATCHING PATTERN "*.proto")
+install(FILES deploy/schema/collectctl.schema.json
+        DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/schema COMPONENT daemon)
 install(PROGRAMS proto/wire/example/agent.py
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/proto/wire/example COMPONENT daemon)
 install(PROGRAMS deploy/python/make-stubs.sh deploy/python/record.py

@@ -78,11 +78,11 @@ call() {
 # The sessions that record now, one a line. Those of earlier runs are in the same folder.
 recording() {
   "$bin/collectctl" --control "$control" --json sessions json_iso_codes 2>/dev/null |
-    grep -o '{[^{}]*"state":"SESSION_STATE_ACTIVE"[^{}]*}' || true
+    grep -o '{[^{}]*"state":"recording"[^{}]*}' || true
 }
 # How many detail records the collector has of them.
 detail_records() {
-  recording | sed -n 's/.*"detailRecords":"\([0-9]*\)".*/\1/p' | head -n 1
+  recording | sed -n 's/.*"detail_records":\([0-9]*\).*/\1/p' | head -n 1
 }
 # wait_while_running WHAT COMMAND…: until COMMAND prints something else than nothing and 0.
 wait_while_running() {

@@ -95,6 +95,7 @@ using Look = int (*)(const AndroidOptions&, std::ostream&, std::ostream&);
 void look_with(CLI::App* command, Line& line, Look look) {
   command->callback([&line, look] {
     line.takes_signals = look == android_stop;
+    line.android.columns = terminal_columns();
     line.command = [&line, look] {
       line.android.json = line.json;
       return look(line.android, std::cout, std::cerr);

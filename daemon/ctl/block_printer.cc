@@ -80,11 +80,10 @@ void BlockPrinter::print(const DumpBlock& block, PrintedBlock& done, TextBuffer&
     if (record != nullptr) ++done.records;
     const DumpedEvent event = block.event(done.events);
     // Asked first, so that it has seen every function.
-    if (!wants(event.session, event.event.function_id) || event.time_ns < options_.from_ns ||
-        event.time_ns > options_.to_ns) {
-      continue;
-    }
+    if (!wants(event.session, event.event.function_id)) continue;
     Session& session = *sessions_[event.session];
+    const calls::Window& window = session.dumped.window;
+    if (event.time_ns < window.first_ns || event.time_ns > window.last_ns) continue;
     if (options_.json) {
       session.json.print(out, event.thread, event.seq, event.event, event.time_ns, record);
     } else {

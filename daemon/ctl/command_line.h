@@ -23,6 +23,7 @@
 #include "daemon/ctl/run_command.h"
 #include "daemon/ctl/session_conversion.h"
 #include "daemon/ctl/symbolize.h"
+#include "daemon/ctl/terminal.h"
 #include "daemon/ctl/verify.h"
 
 namespace collect::ctl {
@@ -31,6 +32,7 @@ namespace collect::ctl {
 struct Line {
   ControlTarget control;
   bool json = false;
+  ColorChoice color = ColorChoice::kAuto;
   RunOptions run;
   AndroidOptions android;
   IosOptions ios;
@@ -72,6 +74,7 @@ inline constexpr char kThreadHelp[] =
     "repeated";
 
 CLI::Validator thread_check();
+CLI::Validator moment_check();  // of time_words.h
 
 // Takes one of these words for its value; others are refused, with the list of them.
 template <class Value>
@@ -93,8 +96,10 @@ CLI::Validator one_of(const std::vector<std::pair<std::string, Value>>& words) {
 // A count or a time: CLI11 itself takes "-1" for the largest one.
 CLI::Validator whole_number();
 
+// One whose lines can be written again: TERM is not "dumb".
 bool is_terminal(int fd);
-bool wants_color();
+size_t terminal_columns();  // of standard output; 0: it is no terminal
+void add_color(CLI::App* command, Line& line);
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* what);
 void add_json(CLI::App* command, Line& line);

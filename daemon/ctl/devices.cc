@@ -1,7 +1,7 @@
 #include "daemon/ctl/devices.h"
 
 #include "daemon/ctl/client.h"
-#include "daemon/ctl/json.h"
+#include "daemon/ctl/message_json.h"
 #include "daemon/ctl/text.h"
 
 namespace collect::ctl {
@@ -36,7 +36,8 @@ std::string explanation(const api::Device& device) {
   return text;
 }
 
-std::string devices_text(const api::ListDevicesResponse& response, const std::string& filter) {
+std::string devices_text(const api::ListDevicesResponse& response, const std::string& filter,
+                         size_t columns) {
   std::string text;
   if (response.devices().empty()) {
     text = filter.empty() ? "no devices\n" : "no device matches\n";
@@ -44,9 +45,9 @@ std::string devices_text(const api::ListDevicesResponse& response, const std::st
     Table table({"DEVICE", "VIA", "MODEL", "STATE", "AGENTS"});
     for (const api::Device& device : response.devices()) {
       table.add({printable(device.serial()), via_text(device), printable(device.model()),
-                 std::string(state_word(device.state())), agents_text(device)});
+                 state_word(device.state()), agents_text(device)});
     }
-    text = table.text();
+    text = table.text(columns);
     for (const api::Device& device : response.devices()) text += explanation(device);
   }
   for (const api::DeviceServer& server : response.servers()) {
@@ -60,10 +61,10 @@ std::string devices_text(const api::ListDevicesResponse& response, const std::st
 
 std::string event_line(const api::DeviceEvent& event) {
   const api::Device& device = event.device();
-  std::string line = std::string(event_word(event.kind())) + "  " + printable(device.serial()) +
-                     "  " + via_text(device);
+  std::string line =
+      event_word(event.kind()) + "  " + printable(device.serial()) + "  " + via_text(device);
   if (!device.model().empty()) line += "  " + printable(device.model());
-  line += "  " + std::string(state_word(device.state()));
+  line += "  " + state_word(device.state());
   const std::string agents = agents_text(device);
   if (!agents.empty()) line += "  agents " + agents;
   if (!device.reason().empty()) line += "  " + printable_sentence(device.reason());
@@ -76,15 +77,16 @@ int devices(const Online& online, const DeviceOptions& options) {
   Client client(online.control);
   if (options.watch) {
     const Status status = client.watch_devices(options.filter, [&](const api::DeviceEvent& event) {
-      online.out << (online.json ? to_json(event) : event_line(event)) << "\n";
+      online.out << (online.json ? message_line(event) : event_line(event) + "\n");
       online.out.flush();
       return online.out.good();
     });
-    return status.ok() ? kExitOk : failed(online.err, status.error());
+    return status.ok() ? kExitOk : failed(online, status.error());
   }
   const Result<api::ListDevicesResponse> response = client.devices(options.filter);
-  if (!response.ok()) return failed(online.err, response.error());
-  online.out << (online.json ? to_json(*response) + "\n" : devices_text(*response, options.filter));
+  if (!response.ok()) return failed(online, response.error());
+  online.out << (online.json ? message_line(*response)
+                             : devices_text(*response, options.filter, online.columns));
   online.out.flush();
   return kExitOk;
 }

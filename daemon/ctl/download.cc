@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "daemon/ctl/client.h"
-#include "daemon/ctl/json.h"
+#include "daemon/ctl/message_json.h"
 #include "daemon/ctl/session_files.h"
 #include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text.h"
@@ -267,16 +267,16 @@ Result<std::vector<api::SessionFile>> wanted_files(const api::ListFilesResponse&
 
 int list_files(const Online& online, const std::string& session) {
   const auto files = Client(online.control).files(session);
-  if (!files.ok()) return failed(online.err, files.error());
+  if (!files.ok()) return failed(online, files.error());
   if (online.json) {
-    online.out << to_json(*files) << "\n";
+    online.out << message_line(*files);
   } else {
     Table table({"BYTES", "FILE"});
     table.right(0);
     for (const api::SessionFile& file : files->files()) {
       table.add({with_thousands(file.size_bytes()), printable(file.path())});
     }
-    online.out << table.text();
+    online.out << table.text(online.columns);
   }
   online.out.flush();
   return kExitOk;
@@ -285,14 +285,14 @@ int list_files(const Online& online, const std::string& session) {
 int download(const Online& online, const DownloadOptions& options) {
   Client client(online.control);
   const auto listed = client.files(options.session);
-  if (!listed.ok()) return failed(online.err, listed.error());
+  if (!listed.ok()) return failed(online, listed.error());
   const auto place = storage::parse_place(".", short_name(listed->session()));
   if (!place) {
-    return failed(online.err, {Code::kDamaged, "the collector named a session \"" +
-                                                   listed->session() + "\", which is no name"});
+    return failed(online, {Code::kDamaged, "the collector named a session \"" + listed->session() +
+                                               "\", which is no name"});
   }
   const auto wanted = wanted_files(*listed, options.files);
-  if (!wanted.ok()) return failed(online.err, wanted.error());
+  if (!wanted.ok()) return failed(online, wanted.error());
   const std::string directory = options.output.empty() ? place->name : options.output;
   // The collector's own name for the session lies below the working directory, whatever it is.
   const std::string root = options.output.empty() ? "." : options.output;
@@ -305,25 +305,28 @@ int download(const Online& online, const DownloadOptions& options) {
   // The collector's words become paths: only what a session may have.
   for (const api::SessionFile& file : *wanted) {
     if (storage::is_session_path(file.path())) continue;
-    return failed(online.err,
-                  {Code::kInvalidArgument,
-                   "\"" + file.path() + "\" is no file of a session; nothing is written"});
+    return failed(online, {Code::kInvalidArgument,
+                           "\"" + file.path() + "\" is no file of a session; nothing is written"});
   }
   if (const Status begun = downloader.begin(*wanted, options.force); !begun.ok()) {
-    return failed(online.err, begun.error());
+    return failed(online, begun.error());
   }
   for (const api::SessionFile& file : *wanted) {
     const Status fetched = downloader.fetch(file);
     if (fetched.ok()) continue;
     downloader.end_line();
-    return failed(online.err, {fetched.code(), fetched.error().message +
-                                                   "; the same command goes on where this ended"});
+    return failed(online, {fetched.code(), fetched.error().message +
+                                               "; the same command goes on where this ended"});
   }
   downloader.end_line();
   const Fetched& fetched = downloader.fetched();
   if (online.json) {
-    online.out << "{\"directory\":" << json_text(directory) << ",\"files\":" << fetched.files
-               << ",\"bytes\":" << fetched.bytes << ",\"kept\":" << fetched.kept << "}\n";
+    Json document = json_document();
+    document["directory"] = directory;
+    document["files"] = fetched.files;
+    document["bytes"] = fetched.bytes;
+    document["kept"] = fetched.kept;
+    online.out << json_line(document);
   } else {
     online.out << printable(directory) << ": " << fetched.files << " files, "
                << short_bytes(fetched.bytes);
@@ -336,9 +339,9 @@ int download(const Online& online, const DownloadOptions& options) {
 
 int delete_session(const Online& online, const std::string& session) {
   const auto removed = Client(online.control).delete_session(session);
-  if (!removed.ok()) return failed(online.err, removed.error());
+  if (!removed.ok()) return failed(online, removed.error());
   if (online.json) {
-    online.out << to_json(*removed) << "\n";
+    online.out << message_line(*removed);
   } else {
     online.out << short_name(removed->session()) << ": removed " << removed->removed_files()
                << " files, " << short_bytes(removed->removed_bytes()) << "\n";

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "daemon/ctl/time_words.h"
+
 namespace collect::ctl {
 
 struct DumpOptions {
@@ -16,11 +18,9 @@ struct DumpOptions {
   bool merged = false;  // time order across threads, and sessions, instead of one by one
   bool detail = false;  // with registers and stack bytes, where there are any
   std::vector<std::string> threads;  // storage/thread_pattern.h; empty: all
-  uint64_t from_ns = 0;              // device clock; of merged sessions: since the epoch
-  uint64_t to_ns = std::numeric_limits<uint64_t>::max();  // inclusive
+  WindowWords when;  // numbers are of the device clock; of merged sessions: since the epoch
   std::vector<std::string> functions;  // symbolize/function_pattern.h; empty: all
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // events printed
-  bool color = false;
   bool progress = false;
 };
 

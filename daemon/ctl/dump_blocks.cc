@@ -43,7 +43,7 @@ class DumpBlocks::Source {
       return a.stall.first_ns < b.stall.first_ns;
     });
     // Text needs the calls before the window for depth and durations; JSON does not.
-    uint64_t from = options.json ? options.from_ns : 0;
+    uint64_t from = options.json ? session.window.first_ns : 0;
     if (session.clock && from != 0) from = session.clock->device_ns(from);
     cursor_ = session.reader.merged(from);
     step();
@@ -99,7 +99,7 @@ class DumpBlocks::Source {
   // What belongs to the event at position `i` of the block.
   void add(DumpBlock& block, size_t i, const DumpedEvent& event) {
     if (!options_.json) block.places.push_back(places_.move(event.thread, event.event));
-    if (!options_.detail || event.time_ns < options_.from_ns || event.time_ns > options_.to_ns) {
+    if (!options_.detail || !is_in_window(event.time_ns, event.time_ns)) {
       return;
     }
     if (auto record = details_[event.thread].record_of(event.event)) {
@@ -113,7 +113,7 @@ class DumpBlocks::Source {
       const auto& [thread, stall] = stalls_[next_stall_];
       const uint64_t time_ns = time_of(stall.first_ns);
       if (time_ns >= before_ns) return;
-      if (time_ns > options_.to_ns || time_of(stall.last_ns) < options_.from_ns) continue;
+      if (!is_in_window(time_ns, time_of(stall.last_ns))) continue;
       block.stalls.push_back({before, number_, thread, stall, time_ns, places_.depth(thread)});
     }
   }
@@ -123,6 +123,10 @@ class DumpBlocks::Source {
     size_t thread = 0;  // position
     storage::Stall stall;
   };
+
+  bool is_in_window(uint64_t first_ns, uint64_t last_ns) const {
+    return first_ns <= session_.window.last_ns && last_ns >= session_.window.first_ns;
+  }
 
   uint64_t time_of(uint64_t device_ns) const {
     return session_.clock ? session_.clock->line_ns(device_ns) : device_ns;
@@ -206,7 +210,8 @@ bool DumpBlocks::next_merged(DumpBlock& block) {
       }
     }
     const size_t i = block.merged.size();
-    is_ended_ = earliest == nullptr || earliest->event().time_ns > options_.to_ns;
+    is_ended_ =
+        earliest == nullptr || earliest->event().time_ns > sessions_.front()->window.last_ns;
     const uint64_t now_ns = is_ended_ ? kNever : earliest->event().time_ns;
     for (const auto& source : sources_) source->place_stalls(block, i, now_ns);
     if (is_ended_) break;

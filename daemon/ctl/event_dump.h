@@ -14,7 +14,7 @@
 #include "daemon/ctl/function_filter.h"
 #include "daemon/ctl/names.h"
 #include "daemon/ctl/session_files.h"
-#include "daemon/ctl/time_line.h"
+#include "daemon/ctl/time_window.h"
 #include "formats/atf/session_reader.h"
 
 namespace collect::ctl {
@@ -33,6 +33,7 @@ struct DumpedSession {
   const atf::SessionReader reader;
   std::optional<FunctionFilter> filter;
   std::optional<DeviceClock> clock;  // on the common time line; unset: times are the device's
+  calls::Window window;              // on that time line, where there is one
   std::string where_from;            // a line for people: process, device, how its clock is known
 };
 

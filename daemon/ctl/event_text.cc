@@ -75,11 +75,12 @@ std::string_view kind_key(atf::EventKind kind) {
 JsonEvents::JsonEvents(const NameTable& names, const std::vector<PrintedThread>& threads,
                        const DeviceClock* clock, const std::string& session)
     : names_(names), clock_(clock) {
-  const std::string opening =
-      clock == nullptr ? "{\"thread\":" : "{\"session\":" + json_text(session) + ",\"thread\":";
+  const std::string opening = std::string(kJsonLineStart) +
+                              (clock == nullptr ? "" : "\"session\":" + json_text(session) + ",") +
+                              "\"thread\":";
   for (const PrintedThread& thread : threads) {
     prefixes_.push_back(opening + std::to_string(thread.n) +
-                        ",\"tid\":" + std::to_string(thread.tid) + ",\"seq\":");
+                        ",\"tid\":" + std::to_string(thread.tid));
     has_depth_.push_back(thread.has_depth);
   }
 }
@@ -90,18 +91,14 @@ void JsonEvents::put_times(TextBuffer& out, uint64_t ts_ns, uint64_t time_ns) {
   if (clock_ == nullptr) return;
   out.put(",\"time_ns\":");
   out.dec(time_ns);
+  if (!clock_->is_compared()) return;
   out.put(",\"uncertainty_ns\":");
-  if (clock_->is_compared()) {
-    out.dec(clock_->uncertainty_ns(ts_ns));
-  } else {
-    out.put("null");
-  }
+  out.dec(clock_->uncertainty_ns(ts_ns));
 }
 
 void JsonEvents::print(TextBuffer& out, size_t thread, const storage::Stall& stall,
                        uint64_t time_ns) {
   out.put(prefixes_[thread]);
-  out.put("null");
   put_times(out, stall.first_ns, time_ns);
   out.put(",\"kind\":\"stall\",\"stall\":\"");
   out.put(storage::stall_kind_name(stall.kind));
@@ -126,6 +123,7 @@ void JsonEvents::print(TextBuffer& out, size_t thread, uint64_t seq, const atf::
     return Text{std::string(made.text())};
   });
   out.put(prefixes_[thread]);
+  out.put(",\"seq\":");
   out.dec(seq);
   put_times(out, event.timestamp_ns, time_ns);
   out.put(kind_key(event.kind));
@@ -134,14 +132,8 @@ void JsonEvents::print(TextBuffer& out, size_t thread, uint64_t seq, const atf::
     out.put(",\"call_depth\":");
     out.dec(event.call_depth);
   }
-  if (event.detail_seq == atf::kNoDetail && detail == nullptr) {
-    out.put(",\"detail_seq\":null}\n");
-    return;
-  }
-  out.put(",\"detail_seq\":");
-  if (event.detail_seq == atf::kNoDetail) {
-    out.put("null");
-  } else {
+  if (event.detail_seq != atf::kNoDetail) {
+    out.put(",\"detail_seq\":");
     out.dec(event.detail_seq);
   }
   if (detail != nullptr) {
@@ -283,7 +275,8 @@ void TextEvents::print(TextBuffer& out, size_t thread, const atf::IndexEvent& ev
 }
 
 void print_detail_json(TextBuffer& out, uint64_t seq, const atf::DetailRecord& record) {
-  out.put("{\"detail_seq\":");
+  out.put(kJsonLineStart);
+  out.put("\"detail_seq\":");
   out.dec(seq);
   out.put(",\"index_seq\":");
   out.dec(record.index_seq);

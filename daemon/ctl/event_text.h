@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/ctl/function_texts.h"
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/names.h"
 #include "daemon/ctl/text_out.h"
 #include "daemon/ctl/time_line.h"
@@ -26,11 +27,11 @@ struct PrintedThread {
   bool has_depth = false;  // its events carry a call depth: ATF version 1
 };
 
-// {"thread":0,"tid":4711,"seq":12,"ts_ns":…,"kind":"call","function_id":"0x…","name":"…",
-//  "detail_seq":null}; of ATF version 1 with "call_depth":… before that; with a record:
-// …,"detail":{…}}.
-// On a time line: {"session":"<path>", …,"time_ns":…,"uncertainty_ns":…, with the time since the
-// epoch.
+// {"version":1,"thread":0,"tid":4711,"seq":12,"ts_ns":…,"kind":"call","function_id":"0x…",
+//  "name":"…"}; of ATF version 1 then "call_depth":…; with a record "detail_seq":…, and where it is
+// wanted "detail":{…}.
+// On a time line: {"version":1,"session":"<path>", …,"time_ns":…, the time since the epoch, and
+// "uncertainty_ns":… where the clock was compared.
 class JsonEvents {
  public:
   // A clock that is not null puts the events on a time line, where `time_ns` is their place.
@@ -39,7 +40,7 @@ class JsonEvents {
 
   void print(TextBuffer& out, size_t thread, uint64_t seq, const atf::IndexEvent& event,
              uint64_t time_ns, const atf::DetailRecord* detail);
-  // {"thread":0,"tid":4711,"seq":null,"ts_ns":…,"kind":"stall","stall":"page_wait","last_ns":…,
+  // {"version":1,"thread":0,"tid":4711,"ts_ns":…,"kind":"stall","stall":"page_wait","last_ns":…,
   //  "stalled_ns":…,"joined":1}
   void print(TextBuffer& out, size_t thread, const storage::Stall& stall, uint64_t time_ns);
 
@@ -52,7 +53,7 @@ class JsonEvents {
 
   const NameTable& names_;
   const DeviceClock* const clock_;
-  std::vector<std::string> prefixes_;  // by position: up to and with `"seq":`
+  std::vector<std::string> prefixes_;  // by position: up to the thread's id
   std::vector<bool> has_depth_;        // by position
   FunctionTexts<Text> functions_;
 };

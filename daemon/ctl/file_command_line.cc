@@ -1,4 +1,5 @@
 // The commands that work on files alone, as the command line knows them.
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cctype>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "daemon/ctl/command_line.h"
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/run_collector.h"
 #include "storage/thread_pattern.h"
 
@@ -33,12 +35,36 @@ CLI::Validator thread_check() {
       "", "thread");
 }
 
-bool is_terminal(int fd) {
-  return ::isatty(fd) == 1;
+CLI::Validator moment_check() {
+  return CLI::Validator(
+      [](std::string& word) {
+        const auto moment = parse_moment(word, {});
+        const bool is_one = moment.ok() || moment.code() == Code::kNotFound;
+        return is_one ? std::string() : moment.error().message;
+      },
+      "", "time");
 }
 
-bool wants_color() {
-  return is_terminal(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
+bool is_terminal(int fd) {
+  const char* const term = std::getenv("TERM");
+  return ::isatty(fd) == 1 && (term == nullptr || std::string_view(term) != "dumb");
+}
+
+size_t terminal_columns() {
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) != 1 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
+void add_color(CLI::App* command, Line& line) {
+  command
+      ->add_option("--color", line.color,
+                   "When to colour: auto, on a terminal unless NO_COLOR or TERM=dumb says "
+                   "otherwise (the default), always or never")
+      ->type_name("WHEN")
+      ->transform(one_of<ColorChoice>({{"auto", ColorChoice::kAuto},
+                                       {"always", ColorChoice::kOn},
+                                       {"never", ColorChoice::kOff}}));
 }
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* what) {
@@ -54,6 +80,11 @@ void add_json(CLI::App* command, Line& line) {
 
 namespace {
 
+constexpr char kFromHelp[] =
+    "Only from this time on: 1ms or 2.5s since the start, a time of day such as 14:03:05.250, or a "
+    "number of ns as dump --json prints them (of several captures: since the epoch)";
+constexpr char kUntilHelp[] = "Only up to this time, the same";
+
 // `path` is one of the options: a path, or a list of them.
 template <class Path>
 void add_path(CLI::App* command, Path& path) {
@@ -65,10 +96,12 @@ void add_path(CLI::App* command, Path& path) {
 
 // False, and said, when it is the default and nothing was recorded here.
 template <class Path>
-bool has_capture(const char* name, const Path& path) {
+bool has_capture(const char* name, const Path& path, bool json) {
   if (path != Path{kDefaultRoot} || std::filesystem::exists(kDefaultRoot)) return true;
-  std::cerr << name << ": there is no " << kDefaultRoot
-            << " in this directory: name a capture, or record a program with collectctl run\n";
+  const std::string sentence =
+      "there is no " + std::string(kDefaultRoot) +
+      " in this directory: name a capture, or record a program with collectctl run";
+  Answer{name, json, std::cout, std::cerr}.refuse_briefly({Code::kNotFound, sentence}, kExitUsage);
   return false;
 }
 
@@ -78,11 +111,16 @@ CLI::App* add_offline(CLI::App& app, Line& line, Options& options, Path& path, c
   CLI::App* command = add_command(app, name, what);
   add_path(command, path);
   add_json(command, line);
+  if constexpr (requires { options.color; }) add_color(command, line);
   command->callback([&line, &options, &path, name, run] {
     line.command = [&line, &options, &path, name, run] {
-      if (!has_capture(name, path)) return kExitUsage;
+      if (!has_capture(name, path, line.json)) return kExitUsage;
       options.json = line.json;
-      options.color = wants_color() && !line.json;
+      if constexpr (requires { options.color; }) {
+        options.color = !line.json && wants_color(line.color, ::isatty(STDOUT_FILENO) == 1,
+                                                  std::getenv("NO_COLOR"), std::getenv("TERM"));
+      }
+      if constexpr (requires { options.columns; }) options.columns = terminal_columns();
       options.progress = is_terminal(STDERR_FILENO);
       return run(options, std::cout, std::cerr);
     };
@@ -96,14 +134,12 @@ void add_selection(CLI::App* command, ExportSelection& selection, const std::str
     return when.empty() ? text
                         : when + ": " + static_cast<char>(std::tolower(text[0])) + text.substr(1);
   };
-  command
-      ->add_option("--from", selection.from_ns,
-                   help("Only from this time on, in ns (of several captures: since the epoch)"))
-      ->type_name("NS")
-      ->check(whole_number());
-  command->add_option("--until", selection.until_ns, help("Only up to this time, in ns (the same)"))
-      ->type_name("NS")
-      ->check(whole_number());
+  command->add_option("--from", selection.when.from, help(kFromHelp))
+      ->type_name("TIME")
+      ->check(moment_check());
+  command->add_option("--until", selection.when.until, help(kUntilHelp))
+      ->type_name("TIME")
+      ->check(moment_check());
   command->add_option("--thread", selection.threads, help(kThreadHelp))
       ->type_name("THREAD")
       ->check(thread_check())
@@ -111,12 +147,6 @@ void add_selection(CLI::App* command, ExportSelection& selection, const std::str
   command->add_option("--function", selection.functions, help(kFunctionHelp))
       ->type_name("FUNCTION")
       ->allow_extra_args(false);
-}
-
-bool is_in_order(const char* name, const ExportSelection& selection) {
-  if (selection.until_ns >= selection.from_ns) return true;
-  std::cerr << name << ": --until lies before --from\n";
-  return false;
 }
 
 void add_convert(CLI::App& app, Line& line) {
@@ -174,17 +204,19 @@ void add_convert(CLI::App& app, Line& line) {
   add_json(command, line);
   command->callback([&line] {
     line.command = [&line] {
+      const Answer answer{"convert", line.json, std::cout, std::cerr};
       if (line.convert.atf_version && line.convert.to != Target::kAtf) {
-        std::cerr << "convert: --atf-version is for --to atf\n";
-        return 2;
+        return answer.refuse_briefly({Code::kInvalidArgument, "--atf-version is for --to atf"},
+                                     kExitUsage);
       }
       const ExportSelection& selection = line.convert.selection;
       if (!is_view(line.convert.to) && (selection.is_part() || !selection.functions.empty())) {
-        std::cerr << "convert: --from, --until, --thread and --function are for viewers: --to "
-                     "perfetto, chrome, speedscope, folded, pprof or html\n";
-        return 2;
+        return answer.refuse_briefly(
+            {Code::kInvalidArgument,
+             "--from, --until, --thread and --function are for viewers: --to perfetto, chrome, "
+             "speedscope, folded, pprof or html"},
+            kExitUsage);
       }
-      if (!is_in_order("convert", selection)) return kExitUsage;
       line.convert.json = line.json;
       line.convert.progress = is_terminal(STDERR_FILENO);
       return convert(line.convert, std::cout, std::cerr);
@@ -210,8 +242,7 @@ void add_open(CLI::App& app, Line& line) {
   command->add_flag("--no-browser", open.no_browser, "Only make the page, and print its address");
   command->callback([&line, &open] {
     line.command = [&open] {
-      if (!is_in_order("open", open.page.selection)) return kExitUsage;
-      if (!has_capture("open", open.page.inputs)) return kExitUsage;
+      if (!has_capture("open", open.page.inputs, false)) return kExitUsage;
       open.page.progress = is_terminal(STDERR_FILENO);
       return open_page(open, std::cout, std::cerr);
     };
@@ -284,11 +315,12 @@ void add_report_choices(CLI::App* reporter, Line& line) {
       ->type_name("FUNCTION");
   reporter->add_option("--diff", line.report.other, "What is different in this other capture")
       ->type_name("PATH");
-  reporter
-      ->add_option("--from", line.report.from,
-                   "Only from here on: 1ms or 2.5s since the start, 14:03:05, or ns as dump")
-      ->type_name("TIME");
-  reporter->add_option("--to", line.report.to, "Only up to here, the same")->type_name("TIME");
+  reporter->add_option("--from", line.report.when.from, kFromHelp)
+      ->type_name("TIME")
+      ->check(moment_check());
+  reporter->add_option("--to", line.report.when.until, kUntilHelp)
+      ->type_name("TIME")
+      ->check(moment_check());
   reporter->add_flag("--percentiles", line.report.percentiles,
                      "With columns of how long the calls took: p50, p95, p99");
   reporter->footer(
@@ -317,14 +349,12 @@ void add_file_commands(CLI::App& app, Line& line) {
       ->type_name("THREAD")
       ->check(thread_check())
       ->allow_extra_args(false);
-  dumper
-      ->add_option("--from", line.dump.from_ns,
-                   "Only from this time on, in ns (of merged sessions: since the epoch)")
-      ->type_name("NS")
-      ->check(whole_number());
-  dumper->add_option("--to", line.dump.to_ns, "Only up to this time, in ns (the same)")
-      ->type_name("NS")
-      ->check(whole_number());
+  dumper->add_option("--from", line.dump.when.from, kFromHelp)
+      ->type_name("TIME")
+      ->check(moment_check());
+  dumper->add_option("--to", line.dump.when.until, kUntilHelp)
+      ->type_name("TIME")
+      ->check(moment_check());
   dumper->add_option("--function", line.dump.functions, kFunctionHelp)
       ->type_name("FUNCTION")
       ->allow_extra_args(false);

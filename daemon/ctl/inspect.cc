@@ -211,11 +211,13 @@ void print_unknown(TextOut& out, const Trace& trace, bool json) {
   const Bytes content = trace.threads[0].index.bytes();
   const Bytes shown = content.first(std::min(kShownBytes, content.size()));
   if (json) {
-    out.put("{\"path\":");
-    out.json_string(trace.path);
-    out.put(",\"format\":null,\"result\":\"rejected\",\"begins_with\":\"");
-    out.hex_bytes(shown);
-    out.put("\"}\n");
+    TextBuffer hex;
+    hex.hex_bytes(shown);
+    Json document = json_document();
+    document["path"] = trace.path;
+    document["result"] = "rejected";
+    document["begins_with"] = hex.text();
+    out.put(json_line(document));
     return;
   }
   out.printable(trace.path);
@@ -233,8 +235,7 @@ void print_unknown(TextOut& out, const Trace& trace, bool json) {
 int inspect(const InspectOptions& options, std::ostream& out, std::ostream& err) {
   auto trace = open_trace(options.path);
   if (!trace) {
-    err << "inspect: " << to_string(trace.error()) << "\n";
-    return 2;
+    return Answer{"inspect", options.json, out, err}.refuse(trace.error(), 2);
   }
   if (!trace->choice.empty()) err << "inspect: " << printable_sentence(trace->choice) << "\n";
   (void)say_unopened("inspect", *trace, err);
@@ -250,7 +251,7 @@ int inspect(const InspectOptions& options, std::ostream& out, std::ostream& err)
   }
   const TraceReport report = check_trace(*trace, progress_line(err, options.progress));
   if (options.json) {
-    print_inspection_json(*trace, report, text);
+    text.put(json_line(inspection_json(*trace, report)));
   } else {
     TextInspection(options, *trace, report, text).print();
   }

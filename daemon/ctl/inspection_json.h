@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/session_files.h"
-#include "daemon/ctl/text_out.h"
 #include "daemon/ctl/time_line.h"
 #include "daemon/ctl/trace_check.h"
 
@@ -17,6 +17,6 @@ std::string_view first_sentence(const atf::ThreadReport& thread);
 // Where the manifest says how its clock relates to others.
 std::optional<DeviceClock> device_clock_of(const Trace& trace);
 
-void print_inspection_json(const Trace& trace, const TraceReport& report, TextOut& out);
+Json inspection_json(const Trace& trace, const TraceReport& report);
 
 }  // namespace collect::ctl

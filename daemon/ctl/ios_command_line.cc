@@ -69,6 +69,7 @@ void add_ios_commands(CLI::App& app, Line& line) {
   doctor->callback([&line] {
     line.command = [&line] {
       line.ios.json = line.json;
+      line.ios.columns = terminal_columns();
       return ios_doctor(line.ios, std::cout, std::cerr);
     };
   });

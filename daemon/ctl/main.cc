@@ -1,6 +1,7 @@
 // collectctl: the command line. Options to option structs, and exit codes. Here is `run`; the
 // commands for phones are declared in android_command_line.cc, those that talk to a collector in
 // online_command_line.cc, those for files in file_command_line.cc.
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 
 #include "daemon/ctl/client.h"
 #include "daemon/ctl/command_line.h"
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/leftovers.h"
 #include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text.h"
@@ -125,6 +127,7 @@ void add_doctor(CLI::App& app, Line& line) {
     line.command = [&line] {
       line.doctor.control = run_control(line.control, "");
       line.doctor.json = line.json;
+      line.doctor.columns = terminal_columns();
       return doctor(line.doctor, std::cout);
     };
   });
@@ -160,26 +163,71 @@ std::vector<std::string> split_off_program(const CLI::App& app, const CLI::App* 
   return ours;
 }
 
-int wrong_usage(const CLI::App& app, const std::string& message) {
+int wrong_usage(const CLI::App& app, const std::string& message, bool json) {
   std::string command = app.get_name();
   for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
     at = at->get_subcommands().front();
     command += " " + at->get_name();
   }
-  std::cerr << "collectctl: " << printable_sentence(message) << "; see " << command << " --help\n";
   const bool is_run = command == "collectctl run" || command == "collectctl android run" ||
                       command == "collectctl ios run";
+  const std::string sentence = message + "; see " + command + " --help";
+  if (json) {
+    // Where the answer would have stood: the output of run is that of its program.
+    (is_run ? std::cerr : std::cout) << error_line({Code::kInvalidArgument, sentence});
+  } else {
+    std::cerr << "collectctl: " << printable_sentence(sentence) << "\n";
+  }
   return is_run ? kExitRunFailed : kExitUsage;
 }
 
-// " (did you mean report?)", if a command has nearly that name.
-std::string did_you_mean(const CLI::App& app, const std::string& word) {
-  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
-  std::vector<std::string> names;
-  for (const CLI::App* command : commands) names.push_back(command->get_name());
+// " (did you mean report?)", if one of the names is nearly that word.
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& names) {
   const std::vector<std::string_view> candidates(names.begin(), names.end());
   const std::string_view near = nearest_word(word, candidates.data(), candidates.size());
   return near.empty() ? "" : " (did you mean " + std::string(near) + "?)";
+}
+
+std::string did_you_mean(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return did_you_mean(word, names);
+}
+
+// The same of an option, whose dashes make nothing nearer.
+std::string nearest_option(const std::string& word, const std::vector<std::string>& names) {
+  std::string near = did_you_mean(word.substr(2), names);
+  if (!near.empty()) near.insert(near.find("mean ") + 5, "--");
+  return near;
+}
+
+// The first option that the command does not know, where CLI11 would list all that it did not
+// expect.
+std::string unknown_option(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  std::vector<std::string> names;
+  for (const CLI::App* at = command; at != nullptr; at = at->get_parent()) {
+    for (const CLI::Option* option : at->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back(name);
+    }
+  }
+  for (const std::string& argument : arguments) {
+    if (argument == "--") break;
+    if (!argument.starts_with("-") || argument == "-") continue;
+    const bool is_long = argument.starts_with("--");
+    const std::string word =
+        is_long ? argument.substr(0, argument.find('=')) : argument.substr(0, 2);
+    bool is_known = false;
+    for (const CLI::App* at = command; at != nullptr; at = at->get_parent()) {
+      is_known = is_known || at->get_option_no_throw(word) != nullptr;
+    }
+    if (is_known) continue;
+    return "there is no option " + word + (is_long ? nearest_option(word, names) : "");
+  }
+  return "";
 }
 
 // What is wrong with the words up to the command, if anything. CLI11 would say that none is there.
@@ -219,20 +267,25 @@ int parse_and_run(int argc, char** argv) {
     arguments.erase(arguments.begin());
     arguments.emplace_back("--help");
   }
+  const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
   if (const std::string wrong = wrong_beginning(app, arguments); !wrong.empty()) {
-    return wrong_usage(app, wrong);
+    return wrong_usage(app, wrong, json);
   }
+  const std::vector<std::string> given = arguments;
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
     app.parse(arguments);
   } catch (const CLI::Success& help) {
     std::signal(SIGPIPE, SIG_IGN);
     return app.exit(help);
+  } catch (const CLI::ExtrasError& error) {
+    const std::string unknown = unknown_option(app, given);
+    return wrong_usage(app, unknown.empty() ? error.what() : unknown, json);
   } catch (const CLI::ParseError& error) {
-    return wrong_usage(app, error.what());
+    return wrong_usage(app, error.what(), json);
   }
   if (run->parsed() && line.run.command.empty()) {
-    return wrong_usage(app, "the program to run is missing");
+    return wrong_usage(app, "the program to run is missing", json);
   }
   if (!line.takes_signals) {
     // A reader that goes away ends our output, not the process; a traced program keeps the default.

@@ -11,7 +11,7 @@
 namespace collect::ctl {
 namespace {
 
-using Json = nlohmann::json;
+using LenientJson = nlohmann::json;
 
 // Inside strings, raw control characters become escapes and bytes above 0x7F that do not parse as
 // UTF-8 later are replaced; outside, nothing changes.
@@ -47,41 +47,41 @@ std::string forgive(std::string_view text, bool replace_high_bytes) {
   return out;
 }
 
-Json parse_leniently(std::string_view text) {
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+LenientJson parse_leniently(std::string_view text) {
+  LenientJson json = LenientJson::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) {
-    json = Json::parse(forgive(text, false), nullptr, /*allow_exceptions=*/false);
+    json = LenientJson::parse(forgive(text, false), nullptr, /*allow_exceptions=*/false);
   }
   if (json.is_discarded()) {
-    json = Json::parse(forgive(text, true), nullptr, /*allow_exceptions=*/false);
+    json = LenientJson::parse(forgive(text, true), nullptr, /*allow_exceptions=*/false);
   }
   return json;
 }
 
-std::optional<uint64_t> number(const Json& object, const char* key) {
+std::optional<uint64_t> number(const LenientJson& object, const char* key) {
   const auto it = object.find(key);
   if (it == object.end() || !it->is_number_unsigned()) return std::nullopt;
   return it->get<uint64_t>();
 }
 
-std::optional<uint32_t> number32(const Json& object, const char* key) {
+std::optional<uint32_t> number32(const LenientJson& object, const char* key) {
   const auto value = number(object, key);
   if (!value || *value > UINT32_MAX) return std::nullopt;
   return static_cast<uint32_t>(*value);
 }
 
-std::string text_of(const Json& object, const char* key) {
+std::string text_of(const LenientJson& object, const char* key) {
   const auto it = object.find(key);
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
-const Json& list_of(const Json& object, const char* key) {
-  static const Json kEmpty = Json::array();
+const LenientJson& list_of(const LenientJson& object, const char* key) {
+  static const LenientJson kEmpty = LenientJson::array();
   const auto it = object.find(key);
   return it != object.end() && it->is_array() ? *it : kEmpty;
 }
 
-std::optional<uint64_t> hex_id(const Json& value) {
+std::optional<uint64_t> hex_id(const LenientJson& value) {
   if (!value.is_string()) return std::nullopt;
   const auto& text = value.get_ref<const std::string&>();
   if (text.size() < 3 || text.size() > 18 || text[0] != '0' || (text[1] != 'x' && text[1] != 'X')) {
@@ -96,7 +96,7 @@ std::optional<uint64_t> hex_id(const Json& value) {
 
 class Parse {
  public:
-  explicit Parse(const Json& json) : json_(json) {}
+  explicit Parse(const LenientJson& json) : json_(json) {}
 
   SessionManifest run() {
     out_.format_version = text_of(json_, "format_version");
@@ -125,7 +125,7 @@ class Parse {
 
   void threads() {
     size_t i = 0;
-    for (const Json& item : list_of(json_, "threads")) {
+    for (const LenientJson& item : list_of(json_, "threads")) {
       const size_t at = i++;
       const auto id = item.is_object() ? number32(item, "id") : std::nullopt;
       if (!id) {
@@ -155,7 +155,7 @@ class Parse {
 
   void modules() {
     size_t i = 0;
-    for (const Json& item : list_of(json_, "modules")) {
+    for (const LenientJson& item : list_of(json_, "modules")) {
       const size_t at = i++;
       const auto id = item.is_object() ? number32(item, "module_id") : std::nullopt;
       if (!id) {
@@ -168,7 +168,7 @@ class Parse {
 
   void symbols() {
     size_t i = 0;
-    for (const Json& item : list_of(json_, "symbols")) {
+    for (const LenientJson& item : list_of(json_, "symbols")) {
       const size_t at = i++;
       const auto value = item.is_object() ? item.find("function_id") : item.end();
       const auto id = item.is_object() && value != item.end() ? hex_id(*value) : std::nullopt;
@@ -187,7 +187,7 @@ class Parse {
 
   void losses() {
     size_t i = 0;
-    for (const Json& item : list_of(json_, "gaps")) {
+    for (const LenientJson& item : list_of(json_, "gaps")) {
       const size_t at = i++;
       const auto thread = item.is_object() ? number32(item, "thread") : std::nullopt;
       const auto lost = item.is_object() ? number(item, "lost") : std::nullopt;
@@ -202,7 +202,7 @@ class Parse {
     std::stable_sort(out_.gaps.begin(), out_.gaps.end(),
                      [](const auto& a, const auto& b) { return a.thread < b.thread; });
     stalls();
-    for (const Json& item : list_of(json_, "input_missing")) {
+    for (const LenientJson& item : list_of(json_, "input_missing")) {
       if (!item.is_object()) continue;
       out_.input_missing.push_back({text_of(item, "what"), number(item, "count").value_or(0)});
     }
@@ -218,7 +218,7 @@ class Parse {
 
   void stalls() {
     size_t i = 0;
-    for (const Json& item : list_of(json_, "stalls")) {
+    for (const LenientJson& item : list_of(json_, "stalls")) {
       const size_t at = i++;
       const bool is_object = item.is_object();
       const uint64_t first_ns = is_object ? number(item, "first_ns").value_or(0) : 0;
@@ -240,7 +240,7 @@ class Parse {
     });
   }
 
-  const Json& json_;
+  const LenientJson& json_;
   SessionManifest out_;
 };
 
@@ -262,7 +262,7 @@ Result<SessionManifest> SessionManifest::parse(std::string_view text) {
   if (const Status shape = check_json_shape(text, storage::kManifestShape); !shape.ok()) {
     return Error{shape.code(), "the manifest " + shape.error().message};
   }
-  const Json json = parse_leniently(text);
+  const LenientJson json = parse_leniently(text);
   if (json.is_discarded() || !json.is_object()) {
     return Error{Code::kDamaged, "the manifest is no JSON object"};
   }

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "daemon/ctl/client.h"
 #include "daemon/ctl/command_line.h"
+#include "daemon/ctl/stored_sessions.h"
 #include "daemon/ctl/text.h"
 
 namespace collect::ctl {
@@ -40,7 +42,7 @@ Online online(const Line& line) {
     control.address = variable != nullptr ? variable : default_control_address();
   }
   add_from_environment(control);
-  return {control, line.json, is_terminal(STDOUT_FILENO), std::cout, std::cerr};
+  return {control, line.json, is_terminal(STDOUT_FILENO), std::cout, std::cerr, terminal_columns()};
 }
 
 CLI::Validator duration_check() {
@@ -64,6 +66,13 @@ CLI::App* add_online(CLI::App& app, Line& line, const char* name, const char* wh
   command->callback(
       [&line, run = std::move(run)] { line.command = [&line, run] { return run(online(line)); }; });
   return command;
+}
+
+// Also of a directory that is missing; tags and names of sessions may have a slash within.
+bool is_path(const std::string& word) {
+  std::error_code ignored;
+  return word.starts_with("/") || word.starts_with("./") || word.starts_with("../") ||
+         std::filesystem::is_directory(word, ignored);
 }
 
 void add_agent_commands(CLI::App& app, Line& line) {
@@ -127,15 +136,25 @@ void add_rules(CLI::App& app, Line& line) {
       ->type_name("FILE");
   rules->footer(
       "The first rule that matches an agent applies. Rules survive a restart of the collector.\n"
-      "Example: echo '{\"rules\": [{\"target\": {\"processName\": \"render*\"}, \"action\":\n"
-      "         \"ACTION_RECORD\", \"duration\": \"60s\"}]}' | collectctl rules --set -");
+      "Example: echo '{\"rules\": [{\"target\": {\"process_name\": \"render*\"}, \"action\":\n"
+      "         \"record\", \"duration_s\": 60}]}' | collectctl rules --set -");
 }
 
 void add_session_commands(CLI::App& app, Line& line) {
-  CLI::App* sessions =
-      add_online(app, line, "sessions", "List the recordings, the newest first",
-                 [&line](const Online& to) { return list_sessions(to, line.filter); });
-  sessions->add_option("FILTER", line.filter, "Process name, pid, device id or tag");
+  CLI::App* sessions = add_online(
+      app, line, "sessions", "List the recordings of the collector, or those below a directory",
+      [&line](const Online& to) {
+        if (!is_path(line.filter)) return list_sessions(to, line.filter);
+        const StoredSessionsOptions stored{line.filter, to.json, is_terminal(STDERR_FILENO),
+                                           to.columns};
+        return list_stored_sessions(stored, to.out, to.err);
+      });
+  sessions->add_option("FILTER", line.filter,
+                       "Process name, pid, device id or tag; or a directory, whose sessions are "
+                       "listed without a collector");
+  sessions->footer(
+      "The newest first. A word that names a directory, or begins with / or ./, is a directory.\n"
+      "Example: collectctl sessions ada_traces");
   add_start(app, line);
   CLI::App* stop = add_online(app, line, "stop", "Stop recordings and seal their files",
                               [&line](const Online& to) { return stop_session(to, line.name); });
@@ -273,8 +292,7 @@ void add_trigger(CLI::App& app, Line& line) {
       *trigger, line, "set", "Set the trigger, in place of the triggers before",
       [&line](const Online& to) {
         if (line.trigger.functions.empty() && line.trigger.counter.empty()) {
-          return failed(to.err,
-                        {Code::kInvalidArgument, "say --function, or --counter and --above"});
+          return failed(to, {Code::kInvalidArgument, "say --function, or --counter and --above"});
         }
         line.trigger.longer_than = duration_of(line.longer_than);
         line.trigger.duration = duration_of(line.duration);

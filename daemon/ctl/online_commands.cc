@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "daemon/ctl/client.h"
-#include "daemon/ctl/json.h"
+#include "daemon/ctl/message_json.h"
 #include "daemon/ctl/online_output.h"
 #include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text.h"
@@ -11,7 +11,7 @@
 namespace collect::ctl {
 namespace {
 
-std::string agent_table(std::vector<api::Agent> agents) {
+std::string agent_table(std::vector<api::Agent> agents, size_t columns) {
   Table table({"AGENT", "STATE", "PROCESS", "PID", "DEVICE", "DETAIL", "SESSION", "STATUS"});
   table.right(3);
   // Who is here comes first, in the order in which they came.
@@ -27,25 +27,22 @@ std::string agent_table(std::vector<api::Agent> agents) {
     } else if (status.empty()) {
       status = printable_sentence(agent.address());
     }
-    table.add({short_name(agent.name()), std::string(state_word(agent.state())),
-               printable(agent.process_name()), agent.pid() == 0 ? "" : std::to_string(agent.pid()),
-               printable(device), std::string(mode_word(agent.detail())),
-               short_name(agent.session()), status});
+    table.add({short_name(agent.name()), state_word(agent.state()), printable(agent.process_name()),
+               agent.pid() == 0 ? "" : std::to_string(agent.pid()), printable(device),
+               mode_word(agent.detail()), short_name(agent.session()), status});
   }
-  return table.text();
+  return table.text(columns);
 }
 
 std::string watch_line(const api::Session& session) {
   const double seconds = session_seconds(session);
-  std::string line = short_name(session.name()) + "  " + std::string(state_word(session.state())) +
-                     "  " + short_duration(seconds) + "  " + with_thousands(session.events()) +
-                     " events";
+  std::string line = short_name(session.name()) + "  " + state_word(session.state()) + "  " +
+                     short_duration(seconds) + "  " + with_thousands(session.events()) + " events";
   if (seconds > 0) line += " (" + short_rate(static_cast<double>(session.events()) / seconds) + ")";
   line += "  " + std::to_string(session.threads()) +
           (session.threads() == 1 ? " thread  " : " threads  ") +
-          with_thousands(session.detail_records()) + " detail (" +
-          std::string(mode_word(session.detail())) + ")  " +
-          short_bytes(session.stored_bytes() + session.container_bytes());
+          with_thousands(session.detail_records()) + " detail (" + mode_word(session.detail()) +
+          ")  " + short_bytes(session.stored_bytes() + session.container_bytes());
   line += "  lost " + loss_count(session);
   if (!session.status().empty()) line += "  " + printable_sentence(session.status());
   return line;
@@ -58,7 +55,7 @@ int watch_session(const Online& online, const WatchOptions& options) {
       client.watch_session(options.session, options.interval, [&](const api::Session& session) {
         last = session;
         if (online.json) {
-          online.out << to_json(session) << "\n";
+          online.out << message_line(session);
         } else if (online.terminal) {
           restart_line(online.out);
           online.out << watch_line(session);
@@ -69,7 +66,7 @@ int watch_session(const Online& online, const WatchOptions& options) {
         return online.out.good();
       });
   if (online.terminal && !online.json && !last.name().empty()) online.out << "\n";
-  if (!status.ok()) return failed(online.err, status.error());
+  if (!status.ok()) return failed(online, status.error());
   if (!online.json && is_sealed(last)) online.out << "files: " << printable(last.path()) << "\n";
   online.out.flush();
   return last.state() == api::SESSION_STATE_FAILED ? kExitFailed : kExitOk;
@@ -79,7 +76,7 @@ int watch_agents(const Online& online, const WatchOptions& options) {
   Client client(online.control);
   const Status status = client.watch_agents(options.filter, [&](const api::AgentEvent& event) {
     if (online.json) {
-      online.out << to_json(event) << "\n";
+      online.out << message_line(event);
     } else if (event.has_agent()) {
       const api::Agent& agent = event.agent();
       online.out << event_word(event.kind()) << "  " << short_name(agent.name()) << "  "
@@ -92,7 +89,7 @@ int watch_agents(const Online& online, const WatchOptions& options) {
     online.out.flush();
     return online.out.good();
   });
-  return status.ok() ? kExitOk : failed(online.err, status.error());
+  return status.ok() ? kExitOk : failed(online, status.error());
 }
 
 std::string manifest_text(const api::Manifest& manifest) {
@@ -139,19 +136,27 @@ std::string manifest_text(const api::Manifest& manifest) {
 
 }  // namespace
 
-int failed(std::ostream& err, const Error& error) {
-  err << "collectctl: " << printable_sentence(error.message) << "\n";
+int failed(std::ostream& err, const Error& error, bool json) {
+  if (json) {
+    err << error_line(error);
+  } else {
+    err << "collectctl: " << printable_sentence(error.message) << "\n";
+  }
   err.flush();
   return kExitFailed;
 }
 
+int failed(const Online& online, const Error& error) {
+  return failed(online.json ? online.out : online.err, error, online.json);
+}
+
 int list_agents(const Online& online, const std::string& filter) {
   Result<std::vector<api::Agent>> agents = Client(online.control).agents(filter);
-  if (!agents.ok()) return failed(online.err, agents.error());
+  if (!agents.ok()) return failed(online, agents.error());
   api::ListAgentsResponse response;
   for (const api::Agent& agent : *agents) *response.add_agents() = agent;
   return print(online, response, [&]() -> std::string {
-    if (!agents->empty()) return agent_table(*agents);
+    if (!agents->empty()) return agent_table(*agents, online.columns);
     return filter.empty() ? "no agents; start one with: collectctl run -- ./program\n"
                           : "no agent matches\n";
   });
@@ -159,23 +164,29 @@ int list_agents(const Online& online, const std::string& filter) {
 
 int attach_agent(const Online& online, const std::string& address) {
   const Result<api::Agent> agent = Client(online.control).attach(address);
-  if (!agent.ok()) return failed(online.err, agent.error());
-  return print(online, *agent, [&] { return agent_table({*agent}); });
+  if (!agent.ok()) return failed(online, agent.error());
+  return print(online, *agent, [&] { return agent_table({*agent}, online.columns); });
 }
 
 int detach_agent(const Online& online, const std::string& name) {
   const Result<api::Agent> agent = Client(online.control).detach(name);
-  if (!agent.ok()) return failed(online.err, agent.error());
-  return print(online, *agent, [&] { return agent_table({*agent}); });
+  if (!agent.ok()) return failed(online, agent.error());
+  return print(online, *agent, [&] { return agent_table({*agent}, online.columns); });
 }
 
 int list_sessions(const Online& online, const std::string& filter) {
   Result<std::vector<api::Session>> sessions = Client(online.control).sessions(filter);
-  if (!sessions.ok()) return failed(online.err, sessions.error());
+  if (!sessions.ok()) {
+    Error error = sessions.error();
+    if (error.code == Code::kUnavailable) {
+      error.message += "; without one, collectctl sessions DIR lists those below a directory";
+    }
+    return failed(online, error);
+  }
   api::ListSessionsResponse response;
   for (const api::Session& session : *sessions) *response.add_sessions() = session;
   return print(online, response, [&]() -> std::string {
-    if (!sessions->empty()) return session_table(*sessions);
+    if (!sessions->empty()) return session_table(*sessions, online.columns);
     return filter.empty() ? "no sessions yet\n" : "no session matches\n";
   });
 }
@@ -188,11 +199,11 @@ int show_manifest(const Online& online, const std::string& session) {
       json += part;
       return Status();
     });
-    if (!end.ok()) return failed(online.err, end.error());
+    if (!end.ok()) return failed(online, end.error());
     online.out << printable_json(json);
   } else {
     const Result<api::Manifest> manifest = client.manifest(session);
-    if (!manifest.ok()) return failed(online.err, manifest.error());
+    if (!manifest.ok()) return failed(online, manifest.error());
     online.out << manifest_text(*manifest);
   }
   online.out.flush();
@@ -205,7 +216,7 @@ int watch(const Online& online, const WatchOptions& options) {
 
 int show_stats(const Online& online) {
   const Result<api::Stats> stats = Client(online.control).stats();
-  if (!stats.ok()) return failed(online.err, stats.error());
+  if (!stats.ok()) return failed(online, stats.error());
   return print(online, *stats, [&] {
     Table table({"collectord " + printable(stats->version()), ""});
     table.add({"root", printable(stats->root())});
@@ -224,7 +235,7 @@ int show_stats(const Online& online) {
     table.add({"detail records", with_thousands(stats->detail_records_stored())});
     table.add({"disk free", short_bytes(stats->disk_free_bytes())});
     table.add({"memory", short_bytes(stats->resident_bytes())});
-    return table.text();
+    return table.text(online.columns);
   });
 }
 

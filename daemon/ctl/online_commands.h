@@ -21,10 +21,11 @@ inline constexpr int kExitUsage = 2;
 // Where a command talks to and prints to.
 struct Online {
   ControlTarget control;
-  bool json = false;      // protobuf JSON, one message a line
+  bool json = false;      // message_json.h, one message a line
   bool terminal = false;  // standard output is one: live lines may be rewritten
   std::ostream& out;
   std::ostream& err;
+  size_t columns = 0;  // of the terminal; 0: standard output is none
 };
 
 struct DetailOptions {
@@ -92,7 +93,9 @@ int set_rules(const Online& online, const std::string& file);
 int watch(const Online& online, const WatchOptions& options);
 int show_stats(const Online& online);
 
-// Prints "collectctl: <message>" and returns kExitFailed.
-int failed(std::ostream& err, const Error& error);
+// Prints "collectctl: <message>", or with json the error as an object, and returns kExitFailed.
+int failed(std::ostream& err, const Error& error, bool json = false);
+// The same where the command prints: as an object to the output stream.
+int failed(const Online& online, const Error& error);
 
 }  // namespace collect::ctl

@@ -1,21 +1,21 @@
-// How the online commands print: a table for people, protobuf JSON for programs.
+// How the online commands print: a table for people, the message as JSON for programs.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/json.h"
+#include "daemon/ctl/message_json.h"
 #include "daemon/ctl/online_commands.h"
 #include "daemon/ctl/text.h"
 
 namespace collect::ctl {
 
-std::string session_table(const std::vector<control::v1::Session>& sessions);
+std::string session_table(const std::vector<control::v1::Session>& sessions, size_t columns = 0);
 
 template <class Message, class Human>
 int print(const Online& online, const Message& message, Human&& human) {
   if (online.json) {
-    online.out << to_json(message) << "\n";
+    online.out << message_line(message);
   } else {
     online.out << human();
   }
@@ -28,7 +28,7 @@ int print(const Online& online, const Message& message, Human&& human) {
 template <class Response, class Cells>
 int print_outcomes(const Online& online, const Result<Response>& response,
                    const std::vector<std::string>& columns, const Cells& cells) {
-  if (!response.ok()) return failed(online.err, response.error());
+  if (!response.ok()) return failed(online, response.error());
   int code = response->outcomes().empty() ? kExitFailed : kExitOk;
   for (const auto& outcome : response->outcomes()) {
     if (outcome.has_error()) code = kExitFailed;
@@ -41,7 +41,7 @@ int print_outcomes(const Online& online, const Result<Response>& response,
       row.push_back(outcome.has_error() ? printable_sentence(outcome.error().message()) : "ok");
       table.add(std::move(row));
     }
-    return table.text();
+    return table.text(online.columns);
   });
   return code;
 }

@@ -159,6 +159,7 @@ int open_page(const OpenOptions& options, std::ostream& out, std::ostream& err) 
     remove_old_pages(*directory);
   }
   std::ostringstream sizes;  // of the page: nobody asked
+  page.command = "open";
   const int converted = convert(page, sizes, err);
   if (converted == 2 || !fs::exists(page.output, ignored)) return converted;
   const std::string address = file_address(fs::absolute(page.output, ignored).string());

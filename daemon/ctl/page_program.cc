@@ -87,7 +87,7 @@ Status make_page(const web::PageRequest& request, ByteSink& out) {
   if (!session.ok()) return session.error();
   ExportedSessions sessions;
   sessions.push_back(std::move(*session));
-  return export_page(sessions, {}, {request.can_change}, out, log);
+  return export_page(sessions, {request.can_change}, out, log);
 }
 
 int serve() {

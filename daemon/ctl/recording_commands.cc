@@ -11,19 +11,23 @@ namespace {
 
 template <class Response>
 int print_sessions(const Online& online, const Result<Response>& response) {
-  if (!response.ok()) return failed(online.err, response.error());
+  if (!response.ok()) return failed(online, response.error());
   int code = kExitOk;
   print(online, *response, [&] {
     std::vector<api::Session> sessions;
     for (const api::RecordingOutcome& outcome : response->outcomes()) {
       if (outcome.has_session()) sessions.push_back(outcome.session());
     }
-    return session_table(sessions);
+    return session_table(sessions, online.columns);
   });
   for (const api::RecordingOutcome& outcome : response->outcomes()) {
     if (!outcome.has_error()) continue;
-    code = failed(online.err, {Code::kUnavailable,
-                               short_name(outcome.agent()) + ": " + outcome.error().message()});
+    if (online.json) {  // it is in the outcomes
+      code = kExitFailed;
+      continue;
+    }
+    code = failed(online, {Code::kUnavailable,
+                           short_name(outcome.agent()) + ": " + outcome.error().message()});
   }
   return code;
 }
@@ -35,7 +39,7 @@ void set_duration(google::protobuf::Duration* field, std::chrono::nanoseconds va
 
 constexpr size_t kMaxRulesFileBytes = 4u << 20;
 
-// As GetRules gives them: JSON. "-": standard input.
+// As show_rules prints them. "-": standard input.
 Result<api::SetRulesRequest> read_rules(const std::string& file) {
   std::ifstream opened;
   if (file != "-") opened.open(file);
@@ -69,7 +73,7 @@ int print_detail(const Online& online, const DetailOptions& options,
   const int code = print_outcomes(
       online, response, {"AGENT", "SESSION", "DETAIL", "PRE-ROLL", "FUNCTIONS", "RESULT"},
       [&options](const api::DetailOutcome& outcome) -> std::vector<std::string> {
-        return {short_name(outcome.session()), std::string(mode_word(outcome.detail())),
+        return {short_name(outcome.session()), mode_word(outcome.detail()),
                 with_thousands(outcome.pre_roll_records()),
                 options.functions.empty() ? "all" : std::to_string(outcome.functions_matched())};
       });
@@ -82,19 +86,6 @@ int print_detail(const Online& online, const DetailOptions& options,
   }
   online.err.flush();
   return code;
-}
-
-std::string_view event_word(api::Trigger::Event event) {
-  switch (event) {
-    case api::Trigger::EVENT_LONG_CALL:
-      return "long call";
-    case api::Trigger::EVENT_EXCEPTION:
-      return "exception";
-    case api::Trigger::EVENT_COUNTER:
-      return "counter";
-    default:
-      return "call";
-  }
 }
 
 // Its functions, or its counter and the bound.
@@ -130,18 +121,18 @@ int stop_session(const Online& online, const std::string& word) {
 
 int show_rules(const Online& online) {
   const Result<api::Rules> rules = Client(online.control).rules();
-  if (!rules.ok()) return failed(online.err, rules.error());
+  if (!rules.ok()) return failed(online, rules.error());
   // There is one way to write them: what is printed can be given back.
-  online.out << to_json(*rules) << "\n";
+  online.out << message_line(*rules);
   online.out.flush();
   return kExitOk;
 }
 
 int set_rules(const Online& online, const std::string& file) {
   const Result<api::SetRulesRequest> request = read_rules(file);
-  if (!request.ok()) return failed(online.err, request.error());
+  if (!request.ok()) return failed(online, request.error());
   const Result<api::Rules> rules = Client(online.control).set_rules(*request);
-  if (!rules.ok()) return failed(online.err, rules.error());
+  if (!rules.ok()) return failed(online, rules.error());
   return print(online, *rules, [&]() -> std::string {
     const int count = rules->rules_size();
     if (count == 0) return "no rules any more\n";
@@ -197,24 +188,23 @@ int set_trigger(const Online& online, const TriggerOptions& options) {
 
 int show_triggers(const Online& online, const std::string& target) {
   const auto response = Client(online.control).triggers(target);
-  if (!response.ok()) return failed(online.err, response.error());
+  if (!response.ok()) return failed(online, response.error());
   return print(online, *response, [&] {
     Table table({"AGENT", "SESSION", "WHAT", "EVENT", "FIRED"});
     for (const api::TriggersOutcome& outcome : response->outcomes()) {
       for (const api::Trigger& trigger : outcome.triggers()) {
         table.add({short_name(outcome.agent()), short_name(outcome.session()), subject_of(trigger),
-                   std::string(event_word(trigger.event())),
-                   with_thousands(trigger.fired_count())});
+                   event_word(trigger.event()), with_thousands(trigger.fired_count())});
       }
     }
-    return table.text();
+    return table.text(online.columns);
   });
 }
 
 int set_function_filter(const Online& online, const FilterOptions& options) {
   if (!options.clear && options.only.empty() && options.except.empty()) {
-    return failed(online.err, {Code::kInvalidArgument,
-                               "say --only or --except, or --clear to record everything again"});
+    return failed(online, {Code::kInvalidArgument,
+                           "say --only or --except, or --clear to record everything again"});
   }
   api::SetFunctionFilterRequest request;
   if (!options.target.empty()) request.mutable_target()->set_any(options.target);

@@ -7,6 +7,7 @@
 #include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/convert/output_file.h"
 #include "daemon/ctl/figures.h"
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/session_files.h"
 #include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text_out.h"
@@ -29,18 +30,11 @@ int print(const RecoverOptions& options, const Outcome& outcome, std::ostream& o
           std::ostream& err) {
   TextOut text(out);
   if (options.json) {
-    text.put("{\"path\":");
-    text.json_string(outcome.path);
-    text.put(",\"result\":");
-    text.json_string(outcome.result);
-    text.put(",\"missing\":[");
-    const char* comma = "";
-    for (const std::string& sentence : outcome.missing) {
-      text.put(comma);
-      comma = ",";
-      text.json_string(sentence);
-    }
-    text.put("]}\n");
+    Json document = json_document();
+    document["path"] = outcome.path;
+    document["result"] = outcome.result;
+    document["missing"] = outcome.missing;
+    text.put(json_line(document));
   } else {
     text.printable(outcome.path);
     text.put(": ");
@@ -146,8 +140,7 @@ Result<Outcome> recover_path(const RecoverOptions& options, std::ostream& err) {
 int recover(const RecoverOptions& options, std::ostream& out, std::ostream& err) {
   const Result<Outcome> outcome = recover_path(options, err);
   if (outcome.ok()) return print(options, *outcome, out, err);
-  err << "recover: " << to_string(outcome.error()) << "\n";
-  return 2;
+  return Answer{"recover", options.json, out, err}.refuse(outcome.error(), 2);
 }
 
 }  // namespace collect::ctl

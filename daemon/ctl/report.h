@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "daemon/ctl/time_words.h"
+
 namespace collect::ctl {
 
 enum class ReportSort : uint8_t { kTotal, kSelf, kCalls, kName };
@@ -19,13 +21,13 @@ struct ReportOptions {
   ReportBy by = ReportBy::kFunction;
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // rows printed
   std::vector<std::string> threads;                       // storage/thread_pattern.h; empty: all
-  std::string from;          // time_words.h; empty: from the first event on
-  std::string to;            // up to the last
+  WindowWords when;
   std::string other;         // the capture that --diff compares with; empty: none
   std::string graph;         // the function whose callers and callees are shown; empty: none
   bool percentiles = false;  // columns of them in the text; JSON always has them
   bool json = false;         // one document
   bool color = false;
+  size_t columns = 0;  // of the terminal; 0: there is none, and names are whole
   bool progress = false;
 };
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "daemon/ctl/report_text.h"
+#include "daemon/ctl/terminal.h"
 
 namespace collect::ctl {
 namespace {
@@ -65,9 +66,11 @@ void put_calls_change(TextOut& out, const Change& change) {
 
 void print_text(TextOut& out, const std::vector<Change>& changes, const ReportOptions& options) {
   if (options.color) out.control("\x1b[1m");
-  out.put(
+  constexpr std::string_view kHeading =
       "Total before   Total after        Change      %   Self before    Self after        Change"
-      "  Calls change  ");
+      "  Calls change  ";
+  out.put(kHeading);
+  const size_t room = columns_left(options.columns, kHeading.size());
   out.put(rows_heading(options.by));
   if (options.color) out.control("\x1b[0m");
   out.put('\n');
@@ -89,19 +92,17 @@ void print_text(TextOut& out, const std::vector<Change>& changes, const ReportOp
     ReportRow row;
     row.name = change.name;
     row.caller = change.caller;
-    put_row_name(out, row, options.by == ReportBy::kThread ? ReportBy::kModule : options.by);
+    put_row_name(out, row, options.by == ReportBy::kThread ? ReportBy::kModule : options.by, room);
     out.put('\n');
   }
 }
 
-void put_times_json(TextOut& out, std::string_view key, const calls::GroupTimes& times) {
-  out.put(",\"");
-  out.put(key);
-  out.put("\":{\"calls\":");
-  out.dec(times.calls);
-  put_json_field(out, "total_ns", times.total_ns);
-  put_json_field(out, "self_ns", times.self_ns);
-  out.put('}');
+Json json_of(const Change& change, ReportBy by) {
+  Json json{{"name", change.name}};
+  if (by == ReportBy::kCaller) json["caller"] = change.caller;
+  add_times(json["before"], change.before);
+  add_times(json["after"], change.after);
+  return json;
 }
 
 }  // namespace
@@ -122,28 +123,13 @@ void print_report_diff(TextOut& out, const ReportedCapture& before, const Report
     }
     return;
   }
-  out.put("{\"before\":{");
-  put_capture_json(out, before, one.counts, one.threads);
-  out.put("},\"after\":{");
-  put_capture_json(out, after, other.counts, other.threads);
-  out.put("},\"");
-  out.put(rows_key(options.by));
-  out.put("\":[");
-  const char* comma = "";
-  for (const Change& change : changes) {
-    out.put(comma);
-    comma = ",";
-    out.put("{\"name\":");
-    out.json_string(change.name);
-    if (options.by == ReportBy::kCaller) {
-      out.put(",\"caller\":");
-      out.json_string(change.caller);
-    }
-    put_times_json(out, "before", change.before);
-    put_times_json(out, "after", change.after);
-    out.put('}');
-  }
-  out.put("]}\n");
+  Json document = json_document();
+  add_capture(document["before"], before, one.counts, one.threads);
+  add_capture(document["after"], after, other.counts, other.threads);
+  Json rows = Json::array();
+  for (const Change& change : changes) rows.push_back(json_of(change, options.by));
+  document[std::string(rows_key(options.by))] = std::move(rows);
+  out.put(json_line(document));
 }
 
 }  // namespace collect::ctl

@@ -6,6 +6,7 @@
 
 #include "daemon/ctl/function_filter.h"
 #include "daemon/ctl/report_text.h"
+#include "daemon/ctl/terminal.h"
 #include "daemon/ctl/trace_check.h"
 #include "formats/calls/call_tree.h"
 
@@ -144,9 +145,11 @@ void put_times(TextOut& out, const calls::GroupTimes& times, uint64_t whole) {
   out.put("  ");
 }
 
+constexpr std::string_view kHeading = "  Total time      %     Self time         Calls  ";
+
 void put_heading(TextOut& out, std::string_view what, bool color) {
   if (color) out.control("\x1b[1m");
-  out.put("  Total time      %     Self time         Calls  ");
+  out.put(kHeading);
   out.put(what);
   if (color) out.control("\x1b[0m");
   out.put('\n');
@@ -154,17 +157,17 @@ void put_heading(TextOut& out, std::string_view what, bool color) {
 
 void print_text(TextOut& out, const Graph& graph, const ReportOptions& options) {
   const uint64_t whole = graph.times().total_ns;
+  const size_t room = columns_left(options.columns, kHeading.size());
   put_heading(out, "Called on the path", options.color);
   const uint64_t paths = std::min<uint64_t>(options.limit, graph.backtraces().size());
   for (uint64_t i = 0; i < paths; ++i) {
     const Backtrace& backtrace = graph.backtraces()[i];
     put_times(out, backtrace.times, whole);
-    const char* arrow = "";
+    std::string path;  // with the function itself at its end
     for (const std::string& function : graph.functions_of(backtrace)) {
-      out.put(arrow);
-      arrow = " > ";
-      out.printable(function);
+      path += (path.empty() ? "" : " > ") + printable(function);
     }
+    out.put(cut_to_end(path, room));
     out.put('\n');
   }
   out.put('\n');
@@ -173,54 +176,37 @@ void print_text(TextOut& out, const Graph& graph, const ReportOptions& options) 
   for (uint64_t i = 0; i < callees; ++i) {
     const Callee& callee = graph.callees()[i];
     put_times(out, callee.times, whole);
-    out.repeat(' ', std::min(2 * size_t{callee.depth}, kMaxIndent));
-    out.printable(callee.name);
+    const std::string indent(std::min(2 * size_t{callee.depth}, kMaxIndent), ' ');
+    out.put(cut_to(indent + printable(callee.name), room));
     out.put('\n');
   }
 }
 
-void print_json(TextOut& out, const Graph& graph, const ReportOptions& options) {
-  const auto put_numbers = [&](const calls::GroupTimes& times) {
-    put_json_field(out, "calls", times.calls);
-    put_json_field(out, "total_ns", times.total_ns);
-    put_json_field(out, "self_ns", times.self_ns);
-    out.put('}');
-  };
-  out.put(",\"backtraces\":[");
-  const uint64_t paths = std::min<uint64_t>(options.limit, graph.backtraces().size());
-  for (uint64_t i = 0; i < paths; ++i) {
-    out.put(i == 0 ? "{\"functions\":[" : ",{\"functions\":[");
-    const char* comma = "";
-    for (const std::string& function : graph.functions_of(graph.backtraces()[i])) {
-      out.put(comma);
-      comma = ",";
-      out.json_string(function);
-    }
-    out.put(']');
-    put_numbers(graph.backtraces()[i].times);
+void add_graph(Json& document, const Graph& graph, const ReportOptions& options) {
+  Json paths = Json::array();
+  for (size_t i = 0; i < std::min<uint64_t>(options.limit, graph.backtraces().size()); ++i) {
+    Json one{{"functions", graph.functions_of(graph.backtraces()[i])}};
+    add_times(one, graph.backtraces()[i].times);
+    paths.push_back(std::move(one));
   }
-  out.put("],\"callees\":[");
-  const uint64_t callees = std::min<uint64_t>(options.limit, graph.callees().size());
-  for (uint64_t i = 0; i < callees; ++i) {
+  document["backtraces"] = std::move(paths);
+  Json callees = Json::array();
+  for (size_t i = 0; i < std::min<uint64_t>(options.limit, graph.callees().size()); ++i) {
     const Callee& callee = graph.callees()[i];
-    out.put(i == 0 ? "{\"name\":" : ",{\"name\":");
-    out.json_string(callee.name);
-    put_json_field(out, "depth", callee.depth);
-    put_numbers(callee.times);
+    Json one{{"name", callee.name}, {"depth", callee.depth}};
+    add_times(one, callee.times);
+    callees.push_back(std::move(one));
   }
-  out.put(']');
+  document["callees"] = std::move(callees);
 }
 
 }  // namespace
 
 int print_report_graph(TextOut& out, const ReportedCapture& capture, const ReportOptions& options,
-                       std::ostream& err) {
+                       const Answer& answer) {
   auto filter = FunctionFilter::make({options.graph}, capture.names());
-  if (!filter) {
-    err << "report: " << printable_sentence(filter.error().message) << "\n";
-    return 2;
-  }
-  const auto workers = read_capture<CallTree>(capture, progress_line(err, options.progress),
+  if (!filter) return answer.refuse_briefly(filter.error(), 2);
+  const auto workers = read_capture<CallTree>(capture, progress_line(answer.err, options.progress),
                                               [](auto&, size_t, const calls::ThreadCounts&) {});
   auto& first = *workers.front();
   for (size_t i = 1; i < workers.size(); ++i) {
@@ -229,16 +215,15 @@ int print_report_graph(TextOut& out, const ReportedCapture& capture, const Repor
   }
   Graph graph(capture, first.sink, first.slots);
   if (const Status chosen = graph.choose(*filter, capture.manifest().symbols); !chosen.ok()) {
-    err << "report: " << printable_sentence(chosen.error().message) << "\n";
-    return 1;
+    return answer.refuse_briefly(chosen.error(), 1);
   }
   const uint64_t left_out = first.sink.nodes()[CallTree::kOther].times.calls;
   if (options.json) {
-    out.put('{');
-    put_capture_json(out, capture, first.counts, capture.threads().size());
-    put_json_field(out, "calls_of_other_paths", left_out);
-    print_json(out, graph, options);
-    out.put("}\n");
+    Json document = json_document();
+    add_capture(document, capture, first.counts, capture.threads().size());
+    document["calls_of_other_paths"] = left_out;
+    add_graph(document, graph, options);
+    out.put(json_line(document));
     return 0;
   }
   print_text(out, graph, options);

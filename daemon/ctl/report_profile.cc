@@ -7,7 +7,7 @@
 #include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/text_out.h"
 #include "daemon/ctl/thread_choice.h"
-#include "daemon/ctl/time_words.h"
+#include "daemon/ctl/time_window.h"
 #include "daemon/ctl/trace_check.h"
 #include "formats/calls/caller_totals.h"
 #include "formats/calls/function_totals.h"
@@ -192,24 +192,23 @@ void sort_rows(std::vector<ReportRow>& rows, ReportSort sort) {
 // ---- opening
 
 int ReportedCapture::open(const std::string& path, const ReportOptions& options,
-                          std::ostream& err) {
+                          const Answer& answer) {
+  std::ostream& err = answer.err;
   auto trace = open_trace(path);
   if (!trace) {
-    err << "report: " << to_string(trace.error()) << "\n";
-    return 2;
+    return answer.refuse(trace.error(), 2);
   }
   trace_ = std::move(trace).value();
   if (!trace_->choice.empty()) err << "report: " << printable_sentence(trace_->choice) << "\n";
   is_unreadable_ = say_unopened("report", *trace_, err);
   if (trace_->kind == TraceKind::kUnknownFile) {
     const CaptureFormat* format = capture_format_of(trace_->file());
-    const std::string why =
-        format == nullptr ? to_string(not_a_capture(trace_->path, trace_->file()))
-                          : trace_->path + ": " + std::string(format->title) +
-                                ": report reads ATF; collectctl convert --to atf makes a session "
-                                "of it";
-    err << "report: " << printable_sentence(why) << "\n";
-    return 2;
+    if (format == nullptr) return answer.refuse(not_a_capture(trace_->path, trace_->file()), 2);
+    return answer.refuse_briefly(
+        {Code::kUnsupported,
+         trace_->path + ": " + std::string(format->title) +
+             ": report reads ATF; collectctl convert --to atf makes a session of it"},
+        2);
   }
   bool has_manifest = false;
   if (trace_->manifest) {
@@ -225,8 +224,7 @@ int ReportedCapture::open(const std::string& path, const ReportOptions& options,
   health_ = session_health(*trace_, has_manifest ? &manifest_ : nullptr);
   const auto chosen = chosen_threads(options.threads, *trace_, manifest_);
   if (!chosen.ok()) {
-    err << "report: " << printable_sentence(chosen.error().message) << "\n";
-    return chosen.code() == Code::kNotFound ? 1 : 2;
+    return answer.refuse_briefly(chosen.error(), chosen.code() == Code::kNotFound ? 1 : 2);
   }
   names_.emplace(manifest_);
   reader_.emplace(trace_->files(*chosen));
@@ -242,40 +240,14 @@ int ReportedCapture::open(const std::string& path, const ReportOptions& options,
     const ManifestThread* said = manifest_.thread(thread.n);
     if (said != nullptr) lost_ += said->lost_events.value_or(0);
   }
-  return choose_window(options, err);
+  return choose_window(options, answer);
 }
 
-int ReportedCapture::choose_window(const ReportOptions& options, std::ostream& err) {
-  if (options.from.empty() && options.to.empty()) return 0;
-  SessionTimes times;
-  times.start_ns = UINT64_MAX;
-  for (const atf::SessionThread* thread : threads_) {
-    if (thread->index->size() == 0) continue;
-    times.start_ns = std::min(times.start_ns, thread->index->time_of(0));
-  }
-  if (times.start_ns == UINT64_MAX) times.start_ns = 0;
-  if (trace_->manifest) {
-    const auto whole = storage::manifest_from_json(*trace_->manifest);
-    TimeLine line;
-    if (whole.ok()) {
-      auto clock = line.add(*whole);
-      if (clock.ok()) times.clock = std::move(*clock);
-    }
-  }
-  for (const auto& [text, to] :
-       {std::pair{&options.from, &window_.first_ns}, std::pair{&options.to, &window_.last_ns}}) {
-    if (text->empty()) continue;
-    const auto moment = parse_moment(*text, times);
-    if (!moment.ok()) {
-      err << "report: " << printable_sentence(moment.error().message) << "\n";
-      return 2;
-    }
-    *to = *moment;
-  }
-  if (window_.last_ns < window_.first_ns) {
-    err << "report: --to lies before --from\n";
-    return 2;
-  }
+int ReportedCapture::choose_window(const ReportOptions& options, const Answer& answer) {
+  const auto window =
+      window_of(options.when, [this] { return session_times(*reader_, trace_->manifest); });
+  if (!window.ok()) return answer.refuse_briefly(window.error(), 2);
+  window_ = *window;
   return 0;
 }
 

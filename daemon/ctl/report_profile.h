@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/names.h"
 #include "daemon/ctl/report.h"
 #include "daemon/ctl/session_files.h"
@@ -25,8 +26,9 @@ namespace collect::ctl {
 // other.
 class ReportedCapture {
  public:
-  // 0, or the exit code when nothing can be reported; what is wrong is said on `err`.
-  int open(const std::string& path, const ReportOptions& options, std::ostream& err);
+  // 0, or the exit code when nothing can be reported; what is wrong is said by
+  // `answer`.
+  int open(const std::string& path, const ReportOptions& options, const Answer& answer);
 
   const Trace& trace() const { return *trace_; }
   const SessionManifest& manifest() const { return manifest_; }
@@ -42,7 +44,7 @@ class ReportedCapture {
   bool has_unreadable_threads() const { return is_unreadable_; }
 
  private:
-  int choose_window(const ReportOptions& options, std::ostream& err);
+  int choose_window(const ReportOptions& options, const Answer& answer);
 
   std::optional<Trace> trace_;
   SessionManifest manifest_;

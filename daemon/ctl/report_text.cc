@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "daemon/ctl/terminal.h"
+
 namespace collect::ctl {
 namespace {
 
@@ -23,31 +25,45 @@ const Unit& unit_of(uint64_t ns) {
   return kUnits[2];
 }
 
-void put_row_json(TextOut& out, const ReportRow& row, ReportBy by) {
-  out.put('{');
-  put_row_names_json(out, row, by);
-  put_json_field(out, "calls", row.times.calls);
-  put_json_field(out, "total_ns", row.times.total_ns);
-  put_json_field(out, "self_ns", row.times.self_ns);
-  if (by == ReportBy::kFunction) {
-    put_json_field(out, "exceptions", row.exceptions);
-    put_json_field(out, "open_calls", row.open);
-    put_json_field(out, "calls_without_return", row.skipped);
-    put_json_field(out, "calls_cut_by_gap", row.cut_by_gap);
-    put_json_field(out, "calls_cut_by_window", row.cut_by_window);
-    if (row.durations) {
-      put_json_field(out, "shortest_ns", row.durations->shortest_ns);
-      put_json_field(out, "p50_ns", row.durations->p50_ns);
-      put_json_field(out, "p95_ns", row.durations->p95_ns);
-      put_json_field(out, "p99_ns", row.durations->p99_ns);
-      put_json_field(out, "longest_ns", row.durations->longest_ns);
-    } else {
-      out.put(
-          ",\"shortest_ns\":null,\"p50_ns\":null,\"p95_ns\":null,\"p99_ns\":null,"
-          "\"longest_ns\":null");
+Json row_names_json(const ReportRow& row, ReportBy by) {
+  Json json = Json::object();
+  switch (by) {
+    case ReportBy::kFunction:
+    case ReportBy::kCaller: {
+      TextBuffer id;
+      id.hex(row.id);
+      json["function_id"] = id.text();
+      break;
     }
+    case ReportBy::kModule:
+      json["module_id"] = row.id;
+      break;
+    case ReportBy::kThread:
+      json["thread"] = row.id;
+      json["tid"] = row.thread_id;
+      break;
   }
-  out.put('}');
+  json["name"] = row.name;
+  if (by == ReportBy::kCaller) json["caller"] = row.caller;
+  return json;
+}
+
+Json json_of(const ReportRow& row, ReportBy by) {
+  Json json = row_names_json(row, by);
+  add_times(json, row.times);
+  if (by != ReportBy::kFunction) return json;
+  json["exceptions"] = row.exceptions;
+  json["open_calls"] = row.open;
+  json["calls_without_return"] = row.skipped;
+  json["calls_cut_by_gap"] = row.cut_by_gap;
+  json["calls_cut_by_window"] = row.cut_by_window;
+  if (!row.durations) return json;
+  json["shortest_ns"] = row.durations->shortest_ns;
+  json["p50_ns"] = row.durations->p50_ns;
+  json["p95_ns"] = row.durations->p95_ns;
+  json["p99_ns"] = row.durations->p99_ns;
+  json["longest_ns"] = row.durations->longest_ns;
+  return json;
 }
 
 }  // namespace
@@ -93,11 +109,10 @@ void put_percent_cell(TextBuffer& out, uint64_t part, uint64_t whole, size_t wid
   out.put(std::string_view(digits, length));
 }
 
-void put_json_field(TextBuffer& out, std::string_view key, uint64_t value) {
-  out.put(",\"");
-  out.put(key);
-  out.put("\":");
-  out.dec(value);
+void add_times(Json& json, const calls::GroupTimes& times) {
+  json["calls"] = times.calls;
+  json["total_ns"] = times.total_ns;
+  json["self_ns"] = times.self_ns;
 }
 
 std::string_view rows_key(ReportBy by) {
@@ -128,73 +143,42 @@ std::string_view rows_heading(ReportBy by) {
   return "";
 }
 
-void put_capture_json(TextBuffer& out, const ReportedCapture& capture,
-                      const calls::ThreadCounts& counts, uint64_t threads) {
-  out.put("\"path\":");
-  out.json_string(capture.trace().path);
-  put_json_field(out, "threads", threads);
-  put_json_field(out, "events", counts.events);
-  put_json_field(out, "lost_events", capture.lost_events(counts));
+void add_capture(Json& json, const ReportedCapture& capture, const calls::ThreadCounts& counts,
+                 uint64_t threads) {
+  json["path"] = capture.trace().path;
+  json["threads"] = threads;
+  json["events"] = counts.events;
+  json["lost_events"] = capture.lost_events(counts);
   if (const auto& health = capture.health(); health) {
-    out.put(",\"state\":");
-    out.json_string(storage::session_state_name(health->state));
-    out.put(health->losses_known ? ",\"losses_known\":true" : ",\"losses_known\":false");
-    out.put(",\"missing\":");
-    out.json_string(health->missing);
+    json["state"] = storage::session_state_name(health->state);
+    json["losses_known"] = health->losses_known;
+    add_text(json, "missing", health->missing);
   }
-  put_json_field(out, "open_calls", counts.ended_by(EndReason::kOpenAtEnd));
-  put_json_field(out, "calls_without_return", counts.ended_by(EndReason::kSkipped));
-  put_json_field(out, "unmatched_returns", counts.lone_ends);
-  put_json_field(out, "untimed_calls", counts.too_deep);
-  put_json_field(out, "unknown_kinds", counts.unknown_kinds);
-  put_json_field(out, "stalls", counts.stalls);
-  put_json_field(out, "stalled_ns", counts.stalled_ns);
-  put_json_field(out, "gaps", counts.gaps);
-  put_json_field(out, "calls_cut_by_gap", counts.ended_by(EndReason::kCutByGap));
-  put_json_field(out, "running_ns", counts.running_ns);
+  json["open_calls"] = counts.ended_by(EndReason::kOpenAtEnd);
+  json["calls_without_return"] = counts.ended_by(EndReason::kSkipped);
+  json["unmatched_returns"] = counts.lone_ends;
+  json["untimed_calls"] = counts.too_deep;
+  json["unknown_kinds"] = counts.unknown_kinds;
+  json["stalls"] = counts.stalls;
+  json["stalled_ns"] = counts.stalled_ns;
+  json["gaps"] = counts.gaps;
+  json["calls_cut_by_gap"] = counts.ended_by(EndReason::kCutByGap);
+  json["running_ns"] = counts.running_ns;
   if (capture.window().is_everything()) return;
-  put_json_field(out, "from_ns", capture.window().first_ns);
-  put_json_field(out, "to_ns", capture.window().last_ns);
-  put_json_field(out, "calls_cut_by_window", counts.ended_by(EndReason::kCutByWindow));
+  const calls::Window& window = capture.window();
+  if (window.first_ns != 0) json["from_ns"] = window.first_ns;
+  if (window.last_ns != UINT64_MAX) json["to_ns"] = window.last_ns;
+  json["calls_cut_by_window"] = counts.ended_by(EndReason::kCutByWindow);
 }
 
-void put_row_names_json(TextBuffer& out, const ReportRow& row, ReportBy by) {
-  switch (by) {
-    case ReportBy::kFunction:
-    case ReportBy::kCaller:
-      out.put("\"function_id\":\"");
-      out.hex(row.id);
-      out.put('"');
-      break;
-    case ReportBy::kModule:
-      out.put("\"module_id\":");
-      out.dec(row.id);
-      break;
-    case ReportBy::kThread:
-      out.put("\"thread\":");
-      out.dec(row.id);
-      put_json_field(out, "tid", row.thread_id);
-      break;
-  }
-  out.put(",\"name\":");
-  out.json_string(row.name);
-  if (by != ReportBy::kCaller) return;
-  out.put(",\"caller\":");
-  out.json_string(row.caller);
-}
-
-void put_row_name(TextBuffer& out, const ReportRow& row, ReportBy by) {
-  out.printable(row.name);
+void put_row_name(TextBuffer& out, const ReportRow& row, ReportBy by, size_t columns) {
+  std::string name = printable(row.name);
   if (by == ReportBy::kThread) {
-    out.put("  (thread_");
-    out.dec(row.id);
-    out.put(", tid ");
-    out.dec(row.thread_id);
-    out.put(')');
+    name += "  (thread_" + std::to_string(row.id) + ", tid " + std::to_string(row.thread_id) + ")";
   } else if (by == ReportBy::kCaller) {
-    out.put(" < ");
-    out.printable(row.caller);
+    name += " < " + printable(row.caller);
   }
+  out.put(cut_to(name, columns));
 }
 
 void put_remarks(TextBuffer& out, const ReportedCapture& capture,
@@ -239,8 +223,12 @@ void print_report_text(TextOut& out, const ReportedCapture& capture, const Repor
                        const ReportOptions& options) {
   const bool has_percentiles = options.percentiles && options.by == ReportBy::kFunction;
   if (options.color) out.control("\x1b[1m");
-  out.put("  Total time      %     Self time      %         Calls  ");
-  if (has_percentiles) out.put("         p50           p95           p99  ");
+  constexpr std::string_view kHeading = "  Total time      %     Self time      %         Calls  ";
+  constexpr std::string_view kPercentiles = "         p50           p95           p99  ";
+  out.put(kHeading);
+  if (has_percentiles) out.put(kPercentiles);
+  const size_t room =
+      columns_left(options.columns, kHeading.size() + (has_percentiles ? kPercentiles.size() : 0));
   out.put(rows_heading(options.by));
   if (options.color) out.control("\x1b[0m");
   out.put('\n');
@@ -266,7 +254,7 @@ void print_report_text(TextOut& out, const ReportedCapture& capture, const Repor
         out.put("  ");
       }
     }
-    put_row_name(out, row, options.by);
+    put_row_name(out, row, options.by, room);
     out.put('\n');
   }
   put_remarks(out, capture, profile.counts);
@@ -274,17 +262,13 @@ void print_report_text(TextOut& out, const ReportedCapture& capture, const Repor
 
 void print_report_json(TextOut& out, const ReportedCapture& capture, const ReportProfile& profile,
                        const ReportOptions& options) {
-  out.put('{');
-  put_capture_json(out, capture, profile.counts, profile.threads);
-  out.put(",\"");
-  out.put(rows_key(options.by));
-  out.put("\":[");
+  Json document = json_document();
+  add_capture(document, capture, profile.counts, profile.threads);
+  Json rows = Json::array();
   const uint64_t shown = std::min<uint64_t>(options.limit, profile.rows.size());
-  for (uint64_t i = 0; i < shown; ++i) {
-    if (i != 0) out.put(',');
-    put_row_json(out, profile.rows[i], options.by);
-  }
-  out.put("]}\n");
+  for (uint64_t i = 0; i < shown; ++i) rows.push_back(json_of(profile.rows[i], options.by));
+  document[std::string(rows_key(options.by))] = std::move(rows);
+  out.put(json_line(document));
 }
 
 }  // namespace collect::ctl

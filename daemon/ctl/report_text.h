@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/report_profile.h"
 #include "daemon/ctl/text_out.h"
 
@@ -16,15 +17,15 @@ void put_change_cell(TextBuffer& out, uint64_t before_ns, uint64_t after_ns);  /
 // "12.3", right-aligned; "-" where the whole is 0.
 void put_percent_cell(TextBuffer& out, uint64_t part, uint64_t whole, size_t width);
 
-void put_json_field(TextBuffer& out, std::string_view key, uint64_t value);  // ,"key":value
 // The key of the list of rows in JSON, and the heading of the names in text.
 std::string_view rows_key(ReportBy by);
 std::string_view rows_heading(ReportBy by);
-// ,"path":…,"threads":… up to the counts of what is wrong.
-void put_capture_json(TextBuffer& out, const ReportedCapture& capture,
-                      const calls::ThreadCounts& counts, uint64_t threads);
-void put_row_names_json(TextBuffer& out, const ReportRow& row, ReportBy by);
-void put_row_name(TextBuffer& out, const ReportRow& row, ReportBy by);
+// "path", "threads" and so on, up to the counts of what is wrong.
+void add_capture(Json& json, const ReportedCapture& capture, const calls::ThreadCounts& counts,
+                 uint64_t threads);
+void add_times(Json& json, const calls::GroupTimes& times);  // "calls", "total_ns", "self_ns"
+// Cut to so many columns; 0: whole.
+void put_row_name(TextBuffer& out, const ReportRow& row, ReportBy by, size_t columns);
 // Lines with # about what the times leave out, and whether the session is complete.
 void put_remarks(TextBuffer& out, const ReportedCapture& capture,
                  const calls::ThreadCounts& counts);

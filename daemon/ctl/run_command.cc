@@ -44,11 +44,6 @@ RunOutcome finish(Client& client, const SealWait& wait, JobSignals& signals, std
   return outcome;
 }
 
-int failed_before_start(std::ostream& err, const Error& error, int code) {
-  failed(err, error);
-  return code;
-}
-
 int code_for(const Error& error) {
   if (error.code == Code::kNotFound) return kExitNotFound;
   return error.code == Code::kPermission ? kExitNotExecutable : kExitRunFailed;
@@ -66,12 +61,16 @@ void open_sessions(const std::vector<api::Session>& sessions, std::ostream& err)
 }  // namespace
 
 int run_program(const RunOptions& options, std::ostream& err) {
+  const auto failed_before_start = [&](const Error& error, int code) {
+    failed(err, error, options.json);
+    return code;
+  };
   JobSignals signals;
   const Result<std::string> program = find_program(options.command.front());
-  if (!program.ok()) return failed_before_start(err, program.error(), code_for(program.error()));
+  if (!program.ok()) return failed_before_start(program.error(), code_for(program.error()));
   AgentSettings agent = options.agent;
   Result<std::string> library = find_agent_library();
-  if (!library.ok()) return failed_before_start(err, library.error(), kExitRunFailed);
+  if (!library.ok()) return failed_before_start(library.error(), kExitRunFailed);
   agent.library = std::move(*library);
   const std::string tag_of_caller = given_tag(own_environment());
   agent.tag = tag_of_caller.empty() ? new_run_tag() : tag_of_caller;
@@ -82,25 +81,25 @@ int run_program(const RunOptions& options, std::ostream& err) {
         [](std::string_view name) { return printable(name); });
     err << "\n";
   });
-  CollectorWish wish{options.root, options.control};
+  CollectorWish wish{options.root, options.control, Phones::kNone};
   wish.web = options.web;
   Result<RunCollector> collector = find_collector(wish, signals);
-  if (!collector.ok()) return failed_before_start(err, collector.error(), kExitRunFailed);
+  if (!collector.ok()) return failed_before_start(collector.error(), kExitRunFailed);
   agent.connect = collector->ingest;
   Result<std::set<std::string>> before = std::set<std::string>();
   if (!tag_of_caller.empty()) before = names_with_tag(collector->control, tag_of_caller);
-  if (!before.ok()) return failed_before_start(err, before.error(), kExitRunFailed);
+  if (!before.ok()) return failed_before_start(before.error(), kExitRunFailed);
   // A caller's own COLLECT_CHILD_OF names the parent of collectctl, and means the same.
   if (options.program_only || records_one_process(own_environment()))
     agent.only_child_of = ::getpid();
   if (agent.max_time) agent.max_time_since_ns = boottime_ns();
   const auto environment = agent_environment(own_environment(), agent);
-  if (!environment.ok()) return failed_before_start(err, environment.error(), kExitRunFailed);
+  if (!environment.ok()) return failed_before_start(environment.error(), kExitRunFailed);
   const bool idle = starts_idle(*environment);
   if (!options.quiet && !options.json) announce(*collector, idle, err);
 
   const Result<pid_t> child = start_program(*program, options.command, *environment, signals);
-  if (!child.ok()) return failed_before_start(err, child.error(), code_for(child.error()));
+  if (!child.ok()) return failed_before_start(child.error(), code_for(child.error()));
   // Connected while the program runs, so that nobody waits for that afterwards; what is wrong with
   // the connection shows then.
   auto client = std::make_unique<Client>(collector->control);

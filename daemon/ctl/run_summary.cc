@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
+#include <filesystem>
 #include <sstream>
 
-#include "daemon/ctl/json.h"
+#include "daemon/ctl/message_json.h"
 #include "daemon/ctl/report.h"
 #include "daemon/ctl/text.h"
 
@@ -146,19 +146,27 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
   return text;
 }
 
+// " DIR" of a session below a directory that is here; else the collector lists it.
+std::string root_word(const Session& session) {
+  std::error_code ignored;
+  const std::filesystem::path place = session.path();
+  if (!std::filesystem::is_directory(place, ignored)) return "";
+  return " " + shell_word(place.parent_path().parent_path().string());
+}
+
 std::string session_list(const std::vector<Session>& sessions) {
   Table table({"  PROCESS", "PID", "EVENTS", "LOST", "STATE", "SESSION"});
   for (size_t column : {1, 2, 3}) table.right(column);
   for (size_t i = 0; i < std::min(sessions.size(), kMaxListedSessions); ++i) {
     const Session& session = sessions[i];
     table.add({"  " + printable(session.process_name()), std::to_string(session.pid()),
-               with_thousands(session.events()), loss_count(session),
-               std::string(state_word(session.state())), printable(session.path())});
+               with_thousands(session.events()), loss_count(session), state_word(session.state()),
+               printable(session.path())});
   }
   std::string text = table.text();
   if (sessions.size() > kMaxListedSessions) {
     text += "  and " + std::to_string(sessions.size() - kMaxListedSessions) +
-            " more; collectctl sessions lists them while the collector runs\n";
+            " more: collectctl sessions" + root_word(sessions.front()) + "\n";
   }
   return text;
 }
@@ -175,8 +183,8 @@ std::string ended_by(int exit_code) {
 std::string why_empty(const RunOutcome& outcome, control::v1::SessionState state) {
   for (const Session& session : outcome.sessions) {
     if (session.state() != state) continue;
-    return "  Nothing was recorded, " + printable(session.path()) + " is " +
-           std::string(state_word(state)) + ":\n  " + printable_sentence(session.missing()) + "\n";
+    return "  Nothing was recorded, " + printable(session.path()) + " is " + state_word(state) +
+           ":\n  " + printable_sentence(session.missing()) + "\n";
   }
   return "";
 }
@@ -264,7 +272,7 @@ std::vector<TopFunction> top_functions(const Session& session) {
   std::ostringstream out;
   std::ostringstream err;
   if (report(options, out, err) != 0) return {};
-  const auto json = nlohmann::json::parse(out.str(), nullptr, false);
+  const auto json = Json::parse(out.str(), nullptr, false);
   if (!json.is_object() || !json.contains("functions")) return {};
   std::vector<TopFunction> top;
   double all_ns = 0;
@@ -320,21 +328,17 @@ std::string run_summary_text(const RunOutcome& outcome) {
 }
 
 std::string run_summary_json(const RunOutcome& outcome) {
-  nlohmann::ordered_json json;
-  json["exit_code"] = outcome.exit_code;
-  json["agent_seen"] = outcome.agent_seen;
-  json["sessions"] = nlohmann::ordered_json::array();
-  for (const Session& session : outcome.sessions) {
-    json["sessions"].push_back(nlohmann::ordered_json::parse(to_json(session), nullptr, false));
-  }
-  json["trouble"] = outcome.trouble;
+  Json document = json_document();
+  document["exit_code"] = outcome.exit_code;
+  document["agent_seen"] = outcome.agent_seen;
+  document["sessions"] = Json::array();
+  for (const Session& session : outcome.sessions) document["sessions"].push_back(json_of(session));
+  add_text(document, "trouble", outcome.trouble);
   if (outcome.filtered) {
-    json["unmatched"] = outcome.unmatched;
-    json["filter_error"] = outcome.filter_error;
+    document["unmatched"] = outcome.unmatched;
+    add_text(document, "filter_error", outcome.filter_error);
   }
-  return printable_json(
-             json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) +
-         "\n";
+  return json_line(document);
 }
 
 }  // namespace collect::ctl

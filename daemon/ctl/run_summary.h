@@ -39,8 +39,8 @@ inline constexpr size_t kTopFunctions = 5;
 inline constexpr uint64_t kMaxQuickEvents = 5'000'000;  // more take longer than people wait
 
 std::string run_summary_text(const RunOutcome& outcome);
-// One line of JSON: {"exit_code":0,"agent_seen":true,"sessions":[…],"trouble":""}, and with a
-// function filter "unmatched":[…],"filter_error":"".
+// One line of JSON: {"version":1,"exit_code":0,"agent_seen":true,"sessions":[…]}, with "trouble"
+// where there was any, and with a function filter "unmatched":[…] and perhaps "filter_error".
 std::string run_summary_json(const RunOutcome& outcome);
 
 // The functions with the most self time in a session directory; empty when it has too many events

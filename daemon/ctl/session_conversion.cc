@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "daemon/ctl/client.h"
-#include "daemon/ctl/json.h"
+#include "daemon/ctl/message_json.h"
 #include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text.h"
 
@@ -25,9 +25,9 @@ std::string contents_of(const api::Session& session) {
 
 int snapshot_session(const Online& online, const std::string& session) {
   const auto made = Client(online.control).snapshot_session(session);
-  if (!made.ok()) return failed(online.err, made.error());
+  if (!made.ok()) return failed(online, made.error());
   if (online.json) {
-    online.out << to_json(*made) << "\n";
+    online.out << message_line(*made);
   } else {
     online.out << short_name(made->name()) << ": " << contents_of(*made) << "\n";
   }
@@ -55,10 +55,10 @@ int convert_session(const Online& online, const ConversionOptions& options) {
   };
   const auto end = Client(online.control).convert_session(request, show);
   if (shown) restart_line(online.err);
-  if (!end.ok()) return failed(online.err, end.error());
+  if (!end.ok()) return failed(online, end.error());
   const api::Session& made = end->session();
   if (online.json) {
-    online.out << to_json(*end) << "\n";
+    online.out << message_line(*end);
   } else {
     online.out << short_name(made.name()) << ": ATF version " << options.atf_version << ", "
                << contents_of(made) << "\n";

@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
-#include <tuple>
 #include <utility>
 
-#include "storage/session_layout.h"
+#include "daemon/ctl/session_search.h"
 
 namespace collect::ctl {
 namespace {
@@ -17,22 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 using storage::RootedDirectory;
 
-// "thread_12" -> 12.
-std::optional<uint32_t> number_after(const std::string& name, std::string_view prefix) {
-  if (!name.starts_with(prefix)) return std::nullopt;
-  uint32_t number = 0;
-  const char* end = name.data() + name.size();
-  const auto parsed = std::from_chars(name.data() + prefix.size(), end, number);
-  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
-  return number;
-}
-
 std::optional<uint32_t> thread_number(const fs::path& directory) {
   return number_after(directory.filename().string(), "thread_");
-}
-
-std::string joined(const std::string& below, const std::string& name) {
-  return below.empty() ? name : below + "/" + name;
 }
 
 TraceThread open_thread(uint32_t n, const RootedDirectory& root, const std::string& below) {
@@ -91,19 +75,6 @@ bool is_thread_directory(const RootedDirectory& root) {
   return is_there(root, "index.atf") || is_there(root, "detail.atf");
 }
 
-// `names`: what is in it. A bundle's manifest stands above its sessions; a session's own lists
-// threads or lies beside them.
-bool is_session_directory(const RootedDirectory& root, const std::string& below,
-                          const std::string& own_name, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    if (!number_after(name, "thread_")) continue;
-    const auto status = root.look_at(joined(below, name));
-    // A link is refused when it is opened, and named.
-    if (status.ok() && (S_ISDIR(status->st_mode) || S_ISLNK(status->st_mode))) return true;
-  }
-  return number_after(own_name, "pid_") && is_there(root, joined(below, "manifest.json"));
-}
-
 Trace open_session(const RootedDirectory& root, const std::string& below,
                    const std::vector<std::string>& names, std::string choice) {
   Trace trace;
@@ -120,88 +91,17 @@ Trace open_session(const RootedDirectory& root, const std::string& below,
   return trace;
 }
 
-struct FoundSession {
-  std::string stamp;        // "YYYYMMDD_HHMMSS" of the nearest session_… above, or empty
-  uint32_t attempt = 0;     // N of session_…_N
-  bool is_recorded = true;  // and not converted from the session of the same name
-  std::pair<int64_t, int64_t> written;
-  std::string below;
-  auto key() const { return std::tie(stamp, attempt, is_recorded, written, below); }
-};
-
-FoundSession describe(const RootedDirectory& root, const std::string& below) {
-  FoundSession session;
-  session.below = below;
-  if (const auto status = root.look_at(below)) {
-#ifdef __APPLE__
-    const timespec& written = status->st_mtimespec;
-#else
-    const timespec& written = status->st_mtim;
-#endif
-    session.written = {written.tv_sec, written.tv_nsec};
-  }
-  constexpr size_t kStampLength = 15;
-  for (const fs::path& part : fs::path(root.path_of(below))) {
-    const std::string name = part.string();
-    if (!name.starts_with("session_") || name.size() < 8 + kStampLength) continue;
-    if (const auto parts = storage::parse_session_name(name)) {
-      session.stamp = parts->stamp;
-      session.attempt = parts->attempt;
-      session.is_recorded = parts->is_recorded();
-      continue;
-    }
-    session.stamp = name.substr(8, kStampLength);
-    session.attempt = number_after(name.substr(8 + kStampLength), "_").value_or(1);
-  }
-  return session;
-}
-
-// The sessions below a directory; links and what may not be read are passed by.
-class Search {
- public:
-  explicit Search(const RootedDirectory& root) : root_(root) {}
-
-  void look_into(const std::string& below, int depth) {
-    if (++visited_ > kMaxSearchedDirectories) return;
-    const auto names = root_.list(below);
-    if (!names.ok()) return;
-    const size_t slash = below.rfind('/');
-    const std::string own_name = slash == below.npos ? below : below.substr(slash + 1);
-    if (is_session_directory(root_, below, own_name, *names)) {
-      found_.push_back(describe(root_, below));
-      return;
-    }
-    if (depth == kMaxSearchDepth) return;
-    for (const std::string& name : *names) {
-      if (name == storage::kConvertingDirectory) continue;  // half made
-      const std::string inner = joined(below, name);
-      const auto status = root_.look_at(inner);
-      if (status.ok() && S_ISDIR(status->st_mode)) look_into(inner, depth + 1);
-    }
-  }
-  const std::vector<FoundSession>& found() const { return found_; }
-
- private:
-  const RootedDirectory& root_;
-  std::vector<FoundSession> found_;
-  size_t visited_ = 0;
-};
-
 Result<Trace> open_newest_below(const RootedDirectory& root) {
-  Search search(root);
-  search.look_into("", -1);
-  const std::vector<FoundSession>& found = search.found();
+  const std::vector<FoundSession> found = find_sessions(root);
   if (found.empty()) return Error{Code::kNotFound, root.path() + ": no session in it"};
-  const auto newest = std::max_element(
-      found.begin(), found.end(),
-      [](const FoundSession& a, const FoundSession& b) { return a.key() < b.key(); });
+  const FoundSession& newest = found.front();
   const std::string which = found.size() == 1
                                 ? "the only session"
                                 : "the newest of " + std::to_string(found.size()) + " sessions";
-  const auto names = root.list(newest->below);
+  const auto names = root.list(newest.below);
   if (!names.ok()) return names.error();
-  return open_session(root, newest->below, *names,
-                      root.path_of(newest->below) + " is " + which + " in " + root.path());
+  return open_session(root, newest.below, *names,
+                      root.path_of(newest.below) + " is " + which + " in " + root.path());
 }
 
 bool begins_with(Bytes content, const uint8_t (&magic)[4]) {

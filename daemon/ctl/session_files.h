@@ -17,8 +17,6 @@
 namespace collect::ctl {
 
 inline constexpr uint64_t kMaxManifestBytes = 256 << 20;  // a larger manifest is not read
-inline constexpr int kMaxSearchDepth = 5;                 // below a directory above sessions
-inline constexpr size_t kMaxSearchedDirectories = 100000;
 
 struct TraceThread {
   uint32_t n = 0;

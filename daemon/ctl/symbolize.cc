@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <utility>
 
 #include "daemon/ctl/figures.h"
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/session_files.h"
 #include "daemon/ctl/text_out.h"
 #include "daemon/symbolize/session_names.h"
@@ -33,7 +33,7 @@ Result<storage::Manifest> sealed_manifest(storage::Fs& files, const std::string&
   if (!text.ok()) return text.error();
   auto manifest = storage::manifest_from_json(*text);
   if (!manifest.ok() && manifest.code() == Code::kLimit) return manifest.error();
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  const auto json = Json::parse(*text, nullptr, false);
   if (!json.is_object() || !json.contains("state")) {
     return Error{Code::kUnsupported,
                  directory + ": its manifest is not collectord's, so it is not changed"};
@@ -143,30 +143,20 @@ void print_text(const NamedSession& outcome, TextOut& out) {
 }
 
 void print_json(const NamedSession& outcome, TextOut& out) {
-  out.put("{\"path\":");
-  out.json_string(outcome.directory);
-  out.put(",\"symbols\":");
-  out.dec(outcome.manifest.symbols.size());
-  out.put(",\"modules\":[");
-  const char* comma = "";
+  Json document = json_document();
+  document["path"] = outcome.directory;
+  document["symbols"] = outcome.manifest.symbols.size();
+  document["modules"] = Json::array();
   for (const storage::ModuleSymbols& module : outcome.manifest.module_symbols) {
-    out.put(comma);
-    comma = ",";
-    out.put("{\"module_id\":");
-    out.dec(module.module_id);
-    out.put(",\"path\":");
-    out.json_string(path_of(outcome, module.module_id));
-    out.put(",\"functions\":");
-    out.dec(module.functions);
-    out.put(",\"named\":");
-    out.dec(module.named);
-    out.put(",\"source\":");
-    out.json_string(module.source);
-    out.put(",\"problem\":");
-    out.json_string(module.problem);
-    out.put('}');
+    Json one{{"module_id", module.module_id}};
+    add_text(one, "path", path_of(outcome, module.module_id));
+    one["functions"] = module.functions;
+    one["named"] = module.named;
+    add_text(one, "source", module.source);
+    add_text(one, "problem", module.problem);
+    document["modules"].push_back(std::move(one));
   }
-  out.put("]}\n");
+  out.put(json_line(document));
 }
 
 }  // namespace
@@ -174,8 +164,7 @@ void print_json(const NamedSession& outcome, TextOut& out) {
 int symbolize(const SymbolizeOptions& options, std::ostream& out, std::ostream& err) {
   const Result<NamedSession> outcome = name_session(options, err);
   if (!outcome.ok()) {
-    err << "symbolize: " << printable(to_string(outcome.error())) << "\n";
-    return 2;
+    return Answer{"symbolize", options.json, out, err}.refuse(outcome.error(), 2);
   }
   TextOut text(out);
   if (options.json) {

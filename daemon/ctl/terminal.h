@@ -3,6 +3,8 @@
 // their line ends), the buffer makes the rest harmless, whatever a command forgot.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <ostream>
 #include <streambuf>
 #include <string>
@@ -52,6 +54,20 @@ class PrintableStream {
   std::streambuf* const plain_;
   PrintableBuffer buffer_;
 };
+
+enum class ColorChoice : uint8_t { kAuto, kOn, kOff };
+// kAuto: on a terminal, unless NO_COLOR has a text or TERM is "dumb". Null: the variable is not
+// set.
+bool wants_color(ColorChoice choice, bool is_terminal, const char* no_color, const char* term);
+
+// Columns that a text takes: characters, each as one.
+size_t columns_of(std::string_view text);
+// The text if it fits, else its start with … behind it, or its end with … before it. 0: it always
+// fits.
+std::string cut_to(std::string_view text, size_t columns);
+std::string cut_to_end(std::string_view text, size_t columns);
+// What is left of a terminal's columns for the last cell of a line; 0: there is no end to it.
+size_t columns_left(size_t columns, size_t used);
 
 // A constant of ours, never anything that came from outside.
 void put_control(std::ostream& out, std::string_view sequence);

@@ -4,6 +4,9 @@
 #include <charconv>
 #include <cmath>
 
+#include "daemon/ctl/message_json.h"
+#include "daemon/ctl/terminal.h"
+
 namespace collect::ctl {
 namespace {
 
@@ -13,90 +16,42 @@ double seconds_of(const google::protobuf::Timestamp& time) {
   return static_cast<double>(time.seconds()) + time.nanos() / 1e9;
 }
 
-// Columns, not bytes: continuation bytes of UTF-8 take no room.
-size_t columns(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  }));
+// The words of the dialect, as several words where they are.
+std::string word_of(const google::protobuf::EnumDescriptor& type, int number) {
+  const auto* value = type.FindValueByNumber(number);
+  if (value == nullptr || number == 0) return "unknown";
+  std::string word = enum_word(*value);
+  std::replace(word.begin(), word.end(), '_', ' ');
+  return word;
 }
 
 }  // namespace
 
-std::string_view state_word(api::AgentState state) {
-  switch (state) {
-    case api::AGENT_STATE_DIALING:
-      return "dialling";
-    case api::AGENT_STATE_CONNECTED:
-      return "idle";
-    case api::AGENT_STATE_RECORDING:
-      return "recording";
-    case api::AGENT_STATE_DISCONNECTED:
-      return "disconnected";
-    case api::AGENT_STATE_GONE:
-      return "gone";
-    default:
-      return "unknown";
-  }
+std::string state_word(api::AgentState state) {
+  return word_of(*api::AgentState_descriptor(), state);
 }
 
-std::string_view state_word(api::SessionState state) {
-  switch (state) {
-    case api::SESSION_STATE_ACTIVE:
-      return "recording";
-    case api::SESSION_STATE_INTERRUPTED:
-      return "interrupted";
-    case api::SESSION_STATE_SEALING:
-      return "sealing";
-    case api::SESSION_STATE_COMPLETE:
-      return "complete";
-    case api::SESSION_STATE_RECOVERED:
-      return "recovered";
-    case api::SESSION_STATE_FAILED:
-      return "failed";
-    default:
-      return "unknown";
-  }
+std::string state_word(api::SessionState state) {
+  return word_of(*api::SessionState_descriptor(), state);
 }
 
-std::string_view state_word(api::DeviceState state) {
-  switch (state) {
-    case api::DEVICE_STATE_SERVING:
-      return "serving";
-    case api::DEVICE_STATE_NO_AGENT:
-      return "no agent";
-    case api::DEVICE_STATE_BLOCKED:
-      return "blocked";
-    case api::DEVICE_STATE_ABSENT:
-      return "absent";
-    default:
-      return "unknown";
-  }
+std::string state_word(api::DeviceState state) {
+  return word_of(*api::DeviceState_descriptor(), state);
 }
 
-std::string_view mode_word(api::DetailMode mode) {
-  switch (mode) {
-    case api::DETAIL_MODE_ARMED:
-      return "armed";
-    case api::DETAIL_MODE_ON:
-      return "on";
-    default:
-      return "off";
-  }
+std::string mode_word(api::DetailMode mode) {
+  return mode == api::DETAIL_MODE_UNSPECIFIED ? "off"
+                                              : word_of(*api::DetailMode_descriptor(), mode);
 }
 
-std::string_view event_word(api::ChangeKind kind) {
-  switch (kind) {
-    case api::CHANGE_KIND_PRESENT:
-      return "present";
-    case api::CHANGE_KIND_ADDED:
-      return "added";
-    case api::CHANGE_KIND_CHANGED:
-      return "changed";
-    case api::CHANGE_KIND_REMOVED:
-      return "removed";
-    default:
-      return "unknown";
-  }
+std::string event_word(api::ChangeKind kind) {
+  return word_of(*api::ChangeKind_descriptor(), kind);
+}
+
+std::string event_word(api::Trigger::Event event) {
+  return event == api::Trigger::EVENT_UNSPECIFIED
+             ? "call"
+             : word_of(*api::Trigger::Event_descriptor(), event);
 }
 
 bool is_sealed(const api::Session& session) {
@@ -169,23 +124,38 @@ void Table::add(std::vector<std::string> row) {
   rows_.push_back(std::move(row));
 }
 
-std::string Table::text() const {
+std::vector<size_t> Table::widths(size_t columns) const {
   std::vector<size_t> widths;
   for (const auto& row : rows_) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns(row[i]));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i]));
   }
+  if (columns == 0 || widths.empty()) return widths;
+  size_t all = 2 * (widths.size() - 1);
+  for (const size_t width : widths) all += width;
+  // The first column has the names that people copy.
+  for (; all > columns && widths.size() > 1; --all) {
+    const auto widest = std::max_element(widths.begin() + 1, widths.end());
+    if (*widest <= kLeastWidth) break;
+    --*widest;
+  }
+  return widths;
+}
+
+std::string Table::text(size_t columns) const {
+  const std::vector<size_t> widths = this->widths(columns);
   std::string text;
   for (const auto& row : rows_) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
-      const std::string padding(widths[i] - columns(row[i]), ' ');
+      const std::string cell = cut_to(row[i], widths[i]);
+      const std::string padding(widths[i] - columns_of(cell), ' ');
       const bool right = std::find(right_.begin(), right_.end(), i) != right_.end();
       if (i != 0) line += "  ";
-      line += right ? padding + row[i] : row[i] + padding;
+      line += right ? padding + cell : cell + padding;
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    text += cut_to(line, columns) + "\n";
   }
   return text;
 }

@@ -16,11 +16,12 @@
 namespace collect::ctl {
 
 // "recording", "sealed": the words of the terminal.
-std::string_view state_word(control::v1::AgentState state);
-std::string_view state_word(control::v1::SessionState state);
-std::string_view state_word(control::v1::DeviceState state);
-std::string_view mode_word(control::v1::DetailMode mode);
-std::string_view event_word(control::v1::ChangeKind kind);  // of devices too
+std::string state_word(control::v1::AgentState state);
+std::string state_word(control::v1::SessionState state);
+std::string state_word(control::v1::DeviceState state);
+std::string mode_word(control::v1::DetailMode mode);
+std::string event_word(control::v1::ChangeKind kind);  // of devices too
+std::string event_word(control::v1::Trigger::Event event);
 bool is_sealed(const control::v1::Session& session);
 // Sealed, and not all of it is there: storing failed, or the end of the recording never came.
 bool is_incomplete(const control::v1::Session& session);
@@ -42,15 +43,20 @@ inline constexpr uint64_t kMaxSize = uint64_t{1} << 60;
 Result<uint64_t> parse_size(std::string_view text);
 
 // Columns wide enough for their widest cell; the last is never padded. Numeric columns align right.
+// Where a line is longer than the terminal, the widest columns behind the first are cut, with … in
+// the cells, and then the line.
 class Table {
  public:
   explicit Table(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
   void right(size_t column) { right_.push_back(column); }
   // Whatever a cell holds stays in its cell: it goes through printable_sentence.
   void add(std::vector<std::string> row);
-  std::string text() const;
+  std::string text(size_t columns = 0) const;  // of the terminal; 0: it is none, nothing is cut
 
  private:
+  static constexpr size_t kLeastWidth = 8;  // no column is cut further
+  std::vector<size_t> widths(size_t columns) const;
+
   std::vector<std::vector<std::string>> rows_;
   std::vector<size_t> right_;
 };

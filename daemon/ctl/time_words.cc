@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <ctime>
 #include <iterator>
 #include <string>
@@ -36,13 +37,34 @@ bool take_fraction(std::string_view& text, uint64_t& ns) {
   return true;
 }
 
+// Takes "Z" or "+01:00" off the end: seconds east of UTC. Absent: the text names no zone.
+std::optional<int> take_zone(std::string_view& text) {
+  if (!text.empty() && (text.back() == 'Z' || text.back() == 'z')) {
+    text.remove_suffix(1);
+    return 0;
+  }
+  constexpr size_t kZone = 6;
+  if (text.size() <= kZone) return std::nullopt;
+  const std::string_view zone = text.substr(text.size() - kZone);
+  const auto number = [zone](size_t at) {
+    const bool is_one =
+        zone[at] >= '0' && zone[at] <= '9' && zone[at + 1] >= '0' && zone[at + 1] <= '9';
+    return is_one ? (zone[at] - '0') * 10 + (zone[at + 1] - '0') : 99;
+  };
+  const int hours = number(1), minutes = number(4);
+  if ((zone[0] != '+' && zone[0] != '-') || zone[3] != ':' || hours > 23 || minutes > 59) {
+    return std::nullopt;
+  }
+  text.remove_suffix(kZone);
+  return (zone[0] == '-' ? -60 : 60) * (hours * 60 + minutes);
+}
+
 // Nanoseconds since the epoch. `day_ns` gives the day where the text has none.
 std::optional<uint64_t> parse_time_of_day(std::string_view text, uint64_t day_ns) {
-  const bool is_utc = !text.empty() && (text.back() == 'Z' || text.back() == 'z');
-  if (is_utc) text.remove_suffix(1);
-  const auto day = static_cast<std::time_t>(day_ns / kSecondNs);
+  const std::optional<int> zone_s = take_zone(text);
+  const auto day = static_cast<std::time_t>(day_ns / kSecondNs) + zone_s.value_or(0);
   std::tm time{};
-  if (is_utc) {
+  if (zone_s) {
     gmtime_r(&day, &time);
   } else {
     localtime_r(&day, &time);
@@ -62,7 +84,7 @@ std::optional<uint64_t> parse_time_of_day(std::string_view text, uint64_t day_ns
   uint64_t fraction_ns = 0;
   if (!take_fraction(left, fraction_ns) || !left.empty()) return std::nullopt;
   time.tm_isdst = -1;  // the reader's time zone knows
-  const std::time_t seconds = is_utc ? timegm(&time) : mktime(&time);
+  const std::time_t seconds = zone_s ? timegm(&time) - *zone_s : mktime(&time);
   if (seconds < 0) return std::nullopt;
   return static_cast<uint64_t>(seconds) * kSecondNs + fraction_ns;
 }
@@ -88,6 +110,26 @@ Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   return std::chrono::nanoseconds(static_cast<int64_t>(std::llround(ns)));
 }
 
+std::string rfc3339_text(int64_t seconds, int32_t nanos) {
+  constexpr int64_t kFirst = -62'135'596'800, kLast = 253'402'300'799;
+  if (seconds < kFirst || seconds > kLast || nanos < 0 || nanos >= 1'000'000'000) return "";
+  const auto time = static_cast<std::time_t>(seconds);
+  std::tm utc{};
+  char text[40];
+  if (gmtime_r(&time, &utc) == nullptr) return "";
+  const int length =
+      std::snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d", utc.tm_year + 1900,
+                    utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
+  if (length < 0) return "";
+  std::string result(text, static_cast<size_t>(length));
+  if (nanos != 0) {
+    const int digits = nanos % 1'000'000 == 0 ? 3 : nanos % 1'000 == 0 ? 6 : 9;
+    std::snprintf(text, sizeof text, ".%09d", nanos);
+    result.append(text, static_cast<size_t>(1 + digits));
+  }
+  return result + "Z";
+}
+
 Result<uint64_t> parse_moment(std::string_view text, const SessionTimes& session) {
   uint64_t number = 0;
   const char* const end = text.data() + text.size();
@@ -99,18 +141,21 @@ Result<uint64_t> parse_moment(std::string_view text, const SessionTimes& session
       return session.start_ns + static_cast<uint64_t>(since_start->count());
     }
   } else {
-    const uint64_t day_ns = session.clock ? session.clock->line_ns(session.start_ns) : 0;
+    const uint64_t day_ns = session.is_time_line ? session.start_ns
+                            : session.clock      ? session.clock->line_ns(session.start_ns)
+                                                 : 0;
     if (const auto unix_ns = parse_time_of_day(text, day_ns); unix_ns) {
+      if (session.is_time_line) return *unix_ns;
       if (session.clock) return session.clock->device_ns(*unix_ns);
       return Error{Code::kNotFound, "\"" + std::string(text) +
-                                        "\": the session does not say what time of day it was "
+                                        "\": the capture does not say what time of day it was "
                                         "recorded; write the time since its start, as 2.5s"};
     }
   }
   return Error{Code::kInvalidArgument,
                "\"" + std::string(text) +
                    "\" is no time; write 1ms or 2.5s since the start, 14:03:05.25, "
-                   "\"2026-11-25 14:03:05\", or nanoseconds of the device's clock"};
+                   "\"2026-11-25 14:03:05\", or nanoseconds as dump --json prints them"};
 }
 
 }  // namespace collect::ctl

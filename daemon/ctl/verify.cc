@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "daemon/ctl/captures/capture_format.h"
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/text_out.h"
 #include "daemon/ctl/trace_check.h"
 
@@ -113,65 +114,43 @@ class VerifyPrinter {
     out_.put('\n');
   }
 
-  void json_number(std::string_view key, uint64_t value) {
-    out_.json_string(key);
-    out_.put(':');
-    out_.dec(value);
-    out_.put(',');
-  }
-
   void print_json(bool failed) {
-    out_.put("{\"path\":");
-    out_.json_string(trace_.path);
-    out_.put(",\"result\":");
-    out_.json_string(report_.result());
-    out_.put(",\"ok\":");
-    out_.put(failed ? "false" : "true");
-    out_.put(",\"losses_known\":");
-    out_.put(!report_.health ? "null" : report_.health->losses_known ? "true" : "false");
-    out_.put(",\"missing\":");
-    out_.json_string(report_.health ? report_.health->missing : "");
-    out_.put(',');
-    json_number("threads", report_.threads.size());
-    json_number("events", report_.events());
-    json_number("detail_records", report_.detail_records());
-    json_number("lost_events", report_.lost_events());
-    json_number("errors", report_.count(Severity::kError));
-    json_number("warnings", report_.count(Severity::kWarning));
-    json_number("notes", report_.count(Severity::kNote));
-    out_.put("\"findings\":[");
-    const char* comma = "";
+    Json json = json_document();
+    json["path"] = trace_.path;
+    json["result"] = report_.result();
+    json["ok"] = !failed;
+    if (report_.health) {
+      json["losses_known"] = report_.health->losses_known;
+      add_text(json, "missing", report_.health->missing);
+    }
+    json["threads"] = report_.threads.size();
+    json["events"] = report_.events();
+    json["detail_records"] = report_.detail_records();
+    json["lost_events"] = report_.lost_events();
+    json["errors"] = report_.count(Severity::kError);
+    json["warnings"] = report_.count(Severity::kWarning);
+    json["notes"] = report_.count(Severity::kNote);
+    Json& findings = json["findings"] = Json::array();
+    const auto add = [&](const std::string& path, Json place, Severity severity,
+                         std::string_view check, std::string_view sentence) {
+      Json finding{{"path", path}};
+      finding.update(place);
+      finding["severity"] = severity_name(severity);
+      finding["check"] = check;
+      finding["sentence"] = sentence;
+      findings.push_back(std::move(finding));
+    };
     for (const ManifestFinding& finding : report_.manifest_findings) {
-      out_.put(comma);
-      comma = ",";
-      out_.put("{\"path\":");
-      out_.json_string(trace_.manifest_path);
-      out_.put(",\"pointer\":");
-      out_.json_string(finding.place);
-      print_json_finding(finding.severity, "manifest", finding.sentence);
+      add(trace_.manifest_path, {{"pointer", finding.place}}, finding.severity, "manifest",
+          finding.sentence);
     }
     for (size_t i = 0; i < report_.threads.size(); ++i) {
       for (const atf::Finding& finding : report_.threads[i].findings.list()) {
-        out_.put(comma);
-        comma = ",";
-        out_.put("{\"path\":");
-        out_.json_string(path_of(trace_.threads[i], finding.lane));
-        out_.put(",\"offset\":");
-        out_.dec(finding.offset);
-        print_json_finding(finding.severity, atf::check_name(finding.check), finding.sentence);
+        add(path_of(trace_.threads[i], finding.lane), {{"offset", finding.offset}},
+            finding.severity, atf::check_name(finding.check), finding.sentence);
       }
     }
-    out_.put("]}\n");
-  }
-
-  void print_json_finding(Severity severity, std::string_view check, std::string_view sentence) {
-    out_.put(",\"severity\":");
-    out_.json_string(severity_name(severity));
-    out_.put(",\"check\":");
-    out_.json_string(check);
-    out_.put(",\"sentence\":");
-    out_.json_string(sentence);
-    out_.put('}');
+    out_.put(json_line(json));
   }
 
   const VerifyOptions& options_;
@@ -183,18 +162,17 @@ class VerifyPrinter {
 }  // namespace
 
 int verify(const VerifyOptions& options, std::ostream& out, std::ostream& err) {
+  const Answer answer{"verify", options.json, out, err};
   auto trace = open_trace(options.path);
   if (!trace) {
-    err << "verify: " << to_string(trace.error()) << "\n";
-    return 2;
+    return answer.refuse(trace.error(), 2);
   }
   if (!trace->choice.empty()) err << "verify: " << printable_sentence(trace->choice) << "\n";
   if (trace->kind == TraceKind::kUnknownFile) {
     if (const CaptureFormat* format = capture_format_of(trace->file())) {
       return verify_capture(*format, options, *trace, out, err);
     }
-    err << "verify: " << to_string(not_a_capture(trace->path, trace->file())) << "\n";
-    return 2;
+    return answer.refuse(not_a_capture(trace->path, trace->file()), 2);
   }
   const TraceReport report = check_trace(*trace, progress_line(err, options.progress));
   return VerifyPrinter(options, *trace, report, out).print();

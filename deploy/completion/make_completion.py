@@ -25,6 +25,7 @@ KINDS = {
 EXCEPTIONS = {
     ("collectctl download", "FILE"): "nothing",  # of the session, not of this machine
     ("collectctl stop", "SESSION"): "targets",
+    ("collectctl sessions", "FILTER"): "directories",
 }
 
 

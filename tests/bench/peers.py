@@ -79,7 +79,7 @@ class Ours(Recorder):
     def result(self, folder):
         sessions = self.said["sessions"]
         number = lambda key: sum(int(session.get(key, 0)) for session in sessions)
-        return bytes_below(folder), number("events"), number("lostEvents")
+        return bytes_below(folder), number("events"), number("lost_events")
 
 
 class Uftrace(Recorder):

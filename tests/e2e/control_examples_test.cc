@@ -54,7 +54,7 @@ class Examples : public testing::TestWithParam<const char*> {
     const json all = json::parse(listed.output, nullptr, false);
     if (!all.is_object() || all["sessions"].empty()) return "";
     const json& newest = all["sessions"][0];
-    if (std::stoull(newest.value("events", "0")) == 0) return "";
+    if (newest.value("events", uint64_t{0}) == 0) return "";
     return newest.value("state", "");
   }
 
@@ -76,10 +76,10 @@ TEST_P(Examples, AllOfThemDoWhatTheySay) {
     ASSERT_TRUE(tool_.call(collector_, scratch_, "SetRules", "{}").exited_with(0));
     ChildProcess program(scratch_.path(), {traced_program("renderer"), "600000"},
                          collector_.tracing());
-    ASSERT_TRUE(eventually(seconds(30), [&] { return state() == "SESSION_STATE_ACTIVE"; }));
+    ASSERT_TRUE(eventually(seconds(30), [&] { return state() == "recording"; }));
     if (example.method == "ConvertSession") {
       (void)collector_.ctl({"stop"});
-      ASSERT_TRUE(eventually(seconds(30), [&] { return state() == "SESSION_STATE_COMPLETE"; }));
+      ASSERT_TRUE(eventually(seconds(30), [&] { return state() == "complete"; }));
     }
     const Ending ending = example.method.empty()
                               ? tool_.list_methods(collector_, scratch_)
@@ -88,7 +88,7 @@ TEST_P(Examples, AllOfThemDoWhatTheySay) {
     EXPECT_EQ(ending.output.find("\"error\""), std::string::npos) << ending.output;
     program.send_signal(SIGKILL);
     (void)program.wait(seconds(10));
-    ASSERT_TRUE(eventually(seconds(30), [&] { return state() != "SESSION_STATE_ACTIVE"; }));
+    ASSERT_TRUE(eventually(seconds(30), [&] { return state() != "recording"; }));
   }
 }
 

@@ -51,8 +51,7 @@ json session_of(const CollectorProcess& collector, const std::string& name) {
                            for (const json& one : all["sessions"]) {
                              if (one["name"] == "sessions/" + name) found = one;
                            }
-                           return found.is_object() &&
-                                  found.value("symbols", "") != "SYMBOLS_STATE_PENDING";
+                           return found.is_object() && found.value("symbols", "") != "pending";
                          }))
       << name << " is not listed";
   return found;
@@ -128,8 +127,8 @@ TEST_F(ConvertSessionTest, ARealSessionGoesThereAndBackByteForByte) {
   ASSERT_TRUE(back.exited_with(0)) << back.output << back.errors;
   const json end = json::parse(back.output);
   EXPECT_EQ(end["session"]["name"], "sessions/" + stem + "_atf2" + pid);
-  EXPECT_EQ(end["session"]["state"], "SESSION_STATE_COMPLETE");
-  EXPECT_TRUE(end["missing"].empty() && end["leftOut"].empty()) << end;
+  EXPECT_EQ(end["session"]["state"], "complete");
+  EXPECT_TRUE(end["missing"].empty() && end["left_out"].empty()) << end;
   const std::string two = collector.root() + "/" + stem + "_atf2" + pid;
   expect_reference_ok(scratch_.path(), two);
 
@@ -164,7 +163,7 @@ TEST_F(ConvertSessionTest, ARealSessionGoesThereAndBackByteForByte) {
   }
 
   // It is a session like others: shown, verified, fetched, removed; the first comes first.
-  EXPECT_EQ(session_of(collector, stem + "_atf1" + pid)["state"], "SESSION_STATE_COMPLETE");
+  EXPECT_EQ(session_of(collector, stem + "_atf1" + pid)["state"], "complete");
   const Ending newest = collector.ctl({"--json", "files"});
   EXPECT_EQ(json::parse(newest.output)["session"], "sessions/" + name);
   for (const std::string& directory : {one, two}) {
@@ -179,7 +178,7 @@ TEST_F(ConvertSessionTest, ARealSessionGoesThereAndBackByteForByte) {
   // What there is of it is known to the next start too.
   collector.stop();
   collector.start_again();
-  EXPECT_EQ(session_of(collector, stem + "_atf1" + pid)["state"], "SESSION_STATE_COMPLETE");
+  EXPECT_EQ(session_of(collector, stem + "_atf1" + pid)["state"], "complete");
   for (const char* version : {"_atf1", "_atf2"}) {
     const Ending removed = collector.ctl({"delete", stem + version + pid});
     EXPECT_TRUE(removed.exited_with(0)) << removed.errors;

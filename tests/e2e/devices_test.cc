@@ -48,7 +48,7 @@ TEST_F(Devices, EveryStageIsShownAndTheCableMayComeOut) {
   adb_.plug("R58M", phone);
   EXPECT_EQ(wait_shown("confirm the prompt"), "");
   EXPECT_EQ(wait_shown("blocked"), "");
-  EXPECT_EQ(wait_shown(R"("reportedState":"unauthorized")", {"--json"}), "");
+  EXPECT_EQ(wait_shown(R"("reported_state":"unauthorized")", {"--json"}), "");
   EXPECT_EQ(wait_shown(R"("advice":"unlock the phone and confirm)", {"--json"}), "");
   EXPECT_EQ(wait_shown(R"("via":"adb")", {"--json", "R58M"}), "") << "by its serial";
   EXPECT_EQ(wait_shown("no device matches", {"another"}), "");
@@ -58,7 +58,7 @@ TEST_F(Devices, EveryStageIsShownAndTheCableMayComeOut) {
 
   const auto job = run_on("R58M", "2000");
   EXPECT_EQ(wait_shown("serving"), "");
-  EXPECT_EQ(wait_shown("\"state\":\"DEVICE_STATE_SERVING\"", {"--json"}), "");
+  EXPECT_EQ(wait_shown("\"state\":\"serving\"", {"--json"}), "");
   adb_.unplug_after("R58M", 3'000'001);  // in the middle of a frame
   EXPECT_EQ(wait_shown("absent"), "");
   EXPECT_TRUE(job->running()) << "too short a job for this test";

@@ -130,9 +130,9 @@ void expect_one_health(CollectorProcess& collector, const RecordedSession& sessi
   for (const json& one : listed["sessions"]) {
     if (one.value("path", "") != directory) continue;
     is_listed = true;
-    EXPECT_EQ(one.value("state", ""), "SESSION_STATE_FAILED");
+    EXPECT_EQ(one.value("state", ""), "failed");
     EXPECT_EQ(one.value("missing", ""), missing);
-    EXPECT_EQ(one.value("lossesKnown", false), false);
+    EXPECT_EQ(one.value("losses_known", false), false);
   }
   EXPECT_TRUE(is_listed) << directory << " in " << listed.dump();
 }
@@ -323,7 +323,7 @@ TEST(DiskFaultTest, TheRootIsMovedWhileRecording) {
   // It is shown as failed, and why.
   ASSERT_TRUE(eventually(seconds(30), [&] {
     const Ending shown = collector.ctl({"--json", "sessions"});
-    return shown.output.find("FAILED") != std::string::npos &&
+    return shown.output.find("failed") != std::string::npos &&
            shown.output.find("No such file") != std::string::npos;
   })) << collector.ctl({"--json", "sessions"}).output;
   expect_a_session_works(collector, kPid + 2);  // the root is made again

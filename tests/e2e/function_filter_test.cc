@@ -53,8 +53,7 @@ class FunctionFilterE2eTest : public ::testing::TestWithParam<Way> {
     const Ending shown = collector_.ctl({"sessions", "--json"});
     const json sessions = json::parse(shown.output, nullptr, false);
     if (!sessions.contains("sessions") || sessions["sessions"].empty()) return 0;
-    const json events = sessions["sessions"][0].value("events", json(0));
-    return events.is_string() ? std::stoull(events.get<std::string>()) : events.get<uint64_t>();
+    return sessions["sessions"][0].value("events", uint64_t{0});
   }
   json filter(const Arguments& what) {
     Arguments command{"filter", "--json"};
@@ -87,7 +86,7 @@ class FunctionFilterE2eTest : public ::testing::TestWithParam<Way> {
     timespec now{};
     clock_gettime(CLOCK_BOOTTIME, &now);
     return {
-        std::stoull(outcome.value("effectTimeNs", std::string("0"))),
+        outcome.value("effect_time_ns", uint64_t{0}),
         static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec)};
   }
   std::set<std::string> called_in(const RecordedSession& session, const Window& window) {
@@ -117,7 +116,7 @@ TEST_P(FunctionFilterE2eTest, ChangesWhileTheProgramRuns) {
   using Names = std::set<std::string>;
   start();
   const json only = filter({"--only", "leaf*"});
-  EXPECT_EQ(only.value("functionsMatched", 0), 1) << only;
+  EXPECT_EQ(only.value("functions_matched", 0), 1) << only;
   const Window first = window_from(only);
   const json except = filter({"--except", "leaf"});
   const Window second = window_from(except);
@@ -144,9 +143,9 @@ TEST_P(FunctionFilterE2eTest, ChangesWhileTheProgramRuns) {
   EXPECT_EQ(held[3]["mode"], "everything");
   const bool by_xray = std::string(GetParam().program).starts_with("xray");
   if (by_xray && GetParam().drain == std::string("thread")) {
-    EXPECT_EQ(only.value("functionsPatched", 0), 1);
-    EXPECT_EQ(neither.value("functionsPatched", 0), 1);
-    EXPECT_GT(all.value("functionsPatched", 0), except.value("functionsPatched", 0));
+    EXPECT_EQ(only.value("functions_patched", 0), 1);
+    EXPECT_EQ(neither.value("functions_patched", 0), 1);
+    EXPECT_GT(all.value("functions_patched", 0), except.value("functions_patched", 0));
   }
   const Ending verified = collector_.ctl({"verify", session.directory()});
   EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;

@@ -149,7 +149,7 @@ TEST_F(RedteamText, NamesOfAnAgentReachNobodyRaw) {
   }
   // The same in JSON: harmless to look at, exact to read.
   const json agents = json::parse(shown({"--json", "agents"}).substr(0));
-  EXPECT_EQ(agents.at("agents").at(0).at("processName"), hostile("process"));
+  EXPECT_EQ(agents.at("agents").at(0).at("process_name"), hostile("process"));
   EXPECT_EQ(agents.at("agents").at(0).at("tag"), hostile("tag"));
   EXPECT_NE(shown({"--json", "manifest"}).find("\\u202e"), std::string::npos);
   end(control, data);

@@ -159,15 +159,15 @@ class RunningJobTest : public ::testing::TestWithParam<const char*> {
 
 TEST_P(RunningJobTest, ARecordingEndsAfterItsTimeAndTheProgramGoesOn) {
   run_job({"--max-time", "3s"}, {traced_program("steady"), "pace", "600000"});
-  ASSERT_TRUE(eventually(seconds(60), [&] { return sessions_are(1, "SESSION_STATE_COMPLETE"); }))
+  ASSERT_TRUE(eventually(seconds(60), [&] { return sessions_are(1, "complete"); }))
       << job_->errors();
   EXPECT_TRUE(job_->running());
   const json agents = listed("agents");
   ASSERT_EQ(agents.size(), 1u);
-  EXPECT_EQ(agents[0].value("state", ""), "AGENT_STATE_CONNECTED");
+  EXPECT_EQ(agents[0].value("state", ""), "idle");
   // One that is asked for has its own time.
   EXPECT_TRUE(collector_.ctl({"start"}).exited_with(0));
-  ASSERT_TRUE(eventually(seconds(60), [&] { return sessions_are(2, "SESSION_STATE_COMPLETE"); }));
+  ASSERT_TRUE(eventually(seconds(60), [&] { return sessions_are(2, "complete"); }));
   EXPECT_TRUE(job_->running());
   job_->send_signal(SIGTERM);  // which run hands on
   const Ending& ending = job_->wait(seconds(60));
@@ -187,10 +187,10 @@ TEST_P(RunningJobTest, AnIdleRunRecordsWhenItIsAskedTo) {
   EXPECT_THAT(job_->errors(), HasSubstr("collectctl --control " + collector_.control() + " start"));
   EXPECT_EQ(listed("sessions").size(), 0u);
   EXPECT_TRUE(collector_.ctl({"start"}).exited_with(0));
-  ASSERT_TRUE(eventually(seconds(60), [&] { return sessions_are(1, "SESSION_STATE_ACTIVE"); }));
+  ASSERT_TRUE(eventually(seconds(60), [&] { return sessions_are(1, "recording"); }));
   const Ending& ending = finish();
   EXPECT_TRUE(ending.exited_with(0)) << ending.describe();
-  EXPECT_TRUE(sessions_are(1, "SESSION_STATE_COMPLETE"));
+  EXPECT_TRUE(sessions_are(1, "complete"));
 }
 
 TEST_P(RunningJobTest, AnIdleRunThatNobodyAskedSaysSo) {

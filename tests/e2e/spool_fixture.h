@@ -52,7 +52,7 @@ class SpoolE2eTest : public testing::TestWithParam<const char*> {
     const auto listed =
         nlohmann::json::parse(collector_.ctl({"--json", list}).output, nullptr, false);
     if (!listed.contains(list) || listed[list].empty()) return 0;
-    return std::stoull(listed[list][0].value(field, std::string("0")));
+    return listed[list][0].value(field, uint64_t{0});
   }
 
   void unplug() {

@@ -23,7 +23,7 @@ TEST_P(SpoolE2eTest, NothingIsLostWhileTheCableIsOut) {
     proxy_.limit_rate(kSlowLink);
     proxy_.hold(false);
     // The next time in the middle of it.
-    ASSERT_TRUE(eventually(kJobLimit, [&] { return number("agents", "spooledBytes") > 0; }));
+    ASSERT_TRUE(eventually(kJobLimit, [&] { return number("agents", "spooled_bytes") > 0; }));
   }
   proxy_.limit_rate(0);
   EXPECT_TRUE(std::filesystem::is_empty(scratch_ / "spool")) << "its file has no name";

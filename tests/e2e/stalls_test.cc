@@ -152,9 +152,9 @@ TEST_P(Stalls, WaitsForASlowCollectorStandInTheSessionAndNotInTheReport) {
   const Ending verified = collector_.ctl({"verify", session.directory()}, kLimit);
   EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;
   const json shown = json::parse(collector_.ctl({"--json", "sessions"}).output)["sessions"][0];
-  EXPECT_EQ(shown["pageWaitNs"], std::to_string(totals["page_wait_ns"].get<uint64_t>()));
-  EXPECT_EQ(shown["stalledNs"], std::to_string(totals["stalled_ns"].get<uint64_t>()));
-  EXPECT_EQ(shown["stallCount"], std::to_string(totals["stall_count"].get<uint64_t>()));
+  EXPECT_EQ(shown["page_wait_ns"], totals["page_wait_ns"]);
+  EXPECT_EQ(shown["stalled_ns"], totals["stalled_ns"]);
+  EXPECT_EQ(shown["stall_count"], totals["stall_count"]);
 }
 
 TEST_P(Stalls, AStoppedProgramIsKnownToHaveBeenStopped) {

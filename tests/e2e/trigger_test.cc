@@ -20,7 +20,7 @@ class TriggerTest : public ::testing::Test {
     const Ending shown = collector_.ctl({"--json", "trigger", "show"});
     const json answer = json::parse(shown.output, nullptr, false);
     if (!answer.is_object() || answer["outcomes"].empty()) return -1;
-    return answer["outcomes"][0]["triggers"][0].value("firedCount", 0);
+    return answer["outcomes"][0]["triggers"][0].value("fired_count", 0);
   }
   json session() {
     const Ending listed = collector_.ctl({"--json", "sessions"});
@@ -56,9 +56,9 @@ class TriggerTest : public ::testing::Test {
     ASSERT_TRUE(set.exited_with(0)) << set.output << set.errors;
     ASSERT_TRUE(eventually(seconds(30), [&] { return fired() >= times; }))
         << collector_.ctl({"trigger", "show"}).output;
-    const uint64_t then = std::stoull(session().value("events", "0"));
-    ASSERT_TRUE(eventually(
-        seconds(30), [&] { return std::stoull(session().value("events", "0")) > then + 300; }));
+    const uint64_t then = session().value("events", uint64_t{0});
+    ASSERT_TRUE(eventually(seconds(30),
+                           [&] { return session().value("events", uint64_t{0}) > then + 300; }));
     EXPECT_EQ(fired(), times);
   }
 
@@ -71,7 +71,7 @@ TEST_F(TriggerTest, ALongCallWithWhatLedToIt) {
   await_recording();
   expect_fires(2, {"--function", "slow", "--longer-than", "10ms", "--pre-roll", "30s", "--duration",
                    "100ms"});
-  EXPECT_GT(std::stoull(session().value("detailRecords", "0")), 0u);
+  EXPECT_GT(session().value("detail_records", uint64_t{0}), 0u);
   const std::vector<std::string> markers = markers_of(program_);
   ASSERT_EQ(markers.size(), 3u) << ::testing::PrintToString(markers);
   for (const size_t number : {1u, 2u}) {
@@ -92,10 +92,9 @@ TEST_F(TriggerTest, ALongCallWithWhatLedToIt) {
 TEST_F(TriggerTest, DetailGoesOnUntilAnotherFunctionIsCalled) {
   await_recording();
   expect_fires(3, {"--function", "slow", "--until", "thrower"});
-  EXPECT_TRUE(eventually(seconds(30), [&] {
-    return session().value("detail", "") == "DETAIL_MODE_OFF";
-  })) << session();
-  EXPECT_GT(std::stoull(session().value("detailRecords", "0")), 0u);
+  EXPECT_TRUE(eventually(seconds(30), [&] { return session().value("detail", "") == "off"; }))
+      << session();
+  EXPECT_GT(session().value("detail_records", uint64_t{0}), 0u);
   EXPECT_EQ(markers_of(program_).size(), 4u);
 }
 

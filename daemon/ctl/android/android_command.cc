@@ -160,20 +160,21 @@ std::string undo_trouble(Phone& phone, AppPreparation& preparation, const std::s
 int android_run(const AndroidOptions& options, std::ostream& err) {
   JobSignals signals;
   Phone phone(options, signals);
-  if (const Status status = phone.connect(); !status.ok()) return run_failed(err, status.error());
+  if (const Status status = phone.connect(); !status.ok())
+    return run_failed(options, err, status.error());
   const AdbDevice& device = phone.device();
   const Result<Target> target = look_at_target(options, device);
-  if (!target.ok()) return run_failed(err, target.error());
+  if (!target.ok()) return run_failed(options, err, target.error());
   const auto lock = AppLock::take(device, options.package);
-  if (!lock.ok()) return run_failed(err, lock.error());
+  if (!lock.ok()) return run_failed(options, err, lock.error());
   const Result<bool> leftovers = undo_by_record(device, options.package);
-  if (!leftovers.ok()) return run_failed(err, leftovers.error());
+  if (!leftovers.ok()) return run_failed(options, err, leftovers.error());
   if (*leftovers && !options.quiet) {
     err << "collectctl: undid what an earlier run left on " << device_text(device) << "\n";
   }
   AppPreparation preparation(device, target->app);
   const auto give_up = [&](const Error& error) {
-    failed(err, error);
+    failed(err, error, options.json);
     const std::string trouble = undo_trouble(phone, preparation, options.package);
     if (!trouble.empty()) err << "collectctl: " << printable_sentence(trouble) << "\n";
     return kExitRunFailed;
@@ -212,28 +213,29 @@ int android_run(const AndroidOptions& options, std::ostream& err) {
 int android_attach(const AndroidOptions& options, std::ostream& err) {
   JobSignals signals;
   if (const Status status = check_package_name(options.package); !status.ok()) {
-    return run_failed(err, status.error());
+    return run_failed(options, err, status.error());
   }
   Phone phone(options, signals);
-  if (const Status status = phone.connect(); !status.ok()) return run_failed(err, status.error());
+  if (const Status status = phone.connect(); !status.ok())
+    return run_failed(options, err, status.error());
   const AdbDevice& device = phone.device();
   const auto running = device.shell("pidof " + options.package);
-  if (!running.ok()) return run_failed(err, running.error());
+  if (!running.ok()) return run_failed(options, err, running.error());
   if (running->exit_code != 0) {
-    return run_failed(err,
+    return run_failed(options, err,
                       {Code::kNotFound, options.package + " does not run on " + device.serial() +
                                             ": start it, or use collectctl android run"});
   }
   Result<RunCollector> collector =
       find_collector({options.root, options.control, Phones::kAndroid}, signals);
-  if (!collector.ok()) return run_failed(err, collector.error());
+  if (!collector.ok()) return run_failed(options, err, collector.error());
   if (!options.quiet && !options.json) {
     err << "collectctl: " << options.package << " on " << device_text(device) << "\n";
     announce(*collector, false, err);
   }
   Client client(collector->control);
   const Result<std::vector<api::Session>> earlier = client.sessions("");
-  if (!earlier.ok()) return run_failed(err, earlier.error());
+  if (!earlier.ok()) return run_failed(options, err, earlier.error());
   SealWait wait;
   for (const api::Session& session : *earlier) {
     if (is_sealed(session)) wait.before.insert(session.name());

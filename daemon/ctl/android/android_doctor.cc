@@ -1,11 +1,11 @@
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "daemon/attach/adb_address.h"
 #include "daemon/ctl/android/adb_client.h"
 #include "daemon/ctl/android/android_app.h"
 #include "daemon/ctl/android/android_command.h"
 #include "daemon/ctl/android/phone_agent.h"
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/online_commands.h"
 #include "daemon/ctl/text.h"
 
@@ -51,19 +51,18 @@ PhoneReport look_at(AdbClient& client, const attach::SourceDevice& found,
   return report;
 }
 
-nlohmann::ordered_json to_json(const PhoneReport& report) {
-  nlohmann::ordered_json json;
-  json["serial"] = report.device.serial;
-  json["state"] = report.device.reported_state;
-  json["model"] = report.facts.model.empty() ? report.device.model : report.facts.model;
-  json["sdk"] = report.facts.sdk;
-  json["abi"] = report.facts.abi;
-  json["agent"] = report.agent;
-  json["obstacle"] = report.obstacle;
+Json json_of(const PhoneReport& report) {
+  Json json{{"serial", report.device.serial}};
+  add_text(json, "state", report.device.reported_state);
+  add_text(json, "model", report.facts.model.empty() ? report.device.model : report.facts.model);
+  if (report.facts.sdk != 0) json["sdk"] = report.facts.sdk;
+  add_text(json, "abi", report.facts.abi);
+  add_text(json, "agent", report.agent);
+  add_text(json, "obstacle", report.obstacle);
   return json;
 }
 
-std::string text_of(const std::vector<PhoneReport>& reports) {
+std::string text_of(const std::vector<PhoneReport>& reports, size_t columns) {
   if (reports.empty()) {
     return "no device: plug a phone in, and allow USB debugging in its developer options\n";
   }
@@ -76,7 +75,7 @@ std::string text_of(const std::vector<PhoneReport>& reports) {
                report.facts.abi.empty() ? "?" : printable(report.facts.abi),
                report.agent.empty() ? "none" : printable(report.agent)});
   }
-  std::string text = table.text();
+  std::string text = table.text(columns);
   for (const PhoneReport& report : reports) {
     if (report.obstacle.empty()) continue;
     text += printable(report.device.serial) + ": " + printable_sentence(report.obstacle) + "\n";
@@ -87,14 +86,17 @@ std::string text_of(const std::vector<PhoneReport>& reports) {
 }  // namespace
 
 int android_doctor(const AndroidOptions& options, std::ostream& out, std::ostream& err) {
+  const auto no_answer = [&](const Error& error) {
+    return failed(options.json ? out : err, error, options.json);
+  };
   const auto address = attach::adb_address(
       "auto", [](const char* name) { return static_cast<const char*>(std::getenv(name)); });
-  if (!address.ok()) return failed(err, address.error());
+  if (!address.ok()) return no_answer(address.error());
   AdbClient client(*address);
   const Result<uint32_t> version = client.version();
-  if (!version.ok()) return failed(err, version.error());
+  if (!version.ok()) return no_answer(version.error());
   const auto devices = client.devices();
-  if (!devices.ok()) return failed(err, devices.error());
+  if (!devices.ok()) return no_answer(devices.error());
   std::vector<PhoneReport> reports;
   bool any = false;
   for (const attach::SourceDevice& device : *devices) {
@@ -103,17 +105,15 @@ int android_doctor(const AndroidOptions& options, std::ostream& out, std::ostrea
     any = any || reports.back().obstacle.empty();
   }
   if (options.json) {
-    nlohmann::ordered_json json;
+    Json json = json_document();
     json["adb_server"] = client.address();
     json["adb_version"] = *version;
-    json["devices"] = nlohmann::ordered_json::array();
-    for (const PhoneReport& report : reports) json["devices"].push_back(to_json(report));
-    out << printable_json(
-               json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace))
-        << "\n";
+    json["devices"] = Json::array();
+    for (const PhoneReport& report : reports) json["devices"].push_back(json_of(report));
+    out << json_line(json);
   } else {
     out << "adb server at " << client.address() << ", version 1.0." << *version << "\n"
-        << text_of(reports);
+        << text_of(reports, options.columns);
   }
   return any ? kExitOk : kExitFailed;
 }

@@ -40,25 +40,6 @@ void print_finding(TextOut& out, const std::string& path, const CaptureFinding& 
   out.put('\n');
 }
 
-void put_json_findings(TextOut& out, const std::vector<CaptureFinding>& findings) {
-  out.put("\"findings\":[");
-  const char* comma = "";
-  for (const CaptureFinding& finding : findings) {
-    out.put(comma);
-    comma = ",";
-    out.put("{\"offset\":");
-    out.dec(finding.offset);
-    out.put(",\"severity\":");
-    out.json_string(severity_name(finding.severity));
-    out.put(",\"check\":");
-    out.json_string(finding.check);
-    out.put(",\"sentence\":");
-    out.json_string(finding.sentence);
-    out.put('}');
-  }
-  out.put(']');
-}
-
 // What its format says of the file, and what a gzip file lacks of it.
 CaptureReport check(const CaptureFormat& format, const Trace& trace, const BytesDone& done) {
   CaptureReport report = format.check(trace.file(), done);
@@ -70,22 +51,15 @@ CaptureReport check(const CaptureFormat& format, const Trace& trace, const Bytes
   return report;
 }
 
-void put_json_head(TextOut& out, const CaptureFormat& format, const std::string& path,
-                   const CaptureReport& report) {
-  out.put("{\"path\":");
-  out.json_string(path);
-  out.put(",\"format\":");
-  out.json_string(format.name);
-  out.put(",\"result\":");
-  out.json_string(to_text(report.grade));
-  for (const auto& [key, count] : {std::pair<const char*, uint64_t>{"errors", report.errors},
-                                   {"warnings", report.warnings},
-                                   {"notes", report.notes}}) {
-    out.put(",\"");
-    out.put(key);
-    out.put("\":");
-    out.dec(count);
-  }
+Json json_head(const CaptureFormat& format, const std::string& path, const CaptureReport& report) {
+  Json json = json_document();
+  json["path"] = path;
+  json["format"] = format.name;
+  json["result"] = to_text(report.grade);
+  json["errors"] = report.errors;
+  json["warnings"] = report.warnings;
+  json["notes"] = report.notes;
+  return json;
 }
 
 }  // namespace
@@ -139,10 +113,9 @@ int inspect_capture(const CaptureFormat& format, const InspectOptions& options, 
       check(format, trace, percent_line(err, options.progress, file.size()));
   TextOut text(out);
   if (options.json) {
-    put_json_head(text, format, path, report);
-    if (!report.json.empty()) text.put(',');
-    text.put(report.json);
-    text.put("}\n");
+    Json document = json_head(format, path, report);
+    if (!report.json.is_null()) document.update(report.json);
+    text.put(json_line(document));
     return report.grade == CaptureGrade::kRejected ? 1 : 0;
   }
   size_t width = 8;
@@ -178,11 +151,16 @@ int verify_capture(const CaptureFormat& format, const VerifyOptions& options, co
   const bool failed = !is_sound || report.errors != 0 || (options.strict && !strictly);
   TextOut text(out);
   if (options.json) {
-    put_json_head(text, format, path, report);
-    text.put(",\"ok\":");
-    text.put(failed ? "false," : "true,");
-    put_json_findings(text, report.findings);
-    text.put("}\n");
+    Json document = json_head(format, path, report);
+    document["ok"] = !failed;
+    document["findings"] = Json::array();
+    for (const CaptureFinding& finding : report.findings) {
+      document["findings"].push_back({{"offset", finding.offset},
+                                      {"severity", severity_name(finding.severity)},
+                                      {"check", finding.check},
+                                      {"sentence", finding.sentence}});
+    }
+    text.put(json_line(document));
     return failed ? 1 : 0;
   }
   for (const CaptureFinding& finding : report.findings) {
@@ -220,12 +198,25 @@ int verify_capture(const CaptureFormat& format, const VerifyOptions& options, co
 
 int dump_capture(const CaptureFormat& format, const DumpOptions& options, const std::string& path,
                  Bytes file, std::ostream& out, std::ostream& err) {
+  const Answer answer{"dump", options.json, out, err};
+  // When it begins is known to who has read it all.
+  const auto window = window_of(options.when, [&] {
+    SessionTimes times;
+    const bool is_number =
+        (options.when.from + options.when.until).find_first_not_of("0123456789") ==
+        std::string::npos;
+    if (!is_number) times.start_ns = format.check(file, {}).first_ns.value_or(0);
+    return times;
+  });
+  if (!window.ok()) {
+    return answer.refuse_briefly({window.code(), path + ": " + window.error().message}, 2);
+  }
   TextOut text(out);
-  const Status dumped = format.dump(options, file, text);
+  const Status dumped = format.dump(options, *window, file, text);
   text.flush();
   if (dumped.ok() || !text.ok()) return 0;
-  err << "dump: " << printable_sentence(path + ": " + dumped.error().message) << "\n";
-  return dumped.code() == Code::kInvalidArgument ? 2 : 1;
+  return answer.refuse_briefly({dumped.code(), path + ": " + dumped.error().message},
+                               dumped.code() == Code::kInvalidArgument ? 2 : 1);
 }
 
 }  // namespace collect::ctl

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,8 +17,10 @@
 
 #include "daemon/ctl/dump.h"
 #include "daemon/ctl/inspect.h"
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/session_files.h"
 #include "daemon/ctl/text_out.h"
+#include "daemon/ctl/time_window.h"
 #include "daemon/ctl/verify.h"
 #include "formats/core/byte_sink.h"
 #include "formats/core/bytes.h"
@@ -50,9 +53,10 @@ struct CaptureReport {
   std::string counts;  // for one line: "6 units, 6 streams, 1281 objects"
   // For people, in order: label and text. An empty label continues the entry before it.
   std::vector<std::pair<std::string, std::string>> facts;
-  std::string json;  // for programs: members of an object, without the braces; starts with no comma
+  Json json;                             // for programs: an object, or null
   std::vector<CaptureFinding> findings;  // as many as the format's reader lists
   uint64_t errors = 0, warnings = 0, notes = 0;
+  std::optional<uint64_t> first_ns;  // the earliest time in it, as dump prints times
 };
 
 struct CaptureFormat {
@@ -60,9 +64,10 @@ struct CaptureFormat {
   std::string_view title;  // "RTC container"
   bool (*looks_like)(Bytes file);
   CaptureReport (*check)(Bytes file, const BytesDone& done);
-  // Prints what is in it, as text or as JSON lines. Options that the format cannot follow are
-  // refused with kInvalidArgument. kDamaged: it broke off; what could be read was printed.
-  Status (*dump)(const DumpOptions& options, Bytes file, TextOut& out);
+  // Prints what is in it in that time, as text or as JSON lines. Options that the format cannot
+  // follow are refused with kInvalidArgument. kDamaged: it broke off; what could be read was
+  // printed.
+  Status (*dump)(const DumpOptions& options, const calls::Window& window, Bytes file, TextOut& out);
   // Writes a whole file of the same format with all that can be read; the sentences say what is
   // missing from it. kDamaged: nothing can be read.
   Result<std::vector<std::string>> (*recover)(Bytes file, ByteSink& out, const BytesDone& done);

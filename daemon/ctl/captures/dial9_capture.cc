@@ -94,73 +94,36 @@ void describe(const dial9::Report& report, CaptureReport& out) {
   }
 }
 
-// Builds the members of one JSON object, with texts as the room's own dump shows them.
-class JsonMembers {
- public:
-  void number(std::string_view key, uint64_t value) {
-    begin(key);
-    json_ += std::to_string(value);
-  }
-  void number(std::string_view key, const std::optional<uint64_t>& value) {
-    if (value) number(key, *value);
-  }
-  void text(std::string_view key, std::string_view value) {
-    begin(key);
-    json_ += json_text(value);
-  }
-  void open(std::string_view key) {
-    begin(key);
-    json_ += '{';
-  }
-  void close() { json_ += '}'; }
-  std::string take() { return std::move(json_); }
-
- private:
-  void begin(std::string_view key) {
-    if (!json_.empty() && json_.back() != '{') json_ += ',';
-    json_ += json_text(key);
-    json_ += ':';
-  }
-  std::string json_;
-};
-
-std::string to_json(const dial9::Report& report) {
-  JsonMembers json;
-  json.number("bytes", report.bytes);
-  json.number("whole_bytes", report.whole_bytes);
-  json.number("sub_streams", report.sub_streams);
-  json.number("schemas", report.schemas);
-  json.number("events", report.events);
-  json.number("string_pools", report.string_pools);
-  json.number("stack_pools", report.stack_pools);
-  json.number("resets", report.resets);
-  json.number("annotations", report.annotations);
-  json.number("pool_strings", report.pool_strings);
-  json.number("pool_stacks", report.pool_stacks);
-  json.open("events_by_name");
+Json json_of(const dial9::Report& report) {
+  Json json{{"bytes", report.bytes},
+            {"whole_bytes", report.whole_bytes},
+            {"sub_streams", report.sub_streams},
+            {"schemas", report.schemas},
+            {"events", report.events},
+            {"string_pools", report.string_pools},
+            {"stack_pools", report.stack_pools},
+            {"resets", report.resets},
+            {"annotations", report.annotations},
+            {"pool_strings", report.pool_strings},
+            {"pool_stacks", report.pool_stacks}};
   // The names are UTF-8: the decoder refuses a schema with another one.
-  for (const auto& [name, count] : report.events_by_name) json.number(name, count);
-  json.close();
-  json.number("events_of_other_names", report.events_of_other_names);
-  json.number("events_without_time", report.times.events_without_time);
-  json.number("events_older_than_an_earlier_one", report.times.older_than_earlier);
-  json.number("time_start_ns", report.times.range_begin_ns);
-  json.number("time_end_ns", report.times.range_end_ns);
+  json["events_by_name"] = nlohmann::json(report.events_by_name);
+  json["events_of_other_names"] = report.events_of_other_names;
+  json["events_without_time"] = report.times.events_without_time;
+  json["events_older_than_an_earlier_one"] = report.times.older_than_earlier;
+  if (report.times.range_begin_ns) json["time_start_ns"] = *report.times.range_begin_ns;
+  if (report.times.range_end_ns) json["time_end_ns"] = *report.times.range_end_ns;
   if (report.times.clock_sync) {
-    json.open("clock_sync");
-    json.number("time_ns", report.times.clock_sync->time_ns);
-    json.number("realtime_ns", report.times.clock_sync->realtime_ns);
-    json.close();
+    json["clock_sync"] = {{"time_ns", report.times.clock_sync->time_ns},
+                          {"realtime_ns", report.times.clock_sync->realtime_ns}};
   }
   if (report.problem) {
-    json.open("problem");
-    json.text("rule", dial9::rule_name(report.problem->rule));
-    json.number("frame_offset", report.problem->frame_offset);
-    json.number("offset", report.problem->offset);
-    json.text("sentence", report.problem->sentence);
-    json.close();
+    json["problem"] = {{"rule", dial9::rule_name(report.problem->rule)},
+                       {"frame_offset", report.problem->frame_offset},
+                       {"offset", report.problem->offset},
+                       {"sentence", report.problem->sentence}};
   }
-  return json.take();
+  return json;
 }
 
 CaptureGrade grade_of(dial9::Grade grade) {
@@ -186,7 +149,8 @@ CaptureReport check(Bytes file, const BytesDone& done) {
                std::to_string(report.schemas) + " schemas, " + std::to_string(report.events) +
                " events";
   describe(report, out);
-  out.json = to_json(report);
+  out.json = json_of(report);
+  out.first_ns = report.times.range_begin_ns;
   for (const dial9::Finding& finding : report.findings.list()) {
     out.findings.push_back({finding.severity, finding.name(), finding.offset, finding.sentence});
   }

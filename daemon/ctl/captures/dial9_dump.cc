@@ -35,11 +35,11 @@ class TextSink final : public ByteSink {
 // Which events are wanted, and when it is enough.
 class Selection {
  public:
-  Selection(const DumpOptions& options, NameFilter& names) : options_(options), names_(names) {}
+  Selection(const DumpOptions& options, const calls::Window& window, NameFilter& names)
+      : options_(options), window_(window), names_(names) {}
 
   bool everything() const {
-    return options_.functions.empty() && options_.from_ns == 0 && options_.to_ns == UINT64_MAX &&
-           options_.limit == UINT64_MAX;
+    return options_.functions.empty() && window_.is_everything() && options_.limit == UINT64_MAX;
   }
   void forget_types() { wanted_.clear(); }
   bool takes(const dial9::Event& event) {
@@ -47,7 +47,7 @@ class Selection {
     if (!options_.functions.empty() && !wants_type(event.schema())) return false;
     // An event without time has that of the one before it.
     const uint64_t ns = event.timestamp_ns();
-    if (ns < options_.from_ns || ns > options_.to_ns) return false;
+    if (ns < window_.first_ns || ns > window_.last_ns) return false;
     ++printed_;
     return true;
   }
@@ -65,6 +65,7 @@ class Selection {
 
   static constexpr uint8_t kUndecided = 0, kWanted = 1, kUnwanted = 2;
   const DumpOptions& options_;
+  const calls::Window& window_;
   NameFilter& names_;
   std::vector<uint8_t> wanted_;  // by KnownSchema::index()
   uint64_t printed_ = 0;
@@ -73,8 +74,9 @@ class Selection {
 // The room's lines. With a selection, pools are left out: the events show what they mean.
 class JsonPrinter : public dial9::JsonLines {
  public:
-  JsonPrinter(ByteSink& sink, const DumpOptions& options, NameFilter& names)
-      : JsonLines(sink), selection_(options, names) {}
+  JsonPrinter(ByteSink& sink, const DumpOptions& options, const calls::Window& window,
+              NameFilter& names)
+      : JsonLines(sink), selection_(options, window, names) {}
 
   void on_header(uint64_t offset) {
     selection_.forget_types();
@@ -122,8 +124,9 @@ struct ShownType {
 // "12.000000345  PollStart  worker=3 spawn_loc="src/main.rs:3""
 class TextPrinter : public dial9::Visitor {
  public:
-  TextPrinter(TextOut& out, const DumpOptions& options, NameFilter& names)
-      : out_(out), selection_(options, names) {}
+  TextPrinter(TextOut& out, const DumpOptions& options, const calls::Window& window,
+              NameFilter& names)
+      : out_(out), selection_(options, window, names) {}
 
   void on_header(uint64_t) {
     selection_.forget_types();
@@ -302,7 +305,8 @@ std::string dial9_seconds(uint64_t ns) {
   return std::to_string(ns / 1'000'000'000) + "." + digits;
 }
 
-Status dump_dial9(const DumpOptions& options, Bytes file, TextOut& out) {
+Status dump_dial9(const DumpOptions& options, const calls::Window& window, Bytes file,
+                  TextOut& out) {
   if (!options.threads.empty() || options.merged || options.detail) {
     return Error{Code::kInvalidArgument,
                  "a dial9 stream has events of named types, not threads and calls: --function "
@@ -314,13 +318,13 @@ Status dump_dial9(const DumpOptions& options, Bytes file, TextOut& out) {
   std::optional<dial9::Problem> problem;
   if (options.json) {
     TextSink sink(out);
-    JsonPrinter printer(sink, options, *names);
+    JsonPrinter printer(sink, options, window, *names);
     problem = print(file, printer);
     const Status written = printer.finish(problem);
     if (!written.ok()) return written;
     full = !printer.wants_more();
   } else {
-    TextPrinter printer(out, options, *names);
+    TextPrinter printer(out, options, window, *names);
     problem = print(file, printer);
     full = !printer.wants_more();
   }

@@ -7,6 +7,7 @@
 
 #include "daemon/ctl/dump.h"
 #include "daemon/ctl/text_out.h"
+#include "daemon/ctl/time_window.h"
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
 
@@ -18,6 +19,7 @@ std::string dial9_seconds(uint64_t ns);  // "12.000000345"
 // selection have no pool frames, since the events show what their ids mean, and their last line
 // says how reading ended, which behind a limit is "end". kInvalidArgument: an option that has no
 // meaning here. Other errors: where the stream broke off.
-Status dump_dial9(const DumpOptions& options, Bytes file, TextOut& out);
+Status dump_dial9(const DumpOptions& options, const calls::Window& window, Bytes file,
+                  TextOut& out);
 
 }  // namespace collect::ctl

@@ -70,32 +70,31 @@ void describe(const rtc::Summary& summary, CaptureReport& report) {
   }
 }
 
-std::string to_json(const rtc::Summary& summary) {
-  std::string json = "\"units\":" + std::to_string(summary.units.size()) +
-                     ",\"unit_bytes\":" + std::to_string(summary.geometry.unit_bytes) +
-                     ",\"minor_bytes\":" + std::to_string(summary.geometry.minor_bytes) +
-                     ",\"special_frames\":" + json_text(rtc::to_text(summary.special)) +
-                     ",\"endian\":" + json_text(rtc::to_text(summary.endian)) +
-                     ",\"bytes\":" + std::to_string(summary.bytes) +
-                     ",\"frames\":" + std::to_string(summary.frames) +
-                     ",\"objects\":" + std::to_string(summary.objects) +
-                     ",\"head_bytes\":" + std::to_string(summary.head_bytes) +
-                     ",\"tail_bytes\":" + std::to_string(summary.tail_bytes) +
-                     ",\"skipped_bytes\":" + std::to_string(summary.skipped_bytes);
+Json json_of(const rtc::Summary& summary) {
+  Json json{{"units", summary.units.size()},
+            {"unit_bytes", summary.geometry.unit_bytes},
+            {"minor_bytes", summary.geometry.minor_bytes},
+            {"special_frames", rtc::to_text(summary.special)},
+            {"endian", rtc::to_text(summary.endian)},
+            {"bytes", summary.bytes},
+            {"frames", summary.frames},
+            {"objects", summary.objects},
+            {"head_bytes", summary.head_bytes},
+            {"tail_bytes", summary.tail_bytes},
+            {"skipped_bytes", summary.skipped_bytes}};
   if (summary.first_time_ns) {
-    json += ",\"time_start_ns\":" + std::to_string(*summary.first_time_ns) +
-            ",\"time_end_ns\":" + std::to_string(*summary.last_time_ns);
+    json["time_start_ns"] = *summary.first_time_ns;
+    json["time_end_ns"] = *summary.last_time_ns;
   }
-  json += ",\"streams\":[";
+  json["streams"] = Json::array();
   for (const rtc::StreamSummary& stream : summary.streams) {
-    if (json.back() != '[') json += ',';
-    json += "{\"name\":" + json_text(stream.info.label()) +
-            ",\"format\":" + json_text(stream.info.format.text) +
-            ",\"objects\":" + std::to_string(stream.objects) +
-            ",\"bytes\":" + std::to_string(stream.bytes) +
-            ",\"incomplete\":" + std::to_string(stream.incomplete) + "}";
+    json["streams"].push_back({{"name", stream.info.label()},
+                               {"format", stream.info.format.text},
+                               {"objects", stream.objects},
+                               {"bytes", stream.bytes},
+                               {"incomplete", stream.incomplete}});
   }
-  return json + "]";
+  return json;
 }
 
 // Tells how far the reader is, by the Units it leaves behind.
@@ -130,7 +129,10 @@ CaptureReport check(Bytes file, const BytesDone& done) {
   report.counts = std::to_string(summary->units.size()) + " units, " +
                   std::to_string(summary->streams.size()) + " streams, " +
                   std::to_string(summary->objects) + " objects";
-  report.json = to_json(*summary);
+  report.json = json_of(*summary);
+  if (summary->first_time_ns) {
+    report.first_ns = static_cast<uint64_t>(std::max<int64_t>(*summary->first_time_ns, 0));
+  }
   describe(*summary, report);
   for (const rtc::Finding& finding : summary->findings.list()) {
     report.findings.push_back(
@@ -175,7 +177,8 @@ class ObjectPrinter {
   }
 
   void print_json(const rtc::Object& object) {
-    out_.put("{\"offset\":");
+    out_.put(kJsonLineStart);
+    out_.put("\"offset\":");
     out_.dec(object.offset);
     out_.put(",\"stream\":");
     out_.json_string(object.stream->label());
@@ -188,8 +191,10 @@ class ObjectPrinter {
     if (object.possibly_incomplete) out_.put(",\"possibly_incomplete\":true");
     const Result<rtc::Value> value = reader_.value(object);
     if (value.ok() && value->number) {
-      out_.put(",\"value\":");
-      out_.put(number_text(*value));
+      if (const std::string number = number_text(*value); number != kNoNumber) {
+        out_.put(",\"value\":");
+        out_.put(number);
+      }
     } else if (value.ok() && std::holds_alternative<std::string_view>(value->raw)) {
       out_.put(",\"text\":");
       out_.json_string(std::get<std::string_view>(value->raw));
@@ -202,14 +207,15 @@ class ObjectPrinter {
   }
 
  private:
+  static constexpr char kNoNumber[] = "null";  // which JSON leaves out
+
   // Integers without gain and offset keep all their digits.
   static std::string number_text(const rtc::Value& value) {
     if (!value.has_gain_or_offset) {
       if (const auto* whole = std::get_if<uint64_t>(&value.raw)) return std::to_string(*whole);
       if (const auto* whole = std::get_if<int64_t>(&value.raw)) return std::to_string(*whole);
     }
-    // What JSON has no number for is shown as nothing.
-    if (!std::isfinite(*value.number)) return "null";
+    if (!std::isfinite(*value.number)) return kNoNumber;
     return real_text(*value.number);
   }
 
@@ -217,7 +223,7 @@ class ObjectPrinter {
   TextOut& out_;
 };
 
-Status dump(const DumpOptions& options, Bytes file, TextOut& out) {
+Status dump(const DumpOptions& options, const calls::Window& window, Bytes file, TextOut& out) {
   if (!options.threads.empty() || !options.functions.empty() || options.merged || options.detail) {
     return Error{Code::kInvalidArgument,
                  "an RTC container has streams, not threads and functions; collectctl convert "
@@ -225,8 +231,8 @@ Status dump(const DumpOptions& options, Bytes file, TextOut& out) {
   }
   auto reader = rtc::Reader::open(file);
   if (!reader.ok()) return reader.error();
-  if (options.from_ns != 0) {
-    const auto moved = reader->seek_time(static_cast<int64_t>(options.from_ns));
+  if (window.first_ns != 0) {
+    const auto moved = reader->seek_time(static_cast<int64_t>(window.first_ns));
     if (!moved.ok()) return Error{Code::kInvalidArgument, moved.error().message};
   }
   ObjectPrinter printer(*reader, out);
@@ -235,10 +241,10 @@ Status dump(const DumpOptions& options, Bytes file, TextOut& out) {
   while (printed < options.limit && out.ok() && reader->next(object)) {
     const bool timed = object.time_ns.has_value();
     if (timed && *object.time_ns < static_cast<int64_t>(std::min<uint64_t>(
-                                       options.from_ns, std::numeric_limits<int64_t>::max()))) {
+                                       window.first_ns, std::numeric_limits<int64_t>::max()))) {
       continue;
     }
-    if (timed && *object.time_ns > 0 && static_cast<uint64_t>(*object.time_ns) > options.to_ns) {
+    if (timed && *object.time_ns > 0 && static_cast<uint64_t>(*object.time_ns) > window.last_ns) {
       break;
     }
     if (options.json) {

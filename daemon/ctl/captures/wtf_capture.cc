@@ -136,18 +136,16 @@ void describe(const wtf::FileReport& file, CaptureReport& report) {
   }
 }
 
-std::string optional_text(const std::optional<std::string>& text) {
-  return text ? json_text(*text) : "null";
+template <class Value>
+void add(Json& json, const char* key, const std::optional<Value>& value) {
+  if (value) json[key] = *value;
 }
 
-std::string optional_number(const std::optional<uint32_t>& number) {
-  return number ? std::to_string(*number) : "null";
-}
-
-std::string zone_json(const wtf::ZoneReport& zone) {
-  std::string json = "{\"name\":" + optional_text(zone.name) +
-                     ",\"type\":" + optional_text(zone.type) +
-                     ",\"location\":" + optional_text(zone.location);
+Json json_of(const wtf::ZoneReport& zone) {
+  Json json = Json::object();
+  add(json, "name", zone.name);
+  add(json, "type", zone.type);
+  add(json, "location", zone.location);
   for (const auto& [key, count] : {std::pair<const char*, uint64_t>{"events", zone.events},
                                    {"scopes", zone.scopes},
                                    {"max_scope_depth", zone.max_scope_depth},
@@ -158,42 +156,36 @@ std::string zone_json(const wtf::ZoneReport& zone) {
                                    {"backward_steps", zone.backward_steps},
                                    {"unmatched_leaves", zone.unmatched_leaves},
                                    {"open_scopes", zone.open_scopes}}) {
-    json += ",\"" + std::string(key) + "\":" + std::to_string(count);
+    json[key] = count;
   }
-  json += ",\"first_us\":" + optional_number(zone.first_us) +
-          ",\"last_us\":" + optional_number(zone.last_us) + ",\"most_frequent\":[";
-  const char* comma = "";
+  add(json, "first_us", zone.first_us);
+  add(json, "last_us", zone.last_us);
+  json["most_frequent"] = Json::array();
   for (const auto& [name, count] : zone.most_frequent) {
-    json += comma + ("{\"name\":" + json_text(name)) + ",\"count\":" + std::to_string(count) + "}";
-    comma = ",";
+    json["most_frequent"].push_back({{"name", name}, {"count", count}});
   }
-  return json + "]}";
+  return json;
 }
 
-std::string to_json(const wtf::FileReport& file) {
-  std::string json = "\"form\":" + json_text(form_of(file.kind)) +
-                     ",\"format_version\":" + std::to_string(file.format_version) +
-                     ",\"tool_version\":" + std::to_string(file.tool_version) +
-                     ",\"bytes\":" + std::to_string(file.bytes) + ",\"timebase_ms\":";
+Json json_of(const wtf::FileReport& file) {
+  Json json{{"form", form_of(file.kind)},
+            {"format_version", file.format_version},
+            {"tool_version", file.tool_version},
+            {"bytes", file.bytes}};
   if (file.header && std::isfinite(file.header->timebase_ms)) {
-    wtf::append_number(json, file.header->timebase_ms);
-  } else {
-    json += "null";
+    json["timebase_ms"] = file.header->timebase_ms;
   }
-  json += ",\"first_us\":" + optional_number(file.first_us) +
-          ",\"last_us\":" + optional_number(file.last_us) +
-          ",\"chunks\":" + std::to_string(file.chunks) +
-          ",\"event_types\":" + std::to_string(file.event_types) +
-          ",\"events\":" + std::to_string(file.events) +
-          ",\"resources\":" + std::to_string(file.resources) +
-          ",\"viewer_loads\":" + (file.viewer_loads ? "true" : "false") +
-          ",\"viewer_has_events\":" + (file.viewer_has_events ? "true" : "false") + ",\"zones\":[";
-  const char* comma = "";
-  for (const wtf::ZoneReport& zone : file.zones) {
-    json += comma + zone_json(zone);
-    comma = ",";
-  }
-  return json + "]";
+  add(json, "first_us", file.first_us);
+  add(json, "last_us", file.last_us);
+  json["chunks"] = file.chunks;
+  json["event_types"] = file.event_types;
+  json["events"] = file.events;
+  json["resources"] = file.resources;
+  json["viewer_loads"] = file.viewer_loads;
+  json["viewer_has_events"] = file.viewer_has_events;
+  json["zones"] = Json::array();
+  for (const wtf::ZoneReport& zone : file.zones) json["zones"].push_back(json_of(zone));
+  return json;
 }
 
 bool looks_like(Bytes file) {
@@ -213,7 +205,8 @@ CaptureReport check(Bytes file, const BytesDone& done) {
   report.counts = std::to_string(found.zones.size()) + " zones, " + std::to_string(found.events) +
                   " events of " + std::to_string(found.event_types) + " types";
   if (report.grade != CaptureGrade::kRejected) {
-    report.json = to_json(found);
+    report.json = json_of(found);
+    if (found.first_us) report.first_ns = uint64_t{*found.first_us} * 1000;
     describe(found, report);
   }
   for (const wtf::Finding& finding : found.findings.list()) {

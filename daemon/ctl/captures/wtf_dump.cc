@@ -1,4 +1,5 @@
 #include "daemon/ctl/captures/wtf_dump.h"
+#include "daemon/ctl/json.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,9 +32,9 @@ struct Scope {
 
 class EventPrinter {
  public:
-  EventPrinter(const DumpOptions& options, NameFilter& names, const wtf::Reader& reader,
-               TextOut& out)
-      : options_(options), selected_(names), reader_(reader), out_(out) {}
+  EventPrinter(const DumpOptions& options, const calls::Window& window, NameFilter& names,
+               const wtf::Reader& reader, TextOut& out)
+      : options_(options), window_(window), selected_(names), reader_(reader), out_(out) {}
 
   // True when it was printed.
   bool take(const wtf::Event& event);
@@ -61,6 +62,7 @@ class EventPrinter {
   void zone_line(uint32_t zone);
 
   const DumpOptions& options_;
+  const calls::Window& window_;
   NameFilter& selected_;
   const wtf::Reader& reader_;
   TextOut& out_;
@@ -115,7 +117,7 @@ EventPrinter::Step EventPrinter::step(const wtf::Event& event) {
 bool EventPrinter::wants(const std::string& name, uint32_t time_us) {
   if (!selected_.wants(name)) return false;
   const uint64_t ns = uint64_t{time_us} * kNsPerUs;
-  return ns >= options_.from_ns && ns <= options_.to_ns;
+  return ns >= window_.first_ns && ns <= window_.last_ns;
 }
 
 bool EventPrinter::take(const wtf::Event& event) {
@@ -229,13 +231,13 @@ void EventPrinter::real(float value) {
 void EventPrinter::print_json(const wtf::Event& event, const Step& step) {
   const wtf::Zone& zone = reader_.zones()[event.zone];
   const bool leave = event.type->role == wtf::Role::kScopeLeave;
-  out_.put("{\"zone\":");
+  out_.put(kJsonLineStart);
   if (zone.name) {
+    out_.put("\"zone\":");
     out_.json_string(*zone.name);
-  } else {
-    out_.put("null");
+    out_.put(',');
   }
-  out_.put(",\"zone_index\":");
+  out_.put("\"zone_index\":");
   out_.dec(event.zone);
   out_.put(",\"time_us\":");
   out_.dec(event.time_us);
@@ -249,6 +251,7 @@ void EventPrinter::print_json(const wtf::Event& event, const Step& step) {
   const char* comma = "";
   wtf::Value value;
   for (wtf::Arguments walk = event.arguments(); walk.next(value);) {
+    if (!value.present()) continue;
     out_.put(comma);
     comma = ",";
     out_.json_string(value.argument->name);
@@ -260,10 +263,8 @@ void EventPrinter::print_json(const wtf::Event& event, const Step& step) {
 
 void EventPrinter::json_value(const wtf::Value& value) {
   const wtf::ArgType type = value.argument->type;
-  if (!value.present()) {
-    out_.put("null");
-  } else if (type == wtf::ArgType::kAny && wtf::is_json(value.text) &&
-             value.text.find_first_of("\r\n") == std::string_view::npos) {
+  if (type == wtf::ArgType::kAny && wtf::is_json(value.text) &&
+      value.text.find_first_of("\r\n") == std::string_view::npos) {
     out_.put(printable_json(value.text));  // on one line, as lines are what programs read
   } else if (wtf::is_string(type) || type == wtf::ArgType::kChar || type == wtf::ArgType::kWchar) {
     out_.json_string(value.utf8());
@@ -285,7 +286,7 @@ void EventPrinter::json_value(const wtf::Value& value) {
 
 }  // namespace
 
-Status dump_wtf(const DumpOptions& options, Bytes file, TextOut& out) {
+Status dump_wtf(const DumpOptions& options, const calls::Window& window, Bytes file, TextOut& out) {
   if (!options.threads.empty() || options.merged || options.detail) {
     return Error{Code::kInvalidArgument,
                  "a WTF-trace has zones, not threads with detail records, and is shown in its own "
@@ -298,7 +299,7 @@ Status dump_wtf(const DumpOptions& options, Bytes file, TextOut& out) {
   if (!binary.ok()) return binary.error();
   auto reader = wtf::Reader::open(binary->bytes(), findings);
   if (!reader.ok()) return reader.error();
-  EventPrinter printer(options, *names, **reader, out);
+  EventPrinter printer(options, window, *names, **reader, out);
   uint64_t printed = 0;
   for (wtf::Event event; printed < options.limit && out.ok() && (*reader)->next(event);) {
     if (printer.take(event)) ++printed;

@@ -9,6 +9,7 @@
 
 #include "daemon/ctl/dump.h"
 #include "daemon/ctl/text_out.h"
+#include "daemon/ctl/time_window.h"
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
 
@@ -16,6 +17,6 @@ namespace collect::ctl {
 
 // As CaptureFormat::dump. Words of `functions` are event names, exact or with * and ?; times are
 // nanoseconds since the file's timebase.
-Status dump_wtf(const DumpOptions& options, Bytes file, TextOut& out);
+Status dump_wtf(const DumpOptions& options, const calls::Window& window, Bytes file, TextOut& out);
 
 }  // namespace collect::ctl

@@ -15,6 +15,7 @@
 #include "daemon/ctl/convert/session_input.h"
 #include "daemon/ctl/convert/whole_session.h"
 #include "daemon/ctl/export/export.h"
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/leftovers.h"
 #include "daemon/ctl/running_names.h"
 #include "daemon/ctl/terminal.h"
@@ -309,20 +310,19 @@ std::string directory_of(const std::string& output) {
 }
 
 int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err) {
+  const Answer answer{options.command, options.json, out, err};
   std::error_code ignored;
   if (options.to != Target::kAtf && fs::exists(options.output, ignored) && !options.force) {
-    err << "convert: " << printable(options.output) << ": is there already; --force replaces it\n";
-    return 2;
+    return answer.refuse_briefly(
+        {Code::kAlreadyExists, options.output + ": is there already; --force replaces it"}, 2);
   }
   if (options.to != Target::kAtf && !fs::is_directory(directory_of(options.output), ignored)) {
-    err << "convert: " << printable(directory_of(options.output))
-        << ": there is no such directory\n";
-    return 2;
+    return answer.refuse_briefly(
+        {Code::kNotFound, directory_of(options.output) + ": there is no such directory"}, 2);
   }
   auto inputs = open_convert_inputs(options.inputs, is_view(options.to));
   if (!inputs.ok()) {
-    err << "convert: " << to_string(inputs.error()) << "\n";
-    return 2;
+    return answer.refuse(inputs.error(), 2);
   }
   ConvertLog log(progress_line(err, options.progress));
   for (ConvertInput& input : *inputs) {
@@ -341,9 +341,10 @@ int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err)
   if (options.progress) restart_line(err);
   if (!converted.ok()) {
     print_convert_losses(options.to, log, err);
-    err << "convert: " << to_string(converted.error()) << "; nothing was made\n";
     // Nothing matched what was asked for.
-    return is_view(options.to) && converted.code() == Code::kNotFound ? 1 : 2;
+    const int code = is_view(options.to) && converted.code() == Code::kNotFound ? 1 : 2;
+    return answer.refuse({converted.code(), converted.error().message + "; nothing was made"},
+                         code);
   }
   TextOut text(out);
   if (options.json) {

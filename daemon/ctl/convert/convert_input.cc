@@ -5,6 +5,7 @@
 
 #include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/figures.h"
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/terminal.h"
 #include "formats/wtf/layout.h"
 
@@ -120,62 +121,26 @@ Result<std::vector<ConvertInput>> open_convert_inputs(const std::vector<std::str
 
 void print_convert_json(const ConvertOptions& options, Source from, const ConvertLog& log,
                         TextOut& out) {
-  out.put("{\"from\":");
-  out.json_string(name_of(from));
-  out.put(",\"to\":");
-  out.json_string(name_of(options.to));
-  out.put(",\"written\":[");
-  const char* comma = "";
+  Json document = json_document();
+  document["from"] = name_of(from);
+  document["to"] = name_of(options.to);
+  document["written"] = Json::array();
   for (const auto& [path, bytes] : log.written()) {
-    out.put(comma);
-    comma = ",";
-    out.put("{\"path\":");
-    out.json_string(path);
-    out.put(",\"bytes\":");
-    out.dec(bytes);
-    out.put('}');
+    document["written"].push_back({{"path", path}, {"bytes", bytes}});
   }
-  out.put("],\"counts\":{");
-  comma = "";
-  for (const auto& [what, count] : log.counts()) {
-    out.put(comma);
-    comma = ",";
-    out.json_string(what);
-    out.put(':');
-    out.dec(count);
-  }
-  out.put("},\"missing\":[");
-  comma = "";
+  document["counts"] = Json::object();
+  for (const auto& [what, count] : log.counts()) document["counts"][what] = count;
+  document["missing"] = Json::array();
   for (const storage::MissingInput& missing : log.missing()) {
-    out.put(comma);
-    comma = ",";
-    out.put("{\"what\":");
-    out.json_string(missing.what);
-    if (missing.count != 0) {
-      out.put(",\"count\":");
-      out.dec(missing.count);
-    }
-    out.put('}');
+    Json one{{"what", missing.what}};
+    if (missing.count != 0) one["count"] = missing.count;
+    document["missing"].push_back(std::move(one));
   }
-  out.put("],\"missing_left_out\":");
-  out.dec(log.missing_left_out());
-  out.put(",\"left_out\":{");
-  comma = "";
-  for (const auto& [what, count] : log.left_out()) {
-    out.put(comma);
-    comma = ",";
-    out.json_string(what);
-    out.put(':');
-    out.dec(count);
-  }
-  out.put("},\"remarks\":[");
-  comma = "";
-  for (const std::string& sentence : log.remarks()) {
-    out.put(comma);
-    comma = ",";
-    out.json_string(sentence);
-  }
-  out.put("]}\n");
+  document["missing_left_out"] = log.missing_left_out();
+  document["left_out"] = Json::object();
+  for (const auto& [what, count] : log.left_out()) document["left_out"][what] = count;
+  document["remarks"] = log.remarks();
+  out.put(json_line(document));
 }
 
 void print_convert_text(const ConvertLog& log, TextOut& out) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/ctl/convert/convert.h"
+#include "daemon/ctl/session_search.h"
 #include "storage/rooted_directory.h"
 #include "storage/session_layout.h"
 

@@ -1,9 +1,9 @@
 #include "daemon/ctl/doctor/doctor_command.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "daemon/ctl/doctor/checks.h"
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/online_commands.h"
 #include "daemon/ctl/run_collector.h"
 #include "daemon/ctl/text.h"
@@ -19,28 +19,26 @@ const char* word_of(Verdict verdict) {
 }
 
 std::string json_of(const std::vector<Check>& checks, bool works) {
-  nlohmann::ordered_json json;
-  json["works"] = works;
-  json["checks"] = nlohmann::ordered_json::array();
+  Json document = json_document();
+  document["works"] = works;
+  document["checks"] = Json::array();
   for (const Check& check : checks) {
-    json["checks"].push_back({{"what", check.what},
-                              {"verdict", word_of(check.verdict)},
-                              {"found", check.found},
-                              {"way_out", check.way_out}});
+    Json one{{"what", check.what}, {"verdict", word_of(check.verdict)}, {"found", check.found}};
+    add_text(one, "way_out", check.way_out);
+    document["checks"].push_back(std::move(one));
   }
-  return printable_json(
-             json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) +
-         "\n";
+  return json_line(document);
 }
 
-std::string text_of(const std::vector<Check>& checks, bool works) {
+std::string text_of(const std::vector<Check>& checks, bool works, size_t columns) {
   Table table({"WHAT", "VERDICT", "FOUND"});
   for (const Check& check : checks) {
     table.add({check.what, word_of(check.verdict),
                check.found + (check.way_out.empty() ? "" : "; " + check.way_out)});
   }
-  return table.text() + (works ? "programs of this machine can be recorded\n"
-                               : "nothing can be recorded here until the problems are mended\n");
+  return table.text(columns) +
+         (works ? "programs of this machine can be recorded\n"
+                : "nothing can be recorded here until the problems are mended\n");
 }
 
 }  // namespace
@@ -59,7 +57,7 @@ int doctor(const DoctorOptions& options, std::ostream& out) {
   const bool works = std::none_of(checks.begin(), checks.end(), [](const Check& check) {
     return check.verdict == Verdict::kProblem;
   });
-  out << (options.json ? json_of(checks, works) : text_of(checks, works));
+  out << (options.json ? json_of(checks, works) : text_of(checks, works, options.columns));
   out.flush();
   return works ? kExitOk : kExitFailed;
 }

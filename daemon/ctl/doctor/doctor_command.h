@@ -11,6 +11,7 @@ namespace collect::ctl {
 struct DoctorOptions {
   ControlTarget control;  // address empty: not given
   std::string root;       // empty: the running collector's, else that of `run`
+  size_t columns = 0;     // of the terminal; 0: there is none
   bool json = false;
 };
 

@@ -66,8 +66,7 @@ struct ThreadResult {
 
 // f(thread, tree, slots) for each thread of the session that can be read.
 template <class F>
-Status for_each_tree(ExportedSession& session, const ExportSelection& selection, ConvertLog& log,
-                     F&& f) {
+Status for_each_tree(ExportedSession& session, ConvertLog& log, F&& f) {
   calls::FunctionSlots slots;
   calls::ThreadCounts all;
   for (size_t i = 0; i < session.reader.threads().size(); ++i) {
@@ -76,8 +75,7 @@ Status for_each_tree(ExportedSession& session, const ExportSelection& selection,
     if (!thread.index) continue;
     CallTree tree;
     std::vector<uint32_t> reasons;
-    calls::ThreadCalls<CallTree> calls(slots, tree, session.stalls_of(thread.n),
-                                       session.window(selection));
+    calls::ThreadCalls<CallTree> calls(slots, tree, session.stalls_of(thread.n), session.window());
     calls::read_thread(*thread.index, session.gaps_of(thread.n, reasons), calls);
     const ThreadResult result{thread.n, thread.index->header().thread_id, calls.counts()};
     all.add(calls.counts());
@@ -123,15 +121,14 @@ bool is_wanted(ExportedSession& session, uint32_t number, const CallTree::Node& 
 
 }  // namespace
 
-Status export_folded(ExportedSessions& sessions, const ExportSelection& selection, ByteSink& out,
-                     ConvertLog& log) {
+Status export_folded(ExportedSessions& sessions, ByteSink& out, ConvertLog& log) {
   folded::Writer writer(out);
   for (const auto& session : sessions) {
     const std::string device = sessions.size() == 1 ? "" : session->device();
     writer.push(device.empty() ? session->name_of_process()
                                : device + ": " + session->name_of_process());
     COLLECT_TRY(for_each_tree(
-        *session, selection, log,
+        *session, log,
         [&](const ThreadResult& thread, const CallTree& tree, const calls::FunctionSlots& slots) {
           const FunctionNames names(session->names, slots);
           writer.push(name_of_thread(*session, thread));
@@ -160,8 +157,7 @@ Status export_folded(ExportedSessions& sessions, const ExportSelection& selectio
   return writer.finish();
 }
 
-Status export_pprof(ExportedSessions& sessions, const ExportSelection& selection, ByteSink& out,
-                    ConvertLog& log) {
+Status export_pprof(ExportedSessions& sessions, ByteSink& out, ConvertLog& log) {
   pprof::Writer writer(out);
   std::vector<std::string> comments;
   uint64_t duration_ns = 0;
@@ -188,7 +184,7 @@ Status export_pprof(ExportedSessions& sessions, const ExportSelection& selection
       return locations[slot] = writer.add_location(names.of(slot), mapping, address);
     };
     COLLECT_TRY(for_each_tree(
-        *session, selection, log,
+        *session, log,
         [&](const ThreadResult& thread, const CallTree& tree, const calls::FunctionSlots& slots) {
           const FunctionNames names(session->names, slots);
           locations.resize(slots.size());
@@ -219,7 +215,7 @@ Status export_pprof(ExportedSessions& sessions, const ExportSelection& selection
           }
           return writer.status();
         }));
-    const auto range = session->time_range(session->window(selection));
+    const auto range = session->time_range(session->window());
     if (range) duration_ns = std::max(duration_ns, range->last_ns - range->first_ns);
     comments.push_back("function calls of " + session->name_of_process() + ", pid " +
                        std::to_string(identity.pid) + ", recorded by collectord");

@@ -12,9 +12,7 @@
 
 namespace collect::ctl {
 
-Status export_folded(ExportedSessions& sessions, const ExportSelection& selection, ByteSink& out,
-                     ConvertLog& log);
-Status export_pprof(ExportedSessions& sessions, const ExportSelection& selection, ByteSink& out,
-                    ConvertLog& log);
+Status export_folded(ExportedSessions& sessions, ByteSink& out, ConvertLog& log);
+Status export_pprof(ExportedSessions& sessions, ByteSink& out, ConvertLog& log);
 
 }  // namespace collect::ctl

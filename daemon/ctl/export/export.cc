@@ -21,9 +21,8 @@ namespace {
 
 class TimeLineExport {
  public:
-  TimeLineExport(ExportedSessions& sessions, const ExportSelection& selection,
-                 TimeLineTarget& target, ConvertLog& log)
-      : sessions_(sessions), selection_(selection), target_(target), log_(log) {
+  TimeLineExport(ExportedSessions& sessions, TimeLineTarget& target, ConvertLog& log)
+      : sessions_(sessions), target_(target), log_(log) {
     for (const auto& session : sessions) all_ += session->reader.threads().size();
   }
 
@@ -45,7 +44,7 @@ class TimeLineExport {
 
  private:
   Status add(ExportedSession& session) {
-    const calls::Window window = session.window(selection_);
+    const calls::Window window = session.window();
     const auto range = session.time_range(window);
     calls::FunctionSlots slots;
     const FunctionNames names(session.names, slots);
@@ -91,7 +90,6 @@ class TimeLineExport {
   }
 
   ExportedSessions& sessions_;
-  const ExportSelection& selection_;
   TimeLineTarget& target_;
   ConvertLog& log_;
   ExportCounts counts_;
@@ -101,52 +99,49 @@ class TimeLineExport {
 
 // The earliest time of all sessions, on the file's clock: what readers that keep doubles count
 // from.
-uint64_t origin_of(const ExportedSessions& sessions, const ExportSelection& selection) {
+uint64_t origin_of(const ExportedSessions& sessions) {
   uint64_t origin_ns = UINT64_MAX;
   for (const auto& session : sessions) {
-    const auto range = session->time_range(session->window(selection));
+    const auto range = session->time_range(session->window());
     if (range) origin_ns = std::min(origin_ns, session->line_ns(range->first_ns));
   }
   return origin_ns == UINT64_MAX ? 0 : origin_ns;
 }
 
-Status export_time_line(ExportedSessions& sessions, const ExportSelection& selection,
-                        TimeLineTarget& target, ConvertLog& log) {
-  return TimeLineExport(sessions, selection, target, log).run();
+Status export_time_line(ExportedSessions& sessions, TimeLineTarget& target, ConvertLog& log) {
+  return TimeLineExport(sessions, target, log).run();
 }
 
-Status export_perfetto(ExportedSessions& sessions, const ExportSelection& selection, ByteSink& out,
-                       ConvertLog& log) {
+Status export_perfetto(ExportedSessions& sessions, ByteSink& out, ConvertLog& log) {
   // One core makes packets, the others compress them.
   CompressedRuns runs(
       out, std::thread::hardware_concurrency() > 1 ? std::thread::hardware_concurrency() - 1 : 0);
   PerfettoTarget target(runs);
-  const Status made = export_time_line(sessions, selection, target, log);
+  const Status made = export_time_line(sessions, target, log);
   const Status compressed = runs.finish();
   return made.ok() ? compressed : made;
 }
 
-Status export_to(ExportedSessions& sessions, const ExportSelection& selection, ViewFormat format,
-                 ByteSink& out, ConvertLog& log) {
+Status export_to(ExportedSessions& sessions, ViewFormat format, ByteSink& out, ConvertLog& log) {
   switch (format) {
     case ViewFormat::kPerfetto:
-      return export_perfetto(sessions, selection, out, log);
+      return export_perfetto(sessions, out, log);
     case ViewFormat::kChrome: {
-      ChromeTarget target(out, origin_of(sessions, selection));
-      return export_time_line(sessions, selection, target, log);
+      ChromeTarget target(out, origin_of(sessions));
+      return export_time_line(sessions, target, log);
     }
     case ViewFormat::kSpeedscope: {
-      SpeedscopeTarget target(out, origin_of(sessions, selection));
-      return export_time_line(sessions, selection, target, log);
+      SpeedscopeTarget target(out, origin_of(sessions));
+      return export_time_line(sessions, target, log);
     }
     case ViewFormat::kFolded:
-      return export_folded(sessions, selection, out, log);
+      return export_folded(sessions, out, log);
     case ViewFormat::kPprof:
-      return export_pprof(sessions, selection, out, log);
+      return export_pprof(sessions, out, log);
     case ViewFormat::kPage:
       break;
   }
-  return export_page(sessions, selection, {}, out, log);
+  return export_page(sessions, {}, out, log);
 }
 
 // Those of which a thread is wanted; a word may mean threads of some of them alone.
@@ -207,9 +202,10 @@ Status export_sessions(const std::vector<const Trace*>& traces, const ExportSele
       log.remark(session->trace.path + ": " + session->clock->sentence());
     }
   }
+  COLLECT_TRY(ExportedSession::choose_windows(sessions, selection.when));
   auto out = OutputFile::create(output, true);
   if (!out.ok()) return out.error();
-  COLLECT_TRY(export_to(sessions, selection, format, *out, log));
+  COLLECT_TRY(export_to(sessions, format, *out, log));
   COLLECT_TRY(check_functions(sessions, selection));
   COLLECT_TRY(out->commit());
   log.wrote(output, out->size());

@@ -50,12 +50,28 @@ Status ExportedSession::place(const std::vector<std::unique_ptr<ExportedSession>
   return {};
 }
 
-calls::Window ExportedSession::window(const ExportSelection& selection) const {
-  calls::Window window{selection.from_ns, selection.until_ns};
-  if (!clock) return window;
-  window.first_ns = clock->device_ns(window.first_ns);
-  if (window.last_ns != UINT64_MAX) window.last_ns = clock->device_ns(window.last_ns);
-  return window;
+Status ExportedSession::choose_windows(
+    const std::vector<std::unique_ptr<ExportedSession>>& sessions, const WindowWords& words) {
+  SessionTimes line;
+  line.is_time_line = true;
+  line.start_ns = UINT64_MAX;
+  for (const auto& session : sessions) {
+    const uint64_t start_ns = session_times(session->reader, std::nullopt).start_ns;
+    line.start_ns = std::min(line.start_ns, session->line_ns(start_ns));
+  }
+  for (const auto& session : sessions) {
+    const auto window = window_of(words, [&] {
+      return session->clock ? line : session_times(session->reader, session->trace.manifest);
+    });
+    if (!window.ok()) return window.error();
+    session->window_ = *window;
+    if (!session->clock) continue;
+    session->window_.first_ns = session->clock->device_ns(window->first_ns);
+    if (window->last_ns != UINT64_MAX) {
+      session->window_.last_ns = session->clock->device_ns(window->last_ns);
+    }
+  }
+  return {};
 }
 
 std::optional<atf::TimeRange> ExportedSession::time_range(const calls::Window& window) const {

@@ -12,7 +12,7 @@
 #include "daemon/ctl/function_filter.h"
 #include "daemon/ctl/names.h"
 #include "daemon/ctl/session_files.h"
-#include "daemon/ctl/time_line.h"
+#include "daemon/ctl/time_window.h"
 #include "formats/atf/session_reader.h"
 #include "formats/calls/running_time.h"
 #include "formats/calls/thread_calls.h"
@@ -22,15 +22,13 @@ namespace collect::ctl {
 
 // What of the sessions is wanted; as DumpOptions has it.
 struct ExportSelection {
-  uint64_t from_ns = 0;  // device clock; of several sessions: since the epoch
-  uint64_t until_ns = std::numeric_limits<uint64_t>::max();  // inclusive
-  std::vector<std::string> threads;                          // storage/thread_pattern.h; empty: all
+  // Numbers are of the device clock; of several sessions: since the epoch.
+  WindowWords when{.until_option = "--until"};
+  std::vector<std::string> threads;    // storage/thread_pattern.h; empty: all
   std::vector<std::string> functions;  // symbolize/function_pattern.h; empty: all
 
   // Of the events; functions do not count.
-  bool is_part() const {
-    return from_ns != 0 || until_ns != std::numeric_limits<uint64_t>::max() || !threads.empty();
-  }
+  bool is_part() const { return !when.is_everything() || !threads.empty(); }
 };
 
 class ExportedSession {
@@ -50,8 +48,10 @@ class ExportedSession {
   uint64_t line_ns(uint64_t device_ns) const {
     return clock ? clock->line_ns(device_ns) : device_ns;
   }
-  // On the device's clock.
-  calls::Window window(const ExportSelection& selection) const;
+  // What of each session is wanted, once all are placed. As window_of().
+  static Status choose_windows(const std::vector<std::unique_ptr<ExportedSession>>& sessions,
+                               const WindowWords& words);
+  const calls::Window& window() const { return window_; }  // on the device's clock
   // From the first event or marker within the window to the last, on the device's clock. Nothing
   // where there is none.
   std::optional<atf::TimeRange> time_range(const calls::Window& window) const;
@@ -81,6 +81,8 @@ class ExportedSession {
         about(std::move(whole)),
         names(manifest),
         reader(trace.files(only)) {}
+
+  calls::Window window_;
 };
 
 using ExportedSessions = std::vector<std::unique_ptr<ExportedSession>>;

@@ -160,9 +160,8 @@ void keep_longest(std::vector<html::Interval>& intervals) {
 
 class PageExport {
  public:
-  PageExport(ExportedSessions& sessions, const ExportSelection& selection,
-             const PageOptions& options, ConvertLog& log)
-      : sessions_(sessions), selection_(selection), log_(log), names_(page_.names) {
+  PageExport(ExportedSessions& sessions, const PageOptions& options, ConvertLog& log)
+      : sessions_(sessions), log_(log), names_(page_.names) {
     page_.can_refresh = options.can_refresh;
   }
 
@@ -179,7 +178,7 @@ class PageExport {
   void find_time() {
     bool is_first = true;
     for (const auto& session : sessions_) {
-      const auto range = session->time_range(session->window(selection_));
+      const auto range = session->time_range(session->window());
       if (!range) continue;
       const uint64_t first_ns = session->line_ns(range->first_ns);
       const uint64_t last_ns = session->line_ns(range->last_ns);
@@ -217,7 +216,7 @@ class PageExport {
     calls::Sinks sinks(tree, totals, activity);
     const std::vector<calls::Stall> stalls = session.stalls_of(thread.n);
     std::vector<uint32_t> reasons;
-    calls::ThreadCalls calls(slots, sinks, stalls, session.window(selection_));
+    calls::ThreadCalls calls(slots, sinks, stalls, session.window());
     calls::read_thread(*thread.index, session.gaps_of(thread.n, reasons), calls);
     counts_.add(calls.counts());
 
@@ -279,7 +278,6 @@ class PageExport {
   }
 
   ExportedSessions& sessions_;
-  const ExportSelection& selection_;
   ConvertLog& log_;
   html::Page page_;
   PageNames names_;
@@ -289,9 +287,9 @@ class PageExport {
 
 }  // namespace
 
-Status export_page(ExportedSessions& sessions, const ExportSelection& selection,
-                   const PageOptions& options, ByteSink& out, ConvertLog& log) {
-  return PageExport(sessions, selection, options, log).write(out);
+Status export_page(ExportedSessions& sessions, const PageOptions& options, ByteSink& out,
+                   ConvertLog& log) {
+  return PageExport(sessions, options, log).write(out);
 }
 
 }  // namespace collect::ctl

@@ -18,7 +18,7 @@ struct PageOptions {
   bool can_refresh = false;  // whoever serves it makes a newer one when it is loaded again
 };
 
-Status export_page(ExportedSessions& sessions, const ExportSelection& selection,
-                   const PageOptions& options, ByteSink& out, ConvertLog& log);
+Status export_page(ExportedSessions& sessions, const PageOptions& options, ByteSink& out,
+                   ConvertLog& log);
 
 }  // namespace collect::ctl

@@ -188,18 +188,18 @@ int finish(const IosOptions& options, const std::string& app, Phone& phone, RunC
 int ios_run(const IosOptions& options, std::ostream& err) {
   JobSignals signals;
   if (const Status name = check_bundle(options.bundle); !name.ok()) {
-    return run_failed(err, name.error());
+    return run_failed(options, err, name.error());
   }
   Phone phone(signals);
   if (const Status found = phone.connect(options.udid); !found.ok()) {
-    return run_failed(err, found.error());
+    return run_failed(options, err, found.error());
   }
   Result<RunCollector> collector =
       find_collector({options.root, options.control, Phones::kIos}, signals);
-  if (!collector.ok()) return run_failed(err, collector.error());
+  if (!collector.ok()) return run_failed(options, err, collector.error());
   Client client(collector->control);
   auto before = what_was_before(client);
-  if (!before.ok()) return run_failed(err, before.error());
+  if (!before.ok()) return run_failed(options, err, before.error());
   const bool speaks = !options.quiet && !options.json;
   if (speaks) {
     err << "collectctl: " << options.bundle << " on " << phone.text() << "\n";
@@ -226,17 +226,17 @@ int ios_attach(const IosOptions& options, std::ostream& err) {
   JobSignals signals;
   Phone phone(signals);
   if (const Status found = phone.connect(options.udid); !found.ok()) {
-    return run_failed(err, found.error());
+    return run_failed(options, err, found.error());
   }
   const Result<uint16_t> port = choose_port(phone, options.port);
-  if (!port.ok()) return run_failed(err, port.error());
+  if (!port.ok()) return run_failed(options, err, port.error());
   const std::string address = device_prefix(phone.serial()) + port_place(*port);
   Result<RunCollector> collector =
       find_collector({options.root, options.control, Phones::kIos}, signals);
-  if (!collector.ok()) return run_failed(err, collector.error());
+  if (!collector.ok()) return run_failed(options, err, collector.error());
   Client client(collector->control);
   auto before = what_was_before(client);
-  if (!before.ok()) return run_failed(err, before.error());
+  if (!before.ok()) return run_failed(options, err, before.error());
   const bool speaks = !options.quiet && !options.json;
   if (speaks) {
     err << "collectctl: port " << *port << " of " << phone.text() << "\n";

@@ -1,8 +1,8 @@
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "daemon/ctl/ios/ios_command.h"
 #include "daemon/ctl/ios/iphone.h"
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/online_commands.h"
 #include "daemon/ctl/text.h"
 
@@ -40,16 +40,15 @@ IphoneReport look_at(UsbmuxClient& client, const attach::SourceDevice& device) {
   return report;
 }
 
-nlohmann::ordered_json to_json(const IphoneReport& report) {
-  nlohmann::ordered_json json;
-  json["udid"] = report.device.serial;
-  json["connection"] = report.device.connection;
-  json["name"] = report.facts.name;
-  json["model"] = report.facts.model;
-  json["ios"] = report.facts.version;
+Json json_of(const IphoneReport& report) {
+  Json json{{"udid", report.device.serial}};
+  add_text(json, "connection", report.device.connection);
+  add_text(json, "name", report.facts.name);
+  add_text(json, "model", report.facts.model);
+  add_text(json, "ios", report.facts.version);
   json["agent_ports"] = report.ports;
-  json["obstacle"] = report.obstacle;
-  json["remark"] = report.remark;
+  add_text(json, "obstacle", report.obstacle);
+  add_text(json, "remark", report.remark);
   return json;
 }
 
@@ -57,7 +56,7 @@ std::string or_unknown(const std::string& text) {
   return text.empty() ? "?" : printable(text);
 }
 
-std::string text_of(const std::vector<IphoneReport>& reports) {
+std::string text_of(const std::vector<IphoneReport>& reports, size_t columns) {
   if (reports.empty()) {
     return "no device: plug an iPhone in, unlock it, and trust this computer\n";
   }
@@ -71,7 +70,7 @@ std::string text_of(const std::vector<IphoneReport>& reports) {
                or_unknown(report.facts.model), or_unknown(report.facts.version),
                or_unknown(report.device.connection), ports.empty() ? "none" : ports});
   }
-  std::string text = table.text();
+  std::string text = table.text(columns);
   for (const IphoneReport& report : reports) {
     for (const std::string& sentence : {report.obstacle, report.remark}) {
       if (sentence.empty()) continue;
@@ -84,12 +83,15 @@ std::string text_of(const std::vector<IphoneReport>& reports) {
 }  // namespace
 
 int ios_doctor(const IosOptions& options, std::ostream& out, std::ostream& err) {
+  const auto no_answer = [&](const Error& error) {
+    return failed(options.json ? out : err, error, options.json);
+  };
   const auto address = usbmuxd_address();
-  if (!address.ok()) return failed(err, address.error());
+  if (!address.ok()) return no_answer(address.error());
   WaitingIo io;
   UsbmuxClient client(io, *address);
   if (const Status connected = client.connect(); !connected.ok()) {
-    return failed(err, connected.error());
+    return no_answer(connected.error());
   }
   std::vector<IphoneReport> reports;
   bool any = false;
@@ -100,15 +102,13 @@ int ios_doctor(const IosOptions& options, std::ostream& out, std::ostream& err) 
     any = any || reports.back().obstacle.empty();
   }
   if (options.json) {
-    nlohmann::ordered_json json;
+    Json json = json_document();
     json["usbmuxd"] = client.address();
-    json["devices"] = nlohmann::ordered_json::array();
-    for (const IphoneReport& report : reports) json["devices"].push_back(to_json(report));
-    out << printable_json(
-               json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace))
-        << "\n";
+    json["devices"] = Json::array();
+    for (const IphoneReport& report : reports) json["devices"].push_back(json_of(report));
+    out << json_line(json);
   } else {
-    out << "usbmuxd at " << client.address() << "\n" << text_of(reports);
+    out << "usbmuxd at " << client.address() << "\n" << text_of(reports, options.columns);
   }
   return any ? kExitOk : kExitFailed;
 }

@@ -49,8 +49,8 @@ std::string name_functions(const std::string& session, const RecordingOptions& o
 
 }  // namespace
 
-int run_failed(std::ostream& err, const Error& error) {
-  failed(err, error);
+int run_failed(const RecordingOptions& options, std::ostream& err, const Error& error) {
+  failed(err, error, options.json);
   return kExitRunFailed;
 }
 

@@ -22,10 +22,11 @@ struct RecordingOptions {
   std::vector<std::string> symbols;  // directories with unstripped files
   bool json = false;
   bool quiet = false;
+  size_t columns = 0;  // of the terminal, for tables; 0: there is none
 };
 
-// One line on the error stream; kExitRunFailed.
-int run_failed(std::ostream& err, const Error& error);
+// One line on the error stream, or an object there; kExitRunFailed.
+int run_failed(const RecordingOptions& options, std::ostream& err, const Error& error);
 
 // "on R58M (Sim_Phone): the app ended"
 std::string ending_text(const std::string& device, AppRecording::End end);

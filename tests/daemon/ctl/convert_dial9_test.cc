@@ -518,8 +518,8 @@ TEST_F(Dial9Test, DumpSelectsByNameTimeAndNumber) {
                          "0.000000010  Marker  text=\"before everything\"",
                          "0.000002000  Marker  text=\"between \\\"them\\\"\\n\"",
                          "18446744073.709551614  Marker  text=\"behind\""}));
-  by_name.from_ns = 1500;
-  by_name.to_ns = 2500;
+  by_name.when.from = "1500";
+  by_name.when.until = "2500";
   EXPECT_EQ(run_dump(path, false, by_name), 0);
   EXPECT_EQ(lines().size(), 1u);
   DumpOptions some;

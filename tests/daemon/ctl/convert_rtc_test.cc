@@ -97,7 +97,15 @@ class RtcTest : public testing::Test {
     options.json = true;
     out_.str("");
     err_.str("");
-    return convert(options, out_, err_);
+    const int code = convert(options, out_, err_);
+    // As words, too: an error stands where the report would.
+    if (out_.str().find("\"error\":{") != std::string::npos) {
+      options.json = false;
+      out_.str("");
+      err_.str("");
+      EXPECT_EQ(convert(options, out_, err_), code);
+    }
+    return code;
   }
   // The first path of the report.
   std::string written() { return json::parse(out_.str())["written"][0]["path"]; }

@@ -1,5 +1,6 @@
 // What `dump` prints of a dial9 stream for people.
 #include "daemon/ctl/captures/dial9_dump.h"
+#include "daemon/ctl/captures/capture_format.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +17,9 @@ using dial9::FieldType;
 std::string dumped(Bytes stream, const DumpOptions& options = {}) {
   std::ostringstream text;
   TextOut out(text);
-  EXPECT_TRUE(dump_dial9(options, stream, out).ok());
+  // Words of numbers alone.
+  const auto window = window_of(options.when, [] { return SessionTimes(); });
+  EXPECT_TRUE(dump_dial9(options, *window, stream, out).ok());
   out.flush();
   return text.str();
 }
@@ -67,13 +70,28 @@ TEST(Dial9Dump, AWindowHoldsEventsWithoutTimeByTheOneBeforeThem) {
     return std::count(text.begin(), text.end(), '\n');
   };
   DumpOptions window;
-  window.from_ns = 1'000'000'003;
+  window.when.from = "1000000003";
   EXPECT_EQ(lines(window), 1);
   window = {};
-  window.to_ns = 1'000'000'002;
+  window.when.until = "1000000002";
   EXPECT_EQ(lines(window), 2);
-  window.to_ns = 1'000'000'001;
+  window.when.until = "1000000001";
   EXPECT_EQ(lines(window), 0);
+}
+
+// In a file as in a session: what dump_capture() makes of the words.
+TEST(Dial9Dump, AWindowSinceTheFirstEvent) {
+  const auto stream = stream_with_units();
+  DumpOptions options;
+  options.when.from = "1ns";
+  std::ostringstream out, err;
+  EXPECT_EQ(dump_capture(kDial9Capture, options, "x.bin", stream, out, err), 0) << err.str();
+  EXPECT_EQ(out.str(), "1.000000003  ResourceUsage  user_cpu_ns=8ns max_rss=- name=\"\"\n");
+  options.when.from = "14:03:00";
+  EXPECT_EQ(dump_capture(kDial9Capture, options, "x.bin", stream, out, err), 2);
+  EXPECT_EQ(err.str(),
+            "dump: x.bin: --from: \"14:03:00\": the capture does not say what time of day it was "
+            "recorded; write the time since its start, as 2.5s\n");
 }
 
 // Annotations may follow the first events; schemas and units end with their sub-stream.

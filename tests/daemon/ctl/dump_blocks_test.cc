@@ -78,9 +78,8 @@ class DumpBlocksTest : public testing::OfflineTest {
   static std::string json_line(size_t thread, size_t seq, const Step& step) {
     char text[256];
     std::snprintf(text, sizeof text,
-                  "{\"thread\":%zu,\"tid\":%zu,\"seq\":%zu,\"ts_ns\":%" PRIu64
-                  ",\"kind\":\"%s\",\"function_id\":\"0x%" PRIx64
-                  "\",\"name\":\"%s\",\"detail_seq\":null}\n",
+                  "{\"version\":1,\"thread\":%zu,\"tid\":%zu,\"seq\":%zu,\"ts_ns\":%" PRIu64
+                  ",\"kind\":\"%s\",\"function_id\":\"0x%" PRIx64 "\",\"name\":\"%s\"}\n",
                   thread, 4711 + thread, seq, step.ns, step.kind == kCall ? "call" : "return",
                   step.function_id, kNames[step.function_id - 0x100]);
     return text;
@@ -192,7 +191,7 @@ TEST_F(DumpBlocksTest, StallsStandBeforeTheFirstEventBehindThem) {
   size_t next = 0;
   const auto put_stall = [&] {
     const std::string first = std::to_string(begins[next]);
-    expected += R"({"thread":0,"tid":4711,"seq":null,"ts_ns":)" + first +
+    expected += R"({"version":1,"thread":0,"tid":4711,"ts_ns":)" + first +
                 R"(,"kind":"stall","stall":"page_wait","last_ns":)" +
                 std::to_string(begins[next] + 10) + R"(,"stalled_ns":10,"joined":1})" + "\n";
     ++next;
@@ -244,7 +243,8 @@ TEST_F(DumpBlocksTest, RecordsOfAnySize) {
     const std::string end =
         ",\"detail_seq\":" + std::to_string(i) + ",\"detail\":{\"payload\":\"" + digits[i] + "\"}}";
     ASSERT_TRUE(line.ends_with(end)) << i;
-    ASSERT_TRUE(line.starts_with("{\"thread\":0,\"tid\":4711,\"seq\":" + std::to_string(i) + ","))
+    ASSERT_TRUE(line.starts_with(
+        "{\"version\":1,\"thread\":0,\"tid\":4711,\"seq\":" + std::to_string(i) + ","))
         << i;
   }
   EXPECT_FALSE(std::getline(lines, line));

@@ -150,7 +150,7 @@ TEST_F(OnlineFlagsTest, WatchOfDevicesFollowsTheirChanges) {
 
 TEST_F(OnlineFlagsTest, FilesListsThem) {
   EXPECT_THAT(runner_.run({"files"}).out, HasSubstr("manifest.json"));
-  EXPECT_THAT(runner_.run({"files", "--json"}).out, HasSubstr("{\"session\""));
+  EXPECT_THAT(runner_.run({"files", "--json"}).out, HasSubstr("{\"version\":1,\"session\""));
   EXPECT_EQ(runner_.run({"files", "no_such_session"}).exit_code, 1);
 }
 
@@ -268,6 +268,14 @@ TEST_F(OfflineFlagsTest, ReportChoosesRowsAndTimes) {
   EXPECT_THAT(run({"report", "--graph", "parse"}).out, HasSubstr("Called on the path"));
   EXPECT_EQ(run({"report", "--graph", "prase"}).exit_code, 1);
   EXPECT_THAT(run({"report", "--diff", session_.string()}).out, HasSubstr("# after: "));
+}
+
+TEST_F(OfflineFlagsTest, ColorsAreForEverybodyWhoWantsThem) {
+  EXPECT_THAT(run({"report", "--color", "always"}).out, HasSubstr("\x1b[1m"));
+  EXPECT_THAT(run({"inspect", "--color", "always"}).out, HasSubstr("\x1b[3"));
+  EXPECT_THAT(run({"report", "--color", "auto"}).out, ::testing::Not(HasSubstr("\x1b")));
+  EXPECT_THAT(run({"report"}).out, ::testing::Not(HasSubstr("\x1b"))) << "a pipe";
+  EXPECT_EQ(run({"report", "--color", "sometimes"}).exit_code, 2);
 }
 
 TEST_F(OfflineFlagsTest, StrictVerifyCountsWarnings) {

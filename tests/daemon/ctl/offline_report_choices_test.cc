@@ -118,8 +118,8 @@ TEST_F(ReportChoices, PercentilesOfFewCallsAreTheirDurations) {
 }
 
 TEST_F(ReportChoices, AWindowSinceTheStart) {
-  options_.from = "3us";
-  options_.to = "7us";
+  options_.when.from = "3us";
+  options_.when.until = "7us";
   const json document = run();
   // 4000..8000: a all of it; b 4000..5000 and 6000..8000, of which c has 7000..8000.
   expect(row(document["functions"], "a"), 1, 4000, 1000);
@@ -128,17 +128,19 @@ TEST_F(ReportChoices, AWindowSinceTheStart) {
   EXPECT_EQ(document["from_ns"], 4000);
   EXPECT_EQ(document["to_ns"], 8000);
   EXPECT_EQ(document["calls_cut_by_window"], 3);
-  options_.from = "4000";
-  options_.to = "8000";
+  options_.when.from = "4000";
+  options_.when.until = "8000";
   EXPECT_EQ(run()["functions"], document["functions"]) << "times of the device's clock";
-  options_.from = "9000";
+  options_.when.from = "9000";
   out_.str("");
   EXPECT_EQ(report(options_, out_, err_), 2);
-  options_.from = "noon";
+  options_.when.from = "noon";
   EXPECT_EQ(report(options_, out_, err_), 2);
-  options_.from = "12:00:00";
+  options_.when.from = "12:00:00";
+  options_.json = false;
   EXPECT_EQ(report(options_, out_, err_), 2);
-  EXPECT_THAT(err_.str(), HasSubstr("does not say what time of day"));
+  EXPECT_THAT(err_.str(),
+              HasSubstr("report: --from: \"12:00:00\": the capture does not say what time of day"));
 }
 
 TEST_F(ReportChoices, AGapCutsWhatEndedInIt) {

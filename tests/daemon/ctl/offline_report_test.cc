@@ -155,6 +155,7 @@ TEST_F(Report, ThreadsAddUpAndDoNotMix) {
   options_.threads = {"thread_0"};
   expect(again(), "a", 1, 10, 10);
   options_.threads = {"99"};
+  options_.json = false;
   EXPECT_EQ(report(options_, out_, err_), 1);
   EXPECT_NE(err_.str().find("no thread is \"99\""), std::string::npos) << err_.str();
 }
@@ -215,9 +216,9 @@ TEST_F(Report, AWindowSaysItsOwnLossAlone) {
                  {"thread":0,"lane":"index","before_seq":3,"lost":3,"first_ns":5100,
                   "last_ns":5200}]})");
   EXPECT_EQ(again()["lost_events"], 7);
-  options_.from = "4us";
+  options_.when.from = "4us";
   EXPECT_EQ(again()["lost_events"], 3);
-  options_.to = "5us";
+  options_.when.until = "5us";
   EXPECT_EQ(again()["lost_events"], 0);
 }
 

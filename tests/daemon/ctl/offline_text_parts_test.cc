@@ -13,7 +13,7 @@
 #include "daemon/ctl/report_text.h"
 #include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text_out.h"
-#include "daemon/ctl/time_words.h"
+#include "daemon/ctl/time_window.h"
 
 namespace collect::ctl {
 namespace {
@@ -323,12 +323,58 @@ TEST(TimeWordsTest, MomentsOfADay) {
   EXPECT_EQ(refused("14:03:00.1xZ"), Code::kInvalidArgument);
   EXPECT_EQ(refused("14:03:00.:Z"), Code::kInvalidArgument);
   EXPECT_EQ(refused("14:03:00./Z"), Code::kInvalidArgument);
+  EXPECT_EQ(at("15:03:01+01:00"), 1'000'005'000u);
+  EXPECT_EQ(at("2026-11-25T08:33:01-05:30"), 1'000'005'000u);
+  EXPECT_EQ(at("2026-11-26T00:03:01.5+10:00"), 1'500'005'000u) << "RFC 3339";
+  for (const char* zone : {"14:03:00+24:00", "14:03:00+01:60", "14:03:00+1:00", "14:03:00 01:00"}) {
+    EXPECT_EQ(refused(zone), Code::kInvalidArgument) << zone;
+  }
   EXPECT_EQ(refused("1960-01-01 00:00:00Z"), Code::kInvalidArgument) << "before the epoch";
   EXPECT_EQ(refused(":"), Code::kInvalidArgument);
   EXPECT_EQ(refused("Z"), Code::kInvalidArgument);
   EXPECT_EQ(parse_moment("noon", session).error().message,
             "\"noon\" is no time; write 1ms or 2.5s since the start, 14:03:05.25, "
-            "\"2026-11-25 14:03:05\", or nanoseconds of the device's clock");
+            "\"2026-11-25 14:03:05\", or nanoseconds as dump --json prints them");
+}
+
+// Of several sessions: what is told by the epoch needs no clock of a device.
+TEST(TimeWordsTest, MomentsOnATimeLine) {
+  SessionTimes line;
+  line.is_time_line = true;
+  line.start_ns = 1'795'615'380'000'000'000;
+  EXPECT_EQ(*parse_moment("1.5s", line), line.start_ns + 1'500'000'000);
+  EXPECT_EQ(*parse_moment("14:03:01Z", line), line.start_ns + 1'000'000'000);
+  EXPECT_EQ(*parse_moment("1795615380000000007", line), line.start_ns + 7);
+}
+
+TEST(TimeWordsTest, TimesOfDayAsTheyArePrinted) {
+  EXPECT_EQ(rfc3339_text(1'795'615'380, 0), "2026-11-25T14:03:00Z");
+  EXPECT_EQ(rfc3339_text(1'795'615'380, 250'000'000), "2026-11-25T14:03:00.250Z");
+  EXPECT_EQ(rfc3339_text(1'795'615'380, 1'000), "2026-11-25T14:03:00.000001Z");
+  EXPECT_EQ(rfc3339_text(1'795'615'380, 1), "2026-11-25T14:03:00.000000001Z");
+  EXPECT_EQ(rfc3339_text(253'402'300'799, 0), "9999-12-31T23:59:59Z");
+  EXPECT_EQ(rfc3339_text(253'402'300'800, 0), "");
+  EXPECT_EQ(rfc3339_text(-62'135'596'800, 0), "0001-01-01T00:00:00Z");
+  EXPECT_EQ(rfc3339_text(-62'135'596'801, 0), "");
+  EXPECT_EQ(rfc3339_text(0, 1'000'000'000), "");
+  EXPECT_EQ(rfc3339_text(0, -1), "");
+}
+
+TEST(TimeWordsTest, AWindowNamesTheOptionThatIsWrong) {
+  const auto times = [] { return times_of(1'795'615'380'000'000'000); };
+  const auto window = window_of({"1us", "14:03:01Z", "--until"}, times);
+  ASSERT_TRUE(window.ok());
+  EXPECT_EQ(window->first_ns, 6'000u);
+  EXPECT_EQ(window->last_ns, 1'000'005'000u);
+  EXPECT_THAT(window_of({"", "noon", "--until"}, times).error().message,
+              ::testing::StartsWith("--until: \"noon\" is no time; write "));
+  EXPECT_THAT(window_of({"noon", "", "--until"}, times).error().message,
+              ::testing::StartsWith("--from: \"noon\" is no time; write "));
+  EXPECT_EQ(window_of({"2us", "1us", "--to"}, times).error().message, "--to lies before --from");
+  EXPECT_TRUE(window_of({}, [] {
+                ADD_FAILURE() << "nobody needs to know";
+                return SessionTimes();
+              })->is_everything());
 }
 
 // In the reader's time zone, with its summer time.

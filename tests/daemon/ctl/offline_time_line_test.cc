@@ -234,8 +234,8 @@ TEST_F(MergedDump, TwoDevicesAlternateOnTheCollectorsClock) {
                 "         3.000       2.000 [2:  0] | } work\n");
 
   options.json = true;
-  options.from_ns = kEpoch + 2'000;
-  options.to_ns = kEpoch + 3'000;
+  options.when.from = std::to_string(kEpoch + 2'000);
+  options.when.until = std::to_string(kEpoch + 3'000);
   out_.str("");
   ASSERT_EQ(dump(options, out_, err_), 0);
   std::istringstream lines(out_.str());
@@ -249,6 +249,13 @@ TEST_F(MergedDump, TwoDevicesAlternateOnTheCollectorsClock) {
   EXPECT_EQ(json::parse(second)["ts_ns"], 5'003'000);
   EXPECT_EQ(json::parse(second)["time_ns"], kEpoch + 3'000);
   EXPECT_GE(json::parse(second)["uncertainty_ns"], 25'000);
+  // The same since the earliest start, which is the phone's.
+  const std::string by_numbers = out_.str();
+  options.when.from = "1us";
+  options.when.until = "2us";
+  out_.str("");
+  ASSERT_EQ(dump(options, out_, err_), 0);
+  EXPECT_EQ(out_.str(), by_numbers);
 }
 
 TEST_F(MergedDump, SeveralWithoutMergingComeOneAfterAnother) {

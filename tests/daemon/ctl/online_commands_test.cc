@@ -48,8 +48,7 @@ TEST_F(OnlineCommandsTest, AgentsAsTableAndAsJson) {
   EXPECT_THAT(out_.str(), HasSubstr("1      recording  lua\\x1b[2J"));
   out_.str("");
   EXPECT_EQ(list_agents(json_, ""), 0);
-  EXPECT_THAT(out_.str(),
-              HasSubstr("\"agents\":[{\"name\":\"agents/1\",\"state\":\"AGENT_STATE_RECORDING\""));
+  EXPECT_THAT(out_.str(), HasSubstr("\"agents\":[{\"name\":\"agents/1\",\"state\":\"recording\""));
   EXPECT_EQ(err_.str(), "");
 }
 
@@ -106,7 +105,7 @@ TEST_F(OnlineCommandsTest, AConvertedSessionIsNamedAndItsLossesAreSaid) {
             "collectctl: left out: call depths\n");
   out_.str("");
   EXPECT_EQ(convert_session(json_, {"session_20260131_235959/pid_7", 2}), 1);
-  EXPECT_THAT(out_.str(), HasSubstr("\"missingLeftOut\":\"2\""));
+  EXPECT_THAT(out_.str(), HasSubstr("\"missing_left_out\":2"));
   collector_.fail_with({Code::kUnsupported, "it has ATF version 2 already"});
   err_.str("");
   EXPECT_EQ(convert_session(online_, {"", 2}), 1);
@@ -120,7 +119,7 @@ TEST_F(OnlineCommandsTest, ASnapshotIsNamedAndWhatItLacksIsSaid) {
             "session_20260131_235959_snap1/pid_7: 1,234 events, 0 detail records, 0 B\n");
   EXPECT_EQ(err_.str(), "");
   EXPECT_EQ(snapshot_session(json_, "late"), 1);
-  EXPECT_THAT(out_.str(), HasSubstr("\"state\":\"SESSION_STATE_RECOVERED\""));
+  EXPECT_THAT(out_.str(), HasSubstr("\"state\":\"recovered\""));
   EXPECT_EQ(err_.str(), "collectctl: its agent did not ship what it still had\n");
 }
 
@@ -135,11 +134,11 @@ TEST_F(OnlineCommandsTest, TriggersAreSetShownAndCleared) {
   EXPECT_THAT(out_.str(), HasSubstr("ok"));
   out_.str("");
   EXPECT_EQ(show_triggers(json_, ""), 0);
-  EXPECT_THAT(out_.str(), HasSubstr("\"event\":\"EVENT_LONG_CALL\""));
-  EXPECT_THAT(out_.str(), HasSubstr("\"times\":3,\"firedCount\":3,"));
-  EXPECT_THAT(out_.str(), HasSubstr("\"longerThan\":\"0.005s\""));
-  EXPECT_THAT(out_.str(), HasSubstr("\"preRoll\":\"1s\""));
-  EXPECT_THAT(out_.str(), HasSubstr("\"untilFunctions\":[\"done\",\"stop_*\"]"));
+  EXPECT_THAT(out_.str(), HasSubstr("\"event\":\"long_call\""));
+  EXPECT_THAT(out_.str(), HasSubstr("\"times\":3,\"fired_count\":3,"));
+  EXPECT_THAT(out_.str(), HasSubstr("\"longer_than_s\":0.005"));
+  EXPECT_THAT(out_.str(), HasSubstr("\"pre_roll_s\":1.0"));
+  EXPECT_THAT(out_.str(), HasSubstr("\"until_functions\":[\"done\",\"stop_*\"]"));
   out_.str("");
   EXPECT_EQ(show_triggers(online_, ""), 0);
   EXPECT_THAT(out_.str(), HasSubstr("parse_*, read  long call  "));
@@ -170,13 +169,13 @@ TEST_F(OnlineCommandsTest, JsonManifestIsTheFile) {
 
 TEST_F(OnlineCommandsTest, RulesThatAreShownCanBeSet) {
   const std::string file = ::testing::TempDir() + "online_commands_rules.json";
-  std::ofstream(file) << R"({"rules": [{"target": {"processName": "render*"},
-                                        "action": "ACTION_IDLE"}]})";
+  std::ofstream(file) << R"({"rules": [{"target": {"process_name": "render*"},
+                                        "action": "idle"}]})";
   EXPECT_EQ(set_rules(online_, file), 0);
   EXPECT_EQ(out_.str(), "1 rule\n");
   out_.str("");
   EXPECT_EQ(show_rules(online_), 0);
-  EXPECT_THAT(out_.str(), HasSubstr("\"processName\":\"render*\""));
+  EXPECT_THAT(out_.str(), HasSubstr("\"process_name\":\"render*\""));
   std::ofstream(file) << out_.str();
   out_.str("");
   EXPECT_EQ(set_rules(online_, file), 0);
@@ -277,7 +276,7 @@ TEST_F(OnlineCommandsTest, Stats) {
   EXPECT_THAT(out_.str(), HasSubstr("\nevents                     123\n"));
   out_.str("");
   EXPECT_EQ(show_stats(json_), 0);
-  EXPECT_THAT(out_.str(), HasSubstr("\"eventsStored\":\"123\""));
+  EXPECT_THAT(out_.str(), HasSubstr("\"events_stored\":123"));
 }
 
 }  // namespace

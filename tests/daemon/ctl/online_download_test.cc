@@ -193,7 +193,7 @@ TEST_F(DownloadTest, ListsAndDeletes) {
   EXPECT_EQ(list_files(online_, ""), 0);
   EXPECT_THAT(out_.str(), HasSubstr("700,000  thread_0/index.atf"));
   EXPECT_EQ(list_files(json_, ""), 0);
-  EXPECT_THAT(out_.str(), HasSubstr("\"path\":\"manifest.json\",\"sizeBytes\":\""));
+  EXPECT_THAT(out_.str(), HasSubstr("\"path\":\"manifest.json\",\"size_bytes\":"));
   EXPECT_EQ(delete_session(online_, kSession), 0);
   EXPECT_THAT(out_.str(), HasSubstr("removed 3 files, 4.1 kB"));
   collector_.fail_with({Code::kUnsupported, "it is not sealed yet"});

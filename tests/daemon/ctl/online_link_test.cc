@@ -19,7 +19,7 @@
 #include "daemon/ctl/client.h"
 #include "daemon/ctl/credentials.h"
 #include "daemon/ctl/download.h"
-#include "daemon/ctl/json.h"
+#include "daemon/ctl/message_json.h"
 #include "daemon/ctl/online_output.h"
 #include "daemon/ctl/plain_connection.h"
 #include "daemon/ctl/session_conversion.h"
@@ -333,21 +333,9 @@ TEST_F(OnlineLink, VariablesFillWhatIsNotGiven) {
 
 // ---- texts
 
-TEST_F(OnlineLink, ATimeThatIsNoneIsSaidInJson) {
-  api::Session session;
-  session.mutable_start_time()->set_seconds(INT64_MAX);
-  EXPECT_EQ(to_json(session), "{\"error\": \"a time in the answer is out of range\"}");
-  api::Stats stats;
-  EXPECT_TRUE(from_json("{\"version\": \"x\"}", stats).ok());
-  EXPECT_EQ(stats.version(), "x");
-  const Status wrong = from_json("{\"versio\": 1}", stats);
-  EXPECT_EQ(wrong.code(), Code::kInvalidArgument);
-  EXPECT_THAT(wrong.error().message, HasSubstr("versio"));
-}
-
 class Terminal : public OnlineLink {
  protected:
-  Online terminal(bool json = false) { return {server_->address(), json, true, out_, err_}; }
+  Online terminal(bool as_json = false) { return {server_->address(), as_json, true, out_, err_}; }
   static constexpr char kRestart[] = "\r\x1b[K";
 };
 
@@ -382,7 +370,7 @@ TEST_F(Terminal, AWatchIsOneLine) {
   });
   EXPECT_EQ(watch(terminal(true), {}), 0);
   again.join();
-  EXPECT_THAT(out_.str(), StartsWith("{\"name\":\"sessions/two\""));
+  EXPECT_THAT(out_.str(), StartsWith("{\"version\":1,\"name\":\"sessions/two\""));
   EXPECT_THAT(out_.str(), EndsWith("}\n"));
 }
 

@@ -269,8 +269,9 @@ TEST_F(RunTest, AFailedSessionIsNoSuccess) {
 TEST_F(RunTest, JsonSummaryIsTheLastLine) {
   const Ran ran = run({"sh", "-c", "exit 3"}, {"--json"});
   EXPECT_EQ(ran.exit_code, 3);
-  EXPECT_THAT(ran.err, ::testing::StartsWith("{\"exit_code\":3,\"agent_seen\":true,"));
-  EXPECT_THAT(ran.err, HasSubstr("\"events\":\"1234567\""));
+  EXPECT_THAT(ran.err,
+              ::testing::StartsWith("{\"version\":1,\"exit_code\":3,\"agent_seen\":true,"));
+  EXPECT_THAT(ran.err, HasSubstr("\"events\":1234567"));
   EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1);
 }
 

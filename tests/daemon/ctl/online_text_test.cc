@@ -1,3 +1,4 @@
+#include "daemon/ctl/terminal.h"
 #include "daemon/ctl/text.h"
 
 #include <gtest/gtest.h>
@@ -60,6 +61,57 @@ TEST(TextTest, ACellCannotLeaveItsRow) {
             "NAME          N\n"
             "a\\x1b[2Jb\\nc  \\u{202e}7\n");
   EXPECT_EQ(short_name("agents/7\n"), "7\\n");
+}
+
+// The widest columns behind the first give way, to 8 at least; then the line is cut.
+TEST(TextTest, TablesFitTheirTerminal) {
+  Table table({"NAME", "N", "WHAT"});
+  table.right(1);
+  table.add({"a long name of 26 columns.", "1", "twenty columns long."});
+  table.add({"b", "22", "über"});
+  EXPECT_EQ(table.text(), table.text(52));
+  EXPECT_EQ(table.text(51),
+            "NAME                         N  WHAT\n"
+            "a long name of 26 columns.   1  twenty columns lon…\n"
+            "b                           22  über\n");
+  EXPECT_EQ(table.text(40),
+            "NAME                         N  WHAT\n"
+            "a long name of 26 columns.   1  twenty …\n"
+            "b                           22  über\n");
+  EXPECT_EQ(table.text(34),
+            "NAME                         N  W…\n"
+            "a long name of 26 columns.   1  t…\n"
+            "b                           22  ü…\n");
+  EXPECT_EQ(table.text(10),
+            "NAME     …\n"
+            "a long na…\n"
+            "b        …\n");
+}
+
+TEST(TextTest, WhatDoesNotFitIsCutAtOneEnd) {
+  EXPECT_EQ(cut_to("über", 0), "über");
+  EXPECT_EQ(cut_to("über", 4), "über");
+  EXPECT_EQ(cut_to("über", 3), "üb…");
+  EXPECT_EQ(cut_to("über", 1), "…");
+  EXPECT_EQ(cut_to("", 1), "");
+  EXPECT_EQ(cut_to_end("rübe", 0), "rübe");
+  EXPECT_EQ(cut_to_end("rübe", 4), "rübe");
+  EXPECT_EQ(cut_to_end("rübe", 3), "…be");
+  EXPECT_EQ(cut_to_end("brü", 2), "…ü");
+  EXPECT_EQ(cut_to_end("rübe", 1), "…");
+  EXPECT_EQ(columns_left(0, 50), 0u);
+  EXPECT_EQ(columns_left(80, 50), 30u);
+  EXPECT_EQ(columns_left(60, 50), 16u);
+}
+
+TEST(TextTest, ColorsAreWantedWhereTheyCanBeSeen) {
+  EXPECT_TRUE(wants_color(ColorChoice::kAuto, true, nullptr, nullptr));
+  EXPECT_TRUE(wants_color(ColorChoice::kAuto, true, "", "xterm"));
+  EXPECT_FALSE(wants_color(ColorChoice::kAuto, false, nullptr, "xterm"));
+  EXPECT_FALSE(wants_color(ColorChoice::kAuto, true, "0", "xterm")) << "any text";
+  EXPECT_FALSE(wants_color(ColorChoice::kAuto, true, nullptr, "dumb"));
+  EXPECT_TRUE(wants_color(ColorChoice::kOn, false, "1", "dumb"));
+  EXPECT_FALSE(wants_color(ColorChoice::kOff, true, nullptr, "xterm"));
 }
 
 TEST(TextTest, TablesAlign) {

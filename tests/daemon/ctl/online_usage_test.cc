@@ -83,23 +83,64 @@ TEST_F(UsageTest, SuggestsTheCommandWithNearlyThatName) {
 }
 
 TEST_F(UsageTest, AnUnknownOptionBeforeTheCommandIsNamed) {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"--bogus"}, {"--bogus=1", "report"}, {"--json", "--bogus", "report", "path"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--bogus"},
+                                             {"--bogus=1", "report"},
+                                             {"--control", "a:1", "--bogus", "report", "path"}}) {
     const Ran ran = runner_.run(words);
     EXPECT_EQ(ran.exit_code, 2);
     EXPECT_EQ(ran.err, "collectctl: there is no option --bogus; see collectctl --help\n");
   }
+  const Ran json = runner_.run({"--json", "--bogus", "report", "path"});
+  EXPECT_EQ(json.exit_code, 2);
+  EXPECT_EQ(json.err, "");
+  EXPECT_EQ(
+      json.out,
+      "{\"version\":1,\"error\":{\"code\":\"invalid_argument\",\"message\":\"there is no option "
+      "--bogus; see collectctl --help\"}}\n");
   EXPECT_EQ(runner_.run({"-x", "report"}).err,
             "collectctl: there is no option -x; see collectctl --help\n");
 }
 
-TEST_F(UsageTest, CountsAndTimesAreWholeNumbers) {
+TEST_F(UsageTest, AnUnknownOptionBehindTheCommandIsNamedWithTheNearest) {
+  const auto said = [this](const std::vector<std::string>& words) {
+    const Ran ran = runner_.run(words);
+    EXPECT_EQ(ran.exit_code, 2);
+    return ran.err;
+  };
+  EXPECT_EQ(said({"report", "--sorty", "self", "path"}),
+            "collectctl: there is no option --sorty (did you mean --sort?); see collectctl report "
+            "--help\n");
+  EXPECT_EQ(said({"dump", "path", "--functoin=f"}),
+            "collectctl: there is no option --functoin (did you mean --function?); see collectctl "
+            "dump --help\n");
+  EXPECT_EQ(said({"detail", "arm", "--duration", "5s"}),
+            "collectctl: there is no option --duration; see collectctl detail arm --help\n");
+  EXPECT_EQ(said({"report", "-s", "self", "path"}),
+            "collectctl: there is no option -s; see collectctl report --help\n");
+  EXPECT_EQ(said({"agents", "one", "two"}),
+            "collectctl: The following argument was not expected: two; see collectctl agents "
+            "--help\n");
+}
+
+TEST_F(UsageTest, TimesAreNamedWithTheWaysToWriteThem) {
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"dump", "--limit", "-1", "path"},
            {"dump", "--from", "-1", "path"},
            {"dump", "--to", "-1", "path"},
+           {"report", "--from", "-1", "path"},
+           {"open", "--from", "-1", "path"},
+           {"convert", "--until", "-1", "--to", "html", "path", "-o", "out"}}) {
+    const Ran ran = runner_.run(words);
+    EXPECT_EQ(ran.exit_code, 2) << ran.err;
+    EXPECT_THAT(ran.err, ::testing::StartsWith("collectctl: " + words[1] +
+                                               ": \"-1\" is no time; write 1ms or 2.5s "));
+  }
+}
+
+TEST_F(UsageTest, CountsAreWholeNumbers) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"dump", "--limit", "-1", "path"},
            {"report", "--limit=-1", "path"},
-           {"convert", "--until", "-1", "--to", "html", "path", "out"},
            {"trigger", "set", "agent", "--function", "f", "--times", "-1"}}) {
     const Ran ran = runner_.run(words);
     EXPECT_EQ(ran.exit_code, 2) << ran.err;

@@ -134,7 +134,7 @@ TEST_F(OpenTest, WhatCannotBeShownShowsNothing) {
   EXPECT_EQ(absent.exit_code, 2);
   EXPECT_EQ(absent.err, "open: not found: absent: No such file or directory\n");
   EXPECT_THAT(open({"--from", "5", "--until", "4"}).err,
-              HasSubstr("open: --until lies before --from\n"));
+              HasSubstr("open: invalid argument: --until lies before --from; nothing was made\n"));
   EXPECT_EQ(runner_.run({"open"}).exit_code, 2) << "there is no ada_traces";
 
   runner_.environment["HOME"] = "";

@@ -190,12 +190,11 @@ TEST(RunSummaryLines, SeveralSessions) {
   EXPECT_THAT(text, HasSubstr("  app        9   3,000     0  complete  /data/pid_1\n\n"
                               "  The largest of these 10 sessions:\n"
                               "  session    /data/pid_3  (complete)\n"));
-  EXPECT_THAT(text, Not(HasSubstr(" more; ")));
+  EXPECT_THAT(text, Not(HasSubstr(" more: ")));
   sessions.push_back(recorded());
   sessions.back().set_pid(77);
   text = run_summary_text(outcome_of(sessions));
-  EXPECT_THAT(text, HasSubstr("/data/pid_1\n  and 1 more; collectctl sessions lists them while the "
-                              "collector runs\n\n"));
+  EXPECT_THAT(text, HasSubstr("/data/pid_1\n  and 1 more: collectctl sessions\n\n"));
   EXPECT_THAT(text, Not(HasSubstr("77")));
 }
 
@@ -251,14 +250,16 @@ TEST(RunSummaryLines, Json) {
   outcome.exit_code = 3;
   outcome.trouble = "a\nb";
   EXPECT_EQ(run_summary_json(outcome),
-            "{\"exit_code\":3,\"agent_seen\":true,\"sessions\":[],\"trouble\":\"a\\nb\"}\n");
+            "{\"version\":1,\"exit_code\":3,\"agent_seen\":true,\"sessions\":[],\"trouble\":"
+            "\"a\\nb\"}\n");
   outcome.filtered = true;
   outcome.unmatched = {"pars"};
-  EXPECT_EQ(run_summary_json(outcome),
-            "{\"exit_code\":3,\"agent_seen\":true,\"sessions\":[],\"trouble\":\"a\\nb\","
-            "\"unmatched\":[\"pars\"],\"filter_error\":\"\"}\n");
+  EXPECT_EQ(
+      run_summary_json(outcome),
+      "{\"version\":1,\"exit_code\":3,\"agent_seen\":true,\"sessions\":[],\"trouble\":\"a\\nb\","
+      "\"unmatched\":[\"pars\"]}\n");
   outcome.sessions = {recorded()};
-  EXPECT_THAT(run_summary_json(outcome), HasSubstr("\"events\":\"3000\""));
+  EXPECT_THAT(run_summary_json(outcome), HasSubstr("\"events\":3000"));
 }
 
 // ---- the words and figures that these lines are made of

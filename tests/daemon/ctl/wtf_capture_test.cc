@@ -75,13 +75,10 @@ TEST_F(WtfCapture, DumpIndentsScopesWithinTheirZone) {
   std::vector<json> events;
   for (std::string line; std::getline(in, line);) events.push_back(json::parse(line));
   ASSERT_EQ(events.size(), 6u);
-  const json first = {{"zone", "main"},
-                      {"zone_index", 0},
-                      {"time_us", 1500},
-                      {"event", "draw"},
-                      {"kind", "scope"},
-                      {"depth", 0},
-                      {"args", {{"n", 7}, {"what", "a\x1B"}}}};
+  const json first = {{"version", 1},    {"zone", "main"},
+                      {"zone_index", 0}, {"time_us", 1500},
+                      {"event", "draw"}, {"kind", "scope"},
+                      {"depth", 0},      {"args", {{"n", 7}, {"what", "a\x1B"}}}};
   EXPECT_EQ(events[0], first);
   EXPECT_EQ(events[2]["args"]["value"]["k"], 1);
   EXPECT_EQ(events[3]["event"], "inner");
@@ -99,11 +96,13 @@ TEST_F(WtfCapture, DumpFilters) {
   EXPECT_EQ(run_dump(options), 0);
   EXPECT_EQ(lines(), 3u);
   options.functions = {"inner", "outer"};
+  options.json = false;
   EXPECT_EQ(run_dump(options), 1);
   EXPECT_NE(err_.str().find("no scope or mark matches \"outer\""), std::string::npos) << err_.str();
   options.functions = {};
-  options.from_ns = 1'600'000;
-  options.to_ns = 1'750'000;
+  options.json = true;
+  options.when.from = "1600000";
+  options.when.until = "1750000";
   EXPECT_EQ(run_dump(options), 0);
   EXPECT_EQ(lines(), 3u);
   options.limit = 1;
@@ -171,7 +170,7 @@ TEST_F(WtfCapture, DamagedBytesNeverEndTheProgram) {
     (void)format.check(bytes, {});
     std::ostringstream text;
     TextOut out(text);
-    (void)format.dump({}, bytes, out);
+    (void)format.dump({}, {}, bytes, out);
     VectorSink sink;
     (void)format.recover(bytes, sink, {});
     if (i % 16 != 0) continue;

@@ -50,11 +50,11 @@ TEST_F(AndroidDoctorTest, APhoneThatCanBeRecordedOn) {
   EXPECT_THAT(out_.str(), HasSubstr("Sim_Phone")) << "the server's word";
   options_.json = true;
   EXPECT_EQ(doctor(), 0);
-  EXPECT_EQ(out_.str(), "{\"adb_server\":\"" + client_->address() +
+  EXPECT_EQ(out_.str(), "{\"version\":1,\"adb_server\":\"" + client_->address() +
                             "\",\"adb_version\":41,\"devices\":[{\"serial\":\"R58M\",\"state\":"
                             "\"device\",\"model\":\"Sim_Phone\",\"sdk\":34,\"abi\":\"x86_64\","
                             "\"agent\":\"" +
-                            library_ + "\",\"obstacle\":\"\"}]}\n");
+                            library_ + "\"}]}\n");
 }
 
 TEST_F(AndroidDoctorTest, EachObstacleIsASentence) {
@@ -90,7 +90,7 @@ TEST_F(AndroidDoctorTest, EachObstacleIsASentence) {
   options_.json = true;
   EXPECT_EQ(doctor(), 1);
   EXPECT_THAT(out_.str(), HasSubstr("[{\"serial\":\"R58M\",\"state\":\"unauthorized\",\"model\":"
-                                    "\"Sim_Phone\",\"sdk\":0,\"abi\":\"\",\"agent\":\"\","
+                                    "\"Sim_Phone\","
                                     "\"obstacle\":\""));
   EXPECT_THAT(out_.str(), HasSubstr("confirm the prompt"));
 }
@@ -116,8 +116,8 @@ TEST_F(AndroidDoctorTest, OneThatCanBeRecordedOnIsEnough) {
                             "options\n");
   options_.json = true;
   EXPECT_EQ(doctor(), 1);
-  EXPECT_EQ(out_.str(),
-            "{\"adb_server\":\"" + client_->address() + "\",\"adb_version\":41,\"devices\":[]}\n");
+  EXPECT_EQ(out_.str(), "{\"version\":1,\"adb_server\":\"" + client_->address() +
+                            "\",\"adb_version\":41,\"devices\":[]}\n");
 }
 
 TEST_F(AndroidDoctorTest, WithoutAServerThereIsNothingToSay) {

@@ -71,9 +71,13 @@ TEST_F(ExportCallTrees, OnlyWantedFunctionsAreFrames) {
 TEST_F(ExportCallTrees, AWindowCountsWhatLiesInIt) {
   write_stalled_session();
   ExportSelection selection;
-  selection.from_ns = 2500;
-  selection.until_ns = 3500;
+  selection.when.from = "2500";
+  selection.when.until = "3500";
   selection.threads = {"thread_0"};
+  ASSERT_EQ(run(Target::kFolded, selection), 0) << err_.str();
+  EXPECT_EQ(written(), "app;main;a;b 500\napp;main;a;b;c 500\n");
+  selection.when.from = "1.5us";  // since the first event, at 1000 ns
+  selection.when.until = "2.5us";
   ASSERT_EQ(run(Target::kFolded, selection), 0) << err_.str();
   EXPECT_EQ(written(), "app;main;a;b 500\napp;main;a;b;c 500\n");
 }

@@ -119,8 +119,8 @@ TEST_F(ExportEdges, EveryFormatHasThem) {
 TEST_F(ExportEdges, EveryFormatHasAPartOfThem) {
   write_edges();
   ExportSelection selection;
-  selection.from_ns = 1250;
-  selection.until_ns = 2170;
+  selection.when.from = "1250";
+  selection.when.until = "2170";
   selection.functions = {"a", "c"};
   expect_all_formats("_edges_part", selection);
 }
@@ -129,8 +129,8 @@ TEST_F(ExportEdges, EveryFormatHasAPartOfThem) {
 TEST_F(ExportEdges, EveryFormatHasAPartThatBeginsWithinALoss) {
   write_edges();
   ExportSelection selection;
-  selection.from_ns = 1500;
-  selection.until_ns = 1875;
+  selection.when.from = "1500";
+  selection.when.until = "1875";
   selection.threads = {"100", "102"};
   expect_all_formats("_edges_within", selection);
 }
@@ -281,7 +281,7 @@ TEST_F(ExportEdges, AStallThatEndsWhereTheWindowBeginsIsNotThere) {
   write_stalled_session();  // it waits 5000..8000
   ExportSelection selection;
   for (const uint64_t from_ns : {7999u, 8000u}) {
-    selection.from_ns = from_ns;
+    selection.when.from = std::to_string(from_ns);
     ASSERT_EQ(run(Target::kChrome, selection), 0) << err_.str();
     EXPECT_EQ(written().find("stall: page_wait") != std::string::npos, from_ns == 7999);
   }
@@ -300,11 +300,11 @@ TEST_F(ExportEdges, WhatWasNotFoundIsOfTheSelectedEvents) {
   selection.functions = {"none"};
   EXPECT_EQ(run(Target::kChrome, selection), 1);
   EXPECT_THAT(err_.str(), HasSubstr("no function matches \"none\""));
-  selection.from_ns = 1;
+  selection.when.from = "1";
   EXPECT_EQ(run(Target::kChrome, selection), 1);
   EXPECT_THAT(err_.str(), HasSubstr("no function of the selected events matches \"none\""));
-  selection.from_ns = 0;
-  selection.until_ns = 30'000;
+  selection.when.from = "0";
+  selection.when.until = "30000";
   EXPECT_EQ(run(Target::kChrome, selection), 1);
   EXPECT_THAT(err_.str(), HasSubstr("no function of the selected events matches \"none\""));
 }

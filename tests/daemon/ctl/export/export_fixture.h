@@ -70,6 +70,13 @@ class ExportTest : public OfflineTest {
     out_.str("");
     err_.str("");
     const int code = convert(options, out_, err_);
+    // As words, too: an error stands where the report would.
+    if (out_.str().find("\"error\":{") != std::string::npos) {
+      options.json = false;
+      out_.str("");
+      err_.str("");
+      EXPECT_EQ(convert(options, out_, err_), code);
+    }
     report_ = code == 2 ? json() : json::parse(out_.str(), nullptr, false);
     return code;
   }

@@ -145,8 +145,8 @@ TEST_F(ExportPerfetto, DeepCallsAreFoldedAndCounted) {
 TEST_F(ExportPerfetto, AWindowCutsCalls) {
   write_stalled_session();
   ExportSelection selection;
-  selection.from_ns = 2500;
-  selection.until_ns = 8500;
+  selection.when.from = "2500";
+  selection.when.until = "8500";
   ASSERT_EQ(run(Target::kPerfetto, selection), 0) << err_.str();
   const json found = tracks();
   EXPECT_EQ(found["main/100"]["slices"], json::parse(R"([
@@ -173,7 +173,7 @@ TEST_F(ExportPerfetto, AWindowThatBeginsWithinALossShowsIt) {
       {{1000, kCall, 0xA}, {2000, kCall, 0xB}, {4000, kReturn, 0xB}, {5000, kReturn, 0xA}}, 2, 2500,
       3500);
   ExportSelection selection;
-  selection.from_ns = 3000;
+  selection.when.from = "3000";
   ASSERT_EQ(run(Target::kPerfetto, selection), 0) << err_.str();
   EXPECT_EQ(report_["counts"]["lost_events"], 5);
   (void)tracks();

@@ -87,10 +87,25 @@ TEST_F(ExportSeveral, EveryFormatHasThemOnOneTimeLine) {
 TEST_F(ExportSeveral, AWindowIsOneOfTheCollectorsClock) {
   write_sessions();
   ExportSelection selection;
-  selection.from_ns = kEpoch + 1150;
-  selection.until_ns = kEpoch + 1750;
+  selection.when.from = std::to_string(kEpoch + 1150);
+  selection.when.until = std::to_string(kEpoch + 1750);
   selection.functions = {"b"};
   expect_all_formats("_several_part", selection, inputs_);
+}
+
+TEST_F(ExportSeveral, AWindowSinceTheEarliestStart) {
+  write_sessions();
+  ExportSelection selection;
+  ASSERT_EQ(run(Target::kFolded, selection, inputs_), 0) << err_.str();
+  const std::string all = written();
+  selection.when.from = "0s";
+  selection.when.until = "1h";
+  ASSERT_EQ(run(Target::kFolded, selection, inputs_), 0) << err_.str();
+  EXPECT_EQ(written(), all);
+  selection.when.from = "1h";
+  selection.when.until = "1s";
+  EXPECT_EQ(run(Target::kFolded, selection, inputs_), 2);
+  EXPECT_THAT(err_.str(), HasSubstr("--until lies before --from"));
 }
 
 // What one of them alone has is found; what none of them has is not.

@@ -148,7 +148,7 @@ TEST_F(ExportTimeLines, ACallThatIsOpenAtTheEndLastsUpToThere) {
 TEST_F(ExportTimeLines, AThreadWithoutEventsInTheWindowIsNotThere) {
   write_stalled_session();
   ExportSelection selection;
-  selection.from_ns = 12000;
+  selection.when.from = "12000";
   ASSERT_EQ(run(Target::kSpeedscope, selection), 0) << err_.str();
   const json file = json::parse(written());
   ASSERT_EQ(file["profiles"].size(), 1u);

@@ -76,8 +76,8 @@ TEST_F(ExportWhole, EveryFormatHasAPartOfIt) {
   write_busy_session();
   ExportSelection selection;
   selection.functions = {"c", "b"};
-  selection.from_ns = 1150;
-  selection.until_ns = 2050;
+  selection.when.from = "1150";
+  selection.when.until = "2050";
   expect_all_formats("_part", selection);
 }
 

@@ -134,10 +134,10 @@ TEST_F(CaptureWords, LabelsAreAsWideAsTheWidest) {
           "\n  format     made-up format\n  result     ok\n  size       1 B\n"
           "  nine long  b\n  findings   0 errors, 2 warnings (collectctl verify lists them)\n");
   EXPECT_EQ(inspected({.path = path(), .json = true}),
-            "{\"path\":\"" + path() +
+            "{\"version\":1,\"path\":\"" + path() +
                 "\",\"format\":\"made-up\",\"result\":\"ok\","
                 "\"errors\":0,\"warnings\":2,\"notes\":0}\n");
-  wanted.json = "\"more\":1";
+  wanted.json = {{"more", 1}};
   EXPECT_THAT(inspected({.path = path(), .json = true}), EndsWith("\"notes\":0,\"more\":1}\n"));
 }
 
@@ -184,7 +184,9 @@ std::string fact_of(const CaptureFormat& format, Bytes file, std::string_view la
 std::string dumped(const CaptureFormat& format, Bytes file, const DumpOptions& options) {
   std::ostringstream text;
   TextOut out(text);
-  EXPECT_TRUE(format.dump(options, file, out).ok());
+  // Words of numbers alone.
+  const auto window = window_of(options.when, [] { return SessionTimes(); });
+  EXPECT_TRUE(format.dump(options, *window, file, out).ok());
   out.flush();
   return text.str();
 }
@@ -268,7 +270,7 @@ TEST(WtfCaptureWords, ALimitOfOpenScopesThatHaveTheirNames) {
   ASSERT_TRUE(writer.finish().ok());
   const std::string indent(64, ' ');
   DumpOptions late;
-  late.from_ns = 3000;
+  late.when.from = "3000";
   EXPECT_EQ(dumped(kWtfCapture, sink.bytes(), late),
             "# zone 0, \"deep\", \"native_script\"\n"
             "           3             | " +
@@ -288,7 +290,7 @@ TEST(WtfCaptureWords, ScopesAreIndentedUpToALimit) {
   }
   ASSERT_TRUE(writer.finish().ok());
   DumpOptions deep;
-  deep.from_ns = 32'000;  // 31 around it
+  deep.when.from = "32000";  // 31 around it
   deep.limit = 3;
   EXPECT_EQ(dumped(kWtfCapture, sink.bytes(), deep),
             "# zone 0, \"deep\", \"native_script\"\n"

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "daemon/control/control_server.h"
-#include "daemon/ctl/json.h"
+#include "daemon/ctl/message_json.h"
 #include "tests/daemon/control/fake_collector.h"
 #include "tests/daemon/ctl/words/command_words.h"
 
@@ -298,7 +298,9 @@ class FullCollector final : public control::FakeCollector {
  private:
   static bool is_half(const api::Selector& target) { return target.any() == "half"; }
 
-  void said(const google::protobuf::Message& request) { seen_ += "  " + to_json(request) + "\n"; }
+  void said(const google::protobuf::Message& request) {
+    seen_ += "  " + json_line(json_of(request));
+  }
 
   template <class Response>
   static void add_recordings(const api::Selector& target, Response& response) {
@@ -457,7 +459,7 @@ TEST_F(OnlineWords, OfRules) {
   };
   text_.show_as(runner_.directory().string(), "DIR");
   ask_both({"rules"});
-  put(R"({"rules": [{"target": {"processName": "a*"}, "action": "ACTION_IDLE"}]})");
+  put(R"({"rules": [{"target": {"process_name": "a*"}, "action": "idle"}]})");
   ask_both({"rules", "--set", "rules.json"});
   ask_both({"rules"});
   put(R"({"rules": [{"target": {"tag": "a"}}, {"target": {"tag": "b"}}]})");

@@ -28,9 +28,11 @@ namespace fs = std::filesystem;
 // Of what is written to it all is kept, as it is.
 class FakeTerminal {
  public:
-  FakeTerminal() {
+  // Without columns it does not say how wide it is.
+  explicit FakeTerminal(unsigned short columns = 0) {
     int ours = -1;
-    EXPECT_EQ(::openpty(&ours, &descriptor_, nullptr, nullptr, nullptr), 0);
+    const winsize size{24, columns, 0, 0};
+    EXPECT_EQ(::openpty(&ours, &descriptor_, nullptr, nullptr, &size), 0);
     termios raw{};
     ::tcgetattr(descriptor_, &raw);
     ::cfmakeraw(&raw);
@@ -77,8 +79,8 @@ class TerminalWords : public CommandWords {
     text_.show_as("\r", "<CR>");
   }
   // Standard output or standard error is a terminal.
-  void see(const Arguments& arguments) {
-    FakeTerminal terminal;
+  void see(const Arguments& arguments, unsigned short columns = 0) {
+    FakeTerminal terminal(columns);
     runner_.output = terminal.descriptor();
     const Ran ran = runner_.run(arguments);
     runner_.output = -1;
@@ -94,6 +96,40 @@ class TerminalWords : public CommandWords {
 
   fs::path root_;
 };
+
+TEST_F(TerminalWords, TablesAreAsWideAsTheTerminal) {
+  for (const unsigned short columns : std::vector<unsigned short>{0, 200, 72, 20}) {
+    see({"report", "--color", "never", "session"}, columns);
+    see({"report", "--by", "caller", "--color", "never", "session"}, columns);
+    see({"report", "--graph", "draw", "--color", "never", "session"}, columns);
+    see({"sessions", root_.string()}, columns);
+  }
+  text_.expect("terminal_columns");
+}
+
+TEST_F(TerminalWords, ColoursGoByTheirOptionAndTheEnvironment) {
+  const auto is_colored = [this](const Arguments& more) {
+    Arguments arguments = {"report", "session"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    FakeTerminal terminal;
+    runner_.output = terminal.descriptor();
+    EXPECT_EQ(runner_.run(arguments).exit_code, 0);
+    runner_.output = -1;
+    return terminal.text().find("\x1b[1m") != std::string::npos;
+  };
+  EXPECT_TRUE(is_colored({}));
+  EXPECT_TRUE(is_colored({"--color", "auto"}));
+  EXPECT_FALSE(is_colored({"--color", "never"}));
+  runner_.environment["TERM"] = "dumb";
+  EXPECT_FALSE(is_colored({}));
+  EXPECT_TRUE(is_colored({"--color=always"}));
+  runner_.environment["TERM"] = "xterm";
+  EXPECT_TRUE(is_colored({}));
+  runner_.environment["NO_COLOR"] = "1";
+  EXPECT_FALSE(is_colored({}));
+  EXPECT_TRUE(is_colored({"--color", "always"}));
+  EXPECT_FALSE(is_colored({"--color", "always", "--json"}));
+}
 
 TEST_F(TerminalWords, ColoursAreForPeople) {
   const std::vector<Arguments> lines = {

@@ -73,8 +73,8 @@ int run_dump(const Words& words, std::ostream& out, std::ostream& err) {
   options.detail = words.has("--detail");
   options.threads = words.all("--thread");
   options.functions = words.all("--function");
-  options.from_ns = words.number("--from", 0);
-  options.to_ns = words.number("--to", UINT64_MAX);
+  options.when.from = words.one("--from");
+  options.when.until = words.one("--to");
   options.limit = words.number("--limit", UINT64_MAX);
   return dump(options, out, err);
 }
@@ -94,8 +94,8 @@ int run_report(const Words& words, std::ostream& out, std::ostream& err) {
   options.sort = kSort.at(words.one("--sort"));
   options.limit = words.number("--limit", UINT64_MAX);
   options.threads = words.all("--thread");
-  options.from = words.one("--from");
-  options.to = words.one("--to");
+  options.when.from = words.one("--from");
+  options.when.until = words.one("--to");
   options.other = words.one("--diff");
   options.graph = words.one("--graph");
   options.percentiles = words.has("--percentiles");
@@ -184,7 +184,7 @@ int WordsTest::run_command(const Strings& line, std::ostream& out, std::ostream&
 void WordsTest::check_written(const std::string& report) {
   const json document = json::parse(report, nullptr, false);
   ASSERT_FALSE(document.is_discarded()) << report;
-  for (const json& written : document["written"]) {
+  for (const json& written : document.value("written", json::array())) {
     EXPECT_EQ(written["bytes"], size_of(written["path"].get<std::string>())) << report;
   }
 }
