@@ -50,7 +50,7 @@ class InheritedSocketsTest : public testing::Test {
     const Ending traced = ctl(control, {"run", "--", traced_program("threads")});
     ASSERT_TRUE(traced.exited_with(0)) << traced.errors << daemon.errors();
     const Ending sessions = ctl(control, {"--json", "sessions"});
-    EXPECT_THAT(sessions.output, HasSubstr("COMPLETE")) << sessions.errors;
+    EXPECT_THAT(sessions.output, HasSubstr(R"("state":"complete")")) << sessions.errors;
     daemon.send_signal(SIGTERM);
     EXPECT_TRUE(daemon.wait(seconds(30)).exited_with(0)) << daemon.errors();
   }
