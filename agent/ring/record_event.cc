@@ -31,6 +31,17 @@ void refresh(Stream& stream, uint64_t state) {
   stream.epoch_state.store(state, std::memory_order_release);  // pairs with is_quiet's acquire
 }
 
+// Whether the stream's copies hold for this state, in which something is recorded; they are renewed
+// where they do not. False: the stream is of a recording that ended, and another began, between the
+// thread's look at the number and the stream's publication, where quiesce() did not see it. Nothing
+// may go into it, for the drain gives it back; the thread's next event takes another stream.
+bool is_current(Stream& stream, uint64_t state) {
+  if (stream.epoch_state.load(std::memory_order_relaxed) == state) return true;
+  if (stream.recording != current_recording()) return false;
+  refresh(stream, state);
+  return true;
+}
+
 // The function's id; the module is kept for the next event.
 uint64_t function_id(Stream& stream, uint64_t function, uint64_t state) {
   if ((state & kStateModulesChanging) != 0) (void)modules_scan();
@@ -117,7 +128,10 @@ Outcome record_busy(Stream& stream, Event& event) {
   // Acquires what was changed before the state was: the filter, and lanes that got pre-roll.
   const uint64_t state = g_state.load(std::memory_order_acquire);
   if ((state & kStateRecording) == 0) return Outcome::kOver;
-  if (stream.epoch_state.load(std::memory_order_relaxed) != state) refresh(stream, state);
+  if (!is_current(stream, state)) {
+    count_lost_without_stream();
+    return Outcome::kOver;
+  }
   const uint64_t id = function_id(stream, event.function, state);
   if (!event.is_judged) {
     uint64_t now_ns = event.deferred_ns;
@@ -180,7 +194,7 @@ Outcome record_busy(Stream& stream, Event& event) {
 void forget_call(Stream& stream, uint64_t function) {
   const uint64_t state = g_state.load(std::memory_order_acquire);
   if ((state & kStateRecording) == 0) return;
-  if (stream.epoch_state.load(std::memory_order_relaxed) != state) refresh(stream, state);
+  if (!is_current(stream, state)) return;
   if (!filter_judges(stream.filter, function_id(stream, function, state), false)) return;
   if (stream.depth != 0) --stream.depth;
   keep_tentative(stream);  // how long it was, nobody can say
