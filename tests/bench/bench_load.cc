@@ -28,21 +28,23 @@ constexpr uint32_t kThreads = 4;
 constexpr uint32_t kEvents = 500;  // of each thread in each round
 constexpr uint32_t kRounds = 10;
 constexpr int kCommands = 200;
+constexpr uint64_t kKeptDescriptors = 1024;  // daemon/ingest/limits.h kReservedDescriptors
 
 void fail(const std::string& why) {
   std::printf("%s\n", why.c_str());
   std::exit(1);
 }
 
-// Of this process; the collector raises its own as far as the hard limit.
-void allow_descriptors(uint64_t count) {
+// So many connections, or as many as the hard limit of open files allows: the collector keeps half
+// of it for files, and one user has three quarters of the rest.
+uint32_t allowed_connections(uint32_t wanted) {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_max = std::max<rlim_t>(limit.rlim_max, count);  // root may
   limit.rlim_cur = limit.rlim_max;
-  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
-    fail("the limit of open files is below " + std::to_string(count) + " (ulimit -n)");
-  }
+  setrlimit(RLIMIT_NOFILE, &limit);
+  const uint64_t free = limit.rlim_max - std::min<uint64_t>(limit.rlim_max, kKeptDescriptors);
+  const uint64_t allowed = free / 2 * 3 / 4;
+  return allowed < wanted ? static_cast<uint32_t>(allowed / 2 * 2) - 100 : wanted;
 }
 
 // One user may have three quarters of the connections.
@@ -103,8 +105,8 @@ void commands(e2e::CollectorProcess& collector, e2e::RawAgent& agent) {
   obedient.join();
 }
 
-void many_agents(uint32_t count) {
-  allow_descriptors(uint64_t{count} * 2 + 200);
+void many_agents(uint32_t wanted) {
+  const uint32_t count = allowed_connections(wanted * 2) / 2;
   e2e::Scratch scratch;
   e2e::CollectorProcess collector(scratch, flags_for(uint64_t{count} * 2));
   const pid_t pid = collector.process().pid();
@@ -144,8 +146,8 @@ void many_agents(uint32_t count) {
 }
 
 // Pairs of channels that were welcomed and say nothing more.
-void idle_connections(uint32_t count, double seconds) {
-  allow_descriptors(uint64_t{count} * 3 + 2000);  // the collector gives agents half of its own
+void idle_connections(uint32_t wanted, double seconds) {
+  const uint32_t count = allowed_connections(wanted);
   e2e::Scratch scratch;
   e2e::CollectorProcess collector(scratch, flags_for(count));
   const pid_t pid = collector.process().pid();
@@ -160,7 +162,8 @@ void idle_connections(uint32_t count, double seconds) {
       wire::Hello hello = e2e::hello(channel, kFirstPid + i, process);
       hello.set_is_recording(false);
       hello.set_recording(0);
-      if (!e2e::be_welcomed(connections.back(), hello, secrets)) fail("not welcomed");
+      if (!e2e::be_welcomed(connections.back(), hello, secrets))
+        fail("not welcomed: " + collector.process().errors());
     }
   }
   const double cpu_before = process_cpu_seconds(pid);
