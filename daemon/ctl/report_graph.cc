@@ -77,6 +77,20 @@ class Graph {
     return report_name(names_, slots_.function_of(nodes_[number].slot));
   }
 
+  // An order of paths that does not depend on which thread was read first: by the functions, the
+  // innermost first.
+  bool is_before(uint32_t a, uint32_t b) const {
+    for (; a != b; a = nodes_[a].parent, b = nodes_[b].parent) {
+      const bool is_function_a = a >= CallTree::kFirstFunction;
+      const bool is_function_b = b >= CallTree::kFirstFunction;
+      if (!is_function_a || !is_function_b) return a < b;
+      const uint64_t function_a = slots_.function_of(nodes_[a].slot);
+      const uint64_t function_b = slots_.function_of(nodes_[b].slot);
+      if (function_a != function_b) return function_a < function_b;
+    }
+    return false;
+  }
+
   // Parents come before their children, so one pass over the nodes is enough.
   void build() {
     std::vector<uint32_t> merged_of(nodes_.size(), kNone);
@@ -99,17 +113,22 @@ class Graph {
       times_.add(node.times);
       backtraces_.push_back({number, node.times});
     }
-    std::stable_sort(
-        backtraces_.begin(), backtraces_.end(),
-        [](const Backtrace& a, const Backtrace& b) { return a.times.total_ns > b.times.total_ns; });
+    std::sort(backtraces_.begin(), backtraces_.end(),
+              [this](const Backtrace& a, const Backtrace& b) {
+                if (a.times.total_ns != b.times.total_ns)
+                  return a.times.total_ns > b.times.total_ns;
+                return is_before(a.node, b.node);
+              });
     list_callees(merged, std::move(roots));
   }
 
   // In the order of printing: each before its callees, the longest first.
   void list_callees(std::vector<Merged>& merged, std::vector<uint32_t> roots) {
     const auto shortest_first = [&](std::vector<uint32_t>& numbers) {
-      std::stable_sort(numbers.begin(), numbers.end(), [&](uint32_t a, uint32_t b) {
-        return merged[a].times.total_ns < merged[b].times.total_ns;
+      std::sort(numbers.begin(), numbers.end(), [&](uint32_t a, uint32_t b) {
+        const uint64_t total_a = merged[a].times.total_ns, total_b = merged[b].times.total_ns;
+        if (total_a != total_b) return total_a < total_b;
+        return slots_.function_of(merged[a].slot) > slots_.function_of(merged[b].slot);
       });
     };
     std::vector<std::pair<uint32_t, uint32_t>> open;  // number, depth
