@@ -158,7 +158,8 @@ TEST_F(ProcessesOfARun, EveryEndIsAShellsCode) {
   EXPECT_EQ(ended("exit 0"), 0);
   EXPECT_EQ(ended("exit 255"), 255);
   EXPECT_EQ(ended("kill -9 $$"), 128 + 9);
-  const auto child = start("read line < \"$NOTES/pipe\"; exit 3");
+  ASSERT_EQ(::mkfifo((directory_ / "pipe").c_str(), 0600), 0);
+  const auto child = start("read line < \"$NOTES/pipe\"; exit 3");  // nobody writes
   ASSERT_TRUE(child.ok());
   EXPECT_EQ(exit_code_if_ended(*child), std::nullopt);
   EXPECT_EQ(wait_bounded(*child, signals_, milliseconds(0)), std::nullopt);
