@@ -307,8 +307,8 @@ Status LaneFile::reopen(Links links) {
   COLLECT_TRY(scan_file(section_bytes, links));
   if (sealed && summary_.bytes == section_bytes && summary_.checksum == stored_checksum) {
     sealed_ = true;
-    return file_->truncate(
-        *size);  // whoever sealed it may not have come to give back what was aside
+    // Whoever sealed it may not have come to give back what was aside.
+    return file_->truncate(*size);
   }
   cut_bytes_ = section_bytes - summary_.bytes;
   if (!header_good || sealed) COLLECT_TRY(write_header(false));
