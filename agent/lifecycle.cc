@@ -7,6 +7,7 @@
 
 #include "agent/drain/drain.h"
 #include "agent/own_object.h"
+#include "agent/plans.h"
 #include "agent/ring/sleds.h"
 #include "agent/ring/stream.h"
 
@@ -179,6 +180,10 @@ __attribute__((constructor)) void start_from_environment() {
     collect::agent::log_line(settings.log, collect::agent::kNotFollowed);
     return;
   }
+#if defined(__x86_64__) && defined(__linux__) && !defined(__ANDROID__)
+  // Before there is another thread.
+  if (settings.plans[0] != '\0') collect::agent::apply_plans(settings.plans);
+#endif
   (void)collect::agent::start_agent(settings);
 }
 

@@ -23,7 +23,7 @@ bool agent_running();
 bool restart_in_child();
 
 // The process is about to end, with `code` if that is known: the rest is shipped, unless a
-// companion does that, or this is a vfork child, which only borrows the parent's memory.
+// drain process does that, or this is a vfork child, which only borrows the parent's memory.
 void before_exit(const int* code);
 
 // A static sentence for collect_agent_status().

@@ -23,9 +23,21 @@ bool is_privileged() {
 
 namespace {
 
+// NAME=value, each terminated, up to an empty one; null: the environment.
+const char* given_variables = nullptr;
+
+const char* variable_in(const char* block, const char* name) {
+  const size_t bytes = strlen(name);
+  for (const char* at = block; *at != '\0'; at += strlen(at) + 1) {
+    if (strncmp(at, name, bytes) == 0 && at[bytes] == '=') return at + bytes + 1;
+  }
+  return nullptr;
+}
+
 // The only place where the agent reads its environment.
 const char* variable(const char* name) {
-  return is_privileged() ? nullptr : getenv(name);
+  if (is_privileged()) return nullptr;
+  return given_variables != nullptr ? variable_in(given_variables, name) : getenv(name);
 }
 
 template <size_t kBytes>
@@ -200,6 +212,8 @@ bool settings_from_environment(Settings& settings, const char** error) {
     *error = "COLLECT_BUFFER_MB must be a number from 1 to 16384";
   } else if (!take_text("COLLECT_SPOOL", settings.spool)) {
     *error = "COLLECT_SPOOL is too long";
+  } else if (!take_text("COLLECT_PLANS", settings.plans)) {
+    *error = "COLLECT_PLANS is too long";
   } else if (!take_number("COLLECT_SPOOL_MB", 1, kMaxSpoolMb, settings.spool_mb)) {
     *error = "COLLECT_SPOOL_MB must be a number from 1 to 65536";
   } else if (!take_number("COLLECT_ATF_VERSION", 1, 2, version)) {
@@ -223,6 +237,17 @@ bool settings_from_environment(Settings& settings, const char** error) {
   }
   settings.atf_version = static_cast<uint8_t>(version);
   return *error == nullptr;
+}
+
+bool settings_from_block(const char* block, size_t bytes, Settings& settings, const char** error) {
+  if (bytes < 2 || block[bytes - 1] != '\0' || block[bytes - 2] != '\0') {
+    *error = "the settings are not terminated";
+    return false;
+  }
+  given_variables = block;
+  const bool taken = settings_from_environment(settings, error);
+  given_variables = nullptr;
+  return taken;
 }
 
 void warn_of_unknown_variables(void (*say)(const char* sentence)) {

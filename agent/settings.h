@@ -39,6 +39,7 @@ struct Settings {
   uint32_t buffer_mb = kDefaultBufferMb;
   char spool[kMaxAddress] = {};  // folder for the spool's file; empty: none
   uint32_t spool_mb = kDefaultSpoolMb;
+  char plans[kMaxAddress] = {};  // folder with patch plans; empty: none
   uint8_t atf_version = 2;
   uint32_t max_depth = 0;       // calls of a thread that are deeper are left out; 0: none
   uint64_t longer_than_ns = 0;  // calls that return sooner are left out; 0: none
@@ -59,7 +60,7 @@ struct Settings {
   bool log =
       false;  // COLLECT_LOG=1: a line to standard error for what an engineer may want to know
   // How long the collector may take for the rest after the end: of exit(), which waits for it, or
-  // of the companion, for which nobody waits.
+  // of the drain process, for which nobody waits.
   uint32_t exit_flush_ms = kThreadFlushMs;
 };
 
@@ -72,6 +73,10 @@ bool is_privileged();
 // static sentence in `*error` when a variable holds something else than AGENT.md says; the agent
 // then stays off and says so if logging.
 bool settings_from_environment(Settings& settings, const char** error);
+
+// The same from a block of variables, "NAME=value", each terminated, up to an empty one; the
+// block's last two bytes are zero. Not on two threads at once.
+bool settings_from_block(const char* block, size_t bytes, Settings& settings, const char** error);
 
 // Calls `say` with a sentence for each variable that begins with COLLECT_ and that no program of
 // ours reads, kMaxUnknownVariables at most; of a privileged program for none.

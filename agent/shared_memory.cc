@@ -54,7 +54,7 @@ constinit OwnerMark g_owner;
 
 bool shared_memory_init(bool shared) {
   if (shared) {
-    if (!kHasCompanion) return false;
+    if (!kHasDrainProcess) return false;
 #if defined(__linux__) && defined(MADV_WIPEONFORK)
     if (static_cast<size_t>(sysconf(_SC_PAGESIZE)) > kSharedPage) return false;
     // A page of its own, of which a forked child gets zeroes instead of a copy.

@@ -1,5 +1,5 @@
 // Memory that the traced program and its drain both touch: private to the process while a thread
-// drains, shared with the companion while a process does (DRAIN_PROCESS.md). Addresses are the
+// drains, shared with the drain process while a process does (DRAIN_PROCESS.md). Addresses are the
 // same either way, and in a forked child nothing of the parent's is left.
 //
 // Two kinds. A *block* is a static object, aligned and padded to whole memory pages: hooks reach it
@@ -20,11 +20,11 @@ inline constexpr size_t kSharedPage = 65536;  // the largest that an arm64 syste
 #else
 inline constexpr size_t kSharedPage = 16384;  // that of Apple's, the larger one of Android's
 #endif
-// Whether there may be a companion at all: see companion_absent.cc.
+// Whether there may be a drain process at all: see drain_process_absent.cc.
 #if defined(__linux__) && !defined(__ANDROID__)
-inline constexpr bool kHasCompanion = true;
+inline constexpr bool kHasDrainProcess = true;
 #else
-inline constexpr bool kHasCompanion = false;
+inline constexpr bool kHasDrainProcess = false;
 #endif
 inline constexpr uint32_t kMaxSharedRanges = 24;
 

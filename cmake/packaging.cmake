@@ -10,7 +10,7 @@ foreach(program collectord collectctl)
   endif()
 endforeach()
 # Started by both, from ../libexec/collectord.
-install(TARGETS collect-symbolizer collect-page
+install(TARGETS collect-symbolizer collect-planner collect-page collect-calls
         RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/collectord COMPONENT daemon)
 install(FILES agent/AGENT.md
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/libcollect-agent COMPONENT agent)
@@ -63,13 +63,19 @@ foreach(document ${documents})
   install(FILES ${document} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/${folder}
           COMPONENT daemon)
 endforeach()
-# What they point at: the schema, the scripts, and the samples.
+# What they point at: the schema, the scripts, the samples and the pictures.
+install(DIRECTORY deploy/guide/pictures
+        DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/guide COMPONENT daemon)
 install(DIRECTORY proto/control/collect
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/proto/control
         COMPONENT daemon FILES_MATCHING PATTERN "*.proto")
 install(FILES deploy/schema/collectctl.schema.json
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/schema COMPONENT daemon)
 install(PROGRAMS proto/wire/example/agent.py
+        DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/proto/wire/example COMPONENT daemon)
+install(FILES proto/wire/session.txt
+        DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/proto/wire COMPONENT daemon)
+install(FILES proto/wire/example/agent.c
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/proto/wire/example COMPONENT daemon)
 install(PROGRAMS deploy/python/make-stubs.sh deploy/python/record.py
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/python COMPONENT daemon)

@@ -56,3 +56,9 @@ function(collect_target target)
   endif()
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
 endfunction()
+
+# For what waits for users, devices and disks, and for tests: a third less to compile, and slower where
+# nobody notices.
+function(collect_compile_fast target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)
+endfunction()

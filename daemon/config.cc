@@ -13,6 +13,7 @@
 #include "daemon/ingest/limits.h"
 #include "daemon/principal/local_access.h"
 #include "daemon/symbolize/limits.h"
+#include "formats/core/version.h"
 
 namespace collect::daemon {
 namespace {
@@ -174,9 +175,6 @@ std::string value_fault(std::string_view key, const Config& config) {
   }
   if (key == "symbol_directories") return paths_fault(config.symbol_directories, false);
   if (key == "symbol_roots") return paths_fault(config.symbol_roots, true);
-  if (key == "queue_bytes") {
-    return out_of(config.queue_bytes, ingest::kMinQueueBytes, 1ull << 32);
-  }
   constexpr uint64_t kMost = 1ull << 40;
   if (key == "max_unsealed_sessions") {
     return out_of(config.max_unsealed_sessions, ingest::kLeastSessions, kMost);
@@ -186,9 +184,6 @@ std::string value_fault(std::string_view key, const Config& config) {
   }
   if (key == "max_memory_bytes") {
     return out_of(config.max_memory_bytes, ingest::kLeastMemory, kMost);
-  }
-  if (key == "max_queued_bytes") {
-    return out_of(config.max_queued_bytes, ingest::kLeastQueuedBytes, kMost);
   }
   return {};
 }

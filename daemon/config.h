@@ -13,7 +13,6 @@
 
 namespace collect::daemon {
 
-inline constexpr char kVersion[] = "0.1.0";
 inline constexpr char kServiceRoot[] = "/var/lib/collectord";
 inline constexpr char kDefaultRoot[] = "ada_traces";
 inline constexpr char kDefaultWeb[] = "127.0.0.1:7712";  // of --web without an address
@@ -41,12 +40,10 @@ struct Config {
   uint64_t max_connections_per_address = 1'024;
   uint64_t threads_per_agent = 16'384;
   uint64_t sessions_per_agent = 1'000;
-  uint64_t queue_bytes = 32u << 20;
   // Of all agents together.
   uint64_t max_unsealed_sessions = 16'384;
   uint64_t max_unsealed_files = 1u << 20;
   uint64_t max_memory_bytes = uint64_t{2} << 30;
-  uint64_t max_queued_bytes = uint64_t{1} << 30;
   std::string page_codecs = "auto";  // or "off"
   std::string log_level = "info";
   bool rtc = true;
@@ -108,15 +105,12 @@ void each_key(Settings& config, Visit&& visit) {
         config.max_connections_per_address);
   visit("threads_per_agent", "threads of one agent at once", config.threads_per_agent);
   visit("sessions_per_agent", "recordings that one process may begin", config.sessions_per_agent);
-  visit("queue_bytes", "bytes of one session that may wait for the disk", config.queue_bytes);
   visit("max_unsealed_sessions", "recordings of all agents that are not sealed yet",
         config.max_unsealed_sessions);
   visit("max_unsealed_files", "files and directories of those recordings",
         config.max_unsealed_files);
   visit("max_memory_bytes", "memory of all agents' sessions, threads and modules",
         config.max_memory_bytes);
-  visit("max_queued_bytes", "bytes of all sessions that may wait for the disk",
-        config.max_queued_bytes);
   visit("page_codecs", "whether agents may encode pages: auto or off", config.page_codecs);
   visit("log_level", "level of the log on standard error", config.log_level);
   visit("rtc", "write every session also as RTC containers", config.rtc);

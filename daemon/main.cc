@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/access.h"
-#include "daemon/collector.h"
+#include "daemon/collector/collector.h"
 #include "daemon/config.h"
 #include "daemon/control/control_server.h"
 #include "daemon/ingest/limits.h"
@@ -25,6 +25,7 @@
 #include "daemon/web/web_server.h"
 #include "formats/core/environment_names.h"
 #include "formats/core/printable.h"
+#include "formats/core/version.h"
 #include "storage/posix_fs.h"
 #include "storage/session_layout.h"
 #include "storage/standard_output.h"
@@ -82,11 +83,9 @@ Result<ingest::IngestOptions> ingest_options(const Config& config, const Access&
   options.sessions_per_agent = static_cast<uint32_t>(config.sessions_per_agent);
   options.connections_per_address = static_cast<uint32_t>(config.max_connections_per_address);
   options.threads_per_agent = static_cast<uint32_t>(config.threads_per_agent);
-  options.queue_bytes = config.queue_bytes;
   options.max_sessions = config.max_unsealed_sessions;
   options.unsealed_files = config.max_unsealed_files;
   options.accounted_memory = config.max_memory_bytes;
-  options.queued_bytes = config.max_queued_bytes;
   options.seal_at_stop = config.seal_at_stop;
   options.page_codecs = config.page_codecs == "auto";
   options.storage.durability = durability_of(config);
@@ -217,7 +216,7 @@ int serve(const CommandLine& line) {
   devices.usbmux = line.config.usbmux;
   devices.keep_absent = options->resume;
   std::copy_if(line.config.attach.begin(), line.config.attach.end(),
-               std::back_inserter(devices.places), attach::is_device_address);
+               std::back_inserter(devices.endpoints), attach::is_device_address);
   auto collector =
       Collector::create(std::move(options).value(), fs, devices, symbol_options(line.config));
   if (!collector.ok()) return refuse(collector.error().message);

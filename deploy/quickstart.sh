@@ -4,7 +4,8 @@
 # Installs what is missing, builds, then does the main job: a program that parses JSON on four threads
 # with a library of 24,000 lines that knows nothing of us is traced, function by function, into files;
 # while it runs, detail recording is switched on and off through gRPC. Takes a few minutes the first
-# time, most of it the build, and a few seconds when run again.
+# time, most of it the build, and a few seconds when run again. In a terminal the collector goes on
+# serving its live page at the end, until Ctrl-C.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source deploy/setup.sh
@@ -28,15 +29,15 @@ bin=build/release/bin
 step "3/5  Record"
 traces=$root/build/quickstart
 mkdir -p "$traces"
-ingest=127.0.0.1:7710 control=127.0.0.1:7711
-for port in 7710 7711; do
+ingest=127.0.0.1:7710 control=127.0.0.1:7711 web=127.0.0.1:7712
+for port in 7710 7711 7712; do
   if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
     say "Port $port is in use, so this run takes free ports instead of the usual 7710 and 7711."
-    ingest=127.0.0.1:0 control=127.0.0.1:0
+    ingest=127.0.0.1:0 control=127.0.0.1:0 web=127.0.0.1:0
   fi
 done
 rm -f "$logs/ready"
-"$bin/collectord" --root "$traces" --ingest "$ingest" --control "$control" --ready-fd 3 \
+"$bin/collectord" --root "$traces" --ingest "$ingest" --control "$control" --web "$web" --ready-fd 3 \
   3>"$logs/ready" >"$logs/collectord.log" 2>&1 &
 daemon=$!
 trap 'kill "$daemon" 2>/dev/null || true; wait "$daemon" 2>/dev/null || true' EXIT
@@ -46,7 +47,9 @@ for _ in $(seq 100); do
   sleep 0.1
 done
 control=$(sed -n 's/.*"control":"\([^"]*\)".*/\1/p' "$logs/ready")
+page=$(sed -n 's/.*"web":"\([^"]*\)".*/\1/p' "$logs/ready")
 say "collectord is running: files go to $traces, control is at $control."
+say "Its live page, for your browser: $page"
 say "A program is now traced. It was built with -finstrument-functions and needs no other change:"
 say "$ collectctl run -- json_iso_codes 2 4 250"
 "$bin/collectctl" --control "$control" run -- \
@@ -151,9 +154,23 @@ What to try next:
   $bin/collectctl open $session            flame graph and time line in the browser
   $bin/collectctl report $session
   $bin/collectctl dump --json $session | head
-  $bin/collectord --root $traces        and, in another terminal:
+  $bin/collectord --root $traces --web  and, in another terminal:
   $bin/collectctl run -- ./your_program    (built with -finstrument-functions)
-  $bin/collectctl detail start             (and: detail stop, agents, sessions, watch)
+  $bin/collectctl top                      (and: tail, detail start, detail stop, sessions, watch)
   rm -r $traces                          gives the space back
 README.md has the rest.
 END
+
+if [ -t 1 ]; then
+  cat <<END
+
+The live page, with this recording and those that you make now (press Ctrl-C to end it):
+  $page
+In another terminal:
+  $bin/collectctl --control $control run -- ./your_program
+END
+  trap 'say ""; exit 0' INT
+  wait "$daemon" || fail "collectord ended: $(tail -n 3 "$logs/collectord.log")"
+else
+  say "The live page ends with this script, because its output is no terminal: $page"
+fi

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "formats/core/crc32.h"
+#include "proto/wire/page_codec.h"
 #include "storage/capture_layout.h"
 #include "storage/page_packing.h"
 
@@ -94,9 +95,9 @@ Status CaptureReplay::take(const rtc::Object& object) {
   if (stream == kIndexPagesStream || stream == kDetailPagesStream) {
     return take_page(object.payload(), object.offset);
   }
-  for (const ForeignKind kind : kForeignKinds) {
-    if (stream == foreign_kind_name(kind)) {
-      return settle(session_.foreign(kind, object.payload()), object.offset);
+  for (const PassthroughKind kind : kPassthroughKinds) {
+    if (stream == passthrough_kind_name(kind)) {
+      return settle(session_.passthrough(kind, object.payload()), object.offset);
     }
   }
   return {};  // clock, gaps, log, markers: said in the manifest and the pages too
@@ -131,7 +132,7 @@ Status CaptureReplay::take_page(Bytes object, uint64_t offset) {
   if (object.size() < sizeof(PageHeader)) return refuse("a page without its header");
   Page page{load_le<PageHeader>(object.data())};
   const Bytes sent = object.subspan(sizeof(PageHeader));
-  if (page.lane > Lane::kDetail || page.codec > Codec::kTuples) {
+  if (page.lane > Lane::kDetail || !wire::encodes(page.codec, page.lane)) {
     return refuse("not the header of a page");
   }
   const auto refuse_page = [&](const char* why) {

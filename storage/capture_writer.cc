@@ -135,10 +135,10 @@ Status CaptureWriter::page(const Page& page) {
   return bytes.empty() ? Status() : writer_.write(stream, bytes);
 }
 
-Status CaptureWriter::foreign(ForeignKind kind, std::span<const Bytes> parts) {
-  std::optional<uint64_t>& stream = foreign_[static_cast<size_t>(kind)];
+Status CaptureWriter::passthrough(PassthroughKind kind, std::span<const Bytes> parts) {
+  std::optional<uint64_t>& stream = passthrough_[static_cast<size_t>(kind)];
   if (!stream) {
-    auto opened = writer_.open_stream(described(foreign_kind_name(kind), "raw", false));
+    auto opened = writer_.open_stream(described(passthrough_kind_name(kind), "raw", false));
     if (!opened.ok()) return opened.error();
     stream = *opened;
   }

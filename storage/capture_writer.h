@@ -42,7 +42,7 @@ class CaptureWriter {
   // A page that was stored.
   Status page(const Page& page);
   // Whole frames of a stream of another format: one object, however many parts.
-  Status foreign(ForeignKind kind, std::span<const Bytes> parts);
+  Status passthrough(PassthroughKind kind, std::span<const Bytes> parts);
   // A manifest that holds only what is new.
   Status change(const Manifest& delta);
   Status log(std::string_view line);
@@ -66,7 +66,7 @@ class CaptureWriter {
   uint64_t manifest_ = 0, changes_ = 0, clock_ = 0, index_pages_ = 0, detail_pages_ = 0, gaps_ = 0,
            log_ = 0, markers_ = 0;  // ids
   // Opened at their first bytes: few sessions have any.
-  std::optional<uint64_t> foreign_[std::size(kForeignKinds)];
+  std::optional<uint64_t> passthrough_[std::size(kPassthroughKinds)];
   uint64_t now_ns_ = 0;          // the clock's last value
   int64_t epoch_offset_ns_ = 0;  // since the epoch = device clock + this
   uint64_t first_ns_ = 0;

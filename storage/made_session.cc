@@ -10,7 +10,7 @@ namespace {
 
 // From the directory that it was built in to its own name.
 Status publish(Fs& fs, const std::string& built, const std::string& root,
-               const SessionPlace& place) {
+               const SessionPath& place) {
   const std::string target = root + "/" + place.session;
   // Nobody else gives such a name; and a directory with something in it is never replaced.
   if (fs.exists(target)) return Error{Code::kAlreadyExists, target + " is there already"};
@@ -34,7 +34,7 @@ SessionOptions making_options(const SessionOptions& options) {
   return inner;
 }
 
-Result<MadeSession> make_session(Fs& fs, const SessionOptions& options, const SessionPlace& place,
+Result<MadeSession> make_session(Fs& fs, const SessionOptions& options, const SessionPath& place,
                                  const std::function<Result<ReplayReport>()>& build) {
   COLLECT_TRY(remove_unfinished_sessions(fs, options.root));
   auto report = build();
@@ -59,7 +59,7 @@ Status remove_unfinished_sessions(Fs& fs, const std::string& root) {
   if (!fs.exists(directory)) return {};
   auto places = list_sessions(fs, directory);
   if (!places.ok()) return places.error();
-  for (const SessionPlace& place : *places) {
+  for (const SessionPath& place : *places) {
     const auto removed = remove_session(fs, place);
     if (!removed.ok()) return removed.error();
   }

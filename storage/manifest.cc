@@ -163,10 +163,12 @@ OrderedJson totals_json(const Manifest& manifest) {
 }
 
 OrderedJson symbol_json(const Symbol& symbol) {
-  return {{"function_id", hex_number(symbol.function_id)},
-          {"module_id", static_cast<uint32_t>(symbol.function_id >> 32)},
-          {"symbol_index", static_cast<uint32_t>(symbol.function_id)},
-          {"name", symbol.name}};
+  OrderedJson json = {{"function_id", hex_number(symbol.function_id)},
+                      {"module_id", static_cast<uint32_t>(symbol.function_id >> 32)},
+                      {"symbol_index", static_cast<uint32_t>(symbol.function_id)},
+                      {"name", symbol.name}};
+  if (!symbol.file.empty()) json.update({{"file", symbol.file}, {"line", symbol.line}});
+  return json;
 }
 
 OrderedJson module_symbols_json(const ModuleSymbols& module) {
@@ -177,9 +179,9 @@ OrderedJson module_symbols_json(const ModuleSymbols& module) {
   return json;
 }
 
-OrderedJson foreign_stream_json(const ForeignStream& stream) {
-  OrderedJson json = {{"kind", foreign_kind_name(stream.kind)},
-                      {"file", foreign_file_name(stream.kind)},
+OrderedJson passthrough_stream_json(const PassthroughStream& stream) {
+  OrderedJson json = {{"kind", passthrough_kind_name(stream.kind)},
+                      {"file", passthrough_file_name(stream.kind)},
                       {"bytes", stream.bytes}};
   if (stream.refused_bytes != 0) json["refused_bytes"] = stream.refused_bytes;
   if (!stream.problem.empty()) json["problem"] = stream.problem;
@@ -249,9 +251,9 @@ std::string_view lane_name(Lane lane) {
   return lane == Lane::kIndex ? "index" : "detail";
 }
 
-std::string_view foreign_kind_name(ForeignKind kind) {
+std::string_view passthrough_kind_name(PassthroughKind kind) {
   switch (kind) {
-    case ForeignKind::kDial9:
+    case PassthroughKind::kDial9:
       break;
   }
   return "dial9";
@@ -366,8 +368,8 @@ std::string manifest_to_json(const Manifest& manifest) {
     json["symbols_state"] = symbols_state_name(manifest.symbols_state);
   }
   if (manifest.symbols_tries != 0) json["symbols_tries"] = manifest.symbols_tries;
-  if (!manifest.foreign_streams.empty()) {
-    json["foreign_streams"] = list_json(manifest.foreign_streams, foreign_stream_json);
+  if (!manifest.passthrough_streams.empty()) {
+    json["foreign_streams"] = list_json(manifest.passthrough_streams, passthrough_stream_json);
   }
   json["containers"] = list_json(manifest.containers, container_json);
   if (manifest.containers_removed != 0) json["containers_removed"] = manifest.containers_removed;

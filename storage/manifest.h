@@ -49,6 +49,7 @@ struct ManifestThread {
   bool unlisted = false;  // not in the JSON: found as a directory that no manifest names
 };
 
+// All that is missing before one record.
 struct Gap {
   uint32_t thread = 0;  // N of thread_N
   Lane lane = Lane::kIndex;
@@ -87,7 +88,9 @@ struct Note {
 
 struct Symbol {
   uint64_t function_id = 0;
-  std::string name;  // demangled
+  std::string name;    // demangled
+  std::string file{};  // of its source, as the compiler was told; empty: not known
+  uint32_t line = 0;
 };
 
 // Whether the functions have been named: that comes after the seal.
@@ -117,8 +120,8 @@ struct Container {
 };
 
 // A stream of another format, in a file of its own.
-struct ForeignStream {
-  ForeignKind kind{};
+struct PassthroughStream {
+  PassthroughKind kind{};
   uint64_t bytes = 0;          // stored: whole frames
   uint64_t refused_bytes = 0;  // came, or were there, and are no whole frames
   std::string problem{};       // where and why; empty when the stream ended at a frame's end
@@ -154,7 +157,7 @@ struct Manifest {
   uint64_t notes_left_out = 0;
   std::vector<MissingInput> input_missing{};  // of a session that was converted or rebuilt
   uint64_t input_missing_left_out = 0;
-  std::vector<ForeignStream> foreign_streams{};
+  std::vector<PassthroughStream> passthrough_streams{};
   std::vector<Container> containers{};
   uint64_t containers_removed = 0;
   std::vector<Marker> markers{};
@@ -169,7 +172,7 @@ struct LostReasonName {
 };
 inline constexpr LostReasonName kLostReasonNames[] = {
     {kLostRingFull, "ring_full"}, {kLostOverwritten, "overwritten"}, {kLostReentry, "reentry"},
-    {kLostNoMemory, "no_memory"}, {kLostForgotten, "forgotten"},     {kLostUnlinked, "unlinked"},
+    {kLostNoMemory, "no_memory"}, {kLostUnavailable, "unavailable"}, {kLostUnlinked, "unlinked"},
     {kLostDamaged, "damaged"},
 };
 
@@ -178,7 +181,7 @@ std::string_view lane_name(Lane lane);
 std::string_view symbols_state_name(SymbolsState state);  // empty for kNone
 // "exited", "signaled", "execed", "unknown"; empty when nothing is known.
 std::string_view process_end_name(ProcessEnd::How how);
-std::string_view foreign_kind_name(ForeignKind kind);  // "dial9"
+std::string_view passthrough_kind_name(PassthroughKind kind);  // "dial9"
 std::vector<std::string> lost_reason_names(uint32_t reasons);
 std::string_view stall_kind_name(StallKind kind);
 std::optional<StallKind> stall_kind_of(std::string_view name);

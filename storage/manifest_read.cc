@@ -261,12 +261,12 @@ Container container_of(const Json& json) {
 }
 
 // The file's name follows from the kind: what the manifest says of it is never used.
-void read_foreign_streams(const Json& json, std::vector<ForeignStream>& out) {
+void read_passthrough_streams(const Json& json, std::vector<PassthroughStream>& out) {
   const auto list = json.find("foreign_streams");
   if (list == json.end() || !list->is_array()) return;
-  for (const ForeignKind kind : kForeignKinds) {
+  for (const PassthroughKind kind : kPassthroughKinds) {
     for (const Json& item : *list) {
-      if (!item.is_object() || text(item, "kind") != foreign_kind_name(kind)) continue;
+      if (!item.is_object() || text(item, "kind") != passthrough_kind_name(kind)) continue;
       out.push_back(
           {kind, number(item, "bytes"), number(item, "refused_bytes"), text(item, "problem")});
       break;
@@ -332,7 +332,8 @@ Result<Manifest> manifest_from_json(std::string_view text_json) {
             [has_state](const Json& thread) { return thread_of(thread, has_state); });
   read_list(json, "modules", manifest.modules, module_of);
   read_list(json, "symbols", manifest.symbols, [](const Json& symbol) {
-    return Symbol{hex_value(text(symbol, "function_id")), text(symbol, "name")};
+    return Symbol{hex_value(text(symbol, "function_id")), text(symbol, "name"),
+                  text(symbol, "file"), number32(symbol, "line")};
   });
   read_list(json, "module_symbols", manifest.module_symbols, module_symbols_of);
   read_list(json, "gaps", manifest.gaps, gap_of);
@@ -347,7 +348,7 @@ Result<Manifest> manifest_from_json(std::string_view text_json) {
     return MissingInput{text(missing, "what"), number(missing, "count")};
   });
   manifest.input_missing_left_out = number(json, "input_missing_left_out");
-  read_foreign_streams(json, manifest.foreign_streams);
+  read_passthrough_streams(json, manifest.passthrough_streams);
   read_list(json, "containers", manifest.containers, container_of);
   manifest.containers_removed = number(json, "containers_removed");
   read_list(json, "markers", manifest.markers, [](const Json& marker) {

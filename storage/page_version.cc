@@ -37,11 +37,11 @@ Status PageVersion::convert_events(const Page& page, uint32_t thread_id, uint32_
   }
   bytes_.resize(page.bytes.size());
   uint32_t& depth = depths_[page.stream_id];
-  for (uint32_t i = 0; i < page.record_count && has_place(page.first_seq + i); ++i, ++count) {
+  for (uint32_t i = 0; i < page.record_count && may_have_number(page.first_seq + i); ++i, ++count) {
     const size_t at = size_t{i} * atf::kEventBytes;
     atf::IndexEvent event = atf::decode_index_event(from_, page.bytes.data() + at);
     if (event.kind == atf::EventKind{}) return Error{Code::kDamaged, "an event of no known kind"};
-    if (event.detail_seq != atf::kNoDetail && !has_place(event.detail_seq)) {
+    if (event.detail_seq != atf::kNoDetail && !may_have_number(event.detail_seq)) {
       event.detail_seq = atf::kNoDetail;  // its record is left out
     }
     const uint32_t counted = event.kind == atf::EventKind::kCall ? ++depth
@@ -68,7 +68,8 @@ Status PageVersion::convert_details(const Page& page, uint32_t thread_id, uint32
     if (!record) return Error{Code::kDamaged, "the page's records are not as many as it says"};
     from += atf::kDetailHeaderBytes + record->payload.size();
     // Numbers only rise: behind the first record without a place, none has one.
-    if (count != i || !has_place(page.first_seq + i) || !has_place(record->index_seq)) continue;
+    if (count != i || !may_have_number(page.first_seq + i) || !may_have_number(record->index_seq))
+      continue;
     record->thread_id = thread_id;
     to += atf::encode_detail_record(to_, *record, MutableBytes(bytes_).subspan(to));
     ++count;

@@ -36,7 +36,7 @@ class PageVersion {
  private:
   Status convert_events(const Page& page, uint32_t thread_id, uint32_t& count);
   Status convert_details(const Page& page, uint32_t thread_id, uint32_t& count);
-  bool has_place(uint64_t number) const { return to_ == atf::Version::kV2 || number < end_; }
+  bool may_have_number(uint64_t number) const { return to_ == atf::Version::kV2 || number < end_; }
 
   const atf::Version from_;
   const atf::Version to_;

@@ -173,7 +173,7 @@ std::optional<std::string_view> cut_prefix(std::string_view root, std::string_vi
 
 }  // namespace
 
-struct PosixFs::Place {
+struct PosixFs::Entry {
   std::shared_ptr<const RootedDirectory> root;
   std::string below;
 };
@@ -205,33 +205,33 @@ bool PosixFs::is_way_to_root(std::string_view path) const {
   return cut_prefix(path, root_).has_value() || cut_prefix(path, given_).has_value();
 }
 
-Result<PosixFs::Place> PosixFs::place_of(const std::string& path) const {
+Result<PosixFs::Entry> PosixFs::entry_of(const std::string& path) const {
   const auto below = below_root(path);
   if (!below) {
     return Error{Code::kInvalidArgument, path + ": lies outside of " + root_};
   }
-  if (held_ != nullptr) return Place{held_, std::string(*below)};
+  if (held_ != nullptr) return Entry{held_, std::string(*below)};
   auto root = RootedDirectory::open(root_, lookup_);
   if (!root.ok()) return root.error();
-  return Place{std::make_shared<const RootedDirectory>(std::move(*root)), std::string(*below)};
+  return Entry{std::make_shared<const RootedDirectory>(std::move(*root)), std::string(*below)};
 }
 
 Result<std::unique_ptr<File>> PosixFs::open(const std::string& path, OpenMode mode) {
-  const auto place = place_of(path);
-  if (!place.ok()) return place.error();
+  const auto entry = entry_of(path);
+  if (!entry.ok()) return entry.error();
   FileUse use = FileUse::kRead;
   if (mode == OpenMode::kCreate) use = FileUse::kCreate;
   if (mode == OpenMode::kCreatePrivate) use = FileUse::kCreatePrivate;
   if (mode == OpenMode::kReadWrite) use = FileUse::kWrite;
-  auto fd = place->root->open_file(place->below, use);
+  auto fd = entry->root->open_file(entry->below, use);
   if (!fd.ok()) return fd.error();
   return std::unique_ptr<File>(std::make_unique<PosixFile>(path, std::move(*fd)));
 }
 
 Status PosixFs::make_directory(const std::string& path) {
   if (!is_way_to_root(path)) {
-    const auto place = place_of(path);
-    return place.ok() ? place->root->make_directory(place->below) : Status(place.error());
+    const auto entry = entry_of(path);
+    return entry.ok() ? entry->root->make_directory(entry->below) : Status(entry.error());
   }
   const mode_t mode = below_root(path) ? kRootMode : kParentMode;
   if (::mkdir(path.c_str(), mode) != 0) {
@@ -241,21 +241,21 @@ Status PosixFs::make_directory(const std::string& path) {
 }
 
 Status PosixFs::rename(const std::string& from, const std::string& to) {
-  const auto source = place_of(from);
+  const auto source = entry_of(from);
   if (!source.ok()) return source.error();
-  const auto target = place_of(to);
+  const auto target = entry_of(to);
   if (!target.ok()) return target.error();
   return source->root->rename(source->below, target->below);
 }
 
 Status PosixFs::remove_file(const std::string& path) {
-  const auto place = place_of(path);
-  return place.ok() ? place->root->remove_file(place->below) : Status(place.error());
+  const auto entry = entry_of(path);
+  return entry.ok() ? entry->root->remove_file(entry->below) : Status(entry.error());
 }
 
 Status PosixFs::remove_directory(const std::string& path) {
-  const auto place = place_of(path);
-  return place.ok() ? place->root->remove_directory(place->below) : Status(place.error());
+  const auto entry = entry_of(path);
+  return entry.ok() ? entry->root->remove_directory(entry->below) : Status(entry.error());
 }
 
 Status PosixFs::sync_directory(const std::string& path) {
@@ -263,14 +263,14 @@ Status PosixFs::sync_directory(const std::string& path) {
     const auto parent = RootedDirectory::open(path, lookup_);
     return parent.ok() ? parent->sync("") : Status(parent.error());
   }
-  const auto place = place_of(path);
-  return place.ok() ? place->root->sync(place->below) : Status(place.error());
+  const auto entry = entry_of(path);
+  return entry.ok() ? entry->root->sync(entry->below) : Status(entry.error());
 }
 
 Result<std::vector<std::string>> PosixFs::list_directory(const std::string& path) {
-  const auto place = place_of(path);
-  if (!place.ok()) return place.error();
-  return place->root->list(place->below);
+  const auto entry = entry_of(path);
+  if (!entry.ok()) return entry.error();
+  return entry->root->list(entry->below);
 }
 
 bool PosixFs::exists(const std::string& path) {
@@ -278,17 +278,17 @@ bool PosixFs::exists(const std::string& path) {
     struct stat st{};
     return ::lstat(path.c_str(), &st) == 0;
   }
-  const auto place = place_of(path);
-  if (!place.ok()) return false;
-  const auto found = place->root->look_at(place->below);
+  const auto entry = entry_of(path);
+  if (!entry.ok()) return false;
+  const auto found = entry->root->look_at(entry->below);
   // What lies behind a link is there; whoever opens it is told that it is refused.
   return found.ok() || found.code() == Code::kPermission;
 }
 
 Result<SpaceInfo> PosixFs::space(const std::string& path) {
-  const auto place = place_of(path);
-  if (!place.ok()) return place.error();
-  const auto info = place->root->file_system(place->below);
+  const auto entry = entry_of(path);
+  if (!entry.ok()) return entry.error();
+  const auto info = entry->root->file_system(entry->below);
   if (!info.ok()) return info.error();
   SpaceInfo space;
   space.free_bytes = static_cast<uint64_t>(info->f_bavail) * info->f_frsize;
@@ -299,9 +299,9 @@ Result<SpaceInfo> PosixFs::space(const std::string& path) {
 }
 
 Result<std::unique_ptr<FileLock>> PosixFs::lock(const std::string& path) {
-  const auto place = place_of(path);
-  if (!place.ok()) return place.error();
-  auto fd = place->root->open_file(place->below, FileUse::kLock);
+  const auto entry = entry_of(path);
+  if (!entry.ok()) return entry.error();
+  auto fd = entry->root->open_file(entry->below, FileUse::kLock);
   if (!fd.ok()) return fd.error();
   if (retrying([&] { return ::flock(fd->get(), LOCK_EX | LOCK_NB); }) != 0) {
     if (errno == EWOULDBLOCK) return Error{Code::kUnavailable, path + ": held by another process"};

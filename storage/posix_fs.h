@@ -35,8 +35,8 @@ class PosixFs final : public Fs {
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override;
 
  private:
-  struct Place;
-  Result<Place> place_of(const std::string& path) const;
+  struct Entry;
+  Result<Entry> entry_of(const std::string& path) const;
   std::optional<std::string_view> below_root(std::string_view path) const;
   bool is_way_to_root(std::string_view path) const;
 

@@ -52,7 +52,7 @@ class PositionMap {
   uint64_t slot_ = 0;
   uint64_t lost_before_ = 0;
   bool has_gap_ = false;
-  GapEntry gap_;
+  Gap gap_;
 };
 
 struct DetailFields {

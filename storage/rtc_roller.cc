@@ -147,10 +147,10 @@ void RtcRoller::page(const Page& page) {
   check(writer_->page(page));
 }
 
-void RtcRoller::foreign(ForeignKind kind, std::span<const Bytes> parts) {
+void RtcRoller::passthrough(PassthroughKind kind, std::span<const Bytes> parts) {
   if (writer_ == nullptr) return;
   unflushed_ = true;
-  check(writer_->foreign(kind, parts));
+  check(writer_->passthrough(kind, parts));
 }
 
 void RtcRoller::change(const Manifest& delta) {

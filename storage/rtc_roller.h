@@ -34,7 +34,7 @@ class RtcRoller {
   void adopt(const std::vector<Container>& containers, uint64_t removed);
 
   // Begins the first container, or the next one when the present one is large or old enough.
-  // `manifest` is true as of now. To be called before page() and foreign(); the others write
+  // `manifest` is true as of now. To be called before page() and passthrough(); the others write
   // nothing while no container is open, for what they say will stand in the manifest that the next
   // one begins with. kExhausted: the next one can't be opened now; call it again.
   Status make_room(const Manifest& manifest);
@@ -50,7 +50,7 @@ class RtcRoller {
   Result<std::string> roll(const Manifest& manifest);
 
   void page(const Page& page);
-  void foreign(ForeignKind kind, std::span<const Bytes> parts);
+  void passthrough(PassthroughKind kind, std::span<const Bytes> parts);
   void change(const Manifest& delta);
   void log(std::string_view line);
   void marker(const Marker& marker);

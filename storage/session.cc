@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "storage/manifest_file.h"
 #include "storage/session_budget.h"
 
 namespace collect::storage {
@@ -23,14 +24,16 @@ bool is_disk_error(Code code) {
 
 }  // namespace
 
-Session::Session(Fs& fs, const SessionOptions& options, SessionPlace place)
+Session::Session(Fs& fs, const SessionOptions& options, SessionPath place)
     : fs_(fs),
       options_(options),
       place_(std::move(place)),
       reserve_(fs, place_.directory),
       space_(fs, place_.directory,
              {options.max_session_bytes, options.keep_free_bytes, options.keep_free_files}),
-      roller_(fs, place_.directory, options.capture, options.durability, clock()) {}
+      roller_(fs, place_.directory, options.capture, options.durability, clock()),
+      live_(roller_, clock()),
+      passthrough_(fs, place_.directory) {}
 
 Status Session::begin(SessionIdentity identity, const std::optional<ResumeKey>& key) {
   bound(identity);
@@ -62,7 +65,7 @@ Status Session::add_modules(std::span<const ModuleInfo> modules) {
       ModuleInfo& ours = manifest_.modules[known->second];
       if (ours.unloaded_ns == module.unloaded_ns) continue;
       ours.unloaded_ns = module.unloaded_ns;
-      manifest_dirty_ = true;
+      live_.change();
       roller_.change({.modules = {ours}});
       continue;
     }
@@ -76,7 +79,7 @@ Status Session::add_modules(std::span<const ModuleInfo> modules) {
     if (ours.build_id.size() > kMaxBuildIdBytes) ours.build_id.resize(kMaxBuildIdBytes);
     roller_.change({.modules = {ours}});
     manifest_.modules.push_back(std::move(ours));
-    manifest_needed_ = true;
+    live_.change_before_page();
   }
   return {};
 }
@@ -92,7 +95,7 @@ Status Session::open_stream(const StreamInfo& stream) {
     }
     if (!thread_name.empty() && ours.name != thread_name) {
       ours.name = thread_name;
-      manifest_dirty_ = true;
+      live_.change();
       roller_.change({.threads = {ours}});
     }
     return {};
@@ -126,8 +129,8 @@ Status Session::open_stream(const StreamInfo& stream) {
   by_stream_[stream.stream_id] = slot;
   count_open_files(0, threads_[slot].writer->open_files());
   directory_unsynced_ = true;
-  manifest_dirty_ = true;
-  if (threads_.size() <= kThreadsNamedAtOnce) manifest_needed_ = true;
+  live_.change();
+  if (threads_.size() <= kThreadsNamedAtOnce) live_.change_before_page();
   return fail(limit_open_files());
 }
 
@@ -149,7 +152,7 @@ Status Session::append_pages(std::span<const Page> pages) {
     pending += pages[count].bytes.size();
   }
   pages = pages.first(count);
-  if (manifest_needed_) COLLECT_TRY(fail(write_manifest_now(durable())));
+  if (live_.is_due_before_page()) COLLECT_TRY(fail(write_manifest_now(durable())));
   // Before anything is stored, so that the container misses nothing when it can't be opened now.
   COLLECT_TRY(make_capture_room());
   while (!pages.empty()) {
@@ -187,13 +190,13 @@ Status Session::append_run(std::span<const Page> pages) {
   count_open_files(open_before, writer.open_files());
   const uint64_t stored = writer.summary(first.lane).bytes - bytes_before;
   stored_bytes_ += stored;
-  manifest_pace_.data(stored);
+  live_.count_data(stored);
   if (options_.budget != nullptr) options_.budget->data_written(stored);
   thread.last_use = ++use_counter_;
   mark_uncommitted(known->second);
-  manifest_dirty_ = true;
+  live_.change();
   if (writer.lost(first.lane) != lost_before || writer.has_detail() != had_detail) {
-    manifest_urgent_ = true;
+    live_.change_before_ack();
   }
   const bool moved = writer.position(first.lane) != position_before;
   if (status.ok() || moved) {
@@ -246,6 +249,53 @@ void Session::see_stored_functions(ThreadWriter& writer) {
   if (!seen.ok()) (void)note("symbols: " + to_string(seen.error()));
 }
 
+// The file is made at the first bytes, and the manifest that names it is written before them.
+Result<PassthroughFile*> Session::passthrough_file(PassthroughKind kind) {
+  auto known = passthrough_.find(kind);
+  if (!known.ok() || *known != nullptr) return known;
+  auto made = passthrough_.create(kind, manifest_);
+  if (!made.ok()) return made;
+  live_.change_before_page();
+  directory_unsynced_ = true;
+  return made;
+}
+
+Status Session::append_passthrough(PassthroughKind kind, std::span<const Bytes> parts) {
+  if (!failure_.ok()) return failure_;
+  uint64_t bytes = 0;
+  for (const Bytes part : parts) bytes += part.size();
+  COLLECT_TRY(fail(admit(bytes)));
+  auto file = passthrough_file(kind);
+  if (!file.ok()) return fail(file.error());
+  if (live_.is_due_before_page()) COLLECT_TRY(fail(write_manifest_now(durable())));
+  // Before the bytes are counted: a container's first manifest says where its part begins.
+  COLLECT_TRY(make_capture_room());
+  const Status appended = (*file)->append(parts);
+  live_.change();
+  if (!appended.ok()) return fail(appended);
+  stored_bytes_ += bytes;
+  live_.count_data(bytes);
+  if (options_.budget != nullptr) options_.budget->data_written(bytes);
+  roller_.passthrough(kind, parts);
+  note_capture_problem();
+  return {};
+}
+
+Status Session::end_passthrough(PassthroughKind kind, uint64_t refused_bytes,
+                                const std::string& problem) {
+  if (!failure_.ok()) return failure_;
+  auto file = passthrough_file(kind);
+  if (!file.ok()) return fail(file.error());
+  for (PassthroughStream& stream : manifest_.passthrough_streams) {
+    if (stream.kind != kind) continue;
+    stream.refused_bytes = refused_bytes;
+    stream.problem = problem;
+    bound_text(stream.problem);
+  }
+  live_.change_before_ack();
+  return {};
+}
+
 void Session::mark_uncommitted(uint32_t slot) {
   if (!durable() || threads_[slot].uncommitted) return;
   threads_[slot].uncommitted = true;
@@ -266,8 +316,8 @@ Status Session::close_stream(const StreamEnd& end) {
   if (writer != nullptr) {
     const size_t open_before = writer->open_files();
     index =
-        writer->expect(Lane::kIndex, end.index_count, end.index_lost, kLostForgotten, end.end_ns);
-    detail = writer->expect(Lane::kDetail, end.detail_count, end.detail_lost, kLostForgotten,
+        writer->expect(Lane::kIndex, end.index_count, end.index_lost, kLostUnavailable, end.end_ns);
+    detail = writer->expect(Lane::kDetail, end.detail_count, end.detail_lost, kLostUnavailable,
                             end.end_ns);
     for (const Status& status : {index, detail}) {
       if (!status.ok() && !is_disk_error(status.code())) return status;
@@ -287,8 +337,7 @@ Status Session::close_stream(const StreamEnd& end) {
   }
   refresh_thread(known->second);
   roller_.change({.threads = {thread}});
-  manifest_dirty_ = true;
-  manifest_urgent_ = true;
+  live_.change_before_ack();
   // Without a descriptor for the journal, the manifest tells the gap: it is written before the ack.
   for (const Status& status : {index, detail}) {
     if (!status.ok() && status.code() != Code::kExhausted) return fail(status);
@@ -303,7 +352,7 @@ Status Session::commit() {
   note_capture_problem();
   COLLECT_TRY(fail(limit_open_files()));  // others may need them more by now
   if (durable()) {
-    COLLECT_TRY(fail(commit_foreign()));
+    COLLECT_TRY(fail(passthrough_.sync()));
     while (!uncommitted_.empty()) {
       Thread& thread = threads_[uncommitted_.back()];
       COLLECT_TRY(fail(thread.writer->commit()));
@@ -313,16 +362,24 @@ Status Session::commit() {
     if (directory_unsynced_) COLLECT_TRY(fail(fs_.sync_directory(directory())));
     directory_unsynced_ = false;
   }
-  const uint64_t interval = std::max(kManifestIntervalNs, 20 * manifest_cost_ns_);
-  const bool due = manifest_dirty_ && clock().monotonic_ns() - manifest_written_ns_ >= interval;
-  if (!manifest_needed_ && !manifest_urgent_ && !due) return {};
+  if (!live_.must_write()) return {};
   return fail(write_manifest_now(durable()));
 }
 
-uint64_t Session::manifest_wait_ns() const {
-  if (!manifest_needed_ && !manifest_urgent_) return 0;
-  const uint64_t others = options_.budget == nullptr ? 0 : options_.budget->manifest_wait_ns();
-  return std::max(others, manifest_pace_.wait_ns(clock().monotonic_ns()));
+Result<std::string> Session::roll_container() {
+  refresh_manifest();
+  auto rolled = roller_.roll(manifest_);
+  live_.change_before_ack();
+  note_capture_problem();
+  return rolled;
+}
+
+void Session::adopt_symbols(std::vector<Symbol> symbols, std::vector<ModuleSymbols> modules,
+                            SymbolsState state) {
+  manifest_.symbols = std::move(symbols);
+  manifest_.module_symbols = std::move(modules);
+  manifest_.symbols_state = state;
+  symbols_known_ = true;
 }
 
 std::vector<StreamPosition> Session::positions() const {
@@ -362,9 +419,125 @@ SessionTotals Session::totals() const {
     }
     totals.last_ns = std::max(totals.last_ns, index.last_ns);
   }
-  totals.stored_bytes += foreign_bytes();
+  totals.stored_bytes += passthrough_.bytes();
   totals.container_bytes = roller_.bytes();
   return totals;
+}
+
+// ---- the manifest in memory made true, and written
+
+void Session::refresh_manifest() {
+  manifest_.totals = totals();
+  manifest_.time_start_ns = manifest_.totals.first_ns;
+  manifest_.time_end_ns = manifest_.totals.last_ns;
+  manifest_.gaps.clear();
+  manifest_.stalls.clear();
+  process_stalls_.append_to(manifest_.stalls, std::nullopt);
+  for (size_t slot = 0; slot < threads_.size(); ++slot) {
+    refresh_thread(slot);
+    const ThreadWriter* writer = threads_[slot].writer.get();
+    if (writer == nullptr) continue;
+    for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
+      for (Gap gap : writer->gaps(lane).gaps()) {
+        gap.thread = manifest_.threads[slot].id;
+        manifest_.gaps.push_back(gap);
+      }
+    }
+    writer->stalls().append_to(manifest_.stalls, manifest_.threads[slot].id);
+  }
+  passthrough_.refresh(manifest_);
+  refresh_containers();
+}
+
+void Session::refresh_thread(size_t slot) {
+  const ThreadWriter* writer = threads_[slot].writer.get();
+  if (writer == nullptr) return;
+  ManifestThread& thread = manifest_.threads[slot];
+  thread.has_detail = writer->has_detail();
+  thread.events = writer->summary(Lane::kIndex).records;
+  thread.detail_records = writer->summary(Lane::kDetail).records;
+  thread.lost_events = writer->lost(Lane::kIndex);
+  thread.lost_detail_records = writer->lost(Lane::kDetail);
+  // What is missing after a crash stays known until it was sent again, or counted at the seal.
+  thread.index_next = std::max(threads_[slot].known_next[0], writer->position(Lane::kIndex));
+  thread.detail_next = std::max(threads_[slot].known_next[1], writer->position(Lane::kDetail));
+  thread.stalls = writer->stalls().totals();
+  thread.first_ns = writer->summary(Lane::kIndex).first_ns;
+  thread.last_ns = writer->summary(Lane::kIndex).last_ns;
+}
+
+void Session::refresh_containers() {
+  manifest_.containers = roller_.containers();
+  manifest_.containers_removed = roller_.removed();
+}
+
+Status Session::write_manifest_now(bool durable) {
+  refresh_manifest();
+  const uint64_t before = clock().monotonic_ns();
+  uint64_t bytes = 0;
+  const Status written = with_descriptors(
+      nullptr, [&] { return write_manifest(fs_, directory(), manifest_, durable, &bytes); });
+  COLLECT_TRY(written);
+  live_.written(bytes, before);
+  if (options_.budget != nullptr) options_.budget->manifest_written(bytes + kManifestFixedBytes);
+  space_.look_again();
+  return {};
+}
+
+// ---- which files are open: the session's own limit, or lower where many others need descriptors
+
+void Session::count_open_files(size_t before, size_t after) {
+  open_files_ += after - before;
+  if (options_.budget != nullptr) {
+    options_.budget->hold_open_files(open_files_ + roller_.open_files());
+  }
+}
+
+// A quarter is closed at once, so that the search for the oldest is paid rarely. What is closed is
+// synced before: a file that is opened again may not hear of an error in between.
+Status Session::limit_open_files() {
+  const size_t limit = options_.budget == nullptr
+                           ? kMaxOpenFiles
+                           : std::min(kMaxOpenFiles, options_.budget->open_files());
+  if (open_files_ <= limit) return {};
+  const size_t target = limit - limit / 4;
+  std::vector<std::pair<uint64_t, ThreadWriter*>> by_use;
+  for (Thread& thread : threads_) {
+    if (thread.writer != nullptr && thread.writer->open_files() != 0) {
+      by_use.emplace_back(thread.last_use, thread.writer.get());
+    }
+  }
+  std::sort(by_use.begin(), by_use.end());
+  for (const auto& [last_use, writer] : by_use) {
+    if (open_files_ <= target) break;
+    COLLECT_TRY(writer->sync_files());
+    const size_t before = writer->open_files();
+    writer->close_files();
+    count_open_files(before, 0);
+  }
+  return {};
+}
+
+// Here no descriptor may be free: names of new files are synced by the next commit.
+Status Session::close_files_of_others(const ThreadWriter* but) {
+  for (Thread& thread : threads_) {
+    ThreadWriter* const writer = thread.writer.get();
+    if (writer == nullptr || writer == but || writer->open_files() == 0) continue;
+    COLLECT_TRY(writer->sync_files());
+    const size_t before = writer->open_files();
+    writer->close_files();
+    count_open_files(before, 0);
+  }
+  return {};
+}
+
+Status Session::release_files() {
+  if (!failure_.ok()) return failure_;
+  COLLECT_TRY(fail(close_files_of_others(nullptr)));
+  roller_.release_file();
+  note_capture_problem();
+  count_open_files(0, 0);
+  return {};
 }
 
 }  // namespace collect::storage

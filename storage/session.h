@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "formats/core/keyed_hash.h"
-#include "storage/foreign_file.h"
 #include "storage/function_set.h"
+#include "storage/live_manifest.h"
 #include "storage/manifest.h"
-#include "storage/manifest_pace.h"
+#include "storage/passthrough_streams.h"
 #include "storage/rtc_roller.h"
 #include "storage/session_layout.h"
 #include "storage/session_reserve.h"
@@ -25,16 +25,13 @@ namespace collect::storage {
 // How many files one session keeps open; those of the least recently written threads are closed
 // first.
 inline constexpr size_t kMaxOpenFiles = 512;
-// The manifest in memory is on the disk after this time at the latest; longer when writing it takes
-// more than a twentieth of the time.
-inline constexpr uint64_t kManifestIntervalNs = 1'000'000'000;
 // A page of one of so many first threads waits for the manifest that names it. Of the later ones,
 // the stream journal names them (a manifest for each would cost their number squared).
 inline constexpr size_t kThreadsNamedAtOnce = 64;
 
 class Session final : public SessionWriter {
  public:
-  Session(Fs& fs, const SessionOptions& options, SessionPlace place);
+  Session(Fs& fs, const SessionOptions& options, SessionPath place);
 
   Status begin(SessionIdentity identity, const std::optional<ResumeKey>& key);
   Status reopen(Manifest manifest, std::vector<std::string>* problems);
@@ -45,23 +42,28 @@ class Session final : public SessionWriter {
   Status add_modules(std::span<const ModuleInfo> modules) override;
   Status open_stream(const StreamInfo& stream) override;
   Status append_pages(std::span<const Page> pages) override;
-  Status append_foreign(ForeignKind kind, std::span<const Bytes> parts) override;
-  Status end_foreign(ForeignKind kind, uint64_t refused_bytes, const std::string& problem) override;
+  Status append_passthrough(PassthroughKind kind, std::span<const Bytes> parts) override;
+  Status end_passthrough(PassthroughKind kind, uint64_t refused_bytes,
+                         const std::string& problem) override;
   Status add_stalls(uint32_t stream_id, std::span<const Stall> stalls) override;
   Status close_stream(const StreamEnd& end) override;
-  Status detail_state(const DetailStateChange& change) override;
-  Status function_filter(FunctionFilter filter) override;
-  Status clock_sync(const ClockSync& sync) override;
-  Status note(const std::string& what) override;
-  void input_missing(MissingInput missing) override;
-  void set_lost_without_stream(uint64_t count) override;
-  void set_process_end(const ProcessEnd& end) override;
-  Status marker(const Marker& marker) override;
+  Status detail_state(const DetailStateChange& change) override {
+    return live_.detail_state(change);
+  }
+  Status function_filter(FunctionFilter filter) override {
+    return live_.function_filter(std::move(filter));
+  }
+  Status clock_sync(const ClockSync& sync) override { return live_.clock_sync(sync); }
+  Status note(const std::string& what) override { return live_.note(what); }
+  void input_missing(MissingInput missing) override { live_.input_missing(std::move(missing)); }
+  void set_lost_without_stream(uint64_t count) override { live_.set_lost_without_stream(count); }
+  void set_process_end(const ProcessEnd& end) override { live_.set_process_end(end); }
+  Status marker(const Marker& marker) override { return live_.marker(marker); }
   Result<std::string> roll_container() override;
   void adopt_symbols(std::vector<Symbol> symbols, std::vector<ModuleSymbols> modules,
                      SymbolsState state) override;
   Status commit() override;
-  uint64_t manifest_wait_ns() const override;
+  uint64_t manifest_wait_ns() const override { return live_.wait_ns(options_.budget); }
   Result<SessionCut> cut() override;
   Status release_files() override;
   Status suspend(const std::string& why) override;
@@ -85,27 +87,15 @@ class Session final : public SessionWriter {
     uint64_t known_next[2] = {};
   };
 
-  struct Foreign {
-    ForeignKind kind{};
-    std::unique_ptr<ForeignFile> file;  // null: it cannot be read
-  };
-
   Status add_thread_stalls(uint32_t stream_id, std::span<const Stall> stalls,
                            std::vector<Stall>& added);
   size_t stalls_per_thread() const;
   void adopt_stalls();
   ThreadFormat thread_format(uint32_t thread_id) const;
   Status append_run(std::span<const Page> pages);
-  Result<ForeignFile*> foreign_file(ForeignKind kind);
-  Status reopen_foreign(std::vector<std::string>* problems);
-  Status reopen_foreign_file(Foreign& foreign, ForeignStream& stream,
-                             std::vector<std::string>* problems);
-  Status commit_foreign();
-  Status seal_foreign();
+  Result<PassthroughFile*> passthrough_file(PassthroughKind kind);
   void fail_seal(const Status& status);
   void account_for_damage();
-  uint64_t foreign_bytes() const;
-  void refresh_foreign();
   Status reopen_thread(ManifestThread& thread, std::vector<std::string>* problems);
   void mark_uncommitted(uint32_t slot);
   Status limit_open_files();
@@ -132,30 +122,25 @@ class Session final : public SessionWriter {
   // Constant after construction.
   Fs& fs_;
   const SessionOptions options_;
-  const SessionPlace place_;
+  const SessionPath place_;
 
   SessionReserve reserve_;
   SpaceGuard space_;
   RtcRoller roller_;
-  Manifest manifest_;
+  LiveManifest live_;
+  Manifest& manifest_ = live_.manifest;
   std::vector<Thread> threads_;  // same order as manifest_.threads
   StallList process_stalls_;
-  std::vector<Foreign> foreign_;  // same order as manifest_.foreign_streams
+  PassthroughStreams passthrough_;
   std::unordered_map<uint32_t, uint32_t, KeyedHash> by_stream_;  // stream id -> place in threads_
   std::unordered_map<uint32_t, size_t, KeyedHash> by_module_;
   std::vector<uint32_t> uncommitted_;  // places in threads_, for commit()
   FunctionSet functions_;              // that occur in the index files, when they are to be named
   uint64_t use_counter_ = 0;
   size_t open_files_ = 0;      // of threads
-  uint64_t stored_bytes_ = 0;  // of records and foreign streams, in the files
+  uint64_t stored_bytes_ = 0;  // of records and passthrough streams, in the files
 
-  bool manifest_needed_ = false;  // before the next page
-  bool manifest_urgent_ = false;  // before the next ack
-  bool manifest_dirty_ = false;
   bool directory_unsynced_ = false;
-  ManifestPace manifest_pace_;
-  uint64_t manifest_written_ns_ = 0;
-  uint64_t manifest_cost_ns_ = 0;
   bool suspending_ = false;
   bool sealed_ = false;
   bool symbols_known_ = false;  // adopted

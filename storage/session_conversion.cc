@@ -14,14 +14,14 @@ uint32_t number_of(atf::Version version) {
   return static_cast<uint32_t>(version);
 }
 
-Status check_input(const SessionPlace& from, const Manifest& manifest, atf::Version version) {
+Status check_input(const SessionPath& from, const Manifest& manifest, atf::Version version) {
   if (manifest.state == SessionState::kRecording) {
     return Error{Code::kUnsupported, from.name + " is not sealed yet"};
   }
-  if (manifest.threads.empty() && !manifest.foreign_streams.empty()) {
+  if (manifest.threads.empty() && !manifest.passthrough_streams.empty()) {
     return Error{Code::kUnsupported,
                  from.name + " is a stream of " +
-                     std::string(foreign_kind_name(manifest.foreign_streams.front().kind)) +
+                     std::string(passthrough_kind_name(manifest.passthrough_streams.front().kind)) +
                      " and has no ATF files"};
   }
   if (manifest.identity.version == version) {
@@ -37,7 +37,7 @@ Manifest manifest_to_tell(const Manifest& manifest) {
   Manifest told = manifest;
   told.containers.clear();
   told.containers_removed = 0;
-  told.foreign_streams.clear();
+  told.passthrough_streams.clear();
   for (ManifestThread& thread : told.threads) {
     thread.stream_id = thread.id + 1;
     thread.index_next = thread.events;
@@ -48,7 +48,7 @@ Manifest manifest_to_tell(const Manifest& manifest) {
 
 class Conversion {
  public:
-  Conversion(Fs& fs, const SessionOptions& options, const SessionPlace& from, Manifest manifest,
+  Conversion(Fs& fs, const SessionOptions& options, const SessionPath& from, Manifest manifest,
              atf::Version version, const MakingProgress& progress)
       : fs_(fs),
         from_(from),
@@ -120,7 +120,7 @@ class Conversion {
   }
 
   Fs& fs_;
-  const SessionPlace& from_;
+  const SessionPath& from_;
   const atf::Version was_;
   const Manifest manifest_;
   const MakingProgress& progress_;
@@ -131,14 +131,14 @@ class Conversion {
 
 }  // namespace
 
-Result<MadeSession> convert_session(Fs& fs, const SessionOptions& options, const SessionPlace& from,
+Result<MadeSession> convert_session(Fs& fs, const SessionOptions& options, const SessionPath& from,
                                     atf::Version version, const MakingProgress& progress) {
   auto manifest = read_manifest(fs, from.directory);
   if (!manifest.ok()) return manifest.error();
   COLLECT_TRY(check_input(from, *manifest, version));
   const std::string name =
       converted_session_name(from.session, number_of(version)) + "/" + pid_directory_name(from.pid);
-  const auto place = parse_place(options.root, name);
+  const auto place = parse_session_path(options.root, name);
   COLLECT_CHECK(place.has_value());
   if (fs.exists(options.root + "/" + place->session)) {
     return Error{Code::kAlreadyExists, name + " is there already; use it, or delete it first"};

@@ -19,7 +19,7 @@ namespace collect::storage {
 //   kNoSpace        less would be free than is to stay free; nothing was written
 //   kLimit          max_session_bytes; nothing was written
 // What cannot be read of the first is missing from the second, counted there and in the report.
-Result<MadeSession> convert_session(Fs& fs, const SessionOptions& options, const SessionPlace& from,
+Result<MadeSession> convert_session(Fs& fs, const SessionOptions& options, const SessionPath& from,
                                     atf::Version version, const MakingProgress& progress);
 
 }  // namespace collect::storage

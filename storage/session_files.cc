@@ -8,7 +8,7 @@
 namespace collect::storage {
 namespace {
 
-constexpr std::array<std::string_view, 3> kThreadFiles = {kDetailFile, kIndexFile,
+constexpr std::array<std::string_view, 4> kThreadFiles = {kDetailFile, kIndexFile, kLodFile,
                                                           kStreamJournalFile};
 // Of a writer that was interrupted: not handed out, but removed with the rest.
 constexpr std::array<std::string_view, 3> kLeftovers = {kManifestTemporaryFile, kReserveFile,
@@ -20,8 +20,8 @@ bool is_one_of(std::string_view name, const auto& names) {
 
 bool is_session_file(std::string_view name) {
   if (name == kManifestFile || parse_container_name(name)) return true;
-  return std::any_of(std::begin(kForeignKinds), std::end(kForeignKinds),
-                     [name](ForeignKind kind) { return name == foreign_file_name(kind); });
+  return std::any_of(std::begin(kPassthroughKinds), std::end(kPassthroughKinds),
+                     [name](PassthroughKind kind) { return name == passthrough_file_name(kind); });
 }
 
 struct Names {
@@ -30,7 +30,7 @@ struct Names {
   std::vector<std::string> strange;  // not ours
 };
 
-Result<Names> names_of(Fs& fs, const SessionPlace& place) {
+Result<Names> names_of(Fs& fs, const SessionPath& place) {
   auto entries = fs.list_directory(place.directory);
   if (!entries.ok()) return entries.error();
   Names names;
@@ -72,7 +72,8 @@ class Removal {
     if (!names.ok()) return names.error();
     bool emptied = true;
     for (const std::string& name : *names) {
-      if (is_one_of(name, kThreadFiles) || name == kDetailTemporaryFile) {
+      if (is_one_of(name, kThreadFiles) || name == kDetailTemporaryFile ||
+          name == kLodTemporaryFile) {
         COLLECT_TRY(file(directory + "/" + name));
       } else {
         not_ours(directory + "/" + name);
@@ -106,7 +107,7 @@ bool is_session_path(std::string_view path) {
          is_one_of(path.substr(slash + 1), kThreadFiles);
 }
 
-Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPlace& place) {
+Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPath& place) {
   const auto names = names_of(fs, place);
   if (!names.ok()) return names.error();
   std::vector<SessionFileInfo> files;
@@ -128,7 +129,7 @@ Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPla
   return files;
 }
 
-Result<std::unique_ptr<File>> open_session_file(Fs& fs, const SessionPlace& place,
+Result<std::unique_ptr<File>> open_session_file(Fs& fs, const SessionPath& place,
                                                 std::string_view path) {
   if (!is_session_path(path)) {
     return Error{Code::kInvalidArgument,
@@ -141,7 +142,7 @@ Result<std::unique_ptr<File>> open_session_file(Fs& fs, const SessionPlace& plac
   return Error{Code::kNotFound, place.name + " has no file " + std::string(path)};
 }
 
-Result<RemovedFiles> remove_session(Fs& fs, const SessionPlace& place) {
+Result<RemovedFiles> remove_session(Fs& fs, const SessionPath& place) {
   const auto names = names_of(fs, place);
   if (!names.ok()) return names.error();
   Removal removal(fs);

@@ -47,7 +47,7 @@ bool all_digits(std::string_view text) {
 }
 
 // What sorts before what: the recorded session stands before those that were made of it.
-auto order_of(const SessionPlace& place) {
+auto order_of(const SessionPath& place) {
   const SessionNameParts parts = parse_session_name(place.session).value_or(SessionNameParts{});
   return std::make_tuple(std::string(parts.stamp), parts.attempt, parts.snapshot.value_or(0),
                          parts.converted_to.value_or(0), place.pid);
@@ -116,9 +116,9 @@ std::optional<uint32_t> parse_thread_directory(std::string_view name) {
   return parse_numbered(name, kThreadPrefix);
 }
 
-const char* foreign_file_name(ForeignKind kind) {
+const char* passthrough_file_name(PassthroughKind kind) {
   switch (kind) {
-    case ForeignKind::kDial9:
+    case PassthroughKind::kDial9:
       break;
   }
   return kDial9File;
@@ -142,12 +142,12 @@ std::optional<uint32_t> parse_container_name(std::string_view name) {
   return parse_number(digits.substr(std::min(digits.find_first_not_of('0'), digits.size() - 1)));
 }
 
-std::optional<SessionPlace> parse_place(const std::string& root, std::string_view name) {
+std::optional<SessionPath> parse_session_path(const std::string& root, std::string_view name) {
   const size_t slash = name.find('/');
   if (slash == std::string_view::npos) return std::nullopt;
   const std::optional<uint32_t> pid = parse_pid_directory(name.substr(slash + 1));
   if (!is_session_name(name.substr(0, slash)) || !pid) return std::nullopt;
-  SessionPlace place;
+  SessionPath place;
   place.session = name.substr(0, slash);
   place.pid = *pid;
   place.name = place.session + "/" + pid_directory_name(*pid);
@@ -155,10 +155,10 @@ std::optional<SessionPlace> parse_place(const std::string& root, std::string_vie
   return place;
 }
 
-Result<SessionPlace> make_session_directory(Fs& fs, const std::string& root, uint64_t unix_ns,
-                                            uint32_t pid, bool durable) {
+Result<SessionPath> make_session_directory(Fs& fs, const std::string& root, uint64_t unix_ns,
+                                           uint32_t pid, bool durable) {
   COLLECT_TRY(fs.make_directories(root));
-  SessionPlace place;
+  SessionPath place;
   place.pid = pid;
   for (uint32_t attempt = 1;; ++attempt) {
     place.session = session_name(unix_ns, attempt);
@@ -184,11 +184,11 @@ Result<SessionPlace> make_session_directory(Fs& fs, const std::string& root, uin
   return made.error();
 }
 
-Result<std::vector<SessionPlace>> list_sessions(Fs& fs, const std::string& root,
-                                                std::vector<Error>* refused) {
+Result<std::vector<SessionPath>> list_sessions(Fs& fs, const std::string& root,
+                                               std::vector<Error>* refused) {
   auto sessions = fs.list_directory(root);
   if (!sessions.ok()) return sessions.error();
-  std::vector<SessionPlace> places;
+  std::vector<SessionPath> places;
   for (const std::string& session : *sessions) {
     if (!is_session_name(session)) continue;
     auto children = fs.list_directory(root + "/" + session);
@@ -199,11 +199,11 @@ Result<std::vector<SessionPlace>> list_sessions(Fs& fs, const std::string& root,
       continue;
     }
     for (const std::string& child : *children) {
-      if (auto place = parse_place(root, session + "/" + child)) places.push_back(*place);
+      if (auto place = parse_session_path(root, session + "/" + child)) places.push_back(*place);
     }
   }
   std::sort(places.begin(), places.end(),
-            [](const SessionPlace& a, const SessionPlace& b) { return order_of(a) < order_of(b); });
+            [](const SessionPath& a, const SessionPath& b) { return order_of(a) < order_of(b); });
   return places;
 }
 

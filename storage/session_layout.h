@@ -25,6 +25,8 @@ inline constexpr char kResumeKeyFile[] = "resume.key";
 inline constexpr char kIndexFile[] = "index.atf";
 inline constexpr char kDetailFile[] = "detail.atf";
 inline constexpr char kDetailTemporaryFile[] = "detail.atf.new";
+inline constexpr char kLodFile[] = "index.lod";  // formats/calls/LOD.md; made after the seal
+inline constexpr char kLodTemporaryFile[] = "index.lod.new";
 inline constexpr char kStreamJournalFile[] = "stream.journal";
 inline constexpr char kDial9File[] = "stream.dial9";
 // How many snapshots of one session there may be.
@@ -40,7 +42,7 @@ inline constexpr uint32_t kMaxContainerNumber = 999'999;
 inline constexpr uint32_t kMaxSessionsPerSecond = 10000;
 
 // One pid directory: the unit that readers open.
-struct SessionPlace {
+struct SessionPath {
   std::string session;  // "session_20260131_235959", "session_20260131_235959_2_atf1"
   uint32_t pid = 0;
   std::string name;       // "<session>/pid_<pid>"
@@ -70,23 +72,23 @@ std::string converted_session_name(std::string_view name, uint32_t atf_version);
 std::string snapshot_session_name(std::string_view name, uint32_t number);
 std::optional<uint32_t> parse_pid_directory(std::string_view name);
 std::optional<uint32_t> parse_thread_directory(std::string_view name);
-const char* foreign_file_name(ForeignKind kind);
+const char* passthrough_file_name(PassthroughKind kind);
 std::string container_name(uint32_t number);
 std::optional<uint32_t> parse_container_name(std::string_view name);
 
 // The place named "session_…/pid_…", whether it exists or not; absent for any other words.
-std::optional<SessionPlace> parse_place(const std::string& root, std::string_view name);
+std::optional<SessionPath> parse_session_path(const std::string& root, std::string_view name);
 
 // Makes <root> where needed, the session directory and the pid directory; `durable`: and syncs what
 // names them. mkdir decides between two that begin in the same second, so also between two
 // processes.
-Result<SessionPlace> make_session_directory(Fs& fs, const std::string& root, uint64_t unix_ns,
-                                            uint32_t pid, bool durable);
+Result<SessionPath> make_session_directory(Fs& fs, const std::string& root, uint64_t unix_ns,
+                                           uint32_t pid, bool durable);
 
 // All places below the root, oldest first. What bears another name is left out. `refused` gets what
 // bears a session's name and may not be looked into: a link in its place, for example.
-Result<std::vector<SessionPlace>> list_sessions(Fs& fs, const std::string& root,
-                                                std::vector<Error>* refused = nullptr);
+Result<std::vector<SessionPath>> list_sessions(Fs& fs, const std::string& root,
+                                               std::vector<Error>* refused = nullptr);
 
 // Held by a daemon as long as it uses a root, so that no second one recovers its live sessions.
 // Thread-safe.

@@ -52,7 +52,7 @@ Status SessionRebuild::manifest(Manifest manifest) {
   newer_clock_syncs_.clear();
   newer_notes_.clear();
   count_missing(*last_);
-  expect_foreign(*last_);
+  expect_passthrough(*last_);
   return explain(*last_);
 }
 
@@ -166,27 +166,27 @@ Result<Refusal> SessionRebuild::page(const Page& page) {
   return Refusal(stored.error().message);
 }
 
-void SessionRebuild::expect_foreign(const Manifest& manifest) {
-  for (const ForeignStream& stream : manifest.foreign_streams) {
-    foreign_.try_emplace(stream.kind, stream.kind).first->second.expect(stream.bytes);
+void SessionRebuild::expect_passthrough(const Manifest& manifest) {
+  for (const PassthroughStream& stream : manifest.passthrough_streams) {
+    passthrough_.try_emplace(stream.kind, stream.kind).first->second.expect(stream.bytes);
   }
 }
 
-Result<Refusal> SessionRebuild::foreign(ForeignKind kind, Bytes frames) {
-  const auto [known, is_new] = foreign_.try_emplace(kind, kind);
-  ForeignReplay& stream = known->second;
+Result<Refusal> SessionRebuild::passthrough(PassthroughKind kind, Bytes frames) {
+  const auto [known, is_new] = passthrough_.try_emplace(kind, kind);
+  PassthroughReplay& stream = known->second;
   if (is_new && !last_) stream.begin_anywhere();  // the container's head is missing
   return stream.take(*writer_, frames);
 }
 
 void SessionRebuild::doubt() {
-  for (auto& [kind, stream] : foreign_) stream.doubt();
+  for (auto& [kind, stream] : passthrough_) stream.doubt();
 }
 
-Status SessionRebuild::finish_foreign() {
-  for (auto& [kind, stream] : foreign_) {
-    ForeignStream last{.kind = kind};
-    for (const ForeignStream& told : last_->foreign_streams) {
+Status SessionRebuild::finish_passthrough() {
+  for (auto& [kind, stream] : passthrough_) {
+    PassthroughStream last{.kind = kind};
+    for (const PassthroughStream& told : last_->passthrough_streams) {
       if (told.kind == kind) last = told;
     }
     auto missing = stream.finish(*writer_, last);
@@ -233,7 +233,7 @@ Status SessionRebuild::end_stream(uint32_t stream, const ManifestThread& thread)
     nothing.lane = lane;
     nothing.first_seq = lane == Lane::kIndex ? thread.index_next : thread.detail_next;
     nothing.lost_total = lane == Lane::kIndex ? index_lost : detail_lost;
-    nothing.lost_reasons = kLostForgotten;
+    nothing.lost_reasons = kLostUnavailable;
     COLLECT_TRY(writer_->append_pages({&nothing, 1}));
   }
   return {};
@@ -257,7 +257,7 @@ void SessionRebuild::say_missing() {
 Result<ReplayReport> SessionRebuild::finish() {
   if (!writer_ || !last_) return Error{Code::kNotFound, "no manifest can be read"};
   COLLECT_TRY(end_streams());
-  COLLECT_TRY(finish_foreign());
+  COLLECT_TRY(finish_passthrough());
   COLLECT_TRY(add_notes());
   const bool was_sealed = last_->state != SessionState::kRecording;
   clock_->now_unix_ns = was_sealed ? last_->finished_unix_ns : system_clock().unix_ns();

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "formats/core/bytes.h"
-#include "storage/foreign_replay.h"
 #include "storage/page_version.h"
+#include "storage/passthrough_replay.h"
 #include "storage/session_writer.h"
 
 namespace collect::storage {
@@ -60,7 +60,7 @@ class SessionRebuild {
   // kNoSpace, kIo, kLimit: of the target. A page that does not hold is refused, and counted.
   Result<Refusal> page(const Page& page);
   void refuse_page() { ++report_.pages, ++report_.pages_refused; }  // not even a page
-  Result<Refusal> foreign(ForeignKind kind, Bytes frames);
+  Result<Refusal> passthrough(PassthroughKind kind, Bytes frames);
   // The input is damaged here: parts of other formats' streams may be missing.
   void doubt();
   void missing(MissingInput missing);
@@ -73,8 +73,8 @@ class SessionRebuild {
 
   Status add_stalls(const std::vector<Stall>& stalls);
   Status add_notes();
-  void expect_foreign(const Manifest& manifest);
-  Status finish_foreign();
+  void expect_passthrough(const Manifest& manifest);
+  Status finish_passthrough();
   Status end_streams();
   Status end_stream(uint32_t stream, const ManifestThread& thread);
   void count_missing(const Manifest& manifest);
@@ -92,7 +92,7 @@ class SessionRebuild {
   std::vector<Note> newer_notes_;               // likewise
   std::map<uint32_t, uint32_t> streams_;        // by N of thread_N
   std::map<uint32_t, ManifestThread> threads_;  // newest word on each, by stream
-  std::map<ForeignKind, ForeignReplay> foreign_;
+  std::map<PassthroughKind, PassthroughReplay> passthrough_;
   // That the newest manifest counts and the input up to it does not hold.
   uint64_t missing_events_ = 0;
   uint64_t missing_detail_records_ = 0;

@@ -11,9 +11,9 @@
 namespace collect::storage {
 namespace {
 
-SessionPlace place_of(const std::string& directory) {
+SessionPath place_of(const std::string& directory) {
   const std::filesystem::path path(directory);
-  SessionPlace place;
+  SessionPath place;
   place.session = path.parent_path().filename().string();
   place.pid = parse_pid_directory(path.filename().string()).value_or(0);
   place.name = place.session + "/" + path.filename().string();
@@ -36,15 +36,15 @@ Result<std::vector<uint32_t>> thread_ids_in(Fs& fs, const std::string& directory
   return ids;
 }
 
-std::optional<ForeignKind> foreign_stream_in(Fs& fs, const std::string& directory) {
-  for (const ForeignKind kind : kForeignKinds) {
-    if (fs.exists(directory + "/" + foreign_file_name(kind))) return kind;
+std::optional<PassthroughKind> passthrough_stream_in(Fs& fs, const std::string& directory) {
+  for (const PassthroughKind kind : kPassthroughKinds) {
+    if (fs.exists(directory + "/" + passthrough_file_name(kind))) return kind;
   }
   return std::nullopt;
 }
 
 // What the directory itself says of a session whose manifest is gone.
-Manifest manifest_without_file(Fs& fs, const SessionPlace& place,
+Manifest manifest_without_file(Fs& fs, const SessionPath& place,
                                const std::vector<uint32_t>& thread_ids) {
   Manifest manifest;
   manifest.identity.pid = place.pid;
@@ -131,12 +131,11 @@ Status Session::reopen(Manifest manifest, std::vector<std::string>* problems) {
     COLLECT_TRY(reopen_thread(manifest_.threads.back(), problems));
   }
   adopt_stalls();
-  COLLECT_TRY(reopen_foreign(problems));
+  COLLECT_TRY(passthrough_.reopen(manifest_, problems));
   stored_bytes_ = totals().stored_bytes;
   COLLECT_TRY(remove_if_there(fs_, directory() + "/" + kManifestTemporaryFile));
   COLLECT_TRY(remove_if_there(fs_, directory() + "/" + kReserveFile));
-  manifest_dirty_ = true;
-  manifest_urgent_ = true;
+  live_.change_before_ack();
   return {};
 }
 
@@ -217,7 +216,7 @@ Status Session::reserve_again() {
 Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
                                          const std::string& directory) {
   RecoveredSession recovered;
-  const SessionPlace place = place_of(directory);
+  const SessionPath place = place_of(directory);
   auto manifest = read_manifest(fs, directory);
   if (!manifest.ok()) {
     if (manifest.code() != Code::kNotFound && manifest.code() != Code::kDamaged) {
@@ -225,8 +224,8 @@ Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
     }
     auto ids = thread_ids_in(fs, directory);
     if (!ids.ok()) return ids.error();
-    const std::optional<ForeignKind> foreign = foreign_stream_in(fs, directory);
-    if (ids->empty() && !foreign) {
+    const std::optional<PassthroughKind> passthrough = passthrough_stream_in(fs, directory);
+    if (ids->empty() && !passthrough) {
       COLLECT_TRY(remove_leftovers(fs, directory));
       COLLECT_TRY(remove_if_there(fs, directory + "/" + kManifestFile));
       COLLECT_TRY(fs.remove_directory(directory));
@@ -235,7 +234,7 @@ Result<RecoveredSession> recover_session(Fs& fs, const SessionOptions& options,
     }
     recovered.problems.push_back(to_string(manifest.error()));
     manifest = manifest_without_file(fs, place, *ids);
-    if (foreign) manifest->identity.process_name = foreign_kind_name(*foreign);
+    if (passthrough) manifest->identity.process_name = passthrough_kind_name(*passthrough);
   }
   if (manifest->state != SessionState::kRecording) {
     COLLECT_TRY(remove_leftovers(fs, directory));

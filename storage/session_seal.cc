@@ -86,8 +86,8 @@ Status Session::seal(SessionState state, const std::string& reason) {
   if (!marked.ok() && marked.code() == Code::kExhausted) return marked;
   if (!marked.ok()) fail_seal(marked);
   if (first_error.ok()) first_error = marked;
-  const Status foreign = seal_foreign();
-  if (!foreign.ok() && foreign.code() == Code::kExhausted) return foreign;
+  const Status passthrough = passthrough_.seal(durable());
+  if (!passthrough.ok() && passthrough.code() == Code::kExhausted) return passthrough;
   for (Thread& thread : threads_) {
     if (thread.writer == nullptr) continue;
     const Status status = thread.writer->seal();
@@ -101,8 +101,8 @@ Status Session::seal(SessionState state, const std::string& reason) {
   const bool whole = std::all_of(threads_.begin(), threads_.end(), [](const Thread& thread) {
     return thread.writer == nullptr || thread.writer->sealed();
   });
-  if (first_error.ok()) first_error = foreign;
-  if (!whole || !foreign.ok()) {
+  if (first_error.ok()) first_error = passthrough;
+  if (!whole || !passthrough.ok()) {
     // The manifest on disk still says "recording": the next start tries again.
     return first_error;
   }

@@ -13,23 +13,23 @@ namespace {
 
 constexpr size_t kCopyBytes = 1u << 20;
 
-Error sealed_meanwhile(const SessionPlace& from) {
+Error sealed_meanwhile(const SessionPath& from) {
   return {Code::kUnsupported, from.name + " ended while it was copied: it is sealed itself"};
 }
 
 // Before anything of a session's files is changed that was written once, its manifest says that it
 // is being sealed; so what was copied before this is true is as it was written.
-Result<bool> is_still_written(Fs& fs, const SessionPlace& place) {
+Result<bool> is_still_written(Fs& fs, const SessionPath& place) {
   const auto manifest = read_manifest(fs, place.directory);
   if (!manifest.ok()) return manifest.error();
   return manifest->state == SessionState::kRecording && !manifest->sealing;
 }
 
-Result<SessionPlace> free_place(Fs& fs, const std::string& root, const SessionPlace& from) {
+Result<SessionPath> free_place(Fs& fs, const std::string& root, const SessionPath& from) {
   for (uint32_t number = 1; number <= kMaxSnapshots; ++number) {
     const std::string session = snapshot_session_name(from.session, number);
     if (fs.exists(root + "/" + session)) continue;
-    auto place = parse_place(root, session + "/" + pid_directory_name(from.pid));
+    auto place = parse_session_path(root, session + "/" + pid_directory_name(from.pid));
     if (!place) return Error{Code::kUnsupported, from.name + " is not a recorded session"};
     return std::move(*place);
   }
@@ -52,7 +52,7 @@ Manifest manifest_of(const SessionCut& cut, const SnapshotMoment& moment) {
 
 class Snapshot {
  public:
-  Snapshot(Fs& fs, const SessionOptions& options, const SessionPlace& from, const SessionCut& cut,
+  Snapshot(Fs& fs, const SessionOptions& options, const SessionPath& from, const SessionCut& cut,
            const MakingProgress& progress)
       : fs_(fs), options_(options), from_(from), cut_(cut), progress_(progress) {
     for (const SessionFileInfo& file : cut.files) all_bytes_ += file.bytes;
@@ -60,7 +60,7 @@ class Snapshot {
 
   uint64_t all_bytes() const { return all_bytes_; }
 
-  Result<ReplayReport> build(const SessionPlace& place, const SnapshotMoment& moment) {
+  Result<ReplayReport> build(const SessionPath& place, const SnapshotMoment& moment) {
     COLLECT_TRY(progress_(0, all_bytes_));
     COLLECT_TRY(fs_.make_directories(place.directory));
     const Status copied = copy_files(place);
@@ -85,7 +85,7 @@ class Snapshot {
   }
 
  private:
-  Status copy_files(const SessionPlace& place) {
+  Status copy_files(const SessionPath& place) {
     std::string made;  // the thread directory that was made last
     for (const SessionFileInfo& file : cut_.files) {
       const std::string path = place.directory + "/" + file.path;
@@ -118,7 +118,7 @@ class Snapshot {
 
   Fs& fs_;
   const SessionOptions& options_;
-  const SessionPlace& from_;
+  const SessionPath& from_;
   const SessionCut& cut_;
   const MakingProgress& progress_;
   std::vector<uint8_t> buffer_;
@@ -128,10 +128,10 @@ class Snapshot {
 
 }  // namespace
 
-Result<MadeSession> snapshot_session(Fs& fs, const SessionOptions& options,
-                                     const SessionPlace& from, const SessionCut& cut,
-                                     const SnapshotMoment& moment, const MakingProgress& progress) {
-  if (!cut.manifest.foreign_streams.empty()) {
+Result<MadeSession> snapshot_session(Fs& fs, const SessionOptions& options, const SessionPath& from,
+                                     const SessionCut& cut, const SnapshotMoment& moment,
+                                     const MakingProgress& progress) {
+  if (!cut.manifest.passthrough_streams.empty()) {
     return Error{Code::kUnsupported,
                  from.name +
                      " holds a stream of another format: it can be downloaded as far as "
@@ -142,7 +142,7 @@ Result<MadeSession> snapshot_session(Fs& fs, const SessionOptions& options,
   const SessionOptions inner = making_options(options);
   Snapshot snapshot(fs, inner, from, cut, progress);
   COLLECT_TRY(check_room(fs, options, snapshot.all_bytes(), cut.manifest.threads.size()));
-  const auto built = parse_place(inner.root, place->name);
+  const auto built = parse_session_path(inner.root, place->name);
   COLLECT_CHECK(built.has_value());
   return make_session(fs, options, *place, [&] { return snapshot.build(*built, moment); });
 }

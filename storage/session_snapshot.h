@@ -26,8 +26,8 @@ struct SnapshotMoment {
 //   kUnsupported    it holds a stream of another format, or it was sealed meanwhile
 //   kNoSpace        less would be free than is to stay free; nothing was written
 //   kLimit          max_session_bytes, or kMaxSnapshots of one session
-Result<MadeSession> snapshot_session(Fs& fs, const SessionOptions& options,
-                                     const SessionPlace& from, const SessionCut& cut,
-                                     const SnapshotMoment& moment, const MakingProgress& progress);
+Result<MadeSession> snapshot_session(Fs& fs, const SessionOptions& options, const SessionPath& from,
+                                     const SessionCut& cut, const SnapshotMoment& moment,
+                                     const MakingProgress& progress);
 
 }  // namespace collect::storage

@@ -178,8 +178,8 @@ struct StreamPosition {
 };
 
 // A format of others whose streams are stored as they come, byte for byte.
-enum class ForeignKind : uint8_t { kDial9 = 0 };
-inline constexpr ForeignKind kForeignKinds[] = {ForeignKind::kDial9};
+enum class PassthroughKind : uint8_t { kDial9 = 0 };
+inline constexpr PassthroughKind kPassthroughKinds[] = {PassthroughKind::kDial9};
 
 struct SessionTotals {
   uint32_t threads = 0;
@@ -188,7 +188,7 @@ struct SessionTotals {
   uint64_t lost_events = 0;
   uint64_t lost_detail_records = 0;
   uint64_t calls_left_out = 0;   // of threads that have ended
-  uint64_t stored_bytes = 0;     // of records and foreign streams
+  uint64_t stored_bytes = 0;     // of records and passthrough streams
   uint64_t container_bytes = 0;  // of the RTC containers that are there
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;

@@ -58,17 +58,17 @@ class SessionWriter {
 
   // Stores the pages in order; neighbouring pages of one file become one gathering write. A page
   // that is stored already is skipped, one that is stored in part is cut, one that begins beyond
-  // the next record leaves a gap of kLostForgotten or kLostOverwritten in the manifest. kDamaged:
+  // the next record leaves a gap of kLostUnavailable or kLostOverwritten in the manifest. kDamaged:
   // the bytes are not records (counts, lengths, kinds, times running backwards are the peer's
   // fault); nothing of that page was stored. kNoSpace, kIo: as much as was written stays counted.
   virtual Status append_pages(std::span<const Page> pages) = 0;
 
   // Stores the next bytes of a stream of another format: the parts, one behind the other, are whole
   // frames that the caller has checked. They become one object of the container.
-  virtual Status append_foreign(ForeignKind kind, std::span<const Bytes> parts) = 0;
+  virtual Status append_passthrough(PassthroughKind kind, std::span<const Bytes> parts) = 0;
   // The stream's last word: bytes that came and are no whole frames, and where and why.
-  virtual Status end_foreign(ForeignKind kind, uint64_t refused_bytes,
-                             const std::string& problem) = 0;
+  virtual Status end_passthrough(PassthroughKind kind, uint64_t refused_bytes,
+                                 const std::string& problem) = 0;
 
   // Stalls of a thread, or of the whole process (stream 0), in order of time. Repeats are taken
   // silently.

@@ -55,7 +55,7 @@ StreamIdentity decode_identity(const uint8_t* entry) {
   return identity;
 }
 
-Entry encode(const GapEntry& gap) {
+Entry encode(const Gap& gap) {
   Entry entry{};
   ByteWriter to(MutableBytes(entry).subspan<4>());
   to.u32(gap.reasons);
@@ -103,11 +103,11 @@ std::optional<Stall> decode_stall(const uint8_t* entry) {
   return stall;
 }
 
-GapEntry decode_gap(const uint8_t* entry) {
+Gap decode_gap(const uint8_t* entry) {
   if (entry[kEntryKind] != kGapEntry) return {};
   ByteReader from(Bytes(entry, kEntryBytes));
   from.skip(4);
-  GapEntry gap;
+  Gap gap;
   gap.reasons = from.u32();
   gap.lane = from.u8() == 0 ? Lane::kIndex : Lane::kDetail;
   from.skip(15);  // and the entry's kind
@@ -143,7 +143,7 @@ Status StreamJournal::ensure_open() {
   return {};
 }
 
-Status StreamJournal::write_slot(uint64_t slot, const GapEntry& gap) {
+Status StreamJournal::write_slot(uint64_t slot, const Gap& gap) {
   COLLECT_TRY(ensure_open());
   unsynced_ = true;
   COLLECT_TRY(write_entry(*file_, slot, encode(gap)));
@@ -153,7 +153,7 @@ Status StreamJournal::write_slot(uint64_t slot, const GapEntry& gap) {
   return {};
 }
 
-Status StreamJournal::put(const GapEntry& gap, bool sync_it) {
+Status StreamJournal::put(const Gap& gap, bool sync_it) {
   const bool replaces = would_replace(gap);
   block_.clear();
   COLLECT_TRY(write_slot(replaces ? newest_slot_[static_cast<size_t>(gap.lane)] : slots_, gap));
@@ -186,7 +186,7 @@ Result<const uint8_t*> StreamJournal::entry_at(uint64_t slot) {
   return holds(at) ? at : nullptr;
 }
 
-Result<bool> StreamJournal::read(uint64_t number, GapEntry& gap, std::optional<Stall>* stall) {
+Result<bool> StreamJournal::read(uint64_t number, Gap& gap, std::optional<Stall>* stall) {
   auto entry = entry_at(number + 1);
   if (!entry.ok()) return entry.error();
   if (*entry == nullptr) return false;
@@ -195,7 +195,7 @@ Result<bool> StreamJournal::read(uint64_t number, GapEntry& gap, std::optional<S
   return true;
 }
 
-Status StreamJournal::reopen(const std::function<bool(const GapEntry&)>& keep) {
+Status StreamJournal::reopen(const std::function<bool(const Gap&)>& keep) {
   auto first = entry_at(0);
   if (!first.ok()) return first.error();
   if (*first != nullptr) identity_ = std::make_unique<StreamIdentity>(decode_identity(*first));
@@ -205,7 +205,7 @@ Status StreamJournal::reopen(const std::function<bool(const GapEntry&)>& keep) {
   slots_ = 1;
   std::pair<uint64_t, uint64_t> newest[2];  // slot, before_seq
   for (uint64_t number = 0;; ++number) {
-    GapEntry gap;
+    Gap gap;
     auto there = read(number, gap);
     if (!there.ok()) return there.error();
     if (!*there) break;

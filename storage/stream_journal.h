@@ -33,17 +33,6 @@ struct StreamIdentity {
   std::string thread_name;  // the journal keeps 48 bytes of it
 };
 
-// All that is missing before one record.
-struct GapEntry {
-  Lane lane = Lane::kIndex;
-  uint32_t reasons = 0;
-  uint64_t before_seq = 0;
-  uint64_t lost = 0;
-  uint64_t numbered_lost = 0;
-  uint64_t first_ns = 0;
-  uint64_t last_ns = 0;
-};
-
 class StreamJournal {
  public:
   StreamJournal(Fs& fs, const std::string& directory);
@@ -52,19 +41,19 @@ class StreamJournal {
   // Reads what is there, leaves out the gaps that do not fit (`keep` says no) and everything torn,
   // and goes on behind them. Can be interrupted anywhere and done again. The identity is absent
   // when it cannot be read.
-  Status reopen(const std::function<bool(const GapEntry&)>& keep);
+  Status reopen(const std::function<bool(const Gap&)>& keep);
   const std::unique_ptr<StreamIdentity>& identity() const { return identity_; }
 
   // Appends, or replaces the newest gap of that lane when it stands before the same record.
-  Status put(const GapEntry& gap, bool sync);
-  bool would_replace(const GapEntry& gap) const {
+  Status put(const Gap& gap, bool sync);
+  bool would_replace(const Gap& gap) const {
     const size_t lane = static_cast<size_t>(gap.lane);
     return newest_slot_[lane] != 0 && newest_before_[lane] == gap.before_seq;
   }
   Status put(const Stall& stall);
   // The entry of that number, from 0; false behind the last one. One of a gap that was left out, or
   // of a stall, has lost nothing. Reads blocks, so entries asked in order cost little.
-  Result<bool> read(uint64_t number, GapEntry& gap, std::optional<Stall>* stall = nullptr);
+  Result<bool> read(uint64_t number, Gap& gap, std::optional<Stall>* stall = nullptr);
 
   // Whether put() made the file, since the last call: its directory is to be synced.
   bool take_new() { return std::exchange(is_new_, false); }
@@ -76,7 +65,7 @@ class StreamJournal {
  private:
   Status ensure_open();
   Result<const uint8_t*> entry_at(uint64_t slot);  // null behind the end
-  Status write_slot(uint64_t slot, const GapEntry& gap);
+  Status write_slot(uint64_t slot, const Gap& gap);
 
   Fs& fs_;
   const std::string path_;

@@ -85,11 +85,11 @@ Result<std::unique_ptr<ThreadWriter>> ThreadWriter::reopen(Fs& fs, Durability du
 Status ThreadWriter::restore_journal() {
   // A gap behind the last record belongs to a page that was cut off: the agent will tell it again.
   // A sealed detail file has fewer records than its gaps knew when records were dropped from it.
-  COLLECT_TRY(journal_.reopen([&](const GapEntry& gap) {
+  COLLECT_TRY(journal_.reopen([&](const Gap& gap) {
     return gap.before_seq <= summary(gap.lane).records || file(gap.lane).sealed();
   }));
   for (uint64_t slot = 0;; ++slot) {
-    GapEntry gap;
+    Gap gap;
     std::optional<Stall> stall;
     auto there = journal_.read(slot, gap, &stall);
     if (!there.ok()) return there.error();
@@ -104,27 +104,19 @@ Status ThreadWriter::restore_journal() {
   return {};
 }
 
-void ThreadWriter::count_gap(const GapEntry& entry) {
-  Gap gap;
-  gap.lane = entry.lane;
-  gap.reasons = entry.reasons;
-  gap.before_seq = entry.before_seq;
-  gap.lost = entry.lost;
-  gap.numbered_lost = entry.numbered_lost;
-  gap.first_ns = entry.first_ns;
-  gap.last_ns = entry.last_ns;
-  const size_t lane = lane_index(entry.lane);
+void ThreadWriter::count_gap(const Gap& gap) {
+  const size_t lane = lane_index(gap.lane);
   gaps_[lane].add(gap);
-  numbered_lost_[lane] += entry.numbered_lost;
-  dropped_[lane] += entry.lost - entry.numbered_lost;
+  numbered_lost_[lane] += gap.numbered_lost;
+  dropped_[lane] += gap.lost - gap.numbered_lost;
 }
 
 // The journal holds one entry for all that is missing before one record; memory counts the
 // addition.
-Status ThreadWriter::put_gap(const GapEntry& gap) {
-  GapEntry entry = gap;
+Status ThreadWriter::put_gap(const Gap& gap) {
+  Gap entry = gap;
   if (journal_.would_replace(gap)) {
-    const GapEntry& newest = newest_[lane_index(gap.lane)];
+    const Gap& newest = newest_[lane_index(gap.lane)];
     entry.lost += newest.lost;
     entry.numbered_lost += newest.numbered_lost;
     entry.reasons |= newest.reasons;
@@ -189,7 +181,7 @@ Status ThreadWriter::take(const Page& page, Run& run) {
     return Error{Code::kLimit, page_text(page) + ": more records than version 1 can number"};
   }
 
-  GapEntry gap;
+  Gap gap;
   gap.lane = page.lane;
   gap.numbered_lost = page.first_seq > position ? page.first_seq - position : 0;
   gap.lost =
@@ -199,7 +191,7 @@ Status ThreadWriter::take(const Page& page, Run& run) {
     gap.before_seq = run.after.records;
     gap.reasons = page.lost_reasons;
     if (gap.numbered_lost != 0 && (gap.reasons & kLostOverwritten) == 0) {
-      gap.reasons |= kLostForgotten;
+      gap.reasons |= kLostUnavailable;
     }
     gap.first_ns = page.lost_first_ns;
     gap.last_ns = page.lost_last_ns;
@@ -248,7 +240,7 @@ Status ThreadWriter::expect(Lane lane, uint64_t numbered, uint64_t dropped, uint
   if (numbered >= kMaxRecordNumber || dropped >= kMaxRecordNumber) {
     return Error{Code::kDamaged, directory_ + ": the stream's end names no possible counts"};
   }
-  GapEntry gap;
+  Gap gap;
   gap.lane = lane;
   gap.before_seq = summary(lane).records;
   gap.numbered_lost = numbered > position(lane) ? numbered - position(lane) : 0;

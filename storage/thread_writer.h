@@ -92,8 +92,8 @@ class ThreadWriter {
   Status begin_detail();
   Status sync_names();
   Status seal_detail(bool durable, Status& synced);
-  Status put_gap(const GapEntry& gap);
-  void count_gap(const GapEntry& gap);
+  Status put_gap(const Gap& gap);
+  void count_gap(const Gap& gap);
   Status restore_journal();
   LaneFile& file(Lane lane) { return lane == Lane::kIndex ? index_ : detail_; }
   const LaneFile& file(Lane lane) const { return lane == Lane::kIndex ? index_ : detail_; }
@@ -109,7 +109,7 @@ class ThreadWriter {
   StreamJournal journal_;
   GapList gaps_[2];
   StallList stalls_;
-  GapEntry newest_[2];  // as the journal has them
+  Gap newest_[2];  // as the journal has them
   uint64_t numbered_lost_[2] = {};
   uint64_t dropped_[2] = {};  // lost without a number: the agent's lost_total
   bool directory_unsynced_ = true;

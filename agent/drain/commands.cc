@@ -174,10 +174,10 @@ void DrainThread::start_by_command() {
     return;
   }
   if (phase_ == Phase::kIdle) {
-    shipper_.explainer().set_late(0);
+    shipper_.metadata_sender().set_late(0);
     begin_recording(false);
   }
-  shipper_.explainer().recording_was_asked_for();
+  shipper_.metadata_sender().recording_was_asked_for();
   answer(id, {nullptr, recording_start_ns()});
 }
 

@@ -1,5 +1,5 @@
-// What the drain and the threads of the program tell each other. With a companion it lies in shared
-// memory. Fields are atomics: any side, any time.
+// What the drain and the threads of the program tell each other. With a drain process it lies in
+// shared memory. Fields are atomics: any side, any time.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace collect::agent {
 
-// Who drains: the first to claim it. A companion that comes up too late finds a thread at work.
-enum class Drainer : uint32_t { kNone, kThread, kCompanion };
+// Who drains: the first to claim it. A drain process that comes up too late finds a thread at work.
+enum class Drainer : uint32_t { kNone, kThread, kDrainProcess };
 
 inline constexpr uint64_t kExitCodeKnown = uint64_t{1} << 32;
 
@@ -29,7 +29,7 @@ struct alignas(kSharedPage) DrainControl {
   std::atomic<bool> filter_asked{false};
   std::atomic<uint64_t> released_ns{0};
   std::atomic<Drainer> drainer{Drainer::kNone};
-  std::atomic<int32_t> companion{0};  // its process id
+  std::atomic<int32_t> drain_pid{0};  // of the drain process
 };
 extern DrainControl g_control;
 

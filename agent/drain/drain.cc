@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <new>
 
-#include "agent/drain/companion.h"
 #include "agent/drain/control.h"
+#include "agent/drain/drain_process.h"
 #include "agent/drain/drain_thread.h"
 #include "agent/drain/status.h"
 #include "agent/transport/descriptor.h"
@@ -31,7 +31,7 @@ alignas(DrainThread) unsigned char g_memory[sizeof(DrainThread)];
 // Written by the thread that starts and stops the agent.
 std::atomic<DrainThread*> g_drain{nullptr};  // null: there is no thread
 pthread_t g_thread;
-bool g_by_companion = false;
+bool g_by_drain_process = false;
 
 void* run_thread(void* drain) {
 #if defined(__APPLE__)
@@ -71,14 +71,14 @@ int create_thread_without_signals(DrainThread* drain) {
   return error;
 }
 
-// A companion that somebody killed does not end by its own word.
-bool companion_died() {
-  return g_by_companion && is_process_over(g_control.companion.load(std::memory_order_relaxed));
+// A drain process that somebody killed does not end by its own word.
+bool drain_process_died() {
+  return g_by_drain_process && is_process_over(g_control.drain_pid.load(std::memory_order_relaxed));
 }
 
 bool wait_for_end(uint64_t deadline_ms) {
   while (!g_control.ended.load(std::memory_order_acquire)) {
-    if (monotonic_ms() >= deadline_ms || companion_died()) return false;
+    if (monotonic_ms() >= deadline_ms || drain_process_died()) return false;
     const timespec pause{0, 500000};
     nanosleep(&pause, nullptr);
   }
@@ -87,13 +87,13 @@ bool wait_for_end(uint64_t deadline_ms) {
 
 void end_drain(DrainThread* drain, uint64_t deadline_ms) {
   if (wait_for_end(deadline_ms)) {
-    if (!g_by_companion) pthread_join(g_thread, nullptr);
+    if (!g_by_drain_process) pthread_join(g_thread, nullptr);
     g_drain.store(nullptr, std::memory_order_release);
-  } else if (companion_died()) {
+  } else if (drain_process_died()) {
     // What it had is nobody's: this copy of the drain gives the rings back.
     drain->drop_recording();
     g_control.connected.store(false, std::memory_order_relaxed);
-    set_status("the agent was stopped; its companion had died");
+    set_status("the agent was stopped; its drain process had died");
     g_drain.store(nullptr, std::memory_order_release);
   }
 }
@@ -108,19 +108,21 @@ void reset_control() {
   g_control.filter_asked.store(false, std::memory_order_relaxed);
   g_control.released_ns.store(0, std::memory_order_relaxed);
   g_control.drainer.store(Drainer::kNone, std::memory_order_relaxed);
-  g_control.companion.store(0, std::memory_order_relaxed);
+  g_control.drain_pid.store(0, std::memory_order_relaxed);
 }
 
-// By a companion if that is wanted and possible, else by a thread. Null or a static sentence.
+// By a drain process if that is wanted and possible, else by a thread. Null or a static sentence.
 const char* begin_draining(const Settings& settings, DrainThread* drain) {
   set_status("starting");
-  g_by_companion = false;
+  g_by_drain_process = false;
   if (settings.drain == DrainBy::kProcess) {
-    const char* error = kHasCompanion ? "memory can't be shared with it" : "this system has none";
-    if (memory_is_shared() && share(g_control) && share_status()) error = start_companion(*drain);
-    g_by_companion = error == nullptr;
-    if (g_by_companion) return nullptr;
-    set_status("a thread drains, a crash may lose events; no companion: ", error);
+    const char* error =
+        kHasDrainProcess ? "memory can't be shared with it" : "this system has none";
+    if (memory_is_shared() && share(g_control) && share_status())
+      error = start_drain_process(*drain);
+    g_by_drain_process = error == nullptr;
+    if (g_by_drain_process) return nullptr;
+    set_status("a thread drains, a crash may lose events; no drain process: ", error);
   }
   return create_thread_without_signals(drain) == 0 ? nullptr : "its thread could not be started";
 }
@@ -133,7 +135,7 @@ bool drain_start(const Settings& settings) {
   const int saved_errno = errno;
   if (DrainThread* const before = g_drain.load(std::memory_order_acquire); before != nullptr) {
     // It may have ended by itself, because a collector refused it for good.
-    if (!g_control.ended.load(std::memory_order_acquire) && !companion_died()) return true;
+    if (!g_control.ended.load(std::memory_order_acquire) && !drain_process_died()) return true;
     end_drain(before, monotonic_ms());
   }
   auto* const drain = new (g_memory) DrainThread;
@@ -160,7 +162,7 @@ void drain_hold_for_filter() {
   while (g_control.holds.load(std::memory_order_acquire)) {
     const bool asked = g_control.filter_asked.load(std::memory_order_relaxed);
     if (monotonic_ms() - begin_ms >= (asked ? kMaxFilterHoldMs : kFilterHoldMs) ||
-        g_control.ended.load(std::memory_order_acquire) || companion_died()) {
+        g_control.ended.load(std::memory_order_acquire) || drain_process_died()) {
       g_control.released_ns.store(now_ns(), std::memory_order_release);
       g_control.holds.store(false, std::memory_order_relaxed);
       break;
@@ -199,7 +201,7 @@ void drain_note_exit(int code) {
 }
 
 bool drain_outlives_process() {
-  return g_by_companion && g_drain.load(std::memory_order_acquire) != nullptr;
+  return g_by_drain_process && g_drain.load(std::memory_order_acquire) != nullptr;
 }
 
 void log_line(bool enabled, const char* text) {
@@ -221,7 +223,7 @@ void drain_after_fork_in_child(bool apart) {
   if (drain != nullptr) drain->abandon();
   g_drain.store(nullptr, std::memory_order_relaxed);
   if (apart) reset_control();
-  g_by_companion = false;
+  g_by_drain_process = false;
   errno = saved_errno;
 }
 

@@ -1,4 +1,4 @@
-// The drain, a thread or the companion, from outside: start, stop, fork, and what it says of
+// The drain, a thread or the drain process, from outside: start, stop, fork, and what it says of
 // itself. AGENT.md "Drain".
 #pragma once
 
@@ -24,7 +24,7 @@ void drain_stop(uint32_t timeout_ms);
 
 // What the process is about to exit with. Any thread; not from a process that only borrows memory.
 void drain_note_exit(int code);
-// A companion ships what is left: the process need not wait.
+// A drain process ships what is left: the process need not wait.
 bool drain_outlives_process();
 
 // Any thread.

@@ -18,14 +18,15 @@ void DrainThread::look_for_pauses(uint64_t may_sleep_ns) {
     add_pause(collect_wire_Stall_Kind_SUSPENDED, has_jumped ? before_ns : now - pause.suspended_ns,
               now);
   }
-  // What the companion sees of itself says nothing of the program.
+  // What the drain process sees of itself says nothing of the program.
   if (traced_ == nullptr && !may_have_blocked && pause.stopped_ns != 0) {
     const uint64_t now = now_ns();
     add_pause(collect_wire_Stall_Kind_STOPPED, now - pause.stopped_ns, now);
   }
 }
 
-// From the companion: what is known of a stop lies between the first look that saw it and the last.
+// From the drain process: what is known of a stop lies between the first look that saw it and the
+// last.
 void DrainThread::look_for_stop() {
   if (traced_ == nullptr || phase_ != Phase::kRecording || now_ms_ < stop_look_at_ms_) return;
   stop_look_at_ms_ = now_ms_ + kStopLookMs;

@@ -1,6 +1,6 @@
 #include "agent/drain/drain_thread.h"
 
-#include "agent/drain/companion_memory.h"
+#include "agent/drain/drain_process_memory.h"
 #include "agent/drain/status.h"
 #include "agent/ring/counters.h"
 #include "formats/atf/layout.h"
@@ -19,7 +19,7 @@ const char* DrainThread::prepare(const Settings& settings) {
   enable_log(settings.log);
   const char* error = link_.prepare(settings_, shipper_.streams());
   if (error != nullptr) return error;
-  shipper_.explainer().set_recording_settings(settings);
+  shipper_.metadata_sender().set_recording_settings(settings);
   if (settings.has_filter()) {
     filter_wanted_ = true;
   } else {
@@ -263,6 +263,7 @@ bool DrainThread::waits_in_vain() const {
 // How long nobody needs this thread, unless a socket says so.
 int DrainThread::wait_ms() const {
   if (filter_wanted_ && g_control.holds.load(std::memory_order_relaxed)) return 1;
+  if (stop_seen_ && phase_ != Phase::kEnding && !link_.is_up()) return 0;  // nothing is left to do
   if (stop_seen_) return process_over_ && !link_.is_up() ? kIdleWaitMs : 1;
   if (phase_ == Phase::kIdle) return kOffWaitMs;
   if (!link_.is_up() && !shipper_.streams().spool().is_open()) return kIdleWaitMs;
@@ -320,7 +321,8 @@ void DrainThread::begin_recording(bool unasked) {
   }
   shipper_.begin_recording(unasked);
   if (detail_mode() != 0) {
-    shipper_.explainer().add_detail_state(detail_mode(), {recording_start_ns(), 0, 0}, "start");
+    shipper_.metadata_sender().add_detail_state(detail_mode(), {recording_start_ns(), 0, 0},
+                                                "start");
   }
 }
 
@@ -331,7 +333,7 @@ void DrainThread::end_recording(const char* reason, const collect_wire_ProcessEn
   phase_ = Phase::kEnding;
   detail_until_ns_ = ends_at_ns_ = 0;
   if (detail_mode() != 0) {
-    shipper_.explainer().add_detail_state(0, {end_ns, 0, 0}, "recording ended");
+    shipper_.metadata_sender().add_detail_state(0, {end_ns, 0, 0}, "recording ended");
   }
   // The next recording begins as the settings say.
   (void)set_detail(settings_.detail, 0, nullptr);
@@ -341,7 +343,7 @@ void DrainThread::end_recording(const char* reason, const collect_wire_ProcessEn
 
 // Once the collector has seen the process, nobody has to be told of a recording without a thread.
 void DrainThread::end_kept_recording() {
-  if (link_.is_up() && shipper_.explainer().keeps_recording(shipper_.streams())) {
+  if (link_.is_up() && shipper_.metadata_sender().keeps_recording(shipper_.streams())) {
     recording_is_over();
   }
 }
@@ -367,7 +369,7 @@ void DrainThread::recording_is_over() {
   if (torn) link_.break_link(now_ms_, "the collector ended the recording in the middle of a page");
   if (!start_pending_) return;
   start_pending_ = false;
-  shipper_.explainer().set_late(0);
+  shipper_.metadata_sender().set_late(0);
   begin_recording(false);
   answer(start_command_, {nullptr, recording_start_ns()});
 }
@@ -376,7 +378,8 @@ void DrainThread::change_detail(uint32_t mode, uint64_t pre_roll_ns, const Detai
                                 const char* reason, DetailChange& change) {
   may_have_blocked_ = true;
   change = set_detail(mode, pre_roll_ns, filter);
-  if (phase_ == Phase::kRecording) shipper_.explainer().add_detail_state(mode, change, reason);
+  if (phase_ == Phase::kRecording)
+    shipper_.metadata_sender().add_detail_state(mode, change, reason);
 }
 
 void DrainThread::watch_detail_timer() {

@@ -1,4 +1,4 @@
-// The drain thread: the only one of the agent, or the whole of its companion. Ships what the
+// The drain thread: the only one of the agent, or the whole of its drain process. Ships what the
 // recorder holds, does what the collector says, and keeps house. AGENT.md has the ownership table.
 #pragma once
 
@@ -49,7 +49,7 @@ class DrainThread {
   // while the thread comes up. Null or a static sentence.
   const char* prepare(const Settings& settings);
   void run();
-  // The same from the companion, for another process: also what was left when that one ended.
+  // The same from the drain process, for another process: also what was left when that one ended.
   void run_for(TracedProcess& traced);
   const Settings& settings() const { return settings_; }
   // Recording waits for the filter that the settings ask for.
@@ -169,7 +169,7 @@ class DrainThread {
   bool stop_seen_ = false;
   bool up_since_stop_ = false;
   TracedProcess* traced_ = nullptr;   // null: this is a thread of it
-  bool process_over_ = false;         // nobody waits for the companion any more
+  bool process_over_ = false;         // nobody waits for the drain process any more
   uint64_t least_left_ = UINT64_MAX;  // in the buffer and the spool, since then
   bool writers_settled_ = false;
   bool was_ever_up_ = false;

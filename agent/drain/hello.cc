@@ -12,6 +12,7 @@
 #include "agent/ring/recorder.h"
 #include "agent/text.h"
 #include "formats/atf/layout.h"
+#include "proto/wire/codec_rules.h"
 
 namespace collect::agent {
 namespace {
@@ -59,7 +60,7 @@ void ProcessIdentity::prepare(const Settings& settings) {
   hello_ = collect_wire_Hello collect_wire_Hello_init_zero;
   hello_.min_version = wire::kProtocolVersion;
   hello_.max_version = wire::kProtocolVersion;
-  hello_.features = wire::kFeatureColumns | wire::kFeatureTuples;
+  hello_.features = wire::kCodecFeatures;
   if (settings.has_filter()) hello_.features |= wire::kFeatureStartFilter;
   (void)draw_id(hello_.process_id);
   fill_system(hello_);
@@ -71,7 +72,7 @@ void ProcessIdentity::prepare(const Settings& settings) {
   hello_.pid = static_cast<uint32_t>(getpid());
   hello_.parent_pid = static_cast<uint32_t>(getppid());
   copy_utf8(hello_.tag, sizeof hello_.tag, settings.tag, sizeof settings.tag);
-  copy_utf8(hello_.agent_version, sizeof hello_.agent_version, kAgentVersion, 32);
+  copy_utf8(hello_.agent_version, sizeof hello_.agent_version, COLLECT_VERSION, 32);
 #if defined(__APPLE__)
   hello_.clock_type = static_cast<uint32_t>(atf::ClockType::kMachContinuous);
 #else

@@ -10,8 +10,6 @@
 
 namespace collect::agent {
 
-inline constexpr const char* kAgentVersion = "0.1.0";
-
 inline constexpr char kNoToken[] =
     "the token file can't be read, or holds no token of 1 to 256 bytes";
 inline constexpr char kNoRandomness[] = "the system gives no random bytes";

@@ -7,9 +7,8 @@
 namespace collect::agent {
 
 void Shipper::begin_link(bool resumed, uint64_t features) {
-  takes_encoded_ = (features & wire::kFeatureColumns) != 0;
-  takes_tuples_ = (features & wire::kFeatureTuples) != 0;
-  codec_.begin_link(takes_encoded_);
+  features_ = features;
+  codec_.begin_link(wire::is_agreed(Codec::kColumns, features));
   link_raw_bytes_ = link_sent_bytes_ = 0;
   blocked_ = false;
   drop_batch();
@@ -17,12 +16,12 @@ void Shipper::begin_link(bool resumed, uint64_t features) {
   streams_.refresh();
   streams_.begin_link(resumed);
   stalls_.begin_link(streams_);
-  explainer_.begin_link();
+  metadata_sender_.begin_link();
 }
 
 void Shipper::begin_recording(bool unasked) {
   ending_ = end_pushed_ = false;
-  explainer_.begin_recording(unasked);
+  metadata_sender_.begin_recording(unasked);
   stalls_.begin_recording();
 }
 
@@ -54,12 +53,12 @@ bool Shipper::batch_is_full() const {
 }
 
 // What is to be sent of the page: its records, or what they were encoded to.
-Bytes Shipper::encode(Page& page, MutableBytes out, bool may_be_tuples) {
+Bytes Shipper::encode(Page& page, MutableBytes out, uint64_t features) {
   if (page.bytes.size() < kMinEncodedBytes) return page.bytes;
   const uint64_t begin_ns = monotonic_ns();
   size_t size = 0;
   Codec codec = Codec::kTuples;
-  if (may_be_tuples && page.lane == Lane::kIndex) {
+  if (page.lane == Lane::kIndex && wire::is_agreed(Codec::kTuples, features)) {
     size = tuple_encoder_.encode(page.record_count, page.bytes, out);
   }
   if (size == 0) {
@@ -74,7 +73,7 @@ Bytes Shipper::encode(Page& page, MutableBytes out, bool may_be_tuples) {
 
 void Shipper::add_span(StreamSlot& slot, Page& page) {
   page.stream_id = slot.stream_id;
-  const Bytes sent = codec_.encodes() ? encode(page, batch_room(), takes_tuples_) : page.bytes;
+  const Bytes sent = codec_.encodes() ? encode(page, batch_room(), features_) : page.bytes;
   (page.codec != Codec::kRaw ? encoded_bytes_ : ring_bytes_) += static_cast<uint32_t>(sent.size());
   page.bytes_crc32c = crc32c(sent, 0);
   add_page(slot, page, sent);
@@ -189,8 +188,9 @@ bool Shipper::fill(SendBuffer& buffer, uint64_t now_ms) {
   ++batch_number_;
   drop_batch();
   streams_.refresh();
-  if (!explainer_.explain(streams_, buffer)) return true;  // the rest when there is room again
-  if (explainer_.keeps_recording(streams_)) return !buffer.is_empty();
+  if (!metadata_sender_.explain(streams_, buffer))
+    return true;  // the rest when there is room again
+  if (metadata_sender_.keeps_recording(streams_)) return !buffer.is_empty();
   fill_lane(Lane::kIndex, now_ms);
   fill_lane(Lane::kDetail, now_ms);
   // Records are taken first and stalls after: one that lies before a record of this batch is known
@@ -210,7 +210,7 @@ IoResult Shipper::write_out(Socket& data, SendBuffer& buffer) {
   if (before.iov_len != 0) {
     parts_[--begin] = before;
     // What explains these pages may not all be in the buffer yet: then it goes alone.
-    count = explainer_.modules_changed() || stalls_.has_unsent() ? 1 : count + 1;
+    count = metadata_sender_.modules_changed() || stalls_.has_unsent() ? 1 : count + 1;
   }
   const IoResult result = data.send(parts_ + begin, count);
   if (result.status != IoStatus::kDone) return result;
@@ -255,7 +255,7 @@ PumpStatus Shipper::pump(Socket& data, SendBuffer& buffer, uint64_t now_ms) {
   // Records are taken first and modules counted after: a module that a record of this batch refers
   // to is known by now, and goes before it.
   if (!batch_begun_ && part_count_ != 0) {
-    (void)explainer_.tell_modules(buffer);
+    (void)metadata_sender_.report_modules(buffer);
     (void)stalls_.send(buffer);
   }
   const IoResult result = write_out(data, buffer);

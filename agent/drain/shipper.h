@@ -9,8 +9,8 @@
 #include <cstdint>
 
 #include "agent/drain/codec_choice.h"
-#include "agent/drain/explainer.h"
 #include "agent/drain/frames.h"
+#include "agent/drain/metadata_sender.h"
 #include "agent/drain/spool.h"
 #include "agent/drain/stall_log.h"
 #include "agent/drain/stream_table.h"
@@ -45,7 +45,7 @@ class Shipper {
  public:
   StreamTable& streams() { return streams_; }
   const StreamTable& streams() const { return streams_; }
-  Explainer& explainer() { return explainer_; }
+  MetadataSender& metadata_sender() { return metadata_sender_; }
   StallLog& stalls() { return stalls_; }
 
   // Both channels are welcomed. Sends everything again that explains the data, and rewinds.
@@ -101,8 +101,9 @@ class Shipper {
   // All but the codec and the checksum.
   void add_span(StreamSlot& slot, Page& page);
   void add_page(StreamSlot& slot, const PageHeader& page, Bytes sent);
-  // The page's bytes encoded, in `out`, or raw where that gains nothing; and so in `page`.
-  Bytes encode(Page& page, MutableBytes out, bool may_be_tuples);
+  // The page's bytes encoded, in `out`, or raw where that gains nothing; and so in `page`. Columns
+  // are allowed; which others are, the features say.
+  Bytes encode(Page& page, MutableBytes out, uint64_t features);
   MutableBytes batch_room() {
     return MutableBytes(encoded_ + encoded_bytes_, sizeof encoded_ - encoded_bytes_);
   }
@@ -127,7 +128,7 @@ class Shipper {
   IoResult write_out(Socket& data, SendBuffer& buffer);
 
   StreamTable streams_;
-  Explainer explainer_;
+  MetadataSender metadata_sender_;
   StallLog stalls_;
 
   // The batch on its way: pages of it, and their parts still to be sent.
@@ -148,8 +149,7 @@ class Shipper {
   iovec parts_[1 + 2 * kMaxBatchPages];
 
   CodecChoice codec_;
-  bool takes_encoded_ = false;  // the collector does
-  bool takes_tuples_ = false;
+  uint64_t features_ = 0;  // of this link
   wire::ColumnEncoder column_encoder_;
   wire::TupleEncoder tuple_encoder_;
   uint8_t encoded_[kMaxBatchBytes];  // this batch's encoded pages, and those from the spool

@@ -78,7 +78,7 @@ bool Shipper::spool_page(StreamSlot& slot, Lane lane, uint64_t now_ms) {
   if (!oldest_span(*slot.stream, lane, chain.end_seq, flush, page)) return false;
   page.stream_id = slot.stream_id;
   // Whatever collector comes takes columns, or they are decoded for it.
-  const Bytes sent = encode(page, spooled_page_, false);
+  const Bytes sent = encode(page, spooled_page_, wire::kFeatureColumns);
   page.bytes_crc32c = crc32c(sent, 0);
   if (!streams_.spool().append(chain, page, sent, now_ms)) return false;
   const bool was_sent = chain.end_seq <= slot.taken[static_cast<uint32_t>(lane)];
@@ -111,7 +111,7 @@ bool Shipper::read_spooled(SpoolRef ref, uint64_t next_seq, PageHeader& page, By
   page = spool.page(ref);
   const bool is_cut = next_seq > page.first_seq;
   const bool is_raw = page.codec == Codec::kRaw;
-  const bool is_decoded = !is_raw && (is_cut || !takes_encoded_);
+  const bool is_decoded = !is_raw && (is_cut || !wire::is_agreed(page.codec, features_));
   uint8_t* const out = batch_room().data();
   uint8_t* const read = is_decoded ? spooled_page_ : out;
   sent = Bytes(read, spool.sent_bytes(ref));

@@ -22,7 +22,7 @@ void DrainThread::ask_for_filter() {
   }
   // As far as there is room; the rest in the next round.
   SendBuffer& out = link_.control().out;
-  if (shipper_.explainer().tell_modules(out)) {
+  if (shipper_.metadata_sender().report_modules(out)) {
     collect_wire_WantFunctionFilter want = collect_wire_WantFunctionFilter_init_zero;
     copy_utf8(want.only, sizeof want.only, settings_.only, sizeof settings_.only);
     copy_utf8(want.except, sizeof want.except, settings_.except, sizeof settings_.except);
@@ -38,7 +38,7 @@ void DrainThread::filter_has_come() {
   if (!filter_wanted_) return;
   filter_wanted_ = false;
   const uint64_t released_ns = g_control.released_ns.load(std::memory_order_acquire);
-  shipper_.explainer().set_late(released_ns != 0 ? now_ns() - released_ns : 0);
+  shipper_.metadata_sender().set_late(released_ns != 0 ? now_ns() - released_ns : 0);
   begin_by_itself();
   g_control.holds.store(false, std::memory_order_release);
 }

@@ -18,11 +18,11 @@ void set_status(const char* first, const char* second = "", const char* third = 
 // Any thread. The sentence stays readable for the next several changes.
 const char* status();
 
-// Puts the sentence where the companion can write it. Before it is started. False: no memory.
+// Puts the sentence where the drain process can write it. Before it is started. False: no memory.
 bool share_status();
 
 void enable_log(bool enabled);
-// The companion speaks for the process that it drains for.
+// The drain process speaks for the process that it drains for.
 void log_as(pid_t process);
 // One line to standard error, if logging is on. Any thread.
 void log_line(const char* text);

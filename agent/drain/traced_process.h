@@ -1,5 +1,5 @@
-// The companion's eye on the process that it drains for: whether it lives, when its memory is gone,
-// and how it ended. Companion only. Linux.
+// The drain process's eye on the process that it drains for: whether it lives, when its memory is
+// gone, and how it ended. DrainProcess only. Linux.
 //
 // Death shows in a pidfd. An exec does not: the process lives on. What goes is its memory, and with
 // it the only writable mapping of a file of ours: as long as it is there, the kernel refuses to

@@ -70,7 +70,8 @@ uint64_t voluntary_switches() {
   return getrusage(RUSAGE_THREAD, &usage) == 0 ? static_cast<uint64_t>(usage.ru_nvcsw) : 0;
 }
 
-// This process's own threads or, from the companion, those of every process that registered for it.
+// This process's own threads or, from the drain process, those of every process that registered for
+// it.
 void register_barrier(bool elsewhere) {
   const int wanted = elsewhere ? MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED
                                : MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED;

@@ -69,7 +69,7 @@ ChainLock::ChainLock(LaneState& lane, Side side)
   held_ = lane_->lock.compare_exchange_strong(free, static_cast<uint32_t>(side),
                                               std::memory_order_acquire) ||
           wait(side);
-  if (side == Side::kProducer) lane_->lock_in_vain = !held_;
+  if (side == Side::kProducer) lane_->lock_timed_out = !held_;
 }
 
 // Within one process neither side can be gone for good. Between two processes either can.
@@ -84,7 +84,7 @@ bool ChainLock::wait(Side side) {
     sched_yield();
     if (!memory_is_shared()) continue;
     if (side == Side::kProducer) {
-      if (lane_->lock_in_vain || read_system_clock() - begin_ns > kMaxLockNs) return false;
+      if (lane_->lock_timed_out || read_system_clock() - begin_ns > kMaxLockNs) return false;
     } else if (tries % kTriesPerLook == 0 && writers_alive != nullptr && !writers_alive()) {
       lane_->lock.store(static_cast<uint32_t>(side), std::memory_order_relaxed);
       return true;

@@ -17,7 +17,7 @@ struct ChunkHead {
 constexpr uint64_t kHeadCalls = sizeof(ChunkHead) / sizeof(OpenCall);
 static_assert(kHeadCalls == 2);
 
-// Private to the process, also where streams are shared with a companion.
+// Private to the process, also where streams are shared with a drain process.
 OpenCall* first_chunks[kMaxStreams];
 
 // A full chunk without a call, somewhere in here.

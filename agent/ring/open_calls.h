@@ -2,9 +2,10 @@
 // exception or a longjmp leaves run no hook (clang, XRay), or the hook of a return (gcc), so a
 // landing needs to know which calls they were. unwinding.h says what is done with them.
 //
-// A stack in chunks, the thread's alone, not shared with a companion. Each stream slot keeps its
-// chunks for the next thread. The short path pushes and pops with no look at a limit that it would
-// have to load: a chunk is aligned to its size, and below its first call lies one of function 0.
+// A stack in chunks, the thread's alone, not shared with a drain process. Each stream slot keeps
+// its chunks for the next thread. The short path pushes and pops with no look at a limit that it
+// would have to load: a chunk is aligned to its size, and below its first call lies one of function
+// 0.
 #pragma once
 
 #include <cstdint>

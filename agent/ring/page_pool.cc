@@ -139,7 +139,7 @@ void pool_prepare() {
     const PageRef page = take_untouched();
     if (page == 0) return;
     const bool there = populate(page);
-    // Of a companion's pages the program has the memory then, but not yet the mapping.
+    // Of a drain process's pages the program has the memory then, but not yet the mapping.
     if (there && !memory_is_shared()) {
       page_info(page).faulted_in.store(true, std::memory_order_relaxed);
     }

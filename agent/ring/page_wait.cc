@@ -54,9 +54,9 @@ void pause_for_page() {
 Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
   // Memory that the system does not give is not waited for.
   const bool hopeless = (reasons & kLostNoMemory) != 0 ||
-                        (stream.waited_in_vain && stream.vain_turns == pool_turns());
+                        (stream.wait_timed_out && stream.turns_at_timeout == pool_turns());
   if (full_policy() != FullPolicy::kWait || hopeless || !waiting_allowed()) return Wait::kGiveUp;
-  stream.waited_in_vain = false;
+  stream.wait_timed_out = false;
   uint32_t turns = pool_turns();
   uint64_t moved_at_ns = read_system_clock();
   uint64_t deferred = stream.deferred_tail.load(std::memory_order_relaxed);
@@ -64,7 +64,7 @@ Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
   stream.waiting.store(1, std::memory_order_release);
   for (uint32_t pauses = 0;
        waiting_allowed() && full_policy() == FullPolicy::kWait && !is_room(lane, pauses) &&
-       !stream.waited_in_vain && (g_state.load(std::memory_order_acquire) & kStateRecording) != 0;
+       !stream.wait_timed_out && (g_state.load(std::memory_order_acquire) & kStateRecording) != 0;
        ++pauses) {
     pause_for_page();
     if (stream.deferred_tail.load(std::memory_order_relaxed) != deferred) {
@@ -78,8 +78,8 @@ Wait wait_for_page(Stream& stream, Lane lane, uint32_t reasons) {
       turns = pool_turns();
       moved_at_ns = now_ns;
     } else if (now_ns - moved_at_ns > kMaxWaitNs) {
-      stream.waited_in_vain = true;
-      stream.vain_turns = turns;
+      stream.wait_timed_out = true;
+      stream.turns_at_timeout = turns;
     }
   }
   stream.waiting.store(0, std::memory_order_seq_cst);

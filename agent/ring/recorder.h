@@ -179,10 +179,11 @@ void poll_threads();  // finds threads that ended; cheap, call every ~50 ms
 // be over. (The last thread of a process whose main thread left by pthread_exit ends it.)
 bool only_this_thread_left();
 // The process whose threads write is dead, or its memory is (exec): every stream has ended, and
-// what a thread was in the middle of is put in order. What was committed stays. From the companion.
+// what a thread was in the middle of is put in order. What was committed stays. From the drain
+// process.
 void settle_dead_writers();
-// Asked by the companion when it meets a lock for too long; null in the process itself. Before any
-// event.
+// Asked by the drain process when it meets a lock for too long; null in the process itself. Before
+// any event.
 void set_writers_alive(bool (*alive)());
 void recalibrate_clock();  // call every ~100 ms
 RecorderStats recorder_stats();

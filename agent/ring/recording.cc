@@ -23,7 +23,7 @@ namespace {
 
 Settings the_settings;
 std::atomic<bool> ready{false};
-pid_t process = 0;  // whose threads write
+pid_t traced = 0;  // the process whose threads write
 
 // A copy of the last statistics for other threads, word by word: each figure is true by itself.
 constexpr size_t kStatsWords = sizeof(RecorderStats) / sizeof(uint64_t);
@@ -100,7 +100,7 @@ void allow_waiting(bool allowed) {
 }
 
 pid_t traced_process() {
-  return process;
+  return traced;
 }
 bool writers_gone() {
   return nobody_writes;
@@ -108,7 +108,7 @@ bool writers_gone() {
 
 bool recorder_init(const Settings& wanted) {
   the_settings = wanted;
-  process = getpid();
+  traced = getpid();
   nobody_writes = false;
   const bool shared = wanted.drain == DrainBy::kProcess && shared_memory_init(true);
   if (!shared && !shared_memory_init(false)) return false;
@@ -205,8 +205,8 @@ uint32_t start_recording() {
   uint64_t set = kStateRecording | detail_flag(detail_now);
   if (the_settings.atf_version == 1) set |= kStateVersion1;
   if (clock_line().ns_per_tick == 0) set |= kStateSlowClock;
-  // Before the first event. The companion can't reach the program's code: there it is patched in
-  // from the start to the end of the agent (lifecycle.cc).
+  // Before the first event. The drain process can't reach the program's code: there it is patched
+  // in from the start to the end of the agent (lifecycle.cc).
   if (!memory_is_shared()) sleds_in();
   change_state(set, kStateDetailArmed | kStateDetailOn);
   return number;

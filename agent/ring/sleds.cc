@@ -1,19 +1,18 @@
 #include "agent/ring/sleds.h"
 
-#include <elf.h>
 #include <errno.h>
-#include <link.h>
 #include <linux/membarrier.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 
+#include "agent/ring/compiled_sleds.h"
 #include "agent/ring/function_filter.h"
 #include "agent/ring/modules.h"
-#include "agent/ring/sled_code.h"
+#include "agent/ring/planned_sleds.h"
+#include "agent/ring/sled_writes.h"
 #include "agent/ring/stream.h"
 #include "agent/ring/writable_text.h"
 #include "agent/shims/xray_module.h"
@@ -22,32 +21,15 @@
 namespace collect::agent {
 namespace {
 
-#if defined(__x86_64__)
-using Code = x86_64::SledCode;
-#else
-using Code = aarch64::SledCode;
-#endif
-
-struct MapEntry {    // xray_instr_map, version 2
-  int64_t sled;      //  0  relative to this field
-  int64_t function;  //  8  relative to this field
-  uint8_t kind;      // 16
-  uint8_t always;    // 17
-  uint8_t version;   // 18
-  uint8_t zero[13];  // 19
-};
-static_assert(sizeof(MapEntry) == 32 && offsetof(MapEntry, kind) == 16);
-constexpr uint8_t kMapVersion = 2;
-constexpr uint8_t kEnterWithArgument = 3;
-
 struct Module {
-  collect_xray_module* told = nullptr;  // null: a free place
-  // Of the executable segment that the trampolines, and so the sleds, lie in.
-  uint64_t text_begin = 0;
-  uint64_t text_end = 0;
-  uint32_t functions = 0;
+  bool is_used = false;
+  bool is_planned = false;
+  CompiledSleds compiled;
+  PlannedSleds planned;
   uint32_t patched = 0;
   char path[kMaxModulePath] = {};
+
+  uint32_t functions() const { return is_planned ? planned.functions() : compiled.functions(); }
 };
 
 // Guarded by `lock`.
@@ -60,6 +42,8 @@ struct Goal {
 Goal goal;
 bool can_sync_cores = false;
 bool asked_to_sync_cores = false;
+
+constexpr char kTooMany[] = "is one module too many; it is not traced";
 
 std::atomic<uint32_t> lock{0};
 std::atomic<const char*> problem{nullptr};
@@ -77,132 +61,16 @@ class SledLock {
   static void give() { lock.store(0, std::memory_order_release); }
 };
 
-struct Sled {
-  uint64_t address;
-  uint64_t function;
-  SledKind kind;
-};
-
-const MapEntry* map_begin(const Module& module) {
-  return static_cast<const MapEntry*>(module.told->map_begin);
-}
-const MapEntry* map_end(const Module& module) {
-  return static_cast<const MapEntry*>(module.told->map_end);
-}
-
-// False: not one that is patched.
-bool read_entry(const Module& module, const MapEntry& entry, Sled& sled) {
-  if (entry.version != kMapVersion) return false;
-  if (entry.kind > kEnterWithArgument) return false;  // custom events
-  sled.kind =
-      entry.kind == kEnterWithArgument ? SledKind::kEnter : static_cast<SledKind>(entry.kind);
-  sled.address = reinterpret_cast<uint64_t>(&entry.sled) + static_cast<uint64_t>(entry.sled);
-  sled.function =
-      reinterpret_cast<uint64_t>(&entry.function) + static_cast<uint64_t>(entry.function);
-  if (sled.address < module.text_begin || sled.address >= module.text_end ||
-      module.text_end - sled.address < Code::kBytes + Code::kLookAhead ||
-      sled.function < module.text_begin || sled.function >= module.text_end ||
-      sled.address % sizeof(Code::Head) != 0) {
-    return false;
-  }
-  sled.kind = Code::kind_of(reinterpret_cast<const uint8_t*>(sled.address), sled.kind);
-  return true;
-}
-
-bool encode(const Module& module, const Sled& sled, uint8_t (&code)[Code::kBytes]) {
-  const void* const trampolines[] = {module.told->enter, module.told->exit, module.told->tail};
-  return Code::encode(
-      sled.kind, sled.address,
-      static_cast<int64_t>(sled.function - reinterpret_cast<uint64_t>(module.told->anchor)),
-      reinterpret_cast<uint64_t>(trampolines[static_cast<uint8_t>(sled.kind)]), code);
-}
-
-// What is neither ours nor the compiler's is left alone.
-bool is_known_code(const Sled& sled, const uint8_t (&code)[Code::kBytes]) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(sled.address);
-  return Code::is_idle(bytes, sled.kind) || memcmp(bytes, code, Code::kBytes) == 0;
-}
-
-bool is_patched(const Sled& sled) {
-  return !Code::is_idle(reinterpret_cast<const uint8_t*>(sled.address), sled.kind);
-}
-
-void report(const Module& module, const char* what, const char* why = "") {
+void report(const char* who, const char* path, const char* what, const char* why) {
   static char sentences[4][kMaxModulePath + 192];
   static uint32_t next = 0;
   char* const sentence = sentences[next++ % 4];
-  Text(sentence, sizeof sentences[0]).add("XRay: ").add(module.path).add(": ").add(what).add(why);
+  Text(sentence, sizeof sentences[0]).add(who).add(": ").add(path).add(": ").add(what).add(why);
   problem.store(sentence, std::memory_order_release);
 }
 
-struct Search {
-  Module& module;
-  bool found = false;
-  bool map_is_inside = false;
-};
-
-int find_text(dl_phdr_info* info, size_t, void* argument) {
-  auto& search = *static_cast<Search*>(argument);
-  const collect_xray_module& told = *search.module.told;
-  const auto code = reinterpret_cast<uint64_t>(told.enter);
-  const auto begin = reinterpret_cast<uint64_t>(told.map_begin);
-  const auto end = reinterpret_cast<uint64_t>(told.map_end);
-  bool map_is_inside = false;
-  for (size_t i = 0; i < info->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = info->dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD) continue;
-    const uint64_t from = info->dlpi_addr + segment.p_vaddr;
-    const uint64_t to = from + segment.p_filesz;
-    if (begin >= from && end <= to) map_is_inside = true;
-    if ((segment.p_flags & PF_X) == 0 || code < from || code >= to) continue;
-    search.found = true;
-    search.module.text_begin = from;
-    search.module.text_end = to;
-  }
-  if (!search.found) return 0;
-  search.map_is_inside = map_is_inside;
-  const char* name = info->dlpi_name;
-  if (name == nullptr || name[0] == '\0') name = "the executable";
-  Text(search.module.path, sizeof search.module.path).add(name);
-  return 1;
-}
-
-// Fills `module` and looks at every entry once. What is wrong with it, or null; functions is 0 when
-// nothing of it can be traced.
-const char* inspect(Module& module) {
-  const collect_xray_module& told = *module.told;
-  Text(module.path, sizeof module.path).add("a module");
-  Search search{module};
-  (void)dl_iterate_phdr(find_text, &search);
-  const auto bytes =
-      reinterpret_cast<uint64_t>(told.map_end) - reinterpret_cast<uint64_t>(told.map_begin);
-  if (told.map_begin == nullptr || bytes == 0) {
-    return "has no xray_instr_map: was it built with -fxray-instrument?";
-  }
-  if (!search.found || !search.map_is_inside || bytes % sizeof(MapEntry) != 0) {
-    return "its xray_instr_map is damaged; it is not traced";
-  }
-  uint64_t odd = 0;
-  uint64_t other_version = 0;
-  for (const MapEntry* entry = map_begin(module); entry != map_end(module); ++entry) {
-    Sled sled{};
-    uint8_t code[Code::kBytes];
-    if (entry->version != kMapVersion) {
-      ++other_version;
-    } else if (entry->kind > kEnterWithArgument) {
-      continue;
-    } else if (!read_entry(module, *entry, sled) || !encode(module, sled, code) ||
-               !is_known_code(sled, code)) {
-      ++odd;
-    } else if (sled.kind == SledKind::kEnter) {
-      ++module.functions;
-    }
-  }
-  if (other_version != 0) {
-    return "has entries in its xray_instr_map of a version other than 2; those are not traced";
-  }
-  if (odd == 0) return nullptr;
-  return "has sleds that are out of reach or not as a compiler writes them; those are not traced";
+void report(const Module& module, const char* what, const char* why = "") {
+  report(module.is_planned ? "plan" : "XRay", module.path, what, why);
 }
 
 bool all_cores_fetch_anew() {
@@ -215,31 +83,22 @@ bool all_cores_fetch_anew() {
          syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
 }
 
-void forget_cached(uint64_t address, uint64_t bytes) {
-  __builtin___clear_cache(reinterpret_cast<char*>(address),
-                          reinterpret_cast<char*>(address + bytes));
+template <class Code>
+bool is_patched(const Sled& sled) {
+  return !Code::is_idle(reinterpret_cast<const uint8_t*>(sled.address), sled.kind);
 }
 
-// Code is data to nobody but these two: ThreadSanitizer keeps no notes of it, and can't.
-#define COLLECT_WRITES_CODE __attribute__((no_sanitize("thread")))
-
-COLLECT_WRITES_CODE void write_tail(const Sled& sled, const uint8_t (&code)[Code::kBytes]) {
-  auto* bytes = reinterpret_cast<volatile uint8_t*>(sled.address);
-  for (size_t at = sizeof(Code::Head); at < Code::kBytes; ++at) {
-    if (bytes[at] != code[at]) bytes[at] = code[at];
-  }
-  forget_cached(sled.address, Code::kBytes);
-}
-
-COLLECT_WRITES_CODE void write_head(const Sled& sled, Code::Head head) {
-  __atomic_store_n(reinterpret_cast<Code::Head*>(sled.address), head, __ATOMIC_RELEASE);
+template <class Code>
+COLLECT_WRITES_CODE void write_head(const Sled& sled, typename Code::Head head) {
+  __atomic_store_n(reinterpret_cast<typename Code::Head*>(sled.address), head, __ATOMIC_RELEASE);
   forget_cached(sled.address, sizeof head);
 }
 
 // What is wanted of the sled.
+template <class Code>
 bool goes_in(const ModuleRange& range, const Sled& sled) {
   if (!goal.in) return false;
-  if (goal.keeps_others && is_patched(sled)) return true;
+  if (goal.keeps_others && is_patched<Code>(sled)) return true;
 
   const uint64_t id = range.module_id == kUnknownModule
                           ? uint64_t{kUnknownModule} << 32 | (sled.function & 0xFFFFFFFFu)
@@ -247,27 +106,19 @@ bool goes_in(const ModuleRange& range, const Sled& sled) {
   return function_filter_takes(goal.generation, id);
 }
 
-template <class Visit>
-void for_each_sled(const Module& module, Visit visit) {
-  for (const MapEntry* entry = map_begin(module); entry != map_end(module); ++entry) {
-    Sled sled{};
-    uint8_t code[Code::kBytes];
-    if (!read_entry(module, *entry, sled) || !encode(module, sled, code)) continue;
-    if (is_known_code(sled, code)) visit(sled, code);
-  }
-}
-
 // Brings every sled into the state that is wanted of it.
-void settle(Module& module) {
+template <class Sleds>
+void settle(Module& module, const Sleds& sleds) {
+  using Code = typename Sleds::Code;
   ModuleRange range;
-  if (goal.in) (void)module_find_known(reinterpret_cast<uint64_t>(module.told->enter), range);
+  if (goal.in) (void)module_find_known(sleds.address(), range);
   uint64_t begin = UINT64_MAX;
   uint64_t end = 0;
   uint32_t patched = 0;
-  for_each_sled(module, [&](const Sled& sled, const uint8_t(&)[Code::kBytes]) {
-    const bool in = goes_in(range, sled);
+  sleds.for_each([&](const Sled& sled) {
+    const bool in = goes_in<Code>(range, sled);
     if (in && sled.kind == SledKind::kEnter) ++patched;
-    if (in == is_patched(sled)) return;
+    if (in == is_patched<Code>(sled)) return;
     if (sled.address < begin) begin = sled.address;
     if (sled.address + Code::kBytes > end) end = sled.address + Code::kBytes;
   });
@@ -281,16 +132,36 @@ void settle(Module& module) {
     return;
   }
   module.patched = patched;
-  for_each_sled(module, [&](const Sled& sled, const uint8_t(&code)[Code::kBytes]) {
-    if (!is_patched(sled) && goes_in(range, sled)) write_tail(sled, code);
+  sleds.for_each([&](const Sled& sled) {
+    if (!is_patched<Code>(sled) && goes_in<Code>(range, sled)) sleds.write_tail(sled);
   });
   (void)all_cores_fetch_anew();
-  for_each_sled(module, [&](const Sled& sled, const uint8_t(&)[Code::kBytes]) {
-    const bool in = goes_in(range, sled);
-    if (in != is_patched(sled))
-      write_head(sled, in ? Code::kTracedHead : Code::idle_head(sled.kind));
+  sleds.for_each([&](const Sled& sled) {
+    const bool in = goes_in<Code>(range, sled);
+    if (in != is_patched<Code>(sled)) {
+      write_head<Code>(sled, in ? Code::kTracedHead : Code::idle_head(sled.kind));
+    }
   });
   (void)all_cores_fetch_anew();
+}
+
+void settle(Module& module) {
+  if (module.is_planned) {
+    settle(module, module.planned);
+  } else {
+    settle(module, module.compiled);
+  }
+}
+
+// Under the lock. Null: one module too many.
+Module* take_place(const Module& inspected) {
+  for (Module& module : modules) {
+    if (module.is_used) continue;
+    module = inspected;
+    module.is_used = true;
+    return &module;
+  }
+  return nullptr;
 }
 
 void settle_all(const Goal& wanted) {
@@ -298,7 +169,7 @@ void settle_all(const Goal& wanted) {
   const SledLock locked;
   goal = wanted;
   for (Module& module : modules) {
-    if (module.told != nullptr) settle(module);
+    if (module.is_used) settle(module);
   }
   errno = saved_errno;
 }
@@ -313,20 +184,19 @@ void sleds_register(collect_xray_module& told, const SledHandler (&handlers)[3])
   // Both of these take the loader's lock, so ours comes after.
   if (recorder_ready()) (void)modules_scan();
   Module inspected;
-  inspected.told = &told;
-  const char* finding = inspect(inspected);
+  inspected.compiled = CompiledSleds(told);
+  const char* const finding = inspected.compiled.inspect(inspected.path, sizeof inspected.path);
   const SledLock locked;
-  Module* place = nullptr;
-  for (Module& module : modules) {
-    if (module.told == nullptr && place == nullptr) place = &module;
-  }
-  if (place == nullptr) finding = "is one module too many; it is not traced";
   if (finding != nullptr) report(inspected, finding);
-  if (inspected.functions != 0 && place != nullptr) {
-    for (size_t i = 0; i < 3; ++i) told.handlers[i] = handlers[i];
-    *place = inspected;
-    told.agent = place;
-    if (goal.in) settle(*place);
+  if (inspected.functions() != 0) {
+    Module* const place = take_place(inspected);
+    if (place == nullptr) {
+      report(inspected, kTooMany);
+    } else {
+      for (size_t i = 0; i < 3; ++i) told.handlers[i] = handlers[i];
+      told.agent = place;
+      if (goal.in) settle(*place);
+    }
   }
   errno = saved_errno;
 }
@@ -334,10 +204,30 @@ void sleds_register(collect_xray_module& told, const SledHandler (&handlers)[3])
 void sleds_unregister(collect_xray_module& told) {
   const SledLock locked;
   auto* const module = static_cast<Module*>(told.agent);
-  if (module == nullptr || module->told != &told) return;
+  if (module == nullptr || module->compiled.told() != &told) return;
   // Its code stays as it is: it may run on for a while, and its handlers are the agent's.
   told.agent = nullptr;
   *module = Module{};
+}
+
+bool sleds_register(const PlannedSleds& planned, const char* path) {
+  const SledLock locked;
+  Module inspected;
+  inspected.is_planned = true;
+  inspected.planned = planned;
+  Text(inspected.path, sizeof inspected.path).add(path);
+  Module* const place = take_place(inspected);
+  if (place == nullptr) {
+    report(inspected, kTooMany);
+    return false;
+  }
+  if (goal.in) settle(*place);
+  return true;
+}
+
+void sleds_report(const char* path, const char* what, const char* why) {
+  const SledLock locked;
+  report("plan", path, what, why);
 }
 
 void sleds_in() {
@@ -354,7 +244,7 @@ SledCounts sled_counts() {
   const SledLock locked;
   SledCounts sum;
   for (const Module& module : modules) {
-    sum.functions += module.functions;
+    sum.functions += module.functions();
     sum.patched += module.patched;
   }
   return sum;

@@ -1,5 +1,5 @@
-// XRay sleds: the modules that were built with -fxray-instrument, and their code, which is patched
-// in while a recording runs and out while none does. XRAY.md.
+// Sleds: the modules that were built with -fxray-instrument (XRAY.md) or that have a patch plan
+// (DYNAMIC.md), and their code, which is patched in while a recording runs and out while none does.
 //
 // A lock of the agent's own guards the table of modules and all patching; nothing that could lead
 // to another lock is called under it. Hooks never take it.
@@ -17,6 +17,13 @@ inline constexpr uint32_t kMaxSledModules = 512;
 using SledHandler = void (*)(uint64_t function, const uint64_t* registers, uint64_t frame_pointer);
 void sleds_register(collect_xray_module& module, const SledHandler (&handlers)[3]);
 void sleds_unregister(collect_xray_module& module);
+
+// The same for one that was not prepared, whose stubs are in place; it never goes. False: one
+// module too many, and that is said.
+class PlannedSleds;
+bool sleds_register(const PlannedSleds& planned, const char* path);
+// A plan that is not used: the words of sleds_problem().
+void sleds_report(const char* path, const char* what, const char* why);
 
 // From now on the sleds of every module, also of those that come later, are patched in, as far as
 // the function filter takes them; or out. In the process whose threads write; any thread. Again:

@@ -70,7 +70,7 @@ struct LaneState {
   // With FullPolicy::kOverwrite both sides cut pages out of the chain; never held over a system
   // call.
   std::atomic<uint32_t> lock{0};  // ChainLock::Side, or 0
-  bool lock_in_vain = false;      // producer's: the last wait for it ended without it
+  bool lock_timed_out = false;    // producer's: the last wait for it ended without it
 
   // Drain thread's; `head` also the producer's under `lock`.
   PageRef head = 0;         // oldest page held
@@ -118,9 +118,9 @@ struct alignas(kCacheLine) Stream {
   uint64_t landed_stack = 0;      // unwinding.cc: of the last landing in a frame with open calls
   uint32_t thread_id = 0;
   std::atomic<uint32_t> waiting{0};  // inside a hook, but at a safe point: waits for a page
-  bool waited_in_vain = false;  // no page moved for kMaxWaitNs, when pool_turns() was `vain_turns`
-  uint32_t vain_turns = 0;
-  bool detail_thread = false;  // this thread passes the detail filter
+  bool wait_timed_out = false;       // no page moved for kMaxWaitNs
+  uint32_t turns_at_timeout = 0;     // pool_turns() then
+  bool detail_thread = false;        // this thread passes the detail filter
   // Armed detail: a chain of its own that only this thread touches, but for quiesced changes.
   PageRef armed_first = 0;
   PageRef armed_open = 0;

@@ -56,7 +56,7 @@ uint32_t records_below(const PageInfo& info, Lane lane, uint64_t seq) {
 }
 
 // Within a page.
-struct Place {
+struct Position {
   uint32_t bytes;
   uint32_t records;
 };
@@ -64,7 +64,8 @@ struct Place {
 enum class Found : uint8_t { kSpan, kGoOn, kNothing };
 
 // What the page holds from `begin` on. kGoOn: nothing, and the next page may have something.
-Found find_span(PageRef page, Lane which, Place begin, uint32_t max_bytes, bool flush, Page& span) {
+Found find_span(PageRef page, Lane which, Position begin, uint32_t max_bytes, bool flush,
+                Page& span) {
   PageInfo& info = page_info(page);
   const PageRef next = info.next.load(std::memory_order_acquire);
   const uint32_t committed = info.committed.load(std::memory_order_acquire);
@@ -139,7 +140,7 @@ bool oldest_span(Stream& stream, Lane which, uint64_t from, bool flush, Page& sp
   for (PageRef page = lane.head; page != 0;) {
     const PageInfo& info = page_info(page);
     const uint32_t records = records_below(info, which, from);
-    const Place begin{info.begin + bytes_of(page, which, records), records};
+    const Position begin{info.begin + bytes_of(page, which, records), records};
     const Found found = find_span(page, which, begin, kPageBytes, flush, span);
     if (found != Found::kGoOn) return found == Found::kSpan;
     page = info.next.load(std::memory_order_acquire);

@@ -30,7 +30,7 @@ void threads_init() {
 
 void stream_info(Stream& stream, StreamInfo& info) {
   if (!stream.ended) {
-    // The companion is another process.
+    // The drain process is another process.
     const pid_t process = memory_is_shared() ? traced_process() : 0;
     read_thread_name(process, stream.thread_id, stream.name, sizeof stream.name);
   }

@@ -112,7 +112,7 @@ void AdbSource::read_list(const ConnectionRef& tracker) {
       return;
     }
     pause_ = kFirstServerRetry;
-    tell_server(true, "");
+    report_server(true, "");
     on_list(*text);
     if (running_) read_list(tracker);
   }));
@@ -146,8 +146,8 @@ void AdbSource::on_list(const std::string& text) {
 }
 
 void AdbSource::show_phones() {
-  if (list_told_ && routes_.phones() == devices_) return;
-  list_told_ = true;
+  if (list_reported_ && routes_.phones() == devices_) return;
+  list_reported_ = true;
   devices_ = routes_.phones();
   on_devices_(devices_);
 }
@@ -179,12 +179,12 @@ void AdbSource::ask_number(const std::string& serial) {
 }
 
 void AdbSource::on_tracker_end(const Error& why) {
-  tell_server(false, why.message);
+  report_server(false, why.message);
   if (!running_) return;
   next_look_.cancel();
   shell_v2_.clear();
   routes_.take({});
-  if (list_told_) show_phones();
+  if (list_reported_) show_phones();
   retry_.expires_after(pause_);
   pause_ = std::min(pause_ * 2, kMaxServerRetry);
   retry_.async_wait(unless_stopped([this](const std::error_code& error) {
@@ -192,9 +192,9 @@ void AdbSource::on_tracker_end(const Error& why) {
   }));
 }
 
-void AdbSource::tell_server(bool connected, const std::string& status) {
-  if (server_told_ && server_.connected == connected && server_.status == status) return;
-  server_told_ = true;
+void AdbSource::report_server(bool connected, const std::string& status) {
+  if (server_reported_ && server_.connected == connected && server_.status == status) return;
+  server_reported_ = true;
   server_.connected = connected;
   server_.status = status;
   on_server_(server_);
@@ -246,27 +246,28 @@ void AdbSource::connect_device(const std::string& serial, OnTransport done) {
       }));
 }
 
-void AdbSource::open(const std::string& phone, const std::string& place, OnOpen done) {
+void AdbSource::open(const std::string& phone, const std::string& endpoint, OnOpen done) {
   const std::string serial = routes_.route(phone);
-  connect_device(serial, [this, serial, place,
+  connect_device(serial, [this, serial, endpoint,
                           done = std::move(done)](const Result<ConnectionRef>& device) {
     if (!device.ok()) {
       done(device.error());
       return;
     }
     const ConnectionRef connection = *device;
-    connection->ask("localabstract:" + place,
-                    unless_stopped([connection, serial, place, done](const Status& opened) {
-                      if (opened.ok()) {
-                        done(connection->take_socket());
-                        return;
-                      }
-                      // adb says no more than "closed" when nobody listens.
-                      const Error& error = opened.error();
-                      done(Error{error.code, error.code == Code::kNotFound
-                                                 ? serial + ": nobody listens at " + place
-                                                 : serial + ": " + place + ": " + error.message});
-                    }));
+    connection->ask(
+        "localabstract:" + endpoint,
+        unless_stopped([connection, serial, endpoint, done](const Status& opened) {
+          if (opened.ok()) {
+            done(connection->take_socket());
+            return;
+          }
+          // adb says no more than "closed" when nobody listens.
+          const Error& error = opened.error();
+          done(Error{error.code, error.code == Code::kNotFound
+                                     ? serial + ": nobody listens at " + endpoint
+                                     : serial + ": " + endpoint + ": " + error.message});
+        }));
   });
 }
 

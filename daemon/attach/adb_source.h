@@ -33,7 +33,7 @@ class AdbSource final : public DeviceSource {
   void start(OnServer on_server, OnDevices on_devices) override;
   void stop() override;
   void find_agents(const std::string& serial, OnAgents done) override;
-  void open(const std::string& serial, const std::string& place, OnOpen done) override;
+  void open(const std::string& serial, const std::string& endpoint, OnOpen done) override;
 
  private:
   using ConnectionRef = std::shared_ptr<AdbConnection>;
@@ -58,7 +58,7 @@ class AdbSource final : public DeviceSource {
   // Which phone the entry is, of those that are there by cable too.
   void ask_number(const std::string& serial);
   void on_tracker_end(const Error& why);
-  void tell_server(bool connected, const std::string& status);
+  void report_server(bool connected, const std::string& status);
   // One look at the list, when a device that the tracker calls usable does not answer, and now and
   // then while one can't be used: the server does not always tell.
   void look_again();
@@ -72,13 +72,13 @@ class AdbSource final : public DeviceSource {
   OnServer on_server_;
   OnDevices on_devices_;
   ServerState server_;
-  bool server_told_ = false;
+  bool server_reported_ = false;
   asio::steady_timer retry_;
   std::chrono::milliseconds pause_ = kFirstServerRetry;
   std::set<std::weak_ptr<AdbConnection>, std::owner_less<>> connections_;
   AdbRoutes routes_;
   std::vector<SourceDevice> devices_;  // as they were told last
-  bool list_told_ = false;
+  bool list_reported_ = false;
   size_t most_left_out_ = 0;  // so that the log has no line for each list
   bool looking_again_ = false;
   asio::steady_timer next_look_;

@@ -25,18 +25,18 @@ Result<std::unique_ptr<Attach>> Attach::create(const AttachOptions& options,
     if (!usbmux.ok()) return usbmux.error();
     sources.push_back(std::make_unique<UsbmuxSource>(attach->io_, *usbmux));
   }
-  for (const std::string& place : options.places) {
-    const auto reaches = [&place](const auto& source) {
-      return place.starts_with(std::string(source->via()) + ":");
+  for (const std::string& endpoint : options.endpoints) {
+    const auto reaches = [&endpoint](const auto& source) {
+      return endpoint.starts_with(std::string(source->via()) + ":");
     };
     if (std::none_of(sources.begin(), sources.end(), reaches)) {
-      const std::string via = place.substr(0, place.find(':'));
-      return Error{Code::kInvalidArgument, place + " is to be attached, and " + via +
+      const std::string via = endpoint.substr(0, endpoint.find(':'));
+      return Error{Code::kInvalidArgument, endpoint + " is to be attached, and " + via +
                                                " is off: set " + via + " = \"auto\""};
     }
   }
   attach->table_ = std::make_unique<DeviceTable>(attach->io_, std::move(sources),
-                                                 options.keep_absent, observer, options.places);
+                                                 options.keep_absent, observer, options.endpoints);
   return attach;
 }
 
@@ -60,7 +60,7 @@ void Attach::open(const std::string& address, DeviceSource::OnOpen done) {
   asio::post(io_, [this, address, done = std::move(done)] { table_->open(address, done); });
 }
 
-void Attach::report(const std::string& address, PlaceReport report) {
+void Attach::report(const std::string& address, EndpointReport report) {
   asio::post(io_, [this, address, report = std::move(report)] { table_->report(address, report); });
 }
 
@@ -93,12 +93,12 @@ bool is_device_address(const std::string& address) {
 
 std::string device_address_fault(const std::string& address) {
   const std::string serial = serial_of(address);
-  const std::string place =
+  const std::string endpoint =
       serial.empty() ? "" : address.substr(address.find(':') + 1 + serial.size() + 1);
-  const bool is_port = place.starts_with("tcp:") && place.size() > 4;
-  if (address.starts_with("usbmux:") ? is_port : !place.empty()) return "";
+  const bool is_port = endpoint.starts_with("tcp:") && endpoint.size() > 4;
+  if (address.starts_with("usbmux:") ? is_port : !endpoint.empty()) return "";
   return "address \"" + address +
-         "\": a place on a device is written adb:SERIAL:NAME or usbmux:SERIAL:tcp:PORT";
+         "\": an endpoint on a device is written adb:SERIAL:NAME or usbmux:SERIAL:tcp:PORT";
 }
 
 std::string serial_of(const std::string& address) {

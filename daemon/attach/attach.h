@@ -23,12 +23,12 @@ struct AttachOptions {
   std::string usbmux = "off";  // the same
   milliseconds keep_absent{};  // how long an unplugged device's agents may resume
   // Attached whenever their devices are there, whatever a search finds: "adb:SERIAL:NAME".
-  std::vector<std::string> places;
+  std::vector<std::string> endpoints;
 };
 
 class Attach {
  public:
-  // kInvalidArgument: an address that is none, or a place that nothing would look for.
+  // kInvalidArgument: an address that is none, or an endpoint that nothing would look for.
   static Result<std::unique_ptr<Attach>> create(const AttachOptions& options,
                                                 const EnvironmentVariable& environment,
                                                 DeviceObserver& observer);
@@ -39,7 +39,7 @@ class Attach {
 
   // As the functions of DeviceTable.
   void open(const std::string& address, DeviceSource::OnOpen done);
-  void report(const std::string& address, PlaceReport report);
+  void report(const std::string& address, EndpointReport report);
   void agent_is(const std::string& address, const std::string& agent, bool is_up, bool is_gone);
   void release(const std::string& address);
   void attach(const std::string& address, std::function<void(Status)> done);
@@ -57,7 +57,7 @@ class Attach {
   std::thread thread_;
 };
 
-// Whether an agent's address names a place on a device, as adb:SERIAL:NAME does.
+// Whether an agent's address names an endpoint on a device, as adb:SERIAL:NAME does.
 bool is_device_address(const std::string& address);
 // What is wrong with such an address; empty: nothing.
 std::string device_address_fault(const std::string& address);

@@ -1,5 +1,5 @@
 // One program through which devices are reached: the adb server or usbmuxd. A source watches which
-// devices there are, finds the places on a device where agents listen, and opens byte streams to
+// devices there are, finds the endpoints on a device where agents listen, and opens byte streams to
 // them. What it says about devices is a hint; the end of a stream is the truth.
 //
 // Lives on one io_context's thread: everything is called and answered there, and destroyed after
@@ -61,13 +61,13 @@ class DeviceSource {
   virtual void start(OnServer on_server, OnDevices on_devices) = 0;
   virtual void stop() = 0;
 
-  // The places on a usable device where agents listen, or may listen: names for open().
+  // The endpoints on a usable device where agents listen, or may listen: names for open().
   // "collect_agent_4711" on Android, "tcp:7720" on iOS.
   virtual void find_agents(const std::string& serial, OnAgents done) = 0;
 
-  // A connected stream to that place, ready for the agent protocol. kNotFound: nobody listens
+  // A connected stream to that endpoint, ready for the agent protocol. kNotFound: nobody listens
   // there, or the device is not there; kUnavailable: the server or the device failed, try again.
-  virtual void open(const std::string& serial, const std::string& place, OnOpen done) = 0;
+  virtual void open(const std::string& serial, const std::string& endpoint, OnOpen done) = 0;
 };
 
 }  // namespace collect::attach

@@ -16,8 +16,8 @@ namespace {
 constexpr char kDetached[] = "detached by command";
 
 std::string address_of(const DeviceSource& source, const std::string& serial,
-                       const std::string& place) {
-  return std::string(source.via()) + ":" + serial + ":" + place;
+                       const std::string& endpoint) {
+  return std::string(source.via()) + ":" + serial + ":" + endpoint;
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ void DeviceTable::update(Device& device, const SourceDevice& now) {
   } else if (!now.is_usable && was_usable) {
     withdraw(device, now.reason);
   }
-  tell(device);
+  notify(device);
 }
 
 void DeviceTable::leave(Device& device) {
@@ -112,8 +112,8 @@ void DeviceTable::leave(Device& device) {
     const auto self = weak.lock();
     if (!error && self && !self->is_present) remove(*self);
   });
-  tell(device);
-  remove_if_forgotten(device);
+  notify(device);
+  remove_if_unused(device);
 }
 
 // Nothing on the device is dialled any more; agents that may come back are remembered.
@@ -121,19 +121,20 @@ void DeviceTable::withdraw(Device& device, const std::string& why) {
   ++device.search;
   device.is_searching = false;
   device.timer.cancel();
-  for (auto place = device.places.begin(); place != device.places.end();) {
-    if (place->second.is_attached) {
-      observer_.place_gone(address_of(device.source, device.shown.serial, place->first));
+  for (auto endpoint = device.endpoints.begin(); endpoint != device.endpoints.end();) {
+    if (endpoint->second.is_attached) {
+      observer_.endpoint_gone(address_of(device.source, device.shown.serial, endpoint->first));
     }
-    place->second.is_attached = false;
-    place->second.is_up = false;
-    place->second.status = why;
-    place = place->second.agent.empty() ? device.places.erase(place) : std::next(place);
+    endpoint->second.is_attached = false;
+    endpoint->second.is_up = false;
+    endpoint->second.status = why;
+    endpoint =
+        endpoint->second.agent.empty() ? device.endpoints.erase(endpoint) : std::next(endpoint);
   }
 }
 
-void DeviceTable::remove_if_forgotten(Device& device) {
-  if (!device.is_present && device.places.empty()) remove(device);
+void DeviceTable::remove_if_unused(Device& device) {
+  if (!device.is_present && device.endpoints.empty()) remove(device);
 }
 
 void DeviceTable::remove(Device& device) {
@@ -144,7 +145,7 @@ void DeviceTable::remove(Device& device) {
     const std::lock_guard lock(mutex_);
     views_.erase(key);
   }
-  if (last->told) observer_.device_removed(*last->told);
+  if (last->reported) observer_.device_removed(*last->reported);
 }
 
 // ---- the search
@@ -187,7 +188,7 @@ void DeviceTable::search_now(Device& device) {
                             });
 }
 
-// The places on the device that are dialled whatever a search finds.
+// The endpoints on the device that are dialled whatever a search finds.
 std::vector<std::string> DeviceTable::wanted_on(const Device& device) const {
   const std::string prefix = address_of(device.source, device.shown.serial, "");
   std::vector<std::string> names;
@@ -197,9 +198,9 @@ std::vector<std::string> DeviceTable::wanted_on(const Device& device) const {
   return names;
 }
 
-bool DeviceTable::is_wanted(const Device& device, const std::string& place) const {
+bool DeviceTable::is_wanted(const Device& device, const std::string& endpoint) const {
   const std::vector<std::string> wanted = wanted_on(device);
-  return std::find(wanted.begin(), wanted.end(), place) != wanted.end();
+  return std::find(wanted.begin(), wanted.end(), endpoint) != wanted.end();
 }
 
 void DeviceTable::on_agents(Device& device, Result<std::vector<std::string>> found) {
@@ -210,34 +211,35 @@ void DeviceTable::on_agents(Device& device, Result<std::vector<std::string>> fou
   device.search_fault = found.ok() ? "" : found.error().message;
   if (found.ok()) {
     for (const std::string& name : *found) {
-      Place& place = device.places[name];
-      if (!place.is_attached && !place.is_released) dial(device, name, place);
+      Endpoint& endpoint = device.endpoints[name];
+      if (!endpoint.is_attached && !endpoint.is_released) dial(device, name, endpoint);
     }
     std::vector<std::string> lost;
-    for (const auto& [name, place] : device.places) {
+    for (const auto& [name, endpoint] : device.endpoints) {
       const bool is_there = std::find(found->begin(), found->end(), name) != found->end();
       // A stream that is up knows better than any list.
-      if (!is_there && !place.is_up) lost.push_back(name);
+      if (!is_there && !endpoint.is_up) lost.push_back(name);
     }
-    for (const std::string& name : lost) lose_place(device, name);
+    for (const std::string& name : lost) lose_endpoint(device, name);
   }
   const bool is_fresh = steady_clock::now() < device.fresh_until;
   search_after(device, is_fresh ? kFreshSearchPause : kSearchPause);
-  tell(device);
+  notify(device);
 }
 
-void DeviceTable::dial(Device& device, const std::string& name, Place& place) {
-  place.is_attached = true;
-  place.status = "dialling";
-  observer_.place_found(address_of(device.source, device.shown.serial, name));
+void DeviceTable::dial(Device& device, const std::string& name, Endpoint& endpoint) {
+  endpoint.is_attached = true;
+  endpoint.status = "dialling";
+  observer_.endpoint_found(address_of(device.source, device.shown.serial, name));
 }
 
-void DeviceTable::lose_place(Device& device, const std::string& place) {
-  const auto lost = device.places.find(place);
-  if (lost == device.places.end()) return;
+void DeviceTable::lose_endpoint(Device& device, const std::string& endpoint) {
+  const auto lost = device.endpoints.find(endpoint);
+  if (lost == device.endpoints.end()) return;
   const bool was_attached = lost->second.is_attached;
-  device.places.erase(lost);
-  if (was_attached) observer_.place_gone(address_of(device.source, device.shown.serial, place));
+  device.endpoints.erase(lost);
+  if (was_attached)
+    observer_.endpoint_gone(address_of(device.source, device.shown.serial, endpoint));
 }
 
 // ---- what the observer tells
@@ -246,14 +248,14 @@ DeviceTable::Found DeviceTable::find(const std::string& address) {
   for (const auto& [key, device] : devices_) {
     const std::string prefix = address_of(device->source, key.second, "");
     if (!address.starts_with(prefix)) continue;
-    const std::string place = address.substr(prefix.size());
-    if (device->places.contains(place)) return {device.get(), place};
+    const std::string endpoint = address.substr(prefix.size());
+    if (device->endpoints.contains(endpoint)) return {device.get(), endpoint};
   }
   return {};
 }
 
-// The place may be a new one. Serials hold colons, and so do names of places: of two devices that
-// fit, the longer serial.
+// The endpoint may be a new one. Serials hold colons, and so do names of endpoints: of two devices
+// that fit, the longer serial.
 DeviceTable::Found DeviceTable::find_device(const std::string& address) {
   Found best = find(address);
   if (best.device != nullptr) return best;
@@ -273,32 +275,32 @@ Status DeviceTable::attach(const std::string& address) {
     return Error{Code::kNotFound, address + ": no such device; collectctl devices lists them"};
   }
   Device& device = *found.device;
-  if (found.place.empty()) {
+  if (found.name.empty()) {
     return Error{Code::kInvalidArgument,
                  address +
-                     ": the place on the device is missing; it is attached as adb:SERIAL:NAME"
+                     ": the endpoint on the device is missing; it is attached as adb:SERIAL:NAME"
                      " or usbmux:SERIAL:tcp:PORT"};
   }
   if (!device.is_present || !device.shown.is_usable) {
     return device.is_present ? Error{Code::kUnsupported, address + ": " + device.shown.reason}
                              : Error{Code::kNotFound, address + ": " + kUnplugged};
   }
-  if (!device.places.contains(found.place) && device.places.size() >= kMaxPlaces) {
-    return Error{Code::kLimit,
-                 address + ": more than " + std::to_string(kMaxPlaces) + " places on one device"};
+  if (!device.endpoints.contains(found.name) && device.endpoints.size() >= kMaxEndpoints) {
+    return Error{Code::kLimit, address + ": more than " + std::to_string(kMaxEndpoints) +
+                                   " endpoints on one device"};
   }
-  Place& place = device.places[found.place];
-  place.is_released = false;
-  if (!place.is_attached) dial(device, found.place, place);
-  tell(device);
+  Endpoint& endpoint = device.endpoints[found.name];
+  endpoint.is_released = false;
+  if (!endpoint.is_attached) dial(device, found.name, endpoint);
+  notify(device);
   return {};
 }
 
 Result<std::string> DeviceTable::status_of(const std::string& address) {
   const Found found = find(address);
   if (found.device == nullptr) return Error{Code::kNotFound, address + ": nobody listens there"};
-  const Place& place = found.device->places[found.place];
-  return place.is_up ? "" : place.status;
+  const Endpoint& endpoint = found.device->endpoints[found.name];
+  return endpoint.is_up ? "" : endpoint.status;
 }
 
 void DeviceTable::open(const std::string& address, DeviceSource::OnOpen done) {
@@ -312,27 +314,27 @@ void DeviceTable::open(const std::string& address, DeviceSource::OnOpen done) {
   const std::weak_ptr<Device> weak =
       devices_.at({found.device->source.via(), found.device->shown.serial});
   found.device->source.open(
-      found.device->shown.serial, found.place,
-      [this, weak, place = found.place, done = std::move(done)](Result<Socket> opened) {
+      found.device->shown.serial, found.name,
+      [this, weak, name = found.name, done = std::move(done)](Result<Socket> opened) {
         const auto device = weak.lock();
         const bool is_gone = !opened.ok() && opened.code() == Code::kNotFound;
-        if (device && is_gone && device->places.contains(place) &&
-            !device->places.at(place).is_up && !is_wanted(*device, place)) {
-          lose_place(*device, place);
-          tell(*device);
+        if (device && is_gone && device->endpoints.contains(name) &&
+            !device->endpoints.at(name).is_up && !is_wanted(*device, name)) {
+          lose_endpoint(*device, name);
+          notify(*device);
         }
         done(std::move(opened));
       });
 }
 
-void DeviceTable::report(const std::string& address, PlaceReport report) {
+void DeviceTable::report(const std::string& address, EndpointReport report) {
   const Found found = find(address);
   if (found.device == nullptr) return;
-  Place& place = found.device->places[found.place];
-  if (!place.is_attached) return;
-  place.status = std::move(report.status);
-  place.trouble = report.trouble;
-  tell(*found.device);
+  Endpoint& endpoint = found.device->endpoints[found.name];
+  if (!endpoint.is_attached) return;
+  endpoint.status = std::move(report.status);
+  endpoint.trouble = report.trouble;
+  notify(*found.device);
 }
 
 void DeviceTable::agent_is(const std::string& address, const std::string& agent, bool is_up,
@@ -340,31 +342,31 @@ void DeviceTable::agent_is(const std::string& address, const std::string& agent,
   const Found found = find(address);
   if (found.device == nullptr) return;
   Device& device = *found.device;
-  Place& place = device.places[found.place];
-  if (place.agent != agent && !is_up && !place.agent.empty()) return;  // of one before
-  const bool went_down = place.is_up && !is_up;
-  place.is_up = is_up;
-  place.agent = is_gone ? "" : agent;
-  if (is_up && !place.is_released) {
-    place.status.clear();
-    place.trouble = PlaceReport::Trouble::kNone;
+  Endpoint& endpoint = device.endpoints[found.name];
+  if (endpoint.agent != agent && !is_up && !endpoint.agent.empty()) return;  // of one before
+  const bool went_down = endpoint.is_up && !is_up;
+  endpoint.is_up = is_up;
+  endpoint.agent = is_gone ? "" : agent;
+  if (is_up && !endpoint.is_released) {
+    endpoint.status.clear();
+    endpoint.trouble = EndpointReport::Trouble::kNone;
   }
-  if (is_gone && !place.is_attached && !place.is_released) device.places.erase(found.place);
+  if (is_gone && !endpoint.is_attached && !endpoint.is_released) device.endpoints.erase(found.name);
   if (went_down && device.is_present && device.shown.is_usable) {
     search_soon(device);  // perhaps the program is started again
   }
-  tell(device);
-  remove_if_forgotten(device);
+  notify(device);
+  remove_if_unused(device);
 }
 
 void DeviceTable::release(const std::string& address) {
   const Found found = find(address);
   if (found.device == nullptr) return;
-  Place& place = found.device->places[found.place];
-  place.is_released = true;
-  place.is_attached = false;
-  place.status = kDetached;
-  tell(*found.device);
+  Endpoint& endpoint = found.device->endpoints[found.name];
+  endpoint.is_released = true;
+  endpoint.is_attached = false;
+  endpoint.status = kDetached;
+  notify(*found.device);
 }
 
 }  // namespace collect::attach

@@ -1,5 +1,5 @@
 // Which devices there are, why one can't be used, and which agents on them are attached: what the
-// sources tell, merged, and the search for agents. It opens nothing on its own account: places
+// sources tell, merged, and the search for agents. It opens nothing on its own account: endpoints
 // where an agent listens are named to the observer, who dials them through open() and reports back.
 //
 // Everything runs on the thread of the io_context but devices() and servers(), which anybody may
@@ -29,7 +29,7 @@ using std::chrono::milliseconds;
 inline constexpr milliseconds kFreshSearchPause{500};
 inline constexpr milliseconds kFreshTime{10'000};
 inline constexpr milliseconds kSearchPause{1'500};
-inline constexpr size_t kMaxPlaces = 256;  // of one device: those that were asked for, too
+inline constexpr size_t kMaxEndpoints = 256;  // of one device: those that were asked for, too
 inline constexpr milliseconds kLeastSearchPause{250};  // from one to the next, whoever asks
 
 // How long a device can't be used before the log says so.
@@ -39,18 +39,18 @@ inline constexpr char kUnplugged[] = "the device was unplugged, or its server en
 
 enum class DeviceState : uint8_t { kServing, kNoAgent, kBlocked, kAbsent };
 
-struct PlaceView {
-  std::string place;   // "collect_agent_4711"
+struct EndpointView {
+  std::string name;    // "collect_agent_4711"
   std::string agent;   // as the observer calls it; empty before its hello
   std::string status;  // a sentence: why it can't be used; empty: it is attached
-  bool operator==(const PlaceView&) const = default;
+  bool operator==(const EndpointView&) const = default;
 };
 
 struct DeviceView {
   std::string via;
   SourceDevice device;  // reason and advice are those of the state
   DeviceState state = DeviceState::kNoAgent;
-  std::vector<PlaceView> places;
+  std::vector<EndpointView> endpoints;
   bool operator==(const DeviceView&) const = default;
 };
 
@@ -61,12 +61,12 @@ class DeviceObserver {
   virtual void device_changed(const DeviceView& device, bool is_new) = 0;
   virtual void device_removed(const DeviceView& device) = 0;
   // An agent listens there: dial it until it is gone. "adb:R58M:collect_agent_4711"
-  virtual void place_found(const std::string& address) = 0;
-  virtual void place_gone(const std::string& address) = 0;
+  virtual void endpoint_found(const std::string& address) = 0;
+  virtual void endpoint_gone(const std::string& address) = 0;
 };
 
-// What came of dialling a place.
-struct PlaceReport {
+// What came of dialling an endpoint.
+struct EndpointReport {
   enum class Trouble : uint8_t { kNone, kVersion, kToken, kRefused };
   Trouble trouble = Trouble::kNone;
   std::string status;  // empty: it is up
@@ -75,7 +75,7 @@ struct PlaceReport {
 class DeviceTable {
  public:
   // Agents of a device that was unplugged are shown for `keep_absent`: as long as they may resume.
-  // The places with the addresses of `wanted` are dialled whenever their devices can be used.
+  // The endpoints with the addresses of `wanted` are dialled whenever their devices can be used.
   DeviceTable(asio::io_context& io, std::vector<std::unique_ptr<DeviceSource>> sources,
               milliseconds keep_absent, DeviceObserver& observer,
               std::vector<std::string> wanted = {});
@@ -84,9 +84,9 @@ class DeviceTable {
   void start();
   void stop();
 
-  // As DeviceSource::open, by the address that place_found() named.
+  // As DeviceSource::open, by the address that endpoint_found() named.
   void open(const std::string& address, DeviceSource::OnOpen done);
-  void report(const std::string& address, PlaceReport report);
+  void report(const std::string& address, EndpointReport report);
   // An agent that was dialled there is `agent`, and its links are up or not; is_gone: for good.
   void agent_is(const std::string& address, const std::string& agent, bool is_up, bool is_gone);
   // Somebody detached it: it is left alone until nobody listens there any more.
@@ -104,10 +104,10 @@ class DeviceTable {
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
-  struct Place {
+  struct Endpoint {
     std::string agent;
     std::string status;
-    PlaceReport::Trouble trouble = PlaceReport::Trouble::kNone;
+    EndpointReport::Trouble trouble = EndpointReport::Trouble::kNone;
     bool is_up = false;
     bool is_attached = false;  // the observer dials it
     bool is_released = false;
@@ -117,7 +117,7 @@ class DeviceTable {
     DeviceSource& source;
     SourceDevice shown;
     bool is_present = false;
-    std::map<std::string, Place> places;
+    std::map<std::string, Endpoint> endpoints;
     std::string search_fault;
     asio::steady_timer timer;  // the next search, or the end of an absent device
     asio::steady_timer log_timer;
@@ -125,29 +125,29 @@ class DeviceTable {
     TimePoint searched_at{};
     TimePoint fresh_until{};
     uint64_t search = 0;  // answers to another one are stale
-    std::optional<DeviceView> told;
+    std::optional<DeviceView> reported;
   };
   using Key = std::pair<std::string, std::string>;  // via, serial
   struct Found {
     Device* device = nullptr;
-    std::string place;
+    std::string name;
   };
 
   void on_devices(DeviceSource& source, const std::vector<SourceDevice>& list);
   void update(Device& device, const SourceDevice& now);
   void leave(Device& device);
   void withdraw(Device& device, const std::string& why);
-  void dial(Device& device, const std::string& name, Place& place);
+  void dial(Device& device, const std::string& name, Endpoint& endpoint);
   void search_soon(Device& device);
   void search_after(Device& device, milliseconds pause);
   void search_now(Device& device);
   void on_agents(Device& device, Result<std::vector<std::string>> found);
   std::vector<std::string> wanted_on(const Device& device) const;
-  bool is_wanted(const Device& device, const std::string& place) const;
-  void lose_place(Device& device, const std::string& place);
-  void remove_if_forgotten(Device& device);
+  bool is_wanted(const Device& device, const std::string& endpoint) const;
+  void lose_endpoint(Device& device, const std::string& endpoint);
+  void remove_if_unused(Device& device);
   void remove(Device& device);
-  void tell(Device& device);
+  void notify(Device& device);
   void log_when_true(Device& device, const DeviceView& view);
   DeviceView view_of(const Device& device) const;
   Found find_device(const std::string& address);

@@ -14,11 +14,11 @@ std::string how_to_listen(const std::string& via) {
              : "start an app with the agent in it and COLLECT_LISTEN=tcp:7720-7729";
 }
 
-std::string advice_for(PlaceReport::Trouble trouble) {
+std::string advice_for(EndpointReport::Trouble trouble) {
   switch (trouble) {
-    case PlaceReport::Trouble::kVersion:
+    case EndpointReport::Trouble::kVersion:
       return "take the agent and collectord from the same release";
-    case PlaceReport::Trouble::kToken:
+    case EndpointReport::Trouble::kToken:
       return "give both the same token: token_file here, COLLECT_TOKEN_FILE there";
     default:
       return "COLLECT_LOG=1 makes the agent say more";
@@ -49,14 +49,14 @@ void log_device(const DeviceView& view) {
 
 DeviceView DeviceTable::view_of(const Device& device) const {
   DeviceView view{device.source.via(), device.shown, DeviceState::kNoAgent, {}};
-  const Place* refused = nullptr;
+  const Endpoint* refused = nullptr;
   std::string refused_name;
   bool serves = false;
-  for (const auto& [name, place] : device.places) {
-    view.places.push_back({name, place.agent, place.is_up ? "" : place.status});
-    serves = serves || place.is_up;
-    if (place.trouble != PlaceReport::Trouble::kNone && refused == nullptr) {
-      refused = &place;
+  for (const auto& [name, endpoint] : device.endpoints) {
+    view.endpoints.push_back({name, endpoint.agent, endpoint.is_up ? "" : endpoint.status});
+    serves = serves || endpoint.is_up;
+    if (endpoint.trouble != EndpointReport::Trouble::kNone && refused == nullptr) {
+      refused = &endpoint;
       refused_name = name;
     }
   }
@@ -81,19 +81,19 @@ DeviceView DeviceTable::view_of(const Device& device) const {
   return view;
 }
 
-void DeviceTable::tell(Device& device) {
+void DeviceTable::notify(Device& device) {
   DeviceView view = view_of(device);
-  if (device.told && *device.told == view) return;
-  const bool is_new = !device.told;
-  if (is_new || device.told->state != view.state ||
-      device.told->device.reason != view.device.reason) {
+  if (device.reported && *device.reported == view) return;
+  const bool is_new = !device.reported;
+  if (is_new || device.reported->state != view.state ||
+      device.reported->device.reason != view.device.reason) {
     log_when_true(device, view);
   }
   {
     const std::lock_guard lock(mutex_);
     views_[{view.via, view.device.serial}] = view;
   }
-  device.told = view;
+  device.reported = view;
   observer_.device_changed(view, is_new);
 }
 
@@ -109,8 +109,8 @@ void DeviceTable::log_when_true(Device& device, const DeviceView& view) {
   device.log_timer.expires_after(kBlockedLogPause);
   device.log_timer.async_wait([weak](const std::error_code& error) {
     const auto self = weak.lock();
-    if (!error && self && self->told && self->told->state == DeviceState::kBlocked) {
-      log_device(*self->told);
+    if (!error && self && self->reported && self->reported->state == DeviceState::kBlocked) {
+      log_device(*self->reported);
     }
   });
 }

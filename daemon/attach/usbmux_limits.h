@@ -1,4 +1,4 @@
-// Every limit and pace of the usbmux source, in one place.
+// Every limit and pace of the usbmux source, in one file.
 #pragma once
 
 #include <chrono>

@@ -10,13 +10,16 @@
 #include "daemon/attach/usbmux_watch.h"
 
 namespace collect::attach {
+
+std::string port_endpoint(uint16_t port) {
+  return std::string(kPortPrefix) + std::to_string(port);
+}
+
 namespace {
 
-constexpr std::string_view kPortPlace = "tcp:";
-
-std::optional<uint16_t> port_of(std::string_view place) {
-  if (!place.starts_with(kPortPlace)) return std::nullopt;
-  const std::string_view digits = place.substr(kPortPlace.size());
+std::optional<uint16_t> port_of(std::string_view endpoint) {
+  if (!endpoint.starts_with(kPortPrefix)) return std::nullopt;
+  const std::string_view digits = endpoint.substr(kPortPrefix.size());
   uint16_t port = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
   if (error != std::errc() || end != digits.data() + digits.size() || port == 0) {
@@ -63,11 +66,11 @@ class PortSearch : public std::enable_shared_from_this<PortSearch> {
       return;
     }
     std::sort(found_.begin(), found_.end());
-    std::vector<std::string> places;
+    std::vector<std::string> endpoints;
     for (const uint16_t port : found_) {
-      places.push_back(std::string(kPortPlace) + std::to_string(port));
+      endpoints.push_back(port_endpoint(port));
     }
-    done_(std::move(places));
+    done_(std::move(endpoints));
   }
 
   const std::shared_ptr<UsbmuxOpens> opens_;
@@ -117,12 +120,12 @@ void UsbmuxSource::find_agents(const std::string& serial, OnAgents done) {
   std::make_shared<PortSearch>(opens_, serial, std::move(ids), std::move(done))->start();
 }
 
-void UsbmuxSource::open(const std::string& serial, const std::string& place, OnOpen done) {
-  const std::optional<uint16_t> port = port_of(place);
+void UsbmuxSource::open(const std::string& serial, const std::string& endpoint, OnOpen done) {
+  const std::optional<uint16_t> port = port_of(endpoint);
   if (!port) {
-    opens_->open(serial, {}, 0, [done = std::move(done), place](Result<Socket>) {
+    opens_->open(serial, {}, 0, [done = std::move(done), endpoint](Result<Socket>) {
       done(Error{Code::kInvalidArgument,
-                 "\"" + place + "\" is no place on an iPhone: it is written tcp:7720"});
+                 "\"" + endpoint + "\" is no endpoint on an iPhone: it is written tcp:7720"});
     });
     return;
   }

@@ -1,4 +1,4 @@
-// iPhones and iPads through usbmuxd, spoken to directly. A place is "tcp:7720": a port of the
+// iPhones and iPads through usbmuxd, spoken to directly. An endpoint is "tcp:7720": a port of the
 // device on which an app listens. One socket to usbmuxd watches; each stream has one of its own.
 //
 // The port search makes connections and closes them at once: an agent takes no notice of one that
@@ -7,12 +7,19 @@
 #pragma once
 
 #include <asio/io_context.hpp>
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "daemon/attach/device_source.h"
 #include "daemon/attach/usbmux_address.h"
 
 namespace collect::attach {
+
+// How an endpoint on an iPhone begins, and the whole of one.
+inline constexpr std::string_view kPortPrefix = "tcp:";
+std::string port_endpoint(uint16_t port);
 
 class UsbmuxOpens;
 class UsbmuxWatch;
@@ -26,7 +33,7 @@ class UsbmuxSource final : public DeviceSource {
   void start(OnServer on_server, OnDevices on_devices) override;
   void stop() override;
   void find_agents(const std::string& serial, OnAgents done) override;
-  void open(const std::string& serial, const std::string& place, OnOpen done) override;
+  void open(const std::string& serial, const std::string& endpoint, OnOpen done) override;
 
  private:
   std::vector<uint32_t> ids_of(const std::string& serial) const;

@@ -56,20 +56,20 @@ bool UsbmuxWatch::take(const UsbmuxMessage& message) {
         return false;
       }
       connected_at_ = steady_clock::now();
-      tell_server(true, "");
+      report_server(true, "");
       return true;
     case UsbmuxMessage::Kind::kAttached:
       if (devices_.attached(message.device_id, message.serial, message.connection)) {
-        tell_devices();
+        report_devices();
       } else {
-        tell_server(true, "more than " + std::to_string(kMaxUsbmuxDevices) +
-                              " devices: the others are not shown; unplug some");
+        report_server(true, "more than " + std::to_string(kMaxUsbmuxDevices) +
+                                " devices: the others are not shown; unplug some");
       }
       return true;
     case UsbmuxMessage::Kind::kDetached:
       devices_.detached(message.device_id);
       on_detached_(message.device_id);
-      if (!stopped_) tell_devices();
+      if (!stopped_) report_devices();
       return true;
     case UsbmuxMessage::Kind::kPaired:  // ports of apps need no pairing
     case UsbmuxMessage::Kind::kDevices:
@@ -91,21 +91,21 @@ void UsbmuxWatch::lost(const Error& error) {
     if (!cancelled && !self->stopped_) self->start();
   });
   devices_.clear();
-  tell_devices();
-  if (!stopped_) tell_server(false, error.message);
+  report_devices();
+  if (!stopped_) report_server(false, error.message);
 }
 
-void UsbmuxWatch::tell_server(bool connected, std::string status) {
+void UsbmuxWatch::report_server(bool connected, std::string status) {
   ServerState state{"usbmux", address_.text, connected, std::move(status)};
   if (state == server_) return;
   server_ = state;
   on_server_(state);
 }
 
-void UsbmuxWatch::tell_devices() {
+void UsbmuxWatch::report_devices() {
   std::vector<SourceDevice> list = devices_.list();
-  if (list == devices_told_) return;
-  devices_told_ = list;
+  if (list == devices_reported_) return;
+  devices_reported_ = list;
   on_devices_(list);
 }
 

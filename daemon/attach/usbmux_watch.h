@@ -31,8 +31,8 @@ class UsbmuxWatch : public std::enable_shared_from_this<UsbmuxWatch> {
   void on_message(Result<UsbmuxMessage> message);
   bool take(const UsbmuxMessage& message);  // false: it ended the connection
   void lost(const Error& error);
-  void tell_server(bool connected, std::string status);
-  void tell_devices();
+  void report_server(bool connected, std::string status);
+  void report_devices();
 
   asio::io_context& io_;
   const UsbmuxAddress address_;
@@ -46,7 +46,7 @@ class UsbmuxWatch : public std::enable_shared_from_this<UsbmuxWatch> {
   bool stopped_ = false;
   UsbmuxDevices devices_;
   ServerState server_;  // as it was told last
-  std::vector<SourceDevice> devices_told_;
+  std::vector<SourceDevice> devices_reported_;
 };
 
 }  // namespace collect::attach

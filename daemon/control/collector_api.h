@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "collect/control/v1/control.pb.h"
+#include "daemon/control/methods.h"
 #include "formats/core/result.h"
 
 namespace collect::control {
@@ -31,11 +32,14 @@ class FileReader {
                     std::function<void(Result<std::string>)> done) = 0;
 };
 
-template <class T>
-using Callback = std::function<void(Result<T>)>;
-
 // On whatever thread converts. False: nobody wants it any more; then it is over, kCancelled.
 using ConversionProgress = std::function<bool(uint64_t done_bytes, uint64_t bytes)>;
+
+// Of a watch of calls: messages one at a time, then its end; both on a thread of its own.
+struct CallWatcher {
+  std::function<void(api::CallBatch)> on_batch;
+  std::function<void(const Status&)> on_end;  // ok: the session is sealed, or the time is over
+};
 
 // ArmDetail, StartDetail and StopDetail.
 struct DetailOrder {
@@ -50,6 +54,10 @@ struct DetailOrder {
 class CollectorApi {
  public:
   virtual ~CollectorApi() = default;
+
+  // What takes one request and answers once, by its request: AttachAgentRequest, … SetRulesRequest,
+  // and DetailOrder, which is answered with a std::vector<api::DetailOutcome>.
+  virtual const Methods& methods() const = 0;
 
   // Snapshots: copied under a short lock.
   virtual std::vector<api::Agent> agents(const api::Selector& target) = 0;
@@ -73,40 +81,17 @@ class CollectorApi {
   // Called once for each watch, also for one that has ended; never from inside a callback.
   virtual void unwatch(WatchId id) = 0;
 
-  virtual void attach(const std::string& address, Callback<api::Agent> done) = 0;
-  virtual void detach(const std::string& name, Callback<api::Agent> done) = 0;
-  virtual void start_session(const api::StartSessionRequest& request,
-                             Callback<api::StartSessionResponse> done) = 0;
-  // Answers when the files are sealed.
-  virtual void stop_session(const api::Selector& target,
-                            Callback<api::StopSessionResponse> done) = 0;
-  virtual void manifest(const std::string& name, Callback<api::Manifest> done) = 0;
-  // Every file, without pages.
-  virtual void list_files(const std::string& name, Callback<api::ListFilesResponse> done) = 0;
+  // `request` was checked, and has its defaults. An empty name: the newest that records. Ends with
+  // unwatch_calls(), as above.
+  virtual Result<WatchId> watch_calls(const api::WatchCallsRequest& request,
+                                      CallWatcher watcher) = 0;
+  virtual void unwatch_calls(WatchId id) = 0;
+
   virtual void open_file(const std::string& name, const std::string& path,
                          Callback<std::shared_ptr<FileReader>> done) = 0;
   // Answers when the new session is there, or nothing is left of it.
   virtual void convert_session(const std::string& name, uint32_t atf_version,
                                ConversionProgress progress, Callback<api::ConversionEnd> done) = 0;
-  // Answers when the copy is sealed.
-  virtual void snapshot_session(const std::string& name, Callback<api::Session> done) = 0;
-  virtual void delete_session(const std::string& name,
-                              Callback<api::DeleteSessionResponse> done) = 0;
-  virtual void set_detail(const DetailOrder& order,
-                          Callback<std::vector<api::DetailOutcome>> done) = 0;
-  // `request` was checked.
-  virtual void set_triggers(const api::SetTriggersRequest& request,
-                            Callback<api::SetTriggersResponse> done) = 0;
-  virtual Result<api::GetTriggersResponse> triggers(const api::Selector& target) = 0;
-  virtual void set_function_filter(const api::SetFunctionFilterRequest& request,
-                                   Callback<api::SetFunctionFilterResponse> done) = 0;
-  virtual void annotate(const api::AnnotateRequest& request,
-                        Callback<api::AnnotateResponse> done) = 0;
-  virtual void roll_container(const api::RollContainerRequest& request,
-                              Callback<api::RollContainerResponse> done) = 0;
-  virtual api::Rules rules() = 0;
-  // Answers when they are on disk.
-  virtual void set_rules(const api::Rules& rules, Callback<api::Rules> done) = 0;
 };
 
 }  // namespace collect::control

@@ -53,9 +53,23 @@ void keep_states(std::vector<Item>& items, const Request& request) {
   });
 }
 
-template <class Response>
-Callback<Response> answer_to(std::shared_ptr<UnaryCall<Response>> call) {
-  return [call = std::move(call)](Result<Response> result) { call->answer(std::move(result)); };
+// The page of `all` that the request asks for.
+Result<api::ListThreadsResponse> page_of_threads(const api::ListThreadsResponse& all,
+                                                 const api::ListThreadsRequest& request) {
+  std::vector<std::string> ids;
+  for (const api::AgentThread& thread : all.threads()) {
+    ids.push_back(std::to_string(thread.thread_id()));
+  }
+  const auto page =
+      page_of({ids.begin(), ids.end()}, all.agent(), request.page_size(), request.page_token());
+  if (!page.ok()) return page.error();
+  api::ListThreadsResponse response;
+  response.set_agent(all.agent());
+  for (size_t i = page->begin; i < page->end; ++i) {
+    *response.add_threads() = all.threads(static_cast<int>(i));
+  }
+  response.set_next_page_token(page->next_token);
+  return response;
 }
 
 }  // namespace
@@ -101,29 +115,24 @@ grpc::ServerWriteReactor<api::AgentEvent>* CollectorService::WatchAgents(
 grpc::ServerUnaryReactor* CollectorService::AttachAgent(Context* context,
                                                         const api::AttachAgentRequest* request,
                                                         api::Agent* response) {
-  Status named = check_name("address", request->address());
-  if (named.ok() && request->address().empty()) {
-    named = Error{Code::kInvalidArgument,
-                  "address is empty; say where the agent listens, for example "
-                  "{\"address\": \"127.0.0.1:7720\"} or {\"address\": \"unix:/path\"}"};
-  }
-  if (!named.ok()) return reply(context, named);
-  const auto call = UnaryCall<api::Agent>::open(live_, response);
-  collector_.attach(request->address(), answer_to(call));
-  return call.get();
+  return call(context, check_attach(*request), *request, response);
 }
 
 grpc::ServerUnaryReactor* CollectorService::DetachAgent(Context* context,
                                                         const api::DetachAgentRequest* request,
                                                         api::Agent* response) {
-  Status named = check_name("name", request->name());
-  if (named.ok() && request->name().empty()) {
-    named = Error{Code::kInvalidArgument,
-                  "name is empty; ListAgents gives the names, as in {\"name\": \"agents/1\"}"};
-  }
-  if (!named.ok()) return reply(context, named);
-  const auto call = UnaryCall<api::Agent>::open(live_, response);
-  collector_.detach(request->name(), answer_to(call));
+  return call(context, check_detach(*request), *request, response);
+}
+
+grpc::ServerUnaryReactor* CollectorService::ListThreads(Context* context,
+                                                        const api::ListThreadsRequest* request,
+                                                        api::ListThreadsResponse* response) {
+  if (Status named = check_name("name", request->name()); !named.ok()) return reply(context, named);
+  const auto call = UnaryCall<api::ListThreadsResponse>::open(live_, response);
+  collector_.methods().call<api::ListThreadsResponse>(
+      *request, [call, request = *request](Result<api::ListThreadsResponse> threads) {
+        call->answer(threads.ok() ? page_of_threads(*threads, request) : std::move(threads));
+      });
   return call.get();
 }
 
@@ -208,19 +217,13 @@ grpc::ServerUnaryReactor* CollectorService::get(
 grpc::ServerUnaryReactor* CollectorService::StartSession(Context* context,
                                                          const api::StartSessionRequest* request,
                                                          api::StartSessionResponse* response) {
-  if (Status sound = check_start(*request); !sound.ok()) return reply(context, sound);
-  const auto call = UnaryCall<api::StartSessionResponse>::open(live_, response);
-  collector_.start_session(*request, answer_to(call));
-  return call.get();
+  return call(context, check_start(*request), *request, response);
 }
 
 grpc::ServerUnaryReactor* CollectorService::StopSession(Context* context,
                                                         const api::StopSessionRequest* request,
                                                         api::StopSessionResponse* response) {
-  if (Status sound = check_selector(request->target()); !sound.ok()) return reply(context, sound);
-  const auto call = UnaryCall<api::StopSessionResponse>::open(live_, response);
-  collector_.stop_session(request->target(), answer_to(call));
-  return call.get();
+  return call(context, check_selector(request->target()), *request, response);
 }
 
 grpc::ServerWriteReactor<api::Session>* CollectorService::WatchSession(
@@ -264,12 +267,7 @@ grpc::ServerWriteReactor<api::Session>* CollectorService::WatchSession(
 grpc::ServerUnaryReactor* CollectorService::GetManifest(Context* context,
                                                         const api::GetManifestRequest* request,
                                                         api::Manifest* response) {
-  if (Status named = check_name("name", request->name()); !named.ok()) {
-    return reply(context, named);
-  }
-  const auto call = UnaryCall<api::Manifest>::open(live_, response);
-  collector_.manifest(request->name(), answer_to(call));
-  return call.get();
+  return call(context, check_name("name", request->name()), *request, response);
 }
 
 template <class Response>
@@ -278,15 +276,16 @@ grpc::ServerUnaryReactor* CollectorService::set_detail(Context* context,
                                                        Response* response) {
   if (!order.ok()) return reply(context, order.error());
   const auto call = UnaryCall<Response>::open(live_, response);
-  collector_.set_detail(*order, [call](Result<std::vector<api::DetailOutcome>> outcomes) {
-    if (!outcomes.ok()) {
-      call->answer(outcomes.error());
-      return;
-    }
-    Response all;
-    for (api::DetailOutcome& outcome : *outcomes) *all.add_outcomes() = std::move(outcome);
-    call->answer(std::move(all));
-  });
+  collector_.methods().call<std::vector<api::DetailOutcome>>(
+      *order, [call](Result<std::vector<api::DetailOutcome>> outcomes) {
+        if (!outcomes.ok()) {
+          call->answer(outcomes.error());
+          return;
+        }
+        Response all;
+        for (api::DetailOutcome& outcome : *outcomes) *all.add_outcomes() = std::move(outcome);
+        call->answer(std::move(all));
+      });
   return call.get();
 }
 
@@ -311,64 +310,43 @@ grpc::ServerUnaryReactor* CollectorService::StopDetail(Context* context,
 grpc::ServerUnaryReactor* CollectorService::SetTriggers(Context* context,
                                                         const api::SetTriggersRequest* request,
                                                         api::SetTriggersResponse* response) {
-  if (Status sound = check_triggers(*request); !sound.ok()) return reply(context, sound);
-  const auto call = UnaryCall<api::SetTriggersResponse>::open(live_, response);
-  collector_.set_triggers(*request, answer_to(call));
-  return call.get();
+  return call(context, check_triggers(*request), *request, response);
 }
 
 grpc::ServerUnaryReactor* CollectorService::GetTriggers(Context* context,
                                                         const api::GetTriggersRequest* request,
                                                         api::GetTriggersResponse* response) {
-  if (Status sound = check_selector(request->target()); !sound.ok()) return reply(context, sound);
-  Result<api::GetTriggersResponse> triggers = collector_.triggers(request->target());
-  if (!triggers.ok()) return reply(context, triggers.error());
-  *response = std::move(*triggers);
-  return reply(context, {});
+  return call(context, check_selector(request->target()), *request, response);
 }
 
 grpc::ServerUnaryReactor* CollectorService::SetFunctionFilter(
     Context* context, const api::SetFunctionFilterRequest* request,
     api::SetFunctionFilterResponse* response) {
-  if (Status sound = check_function_filter(*request); !sound.ok()) return reply(context, sound);
-  const auto call = UnaryCall<api::SetFunctionFilterResponse>::open(live_, response);
-  collector_.set_function_filter(*request, answer_to(call));
-  return call.get();
+  return call(context, check_function_filter(*request), *request, response);
 }
 
 grpc::ServerUnaryReactor* CollectorService::Annotate(Context* context,
                                                      const api::AnnotateRequest* request,
                                                      api::AnnotateResponse* response) {
-  if (Status sound = check_annotation(*request); !sound.ok()) return reply(context, sound);
-  const auto call = UnaryCall<api::AnnotateResponse>::open(live_, response);
-  collector_.annotate(*request, answer_to(call));
-  return call.get();
+  return call(context, check_annotation(*request), *request, response);
 }
 
 grpc::ServerUnaryReactor* CollectorService::RollContainer(Context* context,
                                                           const api::RollContainerRequest* request,
                                                           api::RollContainerResponse* response) {
-  if (Status sound = check_selector(request->target()); !sound.ok()) return reply(context, sound);
-  const auto call = UnaryCall<api::RollContainerResponse>::open(live_, response);
-  collector_.roll_container(*request, answer_to(call));
-  return call.get();
+  return call(context, check_selector(request->target()), *request, response);
 }
 
 grpc::ServerUnaryReactor* CollectorService::SetRules(Context* context,
                                                      const api::SetRulesRequest* request,
                                                      api::Rules* response) {
-  if (Status sound = check_rules(*request); !sound.ok()) return reply(context, sound);
-  const auto call = UnaryCall<api::Rules>::open(live_, response);
-  api::Rules rules;
-  *rules.mutable_rules() = request->rules();
-  collector_.set_rules(rules, answer_to(call));
-  return call.get();
+  return call(context, check_rules(*request), *request, response);
 }
 
-grpc::ServerUnaryReactor* CollectorService::GetRules(Context* context, const api::GetRulesRequest*,
+grpc::ServerUnaryReactor* CollectorService::GetRules(Context* context,
+                                                     const api::GetRulesRequest* request,
                                                      api::Rules* response) {
-  *response = collector_.rules();
-  return reply(context, {});
+  return call(context, Status(), *request, response);
 }
 
 grpc::ServerUnaryReactor* CollectorService::GetStats(Context* context, const api::GetStatsRequest*,

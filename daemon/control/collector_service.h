@@ -26,6 +26,7 @@ class CollectorService final : public api::Collector::CallbackService {
   Unary* GetDevice(Context*, const api::GetDeviceRequest*, api::Device*) override;
   Unary* AttachAgent(Context*, const api::AttachAgentRequest*, api::Agent*) override;
   Unary* DetachAgent(Context*, const api::DetachAgentRequest*, api::Agent*) override;
+  Unary* ListThreads(Context*, const api::ListThreadsRequest*, api::ListThreadsResponse*) override;
   Unary* ListDevices(Context*, const api::ListDevicesRequest*, api::ListDevicesResponse*) override;
   grpc::ServerWriteReactor<api::DeviceEvent>* WatchDevices(
       Context*, const api::WatchDevicesRequest*) override;
@@ -37,6 +38,8 @@ class CollectorService final : public api::Collector::CallbackService {
   Unary* StopSession(Context*, const api::StopSessionRequest*, api::StopSessionResponse*) override;
   grpc::ServerWriteReactor<api::Session>* WatchSession(Context*,
                                                        const api::WatchSessionRequest*) override;
+  grpc::ServerWriteReactor<api::CallBatch>* WatchCalls(Context*,
+                                                       const api::WatchCallsRequest*) override;
   Unary* GetManifest(Context*, const api::GetManifestRequest*, api::Manifest*) override;
   Unary* ListFiles(Context*, const api::ListFilesRequest*, api::ListFilesResponse*) override;
   grpc::ServerWriteReactor<api::FileChunk>* DownloadFile(Context*,
@@ -60,6 +63,15 @@ class CollectorService final : public api::Collector::CallbackService {
   Unary* GetRules(Context*, const api::GetRulesRequest*, api::Rules*) override;
   Unary* GetStats(Context*, const api::GetStatsRequest*, api::Stats*) override;
 
+  // Has it carried out by whoever serves it (methods.h), if it was checked and found sound.
+  template <class Request, class Response>
+  Unary* call(Context* context, const Status& checked, const Request& request, Response* response) {
+    if (!checked.ok()) return reply(context, checked);
+    const auto call = UnaryCall<Response>::open(live_, response);
+    collector_.methods().template call<Response>(
+        request, [call](Result<Response> result) { call->answer(std::move(result)); });
+    return call.get();
+  }
   template <class Response>
   Unary* set_detail(Context* context, const Result<DetailOrder>& order, Response* response);
   template <class Resource>

@@ -18,6 +18,7 @@
 namespace collect::control {
 namespace {
 
+constexpr std::chrono::milliseconds kGoodbyeTime{50};  // for answers that are on their way
 constexpr int kMaxMetadataBytes = 16 * 1024;
 constexpr int kHandshakeMs = 5'000;  // TLS and the first frames of HTTP/2
 constexpr int kMaxIdleMs = 60'000;   // a connection without a call
@@ -71,6 +72,11 @@ void LiveCalls::end_watches() {
     for (auto& [id, end] : watches_) ends.push_back(end);
   }
   for (const EndWatch& end : ends) end();
+}
+
+void LiveCalls::wait_until_idle(std::chrono::milliseconds bound) {
+  std::unique_lock lock(mutex_);
+  idle_.wait_for(lock, bound, [this] { return calls_ == 0; });
 }
 
 void LiveCalls::wait_until_idle() {
@@ -199,7 +205,10 @@ void ControlServer::shutdown(std::chrono::milliseconds deadline) {
   // gRPC would cancel the watches only when the deadline has passed.
   state_->live->end_watches();
   state_->listener->stop_accepting();
-  state_->server->Shutdown(std::chrono::system_clock::now() + deadline);
+  // gRPC waits until all connections are closed, and clients without a call close theirs only when
+  // they are asked for something. So the calls are waited for here, and hardly anything there.
+  state_->live->wait_until_idle(deadline);
+  state_->server->Shutdown(std::chrono::system_clock::now() + kGoodbyeTime);
   state_->server->Wait();
   state_->live->wait_until_idle();
   state_->server.reset();

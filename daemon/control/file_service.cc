@@ -45,8 +45,8 @@ grpc::ServerUnaryReactor* CollectorService::ListFiles(Context* context,
     return reply(context, named);
   }
   const auto call = UnaryCall<api::ListFilesResponse>::open(live_, response);
-  collector_.list_files(
-      request->name(), [call, request = *request](Result<api::ListFilesResponse> files) {
+  collector_.methods().call<api::ListFilesResponse>(
+      *request, [call, request = *request](Result<api::ListFilesResponse> files) {
         call->answer(files.ok() ? page_of_files(std::move(*files), request) : std::move(files));
       });
   return call.get();
@@ -120,29 +120,13 @@ grpc::ServerWriteReactor<api::ConvertSessionProgress>* CollectorService::Convert
 
 grpc::ServerUnaryReactor* CollectorService::SnapshotSession(
     Context* context, const api::SnapshotSessionRequest* request, api::Session* response) {
-  if (Status named = check_name("name", request->name()); !named.ok()) return reply(context, named);
-  const auto call = UnaryCall<api::Session>::open(live_, response);
-  collector_.snapshot_session(request->name(), [call](Result<api::Session> snapshot) {
-    call->answer(std::move(snapshot));
-  });
-  return call.get();
+  return call(context, check_name("name", request->name()), *request, response);
 }
 
 grpc::ServerUnaryReactor* CollectorService::DeleteSession(Context* context,
                                                           const api::DeleteSessionRequest* request,
                                                           api::DeleteSessionResponse* response) {
-  Status named = check_name("name", request->name());
-  if (named.ok() && request->name().empty()) {
-    named = Error{Code::kInvalidArgument,
-                  "name is empty; ListSessions gives the names, as in "
-                  "{\"name\": \"sessions/session_20260131_235959/pid_4711\"}"};
-  }
-  if (!named.ok()) return reply(context, named);
-  const auto call = UnaryCall<api::DeleteSessionResponse>::open(live_, response);
-  collector_.delete_session(request->name(), [call](Result<api::DeleteSessionResponse> removed) {
-    call->answer(std::move(removed));
-  });
-  return call.get();
+  return call(context, check_delete(*request), *request, response);
 }
 
 }  // namespace collect::control

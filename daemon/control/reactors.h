@@ -10,6 +10,7 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -47,6 +48,8 @@ class LiveCalls {
 
   bool closing() const;
   void end_watches();  // and admits no new ones
+  // Until every call has ended; at most so long.
+  void wait_until_idle(std::chrono::milliseconds bound);
   void wait_until_idle();
 
  private:

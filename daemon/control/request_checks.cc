@@ -118,6 +118,25 @@ Status check_selector(const v1::Selector& target) {
   return check_name("target.any", target.any());
 }
 
+Status check_attach(const v1::AttachAgentRequest& request) {
+  if (!request.address().empty()) return check_name("address", request.address());
+  return invalid(
+      "address is empty; say where the agent listens, for example "
+      "{\"address\": \"127.0.0.1:7720\"} or {\"address\": \"unix:/path\"}");
+}
+
+Status check_detach(const v1::DetachAgentRequest& request) {
+  if (!request.name().empty()) return check_name("name", request.name());
+  return invalid("name is empty; ListAgents gives the names, as in {\"name\": \"agents/1\"}");
+}
+
+Status check_delete(const v1::DeleteSessionRequest& request) {
+  if (!request.name().empty()) return check_name("name", request.name());
+  return invalid(
+      "name is empty; ListSessions gives the names, as in "
+      "{\"name\": \"sessions/session_20260131_235959/pid_4711\"}");
+}
+
 Result<DetailOrder> detail_order(const v1::ArmDetailRequest& request) {
   return order_of(v1::DETAIL_MODE_ARMED, request, request.functions());
 }
@@ -220,15 +239,43 @@ Status check_conversion(const v1::ConvertSessionRequest& request) {
                  "; write 1 or 2, as in {\"atf_version\": 1}");
 }
 
-Result<uint32_t> watch_interval_ms(const v1::WatchSessionRequest& request) {
-  if (!request.has_interval()) return kDefaultWatchIntervalMs;
-  const google::protobuf::Duration& interval = request.interval();
+namespace {
+
+Result<uint32_t> interval_ms(const google::protobuf::Duration& interval, uint32_t least,
+                             uint32_t most) {
   if (interval.seconds() < 0 || interval.nanos() < 0 || interval.nanos() >= kNanosPerSecond) {
     return invalid("interval must not be negative; write seconds, for example \"0.5s\"");
   }
-  const int64_t seconds = std::min<int64_t>(interval.seconds(), kMaxWatchIntervalMs / 1000);
+  const int64_t seconds = std::min<int64_t>(interval.seconds(), most / 1000);
   const int64_t ms = seconds * 1000 + interval.nanos() / 1'000'000;
-  return static_cast<uint32_t>(std::clamp<int64_t>(ms, kMinWatchIntervalMs, kMaxWatchIntervalMs));
+  return static_cast<uint32_t>(std::clamp<int64_t>(ms, least, most));
+}
+
+}  // namespace
+
+Result<uint32_t> watch_interval_ms(const v1::WatchSessionRequest& request) {
+  if (!request.has_interval()) return kDefaultWatchIntervalMs;
+  return interval_ms(request.interval(), kMinWatchIntervalMs, kMaxWatchIntervalMs);
+}
+
+Result<v1::WatchCallsRequest> checked_calls(const v1::WatchCallsRequest& request) {
+  COLLECT_TRY(check_name("name", request.name()));
+  COLLECT_TRY(check_words("functions", request.functions(), kFunctionAdvice));
+  COLLECT_TRY(check_words("threads", request.threads(), kThreadAdvice));
+  COLLECT_TRY(check_duration("least_duration", request.least_duration()));
+  COLLECT_TRY(check_duration("duration", request.duration()));
+  uint32_t between_ms = kDefaultWatchIntervalMs;
+  if (request.has_interval()) {
+    const auto wanted = interval_ms(request.interval(), kMinCallsIntervalMs, kMaxCallsIntervalMs);
+    if (!wanted.ok()) return wanted.error();
+    between_ms = *wanted;
+  }
+  v1::WatchCallsRequest checked = request;
+  checked.mutable_interval()->set_seconds(between_ms / 1000);
+  checked.mutable_interval()->set_nanos(static_cast<int32_t>(between_ms % 1000 * 1'000'000));
+  checked.set_max_calls(request.max_calls() == 0 ? kDefaultMaxCalls
+                                                 : std::min(request.max_calls(), kMostMaxCalls));
+  return checked;
 }
 
 }  // namespace collect::control

@@ -26,12 +26,19 @@ inline constexpr int64_t kMaxDetailSeconds = 7 * 24 * 3600;  // duration and pre
 inline constexpr uint32_t kDefaultWatchIntervalMs = 1000;
 inline constexpr uint32_t kMinWatchIntervalMs = 50;  // shorter wishes get this
 inline constexpr uint32_t kMaxWatchIntervalMs = 3600 * 1000;
+inline constexpr uint32_t kMinCallsIntervalMs = 100;
+inline constexpr uint32_t kMaxCallsIntervalMs = 60 * 1000;
+inline constexpr uint32_t kDefaultMaxCalls = 100;
+inline constexpr uint32_t kMostMaxCalls = 1000;
 
 // `field` is the request's field for the message. Names are printable text of bounded length.
 Status check_name(std::string_view field, const std::string& name);
 // `duration` was checked.
 uint64_t nanoseconds_of(const google::protobuf::Duration& duration);
 Status check_selector(const v1::Selector& target);
+Status check_attach(const v1::AttachAgentRequest& request);
+Status check_detach(const v1::DetachAgentRequest& request);
+Status check_delete(const v1::DeleteSessionRequest& request);
 Result<DetailOrder> detail_order(const v1::ArmDetailRequest& request);
 Result<DetailOrder> detail_order(const v1::StartDetailRequest& request);
 Result<DetailOrder> detail_order(const v1::StopDetailRequest& request);
@@ -41,6 +48,8 @@ Status check_start(const v1::StartSessionRequest& request);
 Status check_rules(const v1::SetRulesRequest& request);
 Status check_annotation(const v1::AnnotateRequest& request);
 Status check_conversion(const v1::ConvertSessionRequest& request);
+// Puts in the defaults, and limits in the place of what is beyond them.
+Result<v1::WatchCallsRequest> checked_calls(const v1::WatchCallsRequest& request);
 Result<uint32_t> watch_interval_ms(const v1::WatchSessionRequest& request);
 
 }  // namespace collect::control

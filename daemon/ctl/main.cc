@@ -11,13 +11,14 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/ctl/client.h"
-#include "daemon/ctl/command_line.h"
-#include "daemon/ctl/json.h"
-#include "daemon/ctl/leftovers.h"
-#include "daemon/ctl/terminal.h"
-#include "daemon/ctl/text.h"
+#include "daemon/ctl/command_line/command_line.h"
+#include "daemon/ctl/online/client.h"
+#include "daemon/ctl/online/text.h"
+#include "daemon/ctl/terminal/json.h"
+#include "daemon/ctl/terminal/terminal.h"
 #include "formats/core/nearest_word.h"
+#include "formats/core/version.h"
+#include "storage/leftovers.h"
 #include "storage/standard_output.h"
 #include "storage/standard_streams.h"
 
@@ -86,6 +87,7 @@ CLI::App* add_run(CLI::App& app, Line& line) {
       ->type_name("DRAIN")
       ->check(CLI::IsMember({"thread", "process"}));
   add_recording_options(*command, run.agent);
+  add_dynamic(*command, run.dynamic);
   command->add_flag("--no-follow", run.program_only,
                     "Record only the program, not the processes that it starts");
   command->add_flag("--web", run.web,
@@ -141,10 +143,11 @@ bool takes_next(const CLI::App* command, const std::string& argument) {
   return option != nullptr && option->get_items_expected_max() > 0;
 }
 
-// Takes `run`'s program and its arguments off the line: they are not ours to parse. Returns what
-// is left for CLI11.
-std::vector<std::string> split_off_program(const CLI::App& app, const CLI::App* run, int argc,
-                                           char** argv, Line& line) {
+// Takes the program of `run` or `conformance` and its arguments off the line: they are not ours to
+// parse. Returns what is left for CLI11.
+std::vector<std::string> split_off_program(const CLI::App& app, const CLI::App* run,
+                                           const CLI::App* conformance, int argc, char** argv,
+                                           Line& line) {
   std::vector<std::string> ours;
   const CLI::App* command = &app;
   for (int i = 1; i < argc; ++i) {
@@ -153,9 +156,15 @@ std::vector<std::string> split_off_program(const CLI::App& app, const CLI::App* 
       line.run.command.assign(argv + i + (argument == "--" ? 1 : 0), argv + argc);
       return ours;
     }
+    if (command == conformance && argument == "--") {
+      line.conformance.program.assign(argv + i + 1, argv + argc);
+      return ours;
+    }
     ours.push_back(argument);
     if (command == &app && !argument.starts_with("-")) {
-      command = argument == "run" ? run : nullptr;  // of another command all is ours
+      command = nullptr;  // of another command all is ours
+      if (argument == "run") command = run;
+      if (argument == "conformance") command = conformance;
     } else if (command != nullptr && takes_next(command, argument) && i + 1 < argc) {
       ours.emplace_back(argv[++i]);
     }
@@ -251,18 +260,20 @@ int parse_and_run(int argc, char** argv) {
   Line line;
   CLI::App app(kSummary, "collectctl");
   app.set_help_flag("-h,--help", "Print this help");
-  app.set_version_flag("-V,--version", std::string("collectctl ") + COLLECT_VERSION);
+  app.set_version_flag("-V,--version", std::string("collectctl ") + kVersion);
   add_control(app, line.control);
   app.add_flag("--json", line.json, "Print JSON instead of tables");
   app.require_subcommand(1);
   app.footer(kFooter);
   CLI::App* run = add_run(app, line);
+  add_attach_commands(app, line);
   add_android_commands(app, line);
   add_ios_commands(app, line);
   add_doctor(app, line);
+  CLI::App* conformance = add_conformance(app, line);
   add_online_commands(app, line);
   add_file_commands(app, line);
-  std::vector<std::string> arguments = split_off_program(app, run, argc, argv, line);
+  std::vector<std::string> arguments = split_off_program(app, run, conformance, argc, argv, line);
   if (!arguments.empty() && arguments.front() == "help") {  // help COMMAND is COMMAND --help
     arguments.erase(arguments.begin());
     arguments.emplace_back("--help");
@@ -290,7 +301,7 @@ int parse_and_run(int argc, char** argv) {
   if (!line.takes_signals) {
     // A reader that goes away ends our output, not the process; a traced program keeps the default.
     std::signal(SIGPIPE, SIG_IGN);
-    remove_leftovers_on_signals();
+    storage::remove_leftovers_on_signals();
   }
   return line.command();
 }

@@ -174,14 +174,14 @@ void Acceptor::on_accepted(Socket socket) {
     return;
   }
   const principal::Principal owner = link->principal();
-  const auto waiter = HelloWaiter::wait(
+  const auto reader = HandshakeReader::wait(
       core_, std::move(link), on_hello_, [](const std::string&, wire::RefuseCode) {}, on_feed_);
-  const auto waits = waiter.lock();
+  const auto waits = reader.lock();
   if (!waits) return;
-  waits->hold(strangers_->admit(
+  waits->hold(pending_->admit(
       origin,
-      [waiter](const std::string& reason) {
-        if (const auto late = waiter.lock()) late->give_way(reason);
+      [reader](const std::string& reason) {
+        if (const auto late = reader.lock()) late->evict(reason);
       },
       owner));
 }
@@ -197,11 +197,11 @@ Status Acceptor::admit(Link& link) {
       principal::Lease(account, Resource::kDescriptors));
   auto& [connection, descriptor] = *leases;
   Status taken = connection.grow(1);
-  if (!taken.ok() && strangers_->make_room_of(link.principal(), taken.error().message)) {
+  if (!taken.ok() && pending_->evict_oldest_of(link.principal(), taken.error().message)) {
     taken = connection.grow(1);
   }
   if (!taken.ok() && account->used(Resource::kConnections) < kLeastConnections) {
-    strangers_->make_room(taken.error().message);
+    pending_->evict_oldest(taken.error().message);
     taken = connection.grow(1);
   }
   if (!taken.ok()) return taken;

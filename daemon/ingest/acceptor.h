@@ -9,16 +9,16 @@
 #include <string>
 
 #include "daemon/ingest/descriptors.h"
-#include "daemon/ingest/hello_waiter.h"
-#include "daemon/ingest/strangers.h"
+#include "daemon/ingest/handshake_reader.h"
+#include "daemon/ingest/pending_connections.h"
 #include "daemon/principal/peer_user.h"
 
 namespace collect::ingest {
 
 class Acceptor : public std::enable_shared_from_this<Acceptor> {
  public:
-  using OnHello = HelloWaiter::OnHello;
-  using OnFeed = HelloWaiter::OnFeed;
+  using OnHello = HandshakeReader::OnHello;
+  using OnFeed = HandshakeReader::OnFeed;
 
   Acceptor(IngestCore& core, asio::io_context& io, OnHello on_hello, OnFeed on_feed);
   ~Acceptor();
@@ -55,7 +55,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   std::string address_;
   bool is_tcp_ = true;     // within TLS, where it is configured
   std::string unix_path_;  // to be removed at the end
-  const std::shared_ptr<Strangers> strangers_ = std::make_shared<Strangers>();
+  const std::shared_ptr<PendingConnections> pending_ = std::make_shared<PendingConnections>();
   const std::shared_ptr<OriginCounts> origins_ = std::make_shared<OriginCounts>();
   const std::shared_ptr<std::atomic<uint32_t>> lingering_ =
       std::make_shared<std::atomic<uint32_t>>(0);

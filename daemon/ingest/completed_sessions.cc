@@ -3,7 +3,7 @@
 namespace collect::ingest {
 
 void CompletedSessions::add(const ProcessId& process, uint32_t recording,
-                            const storage::SessionPlace& place) {
+                            const storage::SessionPath& place) {
   if (recording == 0) return;  // no agent's: nobody repeats it
   const std::lock_guard lock(mutex_);
   const Key key{process, recording};

@@ -31,26 +31,27 @@ Status check_access(const std::string& address, const std::string& token, const 
 
 }  // namespace
 
-void RememberedProcesses::add(const ProcessId& id) {
+void RecentProcesses::add(const ProcessId& id) {
   std::lock_guard lock(mutex_);
   if (!ids_.insert(id).second) return;
   order_.push_back(id);
-  if (order_.size() <= kMaxRememberedProcesses) return;
+  if (order_.size() <= kMaxRecentProcesses) return;
   ids_.erase(order_.front());
   order_.pop_front();
 }
 
-void RememberedProcesses::remove(const ProcessId& id) {
+void RecentProcesses::remove(const ProcessId& id) {
   std::lock_guard lock(mutex_);
   if (ids_.erase(id) != 0) order_.erase(std::find(order_.begin(), order_.end(), id));
 }
 
-bool RememberedProcesses::holds(const ProcessId& id) const {
+bool RecentProcesses::holds(const ProcessId& id) const {
   std::lock_guard lock(mutex_);
   return ids_.contains(id);
 }
 
-std::string LineLimit::admit(const std::string& line, std::chrono::steady_clock::time_point now) {
+std::string LogRateLimiter::admit(const std::string& line,
+                                  std::chrono::steady_clock::time_point now) {
   std::lock_guard lock(mutex_);
   if (lines_ == 0 || now - period_start_ > kRefusalLogPeriod) {
     period_start_ = now;
@@ -72,10 +73,10 @@ IngestCore::IngestCore(IngestOptions given, storage::Fs& file_system, IngestObse
       fs(file_system),
       observer(watcher),
       budget(budget_limits(options)),
-      buffers(std::make_shared<BufferPool>(kMaxReadBuffers)),
-      writers(threads_or(options.writer_threads, kMaxWriterThreads)),
-      pipe_world{&writers, &fs, &options.storage, &counters, &completed, options.queue_bytes,
-                 &watcher},
+      data_threads("data", threads_or(options.data_threads, kMaxDataThreads), kMaxStuckDataThreads),
+      seal_threads("sealer", 1, kMaxSealThreads),
+      queue_dependencies{
+          &data_threads, &seal_threads, {&fs, &options.storage, &counters, &completed, &watcher}},
       token_(options.token),
       tls_(options.tls) {}
 
@@ -104,7 +105,7 @@ Status IngestCore::guard(const std::string& address) {
   return {};
 }
 
-SessionPipe::OnReport IngestCore::late_seal(SessionSnapshot shown) {
+SessionQueue::OnReport IngestCore::late_seal(SessionSnapshot shown) {
   return [this, before = std::move(shown)](const SessionReport& report) {
     if (!report.sealed) return;
     SessionSnapshot now = before;
@@ -117,6 +118,11 @@ SessionPipe::OnReport IngestCore::late_seal(SessionSnapshot shown) {
     observer.session_changed(now);
     spdlog::info("{} is sealed, now that there is room: {}", now.name, now.status);
   };
+}
+
+void IngestCore::stop_threads() {
+  data_threads.stop();
+  seal_threads.stop();
 }
 
 void IngestCore::refused(const std::string& peer, const std::string& reason) {

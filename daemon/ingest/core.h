@@ -9,18 +9,18 @@
 #include <set>
 #include <string>
 
-#include "daemon/ingest/buffer_pool.h"
 #include "daemon/ingest/completed_sessions.h"
+#include "daemon/ingest/lane_buffers.h"
 #include "daemon/ingest/options.h"
-#include "daemon/ingest/session_pipe.h"
+#include "daemon/ingest/session_queue.h"
 #include "daemon/ingest/snapshot.h"
-#include "daemon/ingest/writer_pool.h"
+#include "daemon/ingest/work_threads.h"
 #include "daemon/principal/budget.h"
 
 namespace collect::ingest {
 
 // The last few process ids of a kind; the oldest is forgotten first.
-class RememberedProcesses {
+class RecentProcesses {
  public:
   void add(const ProcessId& id);
   void remove(const ProcessId& id);
@@ -33,7 +33,7 @@ class RememberedProcesses {
 };
 
 // Lets a bounded number of log lines through in each period and counts the rest.
-class LineLimit {
+class LogRateLimiter {
  public:
   // Empty: not this one. Else the line, with what was left out before it.
   std::string admit(const std::string& line,
@@ -54,16 +54,17 @@ struct IngestCore {
   IngestObserver& observer;
   IngestCounters counters;
   principal::Budget budget;
-  const std::shared_ptr<BufferPool> buffers;
+  LaneBuffers lane_buffers;
   CompletedSessions completed;
-  WriterPool writers;
-  const SessionPipe::World pipe_world;
+  WorkThreads data_threads;
+  WorkThreads seal_threads;
+  const SessionQueue::Dependencies queue_dependencies;
   std::atomic<AgentId> next_agent_id{1};
   std::atomic<uint32_t> feeds{0};          // connected
   std::atomic<uint64_t> live_sessions{0};  // not sealed yet
   std::atomic<bool> stopping{false};
-  RememberedProcesses detached;
-  LineLimit refusal_lines;
+  RecentProcesses detached;
+  LogRateLimiter refusal_lines;
 
   std::string token() const;
   std::shared_ptr<const TlsContext> tls() const;
@@ -73,8 +74,10 @@ struct IngestCore {
   // Others than this machine can connect: from now on nothing is taken back of what they must show.
   // kInvalidArgument when that is not enough; `address` is for the sentence.
   Status guard(const std::string& address);
-  // For a session whose seal was held up, and that is nobody's any more: shows what became of it.
-  SessionPipe::OnReport late_seal(SessionSnapshot shown);
+  // For a session whose seal was deferred, and that is nobody's any more: shows what became of it.
+  SessionQueue::OnReport late_seal(SessionSnapshot shown);
+  // Nothing is stored or sealed any more: before the io threads go, which are told of it.
+  void stop_threads();
   // Logs and counts a connection that was turned away.
   void refused(const std::string& peer, const std::string& reason);
 

@@ -55,7 +55,6 @@ principal::BudgetLimits budget_limits(const IngestOptions& options) {
   limits[Resource::kSessions] = {options.max_sessions, kLeastSessions, "max_unsealed_sessions"};
   limits[Resource::kMemory] = {options.accounted_memory, kLeastMemory, "max_memory_bytes"};
   limits[Resource::kInodes] = {options.unsealed_files, kLeastFiles, "max_unsealed_files"};
-  limits[Resource::kQueued] = {options.queued_bytes, kLeastQueuedBytes, "max_queued_bytes"};
   limits.stream_opens = {options.stream_opens_per_second, options.stream_opens_at_once};
   limits.manifest_bytes = {kManifestBytesPerSecond, kManifestBytesAtOnce};
   return limits;

@@ -103,7 +103,7 @@ void DialTarget::greet(std::shared_ptr<Link> link) {
   dial.set_max_version(wire::kProtocolVersion);
   dial.set_collector(core_.options.version);
   link->send(wire::FrameType::kDial, dial);
-  HelloWaiter::wait(
+  HandshakeReader::wait(
       core_, std::move(link),
       [self = shared_from_this(), attempt = attempt_](std::shared_ptr<Link> checked,
                                                       const CheckedHello& hello) {

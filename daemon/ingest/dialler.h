@@ -2,8 +2,8 @@
 // plain `adb forward` or `iproxy` accepts here and ends when no app listens behind it: an end
 // before the hello means "no agent there yet".
 //
-// Runs on one io thread. An address shows as an agent in state DIALING while nobody answers; a
-// place on a device is shown with its device, by whoever attached it.
+// Runs on one io thread. An address shows as an agent in state DIALING while nobody answers; an
+// endpoint on a device is shown with its device, by whoever attached it.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -13,7 +13,7 @@
 #include <string>
 
 #include "daemon/ingest/connector.h"
-#include "daemon/ingest/hello_waiter.h"
+#include "daemon/ingest/handshake_reader.h"
 
 namespace collect::ingest {
 

@@ -15,13 +15,13 @@ EventWatch::EventWatch(atf::Version version, std::vector<WatchedEvent> wanted, O
   for (size_t number = 0; number < wanted_.size(); ++number) {
     for (const uint64_t id : wanted_[number].functions) {
       functions_[id] |= uint64_t{1} << number;
-      maybe_.set(place_of(id));
+      maybe_.set(bit_of(id));
     }
   }
 }
 
 uint64_t EventWatch::watched(uint64_t function_id) const {
-  if (!maybe_.test(place_of(function_id))) return 0;
+  if (!maybe_.test(bit_of(function_id))) return 0;
   const auto found = functions_.find(function_id);
   return found == functions_.end() ? 0 : found->second;
 }

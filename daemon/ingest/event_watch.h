@@ -69,7 +69,7 @@ class EventWatch {
   void look_at_open(OpenCall& call, uint64_t now_ns);
   void see(const SeenEvent& seen);
   // Few functions are watched: most events are passed by without a look into the table.
-  static size_t place_of(uint64_t function_id) {
+  static size_t bit_of(uint64_t function_id) {
     return static_cast<size_t>((function_id * 0x9E3779B97F4A7C15ull) >> 52);
   }
   uint64_t watched(uint64_t function_id) const;

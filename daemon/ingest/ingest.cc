@@ -25,7 +25,7 @@ Error unknown_process() {
 Ingest::Ingest(IngestOptions options, storage::Fs& fs, IngestObserver& observer)
     : core_(std::move(options), fs, observer),
       old_sessions_(core_, [this](const storage::Manifest& manifest, const storage::ResumeKey& key,
-                                  const storage::SessionPlace& place) {
+                                  const storage::SessionPath& place) {
         const storage::SessionIdentity& identity = manifest.identity;
         owner_of(identity.process_id)
             .find_or_make(agent_from_identity(identity), key)
@@ -327,7 +327,7 @@ bool Ingest::stop(milliseconds bound) {
   }
   const bool in_time = core_.live_sessions == 0;
   for (auto& thread : threads_) thread->io().stop();
-  core_.writers.stop();  // no writer posts to an io thread that is gone
+  core_.stop_threads();  // nothing posts to an io thread that is gone
   for (auto& thread : threads_) thread->join();
   return in_time;
 }

@@ -125,7 +125,9 @@ void IoThread::sweep_later() {
       at = peer->sweep(now, may_linger) ? std::next(at) : peers_.erase(at);
     }
     std::erase_if(feeds_, [now](const auto& feed) { return !feed->sweep(now); });
-    core_.buffers->trim();
+    core_.lane_buffers.trim();
+    core_.data_threads.relieve(now);
+    core_.seal_threads.relieve(now);
     sweep_later();
   });
 }

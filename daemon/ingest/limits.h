@@ -13,13 +13,14 @@ namespace collect::ingest {
 
 using std::chrono::milliseconds;
 
-// What an agent that answers does at once; a stranger that says nothing is let go (WIRE.md). Up to
-// the Proof, the TLS handshake included.
+// What an agent that answers does at once; a connection that says nothing is closed (WIRE.md). Up
+// to the Proof, the TLS handshake included.
 inline constexpr milliseconds kHelloDeadline{5'000};
-// Connections that have not said hello: beyond this the oldest gives way. Loopback and Unix sockets
-// are all one address, of everybody who is behind adb or on this machine: they have no share.
-inline constexpr uint32_t kMaxStrangers = 1'024;
-inline constexpr uint32_t kMaxStrangersPerAddress = 128;
+// Connections that have not said hello: beyond this the oldest is evicted. Loopback and Unix
+// sockets are all one address, of everybody who is behind adb or on this machine: they have no
+// share.
+inline constexpr uint32_t kMaxPendingConnections = 1'024;
+inline constexpr uint32_t kMaxPendingPerAddress = 128;
 // Refused connections that may take their time to read why; the next is closed at once.
 inline constexpr uint32_t kMaxLingering = 256;
 // A process has two connections; one alone for this long is let go.
@@ -51,25 +52,23 @@ inline constexpr milliseconds kFarewellDeadline{1'000};
 // One read buffer: a whole frame of any size fits, and there is room to read ahead.
 inline constexpr size_t kReadBufferBytes = (1u << 20) + 4096;
 static_assert(kReadBufferBytes >= wire::kMaxFrameBytes);
-inline constexpr size_t kMaxReadBuffers = 256;  // of the process
-// Of each writer thread, twice, once it has met an encoded page: a page of any size is decoded
-// there.
+// Of each of them, twice, once it has met an encoded page: a page of any size is decoded there.
 inline constexpr size_t kUnpackBytes = wire::kMaxPageBytes;
 // What is decoded is written when it is so much: later, the processor's cache would have lost the
 // beginning.
 inline constexpr size_t kDecodedRunBytes = 512u << 10;
 // What one system call of a TLS connection may bring; its buffer is there only while it is used.
 inline constexpr size_t kTlsReadAheadBytes = 64u << 10;
-// A connection gives way to the others of its thread after this many bytes.
+// A turn of a data lane ends after this many bytes that were read, or stored as records: an encoded
+// page may be a hundred times longer than what came.
 inline constexpr size_t kReadTurnBytes = 4u << 20;
+inline constexpr size_t kStoreTurnBytes = 16u << 20;
+// Or after so many frames that are no pages.
+inline constexpr uint32_t kFramesPerTurn = 256;
 // Control frames are read into a small buffer that grows as far as one frame needs.
 inline constexpr size_t kControlReadBytes = 4096;
 inline constexpr size_t kMaxSendQueueBytes = 1u << 20;  // what a peer has not read yet
 
-inline constexpr size_t kDefaultQueueBytes = 32u << 20;  // of one session, waiting for its writer
-inline constexpr size_t kMinQueueBytes = 2u << 20;
-// Frames other than pages that may wait for the writer of one session.
-inline constexpr size_t kMaxQueuedItems = 16'384;
 inline constexpr uint32_t kDefaultMaxConnections = 4'096;
 inline constexpr uint32_t kDefaultSessionsPerAgent = 1'000;  // recordings of one process
 inline constexpr uint32_t kDefaultConnectionsPerAddress = 1'024;
@@ -83,7 +82,6 @@ inline constexpr uint64_t kMaxFeedStateBytes = 16u << 20;  // schemas and annota
 inline constexpr uint64_t kMaxUnsealedSessions = 16'384;
 inline constexpr uint64_t kMaxAccountedMemory = 2ull << 30;
 inline constexpr uint64_t kMaxUnsealedFiles = 1u << 20;  // inodes of sessions that are not sealed
-inline constexpr uint64_t kMaxQueuedBytes = 1ull << 30;  // decoded, of all sessions' queues
 // What is charged, roughly: measured with many of each.
 inline constexpr uint64_t kSessionMemory = 64u << 10;
 inline constexpr uint64_t kStreamMemory = 5u << 10;
@@ -92,7 +90,6 @@ inline constexpr uint64_t kLeastConnections = 8;
 inline constexpr uint64_t kLeastSessions = 4;
 inline constexpr uint64_t kLeastMemory = 4u << 20;
 inline constexpr uint64_t kLeastFiles = 256;
-inline constexpr uint64_t kLeastQueuedBytes = 4u << 20;
 // Of one principal: beyond it reading waits, and nobody is refused.
 inline constexpr double kStreamOpensPerSecond = 4'096;
 inline constexpr double kStreamOpensAtOnce = 16'384;
@@ -105,20 +102,24 @@ inline constexpr double kManifestBytesAtOnce = 256u << 20;
 inline constexpr uint64_t kReservedDescriptors = 1'024;
 // A session keeps at least so many files open, however scarce they are: those of one thread.
 inline constexpr uint64_t kLeastOpenFiles = 3;
+// While more comes a commit may be put off for so long, and for so many bytes of records.
+inline constexpr milliseconds kMaxCommitDelay{200};
+inline constexpr size_t kMaxUncommittedBytes = 4u << 20;
 // What was held up because this machine is out of something is tried again after this time.
 inline constexpr milliseconds kExhaustedPause{50};
 // A manifest that is paced is looked at again after this time at the latest.
 inline constexpr milliseconds kMaxManifestPause{1'000};
-// Non-page frames, and decoded bytes, after which a reader asks again whether more is wanted.
-inline constexpr uint32_t kFramesBetweenAsking = 256;
-inline constexpr size_t kBytesBetweenAsking = 4u << 20;
 inline constexpr uint32_t kMaxIoThreads = 4;
-inline constexpr uint32_t kMaxWriterThreads = 4;
+inline constexpr uint32_t kMaxDataThreads = 4;
+// When all of them are stuck on a disk for so long, another one is started, up to so many.
+inline constexpr milliseconds kStuckAfter{200};
+inline constexpr uint32_t kMaxStuckDataThreads = 16;
+inline constexpr uint32_t kMaxSealThreads = 4;
 inline constexpr uint32_t kMaxAttachedAddresses = 256;
 // Sessions on disk that are looked at when the collector starts: the newest.
 inline constexpr size_t kListedSessions = 1'000;
-inline constexpr size_t kMaxPendingCommands = 256;        // of one agent
-inline constexpr size_t kMaxRememberedProcesses = 1'024;  // detached, or sealed: by process id
+inline constexpr size_t kMaxPendingCommands = 256;    // of one agent
+inline constexpr size_t kMaxRecentProcesses = 1'024;  // detached, or sealed: by process id
 // Strings of agents; no shorter than what WIRE.md allows.
 inline constexpr size_t kMaxNameBytes = 256;
 inline constexpr size_t kMaxPathBytes = 512;
@@ -139,16 +140,16 @@ inline constexpr milliseconds kFirstRedial{100};
 inline constexpr milliseconds kMaxRedial{2'000};
 inline constexpr milliseconds kDialDeadline{5'000};
 
-// A seal that a full disk held up is tried again after this time; of so many sessions at most, the
+// A seal that a full disk deferred is tried again after this time; of so many sessions at most, the
 // next start finds the others.
 inline constexpr milliseconds kSealAgain{1'000};
-inline constexpr size_t kMaxHeldUpSeals = 1'000;
+inline constexpr size_t kMaxDeferredSeals = 1'000;
 
 // A session's manifest is made true this long after its last change at the latest, or twice.
 inline constexpr milliseconds kSettleInterval{1'000};
 // Changes of counters reach the observer at most this often; changes of state at once.
 inline constexpr milliseconds kProgressInterval{100};
-// Log lines about refused strangers: at most this many in ten seconds.
+// Log lines about refused connections: at most this many in ten seconds.
 inline constexpr uint32_t kRefusalLinesPerPeriod = 20;
 inline constexpr milliseconds kRefusalLogPeriod{10'000};
 

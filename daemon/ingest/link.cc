@@ -113,9 +113,10 @@ void Link::write_next() {
                         self->queue_.pop_front();
                         if (!self->queue_.empty()) {
                           self->write_next();
-                        } else if (self->linger_when_sent_) {
-                          self->begin_linger();
+                          return;
                         }
+                        if (self->linger_when_sent_) self->begin_linger();
+                        if (self->when_sent_) std::exchange(self->when_sent_, nullptr)();
                       });
 }
 
@@ -171,6 +172,7 @@ void Link::close() {
   if (state_ == State::kClosed) return;
   state_ = State::kClosed;
   owner_.reset();
+  when_sent_ = nullptr;
   linger_timer_.cancel();
   stream_.close();
   leases_.clear();

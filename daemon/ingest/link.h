@@ -1,8 +1,9 @@
 // One connected socket that carries frames: sends them, reads control frames, ends with a reason.
-// The data channel's pages are read by PageReader from the same socket; the link still sends.
+// What comes on the data channel is read by a DataLane.
 //
-// Belongs to one io thread: everything is called there. The owner is held until the link ended, and
-// hears of the end exactly once, unless it closed the link itself.
+// Belongs to one io thread: everything is called there; within a turn of its DataLane nothing is.
+// The owner is held until the link ended, and hears of the end exactly once, unless it closed the
+// link itself.
 #pragma once
 
 #include <google/protobuf/message_lite.h>
@@ -11,6 +12,7 @@
 #include <asio/steady_timer.hpp>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,7 +56,7 @@ class Link : public std::enable_shared_from_this<Link> {
   // Sends what is queued, then closes like refuse() does.
   void close_after_sending();
   void close();
-  // From PageReader, or by a failed operation: closes, and tells the owner.
+  // From who reads it, or by a failed operation: closes, and tells the owner.
   void fail(const std::string& reason);
 
   bool open() const { return state_ == State::kOpen; }
@@ -75,6 +77,9 @@ class Link : public std::enable_shared_from_this<Link> {
   // Somebody who wants to know when this connection is over: let go of when it is.
   void hold(std::shared_ptr<void> lease) { leases_.push_back(std::move(lease)); }
   std::vector<std::shared_ptr<void>> take_leases() { return std::move(leases_); }
+  bool sending() const { return writing_; }
+  // Called once, when everything is sent; not when the link is closed before.
+  void when_sent(std::function<void()> then) { when_sent_ = std::move(then); }
   uint64_t received_bytes() const { return received_bytes_; }
   uint64_t sent_frames() const { return sent_frames_; }
 
@@ -98,6 +103,7 @@ class Link : public std::enable_shared_from_this<Link> {
   std::deque<std::string> queue_;  // the front one is being written
   size_t queue_bytes_ = 0;
   bool writing_ = false;
+  std::function<void()> when_sent_;
   bool linger_when_sent_ = false;
   size_t lingered_bytes_ = 0;
   asio::steady_timer linger_timer_;

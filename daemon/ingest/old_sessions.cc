@@ -15,7 +15,7 @@ SystemTime unix_time(uint64_t unix_ns) {
       std::chrono::duration_cast<SystemTime::duration>(std::chrono::nanoseconds(unix_ns)));
 }
 
-SessionSnapshot snapshot_of(const storage::Manifest& manifest, const storage::SessionPlace& place) {
+SessionSnapshot snapshot_of(const storage::Manifest& manifest, const storage::SessionPath& place) {
   SessionSnapshot shown;
   shown.name = place.name;
   shown.directory = place.directory;
@@ -43,7 +43,7 @@ OldSessions::OldSessions(IngestCore& core, Restore restore)
     : core_(core), restore_(std::move(restore)) {}
 
 void OldSessions::list() {
-  core_.writers.schedule_seal({}, [this] { list_next(); });
+  core_.seal_threads.add({}, [this] { list_next(); });
 }
 
 // Before anybody can connect, so that an agent that comes back finds its session. Only what was
@@ -60,7 +60,7 @@ void OldSessions::find() {
     spdlog::warn("{} entries below {} are not looked at; the first: {}", refused.size(), root,
                  to_string(refused.front()));
   }
-  for (const storage::SessionPlace& place : *places) {
+  for (const storage::SessionPath& place : *places) {
     if (!core_.fs.exists(place.directory + "/" + storage::kReserveFile)) {
       places_.push_back(place);
       continue;
@@ -89,7 +89,7 @@ void OldSessions::find() {
   // The newest are listed. Until that is done, it is not known what they hold.
   const size_t left_out = places_.size() - std::min(places_.size(), kListedSessions);
   places_.erase(places_.begin(), places_.begin() + static_cast<ptrdiff_t>(left_out));
-  for (const storage::SessionPlace& place : places_) core_.completed.expect(place.pid);
+  for (const storage::SessionPath& place : places_) core_.completed.expect(place.pid);
 }
 
 // On the sealing thread: names the sessions that are on disk, and finishes those whose sealing was
@@ -98,14 +98,14 @@ void OldSessions::find() {
 // sessions that end meanwhile are sealed in between.
 void OldSessions::list_next() {
   if (places_.empty() || core_.stopping) return;
-  const storage::SessionPlace place = std::move(places_.back());
+  const storage::SessionPath place = std::move(places_.back());
   places_.pop_back();
   list_one(place);
   core_.completed.looked_at(place.pid);
-  core_.writers.schedule_seal({}, [this] { list_next(); });
+  core_.seal_threads.add({}, [this] { list_next(); });
 }
 
-void OldSessions::list_one(const storage::SessionPlace& place) {
+void OldSessions::list_one(const storage::SessionPath& place) {
   auto manifest = storage::read_manifest(core_.fs, place.directory);
   std::vector<uint64_t> functions;
   if (!manifest.ok() || manifest->state == storage::SessionState::kRecording) {
@@ -113,7 +113,8 @@ void OldSessions::list_one(const storage::SessionPlace& place) {
     if (!recovered.ok()) {
       const bool again =
           (recovered.code() == Code::kNoSpace || recovered.code() == Code::kExhausted) &&
-          core_.writers.schedule_seal_again({}, [this, place] { list_one(place); });
+          core_.seal_threads.add_later(
+              {}, [this, place] { list_one(place); }, kSealAgain, kMaxDeferredSeals);
       if (!again) spdlog::warn("{}: {}", place.name, to_string(recovered.error()));
       return;
     }

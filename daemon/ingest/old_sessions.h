@@ -20,13 +20,13 @@ struct IngestCore;
 SystemTime unix_time(uint64_t unix_ns);
 
 // How a session on disk is shown.
-SessionSnapshot snapshot_of(const storage::Manifest& manifest, const storage::SessionPlace& place);
+SessionSnapshot snapshot_of(const storage::Manifest& manifest, const storage::SessionPath& place);
 
 class OldSessions {
  public:
   // Called by find() for each session whose agent may come back.
   using Restore = std::function<void(const storage::Manifest&, const storage::ResumeKey&,
-                                     const storage::SessionPlace&)>;
+                                     const storage::SessionPath&)>;
 
   OldSessions(IngestCore& core, Restore restore);
 
@@ -36,11 +36,11 @@ class OldSessions {
 
  private:
   void list_next();
-  void list_one(const storage::SessionPlace& place);
+  void list_one(const storage::SessionPath& place);
 
   IngestCore& core_;
   const Restore restore_;
-  std::vector<storage::SessionPlace> places_;
+  std::vector<storage::SessionPath> places_;
 };
 
 }  // namespace collect::ingest

@@ -30,17 +30,15 @@ struct IngestOptions {
   uint32_t sessions_per_agent = kDefaultSessionsPerAgent;
   bool seal_at_stop = false;  // nobody goes on with the sessions after stop()
   bool page_codecs = true;    // agents may encode pages for the way
-  size_t queue_bytes = kDefaultQueueBytes;
   // What all principals together may use.
   uint64_t descriptors = 0;  // 0: what the system's limit leaves
   uint64_t max_sessions = kMaxUnsealedSessions;
   uint64_t accounted_memory = kMaxAccountedMemory;
   uint64_t unsealed_files = kMaxUnsealedFiles;
-  uint64_t queued_bytes = kMaxQueuedBytes;
   double stream_opens_per_second = kStreamOpensPerSecond;
   double stream_opens_at_once = kStreamOpensAtOnce;
-  unsigned io_threads = 0;      // 0: one per core, at most kMaxIoThreads
-  unsigned writer_threads = 0;  // 0: one per core, at most kMaxWriterThreads
+  unsigned io_threads = 0;    // 0: one per core, at most kMaxIoThreads
+  unsigned data_threads = 0;  // 0: one per core, at most kMaxDataThreads
   storage::SessionOptions storage;
 };
 

@@ -1,15 +1,15 @@
 // Turns pages that were encoded for the way into the records that are stored: WIRE.md "Page
 // codecs".
 //
-// One for each writer thread, used by that thread alone, so that decoding costs the io threads
-// nothing and takes no more memory than one round of it.
+// One for each turn of a data lane (LaneBuffer), so that it takes no more memory than one round of
+// decoding.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
-#include "daemon/ingest/page_reader.h"
+#include "formats/core/page.h"
 #include "formats/core/result.h"
 
 namespace collect::ingest {

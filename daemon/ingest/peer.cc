@@ -29,8 +29,10 @@ void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std
   // is replaced: the two channels may open in any order.
   if ((control_ && data_) || draining_) {
     drop_links("the process connected anew");
-  } else if (is_control ? control_ != nullptr : data_ != nullptr) {
-    (is_control ? control_ : data_)->close();
+  } else if (is_control && control_) {
+    control_->close();
+  } else if (!is_control && data_) {
+    data_->end(&Link::close);
   }
   hello_ = hello;
   account_ = core_.budget.account(link->principal());
@@ -54,8 +56,9 @@ void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std
     counted_control_bytes_ = 0;
     adopt_control(is_new);
   } else {
-    data_ = std::move(link);
-    counted_data_bytes_ = 0;
+    pages_ = std::make_shared<AgentDecoder>(agreed_features(), core_.counters);
+    data_ = std::make_shared<DataLane>(io_, std::move(link), shared_from_this(), pages_,
+                                       core_.lane_buffers, core_.counters);
     adopt_data(hello);
   }
 }
@@ -74,8 +77,7 @@ void Peer::adopt_control(bool is_new) {
   control_up_ = true;
   control_heard_at_ = control_sent_at_ = std::chrono::steady_clock::now();
   control_sent_frames_ = link->sent_frames();
-  next_burst_at_ = control_heard_at_;
-  in_burst_ = false;
+  clock_probes_.restart(control_heard_at_);
   filter_asked_ = false;
   if (connected()) became_connected();
   link->read_control_frames();
@@ -85,7 +87,10 @@ void Peer::adopt_data(const wire::Hello& hello) {
   if (session_ && session_->recording == hello.recording() && hello.recording() != 0) {
     // The positions must count what the old connection brought, which may still be queued.
     welcome_ticket_ = next_ticket_++;
-    session_->pipe->push(PositionsWanted{welcome_ticket_});
+    session_->queue->push([ticket = welcome_ticket_](StoredSession& session) {
+      session.want_positions(ticket);
+      return Status();
+    });
     return;
   }
   welcome_data(nullptr);
@@ -99,16 +104,16 @@ void Peer::became_connected() {
     session_->waiting_since.reset();
     session_->shown.state = SessionState::kActive;
     session_->shown.status.clear();
-    show_session(*session_, true);
+    session_->show(true);
   }
   set_state(session_ ? AgentState::kRecording : AgentState::kConnected, "");
   spdlog::info("agents/{} {} (pid {}, {}) connected from {}{}", agent_.id,
                in_quotes(agent_.process_name), agent_.pid, in_quotes(agent_.device_id),
                agent_.address, agent_.reconnects != 0 ? ", again" : "");
   if (agent_.reconnects != 0 && session_) {
-    put(*session_, SessionNote{"the agent came back from " + agent_.address});
+    session_->note("the agent came back from " + agent_.address);
   }
-  begin_burst();
+  clock_probes_.begin_burst(*control_);
   // A recording that was ended here while the agent was away goes on there.
   if (hello_.is_recording() && hello_.recording() != 0 &&
       hello_.recording() <= finished_recording_) {
@@ -122,14 +127,14 @@ void Peer::became_connected() {
 // still be on its way: when control ends first, data is read to its own end; and when data ends
 // behind a recording that is over, control is, for its Bye.
 void Peer::on_link_end(Link& link, const std::string& reason) {
+  const bool is_data = data_ && &link == &data_->link();
   if (&link == control_.get() && data_up_) {
     drain_data("control link: " + reason);
-  } else if (&link == data_.get() && connected() && !session_) {
+  } else if (is_data && connected() && !session_) {
     await_goodbye("data link: " + reason);
-  } else if (&link == control_.get() || &link == data_.get()) {
-    drop_links(draining_
-                   ? drain_reason_
-                   : std::string(&link == data_.get() ? "data" : "control") + " link: " + reason);
+  } else if (&link == control_.get() || is_data) {
+    drop_links(draining_ ? drain_reason_
+                         : std::string(is_data ? "data" : "control") + " link: " + reason);
   }
 }
 
@@ -137,7 +142,7 @@ void Peer::drain_data(const std::string& reason) {
   if (control_) control_->close();
   control_.reset();
   control_up_ = false;
-  in_burst_ = false;
+  clock_probes_.stop();
   draining_ = true;
   drain_reason_ = reason;
   half_since_ = std::chrono::steady_clock::now();  // the sweep ends it if data never does
@@ -145,7 +150,7 @@ void Peer::drain_data(const std::string& reason) {
 }
 
 void Peer::await_goodbye(const std::string& reason) {
-  reader_.reset();
+  data_->end(&Link::close);
   data_.reset();
   data_up_ = false;
   draining_ = true;
@@ -166,31 +171,28 @@ void Peer::drop_links(const std::string& reason) {
 void Peer::refuse_both(wire::RefuseCode code, const std::string& reason, bool retry) {
   core_.refused("agents/" + std::to_string(agent_.id) + " " + in_quotes(agent_.process_name),
                 reason);
-  if (reader_) reader_->stop();
   if (control_) control_->refuse(code, reason, retry);
-  if (data_) data_->refuse(code, reason, retry);
+  if (data_) data_->end([=](Link& link) { link.refuse(code, reason, retry); });
   links_are_down(reason);
 }
 
 void Peer::end_both() {
-  if (reader_) reader_->stop();
   if (control_) control_->close();
-  if (data_) data_->close();
+  if (data_) data_->end(&Link::close);
 }
 
 // After both ended, whoever ended them.
 void Peer::links_are_down(const std::string& reason) {
   const bool was_up = connected() || draining_;
   draining_ = false;
-  reader_.reset();
   control_.reset();
   data_.reset();
   control_up_ = data_up_ = false;
   welcome_ticket_ = 0;
   intake_ = Intake::kNone;
   streams_.clear();
-  in_burst_ = false;
-  wished_memory_.reset();
+  clock_probes_.stop();
+  requested_memory_.reset();
   down_since_ = std::chrono::steady_clock::now();
   fail_commands("the agent's connection ended: " + reason);
   if (said_goodbye_ || detaching_) {
@@ -205,7 +207,7 @@ void Peer::links_are_down(const std::string& reason) {
       seal(storage::SessionState::kRecovered,
            "stopped while its agent was disconnected: " + reason);
     }
-    if (session_ && was_up) put(*session_, SessionNote{"the link ended: " + reason});
+    if (session_ && was_up) session_->note("the link ended: " + reason);
     interrupt_session();
     if (was_up || agent_.state != AgentState::kGone) set_state(AgentState::kDisconnected, reason);
   }
@@ -256,11 +258,11 @@ void Peer::say_goodbye() {
   if (data_up_) {
     drain_data(kCollectorStops);
     // The beginning of a recording may be what was not read: from then on it is waited for.
-    const auto reader = reader_;
-    if (!session_ && reader) reader->read_now();
+    const auto data = data_;
+    if (!session_ && data) data->read_now();
     return;
   }
-  if (data_) data_->close_after_sending();
+  if (data_) data_->end(&Link::close_after_sending);
   links_are_down(kCollectorStops);
 }
 
@@ -273,13 +275,12 @@ void Peer::leave_session() {
   }
   const SessionRef session = std::move(session_);
   session_.reset();
-  session->sealing = true;
   session->shown.state = SessionState::kInterrupted;
   session->shown.status = "the collector stopped; its next start continues the session";
-  show_session(*session, true);
-  session->pipe->push(SessionSuspend{"the collector stopped; the session waits for the next one"});
+  session->show(true);
+  session->queue->suspend("the collector stopped; the session waits for the next one");
   sealing_.push_back(session);
-  if (intake_ == Intake::kStore) intake_ = Intake::kDrop;
+  if (intake_ == Intake::kStore) take_in(Intake::kDrop);
 }
 
 bool Peer::sweep(SteadyTime now, bool may_linger) {
@@ -289,11 +290,6 @@ bool Peer::sweep(SteadyTime now, bool may_linger) {
     core_.counters.bytes_received.fetch_add(received - counted_control_bytes_);
     counted_control_bytes_ = received;
   }
-  if (reader_) {
-    const uint64_t received = reader_->received_bytes();
-    core_.counters.bytes_received.fetch_add(received - counted_data_bytes_);
-    counted_data_bytes_ = received;
-  }
   const bool awaits_goodbye = draining_ && control_;
   const milliseconds half_deadline =
       stopping_ || awaits_goodbye ? kFarewellDeadline : kPairDeadline;
@@ -302,9 +298,7 @@ bool Peer::sweep(SteadyTime now, bool may_linger) {
                : control_ ? "no data channel came"
                           : "no control channel came");
   }
-  if (reader_ && !reader_->check_idle(now)) drop_links("a frame on data came to a stop half-way");
-  // What was held for want of budget has nobody else to wake it.
-  if (reader_ && reader_->held()) reader_->resume();
+  if (data_ && !data_->check_idle(now)) drop_links("a frame on data came to a stop half-way");
   if (control_up_) sweep_control(now);
   sweep_commands(now);
   sweep_sessions(now);

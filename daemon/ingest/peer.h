@@ -18,13 +18,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "daemon/ingest/clock_fit.h"
+#include "daemon/ingest/agent_decoder.h"
+#include "daemon/ingest/clock_probes.h"
 #include "daemon/ingest/core.h"
 #include "daemon/ingest/counter_watch.h"
+#include "daemon/ingest/data_lane.h"
 #include "daemon/ingest/handshake.h"
 #include "daemon/ingest/link.h"
-#include "daemon/ingest/page_reader.h"
-#include "daemon/ingest/session_pipe.h"
+#include "daemon/ingest/live_session.h"
+#include "daemon/ingest/pending_commands.h"
 #include "daemon/ingest/snapshot.h"
 #include "proto/wire/wire.pb.h"
 #include "storage/session_layout.h"
@@ -32,26 +34,15 @@
 
 namespace collect::ingest {
 
-using SteadyTime = std::chrono::steady_clock::time_point;
-template <class T>
-using Answer = std::function<void(Result<T>)>;  // called exactly once, on the peer's io thread
+// A recording of the agent.
+struct AgentSession : LiveSession {
+  using LiveSession::LiveSession;
 
-// A session as the io thread sees it; its files are behind `pipe`.
-struct LiveSession {
   uint32_t recording = 0;
-  SessionSnapshot shown;
-  std::shared_ptr<SessionPipe> pipe;
-  bool opened = false;          // it has a name; before that nobody is told of it
-  bool sealing = false;         // nothing more goes into it
-  bool ended_by_agent = false;  // its RecordingEnd was read
-  bool unshown = false;         // counters changed since `shown_at`
-  SteadyTime shown_at{};
+  bool ended_by_agent = false;              // its RecordingEnd was read
   SteadyTime progress_at{};                 // something arrived
-  SteadyTime put_at{};                      // something went into the pipe
-  SteadyTime settled_at{};                  // the last commit for its own sake
   std::optional<SteadyTime> waiting_since;  // its agent is away
   std::optional<SteadyTime> stop_asked_at;
-  std::vector<Answer<SessionSnapshot>> when_sealed;
   // What it takes of its principal's budget, until it is sealed.
   principal::Lease place;
   principal::Lease memory;
@@ -59,7 +50,7 @@ struct LiveSession {
   uint32_t charged_streams = 0;
 };
 
-class Peer final : public LinkOwner, public PageSink, public std::enable_shared_from_this<Peer> {
+class Peer final : public LinkOwner, public LaneOwner, public std::enable_shared_from_this<Peer> {
  public:
   Peer(IngestCore& core, asio::io_context& io, AgentSnapshot agent, const storage::ResumeKey& key);
   ~Peer() override;
@@ -71,8 +62,8 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   void adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std::string& dialled,
              bool is_new);
   // A session that a former collector left unsealed; this process may come back for it.
-  void restore(const storage::SessionPlace& place, const storage::ResumeKey& key,
-               uint32_t recording, SystemTime start);
+  void restore(const storage::SessionPath& place, const storage::ResumeKey& key, uint32_t recording,
+               SystemTime start);
   // Time passes. False: this peer is over and may be forgotten. Without `may_linger`, one that is
   // away and has no session is over at once.
   bool sweep(SteadyTime now, bool may_linger);
@@ -102,26 +93,17 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   std::vector<storage::ThreadIdentity> threads() const;
   bool connected() const { return control_up_ && data_up_; }
 
-  // LinkOwner and PageSink
+  // LinkOwner and LaneOwner
   void on_frame(Link& link, const wire::Frame& frame) override;
   void on_bad_frame(Link& link, wire::FrameError error) override;
   void on_link_end(Link& link, const std::string& reason) override;
-  bool on_pages(PageBatch batch) override;
   bool on_data_frame(const wire::Frame& frame) override;
-  void on_bad_data(wire::FrameError error) override;
-  bool wants_more() override;
+  void on_data_fault(const std::string& fault) override;
+  void on_data_end(const std::error_code& error) override;
+  std::chrono::nanoseconds read_wait() override;
 
  private:
-  using SessionRef = std::shared_ptr<LiveSession>;
-  // What arrived of a stream on this connection; numbers may not go back within it.
-  struct StreamProgress {
-    uint64_t next[2] = {0, 0};
-    storage::ThreadIdentity thread;
-  };
-  struct PendingCommand {
-    Answer<wire::CommandResult> done;
-    SteadyTime deadline;
-  };
+  using SessionRef = std::shared_ptr<AgentSession>;
   struct PendingStart {
     uint32_t recording = 0;
     Answer<SessionSnapshot> done;
@@ -159,8 +141,8 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   bool on_stalls(const wire::Frame& frame);
   bool on_recording_end(const wire::Frame& frame);
   uint64_t agreed_features() const;
-  std::string page_fault(const Page& page);
-  void keep(SessionItem item);  // into the session, unless the recording is dropped
+  void take_in(Intake intake);
+  void keep(SessionQueue::Act act);  // into the session, unless the recording is dropped
   template <class Message>
   std::optional<Message> parsed(const wire::Frame& frame) {
     Result<Message> message = parse_body<Message>(frame);
@@ -178,9 +160,7 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   void on_want_function_filter(const wire::Frame& frame);
   void on_counters(const wire::Frame& frame);
   bool take_modules(const std::vector<storage::ModuleInfo>& infos);
-  void begin_burst();
-  void send_probe();
-  void end_burst();
+  void take_clock_sync(std::optional<storage::ClockSync> sync);
   void send_acks(const SessionReport& report);
   void ack_recording_ended(uint32_t recording);
   void fail_commands(const std::string& reason);
@@ -189,10 +169,9 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
 
   // peer_session.cc
   SessionRef make_session(uint32_t recording, SystemTime start);
-  Status charge_session(LiveSession& session);
-  Status charge_stream(LiveSession& session);
-  void charge_threads(LiveSession& session, uint32_t threads);
-  void put(LiveSession& session, SessionItem item);
+  Status charge_session(AgentSession& session);
+  Status charge_stream(AgentSession& session);
+  void charge_threads(AgentSession& session, uint32_t threads);
   void on_report(const SessionRef& session, SessionReport report);
   void on_opened(const SessionRef& session, const SessionReport::Opened& opened);
   void on_repeated(const SessionRef& session, const std::string& name);
@@ -201,11 +180,13 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   void on_suspended(const SessionRef& session);
   void seal(storage::SessionState state, const std::string& reason);  // session_
   void interrupt_session();
-  void show_session(LiveSession& session, bool now);
   void sweep_sessions(SteadyTime now);
   void answer_starts();
   void order(std::function<Result<std::string>(storage::SessionWriter&)> act,
              Answer<std::string> done);
+  void store_clock_sync();
+  void store_function_filter();
+  void store_lost_without_stream(uint64_t count);
   uint64_t device_now_ns() const;
 
   IngestCore& core_;
@@ -216,11 +197,10 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   wire::Hello hello_;                            // the last one
 
   std::shared_ptr<Link> control_;
-  std::shared_ptr<Link> data_;
-  std::shared_ptr<PageReader> reader_;
-  bool control_up_ = false;  // welcomed
+  std::shared_ptr<DataLane> data_;
+  std::shared_ptr<AgentDecoder> pages_;  // of data_; from its welcome on
+  bool control_up_ = false;              // welcomed
   bool data_up_ = false;
-  uint64_t features_ = 0;  // of the data channel: wire::Feature
   bool was_connected_ = false;
   bool draining_ = false;  // one of the two is gone, the other is read to its end
   std::string drain_reason_;
@@ -233,7 +213,6 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   SteadyTime control_sent_at_{};
   uint64_t control_sent_frames_ = 0;
   uint64_t counted_control_bytes_ = 0;
-  uint64_t counted_data_bytes_ = 0;
 
   SessionRef session_;               // open, or interrupted
   std::vector<SessionRef> sealing_;  // ended, on their way to being sealed
@@ -243,29 +222,22 @@ class Peer final : public LinkOwner, public PageSink, public std::enable_shared_
   uint32_t streams_opened_ = 0;  // on this connection
   uint32_t finished_recording_ =
       0;  // this one and those before are over for good: repeats are dropped
-  std::unordered_map<uint32_t, StreamProgress, KeyedHash> streams_;
+  std::unordered_map<uint32_t, storage::ThreadIdentity, KeyedHash> streams_;  // that are open
   std::map<uint32_t, storage::ModuleInfo> modules_;  // for names to function ids
   uint64_t welcome_ticket_ =
       0;  // of the positions that the data channel's Welcome waits for; 0 none
   uint64_t next_ticket_ = 1;
 
-  std::map<uint64_t, PendingCommand> commands_;
-  uint64_t next_command_ = 1;
+  PendingCommands commands_;
   std::vector<PendingStart> starts_;
 
-  ClockFit clock_fit_;
+  ClockProbes clock_probes_;
   std::optional<storage::ClockSync> clock_sync_;
   std::optional<storage::FunctionFilter> function_filter_;
   CounterWatch counter_watch_;
-  bool counters_changed_ = false;                  // since the agent was shown
-  bool filter_asked_ = false;                      // on this control channel
-  std::optional<principal::Lease> wished_memory_;  // for modules that came before a recording
-  uint32_t burst_ = 0;
-  uint32_t probe_ = 0;
-  bool in_burst_ = false;
-  uint64_t probe_sent_ns_ = 0;
-  SteadyTime probe_sent_at_{};
-  SteadyTime next_burst_at_{};
+  bool counters_changed_ = false;                     // since the agent was shown
+  bool filter_asked_ = false;                         // on this control channel
+  std::optional<principal::Lease> requested_memory_;  // for modules that came before a recording
 };
 
 }  // namespace collect::ingest

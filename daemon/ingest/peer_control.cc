@@ -73,7 +73,7 @@ void Peer::on_heartbeat(const wire::Frame& frame) {
   const auto mode = static_cast<DetailMode>(std::clamp<int>(beat->detail(), 0, 2));
   if (session_ && intake_ == Intake::kStore && beat->lost_without_stream() != 0 &&
       beat->recording() == session_->recording) {
-    put(*session_, LostWithoutStream{beat->lost_without_stream()});
+    store_lost_without_stream(beat->lost_without_stream());
   }
   // Pages that go as they are make no news.
   const bool encodes = beat->link_raw_bytes() != beat->link_sent_bytes();
@@ -89,7 +89,7 @@ void Peer::on_heartbeat(const wire::Frame& frame) {
   agent_.detail = mode;
   if (session_ && session_->shown.detail != mode) {
     session_->shown.detail = mode;
-    show_session(*session_, true);
+    session_->show(true);
   }
   show_agent();
 }
@@ -107,8 +107,8 @@ void Peer::on_loaded_modules(const wire::Frame& frame) {
     return;
   }
   const std::vector<storage::ModuleInfo> infos = to_storage(*modules);
-  if (!wished_memory_) wished_memory_.emplace(account_, principal::Resource::kMemory);
-  const Status charged = wished_memory_->grow(memory_of(infos));
+  if (!requested_memory_) requested_memory_.emplace(account_, principal::Resource::kMemory);
+  const Status charged = requested_memory_->grow(memory_of(infos));
   if (!charged.ok()) {
     over_budget(charged.error().message);
   } else {
@@ -157,45 +157,15 @@ void Peer::on_bye(const wire::Frame& frame) {
 
 // ---- clock
 
-void Peer::begin_burst() {
-  in_burst_ = true;
-  ++burst_;
-  probe_ = 0;
-  clock_fit_.begin_burst();
-  send_probe();
-}
-
-void Peer::send_probe() {
-  wire::ClockProbe probe;
-  probe.set_burst(burst_);
-  probe.set_number(probe_);
-  probe_sent_at_ = std::chrono::steady_clock::now();
-  probe_sent_ns_ = boottime_ns();
-  probe.set_t1_ns(probe_sent_ns_);
-  control_->send(wire::FrameType::kClockProbe, probe);
-}
-
 void Peer::on_clock_reply(const wire::Frame& frame, uint64_t received_ns) {
   const auto reply = parsed<wire::ClockReply>(frame);
-  if (!reply || !in_burst_ || reply->burst() != burst_ || reply->number() != probe_) return;
-  clock_fit_.add({probe_sent_ns_, reply->t2_ns(), reply->t3_ns(), received_ns});
-  ++probe_;
-  if (probe_ < kProbesPerBurst) {
-    send_probe();
-  } else {
-    end_burst();
-  }
+  if (reply) take_clock_sync(clock_probes_.take(*reply, received_ns, *control_));
 }
 
-void Peer::end_burst() {
-  in_burst_ = false;
-  next_burst_at_ = std::chrono::steady_clock::now() + kBurstInterval;
-  std::optional<storage::ClockSync> sync = clock_fit_.end_burst();
+void Peer::take_clock_sync(std::optional<storage::ClockSync> sync) {
   if (!sync) return;
-  sync->at_unix_ns = unix_ns_at(sync->at_ns);
-  sync->boot_id = boot_id();
-  clock_sync_ = sync;
-  if (session_) put(*session_, *sync);
+  clock_sync_ = std::move(sync);
+  if (session_) store_clock_sync();
 }
 
 // ---- commands
@@ -206,49 +176,30 @@ void Peer::command(wire::Command command, Answer<wire::CommandResult> done) {
     done(Error{Code::kUnavailable, name + " is not connected"});
     return;
   }
-  if (commands_.size() >= kMaxPendingCommands) {
+  if (commands_.is_full()) {
     done(Error{Code::kLimit, name + " has not answered " + std::to_string(kMaxPendingCommands) +
                                  " commands yet"});
     return;
   }
-  const uint64_t id = next_command_++;
-  command.set_command_id(id);
-  commands_[id] = {std::move(done), std::chrono::steady_clock::now() + kCommandTimeout};
+  command.set_command_id(commands_.add(std::move(done), std::chrono::steady_clock::now()));
   control_->send(wire::FrameType::kCommand, command);
 }
 
 void Peer::on_command_result(const wire::Frame& frame) {
   const auto result = parsed<wire::CommandResult>(frame);
-  if (!result) return;
-  const auto pending = commands_.find(result->command_id());
-  if (pending == commands_.end()) return;  // too late: it was answered by its timeout
-  const Answer<wire::CommandResult> done = std::move(pending->second.done);
-  commands_.erase(pending);
-  done(*result);
+  if (result) commands_.take(*result);
 }
 
 void Peer::fail_commands(const std::string& reason) {
-  std::map<uint64_t, PendingCommand> commands;
-  commands.swap(commands_);
-  std::vector<PendingStart> starts;
-  starts.swap(starts_);
-  for (auto& [id, pending] : commands) pending.done(Error{Code::kUnavailable, reason});
-  for (PendingStart& start : starts) start.done(Error{Code::kUnavailable, reason});
+  const std::vector<PendingStart> starts = std::exchange(starts_, {});
+  commands_.fail_all(reason);
+  for (const PendingStart& start : starts) start.done(Error{Code::kUnavailable, reason});
 }
 
 void Peer::sweep_commands(SteadyTime now) {
-  std::vector<Answer<wire::CommandResult>> late;
-  for (auto at = commands_.begin(); at != commands_.end();) {
-    if (at->second.deadline > now) {
-      ++at;
-      continue;
-    }
-    late.push_back(std::move(at->second.done));
-    at = commands_.erase(at);
-  }
   const std::string reason = "agents/" + std::to_string(agent_.id) + " did not answer within " +
                              std::to_string(kCommandTimeout.count() / 1000) + " s";
-  for (const auto& done : late) done(Error{Code::kUnavailable, reason});
+  commands_.fail_late(now, reason);
   std::vector<Answer<SessionSnapshot>> late_starts;
   std::erase_if(starts_, [&](PendingStart& start) {
     if (start.deadline > now) return false;
@@ -351,8 +302,8 @@ void Peer::sweep_control(SteadyTime now) {
     control_sent_at_ = now;
   }
   if (!control_up_) return;
-  if (in_burst_ && now - probe_sent_at_ > kProbeDeadline) end_burst();
-  if (!in_burst_ && now >= next_burst_at_ && connected()) begin_burst();
+  take_clock_sync(clock_probes_.sweep(now));
+  if (clock_probes_.is_due(now) && connected()) clock_probes_.begin_burst(*control_);
 }
 
 }  // namespace collect::ingest

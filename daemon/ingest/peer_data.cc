@@ -6,6 +6,7 @@
 #include "daemon/ingest/handshake.h"
 #include "daemon/ingest/limits.h"
 #include "daemon/ingest/peer.h"
+#include "proto/wire/codec_rules.h"
 
 namespace collect::ingest {
 
@@ -20,8 +21,8 @@ uint64_t Peer::memory_of(const std::vector<storage::ModuleInfo>& modules) {
 
 // With positions, the session that the agent named goes on; without, nothing is known of it.
 void Peer::welcome_data(const std::vector<storage::StreamPosition>* positions) {
-  const std::shared_ptr<Link> link = data_;
-  if (!link) return;
+  const std::shared_ptr<DataLane> data = data_;
+  if (!data) return;
   const size_t count = positions == nullptr ? 0 : positions->size();
   for (size_t first = 0; first < count; first += wire::kMaxResumesPerFrame) {
     wire::Resume resume;
@@ -34,7 +35,7 @@ void Peer::welcome_data(const std::vector<storage::StreamPosition>* positions) {
       position->set_detail_next(known.detail_next);
       position->set_closed(known.closed);
     }
-    link->send(wire::FrameType::kResume, resume);
+    data->link().send(wire::FrameType::kResume, resume);
   }
   wire::Welcome welcome;
   welcome.set_version(wire::kProtocolVersion);
@@ -42,90 +43,57 @@ void Peer::welcome_data(const std::vector<storage::StreamPosition>* positions) {
   welcome.set_heartbeat_ms(static_cast<uint32_t>(core_.options.heartbeat.count()));
   welcome.set_resumed(positions != nullptr);
   if (session_ && session_->opened) welcome.set_session(session_->shown.name);
-  features_ = agreed_features();
-  welcome.set_features(features_);
-  link->send(wire::FrameType::kWelcome, welcome);
-  if (data_ != link) return;  // sending failed and ended it
+  welcome.set_features(agreed_features());
+  data->link().send(wire::FrameType::kWelcome, welcome);
+  if (data_ != data) return;  // sending failed and ended it
   data_up_ = true;
   streams_.clear();
   streams_opened_ = 0;
   intake_ = Intake::kNone;
-  reader_ = std::make_shared<PageReader>(link, shared_from_this(), core_.buffers);
   if (connected()) became_connected();
-  if (reader_) reader_->start();
+  if (data_ == data) data->start();
 }
 
 uint64_t Peer::agreed_features() const {
   uint64_t offered = wire::kFeatureStartFilter;
   if (core_.options.page_codecs) {
-    offered |= wire::kFeatureColumns;
-    // Within one machine, time counts and bytes do not.
-    if (!hello_.boot_id().empty() && hello_.boot_id() == boot_id()) offered |= wire::kFeatureTuples;
+    const bool is_of_this_machine = !hello_.boot_id().empty() && hello_.boot_id() == boot_id();
+    offered |= wire::codec_features(is_of_this_machine);
   }
   return offered & hello_.features();
 }
 
-bool Peer::wants_more() {
-  if (!session_ || intake_ != Intake::kStore) return true;
-  const bool opens_too_fast = account_->stream_open_wait().count() != 0;
-  if (!opens_too_fast && !session_->pipe->full()) return true;
-  core_.counters.reads_held.fetch_add(1, std::memory_order_relaxed);
-  return false;
+std::chrono::nanoseconds Peer::read_wait() {
+  if (!session_ || intake_ != Intake::kStore) return {};
+  const std::chrono::nanoseconds wait = account_->stream_open_wait();
+  if (wait.count() != 0) core_.counters.reads_held.fetch_add(1, std::memory_order_relaxed);
+  return wait;
 }
 
-void Peer::on_bad_data(wire::FrameError error) {
-  if (error == wire::FrameError::kPageChecksum) {
-    core_.counters.pages_bad_checksum.fetch_add(1, std::memory_order_relaxed);
-  }
-  violation(wire::frame_error_text(error));
+void Peer::on_data_fault(const std::string& fault) {
+  violation(fault);
+}
+
+void Peer::on_data_end(const std::error_code& error) {
+  data_->link().fail(error == asio::error::eof ? "closed by the peer" : error.message());
+}
+
+void Peer::take_in(Intake intake) {
+  intake_ = intake;
+  if (data_) data_->store_into(intake == Intake::kStore ? session_->queue : nullptr);
 }
 
 // The connection ends with a reason; the session waits, as after any other break.
 bool Peer::violation(const std::string& what) {
-  if (session_) put(*session_, SessionNote{"the connection was refused: " + what});
+  if (session_) session_->note("the connection was refused: " + what);
   refuse_both(wire::REFUSE_PROTOCOL, what, true);
   return false;
 }
 
-void Peer::keep(SessionItem item) {
+void Peer::keep(SessionQueue::Act act) {
   if (intake_ != Intake::kStore || !session_) return;
   session_->progress_at = std::chrono::steady_clock::now();
-  put(*session_, std::move(item));
-}
-
-// Empty when the page may come now.
-std::string Peer::page_fault(const Page& page) {
-  uint64_t needed = 0;
-  if (page.codec == Codec::kColumns) needed = wire::kFeatureColumns;
-  if (page.codec == Codec::kTuples) needed = wire::kFeatureTuples;
-  if ((features_ & needed) != needed) {
-    return "page of codec " + std::to_string(static_cast<unsigned>(page.codec)) +
-           ", which was not agreed on";
-  }
-  const auto stream = streams_.find(page.stream_id);
-  if (stream == streams_.end()) {
-    return "page of stream " + std::to_string(page.stream_id) + ", which is not open";
-  }
-  uint64_t& next = stream->second.next[static_cast<size_t>(page.lane)];
-  if (page.first_seq < next) {
-    return "page of stream " + std::to_string(page.stream_id) + " jumps back from record " +
-           std::to_string(next) + " to " + std::to_string(page.first_seq);
-  }
-  next = page.first_seq + page.record_count;
-  return {};
-}
-
-bool Peer::on_pages(PageBatch batch) {
-  std::string fault;
-  size_t good = 0;
-  while (good < batch.pages.size()) {
-    fault = page_fault(batch.pages[good]);
-    if (!fault.empty()) break;
-    ++good;
-  }
-  batch.pages.resize(good);
-  if (good != 0) keep(std::move(batch));
-  return fault.empty() || violation(fault);
+  session_->push(std::move(act));
 }
 
 bool Peer::on_data_frame(const wire::Frame& frame) {
@@ -181,9 +149,10 @@ bool Peer::on_recording_start(const wire::Frame& frame) {
   const bool repeated = intake_ != Intake::kNone && intake_recording_ == start->recording();
   if (repeated) return true;
   streams_.clear();
+  pages_->close_all_streams();
   intake_recording_ = start->recording();
   if (start->recording() <= finished_recording_) {
-    intake_ = Intake::kDrop;
+    take_in(Intake::kDrop);
     ack_recording_ended(start->recording());
     return true;
   }
@@ -192,7 +161,7 @@ bool Peer::on_recording_start(const wire::Frame& frame) {
 
 bool Peer::begin_recording(const wire::RecordingStart& start) {
   if (session_ && session_->recording == start.recording()) {  // resumed
-    intake_ = Intake::kStore;
+    take_in(Intake::kStore);
     return true;
   }
   if (session_) {
@@ -216,23 +185,24 @@ bool Peer::begin_recording(const wire::RecordingStart& start) {
   }
   ++sessions_begun_;
   session_ = session;
-  intake_ = Intake::kStore;  // only now: a seal drops what still comes for its own session
+  take_in(Intake::kStore);  // only now: a seal drops what still comes for its own session
   storage::SessionIdentity identity = identity_from(hello_, start);
   if (agent_.dialled) identity.route = agent_.address;
-  put(*session_, SessionOpen{std::move(identity), resume_key_});
-  if (clock_sync_) put(*session_, *clock_sync_);
+  session_->push([identity = std::move(identity), key = resume_key_](StoredSession& stored) {
+    return stored.open(identity, key);
+  });
+  if (clock_sync_) store_clock_sync();
   if (function_filter_) {
     if (function_filter_->at_ns == 0) function_filter_->at_ns = start.start_ns();
-    put(*session_, *function_filter_);
+    store_function_filter();
   }
   session_->shown.start_filter = agent_.start_filter;
   if (start.late_ns() != 0) {
     session_->shown.late_ns = start.late_ns();
-    put(*session_,
-        SessionNote{"the recording began " + std::to_string(start.late_ns() / 1'000'000) +
-                    " ms late: the function filter that it was to begin with had not come"});
+    session_->note("the recording began " + std::to_string(start.late_ns() / 1'000'000) +
+                   " ms late: the function filter that it was to begin with had not come");
   }
-  wished_memory_.reset();
+  requested_memory_.reset();
   modules_.clear();
   return true;
 }
@@ -250,7 +220,9 @@ bool Peer::on_modules(const wire::Frame& frame) {
     const Status charged = session_->memory.grow(memory_of(infos));
     if (!charged.ok()) return over_budget(charged.error().message);
   }
-  keep(std::move(infos));
+  keep([infos = std::move(infos)](StoredSession& session) {
+    return session.writer().add_modules(infos);
+  });
   return true;
 }
 
@@ -276,7 +248,7 @@ std::vector<storage::ModuleInfo> Peer::modules() const {
 std::vector<storage::ThreadIdentity> Peer::threads() const {
   std::vector<storage::ThreadIdentity> all;
   all.reserve(streams_.size());
-  for (const auto& [id, stream] : streams_) all.push_back(stream.thread);
+  for (const auto& [id, thread] : streams_) all.push_back(thread);
   std::sort(all.begin(), all.end(),
             [](const auto& a, const auto& b) { return a.thread_id < b.thread_id; });
   return all;
@@ -294,7 +266,7 @@ bool Peer::on_stream_open(const wire::Frame& frame) {
   if (streams_.size() >= core_.options.threads_per_agent) {
     const std::string reason = "more than " + std::to_string(core_.options.threads_per_agent) +
                                " threads at once (threads_per_agent)";
-    if (session_) put(*session_, SessionNote{"the connection was refused: " + reason});
+    if (session_) session_->note("the connection was refused: " + reason);
     refuse_both(wire::REFUSE_LIMIT, reason, false);
     return false;
   }
@@ -303,14 +275,16 @@ bool Peer::on_stream_open(const wire::Frame& frame) {
     const Status charged = charge_stream(*session_);
     if (!charged.ok()) return over_budget(charged.error().message);
   }
-  streams_[stream->stream_id()] = {
-      .thread = {std::nullopt, stream->thread_id(), stream->thread_name()}};
-  keep(to_storage(*stream));
+  streams_[stream->stream_id()] = {std::nullopt, stream->thread_id(), stream->thread_name()};
+  pages_->open_stream(stream->stream_id());
+  keep([info = to_storage(*stream)](StoredSession& session) {
+    return session.writer().open_stream(info);
+  });
   return true;
 }
 
 bool Peer::over_budget(const std::string& reason) {
-  if (session_) put(*session_, SessionNote{"the connection was refused: " + reason});
+  if (session_) session_->note("the connection was refused: " + reason);
   refuse_both(wire::REFUSE_LIMIT, reason, true);
   return false;
 }
@@ -323,14 +297,15 @@ bool Peer::on_stream_close(const wire::Frame& frame) {
     return violation("close of stream " + std::to_string(stream->stream_id()) +
                      ", which is not open");
   }
-  if (stream->index_count() < known->second.next[0] ||
-      stream->detail_count() < known->second.next[1]) {
+  if (stream->index_count() < pages_->next_seq(stream->stream_id(), Lane::kIndex) ||
+      stream->detail_count() < pages_->next_seq(stream->stream_id(), Lane::kDetail)) {
     return violation("stream " + std::to_string(stream->stream_id()) +
                      " closes with fewer records than it sent");
   }
   if (stream->thread_name().size() > kMaxNameBytes) return violation("a thread's name is too long");
   streams_.erase(known);
-  keep(to_storage(*stream));
+  pages_->close_stream(stream->stream_id());
+  keep([end = to_storage(*stream)](StoredSession& session) { return session.close_stream(end); });
   return true;
 }
 
@@ -341,10 +316,12 @@ bool Peer::on_detail_state(const wire::Frame& frame) {
   agent_.detail = static_cast<DetailMode>(std::clamp<int>(change->mode(), 0, 2));
   if (session_) {
     session_->shown.detail = agent_.detail;
-    show_session(*session_, true);
+    session_->show(true);
   }
   show_agent();
-  keep(to_storage(*change));
+  keep([change = to_storage(*change)](StoredSession& session) {
+    return session.change_detail(change);
+  });
   return true;
 }
 
@@ -362,7 +339,9 @@ bool Peer::on_stalls(const wire::Frame& frame) {
     if (!known.ok()) return violation(known.error().message);
     if (*known) arrived.stalls.push_back({stall.stream_id(), **known});
   }
-  keep(std::move(arrived));
+  keep([arrived = std::move(arrived)](StoredSession& session) {
+    return session.add_stalls(arrived);
+  });
   return true;
 }
 
@@ -375,18 +354,22 @@ bool Peer::on_recording_end(const wire::Frame& frame) {
   if (intake_ == Intake::kDrop) {
     ack_recording_ended(end->recording());
   } else if (session_) {
-    if (end->lost_without_stream() != 0) keep(LostWithoutStream{end->lost_without_stream()});
+    if (end->lost_without_stream() != 0) store_lost_without_stream(end->lost_without_stream());
     if (end->has_process_end()) {
       session_->shown.process_end = to_storage(end->process_end());
-      keep(session_->shown.process_end);
+      keep([ended = session_->shown.process_end](StoredSession& session) {
+        session.writer().set_process_end(ended);
+        return Status();
+      });
     }
     finished_recording_ = end->recording();
     session_->ended_by_agent = true;
     seal(storage::SessionState::kComplete, end->reason());
     set_state(AgentState::kConnected, "");
   }
-  intake_ = Intake::kNone;
+  take_in(Intake::kNone);
   streams_.clear();
+  pages_->close_all_streams();
   return true;
 }
 

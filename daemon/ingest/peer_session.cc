@@ -1,4 +1,4 @@
-// Sessions of a peer, and what their writers report.
+// Sessions of a peer, and what their queues report.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -11,7 +11,15 @@
 namespace collect::ingest {
 
 Peer::SessionRef Peer::make_session(uint32_t recording, SystemTime start) {
-  auto session = std::make_shared<LiveSession>();
+  // Weak, because the session holds the queue and the queue holds this.
+  const auto itself = std::make_shared<std::weak_ptr<AgentSession>>();
+  const auto on_report = [peer = weak_from_this(), itself](SessionReport report) {
+    const auto self = peer.lock();
+    const auto reported = itself->lock();
+    if (self && reported) self->on_report(reported, std::move(report));
+  };
+  auto session = std::make_shared<AgentSession>(core_, io_, account_, on_report);
+  *itself = session;
   session->recording = recording;
   SessionSnapshot& shown = session->shown;
   shown.agent = agent_.id;
@@ -23,31 +31,21 @@ Peer::SessionRef Peer::make_session(uint32_t recording, SystemTime start) {
   shown.tag = agent_.tag;
   shown.start_time = start;
   shown.detail = agent_.detail;
-  // Weak, because the session holds the pipe and the pipe holds this.
-  const auto on_report = [peer = weak_from_this(),
-                          live = std::weak_ptr<LiveSession>(session)](SessionReport report) {
-    const auto self = peer.lock();
-    const auto reported = live.lock();
-    if (self && reported) self->on_report(reported, std::move(report));
-  };
-  session->pipe =
-      std::make_shared<SessionPipe>(core_.pipe_world, io_.get_executor(), account_, on_report);
   using principal::Resource;
   session->place = principal::Lease(account_, Resource::kSessions);
   session->memory = principal::Lease(account_, Resource::kMemory);
   session->files = principal::Lease(account_, Resource::kInodes);
-  core_.live_sessions.fetch_add(1);
   return session;
 }
 
-Status Peer::charge_session(LiveSession& session) {
+Status Peer::charge_session(AgentSession& session) {
   COLLECT_TRY(session.place.grow(1));
   COLLECT_TRY(session.memory.grow(kSessionMemory));
   return session.files.grow(storage::kFilesPerSession);
 }
 
 // Streams that are opened again on a new connection are charged already.
-Status Peer::charge_stream(LiveSession& session) {
+Status Peer::charge_stream(AgentSession& session) {
   if (++streams_opened_ <= session.charged_streams) return {};
   COLLECT_TRY(session.memory.grow(kStreamMemory));
   COLLECT_TRY(session.files.grow(storage::kFilesPerThread));
@@ -56,7 +54,7 @@ Status Peer::charge_stream(LiveSession& session) {
 }
 
 // What storage has made, on whichever connection it came.
-void Peer::charge_threads(LiveSession& session, uint32_t threads) {
+void Peer::charge_threads(AgentSession& session, uint32_t threads) {
   if (threads <= session.charged_streams) return;
   const uint64_t more = threads - session.charged_streams;
   session.memory.set(session.memory.amount() + more * kStreamMemory);
@@ -64,12 +62,7 @@ void Peer::charge_threads(LiveSession& session, uint32_t threads) {
   session.charged_streams = threads;
 }
 
-void Peer::put(LiveSession& session, SessionItem item) {
-  session.put_at = std::chrono::steady_clock::now();
-  session.pipe->push(std::move(item));
-}
-
-void Peer::restore(const storage::SessionPlace& place, const storage::ResumeKey& key,
+void Peer::restore(const storage::SessionPath& place, const storage::ResumeKey& key,
                    uint32_t recording, SystemTime start) {
   if (session_ && session_->recording > recording) {
     // Of two that were left open, only the newer one can go on.
@@ -93,7 +86,8 @@ void Peer::restore(const storage::SessionPlace& place, const storage::ResumeKey&
   session_->opened = true;
   session_->shown.name = place.name;
   session_->shown.directory = place.directory;
-  put(*session_, SessionResume{place.directory});
+  session_->push(
+      [directory = place.directory](StoredSession& stored) { return stored.resume(directory); });
   agent_.session = place.name;
   interrupt_session();
   set_state(AgentState::kDisconnected,
@@ -105,9 +99,11 @@ void Peer::on_report(const SessionRef& session, SessionReport report) {
     on_repeated(session, *report.repeated);
     return;
   }
+  if (report.totals.stored_bytes != session->shown.totals.stored_bytes) {
+    session->progress_at = std::chrono::steady_clock::now();
+  }
+  session->take(report);
   if (report.opened) on_opened(session, *report.opened);
-  session->shown.totals = report.totals;
-  session->unshown = true;
   charge_threads(*session, report.totals.threads);
   for (const auto& [ticket, positions] : report.positions) {
     if (ticket == welcome_ticket_ && session == session_) {
@@ -119,19 +115,10 @@ void Peer::on_report(const SessionRef& session, SessionReport report) {
   if (report.failed) on_failed(session, *report.failed);
   if (report.sealed) on_sealed(session, *report.sealed);
   if (report.suspended) on_suspended(session);
-  if (session->unshown &&
-      std::chrono::steady_clock::now() - session->shown_at >= kProgressInterval) {
-    show_session(*session, true);
-  }
-  // wants_more() is asked again: perhaps of another session by now, which is as well.
-  if (report.drained && reader_) reader_->resume();
+  session->sweep(std::chrono::steady_clock::now());
 }
 
 void Peer::on_opened(const SessionRef& session, const SessionReport::Opened& opened) {
-  session->opened = true;
-  session->shown.name = opened.name;
-  session->shown.directory = opened.directory;
-  show_session(*session, true);
   if (session != session_ && agent_.session != "") return;  // an older one, being sealed
   agent_.session = opened.name;
   if (session == session_ && connected()) {
@@ -158,13 +145,13 @@ void Peer::answer_starts() {
 
 // The agent did not hear that this recording was sealed: its data is dropped, and it is told again.
 void Peer::on_repeated(const SessionRef& session, const std::string& name) {
-  session->pipe->report_to(nullptr);
+  session->leave();
   core_.live_sessions.fetch_sub(1);
   std::erase(sealing_, session);
   finished_recording_ = std::max(finished_recording_, session->recording);
   if (session == session_) {
     session_.reset();
-    intake_ = Intake::kDrop;
+    take_in(Intake::kDrop);
   }
   session->shown.name = name;
   agent_.session = name;
@@ -174,7 +161,6 @@ void Peer::on_repeated(const SessionRef& session, const std::string& name) {
   const auto waiters = std::exchange(session->when_sealed, {});
   for (const auto& done : waiters) done(session->shown);
   ack_recording_ended(session->recording);
-  if (reader_) reader_->resume();
 }
 
 void Peer::on_failed(const SessionRef& session, const Error& error) {
@@ -188,8 +174,7 @@ void Peer::on_failed(const SessionRef& session, const Error& error) {
         !session_ && session->ended_by_agent && session->recording == finished_recording_;
     if (is_unheard) --finished_recording_;
     if (is_current) {
-      session->sealing = true;
-      sealing_.push_back(std::move(session_));  // the pipe seals it by itself
+      sealing_.push_back(std::move(session_));  // its queue seals it by itself
       session_.reset();
     }
     session->shown.status = to_string(error);
@@ -207,14 +192,11 @@ void Peer::on_failed(const SessionRef& session, const Error& error) {
 
 void Peer::seal(storage::SessionState state, const std::string& reason) {
   if (!session_) return;
-  session_->sealing = true;
   session_->waiting_since.reset();
-  session_->shown.state = SessionState::kSealing;
-  session_->pipe->push(SessionSeal{state, reason});
-  show_session(*session_, true);
+  session_->seal(state, reason);
   sealing_.push_back(std::move(session_));
   session_.reset();
-  if (intake_ == Intake::kStore) intake_ = Intake::kDrop;
+  if (intake_ == Intake::kStore) take_in(Intake::kDrop);
 }
 
 void Peer::on_sealed(const SessionRef& session, const SessionReport::Sealed& sealed) {
@@ -224,17 +206,11 @@ void Peer::on_sealed(const SessionRef& session, const SessionReport::Sealed& sea
     welcome_data(nullptr);
   }
   std::erase(sealing_, session);
-  SessionSnapshot& shown = session->shown;
-  shown.state = shown_state(sealed.state);
-  shown.status = sealed.reason;
-  shown.symbols = sealed.symbols;
-  shown.health = sealed.health;
-  shown.end_time = std::chrono::system_clock::now();
-  show_session(*session, true);
-  session->pipe->report_to(sealed.held_up ? core_.late_seal(shown) : nullptr);
+  session->take_sealed(sealed);
+  const SessionSnapshot& shown = session->shown;
   if (session->opened) {
     spdlog::info("{} {}: {} events, {} lost, {} threads{}{}", shown.name,
-                 sealed.held_up ? "waits for room to be sealed" : "is sealed", shown.totals.events,
+                 sealed.deferred ? "waits for room to be sealed" : "is sealed", shown.totals.events,
                  shown.totals.lost_events, shown.totals.threads, sealed.reason.empty() ? "" : ": ",
                  sealed.reason);
   }
@@ -248,8 +224,8 @@ void Peer::on_sealed(const SessionRef& session, const SessionReport::Sealed& sea
 void Peer::on_suspended(const SessionRef& session) {
   const auto self = shared_from_this();
   std::erase(sealing_, session);
-  session->pipe->report_to(nullptr);
-  show_session(*session, true);
+  session->leave();
+  session->show(true);
   if (session->opened) {
     spdlog::info(
         "{} is left to the next start: {} events, {} lost, {} threads; without one, "
@@ -268,7 +244,7 @@ void Peer::order(std::function<Result<std::string>(storage::SessionWriter&)> act
     done(Error{Code::kNotFound, "agents/" + std::to_string(agent_.id) + " does not record now"});
     return;
   }
-  put(*session_, SessionOrder{std::move(act), std::move(done)});
+  session_->queue->order(std::move(act), std::move(done));
 }
 
 // The collector's clock, moved by what the clock probes found; before any probe they are taken for
@@ -329,13 +305,16 @@ void Peer::watch_events(EventsWanted wanted, const Answer<std::string>& done) {
       })) {
     wanted.events.clear();
   }
-  put(*session_, std::move(wanted));
+  session_->push([wanted = std::move(wanted)](StoredSession& session) {
+    session.watch(wanted);
+    return Status();
+  });
   done(session_->shown.name);
 }
 
 void Peer::note_function_filter(storage::FunctionFilter filter) {
-  if (session_) put(*session_, filter);
   function_filter_ = std::move(filter);
+  if (session_) store_function_filter();
   if (function_filter_->only.empty() && function_filter_->except.empty()) function_filter_.reset();
 }
 
@@ -350,18 +329,26 @@ void Peer::interrupt_session() {
   session_->waiting_since = std::chrono::steady_clock::now();
   session_->shown.state = SessionState::kInterrupted;
   session_->shown.status = "its agent is away";
-  put(*session_, FilesIdle{});
-  show_session(*session_, true);
+  session_->push([](StoredSession& session) { return session.writer().release_files(); });
+  session_->show(true);
 }
 
-void Peer::show_session(LiveSession& session, bool now) {
-  if (!session.opened || !now) {
-    session.unshown = true;
-    return;
-  }
-  session.unshown = false;
-  session.shown_at = std::chrono::steady_clock::now();
-  core_.observer.session_changed(session.shown);
+void Peer::store_clock_sync() {
+  session_->push(
+      [sync = *clock_sync_](StoredSession& session) { return session.writer().clock_sync(sync); });
+}
+
+void Peer::store_function_filter() {
+  session_->push([filter = *function_filter_](StoredSession& session) {
+    return session.writer().function_filter(filter);
+  });
+}
+
+void Peer::store_lost_without_stream(uint64_t count) {
+  session_->push([count](StoredSession& session) {
+    session.writer().set_lost_without_stream(count);
+    return Status();
+  });
 }
 
 void Peer::sweep_sessions(SteadyTime now) {
@@ -374,20 +361,11 @@ void Peer::sweep_sessions(SteadyTime now) {
     finished_recording_ = std::max(finished_recording_, session_->recording);
     seal(storage::SessionState::kRecovered, "the agent did not end the recording when told to");
   }
-  // The manifest is not written for every change; when nothing more comes, it is made true.
-  const bool is_settled = !session_ || session_->put_at + kSettleInterval < session_->settled_at;
-  if (!is_settled && now - session_->settled_at >= kSettleInterval) {
-    session_->settled_at = now;
-    session_->pipe->push(CommitWanted{});
-  }
-  if (session_ && session_->pipe->has_too_many_files()) session_->pipe->push(CommitWanted{});
+  if (session_) session_->commit_when_settled(now);
+  if (session_ && session_->queue->has_too_many_files()) session_->queue->commit();
   std::vector<SessionRef> live = sealing_;
   if (session_) live.push_back(session_);
-  for (const SessionRef& session : live) {
-    if (session->unshown && now - session->shown_at >= kProgressInterval) {
-      show_session(*session, true);
-    }
-  }
+  for (const SessionRef& session : live) session->sweep(now);
 }
 
 }  // namespace collect::ingest

@@ -50,7 +50,7 @@ inline SessionState shown_state(storage::SessionState state) {
 }
 
 // What an agent asks for before it records, and what became of it.
-struct FilterWish {
+struct FilterRequest {
   std::vector<std::string> only;
   std::vector<std::string> except;
   std::vector<storage::ModuleInfo> modules;  // that the process has loaded
@@ -123,7 +123,7 @@ class IngestObserver {
   virtual void session_changed(const SessionSnapshot& session) = 0;
   // The agent records nothing before it is given a filter, by Ingest::note_start_filter and then by
   // SetFunctionFilter.
-  virtual void filter_wanted(const AgentSnapshot& /*agent*/, FilterWish /*wish*/) {}
+  virtual void filter_wanted(const AgentSnapshot& /*agent*/, FilterRequest /*wanted*/) {}
   // On the sealing thread: the session is sealed, and these functions occur in it, sorted; none: to
   // be read from its files. True when somebody is going to name them.
   virtual bool to_be_named(const std::string& /*name*/, const std::string& /*directory*/,

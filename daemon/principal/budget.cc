@@ -22,8 +22,6 @@ const char* resource_name(Resource resource) {
       return "bytes of memory";
     case Resource::kInodes:
       return "files of unsealed sessions";
-    case Resource::kQueued:
-      return "queued bytes";
     case Resource::kSessions:
       return "unsealed sessions";
     case Resource::kConnections:
@@ -68,8 +66,8 @@ size_t Budget::accounts() const {
 // most once a second, or when there are too many.
 void Budget::forget_idle(Clock::time_point now) {
   const bool many = accounts_.size() >= kMaxIdleAccounts;
-  if (now - forgotten_at_ < std::chrono::seconds{1} && !many) return;
-  forgotten_at_ = now;
+  if (now - last_forget_ < std::chrono::seconds{1} && !many) return;
+  last_forget_ = now;
   std::erase_if(accounts_, [&](const auto& one) {
     const Entry& entry = one.second;
     return entry.account.use_count() == 1 && (many || now - entry.asked_at > kKeepAccount);

@@ -31,11 +31,10 @@ enum class Resource : uint8_t {
   kDescriptors,  // of connections and session files
   kMemory,       // bytes that streams, modules and sessions keep for as long as they are open
   kInodes,       // of sessions that are not sealed
-  kQueued,       // decoded bytes of pages that wait for a writer
   kSessions,     // not sealed
   kConnections,
 };
-inline constexpr size_t kResources = 6;
+inline constexpr size_t kResources = 5;
 const char* resource_name(Resource resource);
 
 // "uid 1000", "address 192.0.2.7", "certificate 3f…", "this machine".
@@ -87,8 +86,8 @@ class Budget {
     std::shared_ptr<Account> account;
     std::chrono::steady_clock::time_point asked_at;
   };
-  std::map<Principal, Entry> accounts_;                   // guarded by mutex_
-  std::chrono::steady_clock::time_point forgotten_at_{};  // guarded by mutex_
+  std::map<Principal, Entry> accounts_;                  // guarded by mutex_
+  std::chrono::steady_clock::time_point last_forget_{};  // guarded by mutex_
 };
 
 class Account {

@@ -18,24 +18,10 @@
 #include <vector>
 
 #include "daemon/symbolize/limits.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define COLLECT_SANITIZER_RUNTIME 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-#define COLLECT_SANITIZER_RUNTIME 1
-#endif
-#endif
-#ifndef COLLECT_SANITIZER_RUNTIME
-#define COLLECT_SANITIZER_RUNTIME 0
-#endif
+#include "formats/core/sanitized.h"
 
 namespace collect::symbolize {
 namespace {
-
-// Sanitizers reserve terabytes of addresses and use system calls of their own.
-constexpr bool kIsSanitized = COLLECT_SANITIZER_RUNTIME == 1;
 
 #if defined(__x86_64__)
 constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;
@@ -45,16 +31,26 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr uint32_t kArchitecture = 0;
 #endif
 
-// Reading what is open, memory, the answer, signals of the demangler's timer, the end.
+// Reading what is open, memory (qsort asks how much there is), the answer, signals of the
+// demangler's timer, the end.
 constexpr uint32_t kAllowed[] = {
     __NR_read,           __NR_pread64,       __NR_lseek, __NR_fstat,      __NR_newfstatat,
     __NR_fcntl,          __NR_write,         __NR_close, __NR_brk,        __NR_munmap,
     __NR_mremap,         __NR_madvise,       __NR_futex, __NR_getrandom,  __NR_rt_sigreturn,
     __NR_rt_sigprocmask, __NR_clock_gettime, __NR_exit,  __NR_exit_group, __NR_restart_syscall,
-    __NR_setitimer,
+    __NR_setitimer,      __NR_sysinfo,
 };
 // Allowed without PROT_EXEC.
 constexpr uint32_t kMapping[] = {__NR_mmap, __NR_mprotect};
+
+// libdw looks for other files of a program's debug information: it is told that it may not.
+constexpr uint32_t kNotAllowed[] = {
+    __NR_openat,
+    __NR_readlinkat,
+#if defined(__NR_readlink)
+    __NR_readlink,
+#endif
+};
 
 constexpr uint32_t kRefuse = SECCOMP_RET_KILL_PROCESS;
 
@@ -91,6 +87,10 @@ std::vector<sock_filter> program() {
     code.push_back(jump(BPF_JSET, PROT_EXEC, 0, 1));
     code.push_back(leave(kRefuse));
     code.push_back(leave(SECCOMP_RET_ALLOW));
+  }
+  for (const uint32_t number : kNotAllowed) {
+    code.push_back(jump(BPF_JEQ, number, 0, 1));
+    code.push_back(leave(SECCOMP_RET_ERRNO | EACCES));
   }
   code.push_back(leave(kRefuse));
   return code;

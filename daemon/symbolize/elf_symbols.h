@@ -37,6 +37,7 @@ class ElfSymbols {
 
   // Reads the table; once, before find().
   Status load();
+  Elf* elf() const { return elf_; }
   // The function that holds the module-relative address; an empty name when there is none.
   FunctionSymbol find(uint64_t address) const;
   // Calls visit(address, linkage name) for every symbol, by address; aliases one after another.

@@ -9,6 +9,7 @@
 #include "daemon/symbolize/elf_symbols.h"
 #include "daemon/symbolize/function_pattern.h"
 #include "daemon/symbolize/limits.h"
+#include "daemon/symbolize/source_lines.h"
 
 namespace collect::symbolize {
 namespace {
@@ -68,7 +69,7 @@ class Sender {
   std::vector<uint8_t>& body() { return body_; }
   // To be called between things that belong together.
   Status flush_if_full() {
-    return body_.size() + kMaxSymbolNameBytes + 16 > kMaxAnswerFrameBytes ? flush() : Status();
+    return body_.size() + kMaxPathBytes + 16 > kMaxAnswerFrameBytes ? flush() : Status();
   }
   Status flush() {
     if (body_.empty()) return {};
@@ -83,25 +84,44 @@ class Sender {
   std::vector<uint8_t> body_;
 };
 
+// After the names: what a line table does to its reader costs none of them.
+Status send_lines(const ElfSymbols& file, const std::vector<uint32_t>& named, uint64_t most_bytes,
+                  const SendFrame& send, DoneFrame& done) {
+  Sender lines(FrameKind::kLines, send);
+  uint64_t bytes = 0;
+  COLLECT_TRY(find_lines(file.elf(), named,
+                         [&](uint32_t address, std::string_view source, uint32_t line) -> Status {
+                           if (bytes + source.size() > most_bytes) {
+                             ++done.lines_left_out;
+                             return {};
+                           }
+                           bytes += source.size();
+                           append_line(lines.body(), address, source, line);
+                           return lines.flush_if_full();
+                         }));
+  return lines.flush();
+}
+
 Status send_names(const ElfSymbols& file, const LookupRequest& request, const SendFrame& send,
                   DoneFrame& done) {
   Sender names(FrameKind::kNames, send);
-  uint64_t count = 0;
+  std::vector<uint32_t> named;
   uint64_t bytes = 0;
   for (const uint32_t address : request.addresses) {
     const FunctionSymbol symbol = file.find(address);
     if (symbol.name.empty()) continue;
     const std::string name = name_of(symbol);
-    if (count == request.most_names || bytes + name.size() > request.most_name_bytes) {
+    if (named.size() == request.most_names || bytes + name.size() > request.most_name_bytes) {
       ++done.left_out;
       continue;
     }
-    ++count;
+    named.push_back(address);
     bytes += name.size();
     append_name(names.body(), address, name);
     COLLECT_TRY(names.flush_if_full());
   }
-  return names.flush();
+  COLLECT_TRY(names.flush());
+  return send_lines(file, named, request.most_name_bytes - bytes, send, done);
 }
 
 Status send_functions(const ElfSymbols& file, const LookupRequest& request, const SendFrame& send,

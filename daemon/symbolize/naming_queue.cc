@@ -57,7 +57,7 @@ void NamingQueue::forget(const std::string& name) {
   });
   if (current_ != name) return;
   cancel_ = true;
-  current_.clear();  // its thread sees that it was forgotten
+  current_.clear();  // its thread sees that it was cancelled
   idle_.wait(lock, [this, turn = turns_] { return turns_ != turn; });
 }
 
@@ -88,13 +88,13 @@ void NamingQueue::serve() {
     lock.unlock();
     const Verdict verdict = is_ending ? leave_pending(*job) : take_turn(*job);
     lock.lock();
-    const bool forgotten = current_.empty();
+    const bool cancelled = current_.empty();
     current_.clear();
     ++turns_;
     cancel_ = ended_;
-    if (!verdict.is_over && !forgotten) {
+    if (!verdict.is_over && !cancelled) {
       queue_.push_back(std::move(job));  // begun by now: its functions are not held any more
-    } else if (!forgotten) {
+    } else if (!cancelled) {
       lock.unlock();
       on_named_(job->session.name, verdict.state, verdict.said);
       lock.lock();

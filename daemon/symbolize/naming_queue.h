@@ -1,5 +1,6 @@
 // Names sealed sessions, one after the other, on a thread of its own: neither recording nor sealing
-// waits for it. A session that takes long gives way to the next after kNamingSlice.
+// waits for it. A session that takes longer than kNamingSlice goes to
+// the end of the queue.
 //
 // What is not named when the daemon ends is marked as pending in its manifest, so that the next
 // start goes on. What was begun kMaxNamingTries times without an orderly end is given up.

@@ -13,6 +13,7 @@ bool is_kind(uint32_t value) {
     case FrameKind::kRequest:
     case FrameKind::kSource:
     case FrameKind::kNames:
+    case FrameKind::kLines:
     case FrameKind::kFunctions:
     case FrameKind::kDone:
       return true;
@@ -207,6 +208,26 @@ Status decode_names(Bytes body, std::vector<NamedAddress>& out) {
   return reader.status();
 }
 
+void append_line(std::vector<uint8_t>& body, uint32_t address, std::string_view file,
+                 uint32_t line) {
+  put(body, address);
+  put(body, line);
+  put(body, static_cast<uint16_t>(file.size()));
+  body.insert(body.end(), file.begin(), file.end());
+}
+
+Status decode_lines(Bytes body, std::vector<LineOfAddress>& out) {
+  BodyReader reader(body);
+  while (!reader.at_end()) {
+    LineOfAddress one;
+    one.address = reader.number<uint32_t>();
+    one.line = reader.number<uint32_t>();
+    one.file = reader.take(reader.number<uint16_t>(), kMaxPathBytes);
+    if (reader.ok()) out.push_back(std::move(one));
+  }
+  return reader.status();
+}
+
 void append_function(std::vector<uint8_t>& body, uint32_t address) {
   put(body, address);
 }
@@ -223,6 +244,7 @@ Status decode_functions(Bytes body, std::vector<uint32_t>& out) {
 std::vector<uint8_t> encode_done(const DoneFrame& done) {
   std::vector<uint8_t> body;
   put(body, done.left_out);
+  put(body, done.lines_left_out);
   put_bytes(body, {reinterpret_cast<const char*>(done.matched.data()), done.matched.size()});
   return body;
 }
@@ -231,6 +253,7 @@ Result<DoneFrame> decode_done(Bytes body) {
   BodyReader reader(body);
   DoneFrame done;
   done.left_out = reader.number<uint64_t>();
+  done.lines_left_out = reader.number<uint64_t>();
   const std::string_view matched = reader.bytes(kMaxPatterns);
   done.matched.assign(matched.begin(), matched.end());
   COLLECT_TRY(reader.status());

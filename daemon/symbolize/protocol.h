@@ -25,6 +25,7 @@ enum class FrameKind : uint32_t {
   kRequest = 0x51'59'53'43,    // "CSYQ"
   kSource = 0x53'59'53'43,     // "CSYS"  which file names come from
   kNames = 0x4e'59'53'43,      // "CSYN"  addresses with names
+  kLines = 0x4c'59'53'43,      // "CSYL"  addresses with files and lines
   kFunctions = 0x46'59'53'43,  // "CSYF"  addresses that a pattern means
   kDone = 0x44'59'53'43,       // "CSYD"  the last frame
 };
@@ -80,16 +81,29 @@ Result<SourceFrame> decode_source(Bytes body);
 struct NamedAddress {
   uint32_t address = 0;
   std::string name;
+  std::string file{};  // of its source; empty: not known
+  uint32_t line = 0;
 };
 // Gathers names into bodies of at most kMaxAnswerFrameBytes.
 void append_name(std::vector<uint8_t>& body, uint32_t address, std::string_view name);
 Status decode_names(Bytes body, std::vector<NamedAddress>& out);
+
+// The same for lines.
+struct LineOfAddress {
+  uint32_t address = 0;
+  uint32_t line = 0;
+  std::string file;
+};
+void append_line(std::vector<uint8_t>& body, uint32_t address, std::string_view file,
+                 uint32_t line);
+Status decode_lines(Bytes body, std::vector<LineOfAddress>& out);
 
 void append_function(std::vector<uint8_t>& body, uint32_t address);
 Status decode_functions(Bytes body, std::vector<uint32_t>& out);
 
 struct DoneFrame {
   uint64_t left_out = 0;         // names that did not fit under the limits
+  uint64_t lines_left_out = 0;   // the same of lines
   std::vector<uint8_t> matched;  // for each pattern, 1 where it means some function
 };
 std::vector<uint8_t> encode_done(const DoneFrame& done);

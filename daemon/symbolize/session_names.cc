@@ -102,19 +102,24 @@ void SessionNames::take(const Lookup& lookup, const Answer& answer) {
     ModuleSymbols& outcome = outcomes_[at];
     outcome.source = answer.source;
     outcome.problem = answer.problem;
+    if (answer.lines_left_out != 0 && outcome.problem.empty()) {
+      outcome.problem = "files and lines of " + std::to_string(answer.lines_left_out) +
+                        " functions were left out: too many bytes";
+    }
     for (const uint32_t address : addresses_[at]) {
       const auto named = std::lower_bound(
           answer.names.begin(), answer.names.end(), address,
           [](const NamedAddress& one, uint32_t wanted) { return one.address < wanted; });
       if (named == answer.names.end() || named->address != address) continue;
       if (symbols_.size() == most_names_ ||
-          name_bytes_ + named->name.size() > kMaxManifestSymbolBytes) {
+          name_bytes_ + named->name.size() + named->file.size() > kMaxManifestSymbolBytes) {
         ++left_out_;
         continue;
       }
       ++outcome.named;
-      name_bytes_ += named->name.size();
-      symbols_.push_back({uint64_t{outcome.module_id} << 32 | address, named->name});
+      name_bytes_ += named->name.size() + named->file.size();
+      symbols_.push_back(
+          {uint64_t{outcome.module_id} << 32 | address, named->name, named->file, named->line});
     }
   }
 }

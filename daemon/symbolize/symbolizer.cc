@@ -51,6 +51,8 @@ class AnswerBuilder {
         return take_source(frame.body);
       case FrameKind::kNames:
         return take_names(frame.body);
+      case FrameKind::kLines:
+        return take_lines(frame.body);
       case FrameKind::kFunctions:
         return decode_functions(frame.body, answer_.functions);
       case FrameKind::kDone:
@@ -87,6 +89,25 @@ class AnswerBuilder {
     return {};
   }
 
+  // Of names that were taken, each once.
+  Status take_lines(Bytes body) {
+    std::vector<LineOfAddress> lines;
+    COLLECT_TRY(decode_lines(body, lines));
+    for (LineOfAddress& line : lines) {
+      const auto named = std::lower_bound(
+          answer_.names.begin(), answer_.names.end(), line.address,
+          [](const NamedAddress& one, uint32_t wanted) { return one.address < wanted; });
+      name_bytes_ += line.file.size();
+      if (named == answer_.names.end() || named->address != line.address || !named->file.empty() ||
+          line.file.empty() || name_bytes_ > request_.most_name_bytes) {
+        return Error{Code::kDamaged, "ended: it told lines that were not asked for"};
+      }
+      named->file = std::move(line.file);
+      named->line = line.line;
+    }
+    return {};
+  }
+
   Status take_done(Bytes body) {
     auto done = decode_done(body);
     if (!done.ok()) return done.error();
@@ -95,6 +116,7 @@ class AnswerBuilder {
     }
     answer_.matched.assign(done->matched.begin(), done->matched.end());
     answer_.left_out = done->left_out;
+    answer_.lines_left_out = done->lines_left_out;
     answer_.is_whole = true;
     return {};
   }

@@ -30,6 +30,7 @@ struct Answer {
   std::vector<uint32_t> functions;  // that the patterns mean
   std::vector<bool> matched;        // by pattern
   uint64_t left_out = 0;
+  uint64_t lines_left_out = 0;
 };
 
 class Symbolizer {

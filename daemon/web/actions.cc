@@ -87,13 +87,17 @@ void Actions::run(const HttpRequest& request, AnswerTo answer) {
   }
   const std::string_view path = request.path();
   if (path == kStop) {
-    collector_.stop_session(
-        *target, answering<api::StopSessionResponse>(std::move(answer), [](const auto& response) {
+    api::StopSessionRequest stop;
+    *stop.mutable_target() = *target;
+    collector_.methods().call<api::StopSessionResponse>(
+        stop, answering<api::StopSessionResponse>(std::move(answer), [](const auto& response) {
           return answer_of(response.outcomes());
         }));
   } else if (path == kSnapshot) {
-    collector_.snapshot_session(
-        target->session(), answering<api::Session>(std::move(answer), [](const api::Session& made) {
+    api::SnapshotSessionRequest snapshot;
+    snapshot.set_name(target->session());
+    collector_.methods().call<api::Session>(
+        snapshot, answering<api::Session>(std::move(answer), [](const api::Session& made) {
           const nlohmann::json named = {{"session", made.name()}};
           return json_answer(named.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
         }));
@@ -103,7 +107,7 @@ void Actions::run(const HttpRequest& request, AnswerTo answer) {
       answer(error_answer(marker.error()));
       return;
     }
-    collector_.annotate(
+    collector_.methods().call<api::AnnotateResponse>(
         *marker, answering<api::AnnotateResponse>(std::move(answer), [](const auto& response) {
           return answer_of(response.outcomes());
         }));
@@ -116,7 +120,7 @@ void Actions::run(const HttpRequest& request, AnswerTo answer) {
     control::DetailOrder order;
     order.mode = *mode == "on" ? api::DETAIL_MODE_ON : api::DETAIL_MODE_OFF;
     order.target = *target;
-    collector_.set_detail(
+    collector_.methods().call<std::vector<api::DetailOutcome>>(
         order, answering<std::vector<api::DetailOutcome>>(
                    std::move(answer), [](const auto& outcomes) { return answer_of(outcomes); }));
   }

@@ -82,7 +82,9 @@ std::string head_of(const HttpAnswer& answer, bool closes) {
       "\r\nX-Frame-Options: DENY"
       "\r\nX-Content-Type-Options: nosniff"
       "\r\nReferrer-Policy: no-referrer"
-      "\r\nCross-Origin-Opener-Policy: same-origin"
+      "\r\nCross-Origin-Opener-Policy: same-origin";
+  if (answer.opens_windows) head += "-allow-popups";
+  head +=
       "\r\nCross-Origin-Resource-Policy: same-origin"
       "\r\nCache-Control: no-store";
   for (const auto& [name, value] : answer.fields) head += "\r\n" + name + ": " + value;

@@ -23,8 +23,9 @@ struct HttpAnswer {
   std::string body;
   std::string content_policy = kContentPolicy;
   std::vector<std::pair<std::string, std::string>> fields =
-      {};                  // further ones; ours, never a peer's
-  bool is_stream = false;  // of live events: no length, and `body` is only its beginning
+      {};                      // further ones; ours, never a peer's
+  bool opens_windows = false;  // which it may speak to, as to a viewer of another origin
+  bool is_stream = false;      // of live events: no length, and `body` is only its beginning
   std::shared_ptr<void> held = nullptr;  // until it was sent
 };
 

@@ -64,7 +64,8 @@ Result<std::string> PageMaker::run(const PageRequest& request, const Cancelled& 
                                    "; collectctl open has no such limits: collectctl open " +
                                    request.directory};
   }
-  if (auto error = error_in_page(output)) return Error{Code::kDamaged, std::move(*error)};
+  if (auto error = error_in_page(output, request.want))
+    return Error{Code::kDamaged, std::move(*error)};
   return output;
 }
 

@@ -39,7 +39,13 @@ std::vector<std::string> paths_of(const json& list) {
 }  // namespace
 
 std::string PageRequest::to_json() const {
-  json request = {{"directory", bytes_of(directory)}, {"can_change", can_change}};
+  json request = {{"directory", bytes_of(directory)},
+                  {"can_change", can_change},
+                  {"want", static_cast<uint32_t>(want)},
+                  {"first_ns", first_ns},
+                  {"last_ns", last_ns},
+                  {"thread", thread},
+                  {"record", record}};
   if (symbols) {
     request["symbols"] = {{"directories", paths_of(symbols->directories)},
                           {"roots", paths_of(symbols->roots)}};
@@ -53,6 +59,15 @@ Result<PageRequest> PageRequest::parse(const std::string& text) {
     const json read = json::parse(text);
     request.directory = path_of(read.at("directory"));
     request.can_change = read.at("can_change").get<bool>();
+    const auto want = read.at("want").get<uint32_t>();
+    if (want > static_cast<uint32_t>(PageWant::kLods)) {
+      return Error{Code::kDamaged, "not a request for a page: it wants nothing that there is"};
+    }
+    request.want = static_cast<PageWant>(want);
+    request.first_ns = read.at("first_ns").get<uint64_t>();
+    request.last_ns = read.at("last_ns").get<uint64_t>();
+    request.thread = read.at("thread").get<uint32_t>();
+    request.record = read.at("record").get<uint64_t>();
     if (read.contains("symbols")) {
       const json& symbols = read.at("symbols");
       request.symbols = {paths_of(symbols.at("directories")), paths_of(symbols.at("roots"))};
@@ -67,8 +82,9 @@ std::string page_error_json(const std::string& sentence) {
   return text_of({{"error", sentence}});
 }
 
-std::optional<std::string> error_in_page(const std::string& output) {
-  if (!output.starts_with('{')) return std::nullopt;
+std::optional<std::string> error_in_page(const std::string& output, PageWant want) {
+  // Data are an object too, and begin otherwise.
+  if (!output.starts_with(want == PageWant::kPage ? "{" : "{\"error\"")) return std::nullopt;
   const json read = json::parse(output, nullptr, false);
   if (!read.is_object() || !read.contains("error") || !read["error"].is_string()) {
     return "the page was not made";

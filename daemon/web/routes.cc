@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "daemon/web/session_target.h"
 #include "daemon/web/static_files.h"
 #include "formats/html/writer.h"
 
@@ -29,12 +30,12 @@ std::string hash_source(std::string_view text) {
          "'";
 }
 
-// A page of a session is one file, with nothing to load. Names in it are data; should one of them
-// ever become a script, it would not run.
+// A page of a session is one file that loads nothing; it asks its server alone for windows. Names
+// in it are data; should one of them ever become a script, it would not run.
 std::string policy_of_pages() {
   return "default-src 'none'; script-src " + hash_source(html::page_script()) + "; style-src " +
          hash_source(html::page_style()) +
-         "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+         "; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 }
 
 HttpAnswer wrong_method(std::string_view allowed) {
@@ -102,7 +103,7 @@ void Routes::serve_private(const HttpRequest& request, PageMaker::Cancelled canc
     stream.is_stream = true;
     answer(std::move(stream));
   } else if (path.starts_with(kSessions)) {
-    serve_page(path.substr(kSessions.size()), std::move(cancelled), std::move(answer));
+    serve_page(request, std::move(cancelled), std::move(answer));
   } else if (Actions::is_action(path)) {
     actions_.run(request, std::move(answer));
   } else {
@@ -110,31 +111,49 @@ void Routes::serve_private(const HttpRequest& request, PageMaker::Cancelled canc
   }
 }
 
-void Routes::serve_page(std::string_view name, PageMaker::Cancelled cancelled, AnswerTo answer) {
+void Routes::serve_page(const HttpRequest& asked, PageMaker::Cancelled cancelled, AnswerTo answer) {
+  PageRequest request;
+  const auto name = read_session_target(asked.target, request);
+  if (!name.ok()) {
+    answer(error_answer(name.error()));
+    return;
+  }
+  serve_session(*name, std::move(request), std::move(cancelled), std::move(answer));
+}
+
+void Routes::serve_session(std::string_view name, PageRequest request,
+                           PageMaker::Cancelled cancelled, AnswerTo answer) {
   // The name of a session that the collector knows, and nothing that becomes a path here.
   const auto session = collector_.session(full_session_name(name));
   if (!session.ok() || bare_session_name(session->name()) != name) {
     answer(error_answer(404, "there is no session of this name"));
     return;
   }
-  PageRequest request;
   request.directory = session->path();
   request.can_change =
       !is_over(*session) || session->symbols() == control::api::SYMBOLS_STATE_PENDING;
   request.symbols = symbols_;
-  pages_.make(std::move(request), std::move(cancelled),
-              [policy = page_policy_, answer = std::move(answer)](Result<PageMaker::Page> page) {
-                if (!page.ok()) {
-                  answer(error_answer(page.error()));
-                  return;
-                }
-                HttpAnswer made;
-                made.content_type = "text/html; charset=utf-8";
-                made.content_policy = policy;
-                made.body = std::move(page->html);
-                made.held = std::move(page->slot);
-                answer(std::move(made));
-              });
+  const PageWant want = request.want;
+  pages_.make(
+      std::move(request), std::move(cancelled),
+      [want, policy = page_policy_, answer = std::move(answer)](Result<PageMaker::Page> page) {
+        if (!page.ok()) {
+          answer(error_answer(page.error()));
+          return;
+        }
+        HttpAnswer made;
+        if (want == PageWant::kPage) {
+          made.content_type = "text/html; charset=utf-8";
+          made.content_policy = policy;
+          made.opens_windows = true;
+        } else {
+          made.content_type =
+              want == PageWant::kPerfetto ? "application/octet-stream" : "application/json";
+        }
+        made.body = std::move(page->html);
+        made.held = std::move(page->slot);
+        answer(std::move(made));
+      });
 }
 
 }  // namespace collect::web

@@ -25,7 +25,9 @@ class Routes {
 
  private:
   void serve_private(const HttpRequest& request, PageMaker::Cancelled cancelled, AnswerTo answer);
-  void serve_page(std::string_view session, PageMaker::Cancelled cancelled, AnswerTo answer);
+  void serve_page(const HttpRequest& asked, PageMaker::Cancelled cancelled, AnswerTo answer);
+  void serve_session(std::string_view name, PageRequest request, PageMaker::Cancelled cancelled,
+                     AnswerTo answer);
 
   const WebAccess& access_;
   control::CollectorApi& collector_;

@@ -2,28 +2,14 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sys/random.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <utility>
+
+#include "daemon/principal/secret.h"
 
 namespace collect::web {
 namespace {
-
-constexpr size_t kSecretBytes = 32;
-
-Result<std::string> random_digits() {
-  constexpr char kHex[] = "0123456789abcdef";
-  std::array<uint8_t, kSecretBytes> bytes;
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    return errno_error(errno, "getrandom");
-  }
-  std::string digits;
-  for (const uint8_t byte : bytes) digits += {kHex[byte >> 4], kHex[byte & 15]};
-  return digits;
-}
 
 // Takes the same time wherever they differ.
 bool are_equal(std::string_view shown, std::string_view secret) {
@@ -56,9 +42,9 @@ bool is_loopback_name(const std::string& name) {
 }  // namespace
 
 Result<WebSecrets> WebSecrets::make() {
-  auto token = random_digits();
+  auto token = principal::make_secret();
   if (!token.ok()) return token.error();
-  auto cookie = random_digits();
+  auto cookie = principal::make_secret();
   if (!cookie.ok()) return cookie.error();
   return WebSecrets{std::move(*token), std::move(*cookie)};
 }

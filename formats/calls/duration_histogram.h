@@ -25,6 +25,19 @@ class DurationHistogram {
   }
   void add(const DurationHistogram& other, size_t& octaves_left);
 
+  // The buckets as they are stored elsewhere: numbers of buckets are below kMaxBuckets.
+  static constexpr uint32_t kMaxBuckets = 61 * kBucketsPerOctave;
+  void put(uint32_t bucket, uint64_t count, size_t& octaves_left) {
+    const uint32_t octave = bucket / kBucketsPerOctave;
+    if (octave - first_octave_ >= octaves()) {
+      if (!is_complete_ || !make_room(octave, octaves_left)) return;
+    }
+    counts_[bucket - first_octave_ * kBucketsPerOctave] += count;
+  }
+  void leave_out() { is_complete_ = false; }                       // durations that are not known
+  const std::vector<uint64_t>& counts() const { return counts_; }  // from first_octave() on
+  uint32_t first_octave() const { return first_octave_; }
+
   bool is_complete() const { return is_complete_; }
   uint64_t count() const;
   // The duration that `per_mille` of all are not longer than (nearest rank); 0 without any.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "formats/calls/call.h"
@@ -64,6 +65,10 @@ class FunctionTotals : public CallSink {
 
   // By slot; functions that had no event in the window may be missing at the end.
   const std::vector<FunctionTimes>& times() const { return times_; }
+
+  // What was kept elsewhere.
+  void put(uint32_t slot, FunctionTimes times) { at(slot) = std::move(times); }
+  size_t& octaves_left() { return octaves_left_; }
 
   // `slots` are this one's, `other_slots` the other's.
   void add(FunctionSlots& slots, const FunctionTotals& other, const FunctionSlots& other_slots);

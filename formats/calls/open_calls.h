@@ -98,6 +98,18 @@ class OpenCalls {
     }
   }
 
+  // A gap that was read before, behind which `depth` calls were open, or, in doubt, may have been.
+  // Those that are open now are the ones of them that have not ended since.
+  void resume_gap(const Moment& last, size_t depth, bool is_doubt) {
+    if (frames_.size() == depth) {
+      const auto nothing = [](const EndedCall&) {};
+      gap(last, is_doubt ? std::nullopt : std::optional(depth), nothing);
+    } else {
+      gap_seq_ = last.seq == kNoEvent ? 0 : last.seq + 1;
+      has_gap_ = true;
+    }
+  }
+
   // Closes what is still open. Ready for the next thread afterwards.
   template <class F>
   void finish(const Moment& now, EndReason reason, F&& ended) {

@@ -89,6 +89,17 @@ class ThreadCalls {
     }
   }
 
+  // Calls and gaps before the window that need not be read again, in their order: resume_thread().
+  template <class Event>
+  void resume_call(uint64_t seq, const Event& event) {
+    move<false>(seq, event);
+  }
+  template <class Event>
+  void resume_at(uint64_t seq, const Event& event) {  // the event that was read last
+    newest_ = {event.timestamp_ns, clock_.at(event.timestamp_ns), seq, event.detail_seq};
+  }
+  void resume_gap(size_t depth, bool is_doubt) { open_.resume_gap(newest_, depth, is_doubt); }
+
   // Behind the last event, once.
   void finish() {
     if (state_ == State::kInside) end(EndReason::kOpenAtEnd, last_ns_);

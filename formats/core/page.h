@@ -33,9 +33,9 @@ enum LostReason : uint32_t {
   kLostReentry = 1u << 2,      // a hook inside a hook (a signal handler, or the agent itself)
   kLostNoMemory = 1u << 3,     // no memory for a ring
   // The collector's own, not sent by an agent.
-  kLostForgotten = 1u << 4,  // numbered, but neither stored nor held by the agent any more
-  kLostUnlinked = 1u << 16,  // a detail record that came whole, but whose index event was lost
-  kLostDamaged = 1u << 17,   // was stored, and found unreadable after a crash
+  kLostUnavailable = 1u << 4,  // numbered, but neither stored nor held by the agent any more
+  kLostUnlinked = 1u << 16,    // a detail record that came whole, but whose index event was lost
+  kLostDamaged = 1u << 17,     // was stored, and found unreadable after a crash
 };
 
 // In front of a page's bytes, on the wire and in a container. What a peer or a file sent may have

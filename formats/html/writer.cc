@@ -1,5 +1,6 @@
 #include "formats/html/writer.h"
 
+#include <map>
 #include <string_view>
 
 #include "formats/core/printable.h"
@@ -9,7 +10,8 @@
 namespace collect::html {
 namespace {
 
-constexpr std::string_view kPlace = "@DATA@";
+constexpr std::string_view kConnectPlace = "@CONNECT@";
+constexpr std::string_view kDataPlace = "@DATA@";
 
 class DataWriter {
  public:
@@ -29,14 +31,22 @@ class DataWriter {
     out_.put(",\"missing\":");
     list(page.missing, [this](const std::string& sentence) { text(sentence); });
     if (page.can_refresh) out_.put(",\"can_refresh\":true");
+    if (page.can_ask) out_.put(",\"can_ask\":true");
+    out_.put(",\"origin\":\"");  // first_ns again: as a number it may lose its last digits
+    out_.dec(page.first_ns);
+    out_.put('"');
     out_.put(",\"first_ns\":");
     out_.dec(page.first_ns);
     out_.put(",\"last_ns\":");
     out_.dec(page.last_ns);
     out_.put(",\n\"names\":");
     list(page.names, [this](const std::string& name) { text(name); });
+    out_.put(",\n\"places\":");
+    list(page.places, [this](const std::string& place) { text(place); });
+    out_.put(",\n\"modules\":");
+    put_modules(page.modules);
     out_.put(",\n\"threads\":");
-    list(page.threads, [this](const Thread& thread) { put(thread); });
+    list(page.threads, [&](const Thread& thread) { put(thread, page.first_ns); });
     out_.put(",\n\"functions\":");
     list(page.functions, [this](const Function& function) { put(function); });
     out_.put('}');
@@ -63,9 +73,57 @@ class DataWriter {
     list(intervals, [this](const Interval& one) { numbers({one.first, one.second}); });
   }
 
-  void put(const Thread& thread) {
+  // Few modules have many functions: each once, and its number for each name.
+  void put_modules(const std::vector<std::string>& modules) {
+    std::vector<std::string_view> names;
+    std::map<std::string_view, uint64_t> numbers;
+    out_.put("{\"of\":");
+    list(modules, [&](const std::string& module) {
+      const auto [known, is_new] = numbers.try_emplace(module, names.size());
+      if (is_new) names.push_back(module);
+      out_.dec(known->second);
+    });
+    out_.put(",\"names\":");
+    list(names, [this](std::string_view name) { text(name); });
+    out_.put('}');
+  }
+
+  void put(const Bar& bar, uint64_t page_ns) {
+    out_.put('[');
+    for (const uint64_t value : {uint64_t{bar.depth}, bar.first_ns - page_ns,
+                                 bar.last_ns - bar.first_ns, bar.name, bar.calls}) {
+      out_.dec(value);
+      out_.put(',');
+    }
+    out_.dec(bar.covered_ns);
+    if (bar.is_call) {
+      for (const uint64_t value : {uint64_t{bar.is_whole}, bar.total_ns, bar.self_ns}) {
+        out_.put(',');
+        out_.dec(value);
+      }
+      out_.put(',');
+      out_.dec(static_cast<int64_t>(bar.begin_ns - page_ns));
+      out_.put(',');
+      text(bar.end);
+      for (const uint64_t record : {bar.record_of_begin, bar.record_of_end}) {
+        out_.put(',');
+        out_.dec(record == Bar::kNoRecord ? int64_t{-1} : static_cast<int64_t>(record));
+      }
+    }
+    out_.put(']');
+  }
+
+  void put(const Thread& thread, uint64_t page_ns) {
     out_.put("\n{\"name\":");
     text(thread.name);
+    out_.put(",\"number\":");
+    out_.dec(uint64_t{thread.number});
+    out_.put(",\"all_calls\":");
+    out_.put(thread.has_all_calls ? "true" : "false");
+    out_.put(",\"deeper_calls\":");
+    out_.dec(thread.deeper_calls);
+    out_.put(",\"bars\":");
+    list(thread.bars, [&](const Bar& bar) { put(bar, page_ns); });
     out_.put(",\"activity\":");
     list(thread.activity, [this](uint32_t events) { out_.dec(uint64_t{events}); });
     out_.put(",\"stalls\":");
@@ -129,14 +187,24 @@ std::string_view page_style() {
   return between("<style>", "</style>");
 }
 
+Status write_page_data(const Page& page, ByteSink& out) {
+  TextSink text(out);
+  DataWriter(text).put(page);
+  return text.finish();
+}
+
 Status write_page(const Page& page, ByteSink& out) {
   const std::string_view whole(kPageText);
-  const size_t at = whole.find(kPlace);
-  COLLECT_CHECK(at != std::string_view::npos);
+  const size_t connect = whole.find(kConnectPlace);
+  const size_t data = whole.find(kDataPlace);
+  COLLECT_CHECK(connect < data && data != std::string_view::npos);
   TextSink text(out);
-  text.put(whole.substr(0, at));
+  text.put(whole.substr(0, connect));
+  if (page.can_ask) text.put("; connect-src 'self'");
+  const size_t behind = connect + kConnectPlace.size();
+  text.put(whole.substr(behind, data - behind));
   DataWriter(text).put(page);
-  text.put(whole.substr(at + kPlace.size()));
+  text.put(whole.substr(data + kDataPlace.size()));
   return text.finish();
 }
 

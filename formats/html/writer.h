@@ -36,8 +36,32 @@ struct Tree {
   std::vector<Node> nodes = {Node{}};
 };
 
+// A call on the time line, or several that are too close to each other to be told apart.
+struct Bar {
+  static constexpr uint64_t kNoRecord = std::numeric_limits<uint64_t>::max();
+
+  uint32_t depth = 0;
+  uint64_t first_ns = 0;
+  uint64_t last_ns = 0;
+  uint64_t name = 0;        // in Page::names; of several calls, of the ones with the most time
+  uint64_t calls = 0;       // that began here
+  uint64_t covered_ns = 0;  // of this time, in calls
+  bool is_call = false;     // one call; what follows is of it
+  bool is_whole = false;    // it lies in the page's time as a whole
+  uint64_t begin_ns = 0;
+  uint64_t total_ns = 0;  // without stalls, in the page's time
+  uint64_t self_ns = 0;
+  const char* end = "";                  // how it ended
+  uint64_t record_of_begin = kNoRecord;  // number of the detail record
+  uint64_t record_of_end = kNoRecord;
+};
+
 struct Thread {
   std::string name;
+  uint32_t number = 0;             // N of thread_N
+  std::vector<Bar> bars;           // by depth and time
+  uint64_t deeper_calls = 0;       // that have no bars
+  bool has_all_calls = false;      // bars come from the calls themselves
   std::vector<uint32_t> activity;  // events in equal parts of the page's time
   std::vector<Interval> stalls;
   std::vector<Interval> gaps;  // in which events were lost
@@ -59,15 +83,20 @@ struct Page {
   std::vector<std::pair<std::string, std::string>> facts;  // what is said above everything
   std::vector<std::string> missing;                        // a sentence each; none: all is there
   bool can_refresh = false;                                // loading it again gives a newer one
+  bool can_ask = false;  // its server answers for windows of time and detail records
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;
   std::vector<std::string> names;
+  std::vector<std::string> places;   // where each is in its source, as file:line; empty: not known
+  std::vector<std::string> modules;  // of each; empty: not known
   std::vector<Thread> threads;
   std::vector<Function> functions;
 };
 
 // Texts may be anything: they are shown as text.
 Status write_page(const Page& page, ByteSink& out);
+// What the page would hold, as JSON: a page that is there shows it.
+Status write_page_data(const Page& page, ByteSink& out);
 
 // The script that every page runs, and its style sheet: what stands between the tags. A server that
 // serves pages allows these two by their hashes, and nothing else.

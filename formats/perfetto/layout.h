@@ -68,10 +68,18 @@ struct TrackEvent {
   static constexpr uint32_t kTrackUuid = 11;
   static constexpr uint32_t kName = 23;
   static constexpr uint32_t kCounterValue = 30;
+  static constexpr uint32_t kSourceLocationIid = 34;
 };
 struct InternedData {
   static constexpr uint32_t kEventNames = 2;
   static constexpr uint32_t kDebugAnnotationNames = 3;
+  static constexpr uint32_t kSourceLocations = 4;
+};
+struct SourceLocation {
+  static constexpr uint32_t kIid = 1;
+  static constexpr uint32_t kFileName = 2;
+  static constexpr uint32_t kFunctionName = 3;
+  static constexpr uint32_t kLineNumber = 4;
 };
 struct InternedName {
   static constexpr uint32_t kIid = 1;

@@ -8,7 +8,7 @@
 namespace collect::perfetto {
 namespace {
 
-// A packet of one call takes at most: 7 fields of a tag of one byte and a varint, and lengths.
+// A packet of one call takes at most: 8 fields of a tag of two bytes and a varint, and lengths.
 constexpr size_t kShortPacketBytes = 64;
 constexpr uint8_t kTagTimestamp = proto_tag(TracePacket::kTimestamp, ProtoWire::kVarint);
 constexpr uint8_t kTagSequence =
@@ -17,6 +17,7 @@ constexpr uint8_t kTagFlags = proto_tag(TracePacket::kSequenceFlags, ProtoWire::
 constexpr uint8_t kTagTrackEvent = proto_tag(TracePacket::kTrackEvent, ProtoWire::kBytes);
 constexpr uint8_t kTagType = proto_tag(TrackEvent::kType, ProtoWire::kVarint);
 constexpr uint8_t kTagNameIid = proto_tag(TrackEvent::kNameIid, ProtoWire::kVarint);
+constexpr uint32_t kTagSource = proto_tag(TrackEvent::kSourceLocationIid, ProtoWire::kVarint);
 constexpr uint8_t kTagPacket = proto_tag(Trace::kPacket, ProtoWire::kBytes);
 
 }  // namespace
@@ -225,7 +226,7 @@ uint64_t Writer::step_to(uint64_t ns) {
 }
 
 // A call or its end without anything else: nearly all packets.
-void Writer::put_short(uint64_t ns, EventType type, uint32_t iid) {
+void Writer::put_short(uint64_t ns, EventType type, Interned function) {
   const uint64_t step = step_to(ns);
   const size_t at = run_.size();
   run_.resize(at + kShortPacketBytes);
@@ -241,9 +242,13 @@ void Writer::put_short(uint64_t ns, EventType type, uint32_t iid) {
   uint8_t* const event = to++;
   *to++ = kTagType;
   *to++ = static_cast<uint8_t>(type);
-  if (iid != 0) {
+  if (function.iid != 0) {
     *to++ = kTagNameIid;
-    to += write_uleb128(to, iid);
+    to += write_uleb128(to, function.iid);
+  }
+  if (function.has_source) {
+    to += write_uleb128(to, kTagSource);
+    to += write_uleb128(to, function.iid);
   }
   *event = static_cast<uint8_t>(to - event - 1);
   packet[0] = kTagPacket;
@@ -252,17 +257,14 @@ void Writer::put_short(uint64_t ns, EventType type, uint32_t iid) {
   pass_on();
 }
 
-void Writer::put_begin(uint64_t ns, uint32_t function, std::string_view name,
-                       const EventNotes* notes) {
-  const bool is_new = !is_said(function);
-  if (is_new) {
-    if (function >= names_.size()) names_.resize(function + 1);
-    names_[function] = {generation_, next_iid_++};
-  }
-  put_event(ns, EventType::kSliceBegin, names_[function].iid, is_new ? &name : nullptr, notes);
+void Writer::put_new(uint64_t ns, uint32_t function, const FunctionText& text,
+                     const EventNotes* notes) {
+  if (function >= names_.size()) names_.resize(function + 1);
+  names_[function] = {generation_, next_iid_++, !text.file.empty()};
+  put_event(ns, EventType::kSliceBegin, names_[function], &text, notes);
 }
 
-void Writer::put_event(uint64_t ns, EventType type, uint32_t iid, const std::string_view* new_name,
+void Writer::put_event(uint64_t ns, EventType type, Interned function, const FunctionText* new_text,
                        const EventNotes* notes) {
   const size_t packet = proto_.begin(Trace::kPacket);
   proto_.varint(TracePacket::kTimestamp, step_to(ns));
@@ -270,13 +272,17 @@ void Writer::put_event(uint64_t ns, EventType type, uint32_t iid, const std::str
   proto_.varint(TracePacket::kSequenceFlags, kNeedsIncrementalState);
   const size_t event = proto_.begin(TracePacket::kTrackEvent);
   proto_.varint(TrackEvent::kType, static_cast<uint64_t>(type));
-  if (iid != 0) proto_.varint(TrackEvent::kNameIid, iid);
+  if (function.iid != 0) proto_.varint(TrackEvent::kNameIid, function.iid);
   const size_t known_names = note_names_.size();
   if (notes != nullptr) put_notes(*notes);
+  if (function.has_source) proto_.varint(TrackEvent::kSourceLocationIid, function.iid);
   proto_.end(event);
-  if (new_name != nullptr || note_names_.size() != known_names) {
+  if (new_text != nullptr || note_names_.size() != known_names) {
     const size_t data = proto_.begin(TracePacket::kInternedData);
-    if (new_name != nullptr) put_interned(InternedData::kEventNames, iid, *new_name);
+    if (new_text != nullptr) {
+      put_interned(InternedData::kEventNames, function.iid, new_text->name);
+      if (function.has_source) put_source(function.iid, *new_text);
+    }
     for (size_t i = known_names; i < note_names_.size(); ++i) {
       put_interned(InternedData::kDebugAnnotationNames, static_cast<uint32_t>(i + 1),
                    note_names_[i]);
@@ -291,6 +297,15 @@ void Writer::put_interned(uint32_t field, uint32_t iid, std::string_view name) {
   const size_t entry = proto_.begin(field);
   proto_.varint(InternedName::kIid, iid);
   proto_.text(InternedName::kName, clean(name));
+  proto_.end(entry);
+}
+
+void Writer::put_source(uint32_t iid, const FunctionText& text) {
+  const size_t entry = proto_.begin(InternedData::kSourceLocations);
+  proto_.varint(SourceLocation::kIid, iid);
+  proto_.text(SourceLocation::kFileName, clean(text.file));
+  proto_.text(SourceLocation::kFunctionName, clean(text.name));
+  if (text.line != 0) proto_.varint(SourceLocation::kLineNumber, text.line);
   proto_.end(entry);
 }
 
@@ -321,9 +336,9 @@ void Writer::end_call(uint64_t ns, const EventNotes* notes) {
   if (depth_ == 0) return;
   --depth_;
   if (notes == nullptr || notes->empty()) {
-    put_short(ns, EventType::kSliceEnd, 0);
+    put_short(ns, EventType::kSliceEnd, {});
   } else {
-    put_event(ns, EventType::kSliceEnd, 0, nullptr, notes);
+    put_event(ns, EventType::kSliceEnd, {}, nullptr, notes);
   }
 }
 

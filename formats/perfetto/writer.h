@@ -41,6 +41,16 @@ struct PlainTrack {
   std::string unit;  // of a counter
 };
 
+// What is said of a function once for each thread, and again after a loss.
+struct FunctionText {
+  FunctionText(std::string_view text) : name(text) {}  // NOLINT: implicit
+  FunctionText(std::string_view text, std::string_view source, uint32_t number)
+      : name(text), file(source), line(number) {}
+  std::string_view name;
+  std::string_view file;  // empty: not known
+  uint32_t line = 0;
+};
+
 class Writer {
  public:
   explicit Writer(ByteSink& out) : out_(out) {}
@@ -63,7 +73,7 @@ class Writer {
   // counts as that one, and is counted.
   void begin_thread(const ThreadTrack& thread, uint64_t start_ns);
   // `function` numbers the file's functions from 0; `name` is asked for where this sequence has not
-  // said it yet: name() returns a string_view that lives until the next call.
+  // said it yet: name() returns a FunctionText, or a string_view, that lives until the next call.
   template <class Name>
   void begin_call(uint64_t ns, uint32_t function, Name&& name) {
     begin_call(ns, function, name, nullptr);
@@ -90,16 +100,18 @@ class Writer {
   static constexpr uint32_t kGlobalSequence = 1;
   struct Interned {
     uint32_t generation = 0;  // of the state in which `iid` means the name
-    uint32_t iid = 0;
+    uint32_t iid = 0;         // of its name, and of its source location
+    bool has_source = false;
   };
 
   bool is_said(uint32_t function) const {
     return function < names_.size() && names_[function].generation == generation_;
   }
-  void put_begin(uint64_t ns, uint32_t function, std::string_view name, const EventNotes* notes);
-  void put_short(uint64_t ns, EventType type, uint32_t iid);
-  void put_event(uint64_t ns, EventType type, uint32_t iid, const std::string_view* new_name,
+  void put_new(uint64_t ns, uint32_t function, const FunctionText& text, const EventNotes* notes);
+  void put_short(uint64_t ns, EventType type, Interned function);
+  void put_event(uint64_t ns, EventType type, Interned function, const FunctionText* new_text,
                  const EventNotes* notes);
+  void put_source(uint32_t iid, const FunctionText& text);
   void put_notes(const EventNotes& notes);
   void put_value(const EventNote& note);
   void put_interned(uint32_t field, uint32_t iid, std::string_view name);
@@ -139,11 +151,13 @@ void Writer::begin_call(uint64_t ns, uint32_t function, Name&& name, const Event
     return;
   }
   ++depth_;
-  if (notes == nullptr && is_said(function)) {
-    put_short(ns, EventType::kSliceBegin, names_[function].iid);
-    return;
+  if (!is_said(function)) {
+    put_new(ns, function, name(), notes);
+  } else if (notes == nullptr) {
+    put_short(ns, EventType::kSliceBegin, names_[function]);
+  } else {
+    put_event(ns, EventType::kSliceBegin, names_[function], nullptr, notes);
   }
-  put_begin(ns, function, is_said(function) ? std::string_view() : name(), notes);
 }
 
 // Appends a run, as Writer writes it, as one packet of compressed packets.

@@ -47,11 +47,14 @@ struct Location {
 };
 struct Line {
   static constexpr uint32_t kFunctionId = 1;
+  static constexpr uint32_t kLine = 2;
 };
 struct Function {
   static constexpr uint32_t kId = 1;
   static constexpr uint32_t kName = 2;
   static constexpr uint32_t kSystemName = 3;
+  static constexpr uint32_t kFilename = 4;
+  static constexpr uint32_t kStartLine = 5;
 };
 
 inline constexpr size_t kPieceBytes = 256 << 10;   // given to the compression at once

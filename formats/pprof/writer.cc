@@ -35,10 +35,10 @@ uint64_t Writer::add_text(std::string_view text) {
   return texts_++;
 }
 
-uint64_t Writer::label_text(const std::string& text) {
-  const auto known = label_texts_.find(text);
-  if (known != label_texts_.end()) return known->second;
-  return label_texts_.emplace(text, add_text(text)).first->second;
+uint64_t Writer::shared_text(const std::string& text) {
+  const auto known = shared_texts_.find(text);
+  if (known != shared_texts_.end()) return known->second;
+  return shared_texts_.emplace(text, add_text(text)).first->second;
 }
 
 uint64_t Writer::add_mapping(const LoadedFile& file) {
@@ -56,21 +56,28 @@ uint64_t Writer::add_mapping(const LoadedFile& file) {
 }
 
 // One function for each location, under the same id.
-uint64_t Writer::add_location(std::string_view name, uint64_t mapping, uint64_t address) {
+uint64_t Writer::add_location(std::string_view name, uint64_t mapping, uint64_t address,
+                              const std::string& file, uint32_t line) {
   const uint64_t text = add_text(name);
+  const uint64_t file_text = file.empty() ? 0 : shared_text(file);
   const uint64_t id = ++locations_;
   const size_t function = proto_.begin(Profile::kFunction);
   proto_.varint(Function::kId, id);
   proto_.varint(Function::kName, text);
   proto_.varint(Function::kSystemName, text);
+  if (file_text != 0) {
+    proto_.varint(Function::kFilename, file_text);
+    proto_.varint(Function::kStartLine, line);
+  }
   proto_.end(function);
   const size_t location = proto_.begin(Profile::kLocation);
   proto_.varint(Location::kId, id);
   if (mapping != 0) proto_.varint(Location::kMappingId, mapping);
   if (address != 0) proto_.varint(Location::kAddress, address);
-  const size_t line = proto_.begin(Location::kLine);
+  const size_t place = proto_.begin(Location::kLine);
   proto_.varint(Line::kFunctionId, id);
-  proto_.end(line);
+  if (file_text != 0) proto_.varint(Line::kLine, line);
+  proto_.end(place);
   proto_.end(location);
   return id;
 }
@@ -79,8 +86,8 @@ void Writer::set_labels(const std::vector<std::pair<std::string, std::string>>& 
   labels_.clear();
   for (const auto& [key, value] : labels) {
     if (value.empty()) continue;
-    const auto key_text = label_text(key);  // in this order: both are numbered as they come
-    labels_.emplace_back(key_text, label_text(value));
+    const auto key_text = shared_text(key);  // in this order: both are numbered as they come
+    labels_.emplace_back(key_text, shared_text(value));
   }
 }
 

@@ -1,5 +1,5 @@
 // Writes pprof profiles (FORMAT.md): gzip of profile.proto, as it comes. The caller walks a call
-// tree, each node once. Memory: one piece, the stack, and the strings of labels.
+// tree, each node once. Memory: one piece, the stack, and the strings of labels and files.
 //
 // Not thread-safe. Errors of the sink are kept, and said by finish().
 #pragma once
@@ -31,7 +31,9 @@ class Writer {
 
   // Both return ids, from 1 on. `mapping` 0: none. Nothing is looked up: each call makes one.
   uint64_t add_mapping(const LoadedFile& file);
-  uint64_t add_location(std::string_view name, uint64_t mapping = 0, uint64_t address = 0);
+  // `file`, `line`: where the function begins; empty: not known.
+  uint64_t add_location(std::string_view name, uint64_t mapping = 0, uint64_t address = 0,
+                        const std::string& file = {}, uint32_t line = 0);
 
   // Whose the samples are that come then. An empty value is no label.
   void set_labels(const std::vector<std::pair<std::string, std::string>>& labels);
@@ -48,7 +50,7 @@ class Writer {
 
  private:
   uint64_t add_text(std::string_view text);
-  uint64_t label_text(const std::string& text);
+  uint64_t shared_text(const std::string& text);
   void pass_on();
 
   GzipSink out_;
@@ -58,7 +60,7 @@ class Writer {
   std::vector<uint64_t> stack_;
   std::vector<uint64_t> leaf_first_;
   std::vector<std::pair<uint64_t, uint64_t>> labels_;
-  std::unordered_map<std::string, uint64_t> label_texts_;
+  std::unordered_map<std::string, uint64_t> shared_texts_;
   uint64_t texts_ = 0;
   uint64_t mappings_ = 0;
   uint64_t locations_ = 0;

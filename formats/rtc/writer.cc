@@ -62,7 +62,9 @@ Status check_description(const StreamInfo& info) {
 }  // namespace
 
 Writer::Writer(ByteSink& sink, const WriterOptions& options)
-    : sink_(&sink), options_(options), buffer_(kWriteBufferBytes) {}
+    : sink_(&sink),
+      options_(options),
+      buffer_(std::make_unique_for_overwrite<uint8_t[]>(kWriteBufferBytes)) {}
 
 Result<Writer> Writer::create(ByteSink& sink, const WriterOptions& options) {
   COLLECT_TRY(check_geometry(options.geometry));

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -137,7 +138,7 @@ class Writer {
 
   ByteSink* sink_;
   WriterOptions options_;
-  std::vector<uint8_t> buffer_;
+  std::unique_ptr<uint8_t[]> buffer_;  // of kWriteBufferBytes, none touched before it is used
   std::optional<Error> failure_;
 
   size_t fill_ = 0;          // bytes in buffer_

@@ -35,14 +35,14 @@ bool Writer::put_at_once(Stream& stream, Bytes object, bool more) {
       (!has_length && object.size() != static_cast<size_t>(stream.fixed_length))) {
     return false;
   }
-  const uint64_t room = std::min<uint64_t>(section_room(), buffer_.size() - fill_);
+  const uint64_t room = std::min<uint64_t>(section_room(), kWriteBufferBytes - fill_);
   if (room < kMaxHeadBytes + object.size()) return false;
   if (stream.seen < section_at_) stream.seen = position();
-  uint8_t* to = buffer_.data() + fill_;
+  uint8_t* to = buffer_.get() + fill_;
   to += write_uleb128(to, stream.info.id << 1 | (more ? 1 : 0));
   if (has_length) to += write_uleb128(to, object.size());
   if (!object.empty()) std::memcpy(to, object.data(), object.size());
-  fill_ = static_cast<size_t>(to - buffer_.data()) + object.size();
+  fill_ = static_cast<size_t>(to - buffer_.get()) + object.size();
   return true;
 }
 
@@ -130,9 +130,9 @@ Status Writer::put_full_frames(const uint8_t* head, size_t head_bytes, const uin
                                size_t count) {
   const size_t frame = head_bytes + kMaxPayloadBytes;
   while (count > 0) {
-    if (buffer_.size() - fill_ < frame) COLLECT_TRY(drain());
-    const size_t now = std::min(count, (buffer_.size() - fill_) / frame);
-    uint8_t* to = buffer_.data() + fill_;
+    if (kWriteBufferBytes - fill_ < frame) COLLECT_TRY(drain());
+    const size_t now = std::min(count, (kWriteBufferBytes - fill_) / frame);
+    uint8_t* to = buffer_.get() + fill_;
     for (size_t i = 0; i < now; ++i) {
       std::memcpy(to, head, head_bytes);
       std::memcpy(to + head_bytes, from, kMaxPayloadBytes);
@@ -146,8 +146,8 @@ Status Writer::put_full_frames(const uint8_t* head, size_t head_bytes, const uin
 }
 
 Status Writer::put(Bytes bytes) {
-  if (buffer_.size() - fill_ < bytes.size()) COLLECT_TRY(drain());
-  if (!bytes.empty()) std::memcpy(buffer_.data() + fill_, bytes.data(), bytes.size());
+  if (kWriteBufferBytes - fill_ < bytes.size()) COLLECT_TRY(drain());
+  if (!bytes.empty()) std::memcpy(buffer_.get() + fill_, bytes.data(), bytes.size());
   fill_ += bytes.size();
   return {};
 }
@@ -171,7 +171,7 @@ Status Writer::pad(uint64_t count) {
 }
 
 void Writer::add_to_crc() {
-  const Bytes fresh = Bytes(buffer_.data() + crc_from_, fill_ - crc_from_);
+  const Bytes fresh = Bytes(buffer_.get() + crc_from_, fill_ - crc_from_);
   crc_ = options_.checksum == Checksum::kIeee ? crc32_ieee(fresh, crc_)
                                               : published_checksum(fresh, crc_);
   crc_from_ = fill_;
@@ -180,7 +180,7 @@ void Writer::add_to_crc() {
 Status Writer::drain() {
   add_to_crc();
   if (fill_ > 0) {
-    Status written = sink_->write(Bytes(buffer_.data(), fill_));
+    Status written = sink_->write(Bytes(buffer_.get(), fill_));
     if (!written) {
       failure_ = written.error();
       return written;

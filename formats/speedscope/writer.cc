@@ -18,9 +18,15 @@ void Writer::put_string(std::string_view text) {
   text_.put(json);
 }
 
-uint32_t Writer::add_frame(std::string_view name) {
-  std::string json;
-  append_minimal_json_string(json, utf8_prefix(name, kMaxNameBytes));
+uint32_t Writer::add_frame(const Frame& frame) {
+  std::string json = "{\"name\":";
+  append_minimal_json_string(json, utf8_prefix(frame.name, kMaxNameBytes));
+  if (!frame.file.empty()) {
+    json += ",\"file\":";
+    append_minimal_json_string(json, utf8_prefix(frame.file, kMaxNameBytes));
+    json += ",\"line\":" + std::to_string(frame.line);
+  }
+  json += '}';
   frames_.push_back(std::move(json));
   return static_cast<uint32_t>(frames_.size() - 1);
 }
@@ -88,9 +94,7 @@ Status Writer::finish(std::string_view name) {
   for (const std::string& frame : frames_) {
     text_.put(comma);
     comma = ",\n";
-    text_.put("{\"name\":");
     text_.put(frame);
-    text_.put('}');
   }
   text_.put("]},\n\"name\":");
   put_string(name);

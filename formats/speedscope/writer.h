@@ -16,18 +16,24 @@ namespace collect::speedscope {
 
 inline constexpr size_t kMaxNameBytes = 16 << 10;  // of a frame; the rest is cut
 
+struct Frame {
+  std::string_view name;
+  std::string_view file{};  // of the function's source; empty: not known
+  uint32_t line = 0;
+};
+
 class Writer {
  public:
   // Times in the file count from `origin_ns`: readers keep them as doubles.
   Writer(ByteSink& out, uint64_t origin_ns, std::string_view exporter);
 
-  // The number of a frame: of a function, which the caller numbers from 0, or of any name. `name()`
-  // is asked for once.
-  template <class Name>
-  uint32_t frame_of(uint32_t function, Name&& name) {
+  // The number of a frame: of a function, which the caller numbers from 0, or of any name.
+  // `make()`, which returns a Frame, is asked for once.
+  template <class Make>
+  uint32_t frame_of(uint32_t function, Make&& make) {
     if (function >= frames_of_functions_.size()) frames_of_functions_.resize(function + 1, kNone);
     uint32_t& frame = frames_of_functions_[function];
-    if (frame == kNone) frame = add_frame(name());
+    if (frame == kNone) frame = add_frame(make());
     return frame;
   }
   uint32_t frame_named(const std::string& name);
@@ -50,7 +56,8 @@ class Writer {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  uint32_t add_frame(std::string_view name);
+  uint32_t add_frame(const Frame& frame);
+  uint32_t add_frame(std::string_view name) { return add_frame(Frame{name}); }
   void put_event(char type, uint32_t frame, uint64_t ns);
   void put_string(std::string_view text);
 
@@ -59,7 +66,7 @@ class Writer {
   const std::string exporter_;
   std::vector<uint32_t> frames_of_functions_;
   std::unordered_map<std::string, uint32_t> frames_by_name_;
-  std::vector<std::string> frames_;  // their names as JSON
+  std::vector<std::string> frames_;  // as JSON
   std::vector<uint32_t> open_;       // frames
   bool has_profile_ = false;
   bool has_event_ = false;  // of the profile

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "proto/wire/codec_rules.h"
+
 namespace collect::wire {
 namespace {
 
@@ -19,12 +21,9 @@ Decoded need(uint32_t bytes) {
 bool page_header_holds(const PageHeader& page, uint32_t sent_bytes) {
   if (page.lane > Lane::kDetail) return false;
   if (page.raw_bytes > kMaxPageBytes) return false;
-  if (page.codec == Codec::kRaw) {
-    if (page.raw_bytes != sent_bytes) return false;
-  } else if (page.codec > Codec::kTuples || page.raw_bytes <= sent_bytes) {
-    return false;
-  }
-  if (page.codec == Codec::kTuples && page.lane != Lane::kIndex) return false;
+  if (!encodes(page.codec, page.lane)) return false;
+  const bool is_raw = page.codec == Codec::kRaw;
+  if (is_raw ? page.raw_bytes != sent_bytes : page.raw_bytes <= sent_bytes) return false;
   if (page.first_seq > UINT64_MAX - page.record_count) return false;
   if (page.lane == Lane::kIndex) {
     return uint64_t{page.record_count} * kIndexRecordBytes == page.raw_bytes;

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "formats/core/bytes.h"
-#include "proto/wire/layout.h"
+#include "proto/wire/codec_rules.h"
 #include "proto/wire/lz4_block.h"
 
 namespace collect::wire {
@@ -49,7 +49,7 @@ class TupleEncoder {
   static constexpr size_t kMaxRecords = kMaxEncodedPage / 32;
 
   bool find_tuples(uint32_t record_count, const uint8_t* records);
-  uint32_t place_of(uint64_t first, uint64_t second, uint64_t third);
+  uint32_t index_of(uint64_t first, uint64_t second, uint64_t third);
 
   uint16_t slots_[kSlots];  // by hash: the tuple's place in the table + 1; 0: none
   uint64_t tuples_[kMaxTuples][3];
@@ -73,14 +73,19 @@ PageCodecError decode_columns(Lane lane, uint32_t record_count, Bytes sent, Muta
                               MutableBytes records);
 PageCodecError decode_tuples(uint32_t record_count, Bytes sent, MutableBytes records);
 
-// Of either codec, as `header` says.
+// Of the codec that `header` says; kRecords if its lane has no such pages.
 inline PageCodecError decode_page(const PageHeader& header, Bytes sent, MutableBytes scratch,
                                   MutableBytes records) {
-  if (header.codec == Codec::kColumns) {
-    return decode_columns(header.lane, header.record_count, sent, scratch, records);
+  if (!encodes(header.codec, header.lane)) return PageCodecError::kRecords;
+  switch (header.codec) {
+    case Codec::kColumns:
+      return decode_columns(header.lane, header.record_count, sent, scratch, records);
+    case Codec::kTuples:
+      return decode_tuples(header.record_count, sent, records);
+    case Codec::kRaw:
+      break;
   }
-  return header.lane == Lane::kIndex ? decode_tuples(header.record_count, sent, records)
-                                     : PageCodecError::kRecords;
+  return PageCodecError::kRecords;  // nothing to decode
 }
 
 }  // namespace collect::wire

@@ -66,7 +66,7 @@ uint64_t hash_of(uint64_t first, uint64_t second, uint64_t third) {
 }  // namespace
 
 // kMaxTuples when the table is full.
-uint32_t TupleEncoder::place_of(uint64_t first, uint64_t second, uint64_t third) {
+uint32_t TupleEncoder::index_of(uint64_t first, uint64_t second, uint64_t third) {
   constexpr uint32_t kHashShift = 64 - std::bit_width(kSlots - 1);
   for (auto slot = static_cast<uint32_t>(hash_of(first, second, third) >> kHashShift);;
        slot = (slot + 1) % kSlots) {
@@ -93,7 +93,7 @@ bool TupleEncoder::find_tuples(uint32_t record_count, const uint8_t* record) {
     const auto time = load_le<uint64_t>(record);
     differences_[i] = time - before;
     before = time;
-    const uint32_t place = place_of(load_le<uint64_t>(record + 8), load_le<uint64_t>(record + 16),
+    const uint32_t place = index_of(load_le<uint64_t>(record + 8), load_le<uint64_t>(record + 16),
                                     load_le<uint64_t>(record + 24));
     if (place == kMaxTuples) return false;
     places_[i] = static_cast<uint16_t>(place);

@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "proto/wire/codec_rules.h"
 #include "tests/agent/drain_fixture.h"
 
 namespace collect::agent {
@@ -204,8 +205,7 @@ TEST_F(StartFilterTest, TheRecordingBeginsWhenTheFilterHasCome) {
   ASSERT_TRUE(drain_start(filtered()));
   EXPECT_FALSE(is_recording());
   collector.welcome_pair();
-  EXPECT_EQ(collector.control_hello.features(),
-            wire::kFeatureColumns | wire::kFeatureStartFilter | wire::kFeatureTuples);
+  EXPECT_EQ(collector.control_hello.features(), wire::kCodecFeatures | wire::kFeatureStartFilter);
   const wire::WantFunctionFilter want = wanted(3);
   EXPECT_EQ(want.only(), "parse_*;lex");
   EXPECT_EQ(want.except(), "parse_char");

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "agent/drain/link.h"
+#include "proto/wire/codec_rules.h"
 #include "tests/agent/drain_fixture.h"
 
 namespace collect::agent {
@@ -134,7 +135,7 @@ TEST_F(DrainLinkTest, AWelcomeWithFeaturesThatWereNotOfferedIsRefused) {
   ASSERT_TRUE(drain_start(connecting()));
   collector.control = collector.accept();
   const wire::Hello hello = collector.challenge(collector.control);
-  EXPECT_EQ(hello.features(), wire::kFeatureColumns | wire::kFeatureTuples);
+  EXPECT_EQ(hello.features(), wire::kCodecFeatures);
   wire::Welcome welcome;
   welcome.set_version(wire::kProtocolVersion);
   welcome.set_features(hello.features() | 1u << 9);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "agent/drain/frames.h"
+#include "proto/wire/codec_rules.h"
 #include "proto/wire/wire.pb.h"
 #include "tests/agent/fake_recorder.h"
 #include "tests/agent/temp_folder.h"
@@ -119,8 +120,7 @@ TEST_F(HelloTest, SaysWhatTheSettingsAndTheSystemSay) {
 TEST_F(HelloTest, AFilterIsAskedForWhereThereIsOne) {
   settings_.except[0] = 'x';
   identity_.prepare(settings_);
-  EXPECT_EQ(hello(false).features(),
-            wire::kFeatureColumns | wire::kFeatureTuples | wire::kFeatureStartFilter);
+  EXPECT_EQ(hello(false).features(), wire::kCodecFeatures | wire::kFeatureStartFilter);
   settings_.except[0] = '\0';
   settings_.only[0] = 'x';
   identity_.prepare(settings_);

@@ -231,9 +231,9 @@ TEST_F(LifecycleTest, SoHasOneWithoutDestructors) {
   }
 }
 
-// Whoever waits for the end of what a program says does not wait for its companion, which may go on
-// for long.
-TEST_F(LifecycleTest, ACompanionHoldsNothingThatTheProgramWroteTo) {
+// Whoever waits for the end of what a program says does not wait for its drain process, which may
+// go on for long.
+TEST_F(LifecycleTest, ADrainProcessHoldsNothingThatTheProgramWroteTo) {
   for (const char* log : {"COLLECT_LOG=0", "COLLECT_LOG=1"}) {
     collector.closed.clear();
     start("RecordsAndEnds", {address(), "COLLECT_DRAIN=process", log});
@@ -272,7 +272,7 @@ TEST_F(LifecycleTest, AChildIsAProcessOfItsOwn) {
   EXPECT_THAT(said, HasSubstr("child: 1 "));
 }
 
-TEST_F(LifecycleTest, SoIsTheChildOfAProgramWithACompanion) {
+TEST_F(LifecycleTest, SoIsTheChildOfAProgramWithADrainProcess) {
   start("ForksAChildThatRecords", {address(), "COLLECT_DRAIN=process"});
   collector.welcome_pair(false, kSilentMs);
   Peer parents_control = std::move(collector.control);

@@ -284,9 +284,8 @@ std::optional<GotFrame> ScriptedCollector::take() {
     if (page.codec != Codec::kRaw) {
       std::vector<uint8_t> records(page.raw_bytes);
       std::vector<uint8_t> scratch(page.raw_bytes);
-      EXPECT_EQ(
-          wire::decode_columns(page.lane, page.record_count, frame->page_bytes, scratch, records),
-          wire::PageCodecError::kNone);
+      EXPECT_EQ(wire::decode_page(page, frame->page_bytes, scratch, records),
+                wire::PageCodecError::kNone);
       frame->page_bytes = std::move(records);
       ++encoded_pages;
     }

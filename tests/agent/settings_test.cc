@@ -108,6 +108,7 @@ TEST_F(SettingsTest, TextsHaveTheirLengths) {
        [](const Settings& s) { return std::string(s.tls_certificate); }},
       {"COLLECT_TLS_KEY", 255, [](const Settings& s) { return std::string(s.tls_key); }},
       {"COLLECT_SPOOL", 255, [](const Settings& s) { return std::string(s.spool); }},
+      {"COLLECT_PLANS", 255, [](const Settings& s) { return std::string(s.plans); }},
       {"COLLECT_ONLY", 4095, [](const Settings& s) { return std::string(s.only); }},
       {"COLLECT_EXCEPT", 4095, [](const Settings& s) { return std::string(s.except); }},
       {"COLLECT_TAG", 63, [](const Settings& s) { return std::string(s.tag); }},
@@ -275,6 +276,41 @@ TEST_F(SettingsTest, UnknownVariablesAreNamedWithTheNearest) {
     ::setenv(("COLLECT_QQQQQQQQQQ" + std::to_string(number)).c_str(), "x", 1);
   }
   EXPECT_EQ(unknown().size(), 8u);
+}
+
+// As collectctl attach gives them; the environment is the program's own and says nothing then.
+TEST_F(SettingsTest, ABlockOfVariablesStandsInTheEnvironmentsPlace) {
+  using namespace std::string_literals;
+  ::setenv("COLLECT_TAG", "environment", 1);
+  std::string block =
+      "COLLECT_CONNECT=127.0.0.1:7710\0COLLECT_BUFFER_MB=8\0COLLECT_ONLY=a=b\0\0\0"s;
+  Settings settings;
+  const char* error = nullptr;
+  ASSERT_TRUE(settings_from_block(block.data(), block.size(), settings, &error));
+  EXPECT_STREQ(settings.address, "127.0.0.1:7710");
+  EXPECT_EQ(settings.buffer_mb, 8u);
+  EXPECT_STREQ(settings.only, "a=b");
+  EXPECT_STREQ(settings.tag, "");
+  block = "COLLECT_BUFFER_MB=0\0\0"s;
+  EXPECT_FALSE(settings_from_block(block.data(), block.size(), settings, &error));
+  EXPECT_STREQ(error, "COLLECT_BUFFER_MB must be a number from 1 to 16384");
+  EXPECT_EQ(read({}).tag, std::string("environment")) << "it is the environment again";
+  ::unsetenv("COLLECT_TAG");
+}
+
+TEST_F(SettingsTest, ABlockMustEnd) {
+  using namespace std::string_literals;
+  for (const std::string& block : {""s, "\0"s, "COLLECT_TAG=x"s, "COLLECT_TAG=x\0"s}) {
+    Settings settings;
+    const char* error = nullptr;
+    EXPECT_FALSE(settings_from_block(block.data(), block.size(), settings, &error));
+    EXPECT_STREQ(error, "the settings are not terminated");
+  }
+  const std::string empty = "\0\0"s;
+  Settings settings;
+  const char* error = nullptr;
+  EXPECT_TRUE(settings_from_block(empty.data(), empty.size(), settings, &error));
+  EXPECT_EQ(settings.role, Role::kNone);
 }
 
 }  // namespace

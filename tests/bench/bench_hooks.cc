@@ -14,12 +14,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "daemon/patch/plan_store.h"
+#include "daemon/patch/planner.h"
 #include "tests/bench/contract.h"
 #include "tests/e2e/child_process.h"
 #include "tests/e2e/collector_process.h"
@@ -34,8 +38,9 @@ struct Variant {
   const char* name;
   const char* program;
   e2e::Environment environment;
-  uint64_t share = 1;     // of the pairs: detail records are large
-  bool is_fresh = false;  // all pairs in one number: what a ring costs at first counts
+  uint64_t share = 1;            // of the pairs: detail records are large
+  bool is_fresh = false;         // all pairs in one number: what a ring costs at first counts
+  e2e::Arguments launcher = {};  // what starts the program; empty: nothing
 };
 
 // Keeps every processor busy, at the lowest priority, while it exists: what shares a core with the
@@ -72,12 +77,12 @@ std::string nobody() {
 }
 
 std::vector<double> sample(const std::string& scratch, const Variant& variant, uint64_t pairs) {
-  const e2e::Ending ending =
-      e2e::run(scratch,
-               {std::string(BENCH_PROGRAMS) + "/" + variant.program,
-                std::to_string(variant.is_fresh ? pairs * kRepeats : pairs / variant.share), "1",
-                std::to_string(variant.is_fresh ? 1 : kRepeats)},
-               variant.environment);
+  e2e::Arguments command = variant.launcher;
+  command.insert(command.end(),
+                 {std::string(BENCH_PROGRAMS) + "/" + variant.program,
+                  std::to_string(variant.is_fresh ? pairs * kRepeats : pairs / variant.share), "1",
+                  std::to_string(variant.is_fresh ? 1 : kRepeats)});
+  const e2e::Ending ending = e2e::run(scratch, command, variant.environment);
   std::vector<double> numbers;
   std::istringstream lines(ending.output);
   for (double ns = 0; lines >> ns;) numbers.push_back(ns);
@@ -88,6 +93,17 @@ double median(std::vector<double> numbers) {
   if (numbers.empty()) return 0;
   std::sort(numbers.begin(), numbers.end());
   return numbers[numbers.size() / 2];
+}
+
+// With the plan of the program that no compiler prepared.
+Result<patch::PlanFolder> plans() {
+  std::ifstream file(std::string(BENCH_PROGRAMS) + "/hook_loop_plain", std::ios::binary);
+  const std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(file), {}};
+  const auto plan = patch::make_plan(bytes);
+  if (!plan.ok()) return plan.error();
+  auto folder = patch::PlanFolder::create();
+  if (folder.ok()) COLLECT_TRY(folder->add(*plan));
+  return folder;
 }
 
 // Takes the flag and its value out of the command line.
@@ -102,7 +118,28 @@ uint64_t take_flag(int& argc, char** argv, const char* name, uint64_t otherwise)
   return otherwise;
 }
 
-std::vector<Variant> variants(const e2e::CollectorProcess& collector) {
+constexpr char kUftrace[] = "/usr/bin/uftrace";
+
+// Programs that no compiler prepared: ours, and uftrace's, which writes what it records.
+void add_unprepared(const std::string& scratch, const std::string& folder,
+                    const e2e::Environment& recording, std::vector<Variant>& all) {
+  e2e::Environment planned = recording;
+  planned["COLLECT_PLANS"] = folder;
+  all.push_back({"unprepared_recording", "hook_loop_plain", planned});
+  planned["COLLECT_START"] = "idle";
+  all.push_back({"unprepared_idle", "hook_loop_plain", planned});
+  if (access(kUftrace, X_OK) == 0) {
+    all.push_back({"uftrace_unprepared",
+                   "hook_loop_plain",
+                   {},
+                   16,
+                   false,
+                   {kUftrace, "record", "--no-libcall", "-P", ".", "-d", scratch + "/uftrace"}});
+  }
+}
+
+std::vector<Variant> variants(const e2e::CollectorProcess& collector, const std::string& scratch,
+                              const std::string& folder) {
   e2e::Environment drained = collector.tracing("wait");
   e2e::Environment idle = collector.tracing("wait");
   idle["COLLECT_START"] = "idle";
@@ -123,6 +160,7 @@ std::vector<Variant> variants(const e2e::CollectorProcess& collector) {
       {"agent_drained", "hook_loop", drained, 1, true},
       {"agent_idle", "hook_loop", idle},
   };
+  if (!folder.empty()) add_unprepared(scratch, folder, recording, all);
   e2e::Environment detail = recording;
   detail["COLLECT_BUFFER_MB"] = "8";
   for (const char* mode : {"armed", "on"}) {
@@ -135,6 +173,7 @@ std::vector<Variant> variants(const e2e::CollectorProcess& collector) {
     all.push_back({"xray_no_agent", "hook_loop_xray", {}});
     all.push_back({"xray_idle", "hook_loop_xray", idle});
     all.push_back({"xray_recording", "hook_loop_xray", recording});
+    all.push_back({"xray_detail", "hook_loop_xray", detail, 4});  // on, as the last of the two
   }
   return all;
 }
@@ -151,7 +190,9 @@ int run(int argc, char** argv) {
   const uint64_t pairs = take_flag(argc, argv, "--pairs", kPairs);
   e2e::Scratch scratch;
   e2e::CollectorProcess collector(scratch);
-  const std::vector<Variant> all = variants(collector);
+  const auto folder = plans();
+  const std::vector<Variant> all =
+      variants(collector, scratch.path(), folder.ok() ? folder->path() : "");
   std::map<std::string, std::vector<double>> taken;
   for (uint64_t i = 0; i < repeats; ++i) {
     for (const Variant& variant : all) {
@@ -200,6 +241,18 @@ int run(int argc, char** argv) {
            Side::kAtMost, 1.05, "x");
     mention("XRay, recording / -finstrument-functions (clang)",
             ns["xray_recording"] / ns["clang_recording"], "x");
+    mention("XRay, detail on / -finstrument-functions (gcc)",
+            ns["xray_detail"] / ns["agent_detail"], "x");
+  }
+  if (folder.ok()) {
+    report("not prepared, recording / -finstrument-functions (gcc)",
+           ns["unprepared_recording"] / ns["agent_recording"], Side::kAtMost, 1.25, "x");
+    report("not prepared, agent idle: over the program without an agent",
+           ns["unprepared_idle"] - ns["no_hooks"], Side::kAtMost, 1.5, "ns");
+    mention("not prepared, recording, call + return", ns["unprepared_recording"], "ns");
+  }
+  if (ns.contains("uftrace_unprepared")) {
+    mention("  the same by uftrace -P, which writes meanwhile", ns["uftrace_unprepared"], "ns");
   }
   mention("floor, call + return", ns["floor"], "ns");
   mention("recording, call + return", ns["agent_recording"], "ns");

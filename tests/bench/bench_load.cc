@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/ctl/client.h"
+#include "daemon/ctl/online/client.h"
 #include "daemon/ingest/limits.h"
 #include "tests/bench/contract.h"
 #include "tests/bench/cpu_time.h"

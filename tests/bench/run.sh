@@ -6,9 +6,9 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 
-repeats=5 pairs=4000000 megabytes=1500 million=40 rounds=1 seconds=2 agents=1000 idle=10000 brief=
+repeats=5 pairs=4000000 megabytes=1500 million=40 rounds=1 seconds=2 agents=1000 idle=10000 brief= views=200 windows=1000
 if [ "${1:-}" = --brief ]; then
-  brief=1 repeats=1 pairs=100000 megabytes=40 million=1 rounds=0 seconds=0.05 agents=20 idle=40
+  brief=1 repeats=1 pairs=100000 megabytes=40 million=1 rounds=0 seconds=0.05 agents=20 idle=40 views=2 windows=5
   echo "Brief: this proves that everything runs. The figures below mean nothing."
   shift
 fi
@@ -47,6 +47,9 @@ echo "== phones"
 echo
 echo "== readers"
 "$programs/bench_readers" --benchmark_min_time="$seconds"
+echo
+echo "== views: a large capture in the browser"
+python3 -B "$root/tests/bench/views.py" --million "$views" --windows "$windows" --directory "$disk" "$programs/.."
 for format in rtc wtf dial9; do
   echo
   echo "== $format"

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "daemon/access.h"
+#include "formats/core/version.h"
 
 namespace collect::daemon {
 namespace {
@@ -124,7 +125,7 @@ TEST_F(ConfigTest, FileErrorsNameLineAndColumn) {
   for (const char* none :
        {"adb:", "adb:R58M", "adb:R58M:", "adb::own", "usbmux:0000:own", "usbmux:0000:tcp:"}) {
     EXPECT_THAT(file_fault("attach = ['" + std::string(none) + "']\n"),
-                HasSubstr("a place on a device is written adb:SERIAL:NAME"))
+                HasSubstr("an endpoint on a device is written adb:SERIAL:NAME"))
         << none;
   }
   EXPECT_THAT(file_fault("adb = 'nowhere'\n"), HasSubstr("no address of an adb server"));
@@ -144,12 +145,10 @@ TEST_F(ConfigTest, FlagErrorsNameTheFlag) {
   EXPECT_THAT(fault({"--ingest", "nowhere"}), HasSubstr("nowhere"));
   EXPECT_THAT(fault({"--log-level", "loud"}), HasSubstr("--log-level"));
   EXPECT_THAT(fault({"--max-connections", "1"}), HasSubstr("--max-connections"));
-  EXPECT_THAT(fault({"--queue-bytes", "0"}), HasSubstr("--queue-bytes"));
   // One agent's least must fit.
   EXPECT_THAT(fault({"--max-unsealed-sessions", "3"}), HasSubstr("3 is not within 4"));
   EXPECT_THAT(fault({"--max-unsealed-files", "255"}), HasSubstr("255 is not within 256"));
   EXPECT_THAT(fault({"--max-memory-bytes", "1"}), HasSubstr("1 is not within 4194304"));
-  EXPECT_THAT(fault({"--max-queued-bytes", "1"}), HasSubstr("1 is not within 4194304"));
 }
 
 TEST_F(ConfigTest, EveryNumberHasItsBounds) {
@@ -158,17 +157,12 @@ TEST_F(ConfigTest, EveryNumberHasItsBounds) {
     uint64_t least, most;
   };
   constexpr uint64_t kMost = 1'099'511'627'776;
-  const Bounds all[] = {{"--heartbeat-ms", 50, 60'000},
-                        {"--resume-ms", 0, 604'800'000},
-                        {"--max-connections", 2, 1'048'576},
-                        {"--max-connections-per-address", 2, 1'048'576},
-                        {"--threads-per-agent", 1, 65'536},
-                        {"--sessions-per-agent", 1, 4'294'967'295},
-                        {"--queue-bytes", 2'097'152, 4'294'967'296},
-                        {"--max-unsealed-sessions", 4, kMost},
-                        {"--max-unsealed-files", 256, kMost},
-                        {"--max-memory-bytes", 4'194'304, kMost},
-                        {"--max-queued-bytes", 4'194'304, kMost}};
+  const Bounds all[] = {
+      {"--heartbeat-ms", 50, 60'000},          {"--resume-ms", 0, 604'800'000},
+      {"--max-connections", 2, 1'048'576},     {"--max-connections-per-address", 2, 1'048'576},
+      {"--threads-per-agent", 1, 65'536},      {"--sessions-per-agent", 1, 4'294'967'295},
+      {"--max-unsealed-sessions", 4, kMost},   {"--max-unsealed-files", 256, kMost},
+      {"--max-memory-bytes", 4'194'304, kMost}};
   for (const Bounds& bounds : all) {
     SCOPED_TRACE(bounds.flag);
     EXPECT_TRUE(read({bounds.flag, std::to_string(bounds.least)}).ok());
@@ -271,8 +265,7 @@ TEST_F(ConfigTest, EveryKeyIsReadAndPrinted) {
               : name == "resume_ms"  ? 52
               : name.ends_with("_per_agent") || name.starts_with("max_connections")
                   ? number++ % 5'000
-              : name == "queue_bytes" ? 3'000'000
-                                      : number++;
+                  : number++;
       if (field == 0) field = 5'000;
     } else if constexpr (std::is_same_v<Field, std::string>) {
       const std::string_view name = key;

@@ -213,7 +213,9 @@ dpkg-deb --fsys-tarfile "$daemon" | tar -t > "$scratch/daemon.list"
 dpkg-deb --fsys-tarfile "$agent" | tar -t > "$scratch/agent.list"
 for file in /etc/collectord/collectord.toml /usr/bin/collectord /usr/bin/collectctl \
   /usr/libexec/collectord/collect-symbolizer \
+  /usr/libexec/collectord/collect-planner \
   /usr/libexec/collectord/collect-page \
+  /usr/libexec/collectord/collect-calls \
   /usr/lib/systemd/system/collectord.service /usr/lib/systemd/system/collectord.socket \
   /usr/lib/systemd/system/collectord-control.socket /usr/lib/sysusers.d/collectord.conf \
   /usr/share/man/man1/collectctl.1.gz /usr/share/man/man5/collectord.toml.5.gz \

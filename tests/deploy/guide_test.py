@@ -20,8 +20,7 @@ import make_reference  # noqa: E402
 COLLECTORD = os.path.join(BUILD, "bin/collectord")
 COLLECTCTL = os.path.join(BUILD, "bin/collectctl")
 SAMPLE = os.path.join(SOURCE, "deploy/collectord.toml")
-REMEDY = ("python3 deploy/guide/make_reference.py build/release/bin/collectord "
-          "build/release/bin/collectctl deploy/collectord.toml")
+REMEDY = "cmake --build build/release --target committed-texts"
 GENERATED = ("collectctl.md", "collectord.md")
 MESSAGE_SOURCES = ("agent", "daemon", "formats", "storage")
 SHORTEST_PART = 6  # of a message, between two "…": less says nothing

@@ -64,8 +64,8 @@ class AdbdAndroid : public AndroidFixture<AdbdFixture> {
     const auto passed = Clock::now() - since;
     return stored ? std::chrono::duration_cast<std::chrono::milliseconds>(passed).count() : -1;
   }
-  void report_time(const std::string& what, int64_t milliseconds) {
-    EXPECT_GE(milliseconds, 0) << "nothing was stored";
+  void report_time(const std::string& what, int64_t milliseconds, const std::string& log = "") {
+    EXPECT_GE(milliseconds, 0) << "nothing was stored\n" << log;
     RecordProperty(what, static_cast<int>(milliseconds));
     std::printf("%s: %d ms\n", what.c_str(), static_cast<int>(milliseconds));
   }
@@ -112,7 +112,8 @@ TEST_F(AdbdAndroid, AttachesAnAppThatRuns) {
   report_time("attach_to_first_stored_event_ms", first_stored_ms(scratch_ / "more", began));
   kill(pid, SIGTERM);
   const Ending& ending = job->wait(kRunLimit);
-  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  EXPECT_TRUE(ending.exited_with(125))
+      << "its end never came; " << ending.describe() << ending.errors;
   EXPECT_EQ(session_directories(scratch_ / "more", pid).size(), 1u);
 }
 
@@ -120,15 +121,28 @@ TEST_F(AdbdAndroid, AttachesAnAppThatRuns) {
 TEST_F(AdbdAndroid, APluggedPhoneWithARunningAgentIsRecorded) {
   plug(on_phone());
   install_endless();
-  on_device("setprop wrap." + std::string(kApp) + " 'env COLLECT_LISTEN=abstract: LD_PRELOAD=" +
-            agent_library() + "'; am start -W -n " + kApp + "/.MainActivity");
+  const std::string agent = std::string(fakes::FakePhoneFolder::kPhoneTemporary) + "/agent.so";
+  const Ending pushed = adb({"-s", serial(), "push", agent_library(), agent});
+  ASSERT_TRUE(pushed.exited_with(0)) << pushed.output << pushed.errors;
+  const Ending prepared = adb({"-s", serial(), "shell",
+                               "setprop wrap." + std::string(kApp) +
+                                   " 'env COLLECT_LISTEN=abstract: LD_PRELOAD=" + agent +
+                                   "' && am start -W -n " + kApp + "/.MainActivity"});
+  ASSERT_TRUE(prepared.exited_with(0)) << prepared.output << prepared.errors;
   ASSERT_GT(app_pid(), 0);
   unplug();
-  const CollectorProcess collector(scratch_, {"--adb", "127.0.0.1:" + std::to_string(port_)});
+  CollectorProcess collector(scratch_, {"--adb", "127.0.0.1:" + std::to_string(port_)});
   start_device(on_phone());
   const auto began = Clock::now();
   announce(device_port_);
-  report_time("plug_to_first_stored_event_ms", first_stored_ms(collector.root(), began));
+  const int64_t stored_ms = first_stored_ms(collector.root(), began);
+  // Why nothing came, if nothing came.
+  const std::string seen =
+      stored_ms >= 0 ? ""
+                     : "app " + std::to_string(kill(app_pid(), 0)) + "\n" +
+                           adb({"devices", "-l"}).output + on_device("cat /proc/net/unix") +
+                           collector.ctl({"devices"}).output + collector.process().errors();
+  report_time("plug_to_first_stored_event_ms", stored_ms, seen);
 }
 
 TEST_F(AdbdAndroid, WhatIsWrongIsOneSentence) {
@@ -251,7 +265,8 @@ TEST_F(AdbdAndroid, AdbdIsKilledWhileItRecords) {
   ASSERT_TRUE(says(*job, serial() + " is back")) << job->errors();
   kill(app_pid(), SIGTERM);
   const Ending& ending = job->wait(kRunLimit);
-  EXPECT_TRUE(ending.exited_with(0)) << ending.describe() << ending.errors;
+  EXPECT_TRUE(ending.exited_with(125))
+      << "its end never came; " << ending.describe() << ending.errors;
   EXPECT_THAT(ending.errors, HasSubstr("the app ended"));
   EXPECT_EQ(phone_.leftovers(), "");
   EXPECT_EQ(sessions().size(), 1u);

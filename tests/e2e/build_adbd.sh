@@ -1,10 +1,9 @@
 #!/bin/bash
 # Builds AOSP's adbd for this machine from Debian's own source package, for the tests that want a
 # real one:  build_adbd.sh DIRECTORY      DIRECTORY/adbd is there then
-# With 77 (skipped) when something that it takes is not there, or COLLECT_ADBD does not ask for it:
-#   COLLECT_ADBD=build   it is built, and the tests take it
+# With 77 (skipped) when something that it takes is not there. COLLECT_ADBD changes what is done:
 #   COLLECT_ADBD=FILE    the tests take that one
-#   not set              nothing is fetched or built, and the tests skip themselves
+#   COLLECT_ADBD=no      nothing is fetched or built, and the tests skip themselves
 #
 # Debian packages adb alone; the source of both is one. It is fetched (75 MB) by an apt of its own
 # from the machine's archive and checked by apt. Nothing is installed, and nothing outside DIRECTORY
@@ -12,8 +11,8 @@
 set -euo pipefail
 [ $# -eq 1 ] || { echo "usage: build_adbd.sh DIRECTORY" >&2; exit 2; }
 case ${COLLECT_ADBD:-} in
-  build) ;;
-  '') echo "skipped: COLLECT_ADBD=build builds adbd from Debian's sources"; exit 77 ;;
+  '') ;;
+  no) echo "skipped: COLLECT_ADBD=no"; exit 77 ;;
   *) echo "nothing to build: COLLECT_ADBD is $COLLECT_ADBD"; exit ;;
 esac
 here=$(cd "$(dirname "$0")" && pwd)
@@ -67,7 +66,14 @@ sed -i 's/#include "file_sync_protocol.h"/#include <private\/fs_config.h>\n&/' \
   system/core/adb/daemon/file_sync_service.cpp
 
 # The library that asks the user of a phone lives elsewhere in AOSP: here nobody is asked.
-mkdir -p ours
+# So does the kernel's trace, which a phone's adbd writes into.
+mkdir -p ours/utils
+cat > ours/utils/Trace.h <<'END'
+#pragma once
+#define ATRACE_TAG_ADB 0
+#define ATRACE_NAME(name) (void)(name)
+#define ATRACE_CALL()
+END
 cat > ours/adbd_auth.h <<'END'
 #pragma once
 #include <stddef.h>

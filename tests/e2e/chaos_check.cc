@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kSlotBytes = 32;
-constexpr seconds kSealLimit{90};  // a companion process may try for a minute
+constexpr seconds kSealLimit{90};  // a drain process process may try for a minute
 
 unsigned leaf_of(uint64_t iteration) {
   return static_cast<unsigned>((iteration * 0x9E3779B97F4A7C15ull) >> 60);

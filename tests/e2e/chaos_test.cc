@@ -26,7 +26,7 @@ constexpr size_t kPrograms = 4;
 constexpr size_t kThreads = 2;
 constexpr uint64_t kRoundSeconds = 15;  // then files are checked and removed
 constexpr char kDiskSize[] = "size=3g";
-constexpr seconds kCompanionLimit{90};  // one may try for a minute
+constexpr seconds kDrainProcessLimit{90};  // one may try for a minute
 
 uint64_t setting(const char* name, uint64_t otherwise) {
   const char* value = std::getenv(name);
@@ -94,10 +94,11 @@ class Chaos {
     for (const auto& [what, times] : done_) {
       std::printf("  %-28s %llu\n", what.c_str(), static_cast<unsigned long long>(times));
     }
-    // What a collector that was stopped has sealed is not all: the companion comes back with the
-    // rest.
-    EXPECT_TRUE(eventually(kCompanionLimit, [&] { return companions(scratch_.path()).empty(); }))
-        << "a companion is still there";
+    // What a collector that was stopped has sealed is not all: the drain process comes back with
+    // the rest.
+    EXPECT_TRUE(eventually(kDrainProcessLimit, [&] {
+      return drain_processes(scratch_.path()).empty();
+    })) << "a drain process is still there";
     ChaosTally all;
     // What nobody will come back for is sealed last, by command.
     std::vector<std::pair<int, Ended>> in_order;
@@ -151,7 +152,7 @@ class Chaos {
     static constexpr const char* kDrain[] = {"thread", "process", "process", "process"};
     Environment environment = collector_.tracing(kFull[place]);
     environment["COLLECT_CONNECT"] = "127.0.0.1:" + std::to_string(proxy_.port());
-    environment["CHAOS_OF"] = scratch_.path();  // which is how its companion is known
+    environment["CHAOS_OF"] = scratch_.path();  // which is how its drain process is known
     environment["COLLECT_DRAIN"] = kDrain[place];
     environment["COLLECT_BUFFER_MB"] = place < 2 ? "64" : "4";
     environment["COLLECT_EXIT_FLUSH_MS"] = "60000";

@@ -105,6 +105,16 @@ TEST_P(Day, FromTheRuleToTheDeletedSession) {
   EXPECT_TRUE(copied.exited_with(0)) << copied.output << copied.errors;
   ask("DeleteSession", R"({"name": ")" + snapshot.value("name", "") + "\"}");
 
+  // What it does right now, in one message.
+  const json calls = ask("WatchCalls", R"({"functions": ["step"], "threads": ["name=steady"],
+      "least_duration": "0.000000001s", "interval": "60s", "duration": "0.8s", "max_calls": 5})");
+  EXPECT_EQ(calls["session"], session);
+  EXPECT_EQ(calls["calls"].size(), 5u) << calls;
+  EXPECT_EQ(calls["calls"][0]["function"], "step") << calls;
+  EXPECT_GT(std::stoull(calls.value("skippedCalls", "0")), 5u) << calls;
+  const json none = ask("WatchCalls", R"({"least_duration": "100s", "duration": "0.5s"})");
+  EXPECT_FALSE(none.contains("calls")) << none;
+
   // A program that is called all the time: what it does then, and has just done.
   const json set = ask("SetTriggers", R"({"triggers": [{"functions": ["step"],
       "detail_functions": ["step"], "until_functions": ["main"], "duration": "0.1s", "pre_roll": "60s", "times": 2},
@@ -150,6 +160,10 @@ TEST_P(Day, FromTheRuleToTheDeletedSession) {
   EXPECT_GT(std::stoull(on.value("preRollStartTimeNs", "0")), 0u) << on;
   EXPECT_THAT(on["warnings"][0].get<std::string>(), HasSubstr("of the 60 s")) << on;
   EXPECT_EQ(ask("StopDetail")["outcomes"].size(), 1u);
+  const json threads = ask("ListThreads")["threads"];
+  EXPECT_TRUE(std::any_of(threads.begin(), threads.end(), [](const json& thread) {
+    return thread.value("name", "") == "steady";
+  })) << threads;
   const json of_thread = ask("StartDetail", R"({"threads": ["name=steady"]})")["outcomes"][0];
   EXPECT_EQ(of_thread.value("threadsMatched", 0), 1) << of_thread;
   ask("StopDetail");

@@ -25,10 +25,12 @@ std::string bytes_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+// What was recorded: index.lod comes later, and holds nothing that is not in the events.
 std::map<std::string, std::string> files_of(const std::string& directory) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(directory)) {
-    if (!entry.is_regular_file()) continue;
+    if (!entry.is_regular_file() || entry.path().filename().string().starts_with("index.lod"))
+      continue;
     files[fs::relative(entry.path(), directory).string()] = bytes_of(entry.path());
   }
   return files;
@@ -141,7 +143,7 @@ TEST_F(ConvertSessionTest, ARealSessionGoesThereAndBackByteForByte) {
   expect_reference_ok(scratch_.path(), two);
 
   // The first was only read; the third has its records, every byte of them.
-  EXPECT_EQ(files_of(session.directory()), before);
+  EXPECT_TRUE(files_of(session.directory()) == before);  // too large to be printed
   size_t compared = 0;
   for (const auto& [path, bytes] : before) {
     if (!path.ends_with(".atf")) continue;
@@ -193,7 +195,7 @@ TEST_F(ConvertSessionTest, ARealSessionGoesThereAndBackByteForByte) {
     EXPECT_TRUE(removed.exited_with(0)) << removed.errors;
   }
   EXPECT_EQ(names_in(collector.root()), std::vector<std::string>{stem});
-  EXPECT_EQ(files_of(session.directory()), before);
+  EXPECT_TRUE(files_of(session.directory()) == before);  // too large to be printed
 }
 
 TEST_F(ConvertSessionTest, EachRefusalSaysWhy) {
@@ -256,7 +258,7 @@ TEST_F(ConvertSessionTest, AKilledDaemonLeavesNothingHalfMade) {
     killed_in_the_middle += fs::exists(half);
     collector.start_again();
     EXPECT_TRUE(eventually(seconds(30), [&] { return !fs::exists(half); }));
-    EXPECT_EQ(files_of(session.directory()), before);
+    EXPECT_TRUE(files_of(session.directory()) == before);  // too large to be printed
     const auto names = names_in(collector.root());
     if (names.size() == 2) {  // it was done before the signal came: then it is whole
       EXPECT_EQ(names[1], stem + "_atf1");

@@ -1,5 +1,6 @@
-// Programs that end in the middle of things, with the agent's companion draining: everything that
-// was recorded before the end is in the session, once, and the manifest says how the program ended.
+// Programs that end in the middle of things, with the agent's drain process draining: everything
+// that was recorded before the end is in the session, once, and the manifest says how the program
+// ended.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -146,9 +147,9 @@ class CrashTest : public testing::Test {
     return sessions;
   }
 
-  void expect_no_companion() {
-    EXPECT_TRUE(eventually(seconds(10), [this] { return companions(scratch.path()).empty(); }))
-        << "a companion is still there";
+  void expect_no_drain_process() {
+    EXPECT_TRUE(eventually(seconds(10), [this] { return drain_processes(scratch.path()).empty(); }))
+        << "a drain process is still there";
   }
 
   // Whether a session of this process holds events by now.
@@ -205,7 +206,7 @@ TEST_F(CrashTest, EndsOfAllKindsLoseNothing) {
         expect_all_of(child.pid(), end.signal != 0 ? signaled(end.signal) : exited(end.code));
     EXPECT_EQ(sessions.size(), 1u);
   }
-  expect_no_companion();
+  expect_no_drain_process();
 }
 
 // A control group with a memory limit; empty where making one is not permitted. With the other
@@ -242,7 +243,7 @@ uint64_t killed_for_memory(const std::string& group) {
   return 0;
 }
 
-// The real thing. The companion shares the limit and is the smaller of the two; but on a busy
+// The real thing. The drain process shares the limit and is the smaller of the two; but on a busy
 // machine the kernel kills it too now and then, while the program is still giving its memory back.
 TEST_F(CrashTest, TheOutOfMemoryKillerLosesNothing) {
   constexpr int kTries = 10;
@@ -262,10 +263,10 @@ TEST_F(CrashTest, TheOutOfMemoryKillerLosesNothing) {
     std::vector<RecordedSession> sessions = expect_all_of(child.pid());
     ASSERT_FALSE(sessions.empty());
     EXPECT_EQ(process_end(sessions.back()), signaled(SIGKILL));
-    expect_no_companion();
+    expect_no_drain_process();
     return;
   }
-  GTEST_SKIP() << "the kernel killed the companion too, " << kTries << " times";
+  GTEST_SKIP() << "the kernel killed the drain process too, " << kTries << " times";
 }
 
 TEST_F(CrashTest, KilledAtRandomMomentsLosesNothing) {
@@ -276,7 +277,7 @@ TEST_F(CrashTest, KilledAtRandomMomentsLosesNothing) {
     kill_at_work(child, random);
     expect_all_of(child.pid(), signaled(SIGKILL));
   }
-  expect_no_companion();
+  expect_no_drain_process();
 }
 
 // A ring of 1 MB that overflows all the time: what is dropped or overwritten is counted, also when
@@ -294,7 +295,7 @@ TEST_F(CrashTest, KilledWithAFullRingKeepsTheCount) {
       expect_all_of(child.pid(), signaled(SIGKILL));
     }
   }
-  expect_no_companion();
+  expect_no_drain_process();
 }
 
 // The collector is away when the program is killed, and comes back. What the ring can't hold
@@ -315,7 +316,7 @@ TEST_F(CrashTest, KilledWhileTheLinkIsCutArrivesLater) {
     collector.start_again();
     EXPECT_EQ(expect_all_of(child.pid(), signaled(SIGKILL)).size(), 1u);
   }
-  expect_no_companion();
+  expect_no_drain_process();
 }
 
 // A collector that is told to stop leaves the session to its next start. What the agent still
@@ -331,7 +332,7 @@ TEST_F(CrashTest, KilledAfterTheCollectorStoppedArrivesInTheSameSession) {
     collector.start_again();
     EXPECT_EQ(expect_all_of(child.pid(), signaled(SIGKILL)).size(), 1u);
   }
-  expect_no_companion();
+  expect_no_drain_process();
 }
 
 // The process goes on under its number as another program: the recording is over all the same.
@@ -342,7 +343,7 @@ TEST_F(CrashTest, ExecEndsTheRecording) {
   command.push_back(gate);
   ChildProcess child(scratch.path(), command, environment());
   EXPECT_EQ(expect_all_of(child.pid(), {{"how", "execed"}}).size(), 1u);
-  expect_no_companion();
+  expect_no_drain_process();
   EXPECT_TRUE(child.running()) << "the other program waits for somebody to open the gate";
   {
     std::ofstream(gate) << "the other program\n";
@@ -356,12 +357,12 @@ TEST_F(CrashTest, ExecEndsTheRecording) {
 TEST_F(CrashTest, ExecIntoATracedProgramBeginsAnew) {
   ChildProcess child(scratch.path(), crash("again", 500000), environment());
   EXPECT_TRUE(child.wait(kProgramLimit).exited_with(9));
-  expect_no_companion();  // so that both have shipped all: the second session may begin late
+  expect_no_drain_process();  // so that both have shipped all: the second session may begin late
   EXPECT_EQ(ends_of(expect_all_of(child.pid())),
             (std::vector<json>{{{"how", "execed"}}, exited(9)}));
 }
 
-// Forked children have companions of their own, and go on when the parent is killed.
+// Forked children have drain processes of their own, and go on when the parent is killed.
 TEST_F(CrashTest, ChildrenOutliveTheirParent) {
   std::mt19937 random(kSeed + 3);
   for (int round = 0; round < 3; ++round) {
@@ -375,7 +376,7 @@ TEST_F(CrashTest, ChildrenOutliveTheirParent) {
     expect_all_of(parent.pid(), signaled(SIGKILL));
     expect_all_of(child, exited(4));
   }
-  expect_no_companion();
+  expect_no_drain_process();
 }
 
 // It stops its agent, and nothing that it could wait for is there: no child, no zombie.
@@ -388,7 +389,7 @@ TEST_F(CrashTest, StoppingLeavesNoChild) {
   ASSERT_EQ(sessions.size(), 1u);
   EXPECT_EQ(sessions[0].state(), "complete");
   expect_verified(sessions[0]);
-  expect_no_companion();
+  expect_no_drain_process();
 }
 
 // Nobody asked for a process that drains: a plain run keeps what a crash leaves, also when the
@@ -438,8 +439,9 @@ TEST_F(CrashTest, ProgramsThatAreNotInstrumentedLeaveNoSession) {
   EXPECT_EQ(session_directories(collector.root()).size(), 2u);
 }
 
-// Nobody is there to take what was recorded: the companion waits no longer than it was told to, and
-// holds nothing of the program's meanwhile. What reads its output sees the end with the program's.
+// Nobody is there to take what was recorded: the drain process waits no longer than it was told to,
+// and holds nothing of the program's meanwhile. What reads its output sees the end with the
+// program's.
 TEST_F(CrashTest, WithoutACollectorItEndsByItself) {
   Environment more = environment();
   more["COLLECT_CONNECT"] = "127.0.0.1:" + std::to_string(free_port());
@@ -448,9 +450,9 @@ TEST_F(CrashTest, WithoutACollectorItEndsByItself) {
   const std::string line = traced_program("crash") + " kill 20000 | { cat; echo end; }";
   ChildProcess shell(scratch.path(), {"/bin/sh", "-c", line}, more);
   EXPECT_TRUE(eventually(kProgramLimit, [&] { return shell.output() == "worked\nend\n"; }));
-  EXPECT_FALSE(companions(scratch.path()).empty()) << "it should still wait for a collector";
+  EXPECT_FALSE(drain_processes(scratch.path()).empty()) << "it should still wait for a collector";
   EXPECT_TRUE(shell.wait(kProgramLimit).exited_with(0));
-  expect_no_companion();
+  expect_no_drain_process();
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ constexpr uint64_t kEveryWay = 4 * 1648;
 TEST_P(ExceptionsTest, EachUnwoundFrameHasOneException) {
   expect_as_the_program_says("all", 4, kEveryWay);
 }
-TEST_P(ExceptionsTest, WithDetailOfVersionOneAndByTheCompanion) {
+TEST_P(ExceptionsTest, WithDetailOfVersionOneAndByTheDrainProcess) {
   expect_as_the_program_says("all", 4, kEveryWay, {{"COLLECT_DETAIL", "on"}});
   expect_as_the_program_says("all", 4, kEveryWay, {{"COLLECT_ATF_VERSION", "1"}});
   expect_as_the_program_says("all", 4, kEveryWay, {{"COLLECT_DRAIN", "process"}});

@@ -165,7 +165,7 @@ TEST_P(FunctionFilterE2eTest, WhatMatchesNothingIsRefusedAndChangesNothing) {
 INSTANTIATE_TEST_SUITE_P(Ways, FunctionFilterE2eTest,
                          ::testing::Values(Way{"InstrumentFunctions", "busy", "thread"},
                                            Way{"XRay", "xray_plain", "thread"},
-                                           Way{"XRayWithCompanion", "xray_plain", "process"}),
+                                           Way{"XRayWithDrainProcess", "xray_plain", "process"}),
                          [](const ::testing::TestParamInfo<Way>& param) {
                            return std::string(param.param.name);
                          });

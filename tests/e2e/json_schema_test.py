@@ -29,6 +29,13 @@ MAPS = {"counts", "left_out", "events_by_name", "registers", "args"}
 # The manifest itself, whose format STORAGE.md describes.
 NO_DIALECT = {"manifest"}
 
+# Answers that look like others: of the same command for another format or another phone.
+WITHOUT_EXAMPLE = {
+    "failure", "android_doctor", "ios_doctor", "inspect_atf", "inspect_rtc", "inspect_wtf",
+    "inspect_dial9", "inspect_rejected", "dump_event", "dump_stall", "dump_detail", "dump_rtc",
+    "dump_wtf",
+}
+
 validated = set()  # definitions that an answer was compared with
 asked = set()      # commands that were asked for JSON
 
@@ -166,6 +173,13 @@ class Files(JsonTest):
         self.assertEqual(self.answer("symbolize", "symbolize", self.session)["path"], self.session)
         self.answer("recover", "recover", self.session)
 
+    def test_plan(self):
+        plan = self.answer("plan", "plan", "/usr/bin/perl")
+        self.assertGreater(plan["recorded"], 1000)
+        self.assertEqual(len(plan["left_out"]), plan["functions"] - plan["recorded"])
+        self.assertEqual(sum(one["functions"] for one in plan["reasons"]), len(plan["left_out"]))
+        self.assertEqual(self.answer("failure", "plan", SCHEMA_FILE, code=1)["error"]["code"], "unsupported")
+
     def test_detail_alone(self):
         detail = os.path.join(self.session, "thread_0", "detail.atf")
         copy = self.at("detail.atf")
@@ -178,7 +192,12 @@ class Files(JsonTest):
 
     def test_report(self):
         by_name = {row["name"]: row for row in self.answer("report", "report", self.session)["functions"]}
-        self.assertTrue(any("quick" in name for name in by_name))
+        quick = next(row for name, row in by_name.items() if "quick" in name)
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs", "moods.cc")
+        with open(source, encoding="utf-8") as file:
+            begins = [n for n, line in enumerate(file, 1) if " void quick() {" in line]
+        self.assertTrue(quick["file"].endswith("tests/e2e/programs/moods.cc"), quick)
+        self.assertEqual([quick["line"]], begins)
         for by in ("thread", "module", "caller"):
             self.answer("report", "report", "--by", by, self.session)
         self.answer("report", "report", "--from", "1ms", "--to", "200ms", self.session)
@@ -248,7 +267,7 @@ class Files(JsonTest):
         done = self.ctl("run", "--json", "--", self.at("no_program"))
         self.assertEqual((done.returncode, done.stdout), (127, ""))
         self.lines("failure", done.stderr)
-        for command in ("sessions", "agents", "stats", "stop", "watch"):
+        for command in ("sessions", "agents", "stats", "stop", "watch", "tail", "top"):
             done = self.ctl(command, "--json", "--control", "127.0.0.1:1")
             self.assertEqual((done.returncode, done.stderr), (1, ""), command)
             self.assertEqual(self.lines("failure", done.stdout)[0]["error"]["code"], "unavailable")
@@ -268,6 +287,7 @@ class Collector(JsonTest):
         with os.fdopen(read) as ready:
             addresses = json.loads(ready.readline())
         cls.control = addresses["control"]
+        cls.ingest = addresses["ingest"]
         cls.program = subprocess.Popen(
             [PROGRAM, "600000"], stdout=subprocess.DEVNULL,
             env=environment(LD_PRELOAD=AGENT, COLLECT_CONNECT=addresses["ingest"]))
@@ -313,6 +333,11 @@ class Collector(JsonTest):
         self.assertEqual(agent["state"], "recording")
         self.assertGreater(self.online("stats", "stats")["events_stored"], 100)
         self.assertEqual(self.first_line("watch", "watch")["state"], "recording")
+        batch = self.online("tail", "tail", "--duration", "1s", "--interval", "2s")
+        self.assertGreater(len(batch["calls"]), 10)
+        top = self.online("top", "top", "--once")
+        self.assertEqual(top["activity"]["session"], top["session"]["name"])
+        self.assertGreater(len(top["activity"]["functions"]), 1)
         self.assertEqual(self.first_line("watch_agents", "watch", "--agents")["kind"], "present")
         self.online("devices", "devices")
         self.first_line("devices_watch", "devices", "--watch")
@@ -358,6 +383,7 @@ class Collector(JsonTest):
         started = self.online("start", "start", "--duration", "60s")
         self.assertIn("session", started["outcomes"][0])
         self.online("failure", "start", code=1)  # no agent is idle
+        self.assertEqual(self.online("threads", "threads", agent["name"])["agent"], agent["name"])
         self.assertEqual(self.online("detach", "detach", agent["name"])["name"], agent["name"])
         # Nobody listens there; it is dialled until it is let go.
         dialled = self.online("attach", "attach", "127.0.0.1:1")
@@ -373,6 +399,18 @@ class Collector(JsonTest):
                                   env=environment(**{variable: ("tcp:" if command == "android" else "") + port}))
             self.assertEqual((done.returncode, done.stderr), (1, ""))
             self.lines("failure", done.stdout)
+
+
+    def test_conformance(self):
+        done = self.answer("conformance", "conformance", "--check", "opening", "--check", "agent-token", self.ingest)
+        self.assertEqual([one["result"] for one in done["checks"]], ["ok", "skipped"])
+        done = self.ctl("conformance", "--json", "--timeout", "100ms", "--check", "opening", "--", "true")
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        failed = self.lines("conformance", done.stdout)[0]
+        self.assertEqual([one["result"] for one in failed["checks"]], ["failed"])
+        self.answer("conformance_list", "conformance", "--list")
+        self.answer("failure", "conformance", "127.0.0.1:1", code=125)
+        self.answer("failure", "conformance", "--check", "no-such-check", self.ingest, code=2)
 
 
 class Schema(unittest.TestCase):
@@ -394,7 +432,9 @@ class Schema(unittest.TestCase):
             text = guide.read()
         examples = re.findall(r"^\*\*[^\n]*\*\* \(`(\w+)`\)\n\n```json\n(.*?)\n```$", text, re.M | re.S)
         self.assertEqual(len(examples), text.count("```json"))
-        self.assertGreater(len(examples), 25)
+        answers = {name for name, one in SCHEMA["$defs"].items() if "version" in one.get("properties", {})}
+        self.assertEqual(answers - {name for name, _ in examples}, WITHOUT_EXAMPLE,
+                         "an answer needs an example in json.md")
         for name, example in examples:
             self.assertEqual([error.message for error in validator(name).iter_errors(json.loads(example))], [], name)
 

@@ -178,7 +178,7 @@ std::vector<std::string> session_directories(const std::string& root, int pid) {
   return directories;
 }
 
-std::vector<int> companions(const std::string& scratch) {
+std::vector<int> drain_processes(const std::string& scratch) {
   std::vector<int> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string name = entry.path().filename().string();

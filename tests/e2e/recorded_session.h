@@ -57,9 +57,9 @@ class RecordedSession {
 // The pid_<pid> directories below <root>/session_*, oldest first.
 std::vector<std::string> session_directories(const std::string& root, int pid = 0);
 
-// Processes that are companions of programs whose environment, of which theirs is a copy, names
-// `scratch`. While one is there, another session of its program may come.
-std::vector<int> companions(const std::string& scratch);
+// Processes that are drain processes of programs whose environment, of which theirs is a copy,
+// names `scratch`. While one is there, another session of its program may come.
+std::vector<int> drain_processes(const std::string& scratch);
 
 // Waits until each session of this process is sealed, and opens them.
 std::vector<RecordedSession> sealed_sessions(const std::string& root, int pid,

@@ -93,7 +93,7 @@ TEST_F(XrayTest, EveryCallAndReturnOfExecutableLibraryAndPlugin) {
 TEST_F(XrayTest, EveryCallAndReturnWithDetail) {
   expect_every_event({{"COLLECT_DETAIL", "on"}, {"COLLECT_BUFFER_MB", "256"}});
 }
-TEST_F(XrayTest, EveryCallAndReturnByTheCompanion) {
+TEST_F(XrayTest, EveryCallAndReturnByTheDrainProcess) {
   expect_every_event({{"COLLECT_DRAIN", "process"}});
 }
 

@@ -42,6 +42,7 @@ class OtherUser {
   OtherUser& operator=(const OtherUser&) = delete;
 
   // Its exit code; -1 when it did not come to one. Once.
+  pid_t pid() const { return child_; }
   int wait() {
     int status = 0;
     const pid_t child = std::exchange(child_, -1);

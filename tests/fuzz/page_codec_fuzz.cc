@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "proto/wire/page_codec.h"
+#include "tests/fuzz/any_codec.h"
 
 namespace {
 
@@ -63,7 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Bytes rest(data + reader.offset(), reader.remaining());
   const Lane lane = (flags & 1) == 0 ? Lane::kIndex : Lane::kDetail;
   Page page{lane, record_count, std::vector<uint8_t>(raw_bytes)};
-  if (decode(page, (flags & 2) == 0 ? Codec::kColumns : Codec::kTuples, rest)) encode_again(page);
+  if (decode(page, collect::wire::any_codec(flags >> 1), rest)) encode_again(page);
   // The same bytes as records.
   const uint32_t whole = static_cast<uint32_t>(rest.size() / 32);
   encode_again({Lane::kIndex, whole, {rest.begin(), rest.begin() + whole * 32}});

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "storage/page_packing.h"
+#include "tests/fuzz/any_codec.h"
 
 namespace {
 
@@ -37,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   collect::PageHeader header;
   const uint8_t flags = reader.u8();
   header.lane = (flags & 1) == 0 ? Lane::kIndex : Lane::kDetail;
-  header.codec = (flags & 2) == 0 ? collect::Codec::kColumns : collect::Codec::kTuples;
+  header.codec = collect::wire::any_codec(flags >> 1);
   header.raw_bytes = reader.u32() % kLargest;
   header.record_count = reader.u32() % (header.raw_bytes / 16 + 1);
   if (!reader.ok()) return 0;

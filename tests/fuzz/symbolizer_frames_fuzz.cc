@@ -14,6 +14,7 @@ using namespace collect::symbolize;
 
 void decode(FrameKind kind, Bytes body) {
   std::vector<NamedAddress> names;
+  std::vector<LineOfAddress> lines;
   std::vector<uint32_t> functions;
   switch (kind) {
     case FrameKind::kRequest: {
@@ -30,6 +31,9 @@ void decode(FrameKind kind, Bytes body) {
       break;
     case FrameKind::kNames:
       if (decode_names(body, names).ok() && names.size() > body.size() / 6) std::abort();
+      break;
+    case FrameKind::kLines:
+      if (decode_lines(body, lines).ok() && lines.size() > body.size() / 10) std::abort();
       break;
     case FrameKind::kFunctions:
       if (decode_functions(body, functions).ok() && functions.size() != body.size() / 4) {
@@ -57,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
   }
   for (const FrameKind kind : {FrameKind::kRequest, FrameKind::kSource, FrameKind::kNames,
-                               FrameKind::kFunctions, FrameKind::kDone}) {
+                               FrameKind::kLines, FrameKind::kFunctions, FrameKind::kDone}) {
     decode(kind, bytes);
   }
   return 0;

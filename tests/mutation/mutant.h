@@ -11,7 +11,7 @@
 //
 // A process that was given an empty environment (collect-symbolizer) takes both from that of its
 // parent, and does so before it gives up what that needs. A forked child may have given up the
-// mapping of MUTANT_REACH, as the agent's companion does, so it writes to the file.
+// mapping of MUTANT_REACH, as the agent's drain process does, so it writes to the file.
 //
 // Needs the C library alone: the agent is linked without that of C++.
 

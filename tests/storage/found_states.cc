@@ -122,7 +122,7 @@ std::string dial9_recording(const std::string& root, bool with_manifest) {
   auto session = SessionWriter::create(fs, options_below(root), identity);
   COLLECT_CHECK(session.ok());
   const Bytes chunk(fakes::kDial9Example);
-  COLLECT_CHECK((*session)->append_foreign(ForeignKind::kDial9, {&chunk, 1}).ok());
+  COLLECT_CHECK((*session)->append_passthrough(PassthroughKind::kDial9, {&chunk, 1}).ok());
   COLLECT_CHECK((*session)->commit().ok());
   const std::string directory = (*session)->directory();
   session->reset();
@@ -132,12 +132,12 @@ std::string dial9_recording(const std::string& root, bool with_manifest) {
 }
 
 void expect_cut_dial9(const std::string& directory, const Manifest& manifest) {
-  ASSERT_EQ(manifest.foreign_streams.size(), 1u);
+  ASSERT_EQ(manifest.passthrough_streams.size(), 1u);
   const uint64_t whole = fakes::kDial9ExampleFrameEnds[2];
   EXPECT_EQ(filesystem::file_size(directory + "/stream.dial9"), whole);
-  EXPECT_EQ(manifest.foreign_streams[0].bytes, whole);
-  EXPECT_EQ(manifest.foreign_streams[0].refused_bytes, fakes::kDial9Example.size() - 2 - whole);
-  EXPECT_FALSE(manifest.foreign_streams[0].problem.empty());
+  EXPECT_EQ(manifest.passthrough_streams[0].bytes, whole);
+  EXPECT_EQ(manifest.passthrough_streams[0].refused_bytes, fakes::kDial9Example.size() - 2 - whole);
+  EXPECT_FALSE(manifest.passthrough_streams[0].problem.empty());
 }
 
 std::string bad_thread(const std::string& root) {

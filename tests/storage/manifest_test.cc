@@ -61,7 +61,7 @@ Manifest full_manifest() {
        50,
        60},
       {1, "[vdso]", {}, 0, 0, 0, 0}};
-  m.symbols = {{0xf7f05ac500000001ull, "main"}};
+  m.symbols = {{0xf7f05ac500000001ull, "main", "src/main.c", 12}, {0xf7f05ac500000002ull, "f"}};
   m.module_symbols = {{1, "", "no file", 3, 0}, {2, "/bin/x", "", 7, 6}};
   m.symbols_left_out = 4;
   m.symbols_state = SymbolsState::kFailed;
@@ -77,7 +77,7 @@ Manifest full_manifest() {
   m.clock_syncs = {{100, -5, 3, 1.25, 1700, "of the collector"}};
   m.notes = {{1234, "reconnected"}};
   m.notes_left_out = 6;
-  m.foreign_streams = {{ForeignKind::kDial9, 33, 5, "tag: at 33"}};
+  m.passthrough_streams = {{PassthroughKind::kDial9, 33, 5, "tag: at 33"}};
   m.containers = {{"capture-000002.rtc", "finished", 900, 101, 150},
                   {"capture-000003.rtc", "open", 800, 151, 199}};
   m.containers_removed = 1;
@@ -119,6 +119,9 @@ TEST(Manifest, HasThePublicKeysInThePublicForms) {
   EXPECT_EQ(json["symbols"][0]["module_id"], 4159724229u);
   EXPECT_EQ(json["symbols"][0]["symbol_index"], 1);
   EXPECT_EQ(json["symbols"][0]["name"], "main");
+  EXPECT_EQ(json["symbols"][0]["file"], "src/main.c");
+  EXPECT_EQ(json["symbols"][0]["line"], 12);
+  EXPECT_FALSE(json["symbols"][1].contains("file"));
   EXPECT_EQ(json["symbols_state"], "failed");
   EXPECT_EQ(json["symbols_tries"], 2);
   EXPECT_EQ(json["format_version"], "2.2");
@@ -147,7 +150,9 @@ constexpr char kFullJson[] = R"({
                "build_id": "550e8400e29b41d4a716446655440000", "loaded_ns": 50, "unloaded_ns": 60},
               {"module_id": 1, "path": "[vdso]", "loaded_ns": 0}],
   "symbols": [{"function_id": "0xf7f05ac500000001", "module_id": 4159724229, "symbol_index": 1,
-               "name": "main"}],
+               "name": "main", "file": "src/main.c", "line": 12},
+              {"function_id": "0xf7f05ac500000002", "module_id": 4159724229, "symbol_index": 2,
+               "name": "f"}],
   "module_symbols": [{"module_id": 1, "functions": 3, "named": 0, "problem": "no file"},
                      {"module_id": 2, "functions": 7, "named": 6, "source": "/bin/x"}],
   "symbols_left_out": 4, "symbols_state": "failed", "symbols_tries": 2,
@@ -199,7 +204,7 @@ TEST(Manifest, WhatThereIsNotHasNoKey) {
   Manifest empty;
   empty.threads.resize(1);
   empty.gaps.resize(1);
-  empty.foreign_streams.resize(1);
+  empty.passthrough_streams.resize(1);
   const auto json = nlohmann::json::parse(manifest_to_json(empty));
   for (const char* key :
        {"sealing", "stalls", "input_missing", "input_missing_left_out", "detail_windows_left_out",
@@ -272,8 +277,8 @@ TEST(Manifest, ValuesThatCannotBeAreNone) {
   EXPECT_EQ(read->function_filters[0].except, std::vector<std::string>{"x"});
   EXPECT_EQ(read->clock_syncs[0].drift_ppb, 0);
   EXPECT_EQ(read->clock_syncs[1].drift_ppb, 2);
-  ASSERT_EQ(read->foreign_streams.size(), 1u);
-  EXPECT_EQ(read->foreign_streams[0].bytes, 1u);
+  ASSERT_EQ(read->passthrough_streams.size(), 1u);
+  EXPECT_EQ(read->passthrough_streams[0].bytes, 1u);
   EXPECT_EQ(read->identity.process_id, SessionIdentity().process_id);
   EXPECT_EQ(read->process_end.how, ProcessEnd::How::kNotKnown);
   EXPECT_EQ(read->symbols_state, SymbolsState::kNone);

@@ -95,7 +95,7 @@ TEST_F(ResumeKeyTest, StandsBesideTheSessionUntilItIsSealed) {
   auto session = create();
   ASSERT_NE(session, nullptr);
   const std::string directory = session->directory();
-  const auto place = parse_place(options_.root, session->name());
+  const auto place = parse_session_path(options_.root, session->name());
   ASSERT_TRUE(place.has_value());
   ASSERT_OK(session->commit());
   EXPECT_EQ(*read_resume_key(fs_, directory), key_);
@@ -134,7 +134,7 @@ TEST_F(ResumeKeyTest, RecoveryAndRemovalTakeItAway) {
   auto session = create();
   ASSERT_NE(session, nullptr);
   const std::string directory = session->directory();
-  const auto place = parse_place(options_.root, session->name());
+  const auto place = parse_session_path(options_.root, session->name());
   session.reset();
   ASSERT_OK(recover_session(fs_, options_, directory));
   EXPECT_FALSE(fs_.exists(directory + "/" + kResumeKeyFile));

@@ -124,7 +124,7 @@ TEST_F(RtcRollerTest, EverythingThatIsToldWaitsToBeFlushed) {
   rolling->marker({1, "before any container"});
   rolling->page(stream_.index_page(0, 50));
   const Bytes frame(fakes::kDial9Example);
-  rolling->foreign(ForeignKind::kDial9, {&frame, 1});
+  rolling->passthrough(PassthroughKind::kDial9, {&frame, 1});
   EXPECT_FALSE(rolling->unflushed());
   ASSERT_OK(record(*rolling));
   const auto waits = [&](auto tell) {
@@ -140,7 +140,7 @@ TEST_F(RtcRollerTest, EverythingThatIsToldWaitsToBeFlushed) {
   waits([&] { rolling->log("line"); });
   waits([&] { rolling->marker({1, "marker"}); });
   waits([&] { rolling->page(stream_.index_page(50, 50)); });
-  waits([&] { rolling->foreign(ForeignKind::kDial9, {&frame, 1}); });
+  waits([&] { rolling->passthrough(PassthroughKind::kDial9, {&frame, 1}); });
   EXPECT_EQ(rolling->take_problem(), std::nullopt);
 }
 

@@ -32,13 +32,13 @@ class SessionConversionTest : public ScenarioTest {
     before = files_of(first.directory);
   }
 
-  SessionPlace place_of(const std::string& directory) {
+  SessionPath place_of(const std::string& directory) {
     const auto place =
-        parse_place(root.path(), filesystem::relative(directory, root.path()).string());
+        parse_session_path(root.path(), filesystem::relative(directory, root.path()).string());
     EXPECT_TRUE(place) << directory;
-    return place.value_or(SessionPlace{});
+    return place.value_or(SessionPath{});
   }
-  Result<MadeSession> convert(Fs& with, const SessionPlace& from, atf::Version version,
+  Result<MadeSession> convert(Fs& with, const SessionPath& from, atf::Version version,
                               const MakingProgress& progress = goes_on) {
     return convert_session(with, options(), from, version, progress);
   }
@@ -75,7 +75,7 @@ class SessionConversionTest : public ScenarioTest {
   }
 
   Scenario recorded;
-  SessionPlace first;
+  SessionPath first;
   std::map<std::string, std::vector<uint8_t>> before;
 };
 
@@ -145,7 +145,7 @@ TEST_F(SessionConversionTest, WhatMayNotBeConvertedIsSaid) {
   const auto again = convert(atf::Version::kV2);
   EXPECT_EQ(again.code(), Code::kUnsupported);
   EXPECT_THAT(again.error().message, HasSubstr("has ATF version 2 already"));
-  SessionPlace other = *parse_place(root.path(), "session_20000101_000000/pid_1");
+  SessionPath other = *parse_session_path(root.path(), "session_20000101_000000/pid_1");
   EXPECT_EQ(convert(fs, other, atf::Version::kV1).code(), Code::kNotFound);
   expect_nothing_happened();
 
@@ -164,7 +164,7 @@ TEST_F(SessionConversionTest, AStreamOfAnotherFormatHasNoVersion) {
   auto feed = make();
   const std::vector<uint8_t> bytes = fakes::dial9_stream(1, 100);
   const Bytes part = bytes;
-  ASSERT_OK(feed->append_foreign(ForeignKind::kDial9, {&part, 1}));
+  ASSERT_OK(feed->append_passthrough(PassthroughKind::kDial9, {&part, 1}));
   ASSERT_OK(feed->seal(SessionState::kComplete, "end"));
   const auto refused = convert(fs, place_of(feed->directory()), atf::Version::kV1);
   EXPECT_EQ(refused.code(), Code::kUnsupported);
@@ -203,7 +203,7 @@ TEST_F(SessionConversionTest, ItCanBeEndedAtEveryPage) {
   }));
   // Before the first page, after each page, and before it gets its name.
   ASSERT_GE(steps, 1 + 4 + 1u);
-  ASSERT_OK(remove_session(fs, *parse_place(root.path(), first.session + "_atf1/pid_4711")));
+  ASSERT_OK(remove_session(fs, *parse_session_path(root.path(), first.session + "_atf1/pid_4711")));
   for (uint64_t last = 0; last < steps; ++last) {
     uint64_t at = 0;
     const auto ended = convert(fs, first, atf::Version::kV1, [&](uint64_t, uint64_t) -> Status {
@@ -338,7 +338,7 @@ TEST_F(SessionConversionTest, LongDetailRecordsAndManyPagesComeOver) {
   ASSERT_OK(append(*session, stream.detail_page(0, 3000)));
   ASSERT_OK(session->close_stream(stream.end()));
   ASSERT_OK(session->seal(SessionState::kComplete, "done"));
-  const SessionPlace long_one = place_of(session->directory());
+  const SessionPath long_one = place_of(session->directory());
   const auto one = convert(fs, long_one, atf::Version::kV1);
   ASSERT_OK(one);
   EXPECT_GT(one->report.pages, 8u);

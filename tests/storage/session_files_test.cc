@@ -15,13 +15,15 @@ using testing::Not;
 
 class SessionFilesTest : public testing::Test {
  protected:
-  SessionFilesTest() : place_(*parse_place(root(), "session_20260131_235959/pid_7")) {
+  SessionFilesTest() : place_(*parse_session_path(root(), "session_20260131_235959/pid_7")) {
     put("manifest.json", "{}");
     put("capture-000001.rtc", "container");
     put("reserve.space", "0000");
     put("thread_2/index.atf", "two");
     put("thread_10/index.atf", "ten");
     put("thread_10/detail.atf", "detail");
+    put("thread_10/index.lod", "levels");
+    put("thread_10/index.lod.new", "of who was interrupted");
     put("thread_10/stream.journal", "journal");
   }
 
@@ -49,16 +51,17 @@ class SessionFilesTest : public testing::Test {
 
   test::TemporaryDirectory directory_;
   PosixFs fs_;
-  const SessionPlace place_;
+  const SessionPath place_;
 };
 
 TEST_F(SessionFilesTest, ListsWhatIsOursInOrder) {
   put("notes.txt", "of somebody");
   put("thread_2/core", "of somebody");
   put("thread_02/index.atf", "no name of ours");
-  EXPECT_THAT(listed(), ElementsAre("capture-000001.rtc 9", "manifest.json 2",
-                                    "thread_2/index.atf 3", "thread_10/detail.atf 6",
-                                    "thread_10/index.atf 3", "thread_10/stream.journal 7"));
+  EXPECT_THAT(listed(),
+              ElementsAre("capture-000001.rtc 9", "manifest.json 2", "thread_2/index.atf 3",
+                          "thread_10/detail.atf 6", "thread_10/index.atf 3",
+                          "thread_10/index.lod 6", "thread_10/stream.journal 7"));
 }
 
 TEST_F(SessionFilesTest, OpensOnlyWhatASessionHas) {
@@ -92,7 +95,7 @@ TEST_F(SessionFilesTest, ALinkThatLeadsOutIsNotFollowed) {
 TEST_F(SessionFilesTest, ARootThatIsALinkItselfIsFine) {
   std::filesystem::create_directory_symlink(root(), directory_.path() + "/link");
   const std::string linked = directory_.path() + "/link";
-  const auto place = parse_place(linked, place_.name);
+  const auto place = parse_session_path(linked, place_.name);
   PosixFs linked_fs(linked);
   EXPECT_OK(open_session_file(linked_fs, *place, "thread_2/index.atf"));
 }
@@ -100,8 +103,8 @@ TEST_F(SessionFilesTest, ARootThatIsALinkItselfIsFine) {
 TEST_F(SessionFilesTest, RemovesEverythingAndCounts) {
   const auto removed = remove_session(fs_, place_);
   ASSERT_OK(removed);
-  EXPECT_EQ(removed->files, 7u);
-  EXPECT_EQ(removed->bytes, 2u + 9 + 4 + 3 + 3 + 6 + 7);
+  EXPECT_EQ(removed->files, 9u);
+  EXPECT_EQ(removed->bytes, 2u + 9 + 4 + 3 + 3 + 6 + 7 + 6 + 22);
   EXPECT_FALSE(std::filesystem::exists(root() + "/" + place_.session));
   EXPECT_EQ(remove_session(fs_, place_).code(), Code::kNotFound);
 }

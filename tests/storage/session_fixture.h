@@ -173,7 +173,7 @@ class SessionTest : public ::testing::Test {
     auto places = list_sessions(fs, path);
     std::vector<std::string> names;
     if (places.ok()) {
-      for (const SessionPlace& place : *places) names.push_back(place.name);
+      for (const SessionPath& place : *places) names.push_back(place.name);
     }
     return names;
   }

@@ -71,7 +71,7 @@ TEST(SessionLayout, AConvertedSessionIsNamedAfterTheFirst) {
 }
 
 TEST(SessionLayout, APlaceNeverLeavesTheRoot) {
-  const auto place = parse_place("/traces", "session_20260131_235959/pid_7");
+  const auto place = parse_session_path("/traces", "session_20260131_235959/pid_7");
   ASSERT_TRUE(place);
   EXPECT_EQ(place->directory, "/traces/session_20260131_235959/pid_7");
   EXPECT_EQ(place->pid, 7u);
@@ -80,7 +80,7 @@ TEST(SessionLayout, APlaceNeverLeavesTheRoot) {
         "session_20260131_235959/..", "session_20260131_235959/pid_7/..",
         "/session_20260131_235959/pid_7", "session_20260131_235959//pid_7",
         "../session_20260131_235959/pid_7", "session_20260131_235959/pid_7\n"}) {
-    EXPECT_FALSE(parse_place("/traces", hostile)) << hostile;
+    EXPECT_FALSE(parse_session_path("/traces", hostile)) << hostile;
   }
 }
 
@@ -98,7 +98,7 @@ TEST(SessionLayout, ListsTheOldestFirst) {
   auto places = list_sessions(fs, root.path());
   ASSERT_OK(places);
   std::vector<std::string> names;
-  for (const SessionPlace& place : *places) names.push_back(place.name);
+  for (const SessionPath& place : *places) names.push_back(place.name);
   EXPECT_EQ(names, (std::vector<std::string>{
                        "session_20250101_000000/pid_1", "session_20260131_235959/pid_3",
                        "session_20260131_235959/pid_20", "session_20260131_235959_atf1/pid_3",

@@ -27,7 +27,7 @@ class SessionSnapshotTest : public ::testing::Test {
     EXPECT_OK(created);
     writer = std::move(*created);
     EXPECT_OK(writer->open_stream(stream.info()));
-    from = *parse_place(root.path(), writer->name());
+    from = *parse_session_path(root.path(), writer->name());
   }
 
   SessionOptions options() {
@@ -57,7 +57,7 @@ class SessionSnapshotTest : public ::testing::Test {
     std::vector<std::string> names;
     const auto places = list_sessions(fs, root.path());
     EXPECT_OK(places);
-    for (const SessionPlace& place : *places) names.push_back(place.name);
+    for (const SessionPath& place : *places) names.push_back(place.name);
     return names;
   }
 
@@ -66,7 +66,7 @@ class SessionSnapshotTest : public ::testing::Test {
   PosixFs fs;
   FakeStream stream{atf::Version::kV2, 7, 100};
   std::unique_ptr<SessionWriter> writer;
-  SessionPlace from;
+  SessionPath from;
 };
 
 TEST_F(SessionSnapshotTest, HoldsTheMomentAndTheSessionGoesOn) {
@@ -170,7 +170,7 @@ TEST_F(SessionSnapshotTest, TheDiskMayFailAtAnyChange) {
     ASSERT_OK(remove_unfinished_sessions(fs, root.path()));
     const auto places = list_sessions(fs, root.path());
     ASSERT_OK(places);
-    for (const SessionPlace& place : *places) {
+    for (const SessionPath& place : *places) {
       if (place.name == from.name) continue;
       expect_reference_ok(place.directory);
       ASSERT_OK(remove_session(fs, place));
@@ -190,9 +190,9 @@ TEST_F(SessionSnapshotTest, RefusesWhatHasNoRoomOrAnotherFormat) {
   SessionOptions small = options();
   small.max_session_bytes = 100;
   EXPECT_EQ(snapshot_session(fs, small, from, cut(), kWhole, goes_on).code(), Code::kLimit);
-  SessionCut foreign = cut();
-  foreign.manifest.foreign_streams.push_back({});
-  EXPECT_EQ(snapshot(foreign).code(), Code::kUnsupported);
+  SessionCut passthrough = cut();
+  passthrough.manifest.passthrough_streams.push_back({});
+  EXPECT_EQ(snapshot(passthrough).code(), Code::kUnsupported);
 }
 
 }  // namespace

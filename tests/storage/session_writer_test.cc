@@ -157,7 +157,7 @@ TEST_P(SessionWriterVersionTest, TakesRepeatsOverlapsAndGaps) {
       uint64_t lost = 0;
       for (const Gap& gap : manifest.gaps) {
         lost += gap.numbered_lost;
-        EXPECT_EQ(gap.reasons, uint32_t(kLostForgotten));
+        EXPECT_EQ(gap.reasons, uint32_t(kLostUnavailable));
       }
       EXPECT_EQ(lost, delivery.lost.size());
       EXPECT_EQ(manifest.totals.events + manifest.totals.lost_events, 10u);
@@ -202,7 +202,7 @@ TEST_F(SessionWriterTest, CountsDropsOnceHoweverOftenTheyAreTold) {
   EXPECT_EQ(manifest.gaps[0].reasons, uint32_t(kLostRingFull));
   EXPECT_EQ(manifest.gaps[1].before_seq, 10u);
   EXPECT_EQ(manifest.gaps[1].lost, 4u);  // 2 told by a page alone, 2 by the stream's end
-  EXPECT_EQ(manifest.gaps[1].reasons, uint32_t(kLostReentry | kLostForgotten));
+  EXPECT_EQ(manifest.gaps[1].reasons, uint32_t(kLostReentry | kLostUnavailable));
   EXPECT_EQ(manifest.totals.lost_events, 9u);
 }
 

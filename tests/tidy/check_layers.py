@@ -8,6 +8,11 @@ import sys
 
 import tree
 
+# The part of collectctl that works on files, and what that part may include.
+CTL_FILES = ["daemon/ctl/terminal", "daemon/ctl/offline", "daemon/ctl/captures",
+             "daemon/ctl/export", "daemon/ctl/programs"]
+OFFLINE = ["formats", "storage", "daemon/symbolize", "daemon/patch"] + CTL_FILES
+
 # Room -> rooms it may include, besides itself. A single header may stand for a room.
 ROOMS = {
     "formats/core": [],
@@ -24,30 +29,54 @@ ROOMS = {
     "formats/folded": ["formats/core"],
     "formats/pprof": ["formats/core"],
     "formats/html": ["formats/core"],
+    # Written by the planner, read by the agent.
+    "formats/patch": ["formats/core"],
     "proto/wire": ["formats/core", "proto/wire/page_codec.h"],
     "proto/control": [],
-    "agent": ["proto/wire", "formats/core", "formats/atf/layout.h"],
+    "agent": ["proto/wire", "formats/core", "formats/patch", "formats/atf/layout.h"],
     # Pages lie in containers as they come over the wire.
     "storage": ["formats", "proto/wire/page_codec.h"],
+    # Captures of every format, opened for reading, and made into each other.
+    "storage/trace": ["formats", "storage"],
+    "storage/convert": ["formats", "storage", "storage/trace"],
     "daemon/principal": ["formats/core"],
     "daemon/ingest": ["proto/wire", "storage", "formats/core", "formats/dial9",
                       "formats/atf/layout.h", "daemon/principal"],
     "daemon/attach": ["formats/core"],
     # Names for sessions that are sealed. The CLI does the same to sessions of other machines.
     "daemon/symbolize": ["formats/core", "storage"],
+    # Plans, made by a child as symbolize makes names.
+    "daemon/patch": ["formats/core", "formats/patch", "daemon/symbolize"],
+    # Into processes that run. It reads their memory and knows nothing of plans.
+    "daemon/inject": ["formats/core", "formats/patch"],
     "daemon/control": ["proto/control", "formats/core", "daemon/principal"],
     # The live page: it asks the collector what the control plane asks, and starts a program for
     # each page as symbolize does for each lookup.
     "daemon/web": ["proto/control", "formats/core", "formats/html", "daemon/principal",
                    "daemon/symbolize", "daemon/control/collector_api.h",
                    "daemon/control/request_checks.h", "daemon/control/refusal_log.h"],
-    # What the daemon asks collect-page for. It asks whose the collector is that it has reached, as the daemon does of its clients, and
-    # speaks to the adb server as the daemon does.
-    "daemon/ctl": ["proto/control", "formats", "storage", "daemon/symbolize", "daemon/principal",
-                   "daemon/attach", "daemon/web/limits.h", "daemon/web/page_request.h"],
-    # main, collector, config: where the rooms meet. The CLI is its own program.
-    "daemon": ["formats", "proto", "storage", "daemon/ingest", "daemon/attach", "daemon/control",
-               "daemon/principal", "daemon/symbolize", "daemon/web"],
+    # It knows the protocol, and neither end of it.
+    "daemon/ctl/conformance": ["proto/wire", "formats/core"],
+    # What works on files alone: no collector, no gRPC. Here is also what collectord asks collect-page
+    # and collect-calls for.
+    "daemon/ctl/terminal": ["formats/core"],
+    "daemon/ctl/offline": OFFLINE, "daemon/ctl/captures": OFFLINE, "daemon/ctl/export": OFFLINE,
+    "daemon/ctl/follow": OFFLINE + ["proto/control", "daemon/control/call_feed.h"],
+    "daemon/ctl/programs": OFFLINE + ["daemon/ctl/follow", "proto/control",
+                                      "daemon/control/call_feed.h",
+                                      "daemon/web/limits.h", "daemon/web/page_request.h"],
+    # The rest talks to a collector, and to the adb server as the daemon does. It asks whose the
+    # collector is that it has reached, as the daemon does of its clients.
+    "daemon/ctl": ["proto/control", "daemon/ctl/conformance", "formats", "storage",
+                   "daemon/symbolize", "daemon/patch", "daemon/principal", "daemon/inject",
+                   "daemon/attach"] + CTL_FILES,
+    # Where the rooms meet. The CLI is its own program.
+    "daemon/collector": ["formats", "proto", "storage", "daemon/ingest", "daemon/attach",
+                         "daemon/control", "daemon/principal", "daemon/symbolize",
+                         "daemon/web/page_request.h"],
+    # main and the configuration.
+    "daemon": ["formats", "proto", "storage", "daemon/collector", "daemon/ingest", "daemon/attach",
+               "daemon/control", "daemon/principal", "daemon/symbolize", "daemon/web"],
 }
 TOP_LEVEL = ["daemon", "agent", "proto", "storage", "formats"]
 
@@ -64,30 +93,32 @@ OUTSIDE = [
      "codecs know bytes, not files"),
 ]
 
-# Target -> room, for link lines. Everything not listed and not collect_* comes from outside.
+# Target -> room, for link lines; collect_NAME is formats/NAME where that is a room. Everything not
+# listed and not collect_* comes from outside.
 TARGETS = {
-    "collect_core": "formats/core", "collect_atf": "formats/atf",
-    "collect_calls": "formats/calls", "collect_rtc": "formats/rtc",
-    "collect_wtf": "formats/wtf", "collect_dial9": "formats/dial9",
-    "collect_perfetto": "formats/perfetto", "collect_chrome": "formats/chrome",
-    "collect_speedscope": "formats/speedscope", "collect_folded": "formats/folded",
-    "collect_pprof": "formats/pprof",
-    "collect_html": "formats/html",
     "collect_page_codec": "proto/wire/page_codec.h",
     "collect_wire": "proto/wire", "collect_wire_messages": "proto/wire",
     "collect_control_api": "proto/control",
     "collect_agent": "agent", "collect_agent_static": "agent", "collect_agent_objects": "agent",
     "collect_principal": "daemon/principal",
-    "collect_storage": "storage", "collect_ingest": "daemon/ingest",
+    "collect_storage": "storage", "collect_trace": "storage/trace",
+    "collect_convert": "storage/convert", "collect_ingest": "daemon/ingest",
     "collect_symbolize": "daemon/symbolize", "collect_symbolize_lookup": "daemon/symbolize",
+    "collect_patch_format": "formats/patch", "collect_patch": "daemon/patch", "collect_patch_answer": "daemon/patch",
+    "collect_patch_planner": "daemon/patch", "collect_inject": "daemon/inject",
+    "collect_ctl_processes": "daemon/ctl", "collect-planner": "daemon/patch",
+    "collect_symbolize_confine": "daemon/symbolize",
     "collect_symbolize_protocol": "daemon/symbolize", "collect-symbolizer": "daemon/symbolize",
     "collect_adb": "daemon/attach", "collect_attach": "daemon/attach",
     "collect_usbmux": "daemon/attach", "collect_control": "daemon/control",
     "collect_http": "daemon/web", "collect_web": "daemon/web",
-    "collect_page_request": "daemon/web/page_request.h", "collect-page": "daemon/ctl",
+    "collect_page_request": "daemon/web/page_request.h", "collect-page": "daemon/ctl/programs",
+    "collect_call_feed": "daemon/control/call_feed.h", "collect-calls": "daemon/ctl/programs",
+    "collect_ctl_follow": "daemon/ctl/follow",
     "collect_daemon": "daemon", "collectord": "daemon",
-    "collect_ctl_offline": "daemon/ctl", "collect_ctl_online": "daemon/ctl",
+    "collect_ctl_offline": "daemon/ctl/offline", "collect_ctl_online": "daemon/ctl",
     "collect_ctl_phones": "daemon/ctl", "collect_ctl_android": "daemon/ctl",
+    "collect_ctl_conformance": "daemon/ctl/conformance",
     "collect_ctl_ios": "daemon/ctl", "collect_ctl_doctor": "daemon/ctl",
     "collectctl": "daemon/ctl",
 }
@@ -95,6 +126,10 @@ OUTSIDE_TARGETS = [
     (r"gRPC::.*|grpc.*", ["formats", "agent", "storage", "daemon/ingest", "daemon/attach"]),
     (r"protobuf::.*", ["formats", "agent", "storage", "daemon/attach"]),
 ]
+
+
+# Programs of their own, which show how a room is used from outside. They know sockets and files.
+EXAMPLES = ("proto/wire/example/",)
 
 
 def room_of(path):
@@ -105,6 +140,11 @@ def room_of(path):
             return folder
         folder = posixpath.dirname(folder)
     return None
+
+
+def room_of_target(target):
+    format_room = "formats/" + target.removeprefix("collect_")
+    return TARGETS.get(target) or (format_room if format_room in ROOMS else None)
 
 
 def within(path, scope):
@@ -144,6 +184,8 @@ def check_includes(root, path, room):
         if name.startswith("tests/"):
             yield tree.Finding(path, number, f"includes {name}", "tests depend on code, never back")
         for pattern, rooms, why in OUTSIDE:
+            if path.startswith(EXAMPLES):
+                continue
             if re.fullmatch(pattern, name) and any(within(room, r) for r in rooms):
                 yield tree.Finding(path, number, f"{room} must not include <{name}>", why)
         if room == "agent" and name.endswith("wire.pb.h") and "/" in name:
@@ -157,13 +199,13 @@ def check_links(root, path):
     for match in re.finditer(r"target_link_libraries\s*\(\s*(\S+)([^)]*)\)", text):
         number = text.count("\n", 0, match.start()) + 1
         target = match.group(1)
-        room = TARGETS.get(target) or room_of(folder + "/x")
+        room = room_of_target(target) or room_of(folder + "/x")
         if room not in ROOMS and room is not None:  # a header that stands for one
             room = room_of(room)
         if room is None:
             continue
         for library in match.group(2).split():
-            linked = TARGETS.get(library)
+            linked = room_of_target(library)
             if linked and not may_use(room, linked, linked) and not (
                     room == "agent" and linked == "formats/atf"):
                 yield tree.Finding(path, number, f"{target} ({room}) must not link {library}",

@@ -25,7 +25,7 @@ ONLY_IN_ROOMS = {
     # What a list has beyond its limit, which is large: rooms' tests reach it.
     "detail_windows_left_out", "events_left_out", "function_filters_left_out",
     "input_missing_left_out", "markers_left_out", "missing_left_out", "symbols_left_out",
-    # Of dial9 feeds: dial9_feed_test and session_foreign_test.
+    # Of dial9 feeds: dial9_feed_test and session_passthrough_test.
     "foreign_streams", "refused_bytes",
     # Words that `collectctl devices` sends and shows: e2e_devices_test reads its text.
     "match", "servers",
@@ -39,7 +39,7 @@ ONLY_IN_ROOMS = {
 
 # Tests that only read command lines, and never run what they say.
 READERS_OF_COMMAND_LINES = {
-    "tests/daemon/config_test.cc", "tests/daemon/ctl/online_usage_test.cc",
+    "tests/daemon/config_test.cc", "tests/daemon/ctl/command_line/usage_test.cc",
     "tests/formats/core/environment_names_test.cc",
 }
 

@@ -11,7 +11,12 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 CLEAN = {
-    "README.md": "`bash deploy/quickstart.sh` and `bash deploy/test.sh`\n",
+    "README.md": "`bash deploy/quickstart.sh` and `bash deploy/test.sh`\n" + "".join(
+        f"[]({document})\n" for document in (
+            "formats/core/TEXT.md", "formats/atf/FORMAT.md", "storage/STORAGE.md",
+            "daemon/DAEMON.md", "agent/AGENT.md")),
+    "tests/fuzz/atf_fuzz.cc": "\n",
+    "tests/fuzz/corpus/atf_fuzz/0": "\n",
     "formats/core/result.h": "#pragma once\n#include <string>\n",
     "formats/core/TEXT.md": "# Text\n## Limits\n## Known issues\n",
     "formats/atf/reader.cc": '#include "formats/core/result.h"\n',
@@ -55,7 +60,14 @@ FAULTS = [
     ("check_house.py", "storage/writer.cc", "int x = sprintf(a, b);\n", "calls sprintf"),
     ("check_house.py", "storage/writer.cc", "void f() { std::system(command); }\n",
      "calls system"),
-    ("check_house.py", "storage/writer.cc", "\n" * 401, "401 lines, limit 400"),
+    ("check_house.py", "deploy/x.py", "\n" * 401, "401 lines, limit 400"),
+    ("check_classes.py", "storage/writer.cc", "\n" * 401, "401 lines that belong to no class"),
+    ("check_classes.py", "storage/writer.cc", "int Writer::f() {\n" + "\n" * 599 + "}\n",
+     "class Writer has 601 lines, limit 600"),
+    ("check_classes.py", "storage/writer.cc", "class Writer {\n" + "\n" * 599 + "};\n",
+     "class Writer has 601 lines, limit 600"),
+    ("check_classes.py", "storage/session.cc", "int Session::f() {\n}\n",
+     "class Session is listed as long and is not"),
     ("check_house.py", "tests/storage/writer_test.cc", "\n" * 601, "601 lines, limit 600"),
     ("check_house.py", "storage/file_utils.cc", "\n", "has a name that says nothing"),
     ("check_house.py", "storage/FileWriter.cc", "\n", "is not named in snake_case"),
@@ -65,10 +77,15 @@ FAULTS = [
     ("check_house.py", "storage/STORAGE.md", "# Storage\n## Limits\n", "has no section Known issues"),
     ("check_house.py", "storage/STORAGE.md",
      "# Storage\n## Limits\n## Known issues\n## More\n", "ends with More"),
-    ("check_house.py", "README.md", "`bash deploy/test.sh`\n",
+    ("check_house.py", "README.md", CLEAN["README.md"].replace("bash deploy/quickstart.sh", "x"),
      "does not show `bash deploy/quickstart.sh`"),
     ("check_house.py", "README.md",
      CLEAN["README.md"] + "[x](storage/NOWHERE.md)\n", "links storage/NOWHERE.md"),
+    ("check_house.py", "README.md", CLEAN["README.md"].replace("(storage/STORAGE.md)", "()"),
+     "does not link storage/STORAGE.md"),
+    ("check_house.py", "formats/new/x.cc", "\n", "formats/new: has no document"),
+    ("check_house.py", "tests/fuzz/corpus/old_fuzz/0", "\n",
+     "tests/fuzz/corpus/old_fuzz: belongs to no fuzz target"),
     ("check_house.py", "scripts/x.py", "\n", "scripts: is not a folder or file of the house"),
 ]
 
@@ -77,8 +94,8 @@ FAULTS = [
 SURFACE = {
     "README.md": "x\n",
     "daemon/ctl/main.cc": 'app.add_flag("-q,--quiet", quiet, "");\n',
-    "daemon/ctl/online_command_line.cc": 'add("--control", control, "", "");\n',
-    "daemon/ctl/file_command_line.cc": 'command->add_option(\n    "--limit", limit, "");\n',
+    "daemon/ctl/command_line/online.cc": 'add("--control", control, "", "");\n',
+    "daemon/ctl/command_line/files.cc": 'command->add_option(\n    "--limit", limit, "");\n',
     "daemon/ctl/android/command_line.cc": 'add("--when-full,--full", full, "", "");\n',
     "daemon/config.h": 'visit("rtc", "", c.rtc);\n',
     "daemon/config.cc": 'app.add_option("--ready-fd", fd, "");\n',
@@ -96,7 +113,7 @@ SURFACE = {
 SURFACE_FAULTS = [
     ("tests/a_test.cc", "--quiet", "--loud", "collectctl --quiet is in no test"),
     ("tests/a_test.cc", "--control", "--contro", "collectctl --control is in no test"),
-    ("tests/a_test.cc", "--limit", "--limits", "file_command_line.cc:1: collectctl --limit is in no"),
+    ("tests/a_test.cc", "--limit", "--limits", "files.cc:1: collectctl --limit is in no"),
     ("tests/a_test.cc", '"--full"', '"--ful"', "collectctl --full is in no test"),
     ("tests/a_test.cc", '"--rtc"', '"--rtc-roll"', "config.h:1: no test runs a daemon with rtc"),
     ("tests/a_test.cc", "--ready-fd", "--fd", "collectord --ready-fd is in no test"),
@@ -123,7 +140,7 @@ def run(check, tree):
 
 class Tidy(unittest.TestCase):
     def test_clean_tree_passes(self):
-        for check in ("check_layers.py", "check_house.py"):
+        for check in ("check_layers.py", "check_house.py", "check_classes.py"):
             code, output = run(check, CLEAN)
             self.assertEqual(code, 0, output)
 
@@ -145,6 +162,16 @@ class Tidy(unittest.TestCase):
                 self.assertEqual(code, 1, output)
                 self.assertIn(expected, output)
                 self.assertIn("1 findings", output, "one fault, one line")
+
+    def test_a_class_is_counted_over_all_its_files(self):
+        part = "int Writer::f() {\n" + "\n" * 298 + "}\n"
+        files = {"storage/writer.cc": part, "storage/writer_more.cc": part}
+        code, output = run("check_classes.py", {**CLEAN, **files})
+        self.assertEqual(code, 0, output)
+        files["storage/writer_more.cc"] += "int Writer::g() { return 1; }\n"
+        code, output = run("check_classes.py", {**CLEAN, **files})
+        self.assertEqual(code, 1, output)
+        self.assertIn("class Writer has 601 lines", output)
 
     def test_words_in_comments_are_not_calls(self):
         code, output = run("check_house.py", {

@@ -16,25 +16,29 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
+/* Seen from outside of the library. */
 #define COLLECT_EXPORT __attribute__((visibility("default")))
 #else
 #define COLLECT_EXPORT
 #endif
 
-#define COLLECT_AGENT_API_VERSION 1
+#define COLLECT_AGENT_API_VERSION 1 /* of this header */
 
+/* What happens to a new event when the ring is full. */
 typedef enum collect_full_policy {
   COLLECT_FULL_DROP = 0,      /* the new event is lost, and counted */
   COLLECT_FULL_OVERWRITE = 1, /* the oldest events are lost, and counted */
   COLLECT_FULL_WAIT = 2       /* the calling thread waits, so that nothing is lost */
 } collect_full_policy;
 
+/* Whether registers and stack bytes are recorded with the events. */
 typedef enum collect_detail_mode {
-  COLLECT_DETAIL_OFF = 0,
-  COLLECT_DETAIL_ARMED = 1,
-  COLLECT_DETAIL_ON = 2
+  COLLECT_DETAIL_OFF = 0,   /* they are not */
+  COLLECT_DETAIL_ARMED = 1, /* into the ring, and shipped when somebody asks for what was before */
+  COLLECT_DETAIL_ON = 2     /* they are */
 } collect_detail_mode;
 
+/* Who ships what is recorded. */
 typedef enum collect_drain {
   COLLECT_DRAIN_THREAD = 0, /* a thread of this process ships what is recorded */
   COLLECT_DRAIN_PROCESS = 1 /* a process of its own does: what was recorded outlives a crash */
@@ -42,16 +46,16 @@ typedef enum collect_drain {
 
 /* Zero means the default for every field but struct_bytes. Strings are copied. */
 typedef struct collect_agent_options {
-  uint32_t struct_bytes; /* sizeof(collect_agent_options): lets later versions add fields */
-  uint32_t buffer_mb;    /* memory for rings, default 64 */
-  const char* connect;   /* "[tls://]host:port", "tcp:port", "unix:/path", "abstract:name" or … */
-  const char* listen;    /* "tcp:port", "unix:/path" or "abstract:name" */
-  const char* token_file;
-  const char* tag;      /* an opaque label, shown by the collector */
-  uint32_t full_policy; /* collect_full_policy */
-  uint32_t atf_version; /* 1 or 2, default 2 */
-  uint32_t detail;      /* collect_detail_mode */
-  uint32_t start_idle;  /* 1: record nothing until the collector asks */
+  uint32_t struct_bytes;  /* sizeof(collect_agent_options): lets later versions add fields */
+  uint32_t buffer_mb;     /* memory for rings, default 64 */
+  const char* connect;    /* "[tls://]host:port", "tcp:port", "unix:/path", "abstract:name" or … */
+  const char* listen;     /* "tcp:port", "unix:/path" or "abstract:name" */
+  const char* token_file; /* the token that the collector proves, and the agent */
+  const char* tag;        /* an opaque label, shown by the collector */
+  uint32_t full_policy;   /* collect_full_policy */
+  uint32_t atf_version;   /* 1 or 2, default 2 */
+  uint32_t detail;        /* collect_detail_mode */
+  uint32_t start_idle;    /* 1: record nothing until the collector asks */
   /* Of later headers, so struct_bytes may end before: */
   uint32_t drain;    /* collect_drain */
   uint32_t spool_mb; /* at most so large, default 256 */
@@ -65,20 +69,21 @@ typedef struct collect_agent_options {
   /* Patterns, separated by ";": these functions alone, and not those. collect_agent_start then
    * waits for the collector to look them up; nothing is recorded before. */
   const char* only;
-  const char* except;
+  const char* except; /* as only */
 } collect_agent_options;
 
+/* What the agent does, and what it has recorded. */
 typedef struct collect_agent_stats {
-  uint32_t struct_bytes; /* in: sizeof(collect_agent_stats) */
-  uint32_t recording;    /* 1 while events are recorded */
-  uint32_t connected;    /* 1 while a collector is there */
-  uint32_t threads;
-  uint64_t recorded;
-  uint64_t lost;
-  uint64_t detail_recorded;
-  uint64_t detail_lost;
-  uint64_t buffer_used; /* bytes */
-  uint64_t buffer_bytes;
+  uint32_t struct_bytes;    /* in: sizeof(collect_agent_stats) */
+  uint32_t recording;       /* 1 while events are recorded */
+  uint32_t connected;       /* 1 while a collector is there */
+  uint32_t threads;         /* that record */
+  uint64_t recorded;        /* events */
+  uint64_t lost;            /* events */
+  uint64_t detail_recorded; /* detail records */
+  uint64_t detail_lost;     /* detail records */
+  uint64_t buffer_used;     /* bytes of the ring */
+  uint64_t buffer_bytes;    /* its size */
 } collect_agent_stats;
 
 #define COLLECT_AGENT_SETTINGS (-1)   /* the options do not hold */
@@ -93,9 +98,11 @@ COLLECT_EXPORT int collect_agent_start(const collect_agent_options* options);
 /* Ships what is recorded, says goodbye and ends the drain thread; waits at most timeout_ms. */
 COLLECT_EXPORT void collect_agent_stop(uint32_t timeout_ms);
 
-/* One event: `function` is the address of the function, `call_site` where it returns to (may be
+/* A call: `function` is the address of the function, `call_site` where it returns to (may be
  * null). Costs a branch while nothing is recorded. Async-signal-safe. */
 COLLECT_EXPORT void collect_enter(const void* function, const void* call_site);
+
+/* The end of that call: `function` returns. As collect_enter otherwise. */
 COLLECT_EXPORT void collect_exit(const void* function, const void* call_site);
 
 /* The frame of `function` is left by an exception: the end of its call, in the place of
@@ -108,6 +115,7 @@ COLLECT_EXPORT void collect_exception(const void* function, const void* call_sit
  * not stored. Async-signal-safe. */
 COLLECT_EXPORT void collect_counter(const char* name, int64_t value);
 
+/* Fills `stats`; leaves it as it is if its struct_bytes is less than the library's. */
 COLLECT_EXPORT void collect_agent_get_stats(collect_agent_stats* stats);
 
 /* A static English sentence: what the agent does, or why it does not run. Never null. */

@@ -13,11 +13,11 @@
 #include "daemon/ctl/android/library_pull.h"
 #include "daemon/ctl/android/phone_agent.h"
 #include "daemon/ctl/android/phone_variables.h"
-#include "daemon/ctl/credentials.h"
-#include "daemon/ctl/online_commands.h"
+#include "daemon/ctl/online/commands.h"
+#include "daemon/ctl/online/credentials.h"
+#include "daemon/ctl/online/text.h"
 #include "daemon/ctl/phones/app_recording.h"
-#include "daemon/ctl/run_command.h"
-#include "daemon/ctl/text.h"
+#include "daemon/ctl/run/run_command.h"
 
 namespace collect::ctl {
 namespace {
@@ -196,6 +196,7 @@ int android_run(const AndroidOptions& options, std::ostream& err) {
   wait.tag = settings.tag;
   std::ostringstream unheard;
   AppRecording recording(watch, client, wait, options.quiet || options.json ? unheard : err);
+  recording.set_limits(options.agent);
   const End end = recording.follow(phone.interruption());
   RunOutcome outcome;
   outcome.trouble = undo_trouble(phone, preparation, options.package);

@@ -5,9 +5,9 @@
 #include "daemon/ctl/android/android_app.h"
 #include "daemon/ctl/android/android_command.h"
 #include "daemon/ctl/android/phone_agent.h"
-#include "daemon/ctl/json.h"
-#include "daemon/ctl/online_commands.h"
-#include "daemon/ctl/text.h"
+#include "daemon/ctl/online/commands.h"
+#include "daemon/ctl/online/text.h"
+#include "daemon/ctl/terminal/json.h"
 
 namespace collect::ctl {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "daemon/ctl/text.h"
+#include "daemon/ctl/online/text.h"
 
 namespace collect::ctl {
 namespace {

@@ -8,10 +8,10 @@
 #include <set>
 #include <vector>
 
-#include "daemon/ctl/unnamed_file.h"
 #include "formats/core/printable.h"
 #include "storage/manifest_file.h"
 #include "storage/posix_fs.h"
+#include "storage/trace/unnamed_file.h"
 
 namespace collect::ctl {
 namespace {
@@ -62,8 +62,8 @@ LibraryPull::~LibraryPull() {
 
 Status LibraryPull::make_folder() {
   if (!folder_.empty()) return {};
-  std::string name = temporary_directory() + "/collectctl-XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr) return errno_error(errno, temporary_directory());
+  std::string name = trace::temporary_directory() + "/collectctl-XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr) return errno_error(errno, trace::temporary_directory());
   folder_ = name;
   return {};
 }

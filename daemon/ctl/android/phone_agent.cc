@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <fstream>
 
-#include "daemon/ctl/program_paths.h"
+#include "daemon/ctl/run/program_paths.h"
 
 namespace collect::ctl {
 namespace {

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <ostream>
 
-#include "daemon/ctl/figures.h"
-#include "daemon/ctl/terminal.h"
+#include "daemon/ctl/terminal/terminal.h"
+#include "formats/core/figures.h"
+#include "storage/trace/capture_kind.h"
 
 namespace collect::ctl {
 namespace {
 
-constexpr const CaptureFormat* kFormats[] = {&kRtcCapture, &kWtfCapture, &kDial9Capture};
 // A percentage is shown no oftener than this many bytes apart.
 constexpr uint64_t kProgressStep = 16u << 20;
 
@@ -41,7 +41,7 @@ void print_finding(TextOut& out, const std::string& path, const CaptureFinding& 
 }
 
 // What its format says of the file, and what a gzip file lacks of it.
-CaptureReport check(const CaptureFormat& format, const Trace& trace, const BytesDone& done) {
+CaptureReport check(const CaptureFormat& format, const trace::Trace& trace, const BytesDone& done) {
   CaptureReport report = format.check(trace.file(), done);
   for (const std::string& sentence : trace.unopened()) {
     report.findings.push_back({Severity::kError, "gzip", 0, sentence});
@@ -90,23 +90,25 @@ std::string_view to_text(CaptureGrade grade) {
   return "rejected";
 }
 
-std::span<const CaptureFormat* const> capture_formats() {
-  return kFormats;
-}
-
 const CaptureFormat* capture_format_of(Bytes file) {
-  const auto found = std::find_if(std::begin(kFormats), std::end(kFormats),
-                                  [file](const auto* format) { return format->looks_like(file); });
-  return found == std::end(kFormats) ? nullptr : *found;
+  const auto kind = trace::capture_kind_of(file);
+  if (!kind) return nullptr;
+  switch (*kind) {
+    case trace::CaptureKind::kRtc:
+      return &kRtcCapture;
+    case trace::CaptureKind::kWtf:
+    case trace::CaptureKind::kWtfJson:
+      return &kWtfCapture;
+    case trace::CaptureKind::kDial9:
+      return &kDial9Capture;
+    case trace::CaptureKind::kAtf:
+      break;
+  }
+  return nullptr;
 }
 
-Error not_a_capture(const std::string& path, Bytes file) {
-  if (file.empty()) return {Code::kUnsupported, path + ": empty"};
-  return {Code::kUnsupported, path + ": not a capture: neither ATF, RTC, WTF nor dial9"};
-}
-
-int inspect_capture(const CaptureFormat& format, const InspectOptions& options, const Trace& trace,
-                    std::ostream& out, std::ostream& err) {
+int inspect_capture(const CaptureFormat& format, const InspectOptions& options,
+                    const trace::Trace& trace, std::ostream& out, std::ostream& err) {
   const std::string& path = trace.path;
   const Bytes file = trace.file();
   const CaptureReport report =
@@ -140,8 +142,8 @@ int inspect_capture(const CaptureFormat& format, const InspectOptions& options, 
   return report.grade == CaptureGrade::kRejected ? 1 : 0;
 }
 
-int verify_capture(const CaptureFormat& format, const VerifyOptions& options, const Trace& trace,
-                   std::ostream& out, std::ostream& err) {
+int verify_capture(const CaptureFormat& format, const VerifyOptions& options,
+                   const trace::Trace& trace, std::ostream& out, std::ostream& err) {
   const std::string& path = trace.path;
   const CaptureReport report =
       check(format, trace, percent_line(err, options.progress, trace.file().size()));

@@ -1,8 +1,8 @@
 // Captures that are one file of a format other than ATF, and what `inspect`, `verify`, `dump` and
 // `recover` need to know of each. A file is what its bytes say, whatever its name.
 //
-// Adding a format: write its CaptureFormat in a file beside this one and add it to
-// capture_formats().
+// Adding a format: write its CaptureFormat in a file beside this one, and choose it in
+// capture_format_of().
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/ctl/dump.h"
-#include "daemon/ctl/inspect.h"
-#include "daemon/ctl/json.h"
-#include "daemon/ctl/session_files.h"
-#include "daemon/ctl/text_out.h"
-#include "daemon/ctl/time_window.h"
-#include "daemon/ctl/verify.h"
+#include "daemon/ctl/offline/dump.h"
+#include "daemon/ctl/offline/inspect.h"
+#include "daemon/ctl/offline/time_window.h"
+#include "daemon/ctl/offline/verify.h"
+#include "daemon/ctl/terminal/json.h"
+#include "daemon/ctl/terminal/text_out.h"
 #include "formats/core/byte_sink.h"
 #include "formats/core/bytes.h"
 #include "formats/core/findings.h"
 #include "formats/core/result.h"
+#include "storage/trace/session_files.h"
 
 namespace collect::ctl {
 
@@ -62,7 +62,6 @@ struct CaptureReport {
 struct CaptureFormat {
   std::string_view name;   // "rtc"
   std::string_view title;  // "RTC container"
-  bool (*looks_like)(Bytes file);
   CaptureReport (*check)(Bytes file, const BytesDone& done);
   // Prints what is in it in that time, as text or as JSON lines. Options that the format cannot
   // follow are refused with kInvalidArgument. kDamaged: it broke off; what could be read was
@@ -73,21 +72,17 @@ struct CaptureFormat {
   Result<std::vector<std::string>> (*recover)(Bytes file, ByteSink& out, const BytesDone& done);
 };
 
-std::span<const CaptureFormat* const> capture_formats();
 const CaptureFormat* capture_format_of(Bytes file);  // null: none of these
 
 extern const CaptureFormat kRtcCapture;
 extern const CaptureFormat kWtfCapture;
 extern const CaptureFormat kDial9Capture;
 
-// Why a file of no known format cannot be used: it is empty, or something else.
-Error not_a_capture(const std::string& path, Bytes file);
-
 // The three commands on such a file; exit codes as in inspect.h, verify.h and dump.h.
-int inspect_capture(const CaptureFormat& format, const InspectOptions& options, const Trace& trace,
-                    std::ostream& out, std::ostream& err);
-int verify_capture(const CaptureFormat& format, const VerifyOptions& options, const Trace& trace,
-                   std::ostream& out, std::ostream& err);
+int inspect_capture(const CaptureFormat& format, const InspectOptions& options,
+                    const trace::Trace& trace, std::ostream& out, std::ostream& err);
+int verify_capture(const CaptureFormat& format, const VerifyOptions& options,
+                   const trace::Trace& trace, std::ostream& out, std::ostream& err);
 int dump_capture(const CaptureFormat& format, const DumpOptions& options, const std::string& path,
                  Bytes file, std::ostream& out, std::ostream& err);
 

@@ -6,7 +6,7 @@
 
 #include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/captures/dial9_dump.h"
-#include "daemon/ctl/figures.h"
+#include "formats/core/figures.h"
 #include "formats/dial9/check.h"
 #include "formats/dial9/copy.h"
 
@@ -182,7 +182,6 @@ Result<std::vector<std::string>> recover(Bytes file, ByteSink& out, const BytesD
 
 }  // namespace
 
-const CaptureFormat kDial9Capture{"dial9", "dial9 stream", dial9::looks_like_dial9,
-                                  check,   dump_dial9,     recover};
+const CaptureFormat kDial9Capture{"dial9", "dial9 stream", check, dump_dial9, recover};
 
 }  // namespace collect::ctl

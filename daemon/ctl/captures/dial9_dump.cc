@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/ctl/figures.h"
-#include "daemon/ctl/function_filter.h"
+#include "daemon/ctl/offline/function_filter.h"
+#include "formats/core/figures.h"
 #include "formats/dial9/json_lines.h"
 #include "formats/dial9/schema.h"
 

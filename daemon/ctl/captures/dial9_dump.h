@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string>
 
-#include "daemon/ctl/dump.h"
-#include "daemon/ctl/text_out.h"
-#include "daemon/ctl/time_window.h"
+#include "daemon/ctl/offline/dump.h"
+#include "daemon/ctl/offline/time_window.h"
+#include "daemon/ctl/terminal/text_out.h"
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "daemon/ctl/captures/capture_format.h"
-#include "daemon/ctl/figures.h"
+#include "formats/core/figures.h"
 #include "formats/rtc/check.h"
 #include "formats/rtc/copy.h"
 #include "formats/rtc/reader.h"
@@ -277,6 +277,6 @@ Result<std::vector<std::string>> recover(Bytes file, ByteSink& out, const BytesD
 
 }  // namespace
 
-const CaptureFormat kRtcCapture{"rtc", "RTC container", rtc::looks_like_rtc, check, dump, recover};
+const CaptureFormat kRtcCapture{"rtc", "RTC container", check, dump, recover};
 
 }  // namespace collect::ctl

@@ -4,13 +4,13 @@
 #include <ctime>
 
 #include "daemon/ctl/captures/capture_format.h"
-#include "daemon/ctl/captures/wtf_binary.h"
 #include "daemon/ctl/captures/wtf_dump.h"
-#include "daemon/ctl/figures.h"
-#include "daemon/ctl/unnamed_file.h"
+#include "formats/core/figures.h"
 #include "formats/wtf/check.h"
 #include "formats/wtf/text.h"
 #include "formats/wtf/transcode.h"
+#include "storage/convert/wtf_binary.h"
+#include "storage/trace/unnamed_file.h"
 
 namespace collect::ctl {
 namespace {
@@ -188,10 +188,6 @@ Json json_of(const wtf::FileReport& file) {
   return json;
 }
 
-bool looks_like(Bytes file) {
-  return wtf::looks_like_wtf(file.first(std::min(file.size(), wtf::kSniffBytes)));
-}
-
 CaptureReport check(Bytes file, const BytesDone& done) {
   const auto tell = [](void* context, uint64_t bytes) {
     (*static_cast<const BytesDone*>(context))(bytes);
@@ -223,13 +219,13 @@ CaptureReport check(Bytes file, const BytesDone& done) {
 
 // In the form that the file has: viewers go by its name.
 Status rewrite(Bytes file, ByteSink& out, const BytesDone& done, wtf::Findings& findings) {
-  const auto binary = WtfBinary::of(file, findings);
+  const auto binary = convert::WtfBinary::of(file, findings);
   if (!binary.ok()) return binary.error();
   if (wtf::file_kind(file.first(std::min(file.size(), wtf::kSniffBytes))) != wtf::FileKind::kJson) {
     const auto events = wtf::rewrite(binary->bytes(), out, findings, done);
     return events.ok() ? Status() : events.error();
   }
-  auto whole = UnnamedFile::create(temporary_directory());
+  auto whole = trace::UnnamedFile::create(trace::temporary_directory());
   if (!whole.ok()) return whole.error();
   const auto events = wtf::rewrite(binary->bytes(), *whole, findings, done);
   if (!events.ok()) return events.error();
@@ -265,6 +261,6 @@ Result<std::vector<std::string>> recover(Bytes file, ByteSink& out, const BytesD
 
 }  // namespace
 
-const CaptureFormat kWtfCapture{"wtf", "WTF-trace", looks_like, check, dump_wtf, recover};
+const CaptureFormat kWtfCapture{"wtf", "WTF-trace", check, dump_wtf, recover};
 
 }  // namespace collect::ctl

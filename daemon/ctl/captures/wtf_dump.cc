@@ -1,15 +1,15 @@
 #include "daemon/ctl/captures/wtf_dump.h"
-#include "daemon/ctl/json.h"
+#include "daemon/ctl/terminal/json.h"
 
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
 
-#include "daemon/ctl/captures/wtf_binary.h"
-#include "daemon/ctl/function_filter.h"
+#include "daemon/ctl/offline/function_filter.h"
 #include "formats/wtf/json_cursor.h"
 #include "formats/wtf/reader.h"
 #include "formats/wtf/text.h"
+#include "storage/convert/wtf_binary.h"
 
 namespace collect::ctl {
 namespace {
@@ -295,7 +295,7 @@ Status dump_wtf(const DumpOptions& options, const calls::Window& window, Bytes f
   auto names = NameFilter::make(options.functions);
   if (!names.ok()) return names.error();
   wtf::Findings findings;
-  const auto binary = WtfBinary::of(file, findings);
+  const auto binary = convert::WtfBinary::of(file, findings);
   if (!binary.ok()) return binary.error();
   auto reader = wtf::Reader::open(binary->bytes(), findings);
   if (!reader.ok()) return reader.error();

@@ -7,9 +7,9 @@
 // `kind` is scope, leave or instance; a leave has the name of the scope that it ends, if any.
 #pragma once
 
-#include "daemon/ctl/dump.h"
-#include "daemon/ctl/text_out.h"
-#include "daemon/ctl/time_window.h"
+#include "daemon/ctl/offline/dump.h"
+#include "daemon/ctl/offline/time_window.h"
+#include "daemon/ctl/terminal/text_out.h"
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
 

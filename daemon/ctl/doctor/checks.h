@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/ctl/control_target.h"
 #include "daemon/ctl/doctor/check.h"
+#include "daemon/ctl/online/control_target.h"
 
 namespace collect::ctl {
 
@@ -34,6 +34,8 @@ Check check_kernel(std::string_view release);
 Check check_clock(std::string_view cpuinfo, std::string_view clocksource);
 // Of /proc/meminfo and vm.overcommit_memory.
 Check check_memory(std::string_view meminfo, std::string_view overcommit);
+// Of kernel.yama.ptrace_scope; empty: there is none.
+Check check_attach(std::string_view ptrace_scope, bool is_root);
 std::vector<Check> check_machine();
 
 // ---- disk_check.cc

@@ -1,9 +1,9 @@
 #include <unistd.h>
 
-#include "daemon/ctl/client.h"
 #include "daemon/ctl/doctor/checks.h"
-#include "daemon/ctl/plain_connection.h"
-#include "daemon/ctl/program_paths.h"
+#include "daemon/ctl/online/client.h"
+#include "daemon/ctl/online/plain_connection.h"
+#include "daemon/ctl/run/program_paths.h"
 #include "formats/core/printable.h"
 
 namespace collect::ctl {

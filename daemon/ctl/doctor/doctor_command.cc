@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "daemon/ctl/doctor/checks.h"
-#include "daemon/ctl/json.h"
-#include "daemon/ctl/online_commands.h"
-#include "daemon/ctl/run_collector.h"
-#include "daemon/ctl/text.h"
+#include "daemon/ctl/online/commands.h"
+#include "daemon/ctl/online/text.h"
+#include "daemon/ctl/run/run_collector.h"
+#include "daemon/ctl/terminal/json.h"
 
 namespace collect::ctl {
 namespace {

@@ -4,7 +4,7 @@
 #include <ostream>
 #include <string>
 
-#include "daemon/ctl/control_target.h"
+#include "daemon/ctl/online/control_target.h"
 
 namespace collect::ctl {
 

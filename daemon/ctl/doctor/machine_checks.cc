@@ -1,5 +1,6 @@
 #include <sys/resource.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <fstream>
@@ -7,7 +8,7 @@
 #include <sstream>
 
 #include "daemon/ctl/doctor/checks.h"
-#include "daemon/ctl/figures.h"
+#include "formats/core/figures.h"
 #include "formats/core/printable.h"
 
 namespace collect::ctl {
@@ -139,13 +140,29 @@ Check check_memory(std::string_view meminfo, std::string_view overcommit) {
   return {"memory", Verdict::kOk, found, ""};
 }
 
+Check check_attach(std::string_view ptrace_scope, bool is_root) {
+  const std::string scope = trimmed(ptrace_scope);
+  const std::string rule = " (kernel.yama.ptrace_scope is " + printable(scope) + ")";
+  if (scope.empty() || scope == "0") {
+    return {"attach PID", Verdict::kOk, is_root ? "any process" : "your own processes", ""};
+  }
+  if (scope == "3") {
+    return {"attach PID", Verdict::kWarning, "no process, until the system is started again" + rule,
+            "collectctl run --dynamic records a program from its start"};
+  }
+  if (is_root) return {"attach PID", Verdict::kOk, "any process" + rule, ""};
+  return {"attach PID", Verdict::kWarning, "root alone may" + rule,
+          "run collectctl attach as root, or sysctl -w kernel.yama.ptrace_scope=0"};
+}
+
 std::vector<Check> check_machine() {
   utsname name{};
   ::uname(&name);
   return {check_open_files(), check_kernel(name.release),
           check_clock(text_of("/proc/cpuinfo"),
                       text_of("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
-          check_memory(text_of("/proc/meminfo"), text_of("/proc/sys/vm/overcommit_memory"))};
+          check_memory(text_of("/proc/meminfo"), text_of("/proc/sys/vm/overcommit_memory")),
+          check_attach(text_of("/proc/sys/kernel/yama/ptrace_scope"), ::geteuid() == 0)};
 }
 
 }  // namespace collect::ctl

@@ -5,7 +5,7 @@
 #include "daemon/ctl/android/phone_agent.h"
 #include "daemon/ctl/doctor/checks.h"
 #include "daemon/ctl/ios/usbmux_client.h"
-#include "daemon/ctl/program_paths.h"
+#include "daemon/ctl/run/program_paths.h"
 #include "formats/core/printable.h"
 
 namespace collect::ctl {

@@ -4,11 +4,11 @@
 #include <unordered_map>
 
 #include "daemon/ctl/export/function_names.h"
-#include "daemon/ctl/figures.h"
 #include "formats/calls/call_tree.h"
-#include "formats/calls/read_thread.h"
+#include "formats/core/figures.h"
 #include "formats/folded/writer.h"
 #include "formats/pprof/writer.h"
+#include "storage/trace/lod_files.h"
 
 namespace collect::ctl {
 namespace {
@@ -66,7 +66,7 @@ struct ThreadResult {
 
 // f(thread, tree, slots) for each thread of the session that can be read.
 template <class F>
-Status for_each_tree(ExportedSession& session, ConvertLog& log, F&& f) {
+Status for_each_tree(ExportedSession& session, convert::ConvertLog& log, F&& f) {
   calls::FunctionSlots slots;
   calls::ThreadCounts all;
   for (size_t i = 0; i < session.reader.threads().size(); ++i) {
@@ -75,8 +75,10 @@ Status for_each_tree(ExportedSession& session, ConvertLog& log, F&& f) {
     if (!thread.index) continue;
     CallTree tree;
     std::vector<uint32_t> reasons;
-    calls::ThreadCalls<CallTree> calls(slots, tree, session.stalls_of(thread.n), session.window());
-    calls::read_thread(*thread.index, session.gaps_of(thread.n, reasons), calls);
+    const std::vector<calls::Stall> stalls = session.stalls_of(thread.n);
+    calls::ThreadCalls<CallTree> calls(slots, tree, stalls, session.window());
+    trace::read_calls(session.trace.thread(thread.n), *thread.index,
+                      session.gaps_of(thread.n, reasons), stalls, session.window(), calls);
     const ThreadResult result{thread.n, thread.index->header().thread_id, calls.counts()};
     all.add(calls.counts());
     COLLECT_TRY(f(result, tree, slots));
@@ -121,7 +123,7 @@ bool is_wanted(ExportedSession& session, uint32_t number, const CallTree::Node& 
 
 }  // namespace
 
-Status export_folded(ExportedSessions& sessions, ByteSink& out, ConvertLog& log) {
+Status export_folded(ExportedSessions& sessions, ByteSink& out, convert::ConvertLog& log) {
   folded::Writer writer(out);
   for (const auto& session : sessions) {
     const std::string device = sessions.size() == 1 ? "" : session->device();
@@ -157,7 +159,7 @@ Status export_folded(ExportedSessions& sessions, ByteSink& out, ConvertLog& log)
   return writer.finish();
 }
 
-Status export_pprof(ExportedSessions& sessions, ByteSink& out, ConvertLog& log) {
+Status export_pprof(ExportedSessions& sessions, ByteSink& out, convert::ConvertLog& log) {
   pprof::Writer writer(out);
   std::vector<std::string> comments;
   uint64_t duration_ns = 0;
@@ -181,7 +183,12 @@ Status export_pprof(ExportedSessions& sessions, ByteSink& out, ConvertLog& log) 
       const uint64_t mapping = loaded == mappings.end() ? 0 : loaded->second.id;
       const uint64_t address =
           loaded == mappings.end() ? 0 : loaded->second.base + (id & UINT32_MAX);
-      return locations[slot] = writer.add_location(names.of(slot), mapping, address);
+      const trace::SourceLocation* source = names.source_of(slot);
+      if (source == nullptr) {
+        return locations[slot] = writer.add_location(names.of(slot), mapping, address);
+      }
+      return locations[slot] =
+                 writer.add_location(names.of(slot), mapping, address, source->file, source->line);
     };
     COLLECT_TRY(for_each_tree(
         *session, log,

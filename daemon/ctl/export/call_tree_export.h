@@ -6,13 +6,13 @@
 #include <memory>
 #include <vector>
 
-#include "daemon/ctl/convert/convert_log.h"
 #include "daemon/ctl/export/exported_session.h"
 #include "formats/core/byte_sink.h"
+#include "storage/convert/convert_log.h"
 
 namespace collect::ctl {
 
-Status export_folded(ExportedSessions& sessions, ByteSink& out, ConvertLog& log);
-Status export_pprof(ExportedSessions& sessions, ByteSink& out, ConvertLog& log);
+Status export_folded(ExportedSessions& sessions, ByteSink& out, convert::ConvertLog& log);
+Status export_pprof(ExportedSessions& sessions, ByteSink& out, convert::ConvertLog& log);
 
 }  // namespace collect::ctl

@@ -1,6 +1,6 @@
 #include "daemon/ctl/export/chrome_target.h"
 
-#include "daemon/ctl/figures.h"
+#include "formats/core/figures.h"
 #include "storage/manifest.h"
 
 namespace collect::ctl {
@@ -59,7 +59,7 @@ void ChromeTarget::stall(const ExportedThread* thread, const storage::Stall& sta
 
 void ChromeTarget::end_thread(uint64_t /*last_ns*/) {}
 
-Status ChromeTarget::finish(ConvertLog& /*log*/) {
+Status ChromeTarget::finish(convert::ConvertLog& /*log*/) {
   const std::string origin = std::to_string(origin_ns_);
   return writer_.finish({{"origin_ns", EventNote::Kind::kText, 0, origin}});
 }

@@ -24,7 +24,7 @@ class ChromeTarget final : public TimeLineTarget {
   void stall(const ExportedThread* thread, const storage::Stall& stall, uint64_t first_ns,
              uint64_t last_ns) override;
   void end_thread(uint64_t last_ns) override;
-  Status finish(ConvertLog& log) override;
+  Status finish(convert::ConvertLog& log) override;
   const Status& status() const override { return writer_.status(); }
 
  private:

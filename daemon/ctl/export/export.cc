@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "daemon/ctl/convert/output_file.h"
 #include "daemon/ctl/export/call_tree_export.h"
 #include "daemon/ctl/export/chrome_target.h"
 #include "daemon/ctl/export/compressed_runs.h"
@@ -11,8 +10,9 @@
 #include "daemon/ctl/export/perfetto_target.h"
 #include "daemon/ctl/export/speedscope_target.h"
 #include "daemon/ctl/export/thread_time_line.h"
-#include "daemon/ctl/figures.h"
-#include "formats/calls/read_thread.h"
+#include "formats/core/figures.h"
+#include "storage/output_file.h"
+#include "storage/trace/lod_files.h"
 
 namespace collect::ctl {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 
 class TimeLineExport {
  public:
-  TimeLineExport(ExportedSessions& sessions, TimeLineTarget& target, ConvertLog& log)
+  TimeLineExport(ExportedSessions& sessions, TimeLineTarget& target, convert::ConvertLog& log)
       : sessions_(sessions), target_(target), log_(log) {
     for (const auto& session : sessions) all_ += session->reader.threads().size();
   }
@@ -62,7 +62,8 @@ class TimeLineExport {
                                session.name_of_thread(thread.n)};
       ThreadTimeLine line(session, thread, who, names, window, target_, rate, counts_);
       calls::ThreadCalls<ThreadTimeLine> calls(slots, line, line.stalls(), window);
-      calls::read_thread(*thread.index, line.gaps(), calls);
+      trace::read_calls(session.trace.thread(thread.n), *thread.index, line.gaps(), line.stalls(),
+                        window, calls);
       line.finish();
       log_.count("events", calls.counts().events);
       log_.leave_out("calls nested deeper than can be followed", calls.counts().too_deep);
@@ -91,7 +92,7 @@ class TimeLineExport {
 
   ExportedSessions& sessions_;
   TimeLineTarget& target_;
-  ConvertLog& log_;
+  convert::ConvertLog& log_;
   ExportCounts counts_;
   uint64_t done_ = 0;
   uint64_t all_ = 0;
@@ -108,11 +109,12 @@ uint64_t origin_of(const ExportedSessions& sessions) {
   return origin_ns == UINT64_MAX ? 0 : origin_ns;
 }
 
-Status export_time_line(ExportedSessions& sessions, TimeLineTarget& target, ConvertLog& log) {
+Status export_time_line(ExportedSessions& sessions, TimeLineTarget& target,
+                        convert::ConvertLog& log) {
   return TimeLineExport(sessions, target, log).run();
 }
 
-Status export_perfetto(ExportedSessions& sessions, ByteSink& out, ConvertLog& log) {
+Status export_perfetto(ExportedSessions& sessions, ByteSink& out, convert::ConvertLog& log) {
   // One core makes packets, the others compress them.
   CompressedRuns runs(
       out, std::thread::hardware_concurrency() > 1 ? std::thread::hardware_concurrency() - 1 : 0);
@@ -122,35 +124,13 @@ Status export_perfetto(ExportedSessions& sessions, ByteSink& out, ConvertLog& lo
   return made.ok() ? compressed : made;
 }
 
-Status export_to(ExportedSessions& sessions, ViewFormat format, ByteSink& out, ConvertLog& log) {
-  switch (format) {
-    case ViewFormat::kPerfetto:
-      return export_perfetto(sessions, out, log);
-    case ViewFormat::kChrome: {
-      ChromeTarget target(out, origin_of(sessions));
-      return export_time_line(sessions, target, log);
-    }
-    case ViewFormat::kSpeedscope: {
-      SpeedscopeTarget target(out, origin_of(sessions));
-      return export_time_line(sessions, target, log);
-    }
-    case ViewFormat::kFolded:
-      return export_folded(sessions, out, log);
-    case ViewFormat::kPprof:
-      return export_pprof(sessions, out, log);
-    case ViewFormat::kPage:
-      break;
-  }
-  return export_page(sessions, {}, out, log);
-}
-
 // Those of which a thread is wanted; a word may mean threads of some of them alone.
-Result<ExportedSessions> open_sessions(const std::vector<const Trace*>& traces,
+Result<ExportedSessions> open_sessions(const std::vector<const trace::Trace*>& traces,
                                        const ExportSelection& selection) {
   ExportedSessions sessions;
   std::vector<Status> found(selection.threads.size());  // by word
   std::vector<bool> is_found(selection.threads.size());
-  for (const Trace* trace : traces) {
+  for (const trace::Trace* trace : traces) {
     ExportSelection own = selection;
     own.threads.clear();
     for (size_t i = 0; i < selection.threads.size(); ++i) {
@@ -191,8 +171,34 @@ Status check_functions(ExportedSessions& sessions, const ExportSelection& select
 
 }  // namespace
 
-Status export_sessions(const std::vector<const Trace*>& traces, const ExportSelection& selection,
-                       ViewFormat format, const std::string& output, ConvertLog& log) {
+Status export_view(ExportedSessions& sessions, Target format, ByteSink& out,
+                   convert::ConvertLog& log) {
+  switch (format) {
+    case Target::kPerfetto:
+      return export_perfetto(sessions, out, log);
+    case Target::kChrome: {
+      ChromeTarget target(out, origin_of(sessions));
+      return export_time_line(sessions, target, log);
+    }
+    case Target::kSpeedscope: {
+      SpeedscopeTarget target(out, origin_of(sessions));
+      return export_time_line(sessions, target, log);
+    }
+    case Target::kFolded:
+      return export_folded(sessions, out, log);
+    case Target::kPprof:
+      return export_pprof(sessions, out, log);
+    case Target::kHtml:
+      return export_page(sessions, {}, out, log);
+    default:
+      break;
+  }
+  return Error{Code::kInvalidArgument, std::string(name_of(format)) + " is no format of viewers"};
+}
+
+Status export_sessions(const std::vector<const trace::Trace*>& traces,
+                       const ExportSelection& selection, Target format, const std::string& output,
+                       convert::ConvertLog& log) {
   auto opened = open_sessions(traces, selection);
   if (!opened.ok()) return opened.error();
   ExportedSessions& sessions = *opened;
@@ -203,9 +209,9 @@ Status export_sessions(const std::vector<const Trace*>& traces, const ExportSele
     }
   }
   COLLECT_TRY(ExportedSession::choose_windows(sessions, selection.when));
-  auto out = OutputFile::create(output, true);
+  auto out = storage::OutputFile::create(output, true);
   if (!out.ok()) return out.error();
-  COLLECT_TRY(export_to(sessions, format, *out, log));
+  COLLECT_TRY(export_view(sessions, format, *out, log));
   COLLECT_TRY(check_functions(sessions, selection));
   COLLECT_TRY(out->commit());
   log.wrote(output, out->size());

@@ -6,19 +6,25 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/convert/convert_log.h"
 #include "daemon/ctl/export/exported_session.h"
+#include "daemon/ctl/export/target.h"
+#include "formats/core/byte_sink.h"
 #include "formats/core/result.h"
+#include "storage/convert/convert_log.h"
 
 namespace collect::ctl {
 
-enum class ViewFormat : uint8_t { kPerfetto, kChrome, kSpeedscope, kFolded, kPprof, kPage };
-
 // `traces` are ATF sessions; several come into one file, on one time line. The file at `output` is
 // there whole or not at all; one that is there already is replaced.
-//   kInvalidArgument  a word of the selection makes no sense, or a clock is not known
+//   kInvalidArgument  `format` is not one of viewers, a word of the selection makes no sense, or a
+//                     clock is not known
 //   kNotFound         a thread or function that was asked for is in none of the sessions
-Status export_sessions(const std::vector<const Trace*>& traces, const ExportSelection& selection,
-                       ViewFormat format, const std::string& output, ConvertLog& log);
+Status export_sessions(const std::vector<const trace::Trace*>& traces,
+                       const ExportSelection& selection, Target format, const std::string& output,
+                       convert::ConvertLog& log);
+
+// The same of sessions that are opened and placed, whose windows are chosen.
+Status export_view(ExportedSessions& sessions, Target format, ByteSink& out,
+                   convert::ConvertLog& log);
 
 }  // namespace collect::ctl

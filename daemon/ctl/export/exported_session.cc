@@ -2,26 +2,26 @@
 
 #include <algorithm>
 
-#include "daemon/ctl/thread_choice.h"
+#include "daemon/ctl/offline/thread_choice.h"
 
 namespace collect::ctl {
 
-Status ExportedSession::find_threads(const Trace& opened, const std::string& word) {
-  SessionManifest said;
+Status ExportedSession::find_threads(const trace::Trace& opened, const std::string& word) {
+  trace::SessionManifest said;
   if (opened.manifest) {
-    auto parsed = SessionManifest::parse(*opened.manifest);
+    auto parsed = trace::SessionManifest::parse(*opened.manifest);
     if (parsed.ok()) said = std::move(*parsed);
   }
   const auto threads = chosen_threads({word}, opened, said);
   return threads.ok() ? Status() : threads.error();
 }
 
-Result<std::unique_ptr<ExportedSession>> ExportedSession::open(const Trace& opened,
+Result<std::unique_ptr<ExportedSession>> ExportedSession::open(const trace::Trace& opened,
                                                                const ExportSelection& selection) {
-  SessionManifest said;
+  trace::SessionManifest said;
   storage::Manifest whole;
   if (opened.manifest) {
-    auto parsed = SessionManifest::parse(*opened.manifest);
+    auto parsed = trace::SessionManifest::parse(*opened.manifest);
     if (parsed.ok()) said = std::move(*parsed);
     auto strict = storage::manifest_from_json(*opened.manifest);
     if (strict.ok()) whole = std::move(*strict);
@@ -107,14 +107,14 @@ std::string ExportedSession::device() const {
 }
 
 std::string ExportedSession::name_of_thread(uint32_t n) const {
-  const ManifestThread* said = manifest.thread(n);
+  const trace::ManifestThread* said = manifest.thread(n);
   return said == nullptr ? "" : said->name;
 }
 
 std::vector<calls::Gap> ExportedSession::gaps_of(uint32_t n, std::vector<uint32_t>& reasons) const {
   std::vector<const storage::Gap*> found;
   for (const storage::Gap& gap : about.gaps) {
-    if (gap.lane == Lane::kIndex && gap.thread == n) found.push_back(&gap);
+    if (gap.lane == Lane::kIndex && gap.thread == n && gap.lost != 0) found.push_back(&gap);
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const auto* a, const auto* b) { return a->before_seq < b->before_seq; });
@@ -137,11 +137,10 @@ std::vector<calls::Stall> ExportedSession::stalls_of(uint32_t n) const {
 }
 
 void ExportedSession::drop_pages(uint32_t n) const {
-  for (const TraceThread& files : trace.threads) {
-    if (files.n != n) continue;
-    files.index.drop_pages();
-    if (files.detail) files.detail->drop_pages();
-  }
+  const trace::TraceThread* files = trace.thread(n);
+  if (files == nullptr) return;
+  files->index.drop_pages();
+  if (files->detail) files->detail->drop_pages();
 }
 
 }  // namespace collect::ctl

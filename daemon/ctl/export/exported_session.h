@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/function_filter.h"
-#include "daemon/ctl/names.h"
-#include "daemon/ctl/session_files.h"
-#include "daemon/ctl/time_window.h"
+#include "daemon/ctl/offline/function_filter.h"
+#include "daemon/ctl/offline/time_window.h"
 #include "formats/atf/session_reader.h"
 #include "formats/calls/running_time.h"
 #include "formats/calls/thread_calls.h"
 #include "storage/manifest.h"
+#include "storage/trace/session_files.h"
+#include "storage/trace/session_manifest.h"
 
 namespace collect::ctl {
 
@@ -34,9 +34,9 @@ struct ExportSelection {
 class ExportedSession {
  public:
   // kNotFound: the word means no thread of this session; kInvalidArgument: it names none.
-  static Status find_threads(const Trace& opened, const std::string& word);
+  static Status find_threads(const trace::Trace& opened, const std::string& word);
   // kInvalidArgument, kNotFound: a word of `selection` means nothing here. `opened` outlives it.
-  static Result<std::unique_ptr<ExportedSession>> open(const Trace& opened,
+  static Result<std::unique_ptr<ExportedSession>> open(const trace::Trace& opened,
                                                        const ExportSelection& selection);
   ExportedSession(const ExportedSession&) = delete;
   ExportedSession& operator=(const ExportedSession&) = delete;
@@ -51,6 +51,7 @@ class ExportedSession {
   // What of each session is wanted, once all are placed. As window_of().
   static Status choose_windows(const std::vector<std::unique_ptr<ExportedSession>>& sessions,
                                const WindowWords& words);
+  void choose_window(const calls::Window& window) { window_ = window; }
   const calls::Window& window() const { return window_; }  // on the device's clock
   // From the first event or marker within the window to the last, on the device's clock. Nothing
   // where there is none.
@@ -65,16 +66,16 @@ class ExportedSession {
   // The pages of a thread's files that were read leave this process.
   void drop_pages(uint32_t n) const;
 
-  const Trace& trace;
-  const SessionManifest manifest;  // lenient: names
-  const storage::Manifest about;   // gaps, stalls, markers; empty where it cannot be read
-  const NameTable names;
+  const trace::Trace& trace;
+  const trace::SessionManifest manifest;  // lenient: names
+  const storage::Manifest about;          // gaps, stalls, markers; empty where it cannot be read
+  const trace::NameTable names;
   const atf::SessionReader reader;  // of the chosen threads
   FunctionFilter functions;
   std::optional<DeviceClock> clock;  // of several sessions
 
  private:
-  ExportedSession(const Trace& opened, SessionManifest said, storage::Manifest whole,
+  ExportedSession(const trace::Trace& opened, trace::SessionManifest said, storage::Manifest whole,
                   const std::vector<uint32_t>& only)
       : trace(opened),
         manifest(std::move(said)),

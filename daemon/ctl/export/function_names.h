@@ -4,15 +4,15 @@
 #include <cstdint>
 #include <string_view>
 
-#include "daemon/ctl/names.h"
 #include "formats/calls/function_slots.h"
+#include "storage/trace/session_manifest.h"
 
 namespace collect::ctl {
 
 class FunctionNames {
  public:
   // Both outlive it.
-  FunctionNames(const NameTable& names, const calls::FunctionSlots& slots)
+  FunctionNames(const trace::NameTable& names, const calls::FunctionSlots& slots)
       : names_(names), slots_(slots) {}
 
   // Valid until the next call.
@@ -20,10 +20,15 @@ class FunctionNames {
     const uint64_t id = slots_.function_of(slot);
     return id == calls::FunctionSlots::kOther ? "(all other functions)" : names_.name_of(id);
   }
+  // Null where it is not known.
+  const trace::SourceLocation* source_of(uint32_t slot) const {
+    const uint64_t id = slots_.function_of(slot);
+    return id == calls::FunctionSlots::kOther ? nullptr : names_.source_of(id);
+  }
   uint64_t id_of(uint32_t slot) const { return slots_.function_of(slot); }
 
  private:
-  const NameTable& names_;
+  const trace::NameTable& names_;
   const calls::FunctionSlots& slots_;
 };
 

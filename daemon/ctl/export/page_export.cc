@@ -1,168 +1,44 @@
 #include "daemon/ctl/export/page_export.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 #include "daemon/ctl/export/function_names.h"
-#include "daemon/ctl/figures.h"
+#include "daemon/ctl/export/page_lane.h"
+#include "daemon/ctl/export/page_names.h"
 #include "formats/calls/call_tree.h"
 #include "formats/calls/function_totals.h"
-#include "formats/calls/read_thread.h"
 #include "formats/calls/sinks.h"
+#include "formats/core/figures.h"
 #include "formats/html/writer.h"
+#include "storage/trace/lod_files.h"
 
 namespace collect::ctl {
 namespace {
 
-using calls::CallTree;
-
-// What a thread did when: calls and ends in equal parts of the page's time, and losses.
-class Activity : public calls::CallSink {
+// Bars of the functions that are wanted; the others leave their place empty.
+class WantedBars : public calls::CallSink {
  public:
-  Activity(const ExportedSession& session, const html::Page& page)
-      : session_(session),
-        first_ns_(page.first_ns),
-        part_ns_((page.last_ns - page.first_ns) / kPageParts + 1),
-        parts_(kPageParts) {}
-
-  void on_call_begin(const calls::Call& call) { count(call.begin.ns); }
-  void on_call_end(const calls::EndedCall& call) { count(call.end.ns); }
-  void on_gap(const calls::Gap& gap, const calls::Moment& last) {
-    const uint64_t first_ns = gap.first_ns != 0 ? gap.first_ns : last.ns;
-    gaps_.emplace_back(session_.line_ns(first_ns),
-                       session_.line_ns(std::max(first_ns, gap.last_ns)));
-  }
-
-  std::vector<uint32_t> take_parts() { return std::move(parts_); }
-  std::vector<html::Interval> take_gaps() { return std::move(gaps_); }
-
- private:
-  void count(uint64_t device_ns) {
-    const uint64_t ns = std::max(session_.line_ns(device_ns), first_ns_);
-    const uint64_t part = (ns - first_ns_) / part_ns_;
-    ++parts_[std::min<uint64_t>(part, kPageParts - 1)];
-  }
-
-  const ExportedSession& session_;
-  const uint64_t first_ns_;
-  const uint64_t part_ns_;
-  std::vector<uint32_t> parts_;
-  std::vector<html::Interval> gaps_;
-};
-
-// The names of all sessions' functions, each once.
-class PageNames {
- public:
-  explicit PageNames(std::vector<std::string>& names) : names_(names) {}
-
-  uint64_t number_of(std::string_view name) {
-    const auto [known, is_new] = numbers_.try_emplace(std::string(name), names_.size());
-    if (is_new) names_.emplace_back(name);
-    return known->second;
+  WantedBars(calls::CallBars& bars, const std::function<bool(uint32_t)>& wants)
+      : bars_(bars), wants_(wants) {}
+  void on_call_end(const calls::EndedCall& call) {
+    if (!wants_ || wants_(call.slot)) bars_.on_call_end(call);
   }
 
  private:
-  std::vector<std::string>& names_;
-  std::unordered_map<std::string, uint64_t> numbers_;
+  calls::CallBars& bars_;
+  const std::function<bool(uint32_t)>& wants_;
 };
-
-constexpr size_t kOwnNodes = kMaxPageNodes / 2;  // of a tree that is too large
-
-// Calls of at least this total time have nodes of their own, so that there are not too many.
-uint64_t least_total(const std::vector<CallTree::Node>& nodes) {
-  if (nodes.size() <= kMaxPageNodes) return 0;
-  std::vector<uint64_t> totals;
-  totals.reserve(nodes.size());
-  for (const CallTree::Node& node : nodes) totals.push_back(node.times.total_ns);
-  const auto limit = totals.begin() + static_cast<ptrdiff_t>(kOwnNodes);
-  std::nth_element(totals.begin(), limit, totals.end(), std::greater<>());
-  return *limit + 1;
-}
-
-class TreeWriter {
- public:
-  TreeWriter(ExportedSession& session, const calls::FunctionSlots& slots, PageNames& names)
-      : session_(session), function_names_(session.names, slots), names_(names) {}
-
-  html::Tree write(const CallTree& tree) {
-    const std::vector<CallTree::Node>& nodes = tree.nodes();
-    const uint64_t least = least_total(nodes);
-    html::Tree page;
-    std::vector<uint32_t> places(nodes.size());  // in `page`
-    std::unordered_map<uint32_t, uint32_t> others;
-    const bool has_lost = std::ranges::any_of(
-        nodes, [](const CallTree::Node& node) { return node.parent == CallTree::kLost; });
-    for (uint32_t i = 1; i < nodes.size(); ++i) {
-      const CallTree::Node& node = nodes[i];
-      if (i == CallTree::kLost && !has_lost) continue;
-      if (i == CallTree::kOther && node.times.calls == 0) continue;
-      const uint32_t parent = places[node.parent];
-      const bool is_function = i >= CallTree::kFirstFunction;
-      if (is_function && !session_.functions.wants(function_names_.id_of(node.slot))) {
-        // What it did itself is its caller's, as in the other formats.
-        places[i] = parent;
-        if (parent != 0) page.nodes[parent].self_ns += node.times.self_ns;
-        continue;
-      }
-      // Nothing is measured of what was lost: it is as wide as what is known below.
-      if (has_lost && node.parent >= CallTree::kLost && parent == places[CallTree::kLost]) {
-        page.nodes[parent].total_ns += node.times.total_ns;
-      }
-      const bool is_below_other = page.nodes[parent].name == html::Tree::kOtherPaths;
-      if (is_below_other || (is_function && node.times.total_ns < least)) {
-        places[i] = is_below_other ? parent : other_below(parent, page, others);
-        html::Tree::Node& other = page.nodes[places[i]];
-        if (!is_below_other) other.total_ns += node.times.total_ns;
-        other.self_ns += node.times.self_ns;
-        other.calls += node.times.calls;
-        continue;
-      }
-      places[i] = static_cast<uint32_t>(page.nodes.size());
-      page.nodes.push_back(
-          {parent, name_of(i, node), node.times.total_ns, node.times.self_ns, node.times.calls});
-    }
-    return page;
-  }
-
- private:
-  static uint32_t other_below(uint32_t parent, html::Tree& page,
-                              std::unordered_map<uint32_t, uint32_t>& others) {
-    const auto [known, is_new] =
-        others.try_emplace(parent, static_cast<uint32_t>(page.nodes.size()));
-    if (is_new) page.nodes.push_back({parent, html::Tree::kOtherPaths, 0, 0, 0});
-    return known->second;
-  }
-
-  int64_t name_of(uint32_t number, const CallTree::Node& node) {
-    if (number == CallTree::kLost) return html::Tree::kAfterLoss;
-    if (number == CallTree::kOther) return html::Tree::kOtherPaths;
-    return static_cast<int64_t>(names_.number_of(function_names_.of(node.slot)));
-  }
-
-  ExportedSession& session_;
-  const FunctionNames function_names_;
-  PageNames& names_;
-};
-
-// The longest of them, in order of time.
-void keep_longest(std::vector<html::Interval>& intervals) {
-  if (intervals.size() > kMaxPageIntervals) {
-    const auto length = [](const html::Interval& one) { return one.second - one.first; };
-    std::nth_element(intervals.begin(),
-                     intervals.begin() + static_cast<ptrdiff_t>(kMaxPageIntervals), intervals.end(),
-                     [&](const auto& a, const auto& b) { return length(a) > length(b); });
-    intervals.resize(kMaxPageIntervals);
-  }
-  std::sort(intervals.begin(), intervals.end());
-}
 
 class PageExport {
  public:
-  PageExport(ExportedSessions& sessions, const PageOptions& options, ConvertLog& log)
-      : sessions_(sessions), log_(log), names_(page_.names) {
+  PageExport(ExportedSessions& sessions, const PageOptions& options, convert::ConvertLog& log)
+      : sessions_(sessions), options_(options), log_(log), names_(page_) {
     page_.can_refresh = options.can_refresh;
+    page_.can_ask = options.can_ask;
   }
 
   Status write(ByteSink& out) {
@@ -171,7 +47,7 @@ class PageExport {
     std::sort(page_.functions.begin(), page_.functions.end(),
               [](const auto& a, const auto& b) { return a.self_ns > b.self_ns; });
     say();
-    return html::write_page(page_, out);
+    return options_.as_data ? html::write_page_data(page_, out) : html::write_page(page_, out);
   }
 
  private:
@@ -199,43 +75,134 @@ class PageExport {
       add_thread(session, thread, slots, totals);
       session.drop_pages(thread.n);
     }
+    if (options_.bars_only) return;
     const FunctionNames names(session.names, slots);
     for (uint32_t slot = 0; slot < totals.times().size(); ++slot) {
       const calls::FunctionTimes& times = totals.times()[slot];
       if (!times.is_seen() || !session.functions.wants(names.id_of(slot))) continue;
-      page_.functions.push_back({names_.number_of(names.of(slot)), times.calls, times.total_ns,
-                                 times.self_ns, times.percentile(500).value_or(0),
+      page_.functions.push_back({names_.number_of(session, names, slot), times.calls,
+                                 times.total_ns, times.self_ns, times.percentile(500).value_or(0),
                                  times.percentile(990).value_or(0), times.longest_ns});
     }
   }
 
   void add_thread(ExportedSession& session, const atf::SessionThread& thread,
                   calls::FunctionSlots& slots, calls::FunctionTotals& totals) {
-    CallTree tree;
-    Activity activity(session, page_);
-    calls::Sinks sinks(tree, totals, activity);
-    const std::vector<calls::Stall> stalls = session.stalls_of(thread.n);
+    ThreadPart part{session, thread, {}, session.stalls_of(thread.n), std::nullopt};
     std::vector<uint32_t> reasons;
-    calls::ThreadCalls calls(slots, sinks, stalls, session.window());
-    calls::read_thread(*thread.index, session.gaps_of(thread.n, reasons), calls);
-    counts_.add(calls.counts());
-
+    part.gaps = session.gaps_of(thread.n, reasons);
+    if (const trace::TraceThread* files = session.trace.thread(thread.n)) {
+      part.lod = trace::find_lod(*files, *thread.index, part.gaps, part.stalls);
+    }
     html::Thread shown;
     const std::string name = session.name_of_thread(thread.n);
     shown.name = (sessions_.size() == 1 ? "" : session.name_of_process() + ": ") +
                  (name.empty() ? "thread" : name) + " (" +
                  std::to_string(thread.index->header().thread_id) + ")";
-    shown.activity = activity.take_parts();
-    shown.gaps = activity.take_gaps();
-    for (const calls::Stall& stall : stalls) {
+    shown.number = thread.n;
+    if (!show_from_lod(part, shown, slots, totals)) show_from_calls(part, shown, slots, totals);
+    for (const calls::Stall& stall : part.stalls) {
+      if (stall.last_ns < session.window().first_ns || stall.first_ns > session.window().last_ns) {
+        continue;
+      }
       shown.stalls.emplace_back(session.line_ns(stall.first_ns), session.line_ns(stall.last_ns));
     }
-    intervals_ += shown.gaps.size() + shown.stalls.size();
-    keep_longest(shown.gaps);
-    keep_longest(shown.stalls);
-    intervals_ -= shown.gaps.size() + shown.stalls.size();
-    shown.tree = TreeWriter(session, slots, names_).write(tree);
+    intervals_ += keep_longest(shown.gaps) + keep_longest(shown.stalls);
     page_.threads.push_back(std::move(shown));
+  }
+
+  struct ThreadPart {
+    ExportedSession& session;
+    const atf::SessionThread& thread;
+    std::vector<calls::Gap> gaps;
+    std::vector<calls::Stall> stalls;
+    std::optional<trace::ThreadLod> lod;
+  };
+
+  // The page's time on the device's clock.
+  calls::Window window_of(const ExportedSession& session) const {
+    if (!session.clock) return {page_.first_ns, page_.last_ns};
+    const uint64_t first_ns = session.clock->device_ns(page_.first_ns);
+    return {first_ns, std::max(first_ns, session.clock->device_ns(page_.last_ns))};
+  }
+  size_t threads() const {
+    size_t threads = 0;
+    for (const auto& session : sessions_) threads += session->reader.threads().size();
+    return std::max<size_t>(threads, 1);
+  }
+  size_t most_bars() const { return std::max(kLeastPageBars, kMaxPageBars / threads()); }
+  uint32_t columns() const {
+    return static_cast<uint32_t>(std::min<size_t>(kPageColumns, most_bars()));
+  }
+
+  // False: it cannot say what is wanted, and nothing was added.
+  bool show_from_lod(ThreadPart& part, html::Thread& shown, calls::FunctionSlots& slots,
+                     calls::FunctionTotals& totals) {
+    if (!part.lod || !part.session.functions.everything()) return false;
+    const calls::LodReader& lod = part.lod->reader;
+    const calls::Window window = window_of(part.session);
+    const bool is_whole = part.session.window().is_everything();
+    if (!is_whole) {
+      const auto events = calls::events_in(lod, window);
+      if (!options_.bars_only || !events.ok() || *events <= kMaxReadEvents / threads()) {
+        return false;
+      }
+    }
+    calls::CallBars bars(window, columns());
+    Activity activity(part.session, page_);
+    if (!bars.add(lod).ok() || !activity.add(lod, window.last_ns).ok()) return false;
+    for (const calls::Gap& gap : part.gaps) {
+      const bool is_behind = gap.before_seq != 0 && gap.before_seq <= part.thread.index->size();
+      activity.add(gap, is_behind ? part.thread.index->time_of(gap.before_seq - 1) : 0);
+    }
+    const calls::LodSummary& summary = *part.lod->summary;
+    const FunctionNames functions(part.session.names, summary.slots);
+    finish(shown, bars, activity, part.session, functions);
+    if (options_.bars_only) return true;
+    shown.tree = page_tree(part.session, functions, names_, summary.paths);
+    totals.add(slots, summary.totals, summary.slots);
+    counts_.add(summary.counts);
+    return true;
+  }
+
+  void show_from_calls(ThreadPart& part, html::Thread& shown, calls::FunctionSlots& slots,
+                       calls::FunctionTotals& totals) {
+    calls::CallTree tree;
+    calls::CallBars bars(window_of(part.session), columns());
+    Activity activity(part.session, page_);
+    const FunctionNames functions(part.session.names, slots);
+    const auto read = [&](auto& sink) {
+      calls::ThreadCalls calls(slots, sink, part.stalls, part.session.window());
+      trace::read_calls(part.session.trace.thread(part.thread.n), *part.thread.index, part.gaps,
+                        part.stalls, part.session.window(), calls);
+      counts_.add(calls.counts());
+    };
+    std::function<bool(uint32_t)> wants;
+    if (!part.session.functions.everything()) {
+      wants = [&](uint32_t slot) { return part.session.functions.wants(functions.id_of(slot)); };
+    }
+    WantedBars wanted(bars, wants);
+    if (options_.bars_only) {
+      calls::Sinks sinks(activity, wanted);
+      read(sinks);
+    } else {
+      calls::Sinks sinks(tree, totals, activity, wanted);
+      read(sinks);
+    }
+    shown.has_all_calls = true;
+    finish(shown, bars, activity, part.session, functions);
+    if (options_.bars_only) return;
+    shown.tree =
+        page_tree(part.session, functions, names_, calls::path_tree(tree, kMaxPageNodes, wants));
+  }
+
+  void finish(html::Thread& shown, calls::CallBars& bars, Activity& activity,
+              const ExportedSession& session, const FunctionNames& functions) {
+    shown.activity = activity.take_parts();
+    shown.gaps = activity.take_gaps();
+    shown.deeper_calls = bars.deeper_calls();
+    shown.deeper_calls +=
+        put_bars(bars.take(), most_bars(), session, functions, names_, shown.bars);
   }
 
   void say() {
@@ -278,7 +245,8 @@ class PageExport {
   }
 
   ExportedSessions& sessions_;
-  ConvertLog& log_;
+  const PageOptions options_;
+  convert::ConvertLog& log_;
   html::Page page_;
   PageNames names_;
   calls::ThreadCounts counts_;
@@ -288,7 +256,7 @@ class PageExport {
 }  // namespace
 
 Status export_page(ExportedSessions& sessions, const PageOptions& options, ByteSink& out,
-                   ConvertLog& log) {
+                   convert::ConvertLog& log) {
   return PageExport(sessions, options, log).write(out);
 }
 

@@ -1,24 +1,35 @@
 // A capture as a page for a browser (formats/html/FORMAT.md): totals of functions, a call tree and
-// the activity of each thread.
+// what was when for each thread, and the calls as far as they can be told apart. Of large threads
+// index.lod says it.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
-#include "daemon/ctl/convert/convert_log.h"
 #include "daemon/ctl/export/exported_session.h"
 #include "formats/core/byte_sink.h"
+#include "formats/core/result.h"
+#include "storage/convert/convert_log.h"
 
 namespace collect::ctl {
 
 inline constexpr size_t kMaxPageNodes = 50'000;     // of a thread's tree
-inline constexpr size_t kMaxPageIntervals = 2'000;  // stalls of a thread, and gaps
-inline constexpr size_t kPageParts = 800;           // of the time line
+inline constexpr size_t kMaxPageIntervals = 2'000;  // stalls, and losses, of a thread
+inline constexpr uint32_t kPageParts = 800;         // of the time, of which each has its activity
+inline constexpr uint32_t kPageColumns = 1'600;     // calls within one of these are one bar
+inline constexpr size_t kMaxPageBars = 60'000;      // of all threads
+inline constexpr size_t kLeastPageBars = 500;       // that each thread may have in any case
+// Of a window with more events, all threads together, bars come from index.lod where there is one.
+inline constexpr uint64_t kMaxReadEvents = 2'000'000;
 
 struct PageOptions {
-  bool can_refresh = false;  // whoever serves it makes a newer one when it is loaded again
+  bool can_refresh = false;  // loading it again gives a newer one
+  bool can_ask = false;      // it is served: the page may ask for windows and detail records
+  bool as_data = false;      // the data alone, as JSON, in the place of the page
+  bool bars_only = false;    // without trees and functions
 };
 
 Status export_page(ExportedSessions& sessions, const PageOptions& options, ByteSink& out,
-                   ConvertLog& log);
+                   convert::ConvertLog& log);
 
 }  // namespace collect::ctl

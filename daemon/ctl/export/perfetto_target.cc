@@ -1,6 +1,6 @@
 #include "daemon/ctl/export/perfetto_target.h"
 
-#include "daemon/ctl/figures.h"
+#include "formats/core/figures.h"
 #include "storage/manifest.h"
 
 namespace collect::ctl {
@@ -65,7 +65,15 @@ void PerfettoTarget::begin_thread(const ExportedThread& thread, uint64_t first_n
 }
 
 void PerfettoTarget::begin_call(uint64_t ns, uint32_t function, const EventNotes* notes) {
-  writer_.begin_call(ns, function, [&] { return names_->of(function); }, notes);
+  writer_.begin_call(
+      ns, function,
+      [&] {
+        const trace::SourceLocation* source = names_->source_of(function);
+        return source == nullptr
+                   ? perfetto::FunctionText(names_->of(function))
+                   : perfetto::FunctionText(names_->of(function), source->file, source->line);
+      },
+      notes);
 }
 
 void PerfettoTarget::end_call(uint64_t ns, uint32_t /*function*/, const EventNotes* notes) {
@@ -98,7 +106,7 @@ void PerfettoTarget::end_thread(uint64_t /*last_ns*/) {
   thread_ = nullptr;
 }
 
-Status PerfettoTarget::finish(ConvertLog& log) {
+Status PerfettoTarget::finish(convert::ConvertLog& log) {
   log.leave_out("calls nested deeper than " + std::to_string(perfetto::kMaxDepth) +
                     ", which Perfetto drops: they are folded into the calls around them",
                 writer_.folded_calls());

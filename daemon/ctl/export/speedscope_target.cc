@@ -1,6 +1,6 @@
 #include "daemon/ctl/export/speedscope_target.h"
 
-#include "daemon/ctl/figures.h"
+#include "formats/core/figures.h"
 #include "storage/manifest.h"
 
 namespace collect::ctl {
@@ -30,7 +30,11 @@ void SpeedscopeTarget::begin_call(uint64_t ns, uint32_t function, const EventNot
     return;
   }
   if (notes != nullptr) ++details_;
-  writer_.open(ns, writer_.frame_of(function, [&] { return names_->of(function); }));
+  writer_.open(ns, writer_.frame_of(function, [&] {
+    const trace::SourceLocation* source = names_->source_of(function);
+    return source == nullptr ? speedscope::Frame{names_->of(function)}
+                             : speedscope::Frame{names_->of(function), source->file, source->line};
+  }));
 }
 
 void SpeedscopeTarget::end_call(uint64_t ns, uint32_t /*function*/, const EventNotes* notes) {
@@ -65,7 +69,7 @@ void SpeedscopeTarget::end_thread(uint64_t last_ns) {
   writer_.end_profile(last_ns);
 }
 
-Status SpeedscopeTarget::finish(ConvertLog& log) {
+Status SpeedscopeTarget::finish(convert::ConvertLog& log) {
   log.leave_out("notes of calls: registers, stack bytes, how a call ended", details_);
   log.leave_out("markers", markers_);
   log.leave_out("stalls that were joined: their times are not known one by one", joined_);

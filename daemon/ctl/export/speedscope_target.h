@@ -22,7 +22,7 @@ class SpeedscopeTarget final : public TimeLineTarget {
   void stall(const ExportedThread*, const storage::Stall&, uint64_t, uint64_t) override {}
   void stall_within(const storage::Stall& stall, uint64_t first_ns, uint64_t last_ns) override;
   void end_thread(uint64_t last_ns) override;
-  Status finish(ConvertLog& log) override;
+  Status finish(convert::ConvertLog& log) override;
   const Status& status() const override { return writer_.status(); }
 
  private:

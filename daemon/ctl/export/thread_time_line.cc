@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "daemon/ctl/detail_registers.h"
+#include "daemon/ctl/offline/detail_registers.h"
 
 namespace collect::ctl {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/ctl/convert/convert_log.h"
 #include "daemon/ctl/export/function_names.h"
 #include "formats/core/event_note.h"
 #include "formats/core/result.h"
+#include "storage/convert/convert_log.h"
 #include "storage/session_types.h"
 
 namespace collect::ctl {
@@ -56,7 +56,7 @@ class TimeLineTarget {
   virtual void end_thread(uint64_t last_ns) = 0;
 
   // The end of the file. What the format had no place for goes into `log`.
-  virtual Status finish(ConvertLog& log) = 0;
+  virtual Status finish(convert::ConvertLog& log) = 0;
   // An error of the output, from which on nothing is of use.
   virtual const Status& status() const = 0;
 };

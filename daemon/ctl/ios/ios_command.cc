@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "daemon/ctl/ios/iphone.h"
+#include "daemon/ctl/online/text.h"
 #include "daemon/ctl/phones/app_recording.h"
-#include "daemon/ctl/run_command.h"
-#include "daemon/ctl/text.h"
+#include "daemon/ctl/run/run_command.h"
 
 namespace collect::ctl {
 namespace {
@@ -230,7 +230,7 @@ int ios_attach(const IosOptions& options, std::ostream& err) {
   }
   const Result<uint16_t> port = choose_port(phone, options.port);
   if (!port.ok()) return run_failed(options, err, port.error());
-  const std::string address = device_prefix(phone.serial()) + port_place(*port);
+  const std::string address = device_prefix(phone.serial()) + attach::port_endpoint(*port);
   Result<RunCollector> collector =
       find_collector({options.root, options.control, Phones::kIos}, signals);
   if (!collector.ok()) return run_failed(options, err, collector.error());

@@ -2,9 +2,9 @@
 
 #include "daemon/ctl/ios/ios_command.h"
 #include "daemon/ctl/ios/iphone.h"
-#include "daemon/ctl/json.h"
-#include "daemon/ctl/online_commands.h"
-#include "daemon/ctl/text.h"
+#include "daemon/ctl/online/commands.h"
+#include "daemon/ctl/online/text.h"
+#include "daemon/ctl/terminal/json.h"
 
 namespace collect::ctl {
 namespace {

@@ -16,16 +16,11 @@ constexpr std::chrono::milliseconds kAnswerBound = 2 * attach::kUsbmuxDeadline;
 // A port of a phone that swallows connections takes one deadline, and four are tried at a time.
 constexpr std::chrono::milliseconds kSearchBound = 5 * attach::kUsbmuxDeadline;
 constexpr uint32_t kTag = 1;
-constexpr std::string_view kPlace = "tcp:";
 
 }  // namespace
 
 Result<attach::UsbmuxAddress> usbmuxd_address() {
   return attach::usbmux_address("auto", std::getenv("USBMUXD_SOCKET_ADDRESS"));
-}
-
-std::string port_place(uint16_t port) {
-  return std::string(kPlace) + std::to_string(port);
 }
 
 UsbmuxClient::UsbmuxClient(WaitingIo& io, attach::UsbmuxAddress address)
@@ -65,15 +60,16 @@ bool UsbmuxClient::has(const std::string& serial) const {
 }
 
 Result<std::vector<uint16_t>> UsbmuxClient::find_agents(const std::string& serial) {
-  using Places = std::vector<std::string>;
-  const Result<Places> places =
-      io_.answer_of<Places>([&](auto done) { source_.find_agents(serial, std::move(done)); },
-                            kSearchBound, "looking for agents on " + serial);
-  if (!places.ok()) return places.error();
+  using Endpoints = std::vector<std::string>;
+  const Result<Endpoints> endpoints =
+      io_.answer_of<Endpoints>([&](auto done) { source_.find_agents(serial, std::move(done)); },
+                               kSearchBound, "looking for agents on " + serial);
+  if (!endpoints.ok()) return endpoints.error();
   std::vector<uint16_t> ports;
-  for (const std::string& place : *places) {
+  for (const std::string& endpoint : *endpoints) {
     uint16_t port = 0;
-    std::from_chars(place.data() + kPlace.size(), place.data() + place.size(), port);
+    std::from_chars(endpoint.data() + attach::kPortPrefix.size(), endpoint.data() + endpoint.size(),
+                    port);
     ports.push_back(port);
   }
   return ports;
@@ -81,8 +77,8 @@ Result<std::vector<uint16_t>> UsbmuxClient::find_agents(const std::string& seria
 
 Result<attach::Socket> UsbmuxClient::open(const std::string& serial, uint16_t port) {
   return io_.answer_of<attach::Socket>(
-      [&](auto done) { source_.open(serial, port_place(port), std::move(done)); }, kAnswerBound,
-      "port " + std::to_string(port) + " of " + serial);
+      [&](auto done) { source_.open(serial, attach::port_endpoint(port), std::move(done)); },
+      kAnswerBound, "port " + std::to_string(port) + " of " + serial);
 }
 
 }  // namespace collect::ctl

@@ -43,7 +43,4 @@ class UsbmuxClient {
 // usbmuxd's address as everybody finds it.
 Result<attach::UsbmuxAddress> usbmuxd_address();
 
-// "tcp:7720": a port as usbmux places are written.
-std::string port_place(uint16_t port);
-
 }  // namespace collect::ctl

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/ctl/text.h"
+#include "daemon/ctl/online/text.h"
 
 namespace collect::ctl {
 namespace {
@@ -25,6 +25,12 @@ bool Interruption::look() {
 void AppRecording::say(const std::string& sentence) {
   err_ << "collectctl: " << sentence << "\n";
   err_.flush();
+}
+
+void AppRecording::set_limits(const AgentSettings& agent) {
+  if (!agent.max_time || agent.start_idle) return;
+  const auto longest = parse_duration(*agent.max_time);
+  if (longest.ok()) longest_ = *longest;
 }
 
 // The collector finds the agent by itself, at its next search; asked, at once.
@@ -57,6 +63,7 @@ bool AppRecording::look() {
         return session.state() != api::SESSION_STATE_INTERRUPTED;
       });
   if (agent_seen_ && !was_seen) say("the agent is connected; Ctrl-C ends the recording");
+  any_session_ = !sessions.empty();
   all_sealed_ = !sessions.empty() && std::all_of(sessions.begin(), sessions.end(), is_sealed);
   const auto any = [&sessions](const auto& is) {
     return std::any_of(sessions.begin(), sessions.end(), is);
@@ -91,6 +98,7 @@ AppRecording::End AppRecording::follow(Interruption& interruption) {
   Clock::time_point next_look{};
   Clock::time_point waiting_since = Clock::now();
   Clock::time_point sealed_since = Clock::now();
+  Clock::time_point seen_at = Clock::now();
   while (true) {
     app_.work_for(kStep);
     if (interruption.look()) return End::kInterrupted;
@@ -103,6 +111,11 @@ AppRecording::End AppRecording::follow(Interruption& interruption) {
     next_look = Clock::now() + kSessionLook;
     if (!look()) return End::kCollectorLost;
     if (!agent_seen_ && meanwhile_) meanwhile_();
+    if (!agent_seen_) seen_at = Clock::now();
+    if (longest_.count() != 0 && !any_session_ &&
+        Clock::now() - seen_at > longest_ + kAppEndGrace) {
+      return End::kRecordingEnded;
+    }
     if (!all_sealed_) sealed_since = Clock::now();
     if (Clock::now() - sealed_since > kAppEndGrace) return sealed_end_;
   }

@@ -9,11 +9,12 @@
 #include <set>
 #include <string>
 
-#include "daemon/ctl/client.h"
-#include "daemon/ctl/job.h"
+#include "daemon/ctl/online/client.h"
 #include "daemon/ctl/phones/watched_app.h"
-#include "daemon/ctl/run_collector.h"
-#include "daemon/ctl/run_sessions.h"
+#include "daemon/ctl/run/job.h"
+#include "daemon/ctl/run/run_collector.h"
+#include "daemon/ctl/run/run_environment.h"
+#include "daemon/ctl/run/run_sessions.h"
 
 namespace collect::ctl {
 
@@ -57,6 +58,9 @@ class AppRecording {
   RunSessions finish(End end, JobSignals& signals);
   // Whether a recording begins by a command of ours, as soon as the agent is there.
   void start_idle_agent() { starts_idle_ = true; }
+  // What the agent was told: after --max-time it ends the recording by itself, which shows in no
+  // session where nothing was called.
+  void set_limits(const AgentSettings& agent);
   // The agent comes when somebody starts the app: it is waited for without a bound, and
   // `meanwhile` is called at each look.
   void wait_for_somebody(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
@@ -73,9 +77,11 @@ class AppRecording {
   SealWait wait_;
   std::ostream& err_;
   std::function<void()> meanwhile_;
+  std::chrono::nanoseconds longest_{};  // 0: it has no end
   bool starts_idle_ = false;
   bool agent_seen_ = false;
   bool all_sealed_ = false;  // and there is one
+  bool any_session_ = false;
   End sealed_end_ = End::kRecordingEnded;
   bool was_away_ = false;
   bool attach_asked_ = false;

@@ -4,10 +4,10 @@
 #include <sstream>
 #include <utility>
 
-#include "daemon/ctl/online_commands.h"
-#include "daemon/ctl/run_command.h"
-#include "daemon/ctl/symbolize.h"
-#include "daemon/ctl/text.h"
+#include "daemon/ctl/offline/symbolize.h"
+#include "daemon/ctl/online/commands.h"
+#include "daemon/ctl/online/text.h"
+#include "daemon/ctl/run/run_command.h"
 
 namespace collect::ctl {
 namespace {

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "daemon/ctl/control_target.h"
-#include "daemon/ctl/job.h"
+#include "daemon/ctl/online/control_target.h"
 #include "daemon/ctl/phones/app_recording.h"
-#include "daemon/ctl/run_collector.h"
-#include "daemon/ctl/run_environment.h"
-#include "daemon/ctl/run_summary.h"
+#include "daemon/ctl/run/job.h"
+#include "daemon/ctl/run/run_collector.h"
+#include "daemon/ctl/run/run_environment.h"
+#include "daemon/ctl/run/run_summary.h"
 
 namespace collect::ctl {
 

@@ -39,7 +39,7 @@ function show(state) {
   devices.show(state.devices);
   const recording = state.sessions.filter(s => !s.sealed);
   const rate = recording.reduce((sum, s) => sum + s.events_per_second, 0);
-  $("now").textContent = recording.length === 0 ? "nothing records" : count(recording.length) + (recording.length === 1 ? " session records, " : " sessions record, ") + scaled(rate, "events/s");
+  $("now").textContent = recording.length === 0 ? "nothing records" : count(recording.length) + (recording.length === 1 ? " session records, " : " sessions record, ") + scaled(rate, "").trim() + " events/s";
   $("no-sessions").hidden = state.sessions.length !== 0;
   $("no-agents").hidden = state.agents.length !== 0;
   $("devices-section").hidden = state.devices.length === 0;

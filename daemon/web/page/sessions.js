@@ -105,12 +105,13 @@ export function sessionColumns(run) {
   function actions(cell, item, state) {
     state.item = item;
     if (cell.firstChild === null) {
+      const all = document.createElement("div");
       const link = document.createElement("a");
       link.className = "button";
       link.textContent = "Open";
       link.target = "_blank";
       link.href = "/sessions/" + item.name;
-      cell.append(link);
+      all.append(link);
       for (const [title, , press] of buttons) {
         const button = document.createElement("button");
         button.textContent = title;
@@ -118,15 +119,15 @@ export function sessionColumns(run) {
           button.disabled = true;
           try { await press(state.item); } finally { button.disabled = false; }
         });
-        cell.append(button);
+        all.append(button);
       }
+      cell.append(all);
     }
-    buttons.forEach(([, applies], i) => { cell.children[i + 1].hidden = !applies(item); });
+    buttons.forEach(([, applies], i) => { cell.firstChild.children[i + 1].hidden = !applies(item); });
   }
   return [
-    {title: "Program", kind: "name", fill: (c, s) => lines(c, (s.process || "process") + " (" + s.pid + ")", s.name + (s.tag ? ", " + s.tag : ""))},
+    {title: "Program", kind: "name", fill: (c, s) => lines(c, (s.process || "process") + " (" + s.pid + ")" + (s.device ? " on " + s.device : ""), s.name + (s.tag ? ", " + s.tag : ""))},
     {title: "State", fill: (c, s) => lines(c, s.state, s.health, s.state === "active" ? "recording" : s.sealed && s.health ? "bad" : "")},
-    {title: "Device", fill: (c, s) => { c.textContent = s.device; }},
     {title: "Threads", kind: "number", fill: (c, s) => { c.textContent = count(s.threads); }},
     {title: "Events", kind: "number", fill: (c, s) => lines(c, count(s.events), s.sealed ? "" : scaled(s.events_per_second, "/s"))},
     {title: "Last minute", fill: drawRates},

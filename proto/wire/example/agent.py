@@ -8,6 +8,7 @@ call and return of a Python function becomes an index event: the module is the s
 symbol index is the line on which the function begins. Nothing is kept over a broken link.
 """
 import argparse
+import contextlib
 import hashlib
 import hmac
 import os
@@ -25,8 +26,12 @@ MAGIC = b"CLW1"
 HELLO, WELCOME, REFUSE, CHALLENGE, PROOF = 2, 4, 5, 6, 7
 RECORDING_START, MODULES, STREAM_OPEN, PAGE, STREAM_CLOSE, RECORDING_END = 16, 17, 18, 19, 20, 22
 ACK, COMMAND, COMMAND_RESULT, CLOCK_PROBE, CLOCK_REPLY, HEARTBEAT, BYE = 32, 33, 34, 35, 36, 37, 38
+KNOWN = {*range(1, 8), *range(16, 24), *range(32, 41)}
 CONTROL, DATA = 1, 2
 VERSION = 2
+PROTOCOL_ERROR, VERSION_ERROR, TOKEN_ERROR = 1, 2, 3
+MAX_BODY = 65536
+OPENING_SECONDS = 10
 
 CRC_TABLE = []
 for byte in range(256):
@@ -111,14 +116,29 @@ def now_ns():
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
+class Refused(Exception):
+    """What the collector sent is refused, with this code."""
+
+    def __init__(self, code, reason):
+        super().__init__(reason)
+        self.code = code
+
+
 class Link:
     """One of the two connections of a process."""
 
     def __init__(self, address, channel, agent):
         host, port = address.rsplit(":", 1)
-        self.socket = socket.create_connection((host.strip("[]"), int(port)))
+        self.socket = socket.create_connection((host.strip("[]"), int(port)), OPENING_SECONDS)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.lock = threading.Lock()
+        try:
+            self.open(channel, agent)
+        except Refused as refused:
+            self.refuse(refused)
+            sys.exit(f"agent: {refused}")
+
+    def open(self, channel, agent):
         nonce = os.urandom(16)
         self.send(HELLO, agent.hello(channel, nonce))
         challenge = parsed(self.expect(CHALLENGE))
@@ -126,15 +146,31 @@ class Link:
         if agent.token:
             wanted = proof(agent.token, "collect-wire collector token", part)
             if not hmac.compare_digest(challenge.get(2, b""), wanted):
-                sys.exit("agent: the collector does not know the token")
+                raise Refused(TOKEN_ERROR, "the collector does not know the token")
         self.send(PROOF, message(
-            f1=proof(agent.token, "collect-wire agent token", part) if agent.token else b"",
-            f2=proof(agent.resume_key, "collect-wire agent resume", part) if agent.resume_key else b""))
+            f1=agent.token and proof(agent.token, "collect-wire agent token", part),
+            f2=agent.resume_key and proof(agent.resume_key, "collect-wire agent resume", part)))
         self.welcome = parsed(self.expect(WELCOME))
+        if self.welcome.get(2, 0):
+            raise Refused(VERSION_ERROR, "the Welcome names features that were not offered")
 
     def send(self, kind, body, checked=None):
-        with self.lock:
+        """What is sent on a connection that has ended is lost."""
+        with self.lock, contextlib.suppress(OSError):
             self.socket.sendall(frame(kind, body, checked))
+
+    def refuse(self, refused):
+        """Refuse is the last frame."""
+        self.send(REFUSE, message(f1=refused.code, f2=str(refused), f3=1))
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_WR)
+            self.socket.settimeout(1)
+            while self.socket.recv(4096):  # what is not read would take the Refuse away
+                pass
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
 
     def receive(self):
         """(type, body) of the next frame; None at the end of the stream."""
@@ -142,11 +178,13 @@ class Link:
         if head is None:
             return None
         kind, _, size, body_crc, _, head_crc = struct.unpack("<HHIIII", head[4:])
-        if head[:4] != MAGIC or crc32c(head[:20]) != head_crc or size > 65536:
-            sys.exit("agent: this is no collector")
+        if head[:4] != MAGIC or crc32c(head[:20]) != head_crc or size > MAX_BODY:
+            raise Refused(PROTOCOL_ERROR, "the header of a frame is wrong")
         body = self.read(size)
-        if body is None or crc32c(body) != body_crc:
-            sys.exit("agent: a frame is damaged")
+        if body is None:
+            return None
+        if crc32c(body) != body_crc:
+            raise Refused(PROTOCOL_ERROR, "a frame is damaged")
         return kind, body
 
     def read(self, size):
@@ -155,7 +193,7 @@ class Link:
             try:
                 some = self.socket.recv(size - len(data))
             except OSError:
-                some = b""
+                return None
             if not some:
                 return None
             data += some
@@ -219,11 +257,21 @@ class Agent:
         self.process_id, self.resume_key = os.urandom(16), b""
         self.modules, self.functions = {}, {}
         self.streams, self.local, self.lock = [], threading.local(), threading.Lock()
-        self.stored = threading.Event()
+        self.is_stored = False
+        self.finished = threading.Event()  # everything is stored, or the link has ended
+        self.ended = threading.Event()     # the link has ended
+        self.data = None
         self.control = Link(address, CONTROL, self)
         self.resume_key = self.control.welcome.get(7, b"")
-        threading.Thread(target=self.serve, daemon=True).start()
+        interval = (self.control.welcome.get(4, 0) or 1000) / 1000
+        self.control.socket.settimeout(3 * interval)  # then the link is dead
+        threading.Thread(target=self.beat, args=(interval / 2,), daemon=True).start()
+        threading.Thread(target=self.serve, args=(self.control, self.on_control), daemon=True).start()
         self.data = Link(address, DATA, self)
+        self.data.socket.settimeout(None)
+        threading.Thread(target=self.serve, args=(self.data, self.on_data), daemon=True).start()
+        if self.ended.is_set():  # control ended before there was data to be closed
+            self.close()
         self.data.send(RECORDING_START, message(f1=1, f2=now_ns(), f3=time.time_ns(), f4=2))
 
     def hello(self, channel, nonce):
@@ -233,35 +281,56 @@ class Agent:
             f11=os.path.basename(self.program)[:63], f12=platform.node()[:63], f15=self.tag[:63],
             f16=3, f17=2, f18="python 1", f24=self.program[:511], f25=nonce)
 
-    def serve(self):
-        """The control channel: clock probes, commands, acks; a heartbeat when nothing else is due."""
-        interval = (self.control.welcome.get(4, 0) or 1000) / 1000
-        threading.Thread(target=self.beat, args=(interval / 2,), daemon=True).start()
-        while True:
-            got = self.control.receive()
-            if got is None:
-                return
-            kind, body = got
-            if kind == CLOCK_PROBE:
-                arrived = now_ns()
-                probe = parsed(body)
-                self.control.send(CLOCK_REPLY, message(
-                    f1=probe.get(1, 0), f2=probe.get(2, 0), f3=probe.get(3, 0), f4=arrived, f5=now_ns()))
-            elif kind == COMMAND:
-                self.control.send(COMMAND_RESULT, message(
-                    f1=parsed(body).get(1, 0), f3="this agent records from beginning to end", f4=now_ns()))
-            elif kind == ACK and parsed(body).get(2, 0) == 1:
-                self.stored.set()
-            elif kind == REFUSE:
-                print("agent: refused: " + parsed(body).get(2, b"").decode(), file=sys.stderr)
-                return
+    def serve(self, link, take):
+        """Reads one channel to its end, which is the end of both."""
+        try:
+            while True:
+                got = link.receive()
+                if got is None or take(*got) == "end":
+                    break
+        except Refused as refused:
+            print(f"agent: {refused}", file=sys.stderr)
+            link.refuse(refused)
+        self.close()
+
+    def close(self):
+        self.ended.set()
+        self.finished.set()
+        for link in (self.control, self.data):
+            if link is not None:
+                link.close()
+
+    def on_control(self, kind, body):
+        """Clock probes, commands, acks."""
+        if kind == CLOCK_PROBE:
+            arrived = now_ns()
+            probe = parsed(body)
+            self.control.send(CLOCK_REPLY, message(
+                f1=probe.get(1, 0), f2=probe.get(2, 0), f3=probe.get(3, 0), f4=arrived, f5=now_ns()))
+        elif kind == COMMAND:
+            self.control.send(COMMAND_RESULT, message(
+                f1=parsed(body).get(1, 0), f3="this agent records from beginning to end", f4=now_ns()))
+        elif kind == ACK:
+            if parsed(body).get(2, 0) == 1:
+                self.is_stored = True
+                self.finished.set()
+        elif kind == BYE:
+            return "end"
+        elif kind != HEARTBEAT:
+            return self.on_data(kind, body)
+
+    @staticmethod
+    def on_data(kind, body):
+        """Nothing but a Refuse comes on data."""
+        if kind == REFUSE:
+            print("agent: refused: " + parsed(body).get(2, b"").decode(), file=sys.stderr)
+            return "end"
+        if kind in KNOWN:
+            raise Refused(PROTOCOL_ERROR, f"frame type {kind} does not belong here")
 
     def beat(self, seconds):
-        while not self.stored.wait(seconds):
-            try:
-                self.control.send(HEARTBEAT, message(f8=1, f11=1))
-            except OSError:
-                return
+        while not self.ended.wait(seconds):
+            self.control.send(HEARTBEAT, message(f8=1, f11=1))
 
     def function_id(self, code):
         known = self.functions.get(code)
@@ -291,10 +360,12 @@ class Agent:
             stream.close()
         end = message(f1=1, f2=exit_code)  # it exited
         self.data.send(RECORDING_END, message(f1=1, f2=now_ns(), f3="exit", f5=end))
-        if not self.stored.wait(30):
+        self.finished.wait(30)
+        if not self.is_stored:
             print("agent: the collector did not store everything", file=sys.stderr)
         self.control.send(BYE, message(f1="exit"))
-        self.control.read(1)  # it closes when it has read that
+        self.ended.wait(1)  # the collector closes control when it has read that
+        self.close()
 
 
 def main():

@@ -279,13 +279,13 @@ TEST_F(PartsTest, WhoWaitsInVainDoesNot) {
       << "the system's memory is not waited for";
   EXPECT_EQ(wait_for_page(*stream_, Lane::kIndex, kLostRingFull | kLostNoMemory), Wait::kGiveUp);
   // Nothing has moved since it waited in vain; then something does.
-  stream_->waited_in_vain = true;
-  stream_->vain_turns = pool_turns();
+  stream_->wait_timed_out = true;
+  stream_->turns_at_timeout = pool_turns();
   EXPECT_EQ(wait_for_page(*stream_, Lane::kIndex, kLostRingFull), Wait::kGiveUp);
   uint32_t reasons = 0;
   pool_give(pool_take(&reasons));
   EXPECT_EQ(wait_for_page(*stream_, Lane::kIndex, kLostRingFull), Wait::kRetry);
-  EXPECT_FALSE(stream_->waited_in_vain);
+  EXPECT_FALSE(stream_->wait_timed_out);
   allow_waiting(false);
   EXPECT_EQ(wait_for_page(*stream_, Lane::kIndex, kLostRingFull), Wait::kGiveUp);
   allow_waiting(true);

@@ -81,9 +81,10 @@ class AdbSourceTest : public testing::Test {
     if (!wait([&] { return answer.has_value(); })) return Error{Code::kIo, "no answer"};
     return *answer;
   }
-  Result<Socket> open(const std::string& serial, const std::string& place) {
+  Result<Socket> open(const std::string& serial, const std::string& endpoint) {
     std::optional<Result<Socket>> answer;
-    source_->open(serial, place, [&answer](Result<Socket> got) { answer.emplace(std::move(got)); });
+    source_->open(serial, endpoint,
+                  [&answer](Result<Socket> got) { answer.emplace(std::move(got)); });
     EXPECT_FALSE(answer.has_value()) << "answered inside the call";
     if (!wait([&] { return answer.has_value(); })) return Error{Code::kIo, "no answer"};
     return std::move(*answer);

@@ -34,10 +34,10 @@ class Told : public DeviceObserver {
   void device_removed(const DeviceView&) override {
     change([&] { shown_.reset(); });
   }
-  void place_found(const std::string& address) override {
+  void endpoint_found(const std::string& address) override {
     change([&] { dialled_ = address; });
   }
-  void place_gone(const std::string&) override {
+  void endpoint_gone(const std::string&) override {
     change([&] { dialled_.clear(); });
   }
 
@@ -48,8 +48,9 @@ class Told : public DeviceObserver {
     return wait([&] { return shown_ ? state == shown_->state : !state; });
   }
   bool wait_status(const std::string& status) {
-    return wait(
-        [&] { return shown_ && shown_->places.size() == 1 && shown_->places[0].status == status; });
+    return wait([&] {
+      return shown_ && shown_->endpoints.size() == 1 && shown_->endpoints[0].status == status;
+    });
   }
 
  private:
@@ -108,7 +109,7 @@ TEST_F(AttachTest, AnAgentIsFoundOpenedAndDetached) {
   ASSERT_EQ(attach_->devices().size(), 1u);
   EXPECT_TRUE(open(*attach_, kPlace).ok());
   EXPECT_EQ(open(*attach_, "adb:B:collect_agent_7").code(), Code::kUnavailable);
-  attach_->report(kPlace, {PlaceReport::Trouble::kNone, "not now"});
+  attach_->report(kPlace, {EndpointReport::Trouble::kNone, "not now"});
   attach_->agent_is(kPlace, "agents/1", false, false);
   EXPECT_TRUE(told_.wait_status("not now"));
   attach_->release(kPlace);
@@ -140,11 +141,11 @@ TEST_F(AttachTest, AddressesThatAreNoneAreRefused) {
   options_.adb = "nowhere";
   EXPECT_EQ(Attach::create(options_, no_variable, told_).code(), Code::kInvalidArgument);
   options_.adb = "off";
-  options_.places = {"adb:A:own"};
+  options_.endpoints = {"adb:A:own"};
   const auto off = Attach::create(options_, no_variable, told_);
   EXPECT_EQ(off.code(), Code::kInvalidArgument);
   EXPECT_NE(off.error().message.find("adb is off: set adb = \"auto\""), std::string::npos);
-  options_.places = {};
+  options_.endpoints = {};
   options_.usbmux = "192.0.2.1:27015";
   EXPECT_EQ(Attach::create(options_, no_variable, told_).code(), Code::kInvalidArgument);
   options_.usbmux = "auto";

@@ -43,8 +43,8 @@ class PlayedSource final : public DeviceSource {
       }
     });
   }
-  void open(const std::string&, const std::string& place, OnOpen done) override {
-    asio::post(io_, [place, done] { done(Error{Code::kNotFound, "nobody at " + place}); });
+  void open(const std::string&, const std::string& endpoint, OnOpen done) override {
+    asio::post(io_, [endpoint, done] { done(Error{Code::kNotFound, "nobody at " + endpoint}); });
   }
   void say(const std::vector<SourceDevice>& list) { on_devices_(list); }
   void say(const ServerState& state) { on_server_(state); }
@@ -86,8 +86,8 @@ class DeviceTableTest : public testing::Test, public DeviceObserver {
     added_ += is_new ? 1 : 0;
   }
   void device_removed(const DeviceView& device) override { shown_.erase(device.device.serial); }
-  void place_found(const std::string& address) override { dialled_.insert(address); }
-  void place_gone(const std::string& address) override { dialled_.erase(address); }
+  void endpoint_found(const std::string& address) override { dialled_.insert(address); }
+  void endpoint_gone(const std::string& address) override { dialled_.erase(address); }
 
   template <class Condition>
   bool wait(Condition condition) {
@@ -124,8 +124,8 @@ class DeviceTableTest : public testing::Test, public DeviceObserver {
 TEST_F(DeviceTableTest, AnAgentIsFoundDialledAndNamed) {
   serve();
   EXPECT_EQ(shown_["A"].device.reason, "");
-  ASSERT_EQ(shown_["A"].places.size(), 1u);
-  EXPECT_EQ(shown_["A"].places[0], (PlaceView{"collect_agent_7", "agents/1", ""}));
+  ASSERT_EQ(shown_["A"].endpoints.size(), 1u);
+  EXPECT_EQ(shown_["A"].endpoints[0], (EndpointView{"collect_agent_7", "agents/1", ""}));
   EXPECT_EQ(table_->devices().size(), 1u);
   EXPECT_EQ(table_->devices()[0], shown_["A"]);
 }
@@ -226,11 +226,11 @@ TEST_F(DeviceTableTest, ARefusalIsTheReasonAndSaysWhatToDo) {
   source_->listening = {"collect_agent_7"};
   source_->say({phone("A")});
   ASSERT_TRUE(wait([&] { return dialled_.contains(kPlace); }));
-  table_->report(kPlace, {PlaceReport::Trouble::kVersion, "speaks version 9"});
+  table_->report(kPlace, {EndpointReport::Trouble::kVersion, "speaks version 9"});
   ASSERT_TRUE(shows("A", DeviceState::kBlocked));
   EXPECT_EQ(shown_["A"].device.reason, "collect_agent_7: speaks version 9");
   EXPECT_THAT(shown_["A"].device.advice, HasSubstr("same release"));
-  table_->report(kPlace, {PlaceReport::Trouble::kToken, "wrong token"});
+  table_->report(kPlace, {EndpointReport::Trouble::kToken, "wrong token"});
   EXPECT_THAT(shown_["A"].device.advice, HasSubstr("token"));
 }
 
@@ -278,7 +278,7 @@ TEST_F(DeviceTableTest, APlaceWhereNobodyListensIsForgotten) {
   ASSERT_TRUE(wait([&] { return answered; }));
   EXPECT_TRUE(dialled_.empty());
   EXPECT_EQ(shown_["A"].state, DeviceState::kNoAgent);
-  EXPECT_TRUE(shown_["A"].places.empty());
+  EXPECT_TRUE(shown_["A"].endpoints.empty());
   EXPECT_TRUE(wait([&] { return dialled_.contains(kPlace); })) << "found by the next search";
 }
 
@@ -298,15 +298,15 @@ TEST_F(DeviceTableTest, WhatIsDetachedIsLeftAloneUntilItEnds) {
   table_->release(kPlace);
   table_->agent_is(kPlace, "agents/1", true, false);  // it is still ending its recording
   table_->agent_is(kPlace, "agents/1", false, true);
-  EXPECT_THAT(shown_["A"].places,
-              ElementsAre(PlaceView{"collect_agent_7", "", "detached by command"}));
+  EXPECT_THAT(shown_["A"].endpoints,
+              ElementsAre(EndpointView{"collect_agent_7", "", "detached by command"}));
   dialled_.clear();
   // A search begins when the answer of the one before has been handled.
   const int searches = source_->searches;
   ASSERT_TRUE(wait([&] { return source_->searches >= searches + 2; }));
   EXPECT_TRUE(dialled_.empty());
   source_->listening.clear();
-  ASSERT_TRUE(wait([&] { return shown_["A"].places.empty(); }));
+  ASSERT_TRUE(wait([&] { return shown_["A"].endpoints.empty(); }));
 }
 
 // The address that is shown is taken back: detaching is no dead end.
@@ -319,7 +319,7 @@ TEST_F(DeviceTableTest, WhatIsDetachedCanBeAttachedAgain) {
   EXPECT_THAT(dialled_, ElementsAre(kPlace));
   EXPECT_EQ(*table_->status_of(kPlace), "dialling");
   table_->agent_is(kPlace, "agents/2", true, false);
-  EXPECT_EQ(shown_["A"].places[0], (PlaceView{"collect_agent_7", "agents/2", ""}));
+  EXPECT_EQ(shown_["A"].endpoints[0], (EndpointView{"collect_agent_7", "agents/2", ""}));
   EXPECT_EQ(*table_->status_of(kPlace), "");
   dialled_.clear();
   EXPECT_TRUE(table_->attach(kPlace).ok()) << "it is attached";
@@ -333,7 +333,7 @@ TEST_F(DeviceTableTest, APlaceThatWasNotFoundCanBeAttached) {
   EXPECT_EQ(table_->attach("adb:B:collect_agent_7").code(), Code::kNotFound);
   EXPECT_EQ(table_->attach("usbmux:A:tcp:7720").code(), Code::kNotFound);
   EXPECT_EQ(table_->attach("adb:A:").code(), Code::kInvalidArgument);
-  for (size_t i = 0; i <= kMaxPlaces; ++i) {
+  for (size_t i = 0; i <= kMaxEndpoints; ++i) {
     (void)table_->attach("adb:A:" + std::to_string(i));
   }
   EXPECT_EQ(table_->attach("adb:A:more").code(), Code::kLimit);
@@ -346,19 +346,19 @@ TEST_F(DeviceTableTest, APlaceThatWasNotFoundCanBeAttached) {
 TEST_F(DeviceTableTest, ReportsOfADetachedAgentChangeNothing) {
   serve();
   table_->release(kPlace);
-  table_->report(kPlace, {PlaceReport::Trouble::kToken, "wrong token"});
+  table_->report(kPlace, {EndpointReport::Trouble::kToken, "wrong token"});
   table_->agent_is(kPlace, "agents/1", false, true);
   ASSERT_TRUE(shows("A", DeviceState::kNoAgent));
-  EXPECT_EQ(shown_["A"].places[0].status, "detached by command");
+  EXPECT_EQ(shown_["A"].endpoints[0].status, "detached by command");
 }
 
-// One that is restarted in the same place is another agent, and the end of the first comes late.
+// One that is restarted in the same endpoint is another agent, and the end of the first comes late.
 TEST_F(DeviceTableTest, TheEndOfTheAgentBeforeIsNotThatOfTheNext) {
   serve();
   table_->agent_is(kPlace, "agents/2", true, false);
   table_->agent_is(kPlace, "agents/1", false, true);
   EXPECT_EQ(shown_["A"].state, DeviceState::kServing);
-  EXPECT_EQ(shown_["A"].places[0], (PlaceView{"collect_agent_7", "agents/2", ""}));
+  EXPECT_EQ(shown_["A"].endpoints[0], (EndpointView{"collect_agent_7", "agents/2", ""}));
 }
 
 TEST_F(DeviceTableTest, WhatIsNoPlaceIsNotOpened) {
@@ -395,7 +395,7 @@ TEST_F(DeviceTableTest, ADeviceThatBecomesUnusableIsWithdrawnAndSearchedAnew) {
   source_->say({blocked});
   ASSERT_TRUE(shows("A", DeviceState::kBlocked));
   EXPECT_TRUE(dialled_.empty());
-  EXPECT_EQ(shown_["A"].places[0].status, "locked");
+  EXPECT_EQ(shown_["A"].endpoints[0].status, "locked");
   const int searches = source_->searches;
   source_->say({phone("A")});
   ASSERT_TRUE(wait([&] { return dialled_.contains(kPlace); }));

@@ -81,9 +81,9 @@ class UsbmuxSourceTest : public testing::Test {
     eventually([&] { return found.has_value(); });
     return found ? *found : Agents(Error{Code::kCancelled, "no answer came"});
   }
-  Result<Socket> open(const std::string& serial, const std::string& place) {
+  Result<Socket> open(const std::string& serial, const std::string& endpoint) {
     std::optional<Result<Socket>> opened;
-    source_->open(serial, place, [&](Result<Socket> socket) { opened = std::move(socket); });
+    source_->open(serial, endpoint, [&](Result<Socket> socket) { opened = std::move(socket); });
     EXPECT_FALSE(opened.has_value()) << "answered within the call";
     eventually([&] { return opened.has_value(); });
     return opened ? std::move(*opened) : Result<Socket>(Error{Code::kCancelled, "no answer came"});

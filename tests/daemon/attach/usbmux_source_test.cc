@@ -168,10 +168,10 @@ TEST_F(UsbmuxSourceTest, PlacesAndDevicesThatAreNone) {
   usbmuxd.attach(kPhone);
   start(usbmuxd.address());
   ASSERT_TRUE(wait_devices(1));
-  for (const char* place : {"", "7720", "tcp:", "tcp:0", "tcp:65536", "tcp:7720x", "udp:7720"}) {
-    const auto stream = open(kPhone, place);
-    ASSERT_FALSE(stream.ok()) << place;
-    EXPECT_EQ(stream.code(), Code::kInvalidArgument) << place;
+  for (const char* endpoint : {"", "7720", "tcp:", "tcp:0", "tcp:65536", "tcp:7720x", "udp:7720"}) {
+    const auto stream = open(kPhone, endpoint);
+    ASSERT_FALSE(stream.ok()) << endpoint;
+    EXPECT_EQ(stream.code(), Code::kInvalidArgument) << endpoint;
   }
   EXPECT_EQ(open(kOther, "tcp:7720").code(), Code::kNotFound);
   EXPECT_EQ(open("", "tcp:7720").code(), Code::kNotFound);

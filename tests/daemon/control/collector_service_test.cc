@@ -39,6 +39,26 @@ TEST_F(CollectorServiceTest, ListsAgentsByFilterAndPage) {
             grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+TEST_F(CollectorServiceTest, ListsThreadsByPage) {
+  api::ListThreadsRequest request;
+  request.set_page_size(1);
+  std::vector<uint32_t> ids;
+  do {
+    api::ListThreadsResponse response;
+    const auto status = call(&Stub::ListThreads, request, &response);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    ASSERT_EQ(response.threads_size(), 1);
+    EXPECT_EQ(response.agent(), "agents/1");
+    ids.push_back(response.threads(0).thread_id());
+    request.set_page_token(response.next_page_token());
+  } while (!request.page_token().empty());
+  EXPECT_THAT(ids, ::testing::ElementsAre(101u, 102u));
+  request.set_name("bad\nname");
+  api::ListThreadsResponse refused;
+  EXPECT_EQ(call(&Stub::ListThreads, request, &refused).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 TEST_F(CollectorServiceTest, ListsSessionsNewestFirst) {
   collector_.add_session("old", api::SESSION_STATE_COMPLETE);
   collector_.add_session("new", api::SESSION_STATE_ACTIVE);

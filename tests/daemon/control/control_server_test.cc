@@ -254,6 +254,13 @@ TEST_F(ControlServerTest, ShutdownEndsLiveStreamsFirst) {
   collector_.wait_for_watches(0);
 }
 
+TEST_F(ControlServerTest, ShutdownDoesNotWaitForAClientWithoutACall) {
+  api::StopSessionResponse response;
+  (void)call(&api::Collector::Stub::StopSession, {}, &response);  // its connection stays open
+  auto down = std::async(std::launch::async, [this] { server_->shutdown(std::chrono::hours(1)); });
+  EXPECT_EQ(down.wait_for(kTestDeadline), std::future_status::ready);
+}
+
 TEST_F(ControlServerTest, ShutdownCancelsCallsThatNobodyAnswers) {
   collector_.hold_answers();
   std::thread client([this] {

@@ -19,6 +19,7 @@ std::string word_of(const api::Selector& target) {
 
 // gRPC is not shut down between its users: now and then that takes the ten seconds of a poll.
 FakeCollector::FakeCollector() {
+  serve_methods();
   static const bool kept = [] {
     grpc_init();
     return true;
@@ -100,7 +101,9 @@ void FakeCollector::wait_for_held(size_t count) {
 void FakeCollector::wait_for_watches(size_t count) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] {
-    return agent_watchers_.size() + device_watchers_.size() + session_watchers_.size() == count;
+    return agent_watchers_.size() + device_watchers_.size() + session_watchers_.size() +
+               call_watchers_.size() ==
+           count;
   });
 }
 
@@ -258,27 +261,54 @@ void FakeCollector::unwatch(WatchId id) {
   agent_watchers_.erase(id);
   device_watchers_.erase(id);
   session_watchers_.erase(id);
+  call_watchers_.erase(id);
   changed_.notify_all();
 }
 
-template <class T>
-void FakeCollector::answer(const std::string& argument, T value, Callback<T> done) {
-  std::function<void()> now;
+Result<WatchId> FakeCollector::watch_calls(const api::WatchCallsRequest& request,
+                                           CallWatcher watcher) {
+  std::unique_lock lock(mutex_);
+  last_calls_ = request;
+  if (failure_) return *failure_;
+  const WatchId id = ++last_watch_;
+  call_watchers_[id] = watcher;
+  changed_.notify_all();
+  if (calls_ == nullptr) return id;
+  const api::CallBatch batch = *calls_;
+  lock.unlock();
+  watcher.on_batch(batch);
+  watcher.on_end({});
+  return id;
+}
+
+void FakeCollector::answer_calls_with(const api::CallBatch& batch) {
+  const std::lock_guard lock(mutex_);
+  calls_ = std::make_unique<api::CallBatch>(batch);
+}
+
+api::WatchCallsRequest FakeCollector::last_calls() {
+  const std::lock_guard lock(mutex_);
+  return last_calls_;
+}
+
+void FakeCollector::send_calls(const api::CallBatch& batch) {
+  const std::lock_guard callback_lock(callback_mutex_);
+  std::map<WatchId, CallWatcher> watchers;
   {
     const std::lock_guard lock(mutex_);
-    last_argument_ = argument;
-    if (failure_) {
-      now = [done, error = *failure_] { done(error); };
-    } else {
-      now = [done, value = std::move(value)] { done(value); };
-    }
-    if (hold_) {
-      held_.push_back(std::move(now));
-      now = nullptr;
-      changed_.notify_all();
-    }
+    watchers = call_watchers_;
   }
-  if (now) now();
+  for (const auto& [id, watcher] : watchers) watcher.on_batch(batch);
+}
+
+void FakeCollector::end_calls(const Status& status) {
+  const std::lock_guard callback_lock(callback_mutex_);
+  std::map<WatchId, CallWatcher> watchers;
+  {
+    const std::lock_guard lock(mutex_);
+    watchers = call_watchers_;
+  }
+  for (const auto& [id, watcher] : watchers) watcher.on_end(status);
 }
 
 void FakeCollector::attach(const std::string& address, Callback<api::Agent> done) {

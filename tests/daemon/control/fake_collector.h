@@ -25,6 +25,11 @@ class FakeCollector : public CollectorApi {
   // Changes a thing and tells its watchers.
   void change_agent(api::ChangeKind kind, const api::Agent& agent);
   void change_session(const api::Session& session, bool last);
+  // Who watches calls from now on gets this, and the end.
+  void answer_calls_with(const api::CallBatch& batch);
+  // To all who watch calls.
+  void send_calls(const api::CallBatch& batch);
+  void end_calls(const Status& status);
   void change_device(api::ChangeKind kind, const api::Device& device);
   void set_device_servers(std::vector<api::DeviceServer> servers);
 
@@ -48,11 +53,13 @@ class FakeCollector : public CollectorApi {
   DetailOrder last_detail();
   api::SetFunctionFilterRequest last_filter();
   api::StartSessionRequest last_start();
+  api::WatchCallsRequest last_calls();
   uint32_t last_interval_ms();
   uint32_t last_atf_version();
   // The newest conversion has come so far. False: nobody wants it any more.
   bool convert_to(uint64_t done_bytes, uint64_t bytes);
 
+  const Methods& methods() const override { return methods_; }
   std::vector<api::Agent> agents(const api::Selector& target) override;
   std::vector<api::Session> sessions(const api::Selector& target) override;
   std::vector<api::Device> devices(const std::string& match) override;
@@ -66,33 +73,36 @@ class FakeCollector : public CollectorApi {
   Result<WatchId> watch_session(const std::string& name, uint32_t interval_ms,
                                 std::function<void(const api::Session&, bool)> on_change) override;
   void unwatch(WatchId id) override;
-  void attach(const std::string& address, Callback<api::Agent> done) override;
-  void detach(const std::string& name, Callback<api::Agent> done) override;
-  void start_session(const api::StartSessionRequest& request,
-                     Callback<api::StartSessionResponse> done) override;
-  void stop_session(const api::Selector& target, Callback<api::StopSessionResponse> done) override;
-  void manifest(const std::string& name, Callback<api::Manifest> done) override;
-  void list_files(const std::string& name, Callback<api::ListFilesResponse> done) override;
+  Result<WatchId> watch_calls(const api::WatchCallsRequest& request, CallWatcher watcher) override;
+  void unwatch_calls(WatchId id) override { unwatch(id); }
+  virtual void attach(const std::string& address, Callback<api::Agent> done);
+  virtual void detach(const std::string& name, Callback<api::Agent> done);
+  virtual void start_session(const api::StartSessionRequest& request,
+                             Callback<api::StartSessionResponse> done);
+  virtual void stop_session(const api::Selector& target, Callback<api::StopSessionResponse> done);
+  virtual void manifest(const std::string& name, Callback<api::Manifest> done);
+  virtual void list_files(const std::string& name, Callback<api::ListFilesResponse> done);
   void open_file(const std::string& name, const std::string& path,
                  Callback<std::shared_ptr<FileReader>> done) override;
   void convert_session(const std::string& name, uint32_t atf_version, ConversionProgress progress,
                        Callback<api::ConversionEnd> done) override;
-  void snapshot_session(const std::string& name, Callback<api::Session> done) override;
-  void delete_session(const std::string& name, Callback<api::DeleteSessionResponse> done) override;
-  void set_detail(const DetailOrder& order,
-                  Callback<std::vector<api::DetailOutcome>> done) override;
-  void set_triggers(const api::SetTriggersRequest& request,
-                    Callback<api::SetTriggersResponse> done) override;
-  Result<api::GetTriggersResponse> triggers(const api::Selector& target) override;
-  void set_function_filter(const api::SetFunctionFilterRequest& request,
-                           Callback<api::SetFunctionFilterResponse> done) override;
-  void annotate(const api::AnnotateRequest& request, Callback<api::AnnotateResponse> done) override;
-  void roll_container(const api::RollContainerRequest& request,
-                      Callback<api::RollContainerResponse> done) override;
-  api::Rules rules() override;
-  void set_rules(const api::Rules& rules, Callback<api::Rules> done) override;
+  virtual void snapshot_session(const std::string& name, Callback<api::Session> done);
+  virtual void delete_session(const std::string& name, Callback<api::DeleteSessionResponse> done);
+  virtual void set_detail(const DetailOrder& order, Callback<std::vector<api::DetailOutcome>> done);
+  virtual void set_triggers(const api::SetTriggersRequest& request,
+                            Callback<api::SetTriggersResponse> done);
+  Result<api::GetTriggersResponse> triggers(const api::Selector& target);
+  virtual void set_function_filter(const api::SetFunctionFilterRequest& request,
+                                   Callback<api::SetFunctionFilterResponse> done);
+  virtual void annotate(const api::AnnotateRequest& request, Callback<api::AnnotateResponse> done);
+  virtual void roll_container(const api::RollContainerRequest& request,
+                              Callback<api::RollContainerResponse> done);
+  api::Rules rules();
+  virtual void set_rules(const api::Rules& rules, Callback<api::Rules> done);
 
  private:
+  void serve_methods();
+
   struct SessionWatcher {
     std::string name;
     std::function<void(const api::Session&, bool)> on_change;
@@ -101,6 +111,7 @@ class FakeCollector : public CollectorApi {
   template <class T>
   void answer(const std::string& argument, T value, Callback<T> done);
 
+  Methods methods_;
   std::mutex mutex_;  // guards everything; callbacks run under callback_mutex_ only
   std::mutex callback_mutex_;
   std::condition_variable changed_;
@@ -109,6 +120,9 @@ class FakeCollector : public CollectorApi {
   std::map<WatchId, std::function<void(const api::AgentEvent&)>> agent_watchers_;
   std::map<WatchId, std::function<void(const api::DeviceEvent&)>> device_watchers_;
   std::map<WatchId, SessionWatcher> session_watchers_;
+  std::map<WatchId, CallWatcher> call_watchers_;
+  api::WatchCallsRequest last_calls_;
+  std::unique_ptr<api::CallBatch> calls_;
   std::map<std::string, api::Device> devices_;
   std::vector<api::DeviceServer> device_servers_;
   WatchId last_watch_ = 0;
@@ -129,5 +143,25 @@ class FakeCollector : public CollectorApi {
       std::make_shared<std::atomic<uint64_t>>(UINT64_MAX);
   std::string ingest_address_ = "127.0.0.1:7710";
 };
+
+template <class T>
+void FakeCollector::answer(const std::string& argument, T value, Callback<T> done) {
+  std::function<void()> now;
+  {
+    const std::lock_guard lock(mutex_);
+    last_argument_ = argument;
+    if (failure_) {
+      now = [done, error = *failure_] { done(error); };
+    } else {
+      now = [done, value = std::move(value)] { done(value); };
+    }
+    if (hold_) {
+      held_.push_back(std::move(now));
+      now = nullptr;
+      changed_.notify_all();
+    }
+  }
+  if (now) now();
+}
 
 }  // namespace collect::control

@@ -264,5 +264,33 @@ TEST(RequestChecksTest, WatchIntervalsAreClamped) {
   EXPECT_FALSE(watch_interval_ms(request).ok());
 }
 
+TEST(RequestChecksTest, WatchesOfCallsHaveDefaultsAndLimits) {
+  v1::WatchCallsRequest request;
+  EXPECT_EQ(checked_calls(request)->interval().seconds(), 1);
+  EXPECT_EQ(checked_calls(request)->max_calls(), kDefaultMaxCalls);
+  EXPECT_FALSE(checked_calls(request)->has_duration());
+  request.mutable_interval()->set_nanos(1);
+  request.set_max_calls(kMostMaxCalls + 1);
+  EXPECT_EQ(checked_calls(request)->interval().nanos(), 100'000'000);
+  EXPECT_EQ(checked_calls(request)->max_calls(), kMostMaxCalls);
+  request.mutable_interval()->set_seconds(INT64_MAX);
+  EXPECT_EQ(checked_calls(request)->interval().seconds(), 60);
+  request.mutable_interval()->set_seconds(-1);
+  EXPECT_FALSE(checked_calls(request).ok());
+  request.clear_interval();
+  request.mutable_least_duration()->set_nanos(-1);
+  EXPECT_FALSE(checked_calls(request).ok());
+  request.mutable_least_duration()->set_nanos(1);
+  EXPECT_TRUE(checked_calls(request).ok());
+  request.add_functions("");
+  EXPECT_FALSE(checked_calls(request).ok());
+  request.set_functions(0, "f*");
+  request.add_threads(std::string(kMaxFunctionPatternBytes + 1, 'x'));
+  EXPECT_FALSE(checked_calls(request).ok());
+  request.clear_threads();
+  request.set_name("a\n");
+  EXPECT_FALSE(checked_calls(request).ok());
+}
+
 }  // namespace
 }  // namespace collect::control

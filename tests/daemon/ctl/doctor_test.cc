@@ -132,6 +132,19 @@ class DoctorTest : public ::testing::Test {
   ProgramRunner runner_;
 };
 
+TEST(DoctorChecks, WhoMayAttachToARunningProcess) {
+  EXPECT_EQ(check_attach("", false).verdict, Verdict::kOk) << "no Yama";
+  EXPECT_EQ(check_attach("0\n", false).found, "your own processes");
+  EXPECT_EQ(check_attach("0\n", true).found, "any process");
+  const Check children = check_attach("1\n", false);
+  EXPECT_EQ(children.verdict, Verdict::kWarning);
+  EXPECT_EQ(children.found, "root alone may (kernel.yama.ptrace_scope is 1)");
+  EXPECT_THAT(children.way_out, HasSubstr("sysctl -w kernel.yama.ptrace_scope=0"));
+  EXPECT_EQ(check_attach("2\n", true).verdict, Verdict::kOk);
+  EXPECT_EQ(check_attach("2\n", false).verdict, Verdict::kWarning);
+  EXPECT_EQ(check_attach("3\n", true).verdict, Verdict::kWarning);
+}
+
 TEST_F(DoctorTest, SaysWhatKeepsItFromRecording) {
   nlohmann::json all = doctor(0, {"-o", path("not/there/yet")});
   EXPECT_TRUE(all["works"]);

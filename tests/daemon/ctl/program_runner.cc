@@ -12,8 +12,8 @@
 #include <sstream>
 #include <thread>
 
-#include "daemon/ctl/job.h"
-#include "daemon/ctl/run_environment.h"
+#include "daemon/ctl/run/job.h"
+#include "daemon/ctl/run/run_environment.h"
 
 namespace collect::ctl {
 namespace {

@@ -25,7 +25,7 @@ class ByHandTest : public IngestTest {
     if (acceptor_) acceptor_->stop();
     loop_.run();
     feeds_.clear();
-    core_->writers.stop();
+    core_->stop_threads();
   }
   void begin() {
     core_ = std::make_unique<IngestCore>(options_, posix_, reported_);

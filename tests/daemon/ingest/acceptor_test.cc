@@ -99,10 +99,10 @@ TEST_F(AcceptorTest, AnAbstractNameServesToo) {
 TEST_F(AcceptorTest, APortIsTakenAgainAtOnce) {
   start();
   {
-    FrameSocket stranger = connect();
+    FrameSocket unknown = connect();
     const uint8_t noise[] = {'n', 'o', 'p', 'e'};
-    ASSERT_TRUE(stranger.send_bytes(noise));
-    EXPECT_TRUE(stranger.ends()) << "by the collector first, which leaves the port in TIME_WAIT";
+    ASSERT_TRUE(unknown.send_bytes(noise));
+    EXPECT_TRUE(unknown.ends()) << "by the collector first, which leaves the port in TIME_WAIT";
   }
   ASSERT_TRUE(eventually([this] { return ingest_->counters().connections_refused == 1; }));
   options_.listen = address();
@@ -239,7 +239,7 @@ TEST_F(AcceptorTest, WithoutDescriptorsWhoConnectsIsToldToComeAgain) {
 }
 
 // One's own connections that have not said hello give way first, the oldest of them.
-TEST_F(AcceptorTest, SilentConnectionsGiveWayAtTheLimit) {
+TEST_F(AcceptorTest, EvictsSilentConnectionsAtTheLimit) {
   options_.max_connections = 3;
   start();
   std::vector<FrameSocket> silent;
@@ -318,7 +318,7 @@ TEST_F(OtherUserTest, AUnixSocketAsksForTheUserInAnyCase) {
 }
 
 // Whoever has next to nothing is let in at the cost of others who have not said hello.
-TEST_F(OtherUserTest, StrangersGiveWayToWhoHasLessThanTheLeast) {
+TEST_F(OtherUserTest, PendingConnectionsAreEvictedForWhoHasLessThanTheLeast) {
   options_.listen = "unix:" + root_ + ".socket";
   options_.local_access = *principal::LocalAccess::parse("any");
   options_.max_connections = kLeastConnections + 1;

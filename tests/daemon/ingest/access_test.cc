@@ -97,7 +97,7 @@ TEST_F(AccessTest, ASealThatComesLateIsShown) {
   before.agent = 7;
   before.process_name = "app";
   before.totals.events = 1;
-  const SessionPipe::OnReport on_report = core.late_seal(before);
+  const SessionQueue::OnReport on_report = core.late_seal(before);
   on_report({});
   EXPECT_EQ(reported_.session_count(), 0u) << "that was no seal";
   SessionReport report;

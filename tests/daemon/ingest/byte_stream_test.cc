@@ -225,11 +225,11 @@ TEST_F(ByteStreamTest, AFailedHandshakeSaysWhy) {
 
   load(authority_.certificate());
   const fakes::Authority foreign(directory_, "foreign");
-  std::thread stranger([&] { const TlsClient client_side(address(), client(foreign.issue("x"))); });
+  std::thread unknown([&] { const TlsClient client_side(address(), client(foreign.issue("x"))); });
   EXPECT_EQ(
       serve(),
       "TLS handshake: TLS: certificate verify failed: unable to get local issuer certificate");
-  stranger.join();
+  unknown.join();
 }
 
 TEST_F(ByteStreamTest, ClosedItEndsWhatWaits) {

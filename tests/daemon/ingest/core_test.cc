@@ -26,20 +26,20 @@ ProcessId process(size_t number) {
   return id;
 }
 
-TEST(RememberedProcessesTest, TheOldestIsForgotten) {
-  RememberedProcesses remembered;
-  for (size_t at = 0; at < kMaxRememberedProcesses; ++at) remembered.add(process(at));
+TEST(RecentProcessesTest, TheOldestIsForgotten) {
+  RecentProcesses remembered;
+  for (size_t at = 0; at < kMaxRecentProcesses; ++at) remembered.add(process(at));
   remembered.add(process(5));  // known already: nobody goes for it
   EXPECT_TRUE(remembered.holds(process(0)));
-  remembered.add(process(kMaxRememberedProcesses));
+  remembered.add(process(kMaxRecentProcesses));
   EXPECT_FALSE(remembered.holds(process(0)));
   EXPECT_TRUE(remembered.holds(process(1)));
-  EXPECT_TRUE(remembered.holds(process(kMaxRememberedProcesses)));
+  EXPECT_TRUE(remembered.holds(process(kMaxRecentProcesses)));
 }
 
-TEST(RememberedProcessesTest, WhatIsRemovedLeavesItsPlace) {
-  RememberedProcesses remembered;
-  for (size_t at = 0; at < kMaxRememberedProcesses; ++at) remembered.add(process(at));
+TEST(RecentProcessesTest, WhatIsRemovedLeavesItsPlace) {
+  RecentProcesses remembered;
+  for (size_t at = 0; at < kMaxRecentProcesses; ++at) remembered.add(process(at));
   remembered.remove(process(7));
   remembered.remove(process(7));
   remembered.remove(process(999'999));
@@ -50,8 +50,8 @@ TEST(RememberedProcessesTest, WhatIsRemovedLeavesItsPlace) {
   EXPECT_FALSE(remembered.holds(process(0)));
 }
 
-TEST(LineLimitTest, LinesOfAPeriodAreBoundedAndTheRestIsCounted) {
-  LineLimit limit;
+TEST(LogRateLimiterTest, LinesOfAPeriodAreBoundedAndTheRestIsCounted) {
+  LogRateLimiter limit;
   const auto start = std::chrono::steady_clock::time_point() + std::chrono::hours(1);
   for (uint32_t at = 0; at < kRefusalLinesPerPeriod; ++at) EXPECT_EQ(limit.admit("x", start), "x");
   EXPECT_EQ(limit.admit("x", start), "");
@@ -65,7 +65,7 @@ TEST(LineLimitTest, LinesOfAPeriodAreBoundedAndTheRestIsCounted) {
 
 TEST(CompletedSessionsTest, AreFoundByProcessAndRecording) {
   CompletedSessions completed;
-  const storage::SessionPlace place{"session", 1, "session/pid_1", "/traces/session/pid_1"};
+  const storage::SessionPath place{"session", 1, "session/pid_1", "/traces/session/pid_1"};
   completed.add(process(1), 2, place);
   completed.add(process(1), 0, place);  // a feed's
   ASSERT_TRUE(completed.find(process(1), 2, 1).place);
@@ -118,7 +118,7 @@ TEST(OldSessionsTest, ASessionOnDiskIsShownAsItsManifestSays) {
   manifest.totals.events = 5;
   manifest.process_end = {storage::ProcessEnd::How::kExited, 6};
   manifest.symbols_state = storage::SymbolsState::kDone;
-  const storage::SessionPlace place{"session", 2, "session/pid_2", "/sessions/session/pid_2"};
+  const storage::SessionPath place{"session", 2, "session/pid_2", "/sessions/session/pid_2"};
   const SessionSnapshot shown = snapshot_of(manifest, place);
   EXPECT_EQ(shown.name, "session/pid_2");
   EXPECT_EQ(shown.directory, "/sessions/session/pid_2");
@@ -170,7 +170,6 @@ TEST(DescriptorsTest, EachBudgetComesFromItsSetting) {
   options.max_sessions = 11;
   options.accounted_memory = 12;
   options.unsealed_files = 13;
-  options.queued_bytes = 14;
   options.stream_opens_per_second = 15;
   options.stream_opens_at_once = 16;
   principal::BudgetLimits limits = budget_limits(options);
@@ -179,20 +178,17 @@ TEST(DescriptorsTest, EachBudgetComesFromItsSetting) {
   EXPECT_EQ(limits[Resource::kSessions].total, 11u);
   EXPECT_EQ(limits[Resource::kMemory].total, 12u);
   EXPECT_EQ(limits[Resource::kInodes].total, 13u);
-  EXPECT_EQ(limits[Resource::kQueued].total, 14u);
   // Everybody may have so much, and the setting that a user changes is named (DAEMON.md "Limits").
   EXPECT_EQ(limits[Resource::kDescriptors].least, 8u);
   EXPECT_EQ(limits[Resource::kConnections].least, 8u);
   EXPECT_EQ(limits[Resource::kSessions].least, 4u);
   EXPECT_EQ(limits[Resource::kMemory].least, uint64_t{4} << 20);
   EXPECT_EQ(limits[Resource::kInodes].least, 256u);
-  EXPECT_EQ(limits[Resource::kQueued].least, uint64_t{4} << 20);
   EXPECT_EQ(limits[Resource::kDescriptors].setting, "the limit of open files");
   EXPECT_EQ(limits[Resource::kConnections].setting, "max_connections");
   EXPECT_EQ(limits[Resource::kSessions].setting, "max_unsealed_sessions");
   EXPECT_EQ(limits[Resource::kMemory].setting, "max_memory_bytes");
   EXPECT_EQ(limits[Resource::kInodes].setting, "max_unsealed_files");
-  EXPECT_EQ(limits[Resource::kQueued].setting, "max_queued_bytes");
   EXPECT_EQ(limits.stream_opens.per_second, 15);
   EXPECT_EQ(limits.stream_opens.burst, 16);
   EXPECT_EQ(limits.manifest_bytes.per_second, 64u << 20);

@@ -226,16 +226,16 @@ TEST_F(Dial9FeedTest, WhereATokenIsAskedForFeedsAreRefused) {
 
 TEST_F(Dial9FeedTest, OtherVersionsAndHalfHeadersAreNoFeeds) {
   start();
-  const std::vector<std::vector<uint8_t>> strangers = {
+  const std::vector<std::vector<uint8_t>> unknown = {
       {'T', 'R', 'C', 0, 2}, {'T', 'R', 'C', 0}, {'T', 'R', 'C'}, {'T', 'R', 'C', 1, 1}};
-  for (const std::vector<uint8_t>& bytes : strangers) {
+  for (const std::vector<uint8_t>& bytes : unknown) {
     FrameSocket feed = connect();
     ASSERT_TRUE(feed.send_bytes(bytes));
     feed.end_sending();
     EXPECT_TRUE(feed.ends());
   }
   EXPECT_TRUE(
-      eventually([&] { return ingest_->counters().connections_refused == strangers.size(); }));
+      eventually([&] { return ingest_->counters().connections_refused == unknown.size(); }));
   EXPECT_EQ(reported_.session_count(), 0u);
 }
 
@@ -350,7 +350,7 @@ TEST_F(Dial9FeedTest, TheNextStartSealsWhatAKilledCollectorLeft) {
     auto writer = storage::SessionWriter::create(posix_, options_.storage, identity);
     ASSERT_TRUE(writer.ok());
     const Bytes bytes = kDial9Example;
-    ASSERT_TRUE((*writer)->append_foreign(storage::ForeignKind::kDial9, {&bytes, 1}).ok());
+    ASSERT_TRUE((*writer)->append_passthrough(storage::PassthroughKind::kDial9, {&bytes, 1}).ok());
     ASSERT_TRUE((*writer)->commit().ok());
     directory = (*writer)->directory();
   }

@@ -1,4 +1,4 @@
-// One dial9 feed driven by hand: its buffers, its pace, and what is shown of it meanwhile.
+// One dial9 feed driven by hand: its pace, and what is shown of it meanwhile.
 #include <gmock/gmock.h>
 
 #include <thread>
@@ -24,7 +24,7 @@ class FeedPaceTest : public IngestTest {
     if (feed_) feed_->shut_down();
     loop_.run();
     feed_.reset();
-    core_.writers.stop();
+    core_.stop_threads();
     loop_.run();
   }
   // With these bytes read already.
@@ -41,11 +41,11 @@ class FeedPaceTest : public IngestTest {
   }
   void send(Bytes bytes) {
     ASSERT_TRUE(other_.send_bytes(bytes));
-    loop_.run();
+    loop_.run_with(&core_.data_threads);
   }
   bool sweep(milliseconds later) {
     const bool is_kept = feed_->sweep(std::chrono::steady_clock::now() + later);
-    loop_.run();
+    loop_.run_with(&core_.data_threads);
     return is_kept;
   }
   bool when(const std::function<bool(const SessionSnapshot&)>& fits) {
@@ -101,59 +101,19 @@ TEST_F(FeedPaceTest, AnEndIsShownStepByStep) {
   EXPECT_TRUE(reported_.was_shown([](const auto& one) {
     return one.state == SessionState::kSealing && one.end_time == SystemTime();
   }));
-  EXPECT_EQ(core_.buffers->in_use(), 0u);
   EXPECT_EQ(core_.live_sessions, 0u);
   EXPECT_GE(session().end_time, session().start_time);
   EXPECT_EQ(session().health.state, storage::SessionState::kComplete);
   const storage::Manifest manifest = stored_manifest();
-  ASSERT_EQ(manifest.foreign_streams.size(), 1u);
-  EXPECT_EQ(manifest.foreign_streams[0].refused_bytes, 0u);
-  EXPECT_EQ(manifest.foreign_streams[0].problem, "");
+  ASSERT_EQ(manifest.passthrough_streams.size(), 1u);
+  EXPECT_EQ(manifest.passthrough_streams[0].refused_bytes, 0u);
+  EXPECT_EQ(manifest.passthrough_streams[0].problem, "");
   EXPECT_FALSE(sweep(milliseconds{0})) << "it may be forgotten";
   // Whoever stops it now has its answer at once.
   std::optional<Result<SessionSnapshot>> stopped;
   feed_->stop([&](auto result) { stopped.emplace(std::move(result)); });
   ASSERT_TRUE(stopped.has_value());
   EXPECT_EQ((*stopped)->state, SessionState::kComplete);
-}
-
-TEST_F(FeedPaceTest, AnIdleFeedHoldsNoBuffer) {
-  begin_with_header();
-  EXPECT_TRUE(sweep(milliseconds{0}));
-  send(Bytes(kDial9Example).subspan(5, 20));
-  EXPECT_EQ(core_.buffers->in_use(), 1u);
-  feed_->sweep(std::chrono::steady_clock::now() - milliseconds{1});
-  EXPECT_EQ(core_.buffers->in_use(), 1u);
-  EXPECT_TRUE(loop_.run_until([&] {  // the writer may still look at it
-    feed_->sweep(std::chrono::steady_clock::now() + kSweepInterval + milliseconds{1});
-    return core_.buffers->in_use() == 0;
-  }));
-  send(Bytes(kDial9Example).subspan(25));
-  ASSERT_TRUE(when([](const auto& one) { return one.totals.stored_bytes == 33; }));
-  other_.end_sending();
-  ASSERT_TRUE(when([](const auto& one) { return one.state == SessionState::kComplete; }));
-}
-
-TEST_F(FeedPaceTest, WhereBuffersAreScarceItHoldsNoneWhileItWaits) {
-  begin_with_header();
-  std::vector<BufferRef> others;
-  while (!core_.buffers->scarce()) others.push_back(core_.buffers->acquire());
-  send(Bytes(kDial9Example).subspan(5, 20));
-  EXPECT_TRUE(loop_.run_until([&] { return core_.buffers->in_use() == others.size(); }));
-  send(Bytes(kDial9Example).subspan(25));
-  ASSERT_TRUE(when([](const auto& one) { return one.totals.stored_bytes == 33; }));
-}
-
-TEST_F(FeedPaceTest, WithoutABufferItWaits) {
-  begin_with_header();
-  sweep(kSweepInterval + milliseconds{1});  // it gives its own back
-  std::vector<BufferRef> others;
-  while (others.size() < kMaxReadBuffers) others.push_back(core_.buffers->acquire());
-  ASSERT_TRUE(others.back() != nullptr);
-  send(Bytes(kDial9Example).subspan(5));
-  EXPECT_EQ(core_.counters.bytes_received, 5u);
-  others.clear();
-  ASSERT_TRUE(when([](const auto& one) { return one.totals.stored_bytes == 33; }));
 }
 
 TEST_F(FeedPaceTest, AFrameThatStandsStillEndsIt) {
@@ -167,9 +127,9 @@ TEST_F(FeedPaceTest, AFrameThatStandsStillEndsIt) {
   ASSERT_TRUE(when([](const auto& one) { return one.state == SessionState::kRecovered; }));
   EXPECT_EQ(session().status, "a frame came to a stop half-way, at 30");
   const storage::Manifest manifest = stored_manifest();
-  EXPECT_EQ(manifest.foreign_streams[0].bytes, 26u);
-  EXPECT_EQ(manifest.foreign_streams[0].refused_bytes, 4u);
-  EXPECT_EQ(manifest.foreign_streams[0].problem,
+  EXPECT_EQ(manifest.passthrough_streams[0].bytes, 26u);
+  EXPECT_EQ(manifest.passthrough_streams[0].refused_bytes, 4u);
+  EXPECT_EQ(manifest.passthrough_streams[0].problem,
             "the frame at 26 had not come whole: a frame came to a stop half-way, at 30");
 }
 
@@ -196,7 +156,7 @@ TEST_F(FeedPaceTest, WhenNothingMoreComesTheManifestIsMadeTrue) {
   begin_with_header();
   const auto said = [&] {
     const storage::Manifest manifest = stored_manifest();
-    return manifest.foreign_streams.empty() ? 0 : manifest.foreign_streams[0].bytes;
+    return manifest.passthrough_streams.empty() ? 0 : manifest.passthrough_streams[0].bytes;
   };
   send(Bytes(kDial9Example).subspan(5));
   ASSERT_TRUE(when([](const auto& one) { return one.totals.stored_bytes == 33; }));

@@ -106,7 +106,7 @@ IngestTest::IngestTest() {
   options_.storage.root = root_;
   options_.storage.symbolize = false;
   options_.io_threads = 2;
-  options_.writer_threads = 2;
+  options_.data_threads = 2;
 }
 
 IngestTest::~IngestTest() {

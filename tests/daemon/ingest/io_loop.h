@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "daemon/ingest/link.h"
+#include "daemon/ingest/work_threads.h"
 #include "tests/fakes/frame_socket.h"
 
 namespace collect::ingest {
@@ -19,9 +20,22 @@ class IoLoop {
  public:
   asio::io_context& io() { return io_; }
   // Everything that can be done now.
-  void run() {
+  size_t run() {
     io_.restart();
-    io_.poll();
+    return io_.poll();
+  }
+  // The same, with what these threads do for it meanwhile.
+  void run_with(const WorkThreads* threads) {
+    const auto deadline = std::chrono::steady_clock::now() + fakes::kPatience;
+    run();
+    while (threads != nullptr && !(threads->is_idle() && run() == 0)) {
+      if (std::chrono::steady_clock::now() > deadline) {
+        ADD_FAILURE() << "the threads do not come to rest";
+        return;
+      }
+      io_.restart();
+      io_.run_one_for(std::chrono::milliseconds(1));
+    }
   }
   bool run_until(const std::function<bool()>& holds) {
     const auto deadline = std::chrono::steady_clock::now() + fakes::kPatience;

@@ -51,13 +51,13 @@ class Listing final : public IngestObserver {
 class FormerCollectorTest : public IngestTest {
  protected:
   ~FormerCollectorTest() override {
-    if (core_) core_->writers.stop();
+    if (core_) core_->stop_threads();
   }
   void find() {
     core_ = std::make_unique<IngestCore>(options_, posix_, listing_);
     old_ = std::make_unique<OldSessions>(
         *core_, [this](const storage::Manifest& manifest, const storage::ResumeKey& key,
-                       const storage::SessionPlace& place) {
+                       const storage::SessionPath& place) {
           EXPECT_EQ(manifest.identity.pid, place.pid);
           EXPECT_EQ(key.bytes, key_.bytes);
           restored_.push_back(place.name);
@@ -73,7 +73,7 @@ class FormerCollectorTest : public IngestTest {
   }
   // The sealing thread does one thing after the other: so many turns are behind all of them.
   void pass_on(std::promise<void>& done, size_t turns) {
-    core_->writers.schedule_seal({}, [this, &done, turns] {
+    core_->seal_threads.add({}, [this, &done, turns] {
       if (turns == 0) {
         done.set_value();
       } else {
@@ -208,7 +208,7 @@ TEST_F(FormerCollectorTest, WhatIsToBeNamedStill) {
       << "those of a sealed one are read from its files";
 
   options_.storage.symbolize = false;
-  core_->writers.stop();
+  core_->stop_threads();
   find();
   list();
   EXPECT_EQ(listing_.named().size(), 2u) << "nobody wants names";

@@ -17,7 +17,7 @@ class PeerDiskTest : public PeerTest {
  protected:
   PeerDiskTest() { fs_ = &faulty_; }
   ~PeerDiskTest() override {
-    if (core_) core_->writers.stop();
+    if (core_) core_->stop_threads();
   }
   void expect_refused(wire::RefuseCode code, bool retry) {
     for (fakes::FrameSocket* channel : {&control_, &data_}) {
@@ -39,7 +39,7 @@ TEST_F(PeerDiskTest, ADiskThatFailsEndsTheSession) {
   connect();
   start_recording();
   ASSERT_TRUE(session_in(SessionState::kActive).has_value());
-  loop_.run();
+  run();
   faulty_.set_plan({.fail_at = faulty_.changes(), .lasting = true});
   open_stream(1);
   send_events(1, 0, 10);

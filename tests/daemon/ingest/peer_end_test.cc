@@ -36,7 +36,7 @@ class PeerEndTest : public PeerTest {
   }
   // The sealing thread stands still until it is let go.
   void hold_seals() {
-    core_->writers.schedule_seal({}, [this] { go_on_.get_future().wait(); });
+    core_->seal_threads.add({}, [this] { go_on_.get_future().wait(); });
     is_held_ = true;
   }
   void let_go() {
@@ -164,7 +164,7 @@ TEST_F(PeerEndTest, AByeThatWillComeBackLeavesTheSessionOpen) {
   EXPECT_EQ(shown().status, "the agent said goodbye: for a moment");
   ASSERT_TRUE(session_in(SessionState::kInterrupted).has_value());
   sweep(options_.resume - kEarly);
-  loop_.run();
+  run();
   EXPECT_FALSE(
       reported_.was_shown([](const auto& one) { return one.state == SessionState::kSealing; }));
   sweep(options_.resume + kLate);
@@ -180,7 +180,7 @@ TEST_F(PeerEndTest, AFrameThatStandsStillEndsTheConnection) {
   connect();
   const auto whole = fakes::frame_bytes(FrameType::kRecordingStart, wire::RecordingStart());
   ASSERT_TRUE(data_.send_bytes(Bytes(whole).first(10)));
-  loop_.run();
+  run();
   sweep(kFrameStall - milliseconds{10'000});
   EXPECT_TRUE(peer_->connected());
   sweep(kFrameStall + kLate);
@@ -390,7 +390,7 @@ TEST_F(PeerEndTest, AnEndedRecordingIsSealedBeforeItsAgentIsLeft) {
   hold_seals();
   end_recording();
   peer_->shut_down();
-  loop_.run();
+  run();
   EXPECT_FALSE(bye().has_value());
   let_go();
   const auto ack = wait_for(control_, FrameType::kAck);

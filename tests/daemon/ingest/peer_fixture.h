@@ -20,11 +20,11 @@ class Wishes final : public IngestObserver {
   void session_changed(const SessionSnapshot& session) override {
     reported_.session_changed(session);
   }
-  void filter_wanted(const AgentSnapshot& agent, FilterWish wish) override {
+  void filter_wanted(const AgentSnapshot& agent, FilterRequest wanted) override {
     EXPECT_EQ(agent.process_name, "fake");
-    wishes.push_back(std::move(wish));
+    wishes.push_back(std::move(wanted));
   }
-  std::vector<FilterWish> wishes;
+  std::vector<FilterRequest> wishes;
   std::vector<AgentSnapshot> agents;  // each time that one was shown
 
  private:
@@ -35,10 +35,10 @@ class PeerTest : public IngestTest {
  protected:
   ~PeerTest() override {
     if (peer_) peer_->drop_links("the test is over");
-    loop_.run();
+    run();
     peer_.reset();
-    if (core_) core_->writers.stop();
-    loop_.run();  // what is under way holds accounts of the core
+    if (core_) core_->stop_threads();
+    run();  // what is under way holds accounts of the core
   }
 
   // With options_ as the test left them.
@@ -59,7 +59,7 @@ class PeerTest : public IngestTest {
                            const std::string& dialled = "") {
     auto [link, other] = loop_.link();
     peer_->adopt(std::move(link), hello(channel), dialled, is_new);
-    loop_.run();
+    run();
     return std::move(other);
   }
   // Both channels, and what they are welcomed with.
@@ -73,7 +73,7 @@ class PeerTest : public IngestTest {
   }
   // The next frame of this type that was sent by now, others are skipped.
   std::optional<fakes::ReceivedFrame> next(fakes::FrameSocket& socket, wire::FrameType type) {
-    loop_.run();
+    run();
     return socket.receive_type(type, milliseconds{0});
   }
   std::optional<fakes::ReceivedFrame> wait_for(fakes::FrameSocket& socket, wire::FrameType type) {
@@ -85,7 +85,7 @@ class PeerTest : public IngestTest {
   void say(fakes::FrameSocket& socket, wire::FrameType type,
            const google::protobuf::MessageLite& message) {
     ASSERT_TRUE(socket.send(type, message));
-    loop_.run();
+    run();
   }
   void start_recording(uint32_t recording = 1) {
     wire::RecordingStart start;
@@ -105,7 +105,7 @@ class PeerTest : public IngestTest {
   void send_events(uint32_t stream, uint64_t first, uint32_t count) {
     ASSERT_TRUE(data_.send_page(fakes::index_page_header(stream, first, count),
                                 fakes::index_events(first, count)));
-    loop_.run();
+    run();
   }
   void end_recording(uint32_t recording = 1) {
     wire::RecordingEnd end;
@@ -146,9 +146,11 @@ class PeerTest : public IngestTest {
     });
   }
   const AgentSnapshot& shown() const { return watching_.agents.back(); }
+  // Everything that can be done now, on the data threads too.
+  void run() { loop_.run_with(core_ ? &core_->data_threads : nullptr); }
   bool sweep(milliseconds later, bool may_linger = true) {
     const bool is_kept = peer_->sweep(std::chrono::steady_clock::now() + later, may_linger);
-    loop_.run();
+    run();
     return is_kept;
   }
 

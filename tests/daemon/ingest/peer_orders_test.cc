@@ -69,7 +69,7 @@ TEST_F(PeerOrdersTest, WhatAnAbsentAgentRecordedIsStoppedWithoutIt) {
   start_recording();
   ASSERT_TRUE(session_in(SessionState::kActive).has_value());
   peer_->drop_links("the cable");
-  loop_.run();
+  run();
   peer_->stop_recording(heard<SessionSnapshot>());
   ASSERT_TRUE(loop_.run_until([this] { return answers_.size() == 1; }));
   EXPECT_THAT(answers_, Each(""));

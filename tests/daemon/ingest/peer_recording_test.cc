@@ -415,15 +415,15 @@ TEST_F(PeerRecordingTest, OfTwoThatWereLeftOpenTheNewerGoesOn) {
     identity.pid = 4711;
     auto writer = storage::SessionWriter::create(posix_, options_.storage, identity);
     EXPECT_TRUE(writer.ok());
-    storage::SessionPlace place;
+    storage::SessionPath place;
     place.pid = 4711;
     place.name = (*writer)->name();
     place.directory = (*writer)->directory();
     return place;
   };
   for (const bool newer_first : {true, false}) {
-    const storage::SessionPlace older = left(1);
-    const storage::SessionPlace newer = left(2);
+    const storage::SessionPath older = left(1);
+    const storage::SessionPath newer = left(2);
     storage::ResumeKey old_key, new_key;
     old_key.bytes.fill(1);
     new_key.bytes.fill(2);
@@ -451,10 +451,10 @@ TEST_F(PeerRecordingTest, OfTwoThatWereLeftOpenTheNewerGoesOn) {
     connect();
     EXPECT_TRUE(next(data_, FrameType::kWelcome)->parsed<wire::Welcome>().resumed());
     peer_->drop_links("over");
-    loop_.run();
+    run();
     peer_.reset();
-    core_->writers.stop();
-    loop_.run();
+    core_->stop_threads();
+    run();
   }
 }
 

@@ -159,7 +159,7 @@ TEST_F(PeerSessionTest, PagesUpToTheWrongOneAreStored) {
       fakes::page_frame_bytes(fakes::index_page_header(1, 44, 5), fakes::index_events(44, 5));
   both.insert(both.end(), wrong.begin(), wrong.end());
   ASSERT_TRUE(data_.send_bytes(both));
-  loop_.run();
+  run();
   EXPECT_EQ(refusal(), "page of stream 1 jumps back from record 45 to 44");
   EXPECT_TRUE(shows([](const auto& one) { return one.totals.events == 36; }));
 }
@@ -264,7 +264,7 @@ TEST_F(PeerSessionTest, ASessionIsChargedForWhatItTakes) {
   expect_used(5, module_bytes);
   end_recording();
   ASSERT_TRUE(loop_.run_until([&] { return core_->live_sessions == 0; }));
-  loop_.run();
+  run();
   EXPECT_EQ(used(Resource::kSessions), 0u);
   EXPECT_EQ(used(Resource::kMemory), 0u);
   EXPECT_EQ(used(Resource::kInodes), 0u);
@@ -413,12 +413,10 @@ TEST_F(PeerSessionTest, CallsAndCountersAreLookedFor) {
   EXPECT_EQ(watching_.agents.size(), before);
 }
 
-// ---- full queues
+// ---- a session that stands still
 
-// A report says when there is room again; nobody has to look.
-TEST_F(PeerSessionTest, AFullQueueIsReadOnWhenItIsEmptied) {
-  options_.queue_bytes = 10'000;
-  options_.writer_threads = 1;
+TEST_F(PeerSessionTest, WhatWasNotReadMeanwhileIsReadWhenItGoesOn) {
+  options_.data_threads = 1;
   begin();
   connect();
   start_recording();
@@ -437,12 +435,16 @@ TEST_F(PeerSessionTest, AFullQueueIsReadOnWhenItIsEmptied) {
                          go_on.get_future().wait();
                        }},
                       [](const Result<std::string>&) {});
-  send_events(1, 0, 1);
-  held.get_future().wait();  // the writer stands still
+  const auto send = [this](uint64_t at, uint32_t count) {
+    ASSERT_TRUE(
+        data_.send_page(fakes::index_page_header(1, at, count), fakes::index_events(at, count)));
+    loop_.run();
+  };
+  send(0, 1);
+  held.get_future().wait();  // the data thread stands still
   constexpr uint64_t kEvents = 3'001;
-  for (uint64_t at = 1; at < kEvents; at += 100) send_events(1, at, 100);
-  EXPECT_GE(core_->counters.reads_held, 1u);
-  EXPECT_LE(core_->budget.used(Resource::kQueued), options_.queue_bytes + 5'000);
+  for (uint64_t at = 1; at < kEvents; at += 100) send(at, 100);
+  EXPECT_EQ(core_->counters.events_stored, 0u);
   go_on.set_value();
   EXPECT_TRUE(loop_.run_until([&] { return core_->counters.events_stored == kEvents; }));
 }
@@ -452,7 +454,7 @@ TEST_F(PeerSessionTest, AFullQueueIsReadOnWhenItIsEmptied) {
 // A former collector sealed it and went before the agent heard of that.
 TEST_F(PeerSessionTest, ACompleteRecordingIsRepeatedForNothing) {
   begin();
-  storage::SessionPlace place;
+  storage::SessionPath place;
   place.pid = process_.pid;
   place.name = "session_20260101_000000/pid_4711";
   place.directory = root_ + "/" + place.name;
@@ -492,11 +494,11 @@ TEST_F(PeerSessionTest, ARecordingThatIsBeingSealedIsNotOverYet) {
   start_recording();
   ASSERT_TRUE(session_in(SessionState::kActive).has_value());
   std::promise<void> go_on;
-  core_->writers.schedule_seal({}, [&] { go_on.get_future().wait(); });
+  core_->seal_threads.add({}, [&] { go_on.get_future().wait(); });
   end_recording();
   EXPECT_EQ(shown().state, AgentState::kConnected);
   start_recording();
-  loop_.run();
+  run();
   EXPECT_THAT(ended(), IsEmpty());
   go_on.set_value();
   ASSERT_TRUE(session_in(SessionState::kComplete).has_value());

@@ -175,7 +175,7 @@ TEST_F(PeerTest, ReceivedBytesAreCountedOnce) {
   const auto beat = fakes::frame_bytes(FrameType::kHeartbeat, wire::Heartbeat());
   ASSERT_TRUE(control_.send_bytes(beat));
   start_recording();
-  loop_.run();
+  run();
   sweep(milliseconds{0});
   wire::RecordingStart start;
   start.set_recording(1);
@@ -189,7 +189,7 @@ TEST_F(PeerTest, ReceivedBytesAreCountedOnce) {
   said_recording_ = 1;
   connect();
   ASSERT_TRUE(control_.send_bytes(beat));
-  loop_.run();
+  run();
   sweep(milliseconds{0});
   EXPECT_EQ(core_->counters.bytes_received, expected + beat.size()) << "of the new connection";
 }
@@ -382,7 +382,7 @@ TEST_F(PeerTest, WhoStopsIsAnsweredWhenTheSealIsUnderWayAlready) {
   start_recording();
   ASSERT_TRUE(session_in(SessionState::kActive).has_value());
   std::promise<void> go_on;
-  core_->writers.schedule_seal({}, [&] { go_on.get_future().wait(); });
+  core_->seal_threads.add({}, [&] { go_on.get_future().wait(); });
   end_recording();
   std::optional<Result<SessionSnapshot>> stopped;
   peer_->stop_recording([&](auto result) { stopped.emplace(std::move(result)); });

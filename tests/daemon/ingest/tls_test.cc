@@ -106,7 +106,7 @@ TEST_F(TlsTest, ClientCertificatesAreChecked) {
   options_.tls = load(authority_.certificate());
   start();
   EXPECT_THAT(fault_with({}), HasSubstr("certificate required"));
-  EXPECT_THAT(fault_with(foreign.issue("stranger")), HasSubstr("unknown ca"));
+  EXPECT_THAT(fault_with(foreign.issue("unknown")), HasSubstr("unknown ca"));
   EXPECT_THAT(fault_with(authority_.issue("old", std::chrono::minutes(-1))),
               HasSubstr("certificate expired"));
   EXPECT_EQ(fault_with(authority_.issue("good")), "");
@@ -398,7 +398,7 @@ TEST_F(TlsTest, ThousandSilentConnectionsKeepNobodyOut) {
   options_.tls = load();
   start();
   std::vector<FrameSocket> silent;
-  for (uint32_t index = 0; index < kMaxStrangers + 50; ++index) {
+  for (uint32_t index = 0; index < kMaxPendingConnections + 50; ++index) {
     silent.push_back(FrameSocket::connect(address()));
     ASSERT_TRUE(silent.back().is_open()) << index;
   }
@@ -412,8 +412,8 @@ TEST_F(TlsTest, ThousandSilentConnectionsKeepNobodyOut) {
   EXPECT_TRUE(silent.front().ends());
   // And all the others at their deadline.
   EXPECT_TRUE(silent.back().ends());
-  EXPECT_TRUE(
-      eventually([this] { return ingest_->counters().connections_refused >= kMaxStrangers + 50; }));
+  EXPECT_TRUE(eventually(
+      [this] { return ingest_->counters().connections_refused >= kMaxPendingConnections + 50; }));
 }
 
 }  // namespace

@@ -133,19 +133,19 @@ TEST_P(EachResource, LeaseThatIsReplacedGivesBackWhatItHad) {
 
 INSTANTIATE_TEST_SUITE_P(Budget, EachResource,
                          testing::Values(Resource::kDescriptors, Resource::kMemory,
-                                         Resource::kInodes, Resource::kQueued, Resource::kSessions,
+                                         Resource::kInodes, Resource::kSessions,
                                          Resource::kConnections));
 
 TEST(BudgetTest, ALeaseThatIsReplacedIsOfTheOthersResource) {
   Budget budget({});
   const auto account = budget.account(Principal::of_uid(1));
   Lease lease(account, Resource::kMemory);
-  Lease other(account, Resource::kQueued);
+  Lease other(account, Resource::kSessions);
   lease.set(10);
   other.set(3);
   lease = std::move(other);
   lease.set(4);
-  EXPECT_EQ(account->used(Resource::kQueued), 4u);
+  EXPECT_EQ(account->used(Resource::kSessions), 4u);
   EXPECT_EQ(account->used(Resource::kMemory), 0u);
 }
 

@@ -29,7 +29,7 @@ std::vector<uint8_t> request_frame() {
 TEST(FrameReader, TakesFramesInAnyPortions) {
   std::vector<uint8_t> stream = request_frame();
   const size_t one = stream.size();
-  const std::vector<uint8_t> second = frame_bytes(FrameKind::kDone, encode_done({3, {1, 0}}));
+  const std::vector<uint8_t> second = frame_bytes(FrameKind::kDone, encode_done({3, 0, {1, 0}}));
   stream.insert(stream.end(), second.begin(), second.end());
   for (size_t portion = 1; portion <= stream.size(); ++portion) {
     FrameReader reader(kMaxRequestBytes);
@@ -219,11 +219,12 @@ TEST(AnswerFrames, ComeBackAndAreRefusedWhenCut) {
   ASSERT_TRUE(source.ok());
   EXPECT_EQ(source->path + source->problem + source->missing, "/abc");
   EXPECT_FALSE(decode_source(Bytes(encode_source({"/a", "b", "c"})).first(9)).ok());
-  const auto done = decode_done(encode_done({5, {1, 0}}));
+  const auto done = decode_done(encode_done({5, 6, {1, 0}}));
   ASSERT_TRUE(done.ok());
   EXPECT_EQ(done->left_out, 5u);
+  EXPECT_EQ(done->lines_left_out, 6u);
   EXPECT_EQ(done->matched, (std::vector<uint8_t>{1, 0}));
-  EXPECT_FALSE(decode_done(encode_done({5, std::vector<uint8_t>(kMaxPatterns + 1)})).ok());
+  EXPECT_FALSE(decode_done(encode_done({5, 0, std::vector<uint8_t>(kMaxPatterns + 1)})).ok());
 }
 
 TEST(AnswerFrames, OfACutFrameWhatIsWholeIsTaken) {
@@ -245,13 +246,37 @@ TEST(AnswerFrames, OfACutFrameWhatIsWholeIsTaken) {
   }
 }
 
+TEST(AnswerFrames, LinesComeBackAndAreRefusedWhenCut) {
+  std::vector<uint8_t> body;
+  append_line(body, 7, "a.c", 12);
+  append_line(body, 8, "b.c", UINT32_MAX);
+  constexpr size_t kBytes = 4 + 4 + 2 + 3;
+  for (size_t bytes = 0; bytes <= body.size(); ++bytes) {
+    std::vector<LineOfAddress> lines;
+    EXPECT_EQ(decode_lines(Bytes(body).first(bytes), lines).ok(), bytes % kBytes == 0) << bytes;
+    ASSERT_EQ(lines.size(), bytes / kBytes) << bytes;
+    if (lines.size() != 2) continue;
+    EXPECT_EQ(lines[0].address, 7u);
+    EXPECT_EQ(lines[0].file, "a.c");
+    EXPECT_EQ(lines[0].line, 12u);
+    EXPECT_EQ(lines[1].line, UINT32_MAX);
+  }
+  std::vector<LineOfAddress> lines;
+  body.clear();
+  append_line(body, 7, std::string(kMaxPathBytes, 'x'), 1);
+  EXPECT_TRUE(decode_lines(body, lines).ok());
+  body.clear();
+  append_line(body, 7, std::string(kMaxPathBytes + 1, 'x'), 1);
+  EXPECT_FALSE(decode_lines(body, lines).ok());
+}
+
 TEST(AnswerFrames, AsMuchAsTheirLimitsIsTaken) {
   std::vector<uint8_t> body;
   append_name(body, 7, std::string(kMaxSymbolNameBytes, 'x'));
   std::vector<NamedAddress> names;
   EXPECT_TRUE(decode_names(body, names).ok());
   EXPECT_EQ(names.at(0).name.size(), kMaxSymbolNameBytes);
-  const auto done = decode_done(encode_done({5, std::vector<uint8_t>(kMaxPatterns, 1)}));
+  const auto done = decode_done(encode_done({5, 0, std::vector<uint8_t>(kMaxPatterns, 1)}));
   ASSERT_TRUE(done.ok());
   EXPECT_EQ(done->matched.size(), kMaxPatterns);
 }
@@ -260,7 +285,7 @@ TEST(AnswerFrames, NothingFollowsWhatTheySay) {
   std::vector<uint8_t> source = encode_source({"/a", "b", "c"});
   source.push_back(0);
   EXPECT_FALSE(decode_source(source).ok());
-  std::vector<uint8_t> done = encode_done({5, {1, 0}});
+  std::vector<uint8_t> done = encode_done({5, 0, {1, 0}});
   done.push_back(0);
   EXPECT_FALSE(decode_done(done).ok());
 }

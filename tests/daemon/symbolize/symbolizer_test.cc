@@ -1,9 +1,7 @@
 // The real child with real and with poisonous files.
 #include "daemon/symbolize/symbolizer.h"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <link.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +9,7 @@
 #include "daemon/symbolize/exit_codes.h"
 #include "daemon/symbolize/limits.h"
 #include "daemon/symbolize/lookup.h"
+#include "tests/daemon/symbolize/own_object.h"
 #include "tests/daemon/symbolize/poison.h"
 #include "tests/daemon/symbolize/scratch.h"
 #include "tests/fakes/sanitized.h"
@@ -28,51 +27,9 @@ constexpr char kName[] =
     "collect::symbolize::test::function_to_be_named(std::vector<int, std::allocator<int> > const&)";
 constexpr uint64_t kMany = 1000;
 
-struct OwnObject {
-  uint64_t bias = 0;
-  std::vector<uint8_t> build_id;
-};
-
-OwnObject own_object() {
-  OwnObject own;
-  ::dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* out) {
-        OwnObject& object = *static_cast<OwnObject*>(out);
-        object.bias = info->dlpi_addr;
-        for (int i = 0; i < info->dlpi_phnum; ++i) {
-          if (info->dlpi_phdr[i].p_type != PT_NOTE) continue;
-          const auto* at =
-              reinterpret_cast<const uint8_t*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-          const uint8_t* const end = at + info->dlpi_phdr[i].p_memsz;
-          while (at + 12 <= end) {
-            const auto name = load_le<uint32_t>(at);
-            const auto bytes = load_le<uint32_t>(at + 4);
-            const auto type = load_le<uint32_t>(at + 8);
-            const uint8_t* const value = at + 12 + (name + 3) / 4 * 4;
-            if (type == 3) object.build_id.assign(value, value + bytes);
-            at = value + (bytes + 3) / 4 * 4;
-          }
-        }
-        return 1;  // the first one is the program
-      },
-      &own);
-  return own;
-}
-
-std::string own_path() {
-  return std::filesystem::read_symlink("/proc/self/exe").string();
-}
-
 uint32_t known_address() {
   return static_cast<uint32_t>(reinterpret_cast<uint64_t>(&function_to_be_named) -
                                own_object().bias);
-}
-
-storage::ModuleInfo own_module() {
-  storage::ModuleInfo module;
-  module.path = own_path();
-  module.build_id = own_object().build_id;
-  return module;
 }
 
 storage::ModuleInfo module_at(const std::string& path) {
@@ -180,26 +137,32 @@ TEST(SymbolizerTest, AnAnswerThatNobodyTakesEndsIt) {
             "ended with exit code " + std::to_string(kExitNoReader));
 }
 
+// A child that answers with these frames behind its source.
+Answer answer_of(const Scratch& scratch, const std::vector<std::vector<uint8_t>>& frames,
+                 uint64_t most_names, uint64_t most_bytes) {
+  const std::string program = scratch.file("program");
+  std::ofstream(program) << "#!/bin/sh\ncat " << scratch.file("answer") << "\n";
+  EXPECT_EQ(::chmod(program.c_str(), 0700), 0);
+  std::vector<uint8_t> whole = frame_bytes(FrameKind::kSource, encode_source({"file", "", ""}));
+  for (const auto& frame : frames) whole.insert(whole.end(), frame.begin(), frame.end());
+  scratch.write("answer", whole);
+  auto answer = Symbolizer({program, {}, {"/"}})
+                    .name(own_module(), {0x10, 0x20, 0x30}, most_names, most_bytes, nullptr);
+  EXPECT_TRUE(answer.ok());
+  return answer.ok() ? std::move(*answer) : Answer();
+}
+
 // An answer that a child which was taken over might give, taken as far as it was asked for.
 TEST(SymbolizerTest, NamesThatWereNotAskedForEndTheAnswer) {
   const Scratch scratch;
-  const std::string program = scratch.file("program");
-  std::ofstream(program) << "#!/bin/sh\ncat " << scratch.file("answer") << "\n";
-  ASSERT_EQ(::chmod(program.c_str(), 0700), 0);
   const auto answered = [&](const std::vector<NamedAddress>& names, uint64_t most_names,
                             uint64_t most_bytes) {
     std::vector<uint8_t> body;
     for (const NamedAddress& one : names) append_name(body, one.address, one.name);
-    std::vector<uint8_t> whole = frame_bytes(FrameKind::kSource, encode_source({"file", "", ""}));
-    for (const auto& frame :
-         {frame_bytes(FrameKind::kNames, body), frame_bytes(FrameKind::kDone, encode_done({}))}) {
-      whole.insert(whole.end(), frame.begin(), frame.end());
-    }
-    scratch.write("answer", whole);
-    auto answer = Symbolizer({program, {}, {"/"}})
-                      .name(own_module(), {0x10, 0x20, 0x30}, most_names, most_bytes, nullptr);
-    EXPECT_TRUE(answer.ok());
-    return answer.ok() ? std::move(*answer) : Answer();
+    return answer_of(
+        scratch,
+        {frame_bytes(FrameKind::kNames, body), frame_bytes(FrameKind::kDone, encode_done({}))},
+        most_names, most_bytes);
   };
   const NamedAddress one{0x10, "one"}, two{0x20, "two"}, other{0x11, "other"};
   constexpr char kRefused[] = "ended: it named what was not asked for";
@@ -213,6 +176,37 @@ TEST(SymbolizerTest, NamesThatWereNotAskedForEndTheAnswer) {
   EXPECT_EQ(answered({two, one}, 2, 6).problem, kRefused);
   EXPECT_EQ(answered({one, one}, 2, 6).problem, kRefused);
   EXPECT_EQ(answered({other}, 2, 6).problem, kRefused);
+}
+
+TEST(SymbolizerTest, LinesThatWereNotAskedForCostNoNames) {
+  const Scratch scratch;
+  std::vector<uint8_t> names;
+  append_name(names, 0x10, "one");
+  append_name(names, 0x20, "two");
+  const auto answered = [&](const std::vector<LineOfAddress>& lines) {
+    std::vector<uint8_t> body;
+    for (const LineOfAddress& line : lines) append_line(body, line.address, line.file, line.line);
+    Answer answer =
+        answer_of(scratch,
+                  {frame_bytes(FrameKind::kNames, names), frame_bytes(FrameKind::kLines, body),
+                   frame_bytes(FrameKind::kDone, encode_done({}))},
+                  2, 20);
+    EXPECT_EQ(answer.names.size(), 2u);
+    return answer;
+  };
+  constexpr char kRefused[] = "ended: it told lines that were not asked for";
+  const Answer whole = answered({{0x20, 7, "two.c"}});
+  EXPECT_TRUE(whole.is_whole) << whole.problem;
+  EXPECT_EQ(whole.names.at(0).file, "");
+  EXPECT_EQ(whole.names.at(1).file, "two.c");
+  EXPECT_EQ(whole.names.at(1).line, 7u);
+  EXPECT_EQ(answered({{0x20, 7, "two.c"}, {0x20, 8, "two.c"}}).problem, kRefused) << "twice";
+  EXPECT_EQ(answered({{0x11, 7, "two.c"}}).problem, kRefused);
+  EXPECT_EQ(answered({{0x30, 7, "two.c"}}).problem, kRefused);
+  EXPECT_EQ(answered({{0x10, 7, ""}}).problem, kRefused);
+  // Names and files together have a limit: six bytes are names.
+  EXPECT_TRUE(answered({{0x10, 7, std::string(14, 'x')}}).is_whole);
+  EXPECT_EQ(answered({{0x10, 7, std::string(15, 'x')}}).problem, kRefused);
 }
 
 // SYMBOLIZE.md "Limits": a request of 8 MiB, which the child takes.

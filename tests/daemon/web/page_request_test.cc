@@ -23,6 +23,25 @@ TEST(PageRequestTest, EveryPathComesThroughAsItIs) {
   EXPECT_THAT(read->symbols->roots, IsEmpty());
 }
 
+TEST(PageRequestTest, WhatIsWantedComesThrough) {
+  PageRequest request;
+  request.directory = "/a";
+  request.want = PageWant::kRecord;
+  request.first_ns = 0xFFFF'FFFF'FFFF'FFF0;
+  request.thread = 7;
+  request.record = 0xFFFF'FFFF'FFFF'FFF1;
+  const auto read = PageRequest::parse(request.to_json());
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->want, PageWant::kRecord);
+  EXPECT_EQ(read->first_ns, request.first_ns);
+  EXPECT_EQ(read->last_ns, std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(read->thread, 7u);
+  EXPECT_EQ(read->record, request.record);
+  std::string unknown = request.to_json();
+  unknown.replace(unknown.find("\"want\":3"), 8, "\"want\":9");
+  EXPECT_EQ(PageRequest::parse(unknown).code(), Code::kDamaged);
+}
+
 TEST(PageRequestTest, WithoutSymbolsNoNamesAreLookedUp) {
   const auto read = PageRequest::parse(PageRequest{"/a", false, std::nullopt}.to_json());
   ASSERT_TRUE(read.ok());
@@ -45,6 +64,9 @@ TEST(PageRequestTest, AnErrorIsToldFromAPage) {
   EXPECT_EQ(error_in_page(page_error_json("it broke: \"\xff\"")), "it broke: \"\xef\xbf\xbd\"");
   EXPECT_EQ(error_in_page("<!doctype html>{"), std::nullopt);
   EXPECT_EQ(error_in_page("{\"error\":"), "the page was not made");
+  EXPECT_EQ(error_in_page("{\"version\":1}"), "the page was not made");
+  EXPECT_EQ(error_in_page("{\"version\":1}", PageWant::kWindow), std::nullopt);
+  EXPECT_EQ(error_in_page("{\"error\":\"it broke\"}", PageWant::kBars), "it broke");
   EXPECT_EQ(error_in_page("{\"error\":7}"), "the page was not made");
 }
 

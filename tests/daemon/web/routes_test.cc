@@ -5,6 +5,7 @@
 
 #include <asio/io_context.hpp>
 #include <future>
+#include <memory>
 
 #include "formats/html/writer.h"
 #include "tests/daemon/control/fake_collector.h"
@@ -146,8 +147,8 @@ TEST_F(RoutesTest, ThePageOfASessionIsMadeOfItsDirectory) {
   const HttpAnswer recording = ask(get("/sessions/session_a/pid_1"));
   // An object that has no error is no page.
   EXPECT_EQ(recording.status, 500);
-  PageMaker pages("/bin/true");
-  Routes routes(access_, collector_, feed_, pages, std::nullopt);
+  auto pages = std::make_unique<PageMaker>("/bin/true");
+  Routes routes(access_, collector_, feed_, *pages, std::nullopt);
   std::promise<HttpAnswer> answered;
   routes.serve(get("/sessions/session_b/pid_2"), std::make_shared<std::atomic<bool>>(false),
                [&](HttpAnswer answer) { answered.set_value(std::move(answer)); });
@@ -156,7 +157,36 @@ TEST_F(RoutesTest, ThePageOfASessionIsMadeOfItsDirectory) {
   EXPECT_EQ(page.content_type, "text/html; charset=utf-8");
   EXPECT_THAT(page.content_policy, HasSubstr("script-src 'sha256-"));
   EXPECT_THAT(page.content_policy, Not(HasSubstr("unsafe")));
+  EXPECT_THAT(page.content_policy, HasSubstr("connect-src 'self';"));
+  EXPECT_THAT(head_of(page, true), HasSubstr("Opener-Policy: same-origin-allow-popups\r\n"));
+  pages.reset();  // its thread has let go of it then
   EXPECT_EQ(page.held.use_count(), 1) << "it counts until it was sent";
+}
+
+// The page may ask its server, and speak to the window that it opens.
+TEST_F(RoutesTest, PartsOfASessionAreData) {
+  collector_.add_session("session_b/pid_2", api::SESSION_STATE_COMPLETE);
+  const HttpAnswer bars = ask(get("/sessions/session_b/pid_2/bars?first=5&last=9"));
+  EXPECT_EQ(bars.status, 200);
+  EXPECT_EQ(bars.content_type, "application/json");
+  EXPECT_FALSE(bars.opens_windows);
+  const auto asked = PageRequest::parse(bars.body);  // which comes back as it is, here
+  ASSERT_TRUE(asked.ok());
+  EXPECT_EQ(asked->want, PageWant::kBars);
+  EXPECT_EQ(asked->first_ns, 5u);
+  EXPECT_EQ(asked->last_ns, 9u);
+  const HttpAnswer trace = ask(get("/sessions/session_b/pid_2/perfetto?first=0&last=9"));
+  EXPECT_EQ(trace.content_type, "application/octet-stream");
+  for (const char* query :
+       {"", "?", "?first=5", "?first=5&last=", "?first=5&last=4", "?first=5&last=9&",
+        "?last=9&first=5", "?first=-1&last=9", "?first=5&last=9&more=1",
+        "?first=5&last=18446744073709551616", "?first=5&last=9x", "?first= 5&last=9"}) {
+    EXPECT_EQ(ask(get(std::string("/sessions/session_b/pid_2/window") + query)).status, 400)
+        << query;
+  }
+  EXPECT_EQ(ask(get("/sessions/session_b/pid_2/record?thread=4294967296&record=0")).status, 400);
+  EXPECT_EQ(ask(get("/sessions/session_c/pid_2/bars?first=5&last=9")).status, 404);
+  EXPECT_EQ(ask(get("/sessions/session_b/pid_2/bars?first=5&last=9", false)).status, 403);
 }
 
 TEST_F(RoutesTest, OnlyASessionHasAPage) {

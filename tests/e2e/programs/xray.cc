@@ -63,6 +63,24 @@ KEPT __attribute__((target("avx"))) bool wide_is_kept() {
   }
   return true;
 }
+using Widest = float __attribute__((vector_size(64)));
+KEPT __attribute__((target("avx512f"))) Widest widest_sum(Widest a, Widest b) {
+  asm volatile("");
+  return a + b;
+}
+KEPT __attribute__((target("avx512f"))) bool widest_is_kept() {
+  Widest numbers{};
+  for (int i = 0; i < 16; ++i) numbers[i] = static_cast<float>(i);
+  const Widest sum = widest_sum(numbers, 16 - numbers);
+  for (int i = 0; i < 16; ++i) {
+    if (sum[i] != 16) return false;
+  }
+  return true;
+}
+KEPT long double long_half(long double a) {
+  asm volatile("");
+  return a / 2;
+}
 #endif
 
 KEPT uint64_t tail_target(uint64_t a, uint64_t b) {
@@ -146,7 +164,9 @@ KEPT uint64_t registers() {
   value += tail_caller(0xAAAA, 0xBBBB);
   const double numbers = eight_numbers(1, 2, 3, 4, 5, 6, 7, 8);
 #if defined(__x86_64__)
-  const bool wide = !__builtin_cpu_supports("avx") || wide_is_kept();
+  const bool wide = (!__builtin_cpu_supports("avx") || wide_is_kept()) &&
+                    (!__builtin_cpu_supports("avx512f") || widest_is_kept()) &&
+                    long_half(3) == 1.5L;
 #else
   const bool wide = true;
 #endif

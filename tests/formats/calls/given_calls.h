@@ -28,6 +28,7 @@ class Events {
 
   uint64_t size() const { return events_.size(); }
   Event event(uint64_t seq) const { return events_[seq]; }
+  uint64_t time_of(uint64_t seq) const { return events_[seq].timestamp_ns; }
 
   struct Span {
     const Events& events;

@@ -47,9 +47,33 @@ Page small_page() {
   page.first_ns = 1000;
   page.last_ns = 11000;
   page.names = {"main", "work"};
+  page.places = {"src/main.c:12", ""};
+  page.modules = {"app", "app"};
   Thread thread;
   thread.name = "main (42)";
   thread.activity = {2, 0, 2};
+  thread.number = 3;
+  Bar several;
+  several.depth = 1;
+  several.first_ns = 1500;
+  several.last_ns = 1700;
+  several.name = 1;
+  several.calls = 12;
+  several.covered_ns = 90;
+  Bar call;
+  call.first_ns = 1000;
+  call.last_ns = 11000;
+  call.calls = 1;
+  call.covered_ns = 10000;
+  call.is_call = call.is_whole = true;
+  call.begin_ns = 900;
+  call.total_ns = 9000;
+  call.self_ns = 4000;
+  call.end = "returned";
+  call.record_of_end = 7;
+  thread.bars = {call, several};
+  thread.deeper_calls = 5;
+  thread.has_all_calls = true;
   thread.stalls = {{2000, 3000}};
   thread.gaps = {{4000, 4000}};
   thread.tree.nodes.push_back({0, 0, 10000, 4000, 1});
@@ -63,9 +87,13 @@ Page small_page() {
 TEST(HtmlWriter, DataIsThatOfTheDocument) {
   EXPECT_EQ(data_of(written(small_page())), json::parse(R"text({
       "version": 1, "title": "app (42)", "facts": [["events", "4"]],
-      "missing": ["1 event was lost"], "first_ns": 1000, "last_ns": 11000,
-      "names": ["main", "work"],
-      "threads": [{"name": "main (42)", "activity": [2, 0, 2], "stalls": [[2000, 3000]],
+      "missing": ["1 event was lost"], "origin": "1000", "first_ns": 1000, "last_ns": 11000,
+      "names": ["main", "work"], "places": ["src/main.c:12", ""],
+      "modules": {"of": [0, 0], "names": ["app"]},
+      "threads": [{"name": "main (42)", "number": 3, "all_calls": true, "deeper_calls": 5,
+                   "bars": [[0, 0, 10000, 0, 1, 10000, 1, 9000, 4000, -100, "returned", -1, 7],
+                            [1, 500, 200, 1, 12, 90]],
+                   "activity": [2, 0, 2], "stalls": [[2000, 3000]],
                    "gaps": [[4000, 4000]],
                    "tree": {"parent": [0, 0, 1, 0], "name": [-1, 0, 1, -2],
                             "total": [0, 10000, 6000, 0], "self": [0, 4000, 6000, 0],
@@ -105,9 +133,28 @@ TEST(HtmlWriter, BytesThatAreNoTextAreReplaced) {
 TEST(HtmlWriter, NothingElseIsLoaded) {
   const std::string html = written(small_page());
   EXPECT_THAT(html, HasSubstr("default-src 'none'"));
+  EXPECT_THAT(html, Not(HasSubstr("connect-src")));
   EXPECT_THAT(html, Not(HasSubstr("http://")));
-  EXPECT_THAT(html, Not(HasSubstr("https://")));
+  // Perfetto's, which is opened by a click where there is a server to ask for the trace.
+  const size_t address = html.find("https://");
+  EXPECT_EQ(html.substr(address, 23), "https://ui.perfetto.dev");
+  EXPECT_EQ(html.find("https://", address + 1), std::string::npos);
   EXPECT_THAT(html, Not(HasSubstr(" src=")));
+}
+
+// It asks its own server, and nobody else.
+TEST(HtmlWriter, APageThatIsServedMayAsk) {
+  Page page = small_page();
+  page.can_ask = true;
+  const std::string html = written(page);
+  EXPECT_THAT(html, HasSubstr("; connect-src 'self'\""));
+  EXPECT_EQ(data_of(html)["can_ask"], true);
+}
+
+TEST(HtmlWriter, DataAloneAreTheSame) {
+  Written out;
+  ASSERT_TRUE(write_page_data(small_page(), out).ok());
+  EXPECT_EQ(json::parse(out.text), data_of(written(small_page())));
 }
 
 TEST(HtmlWriter, ErrorOfTheSinkIsReturned) {

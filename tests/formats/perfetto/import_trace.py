@@ -84,7 +84,7 @@ one = protoc_text.one
 class Sequence:
     def __init__(self):
         self.is_valid = False
-        self.names, self.notes = {}, {}
+        self.names, self.notes, self.sources = {}, {}, {}
         self.clocks = {}
         self.defaults = {}
         self.has_begun = False
@@ -113,7 +113,8 @@ class Importer:
         flags = one(packet, "sequence_flags", 0)
         if flags & 1:
             sequence.is_valid = True
-            sequence.names, sequence.notes, sequence.defaults = {}, {}, {}
+            sequence.names, sequence.notes, sequence.sources = {}, {}, {}
+            sequence.defaults = {}
         if "trace_packet_defaults" in packet:
             sequence.defaults = packet["trace_packet_defaults"][0]
         data = one(packet, "interned_data", {})
@@ -124,6 +125,11 @@ class Importer:
                 if iid in names:
                     raise ValueError("a name is interned twice")
                 names[iid] = one(entry, "name")
+        for entry in data.get("source_locations", []):
+            if one(entry, "iid") in sequence.sources:
+                raise ValueError("a source location is interned twice")
+            sequence.sources[one(entry, "iid")] = (one(entry, "function_name"), "{}:{}".format(
+                one(entry, "file_name"), one(entry, "line_number", 0)))
         if "clock_snapshot" in packet:
             for clock in packet["clock_snapshot"][0]["clocks"]:
                 if one(clock, "clock_id") >= 64:
@@ -161,6 +167,10 @@ class Importer:
         if "name_iid" in event:
             name = sequence.names[one(event, "name_iid")]
         notes = {}
+        if "source_location_iid" in event:
+            function, notes["source"] = sequence.sources[one(event, "source_location_iid")]
+            if function != name:
+                raise ValueError("a source location of another function")
         for note in event.get("debug_annotations", []):
             key = one(note, "name") or sequence.notes[one(note, "name_iid")]
             notes[key] = next(values[0] for field, values in note.items()

@@ -9,49 +9,10 @@
 #include <vector>
 
 #include "formats/core/deflate.h"
-#include "formats/core/leb128.h"
+#include "tests/formats/perfetto/writer_fixture.h"
 
 namespace collect::perfetto {
 namespace {
-
-using Raw = std::vector<uint8_t>;
-
-class Runs final : public ByteSink {
- public:
-  Status write(Bytes bytes) override {
-    runs.emplace_back(bytes.begin(), bytes.end());
-    return {};
-  }
-  std::vector<Raw> runs;
-};
-
-// The packets of a run, without tag and length.
-std::vector<Raw> packets_of(const Raw& run) {
-  std::vector<Raw> packets;
-  for (size_t at = 0; at < run.size();) {
-    EXPECT_EQ(run[at], 0x0a);
-    const auto length = read_uleb128(Bytes(run).subspan(at + 1));
-    at += 1 + length.size;
-    packets.emplace_back(run.begin() + static_cast<ptrdiff_t>(at),
-                         run.begin() + static_cast<ptrdiff_t>(at + length.value));
-    at += length.value;
-  }
-  return packets;
-}
-
-class PerfettoWriter : public ::testing::Test {
- protected:
-  std::vector<Raw> finish() {
-    EXPECT_TRUE(writer_.finish().ok());
-    return runs_.runs.empty() ? std::vector<Raw>() : packets_of(runs_.runs.front());
-  }
-  void call(uint64_t ns, uint32_t function) {
-    writer_.begin_call(ns, function, [&] { return std::string_view("f"); });
-  }
-
-  Runs runs_;
-  Writer writer_{runs_};
-};
 
 const Raw kState = {0x50, 0x02,                                             // sequence 2
                     0x68, 0x01,                                             // state cleared
@@ -87,6 +48,25 @@ TEST_F(PerfettoWriter, AKnownNameIsANumber) {
   ASSERT_EQ(packets.size(), 4u);
   EXPECT_EQ(packets[3],
             (Raw{0x40, 0xac, 0x02, 0x50, 0x02, 0x68, 0x02, 0x5a, 0x04, 0x48, 0x01, 0x50, 0x01}));
+}
+
+TEST_F(PerfettoWriter, AKnownSourceIsANumberToo) {
+  writer_.begin_thread({7, 42, 43, ""}, 1000);
+  const auto text = [] { return FunctionText("f", "a.c", 12); };
+  writer_.begin_call(1000, 5, text);
+  writer_.begin_call(1300, 5, text);
+  writer_.end_call(1300);
+  const auto packets = finish();
+  ASSERT_EQ(packets.size(), 5u);
+  EXPECT_EQ(packets[2], (Raw{0x40, 0x00, 0x50, 0x02, 0x68, 0x02,                    //
+                             0x5a, 0x07, 0x48, 0x01, 0x50, 0x01, 0x90, 0x02, 0x01,  // 34: 1
+                             0x62, 0x15, 0x12, 0x05, 0x08, 0x01, 0x12, 0x01, 'f',   // name
+                             0x22, 0x0c, 0x08, 0x01, 0x12, 0x03, 'a',  '.',  'c',   // file
+                             0x1a, 0x01, 'f',  0x20, 0x0c}));                       // line
+  EXPECT_EQ(packets[3], (Raw{0x40, 0xac, 0x02, 0x50, 0x02, 0x68, 0x02, 0x5a, 0x07, 0x48, 0x01, 0x50,
+                             0x01, 0x90, 0x02, 0x01}));
+  EXPECT_EQ(packets[4], (Raw{0x40, 0x00, 0x50, 0x02, 0x68, 0x02, 0x5a, 0x02, 0x48, 0x02}))
+      << "an end has none";
 }
 
 TEST_F(PerfettoWriter, ALossEndsWhatIsOpenAndForgetsTheNames) {
@@ -328,83 +308,6 @@ TEST_F(PerfettoWriter, BehindALossNothingIsTooDeep) {
   EXPECT_EQ(writer_.depth(), 0u);
   EXPECT_EQ(writer_.folded_calls(), 2u);
   EXPECT_EQ(finish().size(), 2 + 2 * kMaxDepth + 1 + 2);
-}
-
-// ---- notes
-
-TEST_F(PerfettoWriter, ANoteOfAnEndIsNumberedBehindTheKnownOnes) {
-  writer_.begin_thread({7, 42, 43, ""}, 1000);
-  const EventNotes first = {{"a", EventNote::Kind::kNumber, 3, {}}};
-  const EventNotes second = {{"b", EventNote::Kind::kFlag, 1, {}},
-                             {"a", EventNote::Kind::kNumber, 4, {}}};
-  const EventNotes none;
-  writer_.begin_call(1000, 0, [] { return std::string_view("f"); }, &first);
-  call(1000, 0);
-  writer_.end_call(1000, &second);
-  writer_.end_call(1000, &none);
-  const auto packets = finish();
-  ASSERT_EQ(packets.size(), 6u);
-  EXPECT_EQ(packets[4], (Raw{0x40, 0x00, 0x50, 0x02, 0x68, 0x02, 0x5a, 0x0e, 0x48, 0x02,  //
-                             0x22, 0x04, 0x08, 0x02, 0x10, 0x01,  // note 2: true
-                             0x22, 0x04, 0x08, 0x01, 0x18, 0x04,  // note 1: 4
-                             0x62, 0x07, 0x1a, 0x05, 0x08, 0x02, 0x12, 0x01, 'b'}));
-  EXPECT_EQ(packets[5], (Raw{0x40, 0x00, 0x50, 0x02, 0x68, 0x02, 0x5a, 0x02, 0x48, 0x02}));
-}
-
-size_t count_of(const Raw& packet, const std::string& text) {
-  const std::string all(packet.begin(), packet.end());
-  size_t count = 0;
-  for (size_t at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) ++count;
-  return count;
-}
-
-// 65 notes with names of their own.
-struct ManyNotes {
-  ManyNotes() {
-    for (size_t i = 0; i < kMaxAnnotations + 1; ++i)
-      names.push_back("name" + std::to_string(100 + i));
-    for (const std::string& name : names) {
-      notes.push_back({name, EventNote::Kind::kText, 0, "said"});
-    }
-  }
-  std::vector<std::string> names;
-  EventNotes notes;
-};
-
-TEST_F(PerfettoWriter, TheNotesOfAnEventHaveALimit) {
-  const ManyNotes many;
-  writer_.begin_thread({7, 42, 43, ""}, 1000);
-  writer_.begin_call(1000, 0, [] { return std::string_view("f"); }, &many.notes);
-  writer_.instant(6, 1000, "m", many.notes);
-  const auto packets = finish();
-  ASSERT_EQ(packets.size(), 4u);
-  for (const size_t i : {2, 3}) {
-    EXPECT_EQ(count_of(packets[i], "said"), kMaxAnnotations) << i;
-    EXPECT_EQ(count_of(packets[i], "name163"), 1u) << i;
-    EXPECT_EQ(count_of(packets[i], "name164"), 0u) << i;
-  }
-}
-
-// A sequence numbers 64 names of notes; those that come later are said each time.
-TEST_F(PerfettoWriter, BeyondTheLimitNamesOfNotesAreSaidEachTime) {
-  const ManyNotes many;
-  writer_.begin_thread({7, 42, 43, ""}, 1000);
-  writer_.begin_call(1000, 0, [] { return std::string_view("f"); }, &many.notes);
-  const EventNotes notes = {{"n", EventNote::Kind::kNumber, 5, {}},
-                            {"name163", EventNote::Kind::kNumber, 6, {}}};
-  for (int i = 0; i < 2; ++i) {
-    writer_.begin_call(1000, 0, [] { return std::string_view("f"); }, &notes);
-  }
-  writer_.lose(1000, 1000);
-  writer_.begin_call(1000, 0, [] { return std::string_view("f"); }, &notes);
-  const auto packets = finish();
-  ASSERT_EQ(packets.size(), 5u + 3 + 1 + 1);
-  const Raw plain = {0x40, 0x00, 0x50, 0x02, 0x68, 0x02, 0x5a, 0x11, 0x48, 0x01, 0x50, 0x01,  //
-                     0x22, 0x05, 0x52, 0x01, 'n',  0x18, 0x05,  // by name: 5
-                     0x22, 0x04, 0x08, 0x40, 0x18, 0x06};       // note 64: 6
-  EXPECT_EQ(packets[3], plain);
-  EXPECT_EQ(packets[4], plain);
-  EXPECT_EQ(count_of(packets[9], "\x1a\x05\x08\x01\x12\x01n"), 1u) << "numbered anew behind a loss";
 }
 
 // ---- plain tracks

@@ -21,12 +21,15 @@ def main():
     texts = profile["string_table"]
     assert texts[0] == "", "the first string is not empty"
     functions = {one(f, "id"): texts[one(f, "name", 0)] for f in profile.get("function", [])}
+    sources = {texts[one(f, "name", 0)]: [texts[one(f, "filename")], one(f, "start_line")]
+               for f in profile.get("function", []) if "filename" in f}
     mappings = {one(m, "id"): m for m in profile.get("mapping", [])}
     assert len(functions) == len(profile.get("function", [])) and 0 not in functions
     locations = {}
     for location in profile.get("location", []):
         assert one(location, "id") not in locations, "a location is there twice"
         name = functions[one(location["line"][0], "function_id")]
+        assert one(location["line"][0], "line", 0) == sources.get(name, ["", 0])[1]
         mapping = mappings[one(location, "mapping_id")] if "mapping_id" in location else None
         if mapping is not None:
             assert one(mapping, "memory_start", 0) <= one(location, "address")
@@ -48,6 +51,7 @@ def main():
         "types": [[texts[one(t, "type")], texts[one(t, "unit")]] for t in profile["sample_type"]],
         "default": texts[one(profile, "default_sample_type", 0)],
         "samples": samples,
+        "sources": sources,
         "time_nanos": one(profile, "time_nanos", 0),
         "duration_nanos": one(profile, "duration_nanos", 0),
         "mappings": [{"start": one(m, "memory_start", 0), "limit": one(m, "memory_limit"),

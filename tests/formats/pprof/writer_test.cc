@@ -78,6 +78,27 @@ TEST(PprofWriter, WritesProfileProto) {
   EXPECT_EQ(unpacked(sink.bytes()), wanted);
 }
 
+TEST(PprofWriter, FunctionsHaveTheirSources) {
+  VectorSink sink;
+  Writer writer(sink);
+  EXPECT_EQ(writer.add_location("f", 0, 0, "a.c", 12), 1u);
+  EXPECT_EQ(writer.add_location("g", 0, 0, "a.c", 13), 2u);
+  ASSERT_TRUE(writer.finish(0, 6, {}).ok());
+
+  Raw wanted;
+  for (const char* text : {"", "calls", "count", "time", "nanoseconds"}) put(wanted, text);
+  put(wanted, {0x0a, 4, 0x08, 1, 0x10, 2, 0x0a, 4, 0x08, 3, 0x10, 4, 0x70, 3});
+  put(wanted, "f");
+  put(wanted, "a.c");  // once
+  put(wanted, {0x2a, 10, 0x08, 1, 0x10, 5, 0x18, 5, 0x20, 6, 0x28, 12});
+  put(wanted, {0x22, 8, 0x08, 1, 0x22, 4, 0x08, 1, 0x10, 12});
+  put(wanted, "g");
+  put(wanted, {0x2a, 10, 0x08, 2, 0x10, 7, 0x18, 7, 0x20, 6, 0x28, 13});
+  put(wanted, {0x22, 8, 0x08, 2, 0x22, 4, 0x08, 2, 0x10, 13});
+  put(wanted, {0x50, 6});
+  EXPECT_EQ(unpacked(sink.bytes()), wanted);
+}
+
 TEST(PprofWriter, SamplesAreWrittenAsTheyCome) {
   VectorSink sink;
   Writer writer(sink);

@@ -34,6 +34,17 @@ TEST(SpeedscopeWriter, WritesTheExampleOfTheDocument) {
 )text");
 }
 
+TEST(SpeedscopeWriter, FramesHaveTheirSources) {
+  VectorSink sink;
+  Writer writer(sink, 0, "x");
+  writer.begin_profile("a");
+  writer.open(1, writer.frame_of(0, [] { return Frame{"f", "a\"b.c", 12}; }));
+  writer.end_profile(2);
+  ASSERT_TRUE(writer.finish("x").ok());
+  EXPECT_EQ(json::parse(text_of(sink))["shared"]["frames"],
+            json::parse(R"([{"name":"f","file":"a\"b.c","line":12}])"));
+}
+
 TEST(SpeedscopeWriter, OpensAndClosesBalance) {
   VectorSink sink;
   Writer writer(sink, 0, "x");

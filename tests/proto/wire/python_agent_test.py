@@ -4,15 +4,13 @@ records a real Python program, and every call that the program makes is stored.
 """
 import json
 import os
-import signal
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
 
+from collector_of_test import PATIENCE, CollectorTest
+
 COLLECTORD, COLLECTCTL, AGENT = sys.argv[1:4]
-PATIENCE = 60
 PROGRAM = """
 import sys, threading
 def leaf(n):
@@ -30,46 +28,18 @@ LEAF_LINE, WORK_LINE = 3, 5
 LEAF_CALLS = 700 + 1400 + 2100 + 100
 
 
-class PythonAgent(unittest.TestCase):
+class PythonAgent(CollectorTest):
+    collectord = COLLECTORD
+
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
+        super().setUp()
         self.program = os.path.join(self.folder.name, "program.py")
         with open(self.program, "w") as file:
             file.write(PROGRAM)
-        self.root = os.path.join(self.folder.name, "traces")
-
-    def start_collector(self, *more):
-        read, write = os.pipe()
-        log = open(os.path.join(self.folder.name, "log"), "w")
-        self.addCleanup(log.close)
-        collector = subprocess.Popen(
-            [COLLECTORD, "--root", self.root, "--ingest", "127.0.0.1:0", "--control", "127.0.0.1:0",
-             "--adb", "off", "--usbmux", "off", "--ready-fd", str(write), *more],
-            pass_fds=[write], stdout=log, stderr=log)
-        os.close(write)
-        self.addCleanup(self.stop, collector)
-        with os.fdopen(read) as ready:
-            return json.loads(ready.readline())["ingest"]
-
-    @staticmethod
-    def stop(collector):
-        collector.send_signal(signal.SIGTERM)
-        collector.wait(PATIENCE)
 
     def record(self, address, *more):
         return subprocess.run([sys.executable, AGENT, *more, address, self.program],
                               capture_output=True, text=True, timeout=PATIENCE)
-
-    def session(self):
-        for _ in range(PATIENCE * 10):
-            for folder, _, files in os.walk(self.root):
-                if "manifest.json" in files:
-                    with open(os.path.join(folder, "manifest.json")) as file:
-                        if json.load(file)["state"] == "complete":
-                            return folder
-            time.sleep(0.1)
-        self.fail("no session was sealed")
 
     def test_every_call_is_stored(self):
         ended = self.record(self.start_collector(), "--tag", "snake")

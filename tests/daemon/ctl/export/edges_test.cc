@@ -2,14 +2,15 @@
 // that reach over an event; times that step back; calls without a place. Whole files against
 // expected/FORMAT_edges.json, each worked out by hand from the session below before it was kept.
 #include <algorithm>
+#include <filesystem>
 
-#include "daemon/ctl/convert/convert_log.h"
 #include "daemon/ctl/export/compressed_runs.h"
 #include "daemon/ctl/export/export.h"
 #include "daemon/ctl/export/thread_time_line.h"
-#include "daemon/ctl/session_files.h"
 #include "formats/calls/call_tree.h"
 #include "formats/calls/open_calls.h"
+#include "storage/convert/convert_log.h"
+#include "storage/trace/session_files.h"
 #include "tests/daemon/ctl/export/export_fixture.h"
 
 namespace collect::ctl {
@@ -329,19 +330,30 @@ TEST_F(ExportEdges, WithoutAManifestThereAreNumbers) {
 TEST_F(ExportEdges, EachThreadIsAStepOfTheProgress) {
   for (int n = 0; n < 3; ++n) write_thread(n, index_of({{1000, kCall, 0xA}}, 100));
   write_manifest("", "[]");
-  const auto trace = open_trace(session_.string());
+  const auto trace = trace::open_trace(session_.string());
   ASSERT_TRUE(trace.ok());
-  for (const ViewFormat format :
-       {ViewFormat::kPerfetto, ViewFormat::kChrome, ViewFormat::kSpeedscope, ViewFormat::kFolded,
-        ViewFormat::kPprof, ViewFormat::kPage}) {
+  for_each_view([&](Target format) {
     std::vector<std::pair<uint64_t, uint64_t>> said;
-    ConvertLog log([&](uint64_t done, uint64_t all) { said.emplace_back(done, all); });
+    convert::ConvertLog log([&](uint64_t done, uint64_t all) { said.emplace_back(done, all); });
     ASSERT_TRUE(export_sessions({&*trace}, {}, format, output(), log).ok());
     EXPECT_EQ(said, (std::vector<std::pair<uint64_t, uint64_t>>{{0, 3}, {1, 3}, {2, 3}}));
     ASSERT_EQ(log.written().size(), 1u);
     EXPECT_EQ(log.written()[0].first, output());
     EXPECT_EQ(log.written()[0].second, written().size());
-  }
+  });
+}
+
+// Captures are made by storage/convert.
+TEST_F(ExportEdges, AKindOfCaptureIsNoView) {
+  write_thread(0, index_of({{1000, kCall, 0xA}}, 100));
+  write_manifest("", "[]");
+  const auto trace = trace::open_trace(session_.string());
+  ASSERT_TRUE(trace.ok());
+  convert::ConvertLog log;
+  const Status made = export_sessions({&*trace}, {}, Target::kRtc, output(), log);
+  EXPECT_EQ(made.code(), Code::kInvalidArgument);
+  EXPECT_EQ(made.error().message, "rtc is no format of viewers");
+  EXPECT_FALSE(std::filesystem::exists(output()));
 }
 
 TEST_F(ExportEdges, TwentyMillionCallsAreNotTooMany) {

@@ -53,6 +53,10 @@ TEST_F(ExportPage, TimesAreThoseOfReport) {
   EXPECT_EQ(functions, (std::map<std::string, json>{{"a", {1, 6500, 2500, 6500}},
                                                     {"b", {1, 4000, 3000, 4000}},
                                                     {"c", {2, 19500, 19500, 18500}}}));
+  ASSERT_EQ(data["places"].size(), data["names"].size());
+  for (size_t i = 0; i < data["names"].size(); ++i) {
+    EXPECT_EQ(data["places"][i], data["names"][i] == "a" ? "src/a.c:12" : "");
+  }
 }
 
 // Six events in the time from 1000 to 20000, in parts of 24 ns; the two of worker are at its ends.

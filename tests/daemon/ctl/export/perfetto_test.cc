@@ -36,7 +36,7 @@ TEST_F(ExportPerfetto, CallsStallsAndMarkersLieOnTheirTracks) {
   EXPECT_EQ(report_["left_out"], json::object());
   const json found = tracks();
   EXPECT_EQ(found["main/100"]["slices"], json::parse(R"([
-      {"depth":0,"ts":1000,"dur":10000,"name":"a"},
+      {"depth":0,"ts":1000,"dur":10000,"name":"a","args":{"source":"src/a.c:12"}},
       {"depth":1,"ts":2000,"dur":7000,"name":"b"},
       {"depth":2,"ts":3000,"dur":1000,"name":"c"}])"));
   EXPECT_EQ(found["worker/101"]["slices"], json::parse(R"([
@@ -63,9 +63,9 @@ TEST_F(ExportPerfetto, ALossCutsWhatIsOpenAndShowsWhatSurvivedIt) {
   const json found = tracks();
   EXPECT_EQ(losses_, 1);
   EXPECT_EQ(found["main/100"]["slices"], json::parse(R"([
-      {"depth":0,"ts":1000,"dur":1500,"name":"a"},
+      {"depth":0,"ts":1000,"dur":1500,"name":"a","args":{"source":"src/a.c:12"}},
       {"depth":1,"ts":2000,"dur":500,"name":"b"},
-      {"depth":0,"ts":3500,"dur":1500,"name":"a","args":{"after_loss":true}},
+      {"depth":0,"ts":3500,"dur":1500,"name":"a","args":{"source":"src/a.c:12","after_loss":true}},
       {"depth":1,"ts":3500,"dur":500,"name":"b","args":{"after_loss":true}}])"));
   EXPECT_EQ(found["main/100/lost events"]["slices"], json::parse(R"([
       {"depth":0,"ts":2500,"dur":1000,"name":"lost: 5 events",
@@ -78,9 +78,9 @@ TEST_F(ExportPerfetto, WhatEndedInALossDoesNotComeBack) {
   ASSERT_EQ(run(Target::kPerfetto), 0) << err_.str();
   const json found = tracks();
   EXPECT_EQ(found["main/100"]["slices"], json::parse(R"([
-      {"depth":0,"ts":1000,"dur":1000,"name":"a"},
+      {"depth":0,"ts":1000,"dur":1000,"name":"a","args":{"source":"src/a.c:12"}},
       {"depth":1,"ts":2000,"dur":0,"name":"b"},
-      {"depth":0,"ts":5000,"dur":0,"name":"a","args":{"after_loss":true}}])"));
+      {"depth":0,"ts":5000,"dur":0,"name":"a","args":{"source":"src/a.c:12","after_loss":true}}])"));
   EXPECT_EQ(found["main/100/lost events"]["slices"][0]["dur"], 3000);
 }
 
@@ -90,7 +90,7 @@ TEST_F(ExportPerfetto, CallsWhoseCallerIsUnknownStandAlone) {
                       3000);
   ASSERT_EQ(run(Target::kPerfetto), 0) << err_.str();
   EXPECT_EQ(tracks()["main/100"]["slices"], json::parse(R"([
-      {"depth":0,"ts":1000,"dur":1000,"name":"a"},
+      {"depth":0,"ts":1000,"dur":1000,"name":"a","args":{"source":"src/a.c:12"}},
       {"depth":0,"ts":6000,"dur":1000,"name":"c"}])"));
 }
 
@@ -107,10 +107,10 @@ TEST_F(ExportPerfetto, HowACallEndedIsSaid) {
   write_manifest("", R"([{"id":0,"name":"main","ended":true}])");
   ASSERT_EQ(run(Target::kPerfetto), 0) << err_.str();
   EXPECT_EQ(tracks()["main/100"]["slices"], json::parse(R"([
-      {"depth":0,"ts":1000,"dur":3000,"name":"a"},
+      {"depth":0,"ts":1000,"dur":3000,"name":"a","args":{"source":"src/a.c:12"}},
       {"depth":1,"ts":2000,"dur":100,"name":"b","args":{"ended_by":"an exception"}},
       {"depth":1,"ts":3000,"dur":1000,"name":"c","args":{"ended_by":"the end of an outer call"}},
-      {"depth":0,"ts":6000,"dur":null,"name":"a"},
+      {"depth":0,"ts":6000,"dur":null,"name":"a","args":{"source":"src/a.c:12"}},
       {"depth":1,"ts":7000,"dur":null,"name":"b"}])"))
       << "what is open at the end has no end";
   EXPECT_EQ(report_["left_out"]["returns without a call"], 1);
@@ -138,7 +138,9 @@ TEST_F(ExportPerfetto, DeepCallsAreFoldedAndCounted) {
   const json slices = tracks()["main/100"]["slices"];
   ASSERT_EQ(slices.size(), 512u);
   // The innermost that is there is the 512th: 1511, and its end is the 89th.
-  EXPECT_EQ(slices[511], json::parse(R"({"depth":511,"ts":1511,"dur":577,"name":"a"})"));
+  EXPECT_EQ(slices[511],
+            json::parse(
+                R"({"depth":511,"ts":1511,"dur":577,"name":"a","args":{"source":"src/a.c:12"}})"));
   EXPECT_THAT(err_.str(), HasSubstr("88 calls nested deeper than 512"));
 }
 
@@ -150,7 +152,7 @@ TEST_F(ExportPerfetto, AWindowCutsCalls) {
   ASSERT_EQ(run(Target::kPerfetto, selection), 0) << err_.str();
   const json found = tracks();
   EXPECT_EQ(found["main/100"]["slices"], json::parse(R"([
-      {"depth":0,"ts":2500,"dur":6000,"name":"a"},
+      {"depth":0,"ts":2500,"dur":6000,"name":"a","args":{"source":"src/a.c:12"}},
       {"depth":1,"ts":2500,"dur":6000,"name":"b"},
       {"depth":2,"ts":3000,"dur":1000,"name":"c"}])"));
   EXPECT_FALSE(found.contains("app/process stopped")) << "it was later";
@@ -223,7 +225,8 @@ TEST_F(ExportPerfetto, SeveralSessionsLieOnOneTimeLine) {
   const json trace = imported();
   EXPECT_EQ(trace["processes"], json::parse(R"json({"42":"Phone: app",
       "1000000000":"Server: app (pid 42)"})json"));
-  const json slices = json::parse(R"([{"depth":0,"ts":1800000000000002000,"dur":100,"name":"a"}])");
+  const json slices = json::parse(
+      R"([{"depth":0,"ts":1800000000000002000,"dur":100,"name":"a","args":{"source":"src/a.c:12"}}])");
   EXPECT_EQ(trace["tracks"]["main/100"]["slices"], slices);
   EXPECT_EQ(trace["tracks"]["main (tid 100)/1000000000"]["slices"], slices);
 }

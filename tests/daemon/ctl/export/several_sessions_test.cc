@@ -40,7 +40,7 @@ class ExportSeveral : public testing::ExportTest {
       "process":{"name":"app","pid":42,"device_model":"Phone","device_id":"id-1",
                  "start_unix_ns":1700000000000000000},
       "modules":[{"module_id":1,"path":"/bin/app","base_address":"0x5000","size":4096}],
-      "symbols":[{"function_id":"0x10000000a","name":"a"},
+      "symbols":[{"function_id":"0x10000000a","name":"a","args":{"source":"src/a.c:12"}},
                  {"function_id":"0x10000000b","name":"b"}],
       "markers":[{"at_ns":5001150,"text":"of the phone"}],
       "stalls":[{"kind":"stopped","first_ns":5001600,"last_ns":5001650}],

@@ -217,7 +217,7 @@ TEST_F(IphoneTest, VersionsAndTexts) {
   EXPECT_EQ(iphone_text("A", {"", "", "17"}), "A (iOS 17)");
   EXPECT_EQ(iphone_text("A", {"Anna's", "", ""}), "A (Anna's)");
   EXPECT_EQ(iphone_text("A\x1b", {"", "", ""}), "A\\x1b");
-  EXPECT_EQ(port_place(7720), "tcp:7720");
+  EXPECT_EQ(attach::port_endpoint(7720), "tcp:7720");
 }
 
 TEST_F(IphoneTest, AgentsAreFoundByTheirPorts) {

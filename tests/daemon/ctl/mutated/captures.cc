@@ -5,11 +5,11 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "daemon/ctl/convert/convert.h"
-#include "daemon/ctl/convert/session_builder.h"
+#include "daemon/ctl/offline/convert_command.h"
 #include "formats/core/crc32.h"
 #include "proto/wire/frame_encoder.h"
 #include "proto/wire/page_codec.h"
+#include "storage/convert/session_builder.h"
 #include "storage/session_types.h"
 #include "tests/daemon/ctl/mutated/mutation.h"
 #include "tests/fakes/dial9_stream.h"
@@ -50,8 +50,8 @@ void check(bool holds, const char* what) {
 
 // A session as storage seals it: three threads, details, a gap, a marker, names.
 fs::path built_session(const fs::path& root, atf::Version version) {
-  SessionBuilder builder(root.string(), version);
-  BuiltProcess process;
+  convert::SessionBuilder builder(root.string(), version);
+  convert::BuiltProcess process;
   process.name = "app";
   process.executable = "/opt/app";
   process.pid = 42;

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "tests/daemon/ctl/offline_session.h"
+#include "tests/daemon/ctl/offline/session.h"
 #include "tests/daemon/ctl/words/words_fixture.h"
 
 namespace collect::ctl {

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "daemon/ctl/captures/capture_format.h"
-#include "daemon/ctl/text_out.h"
+#include "daemon/ctl/terminal/text_out.h"
 #include "formats/core/byte_sink.h"
 #include "formats/rtc/writer.h"
 #include "formats/wtf/writer.h"
@@ -35,7 +35,6 @@ std::vector<uint64_t> steps;  // that the check tells
 constexpr CaptureFormat kWanted{
     "made-up",
     "made-up format",
-    [](Bytes) { return true; },
     [](Bytes, const BytesDone& done) {
       for (const uint64_t step : steps) {
         if (done) done(step);
@@ -59,14 +58,14 @@ class CaptureWords : public ::testing::Test {
   void TearDown() override { fs::remove_all(root_); }
 
   int run_verify(const VerifyOptions& options = {}) {
-    const auto trace = open_trace((root_ / "x").string());
+    const auto trace = trace::open_trace((root_ / "x").string());
     EXPECT_TRUE(trace.ok());
     out_.str("");
     err_.str("");
     return verify_capture(kWanted, options, *trace, out_, err_);
   }
   std::string inspected(const InspectOptions& options = {}) {
-    const auto trace = open_trace((root_ / "x").string());
+    const auto trace = trace::open_trace((root_ / "x").string());
     EXPECT_TRUE(trace.ok());
     out_.str("");
     err_.str("");

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "daemon/control/control_server.h"
-#include "daemon/ctl/message_json.h"
+#include "daemon/ctl/online/message_json.h"
 #include "tests/daemon/control/fake_collector.h"
 #include "tests/daemon/ctl/words/command_words.h"
 
@@ -74,6 +74,11 @@ TEST_F(CommandWords, WrongUsage) {
       {"stats", "a"},
       {"watch", "--interval", "x"},
       {"watch", "--filter", "x"},
+      {"tail", "--slower-than", "x"},
+      {"tail", "--thread", "x"},
+      {"tail", "--limit", "-1"},
+      {"top", "--sort", "x"},
+      {"top", "--once", "-n", "2"},
       {"detail"},
       {"detail", "start", "--thread", "x"},
       {"detail", "start", "--duration", "-1s"},
@@ -407,6 +412,8 @@ TEST_F(OnlineWords, OfAgentsAndSessions) {
   ask({"sessions", "tag-session_20260131_235959/pid_7"});
   ask({"attach", "127.0.0.1:7720"});
   ask_both({"detach", "agents/3"});
+  ask_both({"threads"});
+  ask({"threads", "agents/1"});
   ask({"--json", "attach", "127.0.0.1:7720"});
   ask_both({"stats"});
   text_.expect("online_lists");
@@ -558,6 +565,8 @@ TEST_F(OnlineWords, WithoutACollector) {
                                 {"stats"},
                                 {"watch"},
                                 {"watch", "--agents"},
+                                {"tail"},
+                                {"top", "--once"},
                                 {"detail", "start"},
                                 {"detail", "arm"},
                                 {"detail", "stop"},

@@ -56,7 +56,8 @@ void GoldenText::expect(const std::string& name) {
     const std::string& is = i < said.size() ? said[i] : "(nothing more)";
     const std::string& was = i < expected.size() ? expected[i] : "(nothing more)";
     if (is.starts_with("$ ")) command = is;
-    ASSERT_EQ(is, was) << file.string() << ":" << i + 1 << ", " << command;
+    ASSERT_EQ(is, was) << file.string() << ":" << i + 1 << ", " << command
+                       << "\nif that is right: cmake --build BUILD --target committed-texts";
   }
 }
 

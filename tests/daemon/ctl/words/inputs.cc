@@ -5,13 +5,13 @@
 #include <array>
 #include <limits>
 
-#include "daemon/ctl/convert/session_builder.h"
 #include "formats/atf/writer.h"
 #include "formats/core/byte_sink.h"
 #include "formats/dial9/writer.h"
 #include "formats/rtc/value.h"
 #include "formats/rtc/writer.h"
 #include "formats/wtf/writer.h"
+#include "storage/convert/session_builder.h"
 #include "tests/formats/reference_files.h"
 
 namespace collect::ctl::testing {
@@ -41,8 +41,8 @@ Octets payload_of(uint64_t function_id, size_t stack_bytes) {
   return bytes;
 }
 
-void begin(SessionBuilder& builder) {
-  BuiltProcess process;
+void begin(convert::SessionBuilder& builder) {
+  convert::BuiltProcess process;
   process.name = "app \xC3\xA9\x1B";
   process.executable = "/opt/app";
   process.pid = 42;
@@ -61,7 +61,7 @@ void begin(SessionBuilder& builder) {
   EXPECT_TRUE(builder.add_thread(103, "", 1200).ok());
 }
 
-fs::path finished(SessionBuilder& builder) {
+fs::path finished(convert::SessionBuilder& builder) {
   const auto made = builder.finish(storage::SessionState::kComplete, "exit");
   EXPECT_TRUE(made.ok());
   return made.ok() ? *made : "";
@@ -81,7 +81,7 @@ void change_manifest(const fs::path& session,
 }
 
 fs::path small_session(const fs::path& root, atf::Version version) {
-  SessionBuilder builder(root.string(), version);
+  convert::SessionBuilder builder(root.string(), version);
   begin(builder);
   expect_ok(builder.marker(1200, "begins"));
   const auto put = [&](uint32_t thread, uint64_t ns, uint64_t function, EventKind kind,
@@ -123,7 +123,7 @@ fs::path small_session(const fs::path& root, atf::Version version) {
 }
 
 fs::path other_session(const fs::path& root) {
-  SessionBuilder builder(root.string(), atf::Version::kV2);
+  convert::SessionBuilder builder(root.string(), atf::Version::kV2);
   begin(builder);
   const auto put = [&](uint32_t thread, uint64_t ns, uint64_t function, EventKind kind) {
     expect_ok(builder.event(thread, ns, function, kind));

@@ -10,13 +10,13 @@
 #include <set>
 #include <sstream>
 
-#include "daemon/ctl/convert/convert.h"
-#include "daemon/ctl/dump.h"
-#include "daemon/ctl/inspect.h"
-#include "daemon/ctl/recover.h"
-#include "daemon/ctl/report.h"
-#include "daemon/ctl/symbolize.h"
-#include "daemon/ctl/verify.h"
+#include "daemon/ctl/offline/convert_command.h"
+#include "daemon/ctl/offline/dump.h"
+#include "daemon/ctl/offline/inspect.h"
+#include "daemon/ctl/offline/recover.h"
+#include "daemon/ctl/offline/report.h"
+#include "daemon/ctl/offline/symbolize.h"
+#include "daemon/ctl/offline/verify.h"
 #include "tests/formats/reference_files.h"
 
 namespace collect::ctl::testing {

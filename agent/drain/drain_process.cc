@@ -1,0 +1,192 @@
+#include "agent/drain/drain_process.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "agent/drain/control.h"
+#include "agent/drain/drain_process_memory.h"
+#include "agent/drain/status.h"
+#include "agent/drain/traced_process.h"
+#include "agent/transport/descriptor.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+namespace collect::agent {
+namespace {
+
+constexpr size_t kStackBytes = 256 * 1024;
+constexpr size_t kFirstStackBytes = 16 * 1024;
+constexpr int kOwnDescriptors = 10;  // above those that programs count on being standard
+
+// Their pages are touched in the drain process's copy alone.
+alignas(64) unsigned char g_stack[kStackBytes];
+alignas(64) unsigned char g_first_stack[kFirstStackBytes];
+
+struct Start {
+  DrainThread* drain = nullptr;
+  pid_t process = 0;
+  OwnObject own;
+  int alive = -1;  // descriptor of the file that shows that the process has its memory
+};
+constinit Start g_start;
+
+// The mapping of it, and the process that has it: a forked child has something else there, or
+// nothing. The starting thread's.
+void* g_alive = nullptr;
+pid_t g_alive_owner = 0;
+
+constinit TracedProcess g_traced;
+
+bool traced_has_memory() {
+  return g_traced.has_memory();
+}
+
+// Nothing of the C library's end of a process runs in a copy of it.
+[[noreturn]] void leave(int code) {
+  for (;;) syscall(SYS_exit_group, code);
+}
+
+// Before it has taken over: the process goes on with a thread.
+[[noreturn]] void give_up() {
+  Drainer nobody = Drainer::kNone;
+  (void)g_control.drainer.compare_exchange_strong(nobody, Drainer::kThread);
+  leave(1);
+}
+
+bool is_relative(const char* path) {
+  return path[0] != '\0' && path[0] != '/';
+}
+
+bool needs_directory(const Settings& settings) {
+  constexpr char kUnix[] = "unix:";
+  if (is_relative(settings.token_file) || is_relative(settings.spool)) return true;
+  return std::strncmp(settings.address, kUnix, sizeof kUnix - 1) == 0 &&
+         is_relative(settings.address + sizeof kUnix - 1);
+}
+
+int run_drain_process(void*) {
+  DrainThread& drain = *g_start.drain;
+#if defined(__GLIBC__)
+  int state = 0;
+  (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);  // it may be pending in the copy
+#endif
+  descriptors_after_fork();
+  g_control.drain_pid.store(static_cast<int32_t>(syscall(SYS_getpid)), std::memory_order_relaxed);
+  log_as(g_start.process);
+  prctl(PR_SET_NAME, "collect-drain");
+  const rlimit no_core{0, 0};
+  (void)setrlimit(RLIMIT_CORE, &no_core);
+  int pidfd = static_cast<int>(syscall(SYS_pidfd_open, g_start.process, 0));
+  if (pidfd < 0) give_up();
+  pidfd = fcntl(pidfd, F_DUPFD_CLOEXEC, kOwnDescriptors);
+  const int alive = fcntl(g_start.alive, F_DUPFD_CLOEXEC, kOwnDescriptors);
+  if (pidfd < 0 || alive < 0) give_up();
+  g_traced.watch(g_start.process, pidfd, alive);
+  set_writers_alive(traced_has_memory);
+  keep_descriptors(pidfd, alive, drain.settings().log);
+  if (!needs_directory(drain.settings())) (void)chdir("/");
+  rename_command_line();
+  drop_program_memory(g_start.own);
+  Drainer nobody = Drainer::kNone;
+  if (!g_control.drainer.compare_exchange_strong(nobody, Drainer::kDrainProcess)) leave(0);
+  drain.run_for(g_traced);
+  g_control.ended.store(true, std::memory_order_release);
+  leave(0);
+}
+
+// Between the process and its drain process: it ends at once, so that the drain process is nobody's
+// child.
+int run_between(void*) {
+  (void)setsid();
+  const int pid = clone(run_drain_process, g_stack + kStackBytes, CLONE_UNTRACED, nullptr);
+  leave(pid > 0 ? 0 : 1);
+}
+
+// The file stays empty: it is mapped, and never touched.
+bool map_alive(int fd) {
+  void* const mapped = mmap(nullptr, kSharedPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (mapped == MAP_FAILED) return false;
+  if (madvise(mapped, kSharedPage, MADV_DONTFORK) != 0) {
+    (void)munmap(mapped, kSharedPage);
+    return false;
+  }
+  if (g_alive_owner == g_start.process) (void)munmap(g_alive, kSharedPage);
+  g_alive = mapped;
+  g_alive_owner = g_start.process;
+  return true;
+}
+
+int make_alive_file() {
+  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  int fd = static_cast<int>(syscall(SYS_memfd_create, "collect-alive", kFlags | MFD_NOEXEC_SEAL));
+  if (fd < 0) fd = static_cast<int>(syscall(SYS_memfd_create, "collect-alive", kFlags));
+  if (fd < 0) return -1;
+  const int high = fcntl(fd, F_DUPFD_CLOEXEC, kDescriptorFloor);
+  if (high >= 0) {
+    (void)close(fd);
+    fd = high;
+  }
+  if (map_alive(fd)) return fd;
+  (void)close(fd);
+  return -1;
+}
+
+// The process's own signal handlers must not run in the two copies.
+bool clone_and_reap() {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  // No signal at its end, and invisible to those who wait for any child.
+  const int pid = clone(run_between, g_first_stack + kFirstStackBytes, CLONE_UNTRACED, nullptr);
+  int status = 0;
+  pid_t ended = 0;
+  do {
+    ended = pid > 0 ? waitpid(pid, &status, __WCLONE) : -1;
+  } while (ended < 0 && pid > 0 && errno == EINTR);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return pid > 0 && (ended != pid || (WIFEXITED(status) && WEXITSTATUS(status) == 0));
+}
+
+bool wait_for_drain_process() {
+  const uint64_t deadline_ms = monotonic_ms() + kMaxDrainProcessStartMs;
+  for (;;) {
+    Drainer who = g_control.drainer.load(std::memory_order_acquire);
+    if (who != Drainer::kNone) return who == Drainer::kDrainProcess;
+    const int32_t pid = g_control.drain_pid.load(std::memory_order_relaxed);
+    if ((pid != 0 && is_process_over(pid)) || monotonic_ms() >= deadline_ms) {
+      return !g_control.drainer.compare_exchange_strong(who, Drainer::kThread);
+    }
+    const timespec pause{0, 100000};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+}  // namespace
+
+const char* start_drain_process(DrainThread& drain) {
+  g_start = {&drain, static_cast<pid_t>(syscall(SYS_getpid)), find_own_object(), -1};
+  const int alive = make_alive_file();
+  if (alive < 0) return "the system gives no file in memory";
+  g_start.alive = alive;
+  const bool started = clone_and_reap();
+  (void)close(alive);
+  if (!started) return "the system lets it start no process";
+  return wait_for_drain_process() ? nullptr : "it did not come up";
+}
+
+}  // namespace collect::agent

@@ -1,0 +1,64 @@
+// What explains the pages, sent before them: the recording, its detail changes, modules, streams.
+// It knows what this link has been told already. Drain thread only.
+#pragma once
+
+#include <cstdint>
+
+#include "agent/drain/frames.h"
+#include "agent/drain/stream_table.h"
+#include "agent/ring/recorder.h"
+
+namespace collect::agent {
+
+// Changes of detail recording that are told again after a reconnect; older ones were told before.
+inline constexpr uint32_t kMaxDetailStates = 16;
+
+class MetadataSender {
+ public:
+  void set_recording_settings(const Settings& settings) {
+    atf_version_ = settings.atf_version;
+    max_depth_ = settings.max_depth;
+    longer_than_ns_ = settings.longer_than_ns;
+  }
+  // Of the recording that begins next: RecordingStart.late_ns.
+  void set_late(uint64_t late_ns) { late_ns_ = late_ns; }
+  // A recording begins: nothing of it was told to anybody. `unasked`: nobody asked for it, and it
+  // is kept to ourselves until a thread records something.
+  void begin_recording(bool unasked);
+  // Somebody asked for it after all.
+  void recording_was_asked_for() { unasked_ = false; }
+  // Whether the recording that runs, or is ending, holds nothing that anybody has to know of.
+  bool keeps_recording(StreamTable& streams);
+  // A link begins: the collector may know nothing.
+  void begin_link();
+
+  void add_detail_state(uint32_t mode, const DetailChange& change, const char* reason);
+
+  // Puts what is still to be told into `out`; false when `out` had no room for all of it.
+  bool explain(StreamTable& streams, SendBuffer& out);
+  // Whether modules appeared or changed since they were told.
+  bool modules_changed() const { return modules_seen_ != module_changes(); }
+  bool report_modules(SendBuffer& out);
+
+ private:
+  bool report_recording(SendBuffer& out);
+  bool report_detail(SendBuffer& out);
+  bool report_streams(StreamTable& streams, SendBuffer& out);
+  bool is_unsent(uint32_t index) const;
+
+  uint32_t atf_version_ = 0;  // of the ring's records
+  uint32_t max_depth_ = 0;
+  uint64_t longer_than_ns_ = 0;
+  uint64_t late_ns_ = 0;
+  bool recording_reported_ = false;
+  bool unasked_ = false;
+  uint32_t modules_seen_ = 0;  // module_changes() when all modules were told
+  uint32_t modules_reported_ = 0;
+  uint8_t unload_reported_[kMaxModules / 8];
+  uint64_t detail_count_ = 0;  // changes of this recording so far
+  uint64_t detail_reported_ = 0;
+  collect_wire_DetailState detail_[kMaxDetailStates];
+  collect_wire_Modules modules_;  // being filled; too large for the thread's stack
+};
+
+}  // namespace collect::agent

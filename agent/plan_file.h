@@ -1,0 +1,21 @@
+// Files of patch plans, as agents find them. DYNAMIC.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace collect::agent {
+
+// Memory with the plan's file, which is read once: what was checked is what is used. `wrong`: why
+// it can't be.
+struct PlanFile {
+  const uint8_t* bytes = nullptr;
+  size_t count = 0;
+  const char* wrong = nullptr;
+};
+
+// The plan for a build: FOLDER/BUILD-ID.plan. Without one, `bytes` and `wrong` are null.
+PlanFile read_plan(const char* folder, const uint8_t* build_id, uint32_t build_id_bytes);
+void drop(const PlanFile& file);
+
+}  // namespace collect::agent

@@ -1,0 +1,36 @@
+// The modules of this process that may have a patch plan. Of the one thread that applies plans, or
+// that attaches.
+#pragma once
+
+#include <link.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "agent/ring/recorder.h"
+#include "formats/patch/plan_view.h"
+
+namespace collect::agent {
+
+inline constexpr uint32_t kMaxPlannedModules = 256;
+
+struct PlannedModule {
+  uint64_t base = 0;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  const ElfW(Phdr) * segments = nullptr;
+  size_t segment_count = 0;
+  uint8_t build_id[patch::kMaxPlanBuildId] = {};
+  uint32_t build_id_bytes = 0;
+  char path[kMaxModulePath] = {};
+};
+
+// Finds those that are loaded now and have a build id.
+void list_planned_modules();
+uint32_t planned_modules();
+const PlannedModule& planned_module(uint32_t index);  // holds until the next list_planned_modules()
+
+// Null, or why the plan is not this module's.
+const char* why_not_of(const PlannedModule& module, const patch::PlanView& plan);
+
+}  // namespace collect::agent

@@ -1,0 +1,22 @@
+// Patch plans: code of modules that were not prepared is made to call the recorder. DYNAMIC.md.
+#pragma once
+
+#include <cstdint>
+
+namespace collect::agent {
+
+// Applies the plans in `folder` to the modules that are loaded and have one, by their build ids.
+// Once, before the agent starts, in the only thread of the process.
+// What can't be used is said by sleds_problem() and left alone, whole.
+void apply_plans(const char* folder);
+
+// The same for a process that runs, whose jumps another process writes while this one is stopped.
+// One thread at a time. prepare_plans() puts stubs in place and lists the jumps to them, of modules
+// that are not traced yet: `*jumps_at` is the address of patch::AttachJump[*count], by ascending
+// address. Null, or why nothing can be traced. Then either they are written, use_prepared(), or
+// none of them is, drop_prepared().
+const char* prepare_plans(const char* folder, uint64_t* jumps_at, uint64_t* count);
+void use_prepared();
+void drop_prepared();
+
+}  // namespace collect::agent

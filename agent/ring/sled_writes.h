@@ -1,0 +1,16 @@
+// What writing code needs beside the writing.
+#pragma once
+
+#include <cstdint>
+
+// Code is data to nobody but those who write it: ThreadSanitizer keeps no notes of it, and can't.
+#define COLLECT_WRITES_CODE __attribute__((no_sanitize("thread")))
+
+namespace collect::agent {
+
+inline void forget_cached(uint64_t address, uint64_t bytes) {
+  __builtin___clear_cache(reinterpret_cast<char*>(address),
+                          reinterpret_cast<char*>(address + bytes));
+}
+
+}  // namespace collect::agent

@@ -1,0 +1,118 @@
+#include "daemon/collector/call_watches.h"
+
+#include <pthread.h>
+
+#include <utility>
+
+#include "daemon/symbolize/child_program.h"
+
+namespace collect::daemon {
+namespace {
+
+// A watch without an end of its own lasts as long as the recording. A program may write as much.
+constexpr std::chrono::hours kLongest{24 * 365};
+
+}  // namespace
+
+CallWatches::CallWatches(std::string program, symbolize::SymbolizerOptions symbols)
+    : program_(std::move(program)), symbols_(std::move(symbols)) {}
+
+CallWatches::~CallWatches() {
+  stop();
+}
+
+void CallWatches::stop() {
+  std::map<control::WatchId, std::shared_ptr<Watch>> watches;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    watches.swap(watches_);
+  }
+  for (const auto& [id, watch] : watches) watch->stop = true;
+  for (const auto& [id, watch] : watches) watch->thread.join();
+}
+
+void CallWatches::join_ended() {
+  std::erase_if(watches_, [](const auto& each) {
+    if (!each.second->is_over) return false;
+    each.second->thread.join();
+    return true;
+  });
+}
+
+Result<control::WatchId> CallWatches::watch(const std::string& directory, const std::string& name,
+                                            const control::api::WatchCallsRequest& request,
+                                            control::CallWatcher watcher) {
+  control::FeedRequest feed;
+  feed.directory = directory;
+  feed.finds_names = !symbols_.program.empty();
+  feed.symbol_directories = symbols_.directories;
+  feed.symbol_roots = symbols_.roots;
+  feed.wanted = request;
+  const std::lock_guard lock(mutex_);
+  if (stopping_) return Error{Code::kUnavailable, "the collector is shutting down"};
+  join_ended();
+  if (watches_.size() >= kMaxCallWatches) {
+    return Error{Code::kLimit, "calls are followed by " + std::to_string(kMaxCallWatches) +
+                                   " watches already; end one of them"};
+  }
+  const auto watch = std::make_shared<Watch>();
+  watch->watcher = std::move(watcher);
+  watch->thread = std::thread([this, watch, feed = std::move(feed), name] {
+    run(*watch, feed, name);
+    watch->is_over = true;
+  });
+  (void)pthread_setname_np(watch->thread.native_handle(), "calls");
+  watches_[++last_id_] = watch;
+  return last_id_;
+}
+
+void CallWatches::unwatch(control::WatchId id) {
+  std::shared_ptr<Watch> watch;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = watches_.find(id);
+    if (found == watches_.end()) return;  // stop() has it
+    watch = found->second;
+  }
+  watch->stop = true;
+  const std::lock_guard calling(watch->calling);  // waits for a call that runs
+  watch->ended = true;
+}
+
+void CallWatches::run(Watch& watch, const control::FeedRequest& request,
+                      const std::string& name) const {
+  const std::string frame = control::feed_frame(control::FeedKind::kRequest, request.body());
+  control::FeedReader reader;
+  Status said;
+  const auto take_frame = [&](control::FeedKind kind, std::string_view body) -> Status {
+    if (kind == control::FeedKind::kError) {
+      said = Error{Code::kInvalidArgument, std::string(body)};
+      return {};
+    }
+    control::api::CallBatch batch;
+    if (!batch.ParseFromArray(body.data(), static_cast<int>(body.size()))) {
+      return Error{Code::kDamaged, "what it says is no message"};
+    }
+    batch.set_session(name);
+    const std::lock_guard calling(watch.calling);
+    if (!watch.ended) watch.watcher.on_batch(std::move(batch));
+    return {};
+  };
+  const symbolize::ChildBounds bounds{kLongest, UINT64_MAX, &watch.stop};
+  const auto ending = symbolize::run_child(
+      program_, Bytes(reinterpret_cast<const uint8_t*>(frame.data()), frame.size()), bounds,
+      [&](Bytes bytes) { return reader.take(bytes, take_frame); });
+  if (!ending.ok()) {
+    said = ending.error();
+  } else if (!ending->fault.empty()) {
+    said = Error{Code::kDamaged, "following the calls ended: " + ending->fault};
+  } else if (said.ok() && !reader.is_between_frames()) {
+    said = Error{Code::kDamaged, "following the calls ended in the middle of a message"};
+  }
+  const std::lock_guard calling(watch.calling);
+  if (!watch.ended) watch.watcher.on_end(said);
+  watch.ended = true;
+}
+
+}  // namespace collect::daemon

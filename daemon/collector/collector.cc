@@ -1,0 +1,327 @@
+#include "daemon/collector/collector.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <asio/thread_pool.hpp>
+#include <fstream>
+#include <utility>
+
+#include "daemon/collector/agent_attach.h"
+#include "daemon/collector/call_watches.h"
+#include "daemon/collector/detail_control.h"
+#include "daemon/collector/device_bridge.h"
+#include "daemon/collector/filter_control.h"
+#include "daemon/collector/function_search.h"
+#include "daemon/collector/lod_queue.h"
+#include "daemon/collector/marker_control.h"
+#include "daemon/collector/messages.h"
+#include "daemon/collector/recording_control.h"
+#include "daemon/collector/rule_book.h"
+#include "daemon/collector/rule_control.h"
+#include "daemon/collector/session_converter.h"
+#include "daemon/collector/session_files.h"
+#include "daemon/collector/trigger_control.h"
+#include "daemon/control/selector.h"
+#include "daemon/symbolize/child_program.h"
+#include "daemon/symbolize/limits.h"
+#include "daemon/symbolize/naming_queue.h"
+#include "formats/calls/lod_layout.h"
+#include "formats/core/version.h"
+
+namespace collect::daemon {
+namespace {
+
+uint64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  uint64_t total{};
+  uint64_t resident{};
+  file >> total >> resident;  // without the file they stay 0
+  return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+// ---- its parts
+
+struct Collector::Services {
+  Services(Collector& collector, const ingest::IngestOptions& options, storage::Fs& fs,
+           const symbolize::SymbolizerOptions& symbols)
+      : rules(fs, options.storage.root),
+        call_watches(symbolize::own_program("collect-calls"),
+                     options.storage.symbolize ? symbols : symbolize::SymbolizerOptions()),
+        naming(fs, symbols,
+               [&registry = collector.registry_](
+                   const std::string& name, storage::SymbolsState state, const std::string& said) {
+                 if (!said.empty()) spdlog::warn("{}: {}", name, said);
+                 // It is sealed: whoever watched it has had the last word.
+                 registry.set_symbols(name, state);
+               }),
+        lods(symbolize::own_program("collect-page"),
+             [](const std::string& name, const std::string& said) {
+               spdlog::warn("{}: no index.lod, so that views take longer: {}", name, said);
+             }),
+        converter(fs, options.storage) {}
+
+  RuleBook rules;
+  CallWatches call_watches;
+  asio::thread_pool files{1};
+  symbolize::NamingQueue naming;
+  LodQueue lods;
+  SessionConverter converter;
+  std::unique_ptr<DeviceBridge> devices;
+};
+
+struct Collector::Controls {
+  Controls(Collector& collector, Services& services)
+      : functions(*collector.ingest_, services.naming.symbolizer()),
+        detail(collector.registry_, *collector.ingest_, functions, collector.methods_),
+        filter(collector.registry_, *collector.ingest_, functions, collector.methods_),
+        triggers(collector.registry_, *collector.ingest_, functions, detail,
+                 collector.watches_.io(), collector.methods_),
+        recordings(collector.registry_, *collector.ingest_, detail, filter, collector.watches_.io(),
+                   collector.methods_),
+        rules(services.rules, *collector.ingest_, recordings, services.files, collector.methods_),
+        markers(collector.registry_, *collector.ingest_, collector.methods_),
+        attach(collector.registry_, *collector.ingest_, services.devices->attach(),
+               collector.watches_.io(), collector.methods_),
+        files({collector.root_, collector.fs_, collector.registry_, *collector.ingest_,
+               services.converter, services.naming, services.lods, services.files,
+               [&collector](const ingest::SessionSnapshot& made) {
+                 collector.session_changed(made);
+               }},
+              collector.methods_) {}
+
+  FunctionSearch functions;
+  DetailControl detail;
+  FilterControl filter;
+  TriggerControl triggers;
+  RecordingControl recordings;
+  RuleControl rules;
+  MarkerControl markers;
+  AgentAttach attach;
+  SessionFiles files;
+};
+
+Collector::Collector(const ingest::IngestOptions& options, storage::Fs& fs,
+                     const symbolize::SymbolizerOptions& symbols)
+    : root_(options.storage.root),
+      fs_(fs),
+      services_(std::make_unique<Services>(*this, options, fs, symbols)) {}
+
+Collector::~Collector() {
+  if (services_->devices) services_->devices->stop();
+  services_->converter.stop();
+  if (controls_) {
+    // What they find goes to agents, so they end first.
+    controls_->functions.stop();
+    controls_->functions.join();
+    controls_->filter.join();
+  }
+  watches_.stop();  // so do its timers
+  services_->call_watches.stop();
+  // Its threads go through the pointer until they have ended, and reset() would clear it before.
+  ingest_.get_deleter()(ingest_.get());
+  (void)ingest_.release();
+  services_->files.join();
+}
+
+Result<std::unique_ptr<Collector>> Collector::create(ingest::IngestOptions options, storage::Fs& fs,
+                                                     const attach::AttachOptions& devices,
+                                                     symbolize::SymbolizerOptions symbols) {
+  std::unique_ptr<Collector> collector(new Collector(options, fs, symbols));
+  Services& services = *collector->services_;
+  if (Status loaded = services.rules.load(); !loaded.ok()) return loaded.error();
+  auto bridge = DeviceBridge::create(devices, collector->watches_);
+  if (!bridge.ok()) return bridge.error();
+  services.devices = std::move(bridge).value();
+  auto ingest = ingest::Ingest::bind(std::move(options), fs, *collector);
+  if (!ingest.ok()) return ingest.error();
+  collector->ingest_ = std::move(ingest).value();
+  collector->controls_ = std::make_unique<Controls>(*collector, services);
+  return collector;
+}
+
+void Collector::run() {
+  ingest_->run();
+  services_->converter.start(ingest_->budget());
+  services_->devices->run(*ingest_);
+}
+
+bool Collector::stop(std::chrono::milliseconds bound) {
+  services_->devices->stop();
+  controls_->functions.stop();
+  services_->converter.stop();
+  const bool in_time = ingest_->stop(bound);
+  services_->lods.stop();
+  services_->naming.stop(symbolize::kNamingStopBound);
+  return in_time;
+}
+
+// ---- what ingest reports
+
+void Collector::agent_changed(const ingest::AgentSnapshot& agent) {
+  const bool is_new = registry_.put(agent) == Registry::Change::kAdded;
+  watches_.agent_event(is_new ? api::CHANGE_KIND_ADDED : api::CHANGE_KIND_CHANGED,
+                       to_message(agent));
+  services_->devices->agent_changed(agent);
+  if (is_new && is_up(agent)) controls_->rules.apply(agent);
+  if (agent.dialled && is_up(agent)) controls_->attach.agent_is_up(agent);
+}
+
+void Collector::agent_removed(ingest::AgentId id) {
+  const auto agent = registry_.remove_agent(id);
+  if (agent.ok()) watches_.agent_event(api::CHANGE_KIND_REMOVED, to_message(*agent));
+}
+
+void Collector::session_changed(const ingest::SessionSnapshot& session) {
+  registry_.put(session);
+  if (is_over(session.state)) {
+    controls_->triggers.forget(session.name);
+    if (session.totals.events >= calls::kLeastLodEvents) {
+      services_->lods.add(session.name, session.directory);
+    }
+  }
+  const auto known = registry_.session(session.name);  // with what is known of its names
+  watches_.session_event(session.name, to_message(known.ok() ? *known : session),
+                         is_over(session.state));
+}
+
+void Collector::filter_wanted(const ingest::AgentSnapshot& agent, ingest::FilterRequest wanted) {
+  controls_->filter.start_with(agent, std::move(wanted));
+}
+
+bool Collector::to_be_named(const std::string& name, const std::string& directory,
+                            std::vector<uint64_t> functions) {
+  return services_->naming.add({name, directory, std::move(functions)});
+}
+
+// ---- looking
+
+std::vector<api::Agent> Collector::agents(const api::Selector& target) {
+  std::vector<api::Agent> all;
+  for (const ingest::AgentSnapshot& agent : registry_.agents()) {
+    api::Agent message = to_message(agent);
+    if (control::matches(message, target)) all.push_back(std::move(message));
+  }
+  return all;
+}
+
+std::vector<api::Session> Collector::sessions(const api::Selector& target) {
+  std::vector<api::Session> all;
+  for (const ingest::SessionSnapshot& session : registry_.sessions()) {
+    api::Session message = to_message(session);
+    if (control::matches(message, target)) all.push_back(std::move(message));
+  }
+  return all;
+}
+
+Result<api::Session> Collector::session(const std::string& name) {
+  const auto found = registry_.session(name);
+  if (!found.ok()) return found.error();
+  return to_message(*found);
+}
+
+Result<api::Agent> Collector::agent(const std::string& name) {
+  const auto found = registry_.agent(name);
+  if (!found.ok()) return found.error();
+  return to_message(*found);
+}
+
+api::Stats Collector::stats() {
+  const ingest::IngestCounters& counters = ingest_->counters();
+  api::Stats stats;
+  stats.set_version(kVersion);
+  *stats.mutable_start_time() = timestamp(started_at_);
+  stats.set_root(root_);
+  stats.set_ingest_address(ingest_->address());
+  for (const ingest::AgentSnapshot& agent : registry_.agents()) {
+    if (is_up(agent)) stats.set_agents_connected(stats.agents_connected() + 1);
+  }
+  for (const ingest::SessionSnapshot& session : registry_.sessions()) {
+    if (!is_over(session.state)) stats.set_sessions_active(stats.sessions_active() + 1);
+  }
+  stats.set_connections_accepted(counters.connections_accepted);
+  stats.set_connections_refused(counters.connections_refused);
+  stats.set_bytes_received(counters.bytes_received);
+  stats.set_bytes_stored(counters.bytes_stored);
+  stats.set_pages_stored(counters.pages_stored);
+  stats.set_pages_decoded(counters.pages_decoded);
+  stats.set_pages_bad_checksum(counters.pages_bad_checksum);
+  stats.set_events_stored(counters.events_stored);
+  stats.set_events_lost(counters.events_lost);
+  stats.set_detail_records_stored(counters.detail_records_stored);
+  const auto space = fs_.space(root_);
+  if (space.ok()) stats.set_disk_free_bytes(space->free_bytes);
+  stats.set_resident_bytes(resident_bytes());
+  return stats;
+}
+
+// ---- watching
+
+control::WatchId Collector::watch_agents(std::function<void(const api::AgentEvent&)> on_event) {
+  return watches_.watch_agents(std::move(on_event));
+}
+
+control::WatchId Collector::watch_devices(std::function<void(const api::DeviceEvent&)> on_event) {
+  return watches_.watch_devices(std::move(on_event));
+}
+
+Result<control::WatchId> Collector::watch_session(
+    const std::string& name, uint32_t interval_ms,
+    std::function<void(const api::Session&, bool last)> on_session) {
+  const auto session = registry_.session(name);
+  if (!session.ok()) return session.error();
+  const control::WatchId id = watches_.watch_session(
+      session->name, std::chrono::milliseconds(interval_ms), std::move(on_session));
+  // Looked at again behind the subscription, or an end between the two would never be told.
+  const auto now = registry_.session(session->name);
+  if (now.ok()) watches_.session_event(now->name, to_message(*now), is_over(now->state));
+  return id;
+}
+
+void Collector::unwatch(control::WatchId id) {
+  watches_.unwatch(id);
+}
+
+Result<control::WatchId> Collector::watch_calls(const api::WatchCallsRequest& request,
+                                                control::CallWatcher watcher) {
+  const SessionFiles& files = controls_->files;
+  const auto session = files.recording_session(request.name(), "report and dump show it");
+  if (!session.ok()) return session.error();
+  const auto directory = files.directory_of(*session);
+  if (!directory.ok()) return directory.error();
+  return services_->call_watches.watch(*directory, to_message(*session).name(), request,
+                                       std::move(watcher));
+}
+
+void Collector::unwatch_calls(control::WatchId id) {
+  services_->call_watches.unwatch(id);
+}
+
+// ---- devices and files
+
+std::vector<api::Device> Collector::devices(const std::string& match) {
+  return services_->devices->devices(match);
+}
+
+Result<api::Device> Collector::device(const std::string& name) {
+  return services_->devices->device(name);
+}
+
+std::vector<api::DeviceServer> Collector::device_servers() {
+  return services_->devices->servers();
+}
+
+void Collector::open_file(const std::string& name, const std::string& path,
+                          control::Callback<std::shared_ptr<control::FileReader>> done) {
+  controls_->files.open(name, path, std::move(done));
+}
+
+void Collector::convert_session(const std::string& name, uint32_t atf_version,
+                                control::ConversionProgress progress,
+                                control::Callback<api::ConversionEnd> done) {
+  controls_->files.convert(name, atf_version, std::move(progress), std::move(done));
+}
+
+}  // namespace collect::daemon

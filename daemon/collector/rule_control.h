@@ -1,0 +1,29 @@
+// What the standing rules say of an agent that has come.
+#pragma once
+
+#include <asio/thread_pool.hpp>
+
+#include "daemon/collector/recording_control.h"
+#include "daemon/collector/rule_book.h"
+#include "daemon/control/collector_api.h"
+#include "daemon/ingest/ingest.h"
+
+namespace collect::daemon {
+
+class RuleControl {
+ public:
+  // Serves GetRulesRequest and SetRulesRequest. All outlive it; rules are written on `files`.
+  RuleControl(RuleBook& rules, ingest::Ingest& ingest, RecordingControl& recordings,
+              asio::thread_pool& files, control::Methods& methods);
+
+  void apply(const ingest::AgentSnapshot& agent);
+
+ private:
+  void apply(const ingest::AgentSnapshot& agent, const MatchedRule& found);
+
+  RuleBook& rules_;
+  ingest::Ingest& ingest_;
+  RecordingControl& recordings_;
+};
+
+}  // namespace collect::daemon

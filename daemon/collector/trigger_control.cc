@@ -1,0 +1,268 @@
+#include "daemon/collector/trigger_control.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+
+#include "daemon/collector/function_patterns.h"
+#include "daemon/collector/outcomes.h"
+#include "daemon/control/request_checks.h"
+#include "daemon/symbolize/limits.h"
+#include "formats/core/printable.h"
+
+namespace collect::daemon {
+namespace {
+
+using TriggersCall = OutcomeCall<api::TriggersOutcome>;
+
+ingest::WatchedEvent::Kind kind_of(api::Trigger::Event event) {
+  switch (event) {
+    case api::Trigger::EVENT_LONG_CALL:
+      return ingest::WatchedEvent::Kind::kLongCall;
+    case api::Trigger::EVENT_EXCEPTION:
+      return ingest::WatchedEvent::Kind::kException;
+    case api::Trigger::EVENT_COUNTER:
+      return ingest::WatchedEvent::Kind::kCounter;
+    default:
+      return ingest::WatchedEvent::Kind::kCall;
+  }
+}
+
+std::vector<std::string> words_of(const google::protobuf::RepeatedPtrField<std::string>& words) {
+  return {words.begin(), words.end()};
+}
+
+// "trigger 2: a call of parse_* (0x100000007) takes 7.2 ms"
+std::string marker_text(const api::Trigger& trigger, const ingest::SeenEvent& seen) {
+  const std::string what = fmt::format("trigger {}: ", seen.number + 1);
+  if (trigger.event() == api::Trigger::EVENT_COUNTER) {
+    return what + fmt::format("{} is {}, above {}", trigger.counter(), seen.value, trigger.above());
+  }
+  const std::string function = fmt::format("{} ({:#x})", trigger.functions(0), seen.function_id);
+  switch (trigger.event()) {
+    case api::Trigger::EVENT_LONG_CALL:
+      return what + fmt::format("a call of {} takes {:.3g} ms", function,
+                                static_cast<double>(seen.took_ns) / 1e6);
+    case api::Trigger::EVENT_EXCEPTION:
+      return what + "an exception left " + function;
+    default:
+      return what + "a call of " + function;
+  }
+}
+
+// Detail that is kept for all of those that want to look back. Nothing: none does.
+std::optional<std::vector<std::string>> functions_to_arm(const api::SetTriggersRequest& request) {
+  std::optional<std::vector<std::string>> functions;
+  for (const api::Trigger& trigger : request.triggers()) {
+    if (!trigger.has_pre_roll()) continue;
+    const std::vector<std::string> wanted = words_of(trigger.detail_functions());
+    if (functions && *functions != wanted) return std::vector<std::string>();
+    functions = wanted;
+  }
+  return functions;
+}
+
+auto say_failure(const ingest::AgentSnapshot& agent) {
+  return [name = agent_name(agent.id)](const auto& result) {
+    if (result.ok()) return;
+    spdlog::warn("{}: what a trigger asked for: {}", name, printable(result.error().message));
+  };
+}
+
+}  // namespace
+
+// What is looked for: the triggers' events, and behind them what ends their detail.
+struct TriggerControl::Order {
+  // Of each event: whose it is, and which end.
+  struct Meaning {
+    size_t trigger = 0;
+    bool is_end = false;
+  };
+
+  std::shared_ptr<TriggersCall> call;
+  api::SetTriggersRequest request;
+  ingest::AgentSnapshot agent;
+  std::vector<Meaning> meanings;
+  std::vector<ingest::WatchedEvent> events = {};  // those whose functions were found
+
+  void fail(const Error& error) const {
+    call->fail(outcome_for<api::TriggersOutcome>(agent), error);
+  }
+};
+
+TriggerControl::TriggerControl(const Registry& registry, ingest::Ingest& ingest,
+                               FunctionSearch& functions, DetailControl& detail,
+                               asio::io_context& io, control::Methods& methods)
+    : registry_(registry), ingest_(ingest), functions_(functions), detail_(detail), io_(io) {
+  methods.serve<api::SetTriggersRequest, api::SetTriggersResponse>(
+      [this](const auto& request, auto done) { set(request, std::move(done)); });
+  methods.serve<api::GetTriggersRequest, api::GetTriggersResponse>(
+      [this](const auto& request, auto done) { done(get(request)); });
+}
+
+void TriggerControl::set(const api::SetTriggersRequest& request,
+                         control::Callback<api::SetTriggersResponse> done) {
+  const auto targets = registry_.recording_targets(request.target());
+  if (!targets.ok()) {
+    done(targets.error());
+    return;
+  }
+  std::vector<Order::Meaning> meanings;
+  for (size_t i = 0; i < static_cast<size_t>(request.triggers_size()); ++i) {
+    meanings.push_back({i, false});
+    if (!request.triggers(static_cast<int>(i)).until_functions().empty()) {
+      meanings.push_back({i, true});
+    }
+  }
+  const auto call = std::make_shared<TriggersCall>(targets->size(), outcomes_into(std::move(done)));
+  for (const ingest::AgentSnapshot& agent : *targets) {
+    find_functions(std::make_shared<Order>(Order{call, request, agent, meanings}));
+  }
+}
+
+// Of one event after the other.
+void TriggerControl::find_functions(const std::shared_ptr<Order>& order) {
+  if (order->events.size() == order->meanings.size()) {
+    arm(order);
+    return;
+  }
+  const Order::Meaning next = order->meanings[order->events.size()];
+  const api::Trigger& trigger = order->request.triggers(static_cast<int>(next.trigger));
+  if (!next.is_end && trigger.event() == api::Trigger::EVENT_COUNTER) {
+    ingest::WatchedEvent counter;
+    counter.kind = ingest::WatchedEvent::Kind::kCounter;
+    counter.counter = trigger.counter();
+    counter.above = trigger.above();
+    order->events.push_back(std::move(counter));
+    find_functions(order);
+    return;
+  }
+  auto patterns = FunctionPatterns::parse(
+      words_of(next.is_end ? trigger.until_functions() : trigger.functions()));
+  if (!patterns.ok()) {
+    order->fail(patterns.error());
+    return;
+  }
+  ingest::WatchedEvent event;
+  if (!next.is_end) {
+    event.kind = kind_of(trigger.event());
+    event.longer_than_ns = control::nanoseconds_of(trigger.longer_than());
+  }
+  functions_.find(
+      order->agent,
+      [this, patterns = std::move(*patterns)](const auto& modules) {
+        return functions_.resolve(patterns, modules, symbolize::kMaxElfSymbols);
+      },
+      [this, order, event = std::move(event)](Result<std::vector<uint64_t>> ids) mutable {
+        if (!ids.ok()) {
+          order->fail(ids.error());
+          return;
+        }
+        event.functions = std::move(*ids);
+        order->events.push_back(std::move(event));
+        find_functions(order);
+      });
+}
+
+// Before anything can fire.
+void TriggerControl::arm(const std::shared_ptr<Order>& order) {
+  const auto functions = functions_to_arm(order->request);
+  if (!functions || order->agent.detail != ingest::DetailMode::kOff) {
+    watch(order);
+    return;
+  }
+  control::DetailOrder armed;
+  armed.mode = api::DETAIL_MODE_ARMED;
+  armed.target = selector_of(order->agent);
+  armed.functions = *functions;
+  detail_.set(armed, [this, order](const auto& outcomes) {
+    if (outcomes.ok()) {
+      watch(order);
+    } else {
+      order->fail(outcomes.error());
+    }
+  });
+}
+
+void TriggerControl::watch(const std::shared_ptr<Order>& order) {
+  const uint64_t set = book_.set(order->agent.id, order->agent.session, order->request.triggers());
+  // On the writer's thread, where most of what is seen starts nothing.
+  const auto on_seen = [this, agent = order->agent, meanings = order->meanings,
+                        set](ingest::SeenEvent seen) {
+    const Order::Meaning meaning = meanings.at(seen.number);
+    seen.number = meaning.trigger;
+    const auto now = std::chrono::steady_clock::now();
+    const auto trigger = meaning.is_end ? book_.end(agent.id, set, seen.number, now)
+                                        : book_.fire(agent.id, set, seen.number, now);
+    if (!trigger) return;
+    asio::post(io_, [this, agent, meaning, trigger = *trigger, seen] {
+      if (meaning.is_end) {
+        end_detail(agent, trigger);
+      } else {
+        fire(agent, trigger, seen);
+      }
+    });
+  };
+  ingest_.watch_events(order->agent.process_id, order->events, on_seen,
+                       [this, order](const auto& name) {
+                         if (!name.ok()) {
+                           book_.set(order->agent.id, {}, {});
+                           order->fail(name.error());
+                           return;
+                         }
+                         auto outcome = outcome_for<api::TriggersOutcome>(order->agent);
+                         outcome.set_session(to_message(order->agent).session());
+                         size_t matched = 0;
+                         for (size_t at = 0; at < order->events.size(); ++at) {
+                           if (order->meanings[at].is_end) continue;
+                           matched += order->events[at].functions.size();
+                         }
+                         outcome.set_functions_matched(static_cast<uint32_t>(matched));
+                         *outcome.mutable_triggers() = order->request.triggers();
+                         for (api::Trigger& trigger : *outcome.mutable_triggers())
+                           trigger.set_fired_count(0);
+                         order->call->add(std::move(outcome));
+                       });
+}
+
+void TriggerControl::fire(const ingest::AgentSnapshot& agent, const api::Trigger& trigger,
+                          const ingest::SeenEvent& seen) {
+  const std::string text = marker_text(trigger, seen);
+  spdlog::info("{}: {}", agent_name(agent.id), printable(text));
+  control::DetailOrder detail;
+  detail.mode = api::DETAIL_MODE_ON;
+  detail.target = selector_of(agent);
+  detail.functions = words_of(trigger.detail_functions());
+  detail.duration_ns = control::nanoseconds_of(trigger.duration());
+  detail.pre_roll_ns = control::nanoseconds_of(trigger.pre_roll());
+  // The marker first: it is there whenever the detail is, however soon the session ends.
+  ingest_.annotate(agent.process_id, seen.at_ns, text, say_failure(agent));
+  detail_.set(detail, say_failure(agent));
+}
+
+// Armed where it wants to look back, and otherwise off.
+void TriggerControl::end_detail(const ingest::AgentSnapshot& agent, const api::Trigger& trigger) {
+  control::DetailOrder detail;
+  detail.mode = trigger.has_pre_roll() ? api::DETAIL_MODE_ARMED : api::DETAIL_MODE_OFF;
+  detail.target = selector_of(agent);
+  if (trigger.has_pre_roll()) detail.functions = words_of(trigger.detail_functions());
+  detail_.set(detail, say_failure(agent));
+}
+
+Result<api::GetTriggersResponse> TriggerControl::get(const api::GetTriggersRequest& request) const {
+  const auto targets = registry_.recording_targets(request.target());
+  if (!targets.ok()) return targets.error();
+  api::GetTriggersResponse response;
+  for (const ingest::AgentSnapshot& agent : *targets) {
+    const std::vector<api::Trigger> triggers = book_.triggers(agent.id);
+    if (triggers.empty()) continue;
+    api::TriggersOutcome* const outcome = response.add_outcomes();
+    outcome->set_agent(agent_name(agent.id));
+    outcome->set_session(to_message(agent).session());
+    outcome->mutable_triggers()->Add(triggers.begin(), triggers.end());
+  }
+  return response;
+}
+
+}  // namespace collect::daemon

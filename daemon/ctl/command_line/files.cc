@@ -1,0 +1,389 @@
+// The commands that work on files alone, as the command line knows them.
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <utility>
+#include <vector>
+
+#include "daemon/ctl/command_line/command_line.h"
+#include "daemon/ctl/run/run_collector.h"
+#include "daemon/ctl/terminal/json.h"
+#include "storage/thread_pattern.h"
+
+namespace collect::ctl {
+
+CLI::Validator whole_number() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const bool is_one =
+            !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+        return is_one ? std::string() : text + " is not a whole number";
+      },
+      "");
+}
+
+CLI::Validator thread_check() {
+  return CLI::Validator(
+      [](std::string& word) {
+        const auto pattern = storage::ThreadPattern::parse(word);
+        return pattern.ok() ? std::string() : pattern.error().message;
+      },
+      "", "thread");
+}
+
+CLI::Validator moment_check() {
+  return CLI::Validator(
+      [](std::string& word) {
+        const auto moment = parse_moment(word, {});
+        const bool is_one = moment.ok() || moment.code() == Code::kNotFound;
+        return is_one ? std::string() : moment.error().message;
+      },
+      "", "time");
+}
+
+bool is_terminal(int fd) {
+  const char* const term = std::getenv("TERM");
+  return ::isatty(fd) == 1 && (term == nullptr || std::string_view(term) != "dumb");
+}
+
+size_t terminal_columns() {
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) != 1 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
+void add_color(CLI::App* command, Line& line) {
+  command
+      ->add_option("--color", line.color,
+                   "When to colour: auto, on a terminal unless NO_COLOR or TERM=dumb says "
+                   "otherwise (the default), always or never")
+      ->type_name("WHEN")
+      ->transform(one_of<ColorChoice>({{"auto", ColorChoice::kAuto},
+                                       {"always", ColorChoice::kOn},
+                                       {"never", ColorChoice::kOff}}));
+}
+
+CLI::App* add_command(CLI::App& app, const char* name, const char* what) {
+  CLI::App* command = app.add_subcommand(name, what);
+  command->set_help_flag("-h,--help", "Print this help");
+  command->footer("");  // not the one of the whole program
+  return command;
+}
+
+void add_json(CLI::App* command, Line& line) {
+  command->add_flag("--json", line.json, "Print JSON instead of tables");
+}
+
+namespace {
+
+constexpr char kFromHelp[] =
+    "Only from this time on: 1ms or 2.5s since the start, a time of day such as 14:03:05.250, or a "
+    "number of ns as dump --json prints them (of several captures: since the epoch)";
+constexpr char kUntilHelp[] = "Only up to this time, the same";
+
+// `path` is one of the options: a path, or a list of them.
+template <class Path>
+void add_path(CLI::App* command, Path& path) {
+  path = {kDefaultRoot};
+  command->add_option("PATH", path,
+                      "A session, one thread or one file of it (default: the newest session in "
+                      "ada_traces)");
+}
+
+// False, and said, when it is the default and nothing was recorded here.
+template <class Path>
+bool has_capture(const char* name, const Path& path, bool json) {
+  if (path != Path{kDefaultRoot} || std::filesystem::exists(kDefaultRoot)) return true;
+  const std::string sentence =
+      "there is no " + std::string(kDefaultRoot) +
+      " in this directory: name a capture, or record a program with collectctl run";
+  Answer{name, json, std::cout, std::cerr}.refuse_briefly({Code::kNotFound, sentence}, kExitUsage);
+  return false;
+}
+
+template <class Options, class Path>
+CLI::App* add_offline(CLI::App& app, Line& line, Options& options, Path& path, const char* name,
+                      const char* what, int (*run)(const Options&, std::ostream&, std::ostream&)) {
+  CLI::App* command = add_command(app, name, what);
+  add_path(command, path);
+  add_json(command, line);
+  if constexpr (requires { options.color; }) add_color(command, line);
+  command->callback([&line, &options, &path, name, run] {
+    line.command = [&line, &options, &path, name, run] {
+      if (!has_capture(name, path, line.json)) return kExitUsage;
+      options.json = line.json;
+      if constexpr (requires { options.color; }) {
+        options.color = !line.json && wants_color(line.color, ::isatty(STDOUT_FILENO) == 1,
+                                                  std::getenv("NO_COLOR"), std::getenv("TERM"));
+      }
+      if constexpr (requires { options.columns; }) options.columns = terminal_columns();
+      options.progress = is_terminal(STDERR_FILENO);
+      return run(options, std::cout, std::cerr);
+    };
+  });
+  return command;
+}
+
+// What of a capture a viewer is to show. `when` is put before the help of each option.
+void add_selection(CLI::App* command, ExportSelection& selection, const std::string& when) {
+  const auto help = [&when](const std::string& text) {
+    return when.empty() ? text
+                        : when + ": " + static_cast<char>(std::tolower(text[0])) + text.substr(1);
+  };
+  command->add_option("--from", selection.when.from, help(kFromHelp))
+      ->type_name("TIME")
+      ->check(moment_check());
+  command->add_option("--until", selection.when.until, help(kUntilHelp))
+      ->type_name("TIME")
+      ->check(moment_check());
+  command->add_option("--thread", selection.threads, help(kThreadHelp))
+      ->type_name("THREAD")
+      ->check(thread_check())
+      ->allow_extra_args(false);
+  command->add_option("--function", selection.functions, help(kFunctionHelp))
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false);
+}
+
+std::vector<std::pair<std::string, Target>> target_words() {
+  std::vector<std::pair<std::string, Target>> words;
+  for_each_target([&](Target target) { words.emplace_back(name_of(target), target); });
+  return words;
+}
+
+void add_convert(CLI::App& app, Line& line) {
+  CLI::App* command = add_command(app, "convert", "Convert a capture into another format");
+  command
+      ->add_option(
+          "INPUT", line.convert.inputs,
+          "A session, or a file of any format; several: the RTC containers of one session, "
+          "or for viewers several captures on one time line")
+      ->required();
+  command->add_option("--to", line.convert.to, "Format of the output")
+      ->required()
+      ->type_name("FORMAT")
+      ->transform(one_of(target_words()));
+  command
+      ->add_option("-o,--output", line.convert.output,
+                   "File to write; for atf, the directory for the session")
+      ->type_name("FILE")
+      ->required();
+  command
+      ->add_option(
+          "--atf-version", line.convert.atf_version,
+          "Version of the trace files that --to atf makes: 1 or 2 (default: that of the input, "
+          "of other formats 2)")
+      ->type_name("VERSION")
+      ->check(CLI::IsMember({1, 2}));
+  command
+      ->add_option("--wtf-events", line.convert.wtf_json.events,
+                   "How wtf-json holds events: base64, which the published viewer reads, or json, "
+                   "which people can read and the viewer ignores (default base64)")
+      ->type_name("FORM")
+      ->transform(one_of<wtf::JsonEvents>(
+          {{"base64", wtf::JsonEvents::kBase64}, {"json", wtf::JsonEvents::kEvents}}));
+  command
+      ->add_option("--wtf-mode", line.convert.wtf_json.mode,
+                   "Mode of wtf-json: complete, one document, or partial, one line for each chunk, "
+                   "which the published viewer refuses (default complete)")
+      ->type_name("MODE")
+      ->transform(one_of<wtf::JsonMode>(
+          {{"complete", wtf::JsonMode::kComplete}, {"partial", wtf::JsonMode::kPartial}}));
+  add_selection(command, line.convert.selection, "For viewers");
+  command->add_flag("--force", line.convert.force, "Replace the output file");
+  command->add_flag("--strict", line.convert.strict,
+                    "Exit with 1 also if the format cannot hold something");
+  add_json(command, line);
+  command->callback([&line] {
+    line.command = [&line] {
+      const Answer answer{"convert", line.json, std::cout, std::cerr};
+      if (line.convert.atf_version && line.convert.to != Target::kAtf) {
+        return answer.refuse_briefly({Code::kInvalidArgument, "--atf-version is for --to atf"},
+                                     kExitUsage);
+      }
+      const ExportSelection& selection = line.convert.selection;
+      if (!is_view(line.convert.to) && (selection.is_part() || !selection.functions.empty())) {
+        return answer.refuse_briefly(
+            {Code::kInvalidArgument,
+             "--from, --until, --thread and --function are for viewers: --to " + view_words()},
+            kExitUsage);
+      }
+      line.convert.json = line.json;
+      line.convert.progress = is_terminal(STDERR_FILENO);
+      return convert(line.convert, std::cout, std::cerr);
+    };
+  });
+  command->footer(
+      "Exit code 1: converted, but something is missing from the input; a message says what.\n"
+      "To convert a collector's session to another ATF version: collectctl convert-session.\n"
+      "Example: collectctl convert traces/session_…/pid_… --to wtf -o app.wtf-trace");
+}
+
+void add_open(CLI::App& app, Line& line) {
+  OpenOptions& open = line.open;
+  CLI::App* command =
+      add_command(app, "open", "Show a capture in the browser: flame graph, functions, time line");
+  add_path(command, open.page.inputs);
+  command
+      ->add_option("-o,--output", open.page.output,
+                   "File for the page (default: one in the user's cache directory)")
+      ->type_name("FILE");
+  command->add_flag("--force", open.page.force, "Replace the output file");
+  add_selection(command, open.page.selection, "");
+  command->add_flag("--no-browser", open.no_browser, "Only make the page, and print its address");
+  command->callback([&line, &open] {
+    line.command = [&open] {
+      if (!has_capture("open", open.page.inputs, false)) return kExitUsage;
+      open.page.progress = is_terminal(STDERR_FILENO);
+      return open_page(open, std::cout, std::cerr);
+    };
+  });
+  command->footer(
+      "Several captures lie on one time line. The page is one file that loads nothing else.\n"
+      "BROWSER is the program that shows it (default: the desktop's).\n"
+      "Exit code 1: something is missing from the capture, or no browser could be started.\n"
+      "Example: collectctl run -- ./app && collectctl open");
+}
+
+void add_recover(CLI::App& app, Line& line) {
+  CLI::App* command =
+      add_command(app, "recover", "Repair a cut off or damaged capture, as far as it can be read");
+  command
+      ->add_option("PATH", line.recover.path,
+                   "An unsealed session (sealed in place), or a file of any other format")
+      ->required();
+  command
+      ->add_option("-o,--output", line.recover.output,
+                   "File for the repaired capture (not for a session)")
+      ->type_name("FILE");
+  command->add_flag("--force", line.recover.force, "Replace the output file");
+  add_json(command, line);
+  command->callback([&line] {
+    line.command = [&line] {
+      line.recover.json = line.json;
+      line.recover.progress = is_terminal(STDERR_FILENO);
+      return recover(line.recover, std::cout, std::cerr);
+    };
+  });
+}
+
+void add_symbolize(CLI::App& app, Line& line) {
+  CLI::App* command = add_command(
+      app, "symbolize", "Name the functions of a sealed session from files with the same build id");
+  command
+      ->add_option("PATH", line.symbolize.path,
+                   "A session; the names are written into its manifest")
+      ->required();
+  command
+      ->add_option("--symbols", line.symbolize.directories,
+                   "Directory with unstripped files, by build id or by name; may be repeated")
+      ->type_name("DIRECTORY")
+      ->allow_extra_args(false);
+  add_json(command, line);
+  command->callback([&line] {
+    line.command = [&line] {
+      line.symbolize.json = line.json;
+      return symbolize(line.symbolize, std::cout, std::cerr);
+    };
+  });
+  command->footer(
+      "The paths of the modules, and /usr/lib/debug, are searched too.\n"
+      "Exit code 1: some modules have no names; a message says why.\n"
+      "Example: collectctl symbolize --symbols app/build/intermediates traces/session_…/pid_…");
+}
+
+void add_report_choices(CLI::App* reporter, Line& line) {
+  using By = ReportBy;
+  reporter->add_option("--by", line.report.by, "What a row is (default function)")
+      ->type_name("KIND")
+      ->transform(one_of<By>({{"function", By::kFunction},
+                              {"thread", By::kThread},
+                              {"module", By::kModule},
+                              {"caller", By::kCaller}}));
+  reporter
+      ->add_option("--graph", line.report.graph,
+                   "Instead: on which paths this function was called, and what it called")
+      ->type_name("FUNCTION");
+  reporter->add_option("--diff", line.report.other, "What is different in this other capture")
+      ->type_name("PATH");
+  reporter->add_option("--from", line.report.when.from, kFromHelp)
+      ->type_name("TIME")
+      ->check(moment_check());
+  reporter->add_option("--to", line.report.when.until, kUntilHelp)
+      ->type_name("TIME")
+      ->check(moment_check());
+  reporter->add_flag("--percentiles", line.report.percentiles,
+                     "With columns of how long the calls took: p50, p95, p99");
+  reporter->add_flag("--lines", line.report.lines,
+                     "With the file and line where each function begins, where they are known");
+  reporter->footer(
+      "Percent are of the time that all threads ran together.\n"
+      "Example: collectctl report OLD --diff NEW --sort self --limit 20");
+}
+
+}  // namespace
+
+void add_file_commands(CLI::App& app, Line& line) {
+  add_offline(app, line, line.inspect, line.inspect.path, "inspect",
+              "Show what a file or session is, and its status", inspect);
+  CLI::App* verifier = add_offline(app, line, line.verify, line.verify.path, "verify",
+                                   "Run every check; exit with 1 if one fails", verify);
+  verifier->add_flag("--strict", line.verify.strict, "Treat warnings as findings");
+  verifier->add_flag("--allow-incomplete", line.verify.allow_incomplete,
+                     "Accept what is not complete, if what is there is valid");
+
+  CLI::App* dumper =
+      add_offline(app, line, line.dump, line.dump.paths, "dump", "Print the events", dump);
+  dumper->add_flag(
+      "--merged", line.dump.merged,
+      "Print in time order across threads, and across sessions on the collector's clock");
+  dumper->add_flag("--detail", line.dump.detail, "Print registers and stack bytes too");
+  dumper->add_option("--thread", line.dump.threads, kThreadHelp)
+      ->type_name("THREAD")
+      ->check(thread_check())
+      ->allow_extra_args(false);
+  dumper->add_option("--from", line.dump.when.from, kFromHelp)
+      ->type_name("TIME")
+      ->check(moment_check());
+  dumper->add_option("--to", line.dump.when.until, kUntilHelp)
+      ->type_name("TIME")
+      ->check(moment_check());
+  dumper->add_option("--function", line.dump.functions, kFunctionHelp)
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false);
+  dumper->add_option("--limit", line.dump.limit, "Print at most this many events")
+      ->type_name("N")
+      ->check(whole_number());
+  dumper->footer(
+      "With --merged, several sessions share one time line, for example of a phone and a server.\n"
+      "Example: collectctl dump --merged --function 'parse_*' --json PATH | jq .");
+
+  add_open(app, line);
+  add_convert(app, line);
+  add_recover(app, line);
+  add_plan(app, line);
+  add_symbolize(app, line);
+  CLI::App* reporter =
+      add_offline(app, line, line.report, line.report.path, "report",
+                  "Show calls, total and self time of each function, without stalls", report);
+  add_report_choices(reporter, line);
+  reporter->add_option("--sort", line.report.sort, "Column to sort by (default total)")
+      ->type_name("COLUMN")
+      ->transform(one_of<ReportSort>({{"total", ReportSort::kTotal},
+                                      {"self", ReportSort::kSelf},
+                                      {"calls", ReportSort::kCalls},
+                                      {"name", ReportSort::kName}}));
+  reporter->add_option("--limit", line.report.limit, "Print at most this many rows")
+      ->type_name("N")
+      ->check(whole_number());
+  reporter->add_option("--thread", line.report.threads, kThreadHelp)
+      ->type_name("THREAD")
+      ->check(thread_check())
+      ->allow_extra_args(false);
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,355 @@
+// The commands that talk to a collector, as the command line knows them.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <utility>
+
+#include "daemon/ctl/command_line/command_line.h"
+#include "daemon/ctl/online/client.h"
+#include "daemon/ctl/online/stored_sessions.h"
+#include "daemon/ctl/online/text.h"
+
+namespace collect::ctl {
+
+void add_control(CLI::App& app, ControlTarget& control) {
+  const auto add = [&app](const char* flag, std::string& field, const char* value,
+                          const char* what) {
+    app.add_option(flag, field, what)->type_name(value)->group("Where the collector is");
+  };
+  add("--control", control.address, "ADDRESS",
+      "Address of the collector: host:port or unix:/path; the default is described below");
+  add("--tls-ca", control.tls_ca, "FILE",
+      "CA certificate (PEM) that signed the collector's certificate; enables TLS");
+  add("--tls-certificate", control.tls_certificate, "FILE",
+      "Client certificate (PEM), if the collector asks for one");
+  add("--tls-key", control.tls_key, "FILE", "Private key (PEM) of --tls-certificate");
+  add("--tls-name", control.tls_name, "NAME",
+      "Name in the collector's certificate, if its address has another");
+  add("--token-file", control.token_file, "FILE",
+      "File with the token for the collector; needs TLS");
+}
+
+Online online(const Line& line) {
+  const char* variable = std::getenv("COLLECT_CONTROL");
+  ControlTarget control = line.control;
+  if (control.address.empty()) {
+    control.address = variable != nullptr ? variable : default_control_address();
+  }
+  add_from_environment(control);
+  return {control, line.json, is_terminal(STDOUT_FILENO), std::cout, std::cerr, terminal_columns()};
+}
+
+CLI::Validator duration_check() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const auto parsed = parse_duration(text);
+        return parsed.ok() ? std::string() : parsed.error().message;
+      },
+      "", "duration");
+}
+
+std::chrono::nanoseconds duration_of(const std::string& text) {
+  return text.empty() ? std::chrono::nanoseconds(0) : *parse_duration(text);
+}
+
+CLI::App* add_online(CLI::App& app, Line& line, const char* name, const char* what,
+                     std::function<int(const Online&)> run) {
+  CLI::App* command = add_command(app, name, what);
+  add_control(*command, line.control);
+  add_json(command, line);
+  command->callback(
+      [&line, run = std::move(run)] { line.command = [&line, run] { return run(online(line)); }; });
+  return command;
+}
+
+namespace {
+
+// Also of a directory that is missing; tags and names of sessions may have a slash within.
+bool is_path(const std::string& word) {
+  std::error_code ignored;
+  return word.starts_with("/") || word.starts_with("./") || word.starts_with("../") ||
+         std::filesystem::is_directory(word, ignored);
+}
+
+void add_agent_commands(CLI::App& app, Line& line) {
+  CLI::App* agents = add_online(app, line, "agents", "List the agents that are, or were, connected",
+                                [&line](const Online& to) { return list_agents(to, line.filter); });
+  agents->add_option("FILTER", line.filter, "Process name, pid, device id or tag");
+  CLI::App* phones =
+      add_online(app, line, "devices", "List the phones that the collector finds agents on",
+                 [&line](const Online& to) { return devices(to, line.devices); });
+  phones->add_option("FILTER", line.devices.filter,
+                     "Serial, model, or how it is reached: adb or usbmux");
+  phones->add_flag("--watch", line.devices.watch, "Print changes as they happen");
+  CLI::App* threads = add_online(app, line, "threads", "List the threads that an agent records now",
+                                 [&line](const Online& to) { return list_threads(to, line.name); });
+  threads->add_option("AGENT", line.name,
+                      "Name, as collectctl agents lists it; without it, the only one that is "
+                      "connected");
+}
+
+void add_start(CLI::App& app, Line& line) {
+  CLI::App* start = add_online(app, line, "start", "Start a recording", [&line](const Online& to) {
+    line.start.duration = duration_of(line.duration);
+    return start_session(to, line.start);
+  });
+  start->add_option("AGENT", line.start.target, "Which one (default: every idle agent)");
+  start->add_option("--only", line.start.only, kFunctionHelp)
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false);
+  start->add_option("--except", line.start.except, "Do not record this function; may be repeated")
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false);
+  start->add_flag("--detail", line.start.detail, "Record detail from the first event on");
+  start
+      ->add_option("--duration", line.duration,
+                   "Stop automatically after this time, for example 30s")
+      ->type_name("DURATION")
+      ->check(duration_check());
+}
+
+void add_rules(CLI::App& app, Line& line) {
+  CLI::App* rules =
+      add_online(app, line, "rules", "Show or set what agents that connect later are to do",
+                 [&line](const Online& to) {
+                   return line.name.empty() ? show_rules(to) : set_rules(to, line.name);
+                 });
+  rules
+      ->add_option(
+          "--set", line.name,
+          "File with the new rules, in the form in which they are shown; -: standard input")
+      ->type_name("FILE");
+  rules->footer(
+      "The first rule that matches an agent applies. Rules survive a restart of the collector.\n"
+      "Example: echo '{\"rules\": [{\"target\": {\"process_name\": \"render*\"}, \"action\":\n"
+      "         \"record\", \"duration_s\": 60}]}' | collectctl rules --set -");
+}
+
+void add_session_commands(CLI::App& app, Line& line) {
+  CLI::App* sessions = add_online(
+      app, line, "sessions", "List the recordings of the collector, or those below a directory",
+      [&line](const Online& to) {
+        if (!is_path(line.filter)) return list_sessions(to, line.filter);
+        const StoredSessionsOptions stored{line.filter, to.json, is_terminal(STDERR_FILENO),
+                                           to.columns};
+        return list_stored_sessions(stored, to.out, to.err);
+      });
+  sessions->add_option("FILTER", line.filter,
+                       "Process name, pid, device id or tag; or a directory, whose sessions are "
+                       "listed without a collector");
+  sessions->footer(
+      "The newest first. A word that names a directory, or begins with / or ./, is a directory.\n"
+      "Example: collectctl sessions ada_traces");
+  add_start(app, line);
+  CLI::App* stop = add_online(app, line, "stop", "Stop recordings and seal their files",
+                              [&line](const Online& to) { return stop_session(to, line.name); });
+  stop->add_option("SESSION", line.name, "Session or agent (default: every session that records)");
+  CLI::App* manifest =
+      add_online(app, line, "manifest", "Show a session's manifest; with --json, the file itself",
+                 [&line](const Online& to) { return show_manifest(to, line.name); });
+  manifest->add_option("SESSION", line.name, "Which one (default: the newest)");
+  CLI::App* files = add_online(app, line, "files", "List the files of a session",
+                               [&line](const Online& to) { return list_files(to, line.name); });
+  files->add_option("SESSION", line.name, "Which one (default: the newest)");
+  CLI::App* fetch =
+      add_online(app, line, "download", "Fetch the files of a session from the collector",
+                 [&line](const Online& to) { return download(to, line.download); });
+  fetch->add_option("SESSION", line.download.session, "Which one (default: the newest)");
+  fetch->add_option("FILE", line.download.files,
+                    "Only these files, as collectctl files lists them");
+  fetch
+      ->add_option("-o,--output", line.download.output,
+                   "Directory to write into (default: the session's name)")
+      ->type_name("DIRECTORY");
+  fetch->add_flag("--force", line.download.force,
+                  "Replace files of the same names that are not of this session");
+  fetch->footer(
+      "The manifest is always included. An interrupted download is continued; complete files are\n"
+      "kept.");
+  CLI::App* other = add_online(
+      app, line, "convert-session", "Convert a session at the collector to another ATF version",
+      [&line](const Online& to) { return convert_session(to, line.conversion); });
+  other->add_option("SESSION", line.conversion.session, "Which one (default: the newest)");
+  other
+      ->add_option("--atf-version", line.conversion.atf_version,
+                   "Version of the new session's trace files: 1 or 2")
+      ->type_name("VERSION")
+      ->check(CLI::IsMember({1, 2}))
+      ->required();
+  other->add_flag("--strict", line.conversion.strict,
+                  "Exit with 1 also if the version cannot hold something");
+  other->footer(
+      "The new session is stored beside the first, which stays unchanged: session_…_atf1. Ctrl-C\n"
+      "cancels the conversion, and nothing is left of it.\n"
+      "Exit code 1: it failed, or something is missing from the first session; a message says "
+      "what.\n"
+      "Example: collectctl convert-session session_20260131_235959/pid_4711 --atf-version 1");
+  CLI::App* snapshot =
+      add_online(app, line, "snapshot", "Make a sealed copy of what a recording holds now",
+                 [&line](const Online& to) { return snapshot_session(to, line.name); });
+  snapshot->add_option("SESSION", line.name, "Which one (default: the newest that records)");
+  snapshot->footer(
+      "The copy is stored beside the session, which continues: session_…_snap1.\n"
+      "Exit code 1: it failed, or the agent could not ship everything; a message says which.");
+  CLI::App* remove =
+      add_online(app, line, "delete", "Remove a sealed session from the collector",
+                 [&line](const Online& to) { return delete_session(to, line.name); });
+  remove->add_option("SESSION", line.name, "Which one; there is no default")->required();
+  CLI::App* mark = add_online(
+      app, line, "annotate", "Put a marker with a text into the recordings, at this moment",
+      [&line](const Online& to) { return annotate(to, line.name, line.text); });
+  mark->add_option("TEXT", line.text, "Text of the marker")->required();
+  mark->add_option("TARGET", line.name, "Session or agent (default: every session that records)");
+  CLI::App* roll = add_online(app, line, "roll",
+                              "End the current RTC containers of the recordings and start new ones",
+                              [&line](const Online& to) { return roll_container(to, line.name); });
+  roll->add_option("TARGET", line.name, "Session or agent (default: every session that records)");
+  add_online(app, line, "stats", "Show the collector's statistics", show_stats);
+}
+
+void add_detail(CLI::App& app, Line& line) {
+  CLI::App* detail =
+      add_command(app, "detail", "Start or stop recording of registers and stack bytes");
+  detail->require_subcommand(1);
+  const auto add = [&](const char* name, const char* what, api::DetailMode mode) {
+    CLI::App* command = add_online(*detail, line, name, what, [&line, mode](const Online& to) {
+      line.detail.mode = mode;
+      line.detail.duration = duration_of(line.duration);
+      line.detail.pre_roll = duration_of(line.pre_roll);
+      return set_detail(to, line.detail);
+    });
+    command->add_option("TARGET", line.detail.target, "Session or agent (default: everywhere)");
+    command->add_option("--thread", line.detail.threads, kThreadHelp)
+        ->type_name("THREAD")
+        ->check(thread_check())
+        ->allow_extra_args(false);
+    return command;
+  };
+  CLI::App* start = add("start", "Record detail from now on", api::DETAIL_MODE_ON);
+  CLI::App* arm =
+      add("arm", "Keep detail in the rings for a later start --pre-roll", api::DETAIL_MODE_ARMED);
+  add("stop", "Stop recording detail", api::DETAIL_MODE_OFF);
+  for (CLI::App* command : {start, arm}) {
+    command->add_option("--function", line.detail.functions, kFunctionHelp)
+        ->type_name("FUNCTION")
+        ->allow_extra_args(false);
+  }
+  start
+      ->add_option("--duration", line.duration,
+                   "Stop automatically after this time, for example 5s")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  start
+      ->add_option("--pre-roll", line.pre_roll,
+                   "Also ship armed detail of this time before, for example 2s")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  start->footer(
+      "Example: collectctl detail start --function 'parse_*' --duration 5s --pre-roll 2s");
+}
+
+void add_trigger(CLI::App& app, Line& line) {
+  CLI::App* trigger =
+      add_command(app, "trigger",
+                  "Record detail when a function is called, takes long or throws, or a "
+                  "counter exceeds a value");
+  trigger->require_subcommand(1);
+  CLI::App* set = add_online(
+      *trigger, line, "set", "Set the trigger, in place of the triggers before",
+      [&line](const Online& to) {
+        if (line.trigger.functions.empty() && line.trigger.counter.empty()) {
+          return failed(to, {Code::kInvalidArgument, "say --function, or --counter and --above"});
+        }
+        line.trigger.longer_than = duration_of(line.longer_than);
+        line.trigger.duration = duration_of(line.duration);
+        line.trigger.pre_roll = duration_of(line.pre_roll);
+        return set_trigger(to, line.trigger);
+      });
+  CLI::Option* function = set->add_option("--function", line.trigger.functions, kFunctionHelp)
+                              ->type_name("FUNCTION")
+                              ->allow_extra_args(false);
+  CLI::Option* counter =
+      set->add_option("--counter", line.trigger.counter,
+                      "When this counter of the program (collect_counter) passes --above")
+          ->type_name("NAME")
+          ->excludes(function);
+  CLI::Option* above = set->add_option("--above", line.trigger.above, "The value that it passes")
+                           ->type_name("N")
+                           ->needs(counter);
+  counter->needs(above);
+  const auto duration = [&](const char* name, std::string& value, const char* what) {
+    return set->add_option(name, value, what)->type_name("DURATION")->check(duration_check());
+  };
+  CLI::Option* longer = duration("--longer-than", line.longer_than,
+                                 "Only when a call takes more than this, for example 5ms");
+  longer->excludes(counter);
+  set->add_flag("--throws", line.trigger.throws, "Only when an exception leaves the function")
+      ->excludes(longer)
+      ->excludes(counter);
+  duration("--duration", line.duration, "Stop detail after this time");
+  set->add_option("--until", line.trigger.until, "Stop detail when this function is called")
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false);
+  duration("--pre-roll", line.pre_roll, "Arm detail now, and ship this time before the event");
+  set->add_option("--times", line.trigger.times, "Fire at most this many times (default: no limit)")
+      ->type_name("N")
+      ->check(whole_number());
+  set->footer(
+      "Without --duration and --until detail goes on until detail stop, and it fires once. Each "
+      "time\n"
+      "there is a marker in the session. Triggers end with the session. Several: grpcurl.\n"
+      "Examples: collectctl trigger set --function 'parse_*' --longer-than 5ms --pre-roll 1s\n"
+      "          --duration 1s --times 3\n"
+      "          collectctl trigger set --counter queue_depth --above 1000 --duration 1s");
+  CLI::App* show =
+      add_online(*trigger, line, "show", "Show the triggers, and how often each has fired",
+                 [&line](const Online& to) { return show_triggers(to, line.name); });
+  CLI::App* clear = add_online(
+      *trigger, line, "clear", "Remove the triggers; detail stays as it is",
+      [&line](const Online& to) { return set_trigger(to, {.target = line.trigger.target}); });
+  for (CLI::App* command : {set, clear}) {
+    command->add_option("TARGET", line.trigger.target,
+                        "Session or agent (default: every one that records)");
+  }
+  show->add_option("TARGET", line.name, "Session or agent (default: every one that records)");
+}
+
+void add_filter(CLI::App& app, Line& line) {
+  CLI::App* filter =
+      add_online(app, line, "filter", "Choose which functions are recorded from now on",
+                 [&line](const Online& to) { return set_function_filter(to, line.functions); });
+  filter->add_option("TARGET", line.functions.target, "Session or agent (default: everywhere)");
+  CLI::Option* clear =
+      filter->add_flag("--clear", line.functions.clear, "Record every function again");
+  filter->add_option("--only", line.functions.only, kFunctionHelp)
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false)
+      ->excludes(clear);
+  filter
+      ->add_option("--except", line.functions.except,
+                   "Do not record this function; may be repeated")
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false)
+      ->excludes(clear);
+  filter->footer(
+      "It replaces the filter before. Names are looked up in the modules that are loaded now.\n"
+      "Example: collectctl filter --only 'parse_*' --except parse_char");
+}
+
+}  // namespace
+
+void add_online_commands(CLI::App& app, Line& line) {
+  add_detail(app, line);
+  add_trigger(app, line);
+  add_filter(app, line);
+  add_live_commands(app, line);
+  add_rules(app, line);
+  add_agent_commands(app, line);
+  add_session_commands(app, line);
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,89 @@
+#include "daemon/ctl/follow/followed_session.h"
+
+#include <utility>
+
+#include "storage/manifest.h"
+#include "storage/trace/session_files.h"
+#include "storage/trace/session_search.h"
+#include "storage/trace/thread_breaks.h"
+
+namespace collect::ctl::follow {
+
+Result<FollowedSession> FollowedSession::open(const std::string& directory) {
+  auto root = storage::RootedDirectory::open(directory);
+  if (!root.ok()) return root.error();
+  FollowedSession session(std::move(root).value());
+  COLLECT_TRY(session.look());
+  return session;
+}
+
+Status FollowedSession::look() {
+  const auto names = root_.list("");
+  if (!names.ok()) return names.error();
+  // Before the manifest, so that it says what was lost before these events.
+  for (auto& [n, thread] : threads_) thread.settled = thread.index ? thread.index->size() : 0;
+  COLLECT_TRY(look_at_manifest());
+  for (const std::string& name : *names) {
+    const auto n = trace::number_after(name, "thread_");
+    if (!n) continue;
+    const auto [at, is_new] = threads_.try_emplace(*n);
+    if (is_new) {
+      at->second.n = *n;
+      apply_manifest(at->second);
+    }
+    look_at(at->second);
+  }
+  // Nothing comes behind that any more.
+  if (!is_sealed_) return {};
+  for (auto& [n, thread] : threads_) thread.settled = thread.index ? thread.index->size() : 0;
+  return {};
+}
+
+void FollowedSession::look_at(FollowedThread& thread) {
+  const std::string below = "thread_" + std::to_string(thread.n) + "/index.atf";
+  const auto status = root_.look_at(below);
+  if (!status.ok() || static_cast<uint64_t>(status->st_size) == thread.size_bytes) return;
+  auto file = trace::FileBytes::open(root_, below);
+  if (!file) return;  // not yet: the next look tries again
+  atf::Findings findings;
+  auto index = atf::IndexReader::open(file->bytes(), findings);
+  // A shorter one is of a seal that was done again: what was read of it stays as it was.
+  if (!index || (thread.index && index->size() < thread.index->size())) return;
+  thread.size_bytes = static_cast<uint64_t>(status->st_size);
+  thread.thread_id = index->header().thread_id;
+  thread.index.reset();
+  thread.file = std::move(*file);
+  thread.index = std::move(index);
+}
+
+Status FollowedSession::look_at_manifest() {
+  const auto status = root_.look_at("manifest.json");
+  // It is there as long as the session is.
+  if (!status.ok()) return manifests_ == 0 ? Status() : status.error();
+  // It is replaced as a whole.
+  const int64_t time_ns = status->st_mtim.tv_sec * int64_t{1'000'000'000} + status->st_mtim.tv_nsec;
+  if (status->st_ino == manifest_inode_ && time_ns == manifest_time_ns_) return {};
+  const auto file = trace::FileBytes::open(root_, "manifest.json");
+  if (!file || file->bytes().size() > storage::kMaxManifestBytes) return {};
+  std::string text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  auto said = trace::SessionManifest::parse(text);
+  if (!said.ok()) return {};
+  manifest_inode_ = status->st_ino;
+  manifest_time_ns_ = time_ns;
+  text_ = std::move(text);
+  said_ = std::move(*said);
+  ++manifests_;
+  is_sealed_ = said_.state != "recording";
+  for (auto& [n, thread] : threads_) apply_manifest(thread);
+  return {};
+}
+
+void FollowedSession::apply_manifest(FollowedThread& thread) const {
+  if (const trace::ManifestThread* said = said_.thread(thread.n)) {
+    thread.name = said->name;
+    thread.lost = said->lost_events.value_or(0);
+  }
+  thread.gaps = trace::call_gaps_of(said_, thread.n);
+}
+
+}  // namespace collect::ctl::follow

@@ -1,0 +1,19 @@
+// What a conversion made, what is missing and what it left out (convert_log.h tells them apart).
+#pragma once
+
+#include <iosfwd>
+#include <string_view>
+
+#include "daemon/ctl/offline/convert_command.h"
+#include "daemon/ctl/terminal/text_out.h"
+#include "storage/convert/convert_log.h"
+#include "storage/trace/capture_kind.h"
+
+namespace collect::ctl {
+
+void print_convert_json(const ConvertOptions& options, trace::CaptureKind from,
+                        const convert::ConvertLog& log, TextOut& out);
+void print_convert_text(const convert::ConvertLog& log, TextOut& out);
+void print_convert_losses(Target to, const convert::ConvertLog& log, std::ostream& err);
+
+}  // namespace collect::ctl

@@ -1,0 +1,20 @@
+#include "daemon/ctl/online/output.h"
+
+namespace collect::ctl {
+
+std::string session_table(const std::vector<control::v1::Session>& sessions, size_t columns) {
+  Table table({"SESSION", "STATE", "PROCESS", "THREADS", "EVENTS", "LOST", "DETAIL", "TIME",
+               "STORED", "STATUS"});
+  for (size_t column : {3, 4, 5, 6, 7, 8}) table.right(column);
+  for (const control::v1::Session& session : sessions) {
+    table.add({short_name(session.name()), state_word(session.state()),
+               printable(session.process_name()), std::to_string(session.threads()),
+               with_thousands(session.events()), loss_count(session),
+               with_thousands(session.detail_records()), short_duration(session_seconds(session)),
+               short_bytes(session.stored_bytes() + session.container_bytes()),
+               printable_sentence(session.status())});
+  }
+  return table.text(columns);
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,144 @@
+// collect-page: makes the page of one session (formats/html) for collectord, which starts it, gives
+// it the request (daemon/web/page_request.h) and takes the page. A process of its own, so that a
+// damaged file or a large capture is no danger to the daemon, and can be ended at any time.
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "daemon/ctl/export/export.h"
+#include "daemon/ctl/export/page_export.h"
+#include "daemon/ctl/offline/event_text.h"
+#include "daemon/ctl/offline/running_names.h"
+#include "daemon/ctl/programs/limited_process.h"
+#include "daemon/ctl/terminal/text_out.h"
+#include "daemon/symbolize/symbolizer.h"
+#include "daemon/web/limits.h"
+#include "daemon/web/page_request.h"
+#include "storage/convert/session_input.h"
+#include "storage/trace/lod_files.h"
+
+namespace collect::ctl {
+namespace {
+
+class DescriptorSink final : public ByteSink {
+ public:
+  Status write(Bytes bytes) override {
+    for (size_t at = 0; at < bytes.size();) {
+      const ssize_t wrote = ::write(STDOUT_FILENO, bytes.data() + at, bytes.size() - at);
+      if (wrote < 0 && errno != EINTR) return errno_error(errno, "standard output");
+      if (wrote > 0) at += static_cast<size_t>(wrote);
+    }
+    return {};
+  }
+};
+
+Result<web::PageRequest> read_request() {
+  std::string text;
+  std::array<char, 16 * 1024> block;
+  while (text.size() <= web::kMaxPageRequestBytes) {
+    const ssize_t got = ::read(STDIN_FILENO, block.data(), block.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno_error(errno, "standard input");
+    if (got == 0) return web::PageRequest::parse(text);
+    text.append(block.data(), static_cast<size_t>(got));
+  }
+  return Error{Code::kLimit,
+               "the request has more than " + std::to_string(web::kMaxPageRequestBytes) + " bytes"};
+}
+
+Status put_record(const trace::Trace& trace, const web::PageRequest& request, ByteSink& out) {
+  const trace::TraceThread* files = trace.thread(request.thread);
+  std::optional<atf::DetailRecord> record;
+  std::optional<atf::SessionReader> session;
+  if (files != nullptr) session.emplace(trace.files({request.thread}));
+  if (session && !session->threads().empty() && session->threads().front().detail) {
+    record = session->threads().front().detail->get(request.record);
+  }
+  if (!record) {
+    return Error{Code::kNotFound, "there is no such detail record"};
+  }
+  TextBuffer text;
+  print_detail_json(text, request.record, *record);
+  const std::string_view bytes = text.text();
+  return out.write(Bytes(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()));
+}
+
+Status make_page(const web::PageRequest& request, ByteSink& out) {
+  auto trace = trace::open_trace(request.directory);
+  if (!trace.ok()) return trace.error();
+  if (trace->kind != trace::TraceKind::kSession) {
+    return Error{Code::kNotFound, request.directory + ": no session"};
+  }
+  if (request.want == web::PageWant::kRecord) return put_record(*trace, request, out);
+  const bool is_whole = request.want == web::PageWant::kPage;
+  const bool is_sealed = !is_recording(*trace);
+  if (is_whole || request.want == web::PageWant::kLods) {
+    // Without them there still is a page, which takes longer.
+    const Status made = trace::make_lods(*trace, [](size_t, size_t) {});
+    if (request.want == web::PageWant::kLods) return made;
+  }
+  convert::ConvertLog log;
+  if (request.symbols) {
+    symbolize::SymbolizerOptions options;
+    options.program = symbolize::symbolizer_program();
+    options.directories = request.symbols->directories;
+    options.roots = request.symbols->roots;
+    // Without names there still is a page.
+    const Status named = name_functions(*trace, options, web::kPageNamesTime);
+    if (!named.ok()) log.remark("functions have no names: " + named.error().message);
+  }
+  if (!is_sealed) {
+    for (const std::string& sentence : trace->unopened()) log.missing(sentence);
+    log.remark("the session is not sealed: this page shows what was stored when it was made");
+  } else if (is_whole) {
+    convert::check_session_input(*trace, log);
+  }
+  auto session = ExportedSession::open(*trace, {});
+  if (!session.ok()) return session.error();
+  ExportedSessions sessions;
+  sessions.push_back(std::move(*session));
+  if (!is_whole) {
+    sessions.front()->choose_window({request.first_ns, request.last_ns});
+  }
+  if (request.want == web::PageWant::kPerfetto) {
+    return export_view(sessions, Target::kPerfetto, out, log);
+  }
+  PageOptions options;
+  options.can_refresh = request.can_change;
+  options.can_ask = true;
+  options.as_data = !is_whole;
+  options.bars_only = request.want == web::PageWant::kBars;
+  return export_page(sessions, options, out, log);
+}
+
+int serve() {
+  DescriptorSink out;
+  Status made = limit_process(web::kPageMemoryBytes, web::kPageNiceness);
+  if (made.ok()) {
+    const auto request = read_request();
+    made = request.ok() ? make_page(*request, out) : request.error();
+  }
+  if (made.ok()) return 0;
+  const std::string error = web::page_error_json(made.error().message);
+  // Who does not take it has gone.
+  (void)out.write(Bytes(reinterpret_cast<const uint8_t*>(error.data()), error.size()));
+  return 0;
+}
+
+}  // namespace
+}  // namespace collect::ctl
+
+int main() {
+  try {
+    return collect::ctl::serve();
+  } catch (const std::bad_alloc&) {
+    constexpr char kSentence[] =
+        "{\"error\":\"the page needs more memory than its limit: collectctl open has none\"}";
+    return ::write(STDOUT_FILENO, kSentence, sizeof kSentence - 1) > 0 ? 0 : 1;
+  }
+}

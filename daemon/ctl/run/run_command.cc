@@ -1,0 +1,166 @@
+#include "daemon/ctl/run/run_command.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "daemon/ctl/offline/open_page.h"
+#include "daemon/ctl/online/client.h"
+#include "daemon/ctl/online/commands.h"
+#include "daemon/ctl/online/text.h"
+#include "daemon/ctl/run/dynamic_plans.h"
+#include "daemon/ctl/run/job.h"
+#include "daemon/ctl/run/preload_check.h"
+#include "daemon/ctl/run/program_paths.h"
+#include "daemon/ctl/run/run_collector.h"
+#include "daemon/ctl/run/run_sessions.h"
+#include "daemon/ctl/run/run_summary.h"
+#include "formats/core/environment_names.h"
+
+namespace collect::ctl {
+namespace {
+
+constexpr std::chrono::milliseconds kConnectBound{1000};
+
+// The clock by which agents record.
+uint64_t boottime_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+RunOutcome finish(Client& client, const SealWait& wait, JobSignals& signals, std::ostream& err) {
+  RunOutcome outcome;
+  RunSessions followed = wait_until_sealed(client, wait, signals, err);
+  outcome.agent_seen = followed.agent_seen;
+  outcome.sessions = std::move(followed.sessions);
+  outcome.trouble = std::move(followed.trouble);
+  outcome.unmatched.assign(followed.filter.unmatched.begin(), followed.filter.unmatched.end());
+  outcome.filter_error = std::move(followed.filter.error);
+  return outcome;
+}
+
+int code_for(const Error& error) {
+  if (error.code == Code::kNotFound) return kExitNotFound;
+  return error.code == Code::kPermission ? kExitNotExecutable : kExitRunFailed;
+}
+
+void announce(const DynamicPlans& plans, std::ostream& err) {
+  for (const std::string& sentence : plans.left_out) {
+    err << "collectctl: " << printable_sentence(sentence) << "\n";
+  }
+  err << "collectctl: records " << counted(plans.functions, "function") << " of "
+      << (plans.modules.size() == 1 ? printable(plans.modules.front())
+                                    : counted(plans.modules.size(), "module"))
+      << " without preparation\n";
+}
+
+// Every session of the run on one page. That it cannot be shown is said, and no failure of the run.
+void open_sessions(const std::vector<api::Session>& sessions, std::ostream& err) {
+  OpenOptions open;
+  for (const api::Session& session : sessions) {
+    if (session.events() != 0) open.page.inputs.push_back(session.path());
+  }
+  if (!open.page.inputs.empty()) open_page(open, err, err);
+}
+
+}  // namespace
+
+int run_program(const RunOptions& options, std::ostream& err) {
+  const auto failed_before_start = [&](const Error& error, int code) {
+    failed(err, error, options.json);
+    return code;
+  };
+  JobSignals signals;
+  const Result<std::string> program = find_program(options.command.front());
+  if (!program.ok()) return failed_before_start(program.error(), code_for(program.error()));
+  AgentSettings agent = options.agent;
+  Result<std::string> library = find_agent_library();
+  if (!library.ok()) return failed_before_start(library.error(), kExitRunFailed);
+  agent.library = std::move(*library);
+  const std::string tag_of_caller = given_tag(own_environment());
+  agent.tag = tag_of_caller.empty() ? new_run_tag() : tag_of_caller;
+  for_each_unknown_variable(environ, [&err](const UnknownVariable& unknown) {
+    err << "collectctl: ";
+    put_unknown_variable(
+        unknown, [&err](std::string_view words) { err << words; },
+        [](std::string_view name) { return printable(name); });
+    err << "\n";
+  });
+  std::optional<DynamicPlans> plans;
+  if (!options.dynamic.empty()) {
+    auto made = make_dynamic_plans(*program, options.dynamic, own_environment());
+    if (!made.ok()) return failed_before_start(made.error(), kExitRunFailed);
+    plans.emplace(std::move(*made));
+    agent.plans = plans->folder.path();
+    if (!options.quiet && !options.json) announce(*plans, err);
+  }
+  CollectorRequest wanted{options.root, options.control, Phones::kNone};
+  wanted.web = options.web;
+  Result<RunCollector> collector = find_collector(wanted, signals);
+  if (!collector.ok()) return failed_before_start(collector.error(), kExitRunFailed);
+  agent.connect = collector->ingest;
+  Result<std::set<std::string>> before = std::set<std::string>();
+  if (!tag_of_caller.empty()) before = names_with_tag(collector->control, tag_of_caller);
+  if (!before.ok()) return failed_before_start(before.error(), kExitRunFailed);
+  // A caller's own COLLECT_CHILD_OF names the parent of collectctl, and means the same.
+  if (options.program_only || records_one_process(own_environment()))
+    agent.only_child_of = ::getpid();
+  if (agent.max_time) agent.max_time_since_ns = boottime_ns();
+  const auto environment = agent_environment(own_environment(), agent);
+  if (!environment.ok()) return failed_before_start(environment.error(), kExitRunFailed);
+  const bool idle = starts_idle(*environment);
+  if (!options.quiet && !options.json) announce(*collector, idle, err);
+
+  const Result<pid_t> child = start_program(*program, options.command, *environment, signals);
+  if (!child.ok()) return failed_before_start(child.error(), code_for(child.error()));
+  // Connected while the program runs, so that nobody waits for that afterwards; what is wrong with
+  // the connection shows then.
+  auto client = std::make_unique<Client>(collector->control);
+  std::thread connecting([&client] { (void)client->stats(kConnectBound); });
+  const int exit_code = wait_for_program(*child, signals);
+  connecting.join();
+
+  const SealWait wait{
+      agent.tag, "", "", *before, collector->embedded == nullptr, drains_by_process(*environment),
+      is_alive};
+  RunOutcome outcome = finish(*client, wait, signals, err);
+  client.reset();  // a collector that stops waits for it
+  outcome.outlived = wait.agent_outlives;
+  outcome.waits = waits_when_full(*environment);
+  outcome.timed = ends_by_time(*environment);
+  outcome.filtered = filters_functions(*environment);
+  outcome.dynamic = plans.has_value();
+  outcome.one_process = records_one_process(*environment);
+  if (idle) outcome.start_command = start_command(*collector);
+  outcome.no_preload = why_no_preload(*program);
+  outcome.program = options.command.front();
+  outcome.exit_code = exit_code;
+  if (collector->embedded) {
+    if (Status stopped = collector->embedded->stop(signals); !stopped.ok()) {
+      outcome.trouble += (outcome.trouble.empty() ? "" : "; ") + stopped.error().message;
+    }
+  }
+  if (options.json) {
+    err << run_summary_json(outcome);
+  } else if (const auto* largest = largest_session(outcome.sessions);
+             !options.quiet || !outcome.trouble.empty() || largest == nullptr ||
+             !outcome.unmatched.empty() || !outcome.filter_error.empty()) {
+    if (largest != nullptr) outcome.top = top_functions(*largest);
+    err << run_summary_text(outcome);
+  }
+  if (options.open) open_sessions(outcome.sessions, err);
+  err.flush();
+  const bool stored = std::none_of(outcome.sessions.begin(), outcome.sessions.end(), is_incomplete);
+  const bool filtered = outcome.unmatched.empty() && outcome.filter_error.empty();
+  // The program did what it should, and we did not.
+  return exit_code == 0 && !(stored && filtered) ? kExitRunFailed : exit_code;
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,67 @@
+// An ELF file as a patch plan sees it: what is loaded where, and what points into its code. Bytes
+// in, no trust in them. PATCH.md "What is read".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "formats/core/bytes.h"
+#include "formats/core/result.h"
+
+namespace collect::patch {
+
+inline constexpr uint32_t kMaxSegments = 512;
+inline constexpr size_t kMaxPointers = 16u << 20;
+
+struct Segment {
+  uint64_t address = 0;
+  uint64_t memory_bytes = 0;
+  Bytes bytes;  // what the file has of it
+  bool executable = false;
+};
+
+// Views the file's bytes, which outlive it.
+class ElfImage {
+ public:
+  // kUnsupported: not a dynamically linked x86-64 file of 64 bits, or one that is prepared already.
+  // kDamaged: its headers contradict each other.
+  static Result<ElfImage> parse(Bytes file);
+
+  const std::vector<Segment>& segments() const { return segments_; }
+  // From `address` to the end of its segment in the file; empty: none.
+  Bytes at(uint64_t address) const;
+  bool is_code(uint64_t address) const;
+  bool is_position_independent() const { return is_position_independent_; }
+
+  uint64_t entry() const { return entry_; }
+  uint64_t frame_header() const { return frame_header_; }  // address of .eh_frame_hdr; 0: none
+  uint64_t image_bytes() const { return image_bytes_; }
+  Bytes build_id() const { return build_id_; }
+  // Where the word at `slot` leads to when the module is loaded; 0: to another module, or nowhere.
+  uint64_t pointer_in(uint64_t slot) const;
+  // Addresses of code that data, relocations or the dynamic symbols name; sorted, each once.
+  const std::vector<uint32_t>& code_pointers() const { return pointers_; }
+
+ private:
+  Status read_segments(Bytes file, const void* header);
+  void read_build_id(Bytes note);
+  Status read_dynamic(Bytes dynamic);
+  Status read_relocations(uint64_t address, uint64_t bytes);
+  Status read_relative(uint64_t address, uint64_t bytes);
+  Status read_symbols(uint64_t symbols, uint64_t names, uint64_t names_bytes);
+  Status scan_data();
+  Status add_pointer(uint64_t address);
+
+  std::vector<Segment> segments_;
+  std::vector<uint32_t> pointers_;
+  Bytes build_id_;
+  Bytes relocations_;
+  Bytes symbols_;
+  uint64_t entry_ = 0;
+  uint64_t frame_header_ = 0;
+  uint64_t image_bytes_ = 0;
+  bool is_position_independent_ = false;
+};
+
+}  // namespace collect::patch

@@ -1,0 +1,16 @@
+// Secrets that somebody shows to be let in.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "formats/core/result.h"
+
+namespace collect::principal {
+
+inline constexpr size_t kSecretBytes = 32;
+
+// So many bytes of the system's random ones, as hexadecimal digits. kIo: it has none.
+Result<std::string> make_secret();
+
+}  // namespace collect::principal

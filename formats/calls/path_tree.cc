@@ -1,0 +1,73 @@
+#include "formats/calls/path_tree.h"
+
+#include <algorithm>
+#include <functional>
+#include <unordered_map>
+
+namespace collect::calls {
+namespace {
+
+// Calls of at least this total time have nodes of their own, so that there are not too many: half
+// of them, because each may have a node of other paths below it.
+uint64_t least_total(const std::vector<CallTree::Node>& nodes, size_t most) {
+  if (nodes.size() <= most) return 0;
+  std::vector<uint64_t> totals;
+  totals.reserve(nodes.size());
+  for (const CallTree::Node& node : nodes) totals.push_back(node.times.total_ns);
+  const auto limit = totals.begin() + static_cast<std::ptrdiff_t>(most / 2);
+  std::nth_element(totals.begin(), limit, totals.end(), std::greater<>());
+  return *limit + 1;
+}
+
+uint32_t other_below(uint32_t parent, std::vector<PathNode>& paths,
+                     std::unordered_map<uint32_t, uint32_t>& others) {
+  const auto [known, is_new] = others.try_emplace(parent, static_cast<uint32_t>(paths.size()));
+  if (is_new) paths.push_back({parent, PathNode::kOther, {}});
+  return known->second;
+}
+
+}  // namespace
+
+std::vector<PathNode> path_tree(const CallTree& tree, size_t most,
+                                const std::function<bool(uint32_t slot)>& wants) {
+  const std::vector<CallTree::Node>& nodes = tree.nodes();
+  const uint64_t least = least_total(nodes, most);
+  std::vector<PathNode> paths = {PathNode{}};
+  std::vector<uint32_t> places(nodes.size());  // in `paths`
+  std::unordered_map<uint32_t, uint32_t> others;
+  const bool has_lost = std::ranges::any_of(
+      nodes, [](const CallTree::Node& node) { return node.parent == CallTree::kLost; });
+  for (uint32_t i = 1; i < nodes.size(); ++i) {
+    const CallTree::Node& node = nodes[i];
+    if (i == CallTree::kLost && !has_lost) continue;
+    if (i == CallTree::kOther && node.times.calls == 0) continue;
+    const uint32_t parent = places[node.parent];
+    const bool is_function = i >= CallTree::kFirstFunction;
+    if (is_function && wants && !wants(node.slot)) {
+      places[i] = parent;
+      if (parent != 0) paths[parent].times.self_ns += node.times.self_ns;
+      continue;
+    }
+    // Nothing is measured of what was lost: it is as wide as what is known below.
+    if (paths[parent].slot == PathNode::kAfterLoss) {
+      paths[parent].times.total_ns += node.times.total_ns;
+    }
+    const bool is_below_other = paths[parent].slot == PathNode::kOther;
+    if (is_below_other || (is_function && node.times.total_ns < least)) {
+      places[i] = is_below_other ? parent : other_below(parent, paths, others);
+      GroupTimes& other = paths[places[i]].times;
+      if (!is_below_other) other.total_ns += node.times.total_ns;
+      other.self_ns += node.times.self_ns;
+      other.calls += node.times.calls;
+      continue;
+    }
+    places[i] = static_cast<uint32_t>(paths.size());
+    const uint32_t slot = is_function            ? node.slot
+                          : i == CallTree::kLost ? PathNode::kAfterLoss
+                                                 : PathNode::kOther;
+    paths.push_back({parent, slot, node.times});
+  }
+  return paths;
+}
+
+}  // namespace collect::calls

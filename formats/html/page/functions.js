@@ -1,0 +1,59 @@
+// ---- functions
+const columns = [["Total", 2], ["Total %", 2], ["Self", 3], ["Self %", 3], ["Calls", 1], ["Average", 8], ["p50", 4], ["p99", 5], ["Longest", 6], ["Function", 0]];
+const kMostRows = 2000;
+let sortBy = 2, ascending = false, chosen = -1;  // in data.functions
+let allSelf = 0;
+function sumFunctions() { allSelf = data.functions.reduce((sum, f) => sum + f[3], 0); }
+sumFunctions();
+const value = (f, column) => column === 8 ? f[2] / Math.max(f[1], 1) : column === 0 ? names[f[0]] : f[column];
+const textsOf = f => [time(f[2]), percent(f[2], allSelf), time(f[3]), percent(f[3], allSelf), count(f[1]), time(value(f, 8)), f[6] > 0 ? time(f[4]) : "", f[6] > 0 ? time(f[5]) : "", f[6] > 0 ? time(f[6]) : "", shortOf(f[0])];
+function drawFunctions() {
+  const rows = data.functions.filter(f => wanted === "" || isFound(names[f[0]]));
+  rows.sort((a, b) => {
+    const x = value(a, sortBy), y = value(b, sortBy);
+    return (x < y ? -1 : x > y ? 1 : 0) * (ascending ? 1 : -1);
+  });
+  const body = $("rows");
+  body.textContent = "";
+  for (const f of rows.slice(0, kMostRows)) {
+    const row = body.insertRow(), index = data.functions.indexOf(f);
+    for (const text of textsOf(f)) row.insertCell().textContent = text;
+    row.lastChild.title = names[f[0]];
+    row.dataset.index = index;
+    row.classList.toggle("selected", index === chosen);
+    row.classList.toggle("marked", names[f[0]] === marked);
+  }
+  for (const cell of $("head").cells) {
+    const isSorted = columns[cell.cellIndex][1] === sortBy;
+    cell.setAttribute("aria-sort", !isSorted ? "none" : ascending ? "ascending" : "descending");
+    cell.textContent = columns[cell.cellIndex][0] + (!isSorted ? "" : ascending ? " ▴" : " ▾");
+  }
+  $("reset").hidden = chosen < 0;
+  $("found").textContent = count(rows.length) + " functions" + (rows.length > kMostRows ? ", the first " + count(kMostRows) + " shown" : "");
+  $("detail").textContent = chosen < 0 ? "Select a function for its whole name; M marks it in the flame graph." : names[data.functions[chosen][0]] + placeOf(data.functions[chosen][0]);
+}
+function choose(index) {
+  chosen = index;
+  drawFunctions();
+  const row = $("rows").querySelector(".selected");
+  if (row !== null) row.scrollIntoView({block: "nearest"});
+}
+function chooseBeside(key) {
+  const rows = [...$("rows").rows], at = rows.findIndex(row => Number(row.dataset.index) === chosen);
+  const to = rows[at < 0 ? 0 : at + (key === "ArrowDown" ? 1 : key === "ArrowUp" ? -1 : 0)];
+  if (to !== undefined) choose(Number(to.dataset.index));
+}
+const functions = {
+  draw: drawFunctions,
+  clear: () => choose(-1),
+  mark: () => { if (chosen >= 0) { const name = names[data.functions[chosen][0]]; setMark(name === marked ? "" : name); } },
+  next: () => chooseBeside("ArrowDown"),
+  arrow: chooseBeside,
+};
+for (const [title, column] of columns) {
+  const cell = document.createElement("th");
+  cell.textContent = title;
+  cell.addEventListener("click", () => { ascending = sortBy === column ? !ascending : column === 0; sortBy = column; drawFunctions(); keep(); });
+  $("head").append(cell);
+}
+$("rows").addEventListener("click", e => { const row = e.target.closest("tr"); if (row) choose(Number(row.dataset.index)); });

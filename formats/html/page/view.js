@@ -1,0 +1,182 @@
+// ---- the view in the address, so that a link, or loading the page again, shows the same
+const views = {flame, functions, time: timeLine};
+const current = () => document.querySelector("[aria-selected=true]").dataset.view;
+function setMark(name) {
+  marked = name;
+  views[current()].draw();
+  keep();
+}
+function pathOf(node) {  // by names: numbers of nodes are this page's
+  const t = tree(), path = [];
+  for (; node !== 0; node = t.parent[node]) path.unshift(nameOf(t.name[node]));
+  return path;
+}
+function nodeAt(path) {  // as far as it is there
+  const t = tree();
+  let node = 0;
+  for (const name of path) {
+    const child = t.children[node].find(c => nameOf(t.name[c]) === name);
+    if (child === undefined) break;
+    node = child;
+  }
+  return node;
+}
+function keep() {
+  const thread = $("thread").value, state = {view: current(), search: $("search").value, sort: sortBy, up: ascending, zoom: pathOf(selected)};
+  if (thread !== "all") state.thread = data.threads[thread].name;
+  if (marked !== "") state.mark = marked;
+  if (part !== null) state.part = part;
+  if (base?.link) state.base = base.link;
+  if (!timeRange.isWhole) state.seen = [timeRange.low, timeRange.high];
+  if (markedTime !== null) state.times = markedTime;
+  try { history.replaceState(null, "", "#" + encodeURIComponent(JSON.stringify(state))); } catch { /* a browser that does not let it */ }
+}
+function restore() {
+  let state = {};
+  try { state = JSON.parse(decodeURIComponent(location.hash.slice(1))) || {}; } catch { /* another's */ }
+  const thread = data.threads.findIndex(t => t.name === state.thread);
+  $("thread").value = thread >= 0 ? thread : "all";
+  $("search").value = typeof state.search === "string" ? state.search : "";
+  wanted = $("search").value.toLowerCase();
+  marked = names.includes(state.mark) ? state.mark : "";
+  if (columns.some(([, column]) => column === state.sort)) sortBy = state.sort;
+  ascending = state.up === true;
+  selected = Array.isArray(state.zoom) ? nodeAt(state.zoom) : 0;
+  const [, low, high] = extentOf(selected);
+  flameRange.show(low, high);
+  const isTime = t => Array.isArray(t) && t.length === 2 && t.every(Number.isFinite) && t[0] <= t[1];
+  if (isTime(state.seen)) timeRange.show(...state.seen);
+  if (isTime(state.times)) markedTime = state.times;
+  restored = state;
+  return Object.hasOwn(views, state.view) ? state.view : "flame";
+}
+// What has to be asked for comes afterwards.
+let restored = {};
+async function restoreAsked() {
+  const {part: shown, base: link, zoom} = restored;
+  const isPart = t => Array.isArray(t) && t.length === 2 && t.every(Number.isFinite);
+  if (!canAsk || (!isPart(shown) && link === undefined)) return;
+  if (isPart(shown)) await showPart(...shown);
+  if (link !== undefined) await compareLink(link);
+  selected = Array.isArray(zoom) ? nodeAt(zoom) : 0;
+  const [, low, high] = extentOf(selected);
+  flameRange.show(low, high);
+  views[current()].draw();
+  keep();
+}
+// `link`: [first, last] of this session; or {session} of another one.
+async function compareLink(link) {
+  const isTimes = Array.isArray(link) && link.length === 2 && link.every(Number.isFinite);
+  if (isTimes) await compareWith("the time " + wordsOf(link.map(ns => ns / span)), async () => ({trees: (await totalsOf(...link)).trees}));
+  else if (typeof link?.session === "string") await compareWith(link.session, () => treesOfSession(link.session));
+  if (base !== null) base.link = link;
+  $("base").hidden = base === null;
+}
+
+// ---- keys and the wheel, as in Perfetto
+let pointerX = null;
+document.addEventListener("mousemove", e => { pointerX = e.clientX; });
+function shareOfPointer(view) {  // of the seen width; in the middle without one
+  const area = view.area();
+  if (pointerX === null || pointerX < area.left || pointerX > area.right) return 0.5;
+  return (pointerX - area.left) / area.width;
+}
+const kStep = 0.8, kPan = 0.15;
+function move(view, key) {
+  if (view.range === undefined) return false;
+  if (key === "KeyW") view.range.zoom(kStep, shareOfPointer(view));
+  else if (key === "KeyS") view.range.zoom(1 / kStep, shareOfPointer(view));
+  else if (key === "KeyA") view.range.pan(-kPan);
+  else if (key === "KeyD") view.range.pan(kPan);
+  else return false;
+  view.draw();
+  if (view === timeLine) keep();
+  return true;
+}
+function onKey(event) {
+  if (event.ctrlKey || event.altKey || event.metaKey || $("help").open) return;
+  const view = views[current()], isTyping = event.target === $("search");
+  if (isTyping || event.target === $("thread")) {
+    if (event.key === "Escape") { event.target.blur(); event.preventDefault(); }  // what was searched stays
+    if (event.key === "Enter" && isTyping) view.next();
+    return;
+  }
+  if (event.key === "/") { if (!$("search").hidden) $("search").focus(); }
+  else if (event.key === "?") $("help").showModal();
+  else if (event.key === "Escape") view.clear();
+  else if (event.key.startsWith("Arrow")) view.arrow(event.key);
+  else if (event.code === "KeyF" && view.fit) view.fit();
+  else if (event.code === "KeyM") view.mark();
+  else if (!move(view, event.code)) return;
+  event.preventDefault();
+}
+document.addEventListener("keydown", onKey);
+document.querySelector("main").addEventListener("wheel", e => {
+  const view = views[current()];
+  if (view.range === undefined || !(e.ctrlKey || e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY))) return;
+  if (e.ctrlKey) view.range.zoom(Math.exp(e.deltaY / 300), shareOfPointer(view));
+  else view.range.pan((e.deltaX || e.deltaY) / 1000);
+  view.draw();
+  e.preventDefault();
+}, {passive: false});
+
+// ---- the whole
+function show(view) {
+  for (const tab of document.querySelectorAll("[role=tab]")) {
+    tab.setAttribute("aria-selected", tab.dataset.view === view);
+    $(tab.dataset.view).hidden = tab.dataset.view !== view;
+  }
+  $("thread").hidden = view !== "flame";
+  $("totals").hidden = view !== "time" || !canAsk || selectedTime === null;
+  $("found").textContent = "";
+  views[view].draw();
+}
+document.title = data.title + " - collectord";
+$("title").textContent = data.title;
+for (const [name, text] of data.facts) {
+  const item = document.createElement("span"), strong = document.createElement("b");
+  strong.textContent = text;
+  item.append(name + " ", strong);
+  $("facts").append(item);
+}
+for (const sentence of data.missing) {
+  const line = document.createElement("div");
+  line.className = "missing";
+  line.textContent = sentence;
+  $("missing").append(line);
+}
+const option = (valueText, text) => { const o = document.createElement("option"); o.value = valueText; o.textContent = text; $("thread").append(o); };
+option("all", "All threads");
+data.threads.forEach((t, i) => option(i, t.name));
+$("search").addEventListener("input", e => { wanted = e.target.value.toLowerCase(); views[current()].draw(); keep(); });
+for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", () => { show(tab.dataset.view); keep(); });
+const redraw = () => views[current()].draw();
+window.addEventListener("resize", redraw);
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+$("reset").addEventListener("click", () => views[current()].clear());
+$("keys").addEventListener("click", () => $("help").showModal());
+for (const id of ["perfetto", "compare"]) $(id).hidden = !canAsk;
+$("perfetto").addEventListener("click", openInPerfetto);
+$("totals").addEventListener("click", async () => {
+  await showPart(selectedTime[0] * span, selectedTime[1] * span);
+  show("flame");
+  keep();
+});
+$("whole").addEventListener("click", showWhole);
+$("no-base").addEventListener("click", () => { base = null; $("base").hidden = true; views[current()].draw(); keep(); });
+$("compare").addEventListener("click", async () => {
+  // With the marked time; without one, with another session.
+  let link = markedTime?.map(position => position * span);
+  if (link === undefined) {
+    const session = window.prompt("Compare with which session? (its name, as session_…/pid_…; or mark a time with M first)");
+    if (!session) return;
+    link = {session};
+  }
+  await compareLink(link);
+  show("flame");
+  keep();
+});
+$("refresh").hidden = data.can_refresh !== true;
+$("refresh").addEventListener("click", () => { keep(); location.reload(); });
+show(restore());
+restoreAsked();

@@ -1,0 +1,30 @@
+// The binary form of any WTF-trace file: the file itself, or what its JSON form converts into,
+// which lies in a temporary file without a name.
+#pragma once
+
+#include <string>
+
+#include "formats/core/bytes.h"
+#include "formats/wtf/finding.h"
+#include "storage/trace/file_bytes.h"
+#include "storage/trace/unnamed_file.h"
+
+namespace collect::convert {
+
+class WtfBinary {
+ public:
+  // `file` outlives it. What the conversion of JSON finds ends in `findings`. `directory` is where
+  // the temporary file lies.
+  static Result<WtfBinary> of(Bytes file, wtf::Findings& findings,
+                              const std::string& directory = trace::temporary_directory());
+
+  Bytes bytes() const { return converted_.bytes().empty() ? file_ : converted_.bytes(); }
+
+ private:
+  explicit WtfBinary(Bytes file) : file_(file) {}
+
+  Bytes file_;
+  trace::FileBytes converted_;
+};
+
+}  // namespace collect::convert

@@ -1,0 +1,81 @@
+// Stalls of a session's threads, and of its whole process.
+#include <algorithm>
+#include <utility>
+
+#include "storage/session.h"
+
+namespace collect::storage {
+
+size_t Session::stalls_per_thread() const {
+  return std::clamp(kMaxStallsListed / std::max<size_t>(threads_.size(), 1), kLeastStallsPerThread,
+                    kMaxStallsPerThread);
+}
+
+Status Session::add_stalls(uint32_t stream_id, std::span<const Stall> stalls) {
+  std::vector<Stall> added;
+  Status status;
+  if (stream_id != 0) {
+    status = add_thread_stalls(stream_id, stalls, added);
+  } else {
+    for (const Stall& stall : stalls) {
+      if (process_stalls_.is_repeat(stall)) continue;
+      process_stalls_.add(stall, kMaxStallsPerThread);
+      added.push_back(stall);
+    }
+    if (!added.empty()) live_.change_before_ack();  // no journal has it
+  }
+  if (!added.empty()) {
+    live_.change();
+    roller_.change({.stalls = std::move(added)});
+  }
+  return status;
+}
+
+Status Session::add_thread_stalls(uint32_t stream_id, std::span<const Stall> stalls,
+                                  std::vector<Stall>& added) {
+  if (!failure_.ok()) return failure_;
+  const auto known = by_stream_.find(stream_id);
+  if (known == by_stream_.end()) {
+    return Error{Code::kDamaged, name() + ": stall of stream " + std::to_string(stream_id) +
+                                     ", which was not opened"};
+  }
+  Thread& thread = threads_[known->second];
+  if (thread.writer == nullptr) {
+    return Error{Code::kIo, name() + ": the files of thread " + std::to_string(known->second) +
+                                " cannot be read"};
+  }
+  ThreadWriter& writer = *thread.writer;
+  for (const Stall& stall : stalls) {
+    if (writer.stalls().is_repeat(stall)) continue;
+    const size_t open_before = writer.open_files();
+    const Status put = with_descriptors(
+        &writer, [&] { return writer.add_stalls({&stall, 1}, stalls_per_thread()); });
+    count_open_files(open_before, writer.open_files());
+    if (!put.ok()) return fail(put);
+    added.push_back(stall);
+    added.back().thread = manifest_.threads[known->second].id;
+  }
+  if (added.empty()) return {};
+  thread.last_use = ++use_counter_;
+  mark_uncommitted(known->second);
+  return fail(limit_open_files());
+}
+
+// Of a session that is opened again: the journals have been read.
+void Session::adopt_stalls() {
+  for (const Stall& stall : manifest_.stalls) {
+    if (!stall.thread) {
+      if (!process_stalls_.is_repeat(stall)) process_stalls_.add(stall, kMaxStallsPerThread);
+      continue;
+    }
+    const auto thread =
+        std::lower_bound(manifest_.threads.begin(), manifest_.threads.end(), *stall.thread,
+                         [](const ManifestThread& one, uint32_t id) { return one.id < id; });
+    if (thread == manifest_.threads.end() || thread->id != *stall.thread) continue;
+    ThreadWriter* const writer =
+        threads_[static_cast<size_t>(thread - manifest_.threads.begin())].writer.get();
+    if (writer != nullptr) writer->adopt_stall(stall, stalls_per_thread());
+  }
+}
+
+}  // namespace collect::storage

@@ -1,0 +1,21 @@
+// What interrupts the calls of one thread, by its manifest: stalls, and events that were lost.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "formats/calls/call.h"
+#include "formats/calls/running_time.h"
+#include "storage/session_types.h"
+#include "storage/trace/session_manifest.h"
+
+namespace collect::trace {
+
+// The stalls of thread_N and those of the whole process, in order of time.
+std::vector<storage::Stall> stalls_of(const SessionManifest& manifest, uint32_t thread);
+
+// The same, and the gaps between its events in their order, as the pairing takes them.
+std::vector<calls::Stall> call_stalls_of(const SessionManifest& manifest, uint32_t thread);
+std::vector<calls::Gap> call_gaps_of(const SessionManifest& manifest, uint32_t thread);
+
+}  // namespace collect::trace

@@ -1,0 +1,169 @@
+// index.lod beside the events of a large thread: views say with it what they say without it, and
+// a damaged or stale one is noticed and made anew.
+#include "storage/trace/lod_files.h"
+
+#include <chrono>
+#include <map>
+
+#include "daemon/ctl/offline/report.h"
+#include "daemon/ctl/offline/verify.h"
+#include "tests/daemon/ctl/export/export_fixture.h"
+
+namespace collect::ctl {
+namespace {
+
+using testing::json;
+namespace fs = testing::fs;
+using testing::kCall;
+using testing::kReturn;
+
+class LodFiles : public testing::ExportTest {
+ protected:
+  static constexpr uint64_t kRounds = calls::kLeastLodEvents / 4 + 1000;
+
+  // main a, which calls b, which calls c, as long as that takes; a loss and a stall on the way.
+  void write_large_session(const std::string& state = "complete") {
+    std::vector<testing::Step> steps;
+    steps.reserve(4 * kRounds + 2);
+    uint64_t ns = 1000;
+    steps.push_back({ns, kCall, 0xA});
+    for (uint64_t i = 0; i < kRounds; ++i) {
+      steps.push_back({ns += 5, kCall, 0xB});
+      steps.push_back({ns += 3, kCall, 0xC});
+      steps.push_back({ns += 10 + i % 50, kReturn, 0xC});
+      steps.push_back({ns += 4, kReturn, 0xB});
+    }
+    steps.push_back({ns += 5, kReturn, 0xA});
+    last_ns_ = ns;
+    write_thread(0, testing::index_of(steps, 100));
+    write_text(session_ / "manifest.json",
+               R"({"state":")" + state + R"(","process":{"name":"app","pid":42},)" + kSymbols +
+                   R"(,"gaps":[{"thread":0,"lane":"index","before_seq":400001,"lost":7,
+                   "numbered_lost":7,"reasons":["ring_full"]}],
+                   "stalls":[{"kind":"stopped","first_ns":50000,"last_ns":60000}],
+                   "threads":[{"id":0,"thread_id":100,"name":"main","ended":true,"lost_events":7}]})");
+  }
+  fs::path lod() const { return session_ / "thread_0" / "index.lod"; }
+
+  json report(const std::string& from = "", const std::string& to = "") {
+    ReportOptions options;
+    options.path = session_.string();
+    options.json = true;
+    options.when.from = from;
+    options.when.until = to;
+    std::ostringstream out, err;
+    EXPECT_NE(ctl::report(options, out, err), 2) << err.str();
+    return json::parse(out.str(), nullptr, false);
+  }
+  std::string verified() {
+    VerifyOptions options;
+    options.path = session_.string();
+    options.allow_incomplete = true;
+    std::ostringstream out, err;
+    verify(options, out, err);
+    return out.str();
+  }
+
+  uint64_t last_ns_ = 0;
+};
+
+TEST_F(LodFiles, ViewsSayTheSameWithIt) {
+  write_large_session("of another program");
+  ASSERT_NE(run(Target::kHtml), 2) << err_.str();
+  EXPECT_FALSE(fs::exists(lod())) << "another program's directory is left as it is";
+  const json events_page = page();
+  const json whole = report();
+  const std::string from = "0.005s", to = "0.006s";
+  const json part = report(from, to);
+
+  write_large_session();
+  ASSERT_NE(run(Target::kHtml), 2) << err_.str();
+  ASSERT_TRUE(fs::exists(lod()));
+  EXPECT_LT(fs::file_size(lod()) * 50, fs::file_size(session_ / "thread_0" / "index.atf"))
+      << "at most 2 % of the events";
+  const json lod_page = page();
+  EXPECT_EQ(lod_page["functions"], events_page["functions"]);
+  EXPECT_EQ(lod_page["threads"][0]["tree"], events_page["threads"][0]["tree"]);
+  EXPECT_EQ(lod_page["threads"][0]["gaps"], events_page["threads"][0]["gaps"]);
+  EXPECT_EQ(lod_page["threads"][0]["all_calls"], false);
+  EXPECT_EQ(events_page["threads"][0]["all_calls"], true);
+  // As many events, in the same places but for the edges of parts.
+  uint64_t lod_events = 0, events = 0;
+  for (const json& one : lod_page["threads"][0]["activity"]) lod_events += one.get<uint64_t>();
+  for (const json& one : events_page["threads"][0]["activity"]) events += one.get<uint64_t>();
+  EXPECT_NEAR(static_cast<double>(lod_events), static_cast<double>(events), 8.0);
+  // One bar for a, as long as all of it.
+  const json& bars = lod_page["threads"][0]["bars"];
+  EXPECT_EQ(bars[0][0], 0);
+  EXPECT_EQ(bars[0][2], last_ns_ - 1000);
+  EXPECT_LE(bars.size(), 3u * 2 * 1600);
+
+  EXPECT_EQ(report()["functions"], whole["functions"]);
+  EXPECT_EQ(report(from, to)["functions"], part["functions"]);
+  EXPECT_THAT(verified(), ::testing::Not(::testing::HasSubstr("index.lod")));
+}
+
+TEST_F(LodFiles, ADamagedOneIsNoticedAndMadeAnew) {
+  write_large_session();
+  ASSERT_NE(run(Target::kHtml), 2) << err_.str();
+  const json before = report();
+  std::fstream file(lod(), std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-5, std::ios::end);  // in the summary
+  file.put('\x7f');
+  file.close();
+  EXPECT_THAT(verified(), ::testing::HasSubstr("index.lod: warning: "));
+  EXPECT_EQ(report()["functions"], before["functions"]);
+  ASSERT_NE(run(Target::kHtml), 2) << err_.str();
+  EXPECT_THAT(verified(), ::testing::Not(::testing::HasSubstr("index.lod")));
+}
+
+// The manifest counts another loss now, which changes what is paired.
+TEST_F(LodFiles, AStaleOneIsNotUsed) {
+  write_large_session();
+  ASSERT_NE(run(Target::kHtml), 2) << err_.str();
+  std::ifstream in(session_ / "manifest.json");
+  std::string manifest((std::istreambuf_iterator<char>(in)), {});
+  manifest.replace(manifest.find("400001"), 6, "400003");
+  write_text(session_ / "manifest.json", manifest);
+  EXPECT_THAT(verified(), ::testing::HasSubstr("index.lod: warning: was made of another state"));
+  auto trace = trace::open_trace(session_.string());
+  ASSERT_TRUE(trace.ok());
+  ASSERT_TRUE(trace::make_lods(*trace, [](size_t, size_t) {}).ok());
+  EXPECT_THAT(verified(), ::testing::Not(::testing::HasSubstr("index.lod")));
+}
+
+// What a process left that was killed is in nobody's way.
+TEST_F(LodFiles, AnInterruptedOneIsReplaced) {
+  write_large_session();
+  write_text(session_ / "thread_0" / "index.lod.new", "half");
+  auto trace = trace::open_trace(session_.string());
+  ASSERT_TRUE(trace.ok());
+  ASSERT_TRUE(trace::make_lods(*trace, [](size_t, size_t) {}).ok());
+  EXPECT_TRUE(fs::exists(lod()));
+  EXPECT_FALSE(fs::exists(session_ / "thread_0" / "index.lod.new"));
+}
+
+// A window has the single calls, with what a view says of each.
+TEST_F(LodFiles, AWindowHasItsCalls) {
+  write_large_session();
+  ASSERT_NE(run(Target::kHtml), 2) << err_.str();
+  ExportSelection selection;
+  selection.when.from = "5000000";  // ns of the device's clock
+  selection.when.until = "5000200";
+  ASSERT_NE(run(Target::kHtml, selection), 2) << err_.str();
+  const json data = page();
+  const json& thread = data["threads"][0];
+  EXPECT_EQ(thread["all_calls"], true);
+  size_t whole_calls = 0;
+  for (const json& bar : thread["bars"]) {
+    ASSERT_EQ(bar.size(), 13u) << "each is one call";
+    whole_calls += bar[6] == 1 ? 1 : 0;
+    if (bar[6] == 1) {
+      EXPECT_GE(bar[7], bar[8]);
+    }
+  }
+  EXPECT_GE(whole_calls, 4u);
+}
+
+}  // namespace
+}  // namespace collect::ctl

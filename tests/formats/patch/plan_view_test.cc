@@ -1,0 +1,150 @@
+#include "formats/patch/plan_view.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace collect::patch {
+namespace {
+
+template <class T>
+void append(std::vector<uint8_t>& out, const T& value) {
+  const size_t at = out.size();
+  out.resize(at + sizeof value);
+  std::memcpy(out.data() + at, &value, sizeof value);
+}
+
+constexpr uint32_t kFunction = 0x1230;
+constexpr uint32_t kRegionBytes = kStubsBegin + 64;
+
+// By hand, from the layout: one function of 32 bytes, one window, one sled.
+std::vector<uint8_t> small_plan() {
+  PlanHeader header{};
+  std::memcpy(header.magic, "CPLAN001", 8);
+  header.build_id_bytes = 20;
+  header.image_bytes = 0x4000;
+  header.region_bytes = kRegionBytes;
+  header.site_count = 1;
+  header.sled_count = 1;
+  header.relative_count = 1;
+  header.absolute_count = 1;
+  header.function_count = 1;
+  std::vector<uint8_t> bytes;
+  append(bytes, header);
+  std::vector<uint8_t> region(kRegionBytes, 0x90);
+  // jmp .+15; mov r10d, 0x1230; call 0 (the trampoline for entries); pop r10
+  const uint8_t sled[] = {0xEB, 0x0D, 0x41, 0xBA, 0x30, 0x12, 0x00, 0x00,
+                          0xE8, 0xF3, 0xFD, 0xFF, 0xFF, 0x41, 0x5A};
+  std::memcpy(region.data() + kStubsBegin, sled, sizeof sled);
+  bytes.insert(bytes.end(), region.begin(), region.end());
+  PlanSite site{};
+  site.address = kFunction;
+  site.stub = kStubsBegin;
+  site.bytes = 6;
+  append(bytes, site);
+  append(bytes, PlanSled{kStubsBegin, kFunction, 0});
+  append(bytes, kStubsBegin + 20);
+  append(bytes, kStubsBegin + 40);
+  append(bytes, PlanFunction{kFunction, 32, 0});
+  return bytes;
+}
+
+std::string parse(const std::vector<uint8_t>& bytes) {
+  PlanView view;
+  const char* wrong = view.parse(bytes);
+  return wrong == nullptr ? "" : wrong;
+}
+
+constexpr size_t kSites = sizeof(PlanHeader) + kRegionBytes;
+constexpr size_t kSleds = kSites + sizeof(PlanSite);
+constexpr size_t kRelatives = kSleds + sizeof(PlanSled);
+constexpr size_t kAbsolutes = kRelatives + 4;
+constexpr size_t kFunctions = kAbsolutes + 4;
+
+std::vector<uint8_t> with(size_t at, uint32_t value) {
+  std::vector<uint8_t> bytes = small_plan();
+  store_le(bytes.data() + at, value);
+  return bytes;
+}
+
+TEST(PlanViewTest, ReadsWhatIsThere) {
+  const std::vector<uint8_t> bytes = small_plan();
+  PlanView view;
+  ASSERT_EQ(view.parse(bytes), nullptr);
+  EXPECT_EQ(view.site(0).address, kFunction);
+  EXPECT_EQ(view.site(0).bytes, 6);
+  EXPECT_EQ(view.sled(0).sled, kStubsBegin);
+  EXPECT_EQ(view.relative(0), kStubsBegin + 20);
+  EXPECT_EQ(view.absolute(0), kStubsBegin + 40);
+  EXPECT_EQ(view.function(0).bytes, 32u);
+  EXPECT_EQ(view.region().size(), kRegionBytes);
+  EXPECT_EQ(view.checksummed().size(), bytes.size() - 12);
+}
+
+TEST(PlanViewTest, RefusesEveryPrefix) {
+  const std::vector<uint8_t> bytes = small_plan();
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_NE(parse({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)}), "")
+        << size;
+  }
+  std::vector<uint8_t> longer = bytes;
+  longer.push_back(0);
+  EXPECT_NE(parse(longer), "");
+}
+
+// Whatever a byte says, what is accepted lies within its bounds.
+TEST(PlanViewTest, EveryFlippedByteIsRefusedOrHarmless) {
+  const std::vector<uint8_t> good = small_plan();
+  for (size_t at = 0; at < good.size(); ++at) {
+    std::vector<uint8_t> bytes = good;
+    bytes[at] ^= 0xFF;
+    PlanView view;
+    if (view.parse(bytes) != nullptr) continue;
+    EXPECT_LE(view.site(0).address + uint64_t{view.site(0).bytes}, view.header().image_bytes);
+    EXPECT_LT(view.site(0).stub, view.header().region_bytes);
+    EXPECT_LE(view.sled(0).sled + kSledBytes, view.header().region_bytes);
+    EXPECT_LE(view.relative(0) + 4, view.header().region_bytes);
+    EXPECT_LE(view.absolute(0) + 8, view.header().region_bytes);
+  }
+}
+
+TEST(PlanViewTest, RefusesEachLimitPlusOne) {
+  EXPECT_EQ(parse(small_plan()), "");
+  EXPECT_NE(parse(with(offsetof(PlanHeader, build_id_bytes), kMaxPlanBuildId + 1)), "");
+  EXPECT_NE(parse(with(offsetof(PlanHeader, image_bytes), kMaxImageBytes + 1)), "");
+  EXPECT_NE(parse(with(offsetof(PlanHeader, region_bytes), kMaxRegionBytes + 8)), "");
+  EXPECT_NE(parse(with(offsetof(PlanHeader, site_count), kMaxPlanEntries + 1)), "");
+  EXPECT_NE(parse(with(kSites, 0x4000 - 5)), "");  // a window of 6 bytes
+  EXPECT_NE(parse(with(kSites + 4, kRegionBytes)), "");
+  EXPECT_NE(parse(with(kSites + 4, kStubsBegin - 1)), "");
+  EXPECT_NE(parse(with(kSites + 8, kJumpBytes - 1)), "");
+  EXPECT_NE(parse(with(kSites + 8, kMaxWindowBytes + 1)), "");
+  EXPECT_NE(parse(with(kRelatives, kRegionBytes - 3)), "");
+  EXPECT_NE(parse(with(kRelatives, kStubsBegin - 1)), "");
+  EXPECT_NE(parse(with(kAbsolutes, kRegionBytes - 7)), "");
+  EXPECT_NE(parse(with(kFunctions, 0x4000 - 31)), "");
+  EXPECT_NE(parse(with(kFunctions + 8, static_cast<uint32_t>(Refusal::kCount))), "");
+}
+
+TEST(PlanViewTest, RefusesASledThatIsNone) {
+  for (size_t i = 0; i < kSledBytes; ++i) {
+    std::vector<uint8_t> bytes = small_plan();
+    bytes[sizeof(PlanHeader) + kStubsBegin + i] ^= 1;
+    EXPECT_EQ(parse(bytes), "it has a sled that is none") << i;
+  }
+  EXPECT_NE(parse(with(kSleds, kStubsBegin + 1)), "");
+  EXPECT_NE(parse(with(kSleds + 4, kFunction + 1)), "");
+  EXPECT_NE(parse(with(kSleds + 8, 1)), "");
+  EXPECT_NE(parse(with(kSleds + 8, 3)), "");
+}
+
+TEST(PlanViewTest, EachRefusalHasWords) {
+  for (uint32_t i = 0; i < static_cast<uint32_t>(Refusal::kCount); ++i) {
+    EXPECT_STRNE(refusal_text(static_cast<Refusal>(i)), "unknown") << i;
+  }
+}
+
+}  // namespace
+}  // namespace collect::patch

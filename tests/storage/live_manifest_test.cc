@@ -1,0 +1,103 @@
+// When a session's manifest must be on the disk, and what its lists hold.
+#include "storage/live_manifest.h"
+
+#include <gtest/gtest.h>
+
+#include "storage/session_budget.h"
+#include "tests/storage/session_fixture.h"
+
+namespace collect::storage {
+namespace {
+
+class LiveManifestTest : public testing::Test {
+ protected:
+  PosixFs fs_;
+  test::FakeClock clock_;
+  RtcRoller roller_{fs_, "/nowhere", {}, Durability::kOs, clock_};  // writes none
+  LiveManifest live_{roller_, clock_};
+};
+
+TEST_F(LiveManifestTest, AChangeIsDueAfterTheInterval) {
+  live_.written(100, clock_.monotonic_ns());
+  EXPECT_FALSE(live_.must_write());
+  clock_.monotonic += 2 * kManifestIntervalNs;
+  EXPECT_FALSE(live_.must_write()) << "nothing has changed";
+  live_.change();
+  EXPECT_TRUE(live_.must_write());
+  live_.written(100, clock_.monotonic_ns());
+  live_.change();
+  clock_.monotonic += kManifestIntervalNs - 1;
+  EXPECT_FALSE(live_.must_write());
+  clock_.monotonic += 1;
+  EXPECT_TRUE(live_.must_write());
+}
+
+// Writing takes a twentieth of the time at most.
+TEST_F(LiveManifestTest, WhatIsSlowToWriteIsWrittenLessOften) {
+  const uint64_t begun = clock_.monotonic_ns();
+  clock_.monotonic += kManifestIntervalNs;
+  live_.written(100, begun);
+  live_.change();
+  clock_.monotonic += 20 * kManifestIntervalNs - 1;
+  EXPECT_FALSE(live_.must_write());
+  clock_.monotonic += 1;
+  EXPECT_TRUE(live_.must_write());
+}
+
+TEST_F(LiveManifestTest, WhatAPageOrAnAckNeedsIsWrittenAtOnce) {
+  live_.written(100, clock_.monotonic_ns());
+  EXPECT_FALSE(live_.is_due_before_page());
+  live_.change_before_page();
+  EXPECT_TRUE(live_.is_due_before_page());
+  EXPECT_TRUE(live_.must_write());
+  live_.written(100, clock_.monotonic_ns());
+  EXPECT_FALSE(live_.is_due_before_page());
+  EXPECT_FALSE(live_.must_write());
+  live_.change_before_ack();
+  EXPECT_FALSE(live_.is_due_before_page());
+  EXPECT_TRUE(live_.must_write());
+}
+
+TEST_F(LiveManifestTest, OnlyAManifestThatIsNeededIsWaitedFor) {
+  live_.written(2 * kManifestBurstBytes, clock_.monotonic_ns());  // in debt
+  EXPECT_EQ(live_.wait_ns(nullptr), 0u);
+  live_.change();
+  EXPECT_EQ(live_.wait_ns(nullptr), 0u);
+  live_.change_before_ack();
+  const uint64_t wait_ns = live_.wait_ns(nullptr);
+  EXPECT_GT(wait_ns, 0u);
+  live_.count_data(2 * kDataBytesPerManifestByte * kManifestBurstBytes);
+  EXPECT_LT(live_.wait_ns(nullptr), wait_ns) << "records pay for it";
+}
+
+TEST_F(LiveManifestTest, RepeatsAreTakenOnce) {
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_OK(live_.marker({5, "the door opens"}));
+    ASSERT_OK(live_.function_filter({.at_ns = 7, .only = {"main"}, .except = {}}));
+    ASSERT_OK(live_.detail_state({.mode = "on", .at_ns = 9, .reason = {}}));
+  }
+  live_.set_lost_without_stream(4);
+  live_.set_lost_without_stream(3);
+  EXPECT_EQ(live_.manifest.markers.size(), 1u);
+  EXPECT_EQ(live_.manifest.function_filters.size(), 1u);
+  EXPECT_EQ(live_.manifest.detail_windows.size(), 1u);
+  EXPECT_EQ(live_.manifest.lost_without_stream, 4u);
+}
+
+TEST_F(LiveManifestTest, ListsAreBounded) {
+  for (size_t at = 0; at < kMaxNotes + 2; ++at) ASSERT_OK(live_.note("note"));
+  EXPECT_EQ(live_.manifest.notes.size(), kMaxNotes);
+  EXPECT_EQ(live_.manifest.notes_left_out, 2u);
+  for (size_t at = 0; at < kMaxMarkers + 2; ++at) ASSERT_OK(live_.marker({at + 1, "m"}));
+  EXPECT_EQ(live_.manifest.markers.size(), kMaxMarkers);
+  EXPECT_EQ(live_.manifest.markers_left_out, 2u);
+  for (size_t at = 0; at < 3 * kMaxClockSyncs; ++at) {
+    ASSERT_OK(live_.clock_sync({.at_ns = at, .offset_ns = 1, .uncertainty_ns = 1}));
+  }
+  EXPECT_LE(live_.manifest.clock_syncs.size(), kMaxClockSyncs);
+  EXPECT_EQ(live_.manifest.clock_syncs.front().at_ns, 0u) << "the first stays";
+  EXPECT_EQ(live_.manifest.clock_syncs.back().at_ns, 3 * kMaxClockSyncs - 1);
+}
+
+}  // namespace
+}  // namespace collect::storage
