@@ -64,7 +64,9 @@ std::string first_line(const std::string& text) {
 
 // What stands for the value in --help; null: the type says it.
 const char* value_name(std::string_view key) {
-  if (key == "root" || key.ends_with("_directories") || key.ends_with("_roots")) return "DIRECTORY";
+  if (key == "root" || key == "perfetto_ui" || key.ends_with("_directories") ||
+      key.ends_with("_roots"))
+    return "DIRECTORY";
   if (key == "ingest" || key == "control" || key == "attach") return "ADDRESS";
   if (key == "web") return "ADDRESS=off";
   if (key.ends_with("_file") || key.starts_with("tls_")) return "FILE";

@@ -23,6 +23,7 @@ struct Config {
   std::string ingest = "127.0.0.1:7710";
   std::string control = "127.0.0.1:7711";
   std::string web = "off";            // or an address of this machine
+  std::string perfetto_ui;            // folder of an unpacked one; empty: ui.perfetto.dev
   std::string durability = "os";      // or "fsync"
   std::string local_access = "user";  // or "group:NAME", "any"
   std::string token_file;
@@ -68,6 +69,9 @@ void each_key(Settings& config, Visit&& visit) {
         "where browsers of this machine get the live page: off, or host:port; the flag alone: "
         "127.0.0.1:7712",
         config.web);
+  visit("perfetto_ui",
+        "folder with an unpacked Perfetto UI, which the live page opens instead of ui.perfetto.dev",
+        config.perfetto_ui);
   visit("durability",
         "what acknowledged data survives: os, a daemon crash; fsync, also a power failure",
         config.durability);

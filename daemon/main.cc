@@ -127,6 +127,7 @@ Result<std::unique_ptr<web::WebServer>> start_web(const Config& config, const Ac
   options.address = config.web;
   options.local = access.local;
   options.page_program = symbolize::own_program("collect-page");
+  options.viewer_folder = config.perfetto_ui;
   if (config.symbolize) {
     symbolize::SymbolizerOptions symbols = symbol_options(config);
     options.symbols = {std::move(symbols.directories), std::move(symbols.roots)};

@@ -21,6 +21,8 @@ failed=0
 run ctl_words_test COLLECT_WRITE_WORDS 'WordsTest*:BusyWords*'
 run ctl_program_test COLLECT_WRITE_WORDS 'CommandWords*:RunWords*:OnlineWords*'
 run ctl_export_test COLLECT_WRITE_EXPORTS '*'
+"$build/bin/collectord" --help >tests/daemon/expected/help
+"$build/bin/collectord" --root /traces --print-config >tests/daemon/expected/settings
 python3 -B deploy/guide/make_reference.py "$build/bin/collectord" "$build/bin/collectctl" \
   deploy/collectord.toml
 
@@ -30,6 +32,6 @@ if [ -n "$buf" ]; then
 else
   echo "buf is not here (deploy/test.sh installs it): proto/control/v1.binpb is not written"
 fi
-git status --short -- tests/daemon/ctl/words/expected tests/daemon/ctl/export/expected \
+git status --short -- tests/daemon/expected tests/daemon/ctl/words/expected tests/daemon/ctl/export/expected \
   deploy/guide proto/control/v1.binpb || true
 exit $failed

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "formats/core/hex.h"
 #include "storage/session_layout.h"
 
 namespace collect::storage {
@@ -292,17 +293,6 @@ std::optional<StallKind> stall_kind_of(std::string_view name) {
     if (name == known.name) return known.kind;
   }
   return std::nullopt;
-}
-
-std::string hex_bytes(Bytes bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string hex;
-  hex.reserve(bytes.size() * 2);
-  for (const uint8_t byte : bytes) {
-    hex += kDigits[byte >> 4];
-    hex += kDigits[byte & 15];
-  }
-  return hex;
 }
 
 void bound_text(std::string& text) {

@@ -185,7 +185,6 @@ std::string_view passthrough_kind_name(PassthroughKind kind);  // "dial9"
 std::vector<std::string> lost_reason_names(uint32_t reasons);
 std::string_view stall_kind_name(StallKind kind);
 std::optional<StallKind> stall_kind_of(std::string_view name);
-std::string hex_bytes(Bytes bytes);
 void bound_text(std::string& text);  // to kMaxTextBytes
 
 // Beyond kMaxMissingInput it is only counted.

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/core/hex.h"
 #include "storage/session_layout.h"
 
 namespace collect::storage {
@@ -16,11 +17,7 @@ constexpr size_t kMaxFileBytes = 512;
 
 std::string text_of(const ResumeKey& key) {
   std::string text(kFirstLine);
-  for (const uint8_t byte : key.bytes) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 0xF];
-  }
-  text += "\n" + key.owner + "\n";
+  text += hex_bytes(key.bytes) + "\n" + key.owner + "\n";
   text += kLastLine;
   return text;
 }

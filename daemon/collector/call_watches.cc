@@ -101,7 +101,7 @@ void CallWatches::run(Watch& watch, const control::FeedRequest& request,
   };
   const symbolize::ChildBounds bounds{kLongest, UINT64_MAX, &watch.stop};
   const auto ending = symbolize::run_child(
-      program_, Bytes(reinterpret_cast<const uint8_t*>(frame.data()), frame.size()), bounds,
+      {program_}, Bytes(reinterpret_cast<const uint8_t*>(frame.data()), frame.size()), bounds,
       [&](Bytes bytes) { return reader.take(bytes, take_frame); });
   if (!ending.ok()) {
     said = ending.error();

@@ -57,7 +57,8 @@ struct Collector::Services {
                  // It is sealed: whoever watched it has had the last word.
                  registry.set_symbols(name, state);
                }),
-        lods(symbolize::own_program("collect-page"),
+        lods(symbolize::own_program("collect-page"), fs,
+             {0, options.storage.keep_free_bytes, options.storage.keep_free_files},
              [](const std::string& name, const std::string& said) {
                spdlog::warn("{}: no index.lod, so that views take longer: {}", name, said);
              }),

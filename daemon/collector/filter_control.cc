@@ -44,7 +44,7 @@ struct FilterControl::Call : OutcomeCall<api::FunctionFilterOutcome> {
     if (only.empty()) return functions.resolve(except, modules, wire::kMaxFunctionFilter);
     const auto with = functions.resolve(only, modules, wire::kMaxFunctionFilter);
     if (!with.ok()) return with;
-    const auto without = functions.resolve(except, modules, symbolize::kMaxElfSymbols);
+    const auto without = functions.resolve(except, modules, symbolize::kMaxSymbols);
     if (!without.ok()) return without;
     return but(*with, *without);
   }
@@ -201,8 +201,8 @@ Result<std::vector<uint64_t>> FilterControl::start_ids(const ingest::FilterReque
                              matched->unmatched.end());
     return std::move(matched->ids);
   };
-  const auto without = match(*except, only->empty() ? size_t{wire::kMaxFunctionFilter}
-                                                    : size_t{symbolize::kMaxElfSymbols});
+  const auto without = match(
+      *except, only->empty() ? size_t{wire::kMaxFunctionFilter} : size_t{symbolize::kMaxSymbols});
   if (!without.ok() || only->empty()) return without;
   const auto with = match(*only, wire::kMaxFunctionFilter);
   if (!with.ok()) return with;

@@ -2,21 +2,37 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <utility>
 
 #include "daemon/symbolize/child_program.h"
 #include "daemon/web/page_request.h"
+#include "storage/session_layout.h"
 
 namespace collect::daemon {
 namespace {
 
 constexpr std::chrono::hours kDeadline{1};
 constexpr uint64_t kMaxAnswerBytes = 64u << 10;  // an error, if anything
+constexpr uint64_t kEventBytesOfALodByte = 100;  // so somewhat larger than LOD.md says
+
+// What the files will take together.
+uint64_t bytes_of_lods(const std::string& directory) {
+  namespace fs = std::filesystem;
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const auto& thread : fs::directory_iterator(directory, error)) {
+    const uint64_t size = fs::file_size(thread.path() / storage::kIndexFile, error);
+    if (!error) bytes += size;
+  }
+  return bytes / kEventBytesOfALodByte + 1;
+}
 
 }  // namespace
 
-LodQueue::LodQueue(std::string program, OnFailed on_failed)
-    : program_(std::move(program)), on_failed_(std::move(on_failed)) {
+LodQueue::LodQueue(std::string program, storage::Fs& fs, const storage::SpaceGuard::Limits& limits,
+                   OnFailed on_failed)
+    : program_(std::move(program)), fs_(fs), limits_(limits), on_failed_(std::move(on_failed)) {
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -67,13 +83,19 @@ void LodQueue::serve() {
 }
 
 void LodQueue::make(const Job& job) {
+  const Status admitted =
+      storage::SpaceGuard(fs_, job.directory, limits_).admit(0, bytes_of_lods(job.directory));
+  if (!admitted.ok()) {
+    on_failed_(job.name, admitted.error().message);
+    return;
+  }
   web::PageRequest request;
   request.directory = job.directory;
   request.want = web::PageWant::kLods;
   const std::string asked = request.to_json();
   std::string answer;
   const auto ending = symbolize::run_child(
-      program_, Bytes(reinterpret_cast<const uint8_t*>(asked.data()), asked.size()),
+      {program_}, Bytes(reinterpret_cast<const uint8_t*>(asked.data()), asked.size()),
       {kDeadline, kMaxAnswerBytes, &cancel_}, [&](Bytes bytes) {
         answer.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
         return Status();

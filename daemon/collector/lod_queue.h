@@ -15,6 +15,9 @@
 #include <string>
 #include <thread>
 
+#include "storage/fs.h"
+#include "storage/space_guard.h"
+
 namespace collect::daemon {
 
 class LodQueue {
@@ -24,8 +27,9 @@ class LodQueue {
   // `on_failed` gets a session and a sentence for the log, on the queue's thread; it outlives this.
   using OnFailed = std::function<void(const std::string& name, const std::string& said)>;
 
-  // `program` is collect-page.
-  LodQueue(std::string program, OnFailed on_failed);
+  // `program` is collect-page. Nothing is made where less would stay free than `limits` keep.
+  LodQueue(std::string program, storage::Fs& fs, const storage::SpaceGuard::Limits& limits,
+           OnFailed on_failed);
   ~LodQueue() { stop(); }
 
   void add(const std::string& name, const std::string& directory);
@@ -42,6 +46,8 @@ class LodQueue {
   void make(const Job& job);
 
   const std::string program_;
+  storage::Fs& fs_;
+  const storage::SpaceGuard::Limits limits_;
   const OnFailed on_failed_;
   std::mutex mutex_;
   std::condition_variable changed_;

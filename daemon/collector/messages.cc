@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "daemon/attach/attach.h"
+#include "formats/core/hex.h"
 #include "formats/core/printable.h"
 #include "formats/core/utf8.h"
 #include "storage/manifest.h"
@@ -107,7 +108,7 @@ void add_parts(const storage::Manifest& manifest, api::Manifest& message) {
     api::ManifestModule* out = message.add_modules();
     out->set_module_id(module.module_id);
     out->set_path(module.path);
-    out->set_build_id(storage::hex_bytes(module.build_id));
+    out->set_build_id(hex_bytes(module.build_id));
     out->set_base_address(module.base_address);
     out->set_size_bytes(module.size);
   }

@@ -152,7 +152,7 @@ void TriggerControl::find_functions(const std::shared_ptr<Order>& order) {
   functions_.find(
       order->agent,
       [this, patterns = std::move(*patterns)](const auto& modules) {
-        return functions_.resolve(patterns, modules, symbolize::kMaxElfSymbols);
+        return functions_.resolve(patterns, modules, symbolize::kMaxSymbols);
       },
       [this, order, event = std::move(event)](Result<std::vector<uint64_t>> ids) mutable {
         if (!ids.ok()) {

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "daemon/ingest/limits.h"
+#include "formats/core/hex.h"
 
 namespace collect::ingest {
 namespace {
@@ -51,13 +52,7 @@ std::string ByteStream::certificate_sha256() const {
                                         digest.data(), &size) != 1) {
     return {};
   }
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : digest) {
-    text += kHex[byte >> 4];
-    text += kHex[byte & 15];
-  }
-  return text;
+  return hex_bytes(digest);
 }
 
 std::error_code ByteStream::judge(int result, WaitType& wait) {

@@ -27,11 +27,12 @@ Result<std::vector<uint8_t>> plan_of_file(const std::string& path) {
   bounds.output_bytes = kMaxAnswerBytes;
   std::vector<uint8_t> answer;
   const Bytes request(reinterpret_cast<const uint8_t*>(path.data()), path.size());
-  const auto ending = symbolize::run_child(
-      symbolize::own_program("collect-planner"), request, bounds, [&answer](Bytes bytes) -> Status {
-        answer.insert(answer.end(), bytes.begin(), bytes.end());
-        return {};
-      });
+  const auto ending =
+      symbolize::run_child({symbolize::own_program("collect-planner")}, request, bounds,
+                           [&answer](Bytes bytes) -> Status {
+                             answer.insert(answer.end(), bytes.begin(), bytes.end());
+                             return {};
+                           });
   if (!ending.ok()) return ending.error();
   if (!ending->fault.empty()) return Error{Code::kLimit, "its plan: " + ending->fault};
   if (!is_plan(answer)) return refusal_of(answer);

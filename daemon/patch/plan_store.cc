@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "daemon/patch/plan_maker.h"
+#include "formats/core/hex.h"
 #include "formats/patch/plan_view.h"
 
 namespace collect::patch {
@@ -160,11 +161,7 @@ Status PlanFolder::add(const std::vector<uint8_t>& plan) const {
   if (header.build_id_bytes == 0) {
     return Error{Code::kUnsupported, "it has no build id, by which the agent would know it"};
   }
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string name;
-  for (uint32_t i = 0; i < header.build_id_bytes; ++i) {
-    name += {kDigits[header.build_id[i] >> 4], kDigits[header.build_id[i] & 15]};
-  }
+  const std::string name = hex_bytes(Bytes(header.build_id).first(header.build_id_bytes));
   return write_file(path_ + "/" + name + kEnding, plan);
 }
 

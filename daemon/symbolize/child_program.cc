@@ -63,7 +63,7 @@ struct SpawnSettings {
 };
 
 // `input` and `output` are above 2: the caller's descriptors 0 to 2 are open.
-int spawn(const std::string& program, int input, int output, pid_t& pid) {
+int spawn(ChildCommand command, int input, int output, pid_t& pid) {
   SpawnSettings settings;
   sigset_t none;
   sigset_t all;
@@ -79,11 +79,14 @@ int spawn(const std::string& program, int input, int output, pid_t& pid) {
   ::posix_spawn_file_actions_addopen(&settings.actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_addclosefrom_np(&settings.actions, STDERR_FILENO + 1);
   ::posix_spawn_file_actions_addchdir_np(&settings.actions, "/");
-  std::string name = program;
-  char* arguments[] = {name.data(), nullptr};
-  char* environment[] = {nullptr};
-  return ::posix_spawn(&pid, program.c_str(), &settings.actions, &settings.attributes, arguments,
-                       environment);
+  std::vector<char*> arguments = {command.program.data()};
+  for (std::string& argument : command.arguments) arguments.push_back(argument.data());
+  arguments.push_back(nullptr);
+  std::vector<char*> environment;
+  for (std::string& variable : command.environment) environment.push_back(variable.data());
+  environment.push_back(nullptr);
+  return ::posix_spawn(&pid, command.program.c_str(), &settings.actions, &settings.attributes,
+                       arguments.data(), environment.data());
 }
 
 std::string fault_of(int status) {
@@ -219,7 +222,7 @@ std::string own_program(const std::string& name) {
   return (is_installed ? installed.lexically_normal() : beside).string();
 }
 
-Result<ChildEnding> run_child(const std::string& program, Bytes input, const ChildBounds& bounds,
+Result<ChildEnding> run_child(const ChildCommand& command, Bytes input, const ChildBounds& bounds,
                               const std::function<Status(Bytes)>& take) {
   // A socket for the request: a child that ends early is then an error, and no SIGPIPE.
   int request[2];
@@ -233,8 +236,8 @@ Result<ChildEnding> run_child(const std::string& program, Bytes input, const Chi
   Descriptor our_output(answer[0]);
   Descriptor their_output(answer[1]);
   pid_t pid = 0;
-  const int failed = spawn(program, their_input.get(), their_output.get(), pid);
-  if (failed != 0) return errno_error(failed, program);
+  const int failed = spawn(command, their_input.get(), their_output.get(), pid);
+  if (failed != 0) return errno_error(failed, command.program);
   their_input.reset();
   their_output.reset();
   const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));

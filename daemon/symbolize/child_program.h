@@ -1,16 +1,24 @@
-// Runs one program with an input and takes its output, within bounds. The program gets an empty
-// environment, descriptors 0, 1 and 2, a process group of its own, and SIGKILL when it goes beyond.
+// Runs one program with an input and takes its output, within bounds. The program gets no more of
+// an environment than it is given, descriptors 0, 1 and 2, a process group of its own, and SIGKILL
+// when it goes beyond.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
 
 namespace collect::symbolize {
+
+struct ChildCommand {
+  std::string program;  // its path
+  std::vector<std::string> arguments{};
+  std::vector<std::string> environment{};  // NAME=value
+};
 
 struct ChildBounds {
   std::chrono::milliseconds deadline{};
@@ -27,7 +35,7 @@ struct ChildEnding {
 // Blocks until the child is gone. `take` gets output as it comes; an error of it ends the child.
 // kNotFound: there is no such program; kExhausted, kIo: it can't be started now; kCancelled: `stop`
 // was set. Thread-safe.
-Result<ChildEnding> run_child(const std::string& program, Bytes input, const ChildBounds& bounds,
+Result<ChildEnding> run_child(const ChildCommand& command, Bytes input, const ChildBounds& bounds,
                               const std::function<Status(Bytes)>& take);
 
 // Where a program of ours lies that others start: beside the running one, as in a build tree, or in

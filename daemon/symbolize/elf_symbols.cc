@@ -1,5 +1,4 @@
-#include "daemon/symbolize/elf_symbols.h"
-
+// Symbol tables of ELF files, by libelf.
 #include <elfutils/libdwelf.h>
 #include <gelf.h>
 #include <unistd.h>
@@ -7,8 +6,10 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "daemon/symbolize/limits.h"
+#include "daemon/symbolize/symbol_file.h"
 
 namespace collect::symbolize {
 namespace {
@@ -30,18 +31,28 @@ uint32_t rank_of(const GElf_Sym& symbol) {
   }
 }
 
-}  // namespace
-
-Result<std::unique_ptr<ElfSymbols>> ElfSymbols::open(int fd, std::string path) {
-  std::unique_ptr<ElfSymbols> file(new ElfSymbols(std::move(path), fd));
-  COLLECT_TRY(file->read_structure());
-  return file;
+bool is_line_table(const char* section) {
+  return std::strcmp(section, ".debug_line") == 0 || std::strcmp(section, ".zdebug_line") == 0;
 }
 
-ElfSymbols::~ElfSymbols() {
-  if (elf_ != nullptr) elf_end(elf_);
-  ::close(fd_);
-}
+class ElfSymbols final : public SymbolFile {
+ public:
+  ElfSymbols(std::string path, int fd) : SymbolFile(std::move(path), fd) {}
+  ~ElfSymbols() override {
+    if (elf_ != nullptr) elf_end(elf_);
+  }
+  Status read_structure();
+  Status load() override;
+  Elf* debug_elf() override { return has_lines_ ? elf_ : nullptr; }
+
+ private:
+  std::string_view name_at(uint32_t name) const override;
+  void read_sections();
+
+  Elf* elf_ = nullptr;
+  size_t table_section_ = 0;
+  size_t strings_section_ = 0;
+};
 
 Status ElfSymbols::read_structure() {
   elf_version(EV_CURRENT);
@@ -65,18 +76,25 @@ Status ElfSymbols::read_structure() {
     high = std::max<uint64_t>(high, segment.p_vaddr + segment.p_memsz);
   }
   image_bytes_ = std::max(high, low) - low;  // 0 without segments
+  read_sections();
+  return {};
+}
+
+void ElfSymbols::read_sections() {
+  size_t names = 0;
+  const bool has_names = elf_getshdrstrndx(elf_, &names) == 0;
   for (Elf_Scn* section = elf_nextscn(elf_, nullptr); section != nullptr;
        section = elf_nextscn(elf_, section)) {
     GElf_Shdr header;
     if (gelf_getshdr(section, &header) == nullptr) continue;
+    const char* const name = has_names ? elf_strptr(elf_, names, header.sh_name) : nullptr;
+    if (name != nullptr && header.sh_type != SHT_NOBITS && is_line_table(name)) has_lines_ = true;
     const bool symtab = header.sh_type == SHT_SYMTAB;
-    if (!symtab && header.sh_type != SHT_DYNSYM) continue;
+    if (has_symtab_ || (!symtab && header.sh_type != SHT_DYNSYM)) continue;
     table_section_ = elf_ndxscn(section);
     strings_section_ = header.sh_link;
     has_symtab_ = symtab;
-    if (symtab) break;
   }
-  return {};
 }
 
 Status ElfSymbols::load() {
@@ -86,14 +104,14 @@ Status ElfSymbols::load() {
   if (section == nullptr || gelf_getshdr(section, &header) == nullptr) {
     return elf_error(path_, "symbol table");
   }
-  if (header.sh_size > kMaxElfTableBytes || header.sh_entsize == 0) {
+  if (header.sh_size > kMaxSymbolTableBytes || header.sh_entsize == 0) {
     return Error{Code::kLimit,
                  path_ + ": symbol table of " + std::to_string(header.sh_size) + " bytes"};
   }
   Elf_Data* data = elf_getdata(section, nullptr);
   if (data == nullptr) return elf_error(path_, "symbol table");
   const size_t count =
-      std::min<size_t>(data->d_size / static_cast<size_t>(header.sh_entsize), kMaxElfSymbols);
+      std::min<size_t>(data->d_size / static_cast<size_t>(header.sh_entsize), kMaxSymbols);
   for (size_t i = 1; i < count; ++i) {  // number 0 is none
     GElf_Sym symbol;
     if (gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) break;
@@ -101,26 +119,8 @@ Status ElfSymbols::load() {
     if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol.st_shndx == SHN_UNDEF) continue;
     entries_.push_back({symbol.st_value, symbol.st_size, rank_of(symbol), symbol.st_name});
   }
-  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
-    return a.value != b.value ? a.value < b.value
-           : a.rank != b.rank ? a.rank < b.rank
-                              : a.name < b.name;
-  });
+  sort_entries();
   return {};
-}
-
-FunctionSymbol ElfSymbols::find(uint64_t address) const {
-  auto at =
-      std::upper_bound(entries_.begin(), entries_.end(), address,
-                       [](uint64_t value, const Entry& entry) { return value < entry.value; });
-  if (at == entries_.begin()) return {};
-  const uint64_t value = std::prev(at)->value;
-  at = std::lower_bound(entries_.begin(), entries_.end(), value,
-                        [](const Entry& entry, uint64_t v) { return entry.value < v; });
-  if (address != value && address - value >= at->size) return {};
-  const std::string_view name = name_at(at->name);
-  if (name.empty()) return {};
-  return {name, address - value};
 }
 
 // A table without a zero in it would make every name a walk through all of it.
@@ -130,11 +130,12 @@ std::string_view ElfSymbols::name_at(uint32_t offset) const {
   return {name, strnlen(name, kMaxMangledBytes + 1)};
 }
 
-void ElfSymbols::each_function(const std::function<void(uint64_t, std::string_view)>& visit) const {
-  for (const Entry& entry : entries_) {
-    const std::string_view name = name_at(entry.name);
-    if (!name.empty()) visit(entry.value, name);
-  }
+}  // namespace
+
+Result<std::unique_ptr<SymbolFile>> open_elf(int fd, std::string path) {
+  auto file = std::make_unique<ElfSymbols>(std::move(path), fd);
+  COLLECT_TRY(file->read_structure());
+  return std::unique_ptr<SymbolFile>(std::move(file));
 }
 
 }  // namespace collect::symbolize

@@ -19,8 +19,11 @@ inline constexpr size_t kMaxCandidates = 256;             // files that may be t
 inline constexpr uint64_t kLookupDescriptors = kMaxCandidates + 16;
 inline constexpr size_t kMaxDirectoryEntries = 100'000;  // looked at, of one symbol directory
 inline constexpr uint64_t kMaxModuleFileBytes = 64ull << 30;
-inline constexpr size_t kMaxElfSymbols = 4u << 20;           // of one file
-inline constexpr uint64_t kMaxElfTableBytes = 512ull << 20;  // a larger symbol table is refused
+inline constexpr size_t kMaxSymbols = 4u << 20;                 // of one file
+inline constexpr uint64_t kMaxSymbolTableBytes = 512ull << 20;  // a larger symbol table is refused
+inline constexpr uint64_t kMaxDebugBytes = 256ull << 20;        // of DWARF in a Mach-O file
+inline constexpr uint32_t kMaxLoadCommandBytes = 1u << 20;      // of a Mach-O image
+inline constexpr uint32_t kMaxArchitectures = 32;               // of one Mach-O file
 inline constexpr size_t kMaxPatterns = 1024;
 inline constexpr size_t kMaxPathBytes = 4096;
 

@@ -6,19 +6,19 @@
 #include <utility>
 
 #include "daemon/symbolize/demangle.h"
-#include "daemon/symbolize/elf_symbols.h"
 #include "daemon/symbolize/function_pattern.h"
 #include "daemon/symbolize/limits.h"
 #include "daemon/symbolize/source_lines.h"
+#include "daemon/symbolize/symbol_file.h"
 
 namespace collect::symbolize {
 namespace {
 
 constexpr uint64_t kPageRounding = 2 * 4096;  // image sizes are told in whole pages or in bytes
 
-using ElfFile = std::unique_ptr<ElfSymbols>;
+using FilePointer = std::unique_ptr<SymbolFile>;
 
-bool matches(const ElfSymbols& file, const LookupRequest& request, bool is_own_path) {
+bool matches(const SymbolFile& file, const LookupRequest& request, bool is_own_path) {
   if (!request.build_id.empty()) return file.build_id() == request.build_id;
   if (!is_own_path || request.module_bytes == 0 || !file.build_id().empty()) return false;
   const uint64_t bytes = file.image_bytes();
@@ -26,17 +26,22 @@ bool matches(const ElfSymbols& file, const LookupRequest& request, bool is_own_p
          kPageRounding;
 }
 
-// The best of the files, loaded: one with .symtab wins over one that has .dynsym only. Null, with
-// the reason in `said`, when there is none.
-ElfFile choose(const LookupRequest& request, std::vector<ModuleFile> files, SourceFrame& said) {
-  ElfFile best;
-  for (ModuleFile& file : files) {
-    if (best != nullptr && best->has_symtab()) break;
-    const bool is_own_path = file.is_own_path();
-    std::string path = file.path();
-    auto elf = ElfSymbols::open(file.release(), std::move(path));
-    if (!elf.ok() || !matches(**elf, request, is_own_path)) continue;
-    if (best == nullptr || (*elf)->has_symtab()) best = std::move(*elf);
+// What a file knows of its functions: names of all of them first, then lines.
+int worth_of(const SymbolFile& file) {
+  return (file.has_symtab() ? 2 : 0) + (file.has_lines() ? 1 : 0);
+}
+constexpr int kMostWorth = 3;
+
+// The best of the files, loaded. Null, with the reason in `said`, when there is none.
+FilePointer choose(const LookupRequest& request, std::vector<ModuleFile> files, SourceFrame& said) {
+  FilePointer best;
+  for (ModuleFile& candidate : files) {
+    if (best != nullptr && worth_of(*best) == kMostWorth) break;
+    const bool is_own_path = candidate.is_own_path();
+    std::string path = candidate.path();
+    auto file = SymbolFile::open(candidate.release(), std::move(path), request.build_id);
+    if (!file.ok() || !matches(**file, request, is_own_path)) continue;
+    if (best == nullptr || worth_of(**file) > worth_of(*best)) best = std::move(*file);
   }
   if (best == nullptr) {
     said.problem = request.build_id.empty() ? kNoFileOfThisSize : kNoFile;
@@ -85,11 +90,13 @@ class Sender {
 };
 
 // After the names: what a line table does to its reader costs none of them.
-Status send_lines(const ElfSymbols& file, const std::vector<uint32_t>& named, uint64_t most_bytes,
+Status send_lines(SymbolFile& file, const std::vector<uint32_t>& named, uint64_t most_bytes,
                   const SendFrame& send, DoneFrame& done) {
   Sender lines(FrameKind::kLines, send);
   uint64_t bytes = 0;
-  COLLECT_TRY(find_lines(file.elf(), named,
+  Elf* const debug_elf = named.empty() ? nullptr : file.debug_elf();
+  if (debug_elf == nullptr) return {};
+  COLLECT_TRY(find_lines(debug_elf, file.debug_base(), named,
                          [&](uint32_t address, std::string_view source, uint32_t line) -> Status {
                            if (bytes + source.size() > most_bytes) {
                              ++done.lines_left_out;
@@ -102,7 +109,7 @@ Status send_lines(const ElfSymbols& file, const std::vector<uint32_t>& named, ui
   return lines.flush();
 }
 
-Status send_names(const ElfSymbols& file, const LookupRequest& request, const SendFrame& send,
+Status send_names(SymbolFile& file, const LookupRequest& request, const SendFrame& send,
                   DoneFrame& done) {
   Sender names(FrameKind::kNames, send);
   std::vector<uint32_t> named;
@@ -124,7 +131,7 @@ Status send_names(const ElfSymbols& file, const LookupRequest& request, const Se
   return send_lines(file, named, request.most_name_bytes - bytes, send, done);
 }
 
-Status send_functions(const ElfSymbols& file, const LookupRequest& request, const SendFrame& send,
+Status send_functions(const SymbolFile& file, const LookupRequest& request, const SendFrame& send,
                       DoneFrame& done) {
   Sender functions(FrameKind::kFunctions, send);
   Status status;
@@ -151,7 +158,7 @@ Status look_up(const LookupRequest& request, std::vector<ModuleFile> files,
                const std::string& missing, const SendFrame& send) {
   SourceFrame said;
   said.missing = missing;
-  const ElfFile file = choose(request, std::move(files), said);
+  const FilePointer file = choose(request, std::move(files), said);
   COLLECT_TRY(send(FrameKind::kSource, encode_source(said)));
   DoneFrame done;
   done.matched.assign(request.patterns.size(), 0);

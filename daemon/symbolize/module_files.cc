@@ -14,15 +14,19 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <utility>
 
 #include "daemon/symbolize/limits.h"
+#include "daemon/symbolize/mach_o.h"
+#include "formats/core/hex.h"
 
 namespace collect::symbolize {
 namespace {
 
 constexpr char kSystemDebugDirectory[] = "/usr/lib/debug";
+constexpr std::string_view kDsymEnding = ".dSYM";
 constexpr const char* kNeverBelow[] = {"/proc", "/sys", "/dev"};
 // Files of these are answers of the kernel, wherever they are mounted.
 constexpr uint64_t kKernelFileSystems[] = {
@@ -122,6 +126,42 @@ std::vector<std::string> real_paths(const std::vector<std::string>& paths) {
   return real;
 }
 
+// The paths of the entries of a directory whose names are wanted, sorted.
+std::vector<std::string> entries_of(const std::string& directory,
+                                    const std::function<bool(std::string_view)>& is_wanted) {
+  std::vector<std::string> paths;
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(directory.c_str()), ::closedir);
+  if (entries == nullptr) return paths;
+  for (size_t count = 0; count < kMaxDirectoryEntries; ++count) {
+    const dirent* entry = ::readdir(entries.get());
+    if (entry == nullptr) break;
+    if (is_wanted(entry->d_name)) paths.push_back(directory + "/" + entry->d_name);
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+// Apple's bundles of debug information that lie in `directory`, or that it is, and in the dSYMs of
+// an archive of Xcode: their files, whatever their names are.
+std::vector<std::string> dsym_files(const std::string& directory) {
+  std::vector<std::string> bundles;
+  if (std::string_view(directory).ends_with(kDsymEnding)) bundles.push_back(directory);
+  for (const std::string& place : {directory, directory + "/dSYMs"}) {
+    for (std::string& bundle :
+         entries_of(place, [](std::string_view name) { return name.ends_with(kDsymEnding); })) {
+      bundles.push_back(std::move(bundle));
+    }
+  }
+  std::vector<std::string> files;
+  for (const std::string& bundle : bundles) {
+    for (std::string& file : entries_of(bundle + "/Contents/Resources/DWARF",
+                                        [](std::string_view name) { return name[0] != '.'; })) {
+      files.push_back(std::move(file));
+    }
+  }
+  return files;
+}
+
 // The last component of a peer's path. Compared with names that a directory has, never opened.
 std::string_view file_name(std::string_view path) {
   const size_t slash = path.rfind('/');
@@ -131,33 +171,21 @@ std::string_view file_name(std::string_view path) {
 std::vector<std::string> build_id_paths(const std::string& directory,
                                         const std::vector<uint8_t>& build_id) {
   if (build_id.size() < 2) return {};
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string hex;
-  for (const uint8_t byte : build_id) {
-    hex += kDigits[byte >> 4];
-    hex += kDigits[byte & 15];
-  }
+  const std::string hex = hex_bytes(build_id);
   const std::string split = hex.substr(0, 2) + "/" + hex.substr(2);
-  return {directory + "/.build-id/" + split + ".debug", directory + "/.build-id/" + split,
-          directory + "/" + split + ".debug", directory + "/" + hex + ".debug",
-          directory + "/" + hex};
+  return {directory + "/.build-id/" + split + ".debug",
+          directory + "/.build-id/" + split,
+          directory + "/" + split + ".debug",
+          directory + "/" + hex + ".debug",
+          directory + "/" + hex,
+          directory + "/" + hex + "/debuginfo"};
 }
 
 std::vector<std::string> same_names(const std::string& directory, std::string_view name) {
-  std::vector<std::string> paths;
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(directory.c_str()), ::closedir);
-  if (entries == nullptr) return paths;
-  for (size_t count = 0; count < kMaxDirectoryEntries; ++count) {
-    const dirent* entry = ::readdir(entries.get());
-    if (entry == nullptr) break;
-    const std::string_view found = entry->d_name;
-    if (found == name ||
-        (found.ends_with(".debug") && found.substr(0, found.size() - strlen(".debug")) == name)) {
-      paths.push_back(directory + "/" + std::string(found));
-    }
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
+  return entries_of(directory, [name](std::string_view found) {
+    return found == name ||
+           (found.ends_with(".debug") && found.substr(0, found.size() - strlen(".debug")) == name);
+  });
 }
 
 }  // namespace
@@ -201,6 +229,10 @@ std::vector<ModuleFile> open_module_files(const LookupRequest& request) {
   if (name.empty()) return files;
   for (const std::string& directory : request.directories) {
     for (const std::string& path : same_names(directory, name)) consider(path, false);
+  }
+  if (request.build_id.size() != kUuidBytes) return files;
+  for (const std::string& directory : request.directories) {
+    for (const std::string& path : dsym_files(directory)) consider(path, false);
   }
   return files;
 }

@@ -19,18 +19,20 @@ struct EndDwarf {
 // The lines of one unit's functions. Its table is read when one of the addresses is in it.
 class Unit {
  public:
-  explicit Unit(Dwarf_Die& die) : die_(die) {}
+  Unit(Dwarf_Die& die, uint64_t base) : die_(die), base_(base) {}
 
   // `found`, by address: of several units that have one, the first counts.
   Status find(const std::vector<uint32_t>& addresses, std::vector<bool>& found,
               const SeeLine& see) {
-    Dwarf_Addr base = 0;
+    Dwarf_Addr range_base = 0;
     Dwarf_Addr begin = 0;
     Dwarf_Addr end = 0;
     ptrdiff_t at = 0;
-    while ((at = dwarf_ranges(&die_, at, &base, &begin, &end)) > 0) {
-      auto address = std::lower_bound(addresses.begin(), addresses.end(), begin);
-      for (; address != addresses.end() && *address < end; ++address) {
+    while ((at = dwarf_ranges(&die_, at, &range_base, &begin, &end)) > 0) {
+      if (end <= base_) continue;
+      auto address = std::lower_bound(addresses.begin(), addresses.end(),
+                                      begin - std::min<uint64_t>(begin, base_));
+      for (; address != addresses.end() && *address < end - base_; ++address) {
         const auto place = static_cast<size_t>(address - addresses.begin());
         if (found[place] || !find_one(*address)) continue;
         found[place] = true;
@@ -43,7 +45,7 @@ class Unit {
  private:
   // Of several rows for an address the first one: the line where a function begins, not that of its
   // first statement.
-  Dwarf_Line* row_of(uint32_t address) {
+  Dwarf_Line* row_of(uint64_t address) {
     if (rows_ == nullptr && dwarf_getsrclines(&die_, &rows_, &count_) != 0) count_ = 0;
     size_t low = 0;
     size_t high = count_;
@@ -63,7 +65,7 @@ class Unit {
   }
 
   bool find_one(uint32_t address) {
-    Dwarf_Line* const line = row_of(address);
+    Dwarf_Line* const line = row_of(base_ + address);
     int number = 0;
     if (line == nullptr || dwarf_lineno(line, &number) != 0 || number <= 0) return false;
     const char* const file = dwarf_linesrc(line, nullptr, nullptr);
@@ -77,6 +79,7 @@ class Unit {
   }
 
   Dwarf_Die& die_;
+  const uint64_t base_;
   Dwarf_Lines* rows_ = nullptr;  // by address
   size_t count_ = 0;
   const char* said_ = nullptr;
@@ -86,7 +89,8 @@ class Unit {
 
 }  // namespace
 
-Status find_lines(Elf* elf, const std::vector<uint32_t>& addresses, const SeeLine& see) {
+Status find_lines(Elf* elf, uint64_t base, const std::vector<uint32_t>& addresses,
+                  const SeeLine& see) {
   if (addresses.empty()) return {};
   const std::unique_ptr<Dwarf, EndDwarf> dwarf(dwarf_begin_elf(elf, DWARF_C_READ, nullptr));
   if (dwarf == nullptr) return {};
@@ -100,7 +104,7 @@ Status find_lines(Elf* elf, const std::vector<uint32_t>& addresses, const SeeLin
   Dwarf_Die die;
   while (left != 0 &&
          dwarf_get_units(dwarf.get(), unit, &unit, nullptr, nullptr, &die, nullptr) == 0) {
-    COLLECT_TRY(Unit(die).find(addresses, found, count));
+    COLLECT_TRY(Unit(die, base).find(addresses, found, count));
   }
   return {};
 }

@@ -157,7 +157,7 @@ Result<Answer> Symbolizer::ask(LookupRequest request, std::chrono::milliseconds 
   }
   const ChildBounds bounds{deadline, kMaxAnswerBytes, stop};
   AnswerBuilder builder(request);
-  auto ending = run_child(options_.program, frame_bytes(FrameKind::kRequest, body), bounds,
+  auto ending = run_child({options_.program}, frame_bytes(FrameKind::kRequest, body), bounds,
                           [&builder](Bytes bytes) { return builder.take(bytes); });
   if (!ending.ok()) return ending.error();
   return builder.finish(*ending);

@@ -95,16 +95,15 @@ void Connection::serve() {
   cancelled_ = std::make_shared<std::atomic<bool>>(false);
   const std::weak_ptr<Connection> weak = weak_from_this();
   // Called on any thread, perhaps when the connection, or the server, is gone.
-  server_.routes.serve(
-      request, cancelled_,
-      [weak, mailbox = server_.mailbox, number = request_number_](HttpAnswer made) {
-        mailbox->post([weak, number, made = std::move(made)]() mutable {
-          const auto self = weak.lock();
-          const bool waits = self != nullptr && self->request_number_ == number &&
-                             self->state_ == State::kAnswering;
-          if (waits) self->answer(std::move(made));
-        });
-      });
+  server_.serve(request, cancelled_,
+                [weak, mailbox = server_.mailbox, number = request_number_](HttpAnswer made) {
+                  mailbox->post([weak, number, made = std::move(made)]() mutable {
+                    const auto self = weak.lock();
+                    const bool waits = self != nullptr && self->request_number_ == number &&
+                                       self->state_ == State::kAnswering;
+                    if (waits) self->answer(std::move(made));
+                  });
+                });
   watch_for_end();
 }
 

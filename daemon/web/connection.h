@@ -40,7 +40,7 @@ class Connection final : public EventStream, public std::enable_shared_from_this
  public:
   // What it needs of the server; all of it outlives the connection.
   struct Server {
-    Routes& routes;
+    std::function<void(const HttpRequest&, PageMaker::Cancelled, AnswerTo)> serve;
     LiveFeed& feed;
     std::shared_ptr<Mailbox> mailbox;
     std::function<void(Connection&)> on_closed;  // once

@@ -77,14 +77,15 @@ std::string head_of(const HttpAnswer& answer, bool closes) {
   head += reason_of(answer.status);
   head += "\r\nContent-Type: " + answer.content_type;
   if (!answer.is_stream) head += "\r\nContent-Length: " + std::to_string(answer.body.size());
-  head += "\r\nContent-Security-Policy: " + answer.content_policy;
+  if (!answer.is_foreign) {
+    head += "\r\nContent-Security-Policy: " + answer.content_policy +
+            "\r\nCross-Origin-Opener-Policy: same-origin";
+    if (answer.opens_windows) head += "-allow-popups";
+  }
   head +=
       "\r\nX-Frame-Options: DENY"
       "\r\nX-Content-Type-Options: nosniff"
       "\r\nReferrer-Policy: no-referrer"
-      "\r\nCross-Origin-Opener-Policy: same-origin";
-  if (answer.opens_windows) head += "-allow-popups";
-  head +=
       "\r\nCross-Origin-Resource-Policy: same-origin"
       "\r\nCache-Control: no-store";
   for (const auto& [name, value] : answer.fields) head += "\r\n" + name + ": " + value;

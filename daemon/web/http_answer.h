@@ -24,6 +24,7 @@ struct HttpAnswer {
   std::string content_policy = kContentPolicy;
   std::vector<std::pair<std::string, std::string>> fields =
       {};                      // further ones; ours, never a peer's
+  bool is_foreign = false;     // a file of another program, which brings its own policies
   bool opens_windows = false;  // which it may speak to, as to a viewer of another origin
   bool is_stream = false;      // of live events: no length, and `body` is only its beginning
   std::shared_ptr<void> held = nullptr;  // until it was sent

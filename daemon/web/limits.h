@@ -48,4 +48,7 @@ inline constexpr uint64_t kPageMemoryBytes = uint64_t{2} << 30;  // of the progr
 inline constexpr int kPageNiceness = 10;
 inline constexpr size_t kMaxPageRequestBytes = 1u << 20;  // what that program is asked
 
+// Of an unpacked viewer's files, each of which is read as a whole.
+inline constexpr uint64_t kMaxViewerFileBytes = 64u << 20;
+
 }  // namespace collect::web

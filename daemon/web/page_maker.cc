@@ -54,7 +54,7 @@ Result<std::string> PageMaker::run(const PageRequest& request, const Cancelled& 
   const Bytes input(reinterpret_cast<const uint8_t*>(asked.data()), asked.size());
   std::string output;
   const symbolize::ChildBounds bounds{kPageDeadline, kMaxPageBytes, cancelled.get()};
-  const auto ending = symbolize::run_child(program_, input, bounds, [&](Bytes bytes) {
+  const auto ending = symbolize::run_child({program_}, input, bounds, [&](Bytes bytes) {
     output.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return Status();
   });

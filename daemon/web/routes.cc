@@ -16,6 +16,7 @@ constexpr std::string_view kSessions = "/sessions/";
 constexpr std::string_view kSignIn = "/api/sign-in";
 constexpr std::string_view kState = "/api/state";
 constexpr std::string_view kEvents = "/api/events";
+constexpr std::string_view kViewer = "/api/viewer";
 
 // 'sha256-…', as a content security policy names an inline script or style.
 std::string hash_source(std::string_view text) {
@@ -57,13 +58,14 @@ bool takes_post(std::string_view path) {
 }  // namespace
 
 Routes::Routes(const WebAccess& access, control::CollectorApi& collector, LiveFeed& feed,
-               PageMaker& pages, std::optional<PageRequest::Symbols> symbols)
+               PageMaker& pages, std::optional<PageRequest::Symbols> symbols, std::string viewer)
     : access_(access),
       collector_(collector),
       feed_(feed),
       pages_(pages),
       actions_(collector),
       symbols_(std::move(symbols)),
+      viewer_(std::move(viewer)),
       page_policy_(policy_of_pages()) {}
 
 void Routes::serve(const HttpRequest& request, PageMaker::Cancelled cancelled, AnswerTo answer) {
@@ -102,6 +104,8 @@ void Routes::serve_private(const HttpRequest& request, PageMaker::Cancelled canc
     stream.content_type = "text/event-stream";
     stream.is_stream = true;
     answer(std::move(stream));
+  } else if (path == kViewer) {
+    answer(json_answer("{\"perfetto\":\"" + viewer_ + "\"}\n"));
   } else if (path.starts_with(kSessions)) {
     serve_page(request, std::move(cancelled), std::move(answer));
   } else if (Actions::is_action(path)) {

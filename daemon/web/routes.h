@@ -16,9 +16,9 @@ namespace collect::web {
 
 class Routes {
  public:
-  // Everything that is referred to outlives it.
+  // Everything that is referred to outlives it. `viewer`: the address of Perfetto's UI.
   Routes(const WebAccess& access, control::CollectorApi& collector, LiveFeed& feed,
-         PageMaker& pages, std::optional<PageRequest::Symbols> symbols);
+         PageMaker& pages, std::optional<PageRequest::Symbols> symbols, std::string viewer);
 
   // Answers exactly once. `cancelled` is set when nobody waits for the answer any more.
   void serve(const HttpRequest& request, PageMaker::Cancelled cancelled, AnswerTo answer);
@@ -35,6 +35,7 @@ class Routes {
   PageMaker& pages_;
   Actions actions_;
   const std::optional<PageRequest::Symbols> symbols_;
+  const std::string viewer_;
   const std::string page_policy_;  // of the pages of sessions
 };
 

@@ -56,7 +56,7 @@ WebAccess::WebAccess(WebSecrets secrets, std::string host, uint16_t port)
       cookie_name_("collectord_" + std::to_string(port)) {}
 
 std::string WebAccess::url() const {
-  return "http://" + address_ + "/#token=" + secrets_.token;
+  return address() + "/#token=" + secrets_.token;
 }
 
 std::optional<HttpAnswer> WebAccess::refusal(const HttpRequest& request) const {

@@ -29,6 +29,7 @@ class WebAccess {
   // `host` is the bound address, without brackets.
   WebAccess(WebSecrets secrets, std::string host, uint16_t port);
 
+  std::string address() const { return "http://" + address_; }
   // http://127.0.0.1:7712/#token=…
   std::string url() const;
 

@@ -18,12 +18,15 @@
 #include "daemon/web/connection.h"
 #include "daemon/web/limits.h"
 #include "daemon/web/routes.h"
+#include "daemon/web/viewer_folder.h"
 #include "formats/core/address.h"
 
 namespace collect::web {
 namespace {
 
 using asio::ip::tcp;
+
+constexpr char kPerfettoAddress[] = "https://ui.perfetto.dev";
 
 Error not_served(const std::string& address, const std::string& why) {
   return {Code::kInvalidArgument, "web address " + address + ": " + why};
@@ -71,25 +74,38 @@ std::string describe(const principal::Principal& principal) {
 }  // namespace
 
 struct WebServer::State {
+  // An address with what is served there.
+  struct Listener {
+    explicit Listener(asio::io_context& io) : acceptor(io), pause(io) {}
+    tcp::acceptor acceptor;
+    asio::steady_timer pause;
+    std::optional<WebAccess> access;
+    std::optional<Connection::Server> server;
+  };
+
   State(const WebOptions& options, control::CollectorApi& collector)
       : local(options.local), feed(io, collector), pages(options.page_program) {}
 
-  void accept();
-  void decide(tcp::socket socket);
+  Status open(Listener& listener, tcp::endpoint endpoint, const std::string& text);
+  Status open_viewer(const std::string& folder, const tcp::endpoint& page);
+  Connection::Server server_of(
+      std::function<void(const HttpRequest&, PageMaker::Cancelled, AnswerTo)> serve);
+  void accept(Listener& listener);
+  void decide(Listener& listener, tcp::socket socket);
   bool make_room(const principal::Principal& principal, bool is_refused);
-  void add(tcp::socket socket, principal::Principal principal, std::string refusal);
+  void add(Listener& listener, tcp::socket socket, principal::Principal principal,
+           std::string refusal);
   void log_refusal(const std::string& who, const std::string& why);
 
   const principal::LocalAccess local;
   asio::io_context io;
-  tcp::acceptor acceptor{io};
-  asio::steady_timer pause{io};
+  Listener page{io};
+  Listener viewer{io};  // open when there is a folder
+  std::optional<ViewerFolder> viewer_folder;
   const std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>(io);
-  std::optional<WebAccess> access;
   LiveFeed feed;
   PageMaker pages;
   std::optional<Routes> routes;
-  std::optional<Connection::Server> server;
   std::list<std::shared_ptr<Connection>> connections;  // the oldest first
   principal::PeerLookup peers;
   control::RefusalLog refusals{kRefusalLogPeriod};
@@ -101,21 +117,23 @@ Result<std::unique_ptr<WebServer>> WebServer::start(const WebOptions& options,
                                                     control::CollectorApi& collector) {
   const auto endpoint = endpoint_of(options.address);
   if (!endpoint.ok()) return endpoint.error();
-  auto secrets = WebSecrets::make();
-  if (!secrets.ok()) return secrets.error();
   auto state = std::make_unique<State>(options, collector);
-  COLLECT_TRY(listen_on(state->acceptor, *endpoint, options.address));
-  std::error_code error;
-  const tcp::endpoint bound = state->acceptor.local_endpoint(error);
-  if (error) return errno_error(error.value(), "web address " + options.address);
-  state->access.emplace(std::move(*secrets), bound.address().to_string(), bound.port());
-  state->url = state->access->url();
-  state->routes.emplace(*state->access, collector, state->feed, state->pages, options.symbols);
-  state->server.emplace(Connection::Server{
-      *state->routes, state->feed, state->mailbox, [state = state.get()](Connection& closed) {
-        std::erase_if(state->connections, [&](const auto& one) { return one.get() == &closed; });
-      }});
-  state->accept();
+  COLLECT_TRY(state->open(state->page, *endpoint, options.address));
+  std::string viewer = kPerfettoAddress;
+  if (!options.viewer_folder.empty()) {
+    COLLECT_TRY(state->open_viewer(options.viewer_folder, *endpoint));
+    viewer = state->viewer.access->address();
+  }
+  state->url = state->page.access->url();
+  state->routes.emplace(*state->page.access, collector, state->feed, state->pages, options.symbols,
+                        std::move(viewer));
+  state->page.server.emplace(
+      state->server_of([routes = &*state->routes](const HttpRequest& request,
+                                                  PageMaker::Cancelled cancelled, AnswerTo answer) {
+        routes->serve(request, std::move(cancelled), std::move(answer));
+      }));
+  state->accept(state->page);
+  if (state->viewer_folder) state->accept(state->viewer);
   state->thread = std::thread([state = state.get()] { state->io.run(); });
   (void)pthread_setname_np(state->thread.native_handle(), "web");
   return std::unique_ptr<WebServer>(new WebServer(std::move(state)));
@@ -135,8 +153,10 @@ void WebServer::stop() {
   if (!state_->thread.joinable()) return;
   asio::post(state_->io, [state = state_.get()] {
     std::error_code ignored;
-    state->acceptor.close(ignored);
-    state->pause.cancel();
+    for (State::Listener* listener : {&state->page, &state->viewer}) {
+      listener->acceptor.close(ignored);
+      listener->pause.cancel();
+    }
     const auto connections = state->connections;
     for (const auto& connection : connections) connection->close();
     state->io.stop();
@@ -145,25 +165,59 @@ void WebServer::stop() {
   state_->mailbox->close();
 }
 
-void WebServer::State::accept() {
-  acceptor.async_accept([this](const std::error_code& error, tcp::socket socket) {
-    if (!acceptor.is_open()) return;
-    if (!error) decide(std::move(socket));
-    const bool is_exhausted =
-        error == asio::error::no_descriptors || error == asio::error::no_buffer_space ||
-        error == asio::error::no_memory || error == std::errc::too_many_files_open_in_system;
-    if (!is_exhausted) {
-      accept();
-      return;
-    }
-    pause.expires_after(kAcceptPause);
-    pause.async_wait([this](const std::error_code& cancelled) {
-      if (!cancelled) accept();
-    });
-  });
+Status WebServer::State::open(Listener& listener, tcp::endpoint endpoint, const std::string& text) {
+  auto secrets = WebSecrets::make();
+  if (!secrets.ok()) return secrets.error();
+  COLLECT_TRY(listen_on(listener.acceptor, endpoint, text));
+  std::error_code error;
+  endpoint = listener.acceptor.local_endpoint(error);
+  if (error) return errno_error(error.value(), "web address " + text);
+  listener.access.emplace(std::move(*secrets), endpoint.address().to_string(), endpoint.port());
+  return {};
 }
 
-void WebServer::State::decide(tcp::socket socket) {
+// At any port beside the page's.
+Status WebServer::State::open_viewer(const std::string& folder,
+                                     const tcp::endpoint& page_endpoint) {
+  auto opened = ViewerFolder::open(folder);
+  if (!opened.ok()) return opened.error();
+  viewer_folder.emplace(std::move(*opened));
+  COLLECT_TRY(open(viewer, {page_endpoint.address(), 0}, "of " + folder));
+  viewer.server.emplace(server_of(
+      [this](const HttpRequest& request, const PageMaker::Cancelled&, const AnswerTo& answer) {
+        auto refused = viewer.access->refusal(request);
+        answer(refused ? std::move(*refused) : viewer_folder->serve(request));
+      }));
+  return {};
+}
+
+Connection::Server WebServer::State::server_of(
+    std::function<void(const HttpRequest&, PageMaker::Cancelled, AnswerTo)> serve) {
+  return {std::move(serve), feed, mailbox, [this](Connection& closed) {
+            std::erase_if(connections, [&](const auto& one) { return one.get() == &closed; });
+          }};
+}
+
+void WebServer::State::accept(Listener& listener) {
+  listener.acceptor.async_accept(
+      [this, &listener](const std::error_code& error, tcp::socket socket) {
+        if (!listener.acceptor.is_open()) return;
+        if (!error) decide(listener, std::move(socket));
+        const bool is_exhausted =
+            error == asio::error::no_descriptors || error == asio::error::no_buffer_space ||
+            error == asio::error::no_memory || error == std::errc::too_many_files_open_in_system;
+        if (!is_exhausted) {
+          accept(listener);
+          return;
+        }
+        listener.pause.expires_after(kAcceptPause);
+        listener.pause.async_wait([this, &listener](const std::error_code& cancelled) {
+          if (!cancelled) accept(listener);
+        });
+      });
+}
+
+void WebServer::State::decide(Listener& listener, tcp::socket socket) {
   const auto peer = peers.identify(socket.native_handle());
   if (!peer.ok()) {
     log_refusal("a connection", peer.error().message);
@@ -174,7 +228,7 @@ void WebServer::State::decide(tcp::socket socket) {
   if (!why.empty() && !principal::ended_without_bytes(socket.native_handle())) {
     log_refusal(describe(peer->principal), why);
   }
-  add(std::move(socket), peer->principal, why);
+  add(listener, std::move(socket), peer->principal, why);
 }
 
 // What a browser keeps open for later goes first; a newcomer is not refused for it.
@@ -196,7 +250,7 @@ bool WebServer::State::make_room(const principal::Principal& principal, bool is_
   return true;
 }
 
-void WebServer::State::add(tcp::socket socket, principal::Principal principal,
+void WebServer::State::add(Listener& listener, tcp::socket socket, principal::Principal principal,
                            std::string refusal) {
   if (!make_room(principal, !refusal.empty())) {
     if (refusal.empty()) log_refusal(describe(principal), "too many connections");
@@ -205,7 +259,7 @@ void WebServer::State::add(tcp::socket socket, principal::Principal principal,
   std::error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
   socket.non_blocking(true, ignored);
-  connections.push_back(std::make_shared<Connection>(*server, std::move(socket),
+  connections.push_back(std::make_shared<Connection>(*listener.server, std::move(socket),
                                                      std::move(principal), std::move(refusal)));
   connections.back()->start();
 }

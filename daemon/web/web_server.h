@@ -21,12 +21,15 @@ struct WebOptions {
   principal::LocalAccess local;
   std::string page_program;                     // collect-page
   std::optional<PageRequest::Symbols> symbols;  // none: no names are looked up for pages
+  // Folder of an unpacked Perfetto UI, served at another port; empty: ui.perfetto.dev is used.
+  std::string viewer_folder{};
 };
 
 class WebServer {
  public:
   // kInvalidArgument: no address, a Unix socket, or one that other machines can reach;
-  // kAlreadyExists: somebody listens there; kPermission, kIo. `collector` outlives the server.
+  // kAlreadyExists: somebody listens there; kNotFound: no viewer is in its folder; kPermission,
+  // kIo. `collector` outlives the server.
   static Result<std::unique_ptr<WebServer>> start(const WebOptions& options,
                                                   control::CollectorApi& collector);
   ~WebServer();  // as stop()

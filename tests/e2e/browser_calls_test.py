@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
-"""browser_calls_test.py BIN LIB ARTIFACTS: single calls on the page of a session in a real Chromium:
+"""browser_calls_test.py BIN LIB ARTIFACTS: single calls on the page of a session in a real browser:
 zoom from the whole to one call, what a call was, with registers and stack; totals of a part of the
 time beside those of `collectctl report`; one part against another; a Perfetto trace that is posted
 to a viewer. As browser_test.py, from which it takes the rest."""
 
-import http.server
 import json
 import os
 import signal
 import subprocess
 import sys
-import threading
 import unittest
 
-from browser_test import COLLECTCTL, DETAIL, PageTest, SUMS, chromium, time_text
+from browser_test import COLLECTCTL, DETAIL, PageTest, SUMS, leave_without_browser, time_text
 from collector import eventually
 
 # Bars of the first thread as they are drawn: what the page has, or what was asked for.
@@ -40,6 +38,13 @@ window.addEventListener('message', event => {
 
 
 class CallsTest(PageTest):
+    def options(self):
+        ui = os.path.join(self.folder, "ui")
+        os.mkdir(ui)
+        with open(os.path.join(ui, "index.html"), "w") as file:
+            file.write(VIEWER)
+        return ["--perfetto-ui", ui]
+
     def time_line(self, browser, session):
         self.open_session(browser, session)
         browser.click("[data-view=time]")
@@ -166,7 +171,7 @@ class CallsTest(PageTest):
         self.assertIn("of the time there, ", browser.run(DETAIL))
         self.show(browser, "calls_compared")
         sums = browser.run(SUMS)
-        browser.post("/refresh")  # the address keeps both
+        browser.refresh()  # the address keeps both
         browser.wait_for("return typeof base !== 'undefined' && base !== null && part !== null")
         self.assertEqual(browser.run(SUMS), sums)
         browser.click("#no-base")
@@ -181,8 +186,7 @@ class CallsTest(PageTest):
         browser = self.signed_in()
         self.open_session(browser, session)
         browser.click("#compare")
-        browser.post("/alert/text", {"text": before["name"].removeprefix("sessions/")})
-        browser.post("/alert/accept")
+        browser.answer_prompt(before["name"].removeprefix("sessions/"))
         browser.wait_for("return base !== null")
         shares = browser.run("return [shareIn(base.tree, 0), base.tree.name.length]")
         self.assertEqual(shares[0], 1)
@@ -192,24 +196,11 @@ class CallsTest(PageTest):
         self.assertIn("the name of a session looks like", browser.run("return document.getElementById('asked').textContent"))
 
     def test_perfetto_is_given_the_bytes(self):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html")
-                self.end_headers()
-                self.wfile.write(VIEWER.encode())
-
-            def log_message(self, *_):
-                pass
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        self.addCleanup(server.server_close)
-        self.addCleanup(server.shutdown)
         session = self.collector.seal(self.collector.trace("moods", "300"))
         browser = self.signed_in()
         self.time_line(browser, session)
-        self.assertEqual(browser.run("return perfettoUi"), "https://ui.perfetto.dev")
-        browser.run("perfettoUi = arguments[0]", f"http://localhost:{server.server_address[1]}/")
+        address = browser.wait_for("return perfettoUi.startsWith('http:') && perfettoUi")
+        self.assertNotEqual(address, f"http://127.0.0.1:{self.collector.port}")
         page = browser.windows()[0]
         browser.click("#perfetto")
         viewer = eventually(lambda: [w for w in browser.windows() if w != page], "the viewer's window")[0]
@@ -230,8 +221,5 @@ class CallsTest(PageTest):
 
 
 if __name__ == "__main__":
-    missing = chromium.missing_programs()
-    if missing:
-        print("skipped: no " + " and no ".join(missing))
-        sys.exit(77)
+    leave_without_browser()
     unittest.main(argv=[sys.argv[0], *sys.argv[4:]], verbosity=2)

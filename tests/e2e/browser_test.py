@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""browser_test.py BIN LIB ARTIFACTS: the live page and the pages of sessions in a real Chromium, which
-is driven through chromedriver: a program is traced, shown, steered and stopped, its sums are those of
-`collectctl report`, and pages of other origins get nothing. Screenshots go to ARTIFACTS. Skipped (77)
-without chromium or chromedriver (Debian's packages chromium and chromium-driver)."""
+"""browser_test.py BIN LIB ARTIFACTS: the live page and the pages of sessions in a real browser: a program
+is traced, shown, steered and stopped, its sums are those of `collectctl report`, and pages of other origins
+get nothing. Screenshots go to ARTIFACTS. The browser is Chromium, or what COLLECT_BROWSER names. Skipped
+(77) without it (Debian's packages chromium and chromium-driver, firefox-esr)."""
 
 import decimal
 import html
 import http.server
+import importlib
 import os
 import re
 import shutil
@@ -18,13 +19,19 @@ import threading
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "live"))
-import chromium
-from chromium import Browser, Driver
 from collector import PATIENCE, Collector, clean_environment, eventually, text_of
 
 BIN, LIB, ARTIFACTS = map(os.path.abspath, sys.argv[1:4])
+BROWSER = importlib.import_module(os.environ.get("COLLECT_BROWSER", "chromium"))
 COLLECTCTL = os.path.join(BIN, "collectctl")
 LEAST_CONTRAST = 4.5  # WCAG 2, level AA
+
+
+def leave_without_browser():
+    missing = BROWSER.missing_programs()
+    if missing:
+        print("skipped: no " + " and no ".join(missing))
+        sys.exit(77)
 
 
 def time_text(ns):
@@ -100,16 +107,20 @@ class PageTest(unittest.TestCase):
         os.makedirs(ARTIFACTS, exist_ok=True)
         cls.scratch = tempfile.mkdtemp(prefix="browser_test_")
         cls.addClassCleanup(shutil.rmtree, cls.scratch, ignore_errors=True)
-        cls.driver = Driver(cls.scratch)
+        cls.driver = BROWSER.Driver(cls.scratch)
         cls.addClassCleanup(cls.driver.close)
+
+    def options(self):
+        """Further ones of the collector."""
+        return []
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(dir=self.scratch)
-        self.collector = Collector(BIN, LIB, self.folder, web=True)
+        self.collector = Collector(BIN, LIB, self.folder, web=True, options=self.options())
         self.addCleanup(self.collector.close)
 
     def browser(self, **options):
-        browser = Browser(self.driver, **options)
+        browser = BROWSER.Browser(self.driver, **options)
         self.addCleanup(browser.close)
         return browser
 
@@ -162,8 +173,7 @@ class LiveTest(PageTest):
         self.collector.wait_for(program.pid, lambda s: s["detail"] == "off")
 
         self.press(browser, program.pid, "Marker")
-        browser.post("/alert/text", {"text": "<b>the door</b> opens"})
-        browser.post("/alert/accept")
+        browser.answer_prompt("<b>the door</b> opens")
         eventually(lambda: "<b>the door</b> opens" in str(self.collector.ctl("manifest", "--json").get("markers")),
                    lambda: self.collector.ctl("manifest", "--json").get("markers"))
 
@@ -292,7 +302,7 @@ class SessionPageTest(PageTest):
         browser.press("up")
         self.assertTrue(browser.run(DETAIL).startswith("main\n"), browser.run(DETAIL))
         self.show(browser, "flame_marked")
-        browser.post("/refresh")  # the address keeps the view
+        browser.refresh()  # the address keeps the view
         browser.wait_for("return document.getElementById('detail')?.textContent")
         self.assertEqual(browser.run("return [marked, wanted, nameOf(tree().name[selected])]"), [name, "slow", "main"])
         browser.click("[data-view=functions]")
@@ -412,7 +422,7 @@ class HostileTest(PageTest):
         session = self.collector.wait_for(program.pid, lambda s: s["events"] > 100)
         name = session["name"].removeprefix("sessions/")
         port = self.serve(HOSTILE.replace("%PORT%", str(self.collector.port)).replace("%SESSION%", name))
-        browser = self.signed_in(flags=["--host-resolver-rules=MAP rebind.test 127.0.0.1"])  # it has the cookie
+        browser = self.signed_in(local_names=["rebind.test"])  # it has the cookie
         for host in ("127.0.0.1", "localhost"):  # the same site, and another one
             browser.open(f"http://{host}:{port}/")
             browser.wait_for("return window.done")
@@ -426,10 +436,7 @@ class HostileTest(PageTest):
             browser.run("document.getElementById('form').submit()")
             frames = {}
             for frame in ("frame", "answer"):
-                element = browser.find("#" + frame)
-                browser.post("/frame", {"id": {chromium.ELEMENT: element}})
-                frames[frame] = eventually(lambda: browser.visible_text(), "the frame's text")
-                browser.post("/frame", {"id": None})
+                frames[frame] = browser.frame_text("#" + frame)
             self.assertNotIn("Sessions", frames["frame"])
             self.assertNotIn("steady", str(frames))
 
@@ -437,10 +444,10 @@ class HostileTest(PageTest):
             browser.open(f"http://rebind.test:{self.collector.port}{path}")
             self.assertIn("error", browser.visible_text())
             self.assertNotIn("steady", browser.visible_text())
-        statuses = browser.driver.ask("POST", browser.path + "/execute/async", {"args": [name], "script": """
-          const [name, done] = arguments, body = JSON.stringify({session: name}), headers = {"Content-Type": "application/json"};
-          Promise.all([fetch("/api/state"), fetch("/api/stop", {method: "POST", headers, body})]).then(all => done(all.map(r => r.status)))"""})
-        self.assertEqual(statuses, [421, 421])
+        statuses = browser.run("""
+          const body = JSON.stringify({session: arguments[0]}), headers = {"Content-Type": "application/json"};
+          return Promise.all([fetch("/api/state"), fetch("/api/stop", {method: "POST", headers, body})].map(f => f.then(r => r.status, () => 421)))""", name)
+        self.assertEqual(statuses, [421, 421])  # Firefox keeps to the policy of the page, and does not ask
 
         events = self.collector.session(program.pid)["events"]
         self.collector.wait_for(program.pid, lambda s: s["state"] == "recording" and s["events"] > events)
@@ -449,8 +456,5 @@ class HostileTest(PageTest):
 
 
 if __name__ == "__main__":
-    missing = chromium.missing_programs()
-    if missing:
-        print("skipped: no " + " and no ".join(missing))
-        sys.exit(77)
+    leave_without_browser()
     unittest.main(argv=[sys.argv[0], *sys.argv[4:]], verbosity=2)

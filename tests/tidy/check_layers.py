@@ -54,7 +54,8 @@ ROOMS = {
     # each page as symbolize does for each lookup.
     "daemon/web": ["proto/control", "formats/core", "formats/html", "daemon/principal",
                    "daemon/symbolize", "daemon/control/collector_api.h",
-                   "daemon/control/request_checks.h", "daemon/control/refusal_log.h"],
+                   "daemon/control/request_checks.h", "daemon/control/refusal_log.h",
+                   "storage/rooted_directory.h"],
     # It knows the protocol, and neither end of it.
     "daemon/ctl/conformance": ["proto/wire", "formats/core"],
     # What works on files alone: no collector, no gRPC. Here is also what collectord asks collect-page

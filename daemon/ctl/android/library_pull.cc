@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "formats/core/hex.h"
 #include "formats/core/printable.h"
 #include "storage/manifest_file.h"
 #include "storage/posix_fs.h"
@@ -20,16 +21,6 @@ struct Library {
   std::string path;  // on the phone
   std::string build_id;
 };
-
-std::string hex_of(const std::vector<uint8_t>& bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const uint8_t byte : bytes) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 0xF];
-  }
-  return text;
-}
 
 // With functions in the session and no names for them, below the app's own code.
 std::vector<Library> unnamed_libraries(const std::string& session, const AndroidApp& app) {
@@ -47,7 +38,7 @@ std::vector<Library> unnamed_libraries(const std::string& session, const Android
     const bool is_own = module.path.starts_with(app.code_directory + "/") &&
                         module.path.find('!') == std::string::npos;
     if (!is_own || module.build_id.empty() || !unnamed.contains(module.module_id)) continue;
-    libraries.push_back({module.path, hex_of(module.build_id)});
+    libraries.push_back({module.path, hex_bytes(module.build_id)});
   }
   return libraries;
 }

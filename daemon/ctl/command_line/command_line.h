@@ -64,6 +64,7 @@ struct Line {
   ConvertOptions convert;
   RecoverOptions recover;
   SymbolizeOptions symbolize;
+  bool asks_debuginfod = false;
   std::string filter;
   std::string name;
   std::string text;  // of a marker

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "daemon/ctl/command_line/command_line.h"
+#include "daemon/ctl/run/program_paths.h"
 #include "daemon/ctl/run/run_collector.h"
 #include "daemon/ctl/terminal/json.h"
 #include "storage/thread_pattern.h"
@@ -280,13 +281,23 @@ void add_symbolize(CLI::App& app, Line& line) {
       ->required();
   command
       ->add_option("--symbols", line.symbolize.directories,
-                   "Directory with unstripped files, by build id or by name; may be repeated")
+                   "Directory with unstripped files or dSYMs; may be repeated")
       ->type_name("DIRECTORY")
       ->allow_extra_args(false);
+  command->add_flag("--debuginfod", line.asks_debuginfod,
+                    "Ask the servers of DEBUGINFOD_URLS for files that are not here");
   add_json(command, line);
   command->callback([&line] {
     line.command = [&line] {
       line.symbolize.json = line.json;
+      if (line.asks_debuginfod) {
+        const auto client = find_program("debuginfod-find");
+        if (!client.ok()) {
+          const Error error{client.code(), "--debuginfod: no debuginfod-find (package debuginfod)"};
+          return Answer{"symbolize", line.json, std::cout, std::cerr}.refuse(error, 2);
+        }
+        line.symbolize.debuginfod_client = *client;
+      }
       return symbolize(line.symbolize, std::cout, std::cerr);
     };
   });

@@ -6,6 +6,7 @@
 #include "daemon/ctl/export/function_names.h"
 #include "formats/calls/call_tree.h"
 #include "formats/core/figures.h"
+#include "formats/core/hex.h"
 #include "formats/folded/writer.h"
 #include "formats/pprof/writer.h"
 #include "storage/trace/lod_files.h"
@@ -169,9 +170,9 @@ Status export_pprof(ExportedSessions& sessions, ByteSink& out, convert::ConvertL
     for (const storage::ModuleInfo& module : session->about.modules) {
       if (module.size == 0) continue;
       const uint64_t base = module.base_address;
-      mappings[module.module_id] = {writer.add_mapping({base, base + module.size, module.path,
-                                                        storage::hex_bytes(module.build_id)}),
-                                    base};
+      mappings[module.module_id] = {
+          writer.add_mapping({base, base + module.size, module.path, hex_bytes(module.build_id)}),
+          base};
     }
     std::vector<uint64_t> locations;  // by slot; 0: none yet
     uint64_t special[CallTree::kFirstFunction] = {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "daemon/ctl/offline/detail_registers.h"
+#include "formats/core/hex.h"
 
 namespace collect::ctl {
 namespace {
@@ -116,7 +117,7 @@ const EventNotes* ThreadTimeLine::notes_of(uint64_t detail_seq, bool is_end) {
   }
   const Bytes bytes = detail ? detail->stack : record->payload;
   if (!bytes.empty()) {
-    note_text_ = storage::hex_bytes(bytes.first(std::min(bytes.size(), kNoteBytes)));
+    note_text_ = hex_bytes(bytes.first(std::min(bytes.size(), kNoteBytes)));
     if (bytes.size() > kNoteBytes) note_text_ += "…";
     notes_.push_back({detail ? "stack" : "payload", EventNote::Kind::kText, 0, note_text_});
   }

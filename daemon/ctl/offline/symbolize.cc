@@ -6,6 +6,7 @@
 #include <ostream>
 #include <utility>
 
+#include "daemon/ctl/offline/debuginfod.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "daemon/symbolize/session_names.h"
@@ -94,6 +95,16 @@ Result<symbolize::SymbolizerOptions> symbolizer_options(const SymbolizeOptions& 
   return symbols;
 }
 
+// Into the manifest. What of the lookup's confinement is missing on this kernel.
+Result<std::string> put_names(const symbolize::SymbolizerOptions& symbols,
+                              const std::vector<uint64_t>& functions, storage::Manifest& manifest) {
+  const symbolize::Symbolizer symbolizer(symbols);
+  symbolize::SessionNames names(manifest, functions, true);
+  while (!names.done()) COLLECT_TRY(names.step(symbolizer, nullptr));
+  names.put_into(manifest);
+  return names.missing();
+}
+
 Result<NamedSession> name_session(const SymbolizeOptions& options, std::ostream& err) {
   auto symbols = symbolizer_options(options);
   if (!symbols.ok()) return symbols.error();
@@ -106,14 +117,21 @@ Result<NamedSession> name_session(const SymbolizeOptions& options, std::ostream&
   if (!lock.ok()) return lock.error();
   const auto functions = storage::stored_functions(files, *directory, nullptr);
   if (!functions.ok()) return functions.error();
-  const symbolize::Symbolizer symbolizer(std::move(*symbols));
-  symbolize::SessionNames names(*manifest, functions->sorted(), true);
-  while (!names.done()) COLLECT_TRY(names.step(symbolizer, nullptr));
-  names.put_into(*manifest);
+  auto missing = put_names(*symbols, functions->sorted(), *manifest);
+  if (!missing.ok()) return missing.error();
+  if (!options.debuginfod_client.empty()) {
+    const auto folders =
+        fetch_debug_files(options.debuginfod_client, *manifest,
+                          [&err](const std::string& line) { err << line << "\n"; });
+    if (!folders.ok()) return folders.error();
+    for (const std::string& folder : *folders) symbols->directories.push_back(folder);
+    if (!folders->empty()) missing = put_names(*symbols, functions->sorted(), *manifest);
+    if (!missing.ok()) return missing.error();
+  }
   manifest->symbols_state = storage::SymbolsState::kDone;
   manifest->symbols_tries = 0;
   COLLECT_TRY(storage::write_manifest(files, *directory, *manifest, true));
-  return NamedSession{std::move(*directory), std::move(*manifest), names.missing()};
+  return NamedSession{std::move(*directory), std::move(*manifest), std::move(*missing)};
 }
 
 std::string path_of(const NamedSession& outcome, uint32_t module_id) {

@@ -12,7 +12,8 @@ namespace collect::ctl {
 struct SymbolizeOptions {
   std::string path;
   std::vector<std::string> directories;  // with files by build id, or by name
-  bool json = false;                     // one document
+  std::string debuginfod_client{};  // path of debuginfod-find, asked for what is not found here
+  bool json = false;                // one document
 };
 
 // 0: every module whose functions occur has names. 1: not all have, and why was said; what was

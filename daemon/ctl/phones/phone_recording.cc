@@ -36,14 +36,14 @@ std::string name_functions(const std::string& session, const RecordingOptions& o
                            const FindSymbols& more_symbols) {
   std::ostringstream out, errors;
   if (!options.symbols.empty() &&
-      symbolize({session, options.symbols, false}, out, errors) == kExitUsage) {
+      symbolize({session, options.symbols}, out, errors) == kExitUsage) {
     return "no names: " + errors.str();
   }
   const std::string found = more_symbols ? more_symbols(session) : "";
   if (found.empty()) return "";
   std::vector<std::string> directories = options.symbols;
   directories.push_back(found);
-  const int code = symbolize({session, directories, false}, out, errors);
+  const int code = symbolize({session, directories}, out, errors);
   return code == kExitUsage ? "no names: " + errors.str() : "";
 }
 

@@ -3,7 +3,8 @@ const canAsk = data.can_ask === true;
 const origin = BigInt(data.origin);  // times beyond 2^53 ns lose their last digits as numbers
 const absolute = ns => origin + BigInt(Math.max(0, Math.round(ns)));
 const kAskAfter = 150;  // ms without a change of what is seen
-let perfettoUi = "https://ui.perfetto.dev";
+let perfettoUi = "https://ui.perfetto.dev";  // or that of a folder which the server was given
+if (canAsk) fetch("/api/viewer").then(answer => answer.json()).then(viewer => { perfettoUi = viewer.perfetto ?? perfettoUi; }).catch(() => {});
 
 async function ask(what, query, how) {
   const answer = await fetch(location.pathname + "/" + what + "?" + query);

@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "daemon/collector/collector.h"
-#include "daemon/symbolize/elf_symbols.h"
+#include "daemon/symbolize/symbol_file.h"
 #include "daemon/symbolize/symbolizer.h"
 #include "storage/posix_fs.h"
 #include "tests/fakes/fake_agent.h"
@@ -164,7 +164,8 @@ class CollectorTest : public testing::Test {
 // This program as a module of a process; it has collector_test_landmark().
 inline wire::Modules this_program() {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-  const auto elf = symbolize::ElfSymbols::open(::open(self.c_str(), O_RDONLY | O_CLOEXEC), self);
+  const auto elf =
+      symbolize::SymbolFile::open(::open(self.c_str(), O_RDONLY | O_CLOEXEC), self, {});
   EXPECT_TRUE(elf.ok());
   wire::Modules modules;
   wire::Module* module = modules.add_modules();

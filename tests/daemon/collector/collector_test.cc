@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "daemon/symbolize/elf_symbols.h"
+#include "daemon/symbolize/symbol_file.h"
 #include "tests/daemon/collector/collector_fixture.h"
 #include "tests/fakes/dial9_stream.h"
 
@@ -354,7 +354,8 @@ TEST_F(CollectorTest, ACounterThatPassesItsBoundFires) {
 
 TEST_F(CollectorTest, FunctionsAreFoundByName) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-  const auto elf = symbolize::ElfSymbols::open(::open(self.c_str(), O_RDONLY | O_CLOEXEC), self);
+  const auto elf =
+      symbolize::SymbolFile::open(::open(self.c_str(), O_RDONLY | O_CLOEXEC), self, {});
   ASSERT_TRUE(elf.ok());
   std::mutex mutex;
   std::vector<uint64_t> ids;

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <future>
 
+#include "storage/posix_fs.h"
+
 namespace collect::daemon {
 namespace {
 
@@ -28,12 +30,13 @@ class LodQueueTest : public ::testing::Test {
   }
 
   std::filesystem::path directory_;
+  storage::PosixFs fs_;
 };
 
 TEST_F(LodQueueTest, TheProgramIsAskedForTheSession) {
   const std::string asked = (directory_ / "asked").string();
   std::promise<std::string> failed;
-  LodQueue queue(program("/bin/cat > " + asked + "; echo '{\"error\":\"no space\"}'"),
+  LodQueue queue(program("/bin/cat > " + asked + "; echo '{\"error\":\"no space\"}'"), fs_, {},
                  [&](const std::string& name, const std::string& said) {
                    failed.set_value(name + ": " + said);
                  });
@@ -46,9 +49,18 @@ TEST_F(LodQueueTest, TheProgramIsAskedForTheSession) {
 }
 
 // Before its files are removed nothing may be made beside them any more.
+TEST_F(LodQueueTest, WhereTheDiskIsFullNothingIsMade) {
+  std::promise<std::string> failed;
+  LodQueue queue(program("echo > " + (directory_ / "begun").string()), fs_, {0, 1ull << 62, 0},
+                 [&](const std::string&, const std::string& said) { failed.set_value(said); });
+  queue.add("session_a/pid_1", directory_.string());
+  EXPECT_NE(failed.get_future().get().find("keep_free_bytes reached"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "begun"));
+}
+
 TEST_F(LodQueueTest, WhatIsForgottenEnds) {
   const std::string begun = (directory_ / "begun").string();
-  LodQueue queue(program("echo > " + begun + "; exec /bin/sleep 600"),
+  LodQueue queue(program("echo > " + begun + "; exec /bin/sleep 600"), fs_, {},
                  [](const std::string&, const std::string& said) { ADD_FAILURE() << said; });
   queue.add("session_a/pid_1", "/x");
   queue.add("session_b/pid_1", "/x");
@@ -64,7 +76,7 @@ TEST_F(LodQueueTest, WhatIsForgottenEnds) {
 
 TEST_F(LodQueueTest, WithoutTheProgramTheLogSaysSo) {
   std::promise<std::string> failed;
-  LodQueue queue((directory_ / "nothing").string(),
+  LodQueue queue((directory_ / "nothing").string(), fs_, {},
                  [&](const std::string&, const std::string& said) { failed.set_value(said); });
   queue.add("session_a/pid_1", "/x");
   EXPECT_NE(failed.get_future().get().find("nothing"), std::string::npos);

@@ -35,7 +35,7 @@ Probed probe(const std::string& what, milliseconds deadline = milliseconds(60'00
              uint64_t output_bytes = 1u << 20) {
   Probed run;
   const auto ending =
-      run_child(CONFINED_PROBE, {reinterpret_cast<const uint8_t*>(what.data()), what.size()},
+      run_child({CONFINED_PROBE}, {reinterpret_cast<const uint8_t*>(what.data()), what.size()},
                 {deadline, output_bytes, nullptr}, [&run](Bytes bytes) {
                   run.output.append(bytes.begin(), bytes.end());
                   return Status();
@@ -256,11 +256,12 @@ TEST(ChildProgram, MaySayAsMuchAsItsLimitOfOutput) {
   const std::vector<uint8_t> request(1'000, 'x');
   const auto echo = [&](uint64_t output_bytes) {
     size_t echoed = 0;
-    const auto ending = run_child(
-        "/bin/cat", request, {milliseconds(60'000), output_bytes, nullptr}, [&echoed](Bytes bytes) {
-          echoed += bytes.size();
-          return Status();
-        });
+    const auto ending =
+        run_child({"/bin/cat"}, request, {milliseconds(60'000), output_bytes, nullptr},
+                  [&echoed](Bytes bytes) {
+                    echoed += bytes.size();
+                    return Status();
+                  });
     EXPECT_TRUE(ending.ok());
     EXPECT_EQ(echoed == request.size(), ending->fault.empty());
     return ending->fault;
@@ -275,7 +276,7 @@ TEST(ChildProgram, NothingIsLeftOfIt) {
   (void)probe("sleep", milliseconds(1));
   (void)probe("flood", milliseconds(60'000), 1'000);
   (void)probe("mute");
-  (void)run_child(CONFINED_PROBE, {}, {milliseconds(60'000), 1'000, nullptr},
+  (void)run_child({CONFINED_PROBE}, {}, {milliseconds(60'000), 1'000, nullptr},
                   [](Bytes) { return Status(Error{Code::kIo, "no"}); });
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD);
@@ -291,14 +292,14 @@ TEST(ChildProgram, StopsWhenItIsToldTo) {
   const std::atomic<bool> stop{true};
   const std::string what = "sleep";
   const auto ending =
-      run_child(CONFINED_PROBE, {reinterpret_cast<const uint8_t*>(what.data()), what.size()},
+      run_child({CONFINED_PROBE}, {reinterpret_cast<const uint8_t*>(what.data()), what.size()},
                 {milliseconds(60'000), 1u << 20, &stop}, [](Bytes) { return Status(); });
   ASSERT_FALSE(ending.ok());
   EXPECT_EQ(ending.code(), Code::kCancelled);
 }
 
 TEST(ChildProgram, WhatIsNotThereIsNotFound) {
-  const auto ending = run_child("/nowhere/collect-symbolizer", {},
+  const auto ending = run_child({"/nowhere/collect-symbolizer"}, {},
                                 {milliseconds(1'000), 1, nullptr}, [](Bytes) { return Status(); });
   ASSERT_FALSE(ending.ok());
   EXPECT_EQ(ending.code(), Code::kNotFound);
@@ -322,7 +323,7 @@ TEST(ChildProgram, ALargeRequestIsTakenWhole) {
   std::vector<uint8_t> request(4u << 20);
   for (size_t at = 0; at < request.size(); ++at) request[at] = static_cast<uint8_t>(at >> 8);
   std::vector<uint8_t> echoed;
-  const auto ending = run_child("/bin/cat", request, {milliseconds(60'000), 8u << 20, nullptr},
+  const auto ending = run_child({"/bin/cat"}, request, {milliseconds(60'000), 8u << 20, nullptr},
                                 [&echoed](Bytes bytes) {
                                   echoed.insert(echoed.end(), bytes.begin(), bytes.end());
                                   return Status();
@@ -335,7 +336,7 @@ TEST(ChildProgram, ALargeRequestIsTakenWhole) {
 // A child that takes nothing of a large request must not hold its parent up, nor end it (SIGPIPE).
 TEST(ChildProgram, ALargeRequestToADeafChildIsNoFault) {
   const std::vector<uint8_t> request(4u << 20, 'x');
-  const auto ending = run_child("/bin/true", request, {milliseconds(20'000), 1u << 20, nullptr},
+  const auto ending = run_child({"/bin/true"}, request, {milliseconds(20'000), 1u << 20, nullptr},
                                 [](Bytes) { return Status(); });
   ASSERT_TRUE(ending.ok());
   EXPECT_EQ(ending->fault, "");

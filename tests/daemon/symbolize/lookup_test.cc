@@ -193,9 +193,9 @@ TEST_F(LookupTest, AFileWithoutATableOrWithALieOfOneIsSaid) {
   EXPECT_THAT(look(file).source.problem, HasSubstr("no symbol table"));
   file = ElfFile();
   file.symbols = {{0x10, "f"}};
-  file.claimed_table_bytes = kMaxElfTableBytes + 1;
+  file.claimed_table_bytes = kMaxSymbolTableBytes + 1;
   EXPECT_THAT(look(file).source.problem, HasSubstr("symbol table of 536870913 bytes"));
-  file.claimed_table_bytes = kMaxElfTableBytes;  // which are not there, but may be
+  file.claimed_table_bytes = kMaxSymbolTableBytes;  // which are not there, but may be
   EXPECT_THAT(look(file).source.problem, Not(HasSubstr("symbol table of")));
 }
 
@@ -254,7 +254,7 @@ TEST_F(LookupTest, ASymbolMayBeThereManyTimes) {
 TEST_F(LookupTest, OnlySoManySymbolsOfAFileAreLookedAt) {
   ElfFile file;
   file.symbols = {{0x10, "first"}, {0x20, "last"}, {0x30, "beyond"}};
-  file.claimed_table_bytes = 24 * uint64_t{kMaxElfSymbols + 1};
+  file.claimed_table_bytes = 24 * uint64_t{kMaxSymbols + 1};
   const std::vector<uint8_t> bytes = file.bytes();
   const std::string path = scratch_.write("app.so", bytes);
   const auto sections = load_le<uint64_t>(&bytes[40]);               // e_shoff
@@ -265,8 +265,8 @@ TEST_F(LookupTest, OnlySoManySymbolsOfAFileAreLookedAt) {
     out.seekp(static_cast<std::streamoff>(table + 24 * to));
     out.write(reinterpret_cast<const char*>(&bytes[table + 24 * from]), 24);
   };
-  place(2, kMaxElfSymbols - 1);
-  place(3, kMaxElfSymbols);
+  place(2, kMaxSymbols - 1);
+  place(3, kMaxSymbols);
   const std::vector<uint8_t> none(48);
   out.seekp(static_cast<std::streamoff>(table + 24 * 2));
   out.write(reinterpret_cast<const char*>(none.data()), std::streamsize(none.size()));

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <iterator>
 
-#include "daemon/symbolize/elf_symbols.h"
 #include "daemon/symbolize/limits.h"
 #include "daemon/symbolize/lookup.h"
 #include "daemon/symbolize/symbolizer.h"

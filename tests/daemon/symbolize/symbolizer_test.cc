@@ -232,7 +232,7 @@ TEST(SymbolizerTest, TheChildRefusesARequestBeyondTheLimit) {
   const auto exit_code = [&] {
     const auto frame = frame_bytes(FrameKind::kRequest, encode_request(request));
     const auto ending =
-        run_child(SYMBOLIZER, frame, {std::chrono::milliseconds(60'000), 1u << 20, nullptr},
+        run_child({SYMBOLIZER}, frame, {std::chrono::milliseconds(60'000), 1u << 20, nullptr},
                   [](Bytes) { return Status(); });
     return ending.ok() ? ending->exit_code : -1;
   };

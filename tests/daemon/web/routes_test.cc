@@ -53,7 +53,7 @@ class RoutesTest : public ::testing::Test {
   const WebAccess access_{{"token", "secret"}, "127.0.0.1", 7712};
   LiveFeed feed_{io_, collector_};
   PageMaker pages_{"/bin/cat"};
-  Routes routes_{access_, collector_, feed_, pages_, std::nullopt};
+  Routes routes_{access_, collector_, feed_, pages_, std::nullopt, "http://viewer"};
 };
 
 TEST_F(RoutesTest, TheFilesOfThePageNeedNoCookie) {
@@ -102,6 +102,7 @@ TEST_F(RoutesTest, StateAndEvents) {
   EXPECT_EQ(state.status, 200);
   EXPECT_THAT(state.body, HasSubstr("\"name\":\"session_a/pid_1\""));
   EXPECT_TRUE(ask(get("/api/events")).is_stream);
+  EXPECT_EQ(ask(get("/api/viewer")).body, "{\"perfetto\":\"http://viewer\"}\n");
 }
 
 TEST_F(RoutesTest, APathTakesItsMethod) {
@@ -148,7 +149,7 @@ TEST_F(RoutesTest, ThePageOfASessionIsMadeOfItsDirectory) {
   // An object that has no error is no page.
   EXPECT_EQ(recording.status, 500);
   auto pages = std::make_unique<PageMaker>("/bin/true");
-  Routes routes(access_, collector_, feed_, *pages, std::nullopt);
+  Routes routes(access_, collector_, feed_, *pages, std::nullopt, "http://viewer");
   std::promise<HttpAnswer> answered;
   routes.serve(get("/sessions/session_b/pid_2"), std::make_shared<std::atomic<bool>>(false),
                [&](HttpAnswer answer) { answered.set_value(std::move(answer)); });

@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
@@ -251,6 +255,66 @@ TEST(WebServerStartTest, AddressesThatOthersCanReachAreRefused) {
   EXPECT_THAT(refused("unix:/tmp/web.sock"), HasSubstr("browsers open host:port"));
   EXPECT_THAT(refused("abstract:web"), HasSubstr("browsers open host:port"));
   EXPECT_THAT(refused("127.0.0.1"), HasSubstr("web address"));
+}
+
+class ViewerTest : public ::testing::Test {
+ protected:
+  ViewerTest() {
+    namespace fs = std::filesystem;
+    std::string name = (fs::temp_directory_path() / "viewer_XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+    fs::create_directories(folder_ + "/ui/v1");
+    write("ui/index.html", "<title>viewer</title>");
+    write("ui/v1/engine.wasm", "\1\2");
+    write("secret", "not below it");
+    fs::create_symlink(folder_ + "/secret", folder_ + "/ui/link.js");
+    options_.address = "127.0.0.1:0";
+    options_.page_program = "/bin/true";
+    options_.viewer_folder = folder_ + "/ui";
+  }
+  ~ViewerTest() override { std::filesystem::remove_all(folder_); }
+  void write(const std::string& below, const std::string& text) const {
+    std::ofstream(folder_ + "/" + below) << text;
+  }
+
+  std::string folder_;
+  WebOptions options_;
+  control::FakeCollector collector_;
+};
+
+TEST_F(ViewerTest, ItsFilesHaveAnAddressOfTheirOwn) {
+  const auto server = WebServer::start(options_, collector_);
+  ASSERT_TRUE(server.ok()) << server.error().message;
+  Browser page((*server)->url());
+  ASSERT_EQ(page.sign_in().status, 200);
+  const std::string viewer = json::parse(page.get("/api/viewer").body)["perfetto"];
+  EXPECT_NE(viewer + "/", (*server)->url().substr(0, (*server)->url().find('#')));
+  const Browser foreign(viewer + "/#token=");
+  const ReceivedAnswer first = foreign.get("/");
+  EXPECT_EQ(first.status, 200);
+  EXPECT_EQ(first.body, "<title>viewer</title>");
+  EXPECT_EQ(first.fields.count("content-security-policy"), 0u) << "its scripts are its own";
+  EXPECT_EQ(first.fields.count("cross-origin-opener-policy"), 0u) << "its opener speaks to it";
+  EXPECT_EQ(first.fields.at("x-frame-options"), "DENY");
+  const ReceivedAnswer engine = foreign.get("/v1/engine.wasm?hash");
+  EXPECT_EQ(engine.fields.at("content-type"), "application/wasm");
+  EXPECT_EQ(engine.body, "\1\2");
+  for (const char* path : {"/none", "/v1", "/link.js", "/../secret", "/v1/../../secret", "//secret",
+                           "/api/state", "/%2e%2e/secret"}) {
+    EXPECT_EQ(foreign.get(path).status, 404) << path;
+  }
+  EXPECT_EQ(foreign.post("/", "{}").status, 405);
+  EXPECT_THAT(foreign.get_with("/", "Host: attacker.example\r\n"),
+              ::testing::Not(HasSubstr("viewer</title>")));
+}
+
+TEST_F(ViewerTest, AFolderWithoutItIsSaid) {
+  options_.viewer_folder = folder_;
+  const auto empty = WebServer::start(options_, collector_);
+  ASSERT_FALSE(empty.ok());
+  EXPECT_THAT(empty.error().message, HasSubstr("no unpacked Perfetto UI"));
+  options_.viewer_folder = folder_ + "/nowhere";
+  EXPECT_FALSE(WebServer::start(options_, collector_).ok());
 }
 
 TEST(WebServerStartTest, AnAddressInUseIsSaid) {

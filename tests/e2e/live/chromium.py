@@ -8,12 +8,11 @@ import shutil
 import subprocess
 import tempfile
 
+import browser
 from collector import PATIENCE, eventually
 
 START_TRIES = 3
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key of an element's id in the protocol
-KEYS = {"escape": "\ue00c", "enter": "\ue007", "left": "\ue012", "up": "\ue013", "right": "\ue014",
-        "down": "\ue015", "tab": "\ue004"}
 
 
 def missing_programs():
@@ -23,7 +22,6 @@ def missing_programs():
 class WebDriverError(Exception):
     def __init__(self, value):
         super().__init__(f"{value.get('error')}: {value.get('message')}")
-        self.kind = value.get("error")
 
 
 class Driver:
@@ -65,16 +63,17 @@ class Driver:
         return value
 
 
-class Browser:
-    """A Chromium with an empty profile."""
+class Browser(browser.Browser):
+    """A Chromium with an empty profile. `local_names`: hosts that are this machine to it."""
 
-    def __init__(self, driver, size=(1280, 800), dark=False, flags=()):
+    def __init__(self, driver, size=(1280, 800), dark=False, local_names=()):
         self.driver = driver
         self.profile = tempfile.mkdtemp(prefix="chromium_")
         arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
                      "--disable-background-networking", "--disable-component-update", "--disable-sync",
                      "--disable-dev-shm-usage", f"--user-data-dir={self.profile}", "--lang=en",
-                     f"--window-size={size[0]},{size[1]}", *flags]
+                     f"--window-size={size[0]},{size[1]}",
+                     "--host-resolver-rules=" + ",".join(f"MAP {name} 127.0.0.1" for name in local_names)]
         if dark:
             arguments.append("--blink-settings=preferredColorScheme=0")
         options = {"args": arguments, "binary": shutil.which("chromium")}
@@ -96,14 +95,11 @@ class Browser:
     def get(self, path):
         return self.driver.ask("GET", self.path + path)
 
-    def color_scheme(self, which):
-        self.devtools("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": which}]})
-
-    def devtools(self, command, parameters):
-        return self.post("/goog/cdp/execute", {"cmd": command, "params": parameters})
-
     def open(self, url):
         self.post("/url", {"url": url})
+
+    def refresh(self):
+        self.post("/refresh")
 
     def address(self):
         return self.get("/url")
@@ -111,42 +107,21 @@ class Browser:
     def run(self, script, *arguments):
         return self.post("/execute/sync", {"script": script, "args": list(arguments)})
 
-    def wait_for(self, script, *arguments, patience=PATIENCE):
-        return eventually(lambda: self.run(script, *arguments), lambda: f"{script}\n{self.visible_text()}", patience)
+    def perform(self, actions):
+        self.post("/actions", {"actions": [actions]})
 
-    def visible_text(self):
-        return self.run("return document.body ? document.body.innerText : ''")
+    def answer_prompt(self, text):
+        self.post("/alert/text", {"text": text})
+        self.post("/alert/accept")
 
-    def find(self, css):
-        return self.post("/element", {"using": "css selector", "value": css})[ELEMENT]
-
-    def click(self, css):
-        self.post(f"/element/{self.find(css)}/click")
-
-    def type_into(self, css, text):
-        self.post(f"/element/{self.find(css)}/value", {"text": text})
-
-    def press(self, *keys):
-        """Keys as a user strikes them, whatever has the focus."""
-        actions = []
-        for key in keys:
-            key = KEYS.get(key, key)
-            actions += [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
-        self.post("/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
-
-    def point_at(self, x, y, clicks=0):
-        actions = [{"type": "pointerMove", "x": int(x), "y": int(y), "duration": 0}]
-        for _ in range(clicks):
-            actions += [{"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
-        self.post("/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": actions}]})
-
-    def drag(self, x, y, to_x):
-        steps = [{"type": "pointerMove", "x": int(x), "y": int(y), "duration": 0},
-                 {"type": "pointerDown", "button": 0},
-                 {"type": "pointerMove", "x": int((x + to_x) / 2), "y": int(y), "duration": 0},
-                 {"type": "pointerMove", "x": int(to_x), "y": int(y), "duration": 0},
-                 {"type": "pointerUp", "button": 0}]
-        self.post("/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": steps}]})
+    def frame_text(self, css):
+        """What an iframe shows, once it shows something."""
+        frame = self.post("/element", {"using": "css selector", "value": css})
+        self.post("/frame", {"id": {ELEMENT: frame[ELEMENT]}})
+        try:
+            return eventually(self.visible_text, f"the text of {css}")
+        finally:
+            self.post("/frame", {"id": None})
 
     def windows(self):
         return self.get("/window/handles")
@@ -154,10 +129,16 @@ class Browser:
     def switch_to(self, window):
         self.post("/window", {"handle": window})
 
-    def errors(self):
-        """What pages wrote to the console as errors since the last time."""
-        return [entry["message"] for entry in self.post("/se/log", {"type": "browser"}) if entry["level"] == "SEVERE"]
-
     def screenshot(self, path):
         with open(path, "wb") as image:
             image.write(base64.b64decode(self.get("/screenshot")))
+
+    def color_scheme(self, which):
+        self.devtools("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": which}]})
+
+    def devtools(self, command, parameters):
+        return self.post("/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def errors(self):
+        """What pages wrote to the console as errors since the last time."""
+        return [entry["message"] for entry in self.post("/se/log", {"type": "browser"}) if entry["level"] == "SEVERE"]

@@ -35,7 +35,7 @@ def text_of(path):
 class Collector:
     """A collectord, and the programs that it traces. `bin` and `lib` are the build's."""
 
-    def __init__(self, bin, lib, folder, web=False):
+    def __init__(self, bin, lib, folder, web=False, options=()):
         self.bin, self.lib = bin, lib
         page = ["--web", "127.0.0.1:0"] if web else []
         self.root = os.path.join(folder, "root")
@@ -45,7 +45,8 @@ class Collector:
         with open(ready, "w") as out, open(self.log, "w") as log:
             self.process = subprocess.Popen(
                 [os.path.join(bin, "collectord"), "--root", self.root, "--ingest", "127.0.0.1:0", "--control",
-                 "127.0.0.1:0", "--adb", "off", "--usbmux", "off", "--ready-fd", "1", *page],
+                 "127.0.0.1:0", "--adb", "off", "--usbmux", "off", "--ready-fd", "1", *page,
+                 *options],
                 stdout=out, stderr=log, env=clean_environment())
         eventually(lambda: "}" in text_of(ready), lambda: text_of(self.log))
         self.address = json.loads(text_of(ready))
