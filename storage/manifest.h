@@ -27,6 +27,16 @@ inline constexpr size_t kMaxNotes = 1024;        // later ones are only counted
 inline constexpr size_t kMaxMarkers = 65'536;    // later ones are only counted
 inline constexpr size_t kMaxMissingInput = 100;  // kinds of it; later ones are only counted
 
+// Keys of a thread, or of the totals, that the JSON of another writer may lack: what nobody said is
+// no zero to compare with.
+enum ManifestKey : uint8_t {
+  kEventsKey = 1,
+  kDetailRecordsKey = 2,
+  kLostEventsKey = 4,
+  kLostDetailRecordsKey = 8,
+  kThreadIdKey = 16,
+};
+
 struct ManifestThread {
   uint32_t id = 0;  // N of thread_N
   uint32_t stream_id = 0;
@@ -45,7 +55,9 @@ struct ManifestThread {
   uint64_t detail_next = 0;
   uint64_t first_ns = 0;  // of the first and the last event stored
   uint64_t last_ns = 0;
-  StallTotals stalls{};   // its own
+  StallTotals stalls{};  // its own
+  uint8_t unsaid = 0;    // ManifestKey set
+  bool says(ManifestKey key) const { return (unsaid & key) == 0; }
   bool unlisted = false;  // not in the JSON: found as a directory that no manifest names
 };
 
@@ -59,7 +71,8 @@ struct Gap {
   uint64_t numbered_lost = 0;  // of these, the ones that had numbers
   uint64_t first_ns = 0;       // times of the first and last record lost, 0 when not known
   uint64_t last_ns = 0;
-  uint32_t merged = 1;  // how many gaps this one stands for (kMaxGapsPerThread)
+  uint32_t merged = 1;    // how many gaps this one stands for (kMaxGapsPerThread)
+  bool has_place = true;  // not where another writer's JSON lacks before_seq
 };
 
 struct StallKindName {
@@ -164,6 +177,22 @@ struct Manifest {
   uint64_t markers_left_out = 0;
   uint64_t lost_without_stream = 0;
   SessionTotals totals{};
+  uint8_t totals_unsaid = 0;  // ManifestKey set
+};
+
+// What is wrong in a manifest that can be read all the same.
+struct ManifestProblem {
+  std::string place;  // a JSON pointer, as "/symbols/3/function_id"
+  std::string sentence;
+};
+
+// What the model does not keep of a manifest.
+struct ManifestReading {
+  static constexpr size_t kMaxProblems = 100;
+
+  std::string format_version{};
+  std::string said_state{};  // as it stands there; empty in files of others
+  std::vector<ManifestProblem> problems{};
 };
 
 struct LostReasonName {
@@ -195,9 +224,11 @@ std::string manifest_to_json(const Manifest& manifest);
 // The same keys in one line, without lists that are empty: for a manifest that holds only what is
 // new. manifest_from_json reads it.
 std::string manifest_delta_to_json(const Manifest& delta);
-// Unknown keys are ignored, missing ones keep their defaults. kDamaged: not JSON, or a key that
-// everything hangs on has another type.
-Result<Manifest> manifest_from_json(std::string_view json);
+// Unknown keys are ignored, missing ones keep their defaults; an entry without the number that it
+// goes by is left out. kDamaged: not JSON, or no list of threads. kLimit: kManifestShape or
+// kMaxManifestList. With `reading`, raw control characters and bytes that are no UTF-8 are forgiven
+// in texts, as published writers leave them.
+Result<Manifest> manifest_from_json(std::string_view json, ManifestReading* reading = nullptr);
 
 Result<std::string> read_manifest_json(Fs& fs, const std::string& directory);
 Result<Manifest> read_manifest(Fs& fs, const std::string& directory);

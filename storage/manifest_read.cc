@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <unordered_set>
+#include <utility>
 
+#include "storage/forgiven_json.h"
 #include "storage/manifest.h"
 #include "storage/session_layout.h"
 #include "storage/whole_file.h"
@@ -17,17 +20,31 @@ using Json = nlohmann::json;
 constexpr SessionState kStates[] = {SessionState::kRecording, SessionState::kComplete,
                                     SessionState::kRecovered, SessionState::kFailed};
 
-// ---- reading: a key of the wrong type is as good as a missing one
+// A key of the wrong type is as good as a missing one.
 
-uint64_t number(const Json& json, const char* key) {
+std::optional<uint64_t> said_number(const Json& json, const char* key) {
   const auto it = json.find(key);
-  if (it == json.end() || !it->is_number_integer()) return 0;
+  if (it == json.end() || !it->is_number_unsigned()) return std::nullopt;
   return it->get<uint64_t>();
 }
 
+uint64_t number(const Json& json, const char* key) {
+  return said_number(json, key).value_or(0);
+}
+
+int64_t signed_number(const Json& json, const char* key) {
+  const auto it = json.find(key);
+  return it != json.end() && it->is_number_integer() ? it->get<int64_t>() : 0;
+}
+
+std::optional<uint32_t> said_number32(const Json& json, const char* key) {
+  const auto value = said_number(json, key);
+  if (!value || *value > UINT32_MAX) return std::nullopt;
+  return static_cast<uint32_t>(*value);
+}
+
 uint32_t number32(const Json& json, const char* key) {
-  const uint64_t value = number(json, key);
-  return value <= UINT32_MAX ? static_cast<uint32_t>(value) : 0;
+  return said_number32(json, key).value_or(0);
 }
 
 std::string text(const Json& json, const char* key) {
@@ -40,10 +57,15 @@ bool flag(const Json& json, const char* key) {
   return it != json.end() && it->is_boolean() && it->get<bool>();
 }
 
-uint64_t hex_value(const std::string& text) {
-  if (!text.starts_with("0x")) return 0;
+// 0x and up to 16 digits.
+std::optional<uint64_t> hex_number(std::string_view text) {
+  if (text.size() < 3 || text.size() > 18 || text[0] != '0' || (text[1] != 'x' && text[1] != 'X')) {
+    return std::nullopt;
+  }
   uint64_t value = 0;
-  std::from_chars(text.data() + 2, text.data() + text.size(), value, 16);
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data() + 2, end, value, 16);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
   return value;
 }
 
@@ -58,13 +80,31 @@ std::vector<uint8_t> bytes_of_hex(std::string_view hex) {
   return bytes;
 }
 
+const Json& list_of(const Json& json, const char* key) {
+  static const Json kEmpty = Json::array();
+  const auto it = json.find(key);
+  return it != json.end() && it->is_array() ? *it : kEmpty;
+}
+
+// What lies in the list `key`, as `from_json` makes it of an object; nothing of what else is there.
 template <class T, class Function>
 void read_list(const Json& json, const char* key, std::vector<T>& out, Function from_json) {
-  const auto it = json.find(key);
-  if (it == json.end() || !it->is_array()) return;
-  for (const Json& item : *it) {
+  for (const Json& item : list_of(json, key)) {
     if (item.is_object()) out.push_back(from_json(item));
   }
+}
+
+uint8_t unsaid_keys(const Json& json) {
+  constexpr std::pair<ManifestKey, const char*> kNames[] = {
+      {kEventsKey, "events"},          {kDetailRecordsKey, "detail_records"},
+      {kLostEventsKey, "lost_events"}, {kLostDetailRecordsKey, "lost_detail_records"},
+      {kThreadIdKey, "thread_id"},
+  };
+  uint8_t unsaid = 0;
+  for (const auto& [key, name] : kNames) {
+    if (!said_number(json, name)) unsaid |= key;
+  }
+  return unsaid;
 }
 
 SessionState state_of(const std::string& name) {
@@ -110,7 +150,7 @@ ProcessEnd process_end_of(const Json& process) {
                                       ProcessEnd::How::kExeced, ProcessEnd::How::kUnknown}) {
     if (process_end_name(known) == how) end.how = known;
   }
-  end.exit_code = static_cast<int32_t>(number(*json, "exit_code"));
+  end.exit_code = static_cast<int32_t>(signed_number(*json, "exit_code"));
   end.signal = number32(*json, "signal");
   end.core_dumped = flag(*json, "core_dumped");
   return end;
@@ -142,6 +182,7 @@ ManifestThread thread_of(const Json& json, bool has_state) {
   thread.first_ns = number(json, "time_start_ns");
   thread.last_ns = number(json, "time_end_ns");
   thread.stalls = stall_totals_of(json);
+  thread.unsaid = unsaid_keys(json);
   return thread;
 }
 
@@ -150,7 +191,7 @@ ModuleInfo module_of(const Json& json) {
   module.module_id = number32(json, "module_id");
   module.path = text(json, "path");
   module.build_id = bytes_of_hex(text(json, "build_id"));
-  module.base_address = hex_value(text(json, "base_address"));
+  module.base_address = hex_number(text(json, "base_address")).value_or(0);
   module.size = number(json, "size");
   module.loaded_ns = number(json, "loaded_ns");
   module.unloaded_ns = number(json, "unloaded_ns");
@@ -162,14 +203,13 @@ Gap gap_of(const Json& json) {
   gap.thread = number32(json, "thread");
   gap.lane = text(json, "lane") == lane_name(Lane::kDetail) ? Lane::kDetail : Lane::kIndex;
   gap.before_seq = number(json, "before_seq");
+  gap.has_place = said_number(json, "before_seq").has_value();
   gap.lost = number(json, "lost");
   gap.numbered_lost = number(json, "numbered_lost");
   gap.first_ns = number(json, "first_ns");
   gap.last_ns = number(json, "last_ns");
   gap.merged = std::max(1u, number32(json, "merged"));
-  const auto reasons = json.find("reasons");
-  if (reasons == json.end() || !reasons->is_array()) return gap;
-  for (const Json& reason : *reasons) {
+  for (const Json& reason : list_of(json, "reasons")) {
     for (const LostReasonName& known : kLostReasonNames) {
       if (reason.is_string() && reason.get<std::string>() == known.name) gap.reasons |= known.bit;
     }
@@ -177,24 +217,18 @@ Gap gap_of(const Json& json) {
   return gap;
 }
 
-// What makes no sense, or is of a kind of later versions, is left out.
-void read_stalls(const Json& json, std::vector<Stall>& out) {
-  const auto list = json.find("stalls");
-  if (list == json.end() || !list->is_array()) return;
-  for (const Json& item : *list) {
-    const auto kind = item.is_object() ? stall_kind_of(text(item, "kind")) : std::nullopt;
-    if (!kind) continue;
-    const uint64_t first_ns = number(item, "first_ns");
-    const uint64_t last_ns = number(item, "last_ns");
-    if (last_ns <= first_ns) continue;
-    Stall stall = make_stall(*kind, first_ns, last_ns);
-    if (const uint64_t joined = number(item, "joined"); joined > 1) {
-      stall.count = joined;
-      stall.stalled_ns = std::min(stall.stalled_ns, number(item, "stalled_ns"));
-    }
-    if (item.contains("thread")) stall.thread = number32(item, "thread");
-    out.push_back(stall);
-  }
+// None for what makes no sense, or is of a kind of later versions.
+std::optional<Stall> stall_of(const Json& json) {
+  const auto kind = stall_kind_of(text(json, "kind"));
+  const uint64_t first_ns = number(json, "first_ns");
+  const uint64_t last_ns = number(json, "last_ns");
+  if (!kind || last_ns <= first_ns) return std::nullopt;
+  Stall stall = make_stall(*kind, first_ns, last_ns);
+  stall.count = std::max<uint64_t>(number(json, "joined"), 1);
+  stall.stalled_ns =
+      std::min(said_number(json, "stalled_ns").value_or(stall.stalled_ns), stall.stalled_ns);
+  stall.thread = said_number32(json, "thread");
+  return stall;
 }
 
 DetailWindow window_of(const Json& json) {
@@ -210,9 +244,7 @@ DetailWindow window_of(const Json& json) {
 
 std::vector<std::string> texts_of(const Json& json, const char* key) {
   std::vector<std::string> texts;
-  const auto list = json.find(key);
-  if (list == json.end() || !list->is_array()) return texts;
-  for (const Json& item : *list) {
+  for (const Json& item : list_of(json, key)) {
     if (!item.is_string() || texts.size() == kMaxFilterPatterns) continue;
     texts.push_back(item.get<std::string>());
     bound_text(texts.back());
@@ -228,7 +260,7 @@ FunctionFilter filter_of(const Json& json) {
 ClockSync clock_sync_of(const Json& json) {
   ClockSync sync;
   sync.at_ns = number(json, "at_ns");
-  sync.offset_ns = static_cast<int64_t>(number(json, "offset_ns"));
+  sync.offset_ns = signed_number(json, "offset_ns");
   sync.uncertainty_ns = number(json, "uncertainty_ns");
   const auto drift = json.find("drift_ppb");
   if (drift != json.end() && drift->is_number()) sync.drift_ppb = drift->get<double>();
@@ -262,10 +294,8 @@ Container container_of(const Json& json) {
 
 // The file's name follows from the kind: what the manifest says of it is never used.
 void read_passthrough_streams(const Json& json, std::vector<PassthroughStream>& out) {
-  const auto list = json.find("foreign_streams");
-  if (list == json.end() || !list->is_array()) return;
   for (const PassthroughKind kind : kPassthroughKinds) {
-    for (const Json& item : *list) {
+    for (const Json& item : list_of(json, "foreign_streams")) {
       if (!item.is_object() || text(item, "kind") != passthrough_kind_name(kind)) continue;
       out.push_back(
           {kind, number(item, "bytes"), number(item, "refused_bytes"), text(item, "problem")});
@@ -287,89 +317,209 @@ SessionTotals totals_of(const Json& json) {
   return totals;
 }
 
+Json parse(std::string_view text, bool leniently) {
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  for (const bool replace_high_bytes : {false, true}) {
+    if (!leniently || !json.is_discarded()) break;
+    json =
+        Json::parse(forgiven_json(text, replace_high_bytes), nullptr, /*allow_exceptions=*/false);
+  }
+  return json;
+}
+
+class ManifestReader {
+ public:
+  ManifestReader(const Json& json, std::vector<ManifestProblem>& problems)
+      : json_(json), problems_(problems) {}
+
+  Manifest run() {
+    read_process();
+    read_state();
+    read_threads();
+    read_modules();
+    read_symbols();
+    read_losses();
+    read_recording();
+    read_files();
+    read_totals();
+    return std::move(out_);
+  }
+
+ private:
+  void problem(const char* list, size_t i, const char* key, std::string sentence) {
+    if (problems_.size() >= ManifestReading::kMaxProblems) return;
+    problems_.push_back({"/" + std::string(list) + "/" + std::to_string(i) +
+                             (*key != 0 ? "/" + std::string(key) : std::string()),
+                         std::move(sentence)});
+  }
+
+  // `take` gets each entry of the list and its position.
+  template <class Function>
+  void each(const char* list, Function take) {
+    size_t at = 0;
+    for (const Json& item : list_of(json_, list)) take(item, at++);
+  }
+
+  void read_process() {
+    const auto process = json_.find("process");
+    if (process != json_.end() && process->is_object()) {
+      out_.identity = identity_of(*process);
+      out_.process_end = process_end_of(*process);
+    }
+    out_.identity.clock = static_cast<atf::ClockType>(number(json_, "clock_type") & 0xFF);
+    // Files of others: without a "process" the version stands in format_version alone.
+    if (process == json_.end()) {
+      out_.identity.version =
+          text(json_, "format_version") == "2.2" ? atf::Version::kV2 : atf::Version::kV1;
+    }
+  }
+
+  // Sessions of other writers have no state: they are none of ours to recover.
+  void read_state() {
+    has_state_ = json_.contains("state");
+    out_.state = has_state_ ? state_of(text(json_, "state")) : SessionState::kComplete;
+    out_.reason = text(json_, "reason");
+    out_.sealing = json_.contains("sealing");
+    out_.sealing_state = state_of(text(json_, "sealing"));
+    out_.time_start_ns = number(json_, "time_start_ns");
+    out_.time_end_ns = number(json_, "time_end_ns");
+    out_.created_unix_ns = number(json_, "created_unix_ns");
+    out_.finished_unix_ns = number(json_, "finished_unix_ns");
+  }
+
+  void read_threads() {
+    std::unordered_set<uint32_t> ids;
+    each("threads", [&](const Json& item, size_t at) {
+      const auto id = item.is_object() ? said_number32(item, "id") : std::nullopt;
+      if (!id) {
+        problem("threads", at, "id", "is no thread number");
+      } else if (!ids.insert(*id).second) {
+        problem("threads", at, "id", "is listed twice");
+      } else {
+        out_.threads.push_back(thread_of(item, has_state_));
+      }
+    });
+  }
+
+  void read_modules() {
+    each("modules", [&](const Json& item, size_t at) {
+      if (item.is_object() && said_number32(item, "module_id")) {
+        out_.modules.push_back(module_of(item));
+      } else {
+        problem("modules", at, "module_id", "is no module number");
+      }
+    });
+  }
+
+  void read_symbols() {
+    each("symbols", [&](const Json& item, size_t at) {
+      const auto id = item.is_object() ? hex_number(text(item, "function_id")) : std::nullopt;
+      if (!id) {
+        problem("symbols", at, "function_id", "is no hex string of at most 16 digits");
+        return;
+      }
+      const auto module = said_number32(item, "module_id");
+      const auto index = said_number32(item, "symbol_index");
+      if ((module && *module != *id >> 32) || (index && *index != (*id & UINT32_MAX))) {
+        problem("symbols", at, "", "module_id and symbol_index do not make up the function_id");
+      }
+      out_.symbols.push_back({*id, text(item, "name"), text(item, "file"), number32(item, "line")});
+    });
+    read_list(json_, "module_symbols", out_.module_symbols, module_symbols_of);
+    out_.symbols_left_out = number(json_, "symbols_left_out");
+    out_.symbols_state = symbols_state_of(text(json_, "symbols_state"));
+    out_.symbols_tries = number32(json_, "symbols_tries");
+  }
+
+  void read_losses() {
+    each("gaps", [&](const Json& item, size_t at) {
+      if (item.is_object() && said_number32(item, "thread") && said_number(item, "lost")) {
+        out_.gaps.push_back(gap_of(item));
+      } else {
+        problem("gaps", at, "", "lacks the thread or the number of lost records");
+      }
+    });
+    each("stalls", [&](const Json& item, size_t at) {
+      const auto stall = item.is_object() ? stall_of(item) : std::nullopt;
+      if (stall) {
+        out_.stalls.push_back(*stall);
+      } else {
+        problem("stalls", at, "", "lacks the kind, or its times contradict each other");
+      }
+    });
+    read_list(json_, "input_missing", out_.input_missing, [](const Json& missing) {
+      return MissingInput{text(missing, "what"), number(missing, "count")};
+    });
+    out_.input_missing_left_out = number(json_, "input_missing_left_out");
+  }
+
+  void read_recording() {
+    read_list(json_, "detail_windows", out_.detail_windows, window_of);
+    out_.detail_windows_left_out = number(json_, "detail_windows_left_out");
+    read_list(json_, "function_filters", out_.function_filters, filter_of);
+    out_.function_filters_left_out = number(json_, "function_filters_left_out");
+    read_list(json_, "clock_sync", out_.clock_syncs, clock_sync_of);
+    read_list(json_, "events", out_.notes, [](const Json& note) {
+      return Note{number(note, "at_unix_ns"), text(note, "what")};
+    });
+    out_.notes_left_out = number(json_, "events_left_out");
+    read_list(json_, "markers", out_.markers, [](const Json& marker) {
+      return Marker{number(marker, "at_ns"), text(marker, "text")};
+    });
+    out_.markers_left_out = number(json_, "markers_left_out");
+  }
+
+  void read_files() {
+    read_passthrough_streams(json_, out_.passthrough_streams);
+    read_list(json_, "containers", out_.containers, container_of);
+    out_.containers_removed = number(json_, "containers_removed");
+  }
+
+  void read_totals() {
+    static const Json kNone = Json::object();
+    const auto said = json_.find("totals");
+    const Json& totals = said != json_.end() && said->is_object() ? *said : kNone;
+    out_.totals = totals_of(totals);
+    out_.totals_unsaid = unsaid_keys(totals);
+    out_.lost_without_stream = number(totals, "lost_without_stream");
+    for (const Container& container : out_.containers) {
+      out_.totals.container_bytes += container.bytes;
+    }
+    out_.totals.first_ns = out_.time_start_ns;
+    out_.totals.last_ns = out_.time_end_ns;
+  }
+
+  const Json& json_;
+  std::vector<ManifestProblem>& problems_;
+  bool has_state_ = false;
+  Manifest out_;
+};
+
 }  // namespace
 
-Result<Manifest> manifest_from_json(std::string_view text_json) {
+Result<Manifest> manifest_from_json(std::string_view text_json, ManifestReading* reading) {
   if (const Status shape = check_json_shape(text_json, kManifestShape); !shape.ok()) {
-    return Error{shape.code(), "manifest: " + shape.error().message};
+    return Error{shape.code(), "the manifest " + shape.error().message};
   }
-  const Json json = Json::parse(text_json, nullptr, /*allow_exceptions=*/false);
+  const Json json = parse(text_json, reading != nullptr);
   if (json.is_discarded() || !json.is_object()) {
-    return Error{Code::kDamaged, "manifest: not a JSON object"};
+    return Error{Code::kDamaged, "the manifest is no JSON object"};
   }
   const auto threads = json.find("threads");
   if (threads == json.end() || !threads->is_array()) {
-    return Error{Code::kDamaged, "manifest: no list of threads"};
+    return Error{Code::kDamaged, "the manifest has no list of threads"};
   }
   for (const auto& [key, list] : json.items()) {
     if (!list.is_array() || list.size() <= kMaxManifestList) continue;
-    return Error{Code::kLimit, "manifest: a list has " + std::to_string(list.size()) +
+    return Error{Code::kLimit, "the manifest has a list of " + std::to_string(list.size()) +
                                    " entries, at most " + std::to_string(kMaxManifestList) +
                                    " are read"};
   }
-  Manifest manifest;
-  if (const auto process = json.find("process"); process != json.end() && process->is_object()) {
-    manifest.identity = identity_of(*process);
-    manifest.process_end = process_end_of(*process);
-  }
-  manifest.identity.clock = static_cast<atf::ClockType>(number(json, "clock_type") & 0xFF);
-  // Files of others: without a "process" the version stands in format_version alone.
-  if (!json.contains("process")) {
-    manifest.identity.version =
-        text(json, "format_version") == "2.2" ? atf::Version::kV2 : atf::Version::kV1;
-  }
-  // Sessions of other writers have no state: they are none of ours to recover.
-  const bool has_state = json.contains("state");
-  manifest.state = has_state ? state_of(text(json, "state")) : SessionState::kComplete;
-  manifest.reason = text(json, "reason");
-  manifest.sealing = json.contains("sealing");
-  manifest.sealing_state = state_of(text(json, "sealing"));
-  manifest.time_start_ns = number(json, "time_start_ns");
-  manifest.time_end_ns = number(json, "time_end_ns");
-  manifest.created_unix_ns = number(json, "created_unix_ns");
-  manifest.finished_unix_ns = number(json, "finished_unix_ns");
-  read_list(json, "threads", manifest.threads,
-            [has_state](const Json& thread) { return thread_of(thread, has_state); });
-  read_list(json, "modules", manifest.modules, module_of);
-  read_list(json, "symbols", manifest.symbols, [](const Json& symbol) {
-    return Symbol{hex_value(text(symbol, "function_id")), text(symbol, "name"),
-                  text(symbol, "file"), number32(symbol, "line")};
-  });
-  read_list(json, "module_symbols", manifest.module_symbols, module_symbols_of);
-  read_list(json, "gaps", manifest.gaps, gap_of);
-  read_stalls(json, manifest.stalls);
-  read_list(json, "detail_windows", manifest.detail_windows, window_of);
-  read_list(json, "function_filters", manifest.function_filters, filter_of);
-  manifest.function_filters_left_out = number(json, "function_filters_left_out");
-  read_list(json, "clock_sync", manifest.clock_syncs, clock_sync_of);
-  read_list(json, "events", manifest.notes,
-            [](const Json& note) { return Note{number(note, "at_unix_ns"), text(note, "what")}; });
-  read_list(json, "input_missing", manifest.input_missing, [](const Json& missing) {
-    return MissingInput{text(missing, "what"), number(missing, "count")};
-  });
-  manifest.input_missing_left_out = number(json, "input_missing_left_out");
-  read_passthrough_streams(json, manifest.passthrough_streams);
-  read_list(json, "containers", manifest.containers, container_of);
-  manifest.containers_removed = number(json, "containers_removed");
-  read_list(json, "markers", manifest.markers, [](const Json& marker) {
-    return Marker{number(marker, "at_ns"), text(marker, "text")};
-  });
-  manifest.markers_left_out = number(json, "markers_left_out");
-  manifest.detail_windows_left_out = number(json, "detail_windows_left_out");
-  manifest.notes_left_out = number(json, "events_left_out");
-  manifest.symbols_left_out = number(json, "symbols_left_out");
-  manifest.symbols_state = symbols_state_of(text(json, "symbols_state"));
-  manifest.symbols_tries = number32(json, "symbols_tries");
-  if (const auto totals = json.find("totals"); totals != json.end() && totals->is_object()) {
-    manifest.totals = totals_of(*totals);
-    manifest.lost_without_stream = number(*totals, "lost_without_stream");
-  }
-  for (const Container& container : manifest.containers) {
-    manifest.totals.container_bytes += container.bytes;
-  }
-  manifest.totals.first_ns = manifest.time_start_ns;
-  manifest.totals.last_ns = manifest.time_end_ns;
-  return manifest;
+  ManifestReading unused;
+  if (reading == nullptr) reading = &unused;
+  reading->format_version = text(json, "format_version");
+  reading->said_state = text(json, "state");
+  return ManifestReader(json, reading->problems).run();
 }
 
 Result<std::string> read_manifest_json(Fs& fs, const std::string& directory) {

@@ -33,6 +33,7 @@ Session::Session(Fs& fs, const SessionOptions& options, SessionPath place)
              {options.max_session_bytes, options.keep_free_bytes, options.keep_free_files}),
       roller_(fs, place_.directory, options.capture, options.durability, clock()),
       live_(roller_, clock()),
+      threads_(options.budget, durable()),
       passthrough_(fs, place_.directory) {}
 
 Status Session::begin(SessionIdentity identity, const std::optional<ResumeKey>& key) {
@@ -87,8 +88,8 @@ Status Session::add_modules(std::span<const ModuleInfo> modules) {
 Status Session::open_stream(const StreamInfo& stream) {
   std::string thread_name = stream.thread_name;
   bound_text(thread_name);
-  if (const auto known = by_stream_.find(stream.stream_id); known != by_stream_.end()) {
-    ManifestThread& ours = manifest_.threads[known->second];
+  if (const auto known = threads_.slot_of(stream.stream_id)) {
+    ManifestThread& ours = manifest_.threads[*known];
     if (ours.thread_id != stream.thread_id) {
       return Error{Code::kDamaged, name() + ": stream " + std::to_string(stream.stream_id) +
                                        " was opened for another thread"};
@@ -109,7 +110,7 @@ Status Session::open_stream(const StreamInfo& stream) {
   COLLECT_TRY(
       fail(reserve_.grow_to(kReserveBytes + (threads_.size() + 1) * kReserveBytesPerThread)));
   const StreamIdentity identity{stream.stream_id, stream.start_ns, thread_name};
-  auto writer = with_descriptors(nullptr, [&] {
+  auto writer = threads_.with_descriptors(nullptr, [&] {
     return ThreadWriter::create(fs_, options_.durability,
                                 directory() + "/" + thread_directory_name(id),
                                 thread_format(stream.thread_id), identity);
@@ -123,15 +124,11 @@ Status Session::open_stream(const StreamInfo& stream) {
   thread.start_ns = stream.start_ns;
   roller_.change({.threads = {thread}});
   manifest_.threads.push_back(std::move(thread));
-  const uint32_t slot = static_cast<uint32_t>(threads_.size());
-  threads_.push_back({std::move(*writer), ++use_counter_});
-  mark_uncommitted(slot);
-  by_stream_[stream.stream_id] = slot;
-  count_open_files(0, threads_[slot].writer->open_files());
+  threads_.set_stream(threads_.add(std::move(*writer)), stream.stream_id);
   directory_unsynced_ = true;
   live_.change();
   if (threads_.size() <= kThreadsNamedAtOnce) live_.change_before_page();
-  return fail(limit_open_files());
+  return fail(threads_.limit_open_files());
 }
 
 // Containers take about as much again as the pages that go into them.
@@ -168,32 +165,35 @@ Status Session::append_pages(std::span<const Page> pages) {
   return fail(admitted);
 }
 
-Status Session::append_run(std::span<const Page> pages) {
-  const Page& first = pages.front();
-  const auto known = by_stream_.find(first.stream_id);
-  if (known == by_stream_.end()) {
-    return Error{Code::kDamaged, name() + ": page of stream " + std::to_string(first.stream_id) +
+Result<uint32_t> Session::slot_for(uint32_t stream_id, const char* what) const {
+  const auto slot = threads_.slot_of(stream_id);
+  if (!slot) {
+    return Error{Code::kDamaged, name() + ": " + what + " of stream " + std::to_string(stream_id) +
                                      ", which was not opened"};
   }
-  Thread& thread = threads_[known->second];
-  if (thread.writer == nullptr) {
-    return Error{Code::kIo, name() + ": the files of thread " + std::to_string(known->second) +
-                                " cannot be read"};
+  if (threads_.writer(*slot) == nullptr) {
+    return Error{Code::kIo,
+                 name() + ": the files of thread " + std::to_string(*slot) + " cannot be read"};
   }
-  ThreadWriter& writer = *thread.writer;
+  return *slot;
+}
+
+Status Session::append_run(std::span<const Page> pages) {
+  const Page& first = pages.front();
+  const auto slot = slot_for(first.stream_id, "page");
+  if (!slot.ok()) return slot.error();
+  ThreadWriter& writer = *threads_.writer(*slot);
   const size_t open_before = writer.open_files();
   const uint64_t position_before = writer.position(first.lane);
   const uint64_t bytes_before = writer.summary(first.lane).bytes;
   const uint64_t lost_before = writer.lost(first.lane);
   const bool had_detail = writer.has_detail();
-  const Status status = with_descriptors(&writer, [&] { return writer.append(pages); });
-  count_open_files(open_before, writer.open_files());
+  const Status status = threads_.with_descriptors(&writer, [&] { return writer.append(pages); });
   const uint64_t stored = writer.summary(first.lane).bytes - bytes_before;
   stored_bytes_ += stored;
   live_.count_data(stored);
   if (options_.budget != nullptr) options_.budget->data_written(stored);
-  thread.last_use = ++use_counter_;
-  mark_uncommitted(known->second);
+  threads_.written(*slot);
   live_.change();
   if (writer.lost(first.lane) != lost_before || writer.has_detail() != had_detail) {
     live_.change_before_ack();
@@ -204,7 +204,7 @@ Status Session::append_run(std::span<const Page> pages) {
     capture_pages(pages, position_before, writer);
   }
   if (!status.ok() && is_disk_error(status.code())) return fail(status);
-  if (status.ok() && writer.open_files() > open_before) return fail(limit_open_files());
+  if (status.ok() && writer.open_files() > open_before) return fail(threads_.limit_open_files());
   return status;
 }
 
@@ -230,6 +230,7 @@ void Session::capture_pages(std::span<const Page> pages, uint64_t from,
                             const ThreadWriter& writer) {
   if (!roller_.enabled()) return;
   (void)make_capture_room();  // one was closed just now, so another can be opened
+  threads_.hold_others(roller_.open_files());
   const uint64_t position = writer.position(pages.front().lane);
   for (const Page& page : pages) {
     const uint64_t end = page.first_seq + page.record_count;
@@ -296,21 +297,15 @@ Status Session::end_passthrough(PassthroughKind kind, uint64_t refused_bytes,
   return {};
 }
 
-void Session::mark_uncommitted(uint32_t slot) {
-  if (!durable() || threads_[slot].uncommitted) return;
-  threads_[slot].uncommitted = true;
-  uncommitted_.push_back(slot);
-}
-
 Status Session::close_stream(const StreamEnd& end) {
-  const auto known = by_stream_.find(end.stream_id);
-  if (known == by_stream_.end()) {
+  const auto slot = threads_.slot_of(end.stream_id);
+  if (!slot) {
     return Error{Code::kDamaged, name() + ": end of stream " + std::to_string(end.stream_id) +
                                      ", which was not opened"};
   }
   // Told again after a reconnect: what it says is counted once.
-  ManifestThread& thread = manifest_.threads[known->second];
-  ThreadWriter* writer = threads_[known->second].writer.get();
+  ManifestThread& thread = manifest_.threads[*slot];
+  ThreadWriter* writer = threads_.writer(*slot);
   Status index;
   Status detail;
   if (writer != nullptr) {
@@ -325,7 +320,7 @@ Status Session::close_stream(const StreamEnd& end) {
     const Status committed = writer->commit();
     if (!committed.ok() && committed.code() == Code::kExhausted) return committed;
     writer->close_files();
-    count_open_files(open_before, 0);
+    threads_.closed(open_before);
     if (!committed.ok()) return fail(committed);
   }
   thread.ended = true;
@@ -335,7 +330,7 @@ Status Session::close_stream(const StreamEnd& end) {
     thread.name = end.thread_name;
     bound_text(thread.name);
   }
-  refresh_thread(known->second);
+  threads_.describe(*slot, thread);
   roller_.change({.threads = {thread}});
   live_.change_before_ack();
   // Without a descriptor for the journal, the manifest tells the gap: it is written before the ack.
@@ -350,15 +345,10 @@ Status Session::commit() {
   if (roller_.unflushed()) COLLECT_TRY(roller_.hold_file());
   roller_.flush();
   note_capture_problem();
-  COLLECT_TRY(fail(limit_open_files()));  // others may need them more by now
+  COLLECT_TRY(fail(threads_.limit_open_files()));  // others may need them more by now
   if (durable()) {
     COLLECT_TRY(fail(passthrough_.sync()));
-    while (!uncommitted_.empty()) {
-      Thread& thread = threads_[uncommitted_.back()];
-      COLLECT_TRY(fail(thread.writer->commit()));
-      thread.uncommitted = false;
-      uncommitted_.pop_back();
-    }
+    COLLECT_TRY(fail(threads_.commit()));
     if (directory_unsynced_) COLLECT_TRY(fail(fs_.sync_directory(directory())));
     directory_unsynced_ = false;
   }
@@ -382,43 +372,13 @@ void Session::adopt_symbols(std::vector<Symbol> symbols, std::vector<ModuleSymbo
   symbols_known_ = true;
 }
 
-std::vector<StreamPosition> Session::positions() const {
-  std::vector<StreamPosition> positions;
-  positions.reserve(by_stream_.size());
-  for (const auto& [stream_id, slot] : by_stream_) {
-    const ThreadWriter* writer = threads_[slot].writer.get();
-    if (writer == nullptr) continue;
-    positions.push_back(
-        {stream_id, writer->position(Lane::kIndex), writer->position(Lane::kDetail)});
-  }
-  std::sort(positions.begin(), positions.end(),
-            [](const auto& a, const auto& b) { return a.stream_id < b.stream_id; });
-  return positions;
-}
-
 SessionTotals Session::totals() const {
   SessionTotals totals;
-  totals.threads = static_cast<uint32_t>(threads_.size());
   totals.stalls = process_stalls_.totals();
   for (const ManifestThread& thread : manifest_.threads) {
     totals.calls_left_out += thread.calls_left_out;
   }
-  for (const Thread& thread : threads_) {
-    if (thread.writer == nullptr) continue;
-    const LaneSummary& index = thread.writer->summary(Lane::kIndex);
-    const LaneSummary& detail = thread.writer->summary(Lane::kDetail);
-    totals.events += index.records;
-    totals.detail_records += detail.records;
-    totals.lost_events += thread.writer->lost(Lane::kIndex);
-    totals.lost_detail_records += thread.writer->lost(Lane::kDetail);
-    totals.stored_bytes += index.bytes + detail.bytes;
-    totals.stalls.add(thread.writer->stalls().totals());
-    if (index.records == 0) continue;
-    if (totals.first_ns == 0 || index.first_ns < totals.first_ns) {
-      totals.first_ns = index.first_ns;
-    }
-    totals.last_ns = std::max(totals.last_ns, index.last_ns);
-  }
+  threads_.add_to(totals);
   totals.stored_bytes += passthrough_.bytes();
   totals.container_bytes = roller_.bytes();
   return totals;
@@ -433,37 +393,9 @@ void Session::refresh_manifest() {
   manifest_.gaps.clear();
   manifest_.stalls.clear();
   process_stalls_.append_to(manifest_.stalls, std::nullopt);
-  for (size_t slot = 0; slot < threads_.size(); ++slot) {
-    refresh_thread(slot);
-    const ThreadWriter* writer = threads_[slot].writer.get();
-    if (writer == nullptr) continue;
-    for (const Lane lane : {Lane::kIndex, Lane::kDetail}) {
-      for (Gap gap : writer->gaps(lane).gaps()) {
-        gap.thread = manifest_.threads[slot].id;
-        manifest_.gaps.push_back(gap);
-      }
-    }
-    writer->stalls().append_to(manifest_.stalls, manifest_.threads[slot].id);
-  }
+  threads_.describe(manifest_);
   passthrough_.refresh(manifest_);
   refresh_containers();
-}
-
-void Session::refresh_thread(size_t slot) {
-  const ThreadWriter* writer = threads_[slot].writer.get();
-  if (writer == nullptr) return;
-  ManifestThread& thread = manifest_.threads[slot];
-  thread.has_detail = writer->has_detail();
-  thread.events = writer->summary(Lane::kIndex).records;
-  thread.detail_records = writer->summary(Lane::kDetail).records;
-  thread.lost_events = writer->lost(Lane::kIndex);
-  thread.lost_detail_records = writer->lost(Lane::kDetail);
-  // What is missing after a crash stays known until it was sent again, or counted at the seal.
-  thread.index_next = std::max(threads_[slot].known_next[0], writer->position(Lane::kIndex));
-  thread.detail_next = std::max(threads_[slot].known_next[1], writer->position(Lane::kDetail));
-  thread.stalls = writer->stalls().totals();
-  thread.first_ns = writer->summary(Lane::kIndex).first_ns;
-  thread.last_ns = writer->summary(Lane::kIndex).last_ns;
 }
 
 void Session::refresh_containers() {
@@ -475,7 +407,7 @@ Status Session::write_manifest_now(bool durable) {
   refresh_manifest();
   const uint64_t before = clock().monotonic_ns();
   uint64_t bytes = 0;
-  const Status written = with_descriptors(
+  const Status written = threads_.with_descriptors(
       nullptr, [&] { return write_manifest(fs_, directory(), manifest_, durable, &bytes); });
   COLLECT_TRY(written);
   live_.written(bytes, before);
@@ -484,59 +416,12 @@ Status Session::write_manifest_now(bool durable) {
   return {};
 }
 
-// ---- which files are open: the session's own limit, or lower where many others need descriptors
-
-void Session::count_open_files(size_t before, size_t after) {
-  open_files_ += after - before;
-  if (options_.budget != nullptr) {
-    options_.budget->hold_open_files(open_files_ + roller_.open_files());
-  }
-}
-
-// A quarter is closed at once, so that the search for the oldest is paid rarely. What is closed is
-// synced before: a file that is opened again may not hear of an error in between.
-Status Session::limit_open_files() {
-  const size_t limit = options_.budget == nullptr
-                           ? kMaxOpenFiles
-                           : std::min(kMaxOpenFiles, options_.budget->open_files());
-  if (open_files_ <= limit) return {};
-  const size_t target = limit - limit / 4;
-  std::vector<std::pair<uint64_t, ThreadWriter*>> by_use;
-  for (Thread& thread : threads_) {
-    if (thread.writer != nullptr && thread.writer->open_files() != 0) {
-      by_use.emplace_back(thread.last_use, thread.writer.get());
-    }
-  }
-  std::sort(by_use.begin(), by_use.end());
-  for (const auto& [last_use, writer] : by_use) {
-    if (open_files_ <= target) break;
-    COLLECT_TRY(writer->sync_files());
-    const size_t before = writer->open_files();
-    writer->close_files();
-    count_open_files(before, 0);
-  }
-  return {};
-}
-
-// Here no descriptor may be free: names of new files are synced by the next commit.
-Status Session::close_files_of_others(const ThreadWriter* but) {
-  for (Thread& thread : threads_) {
-    ThreadWriter* const writer = thread.writer.get();
-    if (writer == nullptr || writer == but || writer->open_files() == 0) continue;
-    COLLECT_TRY(writer->sync_files());
-    const size_t before = writer->open_files();
-    writer->close_files();
-    count_open_files(before, 0);
-  }
-  return {};
-}
-
 Status Session::release_files() {
   if (!failure_.ok()) return failure_;
-  COLLECT_TRY(fail(close_files_of_others(nullptr)));
+  COLLECT_TRY(fail(threads_.close_files()));
   roller_.release_file();
   note_capture_problem();
-  count_open_files(0, 0);
+  threads_.hold_others(roller_.open_files());
   return {};
 }
 

@@ -16,15 +16,13 @@
 #include "storage/rtc_roller.h"
 #include "storage/session_layout.h"
 #include "storage/session_reserve.h"
+#include "storage/session_threads.h"
 #include "storage/session_writer.h"
 #include "storage/space_guard.h"
 #include "storage/thread_writer.h"
 
 namespace collect::storage {
 
-// How many files one session keeps open; those of the least recently written threads are closed
-// first.
-inline constexpr size_t kMaxOpenFiles = 512;
 // A page of one of so many first threads waits for the manifest that names it. Of the later ones,
 // the stream journal names them (a manifest for each would cost their number squared).
 inline constexpr size_t kThreadsNamedAtOnce = 64;
@@ -70,7 +68,7 @@ class Session final : public SessionWriter {
   bool failed() const override { return !failure_.ok(); }
   bool sealed() const override { return sealed_; }
   std::vector<uint64_t> functions() const override { return functions_.sorted(); }
-  std::vector<StreamPosition> positions() const override;
+  std::vector<StreamPosition> positions() const override { return threads_.positions(); }
   SessionTotals totals() const override;
   SessionHealth health() const override { return health_of(manifest_); }
   Status seal(SessionState state, const std::string& reason) override;
@@ -79,34 +77,19 @@ class Session final : public SessionWriter {
   const Manifest& manifest() const { return manifest_; }
 
  private:
-  struct Thread {
-    std::unique_ptr<ThreadWriter> writer;  // null: its files cannot be read
-    uint64_t last_use = 0;
-    bool uncommitted = false;
-    // Positions of the manifest that was found; behind what the files have, that much is missing.
-    uint64_t known_next[2] = {};
-  };
-
   Status add_thread_stalls(uint32_t stream_id, std::span<const Stall> stalls,
                            std::vector<Stall>& added);
-  size_t stalls_per_thread() const;
   void adopt_stalls();
   ThreadFormat thread_format(uint32_t thread_id) const;
   Status append_run(std::span<const Page> pages);
   Result<PassthroughFile*> passthrough_file(PassthroughKind kind);
   void fail_seal(const Status& status);
-  void account_for_damage();
   Status reopen_thread(ManifestThread& thread, std::vector<std::string>* problems);
-  void mark_uncommitted(uint32_t slot);
-  Status limit_open_files();
-  Status close_files_of_others(const ThreadWriter* but);
-  // Tries again without the files of other threads when the machine is out of descriptors.
-  template <class Work>
-  auto with_descriptors(const ThreadWriter* writer, Work work);
-  void count_open_files(size_t before, size_t after);
+  // The thread of a stream, whose files can be read. kDamaged: `what` came of a stream that was not
+  // opened.
+  Result<uint32_t> slot_for(uint32_t stream_id, const char* what) const;
   Status admit(uint64_t bytes, uint64_t pending = 0);
   void refresh_manifest();
-  void refresh_thread(size_t slot);
   void refresh_containers();
   Status write_manifest_now(bool durable);
   Status fail(Status status);
@@ -129,15 +112,11 @@ class Session final : public SessionWriter {
   RtcRoller roller_;
   LiveManifest live_;
   Manifest& manifest_ = live_.manifest;
-  std::vector<Thread> threads_;  // same order as manifest_.threads
+  SessionThreads threads_;
   StallList process_stalls_;
   PassthroughStreams passthrough_;
-  std::unordered_map<uint32_t, uint32_t, KeyedHash> by_stream_;  // stream id -> place in threads_
   std::unordered_map<uint32_t, size_t, KeyedHash> by_module_;
-  std::vector<uint32_t> uncommitted_;  // places in threads_, for commit()
-  FunctionSet functions_;              // that occur in the index files, when they are to be named
-  uint64_t use_counter_ = 0;
-  size_t open_files_ = 0;      // of threads
+  FunctionSet functions_;      // that occur in the index files, when they are to be named
   uint64_t stored_bytes_ = 0;  // of records and passthrough streams, in the files
 
   bool directory_unsynced_ = false;
@@ -146,15 +125,5 @@ class Session final : public SessionWriter {
   bool symbols_known_ = false;  // adopted
   Status failure_;              // the first write error: nothing more is stored after it
 };
-
-template <class Work>
-auto Session::with_descriptors(const ThreadWriter* writer, Work work) {
-  auto done = work();
-  const size_t own = writer == nullptr ? 0 : writer->open_files();
-  if (done.ok() || done.code() != Code::kExhausted || open_files_ <= own) return done;
-  const Status closed = close_files_of_others(writer);
-  if (!closed.ok()) return done;
-  return work();
-}
 
 }  // namespace collect::storage

@@ -141,19 +141,17 @@ Status Session::reopen(Manifest manifest, std::vector<std::string>* problems) {
 
 // A thread that cannot be read is left out alone; the others go on. kExhausted says nothing of it.
 Status Session::reopen_thread(ManifestThread& thread, std::vector<std::string>* problems) {
-  const uint32_t slot = static_cast<uint32_t>(threads_.size());
   std::optional<ThreadFormat> format;
   if (!thread.unlisted) format = thread_format(thread.thread_id);
   const std::string where = thread_directory_name(thread.id);
   auto writer = ThreadWriter::reopen(fs_, options_.durability, directory() + "/" + where, format,
                                      manifest_.sealing);
   if (!writer.ok() && writer.code() == Code::kExhausted) return writer.error();
-  threads_.push_back({});
-  threads_.back().known_next[0] = thread.index_next;
-  threads_.back().known_next[1] = thread.detail_next;
+  const uint64_t next[] = {thread.index_next, thread.detail_next};
   if (!writer.ok()) {
     problems->push_back(where + ": " + to_string(writer.error()));
-    if (!thread.unlisted) by_stream_[thread.stream_id] = slot;
+    const uint32_t slot = threads_.add(nullptr, next[0], next[1]);
+    if (!thread.unlisted) threads_.set_stream(slot, thread.stream_id);
     return {};
   }
   const std::unique_ptr<ThreadWriter>& opened = *writer;
@@ -170,27 +168,11 @@ Status Session::reopen_thread(ManifestThread& thread, std::vector<std::string>* 
       thread.unlisted = false;
     }
   }
-  if (!thread.unlisted) by_stream_[thread.stream_id] = slot;
   if (options_.symbolize) see_stored_functions(*opened);
   opened->close_files();
-  threads_.back().writer = std::move(*writer);
-  mark_uncommitted(slot);
+  const uint32_t slot = threads_.add(std::move(*writer), next[0], next[1]);
+  if (!thread.unlisted) threads_.set_stream(slot, thread.stream_id);
   return {};
-}
-
-// Counts as lost what the manifest on disk had, the files no longer have, and no agent sent again.
-void Session::account_for_damage() {
-  for (const Thread& thread : threads_) {
-    ThreadWriter* const writer = thread.writer.get();
-    if (writer == nullptr) continue;
-    // A seal that was interrupted may have dropped records of lost events, or all of them.
-    const bool dropped_by_seal =
-        writer->detail_was_sealed() || (manifest_.sealing && !writer->has_detail());
-    const uint32_t detail_reason = dropped_by_seal ? kLostUnlinked : kLostDamaged;
-    // The gap is counted even where its journal entry cannot be written, and sealing comes next.
-    (void)writer->expect(Lane::kIndex, thread.known_next[0], 0, kLostDamaged, 0);
-    (void)writer->expect(Lane::kDetail, thread.known_next[1], 0, detail_reason, 0);
-  }
 }
 
 Result<std::unique_ptr<SessionWriter>> SessionWriter::resume(Fs& fs, const SessionOptions& options,

@@ -72,7 +72,7 @@ Status Session::seal(SessionState state, const std::string& reason) {
   if (sealed_) return clean_up();
   COLLECT_CHECK(state != SessionState::kRecording);
   Status first_error = reserve_.release();
-  account_for_damage();
+  threads_.account_for_damage(manifest_.sealing);
   manifest_.sealing = true;
   manifest_.sealing_state = failure_.ok() ? state : SessionState::kFailed;
   manifest_.reason = reason;
@@ -88,21 +88,21 @@ Status Session::seal(SessionState state, const std::string& reason) {
   if (first_error.ok()) first_error = marked;
   const Status passthrough = passthrough_.seal(durable());
   if (!passthrough.ok() && passthrough.code() == Code::kExhausted) return passthrough;
-  for (Thread& thread : threads_) {
-    if (thread.writer == nullptr) continue;
-    const Status status = thread.writer->seal();
-    thread.writer->close_files();
+  bool is_whole = passthrough.ok();
+  for (size_t slot = 0; slot < threads_.size(); ++slot) {
+    ThreadWriter* const writer = threads_.writer(slot);
+    if (writer == nullptr) continue;
+    const Status status = writer->seal();
+    writer->close_files();
+    is_whole = is_whole && writer->sealed();
     if (status.ok()) continue;
     // Nobody's fault, and nothing is wrong with the files: the whole seal is done again.
     if (status.code() == Code::kExhausted) return status;
-    if (thread.writer->sealed()) fail_seal(status);
+    if (writer->sealed()) fail_seal(status);
     if (first_error.ok()) first_error = status;
   }
-  const bool whole = std::all_of(threads_.begin(), threads_.end(), [](const Thread& thread) {
-    return thread.writer == nullptr || thread.writer->sealed();
-  });
   if (first_error.ok()) first_error = passthrough;
-  if (!whole || !passthrough.ok()) {
+  if (!is_whole) {
     // The manifest on disk still says "recording": the next start tries again.
     return first_error;
   }
@@ -148,9 +148,10 @@ Status Session::clean_up() {
   Status first_error = reserve_.release();
   const Status forgotten = remove_resume_key(fs_, directory());
   if (first_error.ok()) first_error = forgotten;
-  for (Thread& thread : threads_) {
-    if (thread.writer == nullptr) continue;
-    const Status removed = thread.writer->remove_journal();
+  for (size_t slot = 0; slot < threads_.size(); ++slot) {
+    ThreadWriter* const writer = threads_.writer(slot);
+    if (writer == nullptr) continue;
+    const Status removed = writer->remove_journal();
     if (first_error.ok()) first_error = removed;
   }
   return first_error;

@@ -6,11 +6,6 @@
 
 namespace collect::storage {
 
-size_t Session::stalls_per_thread() const {
-  return std::clamp(kMaxStallsListed / std::max<size_t>(threads_.size(), 1), kLeastStallsPerThread,
-                    kMaxStallsPerThread);
-}
-
 Status Session::add_stalls(uint32_t stream_id, std::span<const Stall> stalls) {
   std::vector<Stall> added;
   Status status;
@@ -34,31 +29,20 @@ Status Session::add_stalls(uint32_t stream_id, std::span<const Stall> stalls) {
 Status Session::add_thread_stalls(uint32_t stream_id, std::span<const Stall> stalls,
                                   std::vector<Stall>& added) {
   if (!failure_.ok()) return failure_;
-  const auto known = by_stream_.find(stream_id);
-  if (known == by_stream_.end()) {
-    return Error{Code::kDamaged, name() + ": stall of stream " + std::to_string(stream_id) +
-                                     ", which was not opened"};
-  }
-  Thread& thread = threads_[known->second];
-  if (thread.writer == nullptr) {
-    return Error{Code::kIo, name() + ": the files of thread " + std::to_string(known->second) +
-                                " cannot be read"};
-  }
-  ThreadWriter& writer = *thread.writer;
+  const auto slot = slot_for(stream_id, "stall");
+  if (!slot.ok()) return slot.error();
+  ThreadWriter& writer = *threads_.writer(*slot);
   for (const Stall& stall : stalls) {
     if (writer.stalls().is_repeat(stall)) continue;
-    const size_t open_before = writer.open_files();
-    const Status put = with_descriptors(
-        &writer, [&] { return writer.add_stalls({&stall, 1}, stalls_per_thread()); });
-    count_open_files(open_before, writer.open_files());
+    const Status put = threads_.with_descriptors(
+        &writer, [&] { return writer.add_stalls({&stall, 1}, threads_.stalls_per_thread()); });
     if (!put.ok()) return fail(put);
     added.push_back(stall);
-    added.back().thread = manifest_.threads[known->second].id;
+    added.back().thread = manifest_.threads[*slot].id;
   }
   if (added.empty()) return {};
-  thread.last_use = ++use_counter_;
-  mark_uncommitted(known->second);
-  return fail(limit_open_files());
+  threads_.written(*slot);
+  return fail(threads_.limit_open_files());
 }
 
 // Of a session that is opened again: the journals have been read.
@@ -73,8 +57,8 @@ void Session::adopt_stalls() {
                          [](const ManifestThread& one, uint32_t id) { return one.id < id; });
     if (thread == manifest_.threads.end() || thread->id != *stall.thread) continue;
     ThreadWriter* const writer =
-        threads_[static_cast<size_t>(thread - manifest_.threads.begin())].writer.get();
-    if (writer != nullptr) writer->adopt_stall(stall, stalls_per_thread());
+        threads_.writer(static_cast<size_t>(thread - manifest_.threads.begin()));
+    if (writer != nullptr) writer->adopt_stall(stall, threads_.stalls_per_thread());
   }
 }
 

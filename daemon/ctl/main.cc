@@ -256,6 +256,28 @@ std::string wrong_beginning(const CLI::App& app, const std::vector<std::string>&
   return "";
 }
 
+struct CommandGroup {
+  const char* title;
+  std::vector<std::string_view> commands;
+};
+
+// As --help lists them; what is in none is for the collector.
+void group_commands(CLI::App& app) {
+  const CommandGroup kGroups[] = {
+      {"Record", {"run", "attach", "detach", "android", "ios", "doctor", "plan"}},
+      {"Control",
+       {"start", "stop", "detail", "trigger", "filter", "rules", "annotate", "roll", "snapshot"}},
+      {"Look", {"top", "tail", "watch", "report", "open", "dump", "inspect", "verify", "manifest"}},
+      {"Convert", {"convert", "convert-session", "download", "symbolize", "recover"}},
+  };
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    command->group("Collector");
+    for (const CommandGroup& group : kGroups) {
+      if (std::ranges::count(group.commands, command->get_name())) command->group(group.title);
+    }
+  }
+}
+
 int parse_and_run(int argc, char** argv) {
   Line line;
   CLI::App app(kSummary, "collectctl");
@@ -270,9 +292,10 @@ int parse_and_run(int argc, char** argv) {
   add_android_commands(app, line);
   add_ios_commands(app, line);
   add_doctor(app, line);
-  CLI::App* conformance = add_conformance(app, line);
   add_online_commands(app, line);
   add_file_commands(app, line);
+  CLI::App* conformance = add_conformance(app, line);
+  group_commands(app);
   std::vector<std::string> arguments = split_off_program(app, run, conformance, argc, argv, line);
   if (!arguments.empty() && arguments.front() == "help") {  // help COMMAND is COMMAND --help
     arguments.erase(arguments.begin());

@@ -121,8 +121,8 @@ def parse(name, text, read_subcommand):
     for title, body in sections:
         if title == "Positionals":
             command.positionals = [positional_of(*entry) for entry in entries(body, column)]
-        elif title == "Subcommands":
-            command.subcommands = [read_subcommand(left.strip()) for left, _ in entries(body, column)]
+        elif re.match(r"  [a-z]", body[0]):  # a group of subcommands
+            command.subcommands += [read_subcommand(left.strip()) for left, _ in entries(body, column)]
         else:
             command.groups.append((title, [option_of(*entry) for entry in entries(body, column)]))
     command.footer = footer

@@ -9,29 +9,6 @@
 namespace collect::rtc {
 namespace {
 
-// What a Unit must have left for data in its roomiest minor unit.
-constexpr size_t kMinDataRoom = 64;
-// Lost at the end of a minor unit, where the next frame's header does not fit.
-constexpr size_t kMaxSlack = kMaxClockBytes + 2 * kLeb128MaxBytes;
-constexpr size_t kSpecialEntries = 5;  // of an Index: Index, index, Meta, platform and Crc
-constexpr size_t kFrameHeadBytes = 3;  // of the special ones: id and up to two bytes of length
-
-size_t frames_bytes(size_t payload) {
-  return payload + (payload / kMaxPayloadBytes + 1) * kFrameHeadBytes;
-}
-
-// The most that a stream's entry takes in an Index.
-size_t entry_bytes(uint64_t id, const Geometry& geometry) {
-  return uleb128_size(id << 1) + uleb128_size(2 * geometry.unit_bytes);
-}
-
-// The most that one value of a clock takes as a frame.
-size_t tick_bytes(const StreamInfo& clock, uint64_t id) {
-  const size_t varying =
-      clock.format.kind == FormatKind::kLeb128 ? kLeb128MaxBytes : kMaxClockBytes;
-  return uleb128_size(id << 1) + 1 + clock.format.value_bytes().value_or(varying);
-}
-
 Error invalid(std::string sentence) {
   return {Code::kInvalidArgument, std::move(sentence)};
 }
@@ -64,14 +41,12 @@ Status check_description(const StreamInfo& info) {
 Writer::Writer(ByteSink& sink, const WriterOptions& options)
     : sink_(&sink),
       options_(options),
+      room_(options.geometry),
       buffer_(std::make_unique_for_overwrite<uint8_t[]>(kWriteBufferBytes)) {}
 
 Result<Writer> Writer::create(ByteSink& sink, const WriterOptions& options) {
   COLLECT_TRY(check_geometry(options.geometry));
-  Writer writer(sink, options);
-  writer.entry_bytes_ = kSpecialEntries * entry_bytes(kCrcId, options.geometry);
-  writer.meta_bytes_ = 2 + kLeb128MaxBytes;  // "[", the next free id, "]"
-  return writer;
+  return Writer(sink, options);
 }
 
 const StreamInfo* Writer::stream(uint64_t id) const {
@@ -106,54 +81,6 @@ Status Writer::check_references(const StreamInfo& info) {
   return {};
 }
 
-// Whether Index, Meta and clocks still leave room, with this stream added: for data in every Unit,
-// for an index in every unit, and for the largest frame that must not be split in one of them.
-Status Writer::check_room(const StreamInfo& info, const std::string& json) {
-  const uint64_t id = next_id_;
-  const uint64_t unit = options_.geometry.unit_bytes;
-  const uint64_t minor = options_.geometry.minor_bytes;
-  const size_t entries = entry_bytes_ + entry_bytes(id, options_.geometry);
-  const size_t meta = meta_bytes_ + json.size() + 1;
-  size_t clocks = clock_bytes_;
-  size_t largest = std::max(largest_whole_frame_, kMinDataRoom);
-  if (info.length) largest = std::max(largest, *info.length + uleb128_size(id << 1));
-  if (info.is_clock) {
-    clocks += tick_bytes(info, id);
-    largest = std::max(largest, tick_bytes(info, id));
-  }
-  const Error full{Code::kLimit, "Index, Meta and clocks with \"" + info.name +
-                                     "\" leave no room for data in a Unit of " +
-                                     std::to_string(unit) + " bytes with units of " +
-                                     std::to_string(minor)};
-  if (meta > kMaxMetaBytes || entries > kMaxIndexBytes || streams_.size() >= kMaxStreams)
-    return full;
-  const uint64_t index = frames_bytes(entries + kLeb128MaxBytes);
-  const uint64_t last_short = kMarkerBytes + kLeb128MaxBytes;  // the Marker, and the Crc at the end
-  const auto room_of = [&](uint64_t section, uint64_t taken) -> uint64_t {
-    const bool last = section + 1 == unit / minor;
-    const uint64_t bytes = minor - (last ? last_short : 0);
-    return bytes > taken + kMaxSlack ? bytes - taken - kMaxSlack : 0;
-  };
-  // Fill the sections with Meta, then clocks, and see what is left in the roomiest.
-  uint64_t left = frames_bytes(meta) + kFrameHeadBytes + 2 * kMaxSlack + clocks;
-  bool data_fits = false;
-  for (uint64_t section = 0; section < unit / minor && !data_fits; ++section) {
-    const uint64_t taken = section == 0 ? index : index + clocks;
-    uint64_t room = room_of(section, taken);
-    if (room == 0 && section + 1 < unit / minor) return full;
-    const uint64_t used = std::min(left, room);
-    left -= used;
-    room -= used;
-    data_fits = left == 0 && room >= largest;
-  }
-  if (!data_fits || (unit > minor && room_of(unit / minor - 1, index + clocks) == 0)) return full;
-  entry_bytes_ = entries;
-  meta_bytes_ = meta;
-  clock_bytes_ = clocks;
-  largest_whole_frame_ = largest;
-  return {};
-}
-
 Result<uint64_t> Writer::open_stream(StreamInfo info) {
   if (failure_) return *failure_;
   if (finished_) return invalid("the file is finished");
@@ -164,7 +91,8 @@ Result<uint64_t> Writer::open_stream(StreamInfo info) {
   info.id = next_id_;
   auto json = stream_json(info);
   if (!json) return json.error();
-  COLLECT_TRY(check_room(info, *json));
+  if (streams_.size() >= kMaxStreams) return UnitRoom::full(info, options_.geometry);
+  COLLECT_TRY(room_.add(info, json->size()));
 
   const uint64_t id = next_id_++;
   streams_.resize(id - kFirstStreamId + 1);
@@ -197,9 +125,7 @@ Status Writer::close_stream(uint64_t id) {
   stream->open = false;
   named_.erase(stream->info.name);
   std::erase(clocks_, id);
-  meta_bytes_ -= stream->json.size() + 1;
-  entry_bytes_ -= entry_bytes(id, options_.geometry);
-  if (stream->info.is_clock) clock_bytes_ -= tick_bytes(stream->info, id);
+  room_.remove(stream->info, stream->json.size());
   meta_changed_ = true;
   return {};
 }
@@ -257,12 +183,8 @@ Status Writer::finish() {
 
 uint64_t Writer::position_after_finish() const {
   if (finished_) return position();
-  if (!started_) {
-    return kMarkerBytes + frames_bytes(entry_bytes_ + kLeb128MaxBytes) + frames_bytes(meta_bytes_) +
-           clock_bytes_ + 2 * kLeb128MaxBytes;
-  }
-  const uint64_t crc_bytes = kLeb128MaxBytes;
-  return position() + 2 * crc_bytes + frames_bytes(entry_bytes_ + kLeb128MaxBytes) + clock_bytes_;
+  if (!started_) return kMarkerBytes + room_.head_bytes() + 2 * kLeb128MaxBytes;
+  return position() + 2 * kLeb128MaxBytes + room_.section_head_bytes();
 }
 
 }  // namespace collect::rtc

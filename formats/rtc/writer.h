@@ -21,6 +21,7 @@
 #include "formats/core/result.h"
 #include "formats/rtc/layout.h"
 #include "formats/rtc/stream_info.h"
+#include "formats/rtc/unit_room.h"
 
 namespace collect::rtc {
 
@@ -108,7 +109,6 @@ class Writer {
   Stream* find_named(const std::string& name);
   Status check_references(const StreamInfo& info);
   bool may_repeat(const Stream& clock);
-  Status check_room(const StreamInfo& info, const std::string& json);
 
   // Division into Units and units (writer_units.cc).
   Status start();
@@ -121,7 +121,6 @@ class Writer {
   Status write_platform();
   Status repeat_clocks();
   Status announce(const Stream& stream);
-  bool delta_fits(size_t json_bytes) const;
 
   // Frames (writer_frames.cc).
   Status write_splittable(uint64_t id, Bytes object, bool more, uint64_t* seen);
@@ -138,6 +137,7 @@ class Writer {
 
   ByteSink* sink_;
   WriterOptions options_;
+  UnitRoom room_;
   std::unique_ptr<uint8_t[]> buffer_;  // of kWriteBufferBytes, none touched before it is used
   std::optional<Error> failure_;
 
@@ -163,12 +163,6 @@ class Writer {
   uint64_t platform_seen_ = 0;
   uint64_t crc_seen_ = 0;
   std::vector<uint64_t> clocks_;  // ids of open clocks; a delta comes behind its base
-
-  // Upper bounds for what Index, index, Meta and clocks take, for check_room().
-  size_t entry_bytes_ = 0;
-  size_t meta_bytes_ = 0;
-  size_t clock_bytes_ = 0;
-  size_t largest_whole_frame_ = 0;
 };
 
 }  // namespace collect::rtc

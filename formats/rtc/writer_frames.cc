@@ -89,7 +89,7 @@ Status Writer::write_whole(uint64_t id, Bytes payload, bool more, bool with_leng
                                         : write_uleb128(head, id << 1 | (more ? 1 : 0));
   const uint64_t first_unit = count_;
   while (section_room() < head_bytes + payload.size()) {
-    // check_room() has seen to it that some minor unit of every Unit has room.
+    // UnitRoom has seen to it that some minor unit of every Unit has room.
     if (count_ > first_unit + 1) return Error{Code::kLimit, "a frame fits in no unit"};
     COLLECT_TRY(next_section());
   }

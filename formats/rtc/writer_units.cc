@@ -9,8 +9,6 @@
 namespace collect::rtc {
 namespace {
 
-constexpr size_t kMetaFrameHeadBytes = 3;
-
 void store_in_order(uint8_t* out, uint32_t value, Endian endian) {
   store_le(out, endian == Endian::kLittle ? value : __builtin_bswap32(value));
 }
@@ -144,7 +142,7 @@ Status Writer::repeat_clocks() {
 // next Meta carries it.
 Status Writer::announce(const Stream& stream) {
   const std::string json = "[" + stream.json + "," + std::to_string(next_id_) + "]";
-  if (delta_fits(json.size())) {
+  if (room_.fits(json.size(), section_room(), {section_end_, unit_end_})) {
     return write_splittable(kMetaDeltaId,
                             Bytes(reinterpret_cast<const uint8_t*>(json.data()), json.size()),
                             false, nullptr);
@@ -152,24 +150,6 @@ Status Writer::announce(const Stream& stream) {
   const uint64_t unit = count_;
   while (count_ == unit) COLLECT_TRY(next_section());
   return {};
-}
-
-// Counts what every unit up to the end of this Unit offers at least.
-bool Writer::delta_fits(size_t json_bytes) const {
-  const auto after_head = [](uint64_t room) {
-    return room > 2 * kMetaFrameHeadBytes ? room - 2 * kMetaFrameHeadBytes : 0;
-  };
-  const uint64_t needed = json_bytes + json_bytes / kMaxPayloadBytes * kMetaFrameHeadBytes;
-  uint64_t room = after_head(section_room());
-  const uint64_t overhead = entry_bytes_ +
-                            (entry_bytes_ / kMaxPayloadBytes + 1) * kMetaFrameHeadBytes +
-                            clock_bytes_ + kMaxClockBytes;
-  for (uint64_t at = section_end_; at < unit_end_ && room < needed;
-       at += options_.geometry.minor_bytes) {
-    const uint64_t bytes = std::min(options_.geometry.minor_bytes, unit_end_ - at);
-    room += bytes > overhead ? after_head(bytes - overhead) : 0;
-  }
-  return room >= needed;
 }
 
 }  // namespace collect::rtc

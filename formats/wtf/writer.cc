@@ -92,7 +92,7 @@ Status Writer::begin_with(std::string_view json) {
     return refused("the header is no JSON object, or too long or nested too deeply");
   }
   begun_ = true;
-  events_.resize(options_.chunk_bytes + kChunkHeaderBytes);
+  chunk_.reserve(options_.chunk_bytes);
   const PartOut part{static_cast<uint32_t>(PartType::kFileHeader), bytes_of(json)};
   status_ = write_file_header(sink_);
   if (status_.ok()) {
@@ -246,43 +246,16 @@ Status Writer::resume(const WriterState& state, uint64_t ns) {
 
 // --- Chunks ---
 
-void Writer::put_word(uint32_t word) {
-  uint8_t bytes[4];
-  store_le(bytes, word);
-  put_bytes(bytes);
-}
-
-void Writer::put_bytes(Bytes bytes) {
-  const size_t size = (bytes.size() + 3) / 4 * 4;
-  if (events_.size() - used_ < size) {
-    events_.resize(std::max(events_.size() * 2, used_ + size + kChunkHeaderBytes));
-  }
-  std::copy(bytes.begin(), bytes.end(), events_.begin() + static_cast<ptrdiff_t>(used_));
-  std::fill_n(events_.begin() + static_cast<ptrdiff_t>(used_ + bytes.size()), size - bytes.size(),
-              uint8_t{0});
-  used_ += size;
-}
-
-uint32_t Writer::intern(std::string_view text) {
-  const auto known = ordinals_.find(text);
-  if (known != ordinals_.end()) return known->second;
-  const auto ordinal = static_cast<uint32_t>(ordinals_.size());
-  ordinals_.emplace(text, ordinal);
-  table_.append(text) += '\0';
-  return ordinal;
-}
-
 Result<uint32_t> Writer::add_resource(uint32_t type, Bytes bytes) {
   COLLECT_TRY(usable());
   if (bytes.size() > kMaxArgumentBytes) return refused("a resource of more than 64 MiB");
-  if (!resources_.empty() && resource_bytes_ + bytes.size() > options_.chunk_bytes) {
+  if (chunk_.has_resources() && chunk_.resource_bytes() + bytes.size() > options_.chunk_bytes) {
     COLLECT_TRY(write_out());
   }
-  resources_.push_back({type, std::vector<uint8_t>(bytes.begin(), bytes.end())});
-  resource_bytes_ += bytes.size();
+  const uint32_t ordinal = chunk_.add_resource(type, bytes);
   resource_waits_ = true;
   update_fast();
-  return static_cast<uint32_t>(resources_.size() - 1);
+  return ordinal;
 }
 
 Result<uint32_t> Writer::add_binary_resource(Bytes bytes) {
@@ -296,45 +269,26 @@ Result<uint32_t> Writer::add_string_resource(std::string_view text) {
 
 // Behind every event: the chunk ends with the one that fills it.
 Status Writer::end_event() {
-  const size_t size = used_ + table_.size() + resource_bytes_;
+  const size_t size = chunk_.event_bytes() + chunk_.other_bytes();
   if (size >= options_.chunk_bytes && !resource_waits_) return write_out();
   update_fast();
   return {};
 }
 
 void Writer::update_fast() {
-  const size_t others = table_.size() + resource_bytes_ + 2 * kEventHeaderBytes;
-  // events_ has room for a whole chunk, so for one more event below this.
+  const size_t others = chunk_.other_bytes() + 2 * kEventHeaderBytes;
+  // There is room for a whole chunk of events, so for one more event below this.
   fast_limit_ = options_.chunk_bytes > others ? options_.chunk_bytes - others : 0;
   fast_ = status_.ok() && begun_ && !finished_ && zone_ != 0 && zone_in_chunk_ == zone_ &&
-          !resource_waits_ && used_ < fast_limit_;
+          !resource_waits_ && chunk_.event_bytes() < fast_limit_;
 }
 
 Status Writer::write_out() {
-  if (used_ == 0 && resources_.empty()) return {};
-  std::vector<PartOut> parts;
-  parts.push_back({static_cast<uint32_t>(PartType::kStringTable), bytes_of(table_)});
-  for (const Resource& resource : resources_) parts.push_back({resource.type, resource.bytes});
-  parts.push_back(
-      {static_cast<uint32_t>(PartType::kBinaryEventBuffer), Bytes(events_.data(), used_)});
-  ChunkOut chunk;
-  chunk.id = static_cast<uint32_t>(stats_.chunks + 1);
-  chunk.type = static_cast<uint32_t>(ChunkType::kEventData);
-  chunk.start_time = std::min(chunk_first_, chunk_last_);
-  chunk.end_time = chunk_last_;
-  status_ = write_chunk(sink_, chunk, parts);
+  if (chunk_.is_empty()) return {};
+  status_ = chunk_.write(sink_, static_cast<uint32_t>(stats_.chunks + 1), stats_.bytes);
   ++stats_.chunks;
-  stats_.bytes += kChunkHeaderBytes + parts.size() * kPartEntryBytes;
-  for (const PartOut& part : parts) stats_.bytes += (part.bytes.size() + 3) / 4 * 4;
-  used_ = 0;
-  table_.clear();
-  ordinals_.clear();
-  resources_.clear();
-  resource_bytes_ = 0;
   resource_waits_ = false;
   zone_in_chunk_ = 0;
-  chunk_first_ = UINT32_MAX;
-  chunk_last_ = 0;
   update_fast();
   return status_;
 }

@@ -32,13 +32,12 @@
 #include "formats/core/byte_sink.h"
 #include "formats/core/result.h"
 #include "formats/wtf/arg.h"
+#include "formats/wtf/event_chunk.h"
 #include "formats/wtf/event_types.h"
 #include "formats/wtf/header.h"
 
 namespace collect::wtf {
 
-// Of texts and arrays in one argument.
-inline constexpr size_t kMaxArgumentBytes = size_t{64} << 20;
 // Scopes of one zone whose types are remembered, to open them again in a next file.
 inline constexpr size_t kMaxRememberedScopes = 4096;
 
@@ -195,15 +194,6 @@ class Writer {
     size_t depth = 0;
     uint32_t last_us = 0;
   };
-  struct Resource {
-    uint32_t type;
-    std::vector<uint8_t> bytes;
-  };
-  struct TextHash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
-
   // UINT64_MAX below the epoch.
   uint64_t to_us(uint64_t ns) const {
     return ns >= options_.epoch_ns ? (ns - options_.epoch_ns) / 1000 : UINT64_MAX;
@@ -220,19 +210,15 @@ class Writer {
   // An event without arguments. Only while fast_, which says that nothing stands in the way: the
   // file is open, this chunk has its zone#set, and there is room for one more such event.
   void put_plain(uint32_t type, uint32_t us) {
-    uint8_t* const at = events_.data() + used_;
-    store_le(at, type);
-    store_le(at + 4, us);
-    used_ += kEventHeaderBytes;
+    chunk_.put_plain(type, us);
     note_time(us);
     ++stats_.events;
-    fast_ = used_ < fast_limit_;
+    fast_ = chunk_.event_bytes() < fast_limit_;
   }
   void note_time(uint32_t us) {
     if (us < open_->last_us) ++stats_.backward_steps;
     if (us > open_->last_us) open_->last_us = us;
-    if (us < chunk_first_) chunk_first_ = us;
-    if (us > chunk_last_) chunk_last_ = us;
+    chunk_.note_time(us);
   }
 
   Error bad_time(uint64_t ns) const;
@@ -241,15 +227,8 @@ class Writer {
   Status usable() const;
   Status prepare(uint64_t ns, uint32_t& us);
   Status put(uint32_t type, uint32_t us, std::span<const Arg> arguments);
-  Status put_argument(const Argument& argument, const Arg& arg);
-  Status put_integer(const Argument& argument, const Arg& arg);
-  Status put_text(const Argument& argument, const Arg& arg);
-  Status put_array(const Argument& argument, const Arg& arg);
   Status builtin_event(Role role, uint64_t ns, std::initializer_list<Arg> arguments);
   Status leave_all(std::optional<uint32_t> us);
-  void put_word(uint32_t word);
-  void put_bytes(Bytes bytes);
-  uint32_t intern(std::string_view text);
   Result<uint32_t> add_resource(uint32_t type, Bytes bytes);
   Status end_event();
   Status write_out();
@@ -273,18 +252,10 @@ class Writer {
   uint16_t zone_in_chunk_ = 0;
   OpenZone* open_ = nullptr;  // of zone_
 
-  // The chunk being filled.
-  std::vector<uint8_t> events_;  // used_ bytes of it
-  size_t used_ = 0;
+  EventChunk chunk_;
   size_t fast_limit_ = 0;
   bool fast_ = false;
-  std::string table_;
-  std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>> ordinals_;
-  std::vector<Resource> resources_;
-  size_t resource_bytes_ = 0;
   bool resource_waits_ = false;  // for the event that names it: the chunk must not end before
-  uint32_t chunk_first_ = UINT32_MAX;
-  uint32_t chunk_last_ = 0;
 };
 
 }  // namespace collect::wtf

@@ -1,54 +1,8 @@
-// The events of a Writer and their arguments.
-#include <cmath>
-
-#include "formats/wtf/json_cursor.h"
+// The events of a Writer.
 #include "formats/wtf/text.h"
 #include "formats/wtf/writer.h"
 
 namespace collect::wtf {
-namespace {
-
-Error misfit(const Argument& argument, const char* why) {
-  return refused("argument '" + argument.name + "' (" + std::string(arg_type_name(argument.type)) +
-                 (argument.array ? "[]): " : "): ") + why);
-}
-
-struct Range {
-  int64_t low;
-  int64_t high;
-};
-
-constexpr Range range_of(ArgType type) {
-  switch (type) {
-    case ArgType::kBool:
-      return {0, 1};
-    case ArgType::kInt8:
-      return {INT8_MIN, INT8_MAX};
-    case ArgType::kUint8:
-    case ArgType::kChar:
-      return {0, UINT8_MAX};
-    case ArgType::kInt16:
-      return {INT16_MIN, INT16_MAX};
-    case ArgType::kUint16:
-    case ArgType::kWchar:
-      return {0, UINT16_MAX};
-    case ArgType::kInt32:
-      return {INT32_MIN, INT32_MAX};
-    default:
-      return {0, UINT32_MAX};
-  }
-}
-
-// Whether elements of one type may stand in an array of the other.
-bool elements_fit(ArgType wanted, ArgType given) {
-  if (wanted == given) return true;
-  if (wanted == ArgType::kChar) return given == ArgType::kUint8 || given == ArgType::kInt8;
-  if (wanted == ArgType::kWchar) return given == ArgType::kUint16;
-  return given == ArgType::kChar &&
-         wanted == (std::is_signed_v<char> ? ArgType::kInt8 : ArgType::kUint8);
-}
-
-}  // namespace
 
 Error Writer::bad_time(uint64_t ns) const {
   if (ns < options_.epoch_ns) {
@@ -75,84 +29,7 @@ Status Writer::prepare(uint64_t ns, uint32_t& us) {
 }
 
 Status Writer::put(uint32_t type, uint32_t us, std::span<const Arg> arguments) {
-  const EventType& known = *types_[type];
-  if (known.arguments.size() != arguments.size()) {
-    return refused("event '" + known.name + "' has " + std::to_string(known.arguments.size()) +
-                   " arguments, not " + std::to_string(arguments.size()));
-  }
-  const size_t before = used_;
-  put_word(type);
-  put_word(us);
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    Status placed = put_argument(known.arguments[i], arguments[i]);
-    if (placed.ok()) continue;
-    used_ = before;
-    return placed;
-  }
-  return {};
-}
-
-Status Writer::put_argument(const Argument& argument, const Arg& arg) {
-  if (argument.array) return put_array(argument, arg);
-  if (is_string(argument.type)) return put_text(argument, arg);
-  if (argument.type == ArgType::kFloat32 && arg.kind() == Arg::Kind::kReal) {
-    put_word(std::bit_cast<uint32_t>(arg.real()));
-    return {};
-  }
-  return put_integer(argument, arg);
-}
-
-Status Writer::put_integer(const Argument& argument, const Arg& arg) {
-  if (arg.kind() != Arg::Kind::kInteger) return misfit(argument, "a number is expected");
-  if (argument.type == ArgType::kFloat32) {
-    put_word(std::bit_cast<uint32_t>(static_cast<float>(arg.integer())));
-    return {};
-  }
-  const Range range = range_of(argument.type);
-  if (arg.integer() < range.low || arg.integer() > range.high) {
-    return misfit(argument, "the number does not fit; 64 bits take two arguments or an 'any'");
-  }
-  // The low bytes of the word hold the value, the others are zero.
-  const auto mask = static_cast<uint32_t>((uint64_t{1} << 8 * element_bytes(argument.type)) - 1);
-  put_word(static_cast<uint32_t>(arg.integer()) & mask);
-  return {};
-}
-
-Status Writer::put_text(const Argument& argument, const Arg& arg) {
-  if (arg.kind() == Arg::Kind::kNull) {
-    put_word(kNullOrdinal);
-    return {};
-  }
-  if (arg.kind() != Arg::Kind::kText) return misfit(argument, "a text is expected");
-  const std::string_view text = arg.text();
-  if (text.size() > kMaxArgumentBytes) return misfit(argument, "more than 64 MiB");
-  if (argument.type == ArgType::kAny && !is_json(text)) return misfit(argument, "it is not JSON");
-  if (text.empty()) {
-    put_word(kEmptyOrdinal);
-    return {};
-  }
-  const auto known = ordinals_.find(text);
-  if (known != ordinals_.end()) {
-    put_word(known->second);
-    return {};
-  }
-  if (!is_safe_text(text)) return misfit(argument, "it is not UTF-8, or holds a NUL");
-  put_word(intern(text));
-  return {};
-}
-
-Status Writer::put_array(const Argument& argument, const Arg& arg) {
-  if (arg.kind() == Arg::Kind::kNull) {
-    put_word(kNullOrdinal);
-    return {};
-  }
-  if (arg.kind() != Arg::Kind::kArray || !elements_fit(argument.type, arg.element())) {
-    return misfit(argument, "an array of that type is expected");
-  }
-  if (arg.elements().size() > kMaxArgumentBytes) return misfit(argument, "more than 64 MiB");
-  put_word(static_cast<uint32_t>(arg.elements().size() / element_bytes(argument.type)));
-  put_bytes(arg.elements());
-  return {};
+  return chunk_.put(*types_[type], us, arguments);
 }
 
 Status Writer::enter(uint32_t scope_type, uint64_t ns, std::span<const Arg> arguments) {

@@ -30,8 +30,7 @@ class FunctionNames {
       auto parsed = trace::SessionManifest::parse(*trace.manifest);
       if (parsed.ok()) manifest = std::move(*parsed);
     }
-    for (const trace::ManifestSymbol& symbol : manifest.symbols)
-      symbols_.push_back(symbol.function_id);
+    for (const storage::Symbol& symbol : manifest.symbols) symbols_.push_back(symbol.function_id);
     std::sort(symbols_.begin(), symbols_.end());
     symbols_.erase(std::unique(symbols_.begin(), symbols_.end()), symbols_.end());
     table_ = std::make_unique<trace::NameTable>(manifest);

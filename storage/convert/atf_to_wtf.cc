@@ -84,7 +84,7 @@ storage::Manifest AtfToWtf::read_manifest(const trace::Trace& trace) {
   auto parsed = trace::SessionManifest::parse(*trace.manifest);
   if (parsed.ok()) lenient_ = std::move(*parsed);
   if (manifest.identity.process_name.empty()) {
-    manifest.identity.process_name = lenient_.process_name;
+    manifest.identity.process_name = lenient_.identity.process_name;
   }
   return manifest;
 }

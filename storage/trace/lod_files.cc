@@ -110,9 +110,8 @@ Status make_file(const RootedDirectory& root, const TraceThread& files,
 
 // Sealed by us: others' directories are left as they are.
 bool may_be_written(const Trace& trace, const SessionManifest& manifest) {
-  return trace.kind == TraceKind::kSession &&
-         (manifest.state == "complete" || manifest.state == "recovered" ||
-          manifest.state == "failed");
+  return trace.kind == TraceKind::kSession && !manifest.said_state.empty() &&
+         manifest.state != storage::SessionState::kRecording;
 }
 
 // Reads the section in parts, so that little of it stays in memory.

@@ -1,6 +1,6 @@
-// What manifest.json says: threads, losses, totals, and names for function ids. Lenient, because
-// published writers leave control characters raw; what is missing keeps its default, what is wrong
-// becomes a sentence in `problems`.
+// What manifest.json of any writer says, and names for function ids. Lenient, because published
+// writers leave control characters raw; what is missing keeps its default, what is wrong becomes a
+// sentence in `problems`.
 #pragma once
 
 #include <array>
@@ -16,54 +16,11 @@
 
 namespace collect::trace {
 
-struct ManifestThread {
-  uint32_t id = 0;
-  std::optional<bool> has_detail;
-  bool ended = false;
-  std::optional<uint32_t> thread_id;
-  std::string name;
-  std::optional<uint64_t> events;
-  std::optional<uint64_t> detail_records;
-  std::optional<uint64_t> lost_events;
-  std::optional<uint64_t> lost_detail_records;
-};
+using storage::ManifestThread;
 
-struct ManifestModule {
-  uint32_t module_id = 0;
-  std::string path;
-};
-
-// Where a function stands in its source.
-struct SourceLocation {
-  std::string file;  // empty: not known
-  uint32_t line = 0;
-};
-
-struct ManifestSymbol {
-  uint64_t function_id = 0;
-  std::string name;
-  SourceLocation source{};
-};
-
-struct ManifestGap {
-  uint32_t thread = 0;
-  bool detail_lane = false;
-  uint64_t lost = 0;
-  std::optional<uint64_t> before_seq;  // number of the first record behind it
-  uint64_t first_ns = 0;               // of the records that are missing; 0: not known
-  uint64_t last_ns = 0;
-};
-
-struct ManifestProblem {
-  std::string place;  // a JSON pointer, as "/symbols/3/function_id"
-  std::string sentence;
-};
-
-struct SessionManifest {
-  static constexpr size_t kMaxProblems = 100;
-
-  // kDamaged: not JSON even with raw control characters and bad UTF-8 forgiven, or no list of
-  // threads.
+// The manifest of any writer's session.
+struct SessionManifest : storage::Manifest, storage::ManifestReading {
+  // kDamaged, kLimit: as storage::manifest_from_json().
   static Result<SessionManifest> parse(std::string_view text);
 
   const ManifestThread* thread(uint32_t id) const;
@@ -72,26 +29,14 @@ struct SessionManifest {
   std::optional<storage::SessionHealth> health() const;
   storage::StallTotals stall_totals() const;
 
-  std::string format_version;
-  std::string reason;
-  std::string state;  // "recording", "complete", "recovered", "failed"; empty in files of others
-  std::string process_name;
-  std::vector<ManifestThread> threads;
+  // Gaps are sorted by thread; stalls, those of every thread first, by thread and time.
   std::unordered_map<uint32_t, size_t> positions;  // thread id -> position in `threads`
-  std::vector<ManifestModule> modules;
-  std::vector<ManifestSymbol> symbols;
-  std::vector<ManifestGap> gaps;       // by thread
-  std::vector<storage::Stall> stalls;  // those of every thread first, then by thread and time
-  std::optional<uint64_t> total_events;
-  std::optional<uint64_t> total_detail_records;
-  std::optional<uint64_t> total_lost_events;
-  std::optional<uint64_t> total_lost_detail_records;
-  uint64_t lost_without_stream = 0;
-  std::vector<storage::MissingInput> input_missing;
-  uint64_t input_missing_left_out = 0;
-  uint64_t time_start_ns = 0;
-  uint64_t time_end_ns = 0;
-  std::vector<ManifestProblem> problems;
+};
+
+// Where a function stands in its source.
+struct SourceLocation {
+  std::string file;  // empty: not known
+  uint32_t line = 0;
 };
 
 struct Trace;

@@ -33,10 +33,10 @@ std::vector<calls::Gap> call_gaps_of(const SessionManifest& manifest, uint32_t t
   std::vector<calls::Gap> gaps;
   auto gap = std::lower_bound(
       manifest.gaps.begin(), manifest.gaps.end(), thread,
-      [](const ManifestGap& each, uint32_t wanted) { return each.thread < wanted; });
+      [](const storage::Gap& each, uint32_t wanted) { return each.thread < wanted; });
   for (; gap != manifest.gaps.end() && gap->thread == thread; ++gap) {
-    if (gap->detail_lane || gap->lost == 0 || !gap->before_seq) continue;
-    gaps.push_back({*gap->before_seq, gap->lost, gap->first_ns, gap->last_ns});
+    if (gap->lane == Lane::kDetail || gap->lost == 0 || !gap->has_place) continue;
+    gaps.push_back({gap->before_seq, gap->lost, gap->first_ns, gap->last_ns});
   }
   std::stable_sort(gaps.begin(), gaps.end(),
                    [](const auto& a, const auto& b) { return a.before_seq < b.before_seq; });

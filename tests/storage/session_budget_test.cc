@@ -1,23 +1,12 @@
 // What a session does when this machine is out of descriptors, and how often it writes manifests.
 #include "storage/session_budget.h"
 #include "storage/manifest_pace.h"
+#include "tests/storage/fake_budget.h"
 #include "tests/storage/limited_fs.h"
 #include "tests/storage/session_fixture.h"
 
 namespace collect::storage::test {
 namespace {
-
-class FakeBudget final : public SessionBudget {
- public:
-  size_t limit = 1000;
-  size_t held = 0;
-  size_t open_files() const override { return limit; }
-  void hold_open_files(size_t count) override { held = count; }
-  uint64_t manifest_wait_ns() const override { return 0; }
-  void manifest_written(uint64_t bytes) override { written += bytes; }
-  void data_written(uint64_t) override {}
-  uint64_t written = 0;
-};
 
 class SessionBudgetTest : public testing::TestWithParam<Durability> {
  protected:

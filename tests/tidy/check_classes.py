@@ -18,10 +18,8 @@ MEMBER = re.compile(r"(?:^|[\s*&>(])(\w+)::(?:~?\w+|operator[^(\s]*)\s*\(")
 # Class -> lines that it may have, and why it has not been split.
 LONG_CLASSES = {
     "daemon/ingest Peer": (1550, "links, data channel and recordings of one process: they share state"),
+    "storage Session": (720, "manifest, containers and files: each write touches all three"),
     "agent/drain DrainThread": (950, "commands, recording and pauses of the one thread of the agent"),
-    "storage Session": (900, "thread files, seal and recovery: each touches all of its state"),
-    "formats/wtf Writer": (750, "one method for each kind of event"),
-    "formats/rtc Writer": (650, "chunks, streams and objects of one file"),
 }
 
 

@@ -96,8 +96,8 @@ std::optional<atf::TimeRange> ExportedSession::time_range(const calls::Window& w
 }
 
 std::string ExportedSession::name_of_process() const {
-  const std::string& name =
-      about.identity.process_name.empty() ? manifest.process_name : about.identity.process_name;
+  const std::string& name = about.identity.process_name.empty() ? manifest.identity.process_name
+                                                                : about.identity.process_name;
   return name.empty() ? "process" : name;
 }
 

@@ -73,7 +73,7 @@ Status FollowedSession::look_at_manifest() {
   text_ = std::move(text);
   said_ = std::move(*said);
   ++manifests_;
-  is_sealed_ = said_.state != "recording";
+  is_sealed_ = said_.state != storage::SessionState::kRecording;
   for (auto& [n, thread] : threads_) apply_manifest(thread);
   return {};
 }
@@ -81,7 +81,7 @@ Status FollowedSession::look_at_manifest() {
 void FollowedSession::apply_manifest(FollowedThread& thread) const {
   if (const trace::ManifestThread* said = said_.thread(thread.n)) {
     thread.name = said->name;
-    thread.lost = said->lost_events.value_or(0);
+    thread.lost = said->lost_events;
   }
   thread.gaps = trace::call_gaps_of(said_, thread.n);
 }

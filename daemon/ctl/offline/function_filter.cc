@@ -71,10 +71,10 @@ bool FunctionFilter::wants(uint64_t function_id) {
 }
 
 Status FunctionFilter::check_all_found(std::string_view what,
-                                       const std::vector<trace::ManifestSymbol>& symbols) {
+                                       const std::vector<storage::Symbol>& symbols) {
   if (everything()) return {};
   std::vector<std::string> known;
-  for (const trace::ManifestSymbol& symbol : symbols) {
+  for (const storage::Symbol& symbol : symbols) {
     filter_.wants(symbol.name, symbol.function_id);
     known.push_back(symbol.name);
   }

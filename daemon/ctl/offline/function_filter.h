@@ -51,7 +51,7 @@ class FunctionFilter {
   // `other` has the same words.
   void take_found(const FunctionFilter& other) { filter_.take_found(other.filter_); }
   // After the last event: with the functions that have names, whether or not they had an event.
-  Status check_all_found(std::string_view what, const std::vector<trace::ManifestSymbol>& symbols);
+  Status check_all_found(std::string_view what, const std::vector<storage::Symbol>& symbols);
 
  private:
   // Decisions beyond this many functions are made again each time.

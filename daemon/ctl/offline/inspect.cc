@@ -53,12 +53,13 @@ class TextInspection {
     if (const auto& manifest = report_.manifest;
         manifest && trace_.kind == trace::TraceKind::kSession) {
       line("manifest");
-      out_.printable(manifest->state);
-      out_.put(manifest->state.empty() ? "format " : ", format ");
+      out_.printable(manifest->said_state);
+      out_.put(manifest->said_state.empty() ? "format " : ", format ");
       out_.printable(manifest->format_version);
-      if (!manifest->process_name.empty()) {
+      const std::string& process = manifest->identity.process_name;
+      if (!process.empty()) {
         out_.put(", process ");
-        out_.printable(manifest->process_name);
+        out_.printable(process);
       }
       out_.put(", ");
       out_.count(manifest->modules.size(), "module");

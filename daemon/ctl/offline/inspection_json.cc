@@ -22,8 +22,8 @@ Json json_of(const DeviceClock& clock) {
 
 Json json_of(const trace::SessionManifest& manifest) {
   Json json{{"format_version", manifest.format_version}};
-  add_text(json, "state", manifest.state);
-  add_text(json, "process", manifest.process_name);
+  add_text(json, "state", manifest.said_state);
+  add_text(json, "process", manifest.identity.process_name);
   json["threads"] = manifest.threads.size();
   json["modules"] = manifest.modules.size();
   json["symbols"] = manifest.symbols.size();

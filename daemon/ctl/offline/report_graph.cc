@@ -35,7 +35,7 @@ class Graph {
   Graph(const ReportedCapture& capture, const CallTree& tree, const calls::FunctionSlots& slots)
       : names_(capture.names()), nodes_(tree.nodes()), slots_(slots) {}
 
-  Status choose(FunctionFilter& filter, const std::vector<trace::ManifestSymbol>& symbols) {
+  Status choose(FunctionFilter& filter, const std::vector<storage::Symbol>& symbols) {
     is_chosen_.resize(slots_.size());
     for (uint32_t slot = 0; slot < slots_.size(); ++slot) {
       is_chosen_[slot] = filter.wants(slots_.function_of(slot));

@@ -133,8 +133,9 @@ ReportProfile by_thread(const ReportedCapture& capture,
     const trace::ManifestThread* said = capture.manifest().thread(thread.n);
     ReportRow& row = profile.rows[i];
     row.id = thread.n;
-    row.thread_id =
-        said != nullptr && said->thread_id ? *said->thread_id : thread.index->header().thread_id;
+    row.thread_id = said != nullptr && said->says(storage::kThreadIdKey)
+                        ? said->thread_id
+                        : thread.index->header().thread_id;
     row.name =
         said != nullptr && !said->name.empty() ? said->name : "thread_" + std::to_string(thread.n);
     row.times = {worker.sink.calls, counts.running_ns, worker.sink.self_ns};
@@ -242,7 +243,7 @@ int ReportedCapture::open(const std::string& path, const ReportOptions& options,
     }
     threads_.push_back(&thread);
     const trace::ManifestThread* said = manifest_.thread(thread.n);
-    if (said != nullptr) lost_ += said->lost_events.value_or(0);
+    if (said != nullptr) lost_ += said->lost_events;
   }
   return choose_window(options, answer);
 }

@@ -15,7 +15,7 @@ Result<std::vector<uint32_t>> chosen_threads(const std::vector<std::string>& wor
     storage::ThreadIdentity identity{thread.n, std::nullopt, ""};
     if (thread.index) identity.thread_id = thread.index->header().thread_id;
     if (const trace::ManifestThread* said = manifest.thread(thread.n); said != nullptr) {
-      if (said->thread_id) identity.thread_id = said->thread_id;
+      if (said->says(storage::kThreadIdKey)) identity.thread_id = said->thread_id;
       identity.name = said->name;
     }
     threads.push_back(std::move(identity));

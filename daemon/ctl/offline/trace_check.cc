@@ -42,7 +42,7 @@ class ManifestCheck {
       return;
     }
     report_.manifest = std::move(manifest).value();
-    for (const trace::ManifestProblem& problem : report_.manifest->problems) {
+    for (const storage::ManifestProblem& problem : report_.manifest->problems) {
       add(Severity::kError, problem.place, problem.sentence);
     }
     if (trace_.kind != trace::TraceKind::kSession) return;
@@ -62,7 +62,7 @@ class ManifestCheck {
   void add(Severity severity, std::string place, std::string sentence) {
     report_.manifest_findings.push_back({severity, std::move(place), std::move(sentence)});
   }
-  bool is_live() const { return report_.manifest->state == "recording"; }
+  bool is_live() const { return report_.manifest->state == storage::SessionState::kRecording; }
 
   void check_list() {
     std::vector<uint32_t> listed, there;
@@ -77,11 +77,10 @@ class ManifestCheck {
     }
   }
 
-  void compare(const std::optional<uint64_t>& said, uint64_t found, const std::string& place,
-               const char* what) {
-    if (!said || *said == found) return;
+  void compare(uint64_t said, uint64_t found, const std::string& place, const char* what) {
+    if (said == found) return;
     add(Severity::kError, place,
-        "says " + std::to_string(*said) + " " + what + ", the files have " + std::to_string(found));
+        "says " + std::to_string(said) + " " + what + ", the files have " + std::to_string(found));
   }
 
   void check_thread(size_t position) {
@@ -91,16 +90,19 @@ class ManifestCheck {
                          [](const atf::ThreadReport& a, uint32_t n) { return a.n < n; });
     if (found == report_.threads.end() || found->n != said.id) return;
     const std::string place = "/threads/" + std::to_string(position);
-    if (said.has_detail.value_or(false) != found->detail.present) {
+    if (said.has_detail != found->detail.present) {
       add(Severity::kWarning, place + "/has_detail",
           "is wrong for thread " + std::to_string(said.id));
     }
     if (found->rejected) return;
-    compare(said.thread_id ? std::optional<uint64_t>(*said.thread_id) : std::nullopt,
-            found->header->thread_id, place + "/thread_id", "as the thread id");
+    if (said.says(storage::kThreadIdKey)) {
+      compare(said.thread_id, found->header->thread_id, place + "/thread_id", "as the thread id");
+    }
     if (is_live()) return;
-    compare(said.events, found->events, place + "/events", "events");
-    if (found->detail.rejected) return;
+    if (said.says(storage::kEventsKey)) {
+      compare(said.events, found->events, place + "/events", "events");
+    }
+    if (found->detail.rejected || !said.says(storage::kDetailRecordsKey)) return;
     compare(said.detail_records, found->detail.records, place + "/detail_records",
             "detail records");
   }
@@ -116,42 +118,50 @@ class ManifestCheck {
 
   void check_totals() {
     const trace::SessionManifest& manifest = *report_.manifest;
-    compare(manifest.total_events, report_.events(), "/totals/events", "events");
-    compare(manifest.total_detail_records, report_.detail_records(), "/totals/detail_records",
-            "detail records");
+    const uint8_t unsaid = manifest.totals_unsaid;
+    if ((unsaid & storage::kEventsKey) == 0) {
+      compare(manifest.totals.events, report_.events(), "/totals/events", "events");
+    }
+    if ((unsaid & storage::kDetailRecordsKey) == 0) {
+      compare(manifest.totals.detail_records, report_.detail_records(), "/totals/detail_records",
+              "detail records");
+    }
     uint64_t events = 0, records = 0;
     for (const trace::ManifestThread& thread : manifest.threads) {
-      events += thread.lost_events.value_or(0);
-      records += thread.lost_detail_records.value_or(0);
+      events += thread.lost_events;
+      records += thread.lost_detail_records;
     }
-    const auto compare_lost = [&](const std::optional<uint64_t>& said, uint64_t sum,
+    const auto compare_lost = [&](storage::ManifestKey key, uint64_t said, uint64_t sum,
                                   const char* place) {
-      if (!said || *said == sum) return;
+      if ((unsaid & key) != 0 || said == sum) return;
       add(Severity::kError, place,
-          "says " + std::to_string(*said) + " lost, the threads say " + std::to_string(sum));
+          "says " + std::to_string(said) + " lost, the threads say " + std::to_string(sum));
     };
-    compare_lost(manifest.total_lost_events, events, "/totals/lost_events");
-    compare_lost(manifest.total_lost_detail_records, records, "/totals/lost_detail_records");
+    compare_lost(storage::kLostEventsKey, manifest.totals.lost_events, events,
+                 "/totals/lost_events");
+    compare_lost(storage::kLostDetailRecordsKey, manifest.totals.lost_detail_records, records,
+                 "/totals/lost_detail_records");
   }
 
   // What is missing is explained by a gap each: their sum is the thread's loss.
   void check_gaps() {
     const trace::SessionManifest& manifest = *report_.manifest;
     std::map<uint32_t, std::array<uint64_t, 2>> sums;
-    for (const trace::ManifestGap& gap : manifest.gaps)
-      sums[gap.thread][gap.detail_lane ? 1 : 0] += gap.lost;
+    for (const storage::Gap& gap : manifest.gaps)
+      sums[gap.thread][gap.lane == Lane::kDetail ? 1 : 0] += gap.lost;
     for (size_t i = 0; i < manifest.threads.size(); ++i) {
       const trace::ManifestThread& thread = manifest.threads[i];
       const auto& sum = sums[thread.id];
       const std::string place = "/threads/" + std::to_string(i);
-      const auto compare_gaps = [&](const std::optional<uint64_t>& said, uint64_t gaps,
-                                    const char* key) {
-        if (!said || *said == gaps) return;
-        add(Severity::kError, place + key,
-            "says " + std::to_string(*said) + " lost, the gaps explain " + std::to_string(gaps));
+      const auto compare_gaps = [&](storage::ManifestKey key, uint64_t said, uint64_t gaps,
+                                    const char* name) {
+        if (!thread.says(key) || said == gaps) return;
+        add(Severity::kError, place + name,
+            "says " + std::to_string(said) + " lost, the gaps explain " + std::to_string(gaps));
       };
-      compare_gaps(thread.lost_events, sum[0], "/lost_events");
-      compare_gaps(thread.lost_detail_records, sum[1], "/lost_detail_records");
+      compare_gaps(storage::kLostEventsKey, thread.lost_events, sum[0], "/lost_events");
+      compare_gaps(storage::kLostDetailRecordsKey, thread.lost_detail_records, sum[1],
+                   "/lost_detail_records");
     }
   }
 
@@ -184,13 +194,11 @@ uint64_t TraceReport::lost_events() const {
   uint64_t sum = 0;
   if (is_session) {
     sum = manifest->lost_without_stream;
-    for (const trace::ManifestThread& thread : manifest->threads)
-      sum += thread.lost_events.value_or(0);
+    for (const trace::ManifestThread& thread : manifest->threads) sum += thread.lost_events;
     return sum;
   }
   for (const atf::ThreadReport& here : threads) {
-    if (const trace::ManifestThread* said = manifest->thread(here.n))
-      sum += said->lost_events.value_or(0);
+    if (const trace::ManifestThread* said = manifest->thread(here.n)) sum += said->lost_events;
   }
   return sum;
 }
@@ -354,7 +362,8 @@ TraceReport check_trace(const trace::Trace& trace,
   report.grade = atf::grade_of(report.threads);
   // A program that recorded nothing: the manifest alone is the whole, readable session.
   if (trace.threads.empty() && report.manifest && report.manifest->threads.empty()) {
-    report.grade = report.manifest->state == "recording" ? atf::Grade::kRecovered : atf::Grade::kOk;
+    const bool is_open = report.manifest->state == storage::SessionState::kRecording;
+    report.grade = is_open ? atf::Grade::kRecovered : atf::Grade::kOk;
   }
   const bool contradicted = std::any_of(
       report.manifest_findings.begin(), report.manifest_findings.end(),

@@ -155,7 +155,7 @@ TEST_F(UsageTest, HelpIsACommandToo) {
   const Ran whole = runner_.run({"help"});
   EXPECT_EQ(whole.exit_code, 0);
   EXPECT_EQ(whole.out, runner_.run({"--help"}).out);
-  EXPECT_THAT(whole.out, HasSubstr("Subcommands:"));
+  EXPECT_THAT(whole.out, HasSubstr("\nRecord:\n  run "));
   EXPECT_EQ(runner_.run({"-V"}).out, runner_.run({"--version"}).out);
 }
 

@@ -20,7 +20,7 @@ TEST(SessionManifest, ReadsThePublicFormat) {
   const trace::SessionManifest& read = manifest.value();
   ASSERT_NE(read.thread(3), nullptr);
   EXPECT_EQ(read.thread(3)->has_detail, true);
-  EXPECT_FALSE(read.thread(3)->events);
+  EXPECT_FALSE(read.thread(3)->says(storage::kEventsKey));
   EXPECT_EQ(read.thread(0), nullptr);
   EXPECT_TRUE(read.problems.empty());
   EXPECT_EQ(trace::NameTable(read).name_of(0xF7F05AC500000001), "_main");

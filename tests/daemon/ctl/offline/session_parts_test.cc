@@ -40,11 +40,11 @@ TEST(ManifestFields, AreAllRead) {
   ASSERT_TRUE(parsed.ok());
   const trace::SessionManifest& manifest = *parsed;
   EXPECT_EQ(manifest.format_version, "2.3");
-  EXPECT_EQ(manifest.state, "recovered");
+  EXPECT_EQ(manifest.said_state, "recovered");
   EXPECT_EQ(manifest.reason, "cut off");
   EXPECT_EQ(manifest.time_start_ns, 5u);
   EXPECT_EQ(manifest.time_end_ns, 9u);
-  EXPECT_EQ(manifest.process_name, "app");
+  EXPECT_EQ(manifest.identity.process_name, "app");
   EXPECT_TRUE(manifest.problems.empty());
   const trace::ManifestThread* thread = manifest.thread(3);
   ASSERT_NE(thread, nullptr);
@@ -59,8 +59,12 @@ TEST(ManifestFields, AreAllRead) {
   EXPECT_EQ(thread->lost_detail_records, 13u);
   thread = manifest.thread(1);
   ASSERT_NE(thread, nullptr);
-  EXPECT_FALSE(thread->has_detail || thread->ended || thread->thread_id || thread->events ||
-               thread->detail_records || thread->lost_events || thread->lost_detail_records);
+  EXPECT_FALSE(thread->has_detail || thread->ended);
+  for (const auto key : {storage::kThreadIdKey, storage::kEventsKey, storage::kDetailRecordsKey,
+                         storage::kLostEventsKey, storage::kLostDetailRecordsKey}) {
+    EXPECT_TRUE(manifest.thread(3)->says(key));
+    EXPECT_FALSE(thread->says(key));
+  }
   ASSERT_EQ(manifest.modules.size(), 2u);
   EXPECT_EQ(manifest.modules[0].module_id, 7u);
   EXPECT_EQ(manifest.modules[0].path, "/lib/libx.so");
@@ -70,10 +74,11 @@ TEST(ManifestFields, AreAllRead) {
   EXPECT_EQ(manifest.symbols[1].function_id, 255u);
   ASSERT_EQ(manifest.gaps.size(), 2u);
   EXPECT_EQ(manifest.gaps[0].thread, 1u) << "by thread";
-  EXPECT_FALSE(manifest.gaps[0].detail_lane || manifest.gaps[0].before_seq);
+  EXPECT_EQ(manifest.gaps[0].lane, Lane::kIndex);
+  EXPECT_FALSE(manifest.gaps[0].has_place);
   EXPECT_EQ(manifest.gaps[0].first_ns, 0u);
   EXPECT_EQ(manifest.gaps[0].last_ns, 0u);
-  EXPECT_TRUE(manifest.gaps[1].detail_lane);
+  EXPECT_EQ(manifest.gaps[1].lane, Lane::kDetail);
   EXPECT_EQ(manifest.gaps[1].lost, 2u);
   EXPECT_EQ(manifest.gaps[1].before_seq, 4u);
   EXPECT_EQ(manifest.gaps[1].first_ns, 6u);
@@ -92,10 +97,10 @@ TEST(ManifestFields, AreAllRead) {
   EXPECT_EQ(manifest.stalls[2].stalled_ns, 7u);
   EXPECT_EQ(manifest.stalls[2].count, 4u);
   EXPECT_EQ(manifest.stall_totals().count, 6u);
-  EXPECT_EQ(manifest.total_events, 21u);
-  EXPECT_EQ(manifest.total_detail_records, 22u);
-  EXPECT_EQ(manifest.total_lost_events, 23u);
-  EXPECT_EQ(manifest.total_lost_detail_records, 24u);
+  EXPECT_EQ(manifest.totals.events, 21u);
+  EXPECT_EQ(manifest.totals.detail_records, 22u);
+  EXPECT_EQ(manifest.totals.lost_events, 23u);
+  EXPECT_EQ(manifest.totals.lost_detail_records, 24u);
   EXPECT_EQ(manifest.lost_without_stream, 25u);
 }
 
@@ -105,7 +110,7 @@ TEST(ManifestFields, WhatIsWrongHasItsPlaceAndSentence) {
         trace::SessionManifest::parse(R"json({"threads":[{"id":0}],)json" + lists + "}");
     EXPECT_TRUE(manifest.ok()) << lists;
     std::string text;
-    for (const trace::ManifestProblem& problem : manifest->problems) {
+    for (const storage::ManifestProblem& problem : manifest->problems) {
       text += problem.place + ": " + problem.sentence + "\n";
     }
     return text;
@@ -155,8 +160,9 @@ TEST(ManifestFields, ControlCharactersAndBytesAreForgiven) {
 
 TEST(ManifestFields, NamesOfFunctions) {
   trace::SessionManifest manifest;
-  manifest.symbols = {{0x700000010, "main()", {"a.cc", 3}}, {0x700000020, ""}};
-  manifest.modules = {{7, "/lib/libx.so"}, {8, "C:\\bin\\app.exe"}, {9, ""}, {10, "plain"}};
+  manifest.symbols = {{0x700000010, "main()", "a.cc", 3}, {0x700000020, ""}};
+  manifest.modules = {
+      {7, "/lib/libx.so", {}}, {8, "C:\\bin\\app.exe", {}}, {9, "", {}}, {10, "plain", {}}};
   const trace::NameTable names(manifest);
   const auto appended = [&](uint64_t id) {
     std::string text = "<";

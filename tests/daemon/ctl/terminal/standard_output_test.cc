@@ -11,6 +11,7 @@
 
 #include "daemon/control/control_server.h"
 #include "tests/daemon/control/fake_collector.h"
+#include "tests/daemon/ctl/help_text.h"
 #include "tests/daemon/ctl/offline/session.h"
 #include "tests/daemon/ctl/program_runner.h"
 
@@ -89,20 +90,8 @@ class StandardOutputTest : public testing::OfflineTest {
   }
 
   std::set<std::string> commands_of_help() {
-    std::istringstream help(runner_.run({"--help"}).out);
-    std::set<std::string> commands;
-    bool listed = false;
-    for (std::string line; std::getline(help, line);) {
-      if (line == "Subcommands:") {
-        listed = true;
-      } else if (listed && line.empty()) {
-        break;
-      } else if (listed) {
-        const size_t begin = line.find_first_not_of(' ');
-        commands.insert(line.substr(begin, line.find(' ', begin) - begin));
-      }
-    }
-    return commands;
+    const std::vector<std::string> commands = testing::commands_in(runner_.run({"--help"}).out);
+    return {commands.begin(), commands.end()};
   }
 
   Ran run_into(int output, const Arguments& arguments) {

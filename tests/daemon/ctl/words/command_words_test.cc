@@ -10,6 +10,7 @@
 #include "daemon/control/control_server.h"
 #include "daemon/ctl/online/message_json.h"
 #include "tests/daemon/control/fake_collector.h"
+#include "tests/daemon/ctl/help_text.h"
 #include "tests/daemon/ctl/words/command_words.h"
 
 namespace collect::ctl {
@@ -18,24 +19,9 @@ namespace {
 namespace api = control::v1;
 using control::Callback;
 
-// The commands that a help text lists.
-Arguments listed_in(const std::string& help) {
-  Arguments commands;
-  bool is_listed = false;
-  for (const std::string& line : testing::lines_of(help)) {
-    if (is_listed && line.empty()) break;
-    if (is_listed) {
-      const size_t begin = line.find_first_not_of(' ');
-      commands.push_back(line.substr(begin, line.find(' ', begin) - begin));
-    }
-    is_listed = is_listed || line == "Subcommands:";
-  }
-  return commands;
-}
-
 TEST_F(CommandWords, Help) {
-  for (const std::string& command : listed_in(run({"--help"}).out)) {
-    for (const std::string& inner : listed_in(run({command, "-h"}).out)) {
+  for (const std::string& command : testing::commands_in(run({"--help"}).out)) {
+    for (const std::string& inner : testing::commands_in(run({command, "-h"}).out)) {
       run({"help", command, inner});
     }
   }
