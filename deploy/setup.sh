@@ -5,6 +5,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 tools=$root/build/tools
 buf_version=1.75.0
 wtf_reader_version=2015.7.15-1
+duckdb_version=1.5.6-r.1
 logs=$root/build/logs
 mkdir -p "$logs" "$tools"
 
@@ -106,6 +107,12 @@ find_grpc_clients() {
 find_wtf_reader() {
   npm_package tracing-framework "$wtf_reader_version" tracing-framework/package.json &&
     node_path=$npm_modules || node_path=
+}
+
+# DuckDB, which reads our Parquet files in tests. Sets `duckdb_path`, empty without it.
+find_duckdb() {
+  npm_package @duckdb/node-api "$duckdb_version" @duckdb/node-api/package.json &&
+    duckdb_path=$npm_modules || duckdb_path=
 }
 
 # build_preset PRESET [TARGET…]

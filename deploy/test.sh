@@ -24,8 +24,10 @@ release_build() { build_preset release; }
 release_tests() {
   find_grpc_clients
   find_wtf_reader
+  find_duckdb
   export COLLECT_BUF=$buf COLLECT_GRPCURL=$grpcurl
-  if [ -n "$node_path" ]; then export NODE_PATH=$node_path; fi
+  local node_paths=$node_path${duckdb_path:+:$duckdb_path}
+  if [ -n "$node_paths" ]; then export NODE_PATH=$node_paths; fi
   rm -rf "$logs/gtest" "$logs/failed-beside-others.log"
   export GTEST_OUTPUT=xml:$logs/gtest/
   local last=build/release/Testing/Temporary status=0

@@ -50,7 +50,7 @@ echo "== readers"
 echo
 echo "== views: a large capture in the browser"
 python3 -B "$root/tests/bench/views.py" --million "$views" --windows "$windows" --directory "$disk" "$programs/.."
-for format in rtc wtf dial9; do
+for format in rtc wtf dial9 parquet; do
   echo
   echo "== $format"
   "$programs/bench_$format" --benchmark_min_time="$seconds"

@@ -28,6 +28,7 @@ ROOMS = {
     "formats/speedscope": ["formats/core"],
     "formats/folded": ["formats/core"],
     "formats/pprof": ["formats/core"],
+    "formats/parquet": ["formats/core"],
     "formats/html": ["formats/core"],
     # Written by the planner, read by the agent.
     "formats/patch": ["formats/core"],
