@@ -22,7 +22,11 @@ size_t ColumnBuffer::rows_with_room(const ColumnValues& values, size_t from, siz
 template <class T>
 void ColumnBuffer::append_value(T value) {
   if constexpr (std::is_same_v<T, std::string_view>) {
-    append_utf8(value, text_);
+    if (!text_ends_.empty() && text(text_ends_.size() - 1) == value) {
+      text_.append(value);  // it was looked at
+    } else {
+      append_utf8(value, text_);
+    }
     text_ends_.push_back(static_cast<uint32_t>(text_.size()));
   } else if constexpr (std::is_same_v<T, double>) {
     words_.push_back(std::bit_cast<uint64_t>(value));

@@ -69,6 +69,10 @@ bool Dictionary::build_texts(const ColumnBuffer& buffer) {
   size_t bytes = 0;
   for (size_t i = 0; i < indices_.size(); ++i) {
     const std::string_view text = buffer.text(i);
+    if (i != 0 && text == buffer.text(i - 1)) {
+      indices_[i] = indices_[i - 1];
+      continue;
+    }
     const size_t known = positions_.size();
     indices_[i] = entry_of(std::hash<std::string_view>{}(text), static_cast<uint32_t>(i),
                            [&](uint32_t entry) { return buffer.text(positions_[entry]) == text; });

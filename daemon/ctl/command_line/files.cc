@@ -170,7 +170,7 @@ void add_convert(CLI::App& app, Line& line) {
       ->transform(one_of(target_words()));
   command
       ->add_option("-o,--output", line.convert.output,
-                   "File to write; for atf, the directory for the session")
+                   "File to write; for atf and parquet, a directory")
       ->type_name("FILE")
       ->required();
   command
@@ -210,7 +210,7 @@ void add_convert(CLI::App& app, Line& line) {
       if (!is_view(line.convert.to) && (selection.is_part() || !selection.functions.empty())) {
         return answer.refuse_briefly(
             {Code::kInvalidArgument,
-             "--from, --until, --thread and --function are for viewers: --to " + view_words()},
+             "--from, --until, --thread and --function are for --to " + view_words()},
             kExitUsage);
       }
       line.convert.json = line.json;

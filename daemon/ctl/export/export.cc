@@ -7,6 +7,7 @@
 #include "daemon/ctl/export/chrome_target.h"
 #include "daemon/ctl/export/compressed_runs.h"
 #include "daemon/ctl/export/page_export.h"
+#include "daemon/ctl/export/parquet_export.h"
 #include "daemon/ctl/export/perfetto_target.h"
 #include "daemon/ctl/export/speedscope_target.h"
 #include "daemon/ctl/export/thread_time_line.h"
@@ -209,6 +210,10 @@ Status export_sessions(const std::vector<const trace::Trace*>& traces,
     }
   }
   COLLECT_TRY(ExportedSession::choose_windows(sessions, selection.when));
+  if (format == Target::kParquet) {
+    return export_parquet(
+        sessions, output, [&] { return check_functions(sessions, selection); }, log);
+  }
   auto out = storage::OutputFile::create(output, true);
   if (!out.ok()) return out.error();
   COLLECT_TRY(export_view(sessions, format, *out, log));

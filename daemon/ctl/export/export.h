@@ -1,6 +1,6 @@
-// Sessions into the formats of viewers: time lines (Perfetto, Chrome, speedscope) and call trees
-// (folded stacks, pprof, a page for browsers). Streams: memory grows with the open calls, with
-// functions that have names, and of call trees with their nodes.
+// Sessions into the formats of viewers: time lines (Perfetto, Chrome, speedscope), call trees
+// (folded stacks, pprof, a page for browsers), and tables (Parquet). Streams: memory grows with the
+// open calls, with functions that have names, and of call trees with their nodes.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 namespace collect::ctl {
 
 // `traces` are ATF sessions; several come into one file, on one time line. The file at `output` is
-// there whole or not at all; one that is there already is replaced.
+// there whole or not at all; one that is there already is replaced. For Parquet it is a directory.
 //   kInvalidArgument  `format` is not one of viewers, a word of the selection makes no sense, or a
 //                     clock is not known
 //   kNotFound         a thread or function that was asked for is in none of the sessions
@@ -23,7 +23,7 @@ Status export_sessions(const std::vector<const trace::Trace*>& traces,
                        const ExportSelection& selection, Target format, const std::string& output,
                        convert::ConvertLog& log);
 
-// The same of sessions that are opened and placed, whose windows are chosen.
+// The same of sessions that are opened and placed, whose windows are chosen; not for Parquet.
 Status export_view(ExportedSessions& sessions, Target format, ByteSink& out,
                    convert::ConvertLog& log);
 

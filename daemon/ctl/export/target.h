@@ -1,6 +1,6 @@
-// What `convert --to` takes: the kinds of captures, and the formats of viewers, which are written
-// only. A further format of viewers is a value here, its name in kViewNames, and a case of
-// export_view(); the command line, its messages and the tests of all formats go by these.
+// What `convert --to` takes: the kinds of captures, and the formats of viewers and query engines,
+// which are written only. A further format of viewers is a value here, its name in kViewNames, and
+// a case of export_view(); the command line, its messages and the tests of all formats go by these.
 #pragma once
 
 #include <array>
@@ -24,22 +24,23 @@ enum class Target : uint8_t {
   kSpeedscope,
   kFolded,
   kPprof,
-  kHtml
+  kHtml,
+  kParquet,
 };
 inline constexpr Target kFirstView = Target::kPerfetto;
 static_assert(static_cast<int>(trace::CaptureKind::kDial9) + 1 == static_cast<int>(kFirstView));
 
 inline constexpr auto kViewNames = std::to_array<std::string_view>(
-    {"perfetto", "chrome", "speedscope", "folded", "pprof", "html"});
+    {"perfetto", "chrome", "speedscope", "folded", "pprof", "html", "parquet"});
 inline constexpr size_t kTargets = static_cast<size_t>(kFirstView) + kViewNames.size();
-static_assert(static_cast<size_t>(Target::kHtml) + 1 == kTargets, "each has its name");
+static_assert(static_cast<size_t>(Target::kParquet) + 1 == kTargets, "each has its name");
 
 constexpr bool is_view(Target target) {
   return target >= kFirstView;
 }
 std::string_view name_of(Target target);  // as --to takes it
 
-// "perfetto, chrome, … or html".
+// "perfetto, chrome, … or parquet".
 std::string view_words();
 
 // Calls `visit(target)` for each, in their order; for those of viewers alone.

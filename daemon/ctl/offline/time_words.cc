@@ -13,12 +13,12 @@ namespace {
 
 constexpr uint64_t kSecondNs = 1'000'000'000;
 
-struct Unit {
+struct TimeUnit {
   std::string_view name;
   double ns;
 };
-constexpr Unit kUnits[] = {{"", 1e9}, {"s", 1e9},  {"ms", 1e6},   {"us", 1e3},
-                           {"ns", 1}, {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}};
+constexpr TimeUnit kTimeUnits[] = {{"", 1e9}, {"s", 1e9},  {"ms", 1e6},   {"us", 1e3},
+                                   {"ns", 1}, {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}};
 constexpr double kMaxDurationNs = 9e18;  // some 285 years
 
 // Takes ".25" off the front; at most nine digits. Nothing where there is none; false: not digits.
@@ -102,9 +102,9 @@ Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
   if (parsed.ec != std::errc() || !std::isfinite(number) || number < 0) return refuse();
   const std::string_view unit(parsed.ptr,
                               static_cast<size_t>(text.data() + text.size() - parsed.ptr));
-  const auto known = std::find_if(std::begin(kUnits), std::end(kUnits),
-                                  [unit](const Unit& one) { return one.name == unit; });
-  if (known == std::end(kUnits)) return refuse();
+  const auto known = std::find_if(std::begin(kTimeUnits), std::end(kTimeUnits),
+                                  [unit](const TimeUnit& one) { return one.name == unit; });
+  if (known == std::end(kTimeUnits)) return refuse();
   const double ns = number * known->ns;
   if (ns > kMaxDurationNs) return refuse();
   return std::chrono::nanoseconds(static_cast<int64_t>(std::llround(ns)));

@@ -21,6 +21,7 @@ TEST(ExportTarget, ViewsHaveTheirOwn) {
   EXPECT_EQ(name_of(Target::kPerfetto), "perfetto");
   EXPECT_EQ(name_of(Target::kSpeedscope), "speedscope");
   EXPECT_EQ(name_of(Target::kHtml), "html");
+  EXPECT_EQ(name_of(Target::kParquet), "parquet");
 }
 
 TEST(ExportTarget, EachIsVisitedOnceAndNoNameIsTwice) {
@@ -43,7 +44,7 @@ TEST(ExportTarget, EachIsVisitedOnceAndNoNameIsTwice) {
 TEST(ExportTarget, ASentenceNamesAllViews) {
   const std::string words = view_words();
   EXPECT_TRUE(words.starts_with("perfetto, chrome, speedscope, ")) << words;
-  EXPECT_TRUE(words.ends_with(" or html")) << words;
+  EXPECT_TRUE(words.ends_with(", html or parquet")) << words;
 }
 
 }  // namespace

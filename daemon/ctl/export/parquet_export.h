@@ -1,0 +1,20 @@
+// Sessions as tables of Apache Parquet: sessions, threads, functions, calls and events, a file
+// each. formats/parquet/TABLES.md has their columns. Streams: memory grows with functions, open
+// calls and one row group of each table.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "daemon/ctl/export/exported_session.h"
+#include "formats/core/result.h"
+#include "storage/convert/convert_log.h"
+
+namespace collect::ctl {
+
+// Into the directory, which is made; files of these names in it are replaced, each as a whole, once
+// all of them are complete and `check`, which is asked then, has nothing against it.
+Status export_parquet(ExportedSessions& sessions, const std::string& directory,
+                      const std::function<Status()>& check, convert::ConvertLog& log);
+
+}  // namespace collect::ctl
