@@ -67,10 +67,9 @@ def number_of(payload, stream, order):
         return seconds + Fraction(ns, SECOND)
     try:
         if form in ("uleb128", "leb128"):
+            # The number at the beginning: the format says nothing of bytes behind it.
             raw, end = leb128(payload, 0, len(payload))
-            if end != len(payload):
-                return None
-            raw = signed_leb128(payload) if form == "leb128" else raw
+            raw = signed_leb128(payload[:end]) if form == "leb128" else raw
         else:
             own = {"le": "<", "be": ">"}.get(form[-2:], order)
             (raw,) = struct.unpack(own + INTEGERS[form.removesuffix("le").removesuffix("be")],
