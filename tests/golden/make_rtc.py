@@ -306,7 +306,7 @@ def descriptions(order, with_lengths):
             {"id": 13, "name": "blob"}]
 
 
-def record(samples=110, with_lengths=False, extra_streams=(), stop=True, **options):
+def record(samples=80, with_lengths=False, extra_streams=(), stop=True, **options):
     order = ">" if options.get("big_endian") else "<"
     container = Container(streams=[*descriptions(order, with_lengths), *extra_streams], **options)
     late = None
@@ -341,7 +341,7 @@ def many_streams():
     """Meta has more than one frame, and a minor index between them."""
     extra = [{"id": 14 + n, "name": f"channel {n}", "clock": "clk", "format": "float32le",
               "description": f"the {n}th of many that are never written"} for n in range(24)]
-    return whole("mk_bigmeta", extra_streams=extra, unit_bytes=8192)
+    return whole("mk_bigmeta", samples=55, extra_streams=extra, unit_bytes=8192)
 
 
 def without_its_head(name, container, cut):
@@ -409,7 +409,7 @@ def with_an_unknown_id(name, container):
 
 
 def never_stopped(name):
-    container = record(stop=False)
+    container = record(samples=62, stop=False)
     data = bytes(container.data)
     return name, data, expect(name, container, data, Found(container, container.frames),
                               units_of(container))
@@ -433,11 +433,11 @@ def appended(name):
 def make(folder):
     samples = [
         whole("mk_ieee_fixed"),
-        whole("mk_ieee_fixed_lengths", with_lengths=True),
-        whole("mk_ieee_prefixed", prefixed=True),
-        whole("mk_writercrc_fixed", checksum="writer"),
-        whole("mk_big_endian", big_endian=True),
-        whole("mk_equal_units", minor_bytes=4096),
+        whole("mk_ieee_fixed_lengths", samples=62, with_lengths=True),
+        whole("mk_ieee_prefixed", samples=62, prefixed=True),
+        whole("mk_writercrc_fixed", samples=62, checksum="writer"),
+        whole("mk_big_endian", samples=62, big_endian=True),
+        whole("mk_equal_units", samples=62, minor_bytes=4096),
         many_streams(),
         without_its_head("mk_ieee_fixed.headcut", record(), 1500),
         without_its_tail("mk_ieee_fixed.tailcut", record(), 7001),
