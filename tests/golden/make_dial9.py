@@ -569,6 +569,9 @@ def make(folder):
                                  ("service_packed.bin.gz", gzip_of(stream.data), True)]:
         write_bytes(os.path.join(folder, name), stored)
         expected = stream.summary(name, stored, packed)
+        start = stream.times[0]
+        expected["clock_sync_and_range_ns"] = [start, 1_700_000_000_000_000_000, start,
+                                               max(stream.times)]
         symbols = stream.names["SymbolTableEntry"]
         expected["events_older_on_the_same_clock"] = (
             expected["events_older_than_an_earlier_one"] - symbols)
