@@ -1,6 +1,7 @@
-// Samples with their expected outcomes, and independent readers. The tree's own are in tests/golden;
-// the reference pack, which has recordings of other programs, lies beside the checkout where there
-// is one. Tests go through both; tests of what only the pack has skip without it.
+// Samples with their expected outcomes, and independent readers. The tree's own are in
+// tests/golden; the reference pack, which has recordings of other programs, lies beside the
+// checkout where there is one. Tests go through both; tests of what only the pack has skip without
+// it.
 #pragma once
 
 #include <algorithm>

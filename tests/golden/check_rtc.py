@@ -16,6 +16,7 @@ import json
 import struct
 import sys
 import zlib
+from collections import namedtuple
 from fractions import Fraction
 
 from checksums import published_rtc
@@ -27,6 +28,9 @@ MARKER_BYTES = b"\x04" + b"\xb9" * 1024
 SECOND = 1_000_000_000
 INTEGERS = {"int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I",
             "int64": "q", "uint64": "Q", "float32": "f", "float64": "d"}
+
+
+Object = namedtuple("Object", "offset stream payload time_ns name is_clock")
 
 
 class Unreadable(Exception):
@@ -91,7 +95,7 @@ class Reader:
         self.streams = {}
         self.frames = []  # (offset, id, more, payload's size)
         self.starts = {}  # offset -> id
-        self.objects = []  # (offset, id, payload, time in ns, name)
+        self.objects = []  # Object
         self.problems = []
         self.resyncs = []
         self.incomplete = {}
@@ -326,7 +330,8 @@ class Reader:
         if description.get("clock") is True:
             self.set_clock(description, whole)
             time_ns = self.time_of(stream)
-        self.objects.append((at, stream, whole, time_ns, self.name(stream)))
+        self.objects.append(Object(at, stream, whole, time_ns, self.name(stream),
+                                   description.get("clock") is True))
 
     def set_clock(self, description, payload):
         value = number_of(payload, description, self.order)
@@ -342,19 +347,20 @@ class Reader:
         for unit in self.units:
             crc[unit["crc"]] = crc.get(unit["crc"], 0) + 1
         table = {}
-        for _, stream, payload, time_ns, name in self.objects:
-            row = table.setdefault(name, {"id": stream, "objects": 0, "bytes": 0,
+        for one in self.objects:
+            time_ns = one.time_ns
+            row = table.setdefault(one.name, {"id": one.stream, "objects": 0, "bytes": 0,
                                           "first_time_ns": None, "last_time_ns": None,
                                           "without_time": 0})
             row["objects"] += 1
-            row["bytes"] += len(payload)
+            row["bytes"] += len(one.payload)
             if time_ns is None:
                 row["without_time"] += 1
                 continue
             first, last = row["first_time_ns"], row["last_time_ns"]
             row["first_time_ns"] = time_ns if first is None else min(first, time_ns)
             row["last_time_ns"] = time_ns if last is None else max(last, time_ns)
-        times = [one[3] for one in self.objects if one[3] is not None]
+        times = [one.time_ns for one in self.objects if one.time_ns is not None]
         return {"format": "rtc", "bytes": len(self.data), "head_skipped": self.head,
                 "tail_bytes": self.tail,
                 "special_frames": "prefixed" if self.prefixed else "fixed",
@@ -381,8 +387,9 @@ def main(arguments):
         print("no Marker")
         return 1
     if "--objects" in arguments:
-        for _, _, payload, time_ns, name in reader.objects:
-            print(json.dumps({"stream": name, "time_ns": time_ns, "data": payload.hex()}))
+        for one in reader.objects:
+            print(json.dumps({"stream": one.name, "time_ns": one.time_ns,
+                              "data": one.payload.hex()}))
     elif "--frames" in arguments:
         for at, stream, more, size in reader.frames:
             print(f"{at:8x} id={stream} more={int(more)} bytes={size}")

@@ -48,8 +48,8 @@ class WrittenFiles : public ::testing::TestWithParam<Version> {
   }
 
   fs::path folder_;
-  reference::PythonTools checkers_ = reference::python_tools(
-      testing::independent_programs("check_atf.py", "atf_check.py"));
+  reference::PythonTools checkers_ =
+      reference::python_tools(testing::independent_programs("check_atf.py", "atf_check.py"));
 };
 
 INSTANTIATE_TEST_SUITE_P(Atf, WrittenFiles, ::testing::Values(Version::kV1, Version::kV2),

@@ -1,6 +1,6 @@
-// Every sample and every vector gives what is written beside it: counts and times, the digest of the
-// whole dump, and for vectors the outcome of a strict decoder and the lines of what stands before the
-// end. Those of the reference pack are the lines that the published decoder shows.
+// Every sample and every vector gives what is written beside it: counts and times, the digest of
+// the whole dump, and for vectors the outcome of a strict decoder and the lines of what stands
+// before the end. Those of the reference pack are the lines that the published decoder shows.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -199,8 +199,8 @@ TEST(Vectors, GiveTheStrictOutcomeAndTheGoldenLines) {
   if (!reference.empty()) compare_vectors(reference / "data" / "dial9", 54, 51);
 }
 
-// Hundreds of thousands of frames without an event, schemas as large as they get, the deepest lists:
-// made here, since they take megabytes.
+// Hundreds of thousands of frames without an event, schemas as large as they get, the deepest
+// lists: made here, since they take megabytes.
 TEST(Vectors, LargeOnesGiveTheStrictOutcome) {
   if (!testing::has_python()) GTEST_SKIP() << "python3 is not there";
   const fs::path folder =

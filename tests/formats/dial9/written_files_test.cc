@@ -121,8 +121,8 @@ class WrittenFiles : public ::testing::Test {
   void compare_as_written(testing::PythonTool& decoder);
 
   fs::path folder_;
-  reference::PythonTools decoders_ = reference::python_tools(
-      testing::independent_programs("read_dial9.py", "d9dump.py"));
+  reference::PythonTools decoders_ =
+      reference::python_tools(testing::independent_programs("read_dial9.py", "d9dump.py"));
 };
 
 void WrittenFiles::compare_as_written(testing::PythonTool& decoder) {

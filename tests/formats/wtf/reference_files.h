@@ -24,6 +24,7 @@ using reference::golden_folder;
 using reference::has_python;
 using reference::independent_programs;
 using reference::kNoPack;
+using reference::PythonTool;
 using reference::Ran;
 using reference::reference_folder;
 using reference::run;
