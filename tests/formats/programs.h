@@ -91,6 +91,7 @@ class PythonTool {
  private:
   static constexpr const char* kInterpreter = R"(
 import contextlib, io, json, os, sys
+sys.dont_write_bytecode = True
 replies = sys.stdout.buffer
 program = sys.argv[1]
 sys.path.insert(0, os.path.dirname(program))

@@ -346,7 +346,13 @@ void Dial9Test::compare_vectors(const fs::path& folder) {
     const fs::path golden = folder / "golden" / (name + ".jsonl");
     if (name.starts_with("ok_") && fs::exists(golden)) {
       EXPECT_EQ(run_dump(path, true), 0);
-      EXPECT_EQ(out_.str(), text_of(file_bytes(golden)));
+      // A terminal gets escapes of characters that nobody sees: the same JSON.
+      std::istringstream expected_lines(text_of(file_bytes(golden)));
+      std::vector<json> shown, there;
+      for (const std::string& line : lines()) shown.push_back(json::parse(line));
+      for (std::string line; std::getline(expected_lines, line);)
+        there.push_back(json::parse(line));
+      EXPECT_EQ(shown, there);
     }
   }
 }
