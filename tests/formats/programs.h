@@ -1,6 +1,7 @@
 // Other programs that tests of formats run: independent readers, most of them in Python.
 #pragma once
 
+#include <fcntl.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -8,6 +9,7 @@
 
 #include <array>
 #include <cstdio>
+#include <deque>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -57,7 +59,8 @@ class PythonTool {
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     replies_ = fdopen(ends[0], "r");
-    requests_ = fdopen(dup(ends[0]), "w");
+    // No other program that is started holds it open: this one ends when its input does.
+    requests_ = fdopen(fcntl(ends[0], F_DUPFD_CLOEXEC, 0), "w");
   }
   PythonTool(const PythonTool&) = delete;
   PythonTool& operator=(const PythonTool&) = delete;
@@ -88,6 +91,7 @@ class PythonTool {
  private:
   static constexpr const char* kInterpreter = R"(
 import contextlib, io, json, os, sys
+sys.dont_write_bytecode = True
 replies = sys.stdout.buffer
 program = sys.argv[1]
 sys.path.insert(0, os.path.dirname(program))
@@ -112,5 +116,13 @@ for line in sys.stdin:
   FILE* replies_ = nullptr;
   FILE* requests_ = nullptr;
 };
+
+using PythonTools = std::deque<PythonTool>;
+
+inline PythonTools python_tools(const std::vector<std::filesystem::path>& programs) {
+  PythonTools tools;
+  for (const auto& program : programs) tools.emplace_back(program);
+  return tools;
+}
 
 }  // namespace collect::reference

@@ -20,7 +20,7 @@
 #include "storage/session_layout.h"
 #include "storage/session_writer.h"
 #include "tests/formats/programs.h"
-#include "tests/left_out.h"
+#include "tests/formats/reference_files.h"
 #include "tests/storage/fake_stream.h"
 
 namespace collect::storage::test {
@@ -76,18 +76,18 @@ inline void write_file(const std::string& path, const std::vector<uint8_t>& byte
   file.write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
 }
 
-// The reference checker's words; empty when the pack is not there.
-inline std::string reference_check(const std::string& directory) {
-  const char* reference = std::getenv("COLLECT_REFERENCE");
-  const std::string tool =
-      std::string(reference == nullptr ? "" : reference) + "/tools/atf_check.py";
-  if (reference == nullptr || !std::filesystem::exists(tool)) {
-    part_left_out("the reference pack is not there");
-    return "";
+// The words of checkers that were not written from this code: the tree's, and the reference pack's
+// where it is there.
+inline std::vector<std::string> independent_checks(const std::string& directory) {
+  static reference::PythonTools checkers =
+      reference::python_tools(reference::independent_programs("check_atf.py", "atf_check.py"));
+  std::vector<std::string> all;
+  for (reference::PythonTool& checker : checkers) {
+    const reference::Ran ran = checker.run({directory});
+    all.push_back(ran.status == 0 ? ran.out
+                                  : ran.out + "exit status " + std::to_string(ran.status));
   }
-  static reference::PythonTool checker(tool);
-  const reference::Ran ran = checker.run({directory});
-  return ran.status == 0 ? ran.out : ran.out + "exit status " + std::to_string(ran.status);
+  return all;
 }
 // After a power loss a sector behind the last acknowledged record may be zeros, and a detail
 // record's payload has no checksum (STORAGE.md "Known issues").
@@ -118,12 +118,12 @@ inline void expect_reader_ok(const std::string& directory, Payloads payloads = P
 inline void expect_reference_ok(const std::string& directory,
                                 Payloads payloads = Payloads::kWhole) {
   expect_reader_ok(directory, payloads);
-  if (!std::filesystem::exists(directory + "/thread_0")) return;  // it refuses what has no thread
-  const std::string words = reference_check(directory);
-  if (words.empty()) return;  // the tests that live on it skip; the others go on
-  EXPECT_NE(words.find(": ok, "), std::string::npos) << words;
-  EXPECT_EQ(words.find("warning"), std::string::npos) << words;
-  EXPECT_EQ(words.find("error"), std::string::npos) << words;
+  if (!std::filesystem::exists(directory + "/thread_0")) return;  // refused: it has no thread
+  for (const std::string& words : independent_checks(directory)) {
+    EXPECT_NE(words.find(": ok, "), std::string::npos) << words;
+    EXPECT_EQ(words.find("warning"), std::string::npos) << words;
+    EXPECT_EQ(words.find("error"), std::string::npos) << words;
+  }
 }
 
 inline SessionIdentity test_identity(atf::Version version = atf::Version::kV2) {

@@ -105,10 +105,10 @@ TEST_F(SessionWriterTest, AnUnsealedSessionReadsAsUnfinalized) {
   ASSERT_OK(append(*session, stream.index_page(0, 10)));
   ASSERT_OK(append(*session, stream.detail_page(0, 10)));
   ASSERT_OK(session->commit());
-  const std::string words = reference_check(session->directory());
-  if (words.empty()) GTEST_SKIP() << "the reference pack is not there";
-  EXPECT_NE(words.find(": recovered, 10 events"), std::string::npos) << words;
-  EXPECT_EQ(words.find("warning"), std::string::npos) << words;
+  for (const std::string& words : independent_checks(session->directory())) {
+    EXPECT_NE(words.find(": recovered, 10 events"), std::string::npos) << words;
+    EXPECT_EQ(words.find("warning"), std::string::npos) << words;
+  }
 }
 
 struct Delivery {

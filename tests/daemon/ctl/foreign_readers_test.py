@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""foreign_readers_test.py COLLECTCTL: what `convert` and `recover` make of damaged captures, as the
-readers of the reference pack see it, event by event.
+"""foreign_readers_test.py COLLECTCTL: what `convert` and `recover` make of damaged captures, as readers
+see it that have nothing of our code, event by event.
 
-The pack's own reader reads the damaged capture; what it finds is what every conversion has to hold.
+Such a reader reads the damaged capture; what it finds is what every conversion has to hold. The
+captures are those of tests/golden, and those of the reference pack where it is there.
 """
 import contextlib
 import json
@@ -23,17 +24,26 @@ VIEWER_DEPTH = 1024
 VIEWER = os.path.join(PACK, "tools/wtf_oracle.js")
 
 sys.dont_write_bytecode = True
+GOLDEN = os.path.join(ROOT, "tests/golden")
+sys.path.insert(0, GOLDEN)
+import check_atf
+import check_rtc
+import read_dial9
+import read_wtf
+
+# The comparison with the viewer's library needs the pack's reader, which prints as that one does.
 sys.path.insert(0, os.path.join(PACK, "tools"))
 with contextlib.suppress(ImportError):
-    import atf_check
-    import d9dump
-    import rtc_oracle
     import wtf_dump
 
+FOLDERS = [folder for folder in (os.path.join(GOLDEN, "data"), os.path.join(PACK, "data"))
+           if os.path.isdir(folder)]
 
-def setUpModule():
-    if not os.path.isdir(PACK):
-        raise unittest.SkipTest("the reference pack is not there")
+
+def samples(path):
+    """The files at this place of the folders that have them."""
+    return [os.path.join(folder, path) for folder in FOLDERS
+            if os.path.exists(os.path.join(folder, path))]
 
 
 def run(*arguments):
@@ -64,7 +74,7 @@ def atf_events(session):
             continue
         out = {"errors": [], "warnings": []}
         try:
-            read = atf_check.read_index(os.path.join(session, name, "index.atf"), out)
+            read = check_atf.read_index(os.path.join(session, name, "index.atf"), out)
         except OSError:
             read = None
         if read is not None:
@@ -78,7 +88,7 @@ def raw_times(session):
     """{n: [ns]} as they stand in the files."""
     threads = {}
     for n in atf_events(session):
-        read = atf_check.read_index(os.path.join(session, f"thread_{n}", "index.atf"),
+        read = check_atf.read_index(os.path.join(session, f"thread_{n}", "index.atf"),
                                     {"errors": [], "warnings": []})
         threads[n] = [event[0] for event in read[2]]
     return threads
@@ -92,11 +102,11 @@ def linked_details(session):
         if not os.path.exists(detail):
             continue
         out = {"errors": [], "warnings": []}
-        read = atf_check.read_index(os.path.join(session, name, "index.atf"), out)
+        read = check_atf.read_index(os.path.join(session, name, "index.atf"), out)
         if read is None:
             continue
         version, tid, events = read
-        atf_check.read_detail(detail, version, tid, events,
+        check_atf.read_detail(detail, version, tid, events,
                               sum(event[4] is not None for event in events), out)
         count = out["detail"].get("events", 0)
         linked[int(name[len("thread_"):])] = [
@@ -107,7 +117,7 @@ def linked_details(session):
 def dial9_events(path):
     """{thread: [(ns, kind, function id)]}, {thread: details}, whether it was read to its end."""
     with open(path, "rb") as file:
-        decoder = d9dump.Decoder(file.read())
+        decoder = read_dial9.Decoder(file.read())
     kinds = {"Call": CALL, "Return": RETURN, "Exception": EXCEPTION}
     threads, details, whole = {}, {}, True
     try:
@@ -120,7 +130,7 @@ def dial9_events(path):
                     (int(frame["ts"]), kinds[frame["name"]], function))
             elif frame["name"] == "Detail":
                 details[int(frame["v"][0])] = details.get(int(frame["v"][0]), 0) + 1
-    except d9dump.Stop:
+    except read_dial9.Stop:
         whole = False
     return threads, details, whole
 
@@ -129,7 +139,7 @@ def wtf_events(path):
     """[[(us, kind, function's name)]] of the zones that have any: leaves behind an unwind, and those
     at the end, close calls that did not return."""
     zones = []
-    for zone in wtf_dump.load(path).zones:
+    for zone in read_wtf.load(path).zones:
         events, unwinding, stack = [], 0, []
         for us, kind, arguments in zone["raw"]:
             name = kind["name"]
@@ -194,12 +204,12 @@ class Damaged(unittest.TestCase):
 
 
 def atf_samples():
-    folder = os.path.join(PACK, "data/atf")
-    for group in ("", "v1", "v2"):
-        for name in sorted(os.listdir(os.path.join(folder, group))):
-            path = os.path.join(folder, group, name)
-            if os.path.isdir(path) and name not in ("v1", "v2"):
-                yield f"{group}/{name}" if group else name, path
+    for folder in FOLDERS:
+        for group in ("", "v1", "v2"):
+            for name in sorted(os.listdir(os.path.join(folder, "atf", group))):
+                path = os.path.join(folder, "atf", group, name)
+                if os.path.isdir(path) and name not in ("v1", "v2"):
+                    yield path, path
 
 
 def each_session(check):
@@ -217,7 +227,7 @@ class DamagedSessions(Damaged):
         """Whether a session that was made says that something is missing is what the checker says
         of its origin. Events that were put in order are no loss."""
         code, _, said = run("verify", session)
-        origin = atf_check.summary(path)
+        origin = check_atf.summary(path)
         in_order = all(events == sorted(events) for events in raw_times(session).values())
         damage = [error for thread in origin["threads"] for error in thread["errors"]
                   if not (in_order and error.startswith("time goes back"))]
@@ -225,10 +235,12 @@ class DamagedSessions(Damaged):
         self.assertEqual(code, 0 if whole else 1, said)
 
     def check_viewer(self, path):
-        """The published viewer's library finds the same as the pack's own reader."""
+        """The published viewer's library finds the same as the pack's reader."""
+        if not self.viewer_is_there:
+            return
         read = wtf_dump.plain(wtf_dump.load(path).finish())
         deepest = max((event["d"] for zone in read["zones"] for event in zone["events"]), default=0)
-        if not self.viewer_is_there or deepest >= VIEWER_DEPTH:
+        if deepest >= VIEWER_DEPTH:
             return
         seen = subprocess.run(["node", VIEWER, path, "--events"], capture_output=True, check=True,
                               timeout=60)
@@ -246,14 +258,14 @@ class DamagedSessions(Damaged):
 
     @classmethod
     def setUpClass(cls):
-        sample = os.path.join(PACK, "data/wtf/tiny.wtf-trace")
-        cls.viewer_is_there = shutil.which("node") is not None and subprocess.run(
-            ["node", VIEWER, sample], capture_output=True, timeout=60).returncode == 0
+        sample = os.path.join(GOLDEN, "data/wtf/tiny.wtf-trace")
+        cls.viewer_is_there = (
+            shutil.which("node") is not None and os.path.exists(VIEWER) and subprocess.run(
+                ["node", VIEWER, sample], capture_output=True, timeout=60).returncode == 0)
 
-    @unittest.skipUnless(shutil.which("node"), "node or the package tracing-framework is not there")
     def test_viewer_is_there(self):
         if not self.viewer_is_there:
-            self.skipTest("node or the package tracing-framework is not there")
+            self.skipTest("node, the package tracing-framework or the reference pack is not there")
 
     @each_session
     def test_sessions_of_either_version(self, path, expected):
@@ -274,7 +286,7 @@ class DamagedSessions(Damaged):
             self.assertEqual(expected, {}, said)
             return
         with open(place, "rb") as file:
-            reader = rtc_oracle.Reader(file.read())
+            reader = check_rtc.Reader(file.read())
         self.assertTrue(reader.read())
         self.assertEqual(reader.problems, [])
         self.assertEqual({unit["crc"] for unit in reader.units}, {"ieee"})
@@ -330,28 +342,28 @@ class DamagedSessions(Damaged):
         self.assert_same(atf_events(place), expected)
         if code == 0:
             self.assertTrue(all(thread["state"] == "finalized"
-                                for thread in atf_check.summary(place)["threads"]), said)
+                                for thread in check_atf.summary(place)["threads"]), said)
 
 
 class DamagedContainers(Damaged):
     @staticmethod
     def objects(path):
         with open(path, "rb") as file:
-            reader = rtc_oracle.Reader(file.read())
+            reader = check_rtc.Reader(file.read())
         if not reader.read():
             return None, reader
         # A clock is said again where a Unit begins; what it says is the time of the others.
-        return [(reader.name(i), body, when) for _, i, body, when, _ in reader.objects
-                if not reader.streams[i].get("clock") is True], reader
+        return [(one.name, one.payload, one.time_ns) for one in reader.objects
+                if not one.is_clock], reader
 
     def test_every_object_is_in_the_copy(self):
-        folder = os.path.join(PACK, "data/rtc")
-        for name in sorted(os.listdir(folder)):
-            if not name.endswith(".rtc"):
-                continue
+        sources = [os.path.join(folder, "rtc", name) for folder in FOLDERS
+                   for name in sorted(os.listdir(os.path.join(folder, "rtc")))
+                   if name.endswith(".rtc")]
+        for source in sources:
             for command in ("convert", "recover"):
-                with self.subTest(name, command=command), tempfile.TemporaryDirectory() as place:
-                    source, copy = os.path.join(folder, name), os.path.join(place, "copy.rtc")
+                with self.subTest(source, command=command), tempfile.TemporaryDirectory() as place:
+                    copy = os.path.join(place, "copy.rtc")
                     more = ("--to", "rtc") if command == "convert" else ()
                     code, _, said = run(command, source, "-o", copy, *more)
                     found, before = self.objects(source)
@@ -366,9 +378,15 @@ class DamagedContainers(Damaged):
 
 
 class CutFiles(Damaged):
-    """Of files that are cut anywhere, everything that the pack's reader finds."""
+    """Of files that are cut anywhere, everything that an independent reader finds."""
 
-    def cuts(self, path):
+    def cuts(self, *places):
+        paths = [path for place in places for path in samples(place)]
+        self.assertTrue(paths)
+        for path in paths:
+            yield from self.cuts_of(path)
+
+    def cuts_of(self, path):
         with open(path, "rb") as file:
             whole = file.read()
         for part in range(1, 12):
@@ -383,18 +401,18 @@ class CutFiles(Damaged):
     @staticmethod
     def dial9_frames(path):
         with open(path, "rb") as file:
-            decoder = d9dump.Decoder(file.read())
+            decoder = read_dial9.Decoder(file.read())
         frames = []
         try:
             for frame in decoder.frames():
                 # Where it ends is the file's, not the frame's.
                 frames.append({key: value for key, value in frame.items() if key != "end"})
-        except d9dump.Stop:
+        except read_dial9.Stop:
             return frames, False
         return frames, True
 
     def test_dial9(self):
-        for cut in self.cuts(os.path.join(PACK, "data/dial9/demo-2026-04-15-65026ee.bin")):
+        for cut in self.cuts("dial9/service.bin", "dial9/demo-2026-04-15-65026ee.bin"):
             frames, whole = self.dial9_frames(cut)
             for command, more in (("convert", ("--to", "dial9")), ("recover", ())):
                 copy = self.place(command)
@@ -406,7 +424,7 @@ class CutFiles(Damaged):
                 self.assertEqual(code, 0 if whole else 1, said)
 
     def test_wtf(self):
-        for cut in self.cuts(os.path.join(PACK, "data/wtf/cpp_stream.wtf-trace")):
+        for cut in self.cuts("wtf/small.v10.wtf-trace", "wtf/cpp_stream.wtf-trace"):
             found = [zone["raw"] for zone in self.whole_chunks(cut).zones]
             for command, more in (("convert", ("--to", "wtf")), ("recover", ())):
                 copy = self.place(command + ".wtf-trace")
@@ -415,7 +433,7 @@ class CutFiles(Damaged):
                     self.assertFalse(any(found), said)
                     continue
                 self.assertEqual(code, 1, said)
-                copied = [zone["raw"] for zone in wtf_dump.load(copy).zones]
+                copied = [zone["raw"] for zone in read_wtf.load(copy).zones]
                 self.assert_same([events[:len(before)] for events, before in zip(copied, found)],
                                  found)
 
@@ -430,10 +448,8 @@ class CutFiles(Damaged):
             if at > len(cut):
                 break
             end = at
-        trace = wtf_dump.Trace()
-        if end > 12:
-            wtf_dump.chunked(cut[:end], trace)
-        return trace
+        trace = read_wtf.Trace()
+        return trace.read(cut[:end]) if end > 12 else trace
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 
 #include "tests/daemon/ingest/ingest_fixture.h"
 #include "tests/fakes/dial9_stream.h"
+#include "tests/formats/reference_files.h"
 
 namespace collect::ingest {
 namespace {
@@ -364,16 +365,12 @@ TEST_F(Dial9FeedTest, TheNextStartSealsWhatAKilledCollectorLeft) {
   EXPECT_EQ(stored(*session).size(), 26u);
 }
 
-TEST_F(Dial9FeedTest, RealRecordingsAreStoredByteForByte) {
-  const char* reference = ::getenv("COLLECT_REFERENCE");
-  const std::string folder = reference == nullptr ? "" : std::string(reference) + "/data/dial9";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "the reference pack is not there";
+TEST_F(Dial9FeedTest, RecordingsAreStoredByteForByte) {
   start();
   size_t sent = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() != ".bin") continue;
-    SCOPED_TRACE(entry.path());
-    const std::vector<uint8_t> sample = bytes_of(entry.path().string());
+  for (const auto& path : reference::files_with(reference::sample_folders("data/dial9"), ".bin")) {
+    SCOPED_TRACE(path);
+    const std::vector<uint8_t> sample = bytes_of(path.string());
     const auto session = session_of(sample);
     ASSERT_TRUE(session.has_value());
     EXPECT_EQ(session->state, SessionState::kComplete) << session->status;

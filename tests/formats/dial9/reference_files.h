@@ -1,5 +1,5 @@
-// The reference pack for tests: samples, their expected outcomes, and the independent decoder. It
-// lies beside the checkout, not in it; tests skip without it.
+// Samples, their expected outcomes, and independent decoders: the tree's own, and the reference
+// pack's where it is there.
 #pragma once
 
 #include <zlib.h>
@@ -18,11 +18,16 @@
 namespace collect::dial9::testing {
 
 using reference::file_bytes;
+using reference::files_with;
+using reference::golden_folder;
 using reference::has_python;
+using reference::independent_programs;
+using reference::kNoPack;
 using reference::PythonTool;
 using reference::Ran;
 using reference::reference_folder;
 using reference::run;
+using reference::sample_folders;
 using reference::write_file;
 
 inline std::string file_text(const std::filesystem::path& path) {

@@ -1,10 +1,9 @@
-// Streams of ours before the pack's own decoder, which was not written from this code; and streams
-// of its generator before ours.
+// Streams of ours before decoders that were not written from this code; and streams of generators
+// that were not before ours.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "tests/formats/dial9/random_stream.h"
 #include "tests/formats/dial9/recorded.h"
@@ -47,7 +46,7 @@ json shown_elements(const OwnedValue& value) {
   return list;
 }
 
-// What d9dump.py prints for a value that was written, by its own --help.
+// What an independent decoder prints for a value that was written: read_dial9.py has the form.
 json shown_content(const OwnedValue& value) {
   switch (value.type) {
     case FieldType::kI64:
@@ -107,34 +106,32 @@ json shown(const OwnedEvent& event) {
 class WrittenFiles : public ::testing::Test {
  protected:
   void SetUp() override {
-    reference_ = testing::reference_folder();
-    if (reference_.empty()) GTEST_SKIP() << "COLLECT_REFERENCE names no folder";
     if (!testing::has_python()) GTEST_SKIP() << "python3 is not there";
     folder_ = fs::path(::testing::TempDir()) / ("dial9_written_" + std::to_string(getpid()));
-    decoder_.emplace(tool("d9dump.py"));
   }
   void TearDown() override {
     if (!folder_.empty()) fs::remove_all(folder_);
   }
-  fs::path tool(const std::string& name) const { return reference_ / "tools" / name; }
-  std::string dump(const fs::path& path) {
-    const auto [status, out] = decoder_->run({path.string()});
+  static std::string dump(testing::PythonTool& decoder, const fs::path& path) {
+    const auto [status, out] = decoder.run({path.string()});
     EXPECT_EQ(status, 0) << path << ": " << out.substr(out.size() < 300 ? 0 : out.size() - 300);
     return out;
   }
 
-  fs::path reference_;
+  void compare_as_written(testing::PythonTool& decoder);
+
   fs::path folder_;
-  std::optional<testing::PythonTool> decoder_;
+  reference::PythonTools decoders_ =
+      reference::python_tools(testing::independent_programs("read_dial9.py", "d9dump.py"));
 };
 
-TEST_F(WrittenFiles, AreReadByTheIndependentDecoderAsWritten) {
+void WrittenFiles::compare_as_written(testing::PythonTool& decoder) {
   size_t events = 0;
   for (uint64_t seed = 1000; seed < 1030; ++seed) {
     const RandomStream written = random_stream(seed, 3, 60);
     const fs::path path = folder_ / (std::to_string(seed) + ".bin");
     testing::write_file(path, written.bytes);
-    const std::string lines = dump(path);
+    const std::string lines = dump(decoder, path);
     EXPECT_EQ(testing::json_lines(written.bytes), lines) << seed;
     size_t next = 0;
     for (size_t at = 0, end; (end = lines.find('\n', at)) != std::string::npos; at = end + 1) {
@@ -153,17 +150,23 @@ TEST_F(WrittenFiles, AreReadByTheIndependentDecoderAsWritten) {
   EXPECT_GT(events, 1000u);
 }
 
-TEST_F(WrittenFiles, RandomStreamsOfTheGeneratorShowTheSameLines) {
-  constexpr int kStreams = 60;
-  testing::PythonTool generator(tool("d9gen.py"));
-  ASSERT_EQ(generator.run({"--random", std::to_string(kStreams), "7", folder_.string()}).status, 0);
-  int compared = 0;
-  for (const auto& entry : fs::directory_iterator(folder_)) {
-    const std::vector<uint8_t> bytes = testing::file_bytes(entry.path());
-    EXPECT_EQ(testing::json_lines(bytes), dump(entry.path())) << entry.path();
-    ++compared;
+TEST_F(WrittenFiles, AreReadByTheIndependentDecodersAsWritten) {
+  for (testing::PythonTool& decoder : decoders_) compare_as_written(decoder);
+}
+
+TEST_F(WrittenFiles, RandomStreamsOfTheGeneratorsShowTheSameLines) {
+  constexpr size_t kStreams = 60;
+  for (const fs::path& program : testing::independent_programs("make_dial9.py", "d9gen.py")) {
+    testing::PythonTool generator(program);
+    const fs::path made = folder_ / program.stem();
+    ASSERT_EQ(generator.run({"--random", std::to_string(kStreams), "7", made.string()}).status, 0);
+    const auto streams = testing::files_with(made, ".bin");
+    EXPECT_EQ(streams.size(), kStreams);
+    for (const fs::path& path : streams) {
+      const std::string lines = testing::json_lines(testing::file_bytes(path));
+      for (testing::PythonTool& decoder : decoders_) EXPECT_EQ(lines, dump(decoder, path)) << path;
+    }
   }
-  EXPECT_EQ(compared, kStreams);
 }
 
 }  // namespace

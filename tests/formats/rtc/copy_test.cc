@@ -99,17 +99,6 @@ std::vector<uint8_t> expect_whole_copy(Bytes file, const std::string& what) {
   return sink.bytes();
 }
 
-std::vector<fs::path> samples() {
-  std::vector<fs::path> list;
-  const fs::path folder = testing::reference_folder();
-  if (folder.empty()) return list;
-  for (const auto& entry : fs::directory_iterator(folder / "data" / "rtc")) {
-    if (entry.path().extension() == ".rtc") list.push_back(entry.path());
-  }
-  std::sort(list.begin(), list.end());
-  return list;
-}
-
 // Cut at both ends, at places that fall everywhere within frames and Units.
 void cut_everywhere(Bytes file, size_t cuts, const std::string& name) {
   const size_t step = file.size() / cuts + 1;
@@ -120,9 +109,7 @@ void cut_everywhere(Bytes file, size_t cuts, const std::string& name) {
 }
 
 TEST(CopyTest, HoldsWhateverIsShownOfACutSample) {
-  const auto files = samples();
-  if (files.empty()) GTEST_SKIP() << "COLLECT_REFERENCE names no folder";
-  for (const fs::path& path : files) {
+  for (const fs::path& path : testing::files_with(testing::sample_folders("data/rtc"), ".rtc")) {
     const std::vector<uint8_t> file = testing::file_bytes(path);
     cut_everywhere(file, file.size() > 500'000 ? 12 : 150, path.filename().string());
   }
@@ -428,23 +415,22 @@ TEST(CopyTest, SaysHowManyBytesAreDone) {
   EXPECT_EQ(done, (std::vector<uint64_t>{0, 4096, 8192, 12288, 16384, 20480, 24576, 28672}));
 }
 
-// ---- the independent reader's word on it
+// ---- the independent readers' word on it
 
 class CopyAndIndependentReader : public ::testing::Test {
  protected:
   void SetUp() override {
-    reference_ = testing::reference_folder();
-    if (reference_.empty()) GTEST_SKIP() << "COLLECT_REFERENCE names no folder";
     if (!testing::has_python()) GTEST_SKIP() << "python3 is not there";
     path_ = fs::path(::testing::TempDir()) / ("rtc_copied_" + std::to_string(getpid()) + ".rtc");
-    reader_.emplace(reference_ / "tools" / "rtc_oracle.py");
   }
   void TearDown() override {
     if (!path_.empty()) fs::remove(path_);
   }
-  std::vector<Shown> oracle(const std::vector<uint8_t>& file) {
+  // What a reader finds in a file that has a Marker.
+  std::vector<Shown> found_by(testing::PythonTool& reader_program,
+                              const std::vector<uint8_t>& file) {
     testing::write_file(path_, file);
-    const auto [status, out] = reader_->run({path_.string(), "--objects"});
+    const auto [status, out] = reader_program.run({path_.string(), "--objects"});
     EXPECT_TRUE(status == 0 || status == 3) << status;  // 3: it has problems, as cut files have
     std::vector<Shown> all;
     std::istringstream lines(out);
@@ -468,23 +454,25 @@ class CopyAndIndependentReader : public ::testing::Test {
     return without_repeats(all, clocks);
   }
 
-  fs::path reference_;
+  void compare_cuts(const fs::path& path);
+
   fs::path path_;
-  std::optional<testing::PythonTool> reader_;
+  reference::PythonTools readers_ =
+      reference::python_tools(testing::independent_programs("check_rtc.py", "rtc_oracle.py"));
 };
 
-TEST_F(CopyAndIndependentReader, FindsInTheCopyWhatItFindsInACutFile) {
-  for (const char* name : {"up_small_late", "mk_ieee_fixed", "fixed_writer_bigmeta"}) {
-    const auto file =
-        testing::file_bytes(reference_ / "data" / "rtc" / (std::string(name) + ".rtc"));
-    ASSERT_FALSE(file.empty());
-    for (const size_t part : {1, 4}) {
-      const auto at = static_cast<std::ptrdiff_t>(file.size() * part / 7);
-      for (const auto& cut : {std::vector<uint8_t>(file.begin() + at, file.end()),
-                              std::vector<uint8_t>(file.begin(), file.end() - at)}) {
-        const auto copy = expect_whole_copy(cut, name);
-        const auto before = oracle(cut);
-        const auto after = oracle(copy);
+void CopyAndIndependentReader::compare_cuts(const fs::path& path) {
+  const std::string name = path.filename();
+  const auto file = testing::file_bytes(path);
+  ASSERT_FALSE(file.empty());
+  for (const size_t part : {1, 4}) {
+    const auto at = static_cast<std::ptrdiff_t>(file.size() * part / 7);
+    for (const auto& cut : {std::vector<uint8_t>(file.begin() + at, file.end()),
+                            std::vector<uint8_t>(file.begin(), file.end() - at)}) {
+      const auto copy = expect_whole_copy(cut, name);
+      for (testing::PythonTool& reader : readers_) {
+        const auto before = found_by(reader, cut);
+        const auto after = found_by(reader, copy);
         EXPECT_FALSE(before.empty());
         const auto [there, here] =
             std::mismatch(before.begin(), before.end(), after.begin(), after.end());
@@ -492,6 +480,17 @@ TEST_F(CopyAndIndependentReader, FindsInTheCopyWhatItFindsInACutFile) {
         if (here != after.end()) ADD_FAILURE() << name << ": added " << *here;
       }
     }
+  }
+}
+
+TEST_F(CopyAndIndependentReader, FindsInTheCopyWhatItFindsInACutFile) {
+  for (const char* name : {"mk_ieee_fixed", "mk_ieee_prefixed", "mk_big_endian", "mk_bigmeta"}) {
+    compare_cuts(testing::golden_folder() / "data/rtc" / (std::string(name) + ".rtc"));
+  }
+  const fs::path reference = testing::reference_folder();
+  if (reference.empty()) return;
+  for (const char* name : {"up_small_late", "mk_ieee_fixed", "fixed_writer_bigmeta"}) {
+    compare_cuts(reference / "data" / "rtc" / (std::string(name) + ".rtc"));
   }
 }
 

@@ -1,6 +1,6 @@
-// The reference pack for tests: samples, their expected outcomes, the independent readers, and the
-// published viewer's library where node and the npm package are there. It lies beside the checkout,
-// not in it; tests skip without it.
+// Samples, their expected outcomes, and independent readers: the tree's own, and the reference
+// pack's where it is there. With the pack, node and the npm package there is the published viewer's
+// library too.
 #pragma once
 
 #include <unistd.h>
@@ -19,10 +19,16 @@
 namespace collect::wtf::testing {
 
 using reference::file_bytes;
+using reference::files_with;
+using reference::golden_folder;
 using reference::has_python;
+using reference::independent_programs;
+using reference::kNoPack;
+using reference::PythonTool;
 using reference::Ran;
 using reference::reference_folder;
 using reference::run;
+using reference::sample_folders;
 using reference::write_file;
 
 // A folder of this process, gone with the object.

@@ -60,25 +60,22 @@ json summary_of(const FileReport& report, const std::string& name) {
 }
 
 TEST(Samples, GiveTheirExpectedResult) {
-  const fs::path reference = testing::reference_folder();
-  if (reference.empty()) GTEST_SKIP() << "COLLECT_REFERENCE names no folder";
-  size_t samples = 0;
-  for (const auto& entry : fs::directory_iterator(reference / "data" / "wtf")) {
-    if (entry.path().extension() != ".wtf-trace") continue;
-    SCOPED_TRACE(entry.path().filename().string());
-    const std::vector<uint8_t> bytes = testing::file_bytes(entry.path());
-    fs::path expected_path = entry.path();
+  const auto folders = testing::sample_folders("data/wtf");
+  const auto samples = testing::files_with(folders, ".wtf-trace");
+  EXPECT_GE(samples.size(), folders.size() == 1 ? 3u : 3u + 7u);
+  for (const fs::path& path : samples) {
+    SCOPED_TRACE(path);
+    const std::vector<uint8_t> bytes = testing::file_bytes(path);
+    fs::path expected_path = path;
     expected_path.replace_extension(".expected.json");
     std::ifstream in(expected_path);
     const json expected = json::parse(in, nullptr, false);
     ASSERT_FALSE(expected.is_discarded());
     const FileReport report = check_file(bytes);
-    EXPECT_EQ(summary_of(report, entry.path().filename().string()), expected);
+    EXPECT_EQ(summary_of(report, path.filename().string()), expected);
     EXPECT_TRUE(report.viewer_loads);
     EXPECT_EQ(report.findings.errors() + report.findings.warnings(), 0u);
-    ++samples;
   }
-  EXPECT_GE(samples, 7u);
 }
 
 }  // namespace

@@ -33,18 +33,18 @@ TEST(Transcode, KeepsEveryEvent) {
   }
 }
 
-// The legacy sample and the same events in format 10, which another program converted.
-TEST(Transcode, TheLegacySampleBecomesTheOther) {
-  const fs::path reference = testing::reference_folder();
-  if (reference.empty()) GTEST_SKIP() << "COLLECT_REFERENCE names no folder";
-  const auto legacy =
-      testing::file_bytes(reference / "data" / "wtf" / "blk-client.legacy.wtf-trace");
-  const auto other = testing::file_bytes(reference / "data" / "wtf" / "blk-client.v10.wtf-trace");
+// A legacy file and the same events in format 10, which another program wrote.
+void expect_becomes_the_other(const fs::path& folder, const std::string& name) {
+  const auto legacy = testing::file_bytes(folder / (name + ".legacy.wtf-trace"));
+  const auto other = testing::file_bytes(folder / (name + ".v10.wtf-trace"));
+  std::ifstream in(folder / (name + ".legacy.expected.json"));
+  const nlohmann::json counts = nlohmann::json::parse(in, nullptr, false);
+  ASSERT_FALSE(counts.is_discarded());
   Findings findings;
   const auto copy = copy_of(legacy, findings);
   const auto lines = testing::lines_of(copy, findings);
   const auto expected = testing::lines_of(other, findings);
-  ASSERT_EQ(lines.size(), 458232u);
+  ASSERT_EQ(lines.size(), counts["events"]);
   ASSERT_EQ(expected.size(), lines.size());
   // The other program wrote `any` values with spaces of its own.
   const auto without_spaces = [](std::string text) {
@@ -59,8 +59,18 @@ TEST(Transcode, TheLegacySampleBecomesTheOther) {
   EXPECT_EQ(findings.errors() + findings.warnings(), 0u);
   const FileReport report = check_file(copy);
   EXPECT_TRUE(report.viewer_loads);
-  EXPECT_EQ(report.header->timebase_ms, 1367885827385.0);
-  EXPECT_EQ(report.zones[0].frames, 888u);
+  EXPECT_EQ(report.header->timebase_ms, counts["timebase"].get<double>());
+  EXPECT_EQ(report.zones[0].frames, counts["zones"][0]["frames"]);
+}
+
+TEST(Transcode, TheLegacySampleBecomesTheOther) {
+  expect_becomes_the_other(testing::golden_folder() / "data/wtf", "small");
+}
+
+TEST(Transcode, TheLegacyRecordingBecomesTheOther) {
+  const fs::path reference = testing::reference_folder();
+  if (reference.empty()) GTEST_SKIP() << testing::kNoPack;
+  expect_becomes_the_other(reference / "data/wtf", "blk-client");
 }
 
 std::string renamed(const Findings& findings) {

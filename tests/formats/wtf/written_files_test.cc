@@ -1,6 +1,6 @@
-// Files of ours before readers that were not written from this code: the pack's own, and the
-// published viewer's library (npm package tracing-framework, found by NODE_PATH) through its driver
-// in the pack.
+// Files of ours before readers that were not written from this code: the tree's and the pack's, and
+// the published viewer's library (npm package tracing-framework, found by NODE_PATH) through its
+// driver in the pack.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -22,8 +22,6 @@ namespace fs = std::filesystem;
 class WrittenFiles : public ::testing::Test {
  protected:
   void SetUp() override {
-    reference_ = testing::reference_folder();
-    if (reference_.empty()) GTEST_SKIP() << "COLLECT_REFERENCE names no folder";
     if (!testing::has_python()) GTEST_SKIP() << "python3 is not there";
   }
   std::string tool(const char* name) const {
@@ -42,8 +40,18 @@ class WrittenFiles : public ::testing::Test {
                         " 2>/dev/null");
   }
 
-  fs::path reference_;
+  fs::path reference_ = testing::reference_folder();
   testing::Folder folder_{"written"};
+  reference::PythonTools readers_ =
+      reference::python_tools(testing::independent_programs("read_wtf.py", "wtf_dump.py"));
+};
+
+class BeforeTheViewer : public WrittenFiles {
+ protected:
+  void SetUp() override {
+    WrittenFiles::SetUp();
+    if (reference_.empty()) GTEST_SKIP() << testing::kNoPack;
+  }
 };
 
 // Lone surrogates, which JavaScript prints as escapes, as U+FFFD.
@@ -110,7 +118,7 @@ void compare_with_viewer(const std::vector<uint8_t>& bytes, const json& seen) {
   }
 }
 
-TEST_F(WrittenFiles, TheViewerSeesEveryEventOfEveryZone) {
+TEST_F(BeforeTheViewer, TheViewerSeesEveryEventOfEveryZone) {
   std::map<std::string, std::vector<uint8_t>> files;
   files["built"] = testing::build_file();
   files["small_chunks"] = testing::build_file(100);
@@ -131,7 +139,7 @@ TEST_F(WrittenFiles, TheViewerSeesEveryEventOfEveryZone) {
 
 // A copy by events, as `recover` makes it of a cut file, shows the viewer what the file itself did:
 // types, zones, events with their arguments, marks, frames, time ranges.
-TEST_F(WrittenFiles, TheViewerSeesTheSameInACopy) {
+TEST_F(BeforeTheViewer, TheViewerSeesTheSameInACopy) {
   std::map<std::string, std::vector<uint8_t>> files;
   files["built"] = testing::build_file(200);
   files["random"] = testing::random_file(300, 600, 5000).bytes;
@@ -169,7 +177,7 @@ TEST_F(WrittenFiles, TheViewerSeesTheSameInACopy) {
 }
 
 // Flows whose builtin events are defined with another type for the ids.
-TEST_F(WrittenFiles, TheViewerFindsFlowsInACopyOfACutFile) {
+TEST_F(BeforeTheViewer, TheViewerFindsFlowsInACopyOfACutFile) {
   VectorSink sink;
   Writer foreign(sink, kFaithfulCopy);
   ASSERT_TRUE(foreign.begin(FileHeader{}).ok());
@@ -204,7 +212,7 @@ TEST_F(WrittenFiles, TheViewerFindsFlowsInACopyOfACutFile) {
 }
 
 // The pack's reader and the published one say the same of our files, field by field.
-TEST_F(WrittenFiles, BothIndependentReadersAgree) {
+TEST_F(BeforeTheViewer, BothIndependentReadersAgree) {
   const auto bytes = testing::build_file(150);
   const fs::path path = save("both.wtf-trace", bytes);
   const testing::Ran ran = view(path, "--events");
@@ -217,29 +225,62 @@ TEST_F(WrittenFiles, BothIndependentReadersAgree) {
   EXPECT_EQ(compared.status, 0) << compared.out;
 }
 
-TEST_F(WrittenFiles, ThePacksReaderCountsTheSame) {
+void expect_counts(const json& seen, const FileReport& report) {
+  EXPECT_EQ(seen["events"], report.events);
+  EXPECT_EQ(seen["event_types"], report.event_types);
+  ASSERT_EQ(seen["zones"].size(), report.zones.size());
+  for (size_t i = 0; i < report.zones.size(); ++i) {
+    EXPECT_EQ(seen["zones"][i]["events"], report.zones[i].events);
+    EXPECT_EQ(seen["zones"][i]["scopes"], report.zones[i].scopes);
+    EXPECT_EQ(seen["zones"][i]["max_scope_depth"], report.zones[i].max_scope_depth);
+    EXPECT_EQ(seen["zones"][i]["distinct_names"], report.zones[i].distinct_names);
+  }
+}
+
+TEST_F(WrittenFiles, IndependentReadersCountTheSame) {
   for (uint32_t seed = 200; seed < 206; ++seed) {
     const auto made = testing::random_file(seed, 500, 3000);
     const fs::path path = save("counted.wtf-trace", made.bytes);
-    const auto ran =
-        testing::run("python3 " + tool("wtf_dump.py") + " '" + path.string() + "' --summary");
-    ASSERT_EQ(ran.status, 0) << ran.out;
-    const json seen = json::parse(ran.out, nullptr, false);
     const FileReport report = check_file(made.bytes);
-    EXPECT_EQ(seen["events"], report.events);
-    EXPECT_EQ(seen["event_types"], report.event_types);
-    ASSERT_EQ(seen["zones"].size(), report.zones.size());
-    for (size_t i = 0; i < report.zones.size(); ++i) {
-      EXPECT_EQ(seen["zones"][i]["events"], report.zones[i].events);
-      EXPECT_EQ(seen["zones"][i]["scopes"], report.zones[i].scopes);
-      EXPECT_EQ(seen["zones"][i]["max_scope_depth"], report.zones[i].max_scope_depth);
-      EXPECT_EQ(seen["zones"][i]["distinct_names"], report.zones[i].distinct_names);
+    for (testing::PythonTool& reader : readers_) {
+      const auto ran = reader.run({path.string(), "--summary"});
+      ASSERT_EQ(ran.status, 0) << ran.out;
+      expect_counts(json::parse(ran.out, nullptr, false), report);
+    }
+  }
+}
+
+// Time, name, depth and arguments of every event of every zone.
+TEST_F(WrittenFiles, IndependentReadersSeeTheSameInACopy) {
+  std::map<std::string, std::vector<uint8_t>> files;
+  files["built"] = testing::build_file(200);
+  files["random"] = testing::random_file(300, 600, 5000).bytes;
+  for (const char* name : {"tiny", "small.v10", "small.legacy"}) {
+    files[name] = testing::file_bytes(testing::golden_folder() / "data/wtf" /
+                                      (std::string(name) + ".wtf-trace"));
+  }
+  for (const auto& [name, bytes] : files) {
+    SCOPED_TRACE(name);
+    Findings findings;
+    auto reader = Reader::open(bytes, findings);
+    ASSERT_TRUE(reader.ok());
+    VectorSink copy;
+    Writer writer(copy, kFaithfulCopy);
+    ASSERT_TRUE(transcode(**reader, writer, findings).ok());
+    const fs::path before = save("before/a.wtf-trace", bytes);
+    const fs::path after = save("after/a.wtf-trace", copy.bytes());
+    for (testing::PythonTool& program : readers_) {
+      const auto seen = program.run({before.string(), "--events"});
+      const auto again = program.run({after.string(), "--events"});
+      ASSERT_EQ(seen.status, 0) << seen.out.substr(0, 800);
+      ASSERT_EQ(again.status, 0) << again.out.substr(0, 800);
+      EXPECT_TRUE(again.out == seen.out) << name;
     }
   }
 }
 
 // The viewer loads the JSON form with base64 events, and says the same as of the binary form.
-TEST_F(WrittenFiles, TheViewerLoadsTheJsonForm) {
+TEST_F(BeforeTheViewer, TheViewerLoadsTheJsonForm) {
   const auto bytes = testing::build_file(150);
   const auto binary = view(save("form.wtf-trace", bytes), "--summary");
   if (viewer_missing(binary)) GTEST_SKIP() << "node or the package tracing-framework is not there";
@@ -256,7 +297,7 @@ TEST_F(WrittenFiles, TheViewerLoadsTheJsonForm) {
 }
 
 // 65,534 event types, which is as many as there are wire ids.
-TEST_F(WrittenFiles, TheViewerLoadsAsManyTypesAsThereAre) {
+TEST_F(BeforeTheViewer, TheViewerLoadsAsManyTypesAsThereAre) {
   VectorSink sink;
   Writer writer(sink);
   ASSERT_TRUE(writer.begin(FileHeader{}).ok());

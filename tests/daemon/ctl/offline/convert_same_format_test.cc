@@ -13,7 +13,7 @@ namespace collect::ctl {
 namespace {
 
 using atf::testing::file_bytes;
-using atf::testing::reference_folder;
+using atf::testing::sample_folders;
 using atf::testing::write_file;
 using nlohmann::json;
 using testing::kSecond;
@@ -78,39 +78,37 @@ TEST_F(SameFormat, AWholeFileOfEachFormatKeepsEveryByte) {
   EXPECT_EQ(file_bytes(at("b.wtf-trace")), file_bytes(at("a.wtf-trace")));
   EXPECT_EQ(report_["counts"]["events"], 3 * 20 * 4);
   EXPECT_EQ(report_["left_out"], json::object());
-  const fs::path reference = reference_folder();
-  if (reference.empty()) GTEST_SKIP() << "COLLECT_REFERENCE names no folder";
-  for (const char* name : {"blk-client.v10", "cpp_once", "cpp_stream", "js_autosave", "tiny"}) {
-    const fs::path sample = reference / "data" / "wtf" / (std::string(name) + ".wtf-trace");
+  for (const fs::path& sample : reference::files_with(sample_folders("data/wtf"), ".wtf-trace")) {
+    if (sample.string().find(".legacy.") != std::string::npos) continue;  // another form
     EXPECT_EQ(run_convert(sample, Target::kWtf, at("c.wtf-trace")), 0) << said_;
-    EXPECT_EQ(file_bytes(at("c.wtf-trace")), file_bytes(sample)) << name;
+    EXPECT_EQ(file_bytes(at("c.wtf-trace")), file_bytes(sample)) << sample;
     fs::remove(at("c.wtf-trace"));
   }
-  const fs::path service = reference / "data" / "dial9" / "demo-2026-04-17-3f4a550.bin";
-  EXPECT_EQ(run_convert(service, Target::kDial9, at("d.bin")), 0) << said_;
-  EXPECT_EQ(report_["counts"]["events"], 145'406);
-  EXPECT_EQ(file_bytes(at("d.bin")), file_bytes(service));
-  // Unpacked on the way.
-  const fs::path packed = reference / "data" / "dial9" / "demo-2026-05-15-96eba01.bin.gz";
-  EXPECT_EQ(run_convert(packed, Target::kDial9, at("e.bin")), 0) << said_;
-  EXPECT_EQ(report_["counts"]["events"], 210'639);
-  const auto unpacked = trace::FileBytes::open(packed);
-  ASSERT_TRUE(unpacked.ok());
-  EXPECT_TRUE(std::ranges::equal(file_bytes(at("e.bin")), unpacked->bytes()));
+  for (const fs::path& path :
+       reference::files_with(sample_folders("data/dial9"), ".expected.json")) {
+    const json expected = json::parse(file_bytes(path));
+    const fs::path sample = path.parent_path() / expected["sample"].get<std::string>();
+    EXPECT_EQ(run_convert(sample, Target::kDial9, at("d.bin")), 0) << said_;
+    EXPECT_EQ(report_["counts"]["events"], expected["frames"]["events"]) << sample;
+    const auto unpacked = trace::FileBytes::open(sample);  // it may be gzip
+    ASSERT_TRUE(unpacked.ok());
+    EXPECT_TRUE(std::ranges::equal(file_bytes(at("d.bin")), unpacked->bytes())) << sample;
+    fs::remove(at("d.bin"));
+  }
 }
 
 TEST_F(SameFormat, ACutStreamIsCopiedAsFarAsItHoldsAndThatIsSaid) {
-  const fs::path reference = reference_folder();
-  if (reference.empty()) GTEST_SKIP() << "COLLECT_REFERENCE names no folder";
-  auto bytes = file_bytes(reference / "data" / "dial9" / "demo-2026-03-18-94300d9.bin");
-  bytes.resize(bytes.size() - 3);
+  const fs::path folder = reference::golden_folder() / "data/dial9";
+  const json expected = json::parse(file_bytes(folder / "service.expected.json"));
+  auto bytes = file_bytes(folder / "service.bin");
+  bytes.resize(bytes.size() - 3);  // an event is its last frame
   write_file(at("cut.bin"), bytes);
   EXPECT_EQ(run_convert(at("cut.bin"), Target::kDial9, at("whole.bin")), 1);
   ASSERT_EQ(report_["missing"].size(), 2u) << report_;
   EXPECT_EQ(report_["missing"][1]["what"], "bytes behind the last whole frame");
   EXPECT_GT(report_["missing"][1]["count"], 0u);
   EXPECT_EQ(report_["left_out"], json::object()) << "the target has a place for everything";
-  EXPECT_EQ(report_["counts"]["events"], 4624);
+  EXPECT_EQ(report_["counts"]["events"], expected["frames"]["events"].get<int>() - 1);
   const auto whole = file_bytes(at("whole.bin"));
   EXPECT_TRUE(std::equal(whole.begin(), whole.end(), bytes.begin()));
   write_file(at("none.bin"), {'T', 'R', 'C', 0, 9});

@@ -158,7 +158,7 @@ class WtfSessions : public ::testing::Test {
   json viewed(const std::string& path, bool loads = true) {
     const fs::path reference = atf::testing::reference_folder();
     if (reference.empty()) {
-      part_left_out("the reference pack is not there");
+      part_left_out("the driver of the viewer's library, which the reference pack has");
       return {};
     }
     const std::string command = "node '" + (reference / "tools" / "wtf_oracle.js").string() +
