@@ -20,7 +20,7 @@ import read_dial9
 import read_wtf
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
-MOST_BYTES = 300_000
+MOST_BYTES = 400_000
 
 
 def contents(path):
