@@ -1,18 +1,19 @@
 #include "daemon/collector/messages.h"
 
 #include <algorithm>
-
-#include <google/protobuf/util/time_util.h>
-
 #include <chrono>
 
 #include "daemon/attach/attach.h"
+#include "daemon/collector/session_message.h"
 #include "formats/core/hex.h"
 #include "formats/core/printable.h"
 #include "formats/core/utf8.h"
 #include "storage/manifest.h"
 
 namespace collect::daemon {
+
+using collect::to_message;
+
 namespace {
 
 constexpr std::string_view kAgentPrefix = "agents/";
@@ -63,33 +64,6 @@ api::DetailMode to_message(ingest::DetailMode mode) {
       return api::DETAIL_MODE_ON;
   }
   return api::DETAIL_MODE_UNSPECIFIED;
-}
-
-api::SymbolsState to_message(storage::SymbolsState state) {
-  switch (state) {
-    case storage::SymbolsState::kNone:
-      break;
-    case storage::SymbolsState::kPending:
-      return api::SYMBOLS_STATE_PENDING;
-    case storage::SymbolsState::kDone:
-      return api::SYMBOLS_STATE_DONE;
-    case storage::SymbolsState::kFailed:
-      return api::SYMBOLS_STATE_FAILED;
-  }
-  return api::SYMBOLS_STATE_UNSPECIFIED;
-}
-
-api::ProcessEnd to_message(const storage::ProcessEnd& end) {
-  using How = storage::ProcessEnd::How;
-  api::ProcessEnd message;
-  message.set_how(end.how == How::kExited     ? api::ProcessEnd::HOW_EXITED
-                  : end.how == How::kSignaled ? api::ProcessEnd::HOW_SIGNALED
-                  : end.how == How::kExeced   ? api::ProcessEnd::HOW_EXECED
-                                              : api::ProcessEnd::HOW_UNKNOWN);
-  if (end.how == How::kExited) message.set_exit_code(end.exit_code);
-  message.set_signal(end.signal);
-  message.set_core_dumped(end.core_dumped);
-  return message;
 }
 
 void add_parts(const storage::Manifest& manifest, api::Manifest& message) {
@@ -148,8 +122,9 @@ void add_parts(const storage::Manifest& manifest, api::Manifest& message) {
 }  // namespace
 
 google::protobuf::Timestamp timestamp(ingest::SystemTime time) {
-  return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count());
+  const auto since_epoch =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch());
+  return timestamp_of(static_cast<uint64_t>(since_epoch.count()));
 }
 
 std::string agent_name(ingest::AgentId id) {

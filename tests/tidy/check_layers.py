@@ -71,7 +71,7 @@ ROOMS = {
     # collector is that it has reached, as the daemon does of its clients.
     "daemon/ctl": ["proto/control", "daemon/ctl/conformance", "formats", "storage",
                    "daemon/symbolize", "daemon/patch", "daemon/principal", "daemon/inject",
-                   "daemon/attach"] + CTL_FILES,
+                   "daemon/attach", "daemon/collector/session_message.h"] + CTL_FILES,
     # Where the rooms meet. The CLI is its own program.
     "daemon/collector": ["formats", "proto", "storage", "daemon/ingest", "daemon/attach",
                          "daemon/control", "daemon/principal", "daemon/symbolize",
@@ -117,6 +117,7 @@ TARGETS = {
     "collect_page_request": "daemon/web/page_request.h", "collect-page": "daemon/ctl/programs",
     "collect_call_feed": "daemon/control/call_feed.h", "collect-calls": "daemon/ctl/programs",
     "collect_ctl_follow": "daemon/ctl/follow",
+    "collect_session_message": "daemon/collector/session_message.h",
     "collect_daemon": "daemon", "collectord": "daemon",
     "collect_ctl_offline": "daemon/ctl/offline", "collect_ctl_online": "daemon/ctl",
     "collect_ctl_phones": "daemon/ctl", "collect_ctl_android": "daemon/ctl",

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/collector/session_message.h"
 #include "daemon/ctl/online/message_json.h"
 #include "daemon/ctl/online/output.h"
 #include "daemon/ctl/terminal/terminal.h"
@@ -39,41 +40,6 @@ api::SessionState state_of(storage::SessionState state) {
   return api::SESSION_STATE_UNSPECIFIED;
 }
 
-api::SymbolsState symbols_of(storage::SymbolsState state) {
-  switch (state) {
-    case storage::SymbolsState::kNone:
-      break;
-    case storage::SymbolsState::kPending:
-      return api::SYMBOLS_STATE_PENDING;
-    case storage::SymbolsState::kDone:
-      return api::SYMBOLS_STATE_DONE;
-    case storage::SymbolsState::kFailed:
-      return api::SYMBOLS_STATE_FAILED;
-  }
-  return api::SYMBOLS_STATE_UNSPECIFIED;
-}
-
-api::ProcessEnd end_of(const storage::ProcessEnd& end) {
-  using How = storage::ProcessEnd::How;
-  api::ProcessEnd message;
-  message.set_how(end.how == How::kExited     ? api::ProcessEnd::HOW_EXITED
-                  : end.how == How::kSignaled ? api::ProcessEnd::HOW_SIGNALED
-                  : end.how == How::kExeced   ? api::ProcessEnd::HOW_EXECED
-                                              : api::ProcessEnd::HOW_UNKNOWN);
-  if (end.how == How::kExited) message.set_exit_code(end.exit_code);
-  message.set_signal(end.signal);
-  message.set_core_dumped(end.core_dumped);
-  return message;
-}
-
-google::protobuf::Timestamp timestamp(uint64_t unix_ns) {
-  constexpr uint64_t kSecondNs = 1'000'000'000;
-  google::protobuf::Timestamp time;
-  time.set_seconds(static_cast<int64_t>(unix_ns / kSecondNs));
-  time.set_nanos(static_cast<int32_t>(unix_ns % kSecondNs));
-  return time;
-}
-
 Result<api::Session> read_manifest(const RootedDirectory& root, const std::string& below) {
   const auto file = trace::FileBytes::open(root, trace::joined(below, storage::kManifestFile));
   if (!file.ok()) return file.error();
@@ -84,11 +50,12 @@ Result<api::Session> read_manifest(const RootedDirectory& root, const std::strin
                                    " bytes"};
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const auto manifest = storage::manifest_from_json(text);
+  storage::ManifestReading reading;
+  const auto manifest = storage::manifest_from_json(text, &reading);
   if (!manifest.ok()) return manifest.error();
   api::Session session = session_of(*manifest);
   // Other programs write manifests without a state, which say nothing of what is missing.
-  if (text.find("\"state\"") == text.npos) {
+  if (reading.said_state.empty()) {
     session.clear_state();
     session.clear_missing();
   }
@@ -154,9 +121,9 @@ api::Session session_of(const storage::Manifest& manifest) {
   message.set_tag(identity.tag);
   const uint64_t begin_ns =
       manifest.created_unix_ns != 0 ? manifest.created_unix_ns : identity.start_unix_ns;
-  if (begin_ns != 0) *message.mutable_start_time() = timestamp(begin_ns);
+  if (begin_ns != 0) *message.mutable_start_time() = timestamp_of(begin_ns);
   if (manifest.finished_unix_ns != 0) {
-    *message.mutable_end_time() = timestamp(manifest.finished_unix_ns);
+    *message.mutable_end_time() = timestamp_of(manifest.finished_unix_ns);
   }
   const storage::SessionTotals& totals = manifest.totals;
   message.set_threads(std::max(totals.threads, static_cast<uint32_t>(manifest.threads.size())));
@@ -169,9 +136,9 @@ api::Session session_of(const storage::Manifest& manifest) {
   message.set_stored_bytes(totals.stored_bytes);
   message.set_container_bytes(totals.container_bytes);
   if (manifest.process_end.how != storage::ProcessEnd::How::kNotKnown) {
-    *message.mutable_process_end() = end_of(manifest.process_end);
+    *message.mutable_process_end() = to_message(manifest.process_end);
   }
-  message.set_symbols(symbols_of(manifest.symbols_state));
+  message.set_symbols(to_message(manifest.symbols_state));
   message.set_stall_count(totals.stalls.count);
   message.set_stalled_ns(totals.stalls.stalled_ns);
   message.set_page_wait_ns(totals.stalls.page_wait_ns);
