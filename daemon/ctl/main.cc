@@ -264,7 +264,7 @@ struct CommandGroup {
 // As --help lists them; what is in none is for the collector.
 void group_commands(CLI::App& app) {
   const CommandGroup kGroups[] = {
-      {"Record", {"run", "attach", "detach", "android", "ios", "doctor", "plan"}},
+      {"Record", {"run", "attach", "detach", "android", "ios", "doctor", "plan", "list"}},
       {"Control",
        {"start", "stop", "detail", "trigger", "filter", "rules", "annotate", "roll", "snapshot"}},
       {"Look", {"top", "tail", "watch", "report", "open", "dump", "inspect", "verify", "manifest"}},

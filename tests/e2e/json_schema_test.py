@@ -180,6 +180,26 @@ class Files(JsonTest):
         self.assertEqual(sum(one["functions"] for one in plan["reasons"]), len(plan["left_out"]))
         self.assertEqual(self.answer("failure", "plan", SCHEMA_FILE, code=1)["error"]["code"], "unsupported")
 
+    def test_list(self):
+        plan = self.answer("plan", "plan", "/usr/bin/lua5.4")
+        functions = self.answer("list", "list", "--all", "/usr/bin/lua5.4")["functions"]
+        self.assertEqual(len(functions), plan["functions"])
+        self.assertEqual({one["address"]: one["reason"] for one in functions if not one["recorded"]},
+                         {one["address"]: one["reason"] for one in plan["left_out"]})
+        self.assertIn("lua_newstate", {one.get("name") for one in functions})
+        some = self.answer("list_functions", "list", "--function", "lua_push*", "/usr/bin/lua5.4")["functions"]
+        self.assertGreater(len(some), 5)
+        self.assertTrue(all(one["name"].startswith("lua_push") and one["recorded"] for one in some), some)
+        self.assertEqual(self.answer("failure", "list", "--function", "nobody", "/usr/bin/lua5.4", code=1)["error"]["code"],
+                         "not_found")
+        with subprocess.Popen(["/usr/bin/lua5.4", "-"], stdin=subprocess.PIPE) as program:
+            process = self.answer("list_process", "list", str(program.pid))
+            program.stdin.close()
+        self.assertEqual((process["pid"], process["name"], process["has_agent"]), (program.pid, "lua5.4", False))
+        own = {os.path.basename(file["path"]): file for file in process["files"]}["lua5.4"]
+        self.assertEqual((own["functions"], own["recorded"]), (plan["functions"], plan["recorded"]))
+        self.assertEqual(self.answer("failure", "list", str(program.pid), code=2)["error"]["code"], "not_found")
+
     def test_detail_alone(self):
         detail = os.path.join(self.session, "thread_0", "detail.atf")
         copy = self.at("detail.atf")

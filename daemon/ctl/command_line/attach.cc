@@ -103,6 +103,35 @@ void add_attach_commands(CLI::App& app, Line& line) {
                           [&line] { return detach_process(line.process, std::cout, std::cerr); });
     };
   });
+
+  CLI::App* lister = add_command(
+      app, "list",
+      "List the functions of a program, or the files of a process, that can be recorded");
+  lister
+      ->add_option("TARGET", line.name,
+                   "A program or a shared library; or the number of a process of this machine")
+      ->required();
+  lister->add_option("--function", line.list.functions, "Only functions with this name or pattern")
+      ->type_name("PATTERN")
+      ->allow_extra_args(false);
+  lister->add_flag("--all", line.list.all,
+                   "Also the functions that cannot be recorded, each with the reason");
+  add_json(lister, line);
+  lister->callback([&line] {
+    line.command = [&line] {
+      line.list.pid = process_in(line.name);
+      line.list.path = line.name;
+      line.list.json = line.json;
+      return list(line.list, std::cout, std::cerr);
+    };
+  });
+  lister->footer(
+      "By run --dynamic and attach; nothing is run or changed. A number is a process, ./NUMBER a\n"
+      "file. Exit code 1: nothing can be recorded; a message says why.\n"
+      "\n"
+      "Examples:\n"
+      "  collectctl list --function 'sqlite3_*' /usr/lib/x86_64-linux-gnu/libsqlite3.so.0\n"
+      "  collectctl list $(pidof redis-server)");
 }
 
 }  // namespace collect::ctl

@@ -29,6 +29,7 @@
 #include "daemon/ctl/online/download.h"
 #include "daemon/ctl/online/session_conversion.h"
 #include "daemon/ctl/processes/attach_process.h"
+#include "daemon/ctl/processes/list_command.h"
 #include "daemon/ctl/run/run_command.h"
 #include "daemon/ctl/terminal/terminal.h"
 
@@ -43,6 +44,7 @@ struct Line {
   AndroidOptions android;
   IosOptions ios;
   ProcessOptions process;
+  ListOptions list;
   DetailOptions detail;
   DeviceOptions devices;
   DoctorOptions doctor;

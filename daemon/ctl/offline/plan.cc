@@ -1,12 +1,10 @@
 #include "daemon/ctl/offline/plan.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <filesystem>
-#include <utility>
-#include <vector>
 
+#include "daemon/ctl/offline/plan_coverage.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "daemon/patch/plan_maker.h"
@@ -23,43 +21,6 @@ using patch::Refusal;
 constexpr int kExitNoPlan = 1;
 constexpr int kExitUnreadable = 2;
 
-struct Coverage {
-  explicit Coverage(const PlanView& plan) {
-    for (uint32_t i = 0; i < plan.header().function_count; ++i) {
-      const PlanFunction function = plan.function(i);
-      ++functions;
-      bytes += function.bytes;
-      ++by_reason[function.refusal];
-      if (function.refusal == static_cast<uint32_t>(Refusal::kNone)) {
-        ++traced;
-        traced_bytes += function.bytes;
-      }
-    }
-  }
-  // With how many functions each, the most frequent one first.
-  std::vector<std::pair<uint64_t, Refusal>> reasons() const {
-    std::vector<std::pair<uint64_t, Refusal>> found;
-    for (uint32_t i = 1; i < by_reason.size(); ++i) {
-      if (by_reason[i] != 0) found.emplace_back(by_reason[i], static_cast<Refusal>(i));
-    }
-    std::stable_sort(found.begin(), found.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
-    return found;
-  }
-
-  uint64_t functions = 0;
-  uint64_t traced = 0;
-  uint64_t bytes = 0;
-  uint64_t traced_bytes = 0;
-  std::array<uint64_t, static_cast<size_t>(Refusal::kCount)> by_reason{};
-};
-
-std::string build_id_text(const PlanView& plan) {
-  TextBuffer text;
-  text.hex_bytes(Bytes(plan.header().build_id).first(plan.header().build_id_bytes));
-  return std::string(text.text());
-}
-
 template <class Visit>
 void for_each_refused(const PlanView& plan, Visit visit) {
   for (uint32_t i = 0; i < plan.header().function_count; ++i) {
@@ -68,14 +29,14 @@ void for_each_refused(const PlanView& plan, Visit visit) {
   }
 }
 
-Json document_of(const std::string& path, const PlanView& plan, const Coverage& coverage) {
+Json document_of(const std::string& path, const PlanView& plan, const PlanCoverage& coverage) {
   Json document = json_document();
   document["path"] = path;
   add_text(document, "build_id", build_id_text(plan));
   document["functions"] = coverage.functions;
-  document["recorded"] = coverage.traced;
+  document["recorded"] = coverage.recorded;
   document["bytes"] = coverage.bytes;
-  document["recorded_bytes"] = coverage.traced_bytes;
+  document["recorded_bytes"] = coverage.recorded_bytes;
   document["jumps"] = plan.header().site_count;
   document["stub_bytes"] = plan.header().region_bytes;
   Json reasons = Json::array();
@@ -93,21 +54,13 @@ Json document_of(const std::string& path, const PlanView& plan, const Coverage& 
   return document;
 }
 
-std::string percent(uint64_t part, uint64_t whole) {
-  char text[16];
-  const double value =
-      whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-  std::snprintf(text, sizeof text, "%.1f %%", value);
-  return text;
-}
-
-void print_text(const PlanOptions& options, const PlanView& plan, const Coverage& coverage,
+void print_text(const PlanOptions& options, const PlanView& plan, const PlanCoverage& coverage,
                 TextOut& out) {
   out.printable(options.path);
   out.put(": ");
-  out.put(with_thousands(coverage.traced) + " of " + counted(coverage.functions, "function") +
-          " can be recorded (" + percent(coverage.traced, coverage.functions) + "), " +
-          percent(coverage.traced_bytes, coverage.bytes) + " of their code\n");
+  out.put(with_thousands(coverage.recorded) + " of " + counted(coverage.functions, "function") +
+          " can be recorded (" + percent_text(coverage.recorded, coverage.functions) + "), " +
+          percent_text(coverage.recorded_bytes, coverage.bytes) + " of their code\n");
   out.put("  " + counted(plan.header().site_count, "jump") + " to " +
           short_bytes(plan.header().region_bytes) + " of code\n");
   if (plan.header().build_id_bytes == 0) {
@@ -130,6 +83,14 @@ void print_text(const PlanOptions& options, const PlanView& plan, const Coverage
 
 }  // namespace
 
+std::string percent_text(uint64_t part, uint64_t whole) {
+  char text[16];
+  const double value =
+      whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  std::snprintf(text, sizeof text, "%.1f %%", value);
+  return text;
+}
+
 int plan(const PlanOptions& options, std::ostream& out, std::ostream& err) {
   const Answer answer{"plan", options.json, out, err};
   std::error_code error;
@@ -143,14 +104,14 @@ int plan(const PlanOptions& options, std::ostream& out, std::ostream& err) {
   }
   PlanView view;
   (void)view.parse(*made);  // plan_of_file() has
-  const Coverage coverage(view);
+  const PlanCoverage coverage(view);
   TextOut text(out);
   if (options.json) {
     text.put(json_line(document_of(options.path, view, coverage)));
   } else {
     print_text(options, view, coverage, text);
   }
-  return coverage.traced == 0 ? kExitNoPlan : 0;
+  return coverage.recorded == 0 ? kExitNoPlan : 0;
 }
 
 }  // namespace collect::ctl

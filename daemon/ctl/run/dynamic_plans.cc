@@ -35,12 +35,6 @@ bool matches(const std::vector<std::string>& patterns, const std::string& path) 
   });
 }
 
-bool is_never_traced(const std::string& path) {
-  const std::string name = fs::path(path).filename().string();
-  return std::any_of(std::begin(kNeverTraced), std::end(kNeverTraced),
-                     [&](std::string_view pattern) { return matches_glob(pattern, name); });
-}
-
 uint64_t recorded_functions(const std::vector<uint8_t>& plan) {
   patch::PlanView view;
   uint64_t count = 0;
@@ -56,9 +50,7 @@ Error with_path(const std::string& path, const Error& error) {
 }
 
 Result<uint64_t> add_plan(const std::string& path, const patch::PlanFolder& folder) {
-  if (is_never_traced(path)) {
-    return Error{Code::kUnsupported, "the agent itself needs it"};
-  }
+  if (is_never_traced(path)) return Error{Code::kUnsupported, kAgentNeedsIt};
   const auto plan = patch::plan_for(path, cache_directory());
   if (!plan.ok()) return plan.error();
   COLLECT_TRY(folder.add(*plan));
@@ -94,6 +86,12 @@ Result<std::vector<std::string>> chosen_modules(std::vector<std::string> modules
 }
 
 }  // namespace
+
+bool is_never_traced(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  return std::any_of(std::begin(kNeverTraced), std::end(kNeverTraced),
+                     [&](std::string_view pattern) { return matches_glob(pattern, name); });
+}
 
 Result<DynamicPlans> make_dynamic_plans(const std::string& program,
                                         const std::vector<std::string>& patterns,

@@ -13,6 +13,11 @@ namespace collect::ctl {
 // --dynamic without a pattern, as CLI11 has a flag without a value.
 inline constexpr char kProgramItself[] = "true";
 
+// The agent runs on some libraries itself, such as the C library, and unwinders look at frames as
+// they are: these are left out, whatever the patterns are.
+bool is_never_traced(const std::string& path);
+inline constexpr char kAgentNeedsIt[] = "the agent itself needs it";
+
 struct DynamicPlans {
   patch::PlanFolder folder;
   uint64_t functions = 0;  // that can be recorded

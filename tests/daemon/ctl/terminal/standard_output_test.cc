@@ -85,6 +85,7 @@ class StandardOutputTest : public testing::OfflineTest {
         {"recover", {{"recover", session}}},
         {"symbolize", {{"symbolize", session}}},
         {"plan", {{"plan", "/usr/bin/perl"}, {"plan", "--json", "/usr/bin/perl"}}},
+        {"list", {{"list", "/usr/bin/perl"}, {"list", "--json", "/usr/bin/perl"}}},
         {"report", {{"report", session}, {"report", "--by", "thread", session}}},
     };
   }
