@@ -69,6 +69,8 @@ install(DIRECTORY deploy/guide/pictures
 install(DIRECTORY proto/control/collect
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/proto/control
         COMPONENT daemon FILES_MATCHING PATTERN "*.proto")
+install(FILES deploy/grafana/collectord.json
+        DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/grafana COMPONENT daemon)
 install(FILES deploy/schema/collectctl.schema.json
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/schema COMPONENT daemon)
 install(PROGRAMS proto/wire/example/agent.py

@@ -67,7 +67,9 @@ const char* value_name(std::string_view key) {
   if (key == "root" || key == "perfetto_ui" || key.ends_with("_directories") ||
       key.ends_with("_roots"))
     return "DIRECTORY";
-  if (key == "ingest" || key == "control" || key == "attach") return "ADDRESS";
+  if (key == "ingest" || key == "control" || key == "attach" || key == "metrics") {
+    return "ADDRESS";
+  }
   if (key == "web") return "ADDRESS=off";
   if (key.ends_with("_file") || key.starts_with("tls_")) return "FILE";
   if (key.ends_with("_bytes")) return "BYTES";
@@ -135,6 +137,7 @@ Status parse_flags(int argc, const char* const* argv, Config& config, FlagsOnly&
 std::string value_fault(std::string_view key, const Config& config) {
   if (key == "ingest") return address_fault(config.ingest);
   if (key == "web" && config.web != "off") return address_fault(config.web);
+  if (key == "metrics" && config.metrics != "off") return address_fault(config.metrics);
   if (key == "local_access") {
     const Status holds = principal::LocalAccess::check_syntax(config.local_access);
     return holds.ok() ? std::string() : holds.error().message;

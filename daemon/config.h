@@ -23,6 +23,7 @@ struct Config {
   std::string ingest = "127.0.0.1:7710";
   std::string control = "127.0.0.1:7711";
   std::string web = "off";            // or an address of this machine
+  std::string metrics = "off";        // or an address
   std::string perfetto_ui;            // folder of an unpacked one; empty: ui.perfetto.dev
   std::string durability = "os";      // or "fsync"
   std::string local_access = "user";  // or "group:NAME", "any"
@@ -72,6 +73,7 @@ void each_key(Settings& config, Visit&& visit) {
   visit("perfetto_ui",
         "folder with an unpacked Perfetto UI, which the live page opens instead of ui.perfetto.dev",
         config.perfetto_ui);
+  visit("metrics", "where Prometheus gets metrics: off, or host:port", config.metrics);
   visit("durability",
         "what acknowledged data survives: os, a daemon crash; fsync, also a power failure",
         config.durability);

@@ -20,6 +20,7 @@
 #include "daemon/ingest/limits.h"
 #include "daemon/inherited_sockets.h"
 #include "daemon/log.h"
+#include "daemon/metrics/metrics_server.h"
 #include "daemon/symbolize/child_program.h"
 #include "daemon/symbolize/symbolizer.h"
 #include "daemon/web/web_server.h"
@@ -135,15 +136,28 @@ Result<std::unique_ptr<web::WebServer>> start_web(const Config& config, const Ac
   return web::WebServer::start(options, collector);
 }
 
-// `web`: the address of the live page; empty: there is none.
+// Null when nobody wants them.
+Result<std::unique_ptr<metrics::MetricsServer>> start_metrics(const Config& config,
+                                                              Collector& collector) {
+  if (config.metrics == "off") return std::unique_ptr<metrics::MetricsServer>();
+  return metrics::MetricsServer::start(config.metrics, collector);
+}
+
+// Of the live page and of metrics; empty: there are none.
+struct Pages {
+  std::string web;
+  std::string metrics;
+};
+
 Status announce(int ready_fd, const Collector& collector, const control::ControlServer& control,
-                const std::string& web, const std::string& root) {
+                const Pages& pages, const std::string& root) {
   // A failure to tell systemd is no reason to stop: it has its own timeout.
   (void)sd_notify(0, "READY=1");
   if (ready_fd < 0) return {};
   nlohmann::json where = {
       {"ingest", collector.ingest_address()}, {"control", control.address()}, {"root", root}};
-  if (!web.empty()) where["web"] = web;
+  if (!pages.web.empty()) where["web"] = pages.web;
+  if (!pages.metrics.empty()) where["metrics"] = pages.metrics;
   const std::string line =
       where.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   size_t written = 0;
@@ -232,7 +246,10 @@ int serve(const CommandLine& line) {
   if (!control.ok()) return refuse(control.error().message);
   const auto web = start_web(line.config, *access, **collector);
   if (!web.ok()) return refuse(web.error().message);
-  const std::string web_url = *web == nullptr ? "" : (*web)->url();
+  const auto metrics = start_metrics(line.config, **collector);
+  if (!metrics.ok()) return refuse(metrics.error().message);
+  const Pages pages{*web == nullptr ? "" : (*web)->url(),
+                    *metrics == nullptr ? "" : (*metrics)->url()};
   if (inherited->ingest != -1) {
     note_other_address("ingest", line.config.ingest, (*collector)->ingest_address());
   }
@@ -240,7 +257,7 @@ int serve(const CommandLine& line) {
     note_other_address("control", line.config.control, (*control)->address());
   }
   (*collector)->run();
-  const Status announced = announce(line.ready_fd, **collector, **control, web_url, root);
+  const Status announced = announce(line.ready_fd, **collector, **control, pages, root);
   if (!announced.ok()) spdlog::warn("{}", announced.error().message);
   for_each_unknown_variable(environ, [](const UnknownVariable& unknown) {
     std::string sentence;
@@ -251,7 +268,8 @@ int serve(const CommandLine& line) {
   });
   spdlog::info("collectord {} is ready: agents at {}, control at {}, sessions below {}", kVersion,
                (*collector)->ingest_address(), (*control)->address(), root);
-  if (!web_url.empty()) spdlog::info("live page at {}", web_url);
+  if (!pages.web.empty()) spdlog::info("live page at {}", pages.web);
+  if (!pages.metrics.empty()) spdlog::info("metrics at {}", pages.metrics);
 
   wait_for_the_end(signals, line, **collector, **control);
   (void)sd_notify(0, "STOPPING=1");

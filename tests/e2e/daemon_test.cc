@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "tests/daemon/web/http_client.h"
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/recorded_session.h"
 
@@ -286,6 +287,32 @@ TEST(DaemonTest, FullDiskEndsTheSessionNotTheDaemon) {
     EXPECT_TRUE(collector.ctl({"sessions"}).exited_with(0));
   }
   EXPECT_TRUE(run(scratch.path(), {"umount", small}).exited_with(0));
+}
+
+// What a recording was, as Prometheus hears of it.
+TEST(DaemonTest, MetricsCountWhatIsStored) {
+  Scratch scratch;
+  const uint16_t port = free_port();
+  CollectorProcess collector(scratch, {"--metrics", "127.0.0.1:" + std::to_string(port)});
+  const Ending traced = run(scratch.path(), {traced_program("steady"), "burst", "100", "5"},
+                            collector.tracing(), seconds(60));
+  ASSERT_TRUE(traced.exited_with(0)) << traced.errors;
+  const std::vector<RecordedSession> sessions = sealed_sessions(collector.root(), 0);
+  ASSERT_EQ(sessions.size(), 1u);
+  web::HttpClient client(port);
+  ASSERT_TRUE(client.send("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"));
+  const std::string text = client.read_answer().body;
+  const auto value = [&](const std::string& metric) {
+    const size_t at = text.find("\n" + metric + " ");
+    return at == std::string::npos ? -1.0 : std::stod(text.substr(at + metric.size() + 2));
+  };
+  EXPECT_EQ(value("collectord_stored_events_total"),
+            static_cast<double>(sessions[0].totals().events));
+  EXPECT_EQ(value("collectord_lost_events_total"), 0);
+  expect_refused(run(scratch.path(), {program("collectord"), "--root", scratch / "other",
+                                      "--ingest", "127.0.0.1:0", "--control", "127.0.0.1:0",
+                                      "--metrics", "127.0.0.1:" + std::to_string(port)}),
+                 std::to_string(port));
 }
 
 TEST(DaemonTest, IsReadySoonAndIdleIsSmall) {

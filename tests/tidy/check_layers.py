@@ -51,6 +51,7 @@ ROOMS = {
     # Into processes that run. It reads their memory and knows nothing of plans.
     "daemon/inject": ["formats/core", "formats/patch"],
     "daemon/control": ["proto/control", "formats/core", "daemon/principal"],
+    "daemon/metrics": ["proto/control", "formats/core", "daemon/control/collector_api.h"],
     # The live page: it asks the collector what the control plane asks, and starts a program for
     # each page as symbolize does for each lookup.
     "daemon/web": ["proto/control", "formats/core", "formats/html", "daemon/principal",
@@ -78,7 +79,7 @@ ROOMS = {
                          "daemon/web/page_request.h"],
     # main and the configuration.
     "daemon": ["formats", "proto", "storage", "daemon/collector", "daemon/ingest", "daemon/attach",
-               "daemon/control", "daemon/principal", "daemon/symbolize", "daemon/web"],
+               "daemon/control", "daemon/metrics", "daemon/principal", "daemon/symbolize", "daemon/web"],
 }
 TOP_LEVEL = ["daemon", "agent", "proto", "storage", "formats"]
 
@@ -113,7 +114,7 @@ TARGETS = {
     "collect_symbolize_protocol": "daemon/symbolize", "collect-symbolizer": "daemon/symbolize",
     "collect_adb": "daemon/attach", "collect_attach": "daemon/attach",
     "collect_usbmux": "daemon/attach", "collect_control": "daemon/control",
-    "collect_http": "daemon/web", "collect_web": "daemon/web",
+    "collect_metrics": "daemon/metrics", "collect_http": "daemon/web", "collect_web": "daemon/web",
     "collect_page_request": "daemon/web/page_request.h", "collect-page": "daemon/ctl/programs",
     "collect_call_feed": "daemon/control/call_feed.h", "collect-calls": "daemon/ctl/programs",
     "collect_ctl_follow": "daemon/ctl/follow",
