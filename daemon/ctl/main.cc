@@ -267,7 +267,9 @@ void group_commands(CLI::App& app) {
       {"Record", {"run", "attach", "detach", "android", "ios", "doctor", "plan", "list"}},
       {"Control",
        {"start", "stop", "detail", "trigger", "filter", "rules", "annotate", "roll", "snapshot"}},
-      {"Look", {"top", "tail", "watch", "report", "open", "dump", "inspect", "verify", "manifest"}},
+      {"Look",
+       {"top", "tail", "watch", "report", "query", "open", "dump", "inspect", "verify",
+        "manifest"}},
       {"Convert", {"convert", "convert-session", "download", "symbolize", "recover"}},
   };
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {

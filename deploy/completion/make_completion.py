@@ -19,13 +19,14 @@ KINDS = {
     "FUNCTION": "nothing", "MB": "nothing", "MS": "nothing", "N": "nothing", "NAME": "nothing",
     "NS": "nothing", "TIME": "nothing", "KIND": "nothing", "SECONDS": "nothing", "TEXT": "nothing", "THREAD": "nothing", "TID": "nothing",
     "UINT": "nothing", "PACKAGE": "nothing", "ACTIVITY": "nothing", "SERIAL": "nothing",
-    "UDID": "nothing", "BUNDLE": "nothing", "PORT": "nothing", "PATTERN": "nothing",
+    "UDID": "nothing", "BUNDLE": "nothing", "PORT": "nothing", "PATTERN": "nothing", "SQL": "nothing",
 }
 # The same word with another meaning: (command, word).
 EXCEPTIONS = {
     ("collectctl download", "FILE"): "nothing",  # of the session, not of this machine
     ("collectctl stop", "SESSION"): "targets",
     ("collectctl attach", "TARGET"): "nothing",  # a process or an address
+    ("collectctl list", "TARGET"): "files",
     ("collectctl sessions", "FILTER"): "directories",
 }
 

@@ -19,6 +19,7 @@
 #include "daemon/ctl/offline/inspect.h"
 #include "daemon/ctl/offline/open_page.h"
 #include "daemon/ctl/offline/plan.h"
+#include "daemon/ctl/offline/query.h"
 #include "daemon/ctl/offline/recover.h"
 #include "daemon/ctl/offline/report.h"
 #include "daemon/ctl/offline/symbolize.h"
@@ -45,6 +46,7 @@ struct Line {
   IosOptions ios;
   ProcessOptions process;
   ListOptions list;
+  QueryOptions query;
   DetailOptions detail;
   DeviceOptions devices;
   DoctorOptions doctor;
@@ -159,6 +161,10 @@ Online online(const Line& line);
 
 // plan, and run --dynamic.
 void add_plan(CLI::App& app, Line& line);
+void add_convert(CLI::App& app, Line& line);
+void add_query(CLI::App& app, Line& line);
+// What of a capture is wanted. `when` is put before the help of each option.
+void add_selection(CLI::App* command, ExportSelection& selection, const std::string& when);
 void add_dynamic(CLI::App& command, std::vector<std::string>& patterns);
 
 // inspect, verify, dump, report, open, convert, recover, symbolize.

@@ -129,101 +129,6 @@ CLI::App* add_offline(CLI::App& app, Line& line, Options& options, Path& path, c
   return command;
 }
 
-// What of a capture a viewer is to show. `when` is put before the help of each option.
-void add_selection(CLI::App* command, ExportSelection& selection, const std::string& when) {
-  const auto help = [&when](const std::string& text) {
-    return when.empty() ? text
-                        : when + ": " + static_cast<char>(std::tolower(text[0])) + text.substr(1);
-  };
-  command->add_option("--from", selection.when.from, help(kFromHelp))
-      ->type_name("TIME")
-      ->check(moment_check());
-  command->add_option("--until", selection.when.until, help(kUntilHelp))
-      ->type_name("TIME")
-      ->check(moment_check());
-  command->add_option("--thread", selection.threads, help(kThreadHelp))
-      ->type_name("THREAD")
-      ->check(thread_check())
-      ->allow_extra_args(false);
-  command->add_option("--function", selection.functions, help(kFunctionHelp))
-      ->type_name("FUNCTION")
-      ->allow_extra_args(false);
-}
-
-std::vector<std::pair<std::string, Target>> target_words() {
-  std::vector<std::pair<std::string, Target>> words;
-  for_each_target([&](Target target) { words.emplace_back(name_of(target), target); });
-  return words;
-}
-
-void add_convert(CLI::App& app, Line& line) {
-  CLI::App* command = add_command(app, "convert", "Convert a capture into another format");
-  command
-      ->add_option(
-          "INPUT", line.convert.inputs,
-          "A session, or a file of any format; several: the RTC containers of one session, "
-          "or for viewers several captures on one time line")
-      ->required();
-  command->add_option("--to", line.convert.to, "Format of the output")
-      ->required()
-      ->type_name("FORMAT")
-      ->transform(one_of(target_words()));
-  command
-      ->add_option("-o,--output", line.convert.output,
-                   "File to write; for atf and parquet, a directory")
-      ->type_name("FILE")
-      ->required();
-  command
-      ->add_option(
-          "--atf-version", line.convert.atf_version,
-          "Version of the trace files that --to atf makes: 1 or 2 (default: that of the input, "
-          "of other formats 2)")
-      ->type_name("VERSION")
-      ->check(CLI::IsMember({1, 2}));
-  command
-      ->add_option("--wtf-events", line.convert.wtf_json.events,
-                   "How wtf-json holds events: base64, which the published viewer reads, or json, "
-                   "which people can read and the viewer ignores (default base64)")
-      ->type_name("FORM")
-      ->transform(one_of<wtf::JsonEvents>(
-          {{"base64", wtf::JsonEvents::kBase64}, {"json", wtf::JsonEvents::kEvents}}));
-  command
-      ->add_option("--wtf-mode", line.convert.wtf_json.mode,
-                   "Mode of wtf-json: complete, one document, or partial, one line for each chunk, "
-                   "which the published viewer refuses (default complete)")
-      ->type_name("MODE")
-      ->transform(one_of<wtf::JsonMode>(
-          {{"complete", wtf::JsonMode::kComplete}, {"partial", wtf::JsonMode::kPartial}}));
-  add_selection(command, line.convert.selection, "For viewers");
-  command->add_flag("--force", line.convert.force, "Replace the output file");
-  command->add_flag("--strict", line.convert.strict,
-                    "Exit with 1 also if the format cannot hold something");
-  add_json(command, line);
-  command->callback([&line] {
-    line.command = [&line] {
-      const Answer answer{"convert", line.json, std::cout, std::cerr};
-      if (line.convert.atf_version && line.convert.to != Target::kAtf) {
-        return answer.refuse_briefly({Code::kInvalidArgument, "--atf-version is for --to atf"},
-                                     kExitUsage);
-      }
-      const ExportSelection& selection = line.convert.selection;
-      if (!is_view(line.convert.to) && (selection.is_part() || !selection.functions.empty())) {
-        return answer.refuse_briefly(
-            {Code::kInvalidArgument,
-             "--from, --until, --thread and --function are for --to " + view_words()},
-            kExitUsage);
-      }
-      line.convert.json = line.json;
-      line.convert.progress = is_terminal(STDERR_FILENO);
-      return convert(line.convert, std::cout, std::cerr);
-    };
-  });
-  command->footer(
-      "Exit code 1: converted, but something is missing from the input; a message says what.\n"
-      "To convert a collector's session to another ATF version: collectctl convert-session.\n"
-      "Example: collectctl convert traces/session_…/pid_… --to wtf -o app.wtf-trace");
-}
-
 void add_open(CLI::App& app, Line& line) {
   OpenOptions& open = line.open;
   CLI::App* command =
@@ -338,6 +243,26 @@ void add_report_choices(CLI::App* reporter, Line& line) {
 
 }  // namespace
 
+void add_selection(CLI::App* command, ExportSelection& selection, const std::string& when) {
+  const auto help = [&when](const std::string& text) {
+    return when.empty() ? text
+                        : when + ": " + static_cast<char>(std::tolower(text[0])) + text.substr(1);
+  };
+  command->add_option("--from", selection.when.from, help(kFromHelp))
+      ->type_name("TIME")
+      ->check(moment_check());
+  command->add_option("--until", selection.when.until, help(kUntilHelp))
+      ->type_name("TIME")
+      ->check(moment_check());
+  command->add_option("--thread", selection.threads, help(kThreadHelp))
+      ->type_name("THREAD")
+      ->check(thread_check())
+      ->allow_extra_args(false);
+  command->add_option("--function", selection.functions, help(kFunctionHelp))
+      ->type_name("FUNCTION")
+      ->allow_extra_args(false);
+}
+
 void add_file_commands(CLI::App& app, Line& line) {
   add_offline(app, line, line.inspect, line.inspect.path, "inspect",
               "Show what a file or session is, and its status", inspect);
@@ -375,6 +300,7 @@ void add_file_commands(CLI::App& app, Line& line) {
 
   add_open(app, line);
   add_convert(app, line);
+  add_query(app, line);
   add_recover(app, line);
   add_plan(app, line);
   add_symbolize(app, line);

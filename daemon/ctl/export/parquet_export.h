@@ -12,6 +12,10 @@
 
 namespace collect::ctl {
 
+// Their names; each is a file NAME.parquet.
+inline constexpr const char* kParquetTables[] = {"functions", "threads", "calls", "events",
+                                                 "sessions"};
+
 // Into the directory, which is made; files of these names in it are replaced, each as a whole, once
 // all of them are complete and `check`, which is asked then, has nothing against it.
 Status export_parquet(ExportedSessions& sessions, const std::string& directory,

@@ -86,6 +86,7 @@ class StandardOutputTest : public testing::OfflineTest {
         {"symbolize", {{"symbolize", session}}},
         {"plan", {{"plan", "/usr/bin/perl"}, {"plan", "--json", "/usr/bin/perl"}}},
         {"list", {{"list", "/usr/bin/perl"}, {"list", "--json", "/usr/bin/perl"}}},
+        {"query", {{"query", "--help"}}},  // the answer is printed by another program
         {"report", {{"report", session}, {"report", "--by", "thread", session}}},
     };
   }

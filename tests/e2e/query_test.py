@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""query_test.py BIN: `collectctl query` on a real recording. DuckDB's engine is the npm package
+@duckdb/node-api (NODE_PATH), behind a `duckdb` of this test that takes the options which collectctl uses;
+DuckDB's own command line program is not part of any registry here. Skipped (77) without node or the package."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = os.path.abspath(sys.argv[1])
+COLLECTCTL = os.path.join(BIN, "collectctl")
+PATIENCE = 120
+
+# As `duckdb [-csv|-json] -c SQL`.
+ENGINE = """#!/usr/bin/env node
+const duckdb = require('@duckdb/node-api');
+const words = process.argv.slice(2);
+const form = words[0] === '-csv' || words[0] === '-json' ? words.shift() : '';
+if (words.length !== 2 || words[0] !== '-c') { console.error('duckdb: unexpected ' + words); process.exit(9); }
+(async () => {
+  const instance = await duckdb.DuckDBInstance.create(':memory:', {threads: '1'});
+  const connection = await instance.connect();
+  const reader = await connection.runAndReadAll(words[1]);
+  const rows = reader.getRowObjectsJson();
+  if (form === '-json') console.log(JSON.stringify(rows));
+  else for (const row of rows) console.log(Object.values(row).join(form === '-csv' ? ',' : ' | '));
+})().catch(error => { console.error(error.message); process.exit(1); });
+"""
+
+
+def clean_environment(**more):
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("COLLECT_")}
+    return {**clean, **more}
+
+
+class QueryTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="query_")
+        cls.addClassCleanup(cls.folder.cleanup)
+        engines = os.path.join(cls.folder.name, "bin")
+        os.mkdir(engines)
+        engine = os.path.join(engines, "duckdb")
+        with open(engine, "w", encoding="utf-8") as file:
+            file.write(ENGINE)
+        os.chmod(engine, stat.S_IRWXU)
+        cls.scratch = os.path.join(cls.folder.name, "tmp")
+        os.mkdir(cls.scratch)
+        cls.path = engines + ":" + os.environ["PATH"]
+        done = cls.ctl("run", "-q", "--", os.path.join(BIN, "e2e", "moods"), "300")
+        assert done.returncode == 0, done.stderr
+        cls.report = json.loads(cls.ctl("report", "--json").stdout)
+
+    @classmethod
+    def ctl(cls, *arguments, path=None):
+        return subprocess.run([COLLECTCTL, *arguments], capture_output=True, text=True, timeout=PATIENCE, cwd=cls.folder.name,
+                              env=clean_environment(PATH=path or cls.path, TMPDIR=cls.scratch), check=False)
+
+    def answer(self, *arguments):
+        done = self.ctl("query", "--format", "json", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(os.listdir(self.scratch), [], "nothing is left")
+        return json.loads(done.stdout)
+
+    def test_sums_are_those_of_the_report(self):
+        rows = self.answer("SELECT name, calls, total_ns, self_ns FROM functions")
+        self.assertEqual({row["name"]: (int(row["calls"]), int(row["total_ns"]), int(row["self_ns"])) for row in rows},
+                         {one["name"]: (one["calls"], one["total_ns"], one["self_ns"]) for one in self.report["functions"]})
+        by_calls = self.answer("SELECT f.name, count(*) AS n, sum(c.self_ns) AS self_ns FROM calls c "
+                               "JOIN functions f USING (session, function) GROUP BY f.name")
+        self.assertEqual({row["name"]: (int(row["n"]), int(row["self_ns"])) for row in by_calls},
+                         {one["name"]: (one["calls"], one["self_ns"]) for one in self.report["functions"]})
+
+    def test_tables_are_taken_as_they_are(self):
+        made = self.ctl("convert", "ada_traces", "--to", "parquet", "-o", "it's here")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        events = self.answer("SELECT count(*) AS n FROM events", "it's here")
+        self.assertEqual(int(events[0]["n"]), 2 * sum(one["calls"] for one in self.report["functions"]))
+        part = self.ctl("query", "--function", "main", "SELECT 1", "it's here")
+        self.assertEqual(part.returncode, 2)
+        self.assertIn("WHERE chooses", part.stderr)
+
+    def test_a_part_and_other_forms(self):
+        rows = self.answer("--function", "*quick*", "SELECT DISTINCT name FROM functions")
+        self.assertTrue(rows and all("quick" in row["name"] for row in rows), rows)
+        done = self.ctl("query", "--format", "csv", "SELECT process, pid > 0 FROM sessions")
+        self.assertEqual((done.returncode, done.stdout), (0, "moods,true\n"), done.stderr)
+
+    def test_what_cannot_be_answered(self):
+        wrong = self.ctl("query", "SELECT nothing FROM nowhere")
+        self.assertEqual(wrong.returncode, 1, "as the engine ended")
+        self.assertIn("nowhere", wrong.stderr)
+        self.assertEqual(os.listdir(self.scratch), [])
+        missing = self.ctl("query", "SELECT 1", "nowhere")
+        self.assertEqual(missing.returncode, 2)
+        self.assertIn("nowhere", missing.stderr)
+        none = self.ctl("query", "SELECT 1", path="/nowhere")
+        self.assertEqual(none.returncode, 2)
+        self.assertIn("install DuckDB", none.stderr)
+
+
+def is_available():
+    try:
+        return subprocess.run(["node", "-e", "require('@duckdb/node-api')"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+if __name__ == "__main__":
+    if not is_available():
+        print("skipped: no node or no @duckdb/node-api (NODE_PATH)")
+        sys.exit(77)
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
