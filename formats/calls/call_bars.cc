@@ -8,8 +8,9 @@ namespace {
 
 constexpr uint32_t kNearlyWhole = kLodWhole - 2;  // shares are rounded
 
+// Rounded, and never more than `ns`.
 uint64_t part_of(uint64_t ns, uint16_t share) {
-  return static_cast<uint64_t>(static_cast<double>(ns) * share / kLodWhole + 0.5);
+  return ns / kLodWhole * share + (ns % kLodWhole * share + kLodWhole / 2) / kLodWhole;
 }
 
 }  // namespace
@@ -99,7 +100,7 @@ Status CallBars::visit(const LodReader& lod, size_t level, uint64_t number) {
 
 // Where in the node its calls were is not known: its bars are as long as the node.
 void CallBars::add_node(const LodReader::Node& node) {
-  const uint64_t node_ns = node.end_ns - node.first_ns;
+  const uint64_t node_ns = node.end_ns - std::min(node.first_ns, node.end_ns);  // times may fall
   CallBar bar;
   bar.first_ns = std::clamp(node.first_ns, window_.first_ns, window_.last_ns);
   bar.last_ns = std::clamp(node.end_ns, bar.first_ns, window_.last_ns);

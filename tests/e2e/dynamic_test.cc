@@ -145,6 +145,14 @@ Counts count(const RecordedSession& session) {
   return counts;
 }
 
+// collectctl says that it waits where a busy machine takes its time.
+std::string without_waiting(std::string errors) {
+  const std::string line =
+      "collectctl: waiting for the last events to be stored; Ctrl-C stops waiting\n";
+  if (const size_t at = errors.find(line); at != std::string::npos) errors.erase(at, line.size());
+  return errors;
+}
+
 TEST_P(DynamicTest, DoesWhatItDoesUntraced) {
   const Program& one = GetParam();
   Arguments command = one.command;
@@ -157,7 +165,7 @@ TEST_P(DynamicTest, DoesWhatItDoesUntraced) {
   const Ending traced = record({one.option, "--quiet"}, command);
   EXPECT_TRUE(traced.exited_with(one.exit_code)) << traced.describe() << traced.errors;
   EXPECT_EQ(traced.output, bare.output);
-  EXPECT_EQ(traced.errors, bare.errors);
+  EXPECT_EQ(without_waiting(traced.errors), bare.errors);
   const auto recorded = sessions();
   ASSERT_FALSE(recorded.empty());
   uint64_t calls = 0;
