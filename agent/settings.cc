@@ -191,6 +191,8 @@ const char* take_words(Settings& settings) {
 
 }  // namespace
 
+const Settings kDefaultSettings;
+
 bool settings_from_environment(Settings& settings, const char** error) {
   const char* log = variable("COLLECT_LOG");
   settings.log = log != nullptr && log[0] != '\0' && strcmp(log, "0") != 0;

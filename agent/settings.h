@@ -12,6 +12,7 @@ enum class DrainBy : uint8_t { kThread, kProcess };
 enum class Role : uint8_t { kNone, kConnect, kListen };
 
 inline constexpr size_t kMaxAddress = 256;
+inline constexpr size_t kMaxConnect = 1024;  // several addresses
 inline constexpr uint32_t kDefaultBufferMb = 64;
 inline constexpr uint32_t kMinBufferMb = 1;
 inline constexpr uint32_t kThreadFlushMs = 5000;
@@ -27,8 +28,9 @@ inline constexpr uint32_t kMaxSpoolMb = 64 * 1024;
 
 struct Settings {
   Role role = Role::kNone;
-  char address[kMaxAddress] =
-      {};  // "host:port", "tls://host:port", "unix:/path", "abstract:name", "tcp:port"
+  // "host:port", "tls://host:port", "unix:/path", "abstract:name", "tcp:port"; of collectors to
+  // connect to, several with commas between them.
+  char address[kMaxConnect] = {};
   char token_file[kMaxAddress] = {};  // read by the drain thread at each connect
   char tls_ca[kMaxAddress] = {};      // PEM files, read at start
   char tls_certificate[kMaxAddress] = {};
@@ -63,6 +65,10 @@ struct Settings {
   // of the drain process, for which nobody waits.
   uint32_t exit_flush_ms = kThreadFlushMs;
 };
+
+// What the others are copied from: each one that is initialised in place makes the library 10 KiB
+// larger.
+extern const Settings kDefaultSettings;
 
 // Whether the program runs for somebody who may not have its rights: set-uid, set-gid, with file
 // capabilities, or however else the system says so. Its environment is then that user's, and

@@ -27,6 +27,7 @@
 #include "formats/core/environment_names.h"
 #include "formats/core/printable.h"
 #include "formats/core/version.h"
+#include "storage/collector_identity.h"
 #include "storage/posix_fs.h"
 #include "storage/session_layout.h"
 #include "storage/standard_output.h"
@@ -226,6 +227,9 @@ int serve(const CommandLine& line) {
   storage::PosixFs fs(root);
   storage::RootLock lock(fs, root);
   options->storage.root_lock = &lock;
+  const uint64_t now_ns = storage::system_clock().unix_ns();
+  const auto known = storage::read_collector_identity(fs, root, now_ns);
+  options->storage.collector = known.ok() ? *known : storage::draw_collector_identity(now_ns);
   attach::AttachOptions devices;
   devices.adb = line.config.adb;
   devices.usbmux = line.config.usbmux;
@@ -240,6 +244,10 @@ int serve(const CommandLine& line) {
     return refuse(locked.error().code == Code::kUnavailable
                       ? "root " + root + " is in use by another collectord"
                       : "root: " + locked.error().message);
+  }
+  // A root that takes no file now, or whose id is damaged, is used all the same.
+  if (!known.ok()) {
+    spdlog::warn("{}; this run of the collector has an id of its own", known.error().message);
   }
   auto control = control::ControlServer::start(line.config.control, **collector, access->control,
                                                inherited->control);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "formats/core/hex.h"
+#include "storage/record_ranges.h"
 #include "storage/session_layout.h"
 
 namespace collect::storage {
@@ -69,6 +70,27 @@ OrderedJson thread_json(const ManifestThread& thread) {
                       {"stall_count", thread.stalls.count},
                       {"stalled_ns", thread.stalls.stalled_ns}};
   if (thread.calls_left_out != 0) json["calls_left_out"] = thread.calls_left_out;
+  return json;
+}
+
+// [[number of the first record, how many], …] in the agent's numbers, where these are no positions
+// of the file.
+void put_ranges(OrderedJson& json, const char* key, const Manifest& manifest, uint32_t thread,
+                Lane lane, uint64_t records) {
+  const std::vector<RecordRange> ranges = record_ranges(manifest.gaps, thread, lane, records);
+  if (ranges.empty() || (ranges.size() == 1 && ranges[0].first_seq == 0)) return;
+  for (const RecordRange& range : ranges) {
+    json[key].push_back(OrderedJson::array({range.first_seq, range.records}));
+  }
+}
+
+OrderedJson threads_json(const Manifest& manifest) {
+  OrderedJson json = OrderedJson::array();
+  for (const ManifestThread& thread : manifest.threads) {
+    OrderedJson& one = json.emplace_back(thread_json(thread));
+    put_ranges(one, "index_ranges", manifest, thread.id, Lane::kIndex, thread.events);
+    put_ranges(one, "detail_ranges", manifest, thread.id, Lane::kDetail, thread.detail_records);
+  }
   return json;
 }
 
@@ -220,102 +242,10 @@ OrderedJson list_json(const std::vector<T>& list, Function to_json) {
 
 }  // namespace
 
-std::string_view session_state_name(SessionState state) {
-  switch (state) {
-    case SessionState::kRecording:
-      return "recording";
-    case SessionState::kComplete:
-      return "complete";
-    case SessionState::kRecovered:
-      return "recovered";
-    case SessionState::kFailed:
-      return "failed";
-  }
-  return "recording";
-}
-
-std::string_view symbols_state_name(SymbolsState state) {
-  switch (state) {
-    case SymbolsState::kNone:
-      break;
-    case SymbolsState::kPending:
-      return "pending";
-    case SymbolsState::kDone:
-      return "done";
-    case SymbolsState::kFailed:
-      return "failed";
-  }
-  return "";
-}
-
-std::string_view lane_name(Lane lane) {
-  return lane == Lane::kIndex ? "index" : "detail";
-}
-
-std::string_view passthrough_kind_name(PassthroughKind kind) {
-  switch (kind) {
-    case PassthroughKind::kDial9:
-      break;
-  }
-  return "dial9";
-}
-
-std::string_view process_end_name(ProcessEnd::How how) {
-  switch (how) {
-    case ProcessEnd::How::kNotKnown:
-      break;
-    case ProcessEnd::How::kExited:
-      return "exited";
-    case ProcessEnd::How::kSignaled:
-      return "signaled";
-    case ProcessEnd::How::kExeced:
-      return "execed";
-    case ProcessEnd::How::kUnknown:
-      return "unknown";
-  }
-  return "";
-}
-
-std::vector<std::string> lost_reason_names(uint32_t reasons) {
-  std::vector<std::string> names;
-  for (const LostReasonName& reason : kLostReasonNames) {
-    if (reasons & reason.bit) names.emplace_back(reason.name);
-  }
-  return names;
-}
-
-std::string_view stall_kind_name(StallKind kind) {
-  return kStallKindNames[static_cast<size_t>(kind)].name;
-}
-
-std::optional<StallKind> stall_kind_of(std::string_view name) {
-  for (const StallKindName& known : kStallKindNames) {
-    if (name == known.name) return known.kind;
-  }
-  return std::nullopt;
-}
-
-void bound_text(std::string& text) {
-  if (text.size() <= kMaxTextBytes) return;
-  size_t end = kMaxTextBytes;
-  // Not within a character: what is no UTF-8 can't be sent to clients.
-  while (end > kMaxTextBytes - 3 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80) --end;
-  text.resize(end);
-}
-
-void add_missing_input(Manifest& manifest, MissingInput missing) {
-  if (manifest.input_missing.size() == kMaxMissingInput) {
-    ++manifest.input_missing_left_out;
-    return;
-  }
-  bound_text(missing.what);
-  manifest.input_missing.push_back(std::move(missing));
-}
-
 std::string manifest_to_json(const Manifest& manifest) {
   const SessionIdentity& identity = manifest.identity;
   OrderedJson json;
-  json["threads"] = list_json(manifest.threads, thread_json);
+  json["threads"] = threads_json(manifest);
   json["time_start_ns"] = manifest.time_start_ns;
   json["time_end_ns"] = manifest.time_end_ns;
   json["clock_type"] = static_cast<uint32_t>(identity.clock);
@@ -327,6 +257,10 @@ std::string manifest_to_json(const Manifest& manifest) {
   if (manifest.sealing) json["sealing"] = session_state_name(manifest.sealing_state);
   json["created_unix_ns"] = manifest.created_unix_ns;
   json["finished_unix_ns"] = manifest.finished_unix_ns;
+  if (identity.collector.is_known()) {
+    json["collector"] = {{"id", hex_bytes(identity.collector.id)},
+                         {"epoch", identity.collector.epoch}};
+  }
   json["process"] = process_json(identity);
   if (manifest.process_end.how != ProcessEnd::How::kNotKnown) {
     json["process"]["end"] = process_end_json(manifest.process_end);

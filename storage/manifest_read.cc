@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "formats/core/hex.h"
 #include "storage/forgiven_json.h"
 #include "storage/manifest.h"
 #include "storage/session_layout.h"
@@ -69,17 +70,6 @@ std::optional<uint64_t> hex_number(std::string_view text) {
   return value;
 }
 
-std::vector<uint8_t> bytes_of_hex(std::string_view hex) {
-  std::vector<uint8_t> bytes;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2) {
-    uint8_t byte = 0;
-    const auto [end, error] = std::from_chars(hex.data() + i, hex.data() + i + 2, byte, 16);
-    if (error != std::errc{} || end != hex.data() + i + 2) return {};
-    bytes.push_back(byte);
-  }
-  return bytes;
-}
-
 const Json& list_of(const Json& json, const char* key) {
   static const Json kEmpty = Json::array();
   const auto it = json.find(key);
@@ -112,6 +102,14 @@ SessionState state_of(const std::string& name) {
     if (session_state_name(state) == name) return state;
   }
   return SessionState::kRecording;
+}
+
+CollectorIdentity collector_of(const Json& json) {
+  CollectorIdentity collector;
+  const std::vector<uint8_t> id = bytes_of_hex(text(json, "id"));
+  if (id.size() == collector.id.size()) std::copy(id.begin(), id.end(), collector.id.begin());
+  collector.epoch = number(json, "epoch");
+  return collector;
 }
 
 SessionIdentity identity_of(const Json& json) {
@@ -365,6 +363,10 @@ class ManifestReader {
     if (process != json_.end() && process->is_object()) {
       out_.identity = identity_of(*process);
       out_.process_end = process_end_of(*process);
+    }
+    const auto collector = json_.find("collector");
+    if (collector != json_.end() && collector->is_object()) {
+      out_.identity.collector = collector_of(*collector);
     }
     out_.identity.clock = static_cast<atf::ClockType>(number(json_, "clock_type") & 0xFF);
     // Files of others: without a "process" the version stands in format_version alone.

@@ -1,7 +1,9 @@
 #include "storage/relink.h"
 
 #include <algorithm>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,46 +15,88 @@ namespace {
 
 constexpr uint64_t kLost = UINT64_MAX;
 
-// Agent's number of an index record -> its position in the file. Asked with growing numbers.
-class PositionMap {
+// The gaps of one lane that took numbers away, in order.
+class NumberedGaps {
  public:
-  PositionMap(StreamJournal& journal, uint64_t records) : journal_(journal), records_(records) {}
+  NumberedGaps(StreamJournal& journal, Lane lane) : journal_(journal), lane_(lane) {}
 
-  Result<uint64_t> position(uint64_t seq) {
-    while (true) {
-      if (!has_gap_) {
-        auto found = next_gap();
-        if (!found.ok()) return found.error();
-        if (!*found) break;
-      }
-      const uint64_t gap_begin = gap_.before_seq + lost_before_;
-      if (seq < gap_begin) break;
-      if (seq < gap_begin + gap_.numbered_lost) return kLost;
-      lost_before_ += gap_.numbered_lost;
-      has_gap_ = false;
+  // The first one that was not passed; null behind the last one. Valid until pass().
+  Result<const Gap*> peek() {
+    while (!has_gap_) {
+      const auto there = journal_.read(slot_, gap_);
+      if (!there.ok()) return there.error();
+      if (!*there) return static_cast<const Gap*>(nullptr);
+      ++slot_;
+      has_gap_ = gap_.lane == lane_ && gap_.numbered_lost != 0;
     }
-    const uint64_t position = seq - lost_before_;
-    return position < records_ ? position : kLost;
+    return static_cast<const Gap*>(&gap_);
   }
+  void pass() {
+    lost_before_ += gap_.numbered_lost;
+    has_gap_ = false;
+  }
+  uint64_t lost_before() const { return lost_before_; }  // of those that were passed
 
  private:
-  // Loads the next gap of the index lane that took numbers away.
-  Result<bool> next_gap() {
-    while (true) {
-      auto there = journal_.read(slot_, gap_);
-      if (!there.ok() || !*there) return there;
-      ++slot_;
-      has_gap_ = gap_.lane == Lane::kIndex && gap_.numbered_lost != 0;
-      if (has_gap_) return true;
-    }
-  }
-
   StreamJournal& journal_;
-  const uint64_t records_;
+  const Lane lane_;
   uint64_t slot_ = 0;
   uint64_t lost_before_ = 0;
   bool has_gap_ = false;
   Gap gap_;
+};
+
+// Where an event is.
+struct Place {
+  uint64_t position = kLost;
+  // Not here, and not known to be lost: another part of the session may have it.
+  bool may_be_elsewhere = false;
+};
+
+// Agent's number of an index record -> its position in the file. Asked with growing numbers.
+class PositionMap {
+ public:
+  PositionMap(StreamJournal& journal, uint64_t records)
+      : gaps_(journal, Lane::kIndex), records_(records) {}
+
+  Result<Place> place(uint64_t seq) {
+    while (true) {
+      const auto gap = gaps_.peek();
+      if (!gap.ok()) return gap.error();
+      if (*gap == nullptr) break;
+      const uint64_t begin = (*gap)->before_seq + gaps_.lost_before();
+      if (seq < begin) break;
+      if (seq < begin + (*gap)->numbered_lost) {
+        return Place{kLost, ((*gap)->reasons & (kLostOverwritten | kLostDamaged)) == 0};
+      }
+      gaps_.pass();
+    }
+    const uint64_t position = seq - gaps_.lost_before();
+    return position < records_ ? Place{position, false} : Place{kLost, true};
+  }
+
+ private:
+  NumberedGaps gaps_;
+  const uint64_t records_;
+};
+
+// Position of a detail record in its file -> agent's number. Asked with growing positions.
+class NumberMap {
+ public:
+  explicit NumberMap(StreamJournal& journal) : gaps_(journal, Lane::kDetail) {}
+
+  Result<uint64_t> number(uint64_t position) {
+    while (true) {
+      const auto gap = gaps_.peek();
+      if (!gap.ok()) return gap.error();
+      if (*gap == nullptr || position < (*gap)->before_seq) break;
+      gaps_.pass();
+    }
+    return position + gaps_.lost_before();
+  }
+
+ private:
+  NumberedGaps gaps_;
 };
 
 struct DetailFields {
@@ -111,6 +155,7 @@ class DetailWalker {
 struct Survey {
   LaneSummary clean;
   uint64_t kept_behind = 0;
+  uint64_t elsewhere = 0;  // records whose event another part may have
   uint64_t first_dropped_ns = 0;
   uint64_t last_ns = 0;
 };
@@ -125,9 +170,9 @@ Result<Survey> survey(const RelinkContext& context) {
     if (!record.ok()) return record.error();
     if (*record == nullptr) return found;
     const DetailFields& fields = walker.fields();
-    auto position = map.position(fields.index_seq);
-    if (!position.ok()) return position.error();
-    clean = clean && *position == fields.index_seq;
+    const auto place = map.place(fields.index_seq);
+    if (!place.ok()) return place.error();
+    clean = clean && place->position == fields.index_seq;
     if (clean) {
       const Bytes bytes(*record, fields.length);
       scan_detail(context.format.records(), bytes, 1, found.clean);
@@ -137,7 +182,8 @@ Result<Survey> survey(const RelinkContext& context) {
     }
     if (found.first_dropped_ns == 0) found.first_dropped_ns = fields.timestamp_ns;
     found.last_ns = fields.timestamp_ns;
-    if (*position != kLost) ++found.kept_behind;
+    if (place->position != kLost) ++found.kept_behind;
+    if (place->may_be_elsewhere) ++found.elsewhere;
   }
 }
 
@@ -180,6 +226,67 @@ class DetailCopy {
   LaneSummary after_;
 };
 
+// Keeps the records whose events another part of the session may have, with all numbers as the
+// agent gave them: each run of them in a file of its own.
+class UnlinkedFiles {
+ public:
+  explicit UnlinkedFiles(const RelinkContext& context) : context_(context) {}
+
+  Status write() {
+    DetailWalker walker(context_.detail, context_.format.version);
+    PositionMap map(context_.journal, context_.index.summary().records);
+    NumberMap numbers(context_.journal);
+    for (uint64_t position = 0;; ++position) {
+      const auto record = walker.next();
+      if (!record.ok()) return record.error();
+      if (*record == nullptr) break;
+      const DetailFields& fields = walker.fields();
+      const auto place = map.place(fields.index_seq);
+      if (!place.ok()) return place.error();
+      if (!place->may_be_elsewhere) continue;
+      const auto number = numbers.number(position);
+      if (!number.ok()) return number.error();
+      if (*number != next_) {
+        COLLECT_TRY(end_run());
+        if (files_.size() == kMaxUnlinkedFiles) return {};
+        COLLECT_TRY(begin_run(*number));
+      }
+      COLLECT_TRY(copy_->add(*record, fields.length, fields.index_seq));
+      next_ = *number + 1;
+    }
+    return end_run();
+  }
+
+  // Where they cannot be written they are lost with the others.
+  Status remove() {
+    for (LaneFile& file : files_) {
+      if (file.exists()) COLLECT_TRY(file.remove());
+    }
+    return {};
+  }
+
+ private:
+  Status begin_run(uint64_t number) {
+    const std::string path = context_.directory + "/" + unlinked_file_name(number);
+    if (context_.fs.exists(path)) COLLECT_TRY(context_.fs.remove_file(path));
+    LaneFile& file = files_.emplace_back(context_.fs, path, Lane::kDetail, context_.format);
+    COLLECT_TRY(file.create(false));
+    copy_.emplace(file, context_.format);
+    return {};
+  }
+  Status end_run() {
+    if (!copy_) return {};
+    COLLECT_TRY(copy_->flush());
+    copy_.reset();
+    return files_.back().seal(context_.durable);
+  }
+
+  const RelinkContext& context_;
+  std::deque<LaneFile> files_;
+  std::optional<DetailCopy> copy_;
+  uint64_t next_ = kLost;
+};
+
 struct Drops {
   GapList gaps;
   uint64_t records = 0;
@@ -215,12 +322,12 @@ Status rewrite(const RelinkContext& context, LaneFile& out, std::vector<Gap>& pl
     }
     if (*record == nullptr) break;
     const DetailFields& fields = walker.fields();
-    auto position = map.position(fields.index_seq);
-    if (!position.ok()) return position.error();
-    if (*position == kLost) {
+    const auto event = map.place(fields.index_seq);
+    if (!event.ok()) return event.error();
+    if (event->position == kLost) {
       drops.add(copy.records(), 1, fields.timestamp_ns, fields.timestamp_ns);
     } else {
-      COLLECT_TRY(copy.add(*record, fields.length, *position));
+      COLLECT_TRY(copy.add(*record, fields.length, event->position));
     }
   }
   COLLECT_TRY(copy.flush());
@@ -283,6 +390,14 @@ Status relink_detail(const RelinkContext& context) {
   if (!found.ok()) return found.error();
   if (found->clean.records == context.detail.summary().records) {
     return context.detail.seal(context.durable);
+  }
+  if (found->elsewhere != 0) {
+    UnlinkedFiles unlinked(context);
+    const Status kept = unlinked.write();
+    if (!kept.ok()) {
+      COLLECT_TRY(unlinked.remove());
+      if (kept.code() != Code::kNoSpace) return kept;
+    }
   }
   if (found->kept_behind == 0) return keep_clean(context, *found);
 

@@ -3,7 +3,8 @@
 // Records carry the agent's numbers. They equal file positions as long as nothing numbered was lost
 // and no detail record came as pre-roll; then links_agree() holds and nothing is touched.
 // Otherwise: index_seq of each detail record becomes the file position of its event, records whose
-// event was lost are dropped and counted, and detail_seq of each event becomes the position of its
+// event was lost are dropped and counted (those whose event another part of the session may have
+// stand in files of their own then), and detail_seq of each event becomes the position of its
 // record.
 //
 // Memory is bounded by two scan blocks. A crash at any point leaves files from which the same pass
@@ -19,6 +20,10 @@
 #include "storage/stream_journal.h"
 
 namespace collect::storage {
+
+// Runs of records that are kept for another part; those of later ones are dropped and counted, as
+// all were without it.
+inline constexpr size_t kMaxUnlinkedFiles = 16;
 
 // True when every forward link meets its backward link already.
 bool links_agree(const LaneSummary& index, const LaneSummary& detail);

@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::string_view kFirstLine = "collect resume key 1\n";
 constexpr std::string_view kLastLine = "end\n";
-constexpr char kDigits[] = "0123456789abcdef";
 constexpr size_t kMaxFileBytes = 512;
 
 std::string text_of(const ResumeKey& key) {
@@ -30,12 +29,9 @@ std::string_view take_line(std::string_view& text) {
 }
 
 bool parse_hex(std::string_view text, std::array<uint8_t, 16>& bytes) {
-  if (text.size() != 2 * bytes.size()) return false;
-  for (size_t at = 0; at < text.size(); ++at) {
-    const size_t digit = std::string_view(kDigits).find(text[at]);
-    if (digit == std::string_view::npos) return false;
-    bytes[at / 2] = static_cast<uint8_t>(bytes[at / 2] << 4 | digit);
-  }
+  const std::vector<uint8_t> parsed = bytes_of_hex(text);
+  if (text.size() != 2 * bytes.size() || parsed.size() != bytes.size()) return false;
+  std::copy(parsed.begin(), parsed.end(), bytes.begin());
   return true;
 }
 

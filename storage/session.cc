@@ -39,6 +39,7 @@ Session::Session(Fs& fs, const SessionOptions& options, SessionPath place)
 Status Session::begin(SessionIdentity identity, const std::optional<ResumeKey>& key) {
   bound(identity);
   manifest_.identity = std::move(identity);
+  if (options_.collector.is_known()) manifest_.identity.collector = options_.collector;
   manifest_.created_unix_ns = clock().unix_ns();
   COLLECT_TRY(reserve_.grow_to(kReserveBytes));
   if (key) COLLECT_TRY(write_resume_key(fs_, directory(), *key, durable()));

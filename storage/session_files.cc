@@ -18,6 +18,10 @@ bool is_one_of(std::string_view name, const auto& names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+bool is_thread_file(std::string_view name) {
+  return is_one_of(name, kThreadFiles) || parse_unlinked_file_name(name);
+}
+
 bool is_session_file(std::string_view name) {
   if (name == kManifestFile || parse_container_name(name)) return true;
   return std::any_of(std::begin(kPassthroughKinds), std::end(kPassthroughKinds),
@@ -72,8 +76,7 @@ class Removal {
     if (!names.ok()) return names.error();
     bool emptied = true;
     for (const std::string& name : *names) {
-      if (is_one_of(name, kThreadFiles) || name == kDetailTemporaryFile ||
-          name == kLodTemporaryFile) {
+      if (is_thread_file(name) || name == kDetailTemporaryFile || name == kLodTemporaryFile) {
         COLLECT_TRY(file(directory + "/" + name));
       } else {
         not_ours(directory + "/" + name);
@@ -103,8 +106,7 @@ class Removal {
 bool is_session_path(std::string_view path) {
   const size_t slash = path.find('/');
   if (slash == std::string_view::npos) return is_session_file(path);
-  return parse_thread_directory(path.substr(0, slash)) &&
-         is_one_of(path.substr(slash + 1), kThreadFiles);
+  return parse_thread_directory(path.substr(0, slash)) && is_thread_file(path.substr(slash + 1));
 }
 
 Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPath& place) {
@@ -123,7 +125,7 @@ Result<std::vector<SessionFileInfo>> list_session_files(Fs& fs, const SessionPat
     auto entries = fs.list_directory(place.directory + "/" + directory);
     if (!entries.ok()) continue;
     for (const std::string& name : *entries) {
-      if (is_one_of(name, kThreadFiles)) add(directory + "/" + name);
+      if (is_thread_file(name)) add(directory + "/" + name);
     }
   }
   return files;

@@ -10,6 +10,9 @@
 namespace collect::storage {
 namespace {
 
+constexpr std::string_view kUnlinkedPrefix = "unlinked_";
+constexpr std::string_view kUnlinkedSuffix = ".atf";
+
 constexpr std::string_view kSessionPrefix = "session_";
 constexpr std::string_view kSnapshotSuffix = "_snap";
 constexpr std::string_view kConvertedSuffix = "_atf";
@@ -114,6 +117,21 @@ std::optional<uint32_t> parse_pid_directory(std::string_view name) {
 
 std::optional<uint32_t> parse_thread_directory(std::string_view name) {
   return parse_numbered(name, kThreadPrefix);
+}
+
+std::string unlinked_file_name(uint64_t first_seq) {
+  return std::string(kUnlinkedPrefix) + std::to_string(first_seq) + std::string(kUnlinkedSuffix);
+}
+
+std::optional<uint64_t> parse_unlinked_file_name(std::string_view name) {
+  if (!name.starts_with(kUnlinkedPrefix) || !name.ends_with(kUnlinkedSuffix)) return std::nullopt;
+  name.remove_prefix(kUnlinkedPrefix.size());
+  name.remove_suffix(std::min(name.size(), kUnlinkedSuffix.size()));
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  // Each has one name.
+  return std::to_string(number) == name ? std::optional(number) : std::nullopt;
 }
 
 const char* passthrough_file_name(PassthroughKind kind) {

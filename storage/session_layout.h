@@ -18,6 +18,8 @@
 namespace collect::storage {
 
 inline constexpr char kRootLockFile[] = ".collectord.lock";
+inline constexpr char kCollectorIdFile[] = ".collector_id";
+inline constexpr char kCollectorIdTemporaryFile[] = ".collector_id.new";
 inline constexpr char kManifestFile[] = "manifest.json";
 inline constexpr char kManifestTemporaryFile[] = "manifest.json.new";
 inline constexpr char kReserveFile[] = "reserve.space";
@@ -25,6 +27,10 @@ inline constexpr char kResumeKeyFile[] = "resume.key";
 inline constexpr char kIndexFile[] = "index.atf";
 inline constexpr char kDetailFile[] = "detail.atf";
 inline constexpr char kDetailTemporaryFile[] = "detail.atf.new";
+// "unlinked_12345.atf": detail records from that number of the agent's on, whose events another
+// part of the session has (STORAGE.md "Parts").
+std::string unlinked_file_name(uint64_t first_seq);
+std::optional<uint64_t> parse_unlinked_file_name(std::string_view name);
 inline constexpr char kLodFile[] = "index.lod";  // formats/calls/LOD.md; made after the seal
 inline constexpr char kLodTemporaryFile[] = "index.lod.new";
 inline constexpr char kStreamJournalFile[] = "stream.journal";

@@ -39,6 +39,7 @@ class FileRecords final : public RecordSource {
 };
 
 struct Ends {
+  uint64_t records = 0;
   uint64_t section_bytes = 0;
   uint32_t checksum = 0;
 };
@@ -51,13 +52,15 @@ std::optional<Ends> ends_of(Lane lane, Bytes header, Bytes footer, uint64_t sect
     const bool agree = head.ok() && tail && tail->bytes_written == section_bytes &&
                        head->footer_offset == atf::kEventsOffset + section_bytes &&
                        head->event_count == tail->event_count;
-    return agree ? std::optional(Ends{section_bytes, tail->checksum}) : std::nullopt;
+    return agree ? std::optional(Ends{tail->event_count, section_bytes, tail->checksum})
+                 : std::nullopt;
   }
   const auto head = atf::decode_detail_header(header);
   const auto tail = atf::decode_detail_footer(footer);
   const bool agree = head.ok() && tail && tail->bytes_length == section_bytes &&
                      head->bytes_length == section_bytes && head->event_count == tail->event_count;
-  return agree ? std::optional(Ends{section_bytes, tail->checksum}) : std::nullopt;
+  return agree ? std::optional(Ends{tail->event_count, section_bytes, tail->checksum})
+               : std::nullopt;
 }
 
 }  // namespace
@@ -193,6 +196,7 @@ Result<LaneInput> open_lane(Fs& fs, const std::string& path, Lane lane) {
     if (const auto ends = ends_of(lane, head, Bytes(footer).first(*tail), section)) {
       input.source.bytes = ends->section_bytes;
       input.checksum = ends->checksum;
+      input.count = ends->records;
     }
   }
   input.source.records = std::make_unique<FileRecords>(std::move(*file));

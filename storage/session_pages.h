@@ -87,6 +87,7 @@ struct LaneInput {
   // Of the records, as the footer has it; absent where header and footer do not agree, so that
   // `source` ends where the file does.
   std::optional<uint32_t> checksum;
+  uint64_t count = 0;  // of the records, where it is present
 };
 
 // kNotFound: there is no such file. kDamaged, kTruncated, kUnsupported: not the beginning of one.

@@ -22,6 +22,14 @@ enum class Durability : uint8_t {
 
 enum class SessionState : uint8_t { kRecording, kComplete, kRecovered, kFailed };
 
+// collector_identity.h.
+struct CollectorIdentity {
+  std::array<uint8_t, 16> id{};
+  uint64_t epoch = 0;
+  bool is_known() const { return id != std::array<uint8_t, 16>{}; }
+  bool operator==(const CollectorIdentity&) const = default;
+};
+
 struct SessionIdentity {
   std::array<uint8_t, 16>
       process_id{};  // of the agent, random; with `recording` it names the session
@@ -40,10 +48,11 @@ struct SessionIdentity {
   atf::Os os{};
   atf::ClockType clock{};
   atf::Version version = atf::Version::kV2;
-  uint64_t start_ns = 0;        // device clock
-  uint64_t start_unix_ns = 0;   // device's idea of the time of day
-  uint32_t max_depth = 0;       // deeper calls were not to be recorded; 0: all were
-  uint64_t longer_than_ns = 0;  // shorter calls were not to be recorded; 0: all were
+  uint64_t start_ns = 0;          // device clock
+  uint64_t start_unix_ns = 0;     // device's idea of the time of day
+  uint32_t max_depth = 0;         // deeper calls were not to be recorded; 0: all were
+  uint64_t longer_than_ns = 0;    // shorter calls were not to be recorded; 0: all were
+  CollectorIdentity collector{};  // that began to store it
 };
 
 struct ModuleInfo {
@@ -216,6 +225,7 @@ class SessionBudget;
 
 struct SessionOptions {
   std::string root;
+  CollectorIdentity collector{};  // whose new sessions these are; not known: as their identity says
   Durability durability = Durability::kOs;
   bool symbolize = true;  // the functions are to be named after the seal
   CaptureOptions capture;

@@ -2,17 +2,11 @@
 
 #include "agent/drain/drain_process_memory.h"
 #include "agent/drain/status.h"
-#include "agent/ring/counters.h"
-#include "formats/atf/layout.h"
 
 namespace collect::agent {
-namespace {
 
-// RecordingEnd.reason: AGENT.md "Ends of a recording".
-constexpr char kTimeLimit[] = "time limit";
-constexpr char kSizeLimit[] = "size limit";
-
-}  // namespace
+// Here, where code is compiled for its size.
+DrainThread::DrainThread() = default;
 
 const char* DrainThread::prepare(const Settings& settings) {
   settings_ = settings;
@@ -20,11 +14,8 @@ const char* DrainThread::prepare(const Settings& settings) {
   const char* error = link_.prepare(settings_, shipper_.streams());
   if (error != nullptr) return error;
   shipper_.metadata_sender().set_recording_settings(settings);
-  if (settings.has_filter()) {
-    filter_wanted_ = true;
-  } else {
-    begin_by_itself();
-  }
+  start_filter_.prepare();
+  if (!start_filter_.is_wanted()) recording_.begin_by_itself();
   return nullptr;
 }
 
@@ -35,13 +26,12 @@ void DrainThread::request_stop(uint32_t timeout_ms) {
 }
 
 void DrainThread::drop_recording() {
-  if (is_recording()) stop_recording();
-  shipper_.forget_recording();
-  phase_ = Phase::kIdle;
+  recording_.drop();
 }
 
 void DrainThread::run_for(TracedProcess& traced) {
   traced_ = &traced;
+  pauses_.watch(traced);
   run();
 }
 
@@ -52,7 +42,7 @@ void DrainThread::abandon() {
 
 void DrainThread::run() {
   ignore_this_thread();
-  if (settings_.spool[0] != '\0') (void)open_spool(settings_.spool_mb);
+  buffering_.open_spool();
   while (!finished()) round();
   allow_waiting(false);
   drop_recording();
@@ -67,25 +57,26 @@ void DrainThread::round() {
   link_.step(now_ms_);
   g_control.listen_port.store(link_.listen_port(), std::memory_order_relaxed);
   if (link_.take_came_up()) link_came_up();
-  // Answers are owed on the link that asked.
-  if (!link_.is_up()) flush_count_ = 0;
-  if (filter_asked_ && !link_.is_up()) {
-    filter_asked_ = false;
-    g_control.filter_asked.store(false, std::memory_order_relaxed);
-  }
-  // The rest of a filter that was begun on another link does not come.
-  if (link_.control().step != ChannelStep::kOpen) filter_part_ = 0;
-  g_control.connected.store(link_.is_up(), std::memory_order_relaxed);
+  note_link();
   bool moved = false;
-  if (link_.control().step == ChannelStep::kOpen) read_control();
-  if (filter_wanted_) ask_for_filter();
+  if (link_.control().step == ChannelStep::kOpen) reader_.read(now_ms_);
+  if (start_filter_.is_wanted()) ask_for_filter();
   if (link_.is_up() && read_data()) moved = ship();
-  if (shipper_.streams().spool().is_open()) may_have_blocked_ = true;
+  if (shipper_.streams().spool().is_open()) pauses_.note_blocking();
   if (shipper_.spool_pages(link_.is_up(), now_ms_)) moved = true;
   prepare_pages();
   keep_house();
   if (link_.control().step == ChannelStep::kOpen) (void)link_.flush(now_ms_, link_.control());
   wait(moved);
+}
+
+void DrainThread::note_link() {
+  if (!link_.is_up()) {
+    commands_.link_is_down();
+    start_filter_.link_is_down();
+  }
+  if (link_.control().step != ChannelStep::kOpen) commands_.control_is_closed();
+  g_control.connected.store(link_.is_up(), std::memory_order_relaxed);
 }
 
 // Whether the thread may end: at once when nothing is left to say, at the deadline in any case.
@@ -101,12 +92,14 @@ bool DrainThread::finished() {
     up_since_stop_ = link_.is_up();
     rounds_failed_at_stop_ = link_.rounds_failed();
     if (settings_.role == Role::kConnect) link_.retry_now();
-    start_pending_ = false;
-    if (phase_ == Phase::kRecording) end_with_process();
+    commands_.stop();
+    if (recording_.is_running()) end_with_process();
   }
-  if (phase_ == Phase::kEnding) end_kept_recording();
-  if (phase_ == Phase::kEnding && now_ms_ < deadline_ms && !may_give_up()) return false;
-  if (phase_ == Phase::kEnding && now_ms_ >= deadline_ms) allow_waiting(false);
+  recording_.end_kept(now_ms_);
+  if (recording_.phase() == Phase::kEnding) {
+    if (now_ms_ < deadline_ms && !may_give_up()) return false;
+    if (now_ms_ >= deadline_ms) allow_waiting(false);
+  }
   if (!link_.is_up()) return true;
   if (!goodbye_said_) {
     goodbye_said_ = true;
@@ -114,7 +107,7 @@ bool DrainThread::finished() {
     link_.expect_end();
     collect_wire_Bye bye = collect_wire_Bye_init_zero;
     copy_utf8(bye.reason, sizeof bye.reason, "exit", 4);
-    send_control(wire::FrameType::kBye, collect_wire_Bye_fields, &bye);
+    sender_.send(now_ms_, wire::FrameType::kBye, collect_wire_Bye_fields, &bye);
   }
   // The collector closes the link when it has read the Bye. Whoever closes before may lose it: a
   // socket with unread bytes resets the connection, and through adb data may end first.
@@ -155,26 +148,31 @@ void DrainThread::watch_process() {
 
 void DrainThread::end_with_process() {
   if (process_over_) {
-    end_recording(size_reached() ? kSizeLimit : traced_->reason(), &traced_->end());
+    recording_.end_with_process(traced_->reason(), &traced_->end());
     return;
   }
   const uint64_t exit_code = g_control.exit_code.load(std::memory_order_acquire);
   collect_wire_ProcessEnd end = collect_wire_ProcessEnd_init_zero;
   end.how = collect_wire_ProcessEnd_How_EXITED;
   end.exit_code = static_cast<int32_t>(exit_code & 0xFF);
-  end_recording(size_reached() ? kSizeLimit : "exit",
-                (exit_code & kExitCodeKnown) != 0 ? &end : nullptr);
+  recording_.end_with_process("exit", (exit_code & kExitCodeKnown) != 0 ? &end : nullptr);
 }
 
 void DrainThread::link_came_up() {
   up_since_stop_ = true;  // also one that breaks before anybody looks again
   was_ever_up_ = true;
   shipper_.begin_link(link_.resumed(), link_.features());
-  heartbeat_at_ms_ = now_ms_;
-  forget_counter_readings();
-  counters_sent_ = 0;
+  reports_.begin_link(now_ms_);
   busy_ms_ = now_ms_;
   allow_waiting(true);
+}
+
+void DrainThread::ask_for_filter() {
+  start_filter_.say_if_late();
+  if (!link_.is_up()) return;
+  if (start_filter_.ask(link_.features(), link_.control().out)) {
+    (void)link_.flush(now_ms_, link_.control());
+  }
 }
 
 // True while the link is up.
@@ -204,16 +202,16 @@ bool DrainThread::ship() {
     }
     if (status != PumpStatus::kMoved) break;
     moved = true;
-    read_control();
+    reader_.read(now_ms_);
   }
-  if (shipper_.take_flush_done()) answer_flushes();
+  if (shipper_.take_flush_done()) commands_.flush_is_done(now_ms_);
   return moved;
 }
 
 void DrainThread::keep_house() {
   if (now_ms_ >= poll_threads_at_ms_) {
     poll_threads_at_ms_ = now_ms_ + kPollThreadsMs;
-    if (phase_ == Phase::kRecording) poll_threads();
+    if (recording_.is_running()) poll_threads();
     if (traced_ == nullptr && !leaves_process_ && only_this_thread_left()) {
       leaves_process_ = true;
       g_control.exit_code.store(kExitCodeKnown, std::memory_order_relaxed);
@@ -223,30 +221,26 @@ void DrainThread::keep_house() {
   if (now_ms_ >= calibrate_at_ms_) {
     calibrate_at_ms_ = now_ms_ + kCalibrateMs;
     recalibrate_clock();
-    const RecorderStats stats = recorder_stats();  // publishes them for other threads
-    recorded_bytes_ =
-        stats.recorded * atf::kEventBytes +
-        stats.detail_recorded * (atf::kDetailHeaderBytes + atf::kFunctionPayloadBytes);
-    const uint64_t left = stats.buffer_used + shipper_.streams().spool().bytes();
-    if (process_over_ && left < least_left_) {
-      // A collector that takes it, however slowly, is not one that is away.
-      least_left_ = left;
-      request_stop(settings_.exit_flush_ms);
-    }
+    note_stats();
   }
-  watch_detail_timer();
-  end_at_limit();
-  if (link_.control().step == ChannelStep::kOpen && now_ms_ >= heartbeat_at_ms_) send_heartbeat();
-  // Not behind anything that the collector has not read yet: changes add up meanwhile.
-  if (link_.is_up() && link_.control().out.is_empty() && now_ms_ >= counters_at_ms_ &&
-      counter_changes() != counters_sent_) {
-    send_counters();
-  }
+  detail_.end_when_due(now_ns(), recording_.is_running());
+  recording_.end_at_limit(now_ms_, now_ns());
+  reports_.send_due(now_ms_);
   if (!link_.is_up()) {
     if (waits_in_vain()) allow_waiting(false);
     return;
   }
   if (link_.is_silent(now_ms_)) link_.break_link(now_ms_, "nothing was heard of it for too long");
+}
+
+void DrainThread::note_stats() {
+  const RecorderStats stats = recorder_stats();  // publishes them for other threads
+  recording_.count(stats);
+  const uint64_t left = stats.buffer_used + shipper_.streams().spool().bytes();
+  if (!process_over_ || left >= least_left_) return;
+  // A collector that takes it, however slowly, is not one that is away.
+  least_left_ = left;
+  request_stop(settings_.exit_flush_ms);
 }
 
 // Whether threads that wait for a free page have waited long enough for somebody to take one.
@@ -262,10 +256,11 @@ bool DrainThread::waits_in_vain() const {
 
 // How long nobody needs this thread, unless a socket says so.
 int DrainThread::wait_ms() const {
-  if (filter_wanted_ && g_control.holds.load(std::memory_order_relaxed)) return 1;
-  if (stop_seen_ && phase_ != Phase::kEnding && !link_.is_up()) return 0;  // nothing is left to do
+  if (start_filter_.is_wanted() && g_control.holds.load(std::memory_order_relaxed)) return 1;
+  const Phase phase = recording_.phase();
+  if (stop_seen_ && phase != Phase::kEnding && !link_.is_up()) return 0;  // nothing is left to do
   if (stop_seen_) return process_over_ && !link_.is_up() ? kIdleWaitMs : 1;
-  if (phase_ == Phase::kIdle) return kOffWaitMs;
+  if (phase == Phase::kIdle) return kOffWaitMs;
   if (!link_.is_up() && !shipper_.streams().spool().is_open()) return kIdleWaitMs;
   if (now_ms_ - busy_ms_ < kBusyMs) return 1;
   // A program fills about a gigabyte a second at most: half of the buffer is still free afterwards.
@@ -276,11 +271,11 @@ int DrainThread::wait_ms() const {
 
 void DrainThread::wait(bool moved) {
   if (shipper_.take_filled_page()) busy_ms_ = now_ms_;
-  look_for_stop();
-  look_for_pauses(0);
+  pauses_.look_for_stop(now_ms_, recording_.is_running());
+  pauses_.look(read_pauses(), 0, recording_.is_running());
   if (moved) return;
   int timeout_ms = wait_ms();
-  for (const uint64_t due_ns : {detail_until_ns_, ends_at_ns_}) {
+  for (const uint64_t due_ns : {detail_.until_ns(), recording_.until_ns()}) {
     if (due_ns == 0) continue;
     const uint64_t now = now_ns();
     const uint64_t left_ms = due_ns > now ? (due_ns - now) / 1000000 + 1 : 0;
@@ -295,100 +290,8 @@ void DrainThread::wait(bool moved) {
     *process = {traced_->poll_fd(), POLLIN, 0};
   }
   (void)poll(descriptors, static_cast<nfds_t>(count), timeout_ms);
-  look_for_pauses(static_cast<uint64_t>(timeout_ms) * 1000000);
+  pauses_.look(read_pauses(), static_cast<uint64_t>(timeout_ms) * 1000000, recording_.is_running());
   if (process != nullptr && process->revents != 0) traced_->look_soon();
-}
-
-// ---- recording
-
-// As the settings say, unless it would be over at once.
-void DrainThread::begin_by_itself() {
-  const uint64_t since_ns = settings_.max_time_since_ns;
-  const uint64_t now = now_ns();
-  const bool is_over = settings_.max_time_ns != 0 && since_ns != 0 && now > since_ns &&
-                       now - since_ns >= settings_.max_time_ns;
-  if (settings_.start_recording && !is_over) begin_recording(true);
-}
-
-void DrainThread::begin_recording(bool unasked) {
-  (void)start_recording();
-  phase_ = Phase::kRecording;
-  recorded_bytes_ = 0;
-  ends_at_ns_ = 0;
-  if (settings_.max_time_ns != 0) {
-    const uint64_t since_ns = unasked ? settings_.max_time_since_ns : 0;
-    ends_at_ns_ = (since_ns != 0 ? since_ns : recording_start_ns()) + settings_.max_time_ns;
-  }
-  shipper_.begin_recording(unasked);
-  if (detail_mode() != 0) {
-    shipper_.metadata_sender().add_detail_state(detail_mode(), {recording_start_ns(), 0, 0},
-                                                "start");
-  }
-}
-
-void DrainThread::end_recording(const char* reason, const collect_wire_ProcessEnd* process_end) {
-  end_stop();
-  stop_recording();
-  const uint64_t end_ns = now_ns();
-  phase_ = Phase::kEnding;
-  detail_until_ns_ = ends_at_ns_ = 0;
-  if (detail_mode() != 0) {
-    shipper_.metadata_sender().add_detail_state(0, {end_ns, 0, 0}, "recording ended");
-  }
-  // The next recording begins as the settings say.
-  (void)set_detail(settings_.detail, 0, nullptr);
-  filtered_ = false;
-  shipper_.end_recording(end_ns, reason, process_end);
-}
-
-// Once the collector has seen the process, nobody has to be told of a recording without a thread.
-void DrainThread::end_kept_recording() {
-  if (link_.is_up() && shipper_.metadata_sender().keeps_recording(shipper_.streams())) {
-    recording_is_over();
-  }
-}
-
-// The program goes on, as after a StopRecording.
-void DrainThread::end_at_limit() {
-  if (phase_ != Phase::kRecording) return;
-  const bool by_size =
-      size_reached() || (settings_.max_bytes != 0 && recorded_bytes_ >= settings_.max_bytes);
-  if (!by_size && (ends_at_ns_ == 0 || now_ns() < ends_at_ns_)) return;
-  log_line(by_size ? "the recording has the size that was asked for, and ends"
-                   : "the recording has lasted as long as was asked for, and ends");
-  end_recording(by_size ? kSizeLimit : kTimeLimit, nullptr);
-  end_kept_recording();
-}
-
-void DrainThread::recording_is_over() {
-  if (is_recording()) stop_recording();
-  ends_at_ns_ = 0;
-  const bool torn = shipper_.mid_frame();
-  shipper_.forget_recording();
-  phase_ = Phase::kIdle;
-  if (torn) link_.break_link(now_ms_, "the collector ended the recording in the middle of a page");
-  if (!start_pending_) return;
-  start_pending_ = false;
-  shipper_.metadata_sender().set_late(0);
-  begin_recording(false);
-  answer(start_command_, {nullptr, recording_start_ns()});
-}
-
-void DrainThread::change_detail(uint32_t mode, uint64_t pre_roll_ns, const DetailFilter* filter,
-                                const char* reason, DetailChange& change) {
-  may_have_blocked_ = true;
-  change = set_detail(mode, pre_roll_ns, filter);
-  if (phase_ == Phase::kRecording)
-    shipper_.metadata_sender().add_detail_state(mode, change, reason);
-}
-
-void DrainThread::watch_detail_timer() {
-  if (detail_until_ns_ == 0 || now_ns() < detail_until_ns_) return;
-  detail_until_ns_ = 0;
-  filtered_ = filtered_before_;
-  if (filtered_) filter_ = filter_before_;
-  DetailChange change{};
-  change_detail(detail_before_, 0, filtered_ ? &filter_ : nullptr, "duration", change);
 }
 
 }  // namespace collect::agent

@@ -40,7 +40,7 @@ void Link::begin_connect(uint64_t now_ms, Channel& channel) {
     return;
   }
   bool connected = false;
-  const int error = channel.socket.connect(addresses_.items[address_], &connected);
+  const int error = channel.socket.connect(collectors_.address(), &connected);
   if (error != 0) {
     connect_failed(now_ms, error);
     return;
@@ -62,16 +62,15 @@ void Link::watch_connect(uint64_t now_ms, Channel& channel) {
 }
 
 void Link::connect_failed(uint64_t now_ms, int error) {
-  try_next_address(now_ms);
-  set_status("no collector at ", settings_->address, ": ", errno_text(error));
+  set_status("no collector at ", collectors_.text(), ": ", errno_text(error));
+  close_pair();
+  go_on(now_ms, collectors_.try_next_address());
 }
 
-void Link::try_next_address(uint64_t now_ms) {
-  address_ = (address_ + 1) % addresses_.count;
-  if (address_ == 0) ++rounds_failed_;
-  close_pair();
-  // The other addresses of a name are tried without a pause.
-  if (address_ == 0) {
+// The other addresses are tried without a pause.
+void Link::go_on(uint64_t now_ms, bool is_round_over) {
+  if (is_round_over) {
+    ++rounds_failed_;
     schedule(now_ms);
   } else {
     retry_at_ms_ = now_ms;
@@ -81,19 +80,20 @@ void Link::try_next_address(uint64_t now_ms) {
 // Somebody else's program may hold the port while no collector runs. A certificate says who it is,
 // and so does the proof of a token; else the user who serves it must be one of ours.
 bool Link::is_served_by_ours(uint64_t now_ms, const Channel& channel) {
-  if (tls_ || identity_.has_token()) return true;
-  const Server server = channel.socket.server(addresses_.items[address_]);
+  if (collectors_.wants_tls() || identity_.has_token()) return true;
+  const Server server = channel.socket.server(collectors_.address());
   if (server.user == PeerUser::kTrusted || server.user == PeerUser::kCannotAsk) return true;
   if (server.user == PeerUser::kNotAsked) {
     connect_failed(now_ms, EMFILE);
     return false;
   }
-  try_next_address(now_ms);
   char whose[64] = " is served by a user whom the system does not name";
   if (server.user == PeerUser::kOther) {
     Text(whose, sizeof whose).add(" is served by uid ").number(server.uid).add(", another user");
   }
-  set_status(settings_->address, whose, kServerAdvice);
+  set_status(collectors_.text(), whose, kServerAdvice);
+  close_pair();
+  go_on(now_ms, collectors_.try_next_address());
   return false;
 }
 
@@ -110,12 +110,12 @@ void Link::step_listen(uint64_t now_ms) {
 
 bool Link::open_listener(uint64_t now_ms) {
   int error = 0;
-  for (uint32_t i = 0; i < addresses_.count; ++i) {
-    error = listener_.listen(addresses_.items[i]);
+  for (uint32_t i = 0; i < listen_on_.count; ++i) {
+    error = listener_.listen(listen_on_.items[i]);
     if (error != 0) continue;
     listening_on_ = i;
     listen_port_ = listener_.local_port();
-    const Address& address = addresses_.items[i];
+    const Address& address = listen_on_.items[i];
     unlink_path_ = address.is_local() &&
                    reinterpret_cast<const sockaddr_un*>(&address.storage)->sun_path[0] != '\0';
     attempt_ = 0;
@@ -167,9 +167,13 @@ void Link::data_begins() {
 void Link::greet(uint64_t now_ms, Channel& channel) {
   if (!is_served_by_ours(now_ms, channel)) return;
   channel.step = ChannelStep::kGreeting;
-  if (tls_ && !channel.socket.start_tls()) {
-    break_link(now_ms, "no memory for TLS");
-    return;
+  if (collectors_.wants_tls()) {
+    char host[kMaxAddress];
+    (void)host_of_tls(collectors_.text(), host);  // prepare() has read it
+    if (!channel.socket.start_tls(host)) {
+      break_link(now_ms, "no memory for TLS");
+      return;
+    }
   }
   if (is_data(channel)) data_begins();
   if (!identity_.draw_nonce(channel.nonces.agent)) {
@@ -189,6 +193,9 @@ void Link::challenged(uint64_t now_ms, Channel& channel, Bytes body) {
   const char* const fault = identity_.judge_challenge(is_data(channel), channel.nonces, body, code);
   if (fault != nullptr) {
     refuse(now_ms, channel, code, fault);
+  } else if (is_data(channel) && !control_.nonces.are_of_one_collector(channel.nonces)) {
+    // A balancer that splits the pair, for example.
+    break_link(now_ms, "its address led to two collectors: it must lead to one");
   } else {
     channel.challenged = true;
   }
@@ -266,7 +273,7 @@ void Link::welcomed(uint64_t now_ms, Channel& channel, Bytes body) {
            "the Welcome has a resume key where none belongs, or a part of one");
     return;
   }
-  if (key_bytes != 0) identity_.keep_resume_key(welcome.resume_key.bytes);
+  if (key_bytes != 0) identity_.keep_resume_key(channel.nonces, welcome.resume_key.bytes);
   channel.step = ChannelStep::kOpen;
   copy_printable(collector_, sizeof collector_, welcome.collector, sizeof welcome.collector);
   if (is_data(channel)) {

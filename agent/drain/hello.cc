@@ -53,9 +53,13 @@ size_t read_file(const char* path, char* out, size_t size) {
   return used;
 }
 
+bool Nonces::are_of_one_collector(const Nonces& other) const {
+  return std::memcmp(collector_id, other.collector_id, sizeof collector_id) == 0;
+}
+
 void ProcessIdentity::prepare(const Settings& settings) {
   settings_ = &settings;
-  has_resume_key_ = false;
+  forget_resume_keys();
   token_bytes_ = 0;
   hello_ = collect_wire_Hello collect_wire_Hello_init_zero;
   hello_.min_version = wire::kProtocolVersion;
@@ -134,6 +138,10 @@ const char* ProcessIdentity::judge_challenge(bool data, Nonces& nonces, Bytes bo
     return "the Challenge can't be read";
   }
   std::memcpy(nonces.collector, challenge.nonce.bytes, wire::kNonceBytes);
+  std::memset(nonces.collector_id, 0, sizeof nonces.collector_id);
+  if (challenge.collector_id.size == wire::kCollectorIdBytes) {
+    std::memcpy(nonces.collector_id, challenge.collector_id.bytes, wire::kCollectorIdBytes);
+  }
   if (token_bytes_ == 0) return nullptr;
   code = collect_wire_RefuseCode_REFUSE_TOKEN;
   if (challenge.token_proof.size == 0) {
@@ -153,21 +161,46 @@ void ProcessIdentity::prove(bool data, const Nonces& nonces, collect_wire_Proof&
                      proof.token_proof.bytes);
     proof.token_proof.size = wire::kProofBytes;
   }
-  if (has_resume_key_) {
-    wire::make_proof(wire::ProofKind::kAgentResume, Bytes(resume_key_, sizeof resume_key_), context,
+  if (const ResumeKey* const known = resume_key_of(nonces)) {
+    wire::make_proof(wire::ProofKind::kAgentResume, Bytes(known->key, sizeof known->key), context,
                      proof.resume_proof.bytes);
     proof.resume_proof.size = wire::kProofBytes;
   }
 }
 
-void ProcessIdentity::keep_resume_key(const uint8_t key[wire::kResumeKeyBytes]) {
-  std::memcpy(resume_key_, key, sizeof resume_key_);
-  has_resume_key_ = true;
+const ProcessIdentity::ResumeKey* ProcessIdentity::resume_key_of(const Nonces& nonces) const {
+  for (const ResumeKey& each : resume_keys_) {
+    if (each.used &&
+        std::memcmp(each.collector_id, nonces.collector_id, sizeof each.collector_id) == 0) {
+      return &each;
+    }
+  }
+  return nullptr;
+}
+
+void ProcessIdentity::keep_resume_key(const Nonces& nonces,
+                                      const uint8_t key[wire::kResumeKeyBytes]) {
+  const ResumeKey* const known = resume_key_of(nonces);
+  uint32_t place = next_key_;
+  if (known != nullptr) {
+    place = static_cast<uint32_t>(known - resume_keys_);
+  } else {
+    next_key_ = (next_key_ + 1) % kMaxResumeKeys;
+  }
+  ResumeKey& kept = resume_keys_[place];
+  kept.used = true;
+  std::memcpy(kept.collector_id, nonces.collector_id, sizeof kept.collector_id);
+  std::memcpy(kept.key, key, sizeof kept.key);
+}
+
+void ProcessIdentity::forget_resume_keys() {
+  std::memset(resume_keys_, 0, sizeof resume_keys_);
+  next_key_ = 0;
 }
 
 void ProcessIdentity::become_another() {
   (void)draw_id(hello_.process_id);
-  has_resume_key_ = false;
+  forget_resume_keys();
 }
 
 }  // namespace collect::agent

@@ -14,10 +14,16 @@ inline constexpr char kNoToken[] =
     "the token file can't be read, or holds no token of 1 to 256 bytes";
 inline constexpr char kNoRandomness[] = "the system gives no random bytes";
 
-// The random parts of one connection's handshake.
+// Collectors whose resume key is kept; beyond, the oldest key goes.
+inline constexpr uint32_t kMaxResumeKeys = 8;
+
+// What the two sides drew for one connection, and which collector the other side is.
 struct Nonces {
   uint8_t agent[wire::kNonceBytes] = {};
   uint8_t collector[wire::kNonceBytes] = {};
+  uint8_t collector_id[wire::kCollectorIdBytes] = {};  // zeros: it does not say
+
+  bool are_of_one_collector(const Nonces& other) const;
 };
 
 // Drain thread only, but for prepare(). Nothing allocates.
@@ -41,9 +47,10 @@ class ProcessIdentity {
                               collect_wire_RefuseCode& code) const;
   void prove(bool data, const Nonces& nonces, collect_wire_Proof& proof) const;
 
-  void keep_resume_key(const uint8_t key[wire::kResumeKeyBytes]);
+  // Of the collector at the other end: each has one of its own.
+  void keep_resume_key(const Nonces& nonces, const uint8_t key[wire::kResumeKeyBytes]);
   // The collector knows this process and does not believe that it is this one. What is still held
-  // goes there as the recording of a process that is new.
+  // goes there as the recording of a process that is new, which no collector knows.
   void become_another();
 
   bool has_token() const { return token_bytes_ != 0; }
@@ -51,15 +58,23 @@ class ProcessIdentity {
   uint64_t seed() const { return load_le<uint64_t>(hello_.process_id); }
 
  private:
+  struct ResumeKey {
+    bool used;
+    uint8_t collector_id[wire::kCollectorIdBytes];
+    uint8_t key[wire::kResumeKeyBytes];
+  };
+
   wire::ProofContext context_of(bool data, const Nonces& nonces) const;
+  const ResumeKey* resume_key_of(const Nonces& nonces) const;
+  void forget_resume_keys();
 
   const Settings* settings_ = nullptr;
   collect_wire_Hello hello_;
   uint8_t token_[wire::kMaxTokenBytes];
   size_t token_bytes_ = 0;  // 0: none
-  // Of the collector that welcomed this process last as one that was new to it.
-  bool has_resume_key_ = false;
-  uint8_t resume_key_[wire::kResumeKeyBytes];
+  // Of collectors that welcomed this process as one that was new to them.
+  ResumeKey resume_keys_[kMaxResumeKeys];
+  uint32_t next_key_ = 0;  // its place is taken by the next one
 };
 
 }  // namespace collect::agent

@@ -12,26 +12,7 @@
 #include "agent/transport/tls.h"
 
 namespace collect::agent {
-namespace {
-
-// The last address that was resolved, so that a forked child, which may start in the middle of
-// anything, does not have to ask the system's resolver. Used by the thread that starts the agent.
-char g_resolved[kMaxAddress];
-AddressList g_addresses;
-
-const char* resolve_once(const char* text, AddressList& out) {
-  if (g_addresses.count != 0 && std::strcmp(g_resolved, text) == 0) {
-    out = g_addresses;
-    return nullptr;
-  }
-  const char* const error = resolve_connect(text, out);
-  if (error != nullptr) return error;
-  std::memcpy(g_resolved, text, std::strlen(text) + 1);
-  g_addresses = out;
-  return nullptr;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 uint64_t monotonic_ns() {
   timespec now{};
@@ -60,17 +41,10 @@ const char* Link::prepare(const Settings& settings, StreamTable& streams) {
   pending_.prepare(identity_, control_, data_);
   random_ = identity_.seed() | 1;
   down_since_ms_ = monotonic_ms();
-  if (role_ == Role::kConnect && is_tls(settings.address)) {
-    tls_ = true;
-    char host[kMaxAddress];
-    const char* error = host_of_tls(settings.address, host);
-    if (error == nullptr) {
-      error = tls_prepare({settings.tls_ca, settings.tls_certificate, settings.tls_key}, host);
-    }
-    return error != nullptr ? error : resolve_once(after_tls(settings.address), addresses_);
-  }
-  if (role_ == Role::kConnect) return resolve_once(settings.address, addresses_);
-  return resolve_listen(settings.address, addresses_);
+  if (role_ == Role::kListen) return resolve_listen(settings.address, listen_on_);
+  const char* const error = collectors_.prepare(settings.address);
+  if (error != nullptr || !collectors_.any_wants_tls()) return error;
+  return tls_prepare({settings.tls_ca, settings.tls_certificate, settings.tls_key});
 }
 
 uint64_t Link::random() {
@@ -102,10 +76,13 @@ void Link::break_link(uint64_t now_ms, const char* why) {
   if (was_up) {
     down_since_ms_ = now_ms;
     if (now_ms - up_since_ms_ >= kStableMs) attempt_ = 0;
+    schedule(now_ms);
+  } else if (role_ == Role::kConnect) {
+    go_on(now_ms, collectors_.try_next_collector());
   } else {
     ++rounds_failed_;
+    schedule(now_ms);
   }
-  schedule(now_ms);
   if (!given_up_ && !end_expected_) {
     set_status(was_up ? "the link to the collector broke: " : "no link to the collector: ", why,
                role_ == Role::kConnect ? "; trying again" : "; listening for the next");
@@ -125,37 +102,60 @@ void Link::take_reason(const collect_wire_Refuse& refuse) {
 
 void Link::refused(uint64_t now_ms, const Channel& channel, Bytes body) {
   const ChannelStep step = channel.step;
+  const bool was_up = is_up();
   collect_wire_Refuse refuse = collect_wire_Refuse_init_zero;
   if (!decode_message(body, collect_wire_Refuse_fields, &refuse)) {
     break_link(now_ms, "a refusal that can't be read");
     return;
   }
   take_reason(refuse);
+  const auto code = enum_number(refuse.code);
+  const bool is_another =
+      step == ChannelStep::kProving && code == collect_wire_RefuseCode_REFUSE_RESUME;
+  // Another collector may come to one that listens; and what has not shown that it knows the token
+  // may be somebody who took the collector's port for a while.
+  const bool is_known = step == ChannelStep::kProving || step == ChannelStep::kOpen;
+  const bool is_final = role_ == Role::kConnect && !is_another && !refuse.retry &&
+                        (is_known || !identity_.has_token());
+  if (is_final) {
+    collectors_.refused_for_good();
+    given_up_ = code == collect_wire_RefuseCode_REFUSE_DETACHED || collectors_.is_hopeless();
+  }
   break_link(now_ms, "the collector refused it");
-  if (step == ChannelStep::kProving &&
-      enum_number(refuse.code) == collect_wire_RefuseCode_REFUSE_RESUME) {
+  if (was_up) try_another(now_ms);
+  if (is_another) {
     identity_.become_another();
     set_status("the collector does not take it for the process that it was: ", reason_,
                "; going on as another one");
     return;
   }
-  // Another collector may come to one that listens; and what has not shown that it knows the token
-  // may be somebody who took the collector's port for a while.
-  const bool is_known = step == ChannelStep::kProving || step == ChannelStep::kOpen;
-  given_up_ = role_ == Role::kConnect && !refuse.retry && (is_known || !identity_.has_token());
   set_status("refused by the collector: ", reason_,
-             given_up_ ? "; not tried again" : "; trying again later");
+             is_final ? "; not tried again" : "; trying again later");
 }
 
 void Link::collector_leaves(uint64_t now_ms, bool will_return) {
+  const bool was_up = is_up();
   break_link(now_ms, will_return ? "the collector stops, and will be back"
                                  : "the collector stops for good");
   if (will_return) {
     returns_until_ms_ = now_ms + kReturnMs;
-  } else if (role_ == Role::kConnect && settings_->spool[0] == '\0') {
-    given_up_ = true;
-    set_status("the collector stops for good; not tried again");
+    return;
   }
+  if (role_ != Role::kConnect) return;
+  if (settings_->spool[0] == '\0') {
+    collectors_.left_for_good();
+    given_up_ = collectors_.is_hopeless();
+  }
+  if (given_up_) {
+    set_status("the collector stops for good; not tried again");
+  } else if (was_up) {
+    try_another(now_ms);
+  }
+}
+
+// Where there is one, without a pause.
+void Link::try_another(uint64_t now_ms) {
+  if (role_ == Role::kConnect && !collectors_.try_next_collector()) retry_at_ms_ = now_ms;
 }
 
 bool Link::read(uint64_t now_ms, Channel& channel) {
@@ -242,9 +242,10 @@ void Link::step(uint64_t now_ms) {
     came_up_ = true;
     up_since_ms_ = now_ms;
     rounds_failed_ = 0;
+    collectors_.came_up();
     heard(now_ms);
     set_status("connected to ", collector_[0] != '\0' ? collector_ : "a collector", " by ",
-               settings_->address);
+               role_ == Role::kConnect ? collectors_.text() : settings_->address);
   }
   // One half alone is no link.
   for (Channel* channel : {&control_, &data_}) {
@@ -259,7 +260,7 @@ void Link::shut(bool ours) {
   pending_.close();
   if (ours && unlink_path_ && listener_.is_ours()) {
     unlink(
-        reinterpret_cast<const sockaddr_un*>(&addresses_.items[listening_on_].storage)->sun_path);
+        reinterpret_cast<const sockaddr_un*>(&listen_on_.items[listening_on_].storage)->sun_path);
   }
   listener_.close();
 }

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "agent/drain/channel.h"
+#include "agent/drain/collector_list.h"
 #include "agent/drain/hello.h"
 #include "agent/drain/pending_connections.h"
 #include "agent/drain/stream_table.h"
@@ -103,7 +104,8 @@ class Link {
   void begin_connect(uint64_t now_ms, Channel& channel);
   void watch_connect(uint64_t now_ms, Channel& channel);
   void connect_failed(uint64_t now_ms, int error);
-  void try_next_address(uint64_t now_ms);
+  void go_on(uint64_t now_ms, bool is_round_over);
+  void try_another(uint64_t now_ms);
   bool is_served_by_ours(uint64_t now_ms, const Channel& channel);
   void step_listen(uint64_t now_ms);
   bool open_listener(uint64_t now_ms);
@@ -127,7 +129,8 @@ class Link {
   Role role_ = Role::kNone;
   const Settings* settings_ = nullptr;
   StreamTable* streams_ = nullptr;  // the shipper's; told what the collector holds
-  AddressList addresses_;
+  CollectorList collectors_;        // to connect to
+  AddressList listen_on_;           // the first that is free
 
   ProcessIdentity identity_;
   Channel control_;
@@ -139,7 +142,6 @@ class Link {
   uint64_t log_stranger_at_ms_ = 0;  // not before
   PendingConnections pending_;
 
-  uint32_t address_ = 0;        // the next one to try
   uint32_t rounds_failed_ = 0;  // times that every address was tried in vain, since the last link
   uint32_t attempt_ = 0;
   uint64_t retry_at_ms_ = 0;
@@ -155,7 +157,6 @@ class Link {
   bool given_up_ = false;
   bool end_expected_ = false;
   bool unlink_path_ = false;
-  bool tls_ = false;
   char reason_[256];  // of the last break or refusal, printable
   char collector_[64];
 };

@@ -14,6 +14,8 @@ namespace collect::agent {
 namespace {
 
 constexpr char kTlsPrefix[] = "tls://";
+constexpr char kNameNotKnown[] = "the host's name is not known";
+constexpr char kNameWithoutAddress[] = "the host's name has no address";
 
 // The rest of `text` after `prefix`, or null.
 const char* after(const char* text, const char* prefix) {
@@ -92,7 +94,7 @@ const char* ask_resolver(const char* host, uint16_t port, AddressList& out) {
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (getaddrinfo(host, nullptr, &hints, &found) != 0) return "the host's name is not known";
+  if (getaddrinfo(host, nullptr, &hints, &found) != 0) return kNameNotKnown;
   for (const addrinfo* entry = found; entry != nullptr && out.count < kMaxAddresses;
        entry = entry->ai_next) {
     if (entry->ai_family == AF_INET) {
@@ -106,7 +108,7 @@ const char* ask_resolver(const char* host, uint16_t port, AddressList& out) {
     }
   }
   freeaddrinfo(found);
-  return out.count != 0 ? nullptr : "the host's name has no address";
+  return out.count != 0 ? nullptr : kNameWithoutAddress;
 }
 
 const char* set_host(const char* host, uint16_t port, AddressList& out) {
@@ -160,6 +162,10 @@ const char* resolve_connect(const char* text, AddressList& out) {
   std::memcpy(host, begin, length);
   host[length] = '\0';
   return set_host(host, port, out);
+}
+
+bool is_unknown_name(const char* sentence) {
+  return sentence == kNameNotKnown || sentence == kNameWithoutAddress;
 }
 
 bool is_tls(const char* text) {

@@ -10,7 +10,7 @@
 
 namespace collect::agent {
 
-inline constexpr uint32_t kMaxAddresses = 16;  // of one name, or of one port range
+inline constexpr uint32_t kMaxAddresses = 16;  // of one name, of a port range, of a list in all
 
 struct Address {
   sockaddr_storage storage;
@@ -26,6 +26,8 @@ struct AddressList {
 // "host:port", "[v6]:port", "unix:/path", "abstract:name", as formats/core/address.h has them.
 // Returns null, or a static sentence.
 const char* resolve_connect(const char* text, AddressList& out);
+// Whether that sentence says that nobody knows the name now: the text itself is an address.
+bool is_unknown_name(const char* sentence);
 // "tls://" before "host:port": connected to with TLS.
 bool is_tls(const char* text);
 const char* after_tls(const char* text);  // the address itself

@@ -179,8 +179,8 @@ uint16_t Socket::local_port() const {
   return port_of(address);
 }
 
-bool Socket::start_tls() {
-  tls_ = tls_open(fd());
+bool Socket::start_tls(const char* host) {
+  tls_ = tls_open(fd(), host);
   return tls_ != nullptr;
 }
 

@@ -55,9 +55,10 @@ class Socket {
   int accept(Socket& out, bool asks_for_token);
   // The port listened on.
   uint16_t local_port() const;
-  // From here on everything is within TLS, as a client; what is sent first begins the handshake,
-  // and until its end there is nothing to receive and no room to send. False: there is no memory.
-  bool start_tls();
+  // From here on everything is within TLS, as a client of `host`; what is sent first begins the
+  // handshake, and until its end there is nothing to receive and no room to send. False: there is
+  // no memory.
+  bool start_tls(const char* host);
   // What to poll for, where a plain socket would be polled for `events`.
   short poll_events(short events) const;
   // Why TLS failed, or `otherwise`.

@@ -21,12 +21,12 @@ struct TlsFiles {
   const char* key;
 };
 
-// Reads the files, once in the life of a process. The collector's certificate must be signed by the
-// CA and be for `host`, a name or an IP address. Null, or a static sentence.
-const char* tls_prepare(const TlsFiles& files, const char* host);
+// Reads the files, once in the life of a process. Null, or a static sentence.
+const char* tls_prepare(const TlsFiles& files);
 
+// The collector's certificate must be signed by the CA and be for `host`, a name or an IP address.
 // Null when there is no place or no memory.
-TlsSession* tls_open(int fd);
+TlsSession* tls_open(int fd, const char* host);
 void tls_close(TlsSession* session);  // says nothing to the peer: a forked child does it too
 IoResult tls_send(TlsSession* session, const iovec* parts, size_t count);
 IoResult tls_receive(TlsSession* session, uint8_t* out, size_t size);

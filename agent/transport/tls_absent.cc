@@ -3,11 +3,11 @@
 
 namespace collect::agent {
 
-const char* tls_prepare(const TlsFiles&, const char*) {
+const char* tls_prepare(const TlsFiles&) {
   return "this agent has no TLS; libcollect_agent_tls.so has (build with -DCOLLECT_AGENT_TLS=ON)";
 }
 
-TlsSession* tls_open(int) {
+TlsSession* tls_open(int, const char*) {
   return nullptr;
 }
 void tls_close(TlsSession*) {}

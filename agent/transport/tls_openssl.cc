@@ -46,8 +46,6 @@ constexpr size_t kMaxPemBytes = 256 * 1024;
 
 TlsSession g_sessions[kMaxTlsSessions];
 SSL_CTX* g_context = nullptr;  // made once; a forked child goes on with it
-char g_host[256];
-bool g_host_is_address = false;
 char g_pem[kMaxPemBytes];
 
 struct NotForking {
@@ -177,13 +175,12 @@ bool load_key(SSL_CTX* context, const char* path) {
   return loaded;
 }
 
-const char* set_host(const char* host) {
-  if (std::strlen(host) >= sizeof g_host) return "the collector's host name is too long for TLS";
-  std::memcpy(g_host, host, std::strlen(host) + 1);
+bool set_host(SSL* ssl, const char* host) {
   uint8_t address[sizeof(in6_addr)];
-  g_host_is_address =
-      inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
-  return nullptr;
+  if (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1) {
+    return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
+  }
+  return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
 }
 
 const char* begin_openssl() {
@@ -290,18 +287,17 @@ IoStatus run(TlsSession& session, Call call) {
 
 }  // namespace
 
-const char* tls_prepare(const TlsFiles& files, const char* host) {
-  const char* error = set_host(host);
-  if (error != nullptr || g_context != nullptr) return error;
+const char* tls_prepare(const TlsFiles& files) {
+  if (g_context != nullptr) return nullptr;
   const NotForking not_forking;
-  error = begin_openssl();
+  const char* error = begin_openssl();
   if (error == nullptr) error = make_context(files);
   ERR_clear_error();
   OPENSSL_thread_stop();  // this thread is the program's: nothing of ours runs when it ends
   return error;
 }
 
-TlsSession* tls_open(int fd) {
+TlsSession* tls_open(int fd, const char* host) {
   const NotForking not_forking;
   for (TlsSession& session : g_sessions) {
     if (session.ssl != nullptr) continue;
@@ -318,11 +314,7 @@ TlsSession* tls_open(int fd) {
     BIO_set_data(bio, &session);
     SSL_set_bio(ssl, bio, bio);
     SSL_set_connect_state(ssl);
-    const bool is_named =
-        g_host_is_address
-            ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), g_host) == 1
-            : SSL_set1_host(ssl, g_host) == 1 && SSL_set_tlsext_host_name(ssl, g_host) == 1;
-    if (!is_named) {
+    if (!set_host(ssl, host)) {
       SSL_free(ssl);
       return nullptr;
     }

@@ -125,9 +125,11 @@ std::optional<wire::ProofContext> begin_proofs(const wire::Hello& hello, bool di
   return context;
 }
 
-wire::Challenge challenge_for(const wire::ProofContext& context, std::string_view token) {
+wire::Challenge challenge_for(const wire::ProofContext& context, std::string_view token,
+                              const storage::CollectorIdentity& collector) {
   wire::Challenge challenge;
   challenge.set_nonce(context.collector_nonce, sizeof context.collector_nonce);
+  if (collector.is_known()) challenge.set_collector_id(collector.id.data(), collector.id.size());
   if (!token.empty()) {
     uint8_t proof[wire::kProofBytes];
     make_proof(wire::ProofKind::kCollectorToken, bytes_of(token), context, proof);

@@ -36,7 +36,8 @@ std::optional<Refusal> check_untrusted_hello(const wire::Hello& hello);
 Refusal no_randomness();
 // Draws the collector's nonce; empty without randomness, which is our own machine's fault.
 std::optional<wire::ProofContext> begin_proofs(const wire::Hello& hello, bool dialled);
-wire::Challenge challenge_for(const wire::ProofContext& context, std::string_view token);
+wire::Challenge challenge_for(const wire::ProofContext& context, std::string_view token,
+                              const storage::CollectorIdentity& collector);
 // Empty: the sender knows the token, or none is asked for.
 std::optional<Refusal> check_token(const wire::Proof& proof, const wire::ProofContext& context,
                                    std::string_view token);

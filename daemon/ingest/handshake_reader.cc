@@ -123,7 +123,8 @@ void HandshakeReader::on_hello(Link& link, const wire::Frame& frame) {
   checked_ = {*hello, *context, {}};
   token_ = core_.token();
   challenged_ = true;
-  link.send(wire::FrameType::kChallenge, challenge_for(*context, token_));
+  link.send(wire::FrameType::kChallenge,
+            challenge_for(*context, token_, core_.options.storage.collector));
 }
 
 void HandshakeReader::on_proof(const wire::Frame& frame) {

@@ -34,9 +34,16 @@ class DurationHistogram {
     }
     counts_[bucket - first_octave_ * kBucketsPerOctave] += count;
   }
-  void leave_out() { is_complete_ = false; }                       // durations that are not known
-  const std::vector<uint64_t>& counts() const { return counts_; }  // from first_octave() on
-  uint32_t first_octave() const { return first_octave_; }
+  void leave_out() { is_complete_ = false; }  // durations that are not known
+  const std::vector<uint64_t>& counts() const { return counts_; }
+  // (bucket, count) of those that are not empty, from the shortest durations on.
+  template <class F>
+  void for_each(F&& each) const {
+    for (size_t i = 0; i < counts_.size(); ++i) {
+      if (counts_[i] == 0) continue;
+      each(first_octave_ * kBucketsPerOctave + static_cast<uint32_t>(i), counts_[i]);
+    }
+  }
 
   bool is_complete() const { return is_complete_; }
   uint64_t count() const;

@@ -93,14 +93,11 @@ void put_histogram(Writer& out, const DurationHistogram& histogram) {
       std::count_if(counts.begin(), counts.end(), [](uint64_t count) { return count != 0; }));
   out.number(filled);
   uint64_t next = 0;
-  for (size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] == 0) continue;
-    const uint64_t bucket =
-        uint64_t{histogram.first_octave()} * DurationHistogram::kBucketsPerOctave + i;
+  histogram.for_each([&](uint32_t bucket, uint64_t count) {
     out.number(bucket - next);
-    out.number(counts[i]);
-    next = bucket + 1;
-  }
+    out.number(count);
+    next = uint64_t{bucket} + 1;
+  });
 }
 
 bool read_histogram(Reader& in, DurationHistogram& histogram, size_t& octaves_left) {

@@ -13,6 +13,7 @@ inline constexpr size_t kNonceBytes = 16;
 inline constexpr size_t kProcessIdBytes = 16;
 inline constexpr size_t kProofBytes = 32;
 inline constexpr size_t kResumeKeyBytes = 16;
+inline constexpr size_t kCollectorIdBytes = 16;
 inline constexpr size_t kMaxTokenBytes = 256;
 
 // SHA-256 as in FIPS 180-4. For the few hundred bytes of a handshake; not made for speed.

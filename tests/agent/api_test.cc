@@ -192,7 +192,7 @@ TEST_F(ApiTest, TextsThatDoNotFitAreRefused) {
     const char* collect_agent_options::* field;
     size_t most;
   };
-  for (const Limit& limit : {Limit{&collect_agent_options::connect, 255},
+  for (const Limit& limit : {Limit{&collect_agent_options::connect, 1023},
                              {&collect_agent_options::token_file, 255},
                              {&collect_agent_options::spool, 255},
                              {&collect_agent_options::tag, 63}}) {

@@ -70,6 +70,7 @@ struct State {
   bool recording_now = false;
   bool size_is_reached = false;
   uint64_t start_ns = 0;
+  uint64_t lost_without_stream = 3;
   uint32_t detail = 0;
   uint32_t filter_threads = 0;
   std::vector<uint64_t> filter_begun;
@@ -115,6 +116,7 @@ void reset() {
   s.filters = 0;
   s.module_changes = s.recording = s.detail = s.filter_threads = s.filter_functions = 0;
   s.thread_looks = s.clock_fits = 0;
+  s.lost_without_stream = 3;
   s.recording_now = false;
   s.size_is_reached = false;
   s.waiting = true;
@@ -246,6 +248,16 @@ bool waiting_is_allowed() {
 void fill_buffer(bool is_filled) {
   const Lock lock(state().mutex);
   state().filled = is_filled;
+}
+
+void begin_at(uint64_t ns) {
+  const Lock lock(state().mutex);
+  state().start_ns = ns;
+}
+
+void lose_without_stream(uint64_t count) {
+  const Lock lock(state().mutex);
+  state().lost_without_stream = count;
 }
 
 void reach_size() {
@@ -525,7 +537,7 @@ RecorderStats recorder_stats() {
     stats.detail_lost += slot->lanes[1].lost;
     ++stats.threads;
   }
-  stats.lost_without_stream = 3;
+  stats.lost_without_stream = state().lost_without_stream;
   stats.buffer_used = 4096;
   stats.buffer_bytes = 64u << 20;
   return stats;

@@ -40,9 +40,11 @@ uint64_t acknowledged(uint32_t stream_id, Lane lane);
 bool was_released(uint32_t stream_id);
 uint32_t streams_held();
 bool waiting_is_allowed();
-void fill_buffer(bool is_filled);    // beyond any percentage
-void reach_size();                   // as a hook does: the recording has its size
-uint32_t detail_filter_functions();  // of the last set_detail; 0 without a filter
+void fill_buffer(bool is_filled);          // beyond any percentage
+void begin_at(uint64_t ns);                // the current recording
+void lose_without_stream(uint64_t count);  // 3 after reset()
+void reach_size();                         // as a hook does: the recording has its size
+uint32_t detail_filter_functions();        // of the last set_detail; 0 without a filter
 uint32_t detail_filter_threads();
 std::vector<uint64_t> function_filter();  // as it was committed last
 uint32_t function_filters();              // how often one was

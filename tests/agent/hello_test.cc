@@ -225,7 +225,7 @@ TEST_F(HelloTest, AProofHasWhatIsKnown) {
   EXPECT_EQ(prove(false).token_proof(), "");
   EXPECT_EQ(prove(false).resume_proof(), "");
   const std::string key = fakes::fresh_nonce();
-  identity_.keep_resume_key(reinterpret_cast<const uint8_t*>(key.data()));
+  identity_.keep_resume_key(nonces_, reinterpret_cast<const uint8_t*>(key.data()));
   for (const bool data : {false, true}) {
     const wire::Hello said = hello(data);
     const wire::Challenge challenge = fakes::challenge_for(said, "", false);
@@ -236,8 +236,51 @@ TEST_F(HelloTest, AProofHasWhatIsKnown) {
   }
   identity_.become_another();
   EXPECT_EQ(prove(false).resume_proof(), "") << "the key is of the process that it was";
-  identity_.keep_resume_key(reinterpret_cast<const uint8_t*>(key.data()));
+  identity_.keep_resume_key(nonces_, reinterpret_cast<const uint8_t*>(key.data()));
   identity_.prepare(settings_);
+  EXPECT_EQ(prove(false).resume_proof(), "");
+}
+
+TEST_F(HelloTest, EachCollectorHasAResumeKeyOfItsOwn) {
+  identity_.prepare(settings_);
+  without_token();
+  const wire::Hello said = hello(false);
+  const auto challenge_of = [&](char collector) {
+    wire::Challenge challenge = fakes::challenge_for(said, "", false);
+    challenge.set_collector_id(std::string(wire::kCollectorIdBytes, collector));
+    return challenge;
+  };
+  const auto key_of = [](char collector) {
+    return std::string(16, static_cast<char>(collector ^ 1));
+  };
+  const auto keep = [&](char collector, const std::string& key) {
+    ASSERT_EQ(judge(false, challenge_of(collector)), "");
+    identity_.keep_resume_key(nonces_, reinterpret_cast<const uint8_t*>(key.data()));
+  };
+  const auto proves = [&](char collector, const std::string& key) {
+    const wire::Challenge challenge = challenge_of(collector);
+    EXPECT_EQ(judge(false, challenge), "");
+    return prove(false).resume_proof() ==
+           fakes::proof_for(said, challenge, {"", key}, false).resume_proof();
+  };
+  keep('a', key_of('a'));
+  EXPECT_EQ((judge(false, challenge_of('b')), prove(false).resume_proof()), "")
+      << "it is new there";
+  keep('b', key_of('b'));
+  EXPECT_TRUE(proves('a', key_of('a')));
+  EXPECT_TRUE(proves('b', key_of('b')));
+  keep('a', key_of('x'));  // that one has forgotten the process
+  EXPECT_TRUE(proves('a', key_of('x')));
+  EXPECT_TRUE(proves('b', key_of('b')));
+  // One more than there is room for: the oldest goes.
+  for (char collector = 'c'; collector < static_cast<char>('a' + kMaxResumeKeys + 1); ++collector) {
+    keep(collector, key_of(collector));
+  }
+  EXPECT_TRUE(proves('b', key_of('b')));
+  EXPECT_TRUE(proves('i', key_of('i')));
+  EXPECT_EQ((judge(false, challenge_of('a')), prove(false).resume_proof()), "");
+  // Of one that says no id, as those of earlier versions.
+  EXPECT_EQ(judge(false, fakes::challenge_for(said, "", false)), "");
   EXPECT_EQ(prove(false).resume_proof(), "");
 }
 

@@ -174,6 +174,7 @@ Peer ScriptedCollector::accept() {
 
 void ScriptedCollector::send_challenge(Peer& peer, const wire::Hello& hello, bool dialled) {
   challenges_[hello.nonce()] = fakes::challenge_for(hello, token, dialled);
+  if (!id.empty()) challenges_[hello.nonce()].set_collector_id(id);
   peer.send(wire::FrameType::kChallenge, challenges_[hello.nonce()]);
 }
 

@@ -107,6 +107,7 @@ class ScriptedCollector {
   void take_records(uint32_t stream_id, uint32_t lane, uint64_t count);
 
   wire::Ack ack() const;  // of everything stored; closed streams are said to be
+  int listener() const { return listener_; }
   void send_ack() { control.send(wire::FrameType::kAck, ack()); }
   wire::CommandResult command(wire::Command command);
   // As one that was started anew: nothing is stored any more.
@@ -116,6 +117,7 @@ class ScriptedCollector {
 
   StoredLane& lane(uint32_t stream_id, uint32_t lane) { return lanes_[{stream_id, lane}]; }
 
+  std::string id;                                 // that its challenges name; empty: none
   std::string token;                              // of this collector; empty: none
   std::string agent_token;                        // that the agent's proof must be of; empty: none
   std::string resume_key = fakes::fresh_nonce();  // that new processes are given

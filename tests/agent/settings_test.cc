@@ -100,8 +100,8 @@ TEST_F(SettingsTest, TextsHaveTheirLengths) {
     std::string (*value)(const Settings&);
   };
   const Text texts[] = {
-      {"COLLECT_CONNECT", 255, [](const Settings& s) { return std::string(s.address); }},
-      {"COLLECT_LISTEN", 255, [](const Settings& s) { return std::string(s.address); }},
+      {"COLLECT_CONNECT", 1023, [](const Settings& s) { return std::string(s.address); }},
+      {"COLLECT_LISTEN", 1023, [](const Settings& s) { return std::string(s.address); }},
       {"COLLECT_TOKEN_FILE", 255, [](const Settings& s) { return std::string(s.token_file); }},
       {"COLLECT_TLS_CA", 255, [](const Settings& s) { return std::string(s.tls_ca); }},
       {"COLLECT_TLS_CERTIFICATE", 255,

@@ -97,7 +97,8 @@ class ConvertSessionTest : public ::testing::Test {
   std::vector<std::string> names_in(const std::string& root) {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(root)) {
-      if (entry.path().filename() != ".collectord.lock") names.push_back(entry.path().filename());
+      const std::string name = entry.path().filename();
+      if (name != ".collectord.lock" && name != ".collector_id") names.push_back(name);
     }
     std::sort(names.begin(), names.end());
     return names;

@@ -172,6 +172,10 @@ class Files(JsonTest):
             self.assertLessEqual({"call", "return"}, {event["kind"] for event in dumped})
         self.assertEqual(self.answer("symbolize", "symbolize", self.session)["path"], self.session)
         self.answer("recover", "recover", self.session)
+        merged = self.answer("merge", "merge", self.session, "-o", self.at("merged"))
+        self.assertEqual([part["path"] for part in merged["sessions"][0]["parts"]],
+                         [os.path.realpath(self.session)])
+        self.assertEqual(merged["sessions"][0]["missing"], [])
 
     def test_plan(self):
         plan = self.answer("plan", "plan", "/usr/bin/perl")
@@ -273,6 +277,7 @@ class Files(JsonTest):
         none = self.at("none")
         for arguments in (("inspect", none), ("verify", none), ("dump", none), ("report", none),
                           ("recover", none), ("symbolize", none), ("sessions", none),
+                          ("merge", none, "-o", self.at("x")),
                           ("convert", none, "--to", "rtc", "-o", self.at("x.rtc"))):
             said = self.answer("failure", *arguments, code=2)
             self.assertEqual(said["error"]["code"], "not_found", arguments)

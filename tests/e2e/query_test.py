@@ -75,6 +75,33 @@ class QueryTest(unittest.TestCase):
         self.assertEqual({row["name"]: (int(row["n"]), int(row["self_ns"])) for row in by_calls},
                          {one["name"]: (one["calls"], one["self_ns"]) for one in self.report["functions"]})
 
+    def test_sums_of_seconds_are_those_of_the_functions(self):
+        rows = self.answer("SELECT f.name, f.calls = sum(s.calls) AND f.total_ns = sum(s.total_ns) AND "
+                           "f.self_ns = sum(s.self_ns) AND f.longest_ns = max(s.longest_ns) AS same FROM functions f "
+                           "JOIN function_seconds s USING (session, function, \"offset\") "
+                           "GROUP BY f.name, f.calls, f.total_ns, f.self_ns, f.longest_ns")
+        self.assertEqual({row["name"]: row["same"] for row in rows},
+                         {one["name"]: True for one in self.report["functions"]})
+        rows = self.answer("SELECT count(*) AS n, sum(h.n) AS whole, sum(s.calls) AS calls FROM function_seconds s JOIN ("
+                           "SELECT session, thread, function, second, sum(count) AS n FROM function_histograms GROUP BY ALL"
+                           ") h USING (session, thread, function, second) WHERE h.n > s.calls")
+        self.assertEqual(int(rows[0]["n"]), 0, "only whole calls are in a histogram")
+        # The longest call of a second lies in the last bucket.
+        rows = self.answer("SELECT s.longest_ns AS ns, max(h.bucket) AS bucket FROM function_seconds s JOIN function_histograms h "
+                           "USING (session, thread, function, second) GROUP BY ALL")
+        self.assertTrue(rows)
+        for row in rows:
+            octave, step = divmod(int(row["bucket"]), 16)
+            width = 1 << max(octave - 1, 0)
+            first = step if octave == 0 else (16 + step) * width
+            self.assertTrue(first <= int(row["ns"]) < first + width, row)
+
+    def test_seconds_are_of_the_time_of_day(self):
+        rows = self.answer("SELECT s.second >= x.start_unix_ns // 1000000000 AND s.second <= "
+                           "(x.last_ns - x.start_ns + x.start_unix_ns) // 1000000000 AS within, count(*) AS n "
+                           "FROM function_seconds s JOIN sessions x USING (session) GROUP BY ALL")
+        self.assertEqual([row["within"] for row in rows], [True])
+
     def test_tables_are_taken_as_they_are(self):
         made = self.ctl("convert", "ada_traces", "--to", "parquet", "-o", "it's here")
         self.assertEqual(made.returncode, 0, made.stderr)

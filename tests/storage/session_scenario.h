@@ -28,8 +28,9 @@ class Scenario {
   }
 
   // Goes on until the first error.
-  Status run(Fs& fs, const SessionOptions& options) {
-    auto made = SessionWriter::create(fs, options, test_identity());
+  Status run(Fs& fs, const SessionOptions& options,
+             const SessionIdentity& identity = test_identity()) {
+    auto made = SessionWriter::create(fs, options, identity);
     if (!made.ok()) return made.error();
     session = std::move(*made);
     directory = session->directory();

@@ -19,7 +19,6 @@ MEMBER = re.compile(r"(?:^|[\s*&>(])(\w+)::(?:~?\w+|operator[^(\s]*)\s*\(")
 LONG_CLASSES = {
     "daemon/ingest Peer": (1550, "links, data channel and recordings of one process: they share state"),
     "storage Session": (720, "manifest, containers and files: each write touches all three"),
-    "agent/drain DrainThread": (950, "commands, recording and pauses of the one thread of the agent"),
 }
 
 

@@ -48,7 +48,7 @@ typedef enum collect_drain {
 typedef struct collect_agent_options {
   uint32_t struct_bytes;  /* sizeof(collect_agent_options): lets later versions add fields */
   uint32_t buffer_mb;     /* memory for rings, default 64 */
-  const char* connect;    /* "[tls://]host:port", "tcp:port", "unix:/path", "abstract:name" or … */
+  const char* connect;    /* "[tls://]host:port", "tcp:port", "unix:/path" …; several: "a,b" */
   const char* listen;     /* "tcp:port", "unix:/path" or "abstract:name" */
   const char* token_file; /* the token that the collector proves, and the agent */
   const char* tag;        /* an opaque label, shown by the collector */

@@ -17,6 +17,7 @@
 #include "daemon/ctl/offline/convert_command.h"
 #include "daemon/ctl/offline/dump.h"
 #include "daemon/ctl/offline/inspect.h"
+#include "daemon/ctl/offline/merge.h"
 #include "daemon/ctl/offline/open_page.h"
 #include "daemon/ctl/offline/plan.h"
 #include "daemon/ctl/offline/query.h"
@@ -66,6 +67,7 @@ struct Line {
   OpenOptions open;
   PlanOptions plan;
   ConvertOptions convert;
+  MergeOptions merge;
   RecoverOptions recover;
   SymbolizeOptions symbolize;
   bool asks_debuginfod = false;

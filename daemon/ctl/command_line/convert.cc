@@ -114,11 +114,11 @@ void add_query(CLI::App& app, Line& line) {
     };
   });
   command->footer(
-      "Tables: sessions, threads, functions, calls, events; TABLES.md has their columns. A capture "
-      "is\n"
-      "converted each time, into TMPDIR: for several questions convert it once. Exit code: that "
-      "of\n"
-      "duckdb, or 2 if it was not asked.\n"
+      "Tables: sessions, threads, functions, calls, events, function_seconds and\n"
+      "function_histograms; TABLES.md has their columns. A capture is converted each time, into\n"
+      "TMPDIR: for several questions convert it once. Exit code: that of duckdb, or 2 if it was "
+      "not\n"
+      "asked.\n"
       "\n"
       "Examples:\n"
       "  collectctl query 'SELECT name, calls, self_ns FROM functions ORDER BY self_ns DESC LIMIT "

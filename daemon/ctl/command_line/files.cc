@@ -155,6 +155,33 @@ void add_open(CLI::App& app, Line& line) {
       "Example: collectctl run -- ./app && collectctl open");
 }
 
+void add_merge(CLI::App& app, Line& line) {
+  CLI::App* command =
+      add_command(app, "merge", "Join what several collectors stored of the same recordings");
+  command
+      ->add_option("PATH", line.merge.inputs,
+                   "Sessions, or directories above sessions: all below them")
+      ->required();
+  command->add_option("-o,--output", line.merge.output, "Directory that the sessions are made in")
+      ->type_name("DIRECTORY")
+      ->required();
+  add_json(command, line);
+  command->callback([&line] {
+    line.command = [&line] {
+      line.merge.json = line.json;
+      line.merge.progress = is_terminal(STDERR_FILENO);
+      return merge(line.merge, std::cout, std::cerr);
+    };
+  });
+  command->footer(
+      "An agent with several collectors (COLLECT_CONNECT=A,B) leaves a part of its session at "
+      "each\n"
+      "that it used. Exit code 1: merged, but some records are in none of the parts; a message "
+      "says\n"
+      "which.\n"
+      "Example: collectctl merge collector-a/traces collector-b/traces -o merged");
+}
+
 void add_recover(CLI::App& app, Line& line) {
   CLI::App* command =
       add_command(app, "recover", "Repair a cut off or damaged capture, as far as it can be read");
@@ -301,6 +328,7 @@ void add_file_commands(CLI::App& app, Line& line) {
   add_open(app, line);
   add_convert(app, line);
   add_query(app, line);
+  add_merge(app, line);
   add_recover(app, line);
   add_plan(app, line);
   add_symbolize(app, line);

@@ -1,6 +1,6 @@
-// Sessions as tables of Apache Parquet: sessions, threads, functions, calls and events, a file
-// each. formats/parquet/TABLES.md has their columns. Streams: memory grows with functions, open
-// calls and one row group of each table.
+// Sessions as tables of Apache Parquet: sessions, threads, functions, calls, events, and functions
+// by second, a file each. formats/parquet/TABLES.md has their columns. Streams: memory grows with
+// functions, open calls and one row group of each table.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,9 @@
 namespace collect::ctl {
 
 // Their names; each is a file NAME.parquet.
-inline constexpr const char* kParquetTables[] = {"functions", "threads", "calls", "events",
-                                                 "sessions"};
+inline constexpr const char* kParquetTables[] = {
+    "functions",          "threads", "calls", "events", "sessions", "function_seconds",
+    "function_histograms"};
 
 // Into the directory, which is made; files of these names in it are replaced, each as a whole, once
 // all of them are complete and `check`, which is asked then, has nothing against it.

@@ -1,9 +1,7 @@
 #include "daemon/ctl/offline/convert_command.h"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
-#include <functional>
 #include <ostream>
 #include <system_error>
 
@@ -47,23 +45,6 @@ Status run_view(const ConvertOptions& options, const convert::Options& conversio
   return export_sessions(traces, options.selection, options.to, options.output, log);
 }
 
-std::function<void(uint64_t, uint64_t)> progress_line(std::ostream& err, bool wanted) {
-  if (!wanted) return {};
-  // On a terminal, ten times a second at most.
-  return
-      [&err, next = std::chrono::steady_clock::time_point()](uint64_t done, uint64_t all) mutable {
-        const auto now = std::chrono::steady_clock::now();
-        if (done >= all) {
-          restart_line(err);
-          err.flush();
-        } else if (now >= next) {
-          next = now + std::chrono::milliseconds(100);
-          restart_line(err);
-          err << "converting " << done * 100 / std::max<uint64_t>(all, 1) << " %" << std::flush;
-        }
-      };
-}
-
 // Without names there still is a view.
 void look_names_up(trace::Trace& trace, convert::ConvertLog& log) {
   symbolize::SymbolizerOptions symbols;
@@ -91,7 +72,7 @@ int convert(const ConvertOptions& options, std::ostream& out, std::ostream& err)
   if (!inputs.ok()) {
     return answer.refuse(inputs.error(), 2);
   }
-  convert::ConvertLog log(progress_line(err, options.progress));
+  convert::ConvertLog log(percent_line(err, options.progress, "converting"));
   for (convert::Input& input : *inputs) {
     const bool is_unnamed = input.kind == CaptureKind::kAtf && is_recording(input.trace);
     if (options.look_names_up && is_unnamed) look_names_up(input.trace, log);

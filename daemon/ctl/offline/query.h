@@ -12,7 +12,7 @@
 namespace collect::ctl {
 
 struct QueryOptions {
-  std::string sql;                  // over the views sessions, threads, functions, calls, events
+  std::string sql;                  // over the views of kParquetTables
   std::vector<std::string> inputs;  // captures, or one directory of tables
   ExportSelection selection;
   std::string format = "table";  // or csv, json: how the engine prints

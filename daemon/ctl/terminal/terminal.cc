@@ -1,6 +1,7 @@
 #include "daemon/ctl/terminal/terminal.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "formats/core/printable.h"
 
@@ -93,6 +94,23 @@ void put_control(std::ostream& out, std::string_view sequence) {
 
 void restart_line(std::ostream& out) {
   put_control(out, "\r\x1b[K");
+}
+
+std::function<void(uint64_t done, uint64_t all)> percent_line(std::ostream& out, bool wanted,
+                                                              std::string_view doing) {
+  if (!wanted) return [](uint64_t, uint64_t) {};
+  return [&out, doing = std::string(doing), next = std::chrono::steady_clock::time_point()](
+             uint64_t done, uint64_t all) mutable {
+    const auto now = std::chrono::steady_clock::now();
+    if (done >= all) {
+      restart_line(out);
+      out.flush();
+    } else if (now >= next) {
+      next = now + std::chrono::milliseconds(100);
+      restart_line(out);
+      out << doing << " " << done * 100 / std::max<uint64_t>(all, 1) << " %" << std::flush;
+    }
+  };
 }
 
 }  // namespace collect::ctl

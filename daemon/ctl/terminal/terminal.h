@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <ostream>
 #include <streambuf>
 #include <string>
@@ -74,5 +75,10 @@ void put_control(std::ostream& out, std::string_view sequence);
 
 // The cursor back to the start of an empty line: the same line is written again.
 void restart_line(std::ostream& out);
+
+// "converting 42 %" on that line, ten times a second at most, and gone when all is done. It says
+// nothing where it is not wanted.
+std::function<void(uint64_t done, uint64_t all)> percent_line(std::ostream& out, bool wanted,
+                                                              std::string_view doing);
 
 }  // namespace collect::ctl

@@ -41,9 +41,13 @@ TEST(IdentityTest, KeysAndNoncesAreDrawnAnew) {
   const auto first = begin_proofs(hello, true);
   const auto second = begin_proofs(hello, true);
   ASSERT_TRUE(first && second);
-  EXPECT_NE(challenge_for(*first, "").nonce(), challenge_for(*second, "").nonce());
-  EXPECT_TRUE(challenge_for(*first, "").token_proof().empty());
-  EXPECT_TRUE(fakes::collector_knows("t", hello, challenge_for(*first, "t"), true));
+  EXPECT_NE(challenge_for(*first, "", {}).nonce(), challenge_for(*second, "", {}).nonce());
+  EXPECT_TRUE(challenge_for(*first, "", {}).token_proof().empty());
+  EXPECT_EQ(challenge_for(*first, "", {}).collector_id(), "");
+  storage::CollectorIdentity collector;
+  collector.id.fill('x');
+  EXPECT_EQ(challenge_for(*first, "", collector).collector_id(), std::string(16, 'x'));
+  EXPECT_TRUE(fakes::collector_knows("t", hello, challenge_for(*first, "t", {}), true));
 }
 
 TEST(IdentityTest, OnlyTheRightKeyHolds) {

@@ -16,10 +16,13 @@ class ParquetTest : public testing::ExportTest {
   // The rows of a query, in which $calls is the table of calls and so on; a string of what is wrong
   // with it; null where DuckDB is not available.
   json query(std::string sql) {
-    for (const char* table : {"sessions", "threads", "functions", "calls", "events"}) {
+    for (const char* table :
+         {"sessions", "threads", "functions", "calls", "events", "seconds", "histograms"}) {
       const std::string word = "$" + std::string(table);
+      const std::string file =
+          (word == "$seconds" || word == "$histograms" ? "function_" : "") + std::string(table);
       for (size_t at = sql.find(word); at != std::string::npos; at = sql.find(word, at)) {
-        sql.replace(at, word.size(), "'" + output() + "/" + table + ".parquet'");
+        sql.replace(at, word.size(), "'" + output() + "/" + file + ".parquet'");
       }
     }
     const std::string asked = (root_ / "queries.json").string();
@@ -42,7 +45,7 @@ TEST_F(ParquetTest, TablesOfASession) {
   write_stalled_session();
   ASSERT_EQ(run(Target::kParquet), 0) << err_.str();
   EXPECT_EQ(report_["counts"], (json{{"events", 8}, {"calls", 4}, {"functions", 3}}));
-  EXPECT_EQ(report_["written"].size(), 5u);
+  EXPECT_EQ(report_["written"].size(), 7u);
   const json events = query("SELECT thread, seq, time_ns, function, kind FROM $events");
   SKIP_WITHOUT_DUCKDB(events);
   ASSERT_EQ(events.size(), 8u);
@@ -89,6 +92,38 @@ TEST_F(ParquetTest, NumbersGoOnBehindALoss) {
   EXPECT_EQ(query("SELECT lost_events FROM $threads"), json::parse(R"([{"lost_events":"5"}])"));
   EXPECT_EQ(query("SELECT ended FROM $calls"),
             json::parse(R"([{"ended":"cut_by_gap"},{"ended":"returned"}])"));
+}
+
+// Function 0x100000020 of app with a build id; it runs for 100 ns, for 1.5 s and in 7 s. The
+// device's clock says 5 s where the time of day is 1,700,000,000.9 s.
+TEST_F(ParquetTest, FunctionsBySecond) {
+  constexpr uint64_t kFunction = (uint64_t{1} << 32) + 0x20;
+  constexpr uint64_t kStart = 5'000'000'000;
+  write_thread(0, testing::index_of({{kStart, kCall, kFunction},
+                                     {kStart + 100, kReturn, kFunction},
+                                     {kStart + 50'000'000, kCall, kFunction},
+                                     {kStart + 1'550'000'000, kReturn, kFunction},
+                                     {kStart + 1'550'000'001, kCall, kFunction},
+                                     {kStart + 1'550'000'012, kReturn, kFunction}},
+                                    100));
+  write_text(session_ / "manifest.json",
+             R"({"state":"complete","process":{"name":"app","pid":42,"start_ns":5000000000,
+                 "start_unix_ns":1700000000900000000},
+                 "modules":[{"module_id":1,"path":"/opt/app","build_id":"abcd"}],
+                 "threads":[{"id":0,"name":"main","ended":true}]})");
+  ASSERT_EQ(run(Target::kParquet), 0) << err_.str();
+  const json seconds = query("SELECT * EXCLUDE (session) FROM $seconds");
+  SKIP_WITHOUT_DUCKDB(seconds);
+  EXPECT_EQ(seconds, json::parse(R"([
+      {"thread":0,"function":"4294967328","build_id":"abcd","offset":"32","second":"1700000000",
+       "calls":"1","total_ns":"100","self_ns":"100","longest_ns":"100"},
+      {"thread":0,"function":"4294967328","build_id":"abcd","offset":"32","second":"1700000002",
+       "calls":"2","total_ns":"1500000011","self_ns":"1500000011","longest_ns":"1500000000"}])"));
+  // 100 = 16+9 in steps of 4; 1.5e9 = 16+6 in steps of 2^26.
+  EXPECT_EQ(query("SELECT second, bucket, count, build_id FROM $histograms"), json::parse(R"([
+      {"second":"1700000000","bucket":57,"count":"1","build_id":"abcd"},
+      {"second":"1700000002","bucket":11,"count":"1","build_id":"abcd"},
+      {"second":"1700000002","bucket":438,"count":"1","build_id":"abcd"}])"));
 }
 
 TEST_F(ParquetTest, APartOfIt) {

@@ -1,14 +1,19 @@
-// What a full ring does, and the spool: as the settings say, and as the collector changes it.
-#include "agent/drain/drain_thread.h"
+#include "agent/drain/buffering.h"
+
+#include "agent/drain/frames.h"
 #include "agent/drain/status.h"
+#include "agent/ring/recorder.h"
 
 namespace collect::agent {
 
-// Null or a static sentence. Without it the agent does what it can: it says so, and keeps what its
-// rings hold.
-const char* DrainThread::open_spool(uint32_t megabytes) {
+void Buffering::open_spool() {
+  if (settings_.spool[0] != '\0') (void)open(settings_.spool_mb);
+}
+
+// Null or a static sentence.
+const char* Buffering::open(uint32_t megabytes) {
   int error = 0;
-  const char* why = shipper_.streams().spool().open(settings_.spool, megabytes, &error);
+  const char* why = spool_.open(settings_.spool, megabytes, &error);
   if (why == nullptr) return nullptr;
   char line[kStatusBytes];
   Text(line, sizeof line)
@@ -22,15 +27,14 @@ const char* DrainThread::open_spool(uint32_t megabytes) {
   return why;
 }
 
-void DrainThread::set_buffering_by_command() {
-  const collect_wire_SetBuffering& wanted = command_.what.set_buffering;
-  const char* error = change_full_policy(enum_number(wanted.when_full));
+const char* Buffering::change(const collect_wire_SetBuffering& wanted, bool has_recording) {
+  const char* error = change_full_policy(enum_number(wanted.when_full), has_recording);
   if (error == nullptr && wanted.sets_spool) error = change_spool(wanted.spool_mb);
-  answer(command_.command_id, {error, now_ns()});
+  return error;
 }
 
 // Null or a static sentence.
-const char* DrainThread::change_full_policy(uint32_t when_full) {
+const char* Buffering::change_full_policy(uint32_t when_full, bool has_recording) {
   if (when_full == collect_wire_SetBuffering_WhenFull_UNCHANGED) return nullptr;
   FullPolicy wanted = FullPolicy::kDrop;
   switch (when_full) {
@@ -48,7 +52,7 @@ const char* DrainThread::change_full_policy(uint32_t when_full) {
   if (wanted == full_policy()) return nullptr;
   const bool overwrites =
       wanted == FullPolicy::kOverwrite || full_policy() == FullPolicy::kOverwrite;
-  if (overwrites && phase_ != Phase::kIdle) {
+  if (overwrites && has_recording) {
     return "overwrite can be chosen or left only while nothing is recorded";
   }
   set_full_policy(wanted);
@@ -56,20 +60,19 @@ const char* DrainThread::change_full_policy(uint32_t when_full) {
 }
 
 // Null or a static sentence.
-const char* DrainThread::change_spool(uint32_t megabytes) {
-  Spool& spool = shipper_.streams().spool();
+const char* Buffering::change_spool(uint32_t megabytes) {
   const uint64_t limit = uint64_t{megabytes} << 20;
   if (megabytes > kMaxSpoolMb) return "a spool has at most 65536 MB";
-  if (spool.is_open() && limit <= spool.capacity()) {
-    spool.set_limit(limit);
+  if (spool_.is_open() && limit <= spool_.capacity()) {
+    spool_.set_limit(limit);
     return nullptr;
   }
   if (megabytes == 0) return nullptr;
   if (settings_.spool[0] == '\0') {
     return "the program was started without a folder for a spool: set COLLECT_SPOOL there";
   }
-  if (!spool.is_empty()) return "the spool can't grow while it holds pages";
-  return open_spool(megabytes);
+  if (!spool_.is_empty()) return "the spool can't grow while it holds pages";
+  return open(megabytes);
 }
 
 }  // namespace collect::agent

@@ -1,0 +1,190 @@
+#include "daemon/ctl/offline/merge.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "daemon/ctl/terminal/json.h"
+#include "daemon/ctl/terminal/terminal.h"
+#include "daemon/ctl/terminal/text_out.h"
+#include "formats/core/figures.h"
+#include "formats/core/hex.h"
+#include "storage/collector_identity.h"
+#include "storage/convert/whole_session.h"
+#include "storage/merge_parts.h"
+#include "storage/posix_fs.h"
+#include "storage/session_layout.h"
+#include "storage/trace/session_search.h"
+
+namespace collect::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+using storage::SessionPart;
+
+// The sessions that a path means: itself, or all below it.
+Result<std::vector<std::string>> sessions_of(const std::string& path) {
+  std::error_code error;
+  const fs::path place = fs::canonical(path, error);
+  if (error) return errno_error(error.value(), path);
+  if (fs::exists(place / storage::kManifestFile, error)) return std::vector{place.string()};
+  const auto root = storage::RootedDirectory::open(place.string());
+  if (!root.ok()) return root.error();
+  bool all = true;
+  std::vector<std::string> sessions;
+  for (const trace::FoundSession& found : trace::find_sessions(*root, &all)) {
+    sessions.push_back((place / found.below).string());
+  }
+  if (!all) return Error{Code::kLimit, path + ": too many directories; name the sessions"};
+  if (sessions.empty()) return Error{Code::kNotFound, path + ": no session, and none below it"};
+  return sessions;
+}
+
+// Parts by recording: process id and number.
+class Recordings {
+ public:
+  using Key = std::pair<std::array<uint8_t, 16>, uint32_t>;
+
+  Status add(const std::string& directory) {
+    if (!seen_.insert(directory).second) return {};
+    SessionPart part;
+    part.directory = directory;
+    files_.push_back(std::make_unique<storage::PosixFs>(directory));
+    part.fs = files_.back().get();
+    auto manifest = storage::read_manifest(*part.fs, directory);
+    if (!manifest.ok()) return manifest.error();
+    part.manifest = std::move(*manifest);
+    const storage::SessionIdentity& identity = part.manifest.identity;
+    if (identity.process_id == std::array<uint8_t, 16>{}) {
+      return Error{Code::kUnsupported,
+                   directory + ": its manifest does not say which process it is of"};
+    }
+    parts_[{identity.process_id, identity.recording}].push_back(std::move(part));
+    return {};
+  }
+
+  std::map<Key, std::vector<SessionPart>>& parts() { return parts_; }
+
+ private:
+  std::set<std::string> seen_;
+  std::vector<std::unique_ptr<storage::PosixFs>> files_;
+  std::map<Key, std::vector<SessionPart>> parts_;
+};
+
+struct Merged {
+  std::vector<SessionPart> parts;
+  std::string directory;
+  storage::MergeReport report;
+};
+
+Result<Merged> merge_one(std::vector<SessionPart> parts, const std::string& output,
+                         const storage::MakingProgress& progress) {
+  Merged merged;
+  merged.parts = parts;
+  auto directory =
+      convert::make_whole_session(output, [&](const std::string& root) -> Result<std::string> {
+        const std::string below = fs::absolute(root).lexically_normal().string();
+        storage::PosixFs files(below);
+        storage::SessionOptions options;
+        options.root = below;
+        options.symbolize = false;
+        auto report = storage::merge_parts(files, options, std::move(parts), progress);
+        if (!report.ok()) return report.error();
+        merged.report = std::move(*report);
+        return merged.report.session.directory;
+      });
+  if (!directory.ok()) return directory.error();
+  merged.directory = std::move(*directory);
+  return merged;
+}
+
+std::string collector_of(const SessionPart& part) {
+  const storage::CollectorIdentity& collector = part.manifest.identity.collector;
+  return collector.is_known() ? storage::collector_name(collector) : "";
+}
+
+void print_text(const Merged& merged, TextOut& text, std::ostream& err) {
+  const storage::SessionTotals& totals = merged.report.session.totals;
+  text.printable(merged.directory);
+  text.put(": " + counted(merged.parts.size(), "part") + ", " + with_thousands(totals.events) +
+           " events, " + with_thousands(totals.lost_events) + " lost");
+  if (merged.report.repeated_events != 0) {
+    text.put(", " + with_thousands(merged.report.repeated_events) + " in several parts");
+  }
+  text.put('\n');
+  text.flush();
+  for (const storage::MissingInput& missing : merged.report.session.missing) {
+    err << "merge: missing: ";
+    if (missing.count != 0) err << with_thousands(missing.count) << " ";
+    err << printable_sentence(missing.what) << "\n";
+  }
+}
+
+Json json_of(const Merged& merged) {
+  const storage::SessionTotals& totals = merged.report.session.totals;
+  Json parts = Json::array();
+  for (const SessionPart& part : merged.parts) {
+    Json one = {{"path", part.directory}, {"events", part.manifest.totals.events}};
+    add_text(one, "collector", collector_of(part));
+    parts.push_back(std::move(one));
+  }
+  Json missing = Json::array();
+  for (const storage::MissingInput& each : merged.report.session.missing) {
+    Json one = {{"what", each.what}};
+    if (each.count != 0) one["count"] = each.count;
+    missing.push_back(std::move(one));
+  }
+  return {{"path", merged.directory},
+          {"state", storage::session_state_name(merged.report.session.state)},
+          {"events", totals.events},
+          {"lost_events", totals.lost_events},
+          {"repeated_events", merged.report.repeated_events},
+          {"parts", std::move(parts)},
+          {"missing", std::move(missing)}};
+}
+
+}  // namespace
+
+int merge(const MergeOptions& options, std::ostream& out, std::ostream& err) {
+  const Answer answer{"merge", options.json, out, err};
+  Recordings recordings;
+  for (const std::string& path : options.inputs) {
+    const auto sessions = sessions_of(path);
+    if (!sessions.ok()) return answer.refuse(sessions.error(), 2);
+    for (const std::string& session : *sessions) {
+      const Status added = recordings.add(session);
+      if (!added.ok()) return answer.refuse(added.error(), 2);
+    }
+  }
+  TextOut text(out);
+  Json document = json_document();
+  document["sessions"] = Json::array();
+  bool is_whole = true;
+  const auto percent = percent_line(err, options.progress, "merging");
+  for (auto& [key, parts] : recordings.parts()) {
+    const auto merged =
+        merge_one(std::move(parts), options.output, [&](uint64_t done, uint64_t all) {
+          percent(done, all);
+          return Status();
+        });
+    if (options.progress) restart_line(err);
+    if (!merged.ok()) return answer.refuse(merged.error(), 2);
+    is_whole = is_whole && merged->report.session.missing.empty();
+    if (options.json) {
+      document["sessions"].push_back(json_of(*merged));
+    } else {
+      print_text(*merged, text, err);
+    }
+  }
+  if (options.json) text.put(json_line(document));
+  text.flush();
+  return is_whole ? 0 : 1;
+}
+
+}  // namespace collect::ctl
