@@ -53,6 +53,7 @@ ROOMS = {
     "daemon/control": ["proto/control", "formats/core", "daemon/principal"],
     "daemon/metrics": ["proto/control", "formats/core", "daemon/control/collector_api.h"],
     # To object storage, and back from there.
+    "daemon/upload": ["formats/core", "storage"],
     # The live page: it asks the collector what the control plane asks, and starts a program for
     # each page as symbolize does for each lookup.
     "daemon/web": ["proto/control", "formats/core", "formats/html", "daemon/principal",
@@ -115,7 +116,7 @@ TARGETS = {
     "collect_symbolize_protocol": "daemon/symbolize", "collect-symbolizer": "daemon/symbolize",
     "collect_adb": "daemon/attach", "collect_attach": "daemon/attach",
     "collect_usbmux": "daemon/attach", "collect_control": "daemon/control",
-    "collect_metrics": "daemon/metrics",
+    "collect_metrics": "daemon/metrics", "collect_upload": "daemon/upload",
     "collect_http": "daemon/web", "collect_web": "daemon/web",
     "collect_page_request": "daemon/web/page_request.h", "collect-page": "daemon/ctl/programs",
     "collect_call_feed": "daemon/control/call_feed.h", "collect-calls": "daemon/ctl/programs",

@@ -1,0 +1,16 @@
+// COMMIT of a part, fetched. Used on the caller's thread, which waits for the server.
+#pragma once
+
+#include <string>
+
+#include "daemon/upload/commit.h"
+#include "daemon/upload/retry.h"
+#include "daemon/upload/s3_client.h"
+
+namespace collect::upload {
+
+// As it is there. kLimit: kMaxCommitBytes; else the codes of S3Client.
+Result<std::string> read_commit_text(S3Client& client, Retries& retries, const std::string& prefix);
+Result<Commit> read_commit(S3Client& client, Retries& retries, const std::string& prefix);
+
+}  // namespace collect::upload

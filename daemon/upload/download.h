@@ -1,0 +1,34 @@
+// Parts in a bucket: which are committed, and one of them back on a disk, byte for byte.
+//
+// Used on the caller's thread, which waits for the server.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "daemon/upload/commit.h"
+#include "daemon/upload/retry.h"
+#include "daemon/upload/s3_client.h"
+#include "storage/fs.h"
+
+namespace collect::upload {
+
+struct CommittedParts {
+  std::vector<std::string> prefixes{};  // "v1/…/part=C-E/", in the order of the keys
+  uint64_t unfinished = 0;              // parts that have objects and no COMMIT
+};
+
+inline constexpr size_t kMaxListedParts = 1'000'000;
+
+// Those whose keys begin so; empty: all. kLimit: kMaxListedParts.
+Result<CommittedParts> list_committed_parts(S3Client& client, Retries& retries,
+                                            const std::string& below = kKeyRoot);
+
+// Into `<root>/<session>`, the directory that it had; `root` is there. Every file's size and
+// checksum is compared with COMMIT before it gets its name, and manifest.json comes last. A file
+// that is there already and agrees is kept, so an interrupted download goes on; one that differs:
+// kAlreadyExists. kDamaged: an object is not what COMMIT says. The path of the session's directory.
+Result<std::string> download_part(S3Client& client, Retries& retries, const std::string& prefix,
+                                  storage::Fs& fs, const std::string& root);
+
+}  // namespace collect::upload

@@ -1,0 +1,76 @@
+#include "daemon/upload/object_sink.h"
+
+#include <zstd.h>
+
+#include "formats/core/crc32.h"
+
+namespace collect::upload {
+
+struct ObjectSink::Decompressor {
+  struct Free {
+    void operator()(ZSTD_DCtx* freed) const { ZSTD_freeDCtx(freed); }
+  };
+  std::unique_ptr<ZSTD_DCtx, Free> context{ZSTD_createDCtx()};
+  std::vector<uint8_t> output = std::vector<uint8_t>(ZSTD_DStreamOutSize());
+  bool is_frame_open = false;
+};
+
+ObjectSink::ObjectSink(const CommittedFile& wanted, storage::File& file)
+    : wanted_(wanted),
+      file_(file),
+      decompressor_(wanted.is_compressed ? std::make_unique<Decompressor>() : nullptr) {}
+
+ObjectSink::~ObjectSink() = default;
+
+Status ObjectSink::store(Bytes bytes) {
+  if (bytes.size() > wanted_.bytes - bytes_) {
+    return Error{Code::kDamaged, wanted_.object + ": holds more than the " +
+                                     std::to_string(wanted_.bytes) + " bytes that COMMIT names"};
+  }
+  const Bytes parts[] = {bytes};
+  COLLECT_TRY(file_.write_at(bytes_, parts));
+  bytes_ += bytes.size();
+  crc32c_ = crc32c(bytes, crc32c_);
+  return {};
+}
+
+Status ObjectSink::write(Bytes bytes) {
+  object_bytes_ += bytes.size();
+  object_crc32c_ = crc32c(bytes, object_crc32c_);
+  if (object_bytes_ > wanted_.object_bytes) {
+    return Error{Code::kDamaged, wanted_.object + ": longer than COMMIT says"};
+  }
+  if (decompressor_ == nullptr) return store(bytes);
+  Decompressor& state = *decompressor_;
+  if (state.context == nullptr) return Error{Code::kExhausted, "no memory to decompress"};
+  ZSTD_inBuffer input{bytes.data(), bytes.size(), 0};
+  bool is_output_full = false;
+  while (input.pos < input.size || is_output_full) {
+    ZSTD_outBuffer output{state.output.data(), state.output.size(), 0};
+    const size_t left = ZSTD_decompressStream(state.context.get(), &output, &input);
+    if (ZSTD_isError(left)) {
+      return Error{Code::kDamaged, wanted_.object + " before byte " +
+                                       std::to_string(object_bytes_) +
+                                       ": zstd: " + ZSTD_getErrorName(left)};
+    }
+    state.is_frame_open = left != 0;
+    is_output_full = output.pos == output.size;
+    COLLECT_TRY(store({state.output.data(), output.pos}));
+  }
+  return {};
+}
+
+Status ObjectSink::finish() {
+  if (object_bytes_ != wanted_.object_bytes || object_crc32c_ != wanted_.object_crc32c) {
+    return Error{Code::kDamaged, wanted_.object + ": " + std::to_string(object_bytes_) +
+                                     " bytes whose size or checksum is not that of COMMIT"};
+  }
+  const bool is_cut = decompressor_ != nullptr && decompressor_->is_frame_open;
+  if (is_cut || bytes_ != wanted_.bytes || crc32c_ != wanted_.crc32c) {
+    return Error{Code::kDamaged, wanted_.object + ": holds " + std::to_string(bytes_) +
+                                     " bytes whose size or checksum is not that of COMMIT"};
+  }
+  return {};
+}
+
+}  // namespace collect::upload

@@ -1,0 +1,87 @@
+#include "daemon/upload/part_keys.h"
+
+#include <algorithm>
+
+#include "daemon/upload/digests.h"
+#include "formats/core/hex.h"
+#include "storage/session_layout.h"
+
+namespace collect::upload {
+namespace {
+
+constexpr size_t kHashDigits = 16;
+
+bool is_word_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_';
+}
+
+bool is_name(std::string_view text, bool may_have_hyphens) {
+  return !text.empty() && text.size() <= kMaxPartNameBytes && text != "." && text != ".." &&
+         std::all_of(text.begin(), text.end(), [may_have_hyphens](char c) {
+           return is_word_character(c) || (may_have_hyphens && c == '-');
+         });
+}
+
+// As engines of the Hive family write what is not plain in a value, so that these show it as it
+// was.
+std::string device_value(std::string_view device) {
+  constexpr char kHexDigits[] = "0123456789ABCDEF";
+  std::string value;
+  for (const char c : device) {
+    if (is_word_character(c) || c == '-') {
+      value += c;
+    } else {
+      const auto byte = static_cast<uint8_t>(c);
+      value += '%';
+      value += kHexDigits[byte >> 4];
+      value += kHexDigits[byte & 15];
+    }
+  }
+  if (value.empty()) return "__HIVE_DEFAULT_PARTITION__";
+  if (value.size() > kMaxDeviceKeyBytes) {
+    value.resize(kMaxDeviceKeyBytes - kHashDigits - 1);
+    value += '~' + hex_bytes(sha256(bytes_of(device))).substr(0, kHashDigits);
+  }
+  return value;
+}
+
+}  // namespace
+
+Result<std::string> part_prefix(const storage::SessionIdentity& identity, const PartName& part) {
+  if (!is_name(part.collector, true)) {
+    return Error{Code::kInvalidArgument, "collector id '" + part.collector +
+                                             "': 1 to 64 letters, digits, '.', '_' and '-'"};
+  }
+  if (!is_name(part.epoch, false)) {
+    return Error{Code::kInvalidArgument,
+                 "epoch '" + part.epoch + "': 1 to 64 letters, digits, '.' and '_'"};
+  }
+  const auto& id = identity.process_id;
+  if (std::all_of(id.begin(), id.end(), [](uint8_t byte) { return byte == 0; })) {
+    return Error{Code::kUnsupported,
+                 "the session has no process id, by which its parts are told from others"};
+  }
+  const std::string session = hex_bytes(id) + "-" + std::to_string(identity.recording);
+  // Spreads sessions over what a server keeps together; all parts of a session are in one place.
+  const std::string hash = hex_bytes(sha256(bytes_of(session))).substr(0, 2);
+  return kKeyRoot + hash + "/device=" + device_value(identity.device_id) + "/session=" + session +
+         "/part=" + part.collector + "-" + part.epoch + "/";
+}
+
+ObjectName object_name(std::string_view path) {
+  ObjectName object;
+  const size_t slash = path.find('/');
+  const std::string_view leaf = slash == std::string_view::npos ? path : path.substr(slash + 1);
+  if (slash != std::string_view::npos) {
+    const auto thread = storage::parse_thread_directory(path.substr(0, slash));
+    object.name = thread ? "thread=" + std::to_string(*thread) : std::string(path.substr(0, slash));
+    object.name += '/';
+  }
+  object.name += leaf;
+  object.is_compressed = leaf == storage::kIndexFile || leaf == storage::kDetailFile;
+  if (object.is_compressed) object.name += ".zst";
+  return object;
+}
+
+}  // namespace collect::upload

@@ -1,0 +1,188 @@
+#include "daemon/upload/part_upload.h"
+
+#include <algorithm>
+
+#include "daemon/upload/commit_object.h"
+#include "daemon/upload/digests.h"
+#include "formats/core/crc32.h"
+#include "storage/manifest.h"
+#include "storage/session_files.h"
+
+namespace collect::upload {
+namespace {
+
+constexpr size_t kMaxPartObjects = kMaxCommitFiles + 1;
+
+Status check_sealed(const storage::Manifest& manifest, const storage::SessionPath& place) {
+  if (manifest.state == storage::SessionState::kRecording || manifest.sealing) {
+    return Error{Code::kInvalidArgument, place.name + " is not sealed"};
+  }
+  return {};
+}
+
+bool is_same_list(const std::vector<storage::SessionFileInfo>& a,
+                  const std::vector<storage::SessionFileInfo>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& one, const auto& other) {
+    return one.path == other.path && one.bytes == other.bytes;
+  });
+}
+
+}  // namespace
+
+Result<FoundObjects> PartUpload::look(const std::string& prefix) {
+  FoundObjects found;
+  std::string from;
+  do {
+    auto page = to_.retries.run([&] { return to_.client.list(prefix, from); });
+    if (!page.ok()) return page.error();
+    for (ObjectInfo& object : page->entries) {
+      std::string key = object.key;
+      found.objects[std::move(key)] = std::move(object);
+    }
+    if (found.objects.size() > kMaxPartObjects) {
+      return Error{Code::kLimit, prefix + ": more than " + std::to_string(kMaxPartObjects) +
+                                     " objects, which no part has"};
+    }
+    from = page->next;
+  } while (!from.empty());
+  return found;
+}
+
+Result<std::vector<OpenUpload>> PartUpload::open_uploads(const std::string& prefix) {
+  std::vector<OpenUpload> open;
+  std::string from;
+  do {
+    auto page = to_.retries.run([&] { return to_.client.list_uploads(prefix, from); });
+    if (!page.ok()) return page.error();
+    open.insert(open.end(), page->entries.begin(), page->entries.end());
+    from = page->next;
+  } while (!from.empty() && open.size() <= kMaxPartObjects);
+  return open;
+}
+
+Status PartUpload::abort(const std::vector<OpenUpload>& uploads) {
+  for (const OpenUpload& open : uploads) {
+    COLLECT_TRY(to_.retries.run([&] { return to_.client.abort_upload(open.key, open.id); }));
+  }
+  return {};
+}
+
+Result<UploadedPart> PartUpload::compare(const storage::SessionPath& place,
+                                         const std::string& prefix) {
+  const auto text = read_commit_text(to_.client, to_.retries, prefix);
+  if (!text.ok()) return text.error();
+  auto there = commit_from_json(*text);
+  if (!there.ok()) {
+    // What is no COMMIT at all may be an answer of something on the way there.
+    const bool is_other = there.code() == Code::kUnsupported;
+    return Error{is_other ? Code::kAlreadyExists : Code::kDamaged,
+                 prefix + ": " + there.error().message};
+  }
+  if (there->session != place.name) {
+    return Error{Code::kAlreadyExists, prefix + " holds " + there->session + " and not " +
+                                           place.name + ": give each its own epoch"};
+  }
+  if (const Status same = covers(*there, fs_, place); !same.ok()) {
+    return Error{Code::kAlreadyExists,
+                 prefix + " was committed, and differs from this disk: " + same.error().message};
+  }
+  UploadedPart part{PartOutcome::kPresent, prefix, std::move(*there)};
+  for (const CommittedFile& file : part.commit.files) part.file_bytes += file.bytes;
+  return part;
+}
+
+Status PartUpload::commit(const std::string& prefix, const std::string& json) {
+  PutOptions options;
+  options.only_new = true;
+  options.content_type = "application/json";
+  options.crc32c = crc32c(bytes_of(json));
+  const auto put = to_.retries.run(
+      [&] { return to_.client.put(prefix + kCommitName, bytes_of(json), options); });
+  if (put.ok() || put.code() != Code::kAlreadyExists) return put.ok() ? Status() : put.error();
+  // Of an earlier try whose answer was lost; or somebody else's.
+  const auto there = read_commit_text(to_.client, to_.retries, prefix);
+  if (!there.ok()) return there.error();
+  if (*there == json) return {};
+  const auto other = commit_from_json(*there);
+  if (!other.ok() && other.code() == Code::kDamaged) return other.error();
+  return Error{Code::kAlreadyExists, prefix + kCommitName + " was written by somebody else"};
+}
+
+Result<UploadedPart> PartUpload::run(const storage::SessionPath& place, const PartName& part) {
+  to_.retries.forget_failure();
+  const auto manifest = storage::read_manifest(fs_, place.directory);
+  if (!manifest.ok()) return manifest.error();
+  COLLECT_TRY(check_sealed(*manifest, place));
+  const Result<std::string> prefix = part_prefix(manifest->identity, part);
+  if (!prefix.ok()) return prefix.error();
+  const auto files = storage::list_session_files(fs_, place);
+  if (!files.ok()) return files.error();
+
+  auto found = look(*prefix);
+  if (!found.ok()) return found.error();
+  if (found->objects.contains(*prefix + kCommitName)) {
+    auto present = compare(place, *prefix);
+    if (present.ok()) present->ended_unix_ns = manifest->finished_unix_ns;
+    return present;
+  }
+  const auto open = open_uploads(*prefix);
+  if (!open.ok()) return open.error();
+  for (const OpenUpload& upload : *open) found->uploads[upload.key].push_back(upload.id);
+
+  bool had_parts = !open->empty();
+  UploadedPart uploaded{PartOutcome::kCommitted, *prefix, commit_of(*manifest, place.name, part)};
+  uploaded.ended_unix_ns = manifest->finished_unix_ns;
+  for (const storage::SessionFileInfo& file : *files) {
+    auto sent = objects_.upload(fs_, place.directory, file.path, *prefix, *found);
+    if (!sent.ok()) return sent.error();
+    had_parts |= objects_.goes_in_parts(sent->object_bytes);
+    uploaded.file_bytes += sent->bytes;
+    uploaded.commit.files.push_back(std::move(*sent));
+  }
+  // What changed meanwhile, as a manifest does that gets names, is committed by a later run.
+  const auto after = storage::list_session_files(fs_, place);
+  if (!after.ok()) return after.error();
+  bool is_same = is_same_list(*files, *after);
+  for (size_t i = 0; is_same && i < files->size(); ++i) {
+    is_same = uploaded.commit.files[i].bytes == (*files)[i].bytes;
+  }
+  if (!is_same) {
+    return Error{Code::kUnavailable, place.name + " changed while it was uploaded"};
+  }
+  if (had_parts) {  // what is still open belongs to nobody, and is paid for
+    const auto rest = open_uploads(*prefix);
+    if (!rest.ok()) return rest.error();
+    COLLECT_TRY(abort(*rest));
+  }
+  COLLECT_TRY(commit(*prefix, commit_to_json(uploaded.commit)));
+  return uploaded;
+}
+
+Status covers(const Commit& commit, storage::Fs& fs, const storage::SessionPath& place) {
+  const auto files = storage::list_session_files(fs, place);
+  if (!files.ok()) return files.error();
+  for (const storage::SessionFileInfo& file : *files) {
+    const auto named =
+        std::find_if(commit.files.begin(), commit.files.end(),
+                     [&](const CommittedFile& one) { return one.path == file.path; });
+    if (named == commit.files.end()) {
+      if (file.path.ends_with(std::string("/") + storage::kLodFile))
+        continue;  // made of the others
+      return Error{Code::kUnavailable, file.path + " is not in COMMIT"};
+    }
+    auto source = ObjectSource::open(fs, place.directory + "/" + file.path, false);
+    if (!source.ok()) return source.error();
+    std::vector<uint8_t> block(kReadBytes);
+    while (true) {
+      const auto got = (*source)->read(block);
+      if (!got.ok()) return got.error();
+      if (*got < block.size()) break;
+    }
+    if ((*source)->file_bytes() != named->bytes || (*source)->file_crc32c() != named->crc32c) {
+      return Error{Code::kUnavailable, file.path + " differs from what COMMIT names"};
+    }
+  }
+  return {};
+}
+
+}  // namespace collect::upload

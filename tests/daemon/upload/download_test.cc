@@ -1,0 +1,119 @@
+#include "daemon/upload/download.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "tests/daemon/upload/upload_fixture.h"
+
+namespace collect::upload::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class DownloadTest : public UploadTest {
+ protected:
+  void SetUp() override {
+    UploadTest::SetUp();
+    auto made = S3Client::create(server().settings(), source_, storage::system_clock());
+    EXPECT_OK(made);
+    client_ = std::move(*made);
+  }
+  std::vector<std::string> parts() {
+    const auto listed = list_committed_parts(*client_, retries_);
+    EXPECT_OK(listed);
+    return listed.ok() ? listed->prefixes : std::vector<std::string>();
+  }
+  Result<std::string> download(const std::string& prefix) {
+    return download_part(*client_, retries_, prefix, fs_, back_.path());
+  }
+  static std::map<std::string, std::vector<uint8_t>> files_of(const std::string& directory) {
+    std::map<std::string, std::vector<uint8_t>> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
+      if (!entry.is_regular_file()) continue;
+      const std::string path = entry.path().string();
+      files[path.substr(directory.size())] = storage::test::read_file(path);
+    }
+    return files;
+  }
+
+  storage::test::TemporaryDirectory back_;
+  std::unique_ptr<S3Client> client_;
+  Retries retries_{{}, time_, 1, [](const Error&) {}};
+};
+
+TEST_F(DownloadTest, ByteForByteAndTheCheckersAreContent) {
+  const auto place = make_session();
+  upload(small_parts(), {place});
+  const auto listed = parts();
+  ASSERT_THAT(listed, SizeIs(1));
+  const auto directory = download(listed[0]);
+  ASSERT_OK(directory);
+  EXPECT_EQ(*directory, back_.path() + "/" + place.name);
+  EXPECT_EQ(files_of(*directory), files_of(place.directory));
+  storage::test::expect_reference_ok(*directory);
+}
+
+TEST_F(DownloadTest, OnlyCommittedPartsAreListed) {
+  const auto first = make_session(1);
+  const auto second = make_session(2);
+  upload(settings(), {first, second});
+  auto listed = parts();
+  ASSERT_THAT(listed, SizeIs(2));
+  EXPECT_OK(client_->remove(listed[0] + kCommitName));
+  const auto all = list_committed_parts(*client_, retries_);
+  ASSERT_OK(all);
+  EXPECT_THAT(all->prefixes, ElementsAre(listed[1]));
+  EXPECT_EQ(all->unfinished, 1u);
+  EXPECT_EQ(download(listed[0]).code(), Code::kNotFound);
+}
+
+TEST_F(DownloadTest, ABrokenDownloadGoesOnAndIsWhole) {
+  const auto place = make_session();
+  upload(settings(), {place});
+  const auto listed = parts();
+  const auto whole = files_of(place.directory);
+  for (const char* kind : {"cut", "reset", "lost_answer"}) {
+    for (size_t at = 0; at <= whole.size(); ++at) {
+      std::filesystem::remove_all(back_.path() + "/" + place.session);
+      server().set({{"faults", {{{"at", at}, {"kind", kind}}}}});
+      const auto directory = download(listed[0]);
+      ASSERT_OK(directory);
+      EXPECT_EQ(files_of(*directory), whole) << kind << at;
+    }
+  }
+}
+
+TEST_F(DownloadTest, DamageInTheBucketIsNamedAndNoManifestComes) {
+  const auto place = make_session();
+  upload(settings(), {place});
+  const auto listed = parts();
+  server().damage(listed[0] + "thread=1/index.atf.zst", 40);
+  const auto damaged = download(listed[0]);
+  EXPECT_EQ(damaged.code(), Code::kDamaged);
+  EXPECT_THAT(damaged.error().message, HasSubstr("thread=1/index.atf.zst"));
+  const auto files = files_of(back_.path() + "/" + place.name);
+  EXPECT_FALSE(files.contains("/manifest.json"));
+  for (const auto& [path, bytes] : files) EXPECT_THAT(path, Not(HasSubstr(".part")));
+  // Mended, it goes on with what is missing.
+  server().damage(listed[0] + "thread=1/index.atf.zst", 40);
+  server().set({{"faults", ::nlohmann::json::array()}});
+  ASSERT_OK(download(listed[0]));
+  EXPECT_EQ(files_of(back_.path() + "/" + place.name), files_of(place.directory));
+  EXPECT_LT(server().log().size(), 1 + files_of(place.directory).size());
+}
+
+TEST_F(DownloadTest, FilesThatDifferStay) {
+  const auto place = make_session();
+  upload(settings(), {place});
+  const std::string there = back_.path() + "/" + place.name;
+  std::filesystem::create_directories(there + "/thread_0");
+  storage::test::write_file(there + "/thread_0/index.atf", {1, 2, 3});
+  EXPECT_EQ(download(parts()[0]).code(), Code::kAlreadyExists);
+  EXPECT_THAT(storage::test::read_file(there + "/thread_0/index.atf"), ElementsAre(1, 2, 3));
+}
+
+}  // namespace
+}  // namespace collect::upload::test
