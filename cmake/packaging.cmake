@@ -10,7 +10,7 @@ foreach(program collectord collectctl)
   endif()
 endforeach()
 # Started by both, from ../libexec/collectord.
-install(TARGETS collect-symbolizer collect-planner collect-page collect-calls
+install(TARGETS collect-symbolizer collect-planner collect-page collect-calls collect-store
         RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/collectord COMPONENT daemon)
 install(FILES agent/AGENT.md
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/libcollect-agent COMPONENT agent)

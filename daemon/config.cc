@@ -13,6 +13,7 @@
 #include "daemon/ingest/limits.h"
 #include "daemon/principal/local_access.h"
 #include "daemon/symbolize/limits.h"
+#include "daemon/upload/store_request.h"
 #include "formats/core/version.h"
 
 namespace collect::daemon {
@@ -71,6 +72,10 @@ const char* value_name(std::string_view key) {
     return "ADDRESS";
   }
   if (key == "web") return "ADDRESS=off";
+  if (key == "store" || key == "store_endpoint") return "URL";
+  if (key == "store_region") return "NAME";
+  if (key == "store_bytes_per_s") return "BYTES";
+  if (key == "keep_local") return "always|until_committed|DAYS";
   if (key.ends_with("_file") || key.starts_with("tls_")) return "FILE";
   if (key.ends_with("_bytes")) return "BYTES";
   if (key.ends_with("_ms")) return "MS";
@@ -138,6 +143,15 @@ std::string value_fault(std::string_view key, const Config& config) {
   if (key == "ingest") return address_fault(config.ingest);
   if (key == "web" && config.web != "off") return address_fault(config.web);
   if (key == "metrics" && config.metrics != "off") return address_fault(config.metrics);
+  if (key == "store" && config.store != "off") {
+    const auto url = upload::parse_store_url(config.store);
+    if (!url.ok()) return url.error().message;
+    return url->below.empty() ? "" : config.store + ": a whole bucket is wanted, s3://BUCKET";
+  }
+  if (key == "keep_local") {
+    const auto keep = upload::parse_keep_local(config.keep_local);
+    return keep.ok() ? std::string() : keep.error().message;
+  }
   if (key == "local_access") {
     const Status holds = principal::LocalAccess::check_syntax(config.local_access);
     return holds.ok() ? std::string() : holds.error().message;

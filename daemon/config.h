@@ -22,8 +22,13 @@ struct Config {
   std::string root;  // empty until default_root() or somebody says otherwise
   std::string ingest = "127.0.0.1:7710";
   std::string control = "127.0.0.1:7711";
-  std::string web = "off";            // or an address of this machine
-  std::string metrics = "off";        // or an address
+  std::string web = "off";      // or an address of this machine
+  std::string metrics = "off";  // or an address
+  std::string store = "off";    // or s3://BUCKET
+  std::string store_endpoint;   // empty: AWS_ENDPOINT_URL, AWS's
+  std::string store_region;     // empty: AWS_REGION, us-east-1
+  uint64_t store_bytes_per_s = 0;
+  std::string keep_local = "always";  // or "until_committed", "14 days"
   std::string perfetto_ui;            // folder of an unpacked one; empty: ui.perfetto.dev
   std::string durability = "os";      // or "fsync"
   std::string local_access = "user";  // or "group:NAME", "any"
@@ -74,6 +79,17 @@ void each_key(Settings& config, Visit&& visit) {
         "folder with an unpacked Perfetto UI, which the live page opens instead of ui.perfetto.dev",
         config.perfetto_ui);
   visit("metrics", "where Prometheus gets metrics: off, or host:port", config.metrics);
+  visit("store", "object storage that sealed sessions are copied to: off, or s3://BUCKET",
+        config.store);
+  visit("store_endpoint", "address of a store that is not AWS: https://host:port",
+        config.store_endpoint);
+  visit("store_region", "region of the store", config.store_region);
+  visit("store_bytes_per_s", "most bytes that go to the store in a second; 0: no limit",
+        config.store_bytes_per_s);
+  visit("keep_local",
+        "how long a session stays here beside the store: always, until_committed (removed when it "
+        "is in the store), or a number of days such as \"14 days\"",
+        config.keep_local);
   visit("durability",
         "what acknowledged data survives: os, a daemon crash; fsync, also a power failure",
         config.durability);

@@ -121,6 +121,12 @@ symbolize::SymbolizerOptions symbol_options(const Config& config) {
   return options;
 }
 
+// Without a URL where there is no store.
+upload::StorePlace store_place(const Config& config) {
+  if (config.store == "off") return {};
+  return {config.store, config.store_endpoint, config.store_region, config.store_bytes_per_s};
+}
+
 // Null when no live page is wanted.
 Result<std::unique_ptr<web::WebServer>> start_web(const Config& config, const Access& access,
                                                   Collector& collector) {
@@ -219,6 +225,9 @@ int serve(const CommandLine& line) {
   control::allow_tls_1_3_only();
   const Result<Access> access = read_access(line.config);
   if (!access.ok()) return refuse(access.error().message);
+  if (line.config.store == "off" && line.config.keep_local != "always") {
+    return refuse("keep_local = \"" + line.config.keep_local + "\" needs a store, which is off");
+  }
   Result<ingest::IngestOptions> options = ingest_options(line.config, *access);
   if (!options.ok()) return refuse(options.error().message);
   options->listening = inherited->ingest;
@@ -237,7 +246,8 @@ int serve(const CommandLine& line) {
   std::copy_if(line.config.attach.begin(), line.config.attach.end(),
                std::back_inserter(devices.endpoints), attach::is_device_address);
   auto collector =
-      Collector::create(std::move(options).value(), fs, devices, symbol_options(line.config));
+      Collector::create(std::move(options).value(), fs, devices, symbol_options(line.config),
+                        store_place(line.config), line.config.keep_local);
   if (!collector.ok()) return refuse(collector.error().message);
   const Status locked = lock.hold();
   if (!locked.ok()) {

@@ -21,6 +21,7 @@
 #include "daemon/collector/rule_control.h"
 #include "daemon/collector/session_converter.h"
 #include "daemon/collector/session_files.h"
+#include "daemon/collector/store_uploads.h"
 #include "daemon/collector/trigger_control.h"
 #include "daemon/control/selector.h"
 #include "daemon/symbolize/child_program.h"
@@ -74,7 +75,7 @@ struct Collector::Services {
 };
 
 struct Collector::Controls {
-  Controls(Collector& collector, Services& services)
+  Controls(Collector& collector, Services& services, upload::StoreRequest store)
       : functions(*collector.ingest_, services.naming.symbolizer()),
         detail(collector.registry_, *collector.ingest_, functions, collector.methods_),
         filter(collector.registry_, *collector.ingest_, functions, collector.methods_),
@@ -91,7 +92,16 @@ struct Collector::Controls {
                [&collector](const ingest::SessionSnapshot& made) {
                  collector.session_changed(made);
                }},
-              collector.methods_) {}
+              collector.methods_),
+        uploads(std::move(store), [this](const std::string& name) {
+          files.remove(name, [name](const Result<api::DeleteSessionResponse>& removed) {
+            if (removed.ok()) {
+              spdlog::info("{}: it is in the store, and was removed here", name);
+            } else {
+              spdlog::info("{}: it is in the store; {}", name, removed.error().message);
+            }
+          });
+        }) {}
 
   FunctionSearch functions;
   DetailControl detail;
@@ -102,6 +112,7 @@ struct Collector::Controls {
   MarkerControl markers;
   AgentAttach attach;
   SessionFiles files;
+  StoreUploads uploads;
 };
 
 Collector::Collector(const ingest::IngestOptions& options, storage::Fs& fs,
@@ -114,6 +125,7 @@ Collector::~Collector() {
   if (services_->devices) services_->devices->stop();
   services_->converter.stop();
   if (controls_) {
+    controls_->uploads.stop();
     // What they find goes to agents, so they end first.
     controls_->functions.stop();
     controls_->functions.join();
@@ -129,7 +141,9 @@ Collector::~Collector() {
 
 Result<std::unique_ptr<Collector>> Collector::create(ingest::IngestOptions options, storage::Fs& fs,
                                                      const attach::AttachOptions& devices,
-                                                     symbolize::SymbolizerOptions symbols) {
+                                                     symbolize::SymbolizerOptions symbols,
+                                                     upload::StorePlace store,
+                                                     const std::string& keep_local) {
   std::unique_ptr<Collector> collector(new Collector(options, fs, symbols));
   Services& services = *collector->services_;
   if (Status loaded = services.rules.load(); !loaded.ok()) return loaded.error();
@@ -139,7 +153,12 @@ Result<std::unique_ptr<Collector>> Collector::create(ingest::IngestOptions optio
   auto ingest = ingest::Ingest::bind(std::move(options), fs, *collector);
   if (!ingest.ok()) return ingest.error();
   collector->ingest_ = std::move(ingest).value();
-  collector->controls_ = std::make_unique<Controls>(*collector, services);
+  upload::StoreRequest uploads;
+  uploads.want = upload::StoreWant::kFollow;
+  uploads.place = std::move(store);
+  uploads.output = collector->root_;
+  uploads.keep_local = keep_local;
+  collector->controls_ = std::make_unique<Controls>(*collector, services, std::move(uploads));
   return collector;
 }
 
@@ -147,9 +166,11 @@ void Collector::run() {
   ingest_->run();
   services_->converter.start(ingest_->budget());
   services_->devices->run(*ingest_);
+  controls_->uploads.start();
 }
 
 bool Collector::stop(std::chrono::milliseconds bound) {
+  controls_->uploads.stop();
   services_->devices->stop();
   controls_->functions.stop();
   services_->converter.stop();
@@ -255,6 +276,9 @@ api::Stats Collector::stats() {
   const auto space = fs_.space(root_);
   if (space.ok()) stats.set_disk_free_bytes(space->free_bytes);
   stats.set_resident_bytes(resident_bytes());
+  if (const StoreUploads& uploads = controls_->uploads; uploads.has_store()) {
+    *stats.mutable_store() = to_message(uploads.url(), uploads.status());
+  }
   return stats;
 }
 

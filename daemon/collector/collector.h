@@ -17,6 +17,7 @@
 #include "daemon/control/collector_api.h"
 #include "daemon/ingest/ingest.h"
 #include "daemon/symbolize/symbolizer.h"
+#include "daemon/upload/store_request.h"
 
 namespace collect::daemon {
 
@@ -26,7 +27,9 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
   // `devices` none is looked for.
   static Result<std::unique_ptr<Collector>> create(ingest::IngestOptions options, storage::Fs& fs,
                                                    const attach::AttachOptions& devices = {},
-                                                   symbolize::SymbolizerOptions symbols = {});
+                                                   symbolize::SymbolizerOptions symbols = {},
+                                                   upload::StorePlace store = {},
+                                                   const std::string& keep_local = "always");
   ~Collector() override;
 
   void run();

@@ -307,4 +307,35 @@ wire::DetailMode to_wire(api::DetailMode mode) {
   }
 }
 
+api::StoreStats to_message(const std::string& url, const upload::UploadStatus& status) {
+  const auto time_of = [](uint64_t unix_ns) {
+    return timestamp(ingest::SystemTime(std::chrono::duration_cast<ingest::SystemTime::duration>(
+        std::chrono::nanoseconds(unix_ns))));
+  };
+  api::StoreStats message;
+  message.set_url(url);
+  message.set_sessions_pending(status.pending_sessions);
+  message.set_bytes_pending(status.pending_bytes);
+  if (status.oldest_unix_ns != 0) {
+    *message.mutable_oldest_pending_time() = time_of(status.oldest_unix_ns);
+  }
+  message.set_sessions_committed(status.committed_sessions);
+  message.set_bytes_committed(status.committed_bytes);
+  message.set_bytes_sent(status.sent_bytes);
+  message.set_sessions_removed(status.removed_sessions);
+  message.set_bytes_removed(status.removed_bytes);
+  message.set_sessions_refused(status.refused_sessions);
+  message.set_runs_failed(status.failed_runs);
+  for (const auto& [code, count] : status.retries) {
+    api::StoreRetry& retry = *message.add_retries();
+    retry.set_status(static_cast<uint32_t>(code));
+    retry.set_count(count);
+  }
+  message.set_problem(status.problem);
+  if (status.problem_since_unix_ns != 0) {
+    *message.mutable_problem_time() = time_of(status.problem_since_unix_ns);
+  }
+  return message;
+}
+
 }  // namespace collect::daemon

@@ -7,6 +7,7 @@
 #include "collect/control/v1/control.pb.h"
 #include "daemon/attach/device_table.h"
 #include "daemon/ingest/snapshot.h"
+#include "daemon/upload/upload_status.h"
 #include "formats/core/result.h"
 #include "proto/wire/wire.pb.h"
 
@@ -17,6 +18,7 @@ namespace api = ::collect::control::v1;
 api::Agent to_message(const ingest::AgentSnapshot& agent);
 api::Session to_message(const ingest::SessionSnapshot& session);
 api::Device to_message(const attach::DeviceView& device);
+api::StoreStats to_message(const std::string& url, const upload::UploadStatus& status);
 // `json` is the manifest as it stands on disk. kDamaged when it is none.
 Result<api::Manifest> manifest_message(const std::string& session_name, std::string json);
 

@@ -37,6 +37,7 @@ class SessionFiles {
 
   void open(const std::string& name, const std::string& path,
             control::Callback<std::shared_ptr<control::FileReader>> done);
+  void remove(const std::string& name, control::Callback<api::DeleteSessionResponse> done);
   void convert(const std::string& name, uint32_t atf_version, control::ConversionProgress progress,
                control::Callback<api::ConversionEnd> done);
 
@@ -58,7 +59,6 @@ class SessionFiles {
   void snapshot(const std::string& name, control::Callback<api::Session> done);
   void make_snapshot(const Named& named, SessionConverter::Snapshot snapshot,
                      std::shared_ptr<void> use, control::Callback<api::Session> done);
-  void remove(const std::string& name, control::Callback<api::DeleteSessionResponse> done);
   api::Session show_made(const storage::MadeSession& made, ingest::SystemTime start_time);
 
   const Needs needs_;

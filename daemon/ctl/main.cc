@@ -270,7 +270,8 @@ void group_commands(CLI::App& app) {
       {"Look",
        {"top", "tail", "watch", "report", "query", "open", "dump", "inspect", "verify",
         "manifest"}},
-      {"Convert", {"convert", "convert-session", "download", "merge", "symbolize", "recover"}},
+      {"Convert",
+       {"convert", "convert-session", "download", "merge", "upload", "symbolize", "recover"}},
   };
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     command->group("Collector");

@@ -73,6 +73,48 @@ class Families {
   std::vector<MetricFamily> families_;
 };
 
+double seconds_of(const google::protobuf::Timestamp& time) {
+  return static_cast<double>(time.seconds()) + static_cast<double>(time.nanos()) / 1e9;
+}
+
+void add_store(Families& all, const api::StoreStats& store) {
+  all.gauge("collectord_store_pending_sessions", "Sealed sessions that are not in the store.",
+            static_cast<double>(store.sessions_pending()));
+  all.gauge("collectord_store_pending_bytes", "Bytes of their files.",
+            static_cast<double>(store.bytes_pending()));
+  all.gauge("collectord_store_oldest_pending_timestamp_seconds",
+            "When the oldest of them began, since the epoch; 0: there is none.",
+            seconds_of(store.oldest_pending_time()));
+  all.gauge("collectord_store_problem", "Whether nothing goes to the store now: 0 or 1.",
+            store.problem().empty() ? 0 : 1);
+  all.counter("collectord_store_committed_sessions_total", "Sessions that were committed.",
+              store.sessions_committed());
+  all.counter("collectord_store_committed_bytes_total", "Bytes of their files.",
+              store.bytes_committed());
+  all.counter("collectord_store_sent_bytes_total", "Bytes that went to the store.",
+              store.bytes_sent());
+  all.counter("collectord_store_removed_sessions_total",
+              "Sessions that were removed from the disk, because they are in the store.",
+              store.sessions_removed());
+  all.counter("collectord_store_removed_bytes_total", "Bytes of their files.",
+              store.bytes_removed());
+  all.counter("collectord_store_refused_sessions_total", "Sessions that can never be uploaded.",
+              store.sessions_refused());
+  all.counter("collectord_store_failed_runs_total", "Tries that did not commit their session.",
+              store.runs_failed());
+  bool is_first = true;
+  for (const api::StoreRetry& retry : store.retries()) {
+    if (std::exchange(is_first, false)) {
+      all.counter("collectord_store_retries_total",
+                  "Requests that were made again, by the HTTP status of the answer; 0: none came.",
+                  retry.count());
+    } else {
+      all.also(retry.count());
+    }
+    all.label("code", std::to_string(retry.status()).c_str());
+  }
+}
+
 class CollectorMetrics final : public prometheus::Collectable {
  public:
   explicit CollectorMetrics(control::CollectorApi& collector) : collector_(collector) {}
@@ -83,8 +125,7 @@ class CollectorMetrics final : public prometheus::Collectable {
     all.gauge("collectord_build_info", "The collector's version; always 1.", 1);
     all.label("version", stats.version().c_str());
     all.gauge("collectord_start_time_seconds", "When the collector started, since the epoch.",
-              static_cast<double>(stats.start_time().seconds()) +
-                  static_cast<double>(stats.start_time().nanos()) / 1e9);
+              seconds_of(stats.start_time()));
     all.gauge("collectord_agents_connected", "Agents that are there now.",
               stats.agents_connected());
     all.gauge("collectord_sessions_active", "Sessions that are not sealed.",
@@ -112,6 +153,7 @@ class CollectorMetrics final : public prometheus::Collectable {
                 stats.detail_records_stored());
     all.gauge("collectord_disk_free_bytes", "Free space where sessions are stored.",
               static_cast<double>(stats.disk_free_bytes()));
+    if (stats.has_store()) add_store(all, stats.store());
     all.gauge("process_resident_memory_bytes", "Memory of the collector.",
               static_cast<double>(stats.resident_bytes()));
     if (const auto open = open_descriptors()) {

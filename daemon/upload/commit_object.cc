@@ -7,30 +7,39 @@ namespace {
 
 class BoundedText final : public ByteSink {
  public:
+  BoundedText(const std::string& key, size_t most_bytes) : key_(key), most_bytes_(most_bytes) {}
   Status write(Bytes bytes) override {
-    if (bytes.size() > kMaxCommitBytes - text.size()) {
-      return Error{Code::kLimit,
-                   "COMMIT of more than " + std::to_string(kMaxCommitBytes) + " bytes"};
+    if (bytes.size() > most_bytes_ - text.size()) {
+      return Error{Code::kLimit, key_ + ": more than " + std::to_string(most_bytes_) + " bytes"};
     }
     text += text_of(bytes);
     return {};
   }
   std::string text;
+
+ private:
+  const std::string& key_;
+  const size_t most_bytes_;
 };
 
 }  // namespace
 
-Result<std::string> read_commit_text(S3Client& client, Retries& retries,
-                                     const std::string& prefix) {
+Result<std::string> read_object_text(S3Client& client, Retries& retries, const std::string& key,
+                                     size_t most_bytes) {
   std::string text;
   const auto got = retries.run([&] {
-    BoundedText sink;
-    auto bytes = client.get(prefix + kCommitName, sink);
+    BoundedText sink(key, most_bytes);
+    auto bytes = client.get(key, sink);
     text = std::move(sink.text);
     return bytes;
   });
   if (!got.ok()) return got.error();
   return text;
+}
+
+Result<std::string> read_commit_text(S3Client& client, Retries& retries,
+                                     const std::string& prefix) {
+  return read_object_text(client, retries, prefix + kCommitName, kMaxCommitBytes);
 }
 
 Result<Commit> read_commit(S3Client& client, Retries& retries, const std::string& prefix) {

@@ -1,4 +1,5 @@
-// COMMIT of a part, fetched. Used on the caller's thread, which waits for the server.
+// Small objects, and COMMIT of a part among them, fetched. Used on the caller's thread, which waits
+// for the server.
 #pragma once
 
 #include <string>
@@ -9,6 +10,9 @@
 
 namespace collect::upload {
 
+// An object as it is there. kLimit: it has more bytes; else the codes of S3Client.
+Result<std::string> read_object_text(S3Client& client, Retries& retries, const std::string& key,
+                                     size_t most_bytes);
 // As it is there. kLimit: kMaxCommitBytes; else the codes of S3Client.
 Result<std::string> read_commit_text(S3Client& client, Retries& retries, const std::string& prefix);
 Result<Commit> read_commit(S3Client& client, Retries& retries, const std::string& prefix);

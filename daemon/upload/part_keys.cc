@@ -48,6 +48,11 @@ std::string device_value(std::string_view device) {
 
 }  // namespace
 
+PartName part_name_of(const storage::CollectorIdentity& collector) {
+  if (!collector.is_known()) return {"unknown", "0"};
+  return {hex_bytes(collector.id), std::to_string(collector.epoch)};
+}
+
 Result<std::string> part_prefix(const storage::SessionIdentity& identity, const PartName& part) {
   if (!is_name(part.collector, true)) {
     return Error{Code::kInvalidArgument, "collector id '" + part.collector +

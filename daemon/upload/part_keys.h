@@ -22,6 +22,9 @@ struct PartName {
   bool operator==(const PartName&) const = default;
 };
 
+// Of a session that was recorded before collectors had ids: "unknown", "0".
+PartName part_name_of(const storage::CollectorIdentity& collector);
+
 // "v1/ab/device=D/session=PROCESSID-REC/part=COLLECTOR-EPOCH/". kUnsupported: the session has no
 // process id, so nothing tells it from another; kInvalidArgument: `part`.
 Result<std::string> part_prefix(const storage::SessionIdentity& identity, const PartName& part);

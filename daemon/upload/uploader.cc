@@ -295,8 +295,8 @@ void Uploader::suspect(Queued& entry) {
 
 uint64_t Uploader::removal_due_ns(const Queued& entry) const {
   const uint64_t now = world_.clock.monotonic_ns();
-  if (settings_.keep_local != KeepLocal::kDays) return now;
-  const uint64_t due_unix = entry.ended_unix_ns + settings_.keep_days * kNsPerDay;
+  if (settings_.keep_local.until != KeepUntil::kDays) return now;
+  const uint64_t due_unix = entry.ended_unix_ns + settings_.keep_local.days * kNsPerDay;
   const uint64_t now_unix = world_.clock.unix_ns();
   return due_unix > now_unix ? now + (due_unix - now_unix) : now;
 }

@@ -22,6 +22,8 @@
 #include "daemon/upload/part_upload.h"
 #include "daemon/upload/retry.h"
 #include "daemon/upload/s3_client.h"
+#include "daemon/upload/store_request.h"
+#include "daemon/upload/upload_status.h"
 #include "storage/clock.h"
 #include "storage/fs.h"
 #include "storage/session_layout.h"
@@ -31,38 +33,12 @@ namespace collect::upload {
 inline constexpr size_t kMaxQueuedSessions = 1'000'000;
 inline constexpr uint32_t kTurnsInARow = 3;  // that fail, before another session is tried
 
-enum class KeepLocal : uint8_t {
-  kAlways,
-  kUntilCommitted,
-  kDays,  // UploadSettings::keep_days after the end of the session, and committed
-};
-
 struct UploadSettings {
   S3Settings s3{};
   UploadSizes sizes{};
   RetrySettings retry{};
   uint64_t hold_ms = 60'000;  // until what no repetition mends is tried again
-  KeepLocal keep_local = KeepLocal::kAlways;
-  uint32_t keep_days = 0;
-};
-
-struct UploadStatus {
-  uint64_t pending_sessions = 0;
-  uint64_t pending_bytes = 0;   // of their files
-  uint64_t oldest_unix_ns = 0;  // end of the oldest pending session; 0: none
-  uint64_t committed_sessions = 0;
-  uint64_t committed_bytes = 0;   // of their files, as they are on the disk
-  uint64_t present_sessions = 0;  // had been committed before
-  uint64_t sent_bytes = 0;        // of bodies
-  uint64_t removed_sessions = 0;
-  uint64_t removed_bytes = 0;
-  uint64_t refused_sessions = 0;  // can never be uploaded, stay on the disk
-  uint64_t failed_runs = 0;
-  std::map<int, uint64_t> retries{};  // by HTTP status; 0: no answer
-  // Empty: the last run was all right. Else why not, since when: an alarm for whoever looks.
-  std::string problem{};
-  uint64_t problem_since_unix_ns = 0;
-  int64_t clock_correction_s = 0;
+  KeepLocal keep_local{};
 };
 
 // What outlives the uploader.
@@ -130,7 +106,7 @@ class Uploader {
   void no_longer_pending(const Queued& entry);
   bool is_idle() const;
 
-  bool removes() const { return settings_.keep_local != KeepLocal::kAlways && world_.remove; }
+  bool removes() const { return settings_.keep_local.until != KeepUntil::kAlways && world_.remove; }
   uint64_t removal_due_ns(const Queued& entry) const;  // of the monotonic clock
 
   const UploadSettings settings_;

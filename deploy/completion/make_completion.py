@@ -15,7 +15,7 @@ import shells  # noqa: E402
 KINDS = {
     "FILE": "files", "DIRECTORY": "directories", "PATH": "files", "INPUT": "files",
     "SESSION": "sessions", "AGENT": "agents", "TARGET": "targets", "PROGRAM": "program",
-    "ADDRESS": "nothing", "BYTES": "nothing", "DURATION": "nothing", "FILTER": "nothing",
+    "ADDRESS": "nothing", "URL": "nothing", "BYTES": "nothing", "DURATION": "nothing", "FILTER": "nothing",
     "FUNCTION": "nothing", "MB": "nothing", "MS": "nothing", "N": "nothing", "NAME": "nothing",
     "NS": "nothing", "TIME": "nothing", "KIND": "nothing", "SECONDS": "nothing", "TEXT": "nothing", "THREAD": "nothing", "TID": "nothing",
     "UINT": "nothing", "PACKAGE": "nothing", "ACTIVITY": "nothing", "SERIAL": "nothing",

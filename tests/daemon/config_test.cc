@@ -270,6 +270,8 @@ TEST_F(ConfigTest, EveryKeyIsReadAndPrinted) {
     } else if constexpr (std::is_same_v<Field, std::string>) {
       const std::string_view name = key;
       field = name == "durability"     ? "fsync"
+              : name == "store"        ? "s3://traces"
+              : name == "keep_local"   ? "14 days"
               : name == "local_access" ? "any"
               : name == "page_codecs"  ? "off"
               : name == "log_level"    ? "trace"
@@ -301,6 +303,8 @@ TEST_F(ConfigTest, WordsFlagsAndTheReadyDescriptorAreHandedOn) {
   EXPECT_THAT(fault({"--config", "/nowhere", "--help", "--no"}), HasSubstr("(see --help)"));
   EXPECT_EQ(*read({"--version"})->print, "collectord 0.1.0\n");
   EXPECT_EQ(fault({"--adb", "off", "--attach", "nowhere"}).substr(0, 10), "--attach: ");
+  EXPECT_THAT(fault({"--store", "traces"}), HasSubstr("--store: traces: a store is s3://BUCKET"));
+  EXPECT_THAT(fault({"--keep-local", "a while"}), HasSubstr("--keep-local: \"a while\" is none"));
 }
 
 // The first of several in the file, and no value of another type is taken for one.

@@ -5,14 +5,17 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 #include <thread>
 
+#include "tests/daemon/upload/fake_s3.h"
 #include "tests/e2e/chaos_check.h"
 #include "tests/e2e/collector_process.h"
 #include "tests/e2e/recorded_session.h"
@@ -30,6 +33,12 @@ uint64_t setting(const char* name, uint64_t otherwise) {
   return value != nullptr ? std::strtoull(value, nullptr, 10) : otherwise;
 }
 
+uint64_t seed() {
+  const uint64_t seed = setting("COLLECT_FLEET_SEED", std::random_device()());
+  std::printf("  seed %llu\n", static_cast<unsigned long long>(seed));
+  return seed;
+}
+
 // Lets them record for a while: what is compared does not depend on how long.
 void pause(uint64_t ms) {
   std::this_thread::sleep_for(std::chrono::milliseconds(ms));
@@ -37,12 +46,12 @@ void pause(uint64_t ms) {
 
 class FleetTest : public testing::Test {
  protected:
-  FleetTest() {
+  explicit FleetTest(const Arguments& more = {}, const Arguments& launcher = {}) {
+    Arguments all{"--heartbeat-ms", "200", "--resume-ms", "1000", "--log-level", "warn"};
+    all.insert(all.end(), more.begin(), more.end());
     for (size_t i = 0; i < kCollectors; ++i) {
       collectors_.push_back(std::make_unique<CollectorProcess>(
-          scratch_,
-          Arguments{"--heartbeat-ms", "200", "--resume-ms", "1000", "--log-level", "warn"},
-          scratch_ / ("root" + std::to_string(i))));
+          scratch_, all, scratch_ / ("root" + std::to_string(i)), launcher));
     }
   }
 
@@ -63,6 +72,21 @@ class FleetTest : public testing::Test {
   void kill(size_t collector) {
     collectors_[collector]->process().send_signal(SIGKILL);
     (void)collectors_[collector]->process().wait(seconds(30));
+  }
+  // Whichever has the program now, or another one; it is away for a while, so that the program goes
+  // on elsewhere.
+  uint64_t kill_at_random(std::mt19937_64& random) {
+    const auto end = std::chrono::steady_clock::now() +
+                     seconds(static_cast<int>(setting("COLLECT_FLEET_SECONDS", 4)));
+    uint64_t kills = 0;
+    for (; std::chrono::steady_clock::now() < end; ++kills) {
+      const size_t victim = random() % kCollectors;
+      kill(victim);
+      pause(random() % 300);
+      collectors_[victim]->start_again();
+      pause(random() % 300);
+    }
+    return kills;
   }
   void end_program() {
     program_->send_signal(SIGTERM);
@@ -99,24 +123,10 @@ class FleetTest : public testing::Test {
 };
 
 TEST_F(FleetTest, KilledCollectorsLoseNothing) {
-  const uint64_t seed = setting("COLLECT_FLEET_SEED", std::random_device()());
-  std::printf("  seed %llu\n", static_cast<unsigned long long>(seed));
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(seed());
   start({{"COLLECT_DETAIL", "on"}});
   ASSERT_TRUE(eventually(seconds(30), [&] { return parts(0) != 0; }));
-  const auto end = std::chrono::steady_clock::now() +
-                   seconds(static_cast<int>(setting("COLLECT_FLEET_SECONDS", 4)));
-  uint64_t kills = 0;
-  // Whichever has the program now, or another one; it is away for a while, so that the program goes
-  // on elsewhere.
-  while (std::chrono::steady_clock::now() < end) {
-    const size_t victim = random() % kCollectors;
-    kill(victim);
-    ++kills;
-    pause(random() % 300);
-    collectors_[victim]->start_again();
-    pause(random() % 300);
-  }
+  const uint64_t kills = kill_at_random(random);
   end_program();
   const Arguments roots = roots_at_rest();
   const std::string merged = scratch_ / "merged";
@@ -185,6 +195,81 @@ TEST_F(FleetTest, APartNamesItsCollectorAndItsNumbers) {
   EXPECT_NE(missing[0]["what"].get<std::string>().find("in none of the parts"), std::string::npos);
   const Ending whole = merge(roots, scratch_ / "whole");
   EXPECT_TRUE(whole.exited_with(0)) << whole.output << whole.errors;
+}
+
+// ---- and a store
+
+struct WithStore {
+  upload::test::FakeS3 store;
+};
+
+class StoreFleetTest : protected WithStore, public FleetTest {
+ protected:
+  StoreFleetTest()
+      : FleetTest({"--store", kUrl, "--store-endpoint", store.endpoint()},
+                  {"/usr/bin/env", "AWS_ACCESS_KEY_ID=FAKEACCESSKEY",
+                   "AWS_SECRET_ACCESS_KEY=fake/secret+key"}) {}
+
+  // One in five of the first requests, in some way that may pass.
+  void break_at_random(std::mt19937_64& random) {
+    const json kinds[] = {{{"kind", "status"}, {"status", 503}, {"code", "SlowDown"}},
+                          {{"kind", "status"}, {"status", 500}, {"code", "InternalError"}},
+                          {{"kind", "error_200"}},
+                          {{"kind", "reset"}},
+                          {{"kind", "lost_answer"}},
+                          {{"kind", "cut"}}};
+    json faults = json::array();
+    for (int at = 0; at < 1000; ++at) {
+      if (random() % 5 != 0) continue;
+      json fault = kinds[random() % std::size(kinds)];
+      fault["at"] = at;
+      faults.push_back(std::move(fault));
+    }
+    // What it verifies in Python would take longer than all else.
+    store.set({{"faults", faults}, {"ignore", {"x-amz-checksum-crc32c"}}, {"min_part", 1}});
+  }
+  ptrdiff_t commits() {
+    const auto objects = store.objects().get<std::map<std::string, json>>();
+    return std::ranges::count_if(objects,
+                                 [](const auto& one) { return one.first.ends_with("/COMMIT"); });
+  }
+  Ending ctl(Arguments command) {
+    command.insert(command.begin(), program("collectctl"));
+    return run(scratch_.path(), command,
+               {{"AWS_ENDPOINT_URL", store.endpoint()},
+                {"AWS_ACCESS_KEY_ID", "FAKEACCESSKEY"},
+                {"AWS_SECRET_ACCESS_KEY", "fake/secret+key"}});
+  }
+
+  static constexpr char kUrl[] = "s3://traces";
+};
+
+TEST_F(StoreFleetTest, WhatIsInTheStoreIsWhatTheProgramNumbered) {
+  std::mt19937_64 random(seed());
+  break_at_random(random);
+  start({{"COLLECT_DETAIL", "on"}});
+  ASSERT_TRUE(eventually(seconds(30), [&] { return parts(0) != 0; }));
+  const uint64_t kills = kill_at_random(random);
+  end_program();
+  ptrdiff_t all_parts = 0;
+  for (const std::string& root : roots_at_rest()) {
+    all_parts += std::ssize(session_directories(root, program_->pid()));
+  }
+  ASSERT_TRUE(eventually(seconds(120), [&] { return commits() == all_parts; }))
+      << commits() << " of " << all_parts;
+  store.set({{"faults", json::array()}});
+  // Nothing of what the collectors have on their disks is looked at from here on.
+  const Ending fetched = ctl({"download", kUrl, "-o", scratch_ / "fetched"});
+  ASSERT_TRUE(fetched.exited_with(0)) << fetched.errors;
+  const std::string merged = scratch_ / "merged";
+  const Ending ending = merge({scratch_ / "fetched"}, merged);
+  ASSERT_TRUE(ending.exited_with(0)) << ending.output << ending.errors;
+  const ChaosTally tally =
+      check_chaos_process(merged, program_->pid(), progress_of_, ChaosEnd::kOrderly, true);
+  std::printf("  %llu kills, %td parts, %llu events\n", static_cast<unsigned long long>(kills),
+              all_parts, static_cast<unsigned long long>(tally.events));
+  EXPECT_EQ(tally.sessions, 1u);
+  EXPECT_EQ(tally.lost, 0u);
 }
 
 }  // namespace

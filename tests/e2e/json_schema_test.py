@@ -177,6 +177,25 @@ class Files(JsonTest):
                          [os.path.realpath(self.session)])
         self.assertEqual(merged["sessions"][0]["missing"], [])
 
+    def test_store(self):
+        fake = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "daemon", "upload", "fake_s3.py")
+        with subprocess.Popen([sys.executable, "-B", fake, "traces"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True) as server:
+            os.environ.update(AWS_ENDPOINT_URL=f"http://127.0.0.1:{int(server.stdout.readline())}",
+                              AWS_ACCESS_KEY_ID="FAKEACCESSKEY", AWS_SECRET_ACCESS_KEY="fake/secret+key")
+            store = "s3://traces"
+            self.answer("failure", "sessions", "--store", store, code=2)
+            uploaded = self.answer("upload", "upload", self.session, "--store", store)["sessions"]
+            self.assertEqual([one["was_there"] for one in uploaded], [False])
+            self.assertEqual(self.answer("sessions", "sessions", "--store", store)["sessions"][0]["path"],
+                             uploaded[0]["url"])
+            checked = self.answer("verify_store", "verify", store)["sessions"]
+            self.assertEqual([one["report"]["ok"] for one in checked], [True])
+            self.answer("download_store", "download", store, "-o", self.at("from_store"))
+            os.environ["AWS_SECRET_ACCESS_KEY"] = "wrong"
+            self.assertIn("error", self.answer("upload", "upload", self.session, "--store", store, code=1)["sessions"][0])
+            server.stdin.close()
+
     def test_plan(self):
         plan = self.answer("plan", "plan", "/usr/bin/perl")
         self.assertGreater(plan["recorded"], 1000)

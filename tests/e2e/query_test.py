@@ -1,35 +1,18 @@
 #!/usr/bin/env python3
-"""query_test.py BIN: `collectctl query` on a real recording. DuckDB's engine is the npm package
-@duckdb/node-api (NODE_PATH), behind a `duckdb` of this test that takes the options which collectctl uses;
-DuckDB's own command line program is not part of any registry here. Skipped (77) without node or the package."""
+"""query_test.py BIN ENGINES: `collectctl query` on a real recording. DuckDB's engine is the npm package
+@duckdb/node-api (NODE_PATH), behind the `duckdb` of deploy/duckdb; DuckDB's own command line program is not
+part of any registry here. Skipped (77) without node or the package."""
 
 import json
 import os
-import stat
 import subprocess
 import sys
 import tempfile
 import unittest
 
-BIN = os.path.abspath(sys.argv[1])
+BIN, ENGINES = map(os.path.abspath, sys.argv[1:3])  # ENGINES: a folder with `duckdb`
 COLLECTCTL = os.path.join(BIN, "collectctl")
 PATIENCE = 120
-
-# As `duckdb [-csv|-json] -c SQL`.
-ENGINE = """#!/usr/bin/env node
-const duckdb = require('@duckdb/node-api');
-const words = process.argv.slice(2);
-const form = words[0] === '-csv' || words[0] === '-json' ? words.shift() : '';
-if (words.length !== 2 || words[0] !== '-c') { console.error('duckdb: unexpected ' + words); process.exit(9); }
-(async () => {
-  const instance = await duckdb.DuckDBInstance.create(':memory:', {threads: '1'});
-  const connection = await instance.connect();
-  const reader = await connection.runAndReadAll(words[1]);
-  const rows = reader.getRowObjectsJson();
-  if (form === '-json') console.log(JSON.stringify(rows));
-  else for (const row of rows) console.log(Object.values(row).join(form === '-csv' ? ',' : ' | '));
-})().catch(error => { console.error(error.message); process.exit(1); });
-"""
 
 
 def clean_environment(**more):
@@ -42,15 +25,9 @@ class QueryTest(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="query_")
         cls.addClassCleanup(cls.folder.cleanup)
-        engines = os.path.join(cls.folder.name, "bin")
-        os.mkdir(engines)
-        engine = os.path.join(engines, "duckdb")
-        with open(engine, "w", encoding="utf-8") as file:
-            file.write(ENGINE)
-        os.chmod(engine, stat.S_IRWXU)
         cls.scratch = os.path.join(cls.folder.name, "tmp")
         os.mkdir(cls.scratch)
-        cls.path = engines + ":" + os.environ["PATH"]
+        cls.path = ENGINES + ":" + os.environ["PATH"]
         done = cls.ctl("run", "-q", "--", os.path.join(BIN, "e2e", "moods"), "300")
         assert done.returncode == 0, done.stderr
         cls.report = json.loads(cls.ctl("report", "--json").stdout)
@@ -141,4 +118,4 @@ if __name__ == "__main__":
     if not is_available():
         print("skipped: no node or no @duckdb/node-api (NODE_PATH)")
         sys.exit(77)
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)

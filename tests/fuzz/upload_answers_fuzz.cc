@@ -1,6 +1,6 @@
 // Any bytes as what comes from a bucket and from files of credentials: an answer's XML, a COMMIT, a
-// profile; values within their limits or an error. What was read as a COMMIT is written and read
-// again.
+// profile, a report of collect-store; values within their limits or an error. What was read as a
+// COMMIT is written and read again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -11,6 +11,7 @@
 #include "daemon/upload/digests.h"
 #include "daemon/upload/s3_failure.h"
 #include "daemon/upload/s3_xml.h"
+#include "daemon/upload/upload_status.h"
 #include "daemon/upload/uri.h"
 #include "daemon/upload/web_identity.h"
 
@@ -40,5 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto decoded = decode_uri(text);
   if (decoded && decode_uri(encode_uri(*decoded)) != decoded) std::abort();
   (void)parse_utc(text);
+  const auto report = StoreReport::parse(text);
+  if (report.ok() && !StoreReport::parse(report->to_line()).ok()) std::abort();
   return 0;
 }

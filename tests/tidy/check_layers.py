@@ -69,19 +69,25 @@ ROOMS = {
     "daemon/ctl/follow": OFFLINE + ["proto/control", "daemon/control/call_feed.h"],
     "daemon/ctl/programs": OFFLINE + ["daemon/ctl/follow", "proto/control",
                                       "daemon/control/call_feed.h",
-                                      "daemon/web/limits.h", "daemon/web/page_request.h"],
+                                      "daemon/web/limits.h", "daemon/web/page_request.h",
+                                      "daemon/ctl/store", "daemon/upload/store_request.h"],
+    # Both: files here, and the store.
+    "daemon/ctl/store": OFFLINE + ["daemon/ctl", "proto/control", "daemon/upload"],
     # The rest talks to a collector, and to the adb server as the daemon does. It asks whose the
     # collector is that it has reached, as the daemon does of its clients.
     "daemon/ctl": ["proto/control", "daemon/ctl/conformance", "formats", "storage",
                    "daemon/symbolize", "daemon/patch", "daemon/principal", "daemon/inject",
-                   "daemon/attach", "daemon/collector/session_message.h"] + CTL_FILES,
+                   "daemon/attach", "daemon/collector/session_message.h",
+                   "daemon/upload/store_request.h"] + CTL_FILES,
     # Where the rooms meet. The CLI is its own program.
     "daemon/collector": ["formats", "proto", "storage", "daemon/ingest", "daemon/attach",
                          "daemon/control", "daemon/principal", "daemon/symbolize",
-                         "daemon/web/page_request.h"],
+                         "daemon/web/page_request.h", "daemon/upload/store_request.h",
+                         "daemon/upload/upload_status.h"],
     # main and the configuration.
     "daemon": ["formats", "proto", "storage", "daemon/collector", "daemon/ingest", "daemon/attach",
-               "daemon/control", "daemon/metrics", "daemon/principal", "daemon/symbolize", "daemon/web"],
+               "daemon/control", "daemon/metrics", "daemon/principal", "daemon/symbolize", "daemon/web",
+               "daemon/upload/store_request.h"],
 }
 TOP_LEVEL = ["daemon", "agent", "proto", "storage", "formats"]
 
@@ -117,6 +123,8 @@ TARGETS = {
     "collect_adb": "daemon/attach", "collect_attach": "daemon/attach",
     "collect_usbmux": "daemon/attach", "collect_control": "daemon/control",
     "collect_metrics": "daemon/metrics", "collect_upload": "daemon/upload",
+    "collect_store_request": "daemon/upload/store_request.h",
+    "collect_ctl_store": "daemon/ctl/store", "collect-store": "daemon/ctl/programs",
     "collect_http": "daemon/web", "collect_web": "daemon/web",
     "collect_page_request": "daemon/web/page_request.h", "collect-page": "daemon/ctl/programs",
     "collect_call_feed": "daemon/control/call_feed.h", "collect-calls": "daemon/ctl/programs",

@@ -34,6 +34,7 @@
 #include "daemon/ctl/processes/list_command.h"
 #include "daemon/ctl/run/run_command.h"
 #include "daemon/ctl/terminal/terminal.h"
+#include "daemon/upload/store_request.h"
 
 namespace collect::ctl {
 
@@ -70,6 +71,7 @@ struct Line {
   MergeOptions merge;
   RecoverOptions recover;
   SymbolizeOptions symbolize;
+  upload::StoreRequest store;
   bool asks_debuginfod = false;
   std::string filter;
   std::string name;
@@ -92,6 +94,16 @@ inline constexpr char kFunctionHelp[] =
 inline constexpr char kThreadHelp[] =
     "Only this thread: the operating system's id, thread_N (in files) or name=PATTERN; may be "
     "repeated";
+
+// Which store, and who asks: as other programs for S3 know it.
+inline constexpr char kStoreVariables[] =
+    "AWS_ENDPOINT_URL is the address of a store that is not AWS, AWS_REGION its region. Keys come\n"
+    "from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the profile AWS_PROFILE of\n"
+    "~/.aws/credentials.\n";
+CLI::Validator store_url_check();
+// Ends here with collect-store in its place, or returns why that could not be started.
+int become_store_program(upload::StoreRequest request, bool json);
+void add_upload(CLI::App& app, Line& line);
 
 CLI::Validator thread_check();
 CLI::Validator moment_check();  // of time_words.h

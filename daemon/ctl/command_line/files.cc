@@ -182,6 +182,17 @@ void add_merge(CLI::App& app, Line& line) {
       "Example: collectctl merge collector-a/traces collector-b/traces -o merged");
 }
 
+// Of files here, or of all that a URL of a store means.
+int verify_path(const VerifyOptions& options, std::ostream& out, std::ostream& err) {
+  if (!upload::is_store_url(options.path)) return verify(options, out, err);
+  upload::StoreRequest request;
+  request.want = upload::StoreWant::kVerify;
+  request.place.url = options.path;
+  request.strict = options.strict;
+  request.allow_incomplete = options.allow_incomplete;
+  return become_store_program(std::move(request), options.json);
+}
+
 void add_recover(CLI::App& app, Line& line) {
   CLI::App* command =
       add_command(app, "recover", "Repair a cut off or damaged capture, as far as it can be read");
@@ -294,10 +305,15 @@ void add_file_commands(CLI::App& app, Line& line) {
   add_offline(app, line, line.inspect, line.inspect.path, "inspect",
               "Show what a file or session is, and its status", inspect);
   CLI::App* verifier = add_offline(app, line, line.verify, line.verify.path, "verify",
-                                   "Run every check; exit with 1 if one fails", verify);
+                                   "Run every check; exit with 1 if one fails", verify_path);
   verifier->add_flag("--strict", line.verify.strict, "Treat warnings as findings");
   verifier->add_flag("--allow-incomplete", line.verify.allow_incomplete,
                      "Accept what is not complete, if what is there is valid");
+
+  verifier->footer(
+      "s3://BUCKET, or the URL of one session as collectctl sessions lists it, checks what is in "
+      "a\n"
+      "store; see collectctl upload --help.");
 
   CLI::App* dumper =
       add_offline(app, line, line.dump, line.dump.paths, "dump", "Print the events", dump);
@@ -329,6 +345,7 @@ void add_file_commands(CLI::App& app, Line& line) {
   add_convert(app, line);
   add_query(app, line);
   add_merge(app, line);
+  add_upload(app, line);
   add_recover(app, line);
   add_plan(app, line);
   add_symbolize(app, line);

@@ -129,18 +129,41 @@ void add_rules(CLI::App& app, Line& line) {
       "         \"record\", \"duration_s\": 60}]}' | collectctl rules --set -");
 }
 
+int download_from_store(Line& line) {
+  if (!line.download.files.empty() || line.download.force || line.download.output.empty()) {
+    std::cerr << "collectctl: from a store whole sessions come, into the directory that -o names, "
+                 "and nothing is replaced; see collectctl download --help\n";
+    return kExitUsage;
+  }
+  line.store.want = upload::StoreWant::kDownload;
+  line.store.place.url = line.download.session;
+  line.store.output = line.download.output;
+  return become_store_program(line.store, line.json);
+}
+
 void add_session_commands(CLI::App& app, Line& line) {
-  CLI::App* sessions = add_online(
-      app, line, "sessions", "List the recordings of the collector, or those below a directory",
-      [&line](const Online& to) {
-        if (!is_path(line.filter)) return list_sessions(to, line.filter);
-        const StoredSessionsOptions stored{line.filter, to.json, is_terminal(STDERR_FILENO),
-                                           to.columns};
-        return list_stored_sessions(stored, to.out, to.err);
-      });
+  CLI::App* sessions =
+      add_online(app, line, "sessions",
+                 "List the recordings of the collector, or those below a directory or in a store",
+                 [&line](const Online& to) {
+                   if (!line.store.place.url.empty()) {
+                     line.store.want = upload::StoreWant::kList;
+                     return become_store_program(line.store, to.json);
+                   }
+                   if (!is_path(line.filter)) return list_sessions(to, line.filter);
+                   const StoredSessionsOptions stored{line.filter, to.json,
+                                                      is_terminal(STDERR_FILENO), to.columns};
+                   return list_stored_sessions(stored, to.out, to.err);
+                 });
   sessions->add_option("FILTER", line.filter,
                        "Process name, pid, device id or tag; or a directory, whose sessions are "
                        "listed without a collector");
+  sessions
+      ->add_option("--store", line.store.place.url,
+                   "List the sessions of this store instead: s3://BUCKET; see collectctl upload "
+                   "--help")
+      ->type_name("URL")
+      ->check(store_url_check());
   sessions->footer(
       "The newest first. A word that names a directory, or begins with / or ./, is a directory.\n"
       "Example: collectctl sessions ada_traces");
@@ -157,8 +180,15 @@ void add_session_commands(CLI::App& app, Line& line) {
   files->add_option("SESSION", line.name, "Which one (default: the newest)");
   CLI::App* fetch =
       add_online(app, line, "download", "Fetch the files of a session from the collector",
-                 [&line](const Online& to) { return download(to, line.download); });
-  fetch->add_option("SESSION", line.download.session, "Which one (default: the newest)");
+                 [&line](const Online& to) {
+                   if (!upload::is_store_url(line.download.session)) {
+                     return download(to, line.download);
+                   }
+                   return download_from_store(line);
+                 });
+  fetch->add_option("SESSION", line.download.session,
+                    "Which one (default: the newest); or s3://BUCKET, or the URL of a session in "
+                    "it: from that store");
   fetch->add_option("FILE", line.download.files,
                     "Only these files, as collectctl files lists them");
   fetch

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "daemon/ctl/offline/found_sessions.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/ctl/terminal/text_out.h"
@@ -19,32 +20,12 @@
 #include "storage/convert/whole_session.h"
 #include "storage/merge_parts.h"
 #include "storage/posix_fs.h"
-#include "storage/session_layout.h"
-#include "storage/trace/session_search.h"
 
 namespace collect::ctl {
 namespace {
 
 namespace fs = std::filesystem;
 using storage::SessionPart;
-
-// The sessions that a path means: itself, or all below it.
-Result<std::vector<std::string>> sessions_of(const std::string& path) {
-  std::error_code error;
-  const fs::path place = fs::canonical(path, error);
-  if (error) return errno_error(error.value(), path);
-  if (fs::exists(place / storage::kManifestFile, error)) return std::vector{place.string()};
-  const auto root = storage::RootedDirectory::open(place.string());
-  if (!root.ok()) return root.error();
-  bool all = true;
-  std::vector<std::string> sessions;
-  for (const trace::FoundSession& found : trace::find_sessions(*root, &all)) {
-    sessions.push_back((place / found.below).string());
-  }
-  if (!all) return Error{Code::kLimit, path + ": too many directories; name the sessions"};
-  if (sessions.empty()) return Error{Code::kNotFound, path + ": no session, and none below it"};
-  return sessions;
-}
 
 // Parts by recording: process id and number.
 class Recordings {
@@ -155,7 +136,7 @@ int merge(const MergeOptions& options, std::ostream& out, std::ostream& err) {
   const Answer answer{"merge", options.json, out, err};
   Recordings recordings;
   for (const std::string& path : options.inputs) {
-    const auto sessions = sessions_of(path);
+    const auto sessions = sessions_at(path);
     if (!sessions.ok()) return answer.refuse(sessions.error(), 2);
     for (const std::string& session : *sessions) {
       const Status added = recordings.add(session);

@@ -13,8 +13,8 @@
 
 #include "daemon/ctl/export/parquet_export.h"
 #include "daemon/ctl/offline/convert_command.h"
+#include "daemon/ctl/offline/scratch.h"
 #include "daemon/ctl/terminal/json.h"
-#include "storage/leftovers.h"
 
 namespace collect::ctl {
 namespace {
@@ -47,17 +47,6 @@ std::string views_of(const std::string& directory) {
            quoted_sql(directory + "/" + table + ".parquet") + "); ";
   }
   return sql;
-}
-
-Result<storage::Leftover> make_scratch() {
-  return storage::Leftover::made_by([]() -> Result<std::string> {
-    std::error_code error;
-    const fs::path parent = fs::temp_directory_path(error);
-    if (error) return Error{Code::kIo, "TMPDIR: " + error.message()};
-    std::string path = (parent / "collectctl_query_XXXXXX").string();
-    if (::mkdtemp(path.data()) == nullptr) return errno_error(errno, path);
-    return path;
-  });
 }
 
 // Its standard streams are ours.
@@ -101,7 +90,7 @@ int query(const QueryOptions& options, std::ostream& out, std::ostream& err) {
           kExitNotAsked);
     }
   } else {
-    auto made = make_scratch();
+    auto made = make_scratch("query");
     if (!made.ok()) return answer.refuse_briefly(made.error(), kExitNotAsked);
     scratch = std::move(*made);
     tables = scratch.path() + "/tables";

@@ -233,6 +233,25 @@ int watch(const Online& online, const WatchOptions& options) {
   return options.agents ? watch_agents(online, options) : watch_session(online, options);
 }
 
+namespace {
+
+void add_store(Table& table, const api::StoreStats& store) {
+  table.add({"store", store.url()});
+  table.add({"sessions to upload",
+             with_thousands(store.sessions_pending()) + ", " + short_bytes(store.bytes_pending())});
+  table.add({"sessions uploaded", with_thousands(store.sessions_committed()) + ", " +
+                                      short_bytes(store.bytes_committed()) + " as " +
+                                      short_bytes(store.bytes_sent())});
+  table.add({"removed after that",
+             with_thousands(store.sessions_removed()) + ", " + short_bytes(store.bytes_removed())});
+  if (store.sessions_refused() != 0) {
+    table.add({"refused by the store", with_thousands(store.sessions_refused())});
+  }
+  if (!store.problem().empty()) table.add({"problem", store.problem()});
+}
+
+}  // namespace
+
 int show_stats(const Online& online) {
   const Result<api::Stats> stats = Client(online.control).stats();
   if (!stats.ok()) return failed(online, stats.error());
@@ -254,6 +273,7 @@ int show_stats(const Online& online) {
     table.add({"detail records", with_thousands(stats->detail_records_stored())});
     table.add({"disk free", short_bytes(stats->disk_free_bytes())});
     table.add({"memory", short_bytes(stats->resident_bytes())});
+    if (stats->has_store()) add_store(table, stats->store());
     return table.text(online.columns);
   });
 }

@@ -7,6 +7,7 @@ Requests to /-/ are the test's own, in JSON:
   POST /-/clear   objects, uploads, faults, settings and the log go
   GET  /-/log     of each request [method, key, query, status], counted from 0 as "at" counts
   GET  /-/objects key -> {"bytes", "md5", "meta", "checksum", "type"}; GET /-/body/KEY
+  GET  /-/regions of those whose signatures were right
   POST /-/damage  {"key", "offset"}: one byte of an object changes
 A fault may have "to", the last request it concerns, and "key", a part of those it concerns.
 The kinds of faults stand at the functions below that bring them about."""
@@ -67,7 +68,7 @@ class Store:
         self.clear()
 
     def clear(self):
-        self.objects, self.uploads, self.log, self.made = {}, {}, [], 0
+        self.objects, self.uploads, self.log, self.made, self.regions = {}, {}, [], 0, set()
         self.settings = json.loads(json.dumps(DEFAULTS))
         self.sts_accounts = {}
 
@@ -233,6 +234,7 @@ class Handler(BaseHTTPRequestHandler):
             key = hmac.new(key, part.encode(), hashlib.sha256).digest()
         if hmac.new(key, text.encode(), hashlib.sha256).hexdigest() != signature:
             raise Refused(403, "SignatureDoesNotMatch")
+        STORE.regions.add(region)
         # Over TLS, which proves who the server is, a body need not be signed.
         if content == "UNSIGNED-PAYLOAD" and isinstance(self.connection, ssl.SSLSocket):
             return
@@ -410,6 +412,8 @@ class Handler(BaseHTTPRequestHandler):
                 return self.answer(200, json.dumps({key: {
                     "bytes": len(found["body"]), "md5": etag_of(found["body"]), "etag": found["etag"],
                     "meta": found["meta"], "type": found["type"]} for key, found in STORE.objects.items()}).encode())
+            elif what == "regions":
+                return self.answer(200, json.dumps(sorted(STORE.regions)).encode())
             elif what == "uploads":
                 return self.answer(200, json.dumps({n: sorted(u["parts"]) for n, u in STORE.uploads.items()}).encode())
             elif what.startswith("body/"):

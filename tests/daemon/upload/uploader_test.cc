@@ -202,7 +202,7 @@ TEST_F(UploaderTest, RefusedCredentialsKeepTheDataAndAreTriedEachMinute) {
         {{{"at", 0}, {"to", 2}, {"kind", "status"}, {"status", 403}, {"code", "AccessDenied"}},
          {{"at", 3}, {"to", 3}, {"kind", "status"}, {"status", 404}, {"code", "NoSuchBucket"}}}}});
   UploadSettings removing = settings();
-  removing.keep_local = KeepLocal::kUntilCommitted;
+  removing.keep_local = {KeepUntil::kCommitted};
   const auto place = make_session();
   const UploadStatus status = upload(removing, {place});
   EXPECT_EQ(status.failed_runs, 4u);
@@ -276,7 +276,7 @@ TEST_F(UploaderTest, AnotherCommitStaysAndSoDoTheFiles) {
   UploadSettings removing = settings();
   upload(removing, {place});
   const auto before = bucket();
-  removing.keep_local = KeepLocal::kUntilCommitted;
+  removing.keep_local = {KeepUntil::kCommitted};
   storage::test::write_file(place.directory + "/thread_1/index.atf", {1, 2, 3});
   const UploadStatus status = upload(removing, {place});
   EXPECT_EQ(status.refused_sessions, 1u);
@@ -291,7 +291,7 @@ TEST_F(UploaderTest, ADamagedCommitRemovesNothing) {
   upload(settings(), {place});
   server().damage(kPrefix + "COMMIT", 0);
   UploadSettings removing = settings();
-  removing.keep_local = KeepLocal::kUntilCommitted;
+  removing.keep_local = {KeepUntil::kCommitted};
   const auto uploader = start(removing);
   EXPECT_OK(uploader->add(place, kPart));
   while (uploader->status().failed_runs == 0) std::this_thread::yield();
@@ -303,9 +303,8 @@ TEST_F(UploaderTest, ADamagedCommitRemovesNothing) {
 TEST_F(UploaderTest, FilesStayForTheDaysThatWereAskedFor) {
   const auto place = make_session();
   UploadSettings days = settings();
-  days.keep_local = KeepLocal::kDays;
+  days.keep_local = {KeepUntil::kDays, 2};
   // The session's clock is years ahead of this machine's: kDays after then.
-  days.keep_days = 2;
   const auto uploader = start(days);
   EXPECT_OK(uploader->add(place, kPart));
   while (uploader->status().removed_sessions == 0) std::this_thread::yield();

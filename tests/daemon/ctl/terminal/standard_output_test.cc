@@ -82,7 +82,8 @@ class StandardOutputTest : public testing::OfflineTest {
         {"convert-session", {{"convert-session", kSessionName, "--atf-version", "1"}}},
         {"open", {{"open", session, "--no-browser", "-o", "page.html", "--force"}}},
         {"convert", {{"convert", session, "--to", "rtc", "-o", container, "--force"}}},
-        {"merge", {{"merge", "--help"}}},  // the sample does not say which process it is of
+        {"merge", {{"merge", "--help"}}},    // the sample does not say which process it is of
+        {"upload", {{"upload", "--help"}}},  // by another program
         {"recover", {{"recover", session}}},
         {"symbolize", {{"symbolize", session}}},
         {"plan", {{"plan", "/usr/bin/perl"}, {"plan", "--json", "/usr/bin/perl"}}},

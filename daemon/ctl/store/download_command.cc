@@ -1,0 +1,142 @@
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+#include "daemon/ctl/offline/scratch.h"
+#include "daemon/ctl/offline/verify.h"
+#include "daemon/ctl/store/parts.h"
+#include "daemon/ctl/store/store_commands.h"
+#include "daemon/ctl/terminal/json.h"
+#include "daemon/upload/download.h"
+#include "formats/core/figures.h"
+#include "storage/posix_fs.h"
+
+namespace collect::ctl {
+namespace {
+
+uint64_t bytes_of(const upload::Commit& commit) {
+  uint64_t bytes = 0;
+  for (const upload::CommittedFile& file : commit.files) bytes += file.bytes;
+  return bytes;
+}
+
+// Below `root`, with the name that the session had.
+Result<std::string> fetch(upload::Store& store, const std::string& prefix,
+                          const std::string& root) {
+  storage::PosixFs fs(root);
+  COLLECT_TRY(fs.make_directories(root));
+  return upload::download_part(store.client(), store.retries(), prefix, fs, root);
+}
+
+// How often each session's name is there.
+std::map<std::string, size_t> count_names(const std::vector<ChosenPart>& parts) {
+  std::map<std::string, size_t> names;
+  for (const ChosenPart& part : parts) ++names[part.commit.session];
+  return names;
+}
+
+void say(std::ostream& err, const char* command, const std::string& sentence) {
+  if (!sentence.empty()) err << command << ": " << printable_sentence(sentence) << "\n";
+}
+
+}  // namespace
+
+int download_parts(const upload::StoreRequest& request, std::ostream& out, std::ostream& err) {
+  const Answer answer{"download", request.json, out, err};
+  StoreLine line(err, request.progress);
+  const auto store = open_store(request, line);
+  if (!store.ok()) return answer.refuse(store.error(), 2);
+  const auto chosen = choose_parts(**store, line);
+  if (!chosen.ok()) return answer.refuse(chosen.error(), 2);
+  std::error_code error;
+  const std::string output = std::filesystem::absolute(request.output, error).lexically_normal();
+  if (error) return answer.refuse(errno_error(error.value(), request.output), 2);
+  const auto names = count_names(chosen->parts);
+  Json document = json_document();
+  document["sessions"] = Json::array();
+  int code = 0;
+  for (size_t i = 0; i < chosen->parts.size(); ++i) {
+    const auto& [prefix, commit] = chosen->parts[i];
+    line.show("downloading " + std::to_string(i + 1) + " of " +
+              std::to_string(chosen->parts.size()) + ", " + short_bytes(bytes_of(commit)));
+    const bool has_twin = names.at(commit.session) > 1;
+    const auto directory =
+        fetch(**store, prefix,
+              has_twin ? output + "/" + commit.part.collector + "-" + commit.part.epoch : output);
+    line.end();
+    Json one = {{"url", (*store)->url_of(prefix)}};
+    if (!directory.ok()) {
+      code = 1;
+      if (!request.json) say(err, "download", prefix + ": " + directory.error().message);
+      one["error"] = error_json(directory.error());
+    } else {
+      one["path"] = *directory;
+      one["bytes"] = bytes_of(commit);
+      if (!request.json) {
+        out << printable_sentence(*directory) << ": " << counted(commit.files.size(), "file")
+            << ", " << short_bytes(bytes_of(commit)) << "\n";
+        out.flush();
+      }
+    }
+    document["sessions"].push_back(std::move(one));
+  }
+  document["unfinished_parts"] = chosen->unfinished;
+  if (request.json) {
+    out << json_line(document);
+  } else {
+    say(err, "download", unfinished_sentence(chosen->unfinished));
+  }
+  return chosen->unfinished == 0 ? code : 1;
+}
+
+int verify_parts(const upload::StoreRequest& request, std::ostream& out, std::ostream& err) {
+  const Answer answer{"verify", request.json, out, err};
+  StoreLine line(err, request.progress);
+  const auto store = open_store(request, line);
+  if (!store.ok()) return answer.refuse(store.error(), 2);
+  const auto chosen = choose_parts(**store, line);
+  if (!chosen.ok()) return answer.refuse(chosen.error(), 2);
+  Json document = json_document();
+  document["sessions"] = Json::array();
+  int code = 0;
+  for (size_t i = 0; i < chosen->parts.size(); ++i) {
+    const auto& [prefix, commit] = chosen->parts[i];
+    const std::string url = (*store)->url_of(prefix);
+    line.show("downloading " + std::to_string(i + 1) + " of " +
+              std::to_string(chosen->parts.size()) + ", " + short_bytes(bytes_of(commit)));
+    const auto scratch = make_scratch("verify");
+    if (!scratch.ok()) return answer.refuse(scratch.error(), 2);
+    const auto directory = fetch(**store, prefix, scratch->path());
+    line.end();
+    if (!directory.ok()) {
+      code = 1;
+      if (!request.json) say(out, url.c_str(), directory.error().message);
+      document["sessions"].push_back({{"url", url}, {"error", error_json(directory.error())}});
+      continue;
+    }
+    VerifyOptions options;
+    options.path = *directory;
+    options.json = request.json;
+    options.strict = request.strict;
+    options.allow_incomplete = request.allow_incomplete;
+    options.progress = request.progress;
+    std::ostringstream said;
+    if (verify(options, said, err) != 0) code = 1;
+    if (request.json) {
+      document["sessions"].push_back(
+          {{"url", url}, {"report", Json::parse(said.str(), nullptr, false)}});
+    } else {
+      out << printable_sentence(url) << "\n" << said.str();
+      out.flush();
+    }
+  }
+  document["unfinished_parts"] = chosen->unfinished;
+  if (request.json) {
+    out << json_line(document);
+  } else {
+    say(err, "verify", unfinished_sentence(chosen->unfinished));
+  }
+  return chosen->unfinished == 0 ? code : 1;
+}
+
+}  // namespace collect::ctl

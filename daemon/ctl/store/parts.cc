@@ -1,0 +1,38 @@
+#include "daemon/ctl/store/parts.h"
+
+#include "daemon/upload/commit_object.h"
+#include "daemon/upload/download.h"
+#include "formats/core/figures.h"
+
+namespace collect::ctl {
+
+std::string unfinished_sentence(uint64_t unfinished) {
+  if (unfinished == 0) return {};
+  return counted(unfinished, "part") + (unfinished == 1 ? " is" : " are") +
+         " not committed: their upload has not ended, or was given up";
+}
+
+Result<ChosenParts> choose_parts(upload::Store& store, StoreLine& line) {
+  line.show("listing");
+  const auto listed = upload::list_committed_parts(
+      store.client(), store.retries(), store.below().empty() ? upload::kKeyRoot : store.below());
+  if (!listed.ok()) return listed.error();
+  ChosenParts chosen;
+  chosen.unfinished = listed->unfinished;
+  for (const std::string& prefix : listed->prefixes) {
+    line.show("reading COMMIT " + std::to_string(chosen.parts.size() + 1) + " of " +
+              std::to_string(listed->prefixes.size()));
+    auto commit = upload::read_commit(store.client(), store.retries(), prefix);
+    if (!commit.ok()) return commit.error();
+    chosen.parts.push_back({prefix, std::move(*commit)});
+  }
+  line.end();
+  if (chosen.parts.empty()) {
+    const std::string pending = unfinished_sentence(chosen.unfinished);
+    return Error{Code::kNotFound, store.url_of(store.below()) + ": no session" +
+                                      (pending.empty() ? "" : "; " + pending)};
+  }
+  return chosen;
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,51 @@
+// Which sessions below a root are ready to be uploaded. What wants them there is a poll: the queue
+// is the directories themselves, so nothing is lost with a process.
+//
+// Used on one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "daemon/upload/part_keys.h"
+#include "formats/core/result.h"
+#include "storage/fs.h"
+#include "storage/session_layout.h"
+
+namespace collect::ctl {
+
+class SealedSessions {
+ public:
+  // A recording that lasts long is looked at that rarely.
+  static constexpr uint64_t kLongestPauseNs = 16'000'000'000;
+  // For so long after the seal a session waits for the names of its functions, which go into its
+  // manifest.
+  static constexpr uint64_t kNamingPatienceNs = 3'600'000'000'000;
+
+  struct Ready {
+    storage::SessionPath place;
+    upload::PartName part;
+  };
+
+  SealedSessions(storage::Fs& fs, std::string root) : fs_(fs), root_(std::move(root)) {}
+
+  // Those that have become ready since the last look, oldest first. `now_ns`: monotonic;
+  // `unix_ns`: time of day. An error of the root; one of a session is a matter of its next look.
+  Result<std::vector<Ready>> look(uint64_t now_ns, uint64_t unix_ns);
+
+ private:
+  struct Seen {
+    uint64_t first_ns = 0;
+    uint64_t next_ns = 0;
+    bool is_done = false;
+    uint64_t round = 0;  // of the look that saw it last
+  };
+
+  storage::Fs& fs_;
+  const std::string root_;
+  uint64_t round_ = 0;
+  std::map<std::string, Seen> seen_;
+};
+
+}  // namespace collect::ctl

@@ -1,0 +1,150 @@
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "daemon/ctl/offline/found_sessions.h"
+#include "daemon/ctl/store/store_commands.h"
+#include "daemon/ctl/store/store_line.h"
+#include "daemon/ctl/terminal/json.h"
+#include "daemon/upload/part_upload.h"
+#include "formats/core/figures.h"
+#include "storage/manifest.h"
+#include "storage/posix_fs.h"
+
+namespace collect::ctl {
+namespace {
+
+// "…/session_X/pid_Y" as a place below its root.
+Result<storage::SessionPath> place_of(const std::string& directory) {
+  const size_t pid = directory.rfind('/');
+  const size_t session = pid == std::string::npos || pid == 0 ? pid : directory.rfind('/', pid - 1);
+  if (session != std::string::npos) {
+    const auto place =
+        storage::parse_session_path(directory.substr(0, session), directory.substr(session + 1));
+    const auto name = place ? storage::parse_session_name(place->session) : std::nullopt;
+    if (name && name->is_recorded()) return *place;
+  }
+  return Error{Code::kInvalidArgument,
+               directory + ": no session that was recorded, but a copy of one or none at all"};
+}
+
+Result<std::vector<storage::SessionPath>> places_of(const std::vector<std::string>& paths) {
+  std::set<std::string> seen;
+  std::vector<storage::SessionPath> places;
+  for (const std::string& path : paths) {
+    const auto sessions = sessions_at(path);
+    if (!sessions.ok()) return sessions.error();
+    for (const std::string& session : *sessions) {
+      if (!seen.insert(session).second) continue;
+      auto place = place_of(session);
+      // Of what lies below a directory, copies are passed by.
+      if (!place.ok() && sessions->size() > 1) continue;
+      if (!place.ok()) return place.error();
+      places.push_back(std::move(*place));
+    }
+  }
+  std::sort(places.begin(), places.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  return places;
+}
+
+class Upload {
+ public:
+  Upload(upload::Store& store, StoreLine& line)
+      : line_(line),
+        to_{store.client(),
+            store.retries(),
+            store.pauses(),
+            store.clock(),
+            store.max_bytes_per_s(),
+            [this](uint64_t bytes) {
+              sent_ += bytes;
+              show();
+            }},
+        objects_(upload::UploadSizes(), to_) {}
+
+  Result<upload::UploadedPart> run(const storage::SessionPath& place, const std::string& doing) {
+    doing_ = doing;
+    sent_ = 0;
+    show();
+    storage::PosixFs fs(place.directory);
+    const auto manifest = storage::read_manifest(fs, place.directory);
+    if (!manifest.ok()) return manifest.error();
+    upload::PartUpload part(fs, objects_, to_);
+    auto uploaded = part.run(place, upload::part_name_of(manifest->identity.collector));
+    failed_at_store_ = !uploaded.ok() && part.failed_at_store();
+    return uploaded;
+  }
+  uint64_t sent_bytes() const { return sent_; }
+  bool failed_at_store() const { return failed_at_store_; }
+
+ private:
+  void show() { line_.show(doing_ + (sent_ == 0 ? "" : ", " + short_bytes(sent_) + " sent")); }
+
+  StoreLine& line_;
+  std::string doing_;
+  uint64_t sent_ = 0;
+  bool failed_at_store_ = false;
+  const upload::SendingTo to_;
+  upload::ObjectUpload objects_;
+};
+
+}  // namespace
+
+int upload_sessions(const upload::StoreRequest& request, std::ostream& out, std::ostream& err) {
+  const Answer answer{"upload", request.json, out, err};
+  const auto places = places_of(request.paths);
+  if (!places.ok()) return answer.refuse(places.error(), 2);
+  StoreLine line(err, request.progress);
+  const auto store = open_store(request, line);
+  if (!store.ok()) return answer.refuse(store.error(), 2);
+  if (!(*store)->below().empty()) {
+    return answer.refuse({Code::kInvalidArgument,
+                          request.place.url + ": sessions go to a whole bucket, s3://BUCKET"},
+                         2);
+  }
+  Upload upload(**store, line);
+  Json document = json_document();
+  document["sessions"] = Json::array();
+  int code = 0;
+  for (size_t i = 0; i < places->size(); ++i) {
+    const storage::SessionPath& place = (*places)[i];
+    const auto part = upload.run(
+        place, "uploading " + std::to_string(i + 1) + " of " + std::to_string(places->size()));
+    line.end();
+    Json one = {{"path", place.directory}};
+    if (!part.ok()) {
+      code = 1;
+      if (!request.json) {
+        err << "upload: " << printable_sentence(place.name + ": " + part.error().message) << "\n";
+      }
+      one["error"] = error_json(part.error());
+    } else {
+      const bool was_there = part->outcome == upload::PartOutcome::kPresent;
+      const std::string url = (*store)->url_of(part->prefix);
+      one["url"] = url;
+      one["was_there"] = was_there;
+      one["bytes"] = part->file_bytes;
+      one["sent_bytes"] = upload.sent_bytes();
+      if (!request.json) {
+        out << printable_sentence(place.name + ": " + short_bytes(part->file_bytes) +
+                                  (was_there
+                                       ? ", was there, "
+                                       : ", sent as " + short_bytes(upload.sent_bytes()) + ", ") +
+                                  url)
+            << "\n";
+        out.flush();
+      }
+    }
+    document["sessions"].push_back(std::move(one));
+    // The next one would fail the same way.
+    if (!part.ok() && upload.failed_at_store()) break;
+  }
+  if (request.json) {
+    out << json_line(document);
+    out.flush();
+  }
+  return code;
+}
+
+}  // namespace collect::ctl
