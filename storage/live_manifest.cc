@@ -41,7 +41,40 @@ void LiveManifest::written(uint64_t bytes, uint64_t begun_ns) {
   before_page_ = before_ack_ = changed_ = false;
 }
 
+void LiveManifest::adopt(Manifest found) {
+  manifest = std::move(found);
+  for (size_t i = 0; i < manifest.modules.size(); ++i) {
+    by_module_[manifest.modules[i].module_id] = i;
+  }
+}
+
 // ---- what it says
+
+Status LiveManifest::add_modules(std::span<const ModuleInfo> modules, const std::string& session) {
+  for (const ModuleInfo& module : modules) {
+    const auto known = by_module_.find(module.module_id);
+    if (known != by_module_.end()) {
+      ModuleInfo& ours = manifest.modules[known->second];
+      if (ours.unloaded_ns == module.unloaded_ns) continue;
+      ours.unloaded_ns = module.unloaded_ns;
+      change();
+      roller_.change({.modules = {ours}});
+      continue;
+    }
+    if (manifest.modules.size() == kMaxModules) {
+      return Error{Code::kLimit,
+                   session + ": more than " + std::to_string(kMaxModules) + " modules"};
+    }
+    by_module_[module.module_id] = manifest.modules.size();
+    ModuleInfo ours = module;
+    bound_text(ours.path);
+    if (ours.build_id.size() > kMaxBuildIdBytes) ours.build_id.resize(kMaxBuildIdBytes);
+    roller_.change({.modules = {ours}});
+    manifest.modules.push_back(std::move(ours));
+    change_before_page();
+  }
+  return {};
+}
 
 Status LiveManifest::detail_state(const DetailStateChange& change) {
   auto& windows = manifest.detail_windows;
@@ -148,6 +181,23 @@ Status LiveManifest::marker(const Marker& marker) {
   roller_.marker(marker);
   roller_.change({.markers = {marker}});
   return {};
+}
+
+// ---- while the session is sealed
+
+void LiveManifest::end_detail_window(uint64_t last_ns) {
+  if (manifest.detail_windows.empty()) return;
+  DetailWindow& last = manifest.detail_windows.back();
+  if (last.end_ns == 0) last.end_ns = std::max({last_ns, last.start_ns, uint64_t{1}});
+}
+
+void LiveManifest::fail(const Status& status) {
+  const std::string why = to_string(status.error());
+  manifest.sealing_state = SessionState::kFailed;
+  if (manifest.state != SessionState::kRecording) manifest.state = SessionState::kFailed;
+  if (manifest.reason.find(why) != std::string::npos) return;
+  manifest.reason += (manifest.reason.empty() ? "" : "; ") + why;
+  bound_text(manifest.reason);
 }
 
 }  // namespace collect::storage

@@ -5,8 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <unordered_map>
 
+#include "formats/core/keyed_hash.h"
 #include "formats/core/result.h"
 #include "storage/clock.h"
 #include "storage/manifest.h"
@@ -26,7 +29,9 @@ class LiveManifest {
  public:
   LiveManifest(RtcRoller& roller, Clock& clock) : roller_(roller), clock_(clock) {}
 
-  Manifest manifest;  // whoever changes it says so
+  Manifest manifest;  // whoever changes it says so; its modules are changed here alone
+  // One that was found on the disk.
+  void adopt(Manifest found);
 
   // ---- when it must be on the disk
   void change() { changed_ = true; }
@@ -40,6 +45,7 @@ class LiveManifest {
   void written(uint64_t bytes, uint64_t begun_ns);
 
   // ---- what it says
+  Status add_modules(std::span<const ModuleInfo> modules, const std::string& session);
   Status detail_state(const DetailStateChange& change);
   Status function_filter(FunctionFilter filter);
   Status clock_sync(const ClockSync& sync);
@@ -49,9 +55,16 @@ class LiveManifest {
   void set_process_end(const ProcessEnd& end);
   Status marker(const Marker& marker);
 
+  // ---- while the session is sealed
+  // The window that is open, if there is one.
+  void end_detail_window(uint64_t last_ns);
+  // The session ends as failed, and says why once.
+  void fail(const Status& status);
+
  private:
   RtcRoller& roller_;
   Clock& clock_;
+  std::unordered_map<uint32_t, size_t, KeyedHash> by_module_;
   bool before_page_ = false;  // it must be written before the next page,
   bool before_ack_ = false;   // before the next ack,
   bool changed_ = false;      // or some time

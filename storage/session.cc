@@ -34,6 +34,8 @@ Session::Session(Fs& fs, const SessionOptions& options, SessionPath place)
       roller_(fs, place_.directory, options.capture, options.durability, clock()),
       live_(roller_, clock()),
       threads_(options.budget, durable()),
+      stalls_(live_, threads_, roller_),
+      symbols_(live_, options.symbolize),
       passthrough_(fs, place_.directory) {}
 
 Status Session::begin(SessionIdentity identity, const std::optional<ResumeKey>& key) {
@@ -58,32 +60,6 @@ Status Session::fail(Status status) {
   // What is left of a full disk is for footers and the manifest.
   if (!status.ok()) roller_.abandon();
   return status;
-}
-
-Status Session::add_modules(std::span<const ModuleInfo> modules) {
-  for (const ModuleInfo& module : modules) {
-    const auto known = by_module_.find(module.module_id);
-    if (known != by_module_.end()) {
-      ModuleInfo& ours = manifest_.modules[known->second];
-      if (ours.unloaded_ns == module.unloaded_ns) continue;
-      ours.unloaded_ns = module.unloaded_ns;
-      live_.change();
-      roller_.change({.modules = {ours}});
-      continue;
-    }
-    if (manifest_.modules.size() == kMaxModules) {
-      return Error{Code::kLimit,
-                   name() + ": more than " + std::to_string(kMaxModules) + " modules"};
-    }
-    by_module_[module.module_id] = manifest_.modules.size();
-    ModuleInfo ours = module;
-    bound_text(ours.path);
-    if (ours.build_id.size() > kMaxBuildIdBytes) ours.build_id.resize(kMaxBuildIdBytes);
-    roller_.change({.modules = {ours}});
-    manifest_.modules.push_back(std::move(ours));
-    live_.change_before_page();
-  }
-  return {};
 }
 
 Status Session::open_stream(const StreamInfo& stream) {
@@ -201,23 +177,14 @@ Status Session::append_run(std::span<const Page> pages) {
   }
   const bool moved = writer.position(first.lane) != position_before;
   if (status.ok() || moved) {
-    see_functions(pages, status.ok(), writer);
+    // Of pages that were not all stored, the file knows which were.
+    if (first.lane == Lane::kIndex && status.ok()) symbols_.add(pages);
+    if (first.lane == Lane::kIndex && !status.ok()) symbols_.add_stored(writer);
     capture_pages(pages, position_before, writer);
   }
   if (!status.ok() && is_disk_error(status.code())) return fail(status);
   if (status.ok() && writer.open_files() > open_before) return fail(threads_.limit_open_files());
   return status;
-}
-
-// The pages are still in the processor's cache, so sealing need not read the files again. Of pages
-// that were not all stored, the file knows which were.
-void Session::see_functions(std::span<const Page> pages, bool all_stored, ThreadWriter& writer) {
-  if (!options_.symbolize || pages.front().lane != Lane::kIndex) return;
-  if (!all_stored) {
-    see_stored_functions(writer);
-    return;
-  }
-  for (const Page& page : pages) functions_.add_events(page.bytes);
 }
 
 Status Session::make_capture_room() {
@@ -243,12 +210,6 @@ void Session::capture_pages(std::span<const Page> pages, uint64_t from,
 
 void Session::note_capture_problem() {
   if (const auto problem = roller_.take_problem()) (void)note(*problem);
-}
-
-void Session::see_stored_functions(ThreadWriter& writer) {
-  const Status seen = writer.collect_functions(functions_);
-  // Names are a convenience: the session is whole without them.
-  if (!seen.ok()) (void)note("symbols: " + to_string(seen.error()));
 }
 
 // The file is made at the first bytes, and the manifest that names it is written before them.
@@ -296,6 +257,17 @@ Status Session::end_passthrough(PassthroughKind kind, uint64_t refused_bytes,
   }
   live_.change_before_ack();
   return {};
+}
+
+Status Session::add_stalls(uint32_t stream_id, std::span<const Stall> stalls) {
+  if (stream_id == 0) {
+    stalls_.add(stalls);
+    return {};
+  }
+  if (!failure_.ok()) return failure_;
+  const auto slot = slot_for(stream_id, "stall");
+  if (!slot.ok()) return slot.error();
+  return fail(stalls_.add(*slot, stalls));
 }
 
 Status Session::close_stream(const StreamEnd& end) {
@@ -365,17 +337,9 @@ Result<std::string> Session::roll_container() {
   return rolled;
 }
 
-void Session::adopt_symbols(std::vector<Symbol> symbols, std::vector<ModuleSymbols> modules,
-                            SymbolsState state) {
-  manifest_.symbols = std::move(symbols);
-  manifest_.module_symbols = std::move(modules);
-  manifest_.symbols_state = state;
-  symbols_known_ = true;
-}
-
 SessionTotals Session::totals() const {
   SessionTotals totals;
-  totals.stalls = process_stalls_.totals();
+  totals.stalls = stalls_.of_process().totals();
   for (const ManifestThread& thread : manifest_.threads) {
     totals.calls_left_out += thread.calls_left_out;
   }
@@ -393,7 +357,7 @@ void Session::refresh_manifest() {
   manifest_.time_end_ns = manifest_.totals.last_ns;
   manifest_.gaps.clear();
   manifest_.stalls.clear();
-  process_stalls_.append_to(manifest_.stalls, std::nullopt);
+  stalls_.of_process().append_to(manifest_.stalls, std::nullopt);
   threads_.describe(manifest_);
   passthrough_.refresh(manifest_);
   refresh_containers();

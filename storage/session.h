@@ -5,17 +5,17 @@
 
 #include <memory>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "formats/core/keyed_hash.h"
-#include "storage/function_set.h"
 #include "storage/live_manifest.h"
 #include "storage/manifest.h"
 #include "storage/passthrough_streams.h"
 #include "storage/rtc_roller.h"
 #include "storage/session_layout.h"
 #include "storage/session_reserve.h"
+#include "storage/session_stalls.h"
+#include "storage/session_symbols.h"
 #include "storage/session_threads.h"
 #include "storage/session_writer.h"
 #include "storage/space_guard.h"
@@ -37,7 +37,9 @@ class Session final : public SessionWriter {
   const std::string& directory() const override { return place_.directory; }
   const std::string& name() const override { return place_.name; }
   const SessionIdentity& identity() const override { return manifest_.identity; }
-  Status add_modules(std::span<const ModuleInfo> modules) override;
+  Status add_modules(std::span<const ModuleInfo> modules) override {
+    return live_.add_modules(modules, name());
+  }
   Status open_stream(const StreamInfo& stream) override;
   Status append_pages(std::span<const Page> pages) override;
   Status append_passthrough(PassthroughKind kind, std::span<const Bytes> parts) override;
@@ -59,7 +61,9 @@ class Session final : public SessionWriter {
   Status marker(const Marker& marker) override { return live_.marker(marker); }
   Result<std::string> roll_container() override;
   void adopt_symbols(std::vector<Symbol> symbols, std::vector<ModuleSymbols> modules,
-                     SymbolsState state) override;
+                     SymbolsState state) override {
+    symbols_.adopt(std::move(symbols), std::move(modules), state);
+  }
   Status commit() override;
   uint64_t manifest_wait_ns() const override { return live_.wait_ns(options_.budget); }
   Result<SessionCut> cut() override;
@@ -67,7 +71,7 @@ class Session final : public SessionWriter {
   Status suspend(const std::string& why) override;
   bool failed() const override { return !failure_.ok(); }
   bool sealed() const override { return sealed_; }
-  std::vector<uint64_t> functions() const override { return functions_.sorted(); }
+  std::vector<uint64_t> functions() const override { return symbols_.functions(); }
   std::vector<StreamPosition> positions() const override { return threads_.positions(); }
   SessionTotals totals() const override;
   SessionHealth health() const override { return health_of(manifest_); }
@@ -77,13 +81,9 @@ class Session final : public SessionWriter {
   const Manifest& manifest() const { return manifest_; }
 
  private:
-  Status add_thread_stalls(uint32_t stream_id, std::span<const Stall> stalls,
-                           std::vector<Stall>& added);
-  void adopt_stalls();
   ThreadFormat thread_format(uint32_t thread_id) const;
   Status append_run(std::span<const Page> pages);
   Result<PassthroughFile*> passthrough_file(PassthroughKind kind);
-  void fail_seal(const Status& status);
   Status reopen_thread(ManifestThread& thread, std::vector<std::string>* problems);
   // The thread of a stream, whose files can be read. kDamaged: `what` came of a stream that was not
   // opened.
@@ -93,8 +93,6 @@ class Session final : public SessionWriter {
   void refresh_containers();
   Status write_manifest_now(bool durable);
   Status fail(Status status);
-  void see_functions(std::span<const Page> pages, bool all_stored, ThreadWriter& writer);
-  void see_stored_functions(ThreadWriter& writer);
   Status make_capture_room();
   void capture_pages(std::span<const Page> pages, uint64_t from, const ThreadWriter& writer);
   void note_capture_problem();
@@ -113,17 +111,15 @@ class Session final : public SessionWriter {
   LiveManifest live_;
   Manifest& manifest_ = live_.manifest;
   SessionThreads threads_;
-  StallList process_stalls_;
+  SessionStalls stalls_;
+  SessionSymbols symbols_;
   PassthroughStreams passthrough_;
-  std::unordered_map<uint32_t, size_t, KeyedHash> by_module_;
-  FunctionSet functions_;      // that occur in the index files, when they are to be named
   uint64_t stored_bytes_ = 0;  // of records and passthrough streams, in the files
 
   bool directory_unsynced_ = false;
   bool suspending_ = false;
   bool sealed_ = false;
-  bool symbols_known_ = false;  // adopted
-  Status failure_;              // the first write error: nothing more is stored after it
+  Status failure_;  // the first write error: nothing more is stored after it
 };
 
 }  // namespace collect::storage

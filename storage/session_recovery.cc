@@ -122,15 +122,12 @@ Status Session::reopen(Manifest manifest, std::vector<std::string>* problems) {
   }
   manifest.threads.clear();
   roller_.adopt(manifest.containers, manifest.containers_removed);
-  manifest_ = std::move(manifest);
-  for (size_t i = 0; i < manifest_.modules.size(); ++i) {
-    by_module_[manifest_.modules[i].module_id] = i;
-  }
+  live_.adopt(std::move(manifest));
   for (auto& [id, thread] : threads) {
     manifest_.threads.push_back(std::move(thread));
     COLLECT_TRY(reopen_thread(manifest_.threads.back(), problems));
   }
-  adopt_stalls();
+  stalls_.adopt();
   COLLECT_TRY(passthrough_.reopen(manifest_, problems));
   stored_bytes_ = totals().stored_bytes;
   COLLECT_TRY(remove_if_there(fs_, directory() + "/" + kManifestTemporaryFile));
@@ -168,7 +165,7 @@ Status Session::reopen_thread(ManifestThread& thread, std::vector<std::string>* 
       thread.unlisted = false;
     }
   }
-  if (options_.symbolize) see_stored_functions(*opened);
+  symbols_.add_stored(*opened);
   opened->close_files();
   const uint32_t slot = threads_.add(std::move(*writer), next[0], next[1]);
   if (!thread.unlisted) threads_.set_stream(slot, thread.stream_id);

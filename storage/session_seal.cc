@@ -76,15 +76,12 @@ Status Session::seal(SessionState state, const std::string& reason) {
   manifest_.sealing = true;
   manifest_.sealing_state = failure_.ok() ? state : SessionState::kFailed;
   manifest_.reason = reason;
-  if (!failure_.ok()) fail_seal(failure_);
+  if (!failure_.ok()) live_.fail(failure_);
   bound_text(manifest_.reason);
-  if (!manifest_.detail_windows.empty()) {
-    DetailWindow& last = manifest_.detail_windows.back();
-    if (last.end_ns == 0) last.end_ns = std::max({totals().last_ns, last.start_ns, uint64_t{1}});
-  }
+  live_.end_detail_window(totals().last_ns);
   const Status marked = write_manifest_now(durable());
   if (!marked.ok() && marked.code() == Code::kExhausted) return marked;
-  if (!marked.ok()) fail_seal(marked);
+  if (!marked.ok()) live_.fail(marked);
   if (first_error.ok()) first_error = marked;
   const Status passthrough = passthrough_.seal(durable());
   if (!passthrough.ok() && passthrough.code() == Code::kExhausted) return passthrough;
@@ -98,7 +95,7 @@ Status Session::seal(SessionState state, const std::string& reason) {
     if (status.ok()) continue;
     // Nobody's fault, and nothing is wrong with the files: the whole seal is done again.
     if (status.code() == Code::kExhausted) return status;
-    if (writer->sealed()) fail_seal(status);
+    if (writer->sealed()) live_.fail(status);
     if (first_error.ok()) first_error = status;
   }
   if (first_error.ok()) first_error = passthrough;
@@ -106,12 +103,7 @@ Status Session::seal(SessionState state, const std::string& reason) {
     // The manifest on disk still says "recording": the next start tries again.
     return first_error;
   }
-  if (options_.symbolize && !symbols_known_ && functions_.size() != 0) {
-    manifest_.symbols_state = SymbolsState::kPending;
-    if (functions_.overflowed()) {
-      (void)note("symbols: more than " + std::to_string(kMaxSeenFunctions) + " functions");
-    }
-  }
+  symbols_.finish();
   manifest_.sealing = false;
   manifest_.state = manifest_.sealing_state;
   // The clock of the day may have been set back meanwhile.
@@ -123,7 +115,7 @@ Status Session::seal(SessionState state, const std::string& reason) {
   Status written = write_manifest_now(true);
   if (!written.ok() && written.code() == Code::kIo) {
     // What can be written but not synced says at least why.
-    fail_seal(written);
+    live_.fail(written);
     if (first_error.ok()) first_error = written;
     written = write_manifest_now(false);
   }
@@ -131,16 +123,6 @@ Status Session::seal(SessionState state, const std::string& reason) {
   sealed_ = true;
   const Status cleaned = clean_up();
   return first_error.ok() ? cleaned : first_error;
-}
-
-// The session ends as failed, and says why once.
-void Session::fail_seal(const Status& status) {
-  const std::string why = to_string(status.error());
-  manifest_.sealing_state = SessionState::kFailed;
-  if (manifest_.state != SessionState::kRecording) manifest_.state = SessionState::kFailed;
-  if (manifest_.reason.find(why) != std::string::npos) return;
-  manifest_.reason += (manifest_.reason.empty() ? "" : "; ") + why;
-  bound_text(manifest_.reason);
 }
 
 // What only an unsealed session needs. The next start of the daemon removes what stays here.

@@ -178,6 +178,10 @@ std::optional<Refusal> check_resume(const storage::ResumeKey& key, const Checked
                  false};
 }
 
+DetailMode detail_mode(int untrusted_mode) {
+  return static_cast<DetailMode>(std::clamp(untrusted_mode, 0, 2));
+}
+
 ProcessId process_id_of(const wire::Hello& hello) {
   ProcessId id{};
   COLLECT_CHECK(hello.process_id().size() == id.size());
@@ -198,7 +202,7 @@ AgentSnapshot agent_from_hello(const wire::Hello& hello) {
   agent.arch = arch_name(hello.arch());
   agent.tag = hello.tag();
   agent.agent_version = hello.agent_version();
-  agent.detail = static_cast<DetailMode>(std::clamp<int>(hello.detail(), 0, 2));
+  agent.detail = detail_mode(hello.detail());
   return agent;
 }
 
@@ -319,6 +323,13 @@ Result<std::optional<storage::Stall>> to_storage(const wire::Stall& stall) {
   if (stall.count() > 1) out.count = stall.count();
   if (stall.stalled_ns() != 0) out.stalled_ns = stall.stalled_ns();
   return std::optional(out);
+}
+
+void set_position(const storage::StreamPosition& known, wire::StreamPosition& position) {
+  position.set_stream_id(known.stream_id);
+  position.set_index_next(known.index_next);
+  position.set_detail_next(known.detail_next);
+  position.set_closed(known.closed);
 }
 
 storage::ProcessEnd to_storage(const wire::ProcessEnd& end) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "daemon/ingest/snapshot.h"
 #include "daemon/principal/principal.h"
@@ -21,6 +22,15 @@ struct Refusal {
   std::string reason;
   bool retry = false;
 };
+// Of a frame; empty: the connection goes on.
+using Verdict = std::optional<Refusal>;
+inline Refusal violation(std::string what) {
+  return {wire::REFUSE_PROTOCOL, std::move(what), true};
+}
+// The principal has too much: the connection ends, and may come again.
+inline Refusal over_budget(std::string what) {
+  return {wire::REFUSE_LIMIT, std::move(what), true};
+}
 
 // A hello whose sender has answered the challenge; whether it may go on as a process that is known
 // is for the owner of that process to say.
@@ -48,6 +58,7 @@ std::optional<storage::ResumeKey> make_resume_key(const principal::Principal& pr
 std::optional<Refusal> check_resume(const storage::ResumeKey& key, const CheckedHello& checked,
                                     const principal::Principal& principal);
 
+DetailMode detail_mode(int untrusted_mode);
 ProcessId process_id_of(const wire::Hello& hello);  // after the check
 AgentSnapshot agent_from_hello(const wire::Hello& hello);
 storage::SessionIdentity identity_from(const wire::Hello& hello, const wire::RecordingStart& start);
@@ -61,6 +72,7 @@ storage::DetailStateChange to_storage(const wire::DetailState& change);
 storage::ProcessEnd to_storage(const wire::ProcessEnd& end);
 // Empty: of a kind that this version does not know. kDamaged: its times contradict each other.
 Result<std::optional<storage::Stall>> to_storage(const wire::Stall& stall);
+void set_position(const storage::StreamPosition& known, wire::StreamPosition& position);
 
 // The frame's message; kDamaged when its bytes are no such message.
 template <class Message>
@@ -71,6 +83,18 @@ Result<Message> parse_body(const wire::Frame& frame) {
                                      ": the body is no " + message.GetTypeName()};
   }
   return message;
+}
+
+// Of a frame's message, or of bytes that are none.
+template <class Part, class Message>
+Verdict verdict_on(const wire::Frame& frame, Part& part, Verdict (Part::*judge)(const Message&)) {
+  const Result<Message> message = parse_body<Message>(frame);
+  if (!message.ok()) return violation(message.error().message);
+  return (part.*judge)(*message);
+}
+inline Refusal misplaced(const wire::Frame& frame, const char* channel) {
+  return violation("frame type " + std::to_string(static_cast<unsigned>(frame.type)) +
+                   " does not belong on the " + channel + " channel");
 }
 
 }  // namespace collect::ingest

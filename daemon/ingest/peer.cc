@@ -2,7 +2,9 @@
 
 #include <spdlog/spdlog.h>
 
-#include "daemon/ingest/handshake.h"
+#include <algorithm>
+#include <utility>
+
 #include "daemon/ingest/limits.h"
 #include "formats/core/printable.h"
 
@@ -15,12 +17,18 @@ constexpr char kCollectorStops[] = "the collector stops";
 
 Peer::Peer(IngestCore& core, asio::io_context& io, AgentSnapshot agent,
            const storage::ResumeKey& key)
-    : core_(core), io_(io), agent_(std::move(agent)), resume_key_(key) {
-  agent_.id = core_.next_agent_id.fetch_add(1);
-  account_ = core_.budget.account({});  // nobody has connected yet
-}
+    : core_(core),
+      io_(io),
+      profile_(core, std::move(agent)),
+      recordings_(core, io, profile_, *this, *this, key),
+      commands_(profile_, recordings_, *this),
+      control_frames_(core.observer, profile_, recordings_, commands_, modules_),
+      data_frames_(core.options, profile_, recordings_, modules_),
+      keep_alive_(core.options.heartbeat) {}
 
 Peer::~Peer() = default;
+
+// ---- hello and welcome
 
 void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std::string& dialled,
                  bool is_new) {
@@ -34,19 +42,7 @@ void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std
   } else if (!is_control && data_) {
     data_->end(&Link::close);
   }
-  hello_ = hello;
-  account_ = core_.budget.account(link->principal());
-  AgentSnapshot fresh = agent_from_hello(hello);
-  fresh.id = agent_.id;
-  fresh.state = agent_.state;
-  fresh.session = agent_.session;
-  fresh.connected_at = agent_.connected_at;
-  fresh.reconnects = agent_.reconnects;
-  fresh.address = dialled.empty() ? link->peer() : dialled;
-  fresh.dialled = !dialled.empty();
-  fresh.status = agent_.status;
-  fresh.start_filter = agent_.start_filter;
-  agent_ = std::move(fresh);
+  profile_.greet(hello, link->principal(), link->peer(), dialled);
   said_goodbye_ = false;
   detaching_ = false;  // it was attached again
   half_since_ = std::chrono::steady_clock::now();
@@ -55,73 +51,184 @@ void Peer::adopt(std::shared_ptr<Link> link, const wire::Hello& hello, const std
     control_ = std::move(link);
     counted_control_bytes_ = 0;
     adopt_control(is_new);
+    return;
+  }
+  decoder_ = std::make_shared<AgentDecoder>(profile_.agreed_features(), core_.counters);
+  data_ = std::make_shared<DataLane>(io_, std::move(link), shared_from_this(), decoder_,
+                                     core_.lane_buffers, core_.counters);
+  const AgentSession* session = recordings_.current();
+  if (session != nullptr && session->recording == hello.recording()) {
+    recordings_.want_positions();
   } else {
-    pages_ = std::make_shared<AgentDecoder>(agreed_features(), core_.counters);
-    data_ = std::make_shared<DataLane>(io_, std::move(link), shared_from_this(), pages_,
-                                       core_.lane_buffers, core_.counters);
-    adopt_data(hello);
+    welcome_data(nullptr);
   }
 }
 
-void Peer::adopt_control(bool is_new) {
+wire::Welcome Peer::welcome() const {
   wire::Welcome welcome;
   welcome.set_version(wire::kProtocolVersion);
   welcome.set_collector(core_.options.version);
   welcome.set_heartbeat_ms(static_cast<uint32_t>(core_.options.heartbeat.count()));
-  welcome.set_features(agreed_features());
-  if (session_ && session_->opened) welcome.set_session(session_->shown.name);
-  if (is_new) welcome.set_resume_key(resume_key_.bytes.data(), resume_key_.bytes.size());
+  welcome.set_features(profile_.agreed_features());
+  if (const AgentSession* session = recordings_.opened()) welcome.set_session(session->shown.name);
+  return welcome;
+}
+
+void Peer::adopt_control(bool is_new) {
+  wire::Welcome message = welcome();
+  if (is_new) message.set_resume_key(resume_key().bytes.data(), resume_key().bytes.size());
   const std::shared_ptr<Link> link = control_;  // sending may fail and end it
-  link->send(wire::FrameType::kWelcome, welcome);
+  link->send(wire::FrameType::kWelcome, message);
   if (control_ != link) return;
   control_up_ = true;
-  control_heard_at_ = control_sent_at_ = std::chrono::steady_clock::now();
-  control_sent_frames_ = link->sent_frames();
-  clock_probes_.restart(control_heard_at_);
-  filter_asked_ = false;
+  const SteadyTime now = std::chrono::steady_clock::now();
+  keep_alive_.restart(now, link->sent_frames());
+  clock_probes_.restart(now);
+  control_frames_.restart();
   if (connected()) became_connected();
   link->read_control_frames();
 }
 
-void Peer::adopt_data(const wire::Hello& hello) {
-  if (session_ && session_->recording == hello.recording() && hello.recording() != 0) {
-    // The positions must count what the old connection brought, which may still be queued.
-    welcome_ticket_ = next_ticket_++;
-    session_->queue->push([ticket = welcome_ticket_](StoredSession& session) {
-      session.want_positions(ticket);
-      return Status();
-    });
-    return;
+// With positions, the session that the agent named goes on; without, nothing is known of it.
+void Peer::welcome_data(const std::vector<storage::StreamPosition>* positions) {
+  const std::shared_ptr<DataLane> data = data_;
+  if (!data) return;
+  const size_t count = positions == nullptr ? 0 : positions->size();
+  for (size_t first = 0; first < count; first += wire::kMaxResumesPerFrame) {
+    wire::Resume resume;
+    const size_t end = std::min<size_t>(count, first + wire::kMaxResumesPerFrame);
+    for (size_t at = first; at < end; ++at) set_position((*positions)[at], *resume.add_positions());
+    data->link().send(wire::FrameType::kResume, resume);
   }
-  welcome_data(nullptr);
+  wire::Welcome message = welcome();
+  message.set_resumed(positions != nullptr);
+  data->link().send(wire::FrameType::kWelcome, message);
+  if (data_ != data) return;  // sending failed and ended it
+  data_up_ = true;
+  data_frames_.restart(decoder_);
+  if (connected()) became_connected();
+  if (data_ == data) data->start();
 }
 
 void Peer::became_connected() {
-  if (was_connected_) ++agent_.reconnects;
-  was_connected_ = true;
-  agent_.connected_at = std::chrono::system_clock::now();
-  if (session_) {
-    session_->waiting_since.reset();
-    session_->shown.state = SessionState::kActive;
-    session_->shown.status.clear();
-    session_->show(true);
-  }
-  set_state(session_ ? AgentState::kRecording : AgentState::kConnected, "");
-  spdlog::info("agents/{} {} (pid {}, {}) connected from {}{}", agent_.id,
-               in_quotes(agent_.process_name), agent_.pid, in_quotes(agent_.device_id),
-               agent_.address, agent_.reconnects != 0 ? ", again" : "");
-  if (agent_.reconnects != 0 && session_) {
-    session_->note("the agent came back from " + agent_.address);
-  }
+  profile_.count_connection();
+  AgentSession* session = recordings_.current();
+  if (session != nullptr) session->end_wait();
+  profile_.set_state(session != nullptr ? AgentState::kRecording : AgentState::kConnected, "");
+  const AgentSnapshot& shown = agent();
+  spdlog::info("{} (pid {}, {}) connected from {}{}", profile_.name_for_log(), shown.pid,
+               in_quotes(shown.device_id), shown.address, shown.reconnects != 0 ? ", again" : "");
+  if (shown.reconnects != 0) recordings_.note("the agent came back from " + shown.address);
   clock_probes_.begin_burst(*control_);
   // A recording that was ended here while the agent was away goes on there.
-  if (hello_.is_recording() && hello_.recording() != 0 &&
-      hello_.recording() <= finished_recording_) {
-    wire::Command stop;
-    stop.mutable_stop_recording();
-    command(std::move(stop), [](Result<wire::CommandResult>) {});
+  const wire::Hello& hello = profile_.hello();
+  if (hello.is_recording() && hello.recording() != 0 &&
+      recordings_.is_finished(hello.recording())) {
+    commands_.stop_recording();
   }
 }
+
+// ---- what comes
+
+void Peer::on_frame(Link& link, const wire::Frame& frame) {
+  control_received_ns_ = boottime_ns();
+  if (&link != control_.get()) return;
+  keep_alive_.heard(std::chrono::steady_clock::now());
+  Verdict verdict;
+  switch (frame.type) {
+    case wire::FrameType::kClockReply:
+      verdict = verdict_on(frame, *this, &Peer::on_clock_reply);
+      break;
+    case wire::FrameType::kBye:
+      verdict = verdict_on(frame, *this, &Peer::on_bye);
+      break;
+    case wire::FrameType::kRefuse:
+      verdict = verdict_on(frame, *this, &Peer::on_refuse);
+      break;
+    default:
+      verdict = control_frames_.take(frame);
+      break;
+  }
+  if (verdict) refuse(*verdict);
+}
+
+Verdict Peer::on_clock_reply(const wire::ClockReply& reply) {
+  take_clock_sync(clock_probes_.take(reply, control_received_ns_, *control_));
+  return std::nullopt;
+}
+
+void Peer::take_clock_sync(const std::optional<storage::ClockSync>& sync) {
+  if (sync) recordings_.keep(*sync);
+}
+
+Verdict Peer::on_bye(const wire::Bye& bye) {
+  said_goodbye_ = !bye.will_return();
+  const std::string reason = "the agent said goodbye: " + bye.reason();
+  if (data_up_) {
+    drain_data(reason);
+  } else {
+    drop_links(reason);
+  }
+  return std::nullopt;
+}
+
+Verdict Peer::on_refuse(const wire::Refuse& refusal) {
+  drop_links("refused by the agent: " + refusal.reason());
+  return std::nullopt;
+}
+
+bool Peer::on_data_frame(const wire::Frame& frame) {
+  const bool is_refused = frame.type == wire::FrameType::kRefuse;
+  const Verdict verdict =
+      is_refused ? verdict_on(frame, *this, &Peer::on_refuse) : data_frames_.take(frame);
+  if (verdict) refuse(*verdict);
+  return !is_refused && !verdict;
+}
+
+void Peer::on_data_fault(const std::string& fault) {
+  refuse(violation(fault));
+}
+
+void Peer::on_bad_frame(Link& link, wire::FrameError error) {
+  (void)link;
+  refuse(violation(wire::frame_error_text(error)));
+}
+
+void Peer::on_data_end(const std::error_code& error) {
+  data_->link().fail(error == asio::error::eof ? "closed by the peer" : error.message());
+}
+
+std::chrono::nanoseconds Peer::read_wait() {
+  if (recordings_.storing() == nullptr) return {};
+  const std::chrono::nanoseconds wait = profile_.account()->stream_open_wait();
+  if (wait.count() != 0) core_.counters.reads_held.fetch_add(1, std::memory_order_relaxed);
+  return wait;
+}
+
+// ---- for its parts
+
+void Peer::send(wire::FrameType type, const google::protobuf::MessageLite& message) {
+  if (control_up_) control_->send(type, message);
+}
+
+void Peer::on_storing_changed() {
+  const AgentSession* session = recordings_.storing();
+  if (data_) data_->store_into(session != nullptr ? session->queue : nullptr);
+}
+
+void Peer::on_not_stored(const Refusal& refusal) {
+  if (control_ || data_) refuse_both(refusal);
+}
+
+void Peer::on_bad_data(const std::string& what) {
+  refuse_both({wire::REFUSE_PROTOCOL, what, false});
+}
+
+void Peer::on_sealed() {
+  if (stopping_ && control_up_ && !recordings_.is_sealing()) say_goodbye();
+}
+
+// ---- the end of links
 
 // The pair lives and dies together. But what the process sent before it ended, or crashed, may
 // still be on its way: when control ends first, data is read to its own end; and when data ends
@@ -130,7 +237,7 @@ void Peer::on_link_end(Link& link, const std::string& reason) {
   const bool is_data = data_ && &link == &data_->link();
   if (&link == control_.get() && data_up_) {
     drain_data("control link: " + reason);
-  } else if (is_data && connected() && !session_) {
+  } else if (is_data && connected() && recordings_.current() == nullptr) {
     await_goodbye("data link: " + reason);
   } else if (&link == control_.get() || is_data) {
     drop_links(draining_ ? drain_reason_
@@ -146,7 +253,7 @@ void Peer::drain_data(const std::string& reason) {
   draining_ = true;
   drain_reason_ = reason;
   half_since_ = std::chrono::steady_clock::now();  // the sweep ends it if data never does
-  fail_commands("the agent's connection ended: " + reason);
+  commands_.fail_all("the agent's connection ended: " + reason);
 }
 
 void Peer::await_goodbye(const std::string& reason) {
@@ -158,27 +265,25 @@ void Peer::await_goodbye(const std::string& reason) {
   half_since_ = std::chrono::steady_clock::now();  // the sweep ends it if no Bye comes
 }
 
-void Peer::on_bad_frame(Link& link, wire::FrameError error) {
-  (void)link;
-  violation(wire::frame_error_text(error));
-}
-
 void Peer::drop_links(const std::string& reason) {
-  end_both();
-  links_are_down(reason);
-}
-
-void Peer::refuse_both(wire::RefuseCode code, const std::string& reason, bool retry) {
-  core_.refused("agents/" + std::to_string(agent_.id) + " " + in_quotes(agent_.process_name),
-                reason);
-  if (control_) control_->refuse(code, reason, retry);
-  if (data_) data_->end([=](Link& link) { link.refuse(code, reason, retry); });
-  links_are_down(reason);
-}
-
-void Peer::end_both() {
   if (control_) control_->close();
   if (data_) data_->end(&Link::close);
+  links_are_down(reason);
+}
+
+// The connection ends with a reason; the session waits, as after any other break.
+void Peer::refuse(const Refusal& refusal) {
+  recordings_.note("the connection was refused: " + refusal.reason);
+  refuse_both(refusal);
+}
+
+void Peer::refuse_both(const Refusal& refusal) {
+  core_.refused(profile_.name_for_log(), refusal.reason);
+  if (control_) control_->refuse(refusal.code, refusal.reason, refusal.retry);
+  if (data_) {
+    data_->end([refusal](Link& link) { link.refuse(refusal.code, refusal.reason, refusal.retry); });
+  }
+  links_are_down(refusal.reason);
 }
 
 // After both ended, whoever ended them.
@@ -188,57 +293,51 @@ void Peer::links_are_down(const std::string& reason) {
   control_.reset();
   data_.reset();
   control_up_ = data_up_ = false;
-  welcome_ticket_ = 0;
-  intake_ = Intake::kNone;
-  streams_.clear();
+  recordings_.end_connection();
+  data_frames_.end_connection();
+  modules_.end_connection();
   clock_probes_.stop();
-  requested_memory_.reset();
   down_since_ = std::chrono::steady_clock::now();
-  fail_commands("the agent's connection ended: " + reason);
+  commands_.fail_all("the agent's connection ended: " + reason);
+  const bool is_shown = was_up || agent().state != AgentState::kGone;
   if (said_goodbye_ || detaching_) {
-    seal(storage::SessionState::kRecovered, reason);
-    set_state(AgentState::kGone, reason);
+    recordings_.seal(storage::SessionState::kRecovered, reason);
+    profile_.set_state(AgentState::kGone, reason);
   } else if (stopping_) {
-    leave_session();
-    if (was_up || agent_.state != AgentState::kGone) set_state(AgentState::kDisconnected, reason);
+    recordings_.leave();
+    if (is_shown) profile_.set_state(AgentState::kDisconnected, reason);
   } else {
-    if (session_ && session_->stop_asked_at) {
-      finished_recording_ = std::max(finished_recording_, session_->recording);
-      seal(storage::SessionState::kRecovered,
-           "stopped while its agent was disconnected: " + reason);
+    const AgentSession* session = recordings_.current();
+    if (session != nullptr && session->expects_end()) {
+      recordings_.give_up("stopped while its agent was disconnected: " + reason);
     }
-    if (session_ && was_up) session_->note("the link ended: " + reason);
-    interrupt_session();
-    if (was_up || agent_.state != AgentState::kGone) set_state(AgentState::kDisconnected, reason);
+    if (was_up) recordings_.note("the link ended: " + reason);
+    recordings_.wait_for_agent();
+    if (is_shown) profile_.set_state(AgentState::kDisconnected, reason);
   }
-  if (was_up)
-    spdlog::info("agents/{} {} disconnected: {}", agent_.id, in_quotes(agent_.process_name),
-                 reason);
+  if (was_up) spdlog::info("{} disconnected: {}", profile_.name_for_log(), reason);
 }
 
 void Peer::detach(Answer<AgentSnapshot> done) {
-  core_.detached.add(agent_.process_id);
+  core_.detached.add(agent().process_id);
   detaching_ = true;
   const auto self = shared_from_this();
-  const auto finish = [self, done](Result<SessionSnapshot>) {
-    self->refuse_both(wire::REFUSE_DETACHED, "detached by command", false);
-    done(self->agent_);
+  const auto finish = [self, done](const Result<SessionSnapshot>&) {
+    self->refuse_both({wire::REFUSE_DETACHED, "detached by command", false});
+    done(self->agent());
   };
-  if (session_ && connected()) {
+  if (recordings_.current() != nullptr && connected()) {
     stop_recording(finish);
     return;
   }
-  if (session_) {
-    finished_recording_ = std::max(finished_recording_, session_->recording);
-    seal(storage::SessionState::kRecovered, "detached while its agent was disconnected");
-  }
+  recordings_.give_up("detached while its agent was disconnected");
   finish(SessionSnapshot{});
 }
 
 void Peer::shut_down() {
   stopping_ = true;
   // An agent whose recording has ended hears first that it is sealed, and need not come back.
-  if (control_up_ && !session_ && !sealing_.empty()) return;
+  if (control_up_ && recordings_.current() == nullptr && recordings_.is_sealing()) return;
   say_goodbye();
 }
 
@@ -259,29 +358,14 @@ void Peer::say_goodbye() {
     drain_data(kCollectorStops);
     // The beginning of a recording may be what was not read: from then on it is waited for.
     const auto data = data_;
-    if (!session_ && data) data->read_now();
+    if (recordings_.current() == nullptr && data) data->read_now();
     return;
   }
   if (data_) data_->end(&Link::close_after_sending);
   links_are_down(kCollectorStops);
 }
 
-// The session's agent can come back, unless this collector is there for one program alone.
-void Peer::leave_session() {
-  if (!session_) return;
-  if (core_.options.seal_at_stop) {
-    seal(storage::SessionState::kRecovered, "collector stopped");
-    return;
-  }
-  const SessionRef session = std::move(session_);
-  session_.reset();
-  session->shown.state = SessionState::kInterrupted;
-  session->shown.status = "the collector stopped; its next start continues the session";
-  session->show(true);
-  session->queue->suspend("the collector stopped; the session waits for the next one");
-  sealing_.push_back(session);
-  if (intake_ == Intake::kStore) take_in(Intake::kDrop);
-}
+// ---- time
 
 bool Peer::sweep(SteadyTime now, bool may_linger) {
   const auto self = shared_from_this();
@@ -300,24 +384,87 @@ bool Peer::sweep(SteadyTime now, bool may_linger) {
   }
   if (data_ && !data_->check_idle(now)) drop_links("a frame on data came to a stop half-way");
   if (control_up_) sweep_control(now);
-  sweep_commands(now);
-  sweep_sessions(now);
-  if (control_ || data_ || session_ || !sealing_.empty()) return true;
-  const bool lingers = may_linger && was_connected_ && agent_.state != AgentState::kGone;
+  commands_.sweep(now);
+  recordings_.sweep(now);
+  if (control_ || data_ || recordings_.any()) return true;
+  const bool is_gone = agent().state == AgentState::kGone;
+  const bool lingers = may_linger && profile_.was_connected() && !is_gone;
   if (lingers && now - down_since_ <= core_.options.resume) return true;
-  if (agent_.state != AgentState::kGone) set_state(AgentState::kGone, "did not come back");
+  if (!is_gone) profile_.set_state(AgentState::kGone, "did not come back");
   return false;
 }
 
-void Peer::set_state(AgentState state, const std::string& status) {
-  agent_.state = state;
-  agent_.status = status;
-  storage::bound_text(agent_.status);  // it may be what the agent said, as long as a frame
-  show_agent();
+void Peer::sweep_control(SteadyTime now) {
+  switch (keep_alive_.sweep(now, control_->sent_frames())) {
+    case KeepAlive::Due::kDead:
+      drop_links("nothing was received from the agent for " +
+                 std::to_string(keep_alive_.dead_after().count()) + " ms");
+      return;
+    case KeepAlive::Due::kHeartbeat:
+      control_->send(wire::FrameType::kHeartbeat, wire::Heartbeat());
+      break;
+    case KeepAlive::Due::kNothing:
+      break;
+  }
+  if (!control_up_) return;
+  take_clock_sync(clock_probes_.sweep(now));
+  if (clock_probes_.is_due(now) && connected()) clock_probes_.begin_burst(*control_);
 }
 
-void Peer::show_agent() {
-  core_.observer.agent_changed(agent_);
+// ---- what people want
+
+void Peer::stop_recording(Answer<SessionSnapshot> done) {
+  AgentSession* session = recordings_.current();
+  recordings_.when_sealed(std::move(done));
+  if (session == nullptr) return;
+  if (!connected()) {
+    recordings_.give_up("stopped while its agent was disconnected");
+  } else if (session->expect_end()) {
+    commands_.stop_recording();  // the sweep has its deadline
+  }
+}
+
+template <class T>
+AgentSession* Peer::recording_for(const Answer<T>& done) const {
+  AgentSession* session = recordings_.opened();
+  if (session == nullptr) done(Error{Code::kNotFound, profile_.name() + " does not record now"});
+  return session;
+}
+
+void Peer::annotate(uint64_t at_ns, const std::string& text, Answer<uint64_t> done) {
+  const storage::Marker marker{at_ns != 0 ? at_ns : recordings_.device_now_ns(), text};
+  if (AgentSession* session = recording_for(done)) session->annotate(marker, std::move(done));
+}
+
+void Peer::roll_container(Answer<std::string> done) {
+  if (AgentSession* session = recording_for(done)) session->roll_container(std::move(done));
+}
+
+void Peer::cut(Answer<storage::SessionCut> done) {
+  if (AgentSession* session = recording_for(done)) session->cut(std::move(done));
+}
+
+void Peer::watch_events(EventsWanted wanted, const Answer<std::string>& done) {
+  AgentSession* session = recording_for(done);
+  if (session == nullptr) return;
+  profile_.counters().watch(wanted.events, wanted.on_seen);
+  // Without any of functions nobody has to look at records.
+  if (std::ranges::all_of(wanted.events, [](const WatchedEvent& event) {
+        return event.kind == WatchedEvent::Kind::kCounter;
+      })) {
+    wanted.events.clear();
+  }
+  session->push([wanted = std::move(wanted)](StoredSession& stored) {
+    stored.watch(wanted);
+    return Status();
+  });
+  done(session->shown.name);
+}
+
+void Peer::note_start_filter(StartFilter outcome, storage::FunctionFilter filter) {
+  profile_.set_start_filter(std::move(outcome));
+  profile_.show();
+  recordings_.keep_start_filter(std::move(filter));
 }
 
 }  // namespace collect::ingest

@@ -99,5 +99,74 @@ TEST_F(LiveManifestTest, ListsAreBounded) {
   EXPECT_EQ(live_.manifest.clock_syncs.back().at_ns, 3 * kMaxClockSyncs - 1);
 }
 
+TEST_F(LiveManifestTest, ModulesAreKnownByTheirId) {
+  ModuleInfo module;
+  module.module_id = 7;
+  module.path = "/bin/a";
+  module.build_id.assign(kMaxBuildIdBytes + 1, 1);
+  EXPECT_TRUE(live_.add_modules({&module, 1}, "session").ok());
+  EXPECT_TRUE(live_.is_due_before_page()) << "its functions may be in the next page";
+  ASSERT_EQ(live_.manifest.modules.size(), 1u);
+  EXPECT_EQ(live_.manifest.modules[0].build_id.size(), kMaxBuildIdBytes);
+  live_.written(100, clock_.monotonic_ns());
+
+  clock_.monotonic += 2 * kManifestIntervalNs;
+  EXPECT_TRUE(live_.add_modules({&module, 1}, "session").ok());
+  EXPECT_FALSE(live_.must_write()) << "a repeat";
+  module.path = "/bin/other";
+  module.unloaded_ns = 9;
+  EXPECT_TRUE(live_.add_modules({&module, 1}, "session").ok());
+  EXPECT_FALSE(live_.is_due_before_page());
+  EXPECT_TRUE(live_.must_write());
+  ASSERT_EQ(live_.manifest.modules.size(), 1u);
+  EXPECT_EQ(live_.manifest.modules[0].path, "/bin/a");
+  EXPECT_EQ(live_.manifest.modules[0].unloaded_ns, 9u);
+}
+
+TEST_F(LiveManifestTest, SoManyModules) {
+  std::vector<ModuleInfo> modules(kMaxModules);
+  for (uint32_t id = 0; id < kMaxModules; ++id) modules[id].module_id = id;
+  EXPECT_TRUE(live_.add_modules(modules, "session").ok());
+  ModuleInfo more;
+  more.module_id = kMaxModules;
+  const Status refused = live_.add_modules({&more, 1}, "session");
+  EXPECT_EQ(refused.code(), Code::kLimit);
+  EXPECT_EQ(refused.error().message, "session: more than 16384 modules");
+  EXPECT_TRUE(live_.add_modules({&modules[5], 1}, "session").ok()) << "it is known";
+}
+
+TEST_F(LiveManifestTest, ModulesOfOneThatWasFoundAreKnown) {
+  Manifest found;
+  found.modules.resize(2);
+  found.modules[1].module_id = 8;
+  live_.adopt(found);
+  ModuleInfo known;
+  known.module_id = 8;
+  EXPECT_TRUE(live_.add_modules({&known, 1}, "session").ok());
+  EXPECT_EQ(live_.manifest.modules.size(), 2u);
+}
+
+TEST_F(LiveManifestTest, ADetailWindowThatIsOpenEndsWithTheSession) {
+  live_.end_detail_window(50);
+  EXPECT_TRUE(live_.manifest.detail_windows.empty());
+  EXPECT_TRUE(live_.detail_state({"on", 10, 0, 0, "asked"}).ok());
+  live_.end_detail_window(50);
+  EXPECT_EQ(live_.manifest.detail_windows[0].end_ns, 50u);
+  live_.end_detail_window(60);
+  EXPECT_EQ(live_.manifest.detail_windows[0].end_ns, 50u) << "it has ended";
+}
+
+TEST_F(LiveManifestTest, AFailureIsSaidOnce) {
+  live_.manifest.reason = "exit";
+  live_.fail(Error{Code::kIo, "the disk"});
+  live_.fail(Error{Code::kIo, "the disk"});
+  EXPECT_EQ(live_.manifest.sealing_state, SessionState::kFailed);
+  EXPECT_EQ(live_.manifest.state, SessionState::kRecording) << "it is not sealed yet";
+  EXPECT_EQ(live_.manifest.reason, "exit; " + to_string(Error{Code::kIo, "the disk"}));
+  live_.manifest.state = SessionState::kComplete;
+  live_.fail(Error{Code::kIo, "another"});
+  EXPECT_EQ(live_.manifest.state, SessionState::kFailed);
+}
+
 }  // namespace
 }  // namespace collect::storage

@@ -15,20 +15,6 @@ FREE_LINES = 400  # of a file
 DECLARED = re.compile(r"^(?:class|struct)\s+(?:alignas\([^)]*\)\s+)?(\w+)(?:\s+final)?\s*(?::[^;]*)?\{",
                       re.M)
 MEMBER = re.compile(r"(?:^|[\s*&>(])(\w+)::(?:~?\w+|operator[^(\s]*)\s*\(")
-# Class -> lines that it may have, and why it has not been split.
-LONG_CLASSES = {
-    "daemon/ingest Peer": (1550, "links, data channel and recordings of one process: they share state"),
-    "storage Session": (720, "manifest, containers and files: each write touches all three"),
-}
-
-
-def limit_of(folder, name):
-    """Of a class that is listed, in its folder or below; else None."""
-    for listed, (limit, _) in LONG_CLASSES.items():
-        place, long_name = listed.split()
-        if name == long_name and (folder + "/").startswith(place + "/"):
-            return limit
-    return None
 
 
 def blocks(code):
@@ -84,13 +70,9 @@ def main():
                              "find the second file in it")
                 for path, lines in sorted(free.items()) if lines > FREE_LINES]
     for (folder, name), lines in sorted(counted.items()):
-        listed = limit_of(folder, name)
-        if lines > (listed or CLASS_LINES):
+        if lines > CLASS_LINES:
             findings.append(tree.Finding(folder, 0, f"class {name} has {lines} lines, limit "
-                                         f"{listed or CLASS_LINES}", "find the second class in it"))
-        elif listed and lines <= CLASS_LINES:
-            findings.append(tree.Finding(folder, 0, f"class {name} is listed as long and is not",
-                                         "take it off the list in check_classes.py"))
+                                         f"{CLASS_LINES}", "find the second class in it"))
     tree.finish("classes", findings, len(free))
 
 
