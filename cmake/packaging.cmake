@@ -10,7 +10,7 @@ foreach(program collectord collectctl)
   endif()
 endforeach()
 # Started by both, from ../libexec/collectord.
-install(TARGETS collect-symbolizer collect-planner collect-page collect-calls collect-store
+install(TARGETS collect-symbolizer collect-planner collect-page collect-calls collect-load collect-store
         RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/collectord COMPONENT daemon)
 install(FILES agent/AGENT.md
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/libcollect-agent COMPONENT agent)
@@ -71,6 +71,8 @@ install(DIRECTORY proto/control/collect
         COMPONENT daemon FILES_MATCHING PATTERN "*.proto")
 install(FILES deploy/grafana/collectord.json
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/grafana COMPONENT daemon)
+install(DIRECTORY deploy/clickhouse
+        DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy COMPONENT daemon)
 install(FILES deploy/schema/collectctl.schema.json
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/collectord/deploy/schema COMPONENT daemon)
 install(PROGRAMS proto/wire/example/agent.py

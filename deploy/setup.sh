@@ -6,6 +6,7 @@ tools=$root/build/tools
 buf_version=1.75.0
 wtf_reader_version=2015.7.15-1
 duckdb_version=1.5.6-r.1
+chdb_version=3.4.0
 logs=$root/build/logs
 mkdir -p "$logs" "$tools"
 
@@ -113,6 +114,12 @@ find_wtf_reader() {
 find_duckdb() {
   npm_package @duckdb/node-api "$duckdb_version" @duckdb/node-api/package.json &&
     duckdb_path=$npm_modules || duckdb_path=
+}
+
+# ClickHouse's newest engine as a library, which reads our files in place in tests. Sets `chdb_path`,
+# empty without it.
+find_chdb() {
+  npm_package chdb "$chdb_version" chdb/package.json && chdb_path=$npm_modules || chdb_path=
 }
 
 # build_preset PRESET [TARGET…]

@@ -7,7 +7,7 @@
 # COLLECT_TEST_MINUTES (default 25) bounds the whole: a phase that would begin with too little left does
 # not run, and then the whole has failed unless COLLECT_TEST_MAY_SKIP=yes says that this is no failure.
 # COLLECT_TEST_SANITIZERS=no leaves the last two out. Tests that skipped themselves are named at the end,
-# with the reason.
+# with the reason. COLLECT_TEST_CHDB=yes fetches ClickHouse's newest engine, for tests that skip without it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source deploy/setup.sh
@@ -25,8 +25,11 @@ release_tests() {
   find_grpc_clients
   find_wtf_reader
   find_duckdb
+  # 550 MB, for the tests of files that ClickHouse reads in place.
+  chdb_path=
+  [ "${COLLECT_TEST_CHDB:-no}" = no ] || find_chdb
   export COLLECT_BUF=$buf COLLECT_GRPCURL=$grpcurl
-  local node_paths=$node_path${duckdb_path:+:$duckdb_path}
+  local node_paths=$node_path${duckdb_path:+:$duckdb_path}${chdb_path:+:$chdb_path}
   if [ -n "$node_paths" ]; then export NODE_PATH=$node_paths; fi
   rm -rf "$logs/gtest" "$logs/failed-beside-others.log"
   export GTEST_OUTPUT=xml:$logs/gtest/

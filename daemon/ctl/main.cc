@@ -271,7 +271,8 @@ void group_commands(CLI::App& app) {
        {"top", "tail", "watch", "report", "query", "open", "dump", "inspect", "verify",
         "manifest"}},
       {"Convert",
-       {"convert", "convert-session", "download", "merge", "upload", "symbolize", "recover"}},
+       {"convert", "convert-session", "download", "merge", "upload", "load", "symbolize",
+        "recover"}},
   };
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     command->group("Collector");

@@ -104,7 +104,8 @@ Result<CommittedParts> list_committed_parts(S3Client& client, Retries& retries,
 }
 
 Result<std::string> download_part(S3Client& client, Retries& retries, const std::string& prefix,
-                                  storage::Fs& fs, const std::string& root) {
+                                  storage::Fs& fs, const std::string& root,
+                                  const std::function<bool(std::string_view path)>& wanted) {
   auto commit = read_commit(client, retries, prefix);
   if (!commit.ok()) return commit.error();
   const auto place = storage::parse_session_path(root, commit->session);
@@ -114,6 +115,7 @@ Result<std::string> download_part(S3Client& client, Retries& retries, const std:
     return file.path != storage::kManifestFile;
   });
   for (const CommittedFile& file : commit->files) {
+    if (wanted && !wanted(file.path)) continue;
     COLLECT_TRY(download_file(client, retries, prefix, fs, place->directory, file));
   }
   return place->directory;

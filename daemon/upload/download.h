@@ -3,7 +3,9 @@
 // Used on the caller's thread, which waits for the server.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/upload/commit.h"
@@ -28,7 +30,9 @@ Result<CommittedParts> list_committed_parts(S3Client& client, Retries& retries,
 // checksum is compared with COMMIT before it gets its name, and manifest.json comes last. A file
 // that is there already and agrees is kept, so an interrupted download goes on; one that differs:
 // kAlreadyExists. kDamaged: an object is not what COMMIT says. The path of the session's directory.
+// With `wanted`, only the files whose paths it takes.
 Result<std::string> download_part(S3Client& client, Retries& retries, const std::string& prefix,
-                                  storage::Fs& fs, const std::string& root);
+                                  storage::Fs& fs, const std::string& root,
+                                  const std::function<bool(std::string_view path)>& wanted = {});
 
 }  // namespace collect::upload

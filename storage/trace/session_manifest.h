@@ -58,6 +58,8 @@ class NameTable {
   std::string_view name_of(uint64_t function_id) const;
   // The same without the memory: for several threads at once.
   void append_name(std::string& to, uint64_t function_id) const;
+  // The manifest names it.
+  bool is_named(uint64_t function_id) const { return symbols_.contains(function_id); }
   // Null where it is not known.
   const SourceLocation* source_of(uint64_t function_id) const;
   // "libz.so"; of a module without a path its number, as 0x1f.

@@ -23,6 +23,7 @@ COLLECTORD, COLLECTCTL, AGENT, PROGRAM, SCHEMA_FILE = map(os.path.abspath, sys.a
 PATIENCE = 60
 with open(SCHEMA_FILE) as schema_file:
     SCHEMA = json.load(schema_file)
+SCRIPTED_SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "daemon", "warehouse", "scripted_server.py")
 GUIDE = os.path.join(os.path.dirname(SCHEMA_FILE), "..", "guide", "json.md")
 # What are maps: their keys are names of the recording, or sentences.
 MAPS = {"counts", "left_out", "events_by_name", "registers", "args"}
@@ -176,6 +177,12 @@ class Files(JsonTest):
         self.assertEqual([part["path"] for part in merged["sessions"][0]["parts"]],
                          [os.path.realpath(self.session)])
         self.assertEqual(merged["sessions"][0]["missing"], [])
+        # A server that takes everything.
+        server = subprocess.Popen([sys.executable, "-B", SCRIPTED_SERVER, '[[200, ""]]'], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True)
+        loaded = self.answer("load", "load", self.session, "--server", "http://127.0.0.1:" + server.stdout.readline().strip())
+        server.communicate()
+        self.assertEqual([part["outcome"] for part in loaded["parts"]], ["loaded"])
 
     def test_store(self):
         fake = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "daemon", "upload", "fake_s3.py")

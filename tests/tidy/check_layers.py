@@ -54,6 +54,8 @@ ROOMS = {
     "daemon/metrics": ["proto/control", "formats/core", "daemon/control/collector_api.h"],
     # To object storage, and back from there.
     "daemon/upload": ["formats/core", "storage"],
+    # Captures as rows of a ClickHouse server, by the walk of the exporters.
+    "daemon/warehouse": OFFLINE + ["daemon/upload"],
     # The live page: it asks the collector what the control plane asks, and starts a program for
     # each page as symbolize does for each lookup.
     "daemon/web": ["proto/control", "formats/core", "formats/html", "daemon/principal",
@@ -78,7 +80,8 @@ ROOMS = {
     "daemon/ctl": ["proto/control", "daemon/ctl/conformance", "formats", "storage",
                    "daemon/symbolize", "daemon/patch", "daemon/principal", "daemon/inject",
                    "daemon/attach", "daemon/collector/session_message.h",
-                   "daemon/upload/store_request.h"] + CTL_FILES,
+                   "daemon/upload/store_request.h",
+                   "daemon/warehouse/load_arguments.h"] + CTL_FILES,
     # Where the rooms meet. The CLI is its own program.
     "daemon/collector": ["formats", "proto", "storage", "daemon/ingest", "daemon/attach",
                          "daemon/control", "daemon/principal", "daemon/symbolize",
@@ -125,6 +128,7 @@ TARGETS = {
     "collect_metrics": "daemon/metrics", "collect_upload": "daemon/upload",
     "collect_store_request": "daemon/upload/store_request.h",
     "collect_ctl_store": "daemon/ctl/store", "collect-store": "daemon/ctl/programs",
+    "collect_warehouse": "daemon/warehouse", "collect-load": "daemon/warehouse",
     "collect_http": "daemon/web", "collect_web": "daemon/web",
     "collect_page_request": "daemon/web/page_request.h", "collect-page": "daemon/ctl/programs",
     "collect_call_feed": "daemon/control/call_feed.h", "collect-calls": "daemon/ctl/programs",

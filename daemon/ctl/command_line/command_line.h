@@ -35,6 +35,7 @@
 #include "daemon/ctl/run/run_command.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/upload/store_request.h"
+#include "daemon/warehouse/load_arguments.h"
 
 namespace collect::ctl {
 
@@ -49,6 +50,7 @@ struct Line {
   ProcessOptions process;
   ListOptions list;
   QueryOptions query;
+  warehouse::LoadArguments warehouse;  // load, and query --server
   DetailOptions detail;
   DeviceOptions devices;
   DoctorOptions doctor;
@@ -101,7 +103,9 @@ inline constexpr char kStoreVariables[] =
     "from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the profile AWS_PROFILE of\n"
     "~/.aws/credentials.\n";
 CLI::Validator store_url_check();
-// Ends here with collect-store in its place, or returns why that could not be started.
+// Ends here with a program of ours in its place; where that cannot be started, says so and returns
+// the exit code.
+int become_program(const std::string& name, std::vector<std::string> words);
 int become_store_program(upload::StoreRequest request, bool json);
 void add_upload(CLI::App& app, Line& line);
 
@@ -177,6 +181,12 @@ Online online(const Line& line);
 void add_plan(CLI::App& app, Line& line);
 void add_convert(CLI::App& app, Line& line);
 void add_query(CLI::App& app, Line& line);
+void add_load(CLI::App& app, Line& line);
+// Where the ClickHouse server is.
+void add_server(CLI::App* command, warehouse::LoadArguments& warehouse);
+std::string server_of_environment();
+// The exit code of collect-load.
+int run_warehouse(const warehouse::LoadArguments& arguments);
 // What of a capture is wanted. `when` is put before the help of each option.
 void add_selection(CLI::App* command, ExportSelection& selection, const std::string& when);
 void add_dynamic(CLI::App& command, std::vector<std::string>& patterns);

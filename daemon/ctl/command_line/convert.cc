@@ -16,6 +16,26 @@ std::vector<std::pair<std::string, Target>> target_words() {
   return words;
 }
 
+// In the words of ClickHouse; without escape sequences, which a terminal does not get from us.
+const char* server_format(const std::string& form) {
+  if (form == "csv") return "CSVWithNames";
+  return form == "json" ? "JSONEachRow" : "PrettyCompactNoEscapes";
+}
+
+int query_server(Line& line, bool has_path) {
+  const ExportSelection& selection = line.query.selection;
+  if (has_path || selection.is_part() || !selection.functions.empty()) {
+    return Answer{"query", false, std::cout, std::cerr}.refuse_briefly(
+        {Code::kInvalidArgument,
+         "--server asks about what was loaded: no PATH, --from, --until, --thread or --function"},
+        kExitUsage);
+  }
+  line.warehouse.command = "query";
+  line.warehouse.format = server_format(line.query.format);
+  line.warehouse.words = {line.query.sql};
+  return run_warehouse(line.warehouse);
+}
+
 }  // namespace
 
 void add_convert(CLI::App& app, Line& line) {
@@ -87,11 +107,11 @@ void add_convert(CLI::App& app, Line& line) {
 }
 
 void add_query(CLI::App& app, Line& line) {
-  CLI::App* command =
-      add_command(app, "query", "Answer a question in SQL about captures, by DuckDB");
+  CLI::App* command = add_command(
+      app, "query", "Answer a question in SQL about captures, by DuckDB or a ClickHouse server");
   command->add_option("SQL", line.query.sql, "The question")->required();
   line.query.inputs = {kDefaultRoot};
-  command->add_option(
+  CLI::Option* path = command->add_option(
       "PATH", line.query.inputs,
       "Captures, or a directory that convert --to parquet made (default: the newest "
       "session in ada_traces)");
@@ -99,8 +119,14 @@ void add_query(CLI::App& app, Line& line) {
   command->add_option("--format", line.query.format, "What is printed (default table)")
       ->type_name("FORM")
       ->check(CLI::IsMember({"table", "csv", "json"}));
-  command->callback([&line] {
-    line.command = [&line] {
+  line.warehouse.database = "collect";
+  add_server(command, line.warehouse);
+  command->callback([&line, path] {
+    line.command = [&line, path] {
+      if (line.warehouse.server.empty() && path->count() == 0) {
+        line.warehouse.server = server_of_environment();
+      }
+      if (!line.warehouse.server.empty()) return query_server(line, path->count() != 0);
       const auto engine = find_program("duckdb");
       if (!engine.ok()) {
         const Error error{engine.code(),
@@ -120,10 +146,16 @@ void add_query(CLI::App& app, Line& line) {
       "not\n"
       "asked.\n"
       "\n"
+      "With --server, or COLLECT_CLICKHOUSE and no PATH, the question goes to a ClickHouse "
+      "server,\n"
+      "about what collectctl load brought there: WAREHOUSE.md has its tables. json is then an\n"
+      "object a line. Exit code: 0 or 2.\n"
+      "\n"
       "Examples:\n"
       "  collectctl query 'SELECT name, calls, self_ns FROM functions ORDER BY self_ns DESC LIMIT "
       "10'\n"
-      "  collectctl convert PATH --to parquet -o tables; collectctl query 'FROM sessions' tables");
+      "  collectctl convert PATH --to parquet -o tables; collectctl query 'FROM sessions' tables\n"
+      "  collectctl query --server http://localhost:8123 'SELECT * FROM sessions'");
 }
 
 }  // namespace collect::ctl

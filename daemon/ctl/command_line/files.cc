@@ -344,6 +344,7 @@ void add_file_commands(CLI::App& app, Line& line) {
   add_open(app, line);
   add_convert(app, line);
   add_query(app, line);
+  add_load(app, line);
   add_merge(app, line);
   add_upload(app, line);
   add_recover(app, line);

@@ -16,8 +16,11 @@ int become_store_program(upload::StoreRequest request, bool json) {
   request.json = json;
   request.progress = is_terminal(STDERR_FILENO);
   request.columns = terminal_columns();
-  std::vector<std::string> words = request.to_arguments();
-  words.insert(words.begin(), symbolize::own_program("collect-store"));
+  return become_program("collect-store", request.to_arguments());
+}
+
+int become_program(const std::string& name, std::vector<std::string> words) {
+  words.insert(words.begin(), symbolize::own_program(name));
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);

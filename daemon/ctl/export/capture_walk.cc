@@ -7,6 +7,7 @@
 #include "formats/calls/function_seconds.h"
 #include "formats/calls/sinks.h"
 #include "formats/core/hex.h"
+#include "storage/collector_identity.h"
 #include "storage/record_ranges.h"
 #include "storage/session_health.h"
 #include "storage/trace/lod_files.h"
@@ -22,9 +23,9 @@ std::string id_of(const ExportedSession& session) {
   return session.trace.path;
 }
 
-// Manifests do not say which collector stored them.
-std::string part_of(const ExportedSession& /*session*/) {
-  return "local";
+std::string part_of(const ExportedSession& session) {
+  const storage::CollectorIdentity& collector = session.manifest.identity.collector;
+  return collector.is_known() ? storage::collector_name(collector) : "local";
 }
 
 // A thread's calls as rows, in the order in which they end.

@@ -1,96 +1,27 @@
 #include "daemon/ctl/offline/merge.h"
 
-#include <algorithm>
-#include <array>
-#include <filesystem>
-#include <map>
-#include <memory>
 #include <ostream>
-#include <set>
-#include <tuple>
 #include <utility>
 
-#include "daemon/ctl/offline/found_sessions.h"
+#include "daemon/ctl/offline/recordings.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
 #include "daemon/ctl/terminal/text_out.h"
 #include "formats/core/figures.h"
-#include "formats/core/hex.h"
 #include "storage/collector_identity.h"
-#include "storage/convert/whole_session.h"
 #include "storage/merge_parts.h"
-#include "storage/posix_fs.h"
 
 namespace collect::ctl {
 namespace {
 
-namespace fs = std::filesystem;
 using storage::SessionPart;
-
-// Parts by recording: process id and number.
-class Recordings {
- public:
-  using Key = std::pair<std::array<uint8_t, 16>, uint32_t>;
-
-  Status add(const std::string& directory) {
-    if (!seen_.insert(directory).second) return {};
-    SessionPart part;
-    part.directory = directory;
-    files_.push_back(std::make_unique<storage::PosixFs>(directory));
-    part.fs = files_.back().get();
-    auto manifest = storage::read_manifest(*part.fs, directory);
-    if (!manifest.ok()) return manifest.error();
-    part.manifest = std::move(*manifest);
-    const storage::SessionIdentity& identity = part.manifest.identity;
-    if (identity.process_id == std::array<uint8_t, 16>{}) {
-      return Error{Code::kUnsupported,
-                   directory + ": its manifest does not say which process it is of"};
-    }
-    parts_[{identity.process_id, identity.recording}].push_back(std::move(part));
-    return {};
-  }
-
-  std::map<Key, std::vector<SessionPart>>& parts() { return parts_; }
-
- private:
-  std::set<std::string> seen_;
-  std::vector<std::unique_ptr<storage::PosixFs>> files_;
-  std::map<Key, std::vector<SessionPart>> parts_;
-};
-
-struct Merged {
-  std::vector<SessionPart> parts;
-  std::string directory;
-  storage::MergeReport report;
-};
-
-Result<Merged> merge_one(std::vector<SessionPart> parts, const std::string& output,
-                         const storage::MakingProgress& progress) {
-  Merged merged;
-  merged.parts = parts;
-  auto directory =
-      convert::make_whole_session(output, [&](const std::string& root) -> Result<std::string> {
-        const std::string below = fs::absolute(root).lexically_normal().string();
-        storage::PosixFs files(below);
-        storage::SessionOptions options;
-        options.root = below;
-        options.symbolize = false;
-        auto report = storage::merge_parts(files, options, std::move(parts), progress);
-        if (!report.ok()) return report.error();
-        merged.report = std::move(*report);
-        return merged.report.session.directory;
-      });
-  if (!directory.ok()) return directory.error();
-  merged.directory = std::move(*directory);
-  return merged;
-}
 
 std::string collector_of(const SessionPart& part) {
   const storage::CollectorIdentity& collector = part.manifest.identity.collector;
   return collector.is_known() ? storage::collector_name(collector) : "";
 }
 
-void print_text(const Merged& merged, TextOut& text, std::ostream& err) {
+void print_text(const MergedRecording& merged, TextOut& text, std::ostream& err) {
   const storage::SessionTotals& totals = merged.report.session.totals;
   text.printable(merged.directory);
   text.put(": " + counted(merged.parts.size(), "part") + ", " + with_thousands(totals.events) +
@@ -107,7 +38,7 @@ void print_text(const Merged& merged, TextOut& text, std::ostream& err) {
   }
 }
 
-Json json_of(const Merged& merged) {
+Json json_of(const MergedRecording& merged) {
   const storage::SessionTotals& totals = merged.report.session.totals;
   Json parts = Json::array();
   for (const SessionPart& part : merged.parts) {
@@ -136,7 +67,7 @@ int merge(const MergeOptions& options, std::ostream& out, std::ostream& err) {
   const Answer answer{"merge", options.json, out, err};
   Recordings recordings;
   for (const std::string& path : options.inputs) {
-    const auto sessions = sessions_at(path);
+    const auto sessions = sessions_of(path);
     if (!sessions.ok()) return answer.refuse(sessions.error(), 2);
     for (const std::string& session : *sessions) {
       const Status added = recordings.add(session);
@@ -150,7 +81,7 @@ int merge(const MergeOptions& options, std::ostream& out, std::ostream& err) {
   const auto percent = percent_line(err, options.progress, "merging");
   for (auto& [key, parts] : recordings.parts()) {
     const auto merged =
-        merge_one(std::move(parts), options.output, [&](uint64_t done, uint64_t all) {
+        merge_recording(std::move(parts), options.output, [&](uint64_t done, uint64_t all) {
           percent(done, all);
           return Status();
         });

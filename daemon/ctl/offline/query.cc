@@ -1,8 +1,5 @@
 #include "daemon/ctl/offline/query.h"
 
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,7 +10,8 @@
 
 #include "daemon/ctl/export/parquet_export.h"
 #include "daemon/ctl/offline/convert_command.h"
-#include "daemon/ctl/offline/scratch.h"
+#include "daemon/ctl/offline/run_program.h"
+#include "daemon/ctl/offline/scratch_directory.h"
 #include "daemon/ctl/terminal/json.h"
 
 namespace collect::ctl {
@@ -49,32 +47,6 @@ std::string views_of(const std::string& directory) {
   return sql;
 }
 
-// Its standard streams are ours.
-Result<int> run_engine(const std::vector<std::string>& command) {
-  std::vector<std::string> words = command;
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none, all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  pid_t pid = 0;
-  const int error =
-      ::posix_spawn(&pid, arguments[0], nullptr, &attributes, arguments.data(), environ);
-  ::posix_spawnattr_destroy(&attributes);
-  if (error != 0) return errno_error(error, command[0]);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) return errno_error(errno, command[0]);
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 }  // namespace
 
 int query(const QueryOptions& options, std::ostream& out, std::ostream& err) {
@@ -90,7 +62,7 @@ int query(const QueryOptions& options, std::ostream& out, std::ostream& err) {
           kExitNotAsked);
     }
   } else {
-    auto made = make_scratch("query");
+    auto made = make_scratch_directory("query");
     if (!made.ok()) return answer.refuse_briefly(made.error(), kExitNotAsked);
     scratch = std::move(*made);
     tables = scratch.path() + "/tables";
@@ -110,7 +82,7 @@ int query(const QueryOptions& options, std::ostream& out, std::ostream& err) {
   if (options.format != "table") command.push_back("-" + options.format);
   command.emplace_back("-c");
   command.push_back(views_of(tables) + options.sql);
-  const auto code = run_engine(command);
+  const auto code = run_program(command);
   if (!code.ok()) return answer.refuse_briefly(code.error(), kExitNotAsked);
   return *code;
 }

@@ -2,7 +2,7 @@
 #include <map>
 #include <sstream>
 
-#include "daemon/ctl/offline/scratch.h"
+#include "daemon/ctl/offline/scratch_directory.h"
 #include "daemon/ctl/offline/verify.h"
 #include "daemon/ctl/store/parts.h"
 #include "daemon/ctl/store/store_commands.h"
@@ -104,7 +104,7 @@ int verify_parts(const upload::StoreRequest& request, std::ostream& out, std::os
     const std::string url = (*store)->url_of(prefix);
     line.show("downloading " + std::to_string(i + 1) + " of " +
               std::to_string(chosen->parts.size()) + ", " + short_bytes(bytes_of(commit)));
-    const auto scratch = make_scratch("verify");
+    const auto scratch = make_scratch_directory("verify");
     if (!scratch.ok()) return answer.refuse(scratch.error(), 2);
     const auto directory = fetch(**store, prefix, scratch->path());
     line.end();

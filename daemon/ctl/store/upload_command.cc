@@ -2,7 +2,7 @@
 #include <memory>
 #include <set>
 
-#include "daemon/ctl/offline/found_sessions.h"
+#include "daemon/ctl/offline/recordings.h"
 #include "daemon/ctl/store/store_commands.h"
 #include "daemon/ctl/store/store_line.h"
 #include "daemon/ctl/terminal/json.h"
@@ -32,7 +32,7 @@ Result<std::vector<storage::SessionPath>> places_of(const std::vector<std::strin
   std::set<std::string> seen;
   std::vector<storage::SessionPath> places;
   for (const std::string& path : paths) {
-    const auto sessions = sessions_at(path);
+    const auto sessions = sessions_of(path);
     if (!sessions.ok()) return sessions.error();
     for (const std::string& session : *sessions) {
       if (!seen.insert(session).second) continue;

@@ -299,16 +299,19 @@ class Handler(BaseHTTPRequestHandler):
 
     def list_objects(self):
         fields = self.fields
-        assert fields["list-type"] == "2" and fields["encoding-type"] == "url"
+        assert fields["list-type"] == "2"
+        is_encoded = fields.get("encoding-type") == "url"  # engines of others do not ask for it
+        show = urllib.parse.quote if is_encoded else str
         prefix = "" if "prefix" in STORE.settings["ignore"] else fields.get("prefix", "")
         keys = sorted(key for key in STORE.objects if key.startswith(prefix)
                       and key > urllib.parse.unquote(fields.get("continuation-token", "")))
         most = min(int(fields.get("max-keys", 1000)), STORE.settings["most_keys"])
         shown = keys[:most]
         more = len(keys) > len(shown)
-        entries = [("Contents", [("Key", urllib.parse.quote(key)), ("Size", len(STORE.objects[key]["body"])),
+        entries = [("Contents", [("Key", show(key)), ("Size", len(STORE.objects[key]["body"])),
                                  ("ETag", f'"{STORE.objects[key]["etag"]}"')]) for key in shown]
-        entries += [("EncodingType", "url"), ("IsTruncated", "true" if more else "false")]
+        entries += [("EncodingType", "url")] if is_encoded else []
+        entries.append(("IsTruncated", "true" if more else "false"))
         if more:
             entries.append(("NextContinuationToken", urllib.parse.quote(shown[-1])))
         return 200, xml("ListBucketResult", entries), {}

@@ -1,5 +1,6 @@
-// upload_once ENDPOINT SESSION: uploads a session to the fake server and ends; the server kills it
-// where the test says so. It begins when its standard input ends.
+// upload_once ENDPOINT SESSION [COLLECTOR EPOCH]: uploads a session to the fake server and ends;
+// the server kills it where the test says so. It begins when its standard input ends. Without a
+// collector it is the tests' own, and files have parts of a few bytes.
 #include <cstdio>
 #include <string>
 
@@ -9,7 +10,7 @@
 
 int main(int argc, char** argv) {
   using namespace collect;
-  if (argc != 3) return 2;
+  if (argc != 3 && argc != 5) return 2;
   const std::string directory = argv[2];
   const size_t leaf = directory.rfind('/', directory.rfind('/') - 1);
   const auto place =
@@ -22,9 +23,11 @@ int main(int argc, char** argv) {
   upload::UploadSettings settings;
   settings.s3.endpoint = argv[1];
   settings.s3.bucket = upload::test::kBucket;
-  settings.sizes = {1500, 700};
+  if (argc == 3) settings.sizes = {1500, 700};
+  const upload::PartName part =
+      argc == 3 ? upload::test::kPart : upload::PartName{argv[3], argv[4]};
   const auto uploader = upload::Uploader::start(settings, {fs, storage::system_clock(), source});
-  if (!uploader.ok() || !(*uploader)->add(*place, upload::test::kPart).ok()) return 1;
+  if (!uploader.ok() || !(*uploader)->add(*place, part).ok()) return 1;
   const bool idle = (*uploader)->wait_idle(60'000);
   const upload::UploadStatus status = (*uploader)->status();
   if (!status.problem.empty()) std::fprintf(stderr, "%s\n", status.problem.c_str());

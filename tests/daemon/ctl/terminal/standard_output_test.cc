@@ -89,6 +89,7 @@ class StandardOutputTest : public testing::OfflineTest {
         {"plan", {{"plan", "/usr/bin/perl"}, {"plan", "--json", "/usr/bin/perl"}}},
         {"list", {{"list", "/usr/bin/perl"}, {"list", "--json", "/usr/bin/perl"}}},
         {"query", {{"query", "--help"}}},  // the answer is printed by another program
+        {"load", {{"load", "--help"}}},    // it needs a server
         {"report", {{"report", session}, {"report", "--by", "thread", session}}},
     };
   }

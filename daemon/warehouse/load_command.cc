@@ -1,0 +1,239 @@
+#include "daemon/warehouse/load_command.h"
+
+#include <chrono>
+#include <memory>
+#include <ostream>
+#include <thread>
+
+#include "daemon/ctl/offline/recordings.h"
+#include "daemon/ctl/offline/scratch_directory.h"
+#include "daemon/ctl/terminal/json.h"
+#include "daemon/ctl/terminal/terminal.h"
+#include "daemon/upload/store_request.h"
+#include "daemon/warehouse/part_loader.h"
+#include "daemon/warehouse/remote_parts.h"
+#include "formats/core/figures.h"
+#include "formats/core/printable.h"
+
+namespace collect::warehouse {
+namespace {
+
+constexpr int kExitRemarks = 1;
+constexpr int kExitFailed = 2;
+
+class RealPauses final : public upload::Pauses {
+ public:
+  bool pause(uint64_t ns) override {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
+    return true;
+  }
+};
+
+EventRows wanted_events(const std::string& word) {
+  if (word == event_rows_name(EventRows::kLoad)) return EventRows::kLoad;
+  return word == event_rows_name(EventRows::kNone) ? EventRows::kNone : EventRows::kReference;
+}
+
+// One run of `load`.
+class Load {
+ public:
+  Load(const LoadArguments& arguments, ClickHouseSettings settings, std::ostream& out,
+       std::ostream& err)
+      : arguments_(arguments),
+        out_(out),
+        err_(err),
+        client_(std::move(settings), pauses_, [this](const Error& error) { remark(error); }) {}
+
+  int run() {
+    ctl::Recordings here;
+    for (const std::string& path : arguments_.words) {
+      const Status done = upload::is_store_url(path) ? load_bucket(path) : add_sessions(path, here);
+      if (!done.ok()) return refuse(done.error());
+    }
+    for (auto& [key, parts] : here.parts()) {
+      std::vector<PartPlace> places;
+      for (storage::SessionPart& part : parts) places.push_back({part, part.directory});
+      const Status done = load_session(std::move(places));
+      if (!done.ok()) return refuse(done.error());
+    }
+    if (is_json()) out_ << ctl::json_line(document_);
+    return has_remarks_ ? kExitRemarks : 0;
+  }
+
+ private:
+  bool is_json() const { return !arguments_.json.empty(); }
+
+  void remark(const Error& error) {
+    err_ << "load: trying again: " << printable_sentence(error.message) << "\n";
+  }
+
+  int refuse(const Error& error) {
+    return ctl::Answer{"load", is_json(), out_, err_}.refuse(error, kExitFailed);
+  }
+
+  Status add_sessions(const std::string& path, ctl::Recordings& recordings) {
+    const auto sessions = ctl::sessions_of(path);
+    if (!sessions.ok()) return sessions.error();
+    for (const std::string& session : *sessions) {
+      const Status added = recordings.add(session);
+      if (added.ok()) continue;
+      say({.place = session, .outcome = LoadOutcome::kFailed, .problem = added.error().message});
+    }
+    return {};
+  }
+
+  Status load_bucket(const std::string& uri) {
+    auto remote = RemoteParts::open(uri, pauses_, [this](const Error& error) { remark(error); });
+    if (!remote.ok()) return remote.error();
+    const auto sessions = (*remote)->sessions();
+    if (!sessions.ok()) return sessions.error();
+    if (sessions->empty()) return Error{Code::kNotFound, uri + ": no committed part is there"};
+    for (const RemoteSession& session : *sessions) COLLECT_TRY(load_remote(**remote, session));
+    return {};
+  }
+
+  Status load_remote(RemoteParts& remote, const RemoteSession& session) {
+    const auto identities = remote.identify(session);
+    if (!identities.ok()) return identities.error();
+    PartLoader loader(client_, loader_settings(""));
+    const auto known = loader.known(identities->front().session);
+    if (!known.ok()) return known.error();
+    if (loader.has_all(*known, *identities)) {
+      for (size_t i = 0; i < identities->size(); ++i) {
+        say({.identity = (*identities)[i],
+             .place = remote.place_of(session.parts[i]),
+             .outcome = LoadOutcome::kPresent});
+      }
+      return {};
+    }
+    auto scratch = ctl::make_scratch_directory("load");
+    if (!scratch.ok()) return scratch.error();
+    // Two collectors may have given their parts the same name: a root for each.
+    std::vector<std::unique_ptr<storage::PosixFs>> files;
+    std::vector<PartPlace> places;
+    for (size_t i = 0; i < session.parts.size(); ++i) {
+      const std::string root = scratch->path() + "/" + std::to_string(i);
+      files.push_back(std::make_unique<storage::PosixFs>(root));
+      COLLECT_TRY(files.back()->make_directories(root));
+      const auto directory =
+          remote.download(session.parts[i], session.parts.size() > 1, *files.back(), root);
+      if (!directory.ok()) return directory.error();
+      auto manifest = storage::read_manifest(*files.back(), *directory);
+      if (!manifest.ok()) return manifest.error();
+      places.push_back({{files.back().get(), *directory, std::move(*manifest)},
+                        remote.place_of(session.parts[i])});
+    }
+    return load_session(std::move(places));
+  }
+
+  LoadSettings loader_settings(std::string scratch) const {
+    return {wanted_events(arguments_.events), !arguments_.again.empty(), std::move(scratch)};
+  }
+
+  Status load_session(std::vector<PartPlace> places) {
+    auto scratch = ctl::make_scratch_directory("load");
+    if (!scratch.ok()) return scratch.error();
+    PartLoader loader(client_, loader_settings(scratch->path()));
+    const auto loaded = loader.load(std::move(places));
+    if (!loaded.ok()) return loaded.error();
+    for (const LoadedPart& part : *loaded) say(part);
+    return {};
+  }
+
+  void say(const LoadedPart& part) {
+    const bool is_failed = part.outcome == LoadOutcome::kFailed;
+    const size_t inexact = part.counts.inexact_threads.size();
+    const bool lacks_events = inexact != 0 && wanted_events(arguments_.events) == EventRows::kLoad;
+    has_remarks_ = has_remarks_ || is_failed || lacks_events || !part.remark.empty();
+    if (is_json()) return add_json(part);
+    const std::string place = printable_sentence(part.place);
+    if (is_failed) {
+      err_ << "load: " << place << ": " << printable_sentence(part.problem) << "\n";
+    } else if (part.outcome == LoadOutcome::kPresent) {
+      out_ << place << ": was loaded before\n";
+    } else {
+      out_ << place << ": " << with_thousands(part.counts.events) << " events, "
+           << with_thousands(part.counts.second_rows) << " function seconds";
+      if (part.counts.event_rows != 0) {
+        out_ << ", " << with_thousands(part.counts.event_rows) << " rows of events";
+      }
+      out_ << "\n";
+    }
+    out_.flush();
+    if (lacks_events) {
+      err_ << "load: " << place << ": the events of " << counted(inexact, "thread")
+           << " were left out: their gaps were joined, so their numbers are not known\n";
+    }
+    if (!part.remark.empty()) {
+      err_ << "load: " << place << ": " << printable_sentence(part.remark) << "\n";
+    }
+  }
+
+  void add_json(const LoadedPart& part) {
+    static constexpr const char* kOutcomes[] = {"loaded", "present", "failed"};
+    ctl::Json one = ctl::Json::object();
+    ctl::add_text(one, "session", part.identity.session);
+    ctl::add_text(one, "part", part.identity.part);
+    ctl::add_text(one, "place", part.place);
+    one["outcome"] = kOutcomes[static_cast<size_t>(part.outcome)];
+    if (part.outcome == LoadOutcome::kLoaded) {
+      one["events"] = part.counts.events;
+      one["event_rows"] = part.counts.event_rows;
+      one["second_rows"] = part.counts.second_rows;
+      one["inexact_threads"] = part.counts.inexact_threads.size();
+    }
+    ctl::add_text(one, "problem", part.problem);
+    ctl::add_text(one, "remark", part.remark);
+    document_["parts"].push_back(std::move(one));
+  }
+
+  const LoadArguments& arguments_;
+  std::ostream& out_;
+  std::ostream& err_;
+  RealPauses pauses_;
+  ClickHouseClient client_;
+  ctl::Json document_ = [] {
+    ctl::Json document = ctl::json_document();
+    document["parts"] = ctl::Json::array();
+    return document;
+  }();
+  bool has_remarks_ = false;
+};
+
+class StreamSink final : public ByteSink {
+ public:
+  explicit StreamSink(std::ostream& out) : out_(out) {}
+  Status write(Bytes bytes) override {
+    out_.write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+    return out_ ? Status() : Status(Error{Code::kIo, "standard output"});
+  }
+
+ private:
+  std::ostream& out_;
+};
+
+}  // namespace
+
+int load(const LoadArguments& arguments, std::ostream& out, std::ostream& err) {
+  auto settings = clickhouse_settings(arguments.server, arguments.database);
+  if (!settings.ok()) {
+    return ctl::Answer{"load", !arguments.json.empty(), out, err}.refuse(settings.error(),
+                                                                         kExitFailed);
+  }
+  return Load(arguments, std::move(*settings), out, err).run();
+}
+
+int query(const LoadArguments& arguments, std::ostream& out, std::ostream& err) {
+  const ctl::Answer answer{"query", false, out, err};
+  auto settings = clickhouse_settings(arguments.server, arguments.database);
+  if (!settings.ok()) return answer.refuse(settings.error(), kExitFailed);
+  RealPauses pauses;
+  ClickHouseClient client(std::move(*settings), pauses, [](const Error&) {});
+  StreamSink sink(out);
+  const Status done = client.query(arguments.words.front(), arguments.format, sink);
+  out.flush();
+  return done.ok() ? 0 : answer.refuse(done.error(), kExitFailed);
+}
+
+}  // namespace collect::warehouse

@@ -1,0 +1,17 @@
+// `collectctl load` and `collectctl query --server`, as collect-load does them.
+#pragma once
+
+#include <iosfwd>
+
+#include "daemon/warehouse/load_arguments.h"
+
+namespace collect::warehouse {
+
+// 0: all is loaded, each call counts once. 1: something could not be loaded, or a remark says what
+// is not right yet. 2: nothing was done, or the server or bucket failed half way: load again.
+int load(const LoadArguments& arguments, std::ostream& out, std::ostream& err);
+
+// 0: answered; 2: not, and why was said.
+int query(const LoadArguments& arguments, std::ostream& out, std::ostream& err);
+
+}  // namespace collect::warehouse

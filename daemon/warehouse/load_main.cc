@@ -1,0 +1,35 @@
+// collect-load: `collectctl load` and `collectctl query --server`, which start it.
+#include <csignal>
+#include <iostream>
+
+#include "daemon/ctl/terminal/terminal.h"
+#include "daemon/warehouse/load_command.h"
+#include "storage/leftovers.h"
+#include "storage/standard_output.h"
+#include "storage/standard_streams.h"
+
+namespace collect::warehouse {
+namespace {
+
+int serve(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  storage::remove_leftovers_on_signals();
+  ctl::PrintableStream out(std::cout), err(std::cerr);
+  const auto arguments = LoadArguments::parse({argv + 1, argv + argc});
+  if (!arguments.ok()) {
+    std::cerr << arguments.error().message << "\n";
+    return 2;
+  }
+  return arguments->command == "query" ? query(*arguments, std::cout, std::cerr)
+                                       : load(*arguments, std::cout, std::cerr);
+}
+
+}  // namespace
+}  // namespace collect::warehouse
+
+int main(int argc, char** argv) {
+  collect::storage::hold_standard_streams();
+  collect::storage::StandardOutput output(std::cout);
+  const int code = collect::warehouse::serve(argc, argv);
+  return output.finish("collectctl", code);
+}

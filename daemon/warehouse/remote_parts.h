@@ -1,0 +1,56 @@
+// Sessions in a bucket, as the loader takes them: what COMMIT names, downloaded for a while.
+//
+// Used on one thread, which waits for the bucket.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/upload/credentials.h"
+#include "daemon/upload/retry.h"
+#include "daemon/upload/s3_client.h"
+#include "daemon/warehouse/part_identity.h"
+#include "storage/fs.h"
+
+namespace collect::warehouse {
+
+// Parts of one session, by their prefixes: "v1/ab/device=D/session=S/part=P/".
+struct RemoteSession {
+  std::string prefix;  // "v1/ab/device=D/session=S/"
+  std::vector<std::string> parts;
+};
+
+class RemoteParts {
+ public:
+  // `uri`: "s3://BUCKET" or "s3://BUCKET/PREFIX"; server and credentials as open_place() finds
+  // them. `pauses` outlives it. kInvalidArgument: what is wrong.
+  static Result<std::unique_ptr<RemoteParts>> open(std::string_view uri, upload::Pauses& pauses,
+                                                   std::function<void(const Error&)> remark);
+
+  // Those with a part below the URI, each with all of its committed parts, also those beside it.
+  Result<std::vector<RemoteSession>> sessions();
+  // By COMMIT: nothing else is read.
+  Result<std::vector<PartIdentity>> identify(const RemoteSession& session);
+  // Into a directory: what rows are made of, and where it is to be merged, all that was recorded,
+  // never containers. The directory of the session there.
+  Result<std::string> download(const std::string& part, bool is_merged, storage::Fs& fs,
+                               const std::string& directory);
+  std::string place_of(const std::string& part) const {
+    return client_->endpoint().name() + "/" + part;
+  }
+
+ private:
+  RemoteParts(std::string below, std::unique_ptr<upload::CredentialsSource> credentials,
+              std::unique_ptr<upload::S3Client> client, upload::Pauses& pauses,
+              std::function<void(const Error&)> remark);
+
+  const std::string below_;
+  const std::unique_ptr<upload::CredentialsSource> credentials_;
+  const std::unique_ptr<upload::S3Client> client_;
+  upload::Retries retries_;
+};
+
+}  // namespace collect::warehouse
