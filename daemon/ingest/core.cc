@@ -73,8 +73,9 @@ IngestCore::IngestCore(IngestOptions given, storage::Fs& file_system, IngestObse
       fs(file_system),
       observer(watcher),
       budget(budget_limits(options)),
-      data_threads("data", threads_or(options.data_threads, kMaxDataThreads), kMaxStuckDataThreads),
-      seal_threads("sealer", 1, kMaxSealThreads),
+      data_threads("data", options.stepped ? 0 : threads_or(options.data_threads, kMaxDataThreads),
+                   options.stepped ? 0 : kMaxStuckDataThreads),
+      seal_threads("sealer", options.stepped ? 0 : 1, options.stepped ? 0 : kMaxSealThreads),
       queue_dependencies{
           &data_threads, &seal_threads, {&fs, &options.storage, &counters, &completed, &watcher}},
       token_(options.token),

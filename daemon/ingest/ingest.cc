@@ -78,8 +78,16 @@ void Ingest::run() {
     const Result<AgentSnapshot> attached = dialler_->attach(address);
     if (!attached.ok()) spdlog::warn("attach {}: {}", address, to_string(attached.error()));
   }
-  for (auto& thread : threads_) thread->run();
+  for (auto& thread : threads_) core_.options.stepped ? thread->begin() : thread->run();
   old_sessions_.list();
+}
+
+bool Ingest::step() {
+  bool did_something = false;
+  for (auto& thread : threads_) did_something |= thread->io().poll() != 0;
+  while (core_.data_threads.work_one()) did_something = true;
+  while (core_.seal_threads.work_one()) did_something = true;
+  return did_something;
 }
 
 IoThread& Ingest::owner_of(const ProcessId& process) {
@@ -323,13 +331,28 @@ bool Ingest::stop(milliseconds bound) {
   // Reports of sealed sessions come to the io threads, which go on until all is done.
   while (told != threads_.size() || core_.live_sessions != 0) {
     if (std::chrono::steady_clock::now() >= deadline && told == threads_.size()) break;
-    std::this_thread::sleep_for(kStopPoll);
+    if (!core_.options.stepped) {
+      std::this_thread::sleep_for(kStopPoll);
+    } else if (!step() && told == threads_.size()) {
+      break;  // time does not pass meanwhile
+    }
   }
   const bool in_time = core_.live_sessions == 0;
+  end_threads();
+  return in_time;
+}
+
+void Ingest::abandon() {
+  COLLECT_CHECK(core_.options.stepped);
+  running_ = false;
+  core_.stopping = true;
+  end_threads();
+}
+
+void Ingest::end_threads() {
   for (auto& thread : threads_) thread->io().stop();
   core_.stop_threads();  // nothing posts to an io thread that is gone
   for (auto& thread : threads_) thread->join();
-  return in_time;
 }
 
 }  // namespace collect::ingest

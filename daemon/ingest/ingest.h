@@ -28,6 +28,11 @@ class Ingest {
   // Once: finds the sessions that a former collector left open, serves, dials. The observer is
   // called from here on.
   void run();
+  // With IngestOptions::stepped, all that the threads would do now, on the caller's. False:
+  // nothing.
+  bool step();
+  // With `stepped`, ends as a killed process does: nothing is said, and nothing more is stored.
+  void abandon();
 
   const std::string& address() const { return acceptor_->address(); }
   const IngestCounters& counters() const { return core_.counters; }
@@ -87,6 +92,7 @@ class Ingest {
   void route(std::shared_ptr<Link> link, const CheckedHello& checked, const std::string& dialled);
   void route_feed(std::shared_ptr<Link> link);
   std::shared_ptr<Handover> hand_over(Link& link);
+  void end_threads();
   void stop_feed_on(size_t thread, const std::string& session, Answer<SessionSnapshot> done);
   IoThread& owner_of(const ProcessId& process);
   void with_peer(const ProcessId& process, std::function<void(Peer*)> work);

@@ -20,8 +20,12 @@ IoThread::~IoThread() {
   join();
 }
 
-void IoThread::run() {
+void IoThread::begin() {
   sweep_later();
+}
+
+void IoThread::run() {
+  begin();
   thread_ = std::thread([this] { io_.run(); });
   (void)pthread_setname_np(thread_.native_handle(), "ingest");
 }

@@ -41,8 +41,9 @@ class IoThread {
   explicit IoThread(IngestCore& core);
   ~IoThread();  // as join()
 
-  void run();   // starts the thread
-  void join();  // stops the io_context, whatever is pending, and joins
+  void begin();  // without a thread: the owner polls io()
+  void run();    // starts the thread
+  void join();   // stops the io_context, whatever is pending, and joins
 
   asio::io_context& io() { return io_; }
   void take(std::shared_ptr<Handover> handover);  // any thread

@@ -37,6 +37,9 @@ struct IngestOptions {
   uint64_t unsealed_files = kMaxUnsealedFiles;
   double stream_opens_per_second = kStreamOpensPerSecond;
   double stream_opens_at_once = kStreamOpensAtOnce;
+  // No threads: all of it happens within Ingest::step(). For simulations, whose clocks are not
+  // real.
+  bool stepped = false;
   unsigned io_threads = 0;    // 0: one per core, at most kMaxIoThreads
   unsigned data_threads = 0;  // 0: one per core, at most kMaxDataThreads
   storage::SessionOptions storage;

@@ -57,14 +57,17 @@ bool WorkThreads::is_idle() const {
   return work_.empty() && std::ranges::none_of(workers_, &Worker::is_busy);
 }
 
+void WorkThreads::take_due(Time now) {
+  while (!later_.empty() && now >= later_.begin()->first) {
+    Later& due = later_.begin()->second;
+    work_.push(due.principal, std::move(due.work));
+    later_.erase(later_.begin());
+  }
+}
+
 void WorkThreads::wait_for_work(std::unique_lock<std::mutex>& lock) {
   while (!stopping_) {
-    const Time now = std::chrono::steady_clock::now();
-    while (!later_.empty() && now >= later_.begin()->first) {
-      Later& due = later_.begin()->second;
-      work_.push(due.principal, std::move(due.work));
-      later_.erase(later_.begin());
-    }
+    take_due(std::chrono::steady_clock::now());
     if (!work_.empty()) return;
     if (later_.empty()) {
       wake_.wait(lock);
@@ -80,20 +83,33 @@ void WorkThreads::serve(Worker& worker) {
   while (true) {
     wait_for_work(lock);
     if (stopping_) return;
-    auto [principal, work] = work_.pop();
-    // The rest, and what becomes due, is for another thread.
-    if (!work_.empty() || !later_.empty()) wake_.notify_one();
-    const Time start = std::chrono::steady_clock::now();
-    worker.busy_since = start;
-    worker.is_busy = true;
-    lock.unlock();
-    work();
-    work = nullptr;  // may end a session: not under the lock
-    const auto spent = std::chrono::steady_clock::now() - start;
-    lock.lock();
-    worker.is_busy = false;
-    work_.charge(principal, spent);
+    do_next(lock, worker);
   }
+}
+
+bool WorkThreads::work_one() {
+  std::unique_lock lock(mutex_);
+  take_due(std::chrono::steady_clock::now());
+  if (stopping_ || work_.empty()) return false;
+  Worker caller;
+  do_next(lock, caller);
+  return true;
+}
+
+void WorkThreads::do_next(std::unique_lock<std::mutex>& lock, Worker& worker) {
+  auto [principal, work] = work_.pop();
+  // The rest, and what becomes due, is for another thread.
+  if (!work_.empty() || !later_.empty()) wake_.notify_one();
+  const Time start = std::chrono::steady_clock::now();
+  worker.busy_since = start;
+  worker.is_busy = true;
+  lock.unlock();
+  work();
+  work = nullptr;  // may end a session: not under the lock
+  const auto spent = std::chrono::steady_clock::now() - start;
+  lock.lock();
+  worker.is_busy = false;
+  work_.charge(principal, spent);
 }
 
 void WorkThreads::stop() {

@@ -26,7 +26,7 @@ class WorkThreads {
   using Work = principal::FairQueue::Work;
   using Time = std::chrono::steady_clock::time_point;
 
-  // `threads` at once, and up to `most` where work blocks.
+  // `threads` at once, and up to `most` where work blocks. None at all: the owner calls work_one().
   WorkThreads(std::string name, unsigned threads, unsigned most);
   ~WorkThreads();  // as stop()
 
@@ -37,6 +37,8 @@ class WorkThreads {
   // Called every now and then: starts a thread when work waits and each thread has been at one
   // piece for longer than kStuckAfter.
   void relieve(Time now = std::chrono::steady_clock::now());
+  // One piece of work on the caller's thread; false: there was none.
+  bool work_one();
   // Nothing runs and nothing waits, but for its pause.
   bool is_idle() const;
   // Finishes what is running, drops the rest, joins. Call when nothing more is wanted.
@@ -56,6 +58,8 @@ class WorkThreads {
   void start_worker();
   void serve(Worker& worker);
   void wait_for_work(std::unique_lock<std::mutex>& lock);
+  void take_due(Time now);  // with mutex_ held
+  void do_next(std::unique_lock<std::mutex>& lock, Worker& worker);
 
   // constant after construction
   const std::string name_;

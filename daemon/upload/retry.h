@@ -18,6 +18,7 @@ struct RetrySettings {
   uint64_t first_ms = 100;
   uint64_t most_ms = 20'000;
   uint32_t attempts = 10;  // of one request; then the caller decides when to begin again
+  uint64_t seed = 0;       // of the pauses; 0: drawn
 };
 
 // Waiting as a parameter, so that tests need not wait.

@@ -64,7 +64,8 @@ Uploader::Uploader(const UploadSettings& settings, UploadWorld world,
       world_(std::move(world)),
       pauses_(world_.pauses != nullptr ? *world_.pauses : real_pauses_),
       client_(std::move(client)),
-      retries_(settings_.retry, pauses_, std::random_device()(),
+      retries_(settings_.retry, pauses_,
+               settings_.retry.seed != 0 ? settings_.retry.seed : std::random_device()(),
                [this](const Error& error) {
                  const std::lock_guard lock(mutex_);
                  ++status_.retries[client_->last_status()];

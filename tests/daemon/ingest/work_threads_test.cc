@@ -53,6 +53,27 @@ TEST(WorkThreadsTest, ThereAreAsManyThreadsAsWanted) {
   EXPECT_EQ(threads(0), static_cast<int>(std::clamp(cores, 1u, kMaxDataThreads)));
 }
 
+TEST(WorkThreadsTest, WithoutThreadsTheOwnerDoesTheWork) {
+  WorkThreads none("none", 0, 0);
+  const Principal one = Principal::of_uid(1);
+  std::vector<std::string> done;
+  EXPECT_FALSE(none.work_one());
+  none.add(one, [&] {
+    done.push_back("first");
+    none.add(one, [&] { done.push_back("its next"); });
+  });
+  EXPECT_TRUE(none.add_later(one, [&] { done.push_back("later"); }, milliseconds{1}));
+  none.relieve(std::chrono::steady_clock::now() + std::chrono::hours(1));
+  EXPECT_EQ(threads_named("none"), 0);
+  EXPECT_TRUE(none.work_one());
+  EXPECT_TRUE(none.work_one());
+  EXPECT_TRUE(eventually([&] { return none.work_one(); }));
+  EXPECT_THAT(done, ElementsAre("first", "its next", "later"));
+  none.add(one, [] {});
+  none.stop();
+  EXPECT_FALSE(none.work_one());
+}
+
 TEST_F(IngestTest, IoThreadsAreAsManyAsWanted) {
   const unsigned cores = std::thread::hardware_concurrency();
   for (const auto& [wanted, expected] : {std::pair(1u, 1u), std::pair(4u, 4u), std::pair(5u, 4u),
