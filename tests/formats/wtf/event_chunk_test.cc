@@ -10,9 +10,9 @@
 namespace collect::wtf {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr uint32_t kId = 9;  // the wire id of the type
 
@@ -29,7 +29,7 @@ Arg array_of(const Elements& elements) {
   return Arg::array(std::span<const std::ranges::range_value_t<Elements>>(elements));
 }
 
-class EventChunkTest : public testing::Test {
+class EventChunkTest : public ::testing::Test {
  protected:
   // The chunk's words, behind those of its header.
   std::vector<uint32_t> words(uint32_t id = 1) {
