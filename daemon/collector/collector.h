@@ -24,7 +24,8 @@ namespace collect::daemon {
 class Collector final : public control::CollectorApi, private ingest::IngestObserver {
  public:
   // Binds the ingest address; nobody is served before run(). `fs` outlives the collector. Without
-  // `devices` none is looked for.
+  // `devices` none is looked for. Sealed sessions go to `store`, if it has a URL, and stay here as
+  // `keep_local` says (parse_keep_local()).
   static Result<std::unique_ptr<Collector>> create(ingest::IngestOptions options, storage::Fs& fs,
                                                    const attach::AttachOptions& devices = {},
                                                    symbolize::SymbolizerOptions symbols = {},

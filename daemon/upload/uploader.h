@@ -1,10 +1,8 @@
 // Copies sealed sessions into a bucket, oldest first, on a thread of its own; recording and sealing
 // never wait for it. UPLOAD.md has the picture.
 //
-// The daemon would use it so: make one at the start, with credentials of credential_sources.h;
-// add() every sealed session that is on the disk, and each that is sealed later, once its functions
-// have been named (until then its manifest changes); let `remove` refuse a session that somebody
-// reads; show status() in its counters; destroy it before the file system and the clock.
+// collect-store makes one for collectord (daemon/ctl/store/follow_command.cc). A session is added
+// when its functions have been named: until then its manifest changes.
 #pragma once
 
 #include <condition_variable>

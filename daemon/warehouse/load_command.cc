@@ -1,15 +1,13 @@
 #include "daemon/warehouse/load_command.h"
 
-#include <chrono>
 #include <memory>
 #include <ostream>
-#include <thread>
 
 #include "daemon/ctl/offline/recordings.h"
 #include "daemon/ctl/offline/scratch_directory.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/ctl/terminal/terminal.h"
-#include "daemon/upload/store_request.h"
+#include "daemon/upload/store.h"
 #include "daemon/warehouse/part_loader.h"
 #include "daemon/warehouse/remote_parts.h"
 #include "formats/core/figures.h"
@@ -20,14 +18,6 @@ namespace {
 
 constexpr int kExitRemarks = 1;
 constexpr int kExitFailed = 2;
-
-class RealPauses final : public upload::Pauses {
- public:
-  bool pause(uint64_t ns) override {
-    std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
-    return true;
-  }
-};
 
 EventRows wanted_events(const std::string& word) {
   if (word == event_rows_name(EventRows::kLoad)) return EventRows::kLoad;
@@ -83,7 +73,7 @@ class Load {
   }
 
   Status load_bucket(const std::string& uri) {
-    auto remote = RemoteParts::open(uri, pauses_, [this](const Error& error) { remark(error); });
+    auto remote = RemoteParts::open(uri, [this](const Error& error) { remark(error); });
     if (!remote.ok()) return remote.error();
     const auto sessions = (*remote)->sessions();
     if (!sessions.ok()) return sessions.error();
@@ -190,7 +180,7 @@ class Load {
   const LoadArguments& arguments_;
   std::ostream& out_;
   std::ostream& err_;
-  RealPauses pauses_;
+  upload::SleepingPauses pauses_;
   ClickHouseClient client_;
   ctl::Json document_ = [] {
     ctl::Json document = ctl::json_document();
@@ -228,7 +218,7 @@ int query(const LoadArguments& arguments, std::ostream& out, std::ostream& err) 
   const ctl::Answer answer{"query", false, out, err};
   auto settings = clickhouse_settings(arguments.server, arguments.database);
   if (!settings.ok()) return answer.refuse(settings.error(), kExitFailed);
-  RealPauses pauses;
+  upload::SleepingPauses pauses;
   ClickHouseClient client(std::move(*settings), pauses, [](const Error&) {});
   StreamSink sink(out);
   const Status done = client.query(arguments.words.front(), arguments.format, sink);

@@ -1,12 +1,9 @@
 #include "daemon/warehouse/remote_parts.h"
 
-#include <random>
 #include <set>
 
 #include "daemon/upload/commit_object.h"
 #include "daemon/upload/download.h"
-#include "daemon/upload/store.h"
-#include "storage/clock.h"
 #include "storage/session_layout.h"
 
 namespace collect::warehouse {
@@ -18,31 +15,17 @@ std::string session_of(const std::string& part) {
 
 }  // namespace
 
-RemoteParts::RemoteParts(std::string below, std::unique_ptr<upload::CredentialsSource> credentials,
-                         std::unique_ptr<upload::S3Client> client, upload::Pauses& pauses,
-                         std::function<void(const Error&)> remark)
-    : below_(std::move(below)),
-      credentials_(std::move(credentials)),
-      client_(std::move(client)),
-      retries_({}, pauses, std::random_device()(), std::move(remark)) {}
-
-Result<std::unique_ptr<RemoteParts>> RemoteParts::open(std::string_view uri, upload::Pauses& pauses,
+Result<std::unique_ptr<RemoteParts>> RemoteParts::open(std::string_view uri,
                                                        std::function<void(const Error&)> remark) {
   upload::StorePlace place;
   place.url = uri;
-  auto opened = upload::open_place(place, storage::system_clock());
-  if (!opened.ok()) return opened.error();
-  auto client =
-      upload::S3Client::create(opened->settings, *opened->credentials, storage::system_clock());
-  if (!client.ok()) return client.error();
-  std::string below = opened->below.empty() ? upload::kKeyRoot : std::move(opened->below);
-  return std::unique_ptr<RemoteParts>(
-      new RemoteParts(std::move(below), std::move(opened->credentials), std::move(*client), pauses,
-                      std::move(remark)));
+  auto store = upload::Store::open(place, std::move(remark));
+  if (!store.ok()) return store.error();
+  return std::unique_ptr<RemoteParts>(new RemoteParts(std::move(*store)));
 }
 
 Result<std::vector<RemoteSession>> RemoteParts::sessions() {
-  const auto below = upload::list_committed_parts(*client_, retries_, below_);
+  const auto below = upload::list_committed_parts(store_->client(), store_->retries(), below_);
   if (!below.ok()) return below.error();
   std::vector<RemoteSession> sessions;
   for (const std::string& part : below->prefixes) {
@@ -52,7 +35,7 @@ Result<std::vector<RemoteSession>> RemoteParts::sessions() {
   }
   for (RemoteSession& session : sessions) {
     if (session.prefix.starts_with(below_)) continue;
-    auto all = upload::list_committed_parts(*client_, retries_, session.prefix);
+    auto all = upload::list_committed_parts(store_->client(), store_->retries(), session.prefix);
     if (!all.ok()) return all.error();
     session.parts = std::move(all->prefixes);
   }
@@ -62,7 +45,7 @@ Result<std::vector<RemoteSession>> RemoteParts::sessions() {
 Result<std::vector<PartIdentity>> RemoteParts::identify(const RemoteSession& session) {
   std::vector<PartIdentity> parts;
   for (const std::string& prefix : session.parts) {
-    const auto commit = upload::read_commit(*client_, retries_, prefix);
+    const auto commit = upload::read_commit(store_->client(), store_->retries(), prefix);
     if (!commit.ok()) return commit.error();
     uint32_t manifest_crc32c = 0;
     for (const upload::CommittedFile& file : commit->files) {
@@ -76,7 +59,7 @@ Result<std::vector<PartIdentity>> RemoteParts::identify(const RemoteSession& ses
 Result<std::string> RemoteParts::download(const std::string& part, bool is_merged, storage::Fs& fs,
                                           const std::string& directory) {
   return upload::download_part(
-      *client_, retries_, part, fs, directory, [is_merged](std::string_view path) {
+      store_->client(), store_->retries(), part, fs, directory, [is_merged](std::string_view path) {
         return path == storage::kManifestFile || path.ends_with("/index.atf") ||
                (is_merged && path.ends_with(".atf"));
       });

@@ -7,11 +7,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "daemon/upload/credentials.h"
-#include "daemon/upload/retry.h"
-#include "daemon/upload/s3_client.h"
+#include "daemon/upload/part_keys.h"
+#include "daemon/upload/store.h"
 #include "daemon/warehouse/part_identity.h"
 #include "storage/fs.h"
 
@@ -25,9 +25,9 @@ struct RemoteSession {
 
 class RemoteParts {
  public:
-  // `uri`: "s3://BUCKET" or "s3://BUCKET/PREFIX"; server and credentials as open_place() finds
-  // them. `pauses` outlives it. kInvalidArgument: what is wrong.
-  static Result<std::unique_ptr<RemoteParts>> open(std::string_view uri, upload::Pauses& pauses,
+  // `uri`: "s3://BUCKET" or "s3://BUCKET/PREFIX"; server and credentials as Store finds them.
+  // `remark`: an attempt that will be made again. kInvalidArgument: what is wrong.
+  static Result<std::unique_ptr<RemoteParts>> open(std::string_view uri,
                                                    std::function<void(const Error&)> remark);
 
   // Those with a part below the URI, each with all of its committed parts, also those beside it.
@@ -38,19 +38,15 @@ class RemoteParts {
   // never containers. The directory of the session there.
   Result<std::string> download(const std::string& part, bool is_merged, storage::Fs& fs,
                                const std::string& directory);
-  std::string place_of(const std::string& part) const {
-    return client_->endpoint().name() + "/" + part;
-  }
+  std::string place_of(const std::string& part) const { return store_->url_of(part); }
 
  private:
-  RemoteParts(std::string below, std::unique_ptr<upload::CredentialsSource> credentials,
-              std::unique_ptr<upload::S3Client> client, upload::Pauses& pauses,
-              std::function<void(const Error&)> remark);
+  explicit RemoteParts(std::unique_ptr<upload::Store> store)
+      : below_(store->below().empty() ? upload::kKeyRoot : store->below()),
+        store_(std::move(store)) {}
 
   const std::string below_;
-  const std::unique_ptr<upload::CredentialsSource> credentials_;
-  const std::unique_ptr<upload::S3Client> client_;
-  upload::Retries retries_;
+  const std::unique_ptr<upload::Store> store_;
 };
 
 }  // namespace collect::warehouse

@@ -311,9 +311,8 @@ void add_file_commands(CLI::App& app, Line& line) {
                      "Accept what is not complete, if what is there is valid");
 
   verifier->footer(
-      "s3://BUCKET, or the URL of one session as collectctl sessions lists it, checks what is in "
-      "a\n"
-      "store; see collectctl upload --help.");
+      "s3://BUCKET, or the URL of one session as collectctl sessions --store lists it, checks\n"
+      "what is in a store; see collectctl upload --help.");
 
   CLI::App* dumper =
       add_offline(app, line, line.dump, line.dump.paths, "dump", "Print the events", dump);
