@@ -9,6 +9,7 @@
 #include "daemon/attach/adb_address.h"
 #include "daemon/attach/attach.h"
 #include "daemon/attach/usbmux_address.h"
+#include "daemon/fleet/database.h"
 #include "daemon/ingest/address.h"
 #include "daemon/ingest/limits.h"
 #include "daemon/principal/local_access.h"
@@ -68,7 +69,8 @@ const char* value_name(std::string_view key) {
   if (key == "root" || key == "perfetto_ui" || key.ends_with("_directories") ||
       key.ends_with("_roots"))
     return "DIRECTORY";
-  if (key == "ingest" || key == "control" || key == "attach" || key == "metrics") {
+  if (key == "ingest" || key == "control" || key == "attach" || key == "metrics" ||
+      key == "fleet_address") {
     return "ADDRESS";
   }
   if (key == "web") return "ADDRESS=off";
@@ -76,6 +78,7 @@ const char* value_name(std::string_view key) {
   if (key == "store_region") return "NAME";
   if (key == "store_bytes_per_s") return "BYTES";
   if (key == "keep_local") return "always|until_committed|DAYS";
+  if (key == "fleet_database") return "URL";
   if (key.ends_with("_file") || key.starts_with("tls_")) return "FILE";
   if (key.ends_with("_bytes")) return "BYTES";
   if (key.ends_with("_ms")) return "MS";
@@ -151,6 +154,12 @@ std::string value_fault(std::string_view key, const Config& config) {
   if (key == "keep_local") {
     const auto keep = upload::parse_keep_local(config.keep_local);
     return keep.ok() ? std::string() : keep.error().message;
+  }
+  if (key == "fleet_database" && !config.fleet_database.empty()) {
+    return fleet::database_url_fault(config.fleet_database);
+  }
+  if (key == "fleet_address" && !config.fleet_address.empty()) {
+    return address_fault(config.fleet_address);
   }
   if (key == "local_access") {
     const Status holds = principal::LocalAccess::check_syntax(config.local_access);

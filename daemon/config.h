@@ -29,6 +29,8 @@ struct Config {
   std::string store_region;     // empty: AWS_REGION, us-east-1
   uint64_t store_bytes_per_s = 0;
   std::string keep_local = "always";  // or "until_committed", "14 days"
+  std::string fleet_database;         // URL of PostgreSQL; empty: it belongs to no fleet
+  std::string fleet_address;          // of the control plane, for others; empty: `control`
   std::string perfetto_ui;            // folder of an unpacked one; empty: ui.perfetto.dev
   std::string durability = "os";      // or "fsync"
   std::string local_access = "user";  // or "group:NAME", "any"
@@ -90,6 +92,14 @@ void each_key(Settings& config, Visit&& visit) {
         "how long a session stays here beside the store: always, until_committed (removed when it "
         "is in the store), or a number of days such as \"14 days\"",
         config.keep_local);
+  visit("fleet_database",
+        "PostgreSQL database of a fleet of collectors, postgresql://USER@HOST/DATABASE; passwords "
+        "stand in a file: ?passfile=FILE",
+        config.fleet_database);
+  visit("fleet_address",
+        "where clients reach the control plane of this collector, host:port, if it is not the "
+        "address of control",
+        config.fleet_address);
   visit("durability",
         "what acknowledged data survives: os, a daemon crash; fsync, also a power failure",
         config.durability);

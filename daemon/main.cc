@@ -239,15 +239,18 @@ int serve(const CommandLine& line) {
   const uint64_t now_ns = storage::system_clock().unix_ns();
   const auto known = storage::read_collector_identity(fs, root, now_ns);
   options->storage.collector = known.ok() ? *known : storage::draw_collector_identity(now_ns);
-  attach::AttachOptions devices;
-  devices.adb = line.config.adb;
-  devices.usbmux = line.config.usbmux;
-  devices.keep_absent = options->resume;
+  CollectorOptions everything;
+  everything.devices.adb = line.config.adb;
+  everything.devices.usbmux = line.config.usbmux;
+  everything.devices.keep_absent = options->resume;
   std::copy_if(line.config.attach.begin(), line.config.attach.end(),
-               std::back_inserter(devices.endpoints), attach::is_device_address);
-  auto collector =
-      Collector::create(std::move(options).value(), fs, devices, symbol_options(line.config),
-                        store_place(line.config), line.config.keep_local);
+               std::back_inserter(everything.devices.endpoints), attach::is_device_address);
+  everything.ingest = std::move(options).value();
+  everything.symbols = symbol_options(line.config);
+  everything.store = store_place(line.config);
+  everything.keep_local = line.config.keep_local;
+  everything.fleet_database = line.config.fleet_database;
+  auto collector = Collector::create(std::move(everything), fs);
   if (!collector.ok()) return refuse(collector.error().message);
   const Status locked = lock.hold();
   if (!locked.ok()) {
@@ -275,6 +278,9 @@ int serve(const CommandLine& line) {
     note_other_address("control", line.config.control, (*control)->address());
   }
   (*collector)->run();
+  (*collector)
+      ->join_fleet(line.config.fleet_address.empty() ? (*control)->address()
+                                                     : line.config.fleet_address);
   const Status announced = announce(line.ready_fd, **collector, **control, pages, root);
   if (!announced.ok()) spdlog::warn("{}", announced.error().message);
   for_each_unknown_variable(environ, [](const UnknownVariable& unknown) {

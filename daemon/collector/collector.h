@@ -21,19 +21,24 @@
 
 namespace collect::daemon {
 
+struct CollectorOptions {
+  ingest::IngestOptions ingest;
+  attach::AttachOptions devices;
+  symbolize::SymbolizerOptions symbols;
+  upload::StorePlace store;           // of sealed sessions; without a URL they go nowhere
+  std::string keep_local = "always";  // beside the store: parse_keep_local()
+  std::string fleet_database;         // URL; empty: it belongs to no fleet
+};
+
 class Collector final : public control::CollectorApi, private ingest::IngestObserver {
  public:
-  // Binds the ingest address; nobody is served before run(). `fs` outlives the collector. Without
-  // `devices` none is looked for. Sealed sessions go to `store`, if it has a URL, and stay here as
-  // `keep_local` says (parse_keep_local()).
-  static Result<std::unique_ptr<Collector>> create(ingest::IngestOptions options, storage::Fs& fs,
-                                                   const attach::AttachOptions& devices = {},
-                                                   symbolize::SymbolizerOptions symbols = {},
-                                                   upload::StorePlace store = {},
-                                                   const std::string& keep_local = "always");
+  // Binds the ingest address; nobody is served before run(). `fs` outlives the collector.
+  static Result<std::unique_ptr<Collector>> create(CollectorOptions options, storage::Fs& fs);
   ~Collector() override;
 
   void run();
+  // Joins the fleet, if there is one. The address is what others reach the control plane at.
+  void join_fleet(const std::string& control_address);
   // As Ingest::stop, and then names sessions for symbolize::kNamingStopBound at most. What is asked
   // from then on and needs an agent is not answered any more.
   bool stop(std::chrono::milliseconds bound);
@@ -75,6 +80,9 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
   Collector(const ingest::IngestOptions& options, storage::Fs& fs,
             const symbolize::SymbolizerOptions& symbols);
 
+  static void list_collectors(Services& services, const api::ListCollectorsRequest& request,
+                              const control::Callback<api::ListCollectorsResponse>& done);
+
   // IngestObserver
   void agent_changed(const ingest::AgentSnapshot& agent) override;
   void agent_removed(ingest::AgentId id) override;
@@ -84,6 +92,7 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
                    std::vector<uint64_t> functions) override;
 
   const std::string root_;
+  const storage::CollectorIdentity identity_;
   storage::Fs& fs_;
   const ingest::SystemTime started_at_ = std::chrono::system_clock::now();
   control::Methods methods_;  // constant from create() on

@@ -17,11 +17,11 @@ using AgentWatch = WatchCall<api::AgentEvent, AgentBacklog>;
 using DeviceWatch = WatchCall<api::DeviceEvent, DeviceBacklog>;
 using SessionWatch = WatchCall<api::Session, NewestBacklog<api::Session>>;
 
-template <class Item>
-std::vector<std::string_view> names_of(const std::vector<Item>& items) {
+template <class Items>
+std::vector<std::string_view> names_of(const Items& items) {
   std::vector<std::string_view> names;
   names.reserve(items.size());
-  for (const Item& item : items) names.push_back(item.name());
+  for (const auto& item : items) names.push_back(item.name());
   return names;
 }
 
@@ -54,6 +54,20 @@ void keep_states(std::vector<Item>& items, const Request& request) {
 }
 
 // The page of `all` that the request asks for.
+Result<api::ListCollectorsResponse> page_of_collectors(const api::ListCollectorsResponse& all,
+                                                       const api::ListCollectorsRequest& request) {
+  const auto page = page_of(names_of(all.collectors()), request.device(), request.page_size(),
+                            request.page_token());
+  if (!page.ok()) return page.error();
+  api::ListCollectorsResponse response;
+  for (size_t i = page->begin; i < page->end; ++i) {
+    *response.add_collectors() = all.collectors(static_cast<int>(i));
+  }
+  response.set_next_page_token(page->next_token);
+  return response;
+}
+
+// The same of threads.
 Result<api::ListThreadsResponse> page_of_threads(const api::ListThreadsResponse& all,
                                                  const api::ListThreadsRequest& request) {
   std::vector<std::string> ids;
@@ -353,6 +367,20 @@ grpc::ServerUnaryReactor* CollectorService::GetStats(Context* context, const api
                                                      api::Stats* response) {
   *response = collector_.stats();
   return reply(context, {});
+}
+
+grpc::ServerUnaryReactor* CollectorService::ListCollectors(
+    Context* context, const api::ListCollectorsRequest* request,
+    api::ListCollectorsResponse* response) {
+  if (Status named = check_name("device", request->device()); !named.ok()) {
+    return reply(context, named);
+  }
+  const auto call = UnaryCall<api::ListCollectorsResponse>::open(live_, response);
+  collector_.methods().call<api::ListCollectorsResponse>(
+      *request, [call, request = *request](Result<api::ListCollectorsResponse> all) {
+        call->answer(all.ok() ? page_of_collectors(*all, request) : std::move(all));
+      });
+  return call.get();
 }
 
 }  // namespace collect::control

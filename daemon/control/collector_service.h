@@ -62,6 +62,8 @@ class CollectorService final : public api::Collector::CallbackService {
   Unary* SetRules(Context*, const api::SetRulesRequest*, api::Rules*) override;
   Unary* GetRules(Context*, const api::GetRulesRequest*, api::Rules*) override;
   Unary* GetStats(Context*, const api::GetStatsRequest*, api::Stats*) override;
+  Unary* ListCollectors(Context*, const api::ListCollectorsRequest*,
+                        api::ListCollectorsResponse*) override;
 
   // Has it carried out by whoever serves it (methods.h), if it was checked and found sound.
   template <class Request, class Response>

@@ -328,11 +328,20 @@ class Collector(JsonTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
+        cls.database = subprocess.Popen(
+            [sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                                "../daemon/fleet/postgres_server.py")],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        cls.database_line = cls.database.stdout.readline().strip()
+        fleet = []
+        if "is not here" not in cls.database_line:
+            port, passfile = cls.database_line.split()
+            fleet = ["--fleet-database", f"postgresql://collect@127.0.0.1:{port}/fleet?passfile={passfile}"]
         read, write = os.pipe()
         cls.log = open(os.path.join(cls.folder.name, "log"), "w")
         cls.collector = subprocess.Popen(
             [COLLECTORD, "--root", os.path.join(cls.folder.name, "store"), "--ingest", "127.0.0.1:0",
-             "--control", "127.0.0.1:0", "--adb", "off", "--usbmux", "off", "--ready-fd", str(write)],
+             "--control", "127.0.0.1:0", "--adb", "off", "--usbmux", "off", "--ready-fd", str(write), *fleet],
             pass_fds=[write], stdout=cls.log, stderr=cls.log, env=environment())
         os.close(write)
         with os.fdopen(read) as ready:
@@ -349,6 +358,7 @@ class Collector(JsonTest):
             process.send_signal(signal.SIGTERM)
             process.wait(PATIENCE)
         cls.log.close()
+        cls.database.communicate()
         super().tearDownClass()
 
     def online(self, name, *arguments, code=0):
@@ -377,7 +387,7 @@ class Collector(JsonTest):
     def recording(self):
         return [one for one in self.online("sessions", "sessions")["sessions"] if one.get("state") == "recording"]
 
-    # One after another, as a day goes.
+    # One after another, as a day goes; the last ones end the agent.
     def test_a_day_of_work(self):
         self.wait_for("no session", lambda: any(one["events"] > 100 for one in self.recording()))
         agent = self.online("agents", "agents")["agents"][0]
@@ -440,6 +450,20 @@ class Collector(JsonTest):
         dialled = self.online("attach", "attach", "127.0.0.1:1")
         self.assertEqual(dialled["state"], "dialling")
         self.online("detach", "detach", dialled["name"])
+
+    def test_a_collector_of_a_fleet(self):
+        if "is not here" in self.database_line:
+            self.assertEqual(self.online("failure", "collectors", code=1)["error"]["code"], "unsupported")
+            validated.update({"collectors", "fleet"})
+            self.skipTest(self.database_line)
+        self.wait_for("no lease", lambda: self.online("stats", "stats")["fleet"]["leases"] == 1)
+        device = self.online("agents", "agents")["agents"][0]["device_id"]
+        leases = self.online("collectors", "collectors", device)["collectors"][0]["leases"]
+        self.assertEqual((leases[0]["pid"], leases[0]["agent"]), (self.program.pid, "agents/1"))
+        for what in ("agents", "sessions", "devices"):
+            listed = self.online("fleet", what, "--fleet")["collectors"]
+            self.assertEqual([one["state"] for one in listed], ["live"])
+            self.assertEqual(len(listed[0][what]) > 0, what != "devices")
 
     def test_doctors(self):
         self.assertIn("works", self.answer("doctor", "doctor", "-o", self.at("store")))

@@ -51,6 +51,7 @@ ROOMS = {
     # Into processes that run. It reads their memory and knows nothing of plans.
     "daemon/inject": ["formats/core", "formats/patch"],
     "daemon/control": ["proto/control", "formats/core", "daemon/principal"],
+    "daemon/fleet": ["proto/control", "formats/core"],
     "daemon/metrics": ["proto/control", "formats/core", "daemon/control/collector_api.h"],
     # To object storage, and back from there.
     "daemon/upload": ["formats/core", "storage"],
@@ -84,13 +85,13 @@ ROOMS = {
                    "daemon/warehouse/load_arguments.h"] + CTL_FILES,
     # Where the rooms meet. The CLI is its own program.
     "daemon/collector": ["formats", "proto", "storage", "daemon/ingest", "daemon/attach",
-                         "daemon/control", "daemon/principal", "daemon/symbolize",
+                         "daemon/control", "daemon/fleet", "daemon/principal", "daemon/symbolize",
                          "daemon/web/page_request.h", "daemon/upload/store_request.h",
                          "daemon/upload/upload_status.h"],
     # main and the configuration.
     "daemon": ["formats", "proto", "storage", "daemon/collector", "daemon/ingest", "daemon/attach",
-               "daemon/control", "daemon/metrics", "daemon/principal", "daemon/symbolize", "daemon/web",
-               "daemon/upload/store_request.h"],
+               "daemon/control", "daemon/fleet", "daemon/metrics", "daemon/principal",
+               "daemon/symbolize", "daemon/web", "daemon/upload/store_request.h"],
 }
 TOP_LEVEL = ["daemon", "agent", "proto", "storage", "formats"]
 
@@ -125,7 +126,7 @@ TARGETS = {
     "collect_symbolize_protocol": "daemon/symbolize", "collect-symbolizer": "daemon/symbolize",
     "collect_adb": "daemon/attach", "collect_attach": "daemon/attach",
     "collect_usbmux": "daemon/attach", "collect_control": "daemon/control",
-    "collect_metrics": "daemon/metrics", "collect_upload": "daemon/upload",
+    "collect_fleet": "daemon/fleet", "collect_metrics": "daemon/metrics", "collect_upload": "daemon/upload",
     "collect_store_request": "daemon/upload/store_request.h",
     "collect_ctl_store": "daemon/ctl/store", "collect-store": "daemon/ctl/programs",
     "collect_warehouse": "daemon/warehouse", "collect-load": "daemon/warehouse",

@@ -29,6 +29,7 @@
 #include "daemon/ctl/online/conformance_command.h"
 #include "daemon/ctl/online/devices.h"
 #include "daemon/ctl/online/download.h"
+#include "daemon/ctl/online/fleet.h"
 #include "daemon/ctl/online/session_conversion.h"
 #include "daemon/ctl/processes/attach_process.h"
 #include "daemon/ctl/processes/list_command.h"
@@ -76,6 +77,7 @@ struct Line {
   upload::StoreRequest store;
   bool asks_debuginfod = false;
   std::string filter;
+  bool fleet = false;
   std::string name;
   std::string text;  // of a marker
   std::string duration;
@@ -164,6 +166,9 @@ CLI::App* add_online(CLI::App& app, Line& line, const char* name, const char* wh
 CLI::Validator duration_check();
 // Of a text that was checked; empty: 0.
 std::chrono::nanoseconds duration_of(const std::string& text);
+
+// detail, trigger, filter.
+void add_detail_commands(CLI::App& app, Line& line);
 
 // watch, tail, top.
 void add_live_commands(CLI::App& app, Line& line);

@@ -75,16 +75,39 @@ bool is_path(const std::string& word) {
          std::filesystem::is_directory(word, ignored);
 }
 
+constexpr char kFleetHelp[] =
+    "Ask every collector of the fleet, not only the one at --control; exit code 1 if one does not "
+    "answer";
+
+void add_collectors(CLI::App& app, Line& line) {
+  CLI::App* collectors =
+      add_online(app, line, "collectors", "List the collectors of the fleet, or who has a device",
+                 [&line](const Online& to) { return list_collectors(to, line.filter); });
+  collectors->add_option("DEVICE", line.filter,
+                         "Serial, model or device id: print which collector has this device, and "
+                         "which processes on it");
+  collectors->footer(
+      "Collectors that have the same fleet_database are a fleet; any of them can be asked.\n"
+      "Example: collectctl collectors 19281FDF6001WX");
+}
+
 void add_agent_commands(CLI::App& app, Line& line) {
   CLI::App* agents = add_online(app, line, "agents", "List the agents that are, or were, connected",
-                                [&line](const Online& to) { return list_agents(to, line.filter); });
+                                [&line](const Online& to) {
+                                  return line.fleet ? list_fleet_agents(to, line.filter)
+                                                    : list_agents(to, line.filter);
+                                });
   agents->add_option("FILTER", line.filter, "Process name, pid, device id or tag");
-  CLI::App* phones =
-      add_online(app, line, "devices", "List the phones that the collector finds agents on",
-                 [&line](const Online& to) { return devices(to, line.devices); });
+  agents->add_flag("--fleet", line.fleet, kFleetHelp);
+  CLI::App* phones = add_online(
+      app, line, "devices", "List the phones that the collector finds agents on",
+      [&line](const Online& to) {
+        return line.fleet ? list_fleet_devices(to, line.devices.filter) : devices(to, line.devices);
+      });
+  CLI::Option* fleet = phones->add_flag("--fleet", line.fleet, kFleetHelp);
   phones->add_option("FILTER", line.devices.filter,
                      "Serial, model, or how it is reached: adb or usbmux");
-  phones->add_flag("--watch", line.devices.watch, "Print changes as they happen");
+  phones->add_flag("--watch", line.devices.watch, "Print changes as they happen")->excludes(fleet);
   CLI::App* threads = add_online(app, line, "threads", "List the threads that an agent records now",
                                  [&line](const Online& to) { return list_threads(to, line.name); });
   threads->add_option("AGENT", line.name,
@@ -146,6 +169,7 @@ void add_session_commands(CLI::App& app, Line& line) {
       add_online(app, line, "sessions",
                  "List the recordings of the collector, or those below a directory or in a store",
                  [&line](const Online& to) {
+                   if (line.fleet) return list_fleet_sessions(to, line.filter);
                    if (!line.store.place.url.empty()) {
                      line.store.want = upload::StoreWant::kList;
                      return become_store_program(line.store, to.json);
@@ -164,6 +188,7 @@ void add_session_commands(CLI::App& app, Line& line) {
                    "--help")
       ->type_name("URL")
       ->check(store_url_check());
+  sessions->add_flag("--fleet", line.fleet, kFleetHelp);
   sessions->footer(
       "The newest first. A word that names a directory, or begins with / or ./, is a directory.\n"
       "Example: collectctl sessions ada_traces");
@@ -241,143 +266,13 @@ void add_session_commands(CLI::App& app, Line& line) {
   add_online(app, line, "stats", "Show the collector's statistics", show_stats);
 }
 
-void add_detail(CLI::App& app, Line& line) {
-  CLI::App* detail =
-      add_command(app, "detail", "Start or stop recording of registers and stack bytes");
-  detail->require_subcommand(1);
-  const auto add = [&](const char* name, const char* what, api::DetailMode mode) {
-    CLI::App* command = add_online(*detail, line, name, what, [&line, mode](const Online& to) {
-      line.detail.mode = mode;
-      line.detail.duration = duration_of(line.duration);
-      line.detail.pre_roll = duration_of(line.pre_roll);
-      return set_detail(to, line.detail);
-    });
-    command->add_option("TARGET", line.detail.target, "Session or agent (default: everywhere)");
-    command->add_option("--thread", line.detail.threads, kThreadHelp)
-        ->type_name("THREAD")
-        ->check(thread_check())
-        ->allow_extra_args(false);
-    return command;
-  };
-  CLI::App* start = add("start", "Record detail from now on", api::DETAIL_MODE_ON);
-  CLI::App* arm =
-      add("arm", "Keep detail in the rings for a later start --pre-roll", api::DETAIL_MODE_ARMED);
-  add("stop", "Stop recording detail", api::DETAIL_MODE_OFF);
-  for (CLI::App* command : {start, arm}) {
-    command->add_option("--function", line.detail.functions, kFunctionHelp)
-        ->type_name("FUNCTION")
-        ->allow_extra_args(false);
-  }
-  start
-      ->add_option("--duration", line.duration,
-                   "Stop automatically after this time, for example 5s")
-      ->type_name("DURATION")
-      ->check(duration_check());
-  start
-      ->add_option("--pre-roll", line.pre_roll,
-                   "Also ship armed detail of this time before, for example 2s")
-      ->type_name("DURATION")
-      ->check(duration_check());
-  start->footer(
-      "Example: collectctl detail start --function 'parse_*' --duration 5s --pre-roll 2s");
-}
-
-void add_trigger(CLI::App& app, Line& line) {
-  CLI::App* trigger =
-      add_command(app, "trigger",
-                  "Record detail when a function is called, takes long or throws, or a "
-                  "counter exceeds a value");
-  trigger->require_subcommand(1);
-  CLI::App* set = add_online(
-      *trigger, line, "set", "Set the trigger, in place of the triggers before",
-      [&line](const Online& to) {
-        if (line.trigger.functions.empty() && line.trigger.counter.empty()) {
-          return failed(to, {Code::kInvalidArgument, "say --function, or --counter and --above"});
-        }
-        line.trigger.longer_than = duration_of(line.longer_than);
-        line.trigger.duration = duration_of(line.duration);
-        line.trigger.pre_roll = duration_of(line.pre_roll);
-        return set_trigger(to, line.trigger);
-      });
-  CLI::Option* function = set->add_option("--function", line.trigger.functions, kFunctionHelp)
-                              ->type_name("FUNCTION")
-                              ->allow_extra_args(false);
-  CLI::Option* counter =
-      set->add_option("--counter", line.trigger.counter,
-                      "When this counter of the program (collect_counter) passes --above")
-          ->type_name("NAME")
-          ->excludes(function);
-  CLI::Option* above = set->add_option("--above", line.trigger.above, "The value that it passes")
-                           ->type_name("N")
-                           ->needs(counter);
-  counter->needs(above);
-  const auto duration = [&](const char* name, std::string& value, const char* what) {
-    return set->add_option(name, value, what)->type_name("DURATION")->check(duration_check());
-  };
-  CLI::Option* longer = duration("--longer-than", line.longer_than,
-                                 "Only when a call takes more than this, for example 5ms");
-  longer->excludes(counter);
-  set->add_flag("--throws", line.trigger.throws, "Only when an exception leaves the function")
-      ->excludes(longer)
-      ->excludes(counter);
-  duration("--duration", line.duration, "Stop detail after this time");
-  set->add_option("--until", line.trigger.until, "Stop detail when this function is called")
-      ->type_name("FUNCTION")
-      ->allow_extra_args(false);
-  duration("--pre-roll", line.pre_roll, "Arm detail now, and ship this time before the event");
-  set->add_option("--times", line.trigger.times, "Fire at most this many times (default: no limit)")
-      ->type_name("N")
-      ->check(whole_number());
-  set->footer(
-      "Without --duration and --until detail goes on until detail stop, and it fires once. Each "
-      "time\n"
-      "there is a marker in the session. Triggers end with the session. Several: grpcurl.\n"
-      "Examples: collectctl trigger set --function 'parse_*' --longer-than 5ms --pre-roll 1s\n"
-      "          --duration 1s --times 3\n"
-      "          collectctl trigger set --counter queue_depth --above 1000 --duration 1s");
-  CLI::App* show =
-      add_online(*trigger, line, "show", "Show the triggers, and how often each has fired",
-                 [&line](const Online& to) { return show_triggers(to, line.name); });
-  CLI::App* clear = add_online(
-      *trigger, line, "clear", "Remove the triggers; detail stays as it is",
-      [&line](const Online& to) { return set_trigger(to, {.target = line.trigger.target}); });
-  for (CLI::App* command : {set, clear}) {
-    command->add_option("TARGET", line.trigger.target,
-                        "Session or agent (default: every one that records)");
-  }
-  show->add_option("TARGET", line.name, "Session or agent (default: every one that records)");
-}
-
-void add_filter(CLI::App& app, Line& line) {
-  CLI::App* filter =
-      add_online(app, line, "filter", "Choose which functions are recorded from now on",
-                 [&line](const Online& to) { return set_function_filter(to, line.functions); });
-  filter->add_option("TARGET", line.functions.target, "Session or agent (default: everywhere)");
-  CLI::Option* clear =
-      filter->add_flag("--clear", line.functions.clear, "Record every function again");
-  filter->add_option("--only", line.functions.only, kFunctionHelp)
-      ->type_name("FUNCTION")
-      ->allow_extra_args(false)
-      ->excludes(clear);
-  filter
-      ->add_option("--except", line.functions.except,
-                   "Do not record this function; may be repeated")
-      ->type_name("FUNCTION")
-      ->allow_extra_args(false)
-      ->excludes(clear);
-  filter->footer(
-      "It replaces the filter before. Names are looked up in the modules that are loaded now.\n"
-      "Example: collectctl filter --only 'parse_*' --except parse_char");
-}
-
 }  // namespace
 
 void add_online_commands(CLI::App& app, Line& line) {
-  add_detail(app, line);
-  add_trigger(app, line);
-  add_filter(app, line);
+  add_detail_commands(app, line);
   add_live_commands(app, line);
   add_rules(app, line);
+  add_collectors(app, line);
   add_agent_commands(app, line);
   add_session_commands(app, line);
 }

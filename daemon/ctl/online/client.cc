@@ -242,6 +242,21 @@ Result<api::ListDevicesResponse> Client::devices(const std::string& match) {
   return connection_->call(&Connection::Stub::ListDevices, request, kQuickDeadline);
 }
 
+Result<api::ListCollectorsResponse> Client::collectors(const std::string& device) {
+  api::ListCollectorsResponse all;
+  api::ListCollectorsRequest request;
+  request.set_device(device);
+  request.set_page_size(kPageSize);
+  do {
+    auto page = connection_->call(&Connection::Stub::ListCollectors, request, kQuickDeadline);
+    if (!page.ok()) return page.error();
+    all.MergeFrom(*page);
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty());
+  all.clear_next_page_token();
+  return all;
+}
+
 Result<api::Stats> Client::stats(std::chrono::milliseconds deadline) {
   return connection_->call(&Connection::Stub::GetStats, api::GetStatsRequest(), deadline);
 }

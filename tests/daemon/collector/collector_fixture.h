@@ -81,13 +81,14 @@ class CollectorTest : public testing::Test {
     spdlog::set_level(spdlog::level::off);
     std::string pattern = std::filesystem::temp_directory_path() / "collector_test_XXXXXX";
     root_ = ::mkdtemp(pattern.data());
-    ingest::IngestOptions options;
-    options.listen = "127.0.0.1:0";
-    options.version = "collector under test";
-    options.storage.root = root_;
-    options.storage.symbolize = symbolize;
-    auto collector =
-        Collector::create(options, fs_, devices, {symbolize::symbolizer_program(), {}, {"/"}});
+    CollectorOptions options;
+    options.ingest.listen = "127.0.0.1:0";
+    options.ingest.version = "collector under test";
+    options.ingest.storage.root = root_;
+    options.ingest.storage.symbolize = symbolize;
+    options.devices = devices;
+    options.symbols = {symbolize::symbolizer_program(), {}, {"/"}};
+    auto collector = Collector::create(std::move(options), fs_);
     EXPECT_TRUE(collector.ok());
     collector_ = std::move(collector).value();
     collector_->run();

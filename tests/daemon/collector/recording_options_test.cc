@@ -294,10 +294,10 @@ TEST_F(RecordingOptionsTest, RulesAreKeptAndChecked) {
   rules.add_rules()->mutable_target()->set_tag("night");
   set_rules(rules);
   const auto again = [this] {
-    ingest::IngestOptions options;
-    options.listen = "127.0.0.1:0";
-    options.storage.root = root_;
-    return Collector::create(options, fs_);
+    CollectorOptions options;
+    options.ingest.listen = "127.0.0.1:0";
+    options.ingest.storage.root = root_;
+    return Collector::create(std::move(options), fs_);
   };
   const auto second = again();
   ASSERT_TRUE(second.ok()) << to_string(second.error());

@@ -132,6 +132,7 @@ TEST_F(CollectorStatsTest, EveryMethodIsServed) {
   expect_served(api::AttachAgentRequest(), Waiting<api::Agent>());
   expect_served(api::DetachAgentRequest(), Waiting<api::Agent>());
   expect_served(api::ListThreadsRequest(), Waiting<api::ListThreadsResponse>());
+  expect_served(api::ListCollectorsRequest(), Waiting<api::ListCollectorsResponse>());
   expect_served(api::StartSessionRequest(), Waiting<api::StartSessionResponse>());
   expect_served(api::StopSessionRequest(), Waiting<api::StopSessionResponse>());
   expect_served(api::GetManifestRequest(), Waiting<api::Manifest>());
