@@ -79,8 +79,9 @@ struct Client::Connection {
   }
 
   Error error(const grpc::Status& status) const {
+    // What a collector refuses has details.
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE && !answered &&
-        channel->GetState(false) != GRPC_CHANNEL_READY) {
+        status.error_details().empty() && channel->GetState(false) != GRPC_CHANNEL_READY) {
       const std::string advice = tls_advice(target, status.error_message());
       if (!advice.empty()) {
         return {Code::kUnavailable, "the collector at " + address + ": " + advice};
