@@ -78,6 +78,7 @@ const char* value_name(std::string_view key) {
   if (key == "store_region") return "NAME";
   if (key == "store_bytes_per_s") return "BYTES";
   if (key == "keep_local") return "always|until_committed|DAYS";
+  if (key == "store_tables") return "off|functions|all";
   if (key == "fleet_database") return "URL";
   if (key.ends_with("_file") || key.starts_with("tls_")) return "FILE";
   if (key.ends_with("_bytes")) return "BYTES";
@@ -154,6 +155,10 @@ std::string value_fault(std::string_view key, const Config& config) {
   if (key == "keep_local") {
     const auto keep = upload::parse_keep_local(config.keep_local);
     return keep.ok() ? std::string() : keep.error().message;
+  }
+  if (key == "store_tables") {
+    const auto tables = upload::parse_store_tables(config.store_tables);
+    return tables.ok() ? std::string() : tables.error().message;
   }
   if (key == "fleet_database" && !config.fleet_database.empty()) {
     return fleet::database_url_fault(config.fleet_database);

@@ -29,6 +29,7 @@ struct Config {
   std::string store_region;     // empty: AWS_REGION, us-east-1
   uint64_t store_bytes_per_s = 0;
   std::string keep_local = "always";  // or "until_committed", "14 days"
+  std::string store_tables = "off";   // or "functions", "all"
   std::string fleet_database;         // URL of PostgreSQL; empty: it belongs to no fleet
   std::string fleet_address;          // of the control plane, for others; empty: `control`
   std::string perfetto_ui;            // folder of an unpacked one; empty: ui.perfetto.dev
@@ -92,6 +93,11 @@ void each_key(Settings& config, Visit&& visit) {
         "how long a session stays here beside the store: always, until_committed (removed when it "
         "is in the store), or a number of days such as \"14 days\"",
         config.keep_local);
+  visit(
+      "store_tables",
+      "tables of Parquet beside each session in the store: off, functions (what they took, in all "
+      "and by second), or all (each call and event too)",
+      config.store_tables);
   visit("fleet_database",
         "PostgreSQL database of a fleet of collectors, postgresql://USER@HOST/DATABASE; passwords "
         "stand in a file: ?passfile=FILE",

@@ -228,6 +228,10 @@ int serve(const CommandLine& line) {
   if (line.config.store == "off" && line.config.keep_local != "always") {
     return refuse("keep_local = \"" + line.config.keep_local + "\" needs a store, which is off");
   }
+  if (line.config.store == "off" && line.config.store_tables != "off") {
+    return refuse("store_tables = \"" + line.config.store_tables +
+                  "\" needs a store, which is off");
+  }
   Result<ingest::IngestOptions> options = ingest_options(line.config, *access);
   if (!options.ok()) return refuse(options.error().message);
   options->listening = inherited->ingest;
@@ -249,6 +253,7 @@ int serve(const CommandLine& line) {
   everything.symbols = symbol_options(line.config);
   everything.store = store_place(line.config);
   everything.keep_local = line.config.keep_local;
+  everything.store_tables = line.config.store_tables;
   everything.fleet_database = line.config.fleet_database;
   auto collector = Collector::create(std::move(everything), fs);
   if (!collector.ok()) return refuse(collector.error().message);

@@ -192,6 +192,7 @@ Result<std::unique_ptr<Collector>> Collector::create(CollectorOptions options, s
   uploads.place = std::move(options.store);
   uploads.output = collector->root_;
   uploads.keep_local = options.keep_local;
+  uploads.tables = options.store_tables;
   collector->controls_ = std::make_unique<Controls>(*collector, services, std::move(uploads));
   if (!options.fleet_database.empty()) {
     services.fleet = std::make_unique<fleet::Member>(

@@ -27,6 +27,7 @@ struct CollectorOptions {
   symbolize::SymbolizerOptions symbols;
   upload::StorePlace store;           // of sealed sessions; without a URL they go nowhere
   std::string keep_local = "always";  // beside the store: parse_keep_local()
+  std::string store_tables = "off";   // beside each: parse_store_tables()
   std::string fleet_database;         // URL; empty: it belongs to no fleet
 };
 

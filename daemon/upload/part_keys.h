@@ -12,6 +12,7 @@ namespace collect::upload {
 
 inline constexpr char kKeyRoot[] = "v1/";
 inline constexpr char kCommitName[] = "COMMIT";
+inline constexpr char kTablesBelow[] = "tables/";
 inline constexpr size_t kMaxPartNameBytes = 64;    // of a collector's id, and of an epoch
 inline constexpr size_t kMaxDeviceKeyBytes = 200;  // of a device's id in a key; then it is cut
 

@@ -6,12 +6,13 @@
 #include "daemon/upload/digests.h"
 #include "formats/core/crc32.h"
 #include "storage/manifest.h"
+#include "storage/posix_fs.h"
 #include "storage/session_files.h"
 
 namespace collect::upload {
 namespace {
 
-constexpr size_t kMaxPartObjects = kMaxCommitFiles + 1;
+constexpr size_t kMaxPartObjects = kMaxCommitFiles + 32;  // COMMIT, and tables
 
 Status check_sealed(const storage::Manifest& manifest, const storage::SessionPath& place) {
   if (manifest.state == storage::SessionState::kRecording || manifest.sealing) {
@@ -60,9 +61,12 @@ Result<std::vector<OpenUpload>> PartUpload::open_uploads(const std::string& pref
   return open;
 }
 
-Status PartUpload::abort(const std::vector<OpenUpload>& uploads) {
-  for (const OpenUpload& open : uploads) {
-    COLLECT_TRY(to_.retries.run([&] { return to_.client.abort_upload(open.key, open.id); }));
+// What is still open belongs to nobody, and is paid for.
+Status PartUpload::abort_open(const std::string& prefix) {
+  const auto open = open_uploads(prefix);
+  if (!open.ok()) return open.error();
+  for (const OpenUpload& upload : *open) {
+    COLLECT_TRY(to_.retries.run([&] { return to_.client.abort_upload(upload.key, upload.id); }));
   }
   return {};
 }
@@ -108,6 +112,12 @@ Status PartUpload::commit(const std::string& prefix, const std::string& json) {
   return Error{Code::kAlreadyExists, prefix + kCommitName + " was written by somebody else"};
 }
 
+bool PartUpload::has_tables(const std::string& prefix, const FoundObjects& found) const {
+  return std::ranges::all_of(tables_.names, [&](const std::string& name) {
+    return found.objects.contains(prefix + kTablesBelow + name);
+  });
+}
+
 Result<UploadedPart> PartUpload::run(const storage::SessionPath& place, const PartName& part) {
   to_.retries.forget_failure();
   const auto manifest = storage::read_manifest(fs_, place.directory);
@@ -115,25 +125,33 @@ Result<UploadedPart> PartUpload::run(const storage::SessionPath& place, const Pa
   COLLECT_TRY(check_sealed(*manifest, place));
   const Result<std::string> prefix = part_prefix(manifest->identity, part);
   if (!prefix.ok()) return prefix.error();
-  const auto files = storage::list_session_files(fs_, place);
-  if (!files.ok()) return files.error();
 
   auto found = look(*prefix);
   if (!found.ok()) return found.error();
-  if (found->objects.contains(*prefix + kCommitName)) {
-    auto present = compare(place, *prefix);
-    if (present.ok()) present->ended_unix_ns = manifest->finished_unix_ns;
-    return present;
+  const bool is_committed = found->objects.contains(*prefix + kCommitName);
+  const bool is_complete = is_committed && has_tables(*prefix, *found);
+  if (!is_complete) {
+    const auto open = open_uploads(*prefix);
+    if (!open.ok()) return open.error();
+    for (const OpenUpload& upload : *open) found->uploads[upload.key].push_back(upload.id);
   }
-  const auto open = open_uploads(*prefix);
-  if (!open.ok()) return open.error();
-  for (const OpenUpload& upload : *open) found->uploads[upload.key].push_back(upload.id);
+  auto uploaded =
+      is_committed ? compare(place, *prefix) : send(place, part, *manifest, *prefix, *found);
+  if (!uploaded.ok()) return uploaded.error();
+  if (!is_complete) COLLECT_TRY(send_tables(place, *prefix, *found));
+  uploaded->ended_unix_ns = manifest->finished_unix_ns;
+  return uploaded;
+}
 
-  bool had_parts = !open->empty();
-  UploadedPart uploaded{PartOutcome::kCommitted, *prefix, commit_of(*manifest, place.name, part)};
-  uploaded.ended_unix_ns = manifest->finished_unix_ns;
+Result<UploadedPart> PartUpload::send(const storage::SessionPath& place, const PartName& part,
+                                      const storage::Manifest& manifest, const std::string& prefix,
+                                      const FoundObjects& found) {
+  const auto files = storage::list_session_files(fs_, place);
+  if (!files.ok()) return files.error();
+  bool had_parts = !found.uploads.empty();
+  UploadedPart uploaded{PartOutcome::kCommitted, prefix, commit_of(manifest, place.name, part)};
   for (const storage::SessionFileInfo& file : *files) {
-    auto sent = objects_.upload(fs_, place.directory, file.path, *prefix, *found);
+    auto sent = objects_.upload(fs_, place.directory, file.path, prefix, found);
     if (!sent.ok()) return sent.error();
     had_parts |= objects_.goes_in_parts(sent->object_bytes);
     uploaded.file_bytes += sent->bytes;
@@ -149,13 +167,25 @@ Result<UploadedPart> PartUpload::run(const storage::SessionPath& place, const Pa
   if (!is_same) {
     return Error{Code::kUnavailable, place.name + " changed while it was uploaded"};
   }
-  if (had_parts) {  // what is still open belongs to nobody, and is paid for
-    const auto rest = open_uploads(*prefix);
-    if (!rest.ok()) return rest.error();
-    COLLECT_TRY(abort(*rest));
-  }
-  COLLECT_TRY(commit(*prefix, commit_to_json(uploaded.commit)));
+  if (had_parts) COLLECT_TRY(abort_open(prefix));
+  COLLECT_TRY(commit(prefix, commit_to_json(uploaded.commit)));
   return uploaded;
+}
+
+Status PartUpload::send_tables(const storage::SessionPath& place, const std::string& prefix,
+                               const FoundObjects& found) {
+  if (tables_.names.empty()) return {};
+  const auto tables = tables_.make(place);
+  if (!tables.ok()) return tables.error();
+  storage::PosixFs fs(tables->directory);
+  const std::string below = prefix + kTablesBelow;
+  bool had_parts = !found.uploads.empty();
+  for (const std::string& name : tables_.names) {
+    const auto sent = objects_.upload(fs, tables->directory, name, below, found);
+    if (!sent.ok()) return sent.error();
+    had_parts |= objects_.goes_in_parts(sent->object_bytes);
+  }
+  return had_parts ? abort_open(prefix) : Status();
 }
 
 Status covers(const Commit& commit, storage::Fs& fs, const storage::SessionPath& place) {

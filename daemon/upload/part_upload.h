@@ -5,11 +5,15 @@
 // Used on one thread. UPLOAD.md "One session".
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "daemon/upload/commit.h"
 #include "daemon/upload/object_upload.h"
 #include "storage/fs.h"
+#include "storage/manifest.h"
 #include "storage/session_layout.h"
 
 namespace collect::upload {
@@ -27,14 +31,25 @@ struct UploadedPart {
   uint64_t ended_unix_ns = 0;  // of the session
 };
 
+// Tables that were made of a session, for engines that read Parquet; formats/parquet/TABLES.md.
+struct TableFiles {
+  std::string directory{};
+  std::shared_ptr<void> keeper{};  // with it the directory goes
+};
+
+struct WantedTables {
+  std::vector<std::string> names{};  // of files; empty: none are wanted
+  std::function<Result<TableFiles>(const storage::SessionPath&)> make{};
+};
+
 class PartUpload {
  public:
-  PartUpload(storage::Fs& fs, ObjectUpload& objects, SendingTo to)
-      : fs_(fs), objects_(objects), to_(std::move(to)) {}
+  PartUpload(storage::Fs& fs, ObjectUpload& objects, SendingTo to, WantedTables tables = {})
+      : fs_(fs), objects_(objects), to_(std::move(to)), tables_(std::move(tables)) {}
 
   // kAlreadyExists: a COMMIT of these keys is there that says something else, and stays;
-  // kInvalidArgument: the session is not sealed; kUnavailable: a later run may do it. Else the
-  // codes of ObjectUpload.
+  // kInvalidArgument: the session is not sealed, or no tables can be made of it, and it is
+  // committed; kUnavailable: a later run may do it. Else the codes of ObjectUpload.
   Result<UploadedPart> run(const storage::SessionPath& place, const PartName& part);
 
   // The last error came from the server or the way there, and not from this machine.
@@ -44,13 +59,20 @@ class PartUpload {
   Result<FoundObjects> look(const std::string& prefix);
   // Of one key more than one may be open, when two runs began it or an answer was lost.
   Result<std::vector<OpenUpload>> open_uploads(const std::string& prefix);
-  Status abort(const std::vector<OpenUpload>& uploads);
+  Status abort_open(const std::string& prefix);
   Result<UploadedPart> compare(const storage::SessionPath& place, const std::string& prefix);
+  Result<UploadedPart> send(const storage::SessionPath& place, const PartName& part,
+                            const storage::Manifest& manifest, const std::string& prefix,
+                            const FoundObjects& found);
+  bool has_tables(const std::string& prefix, const FoundObjects& found) const;
+  Status send_tables(const storage::SessionPath& place, const std::string& prefix,
+                     const FoundObjects& found);
   Status commit(const std::string& prefix, const std::string& json);
 
   storage::Fs& fs_;
   ObjectUpload& objects_;
   const SendingTo to_;
+  const WantedTables tables_;
 };
 
 // kOk: each file of the session that is no copy of others (index.lod is one) is named by `commit`

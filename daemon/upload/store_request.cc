@@ -54,6 +54,7 @@ void each_field(Request& request, Visit&& visit) {
   visit("max_bytes_per_s", request.place.max_bytes_per_s);
   visit("output", request.output);
   visit("keep_local", request.keep_local);
+  visit("tables", request.tables);
   visit("json", request.json);
   visit("progress", request.progress);
   visit("strict", request.strict);
@@ -95,6 +96,14 @@ Result<KeepLocal> parse_keep_local(std::string_view words) {
   return Error{Code::kInvalidArgument, "\"" + std::string(words) +
                                            "\" is none of always, until_committed, or a number of "
                                            "days such as \"14 days\""};
+}
+
+Result<StoreTables> parse_store_tables(std::string_view word) {
+  if (word == "off") return StoreTables::kOff;
+  if (word == "functions") return StoreTables::kFunctions;
+  if (word == "all") return StoreTables::kAll;
+  return Error{Code::kInvalidArgument,
+               "\"" + std::string(word) + "\" is none of off, functions and all"};
 }
 
 std::vector<std::string> StoreRequest::to_arguments() const {

@@ -40,6 +40,15 @@ struct KeepLocal {
 // "always", "until_committed", "14 days" or "14d".
 Result<KeepLocal> parse_keep_local(std::string_view words);
 
+// Which tables of Parquet stand beside a session in the store (formats/parquet/TABLES.md).
+enum class StoreTables : uint8_t {
+  kOff,
+  kFunctions,  // what its functions took, in all and by second: small
+  kAll,        // each call and event too
+};
+// "off", "functions" or "all".
+Result<StoreTables> parse_store_tables(std::string_view word);
+
 // Where the store is. What is empty comes from the variables that other S3 programs read too:
 // AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION, AWS_DEFAULT_REGION, AWS_CA_BUNDLE.
 struct StorePlace {
@@ -63,6 +72,7 @@ struct StoreRequest {
   std::vector<std::string> paths{};
   std::string output{};               // directory
   std::string keep_local = "always";  // of kFollow
+  std::string tables = "off";         // of kUpload and kFollow
   bool json = false;
   bool progress = false;  // on the error stream
   bool strict = false;    // of kVerify, as of `verify`

@@ -77,7 +77,7 @@ Uploader::Uploader(const UploadSettings& settings, UploadWorld world,
                   const std::lock_guard lock(mutex_);
                   status_.sent_bytes += bytes;
                 }}),
-      parts_(world_.fs, objects_, {*client_, retries_, pauses_, world_.clock}) {}
+      parts_(world_.fs, objects_, {*client_, retries_, pauses_, world_.clock}, world_.tables) {}
 
 Uploader::~Uploader() {
   {

@@ -47,6 +47,7 @@ struct UploadWorld {
   // Removes a session that COMMIT covers. kUnavailable: somebody uses it, later.
   std::function<Status(const storage::SessionPath&)> remove{};
   Pauses* pauses = nullptr;  // null: real ones
+  WantedTables tables{};     // made on the uploader's thread
 };
 
 class Uploader {

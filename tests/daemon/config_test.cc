@@ -272,6 +272,7 @@ TEST_F(ConfigTest, EveryKeyIsReadAndPrinted) {
       field = name == "durability"       ? "fsync"
               : name == "store"          ? "s3://traces"
               : name == "fleet_database" ? "postgresql://collect@db/fleet"
+              : name == "store_tables"   ? "all"
               : name == "keep_local"     ? "14 days"
               : name == "local_access"   ? "any"
               : name == "page_codecs"    ? "off"

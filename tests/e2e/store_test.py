@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.parse
 import urllib.request
 
 BIN, FAKE_S3 = map(os.path.abspath, sys.argv[1:3])
@@ -133,6 +134,28 @@ class ByHand(StoreTest):
             file.write(b"x")
         self.assertIn("is there, and differs", self.ctl("download", STORE, "-o", "back", code=1).stderr)
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("collectctl_")], [])
+
+    def tables(self):
+        """Their names and bytes."""
+        return {key.rpartition("/")[2]: self.server.ask("GET", "body/" + urllib.parse.quote(key))
+                for key in self.server.keys() if "/tables/" in key}
+
+    def test_tables_stand_beside_a_session(self):
+        session = self.record("-o", "traces")
+        self.ctl("convert", session, "--to", "parquet", "-o", "made")
+        made = {name: open(self.at("made/" + name), "rb").read() for name in os.listdir(self.at("made"))}
+        self.ctl("upload", session, "--store", STORE)
+        self.assertEqual(self.tables(), {})
+        self.ctl("upload", session, "--store", STORE, "--tables", "functions")
+        small = self.tables()
+        self.assertEqual(set(made) - set(small), {"calls.parquet", "events.parquet"})
+        self.ctl("upload", session, "--store", STORE, "--tables", "all")
+        self.assertEqual(self.tables(), made)
+        self.assertEqual({name: made[name] for name in small}, small)
+        # They are no part of the session.
+        self.assertEqual(self.ctl("verify", STORE).stdout.count("ok: "), 1)
+        self.ctl("download", STORE, "-o", "back")
+        self.same(session, self.at("back/" + os.path.relpath(session, self.at("traces"))))
 
     def test_parts_of_one_session_lie_side_by_side(self):
         session = self.record("-o", "a")
@@ -309,6 +332,14 @@ class ByCollector(StoreTest):
         self.assertGreater(time.monotonic() - sealed, 1, "40,000 bytes at 20,000 a second")
         self.assertEqual(self.server.regions(), ["eu-south-7"])
 
+    def test_tables(self):
+        self.start("--store-tables", "functions", "--keep-local", "until_committed")
+        session = self.record_here()
+        self.wait_for("still there", lambda: not os.path.exists(session))
+        self.assertEqual(sorted(key.rpartition("/")[2] for key in self.server.keys() if "/tables/" in key),
+                         ["function_histograms.parquet", "function_seconds.parquet", "functions.parquet",
+                          "sessions.parquet", "threads.parquet"])
+
     def test_settings(self):
         def refused(*arguments):
             done = subprocess.run([COLLECTORD, "--root", self.root, *arguments], capture_output=True, text=True,
@@ -318,6 +349,8 @@ class ByCollector(StoreTest):
         self.assertIn("s3://BUCKET", refused("--store", "traces"))
         self.assertIn("whole bucket", refused("--store", STORE + "/v1"))
         self.assertIn("until_committed", refused("--store", STORE, "--keep-local", "3 weeks"))
+        self.assertIn("off, functions and all", refused("--store", STORE, "--store-tables", "some"))
+        self.assertIn("needs a store", refused("--store-tables", "all"))
         self.assertIn("needs a store", refused("--keep-local", "until_committed"))
 
 

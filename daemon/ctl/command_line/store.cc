@@ -51,6 +51,12 @@ void add_upload(CLI::App& app, Line& line) {
       ->type_name("URL")
       ->check(store_url_check())
       ->required();
+  command
+      ->add_option("--tables", line.store.tables,
+                   "Put tables of Parquet beside each: functions (what they took, in all and by "
+                   "second), or all (each call and event too)")
+      ->type_name("functions|all")
+      ->check(CLI::IsMember({"functions", "all"}));
   add_json(command, line);
   command->callback([&line] {
     line.command = [&line] {

@@ -212,7 +212,8 @@ Status export_sessions(const std::vector<const trace::Trace*>& traces,
   COLLECT_TRY(ExportedSession::choose_windows(sessions, selection.when));
   if (format == Target::kParquet) {
     return export_parquet(
-        sessions, output, [&] { return check_functions(sessions, selection); }, log);
+        sessions, ParquetTables::kAll, output, [&] { return check_functions(sessions, selection); },
+        log);
   }
   auto out = storage::OutputFile::create(output, true);
   if (!out.ok()) return out.error();

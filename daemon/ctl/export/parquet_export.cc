@@ -1,6 +1,7 @@
 #include "daemon/ctl/export/parquet_export.h"
 
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "daemon/ctl/export/capture_walk.h"
@@ -45,21 +46,23 @@ const char* kind_text(atf::EventKind kind) {
 }
 
 struct Tables {
-  static Result<Tables> create(const std::string& directory);
+  static Result<Tables> create(const std::string& directory, ParquetTables which);
   std::vector<ParquetTable*> all() {
-    return {&functions, &threads, &calls, &events, &sessions, &seconds, &histograms};
+    std::vector<ParquetTable*> tables = {&functions, &threads, &sessions, &seconds, &histograms};
+    if (calls) tables.insert(tables.end(), {&*calls, &*events});
+    return tables;
   }
 
   ParquetTable functions;
   ParquetTable threads;
-  ParquetTable calls;
-  ParquetTable events;
+  std::optional<ParquetTable> calls;   // of kAll
+  std::optional<ParquetTable> events;  // the same
   ParquetTable sessions;
   ParquetTable seconds;
   ParquetTable histograms;
 };
 
-Result<Tables> Tables::create(const std::string& directory) {
+Result<Tables> Tables::create(const std::string& directory, ParquetTables which) {
   const auto table = [&](const char* name, std::vector<Column> columns) {
     return ParquetTable::create(directory + "/" + name + ".parquet", std::move(columns));
   };
@@ -74,16 +77,22 @@ Result<Tables> Tables::create(const std::string& directory) {
       "threads", {text_column("session"), small_column("thread"), small_column("tid"),
                   text_column("name"), number_column("events"), number_column("lost_events")});
   if (!threads.ok()) return threads.error();
-  auto calls =
-      table("calls", {text_column("session"), small_column("thread"), number_column("seq"),
-                      number_column("begin_ns"), number_column("end_ns"),
-                      number_column("duration_ns"), number_column("self_ns"), id_column("function"),
-                      optional_id("caller"), small_column("depth"), text_column("ended")});
-  if (!calls.ok()) return calls.error();
-  auto events =
-      table("events", {text_column("session"), small_column("thread"), number_column("seq"),
-                       number_column("time_ns"), id_column("function"), text_column("kind")});
-  if (!events.ok()) return events.error();
+  std::optional<ParquetTable> calls;
+  std::optional<ParquetTable> events;
+  if (which == ParquetTables::kAll) {
+    auto all_calls = table(
+        "calls", {text_column("session"), small_column("thread"), number_column("seq"),
+                  number_column("begin_ns"), number_column("end_ns"), number_column("duration_ns"),
+                  number_column("self_ns"), id_column("function"), optional_id("caller"),
+                  small_column("depth"), text_column("ended")});
+    if (!all_calls.ok()) return all_calls.error();
+    auto all_events =
+        table("events", {text_column("session"), small_column("thread"), number_column("seq"),
+                         number_column("time_ns"), id_column("function"), text_column("kind")});
+    if (!all_events.ok()) return all_events.error();
+    calls = std::move(*all_calls);
+    events = std::move(*all_events);
+  }
   auto sessions =
       table("sessions",
             {text_column("session"), text_column("path"), text_column("process"),
@@ -106,8 +115,8 @@ Result<Tables> Tables::create(const std::string& directory) {
   auto histograms =
       of_second("function_histograms", {small_column("bucket"), number_column("count")});
   if (!histograms.ok()) return histograms.error();
-  return Tables{std::move(*functions), std::move(*threads),  std::move(*calls),
-                std::move(*events),    std::move(*sessions), std::move(*seconds),
+  return Tables{std::move(*functions), std::move(*threads),  std::move(calls),
+                std::move(events),     std::move(*sessions), std::move(*seconds),
                 std::move(*histograms)};
 }
 
@@ -141,7 +150,8 @@ class ParquetRows : public CaptureRows {
   }
 
   Status call(const CallRow& row) override {
-    ParquetTable& table = tables_.calls;
+    if (!tables_.calls) return {};
+    ParquetTable& table = *tables_.calls;
     table.text(of_->id);
     table.number(row.thread);
     table.number(row.seq);
@@ -161,7 +171,7 @@ class ParquetRows : public CaptureRows {
   }
 
   Status event(const EventRow& row) override {
-    ParquetTable& table = tables_.events;
+    ParquetTable& table = *tables_.events;
     table.text(of_->id);
     table.number(row.thread);
     table.number(row.seq);
@@ -243,11 +253,11 @@ class ParquetRows : public CaptureRows {
 
 Status fill(Tables& tables, ExportedSessions& sessions, convert::ConvertLog& log) {
   ParquetRows rows(tables);
-  CaptureWalk walk(rows, WalkedRows::kAll, log);
+  CaptureWalk walk(rows, tables.events ? WalkedRows::kAll : WalkedRows::kWithoutEvents, log);
   COLLECT_TRY(walk.run(sessions));
   for (ParquetTable* table : tables.all()) COLLECT_TRY(table->finish());
-  log.count("events", tables.events.rows());
-  log.count("calls", tables.calls.rows());
+  log.count("events", walk.counts().events);
+  log.count("calls", walk.counts().calls);
   log.count("functions", tables.functions.rows());
   const WalkCounts& counts = walk.counts();
   if (counts.lost_events != 0) log.count("lost_events", counts.lost_events);
@@ -259,7 +269,7 @@ Status fill(Tables& tables, ExportedSessions& sessions, convert::ConvertLog& log
 
 }  // namespace
 
-Status export_parquet(ExportedSessions& sessions, const std::string& directory,
+Status export_parquet(ExportedSessions& sessions, ParquetTables which, const std::string& directory,
                       const std::function<Status()>& check, convert::ConvertLog& log) {
   std::error_code error;
   if (std::filesystem::exists(directory, error) &&
@@ -269,7 +279,7 @@ Status export_parquet(ExportedSessions& sessions, const std::string& directory,
   }
   const bool is_new = std::filesystem::create_directory(directory, error);
   if (error) return Error{Code::kIo, directory + ": no directory can be made: " + error.message()};
-  auto tables = Tables::create(directory);
+  auto tables = Tables::create(directory, which);
   Status made = tables.ok() ? fill(*tables, sessions, log) : tables.error();
   if (made.ok()) made = check();
   if (made.ok()) {

@@ -6,6 +6,7 @@
 #include "daemon/ctl/programs/limited_process.h"
 #include "daemon/ctl/store/sealed_sessions.h"
 #include "daemon/ctl/store/store_commands.h"
+#include "daemon/ctl/store/tables.h"
 #include "daemon/upload/store.h"
 #include "daemon/upload/upload_status.h"
 #include "daemon/upload/uploader.h"
@@ -53,6 +54,8 @@ Status follow(const upload::StoreRequest& request, Reports& reports) {
   storage::Clock& clock = storage::system_clock();
   const auto keep = upload::parse_keep_local(request.keep_local);
   if (!keep.ok()) return keep.error();
+  const auto tables = upload::parse_store_tables(request.tables);
+  if (!tables.ok()) return tables.error();
   const auto opened = upload::open_place(request.place, clock);
   if (!opened.ok()) return opened.error();
   if (!opened->below.empty()) {
@@ -64,9 +67,13 @@ Status follow(const upload::StoreRequest& request, Reports& reports) {
   settings.keep_local = *keep;
   storage::PosixFs fs(request.output);
   const auto uploader = upload::Uploader::start(
-      settings, {fs, clock, *opened->credentials, [&](const storage::SessionPath& place) {
-                   return ask_to_remove(reports, fs, place);
-                 }});
+      settings,
+      {.fs = fs,
+       .clock = clock,
+       .credentials = *opened->credentials,
+       .remove =
+           [&](const storage::SessionPath& place) { return ask_to_remove(reports, fs, place); },
+       .tables = wanted_tables(*tables)});
   if (!uploader.ok()) return uploader.error();
   SealedSessions sealed(fs, request.output);
   while (true) {

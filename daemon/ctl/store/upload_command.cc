@@ -5,6 +5,7 @@
 #include "daemon/ctl/offline/recordings.h"
 #include "daemon/ctl/store/store_commands.h"
 #include "daemon/ctl/store/store_line.h"
+#include "daemon/ctl/store/tables.h"
 #include "daemon/ctl/terminal/json.h"
 #include "daemon/upload/part_upload.h"
 #include "formats/core/figures.h"
@@ -50,8 +51,9 @@ Result<std::vector<storage::SessionPath>> places_of(const std::vector<std::strin
 
 class Upload {
  public:
-  Upload(upload::Store& store, StoreLine& line)
+  Upload(upload::Store& store, upload::WantedTables tables, StoreLine& line)
       : line_(line),
+        tables_(std::move(tables)),
         to_{store.client(),
             store.retries(),
             store.pauses(),
@@ -70,7 +72,7 @@ class Upload {
     storage::PosixFs fs(place.directory);
     const auto manifest = storage::read_manifest(fs, place.directory);
     if (!manifest.ok()) return manifest.error();
-    upload::PartUpload part(fs, objects_, to_);
+    upload::PartUpload part(fs, objects_, to_, tables_);
     auto uploaded = part.run(place, upload::part_name_of(manifest->identity.collector));
     failed_at_store_ = !uploaded.ok() && part.failed_at_store();
     return uploaded;
@@ -82,6 +84,7 @@ class Upload {
   void show() { line_.show(doing_ + (sent_ == 0 ? "" : ", " + short_bytes(sent_) + " sent")); }
 
   StoreLine& line_;
+  const upload::WantedTables tables_;
   std::string doing_;
   uint64_t sent_ = 0;
   bool failed_at_store_ = false;
@@ -95,6 +98,8 @@ int upload_sessions(const upload::StoreRequest& request, std::ostream& out, std:
   const Answer answer{"upload", request.json, out, err};
   const auto places = places_of(request.paths);
   if (!places.ok()) return answer.refuse(places.error(), 2);
+  const auto tables = upload::parse_store_tables(request.tables);
+  if (!tables.ok()) return answer.refuse(tables.error(), 2);
   StoreLine line(err, request.progress);
   const auto store = open_store(request, line);
   if (!store.ok()) return answer.refuse(store.error(), 2);
@@ -103,7 +108,7 @@ int upload_sessions(const upload::StoreRequest& request, std::ostream& out, std:
                           request.place.url + ": sessions go to a whole bucket, s3://BUCKET"},
                          2);
   }
-  Upload upload(**store, line);
+  Upload upload(**store, wanted_tables(*tables), line);
   Json document = json_document();
   document["sessions"] = Json::array();
   int code = 0;

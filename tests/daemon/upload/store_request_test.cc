@@ -15,6 +15,7 @@ TEST(StoreRequest, ComesBackFromItsArguments) {
   request.paths = {"a b", "", "not UTF-8: \xff", "path=path"};
   request.output = "out=put";
   request.keep_local = "14 days";
+  request.tables = "all";
   request.json = request.strict = request.allow_incomplete = true;
   request.columns = 80;
   const auto read = StoreRequest::parse(request.to_arguments());

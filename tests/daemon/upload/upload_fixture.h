@@ -95,7 +95,7 @@ class UploadTest : public ::testing::Test {
                                    const auto removed = storage::remove_session(fs_, place);
                                    return removed.ok() ? Status() : Status(removed.error());
                                  },
-                                 &time_});
+                                 &time_, tables_});
     EXPECT_OK(uploader);
     return std::move(*uploader);
   }
@@ -125,6 +125,7 @@ class UploadTest : public ::testing::Test {
   storage::test::FakeClock session_clock_;
   storage::test::TemporaryDirectory root_;
   PausedTime time_;
+  WantedTables tables_;
   StaticCredentials source_{FakeS3::credentials()};
 };
 

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <zstd.h>
 
+#include <atomic>
 #include <future>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "daemon/upload/commit.h"
 #include "daemon/upload/digests.h"
@@ -14,10 +18,13 @@ namespace collect::upload::test {
 namespace {
 
 using nlohmann::json;
+using ::testing::_;
 using ::testing::AnyOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Gt;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 // The first digits of the key's SHA-256, by sha256sum.
 const std::string kPrefix =
@@ -320,6 +327,77 @@ TEST_F(UploaderTest, TheRateIsKeptOverManySmallObjects) {
   const UploadStatus status = upload(slow, {make_session()});
   EXPECT_GE(time_.passed_ns(), status.sent_bytes * 1000);
   EXPECT_LT(time_.passed_ns(), status.sent_bytes * 1000 + 1'000'000);
+}
+
+// "a.parquet" goes with one PUT, "b.parquet" in parts.
+class TablesTest : public UploaderTest {
+ protected:
+  TablesTest() {
+    tables_.names = {"a.parquet", "b.parquet"};
+    tables_.make = [this](const storage::SessionPath&) -> Result<TableFiles> {
+      ++made_;
+      if (refused_) return *refused_;
+      const auto directory = std::make_shared<storage::test::TemporaryDirectory>();
+      storage::test::write_file(directory->path() + "/a.parquet", {'a'});
+      storage::test::write_file(directory->path() + "/b.parquet", std::vector<uint8_t>(4000, 'b'));
+      return TableFiles{directory->path(), directory};
+    };
+  }
+  static std::vector<std::string> tables() {
+    std::vector<std::string> found;
+    for (const auto& [key, md5] : bucket()) {
+      if (const size_t at = key.find("/tables/"); at != std::string::npos) {
+        found.push_back(key.substr(at + 1));
+      }
+    }
+    return found;
+  }
+
+  std::optional<Error> refused_;
+  std::atomic<int> made_{0};
+};
+
+TEST_F(TablesTest, StandBesideTheSessionAndAreMadeOnce) {
+  const auto place = make_session();
+  EXPECT_EQ(upload(small_parts(), {place}).committed_sessions, 1u);
+  EXPECT_THAT(tables(), ElementsAre("tables/a.parquet", "tables/b.parquet"));
+  const UploadStatus again = upload(small_parts(), {place});
+  EXPECT_EQ(again.present_sessions, 1u);
+  EXPECT_EQ(again.sent_bytes, 0u);
+  EXPECT_EQ(made_, 1);
+}
+
+// COMMIT does not wait for them; what lacks them gets them by a later run.
+TEST_F(TablesTest, AnInterruptedRunIsEndedByALaterOne) {
+  const auto place = make_session();
+  const WantedTables wanted = std::exchange(tables_, {});
+  EXPECT_EQ(upload(small_parts(), {place}).committed_sessions, 1u);
+  tables_ = wanted;
+  // LIST, uploads, COMMIT, a.parquet, then b.parquet: create, parts of 700.
+  UploadSettings fragile = small_parts();
+  fragile.retry.attempts = 1;
+  server().set(
+      {{"min_part", 1},
+       {"faults", {{{"at", 6}, {"kind", "status"}, {"status", 500}, {"code", "InternalError"}}}}});
+  const UploadStatus status = upload(fragile, {place});
+  EXPECT_EQ(status.failed_runs, 1u);
+  EXPECT_EQ(status.present_sessions, 1u);
+  EXPECT_THAT(tables(), ElementsAre("tables/a.parquet", "tables/b.parquet"));
+  EXPECT_EQ(count("POST", "uploads="), 1u);
+  EXPECT_TRUE(server().uploads().empty());
+}
+
+TEST_F(TablesTest, ASessionOfWhichNoneCanBeMadeIsCommittedAndSaid) {
+  const auto place = make_session();
+  refused_ = Error{Code::kInvalidArgument, "no tables"};
+  UploadSettings removing = small_parts();
+  removing.keep_local = {KeepUntil::kCommitted};
+  const UploadStatus status = upload(removing, {place});
+  EXPECT_EQ(status.refused_sessions, 1u);
+  EXPECT_THAT(status.problem, HasSubstr("no tables"));
+  EXPECT_TRUE(tables().empty());
+  EXPECT_THAT(bucket(), Contains(Pair(HasSubstr("/COMMIT"), _)));
+  EXPECT_TRUE(fs_.exists(place.directory));
 }
 
 TEST_F(UploaderTest, NoRecordedSessionNoUpload) {

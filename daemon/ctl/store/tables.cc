@@ -1,0 +1,55 @@
+#include "daemon/ctl/store/tables.h"
+
+#include <iterator>
+#include <memory>
+#include <span>
+
+#include "daemon/ctl/export/parquet_export.h"
+#include "daemon/ctl/offline/scratch_directory.h"
+#include "storage/trace/session_files.h"
+
+namespace collect::ctl {
+namespace {
+
+Status make(const storage::SessionPath& place, ParquetTables which, const std::string& directory) {
+  const auto trace = trace::open_trace(place.directory);
+  if (!trace.ok()) return trace.error();
+  auto session = ExportedSession::open(*trace, {});
+  if (!session.ok()) return session.error();
+  ExportedSessions sessions;
+  sessions.push_back(std::move(*session));
+  convert::ConvertLog log;
+  return export_parquet(sessions, which, directory, [] { return Status(); }, log);
+}
+
+// Of this machine, and not of the session.
+bool may_pass(Code code) {
+  return code == Code::kNoSpace || code == Code::kIo || code == Code::kExhausted ||
+         code == Code::kPermission;
+}
+
+}  // namespace
+
+upload::WantedTables wanted_tables(upload::StoreTables which) {
+  upload::WantedTables wanted;
+  if (which == upload::StoreTables::kOff) return wanted;
+  const bool all = which == upload::StoreTables::kAll;
+  for (const char* name :
+       std::span(kParquetTables).first(all ? std::size(kParquetTables) : kTablesWithoutRows)) {
+    wanted.names.push_back(std::string(name) + ".parquet");
+  }
+  wanted.make = [all](const storage::SessionPath& place) -> Result<upload::TableFiles> {
+    auto scratch = make_scratch_directory("tables");
+    if (!scratch.ok()) return scratch.error();
+    const auto keeper = std::make_shared<storage::Leftover>(std::move(*scratch));
+    const Status made =
+        make(place, all ? ParquetTables::kAll : ParquetTables::kWithoutRows, keeper->path());
+    if (made.ok()) return upload::TableFiles{keeper->path(), keeper};
+    const Error& error = made.error();
+    return Error{may_pass(error.code) ? error.code : Code::kInvalidArgument,
+                 place.name + " is in the store, without tables: " + error.message};
+  };
+  return wanted;
+}
+
+}  // namespace collect::ctl
