@@ -180,7 +180,7 @@ __attribute__((constructor)) void start_from_environment() {
     collect::agent::log_line(settings.log, collect::agent::kNotFollowed);
     return;
   }
-#if defined(__x86_64__) && defined(__linux__) && !defined(__ANDROID__)
+#if defined(COLLECT_PATCH_PLANS)
   // Before there is another thread.
   if (settings.plans[0] != '\0') collect::agent::apply_plans(settings.plans);
 #endif

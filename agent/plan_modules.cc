@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/crc32c.h"
+#include "agent/planned_jumps.h"
 #include "agent/platform/loaded_objects.h"
 #include "agent/text.h"
 
@@ -65,6 +66,8 @@ const PlannedModule& planned_module(uint32_t index) {
 const char* why_not_of(const PlannedModule& module, const patch::PlanView& plan) {
   const patch::PlanHeader& header = plan.header();
   if (header.crc != crc32c(plan.checksummed(), 0)) return "its checksum does not match";
+  if (header.processor != static_cast<uint32_t>(kPlanProcessor))
+    return "it is for another processor";
   if (header.build_id_bytes != module.build_id_bytes ||
       memcmp(header.build_id, module.build_id, module.build_id_bytes) != 0 ||
       header.image_bytes != module.end - module.base) {

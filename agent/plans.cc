@@ -8,6 +8,7 @@
 
 #include "agent/plan_file.h"
 #include "agent/plan_modules.h"
+#include "agent/planned_jumps.h"
 #include "agent/ring/planned_sleds.h"
 #include "agent/ring/recorder.h"
 #include "agent/ring/sled_writes.h"
@@ -33,9 +34,7 @@ namespace {
 using patch::PlanSite;
 using patch::PlanView;
 
-constexpr uint64_t kPlaceStep = 16u << 20;
-constexpr int64_t kReach = int64_t{1} << 30;  // how far from a module its region may begin
-constexpr uint8_t kJump = 0xE9;
+constexpr uint64_t kLeastAbove = 16u << 20;
 
 uint8_t* map_at(uint64_t address, size_t bytes) {
   void* const there = reinterpret_cast<void*>(address);
@@ -46,16 +45,18 @@ uint8_t* map_at(uint64_t address, size_t bytes) {
   return nullptr;
 }
 
-// Below the module, where no heap grows; else far above it.
-uint8_t* map_near(const PlannedModule& module, size_t bytes) {
+// Below the module, where no heap grows; else far above it. `code` bytes of the module are to be
+// within reach.
+uint8_t* map_near(const PlannedModule& module, size_t bytes, uint64_t code) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t begin = module.begin & ~(page - 1);
   const uint64_t size = (bytes + page - 1) & ~(page - 1);
-  for (uint64_t away = size + page; away < static_cast<uint64_t>(kReach) && away < begin;
-       away += kPlaceStep) {
+  const uint64_t most = code > size ? code : size;
+  const uint64_t reach = most < kPlanReach ? kPlanReach - most : 0;
+  for (uint64_t away = size + page; away < reach && away < begin; away += kPlanPlaceStep) {
     if (uint8_t* memory = map_at(begin - away, bytes)) return memory;
   }
-  for (uint64_t away = static_cast<uint64_t>(kReach); away > kPlaceStep; away -= kPlaceStep) {
+  for (uint64_t away = reach & ~(page - 1); away > kLeastAbove; away -= kPlanPlaceStep) {
     if (uint8_t* memory = map_at(begin + away, bytes)) return memory;
   }
   return nullptr;
@@ -73,12 +74,7 @@ const char* fill_region(uint8_t* region, const PlannedModule& module, const Plan
   memcpy(region + patch::kTrampolineWords, words, sizeof words);
   const auto away = static_cast<int64_t>(reinterpret_cast<uint64_t>(region) - module.base);
   for (uint32_t i = 0; i < plan.header().relative_count; ++i) {
-    int32_t distance;
-    memcpy(&distance, region + plan.relative(i), sizeof distance);
-    const int64_t moved = distance - away;
-    if (!fits(moved, 32)) return "its code is out of reach";
-    distance = static_cast<int32_t>(moved);
-    memcpy(region + plan.relative(i), &distance, sizeof distance);
+    if (!move_distance(region + plan.relative(i), away)) return "its code is out of reach";
   }
   for (uint32_t i = 0; i < plan.header().absolute_count; ++i) {
     uint64_t address;
@@ -88,27 +84,23 @@ const char* fill_region(uint8_t* region, const PlannedModule& module, const Plan
   }
   for (uint32_t i = 0; i < plan.header().site_count; ++i) {
     const PlanSite site = plan.site(i);
-    if (!fits(away + site.stub - (int64_t{site.address} + int64_t{patch::kJumpBytes}), 32)) {
+    uint8_t jump[kPlanJumpBytes];
+    if (!make_jump(module.base + site.address, reinterpret_cast<uint64_t>(region) + site.stub,
+                   jump)) {
       return "its code is out of reach";
     }
   }
   return nullptr;
 }
 
-// What stands at `from` then, kJumpBytes.
-void make_jump(uint64_t from, uint64_t stub, uint8_t (&jump)[patch::kJumpBytes]) {
-  const auto distance = static_cast<int32_t>(stub - (from + patch::kJumpBytes));
-  jump[0] = kJump;
-  memcpy(jump + 1, &distance, sizeof distance);
-}
-
 COLLECT_WRITES_CODE void write_jumps(uint64_t region, const PlannedModule& module,
                                      const PlanView& plan) {
   for (uint32_t i = 0; i < plan.header().site_count; ++i) {
     const PlanSite site = plan.site(i);
-    uint8_t jump[patch::kJumpBytes];
-    make_jump(module.base + site.address, region + site.stub, jump);
+    uint8_t jump[kPlanJumpBytes];
+    (void)make_jump(module.base + site.address, region + site.stub, jump);
     memcpy(reinterpret_cast<uint8_t*>(module.base + site.address), jump, sizeof jump);
+    forget_cached(module.base + site.address, sizeof jump);
   }
 }
 
@@ -164,13 +156,18 @@ struct Prepared {
 const char* prepare(const PlannedModule& module, const PlanView& plan, uint8_t*& region) {
   if (plan.header().site_count == 0) return "it traces nothing";
   const size_t bytes = plan.region().size();
-  region = map_near(module, bytes);
+  const PlanSite last = plan.site(plan.header().site_count - 1);
+  region = map_near(module, bytes, module.base + last.address + last.bytes - module.begin);
   if (region == nullptr) return "no memory near the module";
   const char* wrong = fill_region(region, module, plan);
   if (wrong == nullptr && mprotect(region, bytes, PROT_READ | PROT_EXEC) != 0) {
     wrong = "the system does not let memory become code";
   }
-  if (wrong != nullptr) (void)munmap(region, bytes);
+  if (wrong != nullptr) {
+    (void)munmap(region, bytes);
+  } else {
+    forget_cached(reinterpret_cast<uint64_t>(region), bytes);
+  }
   return wrong;
 }
 
@@ -244,7 +241,7 @@ patch::AttachJump jump_of(const Prepared& one, uint32_t index) {
   jump.address = one.module->base + site.address;
   jump.bytes = site.bytes;
   memcpy(jump.original, site.original, sizeof jump.original);
-  make_jump(jump.address, reinterpret_cast<uint64_t>(one.region) + site.stub, jump.jump);
+  (void)make_jump(jump.address, reinterpret_cast<uint64_t>(one.region) + site.stub, jump.jump);
   return jump;
 }
 

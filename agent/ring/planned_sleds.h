@@ -11,6 +11,7 @@ namespace collect::agent {
 
 class PlannedSleds {
  public:
+#if defined(__x86_64__)
   struct Code {
     using Head = uint16_t;
     static constexpr uint32_t kBytes = patch::kSledBytes;
@@ -20,6 +21,17 @@ class PlannedSleds {
       return sled[0] == (patch::kSledIdleHead & 0xFF);
     }
   };
+#else
+  struct Code {
+    using Head = uint32_t;
+    static constexpr uint32_t kBytes = patch::kArm64SledBytes;
+    static constexpr Head kTracedHead = patch::kArm64SledTracedHead;
+    static constexpr Head idle_head(SledKind) { return patch::kArm64SledIdleHead; }
+    static bool is_idle(const uint8_t* sled, SledKind) {
+      return load_le<uint32_t>(sled) == patch::kArm64SledIdleHead;
+    }
+  };
+#endif
 
   PlannedSleds() = default;
   // `plan` has been checked and its stubs lie at `region`; its bytes stay.

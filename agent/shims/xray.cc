@@ -120,31 +120,27 @@ uint32_t registers_in_use() {
 
 #else
 
+// All of them: a compiler that sees caller and callee may keep a value in any.
 struct alignas(16) VectorRegisters {
-  unsigned char bytes[8 * 16];
+  unsigned char bytes[32 * 16];
 };
 
 void find_widths() {}
 
+#define COLLECT_EACH_REGISTER(line)                                             \
+  ".arch_extension fp\n\t.arch_extension simd\n\t"                              \
+  ".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25," \
+  "26,27,28,29,30,31\n\t" line " q\\n, [%0, #16*\\n]\n\t.endr"
+
 [[gnu::always_inline]] inline void save(VectorRegisters& to) {
-  asm volatile(
-      ".arch_extension fp\n\t.arch_extension simd\n\t"
-      "stp q0, q1, [%0]\n\tstp q2, q3, [%0, #32]\n\t"
-      "stp q4, q5, [%0, #64]\n\tstp q6, q7, [%0, #96]"
-      :
-      : "r"(to.bytes)
-      : "memory");
+  asm volatile(COLLECT_EACH_REGISTER("str") : : "r"(to.bytes) : "memory");
 }
 
 [[gnu::always_inline]] inline void restore(const VectorRegisters& from) {
-  asm volatile(
-      ".arch_extension fp\n\t.arch_extension simd\n\t"
-      "ldp q0, q1, [%0]\n\tldp q2, q3, [%0, #32]\n\t"
-      "ldp q4, q5, [%0, #64]\n\tldp q6, q7, [%0, #96]"
-      :
-      : "r"(from.bytes)
-      : "memory");
+  asm volatile(COLLECT_EACH_REGISTER("ldr") : : "r"(from.bytes) : "memory");
 }
+
+#undef COLLECT_EACH_REGISTER
 
 #endif
 
@@ -159,13 +155,25 @@ struct Sled {
          agent::kPlaceBelow + agent::kPlaceOfSled;
 }
 
+// A function that signs its return address has done so before its sled (xpaclri: a nop where there
+// are no signatures).
+[[gnu::always_inline]] inline uint64_t without_signature(uint64_t address) {
+#if defined(__aarch64__)
+  register uint64_t link asm("x30") = address;
+  asm("hint #7" : "+r"(link));
+  return link;
+#else
+  return address;
+#endif
+}
+
 [[gnu::noinline, gnu::cold]] void general(agent::Stream* stream, uint64_t function,
                                           const uint64_t* block, uint64_t frame_pointer,
                                           uint64_t hook, const Sled& sled) {
   VectorRegisters kept;
   save(kept);
   agent::HookFrame frame;
-  frame.call_site = block[sled.above];
+  frame.call_site = without_signature(block[sled.above]);
   frame.stack_pointer = reinterpret_cast<uint64_t>(block + sled.above + kAboveToStack);
   frame.frame_pointer = frame_pointer;
   frame.registers = block;
@@ -200,17 +208,20 @@ void on_sled(uint64_t function, const uint64_t* block, uint64_t frame_pointer) {
             reinterpret_cast<uint64_t>(__builtin_frame_address(0)), kSled);
 }
 
+// planned_trampolines.S
 #if defined(__x86_64__)
-// planned_trampolines.S: nine registers, the way back into the sled, r10.
-constexpr uint32_t kAbovePlanned = 11;
+constexpr uint32_t kAbovePlanned = 11;  // nine registers, the way back into the sled, r10
 constexpr Sled kPlannedEnter{EventKind::kCall, kAbovePlanned, kArguments};
 constexpr Sled kPlannedExit{EventKind::kReturn, kAbovePlanned, kResults};
 constexpr Sled kPlannedTail{EventKind::kReturn, kAbovePlanned, 0};
+#else
+constexpr const Sled& kPlannedEnter = kEnter;
+constexpr const Sled& kPlannedExit = kExit;
+constexpr const Sled& kPlannedTail = kTail;
 #endif
 
 }  // namespace
 
-#if defined(__x86_64__)
 namespace collect::agent {
 
 const SledHandler* planned_handlers() {
@@ -221,7 +232,6 @@ const SledHandler* planned_handlers() {
 }
 
 }  // namespace collect::agent
-#endif
 
 extern "C" {
 

@@ -17,6 +17,16 @@ bool starts_at(const std::vector<Instruction>& instructions, uint32_t address) {
   return found != instructions.end() && found->address == address;
 }
 
+int64_t entry_of(const uint8_t* entry, const JumpTable& table) {
+  if (table.entry_bytes == 1) return table.is_signed ? static_cast<int8_t>(*entry) : *entry;
+  if (table.entry_bytes == 2) {
+    const auto value = load_le<uint16_t>(entry);
+    return table.is_signed ? static_cast<int16_t>(value) : value;
+  }
+  const auto value = load_le<uint32_t>(entry);
+  return table.is_signed ? static_cast<int32_t>(value) : int64_t{value};
+}
+
 }  // namespace
 
 Result<CodeMap> CodeMap::build(const ElfImage& image, const UnwindTable& table) {
@@ -59,7 +69,7 @@ bool CodeMap::is_linkage(const std::vector<Instruction>& instructions) const {
 void CodeMap::look_at(size_t index) {
   const Frame& frame = table_->frames[index];
   std::vector<Instruction> instructions;
-  const bool whole = decode_all(code(frame), frame.begin, instructions);
+  const bool whole = decode_all(image_->processor(), code(frame), frame.begin, instructions);
   for (const Instruction& one : instructions) look_at(index, one);
   if (frame.begin <= image_->entry() && image_->entry() < frame.end) refuse(index, Refusal::kStart);
   if (is_linkage(instructions)) {
@@ -80,6 +90,19 @@ void CodeMap::look_at(size_t index) {
         one.flow == Flow::kJump || one.flow == Flow::kBranch || one.flow == Flow::kShortBranch;
     if (jumps && stays && !starts_at(instructions, one.target))
       refuse(index, Refusal::kUndecodable);
+    // Constants among the code look like instructions.
+    if (one.reads_target && stays) refuse(index, Refusal::kUndecodable);
+  }
+  if (image_->is_arm64()) find_tables(index, instructions);
+}
+
+void CodeMap::find_tables(size_t index, const std::vector<Instruction>& instructions) {
+  JumpTable table;
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    if (instructions[i].flow == Flow::kIndirectJump &&
+        find_arm64_table(code(table_->frames[index]), instructions, i, table)) {
+      tables_.push_back({static_cast<uint32_t>(index), table});
+    }
   }
 }
 
@@ -116,8 +139,8 @@ void CodeMap::look_at(size_t index, const Instruction& one) {
   if (one.takes_address) {
     refer_to(one.target);
     // Some linkers put constants into the segment of the code.
-    if (table_->find(one.target) == nullptr) {
-      leas_.push_back({static_cast<uint32_t>(index), one.target});
+    if (!image_->is_arm64() && table_->find(one.target) == nullptr) {
+      tables_.push_back({static_cast<uint32_t>(index), {one.target, one.target}});
     }
   }
   // Elsewhere an address is never an operand.
@@ -148,38 +171,43 @@ void CodeMap::find_landing_pads(size_t index) {
   }
 }
 
-// Distances of 32 bits from the table itself, as long as they lead into the function that has its
-// address, or to what may be a part of that.
-void CodeMap::read_table(const Lea& lea, const std::vector<Instruction>& instructions) {
-  const Bytes bytes = image_->at(lea.address);
-  const Frame& own = table_->frames[lea.frame];
-  for (size_t i = 0; i < kMaxTableEntries && (i + 1) * 4 <= bytes.size(); ++i) {
-    const auto distance = load_le<int32_t>(bytes.data() + i * 4);
-    const uint32_t to = lea.address + static_cast<uint32_t>(distance);
+// Distances, of x86-64 of 32 bits from the table itself, as long as they lead into the function
+// that has its address, or to what may be a part of that.
+void CodeMap::read_table(const Table& found, const std::vector<Instruction>& instructions) {
+  const JumpTable& table = found.table;
+  const Bytes bytes = image_->at(table.address);
+  const Frame& own = table_->frames[found.frame];
+  const size_t count = table.count != 0 ? table.count : kMaxTableEntries;
+  for (size_t i = 0; i < count && (i + 1) * table.entry_bytes <= bytes.size(); ++i) {
+    const int64_t distance = entry_of(bytes.data() + i * table.entry_bytes, table);
+    const uint32_t to = table.base + static_cast<uint32_t>(distance * (int64_t{1} << table.shift));
     if (to >= own.begin && to < own.end) {
       if (!starts_at(instructions, to)) return;
+      if (to == own.begin) refuse(found.frame, Refusal::kLoopToEntry);
     } else {
+      // A number of instructions: assemblers count them within a section, so it is no entry.
+      if (table.shift != 0) return;
       const Frame* other = table_->find(to);
       // From a part that nobody calls, an entry may also lead back to the function itself.
-      const bool is_possible =
-          other != nullptr && (!parts_[index_of(*other)].is_called || !parts_[lea.frame].is_called);
+      const bool is_possible = other != nullptr && (!parts_[index_of(*other)].is_called ||
+                                                    !parts_[found.frame].is_called);
       if (!is_possible) return;
-      jumps_.push_back({lea.frame, static_cast<uint32_t>(index_of(*other)), true});
+      jumps_.push_back({found.frame, static_cast<uint32_t>(index_of(*other)), true});
     }
     targets_.push_back(to);
-    parts_[lea.frame].has_table = true;
+    parts_[found.frame].has_table = true;
   }
 }
 
 void CodeMap::read_tables() {
   std::vector<Instruction> instructions;
-  for (size_t i = 0; i < leas_.size(); ++i) {
-    if (i == 0 || leas_[i].frame != leas_[i - 1].frame) {
-      const Frame& frame = table_->frames[leas_[i].frame];
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    if (i == 0 || tables_[i].frame != tables_[i - 1].frame) {
+      const Frame& frame = table_->frames[tables_[i].frame];
       instructions.clear();
-      (void)decode_all(code(frame), frame.begin, instructions);
+      (void)decode_all(image_->processor(), code(frame), frame.begin, instructions);
     }
-    read_table(leas_[i], instructions);
+    read_table(tables_[i], instructions);
     if (targets_.size() > kMaxTargets) return;  // build() has looked at the bound before
   }
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "daemon/patch/arm64_instruction.h"
 #include "daemon/patch/elf_image.h"
 #include "daemon/patch/instruction.h"
 #include "daemon/patch/unwind_table.h"
@@ -46,9 +47,9 @@ class CodeMap {
     uint32_t to;    // index of another
     bool inside;    // not at its beginning
   };
-  struct Lea {
+  struct Table {
     uint32_t frame;
-    uint32_t address;
+    JumpTable table;
   };
 
   CodeMap(const ElfImage& image, const UnwindTable& table) : image_(&image), table_(&table) {}
@@ -56,7 +57,8 @@ class CodeMap {
   void look_at(size_t index, const Instruction& one);
   void refer_to(uint32_t address);
   void find_landing_pads(size_t index);
-  void read_table(const Lea& lea, const std::vector<Instruction>& instructions);
+  void find_tables(size_t index, const std::vector<Instruction>& instructions);
+  void read_table(const Table& found, const std::vector<Instruction>& instructions);
   void read_tables();
   void find_fragments();
   void join_fragments();
@@ -71,7 +73,7 @@ class CodeMap {
   std::vector<Part> parts_;
   std::vector<uint32_t> targets_;  // sorted at the end
   std::vector<Jump> jumps_;        // between frames
-  std::vector<Lea> leas_;          // of what may be a table
+  std::vector<Table> tables_;      // what may be one
 };
 
 }  // namespace collect::patch

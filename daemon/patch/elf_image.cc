@@ -42,8 +42,8 @@ Status check_header(const Elf64_Ehdr& header) {
     return Error{Code::kUnsupported, "it is no ELF file"};
   }
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
-      header.e_machine != EM_X86_64) {
-    return Error{Code::kUnsupported, "it is for another processor than x86-64"};
+      (header.e_machine != EM_X86_64 && header.e_machine != EM_AARCH64)) {
+    return Error{Code::kUnsupported, "it is for another processor than x86-64 and arm64"};
   }
   if (header.e_type != ET_EXEC && header.e_type != ET_DYN) {
     return Error{Code::kUnsupported, "it is neither a program nor a shared library"};
@@ -58,6 +58,7 @@ Result<ElfImage> ElfImage::parse(Bytes file) {
   if (!read(file, 0, header)) return Error{Code::kUnsupported, "it is no ELF file"};
   COLLECT_TRY(check_header(header));
   ElfImage image;
+  image.processor_ = static_cast<Processor>(header.e_machine);
   image.is_position_independent_ = header.e_type == ET_DYN;
   image.entry_ = header.e_entry;
   COLLECT_TRY(image.read_segments(file, &header));
@@ -177,11 +178,16 @@ Status ElfImage::read_relocations(uint64_t address, uint64_t bytes) {
   Elf64_Rela one;
   for (uint64_t offset = 0; read(table, offset, one); offset += sizeof one) {
     const uint64_t type = ELF64_R_TYPE(one.r_info);
-    if (type == R_X86_64_RELATIVE || type == R_X86_64_IRELATIVE) {
+    if (type == relative_type() ||
+        type == (is_arm64() ? R_AARCH64_IRELATIVE : R_X86_64_IRELATIVE)) {
       COLLECT_TRY(add_pointer(static_cast<uint64_t>(one.r_addend)));
     }
   }
   return {};
+}
+
+uint64_t ElfImage::relative_type() const {
+  return is_arm64() ? R_AARCH64_RELATIVE : R_X86_64_RELATIVE;
 }
 
 uint64_t ElfImage::pointer_in(uint64_t slot) const {
@@ -189,7 +195,7 @@ uint64_t ElfImage::pointer_in(uint64_t slot) const {
   for (uint64_t offset = 0; read(relocations_, offset, one); offset += sizeof one) {
     if (one.r_offset != slot) continue;
     const auto addend = static_cast<uint64_t>(one.r_addend);
-    if (ELF64_R_TYPE(one.r_info) == R_X86_64_RELATIVE) return addend;
+    if (ELF64_R_TYPE(one.r_info) == relative_type()) return addend;
     Elf64_Sym symbol;
     const uint64_t index = ELF64_R_SYM(one.r_info);
     const bool is_here = read(symbols_, index * sizeof symbol, symbol) &&

@@ -8,6 +8,7 @@
 
 #include "formats/core/bytes.h"
 #include "formats/core/result.h"
+#include "formats/patch/plan_layout.h"
 
 namespace collect::patch {
 
@@ -24,10 +25,12 @@ struct Segment {
 // Views the file's bytes, which outlive it.
 class ElfImage {
  public:
-  // kUnsupported: not a dynamically linked x86-64 file of 64 bits, or one that is prepared already.
-  // kDamaged: its headers contradict each other.
+  // kUnsupported: not a dynamically linked file for x86-64 or arm64, or one that is prepared
+  // already. kDamaged: its headers contradict each other.
   static Result<ElfImage> parse(Bytes file);
 
+  Processor processor() const { return processor_; }
+  bool is_arm64() const { return processor_ == Processor::kArm64; }
   const std::vector<Segment>& segments() const { return segments_; }
   // From `address` to the end of its segment in the file; empty: none.
   Bytes at(uint64_t address) const;
@@ -51,6 +54,7 @@ class ElfImage {
   Status read_relative(uint64_t address, uint64_t bytes);
   Status read_symbols(uint64_t symbols, uint64_t names, uint64_t names_bytes);
   Status scan_data();
+  uint64_t relative_type() const;
   Status add_pointer(uint64_t address);
 
   std::vector<Segment> segments_;
@@ -58,6 +62,7 @@ class ElfImage {
   Bytes build_id_;
   Bytes relocations_;
   Bytes symbols_;
+  Processor processor_ = Processor::kX86_64;
   uint64_t entry_ = 0;
   uint64_t frame_header_ = 0;
   uint64_t image_bytes_ = 0;

@@ -2,10 +2,10 @@
 
 #include <Zydis/Zydis.h>
 
+#include "daemon/patch/arm64_instruction.h"
+
 namespace collect::patch {
 namespace {
-
-constexpr size_t kShapeLook = 12;  // instructions before a jump
 
 const ZydisDecoder& decoder() {
   static const ZydisDecoder decoder = [] {
@@ -154,7 +154,9 @@ bool decode(Bytes code, uint32_t address, Instruction& out) {
   return true;
 }
 
-bool decode_all(Bytes code, uint32_t begin, std::vector<Instruction>& instructions) {
+bool decode_all(Processor processor, Bytes code, uint32_t begin,
+                std::vector<Instruction>& instructions) {
+  if (processor == Processor::kArm64) return decode_all_arm64(code, begin, instructions);
   for (size_t at = 0; at < code.size();) {
     Instruction one;
     if (!decode(code.subspan(at), begin + static_cast<uint32_t>(at), one)) return false;
@@ -164,8 +166,9 @@ bool decode_all(Bytes code, uint32_t begin, std::vector<Instruction>& instructio
   return true;
 }
 
-JumpShape jump_shape(Bytes code, uint32_t begin, const std::vector<Instruction>& instructions,
-                     size_t index) {
+JumpShape jump_shape(Processor processor, Bytes code, uint32_t begin,
+                     const std::vector<Instruction>& instructions, size_t index) {
+  if (processor == Processor::kArm64) return arm64_jump_shape(code, instructions, index);
   const Operands jump(code, begin, instructions[index]);
   if ((jump.one.attributes & ZYDIS_ATTRIB_HAS_NOTRACK) != 0) return JumpShape::kDistance;
   const ZydisDecodedOperand& where = jump.operands[0];

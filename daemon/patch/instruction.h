@@ -1,13 +1,16 @@
-// One x86-64 instruction, as far as moving it and following it needs: decoded by Zydis, which this
-// file's source alone knows.
+// One instruction, as far as moving it and following it needs. Those of x86-64 are decoded by
+// Zydis, which this file's source alone knows; of arm64: arm64_instruction.h.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "formats/core/bytes.h"
+#include "formats/patch/plan_layout.h"
 
 namespace collect::patch {
+
+inline constexpr size_t kShapeLook = 12;  // instructions before an indirect jump
 
 enum class Flow : uint8_t {
   kOn,            // to the next instruction
@@ -30,9 +33,10 @@ struct Instruction {
   Flow flow = Flow::kOn;
   uint8_t condition = 0;    // of a branch: the low half of its opcode
   uint8_t distance_at = 0;  // where in it a distance from rip lies; 0: none
-  bool is_landing = false;  // endbr64
+  bool is_landing = false;  // endbr64; bti, paciasp
   bool is_movable = true;
-  bool takes_address = false;  // lea of `target`
+  bool takes_address = false;  // lea, adr of `target`
+  bool reads_target = false;   // arm64: loads what stands there
   uint32_t value = 0;          // an immediate or a displacement that may be an address; 0: none
 
   uint32_t end() const { return address + length; }
@@ -43,12 +47,13 @@ struct Instruction {
   bool is_filling() const { return flow == Flow::kPadding || flow == Flow::kTrap; }
 };
 
-// False: no instruction, or cut off.
+// Of x86-64. False: no instruction, or cut off.
 bool decode(Bytes code, uint32_t address, Instruction& instruction);
 
 // Everything from `begin` to the end of `code`. False: it does not end with an instruction's end;
 // those up to there are in `instructions`.
-bool decode_all(Bytes code, uint32_t begin, std::vector<Instruction>& instructions);
+bool decode_all(Processor processor, Bytes code, uint32_t begin,
+                std::vector<Instruction>& instructions);
 
 // What an indirect jump is likely to be.
 enum class JumpShape : uint8_t {
@@ -59,7 +64,7 @@ enum class JumpShape : uint8_t {
   kUnknown,
 };
 // Of the jump at `instructions[index]`; looks at what leads there in a straight line.
-JumpShape jump_shape(Bytes code, uint32_t begin, const std::vector<Instruction>& instructions,
-                     size_t index);
+JumpShape jump_shape(Processor processor, Bytes code, uint32_t begin,
+                     const std::vector<Instruction>& instructions, size_t index);
 
 }  // namespace collect::patch

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "daemon/patch/arm64_instruction.h"
+#include "daemon/patch/arm64_stub_writer.h"
 #include "daemon/patch/code_map.h"
 #include "daemon/patch/stub_writer.h"
 #include "daemon/patch/windows.h"
@@ -28,7 +30,7 @@ class Planner {
       Refusal refusal = part.refusal;
       if (refusal == Refusal::kNone) refusal = plan_function(i, fragments[i]);
       functions_.push_back({frame.begin, frame.end - frame.begin, static_cast<uint32_t>(refusal)});
-      if (stubs_.region.size() > kMaxRegionBytes || stubs_.relatives.size() > kMaxPlanEntries) {
+      if (stubs_.region.size() > max_region() || stubs_.relatives.size() > kMaxPlanEntries) {
         return Error{Code::kLimit, "its plan would be too large"};
       }
     }
@@ -36,6 +38,8 @@ class Planner {
   }
 
  private:
+  uint64_t max_region() const { return image_.is_arm64() ? kArm64Reach / 2 : kMaxRegionBytes; }
+
   Refusal plan_function(uint32_t root, const std::vector<uint32_t>& fragments) {
     std::vector<uint32_t> members = {root};
     members.insert(members.end(), fragments.begin(), fragments.end());
@@ -44,13 +48,18 @@ class Planner {
     for (size_t i = 0; i < members.size(); ++i) {
       Refusal refusal = read_part(members[i], codes[i]);
       if (refusal == Refusal::kNone) {
-        refusal = find_windows(map_, codes[i], i == 0, windows[i]);
+        refusal = image_.is_arm64() ? find_arm64_windows(map_, codes[i], i == 0, windows[i])
+                                    : find_windows(map_, codes[i], i == 0, windows[i]);
       }
       if (refusal != Refusal::kNone) return refusal;
     }
     const uint32_t function = table_.frames[root].begin;
     for (size_t i = 0; i < members.size(); ++i) {
       for (const Window& window : windows[i]) {
+        if (image_.is_arm64()) {
+          write_arm64_stub(codes[i], window, function, stubs_);
+          continue;
+        }
         const uint32_t address = codes[i].instructions[window.begin].address;
         write_stub(codes[i], window, image_.at(address).first(window.bytes), function, stubs_);
       }
@@ -61,10 +70,11 @@ class Planner {
   Refusal read_part(uint32_t index, PartCode& code) const {
     const Frame& frame = table_.frames[index];
     code.bytes = map_.code(frame);
-    if (!decode_all(code.bytes, frame.begin, code.instructions) || code.instructions.empty()) {
+    if (!decode_all(image_.processor(), code.bytes, frame.begin, code.instructions) ||
+        code.instructions.empty()) {
       return Refusal::kUndecodable;
     }
-    code.padding = padding_behind(index);
+    if (!image_.is_arm64()) code.padding = padding_behind(index);
     auto last = code.instructions.rbegin();
     while (last != code.instructions.rend() && last->is_filling()) ++last;
     if (last == code.instructions.rend()) return Refusal::kRunsOn;
@@ -101,13 +111,31 @@ class Planner {
            map_.parts()[map_.index_of(*to)].function == map_.parts()[index].function;
   }
 
+  // Linkers put a jump in the place of an instruction that some processors get wrong (Cortex-A53:
+  // errata 843419 and 835769), to the instruction itself and a jump back, outside all functions.
+  bool is_moved_elsewhere(const Instruction& one) const {
+    const Bytes there = image_.at(one.target);
+    if (one.flow != Flow::kJump || there.size() < 2 * kWordBytes || table_.find(one.target)) {
+      return false;
+    }
+    const auto word = load_le<uint32_t>(there.data());
+    Instruction moved;
+    Instruction back;
+    return pc_form(word) == PcForm::kNone && decode_arm64(word, one.target, moved) &&
+           moved.flow == Flow::kOn &&
+           decode_arm64(load_le<uint32_t>(there.data() + kWordBytes), moved.end(), back) &&
+           back.flow == Flow::kJump && back.target == one.end();
+  }
+
   // Whether an instruction leaves the function, and whether we can tell.
   Refusal judge(uint32_t index, uint32_t at, PartCode& code) const {
     const Instruction& one = code.instructions[at];
     const bool at_return = table_.at_return(table_.frames[index], one.address);
     switch (one.flow) {
       case Flow::kReturn:
-        if (!at_return) return Refusal::kUnevenReturn;
+        // On arm64 a register says where to, and some compilers do not describe how a function
+        // ends.
+        if (!at_return && !image_.is_arm64()) return Refusal::kUnevenReturn;
         code.exits.push_back({at, SledUse::kExit});
         return Refusal::kNone;
       case Flow::kJump:
@@ -118,6 +146,7 @@ class Planner {
           const bool to_entry = one.target == table_.frames[map_.parts()[index].function].begin;
           return to_entry ? Refusal::kLoopToEntry : Refusal::kNone;
         }
+        if (image_.is_arm64() && is_moved_elsewhere(one)) return Refusal::kNone;
         if (!at_return) return Refusal::kJumpsOut;
         code.exits.push_back({at, SledUse::kTail});
         return Refusal::kNone;
@@ -131,12 +160,17 @@ class Planner {
 
   Refusal judge_indirect(uint32_t index, uint32_t at, bool at_return, PartCode& code) const {
     const Part& part = map_.parts()[map_.parts()[index].function];
-    const JumpShape shape =
-        jump_shape(code.bytes, table_.frames[index].begin, code.instructions, at);
+    const JumpShape shape = jump_shape(image_.processor(), code.bytes, table_.frames[index].begin,
+                                       code.instructions, at);
     if (shape == JumpShape::kDistance) {
-      return part.has_table ? Refusal::kNone : Refusal::kUnknownJump;
+      // With something on the stack, it cannot lead to the beginning either.
+      const bool is_known =
+          part.has_table || (image_.is_arm64() && !at_return &&
+                             stays_by_arm64_table(code.bytes, code.instructions, at));
+      return is_known ? Refusal::kNone : Refusal::kUnknownJump;
     }
-    const bool may_stay = part.has_table || part.has_targets;
+    // Entries of arm64's tables are distances.
+    const bool may_stay = part.has_targets || (part.has_table && !image_.is_arm64());
     if (!at_return) {
       return may_stay && shape != JumpShape::kSlot ? Refusal::kNone : Refusal::kUnknownJump;
     }
@@ -172,6 +206,7 @@ class Planner {
     header.relative_count = static_cast<uint32_t>(stubs_.relatives.size());
     header.absolute_count = static_cast<uint32_t>(stubs_.absolutes.size());
     header.function_count = static_cast<uint32_t>(functions_.size());
+    header.processor = static_cast<uint32_t>(image_.processor());
     for (const PlanFunction& one : functions_) header.code_bytes += one.bytes;
     std::vector<uint8_t> out(sizeof header);
     append(out, stubs_.region);
@@ -201,6 +236,10 @@ Result<std::vector<uint8_t>> make_plan(Bytes file) {
   if (!image.ok()) return image.error();
   const Result<UnwindTable> table = UnwindTable::read(*image);
   if (!table.ok()) return table.error();
+  // Half of a jump's reach is for the code that it leads to.
+  if (image->is_arm64() && !table->frames.empty() && table->frames.back().end > kArm64Reach / 2) {
+    return Error{Code::kLimit, "its code is more than a jump of arm64 can reach"};
+  }
   const Result<CodeMap> map = CodeMap::build(*image, *table);
   if (!map.ok()) return map.error();
   return Planner(*image, *table, *map).run();

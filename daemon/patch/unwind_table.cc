@@ -8,7 +8,8 @@
 namespace collect::patch {
 namespace {
 
-constexpr uint64_t kStackPointer = 7;   // DWARF's number of rsp
+constexpr uint64_t kX86Stack = 7;       // DWARF's number of rsp
+constexpr uint64_t kArm64Stack = 31;    // of sp
 constexpr uint8_t kSortedTable = 0x3B;  // data-relative, signed, 32 bits: what linkers write
 constexpr size_t kMaxRemembered = 16;
 constexpr size_t kMaxPersonalities = 64;  // languages of one module
@@ -21,7 +22,9 @@ struct CfaRule {
   uint64_t reg = 0;
   int64_t offset = 0;
   bool is_known = true;  // no expression
-  bool at_return() const { return is_known && reg == kStackPointer && offset == 8; }
+  bool is(uint64_t wanted, int64_t away) const {
+    return is_known && reg == wanted && offset == away;
+  }
 };
 
 struct Cie {
@@ -53,6 +56,8 @@ bool read_augmentation(DwarfReader& reader, const char* text, Cie& cie) {
       }
       case 'S':
         cie.is_signal = true;
+        break;
+      case 'B':  // arm64: return addresses are signed with the other key
         break;
       default:
         return false;
@@ -92,8 +97,8 @@ bool read_cie(Bytes bytes, uint64_t address, Cie& cie) {
 // Runs the instructions of one frame, as far as they say where the canonical frame address is.
 class CfaProgram {
  public:
-  CfaProgram(const Cie& cie, uint64_t begin, std::vector<UnwindRow>& rows)
-      : cie_(cie), address_(begin), rows_(rows) {}
+  CfaProgram(const Cie& cie, bool is_arm64, uint64_t begin, std::vector<UnwindRow>& rows)
+      : cie_(cie), is_arm64_(is_arm64), address_(begin), rows_(rows) {}
 
   bool run(Bytes initial, Bytes own) {
     if (!run(initial)) return false;
@@ -105,7 +110,9 @@ class CfaProgram {
 
  private:
   void emit() {
-    const UnwindRow row{static_cast<uint32_t>(address_), rule_.at_return()};
+    // As at the call: on x86-64, that has pushed the return address.
+    const bool at_return = is_arm64_ ? rule_.is(kArm64Stack, 0) : rule_.is(kX86Stack, 8);
+    const UnwindRow row{static_cast<uint32_t>(address_), at_return};
     if (rows_.empty() || !has_row_) {
       rows_.push_back(row);
       has_row_ = true;
@@ -169,6 +176,8 @@ class CfaProgram {
         (void)reader.unsigned_leb();
         reader.skip(reader.unsigned_leb());
         return true;
+      case 0x2D:  // AARCH64_negate_ra_state: from here on the return address is signed, or no more
+        return is_arm64_;
       default:
         return of_cfa(code, reader);
     }
@@ -216,6 +225,7 @@ class CfaProgram {
   static constexpr uint64_t kMaxImageAddress = uint64_t{1} << 31;
 
   const Cie& cie_;
+  const bool is_arm64_;
   uint64_t address_;
   std::vector<UnwindRow>& rows_;
   bool has_row_ = false;
@@ -291,8 +301,8 @@ bool read_frame(const ElfImage& image, uint64_t address, UnwindTable& table,
   }
   frame.first_row = static_cast<uint32_t>(table.rows.size());
   frame.first_pad = static_cast<uint32_t>(table.landing_pads.size());
-  frame.is_understood = reader.ok() &&
-                        CfaProgram(cie, begin, table.rows).run(cie.instructions, reader.rest()) &&
+  CfaProgram program(cie, image.is_arm64(), begin, table.rows);
+  frame.is_understood = reader.ok() && program.run(cie.instructions, reader.rest()) &&
                         (lsda == 0 || read_landing_pads(image, lsda, frame, table.landing_pads));
   frame.row_count = static_cast<uint32_t>(table.rows.size()) - frame.first_row;
   frame.pad_count = static_cast<uint32_t>(table.landing_pads.size()) - frame.first_pad;

@@ -18,7 +18,7 @@ inline constexpr size_t kMaxLandingPads = 16u << 20;
 // From `address` to the next row of its frame.
 struct UnwindRow {
   uint32_t address = 0;
-  bool at_return = false;  // the canonical frame address is rsp + 8
+  bool at_return = false;  // the canonical frame address is rsp + 8; arm64: sp
 };
 
 // What one FDE describes.

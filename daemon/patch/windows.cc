@@ -3,6 +3,23 @@
 namespace collect::patch {
 namespace {
 
+bool goes_to(const PartCode& code, uint32_t address) {
+  for (const Instruction& one : code.instructions) {
+    const bool jumps =
+        one.flow == Flow::kJump || one.flow == Flow::kBranch || one.flow == Flow::kShortBranch;
+    if (jumps && one.target == address) return true;
+  }
+  return false;
+}
+
+// Called again from inside, by a jump: the event of a call that is none. `first` is the instruction
+// behind a landing pad, or the first one.
+bool loops_to_entry(const CodeMap& map, const PartCode& code, uint32_t first) {
+  const uint32_t begin = code.instructions[first].address;
+  return goes_to(code, begin) || goes_to(code, code.instructions[0].address) ||
+         (first != 0 && map.is_target(begin));
+}
+
 class WindowSearch {
  public:
   WindowSearch(const CodeMap& map, const PartCode& code, std::vector<Window>& windows)
@@ -23,14 +40,6 @@ class WindowSearch {
  private:
   uint32_t bytes_of(uint32_t begin, uint32_t end) const {
     return begin == end ? 0 : all_[end - 1].end() - all_[begin].address;
-  }
-  bool goes_to(uint32_t address) const {
-    for (const Instruction& one : all_) {
-      const bool jumps =
-          one.flow == Flow::kJump || one.flow == Flow::kBranch || one.flow == Flow::kShortBranch;
-      if (jumps && one.target == address) return true;
-    }
-    return false;
   }
   // Whether the instruction can stand in a window that begins before it, or goes on behind it.
   bool can_join(uint32_t index) const {
@@ -65,10 +74,7 @@ class WindowSearch {
       if (all_.size() == 1) return Refusal::kNoRoomAtEntry;
       window.begin = 1;
     }
-    const uint32_t begin = all_[window.begin].address;
-    // Called again from inside, by a jump: the event of a call that is none.
-    if (goes_to(begin) || goes_to(all_[0].address)) return Refusal::kLoopToEntry;
-    if (window.begin != 0 && map_.is_target(begin)) return Refusal::kLoopToEntry;
+    if (loops_to_entry(map_, code_, window.begin)) return Refusal::kLoopToEntry;
     window.end = window.begin;
     while (window.bytes < kJumpBytes) {
       if (window.end == all_.size()) return Refusal::kNoRoomAtEntry;
@@ -146,6 +152,27 @@ Refusal find_windows(const CodeMap& map, const PartCode& code, bool has_entry,
   windows.clear();
   if (code.instructions.empty()) return Refusal::kUndecodable;
   return WindowSearch(map, code, windows).run(has_entry);
+}
+
+Refusal find_arm64_windows(const CodeMap& map, const PartCode& code, bool has_entry,
+                           std::vector<Window>& windows) {
+  windows.clear();
+  const std::vector<Instruction>& all = code.instructions;
+  if (all.empty()) return Refusal::kUndecodable;
+  if (has_entry) {
+    const uint32_t first = all[0].is_landing ? 1 : 0;
+    if (first == all.size()) return Refusal::kNoRoomAtEntry;
+    if (loops_to_entry(map, code, first)) return Refusal::kLoopToEntry;
+    if (!all[first].is_movable || all[first].flow == Flow::kIndirectCall) {
+      return Refusal::kNotMovable;
+    }
+    windows.push_back({first, first + 1, kArm64JumpBytes, true});
+  }
+  for (const Exit& exit : code.exits) {
+    if (!windows.empty() && windows.back().begin == exit.index) continue;
+    windows.push_back({exit.index, exit.index + 1, kArm64JumpBytes, false});
+  }
+  return Refusal::kNone;
 }
 
 }  // namespace collect::patch

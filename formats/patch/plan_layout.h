@@ -11,7 +11,11 @@ namespace collect::patch {
 
 inline constexpr char kPlanMagic[8] = {'C', 'P', 'L', 'A', 'N', '0', '0', '1'};
 inline constexpr size_t kMaxPlanBuildId = 32;
-inline constexpr size_t kJumpBytes = 5;  // E9 and a distance
+// The processor that the code is for: ELF's numbers.
+enum class Processor : uint32_t { kX86_64 = 62, kArm64 = 183 };
+
+inline constexpr size_t kJumpBytes = 5;       // x86-64: E9 and a distance
+inline constexpr size_t kArm64JumpBytes = 4;  // b, and a window is nothing but it
 inline constexpr size_t kMaxWindowBytes = 47;
 inline constexpr uint64_t kMaxImageBytes = uint64_t{1} << 30;
 inline constexpr uint32_t kMaxRegionBytes = 256u << 20;
@@ -32,6 +36,17 @@ enum class SledUse : uint32_t { kEnter = 0, kExit = 1, kTail = 2 };
 inline constexpr uint32_t kSledBytes = 15;
 inline constexpr uint16_t kSledIdleHead = 0x0DEB;
 inline constexpr uint16_t kSledTracedHead = 0x5241;
+//   arm64, idle   b .+24
+//   traced        nop; stp x30, x17, [sp, #-16]!; movz w17, #address; movk w17, #address >> 16,
+//                 lsl #16; bl trampoline; ldp x30, x17, [sp], #16
+inline constexpr uint32_t kArm64SledBytes = 24;
+inline constexpr uint32_t kArm64SledIdleHead = 0x14000006;
+inline constexpr uint32_t kArm64SledTracedHead = 0xD503201F;
+inline constexpr uint32_t kArm64SledPush = 0xA9BF47FE;
+inline constexpr uint32_t kArm64SledPop = 0xA8C147FE;
+inline constexpr uint32_t kArm64Branch = 0x14000000;  // b; a signed number of words in 26 bits
+inline constexpr uint32_t kArm64BranchMask = 0xFC000000;
+inline constexpr uint64_t kArm64Reach = uint64_t{1} << 27;  // of b, forwards and backwards
 
 // Why a function is not traced. A name in refusal_text() for each.
 enum class Refusal : uint32_t {
@@ -69,22 +84,23 @@ struct PlanHeader {                   // 128 bytes
   uint32_t absolute_count;            //  72
   uint32_t function_count;            //  76
   uint32_t code_bytes;                //  80  of all functions
-  uint8_t reserved[44];               //  84  zero
+  uint32_t processor;                 //  84  Processor
+  uint8_t reserved[40];               //  88  zero
 };
-static_assert(sizeof(PlanHeader) == 128 && offsetof(PlanHeader, reserved) == 84);
+static_assert(sizeof(PlanHeader) == 128 && offsetof(PlanHeader, reserved) == 88);
 static_assert(std::has_unique_object_representations_v<PlanHeader>);
 
 struct PlanSite {                     // 56 bytes; by ascending address
   uint32_t address;                   //  0
   uint32_t stub;                      //  4  offset
-  uint8_t bytes;                      //  8  of the window, from kJumpBytes on
+  uint8_t bytes;                      //  8  of the window, from the jump's on
   uint8_t original[kMaxWindowBytes];  //  9
 };
 static_assert(sizeof(PlanSite) == 56 && offsetof(PlanSite, original) == 9);
 static_assert(std::has_unique_object_representations_v<PlanSite>);
 
 struct PlanSled {     // 12 bytes; by ascending offset
-  uint32_t sled;      //  0  offset, even
+  uint32_t sled;      //  0  offset, even; arm64: a multiple of 4
   uint32_t function;  //  4  address
   uint32_t use;       //  8  SledUse
 };
@@ -100,7 +116,7 @@ static_assert(sizeof(PlanFunction) == 12);
 
 // Behind the header: region_bytes of code (a multiple of 8), the sites, the sleds, the relative
 // fix-ups (u32 offset of a signed 32-bit distance, written as if the region lay at address 0: less
-// the region's distance from the module), the absolute ones (u32 offset of an address of 64 bits:
-// plus the load bias), the functions.
+// the region's distance from the module; arm64: of a b, whose distance is written so), the absolute
+// ones (u32 offset of an address of 64 bits: plus the load bias), the functions.
 
 }  // namespace collect::patch

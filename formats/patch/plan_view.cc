@@ -54,7 +54,8 @@ const char* PlanView::parse(Bytes bytes) {
       header_.region_bytes < kStubsBegin || header_.region_bytes > kMaxRegionBytes ||
       header_.region_bytes % 8 != 0 || header_.site_count > kMaxPlanEntries ||
       header_.sled_count > kMaxPlanEntries || header_.relative_count > kMaxPlanEntries ||
-      header_.absolute_count > kMaxPlanEntries || header_.function_count > kMaxPlanEntries) {
+      header_.absolute_count > kMaxPlanEntries || header_.function_count > kMaxPlanEntries ||
+      (header_.processor != static_cast<uint32_t>(Processor::kX86_64) && !is_arm64())) {
     return "its header is damaged";
   }
   sites_ = sizeof(PlanHeader) + uint64_t{header_.region_bytes};
@@ -71,10 +72,15 @@ const char* PlanView::parse(Bytes bytes) {
 }
 
 const char* PlanView::check_sites() const {
+  const size_t least = is_arm64() ? kArm64JumpBytes : kJumpBytes;
+  const size_t most = is_arm64() ? kArm64JumpBytes : kMaxWindowBytes;
   uint64_t free_from = 0;
   for (uint32_t i = 0; i < header_.site_count; ++i) {
     const PlanSite one = site(i);
-    if (one.bytes < kJumpBytes || one.bytes > kMaxWindowBytes || one.address < free_from ||
+    if (is_arm64() && (one.address % 4 != 0 || one.stub % 4 != 0)) {
+      return "it has a window that is no instruction";
+    }
+    if (one.bytes < least || one.bytes > most || one.address < free_from ||
         one.address + uint64_t{one.bytes} > header_.image_bytes || one.stub < kStubsBegin ||
         one.stub >= header_.region_bytes) {
       return "it has a window that overlaps or leads nowhere";
@@ -98,16 +104,32 @@ bool PlanView::is_sled(const PlanSled& sled) const {
          code[13] == 0x41 && code[14] == 0x5A;
 }
 
+bool PlanView::is_arm64_sled(const PlanSled& sled) const {
+  const auto away = static_cast<uint32_t>(
+      (int64_t{sled.use} * kTrampolineSpacing - (int64_t{sled.sled} + 16)) / 4);
+  const uint32_t expected[] = {kArm64SledIdleHead,
+                               kArm64SledPush,
+                               0x52800011 | (sled.function & 0xFFFF) << 5,
+                               0x72A00011 | (sled.function >> 16) << 5,
+                               0x94000000 | (away & ~kArm64BranchMask),
+                               kArm64SledPop};
+  static_assert(sizeof expected == kArm64SledBytes);
+  return sled.sled < kArm64Reach &&
+         memcmp(region().data() + sled.sled, expected, sizeof expected) == 0;
+}
+
 const char* PlanView::check_sleds() const {
+  const uint32_t bytes = is_arm64() ? kArm64SledBytes : kSledBytes;
   uint64_t free_from = kStubsBegin;
   for (uint32_t i = 0; i < header_.sled_count; ++i) {
     const PlanSled one = sled(i);
-    if (one.sled < free_from || one.sled % 2 != 0 || one.sled > header_.region_bytes - kSledBytes ||
-        one.function >= header_.image_bytes || one.use > static_cast<uint32_t>(SledUse::kTail) ||
-        !is_sled(one)) {
+    if (one.sled < free_from || one.sled % (is_arm64() ? 4 : 2) != 0 ||
+        one.sled > header_.region_bytes - bytes || one.function >= header_.image_bytes ||
+        one.use > static_cast<uint32_t>(SledUse::kTail) ||
+        !(is_arm64() ? is_arm64_sled(one) : is_sled(one))) {
       return "it has a sled that is none";
     }
-    free_from = one.sled + uint64_t{kSledBytes};
+    free_from = one.sled + uint64_t{bytes};
   }
   return nullptr;
 }
@@ -116,6 +138,11 @@ const char* PlanView::check_fix_ups() const {
   for (uint32_t i = 0; i < header_.relative_count; ++i) {
     if (relative(i) < kStubsBegin || relative(i) > header_.region_bytes - sizeof(uint32_t)) {
       return "it has a fix-up outside its code";
+    }
+    if (!is_arm64()) continue;
+    const uint8_t* const word = region().data() + relative(i);
+    if (relative(i) % 4 != 0 || (load_le<uint32_t>(word) & kArm64BranchMask) != kArm64Branch) {
+      return "it has a fix-up that is no jump";
     }
   }
   for (uint32_t i = 0; i < header_.absolute_count; ++i) {

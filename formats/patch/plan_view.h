@@ -35,11 +35,13 @@ class PlanView {
     memcpy(&value, bytes_.data() + table + uint64_t{index} * sizeof(T), sizeof(T));
     return value;
   }
+  bool is_arm64() const { return header_.processor == static_cast<uint32_t>(Processor::kArm64); }
   const char* check_sites() const;
   const char* check_sleds() const;
   const char* check_fix_ups() const;
   const char* check_functions() const;
   bool is_sled(const PlanSled& sled) const;
+  bool is_arm64_sled(const PlanSled& sled) const;
 
   Bytes bytes_;
   PlanHeader header_{};

@@ -422,6 +422,21 @@ TEST_F(LyingPlanTest, IsRefused) {
   seal();
   expect_refused("it is for another build");
 
+  plan_.assign(good.begin(), good.begin() + sizeof(patch::PlanHeader));  // without any table
+  plan_.resize(sizeof(patch::PlanHeader) + patch::kStubsBegin);
+  constexpr auto kArm64 = static_cast<uint32_t>(patch::Processor::kArm64);
+  const std::map<size_t, uint32_t> fields = {
+      {offsetof(patch::PlanHeader, region_bytes), patch::kStubsBegin},
+      {offsetof(patch::PlanHeader, site_count), 0},
+      {offsetof(patch::PlanHeader, sled_count), 0},
+      {offsetof(patch::PlanHeader, relative_count), 0},
+      {offsetof(patch::PlanHeader, absolute_count), 0},
+      {offsetof(patch::PlanHeader, function_count), 0},
+      {offsetof(patch::PlanHeader, processor), kArm64}};
+  for (const auto& [field, value] : fields) store_le(plan_.data() + field, value);
+  seal();
+  expect_refused("it is for another processor");
+
   plan_ = good;
   store_le(plan_.data() + sites, uint32_t{0x40});  // the ELF header is no code
   seal();

@@ -11,10 +11,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!plan.ok()) return 0;
   collect::patch::PlanView view;
   if (view.parse(*plan) != nullptr) std::abort();
+  const bool is_arm64 =
+      view.header().processor == static_cast<uint32_t>(collect::patch::Processor::kArm64);
   for (uint32_t i = 0; i < view.header().site_count; ++i) {
     const collect::patch::PlanSite site = view.site(i);
-    // What a jump of five bytes needs is there, and no more than a window's.
-    if (site.bytes < collect::patch::kJumpBytes) std::abort();
+    // What a jump needs is there: five bytes, or one word of arm64.
+    if (is_arm64 ? site.bytes != collect::patch::kArm64JumpBytes
+                 : site.bytes < collect::patch::kJumpBytes) {
+      std::abort();
+    }
   }
   return 0;
 }

@@ -145,8 +145,8 @@ TEST_F(PlannerTest, SaysWhyThereIsNoPlan) {
   std::vector<uint8_t> file = file_bytes("/usr/bin/lua5.4");
   ASSERT_GT(file.size(), sizeof(Elf64_Ehdr));
   std::vector<uint8_t> other = file;
-  other[offsetof(Elf64_Ehdr, e_machine)] = EM_AARCH64;
-  EXPECT_EQ(make_plan(other).error().message, "it is for another processor than x86-64");
+  other[offsetof(Elf64_Ehdr, e_machine)] = EM_RISCV;
+  EXPECT_EQ(make_plan(other).error().message, "it is for another processor than x86-64 and arm64");
   other = file;
   other[offsetof(Elf64_Ehdr, e_type)] = ET_REL;
   EXPECT_EQ(make_plan(other).error().message, "it is neither a program nor a shared library");

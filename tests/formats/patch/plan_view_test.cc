@@ -31,6 +31,7 @@ std::vector<uint8_t> small_plan() {
   header.relative_count = 1;
   header.absolute_count = 1;
   header.function_count = 1;
+  header.processor = 62;
   std::vector<uint8_t> bytes;
   append(bytes, header);
   std::vector<uint8_t> region(kRegionBytes, 0x90);
@@ -48,6 +49,22 @@ std::vector<uint8_t> small_plan() {
   append(bytes, kStubsBegin + 20);
   append(bytes, kStubsBegin + 40);
   append(bytes, PlanFunction{kFunction, 32, 0});
+  return bytes;
+}
+
+// The same for arm64.
+std::vector<uint8_t> small_arm64_plan() {
+  std::vector<uint8_t> bytes = small_plan();
+  store_le(bytes.data() + offsetof(PlanHeader, processor), uint32_t{183});
+  // b .+24; stp x30, x17, [sp, #-16]!; movz w17, #0x1230; movk w17, #0, lsl #16; bl 0 (the
+  // trampoline for entries); ldp x30, x17, [sp], #16; b .-16: as llvm-mc encodes them
+  const uint8_t code[] = {0x06, 0x00, 0x00, 0x14, 0xFE, 0x47, 0xBF, 0xA9, 0x11, 0x46,
+                          0x82, 0x52, 0x11, 0x00, 0xA0, 0x72, 0x7C, 0xFF, 0xFF, 0x97,
+                          0xFE, 0x47, 0xC1, 0xA8, 0xFC, 0xFF, 0xFF, 0x17};
+  std::memcpy(bytes.data() + sizeof(PlanHeader) + kStubsBegin, code, sizeof code);
+  bytes[sizeof(PlanHeader) + kRegionBytes + offsetof(PlanSite, bytes)] = 4;
+  store_le(bytes.data() + sizeof(PlanHeader) + kRegionBytes + sizeof(PlanSite) + sizeof(PlanSled),
+           kStubsBegin + 24);
   return bytes;
 }
 
@@ -138,6 +155,32 @@ TEST(PlanViewTest, RefusesASledThatIsNone) {
   EXPECT_NE(parse(with(kSleds + 4, kFunction + 1)), "");
   EXPECT_NE(parse(with(kSleds + 8, 1)), "");
   EXPECT_NE(parse(with(kSleds + 8, 3)), "");
+}
+
+TEST(PlanViewTest, RefusesAnotherProcessor) {
+  EXPECT_EQ(parse(with(offsetof(PlanHeader, processor), 0)), "its header is damaged");
+  EXPECT_EQ(parse(with(offsetof(PlanHeader, processor), 40)), "its header is damaged");
+  EXPECT_NE(parse(with(offsetof(PlanHeader, processor), 183)), "") << "x86-64's code";
+}
+
+TEST(PlanViewTest, ReadsArm64) {
+  EXPECT_EQ(parse(small_arm64_plan()), "");
+  for (size_t i = 0; i < kArm64SledBytes; ++i) {
+    std::vector<uint8_t> bytes = small_arm64_plan();
+    bytes[sizeof(PlanHeader) + kStubsBegin + i] ^= 1;
+    EXPECT_EQ(parse(bytes), "it has a sled that is none") << i;
+  }
+  const auto changed = [](size_t at, uint32_t value) {
+    std::vector<uint8_t> bytes = small_arm64_plan();
+    store_le(bytes.data() + at, value);
+    return parse(bytes);
+  };
+  EXPECT_EQ(changed(kSites, kFunction + 2), "it has a window that is no instruction");
+  EXPECT_EQ(changed(kSites + 4, kStubsBegin + 2), "it has a window that is no instruction");
+  EXPECT_EQ(changed(kSites + 8, 5), "it has a window that overlaps or leads nowhere");
+  EXPECT_EQ(changed(kSleds, kStubsBegin + 2), "it has a sled that is none");
+  EXPECT_EQ(changed(kRelatives, kStubsBegin + 20), "it has a fix-up that is no jump");
+  EXPECT_EQ(changed(kRelatives, kStubsBegin + 26), "it has a fix-up that is no jump");
 }
 
 TEST(PlanViewTest, EachRefusalHasWords) {
