@@ -41,6 +41,8 @@ bool fill_settings(const collect_agent_options& given, agent::Settings& settings
   if (given.spool != nullptr && given.spool_mb > agent::kMaxSpoolMb) return false;
   if (given.max_depth > agent::kMaxMaxDepth) return false;
   settings.max_depth = given.max_depth;
+  if (given.max_rate > agent::kMaxMaxRate) return false;
+  settings.max_rate = given.max_rate;
   if (given.longer_than_ns > agent::kMaxLongerThanNs) return false;
   settings.longer_than_ns = given.longer_than_ns;
   if (given.max_time_ns > agent::kMaxMaxTimeNs || given.max_bytes > agent::kMaxMaxBytes) {

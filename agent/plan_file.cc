@@ -50,15 +50,20 @@ void drop(const PlanFile& file) {
   if (file.bytes != nullptr) (void)munmap(const_cast<uint8_t*>(file.bytes), file.count);
 }
 
-PlanFile read_plan(const char* folder, const uint8_t* build_id, uint32_t build_id_bytes) {
+PlanFile read_plan(const char* folder, const PlannedModule& module) {
   static constexpr char kDigits[] = "0123456789abcdef";
   char name[2 * patch::kMaxPlanBuildId + 1] = {};
-  for (uint32_t i = 0; i < build_id_bytes; ++i) {
-    name[2 * i] = kDigits[build_id[i] >> 4];
-    name[2 * i + 1] = kDigits[build_id[i] & 15];
+  for (uint32_t i = 0; i < module.build_id_bytes; ++i) {
+    name[2 * i] = kDigits[module.build_id[i] >> 4];
+    name[2 * i + 1] = kDigits[module.build_id[i] & 15];
   }
   char path[kMaxModulePath];
-  Text(path, sizeof path).add(folder).add("/").add(name).add(".plan");
+  Text text(path, sizeof path);
+  text.add(folder).add("/").add(name);
+  if (module.build_id_bytes == 0) {
+    text.add(patch::kFileBegin).number(module.device).add("-").number(module.inode);
+  }
+  text.add(".plan");
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return {};
   const PlanFile file = read_open(fd);

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "agent/plan_modules.h"
+
 namespace collect::agent {
 
 // Memory with the plan's file, which is read once: what was checked is what is used. `wrong`: why
@@ -14,8 +16,9 @@ struct PlanFile {
   const char* wrong = nullptr;
 };
 
-// The plan for a build: FOLDER/BUILD-ID.plan. Without one, `bytes` and `wrong` are null.
-PlanFile read_plan(const char* folder, const uint8_t* build_id, uint32_t build_id_bytes);
+// The plan for a module: FOLDER/BUILD-ID.plan, or FOLDER/file-DEVICE-INODE.plan. Without one,
+// `bytes` and `wrong` are null.
+PlanFile read_plan(const char* folder, const PlannedModule& module);
 void drop(const PlanFile& file);
 
 }  // namespace collect::agent

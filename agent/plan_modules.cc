@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "agent/crc32c.h"
 #include "agent/planned_jumps.h"
@@ -19,7 +20,6 @@ void note(const LoadedObject& object, void*) {
   PlannedModule& one = found[found_count];
   one = PlannedModule{};
   one.build_id_bytes = read_build_id(object, one.build_id, sizeof one.build_id);
-  if (one.build_id_bytes == 0) return;
   one.base = object.base;
   one.begin = object.begin;
   one.end = object.end;
@@ -29,6 +29,12 @@ void note(const LoadedObject& object, void*) {
     (void)read_executable_path(one.path, sizeof one.path);
   } else {
     Text(one.path, sizeof one.path).add(object.path);
+  }
+  if (one.build_id_bytes == 0) {
+    struct stat status{};
+    if (stat(one.path, &status) != 0) return;
+    one.device = status.st_dev;
+    one.inode = status.st_ino;
   }
   ++found_count;
 }

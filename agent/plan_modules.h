@@ -22,10 +22,12 @@ struct PlannedModule {
   size_t segment_count = 0;
   uint8_t build_id[patch::kMaxPlanBuildId] = {};
   uint32_t build_id_bytes = 0;
+  uint64_t device = 0;  // of its file, where it has no build id
+  uint64_t inode = 0;
   char path[kMaxModulePath] = {};
 };
 
-// Finds those that are loaded now and have a build id.
+// Finds those that are loaded now and have a build id or a file.
 void list_planned_modules();
 uint32_t planned_modules();
 const PlannedModule& planned_module(uint32_t index);  // holds until the next list_planned_modules()

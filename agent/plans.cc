@@ -267,7 +267,7 @@ const char* list_jumps(uint64_t& count) {
 // then that is said.
 PlanFile checked_plan(const char* folder, const PlannedModule& module,
                       const char* (*precondition)(), PlanView& plan) {
-  const PlanFile file = read_plan(folder, module.build_id, module.build_id_bytes);
+  const PlanFile file = read_plan(folder, module);
   if (file.bytes == nullptr && file.wrong == nullptr) return file;
   const char* wrong = file.wrong;
   if (wrong == nullptr && precondition != nullptr) wrong = precondition();

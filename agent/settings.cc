@@ -224,6 +224,8 @@ bool settings_from_environment(Settings& settings, const char** error) {
     *error = "COLLECT_MAX_DEPTH must be a number from 1 to 1000000";
   } else if (!take_duration("COLLECT_LONGER_THAN", kMaxLongerThanNs, settings.longer_than_ns)) {
     *error = "COLLECT_LONGER_THAN must be a time such as 5us (ns, us, ms, s), at most 3600s";
+  } else if (!take_number("COLLECT_MAX_RATE", 1, kMaxMaxRate, settings.max_rate)) {
+    *error = "COLLECT_MAX_RATE must be a number from 1 to 1000000000";
   } else if (!take_text("COLLECT_ONLY", settings.only)) {
     *error = "COLLECT_ONLY is too long";
   } else if (!take_text("COLLECT_EXCEPT", settings.except)) {

@@ -20,6 +20,7 @@ inline constexpr uint32_t kProcessFlushMs = 60000;
 inline constexpr uint32_t kMaxBufferMb = 16 * 1024;
 inline constexpr uint32_t kDefaultSpoolMb = 256;
 inline constexpr uint32_t kMaxMaxDepth = 1'000'000;
+inline constexpr uint32_t kMaxMaxRate = 1'000'000'000;
 inline constexpr uint64_t kMaxLongerThanNs = 3'600'000'000'000;
 inline constexpr size_t kMaxFilterText = 4095;                      // as wire::kMaxFilterText
 inline constexpr uint64_t kMaxMaxTimeNs = 100'000'000'000'000'000;  // three years
@@ -45,6 +46,7 @@ struct Settings {
   uint8_t atf_version = 2;
   uint32_t max_depth = 0;       // calls of a thread that are deeper are left out; 0: none
   uint64_t longer_than_ns = 0;  // calls that return sooner are left out; 0: none
+  uint32_t max_rate = 0;        // functions with more calls in a second are switched off; 0: none
   uint64_t max_time_ns = 0;     // a recording ends after it; 0: by command or with the process
   uint64_t max_time_since_ns =
       0;                   // for one that no command started: counted from then; 0: its start

@@ -91,6 +91,7 @@ Result<ingest::IngestOptions> ingest_options(const Config& config, const Access&
   options.seal_at_stop = config.seal_at_stop;
   options.page_codecs = config.page_codecs == "auto";
   options.storage.durability = durability_of(config);
+  options.segment_pace = ingest::milliseconds(config.store_segment_ms);
   options.storage.capture.enabled = config.rtc;
   options.storage.capture.roll_bytes = config.rtc_roll_bytes;
   options.storage.capture.roll_ns = config.rtc_roll_s * 1'000'000'000u;
@@ -218,6 +219,18 @@ void note_other_address(const char* key, const std::string& wanted, const std::s
   spdlog::info("{}: the inherited socket is at {}; the setting {} is not used", key, bound, wanted);
 }
 
+// What cannot be without a store, though there is none: "key = value". Empty: nothing.
+std::string wants_store(const Config& config) {
+  const auto said = [](const char* key, const std::string& value) {
+    return std::string(key) + " = \"" + value + "\"";
+  };
+  if (config.store != "off") return {};
+  if (config.keep_local != "always") return said("keep_local", config.keep_local);
+  if (config.store_tables != "off") return said("store_tables", config.store_tables);
+  if (config.durability == kObjectDurability) return said("durability", config.durability);
+  return {};
+}
+
 int serve(const CommandLine& line) {
   const sigset_t signals = take_signals();
   const Result<InheritedSockets> inherited = take_inherited_sockets();
@@ -225,12 +238,8 @@ int serve(const CommandLine& line) {
   control::allow_tls_1_3_only();
   const Result<Access> access = read_access(line.config);
   if (!access.ok()) return refuse(access.error().message);
-  if (line.config.store == "off" && line.config.keep_local != "always") {
-    return refuse("keep_local = \"" + line.config.keep_local + "\" needs a store, which is off");
-  }
-  if (line.config.store == "off" && line.config.store_tables != "off") {
-    return refuse("store_tables = \"" + line.config.store_tables +
-                  "\" needs a store, which is off");
+  if (const std::string key = wants_store(line.config); !key.empty()) {
+    return refuse(key + " needs a store, which is off: set store = s3://BUCKET");
   }
   Result<ingest::IngestOptions> options = ingest_options(line.config, *access);
   if (!options.ok()) return refuse(options.error().message);
@@ -251,9 +260,11 @@ int serve(const CommandLine& line) {
                std::back_inserter(everything.devices.endpoints), attach::is_device_address);
   everything.ingest = std::move(options).value();
   everything.symbols = symbol_options(line.config);
+  everything.token_file = line.config.token_file;
   everything.store = store_place(line.config);
   everything.keep_local = line.config.keep_local;
   everything.store_tables = line.config.store_tables;
+  everything.acks_wait = line.config.durability == kObjectDurability;
   everything.fleet_database = line.config.fleet_database;
   auto collector = Collector::create(std::move(everything), fs);
   if (!collector.ok()) return refuse(collector.error().message);

@@ -111,7 +111,14 @@ Status LiveManifest::detail_state(const DetailStateChange& change) {
 
 Status LiveManifest::function_filter(FunctionFilter filter) {
   auto& known = manifest.function_filters;
-  if (!known.empty() && filter.at_ns <= known.back().at_ns) return {};
+  if (!known.empty() && filter.at_ns <= known.back().at_ns) {
+    auto& off = known.back().switched_off;
+    if (filter.at_ns < known.back().at_ns || filter.switched_off.size() <= off.size()) return {};
+    change_before_ack();
+    roller_.change({.function_filters = {filter}});
+    off = std::move(filter.switched_off);
+    return {};
+  }
   for (auto* list : {&filter.only, &filter.except}) {
     if (list->size() > kMaxFilterPatterns) list->resize(kMaxFilterPatterns);
     for (std::string& pattern : *list) bound_text(pattern);

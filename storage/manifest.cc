@@ -47,6 +47,7 @@ OrderedJson process_json(const SessionIdentity& identity) {
   if (!identity.route.empty()) json["route"] = identity.route;
   if (identity.max_depth != 0) json["max_depth"] = identity.max_depth;
   if (identity.longer_than_ns != 0) json["longer_than_ns"] = identity.longer_than_ns;
+  if (identity.max_rate != 0) json["max_rate"] = identity.max_rate;
   return json;
 }
 
@@ -139,15 +140,32 @@ OrderedJson window_json(const DetailWindow& window) {
           {"reason", window.reason}};
 }
 
+template <class T, class Function>
+OrderedJson list_json(const std::vector<T>& list, Function to_json) {
+  OrderedJson json = OrderedJson::array();
+  for (const T& item : list) json.push_back(to_json(item));
+  return json;
+}
+
+OrderedJson switched_off_json(const SwitchedOffFunction& function) {
+  return {{"at_ns", function.at_ns},
+          {"function_id", hex_number(function.function_id)},
+          {"calls_per_second", function.calls_per_second}};
+}
+
 OrderedJson filter_json(const FunctionFilter& filter) {
   const char* mode = !filter.only.empty()    ? "only"
                      : filter.except.empty() ? "everything"
                                              : "all_but";
-  return {{"at_ns", filter.at_ns},
-          {"mode", mode},
-          {"only", filter.only},
-          {"except", filter.except},
-          {"functions", filter.functions}};
+  OrderedJson json = {{"at_ns", filter.at_ns},
+                      {"mode", mode},
+                      {"only", filter.only},
+                      {"except", filter.except},
+                      {"functions", filter.functions}};
+  if (!filter.switched_off.empty()) {
+    json["switched_off"] = list_json(filter.switched_off, switched_off_json);
+  }
+  return json;
 }
 
 OrderedJson clock_sync_json(const ClockSync& sync) {
@@ -230,13 +248,6 @@ OrderedJson note_json(const Note& note) {
 OrderedJson missing_input_json(const MissingInput& missing) {
   OrderedJson json = {{"what", missing.what}};
   if (missing.count != 0) json["count"] = missing.count;
-  return json;
-}
-
-template <class T, class Function>
-OrderedJson list_json(const std::vector<T>& list, Function to_json) {
-  OrderedJson json = OrderedJson::array();
-  for (const T& item : list) json.push_back(to_json(item));
   return json;
 }
 

@@ -136,6 +136,7 @@ SessionIdentity identity_of(const Json& json) {
   identity.start_unix_ns = number(json, "start_unix_ns");
   identity.max_depth = number32(json, "max_depth");
   identity.longer_than_ns = number(json, "longer_than_ns");
+  identity.max_rate = number32(json, "max_rate");
   return identity;
 }
 
@@ -251,8 +252,14 @@ std::vector<std::string> texts_of(const Json& json, const char* key) {
 }
 
 FunctionFilter filter_of(const Json& json) {
-  return {number(json, "at_ns"), texts_of(json, "only"), texts_of(json, "except"),
-          number(json, "functions")};
+  FunctionFilter filter{number(json, "at_ns"), texts_of(json, "only"), texts_of(json, "except"),
+                        number(json, "functions")};
+  for (const Json& item : list_of(json, "switched_off")) {
+    const auto id = item.is_object() ? hex_number(text(item, "function_id")) : std::nullopt;
+    if (!id || filter.switched_off.size() == kMaxSwitchedOff) continue;
+    filter.switched_off.push_back({number(item, "at_ns"), *id, number(item, "calls_per_second")});
+  }
+  return filter;
 }
 
 ClockSync clock_sync_of(const Json& json) {

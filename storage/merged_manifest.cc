@@ -73,7 +73,8 @@ class ManifestMerge {
       known.end_ns = std::max(known.end_ns, window.end_ns);
     }
     for (const FunctionFilter& filter : from.function_filters) {
-      filters_.try_emplace(filter.at_ns, filter);
+      FunctionFilter& known = filters_.try_emplace(filter.at_ns, filter).first->second;
+      if (known.switched_off.size() < filter.switched_off.size()) known = filter;
     }
     for (const Marker& marker : from.markers) markers_.emplace(marker.at_ns, marker.text);
     out_.notes.insert(out_.notes.end(), from.notes.begin(), from.notes.end());

@@ -48,10 +48,11 @@ struct SessionIdentity {
   atf::Os os{};
   atf::ClockType clock{};
   atf::Version version = atf::Version::kV2;
-  uint64_t start_ns = 0;          // device clock
-  uint64_t start_unix_ns = 0;     // device's idea of the time of day
-  uint32_t max_depth = 0;         // deeper calls were not to be recorded; 0: all were
-  uint64_t longer_than_ns = 0;    // shorter calls were not to be recorded; 0: all were
+  uint64_t start_ns = 0;        // device clock
+  uint64_t start_unix_ns = 0;   // device's idea of the time of day
+  uint32_t max_depth = 0;       // deeper calls were not to be recorded; 0: all were
+  uint64_t longer_than_ns = 0;  // shorter calls were not to be recorded; 0: all were
+  uint32_t max_rate = 0;        // functions called more often in a second are switched off; 0: none
   CollectorIdentity collector{};  // that began to store it
 };
 
@@ -158,13 +159,22 @@ struct Marker {
   std::string text;
 };
 
+// A function that was called more often than SessionIdentity::max_rate allows.
+struct SwitchedOffFunction {
+  uint64_t at_ns = 0;  // device clock: its calls are not recorded from then on
+  uint64_t function_id = 0;
+  uint64_t calls_per_second = 0;  // before that
+  bool operator==(const SwitchedOffFunction&) const = default;
+};
+
 // Which functions were recorded from a moment on: what was asked for, and how many functions that
-// meant. Both lists empty: every function.
+// meant. Both lists empty: every function. Then, without those that were switched off meanwhile.
 struct FunctionFilter {
   uint64_t at_ns = 0;  // device clock
   std::vector<std::string> only;
   std::vector<std::string> except;
   uint64_t functions = 0;
+  std::vector<SwitchedOffFunction> switched_off{};  // at most kMaxSwitchedOff
 };
 
 // How the traced process ended, as far as somebody knows. The names are those of the manifest.
@@ -253,6 +263,7 @@ inline constexpr size_t kMaxStallsListed = 65'536;
 inline constexpr size_t kLeastStallsPerThread = 8;
 inline constexpr uint32_t kMaxDetailWindows = 4096;
 inline constexpr uint32_t kMaxFunctionFilters = 256;
+inline constexpr uint32_t kMaxSwitchedOff = 1024;   // of one filter; no more are switched off then
 inline constexpr uint32_t kMaxFilterPatterns = 64;  // kept of each list
 
 }  // namespace collect::storage

@@ -127,6 +127,12 @@ void Commands::take_detail(uint64_t now_ms) {
 
 void Commands::take_function_filter(uint64_t now_ms) {
   FunctionFilterChange change{now_ns(), 0};
+  const bool is_less = enum_number(command_.what.set_function_filter.mode) ==
+                       collect_wire_SetFunctionFilter_Mode_LESS;
+  if (is_less && filter_part_ != 0) {  // whose parts go on
+    answer(now_ms, command_.command_id, {"another function filter is being set", change.at_ns});
+    return;
+  }
   const char* const error = take_filter_part(change);
   if (error != nullptr || command_.what.set_function_filter.last) filter_part_ = 0;
   answer(now_ms, command_.command_id, {error, change.at_ns, 0, 0, change.functions_patched});
@@ -136,7 +142,7 @@ void Commands::take_function_filter(uint64_t now_ms) {
 const char* Commands::take_filter_part(FunctionFilterChange& change) {
   const collect_wire_SetFunctionFilter& wanted = command_.what.set_function_filter;
   const uint32_t mode = enum_number(wanted.mode);
-  if (mode > collect_wire_SetFunctionFilter_Mode_ALL_BUT) {
+  if (mode > collect_wire_SetFunctionFilter_Mode_LESS) {
     return "this agent does not know the filter mode";
   }
   if (wanted.part != 0 && wanted.part != filter_part_) {

@@ -142,7 +142,7 @@ class Link {
   uint64_t log_stranger_at_ms_ = 0;  // not before
   PendingConnections pending_;
 
-  uint32_t rounds_failed_ = 0;  // times that every address was tried in vain, since the last link
+  uint32_t rounds_failed_ = 0;  // times that every address failed, since the last link
   uint32_t attempt_ = 0;
   uint64_t retry_at_ms_ = 0;
   uint64_t down_since_ms_ = 0;

@@ -64,6 +64,7 @@ bool MetadataSender::report_recording(SendBuffer& out) {
   start.max_depth = max_depth_;
   start.longer_than_ns = longer_than_ns_;
   start.late_ns = late_ns_;
+  start.max_rate = max_rate_;
   recording_reported_ =
       out.push(wire::FrameType::kRecordingStart, collect_wire_RecordingStart_fields, &start);
   return recording_reported_;

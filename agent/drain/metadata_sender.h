@@ -18,6 +18,7 @@ class MetadataSender {
   void set_recording_settings(const Settings& settings) {
     atf_version_ = settings.atf_version;
     max_depth_ = settings.max_depth;
+    max_rate_ = settings.max_rate;
     longer_than_ns_ = settings.longer_than_ns;
   }
   // Of the recording that begins next: RecordingStart.late_ns.
@@ -48,6 +49,7 @@ class MetadataSender {
 
   uint32_t atf_version_ = 0;  // of the ring's records
   uint32_t max_depth_ = 0;
+  uint32_t max_rate_ = 0;
   uint64_t longer_than_ns_ = 0;
   uint64_t late_ns_ = 0;
   bool recording_reported_ = false;

@@ -19,6 +19,7 @@ constinit FilterState filter_state;
 // The drain's.
 uint32_t last_generation = 0;
 bool is_begun = false;
+bool is_less = false;  // what was begun is the present filter without what is added
 
 FunctionTable& table_of(uint32_t generation) {
   return tables[generation % kFilterTables];
@@ -33,6 +34,40 @@ const FunctionTable* find_table(uint32_t generation, bool* is_gone) {
   if (table.generation.load(std::memory_order_acquire) == generation) return &table;
   *is_gone = true;
   return nullptr;
+}
+
+uint32_t slot_of(uint64_t id) {
+  return static_cast<uint32_t>((id * 0x9E3779B97F4A7C15ull) >> 40) & (kFilterSlots - 1);
+}
+
+uint32_t find_slot(const FunctionTable& table, uint64_t stored) {
+  uint32_t at = slot_of(stored - 1);
+  while (table.slots[at] != 0 && table.slots[at] != stored) at = (at + 1) & (kFilterSlots - 1);
+  return at;
+}
+
+bool insert(FunctionTable& table, uint64_t stored) {
+  const uint32_t at = find_slot(table, stored);
+  if (table.slots[at] == stored) return true;
+  if (table.count == kMaxFunctionFilter) return false;
+  table.slots[at] = stored;
+  ++table.count;
+  return true;
+}
+
+// What a search passed over on its way to a later slot moves into the gap.
+void erase(FunctionTable& table, uint64_t stored) {
+  uint32_t gap = find_slot(table, stored);
+  if (table.slots[gap] == 0) return;
+  --table.count;
+  for (uint32_t at = (gap + 1) & (kFilterSlots - 1); table.slots[at] != 0;
+       at = (at + 1) & (kFilterSlots - 1)) {
+    const uint32_t from_home = (at - slot_of(table.slots[at] - 1)) & (kFilterSlots - 1);
+    if (from_home < ((at - gap) & (kFilterSlots - 1))) continue;
+    table.slots[gap] = table.slots[at];
+    gap = at;
+  }
+  table.slots[gap] = 0;
 }
 
 bool generation_takes(const StreamFilter& filter, uint32_t generation, uint64_t id) {
@@ -107,6 +142,14 @@ void begin_function_filter(FunctionFilterMode mode) {
   table.count = 0;
   table.mode = mode;
   is_begun = true;
+  is_less = mode == FunctionFilterMode::kLess;
+  if (!is_less) return;
+  const uint32_t present = function_filter_generation();
+  table.mode = present == 0 ? FunctionFilterMode::kAllBut : table_of(present).mode;
+  if (present == 0) return;
+  for (const uint64_t stored : table_of(present).slots) {
+    if (stored != 0) (void)insert(table, stored);
+  }
 }
 
 bool add_to_function_filter(const uint64_t* ids, uint32_t count) {
@@ -115,12 +158,11 @@ bool add_to_function_filter(const uint64_t* ids, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t stored = ids[i] + 1;
     if (stored == 0) return false;
-    auto at = static_cast<uint32_t>((ids[i] * 0x9E3779B97F4A7C15ull) >> 40) & (kFilterSlots - 1);
-    while (table.slots[at] != 0 && table.slots[at] != stored) at = (at + 1) & (kFilterSlots - 1);
-    if (table.slots[at] == stored) continue;
-    if (table.count == kMaxFunctionFilter) return false;
-    table.slots[at] = stored;
-    ++table.count;
+    if (is_less && table.mode == FunctionFilterMode::kOnly) {
+      erase(table, stored);
+    } else if (!insert(table, stored)) {
+      return false;
+    }
   }
   return true;
 }

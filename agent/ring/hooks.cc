@@ -88,7 +88,7 @@ void nested_event(Stream* stream, const DeferredEvent& event) {
   uint32_t reasons = 0;
   bool deferred = defer_event(*stream, event, &reasons);
   // The interrupted hook is at no safe point, and neither is this one: quiesce() must not have to
-  // give up on them. Where one wait was in vain, the rest of the handler does not wait.
+  // give up on them. Where one wait timed out, the rest of the handler does not wait.
   const uint64_t until_ns = read_system_clock() + kMaxNestedWaitNs;
   uint64_t waits_since_ns = 0;
   while (!deferred && full_policy() == FullPolicy::kWait && waiting_allowed() &&

@@ -82,7 +82,8 @@ struct DetailFilter {
 };
 
 // Which functions are recorded at all.
-enum class FunctionFilterMode : uint8_t { kEverything = 0, kOnly = 1, kAllBut = 2 };
+// kLess: those that the present filter takes, without the ones that are added.
+enum class FunctionFilterMode : uint8_t { kEverything = 0, kOnly = 1, kAllBut = 2, kLess = 3 };
 inline constexpr uint32_t kMaxFunctionFilter = wire::kMaxFunctionFilter;
 
 struct FunctionFilterChange {

@@ -18,6 +18,7 @@
 #include "daemon/collector/lod_queue.h"
 #include "daemon/collector/marker_control.h"
 #include "daemon/collector/messages.h"
+#include "daemon/collector/process_attach.h"
 #include "daemon/collector/recording_control.h"
 #include "daemon/collector/rule_book.h"
 #include "daemon/collector/rule_control.h"
@@ -69,8 +70,10 @@ constexpr std::chrono::milliseconds kLeaveBound{2'000};
 
 struct Collector::Services {
   Services(Collector& collector, const ingest::IngestOptions& options, storage::Fs& fs,
-           const symbolize::SymbolizerOptions& symbols)
-      : rules(fs, options.storage.root),
+           const symbolize::SymbolizerOptions& symbols, upload::StoreRequest store)
+      : uploads(std::move(store),
+                [&collector](const std::string& name) { collector.remove(name); }),
+        rules(fs, options.storage.root),
         call_watches(symbolize::own_program("collect-calls"),
                      options.storage.symbolize ? symbols : symbolize::SymbolizerOptions()),
         naming(fs, symbols,
@@ -87,6 +90,7 @@ struct Collector::Services {
              }),
         converter(fs, options.storage) {}
 
+  StoreUploads uploads;
   RuleBook rules;
   CallWatches call_watches;
   asio::thread_pool files{1};
@@ -112,7 +116,7 @@ void Collector::list_collectors(Services& services, const api::ListCollectorsReq
 }
 
 struct Collector::Controls {
-  Controls(Collector& collector, Services& services, upload::StoreRequest store)
+  Controls(Collector& collector, Services& services, const ProcessAttach::Options& to_processes)
       : functions(*collector.ingest_, services.naming.symbolizer()),
         detail(collector.registry_, *collector.ingest_, functions, collector.methods_),
         filter(collector.registry_, *collector.ingest_, functions, collector.methods_),
@@ -124,21 +128,13 @@ struct Collector::Controls {
         markers(collector.registry_, *collector.ingest_, collector.methods_),
         attach(collector.registry_, *collector.ingest_, services.devices->attach(),
                collector.watches_.io(), collector.methods_),
+        processes(collector.registry_, to_processes, collector.methods_),
         files({collector.root_, collector.fs_, collector.registry_, *collector.ingest_,
                services.converter, services.naming, services.lods, services.files,
                [&collector](const ingest::SessionSnapshot& made) {
                  collector.session_changed(made);
                }},
-              collector.methods_),
-        uploads(std::move(store), [this](const std::string& name) {
-          files.remove(name, [name](const Result<api::DeleteSessionResponse>& removed) {
-            if (removed.ok()) {
-              spdlog::info("{}: it is in the store, and was removed here", name);
-            } else {
-              spdlog::info("{}: it is in the store; {}", name, removed.error().message);
-            }
-          });
-        }) {}
+              collector.methods_) {}
 
   FunctionSearch functions;
   DetailControl detail;
@@ -148,23 +144,24 @@ struct Collector::Controls {
   RuleControl rules;
   MarkerControl markers;
   AgentAttach attach;
+  ProcessAttach processes;
   SessionFiles files;
-  StoreUploads uploads;
 };
 
 Collector::Collector(const ingest::IngestOptions& options, storage::Fs& fs,
-                     const symbolize::SymbolizerOptions& symbols)
+                     const symbolize::SymbolizerOptions& symbols, upload::StoreRequest store)
     : root_(options.storage.root),
       identity_(options.storage.collector),
       fs_(fs),
-      services_(std::make_unique<Services>(*this, options, fs, symbols)) {}
+      services_(std::make_unique<Services>(*this, options, fs, symbols, std::move(store))) {}
 
 Collector::~Collector() {
   if (services_->devices) services_->devices->stop();
   services_->converter.stop();
+  services_->uploads.stop();
   if (controls_) {
-    controls_->uploads.stop();
     // What they find goes to agents, so they end first.
+    controls_->processes.stop();
     controls_->functions.stop();
     controls_->functions.join();
     controls_->filter.join();
@@ -178,8 +175,17 @@ Collector::~Collector() {
 }
 
 Result<std::unique_ptr<Collector>> Collector::create(CollectorOptions options, storage::Fs& fs) {
-  std::unique_ptr<Collector> collector(new Collector(options.ingest, fs, options.symbols));
+  const bool asks_for_tls = options.ingest.tls != nullptr;
+  upload::StoreRequest uploads;
+  uploads.want = upload::StoreWant::kFollow;
+  uploads.place = std::move(options.store);
+  uploads.output = options.ingest.storage.root;
+  uploads.keep_local = options.keep_local;
+  uploads.tables = options.store_tables;
+  std::unique_ptr<Collector> collector(
+      new Collector(options.ingest, fs, options.symbols, std::move(uploads)));
   Services& services = *collector->services_;
+  if (options.acks_wait) options.ingest.segments = &services.uploads;
   if (Status loaded = services.rules.load(); !loaded.ok()) return loaded.error();
   auto bridge = DeviceBridge::create(options.devices, collector->watches_);
   if (!bridge.ok()) return bridge.error();
@@ -187,13 +193,9 @@ Result<std::unique_ptr<Collector>> Collector::create(CollectorOptions options, s
   auto ingest = ingest::Ingest::bind(std::move(options.ingest), fs, *collector);
   if (!ingest.ok()) return ingest.error();
   collector->ingest_ = std::move(ingest).value();
-  upload::StoreRequest uploads;
-  uploads.want = upload::StoreWant::kFollow;
-  uploads.place = std::move(options.store);
-  uploads.output = collector->root_;
-  uploads.keep_local = options.keep_local;
-  uploads.tables = options.store_tables;
-  collector->controls_ = std::make_unique<Controls>(*collector, services, std::move(uploads));
+  const ProcessAttach::Options processes{collector->ingest_->address(), asks_for_tls,
+                                         options.token_file};
+  collector->controls_ = std::make_unique<Controls>(*collector, services, processes);
   if (!options.fleet_database.empty()) {
     services.fleet = std::make_unique<fleet::Member>(
         options.fleet_database,
@@ -216,21 +218,32 @@ void Collector::run() {
   ingest_->run();
   services_->converter.start(ingest_->budget());
   services_->devices->run(*ingest_);
-  controls_->uploads.start();
+  services_->uploads.start();
 }
 
 bool Collector::stop(std::chrono::milliseconds bound) {
-  controls_->uploads.stop();
   services_->devices->stop();
+  controls_->processes.stop();
   controls_->functions.stop();
   services_->converter.stop();
   const bool in_time = ingest_->stop(bound);
+  services_->uploads.stop();  // the last acks wait for it
   services_->lods.stop();
   services_->naming.stop(symbolize::kNamingStopBound);
   if (services_->fleet && !services_->fleet->stop(kLeaveBound)) {
     spdlog::warn("fleet: the database did not answer in time; others see this collector as away");
   }
   return in_time;
+}
+
+void Collector::remove(const std::string& name) {
+  controls_->files.remove(name, [name](const Result<api::DeleteSessionResponse>& removed) {
+    if (removed.ok()) {
+      spdlog::info("{}: it is in the store, and was removed here", name);
+    } else {
+      spdlog::info("{}: it is in the store; {}", name, removed.error().message);
+    }
+  });
 }
 
 // ---- what ingest reports
@@ -331,7 +344,7 @@ api::Stats Collector::stats() {
   const auto space = fs_.space(root_);
   if (space.ok()) stats.set_disk_free_bytes(space->free_bytes);
   stats.set_resident_bytes(resident_bytes());
-  if (const StoreUploads& uploads = controls_->uploads; uploads.has_store()) {
+  if (const StoreUploads& uploads = services_->uploads; uploads.has_store()) {
     *stats.mutable_store() = to_message(uploads.url(), uploads.status());
   }
   if (services_->fleet) *stats.mutable_fleet() = services_->fleet->status();

@@ -25,8 +25,10 @@ struct CollectorOptions {
   ingest::IngestOptions ingest;
   attach::AttachOptions devices;
   symbolize::SymbolizerOptions symbols;
+  std::string token_file;             // for agents that the collector loads into processes
   upload::StorePlace store;           // of sealed sessions; without a URL they go nowhere
   std::string keep_local = "always";  // beside the store: parse_keep_local()
+  bool acks_wait = false;             // agents' acks wait for it
   std::string store_tables = "off";   // beside each: parse_store_tables()
   std::string fleet_database;         // URL; empty: it belongs to no fleet
 };
@@ -79,7 +81,9 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
   struct Controls;  // what talks to agents
 
   Collector(const ingest::IngestOptions& options, storage::Fs& fs,
-            const symbolize::SymbolizerOptions& symbols);
+            const symbolize::SymbolizerOptions& symbols, upload::StoreRequest store);
+  // A session that is in the store, unless somebody uses it.
+  void remove(const std::string& name);
 
   static void list_collectors(Services& services, const api::ListCollectorsRequest& request,
                               const control::Callback<api::ListCollectorsResponse>& done);

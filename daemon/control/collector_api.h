@@ -14,6 +14,7 @@
 
 #include "collect/control/v1/control.pb.h"
 #include "daemon/control/methods.h"
+#include "daemon/principal/principal.h"
 #include "formats/core/result.h"
 
 namespace collect::control {
@@ -51,12 +52,20 @@ struct DetailOrder {
   uint64_t pre_roll_ns = 0;
 };
 
+// A request, and whose call it is: of methods that are not for everybody who may call.
+template <class Request>
+struct CallOf {
+  Request request;
+  principal::Principal caller;
+};
+
 class CollectorApi {
  public:
   virtual ~CollectorApi() = default;
 
   // What takes one request and answers once, by its request: AttachAgentRequest, … SetRulesRequest,
-  // and DetailOrder, which is answered with a std::vector<api::DetailOutcome>.
+  // DetailOrder, which is answered with a std::vector<api::DetailOutcome>, and
+  // CallOf<AttachProcessRequest>, CallOf<DetachProcessRequest>.
   virtual const Methods& methods() const = 0;
 
   // Snapshots: copied under a short lock.

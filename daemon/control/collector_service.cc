@@ -88,8 +88,9 @@ Result<api::ListThreadsResponse> page_of_threads(const api::ListThreadsResponse&
 
 }  // namespace
 
-CollectorService::CollectorService(CollectorApi& collector, std::shared_ptr<LiveCalls> live)
-    : collector_(collector), live_(std::move(live)) {}
+CollectorService::CollectorService(CollectorApi& collector, std::shared_ptr<LiveCalls> live,
+                                   CallerOf caller_of)
+    : collector_(collector), live_(std::move(live)), caller_of_(std::move(caller_of)) {}
 
 grpc::ServerUnaryReactor* CollectorService::ListAgents(Context* context,
                                                        const api::ListAgentsRequest* request,
@@ -136,6 +137,20 @@ grpc::ServerUnaryReactor* CollectorService::DetachAgent(Context* context,
                                                         const api::DetachAgentRequest* request,
                                                         api::Agent* response) {
   return call(context, check_detach(*request), *request, response);
+}
+
+grpc::ServerUnaryReactor* CollectorService::AttachProcess(Context* context,
+                                                          const api::AttachProcessRequest* request,
+                                                          api::AttachProcessResponse* response) {
+  return call(context, check_attach_process(*request),
+              CallOf<api::AttachProcessRequest>{*request, caller_of_(context->peer())}, response);
+}
+
+grpc::ServerUnaryReactor* CollectorService::DetachProcess(Context* context,
+                                                          const api::DetachProcessRequest* request,
+                                                          api::DetachProcessResponse* response) {
+  return call(context, check_pid(request->pid()),
+              CallOf<api::DetachProcessRequest>{*request, caller_of_(context->peer())}, response);
 }
 
 grpc::ServerUnaryReactor* CollectorService::ListThreads(Context* context,

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "collect/control/v1/control.grpc.pb.h"
 #include "daemon/control/collector_api.h"
@@ -13,7 +15,10 @@ namespace collect::control {
 
 class CollectorService final : public api::Collector::CallbackService {
  public:
-  CollectorService(CollectorApi& collector, std::shared_ptr<LiveCalls> live);
+  // Whose call it is, by gRPC's name for the peer.
+  using CallerOf = std::function<principal::Principal(const std::string& peer)>;
+
+  CollectorService(CollectorApi& collector, std::shared_ptr<LiveCalls> live, CallerOf caller_of);
 
  private:
   using Context = grpc::CallbackServerContext;
@@ -26,6 +31,10 @@ class CollectorService final : public api::Collector::CallbackService {
   Unary* GetDevice(Context*, const api::GetDeviceRequest*, api::Device*) override;
   Unary* AttachAgent(Context*, const api::AttachAgentRequest*, api::Agent*) override;
   Unary* DetachAgent(Context*, const api::DetachAgentRequest*, api::Agent*) override;
+  Unary* AttachProcess(Context*, const api::AttachProcessRequest*,
+                       api::AttachProcessResponse*) override;
+  Unary* DetachProcess(Context*, const api::DetachProcessRequest*,
+                       api::DetachProcessResponse*) override;
   Unary* ListThreads(Context*, const api::ListThreadsRequest*, api::ListThreadsResponse*) override;
   Unary* ListDevices(Context*, const api::ListDevicesRequest*, api::ListDevicesResponse*) override;
   grpc::ServerWriteReactor<api::DeviceEvent>* WatchDevices(
@@ -82,6 +91,7 @@ class CollectorService final : public api::Collector::CallbackService {
 
   CollectorApi& collector_;
   const std::shared_ptr<LiveCalls> live_;
+  const CallerOf caller_of_;
   const std::shared_ptr<std::atomic<uint32_t>> downloads_ =
       std::make_shared<std::atomic<uint32_t>>(0);
 };

@@ -86,7 +86,8 @@ void LiveCalls::wait_until_idle() {
 
 struct ControlServer::State {
   explicit State(CollectorApi& collector)
-      : service(collector, live),
+      : service(collector, live,
+                [this](const std::string& peer) { return listener->principal_of(peer); }),
         health(live),
         reflection(live, services()),
         reflection_alpha(live, services()) {}

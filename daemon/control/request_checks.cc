@@ -184,6 +184,26 @@ Status check_triggers(const v1::SetTriggersRequest& request) {
   return {};
 }
 
+Status check_pid(int32_t pid) {
+  if (pid > 0) return {};
+  return invalid("pid is no process; say which one, as in {\"pid\": 4711}");
+}
+
+Status check_attach_process(const v1::AttachProcessRequest& request) {
+  COLLECT_TRY(check_pid(request.pid()));
+  COLLECT_TRY(check_words("modules", request.modules(), "a path, or a pattern with *"));
+  COLLECT_TRY(check_name("tag", request.tag()));
+  if (request.tag().size() > kMaxAgentTagBytes) {
+    return invalid("tag has " + std::to_string(request.tag().size()) + " bytes, at most " +
+                   std::to_string(kMaxAgentTagBytes) + " are allowed");
+  }
+  if (request.max_rate() > kMostRate) return invalid("max_rate is more than 1000000000");
+  if (!v1::Rule::WhenFull_IsValid(request.when_full())) {
+    return invalid("when_full is none of WHEN_FULL_DROP, WHEN_FULL_WAIT, WHEN_FULL_OVERWRITE");
+  }
+  return {};
+}
+
 Status check_function_filter(const v1::SetFunctionFilterRequest& request) {
   COLLECT_TRY(check_selector(request.target()));
   COLLECT_TRY(check_words("only", request.only(), kFunctionAdvice));

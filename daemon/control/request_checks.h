@@ -20,6 +20,8 @@ inline constexpr int kMaxTriggers = 32;
 inline constexpr size_t kMaxCounterNameBytes = 63;      // as the wire's
 inline constexpr uint32_t kMaxRuleSpoolMb = 64 * 1024;  // as COLLECT_SPOOL_MB
 inline constexpr int kMaxDetailFunctions = 1024;
+inline constexpr size_t kMaxAgentTagBytes = 63;       // as COLLECT_TAG
+inline constexpr uint32_t kMostRate = 1'000'000'000;  // as COLLECT_MAX_RATE
 inline constexpr size_t kMaxFunctionPatternBytes = 1024;
 inline constexpr size_t kMaxAnnotationBytes = 4096;          // what a manifest keeps of a text
 inline constexpr int64_t kMaxDetailSeconds = 7 * 24 * 3600;  // duration and pre_roll
@@ -37,6 +39,8 @@ Status check_name(std::string_view field, const std::string& name);
 uint64_t nanoseconds_of(const google::protobuf::Duration& duration);
 Status check_selector(const v1::Selector& target);
 Status check_attach(const v1::AttachAgentRequest& request);
+Status check_pid(int32_t pid);
+Status check_attach_process(const v1::AttachProcessRequest& request);
 Status check_detach(const v1::DetachAgentRequest& request);
 Status check_delete(const v1::DeleteSessionRequest& request);
 Result<DetailOrder> detail_order(const v1::ArmDetailRequest& request);

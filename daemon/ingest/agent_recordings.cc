@@ -214,6 +214,33 @@ void AgentRecordings::keep_start_filter(storage::FunctionFilter filter) {
   if (!current_) function_filter_ = std::move(filter);
 }
 
+std::vector<HotFunction> AgentRecordings::still_on(
+    const std::vector<HotFunction>& functions) const {
+  std::vector<HotFunction> on;
+  const size_t off = function_filter_ ? function_filter_->switched_off.size() : 0;
+  for (const HotFunction& function : functions) {
+    const bool is_off = function_filter_ &&
+                        std::ranges::any_of(function_filter_->switched_off, [&](const auto& one) {
+                          return one.function_id == function.function_id;
+                        });
+    if (!is_off && off + on.size() < storage::kMaxSwitchedOff) on.push_back(function);
+  }
+  return on;
+}
+
+void AgentRecordings::keep_switched_off(const std::vector<HotFunction>& functions, uint64_t at_ns) {
+  const std::vector<HotFunction> news = still_on(functions);
+  if (news.empty()) return;
+  if (!function_filter_) function_filter_ = storage::FunctionFilter{at_ns, {}, {}, 0};
+  for (const HotFunction& function : news) {
+    function_filter_->switched_off.push_back(
+        {at_ns, function.function_id, function.calls_per_second});
+  }
+  spdlog::info("{}: {} functions that are called too often are switched off",
+               profile_.name_for_log(), news.size());
+  if (current_) current_->store(*function_filter_);
+}
+
 uint64_t AgentRecordings::device_now_ns() const {
   const auto now = static_cast<int64_t>(boottime_ns());
   return static_cast<uint64_t>(now + (clock_sync_ ? clock_sync_->offset_ns : 0));
@@ -277,6 +304,10 @@ void AgentRecordings::on_report(const SessionRef& session, const SessionReport& 
     owner_.on_positions(&positions);
   }
   send_acks(report);
+  if (session == current_) {
+    // Those that are found again meanwhile are switched off again, which does no harm.
+    if (const auto hot = still_on(report.hot); !hot.empty()) owner_.on_hot(hot);
+  }
   if (report.failed) on_failed(session, *report.failed);
   if (report.sealed) on_sealed(session, *report.sealed);
   if (report.suspended) on_suspended(session);

@@ -31,6 +31,8 @@ class RecordingsOwner {
   virtual void on_opened() = 0;
   // After want_positions(). Null: the session can't go on.
   virtual void on_positions(const std::vector<storage::StreamPosition>* positions) = 0;
+  // Functions of the current one are called too often: the agent is to switch them off.
+  virtual void on_hot(const std::vector<HotFunction>& functions) = 0;
   // This machine could not store it: an agent that is connected is to send it again.
   virtual void on_not_stored(const Refusal& refusal) = 0;
   // What the agent sent can't be stored by anybody.
@@ -86,6 +88,8 @@ class AgentRecordings {
   void keep(const storage::FunctionFilter& filter);
   // What it was to begin with.
   void keep_start_filter(storage::FunctionFilter filter);
+  // The agent has switched these off, and more calls of them do not come.
+  void keep_switched_off(const std::vector<HotFunction>& functions, uint64_t at_ns);
   // The collector's clock, moved by what the clock probes found; before any probe they are taken
   // for equal, which on one machine they are.
   uint64_t device_now_ns() const;
@@ -107,6 +111,8 @@ class AgentRecordings {
   void on_sealed(const SessionRef& session, const SessionReport::Sealed& sealed);
   void on_suspended(const SessionRef& session);
   void send_acks(const SessionReport& report);
+  // Those that are on, and for which there is room.
+  std::vector<HotFunction> still_on(const std::vector<HotFunction>& functions) const;
 
   IngestCore& core_;
   asio::io_context& io_;

@@ -244,6 +244,7 @@ storage::SessionIdentity identity_from(const wire::Hello& hello,
   identity.start_unix_ns = start.start_unix_ns();
   identity.max_depth = start.max_depth();
   identity.longer_than_ns = start.longer_than_ns();
+  identity.max_rate = start.max_rate();
   return identity;
 }
 

@@ -220,6 +220,21 @@ void Peer::on_not_stored(const Refusal& refusal) {
   if (control_ || data_) refuse_both(refusal);
 }
 
+// What the agent refuses, or a broken link swallows, is found again.
+void Peer::on_hot(const std::vector<HotFunction>& functions) {
+  wire::Command less;
+  wire::SetFunctionFilter& filter = *less.mutable_set_function_filter();
+  for (const HotFunction& function : functions) filter.add_function_ids(function.function_id);
+  filter.set_mode(wire::SetFunctionFilter::LESS);
+  filter.set_last(true);
+  command(std::move(less),
+          [weak = weak_from_this(), functions](const Result<wire::CommandResult>& result) {
+            if (const auto self = weak.lock(); self && result.ok() && result->ok()) {
+              self->recordings_.keep_switched_off(functions, result->at_ns());
+            }
+          });
+}
+
 void Peer::on_bad_data(const std::string& what) {
   refuse_both({wire::REFUSE_PROTOCOL, what, false});
 }

@@ -104,6 +104,7 @@ class Peer final : public LinkOwner,
   void on_positions(const std::vector<storage::StreamPosition>* positions) override {
     welcome_data(positions);
   }
+  void on_hot(const std::vector<HotFunction>& functions) override;
   void on_not_stored(const Refusal& refusal) override;
   void on_bad_data(const std::string& what) override;
   void on_sealed() override;

@@ -21,6 +21,8 @@ class SessionCharges final : public storage::SessionBudget {
   void manifest_written(uint64_t bytes) override { account_->count_manifest(bytes); }
   void data_written(uint64_t bytes) override { account_->count_data(bytes); }
 
+  // Of memory that the session takes beside what its peer is charged for.
+  principal::Lease memory() const { return {account_, principal::Resource::kMemory}; }
   // It keeps more files open than it should by now.
   bool over_limit() const { return held_.load(std::memory_order_relaxed) > open_files(); }
   principal::Account& account() const { return *account_; }

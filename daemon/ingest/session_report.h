@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/ingest/rate_watch.h"
 #include "formats/core/keyed_hash.h"
 #include "storage/session_writer.h"
 
@@ -34,8 +35,9 @@ struct SessionReport {
   uint64_t stalls_next = 0;  // stalls below this number are stored; 0: none came
   std::vector<std::pair<uint64_t, std::vector<storage::StreamPosition>>> positions;  // by ticket
   storage::SessionTotals totals;
-  std::optional<Error> failed;  // kDamaged, kLimit, …: the agent's fault; kNoSpace, kIo, …: the
-                                // disk's. Never kExhausted: that is waited for
+  std::vector<HotFunction> hot;  // to be switched off
+  std::optional<Error> failed;   // kDamaged, kLimit, …: the agent's fault; kNoSpace, kIo, …: the
+                                 // disk's. Never kExhausted: that is waited for
   std::optional<Sealed> sealed;
   // Instead: everything stored is on disk, and the session waits there for the next collector.
   bool suspended = false;

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "storage/manifest.h"
@@ -39,6 +40,7 @@ void SessionReport::merge(SessionReport later) {
   stalls_next = std::max(stalls_next, later.stalls_next);
   for (auto& answer : later.positions) positions.push_back(std::move(answer));
   totals = later.totals;
+  hot.insert(hot.end(), later.hot.begin(), later.hot.end());
   if (later.failed) failed = std::move(later.failed);
   if (later.sealed) sealed = std::move(later.sealed);
   suspended |= later.suspended;
@@ -69,18 +71,40 @@ Status StoredSession::open(const storage::SessionIdentity& identity,
   }
   if (earlier.place && dependencies_.fs->exists(earlier.place->directory)) {
     failed_ = true;
-    report_.repeated = earlier.place->name;
+    was_sealed_ = true;
+    (void)begin_segments();
+    name_ = earlier.place->name;
+    directory_ = earlier.place->directory;
+    report_.repeated = name_;
     return {};
   }
-  auto created = storage::SessionWriter::create(*dependencies_.fs, options_, identity, key);
+  auto created = storage::SessionWriter::create(begin_segments(), options_, identity, key);
   if (!created.ok()) return created.error();
   writer_ = std::move(created).value();
-  report_.opened = SessionReport::Opened{writer_->name(), writer_->directory()};
+  name_ = writer_->name();
+  directory_ = writer_->directory();
+  opened();
   return {};
 }
 
+void StoredSession::opened() {
+  report_.opened = SessionReport::Opened{writer_->name(), writer_->directory()};
+  const storage::SessionIdentity& identity = writer_->identity();
+  if (identity.max_rate == 0) return;
+  principal::Lease memory = charges_.memory();
+  if (const Status room = memory.grow(RateWatch::kMaxBytes); !room.ok()) {
+    spdlog::warn("{}: no function is switched off: {}", writer_->name(), to_string(room.error()));
+    return;
+  }
+  rate_memory_ = std::move(memory);
+  rate_watch_.emplace(identity.version, identity.max_rate);
+}
+
 Status StoredSession::resume(const std::string& directory) {
-  auto resumed = storage::SessionWriter::resume(*dependencies_.fs, options_, directory);
+  directory_ = directory;
+  const std::filesystem::path path = directory;
+  name_ = path.parent_path().filename().string() + "/" + path.filename().string();
+  auto resumed = storage::SessionWriter::resume(begin_segments(), options_, directory);
   if (!resumed.ok() && resumed.code() == Code::kExhausted) return resumed.error();
   if (!resumed.ok()) {
     recover_directory_ = directory;
@@ -92,8 +116,14 @@ Status StoredSession::resume(const std::string& directory) {
     positions_[position.stream_id] = position;
   }
   counted_ = writer_->totals();  // those were counted by the collector that stored them
-  report_.opened = SessionReport::Opened{writer_->name(), writer_->directory()};
+  opened();
   return {};
+}
+
+storage::Fs& StoredSession::begin_segments() {
+  if (dependencies_.segments == nullptr) return *dependencies_.fs;
+  segments_.emplace(*dependencies_.segments, *dependencies_.fs, dependencies_.segment_pace);
+  return segments_->fs();
 }
 
 // ---- what is stored
@@ -135,6 +165,9 @@ Status StoredSession::store_run() {
     if (watch_ && page.lane == Lane::kIndex) watch_->look_at(page);
     storage::StreamPosition& position = position_of(page.stream_id);
     uint64_t& next = page.lane == Lane::kIndex ? position.index_next : position.detail_next;
+    if (rate_watch_ && page.lane == Lane::kIndex) {
+      rate_watch_->look_at(page, next - std::min(next, page.first_seq));
+    }
     next = std::max(next, page.first_seq + page.record_count);
     if (page.encoded_by != Codec::kRaw) ++decoded;
     uncommitted_bytes_ += page.bytes.size();
@@ -233,6 +266,7 @@ void StoredSession::answer_tickets() {
     std::vector<storage::StreamPosition> all;
     all.reserve(positions_.size());
     for (const auto& [stream, position] : positions_) all.push_back(position);
+    if (segments_) all = segments_->durable();  // what is not is held by the agent
     report_.positions.emplace_back(ticket, std::move(all));
   }
   tickets_.clear();
@@ -285,13 +319,30 @@ milliseconds StoredSession::take_wait() {
 }
 
 void StoredSession::close() {
+  rate_watch_.reset();
+  rate_memory_.set(0);
   writer_.reset();
   charges_.hold_open_files(0);
 }
 
 SessionReport StoredSession::take_report() {
   report_.totals = counted_;
-  return std::exchange(report_, {});
+  if (rate_watch_) report_.hot = rate_watch_->take();
+  SessionReport report = std::exchange(report_, {});
+  if (has_segments()) segments_->hold(report);
+  return report;
+}
+
+std::optional<milliseconds> StoredSession::send_segments(
+    const SessionSegments::OnStored& on_stored) {
+  if (!has_segments()) return std::nullopt;
+  if (!was_sealed_) return segments_->send(name_, directory_, on_stored);
+  if (!std::exchange(was_sent_, true)) segments_->send_last(name_, directory_, on_stored);
+  return std::nullopt;
+}
+
+void StoredSession::send_last_segments(const SessionSegments::OnStored& on_stored) {
+  if (has_segments()) segments_->send_last(name_, directory_, on_stored);
 }
 
 }  // namespace collect::ingest

@@ -5,6 +5,10 @@
 namespace collect::patch {
 namespace {
 
+constexpr uint32_t kLandingBytes = 4;  // endbr64
+constexpr uint32_t kMaxBytesBefore =
+    255;  // nops before an entry, of -fpatchable-function-entry=N,M
+
 void sort_once(std::vector<uint32_t>& addresses) {
   std::sort(addresses.begin(), addresses.end());
   addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
@@ -33,6 +37,7 @@ Result<CodeMap> CodeMap::build(const ElfImage& image, const UnwindTable& table) 
   CodeMap map(image, table);
   map.parts_.resize(table.frames.size());
   for (const uint32_t pointer : image.code_pointers()) map.refer_to(pointer);
+  for (const uint32_t entry : image.listed_entries()) map.note_entry(entry);
   for (size_t i = 0; i < table.frames.size(); ++i) {
     map.parts_[i].function = static_cast<uint32_t>(i);
     map.look_at(i);
@@ -158,6 +163,20 @@ void CodeMap::refer_to(uint32_t address) {
   } else {
     part.has_targets = true;
   }
+}
+
+// Parts of functions are not listed, so this is a function, whether or not anybody calls it. The
+// listed place is its first instruction, the one behind endbr64, or nops before it.
+void CodeMap::note_entry(uint32_t address) {
+  const auto next =
+      std::upper_bound(table_->frames.begin(), table_->frames.end(), address,
+                       [](uint32_t wanted, const Frame& frame) { return wanted < frame.begin; });
+  const bool is_inside = next != table_->frames.begin() && address < (next - 1)->end;
+  const auto frame = is_inside ? next - 1 : next;
+  if (frame == table_->frames.end()) return;
+  const uint32_t away = is_inside ? address - frame->begin : frame->begin - address;
+  if (away > (is_inside ? kLandingBytes : kMaxBytesBefore)) return;
+  parts_[index_of(*frame)].is_called = true;
 }
 
 void CodeMap::find_landing_pads(size_t index) {

@@ -20,7 +20,7 @@ inline constexpr size_t kMaxTableEntries = 1u << 16;  // of one jump table
 struct Part {
   uint32_t function = 0;  // index of the frame that it is a part of; its own: a function
   bool is_fragment = false;
-  bool is_called = false;    // by a call, or its address is known elsewhere
+  bool is_called = false;    // by a call, its address is known elsewhere, or it is listed
   bool has_table = false;    // a jump table of its own was found
   bool has_targets = false;  // pointers lead into it
   Refusal refusal = Refusal::kNone;
@@ -56,6 +56,7 @@ class CodeMap {
   void look_at(size_t index);
   void look_at(size_t index, const Instruction& one);
   void refer_to(uint32_t address);
+  void note_entry(uint32_t address);
   void find_landing_pads(size_t index);
   void find_tables(size_t index, const std::vector<Instruction>& instructions);
   void read_table(const Table& found, const std::vector<Instruction>& instructions);

@@ -3,6 +3,7 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <string_view>
 
@@ -37,6 +38,11 @@ bool is_hook(std::string_view name) {
   return name == "__cyg_profile_func_enter" || name == "collect_xray_register";
 }
 
+// Lists of places that the compiler left for somebody who changes the code: nobody jumps there.
+bool is_entry_list_name(std::string_view name) {
+  return name == "__patchable_function_entries" || name == "__mcount_loc";
+}
+
 Status check_header(const Elf64_Ehdr& header) {
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
     return Error{Code::kUnsupported, "it is no ELF file"};
@@ -61,8 +67,13 @@ Result<ElfImage> ElfImage::parse(Bytes file) {
   image.processor_ = static_cast<Processor>(header.e_machine);
   image.is_position_independent_ = header.e_type == ET_DYN;
   image.entry_ = header.e_entry;
+  image.read_sections(file, &header);
   COLLECT_TRY(image.read_segments(file, &header));
-  if (!image.is_position_independent_) COLLECT_TRY(image.scan_data());
+  if (!image.is_position_independent_) {
+    COLLECT_TRY(image.scan_data());
+    COLLECT_TRY(image.read_entry_lists());
+  }
+  COLLECT_TRY(image.read_xray_map());
   std::sort(image.pointers_.begin(), image.pointers_.end());
   image.pointers_.erase(std::unique(image.pointers_.begin(), image.pointers_.end()),
                         image.pointers_.end());
@@ -107,6 +118,38 @@ Status ElfImage::read_segments(Bytes file, const void* header_bytes) {
   }
   if (!is_dynamic) return Error{Code::kUnsupported, "it is linked statically"};
   return {};
+}
+
+// Only section headers name these lists. A file without them, or with damaged ones, has none.
+void ElfImage::read_sections(Bytes file, const void* header_bytes) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, header_bytes, sizeof header);
+  const auto section_at = [&](uint32_t index, Elf64_Shdr& one) {
+    const uint64_t offset = header.e_shoff + uint64_t{index} * sizeof one;
+    return offset >= header.e_shoff && read(file, offset, one);
+  };
+  Elf64_Shdr names;
+  if (header.e_shentsize != sizeof names || header.e_shstrndx >= header.e_shnum ||
+      !section_at(header.e_shstrndx, names) || names.sh_offset > file.size()) {
+    return;
+  }
+  const Bytes texts = file.subspan(names.sh_offset);
+  Elf64_Shdr one;
+  for (uint32_t i = 0; i < header.e_shnum && section_at(i, one); ++i) {
+    if ((one.sh_flags & SHF_ALLOC) == 0 || one.sh_size > kMaxImageBytes ||
+        one.sh_addr > kMaxImageBytes) {
+      continue;
+    }
+    const std::string_view name = text_at(texts, one.sh_name);
+    const Range range{one.sh_addr, one.sh_addr + one.sh_size};
+    if (is_entry_list_name(name)) entry_lists_.push_back(range);
+    if (name == "xray_instr_map") xray_map_ = range;
+  }
+}
+
+bool ElfImage::is_entry_list(uint64_t slot) const {
+  return std::ranges::any_of(
+      entry_lists_, [slot](const Range& list) { return list.begin <= slot && slot < list.end; });
 }
 
 Bytes ElfImage::at(uint64_t address) const {
@@ -171,6 +214,17 @@ Status ElfImage::add_pointer(uint64_t address) {
   return {};
 }
 
+Status ElfImage::add_word(uint64_t slot, uint64_t value) {
+  return is_entry_list(slot) ? add_entry(value) : add_pointer(value);
+}
+
+Status ElfImage::add_entry(uint64_t value) {
+  if (!is_code(value)) return {};
+  if (entries_.size() == kMaxPointers) return Error{Code::kLimit, "it has too many entries"};
+  entries_.push_back(static_cast<uint32_t>(value));
+  return {};
+}
+
 Status ElfImage::read_relocations(uint64_t address, uint64_t bytes) {
   Bytes table = at(address);
   table = table.first(std::min<uint64_t>(table.size(), bytes));
@@ -180,7 +234,7 @@ Status ElfImage::read_relocations(uint64_t address, uint64_t bytes) {
     const uint64_t type = ELF64_R_TYPE(one.r_info);
     if (type == relative_type() ||
         type == (is_arm64() ? R_AARCH64_IRELATIVE : R_X86_64_IRELATIVE)) {
-      COLLECT_TRY(add_pointer(static_cast<uint64_t>(one.r_addend)));
+      COLLECT_TRY(add_word(one.r_offset, static_cast<uint64_t>(one.r_addend)));
     }
   }
   return {};
@@ -213,18 +267,18 @@ Status ElfImage::read_relative(uint64_t address, uint64_t bytes) {
   table = table.first(std::min<uint64_t>(table.size(), bytes));
   uint64_t where = 0;
   uint64_t entry;
-  const auto add_word = [&](uint64_t place) -> Status {
+  const auto add_place = [&](uint64_t place) -> Status {
     uint64_t value;
-    return read(at(place), 0, value) ? add_pointer(value) : Status();
+    return read(at(place), 0, value) ? add_word(place, value) : Status();
   };
   for (uint64_t offset = 0; read(table, offset, entry); offset += sizeof entry) {
     if (entry % 2 == 0) {
-      COLLECT_TRY(add_word(entry));
+      COLLECT_TRY(add_place(entry));
       where = entry + kRelativeWord;
       continue;
     }
     for (unsigned bit = 1; bit < 64; ++bit) {
-      if ((entry >> bit & 1) != 0) COLLECT_TRY(add_word(where + (bit - 1) * kRelativeWord));
+      if ((entry >> bit & 1) != 0) COLLECT_TRY(add_place(where + (bit - 1) * kRelativeWord));
     }
     where += 63 * kRelativeWord;
   }
@@ -258,7 +312,40 @@ Status ElfImage::scan_data() {
     const uint64_t skipped = (kRelativeWord - segment.address % kRelativeWord) % kRelativeWord;
     uint64_t word;
     for (uint64_t at = skipped; read(segment.bytes, at, word); at += kRelativeWord) {
-      COLLECT_TRY(add_pointer(word));
+      if (!is_entry_list(segment.address + at)) COLLECT_TRY(add_pointer(word));
+    }
+  }
+  return {};
+}
+
+// Distances from the fields themselves: nothing is relocated.
+Status ElfImage::read_xray_map() {
+  struct Sled {        // version 2
+    int64_t sled;      //  0
+    int64_t function;  //  8
+    uint8_t kind;      // 16
+    uint8_t always;    // 17
+    uint8_t version;   // 18
+    uint8_t zero[13];  // 19
+  };
+  static_assert(sizeof(Sled) == 32 && offsetof(Sled, function) == 8);
+  Sled one;
+  for (uint64_t at_sled = xray_map_.begin;
+       xray_map_.end - at_sled >= sizeof one && read(at(at_sled), 0, one); at_sled += sizeof one) {
+    if (one.version != 2) return {};
+    COLLECT_TRY(
+        add_entry(at_sled + offsetof(Sled, function) + static_cast<uint64_t>(one.function)));
+  }
+  return {};
+}
+
+// As scan_data(), of lists that need not be aligned.
+Status ElfImage::read_entry_lists() {
+  for (const Range& list : entry_lists_) {
+    uint64_t word;
+    for (uint64_t slot = list.begin; list.end - slot >= sizeof word && read(at(slot), 0, word);
+         slot += sizeof word) {
+      COLLECT_TRY(add_word(slot, word));
     }
   }
   return {};

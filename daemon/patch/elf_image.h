@@ -45,9 +45,19 @@ class ElfImage {
   uint64_t pointer_in(uint64_t slot) const;
   // Addresses of code that data, relocations or the dynamic symbols name; sorted, each once.
   const std::vector<uint32_t>& code_pointers() const { return pointers_; }
+  // Beginnings of functions that the compiler left to be changed (-fpatchable-function-entry,
+  // -mrecord-mcount, -fxray-instrument), as the file lists them: nobody jumps there.
+  const std::vector<uint32_t>& listed_entries() const { return entries_; }
 
  private:
   Status read_segments(Bytes file, const void* header);
+  void read_sections(Bytes file, const void* header);
+  bool is_entry_list(uint64_t slot) const;
+  // What a word of memory holds once the module is loaded.
+  Status add_word(uint64_t slot, uint64_t value);
+  Status add_entry(uint64_t value);
+  Status read_entry_lists();
+  Status read_xray_map();
   void read_build_id(Bytes note);
   Status read_dynamic(Bytes dynamic);
   Status read_relocations(uint64_t address, uint64_t bytes);
@@ -59,6 +69,13 @@ class ElfImage {
 
   std::vector<Segment> segments_;
   std::vector<uint32_t> pointers_;
+  struct Range {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+  };
+  std::vector<Range> entry_lists_;
+  Range xray_map_;
+  std::vector<uint32_t> entries_;
   Bytes build_id_;
   Bytes relocations_;
   Bytes symbols_;

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr char kEnding[] = ".plan";
 // Of the planner: what an older one kept is not used.
-constexpr char kPlannerVersion[] = "1";
+constexpr char kPlannerVersion[] = "2";
 
 // Empty: not to be kept.
 std::string kept_name(const std::string& path) {
@@ -154,14 +154,16 @@ PlanFolder::~PlanFolder() {
   if (!path_.empty()) fs::remove_all(path_, error);
 }
 
-Status PlanFolder::add(const std::vector<uint8_t>& plan) const {
+Status PlanFolder::add(const std::vector<uint8_t>& plan, const std::string& module) const {
   PlanView view;
   if (const char* wrong = view.parse(plan)) return Error{Code::kDamaged, wrong};
   const PlanHeader& header = view.header();
+  std::string name = hex_bytes(Bytes(header.build_id).first(header.build_id_bytes));
   if (header.build_id_bytes == 0) {
-    return Error{Code::kUnsupported, "it has no build id, by which the agent would know it"};
+    struct stat status{};
+    if (::stat(module.c_str(), &status) != 0) return errno_error(errno, module);
+    name = kFileBegin + std::to_string(status.st_dev) + "-" + std::to_string(status.st_ino);
   }
-  const std::string name = hex_bytes(Bytes(header.build_id).first(header.build_id_bytes));
   return write_file(path_ + "/" + name + kEnding, plan);
 }
 

@@ -5,6 +5,7 @@
 #include "daemon/upload/commit_object.h"
 #include "daemon/upload/object_sink.h"
 #include "daemon/upload/object_source.h"
+#include "daemon/upload/segment_upload.h"
 #include "storage/session_layout.h"
 
 namespace collect::upload {
@@ -75,8 +76,14 @@ Result<CommittedParts> list_committed_parts(S3Client& client, Retries& retries,
   std::string current;
   std::string from;
   bool is_committed = true;
+  bool has_segments = false;
   const auto end_part = [&] {
-    if (!is_committed) ++parts.unfinished;
+    if (is_committed) return;
+    if (has_segments) {
+      parts.recorded.push_back(current);
+    } else {
+      ++parts.unfinished;
+    }
   };
   do {
     const auto page = retries.run([&] { return client.list(below, from); });
@@ -88,7 +95,9 @@ Result<CommittedParts> list_committed_parts(S3Client& client, Retries& retries,
         end_part();
         current = prefix;
         is_committed = false;
+        has_segments = false;
       }
+      has_segments |= std::string_view(object.key).substr(prefix.size()).starts_with(kSegmentsName);
       if (object.key != prefix + kCommitName) continue;
       is_committed = true;
       if (parts.prefixes.size() == kMaxListedParts) {

@@ -4,6 +4,7 @@
 
 #include "daemon/upload/commit_object.h"
 #include "daemon/upload/digests.h"
+#include "daemon/upload/segment_upload.h"
 #include "formats/core/crc32.h"
 #include "storage/manifest.h"
 #include "storage/posix_fs.h"
@@ -30,7 +31,7 @@ bool is_same_list(const std::vector<storage::SessionFileInfo>& a,
 
 }  // namespace
 
-Result<FoundObjects> PartUpload::look(const std::string& prefix) {
+Result<FoundObjects> PartUpload::look(const std::string& prefix, bool& has_segments) {
   FoundObjects found;
   std::string from;
   do {
@@ -38,6 +39,10 @@ Result<FoundObjects> PartUpload::look(const std::string& prefix) {
     if (!page.ok()) return page.error();
     for (ObjectInfo& object : page->entries) {
       std::string key = object.key;
+      if (std::string_view(key).substr(prefix.size()).starts_with(kSegmentsName)) {
+        has_segments = true;
+        continue;
+      }
       found.objects[std::move(key)] = std::move(object);
     }
     if (found.objects.size() > kMaxPartObjects) {
@@ -126,7 +131,8 @@ Result<UploadedPart> PartUpload::run(const storage::SessionPath& place, const Pa
   const Result<std::string> prefix = part_prefix(manifest->identity, part);
   if (!prefix.ok()) return prefix.error();
 
-  auto found = look(*prefix);
+  bool has_segments = false;
+  auto found = look(*prefix, has_segments);
   if (!found.ok()) return found.error();
   const bool is_committed = found->objects.contains(*prefix + kCommitName);
   const bool is_complete = is_committed && has_tables(*prefix, *found);
@@ -138,6 +144,7 @@ Result<UploadedPart> PartUpload::run(const storage::SessionPath& place, const Pa
   auto uploaded =
       is_committed ? compare(place, *prefix) : send(place, part, *manifest, *prefix, *found);
   if (!uploaded.ok()) return uploaded.error();
+  if (has_segments) COLLECT_TRY(remove_segments(to_.client, to_.retries, *prefix));
   if (!is_complete) COLLECT_TRY(send_tables(place, *prefix, *found));
   uploaded->ended_unix_ns = manifest->finished_unix_ns;
   return uploaded;

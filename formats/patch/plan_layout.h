@@ -11,6 +11,9 @@ namespace collect::patch {
 
 inline constexpr char kPlanMagic[8] = {'C', 'P', 'L', 'A', 'N', '0', '0', '1'};
 inline constexpr size_t kMaxPlanBuildId = 32;
+// The name of a plan's file: the build id in hex, or kFileBegin DEVICE-INODE (decimal) of a module
+// that has none; then ".plan".
+inline constexpr char kFileBegin[] = "file-";
 // The processor that the code is for: ELF's numbers.
 enum class Processor : uint32_t { kX86_64 = 62, kArm64 = 183 };
 
@@ -74,7 +77,7 @@ const char* refusal_text(Refusal refusal);
 struct PlanHeader {                   // 128 bytes
   char magic[8];                      //   0  kPlanMagic
   uint32_t crc;                       //   8  CRC-32C of everything behind it
-  uint32_t build_id_bytes;            //  12  0: none, and the plan is of no use to an agent
+  uint32_t build_id_bytes;            //  12  0: none; windows and size say whose plan it is
   uint8_t build_id[kMaxPlanBuildId];  //  16
   uint64_t image_bytes;               //  48  from address 0 to the end of the last segment
   uint32_t region_bytes;              //  56  of it the trampolines are zeroes

@@ -129,6 +129,7 @@ TEST_F(ApiTest, EveryFieldIsHandedOn) {
   options_.start_idle = 1;
   options_.drain = COLLECT_DRAIN_PROCESS;
   options_.max_depth = 5;
+  options_.max_rate = 6;
   options_.longer_than_ns = 7;
   options_.max_time_ns = 8;
   options_.max_bytes = 9;
@@ -150,6 +151,7 @@ TEST_F(ApiTest, EveryFieldIsHandedOn) {
   EXPECT_FALSE(given.start_recording);
   EXPECT_EQ(given.drain, DrainBy::kProcess);
   EXPECT_EQ(given.max_depth, 5u);
+  EXPECT_EQ(given.max_rate, 6u);
   EXPECT_EQ(given.longer_than_ns, 7u);
   EXPECT_EQ(given.max_time_ns, 8u);
   EXPECT_EQ(given.max_bytes, 9u);
@@ -172,6 +174,7 @@ TEST_F(ApiTest, ValuesBeyondTheirLimitsAreRefused) {
                              {&collect_agent_options::detail, 2},
                              {&collect_agent_options::drain, 1},
                              {&collect_agent_options::max_depth, 1'000'000},
+                             {&collect_agent_options::max_rate, 1'000'000'000},
                              {&collect_agent_options::atf_version, 2}}) {
     EXPECT_EQ(start_with(options_.*limit.field, limit.most), 0);
     EXPECT_EQ(start_with(options_.*limit.field, limit.most + 1), COLLECT_AGENT_SETTINGS);

@@ -198,6 +198,18 @@ TEST_F(CommandsTest, AFunctionFilterHoldsWhenItsLastPartHasCome) {
   EXPECT_EQ(fake::function_filters(), 1u);
 }
 
+TEST_F(CommandsTest, FunctionsAreSwitchedOffButNotAmongThePartsOfAnotherFilter) {
+  wire::Command less = filter(0, true, {5});
+  less.mutable_set_function_filter()->set_mode(wire::SetFunctionFilter::LESS);
+  EXPECT_TRUE(ask(less).ok());
+  EXPECT_THAT(fake::function_filter(), ElementsAre(5));
+  EXPECT_TRUE(ask(filter(0, false, {1, 2})).ok());
+  EXPECT_EQ(ask(less).error(), "another function filter is being set");
+  EXPECT_TRUE(ask(filter(1, true, {3})).ok());
+  EXPECT_THAT(fake::function_filter(), ElementsAre(1, 2, 3));
+  EXPECT_TRUE(ask(less).ok());
+}
+
 TEST_F(CommandsTest, PartsOfAFunctionFilterComeInOrderAndOnOneLink) {
   const std::string missing = "a part of the function filter is missing";
   EXPECT_EQ(ask(filter(1, true, {3})).error(), missing);
@@ -208,7 +220,7 @@ TEST_F(CommandsTest, PartsOfAFunctionFilterComeInOrderAndOnOneLink) {
   commands().control_is_closed();
   EXPECT_EQ(ask(filter(1, true, {3})).error(), missing);
   wire::Command unknown = filter(0, true, {1});
-  unknown.mutable_set_function_filter()->set_mode(static_cast<wire::SetFunctionFilter::Mode>(3));
+  unknown.mutable_set_function_filter()->set_mode(static_cast<wire::SetFunctionFilter::Mode>(4));
   EXPECT_EQ(ask(unknown).error(), "this agent does not know the filter mode");
   EXPECT_EQ(fake::function_filters(), 0u);
 }

@@ -24,6 +24,7 @@ class MetadataSenderTest : public testing::Test {
     Settings settings;
     settings.atf_version = 1;
     settings.max_depth = 77;
+    settings.max_rate = 88;
     settings.longer_than_ns = 1234;
     metadata_sender_->set_recording_settings(settings);
     metadata_sender_->set_late(55);
@@ -81,6 +82,7 @@ TEST_F(MetadataSenderTest, EverythingOnceInItsOrder) {
   start.set_start_unix_ns(recording_start_unix_ns());
   start.set_atf_version(1);
   start.set_max_depth(77);
+  start.set_max_rate(88);
   start.set_longer_than_ns(1234);
   start.set_late_ns(55);
   EXPECT_EQ(frames[0].body, start.SerializeAsString());

@@ -203,6 +203,8 @@ TEST_F(SettingsTest, NumbersHaveTheirBounds) {
        "COLLECT_ATF_VERSION must be 1 or 2"},
       {"COLLECT_MAX_DEPTH", 1, 1'000'000, [](const Settings& s) { return s.max_depth; },
        "COLLECT_MAX_DEPTH must be a number from 1 to 1000000"},
+      {"COLLECT_MAX_RATE", 1, 1'000'000'000, [](const Settings& s) { return s.max_rate; },
+       "COLLECT_MAX_RATE must be a number from 1 to 1000000000"},
       {"COLLECT_EXIT_FLUSH_MS", 0, 600'000, [](const Settings& s) { return s.exit_flush_ms; },
        "COLLECT_EXIT_FLUSH_MS must be a number from 0 to 600000"},
   };

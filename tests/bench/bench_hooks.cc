@@ -97,12 +97,13 @@ double median(std::vector<double> numbers) {
 
 // With the plan of the program that no compiler prepared.
 Result<patch::PlanFolder> plans() {
-  std::ifstream file(std::string(BENCH_PROGRAMS) + "/hook_loop_plain", std::ios::binary);
+  const std::string path = std::string(BENCH_PROGRAMS) + "/hook_loop_plain";
+  std::ifstream file(path, std::ios::binary);
   const std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(file), {}};
   const auto plan = patch::make_plan(bytes);
   if (!plan.ok()) return plan.error();
   auto folder = patch::PlanFolder::create();
-  if (folder.ok()) COLLECT_TRY(folder->add(*plan));
+  if (folder.ok()) COLLECT_TRY(folder->add(*plan, path));
   return folder;
 }
 

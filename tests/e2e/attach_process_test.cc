@@ -92,6 +92,15 @@ TEST_F(AttachProcess, RecordsForATimeAndLetsGo) {
   EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;
 }
 
+TEST_F(AttachProcess, HotFunctionsAreSwitchedOff) {
+  const auto process = start();
+  const Ending ending =
+      attach(process->pid(), {"--max-time", "2s", "--max-rate", "1000", "--when-full", "drop"});
+  EXPECT_TRUE(ending.exited_with(0)) << ending.errors;
+  EXPECT_THAT(ending.errors, HasSubstr(" as --max-rate asks; calls from then on are missing:\n"));
+  expect_right(*process);
+}
+
 TEST_F(AttachProcess, EndsWithTheProcess) {
   const auto process = start();
   ChildProcess attached(scratch_.path(), attaching(process->pid(), {}), environment());
@@ -335,7 +344,7 @@ TEST_F(AttachProcess, StubsStayWhereThereMayBeAJump) {
   const auto plan = patch::plan_for(std::filesystem::read_symlink("/proc/self/exe"), "");
   ASSERT_TRUE(plan.ok()) << plan.error().message;
   const auto plans = patch::PlanFolder::create();
-  ASSERT_TRUE(plans.ok() && plans->add(*plan).ok());
+  ASSERT_TRUE(plans.ok() && plans->add(*plan, "/proc/self/exe").ok());
   EXPECT_TRUE(stubs_stay(patch::kAttachCommitting, agent_library(), plans->path()));
   EXPECT_TRUE(stubs_stay(patch::kAttachCommitted, agent_library(), plans->path()));
   EXPECT_FALSE(stubs_stay(patch::kAttachFailed, agent_library(), plans->path()));
@@ -349,7 +358,7 @@ class AttachStorm : public AttachProcess {
     const auto plan = patch::plan_for(traced_program("unprepared"), "");
     ASSERT_TRUE(plan.ok()) << plan.error().message;
     ASSERT_TRUE(plans_.ok());
-    ASSERT_TRUE(plans_->add(*plan).ok());
+    ASSERT_TRUE(plans_->add(*plan, traced_program("unprepared")).ok());
     const char* const given = std::getenv("COLLECT_ATTACH_ROUNDS");
     if (given != nullptr) rounds_ = std::atoi(given);
   }

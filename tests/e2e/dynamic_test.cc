@@ -215,12 +215,100 @@ TEST_F(DynamicTest, EveryCallReturnsAndExportedFunctionsHaveNames) {
   EXPECT_EQ(calls["luaL_tolstring"], 20'002u);
 }
 
+// Places that compilers leave for other tracers are room for ours, and no obstacle: no fewer
+// functions can be recorded than of the same program without them.
+TEST_F(DynamicTest, BuildsForOtherTracersCanBeRecordedAtLeastAsWell) {
+  const auto share = [&](const std::string& name) {
+    const Ending planned = ctl({"plan", "--json", traced_program(name)});
+    EXPECT_TRUE(planned.exited_with(0)) << name << planned.output << planned.errors;
+    const json plan = json::parse(planned.output);
+    return plan["recorded"].get<double>() / plan["functions"].get<double>();
+  };
+  for (const auto& [plain, others] : std::map<std::string, std::vector<std::string>>{
+           {"unprepared", {"unprepared_patchable", "unprepared_before", "unprepared_mcount"}},
+           {"unprepared_clang", {"unprepared_clang_patchable", "unprepared_clang_xray"}}}) {
+    if (!fs::exists(traced_program(plain))) continue;
+    for (const std::string& other : others) {
+      if (!fs::exists(traced_program(other))) continue;
+      // What lies behind a function differs, so that one exit more or less has room.
+      EXPECT_GE(share(other), share(plain) - 0.05) << other;
+    }
+  }
+}
+
+// Its plan is known by its file, and so are its names.
+TEST_F(DynamicTest, AProgramWithoutABuildIdHasNames) {
+  const std::string program_path = scratch_ / "nameless";
+  write_text_file(scratch_ / "nameless.c", R"(
+#include <stdio.h>
+__attribute__((noinline)) int twice(int n) { return 3 * printf("%d\n", 2 * n) + 1000 * n + 77; }
+int main(void) { int s = 0; for (int i = 0; i < 100; ++i) s += twice(i); return s == 0; }
+)");
+  const Ending built = run(scratch_.path(), {"/usr/bin/gcc", "-O2", "-Wl,--build-id=none", "-o",
+                                             program_path, scratch_ / "nameless.c"});
+  ASSERT_TRUE(built.exited_with(0)) << built.errors;
+  for (int round = 0; round < 2; ++round) {  // the second one with a plan that was kept
+    const Ending traced = record({"--dynamic", "--quiet"}, {program_path});
+    ASSERT_TRUE(traced.exited_with(0)) << traced.errors;
+  }
+  const auto recorded = sessions();
+  ASSERT_EQ(recorded.size(), 2u);
+  for (const RecordedSession& session : recorded) {
+    const Counts counts = count(session);
+    EXPECT_EQ(counts.calls, counts.returns);
+    const Ending report = ctl({"report", "--json", session.directory()});
+    std::map<std::string, uint64_t> calls;
+    const json document = json::parse(report.output);
+    for (const json& row : document.at("functions")) {
+      calls[row.at("name").get<std::string>()] = row.at("calls").get<uint64_t>();
+    }
+    EXPECT_EQ(calls["twice"], 100u) << report.output;
+    EXPECT_EQ(calls["main"], 1u) << report.output;
+  }
+}
+
+// The same loop for two seconds, with a call of another kind at its end.
+TEST_F(DynamicTest, HotFunctionsAreSwitchedOffAndNamed) {
+  const std::string script = lua_script(
+      "local s, n, from = string.byte, 0, os.clock()\n"
+      "while os.clock() - from < 2 do for i = 1, 1000 do n = n + s('a') end end\n"
+      "print(n > 0, (\"x\"):rep(3), tostring({}) ~= nil)");
+  const Ending traced =
+      record({"--dynamic", "--drain", "thread", "--max-rate", "100000"}, {kLua, script});
+  ASSERT_TRUE(traced.exited_with(0)) << traced.errors;
+  EXPECT_EQ(traced.output, "true\txxx\ttrue\n");
+  EXPECT_NE(traced.errors.find(" as --max-rate asks; calls from then on are missing:\n"),
+            std::string::npos)
+      << traced.errors;
+  EXPECT_NE(traced.errors.find("luaL_checklstring ("), std::string::npos) << traced.errors;
+  const auto recorded = sessions();
+  ASSERT_EQ(recorded.size(), 1u);
+  std::map<uint64_t, uint64_t> off;
+  for (const json& one : recorded[0].manifest()["function_filters"][0]["switched_off"]) {
+    off[std::stoull(one["function_id"].get<std::string>(), nullptr, 16)] = one["at_ns"];
+  }
+  uint64_t late_calls = 0;
+  uint64_t ends = 0;  // of calls that are not hot, by then
+  recorded[0].for_each_event(0, [&](const RecordedSession::StoredEvent& event) {
+    const auto found = off.find(event.function_id);
+    if (found == off.end()) ++ends;
+    if (found == off.end() || event.is_return) return;
+    late_calls += event.timestamp_ns > found->second ? 1 : 0;
+  });
+  EXPECT_EQ(late_calls, 0u);
+  EXPECT_GT(ends, 0u);
+}
+
 // Exceptions through patched frames, longjmp, threads; the program checks its own results. Patched
 // are its own functions, and those of the C++ library, too.
 TEST_F(DynamicTest, ExceptionsJumpsAndThreads) {
   constexpr uint64_t kRounds = 200;
   constexpr uint64_t kThreads = 7;
-  for (const char* name : {"unprepared", "unprepared_fixed"}) {
+  for (const char* name :
+       {"unprepared", "unprepared_fixed", "unprepared_nameless", "unprepared_patchable",
+        "unprepared_before", "unprepared_mcount", "unprepared_clang", "unprepared_clang_patchable",
+        "unprepared_clang_xray"}) {
+    if (!fs::exists(traced_program(name))) continue;  // there is no such compiler here
     for (const char* option : {"--dynamic", "--dynamic=*"}) {
       SCOPED_TRACE(std::string(name) + " " + option);
       const Arguments command{traced_program(name), std::to_string(kRounds)};
@@ -382,7 +470,7 @@ class LyingPlanTest : public DynamicTest {
     ASSERT_TRUE(folder.ok());
     patch::PlanView view;
     ASSERT_EQ(view.parse(made_), nullptr);
-    ASSERT_TRUE(folder->add(made_).ok());
+    ASSERT_TRUE(folder->add(made_, "").ok());
     std::string path;
     for (const auto& entry : fs::directory_iterator(folder->path())) path = entry.path();
     std::ofstream(path, std::ios::binary | std::ios::trunc)

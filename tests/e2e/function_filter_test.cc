@@ -39,8 +39,9 @@ class FunctionFilterE2eTest : public ::testing::TestWithParam<Way> {
   }
 
   // It calls leaf, recursive and what calls those, until finish().
-  void start() {
+  void start(const Environment& more = {}) {
     Environment environment = collector_.tracing("wait");
+    environment.insert(more.begin(), more.end());
     environment["COLLECT_DRAIN"] = GetParam().drain;
     job_ = std::make_unique<ChildProcess>(
         scratch_.path(), Arguments{traced_program(GetParam().program), "busy", scratch_ / "input"},
@@ -149,6 +150,62 @@ TEST_P(FunctionFilterE2eTest, ChangesWhileTheProgramRuns) {
   }
   const Ending verified = collector_.ctl({"verify", session.directory()});
   EXPECT_TRUE(verified.exited_with(0)) << verified.output << verified.errors;
+}
+
+// leaf and recursive are called millions of times a second, the others once.
+TEST_P(FunctionFilterE2eTest, WhatIsCalledTooOftenIsSwitchedOffAndSaid) {
+  constexpr uint64_t kMaxRate = 10'000;
+  start({{"COLLECT_MAX_RATE", std::to_string(kMaxRate)}});
+  const auto switched_off = [&] {
+    std::map<uint64_t, json> found;
+    for (const std::string& directory : session_directories(collector_.root(), job_->pid())) {
+      const json manifest =
+          json::parse(read_text_file(directory + "/manifest.json"), nullptr, false);
+      if (!manifest.contains("function_filters")) continue;
+      for (const json& filter : manifest["function_filters"]) {
+        EXPECT_EQ(filter["mode"], "everything");
+        for (const json& off : filter["switched_off"]) {
+          found[std::stoull(off["function_id"].get<std::string>(), nullptr, 16)] = off;
+        }
+      }
+    }
+    return found;
+  };
+  ASSERT_TRUE(eventually(seconds(60), [&] { return switched_off().size() >= 2; }));
+  (void)window_from(json::object());
+  const RecordedSession session = finish();
+  EXPECT_EQ(session.manifest()["process"]["max_rate"], kMaxRate);
+  EXPECT_EQ(session.totals().lost, 0u);
+  const auto off = switched_off();
+  std::map<uint64_t, std::string> names;
+  for (const json& symbol : session.manifest()["symbols"]) {
+    names[std::stoull(symbol["function_id"].get<std::string>(), nullptr, 16)] =
+        symbol["name"].get<std::string>();
+  }
+  std::set<std::string> named;
+  for (const auto& [id, one] : off) {
+    named.insert(names[id]);
+    EXPECT_GT(one["calls_per_second"].get<uint64_t>(), kMaxRate) << names[id];
+  }
+  EXPECT_EQ(named.count("leaf"), 1u);
+  EXPECT_EQ(named.count("recursive"), 1u);
+  EXPECT_EQ(named.count("busy"), 0u);
+  std::map<uint64_t, uint64_t> calls;
+  uint64_t late_calls = 0;
+  for (uint32_t thread = 0; thread < session.totals().threads; ++thread) {
+    session.for_each_event(thread, [&](const RecordedSession::StoredEvent& event) {
+      if (event.is_return) return;
+      ++calls[event.function_id];
+      const auto found = off.find(event.function_id);
+      if (found == off.end()) return;
+      late_calls += event.timestamp_ns > found->second["at_ns"].get<uint64_t>() ? 1 : 0;
+    });
+  }
+  EXPECT_EQ(late_calls, 0u) << "they are off from the moment that is said";
+  for (const auto& [id, one] : off) EXPECT_GT(calls[id], kMaxRate) << names[id];
+  const Ending inspected = collector_.ctl({"inspect", session.directory()});
+  EXPECT_NE(inspected.output.find("functions that --max-rate switched off: "), std::string::npos);
+  EXPECT_NE(inspected.output.find("leaf ("), std::string::npos) << inspected.output;
 }
 
 TEST_P(FunctionFilterE2eTest, WhatMatchesNothingIsRefusedAndChangesNothing) {

@@ -25,6 +25,11 @@ Arguments GrpcTool::command(const Arguments& more) const {
 
 Ending GrpcTool::call(const CollectorProcess& collector, const Scratch& scratch,
                       const std::string& method, const std::string& request) const {
+  return run(scratch.path(), call_line(collector, method, request), {}, kCallLimit);
+}
+
+Arguments GrpcTool::call_line(const CollectorProcess& collector, const std::string& method,
+                              const std::string& request) const {
   const std::string path = std::string(kService) + "/" + method;
   Arguments more = {"-d", request};
   if (is_buf_) {
@@ -32,7 +37,7 @@ Ending GrpcTool::call(const CollectorProcess& collector, const Scratch& scratch,
   } else {
     more.insert(more.end(), {collector.control(), path});
   }
-  return run(scratch.path(), command(more), {}, kCallLimit);
+  return command(more);
 }
 
 Ending GrpcTool::list_methods(const CollectorProcess& collector, const Scratch& scratch) const {

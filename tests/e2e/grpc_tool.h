@@ -17,6 +17,9 @@ class GrpcTool {
   // The request is JSON.
   Ending call(const CollectorProcess& collector, const Scratch& scratch, const std::string& method,
               const std::string& request) const;
+  // What call() runs.
+  Arguments call_line(const CollectorProcess& collector, const std::string& method,
+                      const std::string& request) const;
   Ending list_methods(const CollectorProcess& collector, const Scratch& scratch) const;
 
  private:

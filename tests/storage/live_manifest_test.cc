@@ -84,6 +84,21 @@ TEST_F(LiveManifestTest, RepeatsAreTakenOnce) {
   EXPECT_EQ(live_.manifest.lost_without_stream, 4u);
 }
 
+TEST_F(LiveManifestTest, FunctionsThatAreSwitchedOffBelongToTheirFilter) {
+  FunctionFilter filter{.at_ns = 7, .only = {"main"}, .except = {}};
+  ASSERT_OK(live_.function_filter(filter));
+  filter.switched_off = {{8, 1, 100}};
+  ASSERT_OK(live_.function_filter(filter));
+  filter.switched_off.push_back({9, 2, 200});
+  ASSERT_OK(live_.function_filter(filter));
+  ASSERT_OK(live_.function_filter({.at_ns = 7, .only = {"main"}, .except = {}}));
+  ASSERT_EQ(live_.manifest.function_filters.size(), 1u);
+  EXPECT_EQ(live_.manifest.function_filters[0].switched_off, filter.switched_off);
+  ASSERT_OK(live_.function_filter({.at_ns = 10, .only = {}, .except = {}}));
+  ASSERT_EQ(live_.manifest.function_filters.size(), 2u);
+  EXPECT_TRUE(live_.manifest.function_filters[1].switched_off.empty());
+}
+
 TEST_F(LiveManifestTest, ListsAreBounded) {
   for (size_t at = 0; at < kMaxNotes + 2; ++at) ASSERT_OK(live_.note("note"));
   EXPECT_EQ(live_.manifest.notes.size(), kMaxNotes);

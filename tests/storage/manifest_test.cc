@@ -30,6 +30,7 @@ Manifest full_manifest() {
   m.identity.start_unix_ns = 77;
   m.identity.max_depth = 12;
   m.identity.longer_than_ns = 5000;
+  m.identity.max_rate = 600;
   m.created_unix_ns = 1;
   m.finished_unix_ns = 2;
   ManifestThread t;
@@ -73,6 +74,7 @@ Manifest full_manifest() {
   m.detail_windows = {{"on", 10, 20, 5, 99, "command"}};
   m.detail_windows_left_out = 1;
   m.function_filters = {{15, {"a*", "b"}, {"ab"}, 30}, {16, {}, {"c"}, 31}, {17, {}, {}, 32}};
+  m.function_filters[1].switched_off = {{18, 0x100000007, 900}};
   m.function_filters_left_out = 3;
   m.clock_syncs = {{100, -5, 3, 1.25, 1700, "of the collector"}};
   m.notes = {{1234, "reconnected"}};
@@ -139,7 +141,7 @@ constexpr char kFullJson[] = R"({
               "parent_pid": 4700, "name": "program", "executable": "/bin/program",
               "device_id": "serial", "device_model": "model", "boot_id": "boot", "tag": "tag",
               "agent_version": "1.2.3", "arch": 1, "os": 4, "atf_version": 2, "start_ns": 76,
-              "start_unix_ns": 77, "max_depth": 12, "longer_than_ns": 5000},
+              "start_unix_ns": 77, "max_depth": 12, "longer_than_ns": 5000, "max_rate": 600},
   "threads": [{"id": 3, "stream_id": 9, "thread_id": 4712, "name": "main", "has_detail": true,
                "ended": true, "events": 10, "detail_records": 4, "lost_events": 2,
                "lost_detail_records": 1, "calls_left_out": 11, "index_next": 11, "detail_next": 5,
@@ -170,7 +172,8 @@ constexpr char kFullJson[] = R"({
   "detail_windows_left_out": 1,
   "function_filters": [
     {"at_ns": 15, "mode": "only", "only": ["a*", "b"], "except": ["ab"], "functions": 30},
-    {"at_ns": 16, "mode": "all_but", "only": [], "except": ["c"], "functions": 31},
+    {"at_ns": 16, "mode": "all_but", "only": [], "except": ["c"], "functions": 31,
+     "switched_off": [{"at_ns": 18, "function_id": "0x100000007", "calls_per_second": 900}]},
     {"at_ns": 17, "mode": "everything", "only": [], "except": [], "functions": 32}],
   "function_filters_left_out": 3,
   "clock_sync": [{"at_ns": 100, "offset_ns": -5, "uncertainty_ns": 3, "drift_ppb": 1.25,
@@ -212,7 +215,7 @@ TEST(Manifest, WhatThereIsNotHasNoKey) {
         "symbols_state", "symbols_tries", "containers_removed", "markers_left_out"}) {
     EXPECT_FALSE(json.contains(key)) << key;
   }
-  for (const char* key : {"end", "max_depth", "longer_than_ns"}) {
+  for (const char* key : {"end", "max_depth", "longer_than_ns", "max_rate"}) {
     EXPECT_FALSE(json["process"].contains(key)) << key;
   }
   EXPECT_FALSE(json["threads"][0].contains("calls_left_out"));
@@ -255,7 +258,8 @@ TEST(Manifest, ValuesThatCannotBeAreNone) {
                 {"module_id": 3, "base_address": "0xfF"}, {"build_id": "00"}],
     "gaps": [{"thread": 5, "lost": 1, "reasons": ["ring_full", "unheard of", 3]},
              {"thread": 5, "lost": 1, "reasons": 7, "lane": "index"}, {"thread": 5}],
-    "function_filters": [{"only": "all", "except": [1, "x"]}],
+    "function_filters": [{"only": "all", "except": [1, "x"],
+                          "switched_off": [7, {"function_id": 5}, {"function_id": "0x5"}]}],
     "clock_sync": [{"drift_ppb": "fast"}, {"drift_ppb": 2}],
     "foreign_streams": [{"kind": "of later", "bytes": 9}, 4, {"kind": "dial9", "bytes": 1},
                         {"kind": "dial9", "bytes": 2}],
@@ -278,6 +282,8 @@ TEST(Manifest, ValuesThatCannotBeAreNone) {
   EXPECT_EQ(read->gaps[1].reasons, 0u);
   EXPECT_TRUE(read->function_filters[0].only.empty());
   EXPECT_EQ(read->function_filters[0].except, std::vector<std::string>{"x"});
+  EXPECT_EQ(read->function_filters[0].switched_off,
+            std::vector<SwitchedOffFunction>{(SwitchedOffFunction{0, 5, 0})});
   EXPECT_EQ(read->clock_syncs[0].drift_ppb, 0);
   EXPECT_EQ(read->clock_syncs[1].drift_ppb, 2);
   ASSERT_EQ(read->passthrough_streams.size(), 1u);

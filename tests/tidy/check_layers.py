@@ -85,12 +85,14 @@ ROOMS = {
                    "daemon/warehouse/load_arguments.h"] + CTL_FILES,
     # Where the rooms meet. The CLI is its own program.
     "daemon/collector": ["formats", "proto", "storage", "daemon/ingest", "daemon/attach",
-                         "daemon/control", "daemon/fleet", "daemon/principal", "daemon/symbolize",
-                         "daemon/web/page_request.h", "daemon/upload/store_request.h",
-                         "daemon/upload/upload_status.h"],
+                         "daemon/control", "daemon/fleet", "daemon/inject", "daemon/patch",
+                         "daemon/principal", "daemon/symbolize", "daemon/web/page_request.h",
+                         "daemon/upload/store_request.h",
+                         "daemon/upload/upload_status.h", "daemon/upload/segment_request.h"],
     # main and the configuration.
     "daemon": ["formats", "proto", "storage", "daemon/collector", "daemon/ingest", "daemon/attach",
-               "daemon/control", "daemon/fleet", "daemon/metrics", "daemon/principal",
+               "daemon/control", "daemon/fleet", "daemon/inject", "daemon/metrics",
+               "daemon/patch", "daemon/principal",
                "daemon/symbolize", "daemon/web", "daemon/upload/store_request.h"],
 }
 TOP_LEVEL = ["daemon", "agent", "proto", "storage", "formats"]

@@ -65,7 +65,7 @@ typedef struct collect_agent_options {
   uint64_t max_time_ns;    /* a recording ends after it; the program goes on */
   uint64_t max_bytes;      /* a recording ends when it has so many bytes; the program goes on */
   uint32_t this_process_only; /* 1: forked children are not recorded */
-  uint32_t reserved;          /* 0 */
+  uint32_t max_rate;          /* switch off functions with more calls in a second; at most 1e9 */
   /* Patterns, separated by ";": these functions alone, and not those. collect_agent_start then
    * waits for the collector to look them up; nothing is recorded before. */
   const char* only;

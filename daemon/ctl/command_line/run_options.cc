@@ -75,6 +75,12 @@ void add_limits(CLI::App& command, AgentSettings& agent) {
       ->type_name("DURATION")
       ->transform(shortest_call());
   command
+      .add_option("--max-rate", agent.max_rate,
+                  "Switch off functions that are called more often than this in a second, while "
+                  "the program runs, and name them: 1 to 1000000000")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000'000).description(""));
+  command
       .add_option("--max-time", agent.max_time,
                   "End the recording after this time, counted from the start of the program, which "
                   "continues untraced")

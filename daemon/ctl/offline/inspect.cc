@@ -5,6 +5,7 @@
 
 #include "daemon/ctl/captures/capture_format.h"
 #include "daemon/ctl/offline/inspection_json.h"
+#include "daemon/ctl/offline/switched_off.h"
 #include "daemon/ctl/offline/trace_check.h"
 #include "daemon/ctl/terminal/text_out.h"
 
@@ -82,6 +83,7 @@ class TextInspection {
     out_.dec(report_.lost_events());
     out_.put(report_.is_complete() ? " lost\n" : " known to be lost\n");
     print_stalls();
+    print_switched_off();
     if (report_.health) {
       line("health");
       out_.put(storage::session_state_name(report_.health->state));
@@ -110,6 +112,16 @@ class TextInspection {
     out_.put(" us, of these ");
     out_.micros(static_cast<int64_t>(stalls.page_wait_ns), 0);
     out_.put(" us waiting for the collector\n");
+  }
+
+  void print_switched_off() {
+    if (!report_.manifest || trace_.kind != trace::TraceKind::kSession) return;
+    const auto functions = switched_off(*report_.manifest);
+    if (functions.empty()) return;
+    line("off");
+    out_.put("functions that --max-rate switched off: ");
+    out_.put(switched_off_text(functions));
+    out_.put('\n');
   }
 
   void print_thread(const atf::ThreadReport& thread) {

@@ -63,10 +63,6 @@ void print_text(const PlanOptions& options, const PlanView& plan, const PlanCove
           percent_text(coverage.recorded_bytes, coverage.bytes) + " of their code\n");
   out.put("  " + counted(plan.header().site_count, "jump") + " to " +
           short_bytes(plan.header().region_bytes) + " of code\n");
-  if (plan.header().build_id_bytes == 0) {
-    out.put(
-        "  It has no build id, by which the agent would know it: run --dynamic cannot use it.\n");
-  }
   for (const auto& [count, reason] : coverage.reasons()) {
     const std::string number = with_thousands(count);
     out.repeat(' ', 8 - std::min<size_t>(number.size(), 8));

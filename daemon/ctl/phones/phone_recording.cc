@@ -69,6 +69,7 @@ int conclude(const RecordingOptions& options, const std::string& app, RunCollect
   outcome.filtered = !options.agent.only.empty() || !options.agent.except.empty();
   outcome.timed = options.agent.max_time.has_value();
   outcome.waits = options.agent.full == "wait";
+  outcome.rated = options.agent.max_rate.has_value();
   if (options.agent.start_idle) outcome.start_command = start_command(collector);
   const auto add_trouble = [&outcome](const std::string& text) {
     if (!text.empty()) outcome.trouble += (outcome.trouble.empty() ? "" : "; ") + text;
@@ -87,6 +88,7 @@ int conclude(const RecordingOptions& options, const std::string& app, RunCollect
       std::any_of(outcome.sessions.begin(), outcome.sessions.end(), is_incomplete) ||
       !outcome.trouble.empty() || !outcome.unmatched.empty() || !outcome.filter_error.empty();
   outcome.exit_code = failed ? kExitRunFailed : 0;
+  if (outcome.rated && largest != nullptr) outcome.switched_off = switched_off(largest->path());
   if (options.json) {
     err << run_summary_json(outcome);
   } else if (!options.quiet || failed || largest == nullptr) {

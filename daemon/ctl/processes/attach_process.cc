@@ -41,7 +41,8 @@ Result<std::vector<std::string>> agent_variables(const AgentSettings& agent) {
   return environment;
 }
 
-void announce(const inject::AttachOutcome& attached, const DynamicPlans& plans, std::ostream& err) {
+void announce(const inject::AttachOutcome& attached, const patch::ModulePlans& plans,
+              std::ostream& err) {
   for (const std::string& sentence : plans.left_out) {
     err << "collectctl: " << printable_sentence(sentence) << "\n";
   }
@@ -92,9 +93,9 @@ int attach_process(const ProcessOptions& options, std::ostream& err) {
   if (!library.ok()) return run_failed(options, err, library.error());
   agent.library = *library;
   agent.tag = new_run_tag();
-  const auto plans = plans_of_modules(
+  const auto plans = patch::plans_of_modules(
       target->modules,
-      options.dynamic.empty() ? std::vector<std::string>{kProgramItself} : options.dynamic);
+      options.dynamic.empty() ? std::vector<std::string>{patch::kProgramItself} : options.dynamic);
   if (!plans.ok()) return run_failed(options, err, plans.error());
   agent.plans = plans->folder.path();
   CollectorRequest wanted{options.root, options.control, Phones::kNone};

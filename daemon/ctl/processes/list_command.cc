@@ -163,8 +163,8 @@ struct ListedFile {
 
 ListedFile file_of(const std::string& path) {
   ListedFile file{path, 0, 0, ""};
-  if (is_never_traced(path)) {
-    file.problem = kAgentNeedsIt;
+  if (patch::is_never_traced(path)) {
+    file.problem = patch::kAgentNeedsIt;
     return file;
   }
   const auto made = patch::plan_of_file(path);

@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   }
   // Its reports are for a program, and it is ended by a signal.
   if (request->want == upload::StoreWant::kFollow) {
-    return ctl::follow_sessions(*request, std::cout);
+    return ctl::follow_sessions(*request, std::cin, std::cout);
   }
   storage::remove_leftovers_on_signals();
   storage::StandardOutput output(std::cout);

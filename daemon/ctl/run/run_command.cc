@@ -51,7 +51,7 @@ int code_for(const Error& error) {
   return error.code == Code::kPermission ? kExitNotExecutable : kExitRunFailed;
 }
 
-void announce(const DynamicPlans& plans, std::ostream& err) {
+void announce(const patch::ModulePlans& plans, std::ostream& err) {
   for (const std::string& sentence : plans.left_out) {
     err << "collectctl: " << printable_sentence(sentence) << "\n";
   }
@@ -93,7 +93,7 @@ int run_program(const RunOptions& options, std::ostream& err) {
         [](std::string_view name) { return printable(name); });
     err << "\n";
   });
-  std::optional<DynamicPlans> plans;
+  std::optional<patch::ModulePlans> plans;
   if (!options.dynamic.empty()) {
     auto made = make_dynamic_plans(*program, options.dynamic, own_environment());
     if (!made.ok()) return failed_before_start(made.error(), kExitRunFailed);
@@ -136,6 +136,7 @@ int run_program(const RunOptions& options, std::ostream& err) {
   outcome.waits = waits_when_full(*environment);
   outcome.timed = ends_by_time(*environment);
   outcome.filtered = filters_functions(*environment);
+  outcome.rated = limits_rates(*environment);
   outcome.dynamic = plans.has_value();
   outcome.one_process = records_one_process(*environment);
   if (idle) outcome.start_command = start_command(*collector);
@@ -147,10 +148,11 @@ int run_program(const RunOptions& options, std::ostream& err) {
       outcome.trouble += (outcome.trouble.empty() ? "" : "; ") + stopped.error().message;
     }
   }
+  const auto* const largest = largest_session(outcome.sessions);
+  if (outcome.rated && largest != nullptr) outcome.switched_off = switched_off(largest->path());
   if (options.json) {
     err << run_summary_json(outcome);
-  } else if (const auto* largest = largest_session(outcome.sessions);
-             !options.quiet || !outcome.trouble.empty() || largest == nullptr ||
+  } else if (!options.quiet || !outcome.trouble.empty() || largest == nullptr ||
              !outcome.unmatched.empty() || !outcome.filter_error.empty()) {
     if (largest != nullptr) outcome.top = top_functions(*largest);
     err << run_summary_text(outcome);

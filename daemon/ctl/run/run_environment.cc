@@ -54,6 +54,7 @@ Status set_recording(std::vector<std::string>& environment, const AgentSettings&
   if (settings.max_depth) {
     set(environment, "COLLECT_MAX_DEPTH", std::to_string(*settings.max_depth));
   }
+  if (settings.max_rate) set(environment, "COLLECT_MAX_RATE", std::to_string(*settings.max_rate));
   if (settings.longer_than) set(environment, "COLLECT_LONGER_THAN", *settings.longer_than);
   for (const auto& [name, patterns] :
        {std::pair("COLLECT_ONLY", &settings.only), std::pair("COLLECT_EXCEPT", &settings.except)}) {
@@ -117,6 +118,10 @@ bool starts_idle(const std::vector<std::string>& environment) {
 
 bool ends_by_time(const std::vector<std::string>& environment) {
   return !value_of(environment, "COLLECT_MAX_TIME").empty();
+}
+
+bool limits_rates(const std::vector<std::string>& environment) {
+  return !value_of(environment, "COLLECT_MAX_RATE").empty();
 }
 
 bool filters_functions(const std::vector<std::string>& environment) {

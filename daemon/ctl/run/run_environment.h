@@ -22,6 +22,7 @@ struct AgentSettings {
   std::optional<std::string> drain;   // thread, process; see below
   std::optional<uint32_t> buffer_mb;
   std::optional<uint32_t> max_depth;
+  std::optional<uint32_t> max_rate;
   std::optional<std::string> longer_than;  // with its unit
   std::vector<std::string> only;           // patterns of functions; empty: as the caller has them
   std::vector<std::string> except;
@@ -54,6 +55,9 @@ bool starts_idle(const std::vector<std::string>& environment);
 
 // Whether the environment ends recordings after a time.
 bool ends_by_time(const std::vector<std::string>& environment);
+
+// Whether the environment has functions switched off that are called too often.
+bool limits_rates(const std::vector<std::string>& environment);
 
 // Whether the environment has patterns of functions.
 bool filters_functions(const std::vector<std::string>& environment);

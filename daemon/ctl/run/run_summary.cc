@@ -126,6 +126,11 @@ std::string session_lines(const Session& session, const RunOutcome& outcome) {
     text += line("left out", counted(session.calls_left_out(), "call") +
                                  ", as function filter, --max-depth and --longer-than ask");
   }
+  if (!outcome.switched_off.empty()) {
+    text += line("off", counted(outcome.switched_off.size(), "function") +
+                            ", as --max-rate asks; calls from then on are missing:");
+    text += line("", switched_off_text(outcome.switched_off));
+  }
   text += stall_lines(session);
   if (session.symbols() == control::v1::SYMBOLS_STATE_PENDING ||
       session.symbols() == control::v1::SYMBOLS_STATE_FAILED) {
@@ -348,6 +353,13 @@ std::string run_summary_json(const RunOutcome& outcome) {
   if (outcome.filtered) {
     document["unmatched"] = outcome.unmatched;
     add_text(document, "filter_error", outcome.filter_error);
+  }
+  if (outcome.rated) {
+    document["switched_off"] = Json::array();
+    for (const SwitchedOff& function : outcome.switched_off) {
+      document["switched_off"].push_back(
+          {{"name", function.name}, {"calls_per_second", function.calls_per_second}});
+    }
   }
   return json_line(document);
 }

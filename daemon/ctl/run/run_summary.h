@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collect/control/v1/control.pb.h"
+#include "daemon/ctl/offline/switched_off.h"
 
 namespace collect::ctl {
 
@@ -32,6 +33,8 @@ struct RunOutcome {
   bool timed = false;                          // by --max-time
   std::string start_command;                   // of a run that began idle
   std::vector<control::v1::Session> sessions;  // of this run, sealed or not
+  bool rated = false;                          // functions may have been switched off (--max-rate)
+  std::vector<SwitchedOff> switched_off;       // of the largest session
   std::vector<TopFunction> top;                // of the largest session; may be empty
   std::string trouble;                         // a sentence, when something of ours went wrong
 };
@@ -42,7 +45,8 @@ inline constexpr uint64_t kMaxQuickEvents = 5'000'000;  // more take longer than
 
 std::string run_summary_text(const RunOutcome& outcome);
 // One line of JSON: {"version":1,"exit_code":0,"agent_seen":true,"sessions":[…]}, with "trouble"
-// where there was any, and with a function filter "unmatched":[…] and perhaps "filter_error".
+// where there was any, with a function filter "unmatched":[…] and perhaps "filter_error", and with
+// --max-rate "switched_off":[{"name":"f","calls_per_second":1},…].
 std::string run_summary_json(const RunOutcome& outcome);
 
 // The functions with the most self time in a session directory; empty when it has too many events

@@ -1,10 +1,12 @@
 #include <chrono>
+#include <istream>
 #include <mutex>
 #include <ostream>
 #include <thread>
 
 #include "daemon/ctl/programs/limited_process.h"
 #include "daemon/ctl/store/sealed_sessions.h"
+#include "daemon/ctl/store/segment_queue.h"
 #include "daemon/ctl/store/store_commands.h"
 #include "daemon/ctl/store/tables.h"
 #include "daemon/upload/store.h"
@@ -22,15 +24,16 @@ constexpr std::chrono::seconds kBetweenLooks{1};
 constexpr int kRemovalLooks = 100;
 constexpr std::chrono::milliseconds kBetweenRemovalLooks{100};
 
-// Lines of the main thread and of the uploader's.
+// Lines of the main thread, of the uploader's and of those that send segments.
 class Reports {
  public:
   explicit Reports(std::ostream& out) : out_(out) {}
   void put(const upload::StoreReport& report) {
     const std::string line = report.to_line();
     const std::lock_guard lock(mutex_);
-    if (report.remove.empty() && line == last_) return;
-    if (report.remove.empty()) last_ = line;
+    const bool is_status = report.remove.empty() && report.stored_segments == 0;
+    if (is_status && line == last_) return;
+    if (is_status) last_ = line;
     out_ << line << std::flush;
   }
 
@@ -41,7 +44,9 @@ class Reports {
 };
 
 Status ask_to_remove(Reports& reports, storage::Fs& fs, const storage::SessionPath& place) {
-  reports.put({{}, place.name});
+  upload::StoreReport report;
+  report.remove = place.name;
+  reports.put(report);
   for (int i = 0; i < kRemovalLooks; ++i) {
     if (!fs.exists(place.directory)) return {};
     std::this_thread::sleep_for(kBetweenRemovalLooks);
@@ -49,7 +54,7 @@ Status ask_to_remove(Reports& reports, storage::Fs& fs, const storage::SessionPa
   return Error{Code::kUnavailable, place.name + " is in use, and is removed later"};
 }
 
-Status follow(const upload::StoreRequest& request, Reports& reports) {
+Status follow(const upload::StoreRequest& request, std::istream& in, Reports& reports) {
   COLLECT_TRY(limit_process(kFollowMemoryBytes, kFollowNiceness));
   storage::Clock& clock = storage::system_clock();
   const auto keep = upload::parse_keep_local(request.keep_local);
@@ -75,19 +80,28 @@ Status follow(const upload::StoreRequest& request, Reports& reports) {
            [&](const storage::SessionPath& place) { return ask_to_remove(reports, fs, place); },
        .tables = wanted_tables(*tables)});
   if (!uploader.ok()) return uploader.error();
+  SegmentQueue segments(request.place, fs, request.output, [&reports](uint64_t id) {
+    upload::StoreReport report;
+    report.stored_segments = id;
+    reports.put(report);
+  });
+  std::thread([&segments, &in] { segments.read(in); }).detach();  // for as long as this process
   SealedSessions sealed(fs, request.output);
   while (true) {
     const auto ready = sealed.look(clock.monotonic_ns(), clock.unix_ns());
-    upload::StoreReport report;
+    Status looked = ready.ok() ? Status() : ready.error();
     if (ready.ok()) {
       for (const SealedSessions::Ready& one : *ready) {
-        if (const Status added = (*uploader)->add(one.place, one.part); !added.ok()) {
-          return added.error();
-        }
+        const Status added = (*uploader)->add(one.place, one.part);
+        if (!added.ok()) looked = added;
       }
     }
+    upload::StoreReport report;
     report.status = (*uploader)->status();
-    if (!ready.ok()) report.status.problem = ready.error().message;
+    if (!looked.ok()) report.status.problem = looked.error().message;
+    if (const std::string problem = segments.problem(); !problem.empty()) {
+      report.status.problem = problem;
+    }
     reports.put(report);
     std::this_thread::sleep_for(kBetweenLooks);
   }
@@ -95,10 +109,10 @@ Status follow(const upload::StoreRequest& request, Reports& reports) {
 
 }  // namespace
 
-int follow_sessions(const upload::StoreRequest& request, std::ostream& out) {
+int follow_sessions(const upload::StoreRequest& request, std::istream& in, std::ostream& out) {
   Reports reports(out);
   upload::StoreReport report;
-  report.status.problem = follow(request, reports).error().message;
+  report.status.problem = follow(request, in, reports).error().message;
   reports.put(report);
   return 2;
 }

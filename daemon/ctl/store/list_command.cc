@@ -61,7 +61,7 @@ int list_parts(const upload::StoreRequest& request, std::ostream& out, std::ostr
   line.end();
   out << (request.json ? message_line(response) : table.text(request.columns));
   out.flush();
-  if (const std::string pending = unfinished_sentence(chosen->unfinished); !pending.empty()) {
+  if (const std::string pending = uncommitted_sentence(*chosen); !pending.empty()) {
     err << "sessions: " << pending << "\n";
   }
   return code;

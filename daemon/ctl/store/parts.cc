@@ -12,6 +12,15 @@ std::string unfinished_sentence(uint64_t unfinished) {
          " not committed: their upload has not ended, or was given up";
 }
 
+std::string uncommitted_sentence(const ChosenParts& chosen) {
+  std::string sentence = unfinished_sentence(chosen.unfinished);
+  const size_t recorded = chosen.recorded.size();
+  if (recorded == 0) return sentence;
+  if (!sentence.empty()) sentence += "; ";
+  return sentence + counted(recorded, "part") + (recorded == 1 ? " is" : " are") +
+         " still recorded, or the collector was lost: download rebuilds what was acknowledged";
+}
+
 Result<ChosenParts> choose_parts(upload::Store& store, StoreLine& line) {
   line.show("listing");
   const auto listed = upload::list_committed_parts(
@@ -19,6 +28,7 @@ Result<ChosenParts> choose_parts(upload::Store& store, StoreLine& line) {
   if (!listed.ok()) return listed.error();
   ChosenParts chosen;
   chosen.unfinished = listed->unfinished;
+  chosen.recorded = listed->recorded;
   for (const std::string& prefix : listed->prefixes) {
     line.show("reading COMMIT " + std::to_string(chosen.parts.size() + 1) + " of " +
               std::to_string(listed->prefixes.size()));
@@ -27,7 +37,7 @@ Result<ChosenParts> choose_parts(upload::Store& store, StoreLine& line) {
     chosen.parts.push_back({prefix, std::move(*commit)});
   }
   line.end();
-  if (chosen.parts.empty()) {
+  if (chosen.parts.empty() && chosen.recorded.empty()) {
     const std::string pending = unfinished_sentence(chosen.unfinished);
     return Error{Code::kNotFound, store.url_of(store.below()) + ": no session" +
                                       (pending.empty() ? "" : "; " + pending)};

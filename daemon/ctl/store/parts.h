@@ -17,13 +17,20 @@ struct ChosenPart {
 
 struct ChosenParts {
   std::vector<ChosenPart> parts;
-  uint64_t unfinished = 0;  // have objects and no COMMIT
+  // Prefixes of those that have segments and no COMMIT: what agents were acknowledged can be
+  // rebuilt.
+  std::vector<std::string> recorded;
+  uint64_t unfinished = 0;  // have other objects, and no COMMIT
+  uint64_t uncommitted() const { return recorded.size() + unfinished; }
 };
 
-// In the order of the keys. kNotFound: none; its sentence says whether some are not committed.
+// In the order of the keys. kNotFound: none, not even segments; its sentence says whether some are
+// not committed.
 Result<ChosenParts> choose_parts(upload::Store& store, StoreLine& line);
 
 // "2 parts are not committed: …": what the error stream gets; empty when there are none.
 std::string unfinished_sentence(uint64_t unfinished);
+// The same of all that are not committed.
+std::string uncommitted_sentence(const ChosenParts& chosen);
 
 }  // namespace collect::ctl

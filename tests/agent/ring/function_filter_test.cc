@@ -98,6 +98,46 @@ TEST(FunctionTable, IdsThatShareAPlace) {
   EXPECT_FALSE(add_to_function_filter(&none, 1)) << "no function has it";
 }
 
+// Taken out of a list, in whatever order: the others that share a place are found all the same.
+TEST(FunctionTable, LessOfAList) {
+  ASSERT_TRUE(recorder_init(Settings{}));
+  std::vector<uint64_t> ids;
+  for (uint64_t id = 1; ids.size() < 12; ++id) {
+    const auto place =
+        static_cast<uint32_t>((id * 0x9E3779B97F4A7C15ull) >> 40) & (kFilterSlots - 1);
+    if (place == kFilterSlots - 2 || place == kFilterSlots - 1 || place == 0) ids.push_back(id);
+  }
+  for (size_t first = 0; first < ids.size(); ++first) {
+    begin_function_filter(FunctionFilterMode::kOnly);
+    ASSERT_TRUE(add_to_function_filter(ids.data(), 12));
+    (void)commit_function_filter();
+    begin_function_filter(FunctionFilterMode::kLess);
+    const uint64_t taken[] = {ids[first], ids[(first + 5) % 12], ids[first], 1u << 30};
+    ASSERT_TRUE(add_to_function_filter(taken, 4));
+    (void)commit_function_filter();
+    for (size_t i = 0; i < ids.size(); ++i) {
+      EXPECT_EQ(function_filter_takes(function_filter_generation(), ids[i]),
+                i != first && i != (first + 5) % 12)
+          << first << " " << i;
+    }
+    EXPECT_FALSE(function_filter_takes(function_filter_generation(), 1u << 30));
+  }
+  begin_function_filter(FunctionFilterMode::kEverything);
+  (void)commit_function_filter();
+}
+
+TEST_P(FunctionFilterTest, LessThanEverythingAndStillLess) {
+  start_recording();
+  call(7);
+  set_filter(FunctionFilterMode::kLess, {1});
+  for (uint64_t n = 0; n < 4; ++n) call_and_leave(n);
+  set_filter(FunctionFilterMode::kLess, {3});
+  for (uint64_t n = 0; n < 4; ++n) call_and_leave(n);
+  leave(7);
+  EXPECT_EQ(finish(), "+7 +0 -0 +2 -2 +3 -3 +0 -0 +2 -2 -7 ");
+  EXPECT_EQ(left_out_, 3u);
+}
+
 TEST_P(FunctionFilterTest, OnlyTheListed) {
   start_recording();
   set_filter(FunctionFilterMode::kOnly, {1, 3});

@@ -278,7 +278,7 @@ TEST_F(PartsTest, WhoWaitsInVainDoesNot) {
   EXPECT_EQ(wait_for_page(*stream_, Lane::kIndex, kLostNoMemory), Wait::kGiveUp)
       << "the system's memory is not waited for";
   EXPECT_EQ(wait_for_page(*stream_, Lane::kIndex, kLostRingFull | kLostNoMemory), Wait::kGiveUp);
-  // Nothing has moved since it waited in vain; then something does.
+  // Nothing has moved since its wait timed out; then something does.
   stream_->wait_timed_out = true;
   stream_->turns_at_timeout = pool_turns();
   EXPECT_EQ(wait_for_page(*stream_, Lane::kIndex, kLostRingFull), Wait::kGiveUp);

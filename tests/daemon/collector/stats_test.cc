@@ -101,12 +101,13 @@ TEST_F(CollectorStatsTest, StrangersAreRefused) {
 }
 
 // The requests of the methods that answer once and are served by a class of the collector. The
-// service answers the others itself: from what the collector shows, and detail by a DetailOrder.
+// service answers the others itself: from what the collector shows, detail by a DetailOrder, and
+// what depends on the caller by a CallOf.
 std::set<std::string> requests_of_methods() {
   const std::set<std::string> by_the_service = {
-      "ListAgentsRequest",   "GetAgentRequest",   "ListDevicesRequest", "GetDeviceRequest",
-      "ListSessionsRequest", "GetSessionRequest", "GetStatsRequest",    "ArmDetailRequest",
-      "StartDetailRequest",  "StopDetailRequest"};
+      "ListAgentsRequest",   "GetAgentRequest",   "ListDevicesRequest",   "GetDeviceRequest",
+      "ListSessionsRequest", "GetSessionRequest", "GetStatsRequest",      "ArmDetailRequest",
+      "StartDetailRequest",  "StopDetailRequest", "AttachProcessRequest", "DetachProcessRequest"};
   const auto* const service =
       api::GetStatsRequest::descriptor()->file()->FindServiceByName("Collector");
   std::set<std::string> requests;
@@ -131,6 +132,10 @@ TEST_F(CollectorStatsTest, EveryMethodIsServed) {
   };
   expect_served(api::AttachAgentRequest(), Waiting<api::Agent>());
   expect_served(api::DetachAgentRequest(), Waiting<api::Agent>());
+  expect_served(control::CallOf<api::AttachProcessRequest>(),
+                Waiting<api::AttachProcessResponse>());
+  expect_served(control::CallOf<api::DetachProcessRequest>(),
+                Waiting<api::DetachProcessResponse>());
   expect_served(api::ListThreadsRequest(), Waiting<api::ListThreadsResponse>());
   expect_served(api::ListCollectorsRequest(), Waiting<api::ListCollectorsResponse>());
   expect_served(api::StartSessionRequest(), Waiting<api::StartSessionResponse>());

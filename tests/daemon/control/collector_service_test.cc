@@ -122,6 +122,19 @@ TEST_F(CollectorServiceTest, PassesTheSlowCallsOn) {
   ASSERT_TRUE(call(&Stub::DetachAgent, detach, &agent).ok());
   EXPECT_EQ(agent.state(), api::AGENT_STATE_GONE);
 
+  api::AttachProcessRequest attach_process;
+  attach_process.set_pid(4711);
+  api::AttachProcessResponse attached;
+  ASSERT_TRUE(call(&Stub::AttachProcess, attach_process, &attached).ok());
+  EXPECT_EQ(attached.agent().pid(), 4711u);
+  ASSERT_EQ(attached.modules_size(), 1);
+  EXPECT_EQ(attached.modules(0), std::to_string(::geteuid())) << "whose call it is";
+  api::DetachProcessRequest detach_process;
+  detach_process.set_pid(4712);
+  api::DetachProcessResponse detached;
+  EXPECT_EQ(call(&Stub::DetachProcess, detach_process, &detached).error_message(),
+            "process 4712 has no agent, user " + std::to_string(::geteuid()));
+
   api::StartSessionRequest start;
   start.mutable_target()->set_agent("agents/1");
   start.mutable_duration()->set_seconds(30);
@@ -156,6 +169,10 @@ TEST_F(CollectorServiceTest, EmptyAddressesAndNamesAreExplained) {
   auto status = call(&Stub::AttachAgent, {}, &agent);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("127.0.0.1:7720"));
+  api::AttachProcessResponse attached;
+  status = call(&Stub::AttachProcess, {}, &attached);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("{\"pid\": 4711}"));
   status = call(&Stub::DetachAgent, {}, &agent);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("ListAgents"));

@@ -8,6 +8,18 @@ void FakeCollector::serve_methods() {
       [this](const auto& request, auto done) { attach(request.address(), std::move(done)); });
   methods_.serve<api::DetachAgentRequest, api::Agent>(
       [this](const auto& request, auto done) { detach(request.name(), std::move(done)); });
+  methods_.serve<CallOf<api::AttachProcessRequest>, api::AttachProcessResponse>(
+      [](const auto& call, auto done) {
+        api::AttachProcessResponse response;
+        response.mutable_agent()->set_pid(static_cast<uint32_t>(call.request.pid()));
+        response.add_modules(call.caller.id);
+        done(response);
+      });
+  methods_.serve<CallOf<api::DetachProcessRequest>, api::DetachProcessResponse>(
+      [](const auto& call, auto done) {
+        done(Error{Code::kNotFound, "process " + std::to_string(call.request.pid()) +
+                                        " has no agent, user " + call.caller.id});
+      });
   methods_.serve<api::StartSessionRequest, api::StartSessionResponse>(
       [this](const auto& request, auto done) { start_session(request, std::move(done)); });
   methods_.serve<api::StopSessionRequest, api::StopSessionResponse>(

@@ -38,6 +38,7 @@ wire::RecordingStart full_start() {
   start.set_start_unix_ns(23);
   start.set_atf_version(1);
   start.set_max_depth(24);
+  start.set_max_rate(25);
   start.set_longer_than_ns(25);
   return start;
 }
@@ -73,6 +74,7 @@ TEST(HandshakeTest, ASessionKeepsItAndShowsItAgain) {
   EXPECT_EQ(identity.start_unix_ns, 23u);
   EXPECT_EQ(identity.version, atf::Version::kV1);
   EXPECT_EQ(identity.max_depth, 24u);
+  EXPECT_EQ(identity.max_rate, 25u);
   EXPECT_EQ(identity.longer_than_ns, 25u);
   EXPECT_EQ(identity.boot_id, "boot");
   EXPECT_EQ(identity.clock, atf::ClockType::kBoottime);

@@ -46,6 +46,7 @@ struct HeardRecordings {
   int opened = 0;
   int sealed = 0;
   std::vector<std::optional<std::vector<storage::StreamPosition>>> positions;
+  std::vector<HotFunction> hot;
   std::vector<Refusal> not_stored;
   std::vector<std::string> bad_data;
   std::vector<uint32_t> storing;  // each time that it changed; 0: none
@@ -78,6 +79,9 @@ class PeerParts final : public RecordingsOwner, public std::enable_shared_from_t
   }
   void on_positions(const std::vector<storage::StreamPosition>* positions) override {
     heard.positions.push_back(positions != nullptr ? std::optional(*positions) : std::nullopt);
+  }
+  void on_hot(const std::vector<HotFunction>& functions) override {
+    heard.hot.insert(heard.hot.end(), functions.begin(), functions.end());
   }
   void on_not_stored(const Refusal& refusal) override { heard.not_stored.push_back(refusal); }
   void on_bad_data(const std::string& what) override { heard.bad_data.push_back(what); }

@@ -66,6 +66,52 @@ wire::WantFunctionFilter want(const std::string& only, const std::string& except
   return want;
 }
 
+// ---- functions that are called too often
+
+TEST_F(PeerRecordingTest, WhatIsCalledTooOftenIsSwitchedOffOnce) {
+  begin();
+  connect();
+  wire::RecordingStart start;
+  start.set_recording(1);
+  start.set_atf_version(2);
+  start.set_start_ns(1'000'000);
+  start.set_max_rate(10);
+  say(data_, FrameType::kRecordingStart, start);
+  open_stream(1);
+  send_events(1, 0, 32 * 10);
+  EXPECT_FALSE(next(control_, FrameType::kCommand).has_value());
+  send_events(1, 32 * 10, 2);  // one more call of the first function
+  const auto frame = wait_for(control_, FrameType::kCommand);
+  ASSERT_TRUE(frame.has_value());
+  const auto command = frame->parsed<wire::Command>();
+  EXPECT_EQ(command.set_function_filter().mode(), wire::SetFunctionFilter::LESS);
+  EXPECT_TRUE(command.set_function_filter().last());
+  EXPECT_THAT(command.set_function_filter().function_ids(), ElementsAre(0x1234));
+  wire::CommandResult result;
+  result.set_command_id(command.command_id());
+  result.set_ok(true);
+  result.set_at_ns(5'000'000);
+  say(control_, FrameType::kCommandResult, result);
+  send_events(1, 32 * 10 + 2, 2);
+  const auto second = wait_for(control_, FrameType::kCommand);
+  ASSERT_TRUE(second.has_value());
+  EXPECT_THAT(second->parsed<wire::Command>().set_function_filter().function_ids(),
+              ElementsAre(0x1235));
+  result.set_command_id(second->parsed<wire::Command>().command_id());
+  result.set_ok(false);
+  result.set_error("another function filter is being set");
+  say(control_, FrameType::kCommandResult, result);
+  end_recording();
+  const storage::Manifest manifest = sealed_manifest();
+  EXPECT_EQ(manifest.identity.max_rate, 10u);
+  ASSERT_EQ(manifest.function_filters.size(), 1u);
+  const auto& off = manifest.function_filters[0].switched_off;
+  ASSERT_EQ(off.size(), 1u) << "what the agent refused is not off";
+  EXPECT_EQ(off[0].function_id, 0x1234u);
+  EXPECT_EQ(off[0].at_ns, 5'000'000u);
+  EXPECT_EQ(off[0].calls_per_second, 34'375u) << "11 calls in 320 us";
+}
+
 // ---- before a recording
 
 TEST_F(PeerRecordingTest, AWishIsPassedOnWithWhatIsLoaded) {

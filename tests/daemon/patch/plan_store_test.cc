@@ -100,7 +100,7 @@ TEST_F(PlanStoreTest, AnAgentsFolderIsItsUsersAlone) {
     struct stat status{};
     ASSERT_EQ(::stat(path.c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0777, 0700u);
-    ASSERT_TRUE(folder->add(*plan_of_file(program())).ok());
+    ASSERT_TRUE(folder->add(*plan_of_file(program()), program()).ok());
     size_t count = 0;
     for (const auto& entry : fs::directory_iterator(path)) {
       ++count;
@@ -115,7 +115,7 @@ TEST_F(PlanStoreTest, AnAgentsFolderIsItsUsersAlone) {
 TEST_F(PlanStoreTest, ASharedFolderCanBeReadAndNotWritten) {
   const auto folder = PlanFolder::create();
   ASSERT_TRUE(folder.ok());
-  ASSERT_TRUE(folder->add(*plan_of_file(program())).ok());
+  ASSERT_TRUE(folder->add(*plan_of_file(program()), program()).ok());
   ASSERT_TRUE(folder->share().ok());
   struct stat status{};
   ASSERT_EQ(::stat(folder->path().c_str(), &status), 0);

@@ -33,6 +33,28 @@ OWN_FUNCTION(tail_call, "movl %edi, %eax\naddl $7, %eax\nmovl %eax, %edi\njmp pl
 OWN_FUNCTION(short_branch,
              "movq %rdi, %rcx\nmovl %edi, %eax\n4: decl %eax\nloop 4b\nmovl $3, %ecx\nmovl $3, "
              "%eax\nret\nnop\nnop\nnop\nnop");
+// As -fcf-protection and -fpatchable-function-entry=5 make it: the place behind the landing is
+// listed. And the same where that address is data of the program, which may jump there.
+OWN_FUNCTION(listed_entry,
+             "endbr64\nlisted_place: nop\nnop\nnop\nnop\nnop\nmovl %edi, %eax\nret\n"
+             "nop\nnop\nnop\nnop");
+OWN_FUNCTION(known_entry,
+             "endbr64\nknown_place: nop\nnop\nnop\nnop\nnop\nmovl %edi, %eax\nret\n"
+             "nop\nnop\nnop\nnop");
+// A function, and 16 bytes behind it one that nobody calls and that jumps into it, as a part of it
+// would. Of the first two, the second one is listed.
+#define TWO_FUNCTIONS(name)                                                                 \
+  asm(".text\n.p2align 4\n.globl " #name "\n" #name                                         \
+      ":\n.cfi_startproc\nmovl %edi, %eax\naddl $7, %eax\n" #name                           \
+      "_middle: movl %eax, %ecx\nret\nnop\nnop\nnop\nnop\n.cfi_endproc\n.p2align 4\n" #name \
+      "_part:\n.cfi_startproc\nmovl %edi, %eax\naddl $7, %eax\nmovl %eax, %edi\njmp " #name \
+      "_middle\nnop\nnop\nnop\nnop\n.cfi_endproc\n");                                       \
+  extern "C" const char name[]
+TWO_FUNCTIONS(listed_pair);
+TWO_FUNCTIONS(unlisted_pair);
+asm(".section __patchable_function_entries,\"aw\",@progbits\n.balign 8\n"
+    ".quad listed_place\n.quad listed_pair_part\n"
+    ".section .data.known_place,\"aw\",@progbits\n.balign 8\n.quad known_place\n.text\n");
 
 namespace collect::patch {
 namespace {
@@ -71,6 +93,20 @@ TEST_F(PlannerTest, KnowsEachShape) {
   EXPECT_STREQ(of(runs_on), refusal_text(Refusal::kRunsOn));
   EXPECT_STREQ(of(target_in_window), refusal_text(Refusal::kNoRoomAtEntry));
   EXPECT_STREQ(of(no_room_at_exit), refusal_text(Refusal::kNoRoomAtExit));
+}
+
+TEST_F(PlannerTest, PlacesForOtherTracersAreEntriesAndNoTargets) {
+  const std::vector<uint8_t> plan = plan_of("/proc/self/exe");
+  PlanView view;
+  ASSERT_EQ(view.parse(plan), nullptr);
+  const std::map<uint32_t, Refusal> functions = functions_of(view);
+  EXPECT_EQ(functions.at(own_address(listed_entry)), Refusal::kNone);
+  EXPECT_EQ(functions.at(own_address(known_entry)), Refusal::kLoopToEntry);
+  constexpr uint32_t kPart = 16;
+  EXPECT_EQ(functions.at(own_address(listed_pair)), Refusal::kEnteredInside);
+  EXPECT_EQ(functions.at(own_address(listed_pair) + kPart), Refusal::kJumpsOut);
+  EXPECT_EQ(functions.at(own_address(unlisted_pair)), Refusal::kNone);
+  EXPECT_FALSE(functions.contains(own_address(unlisted_pair) + kPart)) << "it is a part";
 }
 
 // It runs, and returns, while the unwinder ends frames around it.

@@ -50,6 +50,7 @@ TEST(RunEnvironmentTest, FlagsWinOverTheCallersVariables) {
   given.drain = "process";
   given.buffer_mb = 8;
   given.max_depth = 3;
+  given.max_rate = 4;
   given.longer_than = "5us";
   given.only = {"parse_*", "lex"};
   given.except = {"parse_char"};
@@ -67,16 +68,18 @@ TEST(RunEnvironmentTest, FlagsWinOverTheCallersVariables) {
        "LD_PRELOAD=libm.so.6"},
       given);
   ASSERT_TRUE(environment.ok());
-  EXPECT_THAT(*environment,
-              UnorderedElementsAre(
-                  "COLLECT_LOG=1", "LD_PRELOAD=/opt/lib/agent.so:libm.so.6",
-                  "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1", "COLLECT_DETAIL=on",
-                  "COLLECT_FULL=overwrite", "COLLECT_DRAIN=process", "COLLECT_BUFFER_MB=8",
-                  "COLLECT_MAX_DEPTH=3", "COLLECT_LONGER_THAN=5us", "COLLECT_ONLY=parse_*;lex",
-                  "COLLECT_EXCEPT=parse_char", "COLLECT_MAX_TIME=10s@7", "COLLECT_MAX_SIZE=4096",
-                  "COLLECT_START=idle", "COLLECT_CHILD_OF=12", "COLLECT_ATF_VERSION=1"));
+  EXPECT_THAT(
+      *environment,
+      UnorderedElementsAre("COLLECT_LOG=1", "LD_PRELOAD=/opt/lib/agent.so:libm.so.6",
+                           "COLLECT_CONNECT=127.0.0.1:1", "COLLECT_TAG=run-1", "COLLECT_DETAIL=on",
+                           "COLLECT_FULL=overwrite", "COLLECT_DRAIN=process", "COLLECT_BUFFER_MB=8",
+                           "COLLECT_MAX_DEPTH=3", "COLLECT_MAX_RATE=4", "COLLECT_LONGER_THAN=5us",
+                           "COLLECT_ONLY=parse_*;lex", "COLLECT_EXCEPT=parse_char",
+                           "COLLECT_MAX_TIME=10s@7", "COLLECT_MAX_SIZE=4096", "COLLECT_START=idle",
+                           "COLLECT_CHILD_OF=12", "COLLECT_ATF_VERSION=1"));
   EXPECT_TRUE(starts_idle(*environment));
   EXPECT_TRUE(filters_functions(*environment));
+  EXPECT_TRUE(limits_rates(*environment));
   EXPECT_TRUE(records_one_process(*environment));
 }
 

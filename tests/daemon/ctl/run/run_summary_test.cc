@@ -105,6 +105,22 @@ TEST(RunSummaryLines, OfASessionThatWasHeldUpAndCut) {
           kNext);
 }
 
+TEST(RunSummaryLines, FunctionsThatWereSwitchedOffAreNamed) {
+  RunOutcome outcome = outcome_of({recorded()});
+  outcome.rated = true;
+  EXPECT_THAT(run_summary_json(outcome), HasSubstr("\"switched_off\":[]"));
+  outcome.switched_off = {{"next", 2'100'000}};
+  EXPECT_THAT(run_summary_text(outcome),
+              HasSubstr("  off        1 function, as --max-rate asks; calls from then on are "
+                        "missing:\n             next (2,100,000 calls/s)\n"));
+  EXPECT_THAT(run_summary_json(outcome),
+              HasSubstr("\"switched_off\":[{\"name\":\"next\",\"calls_per_second\":2100000}]"));
+  for (const char* name : {"a", "b", "c", "d", "e"}) outcome.switched_off.push_back({name, 1});
+  EXPECT_THAT(run_summary_text(outcome),
+              HasSubstr("next (2,100,000 calls/s), a (1 calls/s), b (1 calls/s), c (1 calls/s), "
+                        "d (1 calls/s) and 1 more\n"));
+}
+
 TEST(RunSummaryLines, LossNamesItsRemedy) {
   api::Session session = recorded();
   session.set_lost_detail_records(1);

@@ -118,6 +118,7 @@ TEST_F(CommandWords, WrongUsage) {
       {"run", "--buffer", "16385", "true"},
       {"run", "--max-depth", "0", "true"},
       {"run", "--max-depth", "1000001", "true"},
+      {"run", "--max-rate", "0", "true"},
       {"run", "--longer-than", "0", "true"},
       {"run", "--longer-than", "3600001ms", "true"},
       {"run", "--longer-than", "x", "true"},

@@ -256,6 +256,8 @@ TEST_F(RunWords, WhatTheProgramGets) {
        "d*",
        "--max-depth",
        "1000000",
+       "--max-rate",
+       "1000000000",
        "--longer-than",
        "1h",
        "--max-time",

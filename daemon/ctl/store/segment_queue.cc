@@ -1,0 +1,92 @@
+#include "daemon/ctl/store/segment_queue.h"
+
+#include <chrono>
+#include <istream>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "daemon/upload/store.h"
+
+namespace collect::ctl {
+namespace {
+
+constexpr std::chrono::seconds kAgain{1};
+
+}  // namespace
+
+// An ack waits for it: the bound of uploads is not for it.
+SegmentQueue::SegmentQueue(const upload::StorePlace& place, storage::Fs& fs, std::string root,
+                           std::function<void(uint64_t id)> done)
+    : place_{place.url, place.endpoint, place.region, 0},
+      fs_(fs),
+      root_(std::move(root)),
+      done_(std::move(done)) {}
+
+void SegmentQueue::read(std::istream& in) {
+  std::string line;
+  while (std::getline(in, line)) {
+    auto request = upload::SegmentRequest::parse(line);
+    if (request.ok()) {
+      add(std::move(*request));
+    } else {
+      note(request.error().message);
+    }
+  }
+}
+
+std::string SegmentQueue::problem() const {
+  const std::lock_guard lock(mutex_);
+  return problem_;
+}
+
+void SegmentQueue::note(const std::string& problem) {
+  const std::lock_guard lock(mutex_);
+  problem_ = problem;
+}
+
+void SegmentQueue::add(upload::SegmentRequest request) {
+  const std::lock_guard lock(mutex_);
+  requests_.push_back(std::move(request));
+  changed_.notify_one();
+  if (std::exchange(has_threads_, true)) return;
+  for (unsigned i = 0; i < kThreads; ++i) std::thread([this] { serve(); }).detach();
+}
+
+void SegmentQueue::serve() {
+  while (true) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !requests_.empty(); });
+    const upload::SegmentRequest request = std::move(requests_.front());
+    requests_.pop_front();
+    lock.unlock();
+    send(request);
+    done_(request.id);
+  }
+}
+
+// A request that fails is made again for as long as it takes: agents hold what is not acknowledged.
+void SegmentQueue::send(const upload::SegmentRequest& request) {
+  thread_local std::unique_ptr<upload::Store> store;
+  while (true) {
+    Status sent;
+    if (store == nullptr) {
+      auto opened = upload::Store::open(place_, [](const Error&) {});
+      if (opened.ok()) {
+        store = std::move(*opened);
+      } else {
+        sent = opened.error();
+      }
+    }
+    if (store != nullptr) {
+      sent = upload::SegmentUpload(store->client(), store->retries(), fs_, root_, places_)
+                 .send(request);
+    }
+    const bool has_no_place = !sent.ok() && sent.code() == Code::kUnsupported;
+    note(sent.ok() || has_no_place ? "" : request.session + ": " + to_string(sent.error()));
+    if (sent.ok() || has_no_place) return;
+    std::this_thread::sleep_for(kAgain);
+  }
+}
+
+}  // namespace collect::ctl

@@ -1,0 +1,232 @@
+#include "daemon/upload/segment_upload.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+
+#include "daemon/upload/part_keys.h"
+#include "formats/core/crc32.h"
+#include "storage/manifest.h"
+
+namespace collect::upload {
+namespace {
+
+constexpr std::string_view kEnd = ".end";
+constexpr size_t kCopyDigits = 6;
+constexpr size_t kNumberDigits = 8;
+// Of one part. 100 GB, by their size; more are not written.
+constexpr size_t kMaxSegments = 10'000'000;
+
+template <class Number>
+bool read_digits(std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && number != 0;
+}
+
+}  // namespace
+
+std::string SegmentName::text() const {
+  char words[48];
+  std::snprintf(words, sizeof words, "%06u/%08llu%s", copy, static_cast<unsigned long long>(number),
+                is_end ? kEnd.data() : "");
+  return words;
+}
+
+std::optional<SegmentName> SegmentName::parse(std::string_view text) {
+  SegmentName name;
+  name.is_end = text.ends_with(kEnd);
+  if (name.is_end) text.remove_suffix(kEnd.size());
+  if (text.size() != kCopyDigits + 1 + kNumberDigits || text[kCopyDigits] != '/' ||
+      !read_digits(text.substr(0, kCopyDigits), name.copy) ||
+      !read_digits(text.substr(kCopyDigits + 1), name.number)) {
+    return std::nullopt;
+  }
+  return name;
+}
+
+Result<std::vector<SegmentName>> list_segments(S3Client& client, Retries& retries,
+                                               const std::string& prefix) {
+  std::vector<SegmentName> names;
+  const std::string below = prefix + kSegmentsName;
+  std::string from;
+  do {
+    const auto page = retries.run([&] { return client.list(below, from); });
+    if (!page.ok()) return page.error();
+    for (const ObjectInfo& object : page->entries) {
+      const auto name = SegmentName::parse(std::string_view(object.key).substr(below.size()));
+      if (name) names.push_back(*name);
+    }
+    if (names.size() > kMaxSegments) {
+      return Error{Code::kLimit,
+                   prefix + ": more than " + std::to_string(kMaxSegments) + " segments"};
+    }
+    from = page->next;
+  } while (!from.empty());
+  return names;
+}
+
+Status remove_segments(S3Client& client, Retries& retries, const std::string& prefix) {
+  const auto names = list_segments(client, retries, prefix);
+  if (!names.ok()) return names.error();
+  for (const SegmentName& name : *names) {
+    const std::string key = prefix + kSegmentsName + name.text();
+    COLLECT_TRY(retries.run([&] { return client.remove(key); }));
+  }
+  return {};
+}
+
+std::optional<SegmentPlaces::Place> SegmentPlaces::find(const std::string& session) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = places_.find(session);
+  return found == places_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void SegmentPlaces::put(const std::string& session, Place place) {
+  const std::lock_guard lock(mutex_);
+  places_[session] = std::move(place);
+}
+
+void SegmentPlaces::remove(const std::string& session) {
+  const std::lock_guard lock(mutex_);
+  places_.erase(session);
+}
+
+// A run of this program that ended knows no place: what it brought is listed. A new copy is begun
+// where there is none to go on from.
+Result<SegmentPlaces::Place> SegmentUpload::place_of(const SegmentRequest& request,
+                                                     const storage::SessionPath& session) {
+  const auto known = places_.find(request.session);
+  if (known && !request.is_first) return *known;
+  const auto manifest = storage::read_manifest(fs_, session.directory);
+  if (!manifest.ok()) return manifest.error();
+  const auto prefix = part_prefix(manifest->identity, part_name_of(manifest->identity.collector));
+  if (!prefix.ok()) return prefix.error();
+  const auto there = list_segments(client_, retries_, *prefix);
+  if (!there.ok()) return there.error();
+  SegmentPlaces::Place place{*prefix};
+  if (!there->empty()) {
+    place.copy = there->back().copy;
+    place.next = there->back().number + 1;
+  }
+  const bool goes_on = std::ranges::any_of(
+      *there, [&](const SegmentName& name) { return name.copy == place.copy && name.is_end; });
+  if (request.is_first || !goes_on) {
+    ++place.copy;
+    place.next = 1;
+  }
+  return place;
+}
+
+Result<bool> SegmentUpload::is_committed(const std::string& prefix) {
+  const auto there = retries_.run([&] { return client_.head(prefix + kCommitName); });
+  if (there.ok()) return true;
+  if (there.code() == Code::kNotFound) return false;
+  return there.error();
+}
+
+Status SegmentUpload::send(const SegmentRequest& request) {
+  const auto session = storage::parse_session_path(root_, request.session);
+  if (!session) {
+    return Error{Code::kInvalidArgument, request.session + " is no session's name"};
+  }
+  if (request.is_last && !fs_.exists(session->directory)) {
+    places_.remove(request.session);
+    return {};  // nothing was recorded, and it was removed
+  }
+  auto place = place_of(request, *session);
+  if (!place.ok()) return place.error();
+  if (request.is_last) {
+    const auto committed = is_committed(place->prefix);
+    if (!committed.ok()) return committed.error();
+    if (*committed) {
+      places_.remove(request.session);
+      return {};
+    }
+  }
+  const bool is_new = place->next == 1;
+  const Status sent = send_to(*place, *session, request);
+  if (request.is_last && sent.ok()) {
+    places_.remove(request.session);
+  } else if (sent.ok() || !is_new) {
+    places_.put(request.session, *place);  // what came to the store keeps its number
+  }
+  COLLECT_TRY(sent);
+  if (!request.is_last) return {};
+  // Its upload may have ended meanwhile, and found no segments, or not all of them.
+  const auto committed = is_committed(place->prefix);
+  if (!committed.ok()) return committed.error();
+  return *committed ? remove_segments(client_, retries_, place->prefix) : Status();
+}
+
+Status SegmentUpload::send_to(SegmentPlaces::Place& place, const storage::SessionPath& session,
+                              const SegmentRequest& request) {
+  builder_.begin();
+  const bool is_new = place.next == 1;
+  Result<storage::ChangedFiles> all = storage::ChangedFiles();
+  if (is_new) {
+    builder_.add({SegmentKind::kName, session.name});
+    all = storage::all_files(fs_, session);
+    if (!all.ok()) return all.error();
+  }
+  for (const auto& [path, file] : is_new ? *all : request.files) {
+    COLLECT_TRY(add_file(session.directory, path, file, place));
+  }
+  return put(place, true);
+}
+
+Status SegmentUpload::add_file(const std::string& directory, const std::string& path,
+                               const storage::ChangedFile& file, SegmentPlaces::Place& place) {
+  if (file.is_removed) {
+    COLLECT_TRY(make_room(place));
+    builder_.add({SegmentKind::kRemove, path});
+    return {};
+  }
+  auto opened = fs_.open(directory + "/" + path, storage::OpenMode::kRead);
+  if (!opened.ok() && opened.code() == Code::kNotFound) return {};  // a later request says so
+  if (!opened.ok()) return opened.error();
+  if (file.is_whole || file.cut_to) {
+    COLLECT_TRY(make_room(place));
+    builder_.add({SegmentKind::kCut, path, file.is_whole ? 0 : *file.cut_to});
+  }
+  if (file.is_whole) {
+    const auto size = (*opened)->size();
+    return size.ok() ? add_bytes(**opened, path, 0, *size, place) : size.error();
+  }
+  for (const auto& [from, to] : file.ranges) {
+    COLLECT_TRY(add_bytes(**opened, path, from, to, place));
+  }
+  return {};
+}
+
+Status SegmentUpload::add_bytes(storage::File& file, const std::string& path, uint64_t from,
+                                uint64_t to, SegmentPlaces::Place& place) {
+  while (from < to) {
+    COLLECT_TRY(make_room(place));
+    const size_t wanted = std::min<uint64_t>(to - from, builder_.room());
+    const auto got = file.read_at(from, builder_.add_write(path, from, wanted));
+    if (!got.ok()) return got.error();
+    builder_.take_back(wanted - *got);
+    if (*got < wanted) return {};  // it was cut meanwhile; a later request says so
+    from += wanted;
+  }
+  return {};
+}
+
+Status SegmentUpload::make_room(SegmentPlaces::Place& place) {
+  return builder_.room() == 0 ? put(place, false) : Status();
+}
+
+Status SegmentUpload::put(SegmentPlaces::Place& place, bool is_end) {
+  const Bytes body = builder_.finish();
+  PutOptions options;
+  options.crc32c = crc32c(body);
+  const std::string key =
+      place.prefix + kSegmentsName + SegmentName{place.copy, place.next, is_end}.text();
+  const auto sent = retries_.run([&] { return client_.put(key, body, options); });
+  if (!sent.ok()) return sent.error();
+  ++place.next;
+  builder_.begin();
+  return {};
+}
+
+}  // namespace collect::upload
