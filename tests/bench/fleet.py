@@ -4,7 +4,7 @@
     tests/bench/fleet.py [--rounds N] [--megabytes N] [--no-ingest] [BIN]
 
 BIN holds collectctl and collect-store, build/release/bin by default. Unprepared programs of the
-machine are recorded with `run --dynamic`: lua5.4, perl and sqlite3 as far as they are there. For
+machine are recorded with `run --dynamic`: lua5.4, perl and SQLite as far as they are there. For
 each: bytes an event as files, as objects, and as tables of Parquet; and MB of files that
 collect-store uploads in a second of its CPU, with and without tables. Then bench_ingest with and
 without an upload beside it, in turn, over and over as collectord runs it (nice 10), and the ratio
@@ -25,15 +25,16 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = (
-    ["lua5.4", "-e", "local t = {} for i = 1, 20000 do t[#t + 1] = tostring(i):rep(2):sub(2, 5) end "
-                     "table.sort(t) print(#table.concat(t))"],
-    ["perl", "-e", "my %h; for my $i (1 .. 40000) { my $s = 'k' . ($i * 7919 % 10007); $h{$s} .= "
-                   "sprintf('%x', $i); } print join(',', map { length $h{$_} } sort keys %h);"],
-    ["sqlite3", ":memory:", "create table t(a integer primary key, b text); with recursive n(i) as (select "
-                            "1 union all select i + 1 from n where i < 15000) insert into t select i, hex(i "
-                            "* 7919 % 10007) from n; create index x on t(b); select count(*), max(b) from t "
-                            "where b > '3' group by a % 7;"])
+LUA = """local t = {} for i = 1, 20000 do t[#t + 1] = tostring(i):rep(2):sub(2, 5) end
+table.sort(t) print(#table.concat(t))"""
+PERL = """my %h; for my $i (1 .. 40000) { my $s = 'k' . ($i * 7919 % 10007); $h{$s} .= sprintf('%x', $i); }
+print join(',', map { length $h{$_} } sort keys %h);"""
+SQL = """create table t(a integer primary key, b text); with recursive n(i) as (select 1 union all select i + 1
+from n where i < 15000) insert into t select i, hex(i * 7919 % 10007) from n; create index x on t(b);
+select count(*), max(b) from t where b > '3' group by a % 7;"""
+# Which modules of them are recorded, and their words.
+PROGRAMS = (["", "lua5.4", "-e", LUA], ["", "perl", "-e", PERL],
+            ["=libsqlite3.so*", "sqlite3", ":memory:", SQL])
 
 
 class Store:
@@ -62,8 +63,8 @@ def cpu_of(command, **more):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
 
 
-def recorded(collectctl, words, folder):
-    done = subprocess.run([collectctl, "run", "--json", "--dynamic", "-o", folder, "--", *words],
+def recorded(collectctl, modules, words, folder):
+    done = subprocess.run([collectctl, "run", "--json", "--dynamic" + modules, "-o", folder, "--", *words],
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True)
     session = json.loads(done.stderr.strip().splitlines()[-1])["sessions"][0]
     return pathlib.Path(session["path"]), session["events"]
@@ -81,8 +82,8 @@ def uploaded(collectctl, session, rounds, *wanted):
     return sent, statistics.median(took)
 
 
-def measure_forms(collectctl, words, rounds, folder):
-    session, events = recorded(collectctl, words, folder / words[0])
+def measure_forms(collectctl, modules, words, rounds, folder):
+    session, events = recorded(collectctl, modules, words, folder / words[0])
     tables = folder / (words[0] + "_tables")
     table_cpu, _ = cpu_of([collectctl, "convert", session, "--to", "parquet", "-o", tables],
                           stderr=subprocess.DEVNULL)
@@ -138,8 +139,8 @@ def main():
     print(f"{'':19}{'files':>9}{'':>9}{'.parquet':>9}{'.parquet':>9}{'':18}{'M ev/CPU-s':>11}")
     with tempfile.TemporaryDirectory(dir=binaries) as name:
         folder = pathlib.Path(name)
-        sessions = [measure_forms(binaries / "collectctl", words, given.rounds, folder)
-                    for words in PROGRAMS if shutil.which(words[0])]
+        sessions = [measure_forms(binaries / "collectctl", modules, words, given.rounds, folder)
+                    for modules, *words in PROGRAMS if shutil.which(words[0])]
         if sessions and not given.no_ingest:
             measure_effect(binaries, sessions[0], given.rounds, given.megabytes, folder)
 
