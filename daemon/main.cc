@@ -123,9 +123,14 @@ symbolize::SymbolizerOptions symbol_options(const Config& config) {
 }
 
 // Without a URL where there is no store.
-upload::StorePlace store_place(const Config& config) {
-  if (config.store == "off") return {};
-  return {config.store, config.store_endpoint, config.store_region, config.store_bytes_per_s};
+upload::StoreRequest store_request(const Config& config) {
+  upload::StoreRequest request;
+  if (config.store == "off") return request;
+  request.place = {config.store, config.store_endpoint, config.store_region,
+                   config.store_bytes_per_s};
+  request.keep_local = config.keep_local;
+  request.tables = config.store_tables;
+  return request;
 }
 
 // Null when no live page is wanted.
@@ -261,9 +266,7 @@ int serve(const CommandLine& line) {
   everything.ingest = std::move(options).value();
   everything.symbols = symbol_options(line.config);
   everything.token_file = line.config.token_file;
-  everything.store = store_place(line.config);
-  everything.keep_local = line.config.keep_local;
-  everything.store_tables = line.config.store_tables;
+  everything.store = store_request(line.config);
   everything.acks_wait = line.config.durability == kObjectDurability;
   everything.fleet_database = line.config.fleet_database;
   auto collector = Collector::create(std::move(everything), fs);

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <asio/thread_pool.hpp>
-#include <climits>
 #include <fstream>
 #include <utility>
 
@@ -13,7 +12,7 @@
 #include "daemon/collector/detail_control.h"
 #include "daemon/collector/device_bridge.h"
 #include "daemon/collector/filter_control.h"
-#include "daemon/collector/fleet_view.h"
+#include "daemon/collector/fleet_membership.h"
 #include "daemon/collector/function_search.h"
 #include "daemon/collector/lod_queue.h"
 #include "daemon/collector/marker_control.h"
@@ -27,13 +26,10 @@
 #include "daemon/collector/store_uploads.h"
 #include "daemon/collector/trigger_control.h"
 #include "daemon/control/selector.h"
-#include "daemon/fleet/member.h"
 #include "daemon/symbolize/child_program.h"
 #include "daemon/symbolize/limits.h"
 #include "daemon/symbolize/naming_queue.h"
 #include "formats/calls/lod_layout.h"
-#include "formats/core/address.h"
-#include "formats/core/hex.h"
 #include "formats/core/version.h"
 
 namespace collect::daemon {
@@ -46,23 +42,6 @@ uint64_t resident_bytes() {
   file >> total >> resident;  // without the file they stay 0
   return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
-
-// Of this machine; empty where it has none.
-std::string host_name() {
-  char name[HOST_NAME_MAX + 1] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "";
-}
-
-// A socket that listens everywhere names no address that others could dial.
-std::string reachable_address(const std::string& address) {
-  auto parsed = parse_address(address);
-  if (!parsed.ok() || (parsed->host != "0.0.0.0" && parsed->host != "::")) return address;
-  parsed->host = host_name();
-  return to_string(*parsed);
-}
-
-// Of the time that the collector has to stop, at its end.
-constexpr std::chrono::milliseconds kLeaveBound{2'000};
 
 }  // namespace
 
@@ -98,22 +77,8 @@ struct Collector::Services {
   LodQueue lods;
   SessionConverter converter;
   std::unique_ptr<DeviceBridge> devices;
-  std::unique_ptr<fleet::Member> fleet;  // null: it belongs to none
+  std::unique_ptr<FleetMembership> fleet;
 };
-
-void Collector::list_collectors(Services& services, const api::ListCollectorsRequest& request,
-                                const control::Callback<api::ListCollectorsResponse>& done) {
-  if (!services.fleet) {
-    done(Error{Code::kUnsupported, "this collector belongs to no fleet; set fleet_database"});
-    return;
-  }
-  services.fleet->list(request.device(), [done](Result<std::vector<api::FleetCollector>> found) {
-    if (!found.ok()) return done(found.error());
-    api::ListCollectorsResponse response;
-    for (api::FleetCollector& one : *found) *response.add_collectors() = std::move(one);
-    done(std::move(response));
-  });
-}
 
 struct Collector::Controls {
   Controls(Collector& collector, Services& services, const ProcessAttach::Options& to_processes)
@@ -176,14 +141,10 @@ Collector::~Collector() {
 
 Result<std::unique_ptr<Collector>> Collector::create(CollectorOptions options, storage::Fs& fs) {
   const bool asks_for_tls = options.ingest.tls != nullptr;
-  upload::StoreRequest uploads;
-  uploads.want = upload::StoreWant::kFollow;
-  uploads.place = std::move(options.store);
-  uploads.output = options.ingest.storage.root;
-  uploads.keep_local = options.keep_local;
-  uploads.tables = options.store_tables;
+  options.store.want = upload::StoreWant::kFollow;
+  options.store.output = options.ingest.storage.root;
   std::unique_ptr<Collector> collector(
-      new Collector(options.ingest, fs, options.symbols, std::move(uploads)));
+      new Collector(options.ingest, fs, options.symbols, std::move(options.store)));
   Services& services = *collector->services_;
   if (options.acks_wait) options.ingest.segments = &services.uploads;
   if (Status loaded = services.rules.load(); !loaded.ok()) return loaded.error();
@@ -196,22 +157,14 @@ Result<std::unique_ptr<Collector>> Collector::create(CollectorOptions options, s
   const ProcessAttach::Options processes{collector->ingest_->address(), asks_for_tls,
                                          options.token_file};
   collector->controls_ = std::make_unique<Controls>(*collector, services, processes);
-  if (!options.fleet_database.empty()) {
-    services.fleet = std::make_unique<fleet::Member>(
-        options.fleet_database,
-        [&registry = collector->registry_, &attach = services.devices->attach()] {
-          return holdings_of(registry, attach);
-        });
-  }
-  collector->methods_.serve<api::ListCollectorsRequest, api::ListCollectorsResponse>(
-      [&services](const auto& request, auto done) { list_collectors(services, request, done); });
+  services.fleet =
+      std::make_unique<FleetMembership>(options.fleet_database, collector->registry_,
+                                        services.devices->attach(), collector->methods_);
   return collector;
 }
 
 void Collector::join_fleet(const std::string& control_address) {
-  if (!services_->fleet) return;
-  services_->fleet->start({hex_bytes(identity_.id), identity_.epoch,
-                           reachable_address(control_address), host_name(), kVersion});
+  services_->fleet->join(identity_, control_address);
 }
 
 void Collector::run() {
@@ -230,9 +183,7 @@ bool Collector::stop(std::chrono::milliseconds bound) {
   services_->uploads.stop();  // the last acks wait for it
   services_->lods.stop();
   services_->naming.stop(symbolize::kNamingStopBound);
-  if (services_->fleet && !services_->fleet->stop(kLeaveBound)) {
-    spdlog::warn("fleet: the database did not answer in time; others see this collector as away");
-  }
+  services_->fleet->leave();
   return in_time;
 }
 
@@ -253,8 +204,7 @@ void Collector::agent_changed(const ingest::AgentSnapshot& agent) {
   watches_.agent_event(is_new ? api::CHANGE_KIND_ADDED : api::CHANGE_KIND_CHANGED,
                        to_message(agent));
   services_->devices->agent_changed(agent);
-  // Whoever comes back is seen by the next round, who comes or goes at once.
-  if (services_->fleet && (is_new || !is_up(agent))) services_->fleet->wake();
+  services_->fleet->agent_changed(agent, is_new);
   if (is_new && is_up(agent)) controls_->rules.apply(agent);
   if (agent.dialled && is_up(agent)) controls_->attach.agent_is_up(agent);
 }
@@ -347,7 +297,7 @@ api::Stats Collector::stats() {
   if (const StoreUploads& uploads = services_->uploads; uploads.has_store()) {
     *stats.mutable_store() = to_message(uploads.url(), uploads.status());
   }
-  if (services_->fleet) *stats.mutable_fleet() = services_->fleet->status();
+  services_->fleet->add_to(stats);
   return stats;
 }
 

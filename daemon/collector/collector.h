@@ -25,12 +25,12 @@ struct CollectorOptions {
   ingest::IngestOptions ingest;
   attach::AttachOptions devices;
   symbolize::SymbolizerOptions symbols;
-  std::string token_file;             // for agents that the collector loads into processes
-  upload::StorePlace store;           // of sealed sessions; without a URL they go nowhere
-  std::string keep_local = "always";  // beside the store: parse_keep_local()
-  bool acks_wait = false;             // agents' acks wait for it
-  std::string store_tables = "off";   // beside each: parse_store_tables()
-  std::string fleet_database;         // URL; empty: it belongs to no fleet
+  std::string token_file;  // for agents that the collector loads into processes
+  // Where sealed sessions go, how long they stay here, and which tables stand beside them; want and
+  // output are the collector's. Without a URL they go nowhere.
+  upload::StoreRequest store;
+  bool acks_wait = false;      // agents' acks wait for the store
+  std::string fleet_database;  // URL; empty: it belongs to no fleet
 };
 
 class Collector final : public control::CollectorApi, private ingest::IngestObserver {
@@ -84,9 +84,6 @@ class Collector final : public control::CollectorApi, private ingest::IngestObse
             const symbolize::SymbolizerOptions& symbols, upload::StoreRequest store);
   // A session that is in the store, unless somebody uses it.
   void remove(const std::string& name);
-
-  static void list_collectors(Services& services, const api::ListCollectorsRequest& request,
-                              const control::Callback<api::ListCollectorsResponse>& done);
 
   // IngestObserver
   void agent_changed(const ingest::AgentSnapshot& agent) override;

@@ -9,8 +9,6 @@
 namespace collect::daemon {
 namespace {
 
-constexpr std::string_view kDevicePrefix = "devices/";
-
 fleet::Holding holding_of(const attach::DeviceView& view) {
   fleet::Holding holding;
   holding.device = printable(view.device.serial);

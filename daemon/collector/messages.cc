@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::string_view kAgentPrefix = "agents/";
 constexpr std::string_view kSessionPrefix = "sessions/";
-constexpr std::string_view kDevicePrefix = "devices/";
 
 api::AgentState to_message(ingest::AgentState state) {
   switch (state) {

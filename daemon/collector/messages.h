@@ -13,6 +13,9 @@
 
 namespace collect::daemon {
 
+// Before the serial, in the name of a device.
+inline constexpr std::string_view kDevicePrefix = "devices/";
+
 namespace api = ::collect::control::v1;
 
 api::Agent to_message(const ingest::AgentSnapshot& agent);

@@ -53,37 +53,37 @@ void keep_states(std::vector<Item>& items, const Request& request) {
   });
 }
 
-// The page of `all` that the request asks for.
-Result<api::ListCollectorsResponse> page_of_collectors(const api::ListCollectorsResponse& all,
-                                                       const api::ListCollectorsRequest& request) {
-  const auto page = page_of(names_of(all.collectors()), request.device(), request.page_size(),
-                            request.page_token());
+// Leaves in `items` the page that the request asks for; `names` are theirs, and `about` is what
+// else the list depends on. The token of the next one.
+template <class Items>
+Result<std::string> keep_page(Items& items, const std::vector<std::string_view>& names,
+                              const std::string& about, const auto& request) {
+  auto page = page_of(names, about, request.page_size(), request.page_token());
   if (!page.ok()) return page.error();
-  api::ListCollectorsResponse response;
-  for (size_t i = page->begin; i < page->end; ++i) {
-    *response.add_collectors() = all.collectors(static_cast<int>(i));
-  }
-  response.set_next_page_token(page->next_token);
-  return response;
+  items.DeleteSubrange(static_cast<int>(page->end), items.size() - static_cast<int>(page->end));
+  items.DeleteSubrange(0, static_cast<int>(page->begin));
+  return std::move(page->next_token);
 }
 
-// The same of threads.
-Result<api::ListThreadsResponse> page_of_threads(const api::ListThreadsResponse& all,
+Result<api::ListCollectorsResponse> page_of_collectors(api::ListCollectorsResponse all,
+                                                       const api::ListCollectorsRequest& request) {
+  auto next =
+      keep_page(*all.mutable_collectors(), names_of(all.collectors()), request.device(), request);
+  if (!next.ok()) return next.error();
+  all.set_next_page_token(*next);
+  return all;
+}
+
+Result<api::ListThreadsResponse> page_of_threads(api::ListThreadsResponse all,
                                                  const api::ListThreadsRequest& request) {
   std::vector<std::string> ids;
   for (const api::AgentThread& thread : all.threads()) {
     ids.push_back(std::to_string(thread.thread_id()));
   }
-  const auto page =
-      page_of({ids.begin(), ids.end()}, all.agent(), request.page_size(), request.page_token());
-  if (!page.ok()) return page.error();
-  api::ListThreadsResponse response;
-  response.set_agent(all.agent());
-  for (size_t i = page->begin; i < page->end; ++i) {
-    *response.add_threads() = all.threads(static_cast<int>(i));
-  }
-  response.set_next_page_token(page->next_token);
-  return response;
+  auto next = keep_page(*all.mutable_threads(), {ids.begin(), ids.end()}, all.agent(), request);
+  if (!next.ok()) return next.error();
+  all.set_next_page_token(*next);
+  return all;
 }
 
 }  // namespace
@@ -393,7 +393,7 @@ grpc::ServerUnaryReactor* CollectorService::ListCollectors(
   const auto call = UnaryCall<api::ListCollectorsResponse>::open(live_, response);
   collector_.methods().call<api::ListCollectorsResponse>(
       *request, [call, request = *request](Result<api::ListCollectorsResponse> all) {
-        call->answer(all.ok() ? page_of_collectors(*all, request) : std::move(all));
+        call->answer(all.ok() ? page_of_collectors(std::move(*all), request) : std::move(all));
       });
   return call.get();
 }

@@ -78,10 +78,8 @@ Verdict AgentRecordings::begin(const wire::RecordingStart& start) {
     return stored.open(identity, key);
   });
   if (clock_sync_) session->store(*clock_sync_);
-  if (function_filter_) {
-    if (function_filter_->at_ns == 0) function_filter_->at_ns = start.start_ns();
-    session->store(*function_filter_);
-  }
+  filter_.begin_recording(start.start_ns());
+  if (filter_.get() != nullptr) session->store(*filter_.get());
   session->shown.start_filter = agent.start_filter;
   if (start.late_ns() != 0) {
     session->shown.late_ns = start.late_ns();
@@ -206,39 +204,19 @@ void AgentRecordings::keep(const storage::ClockSync& sync) {
 
 void AgentRecordings::keep(const storage::FunctionFilter& filter) {
   if (current_) current_->store(filter);
-  const bool is_none = filter.only.empty() && filter.except.empty();
-  function_filter_ = is_none ? std::nullopt : std::optional(filter);
+  filter_.set(filter);
 }
 
 void AgentRecordings::keep_start_filter(storage::FunctionFilter filter) {
-  if (!current_) function_filter_ = std::move(filter);
-}
-
-std::vector<HotFunction> AgentRecordings::still_on(
-    const std::vector<HotFunction>& functions) const {
-  std::vector<HotFunction> on;
-  const size_t off = function_filter_ ? function_filter_->switched_off.size() : 0;
-  for (const HotFunction& function : functions) {
-    const bool is_off = function_filter_ &&
-                        std::ranges::any_of(function_filter_->switched_off, [&](const auto& one) {
-                          return one.function_id == function.function_id;
-                        });
-    if (!is_off && off + on.size() < storage::kMaxSwitchedOff) on.push_back(function);
-  }
-  return on;
+  if (!current_) filter_.set_for_start(std::move(filter));
 }
 
 void AgentRecordings::keep_switched_off(const std::vector<HotFunction>& functions, uint64_t at_ns) {
-  const std::vector<HotFunction> news = still_on(functions);
-  if (news.empty()) return;
-  if (!function_filter_) function_filter_ = storage::FunctionFilter{at_ns, {}, {}, 0};
-  for (const HotFunction& function : news) {
-    function_filter_->switched_off.push_back(
-        {at_ns, function.function_id, function.calls_per_second});
-  }
+  const size_t count = filter_.switch_off(functions, at_ns);
+  if (count == 0) return;
   spdlog::info("{}: {} functions that are called too often are switched off",
-               profile_.name_for_log(), news.size());
-  if (current_) current_->store(*function_filter_);
+               profile_.name_for_log(), count);
+  if (current_) current_->store(*filter_.get());
 }
 
 uint64_t AgentRecordings::device_now_ns() const {
@@ -306,7 +284,7 @@ void AgentRecordings::on_report(const SessionRef& session, const SessionReport& 
   send_acks(report);
   if (session == current_) {
     // Those that are found again meanwhile are switched off again, which does no harm.
-    if (const auto hot = still_on(report.hot); !hot.empty()) owner_.on_hot(hot);
+    if (const auto hot = filter_.still_on(report.hot); !hot.empty()) owner_.on_hot(hot);
   }
   if (report.failed) on_failed(session, *report.failed);
   if (report.sealed) on_sealed(session, *report.sealed);

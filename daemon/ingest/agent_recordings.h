@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/ingest/agent_filter.h"
 #include "daemon/ingest/agent_profile.h"
 #include "daemon/ingest/agent_session.h"
 #include "daemon/ingest/control_sender.h"
@@ -111,8 +112,6 @@ class AgentRecordings {
   void on_sealed(const SessionRef& session, const SessionReport::Sealed& sealed);
   void on_suspended(const SessionRef& session);
   void send_acks(const SessionReport& report);
-  // Those that are on, and for which there is room.
-  std::vector<HotFunction> still_on(const std::vector<HotFunction>& functions) const;
 
   IngestCore& core_;
   asio::io_context& io_;
@@ -129,7 +128,7 @@ class AgentRecordings {
   uint64_t positions_ticket_ = 0;  // of those that are waited for; 0: none are
   uint64_t last_ticket_ = 0;
   std::optional<storage::ClockSync> clock_sync_;
-  std::optional<storage::FunctionFilter> function_filter_;
+  AgentFilter filter_;
 };
 
 }  // namespace collect::ingest

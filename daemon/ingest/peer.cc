@@ -222,12 +222,7 @@ void Peer::on_not_stored(const Refusal& refusal) {
 
 // What the agent refuses, or a broken link swallows, is found again.
 void Peer::on_hot(const std::vector<HotFunction>& functions) {
-  wire::Command less;
-  wire::SetFunctionFilter& filter = *less.mutable_set_function_filter();
-  for (const HotFunction& function : functions) filter.add_function_ids(function.function_id);
-  filter.set_mode(wire::SetFunctionFilter::LESS);
-  filter.set_last(true);
-  command(std::move(less),
+  command(switch_off_command(functions),
           [weak = weak_from_this(), functions](const Result<wire::CommandResult>& result) {
             if (const auto self = weak.lock(); self && result.ok() && result->ok()) {
               self->recordings_.keep_switched_off(functions, result->at_ns());

@@ -196,6 +196,7 @@ void SessionQueue::publish(SessionReport report) {
 }
 
 void SessionQueue::send_segments() {
+  if (!session_.has_segments()) return;
   const auto wait = session_.send_segments(on_stored());
   if (!wait) return;
   {

@@ -1,6 +1,5 @@
 #include "daemon/ingest/session_sealing.h"
 
-#include <filesystem>
 #include <utility>
 
 namespace collect::ingest {
@@ -40,8 +39,8 @@ void SessionSealing::add_to_completed(storage::SessionState state) {
   const storage::SessionIdentity& identity = session_.writer().identity();
   storage::SessionPath place;
   place.pid = identity.pid;
-  place.name = session_.writer().name();
-  place.directory = session_.writer().directory();
+  place.name = session_.name();
+  place.directory = session_.directory();
   session_.dependencies().completed->add(identity.process_id, identity.recording, place);
 }
 
@@ -50,7 +49,7 @@ SessionSealing::Outcome SessionSealing::seal_files(SessionReport::Sealed& sealed
   storage::SessionWriter& writer = session_.writer();
   const Status status = writer.seal(sealed.state, sealed.reason);
   session_.count_totals();
-  if (writer.sealed()) have_named(writer.directory(), writer.functions(), sealed);
+  if (writer.sealed()) have_named(writer.functions(), sealed);
   if (status.ok()) return Outcome::kWhole;
   if (status.code() == Code::kExhausted && !writer.sealed()) return Outcome::kTryAgain;
   sealed.state = storage::SessionState::kFailed;
@@ -75,20 +74,18 @@ SessionSealing::Outcome SessionSealing::recover(SessionReport::Sealed& sealed) {
   sealed = {recovered->state, recovered->reason};
   sealed.health = recovered->health;
   session_.set_totals(recovered->totals);
-  have_named(session_.recover_directory(), recovered->functions, sealed);
+  have_named(recovered->functions, sealed);
   return Outcome::kWhole;
 }
 
 // Names come afterwards: they can wait, and a file that a peer named is not to delay the seal.
-void SessionSealing::have_named(const std::string& directory, std::vector<uint64_t> functions,
-                                SessionReport::Sealed& sealed) {
+void SessionSealing::have_named(std::vector<uint64_t> functions, SessionReport::Sealed& sealed) {
   const StoredSession::Dependencies& dependencies = session_.dependencies();
   if (functions.empty() || !dependencies.options->symbolize || dependencies.observer == nullptr) {
     return;
   }
-  const std::filesystem::path path = directory;
-  const std::string name = path.parent_path().filename().string() + "/" + path.filename().string();
-  if (dependencies.observer->to_be_named(name, directory, std::move(functions))) {
+  if (dependencies.observer->to_be_named(session_.name(), session_.directory(),
+                                         std::move(functions))) {
     sealed.symbols = storage::SymbolsState::kPending;
   }
 }

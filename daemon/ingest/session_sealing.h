@@ -27,8 +27,7 @@ class SessionSealing {
   Outcome seal_files(SessionReport::Sealed& sealed);
   Outcome recover(SessionReport::Sealed& sealed);
   void add_to_completed(storage::SessionState state);
-  void have_named(const std::string& directory, std::vector<uint64_t> functions,
-                  SessionReport::Sealed& sealed);
+  void have_named(std::vector<uint64_t> functions, SessionReport::Sealed& sealed);
 
   StoredSession& session_;
   const SessionSeal seal_;

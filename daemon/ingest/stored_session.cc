@@ -335,7 +335,6 @@ SessionReport StoredSession::take_report() {
 
 std::optional<milliseconds> StoredSession::send_segments(
     const SessionSegments::OnStored& on_stored) {
-  if (!has_segments()) return std::nullopt;
   if (!was_sealed_) return segments_->send(name_, directory_, on_stored);
   if (!std::exchange(was_sent_, true)) segments_->send_last(name_, directory_, on_stored);
   return std::nullopt;

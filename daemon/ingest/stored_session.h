@@ -109,10 +109,14 @@ class StoredSession {
   void count_held();
   // How long to wait until the next try.
   milliseconds take_wait();
+  // Acks wait for the store. Not of a session that could not be made: there is nothing to be
+  // stored.
+  bool has_segments() const { return segments_ && !directory_.empty(); }
   // With segments, without what waits for the store.
   SessionReport take_report();
-  // After each report: what has changed goes to the store. How long to wait until that is to be
-  // called again; else nothing is to be done before `on_stored` was called with what waited.
+  // With segments, after each report: what has changed goes to the store. How long to wait until
+  // that is to be called again; else nothing is to be done before `on_stored` was called with what
+  // waited.
   std::optional<milliseconds> send_segments(const SessionSegments::OnStored& on_stored);
   // The same, after the last report.
   void send_last_segments(const SessionSegments::OnStored& on_stored);
@@ -120,6 +124,8 @@ class StoredSession {
   bool waits_for_store() const { return segments_ && segments_->is_busy(); }
 
   // ---- for SessionSealing
+  const std::string& name() const { return name_; }
+  const std::string& directory() const { return directory_; }
   const Dependencies& dependencies() const { return dependencies_; }
   // Of an old session that can't go on: it is only to be sealed. Else empty.
   const std::string& recover_directory() const { return recover_directory_; }
@@ -136,8 +142,6 @@ class StoredSession {
   void answer_tickets();
   storage::StreamPosition& position_of(uint32_t stream);
   storage::Fs& begin_segments();
-  // Not of a session that could not be made: there is nothing to be stored.
-  bool has_segments() const { return segments_ && !directory_.empty(); }
 
   // constant after construction
   const Dependencies dependencies_;
@@ -145,7 +149,7 @@ class StoredSession {
   storage::SessionOptions options_;  // with this session's charges
 
   std::optional<SessionSegments> segments_;  // the writer writes through it
-  std::string name_;                         // for segments_, also after the seal
+  std::string name_;                         // "session_…/pid_…"; stays when it is sealed
   std::string directory_;
   std::unique_ptr<storage::SessionWriter> writer_;
   std::unordered_map<uint32_t, storage::StreamPosition, KeyedHash> positions_;

@@ -1,5 +1,6 @@
 // The examples of daemon/control/CONTROL.md, one after the other, as they stand there: by grpcurl
-// or buf against a collector that records the program that they are about.
+// or buf against a collector that records the program that they are about. Only the process that is
+// attached to has another number, and a collector of no fleet says so.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -81,12 +82,28 @@ TEST_P(Examples, AllOfThemDoWhatTheySay) {
       (void)collector_.ctl({"stop"});
       ASSERT_TRUE(eventually(seconds(30), [&] { return state() == "complete"; }));
     }
+    ChildProcess unprepared(scratch_.path(),
+                            {traced_program("unprepared"), "20", "1", scratch_ / "never"});
+    const std::string pid = std::to_string(unprepared.pid());
+    if (example.method == "DetachProcess") {
+      const Ending attached =
+          tool_.call(collector_, scratch_, "AttachProcess", "{\"pid\": " + pid + "}");
+      ASSERT_TRUE(attached.exited_with(0)) << attached.output << attached.errors;
+    }
+    const std::string request =
+        std::regex_replace(example.request, std::regex("\"pid\": [0-9]+"), "\"pid\": " + pid);
     const Ending ending = example.method.empty()
                               ? tool_.list_methods(collector_, scratch_)
-                              : tool_.call(collector_, scratch_, example.method, example.request);
-    EXPECT_TRUE(ending.exited_with(0)) << ending.output << ending.errors;
-    EXPECT_EQ(ending.output.find("\"error\""), std::string::npos) << ending.output;
-    program.send_signal(SIGKILL);
+                              : tool_.call(collector_, scratch_, example.method, request);
+    if (example.method == "ListCollectors") {
+      EXPECT_FALSE(ending.exited_with(0)) << ending.output;
+      EXPECT_THAT(ending.output + ending.errors, testing::HasSubstr("set fleet_database"));
+    } else {
+      EXPECT_TRUE(ending.exited_with(0)) << ending.output << ending.errors;
+      EXPECT_EQ(ending.output.find("\"error\""), std::string::npos) << ending.output;
+    }
+    for (ChildProcess* one : {&program, &unprepared}) one->send_signal(SIGKILL);
+    (void)unprepared.wait(seconds(10));
     (void)program.wait(seconds(10));
     ASSERT_TRUE(eventually(seconds(30), [&] { return state() != "recording"; }));
   }

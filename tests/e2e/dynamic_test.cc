@@ -215,23 +215,31 @@ TEST_F(DynamicTest, EveryCallReturnsAndExportedFunctionsHaveNames) {
   EXPECT_EQ(calls["luaL_tolstring"], 20'002u);
 }
 
-// Places that compilers leave for other tracers are room for ours, and no obstacle: no fewer
-// functions can be recorded than of the same program without them.
+// Places that compilers leave for other tracers are room for ours, and no obstacle: no more
+// functions are left out because of their beginnings than of the same program without them. Whether
+// an exit has room depends on the padding behind it, which the places change.
 TEST_F(DynamicTest, BuildsForOtherTracersCanBeRecordedAtLeastAsWell) {
-  const auto share = [&](const std::string& name) {
+  const auto refused_entries = [&](const std::string& name) {
     const Ending planned = ctl({"plan", "--json", traced_program(name)});
     EXPECT_TRUE(planned.exited_with(0)) << name << planned.output << planned.errors;
     const json plan = json::parse(planned.output);
-    return plan["recorded"].get<double>() / plan["functions"].get<double>();
+    EXPECT_GT(plan["recorded"], 10) << name;
+    uint64_t refused = 0;
+    for (const json& one : plan["reasons"]) {
+      if (one["reason"] != "no room for a jump where it returns") {
+        refused += one["functions"].get<uint64_t>();
+      }
+    }
+    return refused;
   };
   for (const auto& [plain, others] : std::map<std::string, std::vector<std::string>>{
-           {"unprepared", {"unprepared_patchable", "unprepared_before", "unprepared_mcount"}},
+           {"unprepared", {"unprepared_patchable", "unprepared_before"}},
+           {"unprepared_fixed", {"unprepared_mcount"}},
            {"unprepared_clang", {"unprepared_clang_patchable", "unprepared_clang_xray"}}}) {
     if (!fs::exists(traced_program(plain))) continue;
     for (const std::string& other : others) {
       if (!fs::exists(traced_program(other))) continue;
-      // What lies behind a function differs, so that one exit more or less has room.
-      EXPECT_GE(share(other), share(plain) - 0.05) << other;
+      EXPECT_LE(refused_entries(other), refused_entries(plain)) << other;
     }
   }
 }
